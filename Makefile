@@ -1,0 +1,55 @@
+# The few commands a person types. CMakeLists.txt knows how things are built, tests/ how they are
+# tested; this file only calls them.
+SHELL := /bin/bash
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := build
+.PHONY: build test plan bench format bless install clean help
+
+PREFIX ?= /usr/local
+DEMO ?= replay tests/truth/snapshots/stacks-leak-logits.pickle.xz --limit 24GiB --tune
+FUZZ_SECONDS ?= 20
+
+BUILD_PACKAGES := gcc libc6-dev cmake ninja-build pkg-config liblzma-dev zlib1g-dev
+TEST_PACKAGES := $(BUILD_PACKAGES) clang "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils
+
+# $(call compile,PRESET): configures and builds; prints only what goes wrong.
+compile = set -o pipefail; cmake --preset $(1) >/dev/null && \
+  cmake --build --preset $(1) -- --quiet | { grep -v '^ninja: no work to do' || true; }
+COMPILE_OR_FAIL = || { echo "the build failed"; echo "0 passed, 1 failed"; exit 1; }
+
+build: ## build the program to build/plimsoll, with man pages and completions beside it
+	@tools/need.sh $(BUILD_PACKAGES)
+	@$(call compile,release)
+	@ln -sfn release/plimsoll build/plimsoll
+	@tools/pages.sh build/plimsoll build
+
+test: ## build and run every test; the last line is "N passed, N failed"
+	@tools/need.sh $(TEST_PACKAGES)
+	@$(MAKE) build $(COMPILE_OR_FAIL)
+	@$(call compile,asan) $(COMPILE_OR_FAIL)
+	@$(call compile,fuzz) $(COMPILE_OR_FAIL)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/all.sh build
+
+plan: build ## build, then run the demonstration
+	@build/plimsoll $(DEMO)
+
+bench: build ## run the benchmarks (RECORD=1 writes them to docs/measurements.md)
+	@tools/need.sh python3
+	@bench/run.sh
+
+format: ## format all C files in place
+	@tools/need.sh clang-format
+	@tools/sources.sh | xargs clang-format -i
+
+bless: build ## accept what the program prints now as the golden command-line output
+	@tests/cli/golden.sh --bless build/plimsoll
+
+install: build ## install program, man pages and completions (PREFIX=/usr/local, DESTDIR=)
+	@tools/install.sh build "$(DESTDIR)$(PREFIX)"
+
+clean: ## remove everything that was built
+	@rm -rf build
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; \
+	  do printf '%-16s %s\n' "$$target" "$$text"; done

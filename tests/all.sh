@@ -1,0 +1,14 @@
+#!/bin/bash
+# all.sh BUILD_DIR: every test there is, against the presets built in BUILD_DIR.
+cd "$(dirname "$0")/.." || exit 2
+build=$1
+shopt -s nullglob
+
+commands=(tests/lint.sh)
+for preset in release asan; do
+  for program in "$build/$preset"/tests/*/test_*; do commands+=("$program"); done
+  commands+=("tests/cli/golden.sh $build/$preset/plimsoll")
+done
+for program in "$build"/fuzz/tests/fuzz/fuzz_*; do commands+=("tests/fuzz.sh $program"); done
+
+exec tests/run.sh "${commands[@]}"

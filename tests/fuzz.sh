@@ -1,0 +1,26 @@
+#!/bin/bash
+# fuzz.sh TARGET: runs a fuzz target for FUZZ_SECONDS (20) on a copy of its corpus. One test: it
+# passes if nothing crashes, leaks or hangs. A failing input is kept and named.
+set -u
+target=$(realpath "$1")
+name=${target##*/}
+here=$(dirname "$(realpath "$0")")
+work=$(mktemp -d "${TMPDIR:-/tmp}/$name.XXXXXX")
+
+mkdir "$work/corpus"
+for corpus in "$here/fuzz/corpus/$name" "$here/fuzz/corpus/${name#fuzz_}"; do
+  [ -d "$corpus" ] && cp -r "$corpus/." "$work/corpus"
+done
+
+cd "$work" || exit 2
+if "$target" -max_total_time="${FUZZ_SECONDS:-20}" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+  -close_fd_mask=1 -artifact_prefix="$work/" corpus >"$work/log" 2>&1; then
+  rm -rf "$work"
+  echo "ok   $name"
+  echo "1 passed, 0 failed"
+else
+  tail -n 60 "$work/log"
+  echo "FAIL $name: the input is in $work"
+  echo "0 passed, 1 failed"
+  exit 1
+fi

@@ -1,0 +1,42 @@
+#!/bin/bash
+# run.sh COMMAND...: runs test programs and adds up the "N passed, N failed[, N skipped]" that each
+# ends with. A program that crashes or does not end so counts as one failure. Prints one line per
+# program, all output of those that fail, and the total on the last line.
+set -u
+export ASAN_OPTIONS=abort_on_error=0:detect_leaks=1:strict_string_checks=1
+export UBSAN_OPTIONS=print_stacktrace=1
+
+passed=0 failed=0 skipped=0
+summary='^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$'
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# count STATUS: adds the last line of $log to the totals; fails if the program did.
+count() {
+  local status=$1 last
+  last=$(tail -n 1 "$log")
+  if ! [[ $last =~ $summary ]]; then
+    failed=$((failed + 1)) verdict="no summary, exit $status"
+    return 1
+  fi
+  local ok=${BASH_REMATCH[1]} bad=${BASH_REMATCH[2]} left_out=${BASH_REMATCH[4]:-0}
+  # Failing only at exit is how a leak shows.
+  if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1 last="$last, but exit $status"; fi
+  passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + left_out)) verdict=$last
+  [ "$bad" -eq 0 ]
+}
+
+for command in "$@"; do
+  timeout "${TEST_SECONDS:-900}" $command >"$log" 2>&1 </dev/null
+  if count $?; then
+    grep -E '^skip(ped)?[: ]' "$log"
+  else
+    grep -v '^ok  ' "$log"
+  fi
+  echo "$command: $verdict"
+done
+
+total="$passed passed, $failed failed"
+[ $skipped -eq 0 ] || total="$total, $skipped skipped"
+echo "$total"
+[ $failed -eq 0 ]

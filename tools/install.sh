@@ -1,0 +1,12 @@
+#!/bin/bash
+# install.sh BUILD_DIR PREFIX: copies what `make build` left in BUILD_DIR to where systems look.
+set -e
+build=$1 prefix=$2
+install -D "$build/plimsoll" "$prefix/bin/plimsoll"
+for page in "$build"/man/*.1; do
+  install -D -m 644 "$page" "$prefix/share/man/man1/${page##*/}"
+done
+put() { install -D -m 644 "$build/completions/$1" "$prefix/share/$2"; }
+put plimsoll.bash bash-completion/completions/plimsoll
+put _plimsoll zsh/site-functions/_plimsoll
+put plimsoll.fish fish/vendor_completions.d/plimsoll.fish
