@@ -1,0 +1,31 @@
+// A map from uint64_t keys (addresses) to uint32_t values: open addressing, linear probing.
+#ifndef PLIM_CORE_HASH_H
+#define PLIM_CORE_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+  uint64_t key;
+  uint32_t value;
+  bool used;
+} plim_hash_entry;
+
+typedef struct {
+  plim_hash_entry *at;
+  size_t len, cap; // cap is 0 or a power of two
+} plim_hash;
+
+// Sets the value of a key; false when memory is out.
+bool plim_hash_put(plim_hash *hash, uint64_t key, uint32_t value);
+
+// The value of a key, or NULL. Valid until the next put or remove.
+uint32_t *plim_hash_find(const plim_hash *hash, uint64_t key);
+
+// Removes a key; false if it was not there. *value (may be NULL) gets what it had.
+bool plim_hash_remove(plim_hash *hash, uint64_t key, uint32_t *value);
+
+void plim_hash_free(plim_hash *hash);
+
+#endif
