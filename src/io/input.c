@@ -1,0 +1,264 @@
+#define _POSIX_C_SOURCE 200809L // O_CLOEXEC
+
+#include "input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <lzma.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum {
+  BUFFER_BYTES = 256 * 1024, // stays in the second-level cache
+  RAW_BYTES = 64 * 1024,
+};
+#define XZ_MEMORY_LIMIT PLIM_GIB // xz -9 takes 65 MiB; the format allows dictionaries of 4 GiB
+
+typedef struct plim_source {
+  int fd;                // -1: memory
+  const uint8_t *memory; // what is left of it
+  size_t memory_left;
+  bool ended; // no more raw bytes behind raw_end
+  uint8_t *raw_at, *raw_end;
+  z_stream gzip;
+  lzma_stream xz;
+  bool unpacked_all;
+  uint8_t raw[RAW_BYTES];
+} plim_source;
+
+// ---- raw bytes ------------------------------------------------------------------------------
+
+// Bytes read, 0 at the end, -1 on failure with *error filled.
+static ptrdiff_t source_read(plim_source *source, uint8_t *out, size_t room, plim_error *error) {
+  if (source->fd < 0) {
+    size_t take = room < source->memory_left ? room : source->memory_left;
+    if (take) memcpy(out, source->memory, take);
+    source->memory += take;
+    source->memory_left -= take;
+    return (ptrdiff_t)take;
+  }
+  for (;;) {
+    ssize_t got = read(source->fd, out, room);
+    if (got >= 0) return got;
+    if (errno == EINTR) continue;
+    plim_fail(error, PLIM_ERR_IO, "cannot read: %s", strerror(errno));
+    return -1;
+  }
+}
+
+// Makes sure that raw bytes are there unless the source has ended.
+static bool source_refill(plim_source *source, plim_error *error) {
+  if (source->raw_at < source->raw_end || source->ended) return true;
+  ptrdiff_t got = source_read(source, source->raw, RAW_BYTES, error);
+  if (got < 0) return false;
+  source->raw_at = source->raw;
+  source->raw_end = source->raw + got;
+  source->ended = got == 0;
+  return true;
+}
+
+// Reads until `want` raw bytes are buffered or the source ends: pipes hand out small pieces.
+static bool source_peek(plim_source *source, size_t want, plim_error *error) {
+  while (!source->ended && (size_t)(source->raw_end - source->raw_at) < want) {
+    size_t kept = (size_t)(source->raw_end - source->raw_at);
+    memmove(source->raw, source->raw_at, kept);
+    ptrdiff_t got = source_read(source, source->raw + kept, RAW_BYTES - kept, error);
+    if (got < 0) return false;
+    source->raw_at = source->raw;
+    source->raw_end = source->raw + kept + got;
+    source->ended = got == 0;
+  }
+  return true;
+}
+
+static bool raw_starts_with(const plim_source *source, const char *magic, size_t length) {
+  return (size_t)(source->raw_end - source->raw_at) >= length &&
+         memcmp(source->raw_at, magic, length) == 0;
+}
+
+// ---- unpacking: each returns the bytes written, 0 at the end, -1 on failure ---------------------
+
+static ptrdiff_t read_plain(plim_input *input, uint8_t *out, size_t room, plim_error *error) {
+  plim_source *source = input->source;
+  size_t buffered = (size_t)(source->raw_end - source->raw_at);
+  if (buffered == 0) return source->ended ? 0 : source_read(source, out, room, error);
+  if (buffered > room) buffered = room;
+  memcpy(out, source->raw_at, buffered);
+  source->raw_at += buffered;
+  return (ptrdiff_t)buffered;
+}
+
+static ptrdiff_t fail_packed(plim_error *error, const char *format, const char *what) {
+  plim_fail(error, PLIM_ERR_PARSE, "the %s data are %s", format, what);
+  plim_error_hint(error, "copy the file again; %s -t tests it", format);
+  return -1;
+}
+
+// gzip files may be several members one behind the other; whatever else follows is ignored, as
+// gzip itself does.
+static bool next_member(plim_source *source, plim_error *error) {
+  if (!source_peek(source, 2, error)) return false;
+  source->unpacked_all = !raw_starts_with(source, "\x1f\x8b", 2);
+  if (!source->unpacked_all) inflateReset(&source->gzip);
+  return true;
+}
+
+static ptrdiff_t read_gzip(plim_input *input, uint8_t *out, size_t room, plim_error *error) {
+  plim_source *source = input->source;
+  z_stream *stream = &source->gzip;
+  stream->next_out = out;
+  stream->avail_out = (uInt)room;
+  while (stream->avail_out == room && !source->unpacked_all) {
+    if (!source_refill(source, error)) return -1;
+    if (source->ended) return fail_packed(error, "gzip", "truncated");
+    stream->next_in = source->raw_at;
+    stream->avail_in = (uInt)(source->raw_end - source->raw_at);
+    int status = inflate(stream, Z_NO_FLUSH);
+    source->raw_at = source->raw_end - stream->avail_in;
+    if (status == Z_STREAM_END && !next_member(source, error)) return -1;
+    if (status == Z_MEM_ERROR) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory"), -1;
+    if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
+      return fail_packed(error, "gzip", "damaged");
+  }
+  return (ptrdiff_t)(room - stream->avail_out);
+}
+
+static ptrdiff_t fail_xz(plim_source *source, lzma_ret status, plim_error *error) {
+  switch (status) {
+  case LZMA_MEM_ERROR: return plim_fail(error, PLIM_ERR_NOMEM, "out of memory"), -1;
+  case LZMA_MEMLIMIT_ERROR:
+    plim_fail(error, PLIM_ERR_UNSUPPORTED, "the xz data take %llu MiB of memory to unpack",
+              (unsigned long long)(lzma_memusage(&source->xz) / PLIM_MIB));
+    plim_error_hint(error, "unpack the file first: xz -d");
+    return -1;
+  case LZMA_BUF_ERROR: return fail_packed(error, "xz", "truncated");
+  case LZMA_OPTIONS_ERROR: return fail_packed(error, "xz", "of a newer kind");
+  default: return fail_packed(error, "xz", "damaged");
+  }
+}
+
+static ptrdiff_t read_xz(plim_input *input, uint8_t *out, size_t room, plim_error *error) {
+  plim_source *source = input->source;
+  lzma_stream *stream = &source->xz;
+  stream->next_out = out;
+  stream->avail_out = room;
+  while (stream->avail_out == room && !source->unpacked_all) {
+    if (!source_refill(source, error)) return -1;
+    stream->next_in = source->raw_at;
+    stream->avail_in = (size_t)(source->raw_end - source->raw_at);
+    lzma_ret status = lzma_code(stream, source->ended ? LZMA_FINISH : LZMA_RUN);
+    source->raw_at = source->raw_end - stream->avail_in;
+    source->unpacked_all = status == LZMA_STREAM_END;
+    if (status != LZMA_OK && status != LZMA_STREAM_END) return fail_xz(source, status, error);
+  }
+  return (ptrdiff_t)(room - stream->avail_out);
+}
+
+static ptrdiff_t (*const unpack[])(plim_input *, uint8_t *, size_t, plim_error *) = {
+    [PLIM_PACKING_NONE] = read_plain,
+    [PLIM_PACKING_GZIP] = read_gzip,
+    [PLIM_PACKING_XZ] = read_xz,
+};
+
+// ---- the stream -----------------------------------------------------------------------------
+
+static bool start_unpacking(plim_input *input) {
+  plim_source *source = input->source;
+  if (raw_starts_with(source, "\x1f\x8b\x08", 3)) {
+    if (inflateInit2(&source->gzip, 16 + MAX_WBITS) != Z_OK) return false;
+    input->packing = PLIM_PACKING_GZIP;
+  } else if (raw_starts_with(source,
+                             "\xfd"
+                             "7zXZ\0",
+                             6)) {
+    if (lzma_stream_decoder(&source->xz, XZ_MEMORY_LIMIT, LZMA_CONCATENATED) != LZMA_OK)
+      return false;
+    input->packing = PLIM_PACKING_XZ;
+  }
+  return true;
+}
+
+// Takes over `fd`.
+static plim_err start(plim_input *input, int fd, const void *data, size_t size, plim_error *error) {
+  *input = (plim_input){0};
+  plim_source *source = input->source = malloc(sizeof *source);
+  input->buffer = malloc(BUFFER_BYTES + PLIM_INPUT_SLACK);
+  if (!source || !input->buffer) {
+    if (fd > STDIN_FILENO) close(fd);
+    free(source);
+    free(input->buffer);
+    *input = (plim_input){0};
+    return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  }
+  memset(source, 0, offsetof(plim_source, raw));
+  source->fd = fd;
+  source->memory = data;
+  source->memory_left = size;
+  source->raw_at = source->raw_end = source->raw;
+  source->xz = (lzma_stream)LZMA_STREAM_INIT;
+  memset(input->buffer, 0, PLIM_INPUT_SLACK);
+  input->at = input->end = input->buffer;
+  plim_err failed = PLIM_OK;
+  if (!source_peek(source, 6, error)) failed = PLIM_ERR_IO;
+  else if (!start_unpacking(input)) failed = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  if (failed) plim_input_close(input);
+  return failed;
+}
+
+plim_err plim_input_open(plim_input *input, const char *path, plim_error *error) {
+  *input = (plim_input){0};
+  if (strcmp(path, "-") == 0) return start(input, STDIN_FILENO, NULL, 0, error);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return plim_fail(error, PLIM_ERR_IO, "cannot open: %s", strerror(errno));
+  return start(input, fd, NULL, 0, error);
+}
+
+plim_err plim_input_open_memory(plim_input *input, const void *data, size_t size,
+                                plim_error *error) {
+  return start(input, -1, data, size, error);
+}
+
+plim_err plim_input_fill(plim_input *input, plim_error *error) {
+  size_t kept = (size_t)(input->end - input->at);
+  input->base += (uint64_t)(input->at - input->buffer);
+  memmove(input->buffer, input->at, kept);
+  input->at = input->buffer;
+  input->end = input->buffer + kept;
+  if (!input->at_end && kept < BUFFER_BYTES) {
+    plim_error why = {0};
+    ptrdiff_t got = unpack[input->packing](input, input->buffer + kept, BUFFER_BYTES - kept, &why);
+    if (got < 0) {
+      if (error) *error = why;
+      plim_error_at(error, input->base + kept);
+      return why.code;
+    }
+    input->end += got;
+    input->at_end = got == 0;
+  }
+  memset(input->buffer + (input->end - input->buffer), 0, PLIM_INPUT_SLACK);
+  return PLIM_OK;
+}
+
+plim_err plim_input_finish(plim_input *input, plim_error *error) {
+  while (input->packing != PLIM_PACKING_NONE && !input->at_end) {
+    input->at = input->end;
+    plim_err failed = plim_input_fill(input, error);
+    if (failed) return failed;
+  }
+  return PLIM_OK;
+}
+
+void plim_input_close(plim_input *input) {
+  if (!input) return;
+  plim_source *source = input->source;
+  if (source) {
+    if (input->packing == PLIM_PACKING_GZIP) inflateEnd(&source->gzip);
+    if (input->packing == PLIM_PACKING_XZ) lzma_end(&source->xz);
+    if (source->fd > STDIN_FILENO) close(source->fd);
+  }
+  free(source);
+  free(input->buffer);
+  *input = (plim_input){0};
+}
