@@ -1,0 +1,616 @@
+#include "replay.h"
+
+#include <string.h>
+
+#include "driver.h"
+#include "start.h"
+
+// ---- what the recording says about itself -----------------------------------------------------------
+
+plim_err plim_replay_recorded_conf(const plim_trace *trace, plim_alloc_conf *conf,
+                                   plim_error *error) {
+  const plim_recorded_settings *s = &trace->settings;
+  plim_err err = plim_alloc_conf_parse(plim_trace_text(trace, s->conf), conf, error);
+  if (err) return err;
+  // The effective values beat the string: some keys outlive a later change of settings.
+  if (s->has_expandable) conf->expandable_segments = s->expandable;
+  if (s->has_max_split)
+    conf->max_split_bytes = s->max_split_bytes < 0 ? UINT64_MAX : (uint64_t)s->max_split_bytes;
+  if (s->has_gc_threshold) conf->gc_threshold = s->gc_threshold;
+  if (s->has_divisions) memcpy(conf->divisions, s->divisions, sizeof conf->divisions);
+  return PLIM_OK;
+}
+
+// ---- the guided replay ------------------------------------------------------------------------------
+
+typedef struct {
+  const plim_trace *trace;
+  const plim_replay_options *options;
+  plim_allocator *a;
+  plim_guided *result;
+  plim_address_model fallback; // for segments the recording does not have
+  plim_driver fallback_driver;
+  vec(plim_segment_event) predicted; // segment events since the group began
+  size_t next_address;               // where to look for the address of the next new segment
+  size_t group_end;
+  uint64_t failing_from; // with no limit given: the lowest need that is known to fail
+  uint64_t recorded_peak;
+  plim_usage known_peak;
+  bool no_memory;
+} guide;
+
+// The events that belong to one malloc: completions, releases and new memory before it. A group
+// that ends without a malloc is an empty_cache call, or frees that completed at the end.
+typedef struct {
+  size_t first, end;
+  size_t early_end;          // completions from first to here came before any release
+  const plim_event *request; // the alloc or oom; NULL if there is none
+  size_t releases, maps;
+} group;
+
+static void diverge(guide *g, size_t event, const char *what, uint64_t recorded,
+                    uint64_t simulated) {
+  if (!g->result->divergences++)
+    g->result->first = (plim_divergence){(uint32_t)event, what, recorded, simulated};
+}
+
+static void collect_predicted(void *context, const plim_segment_event *event) {
+  guide *g = context;
+  if (!vec_push(&g->predicted, *event)) g->no_memory = true;
+}
+
+static uint64_t guided_reserve(void *self, uint64_t bytes) {
+  guide *g = self;
+  for (; g->next_address < g->group_end; g->next_address++) {
+    const plim_event *e = &g->trace->events.at[g->next_address];
+    if (!plim_event_is_map(e)) continue;
+    g->next_address++;
+    return e->addr;
+  }
+  return g->fallback_driver.reserve(g->fallback_driver.self, bytes);
+}
+
+static void guided_release(void *self, uint64_t addr, uint64_t bytes) {
+  guide *g = self;
+  g->fallback_driver.release(g->fallback_driver.self, addr, bytes);
+}
+
+// A free may stand first in a group: see follow_event.
+static bool is_completion(const plim_event *e) {
+  return e->action == PLIM_EV_FREE_COMPLETED || e->action == PLIM_EV_FREE;
+}
+
+static bool is_request(const plim_event *e) {
+  return e->action == PLIM_EV_ALLOC || e->action == PLIM_EV_OOM;
+}
+
+static group group_at(const plim_trace *t, size_t first) {
+  const plim_event *events = t->events.at;
+  group found = {.first = first};
+  size_t i = first;
+  while (i < t->events.len && is_completion(&events[i]) &&
+         (i == first || events[i].action != PLIM_EV_FREE))
+    i++;
+  found.early_end = i;
+  for (; i < t->events.len; i++) {
+    if (plim_event_is_release(&events[i])) found.releases++;
+    else if (plim_event_is_map(&events[i])) found.maps++;
+    else if (events[i].action != PLIM_EV_FREE_COMPLETED) break;
+  }
+  found.end = i;
+  if (i < t->events.len && is_request(&events[i])) found.request = &events[i];
+  return found;
+}
+
+// ---- empty_cache or retry? ----------------------------------------------------------------------------
+
+static const plim_event *release_number(const guide *g, const group *gr, size_t n) {
+  for (size_t i = gr->first;; i++)
+    if (plim_event_is_release(&g->trace->events.at[i]) && n-- == 0) return &g->trace->events.at[i];
+}
+
+static bool list_matches(const guide *g, const group *gr, size_t from,
+                         const plim_segment_event *list, size_t count) {
+  if (from + count > gr->releases) return false;
+  for (size_t i = 0; i < count; i++) {
+    const plim_event *e = release_number(g, gr, from + i);
+    if (e->addr != list[i].addr || e->bytes != list[i].bytes) return false;
+  }
+  return true;
+}
+
+// With stacks, the recording itself says who released: 1 empty_cache, 0 not, -1 no stack.
+static int stack_says_empty_cache(const guide *g, const group *gr) {
+  const plim_trace *t = g->trace;
+  plim_stack stack = t->stacks.at[release_number(g, gr, 0)->stack];
+  for (uint32_t i = 0; i < stack.count; i++) {
+    const plim_frame *frame = &t->frames.at[t->stack_frames.at[stack.first + i]];
+    if (strcmp(plim_trace_text(t, frame->name), "empty_cache") == 0) return 1;
+  }
+  return stack.count ? 0 : -1;
+}
+
+// Without a limit given, a release of everything followed by new memory is a retry only if some
+// request did fail (an OOM was recorded) and this one needed as much.
+static bool may_have_failed(guide *g, uint64_t need) {
+  if (need <= g->recorded_peak) return false;
+  if (g->failing_from == PLIM_UNKNOWN) g->result->unclear_releases++;
+  return need >= g->failing_from;
+}
+
+// Compares the releases with what this malloc itself would have released. With no limit given, one
+// is assumed that makes it fail. An exact match of blocks chosen one by one (oversize) settles it;
+// a release of everything looks like an empty_cache call.
+static bool releases_are_its_own(guide *g, const group *gr) {
+  const plim_event *r = gr->request;
+  bool guess_limit = g->options->limit_bytes == PLIM_UNKNOWN;
+  uint64_t need = plim_allocator_stats(g->a)->now.reserved_bytes +
+                  plim_allocator_segment_request(g->a, r->bytes);
+  if (guess_limit) plim_allocator_set_limit(g->a, need - 1);
+  plim_release_forecast forecast;
+  if (!plim_allocator_forecast(g->a, r->bytes, r->stream, r->pool, &forecast)) g->no_memory = true;
+  size_t before = forecast.before_all.len;
+  bool own = list_matches(g, gr, 0, forecast.before_all.at, before) &&
+             (forecast.releases_all || gr->releases == before);
+  plim_release_forecast_clear(&forecast);
+  if (!guess_limit) return own;
+  plim_allocator_set_limit(g->a, PLIM_UNKNOWN);
+  return own && (before || r->action == PLIM_EV_OOM || may_have_failed(g, need));
+}
+
+static bool is_empty_cache(guide *g, const group *gr) {
+  if (!gr->releases) return false;
+  if (!gr->request) return true;
+  int says = stack_says_empty_cache(g, gr);
+  if (says >= 0) return says;
+  const plim_event *r = gr->request;
+  bool expandable = g->options->conf.expandable_segments;
+  if (r->action == PLIM_EV_ALLOC && !gr->maps && !expandable) return true;
+  if (plim_allocator_would_reuse(g->a, r->bytes, r->stream, r->pool) != PLIM_UNKNOWN) return true;
+  return !releases_are_its_own(g, gr);
+}
+
+// ---- following one group --------------------------------------------------------------------------------
+
+static void add_mark(guide *g, size_t event, plim_mark_kind kind) {
+  if (!vec_push(&g->result->marks, (plim_mark){(uint32_t)event, kind})) g->no_memory = true;
+}
+
+static void complete_recorded(guide *g, size_t from, size_t to) {
+  for (size_t i = from; i < to; i++) {
+    const plim_event *e = &g->trace->events.at[i];
+    if (is_completion(e)) plim_allocator_complete(g->a, e->block);
+  }
+}
+
+static void mark_completions_inside(guide *g, size_t from, size_t to) {
+  for (size_t i = from; i < to; i++)
+    if (is_completion(&g->trace->events.at[i])) add_mark(g, i, PLIM_MARK_COMPLETES_INSIDE);
+}
+
+// Frees complete either when the malloc polls, before its search, or when it waits for all streams
+// on its way to releasing everything. If the search would have hit after the completions, but the
+// recording shows that it missed, they came with the wait.
+static bool completions_came_late(guide *g, const group *gr) {
+  const plim_event *r = gr->request;
+  if (gr->early_end == gr->first || !r) return false;
+  bool may_have_waited = r->action == PLIM_EV_OOM || (gr->releases && gr->maps);
+  if (!may_have_waited) return false;
+  if (plim_allocator_would_reuse(g->a, r->bytes, r->stream, r->pool) != PLIM_UNKNOWN) return false;
+  for (size_t i = gr->first; i < gr->early_end; i++) {
+    const plim_event *e = &g->trace->events.at[i];
+    if (e->stream == r->stream && e->pool == r->pool &&
+        plim_allocator_serves_when_complete(g->a, e->block, r->bytes))
+      return true;
+  }
+  return false;
+}
+
+// With no limit given, makes exactly the recorded attempts fail.
+static void set_recorded_limit(guide *g, const group *gr, bool own_releases) {
+  if (g->options->limit_bytes != PLIM_UNKNOWN) return;
+  uint64_t request = plim_allocator_segment_request(g->a, gr->request->bytes);
+  uint64_t need = plim_allocator_stats(g->a)->now.reserved_bytes + request;
+  if (gr->request->action == PLIM_EV_OOM) {
+    for (size_t i = 0; i < gr->releases && own_releases; i++)
+      need -= release_number(g, gr, i)->bytes;
+    plim_allocator_set_limit(g->a, need - 1);
+  } else {
+    plim_allocator_set_limit(g->a, own_releases ? need - 1 : PLIM_UNKNOWN);
+  }
+}
+
+static void serve_oom(guide *g, const group *gr) {
+  uint32_t spare = g->trace->block_slots; // a slot no event uses
+  const plim_event *r = gr->request;
+  plim_malloc_result got = plim_allocator_malloc(g->a, spare, r->bytes, r->stream, r->pool);
+  if (got == PLIM_MALLOC_NO_HOST_MEMORY) g->no_memory = true;
+  if (got != PLIM_MALLOC_OK) return;
+  diverge(g, gr->end, "the recording ran out of memory here, the simulation did not", r->bytes,
+          plim_allocator_addr(g->a, spare));
+  plim_allocator_free(g->a, spare);
+}
+
+// The recording made new memory where the simulation would have reused some, or the other way
+// round, or took another block: follow the recording.
+static void follow_recording(guide *g, const group *gr) {
+  const plim_event *r = gr->request;
+  for (size_t i = gr->first; i < gr->end; i++) {
+    const plim_event *e = &g->trace->events.at[i];
+    if (e->action != PLIM_EV_SEGMENT_ALLOC) continue;
+    plim_seed_segment segment = {.addr = e->addr,
+                                 .bytes = e->bytes,
+                                 .stream = r->stream,
+                                 .pool = r->pool,
+                                 .is_large =
+                                     plim_round_request(&g->options->conf, r->bytes) > PLIM_MIB};
+    if (!plim_allocator_seed(g->a, &segment, NULL, 0)) g->result->lost = true;
+    if (!vec_push(&g->predicted, (plim_segment_event){PLIM_SEGMENT_ALLOC, e->addr, e->bytes}))
+      g->no_memory = true;
+  }
+  if (!plim_allocator_place(g->a, r->block, r->bytes, r->stream, r->pool, r->addr)) {
+    g->result->lost = true;
+    if (plim_allocator_malloc(g->a, r->block, r->bytes, r->stream, r->pool) ==
+        PLIM_MALLOC_NO_HOST_MEMORY)
+      g->no_memory = true;
+  }
+}
+
+static void serve_alloc(guide *g, const group *gr) {
+  const plim_event *r = gr->request;
+  uint64_t reuse = plim_allocator_would_reuse(g->a, r->bytes, r->stream, r->pool);
+  bool expandable = g->options->conf.expandable_segments;
+  const char *wrong = NULL;
+  if (!gr->maps && reuse != PLIM_UNKNOWN && reuse != r->addr)
+    wrong = "the recording reused another cached block than the simulation";
+  else if (!gr->maps && reuse == PLIM_UNKNOWN && !expandable)
+    wrong = "the recording reused a cached block, the simulation found none";
+  else if (gr->maps && reuse != PLIM_UNKNOWN)
+    wrong = "the recording asked the driver for memory, the simulation reused a cached block";
+  if (gr->maps && reuse != PLIM_UNKNOWN && !g->result->lost) g->result->suspects_pools = true;
+  if (wrong && !g->result->lost) {
+    diverge(g, gr->end, wrong, r->addr, reuse);
+    follow_recording(g, gr);
+    return;
+  }
+  plim_malloc_result got = plim_allocator_malloc(g->a, r->block, r->bytes, r->stream, r->pool);
+  if (got == PLIM_MALLOC_NO_HOST_MEMORY) g->no_memory = true;
+  uint64_t addr = plim_allocator_addr(g->a, r->block);
+  if (got == PLIM_MALLOC_OK && addr == r->addr) return;
+  diverge(g, gr->end,
+          got == PLIM_MALLOC_OOM ? "the simulation ran out of memory here, the recording did not"
+                                 : "the simulation placed this block at another address",
+          r->addr, addr);
+  g->result->lost = true;
+}
+
+static plim_segment_action segment_action(const plim_event *e) {
+  switch (e->action) {
+  case PLIM_EV_SEGMENT_ALLOC: return PLIM_SEGMENT_ALLOC;
+  case PLIM_EV_SEGMENT_FREE: return PLIM_SEGMENT_FREE;
+  case PLIM_EV_SEGMENT_MAP: return PLIM_SEGMENT_MAP;
+  default: return PLIM_SEGMENT_UNMAP;
+  }
+}
+
+static void compare_segments(guide *g, const group *gr) {
+  size_t n = 0;
+  for (size_t i = gr->first; i < gr->end; i++) {
+    const plim_event *e = &g->trace->events.at[i];
+    if (!plim_event_is_map(e) && !plim_event_is_release(e)) continue;
+    const plim_segment_event *p = n < g->predicted.len ? &g->predicted.at[n] : NULL;
+    n++;
+    if (p && p->action == segment_action(e) && p->bytes == e->bytes && p->addr == e->addr) continue;
+    diverge(g, i, "the recorded segment event is not the simulated one", e->bytes,
+            p ? p->bytes : PLIM_UNKNOWN);
+    g->result->lost = true;
+    return;
+  }
+  if (n == g->predicted.len) return;
+  diverge(g, gr->end, "the simulation has a segment event that was not recorded", PLIM_UNKNOWN,
+          g->predicted.at[n].bytes);
+  g->result->lost = true;
+}
+
+static void count_segments(guide *g, const group *gr, uint64_t *reserved) {
+  plim_replay_totals *totals = &g->result->recorded;
+  for (size_t i = gr->first; i < gr->end; i++) {
+    const plim_event *e = &g->trace->events.at[i];
+    if (plim_event_is_map(e)) totals->segment_allocs++, *reserved += e->bytes;
+    if (plim_event_is_release(e)) totals->segment_frees++, *reserved -= e->bytes;
+    if (*reserved > totals->peak_reserved_bytes) totals->peak_reserved_bytes = *reserved;
+  }
+}
+
+// What this malloc shows about the limit.
+static void learn_limit(guide *g, const group *gr, const plim_allocator_stats_t *before) {
+  const plim_allocator_stats_t *after = plim_allocator_stats(g->a);
+  if (after->retries == before->retries) return;
+  uint64_t request = plim_allocator_segment_request(g->a, gr->request->bytes);
+  bool failed = gr->request->action == PLIM_EV_OOM;
+  uint64_t need = (failed ? after : before)->now.reserved_bytes + request;
+  if (need - 1 < g->result->limit_high) g->result->limit_high = need - 1;
+}
+
+static void serve(guide *g, const group *gr, bool own_releases) {
+  plim_allocator_stats_t before = *plim_allocator_stats(g->a);
+  set_recorded_limit(g, gr, own_releases);
+  if (gr->request->action == PLIM_EV_OOM) serve_oom(g, gr);
+  else serve_alloc(g, gr);
+  learn_limit(g, gr, &before);
+}
+
+static size_t follow_group(guide *g, size_t first, uint64_t *reserved) {
+  group gr = group_at(g->trace, first);
+  g->predicted.len = 0;
+  g->next_address = gr.first;
+  g->group_end = gr.end;
+  count_segments(g, &gr, reserved);
+  bool late = completions_came_late(g, &gr);
+  if (!late) complete_recorded(g, gr.first, gr.early_end);
+  bool emptied = is_empty_cache(g, &gr);
+  if (emptied) {
+    add_mark(g, gr.end, PLIM_MARK_EMPTY_CACHE);
+    plim_allocator_empty_cache(g->a);
+  } else mark_completions_inside(g, late ? gr.first : gr.early_end, gr.end);
+  if (gr.request) serve(g, &gr, gr.releases && !emptied);
+  complete_recorded(g, gr.first, gr.end); // whatever no wait has reached
+  if (!g->result->lost) compare_segments(g, &gr);
+  return gr.request ? gr.end + 1 : gr.end;
+}
+
+// A free that is directly followed by a failure or a release may have been waiting for another
+// stream until that malloc waited for it: nothing tells the two apart but what the search finds.
+static bool may_have_waited(const plim_trace *t, size_t i) {
+  if (i + 1 >= t->events.len) return false;
+  const plim_event *next = &t->events.at[i + 1];
+  return next->action == PLIM_EV_OOM || plim_event_is_release(next);
+}
+
+static size_t follow_event(guide *g, size_t i, uint64_t *reserved) {
+  const plim_event *e = &g->trace->events.at[i];
+  switch (e->action) {
+  case PLIM_EV_FREE:
+    if (!may_have_waited(g->trace, i)) {
+      plim_allocator_free(g->a, e->block);
+      return i + 1;
+    }
+    plim_allocator_free_later(g->a, e->block);
+    return follow_group(g, i, reserved);
+  case PLIM_EV_FREE_REQUESTED: plim_allocator_free_later(g->a, e->block); return i + 1;
+  case PLIM_EV_SNAPSHOT: return i + 1;
+  default: return follow_group(g, i, reserved);
+  }
+}
+
+// The driver keeps one page to itself: requests that would have left 1.1 MiB failed, one that left
+// 3.1 MiB did not (recorded: truth real-oom, real-oom-exp).
+#define DRIVER_KEEPS (2 * PLIM_MIB)
+
+// An OOM carries the card's free bytes. If they could not hold the segment, the card was full;
+// otherwise a limit was set for the process.
+static void learn_card(guide *g, const plim_event *oom, uint64_t reserved, uint64_t request) {
+  if (oom->addr == PLIM_UNKNOWN || oom->addr >= request + DRIVER_KEEPS) return;
+  uint64_t card = reserved + (oom->addr > DRIVER_KEEPS ? oom->addr - DRIVER_KEEPS : 0);
+  if (card < g->result->card_bytes) g->result->card_bytes = card;
+}
+
+// A first look: the highest reserved bytes, and the lowest need that an OOM shows to be too much.
+static void survey(guide *g) {
+  uint64_t reserved = 0, peak = 0, fails = PLIM_UNKNOWN;
+  for (size_t i = 0; i < g->trace->start_segments.len; i++)
+    reserved += g->trace->start_segments.at[i].bytes;
+  g->result->recorded.peak_reserved_bytes = peak = reserved;
+  for (size_t i = 0; i < g->trace->events.len; i++) {
+    const plim_event *e = &g->trace->events.at[i];
+    if (plim_event_is_map(e)) reserved += e->bytes;
+    if (plim_event_is_release(e)) reserved -= e->bytes;
+    if (reserved > peak) peak = reserved;
+    if (e->action != PLIM_EV_OOM) continue;
+    g->result->recorded.ooms++;
+    uint64_t need = reserved + plim_allocator_segment_request(g->a, e->bytes);
+    if (need < fails) fails = need;
+    learn_card(g, e, reserved, need - reserved);
+  }
+  g->recorded_peak = g->result->limit_low = peak;
+  g->failing_from = fails;
+}
+
+static plim_allocator_options
+allocator_options(const plim_trace *trace, const plim_replay_options *options, plim_driver driver) {
+  uint64_t limit = options->limit_bytes;
+  return (plim_allocator_options){.conf = options->conf,
+                                  .order = options->order,
+                                  .driver = driver,
+                                  .limit_bytes = options->limit_is_card ? PLIM_UNKNOWN : limit,
+                                  .capacity_bytes = options->limit_is_card ? limit : PLIM_UNKNOWN,
+                                  .range_bytes = PLIM_UNKNOWN,
+                                  .streams = trace->streams.at,
+                                  .stream_count = (uint32_t)trace->streams.len,
+                                  .pool_count = (uint32_t)trace->pools.len};
+}
+
+static void note_peaks(guide *g, size_t event) {
+  const plim_usage *peak = &plim_allocator_stats(g->a)->peak;
+  if (peak->allocated_bytes > g->known_peak.allocated_bytes) g->result->peak_event = event;
+  if (peak->reserved_bytes > g->known_peak.reserved_bytes) g->result->peak_reserved_event = event;
+  g->known_peak = *peak;
+}
+
+static void finish_guided(guide *g) {
+  const plim_allocator_stats_t *stats = plim_allocator_stats(g->a);
+  plim_guided *r = g->result;
+  r->recorded_allocated_known = !r->lost;
+  r->recorded.peak_allocated_bytes = stats->peak.allocated_bytes;
+  r->recorded.retries = stats->retries;
+  r->end_allocated_bytes = stats->now.allocated_bytes;
+  r->end_reserved_bytes = stats->now.reserved_bytes;
+  r->exact = r->divergences == 0;
+}
+
+bool plim_replay_guided(const plim_trace *trace, const plim_replay_options *options,
+                        const plim_replay_watch *watch, plim_guided *result) {
+  guide g = {.trace = trace, .options = options, .result = result};
+  *result = (plim_guided){.limit_high = PLIM_UNKNOWN, .card_bytes = PLIM_UNKNOWN};
+  plim_address_model_init(&g.fallback);
+  g.fallback_driver = plim_address_model_driver(&g.fallback);
+  plim_driver driver = {&g, guided_reserve, guided_release};
+  plim_allocator_options setup = allocator_options(trace, options, driver);
+  setup.on_segment = collect_predicted;
+  setup.context = &g;
+  g.a = plim_allocator_new(&setup);
+  bool consistent = false, ok = g.a && plim_start_seed(trace, &options->conf, g.a, &consistent);
+  if (ok && !consistent)
+    diverge(&g, 0, "what existed before the recording is not fully known", 0, 0);
+  if (ok) survey(&g);
+  uint64_t reserved = result->recorded.peak_reserved_bytes;
+  for (size_t i = 0; ok && i < trace->events.len;) {
+    size_t next = follow_event(&g, i, &reserved);
+    note_peaks(&g, next - 1);
+    if (watch) watch->after_event(watch->context, next - 1, g.a);
+    ok = !g.no_memory;
+    i = next;
+  }
+  if (ok && watch && !trace->events.len) watch->after_event(watch->context, 0, g.a);
+  if (ok) finish_guided(&g);
+  plim_allocator_delete(g.a);
+  plim_address_model_clear(&g.fallback);
+  vec_free(&g.predicted);
+  return ok;
+}
+
+void plim_guided_clear(plim_guided *result) { vec_free(&result->marks); }
+
+void plim_guided_set_limit(const plim_guided *guided, plim_replay_options *options) {
+  if (options->limit_bytes != PLIM_UNKNOWN) return;
+  uint64_t high = guided->limit_high, card = guided->card_bytes;
+  options->limit_bytes = high < card ? high : card;
+  options->limit_is_card = card != PLIM_UNKNOWN;
+}
+
+// ---- what if --------------------------------------------------------------------------------------------
+
+typedef struct {
+  const plim_trace *trace;
+  size_t next; // the next recorded segment whose address was not used yet
+  plim_address_model model;
+  plim_driver model_driver;
+} recorded_addresses;
+
+static uint64_t recorded_reserve(void *self, uint64_t bytes) {
+  recorded_addresses *r = self;
+  for (; r->next < r->trace->events.len; r->next++)
+    if (plim_event_is_map(&r->trace->events.at[r->next]))
+      return r->trace->events.at[r->next++].addr;
+  return r->model_driver.reserve(r->model_driver.self, bytes);
+}
+
+static void recorded_release(void *self, uint64_t addr, uint64_t bytes) {
+  recorded_addresses *r = self;
+  r->model_driver.release(r->model_driver.self, addr, bytes);
+}
+
+typedef struct {
+  const plim_trace *trace;
+  plim_allocator *a;
+  const plim_mark *mark, *marks_end;
+  size_t late_from, late_to; // completions to be made up for after the next malloc
+  plim_what_if *result;
+} runner;
+
+static void complete_late(runner *r) {
+  for (; r->late_from < r->late_to; r->late_from++) {
+    const plim_event *e = &r->trace->events.at[r->late_from];
+    if (is_completion(e)) plim_allocator_complete(r->a, e->block);
+  }
+}
+
+static plim_malloc_result run_malloc(runner *r, size_t i) {
+  const plim_event *e = &r->trace->events.at[i];
+  bool failed_then = e->action == PLIM_EV_OOM;
+  uint32_t slot = failed_then ? r->trace->block_slots : e->block;
+  plim_malloc_result got = plim_allocator_malloc(r->a, slot, e->bytes, e->stream, e->pool);
+  if (got == PLIM_MALLOC_OOM && r->result->first_oom_event == PLIM_UNKNOWN)
+    r->result->first_oom_event = i;
+  // What the program would have done with a request that failed then is not recorded.
+  if (got == PLIM_MALLOC_OK && failed_then) plim_allocator_free(r->a, slot);
+  complete_late(r);
+  return got;
+}
+
+// Does what is marked right before event i; true if the event itself happens inside a malloc.
+static bool run_marks(runner *r, size_t i) {
+  bool inside = false;
+  for (; r->mark < r->marks_end && r->mark->event == i; r->mark++) {
+    if (r->mark->kind == PLIM_MARK_EMPTY_CACHE) plim_allocator_empty_cache(r->a);
+    else inside = true;
+  }
+  return inside;
+}
+
+static void run_late(runner *r, size_t i) {
+  if (r->trace->events.at[i].action == PLIM_EV_FREE)
+    plim_allocator_free_later(r->a, r->trace->events.at[i].block);
+  if (r->late_from == r->late_to) r->late_from = i;
+  r->late_to = i + 1;
+}
+
+static bool run_event(runner *r, size_t i) {
+  const plim_event *e = &r->trace->events.at[i];
+  if (run_marks(r, i)) {
+    run_late(r, i);
+    return true;
+  }
+  switch (e->action) {
+  case PLIM_EV_ALLOC:
+  case PLIM_EV_OOM: return run_malloc(r, i) != PLIM_MALLOC_NO_HOST_MEMORY;
+  case PLIM_EV_FREE: plim_allocator_free(r->a, e->block); break;
+  case PLIM_EV_FREE_REQUESTED: plim_allocator_free_later(r->a, e->block); break;
+  case PLIM_EV_FREE_COMPLETED: plim_allocator_complete(r->a, e->block); break;
+  default: break;
+  }
+  return true;
+}
+
+static void finish_what_if(const plim_allocator *a, plim_what_if *result) {
+  const plim_allocator_stats_t *stats = plim_allocator_stats(a);
+  result->totals = (plim_replay_totals){.peak_allocated_bytes = stats->peak.allocated_bytes,
+                                        .peak_reserved_bytes = stats->peak.reserved_bytes,
+                                        .segment_allocs = stats->segment_allocs,
+                                        .segment_frees = stats->segment_frees,
+                                        .retries = stats->retries,
+                                        .ooms = stats->ooms};
+  result->end = stats->now;
+}
+
+bool plim_replay_what_if(const plim_trace *trace, const plim_guided *guided,
+                         const plim_replay_options *options, plim_addresses addresses,
+                         const plim_replay_watch *watch,
+                         void (*on_segment)(void *context, const plim_segment_event *event),
+                         void *context, plim_what_if *result) {
+  recorded_addresses source = {.trace = trace};
+  plim_address_model_init(&source.model);
+  source.model_driver = plim_address_model_driver(&source.model);
+  plim_driver driver = source.model_driver;
+  if (addresses == PLIM_ADDRESSES_RECORDED)
+    driver = (plim_driver){&source, recorded_reserve, recorded_release};
+  plim_allocator_options setup = allocator_options(trace, options, driver);
+  setup.on_segment = on_segment;
+  setup.context = context;
+  *result = (plim_what_if){.first_oom_event = PLIM_UNKNOWN};
+  runner r = {.trace = trace,
+              .a = plim_allocator_new(&setup),
+              .mark = guided->marks.at,
+              .marks_end = guided->marks.at + guided->marks.len,
+              .result = result};
+  bool consistent, ok = r.a && plim_start_seed(trace, &options->conf, r.a, &consistent);
+  for (size_t i = 0; ok && i < trace->events.len; i++) {
+    ok = run_event(&r, i);
+    if (watch) watch->after_event(watch->context, i, r.a);
+  }
+  if (ok) run_marks(&r, trace->events.len);
+  if (ok) finish_what_if(r.a, result);
+  plim_allocator_delete(r.a);
+  plim_address_model_clear(&source.model);
+  return ok;
+}
