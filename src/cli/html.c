@@ -1,0 +1,209 @@
+// The timeline as a page: the data as JSON, and a script that draws it. See html_page.h for the
+// look and the behaviour.
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "cli_alloc.h"
+#include "escape.h"
+#include "html_page.h"
+#include "picture.h"
+
+static void put_lines(FILE *out, const char *const *lines, size_t count) {
+  for (size_t i = 0; i < count; i++) fprintf(out, "%s\n", lines[i]);
+}
+
+// Whether the recording knows any line of code.
+static bool has_stacks(const picture *p) { return p->trace->frames.len > 0; }
+
+// ---- the data ---------------------------------------------------------------------------------------
+
+typedef struct {
+  FILE *out;
+  const picture *p;
+  const plim_column *columns;
+  size_t count;
+} sheet;
+
+// "key":[one number per column],
+static void put_numbers(const sheet *s, const char *key,
+                        uint64_t (*number)(const sheet *, const plim_column *)) {
+  fprintf(s->out, "\"%s\":[", key);
+  for (size_t i = 0; i < s->count; i++)
+    fprintf(s->out, "%s%" PRIu64, i ? "," : "", number(s, &s->columns[i]));
+  fputs("],\n", s->out);
+}
+
+static uint64_t event_of(const sheet *s, const plim_column *c) {
+  (void)s;
+  return c->instant;
+}
+
+static uint64_t step_of(const sheet *s, const plim_column *c) {
+  (void)s;
+  return c->step;
+}
+
+static uint64_t reserved_of(const sheet *s, const plim_column *c) {
+  (void)s;
+  return c->reserved_bytes;
+}
+
+static uint64_t highest_of(const sheet *s, const plim_column *c) {
+  (void)s;
+  return c->peak_reserved_bytes;
+}
+
+static uint64_t elapsed_us_of(const sheet *s, const plim_column *c) {
+  double seconds = picture_elapsed_seconds(s->p, c->time_us);
+  return seconds > 0 ? (uint64_t)(seconds * 1e6 + 0.5) : 0;
+}
+
+static void put_times(const sheet *s) {
+  bool known = s->count && picture_elapsed_seconds(s->p, s->p->trace->events.at[0].time_us) >= 0;
+  if (known) put_numbers(s, "time", elapsed_us_of);
+  else fputs("\"time\":null,\n", s->out);
+}
+
+static void put_kinds(const sheet *s) {
+  fputs("\"kinds\":[", s->out);
+  for (size_t i = 0; i < PLIM_KIND_COUNT; i++) {
+    const picture_layer *layer = &picture_layers[i];
+    fprintf(s->out, "%s[\"%s\",\"%s\",\"%s\"]", i ? "," : "", plim_kind_names[layer->kind],
+            layer->light, layer->dark);
+  }
+  fputs("],\n\"stack\":[", s->out);
+  for (size_t i = 0; i < PLIM_KIND_COUNT; i++) {
+    fputs(i ? ",\n[" : "[", s->out);
+    for (size_t k = 0; k < s->count; k++)
+      fprintf(s->out, "%s%" PRIu64, k ? "," : "", s->columns[k].kind_bytes[picture_layers[i].kind]);
+    fputc(']', s->out);
+  }
+  fputs("],\n", s->out);
+}
+
+static void put_marks(const sheet *s) {
+  const char *comma = "";
+  fputs("\"marks\":[", s->out);
+  for (size_t i = 0; i < s->count; i++) {
+    const plim_column *c = &s->columns[i];
+    if (!c->ooms && !c->retries && !c->empty_caches) continue;
+    fprintf(s->out, "%s{\"column\":%zu,\"ooms\":%u,\"retries\":%u,\"empties\":%u}", comma, i,
+            c->ooms, c->retries, c->empty_caches);
+    comma = ",";
+  }
+  fputs("],\n", s->out);
+}
+
+// Names each line once, in the order of first use, and refers to it by number.
+static void put_holders(const sheet *s) {
+  size_t frames = s->p->trace->frames.len, named = 0;
+  uint32_t *number_of = cli_alloc((frames + 1) * sizeof *number_of); // 0: not named yet
+  uint32_t *lines = cli_alloc((s->count * PLIM_TIMELINE_HOLDERS + 1) * sizeof *lines);
+  fputs("\"held\":[", s->out);
+  for (size_t i = 0; i < s->count; i++) {
+    fputs(i ? ",[" : "[", s->out);
+    for (size_t k = 0; k < PLIM_TIMELINE_HOLDERS && s->columns[i].holders[k].bytes; k++) {
+      plim_holder h = s->columns[i].holders[k];
+      uint32_t *number = &number_of[h.line < frames ? h.line : frames];
+      if (!*number) lines[named++] = h.line, *number = (uint32_t)named;
+      fprintf(s->out, "%s%u,%" PRIu64, k ? "," : "", *number - 1, h.bytes);
+    }
+    fputc(']', s->out);
+  }
+  fputs("],\n\"lines\":[", s->out);
+  for (size_t i = 0; i < named; i++) {
+    char name[160];
+    plim_line_name(s->p->trace, lines[i], name, sizeof name);
+    if (i) fputs(",\n", s->out);
+    escape_script(s->out, name);
+  }
+  fputs("],\n", s->out);
+  free(number_of);
+  free(lines);
+}
+
+static void put_data(FILE *out, const picture *p) {
+  sheet s = {out, p, p->timeline->columns.at, p->timeline->columns.len};
+  fputs("<script type=\"application/json\" id=\"data\">\n{", out);
+  put_numbers(&s, "event", event_of);
+  put_numbers(&s, "step", step_of);
+  put_times(&s);
+  put_kinds(&s);
+  put_numbers(&s, "reserved", reserved_of);
+  put_numbers(&s, "highest", highest_of);
+  put_marks(&s);
+  put_holders(&s);
+  if (p->limit_bytes == PLIM_UNKNOWN) fputs("\"limit\":null,", out);
+  else fprintf(out, "\"limit\":%" PRIu64 ",", p->limit_bytes);
+  fprintf(out, "\"stacks\":%s,", has_stacks(p) ? "true" : "false");
+  fprintf(out, "\"peak\":%zu}\n</script>\n", p->timeline->peak);
+}
+
+// ---- the page ---------------------------------------------------------------------------------------
+
+static void put_head(FILE *out, const char *title) {
+  fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>",
+        out);
+  escape_xml(out, title);
+  fputs(" - GPU memory</title>\n<style>\n", out);
+  put_lines(out, page_style, sizeof page_style / sizeof *page_style);
+  fputs("</style>\n</head>\n", out);
+}
+
+static void put_heading(FILE *out, const picture *p, const char *title) {
+  char subtitle[256];
+  picture_subtitle(p, subtitle, sizeof subtitle);
+  fputs("<body>\n<main>\n<header><h1>", out);
+  escape_xml(out, title);
+  fprintf(out, "</h1><p>%s</p>", subtitle);
+  if (p->settings && *p->settings) {
+    fputs("<p>", out);
+    escape_xml(out, p->settings);
+    fputs("</p>", out);
+  }
+  fputs("</header>\n", out);
+}
+
+// Without scripts, the still picture.
+static void put_body(FILE *out, const picture *p) {
+  fputs("<noscript>\n<style>header,#chart,.help,#held{display:none}</style>\n", out);
+  svg_write(out, p);
+  fputs(
+      "</noscript>\n"
+      "<div id=\"chart\"><canvas id=\"base\"></canvas>"
+      "<canvas id=\"over\" tabindex=\"0\" role=\"application\" aria-label=\"GPU memory over time; "
+      "arrow keys move the cursor\" aria-describedby=\"when\"></canvas>"
+      "<div id=\"tip\" hidden></div></div>\n"
+      "<ul id=\"legend\"></ul>\n"
+      "<p class=\"help\">Drag to zoom in, double-click or Esc to zoom out. Arrow keys move (Shift: "
+      "faster), + and - zoom, P shows the peak. Columns follow the order of events, not "
+      "time.</p>\n",
+      out);
+}
+
+static void put_table(FILE *out, const picture *p) {
+  fputs("<section id=\"held\"><h2 id=\"when\" role=\"status\"></h2>\n", out);
+  if (!has_stacks(p))
+    fputs("<p>The recording has no stacks, so nobody knows which lines. Record with "
+          "<code>torch.cuda.memory._record_memory_history(stacks='python')</code>.</p>\n",
+          out);
+  fprintf(out,
+          "<table%s><thead><tr><th>line</th><th class=\"number\">bytes</th>"
+          "<th class=\"number\">share</th><th class=\"bar\"></th></tr></thead>"
+          "<tbody id=\"rows\"></tbody></table></section>\n</main>\n",
+          has_stacks(p) ? "" : " hidden");
+}
+
+void html_write(FILE *out, const picture *p) {
+  char title[512];
+  picture_title(p, title, sizeof title, 200);
+  put_head(out, title);
+  put_heading(out, p, title);
+  put_body(out, p);
+  put_table(out, p);
+  put_data(out, p);
+  fputs("<script>\n", out);
+  put_lines(out, page_script, sizeof page_script / sizeof *page_script);
+  fputs("</script>\n</body>\n</html>\n", out);
+}

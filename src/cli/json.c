@@ -1,0 +1,165 @@
+#include "json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plimsoll.h"
+
+json_writer json_begin(FILE *out) { return (json_writer){.out = out}; }
+
+void json_finish(json_writer *j) {
+  assert(j->depth == 0 && j->is_done);
+  fputc('\n', j->out);
+}
+
+static void new_line(json_writer *j) { fprintf(j->out, "\n%*s", 2 * j->depth, ""); }
+
+// The length of the valid UTF-8 sequence at s; 0 if there is none. Follows table 3-7 of the Unicode
+// standard: no overlong forms, no surrogates, nothing above U+10FFFF.
+static size_t utf8_length(const unsigned char *s) {
+  static const struct {
+    unsigned char lead_min, lead_max, next_min, next_max;
+    size_t length;
+  } forms[] = {
+      {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3}, {0xE1, 0xEC, 0x80, 0xBF, 3},
+      {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
+      {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
+  };
+  if (s[0] < 0x80) return 1;
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    if (s[0] < forms[i].lead_min || s[0] > forms[i].lead_max) continue;
+    if (s[1] < forms[i].next_min || s[1] > forms[i].next_max) return 0;
+    for (size_t k = 2; k < forms[i].length; k++)
+      if (s[k] < 0x80 || s[k] > 0xBF) return 0;
+    return forms[i].length;
+  }
+  return 0;
+}
+
+static void write_ascii(FILE *out, unsigned char c) {
+  static const char short_forms[128] = {['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
+                                        ['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't'};
+  if (short_forms[c]) fprintf(out, "\\%c", short_forms[c]);
+  else if (c < 0x20 || c == 0x7F) fprintf(out, "\\u%04x", c);
+  else fputc(c, out);
+}
+
+static void write_string(FILE *out, const char *text) {
+  const unsigned char *s = (const unsigned char *)text;
+  fputc('"', out);
+  while (*s) {
+    size_t length = utf8_length(s);
+    if (length == 0) fputs("\xEF\xBF\xBD", out), s++;
+    else if (length == 1) write_ascii(out, *s++);
+    else fwrite(s, 1, length, out), s += length;
+  }
+  fputc('"', out);
+}
+
+// Comma, line break and key: all that stands before a value.
+static void before_value(json_writer *j, const char *key) {
+  assert(!j->is_done);
+  if (j->depth == 0) {
+    assert(!key);
+    return;
+  }
+  int top = j->depth - 1;
+  assert(j->is_array[top] == !key);
+  if (j->has_items[top]) fputc(',', j->out);
+  j->has_items[top] = true;
+  new_line(j);
+  if (!key) return;
+  write_string(j->out, key);
+  fputs(": ", j->out);
+}
+
+static void after_value(json_writer *j) {
+  if (j->depth == 0) j->is_done = true;
+}
+
+static void write_plain(json_writer *j, const char *key, const char *text) {
+  before_value(j, key);
+  fputs(text, j->out);
+  after_value(j);
+}
+
+static void open_container(json_writer *j, const char *key, bool is_array) {
+  before_value(j, key);
+  assert(j->depth < JSON_DEPTH);
+  fputc(is_array ? '[' : '{', j->out);
+  j->is_array[j->depth] = is_array;
+  j->has_items[j->depth] = false;
+  j->depth++;
+}
+
+void json_object(json_writer *j, const char *key) { open_container(j, key, false); }
+
+void json_array(json_writer *j, const char *key) { open_container(j, key, true); }
+
+void json_end(json_writer *j) {
+  assert(j->depth > 0);
+  j->depth--;
+  if (j->has_items[j->depth]) new_line(j);
+  fputc(j->is_array[j->depth] ? ']' : '}', j->out);
+  after_value(j);
+}
+
+void json_string(json_writer *j, const char *key, const char *text) {
+  if (!text) {
+    json_null(j, key);
+    return;
+  }
+  before_value(j, key);
+  write_string(j->out, text);
+  after_value(j);
+}
+
+void json_string_or_null(json_writer *j, const char *key, const char *text) {
+  json_string(j, key, text && *text ? text : NULL);
+}
+
+void json_u64(json_writer *j, const char *key, uint64_t value) {
+  char text[32];
+  snprintf(text, sizeof text, "%" PRIu64, value);
+  write_plain(j, key, text);
+}
+
+void json_i64(json_writer *j, const char *key, int64_t value) {
+  char text[32];
+  snprintf(text, sizeof text, "%" PRId64, value);
+  write_plain(j, key, text);
+}
+
+void json_bytes(json_writer *j, const char *key, uint64_t bytes) {
+  if (bytes == PLIM_UNKNOWN) json_null(j, key);
+  else json_u64(j, key, bytes);
+}
+
+// The shortest text that reads back as the same double.
+static void print_double(char text[32], double value) {
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(text, 32, "%.*g", digits, value);
+    if (strtod(text, NULL) == value) break;
+  }
+  char *comma = strchr(text, ','); // a decimal comma, should someone have set a locale
+  if (comma) *comma = '.';
+}
+
+void json_number(json_writer *j, const char *key, double value) {
+  char text[32];
+  if (!isfinite(value)) {
+    json_null(j, key);
+    return;
+  }
+  print_double(text, value);
+  write_plain(j, key, text);
+}
+
+void json_bool(json_writer *j, const char *key, bool value) {
+  write_plain(j, key, value ? "true" : "false");
+}
+
+void json_null(json_writer *j, const char *key) { write_plain(j, key, "null"); }

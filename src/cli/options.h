@@ -1,0 +1,81 @@
+// Options and positional arguments as tables, and the parser that reads argv by them.
+#ifndef PLIM_CLI_OPTIONS_H
+#define PLIM_CLI_OPTIONS_H
+
+#include "plimsoll.h"
+#include "vec.h"
+
+// What a value is: how it is read, what field it fills, and how a shell completes it.
+typedef enum {
+  CLI_FLAG,    // bool; takes no value
+  CLI_STRING,  // const char *, pointing into argv
+  CLI_STRINGS, // cli_strings; may be given more than once
+  CLI_FILE,    // const char *; a path
+  CLI_DIR,     // const char *; a path of a directory
+  CLI_BYTES,   // uint64_t; 24GiB
+  CLI_UINT,    // uint64_t
+  CLI_NUMBER,  // double
+  CLI_CHOICE,  // int; index into the row's choices
+  CLI_COMMAND, // const char *; the name of one of our commands
+  CLI_KIND_COUNT
+} cli_kind;
+
+typedef vec(const char *) cli_strings;
+
+// One option: one row. A table ends with {0}.
+//
+//   {"limit", 0, "SIZE", CLI_BYTES, offsetof(args, limit_bytes), "memory limit", NULL}
+typedef struct cli_option {
+  const char *name;           // without the dashes; NULL: the option has a letter only
+  char letter;                // its short form, or 0
+  const char *argument;       // placeholder in the help; NULL for a flag
+  cli_kind kind;              //
+  size_t offset;              // of the field in the command's args struct
+  const char *help;           // begins in lower case, no full stop
+  const char *const *choices; // for CLI_CHOICE, ends with NULL
+} cli_option;
+
+// One positional argument: one row. A table ends with {0}.
+typedef struct cli_positional {
+  const char *name; // as in the help: SNAPSHOT
+  const char *help;
+  cli_kind kind;
+  size_t min, max;            // how many; max SIZE_MAX: any number (only in the last row)
+  const char *const *choices; // for CLI_CHOICE, ends with NULL
+} cli_positional;
+
+// What every command understands.
+typedef struct {
+  bool json;
+  int color; // a term_when
+  bool short_help, full_help;
+} cli_common;
+
+extern const cli_option cli_common_options[];
+
+// A parsed command line.
+typedef struct cli_call {
+  const struct cli_command *command;
+  cli_common common;
+  void *args;              // the command's own args struct
+  vec(const char *) words; // the positional arguments
+} cli_call;
+
+// A usage error, and the text that error.byte points into ("" if none), for the caret.
+typedef struct {
+  plim_error error;
+  char source[256];
+} cli_usage;
+
+// Reads argv[first..argc) by the command's tables into *call, which the caller clears whatever
+// the result. With `until_word`, stops at the first positional and leaves its index in *next
+// (argc if there is none). Asking for help is no error, whatever is missing.
+bool cli_parse(const struct cli_command *command, int argc, char **argv, int first, bool until_word,
+               int *next, cli_call *call, cli_usage *usage);
+void cli_call_clear(cli_call *call);
+
+// Rows without the closing one. NULL has none.
+size_t cli_option_count(const cli_option *options);
+size_t cli_positional_count(const cli_positional *positionals);
+
+#endif

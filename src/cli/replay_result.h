@@ -1,0 +1,60 @@
+// What `plimsoll replay` found out. Text and JSON render this same struct.
+#ifndef PLIM_CLI_REPLAY_RESULT_H
+#define PLIM_CLI_REPLAY_RESULT_H
+
+#include "inspect.h"
+#include "replay.h"
+#include "snapshot.h"
+#include "story.h"
+#include "tune.h"
+
+enum { REPLAY_MAX_OOMS = 64 }; // the first so many are looked at in detail
+
+// A failed request, and what memory looked like.
+typedef struct {
+  size_t event;
+  uint64_t request_bytes;
+  uint64_t compacted_free_bytes; // free if all blocks in use lay side by side; PLIM_UNKNOWN without
+                                 // a limit
+  plim_moment moment;
+} replay_oom;
+
+typedef struct {
+  const char *path;
+  plim_snapshot_info info;
+  plim_trace trace;
+  plim_story story;
+
+  plim_replay_options recorded_options; // settings, order and limit of the recording
+  plim_guided guided;
+  bool limit_is_guessed; // the limit was inferred from the recording's failures
+
+  plim_replay_options options; // what was simulated
+  bool is_what_if;             // other settings or another limit than recorded
+  plim_replay_totals simulated;
+  uint64_t first_oom_event; // of the simulation; PLIM_UNKNOWN if none
+
+  plim_moment peak;          // at the peak of allocated bytes, as recorded
+  plim_moment peak_reserved; // at the peak of reserved bytes
+  replay_oom ooms[REPLAY_MAX_OOMS];
+  size_t oom_count;
+
+  plim_leaks leaks;
+  plim_duplicates duplicates;
+
+  vec(plim_tune_row) tune;  // best first; empty without --tune
+  char *recorded_conf_text; // owned; the settings of the recorded row
+  vec(char *) notes;        // sentences: what the snapshot does not record, what was assumed
+  uint64_t top;             // how many holders the text lists
+} replay_result;
+
+// Step at which the limit is reached if a leak goes on; 0 if there is no limit or it never is.
+uint64_t replay_full_at_step(const replay_result *r, const plim_leak *leak);
+
+// Elapsed seconds at an event since the first one.
+double replay_seconds_at(const replay_result *r, size_t event);
+
+void replay_print_text(const replay_result *r);
+void replay_print_json(const replay_result *r);
+
+#endif

@@ -1,0 +1,345 @@
+#include <string.h>
+
+#include "replay_result.h"
+#include "term.h"
+#include "units.h"
+
+static void heading(const char *text) {
+  printf("\n");
+  term_print(stdout, TERM_BOLD, "%s\n", text);
+}
+
+static void sentence(const char *text) {
+  term_wrap(stdout, text, 0, 0, (size_t)term_width(stdout));
+}
+
+static const char *file_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static double percent(uint64_t bytes, uint64_t whole) {
+  return whole ? 100 * (double)bytes / (double)whole : 0;
+}
+
+static void line_of(const replay_result *r, uint32_t frame, char *text, size_t size) {
+  plim_line_name(&r->trace, frame, text, size);
+}
+
+// ---- what was read, and whether the replay agrees -------------------------------------------------------
+
+static void print_settings(const char *what, const plim_replay_options *o, bool guessed) {
+  char conf[512];
+  plim_alloc_conf_print(&o->conf, conf, sizeof conf);
+  printf("%s %s", what, *conf ? conf : "PyTorch's defaults");
+  if (o->limit_bytes != PLIM_UNKNOWN)
+    printf(", limit %s%s", units_bytes(o->limit_bytes).text, guessed ? " (inferred)" : "");
+  printf("\n");
+}
+
+static void print_subject(const replay_result *r) {
+  term_print(stdout, TERM_BOLD, "%s", file_name(r->path));
+  printf("  %s entries", units_count(r->trace.entries).text);
+  if (r->info.devices > 1) printf(" on device %u of %u", r->trace.device, r->info.devices);
+  if (r->story.steps.len) printf(", %zu steps", r->story.steps.len);
+  if (r->trace.events.len)
+    printf(", %s", units_seconds(replay_seconds_at(r, r->trace.events.len - 1)).text);
+  printf("\n");
+  print_settings("settings:", &r->recorded_options, r->limit_is_guessed && !r->is_what_if);
+}
+
+static void print_exactness(const replay_result *r) {
+  const plim_guided *g = &r->guided;
+  uint64_t segments = g->recorded.segment_allocs + g->recorded.segment_frees;
+  if (!r->trace.entries) return;
+  if (g->exact) {
+    term_print(stdout, TERM_GREEN, "exact:");
+    printf(" all %s segment events and every address agree with the recording\n",
+           units_count(segments).text);
+    return;
+  }
+  term_print(stdout, TERM_YELLOW, "not exact:");
+  printf(" %s decisions differ, first at event %s:\n  %s\n", units_count(g->divergences).text,
+         units_count(g->first.event).text, g->first.what);
+}
+
+static void print_notes(const replay_result *r) {
+  for (size_t i = 0; i < r->notes.len; i++) {
+    printf("note: ");
+    term_wrap(stdout, r->notes.at[i], 6, 6, (size_t)term_width(stdout));
+  }
+}
+
+// ---- totals ---------------------------------------------------------------------------------------------
+
+static void total_row(term_table *t, const replay_result *r, const char *name, const char *recorded,
+                      const char *simulated) {
+  term_table_cell(t, TERM_PLAIN, "%s", name);
+  term_table_cell(t, TERM_PLAIN, "%s", recorded);
+  if (r->is_what_if) term_table_cell(t, TERM_PLAIN, "%s", simulated);
+}
+
+static void print_totals(const replay_result *r) {
+  static const term_column columns[] = {
+      {""}, {"recorded", .right = true}, {"simulated", .right = true}};
+  const plim_replay_totals *a = &r->guided.recorded, *b = &r->simulated;
+  bool known = r->guided.recorded_allocated_known;
+  term_table *t = term_table_new(columns, r->is_what_if ? 3 : 2);
+  total_row(t, r, "peak allocated",
+            units_bytes(known ? a->peak_allocated_bytes : PLIM_UNKNOWN).text,
+            units_bytes(b->peak_allocated_bytes).text);
+  total_row(t, r, "peak reserved", units_bytes(a->peak_reserved_bytes).text,
+            units_bytes(b->peak_reserved_bytes).text);
+  total_row(t, r, "segments from the driver", units_count(a->segment_allocs).text,
+            units_count(b->segment_allocs).text);
+  total_row(t, r, "segments given back", units_count(a->segment_frees).text,
+            units_count(b->segment_frees).text);
+  total_row(t, r, "retries", units_count(a->retries).text, units_count(b->retries).text);
+  total_row(t, r, "out of memory", units_count(a->ooms).text, units_count(b->ooms).text);
+  printf("\n");
+  if (r->is_what_if) print_settings("simulated:", &r->options, r->limit_is_guessed);
+  term_table_print(t, stdout);
+  term_table_free(t);
+}
+
+// ---- who held it ----------------------------------------------------------------------------------------
+
+static void print_moment(const replay_result *r, size_t event) {
+  size_t step = plim_story_step_of(&r->story, event);
+  printf("event %s, %s", units_count(event).text, units_seconds(replay_seconds_at(r, event)).text);
+  if (step) printf(", step %zu", step);
+}
+
+static void print_peak(const replay_result *r) {
+  char line[256];
+  heading("Held at the peak");
+  printf("%s allocated at ", units_bytes(r->peak.holders.bytes).text);
+  if (!r->trace.events.len) {
+    printf("the time of the snapshot\n");
+    return;
+  }
+  print_moment(r, r->peak.event);
+  line_of(r, r->story.line.at[r->trace.events.at[r->peak.event].stack], line, sizeof line);
+  printf(", in\n  %s\n", line);
+}
+
+static void holder_cells(term_table *t, uint64_t bytes, uint64_t whole) {
+  term_table_cell(t, TERM_PLAIN, "%s", units_bytes(bytes).text);
+  term_table_cell(t, TERM_PLAIN, "%.1f %%", percent(bytes, whole));
+}
+
+static void print_kinds(const replay_result *r) {
+  static const term_column columns[] = {{"", .right = true}, {"", .right = true}, {""}};
+  const plim_holders *h = &r->peak.holders;
+  term_table *t = term_table_new(columns, 3);
+  for (size_t k = 0; k < PLIM_KIND_COUNT; k++) {
+    if (!h->by_kind[k]) continue;
+    holder_cells(t, h->by_kind[k], h->bytes);
+    term_table_cell(t, TERM_PLAIN, "%s", plim_kind_names[k]);
+  }
+  term_table_print(t, stdout);
+  term_table_free(t);
+}
+
+static void more_row(term_table *t, const plim_held_list *list, size_t shown, uint64_t whole,
+                     const char *what) {
+  uint64_t rest = 0;
+  for (size_t i = shown; i < list->len; i++) rest += list->at[i].bytes;
+  if (shown >= list->len) return;
+  holder_cells(t, rest, whole);
+  term_table_cell(t, TERM_DIM, " ");
+  term_table_cell(t, TERM_DIM, "%zu more %s (--top)", list->len - shown, what);
+}
+
+static void print_lines(const replay_result *r) {
+  static const term_column columns[] = {
+      {"", .right = true}, {"", .right = true}, {"kind"}, {"by line", .shrinks = true}};
+  const plim_holders *h = &r->peak.holders;
+  term_table *t = term_table_new(columns, 4);
+  size_t shown = h->by_line.len < r->top ? h->by_line.len : (size_t)r->top;
+  for (size_t i = 0; i < shown; i++) {
+    char line[256];
+    line_of(r, h->by_line.at[i].frame, line, sizeof line);
+    holder_cells(t, h->by_line.at[i].bytes, h->bytes);
+    term_table_cell(t, TERM_PLAIN, "%s", plim_kind_names[h->by_line.at[i].kind]);
+    term_table_cell(t, TERM_PLAIN, "%s", line);
+  }
+  more_row(t, &h->by_line, shown, h->bytes, "lines");
+  printf("\n");
+  term_table_print(t, stdout);
+  term_table_free(t);
+}
+
+static void print_modules(const replay_result *r) {
+  static const term_column columns[] = {
+      {"", .right = true}, {"", .right = true}, {"kind"}, {"by module", .shrinks = true}};
+  const plim_holders *h = &r->peak.holders;
+  term_table *t = term_table_new(columns, 4);
+  size_t shown = h->by_module.len < r->top ? h->by_module.len : (size_t)r->top;
+  for (size_t i = 0; i < shown; i++) {
+    char module[256];
+    plim_module_name(&r->trace, h->by_module.at[i].frame, module, sizeof module);
+    holder_cells(t, h->by_module.at[i].bytes, h->bytes);
+    term_table_cell(t, TERM_PLAIN, "%s", plim_kind_names[h->by_module.at[i].kind]);
+    term_table_cell(t, TERM_PLAIN, "%s", module);
+  }
+  more_row(t, &h->by_module, shown, h->bytes, "modules");
+  printf("\n");
+  term_table_print(t, stdout);
+  term_table_free(t);
+}
+
+// ---- fragmentation --------------------------------------------------------------------------------------
+
+static void print_stranded(const plim_fragmentation *f, size_t most) {
+  static const term_column columns[] = {{"stranded", .right = true},
+                                        {"in a segment of", .right = true},
+                                        {"largest piece", .right = true},
+                                        {"pool"},
+                                        {"address"}};
+  if (!f->segments.len) return;
+  term_table *t = term_table_new(columns, 5);
+  for (size_t i = 0; i < f->segments.len && i < most; i++) {
+    const plim_stranded *s = &f->segments.at[i];
+    term_table_cell(t, TERM_PLAIN, "%s", units_bytes(s->free_bytes).text);
+    term_table_cell(t, TERM_PLAIN, "%s", units_bytes(s->bytes).text);
+    term_table_cell(t, TERM_PLAIN, "%s", units_bytes(s->largest_free_bytes).text);
+    term_table_cell(t, TERM_PLAIN, "%s%s", s->is_large ? "large" : "small",
+                    s->is_expandable ? ", expandable" : "");
+    term_table_cell(t, TERM_PLAIN, "0x%llx", (unsigned long long)s->addr);
+  }
+  term_table_print(t, stdout);
+  term_table_free(t);
+}
+
+static void print_fragmentation_sums(const plim_fragmentation *f) {
+  printf("%s reserved = %s allocated", units_bytes(f->usage.reserved_bytes).text,
+         units_bytes(f->usage.allocated_bytes).text);
+  uint64_t waiting = f->usage.active_bytes - f->usage.allocated_bytes;
+  if (waiting) printf(" + %s waiting for a stream", units_bytes(waiting).text);
+  printf(" + %s stranded + %s cached whole\n", units_bytes(f->stranded_bytes).text,
+         units_bytes(f->cached_bytes).text);
+}
+
+static void print_fragmentation(const replay_result *r) {
+  const plim_fragmentation *f = &r->peak_reserved.fragmentation;
+  heading("Fragmentation at the peak of reserved memory");
+  print_fragmentation_sums(f);
+  if (f->slack_bytes)
+    printf("of what is allocated, %s is rounding and unsplit rest\n",
+           units_bytes(f->slack_bytes).text);
+  print_stranded(f, 3);
+}
+
+static void print_oom(const replay_result *r, const replay_oom *oom) {
+  char line[256];
+  term_print(stdout, TERM_RED, "OUT OF MEMORY");
+  printf(" asking for %s at ", units_bytes(oom->request_bytes).text);
+  print_moment(r, oom->event);
+  line_of(r, r->story.line.at[r->trace.events.at[oom->event].stack], line, sizeof line);
+  printf(", in\n  %s\n", line);
+  print_fragmentation_sums(&oom->moment.fragmentation);
+  if (oom->compacted_free_bytes == PLIM_UNKNOWN) return;
+  bool fits = oom->compacted_free_bytes >= oom->request_bytes;
+  printf("compacted, %s would be free: the request %s\n",
+         units_bytes(oom->compacted_free_bytes).text,
+         fits ? "WOULD FIT, so fragmentation is to blame" : "would NOT fit either");
+  print_stranded(&oom->moment.fragmentation, 3);
+}
+
+static void print_ooms(const replay_result *r) {
+  enum { SHOWN = 2 };
+  for (size_t i = 0; i < r->oom_count && i < SHOWN; i++) {
+    printf("\n");
+    print_oom(r, &r->ooms[i]);
+  }
+  if (r->guided.recorded.ooms > SHOWN)
+    printf("and %s more (--json lists them)\n", units_count(r->guided.recorded.ooms - SHOWN).text);
+}
+
+// ---- leaks and duplicates -------------------------------------------------------------------------------
+
+static void print_leaks(const replay_result *r) {
+  heading("Leaks");
+  if (!r->story.steps.len) {
+    sentence("No training steps were recognised, so leaks cannot be told from growth.");
+    return;
+  }
+  if (!r->leaks.len) printf("none: nothing survives step after step\n");
+  for (size_t i = 0; i < r->leaks.len; i++) {
+    const plim_leak *leak = &r->leaks.at[i];
+    char line[256];
+    line_of(r, leak->line, line, sizeof line);
+    term_print(stdout, TERM_RED, "LEAK");
+    printf("  %s a step, in %zu of %zu steps, %s in %s tensors at the end\n  made in %s\n",
+           units_bytes(leak->bytes_per_step).text, leak->steps, r->story.steps.len,
+           units_bytes(leak->bytes).text, units_count(leak->count).text, line);
+    uint64_t full = replay_full_at_step(r, leak);
+    if (full)
+      printf("  %s would be full at step %s\n", units_bytes(r->options.limit_bytes).text,
+             units_count(full).text);
+    else printf("  give --limit SIZE to learn at which step the card is full\n");
+  }
+}
+
+static void print_duplicates(const replay_result *r) {
+  heading("Duplicated models");
+  if (!r->duplicates.len) printf("none: no set of tensors is held twice\n");
+  for (size_t i = 0; i < r->duplicates.len; i++) {
+    const plim_duplicate *d = &r->duplicates.at[i];
+    term_print(stdout, TERM_RED, "DUPLICATE");
+    printf("  %s tensors held %zu times, %s more than needed\n", units_count(d->tensors).text,
+           d->copies.len, units_bytes(d->wasted_bytes).text);
+    for (size_t c = 0; c < d->copies.len; c++) {
+      char line[256];
+      line_of(r, d->copies.at[c].line, line, sizeof line);
+      printf("  %9s  %s\n", units_bytes(d->copies.at[c].bytes).text, line);
+    }
+  }
+}
+
+// ---- tuning ---------------------------------------------------------------------------------------------
+
+static void tune_row_cells(term_table *t, const plim_tune_row *row) {
+  term_style style = row->totals.ooms ? TERM_RED : TERM_PLAIN;
+  term_table_cell(t, style, "%s", units_bytes(row->totals.peak_reserved_bytes).text);
+  term_table_cell(t, TERM_PLAIN, "%s", units_count(row->totals.segment_allocs).text);
+  term_table_cell(t, TERM_PLAIN, "%s", units_count(row->totals.retries).text);
+  term_table_cell(t, style, "%s", row->totals.ooms ? units_count(row->totals.ooms).text : "-");
+  term_table_cell(t, TERM_PLAIN, "%s%s", *row->conf ? row->conf : "(PyTorch's defaults)",
+                  row->is_recorded ? "  <- recorded" : "");
+}
+
+static void print_tune(const replay_result *r) {
+  static const term_column columns[] = {{"reserved", .right = true},
+                                        {"cudaMalloc", .right = true},
+                                        {"retries", .right = true},
+                                        {"OOM", .right = true},
+                                        {"settings, best first", .shrinks = true}};
+  if (!r->tune.len) return;
+  heading("Settings tried on this trace");
+  term_table *t = term_table_new(columns, 5);
+  for (size_t i = 0; i < r->tune.len; i++) tune_row_cells(t, &r->tune.at[i]);
+  term_table_print(t, stdout);
+  term_table_free(t);
+  const plim_tune_row *best = &r->tune.at[0];
+  if (best->is_recorded) printf("The recorded settings are the best of these.\n");
+  else if (!*best->conf) printf("unset PYTORCH_CUDA_ALLOC_CONF\n");
+  else printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", best->conf);
+}
+
+void replay_print_text(const replay_result *r) {
+  print_subject(r);
+  print_exactness(r);
+  print_notes(r);
+  print_totals(r);
+  print_peak(r);
+  print_kinds(r);
+  print_lines(r);
+  print_modules(r);
+  print_fragmentation(r);
+  print_ooms(r);
+  print_leaks(r);
+  print_duplicates(r);
+  print_tune(r);
+}

@@ -1,0 +1,140 @@
+#include "report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "term.h"
+
+static bool as_json;
+
+void cli_report_as_json(bool json) { as_json = json; }
+
+// ---- text -------------------------------------------------------------------------------------
+
+// The line of a text that holds an offset.
+typedef struct {
+  const char *start;
+  size_t bytes, column; // column: bytes before the offset
+  size_t number;        // from 1
+  bool is_only;         // the text is one line
+} line;
+
+static line find_line(const char *source, uint64_t byte) {
+  size_t total = strlen(source);
+  size_t at = byte < total ? (size_t)byte : total;
+  line found = {.start = source, .number = 1};
+  for (size_t i = 0; i < at; i++)
+    if (source[i] == '\n') found.start = source + i + 1, found.number++;
+  found.bytes = strcspn(found.start, "\n");
+  found.column = (size_t)(source + at - found.start);
+  found.is_only = found.number == 1 && found.bytes == total;
+  return found;
+}
+
+static void print_place(FILE *out, const plim_error *error, const line *where) {
+  if (!*error->file) return;
+  fprintf(out, "  --> %s", error->file);
+  if (where && !where->is_only) fprintf(out, ":%zu", where->number);
+  if (error->byte != PLIM_UNKNOWN) fprintf(out, ", byte %" PRIu64, error->byte);
+  fputc('\n', out);
+}
+
+// Shows the line with a caret. Long lines are shown around the offence; tabs become blanks, so that
+// the caret stands right.
+static void print_line(FILE *out, const line *where) {
+  enum { BEFORE = 50, SHOWN = 70 };
+  size_t from = where->column > BEFORE ? where->column - BEFORE : 0;
+  while (from > 0 && ((unsigned char)where->start[from] & 0xC0) == 0x80) from--;
+  size_t until = where->bytes - from > SHOWN ? from + SHOWN : where->bytes;
+  while (until < where->bytes && ((unsigned char)where->start[until] & 0xC0) == 0x80) until++;
+  fputs("   |  ", out);
+  for (size_t i = from; i < until; i++)
+    fputc((unsigned char)where->start[i] < 0x20 ? ' ' : where->start[i], out);
+  char before[BEFORE + 8];
+  size_t length = where->column - from;
+  memcpy(before, where->start + from, length);
+  before[length] = '\0';
+  fprintf(out, "\n   |  %*s", (int)term_text_width(before), "");
+  term_print(out, TERM_RED, "^");
+  fputc('\n', out);
+}
+
+void cli_report_text(FILE *out, const plim_error *error, const char *source) {
+  line where;
+  bool has_line = source && error->byte != PLIM_UNKNOWN;
+  if (has_line) where = find_line(source, error->byte);
+  term_print(out, TERM_RED, "error:");
+  fprintf(out, " %s\n", error->message);
+  print_place(out, error, has_line ? &where : NULL);
+  if (has_line) print_line(out, &where);
+  if (!*error->hint) return;
+  term_print(out, TERM_CYAN, "help:");
+  fprintf(out, " %s\n", error->hint);
+}
+
+// ---- JSON -------------------------------------------------------------------------------------
+
+static void report_json(FILE *out, const plim_error *error) {
+  json_writer j = json_begin(out);
+  json_object(&j, NULL);
+  json_u64(&j, "format_version", 1);
+  json_object(&j, "error");
+  json_string(&j, "message", error->message);
+  json_string_or_null(&j, "file", error->file);
+  json_bytes(&j, "byte", error->byte);
+  json_string_or_null(&j, "hint", error->hint);
+  json_end(&j);
+  json_end(&j);
+  json_finish(&j);
+}
+
+int cli_report(const plim_error *error, const char *source) {
+  fflush(stdout); // what was printed before stays before
+  if (as_json) report_json(stdout, error);
+  cli_report_text(stderr, error, source);
+  return CLI_ERROR;
+}
+
+int cli_fail(const char *format, ...) {
+  char message[sizeof((plim_error *)0)->message];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  plim_error error;
+  plim_fail(&error, PLIM_ERR_ARGUMENT, "%s", message);
+  return cli_report(&error, NULL);
+}
+
+void cli_warn(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  term_print(stderr, TERM_YELLOW, "warning:");
+  fputc(' ', stderr);
+  vfprintf(stderr, format, args);
+  fputc('\n', stderr);
+  va_end(args);
+}
+
+// ---- the end ----------------------------------------------------------------------------------
+
+// Whether stdout is a pipe whose reader has gone. Asked of the pipe itself, since the errno of the
+// write that failed may be long gone.
+static bool reader_left(void) {
+  struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+  return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
+int cli_finish_output(int status) {
+  errno = 0;
+  bool failed = fflush(stdout) != 0 || ferror(stdout);
+  if (!failed || reader_left()) return status;
+  fprintf(stderr, "error: cannot write the output%s%s\n", errno ? ": " : "",
+          errno ? strerror(errno) : "");
+  return CLI_ERROR;
+}

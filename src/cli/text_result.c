@@ -1,0 +1,29 @@
+#include "text_result.h"
+
+#include <stdlib.h>
+
+#include "cli_alloc.h"
+#include "json.h"
+
+static void print_json(const char *text) {
+  json_writer j = json_begin(stdout);
+  json_object(&j, NULL);
+  json_u64(&j, "format_version", 1);
+  json_string(&j, "text", text);
+  json_end(&j);
+  json_finish(&j);
+}
+
+int text_result_print(const cli_call *call, void (*write)(FILE *out, const void *context),
+                      const void *context) {
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *memory = open_memstream(&text, &bytes);
+  if (!memory) cli_out_of_memory();
+  write(memory, context);
+  if (fclose(memory) != 0) cli_out_of_memory();
+  if (call->common.json) print_json(text);
+  else fputs(text, stdout);
+  free(text);
+  return CLI_OK;
+}

@@ -1,0 +1,33 @@
+#include "parallel.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 64 };
+
+typedef struct {
+  void (*job)(void *context, size_t i);
+  void *context;
+  size_t count;
+  atomic_size_t next;
+} work;
+
+static void *take_jobs(void *argument) {
+  work *w = argument;
+  for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) w->job(w->context, i);
+  return NULL;
+}
+
+void plim_parallel(size_t count, void (*job)(void *context, size_t i), void *context) {
+  work w = {.job = job, .context = context, .count = count};
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  size_t wanted = cores > MAX_THREADS ? MAX_THREADS : cores < 1 ? 1 : (size_t)cores;
+  pthread_t threads[MAX_THREADS];
+  size_t started = 0; // beside this one
+  while (started + 1 < wanted && started + 1 < count &&
+         pthread_create(&threads[started], NULL, take_jobs, &w) == 0)
+    started++;
+  take_jobs(&w);
+  for (size_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
+}

@@ -1,0 +1,66 @@
+#!/bin/bash
+# golden.sh [--bless] PROGRAM [NAME...]: runs the command lines golden/NAME.sh and compares with
+# NAME.exit, NAME.stdout.exact and NAME.stderr.exact; a file that is not there stands for empty.
+# --bless writes those files from what the program does now.
+#
+# Each runs in an empty directory with a link `truth` to tests/truth. $PLIMSOLL is the program.
+set -u
+bless=false
+if [ "$1" = --bless ]; then bless=true && shift; fi
+here=$(dirname "$(realpath "$0")")
+PLIMSOLL=$(realpath "$1") && shift
+golden=$here/golden
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+export PLIMSOLL LC_ALL=C
+unset NO_COLOR CLICOLOR_FORCE CLICOLOR COLUMNS MANWIDTH
+
+# run NAME: leaves stdout, stderr and exit in $work/NAME/.
+run() {
+  local out=$work/$1
+  mkdir -p "$out/cwd"
+  ln -s "$here/../truth" "$out/cwd/truth"
+  (cd "$out/cwd" && bash "$golden/$1.sh" >"$out/stdout.exact" 2>"$out/stderr.exact" </dev/null)
+  echo $? >"$out/exit"
+}
+
+accept() {
+  local name=$1 part
+  for part in exit stdout.exact stderr.exact; do
+    if [ -s "$work/$name/$part" ]; then
+      cp "$work/$name/$part" "$golden/$name.$part"
+    else
+      rm -f "$golden/$name.$part"
+    fi
+  done
+}
+
+matches() {
+  local name=$1 part want same=true
+  for part in exit stdout.exact stderr.exact; do
+    want=$golden/$name.$part
+    [ -e "$want" ] || want=/dev/null
+    diff -u --label "$name.$part (expected)" --label "$name.$part (got)" \
+      "$want" "$work/$name/$part" || same=false
+  done
+  $same
+}
+
+names=("$@")
+if [ ${#names[@]} -eq 0 ]; then
+  for script in "$golden"/*.sh; do names+=("$(basename "$script" .sh)"); done
+fi
+
+passed=0 failed=0
+for name in "${names[@]}"; do
+  run "$name"
+  if $bless; then accept "$name"; fi
+  if matches "$name"; then
+    passed=$((passed + 1)) && echo "ok   $name"
+  else
+    failed=$((failed + 1)) && echo "FAIL $name"
+  fi
+done
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

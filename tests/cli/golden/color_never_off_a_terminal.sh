@@ -1,0 +1,1 @@
+$PLIMSOLL -h | head -1 | cat -v

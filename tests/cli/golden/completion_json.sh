@@ -1,0 +1,1 @@
+$PLIMSOLL completion bash --json | sed "3s/: .*/: .../"

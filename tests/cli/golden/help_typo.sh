@@ -1,0 +1,1 @@
+$PLIMSOLL help repaly

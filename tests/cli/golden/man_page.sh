@@ -1,0 +1,1 @@
+$PLIMSOLL man help

@@ -1,0 +1,1 @@
+$PLIMSOLL replay --alocconf x snapshot.pickle --json

@@ -1,0 +1,5 @@
+# A full disk is an error, however much is written.
+$PLIMSOLL version >/dev/full
+echo $?
+$PLIMSOLL help --json >/dev/full
+echo $?

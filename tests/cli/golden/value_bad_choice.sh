@@ -1,0 +1,1 @@
+$PLIMSOLL version --color alwys

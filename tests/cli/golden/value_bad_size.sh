@@ -1,0 +1,1 @@
+$PLIMSOLL replay snapshot.pickle --limit 24QB

@@ -1,0 +1,1 @@
+$PLIMSOLL version; $PLIMSOLL --version; $PLIMSOLL -V

@@ -1,0 +1,1 @@
+$PLIMSOLL version --json; $PLIMSOLL --json version | cmp - <($PLIMSOLL --version --json)
