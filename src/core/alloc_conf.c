@@ -95,7 +95,7 @@ static plim_err read_number(parser *p, const char *key, const char *hint, double
 }
 
 static plim_err read_mb(parser *p, const char *key, const char *hint, uint64_t *mb) {
-  double value;
+  double value = 0;
   plim_err err = read_number(p, key, hint, &value);
   if (err) return err;
   if (value != (double)(uint64_t)value || value > 1e9) {
@@ -127,7 +127,7 @@ static plim_err read_throw(parser *p) {
 }
 
 static plim_err read_large_segment(parser *p) {
-  uint64_t mb;
+  uint64_t mb = 0;
   plim_err err = read_mb(p, "large_segment_size_mb", "large_segment_size_mb:20", &mb);
   if (err) return err;
   if (mb <= MIN_LARGE_SEGMENT_MB)
@@ -146,7 +146,7 @@ static plim_err check_not_below_segment(parser *p, const char *key, const char *
 
 static plim_err read_max_split(parser *p) {
   static const char hint[] = "max_split_size_mb:128";
-  uint64_t mb;
+  uint64_t mb = 0;
   plim_err err = read_mb(p, "max_split_size_mb", hint, &mb);
   if (!err) err = check_not_below_segment(p, "max_split_size_mb", hint, mb);
   if (!err) p->conf.max_split_bytes = mb * PLIM_MIB;
@@ -155,7 +155,7 @@ static plim_err read_max_split(parser *p) {
 
 static plim_err read_non_split_rounding(parser *p) {
   static const char hint[] = "max_non_split_rounding_mb:64";
-  uint64_t mb;
+  uint64_t mb = 0;
   plim_err err = read_mb(p, "max_non_split_rounding_mb", hint, &mb);
   if (!err) err = check_not_below_segment(p, "max_non_split_rounding_mb", hint, mb);
   if (err) return err;
@@ -166,7 +166,7 @@ static plim_err read_non_split_rounding(parser *p) {
 
 static plim_err read_gc(parser *p) {
   static const char hint[] = "garbage_collection_threshold:0.8";
-  double value;
+  double value = 0;
   plim_err err = read_number(p, "garbage_collection_threshold", hint, &value);
   if (err) return err;
   if (!(value > 0 && value < 1))
@@ -177,7 +177,7 @@ static plim_err read_gc(parser *p) {
 
 static plim_err read_fraction(parser *p) {
   static const char hint[] = "per_process_memory_fraction:0.9";
-  double value;
+  double value = 0;
   plim_err err = read_number(p, "per_process_memory_fraction", hint, &value);
   if (err) return err;
   if (value > 1) return bad(p, hint, "per_process_memory_fraction is %g, the largest is 1", value);
@@ -194,7 +194,7 @@ static unsigned log2_floor(uint64_t value) { return 63u - (unsigned)__builtin_cl
 
 static plim_err read_division(parser *p, uint32_t *value) {
   static const char hint[] = "roundup_power2_divisions:8";
-  uint64_t divisions;
+  uint64_t divisions = 0;
   plim_err err = read_mb(p, "roundup_power2_divisions", hint, &divisions);
   if (err) return err;
   if (divisions && (divisions & (divisions - 1)))
@@ -215,7 +215,7 @@ static plim_err read_division_entry(parser *p, bool first, unsigned *last) {
   bool is_rest = token_is(p, ">");
   unsigned index = 0;
   if (!is_rest) {
-    uint64_t mb;
+    uint64_t mb = 0;
     plim_err err = read_mb(p, "a boundary of roundup_power2_divisions", hint, &mb);
     if (err) return err;
     if (!mb || (mb & (mb - 1)) || log2_floor(mb) >= PLIM_DIVISION_SLOTS)

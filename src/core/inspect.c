@@ -165,7 +165,7 @@ typedef struct {
   bool ok;
 } inspector;
 
-static void look(void *context, size_t event, const plim_allocator *a) {
+static bool look(void *context, size_t event, const plim_allocator *a) {
   inspector *in = context;
   for (; in->next < in->count && in->targets[in->next].event <= event; in->next++) {
     plim_moment *m = in->targets[in->next].moment;
@@ -173,6 +173,7 @@ static void look(void *context, size_t event, const plim_allocator *a) {
     in->ok = in->ok && look_at_segments(a, &m->fragmentation) &&
              look_at_holders(in->trace, in->story, a, event, &m->holders);
   }
+  return in->ok && in->next < in->count;
 }
 
 static int by_event(const void *x, const void *y) {

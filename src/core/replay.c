@@ -467,8 +467,8 @@ bool plim_replay_guided(const plim_trace *trace, const plim_replay_options *opti
   for (size_t i = 0; ok && i < trace->events.len;) {
     size_t next = follow_event(&g, i, &reserved);
     note_peaks(&g, next - 1);
-    if (watch) watch->after_event(watch->context, next - 1, g.a);
     ok = !g.no_memory;
+    if (watch && !watch->after_event(watch->context, next - 1, g.a)) break;
     i = next;
   }
   if (ok && watch && !trace->events.len) watch->after_event(watch->context, 0, g.a);
@@ -606,7 +606,7 @@ bool plim_replay_what_if(const plim_trace *trace, const plim_guided *guided,
   bool consistent, ok = r.a && plim_start_seed(trace, &options->conf, r.a, &consistent);
   for (size_t i = 0; ok && i < trace->events.len; i++) {
     ok = run_event(&r, i);
-    if (watch) watch->after_event(watch->context, i, r.a);
+    if (watch && !watch->after_event(watch->context, i, r.a)) break;
   }
   if (ok) run_marks(&r, trace->events.len);
   if (ok) finish_what_if(r.a, result);

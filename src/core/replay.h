@@ -64,9 +64,10 @@ typedef struct {
 
 // Called after each event of the trace has taken effect, with the index of the last one that has
 // (events that belong to one malloc take effect together), and once with 0 if there are no events.
-// `allocator` shows the state.
+// `allocator` shows the state. Returning false ends the replay there; its result is then that of
+// the part that was replayed.
 typedef struct {
-  void (*after_event)(void *context, size_t event, const plim_allocator *allocator);
+  bool (*after_event)(void *context, size_t event, const plim_allocator *allocator);
   void *context;
 } plim_replay_watch;
 

@@ -12,6 +12,7 @@ enum {
   PHRASE = 4,     // requests
   MIN_BEATS = 4,  // occurrences of a phrase: two intervals behind the first one
   MIN_VOICES = 8, // different phrases with the same beat
+  MAX_HEARD = 1 << 21, // requests listened to: many steps, and some 200 MB at worst
   SLACK = 4       // the longest interval may exceed the shortest by a 4th
 };
 
@@ -51,10 +52,10 @@ static void beat(voice *v, size_t event, size_t ordinal) {
   v->count++;
 }
 
-static bool hear(const plim_trace *t, plim_hash *known, voices *all) {
+static bool hear(const plim_trace *t, plim_hash *known, voices *all, size_t *requests) {
   size_t ordinal = 0;
   uint64_t phrase[PHRASE] = {0};
-  for (size_t i = 0; i < t->events.len; i++) {
+  for (size_t i = 0; i < t->events.len && ordinal < MAX_HEARD; i++) {
     if (!story_is_alloc(t, i)) continue;
     uint64_t key = signature(phrase, &t->events.at[i]);
     uint32_t *found = plim_hash_find(known, key);
@@ -64,6 +65,7 @@ static bool hear(const plim_trace *t, plim_hash *known, voices *all) {
       return false;
     ordinal++;
   }
+  *requests = ordinal;
   return true;
 }
 
@@ -124,26 +126,25 @@ static const voice *find_leader(const plim_trace *t, const plim_story *s, const 
 }
 
 // Beats of the leader become the steps, from the first request of the phrase on. The last one is as
-// long as the others, or goes to the end where that is near.
+// long as the others, or goes to the last request where that is near: frees behind it may be the
+// end of the program.
 static bool steps_from_leader(story_reader *r, const voice *leader) {
   const plim_trace *t = r->trace;
   uint64_t phrase[PHRASE] = {0};
-  size_t recent[PHRASE] = {0}, since = 0; // recent: where the requests of the phrase are
+  size_t recent[PHRASE] = {0}; // where the requests of the phrase are
+  size_t since = 0, cut = 0;   // requests behind the last beat, and where they are a full step
   for (size_t i = 0; i < t->events.len; i++) {
     if (!story_is_alloc(t, i)) continue;
     for (int k = 0; k + 1 < PHRASE; k++) recent[k] = recent[k + 1];
     recent[PHRASE - 1] = i;
-    uint64_t key = signature(phrase, &t->events.at[i]);
-    plim_step *last = r->story->steps.len ? &r->story->steps.at[r->story->steps.len - 1] : NULL;
-    if (i <= leader->last && key == leader->key) {
-      if (last) last->end = recent[0];
-      if (!vec_push(&r->story->steps, (plim_step){recent[0], t->events.len})) return false;
-    }
-    if (i > leader->last && ++since == leader->longest) {
-      last->end = recent[0];
-      break;
-    }
+    if (++since == leader->longest) cut = recent[0];
+    if (signature(phrase, &t->events.at[i]) != leader->key) continue;
+    if (r->story->steps.len) r->story->steps.at[r->story->steps.len - 1].end = recent[0];
+    if (!vec_push(&r->story->steps, (plim_step){recent[0], t->events.len})) return false;
+    since = 0;
   }
+  plim_step *last = &r->story->steps.at[r->story->steps.len - 1];
+  last->end = since < leader->longest ? recent[PHRASE - 1] + 1 : cut;
   bool is_rest = since < leader->shortest / 10; // the leader ends a step: no other one follows
   if (is_rest && r->story->steps.len > 1) r->story->steps.len--;
   return true;
@@ -164,9 +165,8 @@ static bool add_first_step(story_reader *r, const voices *choir, const voice *le
 bool story_read_rhythm(story_reader *r) {
   plim_hash known = {0};
   voices all = {0};
-  bool ok = hear(r->trace, &known, &all);
   size_t requests = 0;
-  for (size_t i = 0; i < r->trace->events.len; i++) requests += story_is_alloc(r->trace, i);
+  bool ok = hear(r->trace, &known, &all, &requests);
   if (ok) keep_choir(&all, requests);
   const voice *leader = ok && all.len >= MIN_VOICES ? find_leader(r->trace, r->story, &all) : NULL;
   if (leader) {

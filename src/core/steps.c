@@ -239,7 +239,7 @@ static size_t second_step_work(const story_reader *r) {
   if (r->story->steps.len < 2) return 0;
   size_t first = r->story->steps.at[1].first;
   for (size_t i = 0; i < r->spans.len; i++)
-    if (r->spans.at[i].first >= first) return count_allocs(r->trace, first, r->spans.at[i].first);
+    if (r->spans.at[i].first > first) return count_allocs(r->trace, first, r->spans.at[i].first);
   return 0;
 }
 

@@ -147,7 +147,7 @@ static void count_failures(builder *b, size_t event, const plim_allocator_stats_
 
 // First pass: finds each column's instant. A malloc with its segment events happens at once, and
 // may reach over several columns: it is an instant of all of them.
-static void find_instant(void *context, size_t event, const plim_allocator *a) {
+static bool find_instant(void *context, size_t event, const plim_allocator *a) {
   builder *b = context;
   const plim_allocator_stats_t *s = plim_allocator_stats(a);
   uint64_t reserved = highest_reserved_since(b, s);
@@ -159,6 +159,7 @@ static void find_instant(void *context, size_t event, const plim_allocator *a) {
   count_failures(b, event, s);
   b->last = *s;
   b->next_event = event + 1;
+  return true;
 }
 
 static void fill_column(builder *b, plim_column *c) {
@@ -178,13 +179,14 @@ static void fill_columns_at(builder *b, size_t instant) {
 }
 
 // Second pass: collects what was held at these instants.
-static void collect(void *context, size_t event, const plim_allocator *a) {
+static bool collect(void *context, size_t event, const plim_allocator *a) {
   builder *b = context;
   for (; b->next_event <= event; b->next_event++) ledger_follow(&b->ledger, b->next_event, a);
   fill_columns_at(b, event + 1);
+  return b->next_column < b->out->columns.len;
 }
 
-static bool replay_with(builder *b, void (*after_event)(void *, size_t, const plim_allocator *),
+static bool replay_with(builder *b, bool (*after_event)(void *, size_t, const plim_allocator *),
                         plim_guided *own) {
   plim_replay_watch watch = {after_event, b};
   plim_what_if ignored;
