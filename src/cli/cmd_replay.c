@@ -131,6 +131,8 @@ static bool simulate(replay_result *r, const replay_args *args) {
   }
   if (!r->is_what_if && r->guided.exact) {
     r->simulated = r->guided.recorded;
+    for (size_t i = 0; r->simulated.ooms && r->first_oom_event == PLIM_UNKNOWN; i++)
+      if (r->trace.events.at[i].action == PLIM_EV_OOM) r->first_oom_event = i;
     return true;
   }
   plim_addresses addresses = other_conf ? PLIM_ADDRESSES_MODEL : PLIM_ADDRESSES_RECORDED;
@@ -189,7 +191,8 @@ static bool tune(replay_result *r) {
   tuner t = {r, r->options};
   for (size_t i = 0; i < plim_tune_setting_count; i++) {
     const plim_tune_setting *setting = &plim_tune_settings[i];
-    if (setting->needs_limit && r->options.limit_bytes == PLIM_UNKNOWN) continue;
+    bool has_limit = r->options.limit_bytes != PLIM_UNKNOWN && !r->options.limit_is_card;
+    if (setting->needs_limit && !has_limit) continue;
     plim_alloc_conf conf;
     if (plim_alloc_conf_parse(setting->conf, &conf, NULL) != PLIM_OK) continue;
     if (!r->is_what_if && same_conf(&conf, &r->recorded_options.conf)) continue; // measured below

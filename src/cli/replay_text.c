@@ -22,9 +22,14 @@ static double percent(uint64_t bytes, uint64_t whole) {
   return whole ? 100 * (double)bytes / (double)whole : 0;
 }
 
+// Where other events have Python stacks, one without is autograd's: backward runs in its own thread.
 static void line_of(const replay_result *r, uint32_t frame, char *text, size_t size) {
-  plim_line_name(&r->trace, frame, text, size);
+  if (frame == PLIM_NO_LINE && r->trace.frames.len)
+    snprintf(text, size, "(no Python stack: autograd's own thread)");
+  else plim_line_name(&r->trace, frame, text, size);
 }
+
+static bool has_stacks(const replay_result *r) { return r->trace.frames.len > 0; }
 
 // ---- what was read, and whether the replay agrees -------------------------------------------------------
 
@@ -45,7 +50,8 @@ static void print_subject(const replay_result *r) {
   if (r->trace.events.len)
     printf(", %s", units_seconds(replay_seconds_at(r, r->trace.events.len - 1)).text);
   printf("\n");
-  print_settings("settings:", &r->recorded_options, r->limit_is_guessed && !r->is_what_if);
+  bool show_guess = r->limit_is_guessed && !r->is_what_if;
+  print_settings("settings:", show_guess ? &r->options : &r->recorded_options, show_guess);
 }
 
 static void print_exactness(const replay_result *r) {
@@ -54,8 +60,8 @@ static void print_exactness(const replay_result *r) {
   if (!r->trace.entries) return;
   if (g->exact) {
     term_print(stdout, TERM_GREEN, "exact:");
-    printf(" all %s segment events and every address agree with the recording\n",
-           units_count(segments).text);
+    if (segments) printf(" all %s segment events and", units_count(segments).text);
+    printf(" every address %s with the recording\n", segments ? "agree" : "agrees");
     return;
   }
   term_print(stdout, TERM_YELLOW, "not exact:");
@@ -102,7 +108,7 @@ static void print_totals(const replay_result *r) {
   term_table_free(t);
 }
 
-// ---- who held it ----------------------------------------------------------------------------------------
+// ---- moments --------------------------------------------------------------------------------------------
 
 static void print_moment(const replay_result *r, size_t event) {
   size_t step = plim_story_step_of(&r->story, event);
@@ -110,8 +116,41 @@ static void print_moment(const replay_result *r, size_t event) {
   if (step) printf(", step %zu", step);
 }
 
-static void print_peak(const replay_result *r) {
+static void print_line_at(const replay_result *r, size_t event) {
   char line[256];
+  line_of(r, r->story.line.at[r->trace.events.at[event].stack], line, sizeof line);
+  if (has_stacks(r)) printf(", in\n  %s", line);
+  printf("\n");
+}
+
+// ---- does it fit ----------------------------------------------------------------------------------------
+
+static void print_verdict(const replay_result *r) {
+  uint64_t limit = r->options.limit_bytes;
+  if (limit == PLIM_UNKNOWN) return;
+  printf("\n");
+  if (!r->simulated.ooms) {
+    term_print(stdout, TERM_GREEN, "FITS");
+    printf(" in %s with %s to spare", units_bytes(limit).text,
+           units_bytes(limit > r->simulated.peak_reserved_bytes
+                           ? limit - r->simulated.peak_reserved_bytes
+                           : 0)
+               .text);
+    if (r->simulated.retries) printf(", after %s retries", units_count(r->simulated.retries).text);
+    printf("\n");
+    return;
+  }
+  term_print(stdout, TERM_RED, "DOES NOT FIT");
+  printf(" in %s: %s request%s, the first for %s at\n  ", units_bytes(limit).text,
+         units_count(r->simulated.ooms).text, r->simulated.ooms == 1 ? " fails" : "s fail",
+         units_bytes(r->trace.events.at[r->first_oom_event].bytes).text);
+  print_moment(r, (size_t)r->first_oom_event);
+  print_line_at(r, (size_t)r->first_oom_event);
+}
+
+// ---- who held it ----------------------------------------------------------------------------------------
+
+static void print_peak(const replay_result *r) {
   heading("Held at the peak");
   printf("%s allocated at ", units_bytes(r->peak.holders.bytes).text);
   if (!r->trace.events.len) {
@@ -119,8 +158,7 @@ static void print_peak(const replay_result *r) {
     return;
   }
   print_moment(r, r->peak.event);
-  line_of(r, r->story.line.at[r->trace.events.at[r->peak.event].stack], line, sizeof line);
-  printf(", in\n  %s\n", line);
+  print_line_at(r, r->peak.event);
 }
 
 static void holder_cells(term_table *t, uint64_t bytes, uint64_t whole) {
@@ -149,6 +187,12 @@ static void more_row(term_table *t, const plim_held_list *list, size_t shown, ui
   holder_cells(t, rest, whole);
   term_table_cell(t, TERM_DIM, " ");
   term_table_cell(t, TERM_DIM, "%zu more %s (--top)", list->len - shown, what);
+}
+
+static void print_how_to_record_stacks(void) {
+  printf("\n");
+  sentence("No stacks were recorded, so memory cannot be told by line. To record them: "
+           "torch.cuda.memory._record_memory_history(context=\"all\", stacks=\"python\")");
 }
 
 static void print_lines(const replay_result *r) {
@@ -232,18 +276,16 @@ static void print_fragmentation(const replay_result *r) {
 }
 
 static void print_oom(const replay_result *r, const replay_oom *oom) {
-  char line[256];
   term_print(stdout, TERM_RED, "OUT OF MEMORY");
   printf(" asking for %s at ", units_bytes(oom->request_bytes).text);
   print_moment(r, oom->event);
-  line_of(r, r->story.line.at[r->trace.events.at[oom->event].stack], line, sizeof line);
-  printf(", in\n  %s\n", line);
+  print_line_at(r, oom->event);
   print_fragmentation_sums(&oom->moment.fragmentation);
   if (oom->compacted_free_bytes == PLIM_UNKNOWN) return;
   bool fits = oom->compacted_free_bytes >= oom->request_bytes;
   printf("compacted, %s would be free: the request %s\n",
          units_bytes(oom->compacted_free_bytes).text,
-         fits ? "WOULD FIT, so fragmentation is to blame" : "would NOT fit either");
+         fits ? "WOULD FIT; this is fragmentation" : "would NOT fit either");
   print_stranded(&oom->moment.fragmentation, 3);
 }
 
@@ -326,6 +368,9 @@ static void print_tune(const replay_result *r) {
   if (best->is_recorded) printf("The recorded settings are the best of these.\n");
   else if (!*best->conf) printf("unset PYTORCH_CUDA_ALLOC_CONF\n");
   else printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", best->conf);
+  if (strstr(best->conf, "garbage_collection"))
+    sentence("garbage_collection_threshold works only with a limit that the program sets itself: "
+             "torch.cuda.set_per_process_memory_fraction(...)");
 }
 
 void replay_print_text(const replay_result *r) {
@@ -333,10 +378,13 @@ void replay_print_text(const replay_result *r) {
   print_exactness(r);
   print_notes(r);
   print_totals(r);
+  print_verdict(r);
   print_peak(r);
   print_kinds(r);
-  print_lines(r);
-  print_modules(r);
+  if (has_stacks(r)) {
+    print_lines(r);
+    print_modules(r);
+  } else print_how_to_record_stacks();
   print_fragmentation(r);
   print_ooms(r);
   print_leaks(r);

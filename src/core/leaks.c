@@ -4,8 +4,6 @@
 // must still grow in the second half of the run and in its last quarter, so a buffer of fixed length
 // is none. The first step (state made lazily) and the last two (results still in a variable) do not
 // count as evidence.
-#include <string.h>
-
 #include "hash.h"
 #include "story.h"
 

@@ -320,8 +320,9 @@ static bool add_only_step(story_reader *r) {
 // The last allocation of a step that may be of its backward pass.
 static size_t backward_end(const story_reader *r, const plim_step *step) {
   size_t end = step->end;
-  while (end > step->first && !(story_is_alloc(r->trace, end - 1) &&
-                                (!r->has_stacks || story_facts(r, end - 1).phase == PHASE_BACKWARD)))
+  while (end > step->first &&
+         !(story_is_alloc(r->trace, end - 1) &&
+           (!r->has_stacks || story_facts(r, end - 1).phase == PHASE_BACKWARD)))
     end--;
   return end;
 }

@@ -20,8 +20,6 @@ typedef struct {
   bool in_zero_grad;
 } stack_facts;
 
-typedef vec(size_t) story_indexes;
-
 typedef struct {
   const plim_trace *trace;
   plim_story *story;
