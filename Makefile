@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build test plan bench format bless install clean help
+.PHONY: build test plan bench format bless readme install clean help
 
 PREFIX ?= /usr/local
 DEMO ?= replay tests/truth/snapshots/stacks-leak-logits.pickle.xz --limit 24GiB --tune
@@ -43,6 +43,9 @@ format: ## format all C files in place
 
 bless: build ## accept what the program prints now as the golden command-line output
 	@tests/cli/golden.sh --bless build/plimsoll
+
+readme: build ## run the commands shown in README.md again and redraw its picture
+	@tools/readme.sh
 
 install: build ## install program, man pages and completions (PREFIX=/usr/local, DESTDIR=)
 	@tools/install.sh build "$(DESTDIR)$(PREFIX)"

@@ -260,8 +260,8 @@ static void print_fragmentation_sums(const plim_fragmentation *f) {
   printf("%s reserved = %s allocated", units_bytes(f->usage.reserved_bytes).text,
          units_bytes(f->usage.allocated_bytes).text);
   uint64_t waiting = f->usage.active_bytes - f->usage.allocated_bytes;
-  if (waiting) printf(" + %s waiting for a stream", units_bytes(waiting).text);
-  printf(" + %s stranded + %s cached whole\n", units_bytes(f->stranded_bytes).text,
+  if (waiting) printf(" + %s waiting\n ", units_bytes(waiting).text); // for another stream
+  printf(" + %s stranded + %s cached\n", units_bytes(f->stranded_bytes).text,
          units_bytes(f->cached_bytes).text);
 }
 
@@ -342,14 +342,29 @@ static void print_duplicates(const replay_result *r) {
 
 // ---- tuning ---------------------------------------------------------------------------------------------
 
+// Where a combination of settings may be broken: behind its first comma outside brackets.
+static size_t break_of(const char *conf) {
+  int depth = 0;
+  for (size_t i = 0; conf[i]; i++) {
+    depth += (conf[i] == '[') - (conf[i] == ']');
+    if (conf[i] == ',' && !depth) return i + 1;
+  }
+  return strlen(conf);
+}
+
 static void tune_row_cells(term_table *t, const plim_tune_row *row) {
   term_style style = row->totals.ooms ? TERM_RED : TERM_PLAIN;
   term_table_cell(t, style, "%s", units_bytes(row->totals.peak_reserved_bytes).text);
   term_table_cell(t, TERM_PLAIN, "%s", units_count(row->totals.segment_allocs).text);
   term_table_cell(t, TERM_PLAIN, "%s", units_count(row->totals.retries).text);
   term_table_cell(t, style, "%s", row->totals.ooms ? units_count(row->totals.ooms).text : "-");
-  term_table_cell(t, TERM_PLAIN, "%s%s", *row->conf ? row->conf : "(PyTorch's defaults)",
+  size_t first = break_of(row->conf);
+  term_table_cell(t, TERM_PLAIN, "%.*s%s", *row->conf ? (int)first : 20,
+                  *row->conf ? row->conf : "(PyTorch's defaults)",
                   row->is_recorded ? "  <- recorded" : "");
+  if (!row->conf[first]) return;
+  for (int i = 0; i < 4; i++) term_table_cell(t, TERM_PLAIN, " ");
+  term_table_cell(t, TERM_PLAIN, "  %s", row->conf + first);
 }
 
 static void print_tune(const replay_result *r) {
@@ -357,7 +372,7 @@ static void print_tune(const replay_result *r) {
                                         {"cudaMalloc", .right = true},
                                         {"retries", .right = true},
                                         {"OOM", .right = true},
-                                        {"settings, best first", .shrinks = true}};
+                                        {"settings, best first"}};
   if (!r->tune.len) return;
   heading("Settings tried on this trace");
   term_table *t = term_table_new(columns, 5);
@@ -367,7 +382,7 @@ static void print_tune(const replay_result *r) {
   const plim_tune_row *best = &r->tune.at[0];
   if (best->is_recorded) printf("The recorded settings are the best of these.\n");
   else if (!*best->conf) printf("unset PYTORCH_CUDA_ALLOC_CONF\n");
-  else printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", best->conf);
+  else printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", best->conf); // one line, to be copied
   if (strstr(best->conf, "garbage_collection"))
     sentence("garbage_collection_threshold works only with a limit that the program sets itself: "
              "torch.cuda.set_per_process_memory_fraction(...)");

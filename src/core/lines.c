@@ -10,7 +10,8 @@ typedef enum {
   CODE_USER,
   CODE_PACKAGE, // installed, but not PyTorch
   CODE_STDLIB,  // Python's own
-  CODE_TORCH,   // PyTorch's, and everything that is not Python (C++ frames)
+  CODE_TORCH,   // PyTorch's
+  CODE_NATIVE,  // not Python: C++ frames
 } code_owner;
 
 typedef struct {
@@ -64,7 +65,7 @@ static code_owner owner_of(const char *file) {
   if (starts_with(file, "<frozen")) return CODE_STDLIB;
   if (starts_with(file, "<eval_with_key>")) return CODE_TORCH; // torch.fx
   if (file[0] == '<') return CODE_USER;
-  if (!ends_with(file, ".py")) return CODE_TORCH;
+  if (!ends_with(file, ".py")) return CODE_NATIVE;
   if (in_torch(file)) return CODE_TORCH;
   if (in_packages(file)) return CODE_PACKAGE;
   return in_stdlib(file) ? CODE_STDLIB : CODE_USER;
@@ -108,19 +109,20 @@ static stack_facts read_stack(story_reader *r, const frame_facts *frames, size_t
   const plim_stack *s = &r->trace->stacks.at[stack];
   const uint32_t *at = r->trace->stack_frames.at + s->first;
   stack_facts facts = {0};
-  uint32_t line = PLIM_NO_LINE, user = PLIM_NO_LINE;
+  uint32_t line = PLIM_NO_LINE, user = PLIM_NO_LINE, inner = PLIM_NO_LINE, outer = PLIM_NO_LINE;
   for (uint32_t i = 0; i < s->count; i++) {
     const frame_facts *f = &frames[at[i]];
     if (line == PLIM_NO_LINE && is_responsible(f)) line = at[i];
     if (user == PLIM_NO_LINE && f->owner == CODE_USER) user = at[i];
+    if (inner == PLIM_NO_LINE && f->owner != CODE_NATIVE) inner = at[i];
+    if (f->owner != CODE_NATIVE) outer = at[i];
     if (facts.phase == PHASE_UNKNOWN) facts.phase = f->phase;
     facts.in_optimizer |= f->phase == PHASE_OPTIMIZER;
     facts.in_zero_grad |= f->is_zero_grad;
   }
-  if (s->count && line == PLIM_NO_LINE) line = at[0];
-  if (s->count && user == PLIM_NO_LINE) user = at[s->count - 1];
-  r->story->line.at[stack] = line;
-  r->story->user_line.at[stack] = user;
+  // A stack of C++ frames alone (autograd's threads) has no line.
+  r->story->line.at[stack] = line == PLIM_NO_LINE ? inner : line;
+  r->story->user_line.at[stack] = user == PLIM_NO_LINE ? outer : user;
   return facts;
 }
 

@@ -266,7 +266,7 @@ static void serve_alloc(guide *g, const group *gr) {
   else if (!gr->maps && reuse == PLIM_UNKNOWN && !expandable)
     wrong = "the recording reused a cached block, the simulation found none";
   else if (gr->maps && reuse != PLIM_UNKNOWN)
-    wrong = "the recording asked the driver for memory, the simulation reused a cached block";
+    wrong = "the recording asked the driver for memory, the simulation reused a block";
   if (gr->maps && reuse != PLIM_UNKNOWN && !g->result->lost) g->result->suspects_pools = true;
   if (wrong && !g->result->lost) {
     diverge(g, gr->end, wrong, r->addr, reuse);

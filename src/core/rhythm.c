@@ -12,7 +12,7 @@ enum {
   PHRASE = 4,          // requests
   MIN_BEATS = 4,       // occurrences of a phrase: two intervals behind the first one
   MIN_VOICES = 8,      // different phrases with the same beat
-  MAX_HEARD = 1 << 21, // requests listened to: many steps, and some 200 MB at worst
+  MAX_HEARD = 1 << 21, // requests listened to: many steps, and some 250 MB at worst
   SLACK = 4            // the longest interval may exceed the shortest by a 4th
 };
 

@@ -44,7 +44,7 @@ typedef struct plim_story {
   vec(uint8_t) start_kind;
   vec(uint32_t) line;      // by stack: the frame that is responsible (index into
                            // trace.frames), the innermost outside PyTorch's own code;
-                           // PLIM_NO_LINE if the stack is empty
+                           // PLIM_NO_LINE if the stack has no Python frame
   vec(uint32_t) user_line; // by stack: the innermost frame outside installed packages
 } plim_story;
 

@@ -1,0 +1,1 @@
+$PLIMSOLL replay truth/snapshots/stacks-tiny.pickle.xz --torch newest

@@ -1,0 +1,1 @@
+$PLIMSOLL replay no-such-file.pickle

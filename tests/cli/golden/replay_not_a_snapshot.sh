@@ -1,0 +1,2 @@
+echo "hello" > notes.txt
+$PLIMSOLL replay notes.txt

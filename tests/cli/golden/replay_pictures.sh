@@ -1,0 +1,3 @@
+# Pictures are written whole, and nothing else is.
+$PLIMSOLL replay truth/snapshots/stacks-tiny.pickle.xz --svg a.svg --html a.html >/dev/null
+head -c 38 a.svg; echo; head -c 15 a.html; echo; ls

@@ -1,0 +1,2 @@
+# Private pools are not recorded: not exact, and it says so.
+$PLIMSOLL replay truth/recorded/mempool.pickle.xz | head -12
