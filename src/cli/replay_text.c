@@ -342,14 +342,10 @@ static void print_duplicates(const replay_result *r) {
 
 // ---- tuning ---------------------------------------------------------------------------------------------
 
-// Where a combination of settings may be broken: behind its first comma outside brackets.
+// Where settings are broken into two lines: behind the first comma, or before a list.
 static size_t break_of(const char *conf) {
-  int depth = 0;
-  for (size_t i = 0; conf[i]; i++) {
-    depth += (conf[i] == '[') - (conf[i] == ']');
-    if (conf[i] == ',' && !depth) return i + 1;
-  }
-  return strlen(conf);
+  size_t at = strcspn(conf, ",[");
+  return conf[at] == ',' ? at + 1 : at;
 }
 
 static void tune_row_cells(term_table *t, const plim_tune_row *row) {
