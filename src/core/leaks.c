@@ -7,10 +7,7 @@
 #include "hash.h"
 #include "story.h"
 
-enum {
-  MIN_STEPS = 3,     // steps that left something behind
-  FLOOR_BYTES = 4096 // per step; less is a log of losses
-};
+enum { MIN_STEPS = 3 }; // steps that left something behind
 
 #define NO_GROUP UINT32_MAX
 
@@ -121,7 +118,7 @@ static bool grows(const search *s, const group *g, size_t from, size_t to) {
 static bool is_leak(const search *s, group *g) {
   if (g->evidence_steps < MIN_STEPS || g->evidence_steps * 2 < s->last + 1 - s->first) return false;
   g->leak.bytes_per_step = g->evidence_bytes / g->evidence_steps;
-  return g->leak.bytes_per_step >= FLOOR_BYTES && grows(s, g, 0, 2) && grows(s, g, 1, 2);
+  return g->leak.bytes_per_step && grows(s, g, 0, 2) && grows(s, g, 1, 2);
 }
 
 static int leak_order(const void *x, const void *y) {
