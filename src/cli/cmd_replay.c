@@ -258,11 +258,11 @@ double replay_seconds_at(const replay_result *r, size_t event) {
   return now > start ? (double)(now - start) / 1e6 : 0;
 }
 
-uint64_t replay_full_at_step(const replay_result *r, const plim_leak *leak) {
+uint64_t replay_full_at_step(const replay_result *r, uint64_t bytes_per_step) {
   uint64_t limit = r->options.limit_bytes, peak = r->guided.recorded.peak_reserved_bytes;
-  if (limit == PLIM_UNKNOWN || !leak->bytes_per_step) return 0;
+  if (limit == PLIM_UNKNOWN || !bytes_per_step) return 0;
   uint64_t room = limit > peak ? limit - peak : 0;
-  return r->story.steps.len + room / leak->bytes_per_step + 1;
+  return r->story.steps.len + room / bytes_per_step + 1;
 }
 
 static void clear(replay_result *r) {

@@ -144,7 +144,7 @@ static void put_leaks(json_writer *j, const replay_result *r) {
   json_array(j, "leaks");
   for (size_t i = 0; i < r->leaks.len; i++) {
     const plim_leak *leak = &r->leaks.at[i];
-    uint64_t full = replay_full_at_step(r, leak);
+    uint64_t full = replay_full_at_step(r, leak->bytes_per_step);
     json_object(j, NULL);
     json_bytes(j, "bytes_per_step", leak->bytes_per_step);
     json_bytes(j, "bytes", leak->bytes);

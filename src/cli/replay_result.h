@@ -48,8 +48,8 @@ typedef struct {
   uint64_t top;             // how many holders the text lists
 } replay_result;
 
-// Step at which the limit is reached if a leak goes on; 0 if there is no limit or it never is.
-uint64_t replay_full_at_step(const replay_result *r, const plim_leak *leak);
+// Step at which the limit is reached if memory goes on growing; 0 if there is no limit.
+uint64_t replay_full_at_step(const replay_result *r, uint64_t bytes_per_step);
 
 // Elapsed seconds at an event since the first one.
 double replay_seconds_at(const replay_result *r, size_t event);

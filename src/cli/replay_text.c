@@ -301,27 +301,43 @@ static void print_ooms(const replay_result *r) {
 
 // ---- leaks and duplicates -------------------------------------------------------------------------------
 
+static void print_leak(const replay_result *r, const plim_leak *leak) {
+  char line[256];
+  line_of(r, leak->line, line, sizeof line);
+  term_print(stdout, TERM_RED, "LEAK");
+  printf("  %s a step, in %zu of %zu steps, %s in %s tensors at the end\n  made in %s\n",
+         units_bytes(leak->bytes_per_step).text, leak->steps, r->story.steps.len,
+         units_bytes(leak->bytes).text, units_count(leak->count).text, line);
+}
+
+static void print_leak_outlook(const replay_result *r) {
+  uint64_t rate = 0;
+  for (size_t i = 0; i < r->leaks.len; i++) rate += r->leaks.at[i].bytes_per_step;
+  uint64_t full = replay_full_at_step(r, rate);
+  if (full)
+    printf("At %s a step, %s would be full at step %s.\n", units_bytes(rate).text,
+           units_bytes(r->options.limit_bytes).text, units_count(full).text);
+  else printf("Give --limit SIZE to learn at which step the card is full.\n");
+}
+
 static void print_leaks(const replay_result *r) {
+  enum { MANY = 4 }; // lines that leak together: not tensors are kept but what made them
   heading("Leaks");
   if (!r->story.steps.len) {
     sentence("No training steps were recognised, so leaks cannot be told from growth.");
     return;
   }
-  if (!r->leaks.len) printf("none: nothing survives step after step\n");
-  for (size_t i = 0; i < r->leaks.len; i++) {
-    const plim_leak *leak = &r->leaks.at[i];
-    char line[256];
-    line_of(r, leak->line, line, sizeof line);
-    term_print(stdout, TERM_RED, "LEAK");
-    printf("  %s a step, in %zu of %zu steps, %s in %s tensors at the end\n  made in %s\n",
-           units_bytes(leak->bytes_per_step).text, leak->steps, r->story.steps.len,
-           units_bytes(leak->bytes).text, units_count(leak->count).text, line);
-    uint64_t full = replay_full_at_step(r, leak);
-    if (full)
-      printf("  %s would be full at step %s\n", units_bytes(r->options.limit_bytes).text,
-             units_count(full).text);
-    else printf("  give --limit SIZE to learn at which step the card is full\n");
+  if (!r->leaks.len) {
+    printf("none: nothing survives step after step\n");
+    return;
   }
+  size_t shown = r->leaks.len < r->top ? r->leaks.len : (size_t)r->top;
+  for (size_t i = 0; i < shown; i++) print_leak(r, &r->leaks.at[i]);
+  if (shown < r->leaks.len) printf("and %zu more lines (--top)\n", r->leaks.len - shown);
+  if (r->leaks.len >= MANY)
+    sentence("So many lines at once: whole graphs are kept. Something holds a loss or an output of "
+             "every step together with its graph; keep loss.item() or .detach() instead.");
+  print_leak_outlook(r);
 }
 
 static void print_duplicates(const replay_result *r) {

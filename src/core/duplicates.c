@@ -51,6 +51,7 @@ typedef struct {
   size_t moment; // all that is compared is alive here
   tensors all;   // in the order they were made, after those that were there before
   size_t old;    // how many were there before
+  size_t set_up; // how many were made before the first step
   uint64_t *sizes;
   vec(set) sets;
   plim_hash gradients; // size -> how many gradients of one step have it
@@ -103,6 +104,13 @@ static bool collect_made(search *s) {
     if (!vec_push(&s->all, made)) return false;
   }
   return true;
+}
+
+// Sequences are looked for in what set-up made: a leak repeats a sequence with every step.
+static size_t count_set_up(const search *s) {
+  size_t first = s->story->steps.len ? s->story->steps.at[0].first : SIZE_MAX, count = s->old;
+  while (count < s->all.len && s->all.at[count].event < first) count++;
+  return count;
 }
 
 // Gradients by size, of the step that made most.
@@ -284,7 +292,7 @@ static set find_run(const search *s, size_t at, size_t lag, ratio r) {
   size_t first = at, end = at;
   const tensor *all = s->all.at;
   while (first > s->old && scales(all[first - 1].bytes, all[first - 1 + lag].bytes, r)) first--;
-  while (end + lag < s->all.len && scales(all[end].bytes, all[end + lag].bytes, r)) end++;
+  while (end + lag < s->set_up && scales(all[end].bytes, all[end + lag].bytes, r)) end++;
   return (set){.first = first, .count = end - first};
 }
 
@@ -298,7 +306,7 @@ static bool is_whole_model(const search *s, const set *a) {
 // The largest size below a limit.
 static uint64_t largest_below(const search *s, uint64_t limit) {
   uint64_t largest = 0;
-  for (size_t i = s->old; i < s->all.len; i++)
+  for (size_t i = s->old; i < s->set_up; i++)
     if (s->all.at[i].bytes > largest && s->all.at[i].bytes < limit) largest = s->all.at[i].bytes;
   return largest;
 }
@@ -306,7 +314,7 @@ static uint64_t largest_below(const search *s, uint64_t limit) {
 // Positions of the tensors of a size and of what may be their copies.
 static size_t find_anchors(const search *s, uint64_t largest, size_t anchor[MAX_ANCHORS]) {
   size_t count = 0;
-  for (size_t i = s->old; i < s->all.len && count < MAX_ANCHORS; i++)
+  for (size_t i = s->old; i < s->set_up && count < MAX_ANCHORS; i++)
     for (int k = 0; k < RATIOS; k++)
       if (scales(largest, s->all.at[i].bytes, ratios[k])) {
         anchor[count++] = i;
@@ -322,6 +330,28 @@ static bool find_ratio(uint64_t a, uint64_t b, ratio *r) {
       return true;
     }
   return false;
+}
+
+// A copy may be made in a slightly other order, with buffers first or last, which cuts the run
+// short of the whole model. The two neighbouring windows around the runs in which most tensors
+// agree are the copies.
+static size_t widen(search *s, set copies[2], size_t lag, ratio r) {
+  enum { MAX_MORE = 8 }; // tensors out of place
+  const set run = copies[0];
+  size_t agree = run.count;
+  for (size_t length = lag; length <= lag + MAX_MORE; length++)
+    for (size_t k = 0; k <= MAX_MORE && s->old + k <= run.first; k++) {
+      size_t first = run.first - k, second = first + length;
+      bool covers = second >= run.first + run.count && second <= run.first + lag;
+      if (!covers || second + length > s->set_up) continue;
+      set a = make_set(s, first, length), b = make_set(s, second, length);
+      uint64_t bytes;
+      size_t count = common(s, &a, &b, r, &bytes);
+      if (count > agree) copies[0] = a, copies[1] = b, agree = count;
+    }
+  copies[0] = make_set(s, copies[0].first, copies[0].count);
+  copies[1] = make_set(s, copies[1].first, copies[1].count);
+  return agree;
 }
 
 // The sequence around the first anchor, and every place behind it where it comes again.
@@ -343,8 +373,9 @@ static bool compare_sequence(search *s, const size_t *anchor, size_t anchors, si
   }
   if (count < 2) return true;
   copies[0] = make_set(s, run.first, run.count);
+  size_t agree = count == 2 ? widen(s, copies, lag, r[1]) : run.count;
   if (!is_whole_model(s, &copies[0])) return true;
-  return report(s, copies, r, count, run.count);
+  return report(s, copies, r, count, agree);
 }
 
 // Without gradients nobody can tell copies from parts of one model. The largest tensors need not be
@@ -369,6 +400,7 @@ bool plim_find_duplicates(const plim_trace *trace, const plim_story *story,
   search s = {.trace = trace, .story = story, .out = duplicates};
   s.moment = find_moment(trace, story);
   bool ok = collect_old(&s) && collect_made(&s) && collect_gradients(&s);
+  s.set_up = count_set_up(&s);
   s.sizes = ok ? malloc((s.all.len + 1) * sizeof *s.sizes) : NULL;
   ok = s.sizes && collect_sets(&s) && compare_sets(&s);
   if (ok && !duplicates->len) ok = compare_sequences(&s);

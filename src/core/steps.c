@@ -214,8 +214,9 @@ static bool add_skipped(const story_reader *r, markers *m) {
     bool has_step = false;
     for (; ok && next < m->len && m->at[next].first <= zero->first; next++, has_step = true)
       ok = vec_push(&all, m->at[next]);
+    bool is_nested = next && zero->first < m->at[next - 1].end; // a closure's, as LBFGS calls it
     bool frees = zero->end > zero->first;
-    if (ok && !has_step && frees && !few_requests(r->trace, from, zero->first))
+    if (ok && !has_step && !is_nested && frees && !few_requests(r->trace, from, zero->first))
       ok = vec_push(&all, (marker){zero->first, zero->first, m->at[0].name});
     from = zero->end;
   }

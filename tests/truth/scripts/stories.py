@@ -1,4 +1,7 @@
-"""Small training programs with stacks, each with a known story. usage: stories.py OUTDIR"""
+"""Records tests/truth/stories: small training programs, each with a known story.
+
+usage: stories.py OUTDIR        needs a GPU and torch
+"""
 
 import os, sys, json, torch, traceback, copy, collections
 
