@@ -5,110 +5,138 @@
 #define RANGE_STEP (32 * PLIM_MIB) // recorded: segments of 2 MiB come 16 to a 32 MiB range
 #define TOP_ADDRESS (1ull << 60)   // arbitrary: room for a million expandable segments
 
-void plim_address_model_init(plim_address_model *model) {
-  *model = (plim_address_model){.lowest = TOP_ADDRESS};
-}
+void plim_address_model_init(plim_address_model *model) { *model = (plim_address_model){0}; }
 
 void plim_address_model_clear(plim_address_model *model) {
   vec_free(&model->ranges);
   vec_free(&model->holes);
 }
 
-static size_t range_index(const plim_address_model *model, uint64_t addr) {
-  size_t low = 0, high = model->ranges.len; // the last range that starts at or below addr
-  while (high - low > 1) {
+// ---- ranges ---------------------------------------------------------------------------------------
+
+// The last range that starts at or below an address; SIZE_MAX if there is none.
+static size_t range_at(const plim_address_model *model, uint64_t addr) {
+  size_t low = 0, high = model->ranges.len;
+  while (low < high) {
     size_t middle = (low + high) / 2;
-    if (model->ranges.at[middle].start <= addr) low = middle;
+    if (model->ranges.at[middle].start <= addr) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+static uint64_t end_of(const plim_address_range *range) { return range->start + range->bytes; }
+
+// The place of a new range: right below range *index (which may be one past the last), in the
+// highest gap that is larger. A gap of exactly its size is passed over: with it, 9 instead of 11 of
+// the random programs have the recorded peak.
+static bool find_gap(const plim_address_model *model, uint64_t bytes, size_t *index) {
+  uint64_t ceiling = TOP_ADDRESS;
+  for (size_t i = model->ranges.len + 1; i-- > 0;) {
+    uint64_t floor = i ? end_of(&model->ranges.at[i - 1]) : 0;
+    if (ceiling - floor > bytes) {
+      *index = i;
+      return true;
+    }
+    if (i) ceiling = model->ranges.at[i - 1].start;
+  }
+  return false;
+}
+
+static bool add_hole(plim_address_model *model, uint64_t addr, uint64_t bytes);
+
+static bool add_range(plim_address_model *model, uint64_t bytes, uint64_t *start) {
+  size_t at;
+  bytes = (bytes + RANGE_STEP - 1) / RANGE_STEP * RANGE_STEP;
+  if (bytes >= TOP_ADDRESS || !find_gap(model, bytes, &at) || !vec_reserve(&model->ranges, 1))
+    return false;
+  plim_address_range *range = &model->ranges.at[at];
+  *start = (at == model->ranges.len ? TOP_ADDRESS : range->start) - bytes;
+  memmove(range + 1, range, (model->ranges.len++ - at) * sizeof *range);
+  *range = (plim_address_range){*start, bytes, 0};
+  return add_hole(model, *start, bytes);
+}
+
+static void remove_range(plim_address_model *model, size_t at) {
+  plim_address_range *range = &model->ranges.at[at];
+  model->ranges.len--;
+  memmove(range, range + 1, (model->ranges.len - at) * sizeof *range);
+}
+
+// ---- holes ----------------------------------------------------------------------------------------
+
+static size_t first_hole_from(const plim_address_model *model, uint64_t addr) {
+  size_t low = 0, high = model->holes.len;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (model->holes.at[middle].addr < addr) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-static bool is_empty_range(const plim_address_model *model, const plim_address_hole *hole) {
-  return model->ranges.at[range_index(model, hole->addr)].used_bytes == 0;
+static void remove_hole(plim_address_model *model, size_t at) {
+  plim_address_hole *hole = &model->holes.at[at];
+  model->holes.len--;
+  memmove(hole, hole + 1, (model->holes.len - at) * sizeof *hole);
 }
 
-static size_t choose_hole(const plim_address_model *model, uint64_t bytes) {
-  size_t empty = SIZE_MAX;
-  for (size_t i = 0; i < model->holes.len; i++) {
-    const plim_address_hole *hole = &model->holes.at[i];
-    if (hole->bytes < bytes) continue;
-    if (!is_empty_range(model, hole)) return i;
-    empty = i; // the highest wins
-  }
-  return empty;
+static bool add_hole(plim_address_model *model, uint64_t addr, uint64_t bytes) {
+  if (!vec_reserve(&model->holes, 1)) return false;
+  size_t at = first_hole_from(model, addr);
+  plim_address_hole *hole = &model->holes.at[at];
+  memmove(hole + 1, hole, (model->holes.len++ - at) * sizeof *hole);
+  *hole = (plim_address_hole){addr, bytes};
+  return true;
 }
 
-static uint64_t take_hole(plim_address_model *model, size_t index, uint64_t bytes) {
-  plim_address_hole *hole = &model->holes.at[index];
+// Joins the hole with the one behind it, if they touch within a range.
+static void join(plim_address_model *model, size_t at, uint64_t range_end) {
+  if (at + 1 >= model->holes.len) return;
+  plim_address_hole *hole = &model->holes.at[at], *behind = hole + 1;
+  if (hole->addr + hole->bytes != behind->addr || behind->addr >= range_end) return;
+  hole->bytes += behind->bytes;
+  remove_hole(model, at + 1);
+}
+
+// ---- the driver -----------------------------------------------------------------------------------
+
+static uint64_t take_hole(plim_address_model *model, size_t at, uint64_t bytes) {
+  plim_address_hole *hole = &model->holes.at[at];
   uint64_t addr = hole->addr;
   hole->addr += bytes;
   hole->bytes -= bytes;
-  if (!hole->bytes) {
-    model->holes.len--;
-    memmove(hole, hole + 1, (model->holes.len - index) * sizeof *hole);
-  }
-  model->ranges.at[range_index(model, addr)].used_bytes += bytes;
+  if (!hole->bytes) remove_hole(model, at);
+  model->ranges.at[range_at(model, addr)].used_bytes += bytes;
   return addr;
-}
-
-// New ranges lie below all others, so both lists grow at the front.
-static bool add_range(plim_address_model *model, uint64_t bytes) {
-  bytes = (bytes + RANGE_STEP - 1) / RANGE_STEP * RANGE_STEP;
-  if (bytes >= model->lowest) return false;
-  if (!vec_reserve(&model->ranges, 1) || !vec_reserve(&model->holes, 1)) return false;
-  model->lowest -= bytes;
-  memmove(model->ranges.at + 1, model->ranges.at, model->ranges.len++ * sizeof *model->ranges.at);
-  model->ranges.at[0] = (plim_address_range){model->lowest, bytes, 0};
-  memmove(model->holes.at + 1, model->holes.at, model->holes.len++ * sizeof *model->holes.at);
-  model->holes.at[0] = (plim_address_hole){model->lowest, bytes};
-  return true;
 }
 
 static uint64_t reserve(void *self, uint64_t bytes) {
   plim_address_model *model = self;
-  size_t hole = choose_hole(model, bytes);
-  if (hole == SIZE_MAX) {
-    if (!add_range(model, bytes)) return PLIM_UNKNOWN;
-    hole = 0;
+  size_t at = 0;
+  while (at < model->holes.len && model->holes.at[at].bytes < bytes) at++;
+  uint64_t start;
+  if (at == model->holes.len) {
+    if (!add_range(model, bytes, &start)) return PLIM_UNKNOWN;
+    at = first_hole_from(model, start);
   }
-  return take_hole(model, hole, bytes);
-}
-
-static size_t hole_index(const plim_address_model *model, uint64_t addr) {
-  size_t low = 0, high = model->holes.len; // the first hole above addr
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (model->holes.at[middle].addr > addr) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
-// Holes join within a range, never across two.
-static bool join(plim_address_model *model, size_t index) {
-  if (index + 1 >= model->holes.len) return false;
-  plim_address_hole *a = &model->holes.at[index], *b = a + 1;
-  if (a->addr + a->bytes != b->addr) return false;
-  if (range_index(model, a->addr) != range_index(model, b->addr)) return false;
-  a->bytes += b->bytes;
-  model->holes.len--;
-  memmove(b, b + 1, (model->holes.len - index - 1) * sizeof *b);
-  return true;
+  return take_hole(model, at, bytes);
 }
 
 static void release(void *self, uint64_t addr, uint64_t bytes) {
   plim_address_model *model = self;
+  size_t at = range_at(model, addr);
   // Segments that were there before the model (a recording's start) are not its to reuse.
-  if (!model->ranges.len || addr < model->lowest || addr >= TOP_ADDRESS) return;
-  if (!vec_reserve(&model->holes, 1)) return; // the hole is lost: addresses just go on downwards
-  model->ranges.at[range_index(model, addr)].used_bytes -= bytes;
-  size_t at = hole_index(model, addr);
-  plim_address_hole *hole = &model->holes.at[at];
-  memmove(hole + 1, hole, (model->holes.len++ - at) * sizeof *hole);
-  *hole = (plim_address_hole){addr, bytes};
-  join(model, at);
-  if (at) join(model, at - 1);
+  if (at == SIZE_MAX || addr >= end_of(&model->ranges.at[at])) return;
+  if (!add_hole(model, addr, bytes)) return; // the hole is lost: addresses just go on downwards
+  plim_address_range *range = &model->ranges.at[at];
+  range->used_bytes -= bytes;
+  size_t hole = first_hole_from(model, addr);
+  join(model, hole, end_of(range));
+  if (hole && model->holes.at[hole - 1].addr >= range->start) join(model, --hole, end_of(range));
+  if (range->used_bytes) return;
+  remove_hole(model, hole);
+  remove_range(model, at);
 }
 
 plim_driver plim_address_model_driver(plim_address_model *model) {

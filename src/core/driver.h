@@ -6,9 +6,9 @@
 #include "vec.h"
 
 // The driver as recorded addresses show it (one machine, driver 580): address space is taken in
-// ranges of 32 MiB multiples, downwards; a segment takes the start of its range; what is left of a
-// range, or comes free in it, serves later segments, lowest address first; ranges that are empty
-// again are reused, highest first.
+// ranges of 32 MiB multiples, from the top down, each in the highest gap larger than it; a segment
+// takes the start of its range; what is left of a range, or comes free in it, serves later segments,
+// lowest address first; a range that is empty again is given up.
 //
 // The error of peak reserved when it stands in for the recorded addresses of the training runs in
 // tests/truth, same settings; measured by tests/io/test_address_model.c, which fails if it changes.
@@ -24,9 +24,8 @@ typedef struct {
 } plim_address_hole;
 
 typedef struct {
-  vec(plim_address_range) ranges; // by address
+  vec(plim_address_range) ranges; // by address, each with a segment in it
   vec(plim_address_hole) holes;   // by address; unused parts of ranges
-  uint64_t lowest;
 } plim_address_model;
 
 void plim_address_model_init(plim_address_model *model);
