@@ -107,7 +107,7 @@ static bool is_responsible(const frame_facts *f) {
 
 static stack_facts read_stack(story_reader *r, const frame_facts *frames, size_t stack) {
   const plim_stack *s = &r->trace->stacks.at[stack];
-  const uint32_t *at = r->trace->stack_frames.at + s->first;
+  const uint32_t *at = s->count ? r->trace->stack_frames.at + s->first : NULL;
   stack_facts facts = {0};
   uint32_t line = PLIM_NO_LINE, user = PLIM_NO_LINE, inner = PLIM_NO_LINE, outer = PLIM_NO_LINE;
   for (uint32_t i = 0; i < s->count; i++) {

@@ -16,6 +16,10 @@ plim_err plim_replay_recorded_conf(const plim_trace *trace, plim_alloc_conf *con
   if (s->has_expandable) conf->expandable_segments = s->expandable;
   if (s->has_max_split)
     conf->max_split_bytes = s->max_split_bytes < 0 ? UINT64_MAX : (uint64_t)s->max_split_bytes;
+  if (s->has_gc_threshold && !(s->gc_threshold >= 0 && s->gc_threshold < 1))
+    return plim_fail(error, PLIM_ERR_PARSE,
+                     "garbage_collection_threshold is %g, it must lie between 0 and 1",
+                     s->gc_threshold);
   if (s->has_gc_threshold) conf->gc_threshold = s->gc_threshold;
   if (s->has_divisions) memcpy(conf->divisions, s->divisions, sizeof conf->divisions);
   return PLIM_OK;
@@ -513,7 +517,8 @@ static void recorded_release(void *self, uint64_t addr, uint64_t bytes) {
 typedef struct {
   const plim_trace *trace;
   plim_allocator *a;
-  const plim_mark *mark, *marks_end;
+  const plim_guided *guided;
+  size_t next_mark;
   size_t late_from, late_to; // completions to be made up for after the next malloc
   plim_what_if *result;
 } runner;
@@ -541,8 +546,10 @@ static plim_malloc_result run_malloc(runner *r, size_t i) {
 // Does what is marked right before event i; true if the event itself happens inside a malloc.
 static bool run_marks(runner *r, size_t i) {
   bool inside = false;
-  for (; r->mark < r->marks_end && r->mark->event == i; r->mark++) {
-    if (r->mark->kind == PLIM_MARK_EMPTY_CACHE) plim_allocator_empty_cache(r->a);
+  for (; r->next_mark < r->guided->marks.len; r->next_mark++) {
+    const plim_mark *mark = &r->guided->marks.at[r->next_mark];
+    if (mark->event != i) break;
+    if (mark->kind == PLIM_MARK_EMPTY_CACHE) plim_allocator_empty_cache(r->a);
     else inside = true;
   }
   return inside;
@@ -600,8 +607,7 @@ bool plim_replay_what_if(const plim_trace *trace, const plim_guided *guided,
   *result = (plim_what_if){.first_oom_event = PLIM_UNKNOWN};
   runner r = {.trace = trace,
               .a = plim_allocator_new(&setup),
-              .mark = guided->marks.at,
-              .marks_end = guided->marks.at + guided->marks.len,
+              .guided = guided,
               .result = result};
   bool consistent, ok = r.a && plim_start_seed(trace, &options->conf, r.a, &consistent);
   for (size_t i = 0; ok && i < trace->events.len; i++) {
