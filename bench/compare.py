@@ -36,9 +36,9 @@ def best(command, rounds):
     return min(seconds for seconds, _ in runs), max(peak for _, peak in runs)
 
 
-def python_load(path):
-    """Seconds inside pickle.load alone, and the process's peak."""
-    program = (
+def python_load(path, collect=True):
+    """Seconds inside pickle.load alone, and the process's peak; `collect`: with Python's garbage collector."""
+    program = ("" if collect else "import gc; gc.disable(); ") + (
         "import pickle,sys,time; f=open(sys.argv[1],'rb'); s=time.monotonic(); d=pickle.load(f); "
         "print(time.monotonic()-s, file=sys.stderr); import os; os._exit(0)"
     )
@@ -66,12 +66,15 @@ def machine():
         (line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
         platform.machine(),
     )
-    return f"{model}, {os.cpu_count()} cores, Linux {platform.release().split('-')[0]}, Python {platform.python_version()}"
+    return (
+        f"{model}, {os.cpu_count()} cores, Linux {platform.release().split('-')[0]}, Python {platform.python_version()}"
+    )
 
 
 def measure(plimsoll, simulator, snapshot, workdir):
     path = grown(snapshot, workdir)
     python_seconds, python_peak = python_load(path)
+    uncollected_seconds, _ = python_load(path, collect=False)
     seconds, peak = best([plimsoll, "replay", path, "--json"], ROUNDS)
     report = json.loads(subprocess.run([plimsoll, "replay", path, "--json"], capture_output=True).stdout)
     rate = float(subprocess.run([simulator, snapshot, "3"], capture_output=True, check=True).stdout)
@@ -80,6 +83,7 @@ def measure(plimsoll, simulator, snapshot, workdir):
         "entries": report["entries"],
         "exact": report["exact"],
         "python_seconds": python_seconds,
+        "uncollected_seconds": uncollected_seconds,
         "python_peak": python_peak,
         "seconds": seconds,
         "peak": peak,
@@ -96,6 +100,7 @@ def table(m, snapshot):
             "",
         ),
         ("`pickle.load` alone", f"{m['python_seconds']:.1f} s, {m['python_peak'] / mb:,.0f} MB peak", ""),
+        ("the same with Python's garbage collector off", f"{m['uncollected_seconds']:.1f} s", ""),
         ("`plimsoll replay --json`, all of it", f"{m['seconds']:.2f} s, {m['peak'] / mb:,.0f} MB peak", ""),
         ("times faster than `pickle.load`", f"{m['python_seconds'] / m['seconds']:.1f}", "at least 10"),
         ("share of Python's peak memory", f"{m['peak'] / m['python_peak']:.3f}", "under 0.25"),
@@ -115,8 +120,17 @@ def met(m):
     )
 
 
-def record(path, text):
-    begin, end = "<!-- make bench writes from here -->", "<!-- to here -->"
+def exactness(tests):
+    """What the tests against recordings measured, in their own words."""
+    lines = []
+    for name in ("test_truth", "test_address_model", "test_what_if"):
+        output = subprocess.run([os.path.join(tests, name)], capture_output=True, text=True).stdout.splitlines()
+        lines += [f"$ {name}"] + [line for line in output if not line.startswith(("ok ", "  "))]
+    return "```\n" + "\n".join(lines) + "\n```"
+
+
+def record(path, what, text):
+    begin, end = f"<!-- {what}: make bench writes from here -->", f"<!-- {what}: to here -->"
     page = open(path).read()
     head, rest = page.split(begin)
     tail = rest.split(end)[1]
@@ -129,7 +143,8 @@ def main(plimsoll, simulator, snapshot, workdir, *options):
     text = f"{machine()}, {time.strftime('%Y-%m-%d')}, `make bench`:\n\n{table(m, snapshot)}"
     print(text)
     if options[:1] == ("--record",):
-        record(options[1], text)
+        record(options[1], "speed", text)
+        record(options[1], "exactness", exactness(os.path.join(os.path.dirname(simulator), "../tests/io")))
     if not met(m):
         sys.exit("a bar is missed")
 

@@ -102,9 +102,7 @@ def grow(snapshot, times, device):
     for turn in range(times):
         shift = turn * period
         grown += copy_trace(trace if turn == times - 1 else again, shift)
-        annotations += [
-            {**note, "time_us": note["time_us"] + shift} for note in snapshot["external_annotations"]
-        ]
+        annotations += [{**note, "time_us": note["time_us"] + shift} for note in snapshot["external_annotations"]]
     traces = list(snapshot["device_traces"])
     traces[device] = grown
     return {**snapshot, "device_traces": traces, "external_annotations": annotations}

@@ -4,8 +4,7 @@
 cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/bin" && ln -s "$PWD/build/plimsoll" "$work/bin/plimsoll"
-export PATH="$work/bin:$PATH" LC_ALL=C
+export LC_ALL=C
 unset COLUMNS CLICOLOR_FORCE
 
 fresh_readme() {
@@ -23,7 +22,7 @@ fresh_readme() {
 }
 
 fresh_readme >"$work/README.md"
-plimsoll replay tests/truth/snapshots/stacks-leak-logits.pickle.xz --svg "$work/leak.svg" >/dev/null
+build/plimsoll replay tests/truth/snapshots/stacks-leak-logits.pickle.xz --svg "$work/leak.svg" >/dev/null
 
 if [ "${1:-}" = --check ]; then
   status=0

@@ -1,10 +1,8 @@
-#include <stdlib.h>
+// plimsoll replay: reads a snapshot, has it investigated, shows what was found.
 #include <string.h>
+#include <sys/stat.h>
 
-#include "cli_alloc.h"
 #include "command.h"
-#include "driver.h"
-#include "parallel.h"
 #include "picture.h"
 #include "replay_result.h"
 #include "units.h"
@@ -20,198 +18,6 @@ static const replay_args defaults = {
     .device = PLIM_UNKNOWN,
     .top = 10,
 };
-
-// ---- notes ------------------------------------------------------------------------------------------------
-
-static void note(replay_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void note(replay_result *r, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  char *text = cli_vformat(format, args);
-  va_end(args);
-  if (!vec_push(&r->notes, text)) free(text);
-}
-
-static void note_reading(replay_result *r) {
-  const plim_trace *t = &r->trace;
-  if (!t->entries)
-    note(r,
-         "the snapshot has no trace entries: history was not being recorded. This is the state at "
-         "its end; call torch.cuda.memory._record_memory_history() before the run to see more");
-  else if (t->start_blocks.len || t->start_segments.len)
-    note(r,
-         "the recording began when %zu blocks were in use already (or lost its beginning to its "
-         "ring buffer); peaks count from there",
-         t->start_blocks.len);
-  if (t->lost_frees)
-    note(r, "%s frees are missing from the recording", units_count(t->lost_frees).text);
-  if (!t->has_layout)
-    note(r, "the snapshot has no list of segments: what existed before is unknown");
-  if (r->info.unknown_entries)
-    note(r, "%s entries of kinds this version does not know (%s) were left out",
-         units_count(r->info.unknown_entries).text, r->info.unknown_action);
-}
-
-static void note_replay(replay_result *r) {
-  const plim_guided *g = &r->guided;
-  bool gc = r->recorded_options.conf.gc_threshold > 0;
-  if (gc && r->recorded_options.limit_bytes == PLIM_UNKNOWN)
-    note(r,
-         "garbage_collection_threshold depends on the memory limit, which snapshots do not record: "
-         "give it with --limit");
-  if (g->suspects_pools || r->trace.pools.len > 1)
-    note(
-        r,
-        "private pools (CUDA graphs, torch.cuda.MemPool) are in use; up to torch 2.11 snapshots do "
-        "not record which request went to which pool, nor when a pool ends");
-  if (g->unclear_releases)
-    note(r,
-         "%s releases of all cached memory may be empty_cache calls or retries at a limit: they "
-         "look alike, and were taken for empty_cache; --limit SIZE settles it",
-         units_count(g->unclear_releases).text);
-  if (g->lost)
-    note(r,
-         "from the first difference on the recorded state could not be followed, so what is said "
-         "about holders and fragmentation is the simulation's");
-  if (r->is_what_if)
-    note(r,
-         "the simulation chooses the addresses of new segments by a model of the driver, which on "
-         "recorded training runs moved peak reserved by %g %% on average and %g %% at most",
-         PLIM_ADDRESS_MODEL_MEAN_PERCENT, PLIM_ADDRESS_MODEL_WORST_PERCENT);
-}
-
-// ---- the recording ------------------------------------------------------------------------------------------
-
-// Replays as recorded. A limit that contradicts the recording is a what-if; torch's version is
-// found out, where it is not given, by what reproduces the recording.
-static bool follow_recording(replay_result *r, const replay_args *args) {
-  uint64_t limits[] = {args->limit_bytes, PLIM_UNKNOWN};
-  size_t limit_count = args->limit_bytes == PLIM_UNKNOWN ? 1 : 2;
-  plim_block_order orders[] = {PLIM_ORDER_ADDRESS, PLIM_ORDER_REGISTRATION};
-  size_t order_count = 2;
-  if (args->torch && plim_block_order_of(args->torch, &orders[0])) order_count = 1;
-  bool have = false;
-  for (size_t i = 0; i < limit_count * order_count; i++) {
-    plim_replay_options options = r->recorded_options;
-    options.limit_bytes = limits[i % limit_count];
-    options.order = orders[i / limit_count];
-    plim_guided tried;
-    if (!plim_replay_guided(&r->trace, &options, NULL, &tried)) return false;
-    if (have && tried.divergences >= r->guided.divergences) {
-      plim_guided_clear(&tried);
-      continue;
-    }
-    if (have) plim_guided_clear(&r->guided);
-    r->guided = tried;
-    r->recorded_options = options;
-    have = true;
-    if (tried.exact) break;
-  }
-  return true;
-}
-
-static bool same_conf(const plim_alloc_conf *a, const plim_alloc_conf *b) {
-  char x[512], y[512];
-  plim_alloc_conf_print(a, x, sizeof x);
-  plim_alloc_conf_print(b, y, sizeof y);
-  return strcmp(x, y) == 0;
-}
-
-static bool simulate(replay_result *r, const replay_args *args) {
-  bool other_limit = args->limit_bytes != r->recorded_options.limit_bytes;
-  bool other_conf = !same_conf(&r->options.conf, &r->recorded_options.conf);
-  r->is_what_if = other_conf || (other_limit && args->limit_bytes != PLIM_UNKNOWN);
-  r->options.order = r->recorded_options.order;
-  r->options.limit_bytes = args->limit_bytes;
-  r->first_oom_event = PLIM_UNKNOWN;
-  if (args->limit_bytes == PLIM_UNKNOWN) {
-    plim_guided_set_limit(&r->guided, &r->options);
-    r->limit_is_guessed = r->options.limit_bytes != PLIM_UNKNOWN;
-  }
-  if (!r->is_what_if && r->guided.exact) {
-    r->simulated = r->guided.recorded;
-    for (size_t i = 0; r->simulated.ooms && r->first_oom_event == PLIM_UNKNOWN; i++)
-      if (r->trace.events.at[i].action == PLIM_EV_OOM) r->first_oom_event = i;
-    return true;
-  }
-  plim_addresses addresses = other_conf ? PLIM_ADDRESSES_MODEL : PLIM_ADDRESSES_RECORDED;
-  plim_what_if got;
-  if (!plim_replay_what_if(&r->trace, &r->guided, &r->options, addresses, NULL, NULL, NULL, &got))
-    return false;
-  r->simulated = got.totals;
-  r->first_oom_event = got.first_oom_event;
-  return true;
-}
-
-// ---- moments ------------------------------------------------------------------------------------------------
-
-// What would be free if all blocks in use lay side by side.
-static uint64_t compacted_free(const replay_result *r, const plim_moment *m) {
-  plim_replay_options recorded = r->recorded_options;
-  plim_guided_set_limit(&r->guided, &recorded);
-  uint64_t limit = recorded.limit_bytes, used = m->fragmentation.usage.active_bytes;
-  if (limit == PLIM_UNKNOWN) return PLIM_UNKNOWN;
-  return limit > used ? limit - used : 0;
-}
-
-static bool inspect(replay_result *r) {
-  size_t events[REPLAY_MAX_OOMS + 2], count = 2;
-  plim_moment moments[REPLAY_MAX_OOMS + 2];
-  events[0] = r->guided.peak_event;
-  events[1] = r->guided.peak_reserved_event;
-  for (size_t i = 0; i < r->trace.events.len && count < REPLAY_MAX_OOMS + 2; i++)
-    if (r->trace.events.at[i].action == PLIM_EV_OOM) events[count++] = i;
-  if (!plim_inspect(&r->trace, &r->story, &r->recorded_options, events, count, moments))
-    return false;
-  r->peak = moments[0];
-  r->peak_reserved = moments[1];
-  for (size_t i = 2; i < count; i++)
-    r->ooms[r->oom_count++] = (replay_oom){.event = events[i],
-                                           .request_bytes = r->trace.events.at[events[i]].bytes,
-                                           .compacted_free_bytes = compacted_free(r, &moments[i]),
-                                           .moment = moments[i]};
-  return true;
-}
-
-// ---- tuning -------------------------------------------------------------------------------------------------
-
-typedef struct {
-  replay_result *r;
-  plim_replay_options base;
-} tuner;
-
-static void try_setting(void *context, size_t i) {
-  tuner *t = context;
-  plim_tune_row *row = &t->r->tune.at[i];
-  *row = plim_tune_try(&t->r->trace, &t->r->guided, &t->base, row->conf);
-}
-
-static bool tune(replay_result *r) {
-  tuner t = {r, r->options};
-  for (size_t i = 0; i < plim_tune_setting_count; i++) {
-    const plim_tune_setting *setting = &plim_tune_settings[i];
-    bool has_limit = r->options.limit_bytes != PLIM_UNKNOWN && !r->options.limit_is_card;
-    if (setting->needs_limit && !has_limit) continue;
-    plim_alloc_conf conf;
-    if (plim_alloc_conf_parse(setting->conf, &conf, NULL) != PLIM_OK) continue;
-    if (!r->is_what_if && same_conf(&conf, &r->recorded_options.conf)) continue; // measured below
-    if (!vec_push(&r->tune, (plim_tune_row){.conf = setting->conf})) return false;
-  }
-  plim_parallel(r->tune.len, try_setting, &t);
-  if (!r->is_what_if) {
-    char text[512];
-    plim_alloc_conf_print(&r->recorded_options.conf, text, sizeof text);
-    r->recorded_conf_text = cli_format("%s", text);
-    plim_tune_row recorded = {.conf = r->recorded_conf_text,
-                              .is_recorded = true,
-                              .totals = r->guided.recorded,
-                              .first_oom_event = PLIM_UNKNOWN};
-    if (!vec_push(&r->tune, recorded)) return false;
-  }
-  qsort(r->tune.at, r->tune.len, sizeof *r->tune.at, plim_tune_order);
-  return true;
-}
 
 // ---- pictures -----------------------------------------------------------------------------------------------
 
@@ -250,105 +56,87 @@ static plim_err draw_all(const replay_result *r, const replay_args *args, plim_e
   return PLIM_OK;
 }
 
-// ---- the command --------------------------------------------------------------------------------------------
+// ---- arguments ----------------------------------------------------------------------------------------------
 
-double replay_seconds_at(const replay_result *r, size_t event) {
-  if (event >= r->trace.events.len) return 0;
-  uint64_t start = r->trace.events.at[0].time_us, now = r->trace.events.at[event].time_us;
-  return now > start ? (double)(now - start) / 1e6 : 0;
+static bool is_same_file(const char *a, const char *b) {
+  struct stat x, y;
+  if (strcmp(a, b) == 0) return true;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-uint64_t replay_full_at_step(const replay_result *r, uint64_t bytes_per_step) {
-  uint64_t limit = r->options.limit_bytes, peak = r->guided.recorded.peak_reserved_bytes;
-  if (limit == PLIM_UNKNOWN || !bytes_per_step) return 0;
-  uint64_t room = limit > peak ? limit - peak : 0;
-  return r->story.steps.len + room / bytes_per_step + 1;
+static plim_err check_picture(const char *option, const char *path, const char *snapshot,
+                              const char *other, plim_error *error) {
+  if (!path) return PLIM_OK;
+  const char *clash = NULL;
+  if (strcmp(path, "-") == 0) clash = "standard output is for the report";
+  else if (is_same_file(path, snapshot)) clash = "that is the snapshot itself";
+  else if (other && is_same_file(path, other)) clash = "both pictures would go there";
+  if (!clash) return PLIM_OK;
+  plim_fail(error, PLIM_ERR_ARGUMENT, "%s %s: %s", option, path, clash);
+  plim_error_hint(error, "%s timeline.%s", option, option + 2);
+  return PLIM_ERR_ARGUMENT;
 }
 
-static void clear(replay_result *r) {
-  for (size_t i = 0; i < r->oom_count; i++) plim_moment_clear(&r->ooms[i].moment);
-  for (size_t i = 0; i < r->notes.len; i++) free(r->notes.at[i]);
-  vec_free(&r->notes);
-  vec_free(&r->tune);
-  free(r->recorded_conf_text);
-  vec_free(&r->leaks);
-  plim_duplicates_clear(&r->duplicates);
-  plim_moment_clear(&r->peak);
-  plim_moment_clear(&r->peak_reserved);
-  plim_guided_clear(&r->guided);
-  plim_story_clear(&r->story);
-  plim_trace_clear(&r->trace);
-  plim_snapshot_info_clear(&r->info);
+static plim_err check_limit(uint64_t limit, plim_error *error) {
+  if (limit >= 2 * PLIM_MIB) return PLIM_OK; // the smallest segment there is
+  plim_fail(error, PLIM_ERR_ARGUMENT, "a limit of %s holds not one segment",
+            units_bytes(limit).text);
+  plim_error_hint(error, "--limit %lluGiB", (unsigned long long)(limit ? limit : 24));
+  return PLIM_ERR_ARGUMENT;
 }
 
-static plim_err no_memory(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "this machine has not enough memory for the snapshot");
-}
-
-static plim_err check_arguments(const replay_args *args, plim_error *error) {
+static plim_err check_version(const char *torch, plim_error *error) {
   plim_block_order order;
-  if (args->torch && !plim_block_order_of(args->torch, &order)) {
-    plim_fail(error, PLIM_ERR_ARGUMENT, "'%s' is not a PyTorch version", args->torch);
-    plim_error_hint(error, "--torch 2.11");
-    return PLIM_ERR_ARGUMENT;
-  }
-  return PLIM_OK;
+  if (!torch || plim_block_order_of(torch, &order)) return PLIM_OK;
+  plim_fail(error, PLIM_ERR_ARGUMENT, "'%s' is not a PyTorch version", torch);
+  plim_error_hint(error, "--torch 2.11");
+  return PLIM_ERR_ARGUMENT;
 }
 
-// A recorded settings string that does not parse comes from another torch than we know.
-static plim_err read_settings(replay_result *r, plim_error *error) {
-  plim_err err = plim_replay_recorded_conf(&r->trace, &r->recorded_options.conf, error);
-  if (!err) return PLIM_OK;
-  char problem[sizeof error->message];
-  snprintf(problem, sizeof problem, "%s", error->message);
-  plim_fail(error, err, "the snapshot's own allocator settings cannot be read: %s", problem);
-  snprintf(error->file, sizeof error->file, "%s", r->path);
+static plim_err check_arguments(const replay_args *args, const char *snapshot, plim_error *error) {
+  plim_err err = check_version(args->torch, error);
+  if (!err) err = check_limit(args->limit_bytes, error);
+  if (!err) err = check_picture("--svg", args->svg, snapshot, NULL, error);
+  if (!err) err = check_picture("--html", args->html, snapshot, args->svg, error);
   return err;
 }
 
-static plim_err investigate(replay_result *r, const replay_args *args, plim_error *error) {
-  r->recorded_options = (plim_replay_options){.limit_bytes = PLIM_UNKNOWN};
-  plim_err err = read_settings(r, error);
-  if (err) return err;
-  if (!args->alloc_conf) r->options = r->recorded_options;
-  bool ok = plim_trace_link(&r->trace) && plim_story_read(&r->trace, &r->story) &&
-            follow_recording(r, args) && simulate(r, args) && inspect(r) &&
-            plim_find_leaks(&r->trace, &r->story, &r->leaks) &&
-            plim_find_duplicates(&r->trace, &r->story, &r->duplicates) && (!args->tune || tune(r));
-  if (!ok) return no_memory(error);
-  note_reading(r);
-  note_replay(r);
-  return draw_all(r, args, error);
-}
+// ---- the command --------------------------------------------------------------------------------------------
 
-static bool has_finding(const replay_result *r) {
-  return r->leaks.len || r->duplicates.len || r->simulated.ooms;
+static int show(const replay_result *r, const cli_call *call) {
+  if (call->common.json) replay_print_json(r);
+  else replay_print_text(r);
+  return r->leaks.len || r->duplicates.len || r->simulated.ooms ? CLI_FINDING : CLI_OK;
 }
 
 static int run(const cli_call *call) {
   const replay_args *args = call->args;
   replay_result result = {.path = call->words.at[0], .top = args->top}, *r = &result;
+  replay_request request = {NULL, args->limit_bytes, args->torch, args->tune};
+  plim_alloc_conf conf;
   plim_error error = {0};
-  if (args->alloc_conf && plim_alloc_conf_parse(args->alloc_conf, &r->options.conf, &error))
-    return cli_report(&error, args->alloc_conf);
+  if (args->alloc_conf) {
+    if (plim_alloc_conf_parse(args->alloc_conf, &conf, &error))
+      return cli_report(&error, args->alloc_conf);
+    request.conf = &conf;
+  }
   int device = args->device == PLIM_UNKNOWN ? -1 : (int)args->device;
-  plim_err err = check_arguments(args, &error);
+  plim_err err = check_arguments(args, r->path, &error);
   if (!err) err = plim_snapshot_read(r->path, device, &r->trace, &r->info, &error);
   if (err) return cli_report(&error, NULL);
-  int status = CLI_ERROR;
-  if (investigate(r, args, &error)) cli_report(&error, NULL);
-  else {
-    if (call->common.json) replay_print_json(r);
-    else replay_print_text(r);
-    status = has_finding(r) ? CLI_FINDING : CLI_OK;
-  }
-  clear(r);
+  err = replay_investigate(r, &request, &error);
+  if (!err) err = draw_all(r, args, &error);
+  int status = err ? cli_report(&error, NULL) : show(r, call);
+  replay_result_clear(r);
   return status;
 }
 
+// ---- its row ------------------------------------------------------------------------------------------------
+
 static const cli_positional positionals[] = {
-    {"SNAPSHOT", "what torch.cuda.memory._dump_snapshot wrote; plain, .gz or .xz", CLI_FILE, 1, 1,
-     NULL},
+    {"SNAPSHOT",
+     "what torch.cuda.memory._dump_snapshot wrote; plain, .gz or .xz; - is standard input",
+     CLI_FILE, 1, 1, NULL},
     {0},
 };
 
@@ -357,22 +145,45 @@ static const cli_option options[] = {
     {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf),
      "replay under these allocator settings instead of the recorded ones", NULL},
     {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),
-     "memory limit, as set_per_process_memory_fraction or the card sets it", NULL},
-    {"torch", 0, "VERSION", CLI_STRING, AT(torch), "PyTorch version whose free-block order to use",
+     "memory PyTorch may take: what set_per_process_memory_fraction allows, or the card's memory "
+     "less "
+     "the CUDA context (about 0.5 GiB)",
+     NULL},
+    {"torch", 0, "VERSION", CLI_STRING, AT(torch),
+     "PyTorch version that recorded it (default: found out); from 2.13 on free blocks of equal "
+     "size "
+     "are taken in another order",
      NULL},
     {"device", 0, "N", CLI_UINT, AT(device),
      "which device's trace to replay (default: the one with most events)", NULL},
     {"tune", 0, NULL, CLI_FLAG, AT(tune), "try the settings people use on this trace, best first",
      NULL},
-    {"svg", 0, "FILE", CLI_FILE, AT(svg), "write the memory timeline to FILE", NULL},
-    {"html", 0, "FILE", CLI_FILE, AT(html), "write the memory timeline to FILE", NULL},
+    {"svg", 0, "FILE", CLI_FILE, AT(svg), "draw memory over time to FILE, a picture", NULL},
+    {"html", 0, "FILE", CLI_FILE, AT(html),
+     "draw memory over time to FILE, a page to hover and zoom in", NULL},
     {"top", 0, "N", CLI_UINT, AT(top), "how many holders of memory to list (default: 10)", NULL},
     {0},
 };
 
 static const char *const description[] = {
     "Reads a memory snapshot and runs its allocations through PyTorch's caching allocator, "
-    "simulated: under the settings it was recorded with, or under others.",
+    "simulated: under the settings it was recorded with, or under others. It tells what held the "
+    "memory at the peak, what leaks, which model is there twice, what is lost to fragmentation, "
+    "and "
+    "which settings would do better.",
+    "Words: PyTorch takes memory from the driver in segments (reserved) and hands out blocks of "
+    "them "
+    "(allocated). A free block in a segment that is partly in use is stranded: it serves requests "
+    "that fit into it and nothing else. A segment without a block in use is cached; it goes back "
+    "to "
+    "the driver when a request would fail otherwise, which is a retry. Compacted means: if all "
+    "blocks in use lay side by side. Entries are numbered as in the snapshot's device_traces.",
+    "Exact means that the simulation, replaying the recording under its own settings, made every "
+    "decision that PyTorch made, to the address. Where a snapshot does not record what that takes, "
+    "the report says what is missing.",
+    "Kinds are read off the stacks, the optimizer's markers and how long things live. Temporaries "
+    "come and go within one phase; workspaces are library scratch space that is never freed; other "
+    "is alive for long with nothing to show what for.",
     NULL,
 };
 

@@ -33,9 +33,8 @@ static void put_numbers(const sheet *s, const char *key,
   fputs("],\n", s->out);
 }
 
-static uint64_t event_of(const sheet *s, const plim_column *c) {
-  (void)s;
-  return c->instant;
+static uint64_t entry_of(const sheet *s, const plim_column *c) {
+  return c->instant ? s->p->trace->events.at[c->instant - 1].entry : 0;
 }
 
 static uint64_t step_of(const sheet *s, const plim_column *c) {
@@ -125,7 +124,7 @@ static void put_holders(const sheet *s) {
 static void put_data(FILE *out, const picture *p) {
   sheet s = {out, p, p->timeline->columns.at, p->timeline->columns.len};
   fputs("<script type=\"application/json\" id=\"data\">\n{", out);
-  put_numbers(&s, "event", event_of);
+  put_numbers(&s, "entry", entry_of);
   put_numbers(&s, "step", step_of);
   put_times(&s);
   put_kinds(&s);
@@ -186,7 +185,8 @@ static void put_table(FILE *out, const picture *p) {
   fputs("<section id=\"held\"><h2 id=\"when\" role=\"status\"></h2>\n", out);
   if (!has_stacks(p))
     fputs("<p>The recording has no stacks, so nobody knows which lines. Record with "
-          "<code>torch.cuda.memory._record_memory_history(stacks='python')</code>.</p>\n",
+          "<code>torch.cuda.memory._record_memory_history(context='all', "
+          "stacks='python')</code>.</p>\n",
           out);
   fprintf(out,
           "<table%s><thead><tr><th>line</th><th class=\"number\">bytes</th>"

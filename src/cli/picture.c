@@ -6,12 +6,12 @@
 #include "atomic_file.h"
 
 // What lasts lies at the bottom, what comes and goes on top: the picture then moves only where
-// memory does. Lightness (CIE L*) on a light page, bottom up: 31, 65, 47, 69, 55, 79, 56.
+// memory does. Lightness (CIE L*) on a light page, bottom up: 31, 65, 47, 69, 38, 55, 79, 56.
 const picture_layer picture_layers[PLIM_KIND_COUNT] = {
-    {PLIM_KIND_PARAMETER, "#264b7a", "#3d6aa3"}, {PLIM_KIND_OPTIMIZER, "#6fa3d8", "#86b4e3"},
-    {PLIM_KIND_GRADIENT, "#237c71", "#2f978a"},  {PLIM_KIND_OTHER, "#a8a8a8", "#9a9a9a"},
-    {PLIM_KIND_WORKSPACE, "#8b79b8", "#7d6bb0"}, {PLIM_KIND_ACTIVATION, "#f3bc4e", "#f0b645"},
-    {PLIM_KIND_TEMPORARY, "#d9603b", "#dd6a47"},
+    {PLIM_KIND_PARAMETER, "#264b7a", "#3d6aa3"},  {PLIM_KIND_OPTIMIZER, "#6fa3d8", "#86b4e3"},
+    {PLIM_KIND_GRADIENT, "#237c71", "#2f978a"},   {PLIM_KIND_OTHER, "#a8a8a8", "#9a9a9a"},
+    {PLIM_KIND_LEAKED, "#b0184f", "#c93a6e"},     {PLIM_KIND_WORKSPACE, "#8b79b8", "#7d6bb0"},
+    {PLIM_KIND_ACTIVATION, "#f3bc4e", "#f0b645"}, {PLIM_KIND_TEMPORARY, "#d9603b", "#dd6a47"},
 };
 
 plim_err picture_save(const picture *p, const char *path,
@@ -73,9 +73,10 @@ void picture_subtitle(const picture *p, char *text, size_t size) {
   }
   size_t events = p->trace->events.len, steps = p->story->steps.len;
   double seconds = picture_elapsed_seconds(p, p->trace->events.at[events - 1].time_us);
-  size_t used = append(text, size, 0, "%s allocated and %s reserved at most; %s events",
-                       units_bytes(peak->allocated_bytes).text,
-                       units_bytes(t->peak_reserved_bytes).text, units_count(events).text);
+  size_t used =
+      append(text, size, 0, "%s allocated and %s reserved at most; %s entries",
+             units_bytes(peak->allocated_bytes).text, units_bytes(t->peak_reserved_bytes).text,
+             units_count(p->trace->entries).text);
   if (steps)
     used =
         append(text, size, used, " in %s step%s", units_count(steps).text, steps == 1 ? "" : "s");

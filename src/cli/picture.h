@@ -53,7 +53,7 @@ void picture_shorten(const char *from, char *text, size_t size, size_t max);
 // The snapshot's file name without folders, shortened.
 void picture_title(const picture *p, char *text, size_t size, size_t max);
 
-// "8.00 GiB allocated and 8.72 GiB reserved at most; 16,930 events in 5 steps, 12.3 s; out of
+// "8.00 GiB allocated and 8.72 GiB reserved at most; 16,930 entries in 5 steps, 12.3 s; out of
 // memory when asked for 1.03 GiB".
 void picture_subtitle(const picture *p, char *text, size_t size);
 

@@ -109,8 +109,14 @@ static void put_fragmentation(json_writer *j, const char *key, const plim_fragme
   json_end(j);
 }
 
+// Events are told by their entry in the snapshot's device_traces.
+static void put_entry(json_writer *j, const replay_result *r, size_t event) {
+  if (event < r->trace.events.len) json_u64(j, "entry", r->trace.events.at[event].entry);
+  else json_null(j, "entry");
+}
+
 static void put_moment(json_writer *j, const replay_result *r, size_t event) {
-  json_u64(j, "event", event);
+  put_entry(j, r, event);
   json_number(j, "seconds", replay_seconds_at(r, event));
   json_u64(j, "step", plim_story_step_of(&r->story, event));
 }
@@ -130,9 +136,11 @@ static void put_ooms(json_writer *j, const replay_result *r) {
     json_object(j, NULL);
     put_moment(j, r, oom->event);
     json_bytes(j, "request_bytes", oom->request_bytes);
-    json_bytes(j, "compacted_free_bytes", oom->compacted_free_bytes);
-    if (oom->compacted_free_bytes == PLIM_UNKNOWN) json_null(j, "fits_if_compacted");
-    else json_bool(j, "fits_if_compacted", oom->compacted_free_bytes >= oom->request_bytes);
+    json_bytes(j, "compacted_free_low_bytes", oom->compacted_low_bytes);
+    json_bytes(j, "compacted_free_high_bytes", oom->compacted_high_bytes);
+    replay_verdict verdict = replay_compacted_verdict(oom);
+    if (verdict == REPLAY_NOT_KNOWN) json_null(j, "fits_if_compacted");
+    else json_bool(j, "fits_if_compacted", verdict == REPLAY_WOULD_FIT);
     put_frame(j, &r->trace, r->story.line.at[r->trace.events.at[oom->event].stack]);
     put_fragmentation(j, "fragmentation", &oom->moment.fragmentation);
     json_end(j);
@@ -186,6 +194,7 @@ static void put_duplicates(json_writer *j, const replay_result *r) {
 }
 
 static void put_tune(json_writer *j, const replay_result *r) {
+  const plim_tune_row *recommended = replay_recommended(r);
   json_array(j, "tune");
   for (size_t i = 0; i < r->tune.len; i++) {
     const plim_tune_row *row = &r->tune.at[i];
@@ -198,6 +207,7 @@ static void put_tune(json_writer *j, const replay_result *r) {
     json_u64(j, "segment_frees", row->totals.segment_frees);
     json_u64(j, "retries", row->totals.retries);
     json_u64(j, "ooms", row->totals.ooms);
+    json_bool(j, "recommended", row == recommended);
     json_end(j);
   }
   json_end(j);
@@ -210,7 +220,7 @@ static void put_divergence(json_writer *j, const replay_result *r) {
     return;
   }
   json_object(j, "first_difference");
-  json_u64(j, "event", g->first.event);
+  put_entry(j, r, g->first.event);
   json_string(j, "what", g->first.what);
   json_bytes(j, "recorded", g->first.recorded);
   json_bytes(j, "simulated", g->first.simulated);
@@ -240,6 +250,7 @@ void replay_print_json(const replay_result *r) {
   json_bool(j, "limit_is_inferred", r->limit_is_guessed);
   put_totals(j, "recorded", &r->guided.recorded, r->guided.recorded_allocated_known);
   put_totals(j, "simulated", &r->simulated, true);
+  json_string(j, "moments_of", r->is_what_if ? "simulated" : "recorded");
   put_peak(j, r);
   put_holders(j, r);
   json_bytes(j, "fragmentation_bytes", r->peak_reserved.fragmentation.stranded_bytes);

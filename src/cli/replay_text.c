@@ -31,22 +31,28 @@ static void line_of(const replay_result *r, uint32_t frame, char *text, size_t s
 
 static bool has_stacks(const replay_result *r) { return r->trace.frames.len > 0; }
 
+static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+
+static uint64_t entry_of(const replay_result *r, size_t event) {
+  return event < r->trace.events.len ? r->trace.events.at[event].entry : r->trace.entries;
+}
+
 // ---- what was read, and whether the replay agrees -------------------------------------------------------
 
 static void print_settings(const char *what, const plim_replay_options *o, bool guessed) {
   char conf[512];
   plim_alloc_conf_print(&o->conf, conf, sizeof conf);
-  printf("%s %s", what, *conf ? conf : "PyTorch's defaults");
+  printf("%s %s\n", what, *conf ? conf : "PyTorch's defaults");
   if (o->limit_bytes != PLIM_UNKNOWN)
-    printf(", limit %s%s", units_bytes(o->limit_bytes).text, guessed ? " (inferred)" : "");
-  printf("\n");
+    printf("limit: %s%s\n", units_bytes(o->limit_bytes).text,
+           guessed ? " at most, inferred from where memory ran out" : "");
 }
 
 static void print_subject(const replay_result *r) {
   term_print(stdout, TERM_BOLD, "%s", file_name(r->path));
   printf("  %s entries", units_count(r->trace.entries).text);
   if (r->info.devices > 1) printf(" on device %u of %u", r->trace.device, r->info.devices);
-  if (r->story.steps.len) printf(", %zu steps", r->story.steps.len);
+  if (r->story.steps.len) printf(", %zu step%s", r->story.steps.len, plural(r->story.steps.len));
   if (r->trace.events.len)
     printf(", %s", units_seconds(replay_seconds_at(r, r->trace.events.len - 1)).text);
   printf("\n");
@@ -60,13 +66,15 @@ static void print_exactness(const replay_result *r) {
   if (!r->trace.entries) return;
   if (g->exact) {
     term_print(stdout, TERM_GREEN, "exact:");
-    if (segments) printf(" all %s segment events and", units_count(segments).text);
+    if (segments)
+      printf(" all %s segment event%s and", units_count(segments).text, plural(segments));
     printf(" every address %s with the recording\n", segments ? "agree" : "agrees");
     return;
   }
   term_print(stdout, TERM_YELLOW, "not exact:");
-  printf(" %s decisions differ, first at event %s:\n  %s\n", units_count(g->divergences).text,
-         units_count(g->first.event).text, g->first.what);
+  printf(" %s decision%s differ%s, first at entry %s:\n  %s\n", units_count(g->divergences).text,
+         plural(g->divergences), g->divergences == 1 ? "s" : "",
+         units_count(entry_of(r, g->first.event)).text, g->first.what);
 }
 
 static void print_notes(const replay_result *r) {
@@ -112,7 +120,8 @@ static void print_totals(const replay_result *r) {
 
 static void print_moment(const replay_result *r, size_t event) {
   size_t step = plim_story_step_of(&r->story, event);
-  printf("event %s, %s", units_count(event).text, units_seconds(replay_seconds_at(r, event)).text);
+  printf("entry %s, %s", units_count(entry_of(r, event)).text,
+         units_seconds(replay_seconds_at(r, event)).text);
   if (step) printf(", step %zu", step);
 }
 
@@ -130,7 +139,7 @@ static void print_verdict(const replay_result *r) {
   if (limit == PLIM_UNKNOWN) return;
   printf("\n");
   if (!r->simulated.ooms) {
-    term_print(stdout, TERM_GREEN, "FITS");
+    term_print(stdout, TERM_GREEN, r->leaks.len ? "FITS SO FAR" : "FITS");
     printf(" in %s with %s to spare", units_bytes(limit).text,
            units_bytes(limit > r->simulated.peak_reserved_bytes
                            ? limit - r->simulated.peak_reserved_bytes
@@ -141,8 +150,7 @@ static void print_verdict(const replay_result *r) {
     return;
   }
   term_print(stdout, TERM_RED, "DOES NOT FIT");
-  printf(" in %s: %s request%s, the first for %s at\n  ", units_bytes(limit).text,
-         units_count(r->simulated.ooms).text, r->simulated.ooms == 1 ? " fails" : "s fail",
+  printf(" in %s: it runs out asking for %s at\n  ", units_bytes(limit).text,
          units_bytes(r->trace.events.at[r->first_oom_event].bytes).text);
   print_moment(r, (size_t)r->first_oom_event);
   print_line_at(r, (size_t)r->first_oom_event);
@@ -151,7 +159,7 @@ static void print_verdict(const replay_result *r) {
 // ---- who held it ----------------------------------------------------------------------------------------
 
 static void print_peak(const replay_result *r) {
-  heading("Held at the peak");
+  heading(r->is_what_if ? "Held at the peak of the simulation" : "Held at the peak");
   printf("%s allocated at ", units_bytes(r->peak.holders.bytes).text);
   if (!r->trace.events.len) {
     printf("the time of the snapshot\n");
@@ -180,24 +188,25 @@ static void print_kinds(const replay_result *r) {
 }
 
 static void more_row(term_table *t, const plim_held_list *list, size_t shown, uint64_t whole,
-                     const char *what) {
+                     const char *what) { // what: in the singular
   uint64_t rest = 0;
   for (size_t i = shown; i < list->len; i++) rest += list->at[i].bytes;
   if (shown >= list->len) return;
   holder_cells(t, rest, whole);
   term_table_cell(t, TERM_DIM, " ");
-  term_table_cell(t, TERM_DIM, "%zu more %s (--top)", list->len - shown, what);
+  term_table_cell(t, TERM_DIM, "%zu more %s%s (--top)", list->len - shown, what,
+                  plural(list->len - shown));
 }
 
 static void print_how_to_record_stacks(void) {
   printf("\n");
-  sentence("No stacks were recorded, so memory cannot be told by line. To record them: "
-           "torch.cuda.memory._record_memory_history(context=\"all\", stacks=\"python\")");
+  sentence("No stacks were recorded, so memory cannot be told by line. To record "
+           "them: " REPLAY_HOW_TO_RECORD);
 }
 
 static void print_lines(const replay_result *r) {
   static const term_column columns[] = {
-      {"", .right = true}, {"", .right = true}, {"kind"}, {"by line", .shrinks = true}};
+      {"", .right = true}, {"", .right = true}, {"mostly"}, {"by line", .shrinks = true}};
   const plim_holders *h = &r->peak.holders;
   term_table *t = term_table_new(columns, 4);
   size_t shown = h->by_line.len < r->top ? h->by_line.len : (size_t)r->top;
@@ -208,7 +217,7 @@ static void print_lines(const replay_result *r) {
     term_table_cell(t, TERM_PLAIN, "%s", plim_kind_names[h->by_line.at[i].kind]);
     term_table_cell(t, TERM_PLAIN, "%s", line);
   }
-  more_row(t, &h->by_line, shown, h->bytes, "lines");
+  more_row(t, &h->by_line, shown, h->bytes, "line");
   printf("\n");
   term_table_print(t, stdout);
   term_table_free(t);
@@ -216,7 +225,7 @@ static void print_lines(const replay_result *r) {
 
 static void print_modules(const replay_result *r) {
   static const term_column columns[] = {
-      {"", .right = true}, {"", .right = true}, {"kind"}, {"by module", .shrinks = true}};
+      {"", .right = true}, {"", .right = true}, {"mostly"}, {"by module", .shrinks = true}};
   const plim_holders *h = &r->peak.holders;
   term_table *t = term_table_new(columns, 4);
   size_t shown = h->by_module.len < r->top ? h->by_module.len : (size_t)r->top;
@@ -227,7 +236,7 @@ static void print_modules(const replay_result *r) {
     term_table_cell(t, TERM_PLAIN, "%s", plim_kind_names[h->by_module.at[i].kind]);
     term_table_cell(t, TERM_PLAIN, "%s", module);
   }
-  more_row(t, &h->by_module, shown, h->bytes, "modules");
+  more_row(t, &h->by_module, shown, h->bytes, "module");
   printf("\n");
   term_table_print(t, stdout);
   term_table_free(t);
@@ -267,12 +276,25 @@ static void print_fragmentation_sums(const plim_fragmentation *f) {
 
 static void print_fragmentation(const replay_result *r) {
   const plim_fragmentation *f = &r->peak_reserved.fragmentation;
-  heading("Fragmentation at the peak of reserved memory");
+  heading(r->is_what_if ? "Fragmentation at the simulation's peak of reserved memory"
+                        : "Fragmentation at the peak of reserved memory");
   print_fragmentation_sums(f);
   if (f->slack_bytes)
     printf("of what is allocated, %s is rounding and unsplit rest\n",
            units_bytes(f->slack_bytes).text);
   print_stranded(f, 3);
+}
+
+static void print_compacted(const replay_oom *oom) {
+  static const char *const verdicts[] = {
+      [REPLAY_NOT_KNOWN] = "may fit or not: give --limit SIZE",
+      [REPLAY_WOULD_FIT] = "WOULD FIT; this is fragmentation",
+      [REPLAY_WOULD_NOT_FIT] = "would NOT fit either",
+  };
+  if (oom->compacted_high_bytes == PLIM_UNKNOWN) return;
+  printf("compacted, %s%s would be free: it %s\n",
+         oom->compacted_low_bytes == oom->compacted_high_bytes ? "" : "at most ",
+         units_bytes(oom->compacted_high_bytes).text, verdicts[replay_compacted_verdict(oom)]);
 }
 
 static void print_oom(const replay_result *r, const replay_oom *oom) {
@@ -281,11 +303,7 @@ static void print_oom(const replay_result *r, const replay_oom *oom) {
   print_moment(r, oom->event);
   print_line_at(r, oom->event);
   print_fragmentation_sums(&oom->moment.fragmentation);
-  if (oom->compacted_free_bytes == PLIM_UNKNOWN) return;
-  bool fits = oom->compacted_free_bytes >= oom->request_bytes;
-  printf("compacted, %s would be free: the request %s\n",
-         units_bytes(oom->compacted_free_bytes).text,
-         fits ? "WOULD FIT; this is fragmentation" : "would NOT fit either");
+  print_compacted(oom);
   print_stranded(&oom->moment.fragmentation, 3);
 }
 
@@ -295,7 +313,7 @@ static void print_ooms(const replay_result *r) {
     printf("\n");
     print_oom(r, &r->ooms[i]);
   }
-  if (r->guided.recorded.ooms > SHOWN)
+  if (r->oom_count > SHOWN)
     printf("and %s more (--json lists them)\n", units_count(r->guided.recorded.ooms - SHOWN).text);
 }
 
@@ -308,6 +326,10 @@ static void print_leak(const replay_result *r, const plim_leak *leak) {
   printf("  %s a step, in %zu of %zu steps, %s in %s tensors at the end\n  made in %s\n",
          units_bytes(leak->bytes_per_step).text, leak->steps, r->story.steps.len,
          units_bytes(leak->bytes).text, units_count(leak->count).text, line);
+  uint32_t caller = r->story.user_line.at[leak->stack];
+  if (caller == PLIM_NO_LINE || caller == leak->line) return;
+  line_of(r, caller, line, sizeof line);
+  printf("  called from %s\n", line);
 }
 
 static void print_leak_outlook(const replay_result *r) {
@@ -391,11 +413,18 @@ static void print_tune(const replay_result *r) {
   for (size_t i = 0; i < r->tune.len; i++) tune_row_cells(t, &r->tune.at[i]);
   term_table_print(t, stdout);
   term_table_free(t);
-  const plim_tune_row *best = &r->tune.at[0];
-  if (best->is_recorded) printf("The recorded settings are the best of these.\n");
-  else if (!*best->conf) printf("unset PYTORCH_CUDA_ALLOC_CONF\n");
-  else printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", best->conf); // one line, to be copied
-  if (strstr(best->conf, "garbage_collection"))
+  const plim_tune_row *pick = replay_recommended(r);
+  if (!pick) {
+    printf("None of these settings makes it fit.\n");
+    return;
+  }
+  if (pick != r->tune.at)
+    sentence(
+        "As good as the first within the model's error, and asking less of you and the driver:");
+  if (pick->is_recorded) printf("the settings as they are\n");
+  else if (!*pick->conf) printf("unset PYTORCH_CUDA_ALLOC_CONF\n");
+  else printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", pick->conf); // one line, to be copied
+  if (strstr(pick->conf, "garbage_collection"))
     sentence("garbage_collection_threshold works only with a limit that the program sets itself: "
              "torch.cuda.set_per_process_memory_fraction(...)");
 }

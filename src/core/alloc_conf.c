@@ -302,7 +302,11 @@ static plim_err unknown_key(parser *p) {
   for (size_t i = 0; i < KEY_COUNT; i++) names[i] = keys[i].name;
   const char *near = plim_suggest(word, names, KEY_COUNT);
   plim_err err = bad(p, NULL, "'%s' is not a setting of PyTorch's allocator", word);
-  if (near) plim_error_hint(p->error, "did you mean %s?", near);
+  if (strncmp(word, "PYTORCH_", 8) == 0)
+    plim_error_hint(p->error, "give what stands behind the = alone");
+  else if (strchr(word, '='))
+    plim_error_hint(p->error, "a setting is written key:value, with a colon");
+  else if (near) plim_error_hint(p->error, "did you mean %s?", near);
   return err;
 }
 

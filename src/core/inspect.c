@@ -67,6 +67,7 @@ typedef struct {
 } tally;
 
 static void tally_add(tally *t, plim_holders *out, uint32_t stack, uint8_t kind, uint64_t bytes) {
+  if (bytes == PLIM_UNKNOWN) return; // a request that failed in this simulation
   uint32_t line = t->story->line.at[stack];
   size_t row = line == PLIM_NO_LINE ? t->trace->frames.len : line;
   t->by_line[row][kind] += bytes;
@@ -181,7 +182,19 @@ static int by_event(const void *x, const void *y) {
   return (a->event > b->event) - (a->event < b->event);
 }
 
-bool plim_inspect(const plim_trace *trace, const plim_story *story,
+static bool replay(const plim_trace *trace, const plim_guided *guided,
+                   const plim_replay_options *options, const plim_replay_watch *watch) {
+  plim_what_if ignored;
+  if (guided)
+    return plim_replay_what_if(trace, guided, options, PLIM_ADDRESSES_MODEL, watch, NULL, NULL,
+                               &ignored);
+  plim_guided again = {0};
+  bool ok = plim_replay_guided(trace, options, watch, &again);
+  plim_guided_clear(&again);
+  return ok;
+}
+
+bool plim_inspect(const plim_trace *trace, const plim_story *story, const plim_guided *guided,
                   const plim_replay_options *options, const size_t *events, size_t count,
                   plim_moment *moments) {
   memset(moments, 0, count * sizeof *moments);
@@ -189,10 +202,8 @@ bool plim_inspect(const plim_trace *trace, const plim_story *story,
   if (!in.targets) return false;
   for (size_t i = 0; i < count; i++) in.targets[i] = (target){events[i], &moments[i]};
   qsort(in.targets, count, sizeof *in.targets, by_event);
-  plim_guided again = {0};
   plim_replay_watch watch = {look, &in};
-  bool ok = plim_replay_guided(trace, options, &watch, &again);
-  plim_guided_clear(&again);
+  bool ok = replay(trace, guided, options, &watch);
   free(in.targets);
   return ok && in.ok;
 }

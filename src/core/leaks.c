@@ -168,3 +168,17 @@ bool plim_find_leaks(const plim_trace *trace, const plim_story *story, plim_leak
   plim_hash_free(&s.by_size);
   return ok;
 }
+
+// ---- marking --------------------------------------------------------------------------------------
+
+void plim_mark_leaks(const plim_trace *trace, const plim_leaks *leaks, plim_story *story) {
+  if (!leaks->len) return;
+  size_t end = find_horizon(trace, story);
+  for (size_t i = story->steps.at[0].first; i < end; i++) {
+    const plim_event *e = &trace->events.at[i];
+    if (e->action != PLIM_EV_ALLOC || story->freed_at.at[i] < end) continue;
+    if (story->kind.at[i] != PLIM_KIND_OTHER) continue;
+    for (size_t k = 0; k < leaks->len; k++)
+      if (leaks->at[k].line == story->line.at[e->stack]) story->kind.at[i] = PLIM_KIND_LEAKED;
+  }
+}

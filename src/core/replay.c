@@ -39,7 +39,6 @@ typedef struct {
   size_t group_end;
   uint64_t failing_from; // with no limit given: the lowest need that is known to fail
   uint64_t recorded_peak;
-  plim_usage known_peak;
   bool no_memory;
 } guide;
 
@@ -138,7 +137,7 @@ static int stack_says_empty_cache(const guide *g, const group *gr) {
 // request did fail (an OOM was recorded) and this one needed as much.
 static bool may_have_failed(guide *g, uint64_t need) {
   if (need <= g->recorded_peak) return false;
-  if (g->failing_from == PLIM_UNKNOWN) g->result->unclear_releases++;
+  g->result->unclear_releases++;
   return need >= g->failing_from;
 }
 
@@ -434,11 +433,13 @@ allocator_options(const plim_trace *trace, const plim_replay_options *options, p
                                   .pool_count = (uint32_t)trace->pools.len};
 }
 
-static void note_peaks(guide *g, size_t event) {
-  const plim_usage *peak = &plim_allocator_stats(g->a)->peak;
-  if (peak->allocated_bytes > g->known_peak.allocated_bytes) g->result->peak_event = event;
-  if (peak->reserved_bytes > g->known_peak.reserved_bytes) g->result->peak_reserved_event = event;
-  g->known_peak = *peak;
+// Keeps the event at which each peak was reached.
+static void note_peaks(const plim_allocator *a, plim_usage *known, size_t event,
+                       size_t *allocated_event, size_t *reserved_event) {
+  const plim_usage *peak = &plim_allocator_stats(a)->peak;
+  if (peak->allocated_bytes > known->allocated_bytes) *allocated_event = event;
+  if (peak->reserved_bytes > known->reserved_bytes) *reserved_event = event;
+  *known = *peak;
 }
 
 static void finish_guided(guide *g) {
@@ -468,9 +469,10 @@ bool plim_replay_guided(const plim_trace *trace, const plim_replay_options *opti
     diverge(&g, 0, "what existed before the recording is not fully known", 0, 0);
   if (ok) survey(&g);
   uint64_t reserved = result->recorded.peak_reserved_bytes;
+  plim_usage known = {0};
   for (size_t i = 0; ok && i < trace->events.len;) {
     size_t next = follow_event(&g, i, &reserved);
-    note_peaks(&g, next - 1);
+    note_peaks(g.a, &known, next - 1, &result->peak_event, &result->peak_reserved_event);
     ok = !g.no_memory;
     if (watch && !watch->after_event(watch->context, next - 1, g.a)) break;
     i = next;
@@ -605,13 +607,12 @@ bool plim_replay_what_if(const plim_trace *trace, const plim_guided *guided,
   setup.on_segment = on_segment;
   setup.context = context;
   *result = (plim_what_if){.first_oom_event = PLIM_UNKNOWN};
-  runner r = {.trace = trace,
-              .a = plim_allocator_new(&setup),
-              .guided = guided,
-              .result = result};
+  runner r = {.trace = trace, .a = plim_allocator_new(&setup), .guided = guided, .result = result};
   bool consistent, ok = r.a && plim_start_seed(trace, &options->conf, r.a, &consistent);
+  plim_usage known = {0};
   for (size_t i = 0; ok && i < trace->events.len; i++) {
     ok = run_event(&r, i);
+    note_peaks(r.a, &known, i, &result->peak_event, &result->peak_reserved_event);
     if (watch && !watch->after_event(watch->context, i, r.a)) break;
   }
   if (ok) run_marks(&r, trace->events.len);

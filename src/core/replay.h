@@ -54,7 +54,8 @@ typedef struct {
   uint64_t end_allocated_bytes, end_reserved_bytes;
   bool suspects_pools;       // the recording asked for memory although a cached block would have
                              // served: private pools (CUDA graphs, MemPool) that it does not name
-  uint64_t unclear_releases; // releases of everything that may be empty_cache calls or retries
+  uint64_t unclear_releases; // releases of everything that may be empty_cache calls or retries:
+                             // without a limit given, nothing tells them apart for sure
   uint64_t limit_low, limit_high; // the limit lies in [low, high]; high is PLIM_UNKNOWN if nothing
                                   // ever failed
   uint64_t card_bytes;            // the card's memory for this process, where an OOM shows that the
@@ -95,6 +96,8 @@ typedef struct {
   plim_replay_totals totals;
   plim_usage end;
   uint64_t first_oom_event; // index into trace.events; PLIM_UNKNOWN if none
+  size_t peak_event;        // as in plim_guided
+  size_t peak_reserved_event;
 } plim_what_if;
 
 bool plim_replay_what_if(const plim_trace *trace, const plim_guided *guided,

@@ -3,8 +3,8 @@
 #include "story_impl.h"
 
 const char *const plim_kind_names[PLIM_KIND_COUNT] = {
-    "parameters",  "gradients", "optimizer state", "activations", "workspaces",
-    "temporaries", "other"};
+    "parameters", "gradients",   "optimizer state", "activations",
+    "workspaces", "temporaries", "other",           "leaked"};
 
 // ---- lifetimes ------------------------------------------------------------------------------------
 

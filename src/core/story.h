@@ -14,6 +14,7 @@ typedef enum {
   PLIM_KIND_WORKSPACE,  // library scratch space that is never freed (cuBLAS, cuBLASLt)
   PLIM_KIND_TEMPORARY,  // everything that comes and goes within one phase
   PLIM_KIND_OTHER,      // alive for long, and nothing shows what for
+  PLIM_KIND_LEAKED,     // of a line that leaks, see plim_mark_leaks
   PLIM_KIND_COUNT
 } plim_kind;
 
@@ -55,6 +56,7 @@ void plim_story_clear(plim_story *story);
 // The step an event belongs to, counted from 1; 0 before the first step.
 size_t plim_story_step_of(const plim_story *story, size_t event);
 
+// Both are safe to print: control characters in them are replaced.
 // "modeling_llama.py:212 (forward)" for a frame, shortened from the left to `size`; "(no stack)"
 // for PLIM_NO_LINE.
 void plim_line_name(const plim_trace *trace, uint32_t frame, char *text, size_t size);
@@ -77,6 +79,9 @@ typedef vec(plim_leak) plim_leaks;
 // Allocations that survive step after step, grouped by the line that made them (by size where no
 // stacks were recorded), largest bytes per step first.
 bool plim_find_leaks(const plim_trace *trace, const plim_story *story, plim_leaks *leaks);
+
+// Gives what these leaks left behind the kind PLIM_KIND_LEAKED.
+void plim_mark_leaks(const plim_trace *trace, const plim_leaks *leaks, plim_story *story);
 
 // ---- duplicates -----------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ typedef struct {
   uint64_t time_us; // since the epoch; 0 where the recording has no times
   uint32_t stack;   // index into plim_trace.stacks; 0 = no stack recorded
   uint32_t block;   // set by plim_trace_link: which allocation this is about (slots are reused)
+  uint32_t entry;   // index in the recorded trace, where a FREE is two entries
   uint16_t stream;  // index into plim_trace.streams
   uint8_t action;   // a plim_action
   uint8_t pool;     // index into plim_trace.pools; 0 = the default pool

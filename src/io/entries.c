@@ -291,7 +291,7 @@ static void count_ignored(device_trace *list, const plim_event *event) {
 }
 
 static bool add_event(plim_reader *reader, device_trace *list, plim_event *event) {
-  list->entries++;
+  event->entry = (uint32_t)list->entries++;
   if (event->action == NO_ACTION) return count_ignored(list, event), true;
   if (event->stream == NO_STREAM && !plim_reader_stream(reader, 0, &event->stream)) return false;
   plim_trace *trace = reader->trace;

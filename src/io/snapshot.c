@@ -6,7 +6,8 @@
 #include "reader.h"
 
 static const char record_hint[] =
-    "record one with torch.cuda.memory._record_memory_history(); train a few steps; "
+    "record one with torch.cuda.memory._record_memory_history(context=\"all\", stacks=\"python\"); "
+    "train a few steps; "
     "torch.cuda.memory._dump_snapshot(\"snap.pickle\")";
 
 // ---- what a file looks like -------------------------------------------------------------------

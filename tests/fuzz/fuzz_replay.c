@@ -19,7 +19,7 @@ static void tell_story(const plim_trace *trace, const plim_replay_options *optio
   plim_find_duplicates(trace, &story, &duplicates);
   size_t events[] = {guided->peak_event, guided->peak_reserved_event};
   plim_moment moments[2];
-  plim_inspect(trace, &story, options, events, 2, moments);
+  plim_inspect(trace, &story, NULL, options, events, 2, moments);
   plim_timeline timeline;
   if (plim_timeline_build(trace, &story, options, NULL, 50, &timeline))
     plim_timeline_clear(&timeline);

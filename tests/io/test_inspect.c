@@ -37,7 +37,7 @@ static bool moments_add_up(const truth_file *file) {
     return false;
   size_t events[] = {g.peak_event, g.peak_reserved_event, trace.events.len / 2};
   plim_moment m[3];
-  bool ok = plim_inspect(&trace, &story, &options, events, 3, m);
+  bool ok = plim_inspect(&trace, &story, NULL, &options, events, 3, m);
   ok = ok && m[0].fragmentation.usage.allocated_bytes == g.recorded.peak_allocated_bytes;
   ok = ok && (g.lost || m[1].fragmentation.usage.reserved_bytes == g.recorded.peak_reserved_bytes);
   for (int i = 0; ok && i < 3; i++) {
@@ -79,7 +79,7 @@ TEST(an_oom_by_fragmentation_is_told_from_a_full_card) {
     CHECK(!plim_replay_recorded_conf(&trace, &options.conf, &error), "settings");
     size_t oom = 0;
     while (trace.events.at[oom].action != PLIM_EV_OOM) oom++;
-    CHECK(plim_inspect(&trace, &story, &options, &oom, 1, &m), "memory");
+    CHECK(plim_inspect(&trace, &story, NULL, &options, &oom, 1, &m), "memory");
     uint64_t request = trace.events.at[oom].bytes;
     uint64_t unused = options.limit_bytes - m.fragmentation.usage.active_bytes;
     CHECK(unused > request, "compacted, %" PRIu64 " would be free", unused);

@@ -1,0 +1,1 @@
+$PLIMSOLL replay truth/allocator/default.pickle.xz --svg a.out --html a.out
