@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
   plim_replay_options options = {.limit_bytes = PLIM_UNKNOWN};
   plim_guided guided;
   plim_what_if result;
-  if (plim_replay_recorded_conf(&trace, &options.conf, &error) ||
+  if (!plim_replay_recorded_conf(&trace, &options.conf) ||
       !plim_replay_guided(&trace, &options, NULL, &guided))
     return 2;
   double seconds = argc > 2 ? atof(argv[2]) : 2, start = now(), elapsed = 0;

@@ -12,6 +12,11 @@ for corpus in "$here/fuzz/corpus/$name" "$here/fuzz/corpus/${name#fuzz_}"; do
   [ -d "$corpus" ] && cp -r "$corpus/." "$work/corpus"
 done
 
+if [ -z "$(ls -A "$work/corpus")" ]; then
+  echo "FAIL $name has no corpus: tests/fuzz/corpus/$name"
+  echo "0 passed, 1 failed"
+  exit 1
+fi
 cd "$work" || exit 2
 if "$target" -max_total_time="${FUZZ_SECONDS:-20}" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
   -close_fd_mask=1 -artifact_prefix="$work/" corpus >"$work/log" 2>&1; then

@@ -56,6 +56,8 @@ static plim_err draw_all(const replay_result *r, const replay_args *args, plim_e
   return PLIM_OK;
 }
 
+#define MAX_LIMIT (1ull << 50) // a pebibyte
+
 // ---- arguments ----------------------------------------------------------------------------------------------
 
 static bool is_same_file(const char *a, const char *b) {
@@ -78,11 +80,38 @@ static plim_err check_picture(const char *option, const char *path, const char *
 }
 
 static plim_err check_limit(uint64_t limit, plim_error *error) {
+  if (limit == PLIM_UNKNOWN) return PLIM_OK;
+  if (limit > MAX_LIMIT) {
+    plim_fail(error, PLIM_ERR_ARGUMENT, "a limit of %s is more than any card has",
+              units_bytes(limit).text);
+    return PLIM_ERR_ARGUMENT;
+  }
   if (limit >= 2 * PLIM_MIB) return PLIM_OK; // the smallest segment there is
   plim_fail(error, PLIM_ERR_ARGUMENT, "a limit of %s holds not one segment",
             units_bytes(limit).text);
   plim_error_hint(error, "--limit %lluGiB", (unsigned long long)(limit ? limit : 24));
   return PLIM_ERR_ARGUMENT;
+}
+
+static plim_err check_device(uint64_t device, plim_error *error) {
+  if (device == PLIM_UNKNOWN || device < PLIM_SNAPSHOT_MAX_DEVICES) return PLIM_OK;
+  return plim_fail(error, PLIM_ERR_ARGUMENT, "device %llu is not in this snapshot",
+                   (unsigned long long)device);
+}
+
+// The setting is a share of the card; --limit then says what the card has.
+static plim_err apply_fraction(plim_alloc_conf *conf, replay_request *request, plim_error *error) {
+  if (conf->memory_fraction >= 1) return PLIM_OK;
+  if (request->limit_bytes == PLIM_UNKNOWN) {
+    plim_fail(error, PLIM_ERR_ARGUMENT,
+              "per_process_memory_fraction is a share of the card's memory");
+    plim_error_hint(error, "say with --limit SIZE how much that is");
+    return PLIM_ERR_ARGUMENT;
+  }
+  // PyTorch truncates (recorded: truth trunc).
+  request->limit_bytes = (uint64_t)(conf->memory_fraction * (double)request->limit_bytes);
+  conf->memory_fraction = 1;
+  return PLIM_OK;
 }
 
 static plim_err check_version(const char *torch, plim_error *error) {
@@ -95,6 +124,7 @@ static plim_err check_version(const char *torch, plim_error *error) {
 
 static plim_err check_arguments(const replay_args *args, const char *snapshot, plim_error *error) {
   plim_err err = check_version(args->torch, error);
+  if (!err) err = check_device(args->device, error);
   if (!err) err = check_limit(args->limit_bytes, error);
   if (!err) err = check_picture("--svg", args->svg, snapshot, NULL, error);
   if (!err) err = check_picture("--html", args->html, snapshot, args->svg, error);
@@ -122,6 +152,7 @@ static int run(const cli_call *call) {
   }
   int device = args->device == PLIM_UNKNOWN ? -1 : (int)args->device;
   plim_err err = check_arguments(args, r->path, &error);
+  if (!err && request.conf) err = apply_fraction(&conf, &request, &error);
   if (!err) err = plim_snapshot_read(r->path, device, &r->trace, &r->info, &error);
   if (err) return cli_report(&error, NULL);
   err = replay_investigate(r, &request, &error);

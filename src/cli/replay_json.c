@@ -129,22 +129,31 @@ static void put_peak(json_writer *j, const replay_result *r) {
   json_end(j);
 }
 
+static void put_oom_details(json_writer *j, const replay_oom *oom) {
+  json_bytes(j, "compacted_free_low_bytes", oom->compacted_low_bytes);
+  json_bytes(j, "compacted_free_high_bytes", oom->compacted_high_bytes);
+  replay_verdict verdict = replay_compacted_verdict(oom);
+  if (verdict == REPLAY_NOT_KNOWN) json_null(j, "fits_if_compacted");
+  else json_bool(j, "fits_if_compacted", verdict == REPLAY_WOULD_FIT);
+  put_fragmentation(j, "fragmentation", &oom->moment.fragmentation);
+}
+
+static void put_oom(json_writer *j, const replay_result *r, size_t event, const replay_oom *oom) {
+  json_object(j, NULL);
+  put_moment(j, r, event);
+  json_bytes(j, "request_bytes", r->trace.events.at[event].bytes);
+  put_frame(j, &r->trace, r->story.line.at[r->trace.events.at[event].stack]);
+  if (oom) put_oom_details(j, oom);
+  json_end(j);
+}
+
+// All of the recording's, the first REPLAY_MAX_OOMS in detail; of a simulation the first.
 static void put_ooms(json_writer *j, const replay_result *r) {
   json_array(j, "ooms");
-  for (size_t i = 0; i < r->oom_count; i++) {
-    const replay_oom *oom = &r->ooms[i];
-    json_object(j, NULL);
-    put_moment(j, r, oom->event);
-    json_bytes(j, "request_bytes", oom->request_bytes);
-    json_bytes(j, "compacted_free_low_bytes", oom->compacted_low_bytes);
-    json_bytes(j, "compacted_free_high_bytes", oom->compacted_high_bytes);
-    replay_verdict verdict = replay_compacted_verdict(oom);
-    if (verdict == REPLAY_NOT_KNOWN) json_null(j, "fits_if_compacted");
-    else json_bool(j, "fits_if_compacted", verdict == REPLAY_WOULD_FIT);
-    put_frame(j, &r->trace, r->story.line.at[r->trace.events.at[oom->event].stack]);
-    put_fragmentation(j, "fragmentation", &oom->moment.fragmentation);
-    json_end(j);
-  }
+  for (size_t i = 0; i < r->oom_count; i++) put_oom(j, r, r->ooms[i].event, &r->ooms[i]);
+  size_t from = r->oom_count == REPLAY_MAX_OOMS ? r->ooms[r->oom_count - 1].event + 1 : SIZE_MAX;
+  for (size_t i = from; i < r->trace.events.len; i++)
+    if (r->trace.events.at[i].action == PLIM_EV_OOM) put_oom(j, r, i, NULL);
   json_end(j);
 }
 
@@ -198,6 +207,7 @@ static void put_tune(json_writer *j, const replay_result *r) {
   json_array(j, "tune");
   for (size_t i = 0; i < r->tune.len; i++) {
     const plim_tune_row *row = &r->tune.at[i];
+    if (row->failed) continue; // this machine had no memory for it
     json_object(j, NULL);
     json_string(j, "alloc_conf", row->conf);
     json_bool(j, "recorded", row->is_recorded);
@@ -222,8 +232,6 @@ static void put_divergence(json_writer *j, const replay_result *r) {
   json_object(j, "first_difference");
   put_entry(j, r, g->first.event);
   json_string(j, "what", g->first.what);
-  json_bytes(j, "recorded", g->first.recorded);
-  json_bytes(j, "simulated", g->first.simulated);
   json_u64(j, "differences", g->divergences);
   json_end(j);
 }

@@ -1,6 +1,7 @@
 // Finds out what there is to say about a snapshot.
 #include "replay_result.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "cli_alloc.h"
 #include "driver.h"
 #include "parallel.h"
+#include "text.h"
 #include "units.h"
 
 // ---- notes ------------------------------------------------------------------------------------------------
@@ -20,6 +22,7 @@ static void note(replay_result *r, const char *format, ...) {
   va_start(args, format);
   char *text = cli_vformat(format, args);
   va_end(args);
+  plim_text_disarm(text);
   if (!vec_push(&r->notes, text)) free(text);
 }
 
@@ -105,16 +108,9 @@ static bool follow_recording(replay_result *r, const replay_request *args) {
   return true;
 }
 
-static bool same_conf(const plim_alloc_conf *a, const plim_alloc_conf *b) {
-  char x[512], y[512];
-  plim_alloc_conf_print(a, x, sizeof x);
-  plim_alloc_conf_print(b, y, sizeof y);
-  return strcmp(x, y) == 0;
-}
-
 static bool simulate(replay_result *r, const replay_request *args) {
   bool other_limit = args->limit_bytes != r->recorded_options.limit_bytes;
-  bool other_conf = !same_conf(&r->options.conf, &r->recorded_options.conf);
+  bool other_conf = !plim_alloc_conf_equal(&r->options.conf, &r->recorded_options.conf);
   r->is_what_if = other_conf || (other_limit && args->limit_bytes != PLIM_UNKNOWN);
   r->options.order = r->recorded_options.order;
   r->options.limit_bytes = args->limit_bytes;
@@ -213,7 +209,8 @@ static bool tune(replay_result *r) {
     if (setting->needs_limit && !has_limit) continue;
     plim_alloc_conf conf;
     if (plim_alloc_conf_parse(setting->conf, &conf, NULL) != PLIM_OK) continue;
-    if (!r->is_what_if && same_conf(&conf, &r->recorded_options.conf)) continue; // measured below
+    if (!r->is_what_if && plim_alloc_conf_equal(&conf, &r->recorded_options.conf))
+      continue; // measured below
     if (!vec_push(&r->tune, (plim_tune_row){.conf = setting->conf})) return false;
   }
   plim_parallel(r->tune.len, try_setting, &t);
@@ -258,7 +255,7 @@ const plim_tune_row *replay_recommended(const replay_result *r) {
 // ---- all of it ----------------------------------------------------------------------------------------------
 
 double replay_seconds_at(const replay_result *r, size_t event) {
-  if (event >= r->trace.events.len) return 0;
+  if (event >= r->trace.events.len || !r->trace.events.at[event].time_us) return NAN;
   uint64_t start = r->trace.events.at[0].time_us, now = r->trace.events.at[event].time_us;
   return now > start ? (double)(now - start) / 1e6 : 0;
 }
@@ -286,21 +283,11 @@ void replay_result_clear(replay_result *r) {
   plim_snapshot_info_clear(&r->info);
 }
 
-// A recorded settings string that does not parse comes from another torch than we know.
-static plim_err read_settings(replay_result *r, plim_error *error) {
-  plim_err err = plim_replay_recorded_conf(&r->trace, &r->recorded_options.conf, error);
-  if (!err) return PLIM_OK;
-  char problem[sizeof error->message];
-  snprintf(problem, sizeof problem, "%s", error->message);
-  plim_fail(error, err, "the snapshot's own allocator settings cannot be read: %s", problem);
-  snprintf(error->file, sizeof error->file, "%s", r->path);
-  return err;
-}
-
 plim_err replay_investigate(replay_result *r, const replay_request *args, plim_error *error) {
   r->recorded_options = (plim_replay_options){.limit_bytes = PLIM_UNKNOWN};
-  plim_err err = read_settings(r, error);
-  if (err) return err;
+  if (!plim_replay_recorded_conf(&r->trace, &r->recorded_options.conf))
+    note(r, "some of the recorded allocator settings are not known here and were left out: %s",
+         plim_trace_text(&r->trace, r->trace.settings.conf));
   r->options = r->recorded_options;
   if (args->conf) r->options.conf = *args->conf;
   bool ok = plim_trace_link(&r->trace) && plim_story_read(&r->trace, &r->story) &&

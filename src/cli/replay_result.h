@@ -78,7 +78,7 @@ replay_verdict replay_compacted_verdict(const replay_oom *oom);
 // the best, the one that asks least of the user and of the driver. NULL if none fits.
 const plim_tune_row *replay_recommended(const replay_result *r);
 
-// Elapsed seconds at an event since the first one.
+// Elapsed seconds at an event since the first one; NaN where no times were recorded.
 double replay_seconds_at(const replay_result *r, size_t event);
 
 void replay_print_text(const replay_result *r);

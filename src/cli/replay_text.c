@@ -53,8 +53,8 @@ static void print_subject(const replay_result *r) {
   printf("  %s entries", units_count(r->trace.entries).text);
   if (r->info.devices > 1) printf(" on device %u of %u", r->trace.device, r->info.devices);
   if (r->story.steps.len) printf(", %zu step%s", r->story.steps.len, plural(r->story.steps.len));
-  if (r->trace.events.len)
-    printf(", %s", units_seconds(replay_seconds_at(r, r->trace.events.len - 1)).text);
+  double seconds = r->trace.events.len ? replay_seconds_at(r, r->trace.events.len - 1) : -1;
+  if (seconds >= 0) printf(", %s", units_seconds(seconds).text);
   printf("\n");
   bool show_guess = r->limit_is_guessed && !r->is_what_if;
   print_settings("settings:", show_guess ? &r->options : &r->recorded_options, show_guess);
@@ -120,8 +120,9 @@ static void print_totals(const replay_result *r) {
 
 static void print_moment(const replay_result *r, size_t event) {
   size_t step = plim_story_step_of(&r->story, event);
-  printf("entry %s, %s", units_count(entry_of(r, event)).text,
-         units_seconds(replay_seconds_at(r, event)).text);
+  double seconds = replay_seconds_at(r, event);
+  printf("entry %s", units_count(entry_of(r, event)).text);
+  if (seconds >= 0) printf(", %s", units_seconds(seconds).text);
   if (step) printf(", step %zu", step);
 }
 
@@ -387,6 +388,7 @@ static size_t break_of(const char *conf) {
 }
 
 static void tune_row_cells(term_table *t, const plim_tune_row *row) {
+  if (row->failed) return; // this machine had no memory for it
   term_style style = row->totals.ooms ? TERM_RED : TERM_PLAIN;
   term_table_cell(t, style, "%s", units_bytes(row->totals.peak_reserved_bytes).text);
   term_table_cell(t, TERM_PLAIN, "%s", units_count(row->totals.segment_allocs).text);

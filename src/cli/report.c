@@ -9,6 +9,7 @@
 
 #include "json.h"
 #include "term.h"
+#include "text.h"
 
 static bool as_json;
 
@@ -64,7 +65,16 @@ static void print_line(FILE *out, const line *where) {
   fputc('\n', out);
 }
 
-void cli_report_text(FILE *out, const plim_error *error, const char *source) {
+static plim_error disarmed(const plim_error *error) {
+  plim_error copy = *error;
+  plim_text_disarm(copy.message);
+  plim_text_disarm(copy.hint);
+  plim_text_disarm(copy.file);
+  return copy;
+}
+
+void cli_report_text(FILE *out, const plim_error *armed, const char *source) {
+  const plim_error copy = disarmed(armed), *error = &copy;
   line where;
   bool has_line = source && error->byte != PLIM_UNKNOWN;
   if (has_line) where = find_line(source, error->byte);

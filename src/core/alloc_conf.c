@@ -28,6 +28,8 @@ typedef struct {
   size_t at, end; // the current token is text[at..end)
   plim_alloc_conf conf;
   bool rounding_given;
+  bool is_lenient; // leave out what does not parse, and
+  bool left_out;   // say so
   plim_error *error;
 } parser;
 
@@ -89,7 +91,7 @@ static plim_err read_number(parser *p, const char *key, const char *hint, double
   char word[48], *end;
   token_copy(p, word, sizeof word);
   *value = strtod(word, &end);
-  if (!*word || *end || !isdigit((unsigned char)*word))
+  if (!*word || *end || !isdigit((unsigned char)*word) || word[1] == 'x' || word[1] == 'X')
     return bad(p, hint, "%s is '%s', not a number", key, word);
   return PLIM_OK;
 }
@@ -98,7 +100,7 @@ static plim_err read_mb(parser *p, const char *key, const char *hint, uint64_t *
   double value = 0;
   plim_err err = read_number(p, key, hint, &value);
   if (err) return err;
-  if (value != (double)(uint64_t)value || value > 1e9) {
+  if (value > 1e9 || value != (double)(uint64_t)value) {
     char word[48];
     token_copy(p, word, sizeof word);
     return bad(p, hint, "%s is %s, a whole number of MiB is needed", key, word);
@@ -310,6 +312,26 @@ static plim_err unknown_key(parser *p) {
   return err;
 }
 
+static void skip_to_comma(parser *p) {
+  for (int depth = 0; !at_end(p); next(p)) {
+    depth += token_is(p, "[") - token_is(p, "]");
+    if (depth <= 0 && token_is(p, ",")) return;
+  }
+}
+
+// Reads one "key:value", up to the comma behind it.
+static plim_err read_setting(parser *p, const key *only) {
+  const key *found = find_key(p);
+  if (!found) return unknown_key(p);
+  next(p);
+  plim_err err = expect(p, ":", "a setting is written key:value");
+  if (!err) err = !only || found == only ? found->read(p) : skip_value(p);
+  if (err) return err;
+  next(p);
+  if (at_end(p) || token_is(p, ",")) return PLIM_OK;
+  return expect(p, ",", "settings are separated by commas");
+}
+
 // Reads every "key:value" of the string; `only` limits the effect to that one key.
 static plim_err read_all(parser *p, const key *only) {
   p->at = p->end = 0;
@@ -319,26 +341,42 @@ static plim_err read_all(parser *p, const key *only) {
       next(p);
       continue;
     }
-    const key *found = find_key(p);
-    if (!found) return unknown_key(p);
-    next(p);
-    plim_err err = expect(p, ":", "a setting is written key:value");
-    if (!err) err = !only || found == only ? found->read(p) : skip_value(p);
-    if (err) return err;
-    next(p);
-    if (!at_end(p) && !token_is(p, ",")) return expect(p, ",", "settings are separated by commas");
+    plim_err err = read_setting(p, only);
+    if (err && !p->is_lenient) return err;
+    if (err) skip_to_comma(p), p->left_out = true;
   }
   return PLIM_OK;
 }
 
-plim_err plim_alloc_conf_parse(const char *text, plim_alloc_conf *conf, plim_error *error) {
-  parser p = {.text = text, .conf = plim_alloc_conf_default(), .error = error};
-  plim_err err = read_all(&p, &keys[0]);
-  if (!err) err = read_all(&p, NULL);
+static plim_err read_text(parser *p, const char *text, plim_alloc_conf *conf) {
+  p->text = text;
+  p->conf = plim_alloc_conf_default();
+  plim_err err = read_all(p, &keys[0]);
+  if (!err) err = read_all(p, NULL);
   if (err) return err;
-  if (!p.rounding_given) p.conf.max_non_split_rounding_bytes = p.conf.large_segment_bytes;
-  *conf = p.conf;
+  if (!p->rounding_given) p->conf.max_non_split_rounding_bytes = p->conf.large_segment_bytes;
+  *conf = p->conf;
   return PLIM_OK;
+}
+
+plim_err plim_alloc_conf_parse(const char *text, plim_alloc_conf *conf, plim_error *error) {
+  return read_text(&(parser){.error = error}, text, conf);
+}
+
+bool plim_alloc_conf_parse_recorded(const char *text, plim_alloc_conf *conf) {
+  parser p = {.is_lenient = true};
+  read_text(&p, text, conf);
+  return !p.left_out;
+}
+
+bool plim_alloc_conf_equal(const plim_alloc_conf *a, const plim_alloc_conf *b) {
+  return a->expandable_segments == b->expandable_segments &&
+         a->throw_on_cudamalloc_oom == b->throw_on_cudamalloc_oom &&
+         a->large_segment_bytes == b->large_segment_bytes &&
+         a->max_split_bytes == b->max_split_bytes &&
+         a->max_non_split_rounding_bytes == b->max_non_split_rounding_bytes &&
+         a->gc_threshold == b->gc_threshold && a->memory_fraction == b->memory_fraction &&
+         memcmp(a->divisions, b->divisions, sizeof a->divisions) == 0;
 }
 
 // ---- printing ---------------------------------------------------------------------------------
@@ -360,6 +398,16 @@ static void put(writer *w, const char *format, ...) {
 }
 
 static void put_key(writer *w, const char *name) { put(w, "%s%s:", w->length ? "," : "", name); }
+
+// The shortest text that reads back as the same number.
+static void put_number(writer *w, double value) {
+  char text[40];
+  for (int digits = 6; digits <= 17; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod(text, NULL) == value) break;
+  }
+  put(w, "%s", text);
+}
 
 static void put_mb(writer *w, const char *name, uint64_t bytes) {
   put_key(w, name);
@@ -394,9 +442,9 @@ void plim_alloc_conf_print(const plim_alloc_conf *conf, char *text, size_t size)
   if (conf->max_non_split_rounding_bytes != conf->large_segment_bytes)
     put_mb(&w, "max_non_split_rounding_mb", conf->max_non_split_rounding_bytes);
   if (conf->gc_threshold > 0)
-    put_key(&w, "garbage_collection_threshold"), put(&w, "%g", conf->gc_threshold);
+    put_key(&w, "garbage_collection_threshold"), put_number(&w, conf->gc_threshold);
   put_divisions(&w, conf->divisions);
   if (conf->memory_fraction < 1)
-    put_key(&w, "per_process_memory_fraction"), put(&w, "%g", conf->memory_fraction);
+    put_key(&w, "per_process_memory_fraction"), put_number(&w, conf->memory_fraction);
   if (conf->throw_on_cudamalloc_oom) put_key(&w, "throw_on_cudamalloc_oom"), put(&w, "True");
 }

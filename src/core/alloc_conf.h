@@ -26,7 +26,13 @@ plim_alloc_conf plim_alloc_conf_default(void);
 // in `text`; an unknown key comes with the nearest known one as hint.
 plim_err plim_alloc_conf_parse(const char *text, plim_alloc_conf *conf, plim_error *error);
 
-// Writes the shortest string that parses back to *conf; "" for the defaults.
+// The same for a string that a recording carries, which may come from another version of PyTorch:
+// keys that are not known are left out, and so are values that do not parse. False if there were any.
+bool plim_alloc_conf_parse_recorded(const char *text, plim_alloc_conf *conf);
+
+bool plim_alloc_conf_equal(const plim_alloc_conf *a, const plim_alloc_conf *b);
+
+// Writes the shortest string that parses back to *conf, sizes in whole MiB; "" for the defaults.
 void plim_alloc_conf_print(const plim_alloc_conf *conf, char *text, size_t size);
 
 #endif

@@ -26,6 +26,16 @@ uint64_t plim_round_request(const plim_alloc_conf *conf, uint64_t bytes) {
   return round_up(bytes, MIN_BLOCK);
 }
 
+bool plim_request_is_large(const plim_alloc_conf *conf, uint64_t bytes) {
+  return plim_round_request(conf, bytes) > SMALL_LIMIT;
+}
+
+bool plim_block_is_split(const plim_alloc_conf *conf, bool is_large, uint64_t bytes,
+                         uint64_t rest_bytes) {
+  if (!is_large || conf->expandable_segments) return rest_bytes >= MIN_BLOCK;
+  return bytes < conf->max_split_bytes && rest_bytes > SMALL_LIMIT;
+}
+
 static uint64_t segment_request(const plim_alloc_conf *conf, uint64_t rounded) {
   if (rounded <= SMALL_LIMIT) return SMALL_SEGMENT;
   if (rounded < LARGE_FROM) return conf->large_segment_bytes;
@@ -94,10 +104,13 @@ void plim_allocator_delete(plim_allocator *a) {
   vec_free(&a->searches);
   vec_free(&a->block_of_slot);
   vec_free(&a->pending);
+  plim_hash_free(&a->free_at);
   free(a);
 }
 
 const plim_allocator_stats_t *plim_allocator_stats(const plim_allocator *a) { return &a->stats; }
+
+bool plim_allocator_out_of_host_memory(const plim_allocator *a) { return a->out_of_host_memory; }
 
 void plim_allocator_reset_peaks(plim_allocator *a) { a->stats.peak = a->stats.now; }
 
@@ -184,9 +197,11 @@ void free_insert(plim_allocator *a, uint32_t block) {
   b->state = BLOCK_FREE;
   b->searches_before = *searches_of(a, l);
   plim_freeset_insert(&l->free, a->blocks.at, block);
+  if (a->has_free_at && !plim_hash_put(&a->free_at, b->addr, block)) a->out_of_host_memory = true;
 }
 
 void free_erase(plim_allocator *a, uint32_t block) {
+  if (a->has_free_at) plim_hash_remove(&a->free_at, block_at(a, block)->addr, NULL);
   plim_freeset_erase(&lane_at(a, block_at(a, block)->lane)->free, a->blocks.at, block);
 }
 
@@ -268,10 +283,8 @@ static uint32_t search(const plim_allocator *a, const plim_lane *l, uint64_t byt
 }
 
 static bool should_split(const plim_allocator *a, const plim_block *b, uint64_t bytes) {
-  uint64_t rest = b->bytes - bytes;
-  bool is_small = !a->lanes.at[b->lane].is_large;
-  if (is_small || a->options.conf.expandable_segments) return rest >= MIN_BLOCK;
-  return bytes < a->options.conf.max_split_bytes && rest > SMALL_LIMIT;
+  bool is_large = a->lanes.at[b->lane].is_large;
+  return plim_block_is_split(&a->options.conf, is_large, bytes, b->bytes - bytes);
 }
 
 static void count_allocated(plim_allocator *a, const plim_block *b) {
@@ -329,6 +342,13 @@ static uint32_t find_new(plim_allocator *a, uint32_t lane, uint64_t bytes) {
   return segment_obtain(a, lane, bytes, request);
 }
 
+// A slot that is asked for again while it is held: its free, or the end of its wait, was lost.
+static void vacate(plim_allocator *a, uint32_t slot) {
+  if (!a->block_of_slot.at[slot]) return;
+  plim_allocator_free(a, slot);
+  plim_allocator_complete(a, slot);
+}
+
 static bool known(const plim_allocator *a, uint32_t stream, uint32_t pool) {
   return stream < a->options.stream_count && pool < a->options.pool_count;
 }
@@ -336,7 +356,7 @@ static bool known(const plim_allocator *a, uint32_t stream, uint32_t pool) {
 plim_malloc_result plim_allocator_malloc(plim_allocator *a, uint32_t slot, uint64_t requested,
                                          uint32_t stream, uint32_t pool) {
   if (!known(a, stream, pool) || !zero_extend(a, slot)) return PLIM_MALLOC_NO_HOST_MEMORY;
-  if (a->block_of_slot.at[slot]) plim_allocator_free(a, slot); // its free was lost
+  vacate(a, slot);
   if (requested > MAX_REQUEST) {
     a->stats.ooms++;
     return PLIM_MALLOC_OOM;
@@ -388,17 +408,21 @@ void plim_allocator_free_later(plim_allocator *a, uint32_t slot) {
 void plim_allocator_complete(plim_allocator *a, uint32_t slot) {
   uint32_t block = block_of(a, slot);
   if (!block || block_at(a, block)->state != BLOCK_PENDING) return;
-  size_t kept = 0;
-  for (size_t i = 0; i < a->pending.len; i++)
-    if (a->pending.at[i] != slot) a->pending.at[kept++] = a->pending.at[i];
-  a->pending.len = kept;
+  size_t i = a->pending_first; // mostly the oldest
+  while (a->pending.at[i] != slot) i++;
+  a->pending.at[i] = NO_SLOT;
+  while (a->pending_first < a->pending.len && a->pending.at[a->pending_first] == NO_SLOT)
+    a->pending_first++;
+  if (a->pending_first == a->pending.len) a->pending_first = a->pending.len = 0;
   give_back(a, slot, block);
 }
 
 void complete_all(plim_allocator *a) {
-  for (size_t i = 0; i < a->pending.len; i++)
-    give_back(a, a->pending.at[i], block_of(a, a->pending.at[i]));
-  a->pending.len = 0;
+  for (size_t i = a->pending_first; i < a->pending.len; i++) {
+    uint32_t slot = a->pending.at[i];
+    if (slot != NO_SLOT) give_back(a, slot, block_of(a, slot));
+  }
+  a->pending_first = a->pending.len = 0;
 }
 
 void plim_allocator_empty_cache(plim_allocator *a) { release_all(a); }
@@ -477,12 +501,8 @@ void plim_allocator_visit(const plim_allocator *a,
 // ---- setting a state ------------------------------------------------------------------------------
 
 static uint32_t unmapped_around(plim_allocator *a, uint32_t lane, uint64_t addr, uint64_t end) {
-  uint32_t root = lane_at(a, lane)->unmapped;
-  for (uint32_t i = plim_address_tree_first(root, a->blocks.at); i;
-       i = plim_address_tree_next(root, a->blocks.at, i))
-    if (block_at(a, i)->addr <= addr && end <= block_at(a, i)->addr + block_at(a, i)->bytes)
-      return i;
-  return 0;
+  uint32_t i = plim_address_tree_at_or_before(lane_at(a, lane)->unmapped, a->blocks.at, addr);
+  return i && end <= block_at(a, i)->addr + block_at(a, i)->bytes ? i : 0;
 }
 
 static uint32_t unmapped_beside(plim_allocator *a, uint32_t whole, uint64_t addr, uint64_t bytes) {
@@ -564,7 +584,10 @@ bool plim_allocator_seed(plim_allocator *a, const plim_seed_segment *s,
   if (!known(a, s->stream, s->pool) || !seeds_fit(s, blocks, count)) return false;
   uint32_t lane = lane_of(a, s->stream, s->pool, s->is_large);
   uint32_t rest = lane == UINT32_MAX ? 0 : seed_whole(a, s, lane);
-  if (!rest) return false;
+  if (!rest) {
+    a->out_of_host_memory = true;
+    return false;
+  }
   for (size_t i = 0; i < count && rest; i++) {
     uint64_t gap = blocks[i].addr - block_at(a, rest)->addr;
     if (gap) {
@@ -572,7 +595,10 @@ bool plim_allocator_seed(plim_allocator *a, const plim_seed_segment *s,
       rest = seed_piece(a, unused, gap);
       free_insert(a, unused);
     }
-    if (!rest || !zero_extend(a, blocks[i].slot)) return false;
+    if (!rest || !zero_extend(a, blocks[i].slot)) {
+      a->out_of_host_memory = true;
+      return false;
+    }
     uint32_t used = rest;
     rest = seed_piece(a, used, blocks[i].bytes);
     seed_in_use(a, used, &blocks[i]);
@@ -583,17 +609,27 @@ bool plim_allocator_seed(plim_allocator *a, const plim_seed_segment *s,
   return !a->out_of_host_memory;
 }
 
+static bool index_free(plim_allocator *a) {
+  a->has_free_at = true;
+  for (uint32_t i = 1; i < a->blocks.len; i++) {
+    const plim_block *b = block_at(a, i);
+    if (b->bytes && b->state == BLOCK_FREE && !plim_hash_put(&a->free_at, b->addr, i)) return false;
+  }
+  return true;
+}
+
 bool plim_allocator_place(plim_allocator *a, uint32_t slot, uint64_t requested, uint32_t stream,
                           uint32_t pool, uint64_t addr) {
   if (!known(a, stream, pool) || requested > MAX_REQUEST || !zero_extend(a, slot)) return false;
   uint64_t bytes = plim_round_request(&a->options.conf, requested);
   uint32_t lane = lane_of(a, stream, pool, bytes > SMALL_LIMIT);
-  for (uint32_t i = 1; lane != UINT32_MAX && i < a->blocks.len; i++) {
-    const plim_block *b = block_at(a, i);
-    if (b->addr != addr || b->state != BLOCK_FREE || b->lane != lane || b->bytes < bytes) continue;
-    if (gc_is_on(a)) ++*searches_of(a, lane_at(a, lane));
-    free_erase(a, i);
-    return take(a, slot, i, bytes, requested);
-  }
-  return false;
+  if (lane == UINT32_MAX) return false;
+  vacate(a, slot);
+  if (!a->has_free_at && !index_free(a)) return false;
+  const uint32_t *found = plim_hash_find(&a->free_at, addr);
+  uint32_t i = found ? *found : 0;
+  if (!i || block_at(a, i)->lane != lane || block_at(a, i)->bytes < bytes) return false;
+  if (gc_is_on(a)) ++*searches_of(a, lane_at(a, lane));
+  free_erase(a, i);
+  return take(a, slot, i, bytes, requested);
 }

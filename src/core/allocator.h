@@ -105,6 +105,9 @@ void plim_allocator_empty_cache(plim_allocator *a);
 
 void plim_allocator_set_limit(plim_allocator *a, uint64_t limit_bytes);
 
+// True once this machine's memory ran out inside a call that has no other way to say so.
+bool plim_allocator_out_of_host_memory(const plim_allocator *a);
+
 const plim_allocator_stats_t *plim_allocator_stats(const plim_allocator *a);
 void plim_allocator_reset_peaks(plim_allocator *a);
 
@@ -124,6 +127,13 @@ bool plim_allocator_serves_when_complete(const plim_allocator *a, uint32_t slot,
 
 // The block size of a request: rounded up to 512 bytes, or as roundup_power2_divisions says.
 uint64_t plim_round_request(const plim_alloc_conf *conf, uint64_t bytes);
+
+// Whether a request goes to the large pool.
+bool plim_request_is_large(const plim_alloc_conf *conf, uint64_t bytes);
+
+// Whether a block that serves `bytes` (rounded) and has `rest_bytes` to spare gives them back.
+bool plim_block_is_split(const plim_alloc_conf *conf, bool is_large, uint64_t bytes,
+                         uint64_t rest_bytes);
 
 // What cudaMalloc would be asked for to serve a request of `bytes`.
 uint64_t plim_allocator_segment_request(const plim_allocator *a, uint64_t bytes);

@@ -6,6 +6,7 @@
 #include "allocator.h"
 #include "block.h"
 #include "freeset.h"
+#include "hash.h"
 
 #define MIN_BLOCK 512                // PyTorch kMinBlockSize
 #define SMALL_LIMIT PLIM_MIB         // requests up to here use the small pool; kSmallSize
@@ -13,6 +14,7 @@
 #define LARGE_FROM (10 * PLIM_MIB) // from here a request gets a segment of its own; kMinLargeAlloc
 #define LARGE_ROUND (2 * PLIM_MIB) // whose size is rounded up to this; kRoundLarge
 #define MAX_REQUEST (1ull << 50)   // no card has a pebibyte; keeps sums far from overflow
+#define NO_SLOT UINT32_MAX
 
 // The free blocks of one stream in one pool; small and large blocks never mix.
 typedef struct {
@@ -32,8 +34,11 @@ struct plim_allocator {
   vec(uint32_t) lane_table;    // (pool * streams + stream) * 2 + is_large -> lane + 1
   vec(uint64_t) searches;      // by pool * 2 + is_large; counted while garbage collection is on
   vec(uint32_t) block_of_slot; // 0 = slot is empty
-  vec(uint32_t) pending;       // slots whose free waits, oldest first
+  vec(uint32_t) pending;       // slots whose free waits, oldest first; NO_SLOT where one is done
+  size_t pending_first;        // those before it are done
   uint64_t registrations;      // segments made so far
+  plim_hash free_at;           // address -> free block; kept from the first plim_allocator_place on
+  bool has_free_at;
   bool out_of_host_memory;
 };
 

@@ -16,7 +16,13 @@ static inline bool by_address(const plim_block *a, const plim_block *b) {
   return a->addr < b->addr;
 }
 
-static inline uint32_t priority(uint32_t block) { return block * 2654435769u; } // Knuth's hash
+static inline uint32_t priority(uint32_t block) { // murmur3's finalizer: no pattern of indices
+  block ^= block >> 16;                           // makes a chain of the tree
+  block *= 0x85ebca6bu;
+  block ^= block >> 13;
+  block *= 0xc2b2ae35u;
+  return block ^ block >> 16;
+}
 
 static inline void tree_insert(uint32_t *link, plim_block *blocks, uint32_t block, less_fn *less) {
   plim_block *self = &blocks[block];
@@ -169,4 +175,13 @@ uint32_t plim_address_tree_first(uint32_t root, const plim_block *blocks) {
 
 uint32_t plim_address_tree_next(uint32_t root, const plim_block *blocks, uint32_t block) {
   return tree_after(root, blocks, &blocks[block], by_address);
+}
+
+uint32_t plim_address_tree_at_or_before(uint32_t root, const plim_block *blocks, uint64_t addr) {
+  uint32_t best = 0;
+  while (root) {
+    if (blocks[root].addr <= addr) best = root, root = blocks[root].right;
+    else root = blocks[root].left;
+  }
+  return best;
 }

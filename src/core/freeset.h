@@ -30,5 +30,6 @@ void plim_address_tree_insert(uint32_t *root, plim_block *blocks, uint32_t block
 void plim_address_tree_erase(uint32_t *root, plim_block *blocks, uint32_t block);
 uint32_t plim_address_tree_first(uint32_t root, const plim_block *blocks);
 uint32_t plim_address_tree_next(uint32_t root, const plim_block *blocks, uint32_t block);
+uint32_t plim_address_tree_at_or_before(uint32_t root, const plim_block *blocks, uint64_t addr);
 
 #endif

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 static size_t home(const plim_hash *hash, uint64_t key) {
-  uint64_t mixed = key * 0x9E3779B97F4A7C15ull; // 2^64 / golden ratio
-  return (size_t)(mixed >> 32) & (hash->cap - 1);
+  uint64_t mixed = (key ^ key >> 33) * 0xff51afd7ed558ccdull; // murmur3's finalizer, in part
+  return (size_t)(mixed ^ mixed >> 32) & (hash->cap - 1);
 }
 
 static plim_hash_entry *slot_of(const plim_hash *hash, uint64_t key) {

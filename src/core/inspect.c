@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "hash.h"
+
 // ---- stranded memory ----------------------------------------------------------------------------------
 
 typedef struct {
@@ -118,25 +120,26 @@ static bool list_lines(const tally *t, plim_held_list *list) {
   return true;
 }
 
-static bool same_file(const plim_trace *trace, uint32_t a, uint32_t b) {
-  if (a == PLIM_NO_LINE || b == PLIM_NO_LINE) return a == b;
-  return trace->frames.at[a].file == trace->frames.at[b].file;
+static uint64_t file_key(const plim_trace *trace, uint32_t frame) {
+  return frame == PLIM_NO_LINE ? UINT64_MAX : trace->frames.at[frame].file;
 }
 
 static bool list_modules(const plim_trace *trace, const plim_held_list *lines,
                          plim_held_list *modules) {
-  for (size_t i = 0; i < lines->len; i++) {
-    size_t m = 0;
-    while (m < modules->len && !same_file(trace, modules->at[m].frame, lines->at[i].frame)) m++;
-    if (m == modules->len) {
-      if (!vec_push(modules, lines->at[i])) return false;
-      continue;
-    }
-    modules->at[m].bytes += lines->at[i].bytes;
-    modules->at[m].count += lines->at[i].count;
+  plim_hash by_file = {0};
+  bool ok = true;
+  for (size_t i = 0; ok && i < lines->len; i++) {
+    uint64_t key = file_key(trace, lines->at[i].frame);
+    const uint32_t *known = plim_hash_find(&by_file, key);
+    if (known) {
+      modules->at[*known].bytes += lines->at[i].bytes;
+      modules->at[*known].count += lines->at[i].count;
+    } else
+      ok = plim_hash_put(&by_file, key, (uint32_t)modules->len) && vec_push(modules, lines->at[i]);
   }
+  plim_hash_free(&by_file);
   sort_holders(modules);
-  return true;
+  return ok;
 }
 
 static bool look_at_holders(const plim_trace *trace, const plim_story *story,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "story_impl.h"
+#include "text.h"
 
 // Whose code a frame is.
 typedef enum {
@@ -174,15 +175,6 @@ static void copy_end(char *text, size_t size, const char *from) {
   if (size > 3) memcpy(text, "...", 3);
 }
 
-// Names come from whoever wrote the snapshot: nothing in them may steer a terminal.
-static void disarm(char *text) {
-  for (unsigned char *at = (unsigned char *)text; *at; at++) {
-    bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; // control characters in UTF-8
-    if (is_c1) at[1] = '?';
-    if (*at < 0x20 || *at == 0x7f || is_c1) *at = '?';
-  }
-}
-
 void plim_line_name(const plim_trace *trace, uint32_t frame, char *text, size_t size) {
   if (frame == PLIM_NO_LINE || frame >= trace->frames.len) {
     copy_end(text, size, "(no stack)");
@@ -192,7 +184,7 @@ void plim_line_name(const plim_trace *trace, uint32_t frame, char *text, size_t 
   char whole[1024];
   snprintf(whole, sizeof whole, "%.400s:%u (%.400s)", base_name(plim_trace_text(trace, f->file)),
            (unsigned)f->line, plim_trace_text(trace, f->name));
-  disarm(whole);
+  plim_text_disarm(whole);
   copy_end(text, size, whole);
 }
 
@@ -218,6 +210,6 @@ void plim_module_name(const plim_trace *trace, uint32_t frame, char *text, size_
     for (char *at = whole; *at; at++)
       if (*at == '/') *at = '.';
   }
-  disarm(whole);
+  plim_text_disarm(whole);
   copy_end(text, size, whole);
 }

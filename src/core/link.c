@@ -19,6 +19,9 @@ typedef struct {
   uint32_t slots;           // slots given out, start blocks not counted
 } linker;
 
+// Rounding never moves a request across 1 MiB, so no settings are needed to tell its pool.
+static bool is_large_request(uint64_t bytes) { return bytes > PLIM_MIB; }
+
 // ---- blocks ---------------------------------------------------------------------------------------
 
 static bool add_start_block(linker *k, plim_event *event) {
@@ -187,73 +190,61 @@ typedef struct {
 
 typedef vec(interval) intervals; // by address, not overlapping
 
+// The first interval that ends behind an address.
+static size_t first_behind(const intervals *set, uint64_t addr) {
+  size_t low = 0, high = set->len;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (set->at[middle].end > addr) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+// Puts `count` intervals where those from `from` to `to` were.
+static bool replace(intervals *set, size_t from, size_t to, const interval *with, size_t count) {
+  if (from == to && !count) return true;
+  if (!vec_reserve(set, count)) return false;
+  memmove(set->at + from + count, set->at + to, (set->len - to) * sizeof *set->at);
+  if (count) memcpy(set->at + from, with, count * sizeof *with);
+  set->len = set->len - (to - from) + count;
+  return true;
+}
+
 // Removes [addr, end) and hands every part of it that was not there to `missing` (may be NULL).
 static bool intervals_remove(intervals *set, uint64_t addr, uint64_t end, intervals *missing) {
-  intervals left = {0};
-  bool ok = true;
-  for (size_t i = 0; ok && i < set->len; i++) {
-    interval v = set->at[i];
-    if (v.end <= addr || v.addr >= end) {
-      ok = vec_push(&left, v);
-      continue;
-    }
-    if (v.addr > addr && missing) ok = vec_push(missing, (interval){addr, v.addr});
-    if (v.addr < addr) ok = ok && vec_push(&left, (interval){v.addr, addr});
-    if (v.end > end) ok = ok && vec_push(&left, (interval){end, v.end});
-    if (v.end > addr) addr = v.end;
+  size_t from = first_behind(set, addr), to = from, edges = 0;
+  interval edge[2];
+  uint64_t reached = addr;
+  for (; to < set->len && set->at[to].addr < end; to++) {
+    interval v = set->at[to];
+    if (v.addr > reached && missing && !vec_push(missing, (interval){reached, v.addr}))
+      return false;
+    if (v.addr < addr) edge[edges++] = (interval){v.addr, addr};
+    if (v.end > end) edge[edges++] = (interval){end, v.end};
+    reached = v.end;
   }
-  if (ok && addr < end && missing) ok = vec_push(missing, (interval){addr, end});
-  vec_free(set);
-  *set = left;
-  return ok;
+  if (reached < end && missing && !vec_push(missing, (interval){reached, end})) return false;
+  return replace(set, from, to, edge, edges);
 }
 
 static bool intervals_add(intervals *set, uint64_t addr, uint64_t end) {
-  if (!intervals_remove(set, addr, end, NULL) || !vec_reserve(set, 1)) return false;
-  size_t at = 0;
-  while (at < set->len && set->at[at].addr < addr) at++;
+  if (!intervals_remove(set, addr, end, NULL)) return false;
+  size_t at = first_behind(set, addr);
   if (at && set->at[at - 1].end == addr) { // grows the one before
     set->at[at - 1].end = end;
     return true;
   }
-  memmove(set->at + at + 1, set->at + at, (set->len++ - at) * sizeof *set->at);
-  set->at[at] = (interval){addr, end};
-  return true;
+  return replace(set, at, at, &(interval){addr, end}, 1);
 }
 
-// A map belongs to the malloc behind it, which tells the pool and stream.
-static const plim_event *malloc_behind(const plim_trace *t, size_t i) {
-  for (; i < t->events.len; i++)
-    if (t->events.at[i].action == PLIM_EV_ALLOC || t->events.at[i].action == PLIM_EV_OOM)
-      return &t->events.at[i];
-  return NULL;
-}
-
-// Pages of the large pool are at least 12 MiB, of the small pool 2 MiB. A piece of start memory is
-// large if a large block was seen in it, or else if it cannot be told apart by size.
-static bool is_large_piece(const plim_trace *t, uint64_t addr, uint64_t end) {
-  for (size_t i = 0; i < t->start_blocks.len; i++) {
-    const plim_start_block *b = &t->start_blocks.at[i];
-    if (b->addr >= addr && b->addr < end) return b->requested_bytes > PLIM_MIB;
-  }
-  for (size_t i = 0; i < t->events.len; i++) {
-    const plim_event *e = &t->events.at[i];
-    if (e->action == PLIM_EV_ALLOC && e->addr >= addr && e->addr < end) return e->bytes > PLIM_MIB;
-  }
-  return (end - addr) % (20 * PLIM_MIB) == 0;
-}
-
-static bool add_start_pieces(plim_trace *t, const intervals *missing, uint16_t stream, uint8_t pool,
-                             const bool *is_large) {
+// Pieces of start memory that no layout shows: whether they are large is found out later.
+static bool add_start_pieces(plim_trace *t, const intervals *missing, plim_start_segment like) {
   for (size_t i = 0; i < missing->len; i++) {
-    interval v = missing->at[i];
-    plim_start_segment piece = {.addr = v.addr,
-                                .bytes = v.end - v.addr,
-                                .stream = stream,
-                                .pool = pool,
-                                .is_expandable = true};
-    piece.is_large = is_large ? *is_large : is_large_piece(t, v.addr, v.end);
-    if (!add_start_segment(t, &piece)) return false;
+    like.addr = missing->at[i].addr;
+    like.bytes = missing->at[i].end - like.addr;
+    like.is_expandable = true;
+    if (!add_start_segment(t, &like)) return false;
   }
   return true;
 }
@@ -266,19 +257,57 @@ static bool link_pages(plim_trace *t) {
     if (e->action == PLIM_EV_SEGMENT_MAP) ok = intervals_add(&mapped, e->addr, e->addr + e->bytes);
     if (e->action != PLIM_EV_SEGMENT_UNMAP) continue;
     missing.len = 0;
+    plim_start_segment like = {.stream = e->stream, .pool = e->pool, .size_is_unknown = true};
     ok = intervals_remove(&mapped, e->addr, e->addr + e->bytes, &missing) &&
-         add_start_pieces(t, &missing, e->stream, e->pool, NULL);
+         add_start_pieces(t, &missing, like);
   }
   for (size_t i = 0; ok && i < t->layout.len; i++) {
     const plim_layout_segment *s = &t->layout.at[i];
     if (!s->is_expandable) continue;
     missing.len = 0;
+    plim_start_segment like = {.stream = s->stream, .pool = s->pool, .is_large = s->is_large};
     ok = intervals_remove(&mapped, s->addr, s->addr + s->bytes, &missing) &&
-         add_start_pieces(t, &missing, s->stream, s->pool, &s->is_large);
+         add_start_pieces(t, &missing, like);
   }
   vec_free(&mapped);
   vec_free(&missing);
   return ok;
+}
+
+static plim_start_segment *start_segment_around(plim_trace *t, uint64_t addr) {
+  size_t low = 0, high = t->start_segments.len;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (t->start_segments.at[middle].addr <= addr) low = middle + 1;
+    else high = middle;
+  }
+  if (!low) return NULL;
+  plim_start_segment *s = &t->start_segments.at[low - 1];
+  return addr - s->addr < s->bytes ? s : NULL;
+}
+
+static void learn_size(plim_trace *t, uint64_t addr, uint64_t bytes) {
+  plim_start_segment *s = start_segment_around(t, addr);
+  if (!s || !s->size_is_unknown) return;
+  s->is_large = is_large_request(bytes);
+  s->size_is_unknown = false;
+}
+
+// Large and small blocks never share a page, so the first block seen in a piece tells which it is.
+// Where none is, nothing was ever asked of it, and a multiple of the usual large page is large.
+static void learn_sizes(plim_trace *t) {
+  bool any = false;
+  for (size_t i = 0; i < t->start_segments.len; i++) any |= t->start_segments.at[i].size_is_unknown;
+  if (!any) return;
+  for (size_t i = 0; i < t->start_blocks.len; i++)
+    learn_size(t, t->start_blocks.at[i].addr, t->start_blocks.at[i].requested_bytes);
+  for (size_t i = 0; i < t->events.len; i++)
+    if (t->events.at[i].action == PLIM_EV_ALLOC)
+      learn_size(t, t->events.at[i].addr, t->events.at[i].bytes);
+  for (size_t i = 0; i < t->start_segments.len; i++) {
+    plim_start_segment *s = &t->start_segments.at[i];
+    if (s->size_is_unknown) s->is_large = s->bytes % (20 * PLIM_MIB) == 0;
+  }
 }
 
 static bool same_range(const plim_start_segment *a, const plim_start_segment *b) {
@@ -286,32 +315,46 @@ static bool same_range(const plim_start_segment *a, const plim_start_segment *b)
          a->is_expandable && b->is_expandable;
 }
 
-// The range of a piece starts at the lowest address its stream and pool are seen to use.
-static void find_ranges(plim_trace *t) {
-  for (size_t i = 0; i < t->start_segments.len; i++) {
-    plim_start_segment *s = &t->start_segments.at[i];
-    s->range_start = s->addr;
-    for (size_t k = 0; k < i; k++)
-      if (same_range(&t->start_segments.at[k], s)) {
-        s->range_start = t->start_segments.at[k].range_start;
-        break;
-      }
-    s->range_end = s->range_start + RANGE_ROOM;
+// The lowest address that a stream and pool are seen to use: there its range starts.
+typedef vec(plim_start_segment) ranges;
+
+static plim_start_segment *range_of(const ranges *r, const plim_start_segment *s) {
+  for (size_t i = 0; i < r->len; i++)
+    if (same_range(&r->at[i], s)) return &r->at[i];
+  return NULL;
+}
+
+// A map belongs to the malloc behind it, which tells whether it is large.
+static void lower_ranges(const plim_trace *t, ranges *r) {
+  const plim_event *request = NULL;
+  for (size_t i = t->events.len; i-- > 0;) {
+    const plim_event *e = &t->events.at[i];
+    if (e->action == PLIM_EV_ALLOC || e->action == PLIM_EV_OOM) request = e;
+    if (e->action != PLIM_EV_SEGMENT_MAP || !request) continue;
+    plim_start_segment like = {.stream = e->stream,
+                               .pool = e->pool,
+                               .is_large = is_large_request(request->bytes),
+                               .is_expandable = true};
+    plim_start_segment *range = range_of(r, &like);
+    if (range && e->addr < range->addr) range->addr = e->addr;
   }
 }
 
-static void lower_ranges(plim_trace *t) {
-  for (size_t i = 0; i < t->events.len; i++) {
-    const plim_event *e = &t->events.at[i];
-    const plim_event *m = e->action == PLIM_EV_SEGMENT_MAP ? malloc_behind(t, i) : NULL;
-    if (!m) continue;
-    for (size_t k = 0; k < t->start_segments.len; k++) {
-      plim_start_segment *s = &t->start_segments.at[k];
-      bool same = s->is_expandable && s->stream == e->stream && s->pool == e->pool &&
-                  s->is_large == (m->bytes > PLIM_MIB);
-      if (same && e->addr < s->range_start) s->range_start = e->addr;
-    }
+static bool find_ranges(plim_trace *t) {
+  ranges r = {0};
+  bool ok = true;
+  for (size_t i = 0; ok && i < t->start_segments.len; i++) { // by address: the first is the lowest
+    const plim_start_segment *s = &t->start_segments.at[i];
+    if (s->is_expandable && !range_of(&r, s)) ok = vec_push(&r, *s);
   }
+  if (r.len) lower_ranges(t, &r);
+  for (size_t i = 0; ok && i < t->start_segments.len; i++) {
+    plim_start_segment *s = &t->start_segments.at[i], *range = range_of(&r, s);
+    s->range_start = range ? range->addr : s->addr;
+    s->range_end = s->range_start + RANGE_ROOM;
+  }
+  vec_free(&r);
+  return ok;
 }
 
 // Pieces that touch are one piece: a block may lie across the seam.
@@ -335,10 +378,9 @@ static bool link_segments(plim_trace *t) {
   if (!t->start_segments.len) return true;
   qsort(t->start_segments.at, t->start_segments.len, sizeof *t->start_segments.at,
         start_segment_order);
+  learn_sizes(t);
   join_pieces(t);
-  find_ranges(t);
-  lower_ranges(t);
-  return true;
+  return find_ranges(t);
 }
 
 bool plim_trace_link(plim_trace *trace) {

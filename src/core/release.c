@@ -5,8 +5,11 @@
 typedef vec(uint32_t) choice;
 
 static bool choose(plim_allocator *a, choice *chosen, uint32_t block) {
-  block_at(a, block)->is_chosen = true;
-  return vec_push(chosen, block);
+  if (!vec_push(chosen, block)) {
+    a->out_of_host_memory = true;
+    return false;
+  }
+  return block_at(a, block)->is_chosen = true;
 }
 
 static void unmark(plim_allocator *a, const choice *chosen) {

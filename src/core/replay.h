@@ -72,10 +72,9 @@ typedef struct {
   void *context;
 } plim_replay_watch;
 
-// The settings a trace was recorded under. False (with a message) if the recorded string does not
-// parse.
-plim_err plim_replay_recorded_conf(const plim_trace *trace, plim_alloc_conf *conf,
-                                   plim_error *error);
+// The settings a trace was recorded under. False if the snapshot has some that are not known or make
+// no sense; they are left out.
+bool plim_replay_recorded_conf(const plim_trace *trace, plim_alloc_conf *conf);
 
 // False when memory is out. Free the result with plim_guided_clear.
 bool plim_replay_guided(const plim_trace *trace, const plim_replay_options *options,

@@ -1,7 +1,5 @@
 #include "start.h"
 
-#define SMALL_LIMIT PLIM_MIB // see allocator_impl.h: a large block keeps a rest up to this
-
 // The size of a block that was freed before the final layout could show it: its rounded request,
 // and what lies between it and the next block if that is too little to have been split off.
 static uint64_t block_bytes(const plim_alloc_conf *conf, const plim_start_block *b,
@@ -10,10 +8,10 @@ static uint64_t block_bytes(const plim_alloc_conf *conf, const plim_start_block 
   uint64_t room = next - b->addr, bytes = plim_round_request(conf, b->requested_bytes);
   if (bytes >= room) return room;
   uint64_t rest = room - bytes;
-  if (!s->is_large || s->is_expandable) return rest < 512 ? room : bytes;
-  if (bytes >= conf->max_split_bytes)
-    return rest < conf->max_non_split_rounding_bytes ? room : bytes;
-  return rest <= SMALL_LIMIT ? room : bytes;
+  if (plim_block_is_split(conf, s->is_large, bytes, rest)) return bytes;
+  // An oversize block is reused whole, but only up to so much slack: beyond, there is a gap.
+  bool is_oversize = bytes >= conf->max_split_bytes && rest >= conf->max_non_split_rounding_bytes;
+  return is_oversize ? bytes : room;
 }
 
 static bool seed_segment(const plim_trace *trace, const plim_alloc_conf *conf, plim_allocator *a,
@@ -38,7 +36,7 @@ static bool seed_segment(const plim_trace *trace, const plim_alloc_conf *conf, p
                                .is_expandable = s->is_expandable};
   *fits = ok && plim_allocator_seed(a, &segment, seeds.at, seeds.len);
   vec_free(&seeds);
-  return ok;
+  return ok && !plim_allocator_out_of_host_memory(a);
 }
 
 // A block outside every known segment (the snapshot has no segment list): one of its own.
@@ -50,7 +48,7 @@ static bool seed_alone(const plim_trace *trace, const plim_alloc_conf *conf, pli
                             .bytes = bytes,
                             .stream = b->stream,
                             .pool = b->pool,
-                            .is_large = bytes > SMALL_LIMIT};
+                            .is_large = plim_request_is_large(conf, bytes)};
   return seed_segment(trace, conf, a, &own, i, i + 1, fits);
 }
 

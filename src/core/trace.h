@@ -108,6 +108,7 @@ typedef struct {
   uint16_t stream;
   uint8_t pool;
   bool is_large, is_expandable;
+  bool size_is_unknown; // while linking: nothing has shown yet whether it is large
 } plim_start_segment;
 
 // The recording of one device.

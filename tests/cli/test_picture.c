@@ -27,7 +27,7 @@ static bool scene_finish(scene *s, const char *name, size_t columns) {
   plim_replay_options options = {.limit_bytes = PLIM_UNKNOWN};
   s->p = (picture){name, "as recorded", &s->trace, &s->story, &s->timeline, PLIM_UNKNOWN};
   return plim_trace_link(&s->trace) && plim_story_read(&s->trace, &s->story) &&
-         !plim_replay_recorded_conf(&s->trace, &options.conf, NULL) &&
+         plim_replay_recorded_conf(&s->trace, &options.conf) &&
          plim_timeline_build(&s->trace, &s->story, &options, NULL, columns, &s->timeline);
 }
 

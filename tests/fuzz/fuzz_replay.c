@@ -35,8 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (plim_snapshot_read_memory(data, size, -1, &trace, NULL, NULL)) return 0;
   plim_replay_options options = {.limit_bytes = size % 3 ? PLIM_UNKNOWN : 64 * PLIM_MIB};
   plim_guided guided;
-  if (plim_trace_link(&trace) && !plim_replay_recorded_conf(&trace, &options.conf, NULL) &&
-      plim_replay_guided(&trace, &options, NULL, &guided)) {
+  plim_replay_recorded_conf(&trace, &options.conf);
+  if (plim_trace_link(&trace) && plim_replay_guided(&trace, &options, NULL, &guided)) {
     tell_story(&trace, &options, &guided);
     for (size_t i = 0; i < plim_tune_setting_count; i += 1 + size % 5)
       plim_tune_try(&trace, &guided, &options, plim_tune_settings[i].conf);

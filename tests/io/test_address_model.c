@@ -14,12 +14,11 @@ typedef struct {
 
 static bool measure(const truth_file *file, errors *e) {
   plim_trace trace;
-  plim_error error;
   if (!truth_load(file, &trace)) return false;
   plim_replay_options options = {.limit_bytes = file->limit_bytes};
   plim_guided guided = {0};
   plim_what_if got;
-  bool ok = plim_replay_recorded_conf(&trace, &options.conf, &error) == PLIM_OK &&
+  bool ok = plim_replay_recorded_conf(&trace, &options.conf) &&
             plim_replay_guided(&trace, &options, NULL, &guided);
   plim_guided_set_limit(&guided, &options);
   ok = ok &&

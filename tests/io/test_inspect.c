@@ -29,10 +29,9 @@ static bool moments_add_up(const truth_file *file) {
   plim_trace trace;
   plim_story story;
   plim_guided g;
-  plim_error error;
   plim_replay_options options = {.limit_bytes = file->limit_bytes};
   if (!truth_load(file, &trace) || !plim_story_read(&trace, &story) ||
-      plim_replay_recorded_conf(&trace, &options.conf, &error) ||
+      !plim_replay_recorded_conf(&trace, &options.conf) ||
       !plim_replay_guided(&trace, &options, NULL, &g))
     return false;
   size_t events[] = {g.peak_event, g.peak_reserved_event, trace.events.len / 2};
@@ -72,11 +71,10 @@ TEST(an_oom_by_fragmentation_is_told_from_a_full_card) {
     if (strcmp(files.at[i].name, "snapshots/varlen-cap-oom") != 0) continue;
     plim_trace trace;
     plim_story story;
-    plim_error error;
     plim_moment m;
     plim_replay_options options = {.limit_bytes = files.at[i].limit_bytes};
     CHECK(truth_load(&files.at[i], &trace) && plim_story_read(&trace, &story), "reading");
-    CHECK(!plim_replay_recorded_conf(&trace, &options.conf, &error), "settings");
+    CHECK(plim_replay_recorded_conf(&trace, &options.conf), "settings");
     size_t oom = 0;
     while (trace.events.at[oom].action != PLIM_EV_OOM) oom++;
     CHECK(plim_inspect(&trace, &story, NULL, &options, &oom, 1, &m), "memory");

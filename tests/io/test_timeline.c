@@ -21,7 +21,7 @@ static bool recording_open(recording *r, const char *name) {
   *r = (recording){.options.limit_bytes = PLIM_UNKNOWN};
   if (plim_snapshot_read(path, -1, &r->trace, NULL, NULL)) return false;
   return plim_trace_link(&r->trace) && plim_story_read(&r->trace, &r->story) &&
-         !plim_replay_recorded_conf(&r->trace, &r->options.conf, NULL) &&
+         plim_replay_recorded_conf(&r->trace, &r->options.conf) &&
          plim_replay_guided(&r->trace, &r->options, NULL, &r->guided);
 }
 

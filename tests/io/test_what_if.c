@@ -31,14 +31,13 @@ static bool load(const char *name, recording *r) {
   snprintf(folder, sizeof folder, "%.*s", (int)strcspn(name, "/"), name);
   const char *const folders[] = {folder};
   truth_files files = truth_list(folders, 1);
-  plim_error error;
   bool ok = false;
   *r = (recording){0};
   for (size_t i = 0; i < files.len; i++) {
     if (strcmp(files.at[i].name, name) != 0) continue;
     r->options.limit_bytes = files.at[i].limit_bytes;
     ok = truth_load(&files.at[i], &r->trace) &&
-         plim_replay_recorded_conf(&r->trace, &r->options.conf, &error) == PLIM_OK &&
+         plim_replay_recorded_conf(&r->trace, &r->options.conf) &&
          plim_replay_guided(&r->trace, &r->options, NULL, &r->guided);
   }
   vec_free(&files);
