@@ -198,6 +198,22 @@ TEST(private_pools_keep_their_memory) {
   stop(&r);
 }
 
+TEST(garbage_collection_leaves_private_pools_alone) {
+  plim_address_model_init(&model);
+  plim_allocator_options options = {.driver = plim_address_model_driver(&model),
+                                    .limit_bytes = 100 * M,
+                                    .capacity_bytes = PLIM_UNKNOWN,
+                                    .range_bytes = PLIM_UNKNOWN,
+                                    .pool_count = 2};
+  CHECK(!plim_alloc_conf_parse("garbage_collection_threshold:0.5", &options.conf, NULL), "conf");
+  rig r = {.a = plim_allocator_new(&options)};
+  plim_allocator_malloc(r.a, 0, 60 * M, PLIM_DEFAULT_STREAM, 1);
+  plim_allocator_free(r.a, 0);
+  ask(&r, 1, 20 * M); // 60 of 100 MiB reserved, but none of them the default pool's
+  CHECK_U64(reserved(&r), 80 * M);
+  stop(&r);
+}
+
 // A slot asked for again while its old tensor waits for a stream: the wait's end was lost.
 TEST(a_slot_in_use_is_vacated_first) {
   rig r = start("", PLIM_UNKNOWN);
@@ -241,7 +257,7 @@ TEST(versions_choose_the_order) {
   CHECK(!plim_block_order_of("new", &order), "no version");
 }
 
-// Pieces of a segment count as old as the segment: of two free blocks of 10 MiB, one in the back of
+// Pieces of a segment count as old as the segment: of two free blocks of 10 MiB, one the front of
 // the older segment, one a younger segment, the older segment's is taken.
 TEST(pieces_inherit_the_registration_of_their_segment) {
   plim_address_model_init(&model);
@@ -255,11 +271,13 @@ TEST(pieces_inherit_the_registration_of_their_segment) {
   ask(&r, 0, 32 * M);
   ask(&r, 1, 10 * M);
   plim_allocator_free(r.a, 0);
-  ask(&r, 2, 22 * M); // leaves the back 10 MiB of the older segment
-  uint64_t back = plim_allocator_addr(r.a, 2) + 22 * M;
+  ask(&r, 2, 10 * M); // the front of the older segment
+  ask(&r, 3, 22 * M); // and its back
+  uint64_t front = plim_allocator_addr(r.a, 2);
   plim_allocator_free(r.a, 1);
-  ask(&r, 3, 10 * M);
-  CHECK_U64(plim_allocator_addr(r.a, 3), back);
+  plim_allocator_free(r.a, 2);
+  ask(&r, 4, 10 * M);
+  CHECK_U64(plim_allocator_addr(r.a, 4), front);
   stop(&r);
 }
 

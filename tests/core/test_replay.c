@@ -128,7 +128,6 @@ TEST(a_free_that_ended_inside_a_malloc_is_told) {
 TEST(what_ended_inside_a_malloc_ends_after_it_in_a_what_if) {
   begin();
   wait_inside_malloc();
-  allocate(BASE, 40 * M); // takes the block that came free
   plim_guided g = follow(100 * M);
   plim_replay_options options = {.conf = plim_alloc_conf_default(), .limit_bytes = PLIM_UNKNOWN};
   plim_what_if got;
