@@ -1,7 +1,7 @@
 #!/bin/bash
 # wasm.sh: the core compiles for WebAssembly, so it is pure and does not count on 64-bit size_t.
 cd "$(dirname "$0")/.." || exit 2
-for file in src/core/*.c; do
+for file in src/core/*.c src/core/*/*.c; do
   clang --target=wasm32-wasi --sysroot=/usr -isystem /usr/include/wasm32-wasi -std=c17 -Wall -Wextra \
     -Wno-missing-field-initializers -Wconversion -Wno-sign-conversion -Werror \
     -Iinclude -Isrc/core -fsyntax-only "$file" || failed=1

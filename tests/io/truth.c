@@ -17,6 +17,12 @@ static char *read_text(const char *path) {
   return text;
 }
 
+const char *truth_json(const char *name) {
+  char path[512];
+  snprintf(path, sizeof path, TEST_ROOT "/truth/%s.json", name);
+  return read_text(path);
+}
+
 double truth_number(const char *json, const char *key) {
   char quoted[64];
   snprintf(quoted, sizeof quoted, "\"%s\":", key);

@@ -17,7 +17,10 @@ typedef vec(truth_file) truth_files;
 // Every snapshot of the given folders of tests/truth, by name. Ends the program on failure.
 truth_files truth_list(const char *const *folders, size_t count);
 
-// The number behind "key": in a truth .json; PLIM_UNKNOWN if it is absent or null.
+// The text of a truth .json ("families/llama-bf16"); valid until the next call. NULL if missing.
+const char *truth_json(const char *name);
+
+// The number behind "key": in a truth .json; NaN if it is absent or null.
 double truth_number(const char *json, const char *key);
 
 // Reads and links a snapshot; false with a printed message on failure.

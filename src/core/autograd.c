@@ -1,0 +1,241 @@
+// The graph and the engine that walks it.
+#include <string.h>
+
+#include "kernels.h"
+#include "tape_impl.h"
+
+#define ACCUMULATE_SEQUENCE UINT64_MAX // AccumulateGrad nodes always run first
+
+bool set_grad_mode(plim_tape *t, bool on) {
+  bool was = t->grad_mode;
+  t->grad_mode = on;
+  return was;
+}
+
+bool needs_grad(const plim_tape *t, const plim_tensor *x) {
+  return t->grad_mode && x && x->requires_grad;
+}
+
+bool wants(const plim_node *n, int edge) { return n->edges[edge].node != NULL; }
+
+// ---- nodes ----------------------------------------------------------------------------------------
+
+// A chain of nodes is let go one by one, not by recursion: graphs are deep.
+static void node_destroy(plim_tape *t, plim_node *n) {
+  for (int i = 0; i < n->saved_count; i++) plim_release(t, n->saved[i]);
+  if (n->leaf) n->leaf->accumulator = NULL;
+  plim_tensor *leaf = n->function ? NULL : n->leaf;
+  for (int i = 0; i < n->edge_count; i++)
+    if (n->edges[i].node) node_release(t, n->edges[i].node);
+  tape_put_node(t, n);
+  plim_release(t, leaf);
+}
+
+void node_release(plim_tape *t, plim_node *n) {
+  if (--n->refs) return;
+  if (!vec_push(&t->doomed, n)) t->failed = true;
+  if (t->is_dooming) return;
+  t->is_dooming = true;
+  while (t->doomed.len) node_destroy(t, t->doomed.at[--t->doomed.len]);
+  t->is_dooming = false;
+}
+
+static plim_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {
+  if (leaf->accumulator) return leaf->accumulator;
+  plim_node *n = tape_node(t);
+  n->sequence = ACCUMULATE_SEQUENCE;
+  n->output_count = 1;
+  n->shapes[0] = leaf->shape;
+  n->dtypes[0] = leaf->dtype;
+  n->leaf = leaf;
+  plim_retain(leaf);
+  leaf->accumulator = n;
+  return n;
+}
+
+plim_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *const *inputs,
+                      int count) {
+  bool any = false;
+  for (int i = 0; i < count; i++) any |= needs_grad(t, inputs[i]);
+  if (!any) return NULL;
+  plim_node *n = tape_node(t);
+  n->function = function;
+  n->edge_count = (uint8_t)count;
+  for (int i = 0; i < count; i++) {
+    if (!needs_grad(t, inputs[i])) continue;
+    plim_node *next = inputs[i]->fn ? inputs[i]->fn : accumulator_of(t, inputs[i]);
+    next->refs++;
+    n->edges[i] = (plim_edge){next, inputs[i]->output};
+  }
+  return n;
+}
+
+void node_save(plim_node *n, plim_tensor *x) {
+  if (!x) return;
+  plim_retain(x);
+  n->saved[n->saved_count++] = x;
+}
+
+// An output is saved without its node, or the two would keep each other alive.
+void node_save_output(plim_tape *t, plim_node *n, plim_tensor *x) {
+  plim_tensor *alias = alias_of(t, x, x->shape, x->stride);
+  alias->is_floating = false;
+  n->saved[n->saved_count++] = alias;
+}
+
+void node_output(plim_tape *t, plim_node *n, plim_tensor *x) {
+  if (!n->sequence) n->sequence = ++t->sequence;
+  x->fn = n;
+  x->output = n->output_count;
+  x->requires_grad = true;
+  n->refs++;
+  n->shapes[n->output_count] = x->shape;
+  n->dtypes[n->output_count++] = x->dtype;
+}
+
+void drop_graph(plim_tape *t, plim_tensor *x) {
+  if (!x || !x->fn) return;
+  plim_node *n = x->fn;
+  x->fn = NULL;
+  node_release(t, n);
+}
+
+// ---- the engine -----------------------------------------------------------------------------------
+
+typedef struct {
+  plim_node *node;
+  uint32_t missing, arrival; // gradients that have not come yet; order of becoming ready
+  plim_tensor *in[PLIM_MAX_EDGES];
+} task;
+
+typedef struct {
+  plim_tape *t;
+  vec(task) tasks; // by discovery
+  vec(uint32_t) ready;
+  uint32_t arrivals;
+} engine;
+
+// Nodes carry their task's number while the engine runs; it is one more than the index.
+static task *task_of(engine *e, plim_node *n) { return n->task ? &e->tasks.at[n->task - 1] : NULL; }
+
+static void discover(engine *e, plim_node *root) {
+  if (!vec_push(&e->tasks, (task){.node = root})) e->t->failed = true;
+  root->task = (uint32_t)e->tasks.len;
+  for (size_t i = 0; i < e->tasks.len && !e->t->failed; i++) {
+    plim_node *n = e->tasks.at[i].node;
+    for (int k = 0; k < n->edge_count; k++) {
+      plim_node *next = n->edges[k].node;
+      if (!next) continue;
+      if (!task_of(e, next)) {
+        if (!vec_push(&e->tasks, (task){.node = next})) e->t->failed = true;
+        next->task = (uint32_t)e->tasks.len;
+      }
+      task_of(e, next)->missing++;
+    }
+  }
+}
+
+static void make_ready(engine *e, task *k) {
+  k->arrival = e->arrivals++;
+  if (!vec_push(&e->ready, (uint32_t)(k - e->tasks.at))) e->t->failed = true;
+}
+
+// The node made last, of AccumulateGrad nodes the first that became ready.
+static task *take_ready(engine *e) {
+  size_t best = 0;
+  for (size_t i = 1; i < e->ready.len; i++) {
+    const task *a = &e->tasks.at[e->ready.at[i]], *b = &e->tasks.at[e->ready.at[best]];
+    if (a->node->sequence > b->node->sequence ||
+        (a->node->sequence == b->node->sequence && a->arrival < b->arrival))
+      best = i;
+  }
+  task *k = &e->tasks.at[e->ready.at[best]];
+  e->ready.at[best] = e->ready.at[--e->ready.len];
+  return k;
+}
+
+// A second gradient is added in place if nobody else can see the first.
+static void accumulate(plim_tape *t, plim_tensor **slot, plim_tensor *more) {
+  plim_tensor *first = *slot;
+  bool in_place = plim_is_dense(first) && first->refs == 1 && first->storage->refs == 1;
+  if (!in_place) {
+    plim_tensor *sum = k_binary(t, first, more);
+    sum->is_floating = false;
+    *slot = sum;
+    plim_release(t, first);
+  }
+  plim_release(t, more);
+}
+
+// The gradient of a leaf is stolen if nobody else holds it, or added in place if there is one.
+static void accumulate_leaf(plim_tape *t, plim_node *n, plim_tensor *grad) {
+  plim_tensor *leaf = n->leaf;
+  if (!leaf->grad) {
+    bool steal = grad->refs == 1 && plim_same(&grad->stride, &leaf->stride);
+    leaf->grad = steal ? alias_of(t, grad, grad->shape, grad->stride)
+                       : empty_strided(t, grad->shape, leaf->stride, grad->dtype);
+    leaf->grad->is_floating = false;
+  }
+}
+
+// Gradients take the shape and dtype of what they are for.
+static void fit(plim_tape *t, const plim_node *n, plim_tensor **out) {
+  for (int i = 0; i < n->edge_count; i++) {
+    if (!out[i] || !n->edges[i].node) continue;
+    const plim_node *next = n->edges[i].node;
+    int output = n->edges[i].output;
+    plim_tensor *fitted = k_sum_to(t, out[i], next->shapes[output]);
+    if (fitted != out[i]) set(t, &out[i], fitted);
+    fitted = k_to(t, out[i], (plim_dtype)next->dtypes[output]);
+    if (fitted != out[i]) set(t, &out[i], fitted);
+  }
+}
+
+static void release_saved(plim_tape *t, plim_node *n) {
+  for (int i = 0; i < n->saved_count; i++) drop(t, &n->saved[i]);
+  n->saved_count = 0;
+}
+
+static void deliver(engine *e, plim_node *n, plim_tensor **out) {
+  for (int i = 0; i < n->edge_count; i++) {
+    plim_node *next = n->edges[i].node;
+    if (!next) continue;
+    task *k = task_of(e, next);
+    plim_tensor **slot = &k->in[n->edges[i].output];
+    if (out[i] && *slot) accumulate(e->t, slot, out[i]);
+    else if (out[i]) *slot = out[i];
+    out[i] = NULL;
+    if (--k->missing == 0) make_ready(e, k);
+  }
+}
+
+static void run(engine *e, task *k) {
+  plim_tape *t = e->t;
+  plim_node *n = k->node;
+  plim_tensor *in[PLIM_MAX_EDGES], *out[PLIM_MAX_EDGES] = {0};
+  memcpy(in, k->in, sizeof in);
+  memset(k->in, 0, sizeof k->in);
+  if (!n->function) accumulate_leaf(t, n, in[0]);
+  else {
+    n->function(t, n, in, out);
+    for (int i = 0; i < n->edge_count; i++)
+      if (out[i] && out[i]->is_floating) out[i]->is_floating = false;
+    fit(t, n, out);
+  }
+  for (int i = 0; i < n->output_count; i++) plim_release(t, in[i]);
+  release_saved(t, n);
+  deliver(e, n, out);
+}
+
+void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad) {
+  engine e = {.t = t};
+  bool was = set_grad_mode(t, false);
+  discover(&e, x->fn);
+  grad->is_floating = false;
+  if (!t->failed) e.tasks.at[0].in[x->output] = grad, make_ready(&e, &e.tasks.at[0]);
+  while (e.ready.len && !t->failed) run(&e, take_ready(&e));
+  for (size_t i = 0; i < e.tasks.len; i++) e.tasks.at[i].node->task = 0;
+  vec_free(&e.tasks);
+  vec_free(&e.ready);
+  set_grad_mode(t, was);
+}

@@ -1,0 +1,256 @@
+#include "llama.h"
+
+#include <stdlib.h>
+
+#include "kernels.h"
+#include "loss.h"
+#include "ops.h"
+
+typedef struct {
+  plim_tensor *q_proj, *k_proj, *v_proj, *o_proj;
+  plim_tensor *gate_proj, *up_proj, *down_proj;
+  plim_tensor *input_norm, *post_attention_norm;
+} layer;
+
+struct plim_llama {
+  plim_llama_config c;
+  plim_tensor *embed_tokens, *norm, *lm_head, *inv_freq, *original_inv_freq;
+  layer *layers;
+  vec(plim_tensor *) parameters;
+  bool failed;
+};
+
+// ---- construction ---------------------------------------------------------------------------------
+
+static plim_tensor *parameter(plim_tape *t, plim_llama *m, plim_dims shape, plim_dtype dtype) {
+  plim_tensor *p = NULL;
+  set(t, &p, empty(t, shape, dtype));
+  p->requires_grad = true;
+  if (!vec_push(&m->parameters, p)) m->failed = true;
+  return p;
+}
+
+static layer layer_new(plim_tape *t, plim_llama *m, plim_dtype d) {
+  const plim_llama_config *c = &m->c;
+  int64_t h = c->hidden, i = c->intermediate, q = c->heads * c->head_dim;
+  int64_t kv = c->kv_heads * c->head_dim;
+  layer l = {0};
+  l.q_proj = parameter(t, m, dims(q, h), d);
+  l.k_proj = parameter(t, m, dims(kv, h), d);
+  l.v_proj = parameter(t, m, dims(kv, h), d);
+  l.o_proj = parameter(t, m, dims(h, q), d);
+  l.gate_proj = parameter(t, m, dims(i, h), d);
+  l.up_proj = parameter(t, m, dims(i, h), d);
+  l.down_proj = parameter(t, m, dims(h, i), d);
+  l.input_norm = parameter(t, m, dims(h), d);
+  l.post_attention_norm = parameter(t, m, dims(h), d);
+  return l;
+}
+
+// 1 / (base ** (arange(0, dim, 2) / dim)), with the temporaries of that line.
+static plim_tensor *inverse_frequencies(plim_tape *t, int64_t n) {
+  plim_tensor *steps = empty(t, dims(n), PLIM_FP32), *shares = empty(t, dims(n), PLIM_FP32);
+  plim_consume(t, steps);
+  plim_tensor *powers = empty(t, dims(n), PLIM_FP32);
+  plim_consume(t, scratch(t, 8));
+  plim_consume(t, shares);
+  plim_tensor *inverse = empty(t, dims(n), PLIM_FP32), *scaled = empty(t, dims(n), PLIM_FP32);
+  plim_consume(t, inverse);
+  plim_consume(t, powers);
+  return scaled;
+}
+
+plim_llama *plim_llama_new(plim_tape *t, const plim_llama_config *config, plim_dtype d) {
+  plim_llama *m = calloc(1, sizeof *m);
+  if (!m) return NULL;
+  m->c = *config;
+  m->layers = calloc((size_t)config->layers, sizeof *m->layers);
+  if (!m->layers) {
+    plim_llama_delete(m);
+    return NULL;
+  }
+  plim_dims table = dims(config->vocabulary, config->hidden);
+  m->embed_tokens = parameter(t, m, table, d);
+  for (int64_t i = 0; i < config->layers; i++) m->layers[i] = layer_new(t, m, d);
+  m->norm = parameter(t, m, dims(config->hidden), d);
+  int64_t half = config->head_dim / 2;
+  set(t, &m->inv_freq, inverse_frequencies(t, half));
+  set(t, &m->original_inv_freq, empty(t, dims(half), PLIM_FP32));
+  plim_consume(t, inverse_frequencies(t, half)); // made again when weights are initialised
+  if (config->ties_embeddings) {
+    plim_consume(t, empty(t, table, d)); // lm_head's own weight, gone when it is tied
+    m->lm_head = m->embed_tokens;
+  } else m->lm_head = parameter(t, m, table, d);
+  if (!m->failed) return m;
+  plim_llama_delete(m);
+  return NULL;
+}
+
+void plim_llama_delete(plim_llama *m) {
+  if (!m) return;
+  free(m->layers);
+  vec_free(&m->parameters);
+  free(m);
+}
+
+plim_tensor **plim_llama_parameters(plim_llama *m, size_t *count) {
+  *count = m->parameters.len;
+  return m->parameters.at;
+}
+
+// ---- forward --------------------------------------------------------------------------------------
+
+static plim_tensor *rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_tensor *hidden = NULL, *variance = NULL;
+  set(t, &hidden, to(t, x, PLIM_FP32));
+  set(t, &variance, mean_last(t, square(t, hidden)));
+  set(t, &hidden, mul(t, hidden, rsqrt(t, add_scalar(t, variance))));
+  plim_tensor *out = mul(t, weight, to(t, hidden, (plim_dtype)x->dtype));
+  drop(t, &hidden);
+  drop(t, &variance);
+  plim_consume(t, x);
+  return out;
+}
+
+static plim_tensor *rotate_half(plim_tape *t, plim_tensor *x) {
+  int64_t d = x->shape.at[3];
+  plim_tensor *x1 = NULL, *x2 = NULL;
+  set(t, &x1, slice(t, x, 3, 0, d / 2));
+  set(t, &x2, slice(t, x, 3, d / 2, d));
+  plim_tensor *out = cat2(t, neg(t, x2), x1, 3);
+  drop(t, &x1);
+  drop(t, &x2);
+  return out;
+}
+
+static plim_tensor *rope(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_tensor *sin) {
+  plim_tensor *straight = mul(t, x, cos);
+  plim_tensor *turned = mul(t, rotate_half(t, x), sin);
+  return add(t, straight, turned);
+}
+
+static plim_tensor *split_heads(plim_tape *t, plim_tensor *x, int64_t head_dim) { // (B,H,T,D)
+  plim_dims shape = dims(x->shape.at[0], x->shape.at[1], -1, head_dim);
+  return transpose(t, view(t, x, shape), 1, 2);
+}
+
+static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const layer *l,
+                                   plim_tensor *x, plim_tensor *cos, plim_tensor *sin) {
+  int64_t d = m->c.head_dim, batch = x->shape.at[0], length = x->shape.at[1];
+  plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL, *cos1 = NULL, *sin1 = NULL;
+  set(t, &q, split_heads(t, linear(t, x, l->q_proj), d));
+  set(t, &k, split_heads(t, linear(t, x, l->k_proj), d));
+  set(t, &v, split_heads(t, linear(t, x, l->v_proj), d));
+  set(t, &cos1, unsqueeze(t, cos, 1));
+  set(t, &sin1, unsqueeze(t, sin, 1));
+  plim_tensor *turned_q = rope(t, q, cos1, sin1), *turned_k = NULL;
+  turned_k = rope(t, k, cos1, sin1);
+  drop(t, &cos1);
+  drop(t, &sin1);
+  set(t, &q, turned_q);
+  set(t, &k, turned_k);
+  set(t, &out, contiguous(t, transpose(t, attention(t, q, k, v), 1, 2)));
+  set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
+  set(t, &out, linear(t, out, l->o_proj));
+  drop(t, &q);
+  drop(t, &k);
+  drop(t, &v);
+  return give(&out);
+}
+
+static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
+  plim_tensor *gate = silu(t, linear(t, x, l->gate_proj));
+  plim_tensor *up = linear(t, x, l->up_proj);
+  return linear(t, mul(t, gate, up), l->down_proj);
+}
+
+static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer *l, plim_tensor *x,
+                                  plim_tensor *cos, plim_tensor *sin) {
+  plim_tensor *hidden = NULL, *residual = NULL;
+  set(t, &residual, x);
+  set(t, &hidden, rms_norm(t, x, l->input_norm));
+  set(t, &hidden, self_attention(t, m, l, hidden, cos, sin));
+  set(t, &hidden, add(t, residual, hidden));
+  set(t, &residual, hidden);
+  set(t, &hidden, rms_norm(t, hidden, l->post_attention_norm));
+  set(t, &hidden, mlp(t, l, hidden));
+  set(t, &hidden, add(t, residual, hidden));
+  plim_tensor *out = give(&hidden);
+  drop(t, &residual);
+  return out;
+}
+
+// transformers looks for packed sequences in the positions: differences, their running sum, and
+// whether it is zero everywhere.
+static void look_for_packing(plim_tape *t, plim_tensor *positions, int64_t batch) {
+  int64_t length = positions->shape.at[1];
+  plim_tensor *first = empty(t, dims(batch, 1), PLIM_I64);
+  plim_tensor *padded = empty(t, dims(batch, length + 1), PLIM_I64);
+  plim_tensor *difference = empty(t, dims(batch, length), PLIM_I64);
+  plim_consume(t, padded);
+  plim_tensor *breaks = empty(t, dims(batch, length), PLIM_BOOL);
+  plim_tensor *sums = empty(t, dims(batch, length), PLIM_I64);
+  plim_tensor *cast = empty(t, dims(batch, length), PLIM_I64);
+  if (batch == 1) plim_consume(t, scratch(t, 1279)); // cub's scan, read off recordings
+  plim_consume(t, cast);
+  plim_consume(t, breaks);
+  plim_tensor *last = empty(t, dims(batch), PLIM_BOOL), *all = empty(t, (plim_dims){0}, PLIM_BOOL);
+  plim_consume(t, last);
+  plim_consume(t, all);
+  plim_consume(t, first);
+  plim_consume(t, difference);
+  plim_consume(t, sums);
+}
+
+static void rotary(plim_tape *t, const plim_llama *m, plim_tensor *positions, plim_dtype dtype,
+                   plim_tensor **cos, plim_tensor **sin) {
+  bool was = set_grad_mode(t, false);
+  int64_t length = positions->shape.at[1], half = m->inv_freq->shape.at[0];
+  plim_tensor *angles = NULL, *both = NULL, *wide = NULL, *c = NULL, *s = NULL;
+  set(t, &wide, empty(t, dims(1, 1, length), PLIM_FP32));
+  set(t, &angles, empty(t, dims(1, half, length), PLIM_FP32));
+  k_cublas(t);
+  set(t, &both, empty(t, dims(1, length, 2 * half), PLIM_FP32));
+  set(t, &c, mul_scalar(t, k_unary(t, both)));
+  set(t, &s, mul_scalar(t, k_unary(t, both)));
+  plim_tensor *low_c = to(t, c, dtype), *low_s = NULL;
+  set(t, cos, low_c);
+  low_s = to(t, s, dtype);
+  set(t, sin, low_s);
+  drop(t, &wide);
+  drop(t, &angles);
+  drop(t, &both);
+  drop(t, &c);
+  drop(t, &s);
+  set_grad_mode(t, was);
+}
+
+static plim_tensor *model_forward(plim_tape *t, plim_llama *m, plim_tensor *ids) {
+  plim_tensor *embedded = NULL, *positions = NULL, *hidden = NULL, *cos = NULL, *sin = NULL;
+  set(t, &embedded, embedding(t, m->embed_tokens, ids));
+  set(t, &positions, add_scalar(t, empty(t, dims(ids->shape.at[1]), PLIM_I64)));
+  set(t, &positions, unsqueeze(t, positions, 0));
+  look_for_packing(t, positions, ids->shape.at[0]);
+  set(t, &hidden, embedded);
+  rotary(t, m, positions, (plim_dtype)embedded->dtype, &cos, &sin);
+  for (int64_t i = 0; i < m->c.layers; i++)
+    set(t, &hidden, layer_forward(t, m, &m->layers[i], hidden, cos, sin));
+  set(t, &hidden, rms_norm(t, hidden, m->norm));
+  plim_tensor *out = give(&hidden);
+  drop(t, &positions);
+  drop(t, &embedded);
+  drop(t, &cos);
+  drop(t, &sin);
+  return out;
+}
+
+plim_tensor *plim_llama_forward(plim_tape *t, plim_llama *m, plim_tensor *ids, plim_tensor *labels,
+                                plim_tensor **logits) {
+  plim_tensor *hidden = NULL, *scores = NULL;
+  set(t, &hidden, model_forward(t, m, ids));
+  set(t, &scores, linear(t, slice(t, hidden, 1, 0, hidden->shape.at[1]), m->lm_head));
+  plim_tensor *loss = causal_loss(t, scores, labels);
+  set(t, logits, give(&scores));
+  drop(t, &hidden);
+  return loss;
+}

@@ -1,0 +1,25 @@
+// Llama and its siblings: RMSNorm, rotary positions, grouped attention, SwiGLU.
+#ifndef PLIM_CORE_FAMILIES_LLAMA_H
+#define PLIM_CORE_FAMILIES_LLAMA_H
+
+#include "tape.h"
+
+typedef struct {
+  int64_t hidden, intermediate, layers, heads, kv_heads, head_dim, vocabulary;
+  bool ties_embeddings;
+} plim_llama_config;
+
+typedef struct plim_llama plim_llama;
+
+// Builds the model as its constructor does, on the tape. NULL when memory is out.
+plim_llama *plim_llama_new(plim_tape *t, const plim_llama_config *config, plim_dtype dtype);
+void plim_llama_delete(plim_llama *m); // its tensors stay on the tape
+
+// The parameters, in the order of model.parameters().
+plim_tensor **plim_llama_parameters(plim_llama *m, size_t *count);
+
+// model(input_ids, labels=labels): the loss; *logits (a variable) gets the logits.
+plim_tensor *plim_llama_forward(plim_tape *t, plim_llama *m, plim_tensor *ids, plim_tensor *labels,
+                                plim_tensor **logits);
+
+#endif

@@ -1,0 +1,308 @@
+#include "kernels.h"
+
+#include "tape_impl.h"
+
+// ---- elementwise ----------------------------------------------------------------------------------
+
+static plim_dims broadcast(const plim_dims *a, const plim_dims *b) {
+  plim_dims out = {.n = a->n > b->n ? a->n : b->n};
+  for (int i = 0; i < out.n; i++) {
+    int ia = i - (out.n - a->n), ib = i - (out.n - b->n);
+    int64_t da = ia >= 0 ? a->at[ia] : 1, db = ib >= 0 ? b->at[ib] : 1;
+    out.at[i] = da != 1 ? da : db;
+  }
+  return out;
+}
+
+// Strides of x seen in a broadcast shape: 0 where it is repeated.
+static plim_dims broadcast_strides(const plim_tensor *x, const plim_dims *shape) {
+  plim_dims out = {.n = shape->n};
+  for (int i = 0; i < shape->n; i++) {
+    int k = i - (shape->n - x->shape.n);
+    bool repeated = k < 0 || (x->shape.at[k] == 1 && shape->at[i] != 1);
+    out.at[i] = repeated ? 0 : x->stride.at[k];
+  }
+  return out;
+}
+
+// Whether dimension d0 should be further out than d1: by the operands in turn.
+static int should_swap(const plim_dims *shape, const plim_dims *strides, int operands, int d0,
+                       int d1) {
+  for (int i = 0; i < operands; i++) {
+    int64_t a = strides[i].at[d0], b = strides[i].at[d1];
+    if (!a || !b) continue;
+    if (a != b) return a < b ? -1 : 1;
+    if (shape->at[d0] > shape->at[d1]) return 1;
+  }
+  return 0;
+}
+
+// TensorIterator: dimensions are sorted by the operands' strides, and the output is dense in that
+// order.
+static plim_dims iterator_strides(const plim_dims *shape, const plim_dims *operand, int operands) {
+  int order[PLIM_MAX_DIMS]; // fastest first
+  for (int i = 0; i < shape->n; i++) order[i] = shape->n - 1 - i;
+  for (int i = 1; i < shape->n; i++)
+    for (int at = i, k = i - 1; k >= 0; k--) {
+      int c = should_swap(shape, operand, operands, order[k], order[at]);
+      if (c < 0) break;
+      if (c == 0) continue;
+      int swapped = order[k];
+      order[k] = order[at];
+      order[at] = swapped;
+      at = k;
+    }
+  plim_dims out = {.n = shape->n};
+  int64_t step = 1;
+  for (int i = 0; i < shape->n; i++) {
+    out.at[order[i]] = step;
+    step *= shape->at[order[i]];
+  }
+  return out;
+}
+
+static plim_dims result_shape(const plim_tensor *a, const plim_tensor *b) {
+  return b ? broadcast(&a->shape, &b->shape) : a->shape;
+}
+
+plim_dims k_strides(const plim_tensor *a, const plim_tensor *b) {
+  plim_dims shape = result_shape(a, b);
+  bool plain = plim_is_contiguous(a) && plim_same(&a->shape, &shape) &&
+               (!b || (plim_is_contiguous(b) && plim_same(&b->shape, &shape)));
+  if (plain) return plim_contiguous_strides(&shape);
+  plim_dims strides[2] = {broadcast_strides(a, &shape)};
+  if (b) strides[1] = broadcast_strides(b, &shape);
+  return iterator_strides(&shape, strides, b ? 2 : 1);
+}
+
+// A tensor without dimensions counts only if it is of another category than those with some.
+static plim_dtype promote(const plim_tensor *a, const plim_tensor *b) {
+  if (!b) return (plim_dtype)a->dtype;
+  if ((a->shape.n == 0) == (b->shape.n == 0))
+    return (plim_dtype)(a->dtype > b->dtype ? a->dtype : b->dtype);
+  const plim_tensor *main = a->shape.n ? a : b, *scalar = a->shape.n ? b : a;
+  bool lifts = scalar->dtype >= PLIM_BF16 && main->dtype < PLIM_BF16;
+  return (plim_dtype)(lifts ? scalar->dtype : main->dtype);
+}
+
+plim_tensor *k_binary_as(plim_tape *t, const plim_tensor *a, const plim_tensor *b,
+                         plim_dtype dtype) {
+  return empty_strided(t, result_shape(a, b), k_strides(a, b), dtype);
+}
+
+plim_tensor *k_binary(plim_tape *t, const plim_tensor *a, const plim_tensor *b) {
+  return k_binary_as(t, a, b, promote(a, b));
+}
+
+plim_tensor *k_like(plim_tape *t, const plim_tensor *x) {
+  plim_dims stride = plim_is_dense(x) ? x->stride : k_strides(x, NULL);
+  return empty_strided(t, x->shape, stride, (plim_dtype)x->dtype);
+}
+
+plim_tensor *k_to(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
+  if (x->dtype == dtype) return x;
+  plim_dims stride = plim_is_dense(x) ? x->stride : k_strides(x, NULL);
+  return empty_strided(t, x->shape, stride, dtype);
+}
+
+// ---- reductions -----------------------------------------------------------------------------------
+
+// The scratch space of PyTorch's reduction kernel on a card with this many multiprocessors of this
+// many threads (Hopper; read off recordings, see the source's setReduceConfig for the names).
+enum { MULTIPROCESSORS = 132, THREADS_PER_MULTIPROCESSOR = 2048 };
+
+typedef struct {
+  int64_t stride, size;
+} axis;
+
+// Sorted by stride, neighbours joined where they run on.
+static int coalesce(axis *a, int n) {
+  for (int i = 1; i < n; i++)
+    for (int k = i; k > 0 && a[k].stride < a[k - 1].stride; k--) {
+      axis swapped = a[k];
+      a[k] = a[k - 1];
+      a[k - 1] = swapped;
+    }
+  int kept = 0;
+  for (int i = 0; i < n; i++) {
+    if (kept && a[kept - 1].stride * a[kept - 1].size == a[i].stride) a[kept - 1].size *= a[i].size;
+    else a[kept++] = a[i];
+  }
+  return kept;
+}
+
+static int64_t product(const axis *a, int n) {
+  int64_t p = 1;
+  for (int i = 0; i < n; i++) p *= a[i].size;
+  return p;
+}
+
+static int64_t pow2_at_most(int64_t n, int64_t most) {
+  int64_t p = 1;
+  while (p * 2 <= n && p * 2 <= most) p *= 2;
+  return p;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Output elements a thread handles at once: 4, halved until it divides what it has to.
+static int64_t output_vector(const axis *reduced, int nr, const axis *kept, int nk) {
+  for (int64_t v = 4; v > 1; v /= 2) {
+    bool fits = kept[0].size % v == 0;
+    for (int i = 0; i < nr; i++) fits = fits && reduced[i].stride % v == 0;
+    for (int i = 1; i < nk; i++) fits = fits && kept[i].stride % v == 0;
+    if (fits) return v;
+  }
+  return 1;
+}
+
+typedef struct {
+  uint64_t buffer_bytes, semaphore_bytes; // 0: reduced within one block
+} reduction;
+
+static reduction plan_reduction(const plim_tensor *x, uint32_t mask) {
+  axis reduced[PLIM_MAX_DIMS], kept[PLIM_MAX_DIMS];
+  int nr = 0, nk = 0;
+  for (int i = 0; i < x->shape.n; i++) {
+    if (x->shape.at[i] == 1) continue;
+    axis a = {x->stride.at[i], x->shape.at[i]};
+    if (mask >> i & 1) reduced[nr++] = a;
+    else kept[nk++] = a;
+  }
+  nr = coalesce(reduced, nr);
+  nk = coalesce(kept, nk);
+  if (!nr) return (reduction){0, 0};
+  int64_t outputs = product(kept, nk), inputs = product(reduced, nr), vector = 1;
+  bool along_fastest = !nk || reduced[0].stride < kept[0].stride;
+  int64_t dim0 = along_fastest ? inputs : outputs, dim1 = along_fastest ? outputs : inputs;
+  if ((along_fastest ? reduced[0].stride : kept[0].stride) == 1) {
+    if (along_fastest && dim0 > 128 && nr + nk == 1) dim0 /= 4;
+    else if (!along_fastest) vector = output_vector(reduced, nr, kept, nk), dim0 /= vector;
+  }
+  int64_t most = (plim_dtype_bytes[x->dtype] <= 4 ? 512 : 256) / vector;
+  int64_t p0 = pow2_at_most(dim0, most), p1 = pow2_at_most(dim1, most);
+  int64_t width = at_most(p0, 32), height = at_most(p1, most / width);
+  width = at_most(p0, most / height);
+  int64_t step_in = along_fastest ? width : 1, step_out = along_fastest ? 1 : width;
+  bool splits_height = ceil_div(inputs, step_in) >= at_most(height * 16, 256);
+  if (splits_height) step_in *= height;
+  else step_out *= height;
+  int64_t per_thread = ceil_div(inputs, step_in), grid = ceil_div(outputs / vector, step_out);
+  int64_t target = MULTIPROCESSORS * (THREADS_PER_MULTIPROCESSOR / (width * height));
+  if (!splits_height || per_thread < 256 || grid > target) return (reduction){0, 0};
+  int64_t blocks = at_most(ceil_div(target, grid), ceil_div(per_thread, 16));
+  if (blocks < ceil_div(per_thread, 256)) blocks = ceil_div(per_thread, 256);
+  if (blocks <= 1) return (reduction){0, 0};
+  int64_t bytes = 4 * outputs * blocks * (along_fastest ? 1 : width * vector);
+  return (reduction){(uint64_t)bytes, (uint64_t)(4 * grid)};
+}
+
+plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t mask, bool keep, plim_dtype dtype) {
+  plim_dims shape = {0};
+  for (int i = 0; i < x->shape.n; i++) {
+    bool gone = mask >> i & 1;
+    if (!gone || keep) shape.at[shape.n++] = gone ? 1 : x->shape.at[i];
+  }
+  plim_tensor *out = empty(t, shape, dtype);
+  reduction plan = plan_reduction(x, mask);
+  if (!plan.buffer_bytes) return out;
+  plim_tensor *buffer = scratch(t, plan.buffer_bytes);
+  plim_release(t, scratch(t, plan.semaphore_bytes));
+  plim_release(t, buffer);
+  return out;
+}
+
+plim_tensor *k_sum_to(plim_tape *t, plim_tensor *x, plim_dims shape) {
+  if (plim_same(&x->shape, &shape)) return x;
+  int lead = x->shape.n - shape.n;
+  uint32_t mask = 0;
+  for (int i = 0; i < x->shape.n; i++)
+    if (i < lead || (shape.at[i - lead] == 1 && x->shape.at[i] != 1)) mask |= 1u << i;
+  plim_tensor *sum = k_sum(t, x, mask, true, (plim_dtype)x->dtype);
+  if (!lead) return sum;
+  plim_tensor *view = k_view(t, sum, shape);
+  plim_consume(t, sum);
+  return view;
+}
+
+// ---- matrix products ------------------------------------------------------------------------------
+
+enum { CUBLAS, CUBLAS_LT };
+
+static void workspace(plim_tape *t, int which, uint64_t bytes) {
+  plim_tensor **kept = &t->workspaces[t->thread][which];
+  if (!*kept) set(t, kept, scratch(t, bytes));
+}
+
+void k_cublas(plim_tape *t) { workspace(t, CUBLAS, 32 * PLIM_MIB); } // recorded on Hopper
+
+void k_cublas_lt(plim_tape *t) {
+  k_cublas(t);
+  workspace(t, CUBLAS_LT, PLIM_MIB);
+}
+
+plim_tensor *k_mm(plim_tape *t, const plim_tensor *a, const plim_tensor *b) {
+  plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);
+  k_cublas(t);
+  return out;
+}
+
+plim_tensor *k_bmm(plim_tape *t, const plim_tensor *a, const plim_tensor *b) {
+  plim_dims shape = dims(a->shape.at[0], a->shape.at[1], b->shape.at[2]);
+  plim_tensor *out = empty(t, shape, (plim_dtype)a->dtype);
+  k_cublas(t);
+  return out;
+}
+
+// ---- views ----------------------------------------------------------------------------------------
+
+// Whether a tensor can be seen in another shape without a copy, as PyTorch's computeStride decides.
+bool k_view_strides(const plim_tensor *x, const plim_dims *shape, plim_dims *stride) {
+  *stride = plim_contiguous_strides(shape);
+  if (!plim_numel(&x->shape) || !x->shape.n) return true;
+  int view = shape->n - 1;
+  int64_t chunk = x->stride.at[x->shape.n - 1], have = 1, done = 1;
+  for (int i = x->shape.n - 1; i >= 0; i--) {
+    have *= x->shape.at[i];
+    bool breaks = i == 0 || (x->shape.at[i - 1] != 1 && x->stride.at[i - 1] != have * chunk);
+    if (!breaks) continue;
+    while (view >= 0 && (done < have || shape->at[view] == 1)) {
+      stride->at[view] = done * chunk;
+      done *= shape->at[view--];
+    }
+    if (done != have) return false;
+    if (i > 0) chunk = x->stride.at[i - 1], have = done = 1;
+  }
+  return view == -1;
+}
+
+plim_tensor *k_view(plim_tape *t, plim_tensor *x, plim_dims shape) {
+  plim_dims stride;
+  k_view_strides(x, &shape, &stride);
+  return view_of(t, x, shape, stride);
+}
+
+plim_tensor *k_reshape(plim_tape *t, plim_tensor *x, plim_dims shape) {
+  plim_dims stride;
+  if (k_view_strides(x, &shape, &stride)) return view_of(t, x, shape, stride);
+  return empty(t, shape, (plim_dtype)x->dtype); // a copy
+}
+
+static void swap(int64_t *a, int64_t *b) {
+  int64_t c = *a;
+  *a = *b;
+  *b = c;
+}
+
+plim_tensor *k_transpose(plim_tape *t, plim_tensor *x, int a, int b) {
+  plim_dims shape = x->shape, stride = x->stride;
+  swap(&shape.at[a], &shape.at[b]);
+  swap(&stride.at[a], &stride.at[b]);
+  return view_of(t, x, shape, stride);
+}
+
+plim_tensor *k_expand(plim_tape *t, plim_tensor *x, plim_dims shape) {
+  return view_of(t, x, shape, broadcast_strides(x, &shape));
+}

@@ -1,0 +1,41 @@
+// What PyTorch's kernels allocate: the parts that operators and gradients are made of. Arguments are
+// borrowed, results floating; nothing here knows of autograd.
+#ifndef PLIM_CORE_KERNELS_H
+#define PLIM_CORE_KERNELS_H
+
+#include "tape.h"
+
+// An elementwise result of one or two operands (b may be NULL): broadcast shape, promoted dtype, and
+// the memory order TensorIterator chooses.
+plim_tensor *k_binary(plim_tape *t, const plim_tensor *a, const plim_tensor *b);
+plim_tensor *k_binary_as(plim_tape *t, const plim_tensor *a, const plim_tensor *b,
+                         plim_dtype dtype);
+static inline plim_tensor *k_unary(plim_tape *t, const plim_tensor *a) {
+  return k_binary(t, a, NULL);
+}
+plim_dims k_strides(const plim_tensor *a, const plim_tensor *b);
+
+// x itself if it has that dtype already.
+plim_tensor *k_to(plim_tape *t, plim_tensor *x, plim_dtype dtype);
+plim_tensor *k_like(plim_tape *t, const plim_tensor *x); // empty_like
+
+// Sums over the dimensions in the bit mask, with the scratch space of the reduction kernel.
+plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t dim_mask, bool keep,
+                   plim_dtype dtype);
+// x itself if it has that shape already; otherwise summed over what was broadcast.
+plim_tensor *k_sum_to(plim_tape *t, plim_tensor *x, plim_dims shape);
+
+// Matrix products; the first on each thread takes cuBLAS's workspace.
+plim_tensor *k_mm(plim_tape *t, const plim_tensor *a, const plim_tensor *b);  // 2-D
+plim_tensor *k_bmm(plim_tape *t, const plim_tensor *a, const plim_tensor *b); // 3-D
+void k_cublas(plim_tape *t);
+void k_cublas_lt(plim_tape *t);
+
+// Views. reshape copies where it must.
+bool k_view_strides(const plim_tensor *x, const plim_dims *shape, plim_dims *stride);
+plim_tensor *k_view(plim_tape *t, plim_tensor *x, plim_dims shape);
+plim_tensor *k_reshape(plim_tape *t, plim_tensor *x, plim_dims shape);
+plim_tensor *k_transpose(plim_tape *t, plim_tensor *x, int a, int b);
+plim_tensor *k_expand(plim_tape *t, plim_tensor *x, plim_dims shape);
+
+#endif

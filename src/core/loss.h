@@ -1,0 +1,12 @@
+// Losses as transformers writes them.
+#ifndef PLIM_CORE_LOSS_H
+#define PLIM_CORE_LOSS_H
+
+#include "tape.h"
+
+#define causal_loss plim_causal_loss
+
+// The loss of a causal language model: logits in float32, labels shifted by one.
+plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels);
+
+#endif

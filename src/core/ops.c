@@ -1,0 +1,423 @@
+#include "ops.h"
+
+#include "kernels.h"
+
+// Ends an operator: the result gets its node, floating arguments go, left to right.
+static plim_tensor *finish(plim_tape *t, plim_node *n, plim_tensor *out, plim_tensor *a,
+                           plim_tensor *b) {
+  if (n) node_output(t, n, out);
+  plim_consume(t, a);
+  plim_consume(t, b);
+  return out;
+}
+
+static plim_node *node1(plim_tape *t, plim_backward_fn *function, plim_tensor *a) {
+  return node_begin(t, function, &a, 1);
+}
+
+static plim_node *node2(plim_tape *t, plim_backward_fn *function, plim_tensor *a, plim_tensor *b) {
+  return node_begin(t, function, (plim_tensor *[]){a, b}, 2);
+}
+
+static plim_tensor *pass(plim_tensor *x) { // the same gradient, once more
+  plim_retain(x);
+  return x;
+}
+
+// ---- elementwise ----------------------------------------------------------------------------------
+
+static void pass_both(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)t;
+  for (int i = 0; i < n->edge_count; i++) out[i] = wants(n, i) ? pass(in[0]) : NULL;
+}
+
+plim_tensor *add(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_node *n = node2(t, pass_both, a, b);
+  return finish(t, n, k_binary(t, a, b), a, b);
+}
+
+plim_tensor *add_scalar(plim_tape *t, plim_tensor *a) {
+  plim_node *n = node1(t, pass_both, a);
+  return finish(t, n, k_unary(t, a), a, NULL);
+}
+
+// Gradients are made in the order of the arguments' names: other, then self.
+static void mul_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *other = wants(n, 0) ? n->saved[0] : NULL;
+  plim_tensor *self = wants(n, 1) ? n->saved[n->saved_count - 1] : NULL;
+  if (self) out[1] = k_binary(t, in[0], self);
+  if (other) out[0] = k_binary(t, in[0], other);
+}
+
+plim_tensor *mul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_node *n = node2(t, mul_backward, a, b);
+  if (n && wants(n, 0)) node_save(n, b);
+  if (n && wants(n, 1)) node_save(n, a);
+  return finish(t, n, k_binary(t, a, b), a, b);
+}
+
+static void unary_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)n;
+  out[0] = k_unary(t, in[0]);
+}
+
+static plim_tensor *scaled(plim_tape *t, plim_tensor *a) {
+  plim_node *n = node1(t, unary_backward, a);
+  return finish(t, n, k_unary(t, a), a, NULL);
+}
+
+plim_tensor *mul_scalar(plim_tape *t, plim_tensor *a) { return scaled(t, a); }
+plim_tensor *div_scalar(plim_tape *t, plim_tensor *a) { return scaled(t, a); }
+plim_tensor *neg(plim_tape *t, plim_tensor *a) { return scaled(t, a); }
+
+// grad * (k * x^(k-1)): three temporaries, even for the square.
+static void square_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *power = k_unary(t, n->saved[0]), *times = k_unary(t, power);
+  out[0] = k_binary(t, in[0], times);
+  plim_consume(t, times);
+  plim_consume(t, power);
+}
+
+plim_tensor *square(plim_tape *t, plim_tensor *a) {
+  plim_node *n = node1(t, square_backward, a);
+  if (n) node_save(n, a);
+  return finish(t, n, k_unary(t, a), a, NULL);
+}
+
+static void rsqrt_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *half = k_unary(t, in[0]), *cube = k_unary(t, n->saved[0]);
+  out[0] = k_binary(t, half, cube);
+  plim_consume(t, cube);
+  plim_consume(t, half);
+}
+
+plim_tensor *rsqrt(plim_tape *t, plim_tensor *a) {
+  plim_node *n = node1(t, rsqrt_backward, a);
+  plim_tensor *out = k_unary(t, a);
+  if (n) node_save_output(t, n, out);
+  return finish(t, n, out, a, NULL);
+}
+
+static void with_saved_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] = k_binary(t, in[0], n->saved[0]);
+}
+
+plim_tensor *silu(plim_tape *t, plim_tensor *a) {
+  plim_node *n = node1(t, with_saved_backward, a);
+  if (n) node_save(n, a);
+  return finish(t, n, k_unary(t, a), a, NULL);
+}
+
+static void to_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *cast = k_to(t, in[0], (plim_dtype)n->dtype);
+  out[0] = cast == in[0] ? pass(cast) : cast;
+}
+
+plim_tensor *to(plim_tape *t, plim_tensor *a, plim_dtype dtype) {
+  if (a->dtype == dtype) return a;
+  plim_node *n = node1(t, to_backward, a);
+  if (n) n->dtype = a->dtype;
+  return finish(t, n, k_to(t, a, dtype), a, NULL);
+}
+
+static void mean_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *spread = k_expand(t, in[0], n->shape);
+  out[0] = k_unary(t, spread);
+  plim_consume(t, spread);
+}
+
+plim_tensor *mean_last(plim_tape *t, plim_tensor *a) {
+  plim_node *n = node1(t, mean_backward, a);
+  if (n) n->shape = a->shape;
+  plim_tensor *out = k_sum(t, a, 1u << (a->shape.n - 1), true, (plim_dtype)a->dtype);
+  return finish(t, n, out, a, NULL);
+}
+
+// ---- views and copies -----------------------------------------------------------------------------
+
+static void reshape_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] = k_reshape(t, in[0], n->shape);
+}
+
+static plim_dims infer(const plim_tensor *x, plim_dims shape) {
+  int64_t known = 1;
+  int open = -1;
+  for (int i = 0; i < shape.n; i++) {
+    if (shape.at[i] < 0) open = i;
+    else known *= shape.at[i];
+  }
+  if (open >= 0) shape.at[open] = plim_numel(&x->shape) / known;
+  return shape;
+}
+
+plim_tensor *view(plim_tape *t, plim_tensor *x, plim_dims shape) {
+  plim_node *n = node1(t, reshape_backward, x);
+  if (n) n->shape = x->shape;
+  return finish(t, n, k_view(t, x, infer(x, shape)), x, NULL);
+}
+
+plim_tensor *unsafe_view(plim_tape *t, plim_tensor *x, plim_dims shape) {
+  plim_node *n = node1(t, reshape_backward, x);
+  if (n) n->shape = x->shape;
+  shape = infer(x, shape);
+  return finish(t, n, alias_of(t, x, shape, plim_contiguous_strides(&shape)), x, NULL);
+}
+
+static plim_tensor *contiguous_copy(plim_tape *t, plim_tensor *x) {
+  plim_node *n = node1(t, pass_both, x);
+  return finish(t, n, empty(t, x->shape, (plim_dtype)x->dtype), x, NULL);
+}
+
+plim_tensor *reshape(plim_tape *t, plim_tensor *x, plim_dims shape) {
+  plim_dims stride;
+  shape = infer(x, shape);
+  if (k_view_strides(x, &shape, &stride)) return view(t, x, shape);
+  return unsafe_view(t, contiguous_copy(t, x), shape);
+}
+
+plim_tensor *contiguous(plim_tape *t, plim_tensor *x) {
+  return plim_is_contiguous(x) ? x : contiguous_copy(t, x);
+}
+
+static void transpose_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] =
+      k_transpose(t, in[0], (int)(n->number / PLIM_MAX_DIMS), (int)(n->number % PLIM_MAX_DIMS));
+}
+
+plim_tensor *transpose(plim_tape *t, plim_tensor *x, int a, int b) {
+  plim_node *n = node1(t, transpose_backward, x);
+  if (n) n->number = a * PLIM_MAX_DIMS + b;
+  return finish(t, n, k_transpose(t, x, a, b), x, NULL);
+}
+
+static void unsqueeze_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_dims shape = {0}, stride = {0};
+  for (int i = 0; i < in[0]->shape.n; i++) {
+    if (i == n->number) continue;
+    shape.at[shape.n++] = in[0]->shape.at[i];
+    stride.at[stride.n++] = in[0]->stride.at[i];
+  }
+  out[0] = view_of(t, in[0], shape, stride);
+}
+
+plim_tensor *unsqueeze(plim_tape *t, plim_tensor *x, int dim) {
+  plim_dims shape = {.n = x->shape.n + 1}, stride = {.n = x->shape.n + 1};
+  for (int i = 0, k = 0; i < shape.n; i++) {
+    bool is_new = i == dim, is_last = k == x->shape.n;
+    shape.at[i] = is_new ? 1 : x->shape.at[k];
+    stride.at[i] = is_new ? (is_last ? 1 : x->shape.at[k] * x->stride.at[k]) : x->stride.at[k];
+    k += !is_new;
+  }
+  plim_node *n = node1(t, unsqueeze_backward, x);
+  if (n) n->number = dim;
+  return finish(t, n, view_of(t, x, shape, stride), x, NULL);
+}
+
+static void slice_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype); // zeros of the whole source
+}
+
+plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t end) {
+  bool is_all = from == 0 && end == x->shape.at[dim];
+  plim_node *n = node1(t, is_all ? pass_both : slice_backward, x);
+  if (n) n->shape = x->shape;
+  plim_dims shape = x->shape;
+  shape.at[dim] = end - from;
+  return finish(t, n, view_of(t, x, shape, x->stride), x, NULL);
+}
+
+static void cat_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  int dim = (int)n->number;
+  plim_dims first = in[0]->shape, second = in[0]->shape;
+  first.at[dim] = n->shape.at[dim];
+  second.at[dim] = in[0]->shape.at[dim] - n->shape.at[dim];
+  if (wants(n, 0)) out[0] = view_of(t, in[0], first, in[0]->stride);
+  if (wants(n, 1)) out[1] = view_of(t, in[0], second, in[0]->stride);
+}
+
+plim_tensor *cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim) {
+  plim_node *n = node2(t, cat_backward, a, b);
+  if (n) n->number = dim, n->shape = a->shape;
+  plim_dims shape = a->shape;
+  shape.at[dim] += b->shape.at[dim];
+  return finish(t, n, empty(t, shape, (plim_dtype)a->dtype), a, b);
+}
+
+// ---- products -------------------------------------------------------------------------------------
+
+// A gradient for the second operand is made in its memory order: transposed if that is.
+static plim_tensor *second_gradient(plim_tape *t, const plim_node *n, plim_tensor *first,
+                                    plim_tensor *grad) {
+  bool transposed = n->stride.at[0] == 1;
+  plim_tensor *flipped = k_transpose(t, transposed ? grad : first, 0, 1);
+  plim_tensor *product = transposed ? k_mm(t, flipped, first) : k_mm(t, flipped, grad);
+  plim_consume(t, flipped);
+  if (!transposed) return product;
+  plim_tensor *back = k_transpose(t, product, 0, 1);
+  plim_consume(t, product);
+  return back;
+}
+
+static void mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  if (wants(n, 1)) out[1] = second_gradient(t, n, n->saved[n->saved_count - 1], in[0]);
+  if (!wants(n, 0)) return;
+  plim_tensor *flipped = k_transpose(t, n->saved[0], 0, 1);
+  out[0] = k_mm(t, in[0], flipped);
+  plim_consume(t, flipped);
+}
+
+plim_tensor *mm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_node *n = node2(t, mm_backward, a, b);
+  if (n) n->stride = b->stride;
+  if (n && wants(n, 0)) node_save(n, b);
+  if (n && wants(n, 1)) node_save(n, a);
+  return finish(t, n, k_mm(t, a, b), a, b);
+}
+
+plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_tensor *flipped = transpose(t, weight, 0, 1);
+  if (x->shape.n == 2) return mm(t, x, flipped);
+  plim_dims shape = x->shape;
+  int64_t width = shape.at[shape.n - 1];
+  shape.at[shape.n - 1] = weight->shape.at[0];
+  bool was_floating = x->is_floating; // held until the whole is done
+  x->is_floating = false;
+  plim_tensor *rows = reshape(t, x, dims(-1, width));
+  plim_tensor *out = unsafe_view(t, mm(t, rows, flipped), shape);
+  x->is_floating = was_floating;
+  plim_consume(t, x);
+  return out;
+}
+
+// ---- models ---------------------------------------------------------------------------------------
+
+#define SORT_FROM                                                                                  \
+  3072                // more indices than this are sorted first; PyTorch's embedding_dense_backward
+#define CUB_SCAN 1279 // temporary bytes of cub's scan, read off recordings
+
+static plim_tensor *indices(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
+
+// Temporary bytes of cub's radix sort of n pairs, read off recordings at 4,096 to 65,536.
+static uint64_t sort_bytes(int64_t n) {
+  return (uint64_t)(16 * n + 16895 + 1024 * ((n + 4607) / 4608));
+}
+
+// Gradients of many indices: sorted, cut into runs of equal ones, each run into partial sums in
+// float32, and those into the table.
+static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims table,
+                                              plim_dtype dtype) {
+  int64_t rows = table.at[0], width = table.at[1], runs = n < rows ? n : rows;
+  plim_tensor *sorted = indices(t, n), *order = indices(t, n), *range = indices(t, n);
+  plim_consume(t, scratch(t, sort_bytes(n)));
+  plim_consume(t, range);
+  plim_tensor *out = empty(t, table, dtype);
+  plim_tensor *starts = indices(t, n), *count = indices(t, 1), *unused = indices(t, n);
+  plim_consume(t, scratch(t, CUB_SCAN));
+  plim_consume(t, unused);
+  plim_tensor *per_run = indices(t, runs), *offsets = indices(t, runs);
+  plim_consume(t, scratch(t, CUB_SCAN));
+  int64_t parts = n / 10 + runs;
+  plim_tensor *part_count = indices(t, 1), *part_starts = indices(t, parts);
+  plim_tensor *sums = empty(t, dims(parts, width), PLIM_FP32);
+  plim_tensor *last_first[] = {sums,  part_starts, part_count, offsets, per_run,
+                               count, starts,      order,      sorted};
+  for (size_t i = 0; i < sizeof last_first / sizeof *last_first; i++)
+    plim_consume(t, last_first[i]);
+  return out;
+}
+
+static void embedding_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  bool copies_grad = !plim_is_contiguous(in[0]), copies_ids = !plim_is_contiguous(n->saved[0]);
+  plim_tensor *grad = copies_grad ? empty(t, in[0]->shape, (plim_dtype)in[0]->dtype) : NULL;
+  plim_tensor *ids = copies_ids ? empty(t, n->saved[0]->shape, PLIM_I64) : NULL;
+  int64_t count = plim_numel(&n->saved[0]->shape);
+  plim_dtype dtype = (plim_dtype)in[0]->dtype;
+  out[0] = count > SORT_FROM ? embedding_gradient_sorted(t, count, n->shape, dtype)
+                             : empty(t, n->shape, dtype);
+  plim_consume(t, ids);
+  plim_consume(t, grad);
+}
+
+plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
+  plim_node *n = node1(t, embedding_backward, weight);
+  if (n) n->shape = weight->shape, node_save(n, ids);
+  plim_dims shape = ids->shape;
+  shape.at[shape.n++] = weight->shape.at[1];
+  plim_tensor *out = empty(t, shape, (plim_dtype)weight->dtype);
+  return finish(t, n, out, weight, ids);
+}
+
+// cuDNN's fused attention, by its fingerprint in the recordings.
+static uint64_t cudnn_workspace_bytes(const plim_tensor *q, const plim_tensor *k) {
+  int64_t batch = q->shape.at[0], heads = q->shape.at[1], queries = q->shape.at[2];
+  int64_t width = q->shape.at[3], keys = k->shape.at[2];
+  int64_t bytes = batch * heads * queries * (width * 4 + 4) + 256;
+  if (k->shape.at[1] != heads) bytes += batch * heads * keys * width * 4;
+  return (uint64_t)bytes;
+}
+
+enum { SAVED_KEY, SAVED_QUERY, SAVED_VALUE };
+
+static void attention_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)in;
+  out[0] = k_like(t, n->saved[SAVED_QUERY]);
+  out[1] = k_like(t, n->saved[SAVED_KEY]);
+  out[2] = k_like(t, n->saved[SAVED_VALUE]);
+  plim_consume(t, scratch(t, cudnn_workspace_bytes(n->saved[SAVED_QUERY], n->saved[SAVED_KEY])));
+}
+
+plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v) {
+  plim_node *n = node_begin(t, attention_backward, (plim_tensor *[]){q, k, v}, 3);
+  if (n) node_save(n, k), node_save(n, q), node_save(n, v);
+  plim_tensor *seed = empty(t, (plim_dims){0}, PLIM_I64),
+              *offset = empty(t, (plim_dims){0}, PLIM_I64);
+  plim_dims shape = q->shape;
+  shape.at[3] = v->shape.at[3];
+  plim_tensor *out = empty_strided(t, shape, k_strides(q, NULL), (plim_dtype)q->dtype);
+  plim_dims rows = q->shape;
+  rows.at[3] = 1;
+  plim_tensor *logsumexp = n ? empty(t, rows, PLIM_FP32) : NULL;
+  plim_consume(t, scratch(t, 256));
+  if (n) {
+    node_save_output(t, n, logsumexp);
+    node_save_output(t, n, out);
+    node_save_output(t, n, offset);
+    node_save_output(t, n, seed);
+    node_output(t, n, out);
+  }
+  plim_consume(t, logsumexp);
+  plim_consume(t, seed);
+  plim_consume(t, offset);
+  plim_consume(t, q);
+  plim_consume(t, k);
+  plim_consume(t, v);
+  return out;
+}
+
+static void like_grad_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)n;
+  out[0] = empty(t, in[0]->shape, (plim_dtype)in[0]->dtype);
+}
+
+plim_tensor *log_softmax(plim_tape *t, plim_tensor *x) {
+  plim_node *n = node1(t, like_grad_backward, x);
+  plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
+  if (n) node_save_output(t, n, out);
+  return finish(t, n, out, x, NULL);
+}
+
+static void nll_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)in;
+  out[0] = empty(t, n->saved[0]->shape, (plim_dtype)n->saved[0]->dtype);
+}
+
+plim_tensor *nll_loss(plim_tape *t, plim_tensor *x, plim_tensor *target) {
+  plim_node *n = node1(t, nll_backward, x);
+  if (n) node_save(n, x), node_save(n, target);
+  plim_tensor *out = empty(t, (plim_dims){0}, (plim_dtype)x->dtype);
+  plim_tensor *total_weight = empty(t, (plim_dims){0}, (plim_dtype)x->dtype);
+  if (n) node_save_output(t, n, total_weight);
+  plim_tensor *loss = finish(t, n, out, x, target);
+  plim_consume(t, total_weight);
+  return loss;
+}

@@ -1,0 +1,67 @@
+// Operators with gradients. Each allocates what PyTorch's operator allocates and saves what its node
+// saves. Arguments that are floating are let go when the operator is done; results are floating.
+#ifndef PLIM_CORE_OPS_H
+#define PLIM_CORE_OPS_H
+
+#include "tape.h"
+
+#define add plim_op_add
+#define add_scalar plim_op_add_scalar
+#define mul plim_op_mul
+#define mul_scalar plim_op_mul_scalar
+#define div_scalar plim_op_div_scalar
+#define neg plim_op_neg
+#define square plim_op_square
+#define rsqrt plim_op_rsqrt
+#define silu plim_op_silu
+#define to plim_op_to
+#define mean_last plim_op_mean_last
+#define view plim_op_view
+#define unsafe_view plim_op_unsafe_view
+#define reshape plim_op_reshape
+#define transpose plim_op_transpose
+#define unsqueeze plim_op_unsqueeze
+#define slice plim_op_slice
+#define contiguous plim_op_contiguous
+#define cat2 plim_op_cat2
+#define mm plim_op_mm
+#define linear plim_op_linear
+#define embedding plim_op_embedding
+#define attention plim_op_attention
+#define log_softmax plim_op_log_softmax
+#define nll_loss plim_op_nll_loss
+
+// Elementwise.
+plim_tensor *add(plim_tape *t, plim_tensor *a, plim_tensor *b);
+plim_tensor *add_scalar(plim_tape *t, plim_tensor *a);
+plim_tensor *mul(plim_tape *t, plim_tensor *a, plim_tensor *b);
+plim_tensor *mul_scalar(plim_tape *t, plim_tensor *a);
+plim_tensor *div_scalar(plim_tape *t, plim_tensor *a);
+plim_tensor *neg(plim_tape *t, plim_tensor *a);
+plim_tensor *square(plim_tape *t, plim_tensor *a); // pow(2), and any other power
+plim_tensor *rsqrt(plim_tape *t, plim_tensor *a);
+plim_tensor *silu(plim_tape *t, plim_tensor *a);
+plim_tensor *to(plim_tape *t, plim_tensor *a, plim_dtype dtype); // a itself if it has it
+plim_tensor *mean_last(plim_tape *t, plim_tensor *a);            // over the last dimension, kept
+
+// Views and copies. A size of -1 is what is left.
+plim_tensor *view(plim_tape *t, plim_tensor *x, plim_dims shape);
+plim_tensor *unsafe_view(plim_tape *t, plim_tensor *x, plim_dims shape);
+plim_tensor *reshape(plim_tape *t, plim_tensor *x, plim_dims shape);
+plim_tensor *transpose(plim_tape *t, plim_tensor *x, int a, int b);
+plim_tensor *unsqueeze(plim_tape *t, plim_tensor *x, int dim);
+plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t to);
+plim_tensor *contiguous(plim_tape *t, plim_tensor *x); // x itself if it is
+plim_tensor *cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim);
+
+// Products.
+plim_tensor *mm(plim_tape *t, plim_tensor *a, plim_tensor *b);
+plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight);
+
+// Models.
+plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids);
+plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v);
+plim_tensor *log_softmax(plim_tape *t, plim_tensor *x);
+plim_tensor *nll_loss(plim_tape *t, plim_tensor *log_probabilities, plim_tensor *target);
+
+#endif

@@ -1,0 +1,213 @@
+#include "tape_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const uint8_t plim_dtype_bytes[PLIM_DTYPE_COUNT] = {
+    [PLIM_BOOL] = 1, [PLIM_U8] = 1,   [PLIM_I32] = 4,  [PLIM_I64] = 8,
+    [PLIM_BF16] = 2, [PLIM_FP16] = 2, [PLIM_FP32] = 4, [PLIM_FP64] = 8,
+};
+
+// ---- memory of the tape itself: an arena, so that a thousand estimates cost no thousand mallocs ----
+
+enum { CHUNK_BYTES = 1 << 16 };
+
+struct tape_chunk {
+  struct tape_chunk *next;
+  size_t used;
+  _Alignas(16) unsigned char bytes[CHUNK_BYTES];
+};
+
+// A zeroed object of one of a few sizes. When memory is out, the tape has failed and everybody gets
+// the same spare object, so that no operator has to check.
+static void *take(plim_tape *t, struct tape_pool *pool, size_t bytes) {
+  bytes = (bytes + 15) & ~(size_t)15;
+  void *object = pool->free;
+  if (object) memcpy(&pool->free, object, sizeof pool->free);
+  else {
+    if (!t->chunks || t->chunks->used + bytes > CHUNK_BYTES) {
+      struct tape_chunk *chunk = malloc(sizeof *chunk);
+      if (!chunk) {
+        t->failed = true;
+        return memset(t->spare, 0, sizeof t->spare);
+      }
+      chunk->next = t->chunks;
+      chunk->used = 0;
+      t->chunks = chunk;
+    }
+    object = t->chunks->bytes + t->chunks->used;
+    t->chunks->used += bytes;
+  }
+  return memset(object, 0, bytes);
+}
+
+static void put_back(plim_tape *t, struct tape_pool *pool, void *object) {
+  if (object == (void *)t->spare) return;
+  memcpy(object, &pool->free, sizeof pool->free);
+  pool->free = object;
+}
+
+plim_tape *plim_tape_new(plim_tape_sink sink) {
+  plim_tape *t = calloc(1, sizeof *t);
+  if (!t) return NULL;
+  t->sink = sink;
+  t->grad_mode = true;
+  return t;
+}
+
+void plim_tape_delete(plim_tape *t) {
+  if (!t) return;
+  for (struct tape_chunk *chunk = t->chunks, *next; chunk; chunk = next) {
+    next = chunk->next;
+    free(chunk);
+  }
+  vec_free(&t->doomed);
+  free(t);
+}
+
+bool plim_tape_failed(const plim_tape *t) { return t->failed; }
+
+plim_node *tape_node(plim_tape *t) { return take(t, &t->nodes, sizeof(plim_node)); }
+
+void tape_put_node(plim_tape *t, plim_node *n) { put_back(t, &t->nodes, n); }
+
+// ---- lifetimes ------------------------------------------------------------------------------------
+
+static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
+  plim_storage *s = take(t, &t->storages, sizeof *s);
+  s->bytes = bytes;
+  s->refs = 1;
+  if (!bytes) return s; // size 0 is no allocation
+  s->id = t->next_id++;
+  t->sink.event(t->sink.context, true, s->id, bytes);
+  return s;
+}
+
+static void storage_release(plim_tape *t, plim_storage *s) {
+  if (--s->refs) return;
+  if (s->bytes) t->sink.event(t->sink.context, false, s->id, s->bytes);
+  put_back(t, &t->storages, s);
+}
+
+void plim_retain(plim_tensor *x) { x->refs++; }
+
+// The graph and the gradient go before the tensor's own memory.
+void plim_release(plim_tape *t, plim_tensor *x) {
+  if (!x || --x->refs) return;
+  plim_tensor dead = *x;
+  if (dead.fn) node_release(t, dead.fn);
+  plim_release(t, dead.grad);
+  storage_release(t, dead.storage);
+  put_back(t, &t->tensors, x);
+  plim_release(t, dead.base);
+}
+
+void plim_consume(plim_tape *t, plim_tensor *x) {
+  if (!x || !x->is_floating) return;
+  x->is_floating = false;
+  plim_release(t, x);
+}
+
+void set(plim_tape *t, plim_tensor **variable, plim_tensor *value) {
+  plim_tensor *old = *variable;
+  if (value && value->is_floating) value->is_floating = false;
+  else if (value) plim_retain(value);
+  *variable = value;
+  plim_release(t, old);
+}
+
+void drop(plim_tape *t, plim_tensor **variable) {
+  plim_tensor *old = *variable;
+  *variable = NULL;
+  plim_release(t, old);
+}
+
+plim_tensor *give(plim_tensor **variable) {
+  plim_tensor *x = *variable;
+  *variable = NULL;
+  if (x) x->is_floating = true;
+  return x;
+}
+
+// ---- shapes ---------------------------------------------------------------------------------------
+
+int64_t plim_numel(const plim_dims *shape) {
+  int64_t n = 1;
+  for (int i = 0; i < shape->n; i++) n *= shape->at[i];
+  return n;
+}
+
+plim_dims plim_contiguous_strides(const plim_dims *shape) {
+  plim_dims stride = {.n = shape->n};
+  int64_t step = 1;
+  for (int i = shape->n; i-- > 0;) {
+    stride.at[i] = step;
+    step *= shape->at[i] > 1 ? shape->at[i] : 1;
+  }
+  return stride;
+}
+
+bool plim_same(const plim_dims *a, const plim_dims *b) {
+  return a->n == b->n && memcmp(a->at, b->at, (size_t)a->n * sizeof *a->at) == 0;
+}
+
+bool plim_is_contiguous(const plim_tensor *x) {
+  int64_t step = 1;
+  for (int i = x->shape.n; i-- > 0;) {
+    if (x->shape.at[i] == 1) continue;
+    if (x->stride.at[i] != step) return false;
+    step *= x->shape.at[i];
+  }
+  return true;
+}
+
+bool plim_is_dense(const plim_tensor *x) {
+  int64_t step = 1;
+  for (int done = 0; done < x->shape.n; done++) { // the dimension with the next stride, in turn
+    int next = -1;
+    for (int i = 0; i < x->shape.n && next < 0; i++)
+      if (x->shape.at[i] != 1 && x->stride.at[i] == step) next = i;
+    if (next < 0) break;
+    step *= x->shape.at[next];
+  }
+  return step == plim_numel(&x->shape);
+}
+
+// ---- tensors --------------------------------------------------------------------------------------
+
+static plim_tensor *tensor_new(plim_tape *t, plim_storage *s, plim_dims shape, plim_dims stride,
+                               plim_dtype dtype) {
+  plim_tensor *x = take(t, &t->tensors, sizeof *x);
+  x->storage = s;
+  x->shape = shape;
+  x->stride = stride;
+  x->dtype = (uint8_t)dtype;
+  x->refs = 1;
+  x->is_floating = true;
+  return x;
+}
+
+plim_tensor *empty_strided(plim_tape *t, plim_dims shape, plim_dims stride, plim_dtype dtype) {
+  uint64_t bytes = (uint64_t)plim_numel(&shape) * plim_dtype_bytes[dtype];
+  return tensor_new(t, storage_new(t, bytes), shape, stride, dtype);
+}
+
+plim_tensor *empty(plim_tape *t, plim_dims shape, plim_dtype dtype) {
+  return empty_strided(t, shape, plim_contiguous_strides(&shape), dtype);
+}
+
+plim_tensor *scratch(plim_tape *t, uint64_t bytes) {
+  return empty(t, dims((int64_t)bytes), PLIM_U8);
+}
+
+plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride) {
+  x->storage->refs++;
+  return tensor_new(t, x->storage, shape, stride, x->dtype);
+}
+
+plim_tensor *view_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride) {
+  plim_tensor *view = alias_of(t, x, shape, stride);
+  view->base = x->base ? x->base : x;
+  plim_retain(view->base);
+  return view;
+}

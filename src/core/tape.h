@@ -1,0 +1,172 @@
+// The tape: a miniature of PyTorch's eager engine. Tensors have shape, strides, dtype, a reference
+// count and an autograd node, and no data; operators allocate what PyTorch's allocate, in its order.
+// What comes out is the stream of allocations and frees.
+//
+// Lifetimes are Python's. An operator's result is *floating*, as a temporary is on Python's stack:
+// the next operator that takes it as an argument lets it go when done. A variable keeps it:
+//
+//   plim_tensor *y = NULL;
+//   set(t, &y, linear(t, silu(t, x), w));   // silu's result dies when linear is done
+//   drop(t, &y);
+//
+// Rebinding a variable releases its old value after the new one exists. Arguments of one call must
+// not contain two calls: C does not say which comes first.
+#ifndef PLIM_CORE_TAPE_H
+#define PLIM_CORE_TAPE_H
+
+#include "plimsoll.h"
+#include "vec.h"
+
+#define PLIM_MAX_DIMS 6
+
+// Model programs are written in these short names; symbols keep their prefix.
+#define set plim_set
+#define drop plim_drop
+#define give plim_give
+#define empty plim_empty
+#define empty_strided plim_empty_strided
+#define scratch plim_scratch
+#define view_of plim_view_of
+#define alias_of plim_alias_of
+#define needs_grad plim_needs_grad
+#define node_begin plim_node_begin
+#define node_save plim_node_save
+#define node_save_output plim_node_save_output
+#define node_output plim_node_output
+#define wants plim_wants
+#define backward plim_backward
+#define drop_graph plim_drop_graph
+#define set_grad_mode plim_set_grad_mode
+
+typedef enum {
+  PLIM_BOOL,
+  PLIM_U8,
+  PLIM_I32,
+  PLIM_I64,
+  PLIM_BF16, // from here on floating point
+  PLIM_FP16,
+  PLIM_FP32,
+  PLIM_FP64,
+  PLIM_DTYPE_COUNT
+} plim_dtype;
+
+extern const uint8_t plim_dtype_bytes[PLIM_DTYPE_COUNT];
+
+// Sizes or strides, outermost first.
+typedef struct {
+  int n;
+  int64_t at[PLIM_MAX_DIMS];
+} plim_dims;
+
+#define dims(...)                                                                                  \
+  ((plim_dims){.n = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .at = {__VA_ARGS__}})
+
+typedef struct plim_tape plim_tape;
+typedef struct plim_tensor plim_tensor;
+typedef struct plim_node plim_node;
+
+typedef struct {
+  uint64_t bytes;
+  uint32_t refs, id;
+} plim_storage;
+
+struct plim_tensor {
+  plim_storage *storage;
+  plim_dims shape, stride; // strides in elements
+  plim_node *fn;           // the node that made it, or NULL
+  plim_tensor *grad;       // of a leaf
+  plim_tensor *base;       // of a view
+  plim_node *accumulator;  // of a leaf: its AccumulateGrad node while one exists; not owned
+  uint32_t refs;
+  uint8_t dtype;
+  uint8_t output; // which output of fn it is
+  bool requires_grad, is_floating;
+};
+
+// One allocation or free of the stream.
+typedef struct {
+  void (*event)(void *context, bool is_alloc, uint32_t id, uint64_t bytes);
+  void *context;
+} plim_tape_sink;
+
+plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out
+void plim_tape_delete(plim_tape *t);           // whatever still lives is gone without an event
+bool plim_tape_failed(const plim_tape *t);     // memory ran out somewhere; the stream is cut short
+
+// ---- lifetimes ------------------------------------------------------------------------------------
+
+void plim_retain(plim_tensor *x);
+void plim_release(plim_tape *t, plim_tensor *x); // NULL is fine
+void plim_consume(plim_tape *t, plim_tensor *x); // releases it if it is floating
+void set(plim_tape *t, plim_tensor **variable, plim_tensor *value);
+void drop(plim_tape *t, plim_tensor **variable);
+plim_tensor *give(plim_tensor **variable); // hands the variable's reference on, floating
+
+// ---- tensors --------------------------------------------------------------------------------------
+
+int64_t plim_numel(const plim_dims *shape);
+plim_dims plim_contiguous_strides(const plim_dims *shape);
+bool plim_is_contiguous(const plim_tensor *x);
+bool plim_is_dense(const plim_tensor *x); // non-overlapping and dense, in any order of dimensions
+bool plim_same(const plim_dims *a, const plim_dims *b);
+
+// New memory; contiguous unless strides are given.
+plim_tensor *empty(plim_tape *t, plim_dims shape, plim_dtype dtype);
+plim_tensor *empty_strided(plim_tape *t, plim_dims shape, plim_dims stride, plim_dtype dtype);
+// Memory that lives for one operator: allocate, then plim_release.
+plim_tensor *scratch(plim_tape *t, uint64_t bytes);
+// The same memory seen otherwise. A view keeps its base alive; an alias only the memory.
+plim_tensor *view_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);
+plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);
+
+// ---- autograd -------------------------------------------------------------------------------------
+
+enum { PLIM_MAX_EDGES = 8, PLIM_MAX_SAVED = 8 };
+
+// Computes the gradients of a node's inputs from those of its outputs. `in` is borrowed, may hold
+// NULL; `out` takes references. Saved tensors are in n->unpacked.
+typedef void plim_backward_fn(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out);
+
+typedef struct {
+  plim_node *node; // NULL: needs no gradient
+  uint8_t output;
+} plim_edge;
+
+struct plim_node {
+  uint64_t sequence;          // nodes made later run first
+  plim_backward_fn *function; // NULL: AccumulateGrad
+  plim_edge edges[PLIM_MAX_EDGES];
+  plim_tensor *saved[PLIM_MAX_SAVED]; // in the order they are released
+  plim_dims shapes[PLIM_MAX_EDGES];   // of its outputs
+  uint8_t dtypes[PLIM_MAX_EDGES];
+  plim_tensor *leaf;       // AccumulateGrad: the tensor it is for
+  plim_dims shape, stride; // whatever the operator wants to remember
+  int64_t number;
+  uint32_t refs, task; // task: the engine's, while it runs
+  uint8_t edge_count, output_count, saved_count;
+  uint8_t dtype;
+};
+
+bool needs_grad(const plim_tape *t, const plim_tensor *x);
+
+// A node for `x`, whose inputs are given in the order of their edges (NULL where there is none).
+// Saved inputs are added with save() before the operator allocates, saved outputs after.
+plim_node *node_begin(plim_tape *t, plim_backward_fn *backward, plim_tensor *const *inputs,
+                      int count);
+void node_save(plim_node *n, plim_tensor *x); // an input; NULL is fine
+void node_save_output(plim_tape *t, plim_node *n, plim_tensor *x);
+void node_output(plim_tape *t, plim_node *n, plim_tensor *x);
+
+bool wants(const plim_node *n, int edge);
+
+// Runs backward from `x` with the gradient `grad`, which is consumed.
+void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad);
+
+// Lets go of the graph behind a tensor, before the tensor itself.
+void drop_graph(plim_tape *t, plim_tensor *x);
+
+bool set_grad_mode(plim_tape *t, bool on); // returns what it was
+
+typedef enum { PLIM_MAIN_THREAD, PLIM_BACKWARD_THREAD, PLIM_THREADS } plim_thread;
+
+#endif

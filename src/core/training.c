@@ -1,0 +1,53 @@
+#include "training.h"
+
+#include <stdlib.h>
+
+#include "ops.h"
+#include "optimizer.h"
+#include "tape_impl.h"
+
+// loss.backward(): the gradient of 1 lives until it returns; the engine has a thread of its own.
+static void run_backward(plim_tape *t, plim_tensor *loss) {
+  plim_tensor *one = NULL;
+  set(t, &one, empty(t, loss->shape, (plim_dtype)loss->dtype));
+  plim_retain(one);
+  t->thread = PLIM_BACKWARD_THREAD;
+  backward(t, loss, one);
+  t->thread = PLIM_MAIN_THREAD;
+  drop(t, &one);
+}
+
+// Variables of the loop: what a step leaves in them lives until the next one rebinds it.
+typedef struct {
+  plim_tensor *ids, *labels, *logits, *loss, *scaled;
+} variables;
+
+static void step(plim_tape *t, plim_llama *m, const plim_recipe *r, variables *v) {
+  plim_tensor *ids = empty(t, dims(r->batch, r->length), PLIM_I64), *labels = NULL;
+  labels = empty(t, dims(r->batch, r->length), PLIM_I64);
+  set(t, &v->ids, ids);
+  set(t, &v->labels, labels);
+  plim_tensor *logits = NULL, *loss = plim_llama_forward(t, m, v->ids, v->labels, &logits);
+  set(t, &v->logits, give(&logits));
+  set(t, &v->loss, loss);
+  plim_tensor *scaled = div_scalar(t, v->loss);
+  drop_graph(t, v->scaled);
+  set(t, &v->scaled, scaled);
+  run_backward(t, v->scaled);
+}
+
+bool plim_train(plim_tape *t, plim_llama *m, const plim_recipe *recipe) {
+  size_t count;
+  plim_tensor **parameters = plim_llama_parameters(m, &count);
+  plim_tensor **state = calloc(3 * count, sizeof *state);
+  variables v = {0};
+  if (!state) return false;
+  for (int i = 0; i < recipe->steps; i++) {
+    step(t, m, recipe, &v);
+    clip_grad_norm(t, parameters, count);
+    adamw_fused_step(t, parameters, count, state);
+    zero_grad(t, parameters, count);
+  }
+  free(state);
+  return !plim_tape_failed(t);
+}

@@ -1,0 +1,15 @@
+// The training loop, as a program on the tape.
+#ifndef PLIM_CORE_TRAINING_H
+#define PLIM_CORE_TRAINING_H
+
+#include "families/llama.h"
+
+typedef struct {
+  int64_t batch, length;
+  int steps;
+} plim_recipe;
+
+// The plain loop: forward, backward, clip_grad_norm_, AdamW, zero_grad. False when memory is out.
+bool plim_train(plim_tape *t, plim_llama *m, const plim_recipe *recipe);
+
+#endif

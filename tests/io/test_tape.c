@@ -1,0 +1,112 @@
+// The tape against PyTorch's recordings: every allocation and every free of a real training step, in
+// order, by size, each free of the same allocation. The model is built and trained two steps.
+#include <math.h>
+
+#include "test.h"
+#include "training.h"
+#include "truth.h"
+
+// Recordings that are one program on the tape today.
+static const char *const covered[] = {
+    "families/llama-bf16",
+    "families/mistral-bf16",
+    "kernels/cudnn-llama-b4s1024",
+    "kernels/cudnn-llama-bf16-s500",
+};
+
+typedef struct {
+  bool is_alloc;
+  uint32_t id; // allocations are numbered
+  uint64_t bytes;
+} stream_event;
+
+typedef vec(stream_event) stream;
+
+static void append(void *context, bool is_alloc, uint32_t id, uint64_t bytes) {
+  stream *s = context;
+  if (!vec_push(s, (stream_event){is_alloc, id, bytes})) test_failed = true;
+}
+
+static int64_t integer(const char *json, const char *key, double otherwise) {
+  double value = truth_number(json, key);
+  return (int64_t)(isnan(value) ? otherwise : value);
+}
+
+static plim_llama_config config_of(const char *json) {
+  plim_llama_config c = {.hidden = integer(json, "hidden_size", 0),
+                         .intermediate = integer(json, "intermediate_size", 0),
+                         .layers = integer(json, "num_hidden_layers", 0),
+                         .heads = integer(json, "num_attention_heads", 0),
+                         .vocabulary = integer(json, "vocab_size", 0),
+                         .ties_embeddings = strstr(json, "\"tie_word_embeddings\": true") != NULL};
+  c.kv_heads = integer(json, "num_key_value_heads", (double)c.heads);
+  c.head_dim = integer(json, "head_dim", (double)(c.hidden / c.heads));
+  return c;
+}
+
+static bool run_tape(const char *name, stream *out) {
+  const char *json = truth_json(name);
+  if (!json) return false;
+  plim_llama_config config = config_of(json);
+  plim_recipe recipe = {
+      .batch = integer(json, "batch", 0), .length = integer(json, "seq", 0), .steps = 2};
+  plim_tape *t = plim_tape_new((plim_tape_sink){append, out});
+  plim_llama *m = t ? plim_llama_new(t, &config, PLIM_BF16) : NULL;
+  bool ok = m && plim_train(t, m, &recipe);
+  plim_llama_delete(m);
+  plim_tape_delete(t);
+  return ok;
+}
+
+static bool recorded(const char *name, stream *out) {
+  truth_file file = {0};
+  snprintf(file.path, sizeof file.path, TEST_ROOT "/truth/%s.pickle.xz", name);
+  plim_trace trace;
+  if (!truth_load(&file, &trace)) return false;
+  vec(uint32_t) id_of = {0};
+  bool ok = vec_reserve(&id_of, trace.block_slots + 1);
+  for (size_t i = 0, next = 0; ok && i < trace.events.len; i++) {
+    const plim_event *e = &trace.events.at[i];
+    bool is_alloc = e->action == PLIM_EV_ALLOC;
+    if (!is_alloc && e->action != PLIM_EV_FREE && e->action != PLIM_EV_FREE_REQUESTED) continue;
+    if (is_alloc) id_of.at[e->block] = (uint32_t)next++;
+    append(out, is_alloc, id_of.at[e->block], e->bytes);
+  }
+  vec_free(&id_of);
+  plim_trace_clear(&trace);
+  return ok;
+}
+
+// What follows in the recording is the end of the program: frees alone.
+static bool only_frees_follow(const stream *s, size_t from) {
+  for (size_t i = from; i < s->len; i++)
+    if (s->at[i].is_alloc) return false;
+  return true;
+}
+
+static bool streams_agree(const char *name) {
+  stream tape = {0}, truth = {0};
+  bool ok = run_tape(name, &tape) && recorded(name, &truth) && tape.len <= truth.len;
+  size_t i = 0;
+  while (ok && i < tape.len && tape.at[i].is_alloc == truth.at[i].is_alloc &&
+         tape.at[i].id == truth.at[i].id && tape.at[i].bytes == truth.at[i].bytes)
+    i++;
+  ok = ok && i == tape.len && only_frees_follow(&truth, i);
+  if (!ok)
+    printf("  %s: %zu of %zu events agree; then recorded %s %u of %" PRIu64
+           " bytes, tape %s %u of %" PRIu64 "\n",
+           name, i, truth.len, i < truth.len && truth.at[i].is_alloc ? "alloc" : "free",
+           i < truth.len ? truth.at[i].id : 0, i < truth.len ? truth.at[i].bytes : 0,
+           i < tape.len && tape.at[i].is_alloc ? "alloc" : "free", i < tape.len ? tape.at[i].id : 0,
+           i < tape.len ? tape.at[i].bytes : 0);
+  vec_free(&tape);
+  vec_free(&truth);
+  return ok;
+}
+
+TEST(streams_are_those_that_pytorch_recorded) {
+  for (size_t i = 0; i < sizeof covered / sizeof *covered; i++)
+    test_count(covered[i], streams_agree(covered[i]));
+}
+
+TEST_MAIN
