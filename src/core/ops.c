@@ -274,18 +274,41 @@ plim_tensor *mm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   return finish(t, n, k_mm(t, a, b), a, b);
 }
 
-plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+// Bias, input, weight; gradients are made for input, then weight, and the bias gets what arrived.
+static void addmm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *input = wants(n, 2) ? n->saved[0] : NULL;
+  if (wants(n, 1)) {
+    plim_tensor *flipped = k_transpose(t, n->saved[n->saved_count - 1], 0, 1);
+    out[1] = k_mm(t, in[0], flipped);
+    plim_consume(t, flipped);
+  }
+  if (input) out[2] = second_gradient(t, n, input, in[0]);
+  if (wants(n, 0)) out[0] = pass(in[0]);
+}
+
+plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor *b) {
+  plim_node *n = node_begin(t, addmm_backward, (plim_tensor *[]){bias, a, b}, 3);
+  if (n) n->stride = b->stride;
+  if (n && wants(n, 2)) node_save(n, a);
+  if (n && wants(n, 1)) node_save(n, b);
+  plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);
+  k_cublas_lt(t);
+  plim_tensor *done = finish(t, n, out, a, b);
+  plim_consume(t, bias);
+  return done;
+}
+
+plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
   plim_tensor *flipped = transpose(t, weight, 0, 1);
-  if (x->shape.n == 2) return mm(t, x, flipped);
+  if (x->shape.n == 2) return bias ? addmm(t, bias, x, flipped) : mm(t, x, flipped);
   plim_dims shape = x->shape;
   int64_t width = shape.at[shape.n - 1];
   shape.at[shape.n - 1] = weight->shape.at[0];
-  bool was_floating = x->is_floating; // held until the whole is done
-  x->is_floating = false;
+  bool was = hold(x);
   plim_tensor *rows = reshape(t, x, dims(-1, width));
-  plim_tensor *out = unsafe_view(t, mm(t, rows, flipped), shape);
-  x->is_floating = was_floating;
-  plim_consume(t, x);
+  plim_tensor *out = bias ? view(t, addmm(t, bias, rows, flipped), shape)
+                          : unsafe_view(t, mm(t, rows, flipped), shape);
+  let_go(t, x, was);
   return out;
 }
 

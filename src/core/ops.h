@@ -25,6 +25,7 @@
 #define contiguous plim_op_contiguous
 #define cat2 plim_op_cat2
 #define mm plim_op_mm
+#define addmm plim_op_addmm
 #define linear plim_op_linear
 #define embedding plim_op_embedding
 #define attention plim_op_attention
@@ -56,7 +57,9 @@ plim_tensor *cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim);
 
 // Products.
 plim_tensor *mm(plim_tape *t, plim_tensor *a, plim_tensor *b);
-plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight);
+plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor *b);
+// x @ weight.T + bias; bias may be NULL.
+plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias);
 
 // Models.
 plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids);

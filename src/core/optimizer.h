@@ -4,18 +4,23 @@
 
 #include "tape.h"
 
-#define clip_grad_norm plim_clip_grad_norm
-#define adamw_fused_step plim_adamw_fused_step
-#define zero_grad plim_zero_grad
+// One row per optimizer: its name on the command line, and what its step allocates.
+typedef struct plim_optimizer plim_optimizer;
+
+// By name ("adamw", "adamw-foreach", "adamw-loop", "sgd", "sgd-momentum"); NULL if there is none.
+const plim_optimizer *plim_optimizer_named(const char *name);
+const char *plim_optimizer_name(size_t index); // NULL behind the last
+
+// Variables of state per parameter; all NULL before the first step.
+enum { PLIM_OPTIMIZER_STATE = 3 };
+
+void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
+                         size_t count, plim_tensor **state);
 
 // torch.nn.utils.clip_grad_norm_, its result thrown away.
-void clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count);
+void plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count);
 
-// AdamW with fused=True: state at the first step, nothing after. `state` has 3 variables per
-// parameter, NULL at first.
-void adamw_fused_step(plim_tape *t, plim_tensor *const *parameters, size_t count,
-                      plim_tensor **state);
-
-void zero_grad(plim_tape *t, plim_tensor *const *parameters, size_t count);
+// In the order of the parameters.
+void plim_zero_grad(plim_tape *t, plim_tensor *const *parameters, size_t count);
 
 #endif

@@ -108,6 +108,16 @@ void plim_consume(plim_tape *t, plim_tensor *x) {
   plim_release(t, x);
 }
 
+bool hold(plim_tensor *x) {
+  bool was = x->is_floating;
+  x->is_floating = false;
+  return was;
+}
+
+void let_go(plim_tape *t, plim_tensor *x, bool was_floating) {
+  if (was_floating) plim_release(t, x);
+}
+
 void set(plim_tape *t, plim_tensor **variable, plim_tensor *value) {
   plim_tensor *old = *variable;
   if (value && value->is_floating) value->is_floating = false;

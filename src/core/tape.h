@@ -20,6 +20,8 @@
 #define PLIM_MAX_DIMS 6
 
 // Model programs are written in these short names; symbols keep their prefix.
+#define hold plim_hold
+#define let_go plim_let_go
 #define set plim_set
 #define drop plim_drop
 #define give plim_give
@@ -98,6 +100,10 @@ bool plim_tape_failed(const plim_tape *t);     // memory ran out somewhere; the 
 void plim_retain(plim_tensor *x);
 void plim_release(plim_tape *t, plim_tensor *x); // NULL is fine
 void plim_consume(plim_tape *t, plim_tensor *x); // releases it if it is floating
+// An argument of a function lives until the function returns, floating or not:
+//   bool was = hold(x); ...; let_go(t, x, was);
+bool hold(plim_tensor *x);
+void let_go(plim_tape *t, plim_tensor *x, bool was_floating);
 void set(plim_tape *t, plim_tensor **variable, plim_tensor *value);
 void drop(plim_tape *t, plim_tensor **variable);
 plim_tensor *give(plim_tensor **variable); // hands the variable's reference on, floating

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "ops.h"
-#include "optimizer.h"
 #include "tape_impl.h"
 
 // loss.backward(): the gradient of 1 lives until it returns; the engine has a thread of its own.
@@ -39,14 +38,14 @@ static void step(plim_tape *t, plim_llama *m, const plim_recipe *r, variables *v
 bool plim_train(plim_tape *t, plim_llama *m, const plim_recipe *recipe) {
   size_t count;
   plim_tensor **parameters = plim_llama_parameters(m, &count);
-  plim_tensor **state = calloc(3 * count, sizeof *state);
+  plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count, sizeof *state);
   variables v = {0};
   if (!state) return false;
   for (int i = 0; i < recipe->steps; i++) {
     step(t, m, recipe, &v);
-    clip_grad_norm(t, parameters, count);
-    adamw_fused_step(t, parameters, count, state);
-    zero_grad(t, parameters, count);
+    plim_clip_grad_norm(t, parameters, count);
+    plim_optimizer_step(t, recipe->optimizer, parameters, count, state);
+    plim_zero_grad(t, parameters, count);
   }
   free(state);
   return !plim_tape_failed(t);

@@ -3,13 +3,15 @@
 #define PLIM_CORE_TRAINING_H
 
 #include "families/llama.h"
+#include "optimizer.h"
 
 typedef struct {
   int64_t batch, length;
   int steps;
+  const plim_optimizer *optimizer;
 } plim_recipe;
 
-// The plain loop: forward, backward, clip_grad_norm_, AdamW, zero_grad. False when memory is out.
+// The plain loop: forward, backward, clip_grad_norm_, optimizer, zero_grad. False when memory is out.
 bool plim_train(plim_tape *t, plim_llama *m, const plim_recipe *recipe);
 
 #endif

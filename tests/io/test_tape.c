@@ -8,10 +8,10 @@
 
 // Recordings that are one program on the tape today.
 static const char *const covered[] = {
-    "families/llama-bf16",
-    "families/mistral-bf16",
-    "kernels/cudnn-llama-b4s1024",
-    "kernels/cudnn-llama-bf16-s500",
+    "families/llama-bf16",         "families/llama-foreach",        "families/mistral-bf16",
+    "families/qwen2-bf16",         "families/qwen3-bf16",           "kernels/adamw-loop-llama",
+    "kernels/cudnn-llama-b4s1024", "kernels/cudnn-llama-bf16-s500", "kernels/sgd-llama",
+    "kernels/sgdm-llama",
 };
 
 typedef struct {
@@ -39,17 +39,36 @@ static plim_llama_config config_of(const char *json) {
                          .heads = integer(json, "num_attention_heads", 0),
                          .vocabulary = integer(json, "vocab_size", 0),
                          .ties_embeddings = strstr(json, "\"tie_word_embeddings\": true") != NULL};
+  c.has_qkv_bias = strstr(json, "\"model_type\": \"qwen2\"") != NULL;
+  c.has_qk_norm = strstr(json, "\"model_type\": \"qwen3\"") != NULL;
+  c.keeps_mask_arguments = c.has_qkv_bias || c.has_qk_norm;
   c.kv_heads = integer(json, "num_key_value_heads", (double)c.heads);
   c.head_dim = integer(json, "head_dim", (double)(c.hidden / c.heads));
   return c;
+}
+
+// The recordings' names of the optimizers, and ours.
+static const plim_optimizer *optimizer_of(const char *json) {
+  static const char *const names[][2] = {{"adamw_foreach", "adamw-foreach"},
+                                         {"adamw_loop", "adamw-loop"},
+                                         {"sgd_momentum", "sgd-momentum"},
+                                         {"sgd", "sgd"}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char quoted[64];
+    snprintf(quoted, sizeof quoted, "\"optim\": \"%s\"", names[i][0]);
+    if (strstr(json, quoted)) return plim_optimizer_named(names[i][1]);
+  }
+  return plim_optimizer_named("adamw");
 }
 
 static bool run_tape(const char *name, stream *out) {
   const char *json = truth_json(name);
   if (!json) return false;
   plim_llama_config config = config_of(json);
-  plim_recipe recipe = {
-      .batch = integer(json, "batch", 0), .length = integer(json, "seq", 0), .steps = 2};
+  plim_recipe recipe = {.batch = integer(json, "batch", 0),
+                        .length = integer(json, "seq", 0),
+                        .steps = 2,
+                        .optimizer = optimizer_of(json)};
   plim_tape *t = plim_tape_new((plim_tape_sink){append, out});
   plim_llama *m = t ? plim_llama_new(t, &config, PLIM_BF16) : NULL;
   bool ok = m && plim_train(t, m, &recipe);

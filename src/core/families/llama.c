@@ -7,8 +7,12 @@
 #include "ops.h"
 
 typedef struct {
-  plim_tensor *q_proj, *k_proj, *v_proj, *o_proj;
-  plim_tensor *gate_proj, *up_proj, *down_proj;
+  plim_tensor *weight, *bias; // bias: NULL if there is none
+} projection;
+
+typedef struct {
+  projection q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj;
+  plim_tensor *q_norm, *k_norm; // NULL if there are none
   plim_tensor *input_norm, *post_attention_norm;
 } layer;
 
@@ -30,18 +34,29 @@ static plim_tensor *parameter(plim_tape *t, plim_llama *m, plim_dims shape, plim
   return p;
 }
 
+static projection project(plim_tape *t, plim_llama *m, int64_t out, int64_t in, bool has_bias,
+                          plim_dtype d) {
+  projection p = {.weight = parameter(t, m, dims(out, in), d)};
+  if (has_bias) p.bias = parameter(t, m, dims(out), d);
+  return p;
+}
+
 static layer layer_new(plim_tape *t, plim_llama *m, plim_dtype d) {
   const plim_llama_config *c = &m->c;
   int64_t h = c->hidden, i = c->intermediate, q = c->heads * c->head_dim;
   int64_t kv = c->kv_heads * c->head_dim;
   layer l = {0};
-  l.q_proj = parameter(t, m, dims(q, h), d);
-  l.k_proj = parameter(t, m, dims(kv, h), d);
-  l.v_proj = parameter(t, m, dims(kv, h), d);
-  l.o_proj = parameter(t, m, dims(h, q), d);
-  l.gate_proj = parameter(t, m, dims(i, h), d);
-  l.up_proj = parameter(t, m, dims(i, h), d);
-  l.down_proj = parameter(t, m, dims(h, i), d);
+  l.q_proj = project(t, m, q, h, c->has_qkv_bias, d);
+  l.k_proj = project(t, m, kv, h, c->has_qkv_bias, d);
+  l.v_proj = project(t, m, kv, h, c->has_qkv_bias, d);
+  l.o_proj = project(t, m, h, q, false, d);
+  if (c->has_qk_norm) {
+    l.q_norm = parameter(t, m, dims(c->head_dim), d);
+    l.k_norm = parameter(t, m, dims(c->head_dim), d);
+  }
+  l.gate_proj = project(t, m, i, h, false, d);
+  l.up_proj = project(t, m, i, h, false, d);
+  l.down_proj = project(t, m, h, i, false, d);
   l.input_norm = parameter(t, m, dims(h), d);
   l.post_attention_norm = parameter(t, m, dims(h), d);
   return l;
@@ -102,13 +117,14 @@ plim_tensor **plim_llama_parameters(plim_llama *m, size_t *count) {
 
 static plim_tensor *rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   plim_tensor *hidden = NULL, *variance = NULL;
+  bool was = hold(x);
   set(t, &hidden, to(t, x, PLIM_FP32));
   set(t, &variance, mean_last(t, square(t, hidden)));
   set(t, &hidden, mul(t, hidden, rsqrt(t, add_scalar(t, variance))));
   plim_tensor *out = mul(t, weight, to(t, hidden, (plim_dtype)x->dtype));
   drop(t, &hidden);
   drop(t, &variance);
-  plim_consume(t, x);
+  let_go(t, x, was);
   return out;
 }
 
@@ -129,18 +145,24 @@ static plim_tensor *rope(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_te
   return add(t, straight, turned);
 }
 
-static plim_tensor *split_heads(plim_tape *t, plim_tensor *x, int64_t head_dim) { // (B,H,T,D)
+static plim_tensor *apply(plim_tape *t, const projection *p, plim_tensor *x) {
+  return linear(t, x, p->weight, p->bias);
+}
+
+// (B,T,H*D) -> (B,H,T,D), each head normed if there is a norm.
+static plim_tensor *split_heads(plim_tape *t, plim_tensor *x, int64_t head_dim, plim_tensor *norm) {
   plim_dims shape = dims(x->shape.at[0], x->shape.at[1], -1, head_dim);
-  return transpose(t, view(t, x, shape), 1, 2);
+  plim_tensor *heads = view(t, x, shape);
+  return transpose(t, norm ? rms_norm(t, heads, norm) : heads, 1, 2);
 }
 
 static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const layer *l,
                                    plim_tensor *x, plim_tensor *cos, plim_tensor *sin) {
   int64_t d = m->c.head_dim, batch = x->shape.at[0], length = x->shape.at[1];
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL, *cos1 = NULL, *sin1 = NULL;
-  set(t, &q, split_heads(t, linear(t, x, l->q_proj), d));
-  set(t, &k, split_heads(t, linear(t, x, l->k_proj), d));
-  set(t, &v, split_heads(t, linear(t, x, l->v_proj), d));
+  set(t, &q, split_heads(t, apply(t, &l->q_proj, x), d, l->q_norm));
+  set(t, &k, split_heads(t, apply(t, &l->k_proj, x), d, l->k_norm));
+  set(t, &v, split_heads(t, apply(t, &l->v_proj, x), d, NULL));
   set(t, &cos1, unsqueeze(t, cos, 1));
   set(t, &sin1, unsqueeze(t, sin, 1));
   plim_tensor *turned_q = rope(t, q, cos1, sin1), *turned_k = NULL;
@@ -151,7 +173,7 @@ static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const laye
   set(t, &k, turned_k);
   set(t, &out, contiguous(t, transpose(t, attention(t, q, k, v), 1, 2)));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
-  set(t, &out, linear(t, out, l->o_proj));
+  set(t, &out, apply(t, &l->o_proj, out));
   drop(t, &q);
   drop(t, &k);
   drop(t, &v);
@@ -159,9 +181,9 @@ static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const laye
 }
 
 static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
-  plim_tensor *gate = silu(t, linear(t, x, l->gate_proj));
-  plim_tensor *up = linear(t, x, l->up_proj);
-  return linear(t, mul(t, gate, up), l->down_proj);
+  plim_tensor *gate = silu(t, apply(t, &l->gate_proj, x));
+  plim_tensor *up = apply(t, &l->up_proj, x);
+  return apply(t, &l->down_proj, mul(t, gate, up));
 }
 
 static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer *l, plim_tensor *x,
@@ -237,6 +259,8 @@ static plim_tensor *model_forward(plim_tape *t, plim_llama *m, plim_tensor *ids)
     set(t, &hidden, layer_forward(t, m, &m->layers[i], hidden, cos, sin));
   set(t, &hidden, rms_norm(t, hidden, m->norm));
   plim_tensor *out = give(&hidden);
+  // A dict of the mask's arguments holds both to the end, and lets them go in its own order.
+  if (m->c.keeps_mask_arguments) drop(t, &embedded);
   drop(t, &positions);
   drop(t, &embedded);
   drop(t, &cos);
@@ -248,7 +272,7 @@ plim_tensor *plim_llama_forward(plim_tape *t, plim_llama *m, plim_tensor *ids, p
                                 plim_tensor **logits) {
   plim_tensor *hidden = NULL, *scores = NULL;
   set(t, &hidden, model_forward(t, m, ids));
-  set(t, &scores, linear(t, slice(t, hidden, 1, 0, hidden->shape.at[1]), m->lm_head));
+  set(t, &scores, linear(t, slice(t, hidden, 1, 0, hidden->shape.at[1]), m->lm_head, NULL));
   plim_tensor *loss = causal_loss(t, scores, labels);
   set(t, logits, give(&scores));
   drop(t, &hidden);

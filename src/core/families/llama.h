@@ -1,4 +1,4 @@
-// Llama and its siblings: RMSNorm, rotary positions, grouped attention, SwiGLU.
+// Llama and its siblings mistral, qwen2, qwen3: RMSNorm, rotary positions, grouped attention, SwiGLU.
 #ifndef PLIM_CORE_FAMILIES_LLAMA_H
 #define PLIM_CORE_FAMILIES_LLAMA_H
 
@@ -7,6 +7,9 @@
 typedef struct {
   int64_t hidden, intermediate, layers, heads, kv_heads, head_dim, vocabulary;
   bool ties_embeddings;
+  bool has_qkv_bias;         // qwen2
+  bool has_qk_norm;          // qwen3
+  bool keeps_mask_arguments; // qwen2, qwen3: their forward keeps them in a dict
 } plim_llama_config;
 
 typedef struct plim_llama plim_llama;
