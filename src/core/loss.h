@@ -4,7 +4,7 @@
 
 #include "tape.h"
 
-#define causal_loss plim_causal_loss
+#define causal_loss(...) plim_causal_loss(__VA_ARGS__)
 
 // The loss of a causal language model: logits in float32, labels shifted by one.
 plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels);

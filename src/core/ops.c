@@ -243,6 +243,19 @@ plim_tensor *cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim) {
   return finish(t, n, empty(t, shape, (plim_dtype)a->dtype), a, b);
 }
 
+static void expand_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *sum = k_sum_to(t, in[0], n->shape);
+  out[0] = sum == in[0] ? pass(sum) : sum;
+}
+
+plim_tensor *expand(plim_tape *t, plim_tensor *x, plim_dims shape) {
+  for (int i = 0, lead = shape.n - x->shape.n; i < shape.n; i++)
+    if (shape.at[i] < 0) shape.at[i] = x->shape.at[i - lead];
+  plim_node *n = node1(t, expand_backward, x);
+  if (n) n->shape = x->shape;
+  return finish(t, n, k_expand(t, x, shape), x, NULL);
+}
+
 // ---- products -------------------------------------------------------------------------------------
 
 // A gradient for the second operand is made in its memory order: transposed if that is.
@@ -272,6 +285,41 @@ plim_tensor *mm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   if (n && wants(n, 0)) node_save(n, b);
   if (n && wants(n, 1)) node_save(n, a);
   return finish(t, n, k_mm(t, a, b), a, b);
+}
+
+static void bmm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *second = wants(n, 0) ? n->saved[0] : NULL;
+  plim_tensor *first = wants(n, 1) ? n->saved[n->saved_count - 1] : NULL;
+  plim_tensor *flipped = first ? k_transpose(t, first, 1, 2) : NULL;
+  if (first) out[1] = k_bmm(t, flipped, in[0]);
+  plim_consume(t, flipped);
+  flipped = second ? k_transpose(t, second, 1, 2) : NULL;
+  if (second) out[0] = k_bmm(t, in[0], flipped);
+  plim_consume(t, flipped);
+}
+
+plim_tensor *bmm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_node *n = node2(t, bmm_backward, a, b);
+  if (n && wants(n, 0)) node_save(n, b);
+  if (n && wants(n, 1)) node_save(n, a);
+  return finish(t, n, k_bmm(t, a, b), a, b);
+}
+
+static plim_tensor *fold_batch(plim_tape *t, plim_tensor *x, int64_t b, int64_t h) { // (B*H,M,N)
+  plim_tensor *spread = expand(t, x, dims(b, h, -1, -1));
+  return reshape(t, spread, dims(b * h, x->shape.at[2], x->shape.at[3]));
+}
+
+plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  int64_t batch = a->shape.at[0] != 1 ? a->shape.at[0] : b->shape.at[0];
+  int64_t heads = a->shape.at[1] != 1 ? a->shape.at[1] : b->shape.at[1];
+  plim_dims shape = dims(batch, heads, a->shape.at[2], b->shape.at[3]);
+  bool a_was = hold(a), b_was = hold(b);
+  plim_tensor *left = fold_batch(t, a, batch, heads), *right = fold_batch(t, b, batch, heads);
+  plim_tensor *out = unsafe_view(t, bmm(t, left, right), shape);
+  let_go(t, a, a_was);
+  let_go(t, b, b_was);
+  return out;
 }
 
 // Bias, input, weight; gradients are made for input, then weight, and the bias gets what arrived.
@@ -379,42 +427,59 @@ static uint64_t cudnn_workspace_bytes(const plim_tensor *q, const plim_tensor *k
   return (uint64_t)bytes;
 }
 
+// What attention saves, in the order of release; the bias only if there is a mask.
 enum { SAVED_KEY, SAVED_QUERY, SAVED_VALUE };
 
 static void attention_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
-  out[0] = k_like(t, n->saved[SAVED_QUERY]);
-  out[1] = k_like(t, n->saved[SAVED_KEY]);
-  out[2] = k_like(t, n->saved[SAVED_VALUE]);
-  plim_consume(t, scratch(t, cudnn_workspace_bytes(n->saved[SAVED_QUERY], n->saved[SAVED_KEY])));
+  plim_tensor **saved = n->saved + n->number; // behind the bias
+  out[0] = k_like(t, saved[SAVED_QUERY]);
+  out[1] = k_like(t, saved[SAVED_KEY]);
+  out[2] = k_like(t, saved[SAVED_VALUE]);
+  plim_consume(t, scratch(t, cudnn_workspace_bytes(saved[SAVED_QUERY], saved[SAVED_KEY])));
 }
 
-plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v) {
+// 0 where the mask is true, minus infinity elsewhere: two scalars and a tensor.
+static plim_tensor *bias_from(plim_tape *t, const plim_tensor *mask, plim_dtype dtype) {
+  plim_tensor *zero = empty(t, (plim_dims){0}, dtype), *infinity = empty(t, (plim_dims){0}, dtype);
+  plim_tensor *bias = empty(t, mask->shape, dtype);
+  plim_consume(t, infinity);
+  plim_consume(t, zero);
+  return bias;
+}
+
+plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                       plim_tensor *mask) {
+  plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
   plim_node *n = node_begin(t, attention_backward, (plim_tensor *[]){q, k, v}, 3);
+  if (n) n->number = bias != NULL, node_save(n, bias);
   if (n) node_save(n, k), node_save(n, q), node_save(n, v);
-  plim_tensor *seed = empty(t, (plim_dims){0}, PLIM_I64),
-              *offset = empty(t, (plim_dims){0}, PLIM_I64);
-  plim_dims shape = q->shape;
+  plim_dims scalar = {0}, shape = q->shape, rows = q->shape;
+  plim_tensor *seed = empty(t, scalar, PLIM_I64), *offset = empty(t, scalar, PLIM_I64);
   shape.at[3] = v->shape.at[3];
-  plim_tensor *out = empty_strided(t, shape, k_strides(q, NULL), (plim_dtype)q->dtype);
-  plim_dims rows = q->shape;
   rows.at[3] = 1;
+  plim_tensor *out = empty_strided(t, shape, k_strides(q, NULL), (plim_dtype)q->dtype);
   plim_tensor *logsumexp = n ? empty(t, rows, PLIM_FP32) : NULL;
   plim_consume(t, scratch(t, 256));
-  if (n) {
-    node_save_output(t, n, logsumexp);
-    node_save_output(t, n, out);
-    node_save_output(t, n, offset);
-    node_save_output(t, n, seed);
-    node_output(t, n, out);
-  }
-  plim_consume(t, logsumexp);
-  plim_consume(t, seed);
-  plim_consume(t, offset);
-  plim_consume(t, q);
-  plim_consume(t, k);
-  plim_consume(t, v);
+  plim_tensor *kept[] = {logsumexp, out, offset, seed};
+  for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
+  if (n) node_output(t, n, out);
+  plim_tensor *gone[] = {logsumexp, seed, offset, bias, q, k, v, mask};
+  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) plim_consume(t, gone[i]);
   return out;
+}
+
+static void softmax_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] = empty(t, in[0]->shape, (plim_dtype)in[0]->dtype);
+  plim_consume(t, k_binary(t, in[0], n->saved[0]));
+}
+
+plim_tensor *softmax(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
+  plim_tensor *wide = to(t, x, dtype);
+  plim_node *n = node1(t, softmax_backward, wide);
+  plim_tensor *out = empty(t, wide->shape, dtype);
+  if (n) node_save_output(t, n, out);
+  return finish(t, n, out, wide, NULL);
 }
 
 static void like_grad_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {

@@ -5,32 +5,36 @@
 
 #include "tape.h"
 
-#define add plim_op_add
-#define add_scalar plim_op_add_scalar
-#define mul plim_op_mul
-#define mul_scalar plim_op_mul_scalar
-#define div_scalar plim_op_div_scalar
-#define neg plim_op_neg
-#define square plim_op_square
-#define rsqrt plim_op_rsqrt
-#define silu plim_op_silu
-#define to plim_op_to
-#define mean_last plim_op_mean_last
-#define view plim_op_view
-#define unsafe_view plim_op_unsafe_view
-#define reshape plim_op_reshape
-#define transpose plim_op_transpose
-#define unsqueeze plim_op_unsqueeze
-#define slice plim_op_slice
-#define contiguous plim_op_contiguous
-#define cat2 plim_op_cat2
-#define mm plim_op_mm
-#define addmm plim_op_addmm
-#define linear plim_op_linear
-#define embedding plim_op_embedding
-#define attention plim_op_attention
-#define log_softmax plim_op_log_softmax
-#define nll_loss plim_op_nll_loss
+#define add(...) plim_op_add(__VA_ARGS__)
+#define add_scalar(...) plim_op_add_scalar(__VA_ARGS__)
+#define mul(...) plim_op_mul(__VA_ARGS__)
+#define mul_scalar(...) plim_op_mul_scalar(__VA_ARGS__)
+#define div_scalar(...) plim_op_div_scalar(__VA_ARGS__)
+#define neg(...) plim_op_neg(__VA_ARGS__)
+#define square(...) plim_op_square(__VA_ARGS__)
+#define rsqrt(...) plim_op_rsqrt(__VA_ARGS__)
+#define silu(...) plim_op_silu(__VA_ARGS__)
+#define to(...) plim_op_to(__VA_ARGS__)
+#define mean_last(...) plim_op_mean_last(__VA_ARGS__)
+#define view(...) plim_op_view(__VA_ARGS__)
+#define unsafe_view(...) plim_op_unsafe_view(__VA_ARGS__)
+#define reshape(...) plim_op_reshape(__VA_ARGS__)
+#define transpose(...) plim_op_transpose(__VA_ARGS__)
+#define unsqueeze(...) plim_op_unsqueeze(__VA_ARGS__)
+#define slice(...) plim_op_slice(__VA_ARGS__)
+#define contiguous(...) plim_op_contiguous(__VA_ARGS__)
+#define cat2(...) plim_op_cat2(__VA_ARGS__)
+#define expand(...) plim_op_expand(__VA_ARGS__)
+#define bmm(...) plim_op_bmm(__VA_ARGS__)
+#define matmul(...) plim_op_matmul(__VA_ARGS__)
+#define softmax(...) plim_op_softmax(__VA_ARGS__)
+#define mm(...) plim_op_mm(__VA_ARGS__)
+#define addmm(...) plim_op_addmm(__VA_ARGS__)
+#define linear(...) plim_op_linear(__VA_ARGS__)
+#define embedding(...) plim_op_embedding(__VA_ARGS__)
+#define attention(...) plim_op_attention(__VA_ARGS__)
+#define log_softmax(...) plim_op_log_softmax(__VA_ARGS__)
+#define nll_loss(...) plim_op_nll_loss(__VA_ARGS__)
 
 // Elementwise.
 plim_tensor *add(plim_tape *t, plim_tensor *a, plim_tensor *b);
@@ -51,19 +55,25 @@ plim_tensor *unsafe_view(plim_tape *t, plim_tensor *x, plim_dims shape);
 plim_tensor *reshape(plim_tape *t, plim_tensor *x, plim_dims shape);
 plim_tensor *transpose(plim_tape *t, plim_tensor *x, int a, int b);
 plim_tensor *unsqueeze(plim_tape *t, plim_tensor *x, int dim);
+plim_tensor *expand(plim_tape *t, plim_tensor *x, plim_dims shape); // -1: as it is
 plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t to);
 plim_tensor *contiguous(plim_tape *t, plim_tensor *x); // x itself if it is
 plim_tensor *cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim);
 
 // Products.
 plim_tensor *mm(plim_tape *t, plim_tensor *a, plim_tensor *b);
+plim_tensor *bmm(plim_tape *t, plim_tensor *a, plim_tensor *b);
+plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b); // 4-D
 plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor *b);
 // x @ weight.T + bias; bias may be NULL.
 plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias);
 
 // Models.
 plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids);
-plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v);
+// scaled_dot_product_attention; mask may be NULL (causal then) or bool.
+plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                       plim_tensor *mask);
+plim_tensor *softmax(plim_tape *t, plim_tensor *x, plim_dtype dtype);
 plim_tensor *log_softmax(plim_tape *t, plim_tensor *x);
 plim_tensor *nll_loss(plim_tape *t, plim_tensor *log_probabilities, plim_tensor *target);
 

@@ -20,25 +20,25 @@
 #define PLIM_MAX_DIMS 6
 
 // Model programs are written in these short names; symbols keep their prefix.
-#define hold plim_hold
-#define let_go plim_let_go
-#define set plim_set
-#define drop plim_drop
-#define give plim_give
-#define empty plim_empty
-#define empty_strided plim_empty_strided
-#define scratch plim_scratch
-#define view_of plim_view_of
-#define alias_of plim_alias_of
-#define needs_grad plim_needs_grad
-#define node_begin plim_node_begin
-#define node_save plim_node_save
-#define node_save_output plim_node_save_output
-#define node_output plim_node_output
-#define wants plim_wants
-#define backward plim_backward
-#define drop_graph plim_drop_graph
-#define set_grad_mode plim_set_grad_mode
+#define hold(...) plim_hold(__VA_ARGS__)
+#define let_go(...) plim_let_go(__VA_ARGS__)
+#define set(...) plim_set(__VA_ARGS__)
+#define drop(...) plim_drop(__VA_ARGS__)
+#define give(...) plim_give(__VA_ARGS__)
+#define empty(...) plim_empty(__VA_ARGS__)
+#define empty_strided(...) plim_empty_strided(__VA_ARGS__)
+#define scratch(...) plim_scratch(__VA_ARGS__)
+#define view_of(...) plim_view_of(__VA_ARGS__)
+#define alias_of(...) plim_alias_of(__VA_ARGS__)
+#define needs_grad(...) plim_needs_grad(__VA_ARGS__)
+#define node_begin(...) plim_node_begin(__VA_ARGS__)
+#define node_save(...) plim_node_save(__VA_ARGS__)
+#define node_save_output(...) plim_node_save_output(__VA_ARGS__)
+#define node_output(...) plim_node_output(__VA_ARGS__)
+#define wants(...) plim_wants(__VA_ARGS__)
+#define backward(...) plim_backward(__VA_ARGS__)
+#define drop_graph(...) plim_drop_graph(__VA_ARGS__)
+#define set_grad_mode(...) plim_set_grad_mode(__VA_ARGS__)
 
 typedef enum {
   PLIM_BOOL,

@@ -18,15 +18,26 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
 
 // Variables of the loop: what a step leaves in them lives until the next one rebinds it.
 typedef struct {
-  plim_tensor *ids, *labels, *logits, *loss, *scaled;
+  plim_batch batch;
+  plim_tensor *logits, *loss, *scaled;
 } variables;
 
+// The new batch exists before the old one goes.
+static void load_batch(plim_tape *t, const plim_recipe *r, plim_batch *b) {
+  plim_dims shape = dims(r->batch, r->length);
+  plim_tensor *ids = empty(t, shape, PLIM_I64);
+  plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
+  plim_tensor *labels = empty(t, shape, PLIM_I64);
+  set(t, &b->ids, ids);
+  set(t, &b->mask, mask);
+  set(t, &b->labels, labels);
+  b->mask_kind = r->mask;
+  b->attention = r->attention;
+}
+
 static void step(plim_tape *t, plim_llama *m, const plim_recipe *r, variables *v) {
-  plim_tensor *ids = empty(t, dims(r->batch, r->length), PLIM_I64), *labels = NULL;
-  labels = empty(t, dims(r->batch, r->length), PLIM_I64);
-  set(t, &v->ids, ids);
-  set(t, &v->labels, labels);
-  plim_tensor *logits = NULL, *loss = plim_llama_forward(t, m, v->ids, v->labels, &logits);
+  load_batch(t, r, &v->batch);
+  plim_tensor *logits = NULL, *loss = plim_llama_forward(t, m, &v->batch, &logits);
   set(t, &v->logits, give(&logits));
   set(t, &v->loss, loss);
   plim_tensor *scaled = div_scalar(t, v->loss);

@@ -9,6 +9,8 @@ typedef struct {
   int64_t batch, length;
   int steps;
   const plim_optimizer *optimizer;
+  plim_attention_kind attention;
+  plim_mask_kind mask;
 } plim_recipe;
 
 // The plain loop: forward, backward, clip_grad_norm_, optimizer, zero_grad. False when memory is out.

@@ -8,10 +8,10 @@
 
 // Recordings that are one program on the tape today.
 static const char *const covered[] = {
-    "families/llama-bf16",         "families/llama-foreach",        "families/mistral-bf16",
-    "families/qwen2-bf16",         "families/qwen3-bf16",           "kernels/adamw-loop-llama",
-    "kernels/cudnn-llama-b4s1024", "kernels/cudnn-llama-bf16-s500", "kernels/sgd-llama",
-    "kernels/sgdm-llama",
+    "families/llama-bf16",           "families/llama-bf16-eager", "families/llama-foreach",
+    "families/llama-maskpad",        "families/mistral-bf16",     "families/qwen2-bf16",
+    "families/qwen3-bf16",           "kernels/adamw-loop-llama",  "kernels/cudnn-llama-b4s1024",
+    "kernels/cudnn-llama-bf16-s500", "kernels/sgd-llama",         "kernels/sgdm-llama",
 };
 
 typedef struct {
@@ -69,6 +69,8 @@ static bool run_tape(const char *name, stream *out) {
                         .length = integer(json, "seq", 0),
                         .steps = 2,
                         .optimizer = optimizer_of(json)};
+  if (strstr(json, "\"attn\": \"eager\"")) recipe.attention = PLIM_ATTENTION_EAGER;
+  if (strstr(json, "\"mask\": \"pad\"")) recipe.mask = PLIM_MASK_PAD;
   plim_tape *t = plim_tape_new((plim_tape_sink){append, out});
   plim_llama *m = t ? plim_llama_new(t, &config, PLIM_BF16) : NULL;
   bool ok = m && plim_train(t, m, &recipe);

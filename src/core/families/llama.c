@@ -4,6 +4,7 @@
 
 #include "kernels.h"
 #include "loss.h"
+#include "masks.h"
 #include "ops.h"
 
 typedef struct {
@@ -156,22 +157,67 @@ static plim_tensor *split_heads(plim_tape *t, plim_tensor *x, int64_t head_dim, 
   return transpose(t, norm ? rms_norm(t, heads, norm) : heads, 1, 2);
 }
 
+static plim_tensor *repeat_kv(plim_tape *t, plim_tensor *x, int64_t times) { // (B,K*times,T,D)
+  if (times == 1) return x;
+  int64_t b = x->shape.at[0], k = x->shape.at[1], length = x->shape.at[2], d = x->shape.at[3];
+  plim_tensor *spread = expand(t, unsqueeze(t, x, 2), dims(b, k, times, length, d));
+  return reshape(t, spread, dims(b, k * times, length, d));
+}
+
+static plim_tensor *eager_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                                    plim_tensor *mask) {
+  int64_t groups = q->shape.at[1] / k->shape.at[1];
+  plim_tensor *keys = NULL, *values = NULL, *weights = NULL, *out = NULL;
+  set(t, &keys, repeat_kv(t, k, groups));
+  set(t, &values, repeat_kv(t, v, groups));
+  set(t, &weights, mul_scalar(t, matmul(t, q, transpose(t, keys, 2, 3))));
+  if (mask) set(t, &weights, add(t, weights, mask));
+  set(t, &weights, to(t, softmax(t, weights, PLIM_FP32), (plim_dtype)q->dtype));
+  set(t, &out, matmul(t, weights, values));
+  set(t, &out, contiguous(t, transpose(t, out, 1, 2)));
+  drop(t, &keys);
+  drop(t, &values);
+  drop(t, &weights);
+  return give(&out);
+}
+
+// With a mask, keys and values are repeated for every head; without, the kernel does that itself.
+static plim_tensor *sdpa_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                                   plim_tensor *mask) {
+  int64_t groups = q->shape.at[1] / k->shape.at[1];
+  plim_tensor *keys = NULL, *values = NULL;
+  set(t, &keys, mask ? repeat_kv(t, k, groups) : k);
+  set(t, &values, mask ? repeat_kv(t, v, groups) : v);
+  plim_tensor *out = contiguous(t, transpose(t, attention(t, q, keys, values, mask), 1, 2));
+  drop(t, &keys);
+  drop(t, &values);
+  return out;
+}
+
+// What every layer gets beside its input.
+typedef struct {
+  plim_attention_kind attention;
+  plim_tensor *mask, *cos, *sin;
+} surroundings;
+
 static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const layer *l,
-                                   plim_tensor *x, plim_tensor *cos, plim_tensor *sin) {
+                                   plim_tensor *x, const surroundings *with) {
   int64_t d = m->c.head_dim, batch = x->shape.at[0], length = x->shape.at[1];
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL, *cos1 = NULL, *sin1 = NULL;
   set(t, &q, split_heads(t, apply(t, &l->q_proj, x), d, l->q_norm));
   set(t, &k, split_heads(t, apply(t, &l->k_proj, x), d, l->k_norm));
   set(t, &v, split_heads(t, apply(t, &l->v_proj, x), d, NULL));
-  set(t, &cos1, unsqueeze(t, cos, 1));
-  set(t, &sin1, unsqueeze(t, sin, 1));
+  set(t, &cos1, unsqueeze(t, with->cos, 1));
+  set(t, &sin1, unsqueeze(t, with->sin, 1));
   plim_tensor *turned_q = rope(t, q, cos1, sin1), *turned_k = NULL;
   turned_k = rope(t, k, cos1, sin1);
   drop(t, &cos1);
   drop(t, &sin1);
   set(t, &q, turned_q);
   set(t, &k, turned_k);
-  set(t, &out, contiguous(t, transpose(t, attention(t, q, k, v), 1, 2)));
+  set(t, &out,
+      with->attention == PLIM_ATTENTION_EAGER ? eager_attention(t, q, k, v, with->mask)
+                                              : sdpa_attention(t, q, k, v, with->mask));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
   set(t, &out, apply(t, &l->o_proj, out));
   drop(t, &q);
@@ -187,11 +233,11 @@ static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
 }
 
 static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer *l, plim_tensor *x,
-                                  plim_tensor *cos, plim_tensor *sin) {
+                                  const surroundings *with) {
   plim_tensor *hidden = NULL, *residual = NULL;
   set(t, &residual, x);
   set(t, &hidden, rms_norm(t, x, l->input_norm));
-  set(t, &hidden, self_attention(t, m, l, hidden, cos, sin));
+  set(t, &hidden, self_attention(t, m, l, hidden, with));
   set(t, &hidden, add(t, residual, hidden));
   set(t, &residual, hidden);
   set(t, &hidden, rms_norm(t, hidden, l->post_attention_norm));
@@ -200,28 +246,6 @@ static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer
   plim_tensor *out = give(&hidden);
   drop(t, &residual);
   return out;
-}
-
-// transformers looks for packed sequences in the positions: differences, their running sum, and
-// whether it is zero everywhere.
-static void look_for_packing(plim_tape *t, plim_tensor *positions, int64_t batch) {
-  int64_t length = positions->shape.at[1];
-  plim_tensor *first = empty(t, dims(batch, 1), PLIM_I64);
-  plim_tensor *padded = empty(t, dims(batch, length + 1), PLIM_I64);
-  plim_tensor *difference = empty(t, dims(batch, length), PLIM_I64);
-  plim_consume(t, padded);
-  plim_tensor *breaks = empty(t, dims(batch, length), PLIM_BOOL);
-  plim_tensor *sums = empty(t, dims(batch, length), PLIM_I64);
-  plim_tensor *cast = empty(t, dims(batch, length), PLIM_I64);
-  if (batch == 1) plim_consume(t, scratch(t, 1279)); // cub's scan, read off recordings
-  plim_consume(t, cast);
-  plim_consume(t, breaks);
-  plim_tensor *last = empty(t, dims(batch), PLIM_BOOL), *all = empty(t, (plim_dims){0}, PLIM_BOOL);
-  plim_consume(t, last);
-  plim_consume(t, all);
-  plim_consume(t, first);
-  plim_consume(t, difference);
-  plim_consume(t, sums);
 }
 
 static void rotary(plim_tape *t, const plim_llama *m, plim_tensor *positions, plim_dtype dtype,
@@ -247,33 +271,36 @@ static void rotary(plim_tape *t, const plim_llama *m, plim_tensor *positions, pl
   set_grad_mode(t, was);
 }
 
-static plim_tensor *model_forward(plim_tape *t, plim_llama *m, plim_tensor *ids) {
-  plim_tensor *embedded = NULL, *positions = NULL, *hidden = NULL, *cos = NULL, *sin = NULL;
-  set(t, &embedded, embedding(t, m->embed_tokens, ids));
-  set(t, &positions, add_scalar(t, empty(t, dims(ids->shape.at[1]), PLIM_I64)));
+static plim_tensor *model_forward(plim_tape *t, plim_llama *m, const plim_batch *batch) {
+  plim_tensor *embedded = NULL, *positions = NULL, *hidden = NULL;
+  surroundings with = {.attention = batch->attention};
+  set(t, &embedded, embedding(t, m->embed_tokens, batch->ids));
+  set(t, &positions, add_scalar(t, empty(t, dims(batch->ids->shape.at[1]), PLIM_I64)));
   set(t, &positions, unsqueeze(t, positions, 0));
-  look_for_packing(t, positions, ids->shape.at[0]);
+  set(t, &with.mask,
+      plim_causal_mask(t, batch->attention, batch->mask_kind, embedded, positions, batch->mask));
   set(t, &hidden, embedded);
-  rotary(t, m, positions, (plim_dtype)embedded->dtype, &cos, &sin);
+  rotary(t, m, positions, (plim_dtype)embedded->dtype, &with.cos, &with.sin);
   for (int64_t i = 0; i < m->c.layers; i++)
-    set(t, &hidden, layer_forward(t, m, &m->layers[i], hidden, cos, sin));
+    set(t, &hidden, layer_forward(t, m, &m->layers[i], hidden, &with));
   set(t, &hidden, rms_norm(t, hidden, m->norm));
   plim_tensor *out = give(&hidden);
   // A dict of the mask's arguments holds both to the end, and lets them go in its own order.
   if (m->c.keeps_mask_arguments) drop(t, &embedded);
   drop(t, &positions);
   drop(t, &embedded);
-  drop(t, &cos);
-  drop(t, &sin);
+  drop(t, &with.mask);
+  drop(t, &with.cos);
+  drop(t, &with.sin);
   return out;
 }
 
-plim_tensor *plim_llama_forward(plim_tape *t, plim_llama *m, plim_tensor *ids, plim_tensor *labels,
+plim_tensor *plim_llama_forward(plim_tape *t, plim_llama *m, const plim_batch *batch,
                                 plim_tensor **logits) {
   plim_tensor *hidden = NULL, *scores = NULL;
-  set(t, &hidden, model_forward(t, m, ids));
+  set(t, &hidden, model_forward(t, m, batch));
   set(t, &scores, linear(t, slice(t, hidden, 1, 0, hidden->shape.at[1]), m->lm_head, NULL));
-  plim_tensor *loss = causal_loss(t, scores, labels);
+  plim_tensor *loss = causal_loss(t, scores, batch->labels);
   set(t, logits, give(&scores));
   drop(t, &hidden);
   return loss;

@@ -2,7 +2,7 @@
 #ifndef PLIM_CORE_FAMILIES_LLAMA_H
 #define PLIM_CORE_FAMILIES_LLAMA_H
 
-#include "tape.h"
+#include "masks.h"
 
 typedef struct {
   int64_t hidden, intermediate, layers, heads, kv_heads, head_dim, vocabulary;
@@ -21,8 +21,15 @@ void plim_llama_delete(plim_llama *m); // its tensors stay on the tape
 // The parameters, in the order of model.parameters().
 plim_tensor **plim_llama_parameters(plim_llama *m, size_t *count);
 
-// model(input_ids, labels=labels): the loss; *logits (a variable) gets the logits.
-plim_tensor *plim_llama_forward(plim_tape *t, plim_llama *m, plim_tensor *ids, plim_tensor *labels,
+// What the model is called with.
+typedef struct {
+  plim_tensor *ids, *mask, *labels; // mask: NULL if there is none
+  plim_mask_kind mask_kind;
+  plim_attention_kind attention;
+} plim_batch;
+
+// model(**batch): the loss; *logits (a variable) gets the logits.
+plim_tensor *plim_llama_forward(plim_tape *t, plim_llama *m, const plim_batch *batch,
                                 plim_tensor **logits);
 
 #endif

@@ -1,0 +1,19 @@
+// The attention masks that transformers builds.
+#ifndef PLIM_CORE_MASKS_H
+#define PLIM_CORE_MASKS_H
+
+#include "tape.h"
+
+typedef enum { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER } plim_attention_kind;
+typedef enum {
+  PLIM_MASK_NONE, // no attention_mask is given
+  PLIM_MASK_ONES, // one is, and it is all ones: found out, and dropped
+  PLIM_MASK_PAD   // one is, with padding
+} plim_mask_kind;
+
+// create_causal_mask: what the attention gets, floating; NULL where none is needed. `given` is the
+// batch's attention_mask (NULL if there is none), `positions` the position ids.
+plim_tensor *plim_causal_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
+                              plim_tensor *embedded, plim_tensor *positions, plim_tensor *given);
+
+#endif
