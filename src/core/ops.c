@@ -1,6 +1,7 @@
 #include "ops.h"
 
 #include "kernels.h"
+#include "tape_impl.h"
 
 // Ends an operator: the result gets its node, floating arguments go, left to right.
 static plim_tensor *finish(plim_tape *t, plim_node *n, plim_tensor *out, plim_tensor *a,
@@ -22,6 +23,33 @@ static plim_node *node2(plim_tape *t, plim_backward_fn *function, plim_tensor *a
 static plim_tensor *pass(plim_tensor *x) { // the same gradient, once more
   plim_retain(x);
   return x;
+}
+
+// ---- autocast -------------------------------------------------------------------------------------
+
+plim_dtype autocast(plim_tape *t, plim_dtype dtype) {
+  plim_dtype was = (plim_dtype)t->autocast;
+  t->autocast = (uint8_t)dtype;
+  if (dtype != PLIM_BOOL) return was;
+  for (size_t i = 0; i < t->casts.len; i++) plim_release(t, t->casts.at[i].cast);
+  t->casts.len = 0;
+  return was;
+}
+
+static bool is_kept(const plim_tensor *x) {
+  return x->dtype == PLIM_FP32 && x->requires_grad && !x->fn && !x->base;
+}
+
+plim_tensor *cast(plim_tape *t, plim_tensor *x) {
+  plim_dtype dtype = (plim_dtype)t->autocast;
+  if (!x || dtype == PLIM_BOOL || x->dtype == dtype || x->dtype < PLIM_BF16) return x;
+  if (!is_kept(x)) return to(t, x, dtype);
+  for (size_t i = 0; i < t->casts.len; i++)
+    if (t->casts.at[i].leaf == x) return t->casts.at[i].cast;
+  plim_tensor *kept = NULL;
+  set(t, &kept, to(t, x, dtype));
+  if (!vec_push(&t->casts, (struct tape_cast){x, kept})) t->failed = true;
+  return kept;
 }
 
 // ---- elementwise ----------------------------------------------------------------------------------
@@ -311,6 +339,8 @@ static plim_tensor *fold_batch(plim_tape *t, plim_tensor *x, int64_t b, int64_t 
 }
 
 plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  a = cast(t, a);
+  b = cast(t, b);
   int64_t batch = a->shape.at[0] != 1 ? a->shape.at[0] : b->shape.at[0];
   int64_t heads = a->shape.at[1] != 1 ? a->shape.at[1] : b->shape.at[1];
   plim_dims shape = dims(batch, heads, a->shape.at[2], b->shape.at[3]);
@@ -346,7 +376,11 @@ plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor 
   return done;
 }
 
+// Autocast casts the arguments from right to left.
 plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
+  bias = cast(t, bias);
+  weight = cast(t, weight);
+  x = cast(t, x);
   plim_tensor *flipped = transpose(t, weight, 0, 1);
   if (x->shape.n == 2) return bias ? addmm(t, bias, x, flipped) : mm(t, x, flipped);
   plim_dims shape = x->shape;
@@ -450,6 +484,9 @@ static plim_tensor *bias_from(plim_tape *t, const plim_tensor *mask, plim_dtype 
 
 plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                        plim_tensor *mask) {
+  v = cast(t, v);
+  k = cast(t, k);
+  q = cast(t, q);
   plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
   plim_node *n = node_begin(t, attention_backward, (plim_tensor *[]){q, k, v}, 3);
   if (n) n->number = bias != NULL, node_save(n, bias);

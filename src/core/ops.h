@@ -5,6 +5,8 @@
 
 #include "tape.h"
 
+#define autocast(...) plim_op_autocast(__VA_ARGS__)
+#define cast(...) plim_op_cast(__VA_ARGS__)
 #define add(...) plim_op_add(__VA_ARGS__)
 #define add_scalar(...) plim_op_add_scalar(__VA_ARGS__)
 #define mul(...) plim_op_mul(__VA_ARGS__)
@@ -35,6 +37,12 @@
 #define attention(...) plim_op_attention(__VA_ARGS__)
 #define log_softmax(...) plim_op_log_softmax(__VA_ARGS__)
 #define nll_loss(...) plim_op_nll_loss(__VA_ARGS__)
+
+// Autocast to a dtype, or off (PLIM_BOOL); returns what it was. Casts of leaves that need a gradient
+// are kept for the next use; switching it off lets them go.
+plim_dtype autocast(plim_tape *t, plim_dtype dtype);
+// x in autocast's dtype: x itself if it is off or x has it; a kept cast; or a new one, floating.
+plim_tensor *cast(plim_tape *t, plim_tensor *x);
 
 // Elementwise.
 plim_tensor *add(plim_tape *t, plim_tensor *a, plim_tensor *b);

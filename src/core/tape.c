@@ -62,6 +62,7 @@ void plim_tape_delete(plim_tape *t) {
     free(chunk);
   }
   vec_free(&t->doomed);
+  vec_free(&t->casts);
   free(t);
 }
 

@@ -9,6 +9,11 @@ struct tape_pool {
   void *free;
 };
 
+struct tape_cast {
+  const plim_tensor *leaf;
+  plim_tensor *cast;
+};
+
 struct plim_tape {
   plim_tape_sink sink;
   struct tape_chunk *chunks;
@@ -18,6 +23,8 @@ struct plim_tape {
   uint32_t next_id;
   plim_thread thread;
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: made once per thread, kept for ever
+  vec(struct tape_cast) casts;              // of leaves, made under autocast
+  uint8_t autocast;                         // a plim_dtype; PLIM_BOOL: off
   bool grad_mode, is_dooming, failed;
   _Alignas(16) unsigned char spare[1024];
 };

@@ -37,9 +37,12 @@ static void load_batch(plim_tape *t, const plim_recipe *r, plim_batch *b) {
 
 static void step(plim_tape *t, plim_llama *m, const plim_recipe *r, variables *v) {
   load_batch(t, r, &v->batch);
-  plim_tensor *logits = NULL, *loss = plim_llama_forward(t, m, &v->batch, &logits);
+  plim_tensor *logits = NULL;
+  autocast(t, r->autocast);
+  plim_tensor *loss = plim_llama_forward(t, m, &v->batch, &logits);
   set(t, &v->logits, give(&logits));
   set(t, &v->loss, loss);
+  autocast(t, PLIM_BOOL);
   plim_tensor *scaled = div_scalar(t, v->loss);
   drop_graph(t, v->scaled);
   set(t, &v->scaled, scaled);

@@ -7,12 +7,23 @@
 #include "truth.h"
 
 // Recordings that are one program on the tape today.
+// clang-format off
 static const char *const covered[] = {
-    "families/llama-bf16",           "families/llama-bf16-eager", "families/llama-foreach",
-    "families/llama-maskpad",        "families/mistral-bf16",     "families/qwen2-bf16",
-    "families/qwen3-bf16",           "kernels/adamw-loop-llama",  "kernels/cudnn-llama-b4s1024",
-    "kernels/cudnn-llama-bf16-s500", "kernels/sgd-llama",         "kernels/sgdm-llama",
+    "families/llama-bf16",
+    "families/llama-bf16-eager",
+    "families/llama-foreach",
+    "families/llama-fp32-ampbf16",
+    "families/llama-maskpad",
+    "families/mistral-bf16",
+    "families/qwen2-bf16",
+    "families/qwen3-bf16",
+    "kernels/adamw-loop-llama",
+    "kernels/cudnn-llama-b4s1024",
+    "kernels/cudnn-llama-bf16-s500",
+    "kernels/sgd-llama",
+    "kernels/sgdm-llama",
 };
+// clang-format on
 
 typedef struct {
   bool is_alloc;
@@ -72,7 +83,9 @@ static bool run_tape(const char *name, stream *out) {
   if (strstr(json, "\"attn\": \"eager\"")) recipe.attention = PLIM_ATTENTION_EAGER;
   if (strstr(json, "\"mask\": \"pad\"")) recipe.mask = PLIM_MASK_PAD;
   plim_tape *t = plim_tape_new((plim_tape_sink){append, out});
-  plim_llama *m = t ? plim_llama_new(t, &config, PLIM_BF16) : NULL;
+  bool is_fp32 = strstr(json, "\"param_dtype\": \"fp32\"") != NULL;
+  if (strstr(json, "\"amp\": \"bf16\"")) recipe.autocast = PLIM_BF16;
+  plim_llama *m = t ? plim_llama_new(t, &config, is_fp32 ? PLIM_FP32 : PLIM_BF16) : NULL;
   bool ok = m && plim_train(t, m, &recipe);
   plim_llama_delete(m);
   plim_tape_delete(t);
