@@ -31,7 +31,9 @@ plim_dtype autocast(plim_tape *t, plim_dtype dtype) {
   plim_dtype was = (plim_dtype)t->autocast;
   t->autocast = (uint8_t)dtype;
   if (dtype != PLIM_BOOL) return was;
+  t->is_unordered = true;
   for (size_t i = 0; i < t->casts.len; i++) plim_release(t, t->casts.at[i].cast);
+  t->is_unordered = false;
   t->casts.len = 0;
   return was;
 }
@@ -134,6 +136,19 @@ plim_tensor *silu(plim_tape *t, plim_tensor *a) {
   plim_node *n = node1(t, with_saved_backward, a);
   if (n) node_save(n, a);
   return finish(t, n, k_unary(t, a), a, NULL);
+}
+
+// The mask is one byte an element; it alone is kept.
+plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p) {
+  if (p == 0) return a;
+  plim_node *n = node1(t, with_saved_backward, a);
+  plim_dims stride = k_strides(a, NULL);
+  plim_tensor *mask = empty_strided(t, a->shape, stride, PLIM_BOOL);
+  plim_tensor *out = empty_strided(t, a->shape, stride, (plim_dtype)a->dtype);
+  if (n) node_save_output(t, n, mask);
+  finish(t, n, out, a, NULL);
+  plim_consume(t, mask);
+  return out;
 }
 
 static void to_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
@@ -376,20 +391,26 @@ plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor 
   return done;
 }
 
-// Autocast casts the arguments from right to left.
-plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
-  bias = cast(t, bias);
-  weight = cast(t, weight);
-  x = cast(t, x);
+static plim_tensor *linear_rows(plim_tape *t, plim_tensor *x, plim_tensor *weight,
+                                plim_tensor *bias) {
   plim_tensor *flipped = transpose(t, weight, 0, 1);
   if (x->shape.n == 2) return bias ? addmm(t, bias, x, flipped) : mm(t, x, flipped);
   plim_dims shape = x->shape;
-  int64_t width = shape.at[shape.n - 1];
+  plim_tensor *rows = reshape(t, x, dims(-1, shape.at[shape.n - 1]));
   shape.at[shape.n - 1] = weight->shape.at[0];
+  if (bias) return view(t, addmm(t, bias, rows, flipped), shape);
+  return unsafe_view(t, mm(t, rows, flipped), shape);
+}
+
+// Autocast casts the arguments from right to left. Arguments and casts live until the end.
+plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
   bool was = hold(x);
-  plim_tensor *rows = reshape(t, x, dims(-1, width));
-  plim_tensor *out = bias ? view(t, addmm(t, bias, rows, flipped), shape)
-                          : unsafe_view(t, mm(t, rows, flipped), shape);
+  bias = cast(t, bias);
+  weight = cast(t, weight);
+  plim_tensor *input = cast(t, x);
+  bool input_was = hold(input);
+  plim_tensor *out = linear_rows(t, input, weight, bias);
+  let_go(t, input, input_was);
   let_go(t, x, was);
   return out;
 }

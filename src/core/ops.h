@@ -17,6 +17,7 @@
 #define rsqrt(...) plim_op_rsqrt(__VA_ARGS__)
 #define silu(...) plim_op_silu(__VA_ARGS__)
 #define to(...) plim_op_to(__VA_ARGS__)
+#define dropout(...) plim_op_dropout(__VA_ARGS__)
 #define mean_last(...) plim_op_mean_last(__VA_ARGS__)
 #define view(...) plim_op_view(__VA_ARGS__)
 #define unsafe_view(...) plim_op_unsafe_view(__VA_ARGS__)
@@ -55,6 +56,7 @@ plim_tensor *square(plim_tape *t, plim_tensor *a); // pow(2), and any other powe
 plim_tensor *rsqrt(plim_tape *t, plim_tensor *a);
 plim_tensor *silu(plim_tape *t, plim_tensor *a);
 plim_tensor *to(plim_tape *t, plim_tensor *a, plim_dtype dtype); // a itself if it has it
+plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p);    // a itself if p is 0
 plim_tensor *mean_last(plim_tape *t, plim_tensor *a);            // over the last dimension, kept
 
 // Views and copies. A size of -1 is what is left.

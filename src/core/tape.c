@@ -80,13 +80,14 @@ static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
   s->refs = 1;
   if (!bytes) return s; // size 0 is no allocation
   s->id = t->next_id++;
-  t->sink.event(t->sink.context, true, s->id, bytes);
+  t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, bytes);
   return s;
 }
 
 static void storage_release(plim_tape *t, plim_storage *s) {
   if (--s->refs) return;
-  if (s->bytes) t->sink.event(t->sink.context, false, s->id, s->bytes);
+  plim_stream_kind kind = t->is_unordered ? PLIM_STREAM_FREE_UNORDERED : PLIM_STREAM_FREE;
+  if (s->bytes) t->sink.event(t->sink.context, kind, s->id, s->bytes);
   put_back(t, &t->storages, s);
 }
 
@@ -209,6 +210,13 @@ plim_tensor *empty(plim_tape *t, plim_dims shape, plim_dtype dtype) {
 
 plim_tensor *scratch(plim_tape *t, uint64_t bytes) {
   return empty(t, dims((int64_t)bytes), PLIM_U8);
+}
+
+void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
+  plim_storage *old = x->storage;
+  x->storage = storage_new(t, (uint64_t)plim_numel(&x->shape) * plim_dtype_bytes[dtype]);
+  x->dtype = (uint8_t)dtype;
+  storage_release(t, old);
 }
 
 plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride) {

@@ -86,8 +86,14 @@ struct plim_tensor {
 };
 
 // One allocation or free of the stream.
+typedef enum {
+  PLIM_STREAM_ALLOC,
+  PLIM_STREAM_FREE,
+  PLIM_STREAM_FREE_UNORDERED // one of a run whose order is that of pointers in a hash table
+} plim_stream_kind;
+
 typedef struct {
-  void (*event)(void *context, bool is_alloc, uint32_t id, uint64_t bytes);
+  void (*event)(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes);
   void *context;
 } plim_tape_sink;
 
@@ -121,6 +127,8 @@ plim_tensor *empty(plim_tape *t, plim_dims shape, plim_dtype dtype);
 plim_tensor *empty_strided(plim_tape *t, plim_dims shape, plim_dims stride, plim_dtype dtype);
 // Memory that lives for one operator: allocate, then plim_release.
 plim_tensor *scratch(plim_tape *t, uint64_t bytes);
+// The tensor gets new memory in another dtype, then loses the old: p.data = p.data.to(dtype).
+void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype);
 // The same memory seen otherwise. A view keeps its base alive; an alias only the memory.
 plim_tensor *view_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);
 plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);

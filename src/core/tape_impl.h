@@ -25,7 +25,7 @@ struct plim_tape {
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: made once per thread, kept for ever
   vec(struct tape_cast) casts;              // of leaves, made under autocast
   uint8_t autocast;                         // a plim_dtype; PLIM_BOOL: off
-  bool grad_mode, is_dooming, failed;
+  bool grad_mode, is_dooming, is_unordered, failed;
   _Alignas(16) unsigned char spare[1024];
 };
 

@@ -8,11 +8,13 @@
 #include "ops.h"
 
 typedef struct {
-  plim_tensor *weight, *bias; // bias: NULL if there is none
+  plim_tensor *weight, *bias;   // bias: NULL if there is none
+  plim_tensor *lora_a, *lora_b; // NULL if it has no adapter
+  double dropout;
 } projection;
 
 typedef struct {
-  projection q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj;
+  projection proj[PLIM_PROJECTIONS];
   plim_tensor *q_norm, *k_norm; // NULL if there are none
   plim_tensor *input_norm, *post_attention_norm;
 } layer;
@@ -47,17 +49,17 @@ static layer layer_new(plim_tape *t, plim_llama *m, plim_dtype d) {
   int64_t h = c->hidden, i = c->intermediate, q = c->heads * c->head_dim;
   int64_t kv = c->kv_heads * c->head_dim;
   layer l = {0};
-  l.q_proj = project(t, m, q, h, c->has_qkv_bias, d);
-  l.k_proj = project(t, m, kv, h, c->has_qkv_bias, d);
-  l.v_proj = project(t, m, kv, h, c->has_qkv_bias, d);
-  l.o_proj = project(t, m, h, q, false, d);
+  l.proj[PLIM_Q_PROJ] = project(t, m, q, h, c->has_qkv_bias, d);
+  l.proj[PLIM_K_PROJ] = project(t, m, kv, h, c->has_qkv_bias, d);
+  l.proj[PLIM_V_PROJ] = project(t, m, kv, h, c->has_qkv_bias, d);
+  l.proj[PLIM_O_PROJ] = project(t, m, h, q, false, d);
   if (c->has_qk_norm) {
     l.q_norm = parameter(t, m, dims(c->head_dim), d);
     l.k_norm = parameter(t, m, dims(c->head_dim), d);
   }
-  l.gate_proj = project(t, m, i, h, false, d);
-  l.up_proj = project(t, m, i, h, false, d);
-  l.down_proj = project(t, m, h, i, false, d);
+  l.proj[PLIM_GATE_PROJ] = project(t, m, i, h, false, d);
+  l.proj[PLIM_UP_PROJ] = project(t, m, i, h, false, d);
+  l.proj[PLIM_DOWN_PROJ] = project(t, m, h, i, false, d);
   l.input_norm = parameter(t, m, dims(h), d);
   l.post_attention_norm = parameter(t, m, dims(h), d);
   return l;
@@ -109,6 +111,23 @@ void plim_llama_delete(plim_llama *m) {
   free(m);
 }
 
+bool plim_llama_add_lora(plim_tape *t, plim_llama *m, const plim_lora *lora) {
+  plim_dtype d = (plim_dtype)m->embed_tokens->dtype;
+  for (size_t i = 0; i < m->parameters.len; i++) m->parameters.at[i]->requires_grad = false;
+  m->parameters.len = 0;
+  for (int64_t i = 0; i < m->c.layers; i++)
+    for (int k = 0; k < PLIM_PROJECTIONS; k++) {
+      projection *p = &m->layers[i].proj[k];
+      if (!(lora->targets >> k & 1)) continue;
+      p->lora_a = parameter(t, m, dims(lora->rank, p->weight->shape.at[1]), d);
+      p->lora_b = parameter(t, m, dims(p->weight->shape.at[0], lora->rank), d);
+      p->dropout = lora->dropout;
+    }
+  if (!lora->keeps_dtype && d != PLIM_FP32)
+    for (size_t i = 0; i < m->parameters.len; i++) plim_retype(t, m->parameters.at[i], PLIM_FP32);
+  return !m->failed;
+}
+
 plim_tensor **plim_llama_parameters(plim_llama *m, size_t *count) {
   *count = m->parameters.len;
   return m->parameters.at;
@@ -147,7 +166,19 @@ static plim_tensor *rope(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_te
 }
 
 static plim_tensor *apply(plim_tape *t, const projection *p, plim_tensor *x) {
-  return linear(t, x, p->weight, p->bias);
+  if (!p->lora_a) return linear(t, x, p->weight, p->bias);
+  plim_tensor *result = NULL, *input = NULL;
+  bool was = hold(x);
+  set(t, &result, linear(t, x, p->weight, p->bias));
+  plim_dtype dtype = (plim_dtype)result->dtype;
+  set(t, &input, to(t, x, (plim_dtype)p->lora_a->dtype));
+  plim_tensor *inner = linear(t, dropout(t, input, p->dropout), p->lora_a, NULL);
+  plim_tensor *delta = mul_scalar(t, linear(t, inner, p->lora_b, NULL));
+  set(t, &result, add(t, result, delta));
+  set(t, &result, to(t, result, dtype));
+  drop(t, &input);
+  let_go(t, x, was);
+  return give(&result);
 }
 
 // (B,T,H*D) -> (B,H,T,D), each head normed if there is a norm.
@@ -204,9 +235,9 @@ static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const laye
                                    plim_tensor *x, const surroundings *with) {
   int64_t d = m->c.head_dim, batch = x->shape.at[0], length = x->shape.at[1];
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL, *cos1 = NULL, *sin1 = NULL;
-  set(t, &q, split_heads(t, apply(t, &l->q_proj, x), d, l->q_norm));
-  set(t, &k, split_heads(t, apply(t, &l->k_proj, x), d, l->k_norm));
-  set(t, &v, split_heads(t, apply(t, &l->v_proj, x), d, NULL));
+  set(t, &q, split_heads(t, apply(t, &l->proj[PLIM_Q_PROJ], x), d, l->q_norm));
+  set(t, &k, split_heads(t, apply(t, &l->proj[PLIM_K_PROJ], x), d, l->k_norm));
+  set(t, &v, split_heads(t, apply(t, &l->proj[PLIM_V_PROJ], x), d, NULL));
   set(t, &cos1, unsqueeze(t, with->cos, 1));
   set(t, &sin1, unsqueeze(t, with->sin, 1));
   plim_tensor *turned_q = rope(t, q, cos1, sin1), *turned_k = NULL;
@@ -219,7 +250,7 @@ static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const laye
       with->attention == PLIM_ATTENTION_EAGER ? eager_attention(t, q, k, v, with->mask)
                                               : sdpa_attention(t, q, k, v, with->mask));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
-  set(t, &out, apply(t, &l->o_proj, out));
+  set(t, &out, apply(t, &l->proj[PLIM_O_PROJ], out));
   drop(t, &q);
   drop(t, &k);
   drop(t, &v);
@@ -227,9 +258,9 @@ static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const laye
 }
 
 static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
-  plim_tensor *gate = silu(t, apply(t, &l->gate_proj, x));
-  plim_tensor *up = apply(t, &l->up_proj, x);
-  return apply(t, &l->down_proj, mul(t, gate, up));
+  plim_tensor *gate = silu(t, apply(t, &l->proj[PLIM_GATE_PROJ], x));
+  plim_tensor *up = apply(t, &l->proj[PLIM_UP_PROJ], x);
+  return apply(t, &l->proj[PLIM_DOWN_PROJ], mul(t, gate, up));
 }
 
 static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer *l, plim_tensor *x,

@@ -14,11 +14,33 @@ typedef struct {
 
 typedef struct plim_llama plim_llama;
 
+// The projections adapters can be put on; names as peft has them.
+typedef enum {
+  PLIM_Q_PROJ,
+  PLIM_K_PROJ,
+  PLIM_V_PROJ,
+  PLIM_O_PROJ,
+  PLIM_GATE_PROJ,
+  PLIM_UP_PROJ,
+  PLIM_DOWN_PROJ,
+  PLIM_PROJECTIONS
+} plim_projection;
+
+typedef struct {
+  int64_t rank;
+  double dropout;
+  uint32_t targets; // bit i: plim_projection i
+  bool keeps_dtype; // false: adapters become float32, as peft does
+} plim_lora;
+
 // Builds the model as its constructor does, on the tape. NULL when memory is out.
 plim_llama *plim_llama_new(plim_tape *t, const plim_llama_config *config, plim_dtype dtype);
 void plim_llama_delete(plim_llama *m); // its tensors stay on the tape
 
-// The parameters, in the order of model.parameters().
+// peft.get_peft_model: freezes the model and adds adapters. False when memory is out.
+bool plim_llama_add_lora(plim_tape *t, plim_llama *m, const plim_lora *lora);
+
+// The parameters that are trained, in the order of model.parameters().
 plim_tensor **plim_llama_parameters(plim_llama *m, size_t *count);
 
 // What the model is called with.
