@@ -20,9 +20,18 @@ bool wants(const plim_node *n, int edge) { return n->edges[edge].node != NULL; }
 
 // ---- nodes ----------------------------------------------------------------------------------------
 
+static void release_saved(plim_tape *t, plim_node *n) {
+  for (int i = 0; i < n->saved_count; i++) {
+    drop(t, &n->saved[i]);
+    if (n->packed[i]) packed_release(t, n->packed[i]);
+    n->packed[i] = NULL;
+  }
+  n->saved_count = 0;
+}
+
 // A chain of nodes is let go one by one, not by recursion: graphs are deep.
 static void node_destroy(plim_tape *t, plim_node *n) {
-  for (int i = 0; i < n->saved_count; i++) plim_release(t, n->saved[i]);
+  release_saved(t, n);
   if (n->leaf) n->leaf->accumulator = NULL;
   plim_tensor *leaf = n->function ? NULL : n->leaf;
   for (int i = 0; i < n->edge_count; i++)
@@ -57,7 +66,7 @@ plim_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *con
                       int count) {
   bool any = false;
   for (int i = 0; i < count; i++) any |= needs_grad(t, inputs[i]);
-  if (!any) return NULL;
+  if (!any || t->is_stopped) return NULL;
   plim_node *n = tape_node(t);
   n->function = function;
   n->edge_count = (uint8_t)count;
@@ -70,17 +79,13 @@ plim_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *con
   return n;
 }
 
-void node_save(plim_node *n, plim_tensor *x) {
-  if (!x) return;
-  plim_retain(x);
-  n->saved[n->saved_count++] = x;
+void node_save(plim_tape *t, plim_node *n, plim_tensor *x) {
+  if (x) saved_pack(t, n, n->saved_count++, x, false);
 }
 
 // An output is saved without its node, or the two would keep each other alive.
 void node_save_output(plim_tape *t, plim_node *n, plim_tensor *x) {
-  plim_tensor *alias = alias_of(t, x, x->shape, x->stride);
-  alias->is_floating = false;
-  n->saved[n->saved_count++] = alias;
+  saved_pack(t, n, n->saved_count++, x, true);
 }
 
 void node_output(plim_tape *t, plim_node *n, plim_tensor *x) {
@@ -191,11 +196,6 @@ static void fit(plim_tape *t, const plim_node *n, plim_tensor **out) {
   }
 }
 
-static void release_saved(plim_tape *t, plim_node *n) {
-  for (int i = 0; i < n->saved_count; i++) drop(t, &n->saved[i]);
-  n->saved_count = 0;
-}
-
 static void deliver(engine *e, plim_node *n, plim_tensor **out) {
   for (int i = 0; i < n->edge_count; i++) {
     plim_node *next = n->edges[i].node;
@@ -209,6 +209,17 @@ static void deliver(engine *e, plim_node *n, plim_tensor **out) {
   }
 }
 
+static void unpack(plim_tape *t, plim_node *n) {
+  for (int i = 0; i < n->saved_count; i++)
+    if (n->packed[i]) n->saved[i] = saved_unpack(t, n, i);
+}
+
+// What was computed again is needed once.
+static void drop_unpacked(plim_tape *t, plim_node *n) {
+  for (int i = n->saved_count; i-- > 0;)
+    if (n->packed[i]) drop(t, &n->saved[i]);
+}
+
 static void run(engine *e, task *k) {
   plim_tape *t = e->t;
   plim_node *n = k->node;
@@ -217,7 +228,9 @@ static void run(engine *e, task *k) {
   memset(k->in, 0, sizeof k->in);
   if (!n->function) accumulate_leaf(t, n, in[0]);
   else {
+    unpack(t, n);
     n->function(t, n, in, out);
+    drop_unpacked(t, n);
     for (int i = 0; i < n->edge_count; i++)
       if (out[i] && out[i]->is_floating) out[i]->is_floating = false;
     fit(t, n, out);

@@ -81,8 +81,8 @@ static void mul_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tens
 
 plim_tensor *mul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   plim_node *n = node2(t, mul_backward, a, b);
-  if (n && wants(n, 0)) node_save(n, b);
-  if (n && wants(n, 1)) node_save(n, a);
+  if (n && wants(n, 0)) node_save(t, n, b);
+  if (n && wants(n, 1)) node_save(t, n, a);
   return finish(t, n, k_binary(t, a, b), a, b);
 }
 
@@ -110,7 +110,7 @@ static void square_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_t
 
 plim_tensor *square(plim_tape *t, plim_tensor *a) {
   plim_node *n = node1(t, square_backward, a);
-  if (n) node_save(n, a);
+  if (n) node_save(t, n, a);
   return finish(t, n, k_unary(t, a), a, NULL);
 }
 
@@ -134,7 +134,7 @@ static void with_saved_backward(plim_tape *t, plim_node *n, plim_tensor **in, pl
 
 plim_tensor *silu(plim_tape *t, plim_tensor *a) {
   plim_node *n = node1(t, with_saved_backward, a);
-  if (n) node_save(n, a);
+  if (n) node_save(t, n, a);
   return finish(t, n, k_unary(t, a), a, NULL);
 }
 
@@ -325,8 +325,8 @@ static void mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tenso
 plim_tensor *mm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   plim_node *n = node2(t, mm_backward, a, b);
   if (n) n->stride = b->stride;
-  if (n && wants(n, 0)) node_save(n, b);
-  if (n && wants(n, 1)) node_save(n, a);
+  if (n && wants(n, 0)) node_save(t, n, b);
+  if (n && wants(n, 1)) node_save(t, n, a);
   return finish(t, n, k_mm(t, a, b), a, b);
 }
 
@@ -343,8 +343,8 @@ static void bmm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tens
 
 plim_tensor *bmm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   plim_node *n = node2(t, bmm_backward, a, b);
-  if (n && wants(n, 0)) node_save(n, b);
-  if (n && wants(n, 1)) node_save(n, a);
+  if (n && wants(n, 0)) node_save(t, n, b);
+  if (n && wants(n, 1)) node_save(t, n, a);
   return finish(t, n, k_bmm(t, a, b), a, b);
 }
 
@@ -382,8 +382,8 @@ static void addmm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
 plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor *b) {
   plim_node *n = node_begin(t, addmm_backward, (plim_tensor *[]){bias, a, b}, 3);
   if (n) n->stride = b->stride;
-  if (n && wants(n, 2)) node_save(n, a);
-  if (n && wants(n, 1)) node_save(n, b);
+  if (n && wants(n, 2)) node_save(t, n, a);
+  if (n && wants(n, 1)) node_save(t, n, b);
   plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);
   k_cublas_lt(t);
   plim_tensor *done = finish(t, n, out, a, b);
@@ -466,7 +466,7 @@ static void embedding_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
 
 plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
   plim_node *n = node1(t, embedding_backward, weight);
-  if (n) n->shape = weight->shape, node_save(n, ids);
+  if (n) n->shape = weight->shape, node_save(t, n, ids);
   plim_dims shape = ids->shape;
   shape.at[shape.n++] = weight->shape.at[1];
   plim_tensor *out = empty(t, shape, (plim_dtype)weight->dtype);
@@ -510,8 +510,8 @@ plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor
   q = cast(t, q);
   plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
   plim_node *n = node_begin(t, attention_backward, (plim_tensor *[]){q, k, v}, 3);
-  if (n) n->number = bias != NULL, node_save(n, bias);
-  if (n) node_save(n, k), node_save(n, q), node_save(n, v);
+  if (n) n->number = bias != NULL, node_save(t, n, bias);
+  if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
   plim_dims scalar = {0}, shape = q->shape, rows = q->shape;
   plim_tensor *seed = empty(t, scalar, PLIM_I64), *offset = empty(t, scalar, PLIM_I64);
   shape.at[3] = v->shape.at[3];
@@ -559,7 +559,7 @@ static void nll_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tens
 
 plim_tensor *nll_loss(plim_tape *t, plim_tensor *x, plim_tensor *target) {
   plim_node *n = node1(t, nll_backward, x);
-  if (n) node_save(n, x), node_save(n, target);
+  if (n) node_save(t, n, x), node_save(t, n, target);
   plim_tensor *out = empty(t, (plim_dims){0}, (plim_dtype)x->dtype);
   plim_tensor *total_weight = empty(t, (plim_dims){0}, (plim_dtype)x->dtype);
   if (n) node_save_output(t, n, total_weight);

@@ -20,7 +20,7 @@ struct tape_chunk {
 
 // A zeroed object of one of a few sizes. When memory is out, the tape has failed and everybody gets
 // the same spare object, so that no operator has to check.
-static void *take(plim_tape *t, struct tape_pool *pool, size_t bytes) {
+void *tape_take(plim_tape *t, struct tape_pool *pool, size_t bytes) {
   bytes = (bytes + 15) & ~(size_t)15;
   void *object = pool->free;
   if (object) memcpy(&pool->free, object, sizeof pool->free);
@@ -41,7 +41,7 @@ static void *take(plim_tape *t, struct tape_pool *pool, size_t bytes) {
   return memset(object, 0, bytes);
 }
 
-static void put_back(plim_tape *t, struct tape_pool *pool, void *object) {
+void tape_put_back(plim_tape *t, struct tape_pool *pool, void *object) {
   if (object == (void *)t->spare) return;
   memcpy(object, &pool->free, sizeof pool->free);
   pool->free = object;
@@ -68,14 +68,15 @@ void plim_tape_delete(plim_tape *t) {
 
 bool plim_tape_failed(const plim_tape *t) { return t->failed; }
 
-plim_node *tape_node(plim_tape *t) { return take(t, &t->nodes, sizeof(plim_node)); }
+plim_node *tape_node(plim_tape *t) { return tape_take(t, &t->nodes, sizeof(plim_node)); }
 
-void tape_put_node(plim_tape *t, plim_node *n) { put_back(t, &t->nodes, n); }
+void tape_put_node(plim_tape *t, plim_node *n) { tape_put_back(t, &t->nodes, n); }
 
 // ---- lifetimes ------------------------------------------------------------------------------------
 
 static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
-  plim_storage *s = take(t, &t->storages, sizeof *s);
+  plim_storage *s = tape_take(t, &t->storages, sizeof *s);
+  if (t->is_stopped) bytes = 0;
   s->bytes = bytes;
   s->refs = 1;
   if (!bytes) return s; // size 0 is no allocation
@@ -88,7 +89,7 @@ static void storage_release(plim_tape *t, plim_storage *s) {
   if (--s->refs) return;
   plim_stream_kind kind = t->is_unordered ? PLIM_STREAM_FREE_UNORDERED : PLIM_STREAM_FREE;
   if (s->bytes) t->sink.event(t->sink.context, kind, s->id, s->bytes);
-  put_back(t, &t->storages, s);
+  tape_put_back(t, &t->storages, s);
 }
 
 void plim_retain(plim_tensor *x) { x->refs++; }
@@ -100,7 +101,7 @@ void plim_release(plim_tape *t, plim_tensor *x) {
   if (dead.fn) node_release(t, dead.fn);
   plim_release(t, dead.grad);
   storage_release(t, dead.storage);
-  put_back(t, &t->tensors, x);
+  tape_put_back(t, &t->tensors, x);
   plim_release(t, dead.base);
 }
 
@@ -122,6 +123,10 @@ void let_go(plim_tape *t, plim_tensor *x, bool was_floating) {
 
 void set(plim_tape *t, plim_tensor **variable, plim_tensor *value) {
   plim_tensor *old = *variable;
+  if (t->is_stopped && old) { // an exception is on its way: the line was never finished
+    plim_consume(t, value);
+    return;
+  }
   if (value && value->is_floating) value->is_floating = false;
   else if (value) plim_retain(value);
   *variable = value;
@@ -134,7 +139,12 @@ void drop(plim_tape *t, plim_tensor **variable) {
   plim_release(t, old);
 }
 
-plim_tensor *give(plim_tensor **variable) {
+plim_tensor *give(plim_tape *t, plim_tensor **variable) {
+  if (t->is_stopped && *variable) { // nothing is returned; the variable dies with its frame
+    plim_tensor *nothing = empty(t, (*variable)->shape, (plim_dtype)(*variable)->dtype);
+    drop(t, variable);
+    return nothing;
+  }
   plim_tensor *x = *variable;
   *variable = NULL;
   if (x) x->is_floating = true;
@@ -189,7 +199,7 @@ bool plim_is_dense(const plim_tensor *x) {
 
 static plim_tensor *tensor_new(plim_tape *t, plim_storage *s, plim_dims shape, plim_dims stride,
                                plim_dtype dtype) {
-  plim_tensor *x = take(t, &t->tensors, sizeof *x);
+  plim_tensor *x = tape_take(t, &t->tensors, sizeof *x);
   x->storage = s;
   x->shape = shape;
   x->stride = stride;

@@ -36,6 +36,7 @@
 #define node_save_output(...) plim_node_save_output(__VA_ARGS__)
 #define node_output(...) plim_node_output(__VA_ARGS__)
 #define wants(...) plim_wants(__VA_ARGS__)
+#define checkpoint(...) plim_checkpoint_call(__VA_ARGS__)
 #define backward(...) plim_backward(__VA_ARGS__)
 #define drop_graph(...) plim_drop_graph(__VA_ARGS__)
 #define set_grad_mode(...) plim_set_grad_mode(__VA_ARGS__)
@@ -112,7 +113,8 @@ bool hold(plim_tensor *x);
 void let_go(plim_tape *t, plim_tensor *x, bool was_floating);
 void set(plim_tape *t, plim_tensor **variable, plim_tensor *value);
 void drop(plim_tape *t, plim_tensor **variable);
-plim_tensor *give(plim_tensor **variable); // hands the variable's reference on, floating
+// return variable: hands its reference on, floating.
+plim_tensor *give(plim_tape *t, plim_tensor **variable);
 
 // ---- tensors --------------------------------------------------------------------------------------
 
@@ -138,7 +140,7 @@ plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims s
 enum { PLIM_MAX_EDGES = 8, PLIM_MAX_SAVED = 8 };
 
 // Computes the gradients of a node's inputs from those of its outputs. `in` is borrowed, may hold
-// NULL; `out` takes references. Saved tensors are in n->unpacked.
+// NULL; `out` takes references.
 typedef void plim_backward_fn(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out);
 
 typedef struct {
@@ -150,8 +152,10 @@ struct plim_node {
   uint64_t sequence;          // nodes made later run first
   plim_backward_fn *function; // NULL: AccumulateGrad
   plim_edge edges[PLIM_MAX_EDGES];
-  plim_tensor *saved[PLIM_MAX_SAVED]; // in the order they are released
-  plim_dims shapes[PLIM_MAX_EDGES];   // of its outputs
+  plim_tensor *saved[PLIM_MAX_SAVED];             // in the order they are released
+  struct plim_checkpoint *packed[PLIM_MAX_SAVED]; // NULL, or it is to be computed again
+  uint32_t packed_index[PLIM_MAX_SAVED];
+  plim_dims shapes[PLIM_MAX_EDGES]; // of its outputs
   uint8_t dtypes[PLIM_MAX_EDGES];
   plim_tensor *leaf;       // AccumulateGrad: the tensor it is for
   plim_dims shape, stride; // whatever the operator wants to remember
@@ -167,7 +171,7 @@ bool needs_grad(const plim_tape *t, const plim_tensor *x);
 // Saved inputs are added with save() before the operator allocates, saved outputs after.
 plim_node *node_begin(plim_tape *t, plim_backward_fn *backward, plim_tensor *const *inputs,
                       int count);
-void node_save(plim_node *n, plim_tensor *x); // an input; NULL is fine
+void node_save(plim_tape *t, plim_node *n, plim_tensor *x); // an input; NULL is fine
 void node_save_output(plim_tape *t, plim_node *n, plim_tensor *x);
 void node_output(plim_tape *t, plim_node *n, plim_tensor *x);
 
@@ -175,6 +179,21 @@ bool wants(const plim_node *n, int edge);
 
 // Runs backward from `x` with the gradient `grad`, which is consumed.
 void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad);
+
+// torch.utils.checkpoint: calls a function whose saved tensors are not kept but computed again in
+// backward. `held` are tensors of the function's context, kept as long as that may happen; the
+// context itself must outlive the tape's use of it.
+typedef plim_tensor *plim_checkpointed_fn(plim_tape *t, const void *context,
+                                          plim_tensor *const *held, plim_tensor *x);
+enum { PLIM_MAX_HELD = 4 };
+
+typedef struct {
+  plim_checkpointed_fn *function;
+  const void *context;
+  plim_tensor *held[PLIM_MAX_HELD]; // NULL where there is none
+} plim_closure;
+
+plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x);
 
 // Lets go of the graph behind a tensor, before the tensor itself.
 void drop_graph(plim_tape *t, plim_tensor *x);

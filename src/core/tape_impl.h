@@ -17,7 +17,7 @@ struct tape_cast {
 struct plim_tape {
   plim_tape_sink sink;
   struct tape_chunk *chunks;
-  struct tape_pool tensors, storages, nodes;
+  struct tape_pool tensors, storages, nodes, frames;
   vec(plim_node *) doomed; // nodes whose last reference is gone
   uint64_t sequence;
   uint32_t next_id;
@@ -25,6 +25,9 @@ struct plim_tape {
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: made once per thread, kept for ever
   vec(struct tape_cast) casts;              // of leaves, made under autocast
   uint8_t autocast;                         // a plim_dtype; PLIM_BOOL: off
+  struct plim_checkpoint *packing;          // what is saved now is packed for it
+  bool is_recomputing;                      // and now computed again
+  bool is_stopped; // all that was wanted is there: nothing is allocated any more
   bool grad_mode, is_dooming, is_unordered, failed;
   _Alignas(16) unsigned char spare[1024];
 };
@@ -32,5 +35,14 @@ struct plim_tape {
 plim_node *tape_node(plim_tape *t);
 void tape_put_node(plim_tape *t, plim_node *n);
 void node_release(plim_tape *t, plim_node *n);
+void *tape_take(plim_tape *t, struct tape_pool *pool, size_t bytes);
+void tape_put_back(plim_tape *t, struct tape_pool *pool, void *object);
+
+// checkpoint.c
+// Saves x for the node as entry k, or packs it.
+void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_output);
+// A packed entry's tensor, computed again if need be; the caller owns it.
+plim_tensor *saved_unpack(plim_tape *t, plim_node *n, int k);
+void packed_release(plim_tape *t, struct plim_checkpoint *frame);
 
 #endif

@@ -33,6 +33,7 @@ static void load_batch(plim_tape *t, const plim_recipe *r, plim_batch *b) {
   set(t, &b->labels, labels);
   b->mask_kind = r->mask;
   b->attention = r->attention;
+  b->checkpoint = r->checkpoint;
 }
 
 static void step(plim_tape *t, plim_llama *m, const plim_recipe *r, variables *v) {
@@ -40,7 +41,7 @@ static void step(plim_tape *t, plim_llama *m, const plim_recipe *r, variables *v
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
   plim_tensor *loss = plim_llama_forward(t, m, &v->batch, &logits);
-  set(t, &v->logits, give(&logits));
+  set(t, &v->logits, give(t, &logits));
   set(t, &v->loss, loss);
   autocast(t, PLIM_BOOL);
   plim_tensor *scaled = div_scalar(t, v->loss);

@@ -11,11 +11,13 @@
 // clang-format off
 static const char *const covered[] = {
     "families/llama-bf16",
+    "families/llama-bf16-ckpt",
     "families/llama-bf16-eager",
     "families/llama-foreach",
     "families/llama-fp32-ampbf16",
     "families/llama-lora",
     "families/llama-lora-drop-amp",
+    "families/llama-lora-drop-amp-ckpt",
     "families/llama-maskpad",
     "families/mistral-bf16",
     "families/qwen2-bf16",
@@ -86,6 +88,7 @@ static bool run_tape(const char *name, stream *out) {
   if (strstr(json, "\"attn\": \"eager\"")) recipe.attention = PLIM_ATTENTION_EAGER;
   if (strstr(json, "\"mask\": \"pad\"")) recipe.mask = PLIM_MASK_PAD;
   plim_tape *t = plim_tape_new((plim_tape_sink){append, out});
+  recipe.checkpoint = strstr(json, "\"ckpt\": true") != NULL;
   bool is_fp32 = strstr(json, "\"param_dtype\": \"fp32\"") != NULL;
   if (strstr(json, "\"amp\": \"bf16\"")) recipe.autocast = PLIM_BF16;
   plim_llama *m = t ? plim_llama_new(t, &config, is_fp32 ? PLIM_FP32 : PLIM_BF16) : NULL;

@@ -19,10 +19,18 @@ typedef struct {
   plim_tensor *input_norm, *post_attention_norm;
 } layer;
 
+// What a checkpoint needs to run a layer again.
+typedef struct layer_call {
+  const plim_llama *m;
+  const layer *l;
+  plim_attention_kind attention;
+} layer_call;
+
 struct plim_llama {
   plim_llama_config c;
   plim_tensor *embed_tokens, *norm, *lm_head, *inv_freq, *original_inv_freq;
   layer *layers;
+  struct layer_call *calls; // one per layer
   vec(plim_tensor *) parameters;
   bool failed;
 };
@@ -83,7 +91,8 @@ plim_llama *plim_llama_new(plim_tape *t, const plim_llama_config *config, plim_d
   if (!m) return NULL;
   m->c = *config;
   m->layers = calloc((size_t)config->layers, sizeof *m->layers);
-  if (!m->layers) {
+  m->calls = calloc((size_t)config->layers, sizeof *m->calls);
+  if (!m->layers || !m->calls) {
     plim_llama_delete(m);
     return NULL;
   }
@@ -107,6 +116,7 @@ plim_llama *plim_llama_new(plim_tape *t, const plim_llama_config *config, plim_d
 void plim_llama_delete(plim_llama *m) {
   if (!m) return;
   free(m->layers);
+  free(m->calls);
   vec_free(&m->parameters);
   free(m);
 }
@@ -177,8 +187,9 @@ static plim_tensor *apply(plim_tape *t, const projection *p, plim_tensor *x) {
   set(t, &result, add(t, result, delta));
   set(t, &result, to(t, result, dtype));
   drop(t, &input);
+  plim_tensor *out = give(t, &result);
   let_go(t, x, was);
-  return give(&result);
+  return out;
 }
 
 // (B,T,H*D) -> (B,H,T,D), each head normed if there is a norm.
@@ -209,7 +220,7 @@ static plim_tensor *eager_attention(plim_tape *t, plim_tensor *q, plim_tensor *k
   drop(t, &keys);
   drop(t, &values);
   drop(t, &weights);
-  return give(&out);
+  return give(t, &out);
 }
 
 // With a mask, keys and values are repeated for every head; without, the kernel does that itself.
@@ -254,7 +265,7 @@ static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const laye
   drop(t, &q);
   drop(t, &k);
   drop(t, &v);
-  return give(&out);
+  return give(t, &out);
 }
 
 static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
@@ -274,9 +285,19 @@ static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer
   set(t, &hidden, rms_norm(t, hidden, l->post_attention_norm));
   set(t, &hidden, mlp(t, l, hidden));
   set(t, &hidden, add(t, residual, hidden));
-  plim_tensor *out = give(&hidden);
+  plim_tensor *out = give(t, &hidden);
   drop(t, &residual);
   return out;
+}
+
+// In the order they go: the pair of cos and sin is a tuple, which lets go of its last item first.
+enum { HELD_MASK, HELD_SIN, HELD_COS };
+
+static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *const *held,
+                              plim_tensor *x) {
+  const layer_call *call = context;
+  surroundings with = {call->attention, held[HELD_MASK], held[HELD_COS], held[HELD_SIN]};
+  return layer_forward(t, call->m, call->l, x, &with);
 }
 
 static void rotary(plim_tape *t, const plim_llama *m, plim_tensor *positions, plim_dtype dtype,
@@ -306,23 +327,29 @@ static plim_tensor *model_forward(plim_tape *t, plim_llama *m, const plim_batch 
   plim_tensor *embedded = NULL, *positions = NULL, *hidden = NULL;
   surroundings with = {.attention = batch->attention};
   set(t, &embedded, embedding(t, m->embed_tokens, batch->ids));
+  if (batch->checkpoint) embedded->requires_grad = true; // enable_input_require_grads
   set(t, &positions, add_scalar(t, empty(t, dims(batch->ids->shape.at[1]), PLIM_I64)));
   set(t, &positions, unsqueeze(t, positions, 0));
   set(t, &with.mask,
       plim_causal_mask(t, batch->attention, batch->mask_kind, embedded, positions, batch->mask));
   set(t, &hidden, embedded);
   rotary(t, m, positions, (plim_dtype)embedded->dtype, &with.cos, &with.sin);
-  for (int64_t i = 0; i < m->c.layers; i++)
-    set(t, &hidden, layer_forward(t, m, &m->layers[i], hidden, &with));
+  for (int64_t i = 0; i < m->c.layers; i++) {
+    m->calls[i] = (layer_call){m, &m->layers[i], batch->attention};
+    plim_closure call = {run_layer, &m->calls[i], {with.mask, with.sin, with.cos, positions}};
+    set(t, &hidden,
+        batch->checkpoint ? checkpoint(t, call, hidden)
+                          : run_layer(t, call.context, call.held, hidden));
+  }
   set(t, &hidden, rms_norm(t, hidden, m->norm));
-  plim_tensor *out = give(&hidden);
+  plim_tensor *out = give(t, &hidden);
   // A dict of the mask's arguments holds both to the end, and lets them go in its own order.
   if (m->c.keeps_mask_arguments) drop(t, &embedded);
   drop(t, &positions);
   drop(t, &embedded);
   drop(t, &with.mask);
-  drop(t, &with.cos);
   drop(t, &with.sin);
+  drop(t, &with.cos);
   return out;
 }
 
@@ -332,7 +359,7 @@ plim_tensor *plim_llama_forward(plim_tape *t, plim_llama *m, const plim_batch *b
   set(t, &hidden, model_forward(t, m, batch));
   set(t, &scores, linear(t, slice(t, hidden, 1, 0, hidden->shape.at[1]), m->lm_head, NULL));
   plim_tensor *loss = causal_loss(t, scores, batch->labels);
-  set(t, logits, give(&scores));
+  set(t, logits, give(t, &scores));
   drop(t, &hidden);
   return loss;
 }

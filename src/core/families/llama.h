@@ -48,6 +48,7 @@ typedef struct {
   plim_tensor *ids, *mask, *labels; // mask: NULL if there is none
   plim_mask_kind mask_kind;
   plim_attention_kind attention;
+  bool checkpoint; // each layer
 } plim_batch;
 
 // model(**batch): the loss; *logits (a variable) gets the logits.
