@@ -32,6 +32,7 @@ static void release_saved(plim_tape *t, plim_node *n) {
 // A chain of nodes is let go one by one, not by recursion: graphs are deep.
 static void node_destroy(plim_tape *t, plim_node *n) {
   release_saved(t, n);
+  if (n->frame) packed_release(t, n->frame);
   if (n->leaf) n->leaf->accumulator = NULL;
   plim_tensor *leaf = n->function ? NULL : n->leaf;
   for (int i = 0; i < n->edge_count; i++)

@@ -94,16 +94,56 @@ plim_tensor *saved_unpack(plim_tape *t, plim_node *n, int k) {
   return x;
 }
 
-plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x) {
-  struct plim_checkpoint *f = tape_take(t, &t->frames, sizeof *f), *outer = t->packing;
+static struct plim_checkpoint *frame_new(plim_tape *t, plim_closure call, plim_tensor *x) {
+  struct plim_checkpoint *f = tape_take(t, &t->frames, sizeof *f);
   *f = (struct plim_checkpoint){.call = call, .input = x, .refs = 1};
   f->autocast = (plim_dtype)t->autocast;
-  plim_retain(x);
+  if (x) plim_retain(x);
   for (int i = 0; i < PLIM_MAX_HELD; i++)
     if (call.held[i]) plim_retain(call.held[i]);
+  return f;
+}
+
+plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x) {
+  struct plim_checkpoint *f = frame_new(t, call, x), *outer = t->packing;
   t->packing = f;
   plim_tensor *out = call.function(t, call.context, call.held, x);
   t->packing = outer;
   packed_release(t, f);
+  return out;
+}
+
+// ---- reentrant ------------------------------------------------------------------------------------
+
+// The input is saved; what the closure holds lives as long as the node.
+static void reentrant_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  struct plim_checkpoint *f = n->frame;
+  plim_tensor *input = owned_alias(t, n->saved[0]);
+  input->requires_grad = n->saved[0]->requires_grad;
+  bool was = set_grad_mode(t, true);
+  plim_dtype autocast_was = (plim_dtype)t->autocast;
+  t->autocast = (uint8_t)f->autocast;
+  plim_tensor *result = NULL;
+  set(t, &result, f->call.function(t, f->call.context, f->call.held, input));
+  if (f->autocast != PLIM_BOOL) autocast(t, PLIM_BOOL);
+  t->autocast = (uint8_t)autocast_was;
+  set_grad_mode(t, was);
+  plim_retain(in[0]);
+  backward(t, result, in[0]);
+  if (input->grad) plim_retain(input->grad);
+  out[0] = input->grad;
+  plim_release(t, input);
+  drop(t, &result);
+}
+
+plim_tensor *checkpoint_reentrant(plim_tape *t, plim_closure call, plim_tensor *x) {
+  plim_node *n = node_begin(t, reentrant_backward, &x, 1);
+  bool was = set_grad_mode(t, false);
+  plim_tensor *out = call.function(t, call.context, call.held, x);
+  set_grad_mode(t, was);
+  if (!n) return out;
+  n->frame = frame_new(t, call, NULL);
+  node_save(t, n, x);
+  node_output(t, n, out);
   return out;
 }

@@ -37,6 +37,7 @@
 #define node_output(...) plim_node_output(__VA_ARGS__)
 #define wants(...) plim_wants(__VA_ARGS__)
 #define checkpoint(...) plim_checkpoint_call(__VA_ARGS__)
+#define checkpoint_reentrant(...) plim_checkpoint_reentrant(__VA_ARGS__)
 #define backward(...) plim_backward(__VA_ARGS__)
 #define drop_graph(...) plim_drop_graph(__VA_ARGS__)
 #define set_grad_mode(...) plim_set_grad_mode(__VA_ARGS__)
@@ -157,8 +158,9 @@ struct plim_node {
   uint32_t packed_index[PLIM_MAX_SAVED];
   plim_dims shapes[PLIM_MAX_EDGES]; // of its outputs
   uint8_t dtypes[PLIM_MAX_EDGES];
-  plim_tensor *leaf;       // AccumulateGrad: the tensor it is for
-  plim_dims shape, stride; // whatever the operator wants to remember
+  struct plim_checkpoint *frame; // of a reentrant checkpoint
+  plim_tensor *leaf;             // AccumulateGrad: the tensor it is for
+  plim_dims shape, stride;       // whatever the operator wants to remember
   int64_t number;
   uint32_t refs, task; // task: the engine's, while it runs
   uint8_t edge_count, output_count, saved_count;
@@ -194,6 +196,8 @@ typedef struct {
 } plim_closure;
 
 plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x);
+// use_reentrant=True: forward without a graph; backward runs it again, with a backward of its own.
+plim_tensor *checkpoint_reentrant(plim_tape *t, plim_closure call, plim_tensor *x);
 
 // Lets go of the graph behind a tensor, before the tensor itself.
 void drop_graph(plim_tape *t, plim_tensor *x);

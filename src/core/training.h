@@ -12,7 +12,7 @@ typedef struct {
   plim_attention_kind attention;
   plim_mask_kind mask;
   plim_dtype autocast; // PLIM_BOOL: off
-  bool checkpoint;
+  plim_checkpoint_kind checkpoint;
 } plim_recipe;
 
 // The plain loop: forward, backward, clip_grad_norm_, optimizer, zero_grad. False when memory is out.

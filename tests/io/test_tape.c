@@ -12,6 +12,7 @@
 static const char *const covered[] = {
     "families/llama-bf16",
     "families/llama-bf16-ckpt",
+    "families/llama-bf16-ckpt-reentrant",
     "families/llama-bf16-eager",
     "families/llama-foreach",
     "families/llama-fp32-ampbf16",
@@ -88,7 +89,8 @@ static bool run_tape(const char *name, stream *out) {
   if (strstr(json, "\"attn\": \"eager\"")) recipe.attention = PLIM_ATTENTION_EAGER;
   if (strstr(json, "\"mask\": \"pad\"")) recipe.mask = PLIM_MASK_PAD;
   plim_tape *t = plim_tape_new((plim_tape_sink){append, out});
-  recipe.checkpoint = strstr(json, "\"ckpt\": true") != NULL;
+  if (strstr(json, "\"ckpt\": true")) recipe.checkpoint = PLIM_CHECKPOINT_ON;
+  if (strstr(json, "\"reentrant\": true")) recipe.checkpoint = PLIM_CHECKPOINT_REENTRANT;
   bool is_fp32 = strstr(json, "\"param_dtype\": \"fp32\"") != NULL;
   if (strstr(json, "\"amp\": \"bf16\"")) recipe.autocast = PLIM_BF16;
   plim_llama *m = t ? plim_llama_new(t, &config, is_fp32 ? PLIM_FP32 : PLIM_BF16) : NULL;

@@ -300,6 +300,15 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   return layer_forward(t, call->m, call->l, x, &with);
 }
 
+static plim_tensor *call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                               plim_tensor *x) {
+  switch (kind) {
+  case PLIM_CHECKPOINT_ON: return checkpoint(t, call, x);
+  case PLIM_CHECKPOINT_REENTRANT: return checkpoint_reentrant(t, call, x);
+  default: return call.function(t, call.context, call.held, x);
+  }
+}
+
 static void rotary(plim_tape *t, const plim_llama *m, plim_tensor *positions, plim_dtype dtype,
                    plim_tensor **cos, plim_tensor **sin) {
   bool was = set_grad_mode(t, false);
@@ -337,9 +346,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_llama *m, const plim_batch 
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->calls[i] = (layer_call){m, &m->layers[i], batch->attention};
     plim_closure call = {run_layer, &m->calls[i], {with.mask, with.sin, with.cos, positions}};
-    set(t, &hidden,
-        batch->checkpoint ? checkpoint(t, call, hidden)
-                          : run_layer(t, call.context, call.held, hidden));
+    set(t, &hidden, call_layer(t, batch->checkpoint, call, hidden));
   }
   set(t, &hidden, rms_norm(t, hidden, m->norm));
   plim_tensor *out = give(t, &hidden);

@@ -43,12 +43,18 @@ bool plim_llama_add_lora(plim_tape *t, plim_llama *m, const plim_lora *lora);
 // The parameters that are trained, in the order of model.parameters().
 plim_tensor **plim_llama_parameters(plim_llama *m, size_t *count);
 
+typedef enum {
+  PLIM_CHECKPOINT_OFF,
+  PLIM_CHECKPOINT_ON,
+  PLIM_CHECKPOINT_REENTRANT
+} plim_checkpoint_kind;
+
 // What the model is called with.
 typedef struct {
   plim_tensor *ids, *mask, *labels; // mask: NULL if there is none
   plim_mask_kind mask_kind;
   plim_attention_kind attention;
-  bool checkpoint; // each layer
+  plim_checkpoint_kind checkpoint; // of each layer
 } plim_batch;
 
 // model(**batch): the loss; *logits (a variable) gets the logits.
