@@ -473,60 +473,6 @@ plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
   return finish(t, n, out, weight, ids);
 }
 
-// cuDNN's fused attention, by its fingerprint in the recordings.
-static uint64_t cudnn_workspace_bytes(const plim_tensor *q, const plim_tensor *k) {
-  int64_t batch = q->shape.at[0], heads = q->shape.at[1], queries = q->shape.at[2];
-  int64_t width = q->shape.at[3], keys = k->shape.at[2];
-  int64_t bytes = batch * heads * queries * (width * 4 + 4) + 256;
-  if (k->shape.at[1] != heads) bytes += batch * heads * keys * width * 4;
-  return (uint64_t)bytes;
-}
-
-// What attention saves, in the order of release; the bias only if there is a mask.
-enum { SAVED_KEY, SAVED_QUERY, SAVED_VALUE };
-
-static void attention_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
-  (void)in;
-  plim_tensor **saved = n->saved + n->number; // behind the bias
-  out[0] = k_like(t, saved[SAVED_QUERY]);
-  out[1] = k_like(t, saved[SAVED_KEY]);
-  out[2] = k_like(t, saved[SAVED_VALUE]);
-  plim_consume(t, scratch(t, cudnn_workspace_bytes(saved[SAVED_QUERY], saved[SAVED_KEY])));
-}
-
-// 0 where the mask is true, minus infinity elsewhere: two scalars and a tensor.
-static plim_tensor *bias_from(plim_tape *t, const plim_tensor *mask, plim_dtype dtype) {
-  plim_tensor *zero = empty(t, (plim_dims){0}, dtype), *infinity = empty(t, (plim_dims){0}, dtype);
-  plim_tensor *bias = empty(t, mask->shape, dtype);
-  plim_consume(t, infinity);
-  plim_consume(t, zero);
-  return bias;
-}
-
-plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                       plim_tensor *mask) {
-  v = cast(t, v);
-  k = cast(t, k);
-  q = cast(t, q);
-  plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
-  plim_node *n = node_begin(t, attention_backward, (plim_tensor *[]){q, k, v}, 3);
-  if (n) n->number = bias != NULL, node_save(t, n, bias);
-  if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
-  plim_dims scalar = {0}, shape = q->shape, rows = q->shape;
-  plim_tensor *seed = empty(t, scalar, PLIM_I64), *offset = empty(t, scalar, PLIM_I64);
-  shape.at[3] = v->shape.at[3];
-  rows.at[3] = 1;
-  plim_tensor *out = empty_strided(t, shape, k_strides(q, NULL), (plim_dtype)q->dtype);
-  plim_tensor *logsumexp = n ? empty(t, rows, PLIM_FP32) : NULL;
-  plim_consume(t, scratch(t, 256));
-  plim_tensor *kept[] = {logsumexp, out, offset, seed};
-  for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
-  if (n) node_output(t, n, out);
-  plim_tensor *gone[] = {logsumexp, seed, offset, bias, q, k, v, mask};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) plim_consume(t, gone[i]);
-  return out;
-}
-
 static void softmax_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = empty(t, in[0]->shape, (plim_dtype)in[0]->dtype);
   plim_consume(t, k_binary(t, in[0], n->saved[0]));

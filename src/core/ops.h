@@ -35,7 +35,6 @@
 #define addmm(...) plim_op_addmm(__VA_ARGS__)
 #define linear(...) plim_op_linear(__VA_ARGS__)
 #define embedding(...) plim_op_embedding(__VA_ARGS__)
-#define attention(...) plim_op_attention(__VA_ARGS__)
 #define log_softmax(...) plim_op_log_softmax(__VA_ARGS__)
 #define nll_loss(...) plim_op_nll_loss(__VA_ARGS__)
 
@@ -80,9 +79,6 @@ plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tens
 
 // Models.
 plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids);
-// scaled_dot_product_attention; mask may be NULL (causal then) or bool.
-plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                       plim_tensor *mask);
 plim_tensor *softmax(plim_tape *t, plim_tensor *x, plim_dtype dtype);
 plim_tensor *log_softmax(plim_tape *t, plim_tensor *x);
 plim_tensor *nll_loss(plim_tape *t, plim_tensor *log_probabilities, plim_tensor *target);

@@ -24,6 +24,7 @@ struct plim_tape {
   plim_thread thread;
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: made once per thread, kept for ever
   vec(struct tape_cast) casts;              // of leaves, made under autocast
+  uint8_t sdpa;                             // a plim_sdpa_kernel
   uint8_t autocast;                         // a plim_dtype; PLIM_BOOL: off
   struct plim_checkpoint *packing;          // what is saved now is packed for it
   bool is_recomputing;                      // and now computed again

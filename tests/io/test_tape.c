@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "attention.h"
 #include "test.h"
 #include "training.h"
 #include "truth.h"
@@ -26,6 +27,10 @@ static const char *const covered[] = {
     "kernels/adamw-loop-llama",
     "kernels/cudnn-llama-b4s1024",
     "kernels/cudnn-llama-bf16-s500",
+    "kernels/flash-llama-bf16",
+    "kernels/flash-llama-bf16-s500",
+    "kernels/flash-llama-lora-ckpt",
+    "kernels/flash-mistral-bf16",
     "kernels/sgd-llama",
     "kernels/sgdm-llama",
 };
@@ -93,6 +98,7 @@ static bool run_tape(const char *name, stream *out) {
   if (strstr(json, "\"reentrant\": true")) recipe.checkpoint = PLIM_CHECKPOINT_REENTRANT;
   bool is_fp32 = strstr(json, "\"param_dtype\": \"fp32\"") != NULL;
   if (strstr(json, "\"amp\": \"bf16\"")) recipe.autocast = PLIM_BF16;
+  if (t && strstr(json, "\"sdp\": \"flash\"")) plim_tape_set_sdpa(t, PLIM_SDPA_FLASH);
   plim_llama *m = t ? plim_llama_new(t, &config, is_fp32 ? PLIM_FP32 : PLIM_BF16) : NULL;
   if (m && strstr(json, "\"lora\":")) {
     plim_lora lora = {.rank = integer(json, "r", 0),

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "attention.h"
 #include "kernels.h"
 #include "loss.h"
 #include "masks.h"

@@ -1,0 +1,123 @@
+#include "attention.h"
+
+#include "kernels.h"
+#include "ops.h"
+#include "tape_impl.h"
+
+static int64_t round_to(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
+// A tensor seen as (B,H,T,D) whose memory is (B,T,H,D).
+static plim_tensor *heads_inside(plim_tape *t, const plim_tensor *like, int64_t heads) {
+  int64_t b = like->shape.at[0], length = like->shape.at[2], d = like->shape.at[3];
+  plim_dims shape = dims(b, heads, length, d), stride = dims(length * heads * d, d, heads * d, 1);
+  return empty_strided(t, shape, stride, (plim_dtype)like->dtype);
+}
+
+// ---- cuDNN ----------------------------------------------------------------------------------------
+
+// cuDNN's fused attention, by its fingerprint in the recordings.
+static uint64_t cudnn_workspace_bytes(const plim_tensor *q, const plim_tensor *k) {
+  int64_t batch = q->shape.at[0], heads = q->shape.at[1], queries = q->shape.at[2];
+  int64_t width = q->shape.at[3], keys = k->shape.at[2];
+  int64_t bytes = batch * heads * queries * (width * 4 + 4) + 256;
+  if (k->shape.at[1] != heads) bytes += batch * heads * keys * width * 4;
+  return (uint64_t)bytes;
+}
+
+// What attention saves, in the order of release; the bias only if there is a mask.
+enum { SAVED_KEY, SAVED_QUERY, SAVED_VALUE };
+
+static void cudnn_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)in;
+  plim_tensor **saved = n->saved + n->number; // behind the bias
+  out[0] = k_like(t, saved[SAVED_QUERY]);
+  out[1] = k_like(t, saved[SAVED_KEY]);
+  out[2] = k_like(t, saved[SAVED_VALUE]);
+  plim_consume(t, scratch(t, cudnn_workspace_bytes(saved[SAVED_QUERY], saved[SAVED_KEY])));
+}
+
+// 0 where the mask is true, minus infinity elsewhere: two scalars and a tensor.
+static plim_tensor *bias_from(plim_tape *t, const plim_tensor *mask, plim_dtype dtype) {
+  plim_tensor *zero = empty(t, (plim_dims){0}, dtype), *infinity = empty(t, (plim_dims){0}, dtype);
+  plim_tensor *bias = empty(t, mask->shape, dtype);
+  plim_consume(t, infinity);
+  plim_consume(t, zero);
+  return bias;
+}
+
+static plim_tensor *cudnn(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                          plim_tensor *mask) {
+  plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
+  plim_node *n = node_begin(t, cudnn_backward, (plim_tensor *[]){q, k, v}, 3);
+  if (n) n->number = bias != NULL, node_save(t, n, bias);
+  if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
+  plim_dims scalar = {0}, shape = q->shape, rows = q->shape;
+  plim_tensor *seed = empty(t, scalar, PLIM_I64), *offset = empty(t, scalar, PLIM_I64);
+  shape.at[3] = v->shape.at[3];
+  rows.at[3] = 1;
+  plim_tensor *out = empty_strided(t, shape, k_strides(q, NULL), (plim_dtype)q->dtype);
+  plim_tensor *logsumexp = n ? empty(t, rows, PLIM_FP32) : NULL;
+  plim_consume(t, scratch(t, 256));
+  plim_tensor *kept[] = {logsumexp, out, offset, seed};
+  for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
+  if (n) node_output(t, n, out);
+  plim_tensor *gone[] = {logsumexp, seed, offset, bias, q, k, v, mask};
+  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) plim_consume(t, gone[i]);
+  return out;
+}
+
+// ---- flash ----------------------------------------------------------------------------------------
+
+static void flash_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)in;
+  plim_tensor *q = n->saved[SAVED_QUERY], *k = n->saved[SAVED_KEY], *v = n->saved[SAVED_VALUE];
+  int64_t b = q->shape.at[0], heads = q->shape.at[1], d = q->shape.at[3];
+  int64_t rows = round_to(q->shape.at[2], 128);
+  out[0] = heads_inside(t, q, heads);
+  out[1] = heads_inside(t, k, k->shape.at[1]);
+  out[2] = heads_inside(t, v, v->shape.at[1]);
+  plim_tensor *sums = empty(t, dims(b, heads, rows), PLIM_FP32);
+  plim_tensor *dq = empty(t, dims(b, rows, heads, round_to(d, 32)), PLIM_FP32);
+  bool grouped = k->shape.at[1] != heads;
+  plim_tensor *wide_k = grouped ? heads_inside(t, k, heads) : NULL;
+  plim_tensor *wide_v = grouped ? heads_inside(t, v, heads) : NULL;
+  plim_consume(t, wide_v);
+  plim_consume(t, wide_k);
+  plim_consume(t, dq);
+  plim_consume(t, sums);
+}
+
+static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v) {
+  plim_node *n = node_begin(t, flash_backward, (plim_tensor *[]){q, k, v}, 3);
+  if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
+  plim_tensor *out = heads_inside(t, q, q->shape.at[1]);
+  plim_dims rows = dims(q->shape.at[0], q->shape.at[1], q->shape.at[2]);
+  plim_tensor *logsumexp = empty(t, rows, PLIM_FP32);
+  plim_tensor *state = empty(t, dims(2), PLIM_I64), *unused = empty(t, (plim_dims){0}, PLIM_I64);
+  plim_tensor *kept[] = {logsumexp, out, state, unused};
+  for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
+  if (n) node_output(t, n, out);
+  plim_tensor *gone[] = {logsumexp, state, unused};
+  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) plim_consume(t, gone[i]);
+  return out;
+}
+
+// ---- the choice -----------------------------------------------------------------------------------
+
+void plim_tape_set_sdpa(plim_tape *t, plim_sdpa_kernel preferred) { t->sdpa = (uint8_t)preferred; }
+
+plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                       plim_tensor *mask) {
+  bool q_was = hold(q), k_was = hold(k), v_was = hold(v);
+  plim_tensor *value = cast(t, v), *key = cast(t, k), *query = cast(t, q);
+  bool value_was = hold(value), key_was = hold(key), query_was = hold(query);
+  plim_tensor *out = t->sdpa == PLIM_SDPA_FLASH && !mask ? flash(t, query, key, value)
+                                                         : cudnn(t, query, key, value, mask);
+  let_go(t, query, query_was);
+  let_go(t, key, key_was);
+  let_go(t, value, value_was);
+  let_go(t, q, q_was);
+  let_go(t, k, k_was);
+  let_go(t, v, v_was);
+  return out;
+}

@@ -1,0 +1,23 @@
+// scaled_dot_product_attention and the kernels behind it.
+#ifndef PLIM_CORE_ATTENTION_H
+#define PLIM_CORE_ATTENTION_H
+
+#include "tape.h"
+
+#define attention(...) plim_op_attention(__VA_ARGS__)
+
+typedef enum {
+  PLIM_SDPA_CUDNN,     // what Hopper picks
+  PLIM_SDPA_FLASH,     // what Ampere and Ada pick
+  PLIM_SDPA_EFFICIENT, // older cards, float32, masks
+  PLIM_SDPA_MATH       // when nothing else can
+} plim_sdpa_kernel;
+
+// The kernel the card would pick if it can; see plim_sdpa_choose for when it cannot.
+void plim_tape_set_sdpa(plim_tape *t, plim_sdpa_kernel preferred);
+
+// mask may be NULL (causal then) or bool.
+plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                       plim_tensor *mask);
+
+#endif
