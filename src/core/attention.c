@@ -102,17 +102,112 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   return out;
 }
 
+// ---- memory-efficient -----------------------------------------------------------------------------
+
+enum { SAVED_BIAS_FIRST = 1 };
+
+static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)in;
+  plim_tensor **saved = n->saved + n->number; // behind the bias
+  plim_tensor *q = saved[SAVED_QUERY], *k = saved[SAVED_KEY], *v = saved[SAVED_VALUE];
+  int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2], d = q->shape.at[3];
+  out[0] = heads_inside(t, q, heads);
+  out[1] = heads_inside(t, k, k->shape.at[1]);
+  out[2] = heads_inside(t, v, v->shape.at[1]);
+  plim_tensor *delta;
+  if (q->dtype == PLIM_FP32) {
+    plim_tensor *product = empty(t, dims(b, length, heads, d), PLIM_FP32);
+    plim_tensor *sum = empty(t, dims(b, length, heads), PLIM_FP32);
+    plim_consume(t, product);
+    delta = empty(t, dims(b, heads, length), PLIM_FP32);
+    plim_consume(t, sum);
+  } else delta = empty(t, dims(b, heads, length), PLIM_FP32);
+  // Blocks of 64 x 64 with 16 bytes of bookkeeping: the kernel's own arithmetic.
+  int64_t blocks = (length + 63) / 64 * ((d + 63) / 64);
+  plim_tensor *workspace = scratch(t, (uint64_t)(b * heads * blocks * (16 + 64 * 64 * 4)));
+  plim_consume(t, delta);
+  plim_consume(t, workspace);
+}
+
+static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                              plim_tensor *mask) {
+  int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2];
+  plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
+  if (bias) bias = expand(t, bias, dims(b, heads, length, k->shape.at[2]));
+  plim_node *n = node_begin(t, efficient_backward, (plim_tensor *[]){q, k, v}, 3);
+  if (n) n->number = bias ? SAVED_BIAS_FIRST : 0, node_save(t, n, bias);
+  if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
+  plim_tensor *out = heads_inside(t, q, heads);
+  plim_tensor *logsumexp = n ? empty(t, dims(b, heads, round_to(length, 32)), PLIM_FP32) : NULL;
+  if (n) node_save_output(t, n, logsumexp), node_save_output(t, n, out), node_output(t, n, out);
+  plim_consume(t, logsumexp);
+  plim_consume(t, bias);
+  return out;
+}
+
+// ---- math -----------------------------------------------------------------------------------------
+
+static plim_tensor *causal_bias(plim_tape *t, int64_t queries, int64_t keys, plim_dtype dtype) {
+  plim_tensor *ones = empty(t, dims(queries, keys), PLIM_BOOL);
+  plim_tensor *lower = empty(t, dims(queries, keys), PLIM_BOOL);
+  plim_consume(t, ones);
+  plim_tensor *bias = bias_from(t, lower, dtype);
+  plim_consume(t, lower);
+  return bias;
+}
+
+static plim_tensor *repeat_heads(plim_tape *t, plim_tensor *x, int64_t times) {
+  int64_t b = x->shape.at[0], h = x->shape.at[1], length = x->shape.at[2], d = x->shape.at[3];
+  plim_tensor *spread = expand(t, unsqueeze(t, x, 2), dims(b, h, times, length, d));
+  return view(t, contiguous_copy(t, spread), dims(b, h * times, length, d));
+}
+
+// Written out in float32: scores of every query against every key.
+static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                         plim_tensor *mask) {
+  plim_dtype dtype = (plim_dtype)q->dtype;
+  int64_t groups = q->shape.at[1] / k->shape.at[1];
+  plim_tensor *wide_q = NULL, *wide_k = NULL, *wide_v = NULL, *scaled = NULL, *bias = NULL;
+  plim_tensor *weights = NULL, *low = NULL, *keys = NULL, *values = NULL;
+  if (mask) set(t, &bias, bias_from(t, mask, dtype));
+  set(t, &wide_q, to(t, q, PLIM_FP32));
+  set(t, &wide_k, to(t, k, PLIM_FP32));
+  set(t, &wide_v, to(t, v, PLIM_FP32));
+  set(t, &scaled, mul_scalar(t, wide_q));
+  if (!mask) set(t, &bias, causal_bias(t, q->shape.at[2], k->shape.at[2], PLIM_FP32));
+  set(t, &keys, groups > 1 ? repeat_heads(t, wide_k, groups) : wide_k);
+  set(t, &values, groups > 1 ? repeat_heads(t, wide_v, groups) : wide_v);
+  set(t, &weights, matmul(t, scaled, mul_scalar(t, transpose(t, keys, 2, 3))));
+  add_in_place(t, weights, bias);
+  set(t, &weights, safe_softmax(t, weights));
+  set(t, &low, to(t, weights, dtype));
+  plim_tensor *out = to(t, matmul(t, weights, values), dtype);
+  plim_tensor **gone[] = {&weights, &keys,   &scaled, &bias, &values,
+                          &wide_v,  &wide_k, &wide_q, &low};
+  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  return out;
+}
+
 // ---- the choice -----------------------------------------------------------------------------------
 
 void plim_tape_set_sdpa(plim_tape *t, plim_sdpa_kernel preferred) { t->sdpa = (uint8_t)preferred; }
+
+static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                               plim_tensor *mask) {
+  switch (t->sdpa) {
+  case PLIM_SDPA_FLASH: return flash(t, q, k, v);
+  case PLIM_SDPA_EFFICIENT: return efficient(t, q, k, v, mask);
+  case PLIM_SDPA_MATH: return math(t, q, k, v, mask);
+  default: return cudnn(t, q, k, v, mask);
+  }
+}
 
 plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                        plim_tensor *mask) {
   bool q_was = hold(q), k_was = hold(k), v_was = hold(v);
   plim_tensor *value = cast(t, v), *key = cast(t, k), *query = cast(t, q);
   bool value_was = hold(value), key_was = hold(key), query_was = hold(query);
-  plim_tensor *out = t->sdpa == PLIM_SDPA_FLASH && !mask ? flash(t, query, key, value)
-                                                         : cudnn(t, query, key, value, mask);
+  plim_tensor *out = run_kernel(t, query, key, value, mask);
   let_go(t, query, query_was);
   let_go(t, key, key_was);
   let_go(t, value, value_was);

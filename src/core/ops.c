@@ -66,6 +66,14 @@ plim_tensor *add(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   return finish(t, n, k_binary(t, a, b), a, b);
 }
 
+void add_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_node *n = node2(t, pass_both, a, b);
+  if (!n) return;
+  plim_node *before = a->fn;
+  node_output(t, n, a);
+  if (before) node_release(t, before);
+}
+
 plim_tensor *add_scalar(plim_tape *t, plim_tensor *a) {
   plim_node *n = node1(t, pass_both, a);
   return finish(t, n, k_unary(t, a), a, NULL);
@@ -206,7 +214,7 @@ plim_tensor *unsafe_view(plim_tape *t, plim_tensor *x, plim_dims shape) {
   return finish(t, n, alias_of(t, x, shape, plim_contiguous_strides(&shape)), x, NULL);
 }
 
-static plim_tensor *contiguous_copy(plim_tape *t, plim_tensor *x) {
+plim_tensor *contiguous_copy(plim_tape *t, plim_tensor *x) {
   plim_node *n = node1(t, pass_both, x);
   return finish(t, n, empty(t, x->shape, (plim_dtype)x->dtype), x, NULL);
 }
@@ -476,6 +484,19 @@ plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
 static void softmax_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = empty(t, in[0]->shape, (plim_dtype)in[0]->dtype);
   plim_consume(t, k_binary(t, in[0], n->saved[0]));
+}
+
+plim_tensor *safe_softmax(plim_tape *t, plim_tensor *x) {
+  plim_node *n = node1(t, softmax_backward, x);
+  plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
+  plim_dims rows = x->shape;
+  rows.at[rows.n - 1] = 1;
+  plim_tensor *masked = empty(t, x->shape, PLIM_BOOL), *whole = empty(t, rows, PLIM_BOOL);
+  plim_consume(t, empty(t, (plim_dims){0}, PLIM_FP32));
+  plim_consume(t, whole);
+  plim_consume(t, masked);
+  if (n) node_save_output(t, n, out);
+  return finish(t, n, out, x, NULL);
 }
 
 plim_tensor *softmax(plim_tape *t, plim_tensor *x, plim_dtype dtype) {

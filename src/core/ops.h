@@ -8,6 +8,7 @@
 #define autocast(...) plim_op_autocast(__VA_ARGS__)
 #define cast(...) plim_op_cast(__VA_ARGS__)
 #define add(...) plim_op_add(__VA_ARGS__)
+#define add_in_place(...) plim_op_add_in_place(__VA_ARGS__)
 #define add_scalar(...) plim_op_add_scalar(__VA_ARGS__)
 #define mul(...) plim_op_mul(__VA_ARGS__)
 #define mul_scalar(...) plim_op_mul_scalar(__VA_ARGS__)
@@ -25,11 +26,13 @@
 #define transpose(...) plim_op_transpose(__VA_ARGS__)
 #define unsqueeze(...) plim_op_unsqueeze(__VA_ARGS__)
 #define slice(...) plim_op_slice(__VA_ARGS__)
+#define contiguous_copy(...) plim_op_contiguous_copy(__VA_ARGS__)
 #define contiguous(...) plim_op_contiguous(__VA_ARGS__)
 #define cat2(...) plim_op_cat2(__VA_ARGS__)
 #define expand(...) plim_op_expand(__VA_ARGS__)
 #define bmm(...) plim_op_bmm(__VA_ARGS__)
 #define matmul(...) plim_op_matmul(__VA_ARGS__)
+#define safe_softmax(...) plim_op_safe_softmax(__VA_ARGS__)
 #define softmax(...) plim_op_softmax(__VA_ARGS__)
 #define mm(...) plim_op_mm(__VA_ARGS__)
 #define addmm(...) plim_op_addmm(__VA_ARGS__)
@@ -47,6 +50,7 @@ plim_tensor *cast(plim_tape *t, plim_tensor *x);
 // Elementwise.
 plim_tensor *add(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *add_scalar(plim_tape *t, plim_tensor *a);
+void add_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b); // a += b; a is no leaf
 plim_tensor *mul(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *mul_scalar(plim_tape *t, plim_tensor *a);
 plim_tensor *div_scalar(plim_tape *t, plim_tensor *a);
@@ -67,6 +71,7 @@ plim_tensor *unsqueeze(plim_tape *t, plim_tensor *x, int dim);
 plim_tensor *expand(plim_tape *t, plim_tensor *x, plim_dims shape); // -1: as it is
 plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t to);
 plim_tensor *contiguous(plim_tape *t, plim_tensor *x); // x itself if it is
+plim_tensor *contiguous_copy(plim_tape *t, plim_tensor *x);
 plim_tensor *cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim);
 
 // Products.
@@ -80,6 +85,8 @@ plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tens
 // Models.
 plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids);
 plim_tensor *softmax(plim_tape *t, plim_tensor *x, plim_dtype dtype);
+// Rows that are masked out altogether become 0: the softmax of the math kernel.
+plim_tensor *safe_softmax(plim_tape *t, plim_tensor *x);
 plim_tensor *log_softmax(plim_tape *t, plim_tensor *x);
 plim_tensor *nll_loss(plim_tape *t, plim_tensor *log_probabilities, plim_tensor *target);
 

@@ -27,10 +27,12 @@ static const char *const covered[] = {
     "kernels/adamw-loop-llama",
     "kernels/cudnn-llama-b4s1024",
     "kernels/cudnn-llama-bf16-s500",
+    "kernels/efficient-llama-maskpad",
     "kernels/flash-llama-bf16",
     "kernels/flash-llama-bf16-s500",
     "kernels/flash-llama-lora-ckpt",
     "kernels/flash-mistral-bf16",
+    "kernels/math-llama-bf16",
     "kernels/sgd-llama",
     "kernels/sgdm-llama",
 };
@@ -83,6 +85,12 @@ static const plim_optimizer *optimizer_of(const char *json) {
   return plim_optimizer_named("adamw");
 }
 
+static plim_sdpa_kernel kernel_of(const char *json) {
+  if (strstr(json, "\"sdp\": \"flash\"")) return PLIM_SDPA_FLASH;
+  if (strstr(json, "\"sdp\": \"efficient\"")) return PLIM_SDPA_EFFICIENT;
+  return strstr(json, "\"sdp\": \"math\"") ? PLIM_SDPA_MATH : PLIM_SDPA_CUDNN;
+}
+
 static bool run_tape(const char *name, stream *out) {
   const char *json = truth_json(name);
   if (!json) return false;
@@ -98,7 +106,7 @@ static bool run_tape(const char *name, stream *out) {
   if (strstr(json, "\"reentrant\": true")) recipe.checkpoint = PLIM_CHECKPOINT_REENTRANT;
   bool is_fp32 = strstr(json, "\"param_dtype\": \"fp32\"") != NULL;
   if (strstr(json, "\"amp\": \"bf16\"")) recipe.autocast = PLIM_BF16;
-  if (t && strstr(json, "\"sdp\": \"flash\"")) plim_tape_set_sdpa(t, PLIM_SDPA_FLASH);
+  if (t) plim_tape_set_sdpa(t, kernel_of(json));
   plim_llama *m = t ? plim_llama_new(t, &config, is_fp32 ? PLIM_FP32 : PLIM_BF16) : NULL;
   if (m && strstr(json, "\"lora\":")) {
     plim_lora lora = {.rank = integer(json, "r", 0),
