@@ -2,7 +2,8 @@
 
 #include "ops.h"
 
-plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels) {
+plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,
+                         plim_tensor *items) {
   int64_t batch = labels->shape.at[0], length = labels->shape.at[1];
   plim_tensor *wide = NULL, *padded = NULL, *shifted = NULL;
   set(t, &wide, to(t, logits, PLIM_FP32));
@@ -11,6 +12,7 @@ plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels)
   set(t, &wide, view(t, wide, dims(-1, logits->shape.at[2])));
   set(t, &shifted, view(t, shifted, dims(-1)));
   plim_tensor *loss = nll_loss(t, log_softmax(t, wide), shifted);
+  if (items) loss = divide(t, loss, items);
   drop(t, &wide);
   drop(t, &padded);
   drop(t, &shifted);

@@ -6,7 +6,9 @@
 
 #define causal_loss(...) plim_causal_loss(__VA_ARGS__)
 
-// The loss of a causal language model: logits in float32, labels shifted by one.
-plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels);
+// The loss of a causal language model: logits in float32, labels shifted by one. `items` is the
+// number of items the sum is divided by; NULL: the mean.
+plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,
+                         plim_tensor *items);
 
 #endif

@@ -104,6 +104,22 @@ static plim_tensor *scaled(plim_tape *t, plim_tensor *a) {
   return finish(t, n, k_unary(t, a), a, NULL);
 }
 
+static void with_saved_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] = k_binary(t, in[0], n->saved[0]);
+}
+
+plim_tensor *divide(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_node *n = node2(t, with_saved_backward, a, b);
+  if (n) node_save(t, n, b);
+  return finish(t, n, k_binary(t, a, b), a, b);
+}
+
+plim_tensor *mul_scalar_in_place(plim_tape *t, plim_tensor *a) {
+  plim_node *n = node1(t, unary_backward, a);
+  if (!n) return a;
+  return finish(t, n, alias_of(t, a, a->shape, a->stride), a, NULL);
+}
+
 plim_tensor *mul_scalar(plim_tape *t, plim_tensor *a) { return scaled(t, a); }
 plim_tensor *div_scalar(plim_tape *t, plim_tensor *a) { return scaled(t, a); }
 plim_tensor *neg(plim_tape *t, plim_tensor *a) { return scaled(t, a); }
@@ -134,10 +150,6 @@ plim_tensor *rsqrt(plim_tape *t, plim_tensor *a) {
   plim_tensor *out = k_unary(t, a);
   if (n) node_save_output(t, n, out);
   return finish(t, n, out, a, NULL);
-}
-
-static void with_saved_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
-  out[0] = k_binary(t, in[0], n->saved[0]);
 }
 
 plim_tensor *silu(plim_tape *t, plim_tensor *a) {

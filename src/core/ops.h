@@ -12,6 +12,8 @@
 #define add_scalar(...) plim_op_add_scalar(__VA_ARGS__)
 #define mul(...) plim_op_mul(__VA_ARGS__)
 #define mul_scalar(...) plim_op_mul_scalar(__VA_ARGS__)
+#define divide(...) plim_op_divide(__VA_ARGS__)
+#define mul_scalar_in_place(...) plim_op_mul_scalar_in_place(__VA_ARGS__)
 #define div_scalar(...) plim_op_div_scalar(__VA_ARGS__)
 #define neg(...) plim_op_neg(__VA_ARGS__)
 #define square(...) plim_op_square(__VA_ARGS__)
@@ -53,7 +55,9 @@ plim_tensor *add_scalar(plim_tape *t, plim_tensor *a);
 void add_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b); // a += b; a is no leaf
 plim_tensor *mul(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *mul_scalar(plim_tape *t, plim_tensor *a);
+plim_tensor *divide(plim_tape *t, plim_tensor *a, plim_tensor *b); // b needs no gradient
 plim_tensor *div_scalar(plim_tape *t, plim_tensor *a);
+plim_tensor *mul_scalar_in_place(plim_tape *t, plim_tensor *a); // a *= k: the tensor after it
 plim_tensor *neg(plim_tape *t, plim_tensor *a);
 plim_tensor *square(plim_tape *t, plim_tensor *a); // pow(2), and any other power
 plim_tensor *rsqrt(plim_tape *t, plim_tensor *a);

@@ -37,7 +37,7 @@ static plim_tensor *total_norm(plim_tape *t, plim_tensor *const *parameters, siz
   return total;
 }
 
-void plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count) {
+plim_tensor *plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count) {
   plim_tensor *total = total_norm(t, parameters, count);
   plim_tensor *plus = k_unary(t, total), *inverse = k_unary(t, plus), *factor = k_unary(t, inverse);
   plim_consume(t, inverse);
@@ -45,7 +45,7 @@ void plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t co
   plim_tensor *clamped = k_unary(t, factor);
   plim_consume(t, factor);
   plim_consume(t, clamped);
-  plim_consume(t, total);
+  return total;
 }
 
 // ---- steps ----------------------------------------------------------------------------------------

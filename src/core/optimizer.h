@@ -17,8 +17,8 @@ enum { PLIM_OPTIMIZER_STATE = 3 };
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
                          size_t count, plim_tensor **state);
 
-// torch.nn.utils.clip_grad_norm_, its result thrown away.
-void plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count);
+// torch.nn.utils.clip_grad_norm_: the norm, floating.
+plim_tensor *plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count);
 
 // In the order of the parameters.
 void plim_zero_grad(plim_tape *t, plim_tensor *const *parameters, size_t count);

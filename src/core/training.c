@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "kernels.h"
 #include "ops.h"
 #include "tape_impl.h"
 
@@ -50,18 +51,122 @@ static void step(plim_tape *t, plim_llama *m, const plim_recipe *r, variables *v
   run_backward(t, v->scaled);
 }
 
-bool plim_train(plim_tape *t, plim_llama *m, const plim_recipe *recipe) {
+static void train_plainly(plim_tape *t, plim_llama *m, const plim_recipe *r, plim_tensor **state) {
   size_t count;
   plim_tensor **parameters = plim_llama_parameters(m, &count);
-  plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count, sizeof *state);
   variables v = {0};
-  if (!state) return false;
-  for (int i = 0; i < recipe->steps; i++) {
-    step(t, m, recipe, &v);
-    plim_clip_grad_norm(t, parameters, count);
-    plim_optimizer_step(t, recipe->optimizer, parameters, count, state);
+  for (int i = 0; i < r->steps; i++) {
+    step(t, m, r, &v);
+    plim_consume(t, plim_clip_grad_norm(t, parameters, count));
+    plim_optimizer_step(t, r->optimizer, parameters, count, state);
     plim_zero_grad(t, parameters, count);
   }
+}
+
+// ---- transformers.Trainer ---------------------------------------------------------------------------
+
+typedef struct {
+  plim_batch batch;
+  plim_tensor *total_loss, *loss, *norm;
+} trainer;
+
+// (labels[:, 1:] != -100).sum(), and the sum over the batches of one.
+static plim_tensor *count_items(plim_tape *t, const plim_recipe *r) {
+  plim_dims shape = dims(r->batch, r->length - 1);
+  plim_tensor *is_item = empty(t, shape, PLIM_BOOL), *sum = empty(t, (plim_dims){0}, PLIM_I64);
+  plim_consume(t, empty(t, shape, PLIM_I64));
+  plim_consume(t, is_item);
+  return add_scalar(t, sum);
+}
+
+// The next batch and its count exist before the last one's go.
+static void next_batch(plim_tape *t, const plim_recipe *r, plim_batch *b) {
+  plim_dims shape = dims(r->batch, r->length);
+  plim_tensor *ids = empty(t, shape, PLIM_I64), *mask = NULL, *labels = NULL;
+  mask = empty(t, shape, PLIM_I64);
+  labels = empty(t, shape, PLIM_I64);
+  set(t, &b->items, count_items(t, r));
+  set(t, &b->ids, ids);
+  set(t, &b->mask, mask);
+  set(t, &b->labels, labels);
+  b->mask_kind = PLIM_MASK_ONES;
+  b->attention = r->attention;
+  b->checkpoint = r->checkpoint;
+}
+
+// Under autocast, accelerate turns the outputs into float32: a copy of the logits, which goes when
+// the loss has been taken out.
+static plim_tensor *compute_loss(plim_tape *t, plim_llama *m, const plim_recipe *r,
+                                 const plim_batch *b) {
+  plim_tensor *logits = NULL, *loss = NULL, *wide = NULL;
+  autocast(t, r->autocast);
+  set(t, &loss, plim_llama_forward(t, m, b, &logits));
+  autocast(t, PLIM_BOOL);
+  if (r->autocast != PLIM_BOOL) set(t, &wide, to(t, logits, PLIM_FP32));
+  else set(t, &wide, logits);
+  drop(t, &logits);
+  set(t, &loss, mul_scalar_in_place(t, loss));
+  plim_tensor *out = give(t, &loss);
+  drop(t, &wide);
+  return out;
+}
+
+static void training_step(plim_tape *t, plim_llama *m, const plim_recipe *r, trainer *v) {
+  plim_tensor *loss = NULL, *scaled = NULL, *detached = NULL;
+  set(t, &loss, compute_loss(t, m, r, &v->batch));
+  set(t, &scaled, div_scalar(t, loss));
+  run_backward(t, scaled);
+  drop_graph(t, scaled);
+  drop(t, &scaled);
+  detached = alias_of(t, loss, loss->shape, loss->stride);
+  drop_graph(t, loss);
+  drop(t, &loss);
+  set(t, &v->loss, detached);
+}
+
+// isnan and isinf of the loss.
+static void check_loss(plim_tape *t, const plim_tensor *loss) {
+  plim_consume(t, empty(t, (plim_dims){0}, PLIM_BOOL));
+  plim_tensor *size = k_unary(t, loss), *is_infinite = empty(t, (plim_dims){0}, PLIM_BOOL);
+  plim_consume(t, size);
+  plim_consume(t, is_infinite);
+}
+
+// Weights decay, norms and biases do not: two groups, each in the model's order.
+static void group_parameters(plim_tensor *const *parameters, size_t count, plim_tensor **grouped) {
+  size_t n = 0;
+  for (int matrices = 1; matrices >= 0; matrices--)
+    for (size_t i = 0; i < count; i++)
+      if ((parameters[i]->shape.n > 1) == matrices) grouped[n++] = parameters[i];
+}
+
+static void train_with_trainer(plim_tape *t, plim_llama *m, const plim_recipe *r,
+                               plim_tensor **state, plim_tensor **grouped) {
+  size_t count;
+  plim_tensor **parameters = plim_llama_parameters(m, &count);
+  trainer v = {0};
+  group_parameters(parameters, count, grouped);
+  set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
+  for (int i = 0; i < r->steps; i++) {
+    next_batch(t, r, &v.batch);
+    training_step(t, m, r, &v);
+    check_loss(t, v.loss);
+    drop(t, &v.norm);
+    set(t, &v.norm, plim_clip_grad_norm(t, parameters, count));
+    plim_optimizer_step(t, r->optimizer, grouped, count, state);
+    plim_zero_grad(t, parameters, count);
+  }
+}
+
+bool plim_train(plim_tape *t, plim_llama *m, const plim_recipe *recipe) {
+  size_t count;
+  plim_llama_parameters(m, &count);
+  plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + 1, sizeof *state);
+  plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
+  bool ok = state && grouped;
+  if (ok && recipe->is_trainer) train_with_trainer(t, m, recipe, state, grouped);
+  else if (ok) train_plainly(t, m, recipe, state);
   free(state);
-  return !plim_tape_failed(t);
+  free(grouped);
+  return ok && !plim_tape_failed(t);
 }

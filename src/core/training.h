@@ -13,9 +13,11 @@ typedef struct {
   plim_mask_kind mask;
   plim_dtype autocast; // PLIM_BOOL: off
   plim_checkpoint_kind checkpoint;
+  bool is_trainer;
 } plim_recipe;
 
-// The plain loop: forward, backward, clip_grad_norm_, optimizer, zero_grad. False when memory is out.
+// The plain loop (forward, backward, clip_grad_norm_, optimizer, zero_grad) or transformers.Trainer.
+// False when memory is out.
 bool plim_train(plim_tape *t, plim_llama *m, const plim_recipe *recipe);
 
 #endif

@@ -21,6 +21,8 @@ static const char *const covered[] = {
     "families/llama-lora-drop-amp",
     "families/llama-lora-drop-amp-ckpt",
     "families/llama-maskpad",
+    "families/llama-trainer-fp32",
+    "families/llama-trainer-lora-ckpt",
     "families/mistral-bf16",
     "families/qwen2-bf16",
     "families/qwen3-bf16",
@@ -104,6 +106,7 @@ static bool run_tape(const char *name, stream *out) {
   plim_tape *t = plim_tape_new((plim_tape_sink){append, out});
   if (strstr(json, "\"ckpt\": true")) recipe.checkpoint = PLIM_CHECKPOINT_ON;
   if (strstr(json, "\"reentrant\": true")) recipe.checkpoint = PLIM_CHECKPOINT_REENTRANT;
+  recipe.is_trainer = strstr(json, "\"loop\": \"trainer\"") != NULL;
   bool is_fp32 = strstr(json, "\"param_dtype\": \"fp32\"") != NULL;
   if (strstr(json, "\"amp\": \"bf16\"")) recipe.autocast = PLIM_BF16;
   if (t) plim_tape_set_sdpa(t, kernel_of(json));

@@ -366,7 +366,7 @@ plim_tensor *plim_llama_forward(plim_tape *t, plim_llama *m, const plim_batch *b
   plim_tensor *hidden = NULL, *scores = NULL;
   set(t, &hidden, model_forward(t, m, batch));
   set(t, &scores, linear(t, slice(t, hidden, 1, 0, hidden->shape.at[1]), m->lm_head, NULL));
-  plim_tensor *loss = causal_loss(t, scores, batch->labels);
+  plim_tensor *loss = causal_loss(t, scores, batch->labels, batch->items);
   set(t, logits, give(t, &scores));
   drop(t, &hidden);
   return loss;

@@ -52,6 +52,7 @@ typedef enum {
 // What the model is called with.
 typedef struct {
   plim_tensor *ids, *mask, *labels; // mask: NULL if there is none
+  plim_tensor *items;               // num_items_in_batch; NULL if it is not given
   plim_mask_kind mask_kind;
   plim_attention_kind attention;
   plim_checkpoint_kind checkpoint; // of each layer
