@@ -56,7 +56,7 @@ static void train_plainly(plim_tape *t, plim_llama *m, const plim_recipe *r, pli
   plim_tensor **parameters = plim_llama_parameters(m, &count);
   variables v = {0};
   for (int i = 0; i < r->steps; i++) {
-    step(t, m, r, &v);
+    for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++) step(t, m, r, &v);
     plim_consume(t, plim_clip_grad_norm(t, parameters, count));
     plim_optimizer_step(t, r->optimizer, parameters, count, state);
     plim_zero_grad(t, parameters, count);
@@ -66,32 +66,62 @@ static void train_plainly(plim_tape *t, plim_llama *m, const plim_recipe *r, pli
 // ---- transformers.Trainer ---------------------------------------------------------------------------
 
 typedef struct {
-  plim_batch batch;
-  plim_tensor *total_loss, *loss, *norm;
+  plim_batch *batches; // of this step
+  int count;
+  plim_tensor *total_loss, *loss, *norm, *items;
 } trainer;
 
-// (labels[:, 1:] != -100).sum(), and the sum over the batches of one.
+// (labels[:, 1:] != -100).sum()
 static plim_tensor *count_items(plim_tape *t, const plim_recipe *r) {
   plim_dims shape = dims(r->batch, r->length - 1);
   plim_tensor *is_item = empty(t, shape, PLIM_BOOL), *sum = empty(t, (plim_dims){0}, PLIM_I64);
   plim_consume(t, empty(t, shape, PLIM_I64));
   plim_consume(t, is_item);
-  return add_scalar(t, sum);
+  return sum;
 }
 
-// The next batch and its count exist before the last one's go.
-static void next_batch(plim_tape *t, const plim_recipe *r, plim_batch *b) {
+// The sum over the batches, each count added in turn.
+static plim_tensor *count_all_items(plim_tape *t, const plim_recipe *r, int count) {
+  plim_tensor *total = NULL, *one = NULL;
+  for (int i = 0; i < count; i++) {
+    set(t, &one, count_items(t, r));
+    set(t, &total, total ? add(t, total, one) : k_unary(t, one));
+    drop(t, &one);
+  }
+  return give(t, &total);
+}
+
+static plim_batch batch_new(plim_tape *t, const plim_recipe *r) {
   plim_dims shape = dims(r->batch, r->length);
-  plim_tensor *ids = empty(t, shape, PLIM_I64), *mask = NULL, *labels = NULL;
-  mask = empty(t, shape, PLIM_I64);
-  labels = empty(t, shape, PLIM_I64);
-  set(t, &b->items, count_items(t, r));
-  set(t, &b->ids, ids);
-  set(t, &b->mask, mask);
-  set(t, &b->labels, labels);
-  b->mask_kind = PLIM_MASK_ONES;
-  b->attention = r->attention;
-  b->checkpoint = r->checkpoint;
+  plim_batch b = {
+      .mask_kind = PLIM_MASK_ONES, .attention = r->attention, .checkpoint = r->checkpoint};
+  set(t, &b.ids, empty(t, shape, PLIM_I64));
+  set(t, &b.mask, empty(t, shape, PLIM_I64));
+  set(t, &b.labels, empty(t, shape, PLIM_I64));
+  return b;
+}
+
+static void batch_drop(plim_tape *t, plim_batch *b) {
+  drop(t, &b->ids);
+  drop(t, &b->mask);
+  drop(t, &b->labels);
+}
+
+// All batches of a step are fetched before the last step's go; the one that was used last is still
+// in a variable, until the first of the new takes its place.
+static bool next_batches(plim_tape *t, const plim_recipe *r, trainer *v) {
+  int count = r->accumulate > 1 ? r->accumulate : 1;
+  plim_batch *fresh = calloc((size_t)count, sizeof *fresh), *old = v->batches;
+  if (!fresh) return false;
+  for (int i = 0; i < count; i++) fresh[i] = batch_new(t, r);
+  plim_tensor *items = count_all_items(t, r, count);
+  for (int i = v->count - 1; i-- > 0;) batch_drop(t, &old[i]);
+  set(t, &v->items, items);
+  if (old) batch_drop(t, &old[v->count - 1]);
+  free(old);
+  v->batches = fresh;
+  v->count = count;
+  return true;
 }
 
 // Under autocast, accelerate turns the outputs into float32: a copy of the logits, which goes when
@@ -111,9 +141,10 @@ static plim_tensor *compute_loss(plim_tape *t, plim_llama *m, const plim_recipe 
   return out;
 }
 
-static void training_step(plim_tape *t, plim_llama *m, const plim_recipe *r, trainer *v) {
+static void training_step(plim_tape *t, plim_llama *m, const plim_recipe *r, trainer *v, int i) {
   plim_tensor *loss = NULL, *scaled = NULL, *detached = NULL;
-  set(t, &loss, compute_loss(t, m, r, &v->batch));
+  v->batches[i].items = v->items;
+  set(t, &loss, compute_loss(t, m, r, &v->batches[i]));
   set(t, &scaled, div_scalar(t, loss));
   run_backward(t, scaled);
   drop_graph(t, scaled);
@@ -140,22 +171,27 @@ static void group_parameters(plim_tensor *const *parameters, size_t count, plim_
       if ((parameters[i]->shape.n > 1) == matrices) grouped[n++] = parameters[i];
 }
 
-static void train_with_trainer(plim_tape *t, plim_llama *m, const plim_recipe *r,
+static bool train_with_trainer(plim_tape *t, plim_llama *m, const plim_recipe *r,
                                plim_tensor **state, plim_tensor **grouped) {
+  bool ok = true;
   size_t count;
   plim_tensor **parameters = plim_llama_parameters(m, &count);
   trainer v = {0};
   group_parameters(parameters, count, grouped);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
-  for (int i = 0; i < r->steps; i++) {
-    next_batch(t, r, &v.batch);
-    training_step(t, m, r, &v);
-    check_loss(t, v.loss);
+  for (int i = 0; ok && i < r->steps; i++) {
+    ok = next_batches(t, r, &v);
+    for (int k = 0; ok && k < v.count; k++) {
+      training_step(t, m, r, &v, k);
+      check_loss(t, v.loss);
+    }
     drop(t, &v.norm);
     set(t, &v.norm, plim_clip_grad_norm(t, parameters, count));
     plim_optimizer_step(t, r->optimizer, grouped, count, state);
     plim_zero_grad(t, parameters, count);
   }
+  free(v.batches);
+  return ok;
 }
 
 bool plim_train(plim_tape *t, plim_llama *m, const plim_recipe *recipe) {
@@ -164,7 +200,7 @@ bool plim_train(plim_tape *t, plim_llama *m, const plim_recipe *recipe) {
   plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + 1, sizeof *state);
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;
-  if (ok && recipe->is_trainer) train_with_trainer(t, m, recipe, state, grouped);
+  if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
   else if (ok) train_plainly(t, m, recipe, state);
   free(state);
   free(grouped);

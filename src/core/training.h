@@ -8,6 +8,7 @@
 typedef struct {
   int64_t batch, length;
   int steps;
+  int accumulate; // micro batches per step; 0 and 1: one
   const plim_optimizer *optimizer;
   plim_attention_kind attention;
   plim_mask_kind mask;

@@ -106,6 +106,7 @@ static bool run_tape(const char *name, stream *out) {
   plim_tape *t = plim_tape_new((plim_tape_sink){append, out});
   if (strstr(json, "\"ckpt\": true")) recipe.checkpoint = PLIM_CHECKPOINT_ON;
   if (strstr(json, "\"reentrant\": true")) recipe.checkpoint = PLIM_CHECKPOINT_REENTRANT;
+  recipe.accumulate = (int)integer(json, "accum", 1);
   recipe.is_trainer = strstr(json, "\"loop\": \"trainer\"") != NULL;
   bool is_fp32 = strstr(json, "\"param_dtype\": \"fp32\"") != NULL;
   if (strstr(json, "\"amp\": \"bf16\"")) recipe.autocast = PLIM_BF16;
