@@ -37,11 +37,11 @@ static void load_batch(plim_tape *t, const plim_recipe *r, plim_batch *b) {
   b->checkpoint = r->checkpoint;
 }
 
-static void step(plim_tape *t, plim_llama *m, const plim_recipe *r, variables *v) {
+static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v) {
   load_batch(t, r, &v->batch);
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
-  plim_tensor *loss = plim_llama_forward(t, m, &v->batch, &logits);
+  plim_tensor *loss = m->forward(t, m, &v->batch, &logits);
   set(t, &v->logits, give(t, &logits));
   set(t, &v->loss, loss);
   autocast(t, PLIM_BOOL);
@@ -51,9 +51,9 @@ static void step(plim_tape *t, plim_llama *m, const plim_recipe *r, variables *v
   run_backward(t, v->scaled);
 }
 
-static void train_plainly(plim_tape *t, plim_llama *m, const plim_recipe *r, plim_tensor **state) {
-  size_t count;
-  plim_tensor **parameters = plim_llama_parameters(m, &count);
+static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
+  plim_tensor **parameters = m->parameters.at;
+  size_t count = m->parameters.len;
   variables v = {0};
   for (int i = 0; i < r->steps; i++) {
     for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++) step(t, m, r, &v);
@@ -126,11 +126,11 @@ static bool next_batches(plim_tape *t, const plim_recipe *r, trainer *v) {
 
 // Under autocast, accelerate turns the outputs into float32: a copy of the logits, which goes when
 // the loss has been taken out.
-static plim_tensor *compute_loss(plim_tape *t, plim_llama *m, const plim_recipe *r,
+static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe *r,
                                  const plim_batch *b) {
   plim_tensor *logits = NULL, *loss = NULL, *wide = NULL;
   autocast(t, r->autocast);
-  set(t, &loss, plim_llama_forward(t, m, b, &logits));
+  set(t, &loss, m->forward(t, m, b, &logits));
   autocast(t, PLIM_BOOL);
   if (r->autocast != PLIM_BOOL) set(t, &wide, to(t, logits, PLIM_FP32));
   else set(t, &wide, logits);
@@ -141,7 +141,7 @@ static plim_tensor *compute_loss(plim_tape *t, plim_llama *m, const plim_recipe 
   return out;
 }
 
-static void training_step(plim_tape *t, plim_llama *m, const plim_recipe *r, trainer *v, int i) {
+static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, trainer *v, int i) {
   plim_tensor *loss = NULL, *scaled = NULL, *detached = NULL;
   v->batches[i].items = v->items;
   set(t, &loss, compute_loss(t, m, r, &v->batches[i]));
@@ -171,11 +171,11 @@ static void group_parameters(plim_tensor *const *parameters, size_t count, plim_
       if ((parameters[i]->shape.n > 1) == matrices) grouped[n++] = parameters[i];
 }
 
-static bool train_with_trainer(plim_tape *t, plim_llama *m, const plim_recipe *r,
+static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r,
                                plim_tensor **state, plim_tensor **grouped) {
   bool ok = true;
-  size_t count;
-  plim_tensor **parameters = plim_llama_parameters(m, &count);
+  plim_tensor **parameters = m->parameters.at;
+  size_t count = m->parameters.len;
   trainer v = {0};
   group_parameters(parameters, count, grouped);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
@@ -194,9 +194,8 @@ static bool train_with_trainer(plim_tape *t, plim_llama *m, const plim_recipe *r
   return ok;
 }
 
-bool plim_train(plim_tape *t, plim_llama *m, const plim_recipe *recipe) {
-  size_t count;
-  plim_llama_parameters(m, &count);
+bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
+  size_t count = m->parameters.len;
   plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + 1, sizeof *state);
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;

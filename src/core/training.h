@@ -2,7 +2,7 @@
 #ifndef PLIM_CORE_TRAINING_H
 #define PLIM_CORE_TRAINING_H
 
-#include "families/llama.h"
+#include "model.h"
 #include "optimizer.h"
 
 typedef struct {
@@ -19,6 +19,6 @@ typedef struct {
 
 // The plain loop (forward, backward, clip_grad_norm_, optimizer, zero_grad) or transformers.Trainer.
 // False when memory is out.
-bool plim_train(plim_tape *t, plim_llama *m, const plim_recipe *recipe);
+bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "attention.h"
+#include "families/llama.h"
 #include "test.h"
 #include "training.h"
 #include "truth.h"
@@ -111,15 +112,15 @@ static bool run_tape(const char *name, stream *out) {
   bool is_fp32 = strstr(json, "\"param_dtype\": \"fp32\"") != NULL;
   if (strstr(json, "\"amp\": \"bf16\"")) recipe.autocast = PLIM_BF16;
   if (t) plim_tape_set_sdpa(t, kernel_of(json));
-  plim_llama *m = t ? plim_llama_new(t, &config, is_fp32 ? PLIM_FP32 : PLIM_BF16) : NULL;
+  plim_model *m = t ? plim_llama_new(t, &config, is_fp32 ? PLIM_FP32 : PLIM_BF16) : NULL;
   if (m && strstr(json, "\"lora\":")) {
     plim_lora lora = {.rank = integer(json, "r", 0),
                       .dropout = truth_number(json, "dropout"),
                       .targets = (1u << PLIM_PROJECTIONS) - 1};
-    if (!plim_llama_add_lora(t, m, &lora)) test_failed = true;
+    m->add_lora(t, m, &lora);
   }
   bool ok = m && plim_train(t, m, &recipe);
-  plim_llama_delete(m);
+  plim_model_delete(m);
   plim_tape_delete(t);
   return ok;
 }

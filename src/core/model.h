@@ -1,0 +1,60 @@
+// What training needs of a model, whatever its family, and what it is called with.
+#ifndef PLIM_CORE_MODEL_H
+#define PLIM_CORE_MODEL_H
+
+#include "masks.h"
+
+typedef enum {
+  PLIM_CHECKPOINT_OFF,
+  PLIM_CHECKPOINT_ON,
+  PLIM_CHECKPOINT_REENTRANT
+} plim_checkpoint_kind;
+
+// What the model is called with.
+typedef struct {
+  plim_tensor *ids, *mask, *labels; // mask: NULL if there is none
+  plim_tensor *items;               // num_items_in_batch; NULL if it is not given
+  plim_mask_kind mask_kind;
+  plim_attention_kind attention;
+  plim_checkpoint_kind checkpoint; // of each layer
+} plim_batch;
+
+// The projections adapters can be put on; names as peft has them.
+typedef enum {
+  PLIM_Q_PROJ,
+  PLIM_K_PROJ,
+  PLIM_V_PROJ,
+  PLIM_O_PROJ,
+  PLIM_GATE_PROJ,
+  PLIM_UP_PROJ,
+  PLIM_DOWN_PROJ,
+  PLIM_PROJECTIONS
+} plim_projection;
+
+typedef struct {
+  int64_t rank;
+  double dropout;
+  uint32_t targets; // bit i: plim_projection i
+  bool keeps_dtype; // false: adapters become float32, as peft does
+} plim_lora;
+
+// A family embeds this as the first member of its own struct.
+typedef struct plim_model plim_model;
+struct plim_model {
+  // model(**batch): the loss; *logits (a variable) gets the logits.
+  plim_tensor *(*forward)(plim_tape *t, plim_model *m, const plim_batch *batch,
+                          plim_tensor **logits);
+  // peft.get_peft_model: freezes the model and adds adapters.
+  void (*add_lora)(plim_tape *t, plim_model *m, const plim_lora *lora);
+  void (*destroy)(plim_model *m);
+  vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
+  bool failed;                   // memory was out
+};
+
+// Frees the model; its tensors stay on the tape. NULL is fine.
+void plim_model_delete(plim_model *m);
+
+// A new parameter of the model, trained.
+plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype);
+
+#endif

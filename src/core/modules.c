@@ -1,0 +1,192 @@
+#include "modules.h"
+
+#include <stdlib.h>
+
+#include "attention.h"
+#include "kernels.h"
+#include "ops.h"
+
+// ---- models ---------------------------------------------------------------------------------------
+
+void plim_model_delete(plim_model *m) {
+  if (!m) return;
+  vec_free(&m->parameters);
+  m->destroy(m);
+}
+
+plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype) {
+  plim_tensor *p = NULL;
+  set(t, &p, empty(t, shape, dtype));
+  p->requires_grad = true;
+  if (!vec_push(&m->parameters, p)) m->failed = true;
+  return p;
+}
+
+// ---- linear layers and adapters -------------------------------------------------------------------
+
+plim_linear plim_linear_new(plim_tape *t, plim_model *m, int64_t out, int64_t in, bool has_bias,
+                            plim_dtype dtype) {
+  plim_linear l = {.weight = plim_model_parameter(t, m, dims(out, in), dtype)};
+  if (has_bias) l.bias = plim_model_parameter(t, m, dims(out), dtype);
+  return l;
+}
+
+void plim_lora_begin(plim_model *m) {
+  for (size_t i = 0; i < m->parameters.len; i++) m->parameters.at[i]->requires_grad = false;
+  m->parameters.len = 0;
+}
+
+void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const plim_lora *lora) {
+  plim_dtype dtype = (plim_dtype)l->weight->dtype;
+  l->lora_a = plim_model_parameter(t, m, dims(lora->rank, l->weight->shape.at[1]), dtype);
+  l->lora_b = plim_model_parameter(t, m, dims(l->weight->shape.at[0], lora->rank), dtype);
+  l->dropout = lora->dropout;
+}
+
+void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora, plim_dtype base) {
+  if (lora->keeps_dtype || base == PLIM_FP32) return;
+  for (size_t i = 0; i < m->parameters.len; i++) plim_retype(t, m->parameters.at[i], PLIM_FP32);
+}
+
+plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {
+  if (!p->lora_a) return linear(t, x, p->weight, p->bias);
+  plim_tensor *result = NULL, *input = NULL;
+  bool was = hold(x);
+  set(t, &result, linear(t, x, p->weight, p->bias));
+  plim_dtype dtype = (plim_dtype)result->dtype;
+  set(t, &input, to(t, x, (plim_dtype)p->lora_a->dtype));
+  plim_tensor *inner = linear(t, dropout(t, input, p->dropout), p->lora_a, NULL);
+  plim_tensor *delta = mul_scalar(t, linear(t, inner, p->lora_b, NULL));
+  set(t, &result, add(t, result, delta));
+  set(t, &result, to(t, result, dtype));
+  drop(t, &input);
+  plim_tensor *out = give(t, &result);
+  let_go(t, x, was);
+  return out;
+}
+
+// ---- norms ----------------------------------------------------------------------------------------
+
+plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_tensor *hidden = NULL, *variance = NULL;
+  bool was = hold(x);
+  set(t, &hidden, to(t, x, PLIM_FP32));
+  set(t, &variance, mean_last(t, square(t, hidden)));
+  set(t, &hidden, mul(t, hidden, rsqrt(t, add_scalar(t, variance))));
+  plim_tensor *out = mul(t, weight, to(t, hidden, (plim_dtype)x->dtype));
+  drop(t, &hidden);
+  drop(t, &variance);
+  let_go(t, x, was);
+  return out;
+}
+
+// ---- rotary positions -----------------------------------------------------------------------------
+
+// 1 / (base ** (arange(0, dim, 2) / dim)), with the temporaries of that line.
+plim_tensor *plim_inverse_frequencies(plim_tape *t, int64_t n) {
+  plim_tensor *steps = empty(t, dims(n), PLIM_FP32), *shares = empty(t, dims(n), PLIM_FP32);
+  plim_consume(t, steps);
+  plim_tensor *powers = empty(t, dims(n), PLIM_FP32);
+  plim_consume(t, scratch(t, 8));
+  plim_consume(t, shares);
+  plim_tensor *inverse = empty(t, dims(n), PLIM_FP32), *scaled = empty(t, dims(n), PLIM_FP32);
+  plim_consume(t, inverse);
+  plim_consume(t, powers);
+  return scaled;
+}
+
+void plim_rotary(plim_tape *t, const plim_tensor *inv_freq, int64_t length, plim_dtype dtype,
+                 plim_tensor **cos, plim_tensor **sin) {
+  bool was = set_grad_mode(t, false);
+  int64_t half = inv_freq->shape.at[0];
+  plim_tensor *angles = NULL, *both = NULL, *wide = NULL, *c = NULL, *s = NULL;
+  set(t, &wide, empty(t, dims(1, 1, length), PLIM_FP32));
+  set(t, &angles, empty(t, dims(1, half, length), PLIM_FP32));
+  k_cublas(t);
+  set(t, &both, empty(t, dims(1, length, 2 * half), PLIM_FP32));
+  set(t, &c, mul_scalar(t, k_unary(t, both)));
+  set(t, &s, mul_scalar(t, k_unary(t, both)));
+  plim_tensor *low_c = to(t, c, dtype), *low_s = NULL;
+  set(t, cos, low_c);
+  low_s = to(t, s, dtype);
+  set(t, sin, low_s);
+  drop(t, &wide);
+  drop(t, &angles);
+  drop(t, &both);
+  drop(t, &c);
+  drop(t, &s);
+  set_grad_mode(t, was);
+}
+
+static plim_tensor *rotate_half(plim_tape *t, plim_tensor *x) {
+  int64_t d = x->shape.at[3];
+  plim_tensor *x1 = NULL, *x2 = NULL;
+  set(t, &x1, slice(t, x, 3, 0, d / 2));
+  set(t, &x2, slice(t, x, 3, d / 2, d));
+  plim_tensor *out = cat2(t, neg(t, x2), x1, 3);
+  drop(t, &x1);
+  drop(t, &x2);
+  return out;
+}
+
+plim_tensor *plim_rope(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_tensor *sin) {
+  plim_tensor *straight = mul(t, x, cos);
+  plim_tensor *turned = mul(t, rotate_half(t, x), sin);
+  return add(t, straight, turned);
+}
+
+// ---- attention ------------------------------------------------------------------------------------
+
+static plim_tensor *repeat_kv(plim_tape *t, plim_tensor *x, int64_t times) { // (B,K*times,T,D)
+  if (times == 1) return x;
+  int64_t b = x->shape.at[0], k = x->shape.at[1], length = x->shape.at[2], d = x->shape.at[3];
+  plim_tensor *spread = expand(t, unsqueeze(t, x, 2), dims(b, k, times, length, d));
+  return reshape(t, spread, dims(b, k * times, length, d));
+}
+
+static plim_tensor *eager_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                                    plim_tensor *mask) {
+  int64_t groups = q->shape.at[1] / k->shape.at[1];
+  plim_tensor *keys = NULL, *values = NULL, *weights = NULL, *out = NULL;
+  set(t, &keys, repeat_kv(t, k, groups));
+  set(t, &values, repeat_kv(t, v, groups));
+  set(t, &weights, mul_scalar(t, matmul(t, q, transpose(t, keys, 2, 3))));
+  if (mask) set(t, &weights, add(t, weights, mask));
+  set(t, &weights, to(t, softmax(t, weights, PLIM_FP32), (plim_dtype)q->dtype));
+  set(t, &out, matmul(t, weights, values));
+  set(t, &out, contiguous(t, transpose(t, out, 1, 2)));
+  drop(t, &keys);
+  drop(t, &values);
+  drop(t, &weights);
+  return give(t, &out);
+}
+
+// With a mask, keys and values are repeated for every head; without, the kernel does that itself.
+static plim_tensor *sdpa_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                                   plim_tensor *mask) {
+  int64_t groups = q->shape.at[1] / k->shape.at[1];
+  plim_tensor *keys = NULL, *values = NULL;
+  set(t, &keys, mask ? repeat_kv(t, k, groups) : k);
+  set(t, &values, mask ? repeat_kv(t, v, groups) : v);
+  plim_tensor *out = contiguous(t, transpose(t, attention(t, q, keys, values, mask), 1, 2));
+  drop(t, &keys);
+  drop(t, &values);
+  return out;
+}
+
+plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q, plim_tensor *k,
+                         plim_tensor *v, plim_tensor *mask) {
+  return kind == PLIM_ATTENTION_EAGER ? eager_attention(t, q, k, v, mask)
+                                      : sdpa_attention(t, q, k, v, mask);
+}
+
+// ---- layers ---------------------------------------------------------------------------------------
+
+plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                             plim_tensor *x) {
+  switch (kind) {
+  case PLIM_CHECKPOINT_ON: return checkpoint(t, call, x);
+  case PLIM_CHECKPOINT_REENTRANT: return checkpoint_reentrant(t, call, x);
+  default: return call.function(t, call.context, call.held, x);
+  }
+}

@@ -1,0 +1,40 @@
+// Modules that families share.
+#ifndef PLIM_CORE_MODULES_H
+#define PLIM_CORE_MODULES_H
+
+#include "model.h"
+
+// nn.Linear, with peft's adapter if it has one.
+typedef struct {
+  plim_tensor *weight, *bias;   // bias: NULL if there is none
+  plim_tensor *lora_a, *lora_b; // NULL if it has no adapter
+  double dropout;
+} plim_linear;
+
+plim_linear plim_linear_new(plim_tape *t, plim_model *m, int64_t out, int64_t in, bool has_bias,
+                            plim_dtype dtype);
+void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const plim_lora *lora);
+plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *l, plim_tensor *x);
+
+// Adapters come after the whole model, and become float32 when all are there.
+void plim_lora_begin(plim_model *m);
+void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora, plim_dtype base);
+
+// RMSNorm as transformers writes it.
+plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
+
+// Rotary position embeddings.
+plim_tensor *plim_inverse_frequencies(plim_tape *t, int64_t n);
+void plim_rotary(plim_tape *t, const plim_tensor *inv_freq, int64_t length, plim_dtype dtype,
+                 plim_tensor **cos, plim_tensor **sin);
+plim_tensor *plim_rope(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_tensor *sin);
+
+// Attention of (B,H,T,D) tensors, eager or by a kernel: (B,T,H,D), contiguous.
+plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q, plim_tensor *k,
+                         plim_tensor *v, plim_tensor *mask);
+
+// Calls a layer, checkpointed or not.
+plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                             plim_tensor *x);
+
+#endif
