@@ -87,13 +87,19 @@ static void flash_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
   plim_consume(t, sums);
 }
 
-static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v) {
+static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                          double dropout_p) {
   plim_node *n = node_begin(t, flash_backward, (plim_tensor *[]){q, k, v}, 3);
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
   plim_tensor *out = heads_inside(t, q, q->shape.at[1]);
   plim_dims rows = dims(q->shape.at[0], q->shape.at[1], q->shape.at[2]);
   plim_tensor *logsumexp = empty(t, rows, PLIM_FP32);
   plim_tensor *state = empty(t, dims(2), PLIM_I64), *unused = empty(t, (plim_dims){0}, PLIM_I64);
+  if (dropout_p > 0) { // the generator's state replaces the empty one
+    plim_tensor *drawn = empty(t, dims(2), PLIM_I64);
+    plim_consume(t, state);
+    state = drawn;
+  }
   plim_tensor *kept[] = {logsumexp, out, state, unused};
   for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
   if (n) node_output(t, n, out);
@@ -193,9 +199,9 @@ static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tens
 void plim_tape_set_sdpa(plim_tape *t, plim_sdpa_kernel preferred) { t->sdpa = (uint8_t)preferred; }
 
 static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                               plim_tensor *mask) {
+                               plim_tensor *mask, double dropout_p) {
   switch (t->sdpa) {
-  case PLIM_SDPA_FLASH: return flash(t, q, k, v);
+  case PLIM_SDPA_FLASH: return flash(t, q, k, v, dropout_p);
   case PLIM_SDPA_EFFICIENT: return efficient(t, q, k, v, mask);
   case PLIM_SDPA_MATH: return math(t, q, k, v, mask);
   default: return cudnn(t, q, k, v, mask);
@@ -203,11 +209,11 @@ static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, pli
 }
 
 plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                       plim_tensor *mask) {
+                       plim_tensor *mask, double dropout_p) {
   bool q_was = hold(q), k_was = hold(k), v_was = hold(v);
   plim_tensor *value = cast(t, v), *key = cast(t, k), *query = cast(t, q);
   bool value_was = hold(value), key_was = hold(key), query_was = hold(query);
-  plim_tensor *out = run_kernel(t, query, key, value, mask);
+  plim_tensor *out = run_kernel(t, query, key, value, mask, dropout_p);
   let_go(t, query, query_was);
   let_go(t, key, key_was);
   let_go(t, value, value_was);

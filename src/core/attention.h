@@ -16,8 +16,8 @@ typedef enum {
 // The kernel the card would pick if it can; see plim_sdpa_choose for when it cannot.
 void plim_tape_set_sdpa(plim_tape *t, plim_sdpa_kernel preferred);
 
-// mask may be NULL (causal then) or bool.
+// mask may be NULL (causal then) or bool; dropout is on the probabilities.
 plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                       plim_tensor *mask);
+                       plim_tensor *mask, double dropout_p);
 
 #endif

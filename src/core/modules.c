@@ -163,21 +163,22 @@ static plim_tensor *eager_attention(plim_tape *t, plim_tensor *q, plim_tensor *k
 
 // With a mask, keys and values are repeated for every head; without, the kernel does that itself.
 static plim_tensor *sdpa_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                                   plim_tensor *mask) {
+                                   plim_tensor *mask, double dropout_p) {
   int64_t groups = q->shape.at[1] / k->shape.at[1];
   plim_tensor *keys = NULL, *values = NULL;
   set(t, &keys, mask ? repeat_kv(t, k, groups) : k);
   set(t, &values, mask ? repeat_kv(t, v, groups) : v);
-  plim_tensor *out = contiguous(t, transpose(t, attention(t, q, keys, values, mask), 1, 2));
+  plim_tensor *out =
+      contiguous(t, transpose(t, attention(t, q, keys, values, mask, dropout_p), 1, 2));
   drop(t, &keys);
   drop(t, &values);
   return out;
 }
 
 plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q, plim_tensor *k,
-                         plim_tensor *v, plim_tensor *mask) {
+                         plim_tensor *v, plim_tensor *mask, double dropout_p) {
   return kind == PLIM_ATTENTION_EAGER ? eager_attention(t, q, k, v, mask)
-                                      : sdpa_attention(t, q, k, v, mask);
+                                      : sdpa_attention(t, q, k, v, mask, dropout_p);
 }
 
 // ---- layers ---------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ plim_tensor *plim_rope(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_tens
 
 // Attention of (B,H,T,D) tensors, eager or by a kernel: (B,T,H,D), contiguous.
 plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q, plim_tensor *k,
-                         plim_tensor *v, plim_tensor *mask);
+                         plim_tensor *v, plim_tensor *mask, double dropout_p);
 
 // Calls a layer, checkpointed or not.
 plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,

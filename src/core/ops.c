@@ -38,6 +38,8 @@ plim_dtype autocast(plim_tape *t, plim_dtype dtype) {
   return was;
 }
 
+bool plim_autocast_is_on(const plim_tape *t) { return t->autocast != PLIM_BOOL; }
+
 static bool is_kept(const plim_tensor *x) {
   return x->dtype == PLIM_FP32 && x->requires_grad && !x->fn && !x->base;
 }
@@ -147,6 +149,13 @@ static void rsqrt_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
 
 plim_tensor *rsqrt(plim_tape *t, plim_tensor *a) {
   plim_node *n = node1(t, rsqrt_backward, a);
+  plim_tensor *out = k_unary(t, a);
+  if (n) node_save_output(t, n, out);
+  return finish(t, n, out, a, NULL);
+}
+
+plim_tensor *tanh_(plim_tape *t, plim_tensor *a) {
+  plim_node *n = node1(t, with_saved_backward, a);
   plim_tensor *out = k_unary(t, a);
   if (n) node_save_output(t, n, out);
   return finish(t, n, out, a, NULL);
@@ -287,6 +296,25 @@ plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t 
   plim_dims shape = x->shape;
   shape.at[dim] = end - from;
   return finish(t, n, view_of(t, x, shape, x->stride), x, NULL);
+}
+
+static void split_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype); // the parts, side by side again
+}
+
+void split3(plim_tape *t, plim_tensor *x, plim_tensor **a, plim_tensor **b, plim_tensor **c) {
+  plim_tensor **parts[] = {a, b, c};
+  bool was = hold(x);
+  plim_node *n = node1(t, split_backward, x);
+  if (n) n->shape = x->shape;
+  plim_dims shape = x->shape;
+  shape.at[shape.n - 1] /= 3;
+  for (int i = 0; i < 3; i++) {
+    plim_tensor *part = view_of(t, x, shape, x->stride);
+    if (n) node_output(t, n, part);
+    set(t, parts[i], part);
+  }
+  let_go(t, x, was);
 }
 
 static void cat_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
@@ -517,6 +545,40 @@ plim_tensor *softmax(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   plim_tensor *out = empty(t, wide->shape, dtype);
   if (n) node_save_output(t, n, out);
   return finish(t, n, out, wide, NULL);
+}
+
+// Saved bias, input, weight, mean, 1/deviation.
+static void layer_norm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)in;
+  const plim_tensor *x = n->saved[1];
+  if (wants(n, 0)) out[0] = empty(t, x->shape, (plim_dtype)x->dtype);
+  if (wants(n, 1)) out[1] = empty(t, n->shape, (plim_dtype)n->dtype);
+  if (wants(n, 2)) out[2] = empty(t, n->shape, (plim_dtype)n->dtype);
+}
+
+// Autocast runs it in float32.
+plim_tensor *layer_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
+  bool was = hold(x), wide_was;
+  plim_tensor *wide = plim_autocast_is_on(t) ? to(t, x, PLIM_FP32) : x;
+  wide_was = hold(wide);
+  plim_node *n = node_begin(t, layer_norm_backward, (plim_tensor *[]){wide, weight, bias}, 3);
+  if (n) {
+    n->shape = weight->shape;
+    n->dtype = weight->dtype;
+    node_save(t, n, bias);
+    node_save(t, n, wide);
+    node_save(t, n, weight);
+  }
+  plim_dims rows = wide->shape;
+  rows.at[rows.n - 1] = 1;
+  plim_tensor *out = empty(t, wide->shape, (plim_dtype)wide->dtype);
+  plim_tensor *mean = empty(t, rows, PLIM_FP32), *deviation = empty(t, rows, PLIM_FP32);
+  if (n) node_save_output(t, n, mean), node_save_output(t, n, deviation), node_output(t, n, out);
+  plim_consume(t, mean);
+  plim_consume(t, deviation);
+  let_go(t, wide, wide_was);
+  let_go(t, x, was);
+  return out;
 }
 
 static void like_grad_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {

@@ -18,6 +18,9 @@
 #define neg(...) plim_op_neg(__VA_ARGS__)
 #define square(...) plim_op_square(__VA_ARGS__)
 #define rsqrt(...) plim_op_rsqrt(__VA_ARGS__)
+#define tanh_(...) plim_op_tanh(__VA_ARGS__)
+#define split3(...) plim_op_split3(__VA_ARGS__)
+#define layer_norm(...) plim_op_layer_norm(__VA_ARGS__)
 #define silu(...) plim_op_silu(__VA_ARGS__)
 #define to(...) plim_op_to(__VA_ARGS__)
 #define dropout(...) plim_op_dropout(__VA_ARGS__)
@@ -46,6 +49,7 @@
 // Autocast to a dtype, or off (PLIM_BOOL); returns what it was. Casts of leaves that need a gradient
 // are kept for the next use; switching it off lets them go.
 plim_dtype autocast(plim_tape *t, plim_dtype dtype);
+bool plim_autocast_is_on(const plim_tape *t);
 // x in autocast's dtype: x itself if it is off or x has it; a kept cast; or a new one, floating.
 plim_tensor *cast(plim_tape *t, plim_tensor *x);
 
@@ -62,6 +66,7 @@ plim_tensor *neg(plim_tape *t, plim_tensor *a);
 plim_tensor *square(plim_tape *t, plim_tensor *a); // pow(2), and any other power
 plim_tensor *rsqrt(plim_tape *t, plim_tensor *a);
 plim_tensor *silu(plim_tape *t, plim_tensor *a);
+plim_tensor *tanh_(plim_tape *t, plim_tensor *a);
 plim_tensor *to(plim_tape *t, plim_tensor *a, plim_dtype dtype); // a itself if it has it
 plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p);    // a itself if p is 0
 plim_tensor *mean_last(plim_tape *t, plim_tensor *a);            // over the last dimension, kept
@@ -74,6 +79,8 @@ plim_tensor *transpose(plim_tape *t, plim_tensor *x, int a, int b);
 plim_tensor *unsqueeze(plim_tape *t, plim_tensor *x, int dim);
 plim_tensor *expand(plim_tape *t, plim_tensor *x, plim_dims shape); // -1: as it is
 plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t to);
+// Three equal views along the last dimension, as variables.
+void split3(plim_tape *t, plim_tensor *x, plim_tensor **a, plim_tensor **b, plim_tensor **c);
 plim_tensor *contiguous(plim_tape *t, plim_tensor *x); // x itself if it is
 plim_tensor *contiguous_copy(plim_tape *t, plim_tensor *x);
 plim_tensor *cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim);
@@ -91,6 +98,7 @@ plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids);
 plim_tensor *softmax(plim_tape *t, plim_tensor *x, plim_dtype dtype);
 // Rows that are masked out altogether become 0: the softmax of the math kernel.
 plim_tensor *safe_softmax(plim_tape *t, plim_tensor *x);
+plim_tensor *layer_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias);
 plim_tensor *log_softmax(plim_tape *t, plim_tensor *x);
 plim_tensor *nll_loss(plim_tape *t, plim_tensor *log_probabilities, plim_tensor *target);
 

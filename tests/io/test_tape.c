@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "attention.h"
+#include "families/gpt2.h"
 #include "families/llama.h"
 #include "test.h"
 #include "training.h"
@@ -12,6 +13,8 @@
 // Recordings that are one program on the tape today.
 // clang-format off
 static const char *const covered[] = {
+    "families/gpt2-bf16",
+    "families/gpt2-fp32-amp",
     "families/llama-bf16",
     "families/llama-bf16-ckpt",
     "families/llama-bf16-ckpt-reentrant",
@@ -31,6 +34,7 @@ static const char *const covered[] = {
     "kernels/cudnn-llama-b4s1024",
     "kernels/cudnn-llama-bf16-s500",
     "kernels/efficient-llama-maskpad",
+    "kernels/flash-gpt2-bf16",
     "kernels/flash-llama-bf16",
     "kernels/flash-llama-bf16-s500",
     "kernels/flash-llama-lora-ckpt",
@@ -94,10 +98,23 @@ static plim_sdpa_kernel kernel_of(const char *json) {
   return strstr(json, "\"sdp\": \"math\"") ? PLIM_SDPA_MATH : PLIM_SDPA_CUDNN;
 }
 
+static plim_model *model_of(const char *json, plim_tape *t, plim_dtype dtype) {
+  if (strstr(json, "\"model_type\": \"gpt2\"")) {
+    plim_gpt2_config c = {.hidden = integer(json, "n_embd", 0),
+                          .layers = integer(json, "n_layer", 0),
+                          .heads = integer(json, "n_head", 0),
+                          .positions = integer(json, "n_positions", 0),
+                          .vocabulary = integer(json, "vocab_size", 0),
+                          .dropout = 0.1};
+    return plim_gpt2_new(t, &c, dtype);
+  }
+  plim_llama_config c = config_of(json);
+  return plim_llama_new(t, &c, dtype);
+}
+
 static bool run_tape(const char *name, stream *out) {
   const char *json = truth_json(name);
   if (!json) return false;
-  plim_llama_config config = config_of(json);
   plim_recipe recipe = {.batch = integer(json, "batch", 0),
                         .length = integer(json, "seq", 0),
                         .steps = 2,
@@ -112,7 +129,7 @@ static bool run_tape(const char *name, stream *out) {
   bool is_fp32 = strstr(json, "\"param_dtype\": \"fp32\"") != NULL;
   if (strstr(json, "\"amp\": \"bf16\"")) recipe.autocast = PLIM_BF16;
   if (t) plim_tape_set_sdpa(t, kernel_of(json));
-  plim_model *m = t ? plim_llama_new(t, &config, is_fp32 ? PLIM_FP32 : PLIM_BF16) : NULL;
+  plim_model *m = t ? model_of(json, t, is_fp32 ? PLIM_FP32 : PLIM_BF16) : NULL;
   if (m && strstr(json, "\"lora\":")) {
     plim_lora lora = {.rank = integer(json, "r", 0),
                       .dropout = truth_number(json, "dropout"),

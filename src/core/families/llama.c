@@ -113,7 +113,7 @@ static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const laye
   drop(t, &sin1);
   set(t, &q, turned_q);
   set(t, &k, turned_k);
-  set(t, &out, plim_attend(t, with->attention, q, k, v, with->mask));
+  set(t, &out, plim_attend(t, with->attention, q, k, v, with->mask, 0));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
   set(t, &out, plim_linear_forward(t, &l->proj[PLIM_O_PROJ], out));
   drop(t, &q);

@@ -1,0 +1,212 @@
+#include "gpt2.h"
+
+#include <stdlib.h>
+
+#include "loss.h"
+#include "modules.h"
+#include "ops.h"
+
+typedef struct {
+  plim_tensor *weight, *bias;
+} pair; // of a LayerNorm, or of a Conv1D, whose weight is (in, out)
+
+typedef struct {
+  pair ln_1, c_attn, attn_proj, ln_2, c_fc, mlp_proj;
+} block;
+
+typedef struct block_call {
+  const struct plim_gpt2 *m;
+  const block *b;
+  plim_attention_kind attention;
+} block_call;
+
+typedef struct plim_gpt2 {
+  plim_model model;
+  plim_gpt2_config c;
+  plim_tensor *wte, *wpe;
+  block *blocks;
+  block_call *calls; // one per block
+  pair ln_f;
+} plim_gpt2;
+
+// ---- construction ---------------------------------------------------------------------------------
+
+static pair norm_new(plim_tape *t, plim_gpt2 *m, plim_dtype d) {
+  pair p = {.weight = plim_model_parameter(t, &m->model, dims(m->c.hidden), d)};
+  p.bias = plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
+  return p;
+}
+
+static pair conv_new(plim_tape *t, plim_gpt2 *m, int64_t in, int64_t out, plim_dtype d) {
+  pair p = {.weight = plim_model_parameter(t, &m->model, dims(in, out), d)};
+  p.bias = plim_model_parameter(t, &m->model, dims(out), d);
+  return p;
+}
+
+static block block_new(plim_tape *t, plim_gpt2 *m, plim_dtype d) {
+  int64_t h = m->c.hidden;
+  block b = {.ln_1 = norm_new(t, m, d)};
+  b.c_attn = conv_new(t, m, h, 3 * h, d);
+  b.attn_proj = conv_new(t, m, h, h, d);
+  b.ln_2 = norm_new(t, m, d);
+  b.c_fc = conv_new(t, m, h, 4 * h, d);
+  b.mlp_proj = conv_new(t, m, 4 * h, h, d);
+  return b;
+}
+
+static void build(plim_tape *t, plim_gpt2 *m, plim_dtype d) {
+  plim_dims table = dims(m->c.vocabulary, m->c.hidden);
+  m->wte = plim_model_parameter(t, &m->model, table, d);
+  m->wpe = plim_model_parameter(t, &m->model, dims(m->c.positions, m->c.hidden), d);
+  for (int64_t i = 0; i < m->c.layers; i++) m->blocks[i] = block_new(t, m, d);
+  m->ln_f = norm_new(t, m, d);
+  plim_consume(t, empty(t, table, d)); // lm_head's own weight, gone when it is tied
+}
+
+static void destroy(plim_model *model) {
+  plim_gpt2 *m = (plim_gpt2 *)model;
+  free(m->blocks);
+  free(m->calls);
+  free(m);
+}
+
+// ---- forward --------------------------------------------------------------------------------------
+
+static plim_tensor *norm(plim_tape *t, const pair *p, plim_tensor *x) {
+  return layer_norm(t, x, p->weight, p->bias);
+}
+
+// Conv1D: addmm over the rows; autocast casts weight, input, bias.
+static plim_tensor *conv(plim_tape *t, const pair *p, plim_tensor *x) {
+  plim_dims shape = x->shape;
+  bool was = hold(x);
+  plim_tensor *rows = NULL;
+  set(t, &rows, view(t, x, dims(-1, shape.at[2])));
+  plim_tensor *weight = cast(t, p->weight), *input = cast(t, rows), *bias = cast(t, p->bias);
+  shape.at[2] = p->weight->shape.at[1];
+  plim_tensor *out = view(t, addmm(t, bias, input, weight), shape);
+  drop(t, &rows);
+  let_go(t, x, was);
+  return out;
+}
+
+// 0.5 * x * (1 + tanh(0.79 * (x + 0.044715 * x ** 3))), operator by operator.
+static plim_tensor *new_gelu(plim_tape *t, plim_tensor *x) {
+  bool was = hold(x);
+  plim_tensor *half = mul_scalar(t, x);
+  plim_tensor *wide = plim_autocast_is_on(t) ? to(t, x, PLIM_FP32) : x;
+  plim_tensor *cube = mul_scalar(t, square(t, wide));
+  plim_tensor *inner = mul_scalar(t, add(t, x, cube));
+  plim_tensor *out = mul(t, half, add_scalar(t, tanh_(t, inner)));
+  let_go(t, x, was);
+  return out;
+}
+
+static plim_tensor *split_heads(plim_tape *t, plim_tensor *x, int64_t heads) { // (B,H,T,D)
+  plim_dims shape = dims(x->shape.at[0], x->shape.at[1], heads, -1);
+  return transpose(t, view(t, x, shape), 1, 2);
+}
+
+static plim_tensor *self_attention(plim_tape *t, const plim_gpt2 *m, const block *b, plim_tensor *x,
+                                   plim_attention_kind kind, plim_tensor *mask) {
+  int64_t batch = x->shape.at[0], length = x->shape.at[1];
+  plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL;
+  split3(t, conv(t, &b->c_attn, x), &q, &k, &v);
+  set(t, &k, split_heads(t, k, m->c.heads));
+  set(t, &v, split_heads(t, v, m->c.heads));
+  set(t, &q, split_heads(t, q, m->c.heads));
+  set(t, &out, plim_attend(t, kind, q, k, v, mask, m->c.dropout));
+  set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
+  set(t, &out, conv(t, &b->attn_proj, out));
+  set(t, &out, dropout(t, out, m->c.dropout));
+  drop(t, &q);
+  drop(t, &k);
+  drop(t, &v);
+  return give(t, &out);
+}
+
+static plim_tensor *mlp(plim_tape *t, const plim_gpt2 *m, const block *b, plim_tensor *x) {
+  plim_tensor *hidden = NULL;
+  set(t, &hidden, conv(t, &b->c_fc, x));
+  set(t, &hidden, new_gelu(t, hidden));
+  set(t, &hidden, conv(t, &b->mlp_proj, hidden));
+  set(t, &hidden, dropout(t, hidden, m->c.dropout));
+  return give(t, &hidden);
+}
+
+enum { HELD_MASK, HELD_POSITIONS };
+
+static plim_tensor *run_block(plim_tape *t, const void *context, plim_tensor *const *held,
+                              plim_tensor *x) {
+  const block_call *call = context;
+  plim_tensor *hidden = NULL, *residual = NULL, *part = NULL;
+  set(t, &residual, x);
+  set(t, &hidden, norm(t, &call->b->ln_1, x));
+  set(t, &part, self_attention(t, call->m, call->b, hidden, call->attention, held[HELD_MASK]));
+  set(t, &hidden, add(t, part, residual));
+  set(t, &residual, hidden);
+  set(t, &hidden, norm(t, &call->b->ln_2, hidden));
+  plim_tensor *fed = NULL;
+  set(t, &fed, mlp(t, call->m, call->b, hidden));
+  set(t, &hidden, add(t, residual, fed));
+  plim_tensor *out = give(t, &hidden);
+  drop(t, &residual);
+  drop(t, &part);
+  drop(t, &fed);
+  return out;
+}
+
+static plim_tensor *model_forward(plim_tape *t, plim_gpt2 *m, const plim_batch *batch) {
+  int64_t length = batch->ids->shape.at[1];
+  plim_tensor *ids = NULL, *embedded = NULL, *positions = NULL, *placed = NULL, *hidden = NULL;
+  plim_tensor *mask = NULL;
+  set(t, &ids, view(t, batch->ids, dims(-1, length)));
+  set(t, &embedded, embedding(t, m->wte, ids));
+  if (batch->checkpoint) embedded->requires_grad = true; // enable_input_require_grads
+  set(t, &positions, add_scalar(t, empty(t, dims(length), PLIM_I64)));
+  set(t, &positions, unsqueeze(t, positions, 0));
+  set(t, &placed, embedding(t, m->wpe, positions));
+  set(t, &hidden, add(t, embedded, placed));
+  set(t, &mask,
+      plim_causal_mask(t, batch->attention, batch->mask_kind, embedded, positions, batch->mask));
+  set(t, &hidden, dropout(t, hidden, m->c.dropout));
+  for (int64_t i = 0; i < m->c.layers; i++) {
+    m->calls[i] = (block_call){m, &m->blocks[i], batch->attention};
+    plim_closure call = {run_block, &m->calls[i], {mask, positions}};
+    set(t, &hidden, plim_call_layer(t, batch->checkpoint, call, hidden));
+  }
+  set(t, &hidden, norm(t, &m->ln_f, hidden));
+  set(t, &hidden, view(t, hidden, hidden->shape));
+  plim_tensor *out = give(t, &hidden);
+  plim_tensor **gone[] = {&ids, &positions, &embedded, &placed, &mask};
+  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  return out;
+}
+
+static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *batch,
+                            plim_tensor **logits) {
+  plim_gpt2 *m = (plim_gpt2 *)model;
+  plim_tensor *hidden = NULL, *scores = NULL;
+  set(t, &hidden, model_forward(t, m, batch));
+  set(t, &scores, linear(t, slice(t, hidden, 1, 0, hidden->shape.at[1]), m->wte, NULL));
+  plim_tensor *loss = causal_loss(t, scores, batch->labels, batch->items);
+  set(t, logits, give(t, &scores));
+  drop(t, &hidden);
+  return loss;
+}
+
+// ---- the family -----------------------------------------------------------------------------------
+
+plim_model *plim_gpt2_new(plim_tape *t, const plim_gpt2_config *config, plim_dtype dtype) {
+  plim_gpt2 *m = calloc(1, sizeof *m);
+  if (!m) return NULL;
+  m->model = (plim_model){.forward = forward, .destroy = destroy};
+  m->c = *config;
+  m->blocks = calloc((size_t)config->layers, sizeof *m->blocks);
+  m->calls = calloc((size_t)config->layers, sizeof *m->calls);
+  if (m->blocks && m->calls) build(t, m, dtype);
+  else m->model.failed = true;
+  if (!m->model.failed) return &m->model;
+  plim_model_delete(&m->model);
+  return NULL;
+}
