@@ -145,7 +145,7 @@ static plim_tensor *repeat_kv(plim_tape *t, plim_tensor *x, int64_t times) { // 
 }
 
 static plim_tensor *eager_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                                    plim_tensor *mask) {
+                                    plim_tensor *mask, plim_tensor **kept) {
   int64_t groups = q->shape.at[1] / k->shape.at[1];
   plim_tensor *keys = NULL, *values = NULL, *weights = NULL, *out = NULL;
   set(t, &keys, repeat_kv(t, k, groups));
@@ -157,7 +157,7 @@ static plim_tensor *eager_attention(plim_tape *t, plim_tensor *q, plim_tensor *k
   set(t, &out, contiguous(t, transpose(t, out, 1, 2)));
   drop(t, &keys);
   drop(t, &values);
-  drop(t, &weights);
+  set(t, kept, give(t, &weights));
   return give(t, &out);
 }
 
@@ -176,8 +176,9 @@ static plim_tensor *sdpa_attention(plim_tape *t, plim_tensor *q, plim_tensor *k,
 }
 
 plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q, plim_tensor *k,
-                         plim_tensor *v, plim_tensor *mask, double dropout_p) {
-  return kind == PLIM_ATTENTION_EAGER ? eager_attention(t, q, k, v, mask)
+                         plim_tensor *v, plim_tensor *mask, double dropout_p,
+                         plim_tensor **weights) {
+  return kind == PLIM_ATTENTION_EAGER ? eager_attention(t, q, k, v, mask, weights)
                                       : sdpa_attention(t, q, k, v, mask, dropout_p);
 }
 

@@ -29,9 +29,11 @@ void plim_rotary(plim_tape *t, const plim_tensor *inv_freq, int64_t length, plim
                  plim_tensor **cos, plim_tensor **sin);
 plim_tensor *plim_rope(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_tensor *sin);
 
-// Attention of (B,H,T,D) tensors, eager or by a kernel: (B,T,H,D), contiguous.
+// Attention of (B,H,T,D) tensors, eager or by a kernel: (B,T,H,D), contiguous. Eager attention also
+// returns its weights, which layers keep in a variable: *weights gets them.
 plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q, plim_tensor *k,
-                         plim_tensor *v, plim_tensor *mask, double dropout_p);
+                         plim_tensor *v, plim_tensor *mask, double dropout_p,
+                         plim_tensor **weights);
 
 // Calls a layer, checkpointed or not.
 plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,

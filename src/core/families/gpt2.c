@@ -108,14 +108,15 @@ static plim_tensor *split_heads(plim_tape *t, plim_tensor *x, int64_t heads) { /
 }
 
 static plim_tensor *self_attention(plim_tape *t, const plim_gpt2 *m, const block *b, plim_tensor *x,
-                                   plim_attention_kind kind, plim_tensor *mask) {
+                                   plim_attention_kind kind, plim_tensor *mask,
+                                   plim_tensor **weights) {
   int64_t batch = x->shape.at[0], length = x->shape.at[1];
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL;
   split3(t, conv(t, &b->c_attn, x), &q, &k, &v);
   set(t, &k, split_heads(t, k, m->c.heads));
   set(t, &v, split_heads(t, v, m->c.heads));
   set(t, &q, split_heads(t, q, m->c.heads));
-  set(t, &out, plim_attend(t, kind, q, k, v, mask, m->c.dropout));
+  set(t, &out, plim_attend(t, kind, q, k, v, mask, m->c.dropout, weights));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
   set(t, &out, conv(t, &b->attn_proj, out));
   set(t, &out, dropout(t, out, m->c.dropout));
@@ -139,10 +140,11 @@ enum { HELD_MASK, HELD_POSITIONS };
 static plim_tensor *run_block(plim_tape *t, const void *context, plim_tensor *const *held,
                               plim_tensor *x) {
   const block_call *call = context;
-  plim_tensor *hidden = NULL, *residual = NULL, *part = NULL;
+  plim_tensor *hidden = NULL, *residual = NULL, *part = NULL, *weights = NULL;
   set(t, &residual, x);
   set(t, &hidden, norm(t, &call->b->ln_1, x));
-  set(t, &part, self_attention(t, call->m, call->b, hidden, call->attention, held[HELD_MASK]));
+  set(t, &part,
+      self_attention(t, call->m, call->b, hidden, call->attention, held[HELD_MASK], &weights));
   set(t, &hidden, add(t, part, residual));
   set(t, &residual, hidden);
   set(t, &hidden, norm(t, &call->b->ln_2, hidden));
@@ -152,6 +154,7 @@ static plim_tensor *run_block(plim_tape *t, const void *context, plim_tensor *co
   plim_tensor *out = give(t, &hidden);
   drop(t, &residual);
   drop(t, &part);
+  drop(t, &weights);
   drop(t, &fed);
   return out;
 }

@@ -99,7 +99,8 @@ typedef struct {
 } surroundings;
 
 static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const layer *l,
-                                   plim_tensor *x, const surroundings *with) {
+                                   plim_tensor *x, const surroundings *with,
+                                   plim_tensor **weights) {
   int64_t d = m->c.head_dim, batch = x->shape.at[0], length = x->shape.at[1];
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL, *cos1 = NULL, *sin1 = NULL;
   set(t, &q, split_heads(t, plim_linear_forward(t, &l->proj[PLIM_Q_PROJ], x), d, l->q_norm));
@@ -113,7 +114,7 @@ static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const laye
   drop(t, &sin1);
   set(t, &q, turned_q);
   set(t, &k, turned_k);
-  set(t, &out, plim_attend(t, with->attention, q, k, v, with->mask, 0));
+  set(t, &out, plim_attend(t, with->attention, q, k, v, with->mask, 0, weights));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
   set(t, &out, plim_linear_forward(t, &l->proj[PLIM_O_PROJ], out));
   drop(t, &q);
@@ -130,10 +131,10 @@ static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
 
 static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer *l, plim_tensor *x,
                                   const surroundings *with) {
-  plim_tensor *hidden = NULL, *residual = NULL;
+  plim_tensor *hidden = NULL, *residual = NULL, *weights = NULL;
   set(t, &residual, x);
   set(t, &hidden, plim_rms_norm(t, x, l->input_norm));
-  set(t, &hidden, self_attention(t, m, l, hidden, with));
+  set(t, &hidden, self_attention(t, m, l, hidden, with, &weights));
   set(t, &hidden, add(t, residual, hidden));
   set(t, &residual, hidden);
   set(t, &hidden, plim_rms_norm(t, hidden, l->post_attention_norm));
@@ -141,6 +142,7 @@ static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer
   set(t, &hidden, add(t, residual, hidden));
   plim_tensor *out = give(t, &hidden);
   drop(t, &residual);
+  drop(t, &weights);
   return out;
 }
 
