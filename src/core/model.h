@@ -19,14 +19,16 @@ typedef struct {
   plim_checkpoint_kind checkpoint; // of each layer
 } plim_batch;
 
-// The projections adapters can be put on; names as peft has them.
+// The projections adapters can be put on, in the order peft visits them; names as it has them.
 typedef enum {
   PLIM_Q_PROJ,
   PLIM_K_PROJ,
   PLIM_V_PROJ,
   PLIM_O_PROJ,
+  PLIM_QKV_PROJ, // phi3: query, key and value in one
   PLIM_GATE_PROJ,
   PLIM_UP_PROJ,
+  PLIM_GATE_UP_PROJ, // phi3: both in one
   PLIM_DOWN_PROJ,
   PLIM_PROJECTIONS
 } plim_projection;

@@ -302,14 +302,13 @@ static void split_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
   out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype); // the parts, side by side again
 }
 
-void split3(plim_tape *t, plim_tensor *x, plim_tensor **a, plim_tensor **b, plim_tensor **c) {
-  plim_tensor **parts[] = {a, b, c};
+void split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, int count) {
   bool was = hold(x);
   plim_node *n = node1(t, split_backward, x);
   if (n) n->shape = x->shape;
   plim_dims shape = x->shape;
-  shape.at[shape.n - 1] /= 3;
-  for (int i = 0; i < 3; i++) {
+  shape.at[shape.n - 1] /= count;
+  for (int i = 0; i < count; i++) {
     plim_tensor *part = view_of(t, x, shape, x->stride);
     if (n) node_output(t, n, part);
     set(t, parts[i], part);

@@ -19,7 +19,7 @@
 #define square(...) plim_op_square(__VA_ARGS__)
 #define rsqrt(...) plim_op_rsqrt(__VA_ARGS__)
 #define tanh_(...) plim_op_tanh(__VA_ARGS__)
-#define split3(...) plim_op_split3(__VA_ARGS__)
+#define split(...) plim_op_split(__VA_ARGS__)
 #define layer_norm(...) plim_op_layer_norm(__VA_ARGS__)
 #define silu(...) plim_op_silu(__VA_ARGS__)
 #define to(...) plim_op_to(__VA_ARGS__)
@@ -79,8 +79,8 @@ plim_tensor *transpose(plim_tape *t, plim_tensor *x, int a, int b);
 plim_tensor *unsqueeze(plim_tape *t, plim_tensor *x, int dim);
 plim_tensor *expand(plim_tape *t, plim_tensor *x, plim_dims shape); // -1: as it is
 plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t to);
-// Three equal views along the last dimension, as variables.
-void split3(plim_tape *t, plim_tensor *x, plim_tensor **a, plim_tensor **b, plim_tensor **c);
+// Equal views along the last dimension, as variables.
+void split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, int count);
 plim_tensor *contiguous(plim_tape *t, plim_tensor *x); // x itself if it is
 plim_tensor *contiguous_copy(plim_tape *t, plim_tensor *x);
 plim_tensor *cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim);

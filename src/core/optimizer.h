@@ -7,7 +7,8 @@
 // One row per optimizer: its name on the command line, and what its step allocates.
 typedef struct plim_optimizer plim_optimizer;
 
-// By name ("adamw", "adamw-foreach", "adamw-loop", "sgd", "sgd-momentum"); NULL if there is none.
+// By name ("adamw", "adamw-foreach", "adamw-loop", "sgd", "sgd-momentum", "adafactor"); NULL if there
+// is none.
 const plim_optimizer *plim_optimizer_named(const char *name);
 const char *plim_optimizer_name(size_t index); // NULL behind the last
 

@@ -48,6 +48,7 @@ static const struct {
     {"adamw_loop", "adamw-loop"},
     {"sgd", "sgd"},
     {"sgd_momentum", "sgd-momentum"},
+    {"adafactor", "adafactor"},
 };
 
 static const plim_optimizer *optimizer_of(const json_t *c) {
@@ -66,6 +67,7 @@ static plim_model *llama_of(plim_tape *t, const json_t *m, plim_dtype dtype) {
                          .ties_embeddings = json_is_true(json_object_get(m, "tie_word_embeddings")),
                          .has_qkv_bias = is(m, "model_type", "qwen2"),
                          .has_qk_norm = is(m, "model_type", "qwen3")};
+  c.has_fused_projections = is(m, "model_type", "phi3");
   c.keeps_mask_arguments = c.has_qkv_bias || c.has_qk_norm;
   c.kv_heads = integer(m, "num_key_value_heads", c.heads);
   c.head_dim = integer(m, "head_dim", c.hidden / c.heads);
@@ -87,7 +89,7 @@ static const struct {
   plim_model *(*build)(plim_tape *t, const json_t *m, plim_dtype dtype);
 } families[] = {
     {"llama", llama_of}, {"mistral", llama_of}, {"qwen2", llama_of},
-    {"qwen3", llama_of}, {"gpt2", gpt2_of},
+    {"qwen3", llama_of}, {"phi3", llama_of},    {"gpt2", gpt2_of},
 };
 
 static plim_model *model_of(plim_tape *t, const json_t *m, plim_dtype dtype) {
@@ -107,7 +109,7 @@ static bool is_covered(const json_t *row, const json_t *m) {
          !is_plain_fp32 && !json_is_number(json_object_get(c, "cap_gb")) &&
          !json_is_false(json_object_get(c, "clip")) && !json_object_get(c, "del_out") &&
          !(is_gpt2 && (lora || is(c, "attn", "eager"))) &&
-         (!lora || json_array_size(json_object_get(lora, "targets")) == PLIM_PROJECTIONS);
+         (!lora || json_array_size(json_object_get(lora, "targets")) == 7); // all of them
 }
 
 static plim_recipe recipe_of(const json_t *c, int steps) {

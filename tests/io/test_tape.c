@@ -15,6 +15,7 @@
 static const char *const covered[] = {
     "families/gpt2-bf16",
     "families/gpt2-fp32-amp",
+    "families/llama-adafactor",
     "families/llama-bf16",
     "families/llama-bf16-ckpt",
     "families/llama-bf16-ckpt-reentrant",
@@ -28,6 +29,7 @@ static const char *const covered[] = {
     "families/llama-trainer-fp32",
     "families/llama-trainer-lora-ckpt",
     "families/mistral-bf16",
+    "families/phi3-bf16",
     "families/qwen2-bf16",
     "families/qwen3-bf16",
     "kernels/adamw-loop-llama",
@@ -72,6 +74,7 @@ static plim_llama_config config_of(const char *json) {
                          .ties_embeddings = strstr(json, "\"tie_word_embeddings\": true") != NULL};
   c.has_qkv_bias = strstr(json, "\"model_type\": \"qwen2\"") != NULL;
   c.has_qk_norm = strstr(json, "\"model_type\": \"qwen3\"") != NULL;
+  c.has_fused_projections = strstr(json, "\"model_type\": \"phi3\"") != NULL;
   c.keeps_mask_arguments = c.has_qkv_bias || c.has_qk_norm;
   c.kv_heads = integer(json, "num_key_value_heads", (double)c.heads);
   c.head_dim = integer(json, "head_dim", (double)(c.hidden / c.heads));
@@ -83,6 +86,7 @@ static const plim_optimizer *optimizer_of(const char *json) {
   static const char *const names[][2] = {{"adamw_foreach", "adamw-foreach"},
                                          {"adamw_loop", "adamw-loop"},
                                          {"sgd_momentum", "sgd-momentum"},
+                                         {"adafactor", "adafactor"},
                                          {"sgd", "sgd"}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     char quoted[64];

@@ -112,7 +112,7 @@ static plim_tensor *self_attention(plim_tape *t, const plim_gpt2 *m, const block
                                    plim_tensor **weights) {
   int64_t batch = x->shape.at[0], length = x->shape.at[1];
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL;
-  split3(t, conv(t, &b->c_attn, x), &q, &k, &v);
+  split(t, conv(t, &b->c_attn, x), (plim_tensor * *[]){&q, &k, &v}, 3);
   set(t, &k, split_heads(t, k, m->c.heads));
   set(t, &v, split_heads(t, v, m->c.heads));
   set(t, &q, split_heads(t, q, m->c.heads));

@@ -34,16 +34,22 @@ static layer layer_new(plim_tape *t, plim_llama *m, plim_dtype d) {
   int64_t h = c->hidden, i = c->intermediate, q = c->heads * c->head_dim;
   int64_t kv = c->kv_heads * c->head_dim;
   layer l = {0};
-  l.proj[PLIM_Q_PROJ] = plim_linear_new(t, &m->model, q, h, c->has_qkv_bias, d);
-  l.proj[PLIM_K_PROJ] = plim_linear_new(t, &m->model, kv, h, c->has_qkv_bias, d);
-  l.proj[PLIM_V_PROJ] = plim_linear_new(t, &m->model, kv, h, c->has_qkv_bias, d);
-  l.proj[PLIM_O_PROJ] = plim_linear_new(t, &m->model, h, q, false, d);
-  if (c->has_qk_norm) {
-    l.q_norm = plim_model_parameter(t, &m->model, dims(c->head_dim), d);
-    l.k_norm = plim_model_parameter(t, &m->model, dims(c->head_dim), d);
+  if (c->has_fused_projections) {
+    l.proj[PLIM_O_PROJ] = plim_linear_new(t, &m->model, h, q, false, d);
+    l.proj[PLIM_QKV_PROJ] = plim_linear_new(t, &m->model, q + 2 * kv, h, false, d);
+    l.proj[PLIM_GATE_UP_PROJ] = plim_linear_new(t, &m->model, 2 * i, h, false, d);
+  } else {
+    l.proj[PLIM_Q_PROJ] = plim_linear_new(t, &m->model, q, h, c->has_qkv_bias, d);
+    l.proj[PLIM_K_PROJ] = plim_linear_new(t, &m->model, kv, h, c->has_qkv_bias, d);
+    l.proj[PLIM_V_PROJ] = plim_linear_new(t, &m->model, kv, h, c->has_qkv_bias, d);
+    l.proj[PLIM_O_PROJ] = plim_linear_new(t, &m->model, h, q, false, d);
+    if (c->has_qk_norm) {
+      l.q_norm = plim_model_parameter(t, &m->model, dims(c->head_dim), d);
+      l.k_norm = plim_model_parameter(t, &m->model, dims(c->head_dim), d);
+    }
+    l.proj[PLIM_GATE_PROJ] = plim_linear_new(t, &m->model, i, h, false, d);
+    l.proj[PLIM_UP_PROJ] = plim_linear_new(t, &m->model, i, h, false, d);
   }
-  l.proj[PLIM_GATE_PROJ] = plim_linear_new(t, &m->model, i, h, false, d);
-  l.proj[PLIM_UP_PROJ] = plim_linear_new(t, &m->model, i, h, false, d);
   l.proj[PLIM_DOWN_PROJ] = plim_linear_new(t, &m->model, h, i, false, d);
   l.input_norm = plim_model_parameter(t, &m->model, dims(h), d);
   l.post_attention_norm = plim_model_parameter(t, &m->model, dims(h), d);
@@ -79,7 +85,8 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_lora_begin(model);
   for (int64_t i = 0; i < m->c.layers; i++)
     for (int k = 0; k < PLIM_PROJECTIONS; k++)
-      if (lora->targets >> k & 1) plim_linear_add_lora(t, model, &m->layers[i].proj[k], lora);
+      if (m->layers[i].proj[k].weight && lora->targets >> k & 1)
+        plim_linear_add_lora(t, model, &m->layers[i].proj[k], lora);
   plim_lora_end(t, model, lora, (plim_dtype)m->embed_tokens->dtype);
 }
 
@@ -98,22 +105,75 @@ typedef struct {
   plim_tensor *mask, *cos, *sin;
 } surroundings;
 
+// One product, and three slices of it.
+static void project_fused(plim_tape *t, const plim_llama *m, const layer *l, plim_tensor *x,
+                          plim_tensor **q, plim_tensor **k, plim_tensor **v) {
+  int64_t d = m->c.head_dim, queries = m->c.heads * d, keys = queries + m->c.kv_heads * d;
+  plim_tensor *all = NULL;
+  set(t, &all, plim_linear_forward(t, &l->proj[PLIM_QKV_PROJ], x));
+  set(t, q, slice(t, all, 2, 0, queries));
+  set(t, k, slice(t, all, 2, queries, keys));
+  set(t, v, slice(t, all, 2, keys, all->shape.at[2]));
+  set(t, q, split_heads(t, *q, d, NULL));
+  set(t, k, split_heads(t, *k, d, NULL));
+  set(t, v, split_heads(t, *v, d, NULL));
+  drop(t, &all);
+}
+
+static void project(plim_tape *t, const plim_llama *m, const layer *l, plim_tensor *x,
+                    plim_tensor **q, plim_tensor **k, plim_tensor **v) {
+  int64_t d = m->c.head_dim;
+  if (m->c.has_fused_projections) {
+    project_fused(t, m, l, x, q, k, v);
+    return;
+  }
+  set(t, q, split_heads(t, plim_linear_forward(t, &l->proj[PLIM_Q_PROJ], x), d, l->q_norm));
+  set(t, k, split_heads(t, plim_linear_forward(t, &l->proj[PLIM_K_PROJ], x), d, l->k_norm));
+  set(t, v, split_heads(t, plim_linear_forward(t, &l->proj[PLIM_V_PROJ], x), d, NULL));
+}
+
+// phi3 turns the first part of each head and puts the rest, which may be nothing, behind it. All
+// slices come before the first product: backward runs them in that order.
+static void turn_parts(plim_tape *t, plim_tensor **q, plim_tensor **k, plim_tensor *cos,
+                       plim_tensor *sin) {
+  int64_t width = cos->shape.at[3], head_dim = (*q)->shape.at[3];
+  plim_tensor *q_part = NULL, *q_rest = NULL, *k_part = NULL, *k_rest = NULL;
+  set(t, &q_part, slice(t, *q, 3, 0, width));
+  set(t, &q_rest, slice(t, *q, 3, width, head_dim));
+  set(t, &k_part, slice(t, *k, 3, 0, width));
+  set(t, &k_rest, slice(t, *k, 3, width, head_dim));
+  plim_tensor *new_q = cat2(t, plim_rope(t, q_part, cos, sin), q_rest, 3), *new_k = NULL;
+  new_k = cat2(t, plim_rope(t, k_part, cos, sin), k_rest, 3);
+  plim_tensor **gone[] = {&q_part, &q_rest, &k_part, &k_rest};
+  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  set(t, q, new_q);
+  set(t, k, new_k);
+}
+
+// Queries and keys turned by their positions.
+static void turn(plim_tape *t, const plim_llama *m, const surroundings *with, plim_tensor **q,
+                 plim_tensor **k) {
+  plim_tensor *cos = NULL, *sin = NULL;
+  set(t, &cos, unsqueeze(t, with->cos, 1));
+  set(t, &sin, unsqueeze(t, with->sin, 1));
+  if (m->c.has_fused_projections) turn_parts(t, q, k, cos, sin);
+  else {
+    plim_tensor *new_q = plim_rope(t, *q, cos, sin), *new_k = NULL;
+    new_k = plim_rope(t, *k, cos, sin);
+    set(t, q, new_q);
+    set(t, k, new_k);
+  }
+  drop(t, &cos);
+  drop(t, &sin);
+}
+
 static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const layer *l,
                                    plim_tensor *x, const surroundings *with,
                                    plim_tensor **weights) {
-  int64_t d = m->c.head_dim, batch = x->shape.at[0], length = x->shape.at[1];
-  plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL, *cos1 = NULL, *sin1 = NULL;
-  set(t, &q, split_heads(t, plim_linear_forward(t, &l->proj[PLIM_Q_PROJ], x), d, l->q_norm));
-  set(t, &k, split_heads(t, plim_linear_forward(t, &l->proj[PLIM_K_PROJ], x), d, l->k_norm));
-  set(t, &v, split_heads(t, plim_linear_forward(t, &l->proj[PLIM_V_PROJ], x), d, NULL));
-  set(t, &cos1, unsqueeze(t, with->cos, 1));
-  set(t, &sin1, unsqueeze(t, with->sin, 1));
-  plim_tensor *turned_q = plim_rope(t, q, cos1, sin1), *turned_k = NULL;
-  turned_k = plim_rope(t, k, cos1, sin1);
-  drop(t, &cos1);
-  drop(t, &sin1);
-  set(t, &q, turned_q);
-  set(t, &k, turned_k);
+  int64_t batch = x->shape.at[0], length = x->shape.at[1];
+  plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL;
+  project(t, m, l, x, &q, &k, &v);
+  turn(t, m, with, &q, &k);
   set(t, &out, plim_attend(t, with->attention, q, k, v, with->mask, 0, weights));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
   set(t, &out, plim_linear_forward(t, &l->proj[PLIM_O_PROJ], out));
@@ -123,7 +183,19 @@ static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const laye
   return give(t, &out);
 }
 
+static plim_tensor *mlp_fused(plim_tape *t, const layer *l, plim_tensor *x) {
+  plim_tensor *up = NULL, *gate = NULL;
+  plim_tensor *both = plim_linear_forward(t, &l->proj[PLIM_GATE_UP_PROJ], x);
+  split(t, both, (plim_tensor * *[]){&gate, &up}, 2);
+  set(t, &up, mul(t, up, silu(t, gate)));
+  plim_tensor *out = plim_linear_forward(t, &l->proj[PLIM_DOWN_PROJ], up);
+  drop(t, &up);
+  drop(t, &gate);
+  return out;
+}
+
 static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
+  if (l->proj[PLIM_GATE_UP_PROJ].weight) return mlp_fused(t, l, x);
   plim_tensor *gate = silu(t, plim_linear_forward(t, &l->proj[PLIM_GATE_PROJ], x));
   plim_tensor *up = plim_linear_forward(t, &l->proj[PLIM_UP_PROJ], x);
   return plim_linear_forward(t, &l->proj[PLIM_DOWN_PROJ], mul(t, gate, up));

@@ -7,9 +7,10 @@
 typedef struct {
   int64_t hidden, intermediate, layers, heads, kv_heads, head_dim, vocabulary;
   bool ties_embeddings;
-  bool has_qkv_bias;         // qwen2
-  bool has_qk_norm;          // qwen3
-  bool keeps_mask_arguments; // qwen2, qwen3: their forward keeps them in a dict
+  bool has_qkv_bias;          // qwen2
+  bool has_qk_norm;           // qwen3
+  bool has_fused_projections; // phi3
+  bool keeps_mask_arguments;  // qwen2, qwen3: their forward keeps them in a dict
 } plim_llama_config;
 
 // Builds the model as its constructor does, on the tape. NULL when memory is out.
