@@ -161,11 +161,14 @@ plim_tensor *tanh_(plim_tape *t, plim_tensor *a) {
   return finish(t, n, out, a, NULL);
 }
 
-plim_tensor *silu(plim_tape *t, plim_tensor *a) {
+static plim_tensor *activation(plim_tape *t, plim_tensor *a) { // in one kernel
   plim_node *n = node1(t, with_saved_backward, a);
   if (n) node_save(t, n, a);
   return finish(t, n, k_unary(t, a), a, NULL);
 }
+
+plim_tensor *silu(plim_tape *t, plim_tensor *a) { return activation(t, a); }
+plim_tensor *gelu(plim_tape *t, plim_tensor *a) { return activation(t, a); }
 
 // The mask is one byte an element; it alone is kept.
 plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p) {

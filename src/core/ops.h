@@ -21,6 +21,7 @@
 #define tanh_(...) plim_op_tanh(__VA_ARGS__)
 #define split(...) plim_op_split(__VA_ARGS__)
 #define layer_norm(...) plim_op_layer_norm(__VA_ARGS__)
+#define gelu(...) plim_op_gelu(__VA_ARGS__)
 #define silu(...) plim_op_silu(__VA_ARGS__)
 #define to(...) plim_op_to(__VA_ARGS__)
 #define dropout(...) plim_op_dropout(__VA_ARGS__)
@@ -66,6 +67,7 @@ plim_tensor *neg(plim_tape *t, plim_tensor *a);
 plim_tensor *square(plim_tape *t, plim_tensor *a); // pow(2), and any other power
 plim_tensor *rsqrt(plim_tape *t, plim_tensor *a);
 plim_tensor *silu(plim_tape *t, plim_tensor *a);
+plim_tensor *gelu(plim_tape *t, plim_tensor *a);
 plim_tensor *tanh_(plim_tape *t, plim_tensor *a);
 plim_tensor *to(plim_tape *t, plim_tensor *a, plim_dtype dtype); // a itself if it has it
 plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p);    // a itself if p is 0

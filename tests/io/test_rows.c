@@ -7,6 +7,7 @@
 #include "allocator.h"
 #include "driver.h"
 #include "families/gpt2.h"
+#include "families/gpt_neox.h"
 #include "families/llama.h"
 #include "test.h"
 #include "training.h"
@@ -84,12 +85,22 @@ static plim_model *gpt2_of(plim_tape *t, const json_t *m, plim_dtype dtype) {
   return plim_gpt2_new(t, &c, dtype);
 }
 
+static plim_model *gpt_neox_of(plim_tape *t, const json_t *m, plim_dtype dtype) {
+  plim_gpt_neox_config c = {.hidden = integer(m, "hidden_size", 0),
+                            .intermediate = integer(m, "intermediate_size", 0),
+                            .layers = integer(m, "num_hidden_layers", 0),
+                            .heads = integer(m, "num_attention_heads", 0),
+                            .vocabulary = integer(m, "vocab_size", 0),
+                            .rotary_share = 0.25};
+  return plim_gpt_neox_new(t, &c, dtype);
+}
+
 static const struct {
   const char *model_type;
   plim_model *(*build)(plim_tape *t, const json_t *m, plim_dtype dtype);
 } families[] = {
-    {"llama", llama_of}, {"mistral", llama_of}, {"qwen2", llama_of},
-    {"qwen3", llama_of}, {"phi3", llama_of},    {"gpt2", gpt2_of},
+    {"llama", llama_of}, {"mistral", llama_of}, {"qwen2", llama_of},       {"qwen3", llama_of},
+    {"phi3", llama_of},  {"gpt2", gpt2_of},     {"gpt_neox", gpt_neox_of},
 };
 
 static plim_model *model_of(plim_tape *t, const json_t *m, plim_dtype dtype) {
@@ -109,6 +120,7 @@ static bool is_covered(const json_t *row, const json_t *m) {
          !is_plain_fp32 && !json_is_number(json_object_get(c, "cap_gb")) &&
          !json_is_false(json_object_get(c, "clip")) && !json_object_get(c, "del_out") &&
          !(is_gpt2 && (lora || is(c, "attn", "eager"))) &&
+         !(is(m, "model_type", "gpt_neox") && lora) &&
          (!lora || json_array_size(json_object_get(lora, "targets")) == 7); // all of them
 }
 

@@ -5,6 +5,7 @@
 
 #include "attention.h"
 #include "families/gpt2.h"
+#include "families/gpt_neox.h"
 #include "families/llama.h"
 #include "test.h"
 #include "training.h"
@@ -29,6 +30,7 @@ static const char *const covered[] = {
     "families/llama-trainer-fp32",
     "families/llama-trainer-lora-ckpt",
     "families/mistral-bf16",
+    "families/neox-bf16",
     "families/phi3-bf16",
     "families/qwen2-bf16",
     "families/qwen3-bf16",
@@ -111,6 +113,15 @@ static plim_model *model_of(const char *json, plim_tape *t, plim_dtype dtype) {
                           .vocabulary = integer(json, "vocab_size", 0),
                           .dropout = 0.1};
     return plim_gpt2_new(t, &c, dtype);
+  }
+  if (strstr(json, "\"model_type\": \"gpt_neox\"")) {
+    plim_gpt_neox_config c = {.hidden = integer(json, "hidden_size", 0),
+                              .intermediate = integer(json, "intermediate_size", 0),
+                              .layers = integer(json, "num_hidden_layers", 0),
+                              .heads = integer(json, "num_attention_heads", 0),
+                              .vocabulary = integer(json, "vocab_size", 0),
+                              .rotary_share = 0.25};
+    return plim_gpt_neox_new(t, &c, dtype);
   }
   plim_llama_config c = config_of(json);
   return plim_llama_new(t, &c, dtype);
