@@ -33,6 +33,8 @@ typedef enum {
   PLIM_PROJECTIONS
 } plim_projection;
 
+extern const char *const plim_projection_names[PLIM_PROJECTIONS]; // "q_proj", ...
+
 typedef struct {
   int64_t rank;
   double dropout;
@@ -46,7 +48,7 @@ struct plim_model {
   // model(**batch): the loss; *logits (a variable) gets the logits.
   plim_tensor *(*forward)(plim_tape *t, plim_model *m, const plim_batch *batch,
                           plim_tensor **logits);
-  // peft.get_peft_model: freezes the model and adds adapters.
+  // peft.get_peft_model: freezes the model and adds adapters. NULL: no program for that yet.
   void (*add_lora)(plim_tape *t, plim_model *m, const plim_lora *lora);
   void (*destroy)(plim_model *m);
   vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()

@@ -6,6 +6,14 @@
 #include "kernels.h"
 #include "ops.h"
 
+const char *const plim_projection_names[PLIM_PROJECTIONS] = {
+    [PLIM_Q_PROJ] = "q_proj",       [PLIM_K_PROJ] = "k_proj",
+    [PLIM_V_PROJ] = "v_proj",       [PLIM_O_PROJ] = "o_proj",
+    [PLIM_QKV_PROJ] = "qkv_proj",   [PLIM_GATE_PROJ] = "gate_proj",
+    [PLIM_UP_PROJ] = "up_proj",     [PLIM_GATE_UP_PROJ] = "gate_up_proj",
+    [PLIM_DOWN_PROJ] = "down_proj",
+};
+
 // ---- models ---------------------------------------------------------------------------------------
 
 void plim_model_delete(plim_model *m) {

@@ -49,6 +49,7 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   drop_graph(t, v->scaled);
   set(t, &v->scaled, scaled);
   run_backward(t, v->scaled);
+  if (r->deletes_outputs) drop(t, &v->logits);
 }
 
 static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
@@ -57,7 +58,7 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
   variables v = {0};
   for (int i = 0; i < r->steps; i++) {
     for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++) step(t, m, r, &v);
-    plim_consume(t, plim_clip_grad_norm(t, parameters, count));
+    if (!r->skips_clipping) plim_consume(t, plim_clip_grad_norm(t, parameters, count));
     plim_optimizer_step(t, r->optimizer, parameters, count, state);
     plim_zero_grad(t, parameters, count);
   }

@@ -15,6 +15,8 @@ typedef struct {
   plim_dtype autocast; // PLIM_BOOL: off
   plim_checkpoint_kind checkpoint;
   bool is_trainer;
+  bool skips_clipping;  // no clip_grad_norm_
+  bool deletes_outputs; // `del out` after backward: the logits go before the optimizer runs
 } plim_recipe;
 
 // The plain loop (forward, backward, clip_grad_norm_, optimizer, zero_grad) or transformers.Trainer.

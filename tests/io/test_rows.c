@@ -112,16 +112,14 @@ static plim_model *model_of(plim_tape *t, const json_t *m, plim_dtype dtype) {
 // What the tape has no program for yet.
 static bool is_covered(const json_t *row, const json_t *m) {
   const json_t *c = json_object_get(row, "case"), *lora = json_object_get(c, "lora");
-  bool is_known = false, is_gpt2 = is(m, "model_type", "gpt2");
+  bool is_known = false,
+       takes_adapters = !is(m, "model_type", "gpt2") && !is(m, "model_type", "gpt_neox");
   for (size_t i = 0; i < sizeof families / sizeof *families; i++)
     is_known |= is(m, "model_type", families[i].model_type);
   bool is_plain_fp32 = is(c, "param_dtype", "fp32") && !json_object_get(c, "amp");
-  return is_known && is(row, "status", "ok") && optimizer_of(c) && !is(c, "amp", "fp16") &&
-         !is_plain_fp32 && !json_is_number(json_object_get(c, "cap_gb")) &&
-         !json_is_false(json_object_get(c, "clip")) && !json_object_get(c, "del_out") &&
-         !(is_gpt2 && (lora || is(c, "attn", "eager"))) &&
-         !(is(m, "model_type", "gpt_neox") && lora) &&
-         (!lora || json_array_size(json_object_get(lora, "targets")) == 7); // all of them
+  bool is_gpt2_eager = is(m, "model_type", "gpt2") && is(c, "attn", "eager");
+  return is_known && optimizer_of(c) && !is(c, "amp", "fp16") && !is_plain_fp32 && !is_gpt2_eager &&
+         (!lora || takes_adapters);
 }
 
 static plim_recipe recipe_of(const json_t *c, int steps) {
@@ -141,21 +139,40 @@ static plim_recipe recipe_of(const json_t *c, int steps) {
                        .checkpoint = !checkpoint ? PLIM_CHECKPOINT_OFF
                                      : reentrant ? PLIM_CHECKPOINT_REENTRANT
                                                  : PLIM_CHECKPOINT_ON,
-                       .is_trainer = is(c, "loop", "trainer")};
+                       .is_trainer = is(c, "loop", "trainer"),
+                       .skips_clipping = json_is_false(json_object_get(c, "clip")),
+                       .deletes_outputs = json_is_true(json_object_get(c, "del_out"))};
 }
 
 // ---- predicting one ---------------------------------------------------------------------------------
 
 typedef struct {
-  uint64_t loaded, allocated, reserved, trainable;
+  uint64_t loaded, allocated, reserved, trainable, retries;
+  bool runs_out;
 } prediction;
+
+static uint32_t targets_of(const json_t *lora) {
+  const json_t *targets = json_object_get(lora, "targets");
+  uint32_t bits = 0;
+  if (json_is_string(targets)) return (1u << PLIM_PROJECTIONS) - 1; // all-linear
+  for (size_t i = 0; i < json_array_size(targets); i++)
+    for (int k = 0; k < PLIM_PROJECTIONS; k++)
+      if (strcmp(json_string_value(json_array_get(targets, i)), plim_projection_names[k]) == 0)
+        bits |= 1u << k;
+  return bits;
+}
 
 static void add_adapters(plim_tape *t, plim_model *m, const json_t *lora) {
   plim_lora l = {.rank = integer(lora, "r", 0),
                  .dropout = json_number_value(json_object_get(lora, "dropout")),
-                 .targets = (1u << PLIM_PROJECTIONS) - 1,
+                 .targets = targets_of(lora),
                  .keeps_dtype = json_is_false(json_object_get(lora, "fp32_adapters"))};
   m->add_lora(t, m, &l);
+}
+
+static uint64_t limit_of(const json_t *c) {
+  const json_t *cap = json_object_get(c, "cap_gb");
+  return json_is_number(cap) ? (uint64_t)(json_number_value(cap) * (double)PLIM_GIB) : PLIM_UNKNOWN;
 }
 
 // The measuring program makes and frees one block and empties the cache before it builds the model.
@@ -164,7 +181,7 @@ static prediction predict(const json_t *c, const json_t *m, int steps) {
   plim_address_model addresses;
   plim_address_model_init(&addresses);
   plim_allocator_options options = {.driver = plim_address_model_driver(&addresses),
-                                    .limit_bytes = PLIM_UNKNOWN,
+                                    .limit_bytes = limit_of(c),
                                     .capacity_bytes = PLIM_UNKNOWN,
                                     .range_bytes = PLIM_UNKNOWN};
   if (plim_alloc_conf_parse(text(c, "alloc_conf", ""), &options.conf, NULL)) test_failed = true;
@@ -184,6 +201,8 @@ static prediction predict(const json_t *c, const json_t *m, int steps) {
     if (!plim_train(t, model, &recipe)) test_failed = true;
     p.allocated = plim_allocator_stats(here.a)->peak.allocated_bytes;
     p.reserved = plim_allocator_stats(here.a)->peak.reserved_bytes;
+    p.retries = plim_allocator_stats(here.a)->retries;
+    p.runs_out = plim_allocator_stats(here.a)->ooms > 0;
   }
   plim_model_delete(model);
   plim_tape_delete(t);
@@ -195,7 +214,7 @@ static prediction predict(const json_t *c, const json_t *m, int steps) {
 // ---- all of them ------------------------------------------------------------------------------------
 
 typedef struct {
-  size_t rows, left_out, allocated_equal, reserved_equal, exact;
+  size_t rows, left_out, allocated_equal, reserved_equal, exact, verdicts, verdicts_right;
   double worst;
 } score;
 
@@ -203,7 +222,15 @@ static double error_percent(uint64_t predicted, int64_t measured) {
   return 100 * fabs((double)predicted - (double)measured) / (double)measured;
 }
 
+// A program that runs out of memory ends there, so of those rows only the verdict is compared.
 static void judge(const json_t *row, const prediction *p, score *s) {
+  bool ran_out = is(row, "status", "oom");
+  s->verdicts++;
+  s->verdicts_right += p->runs_out == ran_out;
+  if (p->runs_out != ran_out)
+    printf("  %s: %s, measured %s\n", text(row, "id", "?"), p->runs_out ? "runs out" : "fits",
+           ran_out ? "runs out" : "fits");
+  if (ran_out || p->runs_out) return;
   int64_t allocated = integer(row, "peak_allocated", 0),
           reserved = integer(row, "peak_reserved", 0);
   double off_a = error_percent(p->allocated, allocated),
@@ -249,7 +276,8 @@ TEST(full_size_runs_are_predicted_to_the_byte) {
   printf(
       "  %zu rows (%zu left out): allocated equal in %zu, reserved in %zu, worst error %.4f %%\n",
       s.rows, s.left_out, s.allocated_equal, s.reserved_equal, s.worst);
-  CHECK(s.rows >= 70, "%zu rows", s.rows);
+  CHECK(s.rows >= 80, "%zu rows", s.rows);
+  CHECK(s.verdicts_right == s.verdicts, "%zu of %zu verdicts right", s.verdicts_right, s.verdicts);
   CHECK(s.exact == s.rows, "bytes after load and trained parameters exact in %zu", s.exact);
   CHECK((double)s.allocated_equal >= 0.95 * (double)s.rows, "allocated");
   CHECK((double)s.reserved_equal >= 0.90 * (double)s.rows, "reserved");
