@@ -4,6 +4,7 @@
 
 #include "attention.h"
 #include "kernels.h"
+#include "loss.h"
 #include "ops.h"
 
 const char *const plim_projection_names[PLIM_PROJECTIONS] = {
@@ -199,4 +200,16 @@ plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closu
   case PLIM_CHECKPOINT_REENTRANT: return checkpoint_reentrant(t, call, x);
   default: return call.function(t, call.context, call.held, x);
   }
+}
+
+plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                              const plim_batch *batch, plim_tensor **logits) {
+  plim_tensor *scores = NULL;
+  bool was = hold(hidden);
+  plim_tensor *all = slice(t, hidden, 1, 0, hidden->shape.at[1]); // logits_to_keep: every position
+  set(t, &scores, linear(t, all, weight, NULL));
+  plim_tensor *loss = causal_loss(t, scores, batch->labels, batch->items);
+  set(t, logits, give(t, &scores));
+  let_go(t, hidden, was);
+  return loss;
 }

@@ -35,6 +35,11 @@ plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q,
                          plim_tensor *v, plim_tensor *mask, double dropout_p,
                          plim_tensor **weights);
 
+// The head of a causal language model: logits (into the variable *logits) and loss. `hidden` is let
+// go when both are there.
+plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                              const plim_batch *batch, plim_tensor **logits);
+
 // Calls a layer, checkpointed or not.
 plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
                              plim_tensor *x);

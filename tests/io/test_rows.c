@@ -273,9 +273,10 @@ TEST(full_size_runs_are_predicted_to_the_byte) {
   judge_file("seeds", 3, models, &s);
   judge_file("timing", 5, models, &s);
   json_decref(models);
-  printf(
-      "  %zu rows (%zu left out): allocated equal in %zu, reserved in %zu, worst error %.4f %%\n",
-      s.rows, s.left_out, s.allocated_equal, s.reserved_equal, s.worst);
+  printf("  %zu rows (%zu left out): allocated equal in %zu, reserved in %zu, worst error %.4f %%\n"
+         "  %zu of %zu verdicts right\n",
+         s.rows, s.left_out, s.allocated_equal, s.reserved_equal, s.worst, s.verdicts_right,
+         s.verdicts);
   CHECK(s.rows >= 80, "%zu rows", s.rows);
   CHECK(s.verdicts_right == s.verdicts, "%zu of %zu verdicts right", s.verdicts_right, s.verdicts);
   CHECK(s.exact == s.rows, "bytes after load and trained parameters exact in %zu", s.exact);

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "loss.h"
 #include "modules.h"
 #include "ops.h"
 
@@ -189,13 +188,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_gpt2 *m, const plim_batch *
 static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *batch,
                             plim_tensor **logits) {
   plim_gpt2 *m = (plim_gpt2 *)model;
-  plim_tensor *hidden = NULL, *scores = NULL;
-  set(t, &hidden, model_forward(t, m, batch));
-  set(t, &scores, linear(t, slice(t, hidden, 1, 0, hidden->shape.at[1]), m->wte, NULL));
-  plim_tensor *loss = causal_loss(t, scores, batch->labels, batch->items);
-  set(t, logits, give(t, &scores));
-  drop(t, &hidden);
-  return loss;
+  return plim_causal_head(t, model_forward(t, m, batch), m->wte, batch, logits);
 }
 
 // ---- the family -----------------------------------------------------------------------------------

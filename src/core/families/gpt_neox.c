@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "loss.h"
 #include "modules.h"
 #include "ops.h"
 
@@ -171,13 +170,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_gpt_neox *m, const plim_bat
 static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *batch,
                             plim_tensor **logits) {
   plim_gpt_neox *m = (plim_gpt_neox *)model;
-  plim_tensor *hidden = NULL, *scores = NULL;
-  set(t, &hidden, model_forward(t, m, batch));
-  set(t, &scores, linear(t, slice(t, hidden, 1, 0, hidden->shape.at[1]), m->embed_out, NULL));
-  plim_tensor *loss = causal_loss(t, scores, batch->labels, batch->items);
-  set(t, logits, give(t, &scores));
-  drop(t, &hidden);
-  return loss;
+  return plim_causal_head(t, model_forward(t, m, batch), m->embed_out, batch, logits);
 }
 
 // ---- the family -----------------------------------------------------------------------------------
