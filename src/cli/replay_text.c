@@ -205,39 +205,28 @@ static void print_how_to_record_stacks(void) {
            "them: " REPLAY_HOW_TO_RECORD);
 }
 
-static void print_lines(const replay_result *r) {
-  static const term_column columns[] = {
-      {"", .right = true}, {"", .right = true}, {"mostly"}, {"by line", .shrinks = true}};
-  const plim_holders *h = &r->peak.holders;
-  term_table *t = term_table_new(columns, 4);
-  size_t shown = h->by_line.len < r->top ? h->by_line.len : (size_t)r->top;
-  for (size_t i = 0; i < shown; i++) {
-    char line[256];
-    line_of(r, h->by_line.at[i].frame, line, sizeof line);
-    holder_cells(t, h->by_line.at[i].bytes, h->bytes);
-    term_table_cell(t, TERM_PLAIN, "%s", plim_kind_names[h->by_line.at[i].kind]);
-    term_table_cell(t, TERM_PLAIN, "%s", line);
-  }
-  more_row(t, &h->by_line, shown, h->bytes, "line");
-  printf("\n");
-  term_table_print(t, stdout);
-  term_table_free(t);
+static void module_of(const replay_result *r, uint32_t frame, char *text, size_t size) {
+  plim_module_name(&r->trace, frame, text, size);
 }
 
-static void print_modules(const replay_result *r) {
-  static const term_column columns[] = {
-      {"", .right = true}, {"", .right = true}, {"mostly"}, {"by module", .shrinks = true}};
-  const plim_holders *h = &r->peak.holders;
+static void print_holders(const replay_result *r, const plim_held_list *list, const char *what,
+                          void (*name)(const replay_result *r, uint32_t frame, char *text,
+                                       size_t size)) {
+  char title[32];
+  snprintf(title, sizeof title, "by %s", what);
+  const term_column columns[] = {
+      {"", .right = true}, {"", .right = true}, {"mostly"}, {title, .shrinks = true}};
+  uint64_t whole = r->peak.holders.bytes;
   term_table *t = term_table_new(columns, 4);
-  size_t shown = h->by_module.len < r->top ? h->by_module.len : (size_t)r->top;
+  size_t shown = list->len < r->top ? list->len : (size_t)r->top;
   for (size_t i = 0; i < shown; i++) {
-    char module[256];
-    plim_module_name(&r->trace, h->by_module.at[i].frame, module, sizeof module);
-    holder_cells(t, h->by_module.at[i].bytes, h->bytes);
-    term_table_cell(t, TERM_PLAIN, "%s", plim_kind_names[h->by_module.at[i].kind]);
-    term_table_cell(t, TERM_PLAIN, "%s", module);
+    char text[256];
+    name(r, list->at[i].frame, text, sizeof text);
+    holder_cells(t, list->at[i].bytes, whole);
+    term_table_cell(t, TERM_PLAIN, "%s", plim_kind_names[list->at[i].kind]);
+    term_table_cell(t, TERM_PLAIN, "%s", text);
   }
-  more_row(t, &h->by_module, shown, h->bytes, "module");
+  more_row(t, list, shown, whole, what);
   printf("\n");
   term_table_print(t, stdout);
   term_table_free(t);
@@ -440,8 +429,8 @@ void replay_print_text(const replay_result *r) {
   print_peak(r);
   print_kinds(r);
   if (has_stacks(r)) {
-    print_lines(r);
-    print_modules(r);
+    print_holders(r, &r->peak.holders.by_line, "line", line_of);
+    print_holders(r, &r->peak.holders.by_module, "module", module_of);
   } else print_how_to_record_stacks();
   print_fragmentation(r);
   print_ooms(r);

@@ -55,6 +55,9 @@ struct plim_model {
   bool failed;                   // memory was out
 };
 
+// Ends a constructor: the model, or NULL (and it is freed) if memory was out.
+plim_model *plim_model_finish(plim_model *m);
+
 // Frees the model; its tensors stay on the tape. NULL is fine.
 void plim_model_delete(plim_model *m);
 

@@ -23,6 +23,12 @@ void plim_model_delete(plim_model *m) {
   m->destroy(m);
 }
 
+plim_model *plim_model_finish(plim_model *m) {
+  if (!m->failed) return m;
+  plim_model_delete(m);
+  return NULL;
+}
+
 plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype) {
   plim_tensor *p = NULL;
   set(t, &p, empty(t, shape, dtype));

@@ -202,7 +202,5 @@ plim_model *plim_gpt2_new(plim_tape *t, const plim_gpt2_config *config, plim_dty
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);
   if (m->blocks && m->calls) build(t, m, dtype);
   else m->model.failed = true;
-  if (!m->model.failed) return &m->model;
-  plim_model_delete(&m->model);
-  return NULL;
+  return plim_model_finish(&m->model);
 }

@@ -273,7 +273,5 @@ plim_model *plim_llama_new(plim_tape *t, const plim_llama_config *config, plim_d
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);
   if (m->layers && m->calls) build(t, m, dtype);
   else m->model.failed = true;
-  if (!m->model.failed) return &m->model;
-  plim_model_delete(&m->model);
-  return NULL;
+  return plim_model_finish(&m->model);
 }
