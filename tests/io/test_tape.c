@@ -1,14 +1,9 @@
 // The tape against PyTorch's recordings: every allocation and every free of a real training step, in
 // order, by size, each free of the same allocation. The model is built and trained two steps.
-#include <math.h>
 #include <stdlib.h>
 
-#include "attention.h"
-#include "families/gpt2.h"
-#include "families/gpt_neox.h"
-#include "families/llama.h"
+#include "cases.h"
 #include "test.h"
-#include "training.h"
 #include "truth.h"
 
 // Recordings that are one program on the tape today.
@@ -62,98 +57,17 @@ static void append(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
   if (!vec_push(s, (stream_event){kind, id, bytes})) test_failed = true;
 }
 
-static int64_t integer(const char *json, const char *key, double otherwise) {
-  double value = truth_number(json, key);
-  return (int64_t)(isnan(value) ? otherwise : value);
-}
-
-static plim_llama_config config_of(const char *json) {
-  plim_llama_config c = {.hidden = integer(json, "hidden_size", 0),
-                         .intermediate = integer(json, "intermediate_size", 0),
-                         .layers = integer(json, "num_hidden_layers", 0),
-                         .heads = integer(json, "num_attention_heads", 0),
-                         .vocabulary = integer(json, "vocab_size", 0),
-                         .ties_embeddings = strstr(json, "\"tie_word_embeddings\": true") != NULL};
-  c.has_qkv_bias = strstr(json, "\"model_type\": \"qwen2\"") != NULL;
-  c.has_qk_norm = strstr(json, "\"model_type\": \"qwen3\"") != NULL;
-  c.has_fused_projections = strstr(json, "\"model_type\": \"phi3\"") != NULL;
-  c.keeps_mask_arguments = c.has_qkv_bias || c.has_qk_norm;
-  c.kv_heads = integer(json, "num_key_value_heads", (double)c.heads);
-  c.head_dim = integer(json, "head_dim", (double)(c.hidden / c.heads));
-  return c;
-}
-
-// The recordings' names of the optimizers, and ours.
-static const plim_optimizer *optimizer_of(const char *json) {
-  static const char *const names[][2] = {{"adamw_foreach", "adamw-foreach"},
-                                         {"adamw_loop", "adamw-loop"},
-                                         {"sgd_momentum", "sgd-momentum"},
-                                         {"adafactor", "adafactor"},
-                                         {"sgd", "sgd"}};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    char quoted[64];
-    snprintf(quoted, sizeof quoted, "\"optim\": \"%s\"", names[i][0]);
-    if (strstr(json, quoted)) return plim_optimizer_named(names[i][1]);
-  }
-  return plim_optimizer_named("adamw");
-}
-
-static plim_sdpa_kernel kernel_of(const char *json) {
-  if (strstr(json, "\"sdp\": \"flash\"")) return PLIM_SDPA_FLASH;
-  if (strstr(json, "\"sdp\": \"efficient\"")) return PLIM_SDPA_EFFICIENT;
-  return strstr(json, "\"sdp\": \"math\"") ? PLIM_SDPA_MATH : PLIM_SDPA_CUDNN;
-}
-
-static plim_model *model_of(const char *json, plim_tape *t, plim_dtype dtype) {
-  if (strstr(json, "\"model_type\": \"gpt2\"")) {
-    plim_gpt2_config c = {.hidden = integer(json, "n_embd", 0),
-                          .layers = integer(json, "n_layer", 0),
-                          .heads = integer(json, "n_head", 0),
-                          .positions = integer(json, "n_positions", 0),
-                          .vocabulary = integer(json, "vocab_size", 0),
-                          .dropout = 0.1};
-    return plim_gpt2_new(t, &c, dtype);
-  }
-  if (strstr(json, "\"model_type\": \"gpt_neox\"")) {
-    plim_gpt_neox_config c = {.hidden = integer(json, "hidden_size", 0),
-                              .intermediate = integer(json, "intermediate_size", 0),
-                              .layers = integer(json, "num_hidden_layers", 0),
-                              .heads = integer(json, "num_attention_heads", 0),
-                              .vocabulary = integer(json, "vocab_size", 0),
-                              .rotary_share = 0.25};
-    return plim_gpt_neox_new(t, &c, dtype);
-  }
-  plim_llama_config c = config_of(json);
-  return plim_llama_new(t, &c, dtype);
-}
-
 static bool run_tape(const char *name, stream *out) {
-  const char *json = truth_json(name);
-  if (!json) return false;
-  plim_recipe recipe = {.batch = integer(json, "batch", 0),
-                        .length = integer(json, "seq", 0),
-                        .steps = 2,
-                        .optimizer = optimizer_of(json)};
-  if (strstr(json, "\"attn\": \"eager\"")) recipe.attention = PLIM_ATTENTION_EAGER;
-  if (strstr(json, "\"mask\": \"pad\"")) recipe.mask = PLIM_MASK_PAD;
-  plim_tape *t = plim_tape_new((plim_tape_sink){append, out});
-  if (strstr(json, "\"ckpt\": true")) recipe.checkpoint = PLIM_CHECKPOINT_ON;
-  if (strstr(json, "\"reentrant\": true")) recipe.checkpoint = PLIM_CHECKPOINT_REENTRANT;
-  recipe.accumulate = (int)integer(json, "accum", 1);
-  recipe.is_trainer = strstr(json, "\"loop\": \"trainer\"") != NULL;
-  bool is_fp32 = strstr(json, "\"param_dtype\": \"fp32\"") != NULL;
-  if (strstr(json, "\"amp\": \"bf16\"")) recipe.autocast = PLIM_BF16;
-  if (t) plim_tape_set_sdpa(t, kernel_of(json));
-  plim_model *m = t ? model_of(json, t, is_fp32 ? PLIM_FP32 : PLIM_BF16) : NULL;
-  if (m && strstr(json, "\"lora\":")) {
-    plim_lora lora = {.rank = integer(json, "r", 0),
-                      .dropout = truth_number(json, "dropout"),
-                      .targets = (1u << PLIM_PROJECTIONS) - 1};
-    m->add_lora(t, m, &lora);
-  }
-  bool ok = m && plim_train(t, m, &recipe);
+  const char *text = truth_json(name);
+  json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+  plim_job job;
+  bool ok = case_job(json_object_get(json, "case"), json_object_get(json, "config"), &job);
+  plim_tape *t = ok ? plim_tape_new((plim_tape_sink){append, out}) : NULL;
+  plim_model *m = t ? plim_job_load(t, &job) : NULL;
+  ok = m && plim_train(t, m, &job.recipe);
   plim_model_delete(m);
   plim_tape_delete(t);
+  json_decref(json);
   return ok;
 }
 

@@ -21,7 +21,7 @@ typedef struct block_call {
 
 typedef struct plim_gpt2 {
   plim_model model;
-  plim_gpt2_config c;
+  plim_config c;
   plim_tensor *wte, *wpe;
   block *blocks;
   block_call *calls; // one per block
@@ -48,8 +48,8 @@ static block block_new(plim_tape *t, plim_gpt2 *m, plim_dtype d) {
   b.c_attn = conv_new(t, m, h, 3 * h, d);
   b.attn_proj = conv_new(t, m, h, h, d);
   b.ln_2 = norm_new(t, m, d);
-  b.c_fc = conv_new(t, m, h, 4 * h, d);
-  b.mlp_proj = conv_new(t, m, 4 * h, h, d);
+  b.c_fc = conv_new(t, m, h, m->c.intermediate, d);
+  b.mlp_proj = conv_new(t, m, m->c.intermediate, h, d);
   return b;
 }
 
@@ -115,7 +115,7 @@ static plim_tensor *self_attention(plim_tape *t, const plim_gpt2 *m, const block
   set(t, &k, split_heads(t, k, m->c.heads));
   set(t, &v, split_heads(t, v, m->c.heads));
   set(t, &q, split_heads(t, q, m->c.heads));
-  set(t, &out, plim_attend(t, kind, q, k, v, mask, m->c.dropout, weights));
+  set(t, &out, plim_attend(t, kind, q, k, v, mask, m->c.attention_dropout, weights));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
   set(t, &out, conv(t, &b->attn_proj, out));
   set(t, &out, dropout(t, out, m->c.dropout));
@@ -171,7 +171,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_gpt2 *m, const plim_batch *
   set(t, &hidden, add(t, embedded, placed));
   set(t, &mask,
       plim_causal_mask(t, batch->attention, batch->mask_kind, embedded, positions, batch->mask));
-  set(t, &hidden, dropout(t, hidden, m->c.dropout));
+  set(t, &hidden, dropout(t, hidden, m->c.embedding_dropout));
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->calls[i] = (block_call){m, &m->blocks[i], batch->attention};
     plim_closure call = {run_block, &m->calls[i], {mask, positions}};
@@ -193,7 +193,7 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 
 // ---- the family -----------------------------------------------------------------------------------
 
-plim_model *plim_gpt2_new(plim_tape *t, const plim_gpt2_config *config, plim_dtype dtype) {
+plim_model *plim_gpt2_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gpt2 *m = calloc(1, sizeof *m);
   if (!m) return NULL;
   m->model = (plim_model){.forward = forward, .destroy = destroy};

@@ -22,7 +22,7 @@ typedef struct layer_call {
 
 typedef struct plim_gpt_neox {
   plim_model model;
-  plim_gpt_neox_config c;
+  plim_config c;
   plim_tensor *embed_in, *inv_freq, *original_inv_freq, *embed_out;
   layer *layers;
   layer_call *calls; // one per layer
@@ -175,7 +175,7 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 
 // ---- the family -----------------------------------------------------------------------------------
 
-plim_model *plim_gpt_neox_new(plim_tape *t, const plim_gpt_neox_config *config, plim_dtype dtype) {
+plim_model *plim_gpt_neox_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gpt_neox *m = calloc(1, sizeof *m);
   if (!m) return NULL;
   m->model = (plim_model){.forward = forward, .destroy = destroy};

@@ -20,7 +20,7 @@ typedef struct layer_call {
 
 typedef struct plim_llama {
   plim_model model;
-  plim_llama_config c;
+  plim_config c;
   plim_tensor *embed_tokens, *norm, *lm_head, *inv_freq, *original_inv_freq;
   layer *layers;
   struct layer_call *calls; // one per layer
@@ -29,7 +29,7 @@ typedef struct plim_llama {
 // ---- construction ---------------------------------------------------------------------------------
 
 static layer layer_new(plim_tape *t, plim_llama *m, plim_dtype d) {
-  const plim_llama_config *c = &m->c;
+  const plim_config *c = &m->c;
   int64_t h = c->hidden, i = c->intermediate, q = c->heads * c->head_dim;
   int64_t kv = c->kv_heads * c->head_dim;
   layer l = {0};
@@ -264,7 +264,7 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 
 // ---- the family -----------------------------------------------------------------------------------
 
-plim_model *plim_llama_new(plim_tape *t, const plim_llama_config *config, plim_dtype dtype) {
+plim_model *plim_llama_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_llama *m = calloc(1, sizeof *m);
   if (!m) return NULL;
   m->model = (plim_model){.forward = forward, .add_lora = add_lora, .destroy = destroy};

@@ -1,0 +1,161 @@
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "family.h"
+#include "suggest.h"
+
+enum { MAX_FAMILIES = 64, MAX_EXTENT = 1 << 30 };
+
+// ---- keys -------------------------------------------------------------------------------------------
+
+typedef enum { INTEGER, REAL, FLAG } field_kind;
+
+#define FIELD(name, kind) offsetof(plim_config, name), kind
+
+// The families call the same thing by different names.
+static const struct {
+  const char *key;
+  size_t offset;
+  field_kind kind;
+} keys[] = {
+    {"hidden_size", FIELD(hidden, INTEGER)},
+    {"n_embd", FIELD(hidden, INTEGER)},
+    {"d_model", FIELD(hidden, INTEGER)},
+    {"intermediate_size", FIELD(intermediate, INTEGER)},
+    {"n_inner", FIELD(intermediate, INTEGER)},
+    {"d_ff", FIELD(intermediate, INTEGER)},
+    {"num_hidden_layers", FIELD(layers, INTEGER)},
+    {"n_layer", FIELD(layers, INTEGER)},
+    {"num_layers", FIELD(layers, INTEGER)},
+    {"num_decoder_layers", FIELD(decoder_layers, INTEGER)},
+    {"num_attention_heads", FIELD(heads, INTEGER)},
+    {"n_head", FIELD(heads, INTEGER)},
+    {"num_heads", FIELD(heads, INTEGER)},
+    {"num_key_value_heads", FIELD(kv_heads, INTEGER)},
+    {"head_dim", FIELD(head_dim, INTEGER)},
+    {"d_kv", FIELD(head_dim, INTEGER)},
+    {"vocab_size", FIELD(vocabulary, INTEGER)},
+    {"max_position_embeddings", FIELD(positions, INTEGER)},
+    {"n_positions", FIELD(positions, INTEGER)},
+    {"type_vocab_size", FIELD(token_types, INTEGER)},
+    {"num_local_experts", FIELD(experts, INTEGER)},
+    {"num_experts_per_tok", FIELD(experts_per_token, INTEGER)},
+    {"sliding_window", FIELD(sliding_window, INTEGER)},
+    {"relative_attention_num_buckets", FIELD(relative_buckets, INTEGER)},
+    {"resid_pdrop", FIELD(dropout, REAL)},
+    {"hidden_dropout_prob", FIELD(dropout, REAL)},
+    {"hidden_dropout", FIELD(dropout, REAL)},
+    {"dropout_rate", FIELD(dropout, REAL)},
+    {"attn_pdrop", FIELD(attention_dropout, REAL)},
+    {"attention_probs_dropout_prob", FIELD(attention_dropout, REAL)},
+    {"attention_dropout", FIELD(attention_dropout, REAL)},
+    {"embd_pdrop", FIELD(embedding_dropout, REAL)},
+    {"rotary_pct", FIELD(rotary_share, REAL)},
+    {"partial_rotary_factor", FIELD(rotary_share, REAL)},
+    {"tie_word_embeddings", FIELD(ties_embeddings, FLAG)},
+    {"attention_bias", FIELD(has_attention_bias, FLAG)},
+    {"mlp_bias", FIELD(has_mlp_bias, FLAG)},
+};
+
+void plim_config_number(plim_config *c, const char *key, double value) {
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    if (strcmp(key, keys[i].key) != 0) continue;
+    char *field = (char *)c + keys[i].offset;
+    bool is_whole = value >= 0 && value <= MAX_EXTENT;
+    switch (keys[i].kind) {
+    case INTEGER: *(int64_t *)(void *)field = is_whole ? (int64_t)value : -1; break;
+    case REAL: *(double *)(void *)field = value; break;
+    case FLAG: *(bool *)field = value != 0; break;
+    }
+  }
+}
+
+// transformers' names of activations whose kernels we know.
+static const struct {
+  const char *name;
+  plim_activation activation;
+} activations[] = {
+    {"gelu", PLIM_ACT_GELU},         {"gelu_pytorch_tanh", PLIM_ACT_GELU},
+    {"gelu_fast", PLIM_ACT_UNKNOWN}, {"gelu_new", PLIM_ACT_NEW_GELU},
+    {"relu", PLIM_ACT_RELU},         {"silu", PLIM_ACT_SILU},
+    {"swish", PLIM_ACT_SILU},
+};
+
+static plim_activation activation_named(const char *name) {
+  for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
+    if (strcmp(name, activations[i].name) == 0) return activations[i].activation;
+  return PLIM_ACT_UNKNOWN;
+}
+
+void plim_config_text(plim_config *c, const char *key, const char *value) {
+  static const char gated[] = "gated-";
+  if (strcmp(key, "hidden_act") == 0 || strcmp(key, "hidden_activation") == 0 ||
+      strcmp(key, "activation_function") == 0)
+    c->activation = activation_named(value);
+  if (strcmp(key, "feed_forward_proj") != 0) return;
+  c->has_gated_mlp = strncmp(value, gated, sizeof gated - 1) == 0;
+  const char *name = value + (c->has_gated_mlp ? sizeof gated - 1 : 0);
+  // T5 reads "gated-gelu" as the version by tanh.
+  c->activation =
+      c->has_gated_mlp && strcmp(name, "gelu") == 0 ? PLIM_ACT_NEW_GELU : activation_named(name);
+}
+
+// ---- beginning and end ------------------------------------------------------------------------------
+
+plim_err plim_config_init(plim_config *c, const char *model_type, plim_error *error) {
+  const char *names[MAX_FAMILIES];
+  char list[sizeof error->hint - 64] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < plim_family_count && i < MAX_FAMILIES; i++) {
+    const plim_family *f = &plim_families[i];
+    names[i] = f->model_type;
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", f->model_type);
+    if (strcmp(f->model_type, model_type) != 0) continue;
+    *c = f->defaults;
+    c->family = f;
+    return PLIM_OK;
+  }
+  const char *close = plim_suggest(model_type, names, plim_family_count);
+  plim_err err = plim_fail(
+      error, PLIM_ERR_UNSUPPORTED, "model_type \"%.64s\" is not one we know%s%s%s", model_type,
+      close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
+  plim_error_hint(error, "known: %s", list);
+  return err;
+}
+
+// Every extent a program on the tape multiplies with must be at least one.
+static plim_err check_extents(const plim_config *c, plim_error *error) {
+  const struct {
+    const char *name;
+    int64_t value;
+  } needed[] = {
+      {"the hidden size", c->hidden},
+      {"the intermediate size", c->intermediate},
+      {"the number of layers", c->layers},
+      {"the number of heads", c->heads},
+      {"the number of key and value heads", c->kv_heads},
+      {"the size of a head", c->head_dim},
+      {"the size of the vocabulary", c->vocabulary},
+  };
+  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+    if (needed[i].value < 1)
+      return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is missing or no positive number",
+                       needed[i].name);
+  if (c->heads % c->kv_heads)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "%d heads cannot share %d key and value heads",
+                     (int)c->heads, (int)c->kv_heads);
+  return PLIM_OK;
+}
+
+plim_err plim_config_finish(plim_config *c, plim_error *error) {
+  if (!c->kv_heads) c->kv_heads = c->heads;
+  if (!c->head_dim && c->heads > 0) c->head_dim = c->hidden / c->heads;
+  if (!c->intermediate) c->intermediate = 4 * c->hidden;
+  if (!c->decoder_layers) c->decoder_layers = c->layers;
+  if (c->activation == PLIM_ACT_UNKNOWN)
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                     "the model's activation function is not one we know");
+  return check_extents(c, error);
+}

@@ -1,0 +1,18 @@
+// The families of models that are programs on the tape: one row each.
+#ifndef PLIM_CORE_FAMILY_H
+#define PLIM_CORE_FAMILY_H
+
+#include "config.h"
+#include "model.h"
+
+struct plim_family {
+  const char *model_type; // as config.json has it
+  // Builds the model as its constructor does, on the tape. NULL when memory is out.
+  plim_model *(*build)(plim_tape *t, const plim_config *c, plim_dtype dtype);
+  plim_config defaults; // of transformers' configuration class
+};
+
+extern const plim_family plim_families[];
+extern const size_t plim_family_count;
+
+#endif
