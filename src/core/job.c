@@ -2,9 +2,28 @@
 
 #include "family.h"
 
+// transformers' caching_allocator_warmup: one block for all parameters, freed at once, so that they
+// come to lie in one segment.
+static void warm_up(plim_tape *t, const plim_model *m) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < m->parameters.len; i++) bytes += m->parameters.at[i]->storage->bytes;
+  plim_consume(t, scratch(t, bytes / 2 * 2)); // in units of float16
+}
+
+static void move(plim_tape *t, const plim_model *m, plim_load load) {
+  plim_tape_end_host(t);
+  if (load == PLIM_LOAD_DEVICE_MAP) warm_up(t, m);
+  plim_tape_move_to_device(t);
+}
+
 plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
   plim_tape_set_sdpa(t, job->sdpa);
+  if (job->load != PLIM_LOAD_INIT) plim_tape_begin_host(t);
   plim_model *m = job->model.family->build(t, &job->model, job->dtype);
+  // Trainer moves the model when it has its adapters; who moves it himself does so before.
+  bool moves_late = job->load == PLIM_LOAD_PRETRAINED && job->recipe.is_trainer;
+  if (m && !moves_late) move(t, m, job->load);
   if (m && job->lora.rank) m->add_lora(t, m, &job->lora);
+  if (m && moves_late) move(t, m, job->load);
   return m;
 }

@@ -6,9 +6,16 @@
 #include "config.h"
 #include "training.h"
 
+typedef enum {
+  PLIM_LOAD_INIT,       // random weights, built on the device
+  PLIM_LOAD_PRETRAINED, // from_pretrained to the host, then to the device; by Trainer if it trains
+  PLIM_LOAD_DEVICE_MAP  // from_pretrained(device_map=...): file by file to the device
+} plim_load;
+
 typedef struct {
   plim_config model;
-  plim_dtype dtype;      // of the parameters
+  plim_dtype dtype; // of the parameters
+  plim_load load;
   plim_lora lora;        // rank 0: no adapters
   plim_sdpa_kernel sdpa; // what the card prefers
   plim_recipe recipe;

@@ -56,6 +56,9 @@ void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const pli
   l->lora_a = plim_model_parameter(t, m, dims(lora->rank, l->weight->shape.at[1]), dtype);
   l->lora_b = plim_model_parameter(t, m, dims(l->weight->shape.at[0], lora->rank), dtype);
   l->dropout = lora->dropout;
+  const plim_tensor *last = l->bias ? l->bias : l->weight; // of the module the adapter wraps
+  plim_tape_move_behind(l->lora_a, last, 1);
+  plim_tape_move_behind(l->lora_b, last, 2);
 }
 
 void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora, plim_dtype base) {

@@ -478,6 +478,15 @@ static uint64_t sort_bytes(int64_t n) {
   return (uint64_t)(16 * n + 16895 + 1024 * ((n + 4607) / 4608));
 }
 
+// With few rows and many parts, parts are added to the rows directly instead of being kept; PyTorch's
+// use_fused_kernel, MAX_ATOMIC_ACCUM_BLOCKS_PER_SM = 4.
+static bool embedding_adds_atomically(const plim_tape *t, int64_t rows, int64_t parts,
+                                      int64_t width) {
+  int64_t warped = (width + 31) / 32 * 32, block = warped < 1024 ? warped : 1024;
+  int64_t grid = (rows * warped + block - 1) / block;
+  return grid < 4 * plim_tape_card(t)->multiprocessors && parts > 4 * grid;
+}
+
 // Gradients of many indices: sorted, cut into runs of equal ones, each run into partial sums in
 // float32, and those into the table.
 static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims table,
@@ -494,9 +503,13 @@ static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims
   plim_consume(t, scratch(t, CUB_SCAN));
   int64_t parts = n / 10 + runs;
   plim_tensor *part_count = indices(t, 1), *part_starts = indices(t, parts);
-  plim_tensor *sums = empty(t, dims(parts, width), PLIM_FP32);
-  plim_tensor *last_first[] = {sums,  part_starts, part_count, offsets, per_run,
-                               count, starts,      order,      sorted};
+  bool adds_atomically = embedding_adds_atomically(t, runs, parts, width);
+  plim_tensor *run_of_part = adds_atomically ? indices(t, parts) : NULL;
+  plim_tensor *sums = !adds_atomically     ? empty(t, dims(parts, width), PLIM_FP32)
+                      : dtype != PLIM_FP32 ? empty(t, table, PLIM_FP32)
+                                           : NULL;
+  plim_tensor *last_first[] = {sums,    run_of_part, part_starts, part_count, offsets,
+                               per_run, count,       starts,      order,      sorted};
   for (size_t i = 0; i < sizeof last_first / sizeof *last_first; i++)
     plim_consume(t, last_first[i]);
   return out;

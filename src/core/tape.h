@@ -71,7 +71,9 @@ typedef struct plim_node plim_node;
 
 typedef struct {
   uint64_t bytes;
-  uint32_t refs, id;
+  uint32_t refs;
+  uint32_t id; // of its allocation; on the host, its place in the order of the move
+  bool is_on_host;
 } plim_storage;
 
 struct plim_tensor {
@@ -102,6 +104,16 @@ typedef struct {
 plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out
 void plim_tape_delete(plim_tape *t);           // whatever still lives is gone without an event
 bool plim_tape_failed(const plim_tape *t);     // memory ran out somewhere; the stream is cut short
+
+// What kernels look at before they decide how to run.
+typedef struct {
+  int capability; // 90: 9.0
+  int multiprocessors;
+} plim_card;
+
+void plim_tape_set_card(plim_tape *t, plim_card card); // an H200 unless told
+const plim_card *plim_tape_card(const plim_tape *t);
+int plim_card_threads(const plim_card *card); // of a multiprocessor
 
 // ---- lifetimes ------------------------------------------------------------------------------------
 
@@ -135,6 +147,14 @@ void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype);
 // The same memory seen otherwise. A view keeps its base alive; an alias only the memory.
 plim_tensor *view_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);
 plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);
+
+// What is made between these two is made on the host, which costs the device nothing, until it is
+// moved there (model.to): what still lives, in the order it was made.
+void plim_tape_begin_host(plim_tape *t);
+void plim_tape_end_host(plim_tape *t);
+void plim_tape_move_to_device(plim_tape *t);
+// On the host, x is to be moved as the nth behind `other`, not when it was made. n: 1 or 2.
+void plim_tape_move_behind(plim_tensor *x, const plim_tensor *other, uint32_t n);
 
 // ---- autograd -------------------------------------------------------------------------------------
 

@@ -92,6 +92,12 @@ static plim_sdpa_kernel kernel_of(const json_t *c) {
                                           : PLIM_SDPA_CUDNN;
 }
 
+static plim_load load_of(const json_t *c) {
+  return case_is(c, "load", "device_map")     ? PLIM_LOAD_DEVICE_MAP
+         : json_object_get(c, "load") != NULL ? PLIM_LOAD_PRETRAINED
+                                              : PLIM_LOAD_INIT;
+}
+
 static plim_recipe recipe_of(const json_t *c) {
   return (plim_recipe){.batch = case_integer(c, "batch", 0),
                        .length = case_integer(c, "seq", 0),
@@ -115,6 +121,7 @@ static plim_recipe recipe_of(const json_t *c) {
 bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   *job = (plim_job){.dtype = dtype_named(case_text(c, "param_dtype", ""), PLIM_BF16),
                     .lora = lora_of(json_object_get(c, "lora")),
+                    .load = load_of(c),
                     .sdpa = kernel_of(c),
                     .recipe = recipe_of(c)};
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
