@@ -217,14 +217,21 @@ static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer
   return out;
 }
 
-// In the order they go: the pair of cos and sin is a tuple, which lets go of its last item first.
-enum { HELD_MASK, HELD_SIN, HELD_COS };
-
 static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *const *held,
                               plim_tensor *x) {
   const layer_call *call = context;
-  surroundings with = {call->attention, held[HELD_MASK], held[HELD_COS], held[HELD_SIN]};
+  int sin = call->m->c.passes_positions_first ? 2 : 1;
+  surroundings with = {call->attention, held[0], held[sin + 1], held[sin]};
   return layer_forward(t, call->m, call->l, x, &with);
+}
+
+// What a layer is called with, in the order it goes: the mask, then the positions before or behind
+// the pair of cos and sin, a tuple, which lets go of its last item first.
+static plim_closure closure(const layer_call *call, const surroundings *with,
+                            plim_tensor *positions) {
+  if (call->m->c.passes_positions_first)
+    return (plim_closure){run_layer, call, {with->mask, positions, with->sin, with->cos}};
+  return (plim_closure){run_layer, call, {with->mask, with->sin, with->cos, positions}};
 }
 
 static plim_tensor *model_forward(plim_tape *t, plim_llama *m, const plim_batch *batch) {
@@ -241,7 +248,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_llama *m, const plim_batch 
               &with.sin);
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->calls[i] = (layer_call){m, &m->layers[i], batch->attention};
-    plim_closure call = {run_layer, &m->calls[i], {with.mask, with.sin, with.cos, positions}};
+    plim_closure call = closure(&m->calls[i], &with, positions);
     set(t, &hidden, plim_call_layer(t, batch->checkpoint, call, hidden));
   }
   set(t, &hidden, plim_rms_norm(t, hidden, m->norm));
