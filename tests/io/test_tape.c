@@ -63,6 +63,7 @@ static const char *const covered[] = {
     "programs/load-to-qwen2-tied",
     "programs/load-trainer-gpt2",
     "programs/load-trainer-llama",
+    "programs/load-trainer-llama-lora",
     "programs/mistral-window-short",
     "programs/neox-maskpad",
     "programs/phi3-eager-maskpad",
