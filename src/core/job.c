@@ -16,14 +16,23 @@ static void move(plim_tape *t, const plim_model *m, plim_load load) {
   plim_tape_move_to_device(t);
 }
 
+static void add_adapters(plim_tape *t, plim_model *m, const plim_lora *lora) {
+  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_ADAPTERS);
+  m->add_lora(t, m, lora);
+  plim_tape_purpose(t, was);
+}
+
 plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
   plim_tape_set_sdpa(t, job->sdpa);
+  plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
+  plim_tape_purpose(t, PLIM_FOR_WEIGHTS);
   if (job->load != PLIM_LOAD_INIT) plim_tape_begin_host(t);
   plim_model *m = job->model.family->build(t, &job->model, job->dtype);
   // Trainer moves the model when it has its adapters; who moves it himself does so before.
   bool moves_late = job->load == PLIM_LOAD_PRETRAINED && job->recipe.is_trainer;
   if (m && !moves_late) move(t, m, job->load);
-  if (m && job->lora.rank) m->add_lora(t, m, &job->lora);
+  if (m && job->lora.rank) add_adapters(t, m, &job->lora);
   if (m && moves_late) move(t, m, job->load);
+  plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   return m;
 }

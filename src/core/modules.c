@@ -202,13 +202,21 @@ plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q,
 
 // ---- layers ---------------------------------------------------------------------------------------
 
-plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
-                             plim_tensor *x) {
+static plim_tensor *call_closure(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                                 plim_tensor *x) {
   switch (kind) {
   case PLIM_CHECKPOINT_ON: return checkpoint(t, call, x);
   case PLIM_CHECKPOINT_REENTRANT: return checkpoint_reentrant(t, call, x);
   default: return call.function(t, call.context, call.held, x);
   }
+}
+
+plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                             plim_tensor *x) {
+  plim_tape_enter_layer(t);
+  plim_tensor *out = call_closure(t, kind, call, x);
+  plim_tape_enter(t, -1, NULL);
+  return out;
 }
 
 plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,

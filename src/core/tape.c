@@ -60,6 +60,32 @@ void plim_tape_set_card(plim_tape *t, plim_card card) { t->card = card; }
 
 const plim_card *plim_tape_card(const plim_tape *t) { return &t->card; }
 
+plim_purpose plim_tape_purpose(plim_tape *t, plim_purpose purpose) {
+  plim_purpose was = (plim_purpose)t->purpose;
+  t->purpose = (uint8_t)purpose;
+  return was;
+}
+
+const uint64_t *plim_tape_live(const plim_tape *t) { return t->live; }
+
+plim_place plim_tape_place(const plim_tape *t) {
+  plim_place here = t->place;
+  here.is_recomputed = t->is_recomputing;
+  return here;
+}
+
+void plim_tape_set_phase(plim_tape *t, plim_phase phase, int step) {
+  t->place = (plim_place){.layer = -1, .phase = (uint8_t)phase, .step = step};
+  t->next_layer = 0;
+}
+
+void plim_tape_enter(plim_tape *t, int layer, const char *what) {
+  t->place.layer = layer;
+  t->place.what = what;
+}
+
+void plim_tape_enter_layer(plim_tape *t) { plim_tape_enter(t, t->next_layer++, NULL); }
+
 // CUDA's programming guide, technical specifications per compute capability.
 int plim_card_threads(const plim_card *card) {
   switch (card->capability) {
@@ -115,9 +141,11 @@ static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
   if (t->is_stopped) bytes = 0;
   s->bytes = bytes;
   s->refs = 1;
+  s->purpose = t->purpose;
   if (!bytes) return s; // size 0 is no allocation
   if (t->is_on_host) return host_storage(t, s);
   s->id = t->next_id++;
+  t->live[s->purpose] += bytes;
   t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, bytes);
   return s;
 }
@@ -126,7 +154,10 @@ static void storage_release(plim_tape *t, plim_storage *s) {
   if (--s->refs) return;
   plim_stream_kind kind = t->is_unordered ? PLIM_STREAM_FREE_UNORDERED : PLIM_STREAM_FREE;
   if (s->is_on_host) forget_host_storage(t, s);
-  else if (s->bytes) t->sink.event(t->sink.context, kind, s->id, s->bytes);
+  else if (s->bytes) {
+    t->live[s->purpose] -= s->bytes;
+    t->sink.event(t->sink.context, kind, s->id, s->bytes);
+  }
   tape_put_back(t, &t->storages, s);
 }
 
@@ -151,6 +182,7 @@ void plim_tape_move_to_device(plim_tape *t) {
     if (!s) continue;
     s->is_on_host = false;
     s->id = t->next_id++;
+    t->live[s->purpose] += s->bytes;
     t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, s->bytes);
   }
   t->host.len = 0;
@@ -283,7 +315,10 @@ plim_tensor *empty(plim_tape *t, plim_dims shape, plim_dtype dtype) {
 }
 
 plim_tensor *scratch(plim_tape *t, uint64_t bytes) {
-  return empty(t, dims((int64_t)bytes), PLIM_U8);
+  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_WORKSPACE);
+  plim_tensor *x = empty(t, dims((int64_t)bytes), PLIM_U8);
+  plim_tape_purpose(t, was);
+  return x;
 }
 
 void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype) {

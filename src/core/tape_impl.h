@@ -17,6 +17,10 @@ struct tape_cast {
 struct plim_tape {
   plim_tape_sink sink;
   plim_card card;
+  plim_place place;
+  uint64_t live[PLIM_PURPOSES];
+  int32_t next_layer;
+  uint8_t purpose; // a plim_purpose
   struct tape_chunk *chunks;
   struct tape_pool tensors, storages, nodes, frames;
   vec(plim_node *) doomed; // nodes whose last reference is gone
