@@ -58,6 +58,12 @@ void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const pli
   l->dropout = lora->dropout;
 }
 
+void plim_projections_add_lora(plim_tape *t, plim_model *m, plim_linear *proj,
+                               const plim_lora *lora) {
+  for (int k = 0; k < PLIM_PROJECTIONS; k++)
+    if (proj[k].weight && lora->targets >> k & 1) plim_linear_add_lora(t, m, &proj[k], lora);
+}
+
 void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora, plim_dtype base) {
   if (lora->keeps_dtype || base == PLIM_FP32) return;
   for (size_t i = 0; i < m->parameters.len; i++) plim_retype(t, m->parameters.at[i], PLIM_FP32);
@@ -150,7 +156,24 @@ plim_tensor *plim_rope(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_tens
   return add(t, straight, turned);
 }
 
+void plim_turn(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q, plim_tensor **k) {
+  plim_tensor *c = NULL, *s = NULL, *new_q = NULL, *new_k = NULL;
+  set(t, &c, unsqueeze(t, cos, 1));
+  set(t, &s, unsqueeze(t, sin, 1));
+  new_q = plim_rope(t, *q, c, s);
+  new_k = plim_rope(t, *k, c, s);
+  set(t, q, new_q);
+  set(t, k, new_k);
+  drop(t, &c);
+  drop(t, &s);
+}
+
 // ---- attention ------------------------------------------------------------------------------------
+
+plim_tensor *plim_split_heads(plim_tape *t, plim_tensor *x, int64_t head_dim, plim_tensor *norm) {
+  plim_tensor *heads = view(t, x, dims(x->shape.at[0], x->shape.at[1], -1, head_dim));
+  return transpose(t, norm ? plim_rms_norm(t, heads, norm) : heads, 1, 2);
+}
 
 static plim_tensor *repeat_kv(plim_tape *t, plim_tensor *x, int64_t times) { // (B,K*times,T,D)
   if (times == 1) return x;

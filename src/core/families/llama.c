@@ -83,20 +83,11 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_llama *m = (plim_llama *)model;
   plim_lora_begin(model);
   for (int64_t i = 0; i < m->c.layers; i++)
-    for (int k = 0; k < PLIM_PROJECTIONS; k++)
-      if (m->layers[i].proj[k].weight && lora->targets >> k & 1)
-        plim_linear_add_lora(t, model, &m->layers[i].proj[k], lora);
+    plim_projections_add_lora(t, model, m->layers[i].proj, lora);
   plim_lora_end(t, model, lora, (plim_dtype)m->embed_tokens->dtype);
 }
 
 // ---- forward --------------------------------------------------------------------------------------
-
-// (B,T,H*D) -> (B,H,T,D), each head normed if there is a norm.
-static plim_tensor *split_heads(plim_tape *t, plim_tensor *x, int64_t head_dim, plim_tensor *norm) {
-  plim_dims shape = dims(x->shape.at[0], x->shape.at[1], -1, head_dim);
-  plim_tensor *heads = view(t, x, shape);
-  return transpose(t, norm ? plim_rms_norm(t, heads, norm) : heads, 1, 2);
-}
 
 // What every layer gets beside its input.
 typedef struct {
@@ -113,9 +104,9 @@ static void project_fused(plim_tape *t, const plim_llama *m, const layer *l, pli
   set(t, q, slice(t, all, 2, 0, queries));
   set(t, k, slice(t, all, 2, queries, keys));
   set(t, v, slice(t, all, 2, keys, all->shape.at[2]));
-  set(t, q, split_heads(t, *q, d, NULL));
-  set(t, k, split_heads(t, *k, d, NULL));
-  set(t, v, split_heads(t, *v, d, NULL));
+  set(t, q, plim_split_heads(t, *q, d, NULL));
+  set(t, k, plim_split_heads(t, *k, d, NULL));
+  set(t, v, plim_split_heads(t, *v, d, NULL));
   drop(t, &all);
 }
 
@@ -126,44 +117,29 @@ static void project(plim_tape *t, const plim_llama *m, const layer *l, plim_tens
     project_fused(t, m, l, x, q, k, v);
     return;
   }
-  set(t, q, split_heads(t, plim_linear_forward(t, &l->proj[PLIM_Q_PROJ], x), d, l->q_norm));
-  set(t, k, split_heads(t, plim_linear_forward(t, &l->proj[PLIM_K_PROJ], x), d, l->k_norm));
-  set(t, v, split_heads(t, plim_linear_forward(t, &l->proj[PLIM_V_PROJ], x), d, NULL));
+  set(t, q, plim_split_heads(t, plim_linear_forward(t, &l->proj[PLIM_Q_PROJ], x), d, l->q_norm));
+  set(t, k, plim_split_heads(t, plim_linear_forward(t, &l->proj[PLIM_K_PROJ], x), d, l->k_norm));
+  set(t, v, plim_split_heads(t, plim_linear_forward(t, &l->proj[PLIM_V_PROJ], x), d, NULL));
 }
 
 // phi3 turns the first part of each head and puts the rest, which may be nothing, behind it. All
 // slices come before the first product: backward runs them in that order.
-static void turn_parts(plim_tape *t, plim_tensor **q, plim_tensor **k, plim_tensor *cos,
-                       plim_tensor *sin) {
-  int64_t width = cos->shape.at[3], head_dim = (*q)->shape.at[3];
-  plim_tensor *q_part = NULL, *q_rest = NULL, *k_part = NULL, *k_rest = NULL;
+static void turn_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q,
+                       plim_tensor **k) {
+  int64_t width = cos->shape.at[2], head_dim = (*q)->shape.at[3];
+  plim_tensor *c = NULL, *s = NULL, *q_part = NULL, *q_rest = NULL, *k_part = NULL, *k_rest = NULL;
+  set(t, &c, unsqueeze(t, cos, 1));
+  set(t, &s, unsqueeze(t, sin, 1));
   set(t, &q_part, slice(t, *q, 3, 0, width));
   set(t, &q_rest, slice(t, *q, 3, width, head_dim));
   set(t, &k_part, slice(t, *k, 3, 0, width));
   set(t, &k_rest, slice(t, *k, 3, width, head_dim));
-  plim_tensor *new_q = cat2(t, plim_rope(t, q_part, cos, sin), q_rest, 3), *new_k = NULL;
-  new_k = cat2(t, plim_rope(t, k_part, cos, sin), k_rest, 3);
-  plim_tensor **gone[] = {&q_part, &q_rest, &k_part, &k_rest};
+  plim_tensor *new_q = cat2(t, plim_rope(t, q_part, c, s), q_rest, 3), *new_k = NULL;
+  new_k = cat2(t, plim_rope(t, k_part, c, s), k_rest, 3);
+  plim_tensor **gone[] = {&c, &s, &q_part, &q_rest, &k_part, &k_rest};
   for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
   set(t, q, new_q);
   set(t, k, new_k);
-}
-
-// Queries and keys turned by their positions.
-static void turn(plim_tape *t, const plim_llama *m, const surroundings *with, plim_tensor **q,
-                 plim_tensor **k) {
-  plim_tensor *cos = NULL, *sin = NULL;
-  set(t, &cos, unsqueeze(t, with->cos, 1));
-  set(t, &sin, unsqueeze(t, with->sin, 1));
-  if (m->c.has_fused_projections) turn_parts(t, q, k, cos, sin);
-  else {
-    plim_tensor *new_q = plim_rope(t, *q, cos, sin), *new_k = NULL;
-    new_k = plim_rope(t, *k, cos, sin);
-    set(t, q, new_q);
-    set(t, k, new_k);
-  }
-  drop(t, &cos);
-  drop(t, &sin);
 }
 
 static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const layer *l,
@@ -172,7 +148,8 @@ static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const laye
   int64_t batch = x->shape.at[0], length = x->shape.at[1];
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL;
   project(t, m, l, x, &q, &k, &v);
-  turn(t, m, with, &q, &k);
+  if (m->c.has_fused_projections) turn_parts(t, with->cos, with->sin, &q, &k);
+  else plim_turn(t, with->cos, with->sin, &q, &k);
   set(t, &out, plim_attend(t, with->attention, q, k, v, with->mask, 0, weights));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
   set(t, &out, plim_linear_forward(t, &l->proj[PLIM_O_PROJ], out));
