@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "modules.h"
+#include "decoder.h"
 #include "ops.h"
 
 typedef struct {
@@ -21,7 +21,8 @@ typedef struct layer_call {
 typedef struct plim_llama {
   plim_model model;
   plim_config c;
-  plim_tensor *embed_tokens, *norm, *lm_head, *inv_freq, *original_inv_freq;
+  plim_tensor *embed_tokens, *norm, *lm_head;
+  plim_rope_buffers rope;
   layer *layers;
   struct layer_call *calls; // one per layer
 } plim_llama;
@@ -67,16 +68,8 @@ static void build(plim_tape *t, plim_llama *m, plim_dtype d) {
   m->embed_tokens = plim_model_parameter(t, &m->model, table, d);
   for (int64_t i = 0; i < m->c.layers; i++) m->layers[i] = layer_new(t, m, d);
   m->norm = plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
-  int64_t half = m->c.head_dim / 2;
-  set(t, &m->inv_freq, plim_inverse_frequencies(t, half));
-  set(t, &m->original_inv_freq, empty(t, dims(half), PLIM_FP32));
-  plim_consume(t, plim_inverse_frequencies(t, half)); // made again when weights are initialised
-  if (!m->c.ties_embeddings) {
-    m->lm_head = plim_model_parameter(t, &m->model, table, d);
-    return;
-  }
-  plim_consume(t, empty(t, table, d)); // lm_head's own weight, gone when it is tied
-  m->lm_head = m->embed_tokens;
+  plim_rope_new(t, &m->c, &m->rope);
+  m->lm_head = plim_decoder_head(t, &m->model, &m->c, m->embed_tokens);
 }
 
 static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
@@ -194,42 +187,27 @@ static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer
   return out;
 }
 
-// In the order they go: the pair of cos and sin is a tuple, which lets go of its last item first.
-enum { HELD_MASK, HELD_SIN, HELD_COS };
-
 static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *const *held,
                               plim_tensor *x) {
   const layer_call *call = context;
-  surroundings with = {call->attention, held[HELD_MASK], held[HELD_COS], held[HELD_SIN]};
+  surroundings with = {call->attention, held[PLIM_HELD_MASK], held[PLIM_HELD_COS],
+                       held[PLIM_HELD_SIN]};
   return layer_forward(t, call->m, call->l, x, &with);
 }
 
 static plim_tensor *model_forward(plim_tape *t, plim_llama *m, const plim_batch *batch) {
-  plim_tensor *embedded = NULL, *positions = NULL, *hidden = NULL;
-  surroundings with = {.attention = batch->attention};
-  set(t, &embedded, embedding(t, m->embed_tokens, batch->ids));
-  if (batch->checkpoint) embedded->requires_grad = true; // enable_input_require_grads
-  set(t, &positions, add_scalar(t, empty(t, dims(batch->ids->shape.at[1]), PLIM_I64)));
-  set(t, &positions, unsqueeze(t, positions, 0));
-  set(t, &with.mask,
-      plim_causal_mask(t, batch->attention, batch->mask_kind, embedded, positions, batch->mask));
-  set(t, &hidden, embedded);
-  plim_rotary(t, m->inv_freq, batch->ids->shape.at[1], (plim_dtype)embedded->dtype, &with.cos,
-              &with.sin);
+  plim_decoder_inputs in = {0};
+  plim_tensor *hidden = NULL;
+  set(t, &in.embedded, embedding(t, m->embed_tokens, batch->ids));
+  plim_decoder_prepare(t, &m->c, batch, &m->rope, &in);
+  set(t, &hidden, in.embedded);
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->calls[i] = (layer_call){m, &m->layers[i], batch->attention};
-    plim_closure call = {run_layer, &m->calls[i], {with.mask, with.sin, with.cos, positions}};
-    set(t, &hidden, plim_call_layer(t, batch->checkpoint, call, hidden));
+    set(t, &hidden, plim_decoder_call(t, &m->c, batch, &in, i, run_layer, &m->calls[i], hidden));
   }
   set(t, &hidden, plim_rms_norm(t, hidden, m->norm));
   plim_tensor *out = give(t, &hidden);
-  // A dict of the mask's arguments holds both to the end, and lets them go in its own order.
-  if (m->c.keeps_mask_arguments) drop(t, &embedded);
-  drop(t, &positions);
-  drop(t, &embedded);
-  drop(t, &with.mask);
-  drop(t, &with.sin);
-  drop(t, &with.cos);
+  plim_decoder_release(t, &m->c, &in);
   return out;
 }
 
