@@ -29,30 +29,43 @@ typedef struct plim_llama {
 
 // ---- construction ---------------------------------------------------------------------------------
 
-static layer layer_new(plim_tape *t, plim_llama *m, plim_dtype d) {
+static void add_projections(plim_tape *t, plim_llama *m, layer *l, plim_dtype d) {
   const plim_config *c = &m->c;
-  int64_t h = c->hidden, i = c->intermediate, q = c->heads * c->head_dim;
-  int64_t kv = c->kv_heads * c->head_dim;
-  layer l = {0};
-  if (c->has_fused_projections) {
-    l.proj[PLIM_O_PROJ] = plim_linear_new(t, &m->model, h, q, false, d);
-    l.proj[PLIM_QKV_PROJ] = plim_linear_new(t, &m->model, q + 2 * kv, h, false, d);
-    l.proj[PLIM_GATE_UP_PROJ] = plim_linear_new(t, &m->model, 2 * i, h, false, d);
-  } else {
-    l.proj[PLIM_Q_PROJ] = plim_linear_new(t, &m->model, q, h, c->has_qkv_bias, d);
-    l.proj[PLIM_K_PROJ] = plim_linear_new(t, &m->model, kv, h, c->has_qkv_bias, d);
-    l.proj[PLIM_V_PROJ] = plim_linear_new(t, &m->model, kv, h, c->has_qkv_bias, d);
-    l.proj[PLIM_O_PROJ] = plim_linear_new(t, &m->model, h, q, false, d);
-    if (c->has_qk_norm) {
-      l.q_norm = plim_model_parameter(t, &m->model, dims(c->head_dim), d);
-      l.k_norm = plim_model_parameter(t, &m->model, dims(c->head_dim), d);
-    }
-    l.proj[PLIM_GATE_PROJ] = plim_linear_new(t, &m->model, i, h, false, d);
-    l.proj[PLIM_UP_PROJ] = plim_linear_new(t, &m->model, i, h, false, d);
+  int64_t h = c->hidden, q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+  bool biased = c->has_attention_bias, qkv_biased = biased || c->has_qkv_bias;
+  l->proj[PLIM_Q_PROJ] = plim_linear_new(t, &m->model, q, h, qkv_biased, d);
+  l->proj[PLIM_K_PROJ] = plim_linear_new(t, &m->model, kv, h, qkv_biased, d);
+  l->proj[PLIM_V_PROJ] = plim_linear_new(t, &m->model, kv, h, qkv_biased, d);
+  l->proj[PLIM_O_PROJ] = plim_linear_new(t, &m->model, h, q, biased, d);
+  if (!c->has_qk_norm) return;
+  l->q_norm = plim_model_parameter(t, &m->model, dims(c->head_dim), d);
+  l->k_norm = plim_model_parameter(t, &m->model, dims(c->head_dim), d);
+}
+
+static void add_fused_projections(plim_tape *t, plim_llama *m, layer *l, plim_dtype d) {
+  int64_t h = m->c.hidden, q = m->c.heads * m->c.head_dim, kv = m->c.kv_heads * m->c.head_dim;
+  l->proj[PLIM_O_PROJ] = plim_linear_new(t, &m->model, h, q, false, d);
+  l->proj[PLIM_QKV_PROJ] = plim_linear_new(t, &m->model, q + 2 * kv, h, false, d);
+}
+
+static void add_mlp(plim_tape *t, plim_llama *m, layer *l, plim_dtype d) {
+  int64_t h = m->c.hidden, i = m->c.intermediate;
+  bool biased = m->c.has_mlp_bias, fused = m->c.has_fused_projections;
+  if (fused) l->proj[PLIM_GATE_UP_PROJ] = plim_linear_new(t, &m->model, 2 * i, h, false, d);
+  else {
+    l->proj[PLIM_GATE_PROJ] = plim_linear_new(t, &m->model, i, h, biased, d);
+    l->proj[PLIM_UP_PROJ] = plim_linear_new(t, &m->model, i, h, biased, d);
   }
-  l.proj[PLIM_DOWN_PROJ] = plim_linear_new(t, &m->model, h, i, false, d);
-  l.input_norm = plim_model_parameter(t, &m->model, dims(h), d);
-  l.post_attention_norm = plim_model_parameter(t, &m->model, dims(h), d);
+  l->proj[PLIM_DOWN_PROJ] = plim_linear_new(t, &m->model, h, i, biased && !fused, d);
+}
+
+static layer layer_new(plim_tape *t, plim_llama *m, plim_dtype d) {
+  layer l = {0};
+  if (m->c.has_fused_projections) add_fused_projections(t, m, &l, d);
+  else add_projections(t, m, &l, d);
+  add_mlp(t, m, &l, d);
+  l.input_norm = plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
+  l.post_attention_norm = plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
   return l;
 }
 
