@@ -57,6 +57,8 @@ static const struct {
     {"embd_pdrop", FIELD(embedding_dropout, REAL)},
     {"rotary_pct", FIELD(rotary_share, REAL)},
     {"partial_rotary_factor", FIELD(rotary_share, REAL)},
+    {"attn_logit_softcapping", FIELD(attention_softcap, REAL)},
+    {"final_logit_softcapping", FIELD(final_softcap, REAL)},
     {"tie_word_embeddings", FIELD(ties_embeddings, FLAG)},
     {"attention_bias", FIELD(has_attention_bias, FLAG)},
     {"mlp_bias", FIELD(has_mlp_bias, FLAG)},

@@ -53,7 +53,8 @@ typedef struct {
   int64_t first_window_layer;
   int64_t relative_buckets; // of relative positions
   double dropout, attention_dropout, embedding_dropout;
-  double rotary_share; // of each head
+  double rotary_share;                     // of each head
+  double attention_softcap, final_softcap; // gemma2: bounds of scores and logits; 0: none
   plim_rope_kind rope;
   int64_t original_positions; // before they were scaled
   bool ties_embeddings, has_attention_bias, has_mlp_bias, has_gated_mlp;

@@ -1,11 +1,29 @@
 #include "family.h"
 
+#include "families/gemma2.h"
 #include "families/gpt2.h"
 #include "families/gpt_neox.h"
 #include "families/llama.h"
 
 // Defaults are those of transformers 5.17's configuration classes.
 const plim_family plim_families[] = {
+    {"gemma2",
+     plim_gemma2_new,
+     {.hidden = 2304,
+      .intermediate = 9216,
+      .layers = 26,
+      .heads = 8,
+      .kv_heads = 4,
+      .head_dim = 256,
+      .vocabulary = 256000,
+      .positions = 8192,
+      .activation = PLIM_ACT_GELU,
+      .attention_softcap = 50,
+      .final_softcap = 30,
+      .sliding_window = 4096,
+      .windows = PLIM_WINDOWS_ALTERNATE,
+      .ties_embeddings = true,
+      .keeps_mask_arguments = true}},
     {"gpt2",
      plim_gpt2_new,
      {.hidden = 768,

@@ -101,6 +101,18 @@ plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   return out;
 }
 
+plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_tensor *wide = NULL, *out = NULL;
+  bool was = hold(x);
+  set(t, &wide, to(t, x, PLIM_FP32));
+  set(t, &out, mul(t, wide, rsqrt(t, add_scalar(t, mean_last(t, square(t, wide))))));
+  drop(t, &wide);
+  set(t, &out, mul(t, out, add_scalar(t, to(t, weight, PLIM_FP32))));
+  set(t, &out, to(t, out, (plim_dtype)x->dtype));
+  let_go(t, x, was);
+  return give(t, &out);
+}
+
 // ---- rotary positions -----------------------------------------------------------------------------
 
 // 1 / (base ** (arange(0, dim, 2) / dim)), with the temporaries of that line.
@@ -182,13 +194,21 @@ static plim_tensor *repeat_kv(plim_tape *t, plim_tensor *x, int64_t times) { // 
   return reshape(t, spread, dims(b, k * times, length, d));
 }
 
-static plim_tensor *eager_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                                    plim_tensor *mask, plim_tensor **kept) {
+// softcap * tanh(x / softcap), in a variable.
+static void cap(plim_tape *t, plim_tensor **x) {
+  set(t, x, div_scalar(t, *x));
+  set(t, x, tanh_(t, *x));
+  set(t, x, mul_scalar(t, *x));
+}
+
+plim_tensor *plim_attend_eagerly(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                                 plim_tensor *mask, bool is_capped, plim_tensor **kept) {
   int64_t groups = q->shape.at[1] / k->shape.at[1];
   plim_tensor *keys = NULL, *values = NULL, *weights = NULL, *out = NULL;
   set(t, &keys, repeat_kv(t, k, groups));
   set(t, &values, repeat_kv(t, v, groups));
   set(t, &weights, mul_scalar(t, matmul(t, q, transpose(t, keys, 2, 3))));
+  if (is_capped) cap(t, &weights);
   if (mask) set(t, &weights, add(t, weights, mask));
   set(t, &weights, to(t, softmax(t, weights, PLIM_FP32), (plim_dtype)q->dtype));
   set(t, &out, matmul(t, weights, values));
@@ -216,7 +236,7 @@ static plim_tensor *sdpa_attention(plim_tape *t, plim_tensor *q, plim_tensor *k,
 plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q, plim_tensor *k,
                          plim_tensor *v, plim_tensor *mask, double dropout_p,
                          plim_tensor **weights) {
-  return kind == PLIM_ATTENTION_EAGER ? eager_attention(t, q, k, v, mask, weights)
+  return kind == PLIM_ATTENTION_EAGER ? plim_attend_eagerly(t, q, k, v, mask, false, weights)
                                       : sdpa_attention(t, q, k, v, mask, dropout_p);
 }
 
@@ -231,14 +251,25 @@ plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closu
   }
 }
 
-plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
-                              const plim_batch *batch, plim_tensor **logits) {
+static plim_tensor *causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                                const plim_batch *batch, bool is_capped, plim_tensor **logits) {
   plim_tensor *scores = NULL;
   bool was = hold(hidden);
   plim_tensor *all = slice(t, hidden, 1, 0, hidden->shape.at[1]); // logits_to_keep: every position
   set(t, &scores, linear(t, all, weight, NULL));
+  if (is_capped) cap(t, &scores);
   plim_tensor *loss = causal_loss(t, scores, batch->labels, batch->items);
   set(t, logits, give(t, &scores));
   let_go(t, hidden, was);
   return loss;
+}
+
+plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                              const plim_batch *batch, plim_tensor **logits) {
+  return causal_head(t, hidden, weight, batch, false, logits);
+}
+
+plim_tensor *plim_causal_head_capped(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                                     const plim_batch *batch, plim_tensor **logits) {
+  return causal_head(t, hidden, weight, batch, true, logits);
 }

@@ -23,8 +23,9 @@ void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora, plim_dtyp
 void plim_projections_add_lora(plim_tape *t, plim_model *m, plim_linear *proj,
                                const plim_lora *lora);
 
-// RMSNorm as transformers writes it.
+// RMSNorm as transformers writes it; gemma's multiplies by 1 + weight, and does so in float32.
 plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
+plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
 
 // Rotary position embeddings.
 plim_tensor *plim_inverse_frequencies(plim_tape *t, int64_t n);
@@ -43,10 +44,17 @@ plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q,
                          plim_tensor *v, plim_tensor *mask, double dropout_p,
                          plim_tensor **weights);
 
+// Eager attention alone, its scores held between bounds by tanh if they are capped.
+plim_tensor *plim_attend_eagerly(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                                 plim_tensor *mask, bool is_capped, plim_tensor **weights);
+
 // The head of a causal language model: logits (into the variable *logits) and loss. `hidden` is let
 // go when both are there.
 plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
                               const plim_batch *batch, plim_tensor **logits);
+// The same, with logits held between bounds by tanh.
+plim_tensor *plim_causal_head_capped(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                                     const plim_batch *batch, plim_tensor **logits);
 
 // Calls a layer, checkpointed or not.
 plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
