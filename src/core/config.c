@@ -166,6 +166,10 @@ static plim_err check_extents(const plim_config *c, plim_error *error) {
   if (c->heads % c->kv_heads)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "%d heads cannot share %d key and value heads",
                      (int)c->heads, (int)c->kv_heads);
+  if (c->experts &&
+      (c->experts < 1 || c->experts_per_token < 1 || c->experts_per_token > c->experts))
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "a token cannot go to %d of %d experts",
+                     (int)c->experts_per_token, (int)c->experts);
   return PLIM_OK;
 }
 

@@ -473,18 +473,13 @@ plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tens
 
 static plim_tensor *indices(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
 
-// Temporary bytes of cub's radix sort of n pairs, read off recordings at 4,096 to 65,536.
-static uint64_t sort_bytes(int64_t n) {
-  return (uint64_t)(16 * n + 16895 + 1024 * ((n + 4607) / 4608));
-}
-
 // Gradients of many indices: sorted, cut into runs of equal ones, each run into partial sums in
 // float32, and those into the table.
 static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims table,
                                               plim_dtype dtype) {
   int64_t rows = table.at[0], width = table.at[1], runs = n < rows ? n : rows;
   plim_tensor *sorted = indices(t, n), *order = indices(t, n), *range = indices(t, n);
-  plim_consume(t, scratch(t, sort_bytes(n)));
+  plim_consume(t, scratch(t, k_sort_bytes(n, 64)));
   plim_consume(t, range);
   plim_tensor *out = empty(t, table, dtype);
   plim_tensor *starts = indices(t, n), *count = indices(t, 1), *unused = indices(t, n);

@@ -26,6 +26,7 @@ static const char *const covered[] = {
     "families/llama-trainer-fp32",
     "families/llama-trainer-lora-ckpt",
     "families/mistral-bf16",
+    "families/mixtral-bf16",
     "families/neox-bf16",
     "families/phi3-bf16",
     "families/qwen2-bf16",

@@ -3,10 +3,12 @@
 #include <stdlib.h>
 
 #include "decoder.h"
+#include "mixtral.h"
 #include "ops.h"
 
 typedef struct {
   plim_linear proj[PLIM_PROJECTIONS];
+  plim_experts experts;         // of mixtral, in place of gate, up and down
   plim_tensor *q_norm, *k_norm; // NULL if there are none
   plim_tensor *input_norm, *post_attention_norm;
 } layer;
@@ -63,7 +65,8 @@ static layer layer_new(plim_tape *t, plim_llama *m, plim_dtype d) {
   layer l = {0};
   if (m->c.has_fused_projections) add_fused_projections(t, m, &l, d);
   else add_projections(t, m, &l, d);
-  add_mlp(t, m, &l, d);
+  if (m->c.experts) l.experts = plim_experts_new(t, &m->model, &m->c, d);
+  else add_mlp(t, m, &l, d);
   l.input_norm = plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
   l.post_attention_norm = plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
   return l;
@@ -177,6 +180,7 @@ static plim_tensor *mlp_fused(plim_tape *t, const layer *l, plim_tensor *x) {
 }
 
 static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
+  if (l->experts.router) return plim_experts_forward(t, &l->experts, x);
   if (l->proj[PLIM_GATE_UP_PROJ].weight) return mlp_fused(t, l, x);
   plim_tensor *gate = silu(t, plim_linear_forward(t, &l->proj[PLIM_GATE_PROJ], x));
   plim_tensor *up = plim_linear_forward(t, &l->proj[PLIM_UP_PROJ], x);
