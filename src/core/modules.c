@@ -202,7 +202,8 @@ static void cap(plim_tape *t, plim_tensor **x) {
 }
 
 plim_tensor *plim_attend_eagerly(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                                 plim_tensor *mask, bool is_capped, plim_tensor **kept) {
+                                 plim_tensor *mask, bool is_capped, double dropout_p,
+                                 plim_tensor **kept) {
   int64_t groups = q->shape.at[1] / k->shape.at[1];
   plim_tensor *keys = NULL, *values = NULL, *weights = NULL, *out = NULL;
   set(t, &keys, repeat_kv(t, k, groups));
@@ -211,6 +212,7 @@ plim_tensor *plim_attend_eagerly(plim_tape *t, plim_tensor *q, plim_tensor *k, p
   if (is_capped) cap(t, &weights);
   if (mask) set(t, &weights, add(t, weights, mask));
   set(t, &weights, to(t, softmax(t, weights, PLIM_FP32), (plim_dtype)q->dtype));
+  set(t, &weights, dropout(t, weights, dropout_p));
   set(t, &out, matmul(t, weights, values));
   set(t, &out, contiguous(t, transpose(t, out, 1, 2)));
   drop(t, &keys);
@@ -236,8 +238,9 @@ static plim_tensor *sdpa_attention(plim_tape *t, plim_tensor *q, plim_tensor *k,
 plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q, plim_tensor *k,
                          plim_tensor *v, plim_tensor *mask, double dropout_p,
                          plim_tensor **weights) {
-  return kind == PLIM_ATTENTION_EAGER ? plim_attend_eagerly(t, q, k, v, mask, false, weights)
-                                      : sdpa_attention(t, q, k, v, mask, dropout_p);
+  return kind == PLIM_ATTENTION_EAGER
+             ? plim_attend_eagerly(t, q, k, v, mask, false, dropout_p, weights)
+             : sdpa_attention(t, q, k, v, mask, dropout_p);
 }
 
 // ---- layers ---------------------------------------------------------------------------------------

@@ -46,7 +46,8 @@ plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q,
 
 // Eager attention alone, its scores held between bounds by tanh if they are capped.
 plim_tensor *plim_attend_eagerly(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                                 plim_tensor *mask, bool is_capped, plim_tensor **weights);
+                                 plim_tensor *mask, bool is_capped, double dropout_p,
+                                 plim_tensor **weights);
 
 // The head of a causal language model: logits (into the variable *logits) and loss. `hidden` is let
 // go when both are there.

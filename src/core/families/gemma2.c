@@ -81,9 +81,11 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
 // Kernels know nothing of caps: scaled_dot_product_attention goes without.
 static plim_tensor *attend(plim_tape *t, const layer_call *call, plim_tensor *q, plim_tensor *k,
                            plim_tensor *v, plim_tensor *mask, plim_tensor **weights) {
+  const plim_config *c = &call->m->c;
   if (call->attention != PLIM_ATTENTION_EAGER)
-    return plim_attend(t, call->attention, q, k, v, mask, 0, weights);
-  return plim_attend_eagerly(t, q, k, v, mask, call->m->c.attention_softcap != 0, weights);
+    return plim_attend(t, call->attention, q, k, v, mask, c->attention_dropout, weights);
+  bool is_capped = c->attention_softcap != 0;
+  return plim_attend_eagerly(t, q, k, v, mask, is_capped, c->attention_dropout, weights);
 }
 
 static plim_tensor *self_attention(plim_tape *t, const layer_call *call, plim_tensor *x,

@@ -159,7 +159,8 @@ static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const laye
   project(t, m, l, x, &q, &k, &v);
   if (m->c.has_fused_projections) turn_parts(t, with->cos, with->sin, &q, &k);
   else plim_turn(t, with->cos, with->sin, &q, &k);
-  set(t, &out, plim_attend(t, with->attention, q, k, v, with->mask, 0, weights));
+  set(t, &out,
+      plim_attend(t, with->attention, q, k, v, with->mask, m->c.attention_dropout, weights));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
   set(t, &out, plim_linear_forward(t, &l->proj[PLIM_O_PROJ], out));
   drop(t, &q);
@@ -189,15 +190,16 @@ static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
 
 static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer *l, plim_tensor *x,
                                   const surroundings *with) {
+  double dropped = m->c.has_fused_projections ? m->c.dropout : 0; // phi3: resid_pdrop
   plim_tensor *hidden = NULL, *residual = NULL, *weights = NULL;
   set(t, &residual, x);
   set(t, &hidden, plim_rms_norm(t, x, l->input_norm));
   set(t, &hidden, self_attention(t, m, l, hidden, with, &weights));
-  set(t, &hidden, add(t, residual, hidden));
+  set(t, &hidden, add(t, residual, dropout(t, hidden, dropped)));
   set(t, &residual, hidden);
   set(t, &hidden, plim_rms_norm(t, hidden, l->post_attention_norm));
   set(t, &hidden, mlp(t, l, hidden));
-  set(t, &hidden, add(t, residual, hidden));
+  set(t, &hidden, add(t, residual, dropout(t, hidden, dropped)));
   plim_tensor *out = give(t, &hidden);
   drop(t, &residual);
   drop(t, &weights);
