@@ -123,6 +123,7 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
                     .sdpa = kernel_of(c),
                     .recipe = recipe_of(c)};
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
+  if (plim_job_check(job, NULL)) return false;
   // What the tape has no program for yet.
   bool is_gpt = strncmp(job->model.family->model_type, "gpt", 3) == 0;
   bool is_plain_fp32 = job->dtype == PLIM_FP32 && job->recipe.autocast == PLIM_BOOL;
