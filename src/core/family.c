@@ -1,11 +1,29 @@
 #include "family.h"
 
+#include "families/gemma2.h"
 #include "families/gpt2.h"
 #include "families/gpt_neox.h"
 #include "families/llama.h"
 
 // Defaults are those of transformers 5.17's configuration classes.
 const plim_family plim_families[] = {
+    {"gemma2",
+     plim_gemma2_new,
+     {.hidden = 2304,
+      .intermediate = 9216,
+      .layers = 26,
+      .heads = 8,
+      .kv_heads = 4,
+      .head_dim = 256,
+      .vocabulary = 256000,
+      .positions = 8192,
+      .activation = PLIM_ACT_GELU,
+      .attention_softcap = 50,
+      .final_softcap = 30,
+      .sliding_window = 4096,
+      .windows = PLIM_WINDOWS_ALTERNATE,
+      .ties_embeddings = true,
+      .keeps_mask_arguments = true}},
     {"gpt2",
      plim_gpt2_new,
      {.hidden = 768,
@@ -46,6 +64,20 @@ const plim_family plim_families[] = {
       .vocabulary = 32000,
       .activation = PLIM_ACT_SILU,
       .sliding_window = 4096,
+      .windows = PLIM_WINDOWS_EVERYWHERE,
+      .passes_positions_first = true}},
+    {"mixtral",
+     plim_llama_new,
+     {.hidden = 4096,
+      .intermediate = 14336,
+      .layers = 32,
+      .heads = 32,
+      .kv_heads = 8,
+      .vocabulary = 32000,
+      .activation = PLIM_ACT_SILU,
+      .experts = 8,
+      .experts_per_token = 2,
+      .windows = PLIM_WINDOWS_EVERYWHERE,
       .passes_positions_first = true}},
     {"phi3",
      plim_llama_new,
@@ -55,7 +87,10 @@ const plim_family plim_families[] = {
       .heads = 32,
       .vocabulary = 32064,
       .activation = PLIM_ACT_SILU,
+      .positions = 4096,
+      .original_positions = 4096,
       .rotary_share = 1,
+      .windows = PLIM_WINDOWS_EVERYWHERE,
       .has_fused_projections = true,
       .passes_positions_first = true}},
     {"qwen2",
@@ -68,6 +103,9 @@ const plim_family plim_families[] = {
       .vocabulary = 151936,
       .activation = PLIM_ACT_SILU,
       .has_qkv_bias = true,
+      .sliding_window = 4096,
+      .first_window_layer = 28,
+      .windows = PLIM_WINDOWS_LATE,
       .keeps_mask_arguments = true}},
     {"qwen3",
      plim_llama_new,
@@ -80,6 +118,9 @@ const plim_family plim_families[] = {
       .vocabulary = 151936,
       .activation = PLIM_ACT_SILU,
       .has_qk_norm = true,
+      .sliding_window = 4096,
+      .first_window_layer = 28,
+      .windows = PLIM_WINDOWS_LATE,
       .keeps_mask_arguments = true}},
 };
 

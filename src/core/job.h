@@ -21,6 +21,9 @@ typedef struct {
   plim_recipe recipe;
 } plim_job;
 
+// Refuses, with the reason, what there is no program for.
+plim_err plim_job_check(const plim_job *job, plim_error *error);
+
 // Builds the model, with its adapters. NULL when memory is out.
 plim_model *plim_job_load(plim_tape *t, const plim_job *job);
 

@@ -226,6 +226,32 @@ plim_tensor *k_sum_to(plim_tape *t, plim_tensor *x, plim_dims shape) {
   return view;
 }
 
+// ---- sorting ----------------------------------------------------------------------------------------
+
+enum {
+  SORT_ONE_TILE =
+      256 * 9,       // pairs that one block sorts; cub's SingleTilePolicy for pairs of 8 bytes
+  SORT_TILE = 4608,  // pairs a block takes otherwise, fitted to recordings
+  SORT_DIGITS = 256, // 8 bits a pass
+  SORT_ALIGN = 256   // of each part of the temporary storage
+};
+
+static uint64_t sort_part(int64_t bytes) {
+  return (uint64_t)(ceil_div(bytes, SORT_ALIGN) * SORT_ALIGN);
+}
+
+// Counters of digits for each pass, one word per block and digit, a second set of keys and values
+// unless one pass does, and a counter of blocks: cub's DispatchRadixSort. At 64 bits it is what
+// recordings of 4,096 to 65,536 indices have.
+uint64_t k_sort_bytes(int64_t n, int bits) {
+  if (n <= SORT_ONE_TILE) return 1;
+  int64_t passes = ceil_div(bits, 8);
+  uint64_t bytes = sort_part(passes * SORT_DIGITS * 8);
+  bytes += sort_part(ceil_div(n, SORT_TILE) * SORT_DIGITS * 4);
+  if (passes > 1) bytes += 2 * sort_part(8 * n);
+  return bytes + sort_part(4 * passes) + SORT_ALIGN - 1;
+}
+
 // ---- matrix products ------------------------------------------------------------------------------
 
 enum { CUBLAS, CUBLAS_LT };

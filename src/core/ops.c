@@ -473,11 +473,6 @@ plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tens
 
 static plim_tensor *indices(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
 
-// Temporary bytes of cub's radix sort of n pairs, read off recordings at 4,096 to 65,536.
-static uint64_t sort_bytes(int64_t n) {
-  return (uint64_t)(16 * n + 16895 + 1024 * ((n + 4607) / 4608));
-}
-
 // With few rows and many parts, parts are added to the rows directly instead of being kept; PyTorch's
 // use_fused_kernel, MAX_ATOMIC_ACCUM_BLOCKS_PER_SM = 4.
 static bool embedding_adds_atomically(const plim_tape *t, int64_t rows, int64_t parts,
@@ -493,7 +488,7 @@ static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims
                                               plim_dtype dtype) {
   int64_t rows = table.at[0], width = table.at[1], runs = n < rows ? n : rows;
   plim_tensor *sorted = indices(t, n), *order = indices(t, n), *range = indices(t, n);
-  plim_consume(t, scratch(t, sort_bytes(n)));
+  plim_consume(t, scratch(t, k_sort_bytes(n, 64)));
   plim_consume(t, range);
   plim_tensor *out = empty(t, table, dtype);
   plim_tensor *starts = indices(t, n), *count = indices(t, 1), *unused = indices(t, n);
