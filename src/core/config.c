@@ -70,6 +70,7 @@ void plim_config_number(plim_config *c, const char *key, double value) {
     case FLAG: *(bool *)field = value != 0; break;
     }
   }
+  if (strcmp(key, "use_sliding_window") == 0) c->ignores_window = value == 0;
 }
 
 // transformers' names of activations whose kernels we know.
@@ -154,6 +155,7 @@ plim_err plim_config_finish(plim_config *c, plim_error *error) {
   if (!c->head_dim && c->heads > 0) c->head_dim = c->hidden / c->heads;
   if (!c->intermediate) c->intermediate = 4 * c->hidden;
   if (!c->decoder_layers) c->decoder_layers = c->layers;
+  if (c->ignores_window) c->sliding_window = 0;
   if (c->activation == PLIM_ACT_UNKNOWN)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
                      "the model's activation function is not one we know");

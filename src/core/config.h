@@ -35,6 +35,7 @@ typedef struct {
   int64_t relative_buckets; // of relative positions
   double dropout, attention_dropout, embedding_dropout;
   double rotary_share; // of each head
+  bool ignores_window; // use_sliding_window is false, which qwen2 and qwen3 take it for
   bool ties_embeddings, has_attention_bias, has_mlp_bias, has_gated_mlp;
   // Traits of the family, which no file changes.
   bool has_qkv_bias;          // qwen2

@@ -65,6 +65,7 @@ const plim_family plim_families[] = {
       .kv_heads = 32,
       .vocabulary = 151936,
       .activation = PLIM_ACT_SILU,
+      .ignores_window = true,
       .has_qkv_bias = true,
       .keeps_mask_arguments = true}},
     {"qwen3",
@@ -77,6 +78,7 @@ const plim_family plim_families[] = {
       .head_dim = 128,
       .vocabulary = 151936,
       .activation = PLIM_ACT_SILU,
+      .ignores_window = true,
       .has_qk_norm = true,
       .keeps_mask_arguments = true}},
 };
