@@ -44,7 +44,7 @@ const plim_gpu plim_gpus[] = {
     {"RTX 3080 10GB", "RTX 3080", 10240, 10009, ASSUMED, 86, 68, 760, 59.5, 59.5, 29.8, 29.8},
     {"RTX 3080 12GB", "RTX 3080", 12288, 0, ASSUMED, 86, 70, 912, 61.3, 61.3, 30.6, 30.6},
     {"RTX 3080 Ti", "", 12288, 11910, ASSUMED, 86, 80, 912, 68.2, 68.2, 34.1, 34.1},
-    {"RTX 3090", "", 24576, 24139, ASSUMED, 86, 82, 936, 71, 71, 35.6, 35.6},
+    {"RTX 3090", "", 24576, 24139, ASSUMED, 86, 82, 936, 71.2, 71.2, 35.6, 35.6},
     {"RTX 3090 Ti", "", 24564, 0, ASSUMED, 86, 84, 1008, 80, 80, 40, 40},
 
     // GeForce: Ada (whitepaper for 4080 and 4090; the others from their pages' clocks)
@@ -119,7 +119,7 @@ const plim_gpu plim_gpus[] = {
     {"GH200", "GH200 480GB;GH200 120GB;GH200 96GB", 97871, 0, ASSUMED, 90, 132, 4000, 989, 989, 67,
      494},
     {"H200", "H200 SXM", 143771, 143155, MEASURED, 90, 132, 4800, 989, 989, 67, 494},
-    {"B200", "B200 SXM", 183359, 182631, ASSUMED, 100, 148, 8000, 2250, 2250, 80, 1125},
+    {"B200", "B200 SXM", 183359, 182631, ASSUMED, 100, 148, 7700, 2250, 2250, 75, 1125},
 };
 
 const size_t plim_gpu_count = sizeof plim_gpus / sizeof *plim_gpus;

@@ -37,6 +37,7 @@ TEST(gpu_clocks_are_plausible) {
   }
 }
 
+// Per multiprocessor and clock, tensor cores do 2 (GeForce) to 32 (B200) times what the lanes do.
 TEST(gpu_tensor_rates_follow_the_architecture) {
   EACH_GPU(gpu) {
     double share = gpu->fp16_tflops / gpu->fp32_tflops;
@@ -45,7 +46,7 @@ TEST(gpu_tensor_rates_follow_the_architecture) {
     CHECK(has_bf16 == (gpu->bf16_tflops > 0) && has_bf16 == (gpu->tf32_tflops > 0), "%s: bf16",
           gpu->name);
     CHECK(!has_bf16 || gpu->bf16_tflops == gpu->fp16_tflops, "%s: bf16 is not fp16", gpu->name);
-    CHECK(!has_tensor_cores || (share > 1.9 && share < 29), "%s: fp16 is %f of fp32", gpu->name,
+    CHECK(!has_tensor_cores || (share > 1.9 && share < 33), "%s: fp16 is %f of fp32", gpu->name,
           share);
     double tf32 = has_bf16 ? gpu->tf32_tflops / gpu->bf16_tflops : 0.5;
     CHECK(tf32 > 0.48 && tf32 < 0.51, "%s: tf32 is %f of bf16", gpu->name, tf32);
