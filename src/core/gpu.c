@@ -14,13 +14,18 @@ enum { MAX_GPUS = 128, KEY_BYTES = 64 };
 // off for the rest. With ECC on, GDDR cards report 1/16 less (a Quadro RTX 8000 46,080).
 //
 // cuda_mib: total_memory of torch.cuda.get_device_properties in published Linux logs, of the newest
-// driver found; every driver branch takes a little more (RTX 4090: 24,217 in 2023, 24,081 in 2025).
+// driver found; every driver branch takes a little more (RTX 4090: 24,217 in 2023, 24,081 in 2025). The
+// PRO 6000's is of a Server Edition, the A100 80GB SXM's and the V100 PCIe's of their siblings.
 //
 // Rates: dense, float32 accumulation. GeForce cards from Turing on and the L40 accumulate in float32 at
 // half the rate of float16, which is the figure marketed; workstation and other data centre cards do not.
 // Where a paper gives rates at the reference clock and at that of a Founders Edition, the former. Rates
 // that no paper prints are 2 x fp32 (GeForce from Ampere on) or 4 x fp32 (workstation), the ratio of the
 // tensor cores of one multiprocessor to its lanes in the architecture's paper.
+//
+// Checked against tables as others quote them: RTX 2080 Ti, 3080, 3090, 4090, 5080, 5090, RTX A4000,
+// A6000, PRO 6000 Blackwell, V100 SXM, A10, A40, A100, H100 SXM and PCIe, B200. The other rates and
+// bandwidths agree with multiprocessors and clocks (test_gpu) but were not looked up again: unverified.
 
 // Measured on an H200 with torch 2.11 (docs/measurements.md): 526 MiB when CUDA starts, 770 MiB once the
 // kernels of a training step are loaded. No other card was measured: theirs is the same, unverified.
@@ -115,7 +120,7 @@ const plim_gpu plim_gpus[] = {
     {"H100 SXM", "H100;H100 80GB HBM3;H100 SXM5", 81559, 81082, ASSUMED, 90, 132, 3352, 989, 989,
      66.9, 494},
     {"H100 PCIe", "", 81559, 0, ASSUMED, 90, 114, 2039, 756, 756, 51.2, 378},
-    {"H100 NVL", "", 95830, 94849, ASSUMED, 90, 132, 3938, 835, 835, 60, 417},
+    {"H100 NVL", "", 95830, 95320, ASSUMED, 90, 132, 3938, 835, 835, 60, 417},
     {"GH200", "GH200 480GB;GH200 120GB;GH200 96GB", 97871, 0, ASSUMED, 90, 132, 4000, 989, 989, 67,
      494},
     {"H200", "H200 SXM", 143771, 143155, MEASURED, 90, 132, 4800, 989, 989, 67, 494},
