@@ -77,6 +77,12 @@ void plim_config_number(plim_config *c, const char *key, double value) {
   }
 }
 
+bool plim_config_is_number(const char *key) {
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (strcmp(key, keys[i].key) == 0) return true;
+  return false;
+}
+
 // transformers' names of activations whose kernels we know.
 static const struct {
   const char *name;
@@ -173,6 +179,37 @@ static plim_err check_extents(const plim_config *c, plim_error *error) {
   return PLIM_OK;
 }
 
+// Far beyond any model there is, and small enough that no product of them overflows.
+static plim_err check_limits(const plim_config *c, plim_error *error) {
+  const struct {
+    const char *name;
+    double value, least, most;
+  } limits[] = {
+      {"the hidden size", (double)c->hidden, 1, 1 << 20},
+      {"the intermediate size", (double)c->intermediate, 1, 1 << 22},
+      {"the number of layers", (double)c->layers, 1, 4096},
+      {"the number of decoder layers", (double)c->decoder_layers, 1, 4096},
+      {"the number of heads", (double)c->heads, 1, 1 << 14},
+      {"the size of a head", (double)c->head_dim, 1, 1 << 16},
+      {"the size of the vocabulary", (double)c->vocabulary, 1, 1 << 24},
+      {"the number of positions", (double)c->positions, 0, 1 << 28},
+      {"the number of token types", (double)c->token_types, 0, 1 << 20},
+      {"the number of experts", (double)c->experts, 0, 4096},
+      {"the number of experts per token", (double)c->experts_per_token, 0, 4096},
+      {"the sliding window", (double)c->sliding_window, 0, MAX_EXTENT},
+      {"the number of relative positions", (double)c->relative_buckets, 0, 1 << 20},
+      {"the dropout", c->dropout, 0, 1},
+      {"the dropout of attention", c->attention_dropout, 0, 1},
+      {"the dropout of embeddings", c->embedding_dropout, 0, 1},
+      {"the share of each head that is rotated", c->rotary_share, 0, 1},
+  };
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+    if (!(limits[i].value >= limits[i].least && limits[i].value <= limits[i].most))
+      return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is not between %g and %.0f", limits[i].name,
+                       limits[i].least, limits[i].most);
+  return PLIM_OK;
+}
+
 plim_err plim_config_finish(plim_config *c, plim_error *error) {
   if (!c->kv_heads) c->kv_heads = c->heads;
   if (!c->head_dim && c->heads > 0) c->head_dim = c->hidden / c->heads;
@@ -184,7 +221,8 @@ plim_err plim_config_finish(plim_config *c, plim_error *error) {
   if (c->activation == PLIM_ACT_UNKNOWN)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
                      "the model's activation function is not one we know");
-  return check_extents(c, error);
+  plim_err err = check_extents(c, error);
+  return err ? err : check_limits(c, error);
 }
 
 bool plim_config_slides(const plim_config *c, int64_t layer) {

@@ -78,6 +78,9 @@ plim_err plim_config_init(plim_config *c, const char *model_type, plim_error *er
 void plim_config_number(plim_config *c, const char *key, double value);
 void plim_config_text(plim_config *c, const char *key, const char *value);
 
+// Whether a key is one that plim_config_number takes, so that anything else there is a mistake.
+bool plim_config_is_number(const char *key);
+
 // Derives what was left open and checks all of it.
 plim_err plim_config_finish(plim_config *c, plim_error *error);
 
