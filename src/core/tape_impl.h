@@ -16,7 +16,7 @@ struct tape_cast {
 
 struct plim_tape {
   plim_tape_sink sink;
-  plim_card card;
+  const plim_gpu *gpu;
   plim_place place;
   uint64_t live[PLIM_PURPOSES];
   int32_t next_layer;
