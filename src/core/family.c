@@ -1,11 +1,26 @@
 #include "family.h"
 
+#include "families/bert.h"
 #include "families/gpt2.h"
 #include "families/gpt_neox.h"
 #include "families/llama.h"
 
 // Defaults are those of transformers 5.17's configuration classes.
 const plim_family plim_families[] = {
+    {"bert",
+     plim_bert_new,
+     {.head = PLIM_HEAD_MASKED,
+      .hidden = 768,
+      .intermediate = 3072,
+      .layers = 12,
+      .heads = 12,
+      .positions = 512,
+      .token_types = 2,
+      .vocabulary = 30522,
+      .activation = PLIM_ACT_GELU,
+      .dropout = 0.1,
+      .attention_dropout = 0.1,
+      .ties_embeddings = true}},
     {"gpt2",
      plim_gpt2_new,
      {.hidden = 768,
@@ -79,6 +94,21 @@ const plim_family plim_families[] = {
       .activation = PLIM_ACT_SILU,
       .has_qk_norm = true,
       .keeps_mask_arguments = true}},
+    {"roberta",
+     plim_bert_new,
+     {.head = PLIM_HEAD_MASKED,
+      .hidden = 768,
+      .intermediate = 3072,
+      .layers = 12,
+      .heads = 12,
+      .positions = 512,
+      .token_types = 2,
+      .vocabulary = 50265,
+      .activation = PLIM_ACT_GELU,
+      .dropout = 0.1,
+      .attention_dropout = 0.1,
+      .ties_embeddings = true,
+      .counts_positions = true}},
 };
 
 const size_t plim_family_count = sizeof plim_families / sizeof *plim_families;

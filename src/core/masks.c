@@ -1,5 +1,6 @@
 #include "masks.h"
 
+#include "kernels.h"
 #include "ops.h"
 
 // transformers looks for packed sequences in the positions: differences, their running sum, and
@@ -80,12 +81,13 @@ static plim_tensor *padding(plim_tape *t, int64_t batch, int64_t length) {
   return out;
 }
 
-static plim_tensor *padded_mask(plim_tape *t, int64_t batch, int64_t length) {
+// `base` is the shape of the mask before padding: of a causal one (1,1,T,T).
+static plim_tensor *padded_mask(plim_tape *t, int64_t batch, int64_t length, plim_dims base) {
   ranges r = ranges_new(t, batch, length);
   plim_tensor *result = scalar(t, PLIM_BOOL);
-  plim_dims square = dims(1, 1, length, length), whole = dims(batch, 1, length, length);
-  plim_tensor *causal = empty(t, square, PLIM_BOOL);
-  result = both(t, result, causal, square);
+  plim_dims whole = dims(batch, 1, length, length);
+  plim_tensor *first = empty(t, base, PLIM_BOOL);
+  result = both(t, result, first, base);
   plim_tensor *pad = padding(t, batch, length);
   result = both(t, result, pad, whole);
   ranges_drop(t, &r);
@@ -115,12 +117,13 @@ static plim_tensor *mask_from_given(plim_tape *t, plim_attention_kind attention,
                                     plim_mask_kind kind, const plim_tensor *embedded,
                                     plim_tensor *as_bool) {
   int64_t batch = embedded->shape.at[0], length = embedded->shape.at[1];
+  plim_dims square = dims(1, 1, length, length);
   if (attention == PLIM_ATTENTION_EAGER)
-    return additive(t, padded_mask(t, batch, length), batch, (plim_dtype)embedded->dtype);
+    return additive(t, padded_mask(t, batch, length, square), batch, (plim_dtype)embedded->dtype);
   look_for_zeros(t, as_bool);
   if (kind == PLIM_MASK_ONES) return NULL;
   look_for_zeros(t, as_bool);
-  return padded_mask(t, batch, length);
+  return padded_mask(t, batch, length, square);
 }
 
 plim_tensor *plim_causal_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
@@ -135,4 +138,24 @@ plim_tensor *plim_causal_mask(plim_tape *t, plim_attention_kind attention, plim_
   look_for_packing(t, positions, batch);
   if (attention != PLIM_ATTENTION_EAGER) return NULL;
   return additive(t, square_mask(t, batch, length), batch, (plim_dtype)embedded->dtype);
+}
+
+// mask.all(), as one reduction.
+static void look_for_false(plim_tape *t, const plim_tensor *mask) {
+  plim_consume(t, k_sum(t, mask, (1u << mask->shape.n) - 1, false, PLIM_BOOL));
+}
+
+// Every query sees every key that is no padding; the base is one column, `q_idx >= 0`.
+plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention,
+                                     plim_mask_kind kind, const plim_tensor *embedded,
+                                     const plim_tensor *given) {
+  if (!given) return NULL;
+  int64_t batch = embedded->shape.at[0], length = embedded->shape.at[1];
+  plim_tensor *as_bool = empty(t, given->shape, PLIM_BOOL), *mask = NULL;
+  look_for_false(t, as_bool);
+  if (kind == PLIM_MASK_PAD) mask = padded_mask(t, batch, length, dims(1, 1, length, 1));
+  if (mask && attention == PLIM_ATTENTION_EAGER)
+    mask = additive(t, mask, batch, (plim_dtype)embedded->dtype);
+  plim_consume(t, as_bool);
+  return mask;
 }

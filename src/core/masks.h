@@ -16,4 +16,9 @@ typedef enum {
 plim_tensor *plim_causal_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
                               plim_tensor *embedded, plim_tensor *positions, plim_tensor *given);
 
+// create_bidirectional_mask: padding alone. NULL where none is needed.
+plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention,
+                                     plim_mask_kind kind, const plim_tensor *embedded,
+                                     const plim_tensor *given);
+
 #endif

@@ -208,6 +208,13 @@ plim_tensor *mean_last(plim_tape *t, plim_tensor *a) {
   return finish(t, n, out, a, NULL);
 }
 
+plim_tensor *mean_all(plim_tape *t, plim_tensor *a) {
+  plim_node *n = node1(t, mean_backward, a);
+  if (n) n->shape = a->shape;
+  plim_tensor *out = k_sum(t, a, (1u << a->shape.n) - 1, false, (plim_dtype)a->dtype);
+  return finish(t, n, out, a, NULL);
+}
+
 // ---- views and copies -----------------------------------------------------------------------------
 
 static void reshape_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
@@ -299,6 +306,18 @@ plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t 
   plim_dims shape = x->shape;
   shape.at[dim] = end - from;
   return finish(t, n, view_of(t, x, shape, x->stride), x, NULL);
+}
+
+plim_tensor *select_first(plim_tape *t, plim_tensor *x, int dim) {
+  plim_node *n = node1(t, slice_backward, x);
+  if (n) n->shape = x->shape;
+  plim_dims shape = {0}, stride = {0};
+  for (int i = 0; i < x->shape.n; i++) {
+    if (i == dim) continue;
+    shape.at[shape.n++] = x->shape.at[i];
+    stride.at[stride.n++] = x->stride.at[i];
+  }
+  return finish(t, n, view_of(t, x, shape, stride), x, NULL);
 }
 
 static void split_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
@@ -519,7 +538,10 @@ plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
   if (n) n->shape = weight->shape, node_save(t, n, ids);
   plim_dims shape = ids->shape;
   shape.at[shape.n++] = weight->shape.at[1];
+  plim_tensor *flat =
+      k_reshape(t, ids, dims(plim_numel(&ids->shape))); // a copy if ids are repeated
   plim_tensor *out = empty(t, shape, (plim_dtype)weight->dtype);
+  plim_consume(t, flat);
   return finish(t, n, out, weight, ids);
 }
 

@@ -9,6 +9,7 @@
 // Recordings that are one program on the tape today.
 // clang-format off
 static const char *const covered[] = {
+    "families/bert-fp32-ampfp16",
     "families/gpt2-bf16",
     "families/gpt2-fp32-amp",
     "families/llama-adafactor",
@@ -24,14 +25,17 @@ static const char *const covered[] = {
     "families/llama-maskpad",
     "families/llama-trainer-fp32",
     "families/llama-trainer-lora-ckpt",
+    "families/minilm-encoder",
     "families/mistral-bf16",
     "families/neox-bf16",
     "families/phi3-bf16",
     "families/qwen2-bf16",
     "families/qwen3-bf16",
     "kernels/adamw-loop-llama",
+    "kernels/bert-b16s500",
     "kernels/cudnn-llama-b4s1024",
     "kernels/cudnn-llama-bf16-s500",
+    "kernels/efficient-bert-fp16",
     "kernels/efficient-llama-maskpad",
     "kernels/flash-gpt2-bf16",
     "kernels/flash-llama-bf16",
