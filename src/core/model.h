@@ -63,6 +63,7 @@ struct plim_model {
   vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
   plim_tensor *pooled;           // a second output that forward left; whoever calls it takes it
   bool is_bare;                  // an encoder without a head
+  bool has_aligned_labels;       // the loss does not shift them by one
   bool failed;                   // memory was out
 };
 

@@ -497,11 +497,28 @@ static uint64_t sort_bytes(int64_t n) {
   return (uint64_t)(16 * n + 16895 + 1024 * ((n + 4607) / 4608));
 }
 
+// Where few rows get many indices each, partial sums are added by atomics instead of being kept; a
+// table in half precision is then summed in float32 on the side.
+static bool adds_by_atomics(int64_t runs, int64_t parts, int64_t width) {
+  int64_t warped = (width + 31) / 32 * 32, block = warped < 1024 ? warped : 1024;
+  int64_t grid = (runs * warped + block - 1) / block;
+  return grid < 4 * 132 && parts > 4 * grid;
+}
+
+static plim_tensor *partial_sums(plim_tape *t, int64_t runs, int64_t parts, plim_dims table,
+                                 plim_dtype dtype) {
+  if (!adds_by_atomics(runs, parts, table.at[1]))
+    return empty(t, dims(parts, table.at[1]), PLIM_FP32);
+  plim_tensor *owners = indices(t, parts);
+  if (dtype != PLIM_FP32) plim_consume(t, empty(t, table, PLIM_FP32));
+  return owners;
+}
+
 // Gradients of many indices: sorted, cut into runs of equal ones, each run into partial sums in
 // float32, and those into the table.
 static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims table,
                                               plim_dtype dtype) {
-  int64_t rows = table.at[0], width = table.at[1], runs = n < rows ? n : rows;
+  int64_t rows = table.at[0], runs = n < rows ? n : rows;
   plim_tensor *sorted = indices(t, n), *order = indices(t, n), *range = indices(t, n);
   plim_consume(t, scratch(t, sort_bytes(n)));
   plim_consume(t, range);
@@ -513,7 +530,7 @@ static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims
   plim_consume(t, scratch(t, CUB_SCAN));
   int64_t parts = n / 10 + runs;
   plim_tensor *part_count = indices(t, 1), *part_starts = indices(t, parts);
-  plim_tensor *sums = empty(t, dims(parts, width), PLIM_FP32);
+  plim_tensor *sums = partial_sums(t, runs, parts, table, dtype);
   plim_tensor *last_first[] = {sums,  part_starts, part_count, offsets, per_run,
                                count, starts,      order,      sorted};
   for (size_t i = 0; i < sizeof last_first / sizeof *last_first; i++)

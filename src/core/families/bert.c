@@ -224,7 +224,8 @@ plim_model *plim_bert_new(plim_tape *t, const plim_config *config, plim_dtype dt
   m->model = (plim_model){.forward = forward,
                           .add_lora = add_lora,
                           .destroy = destroy,
-                          .is_bare = config->head == PLIM_HEAD_NONE};
+                          .is_bare = config->head == PLIM_HEAD_NONE,
+                          .has_aligned_labels = true};
   m->c = *config;
   m->layers = calloc((size_t)config->layers, sizeof *m->layers);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);
