@@ -4,6 +4,7 @@
 #include "families/gpt2.h"
 #include "families/gpt_neox.h"
 #include "families/llama.h"
+#include "families/mpnet.h"
 
 // Defaults are those of transformers 5.17's configuration classes.
 const plim_family plim_families[] = {
@@ -61,6 +62,20 @@ const plim_family plim_families[] = {
       .vocabulary = 32000,
       .activation = PLIM_ACT_SILU,
       .sliding_window = 4096}},
+    {"mpnet",
+     plim_mpnet_new,
+     {.head = PLIM_HEAD_MASKED,
+      .hidden = 768,
+      .intermediate = 3072,
+      .layers = 12,
+      .heads = 12,
+      .positions = 512,
+      .relative_buckets = 32,
+      .vocabulary = 30527,
+      .activation = PLIM_ACT_GELU,
+      .dropout = 0.1,
+      .attention_dropout = 0.1,
+      .ties_embeddings = true}},
     {"phi3",
      plim_llama_new,
      {.hidden = 3072,

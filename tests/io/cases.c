@@ -119,7 +119,8 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
                     .recipe = recipe_of(c)};
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
   // What the tape has no program for yet.
-  bool is_gpt = strncmp(job->model.family->model_type, "gpt", 3) == 0;
+  const char *family = job->model.family->model_type;
+  bool is_gpt = strncmp(family, "gpt", 3) == 0;
   bool is_eager = job->recipe.attention == PLIM_ATTENTION_EAGER;
-  return !(is_gpt && (job->lora.rank || is_eager));
+  return !(is_gpt && job->lora.rank) && !(is_eager && strcmp(family, "gpt_neox") == 0);
 }

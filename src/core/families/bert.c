@@ -66,9 +66,9 @@ static void embeddings_new(plim_tape *t, plim_bert *m, plim_dtype d) {
 static void build(plim_tape *t, plim_bert *m, plim_dtype d) {
   embeddings_new(t, m, d);
   for (int64_t i = 0; i < m->c.layers; i++) m->layers[i] = layer_new(t, m, d);
-  if (m->c.head == PLIM_HEAD_NONE) m->pooler = square_new(t, m, d);
+  if (m->model.is_bare) m->pooler = square_new(t, m, d);
   plim_consume(t, empty(t, dims(1, m->c.positions), PLIM_I64)); // position ids, made again
-  if (m->c.head == PLIM_HEAD_NONE) return;
+  if (m->model.is_bare) return;
   m->head = plim_masked_head_new(t, &m->model, m->words, m->c.ties_embeddings);
 }
 
