@@ -423,8 +423,8 @@ static plim_tensor *fold_batch(plim_tape *t, plim_tensor *x, int64_t b, int64_t 
 }
 
 plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
-  a = cast(t, a);
   b = cast(t, b);
+  a = cast(t, a);
   int64_t batch = a->shape.at[0] != 1 ? a->shape.at[0] : b->shape.at[0];
   int64_t heads = a->shape.at[1] != 1 ? a->shape.at[1] : b->shape.at[1];
   plim_dims shape = dims(batch, heads, a->shape.at[2], b->shape.at[3]);
@@ -471,15 +471,18 @@ static plim_tensor *linear_rows(plim_tape *t, plim_tensor *x, plim_tensor *weigh
   return unsafe_view(t, mm(t, rows, flipped), shape);
 }
 
-// Autocast casts the arguments from right to left. Arguments and casts live until the end.
+// Autocast casts the arguments from right to left. Arguments and casts live until the end, and go
+// from left to right.
 plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
   bool was = hold(x);
   bias = cast(t, bias);
   weight = cast(t, weight);
   plim_tensor *input = cast(t, x);
-  bool input_was = hold(input);
+  bool input_was = hold(input), weight_was = hold(weight), bias_was = bias && hold(bias);
   plim_tensor *out = linear_rows(t, input, weight, bias);
   let_go(t, input, input_was);
+  let_go(t, weight, weight_was);
+  let_go(t, bias, bias_was);
   let_go(t, x, was);
   return out;
 }
