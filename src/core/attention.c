@@ -130,9 +130,9 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   if (q->dtype == PLIM_FP32) {
     plim_tensor *product = empty(t, dims(b, length, heads, d), PLIM_FP32);
     plim_tensor *sum = empty(t, dims(b, length, heads), PLIM_FP32);
-    plim_consume(t, product);
     delta = empty(t, dims(b, heads, length), PLIM_FP32);
     plim_consume(t, sum);
+    plim_consume(t, product);
   } else delta = empty(t, dims(b, heads, length), PLIM_FP32);
   // Blocks of 64 x 64 with 16 bytes of bookkeeping: the kernel's own arithmetic.
   int64_t blocks = (length + 63) / 64 * ((d + 63) / 64);
@@ -141,10 +141,22 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   plim_consume(t, workspace);
 }
 
+// Rows of the bias start at multiples of 8 elements: padded, and cut again, if they do not.
+static plim_tensor *aligned(plim_tape *t, plim_tensor *bias) {
+  plim_dims shape = bias->shape, padded = bias->shape;
+  padded.at[3] = round_to(shape.at[3], 8);
+  if (padded.at[3] == shape.at[3]) return bias;
+  plim_tensor *wide = empty(t, padded, (plim_dtype)bias->dtype);
+  plim_consume(t, bias);
+  plim_tensor *cut = view_of(t, wide, shape, wide->stride);
+  plim_consume(t, wide);
+  return cut;
+}
+
 static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                               plim_tensor *mask) {
   int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2];
-  plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
+  plim_tensor *bias = mask ? aligned(t, bias_from(t, mask, (plim_dtype)q->dtype)) : NULL;
   if (bias) bias = expand(t, bias, dims(b, heads, length, k->shape.at[2]));
   plim_node *n = node_begin(t, efficient_backward, (plim_tensor *[]){q, k, v}, 3);
   if (n) n->number = bias ? SAVED_BIAS_FIRST : 0, node_save(t, n, bias);

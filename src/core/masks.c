@@ -71,10 +71,10 @@ static void ranges_drop(plim_tape *t, ranges *r) {
   plim_consume(t, r->key);
 }
 
-// The padding looked up by index: two copies of indices, and the answer.
+// The padding looked up by index: the indices that are repeated are copied.
 static plim_tensor *padding(plim_tape *t, int64_t batch, int64_t length) {
-  plim_tensor *rows = empty(t, dims(batch, length), PLIM_I64);
-  plim_tensor *columns = empty(t, dims(batch, length), PLIM_I64);
+  plim_tensor *rows = length > 1 ? empty(t, dims(batch, length), PLIM_I64) : NULL;
+  plim_tensor *columns = batch > 1 ? empty(t, dims(batch, length), PLIM_I64) : NULL;
   plim_tensor *out = empty(t, dims(batch, 1, 1, length), PLIM_BOOL);
   plim_consume(t, columns);
   plim_consume(t, rows);

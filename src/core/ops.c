@@ -495,9 +495,11 @@ plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tens
 
 static plim_tensor *indices(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
 
-// Temporary bytes of cub's radix sort of n pairs, read off recordings at 4,096 to 65,536.
+// Temporary bytes of cub's radix sort of n pairs, read off recordings at 4,096 to 65,536: two arrays,
+// each rounded up to 256 bytes, and bookkeeping.
 static uint64_t sort_bytes(int64_t n) {
-  return (uint64_t)(16 * n + 16895 + 1024 * ((n + 4607) / 4608));
+  int64_t array = (8 * n + 255) / 256 * 256;
+  return (uint64_t)(2 * array + 16895 + 1024 * ((n + 4607) / 4608));
 }
 
 // Where few rows get many indices each, partial sums are added by atomics instead of being kept; a
@@ -566,12 +568,13 @@ plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
 }
 
 static void softmax_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
-  out[0] = empty(t, in[0]->shape, (plim_dtype)in[0]->dtype);
+  out[0] = empty(t, in[0]->shape, (plim_dtype)n->dtype);
   plim_consume(t, k_binary(t, in[0], n->saved[0]));
 }
 
 plim_tensor *safe_softmax(plim_tape *t, plim_tensor *x) {
   plim_node *n = node1(t, softmax_backward, x);
+  if (n) n->dtype = x->dtype;
   plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
   plim_dims rows = x->shape;
   rows.at[rows.n - 1] = 1;
@@ -583,9 +586,12 @@ plim_tensor *safe_softmax(plim_tape *t, plim_tensor *x) {
   return finish(t, n, out, x, NULL);
 }
 
+// One kernel reads float16 and writes float32; from bfloat16 there is a cast first.
 plim_tensor *softmax(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
-  plim_tensor *wide = to(t, x, dtype);
+  bool widens = x->dtype == PLIM_FP16 && dtype == PLIM_FP32;
+  plim_tensor *wide = widens ? x : to(t, x, dtype);
   plim_node *n = node1(t, softmax_backward, wide);
+  if (n) n->dtype = wide->dtype;
   plim_tensor *out = empty(t, wide->shape, dtype);
   if (n) node_save_output(t, n, out);
   return finish(t, n, out, wide, NULL);
