@@ -118,6 +118,25 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
 
 enum { SAVED_BIAS_FIRST = 1 };
 
+// Temporary memory of backward: a tile of the query's gradient in float32 for every block, with 16
+// bytes of bookkeeping. Heads above 128 in half precision also need the gradients of key and value
+// there, once for every part the keys are split into. Sizes of tiles as measured on Hopper, which
+// runs the kernels made for Ampere, with heads of 32 to 256.
+static uint64_t efficient_workspace_bytes(const plim_tensor *q, const plim_tensor *k) {
+  int64_t lines = q->shape.at[0] * q->shape.at[1], d = q->shape.at[3];
+  bool is_half = q->dtype != PLIM_FP32;
+  int64_t rows = d <= 64 ? 64 : 128, columns = is_half && d > 64 && d <= 128 ? 128 : 64;
+  int64_t tiles = round_to(q->shape.at[2], rows) / rows * (round_to(d, columns) / columns);
+  int64_t bytes = tiles * (16 + rows * columns * 4);
+  if (is_half && d > 128) {
+    int64_t parts = round_to(k->shape.at[2], 128) / 128,
+            most = 200 / lines; // attention_backward.cu
+    if (parts > most) parts = most > 1 ? most : 1;
+    bytes += 2 * parts * 128 * round_to(d, 128) * 4;
+  }
+  return (uint64_t)(lines * bytes);
+}
+
 static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   plim_tensor **saved = n->saved + n->number; // behind the bias
@@ -134,9 +153,7 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
     plim_consume(t, sum);
     plim_consume(t, product);
   } else delta = empty(t, dims(b, heads, length), PLIM_FP32);
-  // Blocks of 64 x 64 with 16 bytes of bookkeeping: the kernel's own arithmetic.
-  int64_t blocks = (length + 63) / 64 * ((d + 63) / 64);
-  plim_tensor *workspace = scratch(t, (uint64_t)(b * heads * blocks * (16 + 64 * 64 * 4)));
+  plim_tensor *workspace = scratch(t, efficient_workspace_bytes(q, k));
   plim_consume(t, delta);
   plim_consume(t, workspace);
 }

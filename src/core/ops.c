@@ -502,12 +502,12 @@ static uint64_t sort_bytes(int64_t n) {
   return (uint64_t)(2 * array + 16895 + 1024 * ((n + 4607) / 4608));
 }
 
-// Where few rows get many indices each, partial sums are added by atomics instead of being kept; a
+// embedding_backward_cuda_kernel: where few rows get many indices each, partial sums are added by atomics instead of being kept; a
 // table in half precision is then summed in float32 on the side.
 static bool adds_by_atomics(int64_t runs, int64_t parts, int64_t width) {
   int64_t warped = (width + 31) / 32 * 32, block = warped < 1024 ? warped : 1024;
   int64_t grid = (runs * warped + block - 1) / block;
-  return grid < 4 * 132 && parts > 4 * grid;
+  return grid < 4 * K_MULTIPROCESSORS && parts > 4 * grid; // 4: seen on both sides, not at the edge
 }
 
 static plim_tensor *partial_sums(plim_tape *t, int64_t runs, int64_t parts, plim_dims table,
@@ -597,6 +597,25 @@ plim_tensor *softmax(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   return finish(t, n, out, wide, NULL);
 }
 
+// LaunchGammaBetaBackwardCUDAKernel: of many short rows, each block sums some, and those sums are
+// added up in a second pass. Seen at 65,537 and 131,072 rows.
+static void sum_in_parts(plim_tape *t, int64_t rows, int64_t width, plim_tensor **gradients) {
+  int64_t blocks = (rows + 31) / 32, most = 32768 / ((width + 31) / 32);
+  plim_tensor *parts[2] = {NULL};
+  for (int i = 0; i < 2; i++)
+    if (gradients[i])
+      parts[i] =
+          empty(t, dims(blocks < most ? blocks : most, width), (plim_dtype)gradients[i]->dtype);
+  for (int i = 0; i < 2; i++) {
+    if (!parts[i]) continue;
+    plim_tensor *first = gradients[i];
+    gradients[i] = k_sum(t, parts[i], 1, false, (plim_dtype)first->dtype);
+    plim_consume(t, first);
+  }
+  plim_consume(t, parts[1]);
+  plim_consume(t, parts[0]);
+}
+
 // Saved bias, input, weight, mean, 1/deviation.
 static void layer_norm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
@@ -604,6 +623,8 @@ static void layer_norm_backward(plim_tape *t, plim_node *n, plim_tensor **in, pl
   if (wants(n, 0)) out[0] = empty(t, x->shape, (plim_dtype)x->dtype);
   if (wants(n, 1)) out[1] = empty(t, n->shape, (plim_dtype)n->dtype);
   if (wants(n, 2)) out[2] = empty(t, n->shape, (plim_dtype)n->dtype);
+  int64_t width = n->shape.at[0], rows = plim_numel(&x->shape) / width;
+  if (rows > 65536 && width / 32 < K_MULTIPROCESSORS / 2) sum_in_parts(t, rows, width, out + 1);
 }
 
 // Autocast runs it in float32.
