@@ -9,6 +9,21 @@
 // Recordings that are one program on the tape today.
 // clang-format off
 static const char *const covered[] = {
+    "encoders/bert-fp16-eager-pad",
+    "encoders/bert-fp16-efficient-pad",
+    "encoders/bert-fp16-math",
+    "encoders/bert-fp16-noclip",
+    "encoders/bert-fp16-pad",
+    "encoders/bert-fp16-trainer",
+    "encoders/bert-fp32-pad",
+    "encoders/mpnet-fp16",
+    "encoders/mpnet-fp16-b1-pad",
+    "encoders/mpnet-fp32-pad",
+    "encoders/mpnet-mlm-bf16-b1-ones",
+    "encoders/roberta-bf16-b1-ones",
+    "encoders/roberta-encoder-fp16-pad",
+    "encoders/roberta-encoder-fp32-b1-pad",
+    "encoders/roberta-fp16",
     "families/bert-fp32-ampfp16",
     "families/gpt2-bf16",
     "families/gpt2-fp32-amp",
