@@ -237,33 +237,58 @@ static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tens
 
 void plim_tape_set_sdpa(plim_tape *t, plim_sdpa_kernel preferred) { t->sdpa = (uint8_t)preferred; }
 
-// What sdp_utils.cpp demands of each kernel.
-static bool kernel_can(plim_sdpa_kernel kernel, plim_dtype dtype, int64_t head_dim,
-                       const plim_tensor *mask, bool heads_are_equal) {
-  bool is_half = dtype == PLIM_FP16 || dtype == PLIM_BF16;
-  bool mask_is_dense = !mask || mask->stride.at[mask->stride.n - 1] == 1;
+bool plim_tape_ran_math(const plim_tape *t) { return t->ran_math; }
+
+// sdp_utils.cpp, check_prefer_cudnn_attention: Hopper and data centre Blackwell. Flash needs Ampere.
+plim_sdpa_kernel plim_sdpa_preferred(const plim_gpu *gpu) {
+  bool prefers_cudnn = gpu->capability >= 90 && gpu->capability < 110;
+  return prefers_cudnn           ? PLIM_SDPA_CUDNN
+         : gpu->capability >= 80 ? PLIM_SDPA_FLASH
+                                 : PLIM_SDPA_EFFICIENT;
+}
+
+// Consumer cards have too little shared memory for flash's backward of the largest heads; sdp_utils.cpp,
+// check_requires_grad_and_head_dim_gt192_constraints_on_sm86_89_or_120.
+static bool flash_fits(const plim_gpu *gpu, const plim_sdpa_call *c) {
+  bool is_small = gpu->capability == 86 || gpu->capability == 89 || gpu->capability >= 120;
+  bool is_odd = c->head_dim > 192 && c->head_dim <= 224;
+  return !is_small || !(is_odd || (c->head_dim > 224 && c->has_dropout));
+}
+
+// What sdp_utils.cpp demands of each kernel. cuDNN takes heads of 256 on Hopper (recorded: gemma2).
+static bool kernel_can(plim_sdpa_kernel kernel, const plim_gpu *gpu, const plim_sdpa_call *c) {
+  bool is_half = c->dtype == PLIM_FP16 || c->dtype == PLIM_BF16;
+  bool mask_is_dense = !c->mask || c->mask->stride.at[c->mask->stride.n - 1] == 1;
   switch (kernel) {
   case PLIM_SDPA_CUDNN:
-    return is_half && head_dim <= 128 && mask_is_dense && !(mask && mask->requires_grad);
-  case PLIM_SDPA_FLASH: return is_half && head_dim <= 256 && !mask;
-  case PLIM_SDPA_EFFICIENT: return heads_are_equal && mask_is_dense;
+    return is_half && c->head_dim <= (gpu->capability == 90 ? 256 : 128) && mask_is_dense &&
+           !(c->mask && c->mask->requires_grad);
+  case PLIM_SDPA_FLASH:
+    return is_half && gpu->capability >= 80 && c->head_dim <= 256 && !c->mask && flash_fits(gpu, c);
+  case PLIM_SDPA_EFFICIENT:
+    return c->heads_are_equal && mask_is_dense && (c->dtype != PLIM_BF16 || gpu->capability >= 80);
   default: return true;
   }
 }
 
 // Kernels are tried in the order of their enumeration, from the one the card prefers on.
-plim_sdpa_kernel plim_sdpa_choose(plim_sdpa_kernel preferred, plim_dtype dtype, int64_t head_dim,
-                                  const plim_tensor *mask, bool heads_are_equal) {
+plim_sdpa_kernel plim_sdpa_choose(plim_sdpa_kernel preferred, const plim_gpu *gpu,
+                                  const plim_sdpa_call *call) {
   int kernel = (int)preferred;
-  while (!kernel_can((plim_sdpa_kernel)kernel, dtype, head_dim, mask, heads_are_equal)) kernel++;
+  while (!kernel_can((plim_sdpa_kernel)kernel, gpu, call)) kernel++;
   return (plim_sdpa_kernel)kernel;
 }
 
 static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                                const options *o) {
-  bool heads_are_equal = q->shape.at[1] == k->shape.at[1];
-  switch (plim_sdpa_choose((plim_sdpa_kernel)t->sdpa, (plim_dtype)q->dtype, q->shape.at[3], o->mask,
-                           heads_are_equal)) {
+  plim_sdpa_call call = {.dtype = (plim_dtype)q->dtype,
+                         .head_dim = q->shape.at[3],
+                         .mask = o->mask,
+                         .heads_are_equal = q->shape.at[1] == k->shape.at[1],
+                         .has_dropout = o->dropout_p > 0};
+  plim_sdpa_kernel kernel = plim_sdpa_choose((plim_sdpa_kernel)t->sdpa, t->gpu, &call);
+  t->ran_math |= kernel == PLIM_SDPA_MATH;
+  switch (kernel) {
   case PLIM_SDPA_FLASH: return flash(t, q, k, v, o->dropout_p);
   case PLIM_SDPA_EFFICIENT: return efficient(t, q, k, v, o->mask);
   case PLIM_SDPA_MATH: return math(t, q, k, v, o);

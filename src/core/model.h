@@ -64,8 +64,9 @@ struct plim_model {
   uint64_t elements;             // of all parameters, trained or not
   plim_tensor *pooled;           // a second output that forward left; whoever calls it takes it
   bool is_bare;                  // an encoder without a head
-  bool has_aligned_labels;       // the loss does not shift them by one
-  bool failed;                   // memory was out
+  // Trainer counts labels[:, 1:] of a class whose name says ForCausalLM, and all labels of others.
+  bool has_aligned_labels;
+  bool failed; // memory was out
 };
 
 // Ends a constructor: the model, or NULL (and it is freed) if memory was out.
