@@ -20,6 +20,9 @@ typedef struct {
   double tf32_tflops;       // dense, tensor cores; 0: none
 } plim_gpu;
 
+// Measured on an H200 (docs/measurements.md); of a card that is not known, the same.
+#define PLIM_CONTEXT_MIB 770ull
+
 extern const plim_gpu plim_gpus[];
 extern const size_t plim_gpu_count;
 

@@ -1,0 +1,90 @@
+#include "estimate.h"
+
+#include <math.h>
+
+const char *const plim_component_names[PLIM_COMPONENTS] = {
+    [PLIM_FOR_WEIGHTS] = "weights",
+    [PLIM_FOR_ADAPTERS] = "adapters",
+    [PLIM_FOR_GRADIENTS] = "gradients",
+    [PLIM_FOR_OPTIMIZER] = "optimizer",
+    [PLIM_FOR_ACTIVATIONS] = "activations",
+    [PLIM_FOR_LOGITS] = "logits",
+    [PLIM_FOR_WORKSPACE] = "workspace",
+    [PLIM_COMPONENT_FRAGMENTATION] = "fragmentation",
+    [PLIM_COMPONENT_CONTEXT] = "context",
+};
+
+// ---- the card ---------------------------------------------------------------------------------------
+
+plim_target plim_target_gpu(const plim_gpu *gpu) {
+  uint64_t total = gpu->cuda_mib ? gpu->cuda_mib : gpu->memory_mib;
+  return (plim_target){.gpu = gpu,
+                       .budget_bytes = total * PLIM_MIB,
+                       .limit_bytes = plim_gpu_usable_bytes(gpu)};
+}
+
+plim_target plim_target_size(uint64_t bytes) {
+  uint64_t context = PLIM_CONTEXT_MIB * PLIM_MIB;
+  return (plim_target){.budget_bytes = bytes,
+                       .limit_bytes = bytes > context ? bytes - context : 0};
+}
+
+static uint64_t context_of(const plim_gpu *gpu) {
+  return (gpu ? gpu->context_mib : PLIM_CONTEXT_MIB) * PLIM_MIB;
+}
+
+// ---- the answer -------------------------------------------------------------------------------------
+
+static plim_err predict(const plim_job *job, const plim_target *target, uint64_t limit_bytes,
+                        plim_prediction *out, plim_error *error) {
+  plim_predict_request request = {
+      .job = job, .gpu = target->gpu, .conf = target->conf, .limit_bytes = limit_bytes};
+  return plim_predict(&request, out, error);
+}
+
+// A run that runs out is shown as it would be on a card that is large enough.
+static plim_err predict_both(const plim_job *job, const plim_target *target, plim_estimate *e,
+                             plim_error *error) {
+  plim_err err = predict(job, target, target->limit_bytes, &e->capped, error);
+  e->p = e->capped;
+  if (err || !e->capped.runs_out) return err;
+  return predict(job, target, PLIM_UNKNOWN, &e->p, error);
+}
+
+static void fill_budget(plim_estimate *e) {
+  uint64_t in_use = 0;
+  for (int i = 0; i < PLIM_PURPOSES; i++) {
+    e->component_bytes[i] = e->p.live_bytes[i];
+    in_use += e->p.live_bytes[i];
+  }
+  e->component_bytes[PLIM_COMPONENT_FRAGMENTATION] = e->p.peak_reserved_bytes - in_use;
+  e->component_bytes[PLIM_COMPONENT_CONTEXT] = e->context_bytes;
+  e->device_bytes = e->p.peak_reserved_bytes + e->context_bytes;
+}
+
+// Half a percent covers what differs between processes of one program: where the driver puts
+// segments, and which kernels are loaded (docs/accuracy.md). What was not measured adds to it.
+#define VERIFIED_MARGIN 0.005
+#define UNVERIFIED_MARGIN 0.03
+
+static void fill_interval(plim_estimate *e) {
+  double margin = VERIFIED_MARGIN + UNVERIFIED_MARGIN * (double)e->unverified_count;
+  double bytes = (double)e->device_bytes;
+  e->interval_bytes[0] = (uint64_t)(bytes * fmax(0, 1 - margin));
+  e->interval_bytes[1] = (uint64_t)(bytes * (1 + margin));
+}
+
+plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim_estimate *out,
+                            plim_error *error) {
+  *out = (plim_estimate){.context_bytes = context_of(target->gpu),
+                         .budget_bytes = target->budget_bytes,
+                         .has_verdict = target->limit_bytes != PLIM_UNKNOWN,
+                         .step_seconds = NAN,
+                         .tokens_per_second = NAN};
+  plim_err err = predict_both(job, target, out, error);
+  if (err) return err;
+  out->fits = !out->capped.runs_out;
+  fill_budget(out);
+  fill_interval(out);
+  return PLIM_OK;
+}
