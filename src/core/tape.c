@@ -81,6 +81,8 @@ plim_place plim_tape_place(const plim_tape *t) {
   return here;
 }
 
+plim_wish plim_tape_wish(const plim_tape *t) { return t->wish; }
+
 void plim_tape_set_phase(plim_tape *t, plim_phase phase, int step) {
   t->place = (plim_place){.layer = -1, .phase = (uint8_t)phase, .step = step};
   t->next_layer = 0;
@@ -301,6 +303,7 @@ static plim_tensor *tensor_new(plim_tape *t, plim_storage *s, plim_dims shape, p
 
 plim_tensor *empty_strided(plim_tape *t, plim_dims shape, plim_dims stride, plim_dtype dtype) {
   uint64_t bytes = (uint64_t)plim_numel(&shape) * plim_dtype_bytes[dtype];
+  t->wish = (plim_wish){shape, dtype, (plim_purpose)t->purpose};
   return tensor_new(t, storage_new(t, bytes), shape, stride, dtype);
 }
 

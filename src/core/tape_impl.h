@@ -18,6 +18,7 @@ struct plim_tape {
   plim_tape_sink sink;
   const plim_gpu *gpu;
   plim_place place;
+  plim_wish wish;
   uint64_t live[PLIM_PURPOSES];
   int32_t next_layer;
   uint8_t purpose; // a plim_purpose
