@@ -48,9 +48,12 @@ struct plim_model {
   // model(**batch): the loss; *logits (a variable) gets the logits.
   plim_tensor *(*forward)(plim_tape *t, plim_model *m, const plim_batch *batch,
                           plim_tensor **logits);
+  // The model without its head: the last hidden states, (B,T,H).
+  plim_tensor *(*inner)(plim_tape *t, plim_model *m, const plim_batch *batch);
   // peft.get_peft_model: freezes the model and adds adapters. NULL: no program for that yet.
   void (*add_lora)(plim_tape *t, plim_model *m, const plim_lora *lora);
   void (*destroy)(plim_model *m);
+  plim_tensor *head;             // weight of a causal language model's head; NULL: has none
   vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
   bool failed;                   // memory was out
 };

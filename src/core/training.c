@@ -21,6 +21,7 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
 typedef struct {
   plim_batch batch;
   plim_tensor *logits, *loss, *scaled;
+  plim_tensor *hidden, *targets; // of a chunked loss
 } variables;
 
 // The new batch exists before the old one goes.
@@ -52,12 +53,33 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   if (r->deletes_outputs) drop(t, &v->logits);
 }
 
+// The loop calls the model without its head and computes the loss itself. No variable holds logits;
+// the graph goes when the sum starts again at 0.
+static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v) {
+  set(t, &v->batch.ids, empty(t, dims(r->batch, r->length), PLIM_I64));
+  v->batch.attention = r->attention;
+  v->batch.checkpoint = r->checkpoint;
+  autocast(t, r->autocast);
+  plim_tensor *hidden = slice(t, m->inner(t, m, &v->batch), 1, 0, r->length - 1);
+  set(t, &v->hidden, reshape(t, hidden, dims(-1, hidden->shape.at[2])));
+  set(t, &v->targets, reshape(t, slice(t, v->batch.ids, 1, 1, r->length), dims(-1)));
+  drop_graph(t, v->loss);
+  drop(t, &v->loss);
+  chunked_loss(t, v->hidden, m->head, v->targets, r->loss_chunk, &v->loss);
+  autocast(t, PLIM_BOOL);
+  set(t, &v->scaled, div_scalar(t, div_scalar(t, v->loss)));
+  run_backward(t, v->scaled);
+  drop_graph(t, v->scaled);
+  drop(t, &v->scaled);
+}
+
 static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   plim_tensor **parameters = m->parameters.at;
   size_t count = m->parameters.len;
   variables v = {0};
   for (int i = 0; i < r->steps; i++) {
-    for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++) step(t, m, r, &v);
+    for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++)
+      (r->loss == PLIM_LOSS_CHUNKED ? chunked_step : step)(t, m, r, &v);
     if (!r->skips_clipping) plim_consume(t, plim_clip_grad_norm(t, parameters, count));
     plim_optimizer_step(t, r->optimizer, parameters, count, state);
     plim_zero_grad(t, parameters, count);

@@ -2,6 +2,7 @@
 #ifndef PLIM_CORE_TRAINING_H
 #define PLIM_CORE_TRAINING_H
 
+#include "loss.h"
 #include "model.h"
 #include "optimizer.h"
 
@@ -14,6 +15,8 @@ typedef struct {
   plim_mask_kind mask;
   plim_dtype autocast; // PLIM_BOOL: off
   plim_checkpoint_kind checkpoint;
+  plim_loss_kind loss;
+  int64_t loss_chunk; // tokens at a time, of a chunked loss
   bool is_trainer;
   bool skips_clipping;  // no clip_grad_norm_
   bool deletes_outputs; // `del out` after backward: the logits go before the optimizer runs

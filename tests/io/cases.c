@@ -92,6 +92,12 @@ static plim_sdpa_kernel kernel_of(const json_t *c) {
                                           : PLIM_SDPA_CUDNN;
 }
 
+static plim_loss_kind loss_of(const json_t *c) {
+  for (int i = 0; i < PLIM_LOSS_COUNT; i++)
+    if (case_is(c, "loss", plim_loss_names[i])) return (plim_loss_kind)i;
+  return PLIM_LOSS_FULL;
+}
+
 static plim_recipe recipe_of(const json_t *c) {
   return (plim_recipe){.batch = case_integer(c, "batch", 0),
                        .length = case_integer(c, "seq", 0),
@@ -107,6 +113,8 @@ static plim_recipe recipe_of(const json_t *c) {
                        .checkpoint = !case_flag(c, "ckpt")       ? PLIM_CHECKPOINT_OFF
                                      : case_flag(c, "reentrant") ? PLIM_CHECKPOINT_REENTRANT
                                                                  : PLIM_CHECKPOINT_ON,
+                       .loss = loss_of(c),
+                       .loss_chunk = case_integer(c, "chunk", 0),
                        .is_trainer = case_is(c, "loop", "trainer"),
                        .skips_clipping = json_is_false(json_object_get(c, "clip")),
                        .deletes_outputs = case_flag(c, "del_out")};

@@ -227,7 +227,8 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   return layer_forward(t, call->m, call->l, x, &with);
 }
 
-static plim_tensor *model_forward(plim_tape *t, plim_llama *m, const plim_batch *batch) {
+static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_batch *batch) {
+  plim_llama *m = (plim_llama *)model;
   plim_tensor *embedded = NULL, *positions = NULL, *hidden = NULL;
   surroundings with = {.attention = batch->attention};
   set(t, &embedded, embedding(t, m->embed_tokens, batch->ids));
@@ -259,7 +260,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_llama *m, const plim_batch 
 static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *batch,
                             plim_tensor **logits) {
   plim_llama *m = (plim_llama *)model;
-  return plim_causal_head(t, model_forward(t, m, batch), m->lm_head, batch, logits);
+  return plim_causal_head(t, model_forward(t, model, batch), m->lm_head, batch, logits);
 }
 
 // ---- the family -----------------------------------------------------------------------------------
@@ -267,11 +268,13 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 plim_model *plim_llama_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_llama *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){.forward = forward, .add_lora = add_lora, .destroy = destroy};
+  m->model = (plim_model){
+      .forward = forward, .inner = model_forward, .add_lora = add_lora, .destroy = destroy};
   m->c = *config;
   m->layers = calloc((size_t)config->layers, sizeof *m->layers);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);
   if (m->layers && m->calls) build(t, m, dtype);
   else m->model.failed = true;
+  m->model.head = m->lm_head;
   return plim_model_finish(&m->model);
 }
