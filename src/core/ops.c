@@ -524,6 +524,7 @@ static void embedding_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
 }
 
 plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
+  weight->is_table = true;
   plim_node *n = node1(t, embedding_backward, weight);
   if (n) n->shape = weight->shape, node_save(t, n, ids);
   plim_dims shape = ids->shape;

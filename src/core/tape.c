@@ -74,6 +74,16 @@ void tape_put_node(plim_tape *t, plim_node *n) { tape_put_back(t, &t->nodes, n);
 
 // ---- lifetimes ------------------------------------------------------------------------------------
 
+uint64_t plim_tape_host_peak(const plim_tape *t) { return t->host_peak; }
+
+static plim_storage *host_storage_new(plim_tape *t, uint64_t bytes) {
+  plim_storage *s = tape_take(t, &t->storages, sizeof *s);
+  *s = (plim_storage){.bytes = t->is_stopped ? 0 : bytes, .refs = 1, .is_on_host = true};
+  t->host_bytes += s->bytes;
+  if (t->host_bytes > t->host_peak) t->host_peak = t->host_bytes;
+  return s;
+}
+
 static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
   plim_storage *s = tape_take(t, &t->storages, sizeof *s);
   if (t->is_stopped) bytes = 0;
@@ -88,7 +98,8 @@ static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
 static void storage_release(plim_tape *t, plim_storage *s) {
   if (--s->refs) return;
   plim_stream_kind kind = t->is_unordered ? PLIM_STREAM_FREE_UNORDERED : PLIM_STREAM_FREE;
-  if (s->bytes) t->sink.event(t->sink.context, kind, s->id, s->bytes);
+  if (s->is_on_host) t->host_bytes -= s->bytes;
+  else if (s->bytes) t->sink.event(t->sink.context, kind, s->id, s->bytes);
   tape_put_back(t, &t->storages, s);
 }
 
@@ -216,6 +227,11 @@ plim_tensor *empty_strided(plim_tape *t, plim_dims shape, plim_dims stride, plim
 
 plim_tensor *empty(plim_tape *t, plim_dims shape, plim_dtype dtype) {
   return empty_strided(t, shape, plim_contiguous_strides(&shape), dtype);
+}
+
+plim_tensor *empty_on_host(plim_tape *t, plim_dims shape, plim_dtype dtype) {
+  uint64_t bytes = (uint64_t)plim_numel(&shape) * plim_dtype_bytes[dtype];
+  return tensor_new(t, host_storage_new(t, bytes), shape, plim_contiguous_strides(&shape), dtype);
 }
 
 plim_tensor *scratch(plim_tape *t, uint64_t bytes) {

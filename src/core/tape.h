@@ -27,6 +27,7 @@
 #define give(...) plim_give(__VA_ARGS__)
 #define empty(...) plim_empty(__VA_ARGS__)
 #define empty_strided(...) plim_empty_strided(__VA_ARGS__)
+#define empty_on_host(...) plim_empty_on_host(__VA_ARGS__)
 #define scratch(...) plim_scratch(__VA_ARGS__)
 #define view_of(...) plim_view_of(__VA_ARGS__)
 #define alias_of(...) plim_alias_of(__VA_ARGS__)
@@ -72,6 +73,7 @@ typedef struct plim_node plim_node;
 typedef struct {
   uint64_t bytes;
   uint32_t refs, id;
+  bool is_on_host; // counted, but no part of the stream
 } plim_storage;
 
 struct plim_tensor {
@@ -85,6 +87,7 @@ struct plim_tensor {
   uint8_t dtype;
   uint8_t output; // which output of fn it is
   bool requires_grad, is_floating;
+  bool is_table; // of an embedding
 };
 
 // One allocation or free of the stream.
@@ -102,6 +105,7 @@ typedef struct {
 plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out
 void plim_tape_delete(plim_tape *t);           // whatever still lives is gone without an event
 bool plim_tape_failed(const plim_tape *t);     // memory ran out somewhere; the stream is cut short
+uint64_t plim_tape_host_peak(const plim_tape *t); // most bytes of host memory in use at a time
 
 // ---- lifetimes ------------------------------------------------------------------------------------
 
@@ -128,6 +132,8 @@ bool plim_same(const plim_dims *a, const plim_dims *b);
 // New memory; contiguous unless strides are given.
 plim_tensor *empty(plim_tape *t, plim_dims shape, plim_dtype dtype);
 plim_tensor *empty_strided(plim_tape *t, plim_dims shape, plim_dims stride, plim_dtype dtype);
+// Memory of the host: offloaded, or paged by the driver.
+plim_tensor *empty_on_host(plim_tape *t, plim_dims shape, plim_dtype dtype);
 // Memory that lives for one operator: allocate, then plim_release.
 plim_tensor *scratch(plim_tape *t, uint64_t bytes);
 // The tensor gets new memory in another dtype, then loses the old: p.data = p.data.to(dtype).

@@ -20,6 +20,7 @@ struct plim_tape {
   struct tape_pool tensors, storages, nodes, frames;
   vec(plim_node *) doomed; // nodes whose last reference is gone
   uint64_t sequence;
+  uint64_t host_bytes, host_peak;
   uint32_t next_id;
   plim_thread thread;
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: made once per thread, kept for ever

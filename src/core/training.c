@@ -81,7 +81,7 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
     for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++)
       (r->loss == PLIM_LOSS_CHUNKED ? chunked_step : step)(t, m, r, &v);
     if (!r->skips_clipping) plim_consume(t, plim_clip_grad_norm(t, parameters, count));
-    plim_optimizer_step(t, r->optimizer, parameters, count, state);
+    plim_optimizer_step(t, r->optimizer, parameters, count, state, false);
     plim_zero_grad(t, parameters, count);
   }
 }
@@ -210,7 +210,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
     }
     drop(t, &v.norm);
     set(t, &v.norm, plim_clip_grad_norm(t, parameters, count));
-    plim_optimizer_step(t, r->optimizer, grouped, count, state);
+    plim_optimizer_step(t, r->optimizer, grouped, count, state, true);
     plim_zero_grad(t, parameters, count);
   }
   free(v.batches);
@@ -219,7 +219,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
 
 bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   size_t count = m->parameters.len;
-  plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + 1, sizeof *state);
+  plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + PLIM_OPTIMIZER_SHARED, sizeof *state);
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
