@@ -5,6 +5,7 @@
 const char *const plim_loss_names[PLIM_LOSS_COUNT] = {
     [PLIM_LOSS_FULL] = "full",
     [PLIM_LOSS_CHUNKED] = "chunked",
+    [PLIM_LOSS_FUSED] = "fused",
 };
 
 plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,

@@ -6,10 +6,12 @@
 
 #define causal_loss(...) plim_causal_loss(__VA_ARGS__)
 #define chunked_loss(...) plim_chunked_loss(__VA_ARGS__)
+#define fused_loss(...) plim_fused_loss(__VA_ARGS__)
 
 typedef enum {
   PLIM_LOSS_FULL,    // of all logits at once
   PLIM_LOSS_CHUNKED, // so many tokens at a time, each chunk checkpointed, in the training loop
+  PLIM_LOSS_FUSED,   // Liger-Kernel's: forward computes the gradients, chunk by chunk
   PLIM_LOSS_COUNT
 } plim_loss_kind;
 
@@ -24,5 +26,10 @@ plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,
 // their own, into the variable *loss, which must be empty.
 void chunked_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_tensor *targets,
                   int64_t chunk, plim_tensor **loss);
+
+// The loss of a causal language model without its logits, as Liger-Kernel computes it from the last
+// hidden states (B,T,H).
+plim_tensor *fused_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_tensor *labels,
+                        plim_tensor *items);
 
 #endif

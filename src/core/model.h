@@ -2,6 +2,7 @@
 #ifndef PLIM_CORE_MODEL_H
 #define PLIM_CORE_MODEL_H
 
+#include "loss.h"
 #include "masks.h"
 
 typedef enum {
@@ -17,6 +18,7 @@ typedef struct {
   plim_mask_kind mask_kind;
   plim_attention_kind attention;
   plim_checkpoint_kind checkpoint; // of each layer
+  plim_loss_kind loss;
 } plim_batch;
 
 // The projections adapters can be put on, in the order peft visits them; names as it has them.

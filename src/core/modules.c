@@ -213,8 +213,13 @@ plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *we
   plim_tensor *scores = NULL;
   bool was = hold(hidden);
   plim_tensor *all = slice(t, hidden, 1, 0, hidden->shape.at[1]); // logits_to_keep: every position
-  set(t, &scores, linear(t, all, weight, NULL));
-  plim_tensor *loss = causal_loss(t, scores, batch->labels, batch->items);
+  plim_tensor *loss;
+  if (batch->loss == PLIM_LOSS_FUSED)
+    loss = fused_loss(t, all, weight, batch->labels, batch->items);
+  else {
+    set(t, &scores, linear(t, all, weight, NULL));
+    loss = causal_loss(t, scores, batch->labels, batch->items);
+  }
   set(t, logits, give(t, &scores));
   let_go(t, hidden, was);
   return loss;

@@ -35,7 +35,8 @@ plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q,
                          plim_tensor *v, plim_tensor *mask, double dropout_p,
                          plim_tensor **weights);
 
-// The head of a causal language model: logits (into the variable *logits) and loss. `hidden` is let
+// The head of a causal language model: logits (into the variable *logits, unless the loss does without
+// them) and loss. `hidden` is let
 // go when both are there.
 plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
                               const plim_batch *batch, plim_tensor **logits);

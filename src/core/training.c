@@ -36,6 +36,7 @@ static void load_batch(plim_tape *t, const plim_recipe *r, plim_batch *b) {
   b->mask_kind = r->mask;
   b->attention = r->attention;
   b->checkpoint = r->checkpoint;
+  b->loss = r->loss;
 }
 
 static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v) {
@@ -116,8 +117,10 @@ static plim_tensor *count_all_items(plim_tape *t, const plim_recipe *r, int coun
 
 static plim_batch batch_new(plim_tape *t, const plim_recipe *r) {
   plim_dims shape = dims(r->batch, r->length);
-  plim_batch b = {
-      .mask_kind = PLIM_MASK_ONES, .attention = r->attention, .checkpoint = r->checkpoint};
+  plim_batch b = {.mask_kind = PLIM_MASK_ONES,
+                  .attention = r->attention,
+                  .checkpoint = r->checkpoint,
+                  .loss = r->loss};
   set(t, &b.ids, empty(t, shape, PLIM_I64));
   set(t, &b.mask, empty(t, shape, PLIM_I64));
   set(t, &b.labels, empty(t, shape, PLIM_I64));
@@ -155,7 +158,7 @@ static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe 
   autocast(t, r->autocast);
   set(t, &loss, m->forward(t, m, b, &logits));
   autocast(t, PLIM_BOOL);
-  if (r->autocast != PLIM_BOOL) set(t, &wide, to(t, logits, PLIM_FP32));
+  if (r->autocast != PLIM_BOOL && logits) set(t, &wide, to(t, logits, PLIM_FP32));
   else set(t, &wide, logits);
   drop(t, &logits);
   set(t, &loss, mul_scalar_in_place(t, loss));
