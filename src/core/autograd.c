@@ -213,28 +213,33 @@ static void deliver(engine *e, plim_node *n, plim_tensor **out) {
   }
 }
 
-static void unpack(plim_tape *t, plim_node *n) {
-  for (int i = 0; i < n->saved_count; i++)
+// What is offloaded is moved to `hosts` meanwhile.
+static void unpack(plim_tape *t, plim_node *n, plim_tensor **hosts) {
+  for (int i = 0; i < n->saved_count; i++) {
     if (n->packed[i]) n->saved[i] = saved_unpack(t, n, i);
+    else if (is_offloaded(n->saved[i])) hosts[i] = n->saved[i], n->saved[i] = fetch(t, hosts[i]);
+  }
 }
 
-// What was computed again is needed once.
-static void drop_unpacked(plim_tape *t, plim_node *n) {
-  for (int i = n->saved_count; i-- > 0;)
-    if (n->packed[i]) drop(t, &n->saved[i]);
+// What was computed again or fetched is needed once.
+static void drop_unpacked(plim_tape *t, plim_node *n, plim_tensor *const *hosts) {
+  for (int i = n->saved_count; i-- > 0;) {
+    if (n->packed[i] || hosts[i]) drop(t, &n->saved[i]);
+    if (hosts[i]) n->saved[i] = hosts[i];
+  }
 }
 
 static void run(engine *e, task *k) {
   plim_tape *t = e->t;
   plim_node *n = k->node;
-  plim_tensor *in[PLIM_MAX_EDGES], *out[PLIM_MAX_EDGES] = {0};
+  plim_tensor *in[PLIM_MAX_EDGES], *out[PLIM_MAX_EDGES] = {0}, *hosts[PLIM_MAX_SAVED] = {0};
   memcpy(in, k->in, sizeof in);
   memset(k->in, 0, sizeof k->in);
   if (!n->function) accumulate_leaf(t, n, in[0]);
   else {
-    unpack(t, n);
+    unpack(t, n, hosts);
     n->function(t, n, in, out);
-    drop_unpacked(t, n);
+    drop_unpacked(t, n, hosts);
     for (int i = 0; i < n->edge_count; i++)
       if (out[i] && out[i]->is_floating) out[i]->is_floating = false;
     fit(t, n, out);

@@ -8,7 +8,8 @@
 typedef enum {
   PLIM_CHECKPOINT_OFF,
   PLIM_CHECKPOINT_ON,
-  PLIM_CHECKPOINT_REENTRANT
+  PLIM_CHECKPOINT_REENTRANT,
+  PLIM_CHECKPOINT_OFFLOADED // reentrant, the layers' inputs wait on the host
 } plim_checkpoint_kind;
 
 // What the model is called with.

@@ -204,6 +204,7 @@ plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closu
   switch (kind) {
   case PLIM_CHECKPOINT_ON: return checkpoint(t, call, x);
   case PLIM_CHECKPOINT_REENTRANT: return checkpoint_reentrant(t, call, x);
+  case PLIM_CHECKPOINT_OFFLOADED: return checkpoint_offloaded(t, call, x);
   default: return call.function(t, call.context, call.held, x);
   }
 }

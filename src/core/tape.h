@@ -39,6 +39,7 @@
 #define wants(...) plim_wants(__VA_ARGS__)
 #define checkpoint(...) plim_checkpoint_call(__VA_ARGS__)
 #define checkpoint_reentrant(...) plim_checkpoint_reentrant(__VA_ARGS__)
+#define checkpoint_offloaded(...) plim_checkpoint_offloaded(__VA_ARGS__)
 #define backward(...) plim_backward(__VA_ARGS__)
 #define drop_graph(...) plim_drop_graph(__VA_ARGS__)
 #define set_grad_mode(...) plim_set_grad_mode(__VA_ARGS__)
@@ -204,6 +205,11 @@ typedef struct {
 plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x);
 // use_reentrant=True: forward without a graph; backward runs it again, with a backward of its own.
 plim_tensor *checkpoint_reentrant(plim_tape *t, plim_closure call, plim_tensor *x);
+// The same, with the input on the host until then.
+plim_tensor *checkpoint_offloaded(plim_tape *t, plim_closure call, plim_tensor *x);
+
+// torch.autograd.graph.save_on_cpu: whatever nodes save while it is on waits on the host.
+void plim_save_on_host(plim_tape *t, bool on);
 
 // Lets go of the graph behind a tensor, before the tensor itself.
 void drop_graph(plim_tape *t, plim_tensor *x);

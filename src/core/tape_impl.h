@@ -28,6 +28,7 @@ struct plim_tape {
   uint8_t sdpa;                             // a plim_sdpa_kernel
   uint8_t autocast;                         // a plim_dtype; PLIM_BOOL: off
   struct plim_checkpoint *packing;          // what is saved now is packed for it
+  bool offloads;                            // what is saved now goes to the host
   bool is_recomputing;                      // and now computed again
   bool is_stopped; // all that was wanted is there: nothing is allocated any more
   bool grad_mode, is_dooming, is_unordered, failed;
@@ -45,6 +46,10 @@ void tape_put_back(plim_tape *t, struct tape_pool *pool, void *object);
 void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_output);
 // A packed entry's tensor, computed again if need be; the caller owns it.
 plim_tensor *saved_unpack(plim_tape *t, plim_node *n, int k);
+// Offloading: a copy on the host, and back on the card.
+plim_tensor *offload(plim_tape *t, const plim_tensor *x);
+plim_tensor *fetch(plim_tape *t, const plim_tensor *x);
+bool is_offloaded(const plim_tensor *x);
 void packed_release(plim_tape *t, struct plim_checkpoint *frame);
 
 #endif

@@ -43,7 +43,9 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   load_batch(t, r, &v->batch);
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
+  plim_save_on_host(t, r->offloads_saved);
   plim_tensor *loss = m->forward(t, m, &v->batch, &logits);
+  plim_save_on_host(t, false);
   set(t, &v->logits, give(t, &logits));
   set(t, &v->loss, loss);
   autocast(t, PLIM_BOOL);

@@ -110,9 +110,11 @@ static plim_recipe recipe_of(const json_t *c) {
                                : case_is(c, "mask", "ones") ? PLIM_MASK_ONES
                                                             : PLIM_MASK_NONE,
                        .autocast = dtype_named(case_text(c, "amp", ""), PLIM_BOOL),
-                       .checkpoint = !case_flag(c, "ckpt")       ? PLIM_CHECKPOINT_OFF
-                                     : case_flag(c, "reentrant") ? PLIM_CHECKPOINT_REENTRANT
-                                                                 : PLIM_CHECKPOINT_ON,
+                       .checkpoint = !case_flag(c, "ckpt")             ? PLIM_CHECKPOINT_OFF
+                                     : case_is(c, "offload", "layers") ? PLIM_CHECKPOINT_OFFLOADED
+                                     : case_flag(c, "reentrant")       ? PLIM_CHECKPOINT_REENTRANT
+                                                                       : PLIM_CHECKPOINT_ON,
+                       .offloads_saved = case_is(c, "offload", "save_on_cpu"),
                        .loss = loss_of(c),
                        .loss_chunk = case_integer(c, "chunk", 0),
                        .is_trainer = case_is(c, "loop", "trainer"),
