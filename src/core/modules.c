@@ -6,6 +6,7 @@
 #include "kernels.h"
 #include "loss.h"
 #include "ops.h"
+#include "quantised.h"
 
 const char *const plim_projection_names[PLIM_PROJECTIONS] = {
     [PLIM_Q_PROJ] = "q_proj",       [PLIM_K_PROJ] = "k_proj",
@@ -52,7 +53,7 @@ void plim_lora_begin(plim_model *m) {
 }
 
 void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const plim_lora *lora) {
-  plim_dtype dtype = (plim_dtype)l->weight->dtype;
+  plim_dtype dtype = l->weight->quant ? PLIM_FP32 : (plim_dtype)l->weight->dtype;
   l->lora_a = plim_model_parameter(t, m, dims(lora->rank, l->weight->shape.at[1]), dtype);
   l->lora_b = plim_model_parameter(t, m, dims(l->weight->shape.at[0], lora->rank), dtype);
   l->dropout = lora->dropout;
@@ -60,11 +61,38 @@ void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const pli
 
 void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora, plim_dtype base) {
   if (lora->keeps_dtype || base == PLIM_FP32) return;
-  for (size_t i = 0; i < m->parameters.len; i++) plim_retype(t, m->parameters.at[i], PLIM_FP32);
+  for (size_t i = 0; i < m->parameters.len; i++)
+    if (m->parameters.at[i]->dtype != PLIM_FP32) plim_retype(t, m->parameters.at[i], PLIM_FP32);
+}
+
+static plim_tensor *base_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {
+  return p->weight->quant ? plim_quantised_linear(t, x, p->weight, p->bias)
+                          : linear(t, x, p->weight, p->bias);
+}
+
+// peft's layer over a quantised one: the adapter's output is cast, not the sum, and only if autocast
+// does not do it. Over 4 bits the base's output is cloned first.
+static plim_tensor *quantised_lora(plim_tape *t, const plim_linear *p, plim_tensor *x) {
+  plim_tensor *result = NULL, *input = NULL, *delta = NULL;
+  bool was = hold(x), converts = !plim_autocast_is_on(t);
+  set(t, &result, base_forward(t, p, x));
+  if (p->weight->quant->kind != PLIM_WEIGHTS_INT8) set(t, &result, contiguous_copy(t, result));
+  plim_dtype dtype = (plim_dtype)result->dtype;
+  set(t, &input, converts ? to(t, x, (plim_dtype)p->lora_a->dtype) : x);
+  plim_tensor *inner = linear(t, dropout(t, input, p->dropout), p->lora_a, NULL);
+  set(t, &delta, mul_scalar(t, linear(t, inner, p->lora_b, NULL)));
+  if (converts) set(t, &delta, to(t, delta, dtype));
+  set(t, &result, add(t, result, delta));
+  drop(t, &input);
+  plim_tensor *out = give(t, &result);
+  drop(t, &delta);
+  let_go(t, x, was);
+  return out;
 }
 
 plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {
-  if (!p->lora_a) return linear(t, x, p->weight, p->bias);
+  if (!p->lora_a) return base_forward(t, p, x);
+  if (p->weight->quant) return quantised_lora(t, p, x);
   plim_tensor *result = NULL, *input = NULL;
   bool was = hold(x);
   set(t, &result, linear(t, x, p->weight, p->bias));

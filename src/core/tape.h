@@ -79,11 +79,12 @@ typedef struct {
 
 struct plim_tensor {
   plim_storage *storage;
-  plim_dims shape, stride; // strides in elements
-  plim_node *fn;           // the node that made it, or NULL
-  plim_tensor *grad;       // of a leaf
-  plim_tensor *base;       // of a view
-  plim_node *accumulator;  // of a leaf: its AccumulateGrad node while one exists; not owned
+  plim_dims shape, stride;  // strides in elements
+  plim_node *fn;            // the node that made it, or NULL
+  plim_tensor *grad;        // of a leaf
+  plim_tensor *base;        // of a view
+  struct plim_quant *quant; // of a packed weight; NULL: it is a plain one
+  plim_node *accumulator;   // of a leaf: its AccumulateGrad node while one exists; not owned
   uint32_t refs;
   uint8_t dtype;
   uint8_t output; // which output of fn it is
@@ -167,6 +168,7 @@ struct plim_node {
   uint8_t dtypes[PLIM_MAX_EDGES];
   struct plim_checkpoint *frame; // of a reentrant checkpoint
   plim_tensor *leaf;             // AccumulateGrad: the tensor it is for
+  const plim_tensor *constant;   // a weight that outlives the graph; not owned
   plim_dims shape, stride;       // whatever the operator wants to remember
   int64_t number;
   uint32_t refs, task; // task: the engine's, while it runs

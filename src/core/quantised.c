@@ -1,0 +1,83 @@
+#include "quantised.h"
+
+#include "kernels.h"
+#include "ops.h"
+#include "tape_impl.h"
+
+const char *const plim_weights_names[PLIM_WEIGHTS_COUNT] = {
+    [PLIM_WEIGHTS_PLAIN] = "plain",
+    [PLIM_WEIGHTS_NF4] = "nf4",
+    [PLIM_WEIGHTS_NF4_DOUBLE] = "nf4-double",
+    [PLIM_WEIGHTS_INT8] = "int8",
+};
+
+#define BLOCK 64 // weights with a scale of their own: blocksize of Params4bit
+
+static int64_t block_count(const plim_dims *shape) {
+  return (plim_numel(shape) + BLOCK - 1) / BLOCK;
+}
+
+// ---- 4 bits ---------------------------------------------------------------------------------------
+
+// The whole weight, for one product. Below 5 to 512 rows, depending on the card, a kernel does
+// without it; training steps are larger than that.
+static plim_tensor *dequantised(plim_tape *t, const plim_tensor *weight) {
+  return empty(t, weight->shape, weight->quant->compute);
+}
+
+static bool is_nested(const plim_tensor *weight) {
+  return weight->quant->kind == PLIM_WEIGHTS_NF4_DOUBLE;
+}
+
+static void matmul4_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  const plim_tensor *weight = n->constant;
+  plim_tensor *scales =
+      is_nested(weight) ? empty(t, dims(block_count(&weight->shape)), PLIM_FP32) : NULL;
+  plim_tensor *full = dequantised(t, weight);
+  plim_consume(t, scales);
+  plim_dims shape = in[0]->shape;
+  plim_tensor *rows =
+      k_reshape(t, in[0], dims(plim_numel(&shape) / weight->shape.at[0], weight->shape.at[0]));
+  plim_tensor *product = k_mm(t, rows, full);
+  plim_consume(t, rows);
+  shape.at[shape.n - 1] = weight->shape.at[1];
+  out[0] = alias_of(t, product, shape, plim_contiguous_strides(&shape));
+  plim_consume(t, product);
+  plim_consume(t, full);
+}
+
+// Scales in 8 bits become float32 in one buffer, and get their offset in another.
+static plim_tensor *matmul4(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
+  plim_node *n = node_begin(t, matmul4_backward, &x, 1);
+  if (n) n->constant = weight;
+  bool was = set_grad_mode(t, false);
+  plim_dims blocks = dims(block_count(&weight->shape));
+  plim_tensor *raw = is_nested(weight) ? empty(t, blocks, PLIM_FP32) : NULL;
+  plim_tensor *scales = raw ? empty(t, blocks, PLIM_FP32) : NULL, *full = NULL;
+  set(t, &full, dequantised(t, weight));
+  plim_tensor *out = linear(t, x, full, bias);
+  plim_consume(t, scales);
+  plim_consume(t, raw);
+  drop(t, &full);
+  set_grad_mode(t, was);
+  if (n) node_output(t, n, out);
+  return out;
+}
+
+static plim_tensor *linear4(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
+  plim_dtype compute = weight->quant->compute, dtype = (plim_dtype)x->dtype;
+  plim_tensor *input = NULL;
+  set(t, &input, to(t, x, compute));
+  if (bias && bias->dtype != compute) plim_retype(t, bias, compute);
+  plim_tensor *out = to(t, matmul4(t, input, weight, bias), dtype);
+  drop(t, &input);
+  return out;
+}
+
+plim_tensor *plim_quantised_linear(plim_tape *t, plim_tensor *x, plim_tensor *weight,
+                                   plim_tensor *bias) {
+  bool was = hold(x);
+  plim_tensor *out = linear4(t, x, weight, bias);
+  let_go(t, x, was);
+  return out;
+}
