@@ -55,9 +55,13 @@ struct plim_model {
   plim_tensor *(*inner)(plim_tape *t, plim_model *m, const plim_batch *batch);
   // peft.get_peft_model: freezes the model and adds adapters. NULL: no program for that yet.
   void (*add_lora)(plim_tape *t, plim_model *m, const plim_lora *lora);
+  // Calls `visit` for every parameter in the order of their names, which is that of loading. NULL: in
+  // the order of model.parameters().
+  void (*in_name_order)(plim_model *m, void (*visit)(void *context, plim_tensor *p), void *context);
   void (*destroy)(plim_model *m);
   plim_tensor *head;             // weight of a causal language model's head; NULL: has none
   vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
+  vec(plim_tensor *) buffers;    // that no checkpoint holds
   bool failed;                   // memory was out
 };
 
@@ -69,5 +73,8 @@ void plim_model_delete(plim_model *m);
 
 // A new parameter of the model, trained.
 plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype);
+
+// A buffer of the model; it is held.
+void plim_model_buffer(plim_tape *t, plim_model *m, plim_tensor **variable, plim_tensor *value);
 
 #endif

@@ -21,6 +21,7 @@ const char *const plim_projection_names[PLIM_PROJECTIONS] = {
 void plim_model_delete(plim_model *m) {
   if (!m) return;
   vec_free(&m->parameters);
+  vec_free(&m->buffers);
   m->destroy(m);
 }
 
@@ -38,11 +39,17 @@ plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, 
   return p;
 }
 
+void plim_model_buffer(plim_tape *t, plim_model *m, plim_tensor **variable, plim_tensor *value) {
+  set(t, variable, value);
+  if (!vec_push(&m->buffers, *variable)) m->failed = true;
+}
+
 // ---- linear layers and adapters -------------------------------------------------------------------
 
 plim_linear plim_linear_new(plim_tape *t, plim_model *m, int64_t out, int64_t in, bool has_bias,
                             plim_dtype dtype) {
   plim_linear l = {.weight = plim_model_parameter(t, m, dims(out, in), dtype)};
+  l.weight->is_projection = true;
   if (has_bias) l.bias = plim_model_parameter(t, m, dims(out), dtype);
   return l;
 }

@@ -17,6 +17,31 @@ static int64_t block_count(const plim_dims *shape) {
   return (plim_numel(shape) + BLOCK - 1) / BLOCK;
 }
 
+// ---- quantising ------------------------------------------------------------------------------------
+
+#define NESTED_BLOCK 256 // scales with a scale of their own: blocksize of quantize_blockwise
+#define CODES 16         // values of a 4-bit code
+#define NESTED_CODES 256 // of an 8-bit code
+
+static plim_quant *quant_new(plim_tape *t, plim_tensor *weight, plim_weights_kind kind) {
+  plim_quant *q = tape_take(t, &t->quants, sizeof *q);
+  *q = (plim_quant){.kind = kind, .compute = (plim_dtype)weight->dtype};
+  return q;
+}
+
+static void nest_scales(plim_tape *t, plim_quant *q, int64_t blocks) {
+  (void)t, (void)q, (void)blocks;
+}
+
+void plim_quantise(plim_tape *t, plim_tensor *weight, plim_weights_kind kind) {
+  plim_quant *q = quant_new(t, weight, kind);
+  int64_t blocks = block_count(&weight->shape);
+  set(t, &q->scales, empty(t, dims(blocks), PLIM_FP32));
+  set(t, &q->code, empty(t, dims(CODES), PLIM_FP32));
+  if (kind == PLIM_WEIGHTS_NF4_DOUBLE) nest_scales(t, q, blocks);
+  weight->quant = q;
+}
+
 // ---- 4 bits ---------------------------------------------------------------------------------------
 
 // The whole weight, for one product. Below 5 to 512 rows, depending on the card, a kernel does

@@ -84,9 +84,11 @@ static plim_storage *host_storage_new(plim_tape *t, uint64_t bytes) {
   return s;
 }
 
+void plim_tape_set_meta(plim_tape *t, bool on) { t->is_meta = on; }
+
 static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
   plim_storage *s = tape_take(t, &t->storages, sizeof *s);
-  if (t->is_stopped) bytes = 0;
+  if (t->is_stopped || t->is_meta) bytes = 0;
   s->bytes = bytes;
   s->refs = 1;
   if (!bytes) return s; // size 0 is no allocation

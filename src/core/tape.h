@@ -89,7 +89,8 @@ struct plim_tensor {
   uint8_t dtype;
   uint8_t output; // which output of fn it is
   bool requires_grad, is_floating;
-  bool is_table; // of an embedding
+  bool is_table;      // of an embedding
+  bool is_projection; // weight of a linear layer that can be quantised
 };
 
 // One allocation or free of the stream.
@@ -140,6 +141,8 @@ plim_tensor *empty_on_host(plim_tape *t, plim_dims shape, plim_dtype dtype);
 plim_tensor *scratch(plim_tape *t, uint64_t bytes);
 // The tensor gets new memory in another dtype, then loses the old: p.data = p.data.to(dtype).
 void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype);
+// While on, tensors get no memory (torch.device("meta")); plim_retype gives it to them later.
+void plim_tape_set_meta(plim_tape *t, bool on);
 // The same memory seen otherwise. A view keeps its base alive; an alias only the memory.
 plim_tensor *view_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);
 plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);

@@ -17,7 +17,7 @@ struct tape_cast {
 struct plim_tape {
   plim_tape_sink sink;
   struct tape_chunk *chunks;
-  struct tape_pool tensors, storages, nodes, frames;
+  struct tape_pool tensors, storages, nodes, frames, quants;
   vec(plim_node *) doomed; // nodes whose last reference is gone
   uint64_t sequence;
   uint64_t host_bytes, host_peak;
@@ -31,6 +31,7 @@ struct plim_tape {
   bool offloads;                            // what is saved now goes to the host
   bool is_recomputing;                      // and now computed again
   bool is_stopped; // all that was wanted is there: nothing is allocated any more
+  bool is_meta;    // tensors get no memory
   bool grad_mode, is_dooming, is_unordered, failed;
   _Alignas(16) unsigned char spare[1024];
 };

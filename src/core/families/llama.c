@@ -68,8 +68,8 @@ static void build(plim_tape *t, plim_llama *m, plim_dtype d) {
   for (int64_t i = 0; i < m->c.layers; i++) m->layers[i] = layer_new(t, m, d);
   m->norm = plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
   int64_t half = m->c.head_dim / 2;
-  set(t, &m->inv_freq, plim_inverse_frequencies(t, half));
-  set(t, &m->original_inv_freq, empty(t, dims(half), PLIM_FP32));
+  plim_model_buffer(t, &m->model, &m->inv_freq, plim_inverse_frequencies(t, half));
+  plim_model_buffer(t, &m->model, &m->original_inv_freq, empty(t, dims(half), PLIM_FP32));
   plim_consume(t, plim_inverse_frequencies(t, half)); // made again when weights are initialised
   if (!m->c.ties_embeddings) {
     m->lm_head = plim_model_parameter(t, &m->model, table, d);
@@ -77,6 +77,36 @@ static void build(plim_tape *t, plim_llama *m, plim_dtype d) {
   }
   plim_consume(t, empty(t, table, d)); // lm_head's own weight, gone when it is tied
   m->lm_head = m->embed_tokens;
+}
+
+static void visit_linear(const plim_linear *l, void (*visit)(void *, plim_tensor *),
+                         void *context) {
+  if (l->bias) visit(context, l->bias);
+  if (l->weight) visit(context, l->weight);
+}
+
+static void visit_layer(const layer *l, void (*visit)(void *, plim_tensor *), void *context) {
+  visit(context, l->input_norm);
+  visit_linear(&l->proj[PLIM_DOWN_PROJ], visit, context);
+  visit_linear(&l->proj[PLIM_GATE_PROJ], visit, context);
+  visit_linear(&l->proj[PLIM_GATE_UP_PROJ], visit, context);
+  visit_linear(&l->proj[PLIM_UP_PROJ], visit, context);
+  visit(context, l->post_attention_norm);
+  if (l->k_norm) visit(context, l->k_norm);
+  visit_linear(&l->proj[PLIM_K_PROJ], visit, context);
+  visit_linear(&l->proj[PLIM_O_PROJ], visit, context);
+  if (l->q_norm) visit(context, l->q_norm);
+  visit_linear(&l->proj[PLIM_Q_PROJ], visit, context);
+  visit_linear(&l->proj[PLIM_QKV_PROJ], visit, context);
+  visit_linear(&l->proj[PLIM_V_PROJ], visit, context);
+}
+
+static void in_name_order(plim_model *model, void (*visit)(void *, plim_tensor *), void *context) {
+  plim_llama *m = (plim_llama *)model;
+  if (m->lm_head != m->embed_tokens) visit(context, m->lm_head);
+  visit(context, m->embed_tokens);
+  for (int64_t i = 0; i < m->c.layers; i++) visit_layer(&m->layers[i], visit, context);
+  visit(context, m->norm);
 }
 
 static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
@@ -268,8 +298,11 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 plim_model *plim_llama_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_llama *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){
-      .forward = forward, .inner = model_forward, .add_lora = add_lora, .destroy = destroy};
+  m->model = (plim_model){.forward = forward,
+                          .inner = model_forward,
+                          .add_lora = add_lora,
+                          .in_name_order = in_name_order,
+                          .destroy = destroy};
   m->c = *config;
   m->layers = calloc((size_t)config->layers, sizeof *m->layers);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);
