@@ -91,8 +91,8 @@ static plim_tensor *cross_entropy(plim_tape *t, plim_tensor *input, plim_tensor 
     run_chunk(t, &f, from, from + chunk < rows ? from + chunk : rows);
   drop(t, &f.logits);
   plim_tensor *loss = k_sum(t, losses, 1, false, PLIM_FP32);
-  drop(t, &losses);
   drop(t, &mask);
+  drop(t, &losses);
   set_grad_mode(t, was);
   if (n && wants(n, 0)) node_save(t, n, grad_input);
   if (f.grad_weight) node_save(t, n, f.grad_weight);

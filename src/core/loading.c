@@ -34,7 +34,6 @@ static void for_each(plim_model *m, void (*visit)(void *, plim_tensor *), void *
 void plim_load_quantised(plim_tape *t, plim_model *m, plim_weights_kind kind) {
   loading l = {.t = t, .kind = kind};
   for_each(m, count_bytes, &l);
-  for (size_t i = 0; i < m->buffers.len; i++) count_bytes(&l, m->buffers.at[i]);
   plim_consume(t, scratch(t, (uint64_t)l.bytes / 2 * 2));
   for_each(m, load_parameter, &l);
   for (size_t i = 0; i < m->buffers.len; i++)

@@ -59,8 +59,14 @@ void plim_lora_begin(plim_model *m) {
   m->parameters.len = 0;
 }
 
+// Adapters follow the base's dtype of computation; LLM.int8() has none.
+static plim_dtype adapter_dtype(const plim_tensor *weight) {
+  if (!weight->quant) return (plim_dtype)weight->dtype;
+  return weight->quant->kind == PLIM_WEIGHTS_INT8 ? PLIM_FP32 : weight->quant->compute;
+}
+
 void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const plim_lora *lora) {
-  plim_dtype dtype = l->weight->quant ? PLIM_FP32 : (plim_dtype)l->weight->dtype;
+  plim_dtype dtype = adapter_dtype(l->weight);
   l->lora_a = plim_model_parameter(t, m, dims(lora->rank, l->weight->shape.at[1]), dtype);
   l->lora_b = plim_model_parameter(t, m, dims(l->weight->shape.at[0], lora->rank), dtype);
   l->dropout = lora->dropout;

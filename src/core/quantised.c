@@ -29,17 +29,56 @@ static plim_quant *quant_new(plim_tape *t, plim_tensor *weight, plim_weights_kin
   return q;
 }
 
-static void nest_scales(plim_tape *t, plim_quant *q, int64_t blocks) {
-  (void)t, (void)q, (void)blocks;
+// The scales, less their mean, in 8 bits. The table of all 8-bit values comes to the card once, and
+// every weight has a copy of it.
+static void nest_scales(plim_tape *t, plim_quant *q) {
+  int64_t blocks = q->scales->shape.at[0];
+  set(t, &q->offset, k_sum(t, q->scales, 1, false, PLIM_FP32));
+  plim_tensor *centred = k_like(t, q->scales);
+  if (!t->nested_code) set(t, &t->nested_code, empty(t, dims(NESTED_CODES), PLIM_FP32));
+  set(t, &q->nested_scales, empty(t, dims((blocks + NESTED_BLOCK - 1) / NESTED_BLOCK), PLIM_FP32));
+  plim_tensor *narrow = empty(t, dims(blocks), PLIM_U8);
+  set(t, &q->nested_code, empty(t, dims(NESTED_CODES), PLIM_FP32));
+  plim_consume(t, centred);
+  set(t, &q->scales, narrow);
+}
+
+// data /= data.abs().max()
+static void normalise_code(plim_tape *t) {
+  plim_tensor *sizes = empty(t, dims(CODES), PLIM_FP32), *largest = NULL;
+  largest = empty(t, (plim_dims){0}, PLIM_FP32);
+  plim_consume(t, sizes);
+  plim_consume(t, largest);
+}
+
+static plim_tensor *quantise4(plim_tape *t, plim_quant *q, const plim_tensor *weight) {
+  set(t, &q->scales, empty(t, dims(block_count(&weight->shape)), PLIM_FP32));
+  plim_tensor *packed = empty(t, dims((plim_numel(&weight->shape) + 1) / 2), PLIM_U8);
+  set(t, &q->code, empty(t, dims(CODES), PLIM_FP32));
+  normalise_code(t);
+  if (q->kind == PLIM_WEIGHTS_NF4_DOUBLE) nest_scales(t, q);
+  return packed;
+}
+
+// A scale for each row, by way of float16.
+static plim_tensor *quantise8(plim_tape *t, plim_quant *q, const plim_tensor *weight) {
+  plim_tensor *half = empty(t, weight->shape, PLIM_FP16);
+  set(t, &q->scales, empty(t, dims(weight->shape.at[0]), PLIM_FP32));
+  plim_tensor *packed = empty(t, weight->shape, PLIM_U8);
+  plim_consume(t, half);
+  return packed;
 }
 
 void plim_quantise(plim_tape *t, plim_tensor *weight, plim_weights_kind kind) {
   plim_quant *q = quant_new(t, weight, kind);
-  int64_t blocks = block_count(&weight->shape);
-  set(t, &q->scales, empty(t, dims(blocks), PLIM_FP32));
-  set(t, &q->code, empty(t, dims(CODES), PLIM_FP32));
-  if (kind == PLIM_WEIGHTS_NF4_DOUBLE) nest_scales(t, q, blocks);
+  bool is_8 = kind == PLIM_WEIGHTS_INT8;
+  plim_tensor *packed = is_8 ? quantise8(t, q, weight) : quantise4(t, q, weight);
+  plim_storage *old = weight->storage;
+  weight->storage = packed->storage;
+  weight->dtype = PLIM_U8;
   weight->quant = q;
+  packed->storage = old;
+  plim_consume(t, packed); // and with it the old memory
 }
 
 // ---- 4 bits ---------------------------------------------------------------------------------------

@@ -127,6 +127,9 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
                     .lora = lora_of(json_object_get(c, "lora")),
                     .sdpa = kernel_of(c),
                     .recipe = recipe_of(c)};
+  for (int i = 0; i < PLIM_WEIGHTS_COUNT; i++)
+    if (case_is(c, "weights", plim_weights_names[i])) job->weights = (plim_weights_kind)i;
+  job->prepares_kbit = case_flag(c, "prepare");
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
   // What the tape has no program for yet.
   bool is_gpt = strncmp(job->model.family->model_type, "gpt", 3) == 0;
