@@ -29,25 +29,29 @@ static void release_saved(plim_tape *t, plim_node *n) {
   n->saved_count = 0;
 }
 
-// A chain of nodes is let go one by one, not by recursion: graphs are deep.
+static void doom(plim_tape *t, plim_node *n) {
+  if (--n->refs == 0 && !vec_push(&t->doomed, n)) t->failed = true;
+}
+
 static void node_destroy(plim_tape *t, plim_node *n) {
   release_saved(t, n);
   if (n->frame) packed_release(t, n->frame);
   if (n->leaf) n->leaf->accumulator = NULL;
   plim_tensor *leaf = n->function ? NULL : n->leaf;
   for (int i = 0; i < n->edge_count; i++)
-    if (n->edges[i].node) node_release(t, n->edges[i].node);
+    if (n->edges[i].node) doom(t, n->edges[i].node);
+  plim_tensor *kept = n->kept;
   tape_put_node(t, n);
+  plim_release(t, kept);
   plim_release(t, leaf);
 }
 
+// A chain of nodes is let go one by one, not by recursion: graphs are deep. A graph that hangs on a
+// tensor of one of them goes whole, before that tensor's memory.
 void node_release(plim_tape *t, plim_node *n) {
-  if (--n->refs) return;
-  if (!vec_push(&t->doomed, n)) t->failed = true;
-  if (t->is_dooming) return;
-  t->is_dooming = true;
-  while (t->doomed.len) node_destroy(t, t->doomed.at[--t->doomed.len]);
-  t->is_dooming = false;
+  size_t before = t->doomed.len;
+  doom(t, n);
+  while (t->doomed.len > before) node_destroy(t, t->doomed.at[--t->doomed.len]);
 }
 
 static plim_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {

@@ -77,7 +77,8 @@ void packed_release(plim_tape *t, struct plim_checkpoint *f) {
   if (--f->refs) return;
   struct plim_checkpoint dead = *f;
   tape_put_back(t, &t->frames, f);
-  for (int i = 0; i < PLIM_MAX_HELD; i++) plim_release(t, dead.call.held[i]);
+  const uint8_t *order = dead.call.release_order;
+  for (int i = 0; i < PLIM_MAX_HELD; i++) plim_release(t, dead.call.held[order ? order[i] : i]);
   plim_release(t, dead.input);
   for (size_t i = 0; i < dead.recomputed.len; i++) plim_release(t, dead.recomputed.at[i]);
   vec_free(&dead.recomputed);

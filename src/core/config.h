@@ -37,10 +37,11 @@ typedef struct {
   double rotary_share; // of each head
   bool ties_embeddings, has_attention_bias, has_mlp_bias, has_gated_mlp;
   // Traits of the family, which no file changes.
-  bool has_qkv_bias;          // qwen2
-  bool has_qk_norm;           // qwen3
-  bool has_fused_projections; // phi3
-  bool keeps_mask_arguments;  // qwen2, qwen3: their forward keeps them in a dict
+  bool has_qkv_bias;           // qwen2
+  bool has_qk_norm;            // qwen3
+  bool has_fused_projections;  // phi3
+  bool passes_positions_first; // mistral, phi3: to their layers, before the rotary embeddings
+  bool keeps_mask_arguments;   // qwen2, qwen3: their forward keeps them in a dict
 } plim_config;
 
 // The family's defaults, as transformers' configuration class has them. An unknown family is refused

@@ -73,7 +73,8 @@ void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const pli
 }
 
 void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora, plim_dtype base) {
-  if (lora->keeps_dtype || base == PLIM_FP32) return;
+  (void)base;
+  if (lora->keeps_dtype) return;
   for (size_t i = 0; i < m->parameters.len; i++)
     if (m->parameters.at[i]->dtype != PLIM_FP32) plim_retype(t, m->parameters.at[i], PLIM_FP32);
 }

@@ -93,6 +93,11 @@ static bool is_nested(const plim_tensor *weight) {
   return weight->quant->kind == PLIM_WEIGHTS_NF4_DOUBLE;
 }
 
+static plim_tensor *rows_of(plim_tape *t, plim_tensor *x) { // (N,H), a copy where it must be
+  int64_t width = x->shape.at[x->shape.n - 1];
+  return k_reshape(t, x, dims(plim_numel(&x->shape) / width, width));
+}
+
 static void matmul4_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   const plim_tensor *weight = n->constant;
   plim_tensor *scales =
@@ -100,8 +105,7 @@ static void matmul4_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_
   plim_tensor *full = dequantised(t, weight);
   plim_consume(t, scales);
   plim_dims shape = in[0]->shape;
-  plim_tensor *rows =
-      k_reshape(t, in[0], dims(plim_numel(&shape) / weight->shape.at[0], weight->shape.at[0]));
+  plim_tensor *rows = rows_of(t, in[0]);
   plim_tensor *product = k_mm(t, rows, full);
   plim_consume(t, rows);
   shape.at[shape.n - 1] = weight->shape.at[1];
@@ -138,10 +142,77 @@ static plim_tensor *linear4(plim_tape *t, plim_tensor *x, plim_tensor *weight, p
   return out;
 }
 
+// ---- 8 bits ---------------------------------------------------------------------------------------
+
+static plim_tensor *scaled_gradient(plim_tape *t, const plim_tensor *weight, plim_tensor *grad,
+                                    plim_dtype dtype) {
+  plim_tensor *full = empty(t, weight->shape, dtype);
+  plim_consume(t, empty(t, dims(weight->shape.at[0], 1), PLIM_FP32));
+  plim_tensor *product = k_mm(t, grad, full);
+  plim_consume(t, full);
+  return product;
+}
+
+static void matmul8_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  const plim_tensor *weight = n->constant;
+  plim_dims shape = in[0]->shape;
+  plim_tensor *rows = NULL;
+  set(t, &rows, rows_of(t, in[0]));
+  plim_tensor *product = scaled_gradient(t, weight, rows, (plim_dtype)n->kept->dtype);
+  shape.at[shape.n - 1] = weight->shape.at[1];
+  out[0] = k_view(t, product, shape);
+  plim_consume(t, product);
+  drop(t, &rows);
+}
+
+// Rows in 8 bits with a scale each. Where values are 6 or more, their columns would be computed
+// apart; how many there are depends on the data, and here are none.
+static plim_tensor *quantise_rows(plim_tape *t, plim_tensor *rows, plim_tensor **scales) {
+  plim_tensor *half = NULL, *large = NULL;
+  set(t, &half, k_to(t, rows, PLIM_FP16));
+  set(t, scales, empty(t, dims(rows->shape.at[0]), PLIM_FP32));
+  plim_tensor *out = empty(t, rows->shape, PLIM_U8), *sizes = k_like(t, half);
+  set(t, &large, empty(t, rows->shape, PLIM_BOOL));
+  plim_consume(t, sizes);
+  plim_consume(t, k_any(t, large));
+  if (rows->shape.at[0] > 1) plim_consume(t, scratch(t, 1)); // the 0 for columns computed apart
+  drop(t, &large);
+  drop(t, &half);
+  return out;
+}
+
+// The input is an attribute of the node, not a saved tensor: neither checkpointing nor the end of
+// backward lets it go.
+static plim_tensor *matmul8(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_node *n = node_begin(t, matmul8_backward, &x, 1);
+  bool was = set_grad_mode(t, false);
+  plim_dims shape = x->shape;
+  plim_tensor *rows = NULL, *narrow = NULL, *scales = NULL;
+  set(t, &rows, rows_of(t, x));
+  set(t, &narrow, quantise_rows(t, rows, &scales));
+  shape.at[shape.n - 1] = weight->shape.at[0];
+  plim_tensor *sums = empty(t, shape, PLIM_I32), *half = empty(t, shape, PLIM_FP16);
+  plim_tensor *out = k_to(t, half, (plim_dtype)x->dtype);
+  if (out != half) plim_consume(t, half);
+  plim_consume(t, sums);
+  drop(t, &narrow);
+  drop(t, &scales);
+  set_grad_mode(t, was);
+  if (n) n->constant = weight, set(t, &n->kept, rows), node_output(t, n, out);
+  drop(t, &rows);
+  return out;
+}
+
+static plim_tensor *linear8(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
+  if (bias && bias->dtype != x->dtype) plim_retype(t, bias, (plim_dtype)x->dtype);
+  return matmul8(t, x, weight);
+}
+
 plim_tensor *plim_quantised_linear(plim_tape *t, plim_tensor *x, plim_tensor *weight,
                                    plim_tensor *bias) {
   bool was = hold(x);
-  plim_tensor *out = linear4(t, x, weight, bias);
+  bool is_8 = weight->quant->kind == PLIM_WEIGHTS_INT8;
+  plim_tensor *out = is_8 ? linear8(t, x, weight, bias) : linear4(t, x, weight, bias);
   let_go(t, x, was);
   return out;
 }

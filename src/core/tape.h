@@ -171,6 +171,7 @@ struct plim_node {
   uint8_t dtypes[PLIM_MAX_EDGES];
   struct plim_checkpoint *frame; // of a reentrant checkpoint
   plim_tensor *leaf;             // AccumulateGrad: the tensor it is for
+  plim_tensor *kept;             // as long as the node lives, and not only until backward
   const plim_tensor *constant;   // a weight that outlives the graph; not owned
   plim_dims shape, stride;       // whatever the operator wants to remember
   int64_t number;
@@ -205,6 +206,7 @@ typedef struct {
   plim_checkpointed_fn *function;
   const void *context;
   plim_tensor *held[PLIM_MAX_HELD]; // NULL where there is none
+  const uint8_t *release_order;     // of held; NULL: as they stand
 } plim_closure;
 
 plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x);

@@ -33,7 +33,7 @@ struct plim_tape {
   bool is_recomputing;                      // and now computed again
   bool is_stopped; // all that was wanted is there: nothing is allocated any more
   bool is_meta;    // tensors get no memory
-  bool grad_mode, is_dooming, is_unordered, failed;
+  bool grad_mode, is_unordered, failed;
   _Alignas(16) unsigned char spare[1024];
 };
 

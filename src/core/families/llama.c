@@ -248,7 +248,9 @@ static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer
 }
 
 // In the order they go: the pair of cos and sin is a tuple, which lets go of its last item first.
-enum { HELD_MASK, HELD_SIN, HELD_COS };
+enum { HELD_MASK, HELD_SIN, HELD_COS, HELD_POSITIONS };
+
+static const uint8_t positions_first[] = {HELD_MASK, HELD_POSITIONS, HELD_SIN, HELD_COS};
 
 static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *const *held,
                               plim_tensor *x) {
@@ -273,6 +275,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->calls[i] = (layer_call){m, &m->layers[i], batch->attention};
     plim_closure call = {run_layer, &m->calls[i], {with.mask, with.sin, with.cos, positions}};
+    if (m->c.passes_positions_first) call.release_order = positions_first;
     set(t, &hidden, plim_call_layer(t, batch->checkpoint, call, hidden));
   }
   set(t, &hidden, plim_rms_norm(t, hidden, m->norm));
