@@ -45,4 +45,5 @@ void plim_prepare_kbit(plim_tape *t, plim_model *m) {
     plim_tensor *p = m->parameters.at[i];
     if (!p->quant && p->dtype != PLIM_FP32) plim_retype(t, p, PLIM_FP32);
   }
+  plim_tape_empty_cache(t);
 }

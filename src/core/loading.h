@@ -9,7 +9,8 @@
 // names, and projections are quantised on the card as they come.
 void plim_load_quantised(plim_tape *t, plim_model *m, plim_weights_kind kind);
 
-// peft.prepare_model_for_kbit_training: every parameter that is not quantised becomes float32.
+// peft.prepare_model_for_kbit_training: every parameter that is not quantised becomes float32; then
+// the cache is emptied.
 void plim_prepare_kbit(plim_tape *t, plim_model *m);
 
 #endif

@@ -84,6 +84,10 @@ static plim_storage *host_storage_new(plim_tape *t, uint64_t bytes) {
   return s;
 }
 
+void plim_tape_empty_cache(plim_tape *t) {
+  if (t->sink.empty_cache) t->sink.empty_cache(t->sink.context);
+}
+
 void plim_tape_set_meta(plim_tape *t, bool on) { t->is_meta = on; }
 
 static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {

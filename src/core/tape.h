@@ -103,6 +103,7 @@ typedef enum {
 typedef struct {
   void (*event)(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes);
   void *context;
+  void (*empty_cache)(void *context); // torch.cuda.empty_cache(); NULL: nobody asks
 } plim_tape_sink;
 
 plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out
@@ -141,6 +142,7 @@ plim_tensor *empty_on_host(plim_tape *t, plim_dims shape, plim_dtype dtype);
 plim_tensor *scratch(plim_tape *t, uint64_t bytes);
 // The tensor gets new memory in another dtype, then loses the old: p.data = p.data.to(dtype).
 void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype);
+void plim_tape_empty_cache(plim_tape *t);
 // While on, tensors get no memory (torch.device("meta")); plim_retype gives it to them later.
 void plim_tape_set_meta(plim_tape *t, bool on);
 // The same memory seen otherwise. A view keeps its base alive; an alias only the memory.

@@ -18,6 +18,8 @@ static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
   else plim_allocator_free(c->a, id);
 }
 
+static void empty_cache(void *context) { plim_allocator_empty_cache(((card *)context)->a); }
+
 // ---- predicting one ---------------------------------------------------------------------------------
 
 typedef struct {
@@ -42,7 +44,7 @@ static prediction predict(const json_t *c, const plim_job *job) {
   if (plim_alloc_conf_parse(case_text(c, "alloc_conf", ""), &options.conf, NULL))
     test_failed = true;
   card here = {plim_allocator_new(&options)};
-  plim_tape *t = plim_tape_new((plim_tape_sink){follow, &here});
+  plim_tape *t = plim_tape_new((plim_tape_sink){follow, &here, empty_cache});
   plim_model *model = t && here.a ? plim_job_load(t, job) : NULL;
   if (model) {
     for (size_t i = 0; i < model->parameters.len; i++)
@@ -139,6 +141,44 @@ TEST(full_size_runs_are_predicted_to_the_byte) {
   CHECK((double)s.allocated_equal >= 0.95 * (double)s.rows, "allocated");
   CHECK((double)s.reserved_equal >= 0.90 * (double)s.rows, "reserved");
   CHECK(s.worst <= 0.3, "worst %f %%", s.worst);
+}
+
+// ---- ways to save memory ----------------------------------------------------------------------------
+
+// Recorded with stacks, two layers and two steps; test_tape.c compares every event of them.
+// clang-format off
+static const char *const savers[] = {
+    "adamw-8bit-llama", "adamw-8bit-lora", "adamw-bnb-8bit-trainer", "int8-lora-qwen2",
+    "liger-ce-llama-amp", "liger-ce-llama-bf16", "liger-ce-llama-lora-ckpt", "lion-8bit-llama",
+    "lion-pytorch-llama", "offload-layers-llama", "offload-llama-bf16", "offload-llama-ckpt",
+    "offload-llama-lora-amp", "paged-adamw-32bit-llama", "paged-adamw-8bit-llama",
+    "qlora-double-amp-prep", "qlora-double-amp-prep-ckpt", "qlora-double-b4s512-amp",
+    "qlora-double-mistral-paged8", "qlora-double-qwen2-amp-prep-ckpt", "qlora-double-trainer",
+    "qlora-nf4",
+};
+// clang-format on
+
+TEST(peaks_of_memory_savers) {
+  for (size_t i = 0; i < sizeof savers / sizeof *savers; i++) {
+    char path[512];
+    snprintf(path, sizeof path, TEST_ROOT "/truth/saving/%s.json", savers[i]);
+    json_t *row = json_load_file(path, 0, NULL);
+    const json_t *c = json_object_get(row, "case");
+    plim_job job;
+    bool ok = case_job(c, json_object_get(row, "config"), &job);
+    prediction p = ok ? predict(c, &job) : (prediction){0};
+    int64_t allocated = case_integer(row, "peak_alloc", 0),
+            reserved = case_integer(row, "peak_reserved", 0);
+    ok = (int64_t)p.allocated == allocated && (int64_t)p.reserved == reserved &&
+         (int64_t)p.loaded == case_integer(row, "loaded_alloc", 0);
+    if (!ok)
+      printf("  allocated %" PRIu64 " measured %" PRIi64 ", reserved %" PRIu64 " measured %" PRIi64
+             ", loaded %" PRIu64 " measured %" PRIi64 "\n",
+             p.allocated, allocated, p.reserved, reserved, p.loaded,
+             case_integer(row, "loaded_alloc", 0));
+    test_count(savers[i], ok);
+    json_decref(row);
+  }
 }
 
 TEST_MAIN
