@@ -109,7 +109,8 @@ typedef struct {
 plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out
 void plim_tape_delete(plim_tape *t);           // whatever still lives is gone without an event
 bool plim_tape_failed(const plim_tape *t);     // memory ran out somewhere; the stream is cut short
-uint64_t plim_tape_host_peak(const plim_tape *t); // most bytes of host memory in use at a time
+// Most bytes of host memory asked for at a time. PyTorch rounds pinned blocks up to a power of two.
+uint64_t plim_tape_host_peak(const plim_tape *t);
 
 // ---- lifetimes ------------------------------------------------------------------------------------
 

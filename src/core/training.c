@@ -59,7 +59,12 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
 // The loop calls the model without its head and computes the loss itself. No variable holds logits;
 // the graph goes when the sum starts again at 0.
 static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v) {
-  set(t, &v->batch.ids, empty(t, dims(r->batch, r->length), PLIM_I64));
+  plim_dims shape = dims(r->batch, r->length);
+  plim_tensor *ids = empty(t, shape, PLIM_I64);
+  plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
+  set(t, &v->batch.ids, ids);
+  set(t, &v->batch.mask, mask);
+  v->batch.mask_kind = r->mask;
   v->batch.attention = r->attention;
   v->batch.checkpoint = r->checkpoint;
   autocast(t, r->autocast);
@@ -158,7 +163,9 @@ static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe 
                                  const plim_batch *b) {
   plim_tensor *logits = NULL, *loss = NULL, *wide = NULL;
   autocast(t, r->autocast);
+  plim_save_on_host(t, r->offloads_saved);
   set(t, &loss, m->forward(t, m, b, &logits));
+  plim_save_on_host(t, false);
   autocast(t, PLIM_BOOL);
   if (r->autocast != PLIM_BOOL && logits) set(t, &wide, to(t, logits, PLIM_FP32));
   else set(t, &wide, logits);

@@ -54,8 +54,8 @@ static void build(plim_tape *t, plim_gpt_neox *m, plim_dtype d) {
   m->embed_in = plim_model_parameter(t, &m->model, table, d);
   for (int64_t i = 0; i < m->c.layers; i++) m->layers[i] = layer_new(t, m, d);
   m->final_norm = norm_new(t, m, d);
-  set(t, &m->inv_freq, plim_inverse_frequencies(t, turned / 2));
-  set(t, &m->original_inv_freq, empty(t, dims(turned / 2), PLIM_FP32));
+  plim_model_buffer(t, &m->model, &m->inv_freq, plim_inverse_frequencies(t, turned / 2));
+  plim_model_buffer(t, &m->model, &m->original_inv_freq, empty(t, dims(turned / 2), PLIM_FP32));
   plim_consume(t, plim_inverse_frequencies(t, turned / 2)); // made again at initialisation
   m->embed_out = plim_model_parameter(t, &m->model, table, d);
 }
