@@ -4,6 +4,7 @@
 
 #include "attention.h"
 #include "kernels.h"
+#include "liger.h"
 #include "loss.h"
 #include "ops.h"
 #include "quantised.h"
@@ -125,6 +126,7 @@ plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *p, plim_tensor
 // ---- norms ----------------------------------------------------------------------------------------
 
 plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  if (plim_tape_uses_liger(t)) return plim_liger_rms_norm(t, x, weight);
   plim_tensor *hidden = NULL, *variance = NULL;
   bool was = hold(x);
   set(t, &hidden, to(t, x, PLIM_FP32));

@@ -32,7 +32,8 @@ struct plim_tape {
   bool offloads;                            // what is saved now goes to the host
   bool is_recomputing;                      // and now computed again
   bool is_stopped; // all that was wanted is there: nothing is allocated any more
-  bool is_meta;    // tensors get no memory
+  bool uses_liger;
+  bool is_meta; // tensors get no memory
   bool grad_mode, is_unordered, failed;
   _Alignas(16) unsigned char spare[1024];
 };

@@ -16,7 +16,8 @@ typedef struct {
   plim_dtype autocast; // PLIM_BOOL: off
   plim_checkpoint_kind checkpoint;
   plim_loss_kind loss;
-  int64_t loss_chunk;  // tokens at a time, of a chunked loss
+  int64_t loss_chunk; // tokens at a time, of a chunked loss
+  bool uses_liger; // its norms, rotary positions and gated MLPs; its cross entropy is a loss kind
   bool offloads_saved; // forward under save_on_cpu
   bool is_trainer;
   bool skips_clipping;  // no clip_grad_norm_

@@ -27,6 +27,10 @@ static bool is_fused_elsewhere(const plim_job *job) {
          !ONE_OF(job->model.family->model_type, "llama", "mistral");
 }
 
+static bool uses_liger_elsewhere(const plim_job *job) {
+  return job->recipe.uses_liger && !ONE_OF(job->model.family->model_type, "llama");
+}
+
 static bool is_fused_with_trainer(const plim_job *job) {
   return job->recipe.loss == PLIM_LOSS_FUSED && job->recipe.is_trainer;
 }
@@ -61,6 +65,7 @@ static const struct {
     {is_int8, "LLM.int8(): how many columns are outliers depends on the data; here none are"},
     {is_quantised_elsewhere, "quantised weights of this family"},
     {is_fused_elsewhere, "Liger-Kernel's cross entropy on this family"},
+    {uses_liger_elsewhere, "Liger-Kernel's modules in this family"},
     {is_fused_with_trainer, "Liger-Kernel's cross entropy under Trainer"},
     {is_chunked_with_trainer, "a chunked cross entropy under Trainer: predicted without chunks"},
     {is_chunked_with_mask, "a chunked cross entropy with an attention mask"},

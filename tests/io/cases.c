@@ -117,6 +117,7 @@ static plim_recipe recipe_of(const json_t *c) {
                        .offloads_saved = case_is(c, "offload", "save_on_cpu"),
                        .loss = loss_of(c),
                        .loss_chunk = case_integer(c, "chunk", 0),
+                       .uses_liger = case_is(c, "liger", "all"),
                        .is_trainer = case_is(c, "loop", "trainer"),
                        .skips_clipping = json_is_false(json_object_get(c, "clip")),
                        .deletes_outputs = case_flag(c, "del_out")};

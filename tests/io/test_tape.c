@@ -46,6 +46,7 @@ static const char *const covered[] = {
     "saving/adamw-8bit-qwen2-fp32-amp",
     "saving/adamw-bnb-8bit-trainer",
     "saving/int8-lora-qwen2",
+    "saving/liger-all-llama-bf16",
     "saving/liger-ce-llama-amp",
     "saving/liger-ce-llama-bf16",
     "saving/liger-ce-llama-lora-ckpt",

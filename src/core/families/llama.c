@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "liger.h"
 #include "modules.h"
 #include "ops.h"
 
@@ -183,6 +184,10 @@ static void turn_parts(plim_tape *t, plim_tensor **q, plim_tensor **k, plim_tens
 static void turn(plim_tape *t, const plim_llama *m, const surroundings *with, plim_tensor **q,
                  plim_tensor **k) {
   plim_tensor *cos = NULL, *sin = NULL;
+  if (plim_tape_uses_liger(t)) {
+    plim_liger_rope(t, q, k, with->cos, with->sin);
+    return;
+  }
   set(t, &cos, unsqueeze(t, with->cos, 1));
   set(t, &sin, unsqueeze(t, with->sin, 1));
   if (m->c.has_fused_projections) turn_parts(t, q, k, cos, sin);
@@ -225,9 +230,12 @@ static plim_tensor *mlp_fused(plim_tape *t, const layer *l, plim_tensor *x) {
 
 static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
   if (l->proj[PLIM_GATE_UP_PROJ].weight) return mlp_fused(t, l, x);
-  plim_tensor *gate = silu(t, plim_linear_forward(t, &l->proj[PLIM_GATE_PROJ], x));
+  bool is_fused = plim_tape_uses_liger(t);
+  plim_tensor *gate = plim_linear_forward(t, &l->proj[PLIM_GATE_PROJ], x);
+  if (!is_fused) gate = silu(t, gate);
   plim_tensor *up = plim_linear_forward(t, &l->proj[PLIM_UP_PROJ], x);
-  return plim_linear_forward(t, &l->proj[PLIM_DOWN_PROJ], mul(t, gate, up));
+  plim_tensor *product = is_fused ? plim_liger_swiglu(t, gate, up) : mul(t, gate, up);
+  return plim_linear_forward(t, &l->proj[PLIM_DOWN_PROJ], product);
 }
 
 static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer *l, plim_tensor *x,
