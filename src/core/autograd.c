@@ -29,25 +29,29 @@ static void release_saved(plim_tape *t, plim_node *n) {
   n->saved_count = 0;
 }
 
-// A chain of nodes is let go one by one, not by recursion: graphs are deep.
+static void doom(plim_tape *t, plim_node *n) {
+  if (--n->refs == 0 && !vec_push(&t->doomed, n)) t->failed = true;
+}
+
 static void node_destroy(plim_tape *t, plim_node *n) {
   release_saved(t, n);
   if (n->frame) packed_release(t, n->frame);
   if (n->leaf) n->leaf->accumulator = NULL;
   plim_tensor *leaf = n->function ? NULL : n->leaf;
   for (int i = 0; i < n->edge_count; i++)
-    if (n->edges[i].node) node_release(t, n->edges[i].node);
+    if (n->edges[i].node) doom(t, n->edges[i].node);
+  plim_tensor *kept = n->kept;
   tape_put_node(t, n);
+  plim_release(t, kept);
   plim_release(t, leaf);
 }
 
+// A chain of nodes is let go one by one, not by recursion: graphs are deep. A graph that hangs on a
+// tensor of one of them goes whole, before that tensor's memory.
 void node_release(plim_tape *t, plim_node *n) {
-  if (--n->refs) return;
-  if (!vec_push(&t->doomed, n)) t->failed = true;
-  if (t->is_dooming) return;
-  t->is_dooming = true;
-  while (t->doomed.len) node_destroy(t, t->doomed.at[--t->doomed.len]);
-  t->is_dooming = false;
+  size_t before = t->doomed.len;
+  doom(t, n);
+  while (t->doomed.len > before) node_destroy(t, t->doomed.at[--t->doomed.len]);
 }
 
 static plim_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {
@@ -223,21 +227,26 @@ static void deliver(engine *e, plim_node *n, plim_tensor **out) {
   }
 }
 
-static void unpack(plim_tape *t, plim_node *n) {
-  for (int i = 0; i < n->saved_count; i++)
+// What is offloaded is moved to `hosts` meanwhile.
+static void unpack(plim_tape *t, plim_node *n, plim_tensor **hosts) {
+  for (int i = 0; i < n->saved_count; i++) {
     if (n->packed[i]) n->saved[i] = saved_unpack(t, n, i);
+    else if (is_offloaded(n->saved[i])) hosts[i] = n->saved[i], n->saved[i] = fetch(t, hosts[i]);
+  }
 }
 
-// What was computed again is needed once.
-static void drop_unpacked(plim_tape *t, plim_node *n) {
-  for (int i = n->saved_count; i-- > 0;)
-    if (n->packed[i]) drop(t, &n->saved[i]);
+// What was computed again or fetched is needed once.
+static void drop_unpacked(plim_tape *t, plim_node *n, plim_tensor *const *hosts) {
+  for (int i = n->saved_count; i-- > 0;) {
+    if (n->packed[i] || hosts[i]) drop(t, &n->saved[i]);
+    if (hosts[i]) n->saved[i] = hosts[i];
+  }
 }
 
 static void run(engine *e, task *k) {
   plim_tape *t = e->t;
   plim_node *n = k->node;
-  plim_tensor *in[PLIM_MAX_EDGES], *out[PLIM_MAX_EDGES] = {0};
+  plim_tensor *in[PLIM_MAX_EDGES], *out[PLIM_MAX_EDGES] = {0}, *hosts[PLIM_MAX_SAVED] = {0};
   memcpy(in, k->in, sizeof in);
   memset(k->in, 0, sizeof k->in);
   if (n->function) {
@@ -246,9 +255,9 @@ static void run(engine *e, task *k) {
   }
   if (!n->function) accumulate_leaf(t, n, in[0]);
   else {
-    unpack(t, n);
+    unpack(t, n, hosts);
     n->function(t, n, in, out);
-    drop_unpacked(t, n);
+    drop_unpacked(t, n, hosts);
     for (int i = 0; i < n->edge_count; i++)
       if (out[i] && out[i]->is_floating) out[i]->is_floating = false;
     fit(t, n, out);

@@ -24,6 +24,28 @@ static plim_tensor *owned_alias(plim_tape *t, plim_tensor *x) {
   return alias;
 }
 
+// ---- offloading -----------------------------------------------------------------------------------
+
+void plim_save_on_host(plim_tape *t, bool on) { t->offloads = on; }
+
+bool is_offloaded(const plim_tensor *x) { return x && x->storage->is_on_host; }
+
+// A copy to the host goes through a contiguous one on the card.
+plim_tensor *offload(plim_tape *t, const plim_tensor *x) {
+  plim_tensor *host = empty_on_host(t, x->shape, (plim_dtype)x->dtype);
+  host->is_floating = false;
+  host->requires_grad = x->requires_grad;
+  if (!plim_is_contiguous(x)) plim_consume(t, empty(t, x->shape, (plim_dtype)x->dtype));
+  return host;
+}
+
+plim_tensor *fetch(plim_tape *t, const plim_tensor *x) {
+  plim_tensor *back = empty(t, x->shape, (plim_dtype)x->dtype);
+  back->is_floating = false;
+  back->requires_grad = x->requires_grad;
+  return back;
+}
+
 // ---- packing --------------------------------------------------------------------------------------
 
 static void pack_recomputed(plim_tape *t, plim_node *n, int k, plim_tensor *x) {
@@ -46,7 +68,8 @@ void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_outpu
     t->packing->refs++;
     return;
   }
-  if (is_output) n->saved[k] = owned_alias(t, x);
+  if (t->offloads) n->saved[k] = offload(t, x);
+  else if (is_output) n->saved[k] = owned_alias(t, x);
   else plim_retain(x), n->saved[k] = x;
 }
 
@@ -77,7 +100,9 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   t->packing = f;
   t->is_recomputing = true;
   t->autocast = (uint8_t)f->autocast;
-  plim_consume(t, f->call.function(t, f->call.context, f->call.held, f->input));
+  plim_tensor *input = is_offloaded(f->input) ? fetch(t, f->input) : NULL;
+  plim_consume(t, f->call.function(t, f->call.context, f->call.held, input ? input : f->input));
+  plim_release(t, input);
   if (f->autocast != PLIM_BOOL) autocast(t, PLIM_BOOL);
   t->autocast = (uint8_t)autocast_was;
   t->is_stopped = false;
@@ -100,9 +125,10 @@ plim_tensor *saved_unpack(plim_tape *t, plim_node *n, int k) {
 
 static struct plim_checkpoint *frame_new(plim_tape *t, plim_closure call, plim_tensor *x) {
   struct plim_checkpoint *f = tape_take(t, &t->frames, sizeof *f);
-  *f = (struct plim_checkpoint){.call = call, .input = x, .refs = 1};
+  *f = (struct plim_checkpoint){.call = call, .refs = 1};
   f->autocast = (plim_dtype)t->autocast;
-  if (x) plim_retain(x);
+  if (x && t->offloads && !t->packing) f->input = offload(t, x);
+  else if (x) plim_retain(x), f->input = x;
   for (int i = 0; i < PLIM_MAX_HELD; i++)
     if (call.held[i]) plim_retain(call.held[i]);
   return f;
@@ -119,11 +145,9 @@ plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x) {
 
 // ---- reentrant ------------------------------------------------------------------------------------
 
-// The input is saved; what the closure holds lives as long as the node.
-static void reentrant_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
-  struct plim_checkpoint *f = n->frame;
-  plim_tensor *input = owned_alias(t, n->saved[0]);
-  input->requires_grad = n->saved[0]->requires_grad;
+// Runs the function again on the input, which is released, and a backward of its own.
+static void run_again(plim_tape *t, struct plim_checkpoint *f, plim_tensor *input, plim_tensor **in,
+                      plim_tensor **out) {
   bool was = set_grad_mode(t, true);
   plim_dtype autocast_was = (plim_dtype)t->autocast;
   t->autocast = (uint8_t)f->autocast;
@@ -138,6 +162,28 @@ static void reentrant_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   out[0] = input->grad;
   plim_release(t, input);
   drop(t, &result);
+}
+
+// The input is saved; what the closure holds lives as long as the node.
+static void reentrant_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *input = owned_alias(t, n->saved[0]);
+  input->requires_grad = n->saved[0]->requires_grad;
+  run_again(t, n->frame, input, in, out);
+}
+
+static void offloaded_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  run_again(t, n->frame, fetch(t, n->frame->input), in, out);
+  drop(t, &n->frame->input);
+}
+
+plim_tensor *checkpoint_offloaded(plim_tape *t, plim_closure call, plim_tensor *x) {
+  plim_node *n = node_begin(t, offloaded_backward, &x, 1);
+  if (n) n->frame = frame_new(t, call, NULL), n->frame->input = offload(t, x);
+  bool was = set_grad_mode(t, false);
+  plim_tensor *out = call.function(t, call.context, call.held, x);
+  set_grad_mode(t, was);
+  if (n) node_output(t, n, out);
+  return out;
 }
 
 plim_tensor *checkpoint_reentrant(plim_tape *t, plim_closure call, plim_tensor *x) {

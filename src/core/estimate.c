@@ -2,15 +2,13 @@
 
 #include <math.h>
 
+#include "unverified.h"
+
 const char *const plim_component_names[PLIM_COMPONENTS] = {
-    [PLIM_FOR_WEIGHTS] = "weights",
-    [PLIM_FOR_ADAPTERS] = "adapters",
-    [PLIM_FOR_GRADIENTS] = "gradients",
-    [PLIM_FOR_OPTIMIZER] = "optimizer",
-    [PLIM_FOR_ACTIVATIONS] = "activations",
-    [PLIM_FOR_LOGITS] = "logits",
-    [PLIM_FOR_WORKSPACE] = "workspace",
-    [PLIM_COMPONENT_FRAGMENTATION] = "fragmentation",
+    [PLIM_FOR_WEIGHTS] = "weights",         [PLIM_FOR_ADAPTERS] = "adapters",
+    [PLIM_FOR_GRADIENTS] = "gradients",     [PLIM_FOR_OPTIMIZER] = "optimizer",
+    [PLIM_FOR_ACTIVATIONS] = "activations", [PLIM_FOR_LOGITS] = "logits",
+    [PLIM_FOR_WORKSPACE] = "workspace",     [PLIM_COMPONENT_FRAGMENTATION] = "fragmentation",
     [PLIM_COMPONENT_CONTEXT] = "context",
 };
 
@@ -18,15 +16,13 @@ const char *const plim_component_names[PLIM_COMPONENTS] = {
 
 plim_target plim_target_gpu(const plim_gpu *gpu) {
   uint64_t total = gpu->cuda_mib ? gpu->cuda_mib : gpu->memory_mib;
-  return (plim_target){.gpu = gpu,
-                       .budget_bytes = total * PLIM_MIB,
-                       .limit_bytes = plim_gpu_usable_bytes(gpu)};
+  return (plim_target){
+      .gpu = gpu, .budget_bytes = total * PLIM_MIB, .limit_bytes = plim_gpu_usable_bytes(gpu)};
 }
 
 plim_target plim_target_size(uint64_t bytes) {
   uint64_t context = PLIM_CONTEXT_MIB * PLIM_MIB;
-  return (plim_target){.budget_bytes = bytes,
-                       .limit_bytes = bytes > context ? bytes - context : 0};
+  return (plim_target){.budget_bytes = bytes, .limit_bytes = bytes > context ? bytes - context : 0};
 }
 
 static uint64_t context_of(const plim_gpu *gpu) {
@@ -84,6 +80,7 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
   plim_err err = predict_both(job, target, out, error);
   if (err) return err;
   out->fits = !out->capped.runs_out;
+  out->unverified_count = plim_job_unverified(job, out->unverified, PLIM_MAX_REASONS);
   fill_budget(out);
   fill_interval(out);
   return PLIM_OK;

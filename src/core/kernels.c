@@ -198,6 +198,22 @@ static reduction plan_reduction(const plim_gpu *gpu, const plim_tensor *x, uint3
   return (reduction){(uint64_t)bytes, (uint64_t)(4 * grid)};
 }
 
+static void reduction_scratch(plim_tape *t, reduction plan) {
+  if (!plan.buffer_bytes) return;
+  plim_tensor *buffer = scratch(t, plan.buffer_bytes);
+  plim_release(t, scratch(t, plan.semaphore_bytes));
+  plim_release(t, buffer);
+}
+
+// Partial results are of one byte, where sums have four.
+plim_tensor *k_any(plim_tape *t, const plim_tensor *x) {
+  plim_tensor *out = empty(t, (plim_dims){0}, PLIM_BOOL);
+  reduction plan = plan_reduction(t->gpu, x, (1u << x->shape.n) - 1);
+  plan.buffer_bytes /= 4;
+  reduction_scratch(t, plan);
+  return out;
+}
+
 plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t mask, bool keep, plim_dtype dtype) {
   plim_dims shape = {0};
   for (int i = 0; i < x->shape.n; i++) {
@@ -205,11 +221,7 @@ plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t mask, bool keep,
     if (!gone || keep) shape.at[shape.n++] = gone ? 1 : x->shape.at[i];
   }
   plim_tensor *out = empty(t, shape, dtype);
-  reduction plan = plan_reduction(t->gpu, x, mask);
-  if (!plan.buffer_bytes) return out;
-  plim_tensor *buffer = scratch(t, plan.buffer_bytes);
-  plim_release(t, scratch(t, plan.semaphore_bytes));
-  plim_release(t, buffer);
+  reduction_scratch(t, plan_reduction(t->gpu, x, mask));
   return out;
 }
 

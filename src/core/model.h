@@ -2,12 +2,14 @@
 #ifndef PLIM_CORE_MODEL_H
 #define PLIM_CORE_MODEL_H
 
+#include "loss.h"
 #include "masks.h"
 
 typedef enum {
   PLIM_CHECKPOINT_OFF,
   PLIM_CHECKPOINT_ON,
-  PLIM_CHECKPOINT_REENTRANT
+  PLIM_CHECKPOINT_REENTRANT,
+  PLIM_CHECKPOINT_OFFLOADED // reentrant, the layers' inputs wait on the host
 } plim_checkpoint_kind;
 
 // What the model is called with.
@@ -17,6 +19,7 @@ typedef struct {
   plim_mask_kind mask_kind;
   plim_attention_kind attention;
   plim_checkpoint_kind checkpoint; // of each layer
+  plim_loss_kind loss;
 } plim_batch;
 
 // The projections adapters can be put on, in the order peft visits them; names as it has them.
@@ -57,9 +60,15 @@ struct plim_model {
   // nor labels: NULL, and the variable gets the hidden states.
   plim_tensor *(*forward)(plim_tape *t, plim_model *m, const plim_batch *batch,
                           plim_tensor **logits);
+  // The model without its head: the last hidden states, (B,T,H).
+  plim_tensor *(*inner)(plim_tape *t, plim_model *m, const plim_batch *batch);
   // peft.get_peft_model: freezes the model and adds adapters. NULL: no program for that yet.
   void (*add_lora)(plim_tape *t, plim_model *m, const plim_lora *lora);
+  // Calls `visit` for every parameter in the order of their names, which is that of loading. NULL: in
+  // the order of model.parameters().
+  void (*in_name_order)(plim_model *m, void (*visit)(void *context, plim_tensor *p), void *context);
   void (*destroy)(plim_model *m);
+  plim_tensor *head;             // weight of a causal language model's head; NULL: has none
   vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
   uint64_t elements;             // of all parameters, trained or not
   plim_tensor *pooled;           // a second output that forward left; whoever calls it takes it

@@ -52,8 +52,8 @@ plim_tensor *plim_attend_eagerly(plim_tape *t, plim_tensor *q, plim_tensor *k, p
                                  plim_tensor *mask, bool is_capped, double dropout_p,
                                  plim_tensor **weights);
 
-// The head of a causal language model: logits (into the variable *logits) and loss. `hidden` is let
-// go when both are there.
+// The head of a causal language model: logits (into the variable *logits, unless the loss does without
+// them) and loss. `hidden` is let go when both are there.
 plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
                               const plim_batch *batch, plim_tensor **logits);
 // The same, with logits held between bounds by tanh.

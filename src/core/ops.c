@@ -436,6 +436,15 @@ plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   return out;
 }
 
+plim_tensor *matmul2(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  bool a_was = hold(a), b_was = hold(b);
+  plim_tensor *right = cast(t, b), *left = cast(t, a);
+  plim_tensor *out = mm(t, left, right);
+  let_go(t, a, a_was);
+  let_go(t, b, b_was);
+  return out;
+}
+
 // Bias, input, weight; gradients are made for input, then weight, and the bias gets what arrived.
 static void addmm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   plim_tensor *input = wants(n, 2) ? n->saved[0] : NULL;
@@ -545,6 +554,7 @@ static void embedding_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
 }
 
 plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
+  weight->is_table = true;
   plim_node *n = node1(t, embedding_backward, weight);
   if (n) n->shape = weight->shape, node_save(t, n, ids);
   plim_dims shape = ids->shape;
@@ -665,7 +675,6 @@ plim_tensor *nll_loss(plim_tape *t, plim_tensor *x, plim_tensor *target) {
   plim_tensor *out = empty(t, (plim_dims){0}, (plim_dtype)x->dtype);
   plim_tensor *total_weight = empty(t, (plim_dims){0}, (plim_dtype)x->dtype);
   if (n) node_save_output(t, n, total_weight);
-  plim_tensor *loss = finish(t, n, out, x, target);
   plim_consume(t, total_weight);
-  return loss;
+  return finish(t, n, out, x, target);
 }

@@ -39,6 +39,7 @@
 #define cat2(...) plim_op_cat2(__VA_ARGS__)
 #define expand(...) plim_op_expand(__VA_ARGS__)
 #define bmm(...) plim_op_bmm(__VA_ARGS__)
+#define matmul2(...) plim_op_matmul2(__VA_ARGS__)
 #define matmul(...) plim_op_matmul(__VA_ARGS__)
 #define safe_softmax(...) plim_op_safe_softmax(__VA_ARGS__)
 #define softmax(...) plim_op_softmax(__VA_ARGS__)
@@ -94,7 +95,8 @@ plim_tensor *cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim);
 // Products.
 plim_tensor *mm(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *bmm(plim_tape *t, plim_tensor *a, plim_tensor *b);
-plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b); // 4-D
+plim_tensor *matmul2(plim_tape *t, plim_tensor *a, plim_tensor *b); // 2-D: mm under autocast
+plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b);  // 4-D
 plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor *b);
 // x @ weight.T + bias; bias may be NULL.
 plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias);

@@ -32,14 +32,16 @@ static void scale_and_run_backward(plim_tape *t, const plim_recipe *r, plim_scal
 
 static void step_optimizer(plim_tape *t, const plim_recipe *r, plim_scaler *scaler,
                            plim_tensor *const *parameters, size_t count, plim_tensor **state) {
-  if (scaler->scale) plim_scaler_step(t, scaler, r->optimizer, parameters, count, state);
-  else plim_optimizer_step(t, r->optimizer, parameters, count, state);
+  const plim_optimizer *o = r->optimizer;
+  if (scaler->scale) plim_scaler_step(t, scaler, o, parameters, count, state, r->is_trainer);
+  else plim_optimizer_step(t, o, parameters, count, state, r->is_trainer);
 }
 
 // Variables of the loop: what a step leaves in them lives until the next one rebinds it.
 typedef struct {
   plim_batch batch;
   plim_tensor *logits, *pooled, *loss, *scaled;
+  plim_tensor *hidden, *targets; // of a chunked loss
   plim_scaler scaler;
 } variables;
 
@@ -55,13 +57,16 @@ static void load_batch(plim_tape *t, const plim_recipe *r, bool has_labels, plim
   b->mask_kind = r->mask;
   b->attention = r->attention;
   b->checkpoint = r->checkpoint;
+  b->loss = r->loss;
 }
 
 static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v) {
   load_batch(t, r, !m->is_bare, &v->batch);
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
+  plim_save_on_host(t, r->offloads_saved);
   plim_tensor *loss = m->forward(t, m, &v->batch, &logits);
+  plim_save_on_host(t, false);
   set(t, &v->logits, give(t, &logits));
   set(t, &v->pooled, give(t, &m->pooled));
   set(t, &v->loss, loss ? loss : mean_square(t, v->logits));
@@ -80,6 +85,33 @@ static void begin_optimizer(plim_tape *t, int step) {
   plim_tape_purpose(t, PLIM_FOR_OPTIMIZER);
 }
 
+// The loop calls the model without its head and computes the loss itself. No variable holds logits;
+// the graph goes when the sum starts again at 0.
+static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v) {
+  plim_dims shape = dims(r->batch, r->length);
+  plim_tensor *ids = empty(t, shape, PLIM_I64);
+  plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
+  set(t, &v->batch.ids, ids);
+  set(t, &v->batch.mask, mask);
+  v->batch.mask_kind = r->mask;
+  v->batch.attention = r->attention;
+  v->batch.checkpoint = r->checkpoint;
+  autocast(t, r->autocast);
+  plim_tensor *hidden = slice(t, m->inner(t, m, &v->batch), 1, 0, r->length - 1);
+  set(t, &v->hidden, reshape(t, hidden, dims(-1, hidden->shape.at[2])));
+  set(t, &v->targets, reshape(t, slice(t, v->batch.ids, 1, 1, r->length), dims(-1)));
+  drop_graph(t, v->loss);
+  drop(t, &v->loss);
+  plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  chunked_loss(t, v->hidden, m->head, v->targets, r->loss_chunk, &v->loss);
+  plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
+  autocast(t, PLIM_BOOL);
+  set(t, &v->scaled, div_scalar(t, div_scalar(t, v->loss)));
+  scale_and_run_backward(t, r, &v->scaler, v->scaled);
+  drop_graph(t, v->scaled);
+  drop(t, &v->scaled);
+}
+
 static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   plim_tensor **parameters = m->parameters.at;
   size_t count = m->parameters.len;
@@ -87,7 +119,7 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
   for (int i = 0; i < r->steps; i++) {
     for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
-      step(t, m, r, &v);
+      (r->loss == PLIM_LOSS_CHUNKED ? chunked_step : step)(t, m, r, &v);
     }
     begin_optimizer(t, i);
     if (v.scaler.scale && !r->skips_clipping) plim_scaler_unscale(t, &v.scaler);
@@ -129,8 +161,10 @@ static plim_tensor *count_all_items(plim_tape *t, const plim_recipe *r, bool all
 
 static plim_batch batch_new(plim_tape *t, const plim_recipe *r) {
   plim_dims shape = dims(r->batch, r->length);
-  plim_batch b = {
-      .mask_kind = PLIM_MASK_ONES, .attention = r->attention, .checkpoint = r->checkpoint};
+  plim_batch b = {.mask_kind = PLIM_MASK_ONES,
+                  .attention = r->attention,
+                  .checkpoint = r->checkpoint,
+                  .loss = r->loss};
   set(t, &b.ids, empty(t, shape, PLIM_I64));
   set(t, &b.mask, empty(t, shape, PLIM_I64));
   set(t, &b.labels, empty(t, shape, PLIM_I64));
@@ -166,9 +200,11 @@ static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe 
                                  const plim_batch *b) {
   plim_tensor *logits = NULL, *loss = NULL, *wide = NULL;
   autocast(t, r->autocast);
+  plim_save_on_host(t, r->offloads_saved);
   set(t, &loss, m->forward(t, m, b, &logits));
+  plim_save_on_host(t, false);
   autocast(t, PLIM_BOOL);
-  if (r->autocast != PLIM_BOOL) set(t, &wide, to(t, logits, PLIM_FP32));
+  if (r->autocast != PLIM_BOOL && logits) set(t, &wide, to(t, logits, PLIM_FP32));
   else set(t, &wide, logits);
   drop(t, &logits);
   set(t, &loss, mul_scalar_in_place(t, loss));
@@ -238,7 +274,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
 
 bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   size_t count = m->parameters.len;
-  plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + 1, sizeof *state);
+  plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + PLIM_OPTIMIZER_SHARED, sizeof *state);
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);

@@ -178,7 +178,8 @@ static plim_tensor *run_block(plim_tape *t, const void *context, plim_tensor *co
   return out;
 }
 
-static plim_tensor *model_forward(plim_tape *t, plim_gpt2 *m, const plim_batch *batch) {
+static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_batch *batch) {
+  plim_gpt2 *m = (plim_gpt2 *)model;
   int64_t length = batch->ids->shape.at[1];
   plim_tensor *ids = NULL, *embedded = NULL, *positions = NULL, *placed = NULL, *hidden = NULL;
   plim_tensor *mask = NULL;
@@ -208,7 +209,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_gpt2 *m, const plim_batch *
 static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *batch,
                             plim_tensor **logits) {
   plim_gpt2 *m = (plim_gpt2 *)model;
-  return plim_causal_head(t, model_forward(t, m, batch), m->wte, batch, logits);
+  return plim_causal_head(t, model_forward(t, model, batch), m->wte, batch, logits);
 }
 
 // ---- the family -----------------------------------------------------------------------------------
@@ -216,11 +217,13 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 plim_model *plim_gpt2_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gpt2 *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){.forward = forward, .destroy = destroy, .has_aligned_labels = true};
+  m->model = (plim_model){
+      .forward = forward, .inner = model_forward, .destroy = destroy, .has_aligned_labels = true};
   m->c = *config;
   m->blocks = calloc((size_t)config->layers, sizeof *m->blocks);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);
   if (m->blocks && m->calls) build(t, m, dtype);
   else m->model.failed = true;
+  m->model.head = m->wte;
   return plim_model_finish(&m->model);
 }

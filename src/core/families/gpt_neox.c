@@ -143,7 +143,8 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   return out;
 }
 
-static plim_tensor *model_forward(plim_tape *t, plim_gpt_neox *m, const plim_batch *batch) {
+static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_batch *batch) {
+  plim_gpt_neox *m = (plim_gpt_neox *)model;
   int64_t length = batch->ids->shape.at[1];
   plim_tensor *embedded = NULL, *positions = NULL, *hidden = NULL;
   plim_tensor *mask = NULL, *cos = NULL, *sin = NULL;
@@ -170,7 +171,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_gpt_neox *m, const plim_bat
 static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *batch,
                             plim_tensor **logits) {
   plim_gpt_neox *m = (plim_gpt_neox *)model;
-  return plim_causal_head(t, model_forward(t, m, batch), m->embed_out, batch, logits);
+  return plim_causal_head(t, model_forward(t, model, batch), m->embed_out, batch, logits);
 }
 
 // ---- the family -----------------------------------------------------------------------------------
@@ -178,11 +179,12 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 plim_model *plim_gpt_neox_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gpt_neox *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){.forward = forward, .destroy = destroy};
+  m->model = (plim_model){.forward = forward, .inner = model_forward, .destroy = destroy};
   m->c = *config;
   m->layers = calloc((size_t)config->layers, sizeof *m->layers);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);
   if (m->layers && m->calls) build(t, m, dtype);
   else m->model.failed = true;
+  m->model.head = m->embed_out;
   return plim_model_finish(&m->model);
 }
