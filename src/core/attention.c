@@ -36,8 +36,10 @@ static void cudnn_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
   plim_consume(t, scratch(t, cudnn_workspace_bytes(saved[SAVED_QUERY], saved[SAVED_KEY])));
 }
 
-// 0 where the mask is true, minus infinity elsewhere: two scalars and a tensor.
-static plim_tensor *bias_from(plim_tape *t, const plim_tensor *mask, plim_dtype dtype) {
+// 0 where the mask is true, minus infinity elsewhere: two scalars and a tensor. A mask of numbers is
+// a bias already.
+static plim_tensor *bias_from(plim_tape *t, plim_tensor *mask, plim_dtype dtype) {
+  if (mask->dtype != PLIM_BOOL) return mask;
   plim_tensor *zero = empty(t, (plim_dims){0}, dtype), *infinity = empty(t, (plim_dims){0}, dtype);
   plim_tensor *bias = empty(t, mask->shape, dtype);
   plim_consume(t, infinity);
@@ -112,6 +114,16 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
 
 enum { SAVED_BIAS_FIRST = 1 };
 
+// The bias's gradient has rows of whole 16 elements.
+static plim_tensor *bias_gradient(plim_tape *t, const plim_tensor *bias) {
+  plim_dims wide = bias->shape;
+  wide.at[3] = round_to(wide.at[3], 16);
+  plim_tensor *padded = empty(t, wide, (plim_dtype)bias->dtype);
+  plim_tensor *gradient = view_of(t, padded, bias->shape, padded->stride);
+  plim_consume(t, padded);
+  return gradient;
+}
+
 static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   plim_tensor **saved = n->saved + n->number; // behind the bias
@@ -120,6 +132,7 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   out[0] = heads_inside(t, q, heads);
   out[1] = heads_inside(t, k, k->shape.at[1]);
   out[2] = heads_inside(t, v, v->shape.at[1]);
+  if (wants(n, 3)) out[3] = bias_gradient(t, n->saved[0]);
   plim_tensor *delta;
   if (q->dtype == PLIM_FP32) {
     plim_tensor *product = empty(t, dims(b, length, heads, d), PLIM_FP32);
@@ -140,7 +153,7 @@ static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim
   int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2];
   plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
   if (bias) bias = expand(t, bias, dims(b, heads, length, k->shape.at[2]));
-  plim_node *n = node_begin(t, efficient_backward, (plim_tensor *[]){q, k, v}, 3);
+  plim_node *n = node_begin(t, efficient_backward, (plim_tensor *[]){q, k, v, bias}, 4);
   if (n) n->number = bias ? SAVED_BIAS_FIRST : 0, node_save(t, n, bias);
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
   plim_tensor *out = heads_inside(t, q, heads);
@@ -170,7 +183,7 @@ static plim_tensor *repeat_heads(plim_tape *t, plim_tensor *x, int64_t times) {
 
 // Written out in float32: scores of every query against every key.
 static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                         plim_tensor *mask) {
+                         plim_tensor *mask, double dropout_p) {
   plim_dtype dtype = (plim_dtype)q->dtype;
   int64_t groups = q->shape.at[1] / k->shape.at[1];
   plim_tensor *wide_q = NULL, *wide_k = NULL, *wide_v = NULL, *scaled = NULL, *bias = NULL;
@@ -186,6 +199,7 @@ static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tens
   set(t, &weights, matmul(t, scaled, mul_scalar(t, transpose(t, keys, 2, 3))));
   add_in_place(t, weights, bias);
   set(t, &weights, safe_softmax(t, weights));
+  set(t, &weights, dropout(t, weights, dropout_p));
   set(t, &low, to(t, weights, dtype));
   plim_tensor *out = to(t, matmul(t, weights, values), dtype);
   plim_tensor **gone[] = {&weights, &keys,   &scaled, &bias, &values,
@@ -198,12 +212,22 @@ static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tens
 
 void plim_tape_set_sdpa(plim_tape *t, plim_sdpa_kernel preferred) { t->sdpa = (uint8_t)preferred; }
 
+// A bias of numbers: only the math kernel takes one whose rows are not dense, and of the others only
+// the memory-efficient one makes a gradient for it. Flash takes none at all.
+static plim_sdpa_kernel kernel_for_bias(const plim_tape *t, const plim_tensor *bias) {
+  plim_sdpa_kernel preferred = (plim_sdpa_kernel)t->sdpa;
+  if (!bias || bias->dtype == PLIM_BOOL || preferred == PLIM_SDPA_MATH) return preferred;
+  if (bias->stride.at[bias->stride.n - 1] != 1) return PLIM_SDPA_MATH;
+  bool is_refused = preferred == PLIM_SDPA_FLASH || needs_grad(t, bias);
+  return is_refused ? PLIM_SDPA_EFFICIENT : preferred;
+}
+
 static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                                plim_tensor *mask, double dropout_p) {
-  switch (t->sdpa) {
+  switch (kernel_for_bias(t, mask)) {
   case PLIM_SDPA_FLASH: return flash(t, q, k, v, dropout_p);
   case PLIM_SDPA_EFFICIENT: return efficient(t, q, k, v, mask);
-  case PLIM_SDPA_MATH: return math(t, q, k, v, mask);
+  case PLIM_SDPA_MATH: return math(t, q, k, v, mask, dropout_p);
   default: return cudnn(t, q, k, v, mask);
   }
 }
@@ -211,12 +235,17 @@ static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, pli
 plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                        plim_tensor *mask, double dropout_p) {
   bool q_was = hold(q), k_was = hold(k), v_was = hold(v);
-  plim_tensor *value = cast(t, v), *key = cast(t, k), *query = cast(t, q);
-  bool value_was = hold(value), key_was = hold(key), query_was = hold(query);
-  plim_tensor *out = run_kernel(t, query, key, value, mask, dropout_p);
+  plim_tensor *bias = cast(t, mask), *value = cast(t, v), *key = cast(t, k), *query = cast(t, q);
+  bool bias_was = bias && hold(bias), value_was = hold(value), key_was = hold(key);
+  bool query_was = hold(query);
+  uint8_t autocast_was = t->autocast;
+  t->autocast = PLIM_BOOL; // inside the kernels nothing is cast any more
+  plim_tensor *out = run_kernel(t, query, key, value, bias, dropout_p);
+  t->autocast = autocast_was;
   let_go(t, query, query_was);
   let_go(t, key, key_was);
   let_go(t, value, value_was);
+  let_go(t, bias, bias_was);
   let_go(t, q, q_was);
   let_go(t, k, k_was);
   let_go(t, v, v_was);

@@ -54,13 +54,18 @@ void packed_release(plim_tape *t, struct plim_checkpoint *f) {
   if (--f->refs) return;
   struct plim_checkpoint dead = *f;
   tape_put_back(t, &t->frames, f);
+  if (dead.call.is_positional) plim_release(t, dead.input);
   for (int i = 0; i < PLIM_MAX_HELD; i++) plim_release(t, dead.call.held[i]);
-  plim_release(t, dead.input);
+  if (!dead.call.is_positional) plim_release(t, dead.input);
   for (size_t i = 0; i < dead.recomputed.len; i++) plim_release(t, dead.recomputed.at[i]);
   vec_free(&dead.recomputed);
 }
 
 // ---- computing again ------------------------------------------------------------------------------
+
+static void drop_results(plim_tape *t, const plim_closure *call) {
+  for (int i = 0; call->results && i < PLIM_MAX_RESULTS; i++) drop(t, &call->results[i]);
+}
 
 static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   if (!vec_reserve(&f->recomputed, f->count)) {
@@ -76,6 +81,7 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   t->is_recomputing = true;
   t->autocast = (uint8_t)f->autocast;
   plim_consume(t, f->call.function(t, f->call.context, f->call.held, f->input));
+  drop_results(t, &f->call);
   if (f->autocast != PLIM_BOOL) autocast(t, PLIM_BOOL);
   t->autocast = (uint8_t)autocast_was;
   t->is_stopped = false;

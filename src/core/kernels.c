@@ -162,7 +162,7 @@ typedef struct {
   uint64_t buffer_bytes, semaphore_bytes; // 0: reduced within one block
 } reduction;
 
-static reduction plan_reduction(const plim_tensor *x, uint32_t mask) {
+static reduction plan_reduction(const plim_tensor *x, uint32_t mask, int64_t sum_bytes) {
   axis reduced[PLIM_MAX_DIMS], kept[PLIM_MAX_DIMS];
   int nr = 0, nk = 0;
   for (int i = 0; i < x->shape.n; i++) {
@@ -195,8 +195,15 @@ static reduction plan_reduction(const plim_tensor *x, uint32_t mask) {
   int64_t blocks = at_most(ceil_div(target, grid), ceil_div(per_thread, 16));
   if (blocks < ceil_div(per_thread, 256)) blocks = ceil_div(per_thread, 256);
   if (blocks <= 1) return (reduction){0, 0};
-  int64_t bytes = 4 * outputs * blocks * (along_fastest ? 1 : width * vector);
+  int64_t bytes = sum_bytes * outputs * blocks * (along_fastest ? 1 : width * vector);
   return (reduction){(uint64_t)bytes, (uint64_t)(4 * grid)};
+}
+
+static void take_scratch(plim_tape *t, reduction plan) {
+  if (!plan.buffer_bytes) return;
+  plim_tensor *buffer = scratch(t, plan.buffer_bytes);
+  plim_release(t, scratch(t, plan.semaphore_bytes));
+  plim_release(t, buffer);
 }
 
 plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t mask, bool keep, plim_dtype dtype) {
@@ -206,11 +213,13 @@ plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t mask, bool keep,
     if (!gone || keep) shape.at[shape.n++] = gone ? 1 : x->shape.at[i];
   }
   plim_tensor *out = empty(t, shape, dtype);
-  reduction plan = plan_reduction(x, mask);
-  if (!plan.buffer_bytes) return out;
-  plim_tensor *buffer = scratch(t, plan.buffer_bytes);
-  plim_release(t, scratch(t, plan.semaphore_bytes));
-  plim_release(t, buffer);
+  take_scratch(t, plan_reduction(x, mask, 4)); // sums are in float32
+  return out;
+}
+
+plim_tensor *k_all(plim_tape *t, const plim_tensor *x) {
+  plim_tensor *out = empty(t, (plim_dims){0}, PLIM_BOOL);
+  take_scratch(t, plan_reduction(x, (1u << x->shape.n) - 1, 1));
   return out;
 }
 

@@ -22,6 +22,7 @@ plim_tensor *k_like(plim_tape *t, const plim_tensor *x); // empty_like
 // Sums over the dimensions in the bit mask, with the scratch space of the reduction kernel.
 plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t dim_mask, bool keep,
                    plim_dtype dtype);
+plim_tensor *k_all(plim_tape *t, const plim_tensor *x); // x.all()
 // x itself if it has that shape already; otherwise summed over what was broadcast.
 plim_tensor *k_sum_to(plim_tape *t, plim_tensor *x, plim_dims shape);
 

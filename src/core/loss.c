@@ -18,3 +18,9 @@ plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,
   drop(t, &shifted);
   return loss;
 }
+
+plim_tensor *cross_entropy(plim_tape *t, plim_tensor *logits, plim_tensor *targets) {
+  plim_tensor *logarithms = log_softmax(t, logits);
+  if (plim_autocast_is_on(t)) logarithms = to(t, logarithms, PLIM_FP32);
+  return nll_loss(t, logarithms, targets);
+}

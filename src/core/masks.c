@@ -1,5 +1,6 @@
 #include "masks.h"
 
+#include "kernels.h"
 #include "ops.h"
 
 // transformers looks for packed sequences in the positions: differences, their running sum, and
@@ -55,11 +56,11 @@ typedef struct {
   plim_tensor *batch, *head, *query, *key;
 } ranges;
 
-static ranges ranges_new(plim_tape *t, int64_t batch, int64_t length) {
+static ranges ranges_new(plim_tape *t, int64_t batch, int64_t queries, int64_t keys) {
   ranges r = {.batch = empty(t, dims(batch), PLIM_I64)};
   r.head = empty(t, dims(1), PLIM_I64);
-  r.query = positions_plus(t, length);
-  r.key = positions_plus(t, length);
+  r.query = positions_plus(t, queries);
+  r.key = positions_plus(t, keys);
   return r;
 }
 
@@ -80,20 +81,26 @@ static plim_tensor *padding(plim_tape *t, int64_t batch, int64_t length) {
   return out;
 }
 
-static plim_tensor *padded_mask(plim_tape *t, int64_t batch, int64_t length) {
-  ranges r = ranges_new(t, batch, length);
+// Padding, and what the pattern without it allows: a square of lower positions, or anything, which is
+// a column of ones.
+static plim_tensor *padded_pattern(plim_tape *t, plim_dims pattern, int64_t batch, int64_t queries,
+                                   int64_t keys) {
+  ranges r = ranges_new(t, batch, queries, keys);
   plim_tensor *result = scalar(t, PLIM_BOOL);
-  plim_dims square = dims(1, 1, length, length), whole = dims(batch, 1, length, length);
-  plim_tensor *causal = empty(t, square, PLIM_BOOL);
-  result = both(t, result, causal, square);
-  plim_tensor *pad = padding(t, batch, length);
-  result = both(t, result, pad, whole);
+  plim_tensor *allowed = empty(t, pattern, PLIM_BOOL);
+  result = both(t, result, allowed, pattern);
+  plim_tensor *pad = padding(t, batch, keys);
+  result = both(t, result, pad, dims(batch, 1, queries, keys));
   ranges_drop(t, &r);
   return result;
 }
 
+static plim_tensor *padded_mask(plim_tape *t, int64_t batch, int64_t length) {
+  return padded_pattern(t, dims(1, 1, length, length), batch, length, length);
+}
+
 static plim_tensor *square_mask(plim_tape *t, int64_t batch, int64_t length) {
-  ranges r = ranges_new(t, batch, length);
+  ranges r = ranges_new(t, batch, length, length);
   plim_tensor *result = empty(t, dims(1, 1, length, length), PLIM_BOOL);
   ranges_drop(t, &r);
   return result;
@@ -132,7 +139,26 @@ plim_tensor *plim_causal_mask(plim_tape *t, plim_attention_kind attention, plim_
     plim_consume(t, as_bool);
     return mask;
   }
-  look_for_packing(t, positions, batch);
+  if (positions) look_for_packing(t, positions, batch);
   if (attention != PLIM_ATTENTION_EAGER) return NULL;
   return additive(t, square_mask(t, batch, length), batch, (plim_dtype)embedded->dtype);
+}
+
+static plim_tensor *both_ways(plim_tape *t, plim_attention_kind attention, int64_t queries,
+                              const plim_tensor *keys) {
+  int64_t batch = keys->shape.at[0], length = keys->shape.at[1];
+  plim_tensor *mask = padded_pattern(t, dims(1, 1, queries, 1), batch, queries, length);
+  if (attention != PLIM_ATTENTION_EAGER) return mask;
+  return additive(t, mask, batch, (plim_dtype)keys->dtype);
+}
+
+plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention,
+                                     plim_mask_kind kind, int64_t queries, const plim_tensor *keys,
+                                     plim_tensor *given) {
+  if (!given) return NULL;
+  plim_tensor *as_bool = empty(t, given->shape, PLIM_BOOL);
+  plim_consume(t, k_all(t, as_bool));
+  plim_tensor *mask = kind == PLIM_MASK_ONES ? NULL : both_ways(t, attention, queries, keys);
+  plim_consume(t, as_bool);
+  return mask;
 }

@@ -30,6 +30,21 @@ typedef enum {
   PLIM_UP_PROJ,
   PLIM_GATE_UP_PROJ, // phi3: both in one
   PLIM_DOWN_PROJ,
+  PLIM_C_ATTN, // gpt2
+  PLIM_C_PROJ, // of attention and of the MLP
+  PLIM_C_FC,
+  PLIM_QUERY_KEY_VALUE, // gpt_neox
+  PLIM_DENSE,
+  PLIM_DENSE_H_TO_4H,
+  PLIM_DENSE_4H_TO_H,
+  PLIM_Q, // t5
+  PLIM_K,
+  PLIM_V,
+  PLIM_O,
+  PLIM_WI,
+  PLIM_WI_0,
+  PLIM_WI_1,
+  PLIM_WO,
   PLIM_PROJECTIONS
 } plim_projection;
 
@@ -52,7 +67,9 @@ struct plim_model {
   void (*add_lora)(plim_tape *t, plim_model *m, const plim_lora *lora);
   void (*destroy)(plim_model *m);
   vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
-  bool failed;                   // memory was out
+  plim_tensor *encoded;          // a variable: what the outputs hold beside loss and logits
+  bool is_encoder_decoder; // labels have a length of their own and are not shifted in the loss
+  bool failed;             // memory was out
 };
 
 // Ends a constructor: the model, or NULL (and it is freed) if memory was out.

@@ -154,12 +154,15 @@ plim_tensor *rsqrt(plim_tape *t, plim_tensor *a) {
   return finish(t, n, out, a, NULL);
 }
 
-plim_tensor *tanh_(plim_tape *t, plim_tensor *a) {
+static plim_tensor *activation_by_result(plim_tape *t, plim_tensor *a) {
   plim_node *n = node1(t, with_saved_backward, a);
   plim_tensor *out = k_unary(t, a);
   if (n) node_save_output(t, n, out);
   return finish(t, n, out, a, NULL);
 }
+
+plim_tensor *tanh_(plim_tape *t, plim_tensor *a) { return activation_by_result(t, a); }
+plim_tensor *relu(plim_tape *t, plim_tensor *a) { return activation_by_result(t, a); }
 
 static plim_tensor *activation(plim_tape *t, plim_tensor *a) { // in one kernel
   plim_node *n = node1(t, with_saved_backward, a);
@@ -169,6 +172,24 @@ static plim_tensor *activation(plim_tape *t, plim_tensor *a) { // in one kernel
 
 plim_tensor *silu(plim_tape *t, plim_tensor *a) { return activation(t, a); }
 plim_tensor *gelu(plim_tape *t, plim_tensor *a) { return activation(t, a); }
+
+// The number becomes a tensor without dimensions, forward and backward.
+static void where_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_dtype dtype = (plim_dtype)in[0]->dtype;
+  plim_tensor *number = empty(t, (plim_dims){0}, dtype);
+  out[0] = k_binary_as(t, n->saved[0], in[0], dtype);
+  plim_consume(t, number);
+}
+
+plim_tensor *where(plim_tape *t, plim_tensor *condition, plim_tensor *a) {
+  plim_dtype dtype = (plim_dtype)a->dtype;
+  plim_tensor *number = empty(t, (plim_dims){0}, dtype);
+  plim_node *n = node1(t, where_backward, a);
+  if (n) node_save(t, n, condition);
+  plim_tensor *out = k_binary_as(t, condition, a, dtype);
+  plim_consume(t, number);
+  return finish(t, n, out, condition, a);
+}
 
 // The mask is one byte an element; it alone is kept.
 plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p) {
@@ -263,6 +284,27 @@ plim_tensor *transpose(plim_tape *t, plim_tensor *x, int a, int b) {
   plim_node *n = node1(t, transpose_backward, x);
   if (n) n->number = a * PLIM_MAX_DIMS + b;
   return finish(t, n, k_transpose(t, x, a, b), x, NULL);
+}
+
+static plim_tensor *permuted(plim_tape *t, plim_tensor *x, const plim_dims *order) {
+  plim_dims shape = {.n = order->n}, stride = {.n = order->n};
+  for (int i = 0; i < order->n; i++) {
+    shape.at[i] = x->shape.at[order->at[i]];
+    stride.at[i] = x->stride.at[order->at[i]];
+  }
+  return view_of(t, x, shape, stride);
+}
+
+static void permute_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_dims back = {.n = n->shape.n};
+  for (int i = 0; i < back.n; i++) back.at[n->shape.at[i]] = i;
+  out[0] = permuted(t, in[0], &back);
+}
+
+plim_tensor *permute(plim_tape *t, plim_tensor *x, plim_dims order) {
+  plim_node *n = node1(t, permute_backward, x);
+  if (n) n->shape = order;
+  return finish(t, n, permuted(t, x, &order), x, NULL);
 }
 
 static void unsqueeze_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
@@ -403,15 +445,19 @@ static plim_tensor *fold_batch(plim_tape *t, plim_tensor *x, int64_t b, int64_t 
   return reshape(t, spread, dims(b * h, x->shape.at[2], x->shape.at[3]));
 }
 
+// Autocast casts the arguments from right to left. What was folded goes from right to left too.
 plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
-  a = cast(t, a);
   b = cast(t, b);
+  a = cast(t, a);
   int64_t batch = a->shape.at[0] != 1 ? a->shape.at[0] : b->shape.at[0];
   int64_t heads = a->shape.at[1] != 1 ? a->shape.at[1] : b->shape.at[1];
   plim_dims shape = dims(batch, heads, a->shape.at[2], b->shape.at[3]);
   bool a_was = hold(a), b_was = hold(b);
   plim_tensor *left = fold_batch(t, a, batch, heads), *right = fold_batch(t, b, batch, heads);
+  bool left_was = hold(left), right_was = hold(right);
   plim_tensor *out = unsafe_view(t, bmm(t, left, right), shape);
+  let_go(t, right, right_was);
+  let_go(t, left, left_was);
   let_go(t, a, a_was);
   let_go(t, b, b_was);
   return out;
@@ -478,11 +524,26 @@ static uint64_t sort_bytes(int64_t n) {
   return (uint64_t)(16 * n + 16895 + 1024 * ((n + 4607) / 4608));
 }
 
+// A small table whose rows are hit so often that partial sums would leave the card idle: they are
+// added up by atomics, in float32. Else each part has a row of sums of its own.
+static plim_tensor *partial_sums(plim_tape *t, plim_dims table, int64_t runs, int64_t parts,
+                                 plim_dtype dtype) {
+  enum { WARP = 32, MOST_THREADS = 1024, FEW_BLOCKS = 4 * 132, PARTS_PER_BLOCK = 4 };
+  int64_t width = (table.at[1] + WARP - 1) / WARP * WARP;
+  int64_t threads = width < MOST_THREADS ? width : MOST_THREADS;
+  int64_t blocks = (runs * width + threads - 1) / threads;
+  if (blocks >= FEW_BLOCKS || parts <= blocks * PARTS_PER_BLOCK)
+    return empty(t, dims(parts, table.at[1]), PLIM_FP32);
+  plim_tensor *run_of_part = indices(t, parts);
+  if (dtype != PLIM_FP32) plim_consume(t, empty(t, table, PLIM_FP32));
+  return run_of_part;
+}
+
 // Gradients of many indices: sorted, cut into runs of equal ones, each run into partial sums in
 // float32, and those into the table.
 static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims table,
                                               plim_dtype dtype) {
-  int64_t rows = table.at[0], width = table.at[1], runs = n < rows ? n : rows;
+  int64_t rows = table.at[0], runs = n < rows ? n : rows;
   plim_tensor *sorted = indices(t, n), *order = indices(t, n), *range = indices(t, n);
   plim_consume(t, scratch(t, sort_bytes(n)));
   plim_consume(t, range);
@@ -494,7 +555,7 @@ static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims
   plim_consume(t, scratch(t, CUB_SCAN));
   int64_t parts = n / 10 + runs;
   plim_tensor *part_count = indices(t, 1), *part_starts = indices(t, parts);
-  plim_tensor *sums = empty(t, dims(parts, width), PLIM_FP32);
+  plim_tensor *sums = partial_sums(t, table, runs, parts, dtype);
   plim_tensor *last_first[] = {sums,  part_starts, part_count, offsets, per_run,
                                count, starts,      order,      sorted};
   for (size_t i = 0; i < sizeof last_first / sizeof *last_first; i++)

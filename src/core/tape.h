@@ -187,12 +187,17 @@ void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad);
 // context itself must outlive the tape's use of it.
 typedef plim_tensor *plim_checkpointed_fn(plim_tape *t, const void *context,
                                           plim_tensor *const *held, plim_tensor *x);
-enum { PLIM_MAX_HELD = 4 };
+enum { PLIM_MAX_HELD = 5, PLIM_MAX_RESULTS = 2 };
 
 typedef struct {
   plim_checkpointed_fn *function;
   const void *context;
   plim_tensor *held[PLIM_MAX_HELD]; // NULL where there is none
+  // Further results: PLIM_MAX_RESULTS variables that the function sets, or NULL. They must live as
+  // long as the context.
+  plim_tensor **results;
+  // What is held are arguments like the input, saved behind it. Else they are keywords, and go first.
+  bool is_positional;
 } plim_closure;
 
 plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x);

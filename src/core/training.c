@@ -20,15 +20,20 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
 // Variables of the loop: what a step leaves in them lives until the next one rebinds it.
 typedef struct {
   plim_batch batch;
-  plim_tensor *logits, *loss, *scaled;
+  plim_tensor *logits, *encoded, *loss, *scaled;
 } variables;
 
+static plim_dims labels_shape(const plim_model *m, const plim_recipe *r) {
+  bool is_own = m->is_encoder_decoder && r->target_length;
+  return dims(r->batch, is_own ? r->target_length : r->length);
+}
+
 // The new batch exists before the old one goes.
-static void load_batch(plim_tape *t, const plim_recipe *r, plim_batch *b) {
+static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, plim_batch *b) {
   plim_dims shape = dims(r->batch, r->length);
   plim_tensor *ids = empty(t, shape, PLIM_I64);
   plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
-  plim_tensor *labels = empty(t, shape, PLIM_I64);
+  plim_tensor *labels = empty(t, labels_shape(m, r), PLIM_I64);
   set(t, &b->ids, ids);
   set(t, &b->mask, mask);
   set(t, &b->labels, labels);
@@ -38,18 +43,19 @@ static void load_batch(plim_tape *t, const plim_recipe *r, plim_batch *b) {
 }
 
 static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v) {
-  load_batch(t, r, &v->batch);
+  load_batch(t, m, r, &v->batch);
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
   plim_tensor *loss = m->forward(t, m, &v->batch, &logits);
   set(t, &v->logits, give(t, &logits));
+  set(t, &v->encoded, give(t, &m->encoded));
   set(t, &v->loss, loss);
   autocast(t, PLIM_BOOL);
   plim_tensor *scaled = div_scalar(t, v->loss);
   drop_graph(t, v->scaled);
   set(t, &v->scaled, scaled);
   run_backward(t, v->scaled);
-  if (r->deletes_outputs) drop(t, &v->logits);
+  if (r->deletes_outputs) drop(t, &v->logits), drop(t, &v->encoded);
 }
 
 static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
@@ -72,9 +78,10 @@ typedef struct {
   plim_tensor *total_loss, *loss, *norm, *items;
 } trainer;
 
-// (labels[:, 1:] != -100).sum()
-static plim_tensor *count_items(plim_tape *t, const plim_recipe *r) {
-  plim_dims shape = dims(r->batch, r->length - 1);
+// (labels[:, 1:] != -100).sum(); all labels where the loss does not shift them
+static plim_tensor *count_items(plim_tape *t, const plim_model *m, const plim_recipe *r) {
+  plim_dims shape = labels_shape(m, r);
+  if (!m->is_encoder_decoder) shape.at[1]--;
   plim_tensor *is_item = empty(t, shape, PLIM_BOOL), *sum = empty(t, (plim_dims){0}, PLIM_I64);
   plim_consume(t, empty(t, shape, PLIM_I64));
   plim_consume(t, is_item);
@@ -82,23 +89,24 @@ static plim_tensor *count_items(plim_tape *t, const plim_recipe *r) {
 }
 
 // The sum over the batches, each count added in turn.
-static plim_tensor *count_all_items(plim_tape *t, const plim_recipe *r, int count) {
+static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const plim_recipe *r,
+                                    int count) {
   plim_tensor *total = NULL, *one = NULL;
   for (int i = 0; i < count; i++) {
-    set(t, &one, count_items(t, r));
+    set(t, &one, count_items(t, m, r));
     set(t, &total, total ? add(t, total, one) : k_unary(t, one));
     drop(t, &one);
   }
   return give(t, &total);
 }
 
-static plim_batch batch_new(plim_tape *t, const plim_recipe *r) {
+static plim_batch batch_new(plim_tape *t, const plim_model *m, const plim_recipe *r) {
   plim_dims shape = dims(r->batch, r->length);
   plim_batch b = {
       .mask_kind = PLIM_MASK_ONES, .attention = r->attention, .checkpoint = r->checkpoint};
   set(t, &b.ids, empty(t, shape, PLIM_I64));
   set(t, &b.mask, empty(t, shape, PLIM_I64));
-  set(t, &b.labels, empty(t, shape, PLIM_I64));
+  set(t, &b.labels, empty(t, labels_shape(m, r), PLIM_I64));
   return b;
 }
 
@@ -110,12 +118,12 @@ static void batch_drop(plim_tape *t, plim_batch *b) {
 
 // All batches of a step are fetched before the last step's go; the one that was used last is still
 // in a variable, until the first of the new takes its place.
-static bool next_batches(plim_tape *t, const plim_recipe *r, trainer *v) {
+static bool next_batches(plim_tape *t, const plim_model *m, const plim_recipe *r, trainer *v) {
   int count = r->accumulate > 1 ? r->accumulate : 1;
   plim_batch *fresh = calloc((size_t)count, sizeof *fresh), *old = v->batches;
   if (!fresh) return false;
-  for (int i = 0; i < count; i++) fresh[i] = batch_new(t, r);
-  plim_tensor *items = count_all_items(t, r, count);
+  for (int i = 0; i < count; i++) fresh[i] = batch_new(t, m, r);
+  plim_tensor *items = count_all_items(t, m, r, count);
   for (int i = v->count - 1; i-- > 0;) batch_drop(t, &old[i]);
   set(t, &v->items, items);
   if (old) batch_drop(t, &old[v->count - 1]);
@@ -125,20 +133,26 @@ static bool next_batches(plim_tape *t, const plim_recipe *r, trainer *v) {
   return true;
 }
 
-// Under autocast, accelerate turns the outputs into float32: a copy of the logits, which goes when
-// the loss has been taken out.
+// Under autocast, accelerate turns an output into float32.
+static void widen(plim_tape *t, const plim_recipe *r, plim_tensor **wide, plim_tensor *output) {
+  if (output) set(t, wide, r->autocast == PLIM_BOOL ? output : to(t, output, PLIM_FP32));
+}
+
+// The copies of outputs go when the loss has been taken out.
 static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe *r,
                                  const plim_batch *b) {
-  plim_tensor *logits = NULL, *loss = NULL, *wide = NULL;
+  plim_tensor *logits = NULL, *loss = NULL, *wide = NULL, *wide_encoded = NULL;
   autocast(t, r->autocast);
   set(t, &loss, m->forward(t, m, b, &logits));
   autocast(t, PLIM_BOOL);
-  if (r->autocast != PLIM_BOOL) set(t, &wide, to(t, logits, PLIM_FP32));
-  else set(t, &wide, logits);
+  widen(t, r, &wide, logits);
+  widen(t, r, &wide_encoded, m->encoded);
   drop(t, &logits);
+  drop(t, &m->encoded);
   set(t, &loss, mul_scalar_in_place(t, loss));
   plim_tensor *out = give(t, &loss);
   drop(t, &wide);
+  drop(t, &wide_encoded);
   return out;
 }
 
@@ -181,7 +195,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
   group_parameters(parameters, count, grouped);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
   for (int i = 0; ok && i < r->steps; i++) {
-    ok = next_batches(t, r, &v);
+    ok = next_batches(t, m, r, &v);
     for (int k = 0; ok && k < v.count; k++) {
       training_step(t, m, r, &v, k);
       check_loss(t, v.loss);

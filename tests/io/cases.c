@@ -95,6 +95,7 @@ static plim_sdpa_kernel kernel_of(const json_t *c) {
 static plim_recipe recipe_of(const json_t *c) {
   return (plim_recipe){.batch = case_integer(c, "batch", 0),
                        .length = case_integer(c, "seq", 0),
+                       .target_length = case_integer(c, "tgt", 0),
                        .steps = (int)case_integer(c, "steps", 3),
                        .accumulate = (int)case_integer(c, "accum", 1),
                        .optimizer = optimizer_of(c),
@@ -119,9 +120,7 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
                     .recipe = recipe_of(c)};
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
   // What the tape has no program for yet.
-  bool is_gpt = strncmp(job->model.family->model_type, "gpt", 3) == 0;
   bool is_plain_fp32 = job->dtype == PLIM_FP32 && job->recipe.autocast == PLIM_BOOL;
   bool is_eager = job->recipe.attention == PLIM_ATTENTION_EAGER;
-  return job->recipe.autocast != PLIM_FP16 && !is_plain_fp32 &&
-         !(is_gpt && (job->lora.rank || is_eager));
+  return job->recipe.autocast != PLIM_FP16 && (!is_plain_fp32 || is_eager);
 }

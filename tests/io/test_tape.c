@@ -29,6 +29,7 @@ static const char *const covered[] = {
     "families/phi3-bf16",
     "families/qwen2-bf16",
     "families/qwen3-bf16",
+    "families/t5-bf16",
     "kernels/adamw-loop-llama",
     "kernels/cudnn-llama-b4s1024",
     "kernels/cudnn-llama-bf16-s500",
@@ -41,6 +42,7 @@ static const char *const covered[] = {
     "kernels/math-llama-bf16",
     "kernels/sgd-llama",
     "kernels/sgdm-llama",
+    "kernels/t5-ckpt-b4s512",
 };
 // clang-format on
 
