@@ -119,7 +119,7 @@ static plim_tensor *bias_gradient(plim_tape *t, const plim_tensor *bias) {
   plim_dims wide = bias->shape;
   wide.at[3] = round_to(wide.at[3], 16);
   plim_tensor *padded = empty(t, wide, (plim_dtype)bias->dtype);
-  plim_tensor *gradient = view_of(t, padded, bias->shape, padded->stride);
+  plim_tensor *gradient = alias_of(t, padded, bias->shape, padded->stride);
   plim_consume(t, padded);
   return gradient;
 }

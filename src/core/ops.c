@@ -516,12 +516,21 @@ plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tens
 #define SORT_FROM                                                                                  \
   3072                // more indices than this are sorted first; PyTorch's embedding_dense_backward
 #define CUB_SCAN 1279 // temporary bytes of cub's scan, read off recordings
+#define UNIQUE_TILE                                                                                \
+  4480 // keys a block of cub's unique_by_key takes; its tuning for Hopper, 640 x 7
 
 static plim_tensor *indices(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
 
 // Temporary bytes of cub's radix sort of n pairs, read off recordings at 4,096 to 65,536.
 static uint64_t sort_bytes(int64_t n) {
   return (uint64_t)(16 * n + 16895 + 1024 * ((n + 4607) / 4608));
+}
+
+// Temporary bytes of cub's unique_by_key: a state of 16 bytes per tile and 32 before the first, and
+// something small, each aligned.
+static uint64_t unique_bytes(int64_t n) {
+  int64_t tiles = (n + UNIQUE_TILE - 1) / UNIQUE_TILE, states = 16 * (tiles + 32);
+  return (uint64_t)((states + 255) / 256 * 256 + 256 + 255);
 }
 
 // A small table whose rows are hit so often that partial sums would leave the card idle: they are
@@ -549,7 +558,7 @@ static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims
   plim_consume(t, range);
   plim_tensor *out = empty(t, table, dtype);
   plim_tensor *starts = indices(t, n), *count = indices(t, 1), *unused = indices(t, n);
-  plim_consume(t, scratch(t, CUB_SCAN));
+  plim_consume(t, scratch(t, unique_bytes(n)));
   plim_consume(t, unused);
   plim_tensor *per_run = indices(t, runs), *offsets = indices(t, runs);
   plim_consume(t, scratch(t, CUB_SCAN));

@@ -39,6 +39,7 @@
 #define checkpoint(...) plim_checkpoint_call(__VA_ARGS__)
 #define checkpoint_reentrant(...) plim_checkpoint_reentrant(__VA_ARGS__)
 #define backward(...) plim_backward(__VA_ARGS__)
+#define backward_all(...) plim_backward_all(__VA_ARGS__)
 #define drop_graph(...) plim_drop_graph(__VA_ARGS__)
 #define set_grad_mode(...) plim_set_grad_mode(__VA_ARGS__)
 
@@ -179,8 +180,9 @@ void node_output(plim_tape *t, plim_node *n, plim_tensor *x);
 
 bool wants(const plim_node *n, int edge);
 
-// Runs backward from `x` with the gradient `grad`, which is consumed.
+// Runs backward from `x` with the gradient `grad`, which is consumed; or from several at once.
 void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad);
+void backward_all(plim_tape *t, plim_tensor *const *xs, plim_tensor *const *grads, int count);
 
 // torch.utils.checkpoint: calls a function whose saved tensors are not kept but computed again in
 // backward. `held` are tensors of the function's context, kept as long as that may happen; the
@@ -202,6 +204,7 @@ typedef struct {
 
 plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x);
 // use_reentrant=True: forward without a graph; backward runs it again, with a backward of its own.
+// Gradients flow through the input, positional arguments and all results.
 plim_tensor *checkpoint_reentrant(plim_tape *t, plim_closure call, plim_tensor *x);
 
 // Lets go of the graph behind a tensor, before the tensor itself.
