@@ -148,11 +148,30 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   plim_consume(t, workspace);
 }
 
+static void pad_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
+}
+
+// Rows of a bias are padded to whole 8 elements, and the padding is cut off again.
+static plim_tensor *align_rows(plim_tape *t, plim_tensor *bias) {
+  int last = bias->shape.n - 1;
+  int64_t keys = bias->shape.at[last];
+  if (keys % 8 == 0) return bias;
+  plim_dims wide = bias->shape;
+  wide.at[last] = round_to(keys, 8);
+  plim_node *n = node_begin(t, pad_backward, &bias, 1);
+  if (n) n->shape = bias->shape;
+  plim_tensor *padded = empty(t, wide, (plim_dtype)bias->dtype);
+  if (n) node_output(t, n, padded);
+  plim_consume(t, bias);
+  return slice(t, padded, last, 0, keys);
+}
+
 static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                               plim_tensor *mask) {
   int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2];
   plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
-  if (bias) bias = expand(t, bias, dims(b, heads, length, k->shape.at[2]));
+  if (bias) bias = expand(t, align_rows(t, bias), dims(b, heads, length, k->shape.at[2]));
   plim_node *n = node_begin(t, efficient_backward, (plim_tensor *[]){q, k, v, bias}, 4);
   if (n) n->number = bias ? SAVED_BIAS_FIRST : 0, node_save(t, n, bias);
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
@@ -218,7 +237,7 @@ static plim_sdpa_kernel kernel_for_bias(const plim_tape *t, const plim_tensor *b
   plim_sdpa_kernel preferred = (plim_sdpa_kernel)t->sdpa;
   if (!bias || bias->dtype == PLIM_BOOL || preferred == PLIM_SDPA_MATH) return preferred;
   if (bias->stride.at[bias->stride.n - 1] != 1) return PLIM_SDPA_MATH;
-  bool is_refused = preferred == PLIM_SDPA_FLASH || needs_grad(t, bias);
+  bool is_refused = preferred == PLIM_SDPA_FLASH || bias->requires_grad;
   return is_refused ? PLIM_SDPA_EFFICIENT : preferred;
 }
 

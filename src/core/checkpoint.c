@@ -54,9 +54,9 @@ void packed_release(plim_tape *t, struct plim_checkpoint *f) {
   if (--f->refs) return;
   struct plim_checkpoint dead = *f;
   tape_put_back(t, &t->frames, f);
-  if (dead.call.is_positional) plim_release(t, dead.input);
-  for (int i = 0; i < PLIM_MAX_HELD; i++) plim_release(t, dead.call.held[i]);
-  if (!dead.call.is_positional) plim_release(t, dead.input);
+  for (int i = dead.call.positional; i < PLIM_MAX_HELD; i++) plim_release(t, dead.call.held[i]);
+  plim_release(t, dead.input);
+  for (int i = 0; i < dead.call.positional; i++) plim_release(t, dead.call.held[i]);
   for (size_t i = 0; i < dead.recomputed.len; i++) plim_release(t, dead.recomputed.at[i]);
   vec_free(&dead.recomputed);
 }
@@ -123,10 +123,21 @@ plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x) {
 
 enum { MAX_ARGUMENTS = 1 + PLIM_MAX_HELD, MAX_OUTPUTS = 1 + PLIM_MAX_RESULTS };
 
-// Results that nobody used have a gradient of zeros.
-static void fill_gradients(plim_tape *t, const plim_node *n, plim_tensor **in) {
-  for (int i = 0; i < n->output_count; i++)
-    if (!in[i]) set(t, &in[i], empty(t, n->shapes[i], (plim_dtype)n->dtypes[i]));
+// Results that nobody used have a gradient of zeros, which backward's arguments alone hold.
+static void fill_gradients(plim_tape *t, const plim_node *n, plim_tensor **in,
+                           plim_tensor **zeros) {
+  for (int i = 0; i < n->output_count; i++) {
+    if (in[i]) continue;
+    set(t, &zeros[i], empty(t, n->shapes[i], (plim_dtype)n->dtypes[i]));
+    in[i] = zeros[i];
+  }
+}
+
+static void drop_zeros(plim_tape *t, const plim_node *n, plim_tensor **in, plim_tensor **zeros) {
+  for (int i = n->output_count; i-- > 0;) {
+    if (zeros[i]) in[i] = NULL;
+    drop(t, &zeros[i]);
+  }
 }
 
 // The arguments again, cut off from the graph before: the input and what is positional.
@@ -144,7 +155,9 @@ static int run_again(plim_tape *t, struct plim_checkpoint *f, plim_tensor *const
   bool was = set_grad_mode(t, true);
   plim_dtype autocast_was = (plim_dtype)t->autocast;
   t->autocast = (uint8_t)f->autocast;
-  plim_tensor *const *held = call->is_positional ? arguments + 1 : call->held;
+  plim_tensor *held[PLIM_MAX_HELD];
+  memcpy(held, call->held, sizeof held);
+  memcpy(held, arguments + 1, (size_t)call->positional * sizeof *held);
   int count = 0;
   set(t, &outputs[count++], call->function(t, call->context, held, arguments[0]));
   for (int i = 0; call->results && i < PLIM_MAX_RESULTS; i++)
@@ -171,7 +184,8 @@ static void run_nested(plim_tape *t, plim_tensor *const *outputs, plim_tensor *c
 
 static void reentrant_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   plim_tensor *arguments[MAX_ARGUMENTS] = {0}, *outputs[MAX_OUTPUTS] = {0};
-  fill_gradients(t, n, in);
+  plim_tensor *zeros[MAX_OUTPUTS] = {0};
+  fill_gradients(t, n, in, zeros);
   detach_arguments(t, n, arguments);
   int count = run_again(t, n->frame, arguments, outputs);
   run_nested(t, outputs, in, count);
@@ -181,6 +195,7 @@ static void reentrant_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   }
   for (int i = n->edge_count; i-- > 0;) drop(t, &arguments[i]);
   while (count-- > 0) drop(t, &outputs[count]);
+  drop_zeros(t, n, in, zeros);
 }
 
 // A result that is an argument passed on becomes a view, so that it can have a node of its own.
@@ -200,14 +215,14 @@ static void attach_results(plim_tape *t, plim_node *n, const plim_closure *call,
 
 plim_tensor *checkpoint_reentrant(plim_tape *t, plim_closure call, plim_tensor *x) {
   plim_tensor *arguments[MAX_ARGUMENTS] = {x};
-  int count = call.is_positional ? MAX_ARGUMENTS : 1;
-  if (call.is_positional) memcpy(arguments + 1, call.held, sizeof call.held);
+  int count = 1 + call.positional;
+  memcpy(arguments + 1, call.held, (size_t)call.positional * sizeof *call.held);
   plim_node *n = node_begin(t, reentrant_backward, arguments, count);
   bool was = set_grad_mode(t, false);
   plim_tensor *out = call.function(t, call.context, call.held, x);
   set_grad_mode(t, was);
   if (!n) return out;
-  if (call.is_positional) memset(call.held, 0, sizeof call.held); // saved instead
+  memset(call.held, 0, (size_t)call.positional * sizeof *call.held); // saved instead
   n->frame = frame_new(t, call, NULL);
   for (int i = 0; i < count; i++) {
     n->number |= (int64_t)(arguments[i] != NULL) << i;

@@ -66,10 +66,13 @@ struct plim_model {
   // peft.get_peft_model: freezes the model and adds adapters. NULL: no program for that yet.
   void (*add_lora)(plim_tape *t, plim_model *m, const plim_lora *lora);
   void (*destroy)(plim_model *m);
-  vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
-  plim_tensor *encoded;          // a variable: what the outputs hold beside loss and logits
-  bool is_encoder_decoder; // labels have a length of their own and are not shifted in the loss
-  bool failed;             // memory was out
+  vec(plim_tensor *) parameters;   // that are trained, in the order of model.parameters()
+  plim_tensor *encoded;            // a variable: what the outputs hold beside loss and logits
+  const plim_tensor *undecayed[2]; // matrices without weight decay: those called a bias
+  bool is_encoder_decoder;         // labels have a length of their own
+  // Trainer counts the first label of a row too, unless the class is called ...ForCausalLM.
+  bool counts_all_labels;
+  bool failed; // memory was out
 };
 
 // Ends a constructor: the model, or NULL (and it is freed) if memory was out.

@@ -482,9 +482,11 @@ plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor 
   if (n && wants(n, 1)) node_save(t, n, b);
   plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);
   k_cublas_lt(t);
-  plim_tensor *done = finish(t, n, out, a, b);
-  plim_consume(t, bias);
-  return done;
+  if (n) node_output(t, n, out);
+  plim_tensor *last_first[] = {bias, a, b}; // casts, made from right to left
+  for (size_t i = 0; i < sizeof last_first / sizeof *last_first; i++)
+    plim_consume(t, last_first[i]);
+  return out;
 }
 
 static plim_tensor *linear_rows(plim_tape *t, plim_tensor *x, plim_tensor *weight,
@@ -504,37 +506,44 @@ plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tens
   bias = cast(t, bias);
   weight = cast(t, weight);
   plim_tensor *input = cast(t, x);
-  bool input_was = hold(input);
+  bool input_was = hold(input), weight_was = hold(weight), bias_was = bias && hold(bias);
   plim_tensor *out = linear_rows(t, input, weight, bias);
   let_go(t, input, input_was);
+  let_go(t, weight, weight_was);
+  let_go(t, bias, bias_was);
   let_go(t, x, was);
   return out;
 }
 
 // ---- models ---------------------------------------------------------------------------------------
 
-#define SORT_FROM                                                                                  \
-  3072                // more indices than this are sorted first; PyTorch's embedding_dense_backward
-#define CUB_SCAN 1279 // temporary bytes of cub's scan, read off recordings
-#define UNIQUE_TILE                                                                                \
-  4480 // keys a block of cub's unique_by_key takes; its tuning for Hopper, 640 x 7
+// More indices than this are sorted first; PyTorch's embedding_dense_backward.
+#define SORT_FROM 3072
+
+// What one block of cub's kernels takes at a time, of 8-byte keys on Hopper; read off a sweep of
+// sizes (3,073 to 2,097,152), and the first two found again in cub's tuning tables.
+enum { UNIQUE_TILE = 640 * 7, SCAN_TILE = 128 * 7, SORT_TILE = 4608 };
 
 static plim_tensor *indices(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
 
-// Temporary bytes of cub's radix sort of n pairs, read off recordings at 4,096 to 65,536.
+static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+static int64_t tiles(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
+
+// Temporary bytes of cub's radix sort of n pairs: a second buffer for keys and one for values, and
+// counters. Cub asks for 255 more, to align what it gets.
 static uint64_t sort_bytes(int64_t n) {
-  return (uint64_t)(16 * n + 16895 + 1024 * ((n + 4607) / 4608));
+  return (uint64_t)(2 * aligned(8 * n) + 16640 + 1024 * tiles(n, SORT_TILE) + 255);
 }
 
-// Temporary bytes of cub's unique_by_key: a state of 16 bytes per tile and 32 before the first, and
-// something small, each aligned.
-static uint64_t unique_bytes(int64_t n) {
-  int64_t tiles = (n + UNIQUE_TILE - 1) / UNIQUE_TILE, states = 16 * (tiles + 32);
-  return (uint64_t)((states + 255) / 256 * 256 + 256 + 255);
+// Of a scan: a state of 16 bytes per tile, with 32 before the first, and something small.
+static uint64_t scan_bytes(int64_t n, int64_t tile) {
+  return (uint64_t)(aligned(16 * (tiles(n, tile) + 32)) + 256 + 255);
 }
 
 // A small table whose rows are hit so often that partial sums would leave the card idle: they are
-// added up by atomics, in float32. Else each part has a row of sums of its own.
+// added up by atomics, in float32. Else each part has a row of sums of its own. The limits were found
+// by a sweep over tables and numbers of indices on a card of 132 multiprocessors.
 static plim_tensor *partial_sums(plim_tape *t, plim_dims table, int64_t runs, int64_t parts,
                                  plim_dtype dtype) {
   enum { WARP = 32, MOST_THREADS = 1024, FEW_BLOCKS = 4 * 132, PARTS_PER_BLOCK = 4 };
@@ -558,10 +567,10 @@ static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims
   plim_consume(t, range);
   plim_tensor *out = empty(t, table, dtype);
   plim_tensor *starts = indices(t, n), *count = indices(t, 1), *unused = indices(t, n);
-  plim_consume(t, scratch(t, unique_bytes(n)));
+  plim_consume(t, scratch(t, scan_bytes(n, UNIQUE_TILE)));
   plim_consume(t, unused);
   plim_tensor *per_run = indices(t, runs), *offsets = indices(t, runs);
-  plim_consume(t, scratch(t, CUB_SCAN));
+  plim_consume(t, scratch(t, scan_bytes(runs, SCAN_TILE)));
   int64_t parts = n / 10 + runs;
   plim_tensor *part_count = indices(t, 1), *part_starts = indices(t, parts);
   plim_tensor *sums = partial_sums(t, table, runs, parts, dtype);

@@ -198,8 +198,9 @@ typedef struct {
   // Further results: PLIM_MAX_RESULTS variables that the function sets, or NULL. They must live as
   // long as the context.
   plim_tensor **results;
-  // What is held are arguments like the input, saved behind it. Else they are keywords, and go first.
-  bool is_positional;
+  // So many of what is held, from the first, are arguments like the input and saved behind it. The
+  // others are keywords, and go before it.
+  int positional;
 } plim_closure;
 
 plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x);

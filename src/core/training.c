@@ -78,10 +78,10 @@ typedef struct {
   plim_tensor *total_loss, *loss, *norm, *items;
 } trainer;
 
-// (labels[:, 1:] != -100).sum(); all labels where the loss does not shift them
+// (labels[:, 1:] != -100).sum()
 static plim_tensor *count_items(plim_tape *t, const plim_model *m, const plim_recipe *r) {
   plim_dims shape = labels_shape(m, r);
-  if (!m->is_encoder_decoder) shape.at[1]--;
+  if (!m->counts_all_labels) shape.at[1]--;
   plim_tensor *is_item = empty(t, shape, PLIM_BOOL), *sum = empty(t, (plim_dims){0}, PLIM_I64);
   plim_consume(t, empty(t, shape, PLIM_I64));
   plim_consume(t, is_item);
@@ -178,12 +178,16 @@ static void check_loss(plim_tape *t, const plim_tensor *loss) {
   plim_consume(t, is_infinite);
 }
 
+static bool decays(const plim_model *m, const plim_tensor *p) {
+  return p->shape.n > 1 && p != m->undecayed[0] && p != m->undecayed[1];
+}
+
 // Weights decay, norms and biases do not: two groups, each in the model's order.
-static void group_parameters(plim_tensor *const *parameters, size_t count, plim_tensor **grouped) {
+static void group_parameters(const plim_model *m, plim_tensor **grouped) {
   size_t n = 0;
-  for (int matrices = 1; matrices >= 0; matrices--)
-    for (size_t i = 0; i < count; i++)
-      if ((parameters[i]->shape.n > 1) == matrices) grouped[n++] = parameters[i];
+  for (int decaying = 1; decaying >= 0; decaying--)
+    for (size_t i = 0; i < m->parameters.len; i++)
+      if (decays(m, m->parameters.at[i]) == decaying) grouped[n++] = m->parameters.at[i];
 }
 
 static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r,
@@ -192,7 +196,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
   plim_tensor **parameters = m->parameters.at;
   size_t count = m->parameters.len;
   trainer v = {0};
-  group_parameters(parameters, count, grouped);
+  group_parameters(m, grouped);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
   for (int i = 0; ok && i < r->steps; i++) {
     ok = next_batches(t, m, r, &v);

@@ -176,7 +176,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_gpt2 *m, const plim_batch *
   set(t, &hidden, dropout(t, hidden, m->c.embedding_dropout));
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->calls[i] = (block_call){m, &m->blocks[i], batch->attention};
-    plim_closure call = {run_block, &m->calls[i], {mask, positions}};
+    plim_closure call = {run_block, &m->calls[i], {mask, positions}, .positional = 1};
     set(t, &hidden, plim_call_layer(t, batch->checkpoint, call, hidden));
   }
   set(t, &hidden, norm(t, &m->ln_f, hidden));
@@ -198,7 +198,8 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 plim_model *plim_gpt2_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gpt2 *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){.forward = forward, .add_lora = add_lora, .destroy = destroy};
+  m->model = (plim_model){
+      .forward = forward, .add_lora = add_lora, .destroy = destroy, .counts_all_labels = true};
   m->c = *config;
   m->blocks = calloc((size_t)config->layers, sizeof *m->blocks);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);

@@ -88,6 +88,8 @@ static void build(plim_tape *t, plim_t5 *m, plim_dtype d) {
   stack_build(t, m, &m->encoder, d);
   plim_tensor *decoders = empty(t, table, d);
   stack_build(t, m, &m->decoder, d);
+  m->model.undecayed[0] = m->encoder.blocks[0].self.relative;
+  m->model.undecayed[1] = m->decoder.blocks[0].self.relative;
   plim_consume(t, empty(t, table, d)); // lm_head's
   plim_consume(t, encoders);
   plim_consume(t, decoders);
@@ -390,7 +392,7 @@ static plim_tensor *run_blocks(plim_tape *t, plim_t5 *m, stack *s, const plim_ba
     plim_closure call = {.function = run_block,
                          .context = &s->calls[i],
                          .results = s->results,
-                         .is_positional = true};
+                         .positional = PLIM_MAX_HELD};
     memcpy(call.held, held, sizeof call.held);
     set(t, &x, plim_call_layer(t, batch->checkpoint, call, x));
     set(t, &held[HELD_BIAS], give(t, &s->results[RESULT_BIAS]));
@@ -471,8 +473,11 @@ static stack stack_new(plim_t5 *m, int64_t count, bool is_decoder) {
 plim_model *plim_t5_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_t5 *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){
-      .forward = forward, .add_lora = add_lora, .destroy = destroy, .is_encoder_decoder = true};
+  m->model = (plim_model){.forward = forward,
+                          .add_lora = add_lora,
+                          .destroy = destroy,
+                          .is_encoder_decoder = true,
+                          .counts_all_labels = true};
   m->c = *config;
   m->encoder = stack_new(m, config->layers, false);
   m->decoder = stack_new(m, config->decoder_layers, true);
