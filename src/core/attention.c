@@ -137,9 +137,9 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   if (q->dtype == PLIM_FP32) {
     plim_tensor *product = empty(t, dims(b, length, heads, d), PLIM_FP32);
     plim_tensor *sum = empty(t, dims(b, length, heads), PLIM_FP32);
-    plim_consume(t, product);
     delta = empty(t, dims(b, heads, length), PLIM_FP32);
     plim_consume(t, sum);
+    plim_consume(t, product);
   } else delta = empty(t, dims(b, heads, length), PLIM_FP32);
   // Blocks of 64 x 64 with 16 bytes of bookkeeping: the kernel's own arithmetic.
   int64_t blocks = (length + 63) / 64 * ((d + 63) / 64);
