@@ -8,6 +8,7 @@
 #include "loss.h"
 #include "modules.h"
 #include "ops.h"
+#include "relative_bias.h"
 
 typedef struct {
   plim_linear q, k, v, o;
@@ -130,75 +131,17 @@ static void destroy(plim_model *model) {
   free(m);
 }
 
-// ---- relative positions -----------------------------------------------------------------------------
-
-static plim_tensor *range(plim_tape *t, plim_dims shape) { return empty(t, shape, PLIM_I64); }
-
-static plim_tensor *as_bool(plim_tape *t, const plim_tensor *x) {
-  return k_binary_as(t, x, NULL, PLIM_BOOL);
-}
-
-// Of two integer tensors, the second a temporary.
-static plim_tensor *with(plim_tape *t, const plim_tensor *a, plim_tensor *temporary) {
-  plim_tensor *out = k_binary(t, a, temporary);
-  plim_consume(t, temporary);
-  return out;
-}
-
-// Far distances share buckets by their logarithm: five steps in float32, and the last bucket at most.
-static plim_tensor *far_buckets(plim_tape *t, plim_tensor *distance) {
-  plim_tensor *bucket = NULL, *real = to(t, distance, PLIM_FP32);
-  for (int i = 0; i < 4; i++) real = mul_scalar(t, real);
-  set(t, &bucket, add_scalar(t, to(t, real, PLIM_I64)));
-  plim_tensor *last = k_like(t, bucket);
-  set(t, &bucket, with(t, bucket, last));
-  return give(t, &bucket);
-}
-
-// Looking both ways, half of the buckets are for keys that come after the query.
-static plim_tensor *buckets_of(plim_tape *t, plim_tensor *relative, bool both_ways) {
-  plim_tensor *bucket = NULL, *distance = NULL, *is_near = NULL, *far = NULL;
-  if (both_ways) {
-    set(t, &bucket, add_scalar(t, mul_scalar(t, to(t, as_bool(t, relative), PLIM_I64))));
-    set(t, &distance, k_unary(t, relative));
-  } else set(t, &distance, neg(t, with(t, relative, k_like(t, relative))));
-  set(t, &is_near, as_bool(t, distance));
-  set(t, &far, far_buckets(t, distance));
-  plim_tensor *chosen = k_binary(t, distance, far);
-  if (both_ways) plim_consume(t, chosen); // added in place
-  else set(t, &bucket, add_scalar(t, chosen));
-  drop(t, &distance);
-  plim_tensor *out = give(t, &bucket);
-  drop(t, &is_near);
-  drop(t, &far);
-  return out;
-}
-
-static plim_tensor *relative_bias(plim_tape *t, plim_tensor *table, int64_t queries, int64_t keys,
-                                  bool both_ways) { // (1,H,queries,keys)
-  plim_tensor *query = NULL, *key = NULL, *relative = NULL, *bucket = NULL;
-  set(t, &query, add_scalar(t, range(t, dims(queries, 1))));
-  set(t, &key, range(t, dims(1, keys)));
-  set(t, &relative, k_binary(t, key, query));
-  set(t, &bucket, buckets_of(t, relative, both_ways));
-  plim_tensor *values = permute(t, embedding(t, table, bucket), dims(2, 0, 1));
-  plim_tensor *out = unsqueeze(t, values, 0);
-  plim_tensor **gone[] = {&query, &key, &relative, &bucket};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
-  return out;
-}
+// ---- attention ----------------------------------------------------------------------------------------
 
 // Without a table the bias is zero, and still a tensor; checkpointing makes it need a gradient.
 static plim_tensor *position_bias(plim_tape *t, const block_call *call, const attention_layer *a,
                                   const plim_tensor *q, const plim_tensor *k) {
   int64_t queries = q->shape.at[2], keys = k->shape.at[2];
-  if (a->relative) return relative_bias(t, a->relative, queries, keys, !call->is_decoder);
+  if (a->relative) return plim_relative_bias(t, a->relative, queries, keys, !call->is_decoder);
   plim_tensor *zeros = empty(t, dims(1, call->m->c.heads, queries, keys), (plim_dtype)q->dtype);
   zeros->requires_grad = call->is_checkpointed;
   return zeros;
 }
-
-// ---- attention ----------------------------------------------------------------------------------------
 
 // What one attention works on beside its input.
 typedef struct {
@@ -208,7 +151,8 @@ typedef struct {
 } surroundings;
 
 static plim_tensor *lower_triangle(plim_tape *t, int64_t queries, int64_t keys) { // (1,1,Q,K)
-  plim_tensor *query = range(t, dims(queries, 1)), *key = range(t, dims(1, keys));
+  plim_tensor *query = empty(t, dims(queries, 1), PLIM_I64);
+  plim_tensor *key = empty(t, dims(1, keys), PLIM_I64);
   plim_tensor *is_lower = k_binary_as(t, query, key, PLIM_BOOL);
   plim_consume(t, query);
   plim_consume(t, key);
