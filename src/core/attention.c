@@ -6,6 +6,12 @@
 
 static int64_t round_to(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
+typedef struct {
+  plim_tensor *mask; // NULL: none
+  double dropout_p;  // of the probabilities
+  bool is_causal;
+} options;
+
 // A tensor seen as (B,H,T,D) whose memory is (B,T,H,D).
 static plim_tensor *heads_inside(plim_tape *t, const plim_tensor *like, int64_t heads) {
   int64_t b = like->shape.at[0], length = like->shape.at[2], d = like->shape.at[3];
@@ -124,6 +130,25 @@ static plim_tensor *bias_gradient(plim_tape *t, const plim_tensor *bias) {
   return gradient;
 }
 
+// Temporary memory of backward: a tile of the query's gradient in float32 for every block, with 16
+// bytes of bookkeeping. Heads above 128 in half precision also need the gradients of key and value
+// there, once for every part the keys are split into. Sizes of tiles as measured on Hopper, which
+// runs the kernels made for Ampere, with heads of 32 to 256.
+static uint64_t efficient_workspace_bytes(const plim_tensor *q, const plim_tensor *k) {
+  int64_t lines = q->shape.at[0] * q->shape.at[1], d = q->shape.at[3];
+  bool is_half = q->dtype != PLIM_FP32;
+  int64_t rows = d <= 64 ? 64 : 128, columns = is_half && d > 64 && d <= 128 ? 128 : 64;
+  int64_t tiles = round_to(q->shape.at[2], rows) / rows * (round_to(d, columns) / columns);
+  int64_t bytes = tiles * (16 + rows * columns * 4);
+  if (is_half && d > 128) {
+    int64_t parts = round_to(k->shape.at[2], 128) / 128,
+            most = 200 / lines; // attention_backward.cu
+    if (parts > most) parts = most > 1 ? most : 1;
+    bytes += 2 * parts * 128 * round_to(d, 128) * 4;
+  }
+  return (uint64_t)(lines * bytes);
+}
+
 static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   plim_tensor **saved = n->saved + n->number; // behind the bias
@@ -141,9 +166,7 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
     plim_consume(t, sum);
     plim_consume(t, product);
   } else delta = empty(t, dims(b, heads, length), PLIM_FP32);
-  // Blocks of 64 x 64 with 16 bytes of bookkeeping: the kernel's own arithmetic.
-  int64_t blocks = (length + 63) / 64 * ((d + 63) / 64);
-  plim_tensor *workspace = scratch(t, (uint64_t)(b * heads * blocks * (16 + 64 * 64 * 4)));
+  plim_tensor *workspace = scratch(t, efficient_workspace_bytes(q, k));
   plim_consume(t, delta);
   plim_consume(t, workspace);
 }
@@ -202,23 +225,23 @@ static plim_tensor *repeat_heads(plim_tape *t, plim_tensor *x, int64_t times) {
 
 // Written out in float32: scores of every query against every key.
 static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                         plim_tensor *mask, double dropout_p) {
+                         const options *o) {
   plim_dtype dtype = (plim_dtype)q->dtype;
   int64_t groups = q->shape.at[1] / k->shape.at[1];
   plim_tensor *wide_q = NULL, *wide_k = NULL, *wide_v = NULL, *scaled = NULL, *bias = NULL;
   plim_tensor *weights = NULL, *low = NULL, *keys = NULL, *values = NULL;
-  if (mask) set(t, &bias, bias_from(t, mask, dtype));
+  if (o->mask) set(t, &bias, bias_from(t, o->mask, dtype));
   set(t, &wide_q, to(t, q, PLIM_FP32));
   set(t, &wide_k, to(t, k, PLIM_FP32));
   set(t, &wide_v, to(t, v, PLIM_FP32));
   set(t, &scaled, mul_scalar(t, wide_q));
-  if (!mask) set(t, &bias, causal_bias(t, q->shape.at[2], k->shape.at[2], PLIM_FP32));
+  if (o->is_causal) set(t, &bias, causal_bias(t, q->shape.at[2], k->shape.at[2], PLIM_FP32));
   set(t, &keys, groups > 1 ? repeat_heads(t, wide_k, groups) : wide_k);
   set(t, &values, groups > 1 ? repeat_heads(t, wide_v, groups) : wide_v);
   set(t, &weights, matmul(t, scaled, mul_scalar(t, transpose(t, keys, 2, 3))));
-  add_in_place(t, weights, bias);
+  if (bias) add_in_place(t, weights, bias);
   set(t, &weights, safe_softmax(t, weights));
-  set(t, &weights, dropout(t, weights, dropout_p));
+  set(t, &weights, dropout(t, weights, o->dropout_p));
   set(t, &low, to(t, weights, dtype));
   plim_tensor *out = to(t, matmul(t, weights, values), dtype);
   plim_tensor **gone[] = {&weights, &keys,   &scaled, &bias, &values,
@@ -231,35 +254,51 @@ static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tens
 
 void plim_tape_set_sdpa(plim_tape *t, plim_sdpa_kernel preferred) { t->sdpa = (uint8_t)preferred; }
 
-// A bias of numbers: only the math kernel takes one whose rows are not dense, and of the others only
-// the memory-efficient one makes a gradient for it. Flash takes none at all.
-static plim_sdpa_kernel kernel_for_bias(const plim_tape *t, const plim_tensor *bias) {
-  plim_sdpa_kernel preferred = (plim_sdpa_kernel)t->sdpa;
-  if (!bias || bias->dtype == PLIM_BOOL || preferred == PLIM_SDPA_MATH) return preferred;
-  if (bias->stride.at[bias->stride.n - 1] != 1) return PLIM_SDPA_MATH;
-  bool is_refused = preferred == PLIM_SDPA_FLASH || bias->requires_grad;
-  return is_refused ? PLIM_SDPA_EFFICIENT : preferred;
-}
-
-static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                               plim_tensor *mask, double dropout_p) {
-  switch (kernel_for_bias(t, mask)) {
-  case PLIM_SDPA_FLASH: return flash(t, q, k, v, dropout_p);
-  case PLIM_SDPA_EFFICIENT: return efficient(t, q, k, v, mask);
-  case PLIM_SDPA_MATH: return math(t, q, k, v, mask, dropout_p);
-  default: return cudnn(t, q, k, v, mask);
+// What sdp_utils.cpp demands of each kernel.
+static bool kernel_can(plim_sdpa_kernel kernel, plim_dtype dtype, int64_t head_dim,
+                       const plim_tensor *mask, bool heads_are_equal) {
+  bool is_half = dtype == PLIM_FP16 || dtype == PLIM_BF16;
+  bool mask_is_dense = !mask || mask->stride.at[mask->stride.n - 1] == 1;
+  switch (kernel) {
+  case PLIM_SDPA_CUDNN:
+    return is_half && head_dim <= 128 && mask_is_dense && !(mask && mask->requires_grad);
+  case PLIM_SDPA_FLASH: return is_half && head_dim <= 256 && !mask;
+  case PLIM_SDPA_EFFICIENT: return heads_are_equal && mask_is_dense;
+  default: return true;
   }
 }
 
-plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                       plim_tensor *mask, double dropout_p) {
+// Kernels are tried in the order of their enumeration, from the one the card prefers on.
+plim_sdpa_kernel plim_sdpa_choose(plim_sdpa_kernel preferred, plim_dtype dtype, int64_t head_dim,
+                                  const plim_tensor *mask, bool heads_are_equal) {
+  int kernel = (int)preferred;
+  while (!kernel_can((plim_sdpa_kernel)kernel, dtype, head_dim, mask, heads_are_equal)) kernel++;
+  return (plim_sdpa_kernel)kernel;
+}
+
+static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                               const options *o) {
+  bool heads_are_equal = q->shape.at[1] == k->shape.at[1];
+  switch (plim_sdpa_choose((plim_sdpa_kernel)t->sdpa, (plim_dtype)q->dtype, q->shape.at[3], o->mask,
+                           heads_are_equal)) {
+  case PLIM_SDPA_FLASH: return flash(t, q, k, v, o->dropout_p);
+  case PLIM_SDPA_EFFICIENT: return efficient(t, q, k, v, o->mask);
+  case PLIM_SDPA_MATH: return math(t, q, k, v, o);
+  default: return cudnn(t, q, k, v, o->mask);
+  }
+}
+
+// Autocast casts bias, value, key, query: right to left.
+static plim_tensor *run(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v, options o) {
   bool q_was = hold(q), k_was = hold(k), v_was = hold(v);
-  plim_tensor *bias = cast(t, mask), *value = cast(t, v), *key = cast(t, k), *query = cast(t, q);
+  plim_tensor *bias = cast(t, o.mask), *value = cast(t, v), *key = cast(t, k);
+  plim_tensor *query = cast(t, q);
   bool bias_was = bias && hold(bias), value_was = hold(value), key_was = hold(key);
   bool query_was = hold(query);
   uint8_t autocast_was = t->autocast;
   t->autocast = PLIM_BOOL; // inside the kernels nothing is cast any more
-  plim_tensor *out = run_kernel(t, query, key, value, bias, dropout_p);
+  o.mask = bias;
+  plim_tensor *out = run_kernel(t, query, key, value, &o);
   t->autocast = autocast_was;
   let_go(t, query, query_was);
   let_go(t, key, key_was);
@@ -269,4 +308,14 @@ plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor
   let_go(t, k, k_was);
   let_go(t, v, v_was);
   return out;
+}
+
+plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                       plim_tensor *mask, double dropout_p) {
+  return run(t, q, k, v, (options){mask, dropout_p, .is_causal = !mask});
+}
+
+plim_tensor *full_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                            plim_tensor *mask, double dropout_p) {
+  return run(t, q, k, v, (options){mask, dropout_p, .is_causal = false});
 }

@@ -40,6 +40,7 @@ typedef struct {
   bool has_qkv_bias;          // qwen2
   bool has_qk_norm;           // qwen3
   bool has_fused_projections; // phi3
+  bool counts_positions;      // roberta: from the token ids, padding left out
   bool keeps_mask_arguments;  // qwen2, qwen3: their forward keeps them in a dict
 } plim_config;
 

@@ -1,12 +1,28 @@
 #include "family.h"
 
+#include "families/bert.h"
 #include "families/gpt2.h"
 #include "families/gpt_neox.h"
 #include "families/llama.h"
+#include "families/mpnet.h"
 #include "families/t5.h"
 
 // Defaults are those of transformers 5.17's configuration classes.
 const plim_family plim_families[] = {
+    {"bert",
+     plim_bert_new,
+     {.head = PLIM_HEAD_MASKED,
+      .hidden = 768,
+      .intermediate = 3072,
+      .layers = 12,
+      .heads = 12,
+      .positions = 512,
+      .token_types = 2,
+      .vocabulary = 30522,
+      .activation = PLIM_ACT_GELU,
+      .dropout = 0.1,
+      .attention_dropout = 0.1,
+      .ties_embeddings = true}},
     {"gpt2",
      plim_gpt2_new,
      {.hidden = 768,
@@ -47,6 +63,20 @@ const plim_family plim_families[] = {
       .vocabulary = 32000,
       .activation = PLIM_ACT_SILU,
       .sliding_window = 4096}},
+    {"mpnet",
+     plim_mpnet_new,
+     {.head = PLIM_HEAD_MASKED,
+      .hidden = 768,
+      .intermediate = 3072,
+      .layers = 12,
+      .heads = 12,
+      .positions = 512,
+      .relative_buckets = 32,
+      .vocabulary = 30527,
+      .activation = PLIM_ACT_GELU,
+      .dropout = 0.1,
+      .attention_dropout = 0.1,
+      .ties_embeddings = true}},
     {"phi3",
      plim_llama_new,
      {.hidden = 3072,
@@ -80,6 +110,21 @@ const plim_family plim_families[] = {
       .activation = PLIM_ACT_SILU,
       .has_qk_norm = true,
       .keeps_mask_arguments = true}},
+    {"roberta",
+     plim_bert_new,
+     {.head = PLIM_HEAD_MASKED,
+      .hidden = 768,
+      .intermediate = 3072,
+      .layers = 12,
+      .heads = 12,
+      .positions = 512,
+      .token_types = 2,
+      .vocabulary = 50265,
+      .activation = PLIM_ACT_GELU,
+      .dropout = 0.1,
+      .attention_dropout = 0.1,
+      .ties_embeddings = true,
+      .counts_positions = true}},
     {"t5",
      plim_t5_new,
      {.hidden = 512,

@@ -107,9 +107,9 @@ plim_tensor *k_to(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
 
 // ---- reductions -----------------------------------------------------------------------------------
 
-// The scratch space of PyTorch's reduction kernel on a card with this many multiprocessors of this
-// many threads (Hopper; read off recordings, see the source's setReduceConfig for the names).
-enum { MULTIPROCESSORS = 132, THREADS_PER_MULTIPROCESSOR = 2048 };
+// The scratch space of PyTorch's reduction kernel on a card with this many threads a multiprocessor
+// (Hopper; read off recordings, see the source's setReduceConfig for the names).
+enum { THREADS_PER_MULTIPROCESSOR = 2048 };
 
 typedef struct {
   int64_t stride, size;
@@ -190,7 +190,7 @@ static reduction plan_reduction(const plim_tensor *x, uint32_t mask, int64_t sum
   if (splits_height) step_in *= height;
   else step_out *= height;
   int64_t per_thread = ceil_div(inputs, step_in), grid = ceil_div(outputs / vector, step_out);
-  int64_t target = MULTIPROCESSORS * (THREADS_PER_MULTIPROCESSOR / (width * height));
+  int64_t target = K_MULTIPROCESSORS * (THREADS_PER_MULTIPROCESSOR / (width * height));
   if (!splits_height || per_thread < 256 || grid > target) return (reduction){0, 0};
   int64_t blocks = at_most(ceil_div(target, grid), ceil_div(per_thread, 16));
   if (blocks < ceil_div(per_thread, 256)) blocks = ceil_div(per_thread, 256);

@@ -5,6 +5,8 @@
 
 #include "tape.h"
 
+enum { K_MULTIPROCESSORS = 132 }; // of the card (Hopper); kernels are cut into pieces by it
+
 // An elementwise result of one or two operands (b may be NULL): broadcast shape, promoted dtype, and
 // the memory order TensorIterator chooses.
 plim_tensor *k_binary(plim_tape *t, const plim_tensor *a, const plim_tensor *b);

@@ -71,10 +71,10 @@ static void ranges_drop(plim_tape *t, ranges *r) {
   plim_consume(t, r->key);
 }
 
-// The padding looked up by index: two copies of indices, and the answer.
+// The padding looked up by index: the indices that are repeated are copied.
 static plim_tensor *padding(plim_tape *t, int64_t batch, int64_t length) {
-  plim_tensor *rows = empty(t, dims(batch, length), PLIM_I64);
-  plim_tensor *columns = empty(t, dims(batch, length), PLIM_I64);
+  plim_tensor *rows = length > 1 ? empty(t, dims(batch, length), PLIM_I64) : NULL;
+  plim_tensor *columns = batch > 1 ? empty(t, dims(batch, length), PLIM_I64) : NULL;
   plim_tensor *out = empty(t, dims(batch, 1, 1, length), PLIM_BOOL);
   plim_consume(t, columns);
   plim_consume(t, rows);
@@ -154,7 +154,7 @@ static plim_tensor *both_ways(plim_tape *t, plim_attention_kind attention, int64
 
 plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention,
                                      plim_mask_kind kind, int64_t queries, const plim_tensor *keys,
-                                     plim_tensor *given) {
+                                     const plim_tensor *given) {
   if (!given) return NULL;
   plim_tensor *as_bool = empty(t, given->shape, PLIM_BOOL);
   plim_consume(t, k_all(t, as_bool));

@@ -21,6 +21,6 @@ plim_tensor *plim_causal_mask(plim_tape *t, plim_attention_kind attention, plim_
 // zeros is dropped by both kinds of attention.
 plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention,
                                      plim_mask_kind kind, int64_t queries, const plim_tensor *keys,
-                                     plim_tensor *given);
+                                     const plim_tensor *given);
 
 #endif

@@ -34,14 +34,17 @@ typedef enum {
   PLIM_C_PROJ, // of attention and of the MLP
   PLIM_C_FC,
   PLIM_QUERY_KEY_VALUE, // gpt_neox
-  PLIM_DENSE,
+  PLIM_DENSE,           // bert too
   PLIM_DENSE_H_TO_4H,
   PLIM_DENSE_4H_TO_H,
-  PLIM_Q, // t5
+  PLIM_QUERY, // bert
+  PLIM_KEY,
+  PLIM_VALUE,
+  PLIM_Q, // t5, mpnet
   PLIM_K,
   PLIM_V,
   PLIM_O,
-  PLIM_WI,
+  PLIM_WI, // t5
   PLIM_WI_0,
   PLIM_WI_1,
   PLIM_WO,
@@ -60,15 +63,17 @@ typedef struct {
 // A family embeds this as the first member of its own struct.
 typedef struct plim_model plim_model;
 struct plim_model {
-  // model(**batch): the loss; *logits (a variable) gets the logits.
+  // model(**batch): the loss; *logits (a variable) gets the logits. A bare encoder has neither loss
+  // nor labels: NULL, and the variable gets the hidden states.
   plim_tensor *(*forward)(plim_tape *t, plim_model *m, const plim_batch *batch,
                           plim_tensor **logits);
   // peft.get_peft_model: freezes the model and adds adapters. NULL: no program for that yet.
   void (*add_lora)(plim_tape *t, plim_model *m, const plim_lora *lora);
   void (*destroy)(plim_model *m);
   vec(plim_tensor *) parameters;   // that are trained, in the order of model.parameters()
-  plim_tensor *encoded;            // a variable: what the outputs hold beside loss and logits
+  plim_tensor *extra;              // a second output that forward left; whoever calls it takes it
   const plim_tensor *undecayed[2]; // matrices without weight decay: those called a bias
+  bool is_bare;                    // an encoder without a head
   bool is_encoder_decoder;         // labels have a length of their own
   // Trainer counts the first label of a row too, unless the class is called ...ForCausalLM.
   bool counts_all_labels;

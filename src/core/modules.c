@@ -24,6 +24,9 @@ const char *const plim_projection_names[PLIM_PROJECTIONS] = {
     [PLIM_DENSE] = "dense",
     [PLIM_DENSE_H_TO_4H] = "dense_h_to_4h",
     [PLIM_DENSE_4H_TO_H] = "dense_4h_to_h",
+    [PLIM_QUERY] = "query",
+    [PLIM_KEY] = "key",
+    [PLIM_VALUE] = "value",
     [PLIM_Q] = "q",
     [PLIM_K] = "k",
     [PLIM_V] = "v",
@@ -87,11 +90,9 @@ void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const pli
   l->dropout = lora->dropout;
 }
 
-void plim_lora_add(plim_tape *t, plim_model *m, const plim_lora *lora, const plim_lora_site *sites,
-                   size_t count) {
-  for (size_t i = 0; i < count; i++)
-    if (sites[i].at->weight && lora->targets >> sites[i].name & 1)
-      plim_linear_add_lora(t, m, sites[i].at, lora);
+void plim_lora_target(plim_tape *t, plim_model *m, plim_linear *l, plim_projection name,
+                      const plim_lora *lora) {
+  if (l->weight && lora->targets >> name & 1) plim_linear_add_lora(t, m, l, lora);
 }
 
 void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora, plim_dtype base) {

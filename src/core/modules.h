@@ -16,21 +16,14 @@ plim_linear plim_linear_new(plim_tape *t, plim_model *m, int64_t out, int64_t in
                             plim_dtype dtype);
 plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, int64_t in, int64_t out, plim_dtype dtype);
 void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const plim_lora *lora);
+// Adds an adapter if the layer is there and its name is a target.
+void plim_lora_target(plim_tape *t, plim_model *m, plim_linear *l, plim_projection name,
+                      const plim_lora *lora);
 plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *l, plim_tensor *x);
 
 // Adapters come after the whole model, and become float32 when all are there.
 void plim_lora_begin(plim_model *m);
 void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora, plim_dtype base);
-
-// An adapter's place in a model; families list theirs in the order of the modules.
-typedef struct {
-  plim_projection name;
-  plim_linear *at;
-} plim_lora_site;
-
-// Adds adapters to those of the sites that are there and targeted.
-void plim_lora_add(plim_tape *t, plim_model *m, const plim_lora *lora, const plim_lora_site *sites,
-                   size_t count);
 
 // 0.5 * x * (1 + tanh(0.79 * (x + 0.044715 * x ** 3))), operator by operator.
 plim_tensor *plim_new_gelu(plim_tape *t, plim_tensor *x);

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "kernels.h"
+#include "loss.h"
 #include "ops.h"
+#include "scaler.h"
 #include "tape_impl.h"
 
 // loss.backward(): the gradient of 1 lives until it returns; the engine has a thread of its own.
@@ -17,10 +19,27 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   drop(t, &one);
 }
 
+// With float16, of the loss times the scale: `scaler.scale(loss).backward()`.
+static void scale_and_run_backward(plim_tape *t, const plim_recipe *r, plim_scaler *scaler,
+                                   plim_tensor *loss) {
+  plim_tensor *scaled = NULL;
+  set(t, &scaled, r->autocast == PLIM_FP16 ? plim_scaler_scale(t, scaler, loss) : loss);
+  run_backward(t, scaled);
+  if (scaled != loss) drop_graph(t, scaled);
+  drop(t, &scaled);
+}
+
+static void step_optimizer(plim_tape *t, const plim_recipe *r, plim_scaler *scaler,
+                           plim_tensor *const *parameters, size_t count, plim_tensor **state) {
+  if (scaler->scale) plim_scaler_step(t, scaler, r->optimizer, parameters, count, state);
+  else plim_optimizer_step(t, r->optimizer, parameters, count, state);
+}
+
 // Variables of the loop: what a step leaves in them lives until the next one rebinds it.
 typedef struct {
   plim_batch batch;
-  plim_tensor *logits, *encoded, *loss, *scaled;
+  plim_tensor *logits, *extra, *loss, *scaled;
+  plim_scaler scaler;
 } variables;
 
 static plim_dims labels_shape(const plim_model *m, const plim_recipe *r) {
@@ -33,7 +52,7 @@ static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, 
   plim_dims shape = dims(r->batch, r->length);
   plim_tensor *ids = empty(t, shape, PLIM_I64);
   plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
-  plim_tensor *labels = empty(t, labels_shape(m, r), PLIM_I64);
+  plim_tensor *labels = m->is_bare ? NULL : empty(t, labels_shape(m, r), PLIM_I64);
   set(t, &b->ids, ids);
   set(t, &b->mask, mask);
   set(t, &b->labels, labels);
@@ -48,14 +67,16 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   autocast(t, r->autocast);
   plim_tensor *loss = m->forward(t, m, &v->batch, &logits);
   set(t, &v->logits, give(t, &logits));
-  set(t, &v->encoded, give(t, &m->encoded));
-  set(t, &v->loss, loss);
+  set(t, &v->extra, give(t, &m->extra));
+  set(t, &v->loss, loss ? loss : mean_square(t, v->logits));
   autocast(t, PLIM_BOOL);
   plim_tensor *scaled = div_scalar(t, v->loss);
   drop_graph(t, v->scaled);
   set(t, &v->scaled, scaled);
-  run_backward(t, v->scaled);
-  if (r->deletes_outputs) drop(t, &v->logits), drop(t, &v->encoded);
+  scale_and_run_backward(t, r, &v->scaler, v->scaled);
+  if (!r->deletes_outputs) return;
+  drop(t, &v->logits);
+  drop(t, &v->extra);
 }
 
 static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
@@ -64,8 +85,9 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
   variables v = {0};
   for (int i = 0; i < r->steps; i++) {
     for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++) step(t, m, r, &v);
+    if (v.scaler.scale && !r->skips_clipping) plim_scaler_unscale(t, &v.scaler);
     if (!r->skips_clipping) plim_consume(t, plim_clip_grad_norm(t, parameters, count));
-    plim_optimizer_step(t, r->optimizer, parameters, count, state);
+    step_optimizer(t, r, &v.scaler, parameters, count, state);
     plim_zero_grad(t, parameters, count);
   }
 }
@@ -76,6 +98,7 @@ typedef struct {
   plim_batch *batches; // of this step
   int count;
   plim_tensor *total_loss, *loss, *norm, *items;
+  plim_scaler scaler;
 } trainer;
 
 // (labels[:, 1:] != -100).sum()
@@ -141,18 +164,18 @@ static void widen(plim_tape *t, const plim_recipe *r, plim_tensor **wide, plim_t
 // The copies of outputs go when the loss has been taken out.
 static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe *r,
                                  const plim_batch *b) {
-  plim_tensor *logits = NULL, *loss = NULL, *wide = NULL, *wide_encoded = NULL;
+  plim_tensor *logits = NULL, *loss = NULL, *wide = NULL, *wide_extra = NULL;
   autocast(t, r->autocast);
   set(t, &loss, m->forward(t, m, b, &logits));
   autocast(t, PLIM_BOOL);
   widen(t, r, &wide, logits);
-  widen(t, r, &wide_encoded, m->encoded);
+  widen(t, r, &wide_extra, m->extra);
   drop(t, &logits);
-  drop(t, &m->encoded);
+  drop(t, &m->extra);
   set(t, &loss, mul_scalar_in_place(t, loss));
   plim_tensor *out = give(t, &loss);
   drop(t, &wide);
-  drop(t, &wide_encoded);
+  drop(t, &wide_extra);
   return out;
 }
 
@@ -161,7 +184,7 @@ static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, tra
   v->batches[i].items = v->items;
   set(t, &loss, compute_loss(t, m, r, &v->batches[i]));
   set(t, &scaled, div_scalar(t, loss));
-  run_backward(t, scaled);
+  scale_and_run_backward(t, r, &v->scaler, scaled);
   drop_graph(t, scaled);
   drop(t, &scaled);
   detached = alias_of(t, loss, loss->shape, loss->stride);
@@ -205,8 +228,9 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
       check_loss(t, v.loss);
     }
     drop(t, &v.norm);
+    if (v.scaler.scale) plim_scaler_unscale(t, &v.scaler);
     set(t, &v.norm, plim_clip_grad_norm(t, parameters, count));
-    plim_optimizer_step(t, r->optimizer, grouped, count, state);
+    step_optimizer(t, r, &v.scaler, grouped, count, state);
     plim_zero_grad(t, parameters, count);
   }
   free(v.batches);

@@ -118,9 +118,5 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
                     .lora = lora_of(json_object_get(c, "lora")),
                     .sdpa = kernel_of(c),
                     .recipe = recipe_of(c)};
-  if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
-  // What the tape has no program for yet.
-  bool is_plain_fp32 = job->dtype == PLIM_FP32 && job->recipe.autocast == PLIM_BOOL;
-  bool is_eager = job->recipe.attention == PLIM_ATTENTION_EAGER;
-  return job->recipe.autocast != PLIM_FP16 && (!is_plain_fp32 || is_eager);
+  return config_of(config, &job->model) && job->recipe.optimizer;
 }

@@ -62,11 +62,10 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_lora_begin(model);
   for (int64_t i = 0; i < m->c.layers; i++) {
     block *b = &m->blocks[i];
-    const plim_lora_site sites[] = {{PLIM_C_ATTN, &b->c_attn},
-                                    {PLIM_C_PROJ, &b->attn_proj},
-                                    {PLIM_C_FC, &b->c_fc},
-                                    {PLIM_C_PROJ, &b->mlp_proj}};
-    plim_lora_add(t, model, lora, sites, sizeof sites / sizeof *sites);
+    plim_lora_target(t, model, &b->c_attn, PLIM_C_ATTN, lora);
+    plim_lora_target(t, model, &b->attn_proj, PLIM_C_PROJ, lora);
+    plim_lora_target(t, model, &b->c_fc, PLIM_C_FC, lora);
+    plim_lora_target(t, model, &b->mlp_proj, PLIM_C_PROJ, lora);
   }
   plim_lora_end(t, model, lora, (plim_dtype)m->wte->dtype);
 }

@@ -65,11 +65,10 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_lora_begin(model);
   for (int64_t i = 0; i < m->c.layers; i++) {
     layer *l = &m->layers[i];
-    const plim_lora_site sites[] = {{PLIM_QUERY_KEY_VALUE, &l->query_key_value},
-                                    {PLIM_DENSE, &l->dense},
-                                    {PLIM_DENSE_H_TO_4H, &l->up},
-                                    {PLIM_DENSE_4H_TO_H, &l->down}};
-    plim_lora_add(t, model, lora, sites, sizeof sites / sizeof *sites);
+    plim_lora_target(t, model, &l->query_key_value, PLIM_QUERY_KEY_VALUE, lora);
+    plim_lora_target(t, model, &l->dense, PLIM_DENSE, lora);
+    plim_lora_target(t, model, &l->up, PLIM_DENSE_H_TO_4H, lora);
+    plim_lora_target(t, model, &l->down, PLIM_DENSE_4H_TO_H, lora);
   }
   plim_lora_end(t, model, lora, (plim_dtype)m->embed_in->dtype);
 }

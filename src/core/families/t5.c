@@ -98,9 +98,10 @@ static void build(plim_tape *t, plim_t5 *m, plim_dtype d) {
 
 static void add_attention_lora(plim_tape *t, plim_t5 *m, attention_layer *a,
                                const plim_lora *lora) {
-  const plim_lora_site sites[] = {
-      {PLIM_Q, &a->q}, {PLIM_K, &a->k}, {PLIM_V, &a->v}, {PLIM_O, &a->o}};
-  plim_lora_add(t, &m->model, lora, sites, sizeof sites / sizeof *sites);
+  plim_lora_target(t, &m->model, &a->q, PLIM_Q, lora);
+  plim_lora_target(t, &m->model, &a->k, PLIM_K, lora);
+  plim_lora_target(t, &m->model, &a->v, PLIM_V, lora);
+  plim_lora_target(t, &m->model, &a->o, PLIM_O, lora);
 }
 
 static void add_stack_lora(plim_tape *t, plim_t5 *m, stack *s, const plim_lora *lora) {
@@ -108,9 +109,10 @@ static void add_stack_lora(plim_tape *t, plim_t5 *m, stack *s, const plim_lora *
     block *b = &s->blocks[i];
     add_attention_lora(t, m, &b->self, lora);
     add_attention_lora(t, m, &b->cross, lora);
-    const plim_lora_site sites[] = {
-        {PLIM_WI, &b->wi}, {PLIM_WI_0, &b->wi_0}, {PLIM_WI_1, &b->wi_1}, {PLIM_WO, &b->wo}};
-    plim_lora_add(t, &m->model, lora, sites, sizeof sites / sizeof *sites);
+    plim_lora_target(t, &m->model, &b->wi, PLIM_WI, lora);
+    plim_lora_target(t, &m->model, &b->wi_0, PLIM_WI_0, lora);
+    plim_lora_target(t, &m->model, &b->wi_1, PLIM_WI_1, lora);
+    plim_lora_target(t, &m->model, &b->wo, PLIM_WO, lora);
   }
 }
 
@@ -392,14 +394,12 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
   // The name of the key is history: embeddings are tied in any case, this tells T5 from T5 1.1.
   set(t, &last, m->c.ties_embeddings ? mul_scalar(t, decoded) : decoded);
   set(t, &scores, linear(t, last, m->shared, NULL));
-  plim_tensor *rows = view(t, scores, dims(-1, m->c.vocabulary));
-  plim_tensor *targets = view(t, batch->labels, dims(-1));
-  plim_tensor *loss = cross_entropy(t, rows, targets);
+  plim_tensor *loss = masked_loss(t, scores, batch->labels); // labels are not shifted
   drop(t, &ids);
   drop(t, &decoded);
   drop(t, &last);
   set(t, logits, give(t, &scores));
-  set(t, &model->encoded, give(t, &encoded));
+  set(t, &model->extra, give(t, &encoded));
   return loss;
 }
 
