@@ -129,22 +129,24 @@ typedef struct {
 } engine;
 
 // Nodes carry their task's number while the engine runs; it is one more than the index.
-static task *task_of(engine *e, plim_node *n) { return n->task ? &e->tasks.at[n->task - 1] : NULL; }
+static task *task_of(engine *e, const plim_node *n) { return &e->tasks.at[n->task - 1]; }
 
-static void discover(engine *e, plim_node *root) {
-  if (!vec_push(&e->tasks, (task){.node = root})) e->t->failed = true;
-  root->task = (uint32_t)e->tasks.len;
+static void need(engine *e, plim_node *n) {
+  if (!n->task) {
+    if (!vec_push(&e->tasks, (task){.node = n})) {
+      e->t->failed = true;
+      return;
+    }
+    n->task = (uint32_t)e->tasks.len;
+  }
+  task_of(e, n)->missing++;
+}
+
+static void discover(engine *e) {
   for (size_t i = 0; i < e->tasks.len && !e->t->failed; i++) {
     plim_node *n = e->tasks.at[i].node;
-    for (int k = 0; k < n->edge_count; k++) {
-      plim_node *next = n->edges[k].node;
-      if (!next) continue;
-      if (!task_of(e, next)) {
-        if (!vec_push(&e->tasks, (task){.node = next})) e->t->failed = true;
-        next->task = (uint32_t)e->tasks.len;
-      }
-      task_of(e, next)->missing++;
-    }
+    for (int k = 0; k < n->edge_count; k++)
+      if (n->edges[k].node) need(e, n->edges[k].node);
   }
 }
 
@@ -211,19 +213,19 @@ static void fit(plim_tape *t, const plim_node *n, plim_tensor **out) {
   }
 }
 
+static void deliver_one(engine *e, plim_edge to, plim_tensor *grad) {
+  task *k = task_of(e, to.node);
+  plim_tensor **slot = &k->in[to.output];
+  if (grad && *slot) accumulate(e->t, slot, grad);
+  else if (grad) *slot = grad;
+  if (--k->missing == 0) make_ready(e, k);
+}
+
 static void deliver(engine *e, plim_node *n, plim_tensor **out) {
   for (int i = 0; i < n->edge_count; i++) {
-    plim_node *next = n->edges[i].node;
-    if (!next) { // a kernel made it although nobody wants it
-      drop(e->t, &out[i]);
-      continue;
-    }
-    task *k = task_of(e, next);
-    plim_tensor **slot = &k->in[n->edges[i].output];
-    if (out[i] && *slot) accumulate(e->t, slot, out[i]);
-    else if (out[i]) *slot = out[i];
+    if (n->edges[i].node) deliver_one(e, n->edges[i], out[i]);
+    else drop(e->t, &out[i]); // a kernel made it although nobody wants it
     out[i] = NULL;
-    if (--k->missing == 0) make_ready(e, k);
   }
 }
 
@@ -267,16 +269,31 @@ static void run(engine *e, task *k) {
   deliver(e, n, out);
 }
 
-void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad) {
+static plim_edge edge_of(plim_tape *t, plim_tensor *x) {
+  return (plim_edge){x->fn ? x->fn : accumulator_of(t, x), x->output};
+}
+
+void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad) { backward_all(t, &x, &grad, 1); }
+
+void backward_all(plim_tape *t, plim_tensor *const *xs, plim_tensor *const *grads, int count) {
   engine e = {.t = t};
+  plim_edge roots[PLIM_MAX_EDGES];
   bool was = set_grad_mode(t, false);
   plim_place place_was = t->place;
   uint8_t purpose_was = t->purpose;
-  discover(&e, x->fn);
-  grad->is_floating = false;
-  if (!t->failed) e.tasks.at[0].in[x->output] = grad, make_ready(&e, &e.tasks.at[0]);
+  for (int i = 0; i < count; i++) {
+    roots[i] = edge_of(t, xs[i]);
+    roots[i].node->refs++;
+    need(&e, roots[i].node);
+  }
+  discover(&e);
+  for (int i = 0; i < count; i++) {
+    grads[i]->is_floating = false;
+    if (!t->failed) deliver_one(&e, roots[i], grads[i]);
+  }
   while (e.ready.len && !t->failed) run(&e, take_ready(&e));
   for (size_t i = 0; i < e.tasks.len; i++) e.tasks.at[i].node->task = 0;
+  for (int i = 0; i < count; i++) node_release(t, roots[i].node);
   vec_free(&e.tasks);
   vec_free(&e.ready);
   t->place = place_was;

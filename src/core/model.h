@@ -33,14 +33,24 @@ typedef enum {
   PLIM_UP_PROJ,
   PLIM_GATE_UP_PROJ, // phi3: both in one
   PLIM_DOWN_PROJ,
+  PLIM_C_ATTN, // gpt2
+  PLIM_C_PROJ, // of attention and of the MLP
+  PLIM_C_FC,
+  PLIM_QUERY_KEY_VALUE, // gpt_neox
+  PLIM_DENSE,           // bert too
+  PLIM_DENSE_H_TO_4H,
+  PLIM_DENSE_4H_TO_H,
   PLIM_QUERY, // bert
   PLIM_KEY,
   PLIM_VALUE,
-  PLIM_DENSE,
-  PLIM_Q, // mpnet
+  PLIM_Q, // t5, mpnet
   PLIM_K,
   PLIM_V,
   PLIM_O,
+  PLIM_WI, // t5
+  PLIM_WI_0,
+  PLIM_WI_1,
+  PLIM_WO,
   PLIM_PROJECTIONS
 } plim_projection;
 
@@ -68,11 +78,13 @@ struct plim_model {
   // the order of model.parameters().
   void (*in_name_order)(plim_model *m, void (*visit)(void *context, plim_tensor *p), void *context);
   void (*destroy)(plim_model *m);
-  plim_tensor *head;             // weight of a causal language model's head; NULL: has none
-  vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
-  uint64_t elements;             // of all parameters, trained or not
-  plim_tensor *pooled;           // a second output that forward left; whoever calls it takes it
-  bool is_bare;                  // an encoder without a head
+  plim_tensor *head;               // weight of a causal language model's head; NULL: has none
+  vec(plim_tensor *) parameters;   // that are trained, in the order of model.parameters()
+  uint64_t elements;               // of all parameters, trained or not
+  plim_tensor *extra;              // a second output that forward left; whoever calls it takes it
+  const plim_tensor *undecayed[2]; // matrices without weight decay: those called a bias
+  bool is_bare;                    // an encoder without a head
+  bool is_encoder_decoder;         // labels have a length of their own
   // Trainer counts labels[:, 1:] of a class whose name says ForCausalLM, and all labels of others.
   bool has_aligned_labels;
   bool failed; // memory was out

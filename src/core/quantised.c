@@ -174,7 +174,7 @@ static plim_tensor *quantise_rows(plim_tape *t, plim_tensor *rows, plim_tensor *
   plim_tensor *out = empty(t, rows->shape, PLIM_U8), *sizes = k_like(t, half);
   set(t, &large, empty(t, rows->shape, PLIM_BOOL));
   plim_consume(t, sizes);
-  plim_consume(t, k_any(t, large));
+  plim_consume(t, k_all(t, large));
   if (rows->shape.at[0] > 1) plim_consume(t, scratch(t, 1)); // the 0 for columns computed apart
   drop(t, &large);
   drop(t, &half);

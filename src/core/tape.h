@@ -41,6 +41,7 @@
 #define checkpoint_reentrant(...) plim_checkpoint_reentrant(__VA_ARGS__)
 #define checkpoint_offloaded(...) plim_checkpoint_offloaded(__VA_ARGS__)
 #define backward(...) plim_backward(__VA_ARGS__)
+#define backward_all(...) plim_backward_all(__VA_ARGS__)
 #define drop_graph(...) plim_drop_graph(__VA_ARGS__)
 #define set_grad_mode(...) plim_set_grad_mode(__VA_ARGS__)
 
@@ -250,24 +251,32 @@ void node_output(plim_tape *t, plim_node *n, plim_tensor *x);
 
 bool wants(const plim_node *n, int edge);
 
-// Runs backward from `x` with the gradient `grad`, which is consumed.
+// Runs backward from `x` with the gradient `grad`, which is consumed; or from several at once.
 void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad);
+void backward_all(plim_tape *t, plim_tensor *const *xs, plim_tensor *const *grads, int count);
 
 // torch.utils.checkpoint: calls a function whose saved tensors are not kept but computed again in
 // backward. `held` are tensors of the function's context, kept as long as that may happen; the
 // context itself must outlive the tape's use of it.
 typedef plim_tensor *plim_checkpointed_fn(plim_tape *t, const void *context,
                                           plim_tensor *const *held, plim_tensor *x);
-enum { PLIM_MAX_HELD = 4 };
+enum { PLIM_MAX_HELD = 5, PLIM_MAX_RESULTS = 2 };
 
 typedef struct {
   plim_checkpointed_fn *function;
   const void *context;
   plim_tensor *held[PLIM_MAX_HELD]; // NULL where there is none
+  // Further results: PLIM_MAX_RESULTS variables that the function sets, or NULL. They must live as
+  // long as the context.
+  plim_tensor **results;
+  // So many of what is held, from the first, are arguments like the input and saved behind it. The
+  // others are keywords, and go before it.
+  int positional;
 } plim_closure;
 
 plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x);
 // use_reentrant=True: forward without a graph; backward runs it again, with a backward of its own.
+// Gradients flow through the input, positional arguments and all results.
 plim_tensor *checkpoint_reentrant(plim_tape *t, plim_closure call, plim_tensor *x);
 // The same, with the input on the host until then.
 plim_tensor *checkpoint_offloaded(plim_tape *t, plim_closure call, plim_tensor *x);

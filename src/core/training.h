@@ -8,6 +8,7 @@
 
 typedef struct {
   int64_t batch, length;
+  int64_t target_length; // of an encoder-decoder's labels; 0: as long as its input
   int steps;
   int accumulate; // micro batches per step; 0 and 1: one
   const plim_optimizer *optimizer;

@@ -112,6 +112,7 @@ static plim_loss_kind loss_of(const json_t *c) {
 static plim_recipe recipe_of(const json_t *c) {
   return (plim_recipe){.batch = case_integer(c, "batch", 0),
                        .length = case_integer(c, "seq", 0),
+                       .target_length = case_integer(c, "tgt", 0),
                        .steps = (int)case_integer(c, "steps", 3),
                        .accumulate = (int)case_integer(c, "accum", 1),
                        .optimizer = optimizer_of(c),
@@ -144,10 +145,5 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
     if (case_is(c, "weights", plim_weights_names[i])) job->weights = (plim_weights_kind)i;
   job->prepares_kbit = case_flag(c, "prepare");
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
-  if (plim_job_check(job, NULL)) return false;
-  // What the tape has no program for yet.
-  const char *family = job->model.family->model_type;
-  bool is_gpt = strncmp(family, "gpt", 3) == 0;
-  bool is_eager = job->recipe.attention == PLIM_ATTENTION_EAGER;
-  return !(is_gpt && job->lora.rank) && !(is_eager && strcmp(family, "gpt_neox") == 0);
+  return plim_job_check(job, NULL) == PLIM_OK;
 }

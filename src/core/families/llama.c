@@ -124,7 +124,7 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_lora_begin(model);
   for (int64_t i = 0; i < m->c.layers; i++)
     plim_projections_add_lora(t, model, m->layers[i].proj, lora);
-  plim_lora_end(t, model, lora, (plim_dtype)m->embed_tokens->dtype);
+  plim_lora_end(t, model, lora);
 }
 
 // ---- forward --------------------------------------------------------------------------------------
