@@ -42,8 +42,10 @@ static void cudnn_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
   plim_consume(t, scratch(t, cudnn_workspace_bytes(saved[SAVED_QUERY], saved[SAVED_KEY])));
 }
 
-// 0 where the mask is true, minus infinity elsewhere: two scalars and a tensor.
-static plim_tensor *bias_from(plim_tape *t, const plim_tensor *mask, plim_dtype dtype) {
+// 0 where the mask is true, minus infinity elsewhere: two scalars and a tensor. A mask of numbers is
+// a bias already.
+static plim_tensor *bias_from(plim_tape *t, plim_tensor *mask, plim_dtype dtype) {
+  if (mask->dtype != PLIM_BOOL) return mask;
   plim_tensor *zero = empty(t, (plim_dims){0}, dtype), *infinity = empty(t, (plim_dims){0}, dtype);
   plim_tensor *bias = empty(t, mask->shape, dtype);
   plim_consume(t, infinity);
@@ -118,6 +120,16 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
 
 enum { SAVED_BIAS_FIRST = 1 };
 
+// The bias's gradient has rows of whole 16 elements.
+static plim_tensor *bias_gradient(plim_tape *t, const plim_tensor *bias) {
+  plim_dims wide = bias->shape;
+  wide.at[3] = round_to(wide.at[3], 16);
+  plim_tensor *padded = empty(t, wide, (plim_dtype)bias->dtype);
+  plim_tensor *gradient = alias_of(t, padded, bias->shape, padded->stride);
+  plim_consume(t, padded);
+  return gradient;
+}
+
 // Temporary memory of backward: a tile of the query's gradient in float32 for every block, with 16
 // bytes of bookkeeping. Heads above 128 in half precision also need the gradients of key and value
 // there, once for every part the keys are split into. Sizes of tiles as measured on Hopper, which
@@ -145,6 +157,7 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   out[0] = heads_inside(t, q, heads);
   out[1] = heads_inside(t, k, k->shape.at[1]);
   out[2] = heads_inside(t, v, v->shape.at[1]);
+  if (wants(n, 3)) out[3] = bias_gradient(t, n->saved[0]);
   plim_tensor *delta;
   if (q->dtype == PLIM_FP32) {
     plim_tensor *product = empty(t, dims(b, length, heads, d), PLIM_FP32);
@@ -158,24 +171,31 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   plim_consume(t, workspace);
 }
 
-// Rows of the bias start at multiples of 8 elements: padded, and cut again, if they do not.
-static plim_tensor *aligned(plim_tape *t, plim_tensor *bias) {
-  plim_dims shape = bias->shape, padded = bias->shape;
-  padded.at[3] = round_to(shape.at[3], 8);
-  if (padded.at[3] == shape.at[3]) return bias;
-  plim_tensor *wide = empty(t, padded, (plim_dtype)bias->dtype);
+static void pad_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
+}
+
+// Rows of a bias are padded to whole 8 elements, and the padding is cut off again.
+static plim_tensor *align_rows(plim_tape *t, plim_tensor *bias) {
+  int last = bias->shape.n - 1;
+  int64_t keys = bias->shape.at[last];
+  if (keys % 8 == 0) return bias;
+  plim_dims wide = bias->shape;
+  wide.at[last] = round_to(keys, 8);
+  plim_node *n = node_begin(t, pad_backward, &bias, 1);
+  if (n) n->shape = bias->shape;
+  plim_tensor *padded = empty(t, wide, (plim_dtype)bias->dtype);
+  if (n) node_output(t, n, padded);
   plim_consume(t, bias);
-  plim_tensor *cut = view_of(t, wide, shape, wide->stride);
-  plim_consume(t, wide);
-  return cut;
+  return slice(t, padded, last, 0, keys);
 }
 
 static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                               plim_tensor *mask) {
   int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2];
-  plim_tensor *bias = mask ? aligned(t, bias_from(t, mask, (plim_dtype)q->dtype)) : NULL;
-  if (bias) bias = expand(t, bias, dims(b, heads, length, k->shape.at[2]));
-  plim_node *n = node_begin(t, efficient_backward, (plim_tensor *[]){q, k, v}, 3);
+  plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
+  if (bias) bias = expand(t, align_rows(t, bias), dims(b, heads, length, k->shape.at[2]));
+  plim_node *n = node_begin(t, efficient_backward, (plim_tensor *[]){q, k, v, bias}, 4);
   if (n) n->number = bias ? SAVED_BIAS_FIRST : 0, node_save(t, n, bias);
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
   plim_tensor *out = heads_inside(t, q, heads);
@@ -203,15 +223,13 @@ static plim_tensor *repeat_heads(plim_tape *t, plim_tensor *x, int64_t times) {
   return view(t, contiguous_copy(t, spread), dims(b, h * times, length, d));
 }
 
-// Written out in float32: scores of every query against every key. Autocast does not reach inside.
+// Written out in float32: scores of every query against every key.
 static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                          const options *o) {
   plim_dtype dtype = (plim_dtype)q->dtype;
   int64_t groups = q->shape.at[1] / k->shape.at[1];
   plim_tensor *wide_q = NULL, *wide_k = NULL, *wide_v = NULL, *scaled = NULL, *bias = NULL;
   plim_tensor *weights = NULL, *low = NULL, *keys = NULL, *values = NULL;
-  uint8_t autocast_was = t->autocast;
-  t->autocast = PLIM_BOOL;
   if (o->mask) set(t, &bias, bias_from(t, o->mask, dtype));
   set(t, &wide_q, to(t, q, PLIM_FP32));
   set(t, &wide_k, to(t, k, PLIM_FP32));
@@ -229,7 +247,6 @@ static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tens
   plim_tensor **gone[] = {&weights, &keys,   &scaled, &bias, &values,
                           &wide_v,  &wide_k, &wide_q, &low};
   for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
-  t->autocast = autocast_was;
   return out;
 }
 
@@ -296,16 +313,22 @@ static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, pli
   }
 }
 
-// Autocast casts value, key, query: right to left.
-static plim_tensor *run(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                        const options *o) {
+// Autocast casts bias, value, key, query: right to left.
+static plim_tensor *run(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v, options o) {
   bool q_was = hold(q), k_was = hold(k), v_was = hold(v);
-  plim_tensor *value = cast(t, v), *key = cast(t, k), *query = cast(t, q);
-  bool value_was = hold(value), key_was = hold(key), query_was = hold(query);
-  plim_tensor *out = run_kernel(t, query, key, value, o);
+  plim_tensor *bias = cast(t, o.mask), *value = cast(t, v), *key = cast(t, k);
+  plim_tensor *query = cast(t, q);
+  bool bias_was = bias && hold(bias), value_was = hold(value), key_was = hold(key);
+  bool query_was = hold(query);
+  uint8_t autocast_was = t->autocast;
+  t->autocast = PLIM_BOOL; // inside the kernels nothing is cast any more
+  o.mask = bias;
+  plim_tensor *out = run_kernel(t, query, key, value, &o);
+  t->autocast = autocast_was;
   let_go(t, query, query_was);
   let_go(t, key, key_was);
   let_go(t, value, value_was);
+  let_go(t, bias, bias_was);
   let_go(t, q, q_was);
   let_go(t, k, k_was);
   let_go(t, v, v_was);
@@ -314,10 +337,10 @@ static plim_tensor *run(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tenso
 
 plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                        plim_tensor *mask, double dropout_p) {
-  return run(t, q, k, v, &(options){mask, dropout_p, .is_causal = !mask});
+  return run(t, q, k, v, (options){mask, dropout_p, .is_causal = !mask});
 }
 
 plim_tensor *full_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                             plim_tensor *mask, double dropout_p) {
-  return run(t, q, k, v, &(options){mask, dropout_p, .is_causal = false});
+  return run(t, q, k, v, (options){mask, dropout_p, .is_causal = false});
 }

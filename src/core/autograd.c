@@ -29,25 +29,29 @@ static void release_saved(plim_tape *t, plim_node *n) {
   n->saved_count = 0;
 }
 
-// A chain of nodes is let go one by one, not by recursion: graphs are deep.
+static void doom(plim_tape *t, plim_node *n) {
+  if (--n->refs == 0 && !vec_push(&t->doomed, n)) t->failed = true;
+}
+
 static void node_destroy(plim_tape *t, plim_node *n) {
   release_saved(t, n);
   if (n->frame) packed_release(t, n->frame);
   if (n->leaf) n->leaf->accumulator = NULL;
   plim_tensor *leaf = n->function ? NULL : n->leaf;
   for (int i = 0; i < n->edge_count; i++)
-    if (n->edges[i].node) node_release(t, n->edges[i].node);
+    if (n->edges[i].node) doom(t, n->edges[i].node);
+  plim_tensor *kept = n->kept;
   tape_put_node(t, n);
+  plim_release(t, kept);
   plim_release(t, leaf);
 }
 
+// A chain of nodes is let go one by one, not by recursion: graphs are deep. A graph that hangs on a
+// tensor of one of them goes whole, before that tensor's memory.
 void node_release(plim_tape *t, plim_node *n) {
-  if (--n->refs) return;
-  if (!vec_push(&t->doomed, n)) t->failed = true;
-  if (t->is_dooming) return;
-  t->is_dooming = true;
-  while (t->doomed.len) node_destroy(t, t->doomed.at[--t->doomed.len]);
-  t->is_dooming = false;
+  size_t before = t->doomed.len;
+  doom(t, n);
+  while (t->doomed.len > before) node_destroy(t, t->doomed.at[--t->doomed.len]);
 }
 
 static plim_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {
@@ -125,22 +129,24 @@ typedef struct {
 } engine;
 
 // Nodes carry their task's number while the engine runs; it is one more than the index.
-static task *task_of(engine *e, plim_node *n) { return n->task ? &e->tasks.at[n->task - 1] : NULL; }
+static task *task_of(engine *e, const plim_node *n) { return &e->tasks.at[n->task - 1]; }
 
-static void discover(engine *e, plim_node *root) {
-  if (!vec_push(&e->tasks, (task){.node = root})) e->t->failed = true;
-  root->task = (uint32_t)e->tasks.len;
+static void need(engine *e, plim_node *n) {
+  if (!n->task) {
+    if (!vec_push(&e->tasks, (task){.node = n})) {
+      e->t->failed = true;
+      return;
+    }
+    n->task = (uint32_t)e->tasks.len;
+  }
+  task_of(e, n)->missing++;
+}
+
+static void discover(engine *e) {
   for (size_t i = 0; i < e->tasks.len && !e->t->failed; i++) {
     plim_node *n = e->tasks.at[i].node;
-    for (int k = 0; k < n->edge_count; k++) {
-      plim_node *next = n->edges[k].node;
-      if (!next) continue;
-      if (!task_of(e, next)) {
-        if (!vec_push(&e->tasks, (task){.node = next})) e->t->failed = true;
-        next->task = (uint32_t)e->tasks.len;
-      }
-      task_of(e, next)->missing++;
-    }
+    for (int k = 0; k < n->edge_count; k++)
+      if (n->edges[k].node) need(e, n->edges[k].node);
   }
 }
 
@@ -207,37 +213,42 @@ static void fit(plim_tape *t, const plim_node *n, plim_tensor **out) {
   }
 }
 
+static void deliver_one(engine *e, plim_edge to, plim_tensor *grad) {
+  task *k = task_of(e, to.node);
+  plim_tensor **slot = &k->in[to.output];
+  if (grad && *slot) accumulate(e->t, slot, grad);
+  else if (grad) *slot = grad;
+  if (--k->missing == 0) make_ready(e, k);
+}
+
 static void deliver(engine *e, plim_node *n, plim_tensor **out) {
   for (int i = 0; i < n->edge_count; i++) {
-    plim_node *next = n->edges[i].node;
-    if (!next) { // a kernel made it although nobody wants it
-      drop(e->t, &out[i]);
-      continue;
-    }
-    task *k = task_of(e, next);
-    plim_tensor **slot = &k->in[n->edges[i].output];
-    if (out[i] && *slot) accumulate(e->t, slot, out[i]);
-    else if (out[i]) *slot = out[i];
+    if (n->edges[i].node) deliver_one(e, n->edges[i], out[i]);
+    else drop(e->t, &out[i]); // a kernel made it although nobody wants it
     out[i] = NULL;
-    if (--k->missing == 0) make_ready(e, k);
   }
 }
 
-static void unpack(plim_tape *t, plim_node *n) {
-  for (int i = 0; i < n->saved_count; i++)
+// What is offloaded is moved to `hosts` meanwhile.
+static void unpack(plim_tape *t, plim_node *n, plim_tensor **hosts) {
+  for (int i = 0; i < n->saved_count; i++) {
     if (n->packed[i]) n->saved[i] = saved_unpack(t, n, i);
+    else if (is_offloaded(n->saved[i])) hosts[i] = n->saved[i], n->saved[i] = fetch(t, hosts[i]);
+  }
 }
 
-// What was computed again is needed once.
-static void drop_unpacked(plim_tape *t, plim_node *n) {
-  for (int i = n->saved_count; i-- > 0;)
-    if (n->packed[i]) drop(t, &n->saved[i]);
+// What was computed again or fetched is needed once.
+static void drop_unpacked(plim_tape *t, plim_node *n, plim_tensor *const *hosts) {
+  for (int i = n->saved_count; i-- > 0;) {
+    if (n->packed[i] || hosts[i]) drop(t, &n->saved[i]);
+    if (hosts[i]) n->saved[i] = hosts[i];
+  }
 }
 
 static void run(engine *e, task *k) {
   plim_tape *t = e->t;
   plim_node *n = k->node;
-  plim_tensor *in[PLIM_MAX_EDGES], *out[PLIM_MAX_EDGES] = {0};
+  plim_tensor *in[PLIM_MAX_EDGES], *out[PLIM_MAX_EDGES] = {0}, *hosts[PLIM_MAX_SAVED] = {0};
   memcpy(in, k->in, sizeof in);
   memset(k->in, 0, sizeof k->in);
   if (n->function) {
@@ -246,9 +257,9 @@ static void run(engine *e, task *k) {
   }
   if (!n->function) accumulate_leaf(t, n, in[0]);
   else {
-    unpack(t, n);
+    unpack(t, n, hosts);
     n->function(t, n, in, out);
-    drop_unpacked(t, n);
+    drop_unpacked(t, n, hosts);
     for (int i = 0; i < n->edge_count; i++)
       if (out[i] && out[i]->is_floating) out[i]->is_floating = false;
     fit(t, n, out);
@@ -258,16 +269,31 @@ static void run(engine *e, task *k) {
   deliver(e, n, out);
 }
 
-void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad) {
+static plim_edge edge_of(plim_tape *t, plim_tensor *x) {
+  return (plim_edge){x->fn ? x->fn : accumulator_of(t, x), x->output};
+}
+
+void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad) { backward_all(t, &x, &grad, 1); }
+
+void backward_all(plim_tape *t, plim_tensor *const *xs, plim_tensor *const *grads, int count) {
   engine e = {.t = t};
+  plim_edge roots[PLIM_MAX_EDGES];
   bool was = set_grad_mode(t, false);
   plim_place place_was = t->place;
   uint8_t purpose_was = t->purpose;
-  discover(&e, x->fn);
-  grad->is_floating = false;
-  if (!t->failed) e.tasks.at[0].in[x->output] = grad, make_ready(&e, &e.tasks.at[0]);
+  for (int i = 0; i < count; i++) {
+    roots[i] = edge_of(t, xs[i]);
+    roots[i].node->refs++;
+    need(&e, roots[i].node);
+  }
+  discover(&e);
+  for (int i = 0; i < count; i++) {
+    grads[i]->is_floating = false;
+    if (!t->failed) deliver_one(&e, roots[i], grads[i]);
+  }
   while (e.ready.len && !t->failed) run(&e, take_ready(&e));
   for (size_t i = 0; i < e.tasks.len; i++) e.tasks.at[i].node->task = 0;
+  for (int i = 0; i < count; i++) node_release(t, roots[i].node);
   vec_free(&e.tasks);
   vec_free(&e.ready);
   t->place = place_was;

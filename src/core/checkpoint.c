@@ -24,6 +24,28 @@ static plim_tensor *owned_alias(plim_tape *t, plim_tensor *x) {
   return alias;
 }
 
+// ---- offloading -----------------------------------------------------------------------------------
+
+void plim_save_on_host(plim_tape *t, bool on) { t->offloads = on; }
+
+bool is_offloaded(const plim_tensor *x) { return x && x->storage->is_on_host; }
+
+// A copy to the host goes through a contiguous one on the card.
+plim_tensor *offload(plim_tape *t, const plim_tensor *x) {
+  plim_tensor *host = empty_on_host(t, x->shape, (plim_dtype)x->dtype);
+  host->is_floating = false;
+  host->requires_grad = x->requires_grad;
+  if (!plim_is_contiguous(x)) plim_consume(t, empty(t, x->shape, (plim_dtype)x->dtype));
+  return host;
+}
+
+plim_tensor *fetch(plim_tape *t, const plim_tensor *x) {
+  plim_tensor *back = empty(t, x->shape, (plim_dtype)x->dtype);
+  back->is_floating = false;
+  back->requires_grad = x->requires_grad;
+  return back;
+}
+
 // ---- packing --------------------------------------------------------------------------------------
 
 static void pack_recomputed(plim_tape *t, plim_node *n, int k, plim_tensor *x) {
@@ -46,7 +68,8 @@ void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_outpu
     t->packing->refs++;
     return;
   }
-  if (is_output) n->saved[k] = owned_alias(t, x);
+  if (t->offloads) n->saved[k] = offload(t, x);
+  else if (is_output) n->saved[k] = owned_alias(t, x);
   else plim_retain(x), n->saved[k] = x;
 }
 
@@ -54,13 +77,18 @@ void packed_release(plim_tape *t, struct plim_checkpoint *f) {
   if (--f->refs) return;
   struct plim_checkpoint dead = *f;
   tape_put_back(t, &t->frames, f);
-  for (int i = 0; i < PLIM_MAX_HELD; i++) plim_release(t, dead.call.held[i]);
+  for (int i = dead.call.positional; i < PLIM_MAX_HELD; i++) plim_release(t, dead.call.held[i]);
   plim_release(t, dead.input);
+  for (int i = 0; i < dead.call.positional; i++) plim_release(t, dead.call.held[i]);
   for (size_t i = 0; i < dead.recomputed.len; i++) plim_release(t, dead.recomputed.at[i]);
   vec_free(&dead.recomputed);
 }
 
 // ---- computing again ------------------------------------------------------------------------------
+
+static void drop_results(plim_tape *t, const plim_closure *call) {
+  for (int i = 0; call->results && i < PLIM_MAX_RESULTS; i++) drop(t, &call->results[i]);
+}
 
 static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   if (!vec_reserve(&f->recomputed, f->count)) {
@@ -77,7 +105,10 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   t->packing = f;
   t->is_recomputing = true;
   t->autocast = (uint8_t)f->autocast;
-  plim_consume(t, f->call.function(t, f->call.context, f->call.held, f->input));
+  plim_tensor *input = is_offloaded(f->input) ? fetch(t, f->input) : NULL;
+  plim_consume(t, f->call.function(t, f->call.context, f->call.held, input ? input : f->input));
+  drop_results(t, &f->call);
+  plim_release(t, input);
   if (f->autocast != PLIM_BOOL) autocast(t, PLIM_BOOL);
   t->autocast = (uint8_t)autocast_was;
   t->is_stopped = false;
@@ -100,9 +131,10 @@ plim_tensor *saved_unpack(plim_tape *t, plim_node *n, int k) {
 
 static struct plim_checkpoint *frame_new(plim_tape *t, plim_closure call, plim_tensor *x) {
   struct plim_checkpoint *f = tape_take(t, &t->frames, sizeof *f);
-  *f = (struct plim_checkpoint){.call = call, .input = x, .refs = 1};
+  *f = (struct plim_checkpoint){.call = call, .refs = 1};
   f->autocast = (plim_dtype)t->autocast;
-  if (x) plim_retain(x);
+  if (x && t->offloads && !t->packing) f->input = offload(t, x);
+  else if (x) plim_retain(x), f->input = x;
   for (int i = 0; i < PLIM_MAX_HELD; i++)
     if (call.held[i]) plim_retain(call.held[i]);
   return f;
@@ -119,35 +151,138 @@ plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x) {
 
 // ---- reentrant ------------------------------------------------------------------------------------
 
-// The input is saved; what the closure holds lives as long as the node.
-static void reentrant_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
-  struct plim_checkpoint *f = n->frame;
-  plim_tensor *input = owned_alias(t, n->saved[0]);
-  input->requires_grad = n->saved[0]->requires_grad;
+enum { MAX_ARGUMENTS = 1 + PLIM_MAX_HELD, MAX_OUTPUTS = 1 + PLIM_MAX_RESULTS };
+
+// Results that nobody used have a gradient of zeros, which backward's arguments alone hold.
+static void fill_gradients(plim_tape *t, const plim_node *n, plim_tensor **in,
+                           plim_tensor **zeros) {
+  for (int i = 0; i < n->output_count; i++) {
+    if (in[i]) continue;
+    set(t, &zeros[i], empty(t, n->shapes[i], (plim_dtype)n->dtypes[i]));
+    in[i] = zeros[i];
+  }
+}
+
+static void drop_zeros(plim_tape *t, const plim_node *n, plim_tensor **in, plim_tensor **zeros) {
+  for (int i = n->output_count; i-- > 0;) {
+    if (zeros[i]) in[i] = NULL;
+    drop(t, &zeros[i]);
+  }
+}
+
+// The arguments again, cut off from the graph before: the input and what is positional.
+static void detach_arguments(plim_tape *t, const plim_node *n, plim_tensor **arguments) {
+  for (int i = 0, k = 0; i < n->edge_count; i++) {
+    if (!(n->number >> i & 1)) continue;
+    arguments[i] = owned_alias(t, n->saved[k]);
+    arguments[i]->requires_grad = n->saved[k++]->requires_grad;
+  }
+}
+
+static int run_again(plim_tape *t, struct plim_checkpoint *f, plim_tensor *const *arguments,
+                     plim_tensor **outputs) {
+  plim_closure *call = &f->call;
   bool was = set_grad_mode(t, true);
   plim_dtype autocast_was = (plim_dtype)t->autocast;
   t->autocast = (uint8_t)f->autocast;
-  plim_tensor *result = NULL;
-  set(t, &result, f->call.function(t, f->call.context, f->call.held, input));
+  plim_tensor *held[PLIM_MAX_HELD];
+  memcpy(held, call->held, sizeof held);
+  memcpy(held, arguments + 1, (size_t)call->positional * sizeof *held);
+  int count = 0;
+  set(t, &outputs[count++], call->function(t, call->context, held, arguments[0]));
+  for (int i = 0; call->results && i < PLIM_MAX_RESULTS; i++)
+    if (call->results[i]) set(t, &outputs[count++], give(t, &call->results[i]));
   if (f->autocast != PLIM_BOOL) autocast(t, PLIM_BOOL);
   t->autocast = (uint8_t)autocast_was;
   set_grad_mode(t, was);
-  plim_retain(in[0]);
-  backward(t, result, in[0]);
-  if (input->grad) plim_retain(input->grad);
-  out[0] = input->grad;
-  plim_release(t, input);
-  drop(t, &result);
+  return count;
+}
+
+// Backward from those of the outputs that need it.
+static void run_nested(plim_tape *t, plim_tensor *const *outputs, plim_tensor *const *grads,
+                       int count) {
+  plim_tensor *roots[MAX_OUTPUTS], *gradients[MAX_OUTPUTS];
+  int used = 0;
+  for (int i = 0; i < count; i++) {
+    if (!outputs[i]->requires_grad) continue;
+    plim_retain(grads[i]);
+    roots[used] = outputs[i];
+    gradients[used++] = grads[i];
+  }
+  backward_all(t, roots, gradients, used);
+}
+
+static void reentrant_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *arguments[MAX_ARGUMENTS] = {0}, *outputs[MAX_OUTPUTS] = {0};
+  plim_tensor *zeros[MAX_OUTPUTS] = {0};
+  fill_gradients(t, n, in, zeros);
+  detach_arguments(t, n, arguments);
+  int count = run_again(t, n->frame, arguments, outputs);
+  run_nested(t, outputs, in, count);
+  for (int i = 0; i < n->edge_count; i++) {
+    out[i] = arguments[i] ? arguments[i]->grad : NULL;
+    if (out[i]) plim_retain(out[i]);
+  }
+  for (int i = n->edge_count; i-- > 0;) drop(t, &arguments[i]);
+  while (count-- > 0) drop(t, &outputs[count]);
+  drop_zeros(t, n, in, zeros);
+}
+
+// A result that is an argument passed on becomes a view, so that it can have a node of its own.
+static void attach_results(plim_tape *t, plim_node *n, const plim_closure *call,
+                           plim_tensor *const *arguments) {
+  for (int i = 0; call->results && i < PLIM_MAX_RESULTS; i++) {
+    plim_tensor **result = &call->results[i];
+    if (!*result) continue;
+    for (int k = 0; k < n->edge_count; k++)
+      if (*result == arguments[k]) {
+        set(t, result, view_of(t, *result, (*result)->shape, (*result)->stride));
+        break;
+      }
+    node_output(t, n, *result);
+  }
+}
+
+// Only the input gets a gradient.
+static void offloaded_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  struct plim_checkpoint *f = n->frame;
+  plim_tensor *arguments[MAX_ARGUMENTS] = {fetch(t, f->input)}, *outputs[MAX_OUTPUTS] = {0};
+  memcpy(arguments + 1, f->call.held, sizeof f->call.held);
+  int count = run_again(t, f, arguments, outputs);
+  run_nested(t, outputs, in, 1);
+  out[0] = arguments[0]->grad;
+  if (out[0]) plim_retain(out[0]);
+  drop(t, &arguments[0]);
+  while (count-- > 0) drop(t, &outputs[count]);
+  drop(t, &f->input);
+}
+
+plim_tensor *checkpoint_offloaded(plim_tape *t, plim_closure call, plim_tensor *x) {
+  plim_node *n = node_begin(t, offloaded_backward, &x, 1);
+  if (n) n->frame = frame_new(t, call, NULL), n->frame->input = offload(t, x);
+  bool was = set_grad_mode(t, false);
+  plim_tensor *out = call.function(t, call.context, call.held, x);
+  set_grad_mode(t, was);
+  if (n) node_output(t, n, out);
+  return out;
 }
 
 plim_tensor *checkpoint_reentrant(plim_tape *t, plim_closure call, plim_tensor *x) {
-  plim_node *n = node_begin(t, reentrant_backward, &x, 1);
+  plim_tensor *arguments[MAX_ARGUMENTS] = {x};
+  int count = 1 + call.positional;
+  memcpy(arguments + 1, call.held, (size_t)call.positional * sizeof *call.held);
+  plim_node *n = node_begin(t, reentrant_backward, arguments, count);
   bool was = set_grad_mode(t, false);
   plim_tensor *out = call.function(t, call.context, call.held, x);
   set_grad_mode(t, was);
   if (!n) return out;
+  memset(call.held, 0, (size_t)call.positional * sizeof *call.held); // saved instead
   n->frame = frame_new(t, call, NULL);
-  node_save(t, n, x);
+  for (int i = 0; i < count; i++) {
+    n->number |= (int64_t)(arguments[i] != NULL) << i;
+    node_save(t, n, arguments[i]);
+  }
   node_output(t, n, out);
+  attach_results(t, n, &call, arguments);
   return out;
 }

@@ -6,6 +6,7 @@
 #include "families/gpt_neox.h"
 #include "families/llama.h"
 #include "families/mpnet.h"
+#include "families/t5.h"
 
 // Defaults are those of transformers 5.17's configuration classes.
 const plim_family plim_families[] = {
@@ -171,6 +172,18 @@ const plim_family plim_families[] = {
       .ties_embeddings = true,
       .counts_positions = true,
       .has_position_table = true}},
+    {"t5",
+     plim_t5_new,
+     {.hidden = 512,
+      .intermediate = 2048,
+      .layers = 6,
+      .heads = 8,
+      .head_dim = 64,
+      .vocabulary = 32128,
+      .relative_buckets = 32,
+      .activation = PLIM_ACT_RELU,
+      .dropout = 0.1,
+      .ties_embeddings = true}},
 };
 
 const size_t plim_family_count = sizeof plim_families / sizeof *plim_families;

@@ -1,20 +1,8 @@
 #include "job.h"
 
 #include "family.h"
-
-// transformers' caching_allocator_warmup: one block for all parameters, freed at once, so that they
-// come to lie in one segment.
-static void warm_up(plim_tape *t, const plim_model *m) {
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < m->parameters.len; i++) bytes += m->parameters.at[i]->storage->bytes;
-  plim_consume(t, scratch(t, bytes / 2 * 2)); // in units of float16
-}
-
-static void move(plim_tape *t, const plim_model *m, plim_load load) {
-  plim_tape_end_host(t);
-  if (load == PLIM_LOAD_DEVICE_MAP) warm_up(t, m);
-  plim_tape_move_to_device(t);
-}
+#include "liger.h"
+#include "loading.h"
 
 static void add_adapters(plim_tape *t, plim_model *m, const plim_lora *lora) {
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_ADAPTERS);
@@ -38,17 +26,27 @@ plim_err plim_job_check(const plim_job *job, plim_error *error) {
   return err;
 }
 
+static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
+  bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
+  if (job->load == PLIM_LOAD_DEVICE_MAP || !is_plain) plim_load_to_device(t, m, job->weights);
+  else if (job->load == PLIM_LOAD_PRETRAINED) plim_move_model(t);
+}
+
+// Quantised weights are those of a checkpoint.
 plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
+  bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
   plim_tape_set_sdpa(t, job->sdpa);
+  plim_tape_set_liger(t, job->recipe.uses_liger);
   plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
   plim_tape_purpose(t, PLIM_FOR_WEIGHTS);
-  if (job->load != PLIM_LOAD_INIT) plim_tape_begin_host(t);
+  if (job->load != PLIM_LOAD_INIT || !is_plain) plim_tape_begin_host(t);
   plim_model *m = job->model.family->build(t, &job->model, job->dtype);
   // Trainer moves the model when it has its adapters; who moves it himself does so before.
-  bool moves_late = job->load == PLIM_LOAD_PRETRAINED && job->recipe.is_trainer;
-  if (m && !moves_late) move(t, m, job->load);
+  bool moves_late = job->load == PLIM_LOAD_PRETRAINED && job->recipe.is_trainer && is_plain;
+  if (m && !moves_late) put_on_device(t, m, job);
+  if (m && job->prepares_kbit) plim_prepare_kbit(t, m);
   if (m && job->lora.rank) add_adapters(t, m, &job->lora);
-  if (m && moves_late) move(t, m, job->load);
+  if (m && moves_late) put_on_device(t, m, job);
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   return m;
 }

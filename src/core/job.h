@@ -4,6 +4,7 @@
 
 #include "attention.h"
 #include "config.h"
+#include "quantised.h"
 #include "training.h"
 
 typedef enum {
@@ -16,7 +17,9 @@ typedef struct {
   plim_config model;
   plim_dtype dtype; // of the parameters
   plim_load load;
-  plim_lora lora;        // rank 0: no adapters
+  plim_lora lora;            // rank 0: no adapters
+  plim_weights_kind weights; // of the projections, frozen; other than plain: they need adapters
+  bool prepares_kbit;    // prepare_model_for_kbit_training: what is not quantised becomes float32
   plim_sdpa_kernel sdpa; // what the card prefers
   plim_recipe recipe;
 } plim_job;

@@ -161,7 +161,8 @@ typedef struct {
   uint64_t buffer_bytes, semaphore_bytes; // 0: reduced within one block
 } reduction;
 
-static reduction plan_reduction(const plim_gpu *gpu, const plim_tensor *x, uint32_t mask) {
+static reduction plan_reduction(const plim_gpu *gpu, const plim_tensor *x, uint32_t mask,
+                                int64_t sum_bytes) {
   axis reduced[PLIM_MAX_DIMS], kept[PLIM_MAX_DIMS];
   int nr = 0, nk = 0;
   for (int i = 0; i < x->shape.n; i++) {
@@ -194,8 +195,15 @@ static reduction plan_reduction(const plim_gpu *gpu, const plim_tensor *x, uint3
   int64_t blocks = at_most(ceil_div(target, grid), ceil_div(per_thread, 16));
   if (blocks < ceil_div(per_thread, 256)) blocks = ceil_div(per_thread, 256);
   if (blocks <= 1) return (reduction){0, 0};
-  int64_t bytes = 4 * outputs * blocks * (along_fastest ? 1 : width * vector);
+  int64_t bytes = sum_bytes * outputs * blocks * (along_fastest ? 1 : width * vector);
   return (reduction){(uint64_t)bytes, (uint64_t)(4 * grid)};
+}
+
+static void take_scratch(plim_tape *t, reduction plan) {
+  if (!plan.buffer_bytes) return;
+  plim_tensor *buffer = scratch(t, plan.buffer_bytes);
+  plim_release(t, scratch(t, plan.semaphore_bytes));
+  plim_release(t, buffer);
 }
 
 plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t mask, bool keep, plim_dtype dtype) {
@@ -205,11 +213,13 @@ plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t mask, bool keep,
     if (!gone || keep) shape.at[shape.n++] = gone ? 1 : x->shape.at[i];
   }
   plim_tensor *out = empty(t, shape, dtype);
-  reduction plan = plan_reduction(t->gpu, x, mask);
-  if (!plan.buffer_bytes) return out;
-  plim_tensor *buffer = scratch(t, plan.buffer_bytes);
-  plim_release(t, scratch(t, plan.semaphore_bytes));
-  plim_release(t, buffer);
+  take_scratch(t, plan_reduction(t->gpu, x, mask, 4)); // sums are in float32
+  return out;
+}
+
+plim_tensor *k_all(plim_tape *t, const plim_tensor *x) {
+  plim_tensor *out = empty(t, (plim_dims){0}, PLIM_BOOL);
+  take_scratch(t, plan_reduction(t->gpu, x, (1u << x->shape.n) - 1, 1));
   return out;
 }
 
@@ -233,11 +243,11 @@ enum {
       256 * 9,       // pairs that one block sorts; cub's SingleTilePolicy for pairs of 8 bytes
   SORT_TILE = 4608,  // pairs a block takes otherwise, fitted to recordings
   SORT_DIGITS = 256, // 8 bits a pass
-  SORT_ALIGN = 256   // of each part of the temporary storage
+  CUB_ALIGN = 256    // of each part of the temporary storage
 };
 
-static uint64_t sort_part(int64_t bytes) {
-  return (uint64_t)(ceil_div(bytes, SORT_ALIGN) * SORT_ALIGN);
+static uint64_t cub_part(int64_t bytes) {
+  return (uint64_t)(ceil_div(bytes, CUB_ALIGN) * CUB_ALIGN);
 }
 
 // Counters of digits for each pass, one word per block and digit, a second set of keys and values
@@ -246,10 +256,15 @@ static uint64_t sort_part(int64_t bytes) {
 uint64_t k_sort_bytes(int64_t n, int bits) {
   if (n <= SORT_ONE_TILE) return 1;
   int64_t passes = ceil_div(bits, 8);
-  uint64_t bytes = sort_part(passes * SORT_DIGITS * 8);
-  bytes += sort_part(ceil_div(n, SORT_TILE) * SORT_DIGITS * 4);
-  if (passes > 1) bytes += 2 * sort_part(8 * n);
-  return bytes + sort_part(4 * passes) + SORT_ALIGN - 1;
+  uint64_t bytes = cub_part(passes * SORT_DIGITS * 8);
+  bytes += cub_part(ceil_div(n, SORT_TILE) * SORT_DIGITS * 4);
+  if (passes > 1) bytes += 2 * cub_part(8 * n);
+  return bytes + cub_part(4 * passes) + CUB_ALIGN - 1;
+}
+
+// A state of 16 bytes per tile, with 32 before the first, and something small.
+uint64_t k_scan_bytes(int64_t n, int64_t tile) {
+  return cub_part(16 * (ceil_div(n, tile) + 32)) + CUB_ALIGN + CUB_ALIGN - 1;
 }
 
 // ---- matrix products ------------------------------------------------------------------------------

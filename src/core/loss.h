@@ -1,4 +1,4 @@
-// Losses as transformers writes them.
+// Losses: as transformers writes them, and those that never hold all logits.
 #ifndef PLIM_CORE_LOSS_H
 #define PLIM_CORE_LOSS_H
 
@@ -7,6 +7,17 @@
 #define causal_loss(...) plim_causal_loss(__VA_ARGS__)
 #define masked_loss(...) plim_masked_loss(__VA_ARGS__)
 #define mean_square(...) plim_mean_square(__VA_ARGS__)
+#define chunked_loss(...) plim_chunked_loss(__VA_ARGS__)
+#define fused_loss(...) plim_fused_loss(__VA_ARGS__)
+
+typedef enum {
+  PLIM_LOSS_FULL,    // of all logits at once
+  PLIM_LOSS_CHUNKED, // so many tokens at a time, each chunk checkpointed, in the training loop
+  PLIM_LOSS_FUSED,   // Liger-Kernel's: forward computes the gradients, chunk by chunk
+  PLIM_LOSS_COUNT
+} plim_loss_kind;
+
+extern const char *const plim_loss_names[PLIM_LOSS_COUNT]; // "full", ...
 
 // The loss of a causal language model: logits in float32, labels shifted by one. `items` is the
 // number of items the sum is divided by; NULL: the mean.
@@ -18,5 +29,15 @@ plim_tensor *masked_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels)
 
 // hidden.float().pow(2).mean(): what stands in for a loss where a model has none.
 plim_tensor *mean_square(plim_tape *t, plim_tensor *hidden);
+
+// The sum of the cross entropies of `hidden` (N,H), each `chunk` rows computed, and computed again, on
+// their own, into the variable *loss, which must be empty.
+void chunked_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_tensor *targets,
+                  int64_t chunk, plim_tensor **loss);
+
+// The loss of a causal language model without its logits, as Liger-Kernel computes it from the last
+// hidden states (B,T,H).
+plim_tensor *fused_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_tensor *labels,
+                        plim_tensor *items);
 
 #endif

@@ -14,7 +14,7 @@ static void look_for_packing(plim_tape *t, plim_tensor *positions, int64_t batch
   plim_tensor *breaks = empty(t, dims(batch, length), PLIM_BOOL);
   plim_tensor *sums = empty(t, dims(batch, length), PLIM_I64);
   plim_tensor *cast = empty(t, dims(batch, length), PLIM_I64);
-  if (batch == 1) plim_consume(t, scratch(t, 1279)); // cub's scan, read off recordings
+  if (batch == 1) plim_consume(t, scratch(t, k_scan_bytes(length, K_SCAN_TILE)));
   plim_consume(t, cast);
   plim_consume(t, breaks);
   plim_tensor *last = empty(t, dims(batch), PLIM_BOOL), *all = empty(t, (plim_dims){0}, PLIM_BOOL);
@@ -56,11 +56,11 @@ typedef struct {
   plim_tensor *batch, *head, *query, *key;
 } ranges;
 
-static ranges ranges_new(plim_tape *t, int64_t batch, int64_t length) {
+static ranges ranges_new(plim_tape *t, int64_t batch, int64_t queries, int64_t keys) {
   ranges r = {.batch = empty(t, dims(batch), PLIM_I64)};
   r.head = empty(t, dims(1), PLIM_I64);
-  r.query = positions_plus(t, length);
-  r.key = positions_plus(t, length);
+  r.query = positions_plus(t, queries);
+  r.key = positions_plus(t, keys);
   return r;
 }
 
@@ -85,11 +85,11 @@ enum { BIDIRECTIONAL = -1 }; // instead of a window: queries see every key
 
 // Which keys a query may see: those before it, and inside the window if there is one (0: none). Where
 // it sees all, the pattern is one column, `q_idx >= 0`.
-static plim_tensor *pattern(plim_tape *t, int64_t length, int64_t window) {
-  plim_dims square = dims(1, 1, length, length);
-  if (window == BIDIRECTIONAL) return empty(t, dims(1, 1, length, 1), PLIM_BOOL);
+static plim_tensor *pattern(plim_tape *t, int64_t queries, int64_t keys, int64_t window) {
+  plim_dims square = dims(1, 1, queries, keys);
+  if (window == BIDIRECTIONAL) return empty(t, dims(1, 1, queries, 1), PLIM_BOOL);
   if (!window) return empty(t, square, PLIM_BOOL);
-  plim_tensor *result = scalar(t, PLIM_BOOL), *edge = empty(t, dims(1, 1, length, 1), PLIM_I64);
+  plim_tensor *result = scalar(t, PLIM_BOOL), *edge = empty(t, dims(1, 1, queries, 1), PLIM_I64);
   plim_tensor *inside = empty(t, square, PLIM_BOOL);
   plim_consume(t, edge);
   result = both(t, result, inside, square);
@@ -97,21 +97,22 @@ static plim_tensor *pattern(plim_tape *t, int64_t length, int64_t window) {
   return both(t, result, before, square);
 }
 
-static plim_tensor *padded_mask(plim_tape *t, int64_t batch, int64_t length, int64_t window) {
-  ranges r = ranges_new(t, batch, length);
+static plim_tensor *padded_mask(plim_tape *t, int64_t batch, int64_t queries, int64_t keys,
+                                int64_t window) {
+  ranges r = ranges_new(t, batch, queries, keys);
   plim_tensor *result = scalar(t, PLIM_BOOL);
-  plim_tensor *first = pattern(t, length, window);
+  plim_tensor *first = pattern(t, queries, keys, window);
   result = both(t, result, first, first->shape);
-  plim_tensor *pad = padding(t, batch, length);
-  result = both(t, result, pad, dims(batch, 1, length, length));
+  plim_tensor *pad = padding(t, batch, keys);
+  result = both(t, result, pad, dims(batch, 1, queries, keys));
   ranges_drop(t, &r);
   return result;
 }
 
 // One square for the whole batch.
 static plim_tensor *square_mask(plim_tape *t, int64_t batch, int64_t length, int64_t window) {
-  ranges r = ranges_new(t, batch, length);
-  plim_tensor *result = pattern(t, length, window);
+  ranges r = ranges_new(t, batch, length, length);
+  plim_tensor *result = pattern(t, length, length, window);
   ranges_drop(t, &r);
   return result;
 }
@@ -137,12 +138,13 @@ static plim_tensor *mask_from_given(plim_tape *t, plim_attention_kind attention,
                                     plim_tensor *as_bool, int64_t window) {
   int64_t batch = embedded->shape.at[0], length = embedded->shape.at[1];
   if (attention == PLIM_ATTENTION_EAGER)
-    return additive(t, padded_mask(t, batch, length, window), batch, (plim_dtype)embedded->dtype);
-  if (needs_window(length, window)) return padded_mask(t, batch, length, window);
+    return additive(t, padded_mask(t, batch, length, length, window), batch,
+                    (plim_dtype)embedded->dtype);
+  if (needs_window(length, window)) return padded_mask(t, batch, length, length, window);
   look_for_zeros(t, as_bool);
   if (kind == PLIM_MASK_ONES) return NULL;
   look_for_zeros(t, as_bool);
-  return padded_mask(t, batch, length, window);
+  return padded_mask(t, batch, length, length, window);
 }
 
 static plim_tensor *mask_from_nothing(plim_tape *t, plim_attention_kind attention,
@@ -163,7 +165,7 @@ plim_tensor *plim_sliding_mask(plim_tape *t, plim_attention_kind attention, plim
     plim_consume(t, as_bool);
     return mask;
   }
-  look_for_packing(t, positions, embedded->shape.at[0]);
+  if (positions) look_for_packing(t, positions, embedded->shape.at[0]);
   return mask_from_nothing(t, attention, embedded, window);
 }
 
@@ -172,22 +174,17 @@ plim_tensor *plim_causal_mask(plim_tape *t, plim_attention_kind attention, plim_
   return plim_sliding_mask(t, attention, kind, embedded, positions, given, 0);
 }
 
-// mask.all(), as one reduction.
-static void look_for_false(plim_tape *t, const plim_tensor *mask) {
-  plim_consume(t, k_sum(t, mask, (1u << mask->shape.n) - 1, false, PLIM_BOOL));
-}
-
 // Every query sees every key that is no padding.
 plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention,
-                                     plim_mask_kind kind, const plim_tensor *embedded,
+                                     plim_mask_kind kind, int64_t queries, const plim_tensor *keys,
                                      const plim_tensor *given) {
   if (!given) return NULL;
-  int64_t batch = embedded->shape.at[0], length = embedded->shape.at[1];
+  int64_t batch = keys->shape.at[0], length = keys->shape.at[1];
   plim_tensor *as_bool = empty(t, given->shape, PLIM_BOOL), *mask = NULL;
-  look_for_false(t, as_bool);
-  if (kind == PLIM_MASK_PAD) mask = padded_mask(t, batch, length, BIDIRECTIONAL);
+  plim_consume(t, k_all(t, as_bool));
+  if (kind == PLIM_MASK_PAD) mask = padded_mask(t, batch, queries, length, BIDIRECTIONAL);
   if (mask && attention == PLIM_ATTENTION_EAGER)
-    mask = additive(t, mask, batch, (plim_dtype)embedded->dtype);
+    mask = additive(t, mask, batch, (plim_dtype)keys->dtype);
   plim_consume(t, as_bool);
   return mask;
 }

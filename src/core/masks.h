@@ -12,7 +12,8 @@ typedef enum {
 } plim_mask_kind;
 
 // create_causal_mask: what the attention gets, floating; NULL where none is needed. `given` is the
-// batch's attention_mask (NULL if there is none), `positions` the position ids.
+// batch's attention_mask (NULL if there is none), `positions` the position ids (NULL if the model has
+// none).
 plim_tensor *plim_causal_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
                               plim_tensor *embedded, plim_tensor *positions, plim_tensor *given);
 // create_sliding_window_causal_mask: a query sees `window` keys, itself among them.
@@ -20,9 +21,10 @@ plim_tensor *plim_sliding_mask(plim_tape *t, plim_attention_kind attention, plim
                                plim_tensor *embedded, plim_tensor *positions, plim_tensor *given,
                                int64_t window);
 
-// create_bidirectional_mask: padding alone. NULL where none is needed.
+// create_bidirectional_mask, for `queries` queries; `keys` gives dtype and batch. A mask without
+// zeros is dropped by both kinds of attention.
 plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention,
-                                     plim_mask_kind kind, const plim_tensor *embedded,
+                                     plim_mask_kind kind, int64_t queries, const plim_tensor *keys,
                                      const plim_tensor *given);
 
 #endif

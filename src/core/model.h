@@ -2,12 +2,14 @@
 #ifndef PLIM_CORE_MODEL_H
 #define PLIM_CORE_MODEL_H
 
+#include "loss.h"
 #include "masks.h"
 
 typedef enum {
   PLIM_CHECKPOINT_OFF,
   PLIM_CHECKPOINT_ON,
-  PLIM_CHECKPOINT_REENTRANT
+  PLIM_CHECKPOINT_REENTRANT,
+  PLIM_CHECKPOINT_OFFLOADED // reentrant, the layers' inputs wait on the host
 } plim_checkpoint_kind;
 
 // What the model is called with.
@@ -17,6 +19,7 @@ typedef struct {
   plim_mask_kind mask_kind;
   plim_attention_kind attention;
   plim_checkpoint_kind checkpoint; // of each layer
+  plim_loss_kind loss;
 } plim_batch;
 
 // The projections adapters can be put on, in the order peft visits them; names as it has them.
@@ -30,14 +33,24 @@ typedef enum {
   PLIM_UP_PROJ,
   PLIM_GATE_UP_PROJ, // phi3: both in one
   PLIM_DOWN_PROJ,
+  PLIM_C_ATTN, // gpt2
+  PLIM_C_PROJ, // of attention and of the MLP
+  PLIM_C_FC,
+  PLIM_QUERY_KEY_VALUE, // gpt_neox
+  PLIM_DENSE,           // bert too
+  PLIM_DENSE_H_TO_4H,
+  PLIM_DENSE_4H_TO_H,
   PLIM_QUERY, // bert
   PLIM_KEY,
   PLIM_VALUE,
-  PLIM_DENSE,
-  PLIM_Q, // mpnet
+  PLIM_Q, // t5, mpnet
   PLIM_K,
   PLIM_V,
   PLIM_O,
+  PLIM_WI, // t5
+  PLIM_WI_0,
+  PLIM_WI_1,
+  PLIM_WO,
   PLIM_PROJECTIONS
 } plim_projection;
 
@@ -57,13 +70,21 @@ struct plim_model {
   // nor labels: NULL, and the variable gets the hidden states.
   plim_tensor *(*forward)(plim_tape *t, plim_model *m, const plim_batch *batch,
                           plim_tensor **logits);
+  // The model without its head: the last hidden states, (B,T,H).
+  plim_tensor *(*inner)(plim_tape *t, plim_model *m, const plim_batch *batch);
   // peft.get_peft_model: freezes the model and adds adapters. NULL: no program for that yet.
   void (*add_lora)(plim_tape *t, plim_model *m, const plim_lora *lora);
+  // Calls `visit` for every parameter in the order of their names, which is that of loading. NULL: in
+  // the order of model.parameters().
+  void (*in_name_order)(plim_model *m, void (*visit)(void *context, plim_tensor *p), void *context);
   void (*destroy)(plim_model *m);
-  vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
-  uint64_t elements;             // of all parameters, trained or not
-  plim_tensor *pooled;           // a second output that forward left; whoever calls it takes it
-  bool is_bare;                  // an encoder without a head
+  plim_tensor *head;               // weight of a causal language model's head; NULL: has none
+  vec(plim_tensor *) parameters;   // that are trained, in the order of model.parameters()
+  uint64_t elements;               // of all parameters, trained or not
+  plim_tensor *extra;              // a second output that forward left; whoever calls it takes it
+  const plim_tensor *undecayed[2]; // matrices without weight decay: those called a bias
+  bool is_bare;                    // an encoder without a head
+  bool is_encoder_decoder;         // labels have a length of their own
   // Trainer counts labels[:, 1:] of a class whose name says ForCausalLM, and all labels of others.
   bool has_aligned_labels;
   bool failed; // memory was out

@@ -4,8 +4,10 @@
 
 #include "attention.h"
 #include "kernels.h"
+#include "liger.h"
 #include "loss.h"
 #include "ops.h"
+#include "quantised.h"
 
 const char *const plim_projection_names[PLIM_PROJECTIONS] = {
     [PLIM_Q_PROJ] = "q_proj",
@@ -17,14 +19,24 @@ const char *const plim_projection_names[PLIM_PROJECTIONS] = {
     [PLIM_UP_PROJ] = "up_proj",
     [PLIM_GATE_UP_PROJ] = "gate_up_proj",
     [PLIM_DOWN_PROJ] = "down_proj",
+    [PLIM_C_ATTN] = "c_attn",
+    [PLIM_C_PROJ] = "c_proj",
+    [PLIM_C_FC] = "c_fc",
+    [PLIM_QUERY_KEY_VALUE] = "query_key_value",
+    [PLIM_DENSE] = "dense",
+    [PLIM_DENSE_H_TO_4H] = "dense_h_to_4h",
+    [PLIM_DENSE_4H_TO_H] = "dense_4h_to_h",
     [PLIM_QUERY] = "query",
     [PLIM_KEY] = "key",
     [PLIM_VALUE] = "value",
-    [PLIM_DENSE] = "dense",
     [PLIM_Q] = "q",
     [PLIM_K] = "k",
     [PLIM_V] = "v",
     [PLIM_O] = "o",
+    [PLIM_WI] = "wi",
+    [PLIM_WI_0] = "wi_0",
+    [PLIM_WI_1] = "wi_1",
+    [PLIM_WO] = "wo",
 };
 
 // ---- models ---------------------------------------------------------------------------------------
@@ -55,7 +67,16 @@ plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, 
 plim_linear plim_linear_new(plim_tape *t, plim_model *m, int64_t out, int64_t in, bool has_bias,
                             plim_dtype dtype) {
   plim_linear l = {.weight = plim_model_parameter(t, m, dims(out, in), dtype)};
+  l.weight->is_projection = true;
   if (has_bias) l.bias = plim_model_parameter(t, m, dims(out), dtype);
+  return l;
+}
+
+plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, int64_t in, int64_t out,
+                            plim_dtype dtype) {
+  plim_linear l = {.is_conv1d = true};
+  l.weight = plim_model_parameter(t, m, dims(in, out), dtype);
+  l.bias = plim_model_parameter(t, m, dims(out), dtype);
   return l;
 }
 
@@ -64,10 +85,18 @@ void plim_lora_begin(plim_model *m) {
   m->parameters.len = 0;
 }
 
+// Adapters follow the base's dtype of computation; LLM.int8() has none.
+static plim_dtype adapter_dtype(const plim_tensor *weight) {
+  if (!weight->quant) return (plim_dtype)weight->dtype;
+  return weight->quant->kind == PLIM_WEIGHTS_INT8 ? PLIM_FP32 : weight->quant->compute;
+}
+
 void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const plim_lora *lora) {
-  plim_dtype dtype = (plim_dtype)l->weight->dtype;
-  l->lora_a = plim_model_parameter(t, m, dims(lora->rank, l->weight->shape.at[1]), dtype);
-  l->lora_b = plim_model_parameter(t, m, dims(l->weight->shape.at[0], lora->rank), dtype);
+  plim_dtype dtype = adapter_dtype(l->weight);
+  int64_t in = l->weight->shape.at[l->is_conv1d ? 0 : 1];
+  int64_t out = l->weight->shape.at[l->is_conv1d ? 1 : 0];
+  l->lora_a = plim_model_parameter(t, m, dims(lora->rank, in), dtype);
+  l->lora_b = plim_model_parameter(t, m, dims(out, lora->rank), dtype);
   l->dropout = lora->dropout;
   const plim_tensor *last = l->bias ? l->bias : l->weight; // of the module the adapter wraps
   plim_tape_move_behind(l->lora_a, last, 1);
@@ -85,16 +114,58 @@ void plim_lora_target(plim_tape *t, plim_model *m, plim_linear *l, plim_projecti
   if (l->weight && lora->targets >> name & 1) plim_linear_add_lora(t, m, l, lora);
 }
 
-void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora, plim_dtype base) {
-  if (lora->keeps_dtype || base == PLIM_FP32) return;
-  for (size_t i = 0; i < m->parameters.len; i++) plim_retype(t, m->parameters.at[i], PLIM_FP32);
+void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora) {
+  if (lora->keeps_dtype) return;
+  for (size_t i = 0; i < m->parameters.len; i++)
+    if (m->parameters.at[i]->dtype != PLIM_FP32) plim_retype(t, m->parameters.at[i], PLIM_FP32);
+}
+
+// Conv1D: addmm over the rows; autocast casts weight, input, bias.
+static plim_tensor *conv1d(plim_tape *t, const plim_linear *p, plim_tensor *x) {
+  plim_dims shape = x->shape;
+  bool was = hold(x);
+  plim_tensor *rows = NULL;
+  set(t, &rows, view(t, x, dims(-1, shape.at[2])));
+  plim_tensor *weight = cast(t, p->weight), *input = cast(t, rows), *bias = cast(t, p->bias);
+  shape.at[2] = p->weight->shape.at[1];
+  plim_tensor *out = view(t, addmm(t, bias, input, weight), shape);
+  drop(t, &rows);
+  let_go(t, x, was);
+  return out;
+}
+
+static plim_tensor *base_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {
+  return p->weight->quant ? plim_quantised_linear(t, x, p->weight, p->bias)
+         : p->is_conv1d   ? conv1d(t, p, x)
+                          : linear(t, x, p->weight, p->bias);
+}
+
+// peft's layer over a quantised one: the adapter's output is cast, not the sum, and only if autocast
+// does not do it. Over 4 bits the base's output is cloned first.
+static plim_tensor *quantised_lora(plim_tape *t, const plim_linear *p, plim_tensor *x) {
+  plim_tensor *result = NULL, *input = NULL, *delta = NULL;
+  bool was = hold(x), converts = !plim_autocast_is_on(t);
+  set(t, &result, base_forward(t, p, x));
+  if (p->weight->quant->kind != PLIM_WEIGHTS_INT8) set(t, &result, contiguous_copy(t, result));
+  plim_dtype dtype = (plim_dtype)result->dtype;
+  set(t, &input, converts ? to(t, x, (plim_dtype)p->lora_a->dtype) : x);
+  plim_tensor *inner = linear(t, dropout(t, input, p->dropout), p->lora_a, NULL);
+  set(t, &delta, mul_scalar(t, linear(t, inner, p->lora_b, NULL)));
+  if (converts) set(t, &delta, to(t, delta, dtype));
+  set(t, &result, add(t, result, delta));
+  drop(t, &input);
+  plim_tensor *out = give(t, &result);
+  drop(t, &delta);
+  let_go(t, x, was);
+  return out;
 }
 
 plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {
-  if (!p->lora_a) return linear(t, x, p->weight, p->bias);
+  if (!p->lora_a) return base_forward(t, p, x);
+  if (p->weight->quant) return quantised_lora(t, p, x);
   plim_tensor *result = NULL, *input = NULL;
   bool was = hold(x);
-  set(t, &result, linear(t, x, p->weight, p->bias));
+  set(t, &result, base_forward(t, p, x));
   plim_dtype dtype = (plim_dtype)result->dtype;
   set(t, &input, to(t, x, (plim_dtype)p->lora_a->dtype));
   plim_tensor *inner = linear(t, dropout(t, input, p->dropout), p->lora_a, NULL);
@@ -107,9 +178,23 @@ plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *p, plim_tensor
   return out;
 }
 
+// ---- activations ------------------------------------------------------------------------------------
+
+plim_tensor *plim_new_gelu(plim_tape *t, plim_tensor *x) {
+  bool was = hold(x);
+  plim_tensor *half = mul_scalar(t, x);
+  plim_tensor *wide = plim_autocast_is_on(t) ? to(t, x, PLIM_FP32) : x;
+  plim_tensor *cube = mul_scalar(t, square(t, wide));
+  plim_tensor *inner = mul_scalar(t, add(t, x, cube));
+  plim_tensor *out = mul(t, half, add_scalar(t, tanh_(t, inner)));
+  let_go(t, x, was);
+  return out;
+}
+
 // ---- norms ----------------------------------------------------------------------------------------
 
 plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  if (plim_tape_uses_liger(t)) return plim_liger_rms_norm(t, x, weight);
   plim_tensor *hidden = NULL, *variance = NULL;
   bool was = hold(x);
   set(t, &hidden, to(t, x, PLIM_FP32));
@@ -271,6 +356,7 @@ static plim_tensor *call_closure(plim_tape *t, plim_checkpoint_kind kind, plim_c
   switch (kind) {
   case PLIM_CHECKPOINT_ON: return checkpoint(t, call, x);
   case PLIM_CHECKPOINT_REENTRANT: return checkpoint_reentrant(t, call, x);
+  case PLIM_CHECKPOINT_OFFLOADED: return checkpoint_offloaded(t, call, x);
   default: return call.function(t, call.context, call.held, x);
   }
 }
@@ -289,9 +375,14 @@ static plim_tensor *causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *
   bool was = hold(hidden);
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_tensor *all = slice(t, hidden, 1, 0, hidden->shape.at[1]); // logits_to_keep: every position
-  set(t, &scores, linear(t, all, weight, NULL));
-  if (is_capped) cap(t, &scores);
-  plim_tensor *loss = causal_loss(t, scores, batch->labels, batch->items);
+  plim_tensor *loss = NULL;
+  if (batch->loss == PLIM_LOSS_FUSED)
+    loss = fused_loss(t, all, weight, batch->labels, batch->items);
+  else {
+    set(t, &scores, linear(t, all, weight, NULL));
+    if (is_capped) cap(t, &scores);
+    loss = causal_loss(t, scores, batch->labels, batch->items);
+  }
   set(t, logits, give(t, &scores));
   plim_tape_purpose(t, purpose_was);
   let_go(t, hidden, was);

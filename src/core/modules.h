@@ -9,10 +9,12 @@ typedef struct {
   plim_tensor *weight, *bias;   // bias: NULL if there is none
   plim_tensor *lora_a, *lora_b; // NULL if it has no adapter
   double dropout;
+  bool is_conv1d; // transformers' Conv1D: the weight is (in, out)
 } plim_linear;
 
 plim_linear plim_linear_new(plim_tape *t, plim_model *m, int64_t out, int64_t in, bool has_bias,
                             plim_dtype dtype);
+plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, int64_t in, int64_t out, plim_dtype dtype);
 void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const plim_lora *lora);
 // Adds an adapter if the layer is there and its name is a target.
 void plim_lora_target(plim_tape *t, plim_model *m, plim_linear *l, plim_projection name,
@@ -21,10 +23,13 @@ plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *l, plim_tensor
 
 // Adapters come after the whole model, and become float32 when all are there.
 void plim_lora_begin(plim_model *m);
-void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora, plim_dtype base);
+void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora);
 // Adapters on those of a layer's projections (an array of PLIM_PROJECTIONS) that exist and are meant.
 void plim_projections_add_lora(plim_tape *t, plim_model *m, plim_linear *proj,
                                const plim_lora *lora);
+
+// 0.5 * x * (1 + tanh(0.79 * (x + 0.044715 * x ** 3))), operator by operator.
+plim_tensor *plim_new_gelu(plim_tape *t, plim_tensor *x);
 
 // RMSNorm as transformers writes it; gemma's multiplies by 1 + weight, and does so in float32.
 plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
@@ -52,8 +57,8 @@ plim_tensor *plim_attend_eagerly(plim_tape *t, plim_tensor *q, plim_tensor *k, p
                                  plim_tensor *mask, bool is_capped, double dropout_p,
                                  plim_tensor **weights);
 
-// The head of a causal language model: logits (into the variable *logits) and loss. `hidden` is let
-// go when both are there.
+// The head of a causal language model: logits (into the variable *logits, unless the loss does without
+// them) and loss. `hidden` is let go when both are there.
 plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
                               const plim_batch *batch, plim_tensor **logits);
 // The same, with logits held between bounds by tanh.

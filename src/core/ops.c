@@ -154,12 +154,15 @@ plim_tensor *rsqrt(plim_tape *t, plim_tensor *a) {
   return finish(t, n, out, a, NULL);
 }
 
-plim_tensor *tanh_(plim_tape *t, plim_tensor *a) {
+static plim_tensor *activation_by_result(plim_tape *t, plim_tensor *a) {
   plim_node *n = node1(t, with_saved_backward, a);
   plim_tensor *out = k_unary(t, a);
   if (n) node_save_output(t, n, out);
   return finish(t, n, out, a, NULL);
 }
+
+plim_tensor *tanh_(plim_tape *t, plim_tensor *a) { return activation_by_result(t, a); }
+plim_tensor *relu(plim_tape *t, plim_tensor *a) { return activation_by_result(t, a); }
 
 static plim_tensor *activation(plim_tape *t, plim_tensor *a) { // in one kernel
   plim_node *n = node1(t, with_saved_backward, a);
@@ -169,6 +172,24 @@ static plim_tensor *activation(plim_tape *t, plim_tensor *a) { // in one kernel
 
 plim_tensor *silu(plim_tape *t, plim_tensor *a) { return activation(t, a); }
 plim_tensor *gelu(plim_tape *t, plim_tensor *a) { return activation(t, a); }
+
+// The number becomes a tensor without dimensions, forward and backward.
+static void where_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_dtype dtype = (plim_dtype)in[0]->dtype;
+  plim_tensor *number = empty(t, (plim_dims){0}, dtype);
+  out[0] = k_binary_as(t, n->saved[0], in[0], dtype);
+  plim_consume(t, number);
+}
+
+plim_tensor *where(plim_tape *t, plim_tensor *condition, plim_tensor *a) {
+  plim_dtype dtype = (plim_dtype)a->dtype;
+  plim_tensor *number = empty(t, (plim_dims){0}, dtype);
+  plim_node *n = node1(t, where_backward, a);
+  if (n) node_save(t, n, condition);
+  plim_tensor *out = k_binary_as(t, condition, a, dtype);
+  plim_consume(t, number);
+  return finish(t, n, out, condition, a);
+}
 
 // The mask is one byte an element; it alone is kept.
 plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p) {
@@ -270,6 +291,27 @@ plim_tensor *transpose(plim_tape *t, plim_tensor *x, int a, int b) {
   plim_node *n = node1(t, transpose_backward, x);
   if (n) n->number = a * PLIM_MAX_DIMS + b;
   return finish(t, n, k_transpose(t, x, a, b), x, NULL);
+}
+
+static plim_tensor *permuted(plim_tape *t, plim_tensor *x, const plim_dims *order) {
+  plim_dims shape = {.n = order->n}, stride = {.n = order->n};
+  for (int i = 0; i < order->n; i++) {
+    shape.at[i] = x->shape.at[order->at[i]];
+    stride.at[i] = x->stride.at[order->at[i]];
+  }
+  return view_of(t, x, shape, stride);
+}
+
+static void permute_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_dims back = {.n = n->shape.n};
+  for (int i = 0; i < back.n; i++) back.at[n->shape.at[i]] = i;
+  out[0] = permuted(t, in[0], &back);
+}
+
+plim_tensor *permute(plim_tape *t, plim_tensor *x, plim_dims order) {
+  plim_node *n = node1(t, permute_backward, x);
+  if (n) n->shape = order;
+  return finish(t, n, permuted(t, x, &order), x, NULL);
 }
 
 static void unsqueeze_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
@@ -422,6 +464,7 @@ static plim_tensor *fold_batch(plim_tape *t, plim_tensor *x, int64_t b, int64_t 
   return reshape(t, spread, dims(b * h, x->shape.at[2], x->shape.at[3]));
 }
 
+// Autocast casts the arguments from right to left. What was folded goes from right to left too.
 plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   b = cast(t, b);
   a = cast(t, a);
@@ -430,7 +473,19 @@ plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   plim_dims shape = dims(batch, heads, a->shape.at[2], b->shape.at[3]);
   bool a_was = hold(a), b_was = hold(b);
   plim_tensor *left = fold_batch(t, a, batch, heads), *right = fold_batch(t, b, batch, heads);
+  bool left_was = hold(left), right_was = hold(right);
   plim_tensor *out = unsafe_view(t, bmm(t, left, right), shape);
+  let_go(t, right, right_was);
+  let_go(t, left, left_was);
+  let_go(t, a, a_was);
+  let_go(t, b, b_was);
+  return out;
+}
+
+plim_tensor *matmul2(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  bool a_was = hold(a), b_was = hold(b);
+  plim_tensor *right = cast(t, b), *left = cast(t, a);
+  plim_tensor *out = mm(t, left, right);
   let_go(t, a, a_was);
   let_go(t, b, b_was);
   return out;
@@ -455,9 +510,11 @@ plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor 
   if (n && wants(n, 1)) node_save(t, n, b);
   plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);
   k_cublas_lt(t);
-  plim_tensor *done = finish(t, n, out, a, b);
-  plim_consume(t, bias);
-  return done;
+  if (n) node_output(t, n, out);
+  plim_tensor *last_first[] = {bias, a, b}; // casts, made from right to left
+  for (size_t i = 0; i < sizeof last_first / sizeof *last_first; i++)
+    plim_consume(t, last_first[i]);
+  return out;
 }
 
 static plim_tensor *linear_rows(plim_tape *t, plim_tensor *x, plim_tensor *weight,
@@ -489,9 +546,8 @@ plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tens
 
 // ---- models ---------------------------------------------------------------------------------------
 
-#define SORT_FROM                                                                                  \
-  3072                // more indices than this are sorted first; PyTorch's embedding_dense_backward
-#define CUB_SCAN 1279 // temporary bytes of cub's scan, read off recordings
+// More indices than this are sorted first; PyTorch's embedding_dense_backward.
+#define SORT_FROM 3072
 
 static plim_tensor *indices(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
 
@@ -514,10 +570,10 @@ static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims
   plim_consume(t, range);
   plim_tensor *out = empty(t, table, dtype);
   plim_tensor *starts = indices(t, n), *count = indices(t, 1), *unused = indices(t, n);
-  plim_consume(t, scratch(t, CUB_SCAN));
+  plim_consume(t, scratch(t, k_scan_bytes(n, K_UNIQUE_TILE)));
   plim_consume(t, unused);
   plim_tensor *per_run = indices(t, runs), *offsets = indices(t, runs);
-  plim_consume(t, scratch(t, CUB_SCAN));
+  plim_consume(t, scratch(t, k_scan_bytes(runs, K_SCAN_TILE)));
   int64_t parts = n / 10 + runs;
   plim_tensor *part_count = indices(t, 1), *part_starts = indices(t, parts);
   bool adds_atomically = embedding_adds_atomically(t, runs, parts, width);
@@ -545,6 +601,7 @@ static void embedding_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
 }
 
 plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
+  weight->is_table = true;
   plim_node *n = node1(t, embedding_backward, weight);
   if (n) n->shape = weight->shape, node_save(t, n, ids);
   plim_dims shape = ids->shape;
@@ -665,7 +722,6 @@ plim_tensor *nll_loss(plim_tape *t, plim_tensor *x, plim_tensor *target) {
   plim_tensor *out = empty(t, (plim_dims){0}, (plim_dtype)x->dtype);
   plim_tensor *total_weight = empty(t, (plim_dims){0}, (plim_dtype)x->dtype);
   if (n) node_save_output(t, n, total_weight);
-  plim_tensor *loss = finish(t, n, out, x, target);
   plim_consume(t, total_weight);
-  return loss;
+  return finish(t, n, out, x, target);
 }

@@ -23,6 +23,8 @@
 #define layer_norm(...) plim_op_layer_norm(__VA_ARGS__)
 #define gelu(...) plim_op_gelu(__VA_ARGS__)
 #define silu(...) plim_op_silu(__VA_ARGS__)
+#define relu(...) plim_op_relu(__VA_ARGS__)
+#define where(...) plim_op_where(__VA_ARGS__)
 #define to(...) plim_op_to(__VA_ARGS__)
 #define dropout(...) plim_op_dropout(__VA_ARGS__)
 #define mean_last(...) plim_op_mean_last(__VA_ARGS__)
@@ -32,6 +34,7 @@
 #define unsafe_view(...) plim_op_unsafe_view(__VA_ARGS__)
 #define reshape(...) plim_op_reshape(__VA_ARGS__)
 #define transpose(...) plim_op_transpose(__VA_ARGS__)
+#define permute(...) plim_op_permute(__VA_ARGS__)
 #define unsqueeze(...) plim_op_unsqueeze(__VA_ARGS__)
 #define slice(...) plim_op_slice(__VA_ARGS__)
 #define contiguous_copy(...) plim_op_contiguous_copy(__VA_ARGS__)
@@ -39,6 +42,7 @@
 #define cat2(...) plim_op_cat2(__VA_ARGS__)
 #define expand(...) plim_op_expand(__VA_ARGS__)
 #define bmm(...) plim_op_bmm(__VA_ARGS__)
+#define matmul2(...) plim_op_matmul2(__VA_ARGS__)
 #define matmul(...) plim_op_matmul(__VA_ARGS__)
 #define safe_softmax(...) plim_op_safe_softmax(__VA_ARGS__)
 #define softmax(...) plim_op_softmax(__VA_ARGS__)
@@ -70,17 +74,21 @@ plim_tensor *square(plim_tape *t, plim_tensor *a); // pow(2), and any other powe
 plim_tensor *rsqrt(plim_tape *t, plim_tensor *a);
 plim_tensor *silu(plim_tape *t, plim_tensor *a);
 plim_tensor *gelu(plim_tape *t, plim_tensor *a);
+plim_tensor *relu(plim_tape *t, plim_tensor *a);
 plim_tensor *tanh_(plim_tape *t, plim_tensor *a);
-plim_tensor *to(plim_tape *t, plim_tensor *a, plim_dtype dtype); // a itself if it has it
-plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p);    // a itself if p is 0
-plim_tensor *mean_last(plim_tape *t, plim_tensor *a);            // over the last dimension, kept
-plim_tensor *mean_all(plim_tape *t, plim_tensor *a);             // over everything
+plim_tensor *where(plim_tape *t, plim_tensor *condition, plim_tensor *a); // a, or a number
+plim_tensor *to(plim_tape *t, plim_tensor *a, plim_dtype dtype);          // a itself if it has it
+plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p);             // a itself if p is 0
+plim_tensor *mean_last(plim_tape *t, plim_tensor *a); // over the last dimension, kept
+plim_tensor *mean_all(plim_tape *t, plim_tensor *a);  // over everything
 
 // Views and copies. A size of -1 is what is left.
 plim_tensor *view(plim_tape *t, plim_tensor *x, plim_dims shape);
 plim_tensor *unsafe_view(plim_tape *t, plim_tensor *x, plim_dims shape);
 plim_tensor *reshape(plim_tape *t, plim_tensor *x, plim_dims shape);
 plim_tensor *transpose(plim_tape *t, plim_tensor *x, int a, int b);
+// The dimensions in another order: order.at[i] is where dimension i comes from.
+plim_tensor *permute(plim_tape *t, plim_tensor *x, plim_dims order);
 plim_tensor *unsqueeze(plim_tape *t, plim_tensor *x, int dim);
 plim_tensor *expand(plim_tape *t, plim_tensor *x, plim_dims shape); // -1: as it is
 plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t to);
@@ -94,7 +102,8 @@ plim_tensor *cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim);
 // Products.
 plim_tensor *mm(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *bmm(plim_tape *t, plim_tensor *a, plim_tensor *b);
-plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b); // 4-D
+plim_tensor *matmul2(plim_tape *t, plim_tensor *a, plim_tensor *b); // 2-D: mm under autocast
+plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b);  // 4-D
 plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor *b);
 // x @ weight.T + bias; bias may be NULL.
 plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "optimizer_impl.h"
 
 #define NORM_CHUNK 65536 // elements a block of the multi-tensor norm handles
 
@@ -48,161 +49,45 @@ plim_tensor *plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, s
   return total;
 }
 
-// ---- steps ----------------------------------------------------------------------------------------
-
-typedef struct {
-  plim_tensor *const *parameters;
-  plim_tensor **state;
-  size_t count;
-} update;
-
-struct plim_optimizer {
-  const char *name;
-  void (*step)(plim_tape *t, const update *u);
-  bool takes_scale;
-};
-
-// `n` tensors like each parameter that has a gradient and no state yet, from state `first` on.
-static void make_state(plim_tape *t, const update *u, size_t i, int first, int n) {
-  for (int k = first; k < first + n; k++)
-    set(t, &u->state[PLIM_OPTIMIZER_STATE * i + (size_t)k], k_like(t, u->parameters[i]));
-}
-
-static bool is_new(const update *u, size_t i) {
-  return u->parameters[i]->grad && !u->state[PLIM_OPTIMIZER_STATE * i];
-}
-
-// The step counter is a tensor on the card; the rest happens in place.
-static void adamw_fused(plim_tape *t, const update *u) {
-  for (size_t i = 0; i < u->count; i++) {
-    if (!is_new(u, i)) continue;
-    set(t, &u->state[PLIM_OPTIMIZER_STATE * i], empty(t, (plim_dims){0}, PLIM_FP32));
-    make_state(t, u, i, 1, 2);
-  }
-}
-
-static void adamw_states(plim_tape *t, const update *u) {
-  for (size_t i = 0; i < u->count; i++)
-    if (is_new(u, i)) make_state(t, u, i, 0, 2);
-}
-
-// Counters are on the CPU. Every step makes the square roots of all second moments at once.
-static void adamw_foreach(plim_tape *t, const update *u) {
-  adamw_states(t, u);
-  plim_tensor **roots = calloc(u->count, sizeof(plim_tensor *));
-  if (!roots) return;
-  for (size_t i = 0; i < u->count; i++)
-    if (u->parameters[i]->grad) roots[i] = k_like(t, u->parameters[i]);
-  for (size_t i = u->count; i-- > 0;) plim_consume(t, roots[i]);
-  free(roots);
-}
-
-// The quotient of a parameter lives until that of the next exists.
-static void adamw_loop(plim_tape *t, const update *u) {
-  plim_tensor *quotient = NULL;
-  adamw_states(t, u);
-  for (size_t i = 0; i < u->count; i++) {
-    if (!u->parameters[i]->grad) continue;
-    plim_tensor *root = k_like(t, u->parameters[i]), *next = k_like(t, u->parameters[i]);
-    plim_consume(t, root);
-    set(t, &quotient, next);
-  }
-  drop(t, &quotient);
-}
-
-static void sgd(plim_tape *t, const update *u) { (void)t, (void)u; } // in place
-
-static void sgd_momentum(plim_tape *t, const update *u) {
-  for (size_t i = 0; i < u->count; i++)
-    if (is_new(u, i)) make_state(t, u, i, 0, 1);
-}
-
-// ---- Adafactor, as transformers writes it ----------------------------------------------------------
-
-enum { ROW, COLUMN, RMS }; // its state; of a vector ROW is the whole second moment
-
-static plim_tensor *root_mean_square(plim_tape *t, const plim_tensor *x) {
-  plim_tensor *norm = k_sum(t, x, (1u << x->shape.n) - 1, false, PLIM_FP32);
-  plim_tensor *out = k_unary(t, norm);
-  plim_consume(t, norm);
-  return out;
-}
-
-static plim_tensor *mean_over(plim_tape *t, const plim_tensor *x, int from_last, bool keep) {
-  return k_sum(t, x, 1u << (x->shape.n - from_last), keep, PLIM_FP32);
-}
-
-// The second moment from its row and column means.
-static plim_tensor *from_factors(plim_tape *t, plim_tensor *row, plim_tensor *column) {
-  plim_tensor *mean = mean_over(t, row, 1, true), *rows = k_binary(t, row, mean);
-  plim_consume(t, mean);
-  plim_tensor *columns = k_unary(t, column);
-  plim_dims shape = row->shape;
-  shape.at[shape.n++] = column->shape.at[column->shape.n - 1];
-  plim_tensor *out = empty(t, shape, PLIM_FP32);
-  plim_consume(t, rows);
-  plim_consume(t, columns);
-  return out;
-}
-
-static void make_factors(plim_tape *t, const plim_tensor *p, plim_tensor **state) {
-  plim_dims row = p->shape, column = p->shape;
-  if (p->shape.n < 2) {
-    set(t, &state[ROW], empty(t, p->shape, PLIM_FP32));
-    return;
-  }
-  row.n--;
-  column.n--;
-  column.at[column.n - 1] = p->shape.at[p->shape.n - 1];
-  set(t, &state[ROW], empty(t, row, PLIM_FP32));
-  set(t, &state[COLUMN], empty(t, column, PLIM_FP32));
-}
-
-// Variables of its loop: what one parameter leaves in them lives until the next rebinds it.
-typedef struct {
-  plim_tensor *grad, *wide, *update;
-} adafactor_variables;
-
-static void adafactor_one(plim_tape *t, plim_tensor *p, plim_tensor **state,
-                          adafactor_variables *v) {
-  set(t, &v->grad, p->grad);
-  set(t, &v->grad, k_to(t, v->grad, PLIM_FP32));
-  if (!state[ROW]) make_factors(t, p, state);
-  set(t, &v->wide, p);
-  set(t, &v->wide, k_to(t, p, PLIM_FP32));
-  set(t, &state[RMS], root_mean_square(t, v->wide));
-  plim_tensor *squares = k_unary(t, v->grad), *shifted = k_unary(t, squares);
-  plim_consume(t, squares);
-  set(t, &v->update, shifted);
-  if (p->shape.n > 1) {
-    plim_consume(t, mean_over(t, v->update, 1, false));
-    plim_consume(t, mean_over(t, v->update, 2, false));
-    set(t, &v->update, from_factors(t, state[ROW], state[COLUMN]));
-  } else set(t, &v->update, k_unary(t, state[ROW]));
-  plim_tensor *rms = root_mean_square(t, v->update), *clipped = k_unary(t, rms);
-  plim_consume(t, rms);
-  plim_consume(t, clipped);
-  plim_consume(t, k_unary(t, v->update));
-}
-
-static void adafactor(plim_tape *t, const update *u) {
-  adafactor_variables v = {0};
-  for (size_t i = 0; i < u->count; i++)
-    if (u->parameters[i]->grad)
-      adafactor_one(t, u->parameters[i], &u->state[PLIM_OPTIMIZER_STATE * i], &v);
-  drop(t, &v.grad);
-  drop(t, &v.wide);
-  drop(t, &v.update);
-}
+// ---- the table ------------------------------------------------------------------------------------
 
 static const plim_optimizer optimizers[] = {
-    {"adamw", adamw_fused, .takes_scale = true}, {"adamw-foreach", adamw_foreach, false},
-    {"adamw-loop", adamw_loop, false},           {"sgd", sgd, false},
-    {"sgd-momentum", sgd_momentum, false},       {"adafactor", adafactor, false},
+    {.name = "adamw", step_adamw_fused, .takes_scale = true},
+    {.name = "adamw-foreach", step_adamw_foreach},
+    {.name = "adamw-loop", step_adamw_loop},
+    {.name = "adamw-8bit", step_bitsandbytes, .moments = 2, .bits = 8},
+    {.name = "paged-adamw", step_bitsandbytes, .moments = 2, .bits = 32, .is_paged = true},
+    {.name = "paged-adamw-8bit", step_bitsandbytes, .moments = 2, .bits = 8, .is_paged = true},
+    {.name = "lion", step_lion},
+    {.name = "lion-bnb", step_bitsandbytes, .moments = 1, .bits = 32},
+    {.name = "lion-8bit", step_bitsandbytes, .moments = 1, .bits = 8},
+    {.name = "paged-lion", step_bitsandbytes, .moments = 1, .bits = 32, .is_paged = true},
+    {.name = "paged-lion-8bit", step_bitsandbytes, .moments = 1, .bits = 8, .is_paged = true},
+    {.name = "sgd", step_sgd},
+    {.name = "sgd-momentum", step_sgd_momentum},
+    {.name = "adafactor", step_adafactor},
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
+// What transformers' TrainingArguments calls them.
+static const struct {
+  const char *name, *ours;
+} aliases[] = {
+    {"adamw_torch", "adamw-foreach"},     {"adamw_torch_fused", "adamw"},
+    {"adamw_bnb_8bit", "adamw-8bit"},     {"adamw_8bit", "adamw-8bit"},
+    {"paged_adamw_32bit", "paged-adamw"}, {"paged_adamw_8bit", "paged-adamw-8bit"},
+    {"lion_32bit", "lion-bnb"},           {"lion_8bit", "lion-8bit"},
+    {"paged_lion_32bit", "paged-lion"},   {"paged_lion_8bit", "paged-lion-8bit"},
+};
+
+static const char *without_alias(const char *name) {
+  for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+    if (strcmp(aliases[i].name, name) == 0) return aliases[i].ours;
+  return name;
+}
+
 const plim_optimizer *plim_optimizer_named(const char *name) {
+  name = without_alias(name);
   for (size_t i = 0; i < OPTIMIZERS; i++)
     if (strcmp(optimizers[i].name, name) == 0) return &optimizers[i];
   return NULL;
@@ -215,8 +100,9 @@ const char *plim_optimizer_name(size_t index) {
 bool plim_optimizer_takes_scale(const plim_optimizer *o) { return o->takes_scale; }
 
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
-                         size_t count, plim_tensor **state) {
-  o->step(t, &(update){parameters, state, count});
+                         size_t count, plim_tensor **state, bool widens_tables) {
+  plim_tensor **shared = state + PLIM_OPTIMIZER_STATE * count;
+  o->step(t, o, &(update){parameters, state, shared, count, widens_tables});
 }
 
 void plim_zero_grad(plim_tape *t, plim_tensor *const *parameters, size_t count) {

@@ -7,19 +7,21 @@
 // One row per optimizer: its name on the command line, and what its step allocates.
 typedef struct plim_optimizer plim_optimizer;
 
-// By name ("adamw", "adamw-foreach", "adamw-loop", "sgd", "sgd-momentum", "adafactor"); NULL if there
-// is none.
+// By its name ("adamw", "adamw-8bit", "lion", ...) or that of transformers' TrainingArguments
+// ("adamw_bnb_8bit", ...); NULL if there is none.
 const plim_optimizer *plim_optimizer_named(const char *name);
 const char *plim_optimizer_name(size_t index); // NULL behind the last
 
 // Whether its step unscales gradients itself, as fused ones do (_step_supports_amp_scaling).
 bool plim_optimizer_takes_scale(const plim_optimizer *o);
 
-// Variables of state per parameter; all NULL before the first step.
-enum { PLIM_OPTIMIZER_STATE = 3 };
+// Variables of state: so many per parameter, and behind them those of the optimizer itself; all NULL
+// before the first step.
+enum { PLIM_OPTIMIZER_STATE = 4, PLIM_OPTIMIZER_SHARED = 2 };
 
+// `widens_tables`: 8-bit states of embedding tables are float32 instead, as Trainer asks for.
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
-                         size_t count, plim_tensor **state);
+                         size_t count, plim_tensor **state, bool widens_tables);
 
 // torch.nn.utils.clip_grad_norm_: the norm, floating.
 plim_tensor *plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count);

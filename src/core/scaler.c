@@ -43,7 +43,8 @@ static void check_only(plim_tape *t, plim_scaler *s) {
 }
 
 void plim_scaler_step(plim_tape *t, plim_scaler *s, const plim_optimizer *o,
-                      plim_tensor *const *parameters, size_t count, plim_tensor **state) {
+                      plim_tensor *const *parameters, size_t count, plim_tensor **state,
+                      bool widens_tables) {
   plim_tensor *found = NULL, *scale = NULL;
   bool takes_scale = plim_optimizer_takes_scale(o);
   if (!s->is_unscaled && takes_scale) check_only(t, s);
@@ -52,7 +53,7 @@ void plim_scaler_step(plim_tape *t, plim_scaler *s, const plim_optimizer *o,
     set(t, &found, k_unary(t, s->found));
     if (!s->is_unscaled) set(t, &scale, k_unary(t, s->scale));
   }
-  plim_optimizer_step(t, o, parameters, count, state);
+  plim_optimizer_step(t, o, parameters, count, state, widens_tables);
   drop(t, &scale);
   drop(t, &found);
   drop(t, &s->found);

@@ -18,6 +18,7 @@ void plim_scaler_unscale(plim_tape *t, plim_scaler *s);
 
 // scaler.step(optimizer) and scaler.update(); arguments as plim_optimizer_step's.
 void plim_scaler_step(plim_tape *t, plim_scaler *s, const plim_optimizer *o,
-                      plim_tensor *const *parameters, size_t count, plim_tensor **state);
+                      plim_tensor *const *parameters, size_t count, plim_tensor **state,
+                      bool widens_tables);
 
 #endif

@@ -103,7 +103,7 @@ void plim_tape_delete(plim_tape *t) {
   }
   vec_free(&t->doomed);
   vec_free(&t->casts);
-  vec_free(&t->host);
+  vec_free(&t->waiting);
   free(t);
 }
 
@@ -117,19 +117,29 @@ void tape_put_node(plim_tape *t, plim_node *n) { tape_put_back(t, &t->nodes, n);
 
 enum { HOST_STRIDE = 4 }; // room for what is moved behind another
 
-static plim_storage *host_storage(plim_tape *t, plim_storage *s) {
-  s->is_on_host = true;
-  s->id = HOST_STRIDE * (uint32_t)t->host.len;
-  if (!vec_push(&t->host, s)) t->failed = true;
+static plim_storage *waiting_storage(plim_tape *t, plim_storage *s) {
+  s->is_waiting = true;
+  s->id = HOST_STRIDE * (uint32_t)t->waiting.len;
+  if (!vec_push(&t->waiting, s)) t->failed = true;
   return s;
 }
 
-static void forget_host_storage(plim_tape *t, const plim_storage *s) {
-  for (size_t i = t->host.len; i--;)
-    if (t->host.at[i] == s) {
-      t->host.at[i] = NULL;
+static void forget_waiting(plim_tape *t, const plim_storage *s) {
+  for (size_t i = t->waiting.len; i--;)
+    if (t->waiting.at[i] == s) {
+      t->waiting.at[i] = NULL;
       return;
     }
+}
+
+uint64_t plim_tape_host_peak(const plim_tape *t) { return t->host_peak; }
+
+static plim_storage *host_storage_new(plim_tape *t, uint64_t bytes) {
+  plim_storage *s = tape_take(t, &t->storages, sizeof *s);
+  *s = (plim_storage){.bytes = t->is_stopped ? 0 : bytes, .refs = 1, .is_on_host = true};
+  t->host_bytes += s->bytes;
+  if (t->host_bytes > t->host_peak) t->host_peak = t->host_bytes;
+  return s;
 }
 
 static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
@@ -139,7 +149,7 @@ static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
   s->refs = 1;
   s->purpose = t->purpose;
   if (!bytes) return s; // size 0 is no allocation
-  if (t->is_on_host) return host_storage(t, s);
+  if (t->is_on_host) return waiting_storage(t, s);
   s->id = t->next_id++;
   t->live[s->purpose] += bytes;
   t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, bytes);
@@ -149,7 +159,8 @@ static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
 static void storage_release(plim_tape *t, plim_storage *s) {
   if (--s->refs) return;
   plim_stream_kind kind = t->is_unordered ? PLIM_STREAM_FREE_UNORDERED : PLIM_STREAM_FREE;
-  if (s->is_on_host) forget_host_storage(t, s);
+  if (s->is_on_host) t->host_bytes -= s->bytes;
+  else if (s->is_waiting) forget_waiting(t, s);
   else if (s->bytes) {
     t->live[s->purpose] -= s->bytes;
     t->sink.event(t->sink.context, kind, s->id, s->bytes);
@@ -162,7 +173,7 @@ void plim_tape_begin_host(plim_tape *t) { t->is_on_host = true; }
 void plim_tape_end_host(plim_tape *t) { t->is_on_host = false; }
 
 void plim_tape_move_behind(plim_tensor *x, const plim_tensor *other, uint32_t n) {
-  if (x->storage->is_on_host) x->storage->id = other->storage->id + n;
+  if (x->storage->is_waiting) x->storage->id = other->storage->id + n;
 }
 
 static int by_place(const void *x, const void *y) {
@@ -172,16 +183,16 @@ static int by_place(const void *x, const void *y) {
 }
 
 void plim_tape_move_to_device(plim_tape *t) {
-  if (t->host.len) qsort(t->host.at, t->host.len, sizeof *t->host.at, by_place);
-  for (size_t i = 0; i < t->host.len; i++) {
-    plim_storage *s = t->host.at[i];
+  if (t->waiting.len) qsort(t->waiting.at, t->waiting.len, sizeof *t->waiting.at, by_place);
+  for (size_t i = 0; i < t->waiting.len; i++) {
+    plim_storage *s = t->waiting.at[i];
     if (!s) continue;
-    s->is_on_host = false;
+    s->is_waiting = false;
     s->id = t->next_id++;
     t->live[s->purpose] += s->bytes;
     t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, s->bytes);
   }
-  t->host.len = 0;
+  t->waiting.len = 0;
 }
 
 void plim_retain(plim_tensor *x) { x->refs++; }
@@ -311,6 +322,11 @@ plim_tensor *empty(plim_tape *t, plim_dims shape, plim_dtype dtype) {
   return empty_strided(t, shape, plim_contiguous_strides(&shape), dtype);
 }
 
+plim_tensor *empty_on_host(plim_tape *t, plim_dims shape, plim_dtype dtype) {
+  uint64_t bytes = (uint64_t)plim_numel(&shape) * plim_dtype_bytes[dtype];
+  return tensor_new(t, host_storage_new(t, bytes), shape, plim_contiguous_strides(&shape), dtype);
+}
+
 plim_tensor *scratch(plim_tape *t, uint64_t bytes) {
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_WORKSPACE);
   plim_tensor *x = empty(t, dims((int64_t)bytes), PLIM_U8);
@@ -322,7 +338,7 @@ void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   plim_storage *old = x->storage;
   x->storage = storage_new(t, (uint64_t)plim_numel(&x->shape) * plim_dtype_bytes[dtype]);
   x->dtype = (uint8_t)dtype;
-  if (old->is_on_host && x->storage->is_on_host) x->storage->id = old->id; // keeps its place
+  if (old->is_waiting && x->storage->is_waiting) x->storage->id = old->id; // keeps its place
   storage_release(t, old);
 }
 

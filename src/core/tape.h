@@ -27,6 +27,7 @@
 #define give(...) plim_give(__VA_ARGS__)
 #define empty(...) plim_empty(__VA_ARGS__)
 #define empty_strided(...) plim_empty_strided(__VA_ARGS__)
+#define empty_on_host(...) plim_empty_on_host(__VA_ARGS__)
 #define scratch(...) plim_scratch(__VA_ARGS__)
 #define view_of(...) plim_view_of(__VA_ARGS__)
 #define alias_of(...) plim_alias_of(__VA_ARGS__)
@@ -38,7 +39,9 @@
 #define wants(...) plim_wants(__VA_ARGS__)
 #define checkpoint(...) plim_checkpoint_call(__VA_ARGS__)
 #define checkpoint_reentrant(...) plim_checkpoint_reentrant(__VA_ARGS__)
+#define checkpoint_offloaded(...) plim_checkpoint_offloaded(__VA_ARGS__)
 #define backward(...) plim_backward(__VA_ARGS__)
+#define backward_all(...) plim_backward_all(__VA_ARGS__)
 #define drop_graph(...) plim_drop_graph(__VA_ARGS__)
 #define set_grad_mode(...) plim_set_grad_mode(__VA_ARGS__)
 
@@ -101,22 +104,26 @@ typedef struct {
 typedef struct {
   uint64_t bytes;
   uint32_t refs;
-  uint32_t id; // of its allocation; on the host, its place in the order of the move
-  bool is_on_host;
+  uint32_t id; // of its allocation; while it waits, its place in the order of the move
   uint8_t purpose;
+  bool is_waiting; // built on the host, to be moved to the device
+  bool is_on_host; // for good: counted, but no part of the stream
 } plim_storage;
 
 struct plim_tensor {
   plim_storage *storage;
-  plim_dims shape, stride; // strides in elements
-  plim_node *fn;           // the node that made it, or NULL
-  plim_tensor *grad;       // of a leaf
-  plim_tensor *base;       // of a view
-  plim_node *accumulator;  // of a leaf: its AccumulateGrad node while one exists; not owned
+  plim_dims shape, stride;  // strides in elements
+  plim_node *fn;            // the node that made it, or NULL
+  plim_tensor *grad;        // of a leaf
+  plim_tensor *base;        // of a view
+  struct plim_quant *quant; // of a packed weight; NULL: it is a plain one
+  plim_node *accumulator;   // of a leaf: its AccumulateGrad node while one exists; not owned
   uint32_t refs;
   uint8_t dtype;
   uint8_t output; // which output of fn it is
   bool requires_grad, is_floating;
+  bool is_table;      // of an embedding
+  bool is_projection; // weight of a linear layer that can be quantised
 };
 
 // One allocation or free of the stream.
@@ -135,6 +142,8 @@ typedef struct {
 plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out
 void plim_tape_delete(plim_tape *t);           // whatever still lives is gone without an event
 bool plim_tape_failed(const plim_tape *t);     // memory ran out somewhere; the stream is cut short
+// Most bytes of host memory asked for at a time. PyTorch rounds pinned blocks up to a power of two.
+uint64_t plim_tape_host_peak(const plim_tape *t);
 
 // The card it runs on, at which kernels look before they decide how to run. An H200 unless told.
 void plim_tape_set_gpu(plim_tape *t, const plim_gpu *gpu);
@@ -186,6 +195,8 @@ bool plim_same(const plim_dims *a, const plim_dims *b);
 // New memory; contiguous unless strides are given.
 plim_tensor *empty(plim_tape *t, plim_dims shape, plim_dtype dtype);
 plim_tensor *empty_strided(plim_tape *t, plim_dims shape, plim_dims stride, plim_dtype dtype);
+// Memory of the host: offloaded, or paged by the driver.
+plim_tensor *empty_on_host(plim_tape *t, plim_dims shape, plim_dtype dtype);
 // Memory that lives for one operator: allocate, then plim_release.
 plim_tensor *scratch(plim_tape *t, uint64_t bytes);
 // The tensor gets new memory in another dtype, then loses the old: p.data = p.data.to(dtype).
@@ -195,7 +206,7 @@ plim_tensor *view_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims st
 plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);
 
 // What is made between these two is made on the host, which costs the device nothing, until it is
-// moved there (model.to): what still lives, in the order it was made.
+// moved there (model.to): what still lives, in the order it was made. plim_retype moves one alone.
 void plim_tape_begin_host(plim_tape *t);
 void plim_tape_end_host(plim_tape *t);
 void plim_tape_move_to_device(plim_tape *t);
@@ -226,6 +237,8 @@ struct plim_node {
   uint8_t dtypes[PLIM_MAX_EDGES];
   struct plim_checkpoint *frame; // of a reentrant checkpoint
   plim_tensor *leaf;             // AccumulateGrad: the tensor it is for
+  plim_tensor *kept;             // as long as the node lives, and not only until backward
+  const plim_tensor *constant;   // a weight that outlives the graph; not owned
   plim_dims shape, stride;       // whatever the operator wants to remember
   int64_t number;
   const char *what; // where it was made
@@ -247,25 +260,38 @@ void node_output(plim_tape *t, plim_node *n, plim_tensor *x);
 
 bool wants(const plim_node *n, int edge);
 
-// Runs backward from `x` with the gradient `grad`, which is consumed.
+// Runs backward from `x` with the gradient `grad`, which is consumed; or from several at once.
 void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad);
+void backward_all(plim_tape *t, plim_tensor *const *xs, plim_tensor *const *grads, int count);
 
 // torch.utils.checkpoint: calls a function whose saved tensors are not kept but computed again in
 // backward. `held` are tensors of the function's context, kept as long as that may happen; the
 // context itself must outlive the tape's use of it.
 typedef plim_tensor *plim_checkpointed_fn(plim_tape *t, const void *context,
                                           plim_tensor *const *held, plim_tensor *x);
-enum { PLIM_MAX_HELD = 4 };
+enum { PLIM_MAX_HELD = 5, PLIM_MAX_RESULTS = 2 };
 
 typedef struct {
   plim_checkpointed_fn *function;
   const void *context;
   plim_tensor *held[PLIM_MAX_HELD]; // NULL where there is none
+  // Further results: PLIM_MAX_RESULTS variables that the function sets, or NULL. They must live as
+  // long as the context.
+  plim_tensor **results;
+  // So many of what is held, from the first, are arguments like the input and saved behind it. The
+  // others are keywords, and go before it.
+  int positional;
 } plim_closure;
 
 plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x);
 // use_reentrant=True: forward without a graph; backward runs it again, with a backward of its own.
+// Gradients flow through the input, positional arguments and all results.
 plim_tensor *checkpoint_reentrant(plim_tape *t, plim_closure call, plim_tensor *x);
+// The same, with the input on the host until then.
+plim_tensor *checkpoint_offloaded(plim_tape *t, plim_closure call, plim_tensor *x);
+
+// torch.autograd.graph.save_on_cpu: whatever nodes save while it is on waits on the host.
+void plim_save_on_host(plim_tape *t, bool on);
 
 // Lets go of the graph behind a tensor, before the tensor itself.
 void drop_graph(plim_tape *t, plim_tensor *x);

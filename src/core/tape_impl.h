@@ -23,22 +23,26 @@ struct plim_tape {
   int32_t next_layer;
   uint8_t purpose; // a plim_purpose
   struct tape_chunk *chunks;
-  struct tape_pool tensors, storages, nodes, frames;
+  struct tape_pool tensors, storages, nodes, frames, quants;
   vec(plim_node *) doomed; // nodes whose last reference is gone
   uint64_t sequence;
+  uint64_t host_bytes, host_peak;
   uint32_t next_id;
-  vec(plim_storage *) host; // built there, to be moved; NULL where it is gone again
+  vec(plim_storage *) waiting; // built on the host, to be moved; NULL where it is gone again
   bool is_on_host;
   plim_thread thread;
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: made once per thread, kept for ever
+  plim_tensor *nested_code;                 // bitsandbytes' table of 8-bit values
   vec(struct tape_cast) casts;              // of leaves, made under autocast
   uint8_t sdpa;                             // a plim_sdpa_kernel
   uint8_t autocast;                         // a plim_dtype; PLIM_BOOL: off
   struct plim_checkpoint *packing;          // what is saved now is packed for it
+  bool offloads;                            // what is saved now goes to the host
   bool is_recomputing;                      // and now computed again
   bool is_stopped; // all that was wanted is there: nothing is allocated any more
   bool ran_math;   // attention without a fused kernel
-  bool grad_mode, is_dooming, is_unordered, failed;
+  bool uses_liger;
+  bool grad_mode, is_unordered, failed;
   _Alignas(16) unsigned char spare[1024];
 };
 
@@ -53,6 +57,10 @@ void tape_put_back(plim_tape *t, struct tape_pool *pool, void *object);
 void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_output);
 // A packed entry's tensor, computed again if need be; the caller owns it.
 plim_tensor *saved_unpack(plim_tape *t, plim_node *n, int k);
+// Offloading: a copy on the host, and back on the card.
+plim_tensor *offload(plim_tape *t, const plim_tensor *x);
+plim_tensor *fetch(plim_tape *t, const plim_tensor *x);
+bool is_offloaded(const plim_tensor *x);
 void packed_release(plim_tape *t, struct plim_checkpoint *frame);
 
 #endif

@@ -32,38 +32,48 @@ static void scale_and_run_backward(plim_tape *t, const plim_recipe *r, plim_scal
 
 static void step_optimizer(plim_tape *t, const plim_recipe *r, plim_scaler *scaler,
                            plim_tensor *const *parameters, size_t count, plim_tensor **state) {
-  if (scaler->scale) plim_scaler_step(t, scaler, r->optimizer, parameters, count, state);
-  else plim_optimizer_step(t, r->optimizer, parameters, count, state);
+  const plim_optimizer *o = r->optimizer;
+  if (scaler->scale) plim_scaler_step(t, scaler, o, parameters, count, state, r->is_trainer);
+  else plim_optimizer_step(t, o, parameters, count, state, r->is_trainer);
 }
 
 // Variables of the loop: what a step leaves in them lives until the next one rebinds it.
 typedef struct {
   plim_batch batch;
-  plim_tensor *logits, *pooled, *loss, *scaled;
+  plim_tensor *logits, *extra, *loss, *scaled;
+  plim_tensor *hidden, *targets; // of a chunked loss
   plim_scaler scaler;
 } variables;
 
+static plim_dims labels_shape(const plim_model *m, const plim_recipe *r) {
+  bool is_own = m->is_encoder_decoder && r->target_length;
+  return dims(r->batch, is_own ? r->target_length : r->length);
+}
+
 // The new batch exists before the old one goes.
-static void load_batch(plim_tape *t, const plim_recipe *r, bool has_labels, plim_batch *b) {
+static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, plim_batch *b) {
   plim_dims shape = dims(r->batch, r->length);
   plim_tensor *ids = empty(t, shape, PLIM_I64);
   plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
-  plim_tensor *labels = has_labels ? empty(t, shape, PLIM_I64) : NULL;
+  plim_tensor *labels = m->is_bare ? NULL : empty(t, labels_shape(m, r), PLIM_I64);
   set(t, &b->ids, ids);
   set(t, &b->mask, mask);
   set(t, &b->labels, labels);
   b->mask_kind = r->mask;
   b->attention = r->attention;
   b->checkpoint = r->checkpoint;
+  b->loss = r->loss;
 }
 
 static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v) {
-  load_batch(t, r, !m->is_bare, &v->batch);
+  load_batch(t, m, r, &v->batch);
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
+  plim_save_on_host(t, r->offloads_saved);
   plim_tensor *loss = m->forward(t, m, &v->batch, &logits);
+  plim_save_on_host(t, false);
   set(t, &v->logits, give(t, &logits));
-  set(t, &v->pooled, give(t, &m->pooled));
+  set(t, &v->extra, give(t, &m->extra));
   set(t, &v->loss, loss ? loss : mean_square(t, v->logits));
   autocast(t, PLIM_BOOL);
   plim_tensor *scaled = div_scalar(t, v->loss);
@@ -72,12 +82,39 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   scale_and_run_backward(t, r, &v->scaler, v->scaled);
   if (!r->deletes_outputs) return;
   drop(t, &v->logits);
-  drop(t, &v->pooled);
+  drop(t, &v->extra);
 }
 
 static void begin_optimizer(plim_tape *t, int step) {
   plim_tape_set_phase(t, PLIM_PHASE_OPTIMIZER, step);
   plim_tape_purpose(t, PLIM_FOR_OPTIMIZER);
+}
+
+// The loop calls the model without its head and computes the loss itself. No variable holds logits;
+// the graph goes when the sum starts again at 0.
+static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v) {
+  plim_dims shape = dims(r->batch, r->length);
+  plim_tensor *ids = empty(t, shape, PLIM_I64);
+  plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
+  set(t, &v->batch.ids, ids);
+  set(t, &v->batch.mask, mask);
+  v->batch.mask_kind = r->mask;
+  v->batch.attention = r->attention;
+  v->batch.checkpoint = r->checkpoint;
+  autocast(t, r->autocast);
+  plim_tensor *hidden = slice(t, m->inner(t, m, &v->batch), 1, 0, r->length - 1);
+  set(t, &v->hidden, reshape(t, hidden, dims(-1, hidden->shape.at[2])));
+  set(t, &v->targets, reshape(t, slice(t, v->batch.ids, 1, 1, r->length), dims(-1)));
+  drop_graph(t, v->loss);
+  drop(t, &v->loss);
+  plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  chunked_loss(t, v->hidden, m->head, v->targets, r->loss_chunk, &v->loss);
+  plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
+  autocast(t, PLIM_BOOL);
+  set(t, &v->scaled, div_scalar(t, div_scalar(t, v->loss)));
+  scale_and_run_backward(t, r, &v->scaler, v->scaled);
+  drop_graph(t, v->scaled);
+  drop(t, &v->scaled);
 }
 
 static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
@@ -87,7 +124,7 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
   for (int i = 0; i < r->steps; i++) {
     for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
-      step(t, m, r, &v);
+      (r->loss == PLIM_LOSS_CHUNKED ? chunked_step : step)(t, m, r, &v);
     }
     begin_optimizer(t, i);
     if (v.scaler.scale && !r->skips_clipping) plim_scaler_unscale(t, &v.scaler);
@@ -107,9 +144,10 @@ typedef struct {
   plim_scaler scaler;
 } trainer;
 
-// (labels[:, 1:] != -100).sum(), or of all labels where the loss takes them as they are.
-static plim_tensor *count_items(plim_tape *t, const plim_recipe *r, bool all) {
-  plim_dims shape = dims(r->batch, all ? r->length : r->length - 1);
+// (labels[:, 1:] != -100).sum()
+static plim_tensor *count_items(plim_tape *t, const plim_model *m, const plim_recipe *r) {
+  plim_dims shape = labels_shape(m, r);
+  if (!m->has_aligned_labels) shape.at[1]--;
   plim_tensor *is_item = empty(t, shape, PLIM_BOOL), *sum = empty(t, (plim_dims){0}, PLIM_I64);
   plim_consume(t, empty(t, shape, PLIM_I64));
   plim_consume(t, is_item);
@@ -117,23 +155,26 @@ static plim_tensor *count_items(plim_tape *t, const plim_recipe *r, bool all) {
 }
 
 // The sum over the batches, each count added in turn.
-static plim_tensor *count_all_items(plim_tape *t, const plim_recipe *r, bool all, int count) {
+static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const plim_recipe *r,
+                                    int count) {
   plim_tensor *total = NULL, *one = NULL;
   for (int i = 0; i < count; i++) {
-    set(t, &one, count_items(t, r, all));
+    set(t, &one, count_items(t, m, r));
     set(t, &total, total ? add(t, total, one) : k_unary(t, one));
     drop(t, &one);
   }
   return give(t, &total);
 }
 
-static plim_batch batch_new(plim_tape *t, const plim_recipe *r) {
+static plim_batch batch_new(plim_tape *t, const plim_model *m, const plim_recipe *r) {
   plim_dims shape = dims(r->batch, r->length);
-  plim_batch b = {
-      .mask_kind = PLIM_MASK_ONES, .attention = r->attention, .checkpoint = r->checkpoint};
+  plim_batch b = {.mask_kind = PLIM_MASK_ONES,
+                  .attention = r->attention,
+                  .checkpoint = r->checkpoint,
+                  .loss = r->loss};
   set(t, &b.ids, empty(t, shape, PLIM_I64));
   set(t, &b.mask, empty(t, shape, PLIM_I64));
-  set(t, &b.labels, empty(t, shape, PLIM_I64));
+  set(t, &b.labels, empty(t, labels_shape(m, r), PLIM_I64));
   return b;
 }
 
@@ -149,8 +190,8 @@ static bool next_batches(plim_tape *t, const plim_model *m, const plim_recipe *r
   int count = r->accumulate > 1 ? r->accumulate : 1;
   plim_batch *fresh = calloc((size_t)count, sizeof *fresh), *old = v->batches;
   if (!fresh) return false;
-  for (int i = 0; i < count; i++) fresh[i] = batch_new(t, r);
-  plim_tensor *items = count_all_items(t, r, m->has_aligned_labels, count);
+  for (int i = 0; i < count; i++) fresh[i] = batch_new(t, m, r);
+  plim_tensor *items = count_all_items(t, m, r, count);
   for (int i = v->count - 1; i-- > 0;) batch_drop(t, &old[i]);
   set(t, &v->items, items);
   if (old) batch_drop(t, &old[v->count - 1]);
@@ -160,20 +201,28 @@ static bool next_batches(plim_tape *t, const plim_model *m, const plim_recipe *r
   return true;
 }
 
-// Under autocast, accelerate turns the outputs into float32: a copy of the logits, which goes when
-// the loss has been taken out.
+// Under autocast, accelerate turns an output into float32.
+static void widen(plim_tape *t, const plim_recipe *r, plim_tensor **wide, plim_tensor *output) {
+  if (output) set(t, wide, r->autocast == PLIM_BOOL ? output : to(t, output, PLIM_FP32));
+}
+
+// The copies of outputs go when the loss has been taken out.
 static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe *r,
                                  const plim_batch *b) {
-  plim_tensor *logits = NULL, *loss = NULL, *wide = NULL;
+  plim_tensor *logits = NULL, *loss = NULL, *wide = NULL, *wide_extra = NULL;
   autocast(t, r->autocast);
+  plim_save_on_host(t, r->offloads_saved);
   set(t, &loss, m->forward(t, m, b, &logits));
+  plim_save_on_host(t, false);
   autocast(t, PLIM_BOOL);
-  if (r->autocast != PLIM_BOOL) set(t, &wide, to(t, logits, PLIM_FP32));
-  else set(t, &wide, logits);
+  widen(t, r, &wide, logits);
+  widen(t, r, &wide_extra, m->extra);
   drop(t, &logits);
+  drop(t, &m->extra);
   set(t, &loss, mul_scalar_in_place(t, loss));
   plim_tensor *out = give(t, &loss);
   drop(t, &wide);
+  drop(t, &wide_extra);
   return out;
 }
 
@@ -199,12 +248,16 @@ static void check_loss(plim_tape *t, const plim_tensor *loss) {
   plim_consume(t, is_infinite);
 }
 
+static bool decays(const plim_model *m, const plim_tensor *p) {
+  return p->shape.n > 1 && p != m->undecayed[0] && p != m->undecayed[1];
+}
+
 // Weights decay, norms and biases do not: two groups, each in the model's order.
-static void group_parameters(plim_tensor *const *parameters, size_t count, plim_tensor **grouped) {
+static void group_parameters(const plim_model *m, plim_tensor **grouped) {
   size_t n = 0;
-  for (int matrices = 1; matrices >= 0; matrices--)
-    for (size_t i = 0; i < count; i++)
-      if ((parameters[i]->shape.n > 1) == matrices) grouped[n++] = parameters[i];
+  for (int decaying = 1; decaying >= 0; decaying--)
+    for (size_t i = 0; i < m->parameters.len; i++)
+      if (decays(m, m->parameters.at[i]) == decaying) grouped[n++] = m->parameters.at[i];
 }
 
 static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r,
@@ -213,7 +266,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
   plim_tensor **parameters = m->parameters.at;
   size_t count = m->parameters.len;
   trainer v = {0};
-  group_parameters(parameters, count, grouped);
+  group_parameters(m, grouped);
   plim_tape_empty_cache(t);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
   for (int i = 0; ok && i < r->steps; i++) {
@@ -238,7 +291,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
 
 bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   size_t count = m->parameters.len;
-  plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + 1, sizeof *state);
+  plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + PLIM_OPTIMIZER_SHARED, sizeof *state);
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);

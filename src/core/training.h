@@ -2,11 +2,13 @@
 #ifndef PLIM_CORE_TRAINING_H
 #define PLIM_CORE_TRAINING_H
 
+#include "loss.h"
 #include "model.h"
 #include "optimizer.h"
 
 typedef struct {
   int64_t batch, length;
+  int64_t target_length; // of an encoder-decoder's labels; 0: as long as its input
   int steps;
   int accumulate; // micro batches per step; 0 and 1: one
   const plim_optimizer *optimizer;
@@ -14,6 +16,10 @@ typedef struct {
   plim_mask_kind mask;
   plim_dtype autocast; // PLIM_BOOL: off
   plim_checkpoint_kind checkpoint;
+  plim_loss_kind loss;
+  int64_t loss_chunk; // tokens at a time, of a chunked loss
+  bool uses_liger; // its norms, rotary positions and gated MLPs; its cross entropy is a loss kind
+  bool offloads_saved; // forward under save_on_cpu
   bool is_trainer;
   bool skips_clipping;  // no clip_grad_norm_
   bool deletes_outputs; // `del out` after backward: the logits go before the optimizer runs

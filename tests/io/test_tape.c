@@ -1,127 +1,41 @@
 // The tape against PyTorch's recordings: every allocation and every free of a real training step, in
 // order, by size, each free of the same allocation. The model is built and trained two steps.
 #include <stdlib.h>
+#include <string.h>
 
 #include "cases.h"
 #include "test.h"
 #include "truth.h"
 
-// Recordings that are one program on the tape today.
-// clang-format off
-static const char *const covered[] = {
-    "encoders/bert-fp16-eager-pad",
-    "encoders/bert-fp16-efficient-pad",
-    "encoders/bert-fp16-math",
-    "encoders/bert-fp16-noclip",
-    "encoders/bert-fp16-pad",
-    "encoders/bert-fp16-trainer",
-    "encoders/bert-fp32-pad",
-    "encoders/mpnet-fp16",
-    "encoders/mpnet-fp16-b1-pad",
-    "encoders/mpnet-fp32-pad",
-    "encoders/mpnet-mlm-bf16-b1-ones",
-    "encoders/roberta-bf16-b1-ones",
-    "encoders/roberta-encoder-fp16-pad",
-    "encoders/roberta-encoder-fp32-b1-pad",
-    "encoders/roberta-fp16",
-    "families/bert-fp32-ampfp16",
-    "families/gemma2-bf16-eager",
-    "families/gpt2-bf16",
-    "families/gpt2-fp32-amp",
-    "families/llama-adafactor",
-    "families/llama-bf16",
-    "families/llama-bf16-ckpt",
-    "families/llama-bf16-ckpt-reentrant",
-    "families/llama-bf16-eager",
-    "families/llama-foreach",
-    "families/llama-fp32-ampbf16",
-    "families/llama-lora",
-    "families/llama-lora-drop-amp",
-    "families/llama-lora-drop-amp-ckpt",
-    "families/llama-maskpad",
-    "families/llama-trainer-fp32",
-    "families/llama-trainer-lora-ckpt",
-    "families/minilm-encoder",
-    "families/mistral-bf16",
-    "families/mixtral-bf16",
-    "families/neox-bf16",
-    "families/phi3-bf16",
-    "families/qwen2-bf16",
-    "families/qwen3-bf16",
-    "kernels/adamw-loop-llama",
-    "kernels/bert-b16s500",
-    "kernels/cudnn-llama-b4s1024",
-    "kernels/cudnn-llama-bf16-s500",
-    "kernels/efficient-bert-fp16",
-    "kernels/efficient-llama-maskpad",
-    "kernels/flash-gpt2-bf16",
-    "kernels/flash-llama-bf16",
-    "kernels/flash-llama-bf16-s500",
-    "kernels/flash-llama-lora-ckpt",
-    "kernels/flash-mistral-bf16",
-    "kernels/math-llama-bf16",
-    "kernels/sgd-llama",
-    "kernels/sgdm-llama",
-    "programs/bert-eager",
-    "programs/bert-eager-maskpad",
-    "programs/bert-maskones",
-    "programs/bert-maskpad",
-    "programs/bert-trainer-ampfp16",
-    "programs/full-p0-b1",
-    "programs/full-p1-b1-ckpt",
-    "programs/gemma2-eager-maskpad",
-    "programs/gemma2-lora-ckpt",
-    "programs/gemma2-sdpa",
-    "programs/gemma2-sdpa-maskpad",
-    "programs/gpt2-eager",
-    "programs/gpt2-eager-maskpad-amp",
-    "programs/gpt2-fp32-s1000",
-    "programs/gpt2-maskpad",
-    "programs/gpt2-trainer-ampbf16",
-    "programs/gpt2-trainer-ampfp16",
-    "programs/llama-3.1-rope",
-    "programs/llama-accum",
-    "programs/llama-ampfp16",
-    "programs/llama-bias",
-    "programs/llama-eager-maskpad",
-    "programs/llama-fp32",
-    "programs/llama-lora-bf16-adapters",
-    "programs/llama-lora-reentrant",
-    "programs/llama-mha-fp32",
-    "programs/llama-tiny-vocab",
-    "programs/llama-trainer-ampfp16",
-    "programs/llama-trainer-bf16",
-    "programs/load-device_map-gemma2",
-    "programs/load-device_map-gpt2-fp32",
-    "programs/load-device_map-llama",
-    "programs/load-device_map-llama-lora",
-    "programs/load-device_map-neox",
-    "programs/load-device_map-phi3",
-    "programs/load-device_map-qwen2-tied",
-    "programs/load-to-bert",
-    "programs/load-to-gemma2",
-    "programs/load-to-gpt2-fp32",
-    "programs/load-to-llama",
-    "programs/load-to-llama-lora",
-    "programs/load-to-mixtral",
-    "programs/load-to-neox",
-    "programs/load-to-phi3",
-    "programs/load-to-qwen2-tied",
-    "programs/load-trainer-gpt2",
-    "programs/load-trainer-llama",
-    "programs/load-trainer-llama-lora",
-    "programs/mistral-window-eager",
-    "programs/mistral-window-long",
-    "programs/mistral-window-short",
-    "programs/mixtral-ckpt",
-    "programs/mixtral-fp32-amp",
-    "programs/neox-maskpad",
-    "programs/phi3-eager-maskpad",
-    "programs/phi3-lora-ckpt",
-    "programs/roberta-ampbf16",
-    "programs/roberta-ampbf16-maskpad",
+static const char *const folders[] = {"decoders", "encoders", "families",
+                                      "kernels",  "programs", "saving"};
+
+// Recordings whose program the tape does not have, or not to the last event. One that agrees after all
+// fails the test, so that the list cannot outlive its reasons.
+static const struct {
+  const char *name, *why;
+} exceptions[] = {
+    {"programs/bert-ckpt", "an order of frees"},
+    {"programs/bert-lora", "an order of frees"},
+    {"programs/gpt2-lora-ckpt", "to be found out"},
+    {"programs/load-device_map-bert", "to be found out"},
+    {"programs/load-device_map-mixtral", "experts are merged on the device as they are loaded"},
+    {"programs/load-device_map-t5", "to be found out"},
+    {"programs/load-to-t5", "to be found out"},
+    {"programs/mixtral-lora", "adapters on stacked experts and on the router"},
+    {"programs/neox-lora", "to be found out"},
+    {"saving/int8-lora", "columns with outliers, which depend on the data, are computed apart"},
+    {"saving/int8-lora-amp-ckpt", "columns with outliers"},
+    {"saving/int8-lora-amp-prep-ckpt", "columns with outliers"},
+    {"saving/offload-layers-llama-lora-amp", "to be found out"},
+    {"saving/qlora-double-prep-noamp-ckpt", "to be found out"},
 };
-// clang-format on
+
+static bool is_exception(const char *name) {
+  for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++)
+    if (strcmp(exceptions[i].name, name) == 0) return true;
+  return false;
+}
 
 typedef struct {
   plim_stream_kind kind;
@@ -251,8 +165,13 @@ static bool streams_agree(const char *name) {
 }
 
 TEST(streams_are_those_that_pytorch_recorded) {
-  for (size_t i = 0; i < sizeof covered / sizeof *covered; i++)
-    test_count(covered[i], streams_agree(covered[i]));
+  truth_files files = truth_list(folders, sizeof folders / sizeof *folders);
+  CHECK(files.len >= 200, "%zu recordings", files.len);
+  for (size_t i = 0; i < files.len; i++) {
+    const char *name = files.at[i].name;
+    test_count(name, streams_agree(name) != is_exception(name));
+  }
+  vec_free(&files);
 }
 
 TEST_MAIN

@@ -7,14 +7,15 @@
 #include "test.h"
 #include "truth.h"
 
-static const char *const folders[] = {"allocator", "families", "foreign",   "kernels",
-                                      "programs",  "recorded", "snapshots", "stories"};
+static const char *const folders[] = {"allocator", "families", "foreign",   "kernels", "programs",
+                                      "recorded",  "saving",   "snapshots", "stories"};
 
 // What a recording does not contain, and so cannot be matched. Each line names a file and why; a
 // file that needs no exception fails the test, so the list cannot outlive its reasons.
 typedef enum {
   EXACT,
   COUNTERS_START_EARLIER, // exact, but torch's counters cover events that left the ring buffer
+  COUNTERS_START_LATER,   // exact, but torch's peaks were reset after loading, which needed more
   RETRY_LOOKS_ALIKE,      // exact, but an empty_cache call right before a malloc that would itself
                           // have released everything leaves the same events: one retry too many
   POOLS_NOT_RECORDED      // torch 2.11 does not record which private pool a request is for
@@ -29,6 +30,7 @@ static const struct {
     {"recorded/sync-release-cap", RETRY_LOOKS_ALIKE},
     {"recorded/sync-release-exp-cap", RETRY_LOOKS_ALIKE},
     {"recorded/mempool", POOLS_NOT_RECORDED},
+    {"saving/liger-ce-llama-lora-ckpt", COUNTERS_START_LATER},
 };
 
 static exception exception_of(const char *name) {
@@ -121,7 +123,8 @@ static bool result_is_as_expected(const truth_file *file, const plim_guided *g,
   if (!g->exact) printf("  differs at event %u: %s\n", g->first.event, g->first.what);
   switch (exception_of(file->name)) {
   case EXACT: return g->exact && is_free_equal && peaks && counts;
-  case COUNTERS_START_EARLIER: return g->exact && is_free_equal && !(peaks && counts);
+  case COUNTERS_START_EARLIER:
+  case COUNTERS_START_LATER: return g->exact && is_free_equal && !(peaks && counts);
   case RETRY_LOOKS_ALIKE:
     return g->exact && is_free_equal && peaks && g->recorded.retries == file->retries + 1;
   case POOLS_NOT_RECORDED: return !g->exact && g->suspects_pools;

@@ -93,7 +93,7 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   }
   plim_lora_target(t, model, &m->pooler, PLIM_DENSE, lora);
   plim_lora_target(t, model, &m->head.dense, PLIM_DENSE, lora);
-  plim_lora_end(t, model, lora, (plim_dtype)m->words->dtype);
+  plim_lora_end(t, model, lora);
 }
 
 // ---- forward --------------------------------------------------------------------------------------
@@ -194,14 +194,15 @@ static plim_tensor *encode(plim_tape *t, plim_bert *m, const plim_batch *batch) 
   plim_tensor *embedded = NULL, *mask = NULL, *hidden = NULL;
   set(t, &embedded, embed(t, m, batch));
   set(t, &mask,
-      plim_bidirectional_mask(t, batch->attention, batch->mask_kind, embedded, batch->mask));
+      plim_bidirectional_mask(t, batch->attention, batch->mask_kind, embedded->shape.at[1],
+                              embedded, batch->mask));
   set(t, &hidden, embedded);
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->calls[i] = (layer_call){m, &m->layers[i], batch->attention};
     plim_closure call = {run_layer, &m->calls[i], {mask}};
     set(t, &hidden, plim_call_layer(t, batch->checkpoint, call, hidden));
   }
-  if (m->pooler.weight) set(t, &m->model.pooled, plim_pooler_forward(t, &m->pooler, hidden));
+  if (m->pooler.weight) set(t, &m->model.extra, plim_pooler_forward(t, &m->pooler, hidden));
   drop(t, &mask);
   drop(t, &embedded);
   return give(t, &hidden);

@@ -73,7 +73,7 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_lora_begin(model);
   for (int64_t i = 0; i < m->c.layers; i++)
     plim_projections_add_lora(t, model, m->layers[i].proj, lora);
-  plim_lora_end(t, model, lora, (plim_dtype)m->embed_tokens->dtype);
+  plim_lora_end(t, model, lora);
 }
 
 // ---- forward --------------------------------------------------------------------------------------
@@ -134,7 +134,8 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   return out;
 }
 
-static plim_tensor *model_forward(plim_tape *t, plim_gemma2 *m, const plim_batch *batch) {
+static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_batch *batch) {
+  plim_gemma2 *m = (plim_gemma2 *)model;
   plim_decoder_inputs in = {0};
   plim_tensor *hidden = NULL;
   set(t, &in.embedded, mul(t, embedding(t, m->embed_tokens, batch->ids), m->embed_scale));
@@ -153,7 +154,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_gemma2 *m, const plim_batch
 static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *batch,
                             plim_tensor **logits) {
   plim_gemma2 *m = (plim_gemma2 *)model;
-  plim_tensor *hidden = model_forward(t, m, batch);
+  plim_tensor *hidden = model_forward(t, model, batch);
   if (m->c.final_softcap == 0) return plim_causal_head(t, hidden, m->lm_head, batch, logits);
   return plim_causal_head_capped(t, hidden, m->lm_head, batch, logits);
 }
@@ -163,11 +164,13 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 plim_model *plim_gemma2_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gemma2 *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){.forward = forward, .add_lora = add_lora, .destroy = destroy};
+  m->model = (plim_model){
+      .forward = forward, .inner = model_forward, .add_lora = add_lora, .destroy = destroy};
   m->c = *config;
   m->layers = calloc((size_t)config->layers, sizeof *m->layers);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);
   if (m->layers && m->calls) build(t, m, dtype);
   else m->model.failed = true;
+  m->model.head = m->lm_head;
   return plim_model_finish(&m->model);
 }

@@ -7,10 +7,11 @@
 
 typedef struct {
   plim_tensor *weight, *bias;
-} pair; // of a LayerNorm, or of a Conv1D, whose weight is (in, out)
+} pair; // of a LayerNorm
 
 typedef struct {
-  pair ln_1, c_attn, attn_proj, ln_2, c_fc, mlp_proj;
+  pair ln_1, ln_2;
+  plim_linear c_attn, attn_proj, c_fc, mlp_proj; // Conv1D
 } block;
 
 typedef struct block_call {
@@ -36,20 +37,14 @@ static pair norm_new(plim_tape *t, plim_gpt2 *m, plim_dtype d) {
   return p;
 }
 
-static pair conv_new(plim_tape *t, plim_gpt2 *m, int64_t in, int64_t out, plim_dtype d) {
-  pair p = {.weight = plim_model_parameter(t, &m->model, dims(in, out), d)};
-  p.bias = plim_model_parameter(t, &m->model, dims(out), d);
-  return p;
-}
-
 static block block_new(plim_tape *t, plim_gpt2 *m, plim_dtype d) {
   int64_t h = m->c.hidden;
   block b = {.ln_1 = norm_new(t, m, d)};
-  b.c_attn = conv_new(t, m, h, 3 * h, d);
-  b.attn_proj = conv_new(t, m, h, h, d);
+  b.c_attn = plim_conv1d_new(t, &m->model, h, 3 * h, d);
+  b.attn_proj = plim_conv1d_new(t, &m->model, h, h, d);
   b.ln_2 = norm_new(t, m, d);
-  b.c_fc = conv_new(t, m, h, m->c.intermediate, d);
-  b.mlp_proj = conv_new(t, m, m->c.intermediate, h, d);
+  b.c_fc = plim_conv1d_new(t, &m->model, h, m->c.intermediate, d);
+  b.mlp_proj = plim_conv1d_new(t, &m->model, m->c.intermediate, h, d);
   return b;
 }
 
@@ -60,6 +55,19 @@ static void build(plim_tape *t, plim_gpt2 *m, plim_dtype d) {
   for (int64_t i = 0; i < m->c.layers; i++) m->blocks[i] = block_new(t, m, d);
   m->ln_f = norm_new(t, m, d);
   plim_consume(t, empty(t, table, d)); // lm_head's own weight, gone when it is tied
+}
+
+static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
+  plim_gpt2 *m = (plim_gpt2 *)model;
+  plim_lora_begin(model);
+  for (int64_t i = 0; i < m->c.layers; i++) {
+    block *b = &m->blocks[i];
+    plim_lora_target(t, model, &b->c_attn, PLIM_C_ATTN, lora);
+    plim_lora_target(t, model, &b->attn_proj, PLIM_C_PROJ, lora);
+    plim_lora_target(t, model, &b->c_fc, PLIM_C_FC, lora);
+    plim_lora_target(t, model, &b->mlp_proj, PLIM_C_PROJ, lora);
+  }
+  plim_lora_end(t, model, lora);
 }
 
 static void destroy(plim_model *model) {
@@ -75,46 +83,19 @@ static plim_tensor *norm(plim_tape *t, const pair *p, plim_tensor *x) {
   return layer_norm(t, x, p->weight, p->bias);
 }
 
-// Conv1D: addmm over the rows; autocast casts weight, input, bias.
-static plim_tensor *conv(plim_tape *t, const pair *p, plim_tensor *x) {
-  plim_dims shape = x->shape;
-  bool was = hold(x);
-  plim_tensor *rows = NULL;
-  set(t, &rows, view(t, x, dims(-1, shape.at[2])));
-  plim_tensor *weight = cast(t, p->weight), *input = cast(t, rows), *bias = cast(t, p->bias);
-  shape.at[2] = p->weight->shape.at[1];
-  plim_tensor *out = view(t, addmm(t, bias, input, weight), shape);
-  drop(t, &rows);
-  let_go(t, x, was);
-  return out;
-}
-
-// 0.5 * x * (1 + tanh(0.79 * (x + 0.044715 * x ** 3))), operator by operator.
-static plim_tensor *new_gelu(plim_tape *t, plim_tensor *x) {
-  bool was = hold(x);
-  plim_tensor *half = mul_scalar(t, x);
-  plim_tensor *wide = plim_autocast_is_on(t) ? to(t, x, PLIM_FP32) : x;
-  plim_tensor *cube = mul_scalar(t, square(t, wide));
-  plim_tensor *inner = mul_scalar(t, add(t, x, cube));
-  plim_tensor *out = mul(t, half, add_scalar(t, tanh_(t, inner)));
-  let_go(t, x, was);
-  return out;
-}
-
 static plim_tensor *split_heads(plim_tape *t, plim_tensor *x, int64_t heads) { // (B,H,T,D)
   plim_dims shape = dims(x->shape.at[0], x->shape.at[1], heads, -1);
   return transpose(t, view(t, x, shape), 1, 2);
 }
 
-// As other families' eager attention, but the softmax in the scores' own dtype, with dropout, and not
-// made contiguous.
+// Its own: the softmax is taken in the scores' dtype, and the result is not made contiguous.
 static plim_tensor *eager_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                                     plim_tensor *mask, double dropout_p, plim_tensor **kept) {
   plim_tensor *weights = NULL, *out = NULL;
   set(t, &weights, mul_scalar(t, matmul(t, q, transpose(t, k, 2, 3))));
   if (mask) set(t, &weights, add(t, weights, mask));
-  plim_dtype dtype = plim_autocast_is_on(t) ? PLIM_FP32 : (plim_dtype)weights->dtype;
-  set(t, &weights, softmax(t, weights, dtype));
+  plim_dtype wide = plim_autocast_is_on(t) ? PLIM_FP32 : (plim_dtype)weights->dtype;
+  set(t, &weights, softmax(t, weights, wide));
   set(t, &weights, to(t, weights, (plim_dtype)v->dtype));
   set(t, &weights, dropout(t, weights, dropout_p));
   set(t, &out, matmul(t, weights, v));
@@ -128,16 +109,16 @@ static plim_tensor *self_attention(plim_tape *t, const plim_gpt2 *m, const block
                                    plim_tensor **weights) {
   int64_t batch = x->shape.at[0], length = x->shape.at[1];
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL;
-  split(t, conv(t, &b->c_attn, x), (plim_tensor * *[]){&q, &k, &v}, 3);
+  split(t, plim_linear_forward(t, &b->c_attn, x), (plim_tensor * *[]){&q, &k, &v}, 3);
   set(t, &k, split_heads(t, k, m->c.heads));
   set(t, &v, split_heads(t, v, m->c.heads));
   set(t, &q, split_heads(t, q, m->c.heads));
-  double dropout_p = m->c.attention_dropout;
-  if (kind == PLIM_ATTENTION_EAGER)
-    set(t, &out, eager_attention(t, q, k, v, mask, dropout_p, weights));
-  else set(t, &out, plim_attend(t, kind, q, k, v, mask, dropout_p, weights));
+  double p = m->c.attention_dropout;
+  set(t, &out,
+      kind == PLIM_ATTENTION_EAGER ? eager_attention(t, q, k, v, mask, p, weights)
+                                   : plim_attend(t, kind, q, k, v, mask, p, weights));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
-  set(t, &out, conv(t, &b->attn_proj, out));
+  set(t, &out, plim_linear_forward(t, &b->attn_proj, out));
   set(t, &out, dropout(t, out, m->c.dropout));
   drop(t, &q);
   drop(t, &k);
@@ -147,9 +128,9 @@ static plim_tensor *self_attention(plim_tape *t, const plim_gpt2 *m, const block
 
 static plim_tensor *mlp(plim_tape *t, const plim_gpt2 *m, const block *b, plim_tensor *x) {
   plim_tensor *hidden = NULL;
-  set(t, &hidden, conv(t, &b->c_fc, x));
-  set(t, &hidden, new_gelu(t, hidden));
-  set(t, &hidden, conv(t, &b->mlp_proj, hidden));
+  set(t, &hidden, plim_linear_forward(t, &b->c_fc, x));
+  set(t, &hidden, plim_new_gelu(t, hidden));
+  set(t, &hidden, plim_linear_forward(t, &b->mlp_proj, hidden));
   set(t, &hidden, dropout(t, hidden, m->c.dropout));
   return give(t, &hidden);
 }
@@ -178,7 +159,8 @@ static plim_tensor *run_block(plim_tape *t, const void *context, plim_tensor *co
   return out;
 }
 
-static plim_tensor *model_forward(plim_tape *t, plim_gpt2 *m, const plim_batch *batch) {
+static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_batch *batch) {
+  plim_gpt2 *m = (plim_gpt2 *)model;
   int64_t length = batch->ids->shape.at[1];
   plim_tensor *ids = NULL, *embedded = NULL, *positions = NULL, *placed = NULL, *hidden = NULL;
   plim_tensor *mask = NULL;
@@ -194,7 +176,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_gpt2 *m, const plim_batch *
   set(t, &hidden, dropout(t, hidden, m->c.embedding_dropout));
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->calls[i] = (block_call){m, &m->blocks[i], batch->attention};
-    plim_closure call = {run_block, &m->calls[i], {mask, positions}};
+    plim_closure call = {run_block, &m->calls[i], {mask, positions}, .positional = 1};
     set(t, &hidden, plim_call_layer(t, batch->checkpoint, call, hidden));
   }
   set(t, &hidden, norm(t, &m->ln_f, hidden));
@@ -208,7 +190,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_gpt2 *m, const plim_batch *
 static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *batch,
                             plim_tensor **logits) {
   plim_gpt2 *m = (plim_gpt2 *)model;
-  return plim_causal_head(t, model_forward(t, m, batch), m->wte, batch, logits);
+  return plim_causal_head(t, model_forward(t, model, batch), m->wte, batch, logits);
 }
 
 // ---- the family -----------------------------------------------------------------------------------
@@ -216,11 +198,16 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 plim_model *plim_gpt2_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gpt2 *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){.forward = forward, .destroy = destroy, .has_aligned_labels = true};
+  m->model = (plim_model){.forward = forward,
+                          .inner = model_forward,
+                          .add_lora = add_lora,
+                          .destroy = destroy,
+                          .has_aligned_labels = true};
   m->c = *config;
   m->blocks = calloc((size_t)config->layers, sizeof *m->blocks);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);
   if (m->blocks && m->calls) build(t, m, dtype);
   else m->model.failed = true;
+  m->model.head = m->wte;
   return plim_model_finish(&m->model);
 }

@@ -60,6 +60,19 @@ static void build(plim_tape *t, plim_gpt_neox *m, plim_dtype d) {
   m->embed_out = plim_model_parameter(t, &m->model, table, d);
 }
 
+static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
+  plim_gpt_neox *m = (plim_gpt_neox *)model;
+  plim_lora_begin(model);
+  for (int64_t i = 0; i < m->c.layers; i++) {
+    layer *l = &m->layers[i];
+    plim_lora_target(t, model, &l->query_key_value, PLIM_QUERY_KEY_VALUE, lora);
+    plim_lora_target(t, model, &l->dense, PLIM_DENSE, lora);
+    plim_lora_target(t, model, &l->up, PLIM_DENSE_H_TO_4H, lora);
+    plim_lora_target(t, model, &l->down, PLIM_DENSE_4H_TO_H, lora);
+  }
+  plim_lora_end(t, model, lora);
+}
+
 static void destroy(plim_model *model) {
   plim_gpt_neox *m = (plim_gpt_neox *)model;
   free(m->layers);
@@ -107,7 +120,9 @@ static plim_tensor *self_attention(plim_tape *t, const layer_call *call, plim_te
   set(t, &qkv, transpose(t, view(t, all, dims(batch, length, -1, 3 * head_dim)), 1, 2));
   split(t, qkv, (plim_tensor * *[]){&q, &k, &v}, 3);
   turn(t, &q, &k, held[HELD_COS], held[HELD_SIN]);
-  set(t, &out, plim_attend(t, call->attention, q, k, v, held[HELD_MASK], 0, weights));
+  set(t, &out,
+      plim_attend(t, call->attention, q, k, v, held[HELD_MASK], call->m->c.attention_dropout,
+                  weights));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
   set(t, &out, plim_linear_forward(t, &call->l->dense, out));
   plim_tensor **gone[] = {&qkv, &q, &k, &v};
@@ -134,8 +149,10 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   plim_tensor *attended = NULL, *fed = NULL, *weights = NULL;
   plim_tensor *normed = apply_norm(t, &call->l->input_norm, x);
   set(t, &attended, self_attention(t, call, normed, held, &weights));
+  set(t, &attended, dropout(t, attended, call->m->c.dropout));
   normed = apply_norm(t, &call->l->post_attention_norm, x);
   set(t, &fed, mlp(t, call->l, normed));
+  set(t, &fed, dropout(t, fed, call->m->c.dropout));
   plim_tensor *out = add(t, add(t, fed, attended), x);
   drop(t, &attended);
   drop(t, &weights);
@@ -143,7 +160,8 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   return out;
 }
 
-static plim_tensor *model_forward(plim_tape *t, plim_gpt_neox *m, const plim_batch *batch) {
+static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_batch *batch) {
+  plim_gpt_neox *m = (plim_gpt_neox *)model;
   int64_t length = batch->ids->shape.at[1];
   plim_tensor *embedded = NULL, *positions = NULL, *hidden = NULL;
   plim_tensor *mask = NULL, *cos = NULL, *sin = NULL;
@@ -153,7 +171,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_gpt_neox *m, const plim_bat
   set(t, &positions, unsqueeze(t, positions, 0));
   set(t, &mask,
       plim_causal_mask(t, batch->attention, batch->mask_kind, embedded, positions, batch->mask));
-  set(t, &hidden, embedded);
+  set(t, &hidden, dropout(t, embedded, m->c.dropout));
   plim_rotary(t, m->inv_freq, length, (plim_dtype)hidden->dtype, &cos, &sin);
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->calls[i] = (layer_call){m, &m->layers[i], batch->attention};
@@ -170,7 +188,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_gpt_neox *m, const plim_bat
 static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *batch,
                             plim_tensor **logits) {
   plim_gpt_neox *m = (plim_gpt_neox *)model;
-  return plim_causal_head(t, model_forward(t, m, batch), m->embed_out, batch, logits);
+  return plim_causal_head(t, model_forward(t, model, batch), m->embed_out, batch, logits);
 }
 
 // ---- the family -----------------------------------------------------------------------------------
@@ -178,11 +196,13 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 plim_model *plim_gpt_neox_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gpt_neox *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){.forward = forward, .destroy = destroy};
+  m->model = (plim_model){
+      .forward = forward, .inner = model_forward, .add_lora = add_lora, .destroy = destroy};
   m->c = *config;
   m->layers = calloc((size_t)config->layers, sizeof *m->layers);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);
   if (m->layers && m->calls) build(t, m, dtype);
   else m->model.failed = true;
+  m->model.head = m->embed_out;
   return plim_model_finish(&m->model);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "decoder.h"
+#include "liger.h"
 #include "mixtral.h"
 #include "ops.h"
 
@@ -88,12 +89,42 @@ static void build(plim_tape *t, plim_llama *m, plim_dtype d) {
   m->lm_head = plim_decoder_head(t, &m->model, &m->c, m->embed_tokens);
 }
 
+static void visit_linear(const plim_linear *l, void (*visit)(void *, plim_tensor *),
+                         void *context) {
+  if (l->bias) visit(context, l->bias);
+  if (l->weight) visit(context, l->weight);
+}
+
+static void visit_layer(const layer *l, void (*visit)(void *, plim_tensor *), void *context) {
+  visit(context, l->input_norm);
+  visit_linear(&l->proj[PLIM_DOWN_PROJ], visit, context);
+  visit_linear(&l->proj[PLIM_GATE_PROJ], visit, context);
+  visit_linear(&l->proj[PLIM_GATE_UP_PROJ], visit, context);
+  visit_linear(&l->proj[PLIM_UP_PROJ], visit, context);
+  visit(context, l->post_attention_norm);
+  if (l->k_norm) visit(context, l->k_norm);
+  visit_linear(&l->proj[PLIM_K_PROJ], visit, context);
+  visit_linear(&l->proj[PLIM_O_PROJ], visit, context);
+  if (l->q_norm) visit(context, l->q_norm);
+  visit_linear(&l->proj[PLIM_Q_PROJ], visit, context);
+  visit_linear(&l->proj[PLIM_QKV_PROJ], visit, context);
+  visit_linear(&l->proj[PLIM_V_PROJ], visit, context);
+}
+
+static void in_name_order(plim_model *model, void (*visit)(void *, plim_tensor *), void *context) {
+  plim_llama *m = (plim_llama *)model;
+  if (m->lm_head != m->embed_tokens) visit(context, m->lm_head);
+  visit(context, m->embed_tokens);
+  for (int64_t i = 0; i < m->c.layers; i++) visit_layer(&m->layers[i], visit, context);
+  visit(context, m->norm);
+}
+
 static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_llama *m = (plim_llama *)model;
   plim_lora_begin(model);
   for (int64_t i = 0; i < m->c.layers; i++)
     plim_projections_add_lora(t, model, m->layers[i].proj, lora);
-  plim_lora_end(t, model, lora, (plim_dtype)m->embed_tokens->dtype);
+  plim_lora_end(t, model, lora);
 }
 
 // ---- forward --------------------------------------------------------------------------------------
@@ -151,14 +182,20 @@ static void turn_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_te
   set(t, k, new_k);
 }
 
+static void turn(plim_tape *t, const plim_llama *m, const surroundings *with, plim_tensor **q,
+                 plim_tensor **k) {
+  if (plim_tape_uses_liger(t)) plim_liger_rope(t, q, k, with->cos, with->sin);
+  else if (m->c.has_fused_projections) turn_parts(t, with->cos, with->sin, q, k);
+  else plim_turn(t, with->cos, with->sin, q, k);
+}
+
 static plim_tensor *self_attention(plim_tape *t, const plim_llama *m, const layer *l,
                                    plim_tensor *x, const surroundings *with,
                                    plim_tensor **weights) {
   int64_t batch = x->shape.at[0], length = x->shape.at[1];
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL;
   project(t, m, l, x, &q, &k, &v);
-  if (m->c.has_fused_projections) turn_parts(t, with->cos, with->sin, &q, &k);
-  else plim_turn(t, with->cos, with->sin, &q, &k);
+  turn(t, m, with, &q, &k);
   set(t, &out,
       plim_attend(t, with->attention, q, k, v, with->mask, m->c.attention_dropout, weights));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
@@ -183,9 +220,12 @@ static plim_tensor *mlp_fused(plim_tape *t, const layer *l, plim_tensor *x) {
 static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
   if (l->experts.router) return plim_experts_forward(t, &l->experts, x);
   if (l->proj[PLIM_GATE_UP_PROJ].weight) return mlp_fused(t, l, x);
-  plim_tensor *gate = silu(t, plim_linear_forward(t, &l->proj[PLIM_GATE_PROJ], x));
+  bool is_fused = plim_tape_uses_liger(t);
+  plim_tensor *gate = plim_linear_forward(t, &l->proj[PLIM_GATE_PROJ], x);
+  if (!is_fused) gate = silu(t, gate);
   plim_tensor *up = plim_linear_forward(t, &l->proj[PLIM_UP_PROJ], x);
-  return plim_linear_forward(t, &l->proj[PLIM_DOWN_PROJ], mul(t, gate, up));
+  plim_tensor *product = is_fused ? plim_liger_swiglu(t, gate, up) : mul(t, gate, up);
+  return plim_linear_forward(t, &l->proj[PLIM_DOWN_PROJ], product);
 }
 
 static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer *l, plim_tensor *x,
@@ -215,7 +255,8 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   return layer_forward(t, call->m, call->l, x, &with);
 }
 
-static plim_tensor *model_forward(plim_tape *t, plim_llama *m, const plim_batch *batch) {
+static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_batch *batch) {
+  plim_llama *m = (plim_llama *)model;
   plim_decoder_inputs in = {0};
   plim_tensor *hidden = NULL;
   set(t, &in.embedded, embedding(t, m->embed_tokens, batch->ids));
@@ -234,7 +275,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_llama *m, const plim_batch 
 static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *batch,
                             plim_tensor **logits) {
   plim_llama *m = (plim_llama *)model;
-  return plim_causal_head(t, model_forward(t, m, batch), m->lm_head, batch, logits);
+  return plim_causal_head(t, model_forward(t, model, batch), m->lm_head, batch, logits);
 }
 
 // ---- the family -----------------------------------------------------------------------------------
@@ -242,11 +283,16 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 plim_model *plim_llama_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_llama *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){.forward = forward, .add_lora = add_lora, .destroy = destroy};
+  m->model = (plim_model){.forward = forward,
+                          .inner = model_forward,
+                          .add_lora = add_lora,
+                          .in_name_order = in_name_order,
+                          .destroy = destroy};
   m->c = *config;
   m->layers = calloc((size_t)config->layers, sizeof *m->layers);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);
   if (m->layers && m->calls) build(t, m, dtype);
   else m->model.failed = true;
+  m->model.head = m->lm_head;
   return plim_model_finish(&m->model);
 }

@@ -53,6 +53,7 @@ static void build(plim_tape *t, plim_mpnet *m, plim_dtype d) {
   set(t, &m->position_ids, empty(t, dims(1, m->c.positions), PLIM_I64));
   for (int64_t i = 0; i < m->c.layers; i++) m->layers[i] = layer_new(t, m, d);
   m->relative = table_new(t, m, m->c.relative_buckets, m->c.heads, d);
+  m->model.undecayed[0] = m->relative;
   if (m->model.is_bare) m->pooler = square_new(t, m, d);
   plim_consume(t, empty(t, dims(1, m->c.positions), PLIM_I64)); // position ids, made again
   if (m->model.is_bare) return;
@@ -79,7 +80,7 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   }
   plim_lora_target(t, model, &m->pooler, PLIM_DENSE, lora);
   plim_lora_target(t, model, &m->head.dense, PLIM_DENSE, lora);
-  plim_lora_end(t, model, lora, (plim_dtype)m->words->dtype);
+  plim_lora_end(t, model, lora);
 }
 
 // ---- forward --------------------------------------------------------------------------------------
@@ -171,13 +172,14 @@ static plim_tensor *encode(plim_tape *t, plim_mpnet *m, const plim_batch *batch)
   plim_tensor *embedded = NULL, *mask = NULL, *bias = NULL, *hidden = NULL;
   set(t, &embedded, embed(t, m, batch));
   set(t, &mask,
-      plim_bidirectional_mask(t, PLIM_ATTENTION_EAGER, batch->mask_kind, embedded, batch->mask));
+      plim_bidirectional_mask(t, PLIM_ATTENTION_EAGER, batch->mask_kind, embedded->shape.at[1],
+                              embedded, batch->mask));
   set(t, &bias, position_bias(t, m, size, length));
   set(t, &hidden, embedded);
   for (int64_t i = 0; i < m->c.layers; i++)
     set(t, &hidden, run_layer(t, m, &m->layers[i], hidden, mask, bias));
   drop(t, &bias);
-  if (m->pooler.weight) set(t, &m->model.pooled, plim_pooler_forward(t, &m->pooler, hidden));
+  if (m->pooler.weight) set(t, &m->model.extra, plim_pooler_forward(t, &m->pooler, hidden));
   drop(t, &mask);
   drop(t, &embedded);
   return give(t, &hidden);

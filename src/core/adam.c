@@ -1,0 +1,73 @@
+// Optimizers of torch.optim, and Lion: what a step allocates.
+#include <stdlib.h>
+
+#include "kernels.h"
+#include "optimizer_impl.h"
+
+// `n` tensors like each parameter that has a gradient and no state yet, from state `first` on.
+static void make_state(plim_tape *t, const update *u, size_t i, int first, int n) {
+  for (int k = first; k < first + n; k++) set(t, &state_of(u, i)[k], k_like(t, u->parameters[i]));
+}
+
+// The step counter is a tensor on the card; the rest happens in place.
+void step_adamw_fused(plim_tape *t, const plim_optimizer *o, const update *u) {
+  (void)o;
+  for (size_t i = 0; i < u->count; i++) {
+    if (!is_new(u, i)) continue;
+    set(t, state_of(u, i), empty(t, (plim_dims){0}, PLIM_FP32));
+    make_state(t, u, i, 1, 2);
+  }
+}
+
+static void adamw_states(plim_tape *t, const update *u) {
+  for (size_t i = 0; i < u->count; i++)
+    if (is_new(u, i)) make_state(t, u, i, 0, 2);
+}
+
+// Counters are on the CPU. Every step makes the square roots of all second moments at once.
+void step_adamw_foreach(plim_tape *t, const plim_optimizer *o, const update *u) {
+  (void)o;
+  adamw_states(t, u);
+  plim_tensor **roots = calloc(u->count, sizeof(plim_tensor *));
+  if (!roots) return;
+  for (size_t i = 0; i < u->count; i++)
+    if (u->parameters[i]->grad) roots[i] = k_like(t, u->parameters[i]);
+  for (size_t i = u->count; i-- > 0;) plim_consume(t, roots[i]);
+  free(roots);
+}
+
+// The quotient of a parameter lives until that of the next exists.
+void step_adamw_loop(plim_tape *t, const plim_optimizer *o, const update *u) {
+  (void)o;
+  plim_tensor *quotient = NULL;
+  adamw_states(t, u);
+  for (size_t i = 0; i < u->count; i++) {
+    if (!u->parameters[i]->grad) continue;
+    plim_tensor *root = k_like(t, u->parameters[i]), *next = k_like(t, u->parameters[i]);
+    plim_consume(t, root);
+    set(t, &quotient, next);
+  }
+  drop(t, &quotient);
+}
+
+void step_sgd(plim_tape *t, const plim_optimizer *o, const update *u) { // in place
+  (void)t, (void)o, (void)u;
+}
+
+void step_sgd_momentum(plim_tape *t, const plim_optimizer *o, const update *u) {
+  (void)o;
+  for (size_t i = 0; i < u->count; i++)
+    if (is_new(u, i)) make_state(t, u, i, 0, 1);
+}
+
+// As lion-pytorch writes it: exp_avg.clone().mul_().add(grad).sgn_(), parameter by parameter.
+void step_lion(plim_tape *t, const plim_optimizer *o, const update *u) {
+  (void)o;
+  for (size_t i = 0; i < u->count; i++) {
+    if (!u->parameters[i]->grad) continue;
+    if (is_new(u, i)) make_state(t, u, i, 0, 1);
+    plim_tensor *copy = k_like(t, u->parameters[i]), *sum = k_like(t, u->parameters[i]);
+    plim_consume(t, copy);
+    plim_consume(t, sum);
+  }
+}

@@ -1,0 +1,42 @@
+// The optimizers of bitsandbytes 0.50: states in blocks of 8-bit numbers with a scale each, or in
+// float32, on the card or in managed memory. The step itself happens in place.
+#include "optimizer_impl.h"
+
+#define SMALLEST_8BIT 4096 // elements; smaller parameters have states in float32: min_8bit_size
+#define SMALLEST_PAGED 1e5 // elements; smaller states stay on the card: get_state_buffer
+#define BLOCK 256          // elements with a scale of their own: blocksize
+#define QUANTILES 256      // values of an 8-bit code: create_dynamic_map
+
+enum { MOMENT, SCALE = 2 }; // first of each in a parameter's state
+
+static plim_tensor *state_buffer(plim_tape *t, const plim_optimizer *o, const plim_tensor *p,
+                                 plim_dtype dtype) {
+  bool is_paged = o->is_paged && (double)plim_numel(&p->shape) >= SMALLEST_PAGED;
+  return is_paged ? empty_on_host(t, p->shape, dtype) : empty(t, p->shape, dtype);
+}
+
+static void make_wide(plim_tape *t, const plim_optimizer *o, const plim_tensor *p,
+                      plim_tensor **state) {
+  for (int k = 0; k < o->moments; k++) set(t, &state[MOMENT + k], state_buffer(t, o, p, PLIM_FP32));
+}
+
+// The code tables of both moments come to the card with the first parameter that needs them.
+static void make_narrow(plim_tape *t, const plim_optimizer *o, const plim_tensor *p,
+                        plim_tensor **state, plim_tensor **codes) {
+  for (int k = 0; k < o->moments; k++)
+    if (!codes[k]) set(t, &codes[k], empty(t, dims(QUANTILES), PLIM_FP32));
+  for (int k = 0; k < o->moments; k++) set(t, &state[MOMENT + k], state_buffer(t, o, p, PLIM_U8));
+  int64_t blocks = (plim_numel(&p->shape) + BLOCK - 1) / BLOCK;
+  for (int k = 0; k < o->moments; k++) set(t, &state[SCALE + k], empty(t, dims(blocks), PLIM_FP32));
+}
+
+void step_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u) {
+  for (size_t i = 0; i < u->count; i++) {
+    const plim_tensor *p = u->parameters[i];
+    if (!is_new(u, i)) continue;
+    bool is_wide =
+        o->bits == 32 || plim_numel(&p->shape) < SMALLEST_8BIT || (u->widens_tables && p->is_table);
+    if (is_wide) make_wide(t, o, p, state_of(u, i));
+    else make_narrow(t, o, p, state_of(u, i), u->shared);
+  }
+}

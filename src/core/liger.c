@@ -1,0 +1,95 @@
+#include "liger.h"
+
+#include "kernels.h"
+#include "tape_impl.h"
+
+void plim_tape_set_liger(plim_tape *t, bool on) { t->uses_liger = on; }
+
+bool plim_tape_uses_liger(const plim_tape *t) { return t->uses_liger; }
+
+// ---- RMSNorm --------------------------------------------------------------------------------------
+
+// A partial gradient of the weight for each multiprocessor, in float32, then their sum.
+static plim_tensor *norm_weight_gradient(plim_tape *t, const plim_tensor *weight) {
+  plim_tensor *parts =
+      empty(t, dims(plim_tape_gpu(t)->multiprocessors, weight->shape.at[0]), PLIM_FP32);
+  plim_tensor *sum = k_sum(t, parts, 1, false, PLIM_FP32);
+  plim_tensor *out = k_to(t, sum, (plim_dtype)weight->dtype);
+  if (out != sum) plim_consume(t, sum);
+  plim_consume(t, parts);
+  return out;
+}
+
+static void norm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  if (wants(n, 1)) out[1] = norm_weight_gradient(t, n->saved[1]);
+  if (wants(n, 0)) out[0] = k_view(t, in[0], in[0]->shape);
+}
+
+plim_tensor *plim_liger_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_node *n = node_begin(t, norm_backward, (plim_tensor *[]){x, weight}, 2);
+  plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
+  int64_t rows = plim_numel(&x->shape) / x->shape.at[x->shape.n - 1];
+  plim_tensor *scales = empty(t, dims(rows), PLIM_FP32);
+  if (n) {
+    node_save(t, n, x);
+    node_save(t, n, weight);
+    node_save_output(t, n, scales);
+    node_output(t, n, out);
+  }
+  plim_consume(t, scales);
+  plim_consume(t, x);
+  return out;
+}
+
+// ---- rotary positions -----------------------------------------------------------------------------
+
+// Heads as they lie in memory, (B,T,H,D), or a copy that does; seen as (B,H,T,D) again.
+static plim_tensor *turned(plim_tape *t, plim_tensor *x) {
+  plim_tensor *flat = k_transpose(t, x, 1, 2);
+  bool is_flat = plim_is_contiguous(flat);
+  plim_tensor *memory = is_flat ? flat : empty(t, flat->shape, (plim_dtype)flat->dtype);
+  if (!is_flat) plim_consume(t, flat);
+  plim_tensor *out = k_transpose(t, memory, 1, 2);
+  plim_consume(t, memory);
+  return out;
+}
+
+static void rope_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  for (int i = 0; i < 2; i++)
+    if (wants(n, i) && in[i]) out[i] = turned(t, in[i]);
+}
+
+void plim_liger_rope(plim_tape *t, plim_tensor **q, plim_tensor **k, plim_tensor *cos,
+                     plim_tensor *sin) {
+  plim_node *n = node_begin(t, rope_backward, (plim_tensor *[]){*q, *k}, 2);
+  plim_tensor *new_q = turned(t, *q), *new_k = NULL;
+  new_k = turned(t, *k);
+  if (n) {
+    node_save(t, n, cos);
+    node_save(t, n, sin);
+    node_output(t, n, new_q);
+    node_output(t, n, new_k);
+  }
+  set(t, q, new_q);
+  set(t, k, new_k);
+}
+
+// ---- SwiGLU ---------------------------------------------------------------------------------------
+
+static void swiglu_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)in;
+  for (int i = 0; i < 2; i++) out[i] = k_view(t, n->saved[i], n->saved[i]->shape);
+}
+
+plim_tensor *plim_liger_swiglu(plim_tape *t, plim_tensor *gate, plim_tensor *up) {
+  plim_node *n = node_begin(t, swiglu_backward, (plim_tensor *[]){gate, up}, 2);
+  plim_tensor *out = empty(t, gate->shape, (plim_dtype)gate->dtype);
+  if (n) {
+    node_save(t, n, gate);
+    node_save(t, n, up);
+    node_output(t, n, out);
+  }
+  plim_consume(t, gate);
+  plim_consume(t, up);
+  return out;
+}

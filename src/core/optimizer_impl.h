@@ -1,0 +1,42 @@
+// What the optimizers share: optimizer.c (the table), adam.c, adafactor.c, eight_bit.c. Nobody else
+// includes this.
+#ifndef PLIM_CORE_OPTIMIZER_IMPL_H
+#define PLIM_CORE_OPTIMIZER_IMPL_H
+
+#include "optimizer.h"
+
+typedef struct {
+  plim_tensor *const *parameters;
+  plim_tensor **state;  // PLIM_OPTIMIZER_STATE of each parameter
+  plim_tensor **shared; // PLIM_OPTIMIZER_SHARED of the optimizer
+  size_t count;
+  bool widens_tables;
+} update;
+
+struct plim_optimizer {
+  const char *name;
+  void (*step)(plim_tape *t, const plim_optimizer *o, const update *u);
+  int moments, bits; // of bitsandbytes: states per parameter, and their width
+  bool takes_scale;
+  bool is_paged; // states in managed memory, which moves between host and card
+};
+
+static inline plim_tensor **state_of(const update *u, size_t i) {
+  return &u->state[PLIM_OPTIMIZER_STATE * i];
+}
+
+// The parameter has a gradient, and no state yet.
+static inline bool is_new(const update *u, size_t i) {
+  return u->parameters[i]->grad && !*state_of(u, i);
+}
+
+void step_adamw_fused(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_adamw_foreach(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_adamw_loop(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_sgd(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_sgd_momentum(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_lion(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_adafactor(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u);
+
+#endif

@@ -1,0 +1,218 @@
+#include "quantised.h"
+
+#include "kernels.h"
+#include "ops.h"
+#include "tape_impl.h"
+
+const char *const plim_weights_names[PLIM_WEIGHTS_COUNT] = {
+    [PLIM_WEIGHTS_PLAIN] = "plain",
+    [PLIM_WEIGHTS_NF4] = "nf4",
+    [PLIM_WEIGHTS_NF4_DOUBLE] = "nf4-double",
+    [PLIM_WEIGHTS_INT8] = "int8",
+};
+
+#define BLOCK 64 // weights with a scale of their own: blocksize of Params4bit
+
+static int64_t block_count(const plim_dims *shape) {
+  return (plim_numel(shape) + BLOCK - 1) / BLOCK;
+}
+
+// ---- quantising ------------------------------------------------------------------------------------
+
+#define NESTED_BLOCK 256 // scales with a scale of their own: blocksize of quantize_blockwise
+#define CODES 16         // values of a 4-bit code
+#define NESTED_CODES 256 // of an 8-bit code
+
+static plim_quant *quant_new(plim_tape *t, plim_tensor *weight, plim_weights_kind kind) {
+  plim_quant *q = tape_take(t, &t->quants, sizeof *q);
+  *q = (plim_quant){.kind = kind, .compute = (plim_dtype)weight->dtype};
+  return q;
+}
+
+// The scales, less their mean, in 8 bits. The table of all 8-bit values comes to the card once, and
+// every weight has a copy of it.
+static void nest_scales(plim_tape *t, plim_quant *q) {
+  int64_t blocks = q->scales->shape.at[0];
+  set(t, &q->offset, k_sum(t, q->scales, 1, false, PLIM_FP32));
+  plim_tensor *centred = k_like(t, q->scales);
+  if (!t->nested_code) set(t, &t->nested_code, empty(t, dims(NESTED_CODES), PLIM_FP32));
+  set(t, &q->nested_scales, empty(t, dims((blocks + NESTED_BLOCK - 1) / NESTED_BLOCK), PLIM_FP32));
+  plim_tensor *narrow = empty(t, dims(blocks), PLIM_U8);
+  set(t, &q->nested_code, empty(t, dims(NESTED_CODES), PLIM_FP32));
+  plim_consume(t, centred);
+  set(t, &q->scales, narrow);
+}
+
+// data /= data.abs().max()
+static void normalise_code(plim_tape *t) {
+  plim_tensor *sizes = empty(t, dims(CODES), PLIM_FP32), *largest = NULL;
+  largest = empty(t, (plim_dims){0}, PLIM_FP32);
+  plim_consume(t, sizes);
+  plim_consume(t, largest);
+}
+
+static plim_tensor *quantise4(plim_tape *t, plim_quant *q, const plim_tensor *weight) {
+  set(t, &q->scales, empty(t, dims(block_count(&weight->shape)), PLIM_FP32));
+  plim_tensor *packed = empty(t, dims((plim_numel(&weight->shape) + 1) / 2), PLIM_U8);
+  set(t, &q->code, empty(t, dims(CODES), PLIM_FP32));
+  normalise_code(t);
+  if (q->kind == PLIM_WEIGHTS_NF4_DOUBLE) nest_scales(t, q);
+  return packed;
+}
+
+// A scale for each row, by way of float16.
+static plim_tensor *quantise8(plim_tape *t, plim_quant *q, const plim_tensor *weight) {
+  plim_tensor *half = empty(t, weight->shape, PLIM_FP16);
+  set(t, &q->scales, empty(t, dims(weight->shape.at[0]), PLIM_FP32));
+  plim_tensor *packed = empty(t, weight->shape, PLIM_U8);
+  plim_consume(t, half);
+  return packed;
+}
+
+void plim_quantise(plim_tape *t, plim_tensor *weight, plim_weights_kind kind) {
+  plim_quant *q = quant_new(t, weight, kind);
+  bool is_8 = kind == PLIM_WEIGHTS_INT8;
+  plim_tensor *packed = is_8 ? quantise8(t, q, weight) : quantise4(t, q, weight);
+  plim_storage *old = weight->storage;
+  weight->storage = packed->storage;
+  weight->dtype = PLIM_U8;
+  weight->quant = q;
+  packed->storage = old;
+  plim_consume(t, packed); // and with it the old memory
+}
+
+// ---- 4 bits ---------------------------------------------------------------------------------------
+
+// The whole weight, for one product. Below 5 to 512 rows, depending on the card, a kernel does
+// without it; training steps are larger than that.
+static plim_tensor *dequantised(plim_tape *t, const plim_tensor *weight) {
+  return empty(t, weight->shape, weight->quant->compute);
+}
+
+static bool is_nested(const plim_tensor *weight) {
+  return weight->quant->kind == PLIM_WEIGHTS_NF4_DOUBLE;
+}
+
+static plim_tensor *rows_of(plim_tape *t, plim_tensor *x) { // (N,H), a copy where it must be
+  int64_t width = x->shape.at[x->shape.n - 1];
+  return k_reshape(t, x, dims(plim_numel(&x->shape) / width, width));
+}
+
+static void matmul4_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  const plim_tensor *weight = n->constant;
+  plim_tensor *scales =
+      is_nested(weight) ? empty(t, dims(block_count(&weight->shape)), PLIM_FP32) : NULL;
+  plim_tensor *full = dequantised(t, weight);
+  plim_consume(t, scales);
+  plim_dims shape = in[0]->shape;
+  plim_tensor *rows = rows_of(t, in[0]);
+  plim_tensor *product = k_mm(t, rows, full);
+  plim_consume(t, rows);
+  shape.at[shape.n - 1] = weight->shape.at[1];
+  out[0] = alias_of(t, product, shape, plim_contiguous_strides(&shape));
+  plim_consume(t, product);
+  plim_consume(t, full);
+}
+
+// Scales in 8 bits become float32 in one buffer, and get their offset in another.
+static plim_tensor *matmul4(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
+  plim_node *n = node_begin(t, matmul4_backward, &x, 1);
+  if (n) n->constant = weight;
+  bool was = set_grad_mode(t, false);
+  plim_dims blocks = dims(block_count(&weight->shape));
+  plim_tensor *raw = is_nested(weight) ? empty(t, blocks, PLIM_FP32) : NULL;
+  plim_tensor *scales = raw ? empty(t, blocks, PLIM_FP32) : NULL, *full = NULL;
+  set(t, &full, dequantised(t, weight));
+  plim_tensor *out = linear(t, x, full, bias);
+  plim_consume(t, scales);
+  plim_consume(t, raw);
+  drop(t, &full);
+  set_grad_mode(t, was);
+  if (n) node_output(t, n, out);
+  return out;
+}
+
+static plim_tensor *linear4(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
+  plim_dtype compute = weight->quant->compute, dtype = (plim_dtype)x->dtype;
+  plim_tensor *input = NULL;
+  set(t, &input, to(t, x, compute));
+  if (bias && bias->dtype != compute) plim_retype(t, bias, compute);
+  plim_tensor *out = to(t, matmul4(t, input, weight, bias), dtype);
+  drop(t, &input);
+  return out;
+}
+
+// ---- 8 bits ---------------------------------------------------------------------------------------
+
+static plim_tensor *scaled_gradient(plim_tape *t, const plim_tensor *weight, plim_tensor *grad,
+                                    plim_dtype dtype) {
+  plim_tensor *full = empty(t, weight->shape, dtype);
+  plim_consume(t, empty(t, dims(weight->shape.at[0], 1), PLIM_FP32));
+  plim_tensor *product = k_mm(t, grad, full);
+  plim_consume(t, full);
+  return product;
+}
+
+static void matmul8_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  const plim_tensor *weight = n->constant;
+  plim_dims shape = in[0]->shape;
+  plim_tensor *rows = NULL;
+  set(t, &rows, rows_of(t, in[0]));
+  plim_tensor *product = scaled_gradient(t, weight, rows, (plim_dtype)n->kept->dtype);
+  shape.at[shape.n - 1] = weight->shape.at[1];
+  out[0] = k_view(t, product, shape);
+  plim_consume(t, product);
+  drop(t, &rows);
+}
+
+// Rows in 8 bits with a scale each. Where values are 6 or more, their columns would be computed
+// apart; how many there are depends on the data, and here are none.
+static plim_tensor *quantise_rows(plim_tape *t, plim_tensor *rows, plim_tensor **scales) {
+  plim_tensor *half = NULL, *large = NULL;
+  set(t, &half, k_to(t, rows, PLIM_FP16));
+  set(t, scales, empty(t, dims(rows->shape.at[0]), PLIM_FP32));
+  plim_tensor *out = empty(t, rows->shape, PLIM_U8), *sizes = k_like(t, half);
+  set(t, &large, empty(t, rows->shape, PLIM_BOOL));
+  plim_consume(t, sizes);
+  plim_consume(t, k_all(t, large));
+  if (rows->shape.at[0] > 1) plim_consume(t, scratch(t, 1)); // the 0 for columns computed apart
+  drop(t, &large);
+  drop(t, &half);
+  return out;
+}
+
+// The input is an attribute of the node, not a saved tensor: neither checkpointing nor the end of
+// backward lets it go.
+static plim_tensor *matmul8(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_node *n = node_begin(t, matmul8_backward, &x, 1);
+  bool was = set_grad_mode(t, false);
+  plim_dims shape = x->shape;
+  plim_tensor *rows = NULL, *narrow = NULL, *scales = NULL;
+  set(t, &rows, rows_of(t, x));
+  set(t, &narrow, quantise_rows(t, rows, &scales));
+  shape.at[shape.n - 1] = weight->shape.at[0];
+  plim_tensor *sums = empty(t, shape, PLIM_I32), *half = empty(t, shape, PLIM_FP16);
+  plim_tensor *out = k_to(t, half, (plim_dtype)x->dtype);
+  if (out != half) plim_consume(t, half);
+  plim_consume(t, sums);
+  drop(t, &narrow);
+  drop(t, &scales);
+  set_grad_mode(t, was);
+  if (n) n->constant = weight, set(t, &n->kept, rows), node_output(t, n, out);
+  drop(t, &rows);
+  return out;
+}
+
+static plim_tensor *linear8(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
+  if (bias && bias->dtype != x->dtype) plim_retype(t, bias, (plim_dtype)x->dtype);
+  return matmul8(t, x, weight);
+}
+
+plim_tensor *plim_quantised_linear(plim_tape *t, plim_tensor *x, plim_tensor *weight,
+                                   plim_tensor *bias) {
+  bool was = hold(x);
+  bool is_8 = weight->quant->kind == PLIM_WEIGHTS_INT8;
+  plim_tensor *out = is_8 ? linear8(t, x, weight, bias) : linear4(t, x, weight, bias);
+  let_go(t, x, was);
+  return out;
+}

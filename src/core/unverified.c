@@ -1,0 +1,85 @@
+#include "unverified.h"
+
+#include <string.h>
+
+#include "family.h"
+
+static bool is_one_of(const char *name, const char *const *names, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(name, names[i]) == 0) return true;
+  return false;
+}
+
+#define ONE_OF(name, ...)                                                                          \
+  is_one_of(name, (const char *const[]){__VA_ARGS__},                                              \
+            sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+static bool is_quantised(const plim_job *job) { return job->weights != PLIM_WEIGHTS_PLAIN; }
+
+static bool is_int8(const plim_job *job) { return job->weights == PLIM_WEIGHTS_INT8; }
+
+static bool is_quantised_elsewhere(const plim_job *job) {
+  return is_quantised(job) && !ONE_OF(job->model.family->model_type, "llama", "mistral", "qwen2");
+}
+
+static bool is_fused_elsewhere(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_FUSED &&
+         !ONE_OF(job->model.family->model_type, "llama", "mistral");
+}
+
+static bool uses_liger_elsewhere(const plim_job *job) {
+  return job->recipe.uses_liger && !ONE_OF(job->model.family->model_type, "llama");
+}
+
+static bool is_fused_with_trainer(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_FUSED && job->recipe.is_trainer;
+}
+
+static bool is_chunked_with_trainer(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_CHUNKED && job->recipe.is_trainer;
+}
+
+static bool is_chunked_with_mask(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_CHUNKED && job->recipe.mask != PLIM_MASK_NONE;
+}
+
+static bool offloads_with_trainer(const plim_job *job) {
+  return job->recipe.is_trainer &&
+         (job->recipe.offloads_saved || job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED);
+}
+
+static bool offloads_layers_under_autocast(const plim_job *job) {
+  return job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED && job->recipe.autocast != PLIM_BOOL;
+}
+
+static bool has_paged_lion(const plim_job *job) {
+  return job->recipe.optimizer == plim_optimizer_named("paged-lion") ||
+         job->recipe.optimizer == plim_optimizer_named("paged-lion-8bit");
+}
+
+// What no recording in tests/truth and no measured row covers.
+static const struct {
+  bool (*applies)(const plim_job *job);
+  const char *reason;
+} rows[] = {
+    {is_int8, "LLM.int8(): how many columns are outliers depends on the data; here none are"},
+    {is_quantised_elsewhere, "quantised weights of this family"},
+    {is_fused_elsewhere, "Liger-Kernel's cross entropy on this family"},
+    {uses_liger_elsewhere, "Liger-Kernel's modules in this family"},
+    {is_fused_with_trainer, "Liger-Kernel's cross entropy under Trainer"},
+    {is_chunked_with_trainer, "a chunked cross entropy under Trainer: predicted without chunks"},
+    {is_chunked_with_mask, "a chunked cross entropy with an attention mask"},
+    {offloads_with_trainer, "activations on the host under Trainer"},
+    {offloads_layers_under_autocast, "inputs of checkpointed layers on the host under autocast"},
+    {has_paged_lion, "Lion with paged states"},
+};
+
+size_t plim_job_unverified(const plim_job *job, const char **reasons, size_t max) {
+  size_t found = 0;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    if (!rows[i].applies(job)) continue;
+    if (found < max) reasons[found] = rows[i].reason;
+    found++;
+  }
+  return found;
+}
