@@ -81,6 +81,8 @@ plim_place plim_tape_place(const plim_tape *t) {
   return here;
 }
 
+plim_wish plim_tape_wish(const plim_tape *t) { return t->wish; }
+
 void plim_tape_set_phase(plim_tape *t, plim_phase phase, int step) {
   t->place = (plim_place){.layer = -1, .phase = (uint8_t)phase, .step = step};
   t->next_layer = 0;
@@ -102,6 +104,7 @@ void plim_tape_delete(plim_tape *t) {
   vec_free(&t->doomed);
   vec_free(&t->casts);
   vec_free(&t->waiting);
+  vec_free(&t->unwound);
   free(t);
 }
 
@@ -218,8 +221,19 @@ bool hold(plim_tensor *x) {
   return was;
 }
 
+// What a frame's variable held. While an exception is on its way, it holds the frames.
+static void leave(plim_tape *t, plim_tensor *x) {
+  if (!t->is_stopped || !x) plim_release(t, x);
+  else if (!vec_push(&t->unwound, x)) t->failed = true;
+}
+
+void tape_finish_unwinding(plim_tape *t) {
+  for (size_t i = 0; i < t->unwound.len; i++) plim_release(t, t->unwound.at[i]);
+  t->unwound.len = 0;
+}
+
 void let_go(plim_tape *t, plim_tensor *x, bool was_floating) {
-  if (was_floating) plim_release(t, x);
+  if (was_floating) leave(t, x);
 }
 
 void set(plim_tape *t, plim_tensor **variable, plim_tensor *value) {
@@ -237,7 +251,7 @@ void set(plim_tape *t, plim_tensor **variable, plim_tensor *value) {
 void drop(plim_tape *t, plim_tensor **variable) {
   plim_tensor *old = *variable;
   *variable = NULL;
-  plim_release(t, old);
+  leave(t, old);
 }
 
 plim_tensor *give(plim_tape *t, plim_tensor **variable) {
@@ -312,6 +326,7 @@ static plim_tensor *tensor_new(plim_tape *t, plim_storage *s, plim_dims shape, p
 
 plim_tensor *empty_strided(plim_tape *t, plim_dims shape, plim_dims stride, plim_dtype dtype) {
   uint64_t bytes = (uint64_t)plim_numel(&shape) * plim_dtype_bytes[dtype];
+  t->wish = (plim_wish){shape, dtype, (plim_purpose)t->purpose};
   return tensor_new(t, storage_new(t, bytes), shape, stride, dtype);
 }
 

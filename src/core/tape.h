@@ -157,6 +157,15 @@ plim_purpose plim_tape_purpose(plim_tape *t, plim_purpose purpose);
 const uint64_t *plim_tape_live(const plim_tape *t);
 
 plim_place plim_tape_place(const plim_tape *t);
+
+// What the allocation that is being made is for; to be asked while its event is sent.
+typedef struct {
+  plim_dims shape;
+  plim_dtype dtype;
+  plim_purpose purpose;
+} plim_wish;
+
+plim_wish plim_tape_wish(const plim_tape *t);
 void plim_tape_set_phase(plim_tape *t, plim_phase phase, int step);
 void plim_tape_enter(plim_tape *t, int layer, const char *what);
 void plim_tape_enter_layer(plim_tape *t); // the next one of this phase

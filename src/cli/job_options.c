@@ -1,0 +1,263 @@
+#include "job_options.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "family.h"
+#include "nvml.h"
+#include "suggest.h"
+#include "units.h"
+
+const char *const job_dtypes[] = {"auto", "bf16", "fp16", "fp32", NULL};
+const char *const job_amps[] = {"none", "bf16", "fp16", NULL};
+const char *const job_lora_dtypes[] = {"fp32", "bf16", NULL};
+const char *const job_attentions[] = {"sdpa", "eager", NULL};
+const char *const job_masks[] = {"none", "ones", "pad", NULL};
+const char *const job_loops[] = {"manual", "trainer", NULL};
+const char *const job_loads[] = {"pretrained", "device-map", "init", NULL};
+
+static const plim_dtype dtypes[] = {PLIM_DTYPE_COUNT, PLIM_BF16, PLIM_FP16, PLIM_FP32};
+static const plim_dtype amps[] = {PLIM_BOOL, PLIM_BF16, PLIM_FP16};
+static const plim_attention_kind attentions[] = {PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER};
+static const plim_mask_kind masks[] = {PLIM_MASK_NONE, PLIM_MASK_ONES, PLIM_MASK_PAD};
+static const plim_load loads[] = {PLIM_LOAD_PRETRAINED, PLIM_LOAD_DEVICE_MAP, PLIM_LOAD_INIT};
+
+enum { DEFAULT_LENGTH = 2048 };
+
+static void note(job_request *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void note(job_request *r, const char *format, ...) {
+  size_t i = 0, count = sizeof r->notes / sizeof *r->notes;
+  while (i < count && *r->notes[i]) i++;
+  if (i == count) return;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(r->notes[i], sizeof *r->notes, format, args);
+  va_end(args);
+}
+
+// ---- the model --------------------------------------------------------------------------------------
+
+static plim_err understand_model(const job_args *args, job_request *r, plim_error *error) {
+  if (!args->model) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "which model?");
+    plim_error_hint(error, "--model qwen2.5-7b, or --model path/to/config.json");
+    return err;
+  }
+  plim_err err = plim_model_find(args->model, &r->source, error);
+  if (err) return err;
+  r->job.model = r->source.config;
+  r->job.dtype = dtypes[args->dtype];
+  if (r->job.dtype == PLIM_DTYPE_COUNT) r->job.dtype = r->source.dtype;
+  if (r->job.dtype == PLIM_DTYPE_COUNT) r->job.dtype = PLIM_BF16;
+  if (*r->source.note) note(r, "%s", r->source.note);
+  if (*r->source.quantization)
+    note(r, "the checkpoint is quantized (%s); predicted as if it were not",
+         r->source.quantization);
+  return PLIM_OK;
+}
+
+// ---- adapters ---------------------------------------------------------------------------------------
+
+static plim_err unknown_target(const char *name, plim_error *error) {
+  const char *close = plim_suggest(name, plim_projection_names, PLIM_PROJECTIONS);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "adapters cannot go to \"%.64s\"", name);
+  if (close) plim_error_hint(error, "did you mean %s?", close);
+  else plim_error_hint(error, "--lora-targets q_proj,v_proj, or all-linear");
+  return err;
+}
+
+static plim_err understand_targets(const char *list, uint64_t *bits, plim_error *error) {
+  if (strcmp(list, "all-linear") == 0) {
+    *bits = (1ull << PLIM_PROJECTIONS) - 1;
+    return PLIM_OK;
+  }
+  while (*list) {
+    char name[64];
+    size_t length = strcspn(list, ",");
+    snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), list);
+    int k = 0;
+    while (k < PLIM_PROJECTIONS && strcmp(name, plim_projection_names[k]) != 0) k++;
+    if (k == PLIM_PROJECTIONS) return unknown_target(name, error);
+    *bits |= 1ull << k;
+    list += length + (list[length] == ',');
+  }
+  return PLIM_OK;
+}
+
+static plim_err understand_lora(const job_args *args, job_request *r, plim_error *error) {
+  if (!args->lora_rank) return PLIM_OK;
+  if (args->lora_rank > 65536)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "a rank of %llu is more than any layer has",
+                     (unsigned long long)args->lora_rank);
+  if (!(args->lora_dropout >= 0 && args->lora_dropout < 1))
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "a dropout of %g is not between 0 and 1",
+                     args->lora_dropout);
+  uint64_t bits = 0;
+  plim_err err = understand_targets(args->lora_targets, &bits, error);
+  r->job.lora = (plim_lora){.rank = (int64_t)args->lora_rank,
+                            .dropout = args->lora_dropout,
+                            .targets = (uint32_t)bits,
+                            .keeps_dtype = args->lora_dtype == 1};
+  return err;
+}
+
+// ---- the recipe -------------------------------------------------------------------------------------
+
+static plim_err check_count(const char *option, uint64_t value, uint64_t most, plim_error *error) {
+  if (value >= 1 && value <= most) return PLIM_OK;
+  return plim_fail(error, PLIM_ERR_ARGUMENT, "%s %llu: it must be between 1 and %llu", option,
+                   (unsigned long long)value, (unsigned long long)most);
+}
+
+// Models with a table of positions cannot go beyond it.
+static plim_err understand_length(const job_args *args, job_request *r, plim_error *error) {
+  const plim_config *c = &r->job.model;
+  uint64_t most = c->has_position_table && c->positions ? (uint64_t)c->positions : 1 << 20;
+  uint64_t length = args->seq ? args->seq : most < DEFAULT_LENGTH ? most : DEFAULT_LENGTH;
+  if (!args->seq) note(r, "no --seq given: %llu tokens assumed", (unsigned long long)length);
+  plim_err err = check_count("--seq", length, most, error);
+  if (err && args->seq > most && most < 1 << 20)
+    plim_error_hint(error, "the model has %llu positions", (unsigned long long)most);
+  r->job.recipe.length = (int64_t)length;
+  return err;
+}
+
+static plim_err understand_optimizer(const job_args *args, job_request *r, plim_error *error) {
+  r->job.recipe.optimizer = plim_optimizer_named(args->optimizer);
+  if (r->job.recipe.optimizer) return PLIM_OK;
+  const char *names[64];
+  size_t count = 0;
+  char list[256] = "";
+  for (const char *name; count < 64 && (name = plim_optimizer_name(count)); count++) {
+    names[count] = name;
+    size_t used = strlen(list);
+    snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "", name);
+  }
+  const char *close = plim_suggest(args->optimizer, names, count);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "there is no optimizer \"%.64s\"", args->optimizer);
+  if (close) plim_error_hint(error, "did you mean %s?", close);
+  else plim_error_hint(error, "known: %s", list);
+  return err;
+}
+
+static plim_err understand_recipe(const job_args *args, job_request *r, plim_error *error) {
+  plim_recipe *recipe = &r->job.recipe;
+  *recipe = (plim_recipe){.batch = (int64_t)args->batch,
+                          .steps = (int)args->steps,
+                          .accumulate = (int)args->accumulate,
+                          .attention = attentions[args->attention],
+                          .mask = masks[args->mask],
+                          .autocast = amps[args->amp],
+                          .checkpoint = args->reentrant    ? PLIM_CHECKPOINT_REENTRANT
+                                        : args->checkpoint ? PLIM_CHECKPOINT_ON
+                                                           : PLIM_CHECKPOINT_OFF,
+                          .is_trainer = args->loop == 1,
+                          .skips_clipping = args->no_clip};
+  r->job.load = loads[args->load];
+  plim_err err = check_count("--batch", args->batch, 1 << 20, error);
+  if (!err) err = check_count("--accumulate", args->accumulate, 1 << 16, error);
+  if (!err) err = check_count("--steps", args->steps, 1000, error);
+  if (!err) err = understand_length(args, r, error);
+  if (!err) err = understand_optimizer(args, r, error);
+  return err;
+}
+
+// ---- the card ---------------------------------------------------------------------------------------
+
+#define MAX_CARD (1ull << 50) // a pebibyte
+
+static plim_err size_too_odd(uint64_t bytes, plim_error *error) {
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "no card has %s of memory", units_bytes(bytes).text);
+  plim_error_hint(error, "--gpu 24GiB, or a name: --gpu \"RTX 4090\"");
+  return err;
+}
+
+static plim_err understand_card(const char *text, job_request *r, plim_error *error) {
+  uint64_t bytes;
+  const plim_gpu *gpu = plim_gpu_named(text);
+  if (gpu) {
+    r->target = plim_target_gpu(gpu);
+    snprintf(r->card, sizeof r->card, "%s", gpu->name);
+    return PLIM_OK;
+  }
+  bool is_size = isdigit((unsigned char)*text) && !units_parse_bytes(text, &bytes, NULL);
+  if (!is_size) return plim_gpu_find(text, &gpu, error);
+  if (bytes < 2 * PLIM_GIB || bytes > MAX_CARD) return size_too_odd(bytes, error);
+  r->target = plim_target_size(bytes);
+  snprintf(r->card, sizeof r->card, "a card of %s", units_bytes(bytes).text);
+  return PLIM_OK;
+}
+
+// The first card of this machine, if there is one.
+static void look_for_card(job_request *r) {
+  plim_card cards[PLIM_MAX_CARDS];
+  if (!plim_nvml_cards(cards) || cards[0].total_bytes == PLIM_UNKNOWN) return;
+  const plim_gpu *gpu = plim_gpu_present(cards[0].name, cards[0].total_bytes / PLIM_MIB);
+  r->target = gpu ? plim_target_gpu(gpu) : plim_target_size(cards[0].total_bytes);
+  snprintf(r->card, sizeof r->card, "%s", cards[0].name);
+  note(r, "the card is the one in this machine");
+}
+
+static plim_err understand_target(const job_args *args, job_request *r, const char **source,
+                                  plim_error *error) {
+  r->target = (plim_target){.budget_bytes = PLIM_UNKNOWN, .limit_bytes = PLIM_UNKNOWN};
+  plim_err err = PLIM_OK;
+  if (args->gpu) err = understand_card(args->gpu, r, error);
+  else if (args->limit_bytes == PLIM_UNKNOWN) look_for_card(r);
+  if (err) return err;
+  if (args->limit_bytes != PLIM_UNKNOWN) {
+    if (args->limit_bytes < 2 * PLIM_MIB || args->limit_bytes > MAX_CARD)
+      return size_too_odd(args->limit_bytes, error);
+    r->target.limit_bytes = args->limit_bytes;
+    if (!args->gpu) r->target.budget_bytes = args->limit_bytes + PLIM_CONTEXT_MIB * PLIM_MIB;
+  }
+  r->job.sdpa = r->target.gpu ? plim_sdpa_preferred(r->target.gpu) : PLIM_SDPA_CUDNN;
+  *source = args->alloc_conf;
+  err = plim_alloc_conf_parse(args->alloc_conf ? args->alloc_conf : "", &r->conf, error);
+  r->target.conf = &r->conf;
+  return err;
+}
+
+plim_err job_understand(const job_args *args, job_request *out, const char **source,
+                        plim_error *error) {
+  *out = (job_request){0};
+  *source = NULL;
+  plim_err err = understand_model(args, out, error);
+  if (!err) err = understand_lora(args, out, error);
+  if (!err) err = understand_recipe(args, out, error);
+  if (!err) err = understand_target(args, out, source, error);
+  return err;
+}
+
+// ---- in words ---------------------------------------------------------------------------------------
+
+static const char *dtype_name(plim_dtype dtype) {
+  return dtype == PLIM_BF16 ? "bf16" : dtype == PLIM_FP16 ? "fp16" : "fp32";
+}
+
+void job_describe_model(const job_request *r, const job_args *args, char *text, size_t size) {
+  int used = snprintf(text, size, "%s, %s", args->model, dtype_name(r->job.dtype));
+  if (r->job.recipe.autocast != PLIM_BOOL && used < (int)size)
+    used += snprintf(text + used, size - (size_t)used, " under %s autocast",
+                     dtype_name(r->job.recipe.autocast));
+  if (r->job.lora.rank && used < (int)size)
+    snprintf(text + used, size - (size_t)used, ", LoRA of rank %d on %s", (int)r->job.lora.rank,
+             args->lora_targets);
+}
+
+void job_describe_recipe(const job_request *r, const job_args *args, char *text, size_t size) {
+  const plim_recipe *c = &r->job.recipe;
+  static const char *const checkpoints[] = {"no checkpointing", "checkpointing",
+                                            "reentrant checkpointing"};
+  char times[32] = "";
+  if (c->accumulate > 1) snprintf(times, sizeof times, " x %d", c->accumulate);
+  snprintf(text, size, "batch %d%s of %d tokens, %s, %s, %s attention, %s", (int)c->batch, times,
+           (int)c->length, args->optimizer, checkpoints[c->checkpoint],
+           c->attention == PLIM_ATTENTION_EAGER ? "eager" : "sdpa",
+           c->is_trainer ? "Trainer" : "plain loop");
+}

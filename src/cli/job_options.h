@@ -1,0 +1,91 @@
+// The options that describe a training run, shared by the commands that predict one.
+#ifndef PLIM_CLI_JOB_OPTIONS_H
+#define PLIM_CLI_JOB_OPTIONS_H
+
+#include "estimate.h"
+#include "model_config.h"
+#include "options.h"
+
+// What was typed. A command embeds this in its args struct as `job`.
+typedef struct {
+  const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
+  uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes;
+  double lora_alpha, lora_dropout;
+  int dtype, amp, lora_dtype, attention, mask, loop, load; // indices into the choices
+  bool checkpoint, reentrant, no_clip;
+} job_args;
+
+#define JOB_DEFAULTS                                                                               \
+  {                                                                                                \
+    .batch = 1, .accumulate = 1, .steps = 3, .optimizer = "adamw", .lora_targets = "all-linear",   \
+    .limit_bytes = PLIM_UNKNOWN                                                                    \
+  }
+
+extern const char *const job_dtypes[],
+    *const job_amps[], *const job_lora_dtypes[], *const job_attentions[],
+                                                     *const job_masks[], *const job_loops[],
+                                                                             *const job_loads[];
+
+// Rows for the command's table of options; AT(field) is the offset of job.field.
+// clang-format off
+#define JOB_OPTIONS(AT)                                                                            \
+  {"model", 'm', "MODEL", CLI_STRING, AT(model),                                                   \
+   "a name of the catalogue, an id in the Hugging Face cache, or a config.json", NULL},            \
+  {"batch", 'b', "N", CLI_UINT, AT(batch), "sequences per forward pass (default: 1)", NULL},       \
+  {"seq", 's', "N", CLI_UINT, AT(seq),                                                             \
+   "tokens per sequence (default: 2048, or what the model can)", NULL},                            \
+  {"target-seq", 0, "N", CLI_UINT, AT(target_seq),                                                 \
+   "tokens per target of an encoder-decoder (default: as --seq)", NULL},                           \
+  {"dtype", 0, "TYPE", CLI_CHOICE, AT(dtype),                                                      \
+   "of the parameters (default: the checkpoint's, or bf16)", job_dtypes},                          \
+  {"amp", 0, "TYPE", CLI_CHOICE, AT(amp), "autocast to this type (default: none)", job_amps},      \
+  {"lora-rank", 0, "R", CLI_UINT, AT(lora_rank), "train peft's adapters of this rank", NULL},      \
+  {"lora-alpha", 0, "A", CLI_NUMBER, AT(lora_alpha), "their scale; changes no memory", NULL},      \
+  {"lora-dropout", 0, "P", CLI_NUMBER, AT(lora_dropout), "their dropout (default: 0)", NULL},      \
+  {"lora-targets", 0, "LIST", CLI_STRING, AT(lora_targets),                                        \
+   "the layers they go to: q_proj,v_proj (default: all-linear)", NULL},                            \
+  {"lora-dtype", 0, "TYPE", CLI_CHOICE, AT(lora_dtype),                                            \
+   "their type (default: fp32, as peft does)", job_lora_dtypes},                                   \
+  {"checkpoint", 'c', NULL, CLI_FLAG, AT(checkpoint), "gradient checkpointing", NULL},             \
+  {"reentrant", 0, NULL, CLI_FLAG, AT(reentrant), "checkpointing with use_reentrant=True", NULL},  \
+  {"attention", 0, "KIND", CLI_CHOICE, AT(attention),                                              \
+   "attn_implementation (default: sdpa)", job_attentions},                                         \
+  {"mask", 0, "KIND", CLI_CHOICE, AT(mask),                                                        \
+   "attention_mask: none, all ones, or with padding (default: none)", job_masks},                  \
+  {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "(default: adamw, fused)", NULL},          \
+  {"accumulate", 'a', "N", CLI_UINT, AT(accumulate),                                               \
+   "forward passes per optimizer step (default: 1)", NULL},                                        \
+  {"no-clip", 0, NULL, CLI_FLAG, AT(no_clip), "no clip_grad_norm_", NULL},                         \
+  {"loop", 0, "KIND", CLI_CHOICE, AT(loop),                                                        \
+   "a plain loop, or transformers.Trainer (default: manual)", job_loops},                          \
+  {"load", 0, "HOW", CLI_CHOICE, AT(load),                                                         \
+   "from_pretrained to the CPU and moved, straight to the card with device_map, or random "        \
+   "weights built there (default: pretrained)", job_loads},                                        \
+  {"steps", 0, "N", CLI_UINT, AT(steps), "optimizer steps to simulate (default: 3)", NULL},        \
+  {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf), "PYTORCH_CUDA_ALLOC_CONF", NULL},           \
+  {"gpu", 'g', "CARD", CLI_STRING, AT(gpu),                                                        \
+   "a card by name, or its size: RTX 4090, 24GiB (default: the one in this machine)", NULL},       \
+  {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),                                                 \
+   "memory PyTorch may take, as set_per_process_memory_fraction would allow", NULL}
+// clang-format on
+
+// A job and the card it is for, as understood.
+typedef struct {
+  plim_job job;
+  plim_model_source source;
+  plim_target target;
+  plim_alloc_conf conf; // target.conf points here
+  char card[128];       // in words: "RTX 4090"; empty: none was given or found
+  char notes[4][224];   // what was assumed; unused ones are empty
+} job_request;
+
+// Fills *out, which must not move afterwards. On error, `*source` is the text error->byte points into,
+// or NULL.
+plim_err job_understand(const job_args *args, job_request *out, const char **source,
+                        plim_error *error);
+
+// "qwen2.5-7b, LoRA r=16 on 7 kinds of layers, bf16" and "batch 2 x 2048 tokens, ...".
+void job_describe_model(const job_request *r, const job_args *args, char *text, size_t size);
+void job_describe_recipe(const job_request *r, const job_args *args, char *text, size_t size);
+
+#endif

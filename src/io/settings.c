@@ -1,0 +1,171 @@
+#include "settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+const char *const plim_format_names[PLIM_FORMATS] = {"YAML",   "JSON",  "TOML",
+                                                     "Python", "shell", "Dockerfile"};
+
+static const plim_editor *const editors[PLIM_FORMATS] = {
+    &plim_yaml_editor,   &plim_json_editor,  &plim_toml_editor,
+    &plim_python_editor, &plim_shell_editor, &plim_dockerfile_editor,
+};
+
+// ---- which format -----------------------------------------------------------------------------------
+
+static const struct {
+  const char *ending;
+  plim_format format;
+} endings[] = {
+    {".yaml", PLIM_FORMAT_YAML},  {".yml", PLIM_FORMAT_YAML},     {".json", PLIM_FORMAT_JSON},
+    {".toml", PLIM_FORMAT_TOML},  {".py", PLIM_FORMAT_PYTHON},    {".sh", PLIM_FORMAT_SHELL},
+    {".bash", PLIM_FORMAT_SHELL}, {".sbatch", PLIM_FORMAT_SHELL}, {".slurm", PLIM_FORMAT_SHELL},
+};
+
+static bool ends_with(const char *text, const char *ending) {
+  size_t n = strlen(text), m = strlen(ending);
+  return n >= m && strcasecmp(text + n - m, ending) == 0;
+}
+
+static bool starts_with(const char *text, size_t size, const char *start) {
+  return size >= strlen(start) && memcmp(text, start, strlen(start)) == 0;
+}
+
+static bool format_of_content(const char *text, size_t size, plim_format *out) {
+  size_t line = 0;
+  while (line < size && text[line] != '\n') line++;
+  if (starts_with(text, size, "#!")) {
+    bool is_python = memmem(text, line, "python", 6) != NULL;
+    bool is_shell = memmem(text, line, "sh", 2) != NULL;
+    *out = is_python ? PLIM_FORMAT_PYTHON : PLIM_FORMAT_SHELL;
+    return is_python || is_shell;
+  }
+  *out = PLIM_FORMAT_DOCKERFILE;
+  return starts_with(text, size, "FROM ");
+}
+
+bool plim_format_of(const char *path, const char *text, size_t size, plim_format *out) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+    if (ends_with(name, endings[i].ending)) {
+      *out = endings[i].format;
+      return true;
+    }
+  if (strncasecmp(name, "Dockerfile", 10) == 0 || ends_with(name, ".dockerfile")) {
+    *out = PLIM_FORMAT_DOCKERFILE;
+    return true;
+  }
+  return format_of_content(text, size, out);
+}
+
+// ---- settings ---------------------------------------------------------------------------------------
+
+plim_err plim_settings_read(plim_format format, const char *text, size_t size, plim_settings *out,
+                            plim_error *error) {
+  *out = (plim_settings){.format = format, .text = text, .size = size};
+  plim_err err = editors[format]->read(out, error);
+  if (err) plim_settings_clear(out);
+  return err;
+}
+
+void plim_settings_clear(plim_settings *s) {
+  for (size_t i = 0; i < s->strings.len; i++) free(s->strings.at[i]);
+  vec_free(&s->strings);
+  vec_free(&s->at);
+}
+
+const plim_setting *plim_settings_find(const plim_settings *s, const char *key) {
+  for (size_t i = s->at.len; i-- > 0;)
+    if (strcmp(s->at.at[i].key, key) == 0) return &s->at.at[i];
+  return NULL;
+}
+
+plim_err plim_settings_change(const plim_settings *s, const plim_setting *setting,
+                              const plim_value *value, plim_edit *out, plim_error *error) {
+  *out = (plim_edit){0};
+  if (setting->value.kind != PLIM_VALUE_DERIVED)
+    return editors[s->format]->change(s, setting, value, out, error);
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s is not a value but computed: %.96s",
+                           setting->key, setting->value.text);
+  if (setting->root) plim_error_hint(error, "it comes from %s: change that", setting->root);
+  plim_error_at(error, setting->span.begin);
+  return err;
+}
+
+plim_err plim_settings_insert(const plim_settings *s, const char *key, const plim_value *value,
+                              plim_edit *out, plim_error *error) {
+  *out = (plim_edit){0};
+  return editors[s->format]->insert(s, key, value, out, error);
+}
+
+// ---- edits ------------------------------------------------------------------------------------------
+
+static int by_begin(const void *x, const void *y) {
+  const plim_edit *a = x, *b = y;
+  return (a->span.begin > b->span.begin) - (a->span.begin < b->span.begin);
+}
+
+static bool are_apart(const plim_edit *edits, size_t count, size_t size) {
+  for (size_t i = 0; i < count; i++) {
+    if (edits[i].span.begin > edits[i].span.end || edits[i].span.end > size) return false;
+    if (i && edits[i - 1].span.end > edits[i].span.begin) return false;
+  }
+  return true;
+}
+
+// `edits` in the order of the text.
+static size_t write_edited(const char *text, size_t size, const plim_edit *edits, size_t count,
+                           char *out) {
+  size_t from = 0, used = 0;
+  for (size_t i = 0; i < count; i++) {
+    size_t kept = edits[i].span.begin - from, added = strlen(edits[i].text);
+    if (out) memcpy(out + used, text + from, kept);
+    if (out) memcpy(out + used + kept, edits[i].text, added);
+    used += kept + added;
+    from = edits[i].span.end;
+  }
+  if (out) memcpy(out + used, text + from, size - from);
+  return used + size - from;
+}
+
+plim_err plim_edits_apply(const char *text, size_t size, const plim_edit *edits, size_t count,
+                          char **out, size_t *out_size, plim_error *error) {
+  plim_err err = PLIM_OK;
+  plim_edit *sorted = malloc((count + 1) * sizeof *sorted);
+  *out = NULL;
+  if (!sorted) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  if (count) memcpy(sorted, edits, count * sizeof *sorted);
+  qsort(sorted, count, sizeof *sorted, by_begin);
+  if (!are_apart(sorted, count, size))
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "two changes meet at the same place");
+  else {
+    *out_size = write_edited(text, size, sorted, count, NULL);
+    *out = malloc(*out_size + 1);
+    if (!*out) err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+    else (*out)[write_edited(text, size, sorted, count, *out)] = 0;
+  }
+  free(sorted);
+  return err;
+}
+
+// ---- for editors ------------------------------------------------------------------------------------
+
+const char *plim_settings_keep(plim_settings *s, const char *text, size_t size) {
+  char *copy = malloc(size + 1);
+  if (!copy) return NULL;
+  memcpy(copy, text, size);
+  copy[size] = 0;
+  if (vec_push(&s->strings, copy)) return copy;
+  free(copy);
+  return NULL;
+}
+
+bool plim_settings_add(plim_settings *s, plim_setting setting) {
+  return setting.key && setting.comment && vec_push(&s->at, setting);
+}
+
+plim_err plim_edit_make(plim_span span, const char *text, plim_edit *out, plim_error *error) {
+  *out = (plim_edit){span, strdup(text)};
+  return out->text ? PLIM_OK : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+}

@@ -1,0 +1,128 @@
+// Settings in other people's files: where each stands, what it says, and how to change it without
+// touching another byte. One editor per format (the table in settings.c); all share this interface.
+//
+//   plim_settings s;
+//   plim_err err = plim_settings_read(PLIM_FORMAT_YAML, text, size, &s, &error);
+//   const plim_setting *batch = plim_settings_find(&s, "training.batch_size");
+//   plim_edit edit;
+//   if (batch) err = plim_settings_change(&s, batch, &(plim_value){.kind = PLIM_VALUE_INTEGER,
+//                                                                  .integer = 4}, &edit, &error);
+//   err = plim_edits_apply(text, size, &edit, 1, &changed, &changed_size, &error);
+#ifndef PLIM_IO_SETTINGS_H
+#define PLIM_IO_SETTINGS_H
+
+#include "plimsoll.h"
+#include "vec.h"
+
+typedef enum {
+  PLIM_FORMAT_YAML,
+  PLIM_FORMAT_JSON,
+  PLIM_FORMAT_TOML,
+  PLIM_FORMAT_PYTHON,
+  PLIM_FORMAT_SHELL,
+  PLIM_FORMAT_DOCKERFILE,
+  PLIM_FORMATS
+} plim_format;
+
+extern const char *const plim_format_names[PLIM_FORMATS]; // "YAML", ...
+
+// By the file's name, then by its content. False if it is none of them.
+bool plim_format_of(const char *path, const char *text, size_t size, plim_format *out);
+
+// Bytes of the text, end exclusive.
+typedef struct {
+  size_t begin, end;
+} plim_span;
+
+typedef enum {
+  PLIM_VALUE_NULL,
+  PLIM_VALUE_BOOL,
+  PLIM_VALUE_INTEGER,
+  PLIM_VALUE_REAL,
+  PLIM_VALUE_TEXT,
+  PLIM_VALUE_DERIVED // an expression or a reference: no literal
+} plim_value_kind;
+
+// `text` is the decoded text of a TEXT, and the source of a DERIVED; NULL for the others.
+typedef struct {
+  plim_value_kind kind;
+  bool flag;
+  int64_t integer;
+  double real;
+  const char *text;
+} plim_value;
+
+// Keys are paths with dots ("lora.r", "layers.0.name"). By format:
+//   YAML, JSON, TOML  the path of mapping keys and list indices; a dot inside a key is "\."
+//   Python            MAX_LENGTH (module or class constant: Config.batch_size), CONFIG.learning_rate
+//                     (dict literal), TrainingArguments.bf16 (keyword argument of a call, by the name
+//                     it is called with), parser.--batch-size (default= of add_argument)
+//   shell             --batch-size (flag of a command), $BATCH (variable, exported or not, with or
+//                     without a default), a.b.c (Hydra override, its + or ++ left out)
+//   Dockerfile        $NAME (ENV, ARG), --flag (of CMD, ENTRYPOINT, RUN)
+typedef struct {
+  const char *key;
+  plim_value value;
+  plim_span span; // of the value as it is written, quotes included; empty: a flag without a value
+  int line;       // of the value, counted from 1
+  const char *comment; // behind it on its line, or on lines of their own right above; "" if none
+  const char *root; // of a DERIVED: the key of the literal in this file it comes from; NULL: none
+} plim_setting;
+
+typedef struct {
+  plim_format format;
+  const char *text; // borrowed
+  size_t size;
+  vec(plim_setting) at; // in the order of the text
+  vec(char *) strings;  // owned; what the settings point to
+} plim_settings;
+
+// Text that is not of the format is refused with error->byte.
+plim_err plim_settings_read(plim_format format, const char *text, size_t size, plim_settings *out,
+                            plim_error *error);
+void plim_settings_clear(plim_settings *s);
+
+// The setting that is in force: the last of several. NULL if there is none.
+const plim_setting *plim_settings_find(const plim_settings *s, const char *key);
+
+// One change of a text: the span becomes `text`.
+typedef struct {
+  plim_span span;
+  char *text; // owned: free it
+} plim_edit;
+
+// A new value in the style of the old one: its quotes, its spelling of true, its form of numbers; read
+// back by the format's own readers (PyYAML, json) as exactly this value. A DERIVED is refused.
+plim_err plim_settings_change(const plim_settings *s, const plim_setting *setting,
+                              const plim_value *value, plim_edit *out, plim_error *error);
+
+// A key that is not there, in the style and the indentation of its neighbours. Where there is no
+// place that is surely right, it is refused.
+plim_err plim_settings_insert(const plim_settings *s, const char *key, const plim_value *value,
+                              plim_edit *out, plim_error *error);
+
+// The text with all edits made, which must not overlap; `*out` is the caller's, with a 0 behind it.
+plim_err plim_edits_apply(const char *text, size_t size, const plim_edit *edits, size_t count,
+                          char **out, size_t *out_size, plim_error *error);
+
+// ---- for editors ------------------------------------------------------------------------------------
+
+typedef struct {
+  plim_err (*read)(plim_settings *s, plim_error *error);
+  plim_err (*change)(const plim_settings *s, const plim_setting *setting, const plim_value *value,
+                     plim_edit *out, plim_error *error);
+  plim_err (*insert)(const plim_settings *s, const char *key, const plim_value *value,
+                     plim_edit *out, plim_error *error);
+} plim_editor;
+
+extern const plim_editor plim_yaml_editor, plim_json_editor, plim_toml_editor, plim_python_editor,
+    plim_shell_editor, plim_dockerfile_editor;
+
+// Copies into the settings' own memory; NULL when memory is out.
+const char *plim_settings_keep(plim_settings *s, const char *text, size_t size);
+// Adds a setting; `key`, texts and comment must be kept already. False when memory is out.
+bool plim_settings_add(plim_settings *s, plim_setting setting);
+// An edit of a copy of `text`.
+plim_err plim_edit_make(plim_span span, const char *text, plim_edit *out, plim_error *error);
+
+#endif
