@@ -244,7 +244,7 @@ static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tens
   set(t, &weights, dropout(t, weights, o->dropout_p));
   set(t, &low, to(t, weights, dtype));
   plim_tensor *out = to(t, matmul(t, weights, values), dtype);
-  plim_tensor **gone[] = {&weights, &keys,   &scaled, &bias, &values,
+  plim_tensor **gone[] = {&weights, &keys,   &values, &scaled, &bias,
                           &wide_v,  &wide_k, &wide_q, &low};
   for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
   return out;

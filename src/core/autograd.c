@@ -224,7 +224,6 @@ static void deliver_one(engine *e, plim_edge to, plim_tensor *grad) {
 static void deliver(engine *e, plim_node *n, plim_tensor **out) {
   for (int i = 0; i < n->edge_count; i++) {
     if (n->edges[i].node) deliver_one(e, n->edges[i], out[i]);
-    else drop(e->t, &out[i]); // a kernel made it although nobody wants it
     out[i] = NULL;
   }
 }
@@ -245,6 +244,15 @@ static void drop_unpacked(plim_tape *t, plim_node *n, plim_tensor *const *hosts)
   }
 }
 
+// What a kernel made although nobody wants it.
+static void drop_unwanted(plim_tape *t, const plim_node *n, plim_tensor **out) {
+  for (int i = 0; i < n->edge_count; i++) {
+    if (n->edges[i].node || !out[i]) continue;
+    out[i]->is_floating = false;
+    drop(t, &out[i]);
+  }
+}
+
 static void run(engine *e, task *k) {
   plim_tape *t = e->t;
   plim_node *n = k->node;
@@ -259,6 +267,7 @@ static void run(engine *e, task *k) {
   else {
     unpack(t, n, hosts);
     n->function(t, n, in, out);
+    drop_unwanted(t, n, out);
     drop_unpacked(t, n, hosts);
     for (int i = 0; i < n->edge_count; i++)
       if (out[i] && out[i]->is_floating) out[i]->is_floating = false;

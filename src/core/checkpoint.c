@@ -108,10 +108,11 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   plim_tensor *input = is_offloaded(f->input) ? fetch(t, f->input) : NULL;
   plim_consume(t, f->call.function(t, f->call.context, f->call.held, input ? input : f->input));
   drop_results(t, &f->call);
-  plim_release(t, input);
   if (f->autocast != PLIM_BOOL) autocast(t, PLIM_BOOL);
   t->autocast = (uint8_t)autocast_was;
   t->is_stopped = false;
+  tape_finish_unwinding(t);
+  plim_release(t, input);
   t->is_recomputing = was_recomputing;
   t->packing = outer;
   t->place = place_was;

@@ -60,6 +60,7 @@ static const struct {
     {"attn_logit_softcapping", FIELD(attention_softcap, REAL)},
     {"final_logit_softcapping", FIELD(final_softcap, REAL)},
     {"tie_word_embeddings", FIELD(ties_embeddings, FLAG)},
+    {"checkpoint_has_lm_head", FIELD(has_own_head, FLAG)},
     {"attention_bias", FIELD(has_attention_bias, FLAG)},
     {"mlp_bias", FIELD(has_mlp_bias, FLAG)},
 };

@@ -58,6 +58,9 @@ typedef struct {
   plim_rope_kind rope;
   int64_t original_positions; // before they were scaled
   bool ties_embeddings, has_attention_bias, has_mlp_bias, has_gated_mlp;
+  // t5: a head with a weight of its own. No key of config.json says so ("tie_word_embeddings" tells T5
+  // from T5 1.1, and from a configuration both are tied), but the checkpoints of T5 1.1 hold one.
+  bool has_own_head;
   bool uses_sliding_window; // of qwen2 and qwen3; the others do not ask
   // Traits of the family, which no file changes.
   bool has_qkv_bias;           // qwen2

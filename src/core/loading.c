@@ -48,6 +48,7 @@ void plim_load_to_device(plim_tape *t, plim_model *m, plim_weights_kind kind) {
   warm_up(t, m, &l);
   if (kind != PLIM_WEIGHTS_PLAIN) for_each(m, load_parameter, &l);
   plim_tape_move_to_device(t);
+  if (m->padded) plim_retype(t, m->padded, (plim_dtype)m->padded->dtype);
 }
 
 void plim_prepare_kbit(plim_tape *t, plim_model *m) {

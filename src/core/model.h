@@ -83,6 +83,7 @@ struct plim_model {
   uint64_t elements;               // of all parameters, trained or not
   plim_tensor *extra;              // a second output that forward left; whoever calls it takes it
   const plim_tensor *undecayed[2]; // matrices without weight decay: those called a bias
+  plim_tensor *padded;             // a bias that tying to the loaded weights pads, by nothing
   bool is_bare;                    // an encoder without a head
   bool is_encoder_decoder;         // labels have a length of their own
   // Trainer counts labels[:, 1:] of a class whose name says ForCausalLM, and all labels of others.

@@ -674,11 +674,8 @@ static void layer_norm_backward(plim_tape *t, plim_node *n, plim_tensor **in, pl
     sum_in_parts(t, rows, width, out + 1);
 }
 
-// Autocast runs it in float32.
-plim_tensor *layer_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
-  bool was = hold(x), wide_was;
-  plim_tensor *wide = plim_autocast_is_on(t) ? to(t, x, PLIM_FP32) : x;
-  wide_was = hold(wide);
+static plim_tensor *layer_norm_of(plim_tape *t, plim_tensor *wide, plim_tensor *weight,
+                                  plim_tensor *bias) {
   plim_node *n = node_begin(t, layer_norm_backward, (plim_tensor *[]){wide, weight, bias}, 3);
   if (n) {
     n->shape = weight->shape;
@@ -694,7 +691,24 @@ plim_tensor *layer_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_
   if (n) node_save_output(t, n, mean), node_save_output(t, n, deviation), node_output(t, n, out);
   plim_consume(t, mean);
   plim_consume(t, deviation);
+  return out;
+}
+
+static plim_tensor *widened(plim_tape *t, plim_tensor *x) {
+  return plim_autocast_is_on(t) ? to(t, x, PLIM_FP32) : x;
+}
+
+// Autocast runs it in float32, and casts the arguments from right to left.
+plim_tensor *layer_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
+  bool was = hold(x);
+  bias = widened(t, bias);
+  weight = widened(t, weight);
+  plim_tensor *wide = widened(t, x);
+  bool wide_was = hold(wide), weight_was = hold(weight), bias_was = hold(bias);
+  plim_tensor *out = layer_norm_of(t, wide, weight, bias);
   let_go(t, wide, wide_was);
+  let_go(t, weight, weight_was);
+  let_go(t, bias, bias_was);
   let_go(t, x, was);
   return out;
 }

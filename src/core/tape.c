@@ -104,6 +104,7 @@ void plim_tape_delete(plim_tape *t) {
   vec_free(&t->doomed);
   vec_free(&t->casts);
   vec_free(&t->waiting);
+  vec_free(&t->unwound);
   free(t);
 }
 
@@ -220,8 +221,19 @@ bool hold(plim_tensor *x) {
   return was;
 }
 
+// What a frame's variable held. While an exception is on its way, it holds the frames.
+static void leave(plim_tape *t, plim_tensor *x) {
+  if (!t->is_stopped || !x) plim_release(t, x);
+  else if (!vec_push(&t->unwound, x)) t->failed = true;
+}
+
+void tape_finish_unwinding(plim_tape *t) {
+  for (size_t i = 0; i < t->unwound.len; i++) plim_release(t, t->unwound.at[i]);
+  t->unwound.len = 0;
+}
+
 void let_go(plim_tape *t, plim_tensor *x, bool was_floating) {
-  if (was_floating) plim_release(t, x);
+  if (was_floating) leave(t, x);
 }
 
 void set(plim_tape *t, plim_tensor **variable, plim_tensor *value) {
@@ -239,7 +251,7 @@ void set(plim_tape *t, plim_tensor **variable, plim_tensor *value) {
 void drop(plim_tape *t, plim_tensor **variable) {
   plim_tensor *old = *variable;
   *variable = NULL;
-  plim_release(t, old);
+  leave(t, old);
 }
 
 plim_tensor *give(plim_tape *t, plim_tensor **variable) {

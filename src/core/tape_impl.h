@@ -39,6 +39,7 @@ struct plim_tape {
   struct plim_checkpoint *packing;          // what is saved now is packed for it
   bool offloads;                            // what is saved now goes to the host
   bool is_recomputing;                      // and now computed again
+  vec(plim_tensor *) unwound;               // variables of functions that were stopped
   bool is_stopped; // all that was wanted is there: nothing is allocated any more
   bool ran_math;   // attention without a fused kernel
   bool uses_liger;
@@ -48,6 +49,7 @@ struct plim_tape {
 
 plim_node *tape_node(plim_tape *t);
 void tape_put_node(plim_tape *t, plim_node *n);
+void tape_finish_unwinding(plim_tape *t); // the exception is handled, and its frames go
 void node_release(plim_tape *t, plim_node *n);
 void *tape_take(plim_tape *t, struct tape_pool *pool, size_t bytes);
 void tape_put_back(plim_tape *t, struct tape_pool *pool, void *object);

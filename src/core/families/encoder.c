@@ -88,6 +88,7 @@ static void tie(plim_tape *t, plim_model *m, plim_masked_head *h, plim_tensor *w
   h->weight = words;
   h->bias = plim_model_parameter(t, m, shape, dtype);
   plim_consume(t, second);
+  m->padded = h->bias;
 }
 
 plim_masked_head plim_masked_head_new(plim_tape *t, plim_model *m, plim_tensor *words,
@@ -114,8 +115,10 @@ plim_tensor *plim_masked_head_forward(plim_tape *t, const plim_masked_head *h, p
   set(t, &scores, plim_linear_forward(t, &h->dense, hidden));
   set(t, &scores, gelu(t, scores));
   set(t, &scores, plim_norm_forward(t, &h->norm, scores));
+  plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   set(t, &scores, linear(t, scores, h->weight, h->bias));
   plim_tensor *loss = masked_loss(t, scores, batch->labels);
+  plim_tape_purpose(t, purpose_was);
   set(t, logits, give(t, &scores));
   let_go(t, hidden, was);
   return loss;

@@ -43,7 +43,7 @@ typedef struct {
 typedef struct plim_t5 {
   plim_model model;
   plim_config c;
-  plim_tensor *shared;
+  plim_tensor *shared, *lm_head;
   stack encoder, decoder;
 } plim_t5;
 
@@ -91,7 +91,9 @@ static void build(plim_tape *t, plim_t5 *m, plim_dtype d) {
   stack_build(t, m, &m->decoder, d);
   m->model.undecayed[0] = m->encoder.blocks[0].self.relative;
   m->model.undecayed[1] = m->decoder.blocks[0].self.relative;
-  plim_consume(t, empty(t, table, d)); // lm_head's
+  m->lm_head = m->shared;
+  if (m->c.has_own_head) m->lm_head = plim_model_parameter(t, &m->model, table, d);
+  else plim_consume(t, empty(t, table, d));
   plim_consume(t, encoders);
   plim_consume(t, decoders);
 }
@@ -391,10 +393,12 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
   set(t, &encoded, run_stack(t, m, &m->encoder, batch, batch->ids, NULL));
   set(t, &ids, shift_right(t, batch->labels));
   set(t, &decoded, run_stack(t, m, &m->decoder, batch, ids, encoded));
-  // The name of the key is history: embeddings are tied in any case, this tells T5 from T5 1.1.
+  // The name of the key is history: this tells T5 from T5 1.1.
   set(t, &last, m->c.ties_embeddings ? mul_scalar(t, decoded) : decoded);
-  set(t, &scores, linear(t, last, m->shared, NULL));
+  plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  set(t, &scores, linear(t, last, m->lm_head, NULL));
   plim_tensor *loss = masked_loss(t, scores, batch->labels); // labels are not shifted
+  plim_tape_purpose(t, purpose_was);
   drop(t, &ids);
   drop(t, &decoded);
   drop(t, &last);
