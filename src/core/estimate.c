@@ -85,6 +85,7 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
                          .budget_bytes = target->budget_bytes,
                          .has_verdict = target->limit_bytes != PLIM_UNKNOWN,
                          .step_seconds = NAN,
+                         .pass_seconds = NAN,
                          .tokens_per_second = NAN};
   plim_err err = predict_both(job, target, out, error);
   if (err) return err;
