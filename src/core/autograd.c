@@ -66,7 +66,10 @@ static plim_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {
 plim_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *const *inputs,
                       int count) {
   bool any = false;
-  for (int i = 0; i < count; i++) any |= needs_grad(t, inputs[i]);
+  for (int i = 0; i < count; i++) {
+    any |= needs_grad(t, inputs[i]);
+    if (inputs[i] && t->layer) inputs[i]->layer = t->layer;
+  }
   if (!any || t->is_stopped) return NULL;
   plim_node *n = tape_node(t);
   n->function = function;
@@ -230,8 +233,11 @@ static void run(engine *e, task *k) {
   plim_tensor *in[PLIM_MAX_EDGES], *out[PLIM_MAX_EDGES] = {0};
   memcpy(in, k->in, sizeof in);
   memset(k->in, 0, sizeof k->in);
-  if (!n->function) accumulate_leaf(t, n, in[0]);
-  else {
+  if (n->before.run) n->before.run(t, n->before.context);
+  if (!n->function) {
+    accumulate_leaf(t, n, in[0]);
+    if (n->leaf->on_grad.run) n->leaf->on_grad.run(t, n->leaf->on_grad.context);
+  } else {
     unpack(t, n);
     n->function(t, n, in, out);
     drop_unpacked(t, n);

@@ -4,6 +4,7 @@
 
 #include "attention.h"
 #include "config.h"
+#include "sharding.h"
 #include "training.h"
 
 typedef struct {
@@ -11,10 +12,11 @@ typedef struct {
   plim_dtype dtype;      // of the parameters
   plim_lora lora;        // rank 0: no adapters
   plim_sdpa_kernel sdpa; // what the card prefers
+  plim_sharding sharding;
   plim_recipe recipe;
 } plim_job;
 
-// Builds the model, with its adapters. NULL when memory is out.
+// Builds the model, with its adapters, and wraps it. NULL when memory is out.
 plim_model *plim_job_load(plim_tape *t, const plim_job *job);
 
 #endif

@@ -52,6 +52,8 @@ struct plim_model {
   void (*add_lora)(plim_tape *t, plim_model *m, const plim_lora *lora);
   void (*destroy)(plim_model *m);
   vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
+  vec(plim_tensor *) frozen;     // by adapters
+  struct plim_shards *shards;    // NULL: on one GPU
   bool failed;                   // memory was out
 };
 

@@ -6,6 +6,8 @@
 #include "kernels.h"
 #include "loss.h"
 #include "ops.h"
+#include "sharding.h"
+#include "tape_impl.h"
 
 const char *const plim_projection_names[PLIM_PROJECTIONS] = {
     [PLIM_Q_PROJ] = "q_proj",       [PLIM_K_PROJ] = "k_proj",
@@ -19,7 +21,9 @@ const char *const plim_projection_names[PLIM_PROJECTIONS] = {
 
 void plim_model_delete(plim_model *m) {
   if (!m) return;
+  plim_shards_delete(m->shards);
   vec_free(&m->parameters);
+  vec_free(&m->frozen);
   m->destroy(m);
 }
 
@@ -47,7 +51,10 @@ plim_linear plim_linear_new(plim_tape *t, plim_model *m, int64_t out, int64_t in
 }
 
 void plim_lora_begin(plim_model *m) {
-  for (size_t i = 0; i < m->parameters.len; i++) m->parameters.at[i]->requires_grad = false;
+  for (size_t i = 0; i < m->parameters.len; i++) {
+    m->parameters.at[i]->requires_grad = false;
+    if (!vec_push(&m->frozen, m->parameters.at[i])) m->failed = true;
+  }
   m->parameters.len = 0;
 }
 
@@ -201,11 +208,21 @@ plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q,
 
 plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
                              plim_tensor *x) {
+  return t->shards ? plim_call_sharded_layer(t, kind, call, x)
+                   : plim_call_plain_layer(t, kind, call, x);
+}
+
+plim_tensor *plim_call_plain_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                                   plim_tensor *x) {
+  t->layer = ++t->layers_called;
+  plim_tensor *out = NULL;
   switch (kind) {
-  case PLIM_CHECKPOINT_ON: return checkpoint(t, call, x);
-  case PLIM_CHECKPOINT_REENTRANT: return checkpoint_reentrant(t, call, x);
-  default: return call.function(t, call.context, call.held, x);
+  case PLIM_CHECKPOINT_ON: out = checkpoint(t, call, x); break;
+  case PLIM_CHECKPOINT_REENTRANT: out = checkpoint_reentrant(t, call, x); break;
+  default: out = call.function(t, call.context, call.held, x);
   }
+  t->layer = 0;
+  return out;
 }
 
 plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,

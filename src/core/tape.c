@@ -68,28 +68,46 @@ void plim_tape_delete(plim_tape *t) {
 
 bool plim_tape_failed(const plim_tape *t) { return t->failed; }
 
+plim_stream plim_tape_stream(const plim_tape *t) { return t->stream; }
+
 plim_node *tape_node(plim_tape *t) { return tape_take(t, &t->nodes, sizeof(plim_node)); }
 
 void tape_put_node(plim_tape *t, plim_node *n) { tape_put_back(t, &t->nodes, n); }
 
 // ---- lifetimes ------------------------------------------------------------------------------------
 
-static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
-  plim_storage *s = tape_take(t, &t->storages, sizeof *s);
+static void storage_take(plim_tape *t, plim_storage *s, uint64_t bytes) {
   if (t->is_stopped) bytes = 0;
   s->bytes = bytes;
-  s->refs = 1;
-  if (!bytes) return s; // size 0 is no allocation
+  if (!bytes) return; // size 0 is no allocation
   s->id = t->next_id++;
   t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, bytes);
+}
+
+static void storage_let_go(plim_tape *t, plim_storage *s) {
+  plim_stream_kind kind = t->is_unordered ? PLIM_STREAM_FREE_UNORDERED : PLIM_STREAM_FREE;
+  if (s->bytes) t->sink.event(t->sink.context, kind, s->id, s->bytes);
+  s->bytes = 0;
+}
+
+static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
+  plim_storage *s = tape_take(t, &t->storages, sizeof *s);
+  s->refs = 1;
+  storage_take(t, s, bytes);
   return s;
 }
 
 static void storage_release(plim_tape *t, plim_storage *s) {
   if (--s->refs) return;
-  plim_stream_kind kind = t->is_unordered ? PLIM_STREAM_FREE_UNORDERED : PLIM_STREAM_FREE;
-  if (s->bytes) t->sink.event(t->sink.context, kind, s->id, s->bytes);
+  storage_let_go(t, s);
   tape_put_back(t, &t->storages, s);
+}
+
+void plim_resize_storage(plim_tape *t, plim_tensor *x, uint64_t bytes) {
+  plim_storage old = *x->storage;
+  if (old.bytes == bytes) return;
+  storage_take(t, x->storage, bytes);
+  storage_let_go(t, &old);
 }
 
 void plim_retain(plim_tensor *x) { x->refs++; }

@@ -74,6 +74,12 @@ typedef struct {
   uint32_t refs, id;
 } plim_storage;
 
+// Something that runs at a certain point of backward.
+typedef struct {
+  void (*run)(plim_tape *t, void *context); // NULL: nothing
+  void *context;
+} plim_hook;
+
 struct plim_tensor {
   plim_storage *storage;
   plim_dims shape, stride; // strides in elements
@@ -81,7 +87,9 @@ struct plim_tensor {
   plim_tensor *grad;       // of a leaf
   plim_tensor *base;       // of a view
   plim_node *accumulator;  // of a leaf: its AccumulateGrad node while one exists; not owned
+  plim_hook on_grad;       // of a leaf: runs when its gradient was accumulated
   uint32_t refs;
+  uint32_t layer; // of a leaf: the layer that used it, counted from 1; 0 outside of all
   uint8_t dtype;
   uint8_t output; // which output of fn it is
   bool requires_grad, is_floating;
@@ -102,6 +110,15 @@ typedef struct {
 plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out
 void plim_tape_delete(plim_tape *t);           // whatever still lives is gone without an event
 bool plim_tape_failed(const plim_tape *t);     // memory ran out somewhere; the stream is cut short
+
+// The CUDA stream that allocates now: each has memory of its own. A sink may ask during an event.
+typedef enum {
+  PLIM_COMPUTE_STREAM,
+  PLIM_GATHER_STREAM, // copies into and out of all-gathers
+  PLIM_REDUCE_STREAM, // results of reduce-scatters
+  PLIM_STREAMS
+} plim_stream;
+plim_stream plim_tape_stream(const plim_tape *t);
 
 // ---- lifetimes ------------------------------------------------------------------------------------
 
@@ -132,6 +149,8 @@ plim_tensor *empty_strided(plim_tape *t, plim_dims shape, plim_dims stride, plim
 plim_tensor *scratch(plim_tape *t, uint64_t bytes);
 // The tensor gets new memory in another dtype, then loses the old: p.data = p.data.to(dtype).
 void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype);
+// untyped_storage().resize_(): the same tensors over more memory or, with 0, over none.
+void plim_resize_storage(plim_tape *t, plim_tensor *x, uint64_t bytes);
 // The same memory seen otherwise. A view keeps its base alive; an alias only the memory.
 plim_tensor *view_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);
 plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);
@@ -160,6 +179,7 @@ struct plim_node {
   uint8_t dtypes[PLIM_MAX_EDGES];
   struct plim_checkpoint *frame; // of a reentrant checkpoint
   plim_tensor *leaf;             // AccumulateGrad: the tensor it is for
+  plim_hook before;              // runs when all gradients of its outputs are there
   plim_dims shape, stride;       // whatever the operator wants to remember
   int64_t number;
   uint32_t refs, task; // task: the engine's, while it runs

@@ -22,6 +22,9 @@ struct plim_tape {
   uint64_t sequence;
   uint32_t next_id;
   plim_thread thread;
+  plim_stream stream;
+  uint32_t layer, layers_called;            // layer: being called, counted from 1; 0: none
+  struct plim_shards *shards;               // of the model, if it is sharded; not owned
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: made once per thread, kept for ever
   vec(struct tape_cast) casts;              // of leaves, made under autocast
   uint8_t sdpa;                             // a plim_sdpa_kernel

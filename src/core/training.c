@@ -4,6 +4,7 @@
 
 #include "kernels.h"
 #include "ops.h"
+#include "sharding.h"
 #include "tape_impl.h"
 
 // loss.backward(): the gradient of 1 lives until it returns; the engine has a thread of its own.
@@ -13,6 +14,7 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   plim_retain(one);
   t->thread = PLIM_BACKWARD_THREAD;
   backward(t, loss, one);
+  plim_after_backward(t);
   t->thread = PLIM_MAIN_THREAD;
   drop(t, &one);
 }
@@ -41,7 +43,7 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   load_batch(t, r, &v->batch);
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
-  plim_tensor *loss = m->forward(t, m, &v->batch, &logits);
+  plim_tensor *loss = plim_call_model(t, m, &v->batch, &logits);
   set(t, &v->logits, give(t, &logits));
   set(t, &v->loss, loss);
   autocast(t, PLIM_BOOL);
@@ -61,6 +63,34 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
     if (!r->skips_clipping) plim_consume(t, plim_clip_grad_norm(t, parameters, count));
     plim_optimizer_step(t, r->optimizer, parameters, count, state);
     plim_zero_grad(t, parameters, count);
+  }
+}
+
+// ---- the shortest loop ------------------------------------------------------------------------------
+
+// loss = model(input_ids=ids, labels=ids).loss; loss.backward()
+static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **ids,
+                      plim_tensor **loss) {
+  set(t, ids, empty(t, dims(r->batch, r->length), PLIM_I64));
+  plim_batch batch = {
+      .ids = *ids, .labels = *ids, .attention = r->attention, .checkpoint = r->checkpoint};
+  plim_tensor *logits = NULL;
+  autocast(t, r->autocast);
+  plim_tensor *fresh = plim_call_model(t, m, &batch, &logits);
+  drop(t, &logits);
+  drop_graph(t, *loss);
+  set(t, loss, fresh);
+  autocast(t, PLIM_BOOL);
+  run_backward(t, *loss);
+}
+
+static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
+  plim_tensor *ids = NULL, *loss = NULL;
+  for (int i = 0; i < r->steps; i++) {
+    for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++)
+      bare_step(t, m, r, &ids, &loss);
+    plim_optimizer_step(t, r->optimizer, m->parameters.at, m->parameters.len, state);
+    plim_zero_grad(t, m->parameters.at, m->parameters.len);
   }
 }
 
@@ -131,7 +161,7 @@ static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe 
                                  const plim_batch *b) {
   plim_tensor *logits = NULL, *loss = NULL, *wide = NULL;
   autocast(t, r->autocast);
-  set(t, &loss, m->forward(t, m, b, &logits));
+  set(t, &loss, plim_call_model(t, m, b, &logits));
   autocast(t, PLIM_BOOL);
   if (r->autocast != PLIM_BOOL) set(t, &wide, to(t, logits, PLIM_FP32));
   else set(t, &wide, logits);
@@ -201,6 +231,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
+  else if (ok && recipe->is_bare) train_barely(t, m, recipe, state);
   else if (ok) train_plainly(t, m, recipe, state);
   free(state);
   free(grouped);

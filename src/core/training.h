@@ -15,6 +15,7 @@ typedef struct {
   plim_dtype autocast; // PLIM_BOOL: off
   plim_checkpoint_kind checkpoint;
   bool is_trainer;
+  bool is_bare;         // the shortest loop: labels are the ids, only the loss is kept, no clipping
   bool skips_clipping;  // no clip_grad_norm_
   bool deletes_outputs; // `del out` after backward: the logits go before the optimizer runs
 } plim_recipe;

@@ -108,19 +108,49 @@ static plim_recipe recipe_of(const json_t *c) {
                                      : case_flag(c, "reentrant") ? PLIM_CHECKPOINT_REENTRANT
                                                                  : PLIM_CHECKPOINT_ON,
                        .is_trainer = case_is(c, "loop", "trainer"),
+                       .is_bare = json_object_get(c, "strategy") != NULL,
                        .skips_clipping = json_is_false(json_object_get(c, "clip")),
                        .deletes_outputs = case_flag(c, "del_out")};
 }
 
+// ---- sharded runs -----------------------------------------------------------------------------------
+
+static plim_strategy strategy_of(const json_t *c) {
+  const char *name = case_text(c, "strategy", "none");
+  if (strcmp(name, "zero") == 0)
+    return (plim_strategy)(PLIM_SHARD_ZERO1 - 1 + case_integer(c, "stage", 1));
+  for (int i = 0; i < PLIM_STRATEGIES; i++)
+    if (strcmp(name, plim_strategy_names[i]) == 0) return (plim_strategy)i;
+  return PLIM_STRATEGIES;
+}
+
+// The policy that scripts/dist.py makes: gradients are reduced in float32 where dtypes are mixed.
+static plim_sharding sharding_of(const json_t *c) {
+  bool is_mixed = json_object_get(c, "mp") != NULL;
+  return (plim_sharding){
+      .strategy = strategy_of(c),
+      .world = case_integer(c, "world", 1),
+      .has_bucket_views = case_flag(c, "bucket_view"),
+      .compute_dtype = dtype_named(case_text(c, "mp", ""), PLIM_BOOL),
+      .reduce_dtype = is_mixed ? dtype_named(case_text(c, "reduce", "fp32"), PLIM_BOOL) : PLIM_BOOL,
+      .keeps_full = json_is_false(json_object_get(c, "reshard")),
+      .offloads_optimizer = case_flag(c, "offload") || case_flag(c, "offload_optimizer"),
+      .offloads_parameters = case_flag(c, "offload") || case_flag(c, "offload_param")};
+}
+
 bool case_job(const json_t *c, const json_t *config, plim_job *job) {
-  *job = (plim_job){.dtype = dtype_named(case_text(c, "param_dtype", ""), PLIM_BF16),
+  const char *dtype = case_text(c, "param_dtype", case_text(c, "param", ""));
+  *job = (plim_job){.dtype = dtype_named(dtype, PLIM_BF16),
                     .lora = lora_of(json_object_get(c, "lora")),
                     .sdpa = kernel_of(c),
+                    .sharding = sharding_of(c),
                     .recipe = recipe_of(c)};
+  if (job->sharding.strategy == PLIM_STRATEGIES) return false;
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
   // What the tape has no program for yet.
   bool is_gpt = strncmp(job->model.family->model_type, "gpt", 3) == 0;
-  bool is_plain_fp32 = job->dtype == PLIM_FP32 && job->recipe.autocast == PLIM_BOOL;
+  bool is_plain_fp32 = job->dtype == PLIM_FP32 && job->recipe.autocast == PLIM_BOOL &&
+                       job->sharding.compute_dtype == PLIM_BOOL;
   bool is_eager = job->recipe.attention == PLIM_ATTENTION_EAGER;
   return job->recipe.autocast != PLIM_FP16 && !is_plain_fp32 &&
          !(is_gpt && (job->lora.rank || is_eager));

@@ -1,0 +1,112 @@
+// One rank of training on several GPUs, measured: bytes after load, peak allocated, peak reserved.
+#include <math.h>
+
+#include "allocator.h"
+#include "cases.h"
+#include "driver.h"
+#include "test.h"
+
+typedef struct {
+  plim_allocator *a;
+  plim_tape *t;
+} card;
+
+static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
+  card *c = context;
+  if (kind == PLIM_STREAM_ALLOC)
+    plim_allocator_malloc(c->a, id, bytes, (uint32_t)plim_tape_stream(c->t), 0);
+  else plim_allocator_free(c->a, id);
+}
+
+typedef struct {
+  uint64_t loaded, allocated, reserved;
+} prediction;
+
+// The measuring program (scripts/dist.py) empties the cache when the model is wrapped.
+static prediction predict(const plim_job *job) {
+  static const uint64_t streams[PLIM_STREAMS] = {0, 1, 2};
+  prediction p = {0};
+  plim_address_model addresses;
+  plim_address_model_init(&addresses);
+  plim_allocator_options options = {.driver = plim_address_model_driver(&addresses),
+                                    .limit_bytes = PLIM_UNKNOWN,
+                                    .capacity_bytes = PLIM_UNKNOWN,
+                                    .range_bytes = PLIM_UNKNOWN,
+                                    .streams = streams,
+                                    .stream_count = PLIM_STREAMS};
+  if (plim_alloc_conf_parse("", &options.conf, NULL)) test_failed = true;
+  card here = {.a = plim_allocator_new(&options)};
+  here.t = plim_tape_new((plim_tape_sink){follow, &here});
+  plim_model *model = here.t && here.a ? plim_job_load(here.t, job) : NULL;
+  if (model) {
+    plim_allocator_empty_cache(here.a);
+    p.loaded = plim_allocator_stats(here.a)->now.allocated_bytes;
+    plim_allocator_reset_peaks(here.a);
+    if (!plim_train(here.t, model, &job->recipe)) test_failed = true;
+    p.allocated = plim_allocator_stats(here.a)->peak.allocated_bytes;
+    p.reserved = plim_allocator_stats(here.a)->peak.reserved_bytes;
+  }
+  plim_model_delete(model);
+  plim_tape_delete(here.t);
+  plim_allocator_delete(here.a);
+  plim_address_model_clear(&addresses);
+  return p;
+}
+
+typedef struct {
+  size_t rows, left_out, loaded_equal, allocated_equal, reserved_equal;
+  double sum, worst, worst_reserved;
+} score;
+
+static double error_percent(uint64_t predicted, int64_t measured) {
+  return 100 * fabs((double)predicted - (double)measured) / (double)measured;
+}
+
+static void judge(const json_t *row, const prediction *p, score *s) {
+  int64_t loaded = case_integer(row, "loaded_alloc", 0),
+          allocated = case_integer(row, "peak_alloc", 0),
+          reserved = case_integer(row, "peak_reserved", 0);
+  double off = error_percent(p->allocated, allocated),
+         off_reserved = error_percent(p->reserved, reserved);
+  s->rows++;
+  s->loaded_equal += (int64_t)p->loaded == loaded;
+  s->allocated_equal += (int64_t)p->allocated == allocated;
+  s->reserved_equal += (int64_t)p->reserved == reserved;
+  s->sum += off;
+  s->worst = fmax(s->worst, off);
+  s->worst_reserved = fmax(s->worst_reserved, off_reserved);
+  if (off == 0 && off_reserved == 0 && (int64_t)p->loaded == loaded) return;
+  printf("  %s: loaded %" PRIu64 " measured %" PRIi64 ", allocated %" PRIu64 " measured %" PRIi64
+         " (%.4f %%), reserved %" PRIu64 " measured %" PRIi64 " (%.4f %%)\n",
+         case_text(row, "id", "?"), p->loaded, loaded, p->allocated, allocated, off, p->reserved,
+         reserved, off_reserved);
+}
+
+TEST(one_rank_is_predicted) {
+  score s = {0};
+  json_t *models = json_load_file(TEST_ROOT "/truth/models.json", 0, NULL);
+  json_t *rows = json_load_file(TEST_ROOT "/truth/sharded.json", 0, NULL);
+  CHECK(models && rows, "truth");
+  for (size_t i = 0; i < json_array_size(rows); i++) {
+    const json_t *row = json_array_get(rows, i), *c = json_object_get(row, "case");
+    plim_job job;
+    if (!case_job(c, json_object_get(models, case_text(c, "model", "")), &job)) {
+      s.left_out++;
+      continue;
+    }
+    prediction p = predict(&job);
+    judge(row, &p, &s);
+  }
+  json_decref(models);
+  json_decref(rows);
+  printf("  %zu rows (%zu left out): loaded equal in %zu, allocated in %zu, reserved in %zu\n"
+         "  mean error %.4f %%, worst %.4f %%, worst of reserved %.4f %%\n",
+         s.rows, s.left_out, s.loaded_equal, s.allocated_equal, s.reserved_equal,
+         s.sum / (double)(s.rows ? s.rows : 1), s.worst, s.worst_reserved);
+  CHECK(s.rows >= 6 && s.left_out == 0, "%zu rows", s.rows);
+  CHECK(s.loaded_equal == s.rows, "bytes after load exact in %zu", s.loaded_equal);
+  CHECK(s.sum <= 0.02 * (double)s.rows, "mean %f %%", s.sum / (double)s.rows);
+  CHECK(s.worst <= 0.05, "worst %f %%", s.worst);
+}
+
+TEST_MAIN
