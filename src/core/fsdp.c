@@ -11,6 +11,8 @@ typedef struct {
   plim_tensor *shard;   // this rank's part; over no memory of the card when it is offloaded
   int64_t elements;     // of the part
   plim_dtype own_dtype; // of the part
+  size_t index;         // among the model's parameters
+  bool has_grad;        // that is being reduced
 } parameter;
 
 typedef enum { IDLE, FORWARD, BEFORE_BACKWARD, AFTER_BACKWARD } state;
@@ -46,22 +48,22 @@ static plim_dtype compute_dtype(const fsdp *f, const plim_tensor *p) {
 }
 
 // The first rank's part: rows, as torch.chunk cuts them.
-static parameter cut(plim_tape *t, const fsdp *f, plim_tensor *p) {
+static parameter cut(plim_tape *t, const fsdp *f, plim_tensor *p, size_t index) {
   plim_dims shape = p->shape;
   shape.at[0] = divide_up(shape.at[0], f->how.world);
-  parameter out = {.full = p, .elements = plim_numel(&shape), .own_dtype = (plim_dtype)p->dtype};
+  parameter out = {
+      .full = p, .elements = plim_numel(&shape), .own_dtype = (plim_dtype)p->dtype, .index = index};
   set(t, &out.shard, empty(t, shape, out.own_dtype));
   if (f->how.offloads_parameters) plim_resize_storage(t, out.shard, 0);
   return out;
 }
 
 // fully_shard: all parts are there before the whole parameters go.
-static bool wrap(plim_tape *t, group *g, plim_tensor *const *parameters, size_t count,
-                 uint32_t layer) {
+static bool wrap(plim_tape *t, group *g, const plim_model *m, uint32_t layer) {
   bool ok = true;
-  for (size_t i = 0; i < count; i++)
-    if (parameters[i]->layer == layer)
-      ok = ok && vec_push(&g->parameters, cut(t, g->all, parameters[i]));
+  for (size_t i = 0; i < m->parameters.len; i++)
+    if (m->parameters.at[i]->layer == layer)
+      ok = ok && vec_push(&g->parameters, cut(t, g->all, m->parameters.at[i], i));
   for (size_t i = g->parameters.len; i-- > 0;) {
     parameter *p = &g->parameters.at[i];
     plim_resize_storage(t, p->full, 0);
@@ -169,32 +171,34 @@ static void reshard(plim_tape *t, group *g) {
 static uint64_t cat_table_bytes(const group *g, plim_dtype dtype) {
   int64_t pieces = 0, blocks = 0;
   for (size_t i = 0; i < g->parameters.len; i++) {
-    const parameter *p = &g->parameters.at[i];
-    if (!p->full->grad) continue;
+    if (!g->parameters.at[i].has_grad) continue;
     pieces++;
-    blocks += divide_up(part_bytes(p, dtype), BLOCK_BYTES);
+    blocks += divide_up(part_bytes(&g->parameters.at[i], dtype), BLOCK_BYTES);
   }
   return (uint64_t)(4 * pieces + 2 * (pieces + 1) + blocks) * ENTRY_BYTES;
 }
 
-static int64_t reduced_elements(const group *g) {
-  int64_t n = 0;
-  for (size_t i = 0; i < g->parameters.len; i++)
-    if (g->parameters.at[i].full->grad) n += g->parameters.at[i].elements;
-  return n;
+static int64_t mark_gradients(group *g) {
+  int64_t elements = 0;
+  for (size_t i = 0; i < g->parameters.len; i++) {
+    parameter *p = &g->parameters.at[i];
+    p->has_grad = p->full->grad != NULL;
+    if (p->has_grad) elements += p->elements;
+  }
+  return elements;
 }
 
-// The parts of the gradient are views of one piece of memory.
-static void scatter(plim_tape *t, group *g, int64_t elements, plim_dtype dtype, uint64_t reduced) {
+// The parts of the gradient are views of one piece of memory; offloaded, they go to the CPU at once.
+static void scatter(plim_tape *t, group *g, int64_t elements, plim_dtype dtype) {
   plim_tensor *out = NULL;
   t->stream = PLIM_REDUCE_STREAM;
   set(t, &out, empty(t, dims(elements), dtype));
   plim_dtype own = g->parameters.at[0].own_dtype;
   if (own != dtype) set(t, &out, empty(t, dims(elements), own));
   t->stream = PLIM_COMPUTE_STREAM;
-  for (size_t i = 0; i < g->parameters.len; i++) {
+  for (size_t i = 0; i < g->parameters.len && !g->all->how.offloads_parameters; i++) {
     plim_tensor *shard = g->parameters.at[i].shard;
-    if (reduced >> i & 1 && !shard->grad && !g->all->how.offloads_parameters)
+    if (g->parameters.at[i].has_grad && !shard->grad)
       set(t, &shard->grad, alias_of(t, out, shard->shape, shard->stride));
   }
   drop(t, &out);
@@ -202,19 +206,15 @@ static void scatter(plim_tape *t, group *g, int64_t elements, plim_dtype dtype, 
 
 static void reduce(plim_tape *t, group *g) {
   fsdp *f = g->all;
-  int64_t elements = reduced_elements(g);
+  int64_t elements = mark_gradients(g);
   if (!elements) return;
-  uint64_t reduced = 0;
   plim_dtype dtype = f->how.reduce_dtype;
   if (dtype == PLIM_BOOL) dtype = (plim_dtype)g->parameters.at[0].full->dtype;
   drop(t, &f->reducing);
   set(t, &f->reducing, empty(t, dims(elements * f->how.world), dtype));
   plim_consume(t, scratch(t, cat_table_bytes(g, dtype)));
-  for (size_t i = g->parameters.len; i-- > 0;) {
-    if (g->parameters.at[i].full->grad) reduced |= (uint64_t)1 << i;
-    drop(t, &g->parameters.at[i].full->grad);
-  }
-  scatter(t, g, elements, dtype, reduced);
+  for (size_t i = g->parameters.len; i-- > 0;) drop(t, &g->parameters.at[i].full->grad);
+  scatter(t, g, elements, dtype);
 }
 
 // ---- hooks ----------------------------------------------------------------------------------------
@@ -298,7 +298,30 @@ static void destroy(plim_shards *s) {
   free(f);
 }
 
-plim_shards *plim_fsdp_new(plim_tape *t, plim_model *m, const plim_sharding *how) {
+static bool make_groups(plim_tape *t, fsdp *f, plim_model *m) {
+  f->groups = calloc(f->shards.layers + 1, sizeof *f->groups);
+  if (!f->groups) return false;
+  bool ok = true;
+  for (; f->count <= f->shards.layers; f->count++) {
+    group *g = &f->groups[f->count];
+    g->all = f;
+    uint32_t layer = f->count < f->shards.layers ? (uint32_t)f->count + 1 : 0;
+    ok = ok && wrap(t, g, m, layer);
+  }
+  return ok;
+}
+
+// The optimizer sees the parts, or, when they are on the CPU, nothing on the card.
+static void replace_parameters(const fsdp *f, plim_model *m) {
+  for (size_t i = 0; i < f->count; i++)
+    for (size_t k = 0; k < f->groups[i].parameters.len; k++) {
+      const parameter *p = &f->groups[i].parameters.at[k];
+      m->parameters.at[p->index] = p->shard;
+    }
+  if (f->how.offloads_parameters) m->parameters.len = 0;
+}
+
+plim_shards *plim_fsdp_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers) {
   fsdp *f = calloc(1, sizeof *f);
   if (!f) return NULL;
   f->shards = (plim_shards){.before_model = before_model,
@@ -306,26 +329,13 @@ plim_shards *plim_fsdp_new(plim_tape *t, plim_model *m, const plim_sharding *how
                             .before_layer = before_layer,
                             .after_layer = after_layer,
                             .after_backward = after_backward,
-                            .destroy = destroy};
+                            .destroy = destroy,
+                            .layers = layers};
   f->how = *how;
-  for (size_t i = 0; i < m->parameters.len; i++)
-    if (m->parameters.at[i]->layer >= f->count) f->count = m->parameters.at[i]->layer;
-  f->count++;
-  f->groups = calloc(f->count, sizeof *f->groups);
-  bool ok = f->groups != NULL;
-  for (size_t i = 0; ok && i < f->count; i++) {
-    f->groups[i].all = f;
-    uint32_t layer = i + 1 < f->count ? (uint32_t)i + 1 : 0;
-    ok = wrap(t, &f->groups[i], m->parameters.at, m->parameters.len, layer);
+  if (!make_groups(t, f, m)) {
+    destroy(&f->shards);
+    return NULL;
   }
-  if (how->offloads_parameters) m->parameters.len = 0;
-  for (size_t g = 0; ok && g < f->count; g++)
-    for (size_t k = 0; k < f->groups[g].parameters.len; k++)
-      for (size_t i = 0; i < m->parameters.len; i++)
-        if (m->parameters.at[i] == f->groups[g].parameters.at[k].full)
-          m->parameters.at[i] = f->groups[g].parameters.at[k].shard;
-  if (ok) return &f->shards;
-  if (!f->groups) f->count = 0;
-  destroy(&f->shards);
-  return NULL;
+  replace_parameters(f, m);
+  return &f->shards;
 }

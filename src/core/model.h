@@ -53,6 +53,7 @@ struct plim_model {
   void (*destroy)(plim_model *m);
   vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
   vec(plim_tensor *) frozen;     // by adapters
+  vec(uint64_t) buffer_bytes;    // its buffers; only known when it is sharded
   struct plim_shards *shards;    // NULL: on one GPU
   bool failed;                   // memory was out
 };

@@ -10,7 +10,8 @@ const char *const plim_strategy_names[PLIM_STRATEGIES] = {
     [PLIM_SHARD_ZERO1] = "zero1", [PLIM_SHARD_ZERO2] = "zero2", [PLIM_SHARD_ZERO3] = "zero3",
 };
 
-typedef plim_shards *constructor(plim_tape *t, plim_model *m, const plim_sharding *how);
+typedef plim_shards *constructor(plim_tape *t, plim_model *m, const plim_sharding *how,
+                                 size_t layers);
 
 static constructor *const constructors[PLIM_STRATEGIES] = {
     [PLIM_SHARD_DDP] = plim_ddp_new,
@@ -32,12 +33,9 @@ static size_t layers_of(const plim_model *m) {
 
 bool plim_shard(plim_tape *t, plim_model *m, const plim_sharding *how) {
   if (!constructors[how->strategy]) return how->strategy == PLIM_SHARD_NONE;
-  size_t layers = layers_of(m);
-  plim_shards *s = constructors[how->strategy](t, m, how);
+  plim_shards *s = constructors[how->strategy](t, m, how, layers_of(m));
   if (!s) return false;
-  s->how = *how;
-  s->layers = layers;
-  s->calls = calloc(layers + 1, sizeof *s->calls);
+  s->calls = calloc(s->layers + 1, sizeof *s->calls);
   m->shards = t->shards = s;
   return s->calls != NULL;
 }

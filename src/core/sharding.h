@@ -43,7 +43,6 @@ struct plim_shards {
   void (*after_layer)(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *out);
   void (*after_backward)(plim_tape *t, plim_shards *s);
   void (*destroy)(plim_shards *s);
-  plim_sharding how;
   struct layer_call *calls; // what a checkpoint needs to run a layer again
   size_t layers, next_layer;
   uint64_t host_bytes; // of this rank in the memory of the CPU, at most
@@ -64,7 +63,7 @@ void plim_after_backward(plim_tape *t);
 
 // ---- strategies -----------------------------------------------------------------------------------
 
-plim_shards *plim_ddp_new(plim_tape *t, plim_model *m, const plim_sharding *how);
-plim_shards *plim_fsdp_new(plim_tape *t, plim_model *m, const plim_sharding *how);
+plim_shards *plim_ddp_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers);
+plim_shards *plim_fsdp_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers);
 
 #endif
