@@ -311,6 +311,17 @@ static bool make_groups(plim_tape *t, fsdp *f, plim_model *m) {
   return ok;
 }
 
+// Offloaded: parts and their gradients are pinned, one by one; what the optimizer adds is not.
+static void count_host(fsdp *f) {
+  for (size_t i = 0; i < f->count; i++)
+    for (size_t k = 0; k < f->groups[i].parameters.len; k++) {
+      const parameter *p = &f->groups[i].parameters.at[k];
+      uint64_t bytes = (uint64_t)part_bytes(p, p->own_dtype);
+      f->shards.pinned_bytes += 2 * plim_pinned_bytes(bytes);
+      f->shards.moment_bytes += bytes;
+    }
+}
+
 // The optimizer sees the parts, or, when they are on the CPU, nothing on the card.
 static void replace_parameters(const fsdp *f, plim_model *m) {
   for (size_t i = 0; i < f->count; i++)
@@ -337,5 +348,6 @@ plim_shards *plim_fsdp_new(plim_tape *t, plim_model *m, const plim_sharding *how
     return NULL;
   }
   replace_parameters(f, m);
+  if (how->offloads_parameters) count_host(f);
   return &f->shards;
 }

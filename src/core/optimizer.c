@@ -59,6 +59,7 @@ typedef struct {
 struct plim_optimizer {
   const char *name;
   void (*step)(plim_tape *t, const update *u);
+  int moments; // copies of the parameters that it keeps; those that factor them count as none
 };
 
 // `n` tensors like each parameter that has a gradient and no state yet, from state `first` on.
@@ -195,8 +196,8 @@ static void adafactor(plim_tape *t, const update *u) {
 }
 
 static const plim_optimizer optimizers[] = {
-    {"adamw", adamw_fused}, {"adamw-foreach", adamw_foreach}, {"adamw-loop", adamw_loop},
-    {"sgd", sgd},           {"sgd-momentum", sgd_momentum},   {"adafactor", adafactor},
+    {"adamw", adamw_fused, 2}, {"adamw-foreach", adamw_foreach, 2}, {"adamw-loop", adamw_loop, 2},
+    {"sgd", sgd, 0},           {"sgd-momentum", sgd_momentum, 1},   {"adafactor", adafactor, 0},
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
@@ -209,6 +210,8 @@ const plim_optimizer *plim_optimizer_named(const char *name) {
 const char *plim_optimizer_name(size_t index) {
   return index < OPTIMIZERS ? optimizers[index].name : NULL;
 }
+
+int plim_optimizer_moments(const plim_optimizer *o) { return o->moments; }
 
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
                          size_t count, plim_tensor **state) {

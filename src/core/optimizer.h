@@ -10,7 +10,8 @@ typedef struct plim_optimizer plim_optimizer;
 // By name ("adamw", "adamw-foreach", "adamw-loop", "sgd", "sgd-momentum", "adafactor"); NULL if there
 // is none.
 const plim_optimizer *plim_optimizer_named(const char *name);
-const char *plim_optimizer_name(size_t index); // NULL behind the last
+const char *plim_optimizer_name(size_t index);       // NULL behind the last
+int plim_optimizer_moments(const plim_optimizer *o); // copies of the parameters that it keeps
 
 // Variables of state per parameter; all NULL before the first step.
 enum { PLIM_OPTIMIZER_STATE = 3 };

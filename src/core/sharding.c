@@ -46,6 +46,20 @@ void plim_shards_delete(plim_shards *s) {
   s->destroy(s);
 }
 
+// ---- the CPU's memory -------------------------------------------------------------------------------
+
+uint64_t plim_pinned_bytes(uint64_t bytes) {
+  uint64_t power = 1;
+  while (power < bytes) power *= 2;
+  return bytes ? power : 0;
+}
+
+uint64_t plim_host_bytes(const plim_model *m, const plim_optimizer *o) {
+  const plim_shards *s = m->shards;
+  if (!s) return 0;
+  return s->pinned_bytes + (uint64_t)plim_optimizer_moments(o) * s->moment_bytes;
+}
+
 // ---- calls ----------------------------------------------------------------------------------------
 
 plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batch,

@@ -7,6 +7,7 @@
 #define PLIM_CORE_SHARDING_H
 
 #include "model.h"
+#include "optimizer.h"
 
 typedef enum {
   PLIM_SHARD_NONE,
@@ -45,7 +46,8 @@ struct plim_shards {
   void (*destroy)(plim_shards *s);
   struct layer_call *calls; // what a checkpoint needs to run a layer again
   size_t layers, next_layer;
-  uint64_t host_bytes; // of this rank in the memory of the CPU, at most
+  uint64_t pinned_bytes; // of this rank in the memory of the CPU
+  uint64_t moment_bytes; // and one copy of the parameters that the optimizer updates there
 };
 
 // Wraps the model, whose parameters say which layer uses them (plim_tensor.layer). From here on
@@ -58,6 +60,11 @@ plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batc
                              plim_tensor **logits);
 plim_tensor *plim_call_sharded_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
                                      plim_tensor *x);
+// What one rank takes of the CPU's memory when something is offloaded: pinned copies of parameters
+// and gradients, and the optimizer's state. Unverified: from source, without a measurement.
+uint64_t plim_host_bytes(const plim_model *m, const plim_optimizer *o);
+// The pinned memory for a tensor: torch's host allocator takes powers of two.
+uint64_t plim_pinned_bytes(uint64_t bytes);
 // At the end of loss.backward().
 void plim_after_backward(plim_tape *t);
 
