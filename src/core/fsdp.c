@@ -64,7 +64,7 @@ static bool wrap(plim_tape *t, group *g, const plim_model *m, uint32_t layer) {
   for (size_t i = 0; i < m->parameters.len; i++)
     if (m->parameters.at[i]->layer == layer)
       ok = ok && vec_push(&g->parameters, cut(t, g->all, m->parameters.at[i], i));
-  for (size_t i = g->parameters.len; i-- > 0;) {
+  for (size_t i = 0; i < g->parameters.len; i++) {
     parameter *p = &g->parameters.at[i];
     plim_resize_storage(t, p->full, 0);
     p->full->dtype = (uint8_t)compute_dtype(g->all, p->full);
@@ -149,11 +149,10 @@ static void copy_out(plim_tape *t, group *g) {
   g->is_full = true;
 }
 
-// In forward what was gathered stays until the next layer is copied out: the two overlap.
+// In forward what was gathered stays until the next group is copied out: the two overlap.
 static void unshard(plim_tape *t, group *g) {
   gather(t, g);
   if (!g->gathered) return;
-  if (g->state == FORWARD) drop(t, &g->all->last_gathered);
   copy_out(t, g);
   if (g->state == FORWARD) set(t, &g->all->last_gathered, g->gathered);
   drop(t, &g->gathered);
@@ -189,7 +188,7 @@ static int64_t mark_gradients(group *g) {
 }
 
 // The parts of the gradient are views of one piece of memory; offloaded, they go to the CPU at once.
-static void scatter(plim_tape *t, group *g, int64_t elements, plim_dtype dtype) {
+static plim_tensor *scatter(plim_tape *t, group *g, int64_t elements, plim_dtype dtype) {
   plim_tensor *out = NULL;
   t->stream = PLIM_REDUCE_STREAM;
   set(t, &out, empty(t, dims(elements), dtype));
@@ -201,7 +200,18 @@ static void scatter(plim_tape *t, group *g, int64_t elements, plim_dtype dtype) 
     if (g->parameters.at[i].has_grad && !shard->grad)
       set(t, &shard->grad, alias_of(t, out, shard->shape, shard->stride));
   }
-  drop(t, &out);
+  return out;
+}
+
+// The last gradient is also in a variable of the loop, which lives until the function returns.
+static plim_tensor *drop_gradients(plim_tape *t, group *g) {
+  plim_tensor *last = NULL;
+  for (size_t i = g->parameters.len; i-- > 0;) {
+    plim_tensor **grad = &g->parameters.at[i].full->grad;
+    if (!last) set(t, &last, *grad);
+    drop(t, grad);
+  }
+  return last;
 }
 
 static void reduce(plim_tape *t, group *g) {
@@ -213,8 +223,9 @@ static void reduce(plim_tape *t, group *g) {
   drop(t, &f->reducing);
   set(t, &f->reducing, empty(t, dims(elements * f->how.world), dtype));
   plim_consume(t, scratch(t, cat_table_bytes(g, dtype)));
-  for (size_t i = g->parameters.len; i-- > 0;) drop(t, &g->parameters.at[i].full->grad);
-  scatter(t, g, elements, dtype);
+  plim_tensor *last = drop_gradients(t, g), *out = scatter(t, g, elements, dtype);
+  drop(t, &last);
+  drop(t, &out);
 }
 
 // ---- hooks ----------------------------------------------------------------------------------------

@@ -155,3 +155,8 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   return job->recipe.autocast != PLIM_FP16 && !is_plain_fp32 &&
          !(is_gpt && (job->lora.rank || is_eager));
 }
+
+void case_begin(const json_t *c, plim_tape *t) {
+  plim_tensor *epsilon = NULL;
+  if (json_object_get(c, "strategy")) set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
+}

@@ -23,7 +23,7 @@ typedef struct {
 } prediction;
 
 // The measuring program (scripts/dist.py) empties the cache when the model is wrapped.
-static prediction predict(const plim_job *job) {
+static prediction predict(const json_t *c, const plim_job *job) {
   static const uint64_t streams[PLIM_STREAMS] = {0, 1, 2};
   prediction p = {0};
   plim_address_model addresses;
@@ -37,6 +37,7 @@ static prediction predict(const plim_job *job) {
   if (plim_alloc_conf_parse("", &options.conf, NULL)) test_failed = true;
   card here = {.a = plim_allocator_new(&options)};
   here.t = plim_tape_new((plim_tape_sink){follow, &here});
+  if (here.t && here.a) case_begin(c, here.t);
   plim_model *model = here.t && here.a ? plim_job_load(here.t, job) : NULL;
   if (model) {
     plim_allocator_empty_cache(here.a);
@@ -94,7 +95,7 @@ TEST(one_rank_is_predicted) {
       s.left_out++;
       continue;
     }
-    prediction p = predict(&job);
+    prediction p = predict(c, &job);
     judge(row, &p, &s);
   }
   json_decref(models);

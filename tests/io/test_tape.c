@@ -41,6 +41,27 @@ static const char *const covered[] = {
     "kernels/math-llama-bf16",
     "kernels/sgd-llama",
     "kernels/sgdm-llama",
+    "sharded/fsdp-gpt2-mp",
+    "sharded/fsdp-llama-bf16-ckpt",
+    "sharded/fsdp-llama-bf16-offload",
+    "sharded/fsdp-llama-bf16",
+    "sharded/fsdp-llama-mp-accum",
+    "sharded/fsdp-llama-mp-ckpt-noreshard",
+    "sharded/fsdp-llama-mp-ckpt-w2",
+    "sharded/fsdp-llama-mp-ckpt-w8",
+    "sharded/fsdp-llama-mp-ckpt",
+    "sharded/fsdp-llama-mp-noreshard",
+    "sharded/fsdp-llama-mp-offload-ckpt",
+    "sharded/fsdp-llama-mp-offload",
+    "sharded/fsdp-llama-mp-reduce16",
+    "sharded/fsdp-llama-mp",
+    "sharded/fsdp-mistral-mp-ckpt",
+    "sharded/fsdp-qwen2-bf16-w3",
+    "sharded/fsdp-qwen2-mp-ckpt-w8",
+    "sharded/fsdp-qwen2-mp-w3",
+    "sharded/fsdp-qwen2-mp",
+    "sharded/fsdp-tiny-mp-ckpt",
+    "sharded/fsdp-tiny-mp",
 };
 // clang-format on
 
@@ -63,6 +84,7 @@ static bool run_tape(const char *name, stream *out) {
   plim_job job;
   bool ok = case_job(json_object_get(json, "case"), json_object_get(json, "config"), &job);
   plim_tape *t = ok ? plim_tape_new((plim_tape_sink){append, out}) : NULL;
+  if (t) case_begin(json_object_get(json, "case"), t);
   plim_model *m = t ? plim_job_load(t, &job) : NULL;
   ok = m && plim_train(t, m, &job.recipe);
   plim_model_delete(m);
