@@ -41,6 +41,7 @@ typedef struct {
   bool has_qk_norm;           // qwen3
   bool has_fused_projections; // phi3
   bool keeps_mask_arguments;  // qwen2, qwen3: their forward keeps them in a dict
+  bool names_positions_first; // mistral: layers get position_ids before position_embeddings
 } plim_config;
 
 // The family's defaults, as transformers' configuration class has them. An unknown family is refused

@@ -219,11 +219,15 @@ static plim_tensor *layer_forward(plim_tape *t, const plim_llama *m, const layer
 
 // In the order they go: the pair of cos and sin is a tuple, which lets go of its last item first.
 enum { HELD_MASK, HELD_SIN, HELD_COS };
+enum { SIN_BEHIND_POSITIONS = 2, COS_BEHIND_POSITIONS };
 
 static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *const *held,
                               plim_tensor *x) {
   const layer_call *call = context;
-  surroundings with = {call->attention, held[HELD_MASK], held[HELD_COS], held[HELD_SIN]};
+  bool is_behind = call->m->c.names_positions_first;
+  plim_tensor *sin = held[is_behind ? SIN_BEHIND_POSITIONS : HELD_SIN];
+  plim_tensor *cos = held[is_behind ? COS_BEHIND_POSITIONS : HELD_COS];
+  surroundings with = {call->attention, held[HELD_MASK], cos, sin};
   return layer_forward(t, call->m, call->l, x, &with);
 }
 
@@ -242,6 +246,8 @@ static plim_tensor *model_forward(plim_tape *t, plim_llama *m, const plim_batch 
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->calls[i] = (layer_call){m, &m->layers[i], batch->attention};
     plim_closure call = {run_layer, &m->calls[i], {with.mask, with.sin, with.cos, positions}};
+    if (m->c.names_positions_first)
+      call = (plim_closure){run_layer, &m->calls[i], {with.mask, positions, with.sin, with.cos}};
     set(t, &hidden, plim_call_layer(t, batch->checkpoint, call, hidden));
   }
   set(t, &hidden, plim_rms_norm(t, hidden, m->norm));
