@@ -7,7 +7,7 @@
 
 #define FIRST_BUCKET_BYTES (1ll << 20) // torch.distributed._DEFAULT_FIRST_BUCKET_BYTES
 #define BUCKET_BYTES (25ll << 20)      // bucket_cap_mb
-#define BROADCAST_BYTES (250ll << 20)  // DistributedDataParallel.broadcast_bucket_size
+#define BROADCAST_BYTES (250ull << 20) // DistributedDataParallel.broadcast_bucket_size
 
 typedef struct {
   struct ddp *all;
@@ -107,34 +107,56 @@ static void before_model(plim_tape *t, plim_shards *s) {
 
 // verify_params_across_processes: how many there are, and their sizes and strides.
 static void verify(plim_tape *t, const ddp *d) {
-  int64_t numbers = 0;
-  plim_tensor *count = empty(t, dims(1), PLIM_I64), **of_rank = NULL;
-  of_rank = calloc((size_t)d->how.world, sizeof *of_rank);
+  size_t world = (size_t)d->how.world;
+  plim_tensor *count = empty(t, dims(1), PLIM_I64);
+  plim_tensor **of_rank = calloc(world, sizeof *of_rank);
   if (!of_rank) t->failed = true;
-  for (int64_t i = 0; of_rank && i < d->how.world; i++) of_rank[i] = empty(t, dims(1), PLIM_I64);
-  for (int64_t i = 0; of_rank && i < d->how.world; i++) plim_consume(t, of_rank[i]);
-  free(of_rank);
-  plim_consume(t, count);
+  for (size_t i = 0; of_rank && i < world; i++) of_rank[i] = empty(t, dims(1), PLIM_I64);
+  int64_t numbers = 0;
   for (size_t i = 0; i < d->count; i++) numbers += 2 * d->parameters[i].tensor->shape.n;
   plim_consume(t, empty(t, dims(numbers), PLIM_I64));
+  for (size_t i = 0; of_rank && i < world; i++) plim_consume(t, of_rank[i]);
+  plim_consume(t, count);
+  free(of_rank);
 }
 
-// Parameters and buffers are broadcast in flat copies, two of them on their way at a time. One tensor
-// alone needs no copy.
-static void broadcast(plim_tape *t, const ddp *d) {
-  plim_tensor *flying[2] = {NULL, NULL};
-  int64_t bytes = 0;
-  for (size_t i = 0, first = 0, sent = 0; i < d->count; i++) {
-    bytes += bytes_of(d->parameters[i].tensor);
-    if (i + 1 < d->count && bytes < BROADCAST_BYTES) continue;
-    drop(t, &flying[sent % 2]);
-    if (i > first) set(t, &flying[sent % 2], scratch(t, (uint64_t)bytes));
-    sent++;
-    first = i + 1;
-    bytes = 0;
+// Parameters and buffers are broadcast in flat copies, two of them on their way at a time.
+typedef struct {
+  plim_tensor *flying[2];
+  size_t sent, tensors; // tensors: that are in the next copy
+  uint64_t bytes;
+} broadcast;
+
+// One tensor alone needs no copy.
+static void send(plim_tape *t, broadcast *b) {
+  if (!b->tensors) return;
+  plim_tensor **slot = &b->flying[b->sent++ % 2];
+  drop(t, slot);
+  if (b->tensors > 1) set(t, slot, scratch(t, b->bytes));
+  b->tensors = 0;
+  b->bytes = 0;
+}
+
+static void add_to(plim_tape *t, broadcast *b, uint64_t bytes) {
+  b->tensors++;
+  b->bytes += bytes;
+  if (b->bytes >= BROADCAST_BYTES) send(t, b);
+}
+
+// Each dtype by itself. Buffers are float32: true of all that are known.
+static void broadcast_model(plim_tape *t, const plim_model *m) {
+  broadcast b = {0};
+  bool is_wide = false;
+  for (size_t i = 0; i < m->frozen.len; i++) add_to(t, &b, (uint64_t)bytes_of(m->frozen.at[i]));
+  for (size_t i = 0; i < m->parameters.len; i++) {
+    is_wide = m->parameters.at[i]->dtype == PLIM_FP32;
+    add_to(t, &b, (uint64_t)bytes_of(m->parameters.at[i]));
   }
-  drop(t, &flying[0]);
-  drop(t, &flying[1]);
+  if (!is_wide) send(t, &b);
+  for (size_t i = 0; i < m->buffer_bytes.len; i++) add_to(t, &b, m->buffer_bytes.at[i]);
+  send(t, &b);
+  drop(t, &b.flying[b.sent % 2]);
+  drop(t, &b.flying[(b.sent + 1) % 2]);
 }
 
 static void destroy(plim_shards *s) {
@@ -160,10 +182,8 @@ static bool wrap(plim_tape *t, ddp *d, const plim_model *m) {
     list[d->count] = p;
   }
   verify(t, d);
-  broadcast(t, d);
+  broadcast_model(t, m);
   make_buckets(t, d, list, d->count, INT64_MAX, INT64_MAX);
-  plim_tensor *used = NULL;
-  set(t, &used, empty(t, dims((int64_t)d->count), PLIM_I32)); // local_used_map, kept for ever
   free(list);
   return true;
 }
