@@ -43,6 +43,9 @@ struct plim_shards {
   plim_tensor *(*before_layer)(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *x);
   void (*after_layer)(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *out);
   void (*after_backward)(plim_tape *t, plim_shards *s);
+  // DeepSpeed's engine: backward scales the loss, and has an end of its own; so has the step a start.
+  void (*after_engine_backward)(plim_tape *t, plim_shards *s, bool is_last);
+  void (*before_step)(plim_tape *t, plim_shards *s);
   void (*destroy)(plim_shards *s);
   struct layer_call *calls; // what a checkpoint needs to run a layer again
   size_t layers, next_layer;
@@ -71,6 +74,7 @@ void plim_after_backward(plim_tape *t);
 // ---- strategies -----------------------------------------------------------------------------------
 
 plim_shards *plim_ddp_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers);
+plim_shards *plim_zero_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers);
 plim_shards *plim_fsdp_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers);
 
 #endif

@@ -247,6 +247,13 @@ void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   storage_release(t, old);
 }
 
+void plim_set_data(plim_tape *t, plim_tensor *x, const plim_tensor *y) {
+  plim_storage *old = x->storage;
+  x->storage = y->storage;
+  x->storage->refs++;
+  storage_release(t, old);
+}
+
 plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride) {
   x->storage->refs++;
   return tensor_new(t, x->storage, shape, stride, x->dtype);

@@ -149,6 +149,8 @@ plim_tensor *empty_strided(plim_tape *t, plim_dims shape, plim_dims stride, plim
 plim_tensor *scratch(plim_tape *t, uint64_t bytes);
 // The tensor gets new memory in another dtype, then loses the old: p.data = p.data.to(dtype).
 void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype);
+// x.data = y.data: x gives up its memory for y's.
+void plim_set_data(plim_tape *t, plim_tensor *x, const plim_tensor *y);
 // untyped_storage().resize_(): the same tensors over more memory or, with 0, over none.
 void plim_resize_storage(plim_tape *t, plim_tensor *x, uint64_t bytes);
 // The same memory seen otherwise. A view keeps its base alive; an alias only the memory.

@@ -68,9 +68,20 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
 
 // ---- the shortest loop ------------------------------------------------------------------------------
 
+// DeepSpeed: engine.backward(loss)
+static void engine_backward(plim_tape *t, plim_shards *s, plim_tensor *loss, bool is_last) {
+  plim_tensor *share = NULL, *scaled = NULL;
+  set(t, &share, div_scalar(t, loss));
+  set(t, &scaled, mul_scalar(t, share));
+  run_backward(t, scaled);
+  s->after_engine_backward(t, s, is_last);
+  drop(t, &scaled);
+  drop(t, &share);
+}
+
 // loss = model(input_ids=ids, labels=ids).loss; loss.backward()
 static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **ids,
-                      plim_tensor **loss) {
+                      plim_tensor **loss, bool is_last) {
   set(t, ids, empty(t, dims(r->batch, r->length), PLIM_I64));
   plim_batch batch = {
       .ids = *ids, .labels = *ids, .attention = r->attention, .checkpoint = r->checkpoint};
@@ -81,14 +92,16 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, plim_te
   drop_graph(t, *loss);
   set(t, loss, fresh);
   autocast(t, PLIM_BOOL);
-  run_backward(t, *loss);
+  if (m->shards && m->shards->after_engine_backward) engine_backward(t, m->shards, *loss, is_last);
+  else run_backward(t, *loss);
 }
 
 static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   plim_tensor *ids = NULL, *loss = NULL;
   for (int i = 0; i < r->steps; i++) {
-    for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++)
-      bare_step(t, m, r, &ids, &loss);
+    int parts = r->accumulate > 1 ? r->accumulate : 1;
+    for (int k = 0; k < parts; k++) bare_step(t, m, r, &ids, &loss, k + 1 == parts);
+    if (m->shards && m->shards->before_step) m->shards->before_step(t, m->shards);
     plim_optimizer_step(t, r->optimizer, m->parameters.at, m->parameters.len, state);
     plim_zero_grad(t, m->parameters.at, m->parameters.len);
   }
