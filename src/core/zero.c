@@ -143,7 +143,9 @@ static void before_step(plim_tape *t, plim_shards *s) {
   zero *z = (zero *)s;
   if (z->how.offloads_optimizer) return;
   plim_tensor *together = NULL;
-  if (take_norms(t, z) > 1) together = empty(t, dims(z->partition), (plim_dtype)z->flat->dtype);
+  size_t count = take_norms(t, z);
+  set(t, &z->norm, empty(t, (plim_dims){0}, PLIM_FP32));
+  if (count > 1) together = empty(t, dims(z->partition), (plim_dtype)z->flat->dtype);
   set(t, &z->master->grad, empty(t, dims(z->partition), PLIM_FP32));
   plim_consume(t, together);
   drop(t, &z->averaged);
