@@ -163,10 +163,16 @@ static task *take_ready(engine *e) {
   return k;
 }
 
+// Nobody else can see it: no other tensor, or only the one it is a view of.
+static bool is_alone(const plim_tape *t, const plim_tensor *x) {
+  bool is_only_view = t->has_own_linear && x->base && x->base->refs == 1;
+  return x->refs == 1 && x->storage->refs == (is_only_view ? 2 : 1);
+}
+
 // A second gradient is added in place if nobody else can see the first.
 static void accumulate(plim_tape *t, plim_tensor **slot, plim_tensor *more) {
   plim_tensor *first = *slot;
-  bool in_place = plim_is_dense(first) && first->refs == 1 && first->storage->refs == 1;
+  bool in_place = plim_is_dense(first) && is_alone(t, first);
   if (!in_place) {
     plim_tensor *sum = k_binary(t, first, more);
     sum->is_floating = false;

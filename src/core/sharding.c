@@ -14,10 +14,9 @@ typedef plim_shards *constructor(plim_tape *t, plim_model *m, const plim_shardin
                                  size_t layers);
 
 static constructor *const constructors[PLIM_STRATEGIES] = {
-    [PLIM_SHARD_DDP] = plim_ddp_new,
-    [PLIM_SHARD_FSDP2] = plim_fsdp_new,
-    [PLIM_SHARD_ZERO1] = plim_zero_new,
-    [PLIM_SHARD_ZERO2] = plim_zero_new,
+    [PLIM_SHARD_DDP] = plim_ddp_new,     [PLIM_SHARD_FSDP2] = plim_fsdp_new,
+    [PLIM_SHARD_ZERO1] = plim_zero_new,  [PLIM_SHARD_ZERO2] = plim_zero_new,
+    [PLIM_SHARD_ZERO3] = plim_zero3_new,
 };
 
 struct layer_call {

@@ -75,6 +75,7 @@ void plim_after_backward(plim_tape *t);
 
 plim_shards *plim_ddp_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers);
 plim_shards *plim_zero_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers);
+plim_shards *plim_zero3_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers);
 plim_shards *plim_fsdp_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers);
 
 #endif

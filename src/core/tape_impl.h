@@ -31,7 +31,8 @@ struct plim_tape {
   uint8_t autocast;                         // a plim_dtype; PLIM_BOOL: off
   struct plim_checkpoint *packing;          // what is saved now is packed for it
   bool is_recomputing;                      // and now computed again
-  bool is_stopped; // all that was wanted is there: nothing is allocated any more
+  bool has_own_linear; // DeepSpeed's: gives its weight's gradient as it is, not as a view
+  bool is_stopped;     // all that was wanted is there: nothing is allocated any more
   bool grad_mode, is_dooming, is_unordered, failed;
   _Alignas(16) unsigned char spare[1024];
 };
