@@ -11,7 +11,7 @@ typedef struct {
   plim_tensor *shard;   // this rank's part; over no memory of the card when it is offloaded
   int64_t elements;     // of the part
   plim_dtype own_dtype; // of the part
-  size_t index;         // among the model's parameters
+  size_t index;         // among the model's parameters; SIZE_MAX: frozen
   bool has_grad;        // that is being reduced
 } parameter;
 
@@ -21,7 +21,6 @@ typedef struct {
   struct fsdp *all;
   vec(parameter) parameters;
   plim_tensor *gathered; // all-gather output, until it is copied out
-  int64_t elements;      // of this rank's part of all
   size_t order;          // in which forward was done
   bool is_full;
   state state;
@@ -61,6 +60,9 @@ static parameter cut(plim_tape *t, const fsdp *f, plim_tensor *p, size_t index) 
 // fully_shard: all parts are there before the whole parameters go.
 static bool wrap(plim_tape *t, group *g, const plim_model *m, uint32_t layer) {
   bool ok = true;
+  for (size_t i = 0; i < m->frozen.len; i++)
+    if (m->frozen.at[i]->layer == layer)
+      ok = ok && vec_push(&g->parameters, cut(t, g->all, m->frozen.at[i], SIZE_MAX));
   for (size_t i = 0; i < m->parameters.len; i++)
     if (m->parameters.at[i]->layer == layer)
       ok = ok && vec_push(&g->parameters, cut(t, g->all, m->parameters.at[i], i));
@@ -68,7 +70,6 @@ static bool wrap(plim_tape *t, group *g, const plim_model *m, uint32_t layer) {
     parameter *p = &g->parameters.at[i];
     plim_resize_storage(t, p->full, 0);
     p->full->dtype = (uint8_t)compute_dtype(g->all, p->full);
-    g->elements += p->elements;
   }
   return ok;
 }
@@ -101,21 +102,30 @@ static uint64_t split_table_bytes(const group *g) {
   return (uint64_t)entries * ENTRY_BYTES;
 }
 
+static bool is_cast(const parameter *p) { return p->full->dtype != p->own_dtype; }
+
+static uint64_t gathered_bytes(const group *g, bool only_cast) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < g->parameters.len; i++) {
+    const parameter *p = &g->parameters.at[i];
+    if (!only_cast || is_cast(p)) bytes += part_bytes(p, (plim_dtype)p->full->dtype);
+  }
+  return (uint64_t)bytes;
+}
+
 // The parts as they are gathered: cast into one piece of memory where they must be cast, or brought
-// from the CPU one by one. At most one more than there are parameters.
+// from the CPU one by one. At most as many as there are parameters.
 static size_t gather_inputs(plim_tape *t, const group *g, plim_tensor **inputs) {
-  const parameter *first = &g->parameters.at[0];
-  plim_dtype dtype = (plim_dtype)first->full->dtype;
-  bool is_cast = dtype != first->own_dtype;
+  uint64_t cast_bytes = gathered_bytes(g, true);
   if (!g->all->how.offloads_parameters) {
-    if (is_cast) inputs[0] = empty(t, dims(g->elements), dtype);
-    return is_cast;
+    if (cast_bytes) inputs[0] = scratch(t, cast_bytes);
+    return cast_bytes > 0;
   }
   for (size_t i = 0; i < g->parameters.len; i++) {
     const parameter *p = &g->parameters.at[i];
     inputs[i] = empty(t, dims(p->elements), p->own_dtype);
-    if (!is_cast) continue;
-    plim_tensor *narrow = empty(t, dims(p->elements), dtype);
+    if (!is_cast(p)) continue;
+    plim_tensor *narrow = empty(t, dims(p->elements), (plim_dtype)p->full->dtype);
     plim_consume(t, inputs[i]);
     inputs[i] = narrow;
   }
@@ -131,9 +141,8 @@ static void gather(plim_tape *t, group *g) {
   }
   plim_stream was = t->stream;
   t->stream = PLIM_GATHER_STREAM;
-  plim_dtype dtype = (plim_dtype)g->parameters.at[0].full->dtype;
   size_t count = gather_inputs(t, g, inputs);
-  set(t, &g->gathered, empty(t, dims(g->elements * g->all->how.world), dtype));
+  set(t, &g->gathered, scratch(t, gathered_bytes(g, false) * (uint64_t)g->all->how.world));
   while (count-- > 0) plim_consume(t, inputs[count]);
   t->stream = was;
   free(inputs);
@@ -187,12 +196,18 @@ static int64_t mark_gradients(group *g) {
   return elements;
 }
 
+static const parameter *first_with_grad(const group *g) {
+  size_t i = 0;
+  while (i + 1 < g->parameters.len && !g->parameters.at[i].has_grad) i++;
+  return &g->parameters.at[i];
+}
+
 // The parts of the gradient are views of one piece of memory; offloaded, they go to the CPU at once.
 static plim_tensor *scatter(plim_tape *t, group *g, int64_t elements, plim_dtype dtype) {
   plim_tensor *out = NULL;
   t->stream = PLIM_REDUCE_STREAM;
   set(t, &out, empty(t, dims(elements), dtype));
-  plim_dtype own = g->parameters.at[0].own_dtype;
+  plim_dtype own = first_with_grad(g)->own_dtype;
   if (own != dtype) set(t, &out, empty(t, dims(elements), own));
   t->stream = PLIM_COMPUTE_STREAM;
   for (size_t i = 0; i < g->parameters.len && !g->all->how.offloads_parameters; i++) {
@@ -219,7 +234,7 @@ static void reduce(plim_tape *t, group *g) {
   int64_t elements = mark_gradients(g);
   if (!elements) return;
   plim_dtype dtype = f->how.reduce_dtype;
-  if (dtype == PLIM_BOOL) dtype = (plim_dtype)g->parameters.at[0].full->dtype;
+  if (dtype == PLIM_BOOL) dtype = (plim_dtype)first_with_grad(g)->full->dtype;
   drop(t, &f->reducing);
   set(t, &f->reducing, empty(t, dims(elements * f->how.world), dtype));
   plim_consume(t, scratch(t, cat_table_bytes(g, dtype)));
@@ -328,8 +343,9 @@ static void count_host(fsdp *f) {
     for (size_t k = 0; k < f->groups[i].parameters.len; k++) {
       const parameter *p = &f->groups[i].parameters.at[k];
       uint64_t bytes = (uint64_t)part_bytes(p, p->own_dtype);
-      f->shards.pinned_bytes += 2 * plim_pinned_bytes(bytes);
-      f->shards.moment_bytes += bytes;
+      bool is_trained = p->index != SIZE_MAX;
+      f->shards.pinned_bytes += (is_trained ? 2 : 1) * plim_pinned_bytes(bytes);
+      f->shards.moment_bytes += is_trained ? bytes : 0;
     }
 }
 
@@ -338,7 +354,7 @@ static void replace_parameters(const fsdp *f, plim_model *m) {
   for (size_t i = 0; i < f->count; i++)
     for (size_t k = 0; k < f->groups[i].parameters.len; k++) {
       const parameter *p = &f->groups[i].parameters.at[k];
-      m->parameters.at[p->index] = p->shard;
+      if (p->index != SIZE_MAX) m->parameters.at[p->index] = p->shard;
     }
   if (f->how.offloads_parameters) m->parameters.len = 0;
 }

@@ -27,6 +27,8 @@ struct layer_call {
 
 static size_t layers_of(const plim_model *m) {
   size_t layers = 0;
+  for (size_t i = 0; i < m->frozen.len; i++)
+    if (m->frozen.at[i]->layer > layers) layers = m->frozen.at[i]->layer;
   for (size_t i = 0; i < m->parameters.len; i++)
     if (m->parameters.at[i]->layer > layers) layers = m->parameters.at[i]->layer;
   return layers;

@@ -19,6 +19,37 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   drop(t, &one);
 }
 
+static bool has_engine(const plim_model *m) {
+  return m->shards && m->shards->after_engine_backward;
+}
+
+// DeepSpeed: engine.backward(loss)
+static void engine_backward(plim_tape *t, plim_shards *s, plim_tensor *loss, bool is_last) {
+  plim_tensor *share = NULL, *scaled = NULL;
+  set(t, &share, div_scalar(t, loss));
+  set(t, &scaled, mul_scalar(t, share));
+  run_backward(t, scaled);
+  s->after_engine_backward(t, s, is_last);
+  drop(t, &scaled);
+  drop(t, &share);
+}
+
+static void backward_of(plim_tape *t, plim_model *m, plim_tensor *loss, bool is_last) {
+  if (has_engine(m)) engine_backward(t, m->shards, loss, is_last);
+  else run_backward(t, loss);
+}
+
+// An engine clips by itself, and prepares the gradients that its optimizer sees.
+static bool clips(const plim_model *m) { return m->parameters.len && !has_engine(m); }
+
+static void update(plim_tape *t, plim_model *m, const plim_recipe *r,
+                   plim_tensor *const *parameters, plim_tensor **state) {
+  size_t count = m->parameters.len;
+  if (has_engine(m)) m->shards->before_step(t, m->shards);
+  plim_optimizer_step(t, r->optimizer, parameters, count, state);
+  plim_zero_grad(t, m->parameters.at, count);
+}
+
 // Variables of the loop: what a step leaves in them lives until the next one rebinds it.
 typedef struct {
   plim_batch batch;
@@ -39,7 +70,7 @@ static void load_batch(plim_tape *t, const plim_recipe *r, plim_batch *b) {
   b->checkpoint = r->checkpoint;
 }
 
-static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v) {
+static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v, bool is_last) {
   load_batch(t, r, &v->batch);
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
@@ -50,34 +81,22 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   plim_tensor *scaled = div_scalar(t, v->loss);
   drop_graph(t, v->scaled);
   set(t, &v->scaled, scaled);
-  run_backward(t, v->scaled);
+  backward_of(t, m, v->scaled, is_last);
   if (r->deletes_outputs) drop(t, &v->logits);
 }
 
 static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
-  plim_tensor **parameters = m->parameters.at;
-  size_t count = m->parameters.len;
   variables v = {0};
   for (int i = 0; i < r->steps; i++) {
-    for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++) step(t, m, r, &v);
-    if (!r->skips_clipping) plim_consume(t, plim_clip_grad_norm(t, parameters, count));
-    plim_optimizer_step(t, r->optimizer, parameters, count, state);
-    plim_zero_grad(t, parameters, count);
+    int parts = r->accumulate > 1 ? r->accumulate : 1;
+    for (int k = 0; k < parts; k++) step(t, m, r, &v, k + 1 == parts);
+    if (!r->skips_clipping && clips(m))
+      plim_consume(t, plim_clip_grad_norm(t, m->parameters.at, m->parameters.len));
+    update(t, m, r, m->parameters.at, state);
   }
 }
 
 // ---- the shortest loop ------------------------------------------------------------------------------
-
-// DeepSpeed: engine.backward(loss)
-static void engine_backward(plim_tape *t, plim_shards *s, plim_tensor *loss, bool is_last) {
-  plim_tensor *share = NULL, *scaled = NULL;
-  set(t, &share, div_scalar(t, loss));
-  set(t, &scaled, mul_scalar(t, share));
-  run_backward(t, scaled);
-  s->after_engine_backward(t, s, is_last);
-  drop(t, &scaled);
-  drop(t, &share);
-}
 
 // loss = model(input_ids=ids, labels=ids).loss; loss.backward()
 static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **ids,
@@ -101,9 +120,7 @@ static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim
   for (int i = 0; i < r->steps; i++) {
     int parts = r->accumulate > 1 ? r->accumulate : 1;
     for (int k = 0; k < parts; k++) bare_step(t, m, r, &ids, &loss, k + 1 == parts);
-    if (m->shards && m->shards->before_step) m->shards->before_step(t, m->shards);
-    plim_optimizer_step(t, r->optimizer, m->parameters.at, m->parameters.len, state);
-    plim_zero_grad(t, m->parameters.at, m->parameters.len);
+    update(t, m, r, m->parameters.at, state);
   }
 }
 
@@ -190,7 +207,7 @@ static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, tra
   v->batches[i].items = v->items;
   set(t, &loss, compute_loss(t, m, r, &v->batches[i]));
   set(t, &scaled, div_scalar(t, loss));
-  run_backward(t, scaled);
+  backward_of(t, m, scaled, i + 1 == v->count);
   drop_graph(t, scaled);
   drop(t, &scaled);
   detached = alias_of(t, loss, loss->shape, loss->stride);
@@ -230,9 +247,8 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
       check_loss(t, v.loss);
     }
     drop(t, &v.norm);
-    set(t, &v.norm, plim_clip_grad_norm(t, parameters, count));
-    plim_optimizer_step(t, r->optimizer, grouped, count, state);
-    plim_zero_grad(t, parameters, count);
+    if (clips(m)) set(t, &v.norm, plim_clip_grad_norm(t, parameters, count));
+    update(t, m, r, grouped, state);
   }
   free(v.batches);
   return ok;

@@ -16,8 +16,9 @@ typedef struct {
   struct zero3 *all;
   plim_tensor *tensor; // over no memory while it is partitioned
   plim_tensor *flat;   // gathered together with others, and not yet copied out
+  plim_tensor *own;    // frozen: this rank's part; those of the others lie together
   int64_t elements, part;
-  bool is_persistent, is_whole;
+  bool is_persistent, is_whole, is_trained;
 } parameter;
 
 // The parameters of a layer, or of what comes before or after all layers, in one pass.
@@ -33,6 +34,7 @@ typedef struct zero3 {
   size_t count;
   group *groups; // before the layers, the layers, behind the layers
   size_t group_count;
+  group *last;             // used in backward
   vec(size_t) trace;       // groups as they were used in the first pass, forward and backward
   size_t position;         // in the trace
   vec(parameter *) bucket; // gradients on their way to be reduced
@@ -189,7 +191,14 @@ static void on_grad(plim_tape *t, void *context) {
 
 // ---- hooks ----------------------------------------------------------------------------------------
 
-static void use_again(plim_tape *t, void *context) { use(t, context); }
+// In backward: what was used before is no longer needed.
+static void use_again(plim_tape *t, void *context) {
+  group *g = context;
+  zero3 *z = g->all;
+  if (z->last && z->last != g) done_with(t, z->last);
+  z->last = g;
+  use(t, g);
+}
 
 static void before_model(plim_tape *t, plim_shards *s) {
   zero3 *z = (zero3 *)s;
@@ -237,6 +246,7 @@ static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {
   (void)is_last;
   reduce_bucket(t, z);
   for (size_t i = 0; i < z->count; i++) release(t, &z->parameters[i]);
+  z->last = NULL;
   z->is_traced = true;
 }
 
@@ -244,7 +254,8 @@ static void before_step(plim_tape *t, plim_shards *s) {
   zero3 *z = (zero3 *)s;
   if (z->how.offloads_optimizer) return;
   for (size_t i = 0; i < z->count; i++)
-    plim_consume(t, empty(t, dims(z->parameters[i].part), PLIM_FP64));
+    if (z->parameters[i].is_trained)
+      plim_consume(t, empty(t, dims(z->parameters[i].part), PLIM_FP64));
   set(t, &z->norm, empty(t, (plim_dims){0}, PLIM_FP32));
   plim_tensor *together = empty(t, dims(z->partition), (plim_dtype)z->parts->dtype);
   set(t, &z->master->grad, empty(t, dims(z->partition), PLIM_FP32));
@@ -287,15 +298,20 @@ static bool group_parameters(zero3 *z) {
 
 // Each parameter is cut, then the parts are put into one piece of memory.
 static void cut(plim_tape *t, zero3 *z) {
-  plim_dtype dtype = (plim_dtype)z->parameters[0].tensor->dtype;
+  plim_dtype dtype = (plim_dtype)z->parameters[z->count - 1].tensor->dtype;
   plim_tensor **parts = calloc(z->count, sizeof *parts);
   if (!parts) t->failed = true;
   for (size_t i = 0; parts && i < z->count; i++) {
     parameter *p = &z->parameters[i];
-    parts[i] = empty(t, dims(p->part), dtype);
+    parts[i] = empty(t, dims(p->part), (plim_dtype)p->tensor->dtype);
     plim_resize_storage(t, p->tensor, 0);
   }
-  for (size_t i = 0; parts && i < z->count; i++) plim_consume(t, parts[i]);
+  for (size_t i = 0; parts && i < z->count; i++) {
+    if (z->parameters[i].is_trained) plim_consume(t, parts[i]);
+    else set(t, &z->parameters[i].own, parts[i]);
+    if (z->how.offloads_parameters && z->parameters[i].own)
+      plim_resize_storage(t, z->parameters[i].own, 0);
+  }
   set(t, &z->parts, empty(t, dims(z->partition), dtype));
   if (z->how.offloads_parameters) plim_resize_storage(t, z->parts, 0);
   free(parts);
@@ -326,22 +342,25 @@ static void count_host(zero3 *z) {
   if (z->how.offloads_parameters) z->shards.pinned_bytes += plim_pinned_bytes(element * partition);
 }
 
+static void add_parameter(zero3 *z, plim_tensor *x, bool is_trained) {
+  parameter *p = &z->parameters[z->count++];
+  int64_t elements = plim_numel(&x->shape);
+  *p = (parameter){.all = z, .tensor = x, .elements = elements, .is_trained = is_trained};
+  p->part = (elements + z->how.world - 1) / z->how.world;
+  p->is_persistent = elements <= PERSISTENT_ELEMENTS;
+  if (!is_trained) return;
+  x->on_grad = (plim_hook){on_grad, p};
+  z->partition += p->part;
+}
+
 static bool list_parameters(zero3 *z, const plim_model *m) {
   z->group_count = z->shards.layers + 2;
   z->groups = calloc(z->group_count, sizeof *z->groups);
-  z->parameters = calloc(m->parameters.len + 1, sizeof *z->parameters);
+  z->parameters = calloc(m->frozen.len + m->parameters.len + 1, sizeof *z->parameters);
   if (!z->groups || !z->parameters) return false;
   for (size_t i = 0; i < z->group_count; i++) z->groups[i].all = z;
-  for (; z->count < m->parameters.len; z->count++) {
-    plim_tensor *x = m->parameters.at[z->count];
-    parameter *p = &z->parameters[z->count];
-    int64_t elements = plim_numel(&x->shape);
-    *p = (parameter){.all = z, .tensor = x, .elements = elements};
-    p->part = (elements + z->how.world - 1) / z->how.world;
-    p->is_persistent = elements <= PERSISTENT_ELEMENTS;
-    x->on_grad = (plim_hook){on_grad, p};
-    z->partition += p->part;
-  }
+  for (size_t i = 0; i < m->frozen.len; i++) add_parameter(z, m->frozen.at[i], false);
+  for (size_t i = 0; i < m->parameters.len; i++) add_parameter(z, m->parameters.at[i], true);
   return group_parameters(z);
 }
 
