@@ -70,7 +70,10 @@ static plim_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {
 plim_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *const *inputs,
                       int count) {
   bool any = false;
-  for (int i = 0; i < count; i++) any |= needs_grad(t, inputs[i]);
+  for (int i = 0; i < count; i++) {
+    any |= needs_grad(t, inputs[i]);
+    if (inputs[i] && t->place.layer >= 0) inputs[i]->layer = (uint32_t)t->place.layer + 1;
+  }
   if (!any || t->is_stopped) return NULL;
   plim_node *n = tape_node(t);
   n->function = function;
@@ -169,10 +172,16 @@ static task *take_ready(engine *e) {
   return k;
 }
 
+// Nobody else can see it: no other tensor, or only the one it is a view of.
+static bool is_alone(const plim_tape *t, const plim_tensor *x) {
+  bool is_only_view = t->has_own_linear && x->base && x->base->refs == 1;
+  return x->refs == 1 && x->storage->refs == (is_only_view ? 2 : 1);
+}
+
 // A second gradient is added in place if nobody else can see the first.
 static void accumulate(plim_tape *t, plim_tensor **slot, plim_tensor *more) {
   plim_tensor *first = *slot;
-  bool in_place = plim_is_dense(first) && first->refs == 1 && first->storage->refs == 1;
+  bool in_place = plim_is_dense(first) && is_alone(t, first);
   if (!in_place) {
     plim_tensor *sum = k_binary(t, first, more);
     sum->is_floating = false;
@@ -232,7 +241,8 @@ static void deliver(engine *e, plim_node *n, plim_tensor **out) {
 static void unpack(plim_tape *t, plim_node *n, plim_tensor **hosts) {
   for (int i = 0; i < n->saved_count; i++) {
     if (n->packed[i]) n->saved[i] = saved_unpack(t, n, i);
-    else if (is_offloaded(n->saved[i])) hosts[i] = n->saved[i], n->saved[i] = fetch(t, hosts[i]);
+    else if (is_offloaded(n->saved[i]))
+      hosts[i] = n->saved[i], n->saved[i] = saved_fetch(t, hosts[i]);
   }
 }
 
@@ -263,8 +273,11 @@ static void run(engine *e, task *k) {
     t->purpose = n->purpose;
     plim_tape_enter(t, n->layer, n->what);
   }
-  if (!n->function) accumulate_leaf(t, n, in[0]);
-  else {
+  if (n->before.run) n->before.run(t, n->before.context);
+  if (!n->function) {
+    accumulate_leaf(t, n, in[0]);
+    if (n->leaf->on_grad.run) n->leaf->on_grad.run(t, n->leaf->on_grad.context);
+  } else {
     unpack(t, n, hosts);
     n->function(t, n, in, out);
     drop_unwanted(t, n, out);

@@ -31,7 +31,7 @@ void plim_save_on_host(plim_tape *t, bool on) { t->offloads = on; }
 bool is_offloaded(const plim_tensor *x) { return x && x->storage->is_on_host; }
 
 // A copy to the host goes through a contiguous one on the card.
-plim_tensor *offload(plim_tape *t, const plim_tensor *x) {
+plim_tensor *saved_offload(plim_tape *t, const plim_tensor *x) {
   plim_tensor *host = empty_on_host(t, x->shape, (plim_dtype)x->dtype);
   host->is_floating = false;
   host->requires_grad = x->requires_grad;
@@ -39,7 +39,7 @@ plim_tensor *offload(plim_tape *t, const plim_tensor *x) {
   return host;
 }
 
-plim_tensor *fetch(plim_tape *t, const plim_tensor *x) {
+plim_tensor *saved_fetch(plim_tape *t, const plim_tensor *x) {
   plim_tensor *back = empty(t, x->shape, (plim_dtype)x->dtype);
   back->is_floating = false;
   back->requires_grad = x->requires_grad;
@@ -68,7 +68,7 @@ void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_outpu
     t->packing->refs++;
     return;
   }
-  if (t->offloads) n->saved[k] = offload(t, x);
+  if (t->offloads) n->saved[k] = saved_offload(t, x);
   else if (is_output) n->saved[k] = owned_alias(t, x);
   else plim_retain(x), n->saved[k] = x;
 }
@@ -105,7 +105,7 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   t->packing = f;
   t->is_recomputing = true;
   t->autocast = (uint8_t)f->autocast;
-  plim_tensor *input = is_offloaded(f->input) ? fetch(t, f->input) : NULL;
+  plim_tensor *input = is_offloaded(f->input) ? saved_fetch(t, f->input) : NULL;
   plim_consume(t, f->call.function(t, f->call.context, f->call.held, input ? input : f->input));
   drop_results(t, &f->call);
   if (f->autocast != PLIM_BOOL) autocast(t, PLIM_BOOL);
@@ -134,7 +134,7 @@ static struct plim_checkpoint *frame_new(plim_tape *t, plim_closure call, plim_t
   struct plim_checkpoint *f = tape_take(t, &t->frames, sizeof *f);
   *f = (struct plim_checkpoint){.call = call, .refs = 1};
   f->autocast = (plim_dtype)t->autocast;
-  if (x && t->offloads && !t->packing) f->input = offload(t, x);
+  if (x && t->offloads && !t->packing) f->input = saved_offload(t, x);
   else if (x) plim_retain(x), f->input = x;
   for (int i = 0; i < PLIM_MAX_HELD; i++)
     if (call.held[i]) plim_retain(call.held[i]);
@@ -247,7 +247,7 @@ static void attach_results(plim_tape *t, plim_node *n, const plim_closure *call,
 // Only the input gets a gradient.
 static void offloaded_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   struct plim_checkpoint *f = n->frame;
-  plim_tensor *arguments[MAX_ARGUMENTS] = {fetch(t, f->input)}, *outputs[MAX_OUTPUTS] = {0};
+  plim_tensor *arguments[MAX_ARGUMENTS] = {saved_fetch(t, f->input)}, *outputs[MAX_OUTPUTS] = {0};
   memcpy(arguments + 1, f->call.held, sizeof f->call.held);
   int count = run_again(t, f, arguments, outputs);
   run_nested(t, outputs, in, 1);
@@ -260,7 +260,7 @@ static void offloaded_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
 
 plim_tensor *checkpoint_offloaded(plim_tape *t, plim_closure call, plim_tensor *x) {
   plim_node *n = node_begin(t, offloaded_backward, &x, 1);
-  if (n) n->frame = frame_new(t, call, NULL), n->frame->input = offload(t, x);
+  if (n) n->frame = frame_new(t, call, NULL), n->frame->input = saved_offload(t, x);
   bool was = set_grad_mode(t, false);
   plim_tensor *out = call.function(t, call.context, call.held, x);
   set_grad_mode(t, was);

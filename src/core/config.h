@@ -69,6 +69,7 @@ typedef struct {
   bool keeps_mask_arguments;   // qwen2, qwen3, gemma2: their forward keeps them in a dict
   bool passes_positions_first; // mistral, mixtral, phi3: to a layer, before cos and sin
   bool counts_positions;       // roberta: from the token ids, padding left out
+  bool is_encoder_decoder;     // t5
   bool has_position_table;     // gpt2, bert, mpnet, roberta: no sequence is longer than it
   plim_windows windows;
 } plim_config;

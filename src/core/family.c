@@ -183,7 +183,8 @@ const plim_family plim_families[] = {
       .relative_buckets = 32,
       .activation = PLIM_ACT_RELU,
       .dropout = 0.1,
-      .ties_embeddings = true}},
+      .ties_embeddings = true,
+      .is_encoder_decoder = true}},
 };
 
 const size_t plim_family_count = sizeof plim_families / sizeof *plim_families;

@@ -4,11 +4,7 @@
 #include "liger.h"
 #include "loading.h"
 
-static void add_adapters(plim_tape *t, plim_model *m, const plim_lora *lora) {
-  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_ADAPTERS);
-  m->add_lora(t, m, lora);
-  plim_tape_purpose(t, was);
-}
+// ---- what there is no program for -------------------------------------------------------------------
 
 // peft 0.21 takes "all-linear" of a mixture of experts for its stacked experts and its router as
 // well, as they were linear layers once: adapters that are merged into the weights in each forward.
@@ -17,13 +13,48 @@ static bool adapts_experts(const plim_job *job) {
   return job->lora.rank && job->model.experts && all_linear;
 }
 
+static bool has_no_causal_head(const plim_job *job) {
+  bool is_causal = job->model.head == PLIM_HEAD_CAUSAL && !job->model.is_encoder_decoder;
+  return job->recipe.loss != PLIM_LOSS_FULL && !is_causal;
+}
+
+static bool shards_around_its_head(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_CHUNKED && job->sharding.strategy != PLIM_SHARD_NONE;
+}
+
+static bool shards_quantised(const plim_job *job) {
+  return job->weights != PLIM_WEIGHTS_PLAIN && job->sharding.strategy > PLIM_SHARD_DDP;
+}
+
+static const struct {
+  bool (*applies)(const plim_job *job);
+  const char *message, *hint;
+} refusals[] = {
+    {adapts_experts, "\"all-linear\" puts adapters on the experts too, which is not modelled",
+     "target_modules: [q_proj, k_proj, v_proj, o_proj]"},
+    {has_no_causal_head, "chunked and fused losses are modelled for causal language models only",
+     "the full loss is modelled for all"},
+    {shards_around_its_head, "a chunked loss calls a sharded model without its head",
+     "the full and the fused loss are modelled"},
+    {shards_quantised, "quantised weights cannot be sharded", "ddp keeps them whole"},
+};
+
 plim_err plim_job_check(const plim_job *job, plim_error *error) {
-  if (!adapts_experts(job)) return PLIM_OK;
-  plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                "\"all-linear\" puts adapters on the experts too, which is not modelled");
-  plim_error_hint(error, "target_modules: [q_proj, k_proj, v_proj, o_proj]");
-  return err;
+  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+    if (!refusals[i].applies(job)) continue;
+    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s", refusals[i].message);
+    plim_error_hint(error, "%s", refusals[i].hint);
+    return err;
+  }
+  return PLIM_OK;
+}
+
+// ---- building ---------------------------------------------------------------------------------------
+
+static void add_adapters(plim_tape *t, plim_model *m, const plim_lora *lora) {
+  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_ADAPTERS);
+  m->add_lora(t, m, lora);
+  plim_tape_purpose(t, was);
 }
 
 static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
@@ -33,12 +64,10 @@ static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
 }
 
 // Quantised weights are those of a checkpoint.
-plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
+static plim_model *build(plim_tape *t, const plim_job *job) {
   bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
   plim_tape_set_sdpa(t, job->sdpa);
   plim_tape_set_liger(t, job->recipe.uses_liger);
-  plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
-  plim_tape_purpose(t, PLIM_FOR_WEIGHTS);
   if (job->load != PLIM_LOAD_INIT || !is_plain) plim_tape_begin_host(t);
   plim_model *m = job->model.family->build(t, &job->model, job->dtype);
   // Trainer moves the model when it has its adapters; who moves it himself does so before.
@@ -47,6 +76,77 @@ plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
   if (m && job->prepares_kbit) plim_prepare_kbit(t, m);
   if (m && job->lora.rank) add_adapters(t, m, &job->lora);
   if (m && moves_late) put_on_device(t, m, job);
+  for (size_t i = 0; m && i < m->parameters.len; i++)
+    m->trainable += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
+  return m;
+}
+
+// ---- rehearsal --------------------------------------------------------------------------------------
+
+// What lives on the rehearsal's tape, by number; 0 once it is gone.
+typedef struct {
+  vec(uint64_t) bytes;
+  bool failed;
+} living;
+
+static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
+  living *l = context;
+  if (kind == PLIM_STREAM_EMPTY_CACHE) return;
+  if (kind != PLIM_STREAM_ALLOC && id < l->bytes.len) l->bytes.at[id] = 0;
+  if (kind == PLIM_STREAM_ALLOC && !vec_push(&l->bytes, bytes)) l->failed = true;
+}
+
+static void copy_layers(const plim_model *from, plim_model *to) {
+  for (size_t i = 0; i < to->parameters.len; i++)
+    to->parameters.at[i]->layer = from->parameters.at[i]->layer;
+  for (size_t i = 0; i < to->frozen.len; i++) to->frozen.at[i]->layer = from->frozen.at[i]->layer;
+}
+
+// What a model holds beside its parameters when it is built.
+static bool find_buffers(const plim_model *built, living *l, plim_model *m) {
+  bool ok = true;
+  for (size_t i = 0; i < built->parameters.len; i++)
+    l->bytes.at[built->parameters.at[i]->storage->id] = 0;
+  for (size_t i = 0; i < built->frozen.len; i++) l->bytes.at[built->frozen.at[i]->storage->id] = 0;
+  for (size_t i = 0; i < l->bytes.len; i++)
+    if (l->bytes.at[i]) ok = ok && vec_push(&m->buffer_bytes, l->bytes.at[i]);
+  return ok;
+}
+
+// Which layer uses which parameter, and which buffers there are: a rehearsal on a tape of its own.
+static bool rehearse(const plim_job *job, plim_model *m) {
+  living l = {0};
+  plim_tape *t = plim_tape_new((plim_tape_sink){follow, &l});
+  if (t) plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
+  plim_model *rehearsed = t ? build(t, job) : NULL;
+  bool ok = rehearsed && !l.failed && find_buffers(rehearsed, &l, m);
+  plim_tensor *logits = NULL;
+  plim_batch batch = {.attention = job->recipe.attention};
+  if (ok) {
+    set(t, &batch.ids, empty(t, dims(1, 8), PLIM_I64));
+    set(t, &batch.labels, batch.ids);
+    plim_consume(t, rehearsed->forward(t, rehearsed, &batch, &logits));
+    copy_layers(rehearsed, m);
+  }
+  ok = ok && !plim_tape_failed(t) && !l.failed;
+  plim_model_delete(rehearsed);
+  plim_tape_delete(t);
+  vec_free(&l.bytes);
+  return ok;
+}
+
+static plim_model *build_sharded(plim_tape *t, const plim_job *job) {
+  plim_model *m = build(t, job);
+  if (!m || job->sharding.strategy == PLIM_SHARD_NONE) return m;
+  if (rehearse(job, m) && plim_shard(t, m, &job->sharding)) return m;
+  plim_model_delete(m);
+  return NULL;
+}
+
+plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
+  plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
+  plim_tape_purpose(t, PLIM_FOR_WEIGHTS);
+  plim_model *m = build_sharded(t, job);
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   return m;
 }

@@ -5,6 +5,7 @@
 #include "attention.h"
 #include "config.h"
 #include "quantised.h"
+#include "sharding.h"
 #include "training.h"
 
 typedef enum {
@@ -21,13 +22,14 @@ typedef struct {
   plim_weights_kind weights; // of the projections, frozen; other than plain: they need adapters
   bool prepares_kbit;    // prepare_model_for_kbit_training: what is not quantised becomes float32
   plim_sdpa_kernel sdpa; // what the card prefers
+  plim_sharding sharding;
   plim_recipe recipe;
 } plim_job;
 
 // Refuses, with the reason, what there is no program for.
 plim_err plim_job_check(const plim_job *job, plim_error *error);
 
-// Builds the model, with its adapters. NULL when memory is out.
+// Builds the model, with its adapters, and wraps it. NULL when memory is out.
 plim_model *plim_job_load(plim_tape *t, const plim_job *job);
 
 #endif

@@ -80,7 +80,10 @@ struct plim_model {
   void (*destroy)(plim_model *m);
   plim_tensor *head;               // weight of a causal language model's head; NULL: has none
   vec(plim_tensor *) parameters;   // that are trained, in the order of model.parameters()
-  uint64_t elements;               // of all parameters, trained or not
+  vec(plim_tensor *) frozen;       // by adapters
+  vec(uint64_t) buffer_bytes;      // its buffers; only known when it is sharded
+  struct plim_shards *shards;      // NULL: on one GPU
+  uint64_t elements, trainable;    // of all parameters, and of those trained, before it is sharded
   plim_tensor *extra;              // a second output that forward left; whoever calls it takes it
   const plim_tensor *undecayed[2]; // matrices without weight decay: those called a bias
   plim_tensor *padded;             // a bias that tying to the loaded weights pads, by nothing

@@ -8,6 +8,8 @@
 #include "loss.h"
 #include "ops.h"
 #include "quantised.h"
+#include "sharding.h"
+#include "tape_impl.h"
 
 const char *const plim_projection_names[PLIM_PROJECTIONS] = {
     [PLIM_Q_PROJ] = "q_proj",
@@ -43,7 +45,10 @@ const char *const plim_projection_names[PLIM_PROJECTIONS] = {
 
 void plim_model_delete(plim_model *m) {
   if (!m) return;
+  plim_shards_delete(m->shards);
   vec_free(&m->parameters);
+  vec_free(&m->frozen);
+  vec_free(&m->buffer_bytes);
   m->destroy(m);
 }
 
@@ -81,7 +86,10 @@ plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, int64_t in, int64_t out
 }
 
 void plim_lora_begin(plim_model *m) {
-  for (size_t i = 0; i < m->parameters.len; i++) m->parameters.at[i]->requires_grad = false;
+  for (size_t i = 0; i < m->parameters.len; i++) {
+    m->parameters.at[i]->requires_grad = false;
+    if (!vec_push(&m->frozen, m->parameters.at[i])) m->failed = true;
+  }
   m->parameters.len = 0;
 }
 
@@ -361,12 +369,18 @@ static plim_tensor *call_closure(plim_tape *t, plim_checkpoint_kind kind, plim_c
   }
 }
 
-plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
-                             plim_tensor *x) {
+plim_tensor *plim_call_plain_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                                   plim_tensor *x) {
   plim_tape_enter_layer(t);
   plim_tensor *out = call_closure(t, kind, call, x);
   plim_tape_enter(t, -1, NULL);
   return out;
+}
+
+plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                             plim_tensor *x) {
+  return t->shards ? plim_call_sharded_layer(t, kind, call, x)
+                   : plim_call_plain_layer(t, kind, call, x);
 }
 
 static plim_tensor *causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,

@@ -65,8 +65,10 @@ plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *we
 plim_tensor *plim_causal_head_capped(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
                                      const plim_batch *batch, plim_tensor **logits);
 
-// Calls a layer, checkpointed or not.
+// Calls a layer, checkpointed or not; the plain one without the hooks of sharding.
 plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
                              plim_tensor *x);
+plim_tensor *plim_call_plain_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                                   plim_tensor *x);
 
 #endif

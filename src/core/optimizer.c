@@ -52,19 +52,19 @@ plim_tensor *plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, s
 // ---- the table ------------------------------------------------------------------------------------
 
 static const plim_optimizer optimizers[] = {
-    {.name = "adamw", step_adamw_fused, .takes_scale = true},
-    {.name = "adamw-foreach", step_adamw_foreach},
-    {.name = "adamw-loop", step_adamw_loop},
+    {.name = "adamw", step_adamw_fused, .moments = 2, .takes_scale = true},
+    {.name = "adamw-foreach", step_adamw_foreach, .moments = 2},
+    {.name = "adamw-loop", step_adamw_loop, .moments = 2},
     {.name = "adamw-8bit", step_bitsandbytes, .moments = 2, .bits = 8},
     {.name = "paged-adamw", step_bitsandbytes, .moments = 2, .bits = 32, .is_paged = true},
     {.name = "paged-adamw-8bit", step_bitsandbytes, .moments = 2, .bits = 8, .is_paged = true},
-    {.name = "lion", step_lion},
+    {.name = "lion", step_lion, .moments = 1},
     {.name = "lion-bnb", step_bitsandbytes, .moments = 1, .bits = 32},
     {.name = "lion-8bit", step_bitsandbytes, .moments = 1, .bits = 8},
     {.name = "paged-lion", step_bitsandbytes, .moments = 1, .bits = 32, .is_paged = true},
     {.name = "paged-lion-8bit", step_bitsandbytes, .moments = 1, .bits = 8, .is_paged = true},
     {.name = "sgd", step_sgd},
-    {.name = "sgd-momentum", step_sgd_momentum},
+    {.name = "sgd-momentum", step_sgd_momentum, .moments = 1},
     {.name = "adafactor", step_adafactor},
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
@@ -98,6 +98,7 @@ const char *plim_optimizer_name(size_t index) {
 }
 
 bool plim_optimizer_takes_scale(const plim_optimizer *o) { return o->takes_scale; }
+int plim_optimizer_moments(const plim_optimizer *o) { return o->moments; }
 
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
                          size_t count, plim_tensor **state, bool widens_tables) {

@@ -10,7 +10,8 @@ typedef struct plim_optimizer plim_optimizer;
 // By its name ("adamw", "adamw-8bit", "lion", ...) or that of transformers' TrainingArguments
 // ("adamw_bnb_8bit", ...); NULL if there is none.
 const plim_optimizer *plim_optimizer_named(const char *name);
-const char *plim_optimizer_name(size_t index); // NULL behind the last
+const char *plim_optimizer_name(size_t index);       // NULL behind the last
+int plim_optimizer_moments(const plim_optimizer *o); // copies of the parameters that it keeps
 
 // Whether its step unscales gradients itself, as fused ones do (_step_supports_amp_scaling).
 bool plim_optimizer_takes_scale(const plim_optimizer *o);

@@ -16,7 +16,8 @@ typedef struct {
 struct plim_optimizer {
   const char *name;
   void (*step)(plim_tape *t, const plim_optimizer *o, const update *u);
-  int moments, bits; // of bitsandbytes: states per parameter, and their width
+  int moments; // copies of the parameters that it keeps; those that factor them count as none
+  int bits;    // of bitsandbytes: the width of its states
   bool takes_scale;
   bool is_paged; // states in managed memory, which moves between host and card
 };

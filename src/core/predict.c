@@ -34,27 +34,31 @@ static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
   follower *f = context;
   switch (kind) {
   case PLIM_STREAM_ALLOC:
-    if (plim_allocator_malloc(f->allocator, id, bytes, 0, 0) == PLIM_MALLOC_OOM)
+    if (plim_allocator_malloc(f->allocator, id, bytes, plim_tape_stream(f->tape), 0) ==
+        PLIM_MALLOC_OOM)
       note_failure(f, bytes);
     else if (!f->out->runs_out) note_peak(f);
     break;
   case PLIM_STREAM_EMPTY_CACHE: plim_allocator_empty_cache(f->allocator); break;
   default: plim_allocator_free(f->allocator, id);
   }
-  if (f->observer) f->observer->event(f->observer->context, f->tape, f->allocator, kind, id, bytes);
+  if (f->observer && f->observer->event)
+    f->observer->event(f->observer->context, f->tape, f->allocator, kind, id, bytes);
   f->events++;
 }
 
 static bool train(plim_tape *t, plim_model *m, const plim_predict_request *request, follower *f) {
   plim_prediction *p = f->out;
+  const plim_observer *o = request->observer;
   p->parameters = m->elements;
-  for (size_t i = 0; i < m->parameters.len; i++)
-    p->trainable += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
+  p->trainable = m->trainable;
+  if (o && o->is_loaded) o->is_loaded(o->context, t);
   p->loaded_bytes = plim_allocator_stats(f->allocator)->now.allocated_bytes;
   plim_allocator_reset_peaks(f->allocator);
   p->peak_allocated_bytes = 0;
   if (!plim_train(t, m, &request->job->recipe)) return false;
   p->peak_reserved_bytes = plim_allocator_stats(f->allocator)->peak.reserved_bytes;
+  p->host_bytes = plim_tape_host_peak(t) + plim_host_bytes(m, request->job->recipe.optimizer);
   p->retries = plim_allocator_stats(f->allocator)->retries;
   return !plim_allocator_out_of_host_memory(f->allocator);
 }
@@ -64,6 +68,7 @@ static bool run(const plim_predict_request *request, plim_allocator *a, plim_pre
   plim_tape *t = plim_tape_new((plim_tape_sink){follow, &f});
   if (!t) return false;
   f.tape = t;
+  if (f.observer && f.observer->begins) f.observer->begins(f.observer->context, t);
   if (request->gpu) plim_tape_set_gpu(t, request->gpu);
   plim_model *m = plim_job_load(t, request->job);
   bool ok = m && train(t, m, request, &f);
@@ -79,7 +84,10 @@ plim_err plim_predict(const plim_predict_request *request, plim_prediction *out,
   if (err) return err;
   plim_address_model addresses;
   plim_address_model_init(&addresses);
-  plim_allocator_options options = {.driver = plim_address_model_driver(&addresses),
+  static const uint64_t streams[PLIM_STREAMS] = {0, 1, 2};
+  plim_allocator_options options = {.streams = streams,
+                                    .stream_count = PLIM_STREAMS,
+                                    .driver = plim_address_model_driver(&addresses),
                                     .limit_bytes = request->limit_bytes,
                                     .capacity_bytes = PLIM_UNKNOWN,
                                     .range_bytes = PLIM_UNKNOWN};

@@ -10,11 +10,14 @@
 #include "allocator.h"
 #include "job.h"
 
-// Sees every event of the stream, after the allocator has.
+// Sees every event of the stream, after the allocator has. Hooks may be NULL. What the program around
+// the model allocates before it is built, and does when it is there, can happen in two of them.
 typedef struct {
   void (*event)(void *context, const plim_tape *t, const plim_allocator *a, plim_stream_kind kind,
                 uint32_t id, uint64_t bytes);
   void *context;
+  void (*begins)(void *context, plim_tape *t);
+  void (*is_loaded)(void *context, plim_tape *t);
 } plim_observer;
 
 typedef struct {
@@ -33,6 +36,7 @@ typedef struct {
   uint64_t live_bytes[PLIM_PURPOSES]; // at the peak of allocated memory, before rounding
   plim_place peak_at;
   uint64_t peak_event; // index of the event that made it
+  uint64_t host_bytes; // of the CPU's memory: what is offloaded or paged
   uint64_t retries;
   bool runs_out;           // a request failed: the program ends there
   plim_place runs_out_at;  //

@@ -110,6 +110,8 @@ void plim_tape_delete(plim_tape *t) {
 
 bool plim_tape_failed(const plim_tape *t) { return t->failed; }
 
+plim_stream plim_tape_stream(const plim_tape *t) { return t->stream; }
+
 plim_node *tape_node(plim_tape *t) { return tape_take(t, &t->nodes, sizeof(plim_node)); }
 
 void tape_put_node(plim_tape *t, plim_node *n) { tape_put_back(t, &t->nodes, n); }
@@ -118,11 +120,10 @@ void tape_put_node(plim_tape *t, plim_node *n) { tape_put_back(t, &t->nodes, n);
 
 enum { HOST_STRIDE = 4 }; // room for what is moved behind another
 
-static plim_storage *waiting_storage(plim_tape *t, plim_storage *s) {
+static void storage_wait(plim_tape *t, plim_storage *s) {
   s->is_waiting = true;
   s->id = HOST_STRIDE * (uint32_t)t->waiting.len;
   if (!vec_push(&t->waiting, s)) t->failed = true;
-  return s;
 }
 
 static void forget_waiting(plim_tape *t, const plim_storage *s) {
@@ -143,22 +144,21 @@ static plim_storage *host_storage_new(plim_tape *t, uint64_t bytes) {
   return s;
 }
 
-static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
-  plim_storage *s = tape_take(t, &t->storages, sizeof *s);
-  if (t->is_stopped) bytes = 0;
-  s->bytes = bytes;
-  s->refs = 1;
-  s->purpose = t->purpose;
-  if (!bytes) return s; // size 0 is no allocation
-  if (t->is_on_host) return waiting_storage(t, s);
+static void storage_arrive(plim_tape *t, plim_storage *s) {
   s->id = t->next_id++;
-  t->live[s->purpose] += bytes;
-  t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, bytes);
-  return s;
+  t->live[s->purpose] += s->bytes;
+  t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, s->bytes);
 }
 
-static void storage_release(plim_tape *t, plim_storage *s) {
-  if (--s->refs) return;
+static void storage_take(plim_tape *t, plim_storage *s, uint64_t bytes) {
+  if (t->is_stopped) bytes = 0;
+  s->bytes = bytes;
+  if (!bytes) return; // size 0 is no allocation
+  if (t->is_on_host) storage_wait(t, s);
+  else storage_arrive(t, s);
+}
+
+static void storage_let_go(plim_tape *t, plim_storage *s) {
   plim_stream_kind kind = t->is_unordered ? PLIM_STREAM_FREE_UNORDERED : PLIM_STREAM_FREE;
   if (s->is_on_host) t->host_bytes -= s->bytes;
   else if (s->is_waiting) forget_waiting(t, s);
@@ -166,7 +166,28 @@ static void storage_release(plim_tape *t, plim_storage *s) {
     t->live[s->purpose] -= s->bytes;
     t->sink.event(t->sink.context, kind, s->id, s->bytes);
   }
+  s->bytes = 0;
+}
+
+static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
+  plim_storage *s = tape_take(t, &t->storages, sizeof *s);
+  s->refs = 1;
+  s->purpose = t->purpose;
+  storage_take(t, s, bytes);
+  return s;
+}
+
+static void storage_release(plim_tape *t, plim_storage *s) {
+  if (--s->refs) return;
+  storage_let_go(t, s);
   tape_put_back(t, &t->storages, s);
+}
+
+void plim_resize_storage(plim_tape *t, plim_tensor *x, uint64_t bytes) {
+  plim_storage old = *x->storage;
+  if (old.bytes == bytes) return;
+  storage_take(t, x->storage, bytes);
+  storage_let_go(t, &old);
 }
 
 void plim_tape_begin_host(plim_tape *t) { t->is_on_host = true; }
@@ -189,9 +210,7 @@ void plim_tape_move_to_device(plim_tape *t) {
     plim_storage *s = t->waiting.at[i];
     if (!s) continue;
     s->is_waiting = false;
-    s->id = t->next_id++;
-    t->live[s->purpose] += s->bytes;
-    t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, s->bytes);
+    storage_arrive(t, s);
   }
   t->waiting.len = 0;
 }
@@ -339,11 +358,15 @@ plim_tensor *empty_on_host(plim_tape *t, plim_dims shape, plim_dtype dtype) {
   return tensor_new(t, host_storage_new(t, bytes), shape, plim_contiguous_strides(&shape), dtype);
 }
 
-plim_tensor *scratch(plim_tape *t, uint64_t bytes) {
-  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_WORKSPACE);
-  plim_tensor *x = empty(t, dims((int64_t)bytes), PLIM_U8);
+plim_tensor *empty_for(plim_tape *t, plim_purpose purpose, plim_dims shape, plim_dtype dtype) {
+  plim_purpose was = plim_tape_purpose(t, purpose);
+  plim_tensor *x = empty(t, shape, dtype);
   plim_tape_purpose(t, was);
   return x;
+}
+
+plim_tensor *scratch(plim_tape *t, uint64_t bytes) {
+  return empty_for(t, PLIM_FOR_WORKSPACE, dims((int64_t)bytes), PLIM_U8);
 }
 
 void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
@@ -351,6 +374,13 @@ void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   x->storage = storage_new(t, (uint64_t)plim_numel(&x->shape) * plim_dtype_bytes[dtype]);
   x->dtype = (uint8_t)dtype;
   if (old->is_waiting && x->storage->is_waiting) x->storage->id = old->id; // keeps its place
+  storage_release(t, old);
+}
+
+void plim_set_data(plim_tape *t, plim_tensor *x, const plim_tensor *y) {
+  plim_storage *old = x->storage;
+  x->storage = y->storage;
+  x->storage->refs++;
   storage_release(t, old);
 }
 

@@ -28,6 +28,7 @@
 #define empty(...) plim_empty(__VA_ARGS__)
 #define empty_strided(...) plim_empty_strided(__VA_ARGS__)
 #define empty_on_host(...) plim_empty_on_host(__VA_ARGS__)
+#define empty_for(...) plim_empty_for(__VA_ARGS__)
 #define scratch(...) plim_scratch(__VA_ARGS__)
 #define view_of(...) plim_view_of(__VA_ARGS__)
 #define alias_of(...) plim_alias_of(__VA_ARGS__)
@@ -110,6 +111,12 @@ typedef struct {
   bool is_on_host; // for good: counted, but no part of the stream
 } plim_storage;
 
+// Something that runs at a certain point of backward.
+typedef struct {
+  void (*run)(plim_tape *t, void *context); // NULL: nothing
+  void *context;
+} plim_hook;
+
 struct plim_tensor {
   plim_storage *storage;
   plim_dims shape, stride;  // strides in elements
@@ -118,7 +125,9 @@ struct plim_tensor {
   plim_tensor *base;        // of a view
   struct plim_quant *quant; // of a packed weight; NULL: it is a plain one
   plim_node *accumulator;   // of a leaf: its AccumulateGrad node while one exists; not owned
+  plim_hook on_grad;        // of a leaf: runs when its gradient was accumulated
   uint32_t refs;
+  uint32_t layer; // of a leaf: the layer that used it, counted from 1; 0 outside of all
   uint8_t dtype;
   uint8_t output; // which output of fn it is
   bool requires_grad, is_floating;
@@ -170,6 +179,15 @@ void plim_tape_set_phase(plim_tape *t, plim_phase phase, int step);
 void plim_tape_enter(plim_tape *t, int layer, const char *what);
 void plim_tape_enter_layer(plim_tape *t); // the next one of this phase
 
+// The CUDA stream that allocates now: each has memory of its own. A sink may ask during an event.
+typedef enum {
+  PLIM_COMPUTE_STREAM,
+  PLIM_GATHER_STREAM, // copies into and out of all-gathers
+  PLIM_REDUCE_STREAM, // results of reduce-scatters
+  PLIM_STREAMS
+} plim_stream;
+plim_stream plim_tape_stream(const plim_tape *t);
+
 // ---- lifetimes ------------------------------------------------------------------------------------
 
 void plim_retain(plim_tensor *x);
@@ -195,12 +213,18 @@ bool plim_same(const plim_dims *a, const plim_dims *b);
 // New memory; contiguous unless strides are given.
 plim_tensor *empty(plim_tape *t, plim_dims shape, plim_dtype dtype);
 plim_tensor *empty_strided(plim_tape *t, plim_dims shape, plim_dims stride, plim_dtype dtype);
+// The same for another purpose than what is allocated now.
+plim_tensor *empty_for(plim_tape *t, plim_purpose purpose, plim_dims shape, plim_dtype dtype);
 // Memory of the host: offloaded, or paged by the driver.
 plim_tensor *empty_on_host(plim_tape *t, plim_dims shape, plim_dtype dtype);
 // Memory that lives for one operator: allocate, then plim_release.
 plim_tensor *scratch(plim_tape *t, uint64_t bytes);
 // The tensor gets new memory in another dtype, then loses the old: p.data = p.data.to(dtype).
 void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype);
+// x.data = y.data: x gives up its memory for y's.
+void plim_set_data(plim_tape *t, plim_tensor *x, const plim_tensor *y);
+// untyped_storage().resize_(): the same tensors over more memory or, with 0, over none.
+void plim_resize_storage(plim_tape *t, plim_tensor *x, uint64_t bytes);
 // The same memory seen otherwise. A view keeps its base alive; an alias only the memory.
 plim_tensor *view_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);
 plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);
@@ -239,6 +263,7 @@ struct plim_node {
   plim_tensor *leaf;             // AccumulateGrad: the tensor it is for
   plim_tensor *kept;             // as long as the node lives, and not only until backward
   const plim_tensor *constant;   // a weight that outlives the graph; not owned
+  plim_hook before;              // runs when all gradients of its outputs are there
   plim_dims shape, stride;       // whatever the operator wants to remember
   int64_t number;
   const char *what; // where it was made

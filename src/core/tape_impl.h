@@ -31,6 +31,8 @@ struct plim_tape {
   vec(plim_storage *) waiting; // built on the host, to be moved; NULL where it is gone again
   bool is_on_host;
   plim_thread thread;
+  plim_stream stream;
+  struct plim_shards *shards;               // of the model, if it is sharded; not owned
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: made once per thread, kept for ever
   plim_tensor *nested_code;                 // bitsandbytes' table of 8-bit values
   vec(struct tape_cast) casts;              // of leaves, made under autocast
@@ -40,8 +42,9 @@ struct plim_tape {
   bool offloads;                            // what is saved now goes to the host
   bool is_recomputing;                      // and now computed again
   vec(plim_tensor *) unwound;               // variables of functions that were stopped
-  bool is_stopped; // all that was wanted is there: nothing is allocated any more
-  bool ran_math;   // attention without a fused kernel
+  bool has_own_linear; // DeepSpeed's: gives its weight's gradient as it is, not as a view
+  bool is_stopped;     // all that was wanted is there: nothing is allocated any more
+  bool ran_math;       // attention without a fused kernel
   bool uses_liger;
   bool grad_mode, is_unordered, failed;
   _Alignas(16) unsigned char spare[1024];
@@ -60,8 +63,8 @@ void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_outpu
 // A packed entry's tensor, computed again if need be; the caller owns it.
 plim_tensor *saved_unpack(plim_tape *t, plim_node *n, int k);
 // Offloading: a copy on the host, and back on the card.
-plim_tensor *offload(plim_tape *t, const plim_tensor *x);
-plim_tensor *fetch(plim_tape *t, const plim_tensor *x);
+plim_tensor *saved_offload(plim_tape *t, const plim_tensor *x);
+plim_tensor *saved_fetch(plim_tape *t, const plim_tensor *x);
 bool is_offloaded(const plim_tensor *x);
 void packed_release(plim_tape *t, struct plim_checkpoint *frame);
 

@@ -6,6 +6,7 @@
 #include "loss.h"
 #include "ops.h"
 #include "scaler.h"
+#include "sharding.h"
 #include "tape_impl.h"
 
 // loss.backward(): the gradient of 1 lives until it returns; the engine has a thread of its own.
@@ -16,6 +17,7 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   t->thread = PLIM_BACKWARD_THREAD;
   plim_tape_set_phase(t, PLIM_PHASE_BACKWARD, t->place.step);
   backward(t, loss, one);
+  plim_after_backward(t);
   t->thread = PLIM_MAIN_THREAD;
   drop(t, &one);
 }
@@ -30,12 +32,54 @@ static void scale_and_run_backward(plim_tape *t, const plim_recipe *r, plim_scal
   drop(t, &scaled);
 }
 
-static void step_optimizer(plim_tape *t, const plim_recipe *r, plim_scaler *scaler,
-                           plim_tensor *const *parameters, size_t count, plim_tensor **state) {
+static bool has_engine(const plim_model *m) {
+  return m->shards && m->shards->after_engine_backward;
+}
+
+// DeepSpeed: engine.backward(loss)
+static void engine_backward(plim_tape *t, plim_shards *s, plim_tensor *loss, bool is_last) {
+  plim_tensor *share = NULL, *scaled = NULL;
+  set(t, &share, div_scalar(t, loss));
+  set(t, &scaled, mul_scalar(t, share));
+  run_backward(t, scaled);
+  s->after_engine_backward(t, s, is_last);
+  drop(t, &scaled);
+  drop(t, &share);
+}
+
+static void backward_of(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
+                        plim_tensor *loss, bool is_last) {
+  if (has_engine(m)) engine_backward(t, m->shards, loss, is_last);
+  else scale_and_run_backward(t, r, scaler, loss);
+}
+
+static void begin_optimizer(plim_tape *t, int step) {
+  plim_tape_set_phase(t, PLIM_PHASE_OPTIMIZER, step);
+  plim_tape_purpose(t, PLIM_FOR_OPTIMIZER);
+}
+
+// An engine clips by itself, and prepares the gradients that its optimizer sees.
+static bool clips(const plim_model *m, const plim_recipe *r) {
+  return !r->skips_clipping && m->parameters.len && !has_engine(m);
+}
+
+static plim_tensor *clipped_norm(plim_tape *t, const plim_model *m, plim_scaler *scaler) {
+  if (scaler->scale) plim_scaler_unscale(t, scaler);
+  return plim_clip_grad_norm(t, m->parameters.at, m->parameters.len);
+}
+
+static void update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
+                   plim_tensor *const *parameters, plim_tensor **state) {
   const plim_optimizer *o = r->optimizer;
+  size_t count = m->parameters.len;
+  if (has_engine(m)) m->shards->before_step(t, m->shards);
   if (scaler->scale) plim_scaler_step(t, scaler, o, parameters, count, state, r->is_trainer);
   else plim_optimizer_step(t, o, parameters, count, state, r->is_trainer);
+  plim_zero_grad(t, m->parameters.at, count);
+  plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
 }
+
+static int micro_batches(const plim_recipe *r) { return r->accumulate > 1 ? r->accumulate : 1; }
 
 // Variables of the loop: what a step leaves in them lives until the next one rebinds it.
 typedef struct {
@@ -65,13 +109,20 @@ static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, 
   b->loss = r->loss;
 }
 
-static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v) {
+// model(**batch), with what it saves on the host if the recipe says so.
+static plim_tensor *call_model(plim_tape *t, plim_model *m, const plim_recipe *r,
+                               const plim_batch *batch, plim_tensor **logits) {
+  plim_save_on_host(t, r->offloads_saved);
+  plim_tensor *loss = plim_call_model(t, m, batch, logits);
+  plim_save_on_host(t, false);
+  return loss;
+}
+
+static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v, bool is_last) {
   load_batch(t, m, r, &v->batch);
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
-  plim_save_on_host(t, r->offloads_saved);
-  plim_tensor *loss = m->forward(t, m, &v->batch, &logits);
-  plim_save_on_host(t, false);
+  plim_tensor *loss = call_model(t, m, r, &v->batch, &logits);
   set(t, &v->logits, give(t, &logits));
   set(t, &v->extra, give(t, &m->extra));
   set(t, &v->loss, loss ? loss : mean_square(t, v->logits));
@@ -79,20 +130,16 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   plim_tensor *scaled = div_scalar(t, v->loss);
   drop_graph(t, v->scaled);
   set(t, &v->scaled, scaled);
-  scale_and_run_backward(t, r, &v->scaler, v->scaled);
+  backward_of(t, m, r, &v->scaler, v->scaled, is_last);
   if (!r->deletes_outputs) return;
   drop(t, &v->logits);
   drop(t, &v->extra);
 }
 
-static void begin_optimizer(plim_tape *t, int step) {
-  plim_tape_set_phase(t, PLIM_PHASE_OPTIMIZER, step);
-  plim_tape_purpose(t, PLIM_FOR_OPTIMIZER);
-}
-
 // The loop calls the model without its head and computes the loss itself. No variable holds logits;
 // the graph goes when the sum starts again at 0.
-static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v) {
+static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
+                         bool is_last) {
   plim_dims shape = dims(r->batch, r->length);
   plim_tensor *ids = empty(t, shape, PLIM_I64);
   plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
@@ -112,26 +159,55 @@ static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, vari
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   autocast(t, PLIM_BOOL);
   set(t, &v->scaled, div_scalar(t, div_scalar(t, v->loss)));
-  scale_and_run_backward(t, r, &v->scaler, v->scaled);
+  backward_of(t, m, r, &v->scaler, v->scaled, is_last);
   drop_graph(t, v->scaled);
   drop(t, &v->scaled);
 }
 
 static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
-  plim_tensor **parameters = m->parameters.at;
-  size_t count = m->parameters.len;
   variables v = {0};
   for (int i = 0; i < r->steps; i++) {
-    for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++) {
+    for (int k = 0; k < micro_batches(r); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
-      (r->loss == PLIM_LOSS_CHUNKED ? chunked_step : step)(t, m, r, &v);
+      bool is_last = k + 1 == micro_batches(r);
+      (r->loss == PLIM_LOSS_CHUNKED ? chunked_step : step)(t, m, r, &v, is_last);
     }
     begin_optimizer(t, i);
-    if (v.scaler.scale && !r->skips_clipping) plim_scaler_unscale(t, &v.scaler);
-    if (!r->skips_clipping) plim_consume(t, plim_clip_grad_norm(t, parameters, count));
-    step_optimizer(t, r, &v.scaler, parameters, count, state);
-    plim_zero_grad(t, parameters, count);
-    plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
+    if (clips(m, r)) plim_consume(t, clipped_norm(t, m, &v.scaler));
+    update(t, m, r, &v.scaler, m->parameters.at, state);
+  }
+}
+
+// ---- the shortest loop ------------------------------------------------------------------------------
+
+// loss = model(input_ids=ids, labels=ids).loss; loss.backward()
+static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
+                      bool is_last) {
+  set(t, &v->batch.ids, empty(t, dims(r->batch, r->length), PLIM_I64));
+  plim_batch batch = {.ids = v->batch.ids,
+                      .labels = v->batch.ids,
+                      .attention = r->attention,
+                      .checkpoint = r->checkpoint,
+                      .loss = r->loss};
+  plim_tensor *logits = NULL;
+  autocast(t, r->autocast);
+  plim_tensor *fresh = call_model(t, m, r, &batch, &logits);
+  drop(t, &logits);
+  drop_graph(t, v->loss);
+  set(t, &v->loss, fresh);
+  autocast(t, PLIM_BOOL);
+  backward_of(t, m, r, &v->scaler, v->loss, is_last);
+}
+
+static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
+  variables v = {0};
+  for (int i = 0; i < r->steps; i++) {
+    for (int k = 0; k < micro_batches(r); k++) {
+      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
+      bare_step(t, m, r, &v, k + 1 == micro_batches(r));
+    }
+    begin_optimizer(t, i);
+    update(t, m, r, &v.scaler, m->parameters.at, state);
   }
 }
 
@@ -187,7 +263,7 @@ static void batch_drop(plim_tape *t, plim_batch *b) {
 // All batches of a step are fetched before the last step's go; the one that was used last is still
 // in a variable, until the first of the new takes its place.
 static bool next_batches(plim_tape *t, const plim_model *m, const plim_recipe *r, trainer *v) {
-  int count = r->accumulate > 1 ? r->accumulate : 1;
+  int count = micro_batches(r);
   plim_batch *fresh = calloc((size_t)count, sizeof *fresh), *old = v->batches;
   if (!fresh) return false;
   for (int i = 0; i < count; i++) fresh[i] = batch_new(t, m, r);
@@ -211,9 +287,7 @@ static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe 
                                  const plim_batch *b) {
   plim_tensor *logits = NULL, *loss = NULL, *wide = NULL, *wide_extra = NULL;
   autocast(t, r->autocast);
-  plim_save_on_host(t, r->offloads_saved);
-  set(t, &loss, m->forward(t, m, b, &logits));
-  plim_save_on_host(t, false);
+  set(t, &loss, call_model(t, m, r, b, &logits));
   autocast(t, PLIM_BOOL);
   widen(t, r, &wide, logits);
   widen(t, r, &wide_extra, m->extra);
@@ -231,7 +305,7 @@ static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, tra
   v->batches[i].items = v->items;
   set(t, &loss, compute_loss(t, m, r, &v->batches[i]));
   set(t, &scaled, div_scalar(t, loss));
-  scale_and_run_backward(t, r, &v->scaler, scaled);
+  backward_of(t, m, r, &v->scaler, scaled, i + 1 == v->count);
   drop_graph(t, scaled);
   drop(t, &scaled);
   detached = alias_of(t, loss, loss->shape, loss->stride);
@@ -263,8 +337,6 @@ static void group_parameters(const plim_model *m, plim_tensor **grouped) {
 static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r,
                                plim_tensor **state, plim_tensor **grouped) {
   bool ok = true;
-  plim_tensor **parameters = m->parameters.at;
-  size_t count = m->parameters.len;
   trainer v = {0};
   group_parameters(m, grouped);
   plim_tape_empty_cache(t);
@@ -279,11 +351,8 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
     }
     begin_optimizer(t, i);
     drop(t, &v.norm);
-    if (v.scaler.scale) plim_scaler_unscale(t, &v.scaler);
-    set(t, &v.norm, plim_clip_grad_norm(t, parameters, count));
-    step_optimizer(t, r, &v.scaler, grouped, count, state);
-    plim_zero_grad(t, parameters, count);
-    plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
+    if (clips(m, r)) set(t, &v.norm, clipped_norm(t, m, &v.scaler));
+    update(t, m, r, &v.scaler, grouped, state);
   }
   free(v.batches);
   return ok;
@@ -295,6 +364,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
+  else if (ok && recipe->is_bare) train_barely(t, m, recipe, state);
   else if (ok) train_plainly(t, m, recipe, state);
   free(state);
   free(grouped);

@@ -39,6 +39,10 @@ static bool is_chunked_with_trainer(const plim_job *job) {
   return job->recipe.loss == PLIM_LOSS_CHUNKED && job->recipe.is_trainer;
 }
 
+static bool is_chunked_with_trained_head(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_CHUNKED && !job->lora.rank;
+}
+
 static bool is_chunked_with_mask(const plim_job *job) {
   return job->recipe.loss == PLIM_LOSS_CHUNKED && job->recipe.mask != PLIM_MASK_NONE;
 }
@@ -68,6 +72,7 @@ static const struct {
     {uses_liger_elsewhere, "Liger-Kernel's modules in this family"},
     {is_fused_with_trainer, "Liger-Kernel's cross entropy under Trainer"},
     {is_chunked_with_trainer, "a chunked cross entropy under Trainer: predicted without chunks"},
+    {is_chunked_with_trained_head, "a chunked cross entropy whose head is trained"},
     {is_chunked_with_mask, "a chunked cross entropy with an attention mask"},
     {offloads_with_trainer, "activations on the host under Trainer"},
     {offloads_layers_under_autocast, "inputs of checkpointed layers on the host under autocast"},

@@ -131,19 +131,53 @@ static plim_recipe recipe_of(const json_t *c) {
                        .loss_chunk = case_integer(c, "chunk", 0),
                        .uses_liger = case_is(c, "liger", "all"),
                        .is_trainer = case_is(c, "loop", "trainer"),
+                       .is_bare = json_object_get(c, "strategy") != NULL,
                        .skips_clipping = json_is_false(json_object_get(c, "clip")),
                        .deletes_outputs = case_flag(c, "del_out")};
 }
 
+// ---- sharded runs -----------------------------------------------------------------------------------
+
+static plim_strategy strategy_of(const json_t *c) {
+  const char *name = case_text(c, "strategy", "none");
+  if (strcmp(name, "zero") == 0)
+    return (plim_strategy)(PLIM_SHARD_ZERO1 - 1 + case_integer(c, "stage", 1));
+  for (int i = 0; i < PLIM_STRATEGIES; i++)
+    if (strcmp(name, plim_strategy_names[i]) == 0) return (plim_strategy)i;
+  return PLIM_STRATEGIES;
+}
+
+// The policy that scripts/dist.py makes: gradients are reduced in float32 where dtypes are mixed.
+static plim_sharding sharding_of(const json_t *c) {
+  bool is_mixed = json_object_get(c, "mp") != NULL;
+  return (plim_sharding){
+      .strategy = strategy_of(c),
+      .world = case_integer(c, "world", 1),
+      .has_bucket_views = case_flag(c, "bucket_view"),
+      .compute_dtype = dtype_named(case_text(c, "mp", ""), PLIM_BOOL),
+      .reduce_dtype = is_mixed ? dtype_named(case_text(c, "reduce", "fp32"), PLIM_BOOL) : PLIM_BOOL,
+      .keeps_full = json_is_false(json_object_get(c, "reshard")),
+      .offloads_optimizer = case_flag(c, "offload") || case_flag(c, "offload_optimizer"),
+      .offloads_parameters = case_flag(c, "offload") || case_flag(c, "offload_param")};
+}
+
 bool case_job(const json_t *c, const json_t *config, plim_job *job) {
-  *job = (plim_job){.dtype = dtype_named(case_text(c, "param_dtype", ""), PLIM_BF16),
+  const char *dtype = case_text(c, "param_dtype", case_text(c, "param", ""));
+  *job = (plim_job){.dtype = dtype_named(dtype, PLIM_BF16),
                     .lora = lora_of(json_object_get(c, "lora")),
                     .load = load_of(c),
                     .sdpa = kernel_of(c),
+                    .sharding = sharding_of(c),
                     .recipe = recipe_of(c)};
   for (int i = 0; i < PLIM_WEIGHTS_COUNT; i++)
     if (case_is(c, "weights", plim_weights_names[i])) job->weights = (plim_weights_kind)i;
   job->prepares_kbit = case_flag(c, "prepare");
+  if (job->sharding.strategy == PLIM_STRATEGIES) return false;
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
   return plim_job_check(job, NULL) == PLIM_OK;
+}
+
+void case_begin(const plim_job *job, plim_tape *t) {
+  plim_tensor *epsilon = NULL;
+  if (job->recipe.is_bare) set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
 }

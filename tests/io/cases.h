@@ -15,4 +15,8 @@ bool case_flag(const json_t *object, const char *key); // true only if it is the
 // Of a case and the model's configuration. False where the tape has no program for it yet.
 bool case_job(const json_t *c, const json_t *config, plim_job *job);
 
+// What the measuring program puts on the card before the model: scripts/dist.py imports torchaudio while
+// the card is the default device, which makes a constant of 4 bytes there.
+void case_begin(const plim_job *job, plim_tape *t);
+
 #endif

@@ -1,0 +1,106 @@
+#include "sharding.h"
+
+#include <stdlib.h>
+
+#include "modules.h"
+#include "tape_impl.h"
+
+const char *const plim_strategy_names[PLIM_STRATEGIES] = {
+    [PLIM_SHARD_NONE] = "none",   [PLIM_SHARD_DDP] = "ddp",     [PLIM_SHARD_FSDP2] = "fsdp2",
+    [PLIM_SHARD_ZERO1] = "zero1", [PLIM_SHARD_ZERO2] = "zero2", [PLIM_SHARD_ZERO3] = "zero3",
+};
+
+typedef plim_shards *constructor(plim_tape *t, plim_model *m, const plim_sharding *how,
+                                 size_t layers);
+
+static constructor *const constructors[PLIM_STRATEGIES] = {
+    [PLIM_SHARD_DDP] = plim_ddp_new,     [PLIM_SHARD_FSDP2] = plim_fsdp_new,
+    [PLIM_SHARD_ZERO1] = plim_zero_new,  [PLIM_SHARD_ZERO2] = plim_zero_new,
+    [PLIM_SHARD_ZERO3] = plim_zero3_new,
+};
+
+struct layer_call {
+  plim_shards *shards;
+  size_t layer;
+  plim_closure call;
+};
+
+static size_t layers_of(const plim_model *m) {
+  size_t layers = 0;
+  for (size_t i = 0; i < m->frozen.len; i++)
+    if (m->frozen.at[i]->layer > layers) layers = m->frozen.at[i]->layer;
+  for (size_t i = 0; i < m->parameters.len; i++)
+    if (m->parameters.at[i]->layer > layers) layers = m->parameters.at[i]->layer;
+  return layers;
+}
+
+bool plim_shard(plim_tape *t, plim_model *m, const plim_sharding *how) {
+  if (!constructors[how->strategy]) return how->strategy == PLIM_SHARD_NONE;
+  plim_shards *s = constructors[how->strategy](t, m, how, layers_of(m));
+  if (!s) return false;
+  s->calls = calloc(s->layers + 1, sizeof *s->calls);
+  m->shards = t->shards = s;
+  return s->calls != NULL;
+}
+
+void plim_shards_delete(plim_shards *s) {
+  if (!s) return;
+  free(s->calls);
+  s->destroy(s);
+}
+
+// ---- the CPU's memory -------------------------------------------------------------------------------
+
+uint64_t plim_pinned_bytes(uint64_t bytes) {
+  uint64_t power = 1;
+  while (power < bytes) power *= 2;
+  return bytes ? power : 0;
+}
+
+uint64_t plim_host_bytes(const plim_model *m, const plim_optimizer *o) {
+  const plim_shards *s = m->shards;
+  if (!s) return 0;
+  return s->pinned_bytes + (uint64_t)plim_optimizer_moments(o) * s->moment_bytes;
+}
+
+// ---- calls ----------------------------------------------------------------------------------------
+
+plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batch,
+                             plim_tensor **logits) {
+  plim_shards *s = m->shards;
+  if (s) s->next_layer = 0;
+  if (s && s->before_model) s->before_model(t, s);
+  plim_tensor *loss = m->forward(t, m, batch, logits);
+  if (s && s->after_model) s->after_model(t, s, loss);
+  return loss;
+}
+
+// A layer that is computed again finds its parameters there: the hook of its output has seen to it.
+static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *const *held,
+                              plim_tensor *x) {
+  const struct layer_call *c = context;
+  plim_shards *s = c->shards;
+  if (t->is_recomputing || !s->before_layer) return c->call.function(t, c->call.context, held, x);
+  plim_tensor *input = s->before_layer(t, s, c->layer, x);
+  bool was = hold(input);
+  plim_tensor *out = c->call.function(t, c->call.context, held, input);
+  s->after_layer(t, s, c->layer, out);
+  let_go(t, input, was);
+  return out;
+}
+
+plim_tensor *plim_call_sharded_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                                     plim_tensor *x) {
+  plim_shards *s = t->shards;
+  size_t layer = s->next_layer++;
+  if (layer >= s->layers) return plim_call_plain_layer(t, kind, call, x);
+  s->calls[layer] = (struct layer_call){s, layer, call};
+  plim_closure wrapped = call;
+  wrapped.function = run_layer;
+  wrapped.context = &s->calls[layer];
+  return plim_call_plain_layer(t, kind, wrapped, x);
+}
+
+void plim_after_backward(plim_tape *t) {
+  if (t->shards && t->shards->after_backward) t->shards->after_backward(t, t->shards);
+}

@@ -1,0 +1,81 @@
+// Training on several GPUs, as what one of them allocates: the model is wrapped after it is built, and
+// the wrapper's hooks run around the model, around each of its layers and in backward.
+//
+//   plim_model *m = plim_job_load(t, &job);  // wrapped, if job.sharding says so
+//   plim_train(t, m, &job.recipe);
+#ifndef PLIM_CORE_SHARDING_H
+#define PLIM_CORE_SHARDING_H
+
+#include "model.h"
+#include "optimizer.h"
+
+typedef enum {
+  PLIM_SHARD_NONE,
+  PLIM_SHARD_DDP,   // DistributedDataParallel
+  PLIM_SHARD_FSDP2, // fully_shard of each layer, then of the model
+  PLIM_SHARD_ZERO1, // DeepSpeed
+  PLIM_SHARD_ZERO2,
+  PLIM_SHARD_ZERO3,
+  PLIM_STRATEGIES
+} plim_strategy;
+
+extern const char *const plim_strategy_names[PLIM_STRATEGIES]; // "none", "ddp", "fsdp2", ...
+
+typedef struct {
+  plim_strategy strategy;
+  int64_t world; // GPUs
+  // DDP
+  bool has_bucket_views; // gradient_as_bucket_view
+  // FSDP2
+  plim_dtype compute_dtype; // MixedPrecisionPolicy(param_dtype); PLIM_BOOL: that of the parameters
+  plim_dtype reduce_dtype;  // MixedPrecisionPolicy(reduce_dtype); PLIM_BOOL: that of the gradients
+  bool keeps_full;          // reshard_after_forward=False
+  // FSDP2: both or none (CPUOffloadPolicy); ZeRO: offload_optimizer, offload_param
+  bool offloads_optimizer, offloads_parameters;
+} plim_sharding;
+
+// A wrapped model. Each strategy embeds this as the first member of its own struct; hooks may be NULL.
+typedef struct plim_shards plim_shards;
+struct plim_shards {
+  void (*before_model)(plim_tape *t, plim_shards *s);
+  void (*after_model)(plim_tape *t, plim_shards *s, plim_tensor *loss);
+  // Before and after a layer, counted from 0; the first returns what the layer gets for x, floating.
+  plim_tensor *(*before_layer)(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *x);
+  void (*after_layer)(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *out);
+  void (*after_backward)(plim_tape *t, plim_shards *s);
+  // DeepSpeed's engine: backward scales the loss, and has an end of its own; so has the step a start.
+  void (*after_engine_backward)(plim_tape *t, plim_shards *s, bool is_last);
+  void (*before_step)(plim_tape *t, plim_shards *s);
+  void (*destroy)(plim_shards *s);
+  struct layer_call *calls; // what a checkpoint needs to run a layer again
+  size_t layers, next_layer;
+  uint64_t pinned_bytes; // of this rank in the memory of the CPU
+  uint64_t moment_bytes; // and one copy of the parameters that the optimizer updates there
+};
+
+// Wraps the model, whose parameters say which layer uses them (plim_tensor.layer). From here on
+// m->parameters are what the optimizer sees. False when memory is out.
+bool plim_shard(plim_tape *t, plim_model *m, const plim_sharding *how);
+void plim_shards_delete(plim_shards *s); // NULL is fine
+
+// model(**batch) and a layer of it, through the hooks if there are any.
+plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batch,
+                             plim_tensor **logits);
+plim_tensor *plim_call_sharded_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                                     plim_tensor *x);
+// What one rank takes of the CPU's memory when something is offloaded: pinned copies of parameters
+// and gradients, and the optimizer's state. Unverified: from source, without a measurement.
+uint64_t plim_host_bytes(const plim_model *m, const plim_optimizer *o);
+// The pinned memory for a tensor: torch's host allocator takes powers of two.
+uint64_t plim_pinned_bytes(uint64_t bytes);
+// At the end of loss.backward().
+void plim_after_backward(plim_tape *t);
+
+// ---- strategies -----------------------------------------------------------------------------------
+
+plim_shards *plim_ddp_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers);
+plim_shards *plim_zero_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers);
+plim_shards *plim_zero3_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers);
+plim_shards *plim_fsdp_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers);
+
+#endif

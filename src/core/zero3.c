@@ -1,0 +1,397 @@
+// DeepSpeed ZeRO, stage 3: parameters are partitioned too, gathered when a layer needs them and ahead of
+// that, and let go when they are not needed again soon. Read off DeepSpeed 0.19
+// (runtime/zero/stage3.py, partitioned_param_coordinator.py), by layers where DeepSpeed goes by modules.
+#include <stdlib.h>
+
+#include "sharding.h"
+#include "tape_impl.h"
+
+#define REDUCE_BUCKET_ELEMENTS 500000000ll // reduce_bucket_size
+#define PREFETCH_ELEMENTS 50000000ll       // stage3_prefetch_bucket_size
+#define LIVE_ELEMENTS 1000000000ll         // stage3_max_live_parameters
+#define REUSE_ELEMENTS 1000000000ll        // stage3_max_reuse_distance
+#define PERSISTENT_ELEMENTS 100000ll       // stage3_param_persistence_threshold: smaller ones stay
+
+typedef struct {
+  struct zero3 *all;
+  plim_tensor *tensor; // over no memory while it is partitioned
+  plim_tensor *flat;   // gathered together with others, and not yet copied out
+  plim_tensor *own;    // frozen: this rank's part; those of the others lie together
+  int64_t elements, part;
+  bool is_persistent, is_whole, is_trained;
+} parameter;
+
+// The parameters of a layer, or of what comes before or after all layers, in one pass.
+typedef struct {
+  struct zero3 *all;
+  vec(parameter *) members;
+} group;
+
+typedef struct zero3 {
+  plim_shards shards;
+  plim_sharding how;
+  parameter *parameters;
+  size_t count;
+  group *groups; // before the layers, the layers, behind the layers
+  size_t group_count;
+  group *last;             // used in backward
+  vec(size_t) trace;       // groups as they were used in the first pass, forward and backward
+  size_t position;         // in the trace
+  vec(parameter *) bucket; // gradients on their way to be reduced
+  int64_t partition, live, bucket_elements;
+  plim_tensor *master, *parts, *buffer, *gradients, *norm, *tracker;
+  bool is_traced;
+} zero3;
+
+static group *before_layers(zero3 *z) { return &z->groups[0]; }
+static group *behind_layers(zero3 *z) { return &z->groups[z->group_count - 1]; }
+
+// ---- gathering ------------------------------------------------------------------------------------
+
+static uint64_t whole_bytes(const parameter *p) {
+  return (uint64_t)(p->part * p->all->how.world) * plim_dtype_bytes[p->tensor->dtype];
+}
+
+static bool is_here(const parameter *p) { return p->is_persistent || p->is_whole || p->flat; }
+
+static void copy_out(plim_tape *t, parameter *p) {
+  plim_resize_storage(t, p->tensor, whole_bytes(p));
+  p->is_whole = true;
+}
+
+static void gather(plim_tape *t, parameter *p) {
+  zero3 *z = p->all;
+  if (is_here(p)) return;
+  plim_tensor *part = NULL;
+  if (z->how.offloads_parameters)
+    part = empty_for(t, PLIM_FOR_WORKSPACE, dims(p->part), (plim_dtype)p->tensor->dtype);
+  copy_out(t, p);
+  plim_consume(t, part);
+  z->live += p->elements;
+}
+
+// Several at once go into one piece of memory first.
+static void gather_together(plim_tape *t, parameter **members, size_t count) {
+  if (count == 1) gather(t, members[0]);
+  if (count < 2) return;
+  plim_tensor *flat = NULL;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < count; i++) bytes += whole_bytes(members[i]);
+  set(t, &flat, scratch(t, bytes));
+  for (size_t i = 0; i < count; i++) {
+    set(t, &members[i]->flat, flat);
+    members[i]->all->live += members[i]->elements;
+  }
+  drop(t, &flat);
+}
+
+enum { MOST_TOGETHER = 256 };
+
+// What the trace names next, as far as room for live parameters allows.
+static bool prefetch_some(plim_tape *t, zero3 *z) {
+  parameter *chosen[MOST_TOGETHER];
+  size_t count = 0;
+  int64_t room = LIVE_ELEMENTS - z->live, elements = 0;
+  if (room > PREFETCH_ELEMENTS) room = PREFETCH_ELEMENTS;
+  for (size_t i = z->position; i < z->trace.len && elements < room; i++) {
+    const group *g = &z->groups[z->trace.at[i]];
+    for (size_t k = 0; k < g->members.len && elements < room && count < MOST_TOGETHER; k++) {
+      parameter *p = g->members.at[k];
+      bool is_chosen = false;
+      for (size_t c = 0; c < count; c++) is_chosen |= chosen[c] == p;
+      if (is_here(p) || is_chosen) continue;
+      chosen[count++] = p;
+      elements += p->elements;
+    }
+  }
+  gather_together(t, chosen, count);
+  return count > 0;
+}
+
+static void use(plim_tape *t, group *g) {
+  zero3 *z = g->all;
+  plim_stream was = t->stream;
+  t->stream = PLIM_GATHER_STREAM;
+  if (!z->is_traced && !vec_push(&z->trace, (size_t)(g - z->groups))) t->failed = true;
+  z->position++;
+  for (size_t i = 0; i < g->members.len; i++) {
+    parameter *p = g->members.at[i];
+    gather(t, p);
+    if (p->flat) copy_out(t, p);
+  }
+  while (z->is_traced && prefetch_some(t, z)) {}
+  t->stream = was;
+  for (size_t i = 0; i < g->members.len; i++) drop(t, &g->members.at[i]->flat);
+}
+
+static void release(plim_tape *t, parameter *p) {
+  if (!p->is_whole || p->is_persistent) return;
+  plim_resize_storage(t, p->tensor, 0);
+  p->is_whole = false;
+  p->all->live -= p->elements;
+}
+
+static bool is_used_soon(const zero3 *z, const parameter *p) {
+  int64_t distance = 0;
+  for (size_t i = z->position; z->is_traced && i < z->trace.len; i++) {
+    const group *g = &z->groups[z->trace.at[i]];
+    if (distance >= REUSE_ELEMENTS) return false;
+    for (size_t k = 0; k < g->members.len; k++) {
+      if (g->members.at[k] == p) return true;
+      distance += g->members.at[k]->elements;
+    }
+  }
+  return false;
+}
+
+static void done_with(plim_tape *t, group *g) {
+  for (size_t i = 0; i < g->members.len; i++)
+    if (!is_used_soon(g->all, g->members.at[i])) release(t, g->members.at[i]);
+}
+
+// ---- reducing -------------------------------------------------------------------------------------
+
+// Offloaded gradients are copied and their norms taken in float64, one by one, beside the others.
+static void offload(plim_tape *t, const parameter *p) {
+  plim_tensor *copy = empty_for(t, PLIM_FOR_WORKSPACE, dims(p->part), (plim_dtype)p->tensor->dtype);
+  plim_tensor *wide = empty_for(t, PLIM_FOR_WORKSPACE, dims(p->part), PLIM_FP64);
+  plim_consume(t, wide);
+  plim_consume(t, copy);
+}
+
+static void reduce_bucket(plim_tape *t, zero3 *z) {
+  if (!z->bucket.len) return;
+  plim_stream was = t->stream;
+  t->stream = PLIM_REDUCE_STREAM;
+  plim_tensor *inputs =
+      empty_for(t, PLIM_FOR_WORKSPACE, dims(z->bucket_elements), (plim_dtype)z->parts->dtype);
+  for (size_t i = 0; z->how.offloads_optimizer && i < z->bucket.len; i++)
+    offload(t, z->bucket.at[i]);
+  plim_consume(t, inputs);
+  z->bucket.len = 0;
+  z->bucket_elements = 0;
+  t->stream = was;
+}
+
+static bool is_before_layers(const parameter *p) {
+  const group *g = before_layers(p->all);
+  for (size_t i = 0; i < g->members.len; i++)
+    if (g->members.at[i] == p) return true;
+  return false;
+}
+
+// A gradient is copied into the bucket. What comes before the layers is let go at the very end.
+static void on_grad(plim_tape *t, void *context) {
+  parameter *p = context;
+  zero3 *z = p->all;
+  if (z->bucket_elements + p->elements > REDUCE_BUCKET_ELEMENTS) reduce_bucket(t, z);
+  z->bucket_elements += p->part * z->how.world;
+  if (!vec_push(&z->bucket, p)) t->failed = true;
+  drop(t, &p->tensor->grad);
+  if (!is_before_layers(p)) release(t, p);
+}
+
+// ---- hooks ----------------------------------------------------------------------------------------
+
+// In backward: what was used before is no longer needed.
+static void use_again(plim_tape *t, void *context) {
+  group *g = context;
+  zero3 *z = g->all;
+  if (z->last && z->last != g) done_with(t, z->last);
+  z->last = g;
+  use(t, g);
+}
+
+static void before_model(plim_tape *t, plim_shards *s) {
+  zero3 *z = (zero3 *)s;
+  z->position = 0;
+  for (size_t i = 0; i < z->count; i++)
+    if (z->parameters[i].is_persistent) copy_out(t, &z->parameters[i]);
+  use(t, before_layers(z));
+}
+
+static void pass_on(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)t, (void)n;
+  plim_retain(in[0]);
+  out[0] = in[0];
+}
+
+// What comes before the layers is gathered for its backward, too.
+static plim_tensor *before_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *x) {
+  zero3 *z = (zero3 *)s;
+  if (layer == 0) done_with(t, before_layers(z));
+  use(t, &z->groups[layer + 1]);
+  plim_node *n = layer ? NULL : node_begin(t, pass_on, &x, 1);
+  if (!n) return x;
+  n->before = (plim_hook){use_again, before_layers(z)};
+  plim_tensor *input = view_of(t, x, x->shape, x->stride);
+  node_output(t, n, input);
+  return input;
+}
+
+static void after_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *out) {
+  zero3 *z = (zero3 *)s;
+  group *g = &z->groups[layer + 1];
+  done_with(t, g);
+  if (out->fn) out->fn->before = (plim_hook){use_again, g};
+  if (layer + 1 == s->layers) use(t, behind_layers(z));
+}
+
+static void after_model(plim_tape *t, plim_shards *s, plim_tensor *loss) {
+  zero3 *z = (zero3 *)s;
+  done_with(t, behind_layers(z));
+  if (loss->fn) loss->fn->before = (plim_hook){use_again, behind_layers(z)};
+}
+
+static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {
+  zero3 *z = (zero3 *)s;
+  (void)is_last;
+  reduce_bucket(t, z);
+  for (size_t i = 0; i < z->count; i++) release(t, &z->parameters[i]);
+  z->last = NULL;
+  z->is_traced = true;
+}
+
+static void before_step(plim_tape *t, plim_shards *s) {
+  zero3 *z = (zero3 *)s;
+  if (z->how.offloads_optimizer) return;
+  for (size_t i = 0; i < z->count; i++)
+    if (z->parameters[i].is_trained)
+      plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(z->parameters[i].part), PLIM_FP64));
+  set(t, &z->norm, empty_for(t, PLIM_FOR_OPTIMIZER, (plim_dims){0}, PLIM_FP32));
+  plim_tensor *together =
+      empty_for(t, PLIM_FOR_OPTIMIZER, dims(z->partition), (plim_dtype)z->parts->dtype);
+  set(t, &z->master->grad, empty_for(t, PLIM_FOR_OPTIMIZER, dims(z->partition), PLIM_FP32));
+  plim_consume(t, together);
+}
+
+// ---- construction ---------------------------------------------------------------------------------
+
+static void destroy(plim_shards *s) {
+  zero3 *z = (zero3 *)s;
+  for (size_t i = 0; i < z->group_count; i++) vec_free(&z->groups[i].members);
+  vec_free(&z->trace);
+  vec_free(&z->bucket);
+  free(z->groups);
+  free(z->parameters);
+  free(z);
+}
+
+static bool add_member(group *g, parameter *p) {
+  return p->is_persistent || vec_push(&g->members, p);
+}
+
+// Outside of the layers: what the model lists first is used first. A table used at both ends (a tied
+// head) is in both groups.
+static bool group_parameters(zero3 *z) {
+  bool ok = true, has_head = false, is_behind = false;
+  for (size_t i = 0; i < z->count; i++) {
+    parameter *p = &z->parameters[i];
+    is_behind |= p->tensor->layer != 0;
+    group *g = p->tensor->layer ? &z->groups[p->tensor->layer]
+               : is_behind      ? behind_layers(z)
+                                : before_layers(z);
+    has_head |= g == behind_layers(z) && !p->is_persistent;
+    ok = ok && add_member(g, p);
+  }
+  if (!has_head && before_layers(z)->members.len)
+    ok = ok && add_member(behind_layers(z), before_layers(z)->members.at[0]);
+  return ok;
+}
+
+// Each parameter is cut, then the parts are put into one piece of memory.
+static void cut(plim_tape *t, zero3 *z) {
+  plim_dtype dtype = (plim_dtype)z->parameters[z->count - 1].tensor->dtype;
+  plim_tensor **parts = calloc(z->count, sizeof *parts);
+  if (!parts) t->failed = true;
+  for (size_t i = 0; parts && i < z->count; i++) {
+    parameter *p = &z->parameters[i];
+    parts[i] = empty_for(t, PLIM_FOR_WEIGHTS, dims(p->part), (plim_dtype)p->tensor->dtype);
+    plim_resize_storage(t, p->tensor, 0);
+  }
+  for (size_t i = 0; parts && i < z->count; i++) {
+    if (z->parameters[i].is_trained) plim_consume(t, parts[i]);
+    else set(t, &z->parameters[i].own, parts[i]);
+    if (z->how.offloads_parameters && z->parameters[i].own)
+      plim_resize_storage(t, z->parameters[i].own, 0);
+  }
+  set(t, &z->parts, empty(t, dims(z->partition), dtype));
+  if (z->how.offloads_parameters) plim_resize_storage(t, z->parts, 0);
+  free(parts);
+}
+
+static void make_states(plim_tape *t, zero3 *z) {
+  plim_dtype dtype = (plim_dtype)z->parts->dtype;
+  if (!z->how.offloads_optimizer) {
+    plim_tensor *wide = empty_for(t, PLIM_FOR_WORKSPACE, dims(z->partition), PLIM_FP32);
+    set(t, &z->master, empty_for(t, PLIM_FOR_OPTIMIZER, dims(z->partition), PLIM_FP32));
+    plim_consume(t, wide);
+    plim_consume(
+        t, empty_for(t, PLIM_FOR_WORKSPACE, dims(z->partition), PLIM_FP32)); // a gradient, to try
+  }
+  set(t, &z->buffer, empty_for(t, PLIM_FOR_GRADIENTS, dims(REDUCE_BUCKET_ELEMENTS), dtype));
+  if (!z->how.offloads_optimizer)
+    set(t, &z->gradients, empty_for(t, PLIM_FOR_GRADIENTS, dims(z->partition), dtype));
+  if (!z->how.offloads_optimizer)
+    set(t, &z->tracker,
+        empty_for(t, PLIM_FOR_WORKSPACE, dims(1), PLIM_BOOL)); // whether a gradient is infinite
+}
+
+// Pinned: master and gradient in float32, gradients and, if offloaded, parameters in their own dtype.
+static void count_host(zero3 *z) {
+  uint64_t partition = (uint64_t)z->partition, element = plim_dtype_bytes[z->parts->dtype];
+  if (z->how.offloads_optimizer) {
+    z->shards.pinned_bytes =
+        2 * plim_pinned_bytes(4 * partition) + plim_pinned_bytes(element * partition);
+    z->shards.moment_bytes = 4 * partition;
+  }
+  if (z->how.offloads_parameters) z->shards.pinned_bytes += plim_pinned_bytes(element * partition);
+}
+
+static void add_parameter(zero3 *z, plim_tensor *x, bool is_trained) {
+  parameter *p = &z->parameters[z->count++];
+  int64_t elements = plim_numel(&x->shape);
+  *p = (parameter){.all = z, .tensor = x, .elements = elements, .is_trained = is_trained};
+  p->part = (elements + z->how.world - 1) / z->how.world;
+  p->is_persistent = elements <= PERSISTENT_ELEMENTS;
+  if (!is_trained) return;
+  x->on_grad = (plim_hook){on_grad, p};
+  z->partition += p->part;
+}
+
+static bool list_parameters(zero3 *z, const plim_model *m) {
+  z->group_count = z->shards.layers + 2;
+  z->groups = calloc(z->group_count, sizeof *z->groups);
+  z->parameters = calloc(m->frozen.len + m->parameters.len + 1, sizeof *z->parameters);
+  if (!z->groups || !z->parameters) return false;
+  for (size_t i = 0; i < z->group_count; i++) z->groups[i].all = z;
+  for (size_t i = 0; i < m->frozen.len; i++) add_parameter(z, m->frozen.at[i], false);
+  for (size_t i = 0; i < m->parameters.len; i++) add_parameter(z, m->parameters.at[i], true);
+  return group_parameters(z);
+}
+
+plim_shards *plim_zero3_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers) {
+  zero3 *z = calloc(1, sizeof *z);
+  if (!z) return NULL;
+  z->shards = (plim_shards){.before_model = before_model,
+                            .after_model = after_model,
+                            .before_layer = before_layer,
+                            .after_layer = after_layer,
+                            .after_engine_backward = after_engine_backward,
+                            .before_step = before_step,
+                            .destroy = destroy,
+                            .layers = layers};
+  z->how = *how;
+  t->has_own_linear = true;
+  if (!m->parameters.len || !list_parameters(z, m)) {
+    if (!z->groups) z->group_count = 0;
+    destroy(&z->shards);
+    return NULL;
+  }
+  cut(t, z);
+  make_states(t, z);
+  count_host(z);
+  m->parameters.len = z->master ? 1 : 0;
+  m->parameters.at[0] = z->master;
+  return &z->shards;
+}
