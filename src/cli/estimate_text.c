@@ -139,6 +139,8 @@ static void print_facts(const estimate_result *r) {
   estimate_place(&e->p.peak_at, text, sizeof text);
   printf("\npeak: %s allocated, %s reserved; %s\n", units_bytes(e->p.peak_allocated_bytes).text,
          units_bytes(e->p.peak_reserved_bytes).text, text);
+  if (e->p.host_bytes)
+    printf("host: %s of the CPU's memory per GPU\n", units_bytes(e->p.host_bytes).text);
   if (e->p.retries)
     printf("retries: %s; cached memory goes back to the driver, which costs time\n",
            units_count(e->p.retries).text);
