@@ -3,6 +3,7 @@
 
 #include "kernels.h"
 #include "tape_impl.h"
+#include "work.h"
 
 #define ACCUMULATE_SEQUENCE UINT64_MAX // AccumulateGrad nodes always run first
 
@@ -66,6 +67,7 @@ static plim_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {
 plim_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *const *inputs,
                       int count) {
   bool any = false;
+  plim_work_operator(t);
   for (int i = 0; i < count; i++) any |= needs_grad(t, inputs[i]);
   if (!any || t->is_stopped) return NULL;
   plim_node *n = tape_node(t);
@@ -169,7 +171,7 @@ static void accumulate(plim_tape *t, plim_tensor **slot, plim_tensor *more) {
     sum->is_floating = false;
     *slot = sum;
     plim_release(t, first);
-  }
+  } else plim_work_map(t, first, more, first);
   plim_release(t, more);
 }
 
@@ -181,7 +183,8 @@ static void accumulate_leaf(plim_tape *t, plim_node *n, plim_tensor *grad) {
     leaf->grad = steal ? alias_of(t, grad, grad->shape, grad->stride)
                        : empty_strided(t, grad->shape, leaf->stride, grad->dtype);
     leaf->grad->is_floating = false;
-  }
+    plim_work_default(t, grad, NULL, leaf->grad);
+  } else plim_work_map(t, leaf->grad, grad, leaf->grad);
 }
 
 // Gradients take the shape and dtype of what they are for.
@@ -230,13 +233,17 @@ static void run(engine *e, task *k) {
   plim_tensor *in[PLIM_MAX_EDGES], *out[PLIM_MAX_EDGES] = {0};
   memcpy(in, k->in, sizeof in);
   memset(k->in, 0, sizeof k->in);
+  plim_work_node(t);
   if (!n->function) accumulate_leaf(t, n, in[0]);
   else {
     unpack(t, n);
     n->function(t, n, in, out);
     drop_unpacked(t, n);
     for (int i = 0; i < n->edge_count; i++)
-      if (out[i] && out[i]->is_floating) out[i]->is_floating = false;
+      if (out[i]) {
+        out[i]->is_floating = false;
+        plim_work_default(t, in[0], NULL, out[i]);
+      }
     fit(t, n, out);
   }
   for (int i = 0; i < n->output_count; i++) plim_release(t, in[i]);

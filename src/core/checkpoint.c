@@ -8,6 +8,7 @@
 
 #include "ops.h"
 #include "tape_impl.h"
+#include "work.h"
 
 struct plim_checkpoint {
   plim_closure call;
@@ -36,6 +37,7 @@ static void pack_recomputed(plim_tape *t, plim_node *n, int k, plim_tensor *x) {
 }
 
 void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_output) {
+  if (t->packing) plim_work_hook(t);
   if (t->packing && t->is_recomputing) {
     pack_recomputed(t, n, k, x);
     return;
@@ -86,6 +88,7 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
 
 plim_tensor *saved_unpack(plim_tape *t, plim_node *n, int k) {
   struct plim_checkpoint *f = n->packed[k];
+  plim_work_hook(t);
   if (!f->is_done) recompute(t, f);
   f->is_done = true;
   if (n->packed_index[k] >= f->recomputed.len) return NULL; // memory is out

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "work.h"
 
 #define NORM_CHUNK 65536 // elements a block of the multi-tensor norm handles
 
@@ -39,6 +40,9 @@ static plim_tensor *total_norm(plim_tape *t, plim_tensor *const *parameters, siz
 
 plim_tensor *plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count) {
   plim_tensor *total = total_norm(t, parameters, count);
+  plim_work_foreach(t, parameters, count, 1); // the norms, and
+  plim_work_foreach(t, parameters, count, 2); // the gradients times what is clamped below
+  plim_work_parameters(t, count);
   plim_tensor *plus = k_unary(t, total), *inverse = k_unary(t, plus), *factor = k_unary(t, inverse);
   plim_consume(t, inverse);
   plim_consume(t, plus);
@@ -58,7 +62,10 @@ typedef struct {
 
 struct plim_optimizer {
   const char *name;
-  void (*step)(plim_tape *t, const update *u);
+  void (*step)(plim_tape *t, const update *u); // what it allocates
+  int kernels;                                 // over all parameters, in place
+  double passes;   // reads and writes of a tensor like the parameter, in each
+  bool one_by_one; // a kernel per parameter
 };
 
 // `n` tensors like each parameter that has a gradient and no state yet, from state `first` on.
@@ -195,8 +202,15 @@ static void adafactor(plim_tape *t, const update *u) {
 }
 
 static const plim_optimizer optimizers[] = {
-    {"adamw", adamw_fused}, {"adamw-foreach", adamw_foreach}, {"adamw-loop", adamw_loop},
-    {"sgd", sgd},           {"sgd-momentum", sgd_momentum},   {"adafactor", adafactor},
+    {"adamw", adamw_fused, 1, 7, false}, // parameter, gradient, two moments; written but for one
+    {"adamw-foreach", adamw_foreach, 8, 2.5,
+     false}, // decay, lerp, mul, addcmul, sqrt, div, add, addcdiv
+    {"adamw-loop", adamw_loop, 8, 2.5, true},
+    {"sgd", sgd, 1, 3, false},
+    {"sgd-momentum", sgd_momentum, 3, 2.67,
+     false}, // buffer times momentum, plus gradient, parameter
+    {"adafactor", adafactor, 5, 2.5,
+     true}, // what its step makes is recorded there; the rest is in place
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
@@ -212,7 +226,13 @@ const char *plim_optimizer_name(size_t index) {
 
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
                          size_t count, plim_tensor **state) {
+  plim_work_parameters(t, count);
   o->step(t, &(update){parameters, state, count});
+  for (int k = 0; k < o->kernels; k++) {
+    if (!o->one_by_one) plim_work_foreach(t, parameters, count, o->passes);
+    for (size_t i = 0; o->one_by_one && i < count; i++)
+      plim_work_foreach(t, &parameters[i], 1, o->passes);
+  }
 }
 
 void plim_zero_grad(plim_tape *t, plim_tensor *const *parameters, size_t count) {

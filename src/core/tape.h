@@ -72,6 +72,7 @@ typedef struct plim_node plim_node;
 typedef struct {
   uint64_t bytes;
   uint32_t refs, id;
+  bool is_written; // by a kernel that the clock knows of
 } plim_storage;
 
 struct plim_tensor {
@@ -162,6 +163,7 @@ struct plim_node {
   plim_tensor *leaf;             // AccumulateGrad: the tensor it is for
   plim_dims shape, stride;       // whatever the operator wants to remember
   int64_t number;
+  double pairs, width; // attention: of query and key, for the clock
   uint32_t refs, task; // task: the engine's, while it runs
   uint8_t edge_count, output_count, saved_count;
   uint8_t dtype;

@@ -5,6 +5,7 @@
 #include "kernels.h"
 #include "ops.h"
 #include "tape_impl.h"
+#include "work.h"
 
 // loss.backward(): the gradient of 1 lives until it returns; the engine has a thread of its own.
 static void run_backward(plim_tape *t, plim_tensor *loss) {
@@ -57,10 +58,12 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
   size_t count = m->parameters.len;
   variables v = {0};
   for (int i = 0; i < r->steps; i++) {
+    plim_work_step_begin(t);
     for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++) step(t, m, r, &v);
     if (!r->skips_clipping) plim_consume(t, plim_clip_grad_norm(t, parameters, count));
     plim_optimizer_step(t, r->optimizer, parameters, count, state);
     plim_zero_grad(t, parameters, count);
+    plim_work_step_end(t);
   }
 }
 
@@ -156,12 +159,13 @@ static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, tra
   set(t, &v->loss, detached);
 }
 
-// isnan and isinf of the loss.
+// isnan and isinf of the loss, which Python looks at.
 static void check_loss(plim_tape *t, const plim_tensor *loss) {
   plim_consume(t, empty(t, (plim_dims){0}, PLIM_BOOL));
   plim_tensor *size = k_unary(t, loss), *is_infinite = empty(t, (plim_dims){0}, PLIM_BOOL);
   plim_consume(t, size);
   plim_consume(t, is_infinite);
+  plim_work_synchronize(t);
 }
 
 // Weights decay, norms and biases do not: two groups, each in the model's order.
@@ -182,6 +186,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
   for (int i = 0; ok && i < r->steps; i++) {
     ok = next_batches(t, r, &v);
+    plim_work_step_begin(t);
     for (int k = 0; ok && k < v.count; k++) {
       training_step(t, m, r, &v, k);
       check_loss(t, v.loss);
@@ -190,6 +195,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
     set(t, &v.norm, plim_clip_grad_norm(t, parameters, count));
     plim_optimizer_step(t, r->optimizer, grouped, count, state);
     plim_zero_grad(t, parameters, count);
+    plim_work_step_end(t);
   }
   free(v.batches);
   return ok;
