@@ -19,6 +19,7 @@ struct tape_cast {
 struct tape_clock {
   const plim_gpu *gpu; // NULL: no time is kept
   double cpu, gpu_free, began;
+  uint32_t operators;          // of forward, since the last look at the loss
   bool is_causal, has_dropout; // attention that comes next
   plim_step_time now, last;
 };

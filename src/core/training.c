@@ -165,7 +165,7 @@ static void check_loss(plim_tape *t, const plim_tensor *loss) {
   plim_tensor *size = k_unary(t, loss), *is_infinite = empty(t, (plim_dims){0}, PLIM_BOOL);
   plim_consume(t, size);
   plim_consume(t, is_infinite);
-  plim_work_synchronize(t);
+  plim_work_trainer(t);
 }
 
 // Weights decay, norms and biases do not: two groups, each in the model's order.

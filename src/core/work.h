@@ -35,6 +35,8 @@ void plim_work_operator(plim_tape *t);                 // an operator of forward
 void plim_work_node(plim_tape *t);                     // a node of backward
 void plim_work_hook(plim_tape *t);                     // a saved tensor packed or unpacked
 void plim_work_parameters(plim_tape *t, size_t count); // a loop over parameters in Python
+// What Trainer does around a forward and backward: it looks at the loss, and walks the modules.
+void plim_work_trainer(plim_tape *t);
 // The CPU waits for the card.
 void plim_work_synchronize(plim_tape *t);
 
