@@ -125,7 +125,6 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   out[0] = heads_inside(t, q, heads);
   out[1] = heads_inside(t, k, k->shape.at[1]);
   out[2] = heads_inside(t, v, v->shape.at[1]);
-  plim_work_attention_backward(t, n, PLIM_SDPA_EFFICIENT, out);
   plim_tensor *delta;
   if (q->dtype == PLIM_FP32) {
     plim_tensor *product = empty(t, dims(b, length, heads, d), PLIM_FP32);
@@ -139,6 +138,7 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   plim_tensor *workspace = scratch(t, (uint64_t)(b * heads * blocks * (16 + 64 * 64 * 4)));
   plim_consume(t, delta);
   plim_consume(t, workspace);
+  plim_work_attention_backward(t, n, PLIM_SDPA_EFFICIENT, out);
 }
 
 static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
@@ -217,10 +217,10 @@ static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, pli
 
 plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                        plim_tensor *mask, double dropout_p) {
+  plim_work_attention_kind(t, !mask, dropout_p > 0);
   bool q_was = hold(q), k_was = hold(k), v_was = hold(v);
   plim_tensor *value = cast(t, v), *key = cast(t, k), *query = cast(t, q);
   bool value_was = hold(value), key_was = hold(key), query_was = hold(query);
-  plim_work_attention_kind(t, !mask, dropout_p > 0);
   plim_tensor *out = run_kernel(t, query, key, value, mask, dropout_p);
   let_go(t, query, query_was);
   let_go(t, key, key_was);

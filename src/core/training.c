@@ -185,8 +185,8 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
   group_parameters(parameters, count, grouped);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
   for (int i = 0; ok && i < r->steps; i++) {
-    ok = next_batches(t, r, &v);
     plim_work_step_begin(t);
+    ok = next_batches(t, r, &v);
     for (int k = 0; ok && k < v.count; k++) {
       training_step(t, m, r, &v, k);
       check_loss(t, v.loss);
