@@ -544,7 +544,9 @@ plim_tensor *safe_softmax(plim_tape *t, plim_tensor *x) {
   plim_work_softmax(t, 1, out);
   plim_dims rows = x->shape;
   rows.at[rows.n - 1] = 1;
-  plim_tensor *masked = empty(t, x->shape, PLIM_BOOL), *whole = empty(t, rows, PLIM_BOOL);
+  plim_tensor *masked = k_map(t, x->shape, PLIM_BOOL, x, NULL);
+  plim_tensor *whole = k_map(t, rows, PLIM_BOOL, masked, NULL);
+  plim_work_map(t, out, whole, out);
   plim_consume(t, empty(t, (plim_dims){0}, PLIM_FP32));
   plim_consume(t, whole);
   plim_consume(t, masked);

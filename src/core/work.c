@@ -54,7 +54,7 @@ static const struct {
 } host = {.operator_seconds = 11e-6,
           .node_seconds = 16e-6,
           .launch_seconds = 11e-6,
-          .hook_seconds = 22e-6,
+          .hook_seconds = 25e-6,
           .parameter_seconds = 8e-6,
           .walk_seconds = 3e-6};
 
