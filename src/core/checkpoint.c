@@ -123,13 +123,15 @@ static void reentrant_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   struct plim_checkpoint *f = n->frame;
   plim_tensor *input = owned_alias(t, n->saved[0]);
   input->requires_grad = n->saved[0]->requires_grad;
-  bool was = set_grad_mode(t, true);
+  bool was = set_grad_mode(t, true), was_recomputing = t->is_recomputing;
   plim_dtype autocast_was = (plim_dtype)t->autocast;
   t->autocast = (uint8_t)f->autocast;
+  t->is_recomputing = true;
   plim_tensor *result = NULL;
   set(t, &result, f->call.function(t, f->call.context, f->call.held, input));
   if (f->autocast != PLIM_BOOL) autocast(t, PLIM_BOOL);
   t->autocast = (uint8_t)autocast_was;
+  t->is_recomputing = was_recomputing;
   set_grad_mode(t, was);
   plim_retain(in[0]);
   backward(t, result, in[0]);
