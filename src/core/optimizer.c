@@ -39,10 +39,10 @@ static plim_tensor *total_norm(plim_tape *t, plim_tensor *const *parameters, siz
 }
 
 plim_tensor *plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count) {
-  plim_tensor *total = total_norm(t, parameters, count);
+  plim_work_parameters(t, count);
   plim_work_foreach(t, parameters, count, 1); // the norms, and
   plim_work_foreach(t, parameters, count, 2); // the gradients times what is clamped below
-  plim_work_parameters(t, count);
+  plim_tensor *total = total_norm(t, parameters, count);
   plim_tensor *plus = k_unary(t, total), *inverse = k_unary(t, plus), *factor = k_unary(t, inverse);
   plim_consume(t, inverse);
   plim_consume(t, plus);
@@ -62,10 +62,7 @@ typedef struct {
 
 struct plim_optimizer {
   const char *name;
-  void (*step)(plim_tape *t, const update *u); // what it allocates
-  int kernels;                                 // over all parameters, in place
-  double passes;   // reads and writes of a tensor like the parameter, in each
-  bool one_by_one; // a kernel per parameter
+  void (*step)(plim_tape *t, const update *u);
 };
 
 // `n` tensors like each parameter that has a gradient and no state yet, from state `first` on.
@@ -78,6 +75,17 @@ static bool is_new(const update *u, size_t i) {
   return u->parameters[i]->grad && !u->state[PLIM_OPTIMIZER_STATE * i];
 }
 
+// What a step does in place: kernels that together read and write a tensor like each parameter
+// `passes` times, over all parameters at once or over one after the other.
+static void in_place(plim_tape *t, const update *u, int kernels, double passes) {
+  for (int k = 0; k < kernels; k++) plim_work_foreach(t, u->parameters, u->count, passes / kernels);
+}
+
+static void in_place_one_by_one(plim_tape *t, const update *u, int kernels, double passes) {
+  for (size_t i = 0; i < u->count; i++)
+    in_place(t, &(update){u->parameters + i, NULL, 1}, kernels, passes);
+}
+
 // The step counter is a tensor on the card; the rest happens in place.
 static void adamw_fused(plim_tape *t, const update *u) {
   for (size_t i = 0; i < u->count; i++) {
@@ -85,6 +93,7 @@ static void adamw_fused(plim_tape *t, const update *u) {
     set(t, &u->state[PLIM_OPTIMIZER_STATE * i], empty(t, (plim_dims){0}, PLIM_FP32));
     make_state(t, u, i, 1, 2);
   }
+  in_place(t, u, 1, 7); // parameter, gradient and two moments; the gradient is only read
 }
 
 static void adamw_states(plim_tape *t, const update *u) {
@@ -99,6 +108,7 @@ static void adamw_foreach(plim_tape *t, const update *u) {
   if (!roots) return;
   for (size_t i = 0; i < u->count; i++)
     if (u->parameters[i]->grad) roots[i] = k_like(t, u->parameters[i]);
+  in_place(t, u, 8, 20); // decay, lerp, mul, addcmul, sqrt, div, add, addcdiv
   for (size_t i = u->count; i-- > 0;) plim_consume(t, roots[i]);
   free(roots);
 }
@@ -107,6 +117,7 @@ static void adamw_foreach(plim_tape *t, const update *u) {
 static void adamw_loop(plim_tape *t, const update *u) {
   plim_tensor *quotient = NULL;
   adamw_states(t, u);
+  in_place_one_by_one(t, u, 8, 20); // as above
   for (size_t i = 0; i < u->count; i++) {
     if (!u->parameters[i]->grad) continue;
     plim_tensor *root = k_like(t, u->parameters[i]), *next = k_like(t, u->parameters[i]);
@@ -116,11 +127,12 @@ static void adamw_loop(plim_tape *t, const update *u) {
   drop(t, &quotient);
 }
 
-static void sgd(plim_tape *t, const update *u) { (void)t, (void)u; } // in place
+static void sgd(plim_tape *t, const update *u) { in_place(t, u, 1, 3); }
 
 static void sgd_momentum(plim_tape *t, const update *u) {
   for (size_t i = 0; i < u->count; i++)
     if (is_new(u, i)) make_state(t, u, i, 0, 1);
+  in_place(t, u, 3, 8); // the buffer times momentum, plus the gradient; the parameter
 }
 
 // ---- Adafactor, as transformers writes it ----------------------------------------------------------
@@ -196,21 +208,15 @@ static void adafactor(plim_tape *t, const update *u) {
   for (size_t i = 0; i < u->count; i++)
     if (u->parameters[i]->grad)
       adafactor_one(t, u->parameters[i], &u->state[PLIM_OPTIMIZER_STATE * i], &v);
+  in_place_one_by_one(t, u, 5, 11); // moments, update and parameter; the rest is recorded above
   drop(t, &v.grad);
   drop(t, &v.wide);
   drop(t, &v.update);
 }
 
 static const plim_optimizer optimizers[] = {
-    {"adamw", adamw_fused, 1, 7, false}, // parameter, gradient, two moments; written but for one
-    {"adamw-foreach", adamw_foreach, 8, 2.5,
-     false}, // decay, lerp, mul, addcmul, sqrt, div, add, addcdiv
-    {"adamw-loop", adamw_loop, 8, 2.5, true},
-    {"sgd", sgd, 1, 3, false},
-    {"sgd-momentum", sgd_momentum, 3, 2.67,
-     false}, // buffer times momentum, plus gradient, parameter
-    {"adafactor", adafactor, 5, 2.5,
-     true}, // what its step makes is recorded there; the rest is in place
+    {"adamw", adamw_fused}, {"adamw-foreach", adamw_foreach}, {"adamw-loop", adamw_loop},
+    {"sgd", sgd},           {"sgd-momentum", sgd_momentum},   {"adafactor", adafactor},
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
@@ -228,11 +234,6 @@ void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *con
                          size_t count, plim_tensor **state) {
   plim_work_parameters(t, count);
   o->step(t, &(update){parameters, state, count});
-  for (int k = 0; k < o->kernels; k++) {
-    if (!o->one_by_one) plim_work_foreach(t, parameters, count, o->passes);
-    for (size_t i = 0; o->one_by_one && i < count; i++)
-      plim_work_foreach(t, &parameters[i], 1, o->passes);
-  }
 }
 
 void plim_zero_grad(plim_tape *t, plim_tensor *const *parameters, size_t count) {
