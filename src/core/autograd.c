@@ -72,6 +72,9 @@ plim_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *con
   if (!any || t->is_stopped) return NULL;
   plim_node *n = tape_node(t);
   n->function = function;
+  n->purpose = t->purpose;
+  n->what = t->place.what;
+  n->layer = t->place.layer;
   n->edge_count = (uint8_t)count;
   for (int i = 0; i < count; i++) {
     if (!needs_grad(t, inputs[i])) continue;
@@ -175,6 +178,12 @@ static void accumulate(plim_tape *t, plim_tensor **slot, plim_tensor *more) {
   plim_release(t, more);
 }
 
+static void repurpose(plim_tape *t, const plim_tensor *x, plim_purpose purpose) {
+  t->live[x->storage->purpose] -= x->storage->bytes;
+  x->storage->purpose = (uint8_t)purpose;
+  t->live[purpose] += x->storage->bytes;
+}
+
 // The gradient of a leaf is stolen if nobody else holds it, or added in place if there is one.
 static void accumulate_leaf(plim_tape *t, plim_node *n, plim_tensor *grad) {
   plim_tensor *leaf = n->leaf;
@@ -183,6 +192,7 @@ static void accumulate_leaf(plim_tape *t, plim_node *n, plim_tensor *grad) {
     leaf->grad = steal ? alias_of(t, grad, grad->shape, grad->stride)
                        : empty_strided(t, grad->shape, leaf->stride, grad->dtype);
     leaf->grad->is_floating = false;
+    if (leaf->storage->purpose <= PLIM_FOR_ADAPTERS) repurpose(t, leaf->grad, PLIM_FOR_GRADIENTS);
     plim_work_default(t, grad, NULL, leaf->grad);
   } else plim_work_map(t, leaf->grad, grad, leaf->grad);
 }
@@ -234,6 +244,10 @@ static void run(engine *e, task *k) {
   memcpy(in, k->in, sizeof in);
   memset(k->in, 0, sizeof k->in);
   plim_work_node(t);
+  if (n->function) {
+    t->purpose = n->purpose;
+    plim_tape_enter(t, n->layer, n->what);
+  }
   if (!n->function) accumulate_leaf(t, n, in[0]);
   else {
     unpack(t, n);
@@ -254,6 +268,8 @@ static void run(engine *e, task *k) {
 void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad) {
   engine e = {.t = t};
   bool was = set_grad_mode(t, false);
+  plim_place place_was = t->place;
+  uint8_t purpose_was = t->purpose;
   discover(&e, x->fn);
   grad->is_floating = false;
   if (!t->failed) e.tasks.at[0].in[x->output] = grad, make_ready(&e, &e.tasks.at[0]);
@@ -261,5 +277,7 @@ void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad) {
   for (size_t i = 0; i < e.tasks.len; i++) e.tasks.at[i].node->task = 0;
   vec_free(&e.tasks);
   vec_free(&e.ready);
+  t->place = place_was;
+  t->purpose = purpose_was;
   set_grad_mode(t, was);
 }

@@ -74,6 +74,8 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   struct plim_checkpoint *outer = t->packing;
   bool was = set_grad_mode(t, true), was_recomputing = t->is_recomputing;
   plim_dtype autocast_was = (plim_dtype)t->autocast;
+  plim_place place_was = t->place;
+  uint8_t purpose_was = t->purpose;
   t->packing = f;
   t->is_recomputing = true;
   t->autocast = (uint8_t)f->autocast;
@@ -83,6 +85,8 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   t->is_stopped = false;
   t->is_recomputing = was_recomputing;
   t->packing = outer;
+  t->place = place_was;
+  t->purpose = purpose_was;
   set_grad_mode(t, was);
 }
 

@@ -39,10 +39,13 @@ static const struct {
     {"vocab_size", FIELD(vocabulary, INTEGER)},
     {"max_position_embeddings", FIELD(positions, INTEGER)},
     {"n_positions", FIELD(positions, INTEGER)},
+    {"original_max_position_embeddings", FIELD(original_positions, INTEGER)},
     {"type_vocab_size", FIELD(token_types, INTEGER)},
     {"num_local_experts", FIELD(experts, INTEGER)},
     {"num_experts_per_tok", FIELD(experts_per_token, INTEGER)},
     {"sliding_window", FIELD(sliding_window, INTEGER)},
+    {"max_window_layers", FIELD(first_window_layer, INTEGER)},
+    {"use_sliding_window", FIELD(uses_sliding_window, FLAG)},
     {"relative_attention_num_buckets", FIELD(relative_buckets, INTEGER)},
     {"resid_pdrop", FIELD(dropout, REAL)},
     {"hidden_dropout_prob", FIELD(dropout, REAL)},
@@ -54,6 +57,8 @@ static const struct {
     {"embd_pdrop", FIELD(embedding_dropout, REAL)},
     {"rotary_pct", FIELD(rotary_share, REAL)},
     {"partial_rotary_factor", FIELD(rotary_share, REAL)},
+    {"attn_logit_softcapping", FIELD(attention_softcap, REAL)},
+    {"final_logit_softcapping", FIELD(final_softcap, REAL)},
     {"tie_word_embeddings", FIELD(ties_embeddings, FLAG)},
     {"attention_bias", FIELD(has_attention_bias, FLAG)},
     {"mlp_bias", FIELD(has_mlp_bias, FLAG)},
@@ -70,6 +75,12 @@ void plim_config_number(plim_config *c, const char *key, double value) {
     case FLAG: *(bool *)field = value != 0; break;
     }
   }
+}
+
+bool plim_config_is_number(const char *key) {
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (strcmp(key, keys[i].key) == 0) return true;
+  return false;
 }
 
 // transformers' names of activations whose kernels we know.
@@ -89,8 +100,23 @@ static plim_activation activation_named(const char *name) {
   return PLIM_ACT_UNKNOWN;
 }
 
+static const struct {
+  const char *name;
+  plim_rope_kind kind;
+} ropes[] = {
+    {"linear", PLIM_ROPE_LINEAR}, {"dynamic", PLIM_ROPE_DYNAMIC}, {"llama3", PLIM_ROPE_LLAMA3},
+    {"longrope", PLIM_ROPE_LONG}, {"su", PLIM_ROPE_LONG},         {"yarn", PLIM_ROPE_YARN},
+};
+
+static plim_rope_kind rope_named(const char *name) {
+  for (size_t i = 0; i < sizeof ropes / sizeof *ropes; i++)
+    if (strcmp(name, ropes[i].name) == 0) return ropes[i].kind;
+  return PLIM_ROPE_DEFAULT;
+}
+
 void plim_config_text(plim_config *c, const char *key, const char *value) {
   static const char gated[] = "gated-";
+  if (strcmp(key, "rope_type") == 0 || strcmp(key, "type") == 0) c->rope = rope_named(value);
   if (strcmp(key, "hidden_act") == 0 || strcmp(key, "hidden_activation") == 0 ||
       strcmp(key, "activation_function") == 0)
     c->activation = activation_named(value);
@@ -146,6 +172,41 @@ static plim_err check_extents(const plim_config *c, plim_error *error) {
   if (c->heads % c->kv_heads)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "%d heads cannot share %d key and value heads",
                      (int)c->heads, (int)c->kv_heads);
+  if (c->experts &&
+      (c->experts < 1 || c->experts_per_token < 1 || c->experts_per_token > c->experts))
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "a token cannot go to %d of %d experts",
+                     (int)c->experts_per_token, (int)c->experts);
+  return PLIM_OK;
+}
+
+// Far beyond any model there is, and small enough that no product of them overflows.
+static plim_err check_limits(const plim_config *c, plim_error *error) {
+  const struct {
+    const char *name;
+    double value, least, most;
+  } limits[] = {
+      {"the hidden size", (double)c->hidden, 1, 1 << 20},
+      {"the intermediate size", (double)c->intermediate, 1, 1 << 22},
+      {"the number of layers", (double)c->layers, 1, 4096},
+      {"the number of decoder layers", (double)c->decoder_layers, 1, 4096},
+      {"the number of heads", (double)c->heads, 1, 1 << 14},
+      {"the size of a head", (double)c->head_dim, 1, 1 << 16},
+      {"the size of the vocabulary", (double)c->vocabulary, 1, 1 << 24},
+      {"the number of positions", (double)c->positions, 0, 1 << 28},
+      {"the number of token types", (double)c->token_types, 0, 1 << 20},
+      {"the number of experts", (double)c->experts, 0, 4096},
+      {"the number of experts per token", (double)c->experts_per_token, 0, 4096},
+      {"the sliding window", (double)c->sliding_window, 0, MAX_EXTENT},
+      {"the number of relative positions", (double)c->relative_buckets, 0, 1 << 20},
+      {"the dropout", c->dropout, 0, 1},
+      {"the dropout of attention", c->attention_dropout, 0, 1},
+      {"the dropout of embeddings", c->embedding_dropout, 0, 1},
+      {"the share of each head that is rotated", c->rotary_share, 0, 1},
+  };
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+    if (!(limits[i].value >= limits[i].least && limits[i].value <= limits[i].most))
+      return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is not between %g and %.0f", limits[i].name,
+                       limits[i].least, limits[i].most);
   return PLIM_OK;
 }
 
@@ -154,8 +215,27 @@ plim_err plim_config_finish(plim_config *c, plim_error *error) {
   if (!c->head_dim && c->heads > 0) c->head_dim = c->hidden / c->heads;
   if (!c->intermediate) c->intermediate = 4 * c->hidden;
   if (!c->decoder_layers) c->decoder_layers = c->layers;
+  if (!c->original_positions) c->original_positions = c->positions;
+  // Older files of phi3 call its scaling by another name.
+  if (c->has_fused_projections && c->rope == PLIM_ROPE_YARN) c->rope = PLIM_ROPE_LONG;
   if (c->activation == PLIM_ACT_UNKNOWN)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
                      "the model's activation function is not one we know");
-  return check_extents(c, error);
+  plim_err err = check_extents(c, error);
+  return err ? err : check_limits(c, error);
+}
+
+bool plim_config_slides(const plim_config *c, int64_t layer) {
+  if (!c->sliding_window) return false;
+  switch (c->windows) {
+  case PLIM_WINDOWS_EVERYWHERE: return true;
+  case PLIM_WINDOWS_LATE: return c->uses_sliding_window && layer >= c->first_window_layer;
+  case PLIM_WINDOWS_ALTERNATE: return layer % 2 == 0;
+  default: return false;
+  }
+}
+
+int64_t plim_config_rotary_width(const plim_config *c) {
+  // Of the families that are built with this, only phi3 turns a part.
+  return c->has_fused_projections ? (int64_t)((double)c->head_dim * c->rotary_share) : c->head_dim;
 }

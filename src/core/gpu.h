@@ -5,14 +5,17 @@
 #include "plimsoll.h"
 
 typedef struct {
-  const char *name;         // as users write it: "RTX 4090"
-  uint32_t memory_mib;      // total, as the driver reports it
-  uint32_t context_mib;     // what the process holds outside the allocator once kernels are loaded
+  const char *name;     // as users write it: "RTX 4090"
+  const char *also;     // other names, ';' between them: what nvidia-smi says, the usual short one
+  uint32_t memory_mib;  // total, as the driver reports it
+  uint32_t cuda_mib;    // total, as CUDA reports it on Linux: what programs can have; 0: not known
+  uint32_t context_mib; // what the process holds outside the allocator once kernels are loaded
+  bool context_is_measured; // false: taken over from the card it was measured on
   uint16_t capability;      // compute capability: 89 is 8.9
   uint16_t multiprocessors; //
   double bandwidth_gbs;     // 10^9 bytes per second
   double bf16_tflops;       // dense, tensor cores; 0: the card has none for bf16
-  double fp16_tflops;       // dense, tensor cores, float32 accumulation
+  double fp16_tflops;       // dense, tensor cores, float32 accumulation; 0: none
   double fp32_tflops;       // without tensor cores
   double tf32_tflops;       // dense, tensor cores; 0: none
 } plim_gpu;
@@ -20,7 +23,18 @@ typedef struct {
 extern const plim_gpu plim_gpus[];
 extern const size_t plim_gpu_count;
 
-// By name, without regard to case, spaces and dashes, "NVIDIA" and "GeForce" left out. NULL if none.
+// By name, without regard to case, spaces and dashes, "NVIDIA", "GeForce" and "Tesla" left out; "RTX"
+// may be missing. nvidia-smi's names are found, too. NULL if there is none.
 const plim_gpu *plim_gpu_named(const char *name);
+
+// The same for a card that is there. Its memory decides between cards of one name.
+const plim_gpu *plim_gpu_present(const char *name, uint64_t memory_mib);
+
+// The same as plim_gpu_named for what a user typed: a name that is none is refused, with the closest.
+plim_err plim_gpu_find(const char *name, const plim_gpu **out, plim_error *error);
+
+// What PyTorch's allocator can get on an idle card: what CUDA offers less the context. Where CUDA's
+// total is not known, the driver's stands for it, which is up to 2 % too much.
+uint64_t plim_gpu_usable_bytes(const plim_gpu *gpu);
 
 #endif

@@ -6,13 +6,23 @@
 #include "config.h"
 #include "training.h"
 
+typedef enum {
+  PLIM_LOAD_INIT,       // random weights, built on the device
+  PLIM_LOAD_PRETRAINED, // from_pretrained to the host, then to the device; by Trainer if it trains
+  PLIM_LOAD_DEVICE_MAP  // from_pretrained(device_map=...): file by file to the device
+} plim_load;
+
 typedef struct {
   plim_config model;
-  plim_dtype dtype;      // of the parameters
+  plim_dtype dtype; // of the parameters
+  plim_load load;
   plim_lora lora;        // rank 0: no adapters
   plim_sdpa_kernel sdpa; // what the card prefers
   plim_recipe recipe;
 } plim_job;
+
+// Refuses, with the reason, what there is no program for.
+plim_err plim_job_check(const plim_job *job, plim_error *error);
 
 // Builds the model, with its adapters. NULL when memory is out.
 plim_model *plim_job_load(plim_tape *t, const plim_job *job);

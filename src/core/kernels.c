@@ -119,9 +119,8 @@ plim_tensor *k_map(plim_tape *t, plim_dims shape, plim_dtype dtype, const plim_t
 
 // ---- reductions -----------------------------------------------------------------------------------
 
-// The scratch space of PyTorch's reduction kernel on a card with this many multiprocessors of this
-// many threads (Hopper; read off recordings, see the source's setReduceConfig for the names).
-enum { MULTIPROCESSORS = 132, THREADS_PER_MULTIPROCESSOR = 2048 };
+// The scratch space of PyTorch's reduction kernel (read off recordings on an H200; see the source's
+// setReduceConfig for the names).
 
 typedef struct {
   int64_t stride, size;
@@ -174,7 +173,7 @@ typedef struct {
   uint64_t buffer_bytes, semaphore_bytes; // 0: reduced within one block
 } reduction;
 
-static reduction plan_reduction(const plim_tensor *x, uint32_t mask) {
+static reduction plan_reduction(const plim_card *card, const plim_tensor *x, uint32_t mask) {
   axis reduced[PLIM_MAX_DIMS], kept[PLIM_MAX_DIMS];
   int nr = 0, nk = 0;
   for (int i = 0; i < x->shape.n; i++) {
@@ -202,7 +201,7 @@ static reduction plan_reduction(const plim_tensor *x, uint32_t mask) {
   if (splits_height) step_in *= height;
   else step_out *= height;
   int64_t per_thread = ceil_div(inputs, step_in), grid = ceil_div(outputs / vector, step_out);
-  int64_t target = MULTIPROCESSORS * (THREADS_PER_MULTIPROCESSOR / (width * height));
+  int64_t target = card->multiprocessors * (plim_card_threads(card) / (width * height));
   if (!splits_height || per_thread < 256 || grid > target) return (reduction){0, 0};
   int64_t blocks = at_most(ceil_div(target, grid), ceil_div(per_thread, 16));
   if (blocks < ceil_div(per_thread, 256)) blocks = ceil_div(per_thread, 256);
@@ -219,7 +218,7 @@ plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t mask, bool keep,
   }
   plim_tensor *out = empty(t, shape, dtype);
   plim_work_sum(t, x, mask >> (x->shape.n - 1) & 1, out);
-  reduction plan = plan_reduction(x, mask);
+  reduction plan = plan_reduction(&t->card, x, mask);
   if (!plan.buffer_bytes) return out;
   plim_tensor *buffer = scratch(t, plan.buffer_bytes);
   plim_release(t, scratch(t, plan.semaphore_bytes));
@@ -240,6 +239,32 @@ plim_tensor *k_sum_to(plim_tape *t, plim_tensor *x, plim_dims shape) {
   return view;
 }
 
+// ---- sorting ----------------------------------------------------------------------------------------
+
+enum {
+  SORT_ONE_TILE =
+      256 * 9,       // pairs that one block sorts; cub's SingleTilePolicy for pairs of 8 bytes
+  SORT_TILE = 4608,  // pairs a block takes otherwise, fitted to recordings
+  SORT_DIGITS = 256, // 8 bits a pass
+  SORT_ALIGN = 256   // of each part of the temporary storage
+};
+
+static uint64_t sort_part(int64_t bytes) {
+  return (uint64_t)(ceil_div(bytes, SORT_ALIGN) * SORT_ALIGN);
+}
+
+// Counters of digits for each pass, one word per block and digit, a second set of keys and values
+// unless one pass does, and a counter of blocks: cub's DispatchRadixSort. At 64 bits it is what
+// recordings of 4,096 to 65,536 indices have.
+uint64_t k_sort_bytes(int64_t n, int bits) {
+  if (n <= SORT_ONE_TILE) return 1;
+  int64_t passes = ceil_div(bits, 8);
+  uint64_t bytes = sort_part(passes * SORT_DIGITS * 8);
+  bytes += sort_part(ceil_div(n, SORT_TILE) * SORT_DIGITS * 4);
+  if (passes > 1) bytes += 2 * sort_part(8 * n);
+  return bytes + sort_part(4 * passes) + SORT_ALIGN - 1;
+}
+
 // ---- matrix products ------------------------------------------------------------------------------
 
 enum { CUBLAS, CUBLAS_LT };
@@ -249,7 +274,11 @@ static void workspace(plim_tape *t, int which, uint64_t bytes) {
   if (!*kept) set(t, kept, scratch(t, bytes));
 }
 
-void k_cublas(plim_tape *t) { workspace(t, CUBLAS, 32 * PLIM_MIB); } // recorded on Hopper
+// Recorded on Hopper; the others as PyTorch's parseChosenWorkspaceSize has it (:4096:2:16:8).
+void k_cublas(plim_tape *t) {
+  bool is_large = t->card.capability >= 90;
+  workspace(t, CUBLAS, is_large ? 32 * PLIM_MIB : 2 * 4096 * 1024 + 8 * 16 * 1024);
+}
 
 void k_cublas_lt(plim_tape *t) {
   k_cublas(t);

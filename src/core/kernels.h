@@ -29,6 +29,10 @@ plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t dim_mask, bool k
 // x itself if it has that shape already; otherwise summed over what was broadcast.
 plim_tensor *k_sum_to(plim_tape *t, plim_tensor *x, plim_dims shape);
 
+// Temporary bytes of cub's radix sort of n pairs of 64-bit integers, of whose keys the lowest `bits`
+// count.
+uint64_t k_sort_bytes(int64_t n, int bits);
+
 // Matrix products; the first on each thread takes cuBLAS's workspace.
 plim_tensor *k_mm(plim_tape *t, const plim_tensor *a, const plim_tensor *b);  // 2-D
 plim_tensor *k_bmm(plim_tape *t, const plim_tensor *a, const plim_tensor *b); // 3-D

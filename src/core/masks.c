@@ -80,21 +80,33 @@ static plim_tensor *padding(plim_tape *t, int64_t batch, int64_t length) {
   return out;
 }
 
-static plim_tensor *padded_mask(plim_tape *t, int64_t batch, int64_t length) {
+// Which keys a query may see: those before it, and inside the window if there is one (0: none).
+static plim_tensor *pattern(plim_tape *t, int64_t length, int64_t window) {
+  plim_dims square = dims(1, 1, length, length);
+  if (!window) return empty(t, square, PLIM_BOOL);
+  plim_tensor *result = scalar(t, PLIM_BOOL), *edge = empty(t, dims(1, 1, length, 1), PLIM_I64);
+  plim_tensor *inside = empty(t, square, PLIM_BOOL);
+  plim_consume(t, edge);
+  result = both(t, result, inside, square);
+  plim_tensor *before = empty(t, square, PLIM_BOOL);
+  return both(t, result, before, square);
+}
+
+static plim_tensor *padded_mask(plim_tape *t, int64_t batch, int64_t length, int64_t window) {
   ranges r = ranges_new(t, batch, length);
   plim_tensor *result = scalar(t, PLIM_BOOL);
-  plim_dims square = dims(1, 1, length, length), whole = dims(batch, 1, length, length);
-  plim_tensor *causal = empty(t, square, PLIM_BOOL);
-  result = both(t, result, causal, square);
+  plim_tensor *causal = pattern(t, length, window);
+  result = both(t, result, causal, dims(1, 1, length, length));
   plim_tensor *pad = padding(t, batch, length);
-  result = both(t, result, pad, whole);
+  result = both(t, result, pad, dims(batch, 1, length, length));
   ranges_drop(t, &r);
   return result;
 }
 
-static plim_tensor *square_mask(plim_tape *t, int64_t batch, int64_t length) {
+// One square for the whole batch.
+static plim_tensor *square_mask(plim_tape *t, int64_t batch, int64_t length, int64_t window) {
   ranges r = ranges_new(t, batch, length);
-  plim_tensor *result = empty(t, dims(1, 1, length, length), PLIM_BOOL);
+  plim_tensor *result = pattern(t, length, window);
   ranges_drop(t, &r);
   return result;
 }
@@ -111,28 +123,46 @@ static plim_tensor *additive(plim_tape *t, plim_tensor *mask, int64_t batch, pli
   return out;
 }
 
+// A kernel needs no mask where "every key before the query" says it all. With a window as long as
+// the sequence or shorter, it does; transformers asks that before it looks for padding.
+static bool needs_window(int64_t length, int64_t window) { return window && length >= window; }
+
 static plim_tensor *mask_from_given(plim_tape *t, plim_attention_kind attention,
                                     plim_mask_kind kind, const plim_tensor *embedded,
-                                    plim_tensor *as_bool) {
+                                    plim_tensor *as_bool, int64_t window) {
   int64_t batch = embedded->shape.at[0], length = embedded->shape.at[1];
   if (attention == PLIM_ATTENTION_EAGER)
-    return additive(t, padded_mask(t, batch, length), batch, (plim_dtype)embedded->dtype);
+    return additive(t, padded_mask(t, batch, length, window), batch, (plim_dtype)embedded->dtype);
+  if (needs_window(length, window)) return padded_mask(t, batch, length, window);
   look_for_zeros(t, as_bool);
   if (kind == PLIM_MASK_ONES) return NULL;
   look_for_zeros(t, as_bool);
-  return padded_mask(t, batch, length);
+  return padded_mask(t, batch, length, window);
+}
+
+static plim_tensor *mask_from_nothing(plim_tape *t, plim_attention_kind attention,
+                                      const plim_tensor *embedded, int64_t window) {
+  int64_t batch = embedded->shape.at[0], length = embedded->shape.at[1];
+  if (attention == PLIM_ATTENTION_EAGER)
+    return additive(t, square_mask(t, batch, length, window), batch, (plim_dtype)embedded->dtype);
+  if (!needs_window(length, window)) return NULL;
+  return expand(t, square_mask(t, batch, length, window), dims(batch, 1, length, length));
+}
+
+plim_tensor *plim_sliding_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
+                               plim_tensor *embedded, plim_tensor *positions, plim_tensor *given,
+                               int64_t window) {
+  if (given) {
+    plim_tensor *as_bool = empty(t, given->shape, PLIM_BOOL);
+    plim_tensor *mask = mask_from_given(t, attention, kind, embedded, as_bool, window);
+    plim_consume(t, as_bool);
+    return mask;
+  }
+  look_for_packing(t, positions, embedded->shape.at[0]);
+  return mask_from_nothing(t, attention, embedded, window);
 }
 
 plim_tensor *plim_causal_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
                               plim_tensor *embedded, plim_tensor *positions, plim_tensor *given) {
-  int64_t batch = embedded->shape.at[0], length = embedded->shape.at[1];
-  if (given) {
-    plim_tensor *as_bool = empty(t, given->shape, PLIM_BOOL);
-    plim_tensor *mask = mask_from_given(t, attention, kind, embedded, as_bool);
-    plim_consume(t, as_bool);
-    return mask;
-  }
-  look_for_packing(t, positions, batch);
-  if (attention != PLIM_ATTENTION_EAGER) return NULL;
-  return additive(t, square_mask(t, batch, length), batch, (plim_dtype)embedded->dtype);
+  return plim_sliding_mask(t, attention, kind, embedded, positions, given, 0);
 }

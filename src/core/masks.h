@@ -15,5 +15,9 @@ typedef enum {
 // batch's attention_mask (NULL if there is none), `positions` the position ids.
 plim_tensor *plim_causal_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
                               plim_tensor *embedded, plim_tensor *positions, plim_tensor *given);
+// create_sliding_window_causal_mask: a query sees `window` keys, itself among them.
+plim_tensor *plim_sliding_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
+                               plim_tensor *embedded, plim_tensor *positions, plim_tensor *given,
+                               int64_t window);
 
 #endif

@@ -53,6 +53,8 @@ struct plim_model {
   void (*destroy)(plim_model *m);
   vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
   bool failed;                   // memory was out
+  // Trainer counts labels[:, 1:] of a class whose name says ForCausalLM, and all labels of others.
+  bool counts_all_labels;
 };
 
 // Ends a constructor: the model, or NULL (and it is freed) if memory was out.

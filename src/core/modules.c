@@ -56,6 +56,15 @@ void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const pli
   l->lora_a = plim_model_parameter(t, m, dims(lora->rank, l->weight->shape.at[1]), dtype);
   l->lora_b = plim_model_parameter(t, m, dims(l->weight->shape.at[0], lora->rank), dtype);
   l->dropout = lora->dropout;
+  const plim_tensor *last = l->bias ? l->bias : l->weight; // of the module the adapter wraps
+  plim_tape_move_behind(l->lora_a, last, 1);
+  plim_tape_move_behind(l->lora_b, last, 2);
+}
+
+void plim_projections_add_lora(plim_tape *t, plim_model *m, plim_linear *proj,
+                               const plim_lora *lora) {
+  for (int k = 0; k < PLIM_PROJECTIONS; k++)
+    if (proj[k].weight && lora->targets >> k & 1) plim_linear_add_lora(t, m, &proj[k], lora);
 }
 
 void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora, plim_dtype base) {
@@ -93,6 +102,18 @@ plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   drop(t, &variance);
   let_go(t, x, was);
   return out;
+}
+
+plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_tensor *wide = NULL, *out = NULL;
+  bool was = hold(x);
+  set(t, &wide, to(t, x, PLIM_FP32));
+  set(t, &out, mul(t, wide, rsqrt(t, add_scalar(t, mean_last(t, square(t, wide))))));
+  drop(t, &wide);
+  set(t, &out, mul(t, out, add_scalar(t, to(t, weight, PLIM_FP32))));
+  set(t, &out, to(t, out, (plim_dtype)x->dtype));
+  let_go(t, x, was);
+  return give(t, &out);
 }
 
 // ---- rotary positions -----------------------------------------------------------------------------
@@ -150,7 +171,24 @@ plim_tensor *plim_rope(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_tens
   return add(t, straight, turned);
 }
 
+void plim_turn(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q, plim_tensor **k) {
+  plim_tensor *c = NULL, *s = NULL, *new_q = NULL, *new_k = NULL;
+  set(t, &c, unsqueeze(t, cos, 1));
+  set(t, &s, unsqueeze(t, sin, 1));
+  new_q = plim_rope(t, *q, c, s);
+  new_k = plim_rope(t, *k, c, s);
+  set(t, q, new_q);
+  set(t, k, new_k);
+  drop(t, &c);
+  drop(t, &s);
+}
+
 // ---- attention ------------------------------------------------------------------------------------
+
+plim_tensor *plim_split_heads(plim_tape *t, plim_tensor *x, int64_t head_dim, plim_tensor *norm) {
+  plim_tensor *heads = view(t, x, dims(x->shape.at[0], x->shape.at[1], -1, head_dim));
+  return transpose(t, norm ? plim_rms_norm(t, heads, norm) : heads, 1, 2);
+}
 
 static plim_tensor *repeat_kv(plim_tape *t, plim_tensor *x, int64_t times) { // (B,K*times,T,D)
   if (times == 1) return x;
@@ -159,15 +197,25 @@ static plim_tensor *repeat_kv(plim_tape *t, plim_tensor *x, int64_t times) { // 
   return reshape(t, spread, dims(b, k * times, length, d));
 }
 
-static plim_tensor *eager_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                                    plim_tensor *mask, plim_tensor **kept) {
+// softcap * tanh(x / softcap), in a variable.
+static void cap(plim_tape *t, plim_tensor **x) {
+  set(t, x, div_scalar(t, *x));
+  set(t, x, tanh_(t, *x));
+  set(t, x, mul_scalar(t, *x));
+}
+
+plim_tensor *plim_attend_eagerly(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                                 plim_tensor *mask, bool is_capped, double dropout_p,
+                                 plim_tensor **kept) {
   int64_t groups = q->shape.at[1] / k->shape.at[1];
   plim_tensor *keys = NULL, *values = NULL, *weights = NULL, *out = NULL;
   set(t, &keys, repeat_kv(t, k, groups));
   set(t, &values, repeat_kv(t, v, groups));
   set(t, &weights, mul_scalar(t, matmul(t, q, transpose(t, keys, 2, 3))));
+  if (is_capped) cap(t, &weights);
   if (mask) set(t, &weights, add(t, weights, mask));
   set(t, &weights, to(t, softmax(t, weights, PLIM_FP32), (plim_dtype)q->dtype));
+  set(t, &weights, dropout(t, weights, dropout_p));
   set(t, &out, matmul(t, weights, values));
   set(t, &out, contiguous(t, transpose(t, out, 1, 2)));
   drop(t, &keys);
@@ -193,14 +241,15 @@ static plim_tensor *sdpa_attention(plim_tape *t, plim_tensor *q, plim_tensor *k,
 plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q, plim_tensor *k,
                          plim_tensor *v, plim_tensor *mask, double dropout_p,
                          plim_tensor **weights) {
-  return kind == PLIM_ATTENTION_EAGER ? eager_attention(t, q, k, v, mask, weights)
-                                      : sdpa_attention(t, q, k, v, mask, dropout_p);
+  return kind == PLIM_ATTENTION_EAGER
+             ? plim_attend_eagerly(t, q, k, v, mask, false, dropout_p, weights)
+             : sdpa_attention(t, q, k, v, mask, dropout_p);
 }
 
 // ---- layers ---------------------------------------------------------------------------------------
 
-plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
-                             plim_tensor *x) {
+static plim_tensor *call_closure(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                                 plim_tensor *x) {
   switch (kind) {
   case PLIM_CHECKPOINT_ON: return checkpoint(t, call, x);
   case PLIM_CHECKPOINT_REENTRANT: return checkpoint_reentrant(t, call, x);
@@ -208,14 +257,35 @@ plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closu
   }
 }
 
-plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
-                              const plim_batch *batch, plim_tensor **logits) {
+plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                             plim_tensor *x) {
+  plim_tape_enter_layer(t);
+  plim_tensor *out = call_closure(t, kind, call, x);
+  plim_tape_enter(t, -1, NULL);
+  return out;
+}
+
+static plim_tensor *causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                                const plim_batch *batch, bool is_capped, plim_tensor **logits) {
   plim_tensor *scores = NULL;
   bool was = hold(hidden);
+  plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_tensor *all = slice(t, hidden, 1, 0, hidden->shape.at[1]); // logits_to_keep: every position
   set(t, &scores, linear(t, all, weight, NULL));
+  if (is_capped) cap(t, &scores);
   plim_tensor *loss = causal_loss(t, scores, batch->labels, batch->items);
   set(t, logits, give(t, &scores));
+  plim_tape_purpose(t, purpose_was);
   let_go(t, hidden, was);
   return loss;
+}
+
+plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                              const plim_batch *batch, plim_tensor **logits) {
+  return causal_head(t, hidden, weight, batch, false, logits);
+}
+
+plim_tensor *plim_causal_head_capped(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                                     const plim_batch *batch, plim_tensor **logits) {
+  return causal_head(t, hidden, weight, batch, true, logits);
 }

@@ -481,9 +481,13 @@ plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tens
 
 static plim_tensor *indices(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
 
-// Temporary bytes of cub's radix sort of n pairs, read off recordings at 4,096 to 65,536.
-static uint64_t sort_bytes(int64_t n) {
-  return (uint64_t)(16 * n + 16895 + 1024 * ((n + 4607) / 4608));
+// With few rows and many parts, parts are added to the rows directly instead of being kept; PyTorch's
+// use_fused_kernel, MAX_ATOMIC_ACCUM_BLOCKS_PER_SM = 4.
+static bool embedding_adds_atomically(const plim_tape *t, int64_t rows, int64_t parts,
+                                      int64_t width) {
+  int64_t warped = (width + 31) / 32 * 32, block = warped < 1024 ? warped : 1024;
+  int64_t grid = (rows * warped + block - 1) / block;
+  return grid < 4 * plim_tape_card(t)->multiprocessors && parts > 4 * grid;
 }
 
 // Gradients of many indices: sorted, cut into runs of equal ones, each run into partial sums in
@@ -492,7 +496,7 @@ static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims
                                               plim_dtype dtype) {
   int64_t rows = table.at[0], width = table.at[1], runs = n < rows ? n : rows;
   plim_tensor *sorted = indices(t, n), *order = indices(t, n), *range = indices(t, n);
-  plim_consume(t, scratch(t, sort_bytes(n)));
+  plim_consume(t, scratch(t, k_sort_bytes(n, 64)));
   plim_consume(t, range);
   plim_tensor *out = empty(t, table, dtype);
   plim_tensor *starts = indices(t, n), *count = indices(t, 1), *unused = indices(t, n);
@@ -502,9 +506,13 @@ static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims
   plim_consume(t, scratch(t, CUB_SCAN));
   int64_t parts = n / 10 + runs;
   plim_tensor *part_count = indices(t, 1), *part_starts = indices(t, parts);
-  plim_tensor *sums = empty(t, dims(parts, width), PLIM_FP32);
-  plim_tensor *last_first[] = {sums,  part_starts, part_count, offsets, per_run,
-                               count, starts,      order,      sorted};
+  bool adds_atomically = embedding_adds_atomically(t, runs, parts, width);
+  plim_tensor *run_of_part = adds_atomically ? indices(t, parts) : NULL;
+  plim_tensor *sums = !adds_atomically     ? empty(t, dims(parts, width), PLIM_FP32)
+                      : dtype != PLIM_FP32 ? empty(t, table, PLIM_FP32)
+                                           : NULL;
+  plim_tensor *last_first[] = {sums,    run_of_part, part_starts, part_count, offsets,
+                               per_run, count,       starts,      order,      sorted};
   for (size_t i = 0; i < sizeof last_first / sizeof *last_first; i++)
     plim_consume(t, last_first[i]);
   return out;

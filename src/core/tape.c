@@ -52,7 +52,51 @@ plim_tape *plim_tape_new(plim_tape_sink sink) {
   if (!t) return NULL;
   t->sink = sink;
   t->grad_mode = true;
+  t->card = (plim_card){.capability = 90, .multiprocessors = 132};
   return t;
+}
+
+void plim_tape_set_card(plim_tape *t, plim_card card) { t->card = card; }
+
+const plim_card *plim_tape_card(const plim_tape *t) { return &t->card; }
+
+plim_purpose plim_tape_purpose(plim_tape *t, plim_purpose purpose) {
+  plim_purpose was = (plim_purpose)t->purpose;
+  t->purpose = (uint8_t)purpose;
+  return was;
+}
+
+const uint64_t *plim_tape_live(const plim_tape *t) { return t->live; }
+
+plim_place plim_tape_place(const plim_tape *t) {
+  plim_place here = t->place;
+  here.is_recomputed = t->is_recomputing;
+  return here;
+}
+
+void plim_tape_set_phase(plim_tape *t, plim_phase phase, int step) {
+  t->place = (plim_place){.layer = -1, .phase = (uint8_t)phase, .step = step};
+  t->next_layer = 0;
+}
+
+void plim_tape_enter(plim_tape *t, int layer, const char *what) {
+  t->place.layer = layer;
+  t->place.what = what;
+}
+
+void plim_tape_enter_layer(plim_tape *t) { plim_tape_enter(t, t->next_layer++, NULL); }
+
+// CUDA's programming guide, technical specifications per compute capability.
+int plim_card_threads(const plim_card *card) {
+  switch (card->capability) {
+  case 75: return 1024;
+  case 86:
+  case 87:
+  case 89:
+  case 120:
+  case 121: return 1536;
+  default: return 2048;
+  }
 }
 
 void plim_tape_delete(plim_tape *t) {
@@ -63,6 +107,7 @@ void plim_tape_delete(plim_tape *t) {
   }
   vec_free(&t->doomed);
   vec_free(&t->casts);
+  vec_free(&t->host);
   free(t);
 }
 
@@ -74,13 +119,33 @@ void tape_put_node(plim_tape *t, plim_node *n) { tape_put_back(t, &t->nodes, n);
 
 // ---- lifetimes ------------------------------------------------------------------------------------
 
+enum { HOST_STRIDE = 4 }; // room for what is moved behind another
+
+static plim_storage *host_storage(plim_tape *t, plim_storage *s) {
+  s->is_on_host = true;
+  s->id = HOST_STRIDE * (uint32_t)t->host.len;
+  if (!vec_push(&t->host, s)) t->failed = true;
+  return s;
+}
+
+static void forget_host_storage(plim_tape *t, const plim_storage *s) {
+  for (size_t i = t->host.len; i--;)
+    if (t->host.at[i] == s) {
+      t->host.at[i] = NULL;
+      return;
+    }
+}
+
 static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
   plim_storage *s = tape_take(t, &t->storages, sizeof *s);
   if (t->is_stopped) bytes = 0;
   s->bytes = bytes;
   s->refs = 1;
+  s->purpose = t->purpose;
   if (!bytes) return s; // size 0 is no allocation
+  if (t->is_on_host) return host_storage(t, s);
   s->id = t->next_id++;
+  t->live[s->purpose] += bytes;
   t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, bytes);
   return s;
 }
@@ -88,8 +153,39 @@ static plim_storage *storage_new(plim_tape *t, uint64_t bytes) {
 static void storage_release(plim_tape *t, plim_storage *s) {
   if (--s->refs) return;
   plim_stream_kind kind = t->is_unordered ? PLIM_STREAM_FREE_UNORDERED : PLIM_STREAM_FREE;
-  if (s->bytes) t->sink.event(t->sink.context, kind, s->id, s->bytes);
+  if (s->is_on_host) forget_host_storage(t, s);
+  else if (s->bytes) {
+    t->live[s->purpose] -= s->bytes;
+    t->sink.event(t->sink.context, kind, s->id, s->bytes);
+  }
   tape_put_back(t, &t->storages, s);
+}
+
+void plim_tape_begin_host(plim_tape *t) { t->is_on_host = true; }
+
+void plim_tape_end_host(plim_tape *t) { t->is_on_host = false; }
+
+void plim_tape_move_behind(plim_tensor *x, const plim_tensor *other, uint32_t n) {
+  if (x->storage->is_on_host) x->storage->id = other->storage->id + n;
+}
+
+static int by_place(const void *x, const void *y) {
+  const plim_storage *a = *(plim_storage *const *)x, *b = *(plim_storage *const *)y;
+  if (!a || !b) return (a != NULL) - (b != NULL);
+  return (a->id > b->id) - (a->id < b->id);
+}
+
+void plim_tape_move_to_device(plim_tape *t) {
+  if (t->host.len) qsort(t->host.at, t->host.len, sizeof *t->host.at, by_place);
+  for (size_t i = 0; i < t->host.len; i++) {
+    plim_storage *s = t->host.at[i];
+    if (!s) continue;
+    s->is_on_host = false;
+    s->id = t->next_id++;
+    t->live[s->purpose] += s->bytes;
+    t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, s->bytes);
+  }
+  t->host.len = 0;
 }
 
 void plim_retain(plim_tensor *x) { x->refs++; }
@@ -219,13 +315,17 @@ plim_tensor *empty(plim_tape *t, plim_dims shape, plim_dtype dtype) {
 }
 
 plim_tensor *scratch(plim_tape *t, uint64_t bytes) {
-  return empty(t, dims((int64_t)bytes), PLIM_U8);
+  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_WORKSPACE);
+  plim_tensor *x = empty(t, dims((int64_t)bytes), PLIM_U8);
+  plim_tape_purpose(t, was);
+  return x;
 }
 
 void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   plim_storage *old = x->storage;
   x->storage = storage_new(t, (uint64_t)plim_numel(&x->shape) * plim_dtype_bytes[dtype]);
   x->dtype = (uint8_t)dtype;
+  if (old->is_on_host && x->storage->is_on_host) x->storage->id = old->id; // keeps its place
   storage_release(t, old);
 }
 

@@ -69,9 +69,41 @@ typedef struct plim_tape plim_tape;
 typedef struct plim_tensor plim_tensor;
 typedef struct plim_node plim_node;
 
+// What memory is for: the lines of a budget.
+typedef enum {
+  PLIM_FOR_WEIGHTS,
+  PLIM_FOR_ADAPTERS,
+  PLIM_FOR_GRADIENTS, // of parameters
+  PLIM_FOR_OPTIMIZER, // its state, and what its step needs
+  PLIM_FOR_ACTIVATIONS,
+  PLIM_FOR_LOGITS, // and their loss
+  PLIM_FOR_WORKSPACE,
+  PLIM_PURPOSES
+} plim_purpose;
+
+typedef enum {
+  PLIM_PHASE_LOAD,
+  PLIM_PHASE_FORWARD,
+  PLIM_PHASE_BACKWARD,
+  PLIM_PHASE_OPTIMIZER,
+  PLIM_PHASES
+} plim_phase;
+
+// Where in the program something happens.
+typedef struct {
+  const char *what; // a module or operator: "q_proj"; NULL: unknown
+  int32_t layer;    // -1: outside the layers
+  int32_t step;     // from 0
+  uint8_t phase;
+  bool is_recomputed;
+} plim_place;
+
 typedef struct {
   uint64_t bytes;
-  uint32_t refs, id;
+  uint32_t refs;
+  uint32_t id; // of its allocation; on the host, its place in the order of the move
+  bool is_on_host;
+  uint8_t purpose;
   bool is_written; // by a kernel that the clock knows of
 } plim_storage;
 
@@ -103,6 +135,26 @@ typedef struct {
 plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out
 void plim_tape_delete(plim_tape *t);           // whatever still lives is gone without an event
 bool plim_tape_failed(const plim_tape *t);     // memory ran out somewhere; the stream is cut short
+
+// What kernels look at before they decide how to run.
+typedef struct {
+  int capability; // 90: 9.0
+  int multiprocessors;
+} plim_card;
+
+void plim_tape_set_card(plim_tape *t, plim_card card); // an H200 unless told
+const plim_card *plim_tape_card(const plim_tape *t);
+int plim_card_threads(const plim_card *card); // of a multiprocessor
+
+// What is allocated from now on is for this; what it was for before is returned.
+plim_purpose plim_tape_purpose(plim_tape *t, plim_purpose purpose);
+// Bytes that live, for each purpose; as asked for, before the allocator rounds them.
+const uint64_t *plim_tape_live(const plim_tape *t);
+
+plim_place plim_tape_place(const plim_tape *t);
+void plim_tape_set_phase(plim_tape *t, plim_phase phase, int step);
+void plim_tape_enter(plim_tape *t, int layer, const char *what);
+void plim_tape_enter_layer(plim_tape *t); // the next one of this phase
 
 // ---- lifetimes ------------------------------------------------------------------------------------
 
@@ -137,6 +189,14 @@ void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype);
 plim_tensor *view_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);
 plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride);
 
+// What is made between these two is made on the host, which costs the device nothing, until it is
+// moved there (model.to): what still lives, in the order it was made.
+void plim_tape_begin_host(plim_tape *t);
+void plim_tape_end_host(plim_tape *t);
+void plim_tape_move_to_device(plim_tape *t);
+// On the host, x is to be moved as the nth behind `other`, not when it was made. n: 1 or 2.
+void plim_tape_move_behind(plim_tensor *x, const plim_tensor *other, uint32_t n);
+
 // ---- autograd -------------------------------------------------------------------------------------
 
 enum { PLIM_MAX_EDGES = 8, PLIM_MAX_SAVED = 8 };
@@ -164,9 +224,11 @@ struct plim_node {
   plim_dims shape, stride;       // whatever the operator wants to remember
   int64_t number;
   double pairs, width; // attention: of query and key, for the clock
+  const char *what;    // where it was made
+  int32_t layer;
   uint32_t refs, task; // task: the engine's, while it runs
   uint8_t edge_count, output_count, saved_count;
-  uint8_t dtype;
+  uint8_t dtype, purpose;
 };
 
 bool needs_grad(const plim_tape *t, const plim_tensor *x);

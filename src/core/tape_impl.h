@@ -26,11 +26,18 @@ struct tape_clock {
 
 struct plim_tape {
   plim_tape_sink sink;
+  plim_card card;
+  plim_place place;
+  uint64_t live[PLIM_PURPOSES];
+  int32_t next_layer;
+  uint8_t purpose; // a plim_purpose
   struct tape_chunk *chunks;
   struct tape_pool tensors, storages, nodes, frames;
   vec(plim_node *) doomed; // nodes whose last reference is gone
   uint64_t sequence;
   uint32_t next_id;
+  vec(plim_storage *) host; // built there, to be moved; NULL where it is gone again
+  bool is_on_host;
   plim_thread thread;
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: made once per thread, kept for ever
   vec(struct tape_cast) casts;              // of leaves, made under autocast

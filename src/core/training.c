@@ -76,8 +76,8 @@ typedef struct {
 } trainer;
 
 // (labels[:, 1:] != -100).sum()
-static plim_tensor *count_items(plim_tape *t, const plim_recipe *r) {
-  plim_dims shape = dims(r->batch, r->length - 1);
+static plim_tensor *count_items(plim_tape *t, const plim_model *m, const plim_recipe *r) {
+  plim_dims shape = dims(r->batch, m->counts_all_labels ? r->length : r->length - 1);
   plim_tensor *is_item = empty(t, shape, PLIM_BOOL), *sum = empty(t, (plim_dims){0}, PLIM_I64);
   plim_consume(t, empty(t, shape, PLIM_I64));
   plim_consume(t, is_item);
@@ -85,10 +85,11 @@ static plim_tensor *count_items(plim_tape *t, const plim_recipe *r) {
 }
 
 // The sum over the batches, each count added in turn.
-static plim_tensor *count_all_items(plim_tape *t, const plim_recipe *r, int count) {
+static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const plim_recipe *r,
+                                    int count) {
   plim_tensor *total = NULL, *one = NULL;
   for (int i = 0; i < count; i++) {
-    set(t, &one, count_items(t, r));
+    set(t, &one, count_items(t, m, r));
     set(t, &total, total ? add(t, total, one) : k_unary(t, one));
     drop(t, &one);
   }
@@ -113,12 +114,12 @@ static void batch_drop(plim_tape *t, plim_batch *b) {
 
 // All batches of a step are fetched before the last step's go; the one that was used last is still
 // in a variable, until the first of the new takes its place.
-static bool next_batches(plim_tape *t, const plim_recipe *r, trainer *v) {
+static bool next_batches(plim_tape *t, const plim_model *m, const plim_recipe *r, trainer *v) {
   int count = r->accumulate > 1 ? r->accumulate : 1;
   plim_batch *fresh = calloc((size_t)count, sizeof *fresh), *old = v->batches;
   if (!fresh) return false;
   for (int i = 0; i < count; i++) fresh[i] = batch_new(t, r);
-  plim_tensor *items = count_all_items(t, r, count);
+  plim_tensor *items = count_all_items(t, m, r, count);
   for (int i = v->count - 1; i-- > 0;) batch_drop(t, &old[i]);
   set(t, &v->items, items);
   if (old) batch_drop(t, &old[v->count - 1]);
@@ -186,7 +187,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
   for (int i = 0; ok && i < r->steps; i++) {
     plim_work_step_begin(t);
-    ok = next_batches(t, r, &v);
+    ok = next_batches(t, m, r, &v);
     for (int k = 0; ok && k < v.count; k++) {
       training_step(t, m, r, &v, k);
       check_loss(t, v.loss);

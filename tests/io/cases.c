@@ -47,14 +47,19 @@ static const plim_optimizer *optimizer_of(const json_t *c) {
   return NULL;
 }
 
-static bool config_of(const json_t *json, plim_config *c) {
+static void read_keys(const json_t *json, plim_config *c) {
   const char *key;
   const json_t *value;
-  if (plim_config_init(c, case_text(json, "model_type", "?"), NULL)) return false;
   json_object_foreach((json_t *)json, key, value) {
-    if (json_is_string(value)) plim_config_text(c, key, json_string_value(value));
+    if (json_is_object(value)) read_keys(value, c);
+    else if (json_is_string(value)) plim_config_text(c, key, json_string_value(value));
     else plim_config_number(c, key, json_is_true(value) ? 1 : json_number_value(value));
   }
+}
+
+static bool config_of(const json_t *json, plim_config *c) {
+  if (plim_config_init(c, case_text(json, "model_type", "?"), NULL)) return false;
+  read_keys(json, c);
   if (case_is(json, "_kind", "mlm")) c->head = PLIM_HEAD_MASKED;
   if (case_is(json, "_kind", "encoder")) c->head = PLIM_HEAD_NONE;
   return !plim_config_finish(c, NULL);
@@ -92,6 +97,12 @@ static plim_sdpa_kernel kernel_of(const json_t *c) {
                                           : PLIM_SDPA_CUDNN;
 }
 
+static plim_load load_of(const json_t *c) {
+  return case_is(c, "load", "device_map")     ? PLIM_LOAD_DEVICE_MAP
+         : json_object_get(c, "load") != NULL ? PLIM_LOAD_PRETRAINED
+                                              : PLIM_LOAD_INIT;
+}
+
 static plim_recipe recipe_of(const json_t *c) {
   return (plim_recipe){.batch = case_integer(c, "batch", 0),
                        .length = case_integer(c, "seq", 0),
@@ -115,9 +126,11 @@ static plim_recipe recipe_of(const json_t *c) {
 bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   *job = (plim_job){.dtype = dtype_named(case_text(c, "param_dtype", ""), PLIM_BF16),
                     .lora = lora_of(json_object_get(c, "lora")),
+                    .load = load_of(c),
                     .sdpa = kernel_of(c),
                     .recipe = recipe_of(c)};
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
+  if (plim_job_check(job, NULL)) return false;
   // What the tape has no program for yet.
   bool is_gpt = strncmp(job->model.family->model_type, "gpt", 3) == 0;
   bool is_plain_fp32 = job->dtype == PLIM_FP32 && job->recipe.autocast == PLIM_BOOL;

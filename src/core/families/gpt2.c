@@ -196,7 +196,7 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 plim_model *plim_gpt2_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gpt2 *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){.forward = forward, .destroy = destroy};
+  m->model = (plim_model){.forward = forward, .destroy = destroy, .counts_all_labels = true};
   m->c = *config;
   m->blocks = calloc((size_t)config->layers, sizeof *m->blocks);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);

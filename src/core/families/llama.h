@@ -1,5 +1,5 @@
-// Llama and its siblings mistral, qwen2, qwen3, phi3: RMSNorm, rotary positions, grouped attention,
-// SwiGLU.
+// Llama and its siblings mistral, mixtral, qwen2, qwen3, phi3: RMSNorm, rotary positions, grouped
+// attention, SwiGLU.
 #ifndef PLIM_CORE_FAMILIES_LLAMA_H
 #define PLIM_CORE_FAMILIES_LLAMA_H
 

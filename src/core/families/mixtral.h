@@ -1,0 +1,17 @@
+// Mixtral's mixture of experts, which takes the place of llama's MLP; all else is llama's.
+#ifndef PLIM_CORE_FAMILIES_MIXTRAL_H
+#define PLIM_CORE_FAMILIES_MIXTRAL_H
+
+#include "config.h"
+#include "model.h"
+
+typedef struct {
+  plim_tensor *router;         // (E,h); NULL: there is no mixture
+  plim_tensor *gate_up, *down; // of all experts: (E,2i,h) and (E,h,i)
+  int64_t per_token;           // experts that see a token
+} plim_experts;
+
+plim_experts plim_experts_new(plim_tape *t, plim_model *m, const plim_config *c, plim_dtype dtype);
+plim_tensor *plim_experts_forward(plim_tape *t, const plim_experts *e, plim_tensor *x);
+
+#endif

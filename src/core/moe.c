@@ -1,0 +1,195 @@
+#include "moe.h"
+
+#include "kernels.h"
+#include "ops.h"
+#include "tape_impl.h"
+
+static plim_tensor *indices_new(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
+
+// Another node behind the same tensor: what an operator in place does.
+static void replace_node(plim_tape *t, plim_node *n, plim_tensor *x) {
+  plim_node *before = x->fn;
+  node_output(t, n, x);
+  if (before) node_release(t, before);
+}
+
+// ---- choosing and sorting -------------------------------------------------------------------------
+
+// Zeros of the source, with what came put where it was.
+static void topk_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
+}
+
+void topk(plim_tape *t, plim_tensor *x, int64_t k, plim_tensor **values, plim_tensor **indices) {
+  plim_node *n = node_begin(t, topk_backward, &x, 1);
+  if (n) n->shape = x->shape;
+  plim_dims shape = x->shape;
+  shape.at[shape.n - 1] = k;
+  plim_tensor *chosen = empty(t, shape, (plim_dtype)x->dtype), *where = empty(t, shape, PLIM_I64);
+  if (n) node_save_output(t, n, where), node_output(t, n, chosen);
+  set(t, values, chosen);
+  set(t, indices, where);
+  plim_consume(t, x);
+}
+
+enum {
+  SORT_IN_PLACE = 4096
+}; // at most as many are sorted in place; PyTorch's should_use_small_sort
+
+void sort_indices(plim_tape *t, plim_tensor *x, plim_tensor **sorted, plim_tensor **order) {
+  int64_t count = x->shape.at[0];
+  plim_tensor *values = indices_new(t, count), *from = indices_new(t, count);
+  plim_tensor *range = indices_new(t, count);
+  if (count > SORT_IN_PLACE) plim_consume(t, scratch(t, k_sort_bytes(count, 64)));
+  plim_consume(t, range);
+  set(t, sorted, values);
+  set(t, order, from);
+  plim_consume(t, x);
+}
+
+// ---- rows -----------------------------------------------------------------------------------------
+
+static int bits_of(int64_t n) { // bits that count up to n
+  int bits = 1;
+  while (n >>= 1) bits++;
+  return bits;
+}
+
+// index_put_ with accumulation: indices made linear, and sorted with where they came from.
+static void accumulate_rows(plim_tape *t, int64_t count, int64_t rows) {
+  plim_tensor *wrapped = indices_new(t, count), *linear_index = indices_new(t, count);
+  plim_consume(t, wrapped);
+  plim_tensor *sorted = indices_new(t, count), *from = indices_new(t, count);
+  plim_tensor *range = indices_new(t, count);
+  plim_consume(t, scratch(t, k_sort_bytes(count, bits_of(rows - 1))));
+  plim_tensor *last_first[] = {range, from, sorted, linear_index};
+  for (size_t i = 0; i < sizeof last_first / sizeof *last_first; i++)
+    plim_consume(t, last_first[i]);
+}
+
+static void index_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
+  accumulate_rows(t, n->saved[0]->shape.at[0], n->shape.at[0]);
+}
+
+plim_tensor *index_rows(plim_tape *t, plim_tensor *x, plim_tensor *indices) {
+  plim_node *n = node_begin(t, index_backward, &x, 1);
+  if (n) n->shape = x->shape, node_save(t, n, indices);
+  plim_dims shape = x->shape;
+  shape.at[0] = indices->shape.at[0];
+  plim_tensor *out = empty(t, shape, (plim_dtype)x->dtype);
+  if (n) node_output(t, n, out);
+  plim_consume(t, x);
+  plim_consume(t, indices);
+  return out;
+}
+
+static void sum_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_dims kept = n->shape;
+  kept.at[n->number] = 1;
+  plim_tensor *row = k_view(t, in[0], kept);
+  out[0] = k_expand(t, row, n->shape);
+  plim_consume(t, row);
+}
+
+plim_tensor *sum_dim(plim_tape *t, plim_tensor *x, int dim, bool keep) {
+  plim_node *n = node_begin(t, sum_backward, &x, 1);
+  if (n) n->shape = x->shape, n->number = dim;
+  plim_tensor *out = k_sum(t, x, 1u << dim, keep, (plim_dtype)x->dtype);
+  if (n) node_output(t, n, out);
+  plim_consume(t, x);
+  return out;
+}
+
+// ---- elementwise ----------------------------------------------------------------------------------
+
+// -grad * ((self / other) / other), then grad / other.
+static void div_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  const plim_tensor *other = n->saved[0], *self = n->saved[1];
+  plim_tensor *negative = k_unary(t, in[0]), *once = k_binary(t, self, other);
+  plim_tensor *twice = k_binary(t, once, other);
+  out[1] = k_binary(t, negative, twice);
+  plim_consume(t, twice);
+  plim_consume(t, once);
+  plim_consume(t, negative);
+  out[0] = k_binary(t, in[0], other);
+}
+
+// The gradient of b needs what a was: a copy of it is kept.
+void div_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_node *n = node_begin(t, div_backward, (plim_tensor *[]){a, b}, 2);
+  if (n) {
+    node_save(t, n, b);
+    plim_tensor *before = k_like(t, a);
+    node_save(t, n, before);
+    plim_consume(t, before);
+    replace_node(t, n, a);
+  }
+  plim_consume(t, b);
+}
+
+static void masked_fill_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)n;
+  out[0] = k_unary(t, in[0]);
+}
+
+plim_tensor *masked_fill(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
+  plim_node *n = node_begin(t, masked_fill_backward, &x, 1);
+  if (n) node_save(t, n, mask);
+  plim_tensor *out = k_unary(t, x);
+  if (n) node_output(t, n, out);
+  plim_consume(t, x);
+  return out;
+}
+
+void masked_fill_in_place(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
+  plim_node *n = node_begin(t, masked_fill_backward, &x, 1);
+  if (n) node_save(t, n, mask), replace_node(t, n, x);
+}
+
+// ---- products -------------------------------------------------------------------------------------
+
+// Hopper's kernel of bfloat16, after PyTorch's GroupMM.cu: pointers (an even number), strides and
+// extents of three matrices a group; and 4 descriptors of 128 bytes for each of its 132
+// multiprocessors. Other dtypes are multiplied group by group.
+enum { KERNEL_WORKSPACE = 4 * 128 * 132 };
+
+static void group_workspace(plim_tape *t, plim_dtype dtype, int64_t groups) {
+  if (dtype != PLIM_BF16) {
+    k_cublas(t);
+    return;
+  }
+  int64_t pointers = (groups + 1) / 2 * 2 * 8;
+  plim_tensor *arguments = scratch(t, (uint64_t)(3 * pointers + groups * (3 * 8 + 3 * 4)));
+  plim_consume(t, scratch(t, KERNEL_WORKSPACE));
+  plim_consume(t, arguments);
+}
+
+// Saved weight (if the rows want a gradient), offsets, rows (if the weight wants one).
+static void grouped_mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_dtype dtype = (plim_dtype)in[0]->dtype;
+  int64_t groups = n->shape.at[0], width = n->shape.at[1];
+  if (wants(n, 1)) {
+    out[1] = empty_strided(t, n->shape, n->stride, dtype);
+    group_workspace(t, dtype, groups);
+  }
+  if (!wants(n, 0)) return;
+  out[0] = empty(t, dims(in[0]->shape.at[0], width), dtype);
+  group_workspace(t, dtype, groups);
+}
+
+plim_tensor *grouped_mm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *offsets) {
+  plim_tensor *rows = to(t, x, (plim_dtype)weight->dtype);
+  plim_node *n = node_begin(t, grouped_mm_backward, (plim_tensor *[]){rows, weight}, 2);
+  if (n) n->shape = weight->shape, n->stride = weight->stride;
+  if (n && wants(n, 0)) node_save(t, n, weight);
+  if (n) node_save(t, n, offsets);
+  if (n && wants(n, 1)) node_save(t, n, rows);
+  plim_dims shape = dims(rows->shape.at[0], weight->shape.at[2]);
+  plim_tensor *out = empty(t, shape, (plim_dtype)rows->dtype);
+  group_workspace(t, (plim_dtype)rows->dtype, weight->shape.at[0]);
+  if (n) node_output(t, n, out);
+  plim_consume(t, rows);
+  plim_consume(t, weight);
+  return out;
+}

@@ -1,0 +1,157 @@
+#include "rope.h"
+
+#include "modules.h"
+
+// The kinds beside the default are written after transformers 5.17's modeling_rope_utils.py, line by
+// line; none of them was recorded. All tensors here are a few hundred bytes.
+
+// ---- lines of Python ------------------------------------------------------------------------------
+
+static plim_tensor *floats(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_FP32); }
+static plim_tensor *flags(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_BOOL); }
+
+// f(x), where x is a temporary.
+static plim_tensor *after(plim_tape *t, plim_tensor *x) {
+  plim_tensor *out = floats(t, x->shape.at[0]);
+  plim_consume(t, x);
+  return out;
+}
+
+// f(a, b), where both are temporaries.
+static plim_tensor *after_both(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_tensor *out = floats(t, a->shape.at[0]);
+  plim_consume(t, a);
+  plim_consume(t, b);
+  return out;
+}
+
+// number / x: the reciprocal, times the number.
+static plim_tensor *divided_by(plim_tape *t, const plim_tensor *x) {
+  return after(t, floats(t, x->shape.at[0]));
+}
+
+// number ** x, where x is a temporary: the number becomes a tensor.
+static plim_tensor *raised_to(plim_tape *t, plim_tensor *x) {
+  plim_tensor *out = floats(t, x->shape.at[0]);
+  plim_consume(t, scratch(t, 8));
+  plim_consume(t, x);
+  return out;
+}
+
+// base ** (arange(0, dim, 2).to(float) / dim)
+static plim_tensor *powers(plim_tape *t, int64_t n) {
+  plim_tensor *steps = after(t, empty(t, dims(n), PLIM_I64));
+  return raised_to(t, after(t, steps));
+}
+
+static plim_tensor *inverse_powers(plim_tape *t, int64_t n) {
+  plim_tensor *p = powers(t, n), *out = divided_by(t, p);
+  plim_consume(t, p);
+  return out;
+}
+
+static void drop_all(plim_tape *t, plim_tensor **x, size_t count) {
+  for (size_t i = 0; i < count; i++) plim_consume(t, x[i]);
+}
+
+// ---- kinds ----------------------------------------------------------------------------------------
+
+static plim_tensor *llama3(plim_tape *t, int64_t n) {
+  plim_tensor *inverse = inverse_powers(t, n), *waves = divided_by(t, inverse);
+  plim_tensor *is_low = flags(t, n), *slowed = floats(t, n);
+  plim_tensor *chosen = after_both(t, is_low, slowed);
+  plim_tensor *smooth = after(t, after(t, divided_by(t, waves)));
+  plim_tensor *rest = after(t, after(t, floats(t, n))); // (1 - smooth) * chosen / factor
+  plim_tensor *smoothed = floats(t, n);                 // smooth * chosen
+  smoothed = after_both(t, rest, smoothed);
+  plim_tensor *is_high = flags(t, n), *not_high = flags(t, n);
+  plim_consume(t, is_high);
+  is_low = flags(t, n);
+  plim_tensor *not_low = flags(t, n);
+  plim_consume(t, is_low);
+  plim_tensor *is_between = flags(t, n);
+  plim_consume(t, not_high);
+  plim_consume(t, not_low);
+  plim_tensor *out = floats(t, n);
+  plim_consume(t, chosen);
+  drop_all(t, (plim_tensor *[]){inverse, waves, smooth, smoothed, is_between}, 5);
+  return out;
+}
+
+static plim_tensor *longrope(plim_tape *t, int64_t n) {
+  plim_tensor *factors = floats(t, n);
+  plim_tensor *shares = after(t, after(t, empty(t, dims(n), PLIM_I64)));
+  plim_tensor *raised = floats(t, n);
+  plim_consume(t, scratch(t, 8));
+  plim_tensor *product = after(t, raised), *out = divided_by(t, product);
+  plim_consume(t, product);
+  drop_all(t, (plim_tensor *[]){factors, shares}, 2);
+  return out;
+}
+
+static plim_tensor *yarn(plim_tape *t, int64_t n) {
+  plim_tensor *p = powers(t, n), *beyond = divided_by(t, p), *scaled = floats(t, n);
+  plim_tensor *between = divided_by(t, scaled);
+  plim_consume(t, scaled);
+  plim_tensor *line = after(t, after(t, floats(t, n))), *ramp = floats(t, n); // ramp: clamped
+  plim_consume(t, line);
+  plim_tensor *share = after(t, ramp);
+  plim_tensor *left = after(t, floats(t, n)), *right = floats(t, n); // each side times its share
+  plim_tensor *out = after_both(t, left, right);
+  drop_all(t, (plim_tensor *[]){p, beyond, between, share}, 4);
+  return out;
+}
+
+static plim_tensor *frequencies(plim_tape *t, plim_rope_kind kind, int64_t n) {
+  switch (kind) {
+  case PLIM_ROPE_LINEAR: // divided in place
+  case PLIM_ROPE_DYNAMIC: return inverse_powers(t, n);
+  case PLIM_ROPE_LLAMA3: return llama3(t, n);
+  case PLIM_ROPE_LONG: return longrope(t, n);
+  case PLIM_ROPE_YARN: return yarn(t, n);
+  default: return plim_inverse_frequencies(t, n);
+  }
+}
+
+// ---- the module -----------------------------------------------------------------------------------
+
+void plim_rope_new(plim_tape *t, const plim_config *c, plim_rope_buffers *out) {
+  int64_t n = (plim_config_rotary_width(c) + 1) / 2;
+  set(t, &out->inv_freq, frequencies(t, c->rope, n));
+  set(t, &out->original, floats(t, n));
+  plim_consume(t, frequencies(t, c->rope, n)); // made again when weights are initialised
+}
+
+// torch.max(position_ids) + 1, and whether it is more than a number.
+static plim_tensor *look_at_length(plim_tape *t) {
+  plim_tensor *most = empty(t, (plim_dims){0}, PLIM_I64);
+  plim_tensor *length = empty(t, (plim_dims){0}, PLIM_I64);
+  plim_consume(t, most);
+  plim_consume(t, empty(t, (plim_dims){0}, PLIM_BOOL));
+  return length;
+}
+
+// A text past the original length gets frequencies of its own, each time anew; the module keeps them
+// under two names. A shorter one gets the original ones back.
+static void update_longrope(plim_tape *t, const plim_config *c, plim_rope_buffers *b,
+                            int64_t length) {
+  plim_tensor *looked = look_at_length(t);
+  if (length > c->original_positions) {
+    set(t, &b->inv_freq, longrope(t, b->original->shape.at[0]));
+    set(t, &b->scaled, b->inv_freq);
+  } else set(t, &b->inv_freq, b->original);
+  plim_consume(t, looked);
+}
+
+// No program for texts past the length a model with dynamic scaling was made for: its frequencies
+// are small, and what it compares is smaller.
+static void update_dynamic(plim_tape *t) {
+  plim_tensor *looked = look_at_length(t);
+  plim_consume(t, empty(t, (plim_dims){0}, PLIM_BOOL));
+  plim_consume(t, looked);
+}
+
+void plim_rope_update(plim_tape *t, const plim_config *c, plim_rope_buffers *b, int64_t length) {
+  if (c->rope == PLIM_ROPE_LONG) update_longrope(t, c, b, length);
+  if (c->rope == PLIM_ROPE_DYNAMIC) update_dynamic(t);
+}

@@ -1,0 +1,59 @@
+#include "text_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+plim_err plim_error_file(plim_error *error, plim_err code, const char *path) {
+  if (error) snprintf(error->file, sizeof error->file, "%s", path);
+  return code;
+}
+
+bool plim_path_join(char path[PLIM_PATH_BYTES], const char *folder, const char *name) {
+  int length = snprintf(path, PLIM_PATH_BYTES, "%s/%s", folder, name);
+  return length >= 0 && length < PLIM_PATH_BYTES;
+}
+
+bool plim_is_file(const char *path) {
+  struct stat found;
+  return stat(path, &found) == 0 && S_ISREG(found.st_mode);
+}
+
+bool plim_is_folder(const char *path) {
+  struct stat found;
+  return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+}
+
+static plim_err read_open(FILE *in, size_t limit, char **text, size_t *size, plim_error *error) {
+  struct stat found;
+  if (fstat(fileno(in), &found) != 0 || !S_ISREG(found.st_mode))
+    return plim_fail(error, PLIM_ERR_IO, "this is no regular file");
+  if ((uint64_t)found.st_size > limit)
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "the file has %llu bytes, more than the %zu read",
+                     (unsigned long long)found.st_size, limit);
+  size_t room = (size_t)found.st_size;
+  *text = malloc(room + 1);
+  if (!*text) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  *size = fread(*text, 1, room, in);
+  (*text)[*size] = '\0';
+  if (!ferror(in)) return PLIM_OK;
+  free(*text);
+  *text = NULL;
+  return plim_fail(error, PLIM_ERR_IO, "cannot read: %s", strerror(errno));
+}
+
+plim_err plim_text_file_read(const char *path, size_t limit, char **text, size_t *size,
+                             plim_error *error) {
+  *text = NULL;
+  *size = 0;
+  FILE *in = plim_is_file(path) ? fopen(path, "rb") : NULL; // opening a pipe would wait
+  if (!in) {
+    plim_fail(error, PLIM_ERR_IO, "cannot open: %s", errno ? strerror(errno) : "not a file");
+    return plim_error_file(error, PLIM_ERR_IO, path);
+  }
+  plim_err err = read_open(in, limit, text, size, error);
+  fclose(in);
+  return err ? plim_error_file(error, err, path) : PLIM_OK;
+}
