@@ -31,16 +31,16 @@ static const struct {
           .matmul_exposed = 0.4,
           .odd_rows = {1, 0.33, 0.15}};
 
-// Pairs of query and key a second, per operation a second of the tensor cores: exponentials, scaling
-// and, with dropout, random numbers; beside the products themselves.
+// Pairs of query and key a second, per float32 operation a second: exponentials and scaling, and
+// random numbers where there is dropout; beside the products, which tensor cores do.
 static const struct {
   double forward, backward;
 } pairs_rate[] = {
-    [PLIM_SDPA_CUDNN] = {2e12 / 989e12, 0.8e12 / 989e12},
-    [PLIM_SDPA_FLASH] = {2e12 / 989e12, 0.8e12 / 989e12}, // as cuDNN's; not measured
-    [PLIM_SDPA_EFFICIENT] = {0.22e12 / 989e12, 0.1e12 / 989e12},
+    [PLIM_SDPA_CUDNN] = {2e12 / 66.9e12, 0.8e12 / 66.9e12},
+    [PLIM_SDPA_FLASH] = {2e12 / 66.9e12, 0.8e12 / 66.9e12}, // taken for cuDNN's; not measured
+    [PLIM_SDPA_EFFICIENT] = {0.22e12 / 66.9e12, 0.1e12 / 66.9e12},
 };
-#define DROPOUT_PAIRS (1e12 / 989e12)
+#define DROPOUT_PAIRS (1e12 / 66.9e12)
 
 // Of the CPU: the H200's host (Xeon, virtual machine) with Python 3.12. Other hosts differ, and one
 // host from run to run by a quarter.
@@ -247,11 +247,11 @@ void plim_work_attention_kind(plim_tape *t, bool is_causal, bool has_dropout) {
 
 // `products` of matrices, each two operations for every pair and every element of a head.
 static double attention_seconds(plim_tape *t, double pairs, double width, double products,
-                                double pairs_per_flop, plim_dtype dtype) {
+                                double rate, plim_dtype dtype) {
   double peak = peak_flops(t->clock.gpu, dtype), flops = 2 * products * pairs * width;
   count_flops(t, flops);
-  double other = pairs / pairs_per_flop;
-  return card.matmul_seconds + flops / (peak * card.matmul) + other / peak;
+  double other = pairs / (rate * t->clock.gpu->fp32_tflops * 1e12);
+  return card.matmul_seconds + flops / (peak * card.matmul) + other;
 }
 
 void plim_work_attention(plim_tape *t, plim_node *node, plim_sdpa_kernel kernel,
