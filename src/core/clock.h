@@ -3,7 +3,7 @@
 // and the card takes each kernel once it is launched and the one before is done. Where kernels are
 // small the card waits for the CPU, where they are large the CPU is ahead.
 //
-//   plim_tape_set_clock(t, gpu);
+//   plim_tape_set_gpu(t, gpu);
 //   plim_train(t, model, &recipe);
 //   printf("%.3f s\n", plim_clock_last_step(t).seconds);
 #ifndef PLIM_CORE_CLOCK_H
@@ -20,11 +20,8 @@ typedef struct {
   uint64_t kernels;
 } plim_step_time;
 
-// Keeps time against a card from here on; NULL: no more. The card is borrowed.
-void plim_tape_set_clock(plim_tape *t, const plim_gpu *gpu);
-
-// The last step the tape ran; the first few also allocate, so ask after the third. Zeros if it ran
-// none, or without a clock.
+// The last step the tape ran; all but the first, which makes the optimizer's state, are alike. Zeros
+// if it ran none, or on a card whose rates are not known.
 plim_step_time plim_clock_last_step(const plim_tape *t);
 double plim_clock_step_seconds(const plim_tape *t);
 

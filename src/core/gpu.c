@@ -224,3 +224,16 @@ uint64_t plim_gpu_usable_bytes(const plim_gpu *gpu) {
   uint32_t total = gpu->cuda_mib ? gpu->cuda_mib : gpu->memory_mib;
   return (uint64_t)(total - gpu->context_mib) * PLIM_MIB;
 }
+
+// CUDA's programming guide, technical specifications per compute capability.
+int plim_gpu_threads(const plim_gpu *gpu) {
+  switch (gpu->capability) {
+  case 75: return 1024;
+  case 86:
+  case 87:
+  case 89:
+  case 120:
+  case 121: return 1536;
+  default: return 2048;
+  }
+}

@@ -34,7 +34,9 @@ const plim_gpu *plim_gpu_present(const char *name, uint64_t memory_mib);
 plim_err plim_gpu_find(const char *name, const plim_gpu **out, plim_error *error);
 
 // What PyTorch's allocator can get on an idle card: what CUDA offers less the context. Where CUDA's
-// total is not known, the driver's stands for it, which is up to 2 % too much.
+// total is not known, the driver's stands for it, which is up to 5 % too much on small cards.
 uint64_t plim_gpu_usable_bytes(const plim_gpu *gpu);
+
+int plim_gpu_threads(const plim_gpu *gpu); // that a multiprocessor holds
 
 #endif

@@ -173,7 +173,7 @@ typedef struct {
   uint64_t buffer_bytes, semaphore_bytes; // 0: reduced within one block
 } reduction;
 
-static reduction plan_reduction(const plim_card *card, const plim_tensor *x, uint32_t mask) {
+static reduction plan_reduction(const plim_gpu *gpu, const plim_tensor *x, uint32_t mask) {
   axis reduced[PLIM_MAX_DIMS], kept[PLIM_MAX_DIMS];
   int nr = 0, nk = 0;
   for (int i = 0; i < x->shape.n; i++) {
@@ -201,7 +201,7 @@ static reduction plan_reduction(const plim_card *card, const plim_tensor *x, uin
   if (splits_height) step_in *= height;
   else step_out *= height;
   int64_t per_thread = ceil_div(inputs, step_in), grid = ceil_div(outputs / vector, step_out);
-  int64_t target = card->multiprocessors * (plim_card_threads(card) / (width * height));
+  int64_t target = gpu->multiprocessors * (plim_gpu_threads(gpu) / (width * height));
   if (!splits_height || per_thread < 256 || grid > target) return (reduction){0, 0};
   int64_t blocks = at_most(ceil_div(target, grid), ceil_div(per_thread, 16));
   if (blocks < ceil_div(per_thread, 256)) blocks = ceil_div(per_thread, 256);
@@ -218,7 +218,7 @@ plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t mask, bool keep,
   }
   plim_tensor *out = empty(t, shape, dtype);
   plim_work_sum(t, x, mask >> (x->shape.n - 1) & 1, out);
-  reduction plan = plan_reduction(&t->card, x, mask);
+  reduction plan = plan_reduction(t->gpu, x, mask);
   if (!plan.buffer_bytes) return out;
   plim_tensor *buffer = scratch(t, plan.buffer_bytes);
   plim_release(t, scratch(t, plan.semaphore_bytes));
@@ -276,7 +276,7 @@ static void workspace(plim_tape *t, int which, uint64_t bytes) {
 
 // Recorded on Hopper; the others as PyTorch's parseChosenWorkspaceSize has it (:4096:2:16:8).
 void k_cublas(plim_tape *t) {
-  bool is_large = t->card.capability >= 90;
+  bool is_large = t->gpu->capability >= 90;
   workspace(t, CUBLAS, is_large ? 32 * PLIM_MIB : 2 * 4096 * 1024 + 8 * 16 * 1024);
 }
 

@@ -52,6 +52,7 @@ struct plim_model {
   void (*add_lora)(plim_tape *t, plim_model *m, const plim_lora *lora);
   void (*destroy)(plim_model *m);
   vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
+  uint64_t elements;             // of all parameters, trained or not
   bool failed;                   // memory was out
   // Trainer counts labels[:, 1:] of a class whose name says ForCausalLM, and all labels of others.
   bool counts_all_labels;

@@ -33,6 +33,7 @@ plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, 
   plim_tensor *p = NULL;
   set(t, &p, empty(t, shape, dtype));
   p->requires_grad = true;
+  m->elements += (uint64_t)plim_numel(&shape);
   if (!vec_push(&m->parameters, p)) m->failed = true;
   return p;
 }

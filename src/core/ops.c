@@ -487,7 +487,7 @@ static bool embedding_adds_atomically(const plim_tape *t, int64_t rows, int64_t 
                                       int64_t width) {
   int64_t warped = (width + 31) / 32 * 32, block = warped < 1024 ? warped : 1024;
   int64_t grid = (rows * warped + block - 1) / block;
-  return grid < 4 * plim_tape_card(t)->multiprocessors && parts > 4 * grid;
+  return grid < 4 * plim_tape_gpu(t)->multiprocessors && parts > 4 * grid;
 }
 
 // Gradients of many indices: sorted, cut into runs of equal ones, each run into partial sums in

@@ -47,18 +47,25 @@ void tape_put_back(plim_tape *t, struct tape_pool *pool, void *object) {
   pool->free = object;
 }
 
+// What decides how kernels run on the card that tests/truth was recorded on.
+static const plim_gpu recorded_on = {.name = "H200", .capability = 90, .multiprocessors = 132};
+
 plim_tape *plim_tape_new(plim_tape_sink sink) {
   plim_tape *t = calloc(1, sizeof *t);
   if (!t) return NULL;
   t->sink = sink;
   t->grad_mode = true;
-  t->card = (plim_card){.capability = 90, .multiprocessors = 132};
+  t->gpu = &recorded_on;
   return t;
 }
 
-void plim_tape_set_card(plim_tape *t, plim_card card) { t->card = card; }
+void plim_tape_set_gpu(plim_tape *t, const plim_gpu *gpu) { t->gpu = gpu; }
 
-const plim_card *plim_tape_card(const plim_tape *t) { return &t->card; }
+const plim_gpu *plim_tape_gpu(const plim_tape *t) { return t->gpu; }
+
+void plim_tape_empty_cache(plim_tape *t) {
+  t->sink.event(t->sink.context, PLIM_STREAM_EMPTY_CACHE, 0, 0);
+}
 
 plim_purpose plim_tape_purpose(plim_tape *t, plim_purpose purpose) {
   plim_purpose was = (plim_purpose)t->purpose;
@@ -85,19 +92,6 @@ void plim_tape_enter(plim_tape *t, int layer, const char *what) {
 }
 
 void plim_tape_enter_layer(plim_tape *t) { plim_tape_enter(t, t->next_layer++, NULL); }
-
-// CUDA's programming guide, technical specifications per compute capability.
-int plim_card_threads(const plim_card *card) {
-  switch (card->capability) {
-  case 75: return 1024;
-  case 86:
-  case 87:
-  case 89:
-  case 120:
-  case 121: return 1536;
-  default: return 2048;
-  }
-}
 
 void plim_tape_delete(plim_tape *t) {
   if (!t) return;

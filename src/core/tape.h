@@ -14,7 +14,7 @@
 #ifndef PLIM_CORE_TAPE_H
 #define PLIM_CORE_TAPE_H
 
-#include "plimsoll.h"
+#include "gpu.h"
 #include "vec.h"
 
 #define PLIM_MAX_DIMS 6
@@ -124,7 +124,8 @@ struct plim_tensor {
 typedef enum {
   PLIM_STREAM_ALLOC,
   PLIM_STREAM_FREE,
-  PLIM_STREAM_FREE_UNORDERED // one of a run whose order is that of pointers in a hash table
+  PLIM_STREAM_FREE_UNORDERED, // one of a run whose order is that of pointers in a hash table
+  PLIM_STREAM_EMPTY_CACHE     // torch.cuda.empty_cache()
 } plim_stream_kind;
 
 typedef struct {
@@ -136,15 +137,11 @@ plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out
 void plim_tape_delete(plim_tape *t);           // whatever still lives is gone without an event
 bool plim_tape_failed(const plim_tape *t);     // memory ran out somewhere; the stream is cut short
 
-// What kernels look at before they decide how to run.
-typedef struct {
-  int capability; // 90: 9.0
-  int multiprocessors;
-} plim_card;
+// The card it runs on, at which kernels look before they decide how to run. An H200 unless told.
+void plim_tape_set_gpu(plim_tape *t, const plim_gpu *gpu);
+const plim_gpu *plim_tape_gpu(const plim_tape *t);
 
-void plim_tape_set_card(plim_tape *t, plim_card card); // an H200 unless told
-const plim_card *plim_tape_card(const plim_tape *t);
-int plim_card_threads(const plim_card *card); // of a multiprocessor
+void plim_tape_empty_cache(plim_tape *t);
 
 // What is allocated from now on is for this; what it was for before is returned.
 plim_purpose plim_tape_purpose(plim_tape *t, plim_purpose purpose);

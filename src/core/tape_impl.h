@@ -17,7 +17,6 @@ struct tape_cast {
 
 // Two timelines in seconds, and what the step that runs has done so far.
 struct tape_clock {
-  const plim_gpu *gpu; // NULL: no time is kept
   double cpu, gpu_free, began;
   uint32_t operators;          // of forward, since the last look at the loss
   bool is_causal, has_dropout; // attention that comes next
@@ -26,7 +25,7 @@ struct tape_clock {
 
 struct plim_tape {
   plim_tape_sink sink;
-  plim_card card;
+  const plim_gpu *gpu;
   plim_place place;
   uint64_t live[PLIM_PURPOSES];
   int32_t next_layer;

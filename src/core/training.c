@@ -13,6 +13,7 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   set(t, &one, empty(t, loss->shape, (plim_dtype)loss->dtype));
   plim_retain(one);
   t->thread = PLIM_BACKWARD_THREAD;
+  plim_tape_set_phase(t, PLIM_PHASE_BACKWARD, t->place.step);
   backward(t, loss, one);
   t->thread = PLIM_MAIN_THREAD;
   drop(t, &one);
@@ -53,16 +54,26 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   if (r->deletes_outputs) drop(t, &v->logits);
 }
 
+static void begin_optimizer(plim_tape *t, int step) {
+  plim_tape_set_phase(t, PLIM_PHASE_OPTIMIZER, step);
+  plim_tape_purpose(t, PLIM_FOR_OPTIMIZER);
+}
+
 static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   plim_tensor **parameters = m->parameters.at;
   size_t count = m->parameters.len;
   variables v = {0};
   for (int i = 0; i < r->steps; i++) {
     plim_work_step_begin(t);
-    for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++) step(t, m, r, &v);
+    for (int k = 0; k < (r->accumulate > 1 ? r->accumulate : 1); k++) {
+      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
+      step(t, m, r, &v);
+    }
+    begin_optimizer(t, i);
     if (!r->skips_clipping) plim_consume(t, plim_clip_grad_norm(t, parameters, count));
     plim_optimizer_step(t, r->optimizer, parameters, count, state);
     plim_zero_grad(t, parameters, count);
+    plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
     plim_work_step_end(t);
   }
 }
@@ -184,19 +195,24 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
   size_t count = m->parameters.len;
   trainer v = {0};
   group_parameters(parameters, count, grouped);
+  plim_tape_empty_cache(t);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
   for (int i = 0; ok && i < r->steps; i++) {
     plim_work_step_begin(t);
+    plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
     ok = next_batches(t, m, r, &v);
     for (int k = 0; ok && k < v.count; k++) {
+      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       training_step(t, m, r, &v, k);
       check_loss(t, v.loss);
     }
+    begin_optimizer(t, i);
     drop(t, &v.norm);
     set(t, &v.norm, plim_clip_grad_norm(t, parameters, count));
     plim_optimizer_step(t, r->optimizer, grouped, count, state);
     plim_zero_grad(t, parameters, count);
     plim_work_step_end(t);
+    plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   }
   free(v.batches);
   return ok;

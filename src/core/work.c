@@ -6,7 +6,7 @@
 #include "tape_impl.h"
 
 // ---- constants ------------------------------------------------------------------------------------
-// Measured on an H200 with torch 2.11 unless said otherwise; docs/measurements.md has the tables.
+// Measured on an H200 with torch 2.11; the tables are in docs/measurements.md, "The clock".
 
 // Of the card: shares of what its data sheet says, so that they carry over to other cards.
 static const struct {
@@ -55,16 +55,12 @@ static const struct {
           .node_seconds = 16e-6,
           .launch_seconds = 11e-6,
           .hook_seconds = 25e-6,
-          .parameter_seconds = 8e-6,
+          .parameter_seconds = 10e-6,
           .walk_seconds = 3e-6};
 
 // ---- the two timelines ----------------------------------------------------------------------------
 
-void plim_tape_set_clock(plim_tape *t, const plim_gpu *gpu) {
-  t->clock = (struct tape_clock){.gpu = gpu};
-}
-
-static bool is_on(const plim_tape *t) { return t->clock.gpu && !t->is_stopped; }
+static bool is_on(const plim_tape *t) { return t->gpu->bandwidth_gbs > 0 && !t->is_stopped; }
 
 static void cpu_works(plim_tape *t, double seconds) {
   if (is_on(t)) t->clock.cpu += seconds;
@@ -124,11 +120,11 @@ double plim_clock_step_seconds(const plim_tape *t) { return t->clock.last.second
 // ---- kernels that move bytes ----------------------------------------------------------------------
 
 static double stream_seconds(const plim_tape *t, double bytes) {
-  return bytes / (t->clock.gpu->bandwidth_gbs * 1e9 * card.stream);
+  return bytes / (t->gpu->bandwidth_gbs * 1e9 * card.stream);
 }
 
 static double uneven_seconds(const plim_tape *t, double elements) {
-  return elements / (t->clock.gpu->fp32_tflops * 1e12 * card.uneven);
+  return elements / (t->gpu->fp32_tflops * 1e12 * card.uneven);
 }
 
 // What is repeated or seen in part is touched once.
@@ -194,9 +190,9 @@ void plim_work_foreach(plim_tape *t, plim_tensor *const *parameters, size_t coun
     listed++;
   }
   double seconds = fmax(stream_seconds(t, passes * bytes),
-                        passes * elements / (t->clock.gpu->fp32_tflops * 1e12 * card.listed));
-  double launches = ceil(fmax(listed / TENSORS, elements / CHUNK_ELEMENTS / CHUNKS));
-  for (double i = 0; i < launches; i++) launch(t, seconds / launches);
+                        passes * elements / (t->gpu->fp32_tflops * 1e12 * card.listed));
+  int launches = (int)ceil(fmax(listed / TENSORS, elements / CHUNK_ELEMENTS / CHUNKS));
+  for (int i = 0; i < launches; i++) launch(t, seconds / launches);
 }
 
 // ---- matrix products ------------------------------------------------------------------------------
@@ -222,17 +218,21 @@ static double product_rate(const plim_tape *t, const plim_tensor *a, const plim_
   if (of_b > odd) odd = of_b;
   if (of_out > odd) odd = of_out;
   bool is_wide = a->dtype == PLIM_FP32; // no tensor cores, no such demands
-  return peak_flops(t->clock.gpu, (plim_dtype)a->dtype) * card.matmul *
+  return peak_flops(t->gpu, (plim_dtype)a->dtype) * card.matmul *
          (is_wide ? 1 : card.odd_rows[odd]);
 }
 
 void plim_work_matmul(plim_tape *t, const plim_tensor *a, const plim_tensor *b, plim_tensor *out) {
+  plim_work_products(t, a->shape.at[a->shape.n - 1], a, b, out);
+}
+
+void plim_work_products(plim_tape *t, int64_t k, const plim_tensor *a, const plim_tensor *b,
+                        plim_tensor *out) {
   out->storage->is_written = true;
   if (!is_on(t)) return;
-  double k = (double)a->shape.at[a->shape.n - 1];
-  double flops = 2 * k * (double)plim_numel(&out->shape);
+  double flops = 2.0 * (double)k * (double)plim_numel(&out->shape);
   double bytes = plim_bytes_of(a) + plim_bytes_of(b) + plim_bytes_of(out);
-  double moving = bytes / (t->clock.gpu->bandwidth_gbs * 1e9);
+  double moving = bytes / (t->gpu->bandwidth_gbs * 1e9);
   double computing = flops / product_rate(t, a, b, out) + card.matmul_exposed * moving;
   count_flops(t, flops);
   launch(t, card.matmul_seconds + fmax(computing, moving / card.matmul_stream));
@@ -248,9 +248,9 @@ void plim_work_attention_kind(plim_tape *t, bool is_causal, bool has_dropout) {
 // `products` of matrices, each two operations for every pair and every element of a head.
 static double attention_seconds(plim_tape *t, double pairs, double width, double products,
                                 double rate, plim_dtype dtype) {
-  double peak = peak_flops(t->clock.gpu, dtype), flops = 2 * products * pairs * width;
+  double peak = peak_flops(t->gpu, dtype), flops = 2 * products * pairs * width;
   count_flops(t, flops);
-  double other = pairs / (rate * t->clock.gpu->fp32_tflops * 1e12);
+  double other = pairs / (rate * t->gpu->fp32_tflops * 1e12);
   return card.matmul_seconds + flops / (peak * card.matmul) + other;
 }
 

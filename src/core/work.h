@@ -1,7 +1,8 @@
 // What operators tell the clock: each kernel when it is launched, and what the CPU does in between.
 // Operators made of the helpers of kernels.h and ended by finish() are recorded without a line of
 // their own, as one kernel that reads its arguments and writes its result; those that do more or
-// less say so. Without a clock on the tape all of this is nothing.
+// less say so. On a card whose rates are not known
+// all of this is nothing.
 #ifndef PLIM_CORE_WORK_H
 #define PLIM_CORE_WORK_H
 
@@ -19,6 +20,9 @@ void plim_work_softmax(plim_tape *t, int inputs, plim_tensor *out);
 void plim_work_bytes(plim_tape *t, double bytes);
 // A product of matrices or of batches of them.
 void plim_work_matmul(plim_tape *t, const plim_tensor *a, const plim_tensor *b, plim_tensor *out);
+// The same where every element of the result is a sum of k.
+void plim_work_products(plim_tape *t, int64_t k, const plim_tensor *a, const plim_tensor *b,
+                        plim_tensor *out);
 // Attention in one kernel, of which `node` (NULL: no gradients) remembers the work. What kind comes
 // first: causal or not, with dropout or not.
 void plim_work_attention_kind(plim_tape *t, bool is_causal, bool has_dropout);

@@ -3,63 +3,21 @@
 // recipe are programs on the tape today; the others are counted and left out.
 #include <math.h>
 
-#include "allocator.h"
 #include "cases.h"
-#include "driver.h"
+#include "predict.h"
 #include "test.h"
 
-typedef struct {
-  plim_allocator *a;
-} card;
-
-static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
-  card *c = context;
-  if (kind == PLIM_STREAM_ALLOC) plim_allocator_malloc(c->a, id, bytes, 0, 0);
-  else plim_allocator_free(c->a, id);
-}
-
-// ---- predicting one ---------------------------------------------------------------------------------
-
-typedef struct {
-  uint64_t loaded, allocated, reserved, trainable, retries;
-  bool runs_out;
-} prediction;
-
 static uint64_t limit_of(const json_t *c) {
-  const json_t *cap = json_object_get(c, "cap_gb");
-  return json_is_number(cap) ? (uint64_t)(json_number_value(cap) * (double)PLIM_GIB) : PLIM_UNKNOWN;
+  double cap = case_number(c, "cap_gb", 0);
+  return cap > 0 ? (uint64_t)(cap * (double)PLIM_GIB) : PLIM_UNKNOWN;
 }
 
-// The measuring program makes and frees one block and empties the cache before it builds the model.
-static prediction predict(const json_t *c, const plim_job *job) {
-  prediction p = {0};
-  plim_address_model addresses;
-  plim_address_model_init(&addresses);
-  plim_allocator_options options = {.driver = plim_address_model_driver(&addresses),
-                                    .limit_bytes = limit_of(c),
-                                    .capacity_bytes = PLIM_UNKNOWN,
-                                    .range_bytes = PLIM_UNKNOWN};
-  if (plim_alloc_conf_parse(case_text(c, "alloc_conf", ""), &options.conf, NULL))
-    test_failed = true;
-  card here = {plim_allocator_new(&options)};
-  plim_tape *t = plim_tape_new((plim_tape_sink){follow, &here});
-  plim_model *model = t && here.a ? plim_job_load(t, job) : NULL;
-  if (model) {
-    for (size_t i = 0; i < model->parameters.len; i++)
-      p.trainable += (uint64_t)plim_numel(&model->parameters.at[i]->shape);
-    p.loaded = plim_allocator_stats(here.a)->now.allocated_bytes;
-    if (job->recipe.is_trainer) plim_allocator_empty_cache(here.a);
-    plim_allocator_reset_peaks(here.a);
-    if (!plim_train(t, model, &job->recipe)) test_failed = true;
-    p.allocated = plim_allocator_stats(here.a)->peak.allocated_bytes;
-    p.reserved = plim_allocator_stats(here.a)->peak.reserved_bytes;
-    p.retries = plim_allocator_stats(here.a)->retries;
-    p.runs_out = plim_allocator_stats(here.a)->ooms > 0;
-  }
-  plim_model_delete(model);
-  plim_tape_delete(t);
-  plim_allocator_delete(here.a);
-  plim_address_model_clear(&addresses);
+static plim_prediction predict(const json_t *c, const plim_job *job) {
+  plim_prediction p;
+  plim_alloc_conf conf;
+  if (plim_alloc_conf_parse(case_text(c, "alloc_conf", ""), &conf, NULL)) test_failed = true;
+  plim_predict_request request = {.job = job, .conf = &conf, .limit_bytes = limit_of(c)};
+  if (plim_predict(&request, &p, NULL)) test_failed = true;
   return p;
 }
 
@@ -75,7 +33,7 @@ static double error_percent(uint64_t predicted, int64_t measured) {
 }
 
 // A program that runs out of memory ends there, so of those rows only the verdict is compared.
-static void judge(const json_t *row, const prediction *p, score *s) {
+static void judge(const json_t *row, const plim_prediction *p, score *s) {
   bool ran_out = case_is(row, "status", "oom");
   s->verdicts++;
   s->verdicts_right += p->runs_out == ran_out;
@@ -85,18 +43,20 @@ static void judge(const json_t *row, const prediction *p, score *s) {
   if (ran_out || p->runs_out) return;
   int64_t allocated = case_integer(row, "peak_allocated", 0),
           reserved = case_integer(row, "peak_reserved", 0);
-  double off_a = error_percent(p->allocated, allocated),
-         off_r = error_percent(p->reserved, reserved);
+  double off_a = error_percent(p->peak_allocated_bytes, allocated),
+         off_r = error_percent(p->peak_reserved_bytes, reserved);
   s->rows++;
   s->allocated_equal += off_a == 0;
   s->reserved_equal += off_r == 0;
-  s->exact += (int64_t)p->loaded == case_integer(row, "loaded_allocated", 0) &&
-              (int64_t)p->trainable == case_integer(row, "trainable", 0);
+  s->exact += (int64_t)p->loaded_bytes == case_integer(row, "loaded_allocated", 0) &&
+              (int64_t)p->trainable == case_integer(row, "trainable", 0) &&
+              (int64_t)p->parameters == case_integer(row, "params", 0);
   s->worst = fmax(s->worst, fmax(off_a, off_r));
   if (off_a == 0 && off_r == 0) return;
   printf("  %s: allocated %" PRIu64 " measured %" PRIi64 ", reserved %" PRIu64 " measured %" PRIi64
          "\n",
-         case_text(row, "id", "?"), p->allocated, allocated, p->reserved, reserved);
+         case_text(row, "id", "?"), p->peak_allocated_bytes, allocated, p->peak_reserved_bytes,
+         reserved);
 }
 
 static void judge_file(const char *name, int steps, const json_t *models, score *s) {
@@ -113,7 +73,7 @@ static void judge_file(const char *name, int steps, const json_t *models, score 
       continue;
     }
     if (!json_object_get(c, "steps")) job.recipe.steps = steps;
-    prediction p = predict(c, &job);
+    plim_prediction p = predict(c, &job);
     judge(row, &p, s);
   }
   json_decref(rows);

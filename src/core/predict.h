@@ -1,0 +1,46 @@
+// Runs a job on the tape with the allocator behind it: how much memory it takes, when, and for what.
+//
+//   plim_prediction p;
+//   plim_err err = plim_predict(&request, &p, &error);
+//   p.peak_reserved_bytes;
+#ifndef PLIM_CORE_PREDICT_H
+#define PLIM_CORE_PREDICT_H
+
+#include "alloc_conf.h"
+#include "allocator.h"
+#include "clock.h"
+#include "job.h"
+
+// Sees every event of the stream, after the allocator has.
+typedef struct {
+  void (*event)(void *context, const plim_tape *t, const plim_allocator *a, plim_stream_kind kind,
+                uint32_t id, uint64_t bytes);
+  void *context;
+} plim_observer;
+
+typedef struct {
+  const plim_job *job;
+  const plim_gpu *gpu;           // NULL: unknown; kernels then run as on an H200
+  const plim_alloc_conf *conf;   // NULL: PyTorch's defaults
+  uint64_t limit_bytes;          // that the allocator may take; PLIM_UNKNOWN: any
+  const plim_observer *observer; // NULL: none
+} plim_predict_request;
+
+// Peaks are those of training, as torch counts them when they are reset after the model is loaded.
+typedef struct {
+  uint64_t parameters, trainable; // elements
+  uint64_t loaded_bytes;          // allocated when the model is there
+  uint64_t peak_allocated_bytes, peak_reserved_bytes;
+  uint64_t live_bytes[PLIM_PURPOSES]; // at the peak of allocated memory, before rounding
+  plim_place peak_at;
+  uint64_t peak_event; // index of the event that made it
+  uint64_t retries;
+  plim_step_time step;     // the last; zeros if the card is unknown
+  bool runs_out;           // a request failed: the program ends there
+  plim_place runs_out_at;  //
+  uint64_t runs_out_bytes; // that were asked for
+} plim_prediction;
+
+plim_err plim_predict(const plim_predict_request *request, plim_prediction *out, plim_error *error);
+
+#endif
