@@ -7,6 +7,12 @@
 
 static int64_t round_to(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
+typedef struct {
+  plim_tensor *mask; // NULL: none
+  double dropout_p;  // of the probabilities
+  bool is_causal;
+} options;
+
 // A tensor seen as (B,H,T,D) whose memory is (B,T,H,D).
 static plim_tensor *heads_inside(plim_tape *t, const plim_tensor *like, int64_t heads) {
   int64_t b = like->shape.at[0], length = like->shape.at[2], d = like->shape.at[3];
@@ -117,6 +123,25 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
 
 enum { SAVED_BIAS_FIRST = 1 };
 
+// Temporary memory of backward: a tile of the query's gradient in float32 for every block, with 16
+// bytes of bookkeeping. Heads above 128 in half precision also need the gradients of key and value
+// there, once for every part the keys are split into. Sizes of tiles as measured on Hopper, which
+// runs the kernels made for Ampere, with heads of 32 to 256.
+static uint64_t efficient_workspace_bytes(const plim_tensor *q, const plim_tensor *k) {
+  int64_t lines = q->shape.at[0] * q->shape.at[1], d = q->shape.at[3];
+  bool is_half = q->dtype != PLIM_FP32;
+  int64_t rows = d <= 64 ? 64 : 128, columns = is_half && d > 64 && d <= 128 ? 128 : 64;
+  int64_t tiles = round_to(q->shape.at[2], rows) / rows * (round_to(d, columns) / columns);
+  int64_t bytes = tiles * (16 + rows * columns * 4);
+  if (is_half && d > 128) {
+    int64_t parts = round_to(k->shape.at[2], 128) / 128,
+            most = 200 / lines; // attention_backward.cu
+    if (parts > most) parts = most > 1 ? most : 1;
+    bytes += 2 * parts * 128 * round_to(d, 128) * 4;
+  }
+  return (uint64_t)(lines * bytes);
+}
+
 static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   plim_tensor **saved = n->saved + n->number; // behind the bias
@@ -129,22 +154,32 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   if (q->dtype == PLIM_FP32) {
     plim_tensor *product = empty(t, dims(b, length, heads, d), PLIM_FP32);
     plim_tensor *sum = empty(t, dims(b, length, heads), PLIM_FP32);
-    plim_consume(t, product);
     delta = empty(t, dims(b, heads, length), PLIM_FP32);
     plim_consume(t, sum);
+    plim_consume(t, product);
   } else delta = empty(t, dims(b, heads, length), PLIM_FP32);
-  // Blocks of 64 x 64 with 16 bytes of bookkeeping: the kernel's own arithmetic.
-  int64_t blocks = (length + 63) / 64 * ((d + 63) / 64);
-  plim_tensor *workspace = scratch(t, (uint64_t)(b * heads * blocks * (16 + 64 * 64 * 4)));
+  plim_tensor *workspace = scratch(t, efficient_workspace_bytes(q, k));
   plim_consume(t, delta);
   plim_consume(t, workspace);
   plim_work_attention_backward(t, n, PLIM_SDPA_EFFICIENT, out);
 }
 
+// Rows of the bias start at multiples of 8 elements: padded, and cut again, if they do not.
+static plim_tensor *aligned(plim_tape *t, plim_tensor *bias) {
+  plim_dims shape = bias->shape, padded = bias->shape;
+  padded.at[3] = round_to(shape.at[3], 8);
+  if (padded.at[3] == shape.at[3]) return bias;
+  plim_tensor *wide = empty(t, padded, (plim_dtype)bias->dtype);
+  plim_consume(t, bias);
+  plim_tensor *cut = view_of(t, wide, shape, wide->stride);
+  plim_consume(t, wide);
+  return cut;
+}
+
 static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                               plim_tensor *mask) {
   int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2];
-  plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
+  plim_tensor *bias = mask ? aligned(t, bias_from(t, mask, (plim_dtype)q->dtype)) : NULL;
   if (bias) bias = expand(t, bias, dims(b, heads, length, k->shape.at[2]));
   plim_node *n = node_begin(t, efficient_backward, (plim_tensor *[]){q, k, v}, 3);
   if (n) n->number = bias ? SAVED_BIAS_FIRST : 0, node_save(t, n, bias);
@@ -175,29 +210,33 @@ static plim_tensor *repeat_heads(plim_tape *t, plim_tensor *x, int64_t times) {
   return view(t, contiguous_copy(t, spread), dims(b, h * times, length, d));
 }
 
-// Written out in float32: scores of every query against every key.
+// Written out in float32: scores of every query against every key. Autocast does not reach inside.
 static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                         plim_tensor *mask) {
+                         const options *o) {
   plim_dtype dtype = (plim_dtype)q->dtype;
   int64_t groups = q->shape.at[1] / k->shape.at[1];
   plim_tensor *wide_q = NULL, *wide_k = NULL, *wide_v = NULL, *scaled = NULL, *bias = NULL;
   plim_tensor *weights = NULL, *low = NULL, *keys = NULL, *values = NULL;
-  if (mask) set(t, &bias, bias_from(t, mask, dtype));
+  uint8_t autocast_was = t->autocast;
+  t->autocast = PLIM_BOOL;
+  if (o->mask) set(t, &bias, bias_from(t, o->mask, dtype));
   set(t, &wide_q, to(t, q, PLIM_FP32));
   set(t, &wide_k, to(t, k, PLIM_FP32));
   set(t, &wide_v, to(t, v, PLIM_FP32));
   set(t, &scaled, mul_scalar(t, wide_q));
-  if (!mask) set(t, &bias, causal_bias(t, q->shape.at[2], k->shape.at[2], PLIM_FP32));
+  if (o->is_causal) set(t, &bias, causal_bias(t, q->shape.at[2], k->shape.at[2], PLIM_FP32));
   set(t, &keys, groups > 1 ? repeat_heads(t, wide_k, groups) : wide_k);
   set(t, &values, groups > 1 ? repeat_heads(t, wide_v, groups) : wide_v);
   set(t, &weights, matmul(t, scaled, mul_scalar(t, transpose(t, keys, 2, 3))));
-  add_in_place(t, weights, bias);
+  if (bias) add_in_place(t, weights, bias);
   set(t, &weights, safe_softmax(t, weights));
+  set(t, &weights, dropout(t, weights, o->dropout_p));
   set(t, &low, to(t, weights, dtype));
   plim_tensor *out = to(t, matmul(t, weights, values), dtype);
   plim_tensor **gone[] = {&weights, &keys,   &scaled, &bias, &values,
                           &wide_v,  &wide_k, &wide_q, &low};
   for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  t->autocast = autocast_was;
   return out;
 }
 
@@ -205,23 +244,73 @@ static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tens
 
 void plim_tape_set_sdpa(plim_tape *t, plim_sdpa_kernel preferred) { t->sdpa = (uint8_t)preferred; }
 
-static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                               plim_tensor *mask, double dropout_p) {
-  switch (t->sdpa) {
-  case PLIM_SDPA_FLASH: return flash(t, q, k, v, dropout_p);
-  case PLIM_SDPA_EFFICIENT: return efficient(t, q, k, v, mask);
-  case PLIM_SDPA_MATH: return math(t, q, k, v, mask);
-  default: return cudnn(t, q, k, v, mask);
+bool plim_tape_ran_math(const plim_tape *t) { return t->ran_math; }
+
+// sdp_utils.cpp, check_prefer_cudnn_attention: Hopper and data centre Blackwell. Flash needs Ampere.
+plim_sdpa_kernel plim_sdpa_preferred(const plim_gpu *gpu) {
+  bool prefers_cudnn = gpu->capability >= 90 && gpu->capability < 110;
+  return prefers_cudnn           ? PLIM_SDPA_CUDNN
+         : gpu->capability >= 80 ? PLIM_SDPA_FLASH
+                                 : PLIM_SDPA_EFFICIENT;
+}
+
+// Consumer cards have too little shared memory for flash's backward of the largest heads; sdp_utils.cpp,
+// check_requires_grad_and_head_dim_gt192_constraints_on_sm86_89_or_120.
+static bool flash_fits(const plim_gpu *gpu, const plim_sdpa_call *c) {
+  bool is_small = gpu->capability == 86 || gpu->capability == 89 || gpu->capability >= 120;
+  bool is_odd = c->head_dim > 192 && c->head_dim <= 224;
+  return !is_small || !(is_odd || (c->head_dim > 224 && c->has_dropout));
+}
+
+// What sdp_utils.cpp demands of each kernel. cuDNN takes heads of 256 on Hopper (recorded: gemma2).
+static bool kernel_can(plim_sdpa_kernel kernel, const plim_gpu *gpu, const plim_sdpa_call *c) {
+  bool is_half = c->dtype == PLIM_FP16 || c->dtype == PLIM_BF16;
+  bool mask_is_dense = !c->mask || c->mask->stride.at[c->mask->stride.n - 1] == 1;
+  switch (kernel) {
+  case PLIM_SDPA_CUDNN:
+    return is_half && c->head_dim <= (gpu->capability == 90 ? 256 : 128) && mask_is_dense &&
+           !(c->mask && c->mask->requires_grad);
+  case PLIM_SDPA_FLASH:
+    return is_half && gpu->capability >= 80 && c->head_dim <= 256 && !c->mask && flash_fits(gpu, c);
+  case PLIM_SDPA_EFFICIENT:
+    return c->heads_are_equal && mask_is_dense && (c->dtype != PLIM_BF16 || gpu->capability >= 80);
+  default: return true;
   }
 }
 
-plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                       plim_tensor *mask, double dropout_p) {
-  plim_work_attention_kind(t, !mask, dropout_p > 0);
+// Kernels are tried in the order of their enumeration, from the one the card prefers on.
+plim_sdpa_kernel plim_sdpa_choose(plim_sdpa_kernel preferred, const plim_gpu *gpu,
+                                  const plim_sdpa_call *call) {
+  int kernel = (int)preferred;
+  while (!kernel_can((plim_sdpa_kernel)kernel, gpu, call)) kernel++;
+  return (plim_sdpa_kernel)kernel;
+}
+
+static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                               const options *o) {
+  plim_sdpa_call call = {.dtype = (plim_dtype)q->dtype,
+                         .head_dim = q->shape.at[3],
+                         .mask = o->mask,
+                         .heads_are_equal = q->shape.at[1] == k->shape.at[1],
+                         .has_dropout = o->dropout_p > 0};
+  plim_sdpa_kernel kernel = plim_sdpa_choose((plim_sdpa_kernel)t->sdpa, t->gpu, &call);
+  t->ran_math |= kernel == PLIM_SDPA_MATH;
+  switch (kernel) {
+  case PLIM_SDPA_FLASH: return flash(t, q, k, v, o->dropout_p);
+  case PLIM_SDPA_EFFICIENT: return efficient(t, q, k, v, o->mask);
+  case PLIM_SDPA_MATH: return math(t, q, k, v, o);
+  default: return cudnn(t, q, k, v, o->mask);
+  }
+}
+
+// Autocast casts value, key, query: right to left.
+static plim_tensor *run(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                        const options *o) {
+  plim_work_attention_kind(t, o->is_causal, o->dropout_p > 0);
   bool q_was = hold(q), k_was = hold(k), v_was = hold(v);
   plim_tensor *value = cast(t, v), *key = cast(t, k), *query = cast(t, q);
   bool value_was = hold(value), key_was = hold(key), query_was = hold(query);
-  plim_tensor *out = run_kernel(t, query, key, value, mask, dropout_p);
+  plim_tensor *out = run_kernel(t, query, key, value, o);
   let_go(t, query, query_was);
   let_go(t, key, key_was);
   let_go(t, value, value_was);
@@ -229,4 +318,14 @@ plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor
   let_go(t, k, k_was);
   let_go(t, v, v_was);
   return out;
+}
+
+plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                       plim_tensor *mask, double dropout_p) {
+  return run(t, q, k, v, &(options){mask, dropout_p, .is_causal = !mask});
+}
+
+plim_tensor *full_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                            plim_tensor *mask, double dropout_p) {
+  return run(t, q, k, v, &(options){mask, dropout_p, .is_causal = false});
 }

@@ -65,6 +65,7 @@ typedef struct {
   bool has_fused_projections;  // phi3
   bool keeps_mask_arguments;   // qwen2, qwen3, gemma2: their forward keeps them in a dict
   bool passes_positions_first; // mistral, mixtral, phi3: to a layer, before cos and sin
+  bool counts_positions;       // roberta: from the token ids, padding left out
   plim_windows windows;
 } plim_config;
 

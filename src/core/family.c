@@ -1,12 +1,28 @@
 #include "family.h"
 
+#include "families/bert.h"
 #include "families/gemma2.h"
 #include "families/gpt2.h"
 #include "families/gpt_neox.h"
 #include "families/llama.h"
+#include "families/mpnet.h"
 
 // Defaults are those of transformers 5.17's configuration classes.
 const plim_family plim_families[] = {
+    {"bert",
+     plim_bert_new,
+     {.head = PLIM_HEAD_MASKED,
+      .hidden = 768,
+      .intermediate = 3072,
+      .layers = 12,
+      .heads = 12,
+      .positions = 512,
+      .token_types = 2,
+      .vocabulary = 30522,
+      .activation = PLIM_ACT_GELU,
+      .dropout = 0.1,
+      .attention_dropout = 0.1,
+      .ties_embeddings = true}},
     {"gemma2",
      plim_gemma2_new,
      {.hidden = 2304,
@@ -79,6 +95,20 @@ const plim_family plim_families[] = {
       .experts_per_token = 2,
       .windows = PLIM_WINDOWS_EVERYWHERE,
       .passes_positions_first = true}},
+    {"mpnet",
+     plim_mpnet_new,
+     {.head = PLIM_HEAD_MASKED,
+      .hidden = 768,
+      .intermediate = 3072,
+      .layers = 12,
+      .heads = 12,
+      .positions = 512,
+      .relative_buckets = 32,
+      .vocabulary = 30527,
+      .activation = PLIM_ACT_GELU,
+      .dropout = 0.1,
+      .attention_dropout = 0.1,
+      .ties_embeddings = true}},
     {"phi3",
      plim_llama_new,
      {.hidden = 3072,
@@ -122,6 +152,21 @@ const plim_family plim_families[] = {
       .first_window_layer = 28,
       .windows = PLIM_WINDOWS_LATE,
       .keeps_mask_arguments = true}},
+    {"roberta",
+     plim_bert_new,
+     {.head = PLIM_HEAD_MASKED,
+      .hidden = 768,
+      .intermediate = 3072,
+      .layers = 12,
+      .heads = 12,
+      .positions = 512,
+      .token_types = 2,
+      .vocabulary = 50265,
+      .activation = PLIM_ACT_GELU,
+      .dropout = 0.1,
+      .attention_dropout = 0.1,
+      .ties_embeddings = true,
+      .counts_positions = true}},
 };
 
 const size_t plim_family_count = sizeof plim_families / sizeof *plim_families;

@@ -18,3 +18,16 @@ plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,
   drop(t, &shifted);
   return loss;
 }
+
+// Autocast runs the second half of cross_entropy in float32, not the first.
+plim_tensor *masked_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels) {
+  plim_tensor *rows = view(t, logits, dims(-1, logits->shape.at[2]));
+  plim_tensor *target = view(t, labels, dims(-1));
+  plim_tensor *scores = log_softmax(t, rows);
+  if (plim_autocast_is_on(t)) scores = to(t, scores, PLIM_FP32);
+  return nll_loss(t, scores, target);
+}
+
+plim_tensor *mean_square(plim_tape *t, plim_tensor *hidden) {
+  return mean_all(t, square(t, to(t, hidden, PLIM_FP32)));
+}

@@ -1,5 +1,6 @@
 #include "masks.h"
 
+#include "kernels.h"
 #include "ops.h"
 
 // transformers looks for packed sequences in the positions: differences, their running sum, and
@@ -70,19 +71,23 @@ static void ranges_drop(plim_tape *t, ranges *r) {
   plim_consume(t, r->key);
 }
 
-// The padding looked up by index: two copies of indices, and the answer.
+// The padding looked up by index: the indices that are repeated are copied.
 static plim_tensor *padding(plim_tape *t, int64_t batch, int64_t length) {
-  plim_tensor *rows = empty(t, dims(batch, length), PLIM_I64);
-  plim_tensor *columns = empty(t, dims(batch, length), PLIM_I64);
+  plim_tensor *rows = length > 1 ? empty(t, dims(batch, length), PLIM_I64) : NULL;
+  plim_tensor *columns = batch > 1 ? empty(t, dims(batch, length), PLIM_I64) : NULL;
   plim_tensor *out = empty(t, dims(batch, 1, 1, length), PLIM_BOOL);
   plim_consume(t, columns);
   plim_consume(t, rows);
   return out;
 }
 
-// Which keys a query may see: those before it, and inside the window if there is one (0: none).
+enum { BIDIRECTIONAL = -1 }; // instead of a window: queries see every key
+
+// Which keys a query may see: those before it, and inside the window if there is one (0: none). Where
+// it sees all, the pattern is one column, `q_idx >= 0`.
 static plim_tensor *pattern(plim_tape *t, int64_t length, int64_t window) {
   plim_dims square = dims(1, 1, length, length);
+  if (window == BIDIRECTIONAL) return empty(t, dims(1, 1, length, 1), PLIM_BOOL);
   if (!window) return empty(t, square, PLIM_BOOL);
   plim_tensor *result = scalar(t, PLIM_BOOL), *edge = empty(t, dims(1, 1, length, 1), PLIM_I64);
   plim_tensor *inside = empty(t, square, PLIM_BOOL);
@@ -95,8 +100,8 @@ static plim_tensor *pattern(plim_tape *t, int64_t length, int64_t window) {
 static plim_tensor *padded_mask(plim_tape *t, int64_t batch, int64_t length, int64_t window) {
   ranges r = ranges_new(t, batch, length);
   plim_tensor *result = scalar(t, PLIM_BOOL);
-  plim_tensor *causal = pattern(t, length, window);
-  result = both(t, result, causal, dims(1, 1, length, length));
+  plim_tensor *first = pattern(t, length, window);
+  result = both(t, result, first, first->shape);
   plim_tensor *pad = padding(t, batch, length);
   result = both(t, result, pad, dims(batch, 1, length, length));
   ranges_drop(t, &r);
@@ -165,4 +170,24 @@ plim_tensor *plim_sliding_mask(plim_tape *t, plim_attention_kind attention, plim
 plim_tensor *plim_causal_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
                               plim_tensor *embedded, plim_tensor *positions, plim_tensor *given) {
   return plim_sliding_mask(t, attention, kind, embedded, positions, given, 0);
+}
+
+// mask.all(), as one reduction.
+static void look_for_false(plim_tape *t, const plim_tensor *mask) {
+  plim_consume(t, k_sum(t, mask, (1u << mask->shape.n) - 1, false, PLIM_BOOL));
+}
+
+// Every query sees every key that is no padding.
+plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention,
+                                     plim_mask_kind kind, const plim_tensor *embedded,
+                                     const plim_tensor *given) {
+  if (!given) return NULL;
+  int64_t batch = embedded->shape.at[0], length = embedded->shape.at[1];
+  plim_tensor *as_bool = empty(t, given->shape, PLIM_BOOL), *mask = NULL;
+  look_for_false(t, as_bool);
+  if (kind == PLIM_MASK_PAD) mask = padded_mask(t, batch, length, BIDIRECTIONAL);
+  if (mask && attention == PLIM_ATTENTION_EAGER)
+    mask = additive(t, mask, batch, (plim_dtype)embedded->dtype);
+  plim_consume(t, as_bool);
+  return mask;
 }

@@ -20,4 +20,9 @@ plim_tensor *plim_sliding_mask(plim_tape *t, plim_attention_kind attention, plim
                                plim_tensor *embedded, plim_tensor *positions, plim_tensor *given,
                                int64_t window);
 
+// create_bidirectional_mask: padding alone. NULL where none is needed.
+plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention,
+                                     plim_mask_kind kind, const plim_tensor *embedded,
+                                     const plim_tensor *given);
+
 #endif

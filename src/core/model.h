@@ -30,6 +30,14 @@ typedef enum {
   PLIM_UP_PROJ,
   PLIM_GATE_UP_PROJ, // phi3: both in one
   PLIM_DOWN_PROJ,
+  PLIM_QUERY, // bert
+  PLIM_KEY,
+  PLIM_VALUE,
+  PLIM_DENSE,
+  PLIM_Q, // mpnet
+  PLIM_K,
+  PLIM_V,
+  PLIM_O,
   PLIM_PROJECTIONS
 } plim_projection;
 
@@ -45,7 +53,8 @@ typedef struct {
 // A family embeds this as the first member of its own struct.
 typedef struct plim_model plim_model;
 struct plim_model {
-  // model(**batch): the loss; *logits (a variable) gets the logits.
+  // model(**batch): the loss; *logits (a variable) gets the logits. A bare encoder has neither loss
+  // nor labels: NULL, and the variable gets the hidden states.
   plim_tensor *(*forward)(plim_tape *t, plim_model *m, const plim_batch *batch,
                           plim_tensor **logits);
   // peft.get_peft_model: freezes the model and adds adapters. NULL: no program for that yet.
@@ -53,9 +62,11 @@ struct plim_model {
   void (*destroy)(plim_model *m);
   vec(plim_tensor *) parameters; // that are trained, in the order of model.parameters()
   uint64_t elements;             // of all parameters, trained or not
-  bool failed;                   // memory was out
+  plim_tensor *pooled;           // a second output that forward left; whoever calls it takes it
+  bool is_bare;                  // an encoder without a head
   // Trainer counts labels[:, 1:] of a class whose name says ForCausalLM, and all labels of others.
-  bool counts_all_labels;
+  bool has_aligned_labels;
+  bool failed; // memory was out
 };
 
 // Ends a constructor: the model, or NULL (and it is freed) if memory was out.

@@ -8,11 +8,23 @@
 #include "ops.h"
 
 const char *const plim_projection_names[PLIM_PROJECTIONS] = {
-    [PLIM_Q_PROJ] = "q_proj",       [PLIM_K_PROJ] = "k_proj",
-    [PLIM_V_PROJ] = "v_proj",       [PLIM_O_PROJ] = "o_proj",
-    [PLIM_QKV_PROJ] = "qkv_proj",   [PLIM_GATE_PROJ] = "gate_proj",
-    [PLIM_UP_PROJ] = "up_proj",     [PLIM_GATE_UP_PROJ] = "gate_up_proj",
+    [PLIM_Q_PROJ] = "q_proj",
+    [PLIM_K_PROJ] = "k_proj",
+    [PLIM_V_PROJ] = "v_proj",
+    [PLIM_O_PROJ] = "o_proj",
+    [PLIM_QKV_PROJ] = "qkv_proj",
+    [PLIM_GATE_PROJ] = "gate_proj",
+    [PLIM_UP_PROJ] = "up_proj",
+    [PLIM_GATE_UP_PROJ] = "gate_up_proj",
     [PLIM_DOWN_PROJ] = "down_proj",
+    [PLIM_QUERY] = "query",
+    [PLIM_KEY] = "key",
+    [PLIM_VALUE] = "value",
+    [PLIM_DENSE] = "dense",
+    [PLIM_Q] = "q",
+    [PLIM_K] = "k",
+    [PLIM_V] = "v",
+    [PLIM_O] = "o",
 };
 
 // ---- models ---------------------------------------------------------------------------------------
@@ -66,6 +78,11 @@ void plim_projections_add_lora(plim_tape *t, plim_model *m, plim_linear *proj,
                                const plim_lora *lora) {
   for (int k = 0; k < PLIM_PROJECTIONS; k++)
     if (proj[k].weight && lora->targets >> k & 1) plim_linear_add_lora(t, m, &proj[k], lora);
+}
+
+void plim_lora_target(plim_tape *t, plim_model *m, plim_linear *l, plim_projection name,
+                      const plim_lora *lora) {
+  if (l->weight && lora->targets >> name & 1) plim_linear_add_lora(t, m, l, lora);
 }
 
 void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora, plim_dtype base) {

@@ -14,6 +14,9 @@ typedef struct {
 plim_linear plim_linear_new(plim_tape *t, plim_model *m, int64_t out, int64_t in, bool has_bias,
                             plim_dtype dtype);
 void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const plim_lora *lora);
+// Adds an adapter if the layer is there and its name is a target.
+void plim_lora_target(plim_tape *t, plim_model *m, plim_linear *l, plim_projection name,
+                      const plim_lora *lora);
 plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *l, plim_tensor *x);
 
 // Adapters come after the whole model, and become float32 when all are there.

@@ -213,6 +213,13 @@ plim_tensor *mean_last(plim_tape *t, plim_tensor *a) {
   return finish(t, n, out, a, NULL);
 }
 
+plim_tensor *mean_all(plim_tape *t, plim_tensor *a) {
+  plim_node *n = node1(t, mean_backward, a);
+  if (n) n->shape = a->shape;
+  plim_tensor *out = k_sum(t, a, (1u << a->shape.n) - 1, false, (plim_dtype)a->dtype);
+  return finish(t, n, out, a, NULL);
+}
+
 // ---- views and copies -----------------------------------------------------------------------------
 
 static void reshape_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
@@ -305,6 +312,18 @@ plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t 
   plim_dims shape = x->shape;
   shape.at[dim] = end - from;
   return finish(t, n, view_of(t, x, shape, x->stride), x, NULL);
+}
+
+plim_tensor *select_first(plim_tape *t, plim_tensor *x, int dim) {
+  plim_node *n = node1(t, slice_backward, x);
+  if (n) n->shape = x->shape;
+  plim_dims shape = {0}, stride = {0};
+  for (int i = 0; i < x->shape.n; i++) {
+    if (i == dim) continue;
+    shape.at[shape.n++] = x->shape.at[i];
+    stride.at[stride.n++] = x->stride.at[i];
+  }
+  return finish(t, n, view_of(t, x, shape, stride), x, NULL);
 }
 
 static void split_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
@@ -411,8 +430,8 @@ static plim_tensor *fold_batch(plim_tape *t, plim_tensor *x, int64_t b, int64_t 
 }
 
 plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
-  a = cast(t, a);
   b = cast(t, b);
+  a = cast(t, a);
   int64_t batch = a->shape.at[0] != 1 ? a->shape.at[0] : b->shape.at[0];
   int64_t heads = a->shape.at[1] != 1 ? a->shape.at[1] : b->shape.at[1];
   plim_dims shape = dims(batch, heads, a->shape.at[2], b->shape.at[3]);
@@ -460,15 +479,18 @@ static plim_tensor *linear_rows(plim_tape *t, plim_tensor *x, plim_tensor *weigh
   return unsafe_view(t, mm(t, rows, flipped), shape);
 }
 
-// Autocast casts the arguments from right to left. Arguments and casts live until the end.
+// Autocast casts the arguments from right to left. Arguments and casts live until the end, and go
+// from left to right.
 plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
   bool was = hold(x);
   bias = cast(t, bias);
   weight = cast(t, weight);
   plim_tensor *input = cast(t, x);
-  bool input_was = hold(input);
+  bool input_was = hold(input), weight_was = hold(weight), bias_was = bias && hold(bias);
   plim_tensor *out = linear_rows(t, input, weight, bias);
   let_go(t, input, input_was);
+  let_go(t, weight, weight_was);
+  let_go(t, bias, bias_was);
   let_go(t, x, was);
   return out;
 }
@@ -535,19 +557,23 @@ plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
   if (n) n->shape = weight->shape, node_save(t, n, ids);
   plim_dims shape = ids->shape;
   shape.at[shape.n++] = weight->shape.at[1];
+  plim_tensor *flat =
+      k_reshape(t, ids, dims(plim_numel(&ids->shape))); // a copy if ids are repeated
   plim_tensor *out = empty(t, shape, (plim_dtype)weight->dtype);
+  plim_consume(t, flat);
   plim_work_map(t, out, ids, out); // it reads as many rows as it writes
   return finish(t, n, out, weight, ids);
 }
 
 static void softmax_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
-  out[0] = empty(t, in[0]->shape, (plim_dtype)in[0]->dtype);
+  out[0] = empty(t, in[0]->shape, (plim_dtype)n->dtype);
   plim_work_softmax(t, 2, out[0]);
   plim_consume(t, k_binary(t, in[0], n->saved[0]));
 }
 
 plim_tensor *safe_softmax(plim_tape *t, plim_tensor *x) {
   plim_node *n = node1(t, softmax_backward, x);
+  if (n) n->dtype = x->dtype;
   plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
   plim_work_softmax(t, 1, out);
   plim_dims rows = x->shape;
@@ -562,13 +588,35 @@ plim_tensor *safe_softmax(plim_tape *t, plim_tensor *x) {
   return finish(t, n, out, x, NULL);
 }
 
+// One kernel reads float16 and writes float32; from bfloat16 there is a cast first.
 plim_tensor *softmax(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
-  plim_tensor *wide = to(t, x, dtype);
+  bool widens = x->dtype == PLIM_FP16 && dtype == PLIM_FP32;
+  plim_tensor *wide = widens ? x : to(t, x, dtype);
   plim_node *n = node1(t, softmax_backward, wide);
+  if (n) n->dtype = wide->dtype;
   plim_tensor *out = empty(t, wide->shape, dtype);
   plim_work_softmax(t, 1, out);
   if (n) node_save_output(t, n, out);
   return finish(t, n, out, wide, NULL);
+}
+
+// LaunchGammaBetaBackwardCUDAKernel: of many short rows, each block sums some, and those sums are
+// added up in a second pass. Seen at 65,537 and 131,072 rows.
+static void sum_in_parts(plim_tape *t, int64_t rows, int64_t width, plim_tensor **gradients) {
+  int64_t blocks = (rows + 31) / 32, most = 32768 / ((width + 31) / 32);
+  plim_tensor *parts[2] = {NULL};
+  for (int i = 0; i < 2; i++)
+    if (gradients[i])
+      parts[i] =
+          empty(t, dims(blocks < most ? blocks : most, width), (plim_dtype)gradients[i]->dtype);
+  for (int i = 0; i < 2; i++) {
+    if (!parts[i]) continue;
+    plim_tensor *first = gradients[i];
+    gradients[i] = k_sum(t, parts[i], 1, false, (plim_dtype)first->dtype);
+    plim_consume(t, first);
+  }
+  plim_consume(t, parts[1]);
+  plim_consume(t, parts[0]);
 }
 
 // Saved bias, input, weight, mean, 1/deviation.
@@ -577,6 +625,9 @@ static void layer_norm_backward(plim_tape *t, plim_node *n, plim_tensor **in, pl
   if (wants(n, 0)) out[0] = k_map(t, x->shape, (plim_dtype)x->dtype, x, in[0]);
   if (wants(n, 1)) out[1] = empty(t, n->shape, (plim_dtype)n->dtype);
   if (wants(n, 2)) out[2] = empty(t, n->shape, (plim_dtype)n->dtype);
+  int64_t width = n->shape.at[0], rows = plim_numel(&x->shape) / width;
+  if (rows > 65536 && width / 32 < plim_tape_gpu(t)->multiprocessors / 2)
+    sum_in_parts(t, rows, width, out + 1);
 }
 
 // Autocast runs it in float32.

@@ -26,6 +26,8 @@
 #define to(...) plim_op_to(__VA_ARGS__)
 #define dropout(...) plim_op_dropout(__VA_ARGS__)
 #define mean_last(...) plim_op_mean_last(__VA_ARGS__)
+#define mean_all(...) plim_op_mean_all(__VA_ARGS__)
+#define select_first(...) plim_op_select_first(__VA_ARGS__)
 #define view(...) plim_op_view(__VA_ARGS__)
 #define unsafe_view(...) plim_op_unsafe_view(__VA_ARGS__)
 #define reshape(...) plim_op_reshape(__VA_ARGS__)
@@ -72,6 +74,7 @@ plim_tensor *tanh_(plim_tape *t, plim_tensor *a);
 plim_tensor *to(plim_tape *t, plim_tensor *a, plim_dtype dtype); // a itself if it has it
 plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p);    // a itself if p is 0
 plim_tensor *mean_last(plim_tape *t, plim_tensor *a);            // over the last dimension, kept
+plim_tensor *mean_all(plim_tape *t, plim_tensor *a);             // over everything
 
 // Views and copies. A size of -1 is what is left.
 plim_tensor *view(plim_tape *t, plim_tensor *x, plim_dims shape);
@@ -81,6 +84,7 @@ plim_tensor *transpose(plim_tape *t, plim_tensor *x, int a, int b);
 plim_tensor *unsqueeze(plim_tape *t, plim_tensor *x, int dim);
 plim_tensor *expand(plim_tape *t, plim_tensor *x, plim_dims shape); // -1: as it is
 plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t to);
+plim_tensor *select_first(plim_tape *t, plim_tensor *x, int dim); // x[:, 0] if dim is 1
 // Equal views along the last dimension, as variables.
 void split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, int count);
 plim_tensor *contiguous(plim_tape *t, plim_tensor *x); // x itself if it is

@@ -63,6 +63,7 @@ typedef struct {
 struct plim_optimizer {
   const char *name;
   void (*step)(plim_tape *t, const update *u);
+  bool takes_scale;
 };
 
 // `n` tensors like each parameter that has a gradient and no state yet, from state `first` on.
@@ -215,8 +216,9 @@ static void adafactor(plim_tape *t, const update *u) {
 }
 
 static const plim_optimizer optimizers[] = {
-    {"adamw", adamw_fused}, {"adamw-foreach", adamw_foreach}, {"adamw-loop", adamw_loop},
-    {"sgd", sgd},           {"sgd-momentum", sgd_momentum},   {"adafactor", adafactor},
+    {"adamw", adamw_fused, .takes_scale = true}, {"adamw-foreach", adamw_foreach, false},
+    {"adamw-loop", adamw_loop, false},           {"sgd", sgd, false},
+    {"sgd-momentum", sgd_momentum, false},       {"adafactor", adafactor, false},
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
@@ -229,6 +231,8 @@ const plim_optimizer *plim_optimizer_named(const char *name) {
 const char *plim_optimizer_name(size_t index) {
   return index < OPTIMIZERS ? optimizers[index].name : NULL;
 }
+
+bool plim_optimizer_takes_scale(const plim_optimizer *o) { return o->takes_scale; }
 
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
                          size_t count, plim_tensor **state) {

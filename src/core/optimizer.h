@@ -12,6 +12,9 @@ typedef struct plim_optimizer plim_optimizer;
 const plim_optimizer *plim_optimizer_named(const char *name);
 const char *plim_optimizer_name(size_t index); // NULL behind the last
 
+// Whether its step unscales gradients itself, as fused ones do (_step_supports_amp_scaling).
+bool plim_optimizer_takes_scale(const plim_optimizer *o);
+
 // Variables of state per parameter; all NULL before the first step.
 enum { PLIM_OPTIMIZER_STATE = 3 };
 

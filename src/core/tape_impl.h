@@ -46,6 +46,7 @@ struct plim_tape {
   struct plim_checkpoint *packing; // what is saved now is packed for it
   bool is_recomputing;             // and now computed again
   bool is_stopped;                 // all that was wanted is there: nothing is allocated any more
+  bool ran_math;                   // attention without a fused kernel
   bool grad_mode, is_dooming, is_unordered, failed;
   _Alignas(16) unsigned char spare[1024];
 };

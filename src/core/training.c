@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "kernels.h"
+#include "loss.h"
 #include "ops.h"
+#include "scaler.h"
 #include "tape_impl.h"
 #include "work.h"
 
@@ -19,18 +21,35 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   drop(t, &one);
 }
 
+// With float16, of the loss times the scale: `scaler.scale(loss).backward()`.
+static void scale_and_run_backward(plim_tape *t, const plim_recipe *r, plim_scaler *scaler,
+                                   plim_tensor *loss) {
+  plim_tensor *scaled = NULL;
+  set(t, &scaled, r->autocast == PLIM_FP16 ? plim_scaler_scale(t, scaler, loss) : loss);
+  run_backward(t, scaled);
+  if (scaled != loss) drop_graph(t, scaled);
+  drop(t, &scaled);
+}
+
+static void step_optimizer(plim_tape *t, const plim_recipe *r, plim_scaler *scaler,
+                           plim_tensor *const *parameters, size_t count, plim_tensor **state) {
+  if (scaler->scale) plim_scaler_step(t, scaler, r->optimizer, parameters, count, state);
+  else plim_optimizer_step(t, r->optimizer, parameters, count, state);
+}
+
 // Variables of the loop: what a step leaves in them lives until the next one rebinds it.
 typedef struct {
   plim_batch batch;
-  plim_tensor *logits, *loss, *scaled;
+  plim_tensor *logits, *pooled, *loss, *scaled;
+  plim_scaler scaler;
 } variables;
 
 // The new batch exists before the old one goes.
-static void load_batch(plim_tape *t, const plim_recipe *r, plim_batch *b) {
+static void load_batch(plim_tape *t, const plim_recipe *r, bool has_labels, plim_batch *b) {
   plim_dims shape = dims(r->batch, r->length);
   plim_tensor *ids = empty(t, shape, PLIM_I64);
   plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
-  plim_tensor *labels = empty(t, shape, PLIM_I64);
+  plim_tensor *labels = has_labels ? empty(t, shape, PLIM_I64) : NULL;
   set(t, &b->ids, ids);
   set(t, &b->mask, mask);
   set(t, &b->labels, labels);
@@ -40,18 +59,21 @@ static void load_batch(plim_tape *t, const plim_recipe *r, plim_batch *b) {
 }
 
 static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v) {
-  load_batch(t, r, &v->batch);
+  load_batch(t, r, !m->is_bare, &v->batch);
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
   plim_tensor *loss = m->forward(t, m, &v->batch, &logits);
   set(t, &v->logits, give(t, &logits));
-  set(t, &v->loss, loss);
+  set(t, &v->pooled, give(t, &m->pooled));
+  set(t, &v->loss, loss ? loss : mean_square(t, v->logits));
   autocast(t, PLIM_BOOL);
   plim_tensor *scaled = div_scalar(t, v->loss);
   drop_graph(t, v->scaled);
   set(t, &v->scaled, scaled);
-  run_backward(t, v->scaled);
-  if (r->deletes_outputs) drop(t, &v->logits);
+  scale_and_run_backward(t, r, &v->scaler, v->scaled);
+  if (!r->deletes_outputs) return;
+  drop(t, &v->logits);
+  drop(t, &v->pooled);
 }
 
 static void begin_optimizer(plim_tape *t, int step) {
@@ -70,8 +92,9 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
       step(t, m, r, &v);
     }
     begin_optimizer(t, i);
+    if (v.scaler.scale && !r->skips_clipping) plim_scaler_unscale(t, &v.scaler);
     if (!r->skips_clipping) plim_consume(t, plim_clip_grad_norm(t, parameters, count));
-    plim_optimizer_step(t, r->optimizer, parameters, count, state);
+    step_optimizer(t, r, &v.scaler, parameters, count, state);
     plim_zero_grad(t, parameters, count);
     plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
     plim_work_step_end(t);
@@ -84,11 +107,12 @@ typedef struct {
   plim_batch *batches; // of this step
   int count;
   plim_tensor *total_loss, *loss, *norm, *items;
+  plim_scaler scaler;
 } trainer;
 
-// (labels[:, 1:] != -100).sum()
-static plim_tensor *count_items(plim_tape *t, const plim_model *m, const plim_recipe *r) {
-  plim_dims shape = dims(r->batch, m->counts_all_labels ? r->length : r->length - 1);
+// (labels[:, 1:] != -100).sum(), or of all labels where the loss takes them as they are.
+static plim_tensor *count_items(plim_tape *t, const plim_recipe *r, bool all) {
+  plim_dims shape = dims(r->batch, all ? r->length : r->length - 1);
   plim_tensor *is_item = empty(t, shape, PLIM_BOOL), *sum = empty(t, (plim_dims){0}, PLIM_I64);
   plim_consume(t, empty(t, shape, PLIM_I64));
   plim_consume(t, is_item);
@@ -96,11 +120,10 @@ static plim_tensor *count_items(plim_tape *t, const plim_model *m, const plim_re
 }
 
 // The sum over the batches, each count added in turn.
-static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const plim_recipe *r,
-                                    int count) {
+static plim_tensor *count_all_items(plim_tape *t, const plim_recipe *r, bool all, int count) {
   plim_tensor *total = NULL, *one = NULL;
   for (int i = 0; i < count; i++) {
-    set(t, &one, count_items(t, m, r));
+    set(t, &one, count_items(t, r, all));
     set(t, &total, total ? add(t, total, one) : k_unary(t, one));
     drop(t, &one);
   }
@@ -130,7 +153,7 @@ static bool next_batches(plim_tape *t, const plim_model *m, const plim_recipe *r
   plim_batch *fresh = calloc((size_t)count, sizeof *fresh), *old = v->batches;
   if (!fresh) return false;
   for (int i = 0; i < count; i++) fresh[i] = batch_new(t, r);
-  plim_tensor *items = count_all_items(t, m, r, count);
+  plim_tensor *items = count_all_items(t, r, m->has_aligned_labels, count);
   for (int i = v->count - 1; i-- > 0;) batch_drop(t, &old[i]);
   set(t, &v->items, items);
   if (old) batch_drop(t, &old[v->count - 1]);
@@ -162,7 +185,7 @@ static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, tra
   v->batches[i].items = v->items;
   set(t, &loss, compute_loss(t, m, r, &v->batches[i]));
   set(t, &scaled, div_scalar(t, loss));
-  run_backward(t, scaled);
+  scale_and_run_backward(t, r, &v->scaler, scaled);
   drop_graph(t, scaled);
   drop(t, &scaled);
   detached = alias_of(t, loss, loss->shape, loss->stride);
@@ -208,8 +231,9 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
     }
     begin_optimizer(t, i);
     drop(t, &v.norm);
+    if (v.scaler.scale) plim_scaler_unscale(t, &v.scaler);
     set(t, &v.norm, plim_clip_grad_norm(t, parameters, count));
-    plim_optimizer_step(t, r->optimizer, grouped, count, state);
+    step_optimizer(t, r, &v.scaler, grouped, count, state);
     plim_zero_grad(t, parameters, count);
     plim_work_step_end(t);
     plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);

@@ -132,9 +132,8 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
   if (plim_job_check(job, NULL)) return false;
   // What the tape has no program for yet.
-  bool is_gpt = strncmp(job->model.family->model_type, "gpt", 3) == 0;
-  bool is_plain_fp32 = job->dtype == PLIM_FP32 && job->recipe.autocast == PLIM_BOOL;
+  const char *family = job->model.family->model_type;
+  bool is_gpt = strncmp(family, "gpt", 3) == 0;
   bool is_eager = job->recipe.attention == PLIM_ATTENTION_EAGER;
-  return job->recipe.autocast != PLIM_FP16 && !is_plain_fp32 &&
-         !(is_gpt && (job->lora.rank || is_eager));
+  return !(is_gpt && job->lora.rank) && !(is_eager && strcmp(family, "gpt_neox") == 0);
 }

@@ -106,6 +106,23 @@ static plim_tensor *split_heads(plim_tape *t, plim_tensor *x, int64_t heads) { /
   return transpose(t, view(t, x, shape), 1, 2);
 }
 
+// As other families' eager attention, but the softmax in the scores' own dtype, with dropout, and not
+// made contiguous.
+static plim_tensor *eager_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                                    plim_tensor *mask, double dropout_p, plim_tensor **kept) {
+  plim_tensor *weights = NULL, *out = NULL;
+  set(t, &weights, mul_scalar(t, matmul(t, q, transpose(t, k, 2, 3))));
+  if (mask) set(t, &weights, add(t, weights, mask));
+  plim_dtype dtype = plim_autocast_is_on(t) ? PLIM_FP32 : (plim_dtype)weights->dtype;
+  set(t, &weights, softmax(t, weights, dtype));
+  set(t, &weights, to(t, weights, (plim_dtype)v->dtype));
+  set(t, &weights, dropout(t, weights, dropout_p));
+  set(t, &out, matmul(t, weights, v));
+  set(t, &out, transpose(t, out, 1, 2));
+  set(t, kept, give(t, &weights));
+  return give(t, &out);
+}
+
 static plim_tensor *self_attention(plim_tape *t, const plim_gpt2 *m, const block *b, plim_tensor *x,
                                    plim_attention_kind kind, plim_tensor *mask,
                                    plim_tensor **weights) {
@@ -115,7 +132,10 @@ static plim_tensor *self_attention(plim_tape *t, const plim_gpt2 *m, const block
   set(t, &k, split_heads(t, k, m->c.heads));
   set(t, &v, split_heads(t, v, m->c.heads));
   set(t, &q, split_heads(t, q, m->c.heads));
-  set(t, &out, plim_attend(t, kind, q, k, v, mask, m->c.attention_dropout, weights));
+  double dropout_p = m->c.attention_dropout;
+  if (kind == PLIM_ATTENTION_EAGER)
+    set(t, &out, eager_attention(t, q, k, v, mask, dropout_p, weights));
+  else set(t, &out, plim_attend(t, kind, q, k, v, mask, dropout_p, weights));
   set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
   set(t, &out, conv(t, &b->attn_proj, out));
   set(t, &out, dropout(t, out, m->c.dropout));
@@ -196,7 +216,7 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 plim_model *plim_gpt2_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gpt2 *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){.forward = forward, .destroy = destroy, .counts_all_labels = true};
+  m->model = (plim_model){.forward = forward, .destroy = destroy, .has_aligned_labels = true};
   m->c = *config;
   m->blocks = calloc((size_t)config->layers, sizeof *m->blocks);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);

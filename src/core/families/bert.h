@@ -1,0 +1,10 @@
+// BERT and RoBERTa: encoders that see both ways, with a head for masked tokens or bare.
+#ifndef PLIM_CORE_FAMILIES_BERT_H
+#define PLIM_CORE_FAMILIES_BERT_H
+
+#include "config.h"
+#include "model.h"
+
+plim_model *plim_bert_new(plim_tape *t, const plim_config *c, plim_dtype dtype);
+
+#endif
