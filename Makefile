@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build test plan bench format bless readme install clean help
+.PHONY: build test plan bench format bless readme accuracy install clean help
 
 PREFIX ?= /usr/local
 DEMO ?= replay tests/truth/snapshots/stacks-leak-logits.pickle.xz --limit 24GiB --tune
@@ -47,6 +47,10 @@ bless: build ## accept what the program prints now as the golden command-line ou
 
 readme: build ## run the commands shown in README.md again and redraw its picture
 	@tools/readme.sh
+
+accuracy: build ## predict every measured run again and write docs/accuracy.md
+	@tools/need.sh python3
+	@tools/accuracy.py
 
 install: build ## install program, man pages and completions (PREFIX=/usr/local, DESTDIR=)
 	@tools/install.sh build "$(DESTDIR)$(PREFIX)"

@@ -16,12 +16,18 @@ const char *const job_lora_dtypes[] = {"fp32", "bf16", NULL};
 const char *const job_attentions[] = {"sdpa", "eager", NULL};
 const char *const job_masks[] = {"none", "ones", "pad", NULL};
 const char *const job_loops[] = {"manual", "trainer", NULL};
+const char *const job_losses[] = {"full", "chunked", "fused", NULL};
+const char *const job_weights[] = {"plain", "nf4", "nf4-double", "int8", NULL};
+const char *const job_offloads[] = {"none", "activations", "checkpoints", NULL};
 const char *const job_loads[] = {"pretrained", "device-map", "init", NULL};
 
 static const plim_dtype dtypes[] = {PLIM_DTYPE_COUNT, PLIM_BF16, PLIM_FP16, PLIM_FP32};
 static const plim_dtype amps[] = {PLIM_BOOL, PLIM_BF16, PLIM_FP16};
 static const plim_attention_kind attentions[] = {PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER};
 static const plim_mask_kind masks[] = {PLIM_MASK_NONE, PLIM_MASK_ONES, PLIM_MASK_PAD};
+static const plim_loss_kind losses[] = {PLIM_LOSS_FULL, PLIM_LOSS_CHUNKED, PLIM_LOSS_FUSED};
+static const plim_weights_kind weights[] = {PLIM_WEIGHTS_PLAIN, PLIM_WEIGHTS_NF4,
+                                            PLIM_WEIGHTS_NF4_DOUBLE, PLIM_WEIGHTS_INT8};
 static const plim_load loads[] = {PLIM_LOAD_PRETRAINED, PLIM_LOAD_DEVICE_MAP, PLIM_LOAD_INIT};
 
 enum { DEFAULT_LENGTH = 2048 };
@@ -144,6 +150,15 @@ static plim_err understand_optimizer(const job_args *args, job_request *r, plim_
   return err;
 }
 
+enum { OFFLOAD_ACTIVATIONS = 1, OFFLOAD_CHECKPOINTS }; // places in job_offloads
+
+static plim_checkpoint_kind checkpoint_of(const job_args *args) {
+  return args->offload == OFFLOAD_CHECKPOINTS ? PLIM_CHECKPOINT_OFFLOADED
+         : args->reentrant                    ? PLIM_CHECKPOINT_REENTRANT
+         : args->checkpoint                   ? PLIM_CHECKPOINT_ON
+                                              : PLIM_CHECKPOINT_OFF;
+}
+
 static plim_err understand_recipe(const job_args *args, job_request *r, plim_error *error) {
   plim_recipe *recipe = &r->job.recipe;
   *recipe = (plim_recipe){.batch = (int64_t)args->batch,
@@ -152,15 +167,23 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                           .attention = attentions[args->attention],
                           .mask = masks[args->mask],
                           .autocast = amps[args->amp],
-                          .checkpoint = args->reentrant    ? PLIM_CHECKPOINT_REENTRANT
-                                        : args->checkpoint ? PLIM_CHECKPOINT_ON
-                                                           : PLIM_CHECKPOINT_OFF,
+                          .checkpoint = checkpoint_of(args),
+                          .target_length = (int64_t)args->target_seq,
+                          .loss = losses[args->loss],
+                          .loss_chunk = (int64_t)args->loss_chunk,
+                          .uses_liger = args->liger,
+                          .offloads_saved = args->offload == OFFLOAD_ACTIVATIONS,
                           .is_trainer = args->loop == 1,
-                          .skips_clipping = args->no_clip};
+                          .skips_clipping = args->no_clip,
+                          .deletes_outputs = args->delete_outputs};
   r->job.load = loads[args->load];
+  r->job.weights = weights[args->weights];
+  r->job.prepares_kbit = r->job.weights != PLIM_WEIGHTS_PLAIN;
   plim_err err = check_count("--batch", args->batch, 1 << 20, error);
   if (!err) err = check_count("--accumulate", args->accumulate, 1 << 16, error);
   if (!err) err = check_count("--steps", args->steps, 1000, error);
+  if (!err) err = check_count("--loss-chunk", args->loss_chunk, 1 << 20, error);
+  if (!err && args->target_seq) err = check_count("--target-seq", args->target_seq, 1 << 20, error);
   if (!err) err = understand_length(args, r, error);
   if (!err) err = understand_optimizer(args, r, error);
   return err;
@@ -253,7 +276,7 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
 void job_describe_recipe(const job_request *r, const job_args *args, char *text, size_t size) {
   const plim_recipe *c = &r->job.recipe;
   static const char *const checkpoints[] = {"no checkpointing", "checkpointing",
-                                            "reentrant checkpointing"};
+                                            "reentrant checkpointing", "checkpoints on the host"};
   char times[32] = "";
   if (c->accumulate > 1) snprintf(times, sizeof times, " x %d", c->accumulate);
   snprintf(text, size, "batch %d%s of %d tokens, %s, %s, %s attention, %s", (int)c->batch, times,

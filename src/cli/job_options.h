@@ -9,22 +9,24 @@
 // What was typed. A command embeds this in its args struct as `job`.
 typedef struct {
   const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
-  uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes;
+  uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes, loss_chunk;
   double lora_alpha, lora_dropout;
-  int dtype, amp, lora_dtype, attention, mask, loop, load; // indices into the choices
-  bool checkpoint, reentrant, no_clip;
+  // Indices into the choices.
+  int dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights, offload;
+  bool checkpoint, reentrant, no_clip, delete_outputs, liger;
 } job_args;
 
 #define JOB_DEFAULTS                                                                               \
   {                                                                                                \
     .batch = 1, .accumulate = 1, .steps = 3, .optimizer = "adamw", .lora_targets = "all-linear",   \
-    .limit_bytes = PLIM_UNKNOWN                                                                    \
+    .loss_chunk = 512, .limit_bytes = PLIM_UNKNOWN                                                 \
   }
 
-extern const char *const job_dtypes[],
-    *const job_amps[], *const job_lora_dtypes[], *const job_attentions[],
-                                                     *const job_masks[], *const job_loops[],
-                                                                             *const job_loads[];
+// Of the options that are a choice.
+extern const char *const job_dtypes[], *const job_amps[], *const job_lora_dtypes[];
+extern const char *const job_attentions[], *const job_masks[], *const job_loops[];
+extern const char *const job_loads[], *const job_losses[], *const job_weights[];
+extern const char *const job_offloads[];
 
 // Rows for the command's table of options; AT(field) is the offset of job.field.
 // clang-format off
@@ -56,6 +58,17 @@ extern const char *const job_dtypes[],
   {"accumulate", 'a', "N", CLI_UINT, AT(accumulate),                                               \
    "forward passes per optimizer step (default: 1)", NULL},                                        \
   {"no-clip", 0, NULL, CLI_FLAG, AT(no_clip), "no clip_grad_norm_", NULL},                         \
+  {"loss", 0, "KIND", CLI_CHOICE, AT(loss),                                                        \
+   "cross entropy of all logits, in chunks, or fused as Liger-Kernel does (default: full)",        \
+   job_losses},                                                                                    \
+  {"loss-chunk", 0, "N", CLI_UINT, AT(loss_chunk), "tokens per chunk (default: 512)", NULL},       \
+  {"liger", 0, NULL, CLI_FLAG, AT(liger), "Liger-Kernel's norms, rotary positions, MLPs", NULL},   \
+  {"weights", 0, "KIND", CLI_CHOICE, AT(weights),                                                  \
+   "frozen weights as bitsandbytes keeps them (default: plain)", job_weights},                     \
+  {"offload", 0, "WHAT", CLI_CHOICE, AT(offload),                                                  \
+   "keep activations, or inputs of checkpointed layers, on the host", job_offloads},               \
+  {"delete-outputs", 0, NULL, CLI_FLAG, AT(delete_outputs),                                        \
+   "the loop lets go of the model's outputs after backward", NULL},                                \
   {"loop", 0, "KIND", CLI_CHOICE, AT(loop),                                                        \
    "a plain loop, or transformers.Trainer (default: manual)", job_loops},                          \
   {"load", 0, "HOW", CLI_CHOICE, AT(load),                                                         \

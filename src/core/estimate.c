@@ -4,6 +4,8 @@
 
 #include "unverified.h"
 
+#include "unverified.h"
+
 const char *const plim_component_names[PLIM_COMPONENTS] = {
     [PLIM_FOR_WEIGHTS] = "weights",         [PLIM_FOR_ADAPTERS] = "adapters",
     [PLIM_FOR_GRADIENTS] = "gradients",     [PLIM_FOR_OPTIMIZER] = "optimizer",
@@ -70,17 +72,26 @@ static void fill_interval(plim_estimate *e) {
   e->interval_bytes[1] = (uint64_t)(bytes * (1 + margin));
 }
 
+static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gpu *gpu) {
+  e->unverified_count = plim_job_unverified(job, e->unverified, PLIM_MAX_REASONS - 1);
+  if (gpu && gpu->capability != 90)
+    e->unverified[e->unverified_count++] =
+        "this card: its kernels are modelled from source, the measurements are of a Hopper card";
+}
+
 plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim_estimate *out,
                             plim_error *error) {
   *out = (plim_estimate){.context_bytes = context_of(target->gpu),
                          .budget_bytes = target->budget_bytes,
                          .has_verdict = target->limit_bytes != PLIM_UNKNOWN,
                          .step_seconds = NAN,
+                         .pass_seconds = NAN,
                          .tokens_per_second = NAN};
   plim_err err = predict_both(job, target, out, error);
   if (err) return err;
   out->fits = !out->capped.runs_out;
   out->unverified_count = plim_job_unverified(job, out->unverified, PLIM_MAX_REASONS);
+  fill_unverified(out, job, target->gpu);
   fill_budget(out);
   fill_interval(out);
   return PLIM_OK;

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "cases.h"
-#include "predict.h"
+#include "estimate.h"
 #include "test.h"
 
 static uint64_t limit_of(const json_t *c) {
@@ -13,18 +13,19 @@ static uint64_t limit_of(const json_t *c) {
   return cap > 0 ? (uint64_t)(cap * (double)PLIM_GIB) : PLIM_UNKNOWN;
 }
 
-static plim_prediction predict(const json_t *c, const plim_job *job) {
-  plim_prediction p;
+static plim_estimate estimate(const json_t *c, const plim_job *job) {
+  plim_estimate e;
   plim_alloc_conf conf;
   if (plim_alloc_conf_parse(case_text(c, "alloc_conf", ""), &conf, NULL)) test_failed = true;
-  plim_predict_request request = {.job = job, .conf = &conf, .limit_bytes = limit_of(c)};
-  if (plim_predict(&request, &p, NULL)) test_failed = true;
-  return p;
+  plim_target target = {.budget_bytes = PLIM_UNKNOWN, .limit_bytes = limit_of(c), .conf = &conf};
+  if (plim_estimate_make(job, &target, &e, NULL)) test_failed = true;
+  return e;
 }
 
 // ---- all of them ------------------------------------------------------------------------------------
 
 typedef struct {
+  size_t inside, narrow, adds_up;
   size_t rows, left_out, allocated_equal, reserved_equal, exact, verdicts, verdicts_right;
   double worst;
 } score;
@@ -34,7 +35,20 @@ static double error_percent(uint64_t predicted, int64_t measured) {
 }
 
 // A program that runs out of memory ends there, so of those rows only the verdict is compared.
-static void judge(const json_t *row, const plim_prediction *p, score *s) {
+// The interval is for what the device shows: reserved memory and the context, as far as it was measured.
+static void judge_interval(const json_t *row, const plim_estimate *e, score *s) {
+  int64_t context = case_integer(row, "context_end", (int64_t)e->context_bytes);
+  uint64_t device = (uint64_t)(case_integer(row, "peak_reserved", 0) + context);
+  double width = (double)(e->interval_bytes[1] - e->interval_bytes[0]) / (double)e->device_bytes;
+  uint64_t sum = 0;
+  for (int i = 0; i < PLIM_COMPONENTS; i++) sum += e->component_bytes[i];
+  s->inside += e->interval_bytes[0] <= device && device <= e->interval_bytes[1];
+  s->narrow += width <= 0.02;
+  s->adds_up += sum == e->device_bytes;
+}
+
+static void judge(const json_t *row, const plim_estimate *e, score *s) {
+  const plim_prediction *p = &e->capped;
   bool ran_out = case_is(row, "status", "oom");
   s->verdicts++;
   s->verdicts_right += p->runs_out == ran_out;
@@ -47,6 +61,7 @@ static void judge(const json_t *row, const plim_prediction *p, score *s) {
   double off_a = error_percent(p->peak_allocated_bytes, allocated),
          off_r = error_percent(p->peak_reserved_bytes, reserved);
   s->rows++;
+  judge_interval(row, e, s);
   s->allocated_equal += off_a == 0;
   s->reserved_equal += off_r == 0;
   s->exact += !json_object_get(row, "trainable") ||
@@ -75,8 +90,8 @@ static void judge_file(const char *name, int steps, const json_t *models, score 
       continue;
     }
     if (!json_object_get(c, "steps")) job.recipe.steps = steps;
-    plim_prediction p = predict(c, &job);
-    judge(row, &p, s);
+    plim_estimate e = estimate(c, &job);
+    judge(row, &e, s);
   }
   json_decref(rows);
 }
@@ -100,6 +115,10 @@ TEST(full_size_runs_are_predicted_to_the_byte) {
   CHECK((double)s.allocated_equal >= 0.95 * (double)s.rows, "allocated");
   CHECK((double)s.reserved_equal >= 0.90 * (double)s.rows, "reserved");
   CHECK(s.worst <= 0.3, "worst %f %%", s.worst);
+  CHECK((double)s.inside >= 0.95 * (double)s.rows, "the interval holds in %zu", s.inside);
+  CHECK(s.narrow == s.rows, "the interval is within 1 %% in %zu", s.narrow);
+  CHECK(s.adds_up == s.rows, "the budget adds up in %zu", s.adds_up);
+  CHECK(s.left_out == 0, "%zu rows are left out", s.left_out);
 }
 
 // ---- ways to save memory ----------------------------------------------------------------------------
@@ -125,7 +144,7 @@ TEST(peaks_of_memory_savers) {
     const json_t *c = json_object_get(row, "case");
     plim_job job;
     bool ok = case_job(c, json_object_get(row, "config"), &job);
-    plim_prediction p = ok ? predict(c, &job) : (plim_prediction){0};
+    plim_prediction p = ok ? estimate(c, &job).capped : (plim_prediction){0};
     int64_t allocated = case_integer(row, "peak_alloc", 0),
             reserved = case_integer(row, "peak_reserved", 0);
     ok = (int64_t)p.peak_allocated_bytes == allocated &&

@@ -1,0 +1,315 @@
+#include "plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_impl.h"
+
+// ---- one candidate ----------------------------------------------------------------------------------
+
+typedef struct {
+  const plim_plan_request *r;
+  plim_plan *plan;
+  vec(plim_rung) fitting;
+  bool failed;
+  plim_err err;
+  plim_error *error;
+} search;
+
+// In a search, two forward passes per step and two steps stand for all of them: by then gradients stay
+// through a forward pass, and the optimizer's state is there. What is shown is run in full.
+enum { SEARCH_PASSES = 2, SEARCH_STEPS = 2 };
+
+static plim_target target_of(const search *s, const plim_choice *choice, plim_alloc_conf *conf) {
+  plim_target target = s->r->target;
+  plim_alloc_conf_parse(plim_choice_conf(s->r, choice), conf, NULL);
+  target.conf = conf;
+  return target;
+}
+
+// What a share of the card's memory must stay free of.
+static uint64_t usable_bytes(const plim_plan_request *r) {
+  uint64_t budget = r->target.budget_bytes;
+  if (budget == PLIM_UNKNOWN || r->margin < 0) return budget;
+  return (uint64_t)((double)budget * (1 - r->margin));
+}
+
+static bool is_safe(const plim_plan_request *r, const plim_estimate *e) {
+  if (!e->has_verdict) return true;
+  uint64_t bytes = r->margin < 0 ? e->interval_bytes[1] : e->device_bytes;
+  return e->fits && (r->target.budget_bytes == PLIM_UNKNOWN || bytes <= usable_bytes(r));
+}
+
+static plim_err estimate(const search *s, const plim_choice *choice, bool in_full,
+                         plim_estimate *out) {
+  plim_alloc_conf conf;
+  plim_job job = plim_choice_job(s->r, choice);
+  plim_target target = target_of(s, choice, &conf);
+  if (!in_full) {
+    job.recipe.steps = SEARCH_STEPS;
+    if (job.recipe.accumulate > SEARCH_PASSES) job.recipe.accumulate = SEARCH_PASSES;
+  }
+  return plim_estimate_make(&job, &target, out, s->error);
+}
+
+// Passes that were left out take as long as the last one that was not.
+static void fill_time(const plim_plan_request *r, plim_rung *rung, int passes) {
+  const plim_estimate *e = &rung->e;
+  int64_t left_out = rung->choice.at[PLIM_KNOB_ACCUMULATE] - passes;
+  rung->step_seconds = e->step_seconds + (left_out > 0 ? (double)left_out * e->pass_seconds : 0);
+  double tokens =
+      (double)(rung->choice.at[PLIM_KNOB_MICRO_BATCH] * rung->choice.at[PLIM_KNOB_ACCUMULATE] *
+               rung->choice.at[PLIM_KNOB_SEQUENCE] * r->world);
+  rung->tokens_per_second = tokens / rung->step_seconds;
+}
+
+static int distance(const plim_choice *a, const plim_choice *b) {
+  int n = 0;
+  for (size_t i = 0; i < plim_plan_knob_count; i++)
+    n += a->at[plim_plan_knobs[i]] != b->at[plim_plan_knobs[i]];
+  return n;
+}
+
+// False: it could not be run, and s->err says why.
+static bool run(search *s, const plim_choice *choice, bool in_full, plim_rung *out) {
+  *out = (plim_rung){.choice = *choice, .changes = distance(choice, &s->plan->before_choice)};
+  s->plan->tried++;
+  s->err = estimate(s, choice, in_full, &out->e);
+  if (s->err) return false;
+  int passes = (int)choice->at[PLIM_KNOB_ACCUMULATE];
+  fill_time(s->r, out, in_full || passes < SEARCH_PASSES ? passes : SEARCH_PASSES);
+  return true;
+}
+
+// ---- the search -------------------------------------------------------------------------------------
+
+static bool set_accumulation(const plim_plan_request *r, plim_choice *choice) {
+  int64_t at_once = choice->at[PLIM_KNOB_MICRO_BATCH] * r->world;
+  int64_t passes = r->effective_batch ? (int64_t)r->effective_batch / at_once : 1;
+  const plim_domain *d = &r->domains[PLIM_KNOB_ACCUMULATE];
+  if (r->effective_batch && passes * at_once != (int64_t)r->effective_batch) return false;
+  if (!r->effective_batch && d->count) passes = d->at[0];
+  choice->at[PLIM_KNOB_ACCUMULATE] = passes;
+  bool is_allowed = !d->count;
+  for (int i = 0; i < d->count; i++) is_allowed |= d->at[i] == passes;
+  return is_allowed && (!r->is_contrastive || passes == 1);
+}
+
+static void keep_smallest(plim_plan *plan, const plim_rung *rung) {
+  if (!plan->smallest.e.device_bytes || rung->e.device_bytes < plan->smallest.e.device_bytes)
+    plan->smallest = *rung;
+}
+
+// More at once takes more memory: the first that does not fit ends the row.
+static void try_batches(search *s, plim_choice choice) {
+  plim_domain batches = plim_knob_domain(s->r, PLIM_KNOB_MICRO_BATCH);
+  for (int i = 0; i < batches.count && !s->failed; i++) {
+    plim_rung rung;
+    choice.at[PLIM_KNOB_MICRO_BATCH] = batches.at[i];
+    if (!set_accumulation(s->r, &choice)) continue;
+    if (!run(s, &choice, false, &rung)) {
+      s->failed = true;
+      return;
+    }
+    keep_smallest(s->plan, &rung);
+    if (!is_safe(s->r, &rung.e)) return;
+    if (!vec_push(&s->fitting, rung)) s->failed = true;
+  }
+}
+
+// Every combination of the other knobs.
+static void try_knobs(search *s, plim_choice choice, size_t from) {
+  if (s->failed) return;
+  if (from == plim_plan_knob_count) {
+    try_batches(s, choice);
+    return;
+  }
+  plim_knob knob = plim_plan_knobs[from];
+  if (knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE) {
+    try_knobs(s, choice, from + 1);
+    return;
+  }
+  plim_domain d = plim_knob_domain(s->r, knob);
+  for (int i = 0; i < d.count; i++) {
+    choice.at[knob] = d.at[i];
+    try_knobs(s, choice, from + 1);
+  }
+}
+
+// ---- the ladder -------------------------------------------------------------------------------------
+
+// Times this close are the same: the clock is not better than that.
+#define SAME_TIME 0.01
+
+static int by_speed(const void *x, const void *y) {
+  const plim_rung *a = x, *b = y;
+  double fast = b->tokens_per_second, slow = a->tokens_per_second;
+  if (fabs(fast - slow) > SAME_TIME * fmax(fast, slow)) return fast > slow ? 1 : -1;
+  if (a->e.device_bytes != b->e.device_bytes) return a->e.device_bytes > b->e.device_bytes ? 1 : -1;
+  return a->changes - b->changes;
+}
+
+// Without rates there is no order by time: what changes least comes first, then what saves most.
+static int by_changes(const void *x, const void *y) {
+  const plim_rung *a = x, *b = y;
+  if (a->changes != b->changes) return a->changes - b->changes;
+  return (a->e.device_bytes > b->e.device_bytes) - (a->e.device_bytes < b->e.device_bytes);
+}
+
+enum { MAX_RUNGS = 8 };
+#define RUNG_STEP 0.97 // the next rung takes at least 3 % less memory, or it is none
+
+// What is to be shown is run in full, and must still fit.
+static void build_ladder(search *s) {
+  plim_plan *plan = s->plan;
+  uint64_t last = UINT64_MAX;
+  bool has_times = s->fitting.len && !isnan(s->fitting.at[0].step_seconds);
+  if (s->fitting.len)
+    qsort(s->fitting.at, s->fitting.len, sizeof *s->fitting.at, has_times ? by_speed : by_changes);
+  for (size_t i = 0; i < s->fitting.len && plan->rungs.len < MAX_RUNGS && !s->failed; i++) {
+    plim_rung rung;
+    if (last != UINT64_MAX && (double)s->fitting.at[i].e.device_bytes > RUNG_STEP * (double)last)
+      continue;
+    if (!run(s, &s->fitting.at[i].choice, true, &rung)) s->failed = true;
+    else if (is_safe(s->r, &rung.e)) {
+      last = rung.e.device_bytes;
+      if (!vec_push(&plan->rungs, rung)) s->failed = true;
+    }
+  }
+}
+
+// ---- what the changes do ----------------------------------------------------------------------------
+
+// Turned back alone; micro batch and accumulation go together.
+static void add_change(search *s, plim_knob knob) {
+  plim_plan *plan = s->plan;
+  const plim_rung *chosen = &plan->rungs.at[0];
+  plim_rung without;
+  plim_choice choice = chosen->choice;
+  plim_change change = {knob, plan->before_choice.at[knob], choice.at[knob]};
+  choice.at[knob] = change.from;
+  if (knob == PLIM_KNOB_MICRO_BATCH && !set_accumulation(s->r, &choice))
+    choice.at[PLIM_KNOB_ACCUMULATE] = plan->before_choice.at[PLIM_KNOB_ACCUMULATE];
+  if (!run(s, &choice, true, &without)) {
+    s->failed = true;
+    return;
+  }
+  change.saves_bytes = (int64_t)without.e.device_bytes - (int64_t)chosen->e.device_bytes;
+  change.costs_seconds = chosen->step_seconds - without.step_seconds;
+  change.is_needed = !is_safe(s->r, &without.e);
+  if (!vec_push(&plan->changes, change)) s->failed = true;
+}
+
+static void explain_changes(search *s) {
+  const plim_choice *from = &s->plan->before_choice, *to = &s->plan->rungs.at[0].choice;
+  for (size_t i = 0; i < plim_plan_knob_count && !s->failed; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    if (from->at[knob] != to->at[knob] && knob != PLIM_KNOB_ACCUMULATE) add_change(s, knob);
+  }
+}
+
+// ---- what was not allowed ---------------------------------------------------------------------------
+
+// The least that would fit; or, where all fits already, what a first step would buy.
+static void try_concession(search *s, plim_knob knob) {
+  plim_plan_request asked = *s->r;
+  plim_plan *plan = s->plan;
+  asked.allowed[knob] = true;
+  plim_domain d = plim_knob_domain(&asked, knob);
+  const plim_rung *base = plan->rungs.len ? &plan->rungs.at[0] : &plan->smallest;
+  for (int i = 0; i < d.count; i++) {
+    plim_rung rung;
+    plim_choice choice = base->choice;
+    if (d.at[i] == choice.at[knob]) continue;
+    choice.at[knob] = d.at[i];
+    if (!run(s, &choice, false, &rung)) return; // a combination without a program
+    bool fits = is_safe(s->r, &rung.e);
+    if (!fits && i + 1 < d.count) continue;
+    plim_concession c = {knob, base->choice.at[knob], d.at[i],
+                         fits, rung.e.device_bytes,   rung.tokens_per_second};
+    if (!vec_push(&plan->concessions, c)) s->failed = true;
+    return;
+  }
+}
+
+static void list_concessions(search *s) {
+  for (size_t i = 0; i < plim_plan_knob_count && !s->failed; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    bool is_quality = plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;
+    if (is_quality && !s->r->allowed[knob] && !s->r->domains[knob].count) try_concession(s, knob);
+  }
+}
+
+// ---- the plan ---------------------------------------------------------------------------------------
+
+static plim_err check_request(const plim_plan_request *r, plim_error *error) {
+  if (r->effective_batch % (uint64_t)r->world) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                             "an effective batch of %llu does not divide among %d GPUs",
+                             (unsigned long long)r->effective_batch, r->world);
+    plim_error_hint(error, "--effective-batch %llu",
+                    (unsigned long long)(r->effective_batch / (uint64_t)r->world + 1) *
+                        (unsigned long long)r->world);
+    return err;
+  }
+  return PLIM_OK;
+}
+
+static plim_err out_of_memory(plim_error *error) {
+  return plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
+}
+
+plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_error *error) {
+  *out = (plim_plan){.before_choice = plim_choice_of(request),
+                     .effective_batch = request->effective_batch};
+  search s = {.r = request, .plan = out, .error = error};
+  plim_rung before;
+  plim_err err = check_request(request, error);
+  if (err) return err;
+  if (!run(&s, &out->before_choice, true, &before)) return s.err;
+  out->before = before.e;
+  out->before_seconds = before.step_seconds;
+  try_knobs(&s, out->before_choice, 0);
+  if (!s.failed) build_ladder(&s);
+  if (!s.failed && out->rungs.len) explain_changes(&s);
+  if (!s.failed) list_concessions(&s);
+  vec_free(&s.fitting);
+  if (s.failed) plim_plan_clear(out);
+  else return plim_plan_check(request, out, error);
+  return s.err ? s.err : out_of_memory(error);
+}
+
+void plim_plan_clear(plim_plan *plan) {
+  vec_free(&plan->rungs);
+  vec_free(&plan->changes);
+  vec_free(&plan->concessions);
+}
+
+// ---- from outside -----------------------------------------------------------------------------------
+
+static plim_err check_rung(const plim_plan_request *r, const plim_rung *rung, plim_error *error) {
+  const plim_choice *c = &rung->choice;
+  int64_t batch = c->at[PLIM_KNOB_MICRO_BATCH] * c->at[PLIM_KNOB_ACCUMULATE] * r->world;
+  uint64_t sum = 0;
+  for (int i = 0; i < PLIM_COMPONENTS; i++) sum += rung->e.component_bytes[i];
+  if (r->effective_batch && batch != (int64_t)r->effective_batch)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan's batch is %lld, not %llu",
+                     (long long)batch, (unsigned long long)r->effective_batch);
+  if (sum != rung->e.device_bytes)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan's budget does not add up");
+  if (r->target.budget_bytes != PLIM_UNKNOWN && rung->e.device_bytes > r->target.budget_bytes)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan does not fit");
+  return PLIM_OK;
+}
+
+plim_err plim_plan_check(const plim_plan_request *request, const plim_plan *plan,
+                         plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && i < plan->rungs.len; i++) {
+    err = check_rung(request, &plan->rungs.at[i], error);
+    if (i && plan->rungs.at[i].e.device_bytes >= plan->rungs.at[i - 1].e.device_bytes)
+      err = plim_fail(error, PLIM_ERR_ARGUMENT, "a rung of the plan is not below the one above");
+  }
+  return err;
+}

@@ -1,0 +1,101 @@
+// The planner: the fastest settings that fit, with what is learned left as it is, and the ladder of
+// slower and smaller ones below.
+//
+//   plim_plan plan;
+//   plim_err err = plim_plan_make(&request, &plan, &error);
+//   if (plan.rungs.len) plan.rungs.at[0];   // the chosen one
+//   plim_plan_clear(&plan);
+#ifndef PLIM_CORE_PLAN_H
+#define PLIM_CORE_PLAN_H
+
+#include "estimate.h"
+#include "knobs.h"
+
+enum { PLIM_MAX_VALUES = 16, PLIM_CONF_BYTES = 96 };
+
+// The values a knob may take, in the planner's terms; see plim_setting_of.
+typedef struct {
+  int count; // 0: the planner's own choice
+  int64_t at[PLIM_MAX_VALUES];
+} plim_domain;
+
+// Settings of one candidate, by knob. What a value means depends on the knob: a count (micro_batch,
+// accumulate, chunked_loss, sequence, lora_rank), or the place in a list of names
+// (plim_knob_value_name).
+typedef struct {
+  int64_t at[PLIM_KNOBS];
+} plim_choice;
+
+// Knobs the planner turns, in the order their changes are told.
+extern const plim_knob plim_plan_knobs[];
+extern const size_t plim_plan_knob_count;
+
+// The value in words ("expandable_segments:True", "on"), for knobs whose values are a list; NULL for
+// counts, and behind the last.
+const char *plim_knob_value_name(plim_knob knob, int64_t value);
+// The value of a text; false if the knob has none of that name.
+bool plim_knob_value_of(plim_knob knob, const char *text, int64_t *value);
+
+typedef struct {
+  plim_job job; // as the user has it, with its own micro batch and accumulation
+  const char *alloc_conf;
+  plim_target target;       // conf is not used
+  uint64_t effective_batch; // sequences per optimizer step; 0: any, as many tokens as possible
+  int world;                // GPUs
+  double margin;            // share of the memory to leave free; negative: the interval's
+  plim_domain domains[PLIM_KNOBS]; // what --fix and --try say
+  bool allowed[PLIM_KNOBS];        // of the knobs that change what is learned
+  bool is_contrastive;             // accumulation is not the same as a larger batch
+} plim_plan_request;
+
+typedef struct {
+  plim_choice choice;
+  int changes; // knobs that differ from the user's settings
+  plim_estimate e;
+  double step_seconds; // of the whole effective batch; NaN: the card's rates are not known
+  double tokens_per_second;
+} plim_rung;
+
+// One knob that differs from the user's settings, and what turning it back would do.
+typedef struct {
+  plim_knob knob;
+  int64_t from, to;
+  int64_t saves_bytes;  // of the device, negative: it costs
+  double costs_seconds; // per step, negative: it saves; NaN: not known
+  bool is_needed;       // without it, it does not fit
+} plim_change;
+
+// A change of what is learned, which was not allowed, and what it would buy.
+typedef struct {
+  plim_knob knob;
+  int64_t from, to;
+  bool fits;             // with this and the best of the other knobs
+  uint64_t device_bytes; //
+  double tokens_per_second;
+} plim_concession;
+
+typedef struct {
+  plim_choice before_choice;
+  plim_estimate before; // the user's own settings
+  double before_seconds;
+  vec(plim_rung) rungs;     // fastest first, each smaller than the one before; empty: nothing fits
+  vec(plim_change) changes; // of the first rung
+  vec(plim_concession) concessions;
+  plim_rung smallest; // of what was tried, fitting or not
+  size_t tried;
+  uint64_t effective_batch;
+} plim_plan;
+
+plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_error *error);
+void plim_plan_clear(plim_plan *plan);
+
+// The job of a choice, and its allocator settings.
+plim_job plim_choice_job(const plim_plan_request *request, const plim_choice *choice);
+const char *plim_choice_conf(const plim_plan_request *request, const plim_choice *choice);
+
+// Looks at a plan from outside: does the batch multiply out, does the budget add up, does the peak fit.
+// PLIM_OK, or what is wrong with it.
+plim_err plim_plan_check(const plim_plan_request *request, const plim_plan *plan,
+                         plim_error *error);
+
+#endif

@@ -1,0 +1,187 @@
+// Knobs as numbers: what the user's job has, what the planner may try, and what a choice means.
+#include <math.h>
+#include <string.h>
+
+#include "plan_impl.h"
+
+const plim_knob plim_plan_knobs[] = {
+    PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_ACCUMULATE, PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHUNKED_LOSS,
+    PLIM_KNOB_ALLOC_CONF,  PLIM_KNOB_OPTIMIZER,  PLIM_KNOB_ATTENTION,  PLIM_KNOB_STRATEGY,
+    PLIM_KNOB_OFFLOAD,     PLIM_KNOB_SEQUENCE,   PLIM_KNOB_LORA_RANK,  PLIM_KNOB_QUANTISATION,
+};
+const size_t plim_plan_knob_count = sizeof plim_plan_knobs / sizeof *plim_plan_knobs;
+
+// ---- names ------------------------------------------------------------------------------------------
+
+enum { CONF_AS_IS, CONF_EXPANDABLE };
+
+static const char *const checkpoints[] = {"off", "on", "reentrant", "offloaded"};
+static const char *const attentions[] = {"sdpa", "eager"};
+static const char *const confs[] = {"as it is", "expandable_segments:True"};
+static const char *const strategies[] = {"none", "ddp", "fsdp2", "zero1", "zero2", "zero3"};
+static const char *const offloads[] = {"none", "optimizer", "parameters"};
+
+typedef struct {
+  const char *const *names;
+  int64_t count;
+} name_list;
+
+#define LIST(a) ((name_list){a, sizeof(a) / sizeof *(a)})
+
+static name_list names_of(plim_knob knob) {
+  switch (knob) {
+  case PLIM_KNOB_CHECKPOINT: return LIST(checkpoints);
+  case PLIM_KNOB_ATTENTION: return LIST(attentions);
+  case PLIM_KNOB_ALLOC_CONF: return LIST(confs);
+  case PLIM_KNOB_STRATEGY: return LIST(strategies);
+  case PLIM_KNOB_OFFLOAD: return LIST(offloads);
+  case PLIM_KNOB_QUANTISATION: return (name_list){plim_weights_names, PLIM_WEIGHTS_COUNT};
+  default: return (name_list){NULL, 0};
+  }
+}
+
+const char *plim_knob_value_name(plim_knob knob, int64_t value) {
+  if (knob == PLIM_KNOB_OPTIMIZER) return value < 0 ? NULL : plim_optimizer_name((size_t)value);
+  name_list list = names_of(knob);
+  return value >= 0 && value < list.count ? list.names[value] : NULL;
+}
+
+static bool count_of(const char *text, int64_t *value) {
+  int64_t n = 0;
+  if (!*text) return false;
+  for (; *text; text++) {
+    if (*text < '0' || *text > '9' || n > 1 << 28) return false;
+    n = 10 * n + (*text - '0');
+  }
+  *value = n;
+  return true;
+}
+
+bool plim_knob_value_of(plim_knob knob, const char *text, int64_t *value) {
+  static const char *const truths[][2] = {
+      {"true", "on"}, {"false", "off"}, {"yes", "on"}, {"no", "off"}};
+  if (knob != PLIM_KNOB_OPTIMIZER && !names_of(knob).count) return count_of(text, value);
+  for (size_t i = 0; i < sizeof truths / sizeof *truths; i++)
+    if (knob == PLIM_KNOB_CHECKPOINT && strcmp(text, truths[i][0]) == 0) text = truths[i][1];
+  if (knob == PLIM_KNOB_ALLOC_CONF && strcmp(text, "default") == 0) text = confs[CONF_AS_IS];
+  const char *name;
+  for (int64_t i = 0; (name = plim_knob_value_name(knob, i)); i++)
+    if (strcmp(name, text) == 0) {
+      *value = i;
+      return true;
+    }
+  return false;
+}
+
+// ---- the user's own settings ------------------------------------------------------------------------
+
+static int64_t optimizer_place(const plim_optimizer *o) {
+  const char *name;
+  for (int64_t i = 0; (name = plim_optimizer_name((size_t)i)); i++)
+    if (plim_optimizer_named(name) == o) return i;
+  return 0;
+}
+
+plim_choice plim_choice_of(const plim_plan_request *r) {
+  const plim_recipe *c = &r->job.recipe;
+  plim_choice choice = {0};
+  choice.at[PLIM_KNOB_MICRO_BATCH] = c->batch;
+  choice.at[PLIM_KNOB_ACCUMULATE] = c->accumulate > 1 ? c->accumulate : 1;
+  choice.at[PLIM_KNOB_CHECKPOINT] = c->checkpoint;
+  choice.at[PLIM_KNOB_CHUNKED_LOSS] = c->loss == PLIM_LOSS_CHUNKED ? c->loss_chunk : 0;
+  choice.at[PLIM_KNOB_ATTENTION] = c->attention == PLIM_ATTENTION_EAGER;
+  choice.at[PLIM_KNOB_OPTIMIZER] = optimizer_place(c->optimizer);
+  choice.at[PLIM_KNOB_SEQUENCE] = c->length;
+  choice.at[PLIM_KNOB_LORA_RANK] = r->job.lora.rank;
+  choice.at[PLIM_KNOB_QUANTISATION] = r->job.weights;
+  return choice;
+}
+
+// A chunked loss is computed by the training loop itself: it runs as the plain loop does.
+static void set_loss(plim_recipe *c, int64_t chunk) {
+  if (chunk) {
+    c->loss = PLIM_LOSS_CHUNKED;
+    c->loss_chunk = chunk;
+    c->is_trainer = false;
+  } else if (c->loss == PLIM_LOSS_CHUNKED) c->loss = PLIM_LOSS_FULL;
+}
+
+plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) {
+  plim_job job = r->job;
+  plim_recipe *c = &job.recipe;
+  c->batch = choice->at[PLIM_KNOB_MICRO_BATCH];
+  c->accumulate = (int)choice->at[PLIM_KNOB_ACCUMULATE];
+  c->checkpoint = (plim_checkpoint_kind)choice->at[PLIM_KNOB_CHECKPOINT];
+  c->attention = choice->at[PLIM_KNOB_ATTENTION] ? PLIM_ATTENTION_EAGER : PLIM_ATTENTION_SDPA;
+  c->optimizer = plim_optimizer_named(
+      plim_knob_value_name(PLIM_KNOB_OPTIMIZER, choice->at[PLIM_KNOB_OPTIMIZER]));
+  c->length = choice->at[PLIM_KNOB_SEQUENCE];
+  set_loss(c, choice->at[PLIM_KNOB_CHUNKED_LOSS]);
+  if (job.lora.rank) job.lora.rank = choice->at[PLIM_KNOB_LORA_RANK];
+  job.weights = (plim_weights_kind)choice->at[PLIM_KNOB_QUANTISATION];
+  job.prepares_kbit = job.weights != PLIM_WEIGHTS_PLAIN;
+  return job;
+}
+
+const char *plim_choice_conf(const plim_plan_request *r, const plim_choice *choice) {
+  return choice->at[PLIM_KNOB_ALLOC_CONF] == CONF_EXPANDABLE ? confs[CONF_EXPANDABLE]
+         : r->alloc_conf                                     ? r->alloc_conf
+                                                             : "";
+}
+
+// ---- what may be tried ------------------------------------------------------------------------------
+
+static void push(plim_domain *d, int64_t value) {
+  for (int i = 0; i < d->count; i++)
+    if (d->at[i] == value) return;
+  if (d->count < PLIM_MAX_VALUES) d->at[d->count++] = value;
+}
+
+static void micro_batches(const plim_plan_request *r, plim_domain *d) {
+  uint64_t per_gpu = r->effective_batch / (uint64_t)r->world;
+  for (int64_t b = 1; !r->effective_batch && b <= 256; b *= 2) push(d, b);
+  for (uint64_t b = 1; b <= per_gpu && b <= 1024; b++)
+    if (per_gpu % b == 0) push(d, (int64_t)b);
+}
+
+// Shares of a length or a rank that keep it a multiple of 8.
+static void shares(int64_t whole, plim_domain *d) {
+  static const int eighths[] = {8, 6, 4, 3, 2, 1};
+  for (size_t i = 0; i < sizeof eighths / sizeof *eighths; i++)
+    if (whole * eighths[i] / 8 >= 8) push(d, whole * eighths[i] / 64 * 8);
+}
+
+static bool has_causal_head(const plim_job *job) {
+  return job->model.head == PLIM_HEAD_CAUSAL && !job->model.relative_buckets;
+}
+
+// The planner's own choice of values, those first that change least.
+plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
+  plim_domain d = r->domains[knob];
+  plim_choice own = plim_choice_of(r);
+  if (d.count) return d;
+  if (knob == PLIM_KNOB_MICRO_BATCH) {
+    micro_batches(r, &d);
+    return d;
+  }
+  push(&d, own.at[knob]);
+  if (plim_knob_table[knob].kind == PLIM_KNOB_QUALITY && !r->allowed[knob]) return d;
+  switch (knob) {
+  case PLIM_KNOB_CHECKPOINT:
+    push(&d, PLIM_CHECKPOINT_OFF);
+    push(&d, PLIM_CHECKPOINT_ON);
+    break;
+  case PLIM_KNOB_CHUNKED_LOSS:
+    if (has_causal_head(&r->job)) push(&d, 512); // as measured: tests/truth/seeds_chunked.json
+    break;
+  case PLIM_KNOB_ALLOC_CONF: push(&d, CONF_EXPANDABLE); break;
+  case PLIM_KNOB_ATTENTION: push(&d, 0); break;
+  case PLIM_KNOB_SEQUENCE: shares(own.at[knob], &d); break;
+  case PLIM_KNOB_LORA_RANK: shares(own.at[knob], &d); break;
+  case PLIM_KNOB_QUANTISATION:
+    if (r->job.lora.rank) push(&d, PLIM_WEIGHTS_NF4_DOUBLE);
+    break;
+  default: break;
+  }
+  return d;
+}

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Predicts every measured run of tests/truth with `plimsoll estimate` and writes docs/accuracy.md.
+
+usage: tools/accuracy.py [--check] [PLIMSOLL]
+--check writes nothing and fails if the page is not what the program says now.
+"""
+import json, os, subprocess, sys, tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TRUTH = os.path.join(ROOT, "tests", "truth")
+PAGE = os.path.join(ROOT, "docs", "accuracy.md")
+OPTIMIZERS = {"adamw_fused": "adamw", "adamw_torch_fused": "adamw", "adamw_torch": "adamw-foreach"}
+HEADS = {"mlm": "BertForMaskedLM", "encoder": "BertModel"}
+GIB = 2**30
+
+
+def load(name):
+    with open(os.path.join(TRUTH, name + ".json")) as f:
+        return json.load(f)
+
+
+def config_file(folder, name, config):
+    path = os.path.join(folder, name + ".json")
+    if not os.path.exists(path):
+        config = dict(config)
+        head = HEADS.get(config.pop("_kind", ""))
+        if head:
+            config["architectures"] = [head]
+        with open(path, "w") as f:
+            json.dump(config, f)
+    return path
+
+
+def flags_of(case, steps):
+    """The case's command line."""
+    f = ["--batch", case["batch"], "--seq", case["seq"], "--steps", case.get("steps", steps), "--load", "init"]
+    f += ["--dtype", case.get("param_dtype", "bf16"), "--mask", case.get("mask", "none")]
+    optimizer = case.get("optim", "adamw_fused")
+    f += ["--optimizer", OPTIMIZERS.get(optimizer, optimizer.replace("_", "-"))]
+    for key, flag in (("amp", "--amp"), ("tgt", "--target-seq"), ("attn", "--attention"), ("loop", "--loop"),
+                      ("accum", "--accumulate"), ("alloc_conf", "--alloc-conf")):
+        if case.get(key):
+            f += [flag, case[key]]
+    if case.get("ckpt"):
+        f += ["--reentrant" if case.get("reentrant") else "--checkpoint"]
+    if case.get("clip") is False:
+        f += ["--no-clip"]
+    if case.get("del_out"):
+        f += ["--delete-outputs"]
+    if case.get("cap_gb"):
+        f += ["--limit", int(case["cap_gb"] * GIB)]
+    lora = case.get("lora")
+    if lora:
+        targets = lora["targets"]
+        f += ["--lora-rank", lora["r"], "--lora-dropout", lora.get("dropout", 0)]
+        f += ["--lora-targets", targets if isinstance(targets, str) else ",".join(targets)]
+        f += ["--lora-dtype", "fp32" if lora.get("fp32_adapters", True) else "bf16"]
+    return [str(x) for x in f]
+
+
+def predict(program, model, flags):
+    run = subprocess.run([program, "estimate", "--model", model, "--json"] + flags, capture_output=True, text=True)
+    if run.returncode > 1:
+        sys.exit(f"{' '.join(run.args)}\n{run.stdout}{run.stderr}")
+    return json.loads(run.stdout)
+
+
+def predict_all(program):
+    models = load("models")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, steps in (("steps", 3), ("seeds", 3), ("timing", 5)):
+            for row in load(name):
+                case = row["case"]
+                model = config_file(folder, case["model"], models[case["model"]])
+                yield name, row, predict(program, model, flags_of(case, steps))
+
+
+def percent(predicted, measured):
+    return 100 * (predicted - measured) / measured
+
+
+def difference(predicted, measured):
+    return "equal" if predicted == measured else f"{percent(predicted, measured):+.4f} %"
+
+
+class Score:
+    def __init__(self):
+        self.rows = self.equal_allocated = self.equal_reserved = self.inside = 0
+        self.verdicts = self.right = 0
+        self.worst = 0.0
+        self.times = []
+
+    def add(self, row, e):
+        ran_out = row["status"] == "oom"
+        self.verdicts += 1
+        self.right += (e["fits"] is False) == ran_out
+        if ran_out or e["fits"] is False:
+            return
+        allocated, reserved = row["peak_allocated"], row["peak_reserved"]
+        self.rows += 1
+        self.equal_allocated += e["peak_allocated_bytes"] == allocated
+        self.equal_reserved += e["peak_reserved_bytes"] == reserved
+        self.worst = max(self.worst, abs(percent(e["peak_allocated_bytes"], allocated)),
+                         abs(percent(e["peak_reserved_bytes"], reserved)))
+        device = reserved + row.get("context_end", e["context_bytes"])
+        self.inside += e["interval_bytes"][0] <= device <= e["interval_bytes"][1]
+        if row.get("step_seconds") and e["step_seconds"]:
+            self.times.append(abs(percent(e["step_seconds"], row["step_seconds"])))
+
+
+def row_text(row, e):
+    if row["status"] == "oom":
+        verdict = "runs out" if e["fits"] is False else "FITS"
+        return f"| {row['id']} | runs out | {verdict} | | |"
+    if e["fits"] is False:
+        return f"| {row['id']} | fits | RUNS OUT | | |"
+    text = f"| {row['id']} | {row['peak_allocated']:,} | {difference(e['peak_allocated_bytes'], row['peak_allocated'])}"
+    text += f" | {row['peak_reserved']:,} | {difference(e['peak_reserved_bytes'], row['peak_reserved'])} |"
+    return text
+
+
+def page_of(results):
+    score = Score()
+    for _, row, e in results:
+        score.add(row, e)
+    lines = ["# Accuracy: predicted against measured", "",
+             "Made by `make accuracy` from `tests/truth`; every row is one call of `plimsoll estimate`. Measured on one",
+             "NVIDIA H200 with torch 2.11.0, transformers 5.17.0 and peft 0.21.0, each run in a fresh process.", "",
+             "| what | result |", "|---|---|",
+             f"| runs that fit | {score.rows} |",
+             f"| peak allocated equal to the byte | {score.equal_allocated} ({100 * score.equal_allocated / score.rows:.1f} %) |",
+             f"| peak reserved equal to the byte | {score.equal_reserved} ({100 * score.equal_reserved / score.rows:.1f} %) |",
+             f"| worst error of either | {score.worst:.4f} % |",
+             f"| interval holds the measured memory of the device | {score.inside} ({100 * score.inside / score.rows:.1f} %) |",
+             f"| fits or runs out, told right | {score.right} of {score.verdicts} |"]
+    if score.times:
+        lines.append(f"| step time, mean error ({len(score.times)} runs) | {sum(score.times) / len(score.times):.1f} % |")
+    titles = {"steps": "Training steps", "seeds": "Under the memory of an RTX 4090 and an RTX 5090",
+              "timing": "Planning scenarios"}
+    for name, title in titles.items():
+        lines += ["", f"## {title}", "", "| run | allocated, bytes | predicted | reserved, bytes | predicted |", "|---|---|---|---|---|"]
+        lines += [row_text(row, e) for n, row, e in results if n == name]
+    timed = [(row, e) for n, row, e in results if row.get("step_seconds") and e["step_seconds"]]
+    if timed:
+        lines += ["", "## Seconds per step", "", "| run | measured | predicted | error |", "|---|---|---|---|"]
+        for row, e in timed:
+            lines.append(f"| {row['id']} | {row['step_seconds']:.3f} | {e['step_seconds']:.3f} | {percent(e['step_seconds'], row['step_seconds']):+.0f} % |")
+    return "\n".join(lines) + "\n", score
+
+
+def main():
+    arguments = [a for a in sys.argv[1:] if a != "--check"]
+    program = arguments[0] if arguments else os.path.join(ROOT, "build", "plimsoll")
+    text, score = page_of(list(predict_all(program)))
+    if "--check" not in sys.argv:
+        with open(PAGE, "w") as f:
+            f.write(text)
+        return
+    with open(PAGE) as f:
+        if f.read() != text:
+            sys.exit("docs/accuracy.md is not what the program says now: make accuracy")
+
+
+main()
