@@ -17,6 +17,7 @@ void step_adamw_fused(plim_tape *t, const plim_optimizer *o, const update *u) {
     set(t, state_of(u, i), empty(t, (plim_dims){0}, PLIM_FP32));
     make_state(t, u, i, 1, 2);
   }
+  update_in_place(t, u, 1, 7); // parameter, gradient and two moments; the gradient is only read
 }
 
 static void adamw_states(plim_tape *t, const update *u) {
@@ -32,6 +33,7 @@ void step_adamw_foreach(plim_tape *t, const plim_optimizer *o, const update *u) 
   if (!roots) return;
   for (size_t i = 0; i < u->count; i++)
     if (u->parameters[i]->grad) roots[i] = k_like(t, u->parameters[i]);
+  update_in_place(t, u, 8, 20); // decay, lerp, mul, addcmul, sqrt, div, add, addcdiv
   for (size_t i = u->count; i-- > 0;) plim_consume(t, roots[i]);
   free(roots);
 }
@@ -41,6 +43,7 @@ void step_adamw_loop(plim_tape *t, const plim_optimizer *o, const update *u) {
   (void)o;
   plim_tensor *quotient = NULL;
   adamw_states(t, u);
+  update_one_by_one(t, u, 8, 20); // as above
   for (size_t i = 0; i < u->count; i++) {
     if (!u->parameters[i]->grad) continue;
     plim_tensor *root = k_like(t, u->parameters[i]), *next = k_like(t, u->parameters[i]);
@@ -50,14 +53,16 @@ void step_adamw_loop(plim_tape *t, const plim_optimizer *o, const update *u) {
   drop(t, &quotient);
 }
 
-void step_sgd(plim_tape *t, const plim_optimizer *o, const update *u) { // in place
-  (void)t, (void)o, (void)u;
+void step_sgd(plim_tape *t, const plim_optimizer *o, const update *u) {
+  (void)o;
+  update_in_place(t, u, 1, 3);
 }
 
 void step_sgd_momentum(plim_tape *t, const plim_optimizer *o, const update *u) {
   (void)o;
   for (size_t i = 0; i < u->count; i++)
     if (is_new(u, i)) make_state(t, u, i, 0, 1);
+  update_in_place(t, u, 3, 8); // the buffer times momentum, plus the gradient; the parameter
 }
 
 // As lion-pytorch writes it: exp_avg.clone().mul_().add(grad).sgn_(), parameter by parameter.
@@ -70,4 +75,5 @@ void step_lion(plim_tape *t, const plim_optimizer *o, const update *u) {
     plim_consume(t, copy);
     plim_consume(t, sum);
   }
+  update_one_by_one(t, u, 8, 19); // decay, clone, mul, add, sgn, add; the average mul, add
 }

@@ -3,6 +3,7 @@
 #include "kernels.h"
 #include "ops.h"
 #include "tape_impl.h"
+#include "work.h"
 
 static int64_t round_to(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
@@ -39,6 +40,7 @@ static void cudnn_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
   out[0] = k_like(t, saved[SAVED_QUERY]);
   out[1] = k_like(t, saved[SAVED_KEY]);
   out[2] = k_like(t, saved[SAVED_VALUE]);
+  plim_work_attention_backward(t, n, PLIM_SDPA_CUDNN, out);
   plim_consume(t, scratch(t, cudnn_workspace_bytes(saved[SAVED_QUERY], saved[SAVED_KEY])));
 }
 
@@ -47,7 +49,7 @@ static void cudnn_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
 static plim_tensor *bias_from(plim_tape *t, plim_tensor *mask, plim_dtype dtype) {
   if (mask->dtype != PLIM_BOOL) return mask;
   plim_tensor *zero = empty(t, (plim_dims){0}, dtype), *infinity = empty(t, (plim_dims){0}, dtype);
-  plim_tensor *bias = empty(t, mask->shape, dtype);
+  plim_tensor *bias = k_map(t, mask->shape, dtype, mask, NULL);
   plim_consume(t, infinity);
   plim_consume(t, zero);
   return bias;
@@ -65,6 +67,7 @@ static plim_tensor *cudnn(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   rows.at[3] = 1;
   plim_tensor *out = empty_strided(t, shape, k_strides(q, NULL), (plim_dtype)q->dtype);
   plim_tensor *logsumexp = n ? empty(t, rows, PLIM_FP32) : NULL;
+  plim_work_attention(t, n, PLIM_SDPA_CUDNN, q, k);
   plim_consume(t, scratch(t, 256));
   plim_tensor *kept[] = {logsumexp, out, offset, seed};
   for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
@@ -84,6 +87,7 @@ static void flash_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
   out[0] = heads_inside(t, q, heads);
   out[1] = heads_inside(t, k, k->shape.at[1]);
   out[2] = heads_inside(t, v, v->shape.at[1]);
+  plim_work_attention_backward(t, n, PLIM_SDPA_FLASH, out);
   plim_tensor *sums = empty(t, dims(b, heads, rows), PLIM_FP32);
   plim_tensor *dq = empty(t, dims(b, rows, heads, round_to(d, 32)), PLIM_FP32);
   bool grouped = k->shape.at[1] != heads;
@@ -100,6 +104,7 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   plim_node *n = node_begin(t, flash_backward, (plim_tensor *[]){q, k, v}, 3);
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
   plim_tensor *out = heads_inside(t, q, q->shape.at[1]);
+  plim_work_attention(t, n, PLIM_SDPA_FLASH, q, k);
   plim_dims rows = dims(q->shape.at[0], q->shape.at[1], q->shape.at[2]);
   plim_tensor *logsumexp = empty(t, rows, PLIM_FP32);
   plim_tensor *state = empty(t, dims(2), PLIM_I64), *unused = empty(t, (plim_dims){0}, PLIM_I64);
@@ -169,6 +174,7 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   plim_tensor *workspace = scratch(t, efficient_workspace_bytes(q, k));
   plim_consume(t, delta);
   plim_consume(t, workspace);
+  plim_work_attention_backward(t, n, PLIM_SDPA_EFFICIENT, out);
 }
 
 static void pad_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
@@ -185,6 +191,7 @@ static plim_tensor *align_rows(plim_tape *t, plim_tensor *bias) {
   plim_node *n = node_begin(t, pad_backward, &bias, 1);
   if (n) n->shape = bias->shape;
   plim_tensor *padded = empty(t, wide, (plim_dtype)bias->dtype);
+  plim_work_map(t, bias, NULL, padded);
   if (n) node_output(t, n, padded);
   plim_consume(t, bias);
   return slice(t, padded, last, 0, keys);
@@ -199,6 +206,7 @@ static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim
   if (n) n->number = bias ? SAVED_BIAS_FIRST : 0, node_save(t, n, bias);
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
   plim_tensor *out = heads_inside(t, q, heads);
+  plim_work_attention(t, n, PLIM_SDPA_EFFICIENT, q, k);
   plim_tensor *logsumexp = n ? empty(t, dims(b, heads, round_to(length, 32)), PLIM_FP32) : NULL;
   if (n) node_save_output(t, n, logsumexp), node_save_output(t, n, out), node_output(t, n, out);
   plim_consume(t, logsumexp);
@@ -315,6 +323,7 @@ static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, pli
 
 // Autocast casts bias, value, key, query: right to left.
 static plim_tensor *run(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v, options o) {
+  plim_work_attention_kind(t, o.is_causal, o.dropout_p > 0);
   bool q_was = hold(q), k_was = hold(k), v_was = hold(v);
   plim_tensor *bias = cast(t, o.mask), *value = cast(t, v), *key = cast(t, k);
   plim_tensor *query = cast(t, q);

@@ -3,6 +3,7 @@
 
 #include "kernels.h"
 #include "tape_impl.h"
+#include "work.h"
 
 #define ACCUMULATE_SEQUENCE UINT64_MAX // AccumulateGrad nodes always run first
 
@@ -70,6 +71,7 @@ static plim_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {
 plim_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *const *inputs,
                       int count) {
   bool any = false;
+  plim_work_operator(t);
   for (int i = 0; i < count; i++) {
     any |= needs_grad(t, inputs[i]);
     if (inputs[i] && t->place.layer >= 0) inputs[i]->layer = (uint32_t)t->place.layer + 1;
@@ -187,7 +189,7 @@ static void accumulate(plim_tape *t, plim_tensor **slot, plim_tensor *more) {
     sum->is_floating = false;
     *slot = sum;
     plim_release(t, first);
-  }
+  } else plim_work_map(t, first, more, first);
   plim_release(t, more);
 }
 
@@ -206,7 +208,8 @@ static void accumulate_leaf(plim_tape *t, plim_node *n, plim_tensor *grad) {
                        : empty_strided(t, grad->shape, leaf->stride, grad->dtype);
     leaf->grad->is_floating = false;
     if (leaf->storage->purpose <= PLIM_FOR_ADAPTERS) repurpose(t, leaf->grad, PLIM_FOR_GRADIENTS);
-  }
+    plim_work_default(t, grad, NULL, leaf->grad);
+  } else plim_work_map(t, leaf->grad, grad, leaf->grad);
 }
 
 // Gradients take the shape and dtype of what they are for.
@@ -269,6 +272,7 @@ static void run(engine *e, task *k) {
   plim_tensor *in[PLIM_MAX_EDGES], *out[PLIM_MAX_EDGES] = {0}, *hosts[PLIM_MAX_SAVED] = {0};
   memcpy(in, k->in, sizeof in);
   memset(k->in, 0, sizeof k->in);
+  plim_work_node(t);
   if (n->function) {
     t->purpose = n->purpose;
     plim_tape_enter(t, n->layer, n->what);
@@ -283,7 +287,10 @@ static void run(engine *e, task *k) {
     drop_unwanted(t, n, out);
     drop_unpacked(t, n, hosts);
     for (int i = 0; i < n->edge_count; i++)
-      if (out[i] && out[i]->is_floating) out[i]->is_floating = false;
+      if (out[i]) {
+        out[i]->is_floating = false;
+        plim_work_default(t, in[0], NULL, out[i]);
+      }
     fit(t, n, out);
   }
   for (int i = 0; i < n->output_count; i++) plim_release(t, in[i]);

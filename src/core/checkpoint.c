@@ -8,6 +8,7 @@
 
 #include "ops.h"
 #include "tape_impl.h"
+#include "work.h"
 
 struct plim_checkpoint {
   plim_closure call;
@@ -58,6 +59,7 @@ static void pack_recomputed(plim_tape *t, plim_node *n, int k, plim_tensor *x) {
 }
 
 void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_output) {
+  if (t->packing) plim_work_hook(t);
   if (t->packing && t->is_recomputing) {
     pack_recomputed(t, n, k, x);
     return;
@@ -122,6 +124,7 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
 
 plim_tensor *saved_unpack(plim_tape *t, plim_node *n, int k) {
   struct plim_checkpoint *f = n->packed[k];
+  plim_work_hook(t);
   if (!f->is_done) recompute(t, f);
   f->is_done = true;
   if (n->packed_index[k] >= f->recomputed.len) return NULL; // memory is out
@@ -183,9 +186,10 @@ static void detach_arguments(plim_tape *t, const plim_node *n, plim_tensor **arg
 static int run_again(plim_tape *t, struct plim_checkpoint *f, plim_tensor *const *arguments,
                      plim_tensor **outputs) {
   plim_closure *call = &f->call;
-  bool was = set_grad_mode(t, true);
+  bool was = set_grad_mode(t, true), was_recomputing = t->is_recomputing;
   plim_dtype autocast_was = (plim_dtype)t->autocast;
   t->autocast = (uint8_t)f->autocast;
+  t->is_recomputing = true;
   plim_tensor *held[PLIM_MAX_HELD];
   memcpy(held, call->held, sizeof held);
   memcpy(held, arguments + 1, (size_t)call->positional * sizeof *held);
@@ -195,6 +199,7 @@ static int run_again(plim_tape *t, struct plim_checkpoint *f, plim_tensor *const
     if (call->results[i]) set(t, &outputs[count++], give(t, &call->results[i]));
   if (f->autocast != PLIM_BOOL) autocast(t, PLIM_BOOL);
   t->autocast = (uint8_t)autocast_was;
+  t->is_recomputing = was_recomputing;
   set_grad_mode(t, was);
   return count;
 }

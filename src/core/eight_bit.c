@@ -30,6 +30,16 @@ static void make_narrow(plim_tape *t, const plim_optimizer *o, const plim_tensor
   for (int k = 0; k < o->moments; k++) set(t, &state[SCALE + k], empty(t, dims(blocks), PLIM_FP32));
 }
 
+// One kernel for each parameter: it is read and written, its gradient is read, and so are moments,
+// read and written, of `bits` bits.
+static void update_by_bits(plim_tape *t, const plim_optimizer *o, const update *u) {
+  for (size_t i = 0; i < u->count; i++) {
+    double moment = o->bits / 8.0 / plim_dtype_bytes[u->parameters[i]->dtype];
+    update one = {.parameters = u->parameters + i, .count = 1};
+    update_in_place(t, &one, 1, 3 + 2 * o->moments * moment);
+  }
+}
+
 void step_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u) {
   for (size_t i = 0; i < u->count; i++) {
     const plim_tensor *p = u->parameters[i];
@@ -39,4 +49,5 @@ void step_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u) {
     if (is_wide) make_wide(t, o, p, state_of(u, i));
     else make_narrow(t, o, p, state_of(u, i), u->shared);
   }
+  update_by_bits(t, o, u);
 }

@@ -4,6 +4,7 @@
 #include "loss.h"
 #include "ops.h"
 #include "tape_impl.h"
+#include "work.h"
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -32,6 +33,7 @@ static bool can_reuse_logits(const plim_tape *t, const plim_tensor *input,
 static void add_to_weight(plim_tape *t, const fused *f, const plim_tensor *logits,
                           plim_tensor *rows) {
   if (!f->grad_weight) return;
+  plim_work_products(t, rows->shape.at[0], logits, rows, f->grad_weight);
   bool in_place = logits->dtype != PLIM_FP32;
   if (in_place && rows->dtype != logits->dtype)
     plim_consume(t, k_to(t, rows, (plim_dtype)logits->dtype));
@@ -42,11 +44,15 @@ static void add_to_weight(plim_tape *t, const fused *f, const plim_tensor *logit
 static void run_chunk(plim_tape *t, const fused *f, int64_t from, int64_t end) {
   plim_tensor *rows = NULL, *logits = NULL;
   set(t, &rows, slice(t, f->input, 0, from, end));
-  if (f->logits) set(t, &logits, f->logits);
-  else {
+  if (f->logits) {
+    set(t, &logits, slice(t, f->logits, 0, 0, end - from));
+    plim_work_matmul(t, rows, f->weight, logits);
+    plim_work_matmul(t, logits, f->weight, rows); // their gradient, which is shaped alike
+  } else {
     set(t, &logits, matmul2(t, rows, transpose(t, f->weight, 0, 1)));
     plim_consume(t, matmul2(t, logits, f->weight));
   }
+  plim_work_softmax(t, 1, logits);
   add_to_weight(t, f, logits, rows);
   drop(t, &logits);
   drop(t, &rows);

@@ -1,6 +1,7 @@
 #include "kernels.h"
 
 #include "tape_impl.h"
+#include "work.h"
 
 // ---- elementwise ----------------------------------------------------------------------------------
 
@@ -87,7 +88,9 @@ static plim_dtype promote(const plim_tensor *a, const plim_tensor *b) {
 
 plim_tensor *k_binary_as(plim_tape *t, const plim_tensor *a, const plim_tensor *b,
                          plim_dtype dtype) {
-  return empty_strided(t, result_shape(a, b), k_strides(a, b), dtype);
+  plim_tensor *out = empty_strided(t, result_shape(a, b), k_strides(a, b), dtype);
+  plim_work_map(t, a, b, out);
+  return out;
 }
 
 plim_tensor *k_binary(plim_tape *t, const plim_tensor *a, const plim_tensor *b) {
@@ -102,7 +105,16 @@ plim_tensor *k_like(plim_tape *t, const plim_tensor *x) {
 plim_tensor *k_to(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   if (x->dtype == dtype) return x;
   plim_dims stride = plim_is_dense(x) ? x->stride : k_strides(x, NULL);
-  return empty_strided(t, x->shape, stride, dtype);
+  plim_tensor *out = empty_strided(t, x->shape, stride, dtype);
+  plim_work_map(t, x, NULL, out);
+  return out;
+}
+
+plim_tensor *k_map(plim_tape *t, plim_dims shape, plim_dtype dtype, const plim_tensor *a,
+                   const plim_tensor *b) {
+  plim_tensor *out = empty(t, shape, dtype);
+  plim_work_map(t, a, b, out);
+  return out;
 }
 
 // ---- reductions -----------------------------------------------------------------------------------
@@ -213,12 +225,14 @@ plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t mask, bool keep,
     if (!gone || keep) shape.at[shape.n++] = gone ? 1 : x->shape.at[i];
   }
   plim_tensor *out = empty(t, shape, dtype);
+  plim_work_sum(t, x, mask >> (x->shape.n - 1) & 1, out);
   take_scratch(t, plan_reduction(t->gpu, x, mask, 4)); // sums are in float32
   return out;
 }
 
 plim_tensor *k_all(plim_tape *t, const plim_tensor *x) {
   plim_tensor *out = empty(t, (plim_dims){0}, PLIM_BOOL);
+  plim_work_sum(t, x, true, out);
   take_scratch(t, plan_reduction(t->gpu, x, (1u << x->shape.n) - 1, 1));
   return out;
 }
@@ -290,6 +304,7 @@ void k_cublas_lt(plim_tape *t) {
 plim_tensor *k_mm(plim_tape *t, const plim_tensor *a, const plim_tensor *b) {
   plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);
   k_cublas(t);
+  plim_work_matmul(t, a, b, out);
   return out;
 }
 
@@ -297,6 +312,7 @@ plim_tensor *k_bmm(plim_tape *t, const plim_tensor *a, const plim_tensor *b) {
   plim_dims shape = dims(a->shape.at[0], a->shape.at[1], b->shape.at[2]);
   plim_tensor *out = empty(t, shape, (plim_dtype)a->dtype);
   k_cublas(t);
+  plim_work_matmul(t, a, b, out);
   return out;
 }
 
@@ -331,7 +347,7 @@ plim_tensor *k_view(plim_tape *t, plim_tensor *x, plim_dims shape) {
 plim_tensor *k_reshape(plim_tape *t, plim_tensor *x, plim_dims shape) {
   plim_dims stride;
   if (k_view_strides(x, &shape, &stride)) return view_of(t, x, shape, stride);
-  return empty(t, shape, (plim_dtype)x->dtype); // a copy
+  return k_map(t, shape, (plim_dtype)x->dtype, x, NULL); // a copy
 }
 
 static void swap(int64_t *a, int64_t *b) {

@@ -19,6 +19,10 @@ plim_dims k_strides(const plim_tensor *a, const plim_tensor *b);
 plim_tensor *k_to(plim_tape *t, plim_tensor *x, plim_dtype dtype);
 plim_tensor *k_like(plim_tape *t, const plim_tensor *x); // empty_like
 
+// The contiguous result of one kernel that reads a and b (either may be NULL).
+plim_tensor *k_map(plim_tape *t, plim_dims shape, plim_dtype dtype, const plim_tensor *a,
+                   const plim_tensor *b);
+
 // Sums over the dimensions in the bit mask, with the scratch space of the reduction kernel.
 plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t dim_mask, bool keep,
                    plim_dtype dtype);

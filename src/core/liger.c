@@ -2,6 +2,7 @@
 
 #include "kernels.h"
 #include "tape_impl.h"
+#include "work.h"
 
 void plim_tape_set_liger(plim_tape *t, bool on) { t->uses_liger = on; }
 
@@ -23,6 +24,7 @@ static plim_tensor *norm_weight_gradient(plim_tape *t, const plim_tensor *weight
 static void norm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   if (wants(n, 1)) out[1] = norm_weight_gradient(t, n->saved[1]);
   if (wants(n, 0)) out[0] = k_view(t, in[0], in[0]->shape);
+  plim_work_map(t, n->saved[0], in[0], in[0]);
 }
 
 plim_tensor *plim_liger_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
@@ -30,6 +32,7 @@ plim_tensor *plim_liger_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weig
   plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
   int64_t rows = plim_numel(&x->shape) / x->shape.at[x->shape.n - 1];
   plim_tensor *scales = empty(t, dims(rows), PLIM_FP32);
+  plim_work_map(t, x, NULL, out);
   if (n) {
     node_save(t, n, x);
     node_save(t, n, weight);
@@ -50,6 +53,7 @@ static plim_tensor *turned(plim_tape *t, plim_tensor *x) {
   plim_tensor *memory = is_flat ? flat : empty(t, flat->shape, (plim_dtype)flat->dtype);
   if (!is_flat) plim_consume(t, flat);
   plim_tensor *out = k_transpose(t, memory, 1, 2);
+  plim_work_map(t, x, NULL, memory);
   plim_consume(t, memory);
   return out;
 }
@@ -77,13 +81,14 @@ void plim_liger_rope(plim_tape *t, plim_tensor **q, plim_tensor **k, plim_tensor
 // ---- SwiGLU ---------------------------------------------------------------------------------------
 
 static void swiglu_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
-  (void)in;
+  plim_work_bytes(t, 5 * plim_bytes_of(in[0]));
   for (int i = 0; i < 2; i++) out[i] = k_view(t, n->saved[i], n->saved[i]->shape);
 }
 
 plim_tensor *plim_liger_swiglu(plim_tape *t, plim_tensor *gate, plim_tensor *up) {
   plim_node *n = node_begin(t, swiglu_backward, (plim_tensor *[]){gate, up}, 2);
   plim_tensor *out = empty(t, gate->shape, (plim_dtype)gate->dtype);
+  plim_work_map(t, gate, up, out);
   if (n) {
     node_save(t, n, gate);
     node_save(t, n, up);

@@ -3,6 +3,7 @@
 #include "kernels.h"
 #include "ops.h"
 #include "tape_impl.h"
+#include "work.h"
 
 static plim_tensor *indices_new(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
 
@@ -26,6 +27,7 @@ void topk(plim_tape *t, plim_tensor *x, int64_t k, plim_tensor **values, plim_te
   plim_dims shape = x->shape;
   shape.at[shape.n - 1] = k;
   plim_tensor *chosen = empty(t, shape, (plim_dtype)x->dtype), *where = empty(t, shape, PLIM_I64);
+  plim_work_map(t, x, NULL, chosen);
   if (n) node_save_output(t, n, where), node_output(t, n, chosen);
   set(t, values, chosen);
   set(t, indices, where);
@@ -78,6 +80,7 @@ plim_tensor *index_rows(plim_tape *t, plim_tensor *x, plim_tensor *indices) {
   plim_dims shape = x->shape;
   shape.at[0] = indices->shape.at[0];
   plim_tensor *out = empty(t, shape, (plim_dtype)x->dtype);
+  plim_work_map(t, out, indices, out); // of x only what the indices point at
   if (n) node_output(t, n, out);
   plim_consume(t, x);
   plim_consume(t, indices);
@@ -118,6 +121,7 @@ static void div_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tens
 // The gradient of b needs what a was: a copy of it is kept.
 void div_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   plim_node *n = node_begin(t, div_backward, (plim_tensor *[]){a, b}, 2);
+  plim_work_map(t, a, b, a);
   if (n) {
     node_save(t, n, b);
     plim_tensor *before = k_like(t, a);
@@ -144,6 +148,7 @@ plim_tensor *masked_fill(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
 
 void masked_fill_in_place(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
   plim_node *n = node_begin(t, masked_fill_backward, &x, 1);
+  plim_work_map(t, x, mask, x);
   if (n) node_save(t, n, mask), replace_node(t, n, x);
 }
 
@@ -172,10 +177,13 @@ static void grouped_mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, pl
   if (wants(n, 1)) {
     out[1] = empty_strided(t, n->shape, n->stride, dtype);
     group_workspace(t, dtype, groups);
+    const plim_tensor *rows = n->saved[n->saved_count - 1];
+    plim_work_products(t, rows->shape.at[0] / groups, rows, in[0], out[1]);
   }
   if (!wants(n, 0)) return;
   out[0] = empty(t, dims(in[0]->shape.at[0], width), dtype);
   group_workspace(t, dtype, groups);
+  plim_work_matmul(t, in[0], n->saved[0], out[0]);
 }
 
 plim_tensor *grouped_mm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *offsets) {
@@ -188,6 +196,7 @@ plim_tensor *grouped_mm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_
   plim_dims shape = dims(rows->shape.at[0], weight->shape.at[2]);
   plim_tensor *out = empty(t, shape, (plim_dtype)rows->dtype);
   group_workspace(t, (plim_dtype)rows->dtype, weight->shape.at[0]);
+  plim_work_matmul(t, rows, weight, out);
   if (n) node_output(t, n, out);
   plim_consume(t, rows);
   plim_consume(t, weight);

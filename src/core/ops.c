@@ -2,11 +2,13 @@
 
 #include "kernels.h"
 #include "tape_impl.h"
+#include "work.h"
 
 // Ends an operator: the result gets its node, floating arguments go, left to right.
 static plim_tensor *finish(plim_tape *t, plim_node *n, plim_tensor *out, plim_tensor *a,
                            plim_tensor *b) {
   if (n) node_output(t, n, out);
+  plim_work_default(t, a, b, out);
   plim_consume(t, a);
   plim_consume(t, b);
   return out;
@@ -70,6 +72,7 @@ plim_tensor *add(plim_tape *t, plim_tensor *a, plim_tensor *b) {
 
 void add_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   plim_node *n = node2(t, pass_both, a, b);
+  plim_work_map(t, a, b, a);
   if (!n) return;
   plim_node *before = a->fn;
   node_output(t, n, a);
@@ -118,6 +121,7 @@ plim_tensor *divide(plim_tape *t, plim_tensor *a, plim_tensor *b) {
 
 plim_tensor *mul_scalar_in_place(plim_tape *t, plim_tensor *a) {
   plim_node *n = node1(t, unary_backward, a);
+  plim_work_map(t, a, NULL, a);
   if (!n) return a;
   return finish(t, n, alias_of(t, a, a->shape, a->stride), a, NULL);
 }
@@ -199,6 +203,7 @@ plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p) {
   plim_tensor *mask = empty_strided(t, a->shape, stride, PLIM_BOOL);
   plim_tensor *out = empty_strided(t, a->shape, stride, (plim_dtype)a->dtype);
   if (n) node_save_output(t, n, mask);
+  plim_work_map(t, a, mask, out);
   finish(t, n, out, a, NULL);
   plim_consume(t, mask);
   return out;
@@ -338,7 +343,8 @@ plim_tensor *unsqueeze(plim_tape *t, plim_tensor *x, int dim) {
 }
 
 static void slice_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
-  out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype); // zeros of the whole source
+  out[0] = k_map(t, n->shape, (plim_dtype)in[0]->dtype, NULL, NULL); // zeros of the whole source
+  plim_work_bytes(t, 2 * plim_bytes_of(in[0]));
 }
 
 plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t end) {
@@ -364,6 +370,7 @@ plim_tensor *select_first(plim_tape *t, plim_tensor *x, int dim) {
 
 static void split_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype); // the parts, side by side again
+  plim_work_map(t, out[0], NULL, out[0]);
 }
 
 void split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, int count) {
@@ -510,6 +517,7 @@ plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor 
   if (n && wants(n, 1)) node_save(t, n, b);
   plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);
   k_cublas_lt(t);
+  plim_work_matmul(t, a, b, out);
   if (n) node_output(t, n, out);
   plim_tensor *last_first[] = {bias, a, b}; // casts, made from right to left
   for (size_t i = 0; i < sizeof last_first / sizeof *last_first; i++)
@@ -610,11 +618,13 @@ plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
       k_reshape(t, ids, dims(plim_numel(&ids->shape))); // a copy if ids are repeated
   plim_tensor *out = empty(t, shape, (plim_dtype)weight->dtype);
   plim_consume(t, flat);
+  plim_work_map(t, out, ids, out); // it reads as many rows as it writes
   return finish(t, n, out, weight, ids);
 }
 
 static void softmax_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = empty(t, in[0]->shape, (plim_dtype)n->dtype);
+  plim_work_softmax(t, 2, out[0]);
   plim_consume(t, k_binary(t, in[0], n->saved[0]));
 }
 
@@ -622,9 +632,12 @@ plim_tensor *safe_softmax(plim_tape *t, plim_tensor *x) {
   plim_node *n = node1(t, softmax_backward, x);
   if (n) n->dtype = x->dtype;
   plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
+  plim_work_softmax(t, 1, out);
   plim_dims rows = x->shape;
   rows.at[rows.n - 1] = 1;
-  plim_tensor *masked = empty(t, x->shape, PLIM_BOOL), *whole = empty(t, rows, PLIM_BOOL);
+  plim_tensor *masked = k_map(t, x->shape, PLIM_BOOL, x, NULL);
+  plim_tensor *whole = k_map(t, rows, PLIM_BOOL, masked, NULL);
+  plim_work_map(t, out, whole, out);
   plim_consume(t, empty(t, (plim_dims){0}, PLIM_FP32));
   plim_consume(t, whole);
   plim_consume(t, masked);
@@ -639,6 +652,7 @@ plim_tensor *softmax(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   plim_node *n = node1(t, softmax_backward, wide);
   if (n) n->dtype = wide->dtype;
   plim_tensor *out = empty(t, wide->shape, dtype);
+  plim_work_softmax(t, 1, out);
   if (n) node_save_output(t, n, out);
   return finish(t, n, out, wide, NULL);
 }
@@ -664,9 +678,8 @@ static void sum_in_parts(plim_tape *t, int64_t rows, int64_t width, plim_tensor 
 
 // Saved bias, input, weight, mean, 1/deviation.
 static void layer_norm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
-  (void)in;
   const plim_tensor *x = n->saved[1];
-  if (wants(n, 0)) out[0] = empty(t, x->shape, (plim_dtype)x->dtype);
+  if (wants(n, 0)) out[0] = k_map(t, x->shape, (plim_dtype)x->dtype, x, in[0]);
   if (wants(n, 1)) out[1] = empty(t, n->shape, (plim_dtype)n->dtype);
   if (wants(n, 2)) out[2] = empty(t, n->shape, (plim_dtype)n->dtype);
   int64_t width = n->shape.at[0], rows = plim_numel(&x->shape) / width;
@@ -686,7 +699,8 @@ static plim_tensor *layer_norm_of(plim_tape *t, plim_tensor *wide, plim_tensor *
   }
   plim_dims rows = wide->shape;
   rows.at[rows.n - 1] = 1;
-  plim_tensor *out = empty(t, wide->shape, (plim_dtype)wide->dtype);
+  plim_tensor *out = k_map(t, wide->shape, (plim_dtype)wide->dtype, wide, NULL);
+  plim_work_map(t, wide, NULL, out);
   plim_tensor *mean = empty(t, rows, PLIM_FP32), *deviation = empty(t, rows, PLIM_FP32);
   if (n) node_save_output(t, n, mean), node_save_output(t, n, deviation), node_output(t, n, out);
   plim_consume(t, mean);
@@ -713,14 +727,16 @@ plim_tensor *layer_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_
   return out;
 }
 
-static void like_grad_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void log_softmax_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   (void)n;
   out[0] = empty(t, in[0]->shape, (plim_dtype)in[0]->dtype);
+  plim_work_softmax(t, 2, out[0]);
 }
 
 plim_tensor *log_softmax(plim_tape *t, plim_tensor *x) {
-  plim_node *n = node1(t, like_grad_backward, x);
+  plim_node *n = node1(t, log_softmax_backward, x);
   plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
+  plim_work_softmax(t, 1, out);
   if (n) node_save_output(t, n, out);
   return finish(t, n, out, x, NULL);
 }
@@ -736,6 +752,7 @@ plim_tensor *nll_loss(plim_tape *t, plim_tensor *x, plim_tensor *target) {
   plim_tensor *out = empty(t, (plim_dims){0}, (plim_dtype)x->dtype);
   plim_tensor *total_weight = empty(t, (plim_dims){0}, (plim_dtype)x->dtype);
   if (n) node_save_output(t, n, total_weight);
+  plim_work_map(t, target, NULL, out); // of x only what the targets point at
   plim_consume(t, total_weight);
   return finish(t, n, out, x, target);
 }

@@ -5,6 +5,7 @@
 
 #include "kernels.h"
 #include "optimizer_impl.h"
+#include "work.h"
 
 #define NORM_CHUNK 65536 // elements a block of the multi-tensor norm handles
 
@@ -39,6 +40,9 @@ static plim_tensor *total_norm(plim_tape *t, plim_tensor *const *parameters, siz
 }
 
 plim_tensor *plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count) {
+  plim_work_parameters(t, count);
+  plim_work_foreach(t, parameters, count, 1); // the norms, and
+  plim_work_foreach(t, parameters, count, 2); // the gradients times what is clamped below
   plim_tensor *total = total_norm(t, parameters, count);
   plim_tensor *plus = k_unary(t, total), *inverse = k_unary(t, plus), *factor = k_unary(t, inverse);
   plim_consume(t, inverse);
@@ -47,6 +51,17 @@ plim_tensor *plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, s
   plim_consume(t, factor);
   plim_consume(t, clamped);
   return total;
+}
+
+// ---- the clock --------------------------------------------------------------------------------------
+
+void update_in_place(plim_tape *t, const update *u, int kernels, double passes) {
+  for (int k = 0; k < kernels; k++) plim_work_foreach(t, u->parameters, u->count, passes / kernels);
+}
+
+void update_one_by_one(plim_tape *t, const update *u, int kernels, double passes) {
+  for (size_t i = 0; i < u->count; i++)
+    update_in_place(t, &(update){.parameters = u->parameters + i, .count = 1}, kernels, passes);
 }
 
 // ---- the table ------------------------------------------------------------------------------------
@@ -103,6 +118,7 @@ int plim_optimizer_moments(const plim_optimizer *o) { return o->moments; }
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
                          size_t count, plim_tensor **state, bool widens_tables) {
   plim_tensor **shared = state + PLIM_OPTIMIZER_STATE * count;
+  plim_work_parameters(t, count);
   o->step(t, o, &(update){parameters, state, shared, count, widens_tables});
 }
 

@@ -31,6 +31,11 @@ static inline bool is_new(const update *u, size_t i) {
   return u->parameters[i]->grad && !*state_of(u, i);
 }
 
+// What a step does in place, for the clock: kernels that together read and write a tensor like each
+// parameter `passes` times, over all parameters at once or over one after the other.
+void update_in_place(plim_tape *t, const update *u, int kernels, double passes);
+void update_one_by_one(plim_tape *t, const update *u, int kernels, double passes);
+
 void step_adamw_fused(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_adamw_foreach(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_adamw_loop(plim_tape *t, const plim_optimizer *o, const update *u);

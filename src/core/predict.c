@@ -60,6 +60,7 @@ static bool train(plim_tape *t, plim_model *m, const plim_predict_request *reque
   p->peak_reserved_bytes = plim_allocator_stats(f->allocator)->peak.reserved_bytes;
   p->host_bytes = plim_tape_host_peak(t) + plim_host_bytes(m, request->job->recipe.optimizer);
   p->retries = plim_allocator_stats(f->allocator)->retries;
+  p->step = plim_clock_last_step(t);
   return !plim_allocator_out_of_host_memory(f->allocator);
 }
 

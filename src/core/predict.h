@@ -8,6 +8,7 @@
 
 #include "alloc_conf.h"
 #include "allocator.h"
+#include "clock.h"
 #include "job.h"
 
 // Sees every event of the stream, after the allocator has. Hooks may be NULL. What the program around
@@ -38,6 +39,7 @@ typedef struct {
   uint64_t peak_event; // index of the event that made it
   uint64_t host_bytes; // of the CPU's memory: what is offloaded or paged
   uint64_t retries;
+  plim_step_time step;     // the last; zeros if the card is unknown
   bool runs_out;           // a request failed: the program ends there
   plim_place runs_out_at;  //
   uint64_t runs_out_bytes; // that were asked for

@@ -3,6 +3,7 @@
 #include "kernels.h"
 #include "ops.h"
 #include "tape_impl.h"
+#include "work.h"
 
 const char *const plim_weights_names[PLIM_WEIGHTS_COUNT] = {
     [PLIM_WEIGHTS_PLAIN] = "plain",
@@ -86,7 +87,9 @@ void plim_quantise(plim_tape *t, plim_tensor *weight, plim_weights_kind kind) {
 // The whole weight, for one product. Below 5 to 512 rows, depending on the card, a kernel does
 // without it; training steps are larger than that.
 static plim_tensor *dequantised(plim_tape *t, const plim_tensor *weight) {
-  return empty(t, weight->shape, weight->quant->compute);
+  plim_tensor *full = empty(t, weight->shape, weight->quant->compute);
+  plim_work_map(t, weight, NULL, full);
+  return full;
 }
 
 static bool is_nested(const plim_tensor *weight) {
@@ -147,6 +150,7 @@ static plim_tensor *linear4(plim_tape *t, plim_tensor *x, plim_tensor *weight, p
 static plim_tensor *scaled_gradient(plim_tape *t, const plim_tensor *weight, plim_tensor *grad,
                                     plim_dtype dtype) {
   plim_tensor *full = empty(t, weight->shape, dtype);
+  plim_work_map(t, weight, NULL, full);
   plim_consume(t, empty(t, dims(weight->shape.at[0], 1), PLIM_FP32));
   plim_tensor *product = k_mm(t, grad, full);
   plim_consume(t, full);
@@ -172,6 +176,8 @@ static plim_tensor *quantise_rows(plim_tape *t, plim_tensor *rows, plim_tensor *
   set(t, &half, k_to(t, rows, PLIM_FP16));
   set(t, scales, empty(t, dims(rows->shape.at[0]), PLIM_FP32));
   plim_tensor *out = empty(t, rows->shape, PLIM_U8), *sizes = k_like(t, half);
+  plim_work_map(t, half, NULL, out);
+  plim_work_map(t, half, NULL, sizes);
   set(t, &large, empty(t, rows->shape, PLIM_BOOL));
   plim_consume(t, sizes);
   plim_consume(t, k_all(t, large));
@@ -192,6 +198,9 @@ static plim_tensor *matmul8(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   set(t, &narrow, quantise_rows(t, rows, &scales));
   shape.at[shape.n - 1] = weight->shape.at[0];
   plim_tensor *sums = empty(t, shape, PLIM_I32), *half = empty(t, shape, PLIM_FP16);
+  plim_work_products(t, weight->shape.at[1], rows, weight,
+                     sums); // as fast as in 16 bits; not measured
+  plim_work_map(t, sums, NULL, half);
   plim_tensor *out = k_to(t, half, (plim_dtype)x->dtype);
   if (out != half) plim_consume(t, half);
   plim_consume(t, sums);

@@ -2,6 +2,7 @@
 
 #include "kernels.h"
 #include "ops.h"
+#include "work.h"
 
 static plim_tensor *scalar(plim_tape *t, plim_dtype dtype) {
   return empty(t, (plim_dims){0}, dtype);
@@ -47,6 +48,8 @@ void plim_scaler_step(plim_tape *t, plim_scaler *s, const plim_optimizer *o,
                       bool widens_tables) {
   plim_tensor *found = NULL, *scale = NULL;
   bool takes_scale = plim_optimizer_takes_scale(o);
+  plim_work_foreach(t, parameters, count, 2); // unscaled, or only looked through
+  if (!takes_scale) plim_work_synchronize(t); // Python looks at the flag
   if (!s->is_unscaled && takes_scale) check_only(t, s);
   else if (!s->is_unscaled) plim_scaler_unscale(t, s);
   if (takes_scale) {

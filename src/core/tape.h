@@ -109,6 +109,7 @@ typedef struct {
   uint8_t purpose;
   bool is_waiting; // built on the host, to be moved to the device
   bool is_on_host; // for good: counted, but no part of the stream
+  bool is_written; // by a kernel that the clock knows of
 } plim_storage;
 
 // Something that runs at a certain point of backward.
@@ -266,7 +267,8 @@ struct plim_node {
   plim_hook before;              // runs when all gradients of its outputs are there
   plim_dims shape, stride;       // whatever the operator wants to remember
   int64_t number;
-  const char *what; // where it was made
+  double pairs, width; // attention: of query and key, for the clock
+  const char *what;    // where it was made
   int32_t layer;
   uint32_t refs, task; // task: the engine's, while it runs
   uint8_t edge_count, output_count, saved_count;

@@ -3,6 +3,7 @@
 #ifndef PLIM_CORE_TAPE_IMPL_H
 #define PLIM_CORE_TAPE_IMPL_H
 
+#include "clock.h"
 #include "tape.h"
 
 struct tape_pool {
@@ -12,6 +13,14 @@ struct tape_pool {
 struct tape_cast {
   const plim_tensor *leaf;
   plim_tensor *cast;
+};
+
+// Two timelines in seconds, and what the step that runs has done so far.
+struct tape_clock {
+  double cpu, gpu_free, began;
+  uint32_t operators;          // of forward, since the last look at the loss
+  bool is_causal, has_dropout; // attention that comes next
+  plim_step_time now, last;
 };
 
 struct plim_tape {
@@ -38,10 +47,11 @@ struct plim_tape {
   vec(struct tape_cast) casts;              // of leaves, made under autocast
   uint8_t sdpa;                             // a plim_sdpa_kernel
   uint8_t autocast;                         // a plim_dtype; PLIM_BOOL: off
-  struct plim_checkpoint *packing;          // what is saved now is packed for it
-  bool offloads;                            // what is saved now goes to the host
-  bool is_recomputing;                      // and now computed again
-  vec(plim_tensor *) unwound;               // variables of functions that were stopped
+  struct tape_clock clock;
+  struct plim_checkpoint *packing; // what is saved now is packed for it
+  bool offloads;                   // what is saved now goes to the host
+  bool is_recomputing;             // and now computed again
+  vec(plim_tensor *) unwound;      // variables of functions that were stopped
   bool has_own_linear; // DeepSpeed's: gives its weight's gradient as it is, not as a view
   bool is_stopped;     // all that was wanted is there: nothing is allocated any more
   bool ran_math;       // attention without a fused kernel

@@ -8,6 +8,7 @@
 #include "scaler.h"
 #include "sharding.h"
 #include "tape_impl.h"
+#include "work.h"
 
 // loss.backward(): the gradient of 1 lives until it returns; the engine has a thread of its own.
 static void run_backward(plim_tape *t, plim_tensor *loss) {
@@ -77,6 +78,7 @@ static void update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scale
   else plim_optimizer_step(t, o, parameters, count, state, r->is_trainer);
   plim_zero_grad(t, m->parameters.at, count);
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
+  plim_work_step_end(t);
 }
 
 static int micro_batches(const plim_recipe *r) { return r->accumulate > 1 ? r->accumulate : 1; }
@@ -167,6 +169,7 @@ static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, vari
 static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   variables v = {0};
   for (int i = 0; i < r->steps; i++) {
+    plim_work_step_begin(t);
     for (int k = 0; k < micro_batches(r); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       bool is_last = k + 1 == micro_batches(r);
@@ -202,6 +205,7 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
 static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   variables v = {0};
   for (int i = 0; i < r->steps; i++) {
+    plim_work_step_begin(t);
     for (int k = 0; k < micro_batches(r); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       bare_step(t, m, r, &v, k + 1 == micro_batches(r));
@@ -314,12 +318,13 @@ static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, tra
   set(t, &v->loss, detached);
 }
 
-// isnan and isinf of the loss.
+// isnan and isinf of the loss, which Python looks at.
 static void check_loss(plim_tape *t, const plim_tensor *loss) {
   plim_consume(t, empty(t, (plim_dims){0}, PLIM_BOOL));
   plim_tensor *size = k_unary(t, loss), *is_infinite = empty(t, (plim_dims){0}, PLIM_BOOL);
   plim_consume(t, size);
   plim_consume(t, is_infinite);
+  plim_work_trainer(t);
 }
 
 static bool decays(const plim_model *m, const plim_tensor *p) {
@@ -342,6 +347,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
   plim_tape_empty_cache(t);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
   for (int i = 0; ok && i < r->steps; i++) {
+    plim_work_step_begin(t);
     plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
     ok = next_batches(t, m, r, &v);
     for (int k = 0; ok && k < v.count; k++) {
