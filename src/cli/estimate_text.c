@@ -150,8 +150,11 @@ static void print_facts(const estimate_result *r) {
            text);
   }
   if (!isnan(e->step_seconds))
-    printf("time: %s per step, %s tokens per second\n", units_seconds(e->step_seconds).text,
-           units_count((uint64_t)e->tokens_per_second).text);
+    printf("time: %s per step, %s tokens per second%s\n", units_seconds(e->step_seconds).text,
+           units_count((uint64_t)e->tokens_per_second).text,
+           r->request.target.gpu && (r->request.is_known_by_size || !*r->request.card)
+               ? ", at the rates of an H200"
+               : "");
 }
 
 static void print_unverified(const plim_estimate *e) {

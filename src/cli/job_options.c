@@ -259,6 +259,7 @@ static plim_err understand_card(const char *text, job_request *r, plim_error *er
   if (!is_size) return plim_gpu_find(text, &gpu, error);
   if (bytes < 2 * PLIM_GIB || bytes > MAX_CARD) return size_too_odd(bytes, error);
   r->target = plim_target_size(bytes);
+  r->is_known_by_size = true;
   snprintf(r->card, sizeof r->card, "a card of %s", units_bytes(bytes).text);
   return PLIM_OK;
 }
@@ -275,7 +276,7 @@ static void look_for_card(job_request *r) {
 
 static plim_err understand_target(const job_args *args, job_request *r, const char **source,
                                   plim_error *error) {
-  r->target = (plim_target){.budget_bytes = PLIM_UNKNOWN, .limit_bytes = PLIM_UNKNOWN};
+  r->target = plim_target_any();
   plim_err err = PLIM_OK;
   if (args->gpu) err = understand_card(args->gpu, r, error);
   else if (args->limit_bytes == PLIM_UNKNOWN) look_for_card(r);

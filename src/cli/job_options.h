@@ -97,9 +97,10 @@ typedef struct {
   plim_job job;
   plim_model_source source;
   plim_target target;
-  plim_alloc_conf conf; // target.conf points here
-  char card[128];       // in words: "RTX 4090"; empty: none was given or found
-  char notes[4][224];   // what was assumed; unused ones are empty
+  plim_alloc_conf conf;  // target.conf points here
+  char card[128];        // in words: "RTX 4090"; empty: none was given or found
+  bool is_known_by_size; // its kernels and rates are an H200's
+  char notes[4][224];    // what was assumed; unused ones are empty
 } job_request;
 
 // Fills *out, which must not move afterwards. On error, `*source` is the text error->byte points into,

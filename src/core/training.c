@@ -52,6 +52,7 @@ static void backward_of(plim_tape *t, plim_model *m, const plim_recipe *r, plim_
                         plim_tensor *loss, bool is_last) {
   if (has_engine(m)) engine_backward(t, m->shards, loss, is_last);
   else scale_and_run_backward(t, r, scaler, loss);
+  plim_work_pass_end(t);
 }
 
 static void begin_optimizer(plim_tape *t, int step) {
