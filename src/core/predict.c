@@ -54,6 +54,7 @@ static bool train(plim_tape *t, plim_model *m, const plim_predict_request *reque
   plim_allocator_reset_peaks(f->allocator);
   p->peak_allocated_bytes = 0;
   if (!plim_train(t, m, &request->job->recipe)) return false;
+  p->events = f->events;
   p->peak_reserved_bytes = plim_allocator_stats(f->allocator)->peak.reserved_bytes;
   p->retries = plim_allocator_stats(f->allocator)->retries;
   return !plim_allocator_out_of_host_memory(f->allocator);

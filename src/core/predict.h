@@ -33,6 +33,7 @@ typedef struct {
   uint64_t live_bytes[PLIM_PURPOSES]; // at the peak of allocated memory, before rounding
   plim_place peak_at;
   uint64_t peak_event; // index of the event that made it
+  uint64_t events;     // of the stream, from the first parameter to the end of training
   uint64_t retries;
   bool runs_out;           // a request failed: the program ends there
   plim_place runs_out_at;  //

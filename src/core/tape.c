@@ -179,6 +179,7 @@ void plim_tape_move_to_device(plim_tape *t) {
     s->is_on_host = false;
     s->id = t->next_id++;
     t->live[s->purpose] += s->bytes;
+    t->wish = (plim_wish){.purpose = (plim_purpose)s->purpose};
     t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, s->bytes);
   }
   t->host.len = 0;
@@ -320,6 +321,7 @@ plim_tensor *scratch(plim_tape *t, uint64_t bytes) {
 
 void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   plim_storage *old = x->storage;
+  t->wish = (plim_wish){x->shape, dtype, (plim_purpose)t->purpose};
   x->storage = storage_new(t, (uint64_t)plim_numel(&x->shape) * plim_dtype_bytes[dtype]);
   x->dtype = (uint8_t)dtype;
   if (old->is_on_host && x->storage->is_on_host) x->storage->id = old->id; // keeps its place

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "../test.h"
-#include "picture.h"
+#include "replay_picture.h"
 #include "snapshot.h"
 
 #ifndef TEST_ROOT
@@ -14,6 +14,7 @@ typedef struct {
   plim_trace trace;
   plim_story story;
   plim_timeline timeline;
+  replay_scene replay;
   picture p;
 } scene;
 
@@ -25,10 +26,12 @@ static void scene_clear(scene *s) {
 
 static bool scene_finish(scene *s, const char *name, size_t columns) {
   plim_replay_options options = {.limit_bytes = PLIM_UNKNOWN};
-  s->p = (picture){name, "as recorded", &s->trace, &s->story, &s->timeline, PLIM_UNKNOWN};
-  return plim_trace_link(&s->trace) && plim_story_read(&s->trace, &s->story) &&
-         plim_replay_recorded_conf(&s->trace, &options.conf) &&
-         plim_timeline_build(&s->trace, &s->story, &options, NULL, columns, &s->timeline);
+  bool ok = plim_trace_link(&s->trace) && plim_story_read(&s->trace, &s->story) &&
+            plim_replay_recorded_conf(&s->trace, &options.conf) &&
+            plim_timeline_build(&s->trace, &s->story, &options, NULL, columns, &s->timeline);
+  s->replay = (replay_scene){name, "as recorded", &s->trace, &s->story, &s->timeline, PLIM_UNKNOWN};
+  if (ok) s->p = replay_picture(&s->replay);
+  return ok;
 }
 
 static bool scene_of_snapshot(scene *s, const char *name, size_t columns) {
@@ -172,7 +175,7 @@ static bool scene_of_nasty_names(scene *s) {
 TEST(names_cannot_break_out) {
   scene s;
   CHECK(scene_of_nasty_names(&s), "cannot be made");
-  s.p.settings = NASTY;
+  s.p.note = NASTY;
   char *svg = drawn(&s.p, svg_write), *html = drawn(&s.p, html_write);
   const char *fault = fault_in_xml(svg);
   CHECK(!fault, "svg at: %.80s", fault);
@@ -201,9 +204,9 @@ static void make_noisy(plim_timeline *t) {
     plim_column *c = &t->columns.at[i];
     c->allocated_bytes = 0;
     for (size_t k = 0; k < PLIM_KIND_COUNT; k++)
-      c->allocated_bytes += c->kind_bytes[k] = noise(&state) % (12 * PLIM_GIB);
+      c->allocated_bytes += c->part_bytes[k] = noise(&state) % (12 * PLIM_GIB);
     for (size_t k = 0; k < PLIM_TIMELINE_HOLDERS; k++)
-      c->holders[k] = (plim_holder){PLIM_NO_LINE, c->kind_bytes[k]};
+      c->holders[k] = (plim_holder){PLIM_NO_LINE, c->part_bytes[k]};
     c->peak_reserved_bytes = c->reserved_bytes = c->allocated_bytes + noise(&state) % PLIM_GIB;
     c->ooms = c->retries = c->empty_caches = 1;
   }
