@@ -25,26 +25,19 @@ typedef struct {
 
 // ---- who holds what -----------------------------------------------------------------------------
 
-static uint32_t line_of(watcher *w, const plim_tape *t, const plim_wish *wish) {
-  plim_holding tensor = {.place = plim_tape_place(t),
-                         .shape = wish->shape,
-                         .dtype = wish->dtype,
-                         .purpose = wish->purpose};
-  size_t line = plim_holders_group(&w->out->lines, &tensor);
+static uint32_t line_of(watcher *w, const plim_holding *tensor) {
+  size_t line = plim_holders_group(&w->out->lines, tensor);
   if (line == w->line_bytes.len && vec_push(&w->line_bytes, 0)) return (uint32_t)line;
   w->failed |= line >= w->line_bytes.len;
   return (uint32_t)line;
 }
 
-static void move_in(watcher *w, const plim_tape *t, const plim_allocator *a, uint32_t id) {
-  uint64_t bytes = plim_allocator_block_bytes(a, id);
-  if (bytes == PLIM_UNKNOWN) return; // there was no block to be had
-  plim_wish wish = plim_tape_wish(t);
-  uint32_t line = line_of(w, t, &wish);
+static void move_in(watcher *w, uint32_t id, uint64_t bytes, const plim_holding *tensor) {
+  uint32_t line = line_of(w, tensor);
   while (w->tenants.len <= id && !w->failed) w->failed = !vec_push(&w->tenants, (tenant){0});
   if (w->failed) return;
-  w->tenants.at[id] = (tenant){bytes, line, (uint8_t)wish.purpose};
-  w->part_bytes[wish.purpose] += bytes;
+  w->tenants.at[id] = (tenant){bytes, line, (uint8_t)tensor->purpose};
+  w->part_bytes[tensor->purpose] += bytes;
   w->line_bytes.at[line] += bytes;
 }
 
@@ -54,6 +47,26 @@ static void move_out(watcher *w, uint32_t id) {
   w->part_bytes[t->purpose] -= t->bytes;
   w->line_bytes.at[t->line] -= t->bytes;
   t->bytes = 0;
+}
+
+static void follow_alloc(watcher *w, const plim_tape *t, const plim_allocator *a, uint32_t id) {
+  uint64_t bytes = plim_allocator_block_bytes(a, id);
+  if (bytes == PLIM_UNKNOWN) return; // there was no block to be had
+  plim_wish wish = plim_tape_wish(t);
+  plim_holding tensor = {.place = plim_tape_place(t),
+                         .shape = wish.shape,
+                         .dtype = wish.dtype,
+                         .purpose = wish.purpose};
+  move_in(w, id, bytes, &tensor);
+}
+
+static void repurpose(void *context, uint32_t id, plim_purpose purpose) {
+  watcher *w = context;
+  if (id >= w->tenants.len || !w->tenants.at[id].bytes) return;
+  uint64_t bytes = w->tenants.at[id].bytes;
+  plim_holding tensor = {.place.layer = -1, .purpose = purpose};
+  move_out(w, id);
+  move_in(w, id, bytes, &tensor);
 }
 
 // ---- where the program is -----------------------------------------------------------------------
@@ -116,7 +129,7 @@ static void watch(void *context, const plim_tape *t, const plim_allocator *a, pl
   watcher *w = context;
   plim_place place = plim_tape_place(t);
   (void)bytes;
-  if (kind == PLIM_STREAM_ALLOC) move_in(w, t, a, id);
+  if (kind == PLIM_STREAM_ALLOC) follow_alloc(w, t, a, id);
   else if (kind != PLIM_STREAM_EMPTY_CACHE) move_out(w, id);
   follow_steps(w, &place);
   follow_phases(w, &place);
@@ -136,7 +149,7 @@ static bool prepare(plim_forecast *f, size_t columns) {
 
 static bool run(const plim_predict_request *request, plim_forecast *out) {
   watcher w = {.out = out};
-  plim_observer observer = {watch, &w};
+  plim_observer observer = {watch, &w, repurpose};
   plim_predict_request again = *request;
   plim_prediction ignored;
   again.observer = &observer;

@@ -29,6 +29,11 @@ static void collect(void *context, const plim_tape *t, const plim_allocator *a,
   c->is_done = c->events++ == c->peak_event;
 }
 
+static void repurpose(void *context, uint32_t id, plim_purpose purpose) {
+  collector *c = context;
+  if (!c->is_done && id < c->tensors.len) c->tensors.at[id].purpose = purpose;
+}
+
 // Parameters and what goes with them are many and stay; each of these counts as one.
 static bool is_whole(plim_purpose purpose) { return purpose <= PLIM_FOR_OPTIMIZER; }
 
@@ -69,7 +74,7 @@ static int by_bytes(const void *x, const void *y) {
 bool plim_holders_find(const plim_predict_request *request, const plim_prediction *p,
                        plim_holders *out) {
   collector c = {.peak_event = p->peak_event};
-  plim_observer observer = {collect, &c};
+  plim_observer observer = {collect, &c, repurpose};
   plim_predict_request again = *request;
   plim_prediction ignored;
   again.observer = &observer;

@@ -45,6 +45,11 @@ static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
   f->events++;
 }
 
+static void pass_on(void *context, uint32_t id, plim_purpose purpose) {
+  const plim_observer *o = ((follower *)context)->observer;
+  if (o && o->repurpose) o->repurpose(o->context, id, purpose);
+}
+
 static bool train(plim_tape *t, plim_model *m, const plim_predict_request *request, follower *f) {
   plim_prediction *p = f->out;
   p->parameters = m->elements;
@@ -62,7 +67,7 @@ static bool train(plim_tape *t, plim_model *m, const plim_predict_request *reque
 
 static bool run(const plim_predict_request *request, plim_allocator *a, plim_prediction *out) {
   follower f = {.allocator = a, .observer = request->observer, .out = out};
-  plim_tape *t = plim_tape_new((plim_tape_sink){follow, &f});
+  plim_tape *t = plim_tape_new((plim_tape_sink){follow, &f, pass_on});
   if (!t) return false;
   f.tape = t;
   if (request->gpu) plim_tape_set_gpu(t, request->gpu);

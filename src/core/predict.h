@@ -15,6 +15,7 @@ typedef struct {
   void (*event)(void *context, const plim_tape *t, const plim_allocator *a, plim_stream_kind kind,
                 uint32_t id, uint64_t bytes);
   void *context;
+  void (*repurpose)(void *context, uint32_t id, plim_purpose purpose); // as the tape's; or NULL
 } plim_observer;
 
 typedef struct {

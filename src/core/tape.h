@@ -130,6 +130,8 @@ typedef enum {
 typedef struct {
   void (*event)(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes);
   void *context;
+  // What an allocation is for turned out to be this: a gradient that a parameter keeps. Or NULL.
+  void (*repurpose)(void *context, uint32_t id, plim_purpose purpose);
 } plim_tape_sink;
 
 plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out
