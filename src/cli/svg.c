@@ -1,78 +1,14 @@
 // The timeline as an SVG. All sizes are in units of the viewBox; text is placed in rows of its own
 // (title, peak, marks, times, phases, steps, legend), so that nothing can overlap whatever the data.
 #include <math.h>
-#include <string.h>
 
-#include "escape.h"
-#include "picture.h"
+#include "svg_impl.h"
 #include "svg_style.h"
-
-enum {
-  WIDTH = 960,
-  LEFT = 76, // room for "1.25 GiB"
-  RIGHT = 936,
-  TITLE_Y = 32,
-  SUBTITLE_Y = 53,
-  NOTE_Y = 71,
-  PEAK_Y = 98,
-  MARKS_Y = 111,
-  OOMS_Y = 125,
-  TOP = 132,
-  BOTTOM = 432,
-  ROWS_Y = 450, // the rows below the axis, first base line
-  ROW = 19,
-  LEGEND_GAP = 53,
-  LEGEND_ROW = 24,
-  LEGEND_COLUMNS = 4,
-  LETTER = 7, // width of an average letter of the 12 unit font, on the safe side
-};
-
-typedef struct {
-  FILE *out;
-  const picture *p;
-  const plim_column *columns;
-  size_t count;
-  uint64_t top_bytes;                       // at the upper edge
-  bool has_limit;                           // its line is inside the picture
-  int times_y, phases_y, steps_y, legend_y; // 0: there is no such row
-  int legend_items;
-} canvas;
 
 // ---- scales -----------------------------------------------------------------------------------------
 
-static double x_of_event(const canvas *c, size_t event) {
-  return LEFT + (double)event * (RIGHT - LEFT) / (double)c->p->events;
-}
-
 static double x_of_column(const canvas *c, size_t i) {
   return LEFT + (double)i * (RIGHT - LEFT) / (double)c->count;
-}
-
-static double y_of(const canvas *c, uint64_t bytes) {
-  return BOTTOM - (double)bytes * (BOTTOM - TOP) / (double)c->top_bytes;
-}
-
-// The smallest round step of which `top` holds at most `most`: powers of two below 1 GiB, then 1, 2,
-// 5, 10, 20, 50 ... GiB.
-static uint64_t round_step(uint64_t top, uint64_t most) {
-  uint64_t step = 1, decade = PLIM_GIB;
-  while (step < PLIM_GIB && top / step > most) step *= 2;
-  while (top / step > most) {
-    if (step == 5 * decade) step = decade *= 10;
-    else step = step == decade ? 2 * decade : 5 * decade;
-  }
-  return step;
-}
-
-// 512 MiB, 1 GiB, 2.5 GiB: without the zeros that units_bytes keeps.
-static units_text round_bytes(uint64_t bytes) {
-  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  double value = (double)bytes;
-  size_t unit = 0;
-  for (; value >= 1024 && unit < 6; unit++) value /= 1024;
-  units_text text;
-  snprintf(text.text, sizeof text.text, "%.4g %s", value, units[unit]);
-  return text;
 }
 
 // Room for the highest reserved bytes, and for the limit unless that would flatten the picture.
@@ -92,36 +28,15 @@ static void put(FILE *out, char command, double value) {
   if (tenths % 10) fprintf(out, ".%ld", tenths % 10);
 }
 
-static void put_text(const canvas *c, double x, double y, const char *class, const char *anchor,
-                     const char *text) {
-  fprintf(c->out, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\" text-anchor=\"%s\">", x, y, class,
-          anchor);
-  escape_xml(c->out, text);
-  fputs("</text>\n", c->out);
-}
-
-// Centred on x, but never out of the plot.
-static void put_centred(const canvas *c, double x, double y, const char *class, const char *text) {
-  double half = (double)strlen(text) * LETTER / 2;
-  if (x - half < LEFT) put_text(c, LEFT, y, class, "start", text);
-  else if (x + half > RIGHT) put_text(c, RIGHT, y, class, "end", text);
-  else put_text(c, x, y, class, "middle", text);
-}
-
-static void put_line(const canvas *c, const char *class, double x1, double y1, double x2,
-                     double y2) {
-  fprintf(c->out, "<path class=\"%s\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", class, x1, y1, x2, y2);
-}
-
 // What a curve or the upper edge of a layer shows of a column.
 typedef uint64_t bytes_of(const canvas *c, const plim_column *column, size_t layer);
 
 // A stairway over the columns; equal neighbours make one stair.
 static void put_stairs(const canvas *c, bytes_of *bytes, size_t layer) {
-  double last = y_of(c, bytes(c, &c->columns[0], layer));
+  double last = svg_y_of(c, bytes(c, &c->columns[0], layer));
   put(c->out, 'V', last);
   for (size_t i = 1; i < c->count; i++) {
-    double y = y_of(c, bytes(c, &c->columns[i], layer));
+    double y = svg_y_of(c, bytes(c, &c->columns[i], layer));
     if (fabs(y - last) < 0.05) continue;
     put(c->out, 'H', x_of_column(c, i));
     put(c->out, 'V', y);
@@ -139,7 +54,7 @@ static void put_area(const canvas *c, const char *class, bytes_of *bytes, size_t
 
 static void put_stairs_line(const canvas *c, const char *class, bytes_of *bytes) {
   fprintf(c->out, "<path class=\"%s\" d=\"M%d ", class, LEFT);
-  put(c->out, ' ', y_of(c, bytes(c, &c->columns[0], 0)));
+  put(c->out, ' ', svg_y_of(c, bytes(c, &c->columns[0], 0)));
   put_stairs(c, bytes, 0);
   fputs("\"/>\n", c->out);
 }
@@ -162,112 +77,11 @@ static void put_styles(FILE *out, const picture *p) {
 static void put_heading(const canvas *c) {
   char text[512];
   picture_shorten(c->p->title, text, sizeof text, 80);
-  put_text(c, 24, TITLE_Y, "title", "start", text);
-  put_text(c, 24, SUBTITLE_Y, "quiet", "start", c->p->subtitle);
+  svg_text(c, 24, TITLE_Y, "title", "start", text);
+  svg_text(c, 24, SUBTITLE_Y, "quiet", "start", c->p->subtitle);
   if (!c->p->note || !*c->p->note) return;
   picture_shorten(c->p->note, text, sizeof text, 120);
-  put_text(c, 24, NOTE_Y, "quiet", "start", text);
-}
-
-static void put_y_axis(const canvas *c) {
-  uint64_t step = round_step(c->top_bytes, 7);
-  for (uint64_t bytes = 0; bytes <= c->top_bytes; bytes += step) {
-    double y = y_of(c, bytes);
-    put_line(c, bytes ? "grid" : "axis", LEFT, y, RIGHT, y);
-    put_text(c, LEFT - 8, y + 4, "quiet", "end", bytes ? round_bytes(bytes).text : "0");
-  }
-}
-
-enum { TICKS = 8 };
-
-static double tick_seconds(const canvas *c, size_t tick) {
-  return picture_seconds_at(c->p, (c->p->events - 1) * tick / TICKS);
-}
-
-// Digits behind the point that tell neighbouring ticks apart, three at most.
-static int tick_digits(const canvas *c) {
-  int digits = 0;
-  double unit = 1;
-  for (size_t i = 1; i <= TICKS; i++) {
-    double gap = tick_seconds(c, i) - tick_seconds(c, i - 1);
-    for (; digits < 3 && gap > 0 && gap < unit; unit /= 10) digits++;
-  }
-  return digits;
-}
-
-static units_text tick_text(const canvas *c, size_t tick, int digits) {
-  double seconds = tick_seconds(c, tick);
-  units_text text;
-  if (seconds < 0) return units_count((c->p->events - 1) * tick / TICKS);
-  if (seconds == 0 || seconds >= 600) return units_seconds(seconds);
-  snprintf(text.text, sizeof text.text, "%.*f s", digits, seconds);
-  return text;
-}
-
-// Ticks stand at equal numbers of events, where time may crawl or fly: the labels say which.
-static void put_times(const canvas *c) {
-  if (!c->times_y) return;
-  int digits = tick_digits(c);
-  for (size_t i = 0; i <= TICKS; i++) {
-    double x = LEFT + (double)i * (RIGHT - LEFT) / TICKS;
-    put_line(c, "axis", x, BOTTOM, x, BOTTOM + 4);
-    put_centred(c, x, c->times_y, "quiet", tick_text(c, i, digits).text);
-  }
-}
-
-// Every n-th step gets a line and a number; n is 1, 2, 5, 10 ... so that numbers have room.
-static size_t step_stride(const canvas *c) {
-  size_t count = c->p->step_count, stride = 1;
-  double mean = (RIGHT - x_of_event(c, c->p->steps[0].first)) / (double)count;
-  static const size_t round[] = {2, 5, 10};
-  for (size_t decade = 1, i = 0; (double)stride * mean < 40; i = (i + 1) % 3) {
-    stride = round[i] * decade;
-    if (i == 2) decade *= 10;
-  }
-  return stride;
-}
-
-static void put_steps(const canvas *c) {
-  const plim_step *steps = c->p->steps;
-  if (!c->p->step_count) return;
-  double first = x_of_event(c, steps[0].first), free_from = LEFT;
-  if (first - LEFT > 7 * LETTER)
-    put_text(c, (LEFT + first) / 2, c->steps_y, "quiet", "middle", c->p->source->setup);
-  size_t stride = step_stride(c);
-  for (size_t i = 0; i < c->p->step_count; i++) {
-    if (i && (i + 1) % stride) continue;
-    double from = x_of_event(c, steps[i].first), to = x_of_event(c, steps[i].end);
-    char text[40];
-    snprintf(text, sizeof text, stride == 1 && to - from > 60 ? "step %zu" : "%zu", i + 1);
-    double half = (double)strlen(text) * LETTER / 2.0;
-    double x = fmin(fmax((from + to) / 2, LEFT + half), RIGHT - half);
-    put_line(c, "step", from, TOP, from, c->steps_y);
-    if (x - half < free_from) continue;
-    put_text(c, x, c->steps_y, "quiet", "middle", text);
-    free_from = x + half + LETTER;
-  }
-}
-
-// ---- phases of the steps ----------------------------------------------------------------------------------
-
-static bool has_room(const canvas *c, const picture_span *s) {
-  return x_of_event(c, s->end) - x_of_event(c, s->first) > (double)(strlen(s->name) + 1) * LETTER;
-}
-
-static bool any_has_room(const canvas *c) {
-  for (size_t i = 0; i < c->p->phase_count; i++)
-    if (has_room(c, &c->p->phases[i])) return true;
-  return false;
-}
-
-static void put_phases(const canvas *c) {
-  if (!c->phases_y) return;
-  for (size_t i = 0; i < c->p->phase_count; i++) {
-    const picture_span *s = &c->p->phases[i];
-    double from = x_of_event(c, s->first), to = x_of_event(c, s->end);
-    if (from > LEFT) put_line(c, "step", from, BOTTOM, from, c->phases_y + 4);
-    if (has_room(c, s)) put_text(c, (from + to) / 2, c->phases_y, "quiet", "middle", s->name);
-  }
+  svg_text(c, 24, NOTE_Y, "quiet", "start", text);
 }
 
 // ---- the data ---------------------------------------------------------------------------------------------
@@ -310,17 +124,17 @@ static void put_layers(const canvas *c) {
 
 static void put_limit(const canvas *c) {
   if (!c->has_limit) return;
-  double y = y_of(c, c->p->limit_bytes);
-  put_line(c, "limit", LEFT, y, RIGHT, y);
+  double y = svg_y_of(c, c->p->limit_bytes);
+  svg_line(c, "limit", LEFT, y, RIGHT, y);
 }
 
 static void put_peak(const canvas *c) {
   const plim_column *peak = picture_peak(c->p);
   double x = x_of_column(c, c->p->timeline->peak) + (RIGHT - LEFT) / 2.0 / (double)c->count;
-  double y = y_of(c, peak->allocated_bytes);
-  put_line(c, "pin", x, PEAK_Y + 5, x, y);
+  double y = svg_y_of(c, peak->allocated_bytes);
+  svg_line(c, "pin", x, PEAK_Y + 5, x, y);
   fprintf(c->out, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", x, y);
-  put_centred(c, x, PEAK_Y, "strong", c->p->peak);
+  svg_centred(c, x, PEAK_Y, "strong", c->p->peak);
 }
 
 // ---- marks --------------------------------------------------------------------------------------------------
@@ -358,7 +172,7 @@ static uint64_t put_marks(const canvas *c, const mark_kind *kind) {
     double x = x_of_column(c, i);
     total += here;
     if (!here || x - last < 9) continue;
-    if (kind->field == offsetof(plim_column, ooms)) put_line(c, "oom", x, OOMS_Y, x, BOTTOM);
+    if (kind->field == offsetof(plim_column, ooms)) svg_line(c, "oom", x, OOMS_Y, x, BOTTOM);
     put_mark(c, kind, x, kind->y);
     last = x;
   }
@@ -392,7 +206,7 @@ static void put_layer_item(canvas *c, size_t layer) {
 static void put_line_item(canvas *c, const char *class, const char *what, uint64_t bytes) {
   double x, y;
   next_item(c, &x, &y);
-  put_line(c, class, x - 1, y - 4, x + 13, y - 4);
+  svg_line(c, class, x - 1, y - 4, x + 13, y - 4);
   put_label(c, x, y, what, units_bytes(bytes).text);
 }
 
@@ -406,7 +220,7 @@ static void put_mark_item(canvas *c, const mark_kind *kind, uint64_t total) {
 }
 
 static void put_legend(canvas *c) {
-  put_text(c, 24, c->legend_y - LEGEND_ROW, "quiet", "start", "at the peak");
+  svg_text(c, 24, c->legend_y - LEGEND_ROW, "quiet", "start", "at the peak");
   for (size_t i = 0; i < c->p->source->layer_count; i++)
     if (occurs(c, i)) put_layer_item(c, i);
   put_line_item(c, "reserved", "reserved", picture_peak(c->p)->reserved_bytes);
@@ -415,16 +229,6 @@ static void put_legend(canvas *c) {
 }
 
 // ---- the whole ------------------------------------------------------------------------------------------------
-
-// Where phases are named, numbers of events say nothing more; times do.
-static void choose_rows(canvas *c) {
-  int y = ROWS_Y;
-  bool has_phases = any_has_room(c);
-  if (has_phases) c->phases_y = y, y += ROW;
-  if (!has_phases || picture_seconds_at(c->p, 0) >= 0) c->times_y = y, y += ROW;
-  c->steps_y = y;
-  c->legend_y = y + LEGEND_GAP;
-}
 
 static int count_legend_items(const canvas *c) {
   int items = 1 + (c->p->limit_bytes != PLIM_UNKNOWN);
@@ -446,11 +250,9 @@ static int height_of(const canvas *c) {
 
 static void put_chart(canvas *c) {
   choose_top(c);
-  put_y_axis(c);
+  svg_y_axis(c);
   put_layers(c);
-  put_steps(c);
-  put_phases(c);
-  put_times(c);
+  svg_x_axis(c);
   put_limit(c);
   put_peak(c);
   put_legend(c);
@@ -462,7 +264,7 @@ static void put_chart(canvas *c) {
 
 void svg_write(FILE *out, const picture *p) {
   canvas c = {out, p, p->timeline->columns.at, p->timeline->columns.len};
-  if (c.count) choose_rows(&c);
+  if (c.count) svg_choose_rows(&c);
   int height = height_of(&c);
   fprintf(out,
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\" "
