@@ -169,7 +169,7 @@ static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, vari
 
 static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   variables v = {0};
-  for (int i = 0; i < r->steps; i++) {
+  for (int i = 0; i < r->steps && !t->failed; i++) {
     plim_work_step_begin(t);
     for (int k = 0; k < micro_batches(r); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
@@ -205,7 +205,7 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
 
 static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   variables v = {0};
-  for (int i = 0; i < r->steps; i++) {
+  for (int i = 0; i < r->steps && !t->failed; i++) {
     plim_work_step_begin(t);
     for (int k = 0; k < micro_batches(r); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
@@ -347,7 +347,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
   group_parameters(m, grouped);
   plim_tape_empty_cache(t);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
-  for (int i = 0; ok && i < r->steps; i++) {
+  for (int i = 0; ok && i < r->steps && !t->failed; i++) {
     plim_work_step_begin(t);
     plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
     ok = next_batches(t, m, r, &v);
