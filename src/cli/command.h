@@ -9,6 +9,7 @@
 #include "report.h"
 
 #define CLI_COMMANDS(X)                                                                            \
+  X(plan)                                                                                          \
   X(estimate)                                                                                      \
   X(replay)                                                                                        \
   X(help)                                                                                          \

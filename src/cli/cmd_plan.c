@@ -1,0 +1,242 @@
+// plimsoll plan: the fastest settings that fit, without changing what is learned.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "plan_result.h"
+#include "suggest.h"
+#include "units.h"
+
+typedef struct {
+  job_args job;
+  const char *effective_batch;
+  cli_strings fix, tries, allow;
+  double margin, epochs, price;
+  uint64_t samples;
+  bool contrastive;
+} plan_args;
+
+// ---- arguments ----------------------------------------------------------------------------------------------
+
+static plim_err unknown_knob(const char *name, plim_error *error) {
+  const char *names[64];
+  for (size_t i = 0; i < plim_plan_knob_count; i++)
+    names[i] = plim_knob_table[plim_plan_knobs[i]].name;
+  const char *close = plim_suggest(name, names, plim_plan_knob_count);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "there is no knob \"%.48s\"", name);
+  if (close) plim_error_hint(error, "did you mean %s?", close);
+  else
+    plim_error_hint(error, "micro_batch, accumulate, checkpoint, chunked_loss, alloc_conf, "
+                           "optimizer, attention, sequence, lora_rank, quantisation");
+  return err;
+}
+
+static plim_err knob_of(const char *name, plim_knob *out, plim_error *error) {
+  *out = plim_knob_named(name);
+  for (size_t i = 0; i < plim_plan_knob_count; i++)
+    if (plim_plan_knobs[i] == *out) return PLIM_OK;
+  return unknown_knob(name, error);
+}
+
+static plim_err add_value(plim_plan_request *r, plim_knob knob, const char *text,
+                          plim_error *error) {
+  plim_domain *d = &r->domains[knob];
+  int64_t value;
+  if (!plim_knob_value_of(knob, text, &value)) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s cannot be \"%.64s\"",
+                             plim_knob_table[knob].name, text);
+    plim_error_hint(error, "%s", plim_knob_table[knob].what);
+    return err;
+  }
+  if (d->count < PLIM_MAX_VALUES) d->at[d->count++] = value;
+  return PLIM_OK;
+}
+
+// KNOB=V,V
+static plim_err read_domain(plim_plan_request *r, const char *text, plim_error *error) {
+  char copy[256], *values;
+  plim_knob knob;
+  snprintf(copy, sizeof copy, "%s", text);
+  values = strchr(copy, '=');
+  if (!values || !values[1]) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "\"%.64s\" is not KNOB=VALUE", text);
+    plim_error_hint(error, "--try micro_batch=1,2,4 --fix checkpoint=on");
+    return err;
+  }
+  *values++ = 0;
+  plim_err err = knob_of(copy, &knob, error);
+  for (char *rest = values, *v; !err && (v = strsep(&rest, ","));)
+    err = add_value(r, knob, v, error);
+  return err;
+}
+
+static int by_value(const void *x, const void *y) {
+  const int64_t *a = x, *b = y;
+  return (*a > *b) - (*a < *b);
+}
+
+static plim_err read_domains(const plan_args *args, plim_plan_request *r, plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && i < args->fix.len; i++) err = read_domain(r, args->fix.at[i], error);
+  for (size_t i = 0; !err && i < args->tries.len; i++)
+    err = read_domain(r, args->tries.at[i], error);
+  for (size_t i = 0; !err && i < args->allow.len; i++) {
+    plim_knob knob;
+    err = knob_of(args->allow.at[i], &knob, error);
+    if (!err) r->allowed[knob] = true;
+  }
+  plim_domain *batches = &r->domains[PLIM_KNOB_MICRO_BATCH];
+  qsort(batches->at, (size_t)batches->count, sizeof *batches->at, by_value);
+  return err;
+}
+
+static plim_err read_batch(const plan_args *args, plim_plan_request *r, plim_error *error) {
+  const plim_recipe *c = &r->job.recipe;
+  if (!args->effective_batch) {
+    r->effective_batch = (uint64_t)(c->batch * (c->accumulate > 1 ? c->accumulate : 1) * r->world);
+    return PLIM_OK;
+  }
+  if (strcmp(args->effective_batch, "any") == 0) return PLIM_OK;
+  uint64_t value;
+  if (!units_parse_u64(args->effective_batch, &value, NULL) && value >= 1 && value <= 1 << 24) {
+    r->effective_batch = value;
+    return PLIM_OK;
+  }
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--effective-batch %.48s: a number, or any",
+                           args->effective_batch);
+  return err;
+}
+
+static plim_err check_margin(double margin, plim_error *error) {
+  if (isnan(margin) || (margin >= 0 && margin < 0.9)) return PLIM_OK;
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "--margin %g is no share of the memory", margin);
+  plim_error_hint(error, "--margin 0.05 leaves 5 %% free");
+  return err;
+}
+
+// ---- the command --------------------------------------------------------------------------------------------
+
+static plim_err plan_card(const plan_args *args, const char *gpu, plan_for_card *c,
+                          const char **source, plim_error *error) {
+  job_args job = args->job;
+  job.gpu = gpu;
+  plim_err err = job_understand(&job, &c->request, source, error);
+  if (err) return err;
+  c->asked = (plim_plan_request){.job = c->request.job,
+                                 .alloc_conf = args->job.alloc_conf,
+                                 .target = c->request.target,
+                                 .world = (int)args->job.world,
+                                 .margin = isnan(args->margin) ? -1 : args->margin,
+                                 .is_contrastive = args->contrastive};
+  if (c->request.target.limit_bytes == PLIM_UNKNOWN) {
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "for which card?");
+    plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
+  }
+  if (!err) err = check_margin(args->margin, error);
+  if (!err) err = read_domains(args, &c->asked, error);
+  if (!err) err = read_batch(args, &c->asked, error);
+  if (!err) err = plim_plan_make(&c->asked, &c->plan, error);
+  return err;
+}
+
+static plim_err plan_cards(const plan_args *args, plan_result *r, const char **source,
+                           plim_error *error) {
+  char list[512], *rest = list, *gpu;
+  if (!args->job.gpu) {
+    r->count = 1;
+    return plan_card(args, NULL, &r->cards[0], source, error);
+  }
+  snprintf(list, sizeof list, "%s", args->job.gpu);
+  while ((gpu = strsep(&rest, ","))) {
+    if (r->count == PLAN_MAX_CARDS)
+      return plim_fail(error, PLIM_ERR_ARGUMENT, "more than %d cards", PLAN_MAX_CARDS);
+    while (*gpu == ' ') gpu++;
+    plim_err err = plan_card(args, gpu, &r->cards[r->count], source, error);
+    if (err) return err;
+    r->count++;
+  }
+  return PLIM_OK;
+}
+
+static int run(const cli_call *call) {
+  const plan_args *args = call->args;
+  plan_result r = {.args = &args->job,
+                   .cards = calloc(PLAN_MAX_CARDS, sizeof *r.cards),
+                   .samples = args->samples,
+                   .epochs = args->epochs,
+                   .price_per_hour = args->price};
+  plim_error error = {0};
+  const char *source = NULL;
+  bool fits = true;
+  if (!r.cards) return cli_fail("not enough memory on this machine");
+  plim_err err = plan_cards(args, &r, &source, &error);
+  int status = err ? cli_report(&error, source) : CLI_OK;
+  if (!err && call->common.json) plan_print_json(&r, stdout);
+  else if (!err) plan_print_text(&r);
+  for (size_t i = 0; i < r.count; i++) {
+    fits = fits && r.cards[i].plan.rungs.len;
+    plim_plan_clear(&r.cards[i].plan);
+  }
+  free(r.cards);
+  return err ? status : fits ? CLI_OK : CLI_FINDING;
+}
+
+// ---- its row ------------------------------------------------------------------------------------------------
+
+static const plan_args defaults = {
+    .job = JOB_DEFAULTS, .margin = NAN, .price = NAN, .epochs = 1, .samples = PLIM_UNKNOWN};
+
+#define AT(field) offsetof(plan_args, job.field)
+static const cli_option options[] = {
+    {"effective-batch", 0, "N|any", CLI_STRING, offsetof(plan_args, effective_batch),
+     "sequences per optimizer step to keep (default: batch x accumulate x world)", NULL},
+    {"fix", 0, "KNOB=V", CLI_STRINGS, offsetof(plan_args, fix), "hold a knob", NULL},
+    {"try", 0, "KNOB=V,V", CLI_STRINGS, offsetof(plan_args, tries), "try only these values", NULL},
+    {"allow", 0, "KNOB", CLI_STRINGS, offsetof(plan_args, allow),
+     "let a knob change that changes what is learned: sequence, lora_rank, quantisation", NULL},
+    {"margin", 0, "SHARE", CLI_NUMBER, offsetof(plan_args, margin),
+     "share of the memory to leave free (default: what the estimate is uncertain by)", NULL},
+    {"contrastive", 0, NULL, CLI_FLAG, offsetof(plan_args, contrastive),
+     "the loss compares within the batch: accumulation is not the same", NULL},
+    {"samples", 0, "N", CLI_UINT, offsetof(plan_args, samples), "sequences in the data", NULL},
+    {"epochs", 0, "N", CLI_NUMBER, offsetof(plan_args, epochs), "passes over them (default: 1)",
+     NULL},
+    {"price", 0, "X", CLI_NUMBER, offsetof(plan_args, price), "of a GPU per hour", NULL},
+    JOB_OPTIONS(AT),
+    {0},
+};
+
+static const char *const description[] = {
+    "Finds the settings that train fastest on the given card without running out of memory and "
+    "without changing what is learned: micro batch and accumulation (exact divisors of the "
+    "effective "
+    "batch), checkpointing, a loss in chunks, allocator settings. Every candidate is executed on "
+    "shapes and run through the simulated allocator, and timed by the clock.",
+    "Shows what each change saves and costs, the budget before and after, and a ladder of rungs "
+    "from "
+    "fastest to safest: the rung to fall to when a run still fails. Settings that change what is "
+    "learned are touched only with --allow.",
+    NULL,
+};
+
+static const cli_example examples[] = {
+    {"plimsoll plan -m qwen2.5-7b --lora-rank 128 -b 2 -a 8 -c -g 4090",
+     "the fastest way to run this on an RTX 4090"},
+    {"plimsoll plan -m llama-3.1-8b --lora-rank 16 -b 4 -g 24GiB,32GiB,80GiB",
+     "on which card what is possible"},
+    {0},
+};
+
+const cli_command cmd_plan = {
+    .name = "plan",
+    .summary = "find the fastest settings that fit",
+    .options = options,
+    .args_size = sizeof(plan_args),
+    .defaults = &defaults,
+    .run = run,
+    .description = description,
+    .examples = examples,
+    .finding = "nothing fits",
+};

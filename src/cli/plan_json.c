@@ -1,0 +1,102 @@
+#include <math.h>
+#include <string.h>
+
+#include "estimate_result.h"
+#include "plan_result.h"
+
+// On and off are booleans; counts are numbers; the rest is text.
+static void value(json_writer *j, const char *key, plim_knob knob, int64_t x) {
+  const char *name = plim_knob_value_name(knob, x);
+  if (!name) json_i64(j, key, x);
+  else if (strcmp(name, "on") == 0 || strcmp(name, "off") == 0)
+    json_bool(j, key, strcmp(name, "on") == 0);
+  else json_string(j, key, name);
+}
+
+static void rung(json_writer *j, const char *key, const plan_result *r, const plan_for_card *c,
+                 const plim_rung *x) {
+  plim_estimate e = x->e;
+  e.step_seconds = x->step_seconds;
+  e.tokens_per_second = x->tokens_per_second;
+  json_object(j, key);
+  for (size_t i = 0; i < plim_plan_knob_count; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    if (knob == PLIM_KNOB_ALLOC_CONF)
+      json_string(j, plim_knob_table[knob].name, plim_choice_conf(&c->asked, &x->choice));
+    else value(j, plim_knob_table[knob].name, knob, x->choice.at[knob]);
+  }
+  json_i64(j, "effective_batch",
+           x->choice.at[PLIM_KNOB_MICRO_BATCH] * x->choice.at[PLIM_KNOB_ACCUMULATE] *
+               c->asked.world);
+  if (r->samples != PLIM_UNKNOWN) {
+    json_u64(j, "steps", plan_steps(r, x));
+    json_number(j, "hours", plan_hours(r, x));
+  }
+  json_object(j, "estimate");
+  estimate_json_members(j, &e);
+  json_end(j);
+  json_end(j);
+}
+
+static void change(json_writer *j, const plim_change *x) {
+  json_object(j, NULL);
+  json_string(j, "knob", plim_knob_table[x->knob].name);
+  value(j, "from", x->knob, x->from);
+  value(j, "to", x->knob, x->to);
+  json_i64(j, "saves_bytes", x->saves_bytes);
+  json_number(j, "costs_seconds", x->costs_seconds);
+  json_bool(j, "is_needed", x->is_needed);
+  json_end(j);
+}
+
+static void concession(json_writer *j, const plim_concession *x) {
+  json_object(j, NULL);
+  json_string(j, "allow", plim_knob_table[x->knob].name);
+  value(j, "from", x->knob, x->from);
+  value(j, "to", x->knob, x->to);
+  json_bool(j, "fits", x->fits);
+  json_bytes(j, "device_bytes", x->device_bytes);
+  json_number(j, "tokens_per_second", x->tokens_per_second);
+  json_end(j);
+}
+
+static void members(json_writer *j, const plan_result *r, const plan_for_card *c) {
+  const plim_plan *p = &c->plan;
+  json_string_or_null(j, "gpu", c->request.card);
+  json_bytes(j, "budget_bytes", c->request.target.budget_bytes);
+  json_bool(j, "fits", p->rungs.len > 0);
+  if (p->rungs.len) rung(j, "chosen", r, c, &p->rungs.at[0]);
+  else json_null(j, "chosen");
+  json_array(j, "ladder");
+  for (size_t i = 0; i < p->rungs.len; i++) rung(j, NULL, r, c, &p->rungs.at[i]);
+  json_end(j);
+  json_array(j, "changes");
+  for (size_t i = 0; i < p->changes.len; i++) change(j, &p->changes.at[i]);
+  json_end(j);
+  json_array(j, "concessions");
+  for (size_t i = 0; i < p->concessions.len; i++) concession(j, &p->concessions.at[i]);
+  json_end(j);
+  json_object(j, "before");
+  estimate_json_members(j, &p->before);
+  json_end(j);
+  json_u64(j, "tried", p->tried);
+}
+
+void plan_print_json(const plan_result *r, FILE *out) {
+  json_writer j = json_begin(out);
+  json_object(&j, NULL);
+  json_u64(&j, "format_version", 1);
+  json_string(&j, "model", r->args->model);
+  if (r->count == 1) members(&j, r, &r->cards[0]);
+  else {
+    json_array(&j, "cards");
+    for (size_t i = 0; i < r->count; i++) {
+      json_object(&j, NULL);
+      members(&j, r, &r->cards[i]);
+      json_end(&j);
+    }
+    json_end(&j);
+  }
+  json_end(&j);
+  json_finish(&j);
+}

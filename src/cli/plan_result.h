@@ -1,0 +1,37 @@
+// What `plimsoll plan` found out, and the ways to show it.
+#ifndef PLIM_CLI_PLAN_RESULT_H
+#define PLIM_CLI_PLAN_RESULT_H
+
+#include "job_options.h"
+#include "json.h"
+#include "plan.h"
+
+enum { PLAN_MAX_CARDS = 16 };
+
+// The plan for one card.
+typedef struct {
+  job_request request;
+  plim_plan_request asked;
+  plim_plan plan;
+} plan_for_card;
+
+typedef struct {
+  const job_args *args;
+  plan_for_card *cards;
+  size_t count;
+  uint64_t samples; // of the data; PLIM_UNKNOWN: not known
+  double epochs;
+  double price_per_hour; // NaN: not known
+} plan_result;
+
+void plan_print_text(const plan_result *r);
+void plan_print_json(const plan_result *r, FILE *out);
+
+// A knob's value in words: "512", "on".
+void plan_value_text(plim_knob knob, int64_t value, char *text, size_t size);
+
+// Steps of an optimizer over all data, and their hours; 0 and NaN where it is not known.
+uint64_t plan_steps(const plan_result *r, const plim_rung *rung);
+double plan_hours(const plan_result *r, const plim_rung *rung);
+
+#endif

@@ -1,0 +1,278 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_result.h"
+#include "term.h"
+#include "units.h"
+
+static void heading(const char *text) {
+  printf("\n");
+  term_print(stdout, TERM_BOLD, "%s\n", text);
+}
+
+static void sentence(const char *text) {
+  term_wrap(stdout, text, 0, 0, (size_t)term_width(stdout));
+}
+
+void plan_value_text(plim_knob knob, int64_t value, char *text, size_t size) {
+  const char *name = plim_knob_value_name(knob, value);
+  if (name) snprintf(text, size, "%s", name);
+  else if (knob == PLIM_KNOB_CHUNKED_LOSS && !value) snprintf(text, size, "off");
+  else snprintf(text, size, "%lld", (long long)value);
+}
+
+uint64_t plan_steps(const plan_result *r, const plim_rung *rung) {
+  if (r->samples == PLIM_UNKNOWN) return 0;
+  const int64_t *at = rung->choice.at;
+  double batch =
+      (double)(at[PLIM_KNOB_MICRO_BATCH] * at[PLIM_KNOB_ACCUMULATE] * r->cards[0].asked.world);
+  return (uint64_t)ceil((double)r->samples / batch) * (uint64_t)ceil(r->epochs);
+}
+
+double plan_hours(const plan_result *r, const plim_rung *rung) {
+  uint64_t steps = plan_steps(r, rung);
+  return steps ? (double)steps * rung->step_seconds / 3600 : NAN;
+}
+
+// ---- before and after -------------------------------------------------------------------------------
+
+static void print_subject(const plan_result *r, const plan_for_card *c) {
+  char text[256];
+  job_describe_model(&c->request, r->args, text, sizeof text);
+  term_print(stdout, TERM_BOLD, "%s\n", text);
+  const char *card = *c->request.card ? c->request.card : "the limit";
+  printf("%s", card);
+  if (!c->request.is_known_by_size)
+    printf(" with %s", units_bytes(c->request.target.budget_bytes).text);
+  if (c->plan.effective_batch)
+    printf(", effective batch %s kept\n", units_count(c->plan.effective_batch).text);
+  else printf(", any batch: as many tokens per second as possible\n");
+  for (size_t i = 0; i < sizeof c->request.notes / sizeof *c->request.notes; i++)
+    if (*c->request.notes[i]) printf("note: %s\n", c->request.notes[i]);
+}
+
+static void print_verdict(const plan_for_card *c) {
+  const plim_plan *p = &c->plan;
+  printf("\n");
+  if (!p->before.has_verdict || p->before.fits)
+    printf("as it is: %s, %s per step\n", units_bytes(p->before.device_bytes).text,
+           units_seconds(p->before_seconds).text);
+  else printf("as it is: needs %s, DOES NOT FIT\n", units_bytes(p->before.device_bytes).text);
+  if (!p->rungs.len) {
+    term_print(stdout, TERM_RED, "NOTHING FITS");
+    printf(" without changing what is learned; the smallest of %zu tried needs %s\n", p->tried,
+           units_bytes(p->smallest.e.device_bytes).text);
+    return;
+  }
+  const plim_rung *best = &p->rungs.at[0];
+  term_print(stdout, TERM_GREEN, "planned:");
+  printf("  %s, FITS", units_bytes(best->e.device_bytes).text);
+  if (!isnan(best->step_seconds))
+    printf(", %s per step, %s tokens per second", units_seconds(best->step_seconds).text,
+           units_count((uint64_t)best->tokens_per_second).text);
+  printf("\n");
+}
+
+static void signed_bytes(int64_t bytes, char *text, size_t size) {
+  snprintf(text, size, "%s%s", bytes < 0 ? "+" : "-",
+           units_bytes((uint64_t)(bytes < 0 ? -bytes : bytes)).text);
+}
+
+static void signed_seconds(double seconds, char *text, size_t size) {
+  if (isnan(seconds)) snprintf(text, size, "?");
+  else if (fabs(seconds) < 0.0005) snprintf(text, size, "-");
+  else snprintf(text, size, "%s%s", seconds < 0 ? "-" : "+", units_seconds(fabs(seconds)).text);
+}
+
+static void print_changes(const plan_for_card *c) {
+  static const term_column columns[] = {
+      {"setting"}, {"now"}, {"planned"}, {"memory", .right = true}, {"time", .right = true}, {""}};
+  const plim_plan *p = &c->plan;
+  if (!p->rungs.len) return;
+  heading("changes");
+  if (!p->changes.len) {
+    printf("none: what you have is the fastest that fits\n");
+    return;
+  }
+  term_table *t = term_table_new(columns, 6);
+  for (size_t i = 0; i < p->changes.len; i++) {
+    const plim_change *x = &p->changes.at[i];
+    char from[96], to[96], saves[48], costs[48];
+    plan_value_text(x->knob, x->from, from, sizeof from);
+    plan_value_text(x->knob, x->to, to, sizeof to);
+    signed_bytes(x->saves_bytes, saves, sizeof saves);
+    signed_seconds(x->costs_seconds, costs, sizeof costs);
+    term_table_cell(t, TERM_PLAIN, "%s", plim_knob_table[x->knob].name);
+    term_table_cell(t, TERM_PLAIN, "%s", from);
+    term_table_cell(t, TERM_BOLD, "%s", to);
+    term_table_cell(t, TERM_PLAIN, "%s", saves);
+    term_table_cell(t, TERM_PLAIN, "%s", costs);
+    term_table_cell(t, TERM_DIM, "%s", x->is_needed ? "needed" : "");
+    if (x->knob != PLIM_KNOB_MICRO_BATCH) continue;
+    term_table_cell(t, TERM_PLAIN, "%s", "accumulate");
+    term_table_cell(t, TERM_PLAIN, "%lld", (long long)p->before_choice.at[PLIM_KNOB_ACCUMULATE]);
+    term_table_cell(t, TERM_BOLD, "%lld",
+                    (long long)p->rungs.at[0].choice.at[PLIM_KNOB_ACCUMULATE]);
+    term_table_cell(t, TERM_PLAIN, "%s", "");
+    term_table_cell(t, TERM_PLAIN, "%s", "");
+    term_table_cell(t, TERM_DIM, "%s", "with it");
+  }
+  term_table_print(t, stdout);
+  term_table_free(t);
+}
+
+static void print_budgets(const plan_for_card *c) {
+  static const term_column columns[] = {{""}, {"now", .right = true}, {"planned", .right = true}};
+  const plim_plan *p = &c->plan;
+  if (!p->rungs.len) return;
+  const plim_estimate *a = &p->before, *b = &p->rungs.at[0].e;
+  term_table *t = term_table_new(columns, 3);
+  for (int i = 0; i < PLIM_COMPONENTS; i++) {
+    if (!a->component_bytes[i] && !b->component_bytes[i]) continue;
+    term_table_cell(t, TERM_PLAIN, "%s", plim_component_names[i]);
+    term_table_cell(t, TERM_PLAIN, "%s", units_bytes(a->component_bytes[i]).text);
+    term_table_cell(t, TERM_PLAIN, "%s", units_bytes(b->component_bytes[i]).text);
+  }
+  term_table_cell(t, TERM_BOLD, "total");
+  term_table_cell(t, TERM_BOLD, "%s", units_bytes(a->device_bytes).text);
+  term_table_cell(t, TERM_BOLD, "%s", units_bytes(b->device_bytes).text);
+  heading("budget");
+  term_table_print(t, stdout);
+  term_table_free(t);
+}
+
+// ---- the ladder -------------------------------------------------------------------------------------
+
+static void rung_cells(term_table *t, const plim_rung *x) {
+  char value[96];
+  static const plim_knob shown[] = {PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHUNKED_LOSS};
+  term_table_cell(t, TERM_PLAIN, "%s", units_bytes(x->e.device_bytes).text);
+  term_table_cell(t, TERM_PLAIN, "%s", units_seconds(x->step_seconds).text);
+  term_table_cell(t, TERM_PLAIN, "%lld x %lld", (long long)x->choice.at[PLIM_KNOB_MICRO_BATCH],
+                  (long long)x->choice.at[PLIM_KNOB_ACCUMULATE]);
+  for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+    plan_value_text(shown[i], x->choice.at[shown[i]], value, sizeof value);
+    term_table_cell(t, TERM_PLAIN, "%s", value);
+  }
+  plan_value_text(PLIM_KNOB_ALLOC_CONF, x->choice.at[PLIM_KNOB_ALLOC_CONF], value, sizeof value);
+  term_table_cell(t, TERM_PLAIN, "%s", value);
+}
+
+static void print_ladder(const plan_for_card *c) {
+  static const term_column columns[] = {
+      {"", .right = true}, {"memory", .right = true}, {"step", .right = true},       {"batch"},
+      {"checkpoint"},      {"chunked loss"},          {"allocator", .shrinks = true}};
+  const plim_plan *p = &c->plan;
+  if (p->rungs.len < 2) return;
+  heading("ladder: where to go when a run still fails");
+  term_table *t = term_table_new(columns, 7);
+  for (size_t i = 0; i < p->rungs.len; i++) {
+    term_table_cell(t, TERM_DIM, "%zu", i + 1);
+    rung_cells(t, &p->rungs.at[i]);
+  }
+  term_table_print(t, stdout);
+  term_table_free(t);
+}
+
+// ---- what was not allowed ---------------------------------------------------------------------------
+
+static void print_concessions(const plan_for_card *c) {
+  const plim_plan *p = &c->plan;
+  if (!p->concessions.len) return;
+  heading(p->rungs.len ? "not done, as it changes what is learned"
+                       : "the smallest changes of what is learned that would help");
+  for (size_t i = 0; i < p->concessions.len; i++) {
+    const plim_concession *x = &p->concessions.at[i];
+    char from[96], to[96], line[320];
+    plan_value_text(x->knob, x->from, from, sizeof from);
+    plan_value_text(x->knob, x->to, to, sizeof to);
+    snprintf(line, sizeof line, "--allow %s: %s instead of %s takes %s%s%s",
+             plim_knob_table[x->knob].name, to, from, units_bytes(x->device_bytes).text,
+             x->fits ? ", fits" : ", still does not fit",
+             isnan(x->tokens_per_second) || !x->fits ? "" : "");
+    sentence(line);
+  }
+}
+
+// ---- how to get there -------------------------------------------------------------------------------
+
+static void print_environment(const plan_for_card *c) {
+  if (!c->plan.rungs.len) return;
+  const plim_choice *x = &c->plan.rungs.at[0].choice;
+  const char *conf = plim_choice_conf(&c->asked, x);
+  bool chunks = x->at[PLIM_KNOB_CHUNKED_LOSS] && !c->plan.before_choice.at[PLIM_KNOB_CHUNKED_LOSS];
+  if (!*conf && !chunks) return;
+  heading("to do");
+  if (*conf) printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", conf);
+  if (chunks)
+    sentence("compute the loss in chunks of 512 tokens, each checkpointed, from the model's hidden "
+             "states: docs/chunked-loss.md has the lines; TRL and Liger-Kernel "
+             "(use_liger_kernel: true) have their own");
+}
+
+static void print_duration(const plan_result *r, const plan_for_card *c) {
+  if (!c->plan.rungs.len || r->samples == PLIM_UNKNOWN) return;
+  const plim_rung *best = &c->plan.rungs.at[0];
+  double hours = plan_hours(r, best);
+  printf("\n%s steps", units_count(plan_steps(r, best)).text);
+  if (!isnan(hours)) printf(", %.1f hours", hours);
+  if (!isnan(hours) && !isnan(r->price_per_hour))
+    printf(", %.2f at %.2f per GPU and hour", hours * r->price_per_hour * c->asked.world,
+           r->price_per_hour);
+  printf("\n");
+}
+
+static void print_unverified(const plan_for_card *c) {
+  if (!c->plan.rungs.len) return;
+  const plim_estimate *e = &c->plan.rungs.at[0].e;
+  for (size_t i = 0; i < e->unverified_count; i++) {
+    term_print(stdout, TERM_YELLOW, "%sunverified: ", i ? "" : "\n");
+    term_wrap(stdout, e->unverified[i], 12, 12, (size_t)term_width(stdout));
+  }
+}
+
+static void print_one(const plan_result *r, const plan_for_card *c) {
+  print_subject(r, c);
+  print_verdict(c);
+  print_changes(c);
+  print_budgets(c);
+  print_ladder(c);
+  print_concessions(c);
+  print_environment(c);
+  print_duration(r, c);
+  print_unverified(c);
+}
+
+// ---- several cards ----------------------------------------------------------------------------------
+
+static void print_many(const plan_result *r) {
+  static const term_column columns[] = {
+      {"card"},       {"memory", .right = true}, {"step", .right = true},       {"batch"},
+      {"checkpoint"}, {"chunked loss"},          {"allocator", .shrinks = true}};
+  char text[256];
+  job_describe_model(&r->cards[0].request, r->args, text, sizeof text);
+  term_print(stdout, TERM_BOLD, "%s\n\n", text);
+  term_table *t = term_table_new(columns, 7);
+  for (size_t i = 0; i < r->count; i++) {
+    const plan_for_card *c = &r->cards[i];
+    term_table_cell(t, TERM_PLAIN, "%s", c->request.card);
+    if (c->plan.rungs.len) {
+      rung_cells(t, &c->plan.rungs.at[0]);
+      continue;
+    }
+    term_table_cell(t, TERM_PLAIN, "%s", units_bytes(c->plan.smallest.e.device_bytes).text);
+    term_table_cell(t, TERM_RED, "%s", "-");
+    term_table_cell(t, TERM_RED, "%s", "nothing");
+    term_table_cell(t, TERM_RED, "%s", "fits");
+    term_table_cell(t, TERM_PLAIN, "%s", "");
+    term_table_cell(t, TERM_PLAIN, "%s", "");
+  }
+  term_table_print(t, stdout);
+  term_table_free(t);
+}
+
+void plan_print_text(const plan_result *r) {
+  if (r->count == 1) print_one(r, &r->cards[0]);
+  else print_many(r);
+}
