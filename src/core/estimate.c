@@ -79,6 +79,16 @@ static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gp
         "this card: its kernels are modelled from source, the measurements are of a Hopper card";
 }
 
+// What GPUs send to each other takes time that is not modelled.
+static void fill_time(plim_estimate *e, const plim_job *job) {
+  const plim_recipe *r = &job->recipe;
+  if (e->p.step.seconds <= 0 || job->sharding.strategy != PLIM_SHARD_NONE) return;
+  e->step_seconds = e->p.step.seconds;
+  e->pass_seconds = e->p.step.pass_seconds;
+  e->tokens_per_second = (double)r->batch * (double)r->length *
+                         (r->accumulate > 1 ? r->accumulate : 1) / e->step_seconds;
+}
+
 plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim_estimate *out,
                             plim_error *error) {
   *out = (plim_estimate){.context_bytes = context_of(target->gpu),
@@ -90,9 +100,9 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
   plim_err err = predict_both(job, target, out, error);
   if (err) return err;
   out->fits = !out->capped.runs_out;
-  out->unverified_count = plim_job_unverified(job, out->unverified, PLIM_MAX_REASONS);
   fill_unverified(out, job, target->gpu);
   fill_budget(out);
   fill_interval(out);
+  fill_time(out, job);
   return PLIM_OK;
 }

@@ -17,7 +17,7 @@ struct tape_cast {
 
 // Two timelines in seconds, and what the step that runs has done so far.
 struct tape_clock {
-  double cpu, gpu_free, began;
+  double cpu, gpu_free, began, pass_began;
   uint32_t operators;          // of forward, since the last look at the loss
   bool is_causal, has_dropout; // attention that comes next
   plim_step_time now, last;

@@ -54,7 +54,13 @@ static void backward_of(plim_tape *t, plim_model *m, const plim_recipe *r, plim_
   else scale_and_run_backward(t, r, scaler, loss);
 }
 
+static void begin_pass(plim_tape *t, int step) {
+  plim_tape_set_phase(t, PLIM_PHASE_FORWARD, step);
+  plim_work_pass_begin(t);
+}
+
 static void begin_optimizer(plim_tape *t, int step) {
+  plim_work_pass_end(t);
   plim_tape_set_phase(t, PLIM_PHASE_OPTIMIZER, step);
   plim_tape_purpose(t, PLIM_FOR_OPTIMIZER);
 }
@@ -171,7 +177,7 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
   for (int i = 0; i < r->steps; i++) {
     plim_work_step_begin(t);
     for (int k = 0; k < micro_batches(r); k++) {
-      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
+      begin_pass(t, i);
       bool is_last = k + 1 == micro_batches(r);
       (r->loss == PLIM_LOSS_CHUNKED ? chunked_step : step)(t, m, r, &v, is_last);
     }
@@ -207,7 +213,7 @@ static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim
   for (int i = 0; i < r->steps; i++) {
     plim_work_step_begin(t);
     for (int k = 0; k < micro_batches(r); k++) {
-      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
+      begin_pass(t, i);
       bare_step(t, m, r, &v, k + 1 == micro_batches(r));
     }
     begin_optimizer(t, i);
@@ -351,7 +357,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
     plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
     ok = next_batches(t, m, r, &v);
     for (int k = 0; ok && k < v.count; k++) {
-      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
+      begin_pass(t, i);
       training_step(t, m, r, &v, k);
       check_loss(t, v.loss);
     }

@@ -101,6 +101,15 @@ void plim_work_synchronize(plim_tape *t) {
   t->clock.cpu = t->clock.gpu_free = fmax(t->clock.cpu, t->clock.gpu_free);
 }
 
+// When everything that was launched will be done.
+static double frontier(const plim_tape *t) { return fmax(t->clock.cpu, t->clock.gpu_free); }
+
+void plim_work_pass_begin(plim_tape *t) { t->clock.pass_began = frontier(t); }
+
+void plim_work_pass_end(plim_tape *t) {
+  t->clock.now.pass_seconds = frontier(t) - t->clock.pass_began;
+}
+
 void plim_work_step_begin(plim_tape *t) {
   plim_work_synchronize(t);
   t->clock.began = t->clock.cpu;
