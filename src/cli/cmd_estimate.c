@@ -2,24 +2,34 @@
 #include <string.h>
 
 #include "command.h"
-#include "estimate_result.h"
+#include "estimate_picture.h"
 
 typedef struct {
   job_args job;
+  picture_args pictures;
   bool explain;
 } estimate_args;
 
 // ---- the command --------------------------------------------------------------------------------------------
 
+plim_predict_request estimate_request(const estimate_result *r) {
+  const plim_target *target = &r->request.target;
+  return (plim_predict_request){.job = &r->request.job,
+                                .gpu = target->gpu,
+                                .conf = target->conf,
+                                .limit_bytes = r->e.fits ? target->limit_bytes : PLIM_UNKNOWN};
+}
+
 static plim_err explain(estimate_result *r, plim_error *error) {
-  const plim_estimate *e = &r->e;
-  uint64_t limit = e->fits ? r->request.target.limit_bytes : PLIM_UNKNOWN;
-  plim_predict_request request = {.job = &r->request.job,
-                                  .gpu = r->request.target.gpu,
-                                  .conf = r->request.target.conf,
-                                  .limit_bytes = limit};
-  if (plim_holders_find(&request, &e->p, &r->holders)) return PLIM_OK;
+  plim_predict_request request = estimate_request(r);
+  if (plim_holders_find(&request, &r->e.p, &r->holders)) return PLIM_OK;
   return plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
+}
+
+static int show(const estimate_result *r, const cli_call *call) {
+  if (call->common.json) estimate_print_json(r);
+  else estimate_print_text(r);
+  return r->e.has_verdict && !r->e.fits ? CLI_FINDING : CLI_OK;
 }
 
 static int run(const cli_call *call) {
@@ -27,14 +37,15 @@ static int run(const cli_call *call) {
   estimate_result result = {.args = &args->job}, *r = &result;
   plim_error error = {0};
   const char *source;
+  if (picture_check(&args->pictures, args->job.model, "the model itself", &error))
+    return cli_report(&error, NULL);
   if (job_understand(&args->job, &r->request, &source, &error)) return cli_report(&error, source);
   plim_err err = plim_estimate_make(&r->request.job, &r->request.target, &r->e, &error);
   if (!err && args->explain) err = explain(r, &error);
-  if (err) return cli_report(&error, NULL);
-  if (call->common.json) estimate_print_json(r);
-  else estimate_print_text(r);
+  if (!err) err = picture_draw(&args->pictures, estimate_draw, r, &error);
+  int status = err ? cli_report(&error, NULL) : show(r, call);
   vec_free(&r->holders);
-  return r->e.has_verdict && !r->e.fits ? CLI_FINDING : CLI_OK;
+  return status;
 }
 
 // ---- its row ------------------------------------------------------------------------------------------------
@@ -42,10 +53,12 @@ static int run(const cli_call *call) {
 static const estimate_args defaults = {.job = JOB_DEFAULTS};
 
 #define AT(field) offsetof(estimate_args, job.field)
+#define PICTURES_AT(field) offsetof(estimate_args, pictures.field)
 static const cli_option options[] = {
     JOB_OPTIONS(AT),
     {"explain", 0, NULL, CLI_FLAG, offsetof(estimate_args, explain),
      "list the largest tensors at the peak", NULL},
+    PICTURE_OPTIONS(PICTURES_AT),
     {0},
 };
 

@@ -1,14 +1,13 @@
 // plimsoll replay: reads a snapshot, has it investigated, shows what was found.
-#include <string.h>
-#include <sys/stat.h>
-
 #include "command.h"
-#include "picture.h"
+#include "picture_options.h"
+#include "replay_picture.h"
 #include "replay_result.h"
 #include "units.h"
 
 typedef struct {
-  const char *alloc_conf, *torch, *svg, *html;
+  const char *alloc_conf, *torch;
+  picture_args pictures;
   uint64_t limit_bytes, device, top;
   bool tune;
 } replay_args;
@@ -21,13 +20,8 @@ static const replay_args defaults = {
 
 // ---- pictures -----------------------------------------------------------------------------------------------
 
-typedef struct {
-  const char *path;
-  size_t columns;
-  void (*write)(FILE *out, const picture *p);
-} picture_request;
-
-static plim_err draw(const replay_result *r, const picture_request *wanted, plim_error *error) {
+static plim_err draw(const void *context, const picture_request *wanted, plim_error *error) {
+  const replay_result *r = context;
   char settings[512];
   const plim_replay_options *options = r->is_what_if ? &r->options : &r->recorded_options;
   plim_alloc_conf_print(&options->conf, settings, sizeof settings);
@@ -35,49 +29,16 @@ static plim_err draw(const replay_result *r, const picture_request *wanted, plim
   if (!plim_timeline_build(&r->trace, &r->story, options, r->is_what_if ? &r->guided : NULL,
                            wanted->columns, &timeline))
     return plim_fail(error, PLIM_ERR_NOMEM, "not enough memory to draw %s", wanted->path);
-  picture p = {.name = r->path,
-               .settings = settings,
-               .trace = &r->trace,
-               .story = &r->story,
-               .timeline = &timeline,
-               .limit_bytes = r->options.limit_bytes};
+  replay_scene scene = {r->path, settings, &r->trace, &r->story, &timeline, r->options.limit_bytes};
+  picture p = replay_picture(&scene);
   plim_err err = picture_save(&p, wanted->path, wanted->write, error);
   plim_timeline_clear(&timeline);
   return err;
 }
 
-static plim_err draw_all(const replay_result *r, const replay_args *args, plim_error *error) {
-  picture_request wanted[] = {{args->svg, SVG_COLUMNS, svg_write},
-                              {args->html, HTML_COLUMNS, html_write}};
-  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-    plim_err err = wanted[i].path ? draw(r, &wanted[i], error) : PLIM_OK;
-    if (err) return err;
-  }
-  return PLIM_OK;
-}
-
 #define MAX_LIMIT (1ull << 50) // a pebibyte
 
 // ---- arguments ----------------------------------------------------------------------------------------------
-
-static bool is_same_file(const char *a, const char *b) {
-  struct stat x, y;
-  if (strcmp(a, b) == 0) return true;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-static plim_err check_picture(const char *option, const char *path, const char *snapshot,
-                              const char *other, plim_error *error) {
-  if (!path) return PLIM_OK;
-  const char *clash = NULL;
-  if (strcmp(path, "-") == 0) clash = "standard output is for the report";
-  else if (is_same_file(path, snapshot)) clash = "that is the snapshot itself";
-  else if (other && is_same_file(path, other)) clash = "both pictures would go there";
-  if (!clash) return PLIM_OK;
-  plim_fail(error, PLIM_ERR_ARGUMENT, "%s %s: %s", option, path, clash);
-  plim_error_hint(error, "%s timeline.%s", option, option + 2);
-  return PLIM_ERR_ARGUMENT;
-}
 
 static plim_err check_limit(uint64_t limit, plim_error *error) {
   if (limit == PLIM_UNKNOWN) return PLIM_OK;
@@ -126,8 +87,7 @@ static plim_err check_arguments(const replay_args *args, const char *snapshot, p
   plim_err err = check_version(args->torch, error);
   if (!err) err = check_device(args->device, error);
   if (!err) err = check_limit(args->limit_bytes, error);
-  if (!err) err = check_picture("--svg", args->svg, snapshot, NULL, error);
-  if (!err) err = check_picture("--html", args->html, snapshot, args->svg, error);
+  if (!err) err = picture_check(&args->pictures, snapshot, "the snapshot itself", error);
   return err;
 }
 
@@ -156,7 +116,7 @@ static int run(const cli_call *call) {
   if (!err) err = plim_snapshot_read(r->path, device, &r->trace, &r->info, &error);
   if (err) return cli_report(&error, NULL);
   err = replay_investigate(r, &request, &error);
-  if (!err) err = draw_all(r, args, &error);
+  if (!err) err = picture_draw(&args->pictures, draw, r, &error);
   int status = err ? cli_report(&error, NULL) : show(r, call);
   replay_result_clear(r);
   return status;
@@ -172,6 +132,7 @@ static const cli_positional positionals[] = {
 };
 
 #define AT(field) offsetof(replay_args, field)
+#define PICTURES_AT(field) offsetof(replay_args, pictures.field)
 static const cli_option options[] = {
     {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf),
      "replay under these allocator settings instead of the recorded ones", NULL},
@@ -189,9 +150,7 @@ static const cli_option options[] = {
      "which device's trace to replay (default: the one with most events)", NULL},
     {"tune", 0, NULL, CLI_FLAG, AT(tune), "try the settings people use on this trace, best first",
      NULL},
-    {"svg", 0, "FILE", CLI_FILE, AT(svg), "draw memory over time to FILE, a picture", NULL},
-    {"html", 0, "FILE", CLI_FILE, AT(html),
-     "draw memory over time to FILE, a page to hover and zoom in", NULL},
+    PICTURE_OPTIONS(PICTURES_AT),
     {"top", 0, "N", CLI_UINT, AT(top), "how many holders of memory to list (default: 10)", NULL},
     {0},
 };

@@ -26,6 +26,7 @@ void estimate_json_members(json_writer *j, const plim_estimate *e) {
   json_bytes(j, NULL, e->interval_bytes[0]);
   json_bytes(j, NULL, e->interval_bytes[1]);
   json_end(j);
+  json_bytes(j, "host_bytes", e->p.host_bytes);
   json_number(j, "step_seconds", e->step_seconds);
   json_number(j, "tokens_per_second", e->tokens_per_second);
   place(j, "peak_at", &e->p.peak_at);

@@ -19,7 +19,15 @@ void estimate_print_json(const estimate_result *r);
 // The members of an estimate, into an open object.
 void estimate_json_members(json_writer *j, const plim_estimate *e);
 
-// "step 2, backward of layer 27: down_proj".
+// The run that the estimate is of: under the limit if it fits, otherwise without one.
+plim_predict_request estimate_request(const estimate_result *r);
+
+extern const char *const estimate_phases[PLIM_PHASES]; // "loading", "forward", ...
+
+// "step 2, backward, layer 27: down_proj", or "loading".
 void estimate_place(const plim_place *place, char *text, size_t size);
+
+// "activations of the layers, bf16 (2, 2048, 18944)".
+void estimate_holding(const plim_holding *h, char *text, size_t size);
 
 #endif

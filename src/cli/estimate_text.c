@@ -122,9 +122,13 @@ static void print_budget(const estimate_result *r) {
 
 // ---- the rest ---------------------------------------------------------------------------------------
 
+const char *const estimate_phases[PLIM_PHASES] = {"loading", "forward", "backward", "optimizer"};
+
 void estimate_place(const plim_place *place, char *text, size_t size) {
-  static const char *const phases[PLIM_PHASES] = {"loading", "forward", "backward", "optimizer"};
-  int used = snprintf(text, size, "step %d, %s", (int)place->step + 1, phases[place->phase]);
+  const char *phase = estimate_phases[place->phase];
+  int used = place->phase == PLIM_PHASE_LOAD
+                 ? snprintf(text, size, "%s", phase)
+                 : snprintf(text, size, "step %d, %s", (int)place->step + 1, phase);
   if (place->is_recomputed && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, " (computing again)");
   if (place->layer >= 0 && used < (int)size)
@@ -139,6 +143,8 @@ static void print_facts(const estimate_result *r) {
   estimate_place(&e->p.peak_at, text, sizeof text);
   printf("\npeak: %s allocated, %s reserved; %s\n", units_bytes(e->p.peak_allocated_bytes).text,
          units_bytes(e->p.peak_reserved_bytes).text, text);
+  if (e->p.host_bytes)
+    printf("host: %s of the CPU's memory per GPU\n", units_bytes(e->p.host_bytes).text);
   if (e->p.retries)
     printf("retries: %s; cached memory goes back to the driver, which costs time\n",
            units_count(e->p.retries).text);
@@ -148,8 +154,11 @@ static void print_facts(const estimate_result *r) {
            text);
   }
   if (!isnan(e->step_seconds))
-    printf("time: %s per step, %s tokens per second\n", units_seconds(e->step_seconds).text,
-           units_count((uint64_t)e->tokens_per_second).text);
+    printf("time: %s per step, %s tokens per second%s\n", units_seconds(e->step_seconds).text,
+           units_count((uint64_t)e->tokens_per_second).text,
+           r->request.target.gpu && (r->request.is_known_by_size || !*r->request.card)
+               ? ", at the rates of an H200"
+               : "");
 }
 
 static void print_unverified(const plim_estimate *e) {
@@ -179,6 +188,13 @@ static void holder_text(const plim_holding *h, char *text, size_t size) {
   if (h->is_in_layers) snprintf(text, size, "%s of the layers", what);
   else if (h->place.layer >= 0) snprintf(text, size, "%s of layer %d", what, (int)h->place.layer);
   else snprintf(text, size, "%s", what);
+}
+
+void estimate_holding(const plim_holding *h, char *text, size_t size) {
+  char name[96], shape[96];
+  holder_text(h, name, sizeof name);
+  shape_text(h, shape, sizeof shape);
+  snprintf(text, size, "%s%s%s", name, *shape ? ", " : "", shape);
 }
 
 static void print_holders(const estimate_result *r) {

@@ -12,9 +12,6 @@ static void put_lines(FILE *out, const char *const *lines, size_t count) {
   for (size_t i = 0; i < count; i++) fprintf(out, "%s\n", lines[i]);
 }
 
-// Whether the recording knows any line of code.
-static bool has_stacks(const picture *p) { return p->trace->frames.len > 0; }
-
 // ---- the data ---------------------------------------------------------------------------------------
 
 typedef struct {
@@ -34,7 +31,8 @@ static void put_numbers(const sheet *s, const char *key,
 }
 
 static uint64_t entry_of(const sheet *s, const plim_column *c) {
-  return c->instant ? s->p->trace->events.at[c->instant - 1].entry : 0;
+  (void)s;
+  return c->entry;
 }
 
 static uint64_t step_of(const sheet *s, const plim_column *c) {
@@ -53,29 +51,51 @@ static uint64_t highest_of(const sheet *s, const plim_column *c) {
 }
 
 static uint64_t elapsed_us_of(const sheet *s, const plim_column *c) {
-  double seconds = picture_elapsed_seconds(s->p, c->time_us);
+  double seconds = picture_seconds_at(s->p, c->instant ? c->instant - 1 : 0);
   return seconds > 0 ? (uint64_t)(seconds * 1e6 + 0.5) : 0;
 }
 
 static void put_times(const sheet *s) {
-  bool known = s->count && picture_elapsed_seconds(s->p, s->p->trace->events.at[0].time_us) >= 0;
+  bool known = s->count && picture_seconds_at(s->p, 0) >= 0;
   if (known) put_numbers(s, "time", elapsed_us_of);
   else fputs("\"time\":null,\n", s->out);
 }
 
-static void put_kinds(const sheet *s) {
+static void put_layers(const sheet *s) {
+  const picture_source *source = s->p->source;
   fputs("\"kinds\":[", s->out);
-  for (size_t i = 0; i < PLIM_KIND_COUNT; i++) {
-    const picture_layer *layer = &picture_layers[i];
-    fprintf(s->out, "%s[\"%s\",\"%s\",\"%s\"]", i ? "," : "", plim_kind_names[layer->kind],
-            layer->light, layer->dark);
-  }
+  for (size_t i = 0; i < source->layer_count; i++)
+    fprintf(s->out, "%s[\"%s\",\"%s\",\"%s\"]", i ? "," : "", picture_layer_name(s->p, i),
+            source->layers[i].light, source->layers[i].dark);
   fputs("],\n\"stack\":[", s->out);
-  for (size_t i = 0; i < PLIM_KIND_COUNT; i++) {
+  for (size_t i = 0; i < source->layer_count; i++) {
     fputs(i ? ",\n[" : "[", s->out);
     for (size_t k = 0; k < s->count; k++)
-      fprintf(s->out, "%s%" PRIu64, k ? "," : "", s->columns[k].kind_bytes[picture_layers[i].kind]);
+      fprintf(s->out, "%s%" PRIu64, k ? "," : "", s->columns[k].part_bytes[source->layers[i].part]);
     fputc(']', s->out);
+  }
+  fputs("],\n", s->out);
+}
+
+// Columns in which phases begin and end, with a fraction, and their names.
+static void put_phases(const sheet *s) {
+  double scale = (double)s->count / (double)s->p->events;
+  fputs("\"phases\":[", s->out);
+  for (size_t i = 0; i < s->p->phase_count; i++) {
+    const picture_span *span = &s->p->phases[i];
+    fprintf(s->out, "%s[%.3f,%.3f,\"%s\"]", i ? "," : "", (double)span->first * scale,
+            (double)span->end * scale, span->name);
+  }
+  fputs("],\n", s->out);
+}
+
+static void put_places(const sheet *s) {
+  char text[160];
+  fputs("\"place\":[", s->out);
+  for (size_t i = 0; i < s->count; i++) {
+    s->p->source->place(s->p->context, i, text, sizeof text);
+    if (i) fputc(',', s->out);
+    escape_script(s->out, text);
   }
   fputs("],\n", s->out);
 }
@@ -95,15 +115,15 @@ static void put_marks(const sheet *s) {
 
 // Names each line once, in the order of first use, and refers to it by number.
 static void put_holders(const sheet *s) {
-  size_t frames = s->p->trace->frames.len, named = 0;
-  uint32_t *number_of = cli_alloc((frames + 1) * sizeof *number_of); // 0: not named yet
+  size_t known = s->p->lines, named = 0;
+  uint32_t *number_of = cli_alloc((known + 1) * sizeof *number_of); // 0: not named yet
   uint32_t *lines = cli_alloc((s->count * PLIM_TIMELINE_HOLDERS + 1) * sizeof *lines);
   fputs("\"held\":[", s->out);
   for (size_t i = 0; i < s->count; i++) {
     fputs(i ? ",[" : "[", s->out);
     for (size_t k = 0; k < PLIM_TIMELINE_HOLDERS && s->columns[i].holders[k].bytes; k++) {
       plim_holder h = s->columns[i].holders[k];
-      uint32_t *number = &number_of[h.line < frames ? h.line : frames];
+      uint32_t *number = &number_of[h.line < known ? h.line : known];
       if (!*number) lines[named++] = h.line, *number = (uint32_t)named;
       fprintf(s->out, "%s%u,%" PRIu64, k ? "," : "", *number - 1, h.bytes);
     }
@@ -112,7 +132,7 @@ static void put_holders(const sheet *s) {
   fputs("],\n\"lines\":[", s->out);
   for (size_t i = 0; i < named; i++) {
     char name[160];
-    plim_line_name(s->p->trace, lines[i], name, sizeof name);
+    s->p->source->line_name(s->p->context, lines[i], name, sizeof name);
     if (i) fputs(",\n", s->out);
     escape_script(s->out, name);
   }
@@ -127,14 +147,17 @@ static void put_data(FILE *out, const picture *p) {
   put_numbers(&s, "entry", entry_of);
   put_numbers(&s, "step", step_of);
   put_times(&s);
-  put_kinds(&s);
+  if (p->source->place) put_places(&s);
+  if (p->phase_count) put_phases(&s);
+  put_layers(&s);
   put_numbers(&s, "reserved", reserved_of);
   put_numbers(&s, "highest", highest_of);
   put_marks(&s);
   put_holders(&s);
   if (p->limit_bytes == PLIM_UNKNOWN) fputs("\"limit\":null,", out);
   else fprintf(out, "\"limit\":%" PRIu64 ",", p->limit_bytes);
-  fprintf(out, "\"stacks\":%s,", has_stacks(p) ? "true" : "false");
+  fprintf(out, "\"stacks\":%s,", p->lines ? "true" : "false");
+  fprintf(out, "\"setup\":\"%s\",\"unit\":\"%s\",", p->source->setup, p->source->entry);
   fprintf(out, "\"peak\":%zu}\n</script>\n", p->timeline->peak);
 }
 
@@ -151,14 +174,14 @@ static void put_head(FILE *out, const char *title) {
 }
 
 static void put_heading(FILE *out, const picture *p, const char *title) {
-  char subtitle[256];
-  picture_subtitle(p, subtitle, sizeof subtitle);
   fputs("<body>\n<main>\n<header><h1>", out);
   escape_xml(out, title);
-  fprintf(out, "</h1><p>%s</p>", subtitle);
-  if (p->settings && *p->settings) {
+  fputs("</h1><p>", out);
+  escape_xml(out, p->subtitle);
+  fputs("</p>", out);
+  if (p->note && *p->note) {
     fputs("<p>", out);
-    escape_xml(out, p->settings);
+    escape_xml(out, p->note);
     fputs("</p>", out);
   }
   fputs("</header>\n", out);
@@ -183,21 +206,21 @@ static void put_body(FILE *out, const picture *p) {
 
 static void put_table(FILE *out, const picture *p) {
   fputs("<section id=\"held\"><h2 id=\"when\" role=\"status\"></h2>\n", out);
-  if (!has_stacks(p))
+  if (!p->lines)
     fputs("<p>The recording has no stacks, so nobody knows which lines. Record with "
           "<code>torch.cuda.memory._record_memory_history(context='all', "
           "stacks='python')</code>.</p>\n",
           out);
   fprintf(out,
-          "<table%s><thead><tr><th>line</th><th class=\"number\">bytes</th>"
+          "<table%s><thead><tr><th>%s</th><th class=\"number\">bytes</th>"
           "<th class=\"number\">share</th><th class=\"bar\"></th></tr></thead>"
           "<tbody id=\"rows\"></tbody></table></section>\n</main>\n",
-          has_stacks(p) ? "" : " hidden");
+          p->lines ? "" : " hidden", p->source->line);
 }
 
 void html_write(FILE *out, const picture *p) {
   char title[512];
-  picture_title(p, title, sizeof title, 200);
+  picture_shorten(p->title, title, sizeof title, 200);
   put_head(out, title);
   put_heading(out, p, title);
   put_body(out, p);

@@ -15,10 +15,12 @@ const char *const job_amps[] = {"none", "bf16", "fp16", NULL};
 const char *const job_lora_dtypes[] = {"fp32", "bf16", NULL};
 const char *const job_attentions[] = {"sdpa", "eager", NULL};
 const char *const job_masks[] = {"none", "ones", "pad", NULL};
-const char *const job_loops[] = {"manual", "trainer", NULL};
+const char *const job_loops[] = {"manual", "trainer", "bare", NULL};
+const char *const job_reduce_dtypes[] = {"fp32", "bf16", NULL};
 const char *const job_losses[] = {"full", "chunked", "fused", NULL};
 const char *const job_weights[] = {"plain", "nf4", "nf4-double", "int8", NULL};
-const char *const job_offloads[] = {"none", "activations", "checkpoints", NULL};
+const char *const job_offloads[] = {"none",      "activations", "checkpoints",
+                                    "optimizer", "parameters",  NULL};
 const char *const job_loads[] = {"pretrained", "device-map", "init", NULL};
 
 static const plim_dtype dtypes[] = {PLIM_DTYPE_COUNT, PLIM_BF16, PLIM_FP16, PLIM_FP32};
@@ -150,13 +152,55 @@ static plim_err understand_optimizer(const job_args *args, job_request *r, plim_
   return err;
 }
 
-enum { OFFLOAD_ACTIVATIONS = 1, OFFLOAD_CHECKPOINTS }; // places in job_offloads
+// Places in job_offloads and job_loops.
+enum { OFFLOAD_ACTIVATIONS = 1, OFFLOAD_CHECKPOINTS, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS };
+enum { LOOP_TRAINER = 1, LOOP_BARE };
 
 static plim_checkpoint_kind checkpoint_of(const job_args *args) {
   return args->offload == OFFLOAD_CHECKPOINTS ? PLIM_CHECKPOINT_OFFLOADED
          : args->reentrant                    ? PLIM_CHECKPOINT_REENTRANT
          : args->checkpoint                   ? PLIM_CHECKPOINT_ON
                                               : PLIM_CHECKPOINT_OFF;
+}
+
+// FSDP2 computes in another type by its own policy, not by autocast. Its CPUOffloadPolicy takes the
+// parameters and the optimizer along.
+static void understand_sharding(const job_args *args, job_request *r) {
+  bool is_fsdp = args->strategy == PLIM_SHARD_FSDP2;
+  bool offloads = args->offload == OFFLOAD_PARAMETERS;
+  r->job.sharding = (plim_sharding){
+      .strategy = (plim_strategy)args->strategy,
+      .world = (int64_t)args->world,
+      .has_bucket_views = args->bucket_views,
+      .keeps_full = args->no_reshard,
+      .offloads_optimizer = offloads || args->offload == OFFLOAD_OPTIMIZER,
+      .offloads_parameters = offloads || (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)};
+  if (!is_fsdp || r->job.recipe.autocast == PLIM_BOOL) return;
+  r->job.sharding.compute_dtype = r->job.recipe.autocast;
+  r->job.sharding.reduce_dtype = args->reduce_dtype ? PLIM_BF16 : PLIM_FP32;
+  r->job.recipe.autocast = PLIM_BOOL;
+}
+
+static plim_err check_sharding(const job_args *args, plim_error *error) {
+  plim_err err = check_count("--world", args->world, 1 << 16, error);
+  bool is_sharded = args->strategy != PLIM_SHARD_NONE;
+  bool needs_it = args->offload >= OFFLOAD_OPTIMIZER;
+  if (!err && args->world > 1 && !is_sharded) {
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "how do %llu GPUs share the work?",
+                    (unsigned long long)args->world);
+    plim_error_hint(error, "--strategy ddp, or fsdp2, zero1, zero2, zero3");
+  }
+  if (!err && needs_it && args->strategy < PLIM_SHARD_FSDP2) {
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "--offload %s needs a strategy that does it",
+                    job_offloads[args->offload]);
+    plim_error_hint(error, "--strategy fsdp2, or zero2, zero3");
+  }
+  return err;
+}
+
+// A plain loop on several GPUs is the one that was measured: it keeps only the loss.
+static bool is_bare(const job_args *args) {
+  return args->loop == LOOP_BARE || (args->strategy && args->loop != LOOP_TRAINER);
 }
 
 static plim_err understand_recipe(const job_args *args, job_request *r, plim_error *error) {
@@ -173,17 +217,20 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                           .loss_chunk = (int64_t)args->loss_chunk,
                           .uses_liger = args->liger,
                           .offloads_saved = args->offload == OFFLOAD_ACTIVATIONS,
-                          .is_trainer = args->loop == 1,
+                          .is_trainer = args->loop == LOOP_TRAINER,
+                          .is_bare = is_bare(args),
                           .skips_clipping = args->no_clip,
                           .deletes_outputs = args->delete_outputs};
   r->job.load = loads[args->load];
   r->job.weights = weights[args->weights];
   r->job.prepares_kbit = r->job.weights != PLIM_WEIGHTS_PLAIN;
+  understand_sharding(args, r);
   plim_err err = check_count("--batch", args->batch, 1 << 20, error);
   if (!err) err = check_count("--accumulate", args->accumulate, 1 << 16, error);
   if (!err) err = check_count("--steps", args->steps, 1000, error);
   if (!err) err = check_count("--loss-chunk", args->loss_chunk, 1 << 20, error);
   if (!err && args->target_seq) err = check_count("--target-seq", args->target_seq, 1 << 20, error);
+  if (!err) err = check_sharding(args, error);
   if (!err) err = understand_length(args, r, error);
   if (!err) err = understand_optimizer(args, r, error);
   return err;
@@ -212,6 +259,7 @@ static plim_err understand_card(const char *text, job_request *r, plim_error *er
   if (!is_size) return plim_gpu_find(text, &gpu, error);
   if (bytes < 2 * PLIM_GIB || bytes > MAX_CARD) return size_too_odd(bytes, error);
   r->target = plim_target_size(bytes);
+  r->is_known_by_size = true;
   snprintf(r->card, sizeof r->card, "a card of %s", units_bytes(bytes).text);
   return PLIM_OK;
 }
@@ -228,7 +276,7 @@ static void look_for_card(job_request *r) {
 
 static plim_err understand_target(const job_args *args, job_request *r, const char **source,
                                   plim_error *error) {
-  r->target = (plim_target){.budget_bytes = PLIM_UNKNOWN, .limit_bytes = PLIM_UNKNOWN};
+  r->target = plim_target_any();
   plim_err err = PLIM_OK;
   if (args->gpu) err = understand_card(args->gpu, r, error);
   else if (args->limit_bytes == PLIM_UNKNOWN) look_for_card(r);
@@ -277,10 +325,16 @@ void job_describe_recipe(const job_request *r, const job_args *args, char *text,
   const plim_recipe *c = &r->job.recipe;
   static const char *const checkpoints[] = {"no checkpointing", "checkpointing",
                                             "reentrant checkpointing", "checkpoints on the host"};
-  char times[32] = "";
+  char times[32] = "", shared[64] = "";
   if (c->accumulate > 1) snprintf(times, sizeof times, " x %d", c->accumulate);
-  snprintf(text, size, "batch %d%s of %d tokens, %s, %s, %s attention, %s", (int)c->batch, times,
-           (int)c->length, args->optimizer, checkpoints[c->checkpoint],
-           c->attention == PLIM_ATTENTION_EAGER ? "eager" : "sdpa",
-           c->is_trainer ? "Trainer" : "plain loop");
+  if (args->strategy)
+    snprintf(shared, sizeof shared, ", %s on %d GPUs", plim_strategy_names[args->strategy],
+             (int)args->world);
+  snprintf(text, size, "batch %d%s of %d tokens, %s, %s, %s attention, %s loss, %s%s",
+           (int)c->batch, times, (int)c->length, args->optimizer, checkpoints[c->checkpoint],
+           job_attentions[args->attention], job_losses[args->loss],
+           c->is_trainer ? "Trainer"
+           : c->is_bare  ? "bare loop"
+                         : "plain loop",
+           shared);
 }

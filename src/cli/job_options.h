@@ -11,22 +11,24 @@ typedef struct {
   const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
   uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes, loss_chunk;
   double lora_alpha, lora_dropout;
+  uint64_t world;
   // Indices into the choices.
-  int dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights, offload;
-  bool checkpoint, reentrant, no_clip, delete_outputs, liger;
+  int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
+      offload;
+  bool checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
 } job_args;
 
 #define JOB_DEFAULTS                                                                               \
   {                                                                                                \
-    .batch = 1, .accumulate = 1, .steps = 3, .optimizer = "adamw", .lora_targets = "all-linear",   \
-    .loss_chunk = 512, .limit_bytes = PLIM_UNKNOWN                                                 \
+    .batch = 1, .world = 1, .accumulate = 1, .steps = 3, .optimizer = "adamw",                     \
+    .lora_targets = "all-linear", .loss_chunk = 512, .limit_bytes = PLIM_UNKNOWN                   \
   }
 
 // Of the options that are a choice.
 extern const char *const job_dtypes[], *const job_amps[], *const job_lora_dtypes[];
 extern const char *const job_attentions[], *const job_masks[], *const job_loops[];
 extern const char *const job_loads[], *const job_losses[], *const job_weights[];
-extern const char *const job_offloads[];
+extern const char *const job_offloads[], *const job_reduce_dtypes[];
 
 // Rows for the command's table of options; AT(field) is the offset of job.field.
 // clang-format off
@@ -66,11 +68,19 @@ extern const char *const job_offloads[];
   {"weights", 0, "KIND", CLI_CHOICE, AT(weights),                                                  \
    "frozen weights as bitsandbytes keeps them (default: plain)", job_weights},                     \
   {"offload", 0, "WHAT", CLI_CHOICE, AT(offload),                                                  \
-   "keep activations, or inputs of checkpointed layers, on the host", job_offloads},               \
+   "keep on the host: activations, checkpoints, the optimizer, or parameters too", job_offloads},               \
+  {"strategy", 0, "NAME", CLI_CHOICE, AT(strategy),                                                \
+   "how several GPUs share the work (default: none)", plim_strategy_names},                        \
+  {"world", 0, "N", CLI_UINT, AT(world), "GPUs (default: 1)", NULL},                               \
+  {"no-reshard", 0, NULL, CLI_FLAG, AT(no_reshard),                                                \
+   "FSDP2 keeps a layer's parameters after its forward", NULL},                                    \
+  {"reduce-dtype", 0, "TYPE", CLI_CHOICE, AT(reduce_dtype),                                        \
+   "FSDP2 reduces gradients in this type (default: fp32)", job_reduce_dtypes},                     \
+  {"bucket-views", 0, NULL, CLI_FLAG, AT(bucket_views), "DDP's gradient_as_bucket_view", NULL},    \
   {"delete-outputs", 0, NULL, CLI_FLAG, AT(delete_outputs),                                        \
    "the loop lets go of the model's outputs after backward", NULL},                                \
   {"loop", 0, "KIND", CLI_CHOICE, AT(loop),                                                        \
-   "a plain loop, or transformers.Trainer (default: manual)", job_loops},                          \
+   "a plain loop, transformers.Trainer, or the shortest loop (default: manual)", job_loops},                          \
   {"load", 0, "HOW", CLI_CHOICE, AT(load),                                                         \
    "from_pretrained to the CPU and moved, straight to the card with device_map, or random "        \
    "weights built there (default: pretrained)", job_loads},                                        \
@@ -87,9 +97,10 @@ typedef struct {
   plim_job job;
   plim_model_source source;
   plim_target target;
-  plim_alloc_conf conf; // target.conf points here
-  char card[128];       // in words: "RTX 4090"; empty: none was given or found
-  char notes[4][224];   // what was assumed; unused ones are empty
+  plim_alloc_conf conf;  // target.conf points here
+  char card[128];        // in words: "RTX 4090"; empty: none was given or found
+  bool is_known_by_size; // its kernels and rates are an H200's
+  char notes[4][224];    // what was assumed; unused ones are empty
 } job_request;
 
 // Fills *out, which must not move afterwards. On error, `*source` is the text error->byte points into,

@@ -1,76 +1,14 @@
 // The timeline as an SVG. All sizes are in units of the viewBox; text is placed in rows of its own
-// (title, peak, marks, times, steps, legend), so that nothing can overlap whatever the data.
+// (title, peak, marks, times, phases, steps, legend), so that nothing can overlap whatever the data.
 #include <math.h>
-#include <string.h>
 
-#include "escape.h"
-#include "picture.h"
-
-enum {
-  WIDTH = 960,
-  LEFT = 76, // room for "1.25 GiB"
-  RIGHT = 936,
-  TITLE_Y = 32,
-  SUBTITLE_Y = 53,
-  SETTINGS_Y = 71,
-  PEAK_Y = 98,
-  MARKS_Y = 111,
-  OOMS_Y = 125,
-  TOP = 132,
-  BOTTOM = 432,
-  TIMES_Y = 450,
-  STEPS_Y = 469,
-  LEGEND_Y = 522,
-  LEGEND_ROW = 24,
-  LEGEND_COLUMNS = 4,
-  LETTER = 7, // width of an average letter of the 12 unit font, on the safe side
-};
-
-typedef struct {
-  FILE *out;
-  const picture *p;
-  const plim_column *columns;
-  size_t count;
-  uint64_t top_bytes; // at the upper edge
-  bool has_limit;     // its line is inside the picture
-  int legend_items;
-} canvas;
+#include "svg_impl.h"
+#include "svg_style.h"
 
 // ---- scales -----------------------------------------------------------------------------------------
 
-static double x_of_event(const canvas *c, size_t event) {
-  return LEFT + (double)event * (RIGHT - LEFT) / (double)c->p->trace->events.len;
-}
-
 static double x_of_column(const canvas *c, size_t i) {
   return LEFT + (double)i * (RIGHT - LEFT) / (double)c->count;
-}
-
-static double y_of(const canvas *c, uint64_t bytes) {
-  return BOTTOM - (double)bytes * (BOTTOM - TOP) / (double)c->top_bytes;
-}
-
-// The smallest round step of which `top` holds at most `most`: powers of two below 1 GiB, then 1, 2,
-// 5, 10, 20, 50 ... GiB.
-static uint64_t round_step(uint64_t top, uint64_t most) {
-  uint64_t step = 1, decade = PLIM_GIB;
-  while (step < PLIM_GIB && top / step > most) step *= 2;
-  while (top / step > most) {
-    if (step == 5 * decade) step = decade *= 10;
-    else step = step == decade ? 2 * decade : 5 * decade;
-  }
-  return step;
-}
-
-// 512 MiB, 1 GiB, 2.5 GiB: without the zeros that units_bytes keeps.
-static units_text round_bytes(uint64_t bytes) {
-  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  double value = (double)bytes;
-  size_t unit = 0;
-  for (; value >= 1024 && unit < 6; unit++) value /= 1024;
-  units_text text;
-  snprintf(text.text, sizeof text.text, "%.4g %s", value, units[unit]);
-  return text;
 }
 
 // Room for the highest reserved bytes, and for the limit unless that would flatten the picture.
@@ -90,34 +28,15 @@ static void put(FILE *out, char command, double value) {
   if (tenths % 10) fprintf(out, ".%ld", tenths % 10);
 }
 
-static void put_text(const canvas *c, double x, double y, const char *class, const char *anchor,
-                     const char *text) {
-  fprintf(c->out, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\" text-anchor=\"%s\">", x, y, class,
-          anchor);
-  escape_xml(c->out, text);
-  fputs("</text>\n", c->out);
-}
-
-// Centred on x, but never out of the plot.
-static void put_centred(const canvas *c, double x, double y, const char *class, const char *text) {
-  double half = (double)strlen(text) * LETTER / 2;
-  if (x - half < LEFT) put_text(c, LEFT, y, class, "start", text);
-  else if (x + half > RIGHT) put_text(c, RIGHT, y, class, "end", text);
-  else put_text(c, x, y, class, "middle", text);
-}
-
-static void put_line(const canvas *c, const char *class, double x1, double y1, double x2,
-                     double y2) {
-  fprintf(c->out, "<path class=\"%s\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", class, x1, y1, x2, y2);
-}
+// What a curve or the upper edge of a layer shows of a column.
+typedef uint64_t bytes_of(const canvas *c, const plim_column *column, size_t layer);
 
 // A stairway over the columns; equal neighbours make one stair.
-static void put_stairs(const canvas *c, uint64_t (*bytes)(const plim_column *, size_t),
-                       size_t layer) {
-  double last = y_of(c, bytes(&c->columns[0], layer));
+static void put_stairs(const canvas *c, bytes_of *bytes, size_t layer) {
+  double last = svg_y_of(c, bytes(c, &c->columns[0], layer));
   put(c->out, 'V', last);
   for (size_t i = 1; i < c->count; i++) {
-    double y = y_of(c, bytes(&c->columns[i], layer));
+    double y = svg_y_of(c, bytes(c, &c->columns[i], layer));
     if (fabs(y - last) < 0.05) continue;
     put(c->out, 'H', x_of_column(c, i));
     put(c->out, 'V', y);
@@ -126,166 +45,67 @@ static void put_stairs(const canvas *c, uint64_t (*bytes)(const plim_column *, s
   put(c->out, 'H', RIGHT);
 }
 
-static void put_area(const canvas *c, const char *class,
-                     uint64_t (*bytes)(const plim_column *, size_t), size_t layer,
+static void put_area(const canvas *c, const char *class, bytes_of *bytes, size_t layer,
                      const char *title) {
   fprintf(c->out, "<path class=\"%s\" d=\"M%d %d", class, LEFT, BOTTOM);
   put_stairs(c, bytes, layer);
   fprintf(c->out, "V%dZ\"><title>%s</title></path>\n", BOTTOM, title);
 }
 
-static void put_stairs_line(const canvas *c, const char *class,
-                            uint64_t (*bytes)(const plim_column *, size_t)) {
+static void put_stairs_line(const canvas *c, const char *class, bytes_of *bytes) {
   fprintf(c->out, "<path class=\"%s\" d=\"M%d ", class, LEFT);
-  put(c->out, ' ', y_of(c, bytes(&c->columns[0], 0)));
+  put(c->out, ' ', svg_y_of(c, bytes(c, &c->columns[0], 0)));
   put_stairs(c, bytes, 0);
   fputs("\"/>\n", c->out);
 }
 
 // ---- frame and axes -------------------------------------------------------------------------------------
 
-static void put_styles(FILE *out) {
-  fputs("<style>\n"
-        "text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;fill:#3c4350}\n"
-        ".title{font-size:18px;font-weight:600;fill:#14181f}\n"
-        ".strong{font-weight:600;fill:#14181f}.quiet{fill:#69717f}.alarm{fill:#b3261e}\n"
-        ".page{fill:#fff}.grid{stroke:#e3e6eb}.axis{stroke:#9aa1ad}.step{stroke:#14181f;stroke-"
-        "opacity:.14}\n"
-        ".cached{fill:#eceef2}.reserved{stroke:#14181f;stroke-width:1.2}\n"
-        ".allocated{stroke:#14181f;stroke-opacity:.75;stroke-width:.8}\n"
-        ".limit,.oom{stroke:#b3261e;stroke-width:1.4}.limit{stroke-dasharray:6 4}\n"
-        ".pin{stroke:#14181f}.dot{fill:#fff;stroke:#14181f;stroke-width:1.4}\n"
-        ".ooms{fill:#b3261e}.retries{fill:#fff;stroke:#b3261e;stroke-width:1.4}\n"
-        ".empties{fill:#69717f}\n"
-        ".grid,.axis,.step,.allocated,.reserved,.limit,.oom,.pin{fill:none}\n",
-        out);
-  for (size_t i = 0; i < PLIM_KIND_COUNT; i++)
-    fprintf(out, ".k%zu{fill:%s}", i, picture_layers[i].light);
-  fputs(
-      "\n@media (prefers-color-scheme:dark){\n"
-      "text{fill:#c3c9d4}.title,.strong{fill:#f2f4f8}.quiet{fill:#8d95a3}.alarm{fill:#ff8a80}\n"
-      ".page{fill:#14171c}.grid{stroke:#262b33}.axis{stroke:#59616e}.step{stroke:#f2f4f8;stroke-"
-      "opacity:.2}\n"
-      ".cached{fill:#232830}.allocated,.reserved,.pin{stroke:#f2f4f8}.limit,.oom{stroke:#ff8a80}\n"
-      ".dot{fill:#14171c;stroke:#f2f4f8}.ooms{fill:#ff8a80}.empties{fill:#8d95a3}\n"
-      ".retries{fill:#14171c;stroke:#ff8a80}\n",
-      out);
-  for (size_t i = 0; i < PLIM_KIND_COUNT; i++)
-    fprintf(out, ".k%zu{fill:%s}", i, picture_layers[i].dark);
+static void put_colors(FILE *out, const picture_source *source, bool is_dark) {
+  for (size_t i = 0; i < source->layer_count; i++)
+    fprintf(out, ".k%zu{fill:%s}", i, is_dark ? source->layers[i].dark : source->layers[i].light);
+}
+
+static void put_styles(FILE *out, const picture *p) {
+  fputs(svg_style_light, out);
+  put_colors(out, p->source, false);
+  fputs(svg_style_dark, out);
+  put_colors(out, p->source, true);
   fputs("\n}\n</style>\n", out);
 }
 
 static void put_heading(const canvas *c) {
   char text[512];
-  picture_title(c->p, text, sizeof text, 80);
-  put_text(c, 24, TITLE_Y, "title", "start", text);
-  picture_subtitle(c->p, text, sizeof text);
-  put_text(c, 24, SUBTITLE_Y, "quiet", "start", text);
-  if (!c->p->settings || !*c->p->settings) return;
-  picture_shorten(c->p->settings, text, sizeof text, 120);
-  put_text(c, 24, SETTINGS_Y, "quiet", "start", text);
-}
-
-static void put_y_axis(const canvas *c) {
-  uint64_t step = round_step(c->top_bytes, 7);
-  for (uint64_t bytes = 0; bytes <= c->top_bytes; bytes += step) {
-    double y = y_of(c, bytes);
-    put_line(c, bytes ? "grid" : "axis", LEFT, y, RIGHT, y);
-    put_text(c, LEFT - 8, y + 4, "quiet", "end", bytes ? round_bytes(bytes).text : "0");
-  }
-}
-
-enum { TICKS = 8 };
-
-static double tick_seconds(const canvas *c, size_t tick) {
-  size_t last = c->p->trace->events.len - 1;
-  return picture_elapsed_seconds(c->p, c->p->trace->events.at[last * tick / TICKS].time_us);
-}
-
-// Digits behind the point that tell neighbouring ticks apart, three at most.
-static int tick_digits(const canvas *c) {
-  int digits = 0;
-  double unit = 1;
-  for (size_t i = 1; i <= TICKS; i++) {
-    double gap = tick_seconds(c, i) - tick_seconds(c, i - 1);
-    for (; digits < 3 && gap > 0 && gap < unit; unit /= 10) digits++;
-  }
-  return digits;
-}
-
-static units_text tick_text(const canvas *c, size_t tick, int digits) {
-  double seconds = tick_seconds(c, tick);
-  units_text text;
-  if (seconds < 0) return units_count((c->p->trace->events.len - 1) * tick / TICKS);
-  if (seconds == 0 || seconds >= 600) return units_seconds(seconds);
-  snprintf(text.text, sizeof text.text, "%.*f s", digits, seconds);
-  return text;
-}
-
-// Ticks stand at equal numbers of events, where time may crawl or fly: the labels say which.
-static void put_times(const canvas *c) {
-  int digits = tick_digits(c);
-  for (size_t i = 0; i <= TICKS; i++) {
-    double x = LEFT + (double)i * (RIGHT - LEFT) / TICKS;
-    put_line(c, "axis", x, BOTTOM, x, BOTTOM + 4);
-    put_centred(c, x, TIMES_Y, "quiet", tick_text(c, i, digits).text);
-  }
-}
-
-// Every n-th step gets a line and a number; n is 1, 2, 5, 10 ... so that numbers have room.
-static size_t step_stride(const canvas *c) {
-  size_t count = c->p->story->steps.len, stride = 1;
-  double mean = (RIGHT - x_of_event(c, c->p->story->steps.at[0].first)) / (double)count;
-  static const size_t round[] = {2, 5, 10};
-  for (size_t decade = 1, i = 0; (double)stride * mean < 40; i = (i + 1) % 3) {
-    stride = round[i] * decade;
-    if (i == 2) decade *= 10;
-  }
-  return stride;
-}
-
-static void put_steps(const canvas *c) {
-  const plim_story *s = c->p->story;
-  if (!s->steps.len) return;
-  double first = x_of_event(c, s->steps.at[0].first), free_from = LEFT;
-  if (first - LEFT > 7 * LETTER)
-    put_text(c, (LEFT + first) / 2, STEPS_Y, "quiet", "middle", "set-up");
-  size_t stride = step_stride(c);
-  for (size_t i = 0; i < s->steps.len; i++) {
-    if (i && (i + 1) % stride) continue;
-    double from = x_of_event(c, s->steps.at[i].first), to = x_of_event(c, s->steps.at[i].end);
-    char text[40];
-    snprintf(text, sizeof text, stride == 1 && to - from > 60 ? "step %zu" : "%zu", i + 1);
-    double half = (double)strlen(text) * LETTER / 2.0;
-    double x = fmin(fmax((from + to) / 2, LEFT + half), RIGHT - half);
-    put_line(c, "step", from, TOP, from, STEPS_Y);
-    if (x - half < free_from) continue;
-    put_text(c, x, STEPS_Y, "quiet", "middle", text);
-    free_from = x + half + LETTER;
-  }
+  picture_shorten(c->p->title, text, sizeof text, 80);
+  svg_text(c, 24, TITLE_Y, "title", "start", text);
+  svg_text(c, 24, SUBTITLE_Y, "quiet", "start", c->p->subtitle);
+  if (!c->p->note || !*c->p->note) return;
+  picture_shorten(c->p->note, text, sizeof text, 120);
+  svg_text(c, 24, NOTE_Y, "quiet", "start", text);
 }
 
 // ---- the data ---------------------------------------------------------------------------------------------
 
-static uint64_t reserved_of(const plim_column *column, size_t layer) {
-  (void)layer;
+static uint64_t reserved_of(const canvas *c, const plim_column *column, size_t layer) {
+  (void)c, (void)layer;
   return column->peak_reserved_bytes;
 }
 
-static uint64_t allocated_of(const plim_column *column, size_t layer) {
-  (void)layer;
+static uint64_t allocated_of(const canvas *c, const plim_column *column, size_t layer) {
+  (void)c, (void)layer;
   return column->allocated_bytes;
 }
 
-static uint64_t stacked_up_to(const plim_column *column, size_t layer) {
+static uint64_t stacked_up_to(const canvas *c, const plim_column *column, size_t layer) {
   uint64_t sum = 0;
-  for (size_t i = 0; i <= layer; i++) sum += column->kind_bytes[picture_layers[i].kind];
+  for (size_t i = 0; i <= layer; i++) sum += column->part_bytes[c->p->source->layers[i].part];
   return sum;
 }
 
-static bool occurs(const canvas *c, plim_kind kind) {
+static bool occurs(const canvas *c, size_t layer) {
+  size_t part = c->p->source->layers[layer].part;
   for (size_t i = 0; i < c->count; i++)
-    if (c->columns[i].kind_bytes[kind]) return true;
+    if (c->columns[i].part_bytes[part]) return true;
   return false;
 }
 
@@ -294,34 +114,27 @@ static bool occurs(const canvas *c, plim_kind kind) {
 static void put_layers(const canvas *c) {
   put_area(c, "cached", reserved_of, 0, "reserved, but not in use");
   put_stairs_line(c, "allocated", allocated_of); // under the areas: thin peaks keep their colour
-  for (size_t layer = PLIM_KIND_COUNT; layer-- > 0;) {
-    plim_kind kind = picture_layers[layer].kind;
+  for (size_t layer = c->p->source->layer_count; layer-- > 0;) {
     char class[24];
     snprintf(class, sizeof class, "k%zu", layer);
-    if (occurs(c, kind)) put_area(c, class, stacked_up_to, layer, plim_kind_names[kind]);
+    if (occurs(c, layer)) put_area(c, class, stacked_up_to, layer, picture_layer_name(c->p, layer));
   }
   put_stairs_line(c, "reserved", reserved_of);
 }
 
 static void put_limit(const canvas *c) {
   if (!c->has_limit) return;
-  double y = y_of(c, c->p->limit_bytes);
-  put_line(c, "limit", LEFT, y, RIGHT, y);
+  double y = svg_y_of(c, c->p->limit_bytes);
+  svg_line(c, "limit", LEFT, y, RIGHT, y);
 }
 
 static void put_peak(const canvas *c) {
   const plim_column *peak = picture_peak(c->p);
-  char line[96], text[200];
-  plim_line_name(c->p->trace, peak->holders[0].line, line, sizeof line);
-  int length = snprintf(text, sizeof text, "peak %s", units_bytes(peak->allocated_bytes).text);
-  if (peak->holders[0].bytes && peak->holders[0].line != PLIM_NO_LINE)
-    snprintf(text + length, sizeof text - length, ", of which %s held by %s",
-             units_bytes(peak->holders[0].bytes).text, line);
   double x = x_of_column(c, c->p->timeline->peak) + (RIGHT - LEFT) / 2.0 / (double)c->count;
-  double y = y_of(c, peak->allocated_bytes);
-  put_line(c, "pin", x, PEAK_Y + 5, x, y);
+  double y = svg_y_of(c, peak->allocated_bytes);
+  svg_line(c, "pin", x, PEAK_Y + 5, x, y);
   fprintf(c->out, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", x, y);
-  put_centred(c, x, PEAK_Y, "strong", text);
+  svg_centred(c, x, PEAK_Y, "strong", c->p->peak);
 }
 
 // ---- marks --------------------------------------------------------------------------------------------------
@@ -359,7 +172,7 @@ static uint64_t put_marks(const canvas *c, const mark_kind *kind) {
     double x = x_of_column(c, i);
     total += here;
     if (!here || x - last < 9) continue;
-    if (kind->field == offsetof(plim_column, ooms)) put_line(c, "oom", x, OOMS_Y, x, BOTTOM);
+    if (kind->field == offsetof(plim_column, ooms)) svg_line(c, "oom", x, OOMS_Y, x, BOTTOM);
     put_mark(c, kind, x, kind->y);
     last = x;
   }
@@ -371,7 +184,7 @@ static uint64_t put_marks(const canvas *c, const mark_kind *kind) {
 // Where the next item goes: its left edge and base line.
 static void next_item(canvas *c, double *x, double *y) {
   *x = 24 + (double)(c->legend_items % LEGEND_COLUMNS) * (RIGHT - 24) / LEGEND_COLUMNS;
-  *y = LEGEND_Y + (double)(c->legend_items / LEGEND_COLUMNS) * LEGEND_ROW;
+  *y = c->legend_y + (double)(c->legend_items / LEGEND_COLUMNS) * LEGEND_ROW;
   c->legend_items++;
 }
 
@@ -380,20 +193,20 @@ static void put_label(const canvas *c, double x, double y, const char *what, con
           x + 20, y, what, amount);
 }
 
-static void put_kind_item(canvas *c, size_t layer) {
-  plim_kind kind = picture_layers[layer].kind;
+static void put_layer_item(canvas *c, size_t layer) {
+  uint64_t bytes = picture_peak(c->p)->part_bytes[c->p->source->layers[layer].part];
   double x, y;
   next_item(c, &x, &y);
   fprintf(c->out,
           "<rect class=\"k%zu\" x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" rx=\"2\"/>\n",
           layer, x, y - 10);
-  put_label(c, x, y, plim_kind_names[kind], units_bytes(picture_peak(c->p)->kind_bytes[kind]).text);
+  put_label(c, x, y, picture_layer_name(c->p, layer), units_bytes(bytes).text);
 }
 
 static void put_line_item(canvas *c, const char *class, const char *what, uint64_t bytes) {
   double x, y;
   next_item(c, &x, &y);
-  put_line(c, class, x - 1, y - 4, x + 13, y - 4);
+  svg_line(c, class, x - 1, y - 4, x + 13, y - 4);
   put_label(c, x, y, what, units_bytes(bytes).text);
 }
 
@@ -407,9 +220,9 @@ static void put_mark_item(canvas *c, const mark_kind *kind, uint64_t total) {
 }
 
 static void put_legend(canvas *c) {
-  put_text(c, 24, LEGEND_Y - LEGEND_ROW, "quiet", "start", "at the peak");
-  for (size_t i = 0; i < PLIM_KIND_COUNT; i++)
-    if (occurs(c, picture_layers[i].kind)) put_kind_item(c, i);
+  svg_text(c, 24, c->legend_y - LEGEND_ROW, "quiet", "start", "at the peak");
+  for (size_t i = 0; i < c->p->source->layer_count; i++)
+    if (occurs(c, i)) put_layer_item(c, i);
   put_line_item(c, "reserved", "reserved", picture_peak(c->p)->reserved_bytes);
   if (c->p->limit_bytes != PLIM_UNKNOWN)
     put_line_item(c, "limit", c->has_limit ? "limit" : "limit, off the top", c->p->limit_bytes);
@@ -419,7 +232,7 @@ static void put_legend(canvas *c) {
 
 static int count_legend_items(const canvas *c) {
   int items = 1 + (c->p->limit_bytes != PLIM_UNKNOWN);
-  for (size_t i = 0; i < PLIM_KIND_COUNT; i++) items += occurs(c, (plim_kind)i);
+  for (size_t i = 0; i < c->p->source->layer_count; i++) items += occurs(c, i);
   for (size_t k = 0; k < sizeof mark_kinds / sizeof *mark_kinds; k++)
     for (size_t i = 0; i < c->count; i++)
       if (marks_in(&c->columns[i], &mark_kinds[k])) {
@@ -430,17 +243,16 @@ static int count_legend_items(const canvas *c) {
 }
 
 static int height_of(const canvas *c) {
-  if (!c->count) return SETTINGS_Y + 24;
+  if (!c->count) return NOTE_Y + 24;
   int rows = (count_legend_items(c) + LEGEND_COLUMNS - 1) / LEGEND_COLUMNS;
-  return LEGEND_Y + (rows - 1) * LEGEND_ROW + 22;
+  return c->legend_y + (rows - 1) * LEGEND_ROW + 22;
 }
 
 static void put_chart(canvas *c) {
   choose_top(c);
-  put_y_axis(c);
+  svg_y_axis(c);
   put_layers(c);
-  put_steps(c);
-  put_times(c);
+  svg_x_axis(c);
   put_limit(c);
   put_peak(c);
   put_legend(c);
@@ -452,12 +264,13 @@ static void put_chart(canvas *c) {
 
 void svg_write(FILE *out, const picture *p) {
   canvas c = {out, p, p->timeline->columns.at, p->timeline->columns.len};
+  if (c.count) svg_choose_rows(&c);
   int height = height_of(&c);
   fprintf(out,
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\" "
           "aria-label=\"GPU memory over time\">\n",
           WIDTH, height);
-  put_styles(out);
+  put_styles(out, p);
   fprintf(out, "<rect class=\"page\" width=\"%d\" height=\"%d\"/>\n", WIDTH, height);
   put_heading(&c);
   if (c.count) put_chart(&c);

@@ -194,9 +194,11 @@ static void accumulate(plim_tape *t, plim_tensor **slot, plim_tensor *more) {
 }
 
 static void repurpose(plim_tape *t, const plim_tensor *x, plim_purpose purpose) {
-  t->live[x->storage->purpose] -= x->storage->bytes;
-  x->storage->purpose = (uint8_t)purpose;
-  t->live[purpose] += x->storage->bytes;
+  plim_storage *s = x->storage;
+  t->live[s->purpose] -= s->bytes;
+  s->purpose = (uint8_t)purpose;
+  t->live[purpose] += s->bytes;
+  if (s->bytes && t->sink.repurpose) t->sink.repurpose(t->sink.context, s->id, purpose);
 }
 
 // The gradient of a leaf is stolen if nobody else holds it, or added in place if there is one.

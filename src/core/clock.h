@@ -14,8 +14,8 @@
 
 typedef struct {
   double seconds;          // from the first launch until the card is done
-  double pass_seconds;     // of them the last forward and backward took
-  double busy_seconds;     // and the card computes
+  double busy_seconds;     // of them the card computes
+  double pass_seconds;     // of them the last forward and backward
   double flops;            // of matrix products and attention, without those computed again
   double recomputed_flops; // by checkpoints
   uint64_t kernels;

@@ -22,9 +22,16 @@ plim_target plim_target_gpu(const plim_gpu *gpu) {
       .gpu = gpu, .budget_bytes = total * PLIM_MIB, .limit_bytes = plim_gpu_usable_bytes(gpu)};
 }
 
+plim_target plim_target_any(void) {
+  return (plim_target){
+      .gpu = plim_gpu_named("H200"), .budget_bytes = PLIM_UNKNOWN, .limit_bytes = PLIM_UNKNOWN};
+}
+
 plim_target plim_target_size(uint64_t bytes) {
   uint64_t context = PLIM_CONTEXT_MIB * PLIM_MIB;
-  return (plim_target){.budget_bytes = bytes, .limit_bytes = bytes > context ? bytes - context : 0};
+  return (plim_target){.gpu = plim_gpu_named("H200"),
+                       .budget_bytes = bytes,
+                       .limit_bytes = bytes > context ? bytes - context : 0};
 }
 
 static uint64_t context_of(const plim_gpu *gpu) {
@@ -47,6 +54,16 @@ static plim_err predict_both(const plim_job *job, const plim_target *target, pli
   e->p = e->capped;
   if (err || !e->capped.runs_out) return err;
   return predict(job, target, PLIM_UNKNOWN, &e->p, error);
+}
+
+static void fill_time(plim_estimate *e, const plim_job *job) {
+  const plim_recipe *r = &job->recipe;
+  if (!(e->p.step.seconds > 0)) return;
+  int64_t gpus = job->sharding.world > 1 ? job->sharding.world : 1;
+  double tokens = (double)(r->batch * r->length * gpus) * (r->accumulate > 1 ? r->accumulate : 1);
+  e->step_seconds = e->p.step.seconds;
+  e->pass_seconds = e->p.step.pass_seconds;
+  e->tokens_per_second = tokens / e->step_seconds;
 }
 
 static void fill_budget(plim_estimate *e) {
@@ -79,16 +96,6 @@ static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gp
         "this card: its kernels are modelled from source, the measurements are of a Hopper card";
 }
 
-// What GPUs send to each other takes time that is not modelled.
-static void fill_time(plim_estimate *e, const plim_job *job) {
-  const plim_recipe *r = &job->recipe;
-  if (e->p.step.seconds <= 0 || job->sharding.strategy != PLIM_SHARD_NONE) return;
-  e->step_seconds = e->p.step.seconds;
-  e->pass_seconds = e->p.step.pass_seconds;
-  e->tokens_per_second = (double)r->batch * (double)r->length *
-                         (r->accumulate > 1 ? r->accumulate : 1) / e->step_seconds;
-}
-
 plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim_estimate *out,
                             plim_error *error) {
   *out = (plim_estimate){.context_bytes = context_of(target->gpu),
@@ -100,6 +107,7 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
   plim_err err = predict_both(job, target, out, error);
   if (err) return err;
   out->fits = !out->capped.runs_out;
+  out->unverified_count = plim_job_unverified(job, out->unverified, PLIM_MAX_REASONS);
   fill_unverified(out, job, target->gpu);
   fill_budget(out);
   fill_interval(out);

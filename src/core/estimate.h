@@ -25,9 +25,11 @@ typedef struct {
   const plim_alloc_conf *conf; // NULL: PyTorch's defaults
 } plim_target;
 
-// A card of the catalogue, and one of which only the size is known.
+// A card of the catalogue; one of which only the size is known, and one of which nothing is: kernels and
+// times are then those of an H200, which the measurements are from.
 plim_target plim_target_gpu(const plim_gpu *gpu);
 plim_target plim_target_size(uint64_t bytes);
+plim_target plim_target_any(void);
 
 enum { PLIM_MAX_REASONS = 16 };
 

@@ -4,15 +4,7 @@
 #include <string.h>
 
 typedef struct {
-  plim_place place;
-  plim_dims shape;
-  plim_dtype dtype;
-  uint8_t purpose;
-  uint64_t bytes; // 0: it is free
-} entry;
-
-typedef struct {
-  vec(entry) entries; // by the id of the allocation
+  plim_holders tensors; // by the id of the allocation; those of 0 bytes are free
   uint64_t events, peak_event;
   bool is_done, failed;
 } collector;
@@ -25,44 +17,53 @@ static void collect(void *context, const plim_tape *t, const plim_allocator *a,
     c->is_done |= c->events++ == c->peak_event;
     return;
   }
-  while (c->entries.len <= id && !c->failed) c->failed = !vec_push(&c->entries, (entry){0});
+  while (c->tensors.len <= id && !c->failed) c->failed = !vec_push(&c->tensors, (plim_holding){0});
   if (c->failed) return;
-  entry *e = &c->entries.at[id];
-  if (kind != PLIM_STREAM_ALLOC) e->bytes = 0;
+  plim_holding *tensor = &c->tensors.at[id];
+  if (kind != PLIM_STREAM_ALLOC) tensor->bytes = 0;
   else {
     plim_wish wish = plim_tape_wish(t);
-    *e = (entry){plim_tape_place(t), wish.shape, wish.dtype, (uint8_t)wish.purpose, bytes};
+    *tensor =
+        (plim_holding){plim_tape_place(t), wish.shape, wish.dtype, wish.purpose, bytes, 1, false};
   }
   c->is_done = c->events++ == c->peak_event;
+}
+
+static void repurpose(void *context, uint32_t id, plim_purpose purpose) {
+  collector *c = context;
+  if (!c->is_done && id < c->tensors.len) c->tensors.at[id].purpose = purpose;
 }
 
 // Parameters and what goes with them are many and stay; each of these counts as one.
 static bool is_whole(plim_purpose purpose) { return purpose <= PLIM_FOR_OPTIMIZER; }
 
-static bool is_same(const plim_holding *h, const entry *e) {
-  if (h->purpose != (plim_purpose)e->purpose) return false;
+static bool belongs_to(const plim_holding *h, const plim_holding *e) {
+  if (h->purpose != e->purpose) return false;
   if (is_whole(h->purpose)) return true;
   const char *a = h->place.what ? h->place.what : "", *b = e->place.what ? e->place.what : "";
   return h->dtype == e->dtype && plim_same(&h->shape, &e->shape) && strcmp(a, b) == 0 &&
          (h->place.layer < 0) == (e->place.layer < 0);
 }
 
-static bool add(plim_holders *out, const entry *e) {
-  for (size_t i = 0; i < out->len; i++) {
-    plim_holding *h = &out->at[i];
-    if (!is_same(h, e)) continue;
-    h->is_in_layers |= h->place.layer != e->place.layer && !is_whole(h->purpose);
+size_t plim_holders_group(plim_holders *groups, const plim_holding *tensor) {
+  for (size_t i = 0; i < groups->len; i++) {
+    plim_holding *h = &groups->at[i];
+    if (!belongs_to(h, tensor)) continue;
+    h->is_in_layers |= h->place.layer != tensor->place.layer && !is_whole(h->purpose);
     if (is_whole(h->purpose)) h->shape = (plim_dims){0};
-    h->bytes += e->bytes;
-    h->count++;
-    return true;
+    return i;
   }
-  return vec_push(out, (plim_holding){.place = e->place,
-                                      .shape = e->shape,
-                                      .dtype = e->dtype,
-                                      .purpose = (plim_purpose)e->purpose,
-                                      .bytes = e->bytes,
-                                      .count = 1});
+  plim_holding group = *tensor;
+  group.bytes = group.count = 0;
+  return vec_push(groups, group) ? groups->len - 1 : SIZE_MAX;
+}
+
+static bool add(plim_holders *out, const plim_holding *tensor) {
+  size_t i = plim_holders_group(out, tensor);
+  if (i == SIZE_MAX) return false;
+  out->at[i].bytes += tensor->bytes;
+  out->at[i].count++;
+  return true;
 }
 
 static int by_bytes(const void *x, const void *y) {
@@ -73,14 +74,14 @@ static int by_bytes(const void *x, const void *y) {
 bool plim_holders_find(const plim_predict_request *request, const plim_prediction *p,
                        plim_holders *out) {
   collector c = {.peak_event = p->peak_event};
-  plim_observer observer = {collect, &c};
+  plim_observer observer = {collect, &c, .repurpose = repurpose};
   plim_predict_request again = *request;
   plim_prediction ignored;
   again.observer = &observer;
   bool ok = !plim_predict(&again, &ignored, NULL) && !c.failed;
-  for (size_t i = 0; ok && i < c.entries.len; i++)
-    if (c.entries.at[i].bytes) ok = add(out, &c.entries.at[i]);
-  vec_free(&c.entries);
+  for (size_t i = 0; ok && i < c.tensors.len; i++)
+    if (c.tensors.at[i].bytes) ok = add(out, &c.tensors.at[i]);
+  vec_free(&c.tensors);
   if (ok && out->len) qsort(out->at, out->len, sizeof *out->at, by_bytes);
   if (!ok) vec_free(out);
   return ok;

@@ -22,4 +22,8 @@ typedef vec(plim_holding) plim_holders;
 bool plim_holders_find(const plim_predict_request *request, const plim_prediction *p,
                        plim_holders *out);
 
+// The group that a tensor belongs to; an empty one if it is the first. The tensor is not added.
+// Returns its index, SIZE_MAX when memory is out.
+size_t plim_holders_group(plim_holders *groups, const plim_holding *tensor);
+
 #endif

@@ -149,6 +149,9 @@ plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
   plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
   plim_tape_purpose(t, PLIM_FOR_WEIGHTS);
   plim_model *m = build_sharded(t, job);
+  // Whoever builds the whole model on the card to shard it there empties the cache, or has gained
+  // nothing; the measured programs do.
+  if (job->sharding.strategy != PLIM_SHARD_NONE) plim_tape_empty_cache(t);
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   return m;
 }

@@ -7,17 +7,18 @@
 // What follows the tape's stream.
 typedef struct {
   plim_allocator *allocator;
-  const plim_tape *tape;
+  plim_tape *tape;
   const plim_observer *observer;
   plim_prediction *out;
   uint64_t events;
 } follower;
 
+// The program ends here: nothing of what the tape still does happens.
 static void note_failure(follower *f, uint64_t bytes) {
-  if (f->out->runs_out) return;
   f->out->runs_out = true;
   f->out->runs_out_at = plim_tape_place(f->tape);
   f->out->runs_out_bytes = bytes;
+  plim_tape_stop(f->tape);
 }
 
 static void note_peak(follower *f) {
@@ -29,15 +30,15 @@ static void note_peak(follower *f) {
   memcpy(f->out->live_bytes, plim_tape_live(f->tape), sizeof f->out->live_bytes);
 }
 
-// What comes after a failure never happens, but the tape does not know.
 static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
   follower *f = context;
+  if (f->out->runs_out) return;
   switch (kind) {
   case PLIM_STREAM_ALLOC:
     if (plim_allocator_malloc(f->allocator, id, bytes, plim_tape_stream(f->tape), 0) ==
         PLIM_MALLOC_OOM)
       note_failure(f, bytes);
-    else if (!f->out->runs_out) note_peak(f);
+    else note_peak(f);
     break;
   case PLIM_STREAM_EMPTY_CACHE: plim_allocator_empty_cache(f->allocator); break;
   default: plim_allocator_free(f->allocator, id);
@@ -45,6 +46,11 @@ static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
   if (f->observer && f->observer->event)
     f->observer->event(f->observer->context, f->tape, f->allocator, kind, id, bytes);
   f->events++;
+}
+
+static void pass_on(void *context, uint32_t id, plim_purpose purpose) {
+  const plim_observer *o = ((follower *)context)->observer;
+  if (o && o->repurpose) o->repurpose(o->context, id, purpose);
 }
 
 static bool train(plim_tape *t, plim_model *m, const plim_predict_request *request, follower *f) {
@@ -56,7 +62,8 @@ static bool train(plim_tape *t, plim_model *m, const plim_predict_request *reque
   p->loaded_bytes = plim_allocator_stats(f->allocator)->now.allocated_bytes;
   plim_allocator_reset_peaks(f->allocator);
   p->peak_allocated_bytes = 0;
-  if (!plim_train(t, m, &request->job->recipe)) return false;
+  if (!plim_train(t, m, &request->job->recipe) && !p->runs_out) return false;
+  p->events = f->events;
   p->peak_reserved_bytes = plim_allocator_stats(f->allocator)->peak.reserved_bytes;
   p->host_bytes = plim_tape_host_peak(t) + plim_host_bytes(m, request->job->recipe.optimizer);
   p->retries = plim_allocator_stats(f->allocator)->retries;
@@ -66,13 +73,13 @@ static bool train(plim_tape *t, plim_model *m, const plim_predict_request *reque
 
 static bool run(const plim_predict_request *request, plim_allocator *a, plim_prediction *out) {
   follower f = {.allocator = a, .observer = request->observer, .out = out};
-  plim_tape *t = plim_tape_new((plim_tape_sink){follow, &f});
+  plim_tape *t = plim_tape_new((plim_tape_sink){follow, &f, pass_on});
   if (!t) return false;
   f.tape = t;
   if (f.observer && f.observer->begins) f.observer->begins(f.observer->context, t);
   if (request->gpu) plim_tape_set_gpu(t, request->gpu);
   plim_model *m = plim_job_load(t, request->job);
-  bool ok = m && train(t, m, request, &f);
+  bool ok = (m && train(t, m, request, &f)) || out->runs_out;
   plim_model_delete(m);
   plim_tape_delete(t);
   return ok;

@@ -19,6 +19,7 @@ typedef struct {
   void *context;
   void (*begins)(void *context, plim_tape *t);
   void (*is_loaded)(void *context, plim_tape *t);
+  void (*repurpose)(void *context, uint32_t id, plim_purpose purpose); // as the tape's; or NULL
 } plim_observer;
 
 typedef struct {
@@ -38,6 +39,7 @@ typedef struct {
   plim_place peak_at;
   uint64_t peak_event; // index of the event that made it
   uint64_t host_bytes; // of the CPU's memory: what is offloaded or paged
+  uint64_t events;     // of the stream, from the first parameter to the end of training
   uint64_t retries;
   plim_step_time step;     // the last; zeros if the card is unknown
   bool runs_out;           // a request failed: the program ends there

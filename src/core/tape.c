@@ -110,6 +110,8 @@ void plim_tape_delete(plim_tape *t) {
 
 bool plim_tape_failed(const plim_tape *t) { return t->failed; }
 
+void plim_tape_stop(plim_tape *t) { t->failed = true; }
+
 plim_stream plim_tape_stream(const plim_tape *t) { return t->stream; }
 
 plim_node *tape_node(plim_tape *t) { return tape_take(t, &t->nodes, sizeof(plim_node)); }
@@ -210,6 +212,7 @@ void plim_tape_move_to_device(plim_tape *t) {
     plim_storage *s = t->waiting.at[i];
     if (!s) continue;
     s->is_waiting = false;
+    t->wish = (plim_wish){.purpose = (plim_purpose)s->purpose};
     storage_arrive(t, s);
   }
   t->waiting.len = 0;
@@ -371,6 +374,7 @@ plim_tensor *scratch(plim_tape *t, uint64_t bytes) {
 
 void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   plim_storage *old = x->storage;
+  t->wish = (plim_wish){x->shape, dtype, (plim_purpose)t->purpose};
   x->storage = storage_new(t, (uint64_t)plim_numel(&x->shape) * plim_dtype_bytes[dtype]);
   x->dtype = (uint8_t)dtype;
   if (old->is_waiting && x->storage->is_waiting) x->storage->id = old->id; // keeps its place

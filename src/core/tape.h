@@ -147,11 +147,14 @@ typedef enum {
 typedef struct {
   void (*event)(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes);
   void *context;
+  // What an allocation is for turned out to be this: a gradient that a parameter keeps. Or NULL.
+  void (*repurpose)(void *context, uint32_t id, plim_purpose purpose);
 } plim_tape_sink;
 
 plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out
 void plim_tape_delete(plim_tape *t);           // whatever still lives is gone without an event
 bool plim_tape_failed(const plim_tape *t);     // memory ran out somewhere; the stream is cut short
+void plim_tape_stop(plim_tape *t); // nothing more is wanted: the program ends at its next turn
 // Most bytes of host memory asked for at a time. PyTorch rounds pinned blocks up to a power of two.
 uint64_t plim_tape_host_peak(const plim_tape *t);
 

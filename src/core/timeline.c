@@ -2,6 +2,9 @@
 
 #include "driver.h"
 #include "start.h"
+#include "timeline_impl.h"
+
+_Static_assert((int)PLIM_KIND_COUNT <= PLIM_TIMELINE_PARTS, "every kind has a part");
 
 // ---- who holds what -----------------------------------------------------------------------------
 
@@ -90,13 +93,63 @@ static void ledger_start(ledger *l, const plim_allocator *a) {
   }
 }
 
-static void largest_lines(const ledger *l, plim_holder top[PLIM_TIMELINE_HOLDERS]) {
-  for (size_t i = 0; i < l->lines.len; i++) {
-    plim_holder line = l->lines.at[i];
-    if (line.bytes <= top[PLIM_TIMELINE_HOLDERS - 1].bytes) continue;
-    size_t at = PLIM_TIMELINE_HOLDERS - 1;
-    for (; at > 0 && top[at - 1].bytes < line.bytes; at--) top[at] = top[at - 1];
-    top[at] = line;
+// ---- columns ------------------------------------------------------------------------------------
+
+bool timeline_make_columns(plim_timeline *t, size_t events, size_t count) {
+  if (count > events) count = events;
+  if (!vec_reserve(&t->columns, count)) return false;
+  for (size_t i = 0; i < count; i++) t->columns.at[i] = (plim_column){.instant = SIZE_MAX};
+  t->columns.len = count;
+  for (size_t i = 0; i < count; i++) { // the inverse of timeline_column_of
+    plim_column *c = &t->columns.at[i];
+    c->first_event = (size_t)(((uint64_t)i * events + count - 1) / count);
+    c->end_event = (size_t)(((uint64_t)(i + 1) * events + count - 1) / count);
+  }
+  return true;
+}
+
+size_t timeline_column_of(const plim_timeline *t, size_t events, size_t event) {
+  size_t i = event < events ? event : events - 1;
+  return (size_t)((uint64_t)i * t->columns.len / events);
+}
+
+bool timeline_offer(plim_column *c, size_t instant, const plim_usage *now) {
+  bool empty = c->instant == SIZE_MAX;
+  if (!empty && now->allocated_bytes <= c->allocated_bytes) return false;
+  c->instant = instant;
+  c->allocated_bytes = now->allocated_bytes;
+  c->reserved_bytes = now->reserved_bytes;
+  return true;
+}
+
+static void raise(uint64_t *highest, uint64_t value) {
+  if (value > *highest) *highest = value;
+}
+
+// Memory may be mapped and released again within one malloc: the allocator's own peak knows.
+static uint64_t highest_reserved_since(const plim_allocator_stats_t *last,
+                                       const plim_allocator_stats_t *now) {
+  bool is_new_peak = now->peak.reserved_bytes > last->peak.reserved_bytes;
+  return is_new_peak ? now->peak.reserved_bytes : now->now.reserved_bytes;
+}
+
+void timeline_raise_reserved(plim_column *c, const plim_allocator_stats_t *last,
+                             const plim_allocator_stats_t *now) {
+  raise(&c->peak_reserved_bytes, highest_reserved_since(last, now));
+}
+
+void timeline_offer_holder(plim_holder top[PLIM_TIMELINE_HOLDERS], plim_holder line) {
+  if (line.bytes <= top[PLIM_TIMELINE_HOLDERS - 1].bytes) return;
+  size_t at = PLIM_TIMELINE_HOLDERS - 1;
+  for (; at > 0 && top[at - 1].bytes < line.bytes; at--) top[at] = top[at - 1];
+  top[at] = line;
+}
+
+void timeline_find_peaks(plim_timeline *t) {
+  for (size_t i = 0; i < t->columns.len; i++) {
+    const plim_column *c = &t->columns.at[i];
+    if (c->allocated_bytes > t->columns.at[t->peak].allocated_bytes) t->peak = i;
+    raise(&t->peak_reserved_bytes, c->peak_reserved_bytes);
   }
 }
 
@@ -115,26 +168,7 @@ typedef struct {
 } builder;
 
 static size_t column_of(const builder *b, size_t event) {
-  size_t n = b->trace->events.len, i = event < n ? event : n - 1;
-  return (size_t)((uint64_t)i * b->out->columns.len / n);
-}
-
-static void offer_instant(plim_column *c, size_t instant, const plim_usage *now) {
-  bool empty = c->instant == SIZE_MAX;
-  if (!empty && now->allocated_bytes <= c->allocated_bytes) return;
-  c->instant = instant;
-  c->allocated_bytes = now->allocated_bytes;
-  c->reserved_bytes = now->reserved_bytes;
-}
-
-static void raise(uint64_t *highest, uint64_t value) {
-  if (value > *highest) *highest = value;
-}
-
-// Memory may be mapped and released again within one malloc: the allocator's own peak knows.
-static uint64_t highest_reserved_since(const builder *b, const plim_allocator_stats_t *s) {
-  bool is_new_peak = s->peak.reserved_bytes > b->last.peak.reserved_bytes;
-  return is_new_peak ? s->peak.reserved_bytes : s->now.reserved_bytes;
+  return timeline_column_of(b->out, b->trace->events.len, event);
 }
 
 static void count_failures(builder *b, size_t event, const plim_allocator_stats_t *s) {
@@ -150,11 +184,10 @@ static void count_failures(builder *b, size_t event, const plim_allocator_stats_
 static bool find_instant(void *context, size_t event, const plim_allocator *a) {
   builder *b = context;
   const plim_allocator_stats_t *s = plim_allocator_stats(a);
-  uint64_t reserved = highest_reserved_since(b, s);
   for (size_t i = column_of(b, b->next_event); i <= column_of(b, event); i++) {
     plim_column *c = &b->out->columns.at[i];
-    offer_instant(c, event + 1, &s->now);
-    raise(&c->peak_reserved_bytes, reserved);
+    timeline_offer(c, event + 1, &s->now);
+    timeline_raise_reserved(c, &b->last, s);
   }
   count_failures(b, event, s);
   b->last = *s;
@@ -163,11 +196,11 @@ static bool find_instant(void *context, size_t event, const plim_allocator *a) {
 }
 
 static void fill_column(builder *b, plim_column *c) {
-  for (size_t i = 0; i < PLIM_KIND_COUNT; i++) c->kind_bytes[i] = b->ledger.kind_bytes[i];
-  largest_lines(&b->ledger, c->holders);
-  size_t event = c->instant ? c->instant - 1 : 0;
-  c->time_us = b->trace->events.at[event].time_us;
-  c->step = plim_story_step_of(b->story, event);
+  for (size_t i = 0; i < PLIM_KIND_COUNT; i++) c->part_bytes[i] = b->ledger.kind_bytes[i];
+  for (size_t i = 0; i < b->ledger.lines.len; i++)
+    timeline_offer_holder(c->holders, b->ledger.lines.at[i]);
+  c->entry = c->instant ? b->trace->events.at[c->instant - 1].entry : 0;
+  c->step = plim_story_step_of(b->story, c->instant ? c->instant - 1 : 0);
 }
 
 static void fill_columns_at(builder *b, size_t instant) {
@@ -247,34 +280,12 @@ static bool begin(builder *b) {
   if (a) {
     b->last = *plim_allocator_stats(a);
     ledger_start(&b->ledger, a);
-    offer_instant(&b->out->columns.at[0], 0, &b->last.now);
+    timeline_offer(&b->out->columns.at[0], 0, &b->last.now);
     b->out->columns.at[0].peak_reserved_bytes = b->last.now.reserved_bytes;
   }
   plim_allocator_delete(a);
   plim_address_model_clear(&model);
   return a != NULL;
-}
-
-static bool make_columns(builder *b, size_t count) {
-  size_t events = b->trace->events.len;
-  if (count > events) count = events;
-  if (!vec_reserve(&b->out->columns, count)) return false;
-  for (size_t i = 0; i < count; i++) b->out->columns.at[i] = (plim_column){.instant = SIZE_MAX};
-  b->out->columns.len = count;
-  for (size_t i = 0; i < count; i++) { // the inverse of column_of
-    plim_column *c = &b->out->columns.at[i];
-    c->first_event = (size_t)(((uint64_t)i * events + count - 1) / count);
-    c->end_event = (size_t)(((uint64_t)(i + 1) * events + count - 1) / count);
-  }
-  return true;
-}
-
-static void find_peaks(plim_timeline *t) {
-  for (size_t i = 0; i < t->columns.len; i++) {
-    const plim_column *c = &t->columns.at[i];
-    if (c->allocated_bytes > t->columns.at[t->peak].allocated_bytes) t->peak = i;
-    raise(&t->peak_reserved_bytes, c->peak_reserved_bytes);
-  }
 }
 
 bool plim_timeline_build(const plim_trace *trace, const plim_story *story,
@@ -284,8 +295,9 @@ bool plim_timeline_build(const plim_trace *trace, const plim_story *story,
   *out = (plim_timeline){.first_oom_event = PLIM_UNKNOWN};
   if (!trace->events.len || !columns) return true;
   if (!ledger_init(&b.ledger, trace, story)) return false;
-  bool ok = make_columns(&b, columns) && begin(&b) && first_pass(&b) && second_pass(&b);
-  if (ok) find_peaks(out);
+  bool ok = timeline_make_columns(out, trace->events.len, columns) && begin(&b) && first_pass(&b) &&
+            second_pass(&b);
+  if (ok) timeline_find_peaks(out);
   else plim_timeline_clear(out);
   ledger_clear(&b.ledger);
   return ok;

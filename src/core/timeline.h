@@ -15,6 +15,7 @@
 
 #define PLIM_TIMELINE_COLUMNS 1200
 #define PLIM_TIMELINE_HOLDERS 5
+#define PLIM_TIMELINE_PARTS 12 // room for the kinds of a recording, the purposes of a forecast
 
 // What one line of code holds.
 typedef struct {
@@ -26,11 +27,11 @@ typedef struct {
   size_t first_event, end_event; // the events it stands for
   size_t instant; // events that had taken effect at the highest allocated bytes; 0 = the start
 
-  // At that instant. Sizes are those of blocks, so the kinds add up to allocated_bytes.
+  // At that instant. Sizes are those of blocks, so the parts add up to allocated_bytes.
   uint64_t allocated_bytes, reserved_bytes;
-  uint64_t kind_bytes[PLIM_KIND_COUNT];
+  uint64_t part_bytes[PLIM_TIMELINE_PARTS];   // by plim_kind
   plim_holder holders[PLIM_TIMELINE_HOLDERS]; // largest first; those of 0 bytes are unused
-  uint64_t time_us;                           // 0 where the recording has no times
+  uint64_t entry;                             // of the snapshot, that happened last; 0 = none yet
   size_t step;                                // counted from 1; 0 before the first
 
   // Of the whole column.

@@ -52,15 +52,10 @@ static void backward_of(plim_tape *t, plim_model *m, const plim_recipe *r, plim_
                         plim_tensor *loss, bool is_last) {
   if (has_engine(m)) engine_backward(t, m->shards, loss, is_last);
   else scale_and_run_backward(t, r, scaler, loss);
-}
-
-static void begin_pass(plim_tape *t, int step) {
-  plim_tape_set_phase(t, PLIM_PHASE_FORWARD, step);
-  plim_work_pass_begin(t);
+  plim_work_pass_end(t);
 }
 
 static void begin_optimizer(plim_tape *t, int step) {
-  plim_work_pass_end(t);
   plim_tape_set_phase(t, PLIM_PHASE_OPTIMIZER, step);
   plim_tape_purpose(t, PLIM_FOR_OPTIMIZER);
 }
@@ -185,10 +180,10 @@ static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, vari
 
 static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   variables v = {0};
-  for (int i = 0; i < r->steps; i++) {
+  for (int i = 0; i < r->steps && !t->failed; i++) {
     plim_work_step_begin(t);
     for (int k = 0; k < micro_batches(r); k++) {
-      begin_pass(t, i);
+      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       bool is_last = k + 1 == micro_batches(r);
       (r->loss == PLIM_LOSS_CHUNKED ? chunked_step : step)(t, m, r, &v, is_last);
     }
@@ -224,10 +219,10 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
 
 static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   variables v = {0};
-  for (int i = 0; i < r->steps; i++) {
+  for (int i = 0; i < r->steps && !t->failed; i++) {
     plim_work_step_begin(t);
     for (int k = 0; k < micro_batches(r); k++) {
-      begin_pass(t, i);
+      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       bare_step(t, m, r, &v, k + 1 == micro_batches(r));
     }
     begin_optimizer(t, i);
@@ -367,12 +362,12 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
   group_parameters(m, grouped);
   plim_tape_empty_cache(t);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
-  for (int i = 0; ok && i < r->steps; i++) {
+  for (int i = 0; ok && i < r->steps && !t->failed; i++) {
     plim_work_step_begin(t);
     plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
     ok = next_batches(t, m, r, &v);
     for (int k = 0; ok && k < v.count; k++) {
-      begin_pass(t, i);
+      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       training_step(t, m, r, &v, k);
       check_loss(t, v.loss);
     }

@@ -101,20 +101,17 @@ void plim_work_synchronize(plim_tape *t) {
   t->clock.cpu = t->clock.gpu_free = fmax(t->clock.cpu, t->clock.gpu_free);
 }
 
-// When everything that was launched will be done.
-static double frontier(const plim_tape *t) { return fmax(t->clock.cpu, t->clock.gpu_free); }
-
-void plim_work_pass_begin(plim_tape *t) { t->clock.pass_began = frontier(t); }
-
-void plim_work_pass_end(plim_tape *t) {
-  t->clock.now.pass_seconds = frontier(t) - t->clock.pass_began;
-}
-
 void plim_work_step_begin(plim_tape *t) {
   plim_work_synchronize(t);
-  t->clock.began = t->clock.cpu;
+  t->clock.began = t->clock.pass_began = t->clock.cpu;
   t->clock.operators = 0;
   t->clock.now = (plim_step_time){0};
+}
+
+void plim_work_pass_end(plim_tape *t) {
+  double now = fmax(t->clock.cpu, t->clock.gpu_free);
+  t->clock.now.pass_seconds = now - t->clock.pass_began;
+  t->clock.pass_began = now;
 }
 
 void plim_work_step_end(plim_tape *t) {

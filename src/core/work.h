@@ -46,10 +46,8 @@ void plim_work_synchronize(plim_tape *t);
 
 // An optimizer step of the training loop.
 void plim_work_step_begin(plim_tape *t);
+void plim_work_pass_end(plim_tape *t); // of one forward and backward in it
 void plim_work_step_end(plim_tape *t);
-// A forward and backward in it, of which the last counts.
-void plim_work_pass_begin(plim_tape *t);
-void plim_work_pass_end(plim_tape *t);
 
 double plim_bytes_of(const plim_tensor *x); // that a kernel touches; NULL: 0
 

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 
 #include "../test.h"
-#include "picture.h"
+#include "estimate_picture.h"
+#include "replay_picture.h"
 #include "snapshot.h"
 
 #ifndef TEST_ROOT
@@ -14,6 +15,7 @@ typedef struct {
   plim_trace trace;
   plim_story story;
   plim_timeline timeline;
+  replay_scene replay;
   picture p;
 } scene;
 
@@ -25,10 +27,12 @@ static void scene_clear(scene *s) {
 
 static bool scene_finish(scene *s, const char *name, size_t columns) {
   plim_replay_options options = {.limit_bytes = PLIM_UNKNOWN};
-  s->p = (picture){name, "as recorded", &s->trace, &s->story, &s->timeline, PLIM_UNKNOWN};
-  return plim_trace_link(&s->trace) && plim_story_read(&s->trace, &s->story) &&
-         plim_replay_recorded_conf(&s->trace, &options.conf) &&
-         plim_timeline_build(&s->trace, &s->story, &options, NULL, columns, &s->timeline);
+  bool ok = plim_trace_link(&s->trace) && plim_story_read(&s->trace, &s->story) &&
+            plim_replay_recorded_conf(&s->trace, &options.conf) &&
+            plim_timeline_build(&s->trace, &s->story, &options, NULL, columns, &s->timeline);
+  s->replay = (replay_scene){name, "as recorded", &s->trace, &s->story, &s->timeline, PLIM_UNKNOWN};
+  if (ok) s->p = replay_picture(&s->replay);
+  return ok;
 }
 
 static bool scene_of_snapshot(scene *s, const char *name, size_t columns) {
@@ -172,7 +176,7 @@ static bool scene_of_nasty_names(scene *s) {
 TEST(names_cannot_break_out) {
   scene s;
   CHECK(scene_of_nasty_names(&s), "cannot be made");
-  s.p.settings = NASTY;
+  s.p.note = NASTY;
   char *svg = drawn(&s.p, svg_write), *html = drawn(&s.p, html_write);
   const char *fault = fault_in_xml(svg);
   CHECK(!fault, "svg at: %.80s", fault);
@@ -201,9 +205,9 @@ static void make_noisy(plim_timeline *t) {
     plim_column *c = &t->columns.at[i];
     c->allocated_bytes = 0;
     for (size_t k = 0; k < PLIM_KIND_COUNT; k++)
-      c->allocated_bytes += c->kind_bytes[k] = noise(&state) % (12 * PLIM_GIB);
+      c->allocated_bytes += c->part_bytes[k] = noise(&state) % (12 * PLIM_GIB);
     for (size_t k = 0; k < PLIM_TIMELINE_HOLDERS; k++)
-      c->holders[k] = (plim_holder){PLIM_NO_LINE, c->kind_bytes[k]};
+      c->holders[k] = (plim_holder){PLIM_NO_LINE, c->part_bytes[k]};
     c->peak_reserved_bytes = c->reserved_bytes = c->allocated_bytes + noise(&state) % PLIM_GIB;
     c->ooms = c->retries = c->empty_caches = 1;
   }
@@ -235,6 +239,107 @@ TEST(a_picture_of_nothing_says_so) {
   CHECK(strstr(html, "nothing was recorded"), "the page does not say so");
   free(svg), free(html);
   scene_clear(&s);
+}
+
+// ---- predictions -------------------------------------------------------------------------------------
+
+static char *captured; // what the last picture of a prediction would have been
+
+static void capture_svg(FILE *out, const picture *p) {
+  (void)out;
+  captured = drawn(p, svg_write);
+}
+
+static void capture_html(FILE *out, const picture *p) {
+  (void)out;
+  captured = drawn(p, html_write);
+}
+
+static bool predict(const job_args *args, estimate_result *r) {
+  const char *source;
+  *r = (estimate_result){.args = args};
+  return !job_understand(args, &r->request, &source, NULL) &&
+         !plim_estimate_make(&r->request.job, &r->request.target, &r->e, NULL);
+}
+
+// The document; the caller frees it.
+static char *forecast(const estimate_result *r, void (*write)(FILE *, const picture *)) {
+  picture_request wanted = {"/dev/null", SVG_COLUMNS, write};
+  captured = NULL;
+  return estimate_draw(r, &wanted, NULL) ? NULL : captured;
+}
+
+static job_args small_job(void) {
+  job_args args = JOB_DEFAULTS;
+  args.model = "gpt2";
+  args.gpu = "24GiB";
+  args.seq = 64;
+  return args;
+}
+
+TEST(the_picture_of_a_prediction_says_what_it_is_of) {
+  job_args args = small_job();
+  estimate_result r;
+  CHECK(predict(&args, &r), "no prediction");
+  char *svg = forecast(&r, capture_svg), peak[64];
+  CHECK(svg && !fault_in_xml(svg), "not well-formed");
+  snprintf(peak, sizeof peak, ">peak %s: step ", units_bytes(r.e.p.peak_allocated_bytes).text);
+  CHECK(strstr(svg, peak), "no %s", peak);
+  CHECK(strstr(svg, ">gpt2, bf16<") && strstr(svg, ">batch 1 of 64 tokens, adamw, "), "no title");
+  CHECK(strstr(svg, "reserved at most; fits on a card of 24.0 GiB<"), "no verdict");
+  CHECK_U64(occurrences(svg, ">forward<"), 3u);
+  CHECK_U64(occurrences(svg, ">backward<"), 3u);
+  CHECK(strstr(svg, ">gradients <") && strstr(svg, ">logits <"), "no purposes");
+  CHECK(!strstr(svg, ">adapters <"), "what never occurs is in the legend");
+  free(svg);
+}
+
+TEST(what_does_not_fit_is_drawn_without_its_limit) {
+  job_args args = small_job();
+  args.gpu = NULL;
+  args.limit_bytes = 600 * PLIM_MIB;
+  estimate_result r;
+  CHECK(predict(&args, &r) && !r.e.fits, "it fits");
+  char *svg = forecast(&r, capture_svg), peak[64];
+  snprintf(peak, sizeof peak, ">peak %s", units_bytes(r.e.p.peak_allocated_bytes).text);
+  CHECK(svg && strstr(svg, peak), "no %s", peak);
+  CHECK(strstr(svg, "; runs out under the limit: step 1, ") && strstr(svg, ">limit <"), "no limit");
+  free(svg);
+}
+
+TEST(many_steps_have_no_room_for_phases) {
+  job_args args = small_job();
+  args.steps = 60;
+  estimate_result r;
+  CHECK(predict(&args, &r), "no prediction");
+  char *svg = forecast(&r, capture_svg);
+  CHECK(svg && !fault_in_xml(svg) && !strstr(svg, ">forward<"), "phases are named");
+  CHECK(strstr(svg, ">60<"), "steps are not counted");
+  free(svg);
+}
+
+TEST(the_page_of_a_prediction_knows_places_and_tensors) {
+  job_args args = small_job();
+  args.checkpoint = true;
+  estimate_result r;
+  CHECK(predict(&args, &r), "no prediction");
+  char *html = forecast(&r, capture_html);
+  CHECK(html && strlen(html) < 2 * PLIM_MIB, "no page, or a large one");
+  CHECK(strstr(html, "\"step 2, backward (computing again), layer 3\""), "no places");
+  CHECK(strstr(html, "\"logits, bf16 (64, 50257)\"") && strstr(html, "\"weights\""), "no tensors");
+  CHECK(strstr(html, ",\"backward\"]") && strstr(html, "\"setup\":\"loading\""), "no phases");
+  free(html);
+}
+
+TEST(settings_of_a_prediction_cannot_break_out) {
+  job_args args = small_job();
+  estimate_result r;
+  CHECK(predict(&args, &r), "no prediction");
+  args.model = args.alloc_conf = NASTY;
+  char *svg = forecast(&r, capture_svg), *html = forecast(&r, capture_html);
+  CHECK(svg && !fault_in_xml(svg) && !strstr(svg, "<script"), "a name is markup in the svg");
+  CHECK_U64(occurrences(html, "<script"), 2u);
+  free(svg), free(html);
 }
 
 TEST(a_picture_that_cannot_be_saved_is_an_error) {

@@ -35,7 +35,7 @@ static void recording_close(recording *r) {
 
 static uint64_t sum_of_kinds(const plim_column *c) {
   uint64_t sum = 0;
-  for (size_t i = 0; i < PLIM_KIND_COUNT; i++) sum += c->kind_bytes[i];
+  for (size_t i = 0; i < PLIM_KIND_COUNT; i++) sum += c->part_bytes[i];
   return sum;
 }
 

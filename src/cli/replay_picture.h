@@ -1,0 +1,21 @@
+// The picture of a recording.
+#ifndef PLIM_CLI_REPLAY_PICTURE_H
+#define PLIM_CLI_REPLAY_PICTURE_H
+
+#include "picture.h"
+
+// What is drawn, all borrowed.
+typedef struct {
+  const char *path;     // of the snapshot
+  const char *settings; // that were simulated
+  const plim_trace *trace;
+  const plim_story *story;
+  const plim_timeline *timeline;
+  uint64_t limit_bytes;          // PLIM_UNKNOWN: none
+  char subtitle[256], peak[200]; // to be filled in
+} replay_scene;
+
+// The picture borrows from the scene.
+picture replay_picture(replay_scene *scene);
+
+#endif
