@@ -69,7 +69,9 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   plim_tape_set_sdpa(t, job->sdpa);
   plim_tape_set_liger(t, job->recipe.uses_liger);
   if (job->load != PLIM_LOAD_INIT || !is_plain) plim_tape_begin_host(t);
-  plim_model *m = job->model.family->build(t, &job->model, job->dtype);
+  plim_config c = job->model;
+  c.fills_cache = c.is_encoder_decoder && job->load != PLIM_LOAD_INIT;
+  plim_model *m = c.family->build(t, &c, job->dtype);
   // Trainer moves the model when it has its adapters; who moves it himself does so before.
   bool moves_late = job->load == PLIM_LOAD_PRETRAINED && job->recipe.is_trainer && is_plain;
   if (m && !moves_late) put_on_device(t, m, job);

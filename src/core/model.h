@@ -63,6 +63,8 @@ typedef struct {
   bool keeps_dtype; // false: adapters become float32, as peft does
 } plim_lora;
 
+typedef vec(plim_tensor *) plim_tensors;
+
 // A family embeds this as the first member of its own struct.
 typedef struct plim_model plim_model;
 struct plim_model {
@@ -85,6 +87,7 @@ struct plim_model {
   struct plim_shards *shards;      // NULL: on one GPU
   uint64_t elements, trainable;    // of all parameters, and of those trained, before it is sharded
   plim_tensor *extra;              // a second output that forward left; whoever calls it takes it
+  plim_tensors cached;             // keys and values, another output that forward left
   const plim_tensor *undecayed[2]; // matrices without weight decay: those called a bias
   plim_tensor *padded;             // a bias that tying to the loaded weights pads, by nothing
   bool is_bare;                    // an encoder without a head

@@ -48,6 +48,7 @@ void plim_model_delete(plim_model *m) {
   plim_shards_delete(m->shards);
   vec_free(&m->parameters);
   vec_free(&m->frozen);
+  vec_free(&m->cached);
   vec_free(&m->buffer_bytes);
   m->destroy(m);
 }

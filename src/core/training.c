@@ -89,6 +89,7 @@ typedef struct {
   plim_batch batch;
   plim_tensor *logits, *extra, *loss, *scaled;
   plim_tensor *hidden, *targets; // of a chunked loss
+  plim_tensors cached;
   plim_scaler scaler;
 } variables;
 
@@ -112,6 +113,11 @@ static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, 
   b->loss = r->loss;
 }
 
+static void release_all(plim_tape *t, plim_tensors *tensors) {
+  for (size_t i = 0; i < tensors->len; i++) plim_release(t, tensors->at[i]);
+  tensors->len = 0;
+}
+
 // model(**batch), with what it saves on the host if the recipe says so.
 static plim_tensor *call_model(plim_tape *t, plim_model *m, const plim_recipe *r,
                                const plim_batch *batch, plim_tensor **logits) {
@@ -127,6 +133,10 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   autocast(t, r->autocast);
   plim_tensor *loss = call_model(t, m, r, &v->batch, &logits);
   set(t, &v->logits, give(t, &logits));
+  release_all(t, &v->cached);
+  plim_tensors fresh = m->cached;
+  m->cached = v->cached;
+  v->cached = fresh;
   set(t, &v->extra, give(t, &m->extra));
   set(t, &v->loss, loss ? loss : mean_square(t, v->logits));
   autocast(t, PLIM_BOOL);
@@ -136,6 +146,7 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   backward_of(t, m, r, &v->scaler, v->scaled, is_last);
   if (!r->deletes_outputs) return;
   drop(t, &v->logits);
+  release_all(t, &v->cached);
   drop(t, &v->extra);
 }
 
@@ -180,6 +191,7 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
     if (clips(m, r)) plim_consume(t, clipped_norm(t, m, &v.scaler));
     update(t, m, r, &v.scaler, m->parameters.at, state);
   }
+  vec_free(&v.cached);
 }
 
 // ---- the shortest loop ------------------------------------------------------------------------------
@@ -197,6 +209,8 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
   autocast(t, r->autocast);
   plim_tensor *fresh = call_model(t, m, r, &batch, &logits);
   drop(t, &logits);
+  release_all(t, &m->cached);
+  drop(t, &m->extra);
   drop_graph(t, v->loss);
   set(t, &v->loss, fresh);
   autocast(t, PLIM_BOOL);
@@ -301,6 +315,7 @@ static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe 
   set(t, &loss, mul_scalar_in_place(t, loss));
   plim_tensor *out = give(t, &loss);
   drop(t, &wide);
+  release_all(t, &m->cached);
   drop(t, &wide_extra);
   return out;
 }

@@ -16,8 +16,6 @@ static const struct {
   const char *name, *why;
 } exceptions[] = {
     {"programs/load-device_map-mixtral", "experts are merged on the device as they are loaded"},
-    {"programs/load-device_map-t5", "a loaded decoder fills a cache of keys and values"},
-    {"programs/load-to-t5", "a loaded decoder fills a cache of keys and values"},
     {"programs/mixtral-lora", "adapters on stacked experts and on the router"},
     {"saving/int8-lora", "columns with outliers, which depend on the data, are computed apart"},
     {"saving/int8-lora-amp-ckpt", "columns with outliers"},
@@ -161,7 +159,7 @@ static bool streams_agree(const char *name) {
   while (ok && i < tape.len && i < truth.len && same_event(&tape.at[i], &truth.at[i])) i++;
   bool is_whole = i == tape.len || (is_cut_short(&job) && i > truth.len / 2);
   ok = ok && is_whole && only_frees_follow(&truth, i);
-  if (!ok) {
+  if (!ok && !is_exception(name)) {
     printf("  %s: %zu of %zu events agree; then", name, i, truth.len);
     print_event("recorded", &truth, i);
     print_event("tape", &tape, i);

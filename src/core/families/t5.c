@@ -27,6 +27,7 @@ typedef struct block_call {
   const struct plim_t5 *m;
   const block *b;
   plim_tensor **results;
+  plim_tensor **self_cache, **cross_cache; // a key and a value each; NULL: there is no cache
   plim_attention_kind attention;
   bool is_decoder, is_checkpointed;
 } block_call;
@@ -151,6 +152,7 @@ static plim_tensor *position_bias(plim_tape *t, const block_call *call, const at
 typedef struct {
   plim_tensor *states; // keys and values come from here
   plim_tensor *mask, *bias;
+  plim_tensor **cache; // a key and a value; NULL: there is none
   bool is_causal;
 } surroundings;
 
@@ -200,6 +202,15 @@ static plim_tensor *split_heads(plim_tape *t, plim_tensor *x, int64_t head_dim) 
   return transpose(t, view(t, x, shape), 1, 2);
 }
 
+// past_key_values.update(): what is new is put behind what is there, which is nothing.
+static void put_into_cache(plim_tape *t, plim_tensor **cache, plim_tensor **k, plim_tensor **v) {
+  if (!cache) return;
+  set(t, &cache[0], contiguous_copy(t, *k));
+  set(t, &cache[1], contiguous_copy(t, *v));
+  set(t, k, cache[0]);
+  set(t, v, cache[1]);
+}
+
 // The bias, given or made here, is a result too.
 static plim_tensor *attend(plim_tape *t, const block_call *call, const attention_layer *a,
                            plim_tensor *x, surroundings with, plim_tensor **bias,
@@ -211,6 +222,7 @@ static plim_tensor *attend(plim_tape *t, const block_call *call, const attention
   set(t, &q, split_heads(t, plim_linear_forward(t, &a->q, x), d));
   set(t, &k, split_heads(t, plim_linear_forward(t, &a->k, with.states), d));
   set(t, &v, split_heads(t, plim_linear_forward(t, &a->v, with.states), d));
+  put_into_cache(t, with.cache, &k, &v);
   set(t, bias, with.bias ? with.bias : position_bias(t, call, a, q, k));
   with.bias = *bias;
   set(t, &out,
@@ -299,8 +311,9 @@ static plim_tensor *run_block(plim_tape *t, const void *context, plim_tensor *co
   const block_call *call = context;
   const block *b = call->b;
   plim_tensor *hidden = NULL, *weights = NULL, *new_weights = NULL;
-  surroundings self = {NULL, held[HELD_MASK], held[HELD_BIAS], call->is_decoder};
-  surroundings cross = {held[HELD_ENCODED], held[HELD_CROSS_MASK], held[HELD_CROSS_BIAS], false};
+  surroundings self = {NULL, held[HELD_MASK], held[HELD_BIAS], call->self_cache, call->is_decoder};
+  surroundings cross = {held[HELD_ENCODED], held[HELD_CROSS_MASK], held[HELD_CROSS_BIAS],
+                        call->cross_cache, false};
   set(t, &hidden,
       attention_sublayer(t, call, &b->self, x, self, &call->results[RESULT_BIAS], &weights));
   if (call->is_decoder) {
@@ -325,18 +338,36 @@ static plim_tensor *stack_mask(plim_tape *t, const stack *s, const plim_batch *b
                                  embedded, batch->mask);
 }
 
+// Empty places for keys and values, in the order in which the lists of layers let go of them: from the
+// last layer on, all of self attention before those of cross attention.
+static plim_tensor **make_caches(plim_t5 *m, const stack *s) {
+  plim_tensors *all = &m->model.cached;
+  size_t count = 4 * (size_t)s->count;
+  if (!s->is_decoder || !vec_reserve(all, count)) return NULL;
+  all->len = count;
+  return memset(all->at, 0, count * sizeof *all->at);
+}
+
+static void place_caches(const stack *s, block_call *call, plim_tensor **caches) {
+  call->self_cache = caches + 2 * (s->count - 1 - (call->b - s->blocks));
+  call->cross_cache = call->self_cache + 2 * s->count;
+}
+
 // The first block makes the biases; all others get what the one before returned.
 static plim_tensor *run_blocks(plim_tape *t, plim_t5 *m, stack *s, const plim_batch *batch,
                                plim_tensor *hidden, plim_tensor **held) {
   plim_tensor *x = NULL;
   set(t, &x, hidden);
+  bool is_checkpointed = batch->checkpoint != PLIM_CHECKPOINT_OFF;
+  plim_tensor **caches = m->c.fills_cache && !is_checkpointed ? make_caches(m, s) : NULL;
   for (int64_t i = 0; i < s->count; i++) {
     s->calls[i] = (block_call){.m = m,
                                .b = &s->blocks[i],
                                .results = s->results,
                                .attention = batch->attention,
                                .is_decoder = s->is_decoder,
-                               .is_checkpointed = batch->checkpoint != PLIM_CHECKPOINT_OFF};
+                               .is_checkpointed = is_checkpointed};
+    if (caches) place_caches(s, &s->calls[i], caches);
     plim_closure call = {.function = run_block,
                          .context = &s->calls[i],
                          .results = s->results,
