@@ -78,9 +78,9 @@ static const char *const description[] = {
 };
 
 static const cli_example examples[] = {
-    {"plimsoll estimate --model qwen2.5-7b --lora-rank 16 --batch 2 --seq 2048 --gpu 4090",
+    {"plimsoll estimate -m qwen2.5-7b --lora-rank 16 -b 2 -s 2048 -g 4090",
      "does this LoRA run fit on an RTX 4090"},
-    {"plimsoll estimate --model ./my-model --batch 4 --checkpoint --gpu 24GiB --explain",
+    {"plimsoll estimate -m ./my-model -b 4 --checkpoint -g 24GiB --explain",
      "what holds the memory"},
     {0},
 };

@@ -86,6 +86,7 @@ static plim_err read_domains(const plan_args *args, plim_plan_request *r, plim_e
     err = knob_of(args->allow.at[i], &knob, error);
     if (!err) r->allowed[knob] = true;
   }
+  r->holds_others = args->tries.len > 0;
   plim_domain *batches = &r->domains[PLIM_KNOB_MICRO_BATCH];
   qsort(batches->at, (size_t)batches->count, sizeof *batches->at, by_value);
   return err;
@@ -193,7 +194,8 @@ static const cli_option options[] = {
     {"effective-batch", 0, "N|any", CLI_STRING, offsetof(plan_args, effective_batch),
      "sequences per optimizer step to keep (default: batch x accumulate x world)", NULL},
     {"fix", 0, "KNOB=V", CLI_STRINGS, offsetof(plan_args, fix), "hold a knob", NULL},
-    {"try", 0, "KNOB=V,V", CLI_STRINGS, offsetof(plan_args, tries), "try only these values", NULL},
+    {"try", 0, "KNOB=V,V", CLI_STRINGS, offsetof(plan_args, tries),
+     "try only these values, and leave the knobs alone that are not named", NULL},
     {"allow", 0, "KNOB", CLI_STRINGS, offsetof(plan_args, allow),
      "let a knob change that changes what is learned: sequence, lora_rank, quantisation", NULL},
     {"margin", 0, "SHARE", CLI_NUMBER, offsetof(plan_args, margin),

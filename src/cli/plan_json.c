@@ -51,9 +51,15 @@ static void change(json_writer *j, const plim_change *x) {
 
 static void concession(json_writer *j, const plim_concession *x) {
   json_object(j, NULL);
-  json_string(j, "allow", plim_knob_table[x->knob].name);
-  value(j, "from", x->knob, x->from);
-  value(j, "to", x->knob, x->to);
+  json_array(j, "allow");
+  for (int i = 0; i < x->count; i++) {
+    json_object(j, NULL);
+    json_string(j, "knob", plim_knob_table[x->knob[i]].name);
+    value(j, "from", x->knob[i], x->from[i]);
+    value(j, "to", x->knob[i], x->to[i]);
+    json_end(j);
+  }
+  json_end(j);
   json_bool(j, "fits", x->fits);
   json_bytes(j, "device_bytes", x->device_bytes);
   json_number(j, "tokens_per_second", x->tokens_per_second);

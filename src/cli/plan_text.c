@@ -184,13 +184,17 @@ static void print_concessions(const plan_for_card *c) {
                        : "the smallest changes of what is learned that would help");
   for (size_t i = 0; i < p->concessions.len; i++) {
     const plim_concession *x = &p->concessions.at[i];
-    char from[96], to[96], line[320];
-    plan_value_text(x->knob, x->from, from, sizeof from);
-    plan_value_text(x->knob, x->to, to, sizeof to);
-    snprintf(line, sizeof line, "--allow %s: %s instead of %s takes %s%s%s",
-             plim_knob_table[x->knob].name, to, from, units_bytes(x->device_bytes).text,
-             x->fits ? ", fits" : ", still does not fit",
-             isnan(x->tokens_per_second) || !x->fits ? "" : "");
+    char line[320];
+    size_t used = 0;
+    for (int k = 0; k < x->count; k++) {
+      char from[96], to[96];
+      plan_value_text(x->knob[k], x->from[k], from, sizeof from);
+      plan_value_text(x->knob[k], x->to[k], to, sizeof to);
+      used += (size_t)snprintf(line + used, sizeof line - used, "%s--allow %s: %s instead of %s",
+                               k ? ", " : "", plim_knob_table[x->knob[k]].name, to, from);
+    }
+    snprintf(line + used, sizeof line - used, " takes %s, %s", units_bytes(x->device_bytes).text,
+             x->fits ? "fits" : "still does not fit");
     sentence(line);
   }
 }

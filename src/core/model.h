@@ -54,6 +54,7 @@ typedef enum {
   PLIM_PROJECTIONS
 } plim_projection;
 
+#define PLIM_ALL_LINEAR ((1u << PLIM_PROJECTIONS) - 1)            // "all-linear"
 extern const char *const plim_projection_names[PLIM_PROJECTIONS]; // "q_proj", ...
 
 typedef struct {

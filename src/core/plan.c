@@ -211,34 +211,76 @@ static void explain_changes(search *s) {
 
 // ---- what was not allowed ---------------------------------------------------------------------------
 
-// The least that would fit; or, where all fits already, what a first step would buy.
-static void try_concession(search *s, plim_knob knob) {
-  plim_plan_request asked = *s->r;
-  plim_plan *plan = s->plan;
+// The values of a knob that a concession may take, and the user's own first.
+static plim_domain offered(const plim_plan_request *r, plim_knob knob) {
+  plim_plan_request asked = *r;
   asked.allowed[knob] = true;
-  plim_domain d = plim_knob_domain(&asked, knob);
-  const plim_rung *base = plan->rungs.len ? &plan->rungs.at[0] : &plan->smallest;
-  for (int i = 0; i < d.count; i++) {
-    plim_rung rung;
-    plim_choice choice = base->choice;
-    if (d.at[i] == choice.at[knob]) continue;
-    choice.at[knob] = d.at[i];
-    if (!run(s, &choice, false, &rung)) return; // a combination without a program
-    bool fits = is_safe(s->r, &rung.e);
-    if (!fits && i + 1 < d.count) continue;
-    plim_concession c = {knob, base->choice.at[knob], d.at[i],
-                         fits, rung.e.device_bytes,   rung.tokens_per_second};
-    if (!vec_push(&plan->concessions, c)) s->failed = true;
-    return;
+  return plim_knob_domain(&asked, knob);
+}
+
+static bool is_open(const plim_plan_request *r, plim_knob knob) {
+  return plim_knob_table[knob].kind == PLIM_KNOB_QUALITY && !r->allowed[knob] &&
+         !r->domains[knob].count;
+}
+
+static void concede(search *s, const plim_concession *asked, const plim_choice *base) {
+  plim_rung rung;
+  plim_choice choice = *base;
+  plim_concession c = *asked;
+  for (int i = 0; i < c.count; i++) choice.at[c.knob[i]] = c.to[i];
+  if (!run(s, &choice, false, &rung)) return; // there is no program for it
+  c.fits = is_safe(s->r, &rung.e);
+  c.device_bytes = rung.e.device_bytes;
+  c.tokens_per_second = rung.tokens_per_second;
+  if (!vec_push(&s->plan->concessions, c)) s->failed = true;
+}
+
+static bool last_fits(const plim_plan *plan) {
+  return plan->concessions.len && plan->concessions.at[plan->concessions.len - 1].fits;
+}
+
+// One knob: the least that fits; if nothing does, the most it can do.
+static void concede_one(search *s, plim_knob knob, const plim_choice *base) {
+  plim_domain d = offered(s->r, knob);
+  size_t had = s->plan->concessions.len;
+  for (int i = 1; i < d.count && !s->failed; i++) {
+    s->plan->concessions.len = had;
+    concede(s, &(plim_concession){1, {knob}, {base->at[knob]}, {d.at[i]}}, base);
+    if (last_fits(s->plan)) return;
   }
 }
 
-static void list_concessions(search *s) {
-  for (size_t i = 0; i < plim_plan_knob_count && !s->failed; i++) {
-    plim_knob knob = plim_plan_knobs[i];
-    bool is_quality = plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;
-    if (is_quality && !s->r->allowed[knob] && !s->r->domains[knob].count) try_concession(s, knob);
+// Two knobs: one as far as it goes, the other by the least that fits.
+static void concede_two(search *s, plim_knob a, plim_knob b, const plim_choice *base) {
+  plim_domain most = offered(s->r, a), d = offered(s->r, b);
+  size_t had = s->plan->concessions.len;
+  if (most.count < 2) return;
+  for (int i = 1; i < d.count && !s->failed; i++) {
+    s->plan->concessions.len = had;
+    concede(s,
+            &(plim_concession){
+                2, {a, b}, {base->at[a], base->at[b]}, {most.at[most.count - 1], d.at[i]}},
+            base);
+    if (last_fits(s->plan)) return;
   }
+  s->plan->concessions.len = had;
+}
+
+static void list_concessions(search *s) {
+  static const plim_knob pairs[][2] = {{PLIM_KNOB_QUANTISATION, PLIM_KNOB_LORA_RANK},
+                                       {PLIM_KNOB_QUANTISATION, PLIM_KNOB_SEQUENCE},
+                                       {PLIM_KNOB_LORA_RANK, PLIM_KNOB_SEQUENCE}};
+  plim_plan *plan = s->plan;
+  plim_choice base = plan->rungs.len ? plan->rungs.at[0].choice : plan->smallest.choice;
+  bool fits = false;
+  for (size_t i = 0; i < plim_plan_knob_count && !s->failed; i++)
+    if (is_open(s->r, plim_plan_knobs[i])) concede_one(s, plim_plan_knobs[i], &base);
+  for (size_t i = 0; i < plan->concessions.len; i++) fits |= plan->concessions.at[i].fits;
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs && !fits && !s->failed; i++)
+    if (is_open(s->r, pairs[i][0]) && is_open(s->r, pairs[i][1])) {
+      concede_two(s, pairs[i][0], pairs[i][1], &base);
+      fits = last_fits(plan);
+    }
 }
 
 // ---- the plan ---------------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ typedef struct {
   double margin;            // share of the memory to leave free; negative: the interval's
   plim_domain domains[PLIM_KNOBS]; // what --fix and --try say
   bool allowed[PLIM_KNOBS];        // of the knobs that change what is learned
+  bool holds_others;               // knobs without a domain stay as they are
   bool is_contrastive;             // accumulation is not the same as a larger batch
 } plim_plan_request;
 
@@ -65,10 +66,12 @@ typedef struct {
   bool is_needed;       // without it, it does not fit
 } plim_change;
 
-// A change of what is learned, which was not allowed, and what it would buy.
+// A change of what is learned, which was not allowed, and what it would buy. Where no single one is
+// enough, two go together.
 typedef struct {
-  plim_knob knob;
-  int64_t from, to;
+  int count; // of knobs: 1 or 2
+  plim_knob knob[2];
+  int64_t from[2], to[2];
   bool fits;             // with this and the best of the other knobs
   uint64_t device_bytes; //
   double tokens_per_second;

@@ -117,7 +117,8 @@ plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) 
       plim_knob_value_name(PLIM_KNOB_OPTIMIZER, choice->at[PLIM_KNOB_OPTIMIZER]));
   c->length = choice->at[PLIM_KNOB_SEQUENCE];
   set_loss(c, choice->at[PLIM_KNOB_CHUNKED_LOSS]);
-  if (job.lora.rank) job.lora.rank = choice->at[PLIM_KNOB_LORA_RANK];
+  if (!job.lora.rank) job.lora.targets = PLIM_ALL_LINEAR;
+  job.lora.rank = choice->at[PLIM_KNOB_LORA_RANK];
   job.weights = (plim_weights_kind)choice->at[PLIM_KNOB_QUANTISATION];
   job.prepares_kbit = job.weights != PLIM_WEIGHTS_PLAIN;
   return job;
@@ -165,7 +166,8 @@ plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
     return d;
   }
   push(&d, own.at[knob]);
-  if (plim_knob_table[knob].kind == PLIM_KNOB_QUALITY && !r->allowed[knob]) return d;
+  bool is_quality = plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;
+  if (is_quality ? !r->allowed[knob] : r->holds_others) return d;
   switch (knob) {
   case PLIM_KNOB_CHECKPOINT:
     push(&d, PLIM_CHECKPOINT_OFF);
@@ -177,9 +179,13 @@ plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
   case PLIM_KNOB_ALLOC_CONF: push(&d, CONF_EXPANDABLE); break;
   case PLIM_KNOB_ATTENTION: push(&d, 0); break;
   case PLIM_KNOB_SEQUENCE: shares(own.at[knob], &d); break;
-  case PLIM_KNOB_LORA_RANK: shares(own.at[knob], &d); break;
+  case PLIM_KNOB_LORA_RANK:
+    if (own.at[knob]) shares(own.at[knob], &d);
+    else
+      for (int64_t rank = 64; rank >= 8; rank /= 2) push(&d, rank); // adapters alone
+    break;
   case PLIM_KNOB_QUANTISATION:
-    if (r->job.lora.rank) push(&d, PLIM_WEIGHTS_NF4_DOUBLE);
+    if (own.at[PLIM_KNOB_LORA_RANK]) push(&d, PLIM_WEIGHTS_NF4_DOUBLE);
     break;
   default: break;
   }

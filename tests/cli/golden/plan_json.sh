@@ -1,0 +1,2 @@
+# The document other programs read.
+$PLIMSOLL plan --model gpt2 --batch 8 --seq 1024 --gpu 8GiB --json

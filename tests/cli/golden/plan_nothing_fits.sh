@@ -1,0 +1,2 @@
+# Nothing fits: exit 1, and what it would take.
+$PLIMSOLL plan --model qwen2.5-7b --lora-rank 128 --lora-dropout 0.05 --amp bf16 --loop trainer --batch 2 --accumulate 8 --seq 2048 --checkpoint --gpu 16GiB
