@@ -17,6 +17,7 @@ struct plim_checkpoint {
   uint32_t refs, count, cursor;
   plim_dtype autocast;
   bool is_done;
+  struct plim_checkpoint *next, *before; // others that were computed again and are still alive
 };
 
 static plim_tensor *owned_alias(plim_tape *t, plim_tensor *x) {
@@ -75,8 +76,28 @@ void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_outpu
   else plim_retain(x), n->saved[k] = x;
 }
 
+// What was computed again is in memory of its own, which a tape that ends early must find.
+static void link_frame(plim_tape *t, struct plim_checkpoint *f) {
+  if ((void *)f == (void *)t->spare) return; // memory is out
+  f->next = t->recomputed;
+  if (f->next) f->next->before = f;
+  t->recomputed = f;
+}
+
+static void unlink_frame(plim_tape *t, const struct plim_checkpoint *f) {
+  if ((const void *)f == (void *)t->spare) return;
+  if (f->before) f->before->next = f->next;
+  else if (t->recomputed == f) t->recomputed = f->next;
+  if (f->next) f->next->before = f->before;
+}
+
+void tape_free_recomputed(plim_tape *t) {
+  for (struct plim_checkpoint *f = t->recomputed; f; f = f->next) vec_free(&f->recomputed);
+}
+
 void packed_release(plim_tape *t, struct plim_checkpoint *f) {
   if (--f->refs) return;
+  unlink_frame(t, f);
   struct plim_checkpoint dead = *f;
   tape_put_back(t, &t->frames, f);
   for (int i = dead.call.positional; i < PLIM_MAX_HELD; i++) plim_release(t, dead.call.held[i]);
@@ -99,6 +120,7 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   }
   memset(f->recomputed.at, 0, f->count * sizeof *f->recomputed.at);
   f->recomputed.len = f->count;
+  link_frame(t, f);
   struct plim_checkpoint *outer = t->packing;
   bool was = set_grad_mode(t, true), was_recomputing = t->is_recomputing;
   plim_dtype autocast_was = (plim_dtype)t->autocast;

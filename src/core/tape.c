@@ -97,6 +97,7 @@ void plim_tape_enter_layer(plim_tape *t) { plim_tape_enter(t, t->next_layer++, N
 
 void plim_tape_delete(plim_tape *t) {
   if (!t) return;
+  tape_free_recomputed(t);
   for (struct tape_chunk *chunk = t->chunks, *next; chunk; chunk = next) {
     next = chunk->next;
     free(chunk);

@@ -48,10 +48,11 @@ struct plim_tape {
   uint8_t sdpa;                             // a plim_sdpa_kernel
   uint8_t autocast;                         // a plim_dtype; PLIM_BOOL: off
   struct tape_clock clock;
-  struct plim_checkpoint *packing; // what is saved now is packed for it
-  bool offloads;                   // what is saved now goes to the host
-  bool is_recomputing;             // and now computed again
-  vec(plim_tensor *) unwound;      // variables of functions that were stopped
+  struct plim_checkpoint *packing;    // what is saved now is packed for it
+  struct plim_checkpoint *recomputed; // alive
+  bool offloads;                      // what is saved now goes to the host
+  bool is_recomputing;                // and now computed again
+  vec(plim_tensor *) unwound;         // variables of functions that were stopped
   bool has_own_linear; // DeepSpeed's: gives its weight's gradient as it is, not as a view
   bool is_stopped;     // all that was wanted is there: nothing is allocated any more
   bool ran_math;       // attention without a fused kernel
@@ -77,5 +78,6 @@ plim_tensor *saved_offload(plim_tape *t, const plim_tensor *x);
 plim_tensor *saved_fetch(plim_tape *t, const plim_tensor *x);
 bool is_offloaded(const plim_tensor *x);
 void packed_release(plim_tape *t, struct plim_checkpoint *frame);
+void tape_free_recomputed(plim_tape *t);
 
 #endif
