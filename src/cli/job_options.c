@@ -21,6 +21,7 @@ const char *const job_losses[] = {"full", "chunked", "fused", NULL};
 const char *const job_weights[] = {"plain", "nf4", "nf4-double", "int8", NULL};
 const char *const job_offloads[] = {"none",      "activations", "checkpoints",
                                     "optimizer", "parameters",  NULL};
+const char *const job_strategies[] = {"none", "ddp", "fsdp2", "zero1", "zero2", "zero3", NULL};
 const char *const job_loads[] = {"pretrained", "device-map", "init", NULL};
 
 static const plim_dtype dtypes[] = {PLIM_DTYPE_COUNT, PLIM_BF16, PLIM_FP16, PLIM_FP32};

@@ -28,7 +28,7 @@ typedef struct {
 extern const char *const job_dtypes[], *const job_amps[], *const job_lora_dtypes[];
 extern const char *const job_attentions[], *const job_masks[], *const job_loops[];
 extern const char *const job_loads[], *const job_losses[], *const job_weights[];
-extern const char *const job_offloads[], *const job_reduce_dtypes[];
+extern const char *const job_offloads[], *const job_reduce_dtypes[], *const job_strategies[];
 
 // Rows for the command's table of options; AT(field) is the offset of job.field.
 // clang-format off
@@ -70,7 +70,7 @@ extern const char *const job_offloads[], *const job_reduce_dtypes[];
   {"offload", 0, "WHAT", CLI_CHOICE, AT(offload),                                                  \
    "keep on the host: activations, checkpoints, the optimizer, or parameters too", job_offloads},               \
   {"strategy", 0, "NAME", CLI_CHOICE, AT(strategy),                                                \
-   "how several GPUs share the work (default: none)", plim_strategy_names},                        \
+   "how several GPUs share the work (default: none)", job_strategies},                        \
   {"world", 0, "N", CLI_UINT, AT(world), "GPUs (default: 1)", NULL},                               \
   {"no-reshard", 0, NULL, CLI_FLAG, AT(no_reshard),                                                \
    "FSDP2 keeps a layer's parameters after its forward", NULL},                                    \
