@@ -24,14 +24,21 @@ bool wants(const plim_node *n, int edge) { return n->edges[edge].node != NULL; }
 static void release_saved(plim_tape *t, plim_node *n) {
   for (int i = 0; i < n->saved_count; i++) {
     drop(t, &n->saved[i]);
-    if (n->packed[i]) packed_release(t, n->packed[i]);
-    n->packed[i] = NULL;
+    if (n->packed >> i & 1) packed_release(t, n->packer);
   }
-  n->saved_count = 0;
+  n->saved_count = n->packed = 0;
 }
 
 static void doom(plim_tape *t, plim_node *n) {
   if (--n->refs == 0 && !vec_push(&t->doomed, n)) t->failed = true;
+}
+
+// Rooms for 1, 2, 4 or 8 edges.
+static int edges_class(int count) { return count <= 1 ? 0 : count <= 2 ? 1 : count <= 4 ? 2 : 3; }
+
+static plim_edge *edges_new(plim_tape *t, int count) {
+  int k = edges_class(count);
+  return tape_take(t, &t->edges[k], ((size_t)1 << k) * sizeof(plim_edge));
 }
 
 static void node_destroy(plim_tape *t, plim_node *n) {
@@ -42,6 +49,8 @@ static void node_destroy(plim_tape *t, plim_node *n) {
   for (int i = 0; i < n->edge_count; i++)
     if (n->edges[i].node) doom(t, n->edges[i].node);
   plim_tensor *kept = n->kept;
+  if (n->more_shapes) tape_put_back(t, &t->shapes, n->more_shapes);
+  if (n->edges) tape_put_back(t, &t->edges[edges_class(n->edge_count)], n->edges);
   tape_put_node(t, n);
   plim_release(t, kept);
   plim_release(t, leaf);
@@ -60,7 +69,7 @@ static plim_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {
   plim_node *n = tape_node(t);
   n->sequence = ACCUMULATE_SEQUENCE;
   n->output_count = 1;
-  n->shapes[0] = leaf->shape;
+  n->first_shape = leaf->shape;
   n->dtypes[0] = leaf->dtype;
   n->leaf = leaf;
   plim_retain(leaf);
@@ -83,6 +92,7 @@ plim_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *con
   n->what = t->place.what;
   n->layer = t->place.layer;
   n->edge_count = (uint8_t)count;
+  n->edges = edges_new(t, count);
   for (int i = 0; i < count; i++) {
     if (!needs_grad(t, inputs[i])) continue;
     plim_node *next = inputs[i]->fn ? inputs[i]->fn : accumulator_of(t, inputs[i]);
@@ -107,7 +117,12 @@ void node_output(plim_tape *t, plim_node *n, plim_tensor *x) {
   x->output = n->output_count;
   x->requires_grad = true;
   n->refs++;
-  n->shapes[n->output_count] = x->shape;
+  if (!n->output_count) n->first_shape = x->shape;
+  else {
+    if (!n->more_shapes)
+      n->more_shapes = tape_take(t, &t->shapes, (PLIM_MAX_EDGES - 1) * sizeof(plim_dims));
+    n->more_shapes[n->output_count - 1] = x->shape;
+  }
   n->dtypes[n->output_count++] = x->dtype;
 }
 
@@ -220,7 +235,7 @@ static void fit(plim_tape *t, const plim_node *n, plim_tensor **out) {
     if (!out[i] || !n->edges[i].node) continue;
     const plim_node *next = n->edges[i].node;
     int output = n->edges[i].output;
-    plim_tensor *fitted = k_sum_to(t, out[i], next->shapes[output]);
+    plim_tensor *fitted = k_sum_to(t, out[i], plim_output_shape(next, output));
     if (fitted != out[i]) set(t, &out[i], fitted);
     fitted = k_to(t, out[i], (plim_dtype)next->dtypes[output]);
     if (fitted != out[i]) set(t, &out[i], fitted);
@@ -245,7 +260,7 @@ static void deliver(engine *e, plim_node *n, plim_tensor **out) {
 // What is offloaded is moved to `hosts` meanwhile.
 static void unpack(plim_tape *t, plim_node *n, plim_tensor **hosts) {
   for (int i = 0; i < n->saved_count; i++) {
-    if (n->packed[i]) n->saved[i] = saved_unpack(t, n, i);
+    if (n->packed >> i & 1) n->saved[i] = saved_unpack(t, n, i);
     else if (is_offloaded(n->saved[i]))
       hosts[i] = n->saved[i], n->saved[i] = saved_fetch(t, hosts[i]);
   }
@@ -254,7 +269,7 @@ static void unpack(plim_tape *t, plim_node *n, plim_tensor **hosts) {
 // What was computed again or fetched is needed once.
 static void drop_unpacked(plim_tape *t, plim_node *n, plim_tensor *const *hosts) {
   for (int i = n->saved_count; i-- > 0;) {
-    if (n->packed[i] || hosts[i]) drop(t, &n->saved[i]);
+    if (n->packed >> i & 1 || hosts[i]) drop(t, &n->saved[i]);
     if (hosts[i]) n->saved[i] = hosts[i];
   }
 }

@@ -66,7 +66,8 @@ void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_outpu
     return;
   }
   if (t->packing) {
-    n->packed[k] = t->packing;
+    n->packer = t->packing;
+    n->packed |= (uint8_t)(1u << k);
     n->packed_index[k] = t->packing->count++;
     t->packing->refs++;
     return;
@@ -145,7 +146,7 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
 }
 
 plim_tensor *saved_unpack(plim_tape *t, plim_node *n, int k) {
-  struct plim_checkpoint *f = n->packed[k];
+  struct plim_checkpoint *f = n->packer;
   plim_work_hook(t);
   if (!f->is_done) recompute(t, f);
   f->is_done = true;
@@ -184,7 +185,7 @@ static void fill_gradients(plim_tape *t, const plim_node *n, plim_tensor **in,
                            plim_tensor **zeros) {
   for (int i = 0; i < n->output_count; i++) {
     if (in[i]) continue;
-    set(t, &zeros[i], empty(t, n->shapes[i], (plim_dtype)n->dtypes[i]));
+    set(t, &zeros[i], empty(t, plim_output_shape(n, (int)i), (plim_dtype)n->dtypes[i]));
     in[i] = zeros[i];
   }
 }

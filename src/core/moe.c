@@ -170,12 +170,19 @@ static void group_workspace(plim_tape *t, plim_dtype dtype, int64_t groups) {
   plim_consume(t, arguments);
 }
 
+// Of the stacked weights: each matrix as it is, or transposed.
+static plim_dims stack_strides(const plim_node *n) {
+  plim_dims shape = n->shape;
+  int64_t rows = shape.at[1], columns = shape.at[2];
+  return n->is_transposed ? dims(rows * columns, 1, rows) : plim_contiguous_strides(&shape);
+}
+
 // Saved weight (if the rows want a gradient), offsets, rows (if the weight wants one).
 static void grouped_mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   plim_dtype dtype = (plim_dtype)in[0]->dtype;
   int64_t groups = n->shape.at[0], width = n->shape.at[1];
   if (wants(n, 1)) {
-    out[1] = empty_strided(t, n->shape, n->stride, dtype);
+    out[1] = empty_strided(t, n->shape, stack_strides(n), dtype);
     group_workspace(t, dtype, groups);
     const plim_tensor *rows = n->saved[n->saved_count - 1];
     plim_work_products(t, rows->shape.at[0] / groups, rows, in[0], out[1]);
@@ -189,7 +196,7 @@ static void grouped_mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, pl
 plim_tensor *grouped_mm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *offsets) {
   plim_tensor *rows = to(t, x, (plim_dtype)weight->dtype);
   plim_node *n = node_begin(t, grouped_mm_backward, (plim_tensor *[]){rows, weight}, 2);
-  if (n) n->shape = weight->shape, n->stride = weight->stride;
+  if (n) n->shape = weight->shape, n->is_transposed = weight->stride.at[1] == 1;
   if (n && wants(n, 0)) node_save(t, n, weight);
   if (n) node_save(t, n, offsets);
   if (n && wants(n, 1)) node_save(t, n, rows);

@@ -422,7 +422,7 @@ plim_tensor *expand(plim_tape *t, plim_tensor *x, plim_dims shape) {
 // A gradient for the second operand is made in its memory order: transposed if that is.
 static plim_tensor *second_gradient(plim_tape *t, const plim_node *n, plim_tensor *first,
                                     plim_tensor *grad) {
-  bool transposed = n->stride.at[0] == 1;
+  bool transposed = n->is_transposed;
   plim_tensor *flipped = k_transpose(t, transposed ? grad : first, 0, 1);
   plim_tensor *product = transposed ? k_mm(t, flipped, first) : k_mm(t, flipped, grad);
   plim_consume(t, flipped);
@@ -442,7 +442,7 @@ static void mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tenso
 
 plim_tensor *mm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   plim_node *n = node2(t, mm_backward, a, b);
-  if (n) n->stride = b->stride;
+  if (n) n->is_transposed = b->stride.at[0] == 1;
   if (n && wants(n, 0)) node_save(t, n, b);
   if (n && wants(n, 1)) node_save(t, n, a);
   return finish(t, n, k_mm(t, a, b), a, b);
@@ -512,7 +512,7 @@ static void addmm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
 
 plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor *b) {
   plim_node *n = node_begin(t, addmm_backward, (plim_tensor *[]){bias, a, b}, 3);
-  if (n) n->stride = b->stride;
+  if (n) n->is_transposed = b->stride.at[0] == 1;
   if (n && wants(n, 2)) node_save(t, n, a);
   if (n && wants(n, 1)) node_save(t, n, b);
   plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);

@@ -255,21 +255,25 @@ typedef struct {
 } plim_edge;
 
 struct plim_node {
-  uint64_t sequence;          // nodes made later run first
-  plim_backward_fn *function; // NULL: AccumulateGrad
-  plim_edge edges[PLIM_MAX_EDGES];
-  plim_tensor *saved[PLIM_MAX_SAVED];             // in the order they are released
-  struct plim_checkpoint *packed[PLIM_MAX_SAVED]; // NULL, or it is to be computed again
+  uint64_t sequence;                  // nodes made later run first
+  plim_backward_fn *function;         // NULL: AccumulateGrad
+  plim_edge *edges;                   // edge_count of them
+  plim_tensor *saved[PLIM_MAX_SAVED]; // in the order they are released
+  // What is not saved but to be computed again: by whom, as the how manieth, and which entries.
+  struct plim_checkpoint *packer;
   uint32_t packed_index[PLIM_MAX_SAVED];
-  plim_dims shapes[PLIM_MAX_EDGES]; // of its outputs
-  uint8_t dtypes[PLIM_MAX_EDGES];
-  struct plim_checkpoint *frame; // of a reentrant checkpoint
-  plim_tensor *leaf;             // AccumulateGrad: the tensor it is for
-  plim_tensor *kept;             // as long as the node lives, and not only until backward
-  const plim_tensor *constant;   // a weight that outlives the graph; not owned
-  plim_hook before;              // runs when all gradients of its outputs are there
-  plim_dims shape, stride;       // whatever the operator wants to remember
+  uint8_t packed;                 // bit k: saved[k]
+  uint8_t dtypes[PLIM_MAX_EDGES]; // of its outputs
+  plim_dims first_shape;          // of its outputs
+  plim_dims *more_shapes;         // from the second on; NULL if there is none
+  struct plim_checkpoint *frame;  // of a reentrant checkpoint
+  plim_tensor *leaf;              // AccumulateGrad: the tensor it is for
+  plim_tensor *kept;              // as long as the node lives, and not only until backward
+  const plim_tensor *constant;    // a weight that outlives the graph; not owned
+  plim_hook before;               // runs when all gradients of its outputs are there
+  plim_dims shape;                // whatever the operator wants to remember
   int64_t number;
+  bool is_transposed;  // products: their second operand
   double pairs, width; // attention: of query and key, for the clock
   const char *what;    // where it was made
   int32_t layer;
@@ -277,6 +281,10 @@ struct plim_node {
   uint8_t edge_count, output_count, saved_count;
   uint8_t dtype, purpose;
 };
+
+static inline plim_dims plim_output_shape(const plim_node *n, int output) {
+  return output ? n->more_shapes[output - 1] : n->first_shape;
+}
 
 bool needs_grad(const plim_tape *t, const plim_tensor *x);
 

@@ -32,7 +32,7 @@ struct plim_tape {
   int32_t next_layer;
   uint8_t purpose; // a plim_purpose
   struct tape_chunk *chunks;
-  struct tape_pool tensors, storages, nodes, frames, quants;
+  struct tape_pool tensors, storages, nodes, frames, shapes, edges[4], quants;
   vec(plim_node *) doomed; // nodes whose last reference is gone
   uint64_t sequence;
   uint64_t host_bytes, host_peak;
