@@ -40,20 +40,17 @@ static uint64_t context_of(const plim_gpu *gpu) {
 
 // ---- the answer -------------------------------------------------------------------------------------
 
-static plim_err predict(const plim_job *job, const plim_target *target, uint64_t limit_bytes,
-                        plim_prediction *out, plim_error *error) {
-  plim_predict_request request = {
-      .job = job, .gpu = target->gpu, .conf = target->conf, .limit_bytes = limit_bytes};
-  return plim_predict(&request, out, error);
-}
-
 // A run that runs out is shown as it would be on a card that is large enough.
 static plim_err predict_both(const plim_job *job, const plim_target *target, plim_estimate *e,
                              plim_error *error) {
-  plim_err err = predict(job, target, target->limit_bytes, &e->capped, error);
-  e->p = e->capped;
-  if (err || !e->capped.runs_out) return err;
-  return predict(job, target, PLIM_UNKNOWN, &e->p, error);
+  plim_predict_request request = {
+      .job = job, .gpu = target->gpu, .conf = target->conf, .limit_bytes = target->limit_bytes};
+  bool is_limited = target->limit_bytes != PLIM_UNKNOWN;
+  plim_err err = is_limited ? plim_predict_both(&request, &e->capped, &e->p, error)
+                            : plim_predict(&request, &e->p, error);
+  if (!is_limited) e->capped = e->p;
+  if (!e->capped.runs_out) e->p = e->capped;
+  return err;
 }
 
 static void fill_time(plim_estimate *e, const plim_job *job) {

@@ -4,106 +4,159 @@
 
 #include "driver.h"
 
-// What follows the tape's stream.
+// One card that the tape's stream runs on: its allocator, and what is found out.
 typedef struct {
+  plim_address_model addresses;
   plim_allocator *allocator;
-  plim_tape *tape;
-  const plim_observer *observer;
   plim_prediction *out;
+} lane;
+
+enum { MAX_LANES = 2 };
+
+typedef struct {
+  const plim_predict_request *request;
+  plim_tape *tape;
+  lane lanes[MAX_LANES];
+  int count;
   uint64_t events;
 } follower;
 
-// The program ends here: nothing of what the tape still does happens.
-static void note_failure(follower *f, uint64_t bytes) {
-  f->out->runs_out = true;
-  f->out->runs_out_at = plim_tape_place(f->tape);
-  f->out->runs_out_bytes = bytes;
-  plim_tape_stop(f->tape);
+// ---- following the stream ---------------------------------------------------------------------------
+
+static void note_peak(const follower *f, lane *l) {
+  uint64_t peak = plim_allocator_stats(l->allocator)->peak.allocated_bytes;
+  if (peak <= l->out->peak_allocated_bytes) return;
+  l->out->peak_allocated_bytes = peak;
+  l->out->peak_at = plim_tape_place(f->tape);
+  l->out->peak_event = f->events;
+  memcpy(l->out->live_bytes, plim_tape_live(f->tape), sizeof l->out->live_bytes);
 }
 
-static void note_peak(follower *f) {
-  uint64_t peak = plim_allocator_stats(f->allocator)->peak.allocated_bytes;
-  if (peak <= f->out->peak_allocated_bytes) return;
-  f->out->peak_allocated_bytes = peak;
-  f->out->peak_at = plim_tape_place(f->tape);
-  f->out->peak_event = f->events;
-  memcpy(f->out->live_bytes, plim_tape_live(f->tape), sizeof f->out->live_bytes);
+static void allocate(const follower *f, lane *l, uint32_t id, uint64_t bytes) {
+  uint32_t stream = plim_tape_stream(f->tape);
+  if (plim_allocator_malloc(l->allocator, id, bytes, stream, 0) != PLIM_MALLOC_OOM) {
+    note_peak(f, l);
+    return;
+  }
+  l->out->runs_out = true;
+  l->out->runs_out_at = plim_tape_place(f->tape);
+  l->out->runs_out_bytes = bytes;
 }
 
+static bool all_ran_out(const follower *f) {
+  for (int i = 0; i < f->count; i++)
+    if (!f->lanes[i].out->runs_out) return false;
+  return true;
+}
+
+// A program that runs out ends there: on that card nothing of what follows happens.
 static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
   follower *f = context;
-  if (f->out->runs_out) return;
-  switch (kind) {
-  case PLIM_STREAM_ALLOC:
-    if (plim_allocator_malloc(f->allocator, id, bytes, plim_tape_stream(f->tape), 0) ==
-        PLIM_MALLOC_OOM)
-      note_failure(f, bytes);
-    else note_peak(f);
-    break;
-  case PLIM_STREAM_EMPTY_CACHE: plim_allocator_empty_cache(f->allocator); break;
-  default: plim_allocator_free(f->allocator, id);
+  const plim_observer *o = f->request->observer;
+  for (int i = 0; i < f->count; i++) {
+    lane *l = &f->lanes[i];
+    if (l->out->runs_out) continue;
+    if (kind == PLIM_STREAM_ALLOC) allocate(f, l, id, bytes);
+    else if (kind == PLIM_STREAM_EMPTY_CACHE) plim_allocator_empty_cache(l->allocator);
+    else plim_allocator_free(l->allocator, id);
   }
-  if (f->observer && f->observer->event)
-    f->observer->event(f->observer->context, f->tape, f->allocator, kind, id, bytes);
+  if (o && o->event) o->event(o->context, f->tape, f->lanes[0].allocator, kind, id, bytes);
   f->events++;
+  if (all_ran_out(f)) plim_tape_stop(f->tape);
 }
 
 static void pass_on(void *context, uint32_t id, plim_purpose purpose) {
-  const plim_observer *o = ((follower *)context)->observer;
+  const plim_observer *o = ((follower *)context)->request->observer;
   if (o && o->repurpose) o->repurpose(o->context, id, purpose);
 }
 
-static bool train(plim_tape *t, plim_model *m, const plim_predict_request *request, follower *f) {
-  plim_prediction *p = f->out;
-  const plim_observer *o = request->observer;
-  p->parameters = m->elements;
-  p->trainable = m->trainable;
-  if (o && o->is_loaded) o->is_loaded(o->context, t);
-  p->loaded_bytes = plim_allocator_stats(f->allocator)->now.allocated_bytes;
-  plim_allocator_reset_peaks(f->allocator);
-  p->peak_allocated_bytes = 0;
-  if (!plim_train(t, m, &request->job->recipe) && !p->runs_out) return false;
-  p->events = f->events;
-  p->peak_reserved_bytes = plim_allocator_stats(f->allocator)->peak.reserved_bytes;
-  p->host_bytes = plim_tape_host_peak(t) + plim_host_bytes(m, request->job->recipe.optimizer);
-  p->retries = plim_allocator_stats(f->allocator)->retries;
-  p->step = plim_clock_last_step(t);
-  return !plim_allocator_out_of_host_memory(f->allocator);
+// ---- the run ----------------------------------------------------------------------------------------
+
+static void note_loaded(const plim_model *m, lane *l) {
+  l->out->parameters = m->elements;
+  l->out->trainable = m->trainable;
+  l->out->loaded_bytes = plim_allocator_stats(l->allocator)->now.allocated_bytes;
+  plim_allocator_reset_peaks(l->allocator);
+  if (!l->out->runs_out) l->out->peak_allocated_bytes = 0;
 }
 
-static bool run(const plim_predict_request *request, plim_allocator *a, plim_prediction *out) {
-  follower f = {.allocator = a, .observer = request->observer, .out = out};
-  plim_tape *t = plim_tape_new((plim_tape_sink){follow, &f, pass_on});
-  if (!t) return false;
-  f.tape = t;
-  if (f.observer && f.observer->begins) f.observer->begins(f.observer->context, t);
-  if (request->gpu) plim_tape_set_gpu(t, request->gpu);
-  plim_model *m = plim_job_load(t, request->job);
-  bool ok = (m && train(t, m, request, &f)) || out->runs_out;
+static void note_end(const follower *f, const plim_model *m, lane *l) {
+  const plim_allocator_stats_t *stats = plim_allocator_stats(l->allocator);
+  l->out->events = f->events;
+  l->out->peak_reserved_bytes = stats->peak.reserved_bytes;
+  l->out->retries = stats->retries;
+  l->out->host_bytes =
+      plim_tape_host_peak(f->tape) + plim_host_bytes(m, f->request->job->recipe.optimizer);
+  l->out->step = plim_clock_last_step(f->tape);
+}
+
+static bool train(follower *f, plim_model *m) {
+  const plim_observer *o = f->request->observer;
+  if (o && o->is_loaded) o->is_loaded(o->context, f->tape);
+  for (int i = 0; i < f->count; i++) note_loaded(m, &f->lanes[i]);
+  if (!plim_train(f->tape, m, &f->request->job->recipe) && !all_ran_out(f)) return false;
+  for (int i = 0; i < f->count; i++) note_end(f, m, &f->lanes[i]);
+  for (int i = 0; i < f->count; i++)
+    if (plim_allocator_out_of_host_memory(f->lanes[i].allocator)) return false;
+  return true;
+}
+
+static bool run(follower *f) {
+  const plim_observer *o = f->request->observer;
+  f->tape = plim_tape_new((plim_tape_sink){follow, f, pass_on});
+  if (!f->tape) return false;
+  if (o && o->begins) o->begins(o->context, f->tape);
+  if (f->request->gpu) plim_tape_set_gpu(f->tape, f->request->gpu);
+  plim_model *m = plim_job_load(f->tape, f->request->job);
+  bool ok = (m && train(f, m)) || all_ran_out(f);
   plim_model_delete(m);
-  plim_tape_delete(t);
+  plim_tape_delete(f->tape);
   return ok;
+}
+
+// ---- lanes ------------------------------------------------------------------------------------------
+
+static bool lane_open(lane *l, const plim_alloc_conf *conf, uint64_t limit_bytes,
+                      plim_prediction *out) {
+  static const uint64_t streams[PLIM_STREAMS] = {0, 1, 2};
+  plim_address_model_init(&l->addresses);
+  plim_allocator_options options = {.streams = streams,
+                                    .stream_count = PLIM_STREAMS,
+                                    .driver = plim_address_model_driver(&l->addresses),
+                                    .limit_bytes = limit_bytes,
+                                    .capacity_bytes = PLIM_UNKNOWN,
+                                    .range_bytes = PLIM_UNKNOWN};
+  if (conf) options.conf = *conf;
+  else plim_alloc_conf_parse("", &options.conf, NULL);
+  *out = (plim_prediction){0};
+  l->out = out;
+  l->allocator = plim_allocator_new(&options);
+  return l->allocator;
+}
+
+static plim_err predict(const plim_predict_request *request, plim_prediction *const *outs,
+                        int count, plim_error *error) {
+  follower f = {.request = request, .count = count};
+  plim_err err = plim_job_check(request->job, error);
+  if (err) return err;
+  bool ok = true;
+  for (int i = 0; i < count; i++)
+    ok = lane_open(&f.lanes[i], request->conf, i ? PLIM_UNKNOWN : request->limit_bytes, outs[i]) &&
+         ok;
+  ok = ok && run(&f);
+  for (int i = 0; i < count; i++) {
+    plim_allocator_delete(f.lanes[i].allocator);
+    plim_address_model_clear(&f.lanes[i].addresses);
+  }
+  return ok ? PLIM_OK : plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
 }
 
 plim_err plim_predict(const plim_predict_request *request, plim_prediction *out,
                       plim_error *error) {
-  *out = (plim_prediction){0};
-  plim_err err = plim_job_check(request->job, error);
-  if (err) return err;
-  plim_address_model addresses;
-  plim_address_model_init(&addresses);
-  static const uint64_t streams[PLIM_STREAMS] = {0, 1, 2};
-  plim_allocator_options options = {.streams = streams,
-                                    .stream_count = PLIM_STREAMS,
-                                    .driver = plim_address_model_driver(&addresses),
-                                    .limit_bytes = request->limit_bytes,
-                                    .capacity_bytes = PLIM_UNKNOWN,
-                                    .range_bytes = PLIM_UNKNOWN};
-  if (request->conf) options.conf = *request->conf;
-  else plim_alloc_conf_parse("", &options.conf, NULL);
-  plim_allocator *a = plim_allocator_new(&options);
-  bool ok = a && run(request, a, out);
-  plim_allocator_delete(a);
-  plim_address_model_clear(&addresses);
-  return ok ? PLIM_OK : plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
+  return predict(request, &out, 1, error);
+}
+
+plim_err plim_predict_both(const plim_predict_request *request, plim_prediction *limited,
+                           plim_prediction *unlimited, plim_error *error) {
+  return predict(request, (plim_prediction *[]){limited, unlimited}, 2, error);
 }

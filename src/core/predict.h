@@ -49,4 +49,8 @@ typedef struct {
 
 plim_err plim_predict(const plim_predict_request *request, plim_prediction *out, plim_error *error);
 
+// The same, and in one go what it would be on a card without the limit.
+plim_err plim_predict_both(const plim_predict_request *request, plim_prediction *limited,
+                           plim_prediction *unlimited, plim_error *error);
+
 #endif

@@ -1,0 +1,41 @@
+"""Times `plimsoll estimate` and `plimsoll plan` of a 7B LoRA run, whole processes, against their bars.
+
+usage: predict.py PLIMSOLL BENCH_PROCESS [--record PAGE]
+"""
+
+import subprocess
+import sys
+import time
+
+from compare import machine, record
+
+ROUNDS = 25
+MODEL = "--model qwen2.5-7b --lora-rank 128 --lora-dropout 0.05 --amp bf16 --seq 2048 --checkpoint --gpu 24GiB"
+CASES = [  # what, command, seconds, bytes
+    ("`estimate` of a 7B LoRA step", f"estimate {MODEL} --batch 1 --json", 0.020, 10e6),
+    ("the same without checkpointing", f"estimate {MODEL.replace(' --checkpoint', '')} --batch 1 --json", 0.020, 10e6),
+    ("`plan` of a 7B LoRA run, all knobs", f"plan {MODEL} --batch 2 --accumulate 8 --json", 2.0, None),
+]
+
+
+def best(process, rounds, command):
+    out = subprocess.run([process, str(rounds)] + command, capture_output=True, text=True, check=True).stdout.split()
+    return float(out[0]), int(out[1])
+
+
+def main(plimsoll, process, *options):
+    lines, is_met = ["| what | measured | bar |", "|---|---|---|"], True
+    for what, command, most_seconds, most_bytes in CASES:
+        seconds, peak = best(process, ROUNDS if most_seconds < 1 else 5, [plimsoll] + command.split())
+        bar = f"under {most_seconds * 1000:.0f} ms" + (f", under {most_bytes / 1e6:.0f} MB" if most_bytes else "")
+        lines.append(f"| {what} | {seconds * 1000:.1f} ms, {peak / 1e6:.1f} MB peak | {bar} |")
+        is_met = is_met and seconds < most_seconds and (not most_bytes or peak < most_bytes)
+    text = f"{machine()}, {time.strftime('%Y-%m-%d')}, `make bench`:\n\n" + "\n".join(lines)
+    print(text)
+    if options[:1] == ("--record",):
+        record(options[1], "prediction", text)
+    if not is_met:
+        sys.exit("a bar is missed")
+
+
+main(*sys.argv[1:])
