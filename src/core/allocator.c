@@ -81,6 +81,8 @@ static bool make_tables(plim_allocator *a) {
   if (!vec_reserve(&a->lane_table, lanes) || !vec_reserve(&a->searches, pools * 2)) return false;
   memset(a->lane_table.at, 0, lanes * sizeof *a->lane_table.at);
   memset(a->searches.at, 0, pools * 2 * sizeof *a->searches.at);
+  a->lane_table.len = lanes;
+  a->searches.len = pools * 2;
   return vec_push(&a->blocks, (plim_block){0});
 }
 
@@ -106,6 +108,34 @@ void plim_allocator_delete(plim_allocator *a) {
   vec_free(&a->pending);
   plim_hash_free(&a->free_at);
   free(a);
+}
+
+static bool copy_state(const plim_allocator *from, plim_allocator *to) {
+  size_t bytes = from->options.stream_count * sizeof *from->options.streams;
+  uint64_t *streams = malloc(bytes + 1);
+  to->options.streams = streams;
+  if (streams && bytes) memcpy(streams, from->options.streams, bytes);
+  return streams && vec_copy(&to->blocks, &from->blocks) && vec_copy(&to->lanes, &from->lanes) &&
+         vec_copy(&to->lane_order, &from->lane_order) &&
+         vec_copy(&to->lane_table, &from->lane_table) && vec_copy(&to->searches, &from->searches) &&
+         vec_copy(&to->block_of_slot, &from->block_of_slot) &&
+         vec_copy(&to->pending, &from->pending);
+}
+
+plim_allocator *plim_allocator_clone(const plim_allocator *a, plim_driver driver,
+                                     uint64_t limit_bytes) {
+  plim_allocator *copy = calloc(1, sizeof *copy);
+  if (!copy) return NULL;
+  copy->options = a->options;
+  copy->options.driver = driver;
+  copy->options.limit_bytes = limit_bytes;
+  copy->stats = a->stats;
+  copy->spare_blocks = a->spare_blocks;
+  copy->pending_first = a->pending_first;
+  copy->registrations = a->registrations;
+  if (copy_state(a, copy)) return copy;
+  plim_allocator_delete(copy);
+  return NULL;
 }
 
 const plim_allocator_stats_t *plim_allocator_stats(const plim_allocator *a) { return &a->stats; }

@@ -81,6 +81,11 @@ typedef struct plim_allocator plim_allocator;
 plim_allocator *plim_allocator_new(const plim_allocator_options *options);
 void plim_allocator_delete(plim_allocator *a);
 
+// Another in the same state, with its own driver (in the same state) and limit; no private memory of
+// recordings. NULL when memory is out.
+plim_allocator *plim_allocator_clone(const plim_allocator *a, plim_driver driver,
+                                     uint64_t limit_bytes);
+
 typedef enum {
   PLIM_MALLOC_OK,
   PLIM_MALLOC_OOM, // torch would raise OutOfMemoryError here

@@ -7,6 +7,11 @@
 
 void plim_address_model_init(plim_address_model *model) { *model = (plim_address_model){0}; }
 
+bool plim_address_model_copy(plim_address_model *to, const plim_address_model *from) {
+  plim_address_model_init(to);
+  return vec_copy(&to->ranges, &from->ranges) && vec_copy(&to->holes, &from->holes);
+}
+
 void plim_address_model_clear(plim_address_model *model) {
   vec_free(&model->ranges);
   vec_free(&model->holes);

@@ -32,6 +32,9 @@ typedef struct {
 void plim_address_model_init(plim_address_model *model);
 void plim_address_model_clear(plim_address_model *model);
 
+// A copy in the same state; false when memory is out.
+bool plim_address_model_copy(plim_address_model *to, const plim_address_model *from);
+
 // The model as an allocator's driver; it must outlive the allocator.
 plim_driver plim_address_model_driver(plim_address_model *model);
 

@@ -18,7 +18,9 @@ typedef struct {
   plim_tape *tape;
   lane lanes[MAX_LANES];
   int count;
+  plim_prediction *unlimited; // NULL, or what is wanted of a second lane, which is not open yet
   uint64_t events;
+  bool failed;
 } follower;
 
 // ---- following the stream ---------------------------------------------------------------------------
@@ -43,6 +45,26 @@ static void allocate(const follower *f, lane *l, uint32_t id, uint64_t bytes) {
   l->out->runs_out_bytes = bytes;
 }
 
+// Where a request might come near the limit, the run without one goes its own way from here.
+static void fork_if_near(follower *f, uint64_t bytes) {
+  lane *near = &f->lanes[0], *far = &f->lanes[1];
+  uint64_t reserved = plim_allocator_stats(near->allocator)->now.reserved_bytes;
+  bool collects = f->request->conf && f->request->conf->gc_threshold > 0; // long before the limit
+  if (!collects &&
+      reserved + plim_allocator_segment_request(near->allocator, bytes) <= f->request->limit_bytes)
+    return;
+  far->out = f->unlimited;
+  *far->out = *near->out;
+  f->unlimited = NULL;
+  f->count = 2;
+  bool ok = plim_address_model_copy(&far->addresses, &near->addresses);
+  far->allocator = plim_allocator_clone(near->allocator, plim_address_model_driver(&far->addresses),
+                                        PLIM_UNKNOWN);
+  if (ok && far->allocator) return;
+  f->failed = true;
+  plim_tape_stop(f->tape);
+}
+
 static bool all_ran_out(const follower *f) {
   for (int i = 0; i < f->count; i++)
     if (!f->lanes[i].out->runs_out) return false;
@@ -53,7 +75,8 @@ static bool all_ran_out(const follower *f) {
 static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
   follower *f = context;
   const plim_observer *o = f->request->observer;
-  for (int i = 0; i < f->count; i++) {
+  if (f->unlimited && kind == PLIM_STREAM_ALLOC) fork_if_near(f, bytes);
+  for (int i = 0; i < f->count && !f->failed; i++) {
     lane *l = &f->lanes[i];
     if (l->out->runs_out) continue;
     if (kind == PLIM_STREAM_ALLOC) allocate(f, l, id, bytes);
@@ -134,29 +157,29 @@ static bool lane_open(lane *l, const plim_alloc_conf *conf, uint64_t limit_bytes
   return l->allocator;
 }
 
-static plim_err predict(const plim_predict_request *request, plim_prediction *const *outs,
-                        int count, plim_error *error) {
-  follower f = {.request = request, .count = count};
+static plim_err predict(follower *f, plim_prediction *out, plim_error *error) {
+  const plim_predict_request *request = f->request;
   plim_err err = plim_job_check(request->job, error);
   if (err) return err;
-  bool ok = true;
-  for (int i = 0; i < count; i++)
-    ok = lane_open(&f.lanes[i], request->conf, i ? PLIM_UNKNOWN : request->limit_bytes, outs[i]) &&
-         ok;
-  ok = ok && run(&f);
-  for (int i = 0; i < count; i++) {
-    plim_allocator_delete(f.lanes[i].allocator);
-    plim_address_model_clear(&f.lanes[i].addresses);
+  f->count = 1;
+  bool ok =
+      lane_open(&f->lanes[0], request->conf, request->limit_bytes, out) && run(f) && !f->failed;
+  for (int i = 0; i < f->count; i++) {
+    plim_allocator_delete(f->lanes[i].allocator);
+    plim_address_model_clear(&f->lanes[i].addresses);
   }
   return ok ? PLIM_OK : plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
 }
 
 plim_err plim_predict(const plim_predict_request *request, plim_prediction *out,
                       plim_error *error) {
-  return predict(request, &out, 1, error);
+  return predict(&(follower){.request = request}, out, error);
 }
 
 plim_err plim_predict_both(const plim_predict_request *request, plim_prediction *limited,
                            plim_prediction *unlimited, plim_error *error) {
-  return predict(request, (plim_prediction *[]){limited, unlimited}, 2, error);
+  follower f = {.request = request, .unlimited = unlimited};
+  plim_err err = predict(&f, limited, error);
+  if (f.unlimited) *unlimited = *limited; // it never came near the limit
+  return err;
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define vec(T)                                                                                     \
   struct {                                                                                         \
@@ -25,6 +26,12 @@
 #define vec_push(v, ...) (vec_reserve(v, 1) && ((v)->at[(v)->len++] = (__VA_ARGS__), true))
 
 #define vec_free(v) (free((v)->at), (v)->at = NULL, (v)->len = (v)->cap = 0)
+
+// A copy of another; false when memory is out (it is empty then).
+#define vec_copy(to, from)                                                                         \
+  (vec_reserve(to, (from)->len) &&                                                                 \
+   (((from)->len ? memcpy((to)->at, (from)->at, (from)->len * sizeof *(to)->at) : (to)->at),       \
+    (to)->len = (from)->len, true))
 
 bool plim_vec_grow(void **at, size_t *cap, size_t need, size_t element_bytes);
 
