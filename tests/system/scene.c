@@ -9,7 +9,7 @@
 
 #include "folder.h"
 
-#define BIG 20000
+#define BIG 5000
 
 typedef struct {
   const char *name, *path; // where it is, and how the change calls it
@@ -45,7 +45,7 @@ static void write_files(void) {
 void scene_make(void) {
   fill();
   umask(022);
-  folder_make();
+  folder_make_in_memory();
   write_files();
 }
 

@@ -143,7 +143,7 @@ static void try_twice(const deed *d, fault first) {
 
 static void try_all_twice(const deed *d, fault_kind kind, fault_cut cut) {
   scene_make();
-  for (int at = 0; at < 120 && !test_failed; at += 4)
+  for (int at = 0; at < 120 && !test_failed; at += 11)
     try_twice(d, (fault){.kind = kind, .at = at, .number = EIO, .cut = cut});
   scene_remove();
 }
