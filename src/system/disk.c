@@ -192,6 +192,10 @@ static const struct {
     {EBUSY, "it is mounted by itself, as containers do: change it outside of the container"},
     {EXDEV, "it is mounted by itself, as containers do: change it outside of the container"},
     {EIO, "the disk is failing or gone: see what dmesg says"},
+    {ENOSYS,
+     "this file system has no locks: mount it with them (Lustre: -o flock), or copy the project"},
+    {ENOLCK,
+     "this file system has no locks: mount it with them (Lustre: -o flock), or copy the project"},
     {ENAMETOOLONG, "give the file a shorter name"},
 };
 

@@ -153,7 +153,7 @@ static bool before(const char *call) {
 
 static void after(void) {
   int number = errno;
-  if (calls++ == now.at && (now.kind == FAULT_DIE_AFTER || now.kind == FAULT_DIE_WITHIN)) die();
+  if (calls++ == now.at && now.kind == FAULT_DIE_WITHIN) die();
   errno = number;
 }
 

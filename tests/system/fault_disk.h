@@ -9,9 +9,8 @@ typedef enum {
   FAULT_FAIL,       // the call fails with `number`
   FAULT_FAIL_ON,    // it and all after it
   FAULT_SHORT,      // a write takes a part of the bytes; other calls are as always
-  FAULT_DIE_BEFORE, // the process ends
-  FAULT_DIE_AFTER,
-  FAULT_DIE_WITHIN, // a write ends in the middle
+  FAULT_DIE_BEFORE, // the process ends; before the next call is after this one
+  FAULT_DIE_WITHIN, // in the middle of a write; right after any other call
   FAULT_KINDS
 } fault_kind;
 

@@ -355,12 +355,12 @@ TEST(changeset_undo_works_after_the_project_moved) {
 
 // ---- interrupted ------------------------------------------------------------------------------
 
-// Changes a and b, and dies right before or after the call that renames the n-th file into place.
+// Changes a and b, and dies at the n-th call.
 static void die_at(int n) {
   pid_t child = fork();
   if (child == 0) {
     plim_change changes[] = {change_of("a", "a", "A"), change_of("b", "b", "B")};
-    fault_set((fault){.kind = FAULT_DIE_AFTER, .at = n}, NULL);
+    fault_set((fault){.kind = FAULT_DIE_BEFORE, .at = n}, NULL);
     plim_changeset_options options = {.disk = &fault_disk};
     plim_changeset_apply(path_of("."), changes, 2, &options, &result, &error);
     _exit(1);
