@@ -155,10 +155,19 @@ static int sync_folders(const plim_project *p, const plim_transaction *t) {
 
 // ---- back -------------------------------------------------------------------------------------
 
+// What cannot be read may be the one thing that is still to be put back: the journal must stay then.
+static int unreadable(const char *path) {
+  plim_content found;
+  int number = plim_content_at(path, &found);
+  return number == EINVAL ? 0 : number;
+}
+
 static int restore(const plim_project *p, const plim_step *s) {
-  if (side_of(s) != PLIM_FILE_NEW) return 0;
+  int number = unreadable(s->target);
+  if (!number && s->from.exists) number = unreadable(rescue_of(s));
+  if (number || side_of(s) != PLIM_FILE_NEW) return number;
   if (!s->from.exists) return plim_disk_remove(p->disk, s->target);
-  if (!holds(rescue_of(s), &s->from)) return 0;
+  if (!holds(rescue_of(s), &s->from)) return 0; // only with force
   return p->disk->rename(rescue_of(s), s->target) ? errno : 0;
 }
 
