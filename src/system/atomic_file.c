@@ -1,37 +1,14 @@
 #include "atomic_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "disk.h"
+
 #define TEMPORARY_ENDING ".plimsoll-XXXXXX"
-
-static const char *hint_for(int number) {
-  switch (number) {
-  case ENOENT:
-  case ENOTDIR: return "create the folder first, or choose another path";
-  case EACCES:
-  case EPERM:
-  case EROFS: return "choose a folder that you may write to";
-  case EISDIR: return "name a file in that folder";
-  case ENOSPC:
-  case EDQUOT: return "free some space, or choose another disk";
-  default: return "";
-  }
-}
-
-// Reports errno about a file that is being written.
-static plim_err fail(plim_error *error, const char *path, int number) {
-  plim_fail(error, PLIM_ERR_IO, "cannot write %s: %s", path, strerror(number));
-  if (error) {
-    plim_error_hint(error, "%s", hint_for(number));
-    snprintf(error->file, sizeof error->file, "%s", path);
-  }
-  return PLIM_ERR_IO;
-}
 
 static void forget(plim_atomic_file *file) {
   free(file->path);
@@ -92,21 +69,7 @@ plim_err plim_atomic_open(plim_atomic_file *file, const char *path, plim_error *
   if (file->path && open_output(file)) return PLIM_OK;
   int number = errno;
   forget(file);
-  return fail(error, path, number);
-}
-
-// A rename survives a crash once the folder is on the disk. Not all file systems can do that.
-static void sync_folder(const char *path) {
-  char *folder = strdup(path);
-  if (!folder) return;
-  char *slash = strrchr(folder, '/');
-  if (slash) slash[slash == folder] = '\0';
-  int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd >= 0) {
-    fsync(fd);
-    close(fd);
-  }
-  free(folder);
+  return plim_disk_fail(error, "write", path, number);
 }
 
 // 0, or the errno of the first step that failed.
@@ -123,9 +86,10 @@ static int write_out(plim_atomic_file *file) {
 
 plim_err plim_atomic_commit(plim_atomic_file *file, plim_error *error) {
   int number = write_out(file);
-  if (!number && file->temporary) sync_folder(file->path);
+  // A rename survives a crash once the folder is on the disk. The file is whole in any case.
+  if (!number && file->temporary) plim_disk_sync_folder(&plim_real_disk, file->path);
   if (number && file->temporary) unlink(file->temporary);
-  plim_err err = number ? fail(error, file->path, number) : PLIM_OK;
+  plim_err err = number ? plim_disk_fail(error, "write", file->path, number) : PLIM_OK;
   forget(file);
   return err;
 }

@@ -1,6 +1,7 @@
 #include "folder.h"
 
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +10,17 @@
 
 static char folder[64];
 
+static bool make_in(const char *parent) {
+  snprintf(folder, sizeof folder, "%s/plimsoll-test-XXXXXX", parent);
+  return mkdtemp(folder);
+}
+
 void folder_make(void) {
-  strcpy(folder, "/tmp/plimsoll-test-XXXXXX");
-  if (!mkdtemp(folder)) abort();
+  if (!make_in("/tmp")) abort();
+}
+
+void folder_make_in_memory(void) {
+  if (!make_in("/dev/shm")) folder_make();
 }
 
 static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *walk) {

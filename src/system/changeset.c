@@ -1,0 +1,434 @@
+#include "changeset.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "transaction.h"
+
+#define MOST_BACKUPS 100000
+
+static const plim_changeset_options no_options = {0};
+
+static plim_err out_of_memory(plim_error *error) {
+  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+}
+
+// Adds file and hint to a refusal.
+static plim_err refuse(plim_error *error, const char *path, const char *hint) {
+  plim_error_hint(error, "%s", hint);
+  if (error) snprintf(error->file, sizeof error->file, "%s", path);
+  return PLIM_ERR_UNSUPPORTED;
+}
+
+// ---- results ----------------------------------------------------------------------------------
+
+static void clear_changes(plim_changes *c) {
+  for (size_t i = 0; i < c->count; i++) {
+    free(c->files[i].path);
+    free(c->files[i].backup);
+  }
+  free(c->files);
+  *c = (plim_changes){0};
+}
+
+void plim_changeset_result_clear(plim_changeset_result *result) {
+  clear_changes(&result->earlier);
+  clear_changes(&result->done);
+}
+
+static bool describe_step(const plim_step *s, bool is_done, plim_changed_file *out) {
+  *out = (plim_changed_file){.path = strdup(s->path),
+                             .created = is_done && !s->from.exists,
+                             .gone = is_done && !s->to.exists};
+  bool has_backup = is_done && s->kept != PLIM_NO_BACKUP;
+  if (has_backup) out->backup = plim_backup_name(s->path, s->kept);
+  return out->path && (!has_backup || out->backup);
+}
+
+// `found` may be NULL. What was done is done: without memory the list is shorter.
+static void describe(const plim_transaction *t, plim_changes_way way, const plim_file_side *found,
+                     plim_changes *out) {
+  *out = (plim_changes){.kind = t->kind, .way = way};
+  out->files = calloc(t->steps.len + 1, sizeof *out->files);
+  for (size_t i = 0; i < t->steps.len && out->files; i++) {
+    plim_changed_file *file = &out->files[out->count++];
+    bool ok = describe_step(&t->steps.at[i], way != PLIM_CHANGES_ROLLED_BACK, file);
+    if (found) file->found = found[i];
+    if (ok) continue;
+    free(file->path);
+    free(file->backup);
+    out->count--;
+    return;
+  }
+}
+
+// ---- an interrupted call ------------------------------------------------------------------------
+
+static plim_err recover_journal(const plim_project *p, plim_transaction *t, bool force,
+                                plim_changes *out, plim_error *error) {
+  plim_changes_way way;
+  plim_file_side *found = calloc(t->steps.len, sizeof *found);
+  if (!found) return out_of_memory(error);
+  plim_err err = plim_transaction_recover(p, t, force, found, &way, error);
+  if (!err) describe(t, way, found, out);
+  free(found);
+  return err;
+}
+
+// An undo whose last act is missing: all files are restored, its traces are not removed.
+static plim_err finish_undo(const plim_project *p, const plim_transaction *t, plim_changes *out,
+                            plim_error *error) {
+  int number = plim_transaction_clean(p, t);
+  if (number) return plim_disk_fail(error, "remove what an undo left in", p->folder, number);
+  clear_changes(out);
+  describe(t, PLIM_CHANGES_COMPLETED, NULL, out);
+  for (size_t i = 0; i < out->count; i++) out->files[i].found = PLIM_FILE_NEW;
+  return PLIM_OK;
+}
+
+static plim_err load_last(const plim_project *p, plim_transaction *t, plim_error *error) {
+  *t = (plim_transaction){0};
+  char *path = plim_project_record_path(p, plim_project_last_record(p));
+  plim_err err = path ? plim_project_load(p, path, t, error) : out_of_memory(error);
+  free(path);
+  return err;
+}
+
+static plim_err recover(const plim_project *p, bool force, plim_changes *out, plim_error *error) {
+  plim_transaction t, last;
+  plim_err err = plim_project_load(p, p->journal, &t, error);
+  if (!err && t.steps.len) err = recover_journal(p, &t, force, out, error);
+  plim_transaction_clear(&t);
+  if (err) return err;
+  err = load_last(p, &last, error);
+  if (!err && last.kind == PLIM_CHANGES_UNDO) err = finish_undo(p, &last, out, error);
+  plim_transaction_clear(&last);
+  return err;
+}
+
+plim_err plim_changeset_recover(const char *root, const plim_changeset_options *options,
+                                plim_changeset_result *result, plim_error *error) {
+  const plim_changeset_options *o = options ? options : &no_options;
+  plim_project p;
+  *result = (plim_changeset_result){0};
+  if (!plim_project_exists(root)) return PLIM_OK;
+  plim_err err = plim_project_open(&p, root, o->disk, error);
+  if (!err) err = recover(&p, o->force, &result->earlier, error);
+  plim_project_close(&p);
+  return err;
+}
+
+// ---- what may be replaced ---------------------------------------------------------------------
+
+static plim_err check_file(const char *path, const struct stat *found, plim_error *error) {
+  if (!S_ISREG(found->st_mode)) {
+    plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is not a regular file", path);
+    return refuse(error, path, "only regular files can be changed");
+  }
+  if (found->st_nlink > 1) {
+    plim_fail(error, PLIM_ERR_UNSUPPORTED,
+              "%s has %lu hard links: replacing it would separate them", path,
+              (unsigned long)found->st_nlink);
+    return refuse(error, path, "make it a file of its own: cp -p FILE COPY && mv COPY FILE");
+  }
+  if (!(found->st_mode & 0222) || access(path, W_OK)) {
+    plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is write-protected", path);
+    return refuse(error, path, "allow it: chmod u+w FILE");
+  }
+  return PLIM_OK;
+}
+
+// What is at the path now, with the bytes; NULL where there is nothing.
+static plim_err read_now(const char *path, plim_content *content, char **data, plim_error *error) {
+  struct stat found;
+  size_t size = 0;
+  *data = NULL;
+  *content = (plim_content){0};
+  if (lstat(path, &found))
+    return errno == ENOENT ? PLIM_OK : plim_disk_fail(error, "read", path, errno);
+  plim_err err = check_file(path, &found, error);
+  if (err) return err;
+  int number = plim_disk_read_file(path, data, &size);
+  if (number) return plim_disk_fail(error, "read", path, number);
+  *content = plim_content_of(*data, size);
+  return PLIM_OK;
+}
+
+// 0: the name is taken; ENOENT: it is free; else why nobody knows.
+static int look_for_backup(const char *target, int number) {
+  struct stat found;
+  char *name = plim_backup_name(target, number);
+  if (!name) return ENOMEM;
+  int result = lstat(name, &found) ? errno : 0;
+  free(name);
+  return result;
+}
+
+static plim_err choose_backup(plim_step *s, const char *target, plim_error *error) {
+  int number = 0, looked = 0;
+  while (number < MOST_BACKUPS && !(looked = look_for_backup(target, number))) number++;
+  if (looked != ENOENT)
+    return plim_disk_fail(error, "find a name for the backup of", s->path,
+                          looked ? looked : EEXIST);
+  s->kept = number;
+  return PLIM_OK;
+}
+
+static plim_err begin(const plim_project *p, plim_changes_kind kind, plim_transaction *t,
+                      plim_error *error) {
+  *t = (plim_transaction){.kind = kind, .record = plim_project_last_record(p)};
+  if (kind == PLIM_CHANGES_APPLY) t->record++;
+  if (getrandom(&t->id, sizeof t->id, 0) == sizeof t->id) return PLIM_OK;
+  return plim_disk_fail(error, "read", "random numbers", errno);
+}
+
+// ---- apply ------------------------------------------------------------------------------------
+
+static char *resolve_new(const char *path) {
+  const char *slash = strrchr(path, '/');
+  char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+  char *resolved = folder ? realpath(folder, NULL) : NULL;
+  char *text = NULL;
+  const char *name = slash ? slash + 1 : path;
+  errno = resolved && !*name ? EISDIR : errno;
+  if (resolved && *name &&
+      asprintf(&text, "%s/%s", strcmp(resolved, "/") ? resolved : "", name) < 0)
+    text = NULL;
+  free(folder);
+  free(resolved);
+  return text;
+}
+
+// Where the bytes are in the end: symbolic links are followed.
+static plim_err resolve(const char *path, char **out, plim_error *error) {
+  struct stat found;
+  *out = realpath(path, NULL);
+  if (*out) return PLIM_OK;
+  bool is_dangling = errno == ENOENT && lstat(path, &found) == 0;
+  if (is_dangling) {
+    plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is a symbolic link to a file that does not exist",
+              path);
+    return refuse(error, path, "create that file first, or remove the link");
+  }
+  if (errno == ENOENT) *out = resolve_new(path);
+  return *out ? PLIM_OK : plim_disk_fail(error, "write", path, errno);
+}
+
+static const char *inside(const char *root, const char *path) {
+  size_t size = strcmp(root, "/") ? strlen(root) : 0;
+  return strncmp(path, root, size) == 0 && path[size] == '/' ? path + size + 1 : path;
+}
+
+static plim_err check_twice(const plim_transaction *t, const char *path, plim_error *error) {
+  for (size_t i = 0; i < t->steps.len; i++) {
+    if (strcmp(t->steps.at[i].path, path) != 0) continue;
+    plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is changed twice in the same set", path);
+    return refuse(error, path, "make both changes at once");
+  }
+  return PLIM_OK;
+}
+
+static plim_err check_before(const plim_change *c, const plim_step *s, plim_error *error) {
+  if (plim_content_equal(&s->from, &c->before)) return PLIM_OK;
+  const char *what = !s->from.exists     ? "does not exist any more"
+                     : !c->before.exists ? "exists already"
+                                         : "has changed since it was read";
+  plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s %s", c->path, what);
+  return refuse(error, c->path,
+                "nothing was changed; run this again to start from what is there now");
+}
+
+static char *copy_of(const void *data, size_t size) {
+  char *copy = malloc(size + 1);
+  if (copy && size) memcpy(copy, data, size);
+  return copy;
+}
+
+// Fills a step; one with `from` equal to `to` is not needed.
+static plim_err plan_change(const plim_change *c, const char *target, plim_step *s,
+                            plim_error *error) {
+  plim_err err = read_now(target, &s->from, &s->old_data, error);
+  if (!err) err = check_before(c, s, error);
+  if (err) return err;
+  s->to = plim_content_of(c->after, c->after_size);
+  if (c->after && !(s->new_data = copy_of(c->after, c->after_size))) return out_of_memory(error);
+  return s->from.exists ? choose_backup(s, target, error) : PLIM_OK;
+}
+
+// The step belongs to the transaction also when this fails.
+static plim_err add_change(const plim_project *p, const plim_change *c, const char *target,
+                           plim_transaction *t, plim_error *error) {
+  const char *path = inside(p->root, target);
+  plim_err err = check_twice(t, path, error);
+  if (err) return err;
+  plim_step fresh = {.path = strdup(path), .kept = PLIM_NO_BACKUP, .dropped = PLIM_NO_BACKUP};
+  if (!fresh.path || !vec_push(&t->steps, fresh)) {
+    free(fresh.path);
+    return out_of_memory(error);
+  }
+  plim_step *s = &t->steps.at[t->steps.len - 1];
+  err = plan_change(c, target, s, error);
+  return err || plim_transaction_name(t, p->root, s) ? err : out_of_memory(error);
+}
+
+static plim_err plan_apply(const plim_project *p, const plim_change *changes, size_t count,
+                           plim_transaction *t, plim_error *error) {
+  plim_err err = begin(p, PLIM_CHANGES_APPLY, t, error);
+  for (size_t i = 0; i < count && !err; i++) {
+    char *target = NULL;
+    err = resolve(changes[i].path, &target, error);
+    if (!err) err = add_change(p, &changes[i], target, t, error);
+    free(target);
+  }
+  return err;
+}
+
+static void leave_out_unchanged(plim_transaction *t) {
+  size_t kept = 0;
+  for (size_t i = 0; i < t->steps.len; i++) {
+    plim_step *s = &t->steps.at[i];
+    if (plim_content_equal(&s->from, &s->to)) plim_step_clear(s);
+    else t->steps.at[kept++] = *s;
+  }
+  t->steps.len = kept;
+}
+
+static plim_err run(const plim_project *p, plim_transaction *t, plim_changes *out,
+                    plim_error *error) {
+  plim_err err = t->steps.len ? plim_transaction_run(p, t, error) : PLIM_OK;
+  if (!err && t->steps.len) describe(t, PLIM_CHANGES_DONE, NULL, out);
+  return err;
+}
+
+static plim_err apply(const plim_project *p, const plim_change *changes, size_t count,
+                      plim_changes *out, plim_error *error) {
+  plim_transaction t;
+  plim_err err = plan_apply(p, changes, count, &t, error);
+  if (!err) leave_out_unchanged(&t);
+  if (!err) err = run(p, &t, out, error);
+  plim_transaction_clear(&t);
+  return err;
+}
+
+plim_err plim_changeset_apply(const char *root, const plim_change *changes, size_t count,
+                              const plim_changeset_options *options, plim_changeset_result *result,
+                              plim_error *error) {
+  const plim_changeset_options *o = options ? options : &no_options;
+  plim_project p;
+  *result = (plim_changeset_result){0};
+  plim_err err = plim_project_open(&p, root, o->disk, error);
+  if (!err) err = recover(&p, o->force, &result->earlier, error);
+  if (!err) err = apply(&p, changes, count, &result->done, error);
+  plim_project_close(&p);
+  return err;
+}
+
+// ---- undo -------------------------------------------------------------------------------------
+
+static plim_err nothing_to_undo(const char *root, plim_error *error) {
+  plim_fail(error, PLIM_ERR_UNSUPPORTED, "there is nothing to undo in %s", root);
+  plim_error_hint(error, "undo takes back what plimsoll apply did from the same folder");
+  return PLIM_ERR_UNSUPPORTED;
+}
+
+static plim_err read_backup(const plim_step *applied, plim_step *s, plim_error *error) {
+  size_t size;
+  if (!s->to.exists) return PLIM_OK;
+  char *name = plim_backup_name(applied->path, applied->kept);
+  if (!name) return out_of_memory(error);
+  plim_err err = PLIM_OK;
+  int number = plim_disk_read_file(applied->kept_path, &s->new_data, &size);
+  plim_content found = plim_content_of(number ? NULL : s->new_data, size);
+  if (!plim_content_equal(&found, &s->to)) {
+    plim_fail(error, PLIM_ERR_UNSUPPORTED, "the backup %s %s", name,
+              number ? "cannot be read" : "was changed");
+    err =
+        refuse(error, name, "nothing was changed; without the backup the file cannot be restored");
+  }
+  free(name);
+  return err;
+}
+
+static plim_err check_since(const plim_step *applied, const plim_step *s, bool force,
+                            plim_error *error) {
+  bool is_known = plim_content_equal(&s->from, &applied->to) ||
+                  plim_content_equal(&s->from, &applied->from); // restored by hand
+  if (force || is_known) return PLIM_OK;
+  plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s %s since it was applied", s->path,
+            s->from.exists ? "has changed" : "was removed");
+  return refuse(error, s->path,
+                "nothing was changed; plimsoll undo --force restores the file as it was before and "
+                "keeps what it holds now as a backup");
+}
+
+static plim_err plan_restore(const plim_step *applied, bool force, plim_step *s,
+                             plim_error *error) {
+  s->to = applied->from;
+  s->dropped = applied->kept;
+  plim_err err = read_now(applied->target, &s->from, &s->old_data, error);
+  if (!err) err = check_since(applied, s, force, error);
+  if (!err) err = read_backup(applied, s, error);
+  bool is_ours = plim_content_equal(&s->from, &applied->to) || plim_content_equal(&s->from, &s->to);
+  return !err && s->from.exists && !is_ours ? choose_backup(s, applied->target, error) : err;
+}
+
+static plim_err plan_undo(const plim_project *p, const plim_transaction *applied, bool force,
+                          plim_transaction *t, plim_error *error) {
+  plim_err err = begin(p, PLIM_CHANGES_UNDO, t, error);
+  for (size_t i = 0; i < applied->steps.len && !err; i++) {
+    const plim_step *before = &applied->steps.at[i];
+    plim_step fresh = {
+        .path = strdup(before->path), .kept = PLIM_NO_BACKUP, .dropped = PLIM_NO_BACKUP};
+    if (!fresh.path || !vec_push(&t->steps, fresh)) {
+      free(fresh.path);
+      return out_of_memory(error);
+    }
+    plim_step *s = &t->steps.at[i];
+    err = plan_restore(before, force, s, error);
+    if (!err && !plim_transaction_name(t, p->root, s)) err = out_of_memory(error);
+  }
+  return err;
+}
+
+static plim_err undo_record(const plim_project *p, const plim_transaction *applied, bool force,
+                            plim_changes *out, plim_error *error) {
+  plim_transaction t;
+  plim_err err = plan_undo(p, applied, force, &t, error);
+  if (!err) err = run(p, &t, out, error);
+  plim_transaction_clear(&t);
+  return err;
+}
+
+static plim_err undo(const plim_project *p, bool force, plim_changes *out, plim_error *error) {
+  plim_transaction applied;
+  plim_err err = load_last(p, &applied, error);
+  if (!err && !applied.steps.len) err = nothing_to_undo(p->root, error);
+  if (!err) err = undo_record(p, &applied, force, out, error);
+  plim_transaction_clear(&applied);
+  return err;
+}
+
+// Whoever types undo after an interruption means what was interrupted, not the set before it.
+static bool is_undone_already(const plim_changes *earlier) {
+  if (!earlier->count) return false;
+  bool is_undo = earlier->kind == PLIM_CHANGES_UNDO;
+  return is_undo == (earlier->way == PLIM_CHANGES_COMPLETED);
+}
+
+plim_err plim_changeset_undo(const char *root, const plim_changeset_options *options,
+                             plim_changeset_result *result, plim_error *error) {
+  const plim_changeset_options *o = options ? options : &no_options;
+  plim_project p;
+  *result = (plim_changeset_result){0};
+  if (!plim_project_exists(root)) return nothing_to_undo(root, error);
+  plim_err err = plim_project_open(&p, root, o->disk, error);
+  if (!err) err = recover(&p, o->force, &result->earlier, error);
+  if (!err && !is_undone_already(&result->earlier)) err = undo(&p, o->force, &result->done, error);
+  plim_project_close(&p);
+  return err;
+}

@@ -1,0 +1,188 @@
+// The folder .plimsoll: its lock, its journal, its records.
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "transaction.h"
+
+#define FOLDER "/.plimsoll"
+#define RECORD "applied."
+#define LOCK_TRIES 1000 // each is lost to another process that ended just then
+
+static char *join(const char *a, const char *b) {
+  char *text = NULL;
+  return asprintf(&text, "%s%s", a, b) < 0 ? NULL : text;
+}
+
+static bool name_parts(plim_project *p, const char *root) {
+  p->root = realpath(root, NULL);
+  if (!p->root) return false;
+  p->folder = join(strcmp(p->root, "/") ? p->root : "", FOLDER);
+  if (!p->folder) return false;
+  p->lock = join(p->folder, "/lock");
+  p->journal = join(p->folder, "/journal");
+  p->journal_new = join(p->folder, "/journal.new");
+  errno = ENOMEM;
+  return p->lock && p->journal && p->journal_new;
+}
+
+// ---- lock -------------------------------------------------------------------------------------
+
+static bool is_still_there(int fd, const char *path) {
+  struct stat own, there;
+  return fstat(fd, &own) == 0 && stat(path, &there) == 0 && own.st_ino == there.st_ino &&
+         own.st_dev == there.st_dev;
+}
+
+// What is in a folder survives a power cut only if the folder does.
+static int make_folder(const plim_project *p) {
+  if (p->disk->mkdir(p->folder, 0777)) return errno == EEXIST ? 0 : errno;
+  return plim_disk_sync_folder(p->disk, p->folder);
+}
+
+// 0, EAGAIN (try again), EWOULDBLOCK's meaning as EBUSY, or another errno. Whoever ends removes the
+// lock file and the folder, so each may vanish between any two lines.
+static int try_lock(plim_project *p) {
+  int made = make_folder(p);
+  if (made) return made;
+  int fd = p->disk->open(p->lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return errno == ENOENT ? EAGAIN : errno;
+  int number = flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
+  if (number == EWOULDBLOCK) number = EBUSY;
+  if (!number && !is_still_there(fd, p->lock)) number = EAGAIN;
+  if (number) p->disk->close(fd);
+  else p->lock_fd = fd;
+  return number;
+}
+
+static int take_lock(plim_project *p) {
+  int number = EAGAIN;
+  for (int i = 0; i < LOCK_TRIES && number == EAGAIN; i++) number = try_lock(p);
+  return number == EAGAIN ? EBUSY : number;
+}
+
+static plim_err fail_lock(const plim_project *p, int number, plim_error *error) {
+  if (number != EBUSY) {
+    p->disk->rmdir(p->folder);
+    return plim_disk_fail(error, "lock", p->folder, number);
+  }
+  plim_fail(error, PLIM_ERR_UNSUPPORTED, "another plimsoll is changing files in %s", p->root);
+  plim_error_hint(error, "wait until it has ended, then run this again");
+  return PLIM_ERR_UNSUPPORTED;
+}
+
+plim_err plim_project_open(plim_project *p, const char *root, const plim_disk *disk,
+                           plim_error *error) {
+  *p = (plim_project){.disk = disk ? disk : &plim_real_disk, .lock_fd = -1};
+  if (!name_parts(p, root)) return plim_disk_fail(error, "open", root, errno);
+  int number = take_lock(p);
+  if (number) return fail_lock(p, number, error);
+  plim_disk_remove(p->disk, p->journal_new); // of a call that ended while writing it
+  return PLIM_OK;
+}
+
+void plim_project_close(plim_project *p) {
+  if (p->lock_fd >= 0) {
+    p->disk->unlink(p->lock);
+    p->disk->rmdir(p->folder);
+    p->disk->close(p->lock_fd);
+  }
+  free(p->root);
+  free(p->folder);
+  free(p->lock);
+  free(p->journal);
+  free(p->journal_new);
+  *p = (plim_project){.lock_fd = -1};
+}
+
+bool plim_project_exists(const char *root) {
+  char *folder = join(root, FOLDER);
+  struct stat found;
+  bool exists = !folder || stat(folder, &found) == 0;
+  free(folder);
+  return exists;
+}
+
+// ---- journal ----------------------------------------------------------------------------------
+
+static int replace_journal(const plim_project *p, const char *text, size_t size) {
+  int number = plim_disk_write_file(p->disk, p->journal_new, text, size, NULL);
+  if (!number && p->disk->rename(p->journal_new, p->journal)) {
+    number = errno;
+    p->disk->unlink(p->journal_new);
+  }
+  return number ? number : plim_disk_sync_folder(p->disk, p->journal);
+}
+
+plim_err plim_project_write_journal(const plim_project *p, const plim_transaction *t,
+                                    plim_error *error) {
+  size_t size;
+  char *text = plim_journal_write(t, &size);
+  int number = text ? replace_journal(p, text, size) : ENOMEM;
+  free(text);
+  return number ? plim_disk_fail(error, "write", p->journal, number) : PLIM_OK;
+}
+
+static bool name_steps(const plim_project *p, plim_transaction *t) {
+  for (size_t i = 0; i < t->steps.len; i++)
+    if (!plim_transaction_name(t, p->root, &t->steps.at[i])) return false;
+  return true;
+}
+
+static plim_err parse(const plim_project *p, const char *path, const char *text, size_t size,
+                      plim_transaction *out, plim_error *error) {
+  if (plim_journal_read(text, size, out, error)) {
+    plim_error_hint(error, "it says what was done to which file; look at them, then remove %s",
+                    path);
+    if (error) snprintf(error->file, sizeof error->file, "%s", path);
+    return PLIM_ERR_PARSE;
+  }
+  if (name_steps(p, out)) return PLIM_OK;
+  plim_transaction_clear(out);
+  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+}
+
+plim_err plim_project_load(const plim_project *p, const char *path, plim_transaction *out,
+                           plim_error *error) {
+  char *text;
+  size_t size;
+  *out = (plim_transaction){0};
+  int number = plim_disk_read_file(path, &text, &size);
+  if (number == ENOENT) return PLIM_OK;
+  if (number) return plim_disk_fail(error, "read", path, number);
+  plim_err err = parse(p, path, text, size, out, error);
+  free(text);
+  return err;
+}
+
+// ---- records ----------------------------------------------------------------------------------
+
+static unsigned record_number(const char *name) {
+  size_t prefix = strlen(RECORD);
+  if (strncmp(name, RECORD, prefix) != 0) return 0;
+  char *end;
+  unsigned long number = strtoul(name + prefix, &end, 10);
+  return *end || number >= INT32_MAX ? 0 : (unsigned)number;
+}
+
+unsigned plim_project_last_record(const plim_project *p) {
+  unsigned last = 0;
+  DIR *folder = opendir(p->folder);
+  for (struct dirent *entry; folder && (entry = readdir(folder));) {
+    unsigned number = record_number(entry->d_name);
+    if (number > last) last = number;
+  }
+  if (folder) closedir(folder);
+  return last;
+}
+
+char *plim_project_record_path(const plim_project *p, unsigned number) {
+  char *path = NULL;
+  return asprintf(&path, "%s/" RECORD "%u", p->folder, number) < 0 ? NULL : path;
+}
