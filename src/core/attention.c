@@ -323,6 +323,7 @@ static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, pli
 
 // Autocast casts bias, value, key, query: right to left.
 static plim_tensor *run(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v, options o) {
+  plim_tape_at(t, "attention");
   plim_work_attention_kind(t, o.is_causal, o.dropout_p > 0);
   bool q_was = hold(q), k_was = hold(k), v_was = hold(v);
   plim_tensor *bias = cast(t, o.mask), *value = cast(t, v), *key = cast(t, k);

@@ -70,6 +70,10 @@ plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, 
 
 // ---- linear layers and adapters -------------------------------------------------------------------
 
+void plim_projections_name(plim_linear *proj) {
+  for (int k = 0; k < PLIM_PROJECTIONS; k++) proj[k].name = plim_projection_names[k];
+}
+
 plim_linear plim_linear_new(plim_tape *t, plim_model *m, int64_t out, int64_t in, bool has_bias,
                             plim_dtype dtype) {
   plim_linear l = {.weight = plim_model_parameter(t, m, dims(out, in), dtype)};
@@ -170,6 +174,7 @@ static plim_tensor *quantised_lora(plim_tape *t, const plim_linear *p, plim_tens
 }
 
 plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {
+  plim_tape_at(t, p->name ? p->name : "linear");
   if (!p->lora_a) return base_forward(t, p, x);
   if (p->weight->quant) return quantised_lora(t, p, x);
   plim_tensor *result = NULL, *input = NULL;
@@ -205,6 +210,7 @@ plim_tensor *plim_new_gelu(plim_tape *t, plim_tensor *x) {
 plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   if (plim_tape_uses_liger(t)) return plim_liger_rms_norm(t, x, weight);
   plim_tensor *hidden = NULL, *variance = NULL;
+  plim_tape_at(t, "norm");
   bool was = hold(x);
   set(t, &hidden, to(t, x, PLIM_FP32));
   set(t, &variance, mean_last(t, square(t, hidden)));
@@ -389,6 +395,7 @@ static plim_tensor *causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *
   plim_tensor *scores = NULL;
   bool was = hold(hidden);
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_tape_at(t, "lm_head");
   plim_tensor *all = slice(t, hidden, 1, 0, hidden->shape.at[1]); // logits_to_keep: every position
   plim_tensor *loss = NULL;
   if (batch->loss == PLIM_LOSS_FUSED)

@@ -8,9 +8,13 @@
 typedef struct {
   plim_tensor *weight, *bias;   // bias: NULL if there is none
   plim_tensor *lora_a, *lora_b; // NULL if it has no adapter
+  const char *name;             // "q_proj"; NULL: not known
   double dropout;
   bool is_conv1d; // transformers' Conv1D: the weight is (in, out)
 } plim_linear;
+
+// Gives each its name, by its place.
+void plim_projections_name(plim_linear *proj);
 
 plim_linear plim_linear_new(plim_tape *t, plim_model *m, int64_t out, int64_t in, bool has_bias,
                             plim_dtype dtype);

@@ -165,8 +165,14 @@ static plim_tensor *activation_by_result(plim_tape *t, plim_tensor *a) {
   return finish(t, n, out, a, NULL);
 }
 
-plim_tensor *tanh_(plim_tape *t, plim_tensor *a) { return activation_by_result(t, a); }
-plim_tensor *relu(plim_tape *t, plim_tensor *a) { return activation_by_result(t, a); }
+plim_tensor *tanh_(plim_tape *t, plim_tensor *a) {
+  plim_tape_at(t, "tanh");
+  return activation_by_result(t, a);
+}
+plim_tensor *relu(plim_tape *t, plim_tensor *a) {
+  plim_tape_at(t, "relu");
+  return activation_by_result(t, a);
+}
 
 static plim_tensor *activation(plim_tape *t, plim_tensor *a) { // in one kernel
   plim_node *n = node1(t, with_saved_backward, a);
@@ -174,8 +180,14 @@ static plim_tensor *activation(plim_tape *t, plim_tensor *a) { // in one kernel
   return finish(t, n, k_unary(t, a), a, NULL);
 }
 
-plim_tensor *silu(plim_tape *t, plim_tensor *a) { return activation(t, a); }
-plim_tensor *gelu(plim_tape *t, plim_tensor *a) { return activation(t, a); }
+plim_tensor *silu(plim_tape *t, plim_tensor *a) {
+  plim_tape_at(t, "silu");
+  return activation(t, a);
+}
+plim_tensor *gelu(plim_tape *t, plim_tensor *a) {
+  plim_tape_at(t, "gelu");
+  return activation(t, a);
+}
 
 // The number becomes a tensor without dimensions, forward and backward.
 static void where_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
@@ -197,6 +209,7 @@ plim_tensor *where(plim_tape *t, plim_tensor *condition, plim_tensor *a) {
 
 // The mask is one byte an element; it alone is kept.
 plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p) {
+  plim_tape_at(t, "dropout");
   if (p == 0) return a;
   plim_node *n = node1(t, with_saved_backward, a);
   plim_dims stride = k_strides(a, NULL);
@@ -609,6 +622,7 @@ static void embedding_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
 }
 
 plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
+  plim_tape_at(t, "embedding");
   weight->is_table = true;
   plim_node *n = node1(t, embedding_backward, weight);
   if (n) n->shape = weight->shape, node_save(t, n, ids);
@@ -629,6 +643,7 @@ static void softmax_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_
 }
 
 plim_tensor *safe_softmax(plim_tape *t, plim_tensor *x) {
+  plim_tape_at(t, "softmax");
   plim_node *n = node1(t, softmax_backward, x);
   if (n) n->dtype = x->dtype;
   plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
@@ -647,6 +662,7 @@ plim_tensor *safe_softmax(plim_tape *t, plim_tensor *x) {
 
 // One kernel reads float16 and writes float32; from bfloat16 there is a cast first.
 plim_tensor *softmax(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
+  plim_tape_at(t, "softmax");
   bool widens = x->dtype == PLIM_FP16 && dtype == PLIM_FP32;
   plim_tensor *wide = widens ? x : to(t, x, dtype);
   plim_node *n = node1(t, softmax_backward, wide);
@@ -714,6 +730,7 @@ static plim_tensor *widened(plim_tape *t, plim_tensor *x) {
 
 // Autocast runs it in float32, and casts the arguments from right to left.
 plim_tensor *layer_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
+  plim_tape_at(t, "norm");
   bool was = hold(x);
   bias = widened(t, bias);
   weight = widened(t, weight);
@@ -734,6 +751,7 @@ static void log_softmax_backward(plim_tape *t, plim_node *n, plim_tensor **in, p
 }
 
 plim_tensor *log_softmax(plim_tape *t, plim_tensor *x) {
+  plim_tape_at(t, "log_softmax");
   plim_node *n = node1(t, log_softmax_backward, x);
   plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
   plim_work_softmax(t, 1, out);
@@ -747,6 +765,7 @@ static void nll_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tens
 }
 
 plim_tensor *nll_loss(plim_tape *t, plim_tensor *x, plim_tensor *target) {
+  plim_tape_at(t, "nll_loss");
   plim_node *n = node1(t, nll_backward, x);
   if (n) node_save(t, n, x), node_save(t, n, target);
   plim_tensor *out = empty(t, (plim_dims){0}, (plim_dtype)x->dtype);

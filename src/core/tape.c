@@ -93,6 +93,8 @@ void plim_tape_enter(plim_tape *t, int layer, const char *what) {
   t->place.what = what;
 }
 
+void plim_tape_at(plim_tape *t, const char *what) { t->place.what = what; }
+
 void plim_tape_enter_layer(plim_tape *t) { plim_tape_enter(t, t->next_layer++, NULL); }
 
 void plim_tape_delete(plim_tape *t) {

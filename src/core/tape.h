@@ -181,7 +181,8 @@ typedef struct {
 plim_wish plim_tape_wish(const plim_tape *t);
 void plim_tape_set_phase(plim_tape *t, plim_phase phase, int step);
 void plim_tape_enter(plim_tape *t, int layer, const char *what);
-void plim_tape_enter_layer(plim_tape *t); // the next one of this phase
+void plim_tape_at(plim_tape *t, const char *what); // in the same layer
+void plim_tape_enter_layer(plim_tape *t);          // the next one of this phase
 
 // The CUDA stream that allocates now: each has memory of its own. A sink may ask during an event.
 typedef enum {

@@ -49,6 +49,7 @@ static layer layer_new(plim_tape *t, plim_gemma2 *m, plim_dtype d) {
   l.post_attention_norm = norm_new(t, m, d);
   l.pre_mlp_norm = norm_new(t, m, d);
   l.post_mlp_norm = norm_new(t, m, d);
+  plim_projections_name(l.proj);
   return l;
 }
 

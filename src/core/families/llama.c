@@ -70,6 +70,7 @@ static layer layer_new(plim_tape *t, plim_llama *m, plim_dtype d) {
   else add_mlp(t, m, &l, d);
   l.input_norm = plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
   l.post_attention_norm = plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
+  plim_projections_name(l.proj);
   return l;
 }
 
