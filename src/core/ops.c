@@ -347,13 +347,22 @@ static void slice_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
   plim_work_bytes(t, 2 * plim_bytes_of(in[0]));
 }
 
-plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t end) {
-  bool is_all = from == 0 && end == x->shape.at[dim];
-  plim_node *n = node1(t, is_all ? pass_both : slice_backward, x);
+static plim_tensor *sliced(plim_tape *t, plim_backward_fn *backward_fn, plim_tensor *x, int dim,
+                           int64_t length) {
+  plim_node *n = node1(t, backward_fn, x);
   if (n) n->shape = x->shape;
   plim_dims shape = x->shape;
-  shape.at[dim] = end - from;
+  shape.at[dim] = length;
   return finish(t, n, view_of(t, x, shape, x->stride), x, NULL);
+}
+
+plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t end) {
+  bool is_all = from == 0 && end == x->shape.at[dim];
+  return sliced(t, is_all ? pass_both : slice_backward, x, dim, end - from);
+}
+
+plim_tensor *slice_rows(plim_tape *t, plim_tensor *x, int64_t from, int64_t end) {
+  return sliced(t, slice_backward, x, 0, end - from);
 }
 
 plim_tensor *select_first(plim_tape *t, plim_tensor *x, int dim) {

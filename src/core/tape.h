@@ -276,6 +276,7 @@ struct plim_node {
   uint32_t refs, task; // task: the engine's, while it runs
   uint8_t edge_count, output_count, saved_count;
   uint8_t dtype, purpose;
+  bool is_python; // a Python function: what it unpacks is in its variables
 };
 
 bool needs_grad(const plim_tape *t, const plim_tensor *x);
