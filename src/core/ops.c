@@ -33,9 +33,9 @@ plim_dtype autocast(plim_tape *t, plim_dtype dtype) {
   plim_dtype was = (plim_dtype)t->autocast;
   t->autocast = (uint8_t)dtype;
   if (dtype != PLIM_BOOL) return was;
-  t->is_unordered = true;
+  t->free_kind = PLIM_STREAM_FREE_UNORDERED;
   for (size_t i = 0; i < t->casts.len; i++) plim_release(t, t->casts.at[i].cast);
-  t->is_unordered = false;
+  t->free_kind = PLIM_STREAM_FREE;
   t->casts.len = 0;
   return was;
 }

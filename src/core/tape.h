@@ -141,6 +141,7 @@ typedef enum {
   PLIM_STREAM_ALLOC,
   PLIM_STREAM_FREE,
   PLIM_STREAM_FREE_UNORDERED, // one of a run whose order is that of pointers in a hash table
+  PLIM_STREAM_FREE_TIMED,     // when it happens depends on how fast another thread is
   PLIM_STREAM_EMPTY_CACHE     // torch.cuda.empty_cache()
 } plim_stream_kind;
 
