@@ -266,9 +266,10 @@ static void unpack(plim_tape *t, plim_node *n, plim_tensor **hosts) {
   }
 }
 
-// What was computed again or fetched is needed once.
+// What was computed again or fetched is needed once. C++ lets go of its variables in reverse.
 static void drop_unpacked(plim_tape *t, plim_node *n, plim_tensor *const *hosts) {
-  for (int i = n->saved_count; i-- > 0;) {
+  for (int k = 0; k < n->saved_count; k++) {
+    int i = n->is_python ? k : n->saved_count - 1 - k;
     if (n->packed >> i & 1 || hosts[i]) drop(t, &n->saved[i]);
     if (hosts[i]) n->saved[i] = hosts[i];
   }

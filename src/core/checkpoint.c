@@ -114,6 +114,19 @@ static void drop_results(plim_tape *t, const plim_closure *call) {
   for (int i = 0; call->results && i < PLIM_MAX_RESULTS; i++) drop(t, &call->results[i]);
 }
 
+// Autocast as it was in forward. Returns what it is now.
+static plim_dtype enter_autocast(plim_tape *t, const struct plim_checkpoint *f) {
+  plim_dtype was = (plim_dtype)t->autocast;
+  t->autocast = (uint8_t)f->autocast;
+  return was;
+}
+
+// Casts that were kept go.
+static void leave_autocast(plim_tape *t, const struct plim_checkpoint *f, plim_dtype was) {
+  if (f->autocast != PLIM_BOOL) autocast(t, PLIM_BOOL);
+  t->autocast = (uint8_t)was;
+}
+
 static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   if (!vec_reserve(&f->recomputed, f->count)) {
     t->failed = true;
@@ -124,17 +137,15 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   link_frame(t, f);
   struct plim_checkpoint *outer = t->packing;
   bool was = set_grad_mode(t, true), was_recomputing = t->is_recomputing;
-  plim_dtype autocast_was = (plim_dtype)t->autocast;
+  plim_dtype autocast_was = enter_autocast(t, f);
   plim_place place_was = t->place;
   uint8_t purpose_was = t->purpose;
   t->packing = f;
   t->is_recomputing = true;
-  t->autocast = (uint8_t)f->autocast;
   plim_tensor *input = is_offloaded(f->input) ? saved_fetch(t, f->input) : NULL;
   plim_consume(t, f->call.function(t, f->call.context, f->call.held, input ? input : f->input));
   drop_results(t, &f->call);
-  if (f->autocast != PLIM_BOOL) autocast(t, PLIM_BOOL);
-  t->autocast = (uint8_t)autocast_was;
+  leave_autocast(t, f, autocast_was);
   t->is_stopped = false;
   tape_finish_unwinding(t);
   plim_release(t, input);
@@ -210,8 +221,6 @@ static int run_again(plim_tape *t, struct plim_checkpoint *f, plim_tensor *const
                      plim_tensor **outputs) {
   plim_closure *call = &f->call;
   bool was = set_grad_mode(t, true), was_recomputing = t->is_recomputing;
-  plim_dtype autocast_was = (plim_dtype)t->autocast;
-  t->autocast = (uint8_t)f->autocast;
   t->is_recomputing = true;
   plim_tensor *held[PLIM_MAX_HELD];
   memcpy(held, call->held, sizeof held);
@@ -220,8 +229,6 @@ static int run_again(plim_tape *t, struct plim_checkpoint *f, plim_tensor *const
   set(t, &outputs[count++], call->function(t, call->context, held, arguments[0]));
   for (int i = 0; call->results && i < PLIM_MAX_RESULTS; i++)
     if (call->results[i]) set(t, &outputs[count++], give(t, &call->results[i]));
-  if (f->autocast != PLIM_BOOL) autocast(t, PLIM_BOOL);
-  t->autocast = (uint8_t)autocast_was;
   t->is_recomputing = was_recomputing;
   set_grad_mode(t, was);
   return count;
@@ -246,7 +253,9 @@ static void reentrant_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   plim_tensor *zeros[MAX_OUTPUTS] = {0};
   fill_gradients(t, n, in, zeros);
   detach_arguments(t, n, arguments);
+  plim_dtype was = enter_autocast(t, n->frame);
   int count = run_again(t, n->frame, arguments, outputs);
+  leave_autocast(t, n->frame, was);
   run_nested(t, outputs, in, count);
   for (int i = 0; i < n->edge_count; i++) {
     out[i] = arguments[i] ? arguments[i]->grad : NULL;
@@ -272,17 +281,20 @@ static void attach_results(plim_tape *t, plim_node *n, const plim_closure *call,
   }
 }
 
-// Only the input gets a gradient.
+// Only the input gets a gradient. All of it runs under forward's autocast, the nested backward too:
+// torch.amp.custom_bwd.
 static void offloaded_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
   struct plim_checkpoint *f = n->frame;
   plim_tensor *arguments[MAX_ARGUMENTS] = {saved_fetch(t, f->input)}, *outputs[MAX_OUTPUTS] = {0};
   memcpy(arguments + 1, f->call.held, sizeof f->call.held);
+  plim_dtype was = enter_autocast(t, f);
   int count = run_again(t, f, arguments, outputs);
   run_nested(t, outputs, in, 1);
   out[0] = arguments[0]->grad;
   if (out[0]) plim_retain(out[0]);
   drop(t, &arguments[0]);
   while (count-- > 0) drop(t, &outputs[count]);
+  leave_autocast(t, f, was);
   drop(t, &f->input);
 }
 

@@ -21,6 +21,8 @@ typedef struct ddp {
   parameter *parameters;
   size_t count;
   vec(plim_tensor *) buckets;
+  parameter *closes_first;  // whose gradient is the last that the first bucket waits for
+  plim_tensor *stashed;     // the bucket of the first backward, until NCCL lets go of it
   vec(parameter *) arrived; // gradients of the first backward, in order
   uint64_t buffer_bytes;    // of all buffers of the model
   bool is_rebuilt;
@@ -50,19 +52,15 @@ static void adopt(plim_tape *t, parameter *p) {
   set(t, &x->grad, alias_of(t, p->bucket, x->shape, x->stride));
 }
 
-static void drop_buckets(plim_tape *t, ddp *d) {
-  for (size_t i = 0; i < d->buckets.len; i++) drop(t, &d->buckets.at[i]);
-  d->buckets.len = 0;
-}
-
 // A bucket is full as soon as it reaches its limit: the first small, so that reducing starts early.
 static void make_buckets(plim_tape *t, ddp *d, parameter *const *list, size_t count,
                          int64_t first_limit, int64_t limit) {
   int64_t bytes = 0;
-  drop_buckets(t, d);
+  d->buckets.len = 0;
   for (size_t i = 0, first = 0; i < count; i++) {
     bytes += bytes_of(list[i]->tensor);
     if (i + 1 < count && bytes < (d->buckets.len ? limit : first_limit)) continue;
+    if (!d->buckets.len) d->closes_first = list[i];
     add_bucket(t, d, list, first, i + 1);
     for (; first <= i; first++) adopt(t, list[first]);
     bytes = 0;
@@ -88,10 +86,22 @@ static void send_assignment(plim_tape *t, const ddp *d) {
 
 // ---- hooks ----------------------------------------------------------------------------------------
 
+// NCCL holds what it reduces until its watchdog, which looks every 100 ms, has seen that it is done, and
+// then until its next call. So the one large bucket outlives the second forward or does not, as it
+// happens; in steps of 100 ms and more it is gone at the first call of the second backward. That is
+// assumed here: where the watchdog was in time, less memory is needed.
+static void unstash(plim_tape *t, ddp *d) {
+  t->free_kind = PLIM_STREAM_FREE_TIMED;
+  drop(t, &d->stashed);
+  t->free_kind = PLIM_STREAM_FREE;
+}
+
 static void on_grad(plim_tape *t, void *context) {
   parameter *p = context;
-  if (!p->all->is_rebuilt && !vec_push(&p->all->arrived, p)) t->failed = true;
+  ddp *d = p->all;
+  if (!d->is_rebuilt && !vec_push(&d->arrived, p)) t->failed = true;
   adopt(t, p);
+  if (d->is_rebuilt && p == d->closes_first) unstash(t, d);
 }
 
 // Before the second forward buckets are made again, in the order gradients came.
@@ -99,6 +109,7 @@ static void before_model(plim_tape *t, plim_shards *s) {
   ddp *d = (ddp *)s;
   if (!d->is_rebuilt && d->arrived.len) {
     send_assignment(t, d);
+    d->stashed = d->buckets.at[0];
     make_buckets(t, d, d->arrived.at, d->arrived.len, FIRST_BUCKET_BYTES, BUCKET_BYTES);
     d->is_rebuilt = true;
   }
@@ -115,6 +126,7 @@ static void verify(plim_tape *t, const ddp *d) {
   if (!of_rank) t->failed = true;
   for (size_t i = 0; of_rank && i < world; i++)
     of_rank[i] = empty_for(t, PLIM_FOR_WORKSPACE, dims(1), PLIM_I64);
+  plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(d->how.world), PLIM_I64)); // NCCL gathers
   int64_t numbers = 0;
   for (size_t i = 0; i < d->count; i++) numbers += 2 * d->parameters[i].tensor->shape.n;
   plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(numbers), PLIM_I64));

@@ -4,8 +4,6 @@
 
 #include "unverified.h"
 
-#include "unverified.h"
-
 const char *const plim_component_names[PLIM_COMPONENTS] = {
     [PLIM_FOR_WEIGHTS] = "weights",         [PLIM_FOR_ADAPTERS] = "adapters",
     [PLIM_FOR_GRADIENTS] = "gradients",     [PLIM_FOR_OPTIMIZER] = "optimizer",
@@ -104,7 +102,6 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
   plim_err err = predict_both(job, target, out, error);
   if (err) return err;
   out->fits = !out->capped.runs_out;
-  out->unverified_count = plim_job_unverified(job, out->unverified, PLIM_MAX_REASONS);
   fill_unverified(out, job, target->gpu);
   fill_budget(out);
   fill_interval(out);

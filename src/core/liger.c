@@ -8,6 +8,13 @@ void plim_tape_set_liger(plim_tape *t, bool on) { t->uses_liger = on; }
 
 bool plim_tape_uses_liger(const plim_tape *t) { return t->uses_liger; }
 
+static plim_node *python_node(plim_tape *t, plim_backward_fn *function, plim_tensor *a,
+                              plim_tensor *b) {
+  plim_node *n = node_begin(t, function, (plim_tensor *[]){a, b}, 2);
+  if (n) n->is_python = true;
+  return n;
+}
+
 // ---- RMSNorm --------------------------------------------------------------------------------------
 
 // A partial gradient of the weight for each multiprocessor, in float32, then their sum.
@@ -28,7 +35,7 @@ static void norm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_ten
 }
 
 plim_tensor *plim_liger_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
-  plim_node *n = node_begin(t, norm_backward, (plim_tensor *[]){x, weight}, 2);
+  plim_node *n = python_node(t, norm_backward, x, weight);
   plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
   int64_t rows = plim_numel(&x->shape) / x->shape.at[x->shape.n - 1];
   plim_tensor *scales = empty(t, dims(rows), PLIM_FP32);
@@ -65,7 +72,7 @@ static void rope_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_ten
 
 void plim_liger_rope(plim_tape *t, plim_tensor **q, plim_tensor **k, plim_tensor *cos,
                      plim_tensor *sin) {
-  plim_node *n = node_begin(t, rope_backward, (plim_tensor *[]){*q, *k}, 2);
+  plim_node *n = python_node(t, rope_backward, *q, *k);
   plim_tensor *new_q = turned(t, *q), *new_k = NULL;
   new_k = turned(t, *k);
   if (n) {
@@ -86,7 +93,7 @@ static void swiglu_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_t
 }
 
 plim_tensor *plim_liger_swiglu(plim_tape *t, plim_tensor *gate, plim_tensor *up) {
-  plim_node *n = node_begin(t, swiglu_backward, (plim_tensor *[]){gate, up}, 2);
+  plim_node *n = python_node(t, swiglu_backward, gate, up);
   plim_tensor *out = empty(t, gate->shape, (plim_dtype)gate->dtype);
   plim_work_map(t, gate, up, out);
   if (n) {

@@ -60,8 +60,8 @@ void chunked_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_t
   for (int64_t from = 0; from < rows; from += chunk) {
     int64_t end = from + chunk < rows ? from + chunk : rows;
     plim_tensor *piece = NULL, *wanted = NULL;
-    set(t, &piece, slice(t, hidden, 0, from, end));
-    set(t, &wanted, slice(t, targets, 0, from, end));
+    set(t, &piece, slice_rows(t, hidden, from, end));
+    set(t, &wanted, slice_rows(t, targets, from, end));
     plim_closure call = {chunk_loss, NULL, {weight, wanted}};
     plim_tensor *part = checkpoint(t, call, piece);
     set(t, loss, *loss ? add(t, *loss, part) : add_scalar(t, part));

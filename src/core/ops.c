@@ -33,9 +33,9 @@ plim_dtype autocast(plim_tape *t, plim_dtype dtype) {
   plim_dtype was = (plim_dtype)t->autocast;
   t->autocast = (uint8_t)dtype;
   if (dtype != PLIM_BOOL) return was;
-  t->is_unordered = true;
+  t->free_kind = PLIM_STREAM_FREE_UNORDERED;
   for (size_t i = 0; i < t->casts.len; i++) plim_release(t, t->casts.at[i].cast);
-  t->is_unordered = false;
+  t->free_kind = PLIM_STREAM_FREE;
   t->casts.len = 0;
   return was;
 }
@@ -209,8 +209,9 @@ plim_tensor *where(plim_tape *t, plim_tensor *condition, plim_tensor *a) {
 
 // The mask is one byte an element; it alone is kept.
 plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p) {
-  plim_tape_at(t, "dropout");
   if (p == 0) return a;
+  const char *where = plim_tape_place(t).what; // what follows still belongs to it
+  plim_tape_at(t, "dropout");
   plim_node *n = node1(t, with_saved_backward, a);
   plim_dims stride = k_strides(a, NULL);
   plim_tensor *mask = empty_strided(t, a->shape, stride, PLIM_BOOL);
@@ -219,6 +220,7 @@ plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p) {
   plim_work_map(t, a, mask, out);
   finish(t, n, out, a, NULL);
   plim_consume(t, mask);
+  plim_tape_at(t, where);
   return out;
 }
 
@@ -360,13 +362,22 @@ static void slice_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
   plim_work_bytes(t, 2 * plim_bytes_of(in[0]));
 }
 
-plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t end) {
-  bool is_all = from == 0 && end == x->shape.at[dim];
-  plim_node *n = node1(t, is_all ? pass_both : slice_backward, x);
+static plim_tensor *sliced(plim_tape *t, plim_backward_fn *backward_fn, plim_tensor *x, int dim,
+                           int64_t length) {
+  plim_node *n = node1(t, backward_fn, x);
   if (n) n->shape = x->shape;
   plim_dims shape = x->shape;
-  shape.at[dim] = end - from;
+  shape.at[dim] = length;
   return finish(t, n, view_of(t, x, shape, x->stride), x, NULL);
+}
+
+plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t end) {
+  bool is_all = from == 0 && end == x->shape.at[dim];
+  return sliced(t, is_all ? pass_both : slice_backward, x, dim, end - from);
+}
+
+plim_tensor *slice_rows(plim_tape *t, plim_tensor *x, int64_t from, int64_t end) {
+  return sliced(t, slice_backward, x, 0, end - from);
 }
 
 plim_tensor *select_first(plim_tape *t, plim_tensor *x, int dim) {

@@ -37,6 +37,7 @@
 #define permute(...) plim_op_permute(__VA_ARGS__)
 #define unsqueeze(...) plim_op_unsqueeze(__VA_ARGS__)
 #define slice(...) plim_op_slice(__VA_ARGS__)
+#define slice_rows(...) plim_op_slice_rows(__VA_ARGS__)
 #define contiguous_copy(...) plim_op_contiguous_copy(__VA_ARGS__)
 #define contiguous(...) plim_op_contiguous(__VA_ARGS__)
 #define cat2(...) plim_op_cat2(__VA_ARGS__)
@@ -91,7 +92,10 @@ plim_tensor *transpose(plim_tape *t, plim_tensor *x, int a, int b);
 plim_tensor *permute(plim_tape *t, plim_tensor *x, plim_dims order);
 plim_tensor *unsqueeze(plim_tape *t, plim_tensor *x, int dim);
 plim_tensor *expand(plim_tape *t, plim_tensor *x, plim_dims shape); // -1: as it is
+// x[:, from:to]: among several indices, one that takes everything is passed over.
 plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t to);
+// x[from:to]: alone, it is a slice even if it takes everything.
+plim_tensor *slice_rows(plim_tape *t, plim_tensor *x, int64_t from, int64_t to);
 plim_tensor *select_first(plim_tape *t, plim_tensor *x, int dim); // x[:, 0] if dim is 1
 // Equal views along the last dimension, as variables.
 void split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, int count);

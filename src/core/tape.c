@@ -55,6 +55,7 @@ plim_tape *plim_tape_new(plim_tape_sink sink) {
   if (!t) return NULL;
   t->sink = sink;
   t->grad_mode = true;
+  t->free_kind = PLIM_STREAM_FREE;
   t->gpu = &recorded_on;
   return t;
 }
@@ -164,12 +165,11 @@ static void storage_take(plim_tape *t, plim_storage *s, uint64_t bytes) {
 }
 
 static void storage_let_go(plim_tape *t, plim_storage *s) {
-  plim_stream_kind kind = t->is_unordered ? PLIM_STREAM_FREE_UNORDERED : PLIM_STREAM_FREE;
   if (s->is_on_host) t->host_bytes -= s->bytes;
   else if (s->is_waiting) forget_waiting(t, s);
   else if (s->bytes) {
     t->live[s->purpose] -= s->bytes;
-    t->sink.event(t->sink.context, kind, s->id, s->bytes);
+    t->sink.event(t->sink.context, (plim_stream_kind)t->free_kind, s->id, s->bytes);
   }
   s->bytes = 0;
 }

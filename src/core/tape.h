@@ -141,6 +141,7 @@ typedef enum {
   PLIM_STREAM_ALLOC,
   PLIM_STREAM_FREE,
   PLIM_STREAM_FREE_UNORDERED, // one of a run whose order is that of pointers in a hash table
+  PLIM_STREAM_FREE_TIMED,     // when it happens depends on how fast another thread is
   PLIM_STREAM_EMPTY_CACHE     // torch.cuda.empty_cache()
 } plim_stream_kind;
 
@@ -281,6 +282,7 @@ struct plim_node {
   uint32_t refs, task; // task: the engine's, while it runs
   uint8_t edge_count, output_count, saved_count;
   uint8_t dtype, purpose;
+  bool is_python; // a Python function: what it unpacks is in its variables
 };
 
 static inline plim_dims plim_output_shape(const plim_node *n, int output) {

@@ -57,7 +57,8 @@ struct plim_tape {
   bool is_stopped;     // all that was wanted is there: nothing is allocated any more
   bool ran_math;       // attention without a fused kernel
   bool uses_liger;
-  bool grad_mode, is_unordered, failed;
+  uint8_t free_kind; // a plim_stream_kind: of the frees that happen now
+  bool grad_mode, failed;
   _Alignas(16) unsigned char spare[1024];
 };
 

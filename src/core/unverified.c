@@ -19,28 +19,21 @@ static bool is_quantised(const plim_job *job) { return job->weights != PLIM_WEIG
 static bool is_int8(const plim_job *job) { return job->weights == PLIM_WEIGHTS_INT8; }
 
 static bool is_quantised_elsewhere(const plim_job *job) {
-  return is_quantised(job) && !ONE_OF(job->model.family->model_type, "llama", "mistral", "qwen2");
+  return is_quantised(job) &&
+         !ONE_OF(job->model.family->model_type, "llama", "mistral", "qwen2", "qwen3", "phi3");
 }
 
 static bool is_fused_elsewhere(const plim_job *job) {
   return job->recipe.loss == PLIM_LOSS_FUSED &&
-         !ONE_OF(job->model.family->model_type, "llama", "mistral");
+         !ONE_OF(job->model.family->model_type, "llama", "mistral", "qwen2");
 }
 
 static bool uses_liger_elsewhere(const plim_job *job) {
-  return job->recipe.uses_liger && !ONE_OF(job->model.family->model_type, "llama");
-}
-
-static bool is_fused_with_trainer(const plim_job *job) {
-  return job->recipe.loss == PLIM_LOSS_FUSED && job->recipe.is_trainer;
+  return job->recipe.uses_liger && !ONE_OF(job->model.family->model_type, "llama", "qwen2");
 }
 
 static bool is_chunked_with_trainer(const plim_job *job) {
   return job->recipe.loss == PLIM_LOSS_CHUNKED && job->recipe.is_trainer;
-}
-
-static bool is_chunked_with_trained_head(const plim_job *job) {
-  return job->recipe.loss == PLIM_LOSS_CHUNKED && !job->lora.rank;
 }
 
 static bool is_chunked_with_mask(const plim_job *job) {
@@ -52,9 +45,12 @@ static bool offloads_with_trainer(const plim_job *job) {
          (job->recipe.offloads_saved || job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED);
 }
 
-static bool offloads_layers_under_autocast(const plim_job *job) {
-  return job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED && job->recipe.autocast != PLIM_BOOL;
+static bool trains_offloaded_layers_under_autocast(const plim_job *job) {
+  return job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED && job->recipe.autocast != PLIM_BOOL &&
+         !job->lora.rank;
 }
+
+static bool is_ddp(const plim_job *job) { return job->sharding.strategy == PLIM_SHARD_DDP; }
 
 static bool has_paged_lion(const plim_job *job) {
   return job->recipe.optimizer == plim_optimizer_named("paged-lion") ||
@@ -70,13 +66,15 @@ static const struct {
     {is_quantised_elsewhere, "quantised weights of this family"},
     {is_fused_elsewhere, "Liger-Kernel's cross entropy on this family"},
     {uses_liger_elsewhere, "Liger-Kernel's modules in this family"},
-    {is_fused_with_trainer, "Liger-Kernel's cross entropy under Trainer"},
     {is_chunked_with_trainer, "a chunked cross entropy under Trainer: predicted without chunks"},
-    {is_chunked_with_trained_head, "a chunked cross entropy whose head is trained"},
     {is_chunked_with_mask, "a chunked cross entropy with an attention mask"},
     {offloads_with_trainer, "activations on the host under Trainer"},
-    {offloads_layers_under_autocast, "inputs of checkpointed layers on the host under autocast"},
+    {trains_offloaded_layers_under_autocast,
+     "inputs of checkpointed layers on the host under autocast, without adapters"},
     {has_paged_lion, "Lion with paged states"},
+    {is_ddp, "DistributedDataParallel: how long NCCL holds the first backward's gradients depends "
+             "on timing; "
+             "here until the second backward"},
 };
 
 size_t plim_job_unverified(const plim_job *job, const char **reasons, size_t max) {

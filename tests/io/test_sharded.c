@@ -25,6 +25,7 @@ static plim_prediction predict(plim_job *job) {
 
 typedef struct {
   size_t rows, left_out, loaded_equal, allocated_equal, reserved_equal;
+  size_t short_of; // predicted less than was needed
   double sum, worst, worst_reserved;
 } score;
 
@@ -42,6 +43,8 @@ static void judge(const json_t *row, const plim_prediction *p, score *s) {
   s->loaded_equal += (int64_t)p->loaded_bytes == loaded;
   s->allocated_equal += (int64_t)p->peak_allocated_bytes == allocated;
   s->reserved_equal += (int64_t)p->peak_reserved_bytes == reserved;
+  s->short_of += (int64_t)p->peak_allocated_bytes < allocated;
+  s->short_of += (int64_t)p->peak_reserved_bytes < reserved;
   s->sum += off;
   s->worst = fmax(s->worst, off);
   s->worst_reserved = fmax(s->worst_reserved, off_reserved);
@@ -123,6 +126,28 @@ TEST(zero_3_of_small_models_is_predicted) {
   CHECK(s.rows >= 5 && s.left_out == 0, "%zu rows", s.rows);
   CHECK(s.loaded_equal == s.rows, "bytes after load exact in %zu", s.loaded_equal);
   CHECK(s.worst <= 0.1 && s.worst_reserved <= 2.5, "%f %%, %f %%", s.worst, s.worst_reserved);
+}
+
+// How long NCCL holds the bucket of the first backward is a matter of milliseconds (src/core/ddp.c). In
+// recordings of such short steps it may outlive what is assumed; in full-size steps it did not.
+TEST(ddp_of_small_models_is_loaded_as_predicted) {
+  score s = judge_recordings("ddp");
+  CHECK(s.rows >= 11 && s.left_out == 0, "%zu rows", s.rows);
+  CHECK(s.loaded_equal == s.rows, "bytes after load exact in %zu", s.loaded_equal);
+}
+
+TEST(ddp_needs_no_more_than_predicted) {
+  score s = {0};
+  json_t *models = json_load_file(TEST_ROOT "/truth/models.json", 0, NULL);
+  CHECK(models, "models.json");
+  judge_file("sharded_ddp", models, &s);
+  json_decref(models);
+  print_score(&s);
+  CHECK(s.rows == 5 && s.left_out == 0, "%zu rows", s.rows);
+  CHECK(s.loaded_equal == s.rows, "bytes after load exact in %zu", s.loaded_equal);
+  CHECK(s.allocated_equal >= 3 && s.reserved_equal >= 3, "exact in %zu and %zu", s.allocated_equal,
+        s.reserved_equal);
+  CHECK(s.short_of == 0, "%zu rows need more", s.short_of);
 }
 
 TEST(one_rank_is_predicted) {
