@@ -38,7 +38,7 @@ static void rung(json_writer *j, const char *key, const plan_result *r, const pl
   json_end(j);
 }
 
-static void change(json_writer *j, const plim_change *x) {
+static void change(json_writer *j, const plim_plan_change *x) {
   json_object(j, NULL);
   json_string(j, "knob", plim_knob_table[x->knob].name);
   value(j, "from", x->knob, x->from);

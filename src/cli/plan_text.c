@@ -97,7 +97,7 @@ static void print_changes(const plan_for_card *c) {
   }
   term_table *t = term_table_new(columns, 6);
   for (size_t i = 0; i < p->changes.len; i++) {
-    const plim_change *x = &p->changes.at[i];
+    const plim_plan_change *x = &p->changes.at[i];
     char from[96], to[96], saves[48], costs[48];
     plan_value_text(x->knob, x->from, from, sizeof from);
     plan_value_text(x->knob, x->to, to, sizeof to);

@@ -187,7 +187,7 @@ static void add_change(search *s, plim_knob knob) {
   const plim_rung *chosen = &plan->rungs.at[0];
   plim_rung without;
   plim_choice choice = chosen->choice;
-  plim_change change = {knob, plan->before_choice.at[knob], choice.at[knob]};
+  plim_plan_change change = {knob, plan->before_choice.at[knob], choice.at[knob]};
   choice.at[knob] = change.from;
   if (knob == PLIM_KNOB_MICRO_BATCH && !set_accumulation(s->r, &choice))
     choice.at[PLIM_KNOB_ACCUMULATE] = plan->before_choice.at[PLIM_KNOB_ACCUMULATE];

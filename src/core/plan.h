@@ -64,7 +64,7 @@ typedef struct {
   int64_t saves_bytes;  // of the device, negative: it costs
   double costs_seconds; // per step, negative: it saves; NaN: not known
   bool is_needed;       // without it, it does not fit
-} plim_change;
+} plim_plan_change;
 
 // A change of what is learned, which was not allowed, and what it would buy. Where no single one is
 // enough, two go together.
@@ -81,8 +81,8 @@ typedef struct {
   plim_choice before_choice;
   plim_estimate before; // the user's own settings
   double before_seconds;
-  vec(plim_rung) rungs;     // fastest first, each smaller than the one before; empty: nothing fits
-  vec(plim_change) changes; // of the first rung
+  vec(plim_rung) rungs; // fastest first, each smaller than the one before; empty: nothing fits
+  vec(plim_plan_change) changes; // of the first rung
   vec(plim_concession) concessions;
   plim_rung smallest; // of what was tried, fitting or not
   size_t tried;

@@ -233,7 +233,7 @@ static plim_err check_twice(const plim_transaction *t, const char *path, plim_er
   return PLIM_OK;
 }
 
-static plim_err check_before(const plim_change *c, const plim_step *s, plim_error *error) {
+static plim_err check_before(const plim_file_change *c, const plim_step *s, plim_error *error) {
   if (plim_content_equal(&s->from, &c->before)) return PLIM_OK;
   const char *what = !s->from.exists     ? "does not exist any more"
                      : !c->before.exists ? "exists already"
@@ -250,7 +250,7 @@ static char *copy_of(const void *data, size_t size) {
 }
 
 // Fills a step; one with `from` equal to `to` is not needed.
-static plim_err plan_change(const plim_change *c, const char *target, plim_step *s,
+static plim_err plan_change(const plim_file_change *c, const char *target, plim_step *s,
                             plim_error *error) {
   plim_err err = read_now(target, &s->from, &s->old_data, error);
   if (!err) err = check_before(c, s, error);
@@ -261,7 +261,7 @@ static plim_err plan_change(const plim_change *c, const char *target, plim_step 
 }
 
 // The step belongs to the transaction also when this fails.
-static plim_err add_change(const plim_project *p, const plim_change *c, const char *target,
+static plim_err add_change(const plim_project *p, const plim_file_change *c, const char *target,
                            plim_transaction *t, plim_error *error) {
   const char *path = inside(p->root, target);
   plim_err err = check_twice(t, path, error);
@@ -276,7 +276,7 @@ static plim_err add_change(const plim_project *p, const plim_change *c, const ch
   return err || plim_transaction_name(t, p->root, s) ? err : out_of_memory(error);
 }
 
-static plim_err plan_apply(const plim_project *p, const plim_change *changes, size_t count,
+static plim_err plan_apply(const plim_project *p, const plim_file_change *changes, size_t count,
                            plim_transaction *t, plim_error *error) {
   plim_err err = begin(p, PLIM_CHANGES_APPLY, t, error);
   for (size_t i = 0; i < count && !err; i++) {
@@ -305,7 +305,7 @@ static plim_err run(const plim_project *p, plim_transaction *t, plim_changes *ou
   return err;
 }
 
-static plim_err apply(const plim_project *p, const plim_change *changes, size_t count,
+static plim_err apply(const plim_project *p, const plim_file_change *changes, size_t count,
                       plim_changes *out, plim_error *error) {
   plim_transaction t;
   plim_err err = plan_apply(p, changes, count, &t, error);
@@ -315,7 +315,7 @@ static plim_err apply(const plim_project *p, const plim_change *changes, size_t 
   return err;
 }
 
-plim_err plim_changeset_apply(const char *root, const plim_change *changes, size_t count,
+plim_err plim_changeset_apply(const char *root, const plim_file_change *changes, size_t count,
                               const plim_changeset_options *options, plim_changeset_result *result,
                               plim_error *error) {
   const plim_changeset_options *o = options ? options : &no_options;

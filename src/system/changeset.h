@@ -1,6 +1,6 @@
 // Several files changed all or none, with a way back. What `plimsoll apply` and `plimsoll undo` stand on.
 //
-//   plim_change change = {"conf/train.yaml", plim_content_of(old, old_size), new, new_size};
+//   plim_file_change change = {"conf/train.yaml", plim_content_of(old, old_size), new, new_size};
 //   plim_changeset_result result;
 //   plim_err err = plim_changeset_apply(".", &change, 1, NULL, &result, &error);
 //   ... result.done.files: what was changed, and where the backup is ...
@@ -51,7 +51,7 @@ typedef struct {
   plim_content before; // what it must hold now
   const void *after;   // what it shall hold; NULL: the file goes
   size_t after_size;
-} plim_change;
+} plim_file_change;
 
 typedef struct {
   bool force;            // see undo and recover
@@ -100,7 +100,7 @@ void plim_changeset_result_clear(plim_changeset_result *result);
 
 // Changes that change nothing are left out of the set. Recovers first, so a caller that reads files
 // and then applies should call plim_changeset_recover before it reads.
-plim_err plim_changeset_apply(const char *root, const plim_change *changes, size_t count,
+plim_err plim_changeset_apply(const char *root, const plim_file_change *changes, size_t count,
                               const plim_changeset_options *options, plim_changeset_result *result,
                               plim_error *error);
 

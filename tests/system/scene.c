@@ -64,13 +64,13 @@ const char *scene_shadow(void) {
 }
 
 plim_err scene_apply(const plim_disk *disk, plim_error *error) {
-  plim_change changes[SCENE_FILES];
+  plim_file_change changes[SCENE_FILES];
   char paths[SCENE_FILES][512];
   for (int i = 0; i < SCENE_FILES; i++) {
     const scene_file *f = &files[i];
     snprintf(paths[i], sizeof paths[i], "%s", folder_path(f->path));
-    changes[i] = (plim_change){paths[i], plim_content_of(f->old, f->old ? strlen(f->old) : 0),
-                               f->new, f->new ? strlen(f->new) : 0};
+    changes[i] = (plim_file_change){paths[i], plim_content_of(f->old, f->old ? strlen(f->old) : 0),
+                                    f->new, f->new ? strlen(f->new) : 0};
   }
   plim_changeset_result result;
   plim_err err = plim_changeset_apply(scene_root(), changes, SCENE_FILES,

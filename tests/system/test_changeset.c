@@ -22,19 +22,19 @@ static char *path_of(const char *name) {
   return path;
 }
 
-static plim_change change_of(const char *name, const char *before, const char *after) {
-  return (plim_change){path_of(name), plim_content_of(before, before ? strlen(before) : 0), after,
-                       after ? strlen(after) : 0};
+static plim_file_change change_of(const char *name, const char *before, const char *after) {
+  return (plim_file_change){path_of(name), plim_content_of(before, before ? strlen(before) : 0),
+                            after, after ? strlen(after) : 0};
 }
 
-static plim_err apply(const plim_change *changes, size_t count) {
+static plim_err apply(const plim_file_change *changes, size_t count) {
   plim_changeset_result_clear(&result);
   error = (plim_error){0};
   return plim_changeset_apply(path_of("."), changes, count, NULL, &result, &error);
 }
 
 static plim_err apply_one(const char *name, const char *before, const char *after) {
-  plim_change change = change_of(name, before, after);
+  plim_file_change change = change_of(name, before, after);
   return apply(&change, 1);
 }
 
@@ -124,7 +124,7 @@ TEST(changeset_refuses_as_a_whole) {
   begin();
   folder_write_text("a", "a");
   folder_write_text("b", "changed");
-  plim_change changes[] = {change_of("a", "a", "A"), change_of("b", "b", "B")};
+  plim_file_change changes[] = {change_of("a", "a", "A"), change_of("b", "b", "B")};
   CHECK(apply(changes, 2) == PLIM_ERR_UNSUPPORTED, "was not refused");
   CHECK(strstr(error.message, "changed since") && strstr(error.file, "/b") && error.hint[0], "%s",
         error.message);
@@ -144,7 +144,7 @@ TEST(changeset_that_changes_nothing_leaves_nothing) {
 TEST(changeset_creates_and_removes) {
   begin();
   folder_write_text("old", "x");
-  plim_change changes[] = {change_of("new", NULL, "y"), change_of("old", "x", NULL)};
+  plim_file_change changes[] = {change_of("new", NULL, "y"), change_of("old", "x", NULL)};
   CHECK(!apply(changes, 2), "%s", error.message);
   CHECK(result.done.files[0].created && result.done.files[1].gone && !is_there("old"),
         "the result");
@@ -197,7 +197,7 @@ TEST(changeset_follows_links) {
   CHECK(lstat(folder_path("link"), &found) == 0 && S_ISLNK(found.st_mode), "the link was replaced");
   CHECK(!undo(false), "%s", error.message);
   CHECK_STR(content("link"), "old");
-  plim_change both[] = {change_of("link", "old", "1"), change_of("deep/er/real", "old", "2")};
+  plim_file_change both[] = {change_of("link", "old", "1"), change_of("deep/er/real", "old", "2")};
   CHECK(apply(both, 2) == PLIM_ERR_UNSUPPORTED && strstr(error.message, "twice"), "%s",
         error.message);
   end();
@@ -277,7 +277,7 @@ TEST(changeset_undo_refuses_what_changed_since) {
   begin();
   folder_write_text("a", "a");
   folder_write_text("b", "b");
-  plim_change changes[] = {change_of("a", "a", "A"), change_of("b", "b", "B")};
+  plim_file_change changes[] = {change_of("a", "a", "A"), change_of("b", "b", "B")};
   CHECK(!apply(changes, 2), "%s", error.message);
   folder_write_text("b", "edited");
   CHECK(undo(false) == PLIM_ERR_UNSUPPORTED, "was not refused");
@@ -343,7 +343,7 @@ TEST(changeset_says_that_its_record_is_damaged) {
 TEST(changeset_undo_works_after_the_project_moved) {
   begin();
   folder_write_text("p/a", "old");
-  plim_change change = change_of("p/a", "old", "new");
+  plim_file_change change = change_of("p/a", "old", "new");
   CHECK(!plim_changeset_apply(path_of("p"), &change, 1, NULL, &result, &error), "%s",
         error.message);
   plim_changeset_result_clear(&result);
@@ -359,7 +359,7 @@ TEST(changeset_undo_works_after_the_project_moved) {
 static void die_at(int n) {
   pid_t child = fork();
   if (child == 0) {
-    plim_change changes[] = {change_of("a", "a", "A"), change_of("b", "b", "B")};
+    plim_file_change changes[] = {change_of("a", "a", "A"), change_of("b", "b", "B")};
     fault_set((fault){.kind = FAULT_DIE_BEFORE, .at = n}, NULL);
     plim_changeset_options options = {.disk = &fault_disk};
     plim_changeset_apply(path_of("."), changes, 2, &options, &result, &error);
@@ -440,7 +440,7 @@ static int compete(char letter) {
   int successes = 0;
   for (int i = 0; i < 30; i++) {
     char a[] = {letter_of("a"), '\0'}, b[] = {letter_of("b"), '\0'};
-    plim_change changes[] = {change_of("a", a, text), change_of("b", b, text)};
+    plim_file_change changes[] = {change_of("a", a, text), change_of("b", b, text)};
     if (!apply(changes, 2) && result.done.count) successes++;
     usleep((useconds_t)(rand() % 500));
   }
@@ -486,7 +486,7 @@ TEST(changeset_is_refused_while_another_is_at_work) {
   if (child == 0) {
     plim_disk slow = plim_real_disk;
     slow.fsync = slow_fsync;
-    plim_change change = change_of("a", "old", "new");
+    plim_file_change change = change_of("a", "old", "new");
     _exit(plim_changeset_apply(path_of("."), &change, 1, &(plim_changeset_options){.disk = &slow},
                                &result, &error));
   }
