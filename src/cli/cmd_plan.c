@@ -13,7 +13,7 @@ typedef struct {
   const char *effective_batch;
   cli_strings fix, tries, allow;
   double margin, epochs, price;
-  uint64_t samples;
+  uint64_t samples, nodes;
   bool contrastive;
 } plan_args;
 
@@ -136,6 +136,9 @@ static plim_err plan_card(const plan_args *args, const char *gpu, plan_for_card 
     plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
   }
   if (!err) err = check_margin(args->margin, error);
+  if (!err && (!args->nodes || args->job.world % args->nodes))
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "%llu GPUs do not divide among %llu machines",
+                    (unsigned long long)args->job.world, (unsigned long long)args->nodes);
   if (!err) err = read_domains(args, &c->asked, error);
   if (!err) err = read_batch(args, &c->asked, error);
   if (!err) err = plim_plan_make(&c->asked, &c->plan, error);
@@ -167,7 +170,8 @@ static int run(const cli_call *call) {
                    .cards = calloc(PLAN_MAX_CARDS, sizeof *r.cards),
                    .samples = args->samples,
                    .epochs = args->epochs,
-                   .price_per_hour = args->price};
+                   .price_per_hour = args->price,
+                   .nodes = args->nodes};
   plim_error error = {0};
   const char *source = NULL;
   bool fits = true;
@@ -186,8 +190,12 @@ static int run(const cli_call *call) {
 
 // ---- its row ------------------------------------------------------------------------------------------------
 
-static const plan_args defaults = {
-    .job = JOB_DEFAULTS, .margin = NAN, .price = NAN, .epochs = 1, .samples = PLIM_UNKNOWN};
+static const plan_args defaults = {.job = JOB_DEFAULTS,
+                                   .margin = NAN,
+                                   .price = NAN,
+                                   .epochs = 1,
+                                   .samples = PLIM_UNKNOWN,
+                                   .nodes = 1};
 
 #define AT(field) offsetof(plan_args, job.field)
 static const cli_option options[] = {
@@ -206,6 +214,7 @@ static const cli_option options[] = {
     {"epochs", 0, "N", CLI_NUMBER, offsetof(plan_args, epochs), "passes over them (default: 1)",
      NULL},
     {"price", 0, "X", CLI_NUMBER, offsetof(plan_args, price), "of a GPU per hour", NULL},
+    {"nodes", 0, "N", CLI_UINT, offsetof(plan_args, nodes), "machines (default: 1)", NULL},
     JOB_OPTIONS(AT),
     {0},
 };

@@ -22,9 +22,11 @@ typedef struct {
   uint64_t samples; // of the data; PLIM_UNKNOWN: not known
   double epochs;
   double price_per_hour; // NaN: not known
+  uint64_t nodes;
 } plan_result;
 
 void plan_print_text(const plan_result *r);
+void plan_print_launch(const plan_result *r, const plan_for_card *c); // of several GPUs
 void plan_print_json(const plan_result *r, FILE *out);
 
 // A knob's value in words: "512", "on".

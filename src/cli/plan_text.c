@@ -244,6 +244,7 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   print_ladder(c);
   print_concessions(c);
   print_environment(c);
+  plan_print_launch(r, c);
   print_duration(r, c);
   print_unverified(c);
 }

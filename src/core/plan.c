@@ -109,7 +109,7 @@ static void try_batches(search *s, plim_choice choice) {
     choice.at[PLIM_KNOB_MICRO_BATCH] = batches.at[i];
     if (!set_accumulation(s->r, &choice)) continue;
     if (!run(s, &choice, false, &rung)) {
-      s->failed = true;
+      s->failed = s->err != PLIM_ERR_UNSUPPORTED; // a combination without a program is passed over
       return;
     }
     keep_smallest(s->plan, &rung);
@@ -135,6 +135,37 @@ static void try_knobs(search *s, plim_choice choice, size_t from) {
     choice.at[knob] = d.at[i];
     try_knobs(s, choice, from + 1);
   }
+}
+
+static bool is_tried(const plim_plan_request *r, plim_knob knob, int64_t value) {
+  const plim_domain *d = &r->domains[knob];
+  for (int i = 0; i < d->count; i++)
+    if (d->at[i] == value) return true;
+  return !d->count;
+}
+
+// Several GPUs: the way to share that sends least, of those with which something fits. What is sent
+// takes no time here, so ways cannot be told apart by their speed.
+static void try_ways_to_share(search *s) {
+  plim_plan_request asked = *s->r;
+  const plim_plan_request *all = s->r;
+  s->r = &asked;
+  for (size_t i = 0; i < plim_sharding_order_count && !s->failed && !s->fitting.len; i++) {
+    plim_knob_pair way = plim_sharding_order[i];
+    if (!is_tried(all, PLIM_KNOB_STRATEGY, way.strategy) ||
+        !is_tried(all, PLIM_KNOB_OFFLOAD, way.offload))
+      continue;
+    asked.domains[PLIM_KNOB_STRATEGY] = (plim_domain){1, {way.strategy}};
+    asked.domains[PLIM_KNOB_OFFLOAD] = (plim_domain){1, {way.offload}};
+    try_knobs(s, s->plan->before_choice, 0);
+  }
+  s->r = all;
+}
+
+static void try_all(search *s) {
+  bool is_held = s->r->holds_others && !s->r->domains[PLIM_KNOB_STRATEGY].count;
+  if (s->r->world > 1 && !is_held) try_ways_to_share(s);
+  else try_knobs(s, s->plan->before_choice, 0);
 }
 
 // ---- the ladder -------------------------------------------------------------------------------------
@@ -312,7 +343,7 @@ plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_e
   if (!run(&s, &out->before_choice, true, &before)) return s.err;
   out->before = before.e;
   out->before_seconds = before.step_seconds;
-  try_knobs(&s, out->before_choice, 0);
+  try_all(&s);
   if (!s.failed) build_ladder(&s);
   if (!s.failed && out->rungs.len) explain_changes(&s);
   if (!s.failed) list_concessions(&s);

@@ -14,6 +14,7 @@ const size_t plim_plan_knob_count = sizeof plim_plan_knobs / sizeof *plim_plan_k
 // ---- names ------------------------------------------------------------------------------------------
 
 enum { CONF_AS_IS, CONF_EXPANDABLE };
+enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS };
 
 static const char *const checkpoints[] = {"off", "on", "reentrant", "offloaded"};
 static const char *const attentions[] = {"sdpa", "eager"};
@@ -94,6 +95,10 @@ plim_choice plim_choice_of(const plim_plan_request *r) {
   choice.at[PLIM_KNOB_SEQUENCE] = c->length;
   choice.at[PLIM_KNOB_LORA_RANK] = r->job.lora.rank;
   choice.at[PLIM_KNOB_QUANTISATION] = r->job.weights;
+  choice.at[PLIM_KNOB_STRATEGY] = r->job.sharding.strategy;
+  choice.at[PLIM_KNOB_OFFLOAD] = r->job.sharding.offloads_parameters  ? OFFLOAD_PARAMETERS
+                                 : r->job.sharding.offloads_optimizer ? OFFLOAD_OPTIMIZER
+                                                                      : OFFLOAD_NONE;
   return choice;
 }
 
@@ -104,6 +109,23 @@ static void set_loss(plim_recipe *c, int64_t chunk) {
     c->loss_chunk = chunk;
     c->is_trainer = false;
   } else if (c->loss == PLIM_LOSS_CHUNKED) c->loss = PLIM_LOSS_FULL;
+}
+
+// FSDP2 takes its own policy instead of autocast; its offload takes parameters and optimizer along.
+static void set_sharding(const plim_plan_request *r, plim_job *job, plim_strategy strategy,
+                         int64_t offload) {
+  bool is_fsdp = strategy == PLIM_SHARD_FSDP2, was_fsdp = r->job.sharding.strategy == strategy;
+  job->sharding.strategy = strategy;
+  job->sharding.world = strategy == PLIM_SHARD_NONE ? 1 : r->world;
+  job->sharding.offloads_optimizer = offload >= OFFLOAD_OPTIMIZER;
+  job->sharding.offloads_parameters =
+      offload == OFFLOAD_PARAMETERS || (is_fsdp && offload == OFFLOAD_OPTIMIZER);
+  if (strategy == r->job.sharding.strategy) return;
+  if (is_fsdp && !was_fsdp && job->recipe.autocast != PLIM_BOOL) {
+    job->sharding.compute_dtype = job->recipe.autocast;
+    job->sharding.reduce_dtype = PLIM_FP32;
+    job->recipe.autocast = PLIM_BOOL;
+  }
 }
 
 plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) {
@@ -121,6 +143,8 @@ plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) 
   job.lora.rank = choice->at[PLIM_KNOB_LORA_RANK];
   job.weights = (plim_weights_kind)choice->at[PLIM_KNOB_QUANTISATION];
   job.prepares_kbit = job.weights != PLIM_WEIGHTS_PLAIN;
+  set_sharding(r, &job, (plim_strategy)choice->at[PLIM_KNOB_STRATEGY],
+               choice->at[PLIM_KNOB_OFFLOAD]);
   return job;
 }
 
@@ -152,6 +176,15 @@ static void shares(int64_t whole, plim_domain *d) {
     if (whole * eighths[i] / 8 >= 8) push(d, whole * eighths[i] / 64 * 8);
 }
 
+// From the one that sends least to the one that keeps least; each is tried if those before do not fit.
+const plim_knob_pair plim_sharding_order[] = {
+    {PLIM_SHARD_DDP, OFFLOAD_NONE},         {PLIM_SHARD_ZERO1, OFFLOAD_NONE},
+    {PLIM_SHARD_ZERO2, OFFLOAD_NONE},       {PLIM_SHARD_FSDP2, OFFLOAD_NONE},
+    {PLIM_SHARD_ZERO3, OFFLOAD_NONE},       {PLIM_SHARD_ZERO2, OFFLOAD_OPTIMIZER},
+    {PLIM_SHARD_FSDP2, OFFLOAD_PARAMETERS}, {PLIM_SHARD_ZERO3, OFFLOAD_PARAMETERS},
+};
+const size_t plim_sharding_order_count = sizeof plim_sharding_order / sizeof *plim_sharding_order;
+
 static bool has_causal_head(const plim_job *job) {
   return job->model.head == PLIM_HEAD_CAUSAL && !job->model.relative_buckets;
 }
@@ -174,7 +207,8 @@ plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
     push(&d, PLIM_CHECKPOINT_ON);
     break;
   case PLIM_KNOB_CHUNKED_LOSS:
-    if (has_causal_head(&r->job)) push(&d, 512); // as measured: tests/truth/seeds_chunked.json
+    if (r->world == 1 && has_causal_head(&r->job))
+      push(&d, 512); // as measured: tests/truth/seeds_chunked.json
     break;
   case PLIM_KNOB_ALLOC_CONF: push(&d, CONF_EXPANDABLE); break;
   case PLIM_KNOB_ATTENTION: push(&d, 0); break;
