@@ -13,9 +13,6 @@ const plim_sign plim_signs[] = {
   SIGN(HF, "*.per_device_train_batch_size", 3),
   SIGN(HF, "trainingarguments.*", 3, PYTHON),
   SIGN(HF, "seq2seqtrainingarguments.*", 3, PYTHON),
-  SIGN(HF, "loraconfig.*", 2, PYTHON),
-  SIGN(HF, "*.from_pretrained.*", 2, PYTHON),
-  SIGN(HF, "bitsandbytesconfig.*", 2, PYTHON),
   SIGN(HF, "num_train_epochs", 1),
   SIGN(HF, "gradient_accumulation_steps", 1),
 

@@ -109,6 +109,32 @@ static plim_token read_number(const plim_setting *setting, const char *text) {
   return (plim_token){is_open ? PLIM_NOTHING : PLIM_UNREADABLE, {0}};
 }
 
+// The texts of a list as Python writes it, with commas between: ["q_proj", "v_proj"]. False if it holds
+// anything else.
+static bool list_literal(const char *text, char *out, size_t size) {
+  size_t used = 0;
+  for (text += *text == '[' || *text == '('; *text && *text != ']' && *text != ')'; text++) {
+    if (strchr(" ,\n\t", *text)) continue;
+    const char *end = *text == '"' || *text == '\'' ? strchr(text + 1, *text) : NULL;
+    if (!end) return false;
+    int n = snprintf(out + used, size - used, "%s%.*s", used ? "," : "", (int)(end - text - 1),
+                     text + 1);
+    if (n < 0 || (size_t)n >= size - used) return false;
+    used += (size_t)n;
+    text = end;
+  }
+  return used > 0;
+}
+
+static plim_token read_text(plim_settings *s, const plim_setting *setting, const char *text);
+
+static plim_token read_list(plim_settings *s, const plim_setting *setting, const char *text) {
+  char items[TEXT_BYTES];
+  bool is_literal = setting->value.kind == PLIM_VALUE_DERIVED && (*text == '[' || *text == '(');
+  if (is_literal && list_literal(text, items, sizeof items)) return kept(s, items);
+  return read_text(s, setting, text);
+}
+
 static plim_token read_text(plim_settings *s, const plim_setting *setting, const char *text) {
   if (setting->value.kind == PLIM_VALUE_NULL) return (plim_token){0};
   if (setting->value.kind == PLIM_VALUE_DERIVED) return (plim_token){PLIM_UNREADABLE, {0}};
@@ -140,8 +166,8 @@ plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setti
   if (word) return plim_token_of(word->knob);
   switch (key->how) {
   case PLIM_AS_NUMBER: return read_number(setting, text);
-  case PLIM_AS_TEXT:
-  case PLIM_AS_LIST: return read_text(s, setting, text);
+  case PLIM_AS_TEXT: return read_text(s, setting, text);
+  case PLIM_AS_LIST: return read_list(s, setting, text);
   case PLIM_AS_COUNT: return read_count(setting, text);
   case PLIM_AS_OPTIMIZER: return read_optimizer(s, setting, text);
   case PLIM_AS_WORDS: break;
