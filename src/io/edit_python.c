@@ -7,7 +7,7 @@
 
 static plim_err read(plim_settings *s, plim_error *error) {
   plim_py_reader reader;
-  plim_err err = plim_py_read(&reader, s, NULL, error);
+  plim_err err = plim_py_read(&reader, s, NULL, NULL, error);
   plim_py_reader_free(&reader);
   return err;
 }
@@ -26,10 +26,10 @@ static char quote_of(const plim_settings *s) {
 // ---- new entries ------------------------------------------------------------------------------------
 
 // Reads the text once more, to find a place by its path.
-static plim_err find_place(const plim_settings *s, const char *path, plim_py_reader *reader,
-                           plim_error *error) {
+static plim_err find_place(const plim_settings *s, const char *path, const char *part,
+                           plim_py_reader *reader, plim_error *error) {
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
-  plim_err err = plim_py_read(reader, &again, path, error);
+  plim_err err = plim_py_read(reader, &again, path, part, error);
   plim_settings_clear(&again);
   return err;
 }
@@ -98,7 +98,7 @@ static plim_err add_default(const plim_settings *s, const plim_setting *setting,
                             const plim_value *value, plim_edit *out, plim_error *error) {
   plim_py_reader reader;
   plim_chars entry = {0};
-  plim_err err = find_place(s, setting->key, &reader, error);
+  plim_err err = find_place(s, setting->key, "default", &reader, error);
   const plim_py_place *p = &reader.place;
   if (!err && (!p->is_found || p->last_end != setting->span.begin || p->unpacks_mapping)) {
     err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s has no value that could be changed",
@@ -181,6 +181,7 @@ static plim_err check_place(const plim_py_reader *r, const char *key, const char
   const plim_py_place *p = &r->place;
   if (!p->is_found) return refuse(key, "there is no such call or dict literal", error);
   if (p->is_uncertain) return refuse(key, "that dict may not be the one in force", error);
+  if (p->has_part) return refuse(key, "it is there already", error);
   if (!p->is_call) return PLIM_OK;
   if (plim_py_is_class(&r->names, r->wanted, strlen(r->wanted)))
     return refuse(key, "that class has the fields it has", error);
@@ -215,7 +216,7 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
   char *path = strndup(key, part - 1);
   if (!path) return no_memory(error);
   plim_py_reader reader;
-  plim_err err = find_place(s, path, &reader, error);
+  plim_err err = find_place(s, path, key + part, &reader, error);
   if (!err) err = insert_into(s, &reader, key, key + part, value, out, error);
   if (error) plim_text_disarm(error->message);
   plim_py_reader_free(&reader);

@@ -295,7 +295,7 @@ static void add_token(plim_py_lexer *x) {
 }
 
 static void add_comment(plim_py_lexer *x) {
-  plim_py_comment comment = {(uint32_t)x->at, 0, x->line, !x->line_has_token, NULL, NULL};
+  plim_comment comment = {(uint32_t)x->at, 0, x->line, !x->line_has_token, NULL, NULL};
   skip_comment(x);
   comment.end = (uint32_t)x->at;
   if (!vec_push(&x->comments, comment)) fail_memory(x);

@@ -4,7 +4,7 @@
 #ifndef PLIM_IO_PYTHON_LEXER_H
 #define PLIM_IO_PYTHON_LEXER_H
 
-#include "settings.h"
+#include "comments.h"
 
 enum { PLIM_PY_MAX_INDENTS = 100, PLIM_PY_MAX_BRACKETS = 200 }; // as CPython's tokenizer
 enum { PLIM_PY_MAX_FORMATTED = 32 };                            // f-strings within f-strings
@@ -45,20 +45,14 @@ typedef struct {
 } plim_py_token;
 
 typedef struct {
-  uint32_t begin, end, line;
-  bool is_alone;              // nothing else on its line
-  const char *behind, *above; // the editor's: texts that were made of it
-} plim_py_comment;
-
-typedef struct {
   const char *text;
   size_t size, at;
   uint32_t line;
   bool line_has_token;
-  vec(plim_py_token) tokens;     // of this logical line
-  vec(plim_py_comment) comments; // of the text so far
-  vec(uint32_t) open;            // brackets
-  int depth;                     // of this line's indentation
+  vec(plim_py_token) tokens; // of this logical line
+  plim_comments comments;    // of the text so far
+  vec(uint32_t) open;        // brackets
+  int depth;                 // of this line's indentation
   uint32_t columns[PLIM_PY_MAX_INDENTS + 1], narrow_columns[PLIM_PY_MAX_INDENTS + 1];
   plim_err err;
   plim_error *error;

@@ -19,6 +19,13 @@ static size_t sign_of(const plim_py_reader *r, size_t i, size_t stop, bool is_ca
   return plim_py_is_name(r, i, stop) && plim_py_is(r, i + 1, stop, '=') ? i + 1 : stop;
 }
 
+static bool is_part(plim_py_reader *r, size_t i, size_t sign, bool is_call) {
+  if (is_call) return plim_py_is_text(r, i, r->part);
+  r->scratch.len = 0;
+  return plim_py_entry_key(r, i, sign, &r->scratch) && strlen(r->part) == r->scratch.len &&
+         memcmp(r->part, r->scratch.at, r->scratch.len) == 0;
+}
+
 static void note_item(plim_py_reader *r, size_t i, size_t stop) {
   plim_py_place *place = &r->place;
   size_t sign = sign_of(r, i, stop, place->is_call);
@@ -32,6 +39,7 @@ static void note_item(plim_py_reader *r, size_t i, size_t stop) {
     if (plim_py_at(r, k)->kind == PLIM_PY_STRING)
       place->quote = r->x.text[plim_py_at(r, k)->end - 1];
   if (sign == stop || sign + 1 == stop) return;
+  place->has_part |= is_part(r, i, sign, place->is_call);
   place->spaced_before = is_spaced(r, sign - 1, sign);
   place->spaced_behind = is_spaced(r, sign, sign + 1);
 }

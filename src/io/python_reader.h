@@ -28,6 +28,7 @@ typedef struct {
   size_t last_begin, last_end;       // of the last item
   size_t comma_end;                  // behind the comma after it; 0: there is none
   char quote;                        // of its strings; 0: there are none
+  bool has_part;                     // the new entry is there already
   bool has_text_keys;                // a dict with at least one
   bool spaced_before, spaced_behind; // the = or : of the last entry
 } plim_py_place;
@@ -52,11 +53,13 @@ typedef struct {
   vec(plim_span) made;
   plim_chars scratch;
   const char *wanted; // the path of a place to find, NULL: none
+  const char *part;   // what is to be added there
   plim_py_place place;
 } plim_py_reader;
 
-// Reads everything. With `wanted` it also fills r->place.
-plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, plim_error *error);
+// Reads everything. With `wanted` it also fills r->place, as one for `part`.
+plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, const char *part,
+                      plim_error *error);
 void plim_py_reader_free(plim_py_reader *r);
 
 // ---- for its parts ----------------------------------------------------------------------------------

@@ -406,8 +406,9 @@ static void read_line(plim_py_reader *r) {
   else statements(r, &r->blocks[r->depth], 0, end);
 }
 
-plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, plim_error *error) {
-  *r = (plim_py_reader){.s = s, .error = error, .wanted = wanted};
+plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, const char *part,
+                      plim_error *error) {
+  *r = (plim_py_reader){.s = s, .error = error, .wanted = wanted, .part = part};
   r->err = plim_py_lexer_open(&r->x, s->text, s->size, error);
   plim_py_scope_new(&r->names, 0);
   while (!r->err && plim_py_next_line(&r->x)) read_line(r);

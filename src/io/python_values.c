@@ -37,58 +37,6 @@ size_t plim_py_push_escaped(plim_py_reader *r, const char *text, size_t size) {
 
 void plim_py_pop(plim_py_reader *r, size_t size) { r->path.len = size; }
 
-// ---- comments ---------------------------------------------------------------------------------------
-
-// The comment on a line; -1 if there is none.
-static long comment_on(const plim_py_reader *r, uint32_t line) {
-  size_t low = 0, high = r->x.comments.len;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (r->x.comments.at[middle].line < line) low = middle + 1;
-    else high = middle;
-  }
-  return low < r->x.comments.len && r->x.comments.at[low].line == line ? (long)low : -1;
-}
-
-static bool add_comment_text(const plim_py_reader *r, long i, plim_chars *out) {
-  const char *at = r->x.text + r->x.comments.at[i].begin,
-             *end = r->x.text + r->x.comments.at[i].end;
-  while (at < end && *at == '#') at++;
-  while (at < end && (*at == ' ' || *at == '\t')) at++;
-  while (end > at && (end[-1] == ' ' || end[-1] == '\t')) end--;
-  return plim_chars_add(out, at, (size_t)(end - at));
-}
-
-static const char *keep_comments(plim_py_reader *r, long from, long to) {
-  plim_chars text = {0};
-  bool ok = true;
-  for (long i = from; ok && i <= to; i++)
-    ok = (i == from || vec_push(&text, '\n')) && add_comment_text(r, i, &text);
-  const char *kept = ok ? plim_settings_keep(r->s, text.at ? text.at : "", text.len) : NULL;
-  vec_free(&text);
-  if (!kept) plim_py_no_memory(r);
-  return kept;
-}
-
-// Each text is made once, however many settings share it.
-static const char *comment_behind(plim_py_reader *r, uint32_t line) {
-  long i = comment_on(r, line);
-  if (i < 0 || r->x.comments.at[i].is_alone) return NULL;
-  plim_py_comment *comment = &r->x.comments.at[i];
-  if (!comment->behind) comment->behind = keep_comments(r, i, i);
-  return comment->behind;
-}
-
-static const char *comment_above(plim_py_reader *r, uint32_t line) {
-  long last = line > 1 ? comment_on(r, line - 1) : -1, first = last;
-  if (last < 0 || !r->x.comments.at[last].is_alone) return NULL;
-  plim_py_comment *all = r->x.comments.at;
-  if (all[last].above) return all[last].above;
-  while (first > 0 && all[first - 1].is_alone && all[first - 1].line + 1 == all[first].line)
-    first--;
-  return all[last].above = keep_comments(r, first, last);
-}
-
 static uint32_t last_line_of(const plim_py_reader *r, size_t token) {
   uint32_t line = plim_py_at(r, token)->line;
   const char *text = plim_py_text(r, token), *end = text + plim_py_size(r, token);
@@ -106,9 +54,8 @@ static void add_setting(plim_py_reader *r, size_t first, size_t last, plim_setti
                        MAX_SETTINGS);
     return;
   }
-  const char *comment = comment_behind(r, last_line_of(r, last));
-  if (!comment) comment = comment_above(r, plim_py_at(r, first)->line);
-  setting.comment = comment ? comment : "";
+  setting.comment =
+      plim_comment_of(&r->x.comments, r->s, plim_py_at(r, first)->line, last_line_of(r, last));
   setting.key = plim_settings_keep(r->s, r->path.at + r->path_base, size);
   if (!r->err && !plim_settings_add(r->s, setting)) plim_py_no_memory(r);
 }
