@@ -126,19 +126,17 @@ static bool list_literal(const char *text, char *out, size_t size) {
   return used > 0;
 }
 
-static plim_token read_text(plim_settings *s, const plim_setting *setting, const char *text);
+static plim_token read_text(plim_settings *s, const plim_setting *setting, const char *text) {
+  if (setting->value.kind == PLIM_VALUE_NULL) return (plim_token){0};
+  if (setting->value.kind == PLIM_VALUE_DERIVED) return (plim_token){PLIM_UNREADABLE, {0}};
+  return kept(s, text);
+}
 
 static plim_token read_list(plim_settings *s, const plim_setting *setting, const char *text) {
   char items[TEXT_BYTES];
   bool is_literal = setting->value.kind == PLIM_VALUE_DERIVED && (*text == '[' || *text == '(');
   if (is_literal && list_literal(text, items, sizeof items)) return kept(s, items);
   return read_text(s, setting, text);
-}
-
-static plim_token read_text(plim_settings *s, const plim_setting *setting, const char *text) {
-  if (setting->value.kind == PLIM_VALUE_NULL) return (plim_token){0};
-  if (setting->value.kind == PLIM_VALUE_DERIVED) return (plim_token){PLIM_UNREADABLE, {0}};
-  return kept(s, text);
 }
 
 static plim_token read_optimizer(plim_settings *s, const plim_setting *setting, const char *text) {

@@ -157,12 +157,12 @@ static bool write_export(job *j, const plim_shell_command *model, bool is_open, 
   bool is_said = plim_value_to_text(j->value, "", &text, is_out) &&
                  plim_place_write(PLIM_PLACE_WORD, old, size, text.at, &written, is_out);
   if (is_said)
-    *is_out = (is_open && !plim_chars_add(out, feed, strlen(feed))) ||
-              !plim_chars_add(out, "export ", 7) ||
-              !plim_chars_add(out, j->key + 1, strlen(j->key + 1)) ||
-              !plim_chars_add(out, "=", 1) ||
-              !plim_chars_add(out, written.at, strlen(written.at)) ||
-              (!is_open && !plim_chars_add(out, feed, strlen(feed)));
+    *is_out = (is_open && !plim_words_add(out, feed, strlen(feed))) ||
+              !plim_words_add(out, "export ", 7) ||
+              !plim_words_add(out, j->key + 1, strlen(j->key + 1)) ||
+              !plim_words_add(out, "=", 1) ||
+              !plim_words_add(out, written.at, strlen(written.at)) ||
+              (!is_open && !plim_words_add(out, feed, strlen(feed)));
   vec_free(&text);
   vec_free(&written);
   return is_said && !*is_out;

@@ -14,7 +14,7 @@ plim_err plim_new_words(const plim_finder *f, size_t group, const char *key,
                         const plim_value *value, plim_place place, plim_chars *out,
                         plim_error *error);
 
-bool plim_chars_add(plim_chars *out, const char *text, size_t size);
+bool plim_words_add(plim_chars *out, const char *text, size_t size);
 
 // An edit that puts `separator` and `words` at a place.
 plim_err plim_edit_insert(size_t at, const char *separator, const char *words, plim_edit *out,

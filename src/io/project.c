@@ -199,7 +199,7 @@ static bool is_statement(const plim_project *p, size_t file, plim_knob knob) {
 
 static void add_place(plim_project_knob *k, size_t file, const plim_reading *r) {
   if (k->place_count < PLIM_PLACES)
-    k->places[k->place_count++] = (plim_place){file, r->setting, r->key};
+    k->places[k->place_count++] = (plim_knob_place){file, r->setting, r->key};
 }
 
 static void take(plim_project_knob *k, size_t file, const plim_reading *r) {

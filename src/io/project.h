@@ -34,16 +34,16 @@ typedef struct {
   size_t file; // of the project
   const plim_setting *setting;
   const plim_key *key;
-} plim_place;
+} plim_knob_place;
 
 enum { PLIM_PLACES = 16 };
 
 typedef struct {
   plim_said said;
   plim_value value;
-  plim_place places[PLIM_PLACES]; // the first is in force; the others must say the same
-  size_t place_count;             // 0 unless it is SAID or UNCLEAR
-  bool is_fixed;                  // `why` says why it does not change
+  plim_knob_place places[PLIM_PLACES]; // the first is in force; the others must say the same
+  size_t place_count;                  // 0 unless it is SAID or UNCLEAR
+  bool is_fixed;                       // `why` says why it does not change
   char why[224];
 } plim_project_knob;
 

@@ -185,7 +185,8 @@ static plim_err no_key(const plim_project_file *f, const plim_binding *b, plim_e
   return plim_error_file(error, err, f->path);
 }
 
-static void agree(plim_project *p, plim_project_knob *k, plim_place place, const plim_reading *r) {
+static void agree(plim_project *p, plim_project_knob *k, plim_knob_place place,
+                  const plim_reading *r) {
   bool is_first = !k->place_count;
   if (k->place_count < PLIM_PLACES) k->places[k->place_count++] = place;
   if (is_first) {
@@ -212,7 +213,7 @@ plim_err plim_bindings_decide(plim_project *p, plim_knob knob, plim_error *error
     if (!setting) return no_key(f, b, error);
     plim_reading r;
     err = plim_reading_of(&f->settings, setting, &b->key, &r, error);
-    if (!err) agree(p, &decided, (plim_place){file, r.setting, &b->key}, &r);
+    if (!err) agree(p, &decided, (plim_knob_place){file, r.setting, &b->key}, &r);
   }
   if (!err && decided.place_count) p->knobs[knob] = decided;
   return err;

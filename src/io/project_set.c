@@ -241,7 +241,7 @@ static plim_err change_places(const plim_project *p, const plim_change *c, plim_
   const plim_project_knob *k = &p->knobs[c->knob];
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < k->place_count && !err; i++) {
-    const plim_place *place = &k->places[i];
+    const plim_knob_place *place = &k->places[i];
     task t = {.f = p->files.at[place->file],
               .knob = c->knob,
               .value = &c->value,
