@@ -10,7 +10,7 @@ DEMO ?= replay tests/truth/snapshots/stacks-leak-logits.pickle.xz --limit 24GiB 
 FUZZ_SECONDS ?= 20
 
 BUILD_PACKAGES := gcc libc6-dev cmake ninja-build pkg-config liblzma-dev zlib1g-dev \
-  libjansson-dev
+  libjansson-dev libyaml-dev
 TEST_PACKAGES := $(BUILD_PACKAGES) clang "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils wasi-libc
 
 # $(call compile,PRESET): configures and builds; prints only what goes wrong.
