@@ -31,26 +31,6 @@ bool plim_chars_add_code(plim_chars *chars, uint32_t code) {
   return plim_chars_add(chars, bytes, (size_t)more + 1);
 }
 
-// The length of the character at `at`, 0 if it is none. RFC 3629, section 4.
-static size_t utf8_length(const unsigned char *at, size_t left) {
-  if (at[0] < 0x80) return 1;
-  size_t length = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-  if (at[0] < 0xc2 || at[0] > 0xf4 || length > left) return 0;
-  for (size_t i = 1; i < length; i++)
-    if ((at[i] & 0xc0) != 0x80) return 0;
-  bool is_overlong = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
-  bool is_outside = (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf4 && at[1] > 0x8f);
-  return is_overlong || is_outside ? 0 : length;
-}
-
-size_t plim_utf8_check(const char *text, size_t size) {
-  for (size_t at = 0, length; at < size; at += length) {
-    length = utf8_length((const unsigned char *)text + at, size - at);
-    if (!length) return at;
-  }
-  return size;
-}
-
 // FNV-1a.
 uint64_t plim_text_hash(uint64_t seed, const char *text, size_t size) {
   uint64_t hash = 0xcbf29ce484222325ull ^ (seed * 0x9e3779b97f4a7c15ull);

@@ -3,6 +3,7 @@
 #define PLIM_IO_LITERALS_H
 
 #include "settings.h"
+#include "utf8.h"
 
 typedef vec(char) plim_chars;
 
@@ -11,9 +12,6 @@ bool plim_chars_add_text(plim_chars *chars, const char *text);
 
 // As UTF-8. False for what is no character (surrogates, too large), for 0, and when memory is out.
 bool plim_chars_add_code(plim_chars *chars, uint32_t code);
-
-// The offset of the first byte that is not UTF-8; `size` if there is none.
-size_t plim_utf8_check(const char *text, size_t size);
 
 typedef enum { PLIM_NUMBERS_PYTHON, PLIM_NUMBERS_TOML } plim_number_rules;
 
