@@ -70,12 +70,13 @@ typedef enum {
 } plim_translation;
 
 enum {
-  PLIM_KEY_VAGUE = 1,    // often means something else: counts if no other row says anything
-  PLIM_KEY_LAST = 2,     // read after the defaults; where it is absent, its own default counts
-  PLIM_KEY_AGREES = 4,   // must say the same as the trainer's own settings, or it does not start
-  PLIM_KEY_ADDS = 8,     // joins what other rows say
-  PLIM_KEY_OLD = 16,     // a former name: read, never added
-  PLIM_KEY_ARGUMENT = 32 // of the group that belongs together: TrainingArguments
+  PLIM_KEY_VAGUE = 1,     // often means something else: counts if no other row says anything
+  PLIM_KEY_LAST = 2,      // read after the defaults; where it is absent, its own default counts
+  PLIM_KEY_AGREES = 4,    // must say the same as the trainer's own settings, or it does not start
+  PLIM_KEY_ADDS = 8,      // joins what other rows say
+  PLIM_KEY_OLD = 16,      // a former name: read, never added
+  PLIM_KEY_ADDABLE = 32,  // may be added beside others of its kind
+  PLIM_KEY_READ_ONLY = 64 // changing it alone would break the run: other keys belong to it
 };
 
 // One key of one dialect. Rows of a knob are read in the order of the table; what is said later

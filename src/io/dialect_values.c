@@ -198,6 +198,16 @@ static bool inverse_word(const plim_key *key, const plim_value *value, plim_valu
   return false;
 }
 
+bool plim_key_silence(const plim_key *key, plim_value *out) {
+  for (const plim_word *w = key->words; w && w->file; w++) {
+    plim_force force = plim_token_of(w->knob).force;
+    if (is_wild(w->file) || (force != PLIM_NOTHING && force != PLIM_WEAK)) continue;
+    *out = value_of_word(w->file);
+    return true;
+  }
+  return false;
+}
+
 static bool inverse_optimizer(const plim_value *value, plim_value *out) {
   if (value->kind != PLIM_VALUE_TEXT) return false;
   const char *own = plim_optimizer_own_name(value->text);

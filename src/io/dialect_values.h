@@ -16,6 +16,9 @@ typedef struct {
 // care look at s->strings.
 plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setting *setting);
 
+// A value with which the row says nothing, or only weakly; false if it has none.
+bool plim_key_silence(const plim_key *key, plim_value *out);
+
 // A knob's word: "4", "0.05", "on", "?off", "-".
 plim_token plim_token_of(const char *word);
 

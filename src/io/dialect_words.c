@@ -39,6 +39,9 @@ WORDS(attention_backend, {"flash", "flash"}, {"fused", "sdpa"}, {"unfused", "eag
 // ---- types of numbers
 WORDS(bf16, {"true", "bf16"}, {"false", "?none"}, {"auto", "bf16"}, {"full", "none"}, {"null", "?none"});
 WORDS(fp16, {"true", "fp16"}, {"false", "?none"}, {"null", "?none"});
+// DeepSpeed's: "auto" is what TrainingArguments say
+WORDS(bf16_enabled, {"true", "bf16"}, {"false", "?none"}, {"auto", "-"});
+WORDS(fp16_enabled, {"true", "fp16"}, {"false", "?none"}, {"auto", "-"});
 WORDS(fp8, {"true", "fp8"}, {"false", "?none"}, {"null", "?none"});
 WORDS(precision, {"bf16", "bf16"}, {"fp16", "fp16"}, {"no", "?none"}, {"none", "?none"}, {"fp32", "?none"},
       {"float32", "?none"}, {"32", "?none"}, {"fp8", "fp8"}, {"bfloat16", "bf16"}, {"float16", "fp16"},

@@ -33,7 +33,7 @@ plim_err plim_project_text(const plim_project *p, size_t file, const plim_edit_s
 
 // ---- one file ---------------------------------------------------------------------------------------
 
-enum { EDITS = 2 }; // of one attempt: a key, and one that has to fall silent
+enum { EDITS = 8 }; // of one attempt: a key, and those that have to fall silent
 
 // A knob to be changed in one file.
 typedef struct {
@@ -87,38 +87,10 @@ static bool try(task *t, plim_edit *edits, size_t count) {
   return true;
 }
 
-static bool silent_value(const plim_key *key, plim_value *out) {
-  for (const plim_word *w = key->words; w && w->file; w++) {
-    plim_token token = plim_token_of(w->knob);
-    bool is_silent = token.force == PLIM_NOTHING || token.force == PLIM_WEAK;
-    if (is_silent && !strpbrk(w->file, "*?") && plim_key_inverse(key, &token.value, out))
-      return true;
-  }
-  return false;
-}
-
-// The edit, and if it is not enough, with what decided so far set to a value that says nothing.
-static bool try_with_silence(task *t, plim_edit edit) {
-  plim_value silence;
-  plim_edit both[EDITS] = {edit, {{0}, NULL}};
-  if (try(t, both, 1)) return true;
-  bool ok = t->decides && t->key && silent_value(t->key, &silence) &&
-            !plim_settings_change(&t->f->settings, t->decides, &silence, &both[1], NULL) &&
-            try(t, both, 2);
-  if (ok) return true;
-  free(both[1].text);
-  free(edit.text);
-  return false;
-}
-
-static bool try_change(task *t, const plim_key *key, const plim_setting *setting,
-                       plim_error *error) {
-  plim_value value;
-  plim_edit edit;
-  if (!plim_key_inverse(key, t->value, &value)) return false;
-  if (setting->value.kind == PLIM_VALUE_DERIVED) return false;
-  if (plim_settings_change(&t->f->settings, setting, &value, &edit, error)) return false;
-  return try_with_silence(t, edit);
+// What makes a row say the new value, or nothing at all.
+static bool quiet_value(const task *t, const plim_key *key, plim_value *out) {
+  bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to;
+  return !is_closed && (plim_key_inverse(key, t->value, out) || plim_key_silence(key, out));
 }
 
 static const plim_setting *setting_of(const task *t, const plim_key *key, bool is_nested) {
@@ -127,13 +99,60 @@ static const plim_setting *setting_of(const task *t, const plim_key *key, bool i
   return NULL;
 }
 
+static bool contradicts(const task *t, const plim_key *key, const plim_setting *setting) {
+  plim_settings borrowed = t->f->settings; // reading keeps texts, which must not stay
+  borrowed.strings.at = NULL, borrowed.strings.len = borrowed.strings.cap = 0;
+  plim_token token = plim_key_read(key, &borrowed, setting);
+  bool does = token.force == PLIM_STRONG && !plim_value_same(&token.value, t->value);
+  for (size_t i = 0; i < borrowed.strings.len; i++) free(borrowed.strings.at[i]);
+  vec_free(&borrowed.strings);
+  return does;
+}
+
+// Edits that make all other rows agree or fall silent, behind the one that is there.
+static size_t hush(const task *t, const plim_setting *except, plim_edit edits[EDITS]) {
+  size_t count = 1;
+  plim_value value;
+  plim_dialect at = t->f->recipe.dialect;
+  for (; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
+    for (const plim_key *key = plim_dialect_table[at].keys; key->key && count < EDITS; key++) {
+      const plim_setting *setting =
+          key->knob == t->knob ? setting_of(t, key, plim_dialect_table[at].is_nested) : NULL;
+      if (!setting || setting == except || !contradicts(t, key, setting)) continue;
+      bool ok = quiet_value(t, key, &value) &&
+                !plim_settings_change(&t->f->settings, setting, &value, &edits[count], NULL);
+      count += ok;
+    }
+  return count;
+}
+
+// The edit, and if it is not enough, together with what contradicts it.
+static bool try_with_silence(task *t, const plim_setting *of, plim_edit edit) {
+  plim_edit all[EDITS] = {edit};
+  if (try(t, all, 1)) return true;
+  size_t count = t->is_bound ? 1 : hush(t, of, all);
+  if (count > 1 && try(t, all, count)) return true;
+  for (size_t i = 0; i < count; i++) free(all[i].text);
+  return false;
+}
+
+static bool try_change(task *t, const plim_key *key, const plim_setting *setting,
+                       plim_error *error) {
+  plim_value value;
+  plim_edit edit;
+  if (key->flags & PLIM_KEY_READ_ONLY || !plim_key_inverse(key, t->value, &value)) return false;
+  if (setting->value.kind == PLIM_VALUE_DERIVED) return false;
+  if (plim_settings_change(&t->f->settings, setting, &value, &edit, error)) return false;
+  return try_with_silence(t, setting, edit);
+}
+
 // ---- a key that is not there ------------------------------------------------------------------------
 
 // A key of TrainingArguments in this file, wherever they are.
-static const plim_setting *argument_beside(const plim_project_file *f) {
+static const plim_setting *argument_of(const plim_project_file *f) {
   for (int i = 0; i < PLIM_KNOBS; i++) {
     const plim_reading *r = &f->recipe.knobs[i];
-    bool is_argument = r->setting && r->key && r->key->flags & PLIM_KEY_ARGUMENT;
+    bool is_argument = r->setting && r->key && r->key->flags & PLIM_KEY_ADDABLE;
     if (is_argument && plim_key_is_of(r->key, r->setting, true)) return r->setting;
   }
   return NULL;
@@ -161,12 +180,11 @@ static bool place_of(const task *t, const plim_key *key, const plim_dialect_info
   plim_format format = t->f->settings.format;
   bool is_tree =
       format == PLIM_FORMAT_YAML || format == PLIM_FORMAT_JSON || format == PLIM_FORMAT_TOML;
-  if (key->flags & (PLIM_KEY_OLD | PLIM_KEY_VAGUE) || strpbrk(key->key, "*$(")) return false;
-  const plim_setting *beside = argument_beside(t->f);
+  if (!(key->flags & PLIM_KEY_ADDABLE)) return false;
+  const plim_setting *beside = argument_of(t->f);
   bool is_flat = is_tree && !plim_dialect_table[t->f->recipe.dialect].is_nested;
   if (is_flat) snprintf(out, PLIM_KEY_BYTES, "%.200s", key->key);
-  else if (info->is_nested && key->flags & PLIM_KEY_ARGUMENT && beside)
-    name_beside(beside->key, key->key, out);
+  else if (info->is_nested && beside) name_beside(beside->key, key->key, out);
   else return false;
   return true;
 }
@@ -176,7 +194,7 @@ static bool try_insert(task *t, const plim_key *key, const char *name, plim_erro
   plim_edit edit;
   if (!plim_key_inverse(key, t->value, &value)) return false;
   if (plim_settings_insert(&t->f->settings, name, &value, &edit, error)) return false;
-  return try_with_silence(t, edit);
+  return try_with_silence(t, NULL, edit);
 }
 
 // ---- all rows ---------------------------------------------------------------------------------------
@@ -211,27 +229,42 @@ static bool perform(task *t, plim_error *error) {
 
 // ---- one knob in all its places ---------------------------------------------------------------------
 
+static bool is_idle(const plim_project_file *f, const plim_edit *edit) {
+  size_t size = edit->span.end - edit->span.begin;
+  return strlen(edit->text) == size && memcmp(f->text + edit->span.begin, edit->text, size) == 0;
+}
+
 static plim_err keep(plim_edit_set *out, size_t file, task *t, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < t->done_count; i++)
-    if (err || !vec_push(&out->at, (plim_file_edit){file, t->done[i]})) {
+    if (is_idle(t->f, &t->done[i])) free(t->done[i].text);
+    else if (err || !vec_push(&out->at, (plim_file_edit){file, t->done[i]})) {
       free(t->done[i].text);
       err = no_memory(error);
     }
   return err;
 }
 
-static plim_err refuse(const plim_project *p, size_t file, const plim_change *c,
-                       plim_error *error) {
-  char value[64];
-  plim_error said = error ? *error : (plim_error){0};
+// Why the deciding key does not do it.
+static void say_why(const plim_key *key, const plim_value *value, char *why, size_t size) {
+  plim_value out;
+  const char *name = key->key;
+  if (key->flags & PLIM_KEY_READ_ONLY)
+    snprintf(why, size, "%s must not change alone: other keys go with it", name);
+  else if (!plim_key_inverse(key, value, &out)) snprintf(why, size, "%s has no word for it", name);
+  else snprintf(why, size, "another knob would change with it");
+}
+
+// `said`: by the editor.
+static plim_err refuse(const plim_project *p, size_t file, const plim_key *key,
+                       const plim_change *c, const plim_error *said, plim_error *error) {
+  char value[64], why[200] = "there is no sure place for it";
   const char *name = plim_knob_table[c->knob].name;
   plim_value_print(&c->value, value, sizeof value);
+  if (key) say_why(key, &c->value, why, sizeof why);
+  if (said->message[0]) snprintf(why, sizeof why, "%.190s", said->message);
   plim_err err =
-      said.message[0]
-          ? plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot become %s here: %.200s", name, value,
-                      said.message)
-          : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot become %s here", name, value);
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot become %s: %s", name, value, why);
   plim_error_hint(error, "if it has another name or place: --set %s=FILE:KEY", name);
   return plim_error_file_of(p, file, err, error);
 }
@@ -250,10 +283,7 @@ static plim_err change_places(const plim_project *p, const plim_change *c, plim_
               .is_bound = place->key && !*place->key->key};
     plim_error why = {0};
     if (perform(&t, &why)) err = keep(out, place->file, &t, error);
-    else {
-      if (error) *error = why;
-      err = refuse(p, place->file, c, error);
-    }
+    else err = refuse(p, place->file, place->key, c, &why, error);
   }
   return err;
 }
@@ -279,8 +309,7 @@ static plim_err insert_anywhere(const plim_project *p, const plim_change *c, pli
       task t = {.f = p->files.at[i], .knob = c->knob, .value = &c->value};
       if (perform(&t, &why)) return keep(out, i, &t, error);
     }
-  if (error) *error = why;
-  if (why.message[0]) return refuse(p, SIZE_MAX, c, error);
+  if (why.message[0]) return refuse(p, SIZE_MAX, NULL, c, &why, error);
   const char *name = plim_knob_table[c->knob].name;
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED,
