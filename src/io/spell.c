@@ -70,14 +70,24 @@ static void write_scientific(const decimal *d, const char *like, size_t like_siz
 }
 
 // The first power of ten that needs no exponent, and the last.
-static const struct { int first, last; } plain_range[] = {{-7, 15}, {-2, 5}};
+static const struct {
+  int first, last;
+} plain_range[] = {
+    {-4, 15}, // where there is nothing to follow: as Python prints
+    {-7, 15}, // in place of 0.001
+    {-2, 5},  // in place of 1e-3
+};
+
+static bool is_number(const char *text, size_t size) {
+  size_t at = size && (*text == '-' || *text == '+');
+  return at < size && has(text + at, 1, "0123456789.") && !has(text, size, "xX");
+}
 
 void plim_spell_real(double value, const char *like, size_t like_size, bool is_yaml, FILE *out) {
-  bool has_exponent = has(like, like_size, "eE") && has(like, like_size, "0123456789") &&
-                      !has(like, like_size, "x");
+  if (!is_number(like, like_size)) like_size = 0;
+  int form = !like_size ? 0 : has(like, like_size, "eE") ? 2 : 1;
   decimal d = shortest(fabs(value));
-  bool is_plain =
-      d.exponent >= plain_range[has_exponent].first && d.exponent <= plain_range[has_exponent].last;
+  bool is_plain = d.exponent >= plain_range[form].first && d.exponent <= plain_range[form].last;
   if (signbit(value)) fputc('-', out);
   if (is_plain || value == 0) write_decimal(&d, out);
   else write_scientific(&d, like, like_size, is_yaml, out);
