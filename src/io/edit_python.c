@@ -206,6 +206,22 @@ static plim_err insert_into(const plim_settings *s, const plim_py_reader *r, con
   return err;
 }
 
+// The text with the new entry is read once more: the reader knows less than Python, and where it does
+// not find what was added there is no place that is surely right.
+static plim_err check_insertion(const plim_settings *s, const char *key, const plim_edit *edit,
+                                plim_error *error) {
+  char *text;
+  size_t size;
+  plim_settings after;
+  plim_err err = plim_edits_apply(s->text, s->size, edit, 1, &text, &size, error);
+  if (err) return err;
+  err = plim_settings_read(PLIM_FORMAT_PYTHON, text, size, &after, error);
+  bool is_there = !err && after.at.len == s->at.len + 1 && plim_settings_find(&after, key);
+  if (!err) plim_settings_clear(&after);
+  free(text);
+  return is_there ? PLIM_OK : refuse(key, "the text around it is not understood", error);
+}
+
 static plim_err insert(const plim_settings *s, const char *key, const plim_value *value,
                        plim_edit *out, plim_error *error) {
   size_t part = last_part(key);
@@ -218,6 +234,10 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
   plim_py_reader reader;
   plim_err err = find_place(s, path, key + part, &reader, error);
   if (!err) err = insert_into(s, &reader, key, key + part, value, out, error);
+  if (!err && (err = check_insertion(s, key, out, error))) {
+    free(out->text);
+    *out = (plim_edit){0};
+  }
   if (error) plim_text_disarm(error->message);
   plim_py_reader_free(&reader);
   free(path);

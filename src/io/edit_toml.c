@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "text.h"
@@ -198,8 +199,9 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
   size_t part = last_part(key);
   if (plim_settings_find(s, key)) return refuse(key, "it is there already", error);
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
-  char *path = strndup(key, part ? part - 1 : 0);
+  char *path = malloc(part + 1);
   if (!path) return no_memory(error);
+  snprintf(path, part + 1, ".%s", key);
   plim_toml_reader reader;
   plim_err err = plim_toml_read(&reader, &again, path, error);
   if (!err) err = insert_at(s, &reader.place, key, value, out, error);

@@ -22,7 +22,7 @@ typedef enum {
   KINDS
 } fact;
 
-enum { SEVERAL = UINT32_MAX };
+#define SEVERAL UINT32_MAX
 
 static uint64_t file_under(fact kind, uint64_t where, const char *name, size_t size) {
   return plim_text_hash(where * KINDS + kind, name, size);
@@ -119,7 +119,7 @@ void plim_py_add_reference(plim_py_names *n, plim_py_reference reference) {
 
 // ---- resolving --------------------------------------------------------------------------------------
 
-enum { NOTHING = UINT32_MAX };
+#define NOTHING UINT32_MAX
 
 static uint32_t setting_of(const plim_py_names *n, const plim_settings *s, const char *key) {
   uint32_t *found = find(n, KEY, 0, key, strlen(key));

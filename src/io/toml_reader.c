@@ -108,7 +108,7 @@ static uint32_t add_child(plim_toml_reader *r, uint32_t parent, uint8_t kind) {
 
 static size_t push(plim_toml_reader *r, const char *text, size_t size) {
   size_t before = r->path.len;
-  bool ok = !before || vec_push(&r->path, '.');
+  bool ok = vec_push(&r->path, '.');
   for (size_t i = 0; ok && i < size; i++) {
     if (text[i] == '.' || text[i] == '\\') ok = vec_push(&r->path, '\\');
     ok = ok && vec_push(&r->path, text[i]);
@@ -168,7 +168,7 @@ static void add_setting(plim_toml_reader *r, plim_value value, plim_span span, u
                        MAX_SETTINGS);
     return;
   }
-  plim_setting setting = {.key = plim_settings_keep(r->s, r->path.at, r->path.len),
+  plim_setting setting = {.key = plim_settings_keep(r->s, r->path.at + 1, r->path.len - 1),
                           .value = value,
                           .span = span,
                           .line = (int)line,

@@ -42,9 +42,10 @@ typedef struct {
   vec(plim_toml_node) nodes;
   plim_hash children; // by parent and key
   uint32_t table, section;
-  plim_chars path, key;
+  plim_chars path; // with a dot in front of each part, since a part may be empty
+  plim_chars key;  // its last part
   int depth;
-  const char *wanted; // the path of a table; NULL: none
+  const char *wanted; // the path of a table, as above; NULL: none
   plim_toml_place place;
 } plim_toml_reader;
 
