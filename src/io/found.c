@@ -192,11 +192,8 @@ static bool is_own_line(const plim_finder *f, plim_span comment, size_t line_beg
   return is_blank(text, *begin, comment.begin);
 }
 
-static bool is_directive(const plim_finder *f, plim_span comment) {
-  const char *text = f->s->text + comment.begin;
-  size_t size = comment.end - comment.begin;
-  return (comment.begin == 0 && size > 1 && text[1] == '!') ||
-         (size >= 8 && memcmp(text, "#SBATCH ", 8) == 0);
+static bool is_shebang(const plim_finder *f, plim_span comment) {
+  return comment.begin == 0 && comment.end > 1 && f->s->text[1] == '!';
 }
 
 static void append_comment(plim_finder *f, plim_span c) {
@@ -214,7 +211,7 @@ static void append_comment(plim_finder *f, plim_span c) {
 
 static const char *comment_above(plim_finder *f, const line *l) {
   size_t first = l->comment, begin = l->begin;
-  while (first > 0 && !is_directive(f, f->comments.at[first - 1]) &&
+  while (first > 0 && !is_shebang(f, f->comments.at[first - 1]) &&
          is_own_line(f, f->comments.at[first - 1], begin, &begin))
     first--;
   f->scratch.len = 0;

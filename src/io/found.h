@@ -24,13 +24,14 @@ typedef struct {
 } plim_found;
 
 typedef vec(const char *) plim_names;
+typedef vec(plim_span) plim_spans;
 
 typedef struct {
   plim_settings *s; // keeps the texts
   vec(plim_found) at;
-  plim_names set;          // "$NAME" once for each assignment; twice for what no root may be
-  plim_names lists;        // "$NAME" of variables that hold arguments
-  vec(plim_span) comments; // from # to the end of the line, in order
+  plim_names set;      // "$NAME" once for each assignment; twice for what no root may be
+  plim_names lists;    // "$NAME" of variables that hold arguments
+  plim_spans comments; // from # to the end of the line, in order
   plim_chars scratch;
   bool is_out; // of memory
 } plim_finder;

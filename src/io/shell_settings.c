@@ -217,9 +217,9 @@ static int by_name(const void *x, const void *y) {
 // The one use of a list; NULL if there is none, or several.
 static const use *only_use(const reader *r, const char *name) {
   use wanted = {.name = name};
+  if (!r->uses.len) return NULL;
   const use *end = r->uses.at + r->uses.len;
-  const use *hit =
-      r->uses.len ? bsearch(&wanted, r->uses.at, r->uses.len, sizeof wanted, by_name) : NULL;
+  const use *hit = bsearch(&wanted, r->uses.at, r->uses.len, sizeof wanted, by_name);
   if (!hit || (hit > r->uses.at && by_name(hit - 1, hit) == 0)) return NULL;
   return hit + 1 < end && by_name(hit, hit + 1) == 0 ? NULL : hit;
 }
@@ -394,9 +394,18 @@ static void note_loops(reader *r) {
     set_oddly(r, variable_key(r, r->view->script.loops.at[i]));
 }
 
+// Of a directive only what stands behind its words is a comment.
+static plim_span comment_in(const char *text, plim_span c) {
+  if (c.end - c.begin < 8 || memcmp(text + c.begin, "#SBATCH ", 8) != 0) return c;
+  const char *sign = memmem(text + c.begin + 7, c.end - c.begin - 7, " #", 2);
+  return (plim_span){sign ? (size_t)(sign - text) + 1 : c.end, c.end};
+}
+
 static void note_comments(reader *r) {
-  for (size_t i = 0; i < r->view->script.comments.len; i++)
-    if (!vec_push(&r->f->comments, r->view->script.comments.at[i])) r->f->is_out = true;
+  for (size_t i = 0; i < r->view->script.comments.len; i++) {
+    plim_span c = comment_in(r->text, r->view->script.comments.at[i]);
+    if (c.begin < c.end && !vec_push(&r->f->comments, c)) r->f->is_out = true;
+  }
 }
 
 static int by_size(const void *x, const void *y) {
