@@ -238,11 +238,11 @@ static plim_err insert_variable(const plim_settings *s, const last_stage *l, con
                         text.at, &written, &is_out))
     err = is_out ? nomem(error)
                  : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot have this value", key);
-  else if ((l->is_open && !plim_chars_add(&line, feed, strlen(feed))) ||
-           !plim_chars_add(&line, "ENV ", 4) || !plim_chars_add(&line, key + 1, strlen(key + 1)) ||
-           !plim_chars_add(&line, "=", 1) ||
-           !plim_chars_add(&line, written.at, strlen(written.at)) ||
-           (!l->is_open && !plim_chars_add(&line, feed, strlen(feed))))
+  else if ((l->is_open && !plim_words_add(&line, feed, strlen(feed))) ||
+           !plim_words_add(&line, "ENV ", 4) || !plim_words_add(&line, key + 1, strlen(key + 1)) ||
+           !plim_words_add(&line, "=", 1) ||
+           !plim_words_add(&line, written.at, strlen(written.at)) ||
+           (!l->is_open && !plim_words_add(&line, feed, strlen(feed))))
     err = nomem(error);
   else err = plim_edit_insert(l->env, "", line.at, out, error);
   vec_free(&text);
@@ -263,14 +263,14 @@ static bool go_to(plim_docker *d, size_t begin) {
 static bool add_separator(const plim_docker *d, plim_span last, bool is_array, plim_chars *out) {
   size_t line = last.begin, indent = 0;
   while (line > d->span.begin && d->text[line - 1] != '\n') line--;
-  if (is_array && !plim_chars_add(out, ",", 1)) return false;
-  if (line <= d->span.begin) return plim_chars_add(out, " ", 1);
+  if (is_array && !plim_words_add(out, ",", 1)) return false;
+  if (line <= d->span.begin) return plim_words_add(out, " ", 1);
   bool has_return = d->text[line - 2] == '\r';
   char continued[3] = {' ', d->escape};
   while (d->text[line + indent] == ' ' || d->text[line + indent] == '\t') indent++;
-  return plim_chars_add(out, continued, 2) &&
-         plim_chars_add(out, has_return ? "\r\n" : "\n", has_return ? 2 : 1) &&
-         plim_chars_add(out, d->text + line, indent);
+  return plim_words_add(out, continued, 2) &&
+         plim_words_add(out, has_return ? "\r\n" : "\n", has_return ? 2 : 1) &&
+         plim_words_add(out, d->text + line, indent);
 }
 
 typedef struct {
