@@ -182,20 +182,26 @@ static void assume_late(decision *d, const plim_key *key) {
   if (plim_value_same(&d->reading.value, &wanted)) d->reading.value = value;
 }
 
+static bool is_about(const plim_key *key, plim_knob knob, plim_format format) {
+  return key->knob == knob && (!key->formats || key->formats & 1u << format);
+}
+
 // Whether the table has something to say about the knob.
 static bool hear_table(reader *r, const plim_key *keys, bool is_nested, plim_knob knob,
                        decision *d) {
   bool is_there = false, is_vaguely_there = false;
+  plim_format format = r->s->format;
   for (const plim_key *key = keys; key->key; key++)
-    if (key->knob == knob && !is_late(key) && !(key->flags & PLIM_KEY_VAGUE))
+    if (is_about(key, knob, format) && !is_late(key) && !(key->flags & PLIM_KEY_VAGUE))
       is_there |= hear_row(r, d, key, is_nested);
   for (const plim_key *key = keys; !is_there && key->key; key++)
-    if (key->knob == knob && key->flags & PLIM_KEY_VAGUE)
+    if (is_about(key, knob, format) && key->flags & PLIM_KEY_VAGUE)
       is_vaguely_there |= hear_row(r, d, key, is_nested);
   for (const plim_key *key = keys; key->key; key++)
-    if (key->knob == knob && key->otherwise && !is_late(key)) is_there = true, assume(d, key);
+    if (is_about(key, knob, format) && key->otherwise && !is_late(key))
+      is_there = true, assume(d, key);
   for (const plim_key *key = keys; key->key; key++) {
-    if (key->knob != knob || !is_late(key)) continue;
+    if (!is_about(key, knob, format) || !is_late(key)) continue;
     if (hear_row(r, d, key, is_nested)) is_there = true;
     else if (key->otherwise) assume_late(d, key);
   }
@@ -221,6 +227,19 @@ static plim_reading decide(decision *d) {
   return d->reading;
 }
 
+// torchrun counts processes per node.
+static void count_nodes(reader *r, plim_reading *world) {
+  bool is_per_node = world->key && strcmp(world->key->key, "nproc_per_node") == 0;
+  for (size_t i = 0; is_per_node && i < r->s->at.len; i++) {
+    plim_value nodes = r->s->at.at[i].value;
+    if (strcmp(r->names[i], "nnodes") != 0) continue;
+    if (nodes.kind == PLIM_VALUE_TEXT) plim_number_of(nodes.text, &nodes);
+    if (nodes.kind != PLIM_VALUE_INTEGER || nodes.integer < 1 || nodes.integer > 100000) continue;
+    if (world->value.kind != PLIM_VALUE_INTEGER || world->value.integer > 100000) continue;
+    world->value.integer *= nodes.integer;
+  }
+}
+
 static void hear_knob(reader *r, plim_dialect dialect, plim_knob knob, plim_reading *out) {
   decision d = {0};
   for (plim_dialect at = dialect; at != PLIM_DIALECTS; at = plim_dialect_table[at].base) {
@@ -235,6 +254,7 @@ static void hear_knob(reader *r, plim_dialect dialect, plim_knob knob, plim_read
   *out = decide(&d);
   plim_reading launched = decide(&launch);
   if (launched.said > PLIM_DEFAULTED) *out = launched;
+  if (knob == PLIM_KNOB_WORLD) count_nodes(r, out);
 }
 
 // ---- what must not change ---------------------------------------------------------------------------

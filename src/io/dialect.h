@@ -89,6 +89,7 @@ typedef struct {
   const char *otherwise;  // what holds without the key, as the knob says it; NULL: not known
   const char *applies_to; // it only refines this value of the knob; NULL: it stands for itself
   unsigned flags;
+  unsigned formats; // bits 1 << plim_format; 0: all
 } plim_key;
 
 typedef struct {

@@ -220,6 +220,9 @@ static const plim_key trl[] = {
   WORDS("fp16", PRECISION, fp16, NULL, ADDABLE),
   WORDS("packing", PACKING, on_off, "off", ADDABLE),
   WORDS("loss_type", CHUNKED_LOSS, loss_trl, "chunked", ADDABLE),
+  // Of the command line's ModelConfig; in Python it is from_pretrained's.
+    WORDS("dtype", DTYPE, dtype, "fp32", .formats = ~(1u << PLIM_FORMAT_PYTHON)),
+    WORDS("torch_dtype", DTYPE, dtype, NULL, .formats = ~(1u << PLIM_FORMAT_PYTHON)),
   NONE,
 };
 

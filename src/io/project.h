@@ -69,6 +69,11 @@ plim_err plim_project_add(plim_project *p, const char *path, const char *text, s
 // The same from disk.
 plim_err plim_project_read(plim_project *p, const char *path, plim_error *error);
 
+// Also reads the files that those read so far name, and which exist beside them or in a folder above: a
+// launch script's configurations and script, a script's own modules, DeepSpeed's JSON. What cannot be
+// read is passed over.
+plim_err plim_project_follow(plim_project *p, plim_error *error);
+
 // Says where a knob is: `--set knob=file:key`. Several places of one knob are changed together.
 plim_err plim_project_bind(plim_project *p, plim_knob knob, const char *path, const char *key,
                            plim_error *error);

@@ -391,7 +391,7 @@ static const struct {
      "lora_r: 32\nmax_length: 2048\nper_device_train_batch_size: 2\n",
      PLIM_DIALECT_TRL,
      "micro_batch=2 lora_rank=32 sequence=2048 checkpoint=on precision=bf16 chunked_loss=chunked "
-     "accumulate=1 optimizer=adamw model=Qwen/Qwen2.5-0.5B"},
+     "accumulate=1 optimizer=adamw model=Qwen/Qwen2.5-0.5B dtype=fp32"},
     {"args.json",
      "{\"per_device_train_batch_size\": 4, \"gradient_checkpointing\": true,\n"
      " \"gradient_checkpointing_kwargs\": {\"use_reentrant\": true}, \"fp16\": true}\n",
@@ -440,11 +440,11 @@ static const struct {
      "#!/bin/bash\nGPUS_PER_NODE=8\nTRAINING=(\n  --micro-batch-size 2\n"
      "  --global-batch-size 128\n  --seq-length 4096\n  --bf16\n"
      "  --recompute-granularity full\n  --tensor-model-parallel-size 2\n"
-     "  --use-distributed-optimizer\n)\ntorchrun --nproc_per_node 8 pretrain_gpt.py "
+     "  --use-distributed-optimizer\n)\ntorchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py "
      "${TRAINING[@]}\n",
      PLIM_DIALECT_MEGATRON,
      "micro_batch=2 global_batch=128 sequence=4096 precision=bf16 checkpoint=on tensor_parallel=2 "
-     "strategy=zero1 world=8 accumulate=16"},
+     "strategy=zero1 world=16 accumulate=8"},
     {"trainer.yaml",
      "trainer:\n  accumulate_grad_batches: 4\n  precision: bf16-mixed\n  devices: 2\n"
      "  strategy: deepspeed_stage_3_offload\n  max_epochs: 3\nmodel:\n  class_path: my.Model\n"
@@ -624,6 +624,24 @@ TEST(hydra_accelerate_and_deepspeed) {
   CHECK(edits.at.len == 2, "the override and DeepSpeed's number: %zu", edits.at.len);
   plim_edit_set_clear(&edits);
   CHECK(changes("accumulate", "8") && changes("offload", "parameters"), "the guide's steps");
+}
+
+static plim_err read_and_follow(const char *path) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  plim_err err = plim_project_read(&project, path, &error);
+  if (!err) err = plim_project_follow(&project, &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+TEST(files_that_a_script_names_are_found) {
+  CHECK(!read_and_follow(FIXTURES "seed0/start_baseline.sh"), "%s", error.message);
+  CHECK(project.files.len == 3 && says("micro_batch=2 lora_rank=128"), "%zu files",
+        project.files.len);
+  CHECK(!read_and_follow(FIXTURES "seed1/scripts/experiments.sh"), "%s", error.message);
+  CHECK(project.files.len == 3 && says("strategy=zero3 world=3"), "%zu files", project.files.len);
+  CHECK(!read_and_follow(FIXTURES "seed4/Dockerfile.training"), "%s", error.message);
+  CHECK(project.files.len == 2 && says("micro_batch=8 dtype=bf16"), "%zu files", project.files.len);
 }
 
 TEST(yaml_of_ones_own_with_torchrun) {
