@@ -172,7 +172,9 @@ plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setti
   }
   bool is_open = strcmp(text, "auto") == 0 || setting->value.kind == PLIM_VALUE_NULL;
   if (is_open) return (plim_token){0};
-  return key->applies_to ? (plim_token){PLIM_UNREADABLE, {0}} : read_text(s, setting, text);
+  if (key->applies_to) return (plim_token){PLIM_UNREADABLE, {0}};
+  return key->knob == PLIM_KNOB_OPTIMIZER ? read_optimizer(s, setting, text)
+                                          : read_text(s, setting, text);
 }
 
 // ---- back -------------------------------------------------------------------------------------------

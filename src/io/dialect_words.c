@@ -137,7 +137,20 @@ WORDS(offload_flag_activations, {"true", "activations"}, {"false", "?none"}, {"n
 WORDS(offload_activations, {"true", "activations"}, {"false", "?none"}, {"legacy", "activations"},
       {"hidden_states", "activations"}, {"disk", "disk"}, {"null", "?none"});
 
+WORDS(offload_layers, {"true", "parameters"}, {"false", "?none"}, {"null", "?none"});
+
 // ---- the rest
+WORDS(offloaded_flag, {"true", "offloaded"}, {"false", "-"});
+WORDS(pure_bf16, {"true", "none"}, {"false", "-"});
+WORDS(galore, {"true", "galore"}, {"false", "-"});
+WORDS(apollo, {"true", "apollo"}, {"false", "-"});
+WORDS(badam, {"true", "badam"}, {"false", "-"});
+WORDS(any_fp8, {"*", "fp8"});
+WORDS(empty_level, {"0", "?0"}, {"1", "1"}, {"2", "1"});
+WORDS(any_on, {"null", "?off"}, {"*", "on"});
+WORDS(plain_flag, {"true", "plain"}, {"false", "-"});
+WORDS(fsdp_flag, {"true", "fsdp"}, {"false", "ddp"});
+WORDS(shard_degree, {"1", "ddp"}, {"*", "fsdp2"});
 WORDS(backend, {"NO", "?off"}, {"false", "?off"}, {"*", "on"});
 WORDS(loss_trl, {"chunked_nll", "chunked"}, {"nll", "0"}, {"dft", "0"});
 WORDS(loss_tune, {"*.LinearCrossEntropyLoss", "eighths"}, {"*.CEWithChunkedOutputLoss", "eighths"},

@@ -19,7 +19,7 @@ bool plim_key_fits(const char *name, const char *pattern, bool is_nested) {
   if (strchr(pattern, '*')) return fnmatch(pattern, name, FNM_NOESCAPE) == 0;
   size_t n = strlen(name), m = strlen(pattern);
   if (n < m || strcmp(name + n - m, pattern) != 0) return false;
-  return n == m || (is_nested && name[n - m - 1] == '.');
+  return n == m || (is_nested && (name[n - m - 1] == '.' || name[n - m - 1] == '$'));
 }
 
 static bool starts_with(const char *text, const char *start) {

@@ -10,7 +10,7 @@
 // "parser.--batch-size" is "parser.batch_size", "$GPUS" is "$gpus". Longer keys are cut.
 void plim_key_name(const char *key, char name[PLIM_KEY_BYTES]);
 
-// Whether `key` (a name) is `pattern`, or ends with it behind a dot where `is_nested`. With a * in
+// Whether `key` (a name) is `pattern`, or ends with it behind a dot or a $ where `is_nested`. With a * in
 // it, the pattern matches as in a shell.
 bool plim_key_fits(const char *name, const char *pattern, bool is_nested);
 

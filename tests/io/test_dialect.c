@@ -452,6 +452,16 @@ static const struct {
      PLIM_DIALECT_LIGHTNING,
      "micro_batch=16 accumulate=4 precision=bf16 dtype=fp32 world=2 strategy=zero3 "
      "offload=parameters epochs=3"},
+    {"finetune.sh",
+     "#!/bin/bash\nNUM_GPUS=4\nBATCH_SIZE_PER_GPU=1\nTOTAL_BATCH_SIZE=128\n"
+     "GRADIENT_ACC_STEPS=$(($TOTAL_BATCH_SIZE/$NUM_GPUS/$BATCH_SIZE_PER_GPU))\n"
+     "accelerate launch --mixed_precision bf16 --num_processes $NUM_GPUS finetune.py \\\n"
+     "  --per_device_train_batch_size $BATCH_SIZE_PER_GPU \\\n"
+     "  --gradient_accumulation_steps $GRADIENT_ACC_STEPS \\\n"
+     "  --gradient_checkpointing --max_seq_length 4096 --lora_rank 64\n",
+     PLIM_DIALECT_HF,
+     "micro_batch=1 accumulate=unclear global_batch=128 world=4 precision=bf16 checkpoint=on "
+     "sequence=4096 lora_rank=64"},
     {"home.yaml", "batch_size: 4\nmax_len: 128\nlora: {r: 4}\n", PLIM_DIALECT_HOME,
      "micro_batch=4 sequence=128 lora_rank=4 accumulate=unknown"},
 };
