@@ -28,7 +28,7 @@ static void spell_real(double value, const char *like, size_t like_size, FILE *o
   else plim_spell_real(value, like, like_size, true, out);
 }
 
-static bool spell_word(const plim_tree *t, uint32_t like, const plim_value *value, FILE *out) {
+static void spell_word(const plim_tree *t, uint32_t like, const plim_value *value, FILE *out) {
   plim_span span = like == PLIM_NO_NODE ? (plim_span){0} : t->at.at[like].span;
   const char *old = t->text + span.begin;
   size_t size = span.end - span.begin;
@@ -36,7 +36,6 @@ static bool spell_word(const plim_tree *t, uint32_t like, const plim_value *valu
   if (value->kind == PLIM_VALUE_BOOL) fputs(bool_word(t, like, value->flag), out);
   if (value->kind == PLIM_VALUE_INTEGER) plim_spell_integer(value->integer, old, size, out);
   if (value->kind == PLIM_VALUE_REAL) spell_real(value->real, old, size, out);
-  return true;
 }
 
 // ---- text -------------------------------------------------------------------------------------------
@@ -81,24 +80,22 @@ static bool spell_block(const plim_tree *t, uint32_t like, const char *text, FIL
   return true;
 }
 
-// A block that becomes quoted text on one line keeps the comment of its first line.
-static bool spell_from_block(const plim_tree *t, uint32_t like, const char *text, FILE *out) {
+// What was a block and goes on one line keeps the comment of its first line.
+static void write_comment_of_block(const plim_tree *t, uint32_t like, FILE *out) {
   plim_span comment = plim_tree_comment(t, like);
-  plim_spell_quoted(text, out);
-  if (!comment.end) return true;
+  if (!comment.end) return;
   fputc(' ', out);
   fwrite(t->text + comment.begin, 1, comment.end - comment.begin, out);
-  return true;
 }
 
 enum { WAYS = 4 };
-typedef enum { END, PLAIN, SINGLE, DOUBLE, BLOCK, FROM_BLOCK } way_of_text;
+typedef enum { END, PLAIN, SINGLE, DOUBLE, BLOCK } way_of_text;
 
 static const way_of_text ways[][WAYS] = {
     [PLIM_STYLE_PLAIN] = {PLAIN, DOUBLE, SINGLE},
     [PLIM_STYLE_SINGLE] = {SINGLE, DOUBLE},
     [PLIM_STYLE_DOUBLE] = {DOUBLE, SINGLE},
-    [PLIM_STYLE_BLOCK] = {BLOCK, FROM_BLOCK},
+    [PLIM_STYLE_BLOCK] = {BLOCK, DOUBLE},
 };
 
 static bool spell_text(const plim_tree *t, uint32_t like, const char *text, way_of_text way,
@@ -108,7 +105,6 @@ static bool spell_text(const plim_tree *t, uint32_t like, const char *text, way_
   case SINGLE: return spell_single(text, out);
   case DOUBLE: return spell_double(text, out);
   case BLOCK: return spell_block(t, like, text, out);
-  case FROM_BLOCK: return spell_from_block(t, like, text, out);
   default: return false;
   }
 }
@@ -117,10 +113,13 @@ static bool spell_text(const plim_tree *t, uint32_t like, const char *text, way_
 
 // A way that cannot be gone writes nothing that holds, and the next is tried.
 static bool spell(const plim_tree *t, uint32_t like, const plim_value *value, int way, FILE *out) {
-  if (value->kind != PLIM_VALUE_TEXT) return way == 0 && spell_word(t, like, value, out);
   plim_style style = like == PLIM_NO_NODE ? PLIM_STYLE_PLAIN : t->at.at[like].style;
-  if (way >= WAYS || ways[style][way] == END) return false;
-  spell_text(t, like, value->text, ways[style][way], out);
+  bool is_text = value->kind == PLIM_VALUE_TEXT;
+  if (way >= (is_text ? WAYS : 1) || ways[style][way] == END) return false;
+  if (is_text) spell_text(t, like, value->text, ways[style][way], out);
+  else spell_word(t, like, value, out);
+  bool is_block = is_text && ways[style][way] == BLOCK;
+  if (style == PLIM_STYLE_BLOCK && !is_block) write_comment_of_block(t, like, out);
   return true;
 }
 
