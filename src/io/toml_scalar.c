@@ -155,7 +155,7 @@ static bool is_offset(const char *text, size_t size) {
 
 static bool is_date(const char *text, size_t size) {
   size_t day = has_form(text, size, "9999-99-99");
-  if (!day) return time_length(text, size) == size;
+  if (!day) return size && time_length(text, size) == size;
   if (!is_day(text) || size == day) return is_day(text);
   if (text[day] != 'T' && text[day] != 't' && text[day] != ' ') return false;
   size_t time = time_length(text + day + 1, size - day - 1), used = day + 1 + time;
