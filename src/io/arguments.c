@@ -125,9 +125,11 @@ static bool is_script(const walk *w, const plim_argument *a) {
 }
 
 static bool can_be_value(const walk *w, const plim_argument *a) {
+  if (!w->saw_script && plim_argument_launches(w->text, a)) return false;
   if (is_many(w, a) || is_script(w, a) || override_sign(w, a) != SIZE_MAX) return false;
-  char first = head_size(a) ? *head(w, a) : 0;
-  return first != '-' || is_negative_number(w, a);
+  size_t at = a->span.begin;
+  at += a->span.end - at > 1 && strchr("'\"", w->text[at]);
+  return w->text[at] != '-' || is_negative_number(w, a);
 }
 
 static bool is_number(plim_value_kind kind) {

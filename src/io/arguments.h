@@ -43,6 +43,9 @@ typedef struct {
   size_t at;        // of the launcher among the words
 } plim_command_kind;
 
+// python, torchrun, a .py file.
+bool plim_argument_launches(const char *text, const plim_argument *a);
+
 plim_command_kind plim_command_kind_of(const char *text, const plim_argument *at, size_t count,
                                        bool has_here_document);
 

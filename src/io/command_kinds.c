@@ -64,7 +64,7 @@ static bool is_python(const char *text, const plim_argument *a) {
 
 #define COUNT(names) (sizeof names / sizeof *names)
 
-static bool is_launcher(const char *text, const plim_argument *a) {
+bool plim_argument_launches(const char *text, const plim_argument *a) {
   return is_python(text, a) || is_one_of(text, a, launchers, COUNT(launchers)) ||
          plim_argument_ends(text, a, ".py");
 }
@@ -97,7 +97,7 @@ plim_command_kind plim_command_kind_of(const char *text, const plim_argument *at
   plim_command_kind kind = {.is_utility =
                                 count && is_one_of(text, at, utilities, COUNT(utilities))};
   for (size_t i = 0; i < count && !kind.is_utility; i++) {
-    if (!is_launcher(text, &at[i])) continue;
+    if (!plim_argument_launches(text, &at[i])) continue;
     kind.is_launcher = true;
     kind.at = i;
     kind.is_training = is_launched(text, at + i, count - i, has_here_document);

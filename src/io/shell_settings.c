@@ -58,13 +58,16 @@ static bool is_assignment(const char *text, const plim_argument *a) {
   return a->has_tail && name_of(text, a, &is_appended);
 }
 
+// A list's "--lr 1e-4" is split where the list is passed on without quotes.
 static bool read_words(const plim_shell_view *view, const char *text, const plim_shell_command *c,
                        plim_arguments *out) {
   out->len = 0;
-  for (size_t i = 0; i < c->count; i++)
-    if (!vec_push(out,
-                  plim_argument_at(text, view->script.words.at[c->first + i], PLIM_PLACE_WORD)))
-      return false;
+  for (size_t i = 0; i < c->count; i++) {
+    plim_span word = view->script.words.at[c->first + i];
+    if (is_list(c) && plim_is_argument_text(text, word)) {
+      if (!plim_argument_pieces(text, word, out)) return false;
+    } else if (!vec_push(out, plim_argument_at(text, word, PLIM_PLACE_WORD))) return false;
+  }
   return true;
 }
 
@@ -298,21 +301,22 @@ static void find_defaults(reader *r) {
   }
 }
 
-// bash -c '...', with one training in it.
-static void find_quoted_command(reader *r, size_t first, size_t command) {
+// bash -c '...', with one training in it: where the -c stands; all words if it does not.
+static size_t quoted_command(const reader *r, size_t first) {
   for (size_t i = first; i + 2 < r->words.len; i++) {
-    bool is_shell = plim_argument_ends(r->text, &r->words.at[i], "sh");
-    bool is_command = plim_argument_is(r->text, &r->words.at[i + 1], "-c") ||
-                      plim_argument_is(r->text, &r->words.at[i + 1], "-lc");
-    plim_span span = r->words.at[i + 2].span;
-    if (is_shell && is_command && plim_is_argument_text(r->text, span))
-      find_pieces(r, span, command, i);
+    const plim_argument *a = &r->words.at[i];
+    bool is_command =
+        plim_argument_is(r->text, a + 1, "-c") || plim_argument_is(r->text, a + 1, "-lc");
+    if (plim_argument_ends(r->text, a, "sh") && is_command &&
+        plim_is_argument_text(r->text, a[2].span))
+      return i + 1;
   }
+  return r->words.len;
 }
 
 static void find_flags(reader *r, const plim_shell_command *c, size_t command, size_t first) {
   const plim_argument *at = r->words.at + first;
-  size_t count = r->words.len - first, group = command, order = 0;
+  size_t end = quoted_command(r, first), count = end - first, group = command, order = 0;
   plim_command_kind kind = plim_command_kind_of(r->text, at, count, c->has_here_document);
   bool is_training = kind.is_training && !c->substitutions;
   if (is_training && !vec_push(&r->view->trainings, command)) r->f->is_out = true;
@@ -330,7 +334,7 @@ static void find_flags(reader *r, const plim_shell_command *c, size_t command, s
                                       .expects_script = kind.is_launcher,
                                       .has_overrides = kind.is_launcher});
   r->view->groups.at[command] = group;
-  find_quoted_command(r, first, command);
+  if (end < r->words.len) find_pieces(r, r->words.at[end + 1].span, group, end);
 }
 
 static void find_in_command(reader *r, const plim_shell_command *c, size_t command) {
