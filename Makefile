@@ -11,8 +11,9 @@ DEMO ?= plan --model qwen2.5-7b --lora-rank 128 --lora-dropout 0.05 --amp bf16 -
 FUZZ_SECONDS ?= 20
 
 BUILD_PACKAGES := gcc libc6-dev cmake ninja-build pkg-config liblzma-dev zlib1g-dev \
-  libjansson-dev
-TEST_PACKAGES := $(BUILD_PACKAGES) clang "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils git patch wasi-libc
+  libjansson-dev libyaml-dev
+TEST_PACKAGES := $(BUILD_PACKAGES) clang "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils git patch \
+  wasi-libc python3 python3-yaml
 
 # $(call compile,PRESET): configures and builds; prints only what goes wrong.
 compile = set -o pipefail; cmake --preset $(1) >/dev/null && \

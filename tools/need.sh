@@ -22,6 +22,9 @@ stands_for() {
   diffutils) command -v diff ;;
   liblzma-dev) pkg-config --exists liblzma ;;
   zlib1g-dev) pkg-config --exists zlib ;;
+  libjansson-dev) pkg-config --exists jansson ;;
+  libyaml-dev) pkg-config --exists yaml-0.1 ;;
+  python3-yaml) python3 -c 'import yaml' ;;
   *) command -v "$1" ;;
   esac >/dev/null 2>&1
 }

@@ -88,11 +88,18 @@ enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 static const struct {
   const char *name, *ours;
 } aliases[] = {
-    {"adamw_torch", "adamw-foreach"},     {"adamw_torch_fused", "adamw"},
-    {"adamw_bnb_8bit", "adamw-8bit"},     {"adamw_8bit", "adamw-8bit"},
-    {"paged_adamw_32bit", "paged-adamw"}, {"paged_adamw_8bit", "paged-adamw-8bit"},
-    {"lion_32bit", "lion-bnb"},           {"lion_8bit", "lion-8bit"},
-    {"paged_lion_32bit", "paged-lion"},   {"paged_lion_8bit", "paged-lion-8bit"},
+    {"adamw_torch", "adamw-foreach"},
+    {"adamw_torch_fused", "adamw"},
+    {"adamw_bnb_8bit", "adamw-8bit"},
+    {"adamw_8bit", "adamw-8bit"},
+    {"paged_adamw_32bit", "paged-adamw"},
+    {"paged_adamw_8bit", "paged-adamw-8bit"},
+    {"lion_32bit", "lion-bnb"},
+    {"lion_8bit", "lion-8bit"},
+    {"paged_lion_32bit", "paged-lion"},
+    {"paged_lion_8bit", "paged-lion-8bit"},
+    {"sgd", "sgd"},
+    {"adafactor", "adafactor"},
 };
 
 static const char *without_alias(const char *name) {
@@ -110,6 +117,17 @@ const plim_optimizer *plim_optimizer_named(const char *name) {
 
 const char *plim_optimizer_name(size_t index) {
   return index < OPTIMIZERS ? optimizers[index].name : NULL;
+}
+
+const char *plim_optimizer_own_name(const char *name) {
+  const plim_optimizer *o = plim_optimizer_named(name);
+  return o ? o->name : NULL;
+}
+
+const char *plim_optimizer_trainer_name(const char *own) {
+  for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+    if (strcmp(aliases[i].ours, own) == 0) return aliases[i].name;
+  return NULL;
 }
 
 bool plim_optimizer_takes_scale(const plim_optimizer *o) { return o->takes_scale; }

@@ -12,6 +12,9 @@ typedef struct plim_optimizer plim_optimizer;
 const plim_optimizer *plim_optimizer_named(const char *name);
 const char *plim_optimizer_name(size_t index);       // NULL behind the last
 int plim_optimizer_moments(const plim_optimizer *o); // copies of the parameters that it keeps
+// Of a name of either kind the one on the command line, and back; NULL if there is none.
+const char *plim_optimizer_own_name(const char *name);
+const char *plim_optimizer_trainer_name(const char *own);
 
 // Whether its step unscales gradients itself, as fused ones do (_step_supports_amp_scaling).
 bool plim_optimizer_takes_scale(const plim_optimizer *o);

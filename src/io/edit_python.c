@@ -1,22 +1,247 @@
-#include "settings.h"
+#include <stdio.h>
+#include <string.h>
+
+#include "python_literal.h"
+#include "python_reader.h"
+#include "text.h"
 
 static plim_err read(plim_settings *s, plim_error *error) {
-  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s files cannot be read yet",
-                   plim_format_names[s->format]);
+  plim_py_reader reader;
+  plim_err err = plim_py_read(&reader, s, NULL, NULL, error);
+  plim_py_reader_free(&reader);
+  return err;
+}
+
+static plim_err no_memory(plim_error *error) {
+  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+}
+
+// The quotes that the file uses for its settings.
+static char quote_of(const plim_settings *s) {
+  for (size_t i = 0; i < s->at.len; i++)
+    if (s->at.at[i].value.kind == PLIM_VALUE_TEXT) return s->text[s->at.at[i].span.end - 1];
+  return '"';
+}
+
+// ---- new entries ------------------------------------------------------------------------------------
+
+// Reads the text once more, to find a place by its path.
+static plim_err find_place(const plim_settings *s, const char *path, const char *part,
+                           plim_py_reader *reader, plim_error *error) {
+  plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
+  plim_err err = plim_py_read(reader, &again, path, part, error);
+  plim_settings_clear(&again);
+  return err;
+}
+
+static bool is_line_end(char c) { return c == '\n' || c == '\r'; }
+
+// The line end and the indentation in front of the last item; empty if it does not begin its line.
+static plim_span line_start(const plim_settings *s, const plim_py_place *p) {
+  size_t begin = p->last_begin;
+  while (begin > p->open_end && (s->text[begin - 1] == ' ' || s->text[begin - 1] == '\t')) begin--;
+  if (begin <= p->open_end || !is_line_end(s->text[begin - 1])) return (plim_span){0, 0};
+  begin--;
+  if (begin > p->open_end && s->text[begin] == '\n' && s->text[begin - 1] == '\r') begin--;
+  return (plim_span){begin, p->last_begin};
+}
+
+// From `at`, where the rest of the line holds blanks and a comment at most: the end of the line.
+static size_t behind_comment(const plim_settings *s, size_t at) {
+  size_t end = at;
+  while (end < s->size && (s->text[end] == ' ' || s->text[end] == '\t')) end++;
+  bool has_comment = end < s->size && s->text[end] == '#';
+  while (has_comment && end < s->size && !is_line_end(s->text[end])) end++;
+  return has_comment ? end : at;
+}
+
+// The new entry, set between what stands in front of it and what follows.
+static plim_edit place_entry(const plim_settings *s, const plim_py_place *p,
+                             const plim_chars *entry, plim_chars *out, bool *ok) {
+  plim_span line = line_start(s, p);
+  bool has_line = line.end > line.begin;
+  size_t begin = !p->items ? p->open_end : p->comma_end ? p->comma_end : p->last_end, end = begin;
+  if (p->items && !p->comma_end) *ok = vec_push(out, ',');
+  if (has_line) {
+    end = behind_comment(s, begin);
+    *ok = *ok && plim_chars_add(out, s->text + begin, end - begin) &&
+          plim_chars_add(out, s->text + line.begin, line.end - line.begin);
+  } else if (p->items) *ok = *ok && vec_push(out, ' ');
+  *ok = *ok && plim_chars_add(out, entry->at, entry->len);
+  if (p->comma_end) *ok = *ok && vec_push(out, ',');
+  return (plim_edit){.span = {begin, end}};
+}
+
+static plim_err make_edit(const plim_settings *s, const plim_py_place *p, const plim_chars *entry,
+                          plim_edit *out, plim_error *error) {
+  plim_chars text = {0};
+  bool ok = true;
+  plim_edit edit = place_entry(s, p, entry, &text, &ok);
+  ok = ok && vec_push(&text, 0);
+  plim_err err = ok ? plim_edit_make(edit.span, text.at, out, error) : no_memory(error);
+  vec_free(&text);
+  return err;
+}
+
+static plim_err add_value(const plim_settings *s, const plim_py_place *p, const plim_value *value,
+                          plim_chars *entry, plim_error *error) {
+  bool ok = (!p->spaced_before || vec_push(entry, ' ')) &&
+            vec_push(entry, p->is_call ? '=' : ':') && (!p->spaced_behind || vec_push(entry, ' '));
+  if (!ok) return no_memory(error);
+  return plim_py_encode(value, "", 0, p->quote ? p->quote : quote_of(s), entry, error);
+}
+
+// ---- changes ----------------------------------------------------------------------------------------
+
+// An argument without a default gets one.
+static plim_err add_default(const plim_settings *s, const plim_setting *setting,
+                            const plim_value *value, plim_edit *out, plim_error *error) {
+  plim_py_reader reader;
+  plim_chars entry = {0};
+  plim_err err = find_place(s, setting->key, "default", &reader, error);
+  const plim_py_place *p = &reader.place;
+  if (!err && (!p->is_found || p->last_end != setting->span.begin || p->unpacks_mapping)) {
+    err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s has no value that could be changed",
+                    setting->key);
+    plim_error_at(error, setting->span.begin);
+  }
+  if (!err && !plim_chars_add_text(&entry, "default")) err = no_memory(error);
+  if (!err) err = add_value(s, p, value, &entry, error);
+  if (!err) err = make_edit(s, p, &entry, out, error);
+  vec_free(&entry);
+  plim_py_reader_free(&reader);
+  return err;
 }
 
 static plim_err change(const plim_settings *s, const plim_setting *setting, const plim_value *value,
                        plim_edit *out, plim_error *error) {
-  (void)setting, (void)value, (void)out;
-  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s files cannot be changed yet",
-                   plim_format_names[s->format]);
+  size_t size = setting->span.end - setting->span.begin;
+  if (!size) return add_default(s, setting, value, out, error);
+  plim_chars text = {0};
+  const char *old = s->text + setting->span.begin;
+  plim_err err = plim_py_encode(value, old, size, quote_of(s), &text, error);
+  if (!err && !vec_push(&text, 0)) err = no_memory(error);
+  if (!err) err = plim_edit_make(setting->span, text.at, out, error);
+  vec_free(&text);
+  return err;
+}
+
+// ---- insertions -------------------------------------------------------------------------------------
+
+// Where the last part of a key begins, behind the last dot that is not part of a name.
+static size_t last_part(const char *key) {
+  size_t part = 0;
+  for (size_t i = 0; key[i]; i++) {
+    if (key[i] == '\\' && key[i + 1]) i++;
+    else if (key[i] == '.') part = i + 1;
+  }
+  return part;
+}
+
+static bool is_identifier(const char *text) {
+  bool is_word = false;
+#define IS_WORD(word) is_word |= strcmp(text, #word) == 0;
+  PLIM_PY_WORDS(IS_WORD)
+  is_word &= strcmp(text, "match") != 0 && strcmp(text, "case") != 0 && strcmp(text, "type") != 0;
+  bool is_fine = *text && !(*text >= '0' && *text <= '9');
+  for (; *text; text++)
+    is_fine &= *text == '_' || ((*text | 0x20) >= 'a' && (*text | 0x20) <= 'z') ||
+               (*text >= '0' && *text <= '9');
+  return is_fine && !is_word;
+}
+
+static bool is_whole_number(const char *text) {
+  size_t digits = strspn(text, "0123456789");
+  return digits && digits < 18 && !text[digits] && (text[0] != '0' || digits == 1);
+}
+
+static plim_err add_dict_key(const char *part, const plim_py_place *p, char quote,
+                             plim_chars *entry, plim_error *error) {
+  if (p->items && !p->has_text_keys && is_whole_number(part))
+    return plim_chars_add_text(entry, part) ? PLIM_OK : no_memory(error);
+  plim_chars text = {0};
+  bool ok = true;
+  for (; ok && *part; part++) {
+    if (*part == '\\' && part[1]) part++;
+    ok = vec_push(&text, *part);
+  }
+  ok = ok && vec_push(&text, 0);
+  plim_value key = {.kind = PLIM_VALUE_TEXT, .text = text.at};
+  plim_err err = ok ? plim_py_encode(&key, "", 0, quote, entry, error) : no_memory(error);
+  vec_free(&text);
+  return err;
+}
+
+static plim_err refuse(const char *key, const char *why, plim_error *error) {
+  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be added: %s", key, why);
+}
+
+static plim_err check_place(const plim_py_reader *r, const char *key, const char *part,
+                            plim_error *error) {
+  const plim_py_place *p = &r->place;
+  if (!p->is_found) return refuse(key, "there is no such call or dict literal", error);
+  if (p->is_uncertain) return refuse(key, "that dict may not be the one in force", error);
+  if (p->has_part) return refuse(key, "it is there already", error);
+  if (!p->is_call) return PLIM_OK;
+  if (plim_py_is_class(&r->names, r->wanted, strlen(r->wanted)))
+    return refuse(key, "that class has the fields it has", error);
+  if (p->unpacks_mapping)
+    return refuse(key, "the call unpacks a mapping (**) that may hold it", error);
+  if (p->is_generator) return refuse(key, "the call's only argument is a generator", error);
+  return is_identifier(part) ? PLIM_OK : refuse(key, "that is no name for an argument", error);
+}
+
+static plim_err insert_into(const plim_settings *s, const plim_py_reader *r, const char *key,
+                            const char *part, const plim_value *value, plim_edit *out,
+                            plim_error *error) {
+  const plim_py_place *p = &r->place;
+  plim_chars entry = {0};
+  plim_err err = check_place(r, key, part, error);
+  if (!err && p->is_call && !plim_chars_add_text(&entry, part)) err = no_memory(error);
+  if (!err && !p->is_call)
+    err = add_dict_key(part, p, p->quote ? p->quote : quote_of(s), &entry, error);
+  if (!err) err = add_value(s, p, value, &entry, error);
+  if (!err) err = make_edit(s, p, &entry, out, error);
+  vec_free(&entry);
+  return err;
+}
+
+// The text with the new entry is read once more: the reader knows less than Python, and where it does
+// not find what was added there is no place that is surely right.
+static plim_err check_insertion(const plim_settings *s, const char *key, const plim_edit *edit,
+                                plim_error *error) {
+  char *text;
+  size_t size;
+  plim_settings after;
+  plim_err err = plim_edits_apply(s->text, s->size, edit, 1, &text, &size, error);
+  if (err) return err;
+  err = plim_settings_read(PLIM_FORMAT_PYTHON, text, size, &after, error);
+  bool is_there = !err && after.at.len == s->at.len + 1 && plim_settings_find(&after, key);
+  if (!err) plim_settings_clear(&after);
+  free(text);
+  return is_there ? PLIM_OK : refuse(key, "the text around it is not understood", error);
 }
 
 static plim_err insert(const plim_settings *s, const char *key, const plim_value *value,
                        plim_edit *out, plim_error *error) {
-  (void)key, (void)value, (void)out;
-  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s files cannot be changed yet",
-                   plim_format_names[s->format]);
+  size_t part = last_part(key);
+  if (plim_settings_find(s, key)) return refuse(key, "it is there already", error);
+  if (!part) return refuse(key, "a new constant has no place that is surely right", error);
+  if (key[part] == '-')
+    return refuse(key, "a new argument has no place that is surely right", error);
+  char *path = strndup(key, part - 1);
+  if (!path) return no_memory(error);
+  plim_py_reader reader;
+  plim_err err = find_place(s, path, key + part, &reader, error);
+  if (!err) err = insert_into(s, &reader, key, key + part, value, out, error);
+  if (!err && (err = check_insertion(s, key, out, error))) {
+    free(out->text);
+    *out = (plim_edit){0};
+  }
+  if (error) plim_text_disarm(error->message);
+  plim_py_reader_free(&reader);
+  free(path);
+  return err;
 }
 
 const plim_editor plim_python_editor = {read, change, insert};

@@ -1,0 +1,274 @@
+#include "arguments.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "shell_words.h"
+
+// ---- one word ---------------------------------------------------------------------------------------
+
+static bool is_head(char c) { return isalnum((unsigned char)c) || (c && strchr("_-.+~@/", c)); }
+
+// The word without its quotes, if one pair is around all of it.
+static plim_span unwrap(const char *text, plim_span span, plim_place *place) {
+  char first = span.end - span.begin >= 2 ? text[span.begin] : 0;
+  plim_span inner = {span.begin + 1, span.end - 1};
+  if (*place == PLIM_PLACE_ELEMENT) return *place = PLIM_PLACE_JSON, inner;
+  if (*place != PLIM_PLACE_WORD) return span;
+  if (first == '"' && plim_shell_double_end(text, span) == span.end)
+    return *place = PLIM_PLACE_DOUBLE, inner;
+  if (first == '\'' &&
+      memchr(text + inner.begin, '\'', span.end - inner.begin) == (const void *)(text + inner.end))
+    return *place = PLIM_PLACE_SINGLE, inner;
+  return span;
+}
+
+plim_argument plim_argument_at(const char *text, plim_span span, plim_place place) {
+  plim_argument a = {.span = span, .place = place, .tail_place = place};
+  plim_span inner = unwrap(text, span, &a.tail_place);
+  size_t i = inner.begin;
+  while (i < inner.end && is_head(text[i])) i++;
+  a.has_tail = i < inner.end && text[i] == '=' && i > inner.begin;
+  if (a.has_tail || i == inner.end) a.head = (plim_span){inner.begin, i};
+  if (a.has_tail) a.tail = (plim_span){i + 1, inner.end};
+  return a;
+}
+
+static size_t head_size(const plim_argument *a) { return a->head.end - a->head.begin; }
+
+bool plim_argument_is(const char *text, const plim_argument *a, const char *word) {
+  size_t n = strlen(word);
+  return !a->has_tail && head_size(a) == n && memcmp(text + a->head.begin, word, n) == 0;
+}
+
+bool plim_argument_ends(const char *text, const plim_argument *a, const char *ending) {
+  size_t n = strlen(ending);
+  return !a->has_tail && head_size(a) >= n && memcmp(text + a->head.end - n, ending, n) == 0;
+}
+
+// ---- what a word is ---------------------------------------------------------------------------------
+
+typedef struct {
+  plim_finder *f;
+  const plim_argument_list *list;
+  const char *text;
+  size_t i;
+  bool saw_script;
+} walk;
+
+static const char *head(const walk *w, const plim_argument *a) { return w->text + a->head.begin; }
+
+static bool is_negative_number(const walk *w, const plim_argument *a) {
+  size_t n = head_size(a);
+  char number[64];
+  if (a->has_tail || n < 2 || n >= sizeof number || *head(w, a) != '-') return false;
+  memcpy(number, head(w, a), n);
+  number[n] = 0;
+  return plim_value_of_text(number).kind != PLIM_VALUE_TEXT;
+}
+
+static bool is_long_flag(const walk *w, const plim_argument *a) {
+  return head_size(a) > 2 && memcmp(head(w, a), "--", 2) == 0 &&
+         isalpha((unsigned char)head(w, a)[2]);
+}
+
+static bool is_short_flag(const walk *w, const plim_argument *a) {
+  return head_size(a) >= 2 && *head(w, a) == '-' && isalpha((unsigned char)head(w, a)[1]);
+}
+
+// a.b=c, +a.b=c, ++a.b=c and ~a.b: the bytes of the sign in front; SIZE_MAX if it is none.
+static size_t override_sign(const walk *w, const plim_argument *a) {
+  size_t sign = 0, n = head_size(a);
+  while (sign < n && sign < 2 && head(w, a)[sign] == '+') sign++;
+  if (!sign && n && *head(w, a) == '~') sign = 1;
+  bool is_removal = sign == 1 && *head(w, a) == '~';
+  bool is_key = n > sign && (isalpha((unsigned char)head(w, a)[sign]) || head(w, a)[sign] == '_');
+  return is_key && w->saw_script && w->list->has_overrides && (a->has_tail || is_removal)
+             ? sign
+             : SIZE_MAX;
+}
+
+// A variable that stands for any number of words: "$@", ${ARGS[@]}, $EXTRA_ARGS.
+static bool is_many(const walk *w, const plim_argument *a) {
+  static const char *const hints[] = {"ARGS",    "OPTS", "FLAGS", "PARAMS",
+                                      "OPTIONS", "args", "opts",  "flags"};
+  const char *at = w->text + a->span.begin;
+  size_t size = a->span.end - a->span.begin;
+  if (a->place != PLIM_PLACE_WORD && a->place != PLIM_PLACE_PIECE) return false;
+  if (memmem(at, size, "${#", 3)) return false;
+  if (memmem(at, size, "$@", 2) || memmem(at, size, "$*", 2) || memmem(at, size, "[@]", 3) ||
+      memmem(at, size, "[*]", 3))
+    return true;
+  plim_span name = plim_reference_at(w->text, a->span);
+  if (!name.end || *at == '"') return false;
+  const char *key = plim_finder_keep_span(w->f, w->text, name, "$");
+  if (plim_names_count(&w->f->lists, key)) return true;
+  for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+    if (!plim_names_count(&w->f->set, key) && strstr(key, hints[i])) return true;
+  return false;
+}
+
+// Launchers' flags that take no value.
+static const char *const switches[] = {
+    "--standalone", "--no-python", "--no_python", "--multi_gpu", "--multi-gpu",     "--use_env",
+    "--use-env",    "--module",    "--no_ssh",    "--no-ssh",    "--no_local_rank", "--cpu",
+};
+
+static bool is_switch(const walk *w, const plim_argument *a) {
+  for (size_t i = 0; i < sizeof switches / sizeof *switches && !w->saw_script; i++)
+    if (plim_argument_is(w->text, a, switches[i])) return true;
+  return false;
+}
+
+static bool is_script(const walk *w, const plim_argument *a) {
+  return !w->saw_script && plim_argument_ends(w->text, a, ".py");
+}
+
+static bool can_be_value(const walk *w, const plim_argument *a) {
+  if (!w->saw_script && plim_argument_launches(w->text, a)) return false;
+  if (is_many(w, a) || is_script(w, a) || override_sign(w, a) != SIZE_MAX) return false;
+  size_t at = a->span.begin;
+  at += a->span.end - at > 1 && strchr("'\"", w->text[at]);
+  return w->text[at] != '-' || is_negative_number(w, a);
+}
+
+static bool is_number(plim_value_kind kind) {
+  return kind == PLIM_VALUE_INTEGER || kind == PLIM_VALUE_REAL;
+}
+
+// ---- settings ---------------------------------------------------------------------------------------
+
+static const char *key_of(const walk *w, const plim_argument *a, size_t sign) {
+  plim_span name = {a->head.begin + sign, a->head.end};
+  return plim_finder_keep_span(w->f, w->text, name, w->list->prefix);
+}
+
+static plim_found with_place(const walk *w, plim_found found, const plim_argument *a) {
+  found.name = key_of(w, a, 0);
+  found.group = w->list->group;
+  found.order = w->list->order + (w->list->is_list ? 0 : w->i);
+  found.word = a->span;
+  found.gap = w->i ? w->list->at[w->i - 1].span.end : 0;
+  return found;
+}
+
+// More words behind the first value, of its kind: --betas 0.9 0.95, --lora_target_modules q_proj v_proj.
+static size_t count_values(const walk *w, const plim_found *first) {
+  size_t n = 1;
+  if (!w->saw_script || first->value.kind == PLIM_VALUE_DERIVED) return 1;
+  for (size_t i = w->i + 2; i < w->list->count && can_be_value(w, &w->list->at[i]); i++, n++) {
+    const plim_argument *a = &w->list->at[i];
+    plim_found next = plim_finder_read(w->f, w->text, a->span, a->place, NULL);
+    if (next.value.kind == PLIM_VALUE_DERIVED ||
+        is_number(next.value.kind) != is_number(first->value.kind))
+      break;
+  }
+  return n;
+}
+
+static void join_values(const walk *w, plim_found *found, size_t n) {
+  const plim_argument *first = &w->list->at[w->i + 1];
+  plim_span span = {first->span.begin, first[n - 1].span.end};
+  found->value =
+      (plim_value){.kind = PLIM_VALUE_TEXT, .text = plim_finder_keep_span(w->f, w->text, span, "")};
+  found->span = span;
+  found->is_several = true;
+}
+
+static void add_separate(walk *w, const plim_argument *a) {
+  const plim_argument *value = a + 1;
+  plim_found found = plim_finder_read(w->f, w->text, value->span, value->place, NULL);
+  size_t n = count_values(w, &found);
+  if (n > 1) join_values(w, &found, n);
+  plim_finder_add(w->f, with_place(w, found, a));
+  w->i += n;
+}
+
+static void add_joined(walk *w, const plim_argument *a) {
+  plim_found found = plim_finder_read(w->f, w->text, a->tail, a->tail_place, NULL);
+  found.is_joined = true;
+  plim_finder_add(w->f, with_place(w, found, a));
+}
+
+static void add_bare(walk *w, const plim_argument *a) {
+  plim_found found = {.value = {.kind = PLIM_VALUE_BOOL, .flag = true}, .is_bare = true};
+  found.span = (plim_span){a->span.end, a->span.end};
+  found.place = a->place;
+  plim_finder_add(w->f, with_place(w, found, a));
+}
+
+static void find_flag(walk *w, const plim_argument *a) {
+  bool has_next = w->i + 1 < w->list->count && !is_switch(w, a) && can_be_value(w, a + 1);
+  if (a->has_tail) add_joined(w, a);
+  else if (has_next) add_separate(w, a);
+  else if (is_long_flag(w, a)) add_bare(w, a);
+}
+
+// A comma outside of brackets, a call or a reference: Hydra computes it, or sweeps over it.
+static bool is_hydra_computed(const char *text) {
+  int depth = 0;
+  for (const char *c = text; *c; c++) {
+    depth += (*c == '[' || *c == '{') - (*c == ']' || *c == '}');
+    if ((*c == ',' && depth <= 0) || *c == '(' || (*c == '$' && c[1] == '{')) return true;
+  }
+  return false;
+}
+
+static void read_hydra(plim_finder *f, plim_found *found, const char *text) {
+  const char *value = found->value.text;
+  size_t n = found->value.kind == PLIM_VALUE_TEXT ? strlen(value) : 0;
+  if (!n) return;
+  if (n >= 2 && strchr("'\"", *value) && value[n - 1] == *value && !strchr(value, '\\') &&
+      strchr(value + 1, *value) == value + n - 1)
+    found->value.text = plim_finder_keep(f, value + 1, n - 2);
+  else if (strcmp(value, "null") == 0) found->value = (plim_value){.kind = PLIM_VALUE_NULL};
+  else if (is_hydra_computed(value))
+    found->value = (plim_value){.kind = PLIM_VALUE_DERIVED,
+                                .text = plim_finder_keep_span(f, text, found->span, "")};
+}
+
+static void find_override(walk *w, const plim_argument *a, size_t sign) {
+  plim_found found = {.span = {a->span.end, a->span.end}, .place = a->place};
+  if (a->has_tail) found = plim_finder_read(w->f, w->text, a->tail, a->tail_place, NULL);
+  if (a->has_tail) read_hydra(w->f, &found, w->text);
+  found = with_place(w, found, a);
+  found.kind = PLIM_FOUND_OVERRIDE;
+  found.name = key_of(w, a, sign);
+  found.is_joined = a->has_tail;
+  plim_finder_add(w->f, found);
+}
+
+// python -m: of a launcher, whose script is still to come.
+static bool is_launching_module(const walk *w, const plim_argument *a) {
+  return plim_argument_ends(w->text, a, "distributed.run") ||
+         plim_argument_ends(w->text, a, "distributed.launch") ||
+         plim_argument_ends(w->text, a, "commands.launch") ||
+         plim_argument_ends(w->text, a, "launcher.runner") ||
+         plim_argument_ends(w->text, a, "torchrun");
+}
+
+static bool is_module_flag(const walk *w, const plim_argument *a) {
+  return !w->saw_script && plim_argument_is(w->text, a, "-m") && w->i + 1 < w->list->count;
+}
+
+// False if the script is a variable: then nothing tells a launcher's flags from the script's.
+static bool names_script(const plim_argument_list *list) {
+  for (size_t i = 0; i < list->count; i++)
+    if (plim_argument_ends(list->text, &list->at[i], ".py") ||
+        plim_argument_is(list->text, &list->at[i], "-m"))
+      return true;
+  return false;
+}
+
+void plim_arguments_find(plim_finder *f, const plim_argument_list *list) {
+  walk w = {f, list, list->text, 0, !list->expects_script || !names_script(list)};
+  for (; w.i < list->count; w.i++) {
+    const plim_argument *a = &list->at[w.i];
+    size_t sign = override_sign(&w, a);
+    if (is_module_flag(&w, a)) w.saw_script = !is_launching_module(&w, &list->at[++w.i]);
+    else if (!w.saw_script && plim_argument_is(list->text, a, "-c")) return;
+    else if (is_long_flag(&w, a) || is_short_flag(&w, a)) find_flag(&w, a);
+    else if (sign != SIZE_MAX) find_override(&w, a, sign);
+    else if (is_script(&w, a)) w.saw_script = true;
+  }
+}

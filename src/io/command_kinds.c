@@ -1,0 +1,107 @@
+// Which commands run a training, and which are only its surroundings.
+#include <ctype.h>
+#include <string.h>
+
+#include "arguments.h"
+
+static const char *const utilities[] = {
+    ".",        ":",        "[",          "alias",       "apt",    "apt-get",  "awk",
+    "basename", "break",    "cat",        "cd",          "chmod",  "chown",    "column",
+    "command",  "conda",    "continue",   "cp",          "curl",   "cut",      "date",
+    "df",       "dirname",  "dpkg",       "du",          "echo",   "egrep",    "eval",
+    "exit",     "export",   "false",      "find",        "free",   "fuser",    "getopt",
+    "getopts",  "git",      "grep",       "head",        "hf",     "hostname", "huggingface-cli",
+    "jq",       "kill",     "killall",    "ldconfig",    "let",    "ln",       "local",
+    "ls",       "make",     "mamba",      "mapfile",     "mkdir",  "mktemp",   "module",
+    "mv",       "nvcc",     "nvidia-smi", "pgrep",       "pip",    "pip3",     "pkill",
+    "popd",     "printf",   "ps",         "pushd",       "pwd",    "read",     "readarray",
+    "readlink", "readonly", "realpath",   "return",      "rm",     "rmdir",    "rsync",
+    "scancel",  "scontrol", "scp",        "sed",         "seq",    "set",      "shift",
+    "shopt",    "sleep",    "sort",       "source",      "squeue", "ssh",      "sync",
+    "tail",     "tar",      "tee",        "tensorboard", "test",   "tmux",     "top",
+    "touch",    "tr",       "trap",       "true",        "type",   "typeset",  "declare",
+    "ulimit",   "umask",    "uname",      "unalias",     "uniq",   "unset",    "unzip",
+    "wait",     "wandb",    "watch",      "wc",          "wget",   "which",    "whoami",
+    "yum",
+};
+
+static const char *const launchers[] = {
+    "accelerate", "axolotl", "colossalai",       "composer", "deepspeed", "horovodrun",
+    "lightning",  "litgpt",  "llamafactory-cli", "ludwig",   "swift",     "torchrun",
+    "trl",        "tune",    "xtuner",
+};
+
+// Modules that python -m runs beside a training.
+static const char *const tools[] = {
+    "pip",        "venv", "ensurepip", "json.tool", "http.server",     "tensorboard", "pytest",
+    "virtualenv", "site", "ipykernel", "build",     "nltk.downloader", "spacy"};
+
+static size_t size_of(const plim_argument *a) { return a->head.end - a->head.begin; }
+
+// Compares with the last part of a path.
+static bool is_program(const char *text, const plim_argument *a, const char *name) {
+  size_t n = strlen(name), size = size_of(a);
+  if (!plim_argument_ends(text, a, name)) return false;
+  return size == n || text[a->head.end - n - 1] == '/';
+}
+
+static bool is_one_of(const char *text, const plim_argument *a, const char *const *names,
+                      size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (is_program(text, a, names[i])) return true;
+  return false;
+}
+
+// python, python3, python3.11, pypy is none.
+static bool is_python(const char *text, const plim_argument *a) {
+  size_t end = a->head.end;
+  if (a->has_tail) return false;
+  while (end > a->head.begin && (isdigit((unsigned char)text[end - 1]) || text[end - 1] == '.'))
+    end--;
+  plim_argument bare = {.head = {a->head.begin, end}};
+  return is_program(text, &bare, "python");
+}
+
+#define COUNT(names) (sizeof names / sizeof *names)
+
+bool plim_argument_launches(const char *text, const plim_argument *a) {
+  return is_python(text, a) || is_one_of(text, a, launchers, COUNT(launchers)) ||
+         plim_argument_ends(text, a, ".py");
+}
+
+// python with code, on its input, or asked for its version.
+static bool runs_program(const char *text, const plim_argument *at, size_t count, bool is_fed) {
+  for (size_t i = 1; i < count; i++) {
+    if (plim_argument_ends(text, &at[i], "setup.py")) return false;
+    if (plim_argument_ends(text, &at[i], ".py")) return true;
+    if (plim_argument_is(text, &at[i], "-c") || plim_argument_is(text, &at[i], "-V") ||
+        plim_argument_is(text, &at[i], "--version"))
+      return false;
+    if (plim_argument_is(text, &at[i], "-m"))
+      return i + 1 < count && !is_one_of(text, &at[i + 1], tools, COUNT(tools));
+  }
+  return count > 1 && !is_fed;
+}
+
+static bool is_launched(const char *text, const plim_argument *at, size_t count, bool is_fed) {
+  if (is_program(text, at, "setup.py")) return false;
+  if (is_python(text, at)) return runs_program(text, at, count, is_fed);
+  if (is_program(text, at, "accelerate"))
+    return count > 1 && plim_argument_is(text, &at[1], "launch");
+  if (plim_argument_ends(text, at, ".py")) return true;
+  return count > 1 && !plim_argument_is(text, &at[1], "--version");
+}
+
+plim_command_kind plim_command_kind_of(const char *text, const plim_argument *at, size_t count,
+                                       bool has_here_document) {
+  plim_command_kind kind = {.is_utility =
+                                count && is_one_of(text, at, utilities, COUNT(utilities))};
+  for (size_t i = 0; i < count && !kind.is_utility; i++) {
+    if (!plim_argument_launches(text, &at[i])) continue;
+    kind.is_launcher = true;
+    kind.at = i;
+    kind.is_training = is_launched(text, at + i, count - i, has_here_document);
+    break;
+  }
+  return kind;
+}

@@ -1,0 +1,375 @@
+#include "dialect.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "dialect_values.h"
+#include "key_names.h"
+
+enum { LIST_BYTES = 1024, ROOTS = 8 };
+
+// The file being read, with its keys under the tables' spelling.
+typedef struct {
+  plim_settings *s;
+  char (*names)[PLIM_KEY_BYTES];
+} reader;
+
+bool plim_key_is_of(const plim_key *key, const plim_setting *setting, bool is_nested) {
+  char name[PLIM_KEY_BYTES];
+  plim_key_name(setting->key, name);
+  if (is_nested && plim_key_is_of_evaluation(name)) return false;
+  return plim_key_fits(name, key->key, is_nested) ||
+         (key->how == PLIM_AS_LIST && plim_key_is_item(name, key->key, is_nested));
+}
+
+// ---- computed values --------------------------------------------------------------------------------
+
+// A name, a path, a dict's item, ${...}: the same value, elsewhere.
+static bool is_reference(const char *text) {
+  return !strpbrk(text, "+*/%<>=!&|?, ") || *text == '*';
+}
+
+static const plim_setting *root_of(const plim_settings *s, const plim_setting *setting) {
+  for (int i = 0; i < ROOTS && setting->value.kind == PLIM_VALUE_DERIVED && setting->root; i++) {
+    const plim_setting *root = plim_settings_find(s, setting->root);
+    if (!root || root == setting || !is_reference(setting->value.text)) break;
+    setting = root;
+  }
+  return setting;
+}
+
+static void say_computed(const plim_setting *setting, plim_reading *out) {
+  int used = snprintf(out->why, sizeof out->why, "%.60s is computed: %.80s", setting->key,
+                      setting->value.text);
+  if (setting->root && used > 0 && (size_t)used < sizeof out->why)
+    snprintf(out->why + used, sizeof out->why - (size_t)used, " (from %.40s)", setting->root);
+}
+
+static void say_unreadable(const plim_setting *setting, const plim_key *key, plim_reading *out) {
+  char text[96];
+  *out = (plim_reading){.said = PLIM_UNCLEAR, .setting = setting, .key = key, .is_fixed = true};
+  if (setting->value.kind == PLIM_VALUE_DERIVED) {
+    say_computed(setting, out);
+  } else {
+    plim_value_print(&setting->value, text, sizeof text);
+    snprintf(out->why, sizeof out->why, "%.60s has a value that is not understood: %.80s",
+             setting->key, text);
+  }
+}
+
+// ---- one row ----------------------------------------------------------------------------------------
+
+typedef struct {
+  plim_reading reading;
+  plim_force force;
+  const plim_setting *unreadable; // the last that was
+  const plim_key *unreadable_key;
+} decision;
+
+static bool is_direct(const plim_key *key) { return key && key->how != PLIM_AS_WORDS; }
+
+static void say_twice(decision *d, const plim_setting *setting, const plim_value *value) {
+  char first[48], second[48];
+  const plim_setting *before = d->reading.setting;
+  plim_value_print(&d->reading.value, first, sizeof first);
+  plim_value_print(value, second, sizeof second);
+  snprintf(d->reading.why, sizeof d->reading.why, "%.60s says %.40s, %.60s says %.40s", before->key,
+           first, setting->key, second);
+  d->reading.said = PLIM_UNCLEAR;
+  d->reading.is_fixed = true;
+  d->reading.value = (plim_value){0};
+}
+
+static void join(reader *r, decision *d, const plim_value *value) {
+  char text[LIST_BYTES];
+  char by = d->reading.key->knob == PLIM_KNOB_LORA_TARGETS ? ',' : '+';
+  snprintf(text, sizeof text, "%s%c%s", d->reading.value.text, by, value->text);
+  const char *kept = plim_settings_keep(r->s, text, strlen(text));
+  if (kept) d->reading.value.text = kept;
+}
+
+static void take(decision *d, const plim_key *key, const plim_setting *setting, plim_token t) {
+  d->force = t.force;
+  d->reading = (plim_reading){.said = PLIM_SAID, .value = t.value, .setting = setting, .key = key};
+}
+
+static void hear(reader *r, decision *d, const plim_key *key, const plim_setting *setting,
+                 plim_token t) {
+  plim_reading *now = &d->reading;
+  if (t.force == PLIM_NOTHING) return;
+  if (t.force == PLIM_UNREADABLE) {
+    d->unreadable = setting, d->unreadable_key = key;
+    return;
+  }
+  if (key->applies_to) {
+    plim_value wanted = plim_token_of(key->applies_to).value;
+    if (now->value.kind == PLIM_VALUE_NULL || !plim_value_same(&now->value, &wanted)) return;
+    if (now->said == PLIM_DEFAULTED || !plim_value_same(&now->value, &t.value))
+      take(d, key, setting, t);
+    return;
+  }
+  if (t.force == PLIM_WEAK && d->force != PLIM_NOTHING) return;
+  bool is_rival = d->force == PLIM_STRONG && t.force == PLIM_STRONG && now->setting != setting;
+  bool is_same = now->said == PLIM_SAID && plim_value_same(&now->value, &t.value);
+  bool is_last = key->flags & PLIM_KEY_LAST;
+  if (is_rival && key->flags & PLIM_KEY_ADDS && now->value.kind == PLIM_VALUE_TEXT)
+    join(r, d, &t.value);
+  else if (is_rival && is_direct(key) && is_direct(now->key) && !is_same && !is_last &&
+           !(key->flags & PLIM_KEY_OLD))
+    say_twice(d, setting, &t.value);
+  else take(d, key, setting, t);
+}
+
+// The items of a list, each by the row's words, without those said already.
+static bool hear_items(reader *r, decision *d, const plim_key *key, bool is_nested) {
+  char text[LIST_BYTES] = "";
+  size_t used = 0;
+  const plim_setting *first = NULL;
+  for (size_t i = 0; i < r->s->at.len; i++) {
+    const plim_setting *item = &r->s->at.at[i];
+    if (!plim_key_is_item(r->names[i], key->key, is_nested)) continue;
+    if (!first) first = item;
+    plim_token t = plim_key_read(key, r->s, item);
+    if (t.force == PLIM_NOTHING || t.value.kind != PLIM_VALUE_TEXT || strstr(text, t.value.text))
+      continue;
+    int n = snprintf(text + used, sizeof text - used, "%s%s", used ? "," : "", t.value.text);
+    if (n > 0 && (size_t)n < sizeof text - used) used += (size_t)n;
+  }
+  if (!used) return first != NULL;
+  const char *kept = plim_settings_keep(r->s, text, strlen(text));
+  plim_token all = {PLIM_STRONG, {.kind = PLIM_VALUE_TEXT, .text = kept}};
+  if (kept) hear(r, d, key, first, all);
+  return true;
+}
+
+// All settings with the row's key: the last of equal keys; different keys must agree. False if there
+// is none.
+static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested) {
+  bool is_there = false;
+  for (size_t i = 0; i < r->s->at.len; i++) {
+    const plim_setting *setting = &r->s->at.at[i];
+    if (!plim_key_fits(r->names[i], key->key, is_nested)) continue;
+    if (is_nested && plim_key_is_of_evaluation(r->names[i])) continue;
+    if (plim_settings_find(r->s, setting->key) != setting) continue; // a later one is in force
+    const plim_setting *root = root_of(r->s, setting);
+    is_there = true;
+    hear(r, d, key, root, plim_key_read(key, r->s, root));
+  }
+  if (key->how == PLIM_AS_LIST && hear_items(r, d, key, is_nested)) is_there = true;
+  return is_there;
+}
+
+// ---- one knob ---------------------------------------------------------------------------------------
+
+static bool is_late(const plim_key *key) { return key->applies_to || key->flags & PLIM_KEY_LAST; }
+
+static void assume(decision *d, const plim_key *key) {
+  if (d->reading.said != PLIM_UNSAID) return;
+  d->reading = (plim_reading){.said = PLIM_DEFAULTED, .value = plim_token_of(key->otherwise).value};
+}
+
+// What a late row says by its absence: it changes the value, not who said it.
+static void assume_late(decision *d, const plim_key *key) {
+  plim_value value = plim_token_of(key->otherwise).value;
+  if (!key->applies_to) {
+    d->reading = (plim_reading){.said = PLIM_DEFAULTED, .value = value};
+    snprintf(d->reading.why, sizeof d->reading.why, "%s is not set", key->key);
+    return;
+  }
+  plim_value wanted = plim_token_of(key->applies_to).value;
+  if (plim_value_same(&d->reading.value, &wanted)) d->reading.value = value;
+}
+
+static bool is_about(const plim_key *key, plim_knob knob, plim_format format) {
+  return key->knob == knob && (!key->formats || key->formats & 1u << format);
+}
+
+// Whether the table has something to say about the knob.
+static bool hear_table(reader *r, const plim_key *keys, bool is_nested, plim_knob knob,
+                       decision *d) {
+  bool is_there = false, is_vaguely_there = false;
+  plim_format format = r->s->format;
+  for (const plim_key *key = keys; key->key; key++)
+    if (is_about(key, knob, format) && !is_late(key) && !(key->flags & PLIM_KEY_VAGUE))
+      is_there |= hear_row(r, d, key, is_nested);
+  for (const plim_key *key = keys; !is_there && key->key; key++)
+    if (is_about(key, knob, format) && key->flags & PLIM_KEY_VAGUE)
+      is_vaguely_there |= hear_row(r, d, key, is_nested);
+  for (const plim_key *key = keys; key->key; key++)
+    if (is_about(key, knob, format) && key->otherwise && !is_late(key))
+      is_there = true, assume(d, key);
+  for (const plim_key *key = keys; key->key; key++) {
+    if (!is_about(key, knob, format) || !is_late(key)) continue;
+    if (hear_row(r, d, key, is_nested)) is_there = true;
+    else if (key->otherwise) assume_late(d, key);
+  }
+  return is_there || is_vaguely_there;
+}
+
+static const char *last_part(const char *key) {
+  const char *dot = strrchr(key, '.');
+  return dot ? dot + 1 : key;
+}
+
+bool plim_reading_explains(const plim_reading *reading, const plim_setting *computed) {
+  bool is_computed = computed->value.kind == PLIM_VALUE_DERIVED;
+  return reading->setting && is_computed &&
+         strcasestr(computed->value.text, last_part(reading->setting->key));
+}
+
+// A computed value is in force, unless it is computed from the one that was read.
+static plim_reading decide(decision *d) {
+  bool is_read = d->reading.said == PLIM_SAID && d->reading.setting;
+  bool is_open = d->unreadable && !(is_read && plim_reading_explains(&d->reading, d->unreadable));
+  if (is_open) say_unreadable(d->unreadable, d->unreadable_key, &d->reading);
+  return d->reading;
+}
+
+// torchrun counts processes per node.
+static void count_nodes(reader *r, plim_reading *world) {
+  bool is_per_node = world->key && strcmp(world->key->key, "nproc_per_node") == 0;
+  for (size_t i = 0; is_per_node && i < r->s->at.len; i++) {
+    plim_value nodes = r->s->at.at[i].value;
+    if (strcmp(r->names[i], "nnodes") != 0) continue;
+    if (nodes.kind == PLIM_VALUE_TEXT) plim_number_of(nodes.text, &nodes);
+    if (nodes.kind != PLIM_VALUE_INTEGER || nodes.integer < 1 || nodes.integer > 100000) continue;
+    if (world->value.kind != PLIM_VALUE_INTEGER || world->value.integer > 100000) continue;
+    world->value.integer *= nodes.integer;
+  }
+}
+
+static void hear_knob(reader *r, plim_dialect dialect, plim_knob knob, plim_reading *out) {
+  decision d = {0};
+  for (plim_dialect at = dialect; at != PLIM_DIALECTS; at = plim_dialect_table[at].base) {
+    const plim_dialect_info *info = &plim_dialect_table[at];
+    if (hear_table(r, info->keys, info->is_nested, knob, &d)) break;
+  }
+  decision launch = {0};
+  bool is_launched = r->s->format == PLIM_FORMAT_SHELL || r->s->format == PLIM_FORMAT_DOCKERFILE ||
+                     r->s->format == PLIM_FORMAT_PYTHON;
+  if (is_launched && d.reading.said <= PLIM_DEFAULTED)
+    hear_table(r, plim_launch_keys, false, knob, &launch);
+  *out = decide(&d);
+  plim_reading launched = decide(&launch);
+  if (launched.said > PLIM_DEFAULTED) *out = launched;
+  if (knob == PLIM_KNOB_WORLD) count_nodes(r, out);
+}
+
+// ---- what must not change ---------------------------------------------------------------------------
+
+// A setting that binds a knob: above `limit`, or true.
+static const struct {
+  const char *key;
+  int64_t limit;
+  plim_knob knob;
+  const char *reason;
+} bonds[] = {
+    {"context_parallel_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 where a sequence is split"},
+    {"cp_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 where a sequence is split"},
+    {"optimizer_in_bwd", 0, PLIM_KNOB_ACCUMULATE,
+     "must be 1 where the optimizer steps in backward"},
+    {"pipeline_model_parallel_size", 1, PLIM_KNOB_MICRO_BATCH, "a pipeline's schedule rests on it"},
+    {"pipeline_model_parallel_size", 1, PLIM_KNOB_ACCUMULATE, "a pipeline's schedule rests on it"},
+    {"optimizer.fused", 0, PLIM_KNOB_OPTIMIZER, "other optimizers do not know fused: take it out"},
+    {"auto_find_batch_size", 0, PLIM_KNOB_MICRO_BATCH, "Trainer changes it by itself"},
+};
+
+static bool exceeds(const plim_value *value, int64_t limit) {
+  if (value->kind == PLIM_VALUE_BOOL) return value->flag;
+  plim_value n = *value;
+  if (value->kind == PLIM_VALUE_TEXT && !plim_number_of(value->text, &n))
+    return strcasecmp(value->text, "true") == 0;
+  return n.kind == PLIM_VALUE_INTEGER && n.integer > limit;
+}
+
+static void fix(plim_reading *reading, const char *reason, const char *source) {
+  if (reading->is_fixed || reading->said == PLIM_UNSAID) return;
+  reading->is_fixed = true;
+  snprintf(reading->why, sizeof reading->why, "%.100s (%.110s)", reason, source);
+}
+
+static void apply_bonds(reader *r, plim_recipe_file *out) {
+  bool is_nested = plim_dialect_table[out->dialect].is_nested;
+  for (size_t i = 0; i < sizeof bonds / sizeof *bonds; i++)
+    for (size_t k = 0; k < r->s->at.len; k++) {
+      const plim_setting *setting = &r->s->at.at[k];
+      if (!plim_key_fits(r->names[k], bonds[i].key, is_nested)) continue;
+      if (exceeds(&setting->value, bonds[i].limit))
+        fix(&out->knobs[bonds[i].knob], bonds[i].reason, setting->key);
+    }
+}
+
+static bool forbids(const char *comment) {
+  static const char *const phrases[] = {"must ",        "do not change", "don't change",
+                                        "do not use",   "don't use",     "do not work",
+                                        "only support", "does not work"};
+  for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
+    if (strcasestr(comment, phrases[i])) return true;
+  return false;
+}
+
+// "micro_batch_size must be 1", somewhere in the file.
+static const char *ban_elsewhere(const plim_settings *s, const char *key) {
+  char phrase[PLIM_KEY_BYTES];
+  snprintf(phrase, sizeof phrase, "%.200s must", last_part(key));
+  for (size_t i = 0; i < s->at.len; i++) {
+    const char *found = strstr(s->at.at[i].comment, phrase);
+    if (found) return found;
+  }
+  return NULL;
+}
+
+static void heed_comments(const plim_settings *s, plim_recipe_file *out) {
+  for (int i = 0; i < PLIM_KNOBS; i++) {
+    plim_reading *reading = &out->knobs[i];
+    if (!reading->setting || reading->is_fixed) continue;
+    const char *comment = reading->setting->comment;
+    if (!forbids(comment)) comment = ban_elsewhere(s, reading->setting->key);
+    if (comment) fix(reading, "a comment forbids it", comment);
+  }
+}
+
+// ---- the file ---------------------------------------------------------------------------------------
+
+static bool open_reader(reader *r, plim_settings *s) {
+  *r = (reader){s, malloc((s->at.len + 1) * sizeof *r->names)};
+  for (size_t i = 0; r->names && i < s->at.len; i++) plim_key_name(s->at.at[i].key, r->names[i]);
+  return r->names != NULL;
+}
+
+plim_err plim_recipe_file_read(plim_settings *s, plim_dialect dialect, plim_recipe_file *out,
+                               plim_error *error) {
+  *out = (plim_recipe_file){.dialect = dialect};
+  reader r;
+  if (!open_reader(&r, s)) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  for (int i = 0; i < PLIM_KNOBS; i++) hear_knob(&r, dialect, (plim_knob)i, &out->knobs[i]);
+  apply_bonds(&r, out);
+  heed_comments(s, out);
+  free(r.names);
+  return PLIM_OK;
+}
+
+plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const plim_key *key,
+                         plim_reading *out, plim_error *error) {
+  decision d = {0};
+  reader r = {s, NULL};
+  (void)error;
+  const plim_setting *root = root_of(s, setting);
+  hear(&r, &d, key, root, plim_key_read(key, s, root));
+  *out = decide(&d);
+  if (out->said == PLIM_UNSAID) *out = (plim_reading){.setting = root, .key = key};
+  if (out->setting && forbids(out->setting->comment))
+    fix(out, "a comment forbids it", out->setting->comment);
+  return PLIM_OK;
+}
+
+const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_file *recipe) {
+  if (plim_dialect_table[recipe->dialect].is_part)
+    return "it says how a run is started, not what is trained";
+  bool is_tune = recipe->dialect == PLIM_DIALECT_TORCHTUNE;
+  if (is_tune && !plim_settings_find(s, "optimizer._component_"))
+    return "it has no optimizer: it does not train";
+  return NULL;
+}

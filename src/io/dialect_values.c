@@ -1,0 +1,232 @@
+#include "dialect_values.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "optimizer.h"
+
+enum { TEXT_BYTES = 512 };
+
+// ---- texts and numbers ------------------------------------------------------------------------------
+
+void plim_value_word(const plim_value *value, char *text, size_t size) {
+  switch (value->kind) {
+  case PLIM_VALUE_NULL: snprintf(text, size, "null"); break;
+  case PLIM_VALUE_BOOL: snprintf(text, size, "%s", value->flag ? "true" : "false"); break;
+  case PLIM_VALUE_INTEGER: snprintf(text, size, "%" PRId64, value->integer); break;
+  case PLIM_VALUE_REAL: snprintf(text, size, "%.12g", value->real); break;
+  case PLIM_VALUE_TEXT:
+  case PLIM_VALUE_DERIVED: snprintf(text, size, "%s", value->text); break;
+  }
+}
+
+void plim_value_print(const plim_value *value, char *text, size_t size) {
+  if (value->kind == PLIM_VALUE_NULL) snprintf(text, size, "unknown");
+  else plim_value_word(value, text, size);
+}
+
+static double number(const plim_value *value) {
+  return value->kind == PLIM_VALUE_INTEGER ? (double)value->integer : value->real;
+}
+
+static bool is_number(const plim_value *value) {
+  return value->kind == PLIM_VALUE_INTEGER || value->kind == PLIM_VALUE_REAL;
+}
+
+bool plim_value_same(const plim_value *a, const plim_value *b) {
+  if (is_number(a) && is_number(b)) return fabs(number(a) - number(b)) < 1e-12;
+  if (a->kind != b->kind) return false;
+  bool has_text = a->kind == PLIM_VALUE_TEXT || a->kind == PLIM_VALUE_DERIVED;
+  return has_text ? strcmp(a->text, b->text) == 0 : a->flag == b->flag;
+}
+
+// One factor; moves *at behind it and the spaces after it.
+static bool read_factor(const char **at, double *out) {
+  char digits[48];
+  size_t used = 0;
+  const char *from = *at;
+  for (; isalnum((unsigned char)*from) || (*from && strchr("+-._", *from)); from++)
+    if (*from != '_' && used + 1 < sizeof digits) digits[used++] = *from;
+  digits[used] = 0;
+  char *end;
+  *out = strtod(digits, &end);
+  bool is_plain = used && !*end && isfinite(*out) && !strpbrk(digits, "xXpPnN");
+  while (*from == ' ') from++;
+  *at = from;
+  return is_plain;
+}
+
+bool plim_number_of(const char *text, plim_value *out) {
+  double product = 1, factor;
+  const char *at = text;
+  while (*at == ' ') at++;
+  bool is_whole = !strpbrk(text, ".eE");
+  for (bool more = true; more; at += more + (more && at[1] == ' ')) {
+    if (!read_factor(&at, &factor)) return false;
+    product *= factor;
+    more = *at == '*' && at[1] != '*';
+  }
+  if (*at || fabs(product) > 1e15) return false;
+  *out = is_whole ? (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = (int64_t)product}
+                  : (plim_value){.kind = PLIM_VALUE_REAL, .real = product};
+  return true;
+}
+
+// ---- words ------------------------------------------------------------------------------------------
+
+plim_token plim_token_of(const char *word) {
+  plim_token t = {PLIM_STRONG, {0}};
+  if (strcmp(word, "-") == 0) return (plim_token){PLIM_NOTHING, {0}};
+  if (*word == '?') t.force = PLIM_WEAK, word++;
+  if (!plim_number_of(word, &t.value))
+    t.value = (plim_value){.kind = PLIM_VALUE_TEXT, .text = word};
+  return t;
+}
+
+static const plim_word *word_of(const plim_word *words, const char *text) {
+  for (; words && words->file; words++)
+    if (fnmatch(words->file, text, FNM_CASEFOLD | FNM_NOESCAPE) == 0) return words;
+  return NULL;
+}
+
+static plim_token kept(plim_settings *s, const char *text) {
+  plim_token t = {PLIM_STRONG, {.kind = PLIM_VALUE_TEXT}};
+  t.value.text = plim_settings_keep(s, text, strlen(text));
+  return t.value.text ? t : (plim_token){0};
+}
+
+// ---- by how the row reads ---------------------------------------------------------------------------
+
+static plim_token read_number(const plim_setting *setting, const char *text) {
+  plim_token t = {PLIM_STRONG, setting->value};
+  if (is_number(&setting->value)) return t;
+  if (plim_number_of(text, &t.value)) return t;
+  bool is_open = setting->value.kind == PLIM_VALUE_NULL || strcmp(text, "auto") == 0;
+  return (plim_token){is_open ? PLIM_NOTHING : PLIM_UNREADABLE, {0}};
+}
+
+// The texts of a list as Python writes it, with commas between: ["q_proj", "v_proj"]. False if it holds
+// anything else.
+static bool list_literal(const char *text, char *out, size_t size) {
+  size_t used = 0;
+  for (text += *text == '[' || *text == '('; *text && *text != ']' && *text != ')'; text++) {
+    if (strchr(" ,\n\t", *text)) continue;
+    const char *end = *text == '"' || *text == '\'' ? strchr(text + 1, *text) : NULL;
+    if (!end) return false;
+    int n = snprintf(out + used, size - used, "%s%.*s", used ? "," : "", (int)(end - text - 1),
+                     text + 1);
+    if (n < 0 || (size_t)n >= size - used) return false;
+    used += (size_t)n;
+    text = end;
+  }
+  return used > 0;
+}
+
+static plim_token read_text(plim_settings *s, const plim_setting *setting, const char *text) {
+  if (setting->value.kind == PLIM_VALUE_NULL) return (plim_token){0};
+  if (setting->value.kind == PLIM_VALUE_DERIVED) return (plim_token){PLIM_UNREADABLE, {0}};
+  return kept(s, text);
+}
+
+static plim_token read_list(plim_settings *s, const plim_setting *setting, const char *text) {
+  char items[TEXT_BYTES];
+  bool is_literal = setting->value.kind == PLIM_VALUE_DERIVED && (*text == '[' || *text == '(');
+  if (is_literal && list_literal(text, items, sizeof items)) return kept(s, items);
+  return read_text(s, setting, text);
+}
+
+static plim_token read_optimizer(plim_settings *s, const plim_setting *setting, const char *text) {
+  const char *own = plim_optimizer_own_name(text);
+  if (own) return (plim_token){PLIM_STRONG, {.kind = PLIM_VALUE_TEXT, .text = own}};
+  return read_text(s, setting, text);
+}
+
+static plim_token read_count(const plim_setting *setting, const char *text) {
+  bool is_unreadable = setting->value.kind == PLIM_VALUE_DERIVED;
+  if (is_unreadable) return (plim_token){PLIM_UNREADABLE, {0}};
+  if (!*text || setting->value.kind == PLIM_VALUE_NULL) return (plim_token){0};
+  int64_t n = 1;
+  for (; *text; text++) n += *text == ',';
+  return (plim_token){PLIM_STRONG, {.kind = PLIM_VALUE_INTEGER, .integer = n}};
+}
+
+plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setting *setting) {
+  char text[TEXT_BYTES];
+  bool is_bare = setting->span.begin == setting->span.end; // a flag without a value
+  bool is_flag = is_bare && setting->value.kind == PLIM_VALUE_NULL && setting->key[0] == '-';
+  if (is_flag) snprintf(text, sizeof text, "true");
+  else plim_value_word(&setting->value, text, sizeof text);
+  const plim_word *word = word_of(key->words, text);
+  if (word) return plim_token_of(word->knob);
+  switch (key->how) {
+  case PLIM_AS_NUMBER: return read_number(setting, text);
+  case PLIM_AS_TEXT: return read_text(s, setting, text);
+  case PLIM_AS_LIST: return read_list(s, setting, text);
+  case PLIM_AS_COUNT: return read_count(setting, text);
+  case PLIM_AS_OPTIMIZER: return read_optimizer(s, setting, text);
+  case PLIM_AS_WORDS: break;
+  }
+  bool is_open = strcmp(text, "auto") == 0 || setting->value.kind == PLIM_VALUE_NULL;
+  if (is_open) return (plim_token){0};
+  if (key->applies_to) return (plim_token){PLIM_UNREADABLE, {0}};
+  return key->knob == PLIM_KNOB_OPTIMIZER ? read_optimizer(s, setting, text)
+                                          : read_text(s, setting, text);
+}
+
+// ---- back -------------------------------------------------------------------------------------------
+
+static bool is_wild(const char *word) { return strpbrk(word, "*?") != NULL; }
+
+static plim_value value_of_word(const char *word) {
+  plim_value v = {.kind = PLIM_VALUE_TEXT, .text = word};
+  if (strcmp(word, "true") == 0) v = (plim_value){.kind = PLIM_VALUE_BOOL, .flag = true};
+  if (strcmp(word, "false") == 0) v = (plim_value){.kind = PLIM_VALUE_BOOL, .flag = false};
+  if (strcmp(word, "null") == 0) v = (plim_value){.kind = PLIM_VALUE_NULL};
+  if (isdigit((unsigned char)*word)) plim_number_of(word, &v);
+  return v;
+}
+
+static bool inverse_word(const plim_key *key, const plim_value *value, plim_value *out) {
+  for (const plim_word *w = key->words; w && w->file; w++) {
+    plim_token t = plim_token_of(w->knob);
+    if (t.force == PLIM_NOTHING || is_wild(w->file) || !plim_value_same(&t.value, value)) continue;
+    *out = value_of_word(w->file);
+    return true;
+  }
+  return false;
+}
+
+bool plim_key_silence(const plim_key *key, plim_value *out) {
+  for (const plim_word *w = key->words; w && w->file; w++) {
+    plim_force force = plim_token_of(w->knob).force;
+    if (is_wild(w->file) || (force != PLIM_NOTHING && force != PLIM_WEAK)) continue;
+    *out = value_of_word(w->file);
+    return true;
+  }
+  return false;
+}
+
+static bool inverse_optimizer(const plim_value *value, plim_value *out) {
+  if (value->kind != PLIM_VALUE_TEXT) return false;
+  const char *own = plim_optimizer_own_name(value->text);
+  const char *name = own ? plim_optimizer_trainer_name(own) : NULL;
+  *out = (plim_value){.kind = PLIM_VALUE_TEXT, .text = name};
+  return name != NULL;
+}
+
+bool plim_key_inverse(const plim_key *key, const plim_value *value, plim_value *out) {
+  *out = *value;
+  switch (key->how) {
+  case PLIM_AS_NUMBER: return is_number(value);
+  case PLIM_AS_TEXT: return value->kind == PLIM_VALUE_TEXT;
+  case PLIM_AS_OPTIMIZER: return inverse_optimizer(value, out);
+  case PLIM_AS_WORDS: return inverse_word(key, value, out);
+  case PLIM_AS_LIST:
+  case PLIM_AS_COUNT: break;
+  }
+  return false;
+}

@@ -1,0 +1,53 @@
+#include "key_names.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <string.h>
+
+void plim_key_name(const char *key, char name[PLIM_KEY_BYTES]) {
+  size_t used = 0;
+  bool is_start = true;
+  for (; *key && used + 1 < PLIM_KEY_BYTES; key++) {
+    if (is_start && *key == '-') continue;
+    is_start = *key == '.';
+    name[used++] = *key == '-' ? '_' : (char)tolower((unsigned char)*key);
+  }
+  name[used] = 0;
+}
+
+bool plim_key_fits(const char *name, const char *pattern, bool is_nested) {
+  if (strchr(pattern, '*')) return fnmatch(pattern, name, FNM_NOESCAPE) == 0;
+  size_t n = strlen(name), m = strlen(pattern);
+  if (n < m || strcmp(name + n - m, pattern) != 0) return false;
+  return n == m || (is_nested && (name[n - m - 1] == '.' || name[n - m - 1] == '$'));
+}
+
+static bool starts_with(const char *text, const char *start) {
+  return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool is_about_evaluation(const char *part, size_t size) {
+  static const char *const words[] = {"eval", "valid", "test", "infer", "predict", "generat"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (starts_with(part, words[i])) return true;
+  return (size == 3 || (size > 3 && part[3] == '_')) &&
+         (starts_with(part, "val") || starts_with(part, "dev"));
+}
+
+bool plim_key_is_of_evaluation(const char *name) {
+  for (const char *part = name; *part;) {
+    size_t size = strcspn(part, ".");
+    if (part[size] && is_about_evaluation(part, size)) return true; // the last is the key itself
+    part += size + (part[size] == '.');
+  }
+  return false;
+}
+
+bool plim_key_is_item(const char *name, const char *pattern, bool is_nested) {
+  const char *dot = strrchr(name, '.');
+  if (!dot || !dot[1] || dot[1 + strspn(dot + 1, "0123456789")]) return false;
+  char list[PLIM_KEY_BYTES];
+  memcpy(list, name, (size_t)(dot - name));
+  list[dot - name] = 0;
+  return plim_key_fits(list, pattern, is_nested);
+}

@@ -1,0 +1,23 @@
+// Keys of all formats under one spelling, so that tables can name them.
+#ifndef PLIM_IO_KEY_NAMES_H
+#define PLIM_IO_KEY_NAMES_H
+
+#include "plimsoll.h"
+
+#define PLIM_KEY_BYTES 256
+
+// Lower case, without the dashes of flags, "_" for "-": "--Micro-Batch-Size" is "micro_batch_size",
+// "parser.--batch-size" is "parser.batch_size", "$GPUS" is "$gpus". Longer keys are cut.
+void plim_key_name(const char *key, char name[PLIM_KEY_BYTES]);
+
+// Whether `key` (a name) is `pattern`, or ends with it behind a dot or a $ where `is_nested`. With a * in
+// it, the pattern matches as in a shell.
+bool plim_key_fits(const char *name, const char *pattern, bool is_nested);
+
+// Whether a part of the name says that it is about evaluation: eval.batch_size, test_loader.batch_size.
+bool plim_key_is_of_evaluation(const char *name);
+
+// "lora.targets.3" and "lora.targets": whether the first is an item of the list that is the second.
+bool plim_key_is_item(const char *name, const char *pattern, bool is_nested);
+
+#endif

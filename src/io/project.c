@@ -1,0 +1,337 @@
+#include "project.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "key_names.h"
+#include "project_impl.h"
+#include "text_file.h"
+
+enum { MAX_BYTES = 4 << 20 };
+
+static plim_err no_memory(plim_error *error) {
+  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+}
+
+// ---- files ------------------------------------------------------------------------------------------
+
+static void free_file(plim_project_file *f) {
+  if (!f) return;
+  plim_settings_clear(&f->settings);
+  free(f->path);
+  free(f->text);
+  free(f);
+}
+
+static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *error) {
+  plim_format format;
+  if (!f->path || !f->text || !vec_reserve(&p->files, 1)) return no_memory(error);
+  if (!plim_format_of(f->path, f->text, f->size, &format)) {
+    plim_err err =
+        plim_fail(error, PLIM_ERR_UNSUPPORTED, "this is no configuration that can be read");
+    plim_error_hint(error,
+                    "YAML, JSON, TOML, Python, shell and Dockerfile are, by the file's ending");
+    return err;
+  }
+  plim_err err = plim_settings_read(format, f->text, f->size, &f->settings, error);
+  if (!err) p->files.at[p->files.len++] = f;
+  return err;
+}
+
+plim_err plim_project_add(plim_project *p, const char *path, const char *text, size_t size,
+                          plim_error *error) {
+  plim_project_file *f = calloc(1, sizeof *f);
+  if (!f) return no_memory(error);
+  f->path = strdup(path);
+  f->text = malloc(size + 1);
+  f->size = size;
+  if (f->text) memcpy(f->text, text, size), f->text[size] = 0;
+  plim_err err = add_file(p, f, error);
+  if (err) free_file(f);
+  return err ? plim_error_file(error, err, path) : PLIM_OK;
+}
+
+plim_err plim_project_read(plim_project *p, const char *path, plim_error *error) {
+  char *text;
+  size_t size;
+  plim_err err = plim_text_file_read(path, MAX_BYTES, &text, &size, error);
+  if (!err) err = plim_project_add(p, path, text, size, error);
+  free(text);
+  return err;
+}
+
+void plim_project_clear(plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++) free_file(p->files.at[i]);
+  for (size_t i = 0; i < p->notes.len; i++) free(p->notes.at[i]);
+  plim_bindings_clear(p);
+  vec_free(&p->files);
+  vec_free(&p->notes);
+}
+
+size_t plim_project_file_named(const plim_project *p, const char *path) {
+  size_t n = strlen(path);
+  for (size_t i = 0; i < p->files.len; i++) {
+    const char *have = p->files.at[i]->path;
+    size_t m = strlen(have);
+    if (m < n || strcmp(have + m - n, path) != 0) continue;
+    if (m == n || have[m - n - 1] == '/') return i;
+  }
+  return SIZE_MAX;
+}
+
+plim_err plim_error_file_of(const plim_project *p, size_t file, plim_err code, plim_error *error) {
+  return file == SIZE_MAX ? code : plim_error_file(error, code, p->files.at[file]->path);
+}
+
+bool plim_project_note(plim_project *p, const char *format, ...) {
+  char text[512];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  char *note = strdup(text);
+  if (note && vec_push(&p->notes, note)) return true;
+  free(note);
+  return false;
+}
+
+// ---- dialects ---------------------------------------------------------------------------------------
+
+static bool is_command(const plim_project_file *f) {
+  return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
+}
+
+static bool trains(plim_dialect dialect) {
+  return dialect != PLIM_DIALECTS && !plim_dialect_table[dialect].is_part;
+}
+
+// What trains: of files before command lines, an ecosystem before names of one's own.
+static plim_dialect find_dialect(const plim_project *p) {
+  plim_dialect found = PLIM_DIALECTS;
+  for (int pass = 0; pass < 2; pass++)
+    for (size_t i = 0; i < p->files.len; i++) {
+      const plim_project_file *f = p->files.at[i];
+      if (is_command(f) != (pass == 1) || !trains(f->is.dialect)) continue;
+      if (found == PLIM_DIALECTS || found == PLIM_DIALECT_HOME) found = f->is.dialect;
+    }
+  return found;
+}
+
+// A command line speaks the dialect of what it starts.
+static void adopt(const plim_project *p, plim_project_file *f) {
+  bool is_own = f->is.dialect == PLIM_DIALECT_MEGATRON || f->is.dialect == PLIM_DIALECT_NANOGPT;
+  if (!is_command(f) || is_own) return;
+  bool is_vague = f->is.dialect == PLIM_DIALECTS || f->is.dialect == PLIM_DIALECT_HOME;
+  bool is_general = f->is.dialect == PLIM_DIALECT_HF && p->dialect != PLIM_DIALECT_HOME;
+  f->is.rival = PLIM_DIALECTS;
+  if (p->dialect != PLIM_DIALECTS && (is_vague || is_general)) {
+    f->is.dialect = p->dialect;
+    snprintf(f->is.reason, sizeof f->is.reason, "it starts %s",
+             plim_dialect_table[p->dialect].name);
+  }
+  if (f->is.dialect == PLIM_DIALECTS) f->is.dialect = PLIM_DIALECT_HOME;
+}
+
+static void recognise(plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    plim_project_file *f = p->files.at[i];
+    plim_dialect told = plim_names_dialect(p, f->path);
+    plim_dialect_recognise(&f->settings, &f->is);
+    if (told == PLIM_DIALECTS) continue;
+    f->is = (plim_recognition){.dialect = told, .rival = PLIM_DIALECTS};
+    snprintf(f->is.reason, sizeof f->is.reason, "plimsoll.yaml says so");
+  }
+  p->dialect = find_dialect(p);
+  for (size_t i = 0; i < p->files.len; i++) {
+    plim_project_file *f = p->files.at[i];
+    if (plim_is_names(f->path)) f->is.dialect = f->is.rival = PLIM_DIALECTS;
+    else adopt(p, f);
+    if (f->is.rival != PLIM_DIALECTS)
+      plim_project_note(p, "%s: %s; plimsoll.yaml can say which", f->path, f->is.reason);
+  }
+}
+
+static plim_err read_recipes(plim_project *p, plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; i < p->files.len && !err; i++) {
+    plim_project_file *f = p->files.at[i];
+    f->recipe.dialect = PLIM_DIALECTS;
+    if (f->is.dialect != PLIM_DIALECTS)
+      err = plim_recipe_file_read(&f->settings, f->is.dialect, &f->recipe, error);
+  }
+  return err;
+}
+
+// ---- which file is in force -------------------------------------------------------------------------
+
+enum { DEEPSPEED_FILE = 1, ACCELERATE_FILE, ARGUMENT_DEFAULT, TRAINING_FILE, COMMAND };
+
+static int authority(const plim_project_file *f, const plim_reading *reading) {
+  if (is_command(f)) return COMMAND;
+  if (f->is.dialect == PLIM_DIALECT_DEEPSPEED) return DEEPSPEED_FILE;
+  if (f->is.dialect == PLIM_DIALECT_ACCELERATE) return ACCELERATE_FILE;
+  bool is_default = reading->setting && strstr(reading->setting->key, ".--");
+  return is_default ? ARGUMENT_DEFAULT : TRAINING_FILE;
+}
+
+static const plim_reading *reading_of(const plim_project *p, size_t file, plim_knob knob) {
+  const plim_project_file *f = p->files.at[file];
+  return f->recipe.dialect == PLIM_DIALECTS ? NULL : &f->recipe.knobs[knob];
+}
+
+// A computed value whose name is defined in another file is no statement of its own.
+static bool is_explained(const plim_project *p, size_t file, plim_knob knob,
+                         const plim_setting *computed) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_reading *other = i == file ? NULL : reading_of(p, i, knob);
+    if (other && other->said == PLIM_SAID && plim_reading_explains(other, computed)) return true;
+  }
+  return false;
+}
+
+static bool is_statement(const plim_project *p, size_t file, plim_knob knob) {
+  const plim_reading *r = reading_of(p, file, knob);
+  if (!r || r->said < PLIM_UNCLEAR) return false;
+  return r->said == PLIM_SAID || !r->setting || !is_explained(p, file, knob, r->setting);
+}
+
+static void add_place(plim_project_knob *k, size_t file, const plim_reading *r) {
+  if (k->place_count < PLIM_PLACES)
+    k->places[k->place_count++] = (plim_knob_place){file, r->setting, r->key};
+}
+
+static void take(plim_project_knob *k, size_t file, const plim_reading *r) {
+  *k = (plim_project_knob){.said = r->said, .value = r->value, .is_fixed = r->is_fixed};
+  memcpy(k->why, r->why, sizeof k->why);
+  if (r->setting) add_place(k, file, r);
+}
+
+static void say_disagreement(const plim_project *p, plim_project_knob *k, size_t file,
+                             const plim_reading *r) {
+  char first[48], second[48];
+  plim_value_print(&k->value, first, sizeof first);
+  plim_value_print(&r->value, second, sizeof second);
+  snprintf(k->why, sizeof k->why, "%.70s says %.30s, %.70s says %.30s",
+           p->files.at[k->places[0].file]->path, first, p->files.at[file]->path, second);
+  k->said = PLIM_UNCLEAR;
+  k->is_fixed = true;
+  k->value = (plim_value){0};
+  add_place(k, file, r);
+}
+
+static size_t strongest(const plim_project *p, plim_knob knob) {
+  size_t best = SIZE_MAX;
+  int most = 0;
+  for (size_t i = 0; i < p->files.len; i++) {
+    if (!is_statement(p, i, knob)) continue;
+    int mine = authority(p->files.at[i], reading_of(p, i, knob));
+    if (mine > most) best = i, most = mine;
+  }
+  return best;
+}
+
+static void weigh_others(plim_project *p, plim_knob knob, size_t best) {
+  plim_project_knob *k = &p->knobs[knob];
+  int most = authority(p->files.at[best], reading_of(p, best, knob));
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_reading *r = reading_of(p, i, knob);
+    if (i == best || k->said != PLIM_SAID || !r || r->said != PLIM_SAID) continue;
+    bool is_same = plim_value_same(&r->value, &k->value);
+    bool is_equal = authority(p->files.at[i], r) == most;
+    bool must_agree = r->key && r->key->flags & PLIM_KEY_AGREES;
+    if (is_equal && !is_same) say_disagreement(p, k, i, r);
+    else if (is_equal || must_agree) add_place(k, i, r);
+    if (must_agree && !is_same)
+      plim_project_note(p, "%s: %s is not what %s says: the run would not start",
+                        p->files.at[i]->path, r->setting->key, p->files.at[best]->path);
+  }
+}
+
+static void assume(plim_project *p, plim_knob knob) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_reading *r = reading_of(p, i, knob);
+    if (!r || r->said != PLIM_DEFAULTED || p->files.at[i]->is.dialect != p->dialect) continue;
+    p->knobs[knob] = (plim_project_knob){.said = PLIM_DEFAULTED, .value = r->value};
+    memcpy(p->knobs[knob].why, r->why, sizeof r->why);
+    return;
+  }
+}
+
+static void decide(plim_project *p, plim_knob knob) {
+  size_t best = strongest(p, knob);
+  p->knobs[knob] = (plim_project_knob){0};
+  if (best == SIZE_MAX) {
+    assume(p, knob);
+    return;
+  }
+  take(&p->knobs[knob], best, reading_of(p, best, knob));
+  weigh_others(p, knob, best);
+}
+
+// ---- batches that multiply out ----------------------------------------------------------------------
+
+static int64_t count_of(const plim_project *p, plim_knob knob, int64_t unknown) {
+  const plim_project_knob *k = &p->knobs[knob];
+  bool is_known = k->said == PLIM_SAID || k->said == PLIM_DEFAULTED;
+  return is_known && k->value.kind == PLIM_VALUE_INTEGER ? k->value.integer : unknown;
+}
+
+bool plim_project_ranks(const plim_project *p, int64_t *out) {
+  int64_t world = count_of(p, PLIM_KNOB_WORLD, 0);
+  int64_t shared =
+      count_of(p, PLIM_KNOB_TENSOR_PARALLEL, 1) * count_of(p, PLIM_KNOB_CONTEXT_PARALLEL, 1);
+  *out = world > 0 && shared > 0 && world % shared == 0 ? world / shared : 0;
+  return *out > 0;
+}
+
+bool plim_project_divides(const plim_project *p) {
+  bool is_known = p->dialect != PLIM_DIALECTS && p->knobs[PLIM_KNOB_GLOBAL_BATCH].said == PLIM_SAID;
+  return is_known && p->knobs[PLIM_KNOB_ACCUMULATE].said != PLIM_SAID &&
+         (plim_dialect_table[p->dialect].divides_batch || p->dialect == PLIM_DIALECT_AXOLOTL);
+}
+
+// Accumulation is what micro batches on all ranks leave of the global batch.
+static void divide_batch(plim_project *p) {
+  int64_t ranks, global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0);
+  int64_t micro = count_of(p, PLIM_KNOB_MICRO_BATCH, 0);
+  plim_project_knob *k = &p->knobs[PLIM_KNOB_ACCUMULATE];
+  if (!plim_project_divides(p) || micro <= 0) return;
+  *k = (plim_project_knob){.is_fixed = true};
+  snprintf(k->why, sizeof k->why, "it is what the global batch of %lld leaves", (long long)global);
+  if (!plim_project_ranks(p, &ranks) || micro > INT64_MAX / ranks || global % (micro * ranks))
+    return;
+  k->said = PLIM_DEFAULTED;
+  k->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = global / (micro * ranks)};
+}
+
+bool plim_project_multiplies_out(const plim_project *p) {
+  int64_t ranks, global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0), product;
+  int64_t micro = count_of(p, PLIM_KNOB_MICRO_BATCH, 0),
+          steps = count_of(p, PLIM_KNOB_ACCUMULATE, 0);
+  bool is_known = p->knobs[PLIM_KNOB_GLOBAL_BATCH].said == PLIM_SAID && micro && steps;
+  if (!is_known || !plim_project_ranks(p, &ranks)) return true;
+  bool overflows = __builtin_mul_overflow(micro, steps, &product) ||
+                   __builtin_mul_overflow(product, ranks, &product);
+  return !overflows && product == global;
+}
+
+// ---- all together -----------------------------------------------------------------------------------
+
+plim_err plim_project_finish(plim_project *p, plim_error *error) {
+  plim_err err = plim_names_read(p, error);
+  if (err) return err;
+  recognise(p);
+  err = read_recipes(p, error);
+  for (int i = 0; i < PLIM_KNOBS && !err; i++) {
+    decide(p, (plim_knob)i);
+    err = plim_bindings_decide(p, (plim_knob)i, error);
+  }
+  if (err) return err;
+  divide_batch(p);
+  if (!plim_project_multiplies_out(p))
+    plim_project_note(p,
+                      "micro batch, accumulation and GPUs do not multiply out to the global batch");
+  return PLIM_OK;
+}

@@ -1,0 +1,116 @@
+// The files of one training run together: which of them is in force for which knob, what must agree,
+// and what to write where so that a knob has another value.
+//
+//   plim_project p = {0};
+//   err = plim_project_read(&p, "train.yaml", &error);            // and the others
+//   if (!err) err = plim_project_finish(&p, &error);
+//   p.knobs[PLIM_KNOB_MICRO_BATCH].value.integer
+//   plim_edit_set edits;
+//   err = plim_project_set(&p, &(plim_knob_change){PLIM_KNOB_MICRO_BATCH, {.kind = PLIM_VALUE_INTEGER,
+//                          .integer = 2}}, 1, &edits, &error);    // then plim_project_text per file
+//
+// A file called plimsoll.yaml among them says where knobs are that have names of one's own:
+//
+//   knobs:
+//     micro_batch: config.py:TRAINING.batch           # file:key, keys as in settings.h
+//     n_negatives: [conf/stage1.yaml:negatives, conf/stage2.yaml:negatives]   # changed together
+//     checkpoint: {file: config.py, key: SAVE_MEMORY, values: {"high": on, "low": off}}
+//   files:
+//     conf/config.yaml: Lightning                     # where a file could be of two ecosystems
+#ifndef PLIM_IO_PROJECT_H
+#define PLIM_IO_PROJECT_H
+
+#include "dialect.h"
+
+typedef struct {
+  char *path, *text; // owned
+  size_t size;
+  plim_settings settings;
+  plim_recognition is;
+  plim_recipe_file recipe; // empty unless is.dialect is one
+} plim_project_file;
+
+typedef struct {
+  size_t file; // of the project
+  const plim_setting *setting;
+  const plim_key *key;
+} plim_knob_place;
+
+enum { PLIM_PLACES = 16 };
+
+typedef struct {
+  plim_said said;
+  plim_value value;
+  plim_knob_place places[PLIM_PLACES]; // the first is in force; the others must say the same
+  size_t place_count;                  // 0 unless it is SAID or UNCLEAR
+  bool is_fixed;                       // `why` says why it does not change
+  char why[224];
+} plim_project_knob;
+
+// A knob's place under a name of one's own.
+typedef struct {
+  char *path, *name; // owned
+  plim_key key;      // its words are owned, and so are their texts
+  vec(plim_word) words;
+  bool is_from_names; // plimsoll.yaml says it
+} plim_binding;
+
+typedef struct {
+  vec(plim_project_file *) files;
+  vec(plim_binding *) bindings;
+  vec(char *) notes;    // what does not fit together, in words
+  plim_dialect dialect; // of what trains; PLIM_DIALECTS: none of the files does
+  plim_project_knob knobs[PLIM_KNOBS];
+} plim_project;
+
+// A file with a copy of its text. One that cannot be read as what it claims to be is refused.
+plim_err plim_project_add(plim_project *p, const char *path, const char *text, size_t size,
+                          plim_error *error);
+// The same from disk.
+plim_err plim_project_read(plim_project *p, const char *path, plim_error *error);
+
+// Also reads the files that those read so far name, and which exist beside them or in a folder above: a
+// launch script's configurations and script, a script's own modules, DeepSpeed's JSON. What cannot be
+// read is passed over.
+plim_err plim_project_follow(plim_project *p, plim_error *error);
+
+// Says where a knob is: `--set knob=file:key`. Several places of one knob are changed together.
+plim_err plim_project_bind(plim_project *p, plim_knob knob, const char *path, const char *key,
+                           plim_error *error);
+
+// Reads plimsoll.yaml, recognises the others, and decides about every knob. After it, nothing is added.
+plim_err plim_project_finish(plim_project *p, plim_error *error);
+
+void plim_project_clear(plim_project *p);
+
+// The index of a file by its path or the end of it; SIZE_MAX if there is none.
+size_t plim_project_file_named(const plim_project *p, const char *path);
+
+// ---- changes ----------------------------------------------------------------------------------------
+
+typedef struct {
+  plim_knob knob;
+  plim_value value; // as knobs have it
+} plim_knob_change;
+
+typedef struct {
+  size_t file;
+  plim_edit edit;
+} plim_file_edit;
+
+typedef struct {
+  vec(plim_file_edit) at;
+} plim_edit_set;
+
+// Every place that must change for the knobs to have these values, in files as they are now; a key that
+// is not there is added where its dialect has a place for it. All of it or nothing: what cannot be
+// done, would change another knob, or breaks a batch that multiplies out, is refused with the reason.
+plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes, size_t count,
+                          plim_edit_set *out, plim_error *error);
+void plim_edit_set_clear(plim_edit_set *edits);
+
+// A file's text with its edits made; the caller frees it.
+plim_err plim_project_text(const plim_project *p, size_t file, const plim_edit_set *edits,
+                           char **text, size_t *size, plim_error *error);
+
+#endif

@@ -1,0 +1,121 @@
+// The files that files name.
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "project_impl.h"
+#include "text_file.h"
+
+enum { FOLDERS_UP = 4, MAX_FILES = 64 };
+
+static bool ends_with(const char *text, const char *ending) {
+  size_t n = strlen(text), m = strlen(ending);
+  return n > m && strcmp(text + n - m, ending) == 0;
+}
+
+static bool is_readable(const char *name) {
+  static const char *const endings[] = {".yaml", ".yml", ".json", ".toml", ".py", ".sh"};
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+    if (ends_with(name, endings[i])) return true;
+  return false;
+}
+
+// The file in the folder of `from`, or in one above it.
+static bool find(const char *from, const char *name, char path[PLIM_PATH_BYTES]) {
+  char folder[PLIM_PATH_BYTES];
+  if (*name == '/')
+    return snprintf(path, PLIM_PATH_BYTES, "%s", name) < PLIM_PATH_BYTES && plim_is_file(path);
+  snprintf(folder, sizeof folder, "%s", from);
+  for (int i = 0; i < FOLDERS_UP; i++) {
+    char *slash = strrchr(folder, '/');
+    if (slash) *slash = 0;
+    else snprintf(folder, sizeof folder, "%s", ".");
+    if (plim_path_join(path, *folder ? folder : "/", name) && plim_is_file(path)) return true;
+    if (!slash) return false;
+  }
+  return false;
+}
+
+static bool has_file(const plim_project *p, const char *path) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (strcmp(p->files.at[i]->path, path) == 0) return true;
+  return false;
+}
+
+static plim_err follow(plim_project *p, const char *from, const char *name, plim_error *error) {
+  char path[PLIM_PATH_BYTES];
+  if (!is_readable(name) || !find(from, name, path) || has_file(p, path)) return PLIM_OK;
+  if (p->files.len >= MAX_FILES) return PLIM_OK;
+  plim_err err = plim_project_read(p, path, error);
+  return err == PLIM_ERR_NOMEM ? err : PLIM_OK;
+}
+
+// Words of a command: between blanks, quotes and "=".
+static plim_err follow_words(plim_project *p, const char *from, const char *text,
+                             plim_error *error) {
+  char name[512];
+  plim_err err = PLIM_OK;
+  while (*text && !err) {
+    size_t size = strcspn(text, " \t\r\n\"'=,[](){};|&<>");
+    if (size > 3 && size < sizeof name) {
+      snprintf(name, sizeof name, "%.*s", (int)size, text);
+      err = follow(p, from, name, error);
+    }
+    text += size + (text[size] != 0);
+  }
+  return err;
+}
+
+// "from config.config import ..." and "import settings" name config/config.py and settings.py.
+static plim_err follow_import(plim_project *p, const char *from, const char *line,
+                              plim_error *error) {
+  char name[256];
+  size_t skip = strncmp(line, "from ", 5) == 0 ? 5 : strncmp(line, "import ", 7) == 0 ? 7 : 0;
+  if (!skip) return PLIM_OK;
+  const char *module = line + skip + strspn(line + skip, ". ");
+  size_t size = 0;
+  while (isalnum((unsigned char)module[size]) || module[size] == '_' || module[size] == '.') size++;
+  if (!size || size > 200) return PLIM_OK;
+  snprintf(name, sizeof name, "%.*s", (int)size, module);
+  for (char *at = name; *at; at++)
+    if (*at == '.') *at = '/';
+  snprintf(name + size, sizeof name - size, ".py");
+  return follow(p, from, name, error);
+}
+
+static plim_err follow_imports(plim_project *p, const char *from, const char *text,
+                               plim_error *error) {
+  plim_err err = PLIM_OK;
+  while (*text && !err) {
+    err = follow_import(p, from, text, error);
+    text += strcspn(text, "\n");
+    text += *text == '\n';
+  }
+  return err;
+}
+
+// Texts of a configuration that are paths: deepspeed: ds.json, deepspeed_config_file: ...
+static plim_err follow_values(plim_project *p, const plim_project_file *f, plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; i < f->settings.at.len && !err; i++) {
+    const plim_setting *setting = &f->settings.at.at[i];
+    if (setting->value.kind == PLIM_VALUE_TEXT && strstr(setting->key, "deepspeed"))
+      err = follow(p, f->path, setting->value.text, error);
+  }
+  return err;
+}
+
+plim_err plim_project_follow(plim_project *p, plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; i < p->files.len && !err; i++) { // those that come join the end
+    const plim_project_file *f = p->files.at[i];
+    switch (f->settings.format) {
+    case PLIM_FORMAT_SHELL:
+    case PLIM_FORMAT_DOCKERFILE: err = follow_words(p, f->path, f->text, error); break;
+    case PLIM_FORMAT_PYTHON: err = follow_imports(p, f->path, f->text, error); break;
+    default: err = follow_values(p, f, error);
+    }
+  }
+  return err;
+}

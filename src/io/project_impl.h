@@ -1,0 +1,32 @@
+// Shared by the files of project.h.
+#ifndef PLIM_IO_PROJECT_IMPL_H
+#define PLIM_IO_PROJECT_IMPL_H
+
+#include "project.h"
+
+// Adds to the project's notes; false when memory is out.
+bool plim_project_note(plim_project *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// Says which file of the project an error is about (SIZE_MAX: none) and returns its code.
+plim_err plim_error_file_of(const plim_project *p, size_t file, plim_err code, plim_error *error);
+
+// GPUs that have batches of their own; false if the number is not known.
+bool plim_project_ranks(const plim_project *p, int64_t *out);
+// Whether accumulation has no key but is what the global batch leaves.
+bool plim_project_divides(const plim_project *p);
+// Whether micro batch, accumulation and GPUs make the global batch, as far as all are known.
+bool plim_project_multiplies_out(const plim_project *p);
+
+// ---- plimsoll.yaml (project_names.c) ----------------------------------------------------------------
+
+bool plim_is_names(const char *path);
+// The dialect it says a file has; PLIM_DIALECTS: it does not.
+plim_dialect plim_names_dialect(const plim_project *p, const char *path);
+// Turns what it says into bindings.
+plim_err plim_names_read(plim_project *p, plim_error *error);
+// What bindings say about a knob, instead of what the files do by themselves.
+plim_err plim_bindings_decide(plim_project *p, plim_knob knob, plim_error *error);
+void plim_bindings_clear(plim_project *p);
+
+#endif

@@ -1,0 +1,190 @@
+#include "python_names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_HOPS = 16, MAX_KEY = 1024 };
+
+// Facts are filed under the hash of the name, seeded by their kind and by where they hold. Two names
+// with one hash cost a root at worst: what is found is compared with the name before it is used.
+typedef enum {
+  ASSIGNED,    // in a scope: how often
+  BOUND,       // in a scope, other than by plain assignment
+  IN_LINE,     // in a logical line
+  GLOBAL,      // declared so in a scope
+  CLASS,       // defined in the file
+  CALLS,       // how many of this name
+  ALIAS,       // in a scope: index of the call
+  ARGUMENTS,   // a name that holds parsed arguments
+  DESTINATION, // of an argument: its setting
+  KEY,         // the last setting of this key
+  REFERENCE,   // of a setting, by its number
+  KINDS
+} fact;
+
+#define SEVERAL UINT32_MAX
+
+static uint64_t file_under(fact kind, uint64_t where, const char *name, size_t size) {
+  return plim_text_hash(where * KINDS + kind, name, size);
+}
+
+static void put(plim_py_names *n, uint64_t hash, uint32_t value) {
+  if (!plim_hash_put(&n->facts, hash, value)) n->is_out_of_memory = true;
+}
+
+static uint32_t *find(const plim_py_names *n, fact kind, uint64_t where, const char *name,
+                      size_t size) {
+  return plim_hash_find(&n->facts, file_under(kind, where, name, size));
+}
+
+static void count(plim_py_names *n, fact kind, uint64_t where, const char *name, size_t size) {
+  uint32_t *before = find(n, kind, where, name, size), now = before ? *before + 1 : 1;
+  put(n, file_under(kind, where, name, size), now);
+}
+
+// ---- collecting -------------------------------------------------------------------------------------
+
+uint32_t plim_py_scope_new(plim_py_names *n, uint32_t parent) {
+  if (!vec_push(&n->parents, parent)) n->is_out_of_memory = true;
+  return n->parents.len ? (uint32_t)n->parents.len - 1 : 0;
+}
+
+void plim_py_names_free(plim_py_names *n) {
+  vec_free(&n->parents);
+  vec_free(&n->aliases);
+  vec_free(&n->references);
+  plim_hash_free(&n->facts);
+}
+
+bool plim_py_is_global(const plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  return scope && find(n, GLOBAL, scope, name, size);
+}
+
+static uint32_t scope_of(const plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  return plim_py_is_global(n, scope, name, size) ? 0 : scope;
+}
+
+void plim_py_assign(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  count(n, ASSIGNED, scope_of(n, scope, name, size), name, size);
+}
+
+void plim_py_bind(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  count(n, BOUND, scope_of(n, scope, name, size), name, size);
+}
+
+void plim_py_bind_in_line(plim_py_names *n, uint64_t line, const char *name, size_t size) {
+  count(n, IN_LINE, line, name, size);
+}
+
+void plim_py_declare_global(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  count(n, GLOBAL, scope, name, size);
+}
+
+void plim_py_add_class(plim_py_names *n, const char *path, size_t size) {
+  count(n, CLASS, 0, path, size);
+}
+
+bool plim_py_is_class(const plim_py_names *n, const char *path, size_t size) {
+  return find(n, CLASS, 0, path, size) != NULL;
+}
+
+uint32_t plim_py_calls(const plim_py_names *n, const char *name, size_t size) {
+  uint32_t *found = find(n, CALLS, 0, name, size);
+  return found ? *found : 0;
+}
+
+void plim_py_count_call(plim_py_names *n, const char *name, size_t size) {
+  count(n, CALLS, 0, name, size);
+}
+
+void plim_py_add_alias(plim_py_names *n, uint32_t scope, const char *name, size_t size,
+                       const char *call) {
+  put(n, file_under(ALIAS, scope, name, size), (uint32_t)n->aliases.len);
+  if (!vec_push(&n->aliases, call)) n->is_out_of_memory = true;
+}
+
+void plim_py_add_arguments(plim_py_names *n, const char *name, size_t size) {
+  count(n, ARGUMENTS, 0, name, size);
+}
+
+void plim_py_add_destination(plim_py_names *n, const char *name, size_t size, uint32_t setting) {
+  bool is_second = find(n, DESTINATION, 0, name, size);
+  put(n, file_under(DESTINATION, 0, name, size), is_second ? SEVERAL : setting);
+}
+
+void plim_py_add_reference(plim_py_names *n, plim_py_reference reference) {
+  put(n, file_under(REFERENCE, reference.setting, "", 0), (uint32_t)n->references.len);
+  if (!vec_push(&n->references, reference)) n->is_out_of_memory = true;
+}
+
+// ---- resolving --------------------------------------------------------------------------------------
+
+#define NOTHING UINT32_MAX
+
+static uint32_t setting_of(const plim_py_names *n, const plim_settings *s, const char *key) {
+  uint32_t *found = find(n, KEY, 0, key, strlen(key));
+  return found && strcmp(s->at.at[*found].key, key) == 0 ? *found : NOTHING;
+}
+
+// args.batch_size, stored there by add_argument("--batch-size").
+static uint32_t argument_of(const plim_py_names *n, const plim_py_reference *r) {
+  const char *name = r->key + r->base_size;
+  bool is_arguments = find(n, ARGUMENTS, 0, r->key, r->base_size) ||
+                      (r->base_size == 4 && memcmp(r->key, "args", 4) == 0);
+  if (!is_arguments || *name != '.') return NOTHING;
+  uint32_t *found = find(n, DESTINATION, 0, name + 1, strlen(name + 1));
+  return found && *found != SEVERAL ? *found : NOTHING;
+}
+
+// config.batch_size, where config = Config(...).
+static uint32_t alias_of(const plim_py_names *n, const plim_settings *s, uint32_t scope,
+                         const plim_py_reference *r) {
+  uint32_t *alias = find(n, ALIAS, scope, r->key, r->base_size);
+  uint32_t *assigned = find(n, ASSIGNED, scope, r->key, r->base_size);
+  bool is_only = assigned && *assigned == 1 && !find(n, BOUND, scope, r->key, r->base_size);
+  if (!alias || !is_only || r->key[r->base_size] != '.') return NOTHING;
+  char key[MAX_KEY];
+  int length = snprintf(key, sizeof key, "%s%s", n->aliases.at[*alias], r->key + r->base_size);
+  return length < (int)sizeof key ? setting_of(n, s, key) : NOTHING;
+}
+
+static bool is_local(const plim_py_names *n, uint32_t scope, const plim_py_reference *r) {
+  return find(n, ASSIGNED, scope, r->key, r->base_size) ||
+         find(n, BOUND, scope, r->key, r->base_size);
+}
+
+// The setting that a reference means, by the rules of scopes.
+static uint32_t target_of(const plim_py_names *n, const plim_settings *s,
+                          const plim_py_reference *r) {
+  uint32_t found = r->class_key ? setting_of(n, s, r->class_key) : NOTHING;
+  if (found != NOTHING) return found;
+  if (find(n, IN_LINE, r->line, r->key, r->base_size)) return NOTHING;
+  uint32_t scope = r->scope;
+  while (scope && !is_local(n, scope, r)) scope = n->parents.at[scope];
+  if (!scope && !find(n, BOUND, 0, r->key, r->base_size)) found = setting_of(n, s, r->key);
+  if (found == NOTHING) found = alias_of(n, s, scope, r);
+  return found == NOTHING ? argument_of(n, r) : found;
+}
+
+static const char *root_of(const plim_py_names *n, const plim_settings *s,
+                           const plim_py_reference *r) {
+  for (int hops = 0; hops < MAX_HOPS; hops++) {
+    uint32_t found = target_of(n, s, r);
+    if (found == NOTHING) return NULL;
+    if (s->at.at[found].value.kind != PLIM_VALUE_DERIVED) return s->at.at[found].key;
+    uint32_t *next = find(n, REFERENCE, found, "", 0);
+    if (!next) return NULL;
+    r = &n->references.at[*next];
+  }
+  return NULL;
+}
+
+bool plim_py_resolve(plim_py_names *n, plim_settings *s) {
+  for (uint32_t i = 0; i < s->at.len; i++)
+    put(n, file_under(KEY, 0, s->at.at[i].key, strlen(s->at.at[i].key)), i);
+  for (size_t i = 0; i < n->references.len; i++) {
+    plim_py_reference *r = &n->references.at[i];
+    s->at.at[r->setting].root = root_of(n, s, r);
+  }
+  return !n->is_out_of_memory;
+}

@@ -1,0 +1,60 @@
+// Which names of a Python file are bound where, and which literal a name stands for.
+//
+// Scopes are functions, numbered in the order of the text; 0 is the module. What is bound is collected
+// while reading and asked for at the end, since a function may use what is assigned below it. In doubt a
+// name stands for nothing: too many bindings cost a root, too few would name a wrong one.
+#ifndef PLIM_IO_PYTHON_NAMES_H
+#define PLIM_IO_PYTHON_NAMES_H
+
+#include "hash.h"
+#include "literals.h"
+
+typedef struct {
+  uint32_t setting;
+  uint32_t scope;
+  uint64_t line;         // the number of its logical line
+  uint32_t base_size;    // bytes of the key that are its first name
+  const char *key;       // kept by the settings
+  const char *class_key; // the same within the class it stands in; NULL: in none
+} plim_py_reference;
+
+typedef struct {
+  vec(uint32_t) parents; // of each scope
+  plim_hash facts;       // what is known about a name in a scope: see python_names.c
+  vec(const char *) aliases;
+  vec(plim_py_reference) references;
+  bool is_out_of_memory;
+} plim_py_names;
+
+uint32_t plim_py_scope_new(plim_py_names *n, uint32_t parent);
+void plim_py_names_free(plim_py_names *n);
+
+// A plain assignment, and every other way to bind a name (imports, loops, parameters, ...).
+void plim_py_assign(plim_py_names *n, uint32_t scope, const char *name, size_t size);
+void plim_py_bind(plim_py_names *n, uint32_t scope, const char *name, size_t size);
+// The variables of comprehensions and lambdas, which live within a logical line.
+void plim_py_bind_in_line(plim_py_names *n, uint64_t line, const char *name, size_t size);
+void plim_py_declare_global(plim_py_names *n, uint32_t scope, const char *name, size_t size);
+bool plim_py_is_global(const plim_py_names *n, uint32_t scope, const char *name, size_t size);
+
+void plim_py_add_class(plim_py_names *n, const char *path, size_t size);
+bool plim_py_is_class(const plim_py_names *n, const char *path, size_t size);
+
+// How many calls of this name were counted.
+uint32_t plim_py_calls(const plim_py_names *n, const char *name, size_t size);
+void plim_py_count_call(plim_py_names *n, const char *name, size_t size);
+
+// name = Call(...): what is read from the name was given to the call. `call` is kept by the settings.
+void plim_py_add_alias(plim_py_names *n, uint32_t scope, const char *name, size_t size,
+                       const char *call);
+// name = parser.parse_args(): what is read from the name are arguments.
+void plim_py_add_arguments(plim_py_names *n, const char *name, size_t size);
+// The setting of an argument by the attribute it is stored in.
+void plim_py_add_destination(plim_py_names *n, const char *name, size_t size, uint32_t setting);
+
+void plim_py_add_reference(plim_py_names *n, plim_py_reference reference);
+
+// Fills the roots of all settings that refer to a literal.
+bool plim_py_resolve(plim_py_names *n, plim_settings *s);
+
+#endif

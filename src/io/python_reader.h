@@ -1,0 +1,133 @@
+// Reads the settings of a Python file: a light parser over the tokens of one logical line at a time.
+// python_statements.c knows blocks and assignments, python_values.c dicts and calls, python_calls.c the
+// calls that mean something of their own, python_place.c where a new entry would go.
+#ifndef PLIM_IO_PYTHON_READER_H
+#define PLIM_IO_PYTHON_READER_H
+
+#include "literals.h"
+#include "python_lexer.h"
+#include "python_names.h"
+
+typedef enum { PLIM_PY_IN_MODULE, PLIM_PY_IN_CLASS, PLIM_PY_IN_FUNCTION } plim_py_where;
+
+typedef struct {
+  plim_py_where where;
+  bool is_uncertain; // it may not run, or run more than once
+  bool is_match;     // its lines are cases
+  uint32_t scope;    // of the names it binds
+  uint32_t function; // whose names functions in it see
+  size_t class_size; // bytes of the path of classes around it
+} plim_py_block;
+
+// A call or a dict literal as a place for one more entry. Offsets are bytes.
+typedef struct {
+  bool is_found, is_call, is_uncertain;
+  bool unpacks_mapping, is_generator;
+  size_t open_end;                   // behind the opening bracket
+  size_t items;                      // how many there are
+  size_t last_begin, last_end;       // of the last item
+  size_t comma_end;                  // behind the comma after it; 0: there is none
+  char quote;                        // of its strings; 0: there are none
+  bool has_part;                     // the new entry is there already
+  bool has_text_keys;                // a dict with at least one
+  bool spaced_before, spaced_behind; // the = or : of the last entry
+} plim_py_place;
+
+typedef struct {
+  plim_settings *s;
+  plim_error *error;
+  plim_err err;
+  plim_py_lexer x;
+  plim_py_names names;
+  plim_py_block blocks[PLIM_PY_MAX_INDENTS + 1], next;
+  int depth; // of the line before
+  bool expects_block;
+  uint64_t line; // logical lines so far
+  plim_chars class_path;
+  plim_chars path; // of the value being read: path.at from path_base on
+  size_t path_base;
+  const plim_py_block *block; // of the statement being read
+  bool is_uncertain;          // of the value being read
+  int nesting;                // of values within values
+  plim_hash assigned;         // by key: the settings that its last assignment made
+  vec(plim_span) made;
+  plim_chars scratch;
+  const char *wanted; // the path of a place to find, NULL: none
+  const char *part;   // what is to be added there
+  plim_py_place place;
+} plim_py_reader;
+
+// Reads everything. With `wanted` it also fills r->place, as one for `part`.
+plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, const char *part,
+                      plim_error *error);
+void plim_py_reader_free(plim_py_reader *r);
+
+// ---- for its parts ----------------------------------------------------------------------------------
+
+static inline const plim_py_token *plim_py_at(const plim_py_reader *r, size_t i) {
+  return &r->x.tokens.at[i];
+}
+
+static inline const char *plim_py_text(const plim_py_reader *r, size_t i) {
+  return r->x.text + r->x.tokens.at[i].begin;
+}
+
+static inline size_t plim_py_size(const plim_py_reader *r, size_t i) {
+  return r->x.tokens.at[i].end - r->x.tokens.at[i].begin;
+}
+
+bool plim_py_is(const plim_py_reader *r, size_t i, size_t end, uint8_t operator_);
+bool plim_py_is_word(const plim_py_reader *r, size_t i, size_t end, uint8_t word);
+bool plim_py_is_name(const plim_py_reader *r, size_t i, size_t end); // no word of Python's
+bool plim_py_is_text(const plim_py_reader *r, size_t i, const char *name);
+// The token behind this one or, if it opens a bracket, behind the bracket.
+size_t plim_py_skip(const plim_py_reader *r, size_t i);
+// The first such operator outside of brackets and of lambdas' parameters; `end` if there is none.
+size_t plim_py_find(const plim_py_reader *r, size_t i, size_t end, uint8_t operator_);
+bool plim_py_has_word(const plim_py_reader *r, size_t i, size_t end, uint8_t word);
+
+void plim_py_fail_at(plim_py_reader *r, size_t byte, const char *why);
+void plim_py_no_memory(plim_py_reader *r);
+
+// Paths. Push returns what pop takes.
+size_t plim_py_push(plim_py_reader *r, const char *text, size_t size);
+size_t plim_py_push_escaped(plim_py_reader *r, const char *text, size_t size);
+void plim_py_pop(plim_py_reader *r, size_t size);
+
+// Adds the key of an entry, {"lr": 1} or {0: 1}. False if it is something else.
+bool plim_py_entry_key(plim_py_reader *r, size_t i, size_t end, plim_chars *out);
+// Adds the text of strings beside each other. False if the tokens are no text.
+bool plim_py_strings(plim_py_reader *r, size_t i, size_t end, plim_chars *out);
+// Adds the key of a name with attributes and subscripts: CONFIG["lr"], args.lr, os.environ["X"],
+// CONFIG.get("lr"). False if the tokens are something else.
+bool plim_py_reference_key(plim_py_reader *r, size_t i, size_t end, plim_chars *out);
+
+// The value of the current path. `first` is where its entry begins: a key, a keyword or a target.
+void plim_py_value(plim_py_reader *r, size_t first, size_t i, size_t end);
+// A setting of the current path that cannot be changed: the tokens are why.
+// `kept` is their text, NULL: keep it; it is returned.
+const char *plim_py_add_derived(plim_py_reader *r, size_t i, size_t end, const char *kept);
+// A setting without a value of its own.
+void plim_py_add_flag(plim_py_reader *r, size_t byte, size_t first, size_t last, plim_value value);
+// Any expression: reads the calls in it.
+void plim_py_walk(plim_py_reader *r, size_t i, size_t end);
+// The entries of a call whose bracket opens at `open`, into the current path.
+void plim_py_arguments(plim_py_reader *r, size_t open);
+
+enum { PLIM_PY_MAX_NAME = 256 };
+// The last token of a dotted name that begins here; `end` if none does.
+size_t plim_py_dotted(const plim_py_reader *r, size_t i, size_t end);
+// What a call is filed under: its name, with "#2" for the second of that name; counted or only asked.
+// Returns the size, 0 if it is too long.
+size_t plim_py_call_name(plim_py_reader *r, size_t first, size_t last, char out[PLIM_PY_MAX_NAME],
+                         bool is_counted);
+// A call that is a setting by its name alone: model.gradient_checkpointing_enable().
+void plim_py_method_flag(plim_py_reader *r, size_t last);
+// True if the call is of a special kind and was read: add_argument, os.environ.setdefault, dict.
+bool plim_py_special_call(plim_py_reader *r, size_t first, size_t last, size_t open);
+// A dataclass's field(default=...), as the value of the current path. False if it is something else.
+bool plim_py_field(plim_py_reader *r, size_t first, size_t i, size_t end);
+
+void plim_py_note_place(plim_py_reader *r, size_t open, bool is_call);
+
+#endif

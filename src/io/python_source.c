@@ -1,0 +1,104 @@
+// What a Python file is written in: UTF-8, with or without a mark or a declaration that says so.
+#include <string.h>
+#include <strings.h>
+
+#include "literals.h"
+#include "python_lexer.h"
+
+enum { MAX_BYTES = 16 << 20 };
+
+static const char *line_end(const char *at, const char *end) {
+  while (at < end && *at != '\n' && *at != '\r') at++;
+  return at;
+}
+
+static const char *next_line(const char *at, const char *end) {
+  at = line_end(at, end);
+  bool is_pair = at + 1 < end && at[0] == '\r' && at[1] == '\n';
+  return at == end ? end : at + 1 + is_pair;
+}
+
+static const char *skip_blank(const char *at, const char *end) {
+  while (at < end && (*at == ' ' || *at == '\t' || *at == '\f')) at++;
+  return at;
+}
+
+static bool is_in_encoding(char c) {
+  return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '-' ||
+         c == '_' || c == '.';
+}
+
+// The name behind "coding:" or "coding=" in a comment; false if the line has none. PEP 263.
+static bool find_encoding(const char *line, const char *end, const char **name, size_t *size) {
+  line = skip_blank(line, end);
+  if (line == end || *line != '#') return false;
+  for (const char *at = line; end - at > 7; at++) {
+    if (memcmp(at, "coding", 6) != 0 || (at[6] != ':' && at[6] != '=')) continue;
+    *name = skip_blank(at + 7, end);
+    *size = 0;
+    while (*name + *size < end && is_in_encoding((*name)[*size])) ++*size;
+    if (*size) return true;
+  }
+  return false;
+}
+
+static bool is_utf8(const char *name, size_t size) {
+  static const char *const names[] = {"utf-8", "utf8", "utf_8", "utf-8-sig", "u8", "utf"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strlen(names[i]) == size && strncasecmp(names[i], name, size) == 0) return true;
+  return false;
+}
+
+static bool is_empty_line(const char *at, const char *end) {
+  at = skip_blank(at, end);
+  return at == end || *at == '#';
+}
+
+static bool has_mark(const char *text, size_t size) {
+  return size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
+}
+
+// A declaration counts in the first two lines, in the second only if the first is no code.
+static plim_err check_encoding(const char *text, size_t size, plim_error *error) {
+  const char *end = text + size, *line = text + (has_mark(text, size) ? 3 : 0), *name;
+  size_t length;
+  for (int i = 0; i < 2; i++, line = next_line(line, end)) {
+    const char *stop = line_end(line, end);
+    if (find_encoding(line, stop, &name, &length)) {
+      if (is_utf8(name, length)) return PLIM_OK;
+      plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                               "the file says it is written in %.*s; only UTF-8 can be changed",
+                               length < 40 ? (int)length : 40, name);
+      plim_error_at(error, (uint64_t)(name - text));
+      return err;
+    }
+    if (!is_empty_line(line, stop)) return PLIM_OK;
+  }
+  return PLIM_OK;
+}
+
+static plim_err check_bytes(const char *text, size_t size, plim_error *error) {
+  if (size > MAX_BYTES)
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "%zu bytes are more than the %d that are read",
+                     size, MAX_BYTES);
+  const char *zero = size ? memchr(text, 0, size) : NULL;
+  size_t wrong = zero ? (size_t)(zero - text) : plim_utf8_check(text, size);
+  if (wrong == size) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_PARSE, zero ? "a byte that is 0" : "this is not UTF-8");
+  plim_error_at(error, wrong);
+  return err;
+}
+
+plim_err plim_py_lexer_open(plim_py_lexer *x, const char *text, size_t size, plim_error *error) {
+  *x = (plim_py_lexer){.text = text, .size = size, .line = 1, .error = error};
+  x->err = check_encoding(text, size, error);
+  if (!x->err) x->err = check_bytes(text, size, error);
+  if (has_mark(text, size)) x->at = 3;
+  return x->err;
+}
+
+void plim_py_lexer_close(plim_py_lexer *x) {
+  vec_free(&x->tokens);
+  vec_free(&x->comments);
+  vec_free(&x->open);
+}

@@ -1,0 +1,429 @@
+#include <string.h>
+
+#include "python_reader.h"
+
+// ---- tokens -----------------------------------------------------------------------------------------
+
+bool plim_py_is(const plim_py_reader *r, size_t i, size_t end, uint8_t operator_) {
+  return i < end && plim_py_at(r, i)->kind == PLIM_PY_OPERATOR &&
+         plim_py_at(r, i)->what == operator_;
+}
+
+bool plim_py_is_word(const plim_py_reader *r, size_t i, size_t end, uint8_t word) {
+  return i < end && plim_py_at(r, i)->kind == PLIM_PY_NAME && plim_py_at(r, i)->what == word;
+}
+
+bool plim_py_is_name(const plim_py_reader *r, size_t i, size_t end) {
+  if (i >= end || plim_py_at(r, i)->kind != PLIM_PY_NAME) return false;
+  return !plim_py_at(r, i)->what || plim_py_is_soft(plim_py_at(r, i));
+}
+
+bool plim_py_is_text(const plim_py_reader *r, size_t i, const char *name) {
+  return strlen(name) == plim_py_size(r, i) && memcmp(name, plim_py_text(r, i), strlen(name)) == 0;
+}
+
+size_t plim_py_skip(const plim_py_reader *r, size_t i) {
+  const plim_py_token *token = plim_py_at(r, i);
+  return (token->match > i ? token->match : i) + 1;
+}
+
+size_t plim_py_find(const plim_py_reader *r, size_t i, size_t end, uint8_t operator_) {
+  size_t lambdas = 0;
+  for (; i < end; i = plim_py_skip(r, i)) {
+    if (plim_py_is_word(r, i, end, PY_lambda)) lambdas++;
+    else if (lambdas && plim_py_is(r, i, end, ':')) lambdas--;
+    else if (!lambdas && plim_py_is(r, i, end, operator_)) return i;
+  }
+  return end;
+}
+
+bool plim_py_has_word(const plim_py_reader *r, size_t i, size_t end, uint8_t word) {
+  for (; i < end; i = plim_py_skip(r, i))
+    if (plim_py_is_word(r, i, end, word)) return true;
+  return false;
+}
+
+void plim_py_fail_at(plim_py_reader *r, size_t byte, const char *why) {
+  if (r->err) return;
+  r->err = plim_fail(r->error, PLIM_ERR_PARSE, "%s", why);
+  plim_error_at(r->error, byte);
+}
+
+void plim_py_no_memory(plim_py_reader *r) {
+  if (!r->err) r->err = plim_fail(r->error, PLIM_ERR_NOMEM, "out of memory");
+}
+
+// ---- names ------------------------------------------------------------------------------------------
+
+// Binds every name of the tokens that is no attribute.
+static void bind_names(plim_py_reader *r, uint32_t scope, size_t i, size_t end) {
+  for (; i < end; i++)
+    if (plim_py_is_name(r, i, end) && !(i && plim_py_is(r, i - 1, end, '.')))
+      plim_py_bind(&r->names, scope, plim_py_text(r, i), plim_py_size(r, i));
+}
+
+static void declare_global(plim_py_reader *r, size_t i, size_t end) {
+  for (; i < end; i++)
+    if (plim_py_is_name(r, i, end))
+      plim_py_declare_global(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
+}
+
+// ---- assignments ------------------------------------------------------------------------------------
+
+static size_t push_classes(plim_py_reader *r) {
+  size_t before = r->path.len;
+  return r->class_path.len ? plim_py_push(r, r->class_path.at, r->class_path.len) : before;
+}
+
+// A name that is assigned anew: what the last assignment put below it (the entries of a dict) no
+// longer holds, or not surely.
+static void forget(plim_py_reader *r, plim_span made, const char *key, size_t size) {
+  for (size_t i = made.begin; i < made.end; i++) {
+    plim_setting *old = &r->s->at.at[i];
+    bool is_below = strncmp(old->key, key, size) == 0 && old->key[size] == '.';
+    if (!is_below || old->value.kind == PLIM_VALUE_DERIVED) continue;
+    const char *source =
+        plim_settings_keep(r->s, r->x.text + old->span.begin, old->span.end - old->span.begin);
+    old->value = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = source};
+    if (!source) plim_py_no_memory(r);
+  }
+}
+
+static void forget_path(plim_py_reader *r) {
+  const char *key = r->path.at + r->path_base;
+  size_t size = r->path.len - r->path_base;
+  uint32_t *last = plim_hash_find(&r->assigned, plim_text_hash(0, key, size));
+  if (r->wanted && strncmp(r->wanted, key, size) == 0) r->place.is_found = false;
+  if (!last) return;
+  forget(r, r->made.at[*last], key, size);
+  r->made.at[*last].end = r->made.at[*last].begin;
+}
+
+static void remember_path(plim_py_reader *r, size_t from) {
+  const char *key = r->path.at + r->path_base;
+  uint64_t hash = plim_text_hash(0, key, r->path.len - r->path_base);
+  if (!plim_hash_put(&r->assigned, hash, (uint32_t)r->made.len) ||
+      !vec_push(&r->made, (plim_span){from, r->s->at.len}))
+    plim_py_no_memory(r);
+}
+
+static void assign_path(plim_py_reader *r, size_t first, size_t i, size_t end, bool is_uncertain) {
+  size_t from = r->s->at.len;
+  forget_path(r);
+  r->is_uncertain = is_uncertain;
+  if (r->block->where != PLIM_PY_IN_CLASS || !plim_py_field(r, first, i, end))
+    plim_py_value(r, first, i, end);
+  r->is_uncertain = false;
+  remember_path(r, from);
+}
+
+static bool is_reported(const plim_py_reader *r, size_t name) {
+  return r->block->where != PLIM_PY_IN_FUNCTION ||
+         plim_py_is_global(&r->names, r->block->scope, plim_py_text(r, name),
+                           plim_py_size(r, name));
+}
+
+static size_t push_name(plim_py_reader *r, size_t name) {
+  size_t before = r->path.len;
+  if (r->block->where == PLIM_PY_IN_CLASS) push_classes(r);
+  plim_py_push(r, plim_py_text(r, name), plim_py_size(r, name));
+  return before;
+}
+
+// name = Config(...): config.lr is Config.lr. name = parser.parse_args(): args.lr is an argument.
+static void note_alias(plim_py_reader *r, size_t name, size_t i, size_t end) {
+  char call[PLIM_PY_MAX_NAME];
+  size_t last = plim_py_dotted(r, i, end), size;
+  if (last == end || !plim_py_is(r, last + 1, end, '(')) return;
+  if (plim_py_at(r, last + 1)->match + 1 != end) return;
+  if (plim_py_size(r, last) > 5 && memcmp(plim_py_text(r, last), "parse_", 6) == 0)
+    plim_py_add_arguments(&r->names, plim_py_text(r, name), plim_py_size(r, name));
+  bool is_class = *plim_py_text(r, last) >= 'A' && *plim_py_text(r, last) <= 'Z';
+  if (!is_class || !(size = plim_py_call_name(r, i, last, call, false))) return;
+  const char *kept = plim_settings_keep(r->s, call, size);
+  if (!kept) plim_py_no_memory(r);
+  plim_py_add_alias(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name), kept);
+}
+
+static void assign_name(plim_py_reader *r, size_t name, size_t i, size_t end) {
+  plim_py_assign(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name));
+  note_alias(r, name, i, end);
+  if (!is_reported(r, name)) {
+    plim_py_walk(r, i, end);
+    return;
+  }
+  size_t before = push_name(r, name);
+  assign_path(r, name, i, end, r->block->is_uncertain || r->block->where == PLIM_PY_IN_FUNCTION);
+  plim_py_pop(r, before);
+}
+
+static bool is_environment(const plim_chars *key) {
+  return key->len > 11 && memcmp(key->at, "os.environ.", 11) == 0;
+}
+
+static bool is_own(const plim_py_reader *r, size_t name) {
+  return plim_py_is_text(r, name, "self") || plim_py_is_text(r, name, "cls");
+}
+
+// CONFIG["lr"] = 1, args.lr = 1, os.environ["X"] = "1". The environment is everyone's, wherever it is
+// set; other things surely hold only at the level of the module.
+static void assign_element(plim_py_reader *r, size_t target, size_t i, size_t end) {
+  bool is_certain = is_environment(&r->scratch) ||
+                    (r->block->where == PLIM_PY_IN_MODULE && !r->block->is_uncertain);
+  bool is_left_out = r->block->where == PLIM_PY_IN_CLASS ||
+                     (is_own(r, target) && r->block->where == PLIM_PY_IN_FUNCTION);
+  if (is_left_out) {
+    plim_py_walk(r, i, end);
+    return;
+  }
+  size_t before = plim_py_push(r, r->scratch.at, r->scratch.len);
+  assign_path(r, target, i, end, !is_certain);
+  plim_py_pop(r, before);
+}
+
+// A subscript or the arguments of a call within a target: what stands in there is only read.
+static bool is_trailer(const plim_py_reader *r, size_t first, size_t i, size_t end) {
+  bool opens = plim_py_is(r, i, end, '[') || plim_py_is(r, i, end, '(');
+  if (!opens || i == first) return false;
+  return plim_py_is_name(r, i - 1, end) || plim_py_is(r, i - 1, end, ']') ||
+         plim_py_is(r, i - 1, end, ')');
+}
+
+static bool is_whole_name(const plim_py_reader *r, size_t first, size_t i, size_t end) {
+  bool is_attribute = i > first && plim_py_is(r, i - 1, end, '.');
+  bool is_base = plim_py_is(r, i + 1, end, '.') || is_trailer(r, first, i + 1, end);
+  return plim_py_is_name(r, i, end) && !is_attribute && !is_base;
+}
+
+// What cannot be changed by itself: a, b = 1, 2 and a = b = 1 and a += 1. Tokens from `first` to `end`
+// are the statement.
+static void assign_together(plim_py_reader *r, size_t i, size_t targets_end, size_t first,
+                            size_t end) {
+  const char *kept = NULL;
+  while (i < targets_end) {
+    if (is_whole_name(r, first, i, end)) {
+      plim_py_bind(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
+      size_t before = r->path.len;
+      if (is_reported(r, i)) {
+        push_name(r, i);
+        forget_path(r);
+        kept = plim_py_add_derived(r, first, end, kept);
+      }
+      plim_py_pop(r, before);
+    }
+    i = is_trailer(r, first, i, end) ? plim_py_skip(r, i) : i + 1;
+  }
+}
+
+static bool is_element(plim_py_reader *r, size_t i, size_t end) {
+  r->scratch.len = 0;
+  return end - i > 1 && plim_py_reference_key(r, i, end, &r->scratch);
+}
+
+static void augment(plim_py_reader *r, size_t i, size_t sign, size_t end) {
+  if (is_element(r, i, sign) && r->block->where != PLIM_PY_IN_CLASS && !is_own(r, i)) {
+    size_t before = plim_py_push(r, r->scratch.at, r->scratch.len);
+    forget_path(r);
+    plim_py_add_derived(r, i, end, NULL);
+    plim_py_pop(r, before);
+  } else assign_together(r, i, sign, i, end);
+  plim_py_walk(r, i, sign);
+  plim_py_walk(r, sign + 1, end);
+}
+
+static void assign_one(plim_py_reader *r, size_t i, size_t target_end, size_t value, size_t end) {
+  if (target_end == i + 1 && plim_py_is_name(r, i, end)) assign_name(r, i, value, end);
+  else if (is_element(r, i, target_end)) assign_element(r, i, value, end);
+  else {
+    assign_together(r, i, target_end, i, end);
+    if (plim_py_is_name(r, i, end)) note_alias(r, i, value, end); // args, rest = parse_known_args()
+    plim_py_walk(r, i, target_end);
+    plim_py_walk(r, value, end);
+  }
+}
+
+static void assign_several(plim_py_reader *r, size_t i, size_t sign, size_t end) {
+  size_t first = i;
+  for (; sign < end; i = sign + 1, sign = plim_py_find(r, i, end, '=')) {
+    assign_together(r, i, sign, first, end);
+    plim_py_walk(r, i, sign);
+  }
+  plim_py_walk(r, i, end);
+}
+
+static void assign(plim_py_reader *r, size_t i, size_t sign, size_t end) {
+  size_t colon = plim_py_find(r, i, sign, ':');
+  if (plim_py_find(r, sign + 1, end, '=') < end) assign_several(r, i, sign, end);
+  else {
+    if (colon < sign) plim_py_walk(r, colon + 1, sign);
+    assign_one(r, i, colon, sign + 1, end);
+  }
+}
+
+// ---- statements -------------------------------------------------------------------------------------
+
+static void expression_or_assignment(plim_py_reader *r, size_t i, size_t end) {
+  size_t sign = plim_py_find(r, i, end, '='),
+         augmented = plim_py_find(r, i, end, PLIM_PY_AUGMENTED);
+  if (augmented < end && augmented > i) augment(r, i, augmented, end);
+  else if (sign < end && sign > i) assign(r, i, sign, end);
+  else plim_py_walk(r, i, end);
+}
+
+static void statement(plim_py_reader *r, size_t i, size_t end) {
+  if (i == end || r->err) return;
+  uint8_t word = plim_py_at(r, i)->kind == PLIM_PY_NAME ? plim_py_at(r, i)->what : PY_NO_WORD;
+  bool is_type = word == PY_type && plim_py_is_name(r, i + 1, end);
+  if (is_type)
+    plim_py_bind(&r->names, r->block->scope, plim_py_text(r, i + 1), plim_py_size(r, i + 1));
+  else if (word == PY_global) declare_global(r, i + 1, end);
+  else if (word == PY_import || word == PY_from || word == PY_del)
+    bind_names(r, r->block->scope, i + 1, end);
+  else if (word && !plim_py_is_soft(plim_py_at(r, i))) plim_py_walk(r, i, end);
+  else expression_or_assignment(r, i, end);
+}
+
+static void statements(plim_py_reader *r, const plim_py_block *block, size_t i, size_t end) {
+  r->block = block;
+  while (i < end && !r->err) {
+    size_t stop = plim_py_find(r, i, end, ';');
+    statement(r, i, stop);
+    i = stop + 1;
+  }
+}
+
+// ---- blocks -----------------------------------------------------------------------------------------
+
+static bool is_main(const plim_py_reader *r, size_t i, size_t colon) {
+  static const char *const mains[] = {"\"__main__\"", "'__main__'"};
+  return colon == i + 4 && plim_py_is_text(r, i + 1, "__name__") &&
+         plim_py_is_text(r, i + 2, "==") &&
+         (plim_py_is_text(r, i + 3, mains[0]) || plim_py_is_text(r, i + 3, mains[1]));
+}
+
+// What a class binds is seen by its own lines alone, not by the functions in it.
+static void open_class(plim_py_reader *r, size_t i, size_t colon, plim_py_block *inner) {
+  plim_py_walk(r, i + 2, colon);
+  if (inner->where == PLIM_PY_IN_FUNCTION) {
+    plim_py_bind(&r->names, inner->scope, plim_py_text(r, i + 1), plim_py_size(r, i + 1));
+    return;
+  }
+  inner->where = PLIM_PY_IN_CLASS;
+  inner->scope = plim_py_scope_new(&r->names, inner->function);
+  if ((r->class_path.len && !vec_push(&r->class_path, '.')) ||
+      !plim_chars_add(&r->class_path, plim_py_text(r, i + 1), plim_py_size(r, i + 1)))
+    plim_py_no_memory(r);
+  inner->class_size = r->class_path.len;
+  plim_py_add_class(&r->names, r->class_path.at, r->class_path.len);
+}
+
+static void bind_parameters(plim_py_reader *r, uint32_t scope, size_t open) {
+  size_t close = plim_py_at(r, open)->match;
+  for (size_t i = open + 1, stop; i < close; i = stop + 1) {
+    stop = plim_py_find(r, i, close, ',');
+    while (i < stop && !plim_py_is_name(r, i, stop)) i++;
+    if (i < stop) plim_py_bind(&r->names, scope, plim_py_text(r, i), plim_py_size(r, i));
+  }
+}
+
+static void open_function(plim_py_reader *r, size_t i, size_t colon, plim_py_block *inner) {
+  plim_py_bind(&r->names, inner->scope, plim_py_text(r, i + 1), plim_py_size(r, i + 1));
+  inner->where = PLIM_PY_IN_FUNCTION;
+  inner->is_uncertain = false;
+  inner->scope = inner->function = plim_py_scope_new(&r->names, inner->function);
+  size_t open = plim_py_is(r, i + 2, colon, '[') ? plim_py_skip(r, i + 2) : i + 2;
+  if (plim_py_is(r, open, colon, '(')) bind_parameters(r, inner->scope, open);
+  plim_py_walk(r, i + 2, colon);
+}
+
+// `with` runs its block once, and so does what every script ends with.
+static void open_other(plim_py_reader *r, size_t i, size_t colon, plim_py_block *inner) {
+  uint8_t word = plim_py_at(r, i)->what;
+  bool is_certain = word == PY_with || (word == PY_if && is_main(r, i, colon));
+  size_t in = i + 1;
+  while (in < colon && !plim_py_is_word(r, in, colon, PY_in)) in = plim_py_skip(r, in);
+  if (word == PY_for) bind_names(r, inner->scope, i + 1, in);
+  if (word == PY_case) bind_names(r, inner->scope, i + 1, colon);
+  for (size_t k = i + 1; k < colon; k++)
+    if (plim_py_is_word(r, k, colon, PY_as))
+      bind_names(r, inner->scope, k + 1, plim_py_skip(r, k + 1));
+  plim_py_walk(r, i + 1, colon);
+  inner->is_uncertain |= !is_certain;
+  inner->is_match = word == PY_match;
+}
+
+static bool is_compound(const plim_py_reader *r, size_t end) {
+  static const uint8_t words[] = {PY_if,     PY_elif,    PY_else, PY_for, PY_while, PY_try,
+                                  PY_except, PY_finally, PY_with, PY_def, PY_class};
+  for (size_t i = 0; i < sizeof words; i++)
+    if (plim_py_is_word(r, 0, end, words[i])) return true;
+  if (plim_py_is_word(r, 0, end, PY_async)) return true;
+  bool ends_open = plim_py_is(r, end - 1, end, ':') && end > 2 && !plim_py_is(r, 1, end, ':');
+  return (plim_py_is_word(r, 0, end, PY_match) && ends_open) ||
+         (plim_py_is_word(r, 0, end, PY_case) && r->blocks[r->depth].is_match);
+}
+
+static void compound(plim_py_reader *r, size_t end) {
+  size_t i = plim_py_is_word(r, 0, end, PY_async) ? 1 : 0, colon = plim_py_find(r, i, end, ':');
+  bool is_class = plim_py_is_word(r, i, end, PY_class), is_def = plim_py_is_word(r, i, end, PY_def);
+  if (i == end || colon == end || ((is_class || is_def) && !plim_py_is_name(r, i + 1, colon))) {
+    plim_py_fail_at(r, plim_py_at(r, end - 1)->end,
+                    "this opens no block: its colon or name is missing");
+    return;
+  }
+  plim_py_block inner = r->blocks[r->depth];
+  inner.is_match = false;
+  r->block = &r->blocks[r->depth];
+  if (is_class) open_class(r, i, colon, &inner);
+  else if (is_def) open_function(r, i, colon, &inner);
+  else open_other(r, i, colon, &inner);
+  r->next = inner;
+  r->expects_block = colon + 1 == end;
+  statements(r, &r->next, colon + 1, end);
+}
+
+static void enter_line(plim_py_reader *r) {
+  int depth = r->x.depth;
+  size_t byte = plim_py_at(r, 0)->begin;
+  if (r->expects_block && depth != r->depth + 1)
+    plim_py_fail_at(r, byte, "an indented block is missing");
+  else if (!r->expects_block && depth > r->depth)
+    plim_py_fail_at(r, byte, "this line is indented without a reason");
+  if (r->expects_block) r->blocks[depth] = r->next;
+  r->depth = depth;
+  r->expects_block = false;
+  r->class_path.len = r->blocks[depth].class_size;
+}
+
+static void read_line(plim_py_reader *r) {
+  size_t end = r->x.tokens.len;
+  r->line++;
+  r->path.len = r->path_base = 0;
+  if (!end) return;
+  enter_line(r);
+  if (r->err) return;
+  if (is_compound(r, end)) compound(r, end);
+  else statements(r, &r->blocks[r->depth], 0, end);
+}
+
+plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, const char *part,
+                      plim_error *error) {
+  *r = (plim_py_reader){.s = s, .error = error, .wanted = wanted, .part = part};
+  r->err = plim_py_lexer_open(&r->x, s->text, s->size, error);
+  plim_py_scope_new(&r->names, 0);
+  while (!r->err && plim_py_next_line(&r->x)) read_line(r);
+  if (!r->err) r->err = r->x.err;
+  if (!r->err && r->expects_block) plim_py_fail_at(r, s->size, "an indented block is missing");
+  if (!r->err && !plim_py_resolve(&r->names, s)) plim_py_no_memory(r);
+  return r->err;
+}
+
+void plim_py_reader_free(plim_py_reader *r) {
+  plim_py_lexer_close(&r->x);
+  plim_py_names_free(&r->names);
+  vec_free(&r->class_path);
+  vec_free(&r->path);
+  vec_free(&r->scratch);
+  vec_free(&r->made);
+  plim_hash_free(&r->assigned);
+}

@@ -1,0 +1,381 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "python_literal.h"
+#include "python_reader.h"
+
+enum {
+  MAX_KEY = 512,         // longer ones are left out
+  MAX_SOURCE = 1024,     // of the source of a computed value, more is cut off
+  MAX_NESTING = 32,      // of values within values; what is deeper is left out
+  MAX_SETTINGS = 1 << 18 // all files of CPython's library stay below a tenth of it
+};
+
+// ---- paths ------------------------------------------------------------------------------------------
+
+size_t plim_py_push(plim_py_reader *r, const char *text, size_t size) {
+  size_t before = r->path.len;
+  if ((before > r->path_base && !vec_push(&r->path, '.')) || !plim_chars_add(&r->path, text, size))
+    plim_py_no_memory(r);
+  return before;
+}
+
+static bool add_escaped(plim_chars *out, const char *text, size_t size) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < size; i++) {
+    if (text[i] == '.' || text[i] == '\\') ok = vec_push(out, '\\');
+    ok = ok && vec_push(out, text[i]);
+  }
+  return ok;
+}
+
+size_t plim_py_push_escaped(plim_py_reader *r, const char *text, size_t size) {
+  size_t before = plim_py_push(r, "", 0);
+  if (!add_escaped(&r->path, text, size)) plim_py_no_memory(r);
+  return before;
+}
+
+void plim_py_pop(plim_py_reader *r, size_t size) { r->path.len = size; }
+
+static uint32_t last_line_of(const plim_py_reader *r, size_t token) {
+  uint32_t line = plim_py_at(r, token)->line;
+  const char *text = plim_py_text(r, token), *end = text + plim_py_size(r, token);
+  for (; text < end; text++) line += *text == '\n' || (*text == '\r' && text[1] != '\n');
+  return line;
+}
+
+// ---- settings ---------------------------------------------------------------------------------------
+
+static void add_setting(plim_py_reader *r, size_t first, size_t last, plim_setting setting) {
+  size_t size = r->path.len - r->path_base;
+  if (r->err || size > MAX_KEY || !size) return;
+  if (r->s->at.len == MAX_SETTINGS) {
+    r->err = plim_fail(r->error, PLIM_ERR_UNSUPPORTED, "more than %d settings in one file",
+                       MAX_SETTINGS);
+    return;
+  }
+  setting.comment =
+      plim_comment_of(&r->x.comments, r->s, plim_py_at(r, first)->line, last_line_of(r, last));
+  setting.key = plim_settings_keep(r->s, r->path.at + r->path_base, size);
+  if (!r->err && !plim_settings_add(r->s, setting)) plim_py_no_memory(r);
+}
+
+static const char *keep_source(plim_py_reader *r, plim_span span) {
+  size_t size = span.end - span.begin;
+  if (size > MAX_SOURCE) {
+    size = MAX_SOURCE;
+    while ((r->x.text[span.begin + size] & 0xc0) == 0x80) size--;
+  }
+  const char *kept = plim_settings_keep(r->s, r->x.text + span.begin, size);
+  if (!kept) plim_py_no_memory(r);
+  return kept;
+}
+
+static plim_span span_of(const plim_py_reader *r, size_t i, size_t end) {
+  return (plim_span){plim_py_at(r, i)->begin, plim_py_at(r, end - 1)->end};
+}
+
+const char *plim_py_add_derived(plim_py_reader *r, size_t i, size_t end, const char *kept) {
+  plim_span span = span_of(r, i, end);
+  if (!kept) kept = keep_source(r, span);
+  plim_value value = {.kind = PLIM_VALUE_DERIVED, .text = kept};
+  add_setting(r, i, end - 1,
+              (plim_setting){.value = value, .span = span, .line = (int)plim_py_at(r, i)->line});
+  return kept;
+}
+
+void plim_py_add_flag(plim_py_reader *r, size_t byte, size_t first, size_t last, plim_value value) {
+  add_setting(
+      r, first, last,
+      (plim_setting){.value = value, .span = {byte, byte}, .line = (int)last_line_of(r, last)});
+}
+
+// ---- literals and references ------------------------------------------------------------------------
+
+static bool read_word(const plim_py_reader *r, size_t i, size_t end, plim_value *value) {
+  if (end - i != 1 || plim_py_at(r, i)->kind != PLIM_PY_NAME) return false;
+  uint8_t word = plim_py_at(r, i)->what;
+  *value = (plim_value){.kind = word == PY_None ? PLIM_VALUE_NULL : PLIM_VALUE_BOOL,
+                        .flag = word == PY_True};
+  return word == PY_None || word == PY_True || word == PY_False;
+}
+
+static bool read_number(const plim_py_reader *r, size_t i, size_t end, plim_value *value) {
+  bool is_negative = plim_py_is(r, i, end, '-');
+  if (is_negative || plim_py_is(r, i, end, '+')) i++;
+  if (end - i != 1 || plim_py_at(r, i)->kind != PLIM_PY_NUMBER) return false;
+  return plim_number_read(plim_py_text(r, i), plim_py_size(r, i), is_negative, PLIM_NUMBERS_PYTHON,
+                          value) == PLIM_NUMBER_OK;
+}
+
+bool plim_py_strings(plim_py_reader *r, size_t i, size_t end, plim_chars *out) {
+  bool is_text = i < end;
+  for (size_t k = i; k < end; k++)
+    if (plim_py_at(r, k)->kind != PLIM_PY_STRING) return false;
+  for (; i < end; i++)
+    if (!plim_py_decode(plim_py_text(r, i), plim_py_size(r, i), out, &is_text))
+      plim_py_no_memory(r);
+  return is_text;
+}
+
+static bool read_text(plim_py_reader *r, size_t i, size_t end, plim_value *value) {
+  plim_chars text = {0};
+  bool is_text = plim_py_strings(r, i, end, &text);
+  if (is_text) {
+    *value = (plim_value){.kind = PLIM_VALUE_TEXT,
+                          .text = plim_settings_keep(r->s, text.at ? text.at : "", text.len)};
+    if (!value->text) plim_py_no_memory(r);
+  }
+  vec_free(&text);
+  return is_text;
+}
+
+bool plim_py_entry_key(plim_py_reader *r, size_t i, size_t end, plim_chars *out) {
+  plim_value value;
+  plim_chars text = {0};
+  char digits[32];
+  bool is_key = plim_py_strings(r, i, end, &text);
+  if (is_key && !add_escaped(out, text.at, text.len)) plim_py_no_memory(r);
+  vec_free(&text);
+  if (is_key || !read_number(r, i, end, &value) || value.kind != PLIM_VALUE_INTEGER) return is_key;
+  snprintf(digits, sizeof digits, "%lld", (long long)value.integer);
+  if (!plim_chars_add_text(out, digits)) plim_py_no_memory(r);
+  return true;
+}
+
+// The subscript of CONFIG["lr"] or the argument of CONFIG.get("lr", 1); the token behind it, or 0.
+static size_t add_subscript(plim_py_reader *r, size_t i, size_t end, plim_chars *out) {
+  bool is_get = plim_py_is(r, i, end, '.') && i + 2 < end && plim_py_is_text(r, i + 1, "get") &&
+                plim_py_is(r, i + 2, end, '(');
+  if (is_get) i += 2;
+  else if (!plim_py_is(r, i, end, '[')) return 0;
+  size_t close = plim_py_at(r, i)->match, stop = plim_py_find(r, i + 1, close, ',');
+  if (close >= end || (!is_get && stop != close)) return 0;
+  if (!vec_push(out, '.')) plim_py_no_memory(r);
+  return plim_py_entry_key(r, i + 1, stop, out) ? close + 1 : 0;
+}
+
+bool plim_py_reference_key(plim_py_reader *r, size_t i, size_t end, plim_chars *out) {
+  if (!plim_py_is_name(r, i, end)) return false;
+  if (plim_py_is_text(r, i, "environ") && !plim_chars_add_text(out, "os.")) plim_py_no_memory(r);
+  if (!plim_chars_add(out, plim_py_text(r, i), plim_py_size(r, i))) plim_py_no_memory(r);
+  for (i++; i < end;) {
+    size_t next = add_subscript(r, i, end, out);
+    if (!next && plim_py_is(r, i, end, '.') && plim_py_is_name(r, i + 1, end)) {
+      if (!vec_push(out, '.') ||
+          !plim_chars_add(out, plim_py_text(r, i + 1), plim_py_size(r, i + 1)))
+        plim_py_no_memory(r);
+      next = i + 2;
+    }
+    if (!next) return false;
+    i = next;
+  }
+  return !r->err;
+}
+
+static const char *keep_class_key(plim_py_reader *r, const plim_chars *key) {
+  if (r->block->where != PLIM_PY_IN_CLASS) return NULL;
+  plim_chars whole = {0};
+  const char *kept = NULL;
+  if (plim_chars_add(&whole, r->class_path.at, r->class_path.len) && vec_push(&whole, '.') &&
+      plim_chars_add(&whole, key->at, key->len))
+    kept = plim_settings_keep(r->s, whole.at, whole.len);
+  vec_free(&whole);
+  if (!kept) plim_py_no_memory(r);
+  return kept;
+}
+
+static void note_reference(plim_py_reader *r, uint32_t setting, size_t i, size_t end) {
+  plim_chars key = {0};
+  if (plim_py_reference_key(r, i, end, &key) && key.len <= MAX_KEY) {
+    plim_py_reference reference = {.setting = setting,
+                                   .scope = r->block->scope,
+                                   .line = r->line,
+                                   .base_size = (uint32_t)plim_py_size(r, i),
+                                   .key = plim_settings_keep(r->s, key.at, key.len),
+                                   .class_key = keep_class_key(r, &key)};
+    if (plim_py_is_text(r, i, "environ")) reference.base_size = 2; // os
+    if (reference.key) plim_py_add_reference(&r->names, reference);
+    else plim_py_no_memory(r);
+  }
+  vec_free(&key);
+}
+
+// ---- dicts ------------------------------------------------------------------------------------------
+
+static bool is_dict(const plim_py_reader *r, size_t i, size_t end) {
+  if (!plim_py_is(r, i, end, '{') || plim_py_at(r, i)->match + 1 != end) return false;
+  size_t stop = plim_py_find(r, i + 1, end - 1, ',');
+  if (stop == i + 1) return stop == end - 1; // {}
+  if (plim_py_has_word(r, i + 1, stop, PY_for)) return false;
+  return plim_py_is(r, i + 1, stop, PLIM_PY_POWER) || plim_py_find(r, i + 1, stop, ':') < stop;
+}
+
+// Entries in front of **other may be overwritten by it.
+static size_t last_unpacking(const plim_py_reader *r, size_t i, size_t close) {
+  size_t found = 0;
+  for (size_t stop; i < close; i = stop + 1) {
+    stop = plim_py_find(r, i, close, ',');
+    if (plim_py_is(r, i, stop, PLIM_PY_POWER)) found = i;
+  }
+  return found;
+}
+
+static void read_entry(plim_py_reader *r, size_t i, size_t end) {
+  size_t colon = plim_py_find(r, i, end, ':');
+  size_t before = plim_py_push(r, "", 0);
+  if (colon < end && plim_py_entry_key(r, i, colon, &r->path)) plim_py_value(r, i, colon + 1, end);
+  else plim_py_walk(r, i, end);
+  plim_py_pop(r, before);
+}
+
+static void read_dict(plim_py_reader *r, size_t open) {
+  size_t close = plim_py_at(r, open)->match, unpacking = last_unpacking(r, open + 1, close);
+  bool was_uncertain = r->is_uncertain;
+  plim_py_note_place(r, open, false);
+  for (size_t i = open + 1, stop; i < close && !r->err; i = stop + 1) {
+    stop = plim_py_find(r, i, close, ',');
+    r->is_uncertain = was_uncertain || i < unpacking;
+    read_entry(r, i, stop);
+  }
+  r->is_uncertain = was_uncertain;
+}
+
+// ---- values -----------------------------------------------------------------------------------------
+
+static void unwrap(const plim_py_reader *r, size_t *i, size_t *end) {
+  while (*end - *i > 2 && plim_py_is(r, *i, *end, '(') && plim_py_at(r, *i)->match + 1 == *end &&
+         plim_py_find(r, *i + 1, *end - 1, ',') == *end - 1)
+    ++*i, --*end;
+}
+
+static void read_plain(plim_py_reader *r, size_t first, size_t i, size_t end) {
+  plim_value value;
+  bool is_literal = read_word(r, i, end, &value) || read_number(r, i, end, &value) ||
+                    read_text(r, i, end, &value);
+  if (is_literal && !r->is_uncertain) {
+    add_setting(r, first, end - 1,
+                (plim_setting){.value = value,
+                               .span = span_of(r, i, end),
+                               .line = (int)plim_py_at(r, i)->line});
+    return;
+  }
+  size_t before = r->s->at.len;
+  plim_py_add_derived(r, r->is_uncertain ? first : i, end, NULL);
+  if (!is_literal && !r->is_uncertain && r->s->at.len > before)
+    note_reference(r, (uint32_t)before, i, end);
+  plim_py_walk(r, i, end);
+}
+
+void plim_py_value(plim_py_reader *r, size_t first, size_t i, size_t end) {
+  if (i >= end || r->err) return;
+  unwrap(r, &i, &end);
+  bool is_dict_call = plim_py_is_name(r, i, end) && plim_py_is_text(r, i, "dict") &&
+                      plim_py_is(r, i + 1, end, '(') && plim_py_at(r, i + 1)->match + 1 == end;
+  if (r->nesting >= MAX_NESTING) {
+    plim_py_walk(r, i, end);
+    return;
+  }
+  r->nesting++;
+  if (is_dict(r, i, end)) read_dict(r, i);
+  else if (is_dict_call) plim_py_arguments(r, i + 1);
+  else read_plain(r, first, i, end);
+  r->nesting--;
+}
+
+// ---- calls ------------------------------------------------------------------------------------------
+
+size_t plim_py_dotted(const plim_py_reader *r, size_t i, size_t end) {
+  if (!plim_py_is_name(r, i, end)) return end;
+  while (plim_py_is(r, i + 1, end, '.') && plim_py_is_name(r, i + 2, end)) i += 2;
+  return i;
+}
+
+size_t plim_py_call_name(plim_py_reader *r, size_t first, size_t last, char out[PLIM_PY_MAX_NAME],
+                         bool is_counted) {
+  size_t size = 0;
+  for (size_t i = first; i <= last; i++) {
+    if (size + plim_py_size(r, i) > PLIM_PY_MAX_NAME - 16) return 0;
+    memcpy(out + size, plim_py_text(r, i), plim_py_size(r, i));
+    size += plim_py_size(r, i);
+  }
+  uint32_t earlier = plim_py_calls(&r->names, out, size);
+  if (is_counted) plim_py_count_call(&r->names, out, size);
+  if (earlier) size += (size_t)snprintf(out + size, 16, "#%u", earlier + 1);
+  return size;
+}
+
+void plim_py_arguments(plim_py_reader *r, size_t open) {
+  size_t close = plim_py_at(r, open)->match;
+  plim_py_note_place(r, open, true);
+  for (size_t i = open + 1, stop; i < close && !r->err; i = stop + 1) {
+    stop = plim_py_find(r, i, close, ',');
+    if (plim_py_is_name(r, i, stop) && plim_py_is(r, i + 1, stop, '=')) {
+      size_t before = plim_py_push(r, plim_py_text(r, i), plim_py_size(r, i));
+      plim_py_value(r, i, i + 2, stop);
+      plim_py_pop(r, before);
+    } else plim_py_walk(r, i, stop);
+  }
+}
+
+static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open) {
+  size_t base = r->path_base, before = r->path.len;
+  bool was_uncertain = r->is_uncertain;
+  char name[PLIM_PY_MAX_NAME];
+  r->path_base = r->path.len;
+  r->is_uncertain = false;
+  plim_py_method_flag(r, last);
+  if (!plim_py_special_call(r, first, last, open)) {
+    size_t size = plim_py_call_name(r, first, last, name, true);
+    if (size) {
+      plim_py_push(r, name, size);
+      plim_py_arguments(r, open);
+    } else plim_py_walk(r, open + 1, plim_py_at(r, open)->match);
+  }
+  r->path_base = base;
+  r->is_uncertain = was_uncertain;
+  plim_py_pop(r, before);
+}
+
+// The variables behind `for` up to `in`, or behind `lambda` up to its colon.
+static void bind_variables(plim_py_reader *r, size_t i, size_t end) {
+  bool is_for = plim_py_is_word(r, i, end, PY_for);
+  for (i++; i < end; i++) {
+    if (plim_py_is_word(r, i, end, PY_for) || plim_py_is_word(r, i, end, PY_lambda)) return;
+    if (is_for ? plim_py_is_word(r, i, end, PY_in) : plim_py_is(r, i, end, ':')) return;
+    if (plim_py_is_name(r, i, end))
+      plim_py_bind_in_line(&r->names, r->line, plim_py_text(r, i), plim_py_size(r, i));
+  }
+}
+
+// A name with attributes and, if it is called, its call. Returns the token behind.
+static size_t walk_name(plim_py_reader *r, size_t i, size_t end) {
+  size_t last = plim_py_dotted(r, i, end);
+  if (plim_py_is(r, last + 1, end, PLIM_PY_WALRUS))
+    plim_py_bind(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
+  if (!plim_py_is(r, last + 1, end, '(')) return last + 1;
+  read_call(r, i, last, last + 1);
+  return plim_py_skip(r, last + 1);
+}
+
+// A method of what an expression gives: it has no name to file its arguments under.
+static void flag_method(plim_py_reader *r, size_t last) {
+  size_t base = r->path_base, before = r->path.len;
+  r->path_base = r->path.len;
+  plim_py_method_flag(r, last);
+  r->path_base = base;
+  plim_py_pop(r, before);
+}
+
+void plim_py_walk(plim_py_reader *r, size_t i, size_t end) {
+  while (i < end && !r->err) {
+    bool is_method = plim_py_is(r, i, end, '.') && plim_py_is_name(r, i + 1, end);
+    if (plim_py_is_word(r, i, end, PY_for) || plim_py_is_word(r, i, end, PY_lambda))
+      bind_variables(r, i, end);
+    if (is_method) {
+      size_t open = plim_py_dotted(r, i + 1, end) + 1;
+      if (plim_py_is(r, open, end, '(')) flag_method(r, open - 1);
+      i = open;
+    } else i = plim_py_is_name(r, i, end) ? walk_name(r, i, end) : i + 1;
+  }
+}

@@ -1,0 +1,109 @@
+#include "run_settings.h"
+
+#include <string.h>
+
+#include "project_impl.h"
+
+static bool is_known(const plim_project_knob *k) {
+  return k->said == PLIM_SAID || k->said == PLIM_DEFAULTED;
+}
+
+static plim_said_count count(const plim_project *p, plim_knob knob) {
+  const plim_project_knob *k = &p->knobs[knob];
+  plim_said_count x = {k->said, 0};
+  if (k->value.kind == PLIM_VALUE_INTEGER) x.count = k->value.integer;
+  else if (k->value.kind == PLIM_VALUE_REAL) x.count = (int64_t)k->value.real;
+  else if (is_known(k)) x.said = PLIM_UNCLEAR;
+  return x;
+}
+
+static plim_said_number number(const plim_project *p, plim_knob knob) {
+  const plim_project_knob *k = &p->knobs[knob];
+  plim_said_number x = {k->said, 0};
+  if (k->value.kind == PLIM_VALUE_REAL) x.number = k->value.real;
+  else if (k->value.kind == PLIM_VALUE_INTEGER) x.number = (double)k->value.integer;
+  else if (is_known(k)) x.said = PLIM_UNCLEAR;
+  return x;
+}
+
+static plim_said_text text(const plim_project *p, plim_knob knob) {
+  const plim_project_knob *k = &p->knobs[knob];
+  bool is_text = is_known(k) && k->value.kind == PLIM_VALUE_TEXT;
+  return (plim_said_text){is_known(k) && !is_text ? PLIM_UNCLEAR : k->said,
+                          is_text ? k->value.text : ""};
+}
+
+// A count is tokens per chunk, 0 none; a word says how.
+static void take_loss(const plim_project *p, plim_run_settings *out) {
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_CHUNKED_LOSS];
+  out->loss = (plim_said_text){k->said, "full"};
+  if (k->value.kind == PLIM_VALUE_TEXT) out->loss.text = k->value.text;
+  if (k->value.kind != PLIM_VALUE_INTEGER || k->value.integer <= 0) return;
+  out->loss.text = "chunked";
+  out->loss_chunk = count(p, PLIM_KNOB_CHUNKED_LOSS);
+}
+
+// Trainer's collators pad and hand a mask over; packed batches and the other loops have none.
+static void take_loop(const plim_project *p, plim_run_settings *out) {
+  bool has_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
+  bool is_packed = strcmp(out->packing.text, "on") == 0;
+  out->loop = (plim_said_text){PLIM_DEFAULTED, has_trainer ? "trainer" : "manual"};
+  out->mask = (plim_said_text){PLIM_DEFAULTED, has_trainer && !is_packed ? "pad" : "none"};
+}
+
+static plim_err check_trains(const plim_project *p, plim_error *error) {
+  const char *reason = NULL;
+  size_t file = SIZE_MAX;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    if (f->recipe.dialect == PLIM_DIALECTS) continue;
+    const char *mine = plim_recipe_file_refusal(&f->settings, &f->recipe);
+    if (!mine && f->is.dialect == p->dialect) return PLIM_OK;
+    if (mine) reason = mine, file = i;
+  }
+  if (!reason) reason = "nothing in these files is known as a training configuration";
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s", reason);
+  plim_error_hint(error,
+                  "give the files that train as well, or say where knobs are: --set KNOB=FILE:KEY");
+  return plim_error_file_of(p, file, err, error);
+}
+
+plim_err plim_run_settings_of(const plim_project *p, plim_run_settings *out, plim_error *error) {
+  *out = (plim_run_settings){
+      .model = text(p, PLIM_KNOB_MODEL),
+      .micro_batch = count(p, PLIM_KNOB_MICRO_BATCH),
+      .accumulate = count(p, PLIM_KNOB_ACCUMULATE),
+      .global_batch = count(p, PLIM_KNOB_GLOBAL_BATCH),
+      .sequence = count(p, PLIM_KNOB_SEQUENCE),
+      .world = count(p, PLIM_KNOB_WORLD),
+      .workers = count(p, PLIM_KNOB_WORKERS),
+      .tensor_parallel = count(p, PLIM_KNOB_TENSOR_PARALLEL),
+      .context_parallel = count(p, PLIM_KNOB_CONTEXT_PARALLEL),
+      .positives = count(p, PLIM_KNOB_POSITIVES),
+      .negatives = count(p, PLIM_KNOB_NEGATIVES),
+      .precision = text(p, PLIM_KNOB_PRECISION),
+      .dtype = text(p, PLIM_KNOB_DTYPE),
+      .checkpoint = text(p, PLIM_KNOB_CHECKPOINT),
+      .attention = text(p, PLIM_KNOB_ATTENTION),
+      .optimizer = text(p, PLIM_KNOB_OPTIMIZER),
+      .quantisation = text(p, PLIM_KNOB_QUANTISATION),
+      .strategy = text(p, PLIM_KNOB_STRATEGY),
+      .offload = text(p, PLIM_KNOB_OFFLOAD),
+      .loss_kind = text(p, PLIM_KNOB_LOSS_KIND),
+      .alloc_conf = text(p, PLIM_KNOB_ALLOC_CONF),
+      .lora_rank = count(p, PLIM_KNOB_LORA_RANK),
+      .empty_cache = count(p, PLIM_KNOB_EMPTY_CACHE),
+      .lora_alpha = number(p, PLIM_KNOB_LORA_ALPHA),
+      .lora_dropout = number(p, PLIM_KNOB_LORA_DROPOUT),
+      .epochs = number(p, PLIM_KNOB_EPOCHS),
+      .clip = number(p, PLIM_KNOB_CLIP),
+      .lora_targets = text(p, PLIM_KNOB_LORA_TARGETS),
+      .liger = text(p, PLIM_KNOB_LIGER),
+      .packing = text(p, PLIM_KNOB_PACKING),
+      .compile = text(p, PLIM_KNOB_COMPILE),
+      .reshard = text(p, PLIM_KNOB_RESHARD),
+  };
+  take_loss(p, out);
+  take_loop(p, out);
+  return check_trains(p, error);
+}

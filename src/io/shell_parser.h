@@ -1,0 +1,50 @@
+// How a script is read: the state of the parser, shared by simple and compound commands.
+#ifndef PLIM_IO_SHELL_PARSER_H
+#define PLIM_IO_SHELL_PARSER_H
+
+#include "shell_script.h"
+
+typedef enum { BLOCK_IF, BLOCK_LOOP, BLOCK_BRACE, BLOCK_PAREN, BLOCK_CASE } shell_block_kind;
+
+typedef struct {
+  shell_block_kind kind;
+  size_t begin;
+  size_t line;          // the last line that began with a command of this block
+  bool expects_pattern; // of a case
+} shell_block;
+
+typedef struct {
+  plim_span delimiter; // as written
+  bool strips_tabs;
+} shell_here_document;
+
+typedef struct {
+  plim_shell_scan *s;
+  size_t at;
+  char closer;
+  bool is_done, is_closed;
+  size_t line;             // the first byte of the line, if no command stood on it yet
+  bool is_continued;       // a list goes on: && and the like came last
+  vec(shell_block) blocks; // the first one is no block but the text around all of them
+  vec(shell_here_document) waiting;
+} shell_parser;
+
+char shell_peek(const shell_parser *p, size_t ahead);
+bool shell_is_at(const shell_parser *p, const char *text);
+bool shell_is_at_word(const shell_parser *p, const char *word);
+bool shell_ends_command(const shell_parser *p);
+const char *shell_redirection(const shell_parser *p);
+
+// Over blanks, line ends and comments, where they mean nothing.
+bool shell_skip_space(shell_parser *p);
+// A command begins: its line is one before which another can be put, if it is the first on it.
+bool shell_begin_command(shell_parser *p);
+// Over the ( ) of a function's head; its body goes with it.
+bool shell_skip_function_parens(shell_parser *p);
+bool shell_read_command(shell_parser *p);
+// A keyword with what belongs to it, an operator or a simple command.
+bool shell_read_next(shell_parser *p);
+
+static inline shell_block *shell_top(shell_parser *p) { return &p->blocks.at[p->blocks.len - 1]; }
+
+#endif

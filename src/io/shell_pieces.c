@@ -1,0 +1,100 @@
+#include "shell_pieces.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "shell_words.h"
+
+#define FIRST_PIECES 8 // looked at to see whether a text holds arguments
+
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+// Over blanks, ends of lines and the \ in front of them.
+static size_t skip_space(const char *text, size_t at, size_t end) {
+  while (at < end) {
+    bool is_continued = text[at] == '\\' && at + 1 < end && is_space(text[at + 1]);
+    if (!is_continued && !is_space(text[at])) break;
+    at++;
+  }
+  return at;
+}
+
+static size_t skip_ticks(const char *text, size_t at, size_t end) {
+  for (at++; at < end && text[at] != '`'; at++) at += text[at] == '\\';
+  return at < end ? at + 1 : end;
+}
+
+// In "..." substitutions are one piece with what is around them.
+static size_t skip_piece(const char *text, size_t at, size_t end, bool is_expanded) {
+  while (at < end && !is_space(text[at])) {
+    if (is_expanded && text[at] == '$') {
+      size_t next = plim_shell_dollar_end(text, (plim_span){at, end}, true);
+      at = next > at ? next : end;
+    } else if (is_expanded && text[at] == '`') at = skip_ticks(text, at, end);
+    else if (text[at] == '\\' && at + 1 < end && !is_space(text[at + 1])) at += 2;
+    else if (text[at] == '\\') break;
+    else at++;
+  }
+  return at < end ? at : end;
+}
+
+static bool is_quoted(const char *text, plim_span span) {
+  if (span.end - span.begin < 3) return false;
+  char quote = text[span.begin];
+  if (quote == '"') return plim_shell_double_end(text, span) == span.end;
+  return quote == '\'' && memchr(text + span.begin + 1, '\'', span.end - span.begin - 1) ==
+                              (const void *)(text + span.end - 1);
+}
+
+// The next piece; false at the end, or where the string goes on with another command.
+static bool next_piece(const char *text, plim_span quoted, size_t *at, plim_span *piece) {
+  bool is_expanded = text[quoted.begin] == '"';
+  piece->begin = skip_space(text, *at, quoted.end - 1);
+  if (piece->begin >= quoted.end - 1 || strchr("|&;<>", text[piece->begin])) return false;
+  *at = piece->end = skip_piece(text, piece->begin, quoted.end - 1, is_expanded);
+  return piece->end > piece->begin;
+}
+
+static bool is_flag(const char *text, plim_span piece) {
+  return piece.end - piece.begin > 2 && memcmp(text + piece.begin, "--", 2) == 0 &&
+         isalpha((unsigned char)text[piece.begin + 2]);
+}
+
+static bool is_launched(const char *text, plim_span piece) {
+  plim_argument words[2] = {plim_argument_at(text, piece, PLIM_PLACE_PIECE)};
+  words[1] = (plim_argument){.head = piece, .has_tail = true};
+  return plim_command_kind_of(text, words, 1, false).is_launcher;
+}
+
+bool plim_is_argument_text(const char *text, plim_span quoted) {
+  if (!is_quoted(text, quoted)) return false;
+  plim_span piece;
+  size_t at = quoted.begin + 1;
+  for (int i = 0; i < FIRST_PIECES && next_piece(text, quoted, &at, &piece); i++) {
+    if (is_flag(text, piece)) return true;
+    if (text[piece.begin] == '$') continue;
+    return is_launched(text, piece) && next_piece(text, quoted, &at, &piece);
+  }
+  return false;
+}
+
+bool plim_argument_pieces(const char *text, plim_span quoted, plim_arguments *out) {
+  plim_span piece;
+  size_t at = quoted.begin + 1;
+  while (next_piece(text, quoted, &at, &piece))
+    if (!vec_push(out, plim_argument_at(text, piece, PLIM_PLACE_PIECE))) return false;
+  return true;
+}
+
+bool plim_directive_words(const char *text, plim_span line, plim_arguments *out) {
+  size_t at = line.begin;
+  for (;;) {
+    while (at < line.end && is_space(text[at])) at++;
+    if (at >= line.end || text[at] == '#') return true;
+    size_t end = plim_shell_word_end(text, (plim_span){at, line.end});
+    if (end <= at) return true;
+    plim_span word = {at, end};
+    if (!vec_push(out, plim_argument_at(text, word, PLIM_PLACE_WORD))) return false;
+    at = end;
+  }
+}

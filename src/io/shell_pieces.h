@@ -1,0 +1,16 @@
+// Words in places where the shell does not see them as such: in strings that it splits later, and in
+// directives.
+#ifndef PLIM_IO_SHELL_PIECES_H
+#define PLIM_IO_SHELL_PIECES_H
+
+#include "arguments.h"
+
+// Whether a quoted string holds arguments ("--lr 1e-4 --bf16") or a command with them.
+bool plim_is_argument_text(const char *text, plim_span quoted);
+// Its words; false when memory is out.
+bool plim_argument_pieces(const char *text, plim_span quoted, plim_arguments *out);
+
+// The words of one line, up to a comment; false when memory is out.
+bool plim_directive_words(const char *text, plim_span line, plim_arguments *out);
+
+#endif

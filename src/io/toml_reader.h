@@ -1,0 +1,56 @@
+// Reads TOML 1.0: its settings, and on request where a new key of a table would go.
+#ifndef PLIM_IO_TOML_READER_H
+#define PLIM_IO_TOML_READER_H
+
+#include "comments.h"
+#include "hash.h"
+#include "literals.h"
+
+typedef enum {
+  PLIM_TOML_NO_PLACE,
+  PLIM_TOML_BEHIND_HEADER, // the table is empty so far
+  PLIM_TOML_BEHIND_ENTRY,  // on a line of its own
+  PLIM_TOML_INLINE         // within { }
+} plim_toml_place_kind;
+
+// Offsets are bytes of the text.
+typedef struct {
+  plim_toml_place_kind kind;
+  size_t begin, end; // of the header or the last entry; of an empty inline table: behind its {
+  plim_span prefix;  // what stands in front of the last part of the entry's key: `lora.`
+  bool is_empty;     // an inline table without entries
+  bool spaced_before, spaced_behind; // the = of the entry
+} plim_toml_place;
+
+typedef struct {
+  uint8_t kind;
+  uint32_t section; // in which dotted keys made it
+  uint32_t count;   // tables of an array
+  uint32_t element; // the last of them
+} plim_toml_node;
+
+typedef struct {
+  plim_settings *s;
+  plim_error *error;
+  plim_err err;
+  const char *text;
+  size_t size, at;
+  uint32_t line;
+  bool line_has_token;
+  plim_comments comments;
+  vec(plim_span) lines; // first and last of each setting
+  vec(plim_toml_node) nodes;
+  plim_hash children; // by parent and key
+  uint32_t table, section;
+  plim_chars path; // with a dot in front of each part, since a part may be empty
+  plim_chars key;  // its last part
+  int depth;
+  const char *wanted; // the path of a table, as above; NULL: none
+  plim_toml_place place;
+} plim_toml_reader;
+
+plim_err plim_toml_read(plim_toml_reader *r, plim_settings *s, const char *wanted,
+                        plim_error *error);
+void plim_toml_reader_free(plim_toml_reader *r);
+
+#endif

@@ -1,0 +1,143 @@
+// A new value in place of an old one. Ways to write it are tried, the most fitting first, until one
+// reads back as meant with all else unchanged.
+#include <string.h>
+
+#include "tree.h"
+#include "utf8.h"
+
+typedef struct {
+  const plim_dialect *dialect;
+  const plim_tree *tree;
+  uint32_t id;
+  const plim_value *value;
+} change;
+
+static bool holds(const change *c, const plim_edit *edit) {
+  return edit->text && plim_tree_edit_holds(c->dialect, c->tree, edit, c->id, 1, NULL, c->value);
+}
+
+// ---- ways to write it -------------------------------------------------------------------------------
+
+static const struct {
+  const char *before, *after;
+} fringes[] = {{"", ""}, {" ", ""}, {"", " "}, {" ", " "}, {": ", ""}}; // ": " for {a}
+enum { FRINGES = sizeof fringes / sizeof *fringes };
+
+// NULL if there is no such way.
+static char *written(const change *c, int way, int fringe) {
+  char *text = NULL;
+  size_t size;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return NULL;
+  fputs(fringes[fringe].before, out);
+  bool is_way = c->dialect->spell(c->tree, c->id, c->value, way, out);
+  fputs(fringes[fringe].after, out);
+  if (fclose(out) == 0 && is_way) return text;
+  free(text);
+  return NULL;
+}
+
+static bool find_way(const change *c, plim_edit *out) {
+  for (int way = 0;; way++)
+    for (int fringe = 0; fringe < FRINGES; fringe++) {
+      out->text = written(c, way, fringe);
+      if (!out->text) return false;
+      if (holds(c, out)) return true;
+      free(out->text);
+      out->text = NULL;
+    }
+}
+
+// ---- comments in a column ---------------------------------------------------------------------------
+
+static size_t column(const char *text, size_t at) { return at - plim_line_begin(text, at); }
+
+static bool has_comment_in_column(const plim_tree *t, size_t line, size_t wanted) {
+  size_t end = plim_line_end(t->text, t->size, line), at = line + wanted;
+  return at > line && at < end && t->text[at] == '#' && t->text[at - 1] == ' ';
+}
+
+// The line above or below has its comment in the same column: it is meant.
+static bool is_in_line(const plim_tree *t, size_t comment) {
+  size_t wanted = column(t->text, comment), line = comment - wanted;
+  size_t below = plim_line_end(t->text, t->size, comment);
+  while (below < t->size && t->text[below] == '\r') below++;
+  if (below < t->size && has_comment_in_column(t, below + 1, wanted)) return true;
+  size_t above = line;
+  while (above > 0 && strchr("\r\n", t->text[above - 1]) && line - above < 2) above--;
+  return above < line && has_comment_in_column(t, plim_line_begin(t->text, above), wanted);
+}
+
+static bool are_blanks(const char *text, size_t size) { return strspn(text, " ") >= size; }
+
+// Blanks before the comment make up for what the value grew or shrank.
+static void keep_column(const change *c, plim_edit *edit) {
+  const plim_tree *t = c->tree;
+  size_t comment = plim_tree_comment(t, c->id).begin, end = edit->span.end;
+  if (comment <= end || !are_blanks(t->text + end, comment - end) || !is_in_line(t, comment))
+    return;
+  size_t used = strlen(edit->text), room = comment - edit->span.begin;
+  if (used >= room || column(t->text, comment) < room) return;
+  plim_edit padded = {{edit->span.begin, comment}, malloc(room + 1)};
+  if (!padded.text) return;
+  snprintf(padded.text, room + 1, "%-*s", (int)room, edit->text);
+  bool is_better = holds(c, &padded);
+  free(is_better ? edit->text : padded.text);
+  if (is_better) *edit = padded;
+}
+
+// ---- the change -------------------------------------------------------------------------------------
+
+static uint32_t node_of(const plim_tree *t, const plim_setting *setting) {
+  char key[PLIM_KEY_BYTES];
+  for (uint32_t id = 0; id < t->at.len; id++) {
+    const plim_node *node = &t->at.at[id];
+    bool is_there = node->kind == PLIM_NODE_SCALAR && !node->is_key &&
+                    node->span.begin == setting->span.begin && node->span.end == setting->span.end;
+    if (is_there && plim_tree_key(t, id, key) && strcmp(key, setting->key) == 0) return id;
+  }
+  return PLIM_NO_NODE;
+}
+
+static plim_err check_value(const plim_setting *setting, const plim_value *value,
+                            plim_error *error) {
+  if (value->kind == PLIM_VALUE_DERIVED)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s cannot become an expression", setting->key);
+  if (value->kind == PLIM_VALUE_TEXT &&
+      plim_utf8_check(value->text, strlen(value->text)) < strlen(value->text))
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "the new text of %.96s is no UTF-8", setting->key);
+  return PLIM_OK;
+}
+
+static plim_err change_node(const change *c, const plim_setting *setting, plim_edit *out,
+                            plim_error *error) {
+  const plim_node *node = &c->tree->at.at[c->id];
+  out->span = node->span;
+  if (plim_value_equal(&node->value, c->value)) {
+    out->text = strndup(c->tree->text + node->span.begin, node->span.end - node->span.begin);
+    return out->text ? PLIM_OK : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  }
+  if (!find_way(c, out)) {
+    plim_err err =
+        plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                  "there is no way to write the new value of %.96s where it stands", setting->key);
+    plim_error_at(error, node->span.begin);
+    return err;
+  }
+  keep_column(c, out);
+  return PLIM_OK;
+}
+
+plim_err plim_tree_change(const plim_dialect *d, const plim_settings *s,
+                          const plim_setting *setting, const plim_value *value, plim_edit *out,
+                          plim_error *error) {
+  plim_tree tree = {0};
+  plim_err err = check_value(setting, value, error);
+  if (!err) err = d->parse(s->text, s->size, &tree, error);
+  change c = {d, &tree, err ? PLIM_NO_NODE : node_of(&tree, setting), value};
+  if (!err && c.id == PLIM_NO_NODE)
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is not where it was", setting->key);
+  if (!err) err = change_node(&c, setting, out, error);
+  plim_tree_clear(&tree);
+  return err;
+}

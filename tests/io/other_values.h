@@ -1,0 +1,44 @@
+// Values to try on knobs, for tests that change files.
+#ifndef PLIM_TESTS_OTHER_VALUES_H
+#define PLIM_TESTS_OTHER_VALUES_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dialect.h"
+
+static const struct {
+  plim_knob knob;
+  const char *values[4];
+} others[] = {
+    {PLIM_KNOB_MICRO_BATCH, {"3", "5"}},
+    {PLIM_KNOB_ACCUMULATE, {"24", "6"}},
+    {PLIM_KNOB_CHECKPOINT, {"off", "on"}},
+    {PLIM_KNOB_ATTENTION, {"sdpa", "eager"}},
+    {PLIM_KNOB_OPTIMIZER, {"adamw-8bit", "paged-adamw-8bit"}},
+    {PLIM_KNOB_LIGER, {"off", "on"}},
+    {PLIM_KNOB_STRATEGY, {"zero3", "fsdp2", "ddp", "fsdp"}},
+    {PLIM_KNOB_OFFLOAD, {"none", "parameters", "activations", "optimizer"}},
+    {PLIM_KNOB_RESHARD, {"off", "on"}},
+    {PLIM_KNOB_WORKERS, {"1", "2"}},
+    {PLIM_KNOB_SEQUENCE, {"768", "1536"}},
+    {PLIM_KNOB_LORA_RANK, {"4", "12"}},
+    {PLIM_KNOB_LORA_ALPHA, {"7", "9"}},
+    {PLIM_KNOB_LORA_DROPOUT, {"0.25", "0.5"}},
+    {PLIM_KNOB_EPOCHS, {"7", "9"}},
+    {PLIM_KNOB_WORLD, {"16", "32"}},
+    {PLIM_KNOB_COMPILE, {"off", "on"}},
+    {PLIM_KNOB_PACKING, {"off", "on"}},
+};
+enum { OTHERS = sizeof others / sizeof *others };
+
+// "4", "0.25", "on".
+static inline plim_value value_from(const char *text) {
+  char *end;
+  double number = strtod(text, &end);
+  if (*end) return (plim_value){.kind = PLIM_VALUE_TEXT, .text = text};
+  if (strchr(text, '.')) return (plim_value){.kind = PLIM_VALUE_REAL, .real = number};
+  return (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = (int64_t)number};
+}
+
+#endif

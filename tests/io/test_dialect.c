@@ -1,0 +1,705 @@
+// Training configurations of other people are recognised, read as knobs, and changed so that they read
+// as asked and nothing else reads differently: real files of five projects, and small projects in the
+// shapes people use.
+#include <stdlib.h>
+
+#include "other_values.h"
+#include "run_settings.h"
+#include "test.h"
+#include "text_file.h"
+
+#define CONFIGS TEST_ROOT "/../../shared/configs/"
+#define FIXTURES TEST_ROOT "/fixtures/"
+
+static plim_project project;
+static plim_error error;
+
+static plim_err read_files(const char *const *paths, size_t count) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; i < count && !err; i++) err = plim_project_read(&project, paths[i], &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+#define READ(...)                                                                                  \
+  read_files((const char *const[]){__VA_ARGS__},                                                   \
+             sizeof(const char *const[]){__VA_ARGS__} / sizeof(char *))
+
+// As if it were a file of that name.
+static plim_err read_text(const char *path, const char *text) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = plim_project_add(&project, path, text, strlen(text), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+static const char *value_of(plim_knob knob) {
+  static char text[4][512];
+  static int next;
+  char *out = text[next++ % 4];
+  const plim_project_knob *k = &project.knobs[knob];
+  if (k->said == PLIM_UNCLEAR) snprintf(out, sizeof *text, "unclear");
+  else plim_value_print(&k->value, out, sizeof *text);
+  return out;
+}
+
+// "micro_batch=4 checkpoint=on", all of them true. Prints those that are not.
+static bool says(const char *expected) {
+  bool ok = true;
+  for (const char *at = expected; *at;) {
+    size_t size = strcspn(at, " "), name_size = strcspn(at, "=");
+    char name[64], want[256];
+    snprintf(name, sizeof name, "%.*s", (int)name_size, at);
+    snprintf(want, sizeof want, "%.*s", (int)(size - name_size - 1), at + name_size + 1);
+    plim_knob knob = plim_knob_named(name);
+    bool is_right = knob != PLIM_KNOBS && strcmp(value_of(knob), want) == 0;
+    if (!is_right)
+      printf("%s is %s, not %s\n", name, knob == PLIM_KNOBS ? "?" : value_of(knob), want);
+    ok = ok && is_right;
+    at += size + (at[size] == ' ');
+  }
+  return ok;
+}
+
+// ---- real files -------------------------------------------------------------------------------------
+
+typedef struct {
+  const char *file;
+  plim_dialect dialect;
+  const char *says;
+  const char *refusal; // why it trains nothing; NULL: it does
+} real_file;
+
+#define LAUNCHES "it says how a run is started, not what is trained"
+
+static const real_file real_files[] = {
+    {"accelerate__config_yaml_templates__deepspeed.yaml", PLIM_DIALECT_ACCELERATE,
+     "world=2 strategy=unknown precision=unknown", LAUNCHES},
+    {"accelerate__config_yaml_templates__fp8.yaml", PLIM_DIALECT_ACCELERATE,
+     "precision=fp8 strategy=none world=unknown", LAUNCHES},
+    {"accelerate__config_yaml_templates__multi_gpu.yaml", PLIM_DIALECT_ACCELERATE,
+     "precision=bf16 strategy=ddp world=2", LAUNCHES},
+    {"accelerate__config_yaml_templates__single_accelerator.yaml", PLIM_DIALECT_ACCELERATE,
+     "precision=bf16 strategy=none", LAUNCHES},
+    {"axolotl__archived__dbrx__16bit-lora.yaml", PLIM_DIALECT_AXOLOTL,
+     "model=LnL-AI/dbrx-base-converted-v2 micro_batch=1 accumulate=1 sequence=512 packing=off "
+     "lora_rank=8 lora_alpha=16 lora_dropout=0.05 lora_targets=q_proj,k_proj,v_proj,out_proj,layer "
+     "optimizer=paged-adamw-8bit precision=bf16 dtype=bf16 checkpoint=on attention=flash "
+     "strategy=fsdp offload=none epochs=1 quantisation=plain",
+     NULL},
+    {"axolotl__archived__mpt-7b__config.yml", PLIM_DIALECT_AXOLOTL,
+     "micro_batch=1 sequence=2048 lora_rank=0 optimizer=adamw-8bit checkpoint=off attention=sdpa "
+     "epochs=4 precision=bf16 quantisation=plain",
+     NULL},
+    {"axolotl__archived__stablelm-2__1.6b__fft.yml", PLIM_DIALECT_AXOLOTL,
+     "sequence=4096 packing=on lora_rank=0 optimizer=adamw-8bit checkpoint=on attention=flash "
+     "strategy=unknown",
+     NULL},
+    {"axolotl__deepseek-v2__fft-fsdp-16b.yaml", PLIM_DIALECT_AXOLOTL,
+     "micro_batch=1 accumulate=8 sequence=2048 optimizer=adamw strategy=fsdp offload=parameters "
+     "checkpoint=on lora_rank=0 packing=on",
+     NULL},
+    {"axolotl__distributed-parallel__qwen3-8b-fsdp-tp-cp.yaml", PLIM_DIALECT_AXOLOTL,
+     "micro_batch=1 sequence=8192 context_parallel=2 tensor_parallel=2 strategy=fsdp2 reshard=on "
+     "offload=none chunked_loss=fused epochs=2",
+     NULL},
+    {"axolotl__ebft__llama-3b-ebft-strided-fft.yaml", PLIM_DIALECT_AXOLOTL,
+     "lora_rank=32 lora_alpha=64 lora_targets=all-linear checkpoint=reentrant dtype=bf16 "
+     "compile=on "
+     "accumulate=4 loss_kind=other sequence=1024",
+     NULL},
+    {"axolotl__gpt-oss__gpt-oss-120b-fft-fsdp2-offload.yaml", PLIM_DIALECT_AXOLOTL,
+     "strategy=fsdp2 offload=parameters+activations optimizer=adamw attention=flash "
+     "chunked_loss=fused accumulate=2 sequence=4096 checkpoint=on",
+     NULL},
+    {"axolotl__llama-3__qlora-fsdp-70b.yaml", PLIM_DIALECT_AXOLOTL,
+     "quantisation=nf4-double lora_rank=8 checkpoint=reentrant offload=parameters strategy=fsdp "
+     "accumulate=4 sequence=512 lora_targets=all-linear",
+     NULL},
+    {"axolotl__llama-4__do-no-use-fa2__maverick-qlora-fsdp1.yaml", PLIM_DIALECT_AXOLOTL,
+     "quantisation=nf4-double lora_rank=32 checkpoint=offloaded liger=on strategy=fsdp "
+     "lora_targets=self_attn.q_proj,self_attn.k_proj,self_attn.v_proj,self_attn.o_proj,"
+     "shared_expert.gate_proj,shared_expert.up_proj,shared_expert.down_proj",
+     NULL},
+    {"axolotl__mistral-small__mistral-small-3.1-24B-lora.yml", PLIM_DIALECT_AXOLOTL,
+     "quantisation=int8 micro_batch=2 lora_rank=32 lora_alpha=16 precision=bf16 packing=off", NULL},
+    {"axolotl__nemotron-h__nano-30b-a3b-qlora-cp.yaml", PLIM_DIALECT_AXOLOTL,
+     "context_parallel=2 optimizer=adamw_torch_4bit attention=flash liger=on chunked_loss=fused "
+     "quantisation=nf4-double lora_dropout=0 accumulate=2",
+     NULL},
+    {"axolotl__pixtral__lora-12b.yml", PLIM_DIALECT_AXOLOTL,
+     "sequence=8192 lora_rank=32 optimizer=adamw-8bit accumulate=4 quantisation=plain", NULL},
+    {"axolotl__qat_nvfp4__Math-Gemma3-12B_baseline.yml", PLIM_DIALECT_AXOLOTL,
+     "micro_batch=8 checkpoint=on liger=on chunked_loss=fused strategy=fsdp2 reshard=on", NULL},
+    {"axolotl__qwen3-next__qwen3-next-80b-a3b-nvfp4-lora.yaml", PLIM_DIALECT_AXOLOTL,
+     "micro_batch=1 lora_rank=16 sequence=2048 packing=on checkpoint=on", NULL},
+    {"llama-factory__accelerate__fsdp2_config.yaml", PLIM_DIALECT_ACCELERATE,
+     "strategy=fsdp2 world=2 reshard=on offload=none precision=bf16", LAUNCHES},
+    {"llama-factory__deepspeed__ds_z2_config.json", PLIM_DIALECT_DEEPSPEED,
+     "strategy=zero2 micro_batch=unknown accumulate=unknown precision=unknown offload=unknown",
+     LAUNCHES},
+    {"llama-factory__deepspeed__ds_z2_offload_config.json", PLIM_DIALECT_DEEPSPEED,
+     "strategy=zero2 offload=optimizer clip=unknown", LAUNCHES},
+    {"llama-factory__deepspeed__ds_z3_offload_config.json", PLIM_DIALECT_DEEPSPEED,
+     "strategy=zero3 offload=parameters", LAUNCHES},
+    {"llama-factory__extras__llama_pro__llama3_freeze_sft.yaml", PLIM_DIALECT_LLAMA_FACTORY,
+     "lora_rank=0 micro_batch=1 accumulate=8 sequence=2048 checkpoint=reentrant workers=4 epochs=3 "
+     "precision=bf16 optimizer=adamw",
+     NULL},
+    {"llama-factory__ktransformers__accelerate__fsdp2_kt_int8.yaml", PLIM_DIALECT_ACCELERATE,
+     "strategy=fsdp2 world=4", LAUNCHES},
+    {"llama-factory__megatron__qwen3_moe_full.yaml", PLIM_DIALECT_LLAMA_FACTORY,
+     "lora_rank=0 dtype=fp32 checkpoint=on strategy=zero1 tensor_parallel=1 sequence=4096 "
+     "accumulate=8",
+     NULL},
+    {"llama-factory__megatron_bridge__llama3_sft.yaml", PLIM_DIALECT_LLAMA_FACTORY,
+     "lora_rank=8 strategy=zero1 checkpoint=reentrant model=meta-llama/Llama-3.2-1B-Instruct "
+     "dtype=bf16 clip=1",
+     NULL},
+    {"llama-factory__train_lora__qwen3_lora_sft.yaml", PLIM_DIALECT_LLAMA_FACTORY,
+     "lora_rank=8 lora_targets=all-linear dtype=bf16 micro_batch=1 accumulate=8 quantisation=plain "
+     "attention=sdpa liger=off",
+     NULL},
+    {"llama-factory__v1__train_batching_strategy__train_full_fsdp2_batching_normal.yaml",
+     PLIM_DIALECT_LLAMA_FACTORY_V1,
+     "micro_batch=2 sequence=2048 strategy=fsdp2 lora_rank=0 model=Qwen/Qwen3-0.6B", NULL},
+    {"llama-factory__v1__train_full__train_full_ulysses_cp.yaml", PLIM_DIALECT_LLAMA_FACTORY_V1,
+     "attention=flash context_parallel=2 precision=none micro_batch=1", NULL},
+    {"llama-factory__v1__train_lora__train_lora_sft.yaml", PLIM_DIALECT_LLAMA_FACTORY_V1,
+     "lora_rank=16 lora_alpha=32 lora_dropout=0.05 lora_targets=all-linear", NULL},
+    {"torchtune__gemma2__2B_lora.yaml", PLIM_DIALECT_TORCHTUNE,
+     "micro_batch=4 accumulate=1 lora_rank=64 lora_alpha=128 "
+     "lora_targets=q_proj,v_proj,o_proj,gate_proj,up_proj,down_proj optimizer=adamw dtype=bf16 "
+     "checkpoint=on offload=none chunked_loss=eighths packing=off clip=0 model=/tmp/gemma-2-2b/",
+     NULL},
+    {"torchtune__gemma2__9B_full.yaml", PLIM_DIALECT_TORCHTUNE,
+     "micro_batch=1 lora_rank=0 optimizer=adamw quantisation=plain", NULL},
+    {"torchtune__gemma__2B_full.yaml", PLIM_DIALECT_TORCHTUNE,
+     "micro_batch=2 lora_rank=0 compile=off precision=none", NULL},
+    {"torchtune__llama2__1B_qat_single_device.yaml", PLIM_DIALECT_TORCHTUNE,
+     "micro_batch=1 sequence=2048 optimizer=paged-adamw accumulate=1", NULL},
+    {"torchtune__llama3_1__8B_full.yaml", PLIM_DIALECT_TORCHTUNE,
+     "micro_batch=2 sequence=unknown optimizer=adamw epochs=1", NULL},
+    {"torchtune__llama3_2__3B_qat_lora.yaml", PLIM_DIALECT_TORCHTUNE,
+     "micro_batch=4 accumulate=8 lora_rank=64 checkpoint=off", NULL},
+    {"torchtune__llama3_2__evaluation.yaml", PLIM_DIALECT_TORCHTUNE, "micro_batch=8 dtype=bf16",
+     "it has no optimizer: it does not train"},
+    {"torchtune__llama3__8B_qlora_single_device.yaml", PLIM_DIALECT_TORCHTUNE,
+     "quantisation=nf4-double lora_rank=8 micro_batch=2 accumulate=8 "
+     "lora_targets=q_proj,v_proj,o_proj,gate_proj,up_proj,down_proj",
+     NULL},
+    {"torchtune__qwen2_5__0.5B_lora_single_device.yaml", PLIM_DIALECT_TORCHTUNE,
+     "lora_rank=32 lora_alpha=64 checkpoint=off micro_batch=2 quantisation=plain", NULL},
+    {"torchtune__qwen3__1.7B_full.yaml", PLIM_DIALECT_TORCHTUNE,
+     "micro_batch=2 checkpoint=off lora_rank=0 optimizer=adamw", NULL},
+};
+enum { REAL_FILES = sizeof real_files / sizeof *real_files };
+
+static plim_err read_real(const real_file *file) {
+  char path[1024];
+  snprintf(path, sizeof path, CONFIGS "%s", file->file);
+  return READ(path);
+}
+
+static bool is_understood(const real_file *file) {
+  plim_run_settings run;
+  if (read_real(file)) {
+    printf("%s\n", error.message);
+    return false;
+  }
+  const plim_recognition *is = &project.files.at[0]->is;
+  bool is_right = is->dialect == file->dialect && *is->reason;
+  if (!is_right) printf("taken for %d: %s\n", (int)is->dialect, is->reason);
+  plim_err err = plim_run_settings_of(&project, &run, &error);
+  bool is_refused = file->refusal ? err && strcmp(error.message, file->refusal) == 0 : !err;
+  if (!is_refused) printf("%s\n", err ? error.message : "it is not refused");
+  return is_right && is_refused && says(file->says);
+}
+
+TEST(real_files_are_recognised_and_read) {
+  if (!plim_is_folder(CONFIGS)) SKIP("the real files are not here: ../shared/configs");
+  for (int i = 0; i < REAL_FILES; i++)
+    test_count(real_files[i].file, is_understood(&real_files[i]));
+}
+
+// ---- changing real files ----------------------------------------------------------------------------
+
+static size_t line_count(const char *from, const char *to) {
+  size_t count = 0;
+  for (; from < to; from++) count += *from == '\n';
+  return count;
+}
+
+// Lines from the first to the last that differ, in the longer text.
+static size_t lines_that_differ(const char *a, const char *b) {
+  size_t n = strlen(a), m = strlen(b), front = 0, back = 0;
+  while (front < n && front < m && a[front] == b[front]) front++;
+  while (back < n - front && back < m - front && a[n - back - 1] == b[m - back - 1]) back++;
+  size_t mine = line_count(a + front, a + n - back), other = line_count(b + front, b + m - back);
+  return 1 + (mine > other ? mine : other) - (mine != other);
+}
+
+static bool knobs_are_as(const plim_project *now, const plim_project *then, plim_knob changed,
+                         const plim_value *value) {
+  for (int i = 0; i < PLIM_KNOBS; i++) {
+    const plim_project_knob *a = &now->knobs[i], *b = &then->knobs[i];
+    const plim_value *want = i == (int)changed ? value : &b->value;
+    if (plim_value_same(&a->value, want)) continue;
+    printf("%s is not what it should be\n", plim_knob_table[i].name);
+    return false;
+  }
+  return true;
+}
+
+// The change is made in as many lines as it has edits, and reads back with all other knobs the same.
+static bool is_changed_well(plim_knob knob, const plim_value *value, const plim_edit_set *edits) {
+  plim_project again = {0};
+  char *text;
+  size_t size;
+  if (plim_project_text(&project, 0, edits, &text, &size, &error)) return false;
+  size_t lines = lines_that_differ(project.files.at[0]->text, text);
+  bool ok = edits->at.len > 1 || (edits->at.len == 1 && lines == 1); // more: others fall silent
+  if (!ok) printf("%zu edits, %zu lines\n", edits->at.len, lines);
+  ok = ok && !plim_project_add(&again, project.files.at[0]->path, text, size, &error) &&
+       !plim_project_finish(&again, &error) && knobs_are_as(&again, &project, knob, value);
+  plim_project_clear(&again);
+  free(text);
+  return ok;
+}
+
+static bool changes_or_says_why(plim_knob knob, const char *to) {
+  plim_edit_set edits;
+  plim_value value = value_from(to);
+  error = (plim_error){0};
+  plim_err err = plim_project_set(&project, &(plim_knob_change){knob, value}, 1, &edits, &error);
+  if (err) return error.message[0] != 0;
+  bool ok = is_changed_well(knob, &value, &edits);
+  plim_edit_set_clear(&edits);
+  return ok;
+}
+
+static bool all_knobs_change(void) {
+  bool ok = true;
+  for (size_t i = 0; i < OTHERS; i++) {
+    if (project.knobs[others[i].knob].said != PLIM_SAID) continue;
+    for (int k = 0; k < 4 && others[i].values[k]; k++) {
+      if (strcmp(value_of(others[i].knob), others[i].values[k]) == 0) continue;
+      bool is_well = changes_or_says_why(others[i].knob, others[i].values[k]);
+      if (!is_well) printf("%s to %s\n", plim_knob_table[others[i].knob].name, others[i].values[k]);
+      ok = ok && is_well;
+    }
+  }
+  return ok;
+}
+
+TEST(real_files_change_in_one_line) {
+  if (!plim_is_folder(CONFIGS)) SKIP("the real files are not here: ../shared/configs");
+  for (int i = 0; i < REAL_FILES; i++) {
+    bool ok = !read_real(&real_files[i]) && all_knobs_change();
+    test_count(real_files[i].file, ok);
+  }
+}
+
+// Sets one knob of the project; false with the reason in `error`.
+static bool set(const char *name, const char *to, plim_edit_set *edits) {
+  plim_knob_change change = {plim_knob_named(name), value_from(to)};
+  error = (plim_error){0};
+  return !plim_project_set(&project, &change, 1, edits, &error);
+}
+
+static bool changes(const char *name, const char *to) {
+  plim_edit_set edits;
+  bool ok = set(name, to, &edits);
+  if (!ok) printf("%s: %s\n", name, error.message);
+  if (ok) plim_edit_set_clear(&edits);
+  return ok;
+}
+
+static bool refuses(const char *name, const char *to, const char *reason) {
+  plim_edit_set edits;
+  bool ok = set(name, to, &edits);
+  if (ok) plim_edit_set_clear(&edits);
+  if (!ok && strstr(error.message, reason)) return true;
+  printf("%s: %s\n", name, ok ? "it was changed" : error.message);
+  return false;
+}
+
+TEST(common_knobs_of_real_files_can_be_written) {
+  if (!plim_is_folder(CONFIGS)) SKIP("the real files are not here: ../shared/configs");
+  CHECK(!READ(CONFIGS "axolotl__llama-3__qlora-fsdp-70b.yaml"), "%s", error.message);
+  CHECK(changes("micro_batch", "2") && changes("sequence", "1024"), "numbers");
+  CHECK(changes("checkpoint", "off") && changes("checkpoint", "on"), "checkpointing");
+  CHECK(changes("optimizer", "paged-adamw-8bit"), "optimizer");
+  CHECK(changes("empty_cache", "50"), "a key that is not there");
+  CHECK(!READ(CONFIGS "llama-factory__train_lora__qwen3_lora_sft.yaml"), "%s", error.message);
+  CHECK(changes("checkpoint", "off"), "an inverted key that is not there");
+  CHECK(changes("checkpoint", "on"), "reentrant by default");
+  CHECK(changes("attention", "flash") && changes("quantisation", "int8"), "words");
+  CHECK(!READ(CONFIGS "llama-factory__deepspeed__ds_z2_offload_config.json"), "%s", error.message);
+  CHECK(changes("strategy", "zero3") && changes("offload", "none"), "DeepSpeed");
+  CHECK(!READ(CONFIGS "torchtune__llama2__1B_qat_single_device.yaml"), "%s", error.message);
+  CHECK(changes("optimizer", "paged-adamw-8bit"), "by class");
+  CHECK(!READ(CONFIGS "torchtune__llama3__8B_qlora_single_device.yaml"), "%s", error.message);
+  CHECK(refuses("optimizer", "paged-adamw-8bit", "fused"), "a key that would stay behind");
+  CHECK(changes("offload", "activations") && changes("lora_rank", "16"), "torchtune");
+}
+
+TEST(what_must_not_change_is_refused_with_its_reason) {
+  if (!plim_is_folder(CONFIGS)) SKIP("the real files are not here: ../shared/configs");
+  CHECK(!READ(CONFIGS "axolotl__distributed-parallel__qwen3-8b-fsdp-tp-cp.yaml"), "%s",
+        error.message);
+  CHECK(refuses("micro_batch", "2", "must be 1"), "context parallel");
+  CHECK(!READ(CONFIGS "axolotl__qwen3-next__qwen3-next-80b-a3b-nvfp4-lora.yaml"), "%s",
+        error.message);
+  CHECK(refuses("micro_batch", "2", "must be 1"), "a comment at the top");
+  CHECK(!READ(CONFIGS "axolotl__gpt-oss__gpt-oss-120b-fft-fsdp2-offload.yaml"), "%s",
+        error.message);
+  CHECK(refuses("optimizer", "adamw-8bit", "do not work with FSDP2"), "a comment beside it");
+  CHECK(!READ(CONFIGS "torchtune__llama2__1B_qat_single_device.yaml"), "%s", error.message);
+  CHECK(refuses("accumulate", "2", "optimizer steps in backward"), "optimizer_in_bwd");
+  CHECK(!READ(CONFIGS "llama-factory__megatron__qwen3_moe_full.yaml"), "%s", error.message);
+  CHECK(refuses("micro_batch", "2", "pipeline"), "pipeline");
+  CHECK(!READ(CONFIGS "accelerate__config_yaml_templates__single_accelerator.yaml"), "%s",
+        error.message);
+  CHECK(refuses("strategy", "zero3", "strategy"), "it takes more than one key");
+  CHECK(!READ(CONFIGS "axolotl__archived__mpt-7b__config.yml"), "%s", error.message);
+  CHECK(refuses("lora_rank", "16", "lora_rank"), "no adapter");
+}
+
+// ---- recognition ------------------------------------------------------------------------------------
+
+TEST(a_file_that_could_be_of_two_ecosystems_is_not_guessed) {
+  CHECK(!read_text("a.yaml", "train:\n  micro_batch_size: 2\n  global_batch_size: 8\n"), "%s",
+        error.message);
+  const plim_recognition *is = &project.files.at[0]->is;
+  CHECK(is->dialect == PLIM_DIALECTS && is->rival != PLIM_DIALECTS, "%s", is->reason);
+  CHECK(project.notes.len == 1 && strstr(project.notes.at[0], "could be"), "%s", is->reason);
+  CHECK(!read_text("a.yaml", "colour: red\nsize: 3\n"), "%s", error.message);
+  CHECK(project.files.at[0]->is.dialect == PLIM_DIALECTS, "nothing known");
+}
+
+static const struct {
+  const char *path, *text;
+  plim_dialect dialect;
+  const char *says;
+} small_files[] = {
+    {"sft.yaml",
+     "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: trl-lib/Capybara\nuse_peft: true\n"
+     "lora_r: 32\nmax_length: 2048\nper_device_train_batch_size: 2\n",
+     PLIM_DIALECT_TRL,
+     "micro_batch=2 lora_rank=32 sequence=2048 checkpoint=on precision=bf16 chunked_loss=chunked "
+     "accumulate=1 optimizer=adamw model=Qwen/Qwen2.5-0.5B dtype=fp32"},
+    {"args.json",
+     "{\"per_device_train_batch_size\": 4, \"gradient_checkpointing\": true,\n"
+     " \"gradient_checkpointing_kwargs\": {\"use_reentrant\": true}, \"fp16\": true}\n",
+     PLIM_DIALECT_HF, "micro_batch=4 checkpoint=reentrant precision=fp16 dtype=auto lora_rank=0"},
+    {"qlora.yaml",
+     "checkpoint_dir: checkpoints/meta-llama/Meta-Llama-3-8B\nprecision: bf16-true\n"
+     "quantize: bnb.nf4\ndevices: 1\nlora_r: 32\nlora_query: true\nlora_key: false\n"
+     "lora_value: true\ntrain:\n  global_batch_size: 8\n  micro_batch_size: 2\n"
+     "  max_seq_length: 512\noptimizer:\n  class_path: torch.optim.AdamW\n",
+     PLIM_DIALECT_LITGPT,
+     "micro_batch=2 accumulate=4 global_batch=8 sequence=512 quantisation=nf4 lora_rank=32 "
+     "lora_targets=q_proj,v_proj precision=none dtype=bf16 world=1 optimizer=adamw-foreach"},
+    {"mpt.yaml",
+     "max_seq_len: 2048\nglobal_train_batch_size: 256\ndevice_train_microbatch_size: 8\n"
+     "precision: amp_bf16\nfsdp_config:\n  activation_checkpointing: true\n"
+     "  activation_checkpointing_reentrant: false\n",
+     PLIM_DIALECT_LLM_FOUNDRY,
+     "micro_batch=8 global_batch=256 sequence=2048 precision=bf16 checkpoint=on "
+     "accumulate=unknown"},
+    {"llama3_8b.toml",
+     "[training]\nlocal_batch_size = 1\nseq_len = 8192\n\n[parallelism]\n"
+     "tensor_parallel_degree = 1\n\n[activation_checkpoint]\nmode = \"full\"\n\n[optimizer]\n"
+     "name = \"AdamW\"\n",
+     PLIM_DIALECT_TORCHTITAN,
+     "micro_batch=1 sequence=8192 checkpoint=on optimizer=adamw precision=bf16 dtype=fp32"},
+    {"train_gpt2.py",
+     "# config\nbatch_size = 12\nblock_size = 1024\ngradient_accumulation_steps = 5 * 8\n"
+     "max_iters = 600000\nn_layer = 12\ndtype = 'bfloat16'\n",
+     PLIM_DIALECT_NANOGPT,
+     "micro_batch=12 sequence=1024 accumulate=40 precision=bf16 dtype=fp32 compile=on"},
+    {"finetune.py",
+     "from unsloth import FastLanguageModel\nmax_seq_length = 2048\n"
+     "model, tokenizer = FastLanguageModel.from_pretrained(\n"
+     "    model_name = \"unsloth/Qwen3-8B\", max_seq_length = max_seq_length,\n"
+     "    load_in_4bit = True)\nmodel = FastLanguageModel.get_peft_model(model, r = 16,\n"
+     "    target_modules = [\"q_proj\", \"v_proj\"], use_gradient_checkpointing = \"unsloth\")\n"
+     "args = SFTConfig(per_device_train_batch_size = 2, optim = \"adamw_8bit\")\n",
+     PLIM_DIALECT_UNSLOTH,
+     "micro_batch=2 sequence=2048 quantisation=nf4-double lora_rank=16 checkpoint=offloaded "
+     "lora_targets=q_proj,v_proj optimizer=adamw-8bit model=unsloth/Qwen3-8B"},
+    {"st.py",
+     "args = SentenceTransformerTrainingArguments(output_dir=\"x\",\n"
+     "    per_device_train_batch_size=64, bf16=True)\nmodel.max_seq_length = 256\n",
+     PLIM_DIALECT_SENTENCE, "micro_batch=64 precision=bf16 sequence=256 loss_kind=contrastive"},
+    {"pretrain.sh",
+     "#!/bin/bash\nGPUS_PER_NODE=8\nTRAINING=(\n  --micro-batch-size 2\n"
+     "  --global-batch-size 128\n  --seq-length 4096\n  --bf16\n"
+     "  --recompute-granularity full\n  --tensor-model-parallel-size 2\n"
+     "  --use-distributed-optimizer\n)\ntorchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py "
+     "${TRAINING[@]}\n",
+     PLIM_DIALECT_MEGATRON,
+     "micro_batch=2 global_batch=128 sequence=4096 precision=bf16 checkpoint=on tensor_parallel=2 "
+     "strategy=zero1 world=16 accumulate=8"},
+    {"trainer.yaml",
+     "trainer:\n  accumulate_grad_batches: 4\n  precision: bf16-mixed\n  devices: 2\n"
+     "  strategy: deepspeed_stage_3_offload\n  max_epochs: 3\nmodel:\n  class_path: my.Model\n"
+     "data:\n  class_path: my.Data\n  init_args:\n    batch_size: 16\n",
+     PLIM_DIALECT_LIGHTNING,
+     "micro_batch=16 accumulate=4 precision=bf16 dtype=fp32 world=2 strategy=zero3 "
+     "offload=parameters epochs=3"},
+    {"finetune.sh",
+     "#!/bin/bash\nNUM_GPUS=4\nBATCH_SIZE_PER_GPU=1\nTOTAL_BATCH_SIZE=128\n"
+     "GRADIENT_ACC_STEPS=$(($TOTAL_BATCH_SIZE/$NUM_GPUS/$BATCH_SIZE_PER_GPU))\n"
+     "accelerate launch --mixed_precision bf16 --num_processes $NUM_GPUS finetune.py \\\n"
+     "  --per_device_train_batch_size $BATCH_SIZE_PER_GPU \\\n"
+     "  --gradient_accumulation_steps $GRADIENT_ACC_STEPS \\\n"
+     "  --gradient_checkpointing --max_seq_length 4096 --lora_rank 64\n",
+     PLIM_DIALECT_HF,
+     "micro_batch=1 accumulate=unclear global_batch=128 world=4 precision=bf16 checkpoint=on "
+     "sequence=4096 lora_rank=64"},
+    {"home.yaml", "batch_size: 4\nmax_len: 128\nlora: {r: 4}\n", PLIM_DIALECT_HOME,
+     "micro_batch=4 sequence=128 lora_rank=4 accumulate=unknown"},
+};
+
+TEST(other_ecosystems_are_recognised_and_read) {
+  for (size_t i = 0; i < sizeof small_files / sizeof *small_files; i++) {
+    bool ok = !read_text(small_files[i].path, small_files[i].text);
+    const plim_recognition *is = ok ? &project.files.at[0]->is : NULL;
+    if (!ok) printf("%s\n", error.message);
+    if (ok && is->dialect != small_files[i].dialect) printf("%s\n", is->reason);
+    ok = ok && is->dialect == small_files[i].dialect && says(small_files[i].says);
+    test_count(small_files[i].path, ok);
+  }
+}
+
+TEST(two_values_for_one_knob_are_unclear) {
+  CHECK(!read_text("c.yaml", "a:\n  batch_size: 8\nb:\n  batch_size: 16\n"), "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "not guessed");
+  CHECK(refuses("micro_batch", "4", "a.batch_size says 8, b.batch_size says 16"), "both are named");
+  CHECK(strstr(error.hint, "--set micro_batch=FILE:KEY"), "%s", error.hint);
+  CHECK(!read_text("c.yaml", "train:\n  batch_size: 8\neval:\n  batch_size: 16\n"), "%s",
+        error.message);
+  CHECK(says("micro_batch=8"), "evaluation's is another");
+}
+
+TEST(computed_values_lead_to_their_root) {
+  CHECK(!read_text("t.py", "BATCH = 4\nSTEPS = 64 // BATCH\nargs = TrainingArguments(\n"
+                           "    per_device_train_batch_size=BATCH,\n"
+                           "    gradient_accumulation_steps=STEPS)\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=4 accumulate=unclear"), "values");
+  CHECK(strcmp(project.knobs[PLIM_KNOB_MICRO_BATCH].places[0].setting->key, "BATCH") == 0,
+        "the root");
+  CHECK(changes("micro_batch", "2"), "the root is changed");
+  CHECK(refuses("accumulate", "8", "computed"), "a computed value");
+}
+
+// ---- several files ----------------------------------------------------------------------------------
+
+static const char hf_yaml[] =
+    "per_device_train_batch_size: 4\ngradient_accumulation_steps: 2\nbf16: true\n";
+static const char numbers_json[] =
+    "{\n  \"train_batch_size\": 16,\n  \"train_micro_batch_size_per_gpu\": 4,\n"
+    "  \"gradient_accumulation_steps\": 2,\n  \"bf16\": {\"enabled\": true},\n"
+    "  \"zero_optimization\": {\"stage\": 2}\n}\n";
+
+static plim_err read_pair(const char *yaml, const char *json, const char *shell) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = plim_project_add(&project, "train.yaml", yaml, strlen(yaml), &error);
+  if (!err) err = plim_project_add(&project, "ds.json", json, strlen(json), &error);
+  if (!err && shell) err = plim_project_add(&project, "run.sh", shell, strlen(shell), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+TEST(places_that_must_agree_are_changed_together) {
+  CHECK(!read_pair(hf_yaml, numbers_json, NULL), "%s", error.message);
+  CHECK(says("micro_batch=4 accumulate=2 global_batch=16 strategy=zero2 precision=bf16"), "values");
+  CHECK(!project.notes.len, "%s", project.notes.at[0]);
+  plim_edit_set edits;
+  CHECK(set("micro_batch", "2", &edits), "%s", error.message);
+  CHECK(edits.at.len == 2 && edits.at.at[0].file != edits.at.at[1].file, "%zu edits", edits.at.len);
+  plim_edit_set_clear(&edits);
+}
+
+TEST(a_global_batch_must_multiply_out) {
+  CHECK(!read_pair(hf_yaml, numbers_json, "torchrun --nproc_per_node 2 train.py train.yaml\n"),
+        "%s", error.message);
+  CHECK(says("world=2 micro_batch=4"), "values");
+  CHECK(refuses("micro_batch", "2", "multiply out"), "half a batch");
+  plim_knob_change both[] = {{PLIM_KNOB_MICRO_BATCH, {.kind = PLIM_VALUE_INTEGER, .integer = 2}},
+                             {PLIM_KNOB_ACCUMULATE, {.kind = PLIM_VALUE_INTEGER, .integer = 4}}};
+  plim_edit_set edits;
+  CHECK(!plim_project_set(&project, both, 2, &edits, &error), "%s", error.message);
+  CHECK(edits.at.len == 4, "%zu edits", edits.at.len);
+  plim_edit_set_clear(&edits);
+}
+
+TEST(disagreement_with_deepspeed_is_noted) {
+  CHECK(!read_pair("per_device_train_batch_size: 8\n", numbers_json, NULL), "%s", error.message);
+  CHECK(project.notes.len && strstr(project.notes.at[0], "would not start"), "a note");
+}
+
+TEST(a_command_line_overrides_the_file_it_starts) {
+  CHECK(!read_pair(hf_yaml, "{\"zero_optimization\": {\"stage\": 1}}\n",
+                   "accelerate launch train.py --per_device_train_batch_size 1 train.yaml\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=1 accumulate=2 strategy=zero1"), "values");
+  plim_edit_set edits;
+  CHECK(set("micro_batch", "2", &edits), "%s", error.message);
+  CHECK(edits.at.len == 1 && strcmp(project.files.at[edits.at.at[0].file]->path, "run.sh") == 0,
+        "only what is in force");
+  plim_edit_set_clear(&edits);
+}
+
+// ---- names of one's own -----------------------------------------------------------------------------
+
+static plim_err read_named(const char *names, const char *path, const char *text) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = plim_project_add(&project, "plimsoll.yaml", names, strlen(names), &error);
+  if (!err) err = plim_project_add(&project, path, text, strlen(text), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+TEST(names_of_ones_own_are_bound) {
+  CHECK(
+      !read_named("knobs:\n  micro_batch: c.yaml:examples_at_once\n"
+                  "  checkpoint: {file: c.yaml, key: save_memory, values: {high: on, low: off}}\n",
+                  "c.yaml", "examples_at_once: 6\nsave_memory: low\n"),
+      "%s", error.message);
+  CHECK(says("micro_batch=6 checkpoint=off"), "values");
+  CHECK(changes("micro_batch", "3") && changes("checkpoint", "on"), "both change");
+}
+
+TEST(wrong_names_are_refused_with_the_closest) {
+  CHECK(read_named("knobs:\n  micro_bath: c.yaml:x\n", "c.yaml", "x: 1\n"), "no such knob");
+  CHECK(strstr(error.message, "micro_bath") && strcmp(error.hint, "micro_batch") == 0, "%s",
+        error.hint);
+  CHECK(read_named("knobs:\n  micro_batch: c.yaml:exmples\n", "c.yaml", "examples: 1\n"), "no key");
+  CHECK(strcmp(error.hint, "examples") == 0 && strcmp(error.file, "c.yaml") == 0, "%s",
+        error.message);
+  CHECK(read_named("knobs:\n  micro_batch: d.yaml:x\n", "c.yaml", "x: 1\n"), "no file");
+  CHECK(strstr(error.message, "d.yaml"), "%s", error.message);
+  CHECK(!read_named("files:\n  a.yaml: litgpt\n", "a.yaml",
+                    "train:\n  micro_batch_size: 2\n  global_batch_size: 8\n"),
+        "%s", error.message);
+  CHECK(project.files.at[1]->is.dialect == PLIM_DIALECT_LITGPT && !project.notes.len, "told");
+}
+
+// ---- projects in the shapes people use --------------------------------------------------------------
+
+TEST(config_py_with_trainer) {
+  CHECK(!READ(FIXTURES "seed0/config/config.py", FIXTURES "seed0/train_baseline.py",
+              FIXTURES "seed0/start_baseline.sh"),
+        "%s", error.message);
+  CHECK(
+      says("model=Qwen/Qwen2.5-7B-Instruct micro_batch=2 accumulate=8 sequence=2048 lora_rank=128 "
+           "lora_alpha=256 lora_dropout=0.05 "
+           "lora_targets=q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj precision=fp16 "
+           "dtype=fp16 checkpoint=on optimizer=adamw-foreach workers=4 epochs=15 clip=1 "
+           "alloc_conf=max_split_size_mb:128,expandable_segments:True"),
+      "values");
+  plim_run_settings run;
+  CHECK(!plim_run_settings_of(&project, &run, &error), "%s", error.message);
+  CHECK(strcmp(run.loop.text, "trainer") == 0 && run.micro_batch.count == 2, "the run");
+  CHECK(run.lora_rank.said == PLIM_SAID && run.attention.said == PLIM_DEFAULTED, "who said so");
+  CHECK(changes("micro_batch", "1") && changes("accumulate", "16") && changes("sequence", "1536"),
+        "the guide's steps");
+  CHECK(changes("lora_rank", "64") && changes("optimizer", "adamw"), "more");
+  CHECK(changes("alloc_conf", "expandable_segments:True"), "the environment");
+  CHECK(changes("liger", "on"), "a key that is not there");
+}
+
+TEST(hydra_accelerate_and_deepspeed) {
+  CHECK(!READ(FIXTURES "seed1/scripts/experiments.sh",
+              FIXTURES "seed1/configs/accelerate/default_config.yaml",
+              FIXTURES "seed1/configs/accelerate/zero_stage3.json",
+              FIXTURES "seed1/configs/trainer/finetune.yaml"),
+        "%s", error.message);
+  CHECK(
+      says("micro_batch=4 accumulate=4 precision=bf16 checkpoint=on attention=flash sequence=1024 "
+           "strategy=zero3 offload=none world=3 optimizer=paged-adamw epochs=10 "
+           "alloc_conf=expandable_segments:True,max_split_size_mb:64"),
+      "values");
+  plim_edit_set edits;
+  CHECK(set("micro_batch", "1", &edits), "%s", error.message);
+  CHECK(edits.at.len == 2, "the override and DeepSpeed's number: %zu", edits.at.len);
+  plim_edit_set_clear(&edits);
+  CHECK(changes("accumulate", "8") && changes("offload", "parameters"), "the guide's steps");
+}
+
+static plim_err read_and_follow(const char *path) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  plim_err err = plim_project_read(&project, path, &error);
+  if (!err) err = plim_project_follow(&project, &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+TEST(files_that_a_script_names_are_found) {
+  CHECK(!read_and_follow(FIXTURES "seed0/start_baseline.sh"), "%s", error.message);
+  CHECK(project.files.len == 3 && says("micro_batch=2 lora_rank=128"), "%zu files",
+        project.files.len);
+  CHECK(!read_and_follow(FIXTURES "seed1/scripts/experiments.sh"), "%s", error.message);
+  CHECK(project.files.len == 3 && says("strategy=zero3 world=3"), "%zu files", project.files.len);
+  CHECK(!read_and_follow(FIXTURES "seed4/Dockerfile.training"), "%s", error.message);
+  CHECK(project.files.len == 2 && says("micro_batch=8 dtype=bf16"), "%zu files", project.files.len);
+}
+
+TEST(yaml_of_ones_own_with_torchrun) {
+  CHECK(!READ(FIXTURES "seed2/configs/pretrain_512m.yaml", FIXTURES "seed2/run.sh"), "%s",
+        error.message);
+  CHECK(says("micro_batch=2 accumulate=32 global_batch=256 sequence=1024 precision=bf16 "
+             "checkpoint=on optimizer=adamw-foreach world=4 workers=4 "
+             "alloc_conf=expandable_segments:True"),
+        "values");
+  CHECK(!project.notes.len, "2 x 32 x 4 is 256");
+  plim_knob_change both[] = {{PLIM_KNOB_MICRO_BATCH, {.kind = PLIM_VALUE_INTEGER, .integer = 4}},
+                             {PLIM_KNOB_ACCUMULATE, {.kind = PLIM_VALUE_INTEGER, .integer = 16}}};
+  plim_edit_set edits;
+  CHECK(!plim_project_set(&project, both, 2, &edits, &error), "%s", error.message);
+  plim_edit_set_clear(&edits);
+  CHECK(refuses("micro_batch", "3", "multiply out"), "3 x 21 x 4 is 252");
+}
+
+TEST(lightning_with_stages) {
+  CHECK(!READ(FIXTURES "seed3/conf/config.yaml",
+              FIXTURES "seed3/conf/text_curriculum/01_stage.yaml",
+              FIXTURES "seed3/conf/text_curriculum/02_stage.yaml", FIXTURES "seed3/plimsoll.yaml"),
+        "%s", error.message);
+  CHECK(says("micro_batch=45 accumulate=5 n_positives=32 n_negatives=24 precision=fp16 dtype=fp32 "
+             "checkpoint=on lora_rank=8 lora_alpha=16 lora_dropout=0.1 world=1 sequence=512 "
+             "workers=4 epochs=15 clip=1"),
+        "values");
+  CHECK(changes("n_negatives", "16") && changes("micro_batch", "15"), "changes");
+  CHECK(!READ(FIXTURES "seed3/conf/text_curriculum/01_stage.yaml",
+              FIXTURES "seed3/conf/text_curriculum/02_stage.yaml"),
+        "%s", error.message);
+  CHECK(says("n_negatives=unclear"), "stages differ, and nobody said which");
+}
+
+TEST(dockerfile_with_a_loop_of_its_own) {
+  CHECK(!READ(FIXTURES "seed4/Dockerfile.training", FIXTURES "seed4/cli/train.py"), "%s",
+        error.message);
+  CHECK(says("micro_batch=8 accumulate=16 model=google/flan-t5-xl epochs=5 workers=0 dtype=bf16 "
+             "checkpoint=on optimizer=adamw empty_cache=10 "
+             "alloc_conf=expandable_segments:True,max_split_size_mb:128"),
+        "values");
+  plim_run_settings run;
+  CHECK(!plim_run_settings_of(&project, &run, &error), "%s", error.message);
+  CHECK(strcmp(run.loop.text, "manual") == 0, "%s", run.loop.text);
+  plim_edit_set edits;
+  CHECK(set("micro_batch", "4", &edits), "%s", error.message);
+  CHECK(edits.at.len == 1 && edits.at.at[0].file == 0, "what the container starts with");
+  plim_edit_set_clear(&edits);
+}
+
+TEST_MAIN
