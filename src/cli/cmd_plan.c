@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "atomic_file.h"
 #include "command.h"
 #include "plan_result.h"
 #include "suggest.h"
@@ -10,8 +11,8 @@
 
 typedef struct {
   job_args job;
-  const char *effective_batch;
-  cli_strings fix, tries, allow;
+  const char *effective_batch, *out;
+  cli_strings fix, tries, allow, set;
   double margin, epochs, price;
   uint64_t samples, nodes;
   bool contrastive;
@@ -145,6 +146,27 @@ static plim_err plan_card(const plan_args *args, const char *gpu, plan_for_card 
   return err;
 }
 
+// The batch that the files ask for in all is kept, whatever their micro batch and accumulation give.
+static plim_err read_files(const cli_call *call, plan_args *args, project_job *files, char *batch,
+                           size_t size, plim_error *error) {
+  plim_err err = project_job_read(files, (const char *const *)call->words.at, call->words.len,
+                                  &args->set, error);
+  if (!err) err = project_job_fill(files, &args->job, error);
+  if (!err && !args->effective_batch && project_job_batch(files)) {
+    snprintf(batch, size, "%llu", (unsigned long long)project_job_batch(files));
+    args->effective_batch = batch;
+  }
+  return err;
+}
+
+static plim_err save(const plan_result *r, const char *path, plim_error *error) {
+  plim_atomic_file file;
+  plim_err err = plim_atomic_open(&file, path, error);
+  if (err) return err;
+  plan_print_json(r, file.out);
+  return plim_atomic_commit(&file, error);
+}
+
 static plim_err plan_cards(const plan_args *args, plan_result *r, const char **source,
                            plim_error *error) {
   char list[512], *rest = list, *gpu;
@@ -164,28 +186,41 @@ static plim_err plan_cards(const plan_args *args, plan_result *r, const char **s
   return PLIM_OK;
 }
 
+static int show(const plan_result *r, const plan_args *args, const cli_call *call) {
+  plim_error error = {0};
+  bool fits = true;
+  if (args->out && save(r, args->out, &error)) return cli_report(&error, NULL);
+  if (call->common.json) plan_print_json(r, stdout);
+  else plan_print_text(r);
+  for (size_t i = 0; i < r->count; i++) fits = fits && r->cards[i].plan.rungs.len;
+  return fits ? CLI_OK : CLI_FINDING;
+}
+
 static int run(const cli_call *call) {
-  const plan_args *args = call->args;
+  plan_args given = *(const plan_args *)call->args, *args = &given;
+  project_job files = {0};
+  char batch[24];
   plan_result r = {.args = &args->job,
                    .cards = calloc(PLAN_MAX_CARDS, sizeof *r.cards),
                    .samples = args->samples,
                    .epochs = args->epochs,
                    .price_per_hour = args->price,
-                   .nodes = args->nodes};
+                   .nodes = args->nodes,
+                   .sets = &args->set};
   plim_error error = {0};
   const char *source = NULL;
-  bool fits = true;
   if (!r.cards) return cli_fail("not enough memory on this machine");
-  plim_err err = plan_cards(args, &r, &source, &error);
-  int status = err ? cli_report(&error, source) : CLI_OK;
-  if (!err && call->common.json) plan_print_json(&r, stdout);
-  else if (!err) plan_print_text(&r);
-  for (size_t i = 0; i < r.count; i++) {
-    fits = fits && r.cards[i].plan.rungs.len;
-    plim_plan_clear(&r.cards[i].plan);
+  plim_err err = PLIM_OK;
+  if (call->words.len) {
+    err = read_files(call, args, &files, batch, sizeof batch, &error);
+    r.files = &files;
   }
+  if (!err) err = plan_cards(args, &r, &source, &error);
+  int status = err ? cli_report(&error, source) : show(&r, args, call);
+  for (size_t i = 0; i < r.count; i++) plim_plan_clear(&r.cards[i].plan);
+  project_job_clear(&files);
   free(r.cards);
-  return err ? status : fits ? CLI_OK : CLI_FINDING;
+  return status;
 }
 
 // ---- its row ------------------------------------------------------------------------------------------------
@@ -214,6 +249,10 @@ static const cli_option options[] = {
     {"epochs", 0, "N", CLI_NUMBER, offsetof(plan_args, epochs), "passes over them (default: 1)",
      NULL},
     {"price", 0, "X", CLI_NUMBER, offsetof(plan_args, price), "of a GPU per hour", NULL},
+    {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, offsetof(plan_args, set),
+     "where a knob is in your files, if it was not found", NULL},
+    {"out", 0, "FILE", CLI_FILE, offsetof(plan_args, out), "save the plan, for plimsoll apply",
+     NULL},
     {"nodes", 0, "N", CLI_UINT, offsetof(plan_args, nodes), "machines (default: 1)", NULL},
     JOB_OPTIONS(AT),
     {0},
@@ -232,7 +271,15 @@ static const char *const description[] = {
     NULL,
 };
 
+static const cli_positional positionals[] = {
+    {"FILES", "your own configuration: training files, launch scripts, DeepSpeed, accelerate",
+     CLI_FILE, 0, SIZE_MAX, NULL},
+    {0},
+};
+
 static const cli_example examples[] = {
+    {"plimsoll plan train.yaml --gpu 24GiB --out plan.json",
+     "from your own files, to be written by plimsoll apply"},
     {"plimsoll plan -m qwen2.5-7b --lora-rank 128 -b 2 -a 8 -c -g 4090",
      "the fastest way to run this on an RTX 4090"},
     {"plimsoll plan -m llama-3.1-8b --lora-rank 16 -b 4 -g 24GiB,32GiB,80GiB",
@@ -243,6 +290,7 @@ static const cli_example examples[] = {
 const cli_command cmd_plan = {
     .name = "plan",
     .summary = "find the fastest settings that fit",
+    .positionals = positionals,
     .options = options,
     .args_size = sizeof(plan_args),
     .defaults = &defaults,

@@ -10,6 +10,8 @@
 
 #define CLI_COMMANDS(X)                                                                            \
   X(plan)                                                                                          \
+  X(apply)                                                                                         \
+  X(undo)                                                                                          \
   X(estimate)                                                                                      \
   X(replay)                                                                                        \
   X(help)                                                                                          \

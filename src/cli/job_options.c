@@ -317,9 +317,14 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
   if (r->job.recipe.autocast != PLIM_BOOL && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, " under %s autocast",
                      dtype_name(r->job.recipe.autocast));
-  if (r->job.lora.rank && used < (int)size)
-    snprintf(text + used, size - (size_t)used, ", LoRA of rank %d on %s", (int)r->job.lora.rank,
-             args->lora_targets);
+  if (!r->job.lora.rank || used >= (int)size) return;
+  int commas = 0;
+  for (const char *c = args->lora_targets; *c; c++) commas += *c == ',';
+  used +=
+      snprintf(text + used, size - (size_t)used, ", LoRA of rank %d on ", (int)r->job.lora.rank);
+  if (used >= (int)size) return;
+  if (commas > 2) snprintf(text + used, size - (size_t)used, "%d kinds of layers", commas + 1);
+  else snprintf(text + used, size - (size_t)used, "%s", args->lora_targets);
 }
 
 void job_describe_recipe(const job_request *r, const job_args *args, char *text, size_t size) {

@@ -2,7 +2,8 @@
 #include <string.h>
 
 #include "estimate_result.h"
-#include "plan_result.h"
+#include "plan_edits.h"
+#include "sha256.h"
 
 // On and off are booleans; counts are numbers; the rest is text.
 static void value(json_writer *j, const char *key, plim_knob knob, int64_t x) {
@@ -66,6 +67,78 @@ static void concession(json_writer *j, const plim_concession *x) {
   json_end(j);
 }
 
+// ---- the user's files -------------------------------------------------------------------------------
+
+static void json_value_of(json_writer *j, const char *key, const plim_value *v) {
+  if (v->kind == PLIM_VALUE_INTEGER) json_i64(j, key, v->integer);
+  else json_string(j, key, v->text);
+}
+
+static void sources(json_writer *j, const plim_project *p) {
+  json_array(j, "files");
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    uint8_t digest[PLIM_SHA256_BYTES];
+    char hex[2 * PLIM_SHA256_BYTES + 1];
+    plim_sha256(f->text, f->size, digest);
+    for (size_t k = 0; k < PLIM_SHA256_BYTES; k++) snprintf(hex + 2 * k, 3, "%02x", digest[k]);
+    json_object(j, NULL);
+    json_string(j, "path", f->path);
+    json_u64(j, "bytes", f->size);
+    json_string(j, "sha256", hex);
+    json_string(j, "dialect",
+                f->is.dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[f->is.dialect].name);
+    json_end(j);
+  }
+  json_end(j);
+}
+
+static void places(json_writer *j, const cli_strings *sets) {
+  json_array(j, "set");
+  for (size_t i = 0; sets && i < sets->len; i++) {
+    char copy[512];
+    snprintf(copy, sizeof copy, "%s", sets->at[i]);
+    char *file = strchr(copy, '='), *key = file ? strchr(file + 1, ':') : NULL;
+    if (!key) continue;
+    *file++ = *key++ = 0;
+    json_object(j, NULL);
+    json_string(j, "knob", copy);
+    json_string(j, "file", file);
+    json_string(j, "key", key);
+    json_end(j);
+  }
+  json_end(j);
+}
+
+// What each rung of the ladder writes.
+static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) {
+  json_array(j, "rungs");
+  for (size_t i = 0; i < c->plan.rungs.len; i++) {
+    plan_edits edits;
+    plan_edits_of(&r->files->project, c, &c->plan.rungs.at[i], &edits);
+    json_object(j, NULL);
+    json_array(j, "writes");
+    for (size_t k = 0; k < edits.write_count; k++) {
+      json_object(j, NULL);
+      json_string(j, "knob", plim_knob_table[edits.writes[k].knob].name);
+      json_value_of(j, "value", &edits.writes[k].value);
+      json_end(j);
+    }
+    json_end(j);
+    json_array(j, "by_hand");
+    for (size_t k = 0; k < edits.by_hand_count; k++) {
+      json_object(j, NULL);
+      json_string(j, "knob", plim_knob_table[edits.by_hand[k].knob].name);
+      json_value_of(j, "value", &edits.by_hand[k].value);
+      json_string(j, "reason", edits.by_hand[k].reason);
+      json_end(j);
+    }
+    json_end(j);
+    json_end(j);
+  }
+  json_end(j);
+}
+
 static void members(json_writer *j, const plan_result *r, const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   json_string_or_null(j, "gpu", c->request.card);
@@ -86,6 +159,10 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   estimate_json_members(j, &p->before);
   json_end(j);
   json_u64(j, "tried", p->tried);
+  if (!r->files) return;
+  sources(j, &r->files->project);
+  places(j, r->sets);
+  rungs(j, r, c);
 }
 
 void plan_print_json(const plan_result *r, FILE *out) {

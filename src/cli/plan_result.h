@@ -5,6 +5,7 @@
 #include "job_options.h"
 #include "json.h"
 #include "plan.h"
+#include "project_job.h"
 
 enum { PLAN_MAX_CARDS = 16 };
 
@@ -23,6 +24,8 @@ typedef struct {
   double epochs;
   double price_per_hour; // NaN: not known
   uint64_t nodes;
+  const project_job *files; // NULL: made from flags alone
+  const cli_strings *sets;  // of --set
 } plan_result;
 
 void plan_print_text(const plan_result *r);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan_edits.h"
 #include "plan_result.h"
 #include "term.h"
 #include "units.h"
@@ -236,8 +237,46 @@ static void print_unverified(const plan_for_card *c) {
   }
 }
 
+// ---- the user's files -------------------------------------------------------------------------------
+
+static void print_files(const plan_result *r, const plan_for_card *c) {
+  plan_edits edits;
+  plim_diff diff;
+  plim_error error = {0};
+  if (!r->files || !c->plan.rungs.len) return;
+  plan_edits_of(&r->files->project, c, &c->plan.rungs.at[0], &edits);
+  if (edits.by_hand_count) heading("by hand");
+  for (size_t i = 0; i < edits.by_hand_count; i++) {
+    char value[96], line[864];
+    plim_value_print(&edits.by_hand[i].value, value, sizeof value);
+    snprintf(line, sizeof line, "%s %s: %s", plim_knob_table[edits.by_hand[i].knob].name, value,
+             edits.by_hand[i].reason);
+    sentence(line);
+  }
+  if (plan_diff_of(&r->files->project, edits.writes, edits.write_count, &diff, &error)) return;
+  if (diff.len) heading("in your files (--out plan.json, then plimsoll apply plan.json)");
+  fwrite(diff.at, 1, diff.len, stdout);
+  plim_diff_clear(&diff);
+}
+
+static void print_sources(const plan_result *r) {
+  if (!r->files) return;
+  for (size_t i = 0; i < r->files->project.files.len; i++) {
+    const plim_project_file *f = r->files->project.files.at[i];
+    printf("%s%s", i ? ", " : "from ", f->path);
+    if (f->is.dialect != PLIM_DIALECTS) printf(" (%s)", plim_dialect_table[f->is.dialect].name);
+  }
+  printf("\n");
+  for (size_t i = 0; i < sizeof r->files->notes / sizeof *r->files->notes; i++)
+    if (*r->files->notes[i]) {
+      printf("note: ");
+      term_wrap(stdout, r->files->notes[i], 6, 6, (size_t)term_width(stdout));
+    }
+}
+
 static void print_one(const plan_result *r, const plan_for_card *c) {
   print_subject(r, c);
+  print_sources(r);
   print_verdict(c);
   print_changes(c);
   print_budgets(c);
@@ -245,6 +284,7 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   print_concessions(c);
   print_environment(c);
   plan_print_launch(r, c);
+  print_files(r, c);
   print_duration(r, c);
   print_unverified(c);
 }

@@ -53,9 +53,17 @@ plim_err plim_project_add(plim_project *p, const char *path, const char *text, s
   return err ? plim_error_file(error, err, path) : PLIM_OK;
 }
 
+static bool is_there(const plim_project *p, const char *path) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (strcmp(p->files.at[i]->path, path) == 0) return true;
+  return false;
+}
+
 plim_err plim_project_read(plim_project *p, const char *path, plim_error *error) {
   char *text;
   size_t size;
+  while (path[0] == '.' && path[1] == '/') path += 2;
+  if (is_there(p, path)) return PLIM_OK; // named twice
   plim_err err = plim_text_file_read(path, MAX_BYTES, &text, &size, error);
   if (!err) err = plim_project_add(p, path, text, size, error);
   free(text);

@@ -1,0 +1,251 @@
+// plimsoll apply: writes a plan into the user's own files, all of them or none.
+#include <stdlib.h>
+#include <string.h>
+
+#include "changeset.h"
+#include "command.h"
+#include "json.h"
+#include "plan_edits.h"
+#include "plan_file.h"
+#include "text_file.h"
+
+enum { PLAN_LIMIT = 16 << 20 }; // bytes
+
+typedef struct {
+  uint64_t rung;
+  bool dry_run;
+} apply_args;
+
+static const apply_args defaults = {.rung = 1};
+
+// ---- the files as they are now ------------------------------------------------------------------------------
+
+static plim_err check_unchanged(const plim_project_file *f, const plim_plan_source *source,
+                                plim_error *error) {
+  uint8_t digest[PLIM_SHA256_BYTES];
+  plim_sha256(f->text, f->size, digest);
+  if (f->size == source->size && memcmp(digest, source->sha256, sizeof digest) == 0) return PLIM_OK;
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.200s has changed since the plan was made", f->path);
+  plim_error_hint(error, "plan again: plimsoll plan FILES --gpu CARD --out plan.json");
+  return err;
+}
+
+static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_error *error) {
+  plim_err err = PLIM_OK;
+  *p = (plim_project){0};
+  for (size_t i = 0; !err && i < plan->files.len; i++)
+    err = plim_project_read(p, plan->files.at[i].path, error);
+  for (size_t i = 0; !err && i < p->files.len && i < plan->files.len; i++)
+    err = check_unchanged(p->files.at[i], &plan->files.at[i], error);
+  for (size_t i = 0; !err && i < plan->places.len; i++)
+    err = plim_project_bind(p, plan->places.at[i].knob, plan->places.at[i].path,
+                            plan->places.at[i].key, error);
+  if (!err) err = plim_project_finish(p, error);
+  return err;
+}
+
+// ---- writing ------------------------------------------------------------------------------------------------
+
+typedef vec(plim_file_change) file_changes;
+
+static plim_err new_texts(const plim_project *p, const plim_plan_file *plan, file_changes *out,
+                          plim_error *error) {
+  plim_edit_set edits;
+  plim_err err = plim_project_set(p, plan->changes.at, plan->changes.len, &edits, error);
+  if (err) return err;
+  for (size_t i = 0; !err && i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    char *text = NULL;
+    size_t size;
+    err = plim_project_text(p, i, &edits, &text, &size, error);
+    if (err) break;
+    plim_file_change change = {f->path, plim_content_of(f->text, f->size), text, size};
+    bool is_same = size == f->size && memcmp(text, f->text, size) == 0;
+    if (is_same || !vec_push(out, change)) free(text);
+  }
+  plim_edit_set_clear(&edits);
+  return err;
+}
+
+static void print_earlier(const plim_changes *earlier) {
+  for (size_t i = 0; i < earlier->count; i++)
+    fprintf(stderr, "note: an interrupted call was %s: %s\n",
+            earlier->way == PLIM_CHANGES_COMPLETED ? "completed" : "rolled back",
+            earlier->files[i].path);
+}
+
+static void print_done(const plim_changes *done, const char *verb, bool as_json) {
+  json_writer j = json_begin(stdout);
+  if (!as_json) {
+    for (size_t i = 0; i < done->count; i++) {
+      printf("%s %s", verb, done->files[i].path);
+      if (done->files[i].backup) printf("  (before: %s)", done->files[i].backup);
+      printf("\n");
+    }
+    return;
+  }
+  json_object(&j, NULL);
+  json_u64(&j, "format_version", 1);
+  json_array(&j, "files");
+  for (size_t i = 0; i < done->count; i++) {
+    json_object(&j, NULL);
+    json_string(&j, "path", done->files[i].path);
+    json_string(&j, "backup", done->files[i].backup);
+    json_end(&j);
+  }
+  json_end(&j);
+  json_end(&j);
+  json_finish(&j);
+}
+
+static plim_err write_all(const file_changes *changes, bool as_json, plim_error *error) {
+  plim_changeset_result result = {0};
+  plim_err err = plim_changeset_apply(".", changes->at, changes->len, NULL, &result, error);
+  print_earlier(&result.earlier);
+  if (!err) print_done(&result.done, "changed", as_json);
+  if (!err && !as_json && result.done.count) printf("plimsoll undo   takes it back\n");
+  plim_changeset_result_clear(&result);
+  return err;
+}
+
+static plim_err show_diff(const plim_project *p, const file_changes *changes, plim_error *error) {
+  plim_diff diff = {0};
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && i < changes->len; i++) {
+    const plim_project_file *f = p->files.at[plim_project_file_named(p, changes->at[i].path)];
+    err = plim_diff_add(&diff, f->path, f->text, f->size, changes->at[i].after,
+                        changes->at[i].after_size, error);
+  }
+  if (!err) fwrite(diff.at, 1, diff.len, stdout);
+  plim_diff_clear(&diff);
+  return err;
+}
+
+// ---- the commands -------------------------------------------------------------------------------------------
+
+// Before anything is read, what a killed call left half done is put in order.
+static plim_err recover(plim_error *error) {
+  plim_changeset_result result = {0};
+  plim_err err = plim_changeset_recover(".", NULL, &result, error);
+  print_earlier(&result.earlier);
+  plim_changeset_result_clear(&result);
+  return err;
+}
+
+static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool as_json,
+                      plim_error *error) {
+  plim_project project;
+  file_changes changes = {0};
+  plim_err err = read_project(plan, &project, error);
+  if (!err && !plan->changes.len)
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "this rung changes nothing that can be written");
+  if (!err) err = new_texts(&project, plan, &changes, error);
+  if (!err)
+    err =
+        args->dry_run ? show_diff(&project, &changes, error) : write_all(&changes, as_json, error);
+  for (size_t i = 0; i < changes.len; i++) free((void *)changes.at[i].after);
+  vec_free(&changes);
+  plim_project_clear(&project);
+  return err;
+}
+
+static int run(const cli_call *call) {
+  const apply_args *args = call->args;
+  char *text = NULL;
+  size_t size;
+  plim_plan_file plan = {0};
+  plim_error error = {0};
+  plim_err err = args->dry_run ? PLIM_OK : recover(&error);
+  if (!err) err = plim_text_file_read(call->words.at[0], PLAN_LIMIT, &text, &size, &error);
+  if (!err) err = plim_plan_file_parse(text, size, args->rung, &plan, &error);
+  if (!err) err = apply(&plan, args, call->common.json, &error);
+  plim_plan_file_clear(&plan);
+  free(text);
+  return err ? cli_report(&error, NULL) : CLI_OK;
+}
+
+static const cli_positional positionals[] = {
+    {"PLAN", "what plimsoll plan --out wrote", CLI_FILE, 1, 1, NULL},
+    {0},
+};
+
+static const cli_option options[] = {
+    {"dry-run", 'n', NULL, CLI_FLAG, offsetof(apply_args, dry_run),
+     "print a diff that git apply takes, and change nothing", NULL},
+    {"rung", 0, "N", CLI_UINT, offsetof(apply_args, rung),
+     "the rung of the ladder to write (default: 1, the fastest)", NULL},
+    {0},
+};
+
+static const char *const description[] = {
+    "Writes a plan into the files it was made from: all of them or none. Only the bytes of the "
+    "changed "
+    "values change; comments, order, quoting and line ends stay. A backup of each file stays "
+    "beside "
+    "it, and plimsoll undo takes all of it back. Files that have changed since the plan was made "
+    "are "
+    "refused. A call that is killed leaves every file whole, old or new; the next one puts the set "
+    "in "
+    "order and says so.",
+    NULL,
+};
+
+static const cli_example examples[] = {
+    {"plimsoll apply plan.json --dry-run | git apply --check", "would it apply"},
+    {"plimsoll apply plan.json", "write it"},
+    {0},
+};
+
+const cli_command cmd_apply = {
+    .name = "apply",
+    .summary = "write a plan into your own files",
+    .positionals = positionals,
+    .options = options,
+    .args_size = sizeof(apply_args),
+    .defaults = &defaults,
+    .run = run,
+    .description = description,
+    .examples = examples,
+};
+
+// ---- undo ---------------------------------------------------------------------------------------------------
+
+typedef struct {
+  bool force;
+} undo_args;
+
+static int run_undo(const cli_call *call) {
+  const undo_args *args = call->args;
+  plim_changeset_result result = {0};
+  plim_error error = {0};
+  plim_changeset_options how = {.force = args->force};
+  plim_err err = plim_changeset_undo(".", &how, &result, &error);
+  print_earlier(&result.earlier);
+  if (!err) print_done(&result.done, "restored", call->common.json);
+  if (!err && !result.done.count && !call->common.json) printf("there is nothing to undo\n");
+  plim_changeset_result_clear(&result);
+  return err ? cli_report(&error, NULL) : CLI_OK;
+}
+
+static const cli_option undo_options[] = {
+    {"force", 0, NULL, CLI_FLAG, offsetof(undo_args, force),
+     "restore files that have changed since, too; what they hold is kept as a backup", NULL},
+    {0},
+};
+
+static const char *const undo_description[] = {
+    "Takes back the last plimsoll apply in this folder: every file gets exactly the bytes it had. "
+    "Called "
+    "again, it takes back the one before.",
+    NULL,
+};
+
+const cli_command cmd_undo = {
+    .name = "undo",
+    .summary = "take back the last apply",
+    .options = undo_options,
+    .args_size = sizeof(undo_args),
+    .run = run_undo,
+    .description = undo_description,
+};

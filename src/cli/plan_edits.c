@@ -1,0 +1,79 @@
+#include "plan_edits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A knob's value as files know it.
+static plim_value file_value(const plan_for_card *c, plim_knob knob, const plim_choice *choice) {
+  const char *text = plim_knob_value_name(knob, choice->at[knob]);
+  if (knob == PLIM_KNOB_ALLOC_CONF) text = plim_choice_conf(&c->asked, choice);
+  if (text) return (plim_value){.kind = PLIM_VALUE_TEXT, .text = text};
+  return (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = choice->at[knob]};
+}
+
+static bool can_write(const plim_project *p, const plim_knob_change *changes, size_t count,
+                      plim_error *error) {
+  plim_edit_set edits;
+  plim_err err = plim_project_set(p, changes, count, &edits, error);
+  if (!err) plim_edit_set_clear(&edits);
+  return !err;
+}
+
+static void leave(plan_edits *out, const plim_knob_change *change, const plim_error *error) {
+  if (out->by_hand_count == PLAN_MAX_WRITES) return;
+  size_t i = out->by_hand_count++;
+  out->by_hand[i].knob = change->knob;
+  out->by_hand[i].value = change->value;
+  snprintf(out->by_hand[i].reason, sizeof out->by_hand[i].reason, "%s%s%s", error->message,
+           *error->hint ? "; " : "", error->hint);
+}
+
+// Together with what is written already, or not at all.
+static void add(const plim_project *p, plan_edits *out, const plim_knob_change *changes,
+                size_t count) {
+  plim_error error = {0};
+  if (out->write_count + count > PLAN_MAX_WRITES) return;
+  memcpy(out->writes + out->write_count, changes, count * sizeof *changes);
+  if (can_write(p, out->writes, out->write_count + count, &error)) {
+    out->write_count += count;
+    return;
+  }
+  for (size_t i = 0; i < count; i++) leave(out, &changes[i], &error);
+}
+
+void plan_edits_of(const plim_project *project, const plan_for_card *c, const plim_rung *rung,
+                   plan_edits *out) {
+  const plim_choice *from = &c->plan.before_choice, *to = &rung->choice;
+  plim_knob_change batch[2];
+  size_t in_batch = 0;
+  *out = (plan_edits){0};
+  for (size_t i = 0; i < plim_plan_knob_count; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    if (from->at[knob] == to->at[knob]) continue;
+    plim_knob_change change = {knob, file_value(c, knob, to)};
+    if (knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE) batch[in_batch++] = change;
+    else add(project, out, &change, 1);
+  }
+  if (in_batch) add(project, out, batch, in_batch); // they multiply to one number
+}
+
+plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, size_t count,
+                      plim_diff *out, plim_error *error) {
+  plim_edit_set edits;
+  *out = (plim_diff){0};
+  if (!count) return PLIM_OK;
+  plim_err err = plim_project_set(p, changes, count, &edits, error);
+  if (err) return err;
+  for (size_t i = 0; !err && i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    char *text = NULL;
+    size_t size;
+    err = plim_project_text(p, i, &edits, &text, &size, error);
+    if (!err) err = plim_diff_add(out, f->path, f->text, f->size, text, size, error);
+    free(text);
+  }
+  plim_edit_set_clear(&edits);
+  if (err) plim_diff_clear(out);
+  return err;
+}

@@ -1,0 +1,30 @@
+// What a plan's rung changes in the user's own files, and what is left to do by hand.
+#ifndef PLIM_CLI_PLAN_EDITS_H
+#define PLIM_CLI_PLAN_EDITS_H
+
+#include "diff.h"
+#include "plan_result.h"
+#include "project_job.h"
+
+enum { PLAN_MAX_WRITES = 16 };
+
+typedef struct {
+  plim_knob_change writes[PLAN_MAX_WRITES];
+  size_t write_count;
+  struct {
+    plim_knob knob;
+    plim_value value;
+    char reason[704];
+  } by_hand[PLAN_MAX_WRITES];
+  size_t by_hand_count;
+} plan_edits;
+
+// Finds out which of the rung's settings can be written.
+void plan_edits_of(const plim_project *project, const plan_for_card *c, const plim_rung *rung,
+                   plan_edits *out);
+
+// A unified diff of these changes; free it with plim_diff_clear.
+plim_err plan_diff_of(const plim_project *project, const plim_knob_change *changes, size_t count,
+                      plim_diff *out, plim_error *error);
+
+#endif

@@ -1,0 +1,161 @@
+#include "project_job.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void note(project_job *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void note(project_job *p, const char *format, ...) {
+  size_t i = 0, count = sizeof p->notes / sizeof *p->notes;
+  while (i < count && *p->notes[i]) i++;
+  if (i == count) return;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(p->notes[i], sizeof *p->notes, format, args);
+  va_end(args);
+}
+
+// ---- reading ----------------------------------------------------------------------------------------
+
+static plim_err bind(project_job *p, const char *text, plim_error *error) {
+  char copy[512];
+  snprintf(copy, sizeof copy, "%s", text);
+  char *file = strchr(copy, '='), *key = file ? strchr(file + 1, ':') : NULL;
+  if (!key || !key[1]) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--set %.96s is not KNOB=FILE:KEY", text);
+    plim_error_hint(error, "--set micro_batch=config.py:TRAINING.batch");
+    return err;
+  }
+  *file++ = *key++ = 0;
+  plim_knob knob = plim_knob_named(copy);
+  if (knob == PLIM_KNOBS)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "there is no knob \"%.48s\"", copy);
+  return plim_project_bind(&p->project, knob, file, key, error);
+}
+
+plim_err project_job_read(project_job *p, const char *const *files, size_t count,
+                          const cli_strings *sets, plim_error *error) {
+  plim_err err = PLIM_OK;
+  *p = (project_job){0};
+  for (size_t i = 0; !err && i < count; i++) err = plim_project_read(&p->project, files[i], error);
+  if (!err) err = plim_project_follow(&p->project, error);
+  for (size_t i = 0; !err && sets && i < sets->len; i++) err = bind(p, sets->at[i], error);
+  if (!err) err = plim_project_finish(&p->project, error);
+  if (!err) err = plim_run_settings_of(&p->project, &p->run, error);
+  for (size_t i = 0; !err && i < p->project.notes.len; i++) note(p, "%s", p->project.notes.at[i]);
+  if (err) project_job_clear(p);
+  return err;
+}
+
+void project_job_clear(project_job *p) {
+  plim_project_clear(&p->project);
+  free(p->targets);
+  p->targets = NULL;
+}
+
+uint64_t project_job_batch(const project_job *p) {
+  return p->run.global_batch.said >= PLIM_SAID ? (uint64_t)p->run.global_batch.count : 0;
+}
+
+// ---- into arguments ---------------------------------------------------------------------------------
+
+static bool is_known(plim_said said) { return said == PLIM_SAID || said == PLIM_DEFAULTED; }
+
+static void fill_count(project_job *p, const char *what, plim_said_count said, uint64_t unless,
+                       uint64_t *out) {
+  if (*out != unless) return;
+  if (is_known(said.said) && said.count > 0) *out = (uint64_t)said.count;
+  else if (said.said == PLIM_UNCLEAR) note(p, "%s is not clear from the files", what);
+}
+
+// The place of a word among choices; the choice stays if it is none of them.
+static void fill_choice(project_job *p, const char *what, plim_said_text said,
+                        const char *const *choices, int *out) {
+  if (*out || !is_known(said.said) || !*said.text) return;
+  for (int i = 0; choices[i]; i++)
+    if (strcmp(choices[i], said.text) == 0) {
+      *out = i;
+      return;
+    }
+  note(p, "%s is %s, which is not modelled: predicted as %s", what, said.text, choices[0]);
+}
+
+static bool is(plim_said_text said, const char *value) {
+  return is_known(said.said) && strcmp(said.text, value) == 0;
+}
+
+static void fill_checkpoint(project_job *p, job_args *a) {
+  if (a->checkpoint || a->reentrant) return;
+  a->checkpoint = is(p->run.checkpoint, "on");
+  a->reentrant = is(p->run.checkpoint, "reentrant");
+  if (is(p->run.checkpoint, "offloaded") && !a->offload) a->offload = 2;
+}
+
+static void fill_strategy(project_job *p, job_args *a) {
+  plim_said_text strategy = p->run.strategy;
+  if (is(strategy, "fsdp")) strategy.text = "fsdp2";
+  fill_choice(p, "the strategy", strategy, job_strategies, &a->strategy);
+  if (is(p->run.offload, "optimizer") && !a->offload) a->offload = 3;
+  if (is_known(p->run.offload.said) && strstr(p->run.offload.text, "parameters") && !a->offload)
+    a->offload = 4;
+  if (a->world > 1 && !a->strategy) a->strategy = PLIM_SHARD_DDP;
+}
+
+static void fill_loss(project_job *p, job_args *a) {
+  if (a->loss) return;
+  if (is(p->run.loss, "fused")) a->loss = PLIM_LOSS_FUSED;
+  if (is(p->run.loss, "chunked")) a->loss = PLIM_LOSS_CHUNKED;
+  if (a->loss == PLIM_LOSS_CHUNKED && is_known(p->run.loss_chunk.said) && p->run.loss_chunk.count)
+    a->loss_chunk = (uint64_t)p->run.loss_chunk.count;
+  if (is(p->run.liger, "on")) a->liger = true;
+}
+
+// Adapters on layers that none of our names has are left out, and said.
+static void fill_targets(project_job *p, job_args *a) {
+  if (!is_known(p->run.lora_targets.said) || !*p->run.lora_targets.text) return;
+  if (strcmp(a->lora_targets, "all-linear") != 0) return;
+  p->targets = strdup(p->run.lora_targets.text);
+  if (p->targets) a->lora_targets = p->targets;
+}
+
+static void fill_adapters(project_job *p, job_args *a) {
+  fill_count(p, "the rank of the adapters", p->run.lora_rank, 0, &a->lora_rank);
+  if (a->lora_dropout == 0 && is_known(p->run.lora_dropout.said))
+    a->lora_dropout = p->run.lora_dropout.number;
+  fill_choice(p, "the quantisation", p->run.quantisation, job_weights, &a->weights);
+  fill_targets(p, a);
+}
+
+static void fill_optimizer(project_job *p, job_args *a) {
+  if (strcmp(a->optimizer, "adamw") != 0 || !is_known(p->run.optimizer.said)) return;
+  if (plim_optimizer_named(p->run.optimizer.text)) a->optimizer = p->run.optimizer.text;
+  else note(p, "the optimizer %s is not modelled: predicted as adamw", p->run.optimizer.text);
+}
+
+plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
+  const plim_run_settings *r = &p->run;
+  plim_said_text attention = r->attention, precision = r->precision;
+  if (is_known(attention.said) && strncmp(attention.text, "flash", 5) == 0) attention.text = "sdpa";
+  if (!a->model && is_known(r->model.said)) a->model = r->model.text;
+  fill_count(p, "the micro batch", r->micro_batch, 1, &a->batch);
+  fill_count(p, "the accumulation", r->accumulate, 1, &a->accumulate);
+  fill_count(p, "the length", r->sequence, 0, &a->seq);
+  fill_count(p, "the number of GPUs", r->world, 1, &a->world);
+  fill_choice(p, "the precision", precision, job_amps, &a->amp);
+  fill_choice(p, "the type of the parameters", r->dtype, job_dtypes, &a->dtype);
+  fill_choice(p, "the attention", attention, job_attentions, &a->attention);
+  fill_choice(p, "the loop", r->loop, job_loops, &a->loop);
+  fill_checkpoint(p, a);
+  fill_adapters(p, a);
+  fill_optimizer(p, a);
+  fill_loss(p, a);
+  fill_strategy(p, a);
+  if (!a->alloc_conf && r->alloc_conf.said == PLIM_SAID) a->alloc_conf = r->alloc_conf.text;
+  if (is_known(r->clip.said) && r->clip.number == 0) a->no_clip = true;
+  if (a->model) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model");
+  plim_error_hint(error, "--model qwen2.5-7b");
+  return err;
+}

@@ -1,0 +1,26 @@
+// A training run as the user's own files describe it.
+#ifndef PLIM_CLI_PROJECT_JOB_H
+#define PLIM_CLI_PROJECT_JOB_H
+
+#include "job_options.h"
+#include "run_settings.h"
+
+typedef struct {
+  plim_project project;
+  plim_run_settings run;
+  char notes[6][256]; // what was read as what; unused ones are empty
+  char *targets;      // owned
+} project_job;
+
+// Reads the files, those they name, and what --set says (KNOB=FILE:KEY). The files must train something.
+plim_err project_job_read(project_job *p, const char *const *files, size_t count,
+                          const cli_strings *sets, plim_error *error);
+void project_job_clear(project_job *p);
+
+// Puts what the files say into arguments that were left as they are by default.
+plim_err project_job_fill(project_job *p, job_args *args, plim_error *error);
+
+// The effective batch the files ask for; 0: they do not say.
+uint64_t project_job_batch(const project_job *p);
+
+#endif

@@ -1,0 +1,135 @@
+#include "plan_file.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static plim_err is_no_plan(plim_error *error, const char *what) {
+  plim_err err = plim_fail(error, PLIM_ERR_PARSE, "this is no plan: %s", what);
+  plim_error_hint(error, "plimsoll plan FILES --gpu CARD --out plan.json   makes one");
+  return err;
+}
+
+static plim_err out_of_memory(plim_error *error) {
+  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+}
+
+static int digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool read_digest(const char *hex, uint8_t out[PLIM_SHA256_BYTES]) {
+  if (!hex || strlen(hex) != 2 * PLIM_SHA256_BYTES) return false;
+  for (size_t i = 0; i < PLIM_SHA256_BYTES; i++) {
+    int high = digit(hex[2 * i]), low = digit(hex[2 * i + 1]);
+    if (high < 0 || low < 0) return false;
+    out[i] = (uint8_t)(16 * high + low);
+  }
+  return true;
+}
+
+static plim_err read_files(const json_t *root, plim_plan_file *out, plim_error *error) {
+  const json_t *files = json_object_get(root, "files");
+  if (!json_is_array(files) || !json_array_size(files))
+    return is_no_plan(error, "it was not made from files");
+  for (size_t i = 0; i < json_array_size(files); i++) {
+    const json_t *f = json_array_get(files, i);
+    const char *path = json_string_value(json_object_get(f, "path"));
+    plim_plan_source source = {.size = (uint64_t)json_integer_value(json_object_get(f, "bytes"))};
+    if (!path || !read_digest(json_string_value(json_object_get(f, "sha256")), source.sha256))
+      return is_no_plan(error, "a file is not described");
+    source.path = strdup(path);
+    if (source.path && vec_push(&out->files, source)) continue;
+    free(source.path);
+    return out_of_memory(error);
+  }
+  return PLIM_OK;
+}
+
+static plim_err read_places(const json_t *root, plim_plan_file *out, plim_error *error) {
+  const json_t *places = json_object_get(root, "set");
+  for (size_t i = 0; i < json_array_size(places); i++) {
+    const json_t *p = json_array_get(places, i);
+    const char *knob = json_string_value(json_object_get(p, "knob"));
+    const char *path = json_string_value(json_object_get(p, "file"));
+    const char *key = json_string_value(json_object_get(p, "key"));
+    if (!knob || !path || !key || plim_knob_named(knob) == PLIM_KNOBS)
+      return is_no_plan(error, "a place of a knob is not described");
+    plim_plan_place place = {plim_knob_named(knob), strdup(path), strdup(key)};
+    if (place.path && place.key && vec_push(&out->places, place)) continue;
+    free(place.path);
+    free(place.key);
+    return out_of_memory(error);
+  }
+  return PLIM_OK;
+}
+
+static bool read_value(const json_t *value, plim_plan_file *out, plim_value *v) {
+  if (json_is_integer(value)) {
+    *v = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = json_integer_value(value)};
+    return true;
+  }
+  const char *text = json_string_value(value);
+  char *copy = text ? strdup(text) : NULL;
+  if (!copy || !vec_push(&out->texts, copy)) {
+    free(copy);
+    return false;
+  }
+  *v = (plim_value){.kind = PLIM_VALUE_TEXT, .text = copy};
+  return true;
+}
+
+static plim_err read_writes(const json_t *writes, plim_plan_file *out, plim_error *error) {
+  for (size_t i = 0; i < json_array_size(writes); i++) {
+    const json_t *w = json_array_get(writes, i);
+    const char *knob = json_string_value(json_object_get(w, "knob"));
+    plim_knob_change change = {knob ? plim_knob_named(knob) : PLIM_KNOBS};
+    if (change.knob == PLIM_KNOBS || !read_value(json_object_get(w, "value"), out, &change.value))
+      return is_no_plan(error, "a change is not described");
+    if (!vec_push(&out->changes, change)) return out_of_memory(error);
+  }
+  return PLIM_OK;
+}
+
+static plim_err read_root(const json_t *root, uint64_t rung, plim_plan_file *out,
+                          plim_error *error) {
+  if (!json_is_object(root) || !json_object_get(root, "ladder"))
+    return is_no_plan(error, "it has no ladder");
+  const json_t *rungs = json_object_get(root, "rungs");
+  if (rung < 1 || rung > json_array_size(rungs)) {
+    plim_err err =
+        plim_fail(error, PLIM_ERR_ARGUMENT, "the plan has no rung %llu", (unsigned long long)rung);
+    plim_error_hint(error, "--rung 1 is the fastest of %zu", json_array_size(rungs));
+    return err;
+  }
+  plim_err err = read_files(root, out, error);
+  if (!err) err = read_places(root, out, error);
+  if (!err)
+    err = read_writes(json_object_get(json_array_get(rungs, rung - 1), "writes"), out, error);
+  return err;
+}
+
+plim_err plim_plan_file_parse(const char *text, size_t size, uint64_t rung, plim_plan_file *out,
+                              plim_error *error) {
+  json_error_t why;
+  *out = (plim_plan_file){0};
+  json_t *root = json_loadb(text, size, 0, &why);
+  plim_err err = root ? read_root(root, rung, out, error) : is_no_plan(error, "it is no JSON");
+  json_decref(root);
+  if (err) plim_plan_file_clear(out);
+  return err;
+}
+
+void plim_plan_file_clear(plim_plan_file *plan) {
+  for (size_t i = 0; i < plan->files.len; i++) free(plan->files.at[i].path);
+  for (size_t i = 0; i < plan->places.len; i++) {
+    free(plan->places.at[i].path);
+    free(plan->places.at[i].key);
+  }
+  for (size_t i = 0; i < plan->texts.len; i++) free(plan->texts.at[i]);
+  vec_free(&plan->files);
+  vec_free(&plan->places);
+  vec_free(&plan->changes);
+  vec_free(&plan->texts);
+}

@@ -1,0 +1,32 @@
+// A saved plan: the files it was made from, as they were, and the knobs it wants changed in them.
+#ifndef PLIM_IO_PLAN_FILE_H
+#define PLIM_IO_PLAN_FILE_H
+
+#include "project.h"
+#include "sha256.h"
+
+typedef struct {
+  char *path;
+  uint64_t size;
+  uint8_t sha256[PLIM_SHA256_BYTES];
+} plim_plan_source;
+
+// A binding of --set: where a knob is.
+typedef struct {
+  plim_knob knob;
+  char *path, *key;
+} plim_plan_place;
+
+typedef struct {
+  vec(plim_plan_source) files;
+  vec(plim_plan_place) places;
+  vec(plim_knob_change) changes;
+  vec(char *) texts; // of the changes' values; owned
+} plim_plan_file;
+
+// Of the text of a plan that `plimsoll plan --out` wrote. `rung` is counted from 1.
+plim_err plim_plan_file_parse(const char *text, size_t size, uint64_t rung, plim_plan_file *out,
+                              plim_error *error);
+void plim_plan_file_clear(plim_plan_file *plan);
+
+#endif
