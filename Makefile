@@ -11,7 +11,8 @@ FUZZ_SECONDS ?= 20
 
 BUILD_PACKAGES := gcc libc6-dev cmake ninja-build pkg-config liblzma-dev zlib1g-dev \
   libjansson-dev libyaml-dev
-TEST_PACKAGES := $(BUILD_PACKAGES) clang "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils wasi-libc
+TEST_PACKAGES := $(BUILD_PACKAGES) clang "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils wasi-libc \
+  python3 python3-yaml
 
 # $(call compile,PRESET): configures and builds; prints only what goes wrong.
 compile = set -o pipefail; cmake --preset $(1) >/dev/null && \
