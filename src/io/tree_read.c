@@ -312,7 +312,7 @@ static plim_err walk_merge(reader *r, uint32_t id, const winner *winners, uint32
 
 static plim_err walk_child(reader *r, uint32_t id, const char *name, uint32_t via) {
   size_t used = strlen(r->key);
-  if (!name || !*name) return PLIM_OK; // no path leads there
+  if (!name || (!*name && !used)) return PLIM_OK; // no path leads there
   if (!plim_key_push(r->key, name))
     return plim_fail(r->error, PLIM_ERR_UNSUPPORTED, "line %d has a key of more than %d bytes",
                      r->tree->at.at[id].line, PLIM_KEY_BYTES);
