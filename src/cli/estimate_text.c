@@ -26,6 +26,18 @@ static void print_subject(const estimate_result *r) {
   }
 }
 
+// max_split_size with expandable segments never reuses its large blocks: reserved memory grows with time,
+// until a limit ends it. What is in use is then all that can be said.
+static bool is_endless(const plim_estimate *e) {
+  return e->p.peak_reserved_bytes > 2 * e->p.peak_allocated_bytes;
+}
+
+void estimate_needs(const plim_estimate *e, char *text, size_t size) {
+  uint64_t in_use = e->p.peak_allocated_bytes + e->context_bytes;
+  if (is_endless(e)) snprintf(text, size, "at least %s", units_bytes(in_use).text);
+  else snprintf(text, size, "%s", units_bytes(e->device_bytes).text);
+}
+
 static void print_verdict(const estimate_result *r) {
   const plim_estimate *e = &r->e;
   printf("\n");
@@ -44,10 +56,11 @@ static void print_verdict(const estimate_result *r) {
     printf("\n");
     return;
   }
+  char needs[64];
+  estimate_needs(e, needs, sizeof needs);
   term_print(stdout, TERM_RED, "DOES NOT FIT");
-  printf("  needs %s, %s has %s", units_bytes(e->device_bytes).text, card,
-         units_bytes(e->budget_bytes).text);
-  if (e->device_bytes > e->budget_bytes)
+  printf("  needs %s, %s has %s", needs, card, units_bytes(e->budget_bytes).text);
+  if (e->device_bytes > e->budget_bytes && !is_endless(e))
     printf(": %s too much", units_bytes(e->device_bytes - e->budget_bytes).text);
   printf("\n");
 }

@@ -144,21 +144,27 @@ static bool is_tried(const plim_plan_request *r, plim_knob knob, int64_t value) 
   return !d->count;
 }
 
-// Several GPUs: the way to share that sends least, of those with which something fits. What is sent
-// takes no time here, so ways cannot be told apart by their speed.
+static void try_way(search *s, plim_plan_request *asked, const plim_plan_request *all,
+                    plim_knob_pair way) {
+  if (!is_tried(all, PLIM_KNOB_STRATEGY, way.strategy) ||
+      !is_tried(all, PLIM_KNOB_OFFLOAD, way.offload))
+    return;
+  asked->domains[PLIM_KNOB_STRATEGY] = (plim_domain){1, {way.strategy}};
+  asked->domains[PLIM_KNOB_OFFLOAD] = (plim_domain){1, {way.offload}};
+  try_knobs(s, s->plan->before_choice, 0);
+}
+
+// Several GPUs: the user's own way to share; if nothing fits with it, the one that sends least of those
+// with which something does. What is sent takes no time here, so ways are not told apart by speed.
 static void try_ways_to_share(search *s) {
   plim_plan_request asked = *s->r;
   const plim_plan_request *all = s->r;
+  const int64_t *own = s->plan->before_choice.at;
   s->r = &asked;
-  for (size_t i = 0; i < plim_sharding_order_count && !s->failed && !s->fitting.len; i++) {
-    plim_knob_pair way = plim_sharding_order[i];
-    if (!is_tried(all, PLIM_KNOB_STRATEGY, way.strategy) ||
-        !is_tried(all, PLIM_KNOB_OFFLOAD, way.offload))
-      continue;
-    asked.domains[PLIM_KNOB_STRATEGY] = (plim_domain){1, {way.strategy}};
-    asked.domains[PLIM_KNOB_OFFLOAD] = (plim_domain){1, {way.offload}};
-    try_knobs(s, s->plan->before_choice, 0);
-  }
+  if (own[PLIM_KNOB_STRATEGY] != PLIM_SHARD_NONE)
+    try_way(s, &asked, all, (plim_knob_pair){own[PLIM_KNOB_STRATEGY], own[PLIM_KNOB_OFFLOAD]});
+  for (size_t i = 0; i < plim_sharding_order_count && !s->failed && !s->fitting.len; i++)
+    try_way(s, &asked, all, plim_sharding_order[i]);
   s->r = all;
 }
 
