@@ -53,7 +53,8 @@ static void print_verdict(const estimate_result *r) {
            card);
     if (e->budget_bytes > e->device_bytes)
       printf(": %s to spare", units_bytes(e->budget_bytes - e->device_bytes).text);
-    printf("\n");
+    printf("%s\n",
+           e->interval_bytes[1] > e->budget_bytes ? ", less than the estimate is sure of" : "");
     return;
   }
   char needs[64];
@@ -174,6 +175,16 @@ static void print_facts(const estimate_result *r) {
                : "");
 }
 
+static void print_warnings(const plim_estimate *e) {
+  if (!e->p.ran_math) return;
+  term_print(stdout, TERM_YELLOW, "warning: ");
+  term_wrap(
+      stdout,
+      "attention has no fused kernel here and runs as plain products, with its scores of every "
+      "query and key in memory",
+      9, 9, (size_t)term_width(stdout));
+}
+
 static void print_unverified(const plim_estimate *e) {
   for (size_t i = 0; i < e->unverified_count; i++) {
     term_print(stdout, TERM_YELLOW, "unverified: ");
@@ -241,6 +252,7 @@ void estimate_print_text(const estimate_result *r) {
   print_bar(&r->e);
   print_budget(r);
   print_facts(r);
+  print_warnings(&r->e);
   print_unverified(&r->e);
   print_holders(r);
 }
