@@ -86,6 +86,17 @@ bool plim_argument_pieces(const char *text, plim_span quoted, plim_arguments *ou
   return true;
 }
 
+size_t plim_quoted_command(const char *text, const plim_argument *at, size_t count) {
+  for (size_t i = 0; i + 2 < count; i++) {
+    bool is_command =
+        plim_argument_is(text, &at[i + 1], "-c") || plim_argument_is(text, &at[i + 1], "-lc");
+    if (is_command && plim_argument_ends(text, &at[i], "sh") &&
+        plim_is_argument_text(text, at[i + 2].span))
+      return i + 1;
+  }
+  return count;
+}
+
 bool plim_directive_words(const char *text, plim_span line, plim_arguments *out) {
   size_t at = line.begin;
   for (;;) {
