@@ -255,9 +255,10 @@ static bool write_default(sink *k, const char *old, size_t size, const char *tex
   return puts_of(k, text), true;
 }
 
+// bash looks for quotes and <( ) in there, other shells do not.
 static bool write_default_in_double(sink *k, const char *old, size_t size, const char *text) {
   (void)old, (void)size;
-  return !strchr(text, '}') && write_within_double(k, text);
+  return !strpbrk(text, "{}'<>") && write_within_double(k, text);
 }
 
 static bool write_piece(sink *k, const char *old, size_t size, const char *text) {

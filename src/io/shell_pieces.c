@@ -78,6 +78,13 @@ bool plim_is_argument_text(const char *text, plim_span quoted) {
   return false;
 }
 
+bool plim_is_flag_text(const char *text, plim_span quoted) {
+  plim_span piece;
+  size_t at = quoted.begin + 1;
+  return is_quoted(text, quoted) && next_piece(text, quoted, &at, &piece) && is_flag(text, piece) &&
+         !memchr(text + piece.begin, '=', piece.end - piece.begin) && at < quoted.end - 1;
+}
+
 bool plim_argument_pieces(const char *text, plim_span quoted, plim_arguments *out) {
   plim_span piece;
   size_t at = quoted.begin + 1;

@@ -7,6 +7,8 @@
 
 // Whether a quoted string holds arguments ("--lr 1e-4 --bf16") or a command with them.
 bool plim_is_argument_text(const char *text, plim_span quoted);
+// Whether it is one flag and its value in one pair of quotes: "--lr 1e-4", but not "--name=a b".
+bool plim_is_flag_text(const char *text, plim_span quoted);
 // Its words; false when memory is out.
 bool plim_argument_pieces(const char *text, plim_span quoted, plim_arguments *out);
 

@@ -64,7 +64,7 @@ static bool read_words(const plim_shell_view *view, const char *text, const plim
   out->len = 0;
   for (size_t i = 0; i < c->count; i++) {
     plim_span word = view->script.words.at[c->first + i];
-    if (is_list(c) && plim_is_argument_text(text, word)) {
+    if (is_list(c) && plim_is_flag_text(text, word)) {
       if (!plim_argument_pieces(text, word, out)) return false;
     } else if (!vec_push(out, plim_argument_at(text, word, PLIM_PLACE_WORD))) return false;
   }
