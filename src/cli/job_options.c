@@ -60,10 +60,11 @@ static plim_err understand_model(const job_args *args, job_request *r, plim_erro
   r->job.model = r->source.config;
   r->job.dtype = dtypes[args->dtype];
   if (r->job.dtype == PLIM_DTYPE_COUNT) r->job.dtype = r->source.dtype;
-  if (r->job.dtype == PLIM_DTYPE_COUNT) {
-    job_note(r, "the type of the checkpoint is not known: bf16 assumed, --dtype fp32 if it is not");
-    r->job.dtype = PLIM_BF16;
-  }
+  bool is_assumed = r->job.dtype == PLIM_DTYPE_COUNT;
+  if (is_assumed) r->job.dtype = PLIM_BF16;
+  // Checkpoints of these families are mostly older than bf16.
+  if (is_assumed && (r->job.model.has_position_table || r->job.model.is_encoder_decoder))
+    job_note(r, "bf16 assumed; loaded as it is, such a checkpoint is often float32: --dtype fp32");
   if (*r->source.note) job_note(r, "%s", r->source.note);
   if (*r->source.quantization)
     job_note(r, "the checkpoint is quantized (%s); predicted as if it were not",

@@ -51,7 +51,10 @@ static void print_subject(const plan_result *r, const plan_for_card *c) {
     printf(", effective batch %s kept\n", units_count(c->plan.effective_batch).text);
   else printf(", any batch: as many tokens per second as possible\n");
   for (size_t i = 0; i < sizeof c->request.notes / sizeof *c->request.notes; i++)
-    if (*c->request.notes[i]) printf("note: %s\n", c->request.notes[i]);
+    if (*c->request.notes[i]) {
+      printf("note: ");
+      term_wrap(stdout, c->request.notes[i], 6, 6, (size_t)term_width(stdout));
+    }
 }
 
 static void print_verdict(const plan_for_card *c) {
