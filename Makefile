@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 DEMO ?= plan --model qwen2.5-7b --lora-rank 128 --lora-dropout 0.05 --amp bf16 --loop trainer \
   --batch 2 --accumulate 8 --seq 2048 --checkpoint --gpu 24564MiB
-FUZZ_SECONDS ?= 20
+FUZZ_SECONDS ?= 8
 
 BUILD_PACKAGES := gcc libc6-dev cmake ninja-build pkg-config liblzma-dev zlib1g-dev \
   libjansson-dev libyaml-dev

@@ -4,7 +4,7 @@ cd "$(dirname "$0")/.." || exit 2
 build=$1
 shopt -s nullglob
 
-commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check"
+commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.py --check $build/plimsoll"
   "python3 tests/io/edit_check.py $build/release/tests/io/edit_dump"
   "python3 tests/io/dialect_check.py $build/release/tests/io/dialect_dump ../shared/configs tests/fixtures")
 for preset in release asan; do
