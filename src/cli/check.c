@@ -97,7 +97,7 @@ void check_fix(check_finding *f, const char *format, ...) {
 static bool is_inside(char c) { return ((unsigned char)c & 0xC0) == 0x80; } // of a UTF-8 character
 
 void check_show(check_finding *f, const char *text, size_t byte) {
-  enum { BEFORE = 44, SHOWN = 62 };
+  enum { BEFORE = 56, SHOWN = 72 };
   size_t start = byte;
   while (start > 0 && text[start - 1] != '\n') start--;
   if (byte - start > BEFORE && strcspn(text + start, "\n") > SHOWN) start = byte - BEFORE;
@@ -115,5 +115,12 @@ void check_show(check_finding *f, const char *text, size_t byte) {
 void check_at(check_finding *f, const check_place *place) {
   snprintf(f->file, sizeof f->file, "%s", place->file->path);
   plim_text_disarm(f->file);
-  f->line = place->setting ? place->setting->line : 0;
+  f->line = place->setting->line;
+}
+
+void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte) {
+  snprintf(f->file, sizeof f->file, "%s", file->path);
+  plim_text_disarm(f->file);
+  f->line = 1;
+  for (size_t i = 0; i < byte; i++) f->line += file->text[i] == '\n';
 }

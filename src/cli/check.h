@@ -27,7 +27,7 @@ typedef struct {
   char fix[320];  // what to type
   char file[256]; // where
   int line;       // in it; 0: none
-  char excerpt[80];
+  char excerpt[96];
   int caret; // column of the excerpt, from 0; -1: there is no excerpt
 } check_finding;
 
@@ -94,8 +94,9 @@ typedef struct {
 bool check_find(const check *c, const char *key, check_place *out);
 // One that is on, unless a command line turns it off.
 bool check_find_on(const check *c, const char *key, check_place *out);
-// A word in Python code, outside comments; `*byte` may be NULL. NULL if there is none.
+// A word in Python code, outside comments; NULL if there is none. `byte` may be NULL.
 const plim_project_file *check_mention(const check *c, const char *word, size_t *byte);
+void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte);
 void check_at(check_finding *f, const check_place *place);
 
 bool check_is_command(const plim_project_file *f); // a shell script, a Dockerfile
@@ -103,8 +104,9 @@ bool check_is_on(const plim_value *value);
 bool check_is_known(plim_said said);
 // Whether the files, or their ecosystem, say that a knob has this value.
 bool check_says(const check *c, plim_knob knob, const char *value);
-// The number of a knob; 0 if it is not known.
+// The count that a knob has; 0 if it is not known, or beyond all reason.
 int64_t check_number(const check *c, plim_knob knob);
+int64_t check_product(int64_t a, int64_t b, int64_t c); // of counts; 0 if it overflows
 int64_t check_world(const check *c);
 int64_t check_local_world(const check *c); // GPUs on one machine
 bool check_is_sharded(const check *c);     // several processes train together

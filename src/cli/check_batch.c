@@ -33,19 +33,19 @@ static int64_t ranks_of(const check *c) {
   return world && world % shared == 0 ? world / shared : 0;
 }
 
-static int64_t product(int64_t a, int64_t b, int64_t c) {
-  int64_t ab, abc;
-  bool overflows = __builtin_mul_overflow(a, b, &ab) || __builtin_mul_overflow(ab, c, &abc);
-  return overflows ? 0 : abc;
+static bool divides(const check *c) {
+  plim_dialect d = c->files.project.dialect;
+  return d != PLIM_DIALECTS && plim_dialect_table[d].divides_batch;
 }
 
 static void say_unknown(check *c) {
   const plim_project_knob *micro = &c->files.project.knobs[PLIM_KNOB_MICRO_BATCH],
                           *accumulate = &c->files.project.knobs[PLIM_KNOB_ACCUMULATE];
   const plim_project_knob *k = c->micro_batch ? accumulate : micro;
+  const char *missing = divides(c) ? "the global batch is not said" : "the files do not say it";
   check_finding *f = check_add(c, "batch.unknown", CHECK_NOTE, "the batch is not clear: %s",
-                               *k->why ? k->why : "the files do not say it");
-  check_fix(f, "--set %s=FILE:KEY", k == micro ? "micro_batch" : "accumulate");
+                               *k->why ? k->why : missing);
+  if (!divides(c)) check_fix(f, "--set %s=FILE:KEY", k == micro ? "micro_batch" : "accumulate");
 }
 
 static void say_batch(check *c) {
@@ -54,7 +54,7 @@ static void say_batch(check *c) {
   if (!c->ranks) {
     check_finding *f = check_add(c, "batch", CHECK_OK,
                                  "batch: %lld x %lld = %lld sequences per GPU and optimizer step",
-                                 micro, accumulate, (long long)product(micro, accumulate, 1));
+                                 micro, accumulate, (long long)check_product(micro, accumulate, 1));
     check_fix(f, "the files do not say how many GPUs: --world N");
     return;
   }
@@ -83,7 +83,7 @@ static check_severity severity_of_global(const check *c) {
 }
 
 static void check_division(check *c, int64_t global) {
-  int64_t ranks = c->ranks ? c->ranks : 1, each = product(c->micro_batch, ranks, 1);
+  int64_t ranks = c->ranks ? c->ranks : 1, each = check_product(c->micro_batch, ranks, 1);
   if (!c->micro_batch || !each || global % each == 0) return;
   check_finding *f =
       check_add(c, "batch.indivisible", severity_of_global(c),
@@ -119,7 +119,7 @@ void check_batch(check *c) {
   if (is_divided) check_division(c, global);
   if (is_divided && c->micro_batch && c->ranks && global % (c->micro_batch * c->ranks) == 0)
     c->accumulate = global / (c->micro_batch * c->ranks);
-  c->effective_batch = product(c->micro_batch, c->accumulate, c->ranks);
+  c->effective_batch = check_product(c->micro_batch, c->accumulate, c->ranks);
   if (c->micro_batch && c->accumulate) say_batch(c);
   else if (!is_divided) say_unknown(c);
   else
@@ -136,11 +136,11 @@ static void say_other_batch(const check *c, plim_knob knob, int64_t theirs, char
   int64_t accumulate = knob == PLIM_KNOB_ACCUMULATE ? theirs : c->accumulate;
   int64_t ranks = c->ranks ? c->ranks : 1;
   bool is_batch = knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE;
-  int64_t ours = product(c->micro_batch, c->accumulate, ranks);
+  int64_t ours = check_product(c->micro_batch, c->accumulate, ranks);
   *text = 0;
   if (is_batch && ours && theirs)
     snprintf(text, size, "; the batch would be %lld with one and %lld with the other",
-             (long long)ours, (long long)product(micro, accumulate, ranks));
+             (long long)ours, (long long)check_product(micro, accumulate, ranks));
 }
 
 static void say_disagreement(check *c, plim_knob knob, const plim_knob_place *place) {
@@ -197,7 +197,8 @@ void check_auto_batch(check *c) {
     check_why(f,
               "each out-of-memory error takes a tenth off the micro batch and leaves accumulation "
               "alone: after the first, %lld sequences per step instead of %lld",
-              (long long)product(after, c->accumulate, c->ranks), (long long)c->effective_batch);
+              (long long)check_product(after, c->accumulate, c->ranks),
+              (long long)c->effective_batch);
   else
     check_why(f, "each out-of-memory error takes a tenth off the micro batch and leaves "
                  "accumulation alone: what is learned changes");

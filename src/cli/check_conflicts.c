@@ -47,15 +47,15 @@ static bool has_input_gradients(const check *c) {
   size_t enabled, adapted;
   if (check_mention(c, "enable_input_require_grads", NULL)) return true;
   if (check_mention(c, "prepare_model_for_kbit_training", NULL)) return true;
-  const plim_project_file *f = check_mention(c, "gradient_checkpointing_enable", &enabled);
-  return f && check_mention(c, "get_peft_model", &adapted) == f && enabled < adapted;
+  const plim_project_file *f = check_mention(c, "gradient_checkpointing_enable(", &enabled);
+  return f && check_mention(c, "get_peft_model(", &adapted) == f && enabled < adapted;
 }
 
 // TRL, Unsloth and the ecosystems in YAML see to it themselves.
 static bool wraps_itself(const check *c) {
   plim_dialect d = c->files.project.dialect;
   bool is_plain = d == PLIM_DIALECT_HF || d == PLIM_DIALECT_HOME || d == PLIM_DIALECT_SENTENCE;
-  return is_plain && check_mention(c, "get_peft_model", NULL);
+  return is_plain && check_mention(c, "get_peft_model(", NULL);
 }
 
 static void check_reentrant(check *c) {
@@ -66,12 +66,12 @@ static void check_reentrant(check *c) {
       check_says(c, PLIM_KNOB_CHECKPOINT, "on") && !check_find(c, "use_reentrant", &at);
   if (!rank(c) || !(is_reentrant || is_unsaid) || !wraps_itself(c) || has_input_gradients(c))
     return;
-  const plim_project_file *file = check_mention(c, "get_peft_model", &byte);
+  const plim_project_file *file = check_mention(c, "get_peft_model(", &byte);
   check_finding *f =
       check_add(c, "conflict.reentrant", is_reentrant ? CHECK_FAILS : CHECK_WARNING,
                 is_reentrant ? "reentrant checkpointing with adapters, without input gradients"
                              : "checkpointing with adapters: reentrant in transformers 4");
-  check_at(f, &(check_place){.file = file});
+  check_at_byte(f, file, byte);
   check_why(f, "no input of a checkpointed layer requires a gradient, so its adapters get none: "
                "backward fails, or they silently stay untrained");
   check_fix(f, "gradient_checkpointing_kwargs={\"use_reentrant\": False}, or "

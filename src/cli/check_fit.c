@@ -18,13 +18,28 @@ static void leave_out_bad_conf(job_args *job) {
     job->alloc_conf = NULL;
 }
 
+// What one GPU holds depends on how many share it.
+static plim_err check_sharing(const check *c, plim_error *error) {
+  const char *strategy = c->files.run.strategy.text;
+  bool is_sharded = strncmp(strategy, "fsdp", 4) == 0 || strncmp(strategy, "zero", 4) == 0;
+  if (check_number(c, PLIM_KNOB_TENSOR_PARALLEL) > 1 ||
+      check_number(c, PLIM_KNOB_CONTEXT_PARALLEL) > 1)
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "tensor and context parallel are not modelled");
+  if (!is_sharded || check_world(c)) return PLIM_OK;
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say how many GPUs share the model");
+  plim_error_hint(error, "--world 8");
+  return err;
+}
+
 static plim_err estimate(check *c, plim_error *error) {
   const char *source;
   c->job = (job_args)JOB_DEFAULTS;
   c->job.model = c->model;
   c->job.gpu = c->gpu;
   if (c->world) c->job.world = c->world;
-  plim_err err = project_job_fill(&c->files, &c->job, error);
+  plim_err err = check_sharing(c, error);
+  if (!err) err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
   if (!err) err = job_understand(&c->job, &c->request, &source, error);
   if (!err) err = plim_estimate_make(&c->request.job, &c->request.target, &c->estimate, error);
@@ -78,6 +93,19 @@ static uint64_t free_now(const check *c) {
   return !c->gpu && c->card_count ? c->cards[0].free_bytes : PLIM_UNKNOWN;
 }
 
+// Whether it also fits into what is free now. With less, the allocator gives back what it caches.
+static bool fits_now(const check *c) {
+  plim_target target = c->request.target;
+  plim_estimate now;
+  uint64_t free = free_now(c);
+  if (c->estimate.device_bytes <= free || target.budget_bytes <= free) return true;
+  uint64_t taken = target.budget_bytes - free;
+  if (target.limit_bytes <= taken) return false;
+  target.budget_bytes -= taken;
+  target.limit_bytes -= taken;
+  return !plim_estimate_make(&c->request.job, &target, &now, NULL) && now.fits;
+}
+
 static void say_crowded(check *c) {
   const plim_estimate *e = &c->estimate;
   check_finding *f = check_add(c, "fit", CHECK_FAILS,
@@ -95,17 +123,17 @@ static void say_verdict(check *c) {
                                  units_bytes(e->device_bytes).text);
     check_fix(f, "name the card to see whether it fits: --gpu 24GiB");
   } else if (!e->fits) say_too_large(c);
-  else if (e->device_bytes > free_now(c)) say_crowded(c);
+  else if (!fits_now(c)) say_crowded(c);
   else
     check_add(c, "fit", CHECK_OK, "fits: %s of %s on %s", units_bytes(e->device_bytes).text,
               units_bytes(e->budget_bytes).text, card_of(c));
 }
 
-static void say_assumptions(check *c) {
-  for (size_t i = 0; i < sizeof c->request.notes / sizeof *c->request.notes; i++)
-    if (*c->request.notes[i]) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->request.notes[i]);
-  for (size_t i = 0; i < sizeof c->files.notes / sizeof *c->files.notes; i++)
-    if (*c->files.notes[i]) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->files.notes[i]);
+#define NOTES_OF(x) (sizeof(x).notes / sizeof *(x).notes)
+
+static void say_notes(check *c, const char *note, size_t size, size_t count) {
+  for (size_t i = 0; i < count; i++, note += size)
+    if (*note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", note);
 }
 
 void check_fit(check *c) {
@@ -116,7 +144,8 @@ void check_fit(check *c) {
     return;
   }
   say_verdict(c);
-  say_assumptions(c);
+  say_notes(c, *c->request.notes, sizeof *c->request.notes, NOTES_OF(c->request));
+  say_notes(c, *c->files.notes, sizeof *c->files.notes, NOTES_OF(c->files));
 }
 
 // ---- the folder -------------------------------------------------------------------------------------

@@ -150,7 +150,8 @@ void check_offload(check *c) {
     check_finding *f = check_add(c, "host.offload", CHECK_NOTE,
                                  "offload (%s) takes memory of the host; how much is not known",
                                  c->files.run.offload.text);
-    check_fix(f, "name the model: --model qwen2.5-7b");
+    if (!check_is_known(c->files.run.model.said))
+      check_fix(f, "name the model: --model qwen2.5-7b");
     return;
   }
   bool is_enough = need <= room;
@@ -189,11 +190,11 @@ enum {
   TOKEN_BYTES = 24, // input_ids, attention_mask and labels, int64 each
 };
 
+// Of token batches, made ahead by all workers of the machine; 0: not known.
 static uint64_t batches_bytes(const check *c, int64_t workers) {
-  const plim_run_settings *run = &c->files.run;
-  if (!c->micro_batch || !check_is_known(run->sequence.said) || run->sequence.count <= 0) return 0;
-  return (uint64_t)(workers * PREFETCHED * c->micro_batch * check_local_world(c)) * TOKEN_BYTES *
-         (uint64_t)run->sequence.count;
+  int64_t batches = check_product(workers * PREFETCHED, check_local_world(c), c->micro_batch);
+  int64_t tokens = check_product(batches, check_number(c, PLIM_KNOB_SEQUENCE), TOKEN_BYTES);
+  return (uint64_t)tokens;
 }
 
 static void fix_shared(const check *c, check_finding *f) {

@@ -101,21 +101,31 @@ bool check_says(const check *c, plim_knob knob, const char *value) {
          strcmp(k->value.text, value) == 0;
 }
 
+static int64_t count_in(int64_t number) { return number > 0 && number <= INT32_MAX ? number : 0; }
+
 int64_t check_number(const check *c, plim_knob knob) {
   const plim_project_knob *k = &c->files.project.knobs[knob];
   bool is_count = check_is_known(k->said) && k->value.kind == PLIM_VALUE_INTEGER;
-  return is_count && k->value.integer > 0 ? k->value.integer : 0;
+  return is_count ? count_in(k->value.integer) : 0;
+}
+
+int64_t check_product(int64_t a, int64_t b, int64_t c) {
+  int64_t ab, abc;
+  bool overflows = __builtin_mul_overflow(a, b, &ab) || __builtin_mul_overflow(ab, c, &abc);
+  return overflows ? 0 : abc;
 }
 
 int64_t check_world(const check *c) {
-  return c->world ? (int64_t)c->world : check_number(c, PLIM_KNOB_WORLD);
+  if (c->world) return c->world <= INT32_MAX ? (int64_t)c->world : 0;
+  return check_number(c, PLIM_KNOB_WORLD);
 }
 
 static int64_t machines(const check *c) {
   static const char *const keys[] = {"nnodes", "num_machines", "num_nodes"};
   check_place at;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-    if (check_find(c, keys[i], &at) && at.value.kind == PLIM_VALUE_INTEGER && at.value.integer > 0)
+    if (check_find(c, keys[i], &at) && at.value.kind == PLIM_VALUE_INTEGER &&
+        count_in(at.value.integer))
       return at.value.integer;
   return 1;
 }

@@ -30,8 +30,8 @@ static void print_excerpt(const check_finding *f) {
   if (f->caret < 0) return;
   char before[sizeof f->excerpt];
   snprintf(before, sizeof before, "%.*s", f->caret, f->excerpt);
-  printf("%*s |  %s\n", INDENT, "", f->excerpt);
-  printf("%*s |  %*s", INDENT, "", (int)term_text_width(before), "");
+  printf("   |  %s\n", f->excerpt);
+  printf("   |  %*s", (int)term_text_width(before), "");
   term_print(stdout, TERM_RED, "^");
   printf("\n");
 }

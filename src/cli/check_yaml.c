@@ -13,15 +13,21 @@ typedef struct {
   const plim_setting *setting;
   char raw[64];  // unquoted; empty: quoted, or longer than any number
   char last[64]; // part of the key, as key_names.h spells it
+  check_severity severity;
 } written;
+
+static const char *own_name(const char *key) {
+  const char *dot = strrchr(key, '.');
+  return dot ? dot + 1 : key;
+}
 
 static void add(check *c, const written *w, const char *reads_as, const char *why,
                 const char *fix) {
-  check_finding *f = check_add(c, "yaml.type", CHECK_WARNING, "%.60s: %.40s reads as %s",
+  check_finding *f = check_add(c, "yaml.type", w->severity, "%.60s: %.40s reads as %s",
                                w->setting->key, w->raw, reads_as);
   check_at(f, &(check_place){w->file, w->setting, w->setting->value});
   check_why(f, "%s", why);
-  check_fix(f, "%.60s: %s", w->last, fix);
+  check_fix(f, "%.60s: %s", own_name(w->setting->key), fix);
 }
 
 // ---- numbers that are text --------------------------------------------------------------------------
@@ -56,7 +62,6 @@ static bool is_name(const char *last) {
 }
 
 // Ecosystems that turn such text into numbers themselves: OmegaConf, pydantic, argparse, jsonargparse.
-// LLaMA-Factory does since July 2025 (its #8505).
 static bool reads_numbers(plim_dialect d) {
   static const plim_dialect all[] = {PLIM_DIALECT_TRL,
                                      PLIM_DIALECT_AXOLOTL,
@@ -79,27 +84,40 @@ static bool check_exponent(check *c, const written *w) {
   if (reads_numbers(w->file->is.dialect)) return false;
   proper(w->raw, better, sizeof better);
   add(c, w, "text",
-      w->file->is.dialect == PLIM_DIALECT_LLAMA_FACTORY
-          ? "PyYAML wants a point and a sign; LLaMA-Factory before July 2025 hands the text to the "
-            "optimizer (TypeError)"
-          : "PyYAML wants a point and a sign; the optimizer ends with TypeError: '<=' not "
-            "supported "
-            "between 'float' and 'str', unless the script converts it",
+      "PyYAML wants a point and a sign; the optimizer ends with TypeError: '<=' not supported "
+      "between 'float' and 'str', unless the text is converted",
       better);
   return true;
 }
 
-// 08 and 09 are no octal numbers, 1,000 is no number.
+// LLaMA-Factory reads numbers by OmegaConf since July 2025 (its #8505).
+static bool check_exponent_of_factory(check *c, const written *w) {
+  written older = *w;
+  older.severity = CHECK_NOTE;
+  return w->file->is.dialect == PLIM_DIALECT_LLAMA_FACTORY && check_exponent(c, &older);
+}
+
+// 1,000 and 12,345,678.
+static bool is_grouped(const char *text) {
+  size_t digits = strspn(text, "0123456789");
+  for (text += digits; digits && digits <= 3 && *text == ','; text += 4)
+    if (strspn(text + 1, "0123456789") != 3) return false;
+  return digits && digits <= 3 && !*text;
+}
+
+// 08 is no octal number, and no other either.
+static bool is_padded(const char *text) {
+  return text[0] == '0' && text[1] && !text[strspn(text, "0123456789")];
+}
+
 static bool check_odd_digits(check *c, const written *w) {
-  size_t digits = strspn(w->raw, "0123456789,");
-  bool is_text = w->setting->value.kind == PLIM_VALUE_TEXT && digits && !w->raw[digits];
   char better[64];
-  if (!is_text || is_name(w->last) || !isdigit((unsigned char)*w->raw)) return false;
   size_t used = 0;
-  for (const char *at = w->raw + (*w->raw == '0' && w->raw[1]); *at; at++)
+  bool is_odd = is_padded(w->raw) || (strchr(w->raw, ',') && is_grouped(w->raw));
+  if (w->setting->value.kind != PLIM_VALUE_TEXT || !is_odd || is_name(w->last)) return false;
+  for (const char *at = w->raw + strspn(w->raw, "0"); *at; at++)
     if (*at != ',') better[used++] = *at;
   better[used] = 0;
-  if (strchr(w->raw, ',') && strlen(strchr(w->raw, ',')) != 4) return false; // a list: 0,1,2
   add(c, w, "text", "PyYAML does not take this for a number", better);
   return true;
 }
@@ -179,19 +197,25 @@ static bool check_quoted_flag(check *c, const written *w) {
                                w->setting->key, v->text);
   check_at(f, &(check_place){w->file, w->setting, *v});
   check_why(f, "text that is not empty counts as true in Python");
-  check_fix(f, "%s: false", w->last);
+  check_fix(f, "%.60s: false", own_name(w->setting->key));
   return true;
 }
 
 // ---- all of them ------------------------------------------------------------------------------------
 
 static bool (*const kinds[])(check *, const written *) = {
-    check_exponent, check_odd_digits, check_octal,       check_sixties,
-    check_norway,   check_none,       check_quoted_flag,
+    check_exponent_of_factory,
+    check_exponent,
+    check_odd_digits,
+    check_octal,
+    check_sixties,
+    check_norway,
+    check_none,
+    check_quoted_flag,
 };
 
 static written written_as(const plim_project_file *f, const plim_setting *s) {
-  written w = {.file = f, .setting = s};
+  written w = {.file = f, .setting = s, .severity = CHECK_WARNING};
   char name[PLIM_KEY_BYTES];
   size_t size = s->span.end - s->span.begin;
   const char *raw = f->text + s->span.begin;

@@ -11,6 +11,17 @@ typedef struct {
   cli_strings set;
 } check_args;
 
+// What was typed wrong is an error; what the files name and nobody knows is a note.
+static plim_err check_typed(const check_args *args, plim_error *error) {
+  job_request request;
+  job_args probe = JOB_DEFAULTS;
+  const char *source;
+  if (!args->model && !args->gpu) return PLIM_OK;
+  probe.model = args->model ? args->model : "gpt2"; // any that is there
+  probe.gpu = args->gpu;
+  return job_understand(&probe, &request, &source, error);
+}
+
 static int show(check *c, const cli_call *call) {
   if (call->common.json) check_print_json(c);
   else check_print_text(c);
@@ -20,8 +31,9 @@ static int show(check *c, const cli_call *call) {
 static int run(const cli_call *call) {
   const check_args *args = call->args;
   const char *root = getenv("PLIMSOLL_ROOT");
-  check *c = cli_alloc(sizeof *c);
   plim_error error = {0};
+  if (check_typed(args, &error)) return cli_report(&error, NULL);
+  check *c = cli_alloc(sizeof *c);
   *c = (check){.environment = getenv,
                .root = root ? root : "",
                .model = args->model,
