@@ -187,7 +187,7 @@ void check_folder(check *c) {
     size_t used = strlen(list);
     if (used + strlen(name) + 2 < sizeof list && is_candidate(name) && looked++ < MAX_LOOKED_AT &&
         is_recognised(name))
-      snprintf(list + used, sizeof list - used, " %s", name);
+      snprintf(list + used, sizeof list - used, " %.190s", name);
     free(entries[i]);
   }
   if (count >= 0) free(entries);
