@@ -124,7 +124,7 @@ static void refuse(check *c, const variable *x, const variable *instead, const p
 
 static void accept(check *c, const variable *x) {
   check_finding *f =
-      check_add(c, "allocator", CHECK_OK, "%s=%.160s (%s)", names[x->name], x->text, x->where);
+      check_add(c, "allocator", CHECK_OK, "%s (%s): %.160s", names[x->name], x->where, x->text);
   if (x->place.file) check_at(f, &x->place);
 }
 

@@ -214,24 +214,37 @@ static void check_padding_free(check *c) {
 // ---- keys that are gone -----------------------------------------------------------------------------
 
 // Of transformers 4; version 5 does not know them.
+static const struct {
+  const char *key, *instead;
+} old_keys[] = {
+    {"group_by_length", "train_sampling_strategy: group_by_length"},
+    {"warmup_ratio", "warmup_steps"},
+    {"overwrite_output_dir", "no overwrite_output_dir"},
+    {"no_cuda", "use_cpu"},
+};
+
+static void join(char *list, size_t size, const char *word) {
+  size_t used = strlen(list);
+  snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
+}
+
 static void check_old_keys(check *c) {
-  static const char *const keys[] = {"group_by_length", "warmup_ratio", "overwrite_output_dir",
-                                     "no_cuda"};
   plim_dialect d = c->files.project.dialect;
   bool is_direct = d == PLIM_DIALECT_HF || d == PLIM_DIALECT_TRL || d == PLIM_DIALECT_SENTENCE;
-  char list[128] = "";
+  char list[128] = "", instead[192] = "";
   check_place at, first = {0};
-  for (size_t i = 0; is_direct && i < sizeof keys / sizeof *keys; i++) {
-    if (!check_find(c, keys[i], &at)) continue;
-    size_t used = strlen(list);
-    snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", keys[i]);
+  for (size_t i = 0; is_direct && i < sizeof old_keys / sizeof *old_keys; i++) {
+    if (!check_find(c, old_keys[i].key, &at)) continue;
+    join(list, sizeof list, old_keys[i].key);
+    join(instead, sizeof instead, old_keys[i].instead);
     if (!first.file) first = at;
   }
   if (!*list) return;
-  check_finding *f = check_add(c, "values.old_keys", CHECK_NOTE, "of transformers 4: %s", list);
+  check_finding *f =
+      check_add(c, "values.old_keys", CHECK_NOTE, "transformers 5 does not know %s", list);
   check_at(f, &first);
-  check_why(f, "transformers 5 does not know them any more");
-  check_fix(f, "train_sampling_strategy: group_by_length, warmup_steps; or transformers<5");
+  check_why(f, "they are of version 4");
+  check_fix(f, "instead: %s", instead);
 }
 
 // ---- all of them ------------------------------------------------------------------------------------

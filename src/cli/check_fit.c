@@ -77,14 +77,23 @@ static void fix_plan(const check *c, check_finding *f) {
   check_fix(f, "plimsoll plan%s%s%s --out plan.json", files, model, gpu);
 }
 
+// What was assumed instead of read is not sure to fail.
+static bool is_sure(const check *c) {
+  static const plim_knob knobs[] = {PLIM_KNOB_SEQUENCE, PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_LORA_RANK};
+  for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
+    if (c->files.project.knobs[knobs[i]].said == PLIM_UNCLEAR) return false;
+  return check_number(c, PLIM_KNOB_SEQUENCE) && c->micro_batch;
+}
+
 static void say_too_large(check *c) {
   const plim_estimate *e = &c->estimate;
   char where[128];
-  check_finding *f =
-      check_add(c, "fit", CHECK_FAILS, "does not fit: needs %s, %s has %s",
-                units_bytes(e->device_bytes).text, card_of(c), units_bytes(e->budget_bytes).text);
+  check_finding *f = check_add(
+      c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING, "does not fit: needs %s, %s has %s",
+      units_bytes(e->device_bytes).text, card_of(c), units_bytes(e->budget_bytes).text);
   estimate_place(&e->capped.runs_out_at, where, sizeof where);
-  check_why(f, "runs out of memory in %s", where);
+  check_why(f, "runs out of memory in %s%s", where,
+            is_sure(c) ? "" : "; the files do not say all, see the notes");
   fix_plan(c, f);
 }
 
@@ -108,7 +117,7 @@ static bool fits_now(const check *c) {
 
 static void say_crowded(check *c) {
   const plim_estimate *e = &c->estimate;
-  check_finding *f = check_add(c, "fit", CHECK_FAILS,
+  check_finding *f = check_add(c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING,
                                "fits on an empty card only: needs %s, %s of %s are free now",
                                units_bytes(e->device_bytes).text, units_bytes(free_now(c)).text,
                                units_bytes(e->budget_bytes).text);

@@ -729,6 +729,16 @@ TEST(check_says_whether_it_fits) {
   CHECK_SAYS(found("fit")->fix, "--gpu \"16GiB\"");
 }
 
+// Where the length is assumed, it is not sure.
+TEST(check_of_a_length_that_is_not_said) {
+  begin();
+  given("train.py", trainer);
+  c.model = "llama-3.1-8b";
+  c.gpu = "16GiB";
+  GO();
+  CHECK_FOUND("fit", CHECK_WARNING);
+}
+
 TEST(check_of_a_model_that_is_not_known) {
   begin();
   given_axolotl(1, "");
