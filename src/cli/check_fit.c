@@ -138,11 +138,17 @@ static void say_verdict(check *c) {
               units_bytes(e->budget_bytes).text, card_of(c));
 }
 
-#define NOTES_OF(x) (sizeof(x).notes / sizeof *(x).notes)
-
-static void say_notes(check *c, const char *note, size_t size, size_t count) {
-  for (size_t i = 0; i < count; i++, note += size)
-    if (*note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", note);
+static void say_assumed(check *c) {
+  const plim_model_source *model = &c->request.source;
+  if (*model->note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", model->note);
+  if (*model->quantization)
+    check_add(c, "fit.assumed", CHECK_NOTE,
+              "the checkpoint is quantized (%s); predicted as if it were not", model->quantization);
+  if (!check_number(c, PLIM_KNOB_SEQUENCE))
+    check_add(c, "fit.assumed", CHECK_NOTE, "no length is said: %lld tokens assumed",
+              (long long)c->request.job.recipe.length);
+  for (size_t i = 0; i < sizeof c->files.notes / sizeof *c->files.notes; i++)
+    if (*c->files.notes[i]) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->files.notes[i]);
 }
 
 void check_fit(check *c) {
@@ -153,8 +159,7 @@ void check_fit(check *c) {
     return;
   }
   say_verdict(c);
-  say_notes(c, *c->request.notes, sizeof *c->request.notes, NOTES_OF(c->request));
-  say_notes(c, *c->files.notes, sizeof *c->files.notes, NOTES_OF(c->files));
+  say_assumed(c);
 }
 
 // ---- the folder -------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 
 #include "command.h"
 #include "estimate_picture.h"
+#include "safetensors.h"
+#include "units.h"
 
 typedef struct {
   job_args job;
@@ -32,6 +34,20 @@ static int show(const estimate_result *r, const cli_call *call) {
   return r->e.has_verdict && !r->e.fits ? CLI_FINDING : CLI_OK;
 }
 
+// The weights beside config.json, where there are some, must be those it describes.
+static void check_weights(estimate_result *r) {
+  const plim_model_source *source = &r->request.source;
+  plim_safetensors found;
+  plim_error error = {0};
+  uint64_t own = r->e.p.parameters - (r->request.job.lora.rank ? r->e.p.trainable : 0);
+  if (!*source->folder) return;
+  plim_err err = plim_safetensors_read(source->folder, &found, &error);
+  if (err == PLIM_ERR_PARSE) job_note(&r->request, "the weights: %s", error.message);
+  if (err || *source->quantization || plim_safetensors_holds(&found, own)) return;
+  job_note(&r->request, "the weights hold %s elements, the configuration describes %s",
+           units_count(found.elements).text, units_count(own).text);
+}
+
 static int run(const cli_call *call) {
   const estimate_args *args = call->args;
   estimate_result result = {.args = &args->job}, *r = &result;
@@ -41,6 +57,7 @@ static int run(const cli_call *call) {
     return cli_report(&error, NULL);
   if (job_understand(&args->job, &r->request, &source, &error)) return cli_report(&error, source);
   plim_err err = plim_estimate_make(&r->request.job, &r->request.target, &r->e, &error);
+  if (!err) check_weights(r);
   if (!err && args->explain) err = explain(r, &error);
   if (!err) err = picture_draw(&args->pictures, estimate_draw, r, &error);
   int status = err ? cli_report(&error, NULL) : show(r, call);

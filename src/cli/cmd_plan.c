@@ -156,6 +156,9 @@ static plim_err read_files(const cli_call *call, plan_args *args, project_job *f
     snprintf(batch, size, "%llu", (unsigned long long)project_job_batch(files));
     args->effective_batch = batch;
   }
+  const plim_said_text *loss = &files->run.loss_kind;
+  if (!err && loss->said >= PLIM_DEFAULTED && strcmp(loss->text, "contrastive") == 0)
+    args->contrastive = true;
   return err;
 }
 
@@ -188,11 +191,11 @@ static plim_err plan_cards(const plan_args *args, plan_result *r, const char **s
 
 static int show(const plan_result *r, const plan_args *args, const cli_call *call) {
   plim_error error = {0};
-  bool fits = true;
+  bool fits = false;
   if (args->out && save(r, args->out, &error)) return cli_report(&error, NULL);
   if (call->common.json) plan_print_json(r, stdout);
   else plan_print_text(r);
-  for (size_t i = 0; i < r->count; i++) fits = fits && r->cards[i].plan.rungs.len;
+  for (size_t i = 0; i < r->count; i++) fits = fits || r->cards[i].plan.rungs.len;
   return fits ? CLI_OK : CLI_FINDING;
 }
 
@@ -244,7 +247,7 @@ static const cli_option options[] = {
     {"margin", 0, "SHARE", CLI_NUMBER, offsetof(plan_args, margin),
      "share of the memory to leave free (default: what the estimate is uncertain by)", NULL},
     {"contrastive", 0, NULL, CLI_FLAG, offsetof(plan_args, contrastive),
-     "the loss compares within the batch: accumulation is not the same", NULL},
+     "the loss compares within the batch, so the micro batch stays as it is", NULL},
     {"samples", 0, "N", CLI_UINT, offsetof(plan_args, samples), "sequences in the data", NULL},
     {"epochs", 0, "N", CLI_NUMBER, offsetof(plan_args, epochs), "passes over them (default: 1)",
      NULL},

@@ -36,6 +36,7 @@ void estimate_json_members(json_writer *j, const plim_estimate *e) {
   for (int i = 0; i < PLIM_COMPONENTS; i++)
     json_bytes(j, plim_component_names[i], e->component_bytes[i]);
   json_end(j);
+  json_bool(j, "runs_math_attention", e->p.ran_math);
   json_u64(j, "retries", e->p.retries);
   json_array(j, "unverified");
   for (size_t i = 0; i < e->unverified_count; i++) json_string(j, NULL, e->unverified[i]);

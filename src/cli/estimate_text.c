@@ -26,6 +26,18 @@ static void print_subject(const estimate_result *r) {
   }
 }
 
+// max_split_size with expandable segments never reuses its large blocks: reserved memory grows with time,
+// until a limit ends it. What is in use is then all that can be said.
+static bool is_endless(const plim_estimate *e) {
+  return e->p.peak_reserved_bytes > 2 * e->p.peak_allocated_bytes;
+}
+
+void estimate_needs(const plim_estimate *e, char *text, size_t size) {
+  uint64_t in_use = e->p.peak_allocated_bytes + e->context_bytes;
+  if (is_endless(e)) snprintf(text, size, "at least %s", units_bytes(in_use).text);
+  else snprintf(text, size, "%s", units_bytes(e->device_bytes).text);
+}
+
 static void print_verdict(const estimate_result *r) {
   const plim_estimate *e = &r->e;
   printf("\n");
@@ -41,13 +53,15 @@ static void print_verdict(const estimate_result *r) {
            card);
     if (e->budget_bytes > e->device_bytes)
       printf(": %s to spare", units_bytes(e->budget_bytes - e->device_bytes).text);
-    printf("\n");
+    printf("%s\n",
+           e->interval_bytes[1] > e->budget_bytes ? ", less than the estimate is sure of" : "");
     return;
   }
+  char needs[64];
+  estimate_needs(e, needs, sizeof needs);
   term_print(stdout, TERM_RED, "DOES NOT FIT");
-  printf("  needs %s, %s has %s", units_bytes(e->device_bytes).text, card,
-         units_bytes(e->budget_bytes).text);
-  if (e->device_bytes > e->budget_bytes)
+  printf("  needs %s, %s has %s", needs, card, units_bytes(e->budget_bytes).text);
+  if (e->device_bytes > e->budget_bytes && !is_endless(e))
     printf(": %s too much", units_bytes(e->device_bytes - e->budget_bytes).text);
   printf("\n");
 }
@@ -161,6 +175,16 @@ static void print_facts(const estimate_result *r) {
                : "");
 }
 
+static void print_warnings(const plim_estimate *e) {
+  if (!e->p.ran_math) return;
+  term_print(stdout, TERM_YELLOW, "warning: ");
+  term_wrap(
+      stdout,
+      "attention has no fused kernel here and runs as plain products, with its scores of every "
+      "query and key in memory",
+      9, 9, (size_t)term_width(stdout));
+}
+
 static void print_unverified(const plim_estimate *e) {
   for (size_t i = 0; i < e->unverified_count; i++) {
     term_print(stdout, TERM_YELLOW, "unverified: ");
@@ -228,6 +252,7 @@ void estimate_print_text(const estimate_result *r) {
   print_bar(&r->e);
   print_budget(r);
   print_facts(r);
+  print_warnings(&r->e);
   print_unverified(&r->e);
   print_holders(r);
 }

@@ -36,10 +36,19 @@ char *help_synopsis(const cli_command *command) {
   return text;
 }
 
+// What may follow: the choices themselves, or a placeholder.
+static void argument_text(const cli_option *option, char *text, size_t size) {
+  size_t used = 0;
+  snprintf(text, size, "%s", option->argument ? option->argument : "");
+  if (option->kind != CLI_CHOICE || !option->choices) return;
+  for (size_t i = 0; option->choices[i] && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "|" : "", option->choices[i]);
+}
+
 char *help_option_label(const cli_option *option) {
-  const char *blank = option->argument ? " " : "",
-             *argument = option->argument ? option->argument : "";
-  const char *more = option->kind == CLI_STRINGS ? "..." : "";
+  char argument[160];
+  argument_text(option, argument, sizeof argument);
+  const char *blank = *argument ? " " : "", *more = option->kind == CLI_STRINGS ? "..." : "";
   if (!option->name) return cli_format("-%c%s%s%s", option->letter, blank, argument, more);
   if (!option->letter) return cli_format("--%s%s%s%s", option->name, blank, argument, more);
   return cli_format("-%c, --%s%s%s%s", option->letter, option->name, blank, argument, more);

@@ -13,7 +13,7 @@
 const char *const job_dtypes[] = {"auto", "bf16", "fp16", "fp32", NULL};
 const char *const job_amps[] = {"none", "bf16", "fp16", NULL};
 const char *const job_lora_dtypes[] = {"fp32", "bf16", NULL};
-const char *const job_attentions[] = {"sdpa", "eager", NULL};
+const char *const job_attentions[] = {"sdpa", "eager", "flash", NULL};
 const char *const job_masks[] = {"none", "ones", "pad", NULL};
 const char *const job_loops[] = {"manual", "trainer", "bare", NULL};
 const char *const job_reduce_dtypes[] = {"fp32", "bf16", NULL};
@@ -26,7 +26,9 @@ const char *const job_loads[] = {"pretrained", "device-map", "init", NULL};
 
 static const plim_dtype dtypes[] = {PLIM_DTYPE_COUNT, PLIM_BF16, PLIM_FP16, PLIM_FP32};
 static const plim_dtype amps[] = {PLIM_BOOL, PLIM_BF16, PLIM_FP16};
-static const plim_attention_kind attentions[] = {PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER};
+static const plim_attention_kind attentions[] = {PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER,
+                                                 PLIM_ATTENTION_SDPA};
+enum { ATTENTION_FLASH = 2 };
 static const plim_mask_kind masks[] = {PLIM_MASK_NONE, PLIM_MASK_ONES, PLIM_MASK_PAD};
 static const plim_loss_kind losses[] = {PLIM_LOSS_FULL, PLIM_LOSS_CHUNKED, PLIM_LOSS_FUSED};
 static const plim_weights_kind weights[] = {PLIM_WEIGHTS_PLAIN, PLIM_WEIGHTS_NF4,
@@ -35,9 +37,7 @@ static const plim_load loads[] = {PLIM_LOAD_PRETRAINED, PLIM_LOAD_DEVICE_MAP, PL
 
 enum { DEFAULT_LENGTH = 2048 };
 
-static void note(job_request *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void note(job_request *r, const char *format, ...) {
+void job_note(job_request *r, const char *format, ...) {
   size_t i = 0, count = sizeof r->notes / sizeof *r->notes;
   while (i < count && *r->notes[i]) i++;
   if (i == count) return;
@@ -60,11 +60,15 @@ static plim_err understand_model(const job_args *args, job_request *r, plim_erro
   r->job.model = r->source.config;
   r->job.dtype = dtypes[args->dtype];
   if (r->job.dtype == PLIM_DTYPE_COUNT) r->job.dtype = r->source.dtype;
-  if (r->job.dtype == PLIM_DTYPE_COUNT) r->job.dtype = PLIM_BF16;
-  if (*r->source.note) note(r, "%s", r->source.note);
+  bool is_assumed = r->job.dtype == PLIM_DTYPE_COUNT;
+  if (is_assumed) r->job.dtype = PLIM_BF16;
+  // Checkpoints of these families are mostly older than bf16.
+  if (is_assumed && (r->job.model.has_position_table || r->job.model.is_encoder_decoder))
+    job_note(r, "bf16 assumed; loaded as it is, such a checkpoint is often float32: --dtype fp32");
+  if (*r->source.note) job_note(r, "%s", r->source.note);
   if (*r->source.quantization)
-    note(r, "the checkpoint is quantized (%s); predicted as if it were not",
-         r->source.quantization);
+    job_note(r, "the checkpoint is quantized (%s); predicted as if it were not",
+             r->source.quantization);
   return PLIM_OK;
 }
 
@@ -85,8 +89,10 @@ static plim_err understand_targets(const char *list, uint64_t *bits, plim_error 
   }
   while (*list) {
     char name[64];
-    size_t length = strcspn(list, ",");
-    snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), list);
+    list += strspn(list, " ");
+    size_t length = strcspn(list, ","), end = length;
+    while (end && list[end - 1] == ' ') end--;
+    snprintf(name, sizeof name, "%.*s", (int)(end < 63 ? end : 63), list);
     int k = 0;
     while (k < PLIM_PROJECTIONS && strcmp(name, plim_projection_names[k]) != 0) k++;
     if (k == PLIM_PROJECTIONS) return unknown_target(name, error);
@@ -97,6 +103,12 @@ static plim_err understand_targets(const char *list, uint64_t *bits, plim_error 
 }
 
 static plim_err understand_lora(const job_args *args, job_request *r, plim_error *error) {
+  bool is_asked = args->lora_dropout > 0 || strcmp(args->lora_targets, "all-linear") != 0;
+  if (!args->lora_rank && is_asked) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "adapters of which rank?");
+    plim_error_hint(error, "--lora-rank 16");
+    return err;
+  }
   if (!args->lora_rank) return PLIM_OK;
   if (args->lora_rank > 65536)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "a rank of %llu is more than any layer has",
@@ -124,12 +136,14 @@ static plim_err check_count(const char *option, uint64_t value, uint64_t most, p
 // Models with a table of positions cannot go beyond it.
 static plim_err understand_length(const job_args *args, job_request *r, plim_error *error) {
   const plim_config *c = &r->job.model;
-  uint64_t most = c->has_position_table && c->positions ? (uint64_t)c->positions : 1 << 20;
+  uint64_t most = c->has_position_table && c->positions > c->position_offset
+                      ? (uint64_t)(c->positions - c->position_offset)
+                      : 1 << 20;
   uint64_t length = args->seq ? args->seq : most < DEFAULT_LENGTH ? most : DEFAULT_LENGTH;
-  if (!args->seq) note(r, "no --seq given: %llu tokens assumed", (unsigned long long)length);
+  if (!args->seq) job_note(r, "no --seq given: %llu tokens assumed", (unsigned long long)length);
   plim_err err = check_count("--seq", length, most, error);
   if (err && args->seq > most && most < 1 << 20)
-    plim_error_hint(error, "the model has %llu positions", (unsigned long long)most);
+    plim_error_hint(error, "the model takes %llu tokens at most", (unsigned long long)most);
   r->job.recipe.length = (int64_t)length;
   return err;
 }
@@ -176,6 +190,10 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .keeps_full = args->no_reshard,
       .offloads_optimizer = offloads || args->offload == OFFLOAD_OPTIMIZER,
       .offloads_parameters = offloads || (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)};
+  if (args->strategy || args->offload)
+    job_note(r, "times leave out what GPUs and host send each other");
+  if (args->strategy && args->loop == 0)
+    job_note(r, "with a strategy the plain loop is the shortest one: it keeps only the loss");
   if (!is_fsdp || r->job.recipe.autocast == PLIM_BOOL) return;
   r->job.sharding.compute_dtype = r->job.recipe.autocast;
   r->job.sharding.reduce_dtype = args->reduce_dtype ? PLIM_BF16 : PLIM_FP32;
@@ -272,7 +290,7 @@ static void look_for_card(job_request *r) {
   const plim_gpu *gpu = plim_gpu_present(cards[0].name, cards[0].total_bytes / PLIM_MIB);
   r->target = gpu ? plim_target_gpu(gpu) : plim_target_size(cards[0].total_bytes);
   snprintf(r->card, sizeof r->card, "%s", cards[0].name);
-  note(r, "the card is the one in this machine");
+  job_note(r, "the card is the one in this machine");
 }
 
 static plim_err understand_target(const job_args *args, job_request *r, const char **source,
@@ -286,9 +304,15 @@ static plim_err understand_target(const job_args *args, job_request *r, const ch
     if (args->limit_bytes < 2 * PLIM_MIB || args->limit_bytes > MAX_CARD)
       return size_too_odd(args->limit_bytes, error);
     r->target.limit_bytes = args->limit_bytes;
-    if (!args->gpu) r->target.budget_bytes = args->limit_bytes + PLIM_CONTEXT_MIB * PLIM_MIB;
+    r->target.budget_bytes = args->limit_bytes + PLIM_CONTEXT_MIB * PLIM_MIB;
+    char card[40];
+    snprintf(card, sizeof card, "%.39s", r->card);
+    snprintf(r->card, sizeof r->card, "a limit of %s and the context%s%s",
+             units_bytes(args->limit_bytes).text, *card ? " on " : "", card);
   }
   r->job.sdpa = r->target.gpu ? plim_sdpa_preferred(r->target.gpu) : PLIM_SDPA_CUDNN;
+  r->job.uses_flash = args->attention == ATTENTION_FLASH;
+  if (r->job.uses_flash && r->job.sdpa == PLIM_SDPA_CUDNN) r->job.sdpa = PLIM_SDPA_FLASH;
   *source = args->alloc_conf;
   err = plim_alloc_conf_parse(args->alloc_conf ? args->alloc_conf : "", &r->conf, error);
   r->target.conf = &r->conf;

@@ -56,7 +56,8 @@ extern const char *const job_offloads[], *const job_reduce_dtypes[], *const job_
    "attn_implementation (default: sdpa)", job_attentions},                                         \
   {"mask", 0, "KIND", CLI_CHOICE, AT(mask),                                                        \
    "attention_mask: none, all ones, or with padding (default: none)", job_masks},                  \
-  {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "(default: adamw, fused)", NULL},          \
+  {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "adamw (fused), adamw-foreach, adamw-8bit, sgd, lion, ... or a name of "        \
+   "TrainingArguments (default: adamw)", NULL},          \
   {"accumulate", 'a', "N", CLI_UINT, AT(accumulate),                                               \
    "forward passes per optimizer step (default: 1)", NULL},                                        \
   {"no-clip", 0, NULL, CLI_FLAG, AT(no_clip), "no clip_grad_norm_", NULL},                         \
@@ -100,13 +101,16 @@ typedef struct {
   plim_alloc_conf conf;  // target.conf points here
   char card[128];        // in words: "RTX 4090"; empty: none was given or found
   bool is_known_by_size; // its kernels and rates are an H200's
-  char notes[4][224];    // what was assumed; unused ones are empty
+  char notes[8][224];    // what was assumed; unused ones are empty
 } job_request;
 
 // Fills *out, which must not move afterwards. On error, `*source` is the text error->byte points into,
 // or NULL.
 plim_err job_understand(const job_args *args, job_request *out, const char **source,
                         plim_error *error);
+
+// Adds to the notes; one too many is left out.
+void job_note(job_request *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // "qwen2.5-7b, LoRA r=16 on 7 kinds of layers, bf16" and "batch 2 x 2048 tokens, ...".
 void job_describe_model(const job_request *r, const job_args *args, char *text, size_t size);

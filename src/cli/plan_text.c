@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "estimate_result.h"
 #include "plan_edits.h"
 #include "plan_result.h"
 #include "term.h"
@@ -50,16 +51,23 @@ static void print_subject(const plan_result *r, const plan_for_card *c) {
     printf(", effective batch %s kept\n", units_count(c->plan.effective_batch).text);
   else printf(", any batch: as many tokens per second as possible\n");
   for (size_t i = 0; i < sizeof c->request.notes / sizeof *c->request.notes; i++)
-    if (*c->request.notes[i]) printf("note: %s\n", c->request.notes[i]);
+    if (*c->request.notes[i]) {
+      printf("note: ");
+      term_wrap(stdout, c->request.notes[i], 6, 6, (size_t)term_width(stdout));
+    }
 }
 
 static void print_verdict(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
-  printf("\n");
-  if (!p->before.has_verdict || p->before.fits)
-    printf("as it is: %s, %s per step\n", units_bytes(p->before.device_bytes).text,
-           units_seconds(p->before_seconds).text);
-  else printf("as it is: needs %s, DOES NOT FIT\n", units_bytes(p->before.device_bytes).text);
+  const plim_estimate *now = &p->before;
+  char needs[64];
+  estimate_needs(now, needs, sizeof needs);
+  bool is_tight = now->has_verdict && now->fits && now->interval_bytes[1] > now->budget_bytes;
+  if (now->has_verdict && !now->fits) printf("\nas it is: needs %s, DOES NOT FIT\n", needs);
+  else
+    printf("\nas it is: %s, %s per step%s\n", units_bytes(now->device_bytes).text,
+           units_seconds(p->before_seconds).text,
+           is_tight ? "; fits with less to spare than the estimate is sure of" : "");
   if (!p->rungs.len) {
     term_print(stdout, TERM_RED, "NOTHING FITS");
     printf(" without changing what is learned; the smallest of %zu tried needs %s\n", p->tried,

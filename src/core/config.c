@@ -148,7 +148,7 @@ plim_err plim_config_init(plim_config *c, const char *model_type, plim_error *er
   plim_err err = plim_fail(
       error, PLIM_ERR_UNSUPPORTED, "model_type \"%.64s\" is not one we know%s%s%s", model_type,
       close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
-  plim_error_hint(error, "known: %s", list);
+  plim_error_hint(error, "known: %s. Others: record a snapshot and plimsoll replay it", list);
   return err;
 }
 

@@ -72,6 +72,7 @@ typedef struct {
   bool is_encoder_decoder;     // t5
   bool fills_cache;            // t5, loaded: its decoder has a configuration of its own: use_cache
   bool has_position_table;     // gpt2, bert, mpnet, roberta: no sequence is longer than it
+  int64_t position_offset;     // mpnet, roberta: so many of them are for padding
   plim_windows windows;
 } plim_config;
 

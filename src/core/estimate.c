@@ -85,7 +85,12 @@ static void fill_interval(plim_estimate *e) {
 }
 
 static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gpu *gpu) {
-  e->unverified_count = plim_job_unverified(job, e->unverified, PLIM_MAX_REASONS - 1);
+  e->unverified_count = plim_job_unverified(job, e->unverified, PLIM_MAX_REASONS - 3);
+  if (job->uses_flash)
+    e->unverified[e->unverified_count++] = "the flash-attn package: as PyTorch's own flash kernel";
+  if (gpu && !gpu->cuda_mib)
+    e->unverified[e->unverified_count++] =
+        "this card's memory: CUDA offers up to 5 % less than the driver's total";
   if (gpu && gpu->capability != 90)
     e->unverified[e->unverified_count++] =
         "this card: its kernels are modelled from source, the measurements are of a Hopper card";

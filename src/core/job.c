@@ -26,12 +26,17 @@ static bool shards_quantised(const plim_job *job) {
   return job->weights != PLIM_WEIGHTS_PLAIN && job->sharding.strategy > PLIM_SHARD_DDP;
 }
 
+static bool trains_quantised(const plim_job *job) {
+  return job->weights != PLIM_WEIGHTS_PLAIN && !job->lora.rank;
+}
+
 static const struct {
   bool (*applies)(const plim_job *job);
   const char *message, *hint;
 } refusals[] = {
     {adapts_experts, "\"all-linear\" puts adapters on the experts too, which is not modelled",
-     "target_modules: [q_proj, k_proj, v_proj, o_proj]"},
+     "--lora-targets q_proj,k_proj,v_proj,o_proj"},
+    {trains_quantised, "quantised weights cannot be trained: they need adapters", "--lora-rank 16"},
     {has_no_causal_head, "chunked and fused losses are modelled for causal language models only",
      "the full loss is modelled for all"},
     {shards_around_its_head, "a chunked loss calls a sharded model without its head",

@@ -12,6 +12,7 @@ typedef struct {
   const plim_plan_request *r;
   plim_plan *plan;
   vec(plim_rung) fitting;
+  plim_rung before; // the user's own settings, run in full
   bool failed;
   plim_err err;
   plim_error *error;
@@ -20,6 +21,8 @@ typedef struct {
 // In a search, two forward passes per step and two steps stand for all of them: by then gradients stay
 // through a forward pass, and the optimizer's state is there. What is shown is run in full.
 enum { SEARCH_PASSES = 2, SEARCH_STEPS = 2 };
+// What is shown has three steps of at most so many passes: the others do the same again.
+enum { SHOWN_PASSES = 8 };
 
 static plim_target target_of(const search *s, const plim_choice *choice, plim_alloc_conf *conf) {
   plim_target target = s->r->target;
@@ -46,10 +49,9 @@ static plim_err estimate(const search *s, const plim_choice *choice, bool in_ful
   plim_alloc_conf conf;
   plim_job job = plim_choice_job(s->r, choice);
   plim_target target = target_of(s, choice, &conf);
-  if (!in_full) {
-    job.recipe.steps = SEARCH_STEPS;
-    if (job.recipe.accumulate > SEARCH_PASSES) job.recipe.accumulate = SEARCH_PASSES;
-  }
+  int passes = in_full ? SHOWN_PASSES : SEARCH_PASSES;
+  if (!in_full) job.recipe.steps = SEARCH_STEPS;
+  if (job.recipe.accumulate > passes) job.recipe.accumulate = passes;
   return plim_estimate_make(&job, &target, out, s->error);
 }
 
@@ -64,10 +66,13 @@ static void fill_time(const plim_plan_request *r, plim_rung *rung, int passes) {
   rung->tokens_per_second = tokens / rung->step_seconds;
 }
 
+// How much a choice asks of the user: a loss in chunks takes more than a line.
 static int distance(const plim_choice *a, const plim_choice *b) {
   int n = 0;
-  for (size_t i = 0; i < plim_plan_knob_count; i++)
-    n += a->at[plim_plan_knobs[i]] != b->at[plim_plan_knobs[i]];
+  for (size_t i = 0; i < plim_plan_knob_count; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    if (a->at[knob] != b->at[knob]) n += knob == PLIM_KNOB_CHUNKED_LOSS ? 4 : 1;
+  }
   return n;
 }
 
@@ -77,8 +82,8 @@ static bool run(search *s, const plim_choice *choice, bool in_full, plim_rung *o
   s->plan->tried++;
   s->err = estimate(s, choice, in_full, &out->e);
   if (s->err) return false;
-  int passes = (int)choice->at[PLIM_KNOB_ACCUMULATE];
-  fill_time(s->r, out, in_full || passes < SEARCH_PASSES ? passes : SEARCH_PASSES);
+  int64_t passes = choice->at[PLIM_KNOB_ACCUMULATE], most = in_full ? SHOWN_PASSES : SEARCH_PASSES;
+  fill_time(s->r, out, (int)(passes < most ? passes : most));
   return true;
 }
 
@@ -86,6 +91,7 @@ static bool run(search *s, const plim_choice *choice, bool in_full, plim_rung *o
 
 static bool set_accumulation(const plim_plan_request *r, plim_choice *choice) {
   int64_t at_once = choice->at[PLIM_KNOB_MICRO_BATCH] * r->world;
+  if (at_once < 1) return false;
   int64_t passes = r->effective_batch ? (int64_t)r->effective_batch / at_once : 1;
   const plim_domain *d = &r->domains[PLIM_KNOB_ACCUMULATE];
   if (r->effective_batch && passes * at_once != (int64_t)r->effective_batch) return false;
@@ -93,7 +99,7 @@ static bool set_accumulation(const plim_plan_request *r, plim_choice *choice) {
   choice->at[PLIM_KNOB_ACCUMULATE] = passes;
   bool is_allowed = !d->count;
   for (int i = 0; i < d->count; i++) is_allowed |= d->at[i] == passes;
-  return is_allowed && (!r->is_contrastive || passes == 1);
+  return is_allowed;
 }
 
 static void keep_smallest(plim_plan *plan, const plim_rung *rung) {
@@ -144,28 +150,46 @@ static bool is_tried(const plim_plan_request *r, plim_knob knob, int64_t value) 
   return !d->count;
 }
 
-// Several GPUs: the way to share that sends least, of those with which something fits. What is sent
-// takes no time here, so ways cannot be told apart by their speed.
+static void try_way(search *s, plim_plan_request *asked, const plim_plan_request *all,
+                    plim_knob_pair way) {
+  if (!is_tried(all, PLIM_KNOB_STRATEGY, way.strategy) ||
+      !is_tried(all, PLIM_KNOB_OFFLOAD, way.offload))
+    return;
+  asked->domains[PLIM_KNOB_STRATEGY] = (plim_domain){1, {way.strategy}};
+  asked->domains[PLIM_KNOB_OFFLOAD] = (plim_domain){1, {way.offload}};
+  try_knobs(s, s->plan->before_choice, 0);
+}
+
+// Several GPUs: the user's own way to share; if nothing fits with it, the one that sends least of those
+// with which something does. What is sent takes no time here, so ways are not told apart by speed.
 static void try_ways_to_share(search *s) {
   plim_plan_request asked = *s->r;
   const plim_plan_request *all = s->r;
+  const int64_t *own = s->plan->before_choice.at;
   s->r = &asked;
-  for (size_t i = 0; i < plim_sharding_order_count && !s->failed && !s->fitting.len; i++) {
-    plim_knob_pair way = plim_sharding_order[i];
-    if (!is_tried(all, PLIM_KNOB_STRATEGY, way.strategy) ||
-        !is_tried(all, PLIM_KNOB_OFFLOAD, way.offload))
-      continue;
-    asked.domains[PLIM_KNOB_STRATEGY] = (plim_domain){1, {way.strategy}};
-    asked.domains[PLIM_KNOB_OFFLOAD] = (plim_domain){1, {way.offload}};
-    try_knobs(s, s->plan->before_choice, 0);
-  }
+  if (own[PLIM_KNOB_STRATEGY] != PLIM_SHARD_NONE)
+    try_way(s, &asked, all, (plim_knob_pair){own[PLIM_KNOB_STRATEGY], own[PLIM_KNOB_OFFLOAD]});
+  for (size_t i = 0; i < plim_sharding_order_count && !s->failed && !s->fitting.len; i++)
+    try_way(s, &asked, all, plim_sharding_order[i]);
   s->r = all;
 }
 
-static void try_all(search *s) {
+static void try_free_knobs(search *s) {
   bool is_held = s->r->holds_others && !s->r->domains[PLIM_KNOB_STRATEGY].count;
   if (s->r->world > 1 && !is_held) try_ways_to_share(s);
   else try_knobs(s, s->plan->before_choice, 0);
+}
+
+// What changes what is learned is turned only where nothing fits without it, even if it is allowed.
+static void try_all(search *s) {
+  plim_plan_request strict = *s->r;
+  const plim_plan_request *asked = s->r;
+  memset(strict.allowed, 0, sizeof strict.allowed);
+  s->r = &strict;
+  try_free_knobs(s);
+  s->r = asked;
+  bool is_any_allowed = memcmp(strict.allowed, asked->allowed, sizeof strict.allowed) != 0;
+  if (!s->fitting.len && !s->failed && is_any_allowed) try_free_knobs(s);
 }
 
 // ---- the ladder -------------------------------------------------------------------------------------
@@ -191,6 +215,23 @@ static int by_changes(const void *x, const void *y) {
 enum { MAX_RUNGS = 8 };
 #define RUNG_STEP 0.97 // the next rung takes at least 3 % less memory, or it is none
 
+// What the user has comes first if nothing is clearly faster.
+static bool keeps_own(const search *s, const plim_rung *fastest) {
+  const plim_rung *own = &s->before;
+  int64_t batch = own->choice.at[PLIM_KNOB_MICRO_BATCH] * own->choice.at[PLIM_KNOB_ACCUMULATE];
+  bool is_same_batch =
+      !s->r->effective_batch || batch * s->r->world == (int64_t)s->r->effective_batch;
+  bool is_tried = true;
+  for (size_t i = 0; i < plim_plan_knob_count; i++) {
+    const plim_domain *d = &s->r->domains[plim_plan_knobs[i]];
+    bool found = !d->count;
+    for (int k = 0; k < d->count; k++) found |= d->at[k] == own->choice.at[plim_plan_knobs[i]];
+    is_tried = is_tried && found;
+  }
+  return is_tried && is_same_batch && is_safe(s->r, &own->e) &&
+         own->tokens_per_second >= (1 - SAME_TIME) * fastest->tokens_per_second;
+}
+
 // What is to be shown is run in full, and must still fit.
 static void build_ladder(search *s) {
   plim_plan *plan = s->plan;
@@ -204,6 +245,7 @@ static void build_ladder(search *s) {
       continue;
     if (!run(s, &s->fitting.at[i].choice, true, &rung)) s->failed = true;
     else if (is_safe(s->r, &rung.e)) {
+      if (!plan->rungs.len && keeps_own(s, &rung)) rung = s->before;
       last = rung.e.device_bytes;
       if (!vec_push(&plan->rungs, rung)) s->failed = true;
     }
@@ -279,6 +321,7 @@ static void concede_one(search *s, plim_knob knob, const plim_choice *base) {
     concede(s, &(plim_concession){1, {knob}, {base->at[knob]}, {d.at[i]}}, base);
     if (last_fits(s->plan)) return;
   }
+  if (s->plan->rungs.len) s->plan->concessions.len = had; // it would not help
 }
 
 // Two knobs: one as far as it goes, the other by the least that fits.
@@ -329,6 +372,14 @@ static plim_err check_request(const plim_plan_request *r, plim_error *error) {
   return PLIM_OK;
 }
 
+static plim_err nothing_divides(const plim_plan_request *r, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "no micro batch and accumulation that may be tried make a batch of %llu",
+                           (unsigned long long)r->effective_batch);
+  plim_error_hint(error, "--effective-batch any, or other values for --try and --fix");
+  return err;
+}
+
 static plim_err out_of_memory(plim_error *error) {
   return plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
 }
@@ -341,9 +392,14 @@ plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_e
   plim_err err = check_request(request, error);
   if (err) return err;
   if (!run(&s, &out->before_choice, true, &before)) return s.err;
+  s.before = before;
   out->before = before.e;
   out->before_seconds = before.step_seconds;
   try_all(&s);
+  if (!s.failed && !out->smallest.e.device_bytes) {
+    vec_free(&s.fitting);
+    return nothing_divides(request, error);
+  }
   if (!s.failed) build_ladder(&s);
   if (!s.failed && out->rungs.len) explain_changes(&s);
   if (!s.failed) list_concessions(&s);

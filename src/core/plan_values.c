@@ -165,7 +165,7 @@ static void push(plim_domain *d, int64_t value) {
 static void micro_batches(const plim_plan_request *r, plim_domain *d) {
   uint64_t per_gpu = r->effective_batch / (uint64_t)r->world;
   for (int64_t b = 1; !r->effective_batch && b <= 256; b *= 2) push(d, b);
-  for (uint64_t b = 1; b <= per_gpu && b <= 1024; b++)
+  for (uint64_t b = 1; b <= per_gpu && b <= 512; b++)
     if (per_gpu % b == 0) push(d, (int64_t)b);
 }
 
@@ -194,11 +194,12 @@ plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
   plim_domain d = r->domains[knob];
   plim_choice own = plim_choice_of(r);
   if (d.count) return d;
-  if (knob == PLIM_KNOB_MICRO_BATCH) {
+  if (knob == PLIM_KNOB_MICRO_BATCH && !r->is_contrastive) {
     micro_batches(r, &d);
     return d;
   }
   push(&d, own.at[knob]);
+  if (knob == PLIM_KNOB_MICRO_BATCH) return d; // it is what a sequence is compared with
   bool is_quality = plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;
   if (is_quality ? !r->allowed[knob] : r->holds_others) return d;
   switch (knob) {

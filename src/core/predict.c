@@ -20,7 +20,7 @@ typedef struct {
   int count;
   plim_prediction *unlimited; // NULL, or what is wanted of a second lane, which is not open yet
   uint64_t events;
-  bool failed;
+  bool failed, trains_nothing;
 } follower;
 
 // ---- following the stream ---------------------------------------------------------------------------
@@ -108,6 +108,7 @@ static void note_end(const follower *f, const plim_model *m, lane *l) {
   l->out->events = f->events;
   l->out->peak_reserved_bytes = stats->peak.reserved_bytes;
   l->out->retries = stats->retries;
+  l->out->ran_math = plim_tape_ran_math(f->tape);
   l->out->host_bytes =
       plim_tape_host_peak(f->tape) + plim_host_bytes(m, f->request->job->recipe.optimizer);
   l->out->step = plim_clock_last_step(f->tape);
@@ -131,7 +132,8 @@ static bool run(follower *f) {
   if (o && o->begins) o->begins(o->context, f->tape);
   if (f->request->gpu) plim_tape_set_gpu(f->tape, f->request->gpu);
   plim_model *m = plim_job_load(f->tape, f->request->job);
-  bool ok = (m && train(f, m)) || all_ran_out(f);
+  f->trains_nothing = m && !m->trainable && !all_ran_out(f);
+  bool ok = !f->trains_nothing && ((m && train(f, m)) || all_ran_out(f));
   plim_model_delete(m);
   plim_tape_delete(f->tape);
   return ok;
@@ -167,6 +169,12 @@ static plim_err predict(follower *f, plim_prediction *out, plim_error *error) {
   for (int i = 0; i < f->count; i++) {
     plim_allocator_delete(f->lanes[i].allocator);
     plim_address_model_clear(&f->lanes[i].addresses);
+  }
+  if (f->trains_nothing) {
+    err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                    "none of these layers is in the model: nothing is trained");
+    plim_error_hint(error, "--lora-targets all-linear");
+    return err;
   }
   return ok ? PLIM_OK : plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
 }

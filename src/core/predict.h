@@ -42,6 +42,7 @@ typedef struct {
   uint64_t events;     // of the stream, from the first parameter to the end of training
   uint64_t retries;
   plim_step_time step;     // the last; zeros if the card is unknown
+  bool ran_math;           // attention without a fused kernel, its scores in memory
   bool runs_out;           // a request failed: the program ends there
   plim_place runs_out_at;  //
   uint64_t runs_out_bytes; // that were asked for

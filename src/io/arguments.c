@@ -95,12 +95,13 @@ static bool is_many(const walk *w, const plim_argument *a) {
   const char *at = w->text + a->span.begin;
   size_t size = a->span.end - a->span.begin;
   if (a->place != PLIM_PLACE_WORD && a->place != PLIM_PLACE_PIECE) return false;
-  if (memmem(at, size, "${#", 3)) return false;
+  bool is_quoted = size > 2 && *at == '"';
+  if (at[is_quoted] != '$' || memmem(at, size, "${#", 3)) return false;
   if (memmem(at, size, "$@", 2) || memmem(at, size, "$*", 2) || memmem(at, size, "[@]", 3) ||
       memmem(at, size, "[*]", 3))
     return true;
   plim_span name = plim_reference_at(w->text, a->span);
-  if (!name.end || *at == '"') return false;
+  if (!name.end || is_quoted) return false;
   const char *key = plim_finder_keep_span(w->f, w->text, name, "$");
   if (plim_names_count(&w->f->lists, key)) return true;
   for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
@@ -126,10 +127,23 @@ static bool is_script(const walk *w, const plim_argument *a) {
 
 static bool can_be_value(const walk *w, const plim_argument *a) {
   if (!w->saw_script && plim_argument_launches(w->text, a)) return false;
-  if (is_many(w, a) || is_script(w, a) || override_sign(w, a) != SIZE_MAX) return false;
+  if (is_many(w, a) || is_script(w, a)) return false;
   size_t at = a->span.begin;
   at += a->span.end - at > 1 && strchr("'\"", w->text[at]);
   return w->text[at] != '-' || is_negative_number(w, a);
+}
+
+// Behind Hydra's own switches, and with a sign, a.b=c is an override and no value.
+static bool is_value_of(const walk *w, const plim_argument *flag, const plim_argument *a) {
+  static const char *const hydra[] = {"--multirun", "--resolve", "--run", "--info", "--hydra-help"};
+  size_t sign = override_sign(w, a);
+  for (size_t i = 0; i < sizeof hydra / sizeof *hydra; i++)
+    if (sign != SIZE_MAX && plim_argument_is(w->text, flag, hydra[i])) return false;
+  return (sign == 0 || sign == SIZE_MAX) && can_be_value(w, a);
+}
+
+static bool is_one_more_value(const walk *w, const plim_argument *a) {
+  return override_sign(w, a) == SIZE_MAX && can_be_value(w, a);
 }
 
 static bool is_number(plim_value_kind kind) {
@@ -156,7 +170,7 @@ static plim_found with_place(const walk *w, plim_found found, const plim_argumen
 static size_t count_values(const walk *w, const plim_found *first) {
   size_t n = 1;
   if (!w->saw_script || first->value.kind == PLIM_VALUE_DERIVED) return 1;
-  for (size_t i = w->i + 2; i < w->list->count && can_be_value(w, &w->list->at[i]); i++, n++) {
+  for (size_t i = w->i + 2; i < w->list->count && is_one_more_value(w, &w->list->at[i]); i++, n++) {
     const plim_argument *a = &w->list->at[i];
     plim_found next = plim_finder_read(w->f, w->text, a->span, a->place, NULL);
     if (next.value.kind == PLIM_VALUE_DERIVED ||
@@ -198,7 +212,7 @@ static void add_bare(walk *w, const plim_argument *a) {
 }
 
 static void find_flag(walk *w, const plim_argument *a) {
-  bool has_next = w->i + 1 < w->list->count && !is_switch(w, a) && can_be_value(w, a + 1);
+  bool has_next = w->i + 1 < w->list->count && !is_switch(w, a) && is_value_of(w, a, a + 1);
   if (a->has_tail) add_joined(w, a);
   else if (has_next) add_separate(w, a);
   else if (is_long_flag(w, a)) add_bare(w, a);

@@ -1,5 +1,6 @@
 #include "dialect.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -301,12 +302,25 @@ static void apply_bonds(reader *r, plim_recipe_file *out) {
     }
 }
 
-static bool forbids(const char *comment) {
+// "lora_r must ..." in a comment beside another key: it is that one's.
+static bool is_of_another(const char *comment, const char *found, const char *key) {
+  const char *end = found;
+  while (end > comment && end[-1] == ' ') end--;
+  const char *word = end;
+  while (word > comment && (isalnum((unsigned char)word[-1]) || word[-1] == '_')) word--;
+  size_t size = (size_t)(end - word);
+  const char *own = last_part(key);
+  return memchr(word, '_', size) && !(strlen(own) == size && memcmp(own, word, size) == 0);
+}
+
+static bool forbids(const char *comment, const char *key) {
   static const char *const phrases[] = {"must ",        "do not change", "don't change",
                                         "do not use",   "don't use",     "do not work",
                                         "only support", "does not work"};
-  for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
-    if (strcasestr(comment, phrases[i])) return true;
+  for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
+    const char *found = strcasestr(comment, phrases[i]);
+    if (found && !is_of_another(comment, found, key)) return true;
+  }
   return false;
 }
 
@@ -326,7 +340,7 @@ static void heed_comments(const plim_settings *s, plim_recipe_file *out) {
     plim_reading *reading = &out->knobs[i];
     if (!reading->setting || reading->is_fixed) continue;
     const char *comment = reading->setting->comment;
-    if (!forbids(comment)) comment = ban_elsewhere(s, reading->setting->key);
+    if (!forbids(comment, reading->setting->key)) comment = ban_elsewhere(s, reading->setting->key);
     if (comment) fix(reading, "a comment forbids it", comment);
   }
 }
@@ -360,7 +374,7 @@ plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const pl
   hear(&r, &d, key, root, plim_key_read(key, s, root));
   *out = decide(&d);
   if (out->said == PLIM_UNSAID) *out = (plim_reading){.setting = root, .key = key};
-  if (out->setting && forbids(out->setting->comment))
+  if (out->setting && forbids(out->setting->comment, out->setting->key))
     fix(out, "a comment forbids it", out->setting->comment);
   return PLIM_OK;
 }
@@ -368,6 +382,9 @@ plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const pl
 const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_file *recipe) {
   if (plim_dialect_table[recipe->dialect].is_part)
     return "it says how a run is started, not what is trained";
+  bool is_home = recipe->dialect == PLIM_DIALECT_HOME;
+  if (is_home && recipe->knobs[PLIM_KNOB_MICRO_BATCH].said == PLIM_UNSAID)
+    return "it sets no batch size under a name that is known";
   bool is_tune = recipe->dialect == PLIM_DIALECT_TORCHTUNE;
   if (is_tune && !plim_settings_find(s, "optimizer._component_"))
     return "it has no optimizer: it does not train";

@@ -15,7 +15,7 @@ typedef struct {
   plim_span span;          // from its first byte to the end of its last line, without the line feed
   size_t after;            // behind its line feed, and behind here-documents
   bool is_open;            // the text ends without a line feed
-  plim_chars line;         // the joined text
+  plim_bytes line;         // the joined text
   vec(uint32_t) from;      // where each of its bytes stands; one more for its end
   plim_span keyword, rest; // of the line
 } plim_docker;

@@ -3,6 +3,7 @@
 
 #include "dockerfile.h"
 #include "new_words.h"
+#include "shell_pieces.h"
 #include "shell_settings.h"
 
 static plim_err nomem(plim_error *error) {
@@ -98,19 +99,31 @@ static plim_err find_shell(plim_finder *f, const plim_docker *d, plim_shell_view
   return err == PLIM_ERR_NOMEM ? err : PLIM_OK;
 }
 
-static void find_array(plim_finder *f, const plim_docker *d, const plim_arguments *words,
+static void find_words(plim_finder *f, const plim_docker *d, const plim_argument *at, size_t count,
                        size_t stage) {
-  plim_command_kind kind = plim_command_kind_of(d->line.at, words->at, words->len, false);
+  plim_command_kind kind = plim_command_kind_of(d->line.at, at, count, false);
   if (kind.is_launcher && !kind.is_training) return;
   plim_argument_list list = {.text = d->line.at,
-                             .at = words->at,
-                             .count = words->len,
+                             .at = at,
+                             .count = count,
                              .group = stage,
                              .order = d->span.begin,
                              .prefix = "",
                              .expects_script = kind.is_launcher,
                              .has_overrides = kind.is_launcher};
   plim_arguments_find(f, &list);
+}
+
+static void find_array(plim_finder *f, const plim_docker *d, const plim_arguments *words,
+                       size_t stage) {
+  size_t count = plim_quoted_command(d->line.at, words->at, words->len);
+  plim_arguments pieces = {0};
+  find_words(f, d, words->at, count, stage);
+  if (count == words->len) return;
+  if (plim_argument_pieces(d->line.at, words->at[count + 1].span, &pieces))
+    find_words(f, d, pieces.at, pieces.len, stage);
+  else f->is_out = true;
+  vec_free(&pieces);
 }
 
 // From places in the instruction to places in the file.
@@ -229,7 +242,7 @@ static const char *line_feed(const plim_settings *s) {
 
 static plim_err insert_variable(const plim_settings *s, const last_stage *l, const char *key,
                                 const plim_value *value, plim_edit *out, plim_error *error) {
-  plim_chars text = {0}, written = {0}, line = {0};
+  plim_bytes text = {0}, written = {0}, line = {0};
   const char *feed = line_feed(s);
   bool is_out = false;
   plim_err err;
@@ -238,11 +251,11 @@ static plim_err insert_variable(const plim_settings *s, const last_stage *l, con
                         text.at, &written, &is_out))
     err = is_out ? nomem(error)
                  : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot have this value", key);
-  else if ((l->is_open && !plim_words_add(&line, feed, strlen(feed))) ||
-           !plim_words_add(&line, "ENV ", 4) || !plim_words_add(&line, key + 1, strlen(key + 1)) ||
-           !plim_words_add(&line, "=", 1) ||
-           !plim_words_add(&line, written.at, strlen(written.at)) ||
-           (!l->is_open && !plim_words_add(&line, feed, strlen(feed))))
+  else if ((l->is_open && !plim_bytes_add(&line, feed, strlen(feed))) ||
+           !plim_bytes_add(&line, "ENV ", 4) || !plim_bytes_add(&line, key + 1, strlen(key + 1)) ||
+           !plim_bytes_add(&line, "=", 1) ||
+           !plim_bytes_add(&line, written.at, strlen(written.at)) ||
+           (!l->is_open && !plim_bytes_add(&line, feed, strlen(feed))))
     err = nomem(error);
   else err = plim_edit_insert(l->env, "", line.at, out, error);
   vec_free(&text);
@@ -260,17 +273,17 @@ static bool go_to(plim_docker *d, size_t begin) {
 
 // What comes before new words behind `last`: a blank, or the end of a line if `last` is not on the
 // instruction's first one.
-static bool add_separator(const plim_docker *d, plim_span last, bool is_array, plim_chars *out) {
+static bool add_separator(const plim_docker *d, plim_span last, bool is_array, plim_bytes *out) {
   size_t line = last.begin, indent = 0;
   while (line > d->span.begin && d->text[line - 1] != '\n') line--;
-  if (is_array && !plim_words_add(out, ",", 1)) return false;
-  if (line <= d->span.begin) return plim_words_add(out, " ", 1);
+  if (is_array && !plim_bytes_add(out, ",", 1)) return false;
+  if (line <= d->span.begin) return plim_bytes_add(out, " ", 1);
   bool has_return = d->text[line - 2] == '\r';
   char continued[3] = {' ', d->escape};
   while (d->text[line + indent] == ' ' || d->text[line + indent] == '\t') indent++;
-  return plim_words_add(out, continued, 2) &&
-         plim_words_add(out, has_return ? "\r\n" : "\n", has_return ? 2 : 1) &&
-         plim_words_add(out, d->text + line, indent);
+  return plim_bytes_add(out, continued, 2) &&
+         plim_bytes_add(out, has_return ? "\r\n" : "\n", has_return ? 2 : 1) &&
+         plim_bytes_add(out, d->text + line, indent);
 }
 
 typedef struct {
@@ -342,7 +355,7 @@ static plim_err insert_words(const plim_settings *s, const last_stage *l, const 
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
   plim_finder f = {.s = &again};
   plim_docker d = plim_docker_begin(s->text, s->size);
-  plim_chars words = {0}, separator = {0};
+  plim_bytes words = {0}, separator = {0};
   target t = {0};
   bool is_sure;
   size_t begin = choose(s, l, &is_sure);

@@ -57,7 +57,7 @@ static plim_err refuse_unless_one(const job *j) {
 
 static plim_err insert_words(job *j) {
   plim_shell_gap gap = {0};
-  plim_chars words = {0};
+  plim_bytes words = {0};
   plim_err err = refuse_unless_one(j);
   if (err) return err;
   size_t command = j->view.trainings.at[0];
@@ -149,20 +149,20 @@ static const char *model_value(const job *j, const plim_shell_command *model, si
   return j->s->text + a.tail.begin;
 }
 
-static bool write_export(job *j, const plim_shell_command *model, bool is_open, plim_chars *out,
+static bool write_export(job *j, const plim_shell_command *model, bool is_open, plim_bytes *out,
                          bool *is_out) {
-  plim_chars text = {0}, written = {0};
+  plim_bytes text = {0}, written = {0};
   size_t size;
   const char *old = model_value(j, model, &size), *feed = line_feed(j);
   bool is_said = plim_value_to_text(j->value, "", &text, is_out) &&
                  plim_place_write(PLIM_PLACE_WORD, old, size, text.at, &written, is_out);
   if (is_said)
-    *is_out = (is_open && !plim_words_add(out, feed, strlen(feed))) ||
-              !plim_words_add(out, "export ", 7) ||
-              !plim_words_add(out, j->key + 1, strlen(j->key + 1)) ||
-              !plim_words_add(out, "=", 1) ||
-              !plim_words_add(out, written.at, strlen(written.at)) ||
-              (!is_open && !plim_words_add(out, feed, strlen(feed)));
+    *is_out = (is_open && !plim_bytes_add(out, feed, strlen(feed))) ||
+              !plim_bytes_add(out, "export ", 7) ||
+              !plim_bytes_add(out, j->key + 1, strlen(j->key + 1)) ||
+              !plim_bytes_add(out, "=", 1) ||
+              !plim_bytes_add(out, written.at, strlen(written.at)) ||
+              (!is_open && !plim_bytes_add(out, feed, strlen(feed)));
   vec_free(&text);
   vec_free(&written);
   return is_said && !*is_out;
@@ -171,7 +171,7 @@ static bool write_export(job *j, const plim_shell_command *model, bool is_open, 
 static plim_err insert_variable(job *j) {
   const plim_shell_command *model = last_export(j);
   bool is_open = false, is_out = false;
-  plim_chars line = {0};
+  plim_bytes line = {0};
   plim_err err = model && !j->view.trainings.len ? PLIM_OK : refuse_unless_one(j);
   if (err) return err;
   size_t at = model ? next_line(j, word(j, model, model->count - 1).end, &is_open)

@@ -32,7 +32,7 @@ typedef struct {
   plim_names set;      // "$NAME" once for each assignment; twice for what no root may be
   plim_names lists;    // "$NAME" of variables that hold arguments
   plim_spans comments; // from # to the end of the line, in order
-  plim_chars scratch;
+  plim_bytes scratch;
   bool is_out; // of memory
 } plim_finder;
 
@@ -71,7 +71,7 @@ plim_err plim_found_change(const plim_settings *s, const plim_setting *setting, 
                            const plim_value *value, plim_edit *out, plim_error *error);
 
 // `value` in the way overrides are written behind their "=": quoted for Hydra if it must be.
-bool plim_override_text(const plim_value *value, const char *old, plim_chars *out, bool *is_out);
+bool plim_override_text(const plim_value *value, const char *old, plim_bytes *out, bool *is_out);
 
 // Refuses an edit, and frees it, unless reading the changed text gives `value` for the key and leaves
 // all other settings as they are. `key` is new, or the setting at `changed`; false without a value

@@ -107,9 +107,9 @@ plim_err plim_edit_check(const plim_settings *s, const char *key, const plim_set
 // ---- changing ---------------------------------------------------------------------------------------
 
 // The text of the value that is written there now, to take its spelling from.
-static void old_text(const plim_found *found, const char *text, plim_chars *out) {
+static void old_text(const plim_found *found, const char *text, plim_bytes *out) {
   bool is_out;
-  plim_chars read = {0};
+  plim_bytes read = {0};
   out->len = 0;
   if (!found->is_bare && plim_place_read(found->place, text, found->span, &read, &is_out)) {
     vec_free(out);
@@ -147,9 +147,9 @@ static const char *separator(const plim_found *found) {
 }
 
 // A value behind a flag that had none.
-static plim_err give_value(const plim_found *found, const plim_chars *text, plim_edit *out,
+static plim_err give_value(const plim_found *found, const plim_bytes *text, plim_edit *out,
                            plim_error *error) {
-  plim_chars all = {0}, written = {0};
+  plim_bytes all = {0}, written = {0};
   bool is_out = false;
   plim_err err;
   if (!plim_place_write(found->place, "", 0, text->at, &written, &is_out))
@@ -170,7 +170,7 @@ static plim_err give_value(const plim_found *found, const plim_chars *text, plim
 static plim_err change_bare(const plim_settings *s, const plim_finder *f, const plim_found *found,
                             const plim_value *value, plim_edit *out, plim_error *error) {
   const plim_found *model = spoken_bool(f, found->group);
-  plim_chars old = {0}, text = {0};
+  plim_bytes old = {0}, text = {0};
   bool is_out = false;
   plim_err err;
   if (value->kind == PLIM_VALUE_BOOL && value->flag)
@@ -187,12 +187,12 @@ static plim_err change_bare(const plim_settings *s, const plim_finder *f, const 
 }
 
 static plim_err write_value(const plim_settings *s, const plim_found *found,
-                            const plim_value *value, plim_chars *text, plim_chars *written,
+                            const plim_value *value, plim_bytes *text, plim_bytes *written,
                             plim_edit *out, plim_error *error) {
   size_t size = found->span.end - found->span.begin;
   const char *old = s->text + found->span.begin;
   bool is_out = false, is_override = found->kind == PLIM_FOUND_OVERRIDE;
-  plim_chars spelling = {0};
+  plim_bytes spelling = {0};
   old_text(found, s->text, &spelling);
   bool is_said = spelling.len && (is_override ? plim_override_text : plim_value_to_text)(
                                      value, spelling.at, text, &is_out);
@@ -208,7 +208,7 @@ static plim_err write_value(const plim_settings *s, const plim_found *found,
 
 static plim_err change_written(const plim_settings *s, const plim_found *found,
                                const plim_value *value, plim_edit *out, plim_error *error) {
-  plim_chars text = {0}, written = {0};
+  plim_bytes text = {0}, written = {0};
   plim_err err;
   if (found->is_several || (found->kind == PLIM_FOUND_OVERRIDE && !found->is_joined)) {
     err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s is not one value here", found->name);
@@ -248,7 +248,7 @@ plim_err plim_found_change(const plim_settings *s, const plim_setting *setting, 
 
 // ---- overrides --------------------------------------------------------------------------------------
 
-static bool append(plim_chars *out, const char *text, bool *is_out) {
+static bool append(plim_bytes *out, const char *text, bool *is_out) {
   size_t n = strlen(text);
   if (!vec_reserve(out, n + 1)) return *is_out = true, false;
   memcpy(out->at + out->len, text, n + 1);
@@ -266,7 +266,7 @@ static bool needs_quotes(const char *text) {
   return !*text || strpbrk(text, ",()[]{}'\"=\\ \t\n") || strcmp(text, "null") == 0;
 }
 
-bool plim_override_text(const plim_value *value, const char *old, plim_chars *out, bool *is_out) {
+bool plim_override_text(const plim_value *value, const char *old, plim_bytes *out, bool *is_out) {
   bool was_quoted = strlen(old) >= 2 && strchr("'\"", *old);
   const char *text = value->text;
   out->len = 0;

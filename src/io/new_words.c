@@ -22,7 +22,7 @@ bool plim_is_variable_key(const char *key) { return *key == '$' && is_word(key +
 
 bool plim_is_override_key(const char *key) { return is_word(key, "_-./@"); }
 
-bool plim_words_add(plim_chars *out, const char *text, size_t size) {
+bool plim_bytes_add(plim_bytes *out, const char *text, size_t size) {
   if (!vec_reserve(out, size + 1)) return false;
   memcpy(out->at + out->len, text, size);
   out->len += size;
@@ -32,9 +32,9 @@ bool plim_words_add(plim_chars *out, const char *text, size_t size) {
 
 plim_err plim_edit_insert(size_t at, const char *separator, const char *words, plim_edit *out,
                           plim_error *error) {
-  plim_chars text = {0};
-  bool is_whole = plim_words_add(&text, separator, strlen(separator)) &&
-                  plim_words_add(&text, words, strlen(words));
+  plim_bytes text = {0};
+  bool is_whole = plim_bytes_add(&text, separator, strlen(separator)) &&
+                  plim_bytes_add(&text, words, strlen(words));
   plim_err err = is_whole ? plim_edit_make((plim_span){at, at}, text.at, out, error) : nomem(error);
   vec_free(&text);
   return err;
@@ -66,7 +66,7 @@ static const char *spelling(const plim_finder *f, const plim_found *spoken) {
 // ---- words ------------------------------------------------------------------------------------------
 
 typedef struct {
-  plim_chars text, word, written;
+  plim_bytes text, word, written;
 } buffers;
 
 static void free_buffers(buffers *b) {
@@ -76,27 +76,27 @@ static void free_buffers(buffers *b) {
 }
 
 // One word, quoted as it must be.
-static bool add_word(buffers *b, plim_place place, plim_chars *out, bool *is_out) {
+static bool add_word(buffers *b, plim_place place, plim_bytes *out, bool *is_out) {
   if (!plim_place_write(place, "", 0, b->word.at, &b->written, is_out)) return false;
-  *is_out = !plim_words_add(out, b->written.at, strlen(b->written.at));
+  *is_out = !plim_bytes_add(out, b->written.at, strlen(b->written.at));
   return !*is_out;
 }
 
 static bool set_word(buffers *b, const char *first, const char *sign, const char *second) {
   b->word.len = 0;
-  return plim_words_add(&b->word, first, strlen(first)) &&
-         plim_words_add(&b->word, sign, strlen(sign)) &&
-         plim_words_add(&b->word, second, strlen(second));
+  return plim_bytes_add(&b->word, first, strlen(first)) &&
+         plim_bytes_add(&b->word, sign, strlen(sign)) &&
+         plim_bytes_add(&b->word, second, strlen(second));
 }
 
-static bool add_flag(buffers *b, const char *key, bool is_joined, plim_place place, plim_chars *out,
+static bool add_flag(buffers *b, const char *key, bool is_joined, plim_place place, plim_bytes *out,
                      bool *is_out) {
   const char *separator = place == PLIM_PLACE_ELEMENT ? ", " : " ";
   bool is_set = set_word(b, key, is_joined ? "=" : "", is_joined ? b->text.at : "");
   if (!is_set) return *is_out = true, false;
   if (!add_word(b, place, out, is_out)) return false;
   if (is_joined) return true;
-  *is_out = !plim_words_add(out, separator, strlen(separator)) || !set_word(b, b->text.at, "", "");
+  *is_out = !plim_bytes_add(out, separator, strlen(separator)) || !set_word(b, b->text.at, "", "");
   return !*is_out && add_word(b, place, out, is_out);
 }
 
@@ -105,7 +105,7 @@ static plim_err refuse(const char *key, plim_error *error) {
 }
 
 static plim_err new_flag(const plim_finder *f, size_t group, const char *key,
-                         const plim_value *value, plim_place place, buffers *b, plim_chars *out,
+                         const plim_value *value, plim_place place, buffers *b, plim_bytes *out,
                          plim_error *error) {
   const plim_found *any = model(f, group, false), *spoken = model(f, group, true);
   bool is_out = false;
@@ -125,21 +125,21 @@ static plim_err new_flag(const plim_finder *f, size_t group, const char *key,
 }
 
 static plim_err new_override(const char *key, const plim_value *value, plim_place place, buffers *b,
-                             plim_chars *out, plim_error *error) {
+                             plim_bytes *out, plim_error *error) {
   bool is_out = false;
   if (!plim_override_text(value, "", &b->text, &is_out))
     return is_out ? nomem(error) : refuse(key, error);
   b->word.len = 0;
-  if (!plim_words_add(&b->word, "++", 2) || !plim_words_add(&b->word, key, strlen(key)) ||
-      !plim_words_add(&b->word, "=", 1) ||
-      !plim_words_add(&b->word, b->text.at, strlen(b->text.at)))
+  if (!plim_bytes_add(&b->word, "++", 2) || !plim_bytes_add(&b->word, key, strlen(key)) ||
+      !plim_bytes_add(&b->word, "=", 1) ||
+      !plim_bytes_add(&b->word, b->text.at, strlen(b->text.at)))
     return nomem(error);
   if (add_word(b, place, out, &is_out)) return PLIM_OK;
   return is_out ? nomem(error) : refuse(key, error);
 }
 
 plim_err plim_new_words(const plim_finder *f, size_t group, const char *key,
-                        const plim_value *value, plim_place place, plim_chars *out,
+                        const plim_value *value, plim_place place, plim_bytes *out,
                         plim_error *error) {
   buffers b = {0};
   plim_err err = plim_is_flag_key(key) ? new_flag(f, group, key, value, place, &b, out, error)

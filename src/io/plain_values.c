@@ -58,7 +58,7 @@ plim_value plim_value_of_text(const char *text) {
   return (plim_value){.kind = PLIM_VALUE_TEXT, .text = text};
 }
 
-static bool append(plim_chars *out, const char *text, bool *is_out) {
+static bool append(plim_bytes *out, const char *text, bool *is_out) {
   for (;; text++) {
     if (!vec_push(out, *text)) return *is_out = true, false;
     if (!*text) return true;
@@ -94,14 +94,14 @@ static void write_real(double real, const char *old, char *text, size_t size) {
   shorten_exponent(text);
 }
 
-static bool write_bool(bool flag, const char *old, plim_chars *out, bool *is_out) {
+static bool write_bool(bool flag, const char *old, plim_bytes *out, bool *is_out) {
   size_t spelling = 0;
   bool was;
   read_bool(old, &spelling, &was);
   return append(out, bools[spelling][flag], is_out);
 }
 
-bool plim_value_to_text(const plim_value *value, const char *old, plim_chars *out, bool *is_out) {
+bool plim_value_to_text(const plim_value *value, const char *old, plim_bytes *out, bool *is_out) {
   char number[512];
   out->len = 0;
   *is_out = false;

@@ -214,7 +214,8 @@ static const struct {
 };
 
 static uint8_t skip_operator(plim_py_lexer *x) {
-  for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+  bool is_longer = peek(x, 1) && strchr("=*/<>.", peek(x, 1));
+  for (size_t i = 0; is_longer && i < sizeof operators / sizeof *operators; i++) {
     size_t length = strlen(operators[i].text);
     if (x->size - x->at < length || memcmp(x->text + x->at, operators[i].text, length) != 0)
       continue;

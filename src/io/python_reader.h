@@ -1,12 +1,35 @@
 // Reads the settings of a Python file: a light parser over the tokens of one logical line at a time.
 // python_statements.c knows blocks and assignments, python_values.c dicts and calls, python_calls.c the
 // calls that mean something of their own, python_place.c where a new entry would go.
+//
+// What is a setting:
+//   NAME, Class.name        assigned in the module or a class body; a dataclass's or Pydantic's field
+//                           by its default
+//   NAME.key, NAME.0        entries of a dict literal or of dict(key=...), at any depth; also
+//                           NAME["key"] = ... and name.attribute = ...
+//   callee.keyword          of every call of a dotted name, wherever it stands; callee#2.keyword for the
+//                           second call of that name
+//   parser.--flag           add_argument's default. Without one it is None, or a bool for store_true and
+//                           store_false, with an empty span: a change writes default=...
+//   os.environ.NAME         set by subscript, setdefault or update, wherever it stands
+//   gradient_checkpointing_enable  and a few like it: a call that is a setting by its name; no change
+//
+// What is DERIVED, though it looks like a literal (span and text are then the whole entry): assignments
+// under if, for, while, try and match (not under with and `if __name__ == "__main__"`) and to globals in
+// functions; several targets at once; augmented assignments; entries of a dict in front of **other, and of
+// one that is assigned again. Literals that plim_value cannot hold are DERIVED too: integers of more than
+// 64 bits, complex numbers, bytes, texts with a 0, a lone surrogate or \N{...}.
+//
+// What is left out: local variables and parameters of functions, attributes of self, keyword arguments of
+// what is not called by a dotted name (f().g(x=1)), entries whose key is computed, elements of lists.
 #ifndef PLIM_IO_PYTHON_READER_H
 #define PLIM_IO_PYTHON_READER_H
 
 #include "literals.h"
 #include "python_lexer.h"
 #include "python_names.h"
+
+enum { PLIM_PY_MAX_KEY = 512 }; // settings with longer keys are left out
 
 typedef enum { PLIM_PY_IN_MODULE, PLIM_PY_IN_CLASS, PLIM_PY_IN_FUNCTION } plim_py_where;
 
@@ -52,8 +75,9 @@ typedef struct {
   plim_hash assigned;         // by key: the settings that its last assignment made
   vec(plim_span) made;
   plim_chars scratch;
-  const char *wanted; // the path of a place to find, NULL: none
-  const char *part;   // what is to be added there
+  uint32_t last_token, last_line; // where a setting ended, and its line
+  const char *wanted;             // the path of a place to find, NULL: none
+  const char *part;               // what is to be added there
   plim_py_place place;
 } plim_py_reader;
 

@@ -196,11 +196,10 @@ static bool is_whole_name(const plim_py_reader *r, size_t first, size_t i, size_
 }
 
 // What cannot be changed by itself: a, b = 1, 2 and a = b = 1 and a += 1. Tokens from `first` to `end`
-// are the statement.
-static void assign_together(plim_py_reader *r, size_t i, size_t targets_end, size_t first,
-                            size_t end) {
-  const char *kept = NULL;
-  while (i < targets_end) {
+// are the statement, `kept` its text once there is one.
+static const char *assign_together(plim_py_reader *r, size_t i, size_t targets_end, size_t first,
+                                   size_t end, const char *kept) {
+  while (i < targets_end && !r->err) {
     if (is_whole_name(r, first, i, end)) {
       plim_py_bind(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
       size_t before = r->path.len;
@@ -213,6 +212,7 @@ static void assign_together(plim_py_reader *r, size_t i, size_t targets_end, siz
     }
     i = is_trailer(r, first, i, end) ? plim_py_skip(r, i) : i + 1;
   }
+  return kept;
 }
 
 static bool is_element(plim_py_reader *r, size_t i, size_t end) {
@@ -226,7 +226,7 @@ static void augment(plim_py_reader *r, size_t i, size_t sign, size_t end) {
     forget_path(r);
     plim_py_add_derived(r, i, end, NULL);
     plim_py_pop(r, before);
-  } else assign_together(r, i, sign, i, end);
+  } else assign_together(r, i, sign, i, end, NULL);
   plim_py_walk(r, i, sign);
   plim_py_walk(r, sign + 1, end);
 }
@@ -235,7 +235,7 @@ static void assign_one(plim_py_reader *r, size_t i, size_t target_end, size_t va
   if (target_end == i + 1 && plim_py_is_name(r, i, end)) assign_name(r, i, value, end);
   else if (is_element(r, i, target_end)) assign_element(r, i, value, end);
   else {
-    assign_together(r, i, target_end, i, end);
+    assign_together(r, i, target_end, i, end, NULL);
     if (plim_py_is_name(r, i, end)) note_alias(r, i, value, end); // args, rest = parse_known_args()
     plim_py_walk(r, i, target_end);
     plim_py_walk(r, value, end);
@@ -244,8 +244,9 @@ static void assign_one(plim_py_reader *r, size_t i, size_t target_end, size_t va
 
 static void assign_several(plim_py_reader *r, size_t i, size_t sign, size_t end) {
   size_t first = i;
-  for (; sign < end; i = sign + 1, sign = plim_py_find(r, i, end, '=')) {
-    assign_together(r, i, sign, first, end);
+  const char *kept = NULL;
+  for (; sign < end && !r->err; i = sign + 1, sign = plim_py_find(r, i, end, '=')) {
+    kept = assign_together(r, i, sign, first, end, kept);
     plim_py_walk(r, i, sign);
   }
   plim_py_walk(r, i, end);
@@ -314,6 +315,7 @@ static void open_class(plim_py_reader *r, size_t i, size_t colon, plim_py_block 
       !plim_chars_add(&r->class_path, plim_py_text(r, i + 1), plim_py_size(r, i + 1)))
     plim_py_no_memory(r);
   inner->class_size = r->class_path.len;
+  if (r->class_path.len > PLIM_PY_MAX_KEY) inner->where = PLIM_PY_IN_FUNCTION; // leaves all out
   plim_py_add_class(&r->names, r->class_path.at, r->class_path.len);
 }
 

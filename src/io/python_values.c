@@ -5,7 +5,6 @@
 #include "python_reader.h"
 
 enum {
-  MAX_KEY = 512,         // longer ones are left out
   MAX_SOURCE = 1024,     // of the source of a computed value, more is cut off
   MAX_NESTING = 32,      // of values within values; what is deeper is left out
   MAX_SETTINGS = 1 << 18 // all files of CPython's library stay below a tenth of it
@@ -37,18 +36,22 @@ size_t plim_py_push_escaped(plim_py_reader *r, const char *text, size_t size) {
 
 void plim_py_pop(plim_py_reader *r, size_t size) { r->path.len = size; }
 
-static uint32_t last_line_of(const plim_py_reader *r, size_t token) {
-  uint32_t line = plim_py_at(r, token)->line;
-  const char *text = plim_py_text(r, token), *end = text + plim_py_size(r, token);
-  for (; text < end; text++) line += *text == '\n' || (*text == '\r' && text[1] != '\n');
-  return line;
+// The settings of one statement often end with the same token: it is counted once.
+static uint32_t last_line_of(plim_py_reader *r, size_t token) {
+  const plim_py_token *at = plim_py_at(r, token);
+  if (r->last_token == at->begin && r->last_line) return r->last_line;
+  uint32_t line = at->line;
+  for (const char *c = r->x.text + at->begin; c < r->x.text + at->end; c++)
+    line += *c == '\n' || (*c == '\r' && c[1] != '\n');
+  r->last_token = at->begin;
+  return r->last_line = line;
 }
 
 // ---- settings ---------------------------------------------------------------------------------------
 
 static void add_setting(plim_py_reader *r, size_t first, size_t last, plim_setting setting) {
   size_t size = r->path.len - r->path_base;
-  if (r->err || size > MAX_KEY || !size) return;
+  if (r->err || size > PLIM_PY_MAX_KEY || !size) return;
   if (r->s->at.len == MAX_SETTINGS) {
     r->err = plim_fail(r->error, PLIM_ERR_UNSUPPORTED, "more than %d settings in one file",
                        MAX_SETTINGS);
@@ -76,6 +79,7 @@ static plim_span span_of(const plim_py_reader *r, size_t i, size_t end) {
 }
 
 const char *plim_py_add_derived(plim_py_reader *r, size_t i, size_t end, const char *kept) {
+  if (r->err) return NULL;
   plim_span span = span_of(r, i, end);
   if (!kept) kept = keep_source(r, span);
   plim_value value = {.kind = PLIM_VALUE_DERIVED, .text = kept};
@@ -187,7 +191,7 @@ static const char *keep_class_key(plim_py_reader *r, const plim_chars *key) {
 
 static void note_reference(plim_py_reader *r, uint32_t setting, size_t i, size_t end) {
   plim_chars key = {0};
-  if (plim_py_reference_key(r, i, end, &key) && key.len <= MAX_KEY) {
+  if (plim_py_reference_key(r, i, end, &key) && key.len <= PLIM_PY_MAX_KEY) {
     plim_py_reference reference = {.setting = setting,
                                    .scope = r->block->scope,
                                    .line = r->line,

@@ -5,7 +5,7 @@
 
 // What is being written; pushes fail silently and are asked about at the end.
 typedef struct {
-  plim_chars *out;
+  plim_bytes *out;
   bool is_out;
 } sink;
 
@@ -255,9 +255,10 @@ static bool write_default(sink *k, const char *old, size_t size, const char *tex
   return puts_of(k, text), true;
 }
 
+// bash looks for quotes and <( ) in there, other shells do not.
 static bool write_default_in_double(sink *k, const char *old, size_t size, const char *text) {
   (void)old, (void)size;
-  return !strchr(text, '}') && write_within_double(k, text);
+  return !strpbrk(text, "{}'<>") && write_within_double(k, text);
 }
 
 static bool write_piece(sink *k, const char *old, size_t size, const char *text) {
@@ -318,7 +319,7 @@ static bool finish(sink *k, bool is_right, bool *is_out) {
   return is_right && !k->is_out;
 }
 
-bool plim_place_read(plim_place place, const char *text, plim_span span, plim_chars *out,
+bool plim_place_read(plim_place place, const char *text, plim_span span, plim_bytes *out,
                      bool *is_out) {
   out->len = 0;
   source r = {text, span.begin, span.end, {out, false}};
@@ -327,7 +328,7 @@ bool plim_place_read(plim_place place, const char *text, plim_span span, plim_ch
 }
 
 bool plim_place_write(plim_place place, const char *old, size_t old_size, const char *value,
-                      plim_chars *out, bool *is_out) {
+                      plim_bytes *out, bool *is_out) {
   out->len = 0;
   sink k = {out, false};
   bool is_right = places[place].write(&k, old, old_size, value);

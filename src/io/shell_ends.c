@@ -43,9 +43,9 @@ static bool begins_line(const char *text, size_t size, const plim_arguments *wor
 static bool add_line(plim_shell_gap *out, const char *text, size_t size, size_t line,
                      bool is_list) {
   bool has_return = line >= 2 && text[line - 2] == '\r';
-  return (is_list || plim_words_add(&out->separator, " \\", 2)) &&
-         plim_words_add(&out->separator, has_return ? "\r\n" : "\n", has_return ? 2 : 1) &&
-         plim_words_add(&out->separator, text + line, indentation(text, size, line));
+  return (is_list || plim_bytes_add(&out->separator, " \\", 2)) &&
+         plim_bytes_add(&out->separator, has_return ? "\r\n" : "\n", has_return ? 2 : 1) &&
+         plim_bytes_add(&out->separator, text + line, indentation(text, size, line));
 }
 
 // In a list a comment may stand behind the last word of a line; it stays with it.
@@ -68,7 +68,7 @@ bool plim_shell_end_of(const plim_shell_view *view, const char *text, size_t siz
     if (line > words.at[0].span.begin && begins_line(text, size, &words, line)) {
       if (is_list) out->at = behind_comment(text, size, out->at);
       is_whole = add_line(out, text, size, line, is_list);
-    } else is_whole = plim_words_add(&out->separator, " ", 1);
+    } else is_whole = plim_bytes_add(&out->separator, " ", 1);
   }
   vec_free(&words);
   return is_whole;

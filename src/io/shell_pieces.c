@@ -78,12 +78,30 @@ bool plim_is_argument_text(const char *text, plim_span quoted) {
   return false;
 }
 
+bool plim_is_flag_text(const char *text, plim_span quoted) {
+  plim_span piece;
+  size_t at = quoted.begin + 1;
+  return is_quoted(text, quoted) && next_piece(text, quoted, &at, &piece) && is_flag(text, piece) &&
+         !memchr(text + piece.begin, '=', piece.end - piece.begin) && at < quoted.end - 1;
+}
+
 bool plim_argument_pieces(const char *text, plim_span quoted, plim_arguments *out) {
   plim_span piece;
   size_t at = quoted.begin + 1;
   while (next_piece(text, quoted, &at, &piece))
     if (!vec_push(out, plim_argument_at(text, piece, PLIM_PLACE_PIECE))) return false;
   return true;
+}
+
+size_t plim_quoted_command(const char *text, const plim_argument *at, size_t count) {
+  for (size_t i = 0; i + 2 < count; i++) {
+    bool is_command =
+        plim_argument_is(text, &at[i + 1], "-c") || plim_argument_is(text, &at[i + 1], "-lc");
+    if (is_command && plim_argument_ends(text, &at[i], "sh") &&
+        plim_is_argument_text(text, at[i + 2].span))
+      return i + 1;
+  }
+  return count;
 }
 
 bool plim_directive_words(const char *text, plim_span line, plim_arguments *out) {

@@ -7,8 +7,13 @@
 
 // Whether a quoted string holds arguments ("--lr 1e-4 --bf16") or a command with them.
 bool plim_is_argument_text(const char *text, plim_span quoted);
+// Whether it is one flag and its value in one pair of quotes: "--lr 1e-4", but not "--name=a b".
+bool plim_is_flag_text(const char *text, plim_span quoted);
 // Its words; false when memory is out.
 bool plim_argument_pieces(const char *text, plim_span quoted, plim_arguments *out);
+
+// bash -c '...' with arguments in it: where the -c stands among the words; all of them if it does not.
+size_t plim_quoted_command(const char *text, const plim_argument *at, size_t count);
 
 // The words of one line, up to a comment; false when memory is out.
 bool plim_directive_words(const char *text, plim_span line, plim_arguments *out);

@@ -64,7 +64,7 @@ static bool read_words(const plim_shell_view *view, const char *text, const plim
   out->len = 0;
   for (size_t i = 0; i < c->count; i++) {
     plim_span word = view->script.words.at[c->first + i];
-    if (is_list(c) && plim_is_argument_text(text, word)) {
+    if (is_list(c) && plim_is_flag_text(text, word)) {
       if (!plim_argument_pieces(text, word, out)) return false;
     } else if (!vec_push(out, plim_argument_at(text, word, PLIM_PLACE_WORD))) return false;
   }
@@ -301,22 +301,10 @@ static void find_defaults(reader *r) {
   }
 }
 
-// bash -c '...', with one training in it: where the -c stands; all words if it does not.
-static size_t quoted_command(const reader *r, size_t first) {
-  for (size_t i = first; i + 2 < r->words.len; i++) {
-    const plim_argument *a = &r->words.at[i];
-    bool is_command =
-        plim_argument_is(r->text, a + 1, "-c") || plim_argument_is(r->text, a + 1, "-lc");
-    if (plim_argument_ends(r->text, a, "sh") && is_command &&
-        plim_is_argument_text(r->text, a[2].span))
-      return i + 1;
-  }
-  return r->words.len;
-}
-
 static void find_flags(reader *r, const plim_shell_command *c, size_t command, size_t first) {
   const plim_argument *at = r->words.at + first;
-  size_t end = quoted_command(r, first), count = end - first, group = command, order = 0;
+  size_t count = plim_quoted_command(r->text, at, r->words.len - first), end = first + count;
+  size_t group = command, order = 0;
   plim_command_kind kind = plim_command_kind_of(r->text, at, count, c->has_here_document);
   bool is_training = kind.is_training && !c->substitutions;
   if (is_training && !vec_push(&r->view->trainings, command)) r->f->is_out = true;

@@ -36,7 +36,7 @@ void plim_shell_candidates(const plim_shell_view *view, const char *text, char *
 // end of a line with the indentation of the next.
 typedef struct {
   size_t at;
-  plim_chars separator;
+  plim_bytes separator;
 } plim_shell_gap;
 
 bool plim_shell_end_of(const plim_shell_view *view, const char *text, size_t size, size_t command,

@@ -118,7 +118,7 @@ static bool push_part(const plim_tree *t, uint32_t id, char out[PLIM_KEY_BYTES])
     return plim_key_push(out, number);
   }
   const char *text = node->key == PLIM_NO_NODE ? NULL : t->at.at[node->key].text;
-  return text && plim_key_push(out, text);
+  return text && (*text || *out) && plim_key_push(out, text);
 }
 
 bool plim_tree_key(const plim_tree *t, uint32_t id, char out[PLIM_KEY_BYTES]) {

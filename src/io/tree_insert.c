@@ -194,7 +194,7 @@ static void write_colon(const insertion *in, FILE *out) {
   if (node->last != PLIM_NO_NODE) {
     plim_span gap = {t->at.at[t->at.at[node->last].key].span.end, t->at.at[node->last].span.begin};
     size_t size = gap.end - gap.begin;
-    if (gap.end > gap.begin && strspn(t->text + gap.begin, ": \t") == size &&
+    if (size && size <= 3 && strspn(t->text + gap.begin, ": \t") == size &&
         memchr(t->text + gap.begin, ':', size)) {
       write_span(t, gap, out);
       return;

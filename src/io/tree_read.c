@@ -18,6 +18,8 @@ typedef struct {
   size_t kept_bytes, work;
   const char *comment; // of comment_id
   uint32_t comment_id;
+  bool *
+      is_replaced; // by node: a later value under the same key is in force, and one of them has keys
   plim_error *error;
 } reader;
 
@@ -202,6 +204,53 @@ static plim_err add(reader *r, uint32_t id, uint32_t literal) {
   return !is_out && plim_settings_add(r->out, s) ? PLIM_OK : out_of_memory(r);
 }
 
+// ---- duplicate keys ---------------------------------------------------------------------------------
+
+typedef struct {
+  const char *text;
+  uint32_t parent, id;
+} entry;
+
+static int by_parent_and_text(const void *x, const void *y) {
+  const entry *a = x, *b = y;
+  if (a->parent != b->parent) return a->parent < b->parent ? -1 : 1;
+  int order = strcmp(a->text, b->text);
+  return order ? order : (a->id > b->id) - (a->id < b->id);
+}
+
+static bool has_keys(const plim_tree *t, uint32_t id) {
+  if (t->at.at[id].kind == PLIM_NODE_ALIAS) id = t->at.at[id].target;
+  return t->at.at[id].kind != PLIM_NODE_SCALAR;
+}
+
+static void mark_replaced(reader *r, entry *entries, size_t count) {
+  qsort(entries, count, sizeof *entries, by_parent_and_text);
+  for (size_t i = count; i-- > 1;) {
+    const entry *a = &entries[i - 1], *b = &entries[i];
+    bool is_same = a->parent == b->parent && strcmp(a->text, b->text) == 0;
+    bool are_scalars = !has_keys(r->tree, a->id) && !has_keys(r->tree, b->id);
+    if (is_same) r->is_replaced[a->id] = !are_scalars || r->is_replaced[b->id];
+  }
+}
+
+// Of several scalars under one key all are settings, and the last is found. What a mapping says that a
+// later value replaces is in force nowhere.
+static plim_err find_replaced(reader *r) {
+  const plim_tree *t = r->tree;
+  entry *entries = malloc((t->at.len + 1) * sizeof *entries);
+  size_t count = 0;
+  r->is_replaced = calloc(t->at.len + 1, sizeof *r->is_replaced);
+  if (!entries || !r->is_replaced) return free(entries), out_of_memory(r);
+  for (uint32_t id = 0; id < t->at.len; id++) {
+    const plim_node *node = &t->at.at[id];
+    const plim_node *key = node->key == PLIM_NO_NODE ? NULL : &t->at.at[node->key];
+    if (key && key->text && !key->is_merge) entries[count++] = (entry){key->text, node->parent, id};
+  }
+  mark_replaced(r, entries, count);
+  free(entries);
+  return PLIM_OK;
+}
+
 // ---- the walk ---------------------------------------------------------------------------------------
 
 // Mappings whose own keys win over those that are merged into them.
@@ -263,7 +312,7 @@ static plim_err walk_merge(reader *r, uint32_t id, const winner *winners, uint32
 
 static plim_err walk_child(reader *r, uint32_t id, const char *name, uint32_t via) {
   size_t used = strlen(r->key);
-  if (!name) return PLIM_OK;
+  if (!name || (!*name && !used)) return PLIM_OK; // no path leads there
   if (!plim_key_push(r->key, name))
     return plim_fail(r->error, PLIM_ERR_UNSUPPORTED, "line %d has a key of more than %d bytes",
                      r->tree->at.at[id].line, PLIM_KEY_BYTES);
@@ -282,6 +331,7 @@ static plim_err walk_mapping(reader *r, uint32_t id, const winner *winners, uint
     const plim_node *key = &nodes[nodes[at].key];
     r->work += via != PLIM_NO_NODE;
     if (key->is_merge) err = walk_merge(r, at, &self, via);
+    else if (r->is_replaced[at]) continue;
     else if (!key->text || !is_overridden(r, winners, key->text))
       err = walk_child(r, at, key->text, via);
   }
@@ -372,9 +422,11 @@ plim_err plim_tree_read(const plim_dialect *d, plim_settings *s, plim_error *err
   plim_err err = r ? d->parse(s->text, s->size, &tree, error)
                    : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   if (r) *r = (reader){.tree = &tree, .out = s, .error = error};
+  if (!err) err = find_replaced(r);
   for (size_t i = 0; !err && i < tree.roots.len; i++) err = walk(r, tree.roots.at[i], PLIM_NO_NODE);
   if (!err) err = resolve_roots(r);
   plim_tree_clear(&tree);
+  if (r) free(r->is_replaced);
   free(r);
   return err;
 }

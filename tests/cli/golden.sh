@@ -3,7 +3,7 @@
 # NAME.exit, NAME.stdout.exact and NAME.stderr.exact; a file that is not there stands for empty.
 # --bless writes those files from what the program does now.
 #
-# Each runs in an empty directory with a link `truth` to tests/truth. $PLIMSOLL is the program.
+# Each runs in an empty directory with links `truth` and `fixtures` to those of tests/. $PLIMSOLL is the program.
 set -u
 bless=false
 if [ "$1" = --bless ]; then bless=true && shift; fi
@@ -21,6 +21,7 @@ run() {
   local out=$work/$1
   mkdir -p "$out/cwd"
   ln -s "$here/../truth" "$out/cwd/truth"
+  ln -s "$here/../fixtures" "$out/cwd/fixtures"
   (cd "$out/cwd" && bash "$golden/$1.sh" >"$out/stdout.exact" 2>"$out/stderr.exact" </dev/null)
   echo $? >"$out/exit"
 }

@@ -9,7 +9,7 @@
 #include "quoting.h"
 #include "settings.h"
 
-#define TRIED 12 // settings of one input
+#define TRIED 3 // settings of one input
 
 static void expect(bool condition) {
   if (!condition) abort();

@@ -66,6 +66,9 @@ static const struct {
      "FROM a AS x\nENV A=1 B=1\nCMD [\"p.py\", \"--l\", \"1\"]\nFROM b\nENV A=2\nFROM c\nENV A=3 "
      "C=1\nCMD [\"p.py\", \"--l\", \"2\"]\n",
      "2 $A=1\n2 $B=1\n3 --l=\"1\"\n5 $A#2=2\n7 $A#3=3\n7 $C=1\n8 --l#2=\"2\"\n"},
+    {"a command in an array",
+     "FROM a\nCMD [\"bash\", \"-c\", \"torchrun t.py --n 1 --x $X && y\"]\n",
+     "2 --n=1\n2 --x=$X\n"},
     {"overrides", "FROM a\nCMD [\"python\", \"t.py\", \"model.r=8\", \"+x=[1,2]\"]\n",
      "2 model.r=8\n2 x=[1,2]\n"},
     {"another escape",

@@ -36,8 +36,15 @@ TEST(tags_decide_the_kind) {
 TEST(keys_are_paths) {
   CHECK_LIST("a:\n  b: [1, {c: 2}]\n  d.e: 3\n'f\\': 4\n",
              "a.b.0 int 1\na.b.1.c int 2\na.d\\.e int 3\nf\\\\ int 4\n");
-  CHECK_LIST("a: 1\nb: 2\na: 3\n", "a int 1\nb int 2\na int 3\n");
   CHECK_LIST("--- {a: 1}\n---\nb: 2\n...\n", "a int 1\nb int 2\n");
+  CHECK_LIST("'': {a: 1}\nb: {'': 2}\n? [c]\n: 3\n", "b. int 2\n");
+}
+
+TEST(of_duplicate_keys_the_last_is_in_force) {
+  CHECK_LIST("a: 1\nb: 2\na: 3\n", "a int 1\nb int 2\na int 3\n");
+  CHECK_LIST("a: {b: 1, c: 2}\na: {b: 3}\n", "a.b int 3\n");
+  CHECK_LIST("a: 1\na: 2\na: {b: 3}\n", "a.b int 3\n");
+  CHECK_LIST("a: {b: 3}\na: 1\na: 2\n", "a int 1\na int 2\n");
 }
 
 TEST(aliases_and_merges_name_their_root) {

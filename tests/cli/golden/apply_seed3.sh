@@ -1,0 +1,9 @@
+# Knobs under names of their own, said in plimsoll.yaml.
+# The plan is saved, shown as a diff that git takes, written, and taken back to the byte.
+work=$(mktemp -d) && cp -r fixtures/seed3 "$work/project" && cd "$work/project" || exit 9
+$PLIMSOLL plan conf/config.yaml conf/text_curriculum/01_stage.yaml plimsoll.yaml --gpu 24GiB --out ../plan.json | grep -E "^(as it|planned|NOTHING)"
+$PLIMSOLL apply ../plan.json --dry-run | tee ../plan.diff | grep -E "^[-+]"
+git init -q . && git apply --check ../plan.diff && echo "git takes it"
+cp -r . ../before && $PLIMSOLL apply ../plan.json && git apply -R --check ../plan.diff && echo "as the diff says"
+$PLIMSOLL undo && diff -r --exclude=.git --exclude=.plimsoll . ../before && echo "as before"
+rm -rf "$work"
