@@ -12,6 +12,7 @@
   X(plan)                                                                                          \
   X(apply)                                                                                         \
   X(undo)                                                                                          \
+  X(check)                                                                                         \
   X(estimate)                                                                                      \
   X(replay)                                                                                        \
   X(help)                                                                                          \

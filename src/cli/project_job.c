@@ -35,7 +35,7 @@ static plim_err bind(project_job *p, const char *text, plim_error *error) {
   return plim_project_bind(&p->project, knob, file, key, error);
 }
 
-plim_err project_job_read(project_job *p, const char *const *files, size_t count,
+plim_err project_job_open(project_job *p, const char *const *files, size_t count,
                           const cli_strings *sets, plim_error *error) {
   plim_err err = PLIM_OK;
   *p = (project_job){0};
@@ -43,6 +43,13 @@ plim_err project_job_read(project_job *p, const char *const *files, size_t count
   if (!err) err = plim_project_follow(&p->project, error);
   for (size_t i = 0; !err && sets && i < sets->len; i++) err = bind(p, sets->at[i], error);
   if (!err) err = plim_project_finish(&p->project, error);
+  if (err) project_job_clear(p);
+  return err;
+}
+
+plim_err project_job_read(project_job *p, const char *const *files, size_t count,
+                          const cli_strings *sets, plim_error *error) {
+  plim_err err = project_job_open(p, files, count, sets, error);
   if (!err) err = plim_run_settings_of(&p->project, &p->run, error);
   for (size_t i = 0; !err && i < p->project.notes.len; i++) note(p, "%s", p->project.notes.at[i]);
   if (err) project_job_clear(p);

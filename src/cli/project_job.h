@@ -12,7 +12,10 @@ typedef struct {
   char *targets;      // owned
 } project_job;
 
-// Reads the files, those they name, and what --set says (KNOB=FILE:KEY). The files must train something.
+// Reads the files, those they name, and what --set says (KNOB=FILE:KEY), into p->project alone.
+plim_err project_job_open(project_job *p, const char *const *files, size_t count,
+                          const cli_strings *sets, plim_error *error);
+// The same, and p->run. The files must train something.
 plim_err project_job_read(project_job *p, const char *const *files, size_t count,
                           const cli_strings *sets, plim_error *error);
 void project_job_clear(project_job *p);

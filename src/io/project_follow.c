@@ -113,7 +113,10 @@ plim_err plim_project_follow(plim_project *p, plim_error *error) {
     switch (f->settings.format) {
     case PLIM_FORMAT_SHELL:
     case PLIM_FORMAT_DOCKERFILE: err = follow_words(p, f->path, f->text, error); break;
-    case PLIM_FORMAT_PYTHON: err = follow_imports(p, f->path, f->text, error); break;
+    case PLIM_FORMAT_PYTHON:
+      err = follow_imports(p, f->path, f->text, error);
+      if (!err) err = follow_values(p, f, error);
+      break;
     default: err = follow_values(p, f, error);
     }
   }

@@ -19,6 +19,15 @@ typedef struct {
 
 #define NVML_MEMORY_V2 ((unsigned)sizeof(nvml_memory_v2) | 2u << 24)
 
+typedef struct {
+  unsigned pid;
+  unsigned long long used; // all ones: not known, which is PLIM_UNKNOWN
+  unsigned gpu_instance, compute_instance;
+} nvml_process;
+
+// In: room for so many; out: so many are there.
+typedef int list_processes(nvml_device, unsigned *count, nvml_process *);
+
 // Every call returns 0 when it went well. Those the library does not have are NULL.
 typedef struct {
   void *library;
@@ -29,6 +38,7 @@ typedef struct {
   int (*name)(nvml_device, char *, unsigned);
   int (*memory)(nvml_device, nvml_memory *);
   int (*memory_v2)(nvml_device, nvml_memory_v2 *);
+  list_processes *computing, *drawing; // the first version had a shorter struct: it is not asked
 } nvml;
 
 // ---- loading ----------------------------------------------------------------------------------------
@@ -53,6 +63,10 @@ static bool load(nvml *n) {
   BIND(n, name, "nvmlDeviceGetName", NULL);
   BIND(n, memory, "nvmlDeviceGetMemoryInfo", NULL);
   BIND(n, memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL);
+  BIND(n, computing, "nvmlDeviceGetComputeRunningProcesses_v3",
+       "nvmlDeviceGetComputeRunningProcesses_v2");
+  BIND(n, drawing, "nvmlDeviceGetGraphicsRunningProcesses_v3",
+       "nvmlDeviceGetGraphicsRunningProcesses_v2");
   return n->init && n->shutdown && n->count && n->by_index && n->name && n->memory;
 }
 
@@ -74,8 +88,10 @@ static void read_memory(const nvml *n, nvml_device device, plim_card *card) {
 
 static bool read_card(const nvml *n, unsigned index, plim_card *card) {
   nvml_device device;
-  *card = (plim_card){
-      .total_bytes = PLIM_UNKNOWN, .free_bytes = PLIM_UNKNOWN, .used_bytes = PLIM_UNKNOWN};
+  *card = (plim_card){.index = index,
+                      .total_bytes = PLIM_UNKNOWN,
+                      .free_bytes = PLIM_UNKNOWN,
+                      .used_bytes = PLIM_UNKNOWN};
   if (n->by_index(index, &device) != 0) return false;
   if (n->name(device, card->name, sizeof card->name) != 0) card->name[0] = '\0';
   card->name[sizeof card->name - 1] = '\0';
@@ -83,15 +99,57 @@ static bool read_card(const nvml *n, unsigned index, plim_card *card) {
   return true;
 }
 
+// Whether the library is there and has begun; `end` in any case.
+static bool begin(nvml *n, bool *has_begun) {
+  bool is_loaded = load(n);
+  return *has_begun = is_loaded && n->init() == 0;
+}
+
+static void end(nvml *n, bool has_begun) {
+  if (has_begun) n->shutdown();
+  if (n->library) dlclose(n->library);
+}
+
 size_t plim_nvml_cards(plim_card cards[PLIM_MAX_CARDS]) {
   nvml n;
   unsigned count = 0;
   size_t found = 0;
-  bool is_loaded = load(&n), has_begun = is_loaded && n.init() == 0;
-  if (has_begun && n.count(&count) == 0)
+  bool has_begun;
+  if (begin(&n, &has_begun) && n.count(&count) == 0)
     for (unsigned i = 0; i < count && found < PLIM_MAX_CARDS; i++)
       found += read_card(&n, i, &cards[found]);
-  if (has_begun) n.shutdown();
-  if (n.library) dlclose(n.library);
+  end(&n, has_begun);
   return found;
+}
+
+// ---- processes --------------------------------------------------------------------------------------
+
+static bool is_listed(const plim_card_process *out, size_t count, unsigned pid) {
+  for (size_t i = 0; i < count; i++)
+    if (out[i].pid == pid) return true;
+  return false;
+}
+
+static size_t add_processes(list_processes *list, nvml_device device, plim_card_process *out,
+                            size_t count) {
+  nvml_process found[PLIM_MAX_PROCESSES];
+  unsigned size = PLIM_MAX_PROCESSES;
+  if (!list || list(device, &size, found) != 0) return count;
+  for (unsigned i = 0; i < size && i < PLIM_MAX_PROCESSES && count < PLIM_MAX_PROCESSES; i++)
+    if (!is_listed(out, count, found[i].pid))
+      out[count++] = (plim_card_process){found[i].pid, found[i].used};
+  return count;
+}
+
+size_t plim_nvml_processes(const plim_card *card, plim_card_process out[PLIM_MAX_PROCESSES]) {
+  nvml n;
+  nvml_device device;
+  size_t count = 0;
+  bool has_begun;
+  if (begin(&n, &has_begun) && n.by_index(card->index, &device) == 0) {
+    count = add_processes(n.computing, device, out, count);
+    count = add_processes(n.drawing, device, out, count);
+  }
+  end(&n, has_begun);
+  return count;
 }

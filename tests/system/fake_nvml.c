@@ -1,5 +1,6 @@
 // A driver's library with two cards, for test_nvml. With FAKE_OLD it is one from before the newer
 // functions. FAKE_NVML_BROKEN makes it fail as on a machine whose kernel module is another version.
+// FAKE_NVML_BUSY=N has that many processes on the first card: 4100, 4101, ... with 2 GiB each.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,6 +12,12 @@ typedef struct {
   unsigned version;
   unsigned long long total, reserved, free, used;
 } memory_v2;
+
+typedef struct {
+  unsigned pid;
+  unsigned long long used;
+  unsigned gpu_instance, compute_instance;
+} process;
 
 #define MIB (1024ull * 1024)
 #define CALL(name, ...)                                                                            \
@@ -26,8 +33,8 @@ typedef struct {
 CALL(VERSIONED(nvmlInit), void) { return getenv("FAKE_NVML_BROKEN") ? 18 : 0; }
 CALL(nvmlShutdown, void) { return 0; }
 CALL(VERSIONED(nvmlDeviceGetCount), unsigned *count) { return *count = 3, 0; }
+static char cards[2];
 CALL(VERSIONED(nvmlDeviceGetHandleByIndex), unsigned index, void **device) {
-  static char cards[2];
   if (index >= 2) return 6; // a card that is there but may not be used
   return *device = &cards[index], 0;
 }
@@ -40,10 +47,29 @@ CALL(nvmlDeviceGetMemoryInfo, void *device, memory *m) {
   return 0;
 }
 #ifndef FAKE_OLD
+static unsigned busy(void *device) {
+  const char *count = getenv("FAKE_NVML_BUSY");
+  return count && device == &cards[0] ? (unsigned)atoi(count) : 0;
+}
+CALL(nvmlDeviceGetComputeRunningProcesses_v3, void *device, unsigned *count, process *out) {
+  if (*count < busy(device)) return 7; // NVML_ERROR_INSUFFICIENT_SIZE
+  *count = busy(device);
+  for (unsigned i = 0; i < *count; i++)
+    out[i] = (process){4100 + i, 2048 * MIB, 0xffffffff, 0xffffffff};
+  return 0;
+}
+// The desktop draws; the first process computes and draws.
+CALL(nvmlDeviceGetGraphicsRunningProcesses_v3, void *device, unsigned *count, process *out) {
+  *count = busy(device) ? 2 : 0;
+  if (!*count) return 0;
+  out[0] = (process){4100, 2048 * MIB, 0xffffffff, 0xffffffff};
+  out[1] = (process){900, ~0ull, 0xffffffff, 0xffffffff}; // how much is not known
+  return 0;
+}
 CALL(nvmlDeviceGetMemoryInfo_v2, void *device, memory_v2 *m) {
-  (void)device;
   if (m->version != (sizeof *m | 2u << 24)) return 25; // NVML_ERROR_ARGUMENT_VERSION_MISMATCH
-  *m = (memory_v2){m->version, 24564 * MIB, 483 * MIB, 23000 * MIB, 1081 * MIB};
+  unsigned long long held = busy(device) * 2048 * MIB;
+  *m = (memory_v2){m->version, 24564 * MIB, 483 * MIB, 23000 * MIB - held, 1081 * MIB + held};
   return 0;
 }
 #endif

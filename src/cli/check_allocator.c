@@ -1,0 +1,254 @@
+// Checks of PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF, wherever they are set.
+#include <stdio.h>
+#include <string.h>
+
+#include "alloc_conf.h"
+#include "check.h"
+#include "key_names.h"
+
+// The first that is set is in force, in this order.
+static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
+enum { OLDER_NAME, NEWER_NAME, NAMES, MAX_VARIABLES = 32 };
+
+// One place where one of them is set.
+typedef struct {
+  int name;
+  const char *text;
+  check_place place; // its file is NULL: the environment
+  char where[96];
+  int layer;       // later ones replace earlier ones
+  bool is_default; // os.environ.setdefault: replaces nothing
+  bool is_valid;
+  plim_alloc_conf conf;
+} variable;
+
+enum { ENVIRONMENT, LAUNCHED, PROGRAM };
+
+typedef struct {
+  variable at[MAX_VARIABLES];
+  size_t count;
+} variables;
+
+// ---- where they are set -----------------------------------------------------------------------------
+
+// Whether the line says so before the value.
+static bool is_setdefault(const check_place *place) {
+  const char *text = place->file->text;
+  size_t start = place->setting->span.begin;
+  while (start > 0 && text[start - 1] != '\n') start--;
+  size_t size = place->setting->span.begin - start;
+  return memmem(text + start, size, "setdefault", strlen("setdefault"));
+}
+
+static void add(variables *v, int name, const char *text, check_place place) {
+  if (v->count == MAX_VARIABLES) return;
+  variable *x = &v->at[v->count++];
+  *x = (variable){.name = name, .text = text, .place = place};
+  snprintf(x->where, sizeof x->where, "the environment");
+  if (!place.file) return;
+  bool is_python = place.file->settings.format == PLIM_FORMAT_PYTHON;
+  x->layer = is_python ? PROGRAM : LAUNCHED;
+  x->is_default = is_python && is_setdefault(&place);
+  snprintf(x->where, sizeof x->where, "%.80s:%d", place.file->path, place.setting->line);
+}
+
+static int name_of(const char *key) {
+  static const char *const patterns[NAMES] = {"pytorch_cuda_alloc_conf", "pytorch_alloc_conf"};
+  char name[PLIM_KEY_BYTES];
+  plim_key_name(key, name);
+  for (int i = 0; i < NAMES; i++)
+    if (plim_key_fits(name, patterns[i], true)) return i;
+  return NAMES;
+}
+
+static void gather_file(variables *v, const plim_project_file *f) {
+  for (size_t i = 0; i < f->settings.at.len; i++) {
+    const plim_setting *s = &f->settings.at.at[i];
+    int name = name_of(s->key);
+    if (name < NAMES && s->value.kind == PLIM_VALUE_TEXT)
+      add(v, name, s->value.text, (check_place){f, s, s->value});
+  }
+}
+
+static void gather(variables *v, const check *c) {
+  for (int i = 0; i < NAMES; i++) {
+    const char *text = c->environment(names[i]);
+    if (text && *text) add(v, i, text, (check_place){0});
+  }
+  const plim_project *p = &c->files.project;
+  for (size_t i = 0; i < p->files.len; i++) gather_file(v, p->files.at[i]);
+}
+
+// The one that takes its place; NULL: none.
+static const variable *successor(const variables *v, const variable *x) {
+  for (size_t i = 0; i < v->count; i++) {
+    const variable *y = &v->at[i];
+    if (y->name != x->name || y == x) continue;
+    bool is_over = y->layer > x->layer && !y->is_default;
+    bool was_before = x->is_default && y->layer < x->layer;
+    if (is_over || was_before) return y;
+  }
+  return NULL;
+}
+
+static const variable *in_force(const variables *v, int name) {
+  for (size_t i = v->count; i-- > 0;)
+    if (v->at[i].name == name && !successor(v, &v->at[i])) return &v->at[i];
+  return NULL;
+}
+
+// ---- whether they are valid -------------------------------------------------------------------------
+
+static void show(check_finding *f, const variable *x, size_t byte) {
+  char line[512];
+  if (!x->place.file) {
+    snprintf(line, sizeof line, "%s=%s", names[x->name], x->text);
+    check_show(f, line, strnlen(names[x->name], sizeof line) + 1 + byte);
+    return;
+  }
+  const plim_span span = x->place.setting->span;
+  const char *text = x->place.file->text;
+  const char *value = memmem(text + span.begin, span.end - span.begin, x->text, strlen(x->text));
+  check_at(f, &x->place);
+  if (value) check_show(f, text, (size_t)(value - text) + byte);
+}
+
+static void refuse(check *c, const variable *x, const variable *instead, const plim_error *error) {
+  check_finding *f = check_add(c, "allocator.invalid", instead ? CHECK_WARNING : CHECK_FAILS,
+                               "%s: %s", names[x->name], error->message);
+  show(f, x, error->byte == PLIM_UNKNOWN ? 0 : (size_t)error->byte);
+  check_fix(f, "%s", error->hint);
+  if (instead) check_why(f, "PyTorch would refuse it; %s takes its place", instead->where);
+  else check_why(f, "PyTorch reads it when the first tensor goes to the card, and refuses it");
+}
+
+static void accept(check *c, const variable *x) {
+  check_finding *f =
+      check_add(c, "allocator", CHECK_OK, "%s (%s): %.160s", names[x->name], x->where, x->text);
+  if (x->place.file) check_at(f, &x->place);
+}
+
+static void say_other_backend(check *c, const variable *x) {
+  check_finding *f = check_add(c, "allocator.backend", CHECK_NOTE, "%s takes cudaMallocAsync (%s)",
+                               names[x->name], x->where);
+  if (x->place.file) check_at(f, &x->place);
+  check_why(f, "this is CUDA's own allocator: PyTorch's settings do not count, and what is "
+               "predicted here is PyTorch's");
+}
+
+static void judge(check *c, const variables *v, variable *x) {
+  plim_error error = {0};
+  if (strstr(x->text, "cudaMallocAsync")) {
+    say_other_backend(c, x);
+    return;
+  }
+  x->is_valid = !plim_alloc_conf_parse(x->text, &x->conf, &error);
+  if (x->is_valid) accept(c, x);
+  else refuse(c, x, successor(v, x), &error);
+}
+
+// ---- settings that fight each other -----------------------------------------------------------------
+
+static bool has_cap(const check *c, const plim_alloc_conf *conf) {
+  return conf->memory_fraction < 1 || check_mention(c, "set_per_process_memory_fraction", NULL);
+}
+
+static bool is_expandable_split(const check *c, const plim_alloc_conf *conf) {
+  (void)c;
+  return conf->expandable_segments && conf->max_split_bytes != UINT64_MAX;
+}
+
+static bool is_expandable_collected(const check *c, const plim_alloc_conf *conf) {
+  (void)c;
+  return conf->expandable_segments && conf->gc_threshold > 0;
+}
+
+static bool is_collected_without_cap(const check *c, const plim_alloc_conf *conf) {
+  return !conf->expandable_segments && conf->gc_threshold > 0 && !has_cap(c, conf);
+}
+
+static bool is_expandable_on_wsl(const check *c, const plim_alloc_conf *conf) {
+  return conf->expandable_segments && c->machine.is_wsl;
+}
+
+// Each is measured, or a report to PyTorch.
+static const struct {
+  bool (*applies)(const check *c, const plim_alloc_conf *conf);
+  const char *what, *why, *fix;
+} fights[] = {
+    {is_expandable_split, "expandable_segments with max_split_size_mb",
+     "free memory is then passed over and new memory taken: what is reserved can grow without end "
+     "(pytorch#123548)",
+     "leave max_split_size_mb out"},
+    {is_expandable_collected, "garbage_collection_threshold with expandable_segments",
+     "the threshold has no effect: nothing of an expandable segment is collected",
+     "leave garbage_collection_threshold out"},
+    {is_collected_without_cap, "garbage_collection_threshold without a memory limit",
+     "the threshold is a share of the limit that set_per_process_memory_fraction sets; without one "
+     "it has no effect",
+     "add per_process_memory_fraction:0.95, or leave the threshold out"},
+    {is_expandable_on_wsl, "expandable_segments under WSL",
+     "mapping memory can fail there, at cuMemSetAccess (pytorch#192330)",
+     "leave expandable_segments out under WSL"},
+};
+
+static void judge_fights(check *c, const variable *x) {
+  for (size_t i = 0; i < sizeof fights / sizeof *fights; i++) {
+    if (!fights[i].applies(c, &x->conf)) continue;
+    check_finding *f =
+        check_add(c, "allocator.fight", CHECK_WARNING, "%s (%s)", fights[i].what, x->where);
+    if (x->place.file) check_at(f, &x->place);
+    check_why(f, "%s", fights[i].why);
+    check_fix(f, "%s", fights[i].fix);
+  }
+}
+
+// ---- both names -------------------------------------------------------------------------------------
+
+static bool is_same(const variable *a, const variable *b) {
+  bool is_known = a->is_valid && b->is_valid;
+  return is_known ? plim_alloc_conf_equal(&a->conf, &b->conf) : strcmp(a->text, b->text) == 0;
+}
+
+static void compare_names(check *c, const variable *older, const variable *newer) {
+  if (older && newer && !is_same(older, newer)) {
+    check_finding *f = check_add(c, "allocator.both", CHECK_WARNING, "%s (%s) and %s (%s) differ",
+                                 names[0], older->where, names[1], newer->where);
+    check_why(f, "the first of them is in force, the second is not read");
+    check_fix(f, "export PYTORCH_ALLOC_CONF=\"$PYTORCH_CUDA_ALLOC_CONF\"");
+  }
+  if (!older && newer) {
+    check_finding *f = check_add(c, "allocator.name", CHECK_WARNING, "only %s is set (%s)",
+                                 names[1], newer->where);
+    check_why(f, "torch 2.9 and older do not read this name, and do not say so");
+    check_fix(f, "export PYTORCH_CUDA_ALLOC_CONF=%.200s", newer->text);
+  }
+}
+
+static void compare_places(check *c, const variables *v) {
+  for (size_t i = 0; i < v->count; i++) {
+    const variable *x = &v->at[i], *instead = successor(v, x);
+    if (instead && x->is_valid && !is_same(x, instead))
+      check_add(c, "allocator.replaced", CHECK_NOTE, "%s of %s is replaced by %s", names[x->name],
+                x->where, instead->where);
+  }
+}
+
+static void say_unset(check *c) {
+  check_finding *f =
+      check_add(c, "allocator", CHECK_OK, "%s is not set: PyTorch's defaults", names[OLDER_NAME]);
+  if (c->machine.is_wsl) return;
+  check_why(f, "expandable segments give fragmented memory back at no cost");
+  check_fix(f, "export %s=expandable_segments:True", names[OLDER_NAME]);
+}
+
+void check_allocator(check *c) {
+  variables v = {.count = 0};
+  gather(&v, c);
+  if (!v.count) say_unset(c);
+  for (size_t i = 0; i < v.count; i++) judge(c, &v, &v.at[i]);
+  for (size_t i = 0; i < v.count; i++)
+    if (v.at[i].is_valid) judge_fights(c, &v.at[i]);
+  compare_names(c, in_force(&v, OLDER_NAME), in_force(&v, NEWER_NAME));
+  compare_places(c, &v);
+}

@@ -1,0 +1,205 @@
+// Checks of the batch: what it is in all, and whether everybody means the same.
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+
+// ---- the files --------------------------------------------------------------------------------------
+
+void check_recognised(check *c) {
+  const plim_project *p = &c->files.project;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    if (f->is.rival == PLIM_DIALECTS || f->is.dialect != PLIM_DIALECTS) continue;
+    check_finding *found =
+        check_add(c, "files.unclear", CHECK_NOTE, "%.80s: %s", f->path, f->is.reason);
+    check_fix(found, "say which in plimsoll.yaml, under files:");
+  }
+  if (c->trains || !p->files.len) return;
+  check_finding *f = check_add(c, "files.no_training", CHECK_NOTE,
+                               "nothing here is known as a training configuration");
+  check_why(f, "batch, options and memory are not checked");
+  check_fix(f, "give the file that trains as well, or --set KNOB=FILE:KEY");
+}
+
+// ---- the effective batch ----------------------------------------------------------------------------
+
+// GPUs that have batches of their own; 0: not known.
+static int64_t ranks_of(const check *c) {
+  int64_t world = check_world(c);
+  int64_t tensor = check_number(c, PLIM_KNOB_TENSOR_PARALLEL),
+          context = check_number(c, PLIM_KNOB_CONTEXT_PARALLEL);
+  int64_t shared = (tensor ? tensor : 1) * (context ? context : 1);
+  return world && world % shared == 0 ? world / shared : 0;
+}
+
+static bool divides(const check *c) {
+  plim_dialect d = c->files.project.dialect;
+  return d != PLIM_DIALECTS && plim_dialect_table[d].divides_batch;
+}
+
+static void say_unknown(check *c) {
+  const plim_project_knob *micro = &c->files.project.knobs[PLIM_KNOB_MICRO_BATCH],
+                          *accumulate = &c->files.project.knobs[PLIM_KNOB_ACCUMULATE];
+  const plim_project_knob *k = c->micro_batch ? accumulate : micro;
+  const char *missing = divides(c) ? "the global batch is not said" : "the files do not say it";
+  check_finding *f = check_add(c, "batch.unknown", CHECK_NOTE, "the batch is not clear: %s",
+                               *k->why ? k->why : missing);
+  if (!divides(c)) check_fix(f, "--set %s=FILE:KEY", k == micro ? "micro_batch" : "accumulate");
+}
+
+static void say_batch(check *c) {
+  const char *ranks = check_world(c) == c->ranks ? "GPUs" : "groups of GPUs";
+  long long micro = c->micro_batch, accumulate = c->accumulate;
+  if (!c->ranks) {
+    check_finding *f = check_add(c, "batch", CHECK_OK,
+                                 "batch: %lld x %lld = %lld sequences per GPU and optimizer step",
+                                 micro, accumulate, (long long)check_product(micro, accumulate, 1));
+    check_fix(f, "the files do not say how many GPUs: --world N");
+    return;
+  }
+  check_add(c, "batch", CHECK_OK,
+            "batch: %lld x %lld on %lld %s = %lld sequences per optimizer step", micro, accumulate,
+            (long long)c->ranks, c->ranks == 1 ? "GPU" : ranks, (long long)c->effective_batch);
+}
+
+// ---- the global batch -------------------------------------------------------------------------------
+
+static void place_global(check *c, check_finding *f) {
+  const plim_project_knob *k = &c->files.project.knobs[PLIM_KNOB_GLOBAL_BATCH];
+  if (!k->place_count) return;
+  check_at(f, &(check_place){c->files.project.files.at[k->places[0].file], k->places[0].setting,
+                             k->value});
+}
+
+static const char *global_key(const check *c) {
+  const plim_project_knob *k = &c->files.project.knobs[PLIM_KNOB_GLOBAL_BATCH];
+  return k->place_count ? k->places[0].setting->key : "the global batch";
+}
+
+// A name of one's own may be only for the eye; an ecosystem's is held to.
+static check_severity severity_of_global(const check *c) {
+  return c->files.project.dialect == PLIM_DIALECT_HOME ? CHECK_WARNING : CHECK_FAILS;
+}
+
+static void check_division(check *c, int64_t global) {
+  int64_t ranks = c->ranks ? c->ranks : 1, each = check_product(c->micro_batch, ranks, 1);
+  if (!c->micro_batch || !each || global % each == 0) return;
+  check_finding *f =
+      check_add(c, "batch.indivisible", severity_of_global(c),
+                "%.60s is %lld, which is no multiple of %lld x %lld GPUs", global_key(c),
+                (long long)global, (long long)c->micro_batch, (long long)ranks);
+  place_global(c, f);
+  check_why(f, "accumulation is what the micro batches of all GPUs leave of it, and must be whole");
+  check_fix(f, "%.60s %lld", global_key(c), (long long)((global / each + 1) * each));
+}
+
+static void check_global(check *c, int64_t global) {
+  if (!c->effective_batch || c->effective_batch == global) return;
+  check_finding *f = check_add(c, "batch.mismatch", severity_of_global(c),
+                               "%.60s says %lld, micro batch, accumulation and GPUs make %lld",
+                               global_key(c), (long long)global, (long long)c->effective_batch);
+  place_global(c, f);
+  check_why(f,
+            "the run does not start, or learns with another batch than meant: %lld x %lld x %lld "
+            "is not %lld",
+            (long long)c->micro_batch, (long long)c->accumulate, (long long)c->ranks,
+            (long long)global);
+  check_fix(f, "%.60s: %lld, or \"auto\" where it is DeepSpeed's", global_key(c),
+            (long long)c->effective_batch);
+}
+
+void check_batch(check *c) {
+  if (!c->trains) return;
+  int64_t global = check_number(c, PLIM_KNOB_GLOBAL_BATCH);
+  c->micro_batch = check_number(c, PLIM_KNOB_MICRO_BATCH);
+  c->accumulate = check_number(c, PLIM_KNOB_ACCUMULATE);
+  c->ranks = ranks_of(c);
+  bool is_divided = global && !c->accumulate;
+  if (is_divided) check_division(c, global);
+  if (is_divided && c->micro_batch && c->ranks && global % (c->micro_batch * c->ranks) == 0)
+    c->accumulate = global / (c->micro_batch * c->ranks);
+  c->effective_batch = check_product(c->micro_batch, c->accumulate, c->ranks);
+  if (c->micro_batch && c->accumulate) say_batch(c);
+  else if (!is_divided) say_unknown(c);
+  else
+    check_add(c, "batch", CHECK_OK, "batch: %lld sequences per optimizer step", (long long)global);
+  if (global && !is_divided) check_global(c, global);
+}
+
+// ---- what must agree --------------------------------------------------------------------------------
+
+// "the batch would be 128 instead of 64", for the knobs that make it.
+static void say_other_batch(const check *c, plim_knob knob, int64_t theirs, char *text,
+                            size_t size) {
+  int64_t micro = knob == PLIM_KNOB_MICRO_BATCH ? theirs : c->micro_batch;
+  int64_t accumulate = knob == PLIM_KNOB_ACCUMULATE ? theirs : c->accumulate;
+  int64_t ranks = c->ranks ? c->ranks : 1;
+  bool is_batch = knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE;
+  int64_t ours = check_product(c->micro_batch, c->accumulate, ranks);
+  *text = 0;
+  if (is_batch && ours && theirs)
+    snprintf(text, size, "; the batch would be %lld with one and %lld with the other",
+             (long long)ours, (long long)check_product(micro, accumulate, ranks));
+}
+
+static void say_disagreement(check *c, plim_knob knob, const plim_knob_place *place) {
+  const plim_project *p = &c->files.project;
+  const plim_project_knob *k = &p->knobs[knob];
+  const plim_project_file *theirs = p->files.at[place->file],
+                          *ours = p->files.at[k->places[0].file];
+  const plim_value *value = &theirs->recipe.knobs[knob].value;
+  char here[48], there[48], batch[128];
+  bool is_refused = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
+  plim_value_print(value, there, sizeof there);
+  plim_value_print(&k->value, here, sizeof here);
+  check_finding *f =
+      check_add(c, "deepspeed.mismatch", is_refused ? CHECK_FAILS : CHECK_WARNING,
+                "%.60s is %s, but %.80s says %s", place->setting->key, there, ours->path, here);
+  check_at(f, &(check_place){theirs, place->setting, place->setting->value});
+  say_other_batch(c, knob, value->kind == PLIM_VALUE_INTEGER ? value->integer : 0, batch,
+                  sizeof batch);
+  check_why(f, "%s%s",
+            is_refused ? "transformers refuses a DeepSpeed configuration that differs from "
+                         "TrainingArguments (ValueError)"
+                       : "one of them is not what the run does",
+            batch);
+  check_fix(f, "\"%.60s\": \"auto\"", place->setting->key);
+}
+
+void check_agreement(check *c) {
+  if (!c->trains) return;
+  for (int knob = 0; knob < PLIM_KNOBS; knob++) {
+    const plim_project_knob *k = &c->files.project.knobs[knob];
+    for (size_t i = 1; k->said == PLIM_SAID && i < k->place_count; i++) {
+      const plim_project_file *f = c->files.project.files.at[k->places[i].file];
+      bool must_agree = k->places[i].key && k->places[i].key->flags & PLIM_KEY_AGREES;
+      if (must_agree && !plim_value_same(&f->recipe.knobs[knob].value, &k->value))
+        say_disagreement(c, (plim_knob)knob, &k->places[i]);
+    }
+  }
+}
+
+// ---- batches that change by themselves --------------------------------------------------------------
+
+void check_auto_batch(check *c) {
+  check_place at;
+  if (!c->trains || !check_find_on(c, "auto_find_batch_size", &at)) return;
+  bool is_zero3 = check_says(c, PLIM_KNOB_STRATEGY, "zero3");
+  check_finding *f = check_add(c, "batch.auto", is_zero3 ? CHECK_FAILS : CHECK_WARNING,
+                               is_zero3 ? "auto_find_batch_size does not work with ZeRO-3"
+                                        : "auto_find_batch_size changes the batch by itself");
+  check_at(f, &at);
+  check_fix(f, "auto_find_batch_size: false; plimsoll plan finds the batch that fits");
+  long long after = c->micro_batch * 9 / 10; // accelerate takes 0.9 of it each time, rounded down
+  if (is_zero3) check_why(f, "Trainer refuses the two together");
+  else if (c->effective_batch)
+    check_why(f,
+              "each out-of-memory error takes a tenth off the micro batch and leaves accumulation "
+              "alone: after the first, %lld sequences per step instead of %lld",
+              (long long)check_product(after, c->accumulate, c->ranks),
+              (long long)c->effective_batch);
+  else
+    check_why(f, "each out-of-memory error takes a tenth off the micro batch and leaves "
+                 "accumulation alone: what is learned changes");
+}

@@ -1,0 +1,265 @@
+// Checks of options that fight each other. Each is documented by the library that refuses it.
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+
+static bool is_trainer(const check *c) {
+  plim_dialect d = c->files.project.dialect;
+  return d != PLIM_DIALECTS && plim_dialect_table[d].has_trainer;
+}
+
+static bool is_fsdp(const check *c) {
+  return check_says(c, PLIM_KNOB_STRATEGY, "fsdp") || check_says(c, PLIM_KNOB_STRATEGY, "fsdp2");
+}
+
+// ---- checkpointing ----------------------------------------------------------------------------------
+
+static bool finds_fsdp_checkpointing(const check *c, check_place *at) {
+  return check_find_on(c, "fsdp_activation_checkpointing", at) ||
+         check_find_on(c, "fsdp_config.activation_checkpointing", at);
+}
+
+// TRL turns it on where nobody says anything.
+static bool has_gradient_checkpointing(const check *c) {
+  check_place at;
+  plim_dialect d = c->files.project.dialect;
+  if (check_find(c, "gradient_checkpointing", &at))
+    return check_find_on(c, "gradient_checkpointing", &at);
+  return d == PLIM_DIALECT_TRL || d == PLIM_DIALECT_UNSLOTH;
+}
+
+static void check_both_checkpoints(check *c) {
+  check_place at;
+  if (!is_trainer(c) || !is_fsdp(c) || !finds_fsdp_checkpointing(c, &at)) return;
+  if (!has_gradient_checkpointing(c)) return;
+  check_finding *f = check_add(c, "conflict.both_checkpoints", CHECK_FAILS,
+                               "gradient_checkpointing and FSDP's activation checkpointing");
+  check_at(f, &at);
+  check_why(f, "Trainer refuses both at once: each layer would be computed again twice");
+  check_fix(f, "gradient_checkpointing: false");
+}
+
+static int64_t rank(const check *c) { return check_number(c, PLIM_KNOB_LORA_RANK); }
+
+// peft turns input gradients on itself where checkpointing was on before the adapters came.
+static bool has_input_gradients(const check *c) {
+  size_t enabled, adapted;
+  if (check_mention(c, "enable_input_require_grads", NULL)) return true;
+  if (check_mention(c, "prepare_model_for_kbit_training", NULL)) return true;
+  const plim_project_file *f = check_mention(c, "gradient_checkpointing_enable(", &enabled);
+  return f && check_mention(c, "get_peft_model(", &adapted) == f && enabled < adapted;
+}
+
+// TRL, Unsloth and the ecosystems in YAML see to it themselves.
+static bool wraps_itself(const check *c) {
+  plim_dialect d = c->files.project.dialect;
+  bool is_plain = d == PLIM_DIALECT_HF || d == PLIM_DIALECT_HOME || d == PLIM_DIALECT_SENTENCE;
+  return is_plain && check_mention(c, "get_peft_model(", NULL);
+}
+
+static void check_reentrant(check *c) {
+  size_t byte;
+  check_place at;
+  bool is_reentrant = check_says(c, PLIM_KNOB_CHECKPOINT, "reentrant");
+  bool is_unsaid =
+      check_says(c, PLIM_KNOB_CHECKPOINT, "on") && !check_find(c, "use_reentrant", &at);
+  if (!rank(c) || !(is_reentrant || is_unsaid) || !wraps_itself(c) || has_input_gradients(c))
+    return;
+  const plim_project_file *file = check_mention(c, "get_peft_model(", &byte);
+  check_finding *f =
+      check_add(c, "conflict.reentrant", is_reentrant ? CHECK_FAILS : CHECK_WARNING,
+                is_reentrant ? "reentrant checkpointing with adapters, without input gradients"
+                             : "checkpointing with adapters: reentrant in transformers 4");
+  check_at_byte(f, file, byte);
+  check_why(f, "no input of a checkpointed layer requires a gradient, so its adapters get none: "
+               "backward fails, or they silently stay untrained");
+  check_fix(f, "gradient_checkpointing_kwargs={\"use_reentrant\": False}, or "
+               "model.enable_input_require_grads() before get_peft_model");
+}
+
+// ---- loading ----------------------------------------------------------------------------------------
+
+static bool spreads(const check_place *at) {
+  static const char *const maps[] = {"auto", "balanced", "balanced_low_0", "sequential"};
+  for (size_t i = 0; at->value.kind == PLIM_VALUE_TEXT && i < sizeof maps / sizeof *maps; i++)
+    if (strcmp(at->value.text, maps[i]) == 0) return true;
+  return false;
+}
+
+// In YAML it is an ecosystem's own, which sets it right by itself.
+static void check_device_map(check *c) {
+  check_place at;
+  if (!check_find(c, "device_map", &at) || !spreads(&at) || !check_is_sharded(c)) return;
+  if (at.file->settings.format != PLIM_FORMAT_PYTHON) return;
+  bool is_ddp = !is_fsdp(c) && strncmp(c->files.run.strategy.text, "zero", 4) != 0;
+  check_finding *f = check_add(c, "conflict.device_map", CHECK_FAILS,
+                               "device_map=\"%s\" in a run of several processes", at.value.text);
+  check_at(f, &at);
+  check_why(f,
+            "each process would spread its model over all cards; accelerate refuses (\"You can't "
+            "train a model that has been loaded with device_map='auto' in any distributed mode\")");
+  if (is_ddp) check_fix(f, "device_map={\"\": int(os.environ[\"LOCAL_RANK\"])}");
+  else check_fix(f, "leave device_map out: the sharding places the model");
+}
+
+static bool has_adapter(const check *c) {
+  check_place at;
+  static const char *const keys[] = {"use_peft", "use_lora", "lora"};
+  static const char *const words[] = {"get_peft_model", "PeftModel", "peft_config", "add_adapter"};
+  const plim_project_knob *k = &c->files.project.knobs[PLIM_KNOB_LORA_RANK];
+  if (rank(c) || !check_is_known(k->said)) return true;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (check_find_on(c, keys[i], &at)) return true;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (check_mention(c, words[i], NULL)) return true;
+  return false;
+}
+
+static void check_kbit(check *c) {
+  const plim_project_knob *k = &c->files.project.knobs[PLIM_KNOB_QUANTISATION];
+  bool is_kbit = k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_TEXT &&
+                 strcmp(k->value.text, "plain") != 0;
+  if (!is_kbit || has_adapter(c)) return;
+  check_finding *f =
+      check_add(c, "conflict.kbit", CHECK_FAILS, "%s weights without an adapter", k->value.text);
+  if (k->place_count)
+    check_at(f, &(check_place){c->files.project.files.at[k->places[0].file], k->places[0].setting,
+                               k->value});
+  check_why(f, "quantised weights cannot be trained themselves: Trainer refuses them without "
+               "adapters");
+  check_fix(f, "train adapters (LoRA), or load the weights plainly");
+}
+
+// ---- numbers ----------------------------------------------------------------------------------------
+
+static void check_both_halves(check *c) {
+  check_place at;
+  bool by_trainer = check_find_on(c, "fp16", &at) && check_find_on(c, "bf16", &at);
+  bool by_deepspeed =
+      check_find_on(c, "fp16.enabled", &at) && check_find_on(c, "bf16.enabled", &at);
+  if (!by_deepspeed && !(by_trainer && check_find_on(c, "bf16", &at))) return;
+  check_finding *f = check_add(c, "conflict.fp16_bf16", CHECK_FAILS, "fp16 and bf16 are both on");
+  check_at(f, &at);
+  check_why(f, "at most one of them can be: the run stops with an error");
+  check_fix(f, "fp16: false (bf16 from Ampere on, fp16 before)");
+}
+
+// ---- optimizers and sharding ------------------------------------------------------------------------
+
+static void check_8bit_offload(check *c) {
+  const plim_run_settings *run = &c->files.run;
+  bool is_8bit = check_is_known(run->optimizer.said) &&
+                 (strstr(run->optimizer.text, "8bit") || strstr(run->optimizer.text, "8-bit"));
+  bool is_offloaded = check_is_known(run->offload.said) && strstr(run->offload.text, "parameters");
+  if (!is_8bit || !is_offloaded || !check_says(c, PLIM_KNOB_STRATEGY, "fsdp2")) return;
+  check_finding *f = check_add(c, "conflict.8bit_offload", CHECK_FAILS,
+                               "an 8-bit optimizer (%s) with FSDP2's offload", run->optimizer.text);
+  check_why(f, "bitsandbytes' 8-bit optimizers step on the GPU, the parameters wait on the CPU");
+  check_fix(f, "optim: adamw_torch_fused, or without offload_params");
+}
+
+static void check_fused_backward(check *c) {
+  check_place at;
+  int64_t steps = check_number(c, PLIM_KNOB_ACCUMULATE);
+  if (!check_find_on(c, "optimizer_in_bwd", &at) || steps <= 1) return;
+  check_finding *f =
+      check_add(c, "conflict.optimizer_in_bwd", CHECK_FAILS,
+                "optimizer_in_bwd with accumulation over %lld steps", (long long)steps);
+  check_at(f, &at);
+  check_why(f,
+            "the optimizer steps in each backward: there is nothing to accumulate, and torchtune "
+            "refuses it");
+  check_fix(f, "gradient_accumulation_steps: 1, or optimizer_in_bwd: False");
+}
+
+static void check_context_parallel(check *c) {
+  int64_t micro = check_number(c, PLIM_KNOB_MICRO_BATCH);
+  bool is_axolotl = c->files.project.dialect == PLIM_DIALECT_AXOLOTL;
+  if (!is_axolotl || check_number(c, PLIM_KNOB_CONTEXT_PARALLEL) <= 1 || micro <= 1) return;
+  check_finding *f = check_add(c, "conflict.context_parallel", CHECK_FAILS,
+                               "micro_batch_size %lld with context parallel", (long long)micro);
+  check_why(f, "Axolotl splits single sequences: the micro batch must be 1 there");
+  check_fix(f, "micro_batch_size: 1, and gradient_accumulation_steps: %lld times as much",
+            (long long)micro);
+}
+
+static void check_lightning(check *c) {
+  const plim_project *p = &c->files.project;
+  if (p->dialect != PLIM_DIALECT_LIGHTNING) return;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *file = p->files.at[i];
+    const plim_setting *s = plim_settings_find(&file->settings, "gradient_accumulation_steps");
+    if (file->is.dialect != PLIM_DIALECT_DEEPSPEED || !s) continue;
+    check_finding *f = check_add(c, "conflict.lightning_accumulation", CHECK_FAILS,
+                                 "gradient_accumulation_steps in DeepSpeed's file, with Lightning");
+    check_at(f, &(check_place){file, s, s->value});
+    check_why(f, "Lightning sets it from accumulate_grad_batches, and refuses a file that does");
+    check_fix(f, "take the key out of %.80s", file->path);
+  }
+}
+
+static void check_padding_free(check *c) {
+  check_place at;
+  const plim_said_text *attention = &c->files.run.attention;
+  if (!check_find_on(c, "padding_free", &at) || !check_is_known(attention->said)) return;
+  if (strncmp(attention->text, "flash", 5) == 0) return;
+  check_finding *f = check_add(c, "conflict.padding_free", CHECK_WARNING,
+                               "padding_free with %s attention", attention->text);
+  check_at(f, &at);
+  check_why(f, "only FlashAttention keeps the sequences of a flattened batch apart");
+  check_fix(f, "attn_implementation: flash_attention_2");
+}
+
+// ---- keys that are gone -----------------------------------------------------------------------------
+
+// Of transformers 4; version 5 does not know them.
+static const struct {
+  const char *key, *instead;
+} old_keys[] = {
+    {"group_by_length", "train_sampling_strategy: group_by_length"},
+    {"warmup_ratio", "warmup_steps"},
+    {"overwrite_output_dir", "no overwrite_output_dir"},
+    {"no_cuda", "use_cpu"},
+};
+
+static void join(char *list, size_t size, const char *word) {
+  size_t used = strlen(list);
+  snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
+}
+
+static void check_old_keys(check *c) {
+  plim_dialect d = c->files.project.dialect;
+  bool is_direct = d == PLIM_DIALECT_HF || d == PLIM_DIALECT_TRL || d == PLIM_DIALECT_SENTENCE;
+  char list[128] = "", instead[192] = "";
+  check_place at, first = {0};
+  for (size_t i = 0; is_direct && i < sizeof old_keys / sizeof *old_keys; i++) {
+    if (!check_find(c, old_keys[i].key, &at)) continue;
+    join(list, sizeof list, old_keys[i].key);
+    join(instead, sizeof instead, old_keys[i].instead);
+    if (!first.file) first = at;
+  }
+  if (!*list) return;
+  check_finding *f =
+      check_add(c, "values.old_keys", CHECK_NOTE, "transformers 5 does not know %s", list);
+  check_at(f, &first);
+  check_why(f, "they are of version 4");
+  check_fix(f, "instead: %s", instead);
+}
+
+// ---- all of them ------------------------------------------------------------------------------------
+
+static void (*const conflicts[])(check *) = {
+    check_both_checkpoints, check_reentrant,    check_device_map,     check_kbit,
+    check_both_halves,      check_8bit_offload, check_fused_backward, check_context_parallel,
+    check_lightning,        check_padding_free,
+};
+
+void check_conflicts(check *c) {
+  if (!c->trains) return;
+  size_t before = c->findings.len;
+  for (size_t i = 0; i < sizeof conflicts / sizeof *conflicts; i++) conflicts[i](c);
+  if (c->findings.len == before)
+    check_add(c, "conflict.none", CHECK_OK, "options: none that fight each other");
+  check_old_keys(c);
+}

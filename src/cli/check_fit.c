@@ -1,0 +1,212 @@
+// Whether the run fits, and a hint at files that could be checked.
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc_conf.h"
+#include "check.h"
+#include "estimate_result.h"
+#include "units.h"
+
+// ---- the estimate -----------------------------------------------------------------------------------
+
+// An allocator setting that PyTorch refuses is a finding of its own.
+static void leave_out_bad_conf(job_args *job) {
+  plim_alloc_conf conf;
+  if (job->alloc_conf && plim_alloc_conf_parse(job->alloc_conf, &conf, NULL))
+    job->alloc_conf = NULL;
+}
+
+// What one GPU holds depends on how many share it.
+static plim_err check_sharing(const check *c, plim_error *error) {
+  const char *strategy = c->files.run.strategy.text;
+  bool is_sharded = strncmp(strategy, "fsdp", 4) == 0 || strncmp(strategy, "zero", 4) == 0;
+  if (check_number(c, PLIM_KNOB_TENSOR_PARALLEL) > 1 ||
+      check_number(c, PLIM_KNOB_CONTEXT_PARALLEL) > 1)
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "tensor and context parallel are not modelled");
+  if (!is_sharded || check_world(c)) return PLIM_OK;
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say how many GPUs share the model");
+  plim_error_hint(error, "--world 8");
+  return err;
+}
+
+static plim_err estimate(check *c, plim_error *error) {
+  const char *source;
+  c->job = (job_args)JOB_DEFAULTS;
+  c->job.model = c->model;
+  c->job.gpu = c->gpu;
+  if (c->world) c->job.world = c->world;
+  plim_err err = check_sharing(c, error);
+  if (!err) err = project_job_fill(&c->files, &c->job, error);
+  leave_out_bad_conf(&c->job);
+  if (!err) err = job_understand(&c->job, &c->request, &source, error);
+  if (!err) err = plim_estimate_make(&c->request.job, &c->request.target, &c->estimate, error);
+  return err;
+}
+
+static void say_not_known(check *c) {
+  check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "whether it fits is not known: %s",
+                               c->no_estimate.message);
+  check_fix(f, "%s", c->no_estimate.hint);
+}
+
+// ---- the verdict ------------------------------------------------------------------------------------
+
+static const char *card_of(const check *c) {
+  return *c->request.card ? c->request.card : "the limit";
+}
+
+// Paths that fit on a line; the files they name are found again.
+static void list_files(const check *c, char *text, size_t size) {
+  const plim_project *p = &c->files.project;
+  *text = 0;
+  for (size_t i = 0; i < p->files.len; i++) {
+    size_t used = strlen(text);
+    if (used + strlen(p->files.at[i]->path) + 2 > size) return;
+    snprintf(text + used, size - used, " %s", p->files.at[i]->path);
+  }
+}
+
+static void fix_plan(const check *c, check_finding *f) {
+  char files[160], model[96] = "", gpu[64] = "";
+  list_files(c, files, sizeof files);
+  if (c->model) snprintf(model, sizeof model, " --model %.80s", c->model);
+  if (c->gpu) snprintf(gpu, sizeof gpu, " --gpu \"%.48s\"", c->gpu);
+  check_fix(f, "plimsoll plan%s%s%s --out plan.json", files, model, gpu);
+}
+
+// What was assumed instead of read is not sure to fail.
+static bool is_sure(const check *c) {
+  static const plim_knob knobs[] = {PLIM_KNOB_SEQUENCE, PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_LORA_RANK};
+  for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
+    if (c->files.project.knobs[knobs[i]].said == PLIM_UNCLEAR) return false;
+  return check_number(c, PLIM_KNOB_SEQUENCE) && c->micro_batch;
+}
+
+static void say_too_large(check *c) {
+  const plim_estimate *e = &c->estimate;
+  char where[128];
+  check_finding *f = check_add(
+      c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING, "does not fit: needs %s, %s has %s",
+      units_bytes(e->device_bytes).text, card_of(c), units_bytes(e->budget_bytes).text);
+  estimate_place(&e->capped.runs_out_at, where, sizeof where);
+  check_why(f, "runs out of memory in %s%s", where,
+            is_sure(c) ? "" : "; the files do not say all, see the notes");
+  fix_plan(c, f);
+}
+
+// The card that is there, if that is the one the estimate is for.
+static uint64_t free_now(const check *c) {
+  return !c->gpu && c->card_count ? c->cards[0].free_bytes : PLIM_UNKNOWN;
+}
+
+// Whether it also fits into what is free now. With less, the allocator gives back what it caches.
+static bool fits_now(const check *c) {
+  plim_target target = c->request.target;
+  plim_estimate now;
+  uint64_t free = free_now(c);
+  if (c->estimate.device_bytes <= free || target.budget_bytes <= free) return true;
+  uint64_t taken = target.budget_bytes - free;
+  if (target.limit_bytes <= taken) return false;
+  target.budget_bytes -= taken;
+  target.limit_bytes -= taken;
+  return !plim_estimate_make(&c->request.job, &target, &now, NULL) && now.fits;
+}
+
+static void say_crowded(check *c) {
+  const plim_estimate *e = &c->estimate;
+  check_finding *f = check_add(c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING,
+                               "fits on an empty card only: needs %s, %s of %s are free now",
+                               units_bytes(e->device_bytes).text, units_bytes(free_now(c)).text,
+                               units_bytes(e->budget_bytes).text);
+  check_why(f, "what others hold on the card is missing");
+  check_fix(f, "free the card first; nvidia-smi shows who is on it");
+}
+
+static void say_verdict(check *c) {
+  const plim_estimate *e = &c->estimate;
+  if (!e->has_verdict) {
+    check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "needs %s on the card",
+                                 units_bytes(e->device_bytes).text);
+    check_fix(f, "name the card to see whether it fits: --gpu 24GiB");
+  } else if (!e->fits) say_too_large(c);
+  else if (!fits_now(c)) say_crowded(c);
+  else
+    check_add(c, "fit", CHECK_OK, "fits: %s of %s on %s", units_bytes(e->device_bytes).text,
+              units_bytes(e->budget_bytes).text, card_of(c));
+}
+
+static void say_assumed(check *c) {
+  const plim_model_source *model = &c->request.source;
+  if (*model->note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", model->note);
+  if (*model->quantization)
+    check_add(c, "fit.assumed", CHECK_NOTE,
+              "the checkpoint is quantized (%s); predicted as if it were not", model->quantization);
+  if (!check_number(c, PLIM_KNOB_SEQUENCE))
+    check_add(c, "fit.assumed", CHECK_NOTE, "no length is said: %lld tokens assumed",
+              (long long)c->request.job.recipe.length);
+  for (size_t i = 0; i < sizeof c->files.notes / sizeof *c->files.notes; i++)
+    if (*c->files.notes[i]) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->files.notes[i]);
+}
+
+void check_fit(check *c) {
+  if (!c->trains) return;
+  c->has_estimate = !estimate(c, &c->no_estimate);
+  if (!c->has_estimate) {
+    say_not_known(c);
+    return;
+  }
+  say_verdict(c);
+  say_assumed(c);
+}
+
+// ---- the folder -------------------------------------------------------------------------------------
+
+enum { MAX_LOOKED_AT = 64, MAX_BYTES = 256 << 10 };
+
+static bool is_candidate(const char *name) {
+  static const char *const endings[] = {".yaml", ".yml", ".json", ".toml", ".py", ".sh"};
+  const char *dot = strrchr(name, '.');
+  for (size_t i = 0; dot && dot != name && i < sizeof endings / sizeof *endings; i++)
+    if (strcmp(dot, endings[i]) == 0) return true;
+  return false;
+}
+
+// Of an ecosystem, by its keys.
+static bool is_recognised(const char *name) {
+  plim_format format;
+  plim_settings s = {0};
+  plim_recognition is = {.dialect = PLIM_DIALECTS};
+  char *text;
+  size_t size;
+  if (plim_text_file_read(name, MAX_BYTES, &text, &size, NULL)) return false;
+  bool is_read = plim_format_of(name, text, size, &format) &&
+                 !plim_settings_read(format, text, size, &s, NULL);
+  if (is_read) plim_dialect_recognise(&s, &is);
+  plim_settings_clear(&s);
+  free(text);
+  return is.dialect != PLIM_DIALECTS && is.dialect != PLIM_DIALECT_HOME;
+}
+
+// Looks whether there is something to check, without checking it.
+void check_folder(check *c) {
+  struct dirent **entries;
+  char list[200] = "";
+  if (c->files.project.files.len) return;
+  int count = scandir(".", &entries, NULL, alphasort);
+  for (int i = 0, looked = 0; i < count; i++) {
+    const char *name = entries[i]->d_name;
+    size_t used = strlen(list);
+    if (used + strlen(name) + 2 < sizeof list && is_candidate(name) && looked++ < MAX_LOOKED_AT &&
+        is_recognised(name))
+      snprintf(list + used, sizeof list - used, " %.190s", name);
+    free(entries[i]);
+  }
+  if (count >= 0) free(entries);
+  if (!*list) return;
+  check_finding *f =
+      check_add(c, "files.here", CHECK_NOTE, "training configurations here, not checked:%s", list);
+  check_fix(f, "plimsoll check%s", list);
+}

@@ -1,0 +1,221 @@
+// Checks of the machine: cards and who is on them, memory, shared memory.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "units.h"
+
+// ---- cards ------------------------------------------------------------------------------------------
+
+// More than this share of a card in other hands is what a run misses (one in twenty).
+static bool is_much(uint64_t bytes, uint64_t total) { return bytes > total / 20; }
+
+// What processes hold; older drivers count their own part with it.
+static uint64_t in_use(const plim_card *card) {
+  return card->used_bytes == PLIM_UNKNOWN ? 0 : card->used_bytes;
+}
+
+static void list_process(const check_process *p, char *text, size_t size) {
+  size_t used = strlen(text);
+  const char *name = *p->name ? p->name : "a process not visible from here";
+  int n = snprintf(text + used, size - used, "%s%s (%u)", used ? ", " : "", name, p->process.pid);
+  if (p->process.used_bytes == PLIM_UNKNOWN || n < 0 || used + (size_t)n >= size) return;
+  snprintf(text + used + n, size - used - (size_t)n, " with %s",
+           units_bytes(p->process.used_bytes).text);
+}
+
+static size_t list_processes(const check *c, size_t card, char *text, size_t size) {
+  size_t count = 0;
+  *text = 0;
+  for (size_t i = 0; i < c->processes.len; i++)
+    if (c->processes.at[i].card == card) list_process(&c->processes.at[i], text, size), count++;
+  return count;
+}
+
+// A card with nobody on it, to go to.
+static size_t free_card(const check *c) {
+  for (size_t i = 0; i < c->card_count; i++)
+    if (!is_much(in_use(&c->cards[i]), c->cards[i].total_bytes)) return i;
+  return SIZE_MAX;
+}
+
+static void check_company(check *c, size_t i) {
+  const plim_card *card = &c->cards[i];
+  char names[256];
+  size_t count = list_processes(c, i, names, sizeof names);
+  bool is_taken = is_much(in_use(card), card->total_bytes);
+  if (!count && !is_taken) return;
+  check_finding *f =
+      count ? check_add(c, "card.processes", is_taken ? CHECK_WARNING : CHECK_NOTE,
+                        "card %u also has %s", card->index, names)
+            : check_add(c, "card.processes", CHECK_WARNING,
+                        "%s of card %u are in use by processes that cannot be seen from here",
+                        units_bytes(in_use(card)).text, card->index);
+  if (!is_taken) return;
+  size_t other = free_card(c);
+  check_why(f, "what they hold is missing from the run: it runs out of memory earlier than on an "
+               "empty card");
+  if (other == SIZE_MAX) check_fix(f, "stop them first; nvidia-smi shows them");
+  else
+    check_fix(f, "stop them, or take another card: CUDA_VISIBLE_DEVICES=%u", c->cards[other].index);
+}
+
+void check_cards(check *c) {
+  if (!c->card_count) {
+    check_finding *f = check_add(c, "card.none", CHECK_NOTE, "no NVIDIA card is found here");
+    check_why(f, "its free memory and the processes on it cannot be checked");
+    return;
+  }
+  for (size_t i = 0; i < c->card_count; i++) {
+    const plim_card *card = &c->cards[i];
+    check_add(c, "card", CHECK_OK, "card %u: %s, %s of %s free", card->index,
+              *card->name ? card->name : "of unknown name", units_bytes(card->free_bytes).text,
+              units_bytes(card->total_bytes).text);
+    check_company(c, i);
+  }
+}
+
+void check_card_count(check *c) {
+  int64_t local = check_local_world(c);
+  if (!c->card_count || local <= (int64_t)c->card_count) return;
+  check_finding *f = check_add(c, "card.count", CHECK_WARNING,
+                               "the run wants %lld cards on a machine, this one has %zu",
+                               (long long)local, c->card_count);
+  check_why(f, "a process without a card of its own ends with \"invalid device ordinal\"");
+  check_fix(f, "--nproc_per_node %zu, with accumulation raised to keep the batch", c->card_count);
+}
+
+// ---- the environment --------------------------------------------------------------------------------
+
+void check_environment(check *c) {
+  const char *visible = c->environment("CUDA_VISIBLE_DEVICES");
+  const char *uncached = c->environment("PYTORCH_NO_CUDA_MEMORY_CACHING");
+  if (visible && (!*visible || strcmp(visible, "-1") == 0)) {
+    check_finding *f = check_add(c, "environment.no_card", CHECK_WARNING,
+                                 "CUDA_VISIBLE_DEVICES is \"%s\": no card is visible", visible);
+    check_why(f, "PyTorch finds no card and trains on the CPU, or stops");
+    check_fix(f, "unset CUDA_VISIBLE_DEVICES");
+  }
+  if (uncached && *uncached) {
+    check_finding *f = check_add(c, "environment.no_caching", CHECK_WARNING,
+                                 "PYTORCH_NO_CUDA_MEMORY_CACHING is set");
+    check_why(f, "every tensor goes to the driver and back: slow, and no other setting of the "
+                 "allocator counts");
+    check_fix(f, "unset PYTORCH_NO_CUDA_MEMORY_CACHING");
+  }
+}
+
+// ---- memory -----------------------------------------------------------------------------------------
+
+static bool is_limited(const plim_machine *m) {
+  return m->limit_bytes != PLIM_UNKNOWN && m->limit_bytes < m->total_bytes;
+}
+
+void check_memory(check *c) {
+  const plim_machine *m = &c->machine;
+  char limit[128] = "", swap[64] = "no swap";
+  if (m->available_bytes == PLIM_UNKNOWN) return;
+  if (m->swap_total_bytes && m->swap_total_bytes != PLIM_UNKNOWN)
+    snprintf(swap, sizeof swap, "%s of swap", units_bytes(m->swap_total_bytes).text);
+  if (is_limited(m))
+    snprintf(limit, sizeof limit, "; limited to %s, %s of it taken",
+             units_bytes(m->limit_bytes).text, units_bytes(m->limit_used_bytes).text);
+  check_add(c, "host.memory", CHECK_OK, "memory: %s of %s available, %s%s",
+            units_bytes(m->available_bytes).text, units_bytes(m->total_bytes).text, swap, limit);
+}
+
+static bool offloads(const check *c) {
+  const plim_said_text *offload = &c->files.run.offload;
+  return c->trains && check_is_known(offload->said) && *offload->text &&
+         strcmp(offload->text, "none") != 0;
+}
+
+static uint64_t offload_bytes(const check *c) {
+  return c->has_estimate ? c->estimate.p.host_bytes * (uint64_t)check_local_world(c) : 0;
+}
+
+static void fix_memory(const check *c, check_finding *f, uint64_t need) {
+  const plim_machine *m = &c->machine;
+  unsigned long long gib = (unsigned long long)((need + m->limit_used_bytes) / PLIM_GIB + 2);
+  if (is_limited(m) && plim_machine_room(m) < m->available_bytes && gib * PLIM_GIB < m->total_bytes)
+    check_fix(f, "raise the limit: docker run --memory=%llug, or Slurm's --mem=%lluG", gib, gib);
+  else check_fix(f, "less offload: optimizer instead of parameters, or more GPUs to shard over");
+}
+
+void check_offload(check *c) {
+  uint64_t need = offload_bytes(c), room = plim_machine_room(&c->machine);
+  if (!offloads(c) || room == PLIM_UNKNOWN) return;
+  if (!need) {
+    check_finding *f = check_add(c, "host.offload", CHECK_NOTE,
+                                 "offload (%s) takes memory of the host; how much is not known",
+                                 c->files.run.offload.text);
+    if (!check_is_known(c->files.run.model.said))
+      check_fix(f, "name the model: --model qwen2.5-7b");
+    return;
+  }
+  bool is_enough = need <= room;
+  check_finding *f = check_add(c, "host.offload", is_enough ? CHECK_OK : CHECK_FAILS,
+                               "offload needs %s of the host, %s can be had",
+                               units_bytes(need).text, units_bytes(room).text);
+  if (is_enough) return;
+  check_why(f, "the kernel ends the process (Killed, exit 137 or -9) without a Python error; a "
+               "smaller batch does not help");
+  fix_memory(c, f, need);
+}
+
+// DeepSpeed pins what it offloads unless told not to.
+void check_locked(check *c) {
+  check_place pin;
+  uint64_t locked = c->machine.locked_bytes;
+  bool is_zero = c->trains && strncmp(c->files.run.strategy.text, "zero", 4) == 0;
+  bool is_unpinned = check_find(c, "pin_memory", &pin) && !check_is_on(&pin.value);
+  if (!offloads(c) || !is_zero || is_unpinned || locked == PLIM_UNKNOWN) return;
+  uint64_t need = offload_bytes(c);
+  if (need && need <= locked) return;
+  check_finding *f =
+      check_add(c, "host.locked", CHECK_WARNING, "processes may lock %s of memory (ulimit -l)",
+                units_bytes(locked).text);
+  check_why(f, "DeepSpeed pins what it offloads by default; with a low limit that can fail as out "
+               "of memory");
+  check_fix(f, "ulimit -l unlimited (docker run --ulimit memlock=-1)");
+}
+
+// ---- shared memory ----------------------------------------------------------------------------------
+
+#define CONTAINER_SHM (64 * PLIM_MIB) // what docker and Kubernetes give without being asked
+
+enum {
+  PREFETCHED = 2,   // batches that a worker of torch's DataLoader makes ahead
+  TOKEN_BYTES = 24, // input_ids, attention_mask and labels, int64 each
+};
+
+// Of token batches, made ahead by all workers of the machine; 0: not known.
+static uint64_t batches_bytes(const check *c, int64_t workers) {
+  int64_t batches = check_product(workers * PREFETCHED, check_local_world(c), c->micro_batch);
+  int64_t tokens = check_product(batches, check_number(c, PLIM_KNOB_SEQUENCE), TOKEN_BYTES);
+  return (uint64_t)tokens;
+}
+
+static void fix_shared(const check *c, check_finding *f) {
+  check_why(f, "workers hand batches over through /dev/shm; when it is full they end with \"Bus "
+               "error\", whatever the GPU has");
+  if (c->machine.is_container)
+    check_fix(f, "docker run --shm-size=8g, or --ipc=host; or dataloader_num_workers=0");
+  else check_fix(f, "sudo mount -o remount,size=8G /dev/shm; or dataloader_num_workers=0");
+}
+
+void check_shared_memory(check *c) {
+  const plim_machine *m = &c->machine;
+  int64_t workers = check_number(c, PLIM_KNOB_WORKERS);
+  if (!c->trains || !workers || m->shm_total_bytes == PLIM_UNKNOWN) return;
+  uint64_t room = m->shm_free_bytes == PLIM_UNKNOWN ? m->shm_total_bytes : m->shm_free_bytes;
+  uint64_t need = batches_bytes(c, workers);
+  check_severity severity = need > room                           ? CHECK_FAILS
+                            : m->shm_total_bytes <= CONTAINER_SHM ? CHECK_WARNING
+                                                                  : CHECK_OK;
+  check_finding *f =
+      check_add(c, "host.shared_memory", severity, "/dev/shm has %s free for %lld loader workers",
+                units_bytes(room).text, (long long)(workers * check_local_world(c)));
+  if (severity != CHECK_OK) fix_shared(c, f);
+}
