@@ -44,7 +44,9 @@ static plim_err add_value(plim_plan_request *r, plim_knob knob, const char *text
                           plim_error *error) {
   plim_domain *d = &r->domains[knob];
   int64_t value;
-  if (!plim_knob_value_of(knob, text, &value)) {
+  bool is_count = !plim_knob_value_name(knob, 0);
+  int64_t least = knob == PLIM_KNOB_CHUNKED_LOSS || knob == PLIM_KNOB_LORA_RANK ? 0 : 1;
+  if (!plim_knob_value_of(knob, text, &value) || (is_count && (value < least || value > 1 << 16))) {
     plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s cannot be \"%.64s\"",
                              plim_knob_table[knob].name, text);
     plim_error_hint(error, "%s", plim_knob_table[knob].what);
@@ -101,7 +103,7 @@ static plim_err read_batch(const plan_args *args, plim_plan_request *r, plim_err
   }
   if (strcmp(args->effective_batch, "any") == 0) return PLIM_OK;
   uint64_t value;
-  if (!units_parse_u64(args->effective_batch, &value, NULL) && value >= 1 && value <= 1 << 24) {
+  if (!units_parse_u64(args->effective_batch, &value, NULL) && value >= 1 && value <= 1 << 20) {
     r->effective_batch = value;
     return PLIM_OK;
   }

@@ -57,11 +57,11 @@ static void say_recipe(const estimate_result *r, char *text) {
 }
 
 static void say_verdict(const estimate_result *r, char *text, size_t used) {
-  bool is_card = *r->request.card;
+  bool is_limited = r->args->limit_bytes != PLIM_UNKNOWN;
   if (!r->e.has_verdict) return;
   used = picture_append(text, TEXT, used, "; %s %s", r->e.fits ? "fits" : "runs out",
-                        is_card ? "on " : "under the limit");
-  if (is_card) used = picture_append(text, TEXT, used, "%s", r->request.card);
+                        is_limited ? "under the limit" : "on ");
+  if (!is_limited) used = picture_append(text, TEXT, used, "%s", r->request.card);
   if (r->e.fits) return;
   char where[TEXT];
   estimate_place(&r->e.capped.runs_out_at, where, sizeof where);

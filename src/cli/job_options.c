@@ -145,6 +145,9 @@ static plim_err understand_length(const job_args *args, job_request *r, plim_err
   if (err && args->seq > most && most < 1 << 20)
     plim_error_hint(error, "the model takes %llu tokens at most", (unsigned long long)most);
   r->job.recipe.length = (int64_t)length;
+  if (!err && args->batch * length > 1ull << 31)
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "%llu sequences of %llu tokens are too many",
+                    (unsigned long long)args->batch, (unsigned long long)length);
   return err;
 }
 
@@ -293,6 +296,17 @@ static void look_for_card(job_request *r) {
   job_note(r, "the card is the one in this machine");
 }
 
+static plim_err understand_conf(const job_args *args, job_request *r, const char **source,
+                                plim_error *error) {
+  r->job.sdpa = r->target.gpu ? plim_sdpa_preferred(r->target.gpu) : PLIM_SDPA_CUDNN;
+  r->job.uses_flash = args->attention == ATTENTION_FLASH;
+  if (r->job.uses_flash && r->job.sdpa == PLIM_SDPA_CUDNN) r->job.sdpa = PLIM_SDPA_FLASH;
+  *source = args->alloc_conf;
+  plim_err err = plim_alloc_conf_parse(args->alloc_conf ? args->alloc_conf : "", &r->conf, error);
+  r->target.conf = &r->conf;
+  return err;
+}
+
 static plim_err understand_target(const job_args *args, job_request *r, const char **source,
                                   plim_error *error) {
   r->target = plim_target_any();
@@ -303,20 +317,16 @@ static plim_err understand_target(const job_args *args, job_request *r, const ch
   if (args->limit_bytes != PLIM_UNKNOWN) {
     if (args->limit_bytes < 2 * PLIM_MIB || args->limit_bytes > MAX_CARD)
       return size_too_odd(args->limit_bytes, error);
+    bool is_smaller = args->limit_bytes < r->target.limit_bytes;
+    if (!is_smaller) return understand_conf(args, r, source, error);
     r->target.limit_bytes = args->limit_bytes;
     r->target.budget_bytes = args->limit_bytes + PLIM_CONTEXT_MIB * PLIM_MIB;
     char card[40];
     snprintf(card, sizeof card, "%.39s", r->card);
-    snprintf(r->card, sizeof r->card, "a limit of %s and the context%s%s",
+    snprintf(r->card, sizeof r->card, "the limit of %s%s%s",
              units_bytes(args->limit_bytes).text, *card ? " on " : "", card);
   }
-  r->job.sdpa = r->target.gpu ? plim_sdpa_preferred(r->target.gpu) : PLIM_SDPA_CUDNN;
-  r->job.uses_flash = args->attention == ATTENTION_FLASH;
-  if (r->job.uses_flash && r->job.sdpa == PLIM_SDPA_CUDNN) r->job.sdpa = PLIM_SDPA_FLASH;
-  *source = args->alloc_conf;
-  err = plim_alloc_conf_parse(args->alloc_conf ? args->alloc_conf : "", &r->conf, error);
-  r->target.conf = &r->conf;
-  return err;
+  return understand_conf(args, r, source, error);
 }
 
 plim_err job_understand(const job_args *args, job_request *out, const char **source,

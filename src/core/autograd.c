@@ -103,12 +103,14 @@ plim_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *con
 }
 
 void node_save(plim_tape *t, plim_node *n, plim_tensor *x) {
-  if (x) saved_pack(t, n, n->saved_count++, x, false);
+  if (x && n->saved_count == PLIM_MAX_SAVED) t->failed = true;
+  else if (x) saved_pack(t, n, n->saved_count++, x, false);
 }
 
 // An output is saved without its node, or the two would keep each other alive.
 void node_save_output(plim_tape *t, plim_node *n, plim_tensor *x) {
-  saved_pack(t, n, n->saved_count++, x, true);
+  if (n->saved_count == PLIM_MAX_SAVED) t->failed = true;
+  else saved_pack(t, n, n->saved_count++, x, true);
 }
 
 void node_output(plim_tape *t, plim_node *n, plim_tensor *x) {

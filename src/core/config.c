@@ -211,9 +211,33 @@ static plim_err check_limits(const plim_config *c, plim_error *error) {
   return PLIM_OK;
 }
 
+// What a file may say, and the family's program does not follow.
+static plim_err check_followed(const plim_config *c, plim_error *error) {
+  const plim_config *d = &c->family->defaults;
+  bool has_free_activation = d->relative_buckets && !d->has_position_table; // t5
+  bool is_neox = !d->has_position_table && d->activation == PLIM_ACT_GELU && d->has_attention_bias;
+  const char *what = NULL;
+  if (c->activation != d->activation && !has_free_activation) what = "this activation function";
+  else if (d->has_position_table && d->ties_embeddings && !c->ties_embeddings &&
+           c->head == PLIM_HEAD_CAUSAL)
+    what = "a head of its own";
+  else if (is_neox && c->ties_embeddings) what = "a head tied to the embedding";
+  else if (is_neox && !c->has_attention_bias) what = "attention without biases";
+  if (!what) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s with %s is not modelled",
+                           c->family->model_type, what);
+  plim_error_hint(error, "record a snapshot and plimsoll replay it");
+  return err;
+}
+
 plim_err plim_config_finish(plim_config *c, plim_error *error) {
   if (!c->kv_heads) c->kv_heads = c->heads;
-  if (!c->head_dim && c->heads > 0) c->head_dim = c->hidden / c->heads;
+  // These share the width among the heads, whatever else the file says.
+  bool is_shared = c->has_position_table || c->rotary_share == 0.25;
+  if ((!c->head_dim || is_shared) && c->heads > 0) c->head_dim = c->hidden / c->heads;
+  if (is_shared && c->heads > 0 && c->hidden % c->heads)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "a width of %d does not divide among %d heads",
+                     (int)c->hidden, (int)c->heads);
   if (!c->intermediate) c->intermediate = 4 * c->hidden;
   if (!c->decoder_layers) c->decoder_layers = c->layers;
   if (!c->original_positions) c->original_positions = c->positions;
@@ -222,7 +246,8 @@ plim_err plim_config_finish(plim_config *c, plim_error *error) {
   if (c->activation == PLIM_ACT_UNKNOWN)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
                      "the model's activation function is not one we know");
-  plim_err err = check_extents(c, error);
+  plim_err err = check_followed(c, error);
+  if (!err) err = check_extents(c, error);
   return err ? err : check_limits(c, error);
 }
 

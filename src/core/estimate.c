@@ -86,6 +86,7 @@ static void fill_interval(plim_estimate *e) {
 
 static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gpu *gpu) {
   e->unverified_count = plim_job_unverified(job, e->unverified, PLIM_MAX_REASONS - 3);
+  if (e->unverified_count > PLIM_MAX_REASONS - 3) e->unverified_count = PLIM_MAX_REASONS - 3;
   if (job->uses_flash)
     e->unverified[e->unverified_count++] = "the flash-attn package: as PyTorch's own flash kernel";
   if (gpu && !gpu->cuda_mib)
@@ -106,7 +107,11 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
                          .tokens_per_second = NAN};
   plim_err err = predict_both(job, target, out, error);
   if (err) return err;
-  out->fits = !out->capped.runs_out;
+  if (out->p.runs_out)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "this takes more memory than any address space has");
+  out->fits = !out->capped.runs_out &&
+              (target->budget_bytes == PLIM_UNKNOWN ||
+               out->capped.peak_reserved_bytes + out->context_bytes <= target->budget_bytes);
   fill_unverified(out, job, target->gpu);
   fill_budget(out);
   fill_interval(out);

@@ -287,7 +287,7 @@ enum { CUBLAS, CUBLAS_LT };
 
 static void workspace(plim_tape *t, int which, uint64_t bytes) {
   plim_tensor **kept = &t->workspaces[t->thread][which];
-  if (!*kept) set(t, kept, scratch(t, bytes));
+  if (!*kept && !t->is_stopped) set(t, kept, scratch(t, bytes));
 }
 
 // Recorded on Hopper; the others as PyTorch's parseChosenWorkspaceSize has it (:4096:2:16:8).

@@ -197,10 +197,15 @@ static void try_all(search *s) {
 // Times this close are the same: the clock is not better than that.
 #define SAME_TIME 0.01
 
+// Classes instead of distances, so that the order is one.
+static int speed_class(const plim_rung *x) {
+  return (int)floor(log(x->tokens_per_second) / log(1 + SAME_TIME));
+}
+
 static int by_speed(const void *x, const void *y) {
   const plim_rung *a = x, *b = y;
-  double fast = b->tokens_per_second, slow = a->tokens_per_second;
-  if (fabs(fast - slow) > SAME_TIME * fmax(fast, slow)) return fast > slow ? 1 : -1;
+  int fast = speed_class(b), slow = speed_class(a);
+  if (fast != slow) return fast > slow ? 1 : -1;
   if (a->e.device_bytes != b->e.device_bytes) return a->e.device_bytes > b->e.device_bytes ? 1 : -1;
   return a->changes - b->changes;
 }
@@ -244,7 +249,7 @@ static void build_ladder(search *s) {
     if (last != UINT64_MAX && (double)s->fitting.at[i].e.device_bytes > RUNG_STEP * (double)last)
       continue;
     if (!run(s, &s->fitting.at[i].choice, true, &rung)) s->failed = true;
-    else if (is_safe(s->r, &rung.e)) {
+    else if (is_safe(s->r, &rung.e) && rung.e.device_bytes < last) {
       if (!plan->rungs.len && keeps_own(s, &rung)) rung = s->before;
       last = rung.e.device_bytes;
       if (!vec_push(&plan->rungs, rung)) s->failed = true;
@@ -404,9 +409,9 @@ plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_e
   if (!s.failed && out->rungs.len) explain_changes(&s);
   if (!s.failed) list_concessions(&s);
   vec_free(&s.fitting);
-  if (s.failed) plim_plan_clear(out);
-  else return plim_plan_check(request, out, error);
-  return s.err ? s.err : out_of_memory(error);
+  err = !s.failed ? plim_plan_check(request, out, error) : s.err ? s.err : out_of_memory(error);
+  if (err) plim_plan_clear(out);
+  return err;
 }
 
 void plim_plan_clear(plim_plan *plan) {

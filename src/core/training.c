@@ -263,7 +263,7 @@ static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const pli
 
 static plim_batch batch_new(plim_tape *t, const plim_model *m, const plim_recipe *r) {
   plim_dims shape = dims(r->batch, r->length);
-  plim_batch b = {.mask_kind = PLIM_MASK_ONES,
+  plim_batch b = {.mask_kind = r->mask == PLIM_MASK_PAD ? PLIM_MASK_PAD : PLIM_MASK_ONES,
                   .attention = r->attention,
                   .checkpoint = r->checkpoint,
                   .loss = r->loss};

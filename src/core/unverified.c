@@ -57,11 +57,28 @@ static bool has_paged_lion(const plim_job *job) {
          job->recipe.optimizer == plim_optimizer_named("paged-lion-8bit");
 }
 
+static bool shards_elsewhere(const plim_job *job) {
+  return job->sharding.strategy != PLIM_SHARD_NONE &&
+         !ONE_OF(job->model.family->model_type, "llama", "mistral", "qwen2", "qwen3", "gpt2",
+                 "gpt_neox");
+}
+
+static bool shards_adapters(const plim_job *job) {
+  return job->sharding.strategy != PLIM_SHARD_NONE && job->lora.rank;
+}
+
+static bool shards_with_trainer(const plim_job *job) {
+  return job->sharding.strategy != PLIM_SHARD_NONE && job->recipe.is_trainer;
+}
+
 // What no recording in tests/truth and no measured row covers.
 static const struct {
   bool (*applies)(const plim_job *job);
   const char *reason;
 } rows[] = {
+    {shards_elsewhere, "this family on several GPUs"},
+    {shards_adapters, "adapters on several GPUs"},
+    {shards_with_trainer, "Trainer on several GPUs"},
     {is_int8, "LLM.int8(): how many columns are outliers depends on the data; here none are"},
     {is_quantised_elsewhere, "quantised weights of this family"},
     {is_fused_elsewhere, "Liger-Kernel's cross entropy on this family"},

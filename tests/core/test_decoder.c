@@ -179,7 +179,7 @@ TEST(adapters_on_experts_are_refused_with_a_way_out) {
   plim_error error = {0};
   job.lora = (plim_lora){.rank = 8, .targets = (1u << PLIM_PROJECTIONS) - 1};
   CHECK(plim_job_check(&job, &error) == PLIM_ERR_UNSUPPORTED, "all-linear");
-  CHECK_STR(error.hint, "target_modules: [q_proj, k_proj, v_proj, o_proj]");
+  CHECK_STR(error.hint, "--lora-targets q_proj,k_proj,v_proj,o_proj");
   job.lora.targets = 1u << PLIM_Q_PROJ | 1u << PLIM_GATE_PROJ;
   CHECK(!plim_job_check(&job, &error), "named projections");
   job = small("llama", 64);
