@@ -323,8 +323,8 @@ static plim_err understand_target(const job_args *args, job_request *r, const ch
     r->target.budget_bytes = args->limit_bytes + PLIM_CONTEXT_MIB * PLIM_MIB;
     char card[40];
     snprintf(card, sizeof card, "%.39s", r->card);
-    snprintf(r->card, sizeof r->card, "the limit of %s%s%s",
-             units_bytes(args->limit_bytes).text, *card ? " on " : "", card);
+    snprintf(r->card, sizeof r->card, "the limit of %s%s%s", units_bytes(args->limit_bytes).text,
+             *card ? " on " : "", card);
   }
   return understand_conf(args, r, source, error);
 }

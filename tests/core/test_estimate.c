@@ -1,0 +1,88 @@
+// Estimates: what is refused, what is not measured, and what a limit does.
+#include <string.h>
+
+#include "catalogue.h"
+#include "estimate.h"
+#include "family.h"
+#include "test.h"
+
+static plim_job job_of(const char *model) {
+  plim_job job = {.dtype = PLIM_BF16, .load = PLIM_LOAD_INIT};
+  plim_config_init(&job.model, "llama", NULL);
+  if (plim_catalogue_config(plim_catalogue_named(model), &job.model, NULL)) test_failed = true;
+  job.recipe = (plim_recipe){.batch = 1,
+                             .length = 64,
+                             .steps = 2,
+                             .accumulate = 1,
+                             .optimizer = plim_optimizer_named("adamw")};
+  return job;
+}
+
+static plim_err estimate(const plim_job *job, uint64_t limit, plim_estimate *e, plim_error *error) {
+  plim_target target = plim_target_any();
+  target.limit_bytes = limit;
+  return plim_estimate_make(job, &target, e, error);
+}
+
+TEST(what_is_not_measured_widens_the_interval) {
+  plim_job job = job_of("tiny-llama");
+  plim_estimate plain, flash;
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &plain, NULL), "plain");
+  job.uses_flash = true;
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &flash, NULL), "flash");
+  uint64_t a = plain.interval_bytes[1] - plain.interval_bytes[0];
+  uint64_t b = flash.interval_bytes[1] - flash.interval_bytes[0];
+  CHECK(!plain.unverified_count && flash.unverified_count == 1, "reasons");
+  CHECK((double)a <= 0.02 * (double)plain.device_bytes && b > 3 * a, "%llu and %llu bytes wide",
+        (unsigned long long)a, (unsigned long long)b);
+}
+
+TEST(a_limit_is_a_verdict_and_needs_are_told_without_it) {
+  plim_job job = job_of("tiny-llama");
+  plim_estimate free_run, tight;
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &free_run, NULL), "free");
+  CHECK(!estimate(&job, free_run.p.peak_allocated_bytes / 2, &tight, NULL), "tight");
+  CHECK(!free_run.has_verdict && tight.has_verdict && !tight.fits, "verdicts");
+  CHECK(tight.p.peak_reserved_bytes == free_run.p.peak_reserved_bytes, "needs %llu, free %llu",
+        (unsigned long long)tight.p.peak_reserved_bytes,
+        (unsigned long long)free_run.p.peak_reserved_bytes);
+  CHECK(!estimate(&job, free_run.p.peak_reserved_bytes, &tight, NULL) && tight.fits, "just fits");
+}
+
+// Each stage may be the one that runs out.
+TEST(every_limit_gives_a_verdict_and_more_is_never_worse) {
+  plim_job job = job_of("tiny-llama");
+  job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
+  bool fitted = false;
+  for (uint64_t limit = 40 * PLIM_MIB; limit <= 1600 * PLIM_MIB; limit += 60 * PLIM_MIB) {
+    plim_estimate e;
+    CHECK(!estimate(&job, limit, &e, NULL), "%llu MiB", (unsigned long long)(limit / PLIM_MIB));
+    CHECK(e.fits || !fitted, "%llu MiB does not fit, less did",
+          (unsigned long long)(limit / PLIM_MIB));
+    fitted = fitted || e.fits;
+  }
+  CHECK(fitted, "nothing fits");
+}
+
+TEST(what_there_is_no_program_for_is_refused) {
+  plim_estimate e;
+  plim_error error;
+  plim_job job = job_of("minilm-l6");
+  job.model.head = PLIM_HEAD_NONE;
+  job.recipe.is_trainer = true;
+  CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_UNSUPPORTED, "an encoder's loss");
+  job = job_of("tiny-llama");
+  job.recipe.loss = PLIM_LOSS_CHUNKED;
+  job.recipe.loss_chunk = 512;
+  job.recipe.length = 1;
+  CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_UNSUPPORTED, "no token to predict");
+  job = job_of("tiny-llama");
+  job.weights = PLIM_WEIGHTS_NF4;
+  CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_UNSUPPORTED, "training 4 bits");
+  job = job_of("gpt2");
+  job.lora = (plim_lora){.rank = 8, .targets = 1u << PLIM_Q_PROJ};
+  CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_ARGUMENT, "adapters on nothing");
+  CHECK(strstr(error.message, "nothing is trained"), "%s", error.message);
+}
+
+TEST_MAIN
