@@ -68,7 +68,11 @@ static bool is_in_line(const plim_tree *t, size_t comment) {
   return above < line && has_comment_in_column(t, plim_line_begin(t->text, above), wanted);
 }
 
-static bool are_blanks(const char *text, size_t size) { return strspn(text, " ") >= size; }
+static bool are_blanks(const char *text, size_t size) {
+  for (size_t i = 0; i < size; i++)
+    if (text[i] != ' ') return false;
+  return true;
+}
 
 // Blanks before the comment make up for what the value grew or shrank.
 static void keep_column(const change *c, plim_edit *edit) {

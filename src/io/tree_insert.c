@@ -187,6 +187,13 @@ static plim_span write_first(const insertion *in, FILE *out) {
 
 // ---- in brackets ------------------------------------------------------------------------------------
 
+// The text need not end with a 0.
+static bool is_colon_and_blanks(const char *text, size_t size) {
+  for (size_t i = 0; i < size; i++)
+    if (!memchr(": \t", text[i], 3)) return false;
+  return memchr(text, ':', size) != NULL;
+}
+
 // What stands between key and value.
 static void write_colon(const insertion *in, FILE *out) {
   const plim_tree *t = in->tree;
@@ -194,8 +201,7 @@ static void write_colon(const insertion *in, FILE *out) {
   if (node->last != PLIM_NO_NODE) {
     plim_span gap = {t->at.at[t->at.at[node->last].key].span.end, t->at.at[node->last].span.begin};
     size_t size = gap.end - gap.begin;
-    if (size && size <= 3 && strspn(t->text + gap.begin, ": \t") == size &&
-        memchr(t->text + gap.begin, ':', size)) {
+    if (size && size <= 3 && is_colon_and_blanks(t->text + gap.begin, size)) {
       write_span(t, gap, out);
       return;
     }
