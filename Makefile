@@ -6,8 +6,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: build test plan bench format bless readme accuracy install clean help
 
 PREFIX ?= /usr/local
-DEMO ?= plan --model qwen2.5-7b --lora-rank 128 --lora-dropout 0.05 --amp bf16 --loop trainer \
-  --batch 2 --accumulate 8 --seq 2048 --checkpoint --gpu 24564MiB
+DEMO ?= plan tests/fixtures/seed0/start_baseline.sh --gpu 24564MiB
 FUZZ_SECONDS ?= 8
 
 BUILD_PACKAGES := gcc libc6-dev cmake ninja-build pkg-config liblzma-dev zlib1g-dev \

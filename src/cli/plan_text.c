@@ -42,7 +42,7 @@ double plan_hours(const plan_result *r, const plim_rung *rung) {
 static void print_subject(const plan_result *r, const plan_for_card *c) {
   char text[256];
   job_describe_model(&c->request, r->args, text, sizeof text);
-  term_print(stdout, TERM_BOLD, "%s\n", text);
+  sentence(text);
   const char *card = *c->request.card ? c->request.card : "the limit";
   printf("%s", card);
   if (!c->request.is_known_by_size)
@@ -268,13 +268,18 @@ static void print_files(const plan_result *r, const plan_for_card *c) {
 }
 
 static void print_sources(const plan_result *r) {
+  char text[1024];
+  size_t used = 0;
   if (!r->files) return;
-  for (size_t i = 0; i < r->files->project.files.len; i++) {
+  for (size_t i = 0; i < r->files->project.files.len && used < sizeof text; i++) {
     const plim_project_file *f = r->files->project.files.at[i];
-    printf("%s%s", i ? ", " : "from ", f->path);
-    if (f->is.dialect != PLIM_DIALECTS) printf(" (%s)", plim_dialect_table[f->is.dialect].name);
+    bool is_known = f->is.dialect != PLIM_DIALECTS;
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s%s%s", i ? ", " : "from ",
+                             f->path, is_known ? " (" : "",
+                             is_known ? plim_dialect_table[f->is.dialect].name : "",
+                             is_known ? ")" : "");
   }
-  printf("\n");
+  sentence(text);
   for (size_t i = 0; i < sizeof r->files->notes / sizeof *r->files->notes; i++)
     if (*r->files->notes[i]) {
       printf("note: ");
