@@ -30,7 +30,10 @@ void step_adamw_foreach(plim_tape *t, const plim_optimizer *o, const update *u) 
   (void)o;
   adamw_states(t, u);
   plim_tensor **roots = calloc(u->count, sizeof(plim_tensor *));
-  if (!roots) return;
+  if (!roots) {
+    plim_tape_stop(t);
+    return;
+  }
   for (size_t i = 0; i < u->count; i++)
     if (u->parameters[i]->grad) roots[i] = k_like(t, u->parameters[i]);
   update_in_place(t, u, 8, 20); // decay, lerp, mul, addcmul, sqrt, div, add, addcdiv

@@ -303,7 +303,7 @@ static void run(engine *e, task *k) {
     if (n->leaf->on_grad.run) n->leaf->on_grad.run(t, n->leaf->on_grad.context);
   } else {
     unpack(t, n, hosts);
-    n->function(t, n, in, out);
+    if (!t->failed) n->function(t, n, in, out); // or what it needs may not be there
     drop_unwanted(t, n, out);
     drop_unpacked(t, n, hosts);
     for (int i = 0; i < n->edge_count; i++)

@@ -27,6 +27,7 @@ static plim_tensor *total_norm(plim_tape *t, plim_tensor *const *parameters, siz
   for (size_t i = 0; i < count; i++)
     if (parameters[i]->grad) n++, dtype = (plim_dtype)parameters[i]->grad->dtype;
   plim_tensor **norms = calloc(n + 1, sizeof(plim_tensor *));
+  if (!norms) plim_tape_stop(t);
   if (!norms) return empty(t, (plim_dims){0}, dtype);
   plim_tensor *buffer = scratch(t, norm_buffer_bytes(parameters, count, n));
   for (size_t i = 0; i < n; i++) norms[i] = empty(t, (plim_dims){0}, dtype);

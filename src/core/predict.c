@@ -75,6 +75,7 @@ static bool all_ran_out(const follower *f) {
 static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
   follower *f = context;
   const plim_observer *o = f->request->observer;
+  if (plim_tape_failed(f->tape) || f->failed) return;
   if (f->unlimited && kind == PLIM_STREAM_ALLOC) fork_if_near(f, bytes);
   for (int i = 0; i < f->count && !f->failed; i++) {
     lane *l = &f->lanes[i];
@@ -82,7 +83,9 @@ static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
     if (kind == PLIM_STREAM_ALLOC) allocate(f, l, id, bytes);
     else if (kind == PLIM_STREAM_EMPTY_CACHE) plim_allocator_empty_cache(l->allocator);
     else plim_allocator_free(l->allocator, id);
+    f->failed = f->failed || plim_allocator_out_of_host_memory(l->allocator);
   }
+  if (f->failed) plim_tape_stop(f->tape);
   if (o && o->event) o->event(o->context, f->tape, f->lanes[0].allocator, kind, id, bytes);
   f->events++;
   if (all_ran_out(f)) plim_tape_stop(f->tape);
@@ -133,7 +136,7 @@ static bool run(follower *f) {
   if (f->request->gpu) plim_tape_set_gpu(f->tape, f->request->gpu);
   plim_model *m = plim_job_load(f->tape, f->request->job);
   f->trains_nothing = m && !m->trainable && !all_ran_out(f);
-  bool ok = !f->trains_nothing && ((m && train(f, m)) || all_ran_out(f));
+  bool ok = !f->trains_nothing && !f->failed && ((m && train(f, m)) || all_ran_out(f));
   plim_model_delete(m);
   plim_tape_delete(f->tape);
   return ok;

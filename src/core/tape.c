@@ -10,7 +10,7 @@ const uint8_t plim_dtype_bytes[PLIM_DTYPE_COUNT] = {
 
 // ---- memory of the tape itself: an arena, so that a thousand estimates cost no thousand mallocs ----
 
-enum { CHUNK_BYTES = 1 << 16 };
+enum { CHUNK_BYTES = 1 << 16, RESERVED_CHUNKS = 256 };
 
 struct tape_chunk {
   struct tape_chunk *next;
@@ -18,19 +18,25 @@ struct tape_chunk {
   _Alignas(16) unsigned char bytes[CHUNK_BYTES];
 };
 
-// A zeroed object of one of a few sizes. When memory is out, the tape has failed and everybody gets
-// the same spare object, so that no operator has to check.
+// When memory is out, the tape has failed, and ends at its next turn. What it does until then it does in
+// memory that was set aside (and costs nothing as long as nobody writes to it), so that no operator has
+// to check. The spare object is for a program that goes on even so.
+static struct tape_chunk *chunk_new(plim_tape *t) {
+  struct tape_chunk *chunk = t->failed ? NULL : malloc(sizeof *chunk);
+  if (chunk) return chunk;
+  t->failed = true;
+  return t->reserved_used < RESERVED_CHUNKS ? &t->reserve[t->reserved_used++] : NULL;
+}
+
+// A zeroed object of one of a few sizes.
 void *tape_take(plim_tape *t, struct tape_pool *pool, size_t bytes) {
   bytes = (bytes + 15) & ~(size_t)15;
   void *object = pool->free;
   if (object) memcpy(&pool->free, object, sizeof pool->free);
   else {
     if (!t->chunks || t->chunks->used + bytes > CHUNK_BYTES) {
-      struct tape_chunk *chunk = malloc(sizeof *chunk);
-      if (!chunk) {
-        t->failed = true;
-        return memset(t->spare, 0, sizeof t->spare);
-      }
+      struct tape_chunk *chunk = chunk_new(t);
+      if (!chunk) return memset(t->spare, 0, sizeof t->spare);
       chunk->next = t->chunks;
       chunk->used = 0;
       t->chunks = chunk;
@@ -53,6 +59,11 @@ static const plim_gpu recorded_on = {.name = "H200", .capability = 90, .multipro
 plim_tape *plim_tape_new(plim_tape_sink sink) {
   plim_tape *t = calloc(1, sizeof *t);
   if (!t) return NULL;
+  t->reserve = malloc(RESERVED_CHUNKS * sizeof *t->reserve);
+  if (!t->reserve) {
+    free(t);
+    return NULL;
+  }
   t->sink = sink;
   t->grad_mode = true;
   t->free_kind = PLIM_STREAM_FREE;
@@ -98,17 +109,24 @@ void plim_tape_at(plim_tape *t, const char *what) { t->place.what = what; }
 
 void plim_tape_enter_layer(plim_tape *t) { plim_tape_enter(t, t->next_layer++, NULL); }
 
+static bool is_reserved(const plim_tape *t, const struct tape_chunk *chunk) {
+  for (size_t i = 0; i < t->reserved_used; i++)
+    if (chunk == &t->reserve[i]) return true;
+  return false;
+}
+
 void plim_tape_delete(plim_tape *t) {
   if (!t) return;
   tape_free_recomputed(t);
   for (struct tape_chunk *chunk = t->chunks, *next; chunk; chunk = next) {
     next = chunk->next;
-    free(chunk);
+    if (!is_reserved(t, chunk)) free(chunk);
   }
   vec_free(&t->doomed);
   vec_free(&t->casts);
   vec_free(&t->waiting);
   vec_free(&t->unwound);
+  free(t->reserve);
   free(t);
 }
 

@@ -30,8 +30,9 @@ struct plim_tape {
   plim_wish wish;
   uint64_t live[PLIM_PURPOSES];
   int32_t next_layer;
-  uint8_t purpose; // a plim_purpose
-  struct tape_chunk *chunks;
+  uint8_t purpose;                     // a plim_purpose
+  struct tape_chunk *chunks, *reserve; // reserve: an array, for when memory is out
+  size_t reserved_used;
   struct tape_pool tensors, storages, nodes, frames, shapes, edges[4], quants;
   vec(plim_node *) doomed; // nodes whose last reference is gone
   uint64_t sequence;

@@ -229,7 +229,7 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
   if (!part) return refuse(key, "a new constant has no place that is surely right", error);
   if (key[part] == '-')
     return refuse(key, "a new argument has no place that is surely right", error);
-  char *path = strndup(key, part - 1);
+  char *path = plim_copy_of(key, part - 1);
   if (!path) return no_memory(error);
   plim_py_reader reader;
   plim_err err = find_place(s, path, key + part, &reader, error);

@@ -30,7 +30,7 @@ static plim_binding *bind(plim_project *p, plim_knob knob, const char *path, siz
                           const char *name, bool is_from_names) {
   plim_binding *b = calloc(1, sizeof *b);
   if (!b) return NULL;
-  b->path = strndup(path, path_size);
+  b->path = plim_copy_of(path, path_size);
   b->name = strdup(name);
   b->key = plim_natural_keys[knob];
   b->is_from_names = is_from_names;

@@ -151,11 +151,17 @@ plim_err plim_edits_apply(const char *text, size_t size, const plim_edit *edits,
 
 // ---- for editors ------------------------------------------------------------------------------------
 
-const char *plim_settings_keep(plim_settings *s, const char *text, size_t size) {
+char *plim_copy_of(const char *text, size_t size) {
   char *copy = malloc(size + 1);
   if (!copy) return NULL;
   memcpy(copy, text, size);
   copy[size] = 0;
+  return copy;
+}
+
+const char *plim_settings_keep(plim_settings *s, const char *text, size_t size) {
+  char *copy = plim_copy_of(text, size);
+  if (!copy) return NULL;
   if (vec_push(&s->strings, copy)) return copy;
   free(copy);
   return NULL;

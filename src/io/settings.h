@@ -122,6 +122,9 @@ extern const plim_editor plim_yaml_editor, plim_json_editor, plim_toml_editor, p
 const char *plim_settings_keep(plim_settings *s, const char *text, size_t size);
 // Adds a setting; `key`, texts and comment must be kept already. False when memory is out.
 bool plim_settings_add(plim_settings *s, plim_setting setting);
+// A copy of so many bytes with a 0 behind them, which the caller frees; NULL when memory is out. The text
+// need not end with a 0, which strndup would want.
+char *plim_copy_of(const char *text, size_t size);
 // An edit of a copy of `text`.
 plim_err plim_edit_make(plim_span span, const char *text, plim_edit *out, plim_error *error);
 

@@ -118,7 +118,7 @@ static plim_err change_node(const change *c, const plim_setting *setting, plim_e
   const plim_node *node = &c->tree->at.at[c->id];
   out->span = node->span;
   if (plim_value_equal(&node->value, c->value)) {
-    out->text = strndup(c->tree->text + node->span.begin, node->span.end - node->span.begin);
+    out->text = plim_copy_of(c->tree->text + node->span.begin, node->span.end - node->span.begin);
     return out->text ? PLIM_OK : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   }
   if (!find_way(c, out)) {
