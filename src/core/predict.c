@@ -34,12 +34,12 @@ static void note_peak(const follower *f, lane *l) {
   memcpy(l->out->live_bytes, plim_tape_live(f->tape), sizeof l->out->live_bytes);
 }
 
-static void allocate(const follower *f, lane *l, uint32_t id, uint64_t bytes) {
+static void allocate(follower *f, lane *l, uint32_t id, uint64_t bytes) {
   uint32_t stream = plim_tape_stream(f->tape);
-  if (plim_allocator_malloc(l->allocator, id, bytes, stream, 0) != PLIM_MALLOC_OOM) {
-    note_peak(f, l);
-    return;
-  }
+  plim_malloc_result got = plim_allocator_malloc(l->allocator, id, bytes, stream, 0);
+  if (got == PLIM_MALLOC_NO_HOST_MEMORY) f->failed = true;
+  if (got == PLIM_MALLOC_OK) note_peak(f, l);
+  if (got != PLIM_MALLOC_OOM) return;
   l->out->runs_out = true;
   l->out->runs_out_at = plim_tape_place(f->tape);
   l->out->runs_out_bytes = bytes;
