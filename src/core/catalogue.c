@@ -12,7 +12,7 @@ enum { MAX_MODELS = 256, KEY_BYTES = 96, WORD_BYTES = 64 };
 // Keys are those of the model's config.json that change memory. The extents of the Llama, Mistral,
 // Mixtral, Qwen, Gemma, Phi and Pythia models were compared with litgpt's table of the same checkpoints
 // (not Yi, Mistral Nemo and Small, Phi-3 medium), those of tests/truth with its models.json. Parameters
-// are as the hub counts them, tied weights once; a test builds each model and compares, so a wrong extent
+// are as published, from memory (no hub file was read), tied weights once; a test builds each model and compares, so a wrong extent
 // shows. mpnet-base is the encoder without its masked head, as sentence-transformers uses it. The two
 // without an owner are the small models of tests/truth.
 
