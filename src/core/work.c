@@ -42,8 +42,8 @@ static const struct {
 };
 #define DROPOUT_PAIRS (1e12 / 66.9e12)
 
-// Of the CPU: the H200's host (Xeon, virtual machine) with Python 3.12. Other hosts differ, and one
-// host from run to run by a quarter.
+// Of the CPU: the H200's host (Xeon, virtual machine) with Python 3.12, in the middle of four runs on
+// different days (timing.json, timing_again.json), between which it differs by up to a factor of two.
 static const struct {
   double operator_seconds;  // Python, the dispatcher and the making of a node
   double node_seconds;      // the engine and a node's function
@@ -51,12 +51,12 @@ static const struct {
   double hook_seconds;      // a saved tensor through a hook in Python, with the garbage it makes
   double parameter_seconds; // one round of a Python loop over parameters
   double walk_seconds;      // Trainer's walks over the modules, for every operator of forward
-} host = {.operator_seconds = 11e-6,
-          .node_seconds = 16e-6,
-          .launch_seconds = 11e-6,
-          .hook_seconds = 25e-6,
-          .parameter_seconds = 10e-6,
-          .walk_seconds = 3e-6};
+} host = {.operator_seconds = 10e-6,
+          .node_seconds = 14.5e-6,
+          .launch_seconds = 10e-6,
+          .hook_seconds = 22e-6,
+          .parameter_seconds = 9e-6,
+          .walk_seconds = 2.7e-6};
 
 // ---- the two timelines ----------------------------------------------------------------------------
 

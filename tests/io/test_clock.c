@@ -1,5 +1,6 @@
-// Seconds per optimizer step on an H200, measured with nothing else running (timing.json and
-// timing_more.json), against the clock. Steps that wait for the CPU vary by a quarter from run to run; the others by 1 %.
+// Seconds per optimizer step on an H200 with nothing else running (timing.json and timing_more.json) against the
+// clock. Steps that wait for the CPU take up to twice as long in one run as in another (timing_again.json holds
+// the same steps in other runs), the others vary by a few per cent.
 #include <math.h>
 #include <string.h>
 
@@ -21,16 +22,30 @@ enum { MOST_ROWS = 64 };
 typedef struct {
   const char *id;
   double predicted, measured, tokens;
+  double fastest, slowest; // of all runs
 } timing;
 
 typedef struct {
-  json_t *models, *rows;
+  json_t *models, *rows, *again;
   timing at[MOST_ROWS];
   size_t count, left_out;
 } timings;
 
 static bool job_of(const timings *all, const json_t *c, plim_job *job) {
   return case_job(c, json_object_get(all->models, case_text(c, "model", "")), job);
+}
+
+static void widen(timing *row, const json_t *again) {
+  size_t i, k;
+  json_t *runs, *seconds;
+  row->fastest = row->slowest = row->measured;
+  json_array_foreach(again, i, runs) {
+    if (strcmp(case_text(runs, "id", ""), row->id) != 0) continue;
+    json_array_foreach(json_object_get(runs, "step_seconds"), k, seconds) {
+      row->fastest = fmin(row->fastest, json_number_value(seconds));
+      row->slowest = fmax(row->slowest, json_number_value(seconds));
+    }
+  }
 }
 
 static timing time_row(const json_t *row, const plim_job *job) {
@@ -50,19 +65,24 @@ static void time_all(timings *all, const char *name) {
   snprintf(path, sizeof path, TEST_ROOT "/truth/%s.json", name);
   all->models = json_load_file(TEST_ROOT "/truth/models.json", 0, NULL);
   all->rows = json_load_file(path, 0, NULL);
-  if (!all->models || !all->rows) test_failed = true;
+  all->again = json_load_file(TEST_ROOT "/truth/timing_again.json", 0, NULL);
+  if (!all->models || !all->rows || !all->again) test_failed = true;
   for (size_t i = 0; i < json_array_size(all->rows) && all->count < MOST_ROWS; i++) {
     const json_t *row = json_array_get(all->rows, i);
     plim_job job;
-    if (job_of(all, json_object_get(row, "case"), &job))
-      all->at[all->count++] = time_row(row, &job);
-    else all->left_out++;
+    if (!job_of(all, json_object_get(row, "case"), &job)) {
+      all->left_out++;
+      continue;
+    }
+    all->at[all->count] = time_row(row, &job);
+    widen(&all->at[all->count++], all->again);
   }
 }
 
 static void clear(timings *all) {
   json_decref(all->models);
   json_decref(all->rows);
+  json_decref(all->again);
 }
 
 // ---- error and order --------------------------------------------------------------------------------
@@ -75,39 +95,58 @@ static double mean_error(const timings *all) {
 }
 
 typedef struct {
-  size_t pairs, wrong;
+  size_t pairs, wrong, undecided;
 } ranking;
 
-// By tokens a second, inside a scenario ("p0-...").
-static void rank_pair(const timing *a, const timing *b, ranking *r) {
-  if (strncmp(a->id, b->id, 3) != 0) return;
-  double measured = a->tokens / a->measured / (b->tokens / b->measured);
-  double predicted = a->tokens / a->predicted / (b->tokens / b->predicted);
-  if (fabs(measured - 1) < 0.01) return;
-  r->pairs++;
-  if ((measured > 1) == (predicted > 1)) return;
-  r->wrong++;
-  printf("  %s is %.2f times as fast as %s, measured %.2f\n", a->id, predicted, b->id, measured);
+#define CLEARLY 1.01 // two steps that differ by less are equal
+
+// Is a's time, times `scale`, clearly the smaller in every pair of runs?
+static bool always_faster(const timing *a, const timing *b, double scale) {
+  return scale * a->slowest * CLEARLY < b->fastest;
 }
 
-static ranking rank_all(const timings *all) {
+// scale: 1 orders by seconds, the quotient of their tokens by throughput.
+static void rank_pair(const timing *a, const timing *b, double scale, ranking *r) {
+  bool faster = always_faster(a, b, scale), slower = always_faster(b, a, 1 / scale);
+  r->undecided += !faster && !slower;
+  if (!faster && !slower) return;
+  r->pairs++;
+  if (faster ? scale * a->predicted < b->predicted : scale * a->predicted > b->predicted) return;
+  r->wrong++;
+  printf("  %s takes %.2f times as long as %s for the same work, measured %.2f\n", a->id,
+         scale * a->predicted / b->predicted, b->id, scale * a->measured / b->measured);
+}
+
+// Inside a scenario ("p0-...").
+static ranking rank_all(const timings *all, bool by_throughput) {
   ranking r = {0};
   for (size_t i = 0; i < all->count; i++)
-    for (size_t k = 0; k < i; k++) rank_pair(&all->at[i], &all->at[k], &r);
+    for (size_t k = 0; k < i; k++) {
+      const timing *a = &all->at[i], *b = &all->at[k];
+      if (strncmp(a->id, b->id, 3) == 0)
+        rank_pair(a, b, by_throughput ? b->tokens / a->tokens : 1, &r);
+    }
   return r;
+}
+
+static void check_order(const timings *all) {
+  for (int by_throughput = 0; by_throughput <= 1; by_throughput++) {
+    ranking r = rank_all(all, by_throughput);
+    printf("  by %s: %zu of %zu pairs in order, %zu change places from run to run\n",
+           by_throughput ? "throughput" : "seconds", r.pairs - r.wrong, r.pairs, r.undecided);
+    CHECK(r.wrong == 0, "%zu of %zu pairs", r.wrong, r.pairs);
+    CHECK(r.pairs > 3 * r.undecided, "%zu decided, %zu not", r.pairs, r.undecided);
+  }
 }
 
 TEST(step_times_are_those_measured) {
   timings all = {0};
   time_all(&all, "timing");
-  ranking r = rank_all(&all);
-  printf("  %zu rows (%zu left out): mean error %.1f %%; %zu of %zu pairs in order\n", all.count,
-         all.left_out, 100 * mean_error(&all), r.pairs - r.wrong, r.pairs);
-  CHECK(all.count >= 17, "%zu rows", all.count);
+  printf("  %zu rows (%zu left out): mean error %.1f %%\n", all.count, all.left_out,
+         100 * mean_error(&all));
+  CHECK(all.count == 23 && all.left_out == 0, "%zu rows", all.count);
   CHECK(mean_error(&all) <= 0.15, "mean error %f", mean_error(&all));
-  // One pair cannot be right: with batch 2 the checkpointed step took 0.146 s, with batch 1 and with
-  // batch 4 it took 0.200 s, and the card was idle for most of each.
-  CHECK(r.wrong <= 1, "%zu of %zu pairs", r.wrong, r.pairs);
+  check_order(&all);
   clear(&all);
 }
 
@@ -115,12 +154,11 @@ TEST(step_times_are_those_measured) {
 TEST(step_times_of_unseen_runs) {
   timings all = {0};
   time_all(&all, "timing_more");
-  ranking r = rank_all(&all);
-  printf("  %zu rows (%zu left out): mean error %.1f %%; %zu of %zu pairs in order\n", all.count,
-         all.left_out, 100 * mean_error(&all), r.pairs - r.wrong, r.pairs);
+  printf("  %zu rows (%zu left out): mean error %.1f %%\n", all.count, all.left_out,
+         100 * mean_error(&all));
   CHECK(all.count == 22 && all.left_out == 0, "%zu rows", all.count);
   CHECK(mean_error(&all) <= 0.15, "mean error %f", mean_error(&all));
-  CHECK(r.wrong == 0, "%zu of %zu pairs", r.wrong, r.pairs);
+  check_order(&all);
   clear(&all);
 }
 
