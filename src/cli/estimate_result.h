@@ -27,6 +27,9 @@ extern const char *const estimate_phases[PLIM_PHASES]; // "loading", "forward", 
 // "29.4 GiB"; where the allocator would take without end, "at least 20.1 GiB".
 void estimate_needs(const plim_estimate *e, char *text, size_t size);
 
+// As it is shown: where the allocator would take without end, what it holds unused is left out.
+plim_estimate estimate_shown(const plim_estimate *e);
+
 // "step 2, backward, layer 27: down_proj", or "loading".
 void estimate_place(const plim_place *place, char *text, size_t size);
 

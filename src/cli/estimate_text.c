@@ -29,13 +29,22 @@ static void print_subject(const estimate_result *r) {
 // max_split_size with expandable segments never reuses its large blocks: reserved memory grows with time,
 // until a limit ends it. What is in use is then all that can be said.
 static bool is_endless(const plim_estimate *e) {
-  return e->p.peak_reserved_bytes > 2 * e->p.peak_allocated_bytes;
+  bool is_too_much = e->has_verdict && !e->fits;
+  return is_too_much && e->p.peak_reserved_bytes > 2 * e->p.peak_allocated_bytes;
+}
+
+plim_estimate estimate_shown(const plim_estimate *e) {
+  plim_estimate shown = *e;
+  if (!is_endless(e)) return shown;
+  shown.device_bytes -= shown.component_bytes[PLIM_COMPONENT_FRAGMENTATION];
+  shown.component_bytes[PLIM_COMPONENT_FRAGMENTATION] = 0;
+  return shown;
 }
 
 void estimate_needs(const plim_estimate *e, char *text, size_t size) {
-  uint64_t in_use = e->p.peak_allocated_bytes + e->context_bytes;
-  if (is_endless(e)) snprintf(text, size, "at least %s", units_bytes(in_use).text);
-  else snprintf(text, size, "%s", units_bytes(e->device_bytes).text);
+  plim_estimate shown = estimate_shown(e);
+  snprintf(text, size, "%s%s", is_endless(e) ? "at least " : "",
+           units_bytes(shown.device_bytes).text);
 }
 
 static void print_verdict(const estimate_result *r) {
@@ -71,7 +80,8 @@ static void print_verdict(const estimate_result *r) {
 // One letter per line of the budget, so that the bar reads without colour.
 static const char letters[PLIM_COMPONENTS + 1] = "WAGOalw~C";
 
-static void print_bar(const plim_estimate *e) {
+static void print_bar(const plim_estimate *estimate) {
+  const plim_estimate shown = estimate_shown(estimate), *e = &shown;
   int width = term_width(stdout) - 4;
   if (width > 76) width = 76;
   bool is_known = e->budget_bytes != PLIM_UNKNOWN;
@@ -111,7 +121,7 @@ static void about(const estimate_result *r, int component, char *text, size_t si
 static void print_budget(const estimate_result *r) {
   static const term_column columns[] = {
       {""}, {""}, {"", .right = true}, {"", .right = true}, {"", .shrinks = true}};
-  const plim_estimate *e = &r->e;
+  const plim_estimate shown = estimate_shown(&r->e), *e = &shown;
   term_table *t = term_table_new(columns, 5);
   for (int i = 0; i < PLIM_COMPONENTS; i++) {
     char text[96];
@@ -127,8 +137,10 @@ static void print_budget(const estimate_result *r) {
   term_table_cell(t, TERM_BOLD, "total");
   term_table_cell(t, TERM_BOLD, "%s", units_bytes(e->device_bytes).text);
   term_table_cell(t, TERM_DIM, "%s", "");
-  term_table_cell(t, TERM_DIM, "between %s and %s", units_bytes(e->interval_bytes[0]).text,
-                  units_bytes(e->interval_bytes[1]).text);
+  if (is_endless(&r->e)) term_table_cell(t, TERM_DIM, "and what the allocator never reuses");
+  else
+    term_table_cell(t, TERM_DIM, "between %s and %s", units_bytes(e->interval_bytes[0]).text,
+                    units_bytes(e->interval_bytes[1]).text);
   printf("\n");
   term_table_print(t, stdout);
   term_table_free(t);

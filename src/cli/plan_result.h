@@ -30,6 +30,8 @@ typedef struct {
 
 void plan_print_text(const plan_result *r);
 void plan_print_launch(const plan_result *r, const plan_for_card *c); // of several GPUs
+void plan_print_ladder(const plim_plan *p);
+void plan_print_cards(const plan_for_card *cards, size_t count); // the best of each
 void plan_print_json(const plan_result *r, FILE *out);
 
 // A knob's value in words: "512", "on".

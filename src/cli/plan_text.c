@@ -94,6 +94,27 @@ static void signed_seconds(double seconds, char *text, size_t size) {
   else snprintf(text, size, "%s%s", seconds < 0 ? "-" : "+", units_seconds(fabs(seconds)).text);
 }
 
+// The allocator's settings by what they are, not "as it is"; their beginning, where they are long.
+static void value_now(const plan_for_card *c, const plim_plan_change *x, char *text, size_t size) {
+  const char *conf = plim_choice_conf(&c->asked, &c->plan.before_choice);
+  if (x->knob != PLIM_KNOB_ALLOC_CONF) plan_value_text(x->knob, x->from, text, size);
+  else if (!*conf) snprintf(text, size, "default");
+  else snprintf(text, size, strlen(conf) > 16 ? "%.13s..." : "%s", conf);
+}
+
+// Follows the micro batch, where that changed it.
+static void accumulate_cells(term_table *t, const plim_plan *p) {
+  long long now = (long long)p->before_choice.at[PLIM_KNOB_ACCUMULATE];
+  long long planned = (long long)p->rungs.at[0].choice.at[PLIM_KNOB_ACCUMULATE];
+  if (now == planned) return;
+  term_table_cell(t, TERM_PLAIN, "%s", "accumulate");
+  term_table_cell(t, TERM_PLAIN, "%lld", now);
+  term_table_cell(t, TERM_BOLD, "%lld", planned);
+  term_table_cell(t, TERM_PLAIN, "%s", "");
+  term_table_cell(t, TERM_PLAIN, "%s", "");
+  term_table_cell(t, TERM_DIM, "%s", "with it");
+}
+
 static void print_changes(const plan_for_card *c) {
   static const term_column columns[] = {
       {"setting"}, {"now"}, {"planned"}, {"memory", .right = true}, {"time", .right = true}, {""}};
@@ -108,7 +129,7 @@ static void print_changes(const plan_for_card *c) {
   for (size_t i = 0; i < p->changes.len; i++) {
     const plim_plan_change *x = &p->changes.at[i];
     char from[96], to[96], saves[48], costs[48];
-    plan_value_text(x->knob, x->from, from, sizeof from);
+    value_now(c, x, from, sizeof from);
     plan_value_text(x->knob, x->to, to, sizeof to);
     signed_bytes(x->saves_bytes, saves, sizeof saves);
     signed_seconds(x->costs_seconds, costs, sizeof costs);
@@ -118,30 +139,28 @@ static void print_changes(const plan_for_card *c) {
     term_table_cell(t, TERM_PLAIN, "%s", saves);
     term_table_cell(t, TERM_PLAIN, "%s", costs);
     term_table_cell(t, TERM_DIM, "%s", x->is_needed ? "needed" : "");
-    if (x->knob != PLIM_KNOB_MICRO_BATCH) continue;
-    term_table_cell(t, TERM_PLAIN, "%s", "accumulate");
-    term_table_cell(t, TERM_PLAIN, "%lld", (long long)p->before_choice.at[PLIM_KNOB_ACCUMULATE]);
-    term_table_cell(t, TERM_BOLD, "%lld",
-                    (long long)p->rungs.at[0].choice.at[PLIM_KNOB_ACCUMULATE]);
-    term_table_cell(t, TERM_PLAIN, "%s", "");
-    term_table_cell(t, TERM_PLAIN, "%s", "");
-    term_table_cell(t, TERM_DIM, "%s", "with it");
+    if (x->knob == PLIM_KNOB_MICRO_BATCH) accumulate_cells(t, p);
   }
   term_table_print(t, stdout);
   term_table_free(t);
+}
+
+static void budget_cell(term_table *t, uint64_t bytes) {
+  term_table_cell(t, TERM_PLAIN, "%s", bytes ? units_bytes(bytes).text : "-");
 }
 
 static void print_budgets(const plan_for_card *c) {
   static const term_column columns[] = {{""}, {"now", .right = true}, {"planned", .right = true}};
   const plim_plan *p = &c->plan;
   if (!p->rungs.len) return;
-  const plim_estimate *a = &p->before, *b = &p->rungs.at[0].e;
+  const plim_estimate now = estimate_shown(&p->before), planned = estimate_shown(&p->rungs.at[0].e);
+  const plim_estimate *a = &now, *b = &planned;
   term_table *t = term_table_new(columns, 3);
   for (int i = 0; i < PLIM_COMPONENTS; i++) {
     if (!a->component_bytes[i] && !b->component_bytes[i]) continue;
     term_table_cell(t, TERM_PLAIN, "%s", plim_component_names[i]);
-    term_table_cell(t, TERM_PLAIN, "%s", units_bytes(a->component_bytes[i]).text);
-    term_table_cell(t, TERM_PLAIN, "%s", units_bytes(b->component_bytes[i]).text);
+    budget_cell(t, a->component_bytes[i]);
+    budget_cell(t, b->component_bytes[i]);
   }
   term_table_cell(t, TERM_BOLD, "total");
   term_table_cell(t, TERM_BOLD, "%s", units_bytes(a->device_bytes).text);
@@ -153,35 +172,10 @@ static void print_budgets(const plan_for_card *c) {
 
 // ---- the ladder -------------------------------------------------------------------------------------
 
-static void rung_cells(term_table *t, const plim_rung *x) {
-  char value[96];
-  static const plim_knob shown[] = {PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHUNKED_LOSS};
-  term_table_cell(t, TERM_PLAIN, "%s", units_bytes(x->e.device_bytes).text);
-  term_table_cell(t, TERM_PLAIN, "%s", units_seconds(x->step_seconds).text);
-  term_table_cell(t, TERM_PLAIN, "%lld x %lld", (long long)x->choice.at[PLIM_KNOB_MICRO_BATCH],
-                  (long long)x->choice.at[PLIM_KNOB_ACCUMULATE]);
-  for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-    plan_value_text(shown[i], x->choice.at[shown[i]], value, sizeof value);
-    term_table_cell(t, TERM_PLAIN, "%s", value);
-  }
-  plan_value_text(PLIM_KNOB_ALLOC_CONF, x->choice.at[PLIM_KNOB_ALLOC_CONF], value, sizeof value);
-  term_table_cell(t, TERM_PLAIN, "%s", value);
-}
-
 static void print_ladder(const plan_for_card *c) {
-  static const term_column columns[] = {
-      {"", .right = true}, {"memory", .right = true}, {"step", .right = true},       {"batch"},
-      {"checkpoint"},      {"chunked loss"},          {"allocator", .shrinks = true}};
-  const plim_plan *p = &c->plan;
-  if (p->rungs.len < 2) return;
+  if (c->plan.rungs.len < 2) return;
   heading("ladder: where to go when a run still fails");
-  term_table *t = term_table_new(columns, 7);
-  for (size_t i = 0; i < p->rungs.len; i++) {
-    term_table_cell(t, TERM_DIM, "%zu", i + 1);
-    rung_cells(t, &p->rungs.at[i]);
-  }
-  term_table_print(t, stdout);
-  term_table_free(t);
+  plan_print_ladder(&c->plan);
 }
 
 // ---- what was not allowed ---------------------------------------------------------------------------
@@ -305,29 +299,11 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
 // ---- several cards ----------------------------------------------------------------------------------
 
 static void print_many(const plan_result *r) {
-  static const term_column columns[] = {
-      {"card"},       {"memory", .right = true}, {"step", .right = true},       {"batch"},
-      {"checkpoint"}, {"chunked loss"},          {"allocator", .shrinks = true}};
   char text[256];
   job_describe_model(&r->cards[0].request, r->args, text, sizeof text);
-  term_print(stdout, TERM_BOLD, "%s\n\n", text);
-  term_table *t = term_table_new(columns, 7);
-  for (size_t i = 0; i < r->count; i++) {
-    const plan_for_card *c = &r->cards[i];
-    term_table_cell(t, TERM_PLAIN, "%s", c->request.card);
-    if (c->plan.rungs.len) {
-      rung_cells(t, &c->plan.rungs.at[0]);
-      continue;
-    }
-    term_table_cell(t, TERM_PLAIN, "%s", units_bytes(c->plan.smallest.e.device_bytes).text);
-    term_table_cell(t, TERM_RED, "%s", "-");
-    term_table_cell(t, TERM_RED, "%s", "nothing");
-    term_table_cell(t, TERM_RED, "%s", "fits");
-    term_table_cell(t, TERM_PLAIN, "%s", "");
-    term_table_cell(t, TERM_PLAIN, "%s", "");
-  }
-  term_table_print(t, stdout);
-  term_table_free(t);
+  sentence(text);
+  printf("\n");
+  plan_print_cards(r->cards, r->count);
 }
 
 void plan_print_text(const plan_result *r) {
