@@ -7,13 +7,16 @@
 #include "json.h"
 #include "plan_edits.h"
 #include "plan_file.h"
+#include "term.h"
 #include "text_file.h"
+#include "units.h"
 
 enum { PLAN_LIMIT = 16 << 20 }; // bytes
 
 typedef struct {
   uint64_t rung;
   bool dry_run;
+  cli_strings done;
 } apply_args;
 
 static const apply_args defaults = {.rung = 1};
@@ -43,6 +46,51 @@ static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_e
                             plan->places.at[i].key, error);
   if (!err) err = plim_project_finish(p, error);
   return err;
+}
+
+// ---- what the files have no place for -----------------------------------------------------------------------
+
+static bool is_done(const apply_args *args, plim_knob knob) {
+  for (size_t i = 0; i < args->done.len; i++)
+    if (plim_knob_named(args->done.at[i]) == knob) return true;
+  return false;
+}
+
+static void describe(const plim_plan_left *left, char *text, size_t size) {
+  char value[96];
+  plim_value_print(&left->value, value, sizeof value);
+  snprintf(text, size, "%s %s", plim_knob_table[left->knob].name, value);
+}
+
+// Half a plan can be worse than none: a larger batch without the loss in chunks that made room for it.
+static plim_err refuse_half(const plim_plan_file *plan, const apply_args *args, plim_error *error) {
+  for (size_t i = 0; i < plan->by_hand.len && !plan->fits_as_written; i++) {
+    const plim_plan_left *left = &plan->by_hand.at[i];
+    char what[160];
+    if (is_done(args, left->knob)) continue;
+    describe(left, what, sizeof what);
+    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                             "the files have no place for %s, and without it the rest needs %s, "
+                             "which does not fit",
+                             what, units_bytes(plan->as_written_bytes).text);
+    plim_error_hint(error,
+                    "do it by hand (plimsoll plan says how), then add --done %s; or plan "
+                    "without it: plimsoll plan FILES --fix %s=...",
+                    plim_knob_table[left->knob].name, plim_knob_table[left->knob].name);
+    return err;
+  }
+  return PLIM_OK;
+}
+
+static void print_left(const plim_plan_file *plan, const apply_args *args, FILE *out) {
+  for (size_t i = 0; i < plan->by_hand.len; i++) {
+    char what[160], line[1024];
+    if (is_done(args, plan->by_hand.at[i].knob)) continue;
+    describe(&plan->by_hand.at[i], what, sizeof what);
+    snprintf(line, sizeof line, "%s: %s", what, plan->by_hand.at[i].reason);
+    fprintf(out, "by hand: ");
+    term_wrap(out, line, 9, 9, (size_t)term_width(out));
+  }
 }
 
 // ---- writing ------------------------------------------------------------------------------------------------
@@ -140,10 +188,12 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
   plim_err err = read_project(plan, &project, error);
   if (!err && !plan->changes.len)
     err = plim_fail(error, PLIM_ERR_ARGUMENT, "this rung changes nothing that can be written");
+  if (!err && !args->dry_run) err = refuse_half(plan, args, error);
   if (!err) err = new_texts(&project, plan, &changes, error);
   if (!err)
     err =
         args->dry_run ? show_diff(&project, &changes, error) : write_all(&changes, as_json, error);
+  if (!err && !as_json) print_left(plan, args, args->dry_run ? stderr : stdout);
   for (size_t i = 0; i < changes.len; i++) free((void *)changes.at[i].after);
   vec_free(&changes);
   plim_project_clear(&project);
@@ -175,6 +225,8 @@ static const cli_option options[] = {
      "print a diff that git apply takes, and change nothing", NULL},
     {"rung", 0, "N", CLI_UINT, offsetof(apply_args, rung),
      "the rung of the ladder to write (default: 1, the fastest)", NULL},
+    {"done", 0, "KNOB", CLI_STRINGS, offsetof(apply_args, done),
+     "this was done by hand, as the plan asked", NULL},
     {0},
 };
 

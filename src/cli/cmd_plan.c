@@ -5,7 +5,7 @@
 
 #include "atomic_file.h"
 #include "command.h"
-#include "plan_result.h"
+#include "plan_edits.h"
 #include "suggest.h"
 #include "units.h"
 
@@ -79,16 +79,25 @@ static int by_value(const void *x, const void *y) {
   return (*a > *b) - (*a < *b);
 }
 
+// KNOB,KNOB
+static plim_err allow(plim_plan_request *r, const char *text, plim_error *error) {
+  char copy[256], *rest = copy, *name;
+  snprintf(copy, sizeof copy, "%s", text);
+  plim_err err = PLIM_OK;
+  while (!err && (name = strsep(&rest, ","))) {
+    plim_knob knob;
+    err = knob_of(name, &knob, error);
+    if (!err) r->allowed[knob] = true;
+  }
+  return err;
+}
+
 static plim_err read_domains(const plan_args *args, plim_plan_request *r, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; !err && i < args->fix.len; i++) err = read_domain(r, args->fix.at[i], error);
   for (size_t i = 0; !err && i < args->tries.len; i++)
     err = read_domain(r, args->tries.at[i], error);
-  for (size_t i = 0; !err && i < args->allow.len; i++) {
-    plim_knob knob;
-    err = knob_of(args->allow.at[i], &knob, error);
-    if (!err) r->allowed[knob] = true;
-  }
+  for (size_t i = 0; !err && i < args->allow.len; i++) err = allow(r, args->allow.at[i], error);
   r->holds_others = args->tries.len > 0;
   plim_domain *batches = &r->domains[PLIM_KNOB_MICRO_BATCH];
   qsort(batches->at, (size_t)batches->count, sizeof *batches->at, by_value);
@@ -164,6 +173,27 @@ static plim_err read_files(const cli_call *call, plan_args *args, project_job *f
   return err;
 }
 
+// The plan again, with the settings held that the files have no place for.
+static plim_err plan_writable(const plan_result *r, plan_for_card *c, plim_error *error) {
+  plan_edits edits;
+  size_t used = 0;
+  if (!r->files || !c->plan.rungs.len) return PLIM_OK;
+  plan_edits_of(&r->files->project, c, &c->plan.rungs.at[0], &edits);
+  if (!plan_edits_are_half(&edits)) return PLIM_OK;
+  plim_plan_request held = c->asked;
+  for (size_t i = 0; i < edits.by_hand_count; i++) {
+    plim_knob knob = edits.by_hand[i].knob;
+    int64_t now = c->plan.before_choice.at[knob];
+    char value[96];
+    held.domains[knob] = (plim_domain){.count = 1, .at = {now}};
+    plan_value_text(knob, now, value, sizeof value);
+    if (used < sizeof c->writable_flags)
+      used += (size_t)snprintf(c->writable_flags + used, sizeof c->writable_flags - used,
+                               "%s--fix %s=%s", used ? " " : "", plim_knob_table[knob].name, value);
+  }
+  return plim_plan_make(&held, &c->writable, error);
+}
+
 static plim_err save(const plan_result *r, const char *path, plim_error *error) {
   plim_atomic_file file;
   plim_err err = plim_atomic_open(&file, path, error);
@@ -221,8 +251,12 @@ static int run(const cli_call *call) {
     r.files = &files;
   }
   if (!err) err = plan_cards(args, &r, &source, &error);
+  if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
   int status = err ? cli_report(&error, source) : show(&r, args, call);
-  for (size_t i = 0; i < r.count; i++) plim_plan_clear(&r.cards[i].plan);
+  for (size_t i = 0; i < r.count; i++) {
+    plim_plan_clear(&r.cards[i].plan);
+    plim_plan_clear(&r.cards[i].writable);
+  }
   project_job_clear(&files);
   free(r.cards);
   return status;
@@ -244,7 +278,7 @@ static const cli_option options[] = {
     {"fix", 0, "KNOB=V", CLI_STRINGS, offsetof(plan_args, fix), "hold a knob", NULL},
     {"try", 0, "KNOB=V,V", CLI_STRINGS, offsetof(plan_args, tries),
      "try only these values, and leave the knobs alone that are not named", NULL},
-    {"allow", 0, "KNOB", CLI_STRINGS, offsetof(plan_args, allow),
+    {"allow", 0, "KNOB,KNOB", CLI_STRINGS, offsetof(plan_args, allow),
      "let a knob change that changes what is learned: sequence, lora_rank, quantisation", NULL},
     {"margin", 0, "SHARE", CLI_NUMBER, offsetof(plan_args, margin),
      "share of the memory to leave free (default: what the estimate is uncertain by)", NULL},

@@ -25,8 +25,13 @@ static void leave(plan_edits *out, const plim_knob_change *change, const plim_er
   size_t i = out->by_hand_count++;
   out->by_hand[i].knob = change->knob;
   out->by_hand[i].value = change->value;
-  snprintf(out->by_hand[i].reason, sizeof out->by_hand[i].reason, "%s%s%s", error->message,
-           *error->hint ? "; " : "", error->hint);
+  char *reason = out->by_hand[i].reason;
+  size_t size = sizeof out->by_hand[i].reason;
+  if (change->knob == PLIM_KNOB_ALLOC_CONF)
+    snprintf(reason, size,
+             "export PYTORCH_CUDA_ALLOC_CONF=%s in the shell that starts the training",
+             change->value.text);
+  else snprintf(reason, size, "%s%s%s", error->message, *error->hint ? "; " : "", error->hint);
 }
 
 // Together with what is written already, or not at all.
@@ -40,6 +45,21 @@ static void add(const plim_project *p, plan_edits *out, const plim_knob_change *
     return;
   }
   for (size_t i = 0; i < count; i++) leave(out, &changes[i], &error);
+}
+
+bool plan_edits_are_half(const plan_edits *edits) {
+  return edits->by_hand_count && !edits->as_written.fits;
+}
+
+static void estimate_as_written(const plan_for_card *c, const plim_rung *rung, plan_edits *out) {
+  plim_choice written = rung->choice;
+  for (size_t i = 0; i < out->by_hand_count; i++) {
+    plim_knob knob = out->by_hand[i].knob;
+    written.at[knob] = c->plan.before_choice.at[knob];
+  }
+  plim_error error = {0};
+  if (plim_choice_estimate(&c->asked, &written, &out->as_written, &error))
+    out->as_written = (plim_estimate){0}; // not known: taken for one that does not fit
 }
 
 void plan_edits_of(const plim_project *project, const plan_for_card *c, const plim_rung *rung,
@@ -56,6 +76,7 @@ void plan_edits_of(const plim_project *project, const plan_for_card *c, const pl
     else add(project, out, &change, 1);
   }
   if (in_batch) add(project, out, batch, in_batch); // they multiply to one number
+  if (out->by_hand_count) estimate_as_written(c, rung, out);
 }
 
 plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, size_t count,

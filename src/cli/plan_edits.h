@@ -17,11 +17,15 @@ typedef struct {
     char reason[704];
   } by_hand[PLAN_MAX_WRITES];
   size_t by_hand_count;
+  plim_estimate as_written; // where something is left by hand: of the files until it is done
 } plan_edits;
 
 // Finds out which of the rung's settings can be written.
 void plan_edits_of(const plim_project *project, const plan_for_card *c, const plim_rung *rung,
                    plan_edits *out);
+
+// Whether the files, as they are written, would run out of memory until the rest is done by hand.
+bool plan_edits_are_half(const plan_edits *edits);
 
 // A unified diff of these changes; free it with plim_diff_clear.
 plim_err plan_diff_of(const plim_project *project, const plim_knob_change *changes, size_t count,

@@ -110,6 +110,14 @@ static void places(json_writer *j, const cli_strings *sets) {
   json_end(j);
 }
 
+// What the files need while something is left to do by hand.
+static void as_written(json_writer *j, const plim_estimate *e) {
+  json_object(j, "as_written");
+  json_bool(j, "fits", e->fits);
+  json_bytes(j, "device_bytes", e->device_bytes);
+  json_end(j);
+}
+
 // What each rung of the ladder writes.
 static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) {
   json_array(j, "rungs");
@@ -134,6 +142,7 @@ static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) 
       json_end(j);
     }
     json_end(j);
+    if (edits.by_hand_count) as_written(j, &edits.as_written);
     json_end(j);
   }
   json_end(j);

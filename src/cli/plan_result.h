@@ -14,6 +14,8 @@ typedef struct {
   job_request request;
   plim_plan_request asked;
   plim_plan plan;
+  plim_plan writable;       // where the plan asks for work by hand: the best without it; or empty
+  char writable_flags[160]; // "--fix chunked_loss=off"
 } plan_for_card;
 
 typedef struct {

@@ -47,8 +47,14 @@ static void print_subject(const plan_result *r, const plan_for_card *c) {
   printf("%s", card);
   if (!c->request.is_known_by_size)
     printf(" with %s", units_bytes(c->request.target.budget_bytes).text);
-  if (c->plan.effective_batch)
-    printf(", effective batch %s kept\n", units_count(c->plan.effective_batch).text);
+  const int64_t *now = c->plan.before_choice.at;
+  uint64_t had =
+      (uint64_t)(now[PLIM_KNOB_MICRO_BATCH] * now[PLIM_KNOB_ACCUMULATE]) * (uint64_t)c->asked.world;
+  if (c->plan.effective_batch && had == c->plan.effective_batch)
+    printf(", effective batch %s kept\n", units_count(had).text);
+  else if (c->plan.effective_batch)
+    printf(", effective batch %s instead of %s\n", units_count(c->plan.effective_batch).text,
+           units_count(had).text);
   else printf(", any batch: as many tokens per second as possible\n");
   for (size_t i = 0; i < sizeof c->request.notes / sizeof *c->request.notes; i++)
     if (*c->request.notes[i]) {
@@ -81,6 +87,8 @@ static void print_verdict(const plan_for_card *c) {
     printf(", %s per step, %s tokens per second", units_seconds(best->step_seconds).text,
            units_count((uint64_t)best->tokens_per_second).text);
   printf("\n");
+  if (c->request.is_known_by_size)
+    sentence("times are those of an H200; name the card (--gpu 4090) for its own");
 }
 
 static void signed_bytes(int64_t bytes, char *text, size_t size) {
@@ -241,13 +249,36 @@ static void print_unverified(const plan_for_card *c) {
 
 // ---- the user's files -------------------------------------------------------------------------------
 
+// What is left of the plan until then, and the best plan that can be written as a whole.
+static void print_without(const plan_for_card *c, const plan_edits *edits) {
+  char line[512];
+  if (edits->write_count)
+    snprintf(line, sizeof line, "until then the rest needs %s and DOES NOT FIT",
+             units_bytes(estimate_shown(&edits->as_written).device_bytes).text);
+  else snprintf(line, sizeof line, "until then it DOES NOT FIT");
+  sentence(line);
+  const plim_plan *p = &c->writable;
+  if (!p->tried) return;
+  if (!p->rungs.len) {
+    sentence("nothing that can be written into these files alone fits");
+    return;
+  }
+  const plim_rung *x = &p->rungs.at[0];
+  snprintf(line, sizeof line,
+           "without it (%s): %lld x %lld, %s, FITS, %s per step, %s tokens per second",
+           c->writable_flags, (long long)x->choice.at[PLIM_KNOB_MICRO_BATCH],
+           (long long)x->choice.at[PLIM_KNOB_ACCUMULATE], units_bytes(x->e.device_bytes).text,
+           units_seconds(x->step_seconds).text, units_count((uint64_t)x->tokens_per_second).text);
+  sentence(line);
+}
+
 static void print_files(const plan_result *r, const plan_for_card *c) {
   plan_edits edits;
   plim_diff diff;
   plim_error error = {0};
   if (!r->files || !c->plan.rungs.len) return;
   plan_edits_of(&r->files->project, c, &c->plan.rungs.at[0], &edits);
-  if (edits.by_hand_count) heading("by hand");
+  if (edits.by_hand_count) heading("by hand: these files have no place for it");
   for (size_t i = 0; i < edits.by_hand_count; i++) {
     char value[96], line[864];
     plim_value_print(&edits.by_hand[i].value, value, sizeof value);
@@ -255,6 +286,7 @@ static void print_files(const plan_result *r, const plan_for_card *c) {
              edits.by_hand[i].reason);
     sentence(line);
   }
+  if (plan_edits_are_half(&edits)) print_without(c, &edits);
   if (plan_diff_of(&r->files->project, edits.writes, edits.write_count, &diff, &error)) return;
   if (diff.len) heading("in your files (--out plan.json, then plimsoll apply plan.json)");
   fwrite(diff.at, 1, diff.len, stdout);

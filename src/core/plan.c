@@ -55,6 +55,14 @@ static plim_err estimate(const search *s, const plim_choice *choice, bool in_ful
   return plim_estimate_make(&job, &target, out, s->error);
 }
 
+plim_err plim_choice_estimate(const plim_plan_request *r, const plim_choice *choice,
+                              plim_estimate *out, plim_error *error) {
+  search s = {.r = r, .error = error};
+  plim_err err = estimate(&s, choice, true, out);
+  if (!err) out->fits = is_safe(r, out);
+  return err;
+}
+
 // Passes that were left out take as long as the last one that was not.
 static void fill_time(const plim_plan_request *r, plim_rung *rung, int passes) {
   const plim_estimate *e = &rung->e;

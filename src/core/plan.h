@@ -96,6 +96,10 @@ void plim_plan_clear(plim_plan *plan);
 plim_job plim_choice_job(const plim_plan_request *request, const plim_choice *choice);
 const char *plim_choice_conf(const plim_plan_request *request, const plim_choice *choice);
 
+// What a choice takes, as a rung would show it.
+plim_err plim_choice_estimate(const plim_plan_request *request, const plim_choice *choice,
+                              plim_estimate *out, plim_error *error);
+
 // Looks at a plan from outside: does the batch multiply out, does the budget add up, does the peak fit.
 // PLIM_OK, or what is wrong with it.
 plim_err plim_plan_check(const plim_plan_request *request, const plim_plan *plan,

@@ -61,6 +61,7 @@ static bool count_of(const char *text, int64_t *value) {
 bool plim_knob_value_of(plim_knob knob, const char *text, int64_t *value) {
   static const char *const truths[][2] = {
       {"true", "on"}, {"false", "off"}, {"yes", "on"}, {"no", "off"}};
+  if (knob == PLIM_KNOB_CHUNKED_LOSS && strcmp(text, "off") == 0) text = "0";
   if (knob != PLIM_KNOB_OPTIMIZER && !names_of(knob).count) return count_of(text, value);
   for (size_t i = 0; i < sizeof truths / sizeof *truths; i++)
     if (knob == PLIM_KNOB_CHECKPOINT && strcmp(text, truths[i][0]) == 0) text = truths[i][1];

@@ -65,19 +65,21 @@ static plim_err read_places(const json_t *root, plim_plan_file *out, plim_error 
   return PLIM_OK;
 }
 
+static const char *keep_text(const json_t *value, plim_plan_file *out) {
+  const char *text = json_string_value(value);
+  char *copy = text ? strdup(text) : NULL;
+  if (copy && vec_push(&out->texts, copy)) return copy;
+  free(copy);
+  return NULL;
+}
+
 static bool read_value(const json_t *value, plim_plan_file *out, plim_value *v) {
   if (json_is_integer(value)) {
     *v = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = json_integer_value(value)};
     return true;
   }
-  const char *text = json_string_value(value);
-  char *copy = text ? strdup(text) : NULL;
-  if (!copy || !vec_push(&out->texts, copy)) {
-    free(copy);
-    return false;
-  }
-  *v = (plim_value){.kind = PLIM_VALUE_TEXT, .text = copy};
-  return true;
+  *v = (plim_value){.kind = PLIM_VALUE_TEXT, .text = keep_text(value, out)};
+  return v->text;
 }
 
 static plim_err read_writes(const json_t *writes, plim_plan_file *out, plim_error *error) {
@@ -92,11 +94,35 @@ static plim_err read_writes(const json_t *writes, plim_plan_file *out, plim_erro
   return PLIM_OK;
 }
 
+static plim_err read_by_hand(const json_t *rung, plim_plan_file *out, plim_error *error) {
+  const json_t *left = json_object_get(rung, "by_hand");
+  const json_t *written = json_object_get(rung, "as_written");
+  for (size_t i = 0; i < json_array_size(left); i++) {
+    const json_t *x = json_array_get(left, i);
+    const char *knob = json_string_value(json_object_get(x, "knob"));
+    plim_plan_left item = {.knob = knob ? plim_knob_named(knob) : PLIM_KNOBS,
+                           .reason = keep_text(json_object_get(x, "reason"), out)};
+    if (item.knob == PLIM_KNOBS || !item.reason ||
+        !read_value(json_object_get(x, "value"), out, &item.value))
+      return is_no_plan(error, "what is left to do by hand is not described");
+    if (!vec_push(&out->by_hand, item)) return out_of_memory(error);
+  }
+  out->fits_as_written = !out->by_hand.len || json_is_true(json_object_get(written, "fits"));
+  out->as_written_bytes = (uint64_t)json_integer_value(json_object_get(written, "device_bytes"));
+  return PLIM_OK;
+}
+
 static plim_err read_root(const json_t *root, uint64_t rung, plim_plan_file *out,
                           plim_error *error) {
   if (!json_is_object(root) || !json_object_get(root, "ladder"))
     return is_no_plan(error, "it has no ladder");
   const json_t *rungs = json_object_get(root, "rungs");
+  if (!json_array_size(rungs)) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                             "the plan found nothing that fits, so there is nothing to write");
+    plim_error_hint(error, "see what plimsoll plan offers with --allow");
+    return err;
+  }
   if (rung < 1 || rung > json_array_size(rungs)) {
     plim_err err =
         plim_fail(error, PLIM_ERR_ARGUMENT, "the plan has no rung %llu", (unsigned long long)rung);
@@ -105,8 +131,9 @@ static plim_err read_root(const json_t *root, uint64_t rung, plim_plan_file *out
   }
   plim_err err = read_files(root, out, error);
   if (!err) err = read_places(root, out, error);
-  if (!err)
-    err = read_writes(json_object_get(json_array_get(rungs, rung - 1), "writes"), out, error);
+  const json_t *chosen = json_array_get(rungs, rung - 1);
+  if (!err) err = read_writes(json_object_get(chosen, "writes"), out, error);
+  if (!err) err = read_by_hand(chosen, out, error);
   return err;
 }
 
@@ -131,5 +158,6 @@ void plim_plan_file_clear(plim_plan_file *plan) {
   vec_free(&plan->files);
   vec_free(&plan->places);
   vec_free(&plan->changes);
+  vec_free(&plan->by_hand);
   vec_free(&plan->texts);
 }

@@ -17,11 +17,21 @@ typedef struct {
   char *path, *key;
 } plim_plan_place;
 
+// A setting that the files have no place for.
+typedef struct {
+  plim_knob knob;
+  plim_value value;
+  const char *reason;
+} plim_plan_left;
+
 typedef struct {
   vec(plim_plan_source) files;
   vec(plim_plan_place) places;
   vec(plim_knob_change) changes;
-  vec(char *) texts; // of the changes' values; owned
+  vec(plim_plan_left) by_hand;
+  bool fits_as_written;      // while nothing was done by hand
+  uint64_t as_written_bytes; //
+  vec(char *) texts;         // of values and reasons; owned
 } plim_plan_file;
 
 // Of the text of a plan that `plimsoll plan --out` wrote. `rung` is counted from 1.
