@@ -17,7 +17,7 @@ const char *const job_attentions[] = {"sdpa", "eager", "flash", NULL};
 const char *const job_masks[] = {"none", "ones", "pad", NULL};
 const char *const job_loops[] = {"manual", "trainer", "bare", NULL};
 const char *const job_reduce_dtypes[] = {"fp32", "bf16", NULL};
-const char *const job_losses[] = {"full", "chunked", "fused", NULL};
+const char *const job_losses[] = {"full", "chunked", "fused", "chunked-loop", NULL};
 const char *const job_weights[] = {"plain", "nf4", "nf4-double", "int8", NULL};
 const char *const job_offloads[] = {"none",      "activations", "checkpoints",
                                     "optimizer", "parameters",  NULL};
@@ -30,7 +30,8 @@ static const plim_attention_kind attentions[] = {PLIM_ATTENTION_SDPA, PLIM_ATTEN
                                                  PLIM_ATTENTION_SDPA};
 enum { ATTENTION_FLASH = 2 };
 static const plim_mask_kind masks[] = {PLIM_MASK_NONE, PLIM_MASK_ONES, PLIM_MASK_PAD};
-static const plim_loss_kind losses[] = {PLIM_LOSS_FULL, PLIM_LOSS_CHUNKED, PLIM_LOSS_FUSED};
+static const plim_loss_kind losses[] = {PLIM_LOSS_FULL, PLIM_LOSS_CHUNKED, PLIM_LOSS_FUSED,
+                                        PLIM_LOSS_LOOP};
 static const plim_weights_kind weights[] = {PLIM_WEIGHTS_PLAIN, PLIM_WEIGHTS_NF4,
                                             PLIM_WEIGHTS_NF4_DOUBLE, PLIM_WEIGHTS_INT8};
 static const plim_load loads[] = {PLIM_LOAD_PRETRAINED, PLIM_LOAD_DEVICE_MAP, PLIM_LOAD_INIT};

@@ -221,8 +221,8 @@ static void print_environment(const plan_for_card *c) {
   heading("to do");
   if (*conf) printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", conf);
   if (chunks)
-    sentence("compute the loss in chunks of 512 tokens, each checkpointed, from the model's hidden "
-             "states: docs/chunked-loss.md has the lines; TRL and Liger-Kernel "
+    sentence("compute the loss in chunks: docs/chunked_loss.py beside your script, and "
+             "use_chunked_loss(model) behind from_pretrained; TRL and Liger-Kernel "
              "(use_liger_kernel: true) have their own");
 }
 

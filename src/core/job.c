@@ -18,8 +18,9 @@ static bool has_no_causal_head(const plim_job *job) {
   return job->recipe.loss != PLIM_LOSS_FULL && !is_causal;
 }
 
-static bool shards_around_its_head(const plim_job *job) {
-  return job->recipe.loss == PLIM_LOSS_CHUNKED && job->sharding.strategy != PLIM_SHARD_NONE;
+static bool calls_without_head(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_LOOP &&
+         (job->sharding.strategy != PLIM_SHARD_NONE || job->recipe.is_trainer);
 }
 
 static bool shards_quantised(const plim_job *job) {
@@ -37,7 +38,8 @@ static bool offloads_two_stacks(const plim_job *job) {
 }
 
 static bool chunks_nothing(const plim_job *job) {
-  return job->recipe.loss == PLIM_LOSS_CHUNKED && job->recipe.length < 2;
+  bool in_chunks = job->recipe.loss == PLIM_LOSS_CHUNKED || job->recipe.loss == PLIM_LOSS_LOOP;
+  return in_chunks && job->recipe.length < 2;
 }
 
 static bool trains_quantised(const plim_job *job) {
@@ -58,8 +60,8 @@ static const struct {
     {trains_quantised, "quantised weights cannot be trained: they need adapters", "--lora-rank 16"},
     {has_no_causal_head, "chunked and fused losses are modelled for causal language models only",
      "the full loss is modelled for all"},
-    {shards_around_its_head, "a chunked loss calls a sharded model without its head",
-     "the full and the fused loss are modelled"},
+    {calls_without_head, "a loop of one's own is needed to call a model without its head",
+     "--loss chunked computes it in the model"},
     {shards_quantised, "quantised weights cannot be sharded", "ddp keeps them whole"},
 };
 

@@ -6,6 +6,7 @@ const char *const plim_loss_names[PLIM_LOSS_COUNT] = {
     [PLIM_LOSS_FULL] = "full",
     [PLIM_LOSS_CHUNKED] = "chunked",
     [PLIM_LOSS_FUSED] = "fused",
+    [PLIM_LOSS_LOOP] = "chunked-loop",
 };
 
 plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,
@@ -42,12 +43,22 @@ plim_tensor *mean_square(plim_tape *t, plim_tensor *hidden) {
 
 enum { HELD_WEIGHT, HELD_TARGETS };
 
-// cross_entropy((hidden @ weight.t()).float(), targets, reduction="sum")
+// capped(logits, cap): cap * tanh(logits / cap)
+static plim_tensor *capped(plim_tape *t, plim_tensor *logits) {
+  bool was = hold(logits);
+  plim_tensor *out = mul_scalar(t, tanh_(t, div_scalar(t, logits)));
+  let_go(t, logits, was);
+  return out;
+}
+
+static const bool caps = true; // a closure's context where logits are capped
+
+// cross_entropy(capped(hidden @ weight.t(), cap).float(), targets, reduction="sum")
 static plim_tensor *chunk_loss(plim_tape *t, const void *context, plim_tensor *const *held,
                                plim_tensor *hidden) {
-  (void)context;
   plim_tensor *wide = NULL;
   plim_tensor *logits = matmul2(t, hidden, transpose(t, held[HELD_WEIGHT], 0, 1));
+  if (context == &caps) logits = capped(t, logits);
   set(t, &wide, to(t, logits, PLIM_FP32));
   plim_tensor *loss = nll_loss(t, log_softmax(t, wide), held[HELD_TARGETS]);
   drop(t, &wide);
@@ -55,17 +66,44 @@ static plim_tensor *chunk_loss(plim_tape *t, const void *context, plim_tensor *c
 }
 
 void chunked_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_tensor *targets,
-                  int64_t chunk, plim_tensor **loss) {
+                  int64_t chunk, bool is_capped, plim_tensor **loss) {
   int64_t rows = hidden->shape.at[0];
   for (int64_t from = 0; from < rows; from += chunk) {
     int64_t end = from + chunk < rows ? from + chunk : rows;
     plim_tensor *piece = NULL, *wanted = NULL;
     set(t, &piece, slice_rows(t, hidden, from, end));
     set(t, &wanted, slice_rows(t, targets, from, end));
-    plim_closure call = {chunk_loss, NULL, {weight, wanted}};
+    plim_closure call = {chunk_loss, is_capped ? &caps : NULL, {weight, wanted}, .positional = 2};
     plim_tensor *part = checkpoint(t, call, piece);
     set(t, loss, *loss ? add(t, *loss, part) : add_scalar(t, part));
     drop(t, &piece);
     drop(t, &wanted);
   }
+}
+
+// (labels != -100).sum()
+static plim_tensor *count_wanted(plim_tape *t, const plim_tensor *targets) {
+  plim_tensor *is_wanted = empty(t, targets->shape, PLIM_BOOL);
+  plim_tensor *sum = empty(t, (plim_dims){0}, PLIM_I64);
+  plim_consume(t, empty(t, targets->shape, PLIM_I64));
+  plim_consume(t, is_wanted);
+  return sum;
+}
+
+plim_tensor *plim_chunked_causal_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                                      plim_tensor *labels, plim_tensor *items, int64_t chunk,
+                                      bool is_capped) {
+  int64_t length = labels->shape.at[1];
+  plim_tensor *rows = NULL, *targets = NULL, *total = NULL, *counted = NULL;
+  set(t, &rows, slice(t, hidden, 1, 0, length - 1));
+  set(t, &rows, reshape(t, rows, dims(-1, rows->shape.at[2])));
+  set(t, &targets, reshape(t, slice(t, labels, 1, 1, length), dims(-1)));
+  chunked_loss(t, rows, weight, targets, chunk, is_capped, &total);
+  if (!items) set(t, &counted, count_wanted(t, targets));
+  plim_tensor *loss = divide(t, total, items ? items : counted);
+  drop(t, &total);
+  drop(t, &rows);
+  drop(t, &targets);
+  drop(t, &counted);
+  return loss;
 }

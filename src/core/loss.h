@@ -12,8 +12,10 @@
 
 typedef enum {
   PLIM_LOSS_FULL,    // of all logits at once
-  PLIM_LOSS_CHUNKED, // so many tokens at a time, each chunk checkpointed, in the training loop
+  PLIM_LOSS_CHUNKED, // so many tokens at a time, each chunk checkpointed, in the model's forward
+                     // (docs/chunked_loss.py)
   PLIM_LOSS_FUSED,   // Liger-Kernel's: forward computes the gradients, chunk by chunk
+  PLIM_LOSS_LOOP,    // in chunks, by the training loop, which calls the model without its head
   PLIM_LOSS_COUNT
 } plim_loss_kind;
 
@@ -33,7 +35,13 @@ plim_tensor *mean_square(plim_tape *t, plim_tensor *hidden);
 // The sum of the cross entropies of `hidden` (N,H), each `chunk` rows computed, and computed again, on
 // their own, into the variable *loss, which must be empty.
 void chunked_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_tensor *targets,
-                  int64_t chunk, plim_tensor **loss);
+                  int64_t chunk, bool is_capped, plim_tensor **loss);
+
+// The loss of a causal language model from its last hidden states (B,T,H), in chunks; `items`
+// as above.
+plim_tensor *plim_chunked_causal_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                                      plim_tensor *labels, plim_tensor *items, int64_t chunk,
+                                      bool is_capped);
 
 // The loss of a causal language model without its logits, as Liger-Kernel computes it from the last
 // hidden states (B,T,H).

@@ -20,6 +20,7 @@ typedef struct {
   plim_attention_kind attention;
   plim_checkpoint_kind checkpoint; // of each layer
   plim_loss_kind loss;
+  int64_t loss_chunk; // tokens
 } plim_batch;
 
 // The projections adapters can be put on, in the order peft visits them; names as it has them.

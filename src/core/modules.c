@@ -390,8 +390,20 @@ plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closu
                    : plim_call_plain_layer(t, kind, call, x);
 }
 
+// docs/chunked_loss.py
+static plim_tensor *chunked_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                                 const plim_batch *batch, bool is_capped) {
+  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_tape_at(t, "lm_head");
+  plim_tensor *loss = plim_chunked_causal_loss(t, hidden, weight, batch->labels, batch->items,
+                                               batch->loss_chunk, is_capped);
+  plim_tape_purpose(t, was);
+  return loss;
+}
+
 static plim_tensor *causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
                                 const plim_batch *batch, bool is_capped, plim_tensor **logits) {
+  if (batch->loss == PLIM_LOSS_CHUNKED) return chunked_head(t, hidden, weight, batch, is_capped);
   plim_tensor *scores = NULL;
   bool was = hold(hidden);
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);

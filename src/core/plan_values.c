@@ -108,7 +108,6 @@ static void set_loss(plim_recipe *c, int64_t chunk) {
   if (chunk) {
     c->loss = PLIM_LOSS_CHUNKED;
     c->loss_chunk = chunk;
-    c->is_trainer = false;
   } else if (c->loss == PLIM_LOSS_CHUNKED) c->loss = PLIM_LOSS_FULL;
 }
 

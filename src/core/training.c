@@ -111,6 +111,7 @@ static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, 
   b->attention = r->attention;
   b->checkpoint = r->checkpoint;
   b->loss = r->loss;
+  b->loss_chunk = r->loss_chunk;
 }
 
 static void release_all(plim_tape *t, plim_tensors *tensors) {
@@ -169,7 +170,7 @@ static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, vari
   drop_graph(t, v->loss);
   drop(t, &v->loss);
   plim_tape_purpose(t, PLIM_FOR_LOGITS);
-  chunked_loss(t, v->hidden, m->head, v->targets, r->loss_chunk, &v->loss);
+  chunked_loss(t, v->hidden, m->head, v->targets, r->loss_chunk, false, &v->loss);
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   autocast(t, PLIM_BOOL);
   set(t, &v->scaled, div_scalar(t, div_scalar(t, v->loss)));
@@ -185,7 +186,7 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
     for (int k = 0; k < micro_batches(r); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       bool is_last = k + 1 == micro_batches(r);
-      (r->loss == PLIM_LOSS_CHUNKED ? chunked_step : step)(t, m, r, &v, is_last);
+      (r->loss == PLIM_LOSS_LOOP ? chunked_step : step)(t, m, r, &v, is_last);
     }
     begin_optimizer(t, i);
     if (clips(m, r)) plim_consume(t, clipped_norm(t, m, &v.scaler));
@@ -204,7 +205,8 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
                       .labels = v->batch.ids,
                       .attention = r->attention,
                       .checkpoint = r->checkpoint,
-                      .loss = r->loss};
+                      .loss = r->loss,
+                      .loss_chunk = r->loss_chunk};
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
   plim_tensor *fresh = call_model(t, m, r, &batch, &logits);
@@ -266,7 +268,8 @@ static plim_batch batch_new(plim_tape *t, const plim_model *m, const plim_recipe
   plim_batch b = {.mask_kind = r->mask == PLIM_MASK_PAD ? PLIM_MASK_PAD : PLIM_MASK_ONES,
                   .attention = r->attention,
                   .checkpoint = r->checkpoint,
-                  .loss = r->loss};
+                  .loss = r->loss,
+                  .loss_chunk = r->loss_chunk};
   set(t, &b.ids, empty(t, shape, PLIM_I64));
   set(t, &b.mask, empty(t, shape, PLIM_I64));
   set(t, &b.labels, empty(t, labels_shape(m, r), PLIM_I64));

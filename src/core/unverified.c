@@ -32,12 +32,8 @@ static bool uses_liger_elsewhere(const plim_job *job) {
   return job->recipe.uses_liger && !ONE_OF(job->model.family->model_type, "llama", "qwen2");
 }
 
-static bool is_chunked_with_trainer(const plim_job *job) {
-  return job->recipe.loss == PLIM_LOSS_CHUNKED && job->recipe.is_trainer;
-}
-
-static bool is_chunked_with_mask(const plim_job *job) {
-  return job->recipe.loss == PLIM_LOSS_CHUNKED && job->recipe.mask != PLIM_MASK_NONE;
+static bool chunks_with_mask_in_loop(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_LOOP && job->recipe.mask != PLIM_MASK_NONE;
 }
 
 static bool offloads_with_trainer(const plim_job *job) {
@@ -83,8 +79,7 @@ static const struct {
     {is_quantised_elsewhere, "quantised weights of this family"},
     {is_fused_elsewhere, "Liger-Kernel's cross entropy on this family"},
     {uses_liger_elsewhere, "Liger-Kernel's modules in this family"},
-    {is_chunked_with_trainer, "a chunked cross entropy under Trainer: predicted without chunks"},
-    {is_chunked_with_mask, "a chunked cross entropy with an attention mask"},
+    {chunks_with_mask_in_loop, "a chunked cross entropy in the loop, with an attention mask"},
     {offloads_with_trainer, "activations on the host under Trainer"},
     {trains_offloaded_layers_under_autocast,
      "inputs of checkpointed layers on the host under autocast, without adapters"},

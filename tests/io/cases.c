@@ -103,10 +103,12 @@ static plim_load load_of(const json_t *c) {
                                               : PLIM_LOAD_INIT;
 }
 
+// The first recordings' chunks are the training loop's.
 static plim_loss_kind loss_of(const json_t *c) {
-  for (int i = 0; i < PLIM_LOSS_COUNT; i++)
-    if (case_is(c, "loss", plim_loss_names[i])) return (plim_loss_kind)i;
-  return PLIM_LOSS_FULL;
+  return case_is(c, "loss", "chunked")         ? PLIM_LOSS_LOOP
+         : case_is(c, "loss", "chunked-model") ? PLIM_LOSS_CHUNKED
+         : case_is(c, "loss", "fused")         ? PLIM_LOSS_FUSED
+                                               : PLIM_LOSS_FULL;
 }
 
 static plim_recipe recipe_of(const json_t *c) {
