@@ -41,7 +41,7 @@ extern const char *const job_offloads[], *const job_reduce_dtypes[], *const job_
   {"target-seq", 0, "N", CLI_UINT, AT(target_seq),                                                 \
    "tokens per target of an encoder-decoder (default: as --seq)", NULL},                           \
   {"dtype", 0, "TYPE", CLI_CHOICE, AT(dtype),                                                      \
-   "of the parameters (default: the checkpoint's, or bf16)", job_dtypes},                          \
+   "of the parameters (default: the checkpoint's, as transformers 5 does; else bf16)", job_dtypes},                          \
   {"amp", 0, "TYPE", CLI_CHOICE, AT(amp), "autocast to this type (default: none)", job_amps},      \
   {"lora-rank", 0, "R", CLI_UINT, AT(lora_rank), "train peft's adapters of this rank", NULL},      \
   {"lora-alpha", 0, "A", CLI_NUMBER, AT(lora_alpha), "their scale; changes no memory", NULL},      \
