@@ -12,7 +12,9 @@ enum { WORD_BYTES = 64 };
 // (not Yi, Mistral Nemo and Small, Phi-3 medium), those of tests/truth with its models.json; Llama 2, Code
 // Llama, Yi, Gemma 2, Pythia 6.9B and Flan-T5 with copies of their config.json in public repositories.
 // Parameters are as published, tied weights once; a test builds each model and compares, so a wrong
-// extent shows. Flan-T5's are those of its checkpoints, which hold a head of their own: transformers 5
+// extent shows. The hub's totals of safetensors, as public lists quote them, have the same of Llama 2 to
+// 3.3, Mistral, Nemo and Small, Qwen 2.5 and 3, Gemma 2, Phi 3 to 4, SmolLM2, Yi 34B and Flan-T5 (less the
+// buffers and second copies of tied weights that some files hold). Flan-T5's are those of its checkpoints, which hold a head of their own: transformers 5
 // ties the head of a T5 built from a configuration, but not of one whose checkpoint has both
 // (PreTrainedModel.tie_weights). mpnet-base is the encoder without its masked head, as
 // sentence-transformers uses it. The two without an owner are the small models of tests/truth: they are
