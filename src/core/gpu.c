@@ -66,7 +66,7 @@ const plim_gpu plim_gpus[] = {
     {"RTX 4070 Ti", "", 12282, 0, ASSUMED, 89, 60, 504, 80.2, 80.2, 40.1, 40.1, SEEN},
     {"RTX 4070 Ti Super", "", 16376, 16069, ASSUMED, 89, 66, 672, 88.2, 88.2, 44.1, 44.1,
      LESS(MEMORY)},
-    {"RTX 4080", "", 16376, 0, ASSUMED, 89, 76, 717, 97.5, 97.5, 48.7, 48.7, LESS(MEMORY)},
+    {"RTX 4080", "", 16376, 16049, ASSUMED, 89, 76, 717, 97.5, 97.5, 48.7, 48.7, LESS(MEMORY)},
     {"RTX 4080 Super", "", 16376, 15944, ASSUMED, 89, 80, 736, 104.4, 104.4, 52.2, 52.2,
      LESS(MEMORY)},
     {"RTX 4090", "", 24564, 24081, ASSUMED, 89, 128, 1008, 165.2, 165.2, 82.6, 82.6, SEEN},
@@ -125,7 +125,7 @@ const plim_gpu plim_gpus[] = {
     // Data centre: Hopper (H100 whitepaper; H100 NVL, GH200, H200 data sheets), Blackwell (HGX B200
     // data sheet). H200: memory, CUDA's total and context measured.
     {"H100 SXM", "H100;H100 HBM3", 81559, 81082, ASSUMED, 90, 132, 3352, 989, 989, 66.9, 494, SEEN},
-    {"H100 PCIe", "", 81559, 0, ASSUMED, 90, 114, 2039, 756, 756, 51.2, 378, SEEN},
+    {"H100 PCIe", "", 81559, 81008, ASSUMED, 90, 114, 2039, 756, 756, 51.2, 378, SEEN},
     {"H100 NVL", "", 95830, 95320, ASSUMED, 90, 132, 3938, 835, 835, 60, 417, SEEN},
     {"GH200", "GH200 480GB;GH200 120GB", 97871, 0, ASSUMED, 90, 132, 4000, 989, 989, 67, 494,
      LESS(SHAPE) & LESS(RATES)},
