@@ -53,9 +53,9 @@ static int run(const cli_call *call) {
 
 #define AT(field) offsetof(check_args, field)
 static const cli_option options[] = {
-    {"gpu", 'g', "CARD", CLI_STRING, AT(gpu),
+    {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),
      "the card it is to fit on: RTX 4090, 24GiB (default: the one in this machine)", NULL},
-    {"model", 'm', "MODEL", CLI_STRING, AT(model), "the model, where the files do not name it",
+    {"model", 'm', "MODEL", CLI_MODEL, AT(model), "the model, where the files do not name it",
      NULL},
     {"world", 0, "N", CLI_UINT, AT(world), "GPUs, where the files do not say how many", NULL},
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),

@@ -2,6 +2,7 @@
 
 #include "command.h"
 #include "text_result.h"
+#include "words.h"
 
 // ---- what all shells need -----------------------------------------------------------------------
 
@@ -12,14 +13,6 @@ static void each_option(FILE *out, const cli_command *command,
   const cli_option *tables[] = {command->options, cli_common_options};
   for (size_t t = 0; t < 2; t++)
     for (size_t i = 0; i < cli_option_count(tables[t]); i++) each(out, command, &tables[t][i]);
-}
-
-static void print_words(FILE *out, const char *const *words) {
-  for (size_t i = 0; words[i]; i++) fprintf(out, "%s%s", i ? " " : "", words[i]);
-}
-
-static void print_command_names(FILE *out) {
-  for (size_t i = 0; cli_all[i]; i++) fprintf(out, "%s%s", i ? " " : "", cli_all[i]->name);
 }
 
 // Writes text for inside single quotes, with each character of `special` behind a backslash.
@@ -44,10 +37,22 @@ static void bash_values(FILE *out, cli_kind kind, const char *const *choices) {
     fputs(kind == CLI_DIR ? "-d" : "-f", out);
     return;
   }
+  const words_list *list = words_list_of(kind);
+  if (list) {
+    fprintf(out, "%s-W \"$_plimsoll_%s\"", kind == CLI_MODEL ? "-f " : "", list->name);
+    return;
+  }
   fputs("-W '", out);
-  if (kind == CLI_CHOICE) print_words(out, choices);
-  else if (kind == CLI_COMMAND) print_command_names(out);
+  words_print(out, kind, choices);
   fputs("'", out);
+}
+
+static void bash_lists(FILE *out) {
+  for (const words_list *list = words_lists; list->name; list++) {
+    fprintf(out, "_plimsoll_%s='", list->name);
+    list->print(out);
+    fputs("'\n", out);
+  }
 }
 
 static void bash_case_of_value(FILE *out, const cli_command *command, const cli_option *option) {
@@ -98,15 +103,16 @@ static void bash_complete_option(FILE *out) {
 
 static void bash_complete_word(FILE *out) {
   fputs("  case $command in\n    '') _plimsoll_reply -W '", out);
-  print_command_names(out);
+  words_print(out, CLI_COMMAND, NULL);
   fputs("' ;;\n", out);
   for (size_t i = 0; cli_all[i]; i++) bash_case_of_words(out, cli_all[i]);
   fputs("  esac\n", out);
 }
 
 static void write_bash(FILE *out) {
-  fputs("# bash completion for plimsoll. To use it: source <(plimsoll completion bash)\n"
-        "_plimsoll_reply() {\n"
+  fputs("# bash completion for plimsoll. To use it: source <(plimsoll completion bash)\n", out);
+  bash_lists(out);
+  fputs("_plimsoll_reply() {\n"
         "  local word\n"
         "  COMPREPLY=()\n"
         "  while IFS= read -r word; do COMPREPLY+=(\"$word\"); done < <(compgen \"$@\" -- "
@@ -130,10 +136,12 @@ static const char zsh_special[] = "\\[]:";
 
 // What completes a value: the action of an _arguments specification.
 static void zsh_values(FILE *out, cli_kind kind, const char *const *choices) {
-  if (kind == CLI_CHOICE || kind == CLI_COMMAND) {
+  const words_list *list = words_list_of(kind);
+  if (list) {
+    fprintf(out, "{compadd -- $plimsoll_%s%s}", list->name, kind == CLI_MODEL ? "; _files" : "");
+  } else if (kind == CLI_CHOICE || kind == CLI_COMMAND || kind == CLI_TOPIC) {
     fputc('(', out);
-    if (kind == CLI_CHOICE) print_words(out, choices);
-    else print_command_names(out);
+    words_print(out, kind, choices);
     fputc(')', out);
   } else if (kind == CLI_FILE || kind == CLI_DIR) {
     fputs(kind == CLI_DIR ? "_files -/" : "_files", out);
@@ -141,7 +149,7 @@ static void zsh_values(FILE *out, cli_kind kind, const char *const *choices) {
 }
 
 static void zsh_spec(FILE *out, const cli_option *option, const char *spelling) {
-  fprintf(out, "        '%s%s[", option->kind == CLI_STRINGS ? "*" : "", spelling);
+  fprintf(out, "        '%s%s[", cli_is_repeated(option->kind) ? "*" : "", spelling);
   quoted(out, option->help, zsh_special);
   fputc(']', out);
   if (option->kind != CLI_FLAG) {
@@ -185,6 +193,14 @@ static void zsh_command_list(FILE *out) {
   fputs("  )\n", out);
 }
 
+static void zsh_lists(FILE *out) {
+  for (const words_list *list = words_lists; list->name; list++) {
+    fprintf(out, "  local -a plimsoll_%s=(", list->name);
+    list->print(out);
+    fputs(")\n", out);
+  }
+}
+
 static void zsh_program(FILE *out) {
   fputs("  _arguments -s -C \\\n", out);
   each_option(out, &cli_program, zsh_option);
@@ -198,6 +214,7 @@ static void write_zsh(FILE *out) {
         "  local context state state_descr line\n"
         "  typeset -A opt_args\n",
         out);
+  zsh_lists(out);
   zsh_command_list(out);
   zsh_program(out);
   fputs("  case $state in\n  command) _describe command commands ;;\n"
@@ -213,10 +230,12 @@ static void write_zsh(FILE *out) {
 // ---- fish -------------------------------------------------------------------------------------
 
 static void fish_values(FILE *out, cli_kind kind, const char *const *choices) {
-  if (kind == CLI_CHOICE || kind == CLI_COMMAND) {
+  const words_list *list = words_list_of(kind);
+  if (list) {
+    fprintf(out, " %s -a '$plimsoll_%s'", kind == CLI_MODEL ? "-F" : "-f", list->name);
+  } else if (kind == CLI_CHOICE || kind == CLI_COMMAND || kind == CLI_TOPIC) {
     fputs(" -f -a '", out);
-    if (kind == CLI_CHOICE) print_words(out, choices);
-    else print_command_names(out);
+    words_print(out, kind, choices);
     fputs("'", out);
   } else if (kind == CLI_FILE) {
     fputs(" -F", out);
@@ -231,11 +250,13 @@ static void fish_condition(FILE *out, const cli_command *command) {
   else fputs(" -n __fish_use_subcommand", out);
 }
 
+static bool takes_files(cli_kind kind) { return kind == CLI_FILE || kind == CLI_MODEL; }
+
 static void fish_option(FILE *out, const cli_command *command, const cli_option *option) {
   fish_condition(out, command);
   if (option->name) fprintf(out, " -l %s", option->name);
   if (option->letter) fprintf(out, " -s %c", option->letter);
-  if (option->kind != CLI_FLAG) fputs(option->kind == CLI_FILE ? " -r" : " -x", out);
+  if (option->kind != CLI_FLAG) fputs(takes_files(option->kind) ? " -r" : " -x", out);
   if (option->kind != CLI_FLAG) fish_values(out, option->kind, option->choices);
   fputs(" -d '", out);
   quoted(out, option->help, "\\");
@@ -257,10 +278,19 @@ static void fish_command(FILE *out, const cli_command *command) {
   each_option(out, command, fish_option);
 }
 
+static void fish_lists(FILE *out) {
+  for (const words_list *list = words_lists; list->name; list++) {
+    fprintf(out, "set -g plimsoll_%s ", list->name);
+    list->print(out);
+    fputc('\n', out);
+  }
+}
+
 static void write_fish(FILE *out) {
   fputs("# fish completion for plimsoll. To use it: plimsoll completion fish | source\n"
         "complete -c plimsoll -f\n",
         out);
+  fish_lists(out);
   each_option(out, &cli_program, fish_option);
   for (size_t i = 0; cli_all[i]; i++) fish_command(out, cli_all[i]);
 }

@@ -91,6 +91,7 @@ static const char *const description[] = {
     "A card by name has the memory CUDA offers on it and its own attention kernels; of a card "
     "given "
     "by its size, kernels are those of an H200, which the measurements are from.",
+    "plimsoll help models and plimsoll help gpus list the names.",
     NULL,
 };
 

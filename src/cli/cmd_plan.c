@@ -275,10 +275,10 @@ static const plan_args defaults = {.job = JOB_DEFAULTS,
 static const cli_option options[] = {
     {"effective-batch", 0, "N|any", CLI_STRING, offsetof(plan_args, effective_batch),
      "sequences per optimizer step to keep (default: batch x accumulate x world)", NULL},
-    {"fix", 0, "KNOB=V", CLI_STRINGS, offsetof(plan_args, fix), "hold a knob", NULL},
-    {"try", 0, "KNOB=V,V", CLI_STRINGS, offsetof(plan_args, tries),
+    {"fix", 0, "KNOB=V", CLI_SETTINGS, offsetof(plan_args, fix), "hold a knob", NULL},
+    {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
      "try only these values, and leave the knobs alone that are not named", NULL},
-    {"allow", 0, "KNOB,KNOB", CLI_STRINGS, offsetof(plan_args, allow),
+    {"allow", 0, "KNOB,KNOB", CLI_KNOBS, offsetof(plan_args, allow),
      "let a knob change that changes what is learned: sequence, lora_rank, quantisation", NULL},
     {"margin", 0, "SHARE", CLI_NUMBER, offsetof(plan_args, margin),
      "share of the memory to leave free (default: what the estimate is uncertain by)", NULL},
@@ -307,6 +307,8 @@ static const char *const description[] = {
     "from "
     "fastest to safest: the rung to fall to when a run still fails. Settings that change what is "
     "learned are touched only with --allow.",
+    "plimsoll help models, help gpus and help knobs list what --model, --gpu, --fix, --try and "
+    "--allow take.",
     NULL,
 };
 

@@ -48,7 +48,7 @@ static void argument_text(const cli_option *option, char *text, size_t size) {
 char *help_option_label(const cli_option *option) {
   char argument[160];
   argument_text(option, argument, sizeof argument);
-  const char *blank = *argument ? " " : "", *more = option->kind == CLI_STRINGS ? "..." : "";
+  const char *blank = *argument ? " " : "", *more = cli_is_repeated(option->kind) ? "..." : "";
   if (!option->name) return cli_format("-%c%s%s%s", option->letter, blank, argument, more);
   if (!option->letter) return cli_format("--%s%s%s%s", option->name, blank, argument, more);
   return cli_format("-%c, --%s%s%s%s", option->letter, option->name, blank, argument, more);
@@ -66,14 +66,14 @@ static size_t page_width(FILE *out) {
   return (size_t)(width > WIDEST ? WIDEST : width < NARROWEST ? NARROWEST : width);
 }
 
-static void heading(FILE *out, const char *text) {
+void help_heading(FILE *out, const char *text) {
   fputc('\n', out);
   term_print(out, TERM_BOLD, "%s:", text);
   fputc('\n', out);
 }
 
 // "  label     help text, wrapped in its column"
-static void entry(FILE *out, const char *label, const char *text) {
+void help_entry(FILE *out, const char *label, const char *text) {
   size_t used = 2 + term_text_width(label);
   fputs("  ", out);
   term_print(out, TERM_CYAN, "%s", label);
@@ -83,25 +83,27 @@ static void entry(FILE *out, const char *label, const char *text) {
 }
 
 static void free_entry(FILE *out, char *label, const char *text) {
-  entry(out, label, text);
+  help_entry(out, label, text);
   free(label);
 }
 
+void help_paragraph(FILE *out, const char *text) {
+  fputc('\n', out);
+  term_wrap(out, text, 0, 0, page_width(out));
+}
+
 static void print_paragraphs(FILE *out, const char *const *paragraphs) {
-  for (size_t i = 0; paragraphs && paragraphs[i]; i++) {
-    fputc('\n', out);
-    term_wrap(out, paragraphs[i], 0, 0, page_width(out));
-  }
+  for (size_t i = 0; paragraphs && paragraphs[i]; i++) help_paragraph(out, paragraphs[i]);
 }
 
 static void print_commands(FILE *out) {
-  heading(out, "Commands");
-  for (size_t i = 0; cli_all[i]; i++) entry(out, cli_all[i]->name, cli_all[i]->summary);
+  help_heading(out, "Commands");
+  for (size_t i = 0; cli_all[i]; i++) help_entry(out, cli_all[i]->name, cli_all[i]->summary);
 }
 
 static void print_positionals(FILE *out, const cli_positional *rows) {
   size_t count = cli_positional_count(rows);
-  if (count > 0) heading(out, "Arguments");
+  if (count > 0) help_heading(out, "Arguments");
   for (size_t i = 0; i < count; i++) free_entry(out, help_positional_label(&rows[i]), rows[i].help);
 }
 
@@ -111,14 +113,14 @@ static void print_option_rows(FILE *out, const cli_option *rows) {
 }
 
 static void print_options(FILE *out, const cli_command *command) {
-  heading(out, "Options");
+  help_heading(out, "Options");
   print_option_rows(out, command->options);
   print_option_rows(out, cli_common_options);
 }
 
 static void print_examples(FILE *out, const cli_example *examples) {
   if (!examples) return;
-  heading(out, "Examples");
+  help_heading(out, "Examples");
   for (; examples->command; examples++) {
     fprintf(out, "  %s\n      ", examples->command);
     term_wrap(out, examples->what, 6, 6, page_width(out));
@@ -126,7 +128,7 @@ static void print_examples(FILE *out, const cli_example *examples) {
 }
 
 static void print_exit_codes(FILE *out, const cli_command *command) {
-  heading(out, "Exit status");
+  help_heading(out, "Exit status");
   for (int code = CLI_OK; code <= CLI_ERROR; code++) {
     const char *meaning = help_exit_meaning(command, code);
     if (meaning) fprintf(out, "  %d  %s\n", code, meaning);
@@ -170,7 +172,8 @@ static const char *const kind_names[CLI_KIND_COUNT] = {
     [CLI_FLAG] = "flag",       [CLI_STRING] = "string", [CLI_STRINGS] = "strings",
     [CLI_FILE] = "file",       [CLI_DIR] = "directory", [CLI_BYTES] = "bytes",
     [CLI_UINT] = "integer",    [CLI_NUMBER] = "number", [CLI_CHOICE] = "choice",
-    [CLI_COMMAND] = "command",
+    [CLI_COMMAND] = "command", [CLI_TOPIC] = "topic",   [CLI_MODEL] = "model",
+    [CLI_CARD] = "card",       [CLI_KNOBS] = "strings", [CLI_SETTINGS] = "strings",
 };
 
 static void json_list(json_writer *j, const char *key, const char *const *texts) {

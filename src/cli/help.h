@@ -22,6 +22,11 @@ char *help_synopsis(const cli_command *command);
 char *help_option_label(const cli_option *option);
 char *help_positional_label(const cli_positional *positional);
 
+// The pieces of a page: a heading, "  label     text, wrapped in its column", a paragraph.
+void help_heading(FILE *out, const char *text);
+void help_entry(FILE *out, const char *label, const char *text);
+void help_paragraph(FILE *out, const char *text);
+
 // What the exit codes mean: a line per code from CLI_OK to CLI_ERROR; NULL: it does not occur.
 const char *help_exit_meaning(const cli_command *command, int code);
 

@@ -50,22 +50,45 @@ void job_note(job_request *r, const char *format, ...) {
 
 // ---- the model --------------------------------------------------------------------------------------
 
+// What was said; or what the file says; or, of a model of the catalogue, what its checkpoint is loaded in.
+// Random weights have no checkpoint.
+static plim_dtype chosen_dtype(const job_args *args, const job_request *r) {
+  plim_dtype said = dtypes[args->dtype];
+  bool is_random = loads[args->load] == PLIM_LOAD_INIT;
+  if (said != PLIM_DTYPE_COUNT) return said;
+  return r->source.origin == PLIM_ORIGIN_CATALOGUE && is_random ? PLIM_DTYPE_COUNT
+                                                                : r->source.dtype;
+}
+
+static void understand_dtype(const job_args *args, job_request *r) {
+  r->job.dtype = chosen_dtype(args, r);
+  if (r->job.dtype != PLIM_DTYPE_COUNT) return;
+  r->job.dtype = PLIM_BF16;
+  // Checkpoints of these families are mostly older than bf16.
+  if (r->job.model.has_position_table || r->job.model.is_encoder_decoder)
+    job_note(r, "bf16 assumed; loaded as it is, such a checkpoint is often float32: --dtype fp32");
+}
+
+// T5 1.1 and Flan-T5 ("tie_word_embeddings": false) have a head of their own in their checkpoints, which
+// stays; built from a configuration, transformers 5 ties it (modeling_utils.py, tie_weights).
+static void understand_head(const job_args *args, job_request *r) {
+  plim_config *c = &r->job.model;
+  if (c->is_encoder_decoder)
+    c->has_own_head = !c->ties_embeddings && loads[args->load] != PLIM_LOAD_INIT;
+}
+
 static plim_err understand_model(const job_args *args, job_request *r, plim_error *error) {
   if (!args->model) {
     plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "which model?");
-    plim_error_hint(error, "--model qwen2.5-7b, or --model path/to/config.json");
+    plim_error_hint(error, "--model qwen2.5-7b, or --model path/to/config.json; plimsoll help "
+                           "models lists the names");
     return err;
   }
   plim_err err = plim_model_find(args->model, &r->source, error);
   if (err) return err;
   r->job.model = r->source.config;
-  r->job.dtype = dtypes[args->dtype];
-  if (r->job.dtype == PLIM_DTYPE_COUNT) r->job.dtype = r->source.dtype;
-  bool is_assumed = r->job.dtype == PLIM_DTYPE_COUNT;
-  if (is_assumed) r->job.dtype = PLIM_BF16;
-  // Checkpoints of these families are mostly older than bf16.
-  if (is_assumed && (r->job.model.has_position_table || r->job.model.is_encoder_decoder))
-    job_note(r, "bf16 assumed; loaded as it is, such a checkpoint is often float32: --dtype fp32");
+  understand_dtype(args, r);
+  understand_head(args, r);
   if (*r->source.note) job_note(r, "%s", r->source.note);
   if (*r->source.quantization)
     job_note(r, "the checkpoint is quantized (%s); predicted as if it were not",

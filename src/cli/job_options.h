@@ -33,7 +33,7 @@ extern const char *const job_offloads[], *const job_reduce_dtypes[], *const job_
 // Rows for the command's table of options; AT(field) is the offset of job.field.
 // clang-format off
 #define JOB_OPTIONS(AT)                                                                            \
-  {"model", 'm', "MODEL", CLI_STRING, AT(model),                                                   \
+  {"model", 'm', "MODEL", CLI_MODEL, AT(model),                                                   \
    "a name of the catalogue, an id in the Hugging Face cache, or a config.json", NULL},            \
   {"batch", 'b', "N", CLI_UINT, AT(batch), "sequences per forward pass (default: 1)", NULL},       \
   {"seq", 's', "N", CLI_UINT, AT(seq),                                                             \
@@ -41,7 +41,7 @@ extern const char *const job_offloads[], *const job_reduce_dtypes[], *const job_
   {"target-seq", 0, "N", CLI_UINT, AT(target_seq),                                                 \
    "tokens per target of an encoder-decoder (default: as --seq)", NULL},                           \
   {"dtype", 0, "TYPE", CLI_CHOICE, AT(dtype),                                                      \
-   "of the parameters (default: the checkpoint's, or bf16)", job_dtypes},                          \
+   "of the parameters (default: the checkpoint's, as transformers 5 does; else bf16)", job_dtypes},                          \
   {"amp", 0, "TYPE", CLI_CHOICE, AT(amp), "autocast to this type (default: none)", job_amps},      \
   {"lora-rank", 0, "R", CLI_UINT, AT(lora_rank), "train peft's adapters of this rank", NULL},      \
   {"lora-alpha", 0, "A", CLI_NUMBER, AT(lora_alpha), "their scale; changes no memory", NULL},      \
@@ -87,7 +87,7 @@ extern const char *const job_offloads[], *const job_reduce_dtypes[], *const job_
    "weights built there (default: pretrained)", job_loads},                                        \
   {"steps", 0, "N", CLI_UINT, AT(steps), "optimizer steps to simulate (default: 3)", NULL},        \
   {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf), "PYTORCH_CUDA_ALLOC_CONF", NULL},           \
-  {"gpu", 'g', "CARD", CLI_STRING, AT(gpu),                                                        \
+  {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),                                                        \
    "a card by name, or its size: RTX 4090, 24GiB (default: the one in this machine)", NULL},       \
   {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),                                                 \
    "memory PyTorch may take, as set_per_process_memory_fraction would allow", NULL}

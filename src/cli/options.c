@@ -6,6 +6,7 @@
 
 #include "cli_alloc.h"
 #include "command.h"
+#include "help_lists.h"
 #include "suggest.h"
 #include "units.h"
 
@@ -32,6 +33,10 @@ size_t cli_positional_count(const cli_positional *positionals) {
   size_t count = 0;
   while (positionals && positionals[count].name) count++;
   return count;
+}
+
+bool cli_is_repeated(cli_kind kind) {
+  return kind == CLI_STRINGS || kind == CLI_KNOBS || kind == CLI_SETTINGS;
 }
 
 // ---- the state of a parse -----------------------------------------------------------------------
@@ -139,7 +144,9 @@ static const struct {
     [CLI_FILE] = {set_string, NULL},    [CLI_DIR] = {set_string, NULL},
     [CLI_BYTES] = {set_bytes, "24GiB"}, [CLI_UINT] = {set_u64, "1"},
     [CLI_NUMBER] = {set_number, "0.5"}, [CLI_CHOICE] = {set_choice, NULL},
-    [CLI_COMMAND] = {set_string, NULL},
+    [CLI_COMMAND] = {set_string, NULL}, [CLI_TOPIC] = {set_string, NULL},
+    [CLI_MODEL] = {set_string, NULL},   [CLI_CARD] = {set_string, NULL},
+    [CLI_KNOBS] = {add_string, NULL},   [CLI_SETTINGS] = {add_string, NULL},
 };
 
 // What to type instead of a wrong value.
@@ -308,11 +315,24 @@ static bool fail_word_command(parser *p, const char *word) {
   return false;
 }
 
+static bool fail_word_topic(parser *p, const char *word) {
+  const char *names[8], *near = cli_nearest(word);
+  size_t count = 0;
+  for (; help_lists[count].name && count < 8; count++) names[count] = help_lists[count].name;
+  if (!near) near = plim_suggest(word, names, count);
+  FAIL(p, "there is no help on %s", word);
+  if (near) HINT(p, "plimsoll help %s", near);
+  else HINT(p, "plimsoll -h lists the commands; plimsoll help --help, the lists");
+  return false;
+}
+
 static bool check_word(parser *p, const cli_positional *row, const char *word) {
   int index;
   if (row->kind == CLI_CHOICE && !find_choice(row->choices, word, &index, &p->usage->error))
     return fail_word_choice(p, row, word);
   if (row->kind == CLI_COMMAND && !cli_find(word)) return fail_word_command(p, word);
+  if (row->kind == CLI_TOPIC && !cli_find(word) && !help_list_named(word))
+    return fail_word_topic(p, word);
   return true;
 }
 
@@ -366,7 +386,7 @@ bool cli_parse(const cli_command *command, int argc, char **argv, int first, boo
 
 void cli_call_clear(cli_call *call) {
   for (const cli_option *o = call->command->options; o && !is_end(o); o++)
-    if (o->kind == CLI_STRINGS) vec_free((cli_strings *)(void *)((char *)call->args + o->offset));
+    if (cli_is_repeated(o->kind)) vec_free((cli_strings *)(void *)((char *)call->args + o->offset));
   free(call->args);
   vec_free(&call->words);
   call->args = NULL;

@@ -7,20 +7,27 @@
 
 // What a value is: how it is read, what field it fills, and how a shell completes it.
 typedef enum {
-  CLI_FLAG,    // bool; takes no value
-  CLI_STRING,  // const char *, pointing into argv
-  CLI_STRINGS, // cli_strings; may be given more than once
-  CLI_FILE,    // const char *; a path
-  CLI_DIR,     // const char *; a path of a directory
-  CLI_BYTES,   // uint64_t; 24GiB
-  CLI_UINT,    // uint64_t
-  CLI_NUMBER,  // double
-  CLI_CHOICE,  // int; index into the row's choices
-  CLI_COMMAND, // const char *; the name of one of our commands
+  CLI_FLAG,     // bool; takes no value
+  CLI_STRING,   // const char *, pointing into argv
+  CLI_STRINGS,  // cli_strings; may be given more than once
+  CLI_FILE,     // const char *; a path
+  CLI_DIR,      // const char *; a path of a directory
+  CLI_BYTES,    // uint64_t; 24GiB
+  CLI_UINT,     // uint64_t
+  CLI_NUMBER,   // double
+  CLI_CHOICE,   // int; index into the row's choices
+  CLI_COMMAND,  // const char *; the name of one of our commands
+  CLI_TOPIC,    // const char *; that, or one of the lists that help prints
+  CLI_MODEL,    // const char *; a name of the catalogue, or a path
+  CLI_CARD,     // const char *; a card's name, or a size
+  CLI_KNOBS,    // cli_strings of the planner's knobs
+  CLI_SETTINGS, // cli_strings of the same with a value: checkpoint=on
   CLI_KIND_COUNT
 } cli_kind;
 
 typedef vec(const char *) cli_strings;
+
+bool cli_is_repeated(cli_kind kind); // fills cli_strings
 
 // One option: one row. A table ends with {0}.
 //

@@ -3,24 +3,36 @@
 #define PLIM_CORE_CATALOGUE_H
 
 #include "config.h"
+#include "tape.h"
 
 typedef struct {
   const char *id;      // on the Hugging Face hub: "Qwen/Qwen2.5-7B"
   const char *name;    // as people say it: "qwen2.5-7b"
   uint64_t parameters; // as published, tied weights counted once
   plim_head head;
+  plim_dtype dtype; // that transformers loads it in; PLIM_DTYPE_COUNT: not published
   const char *keys; // "key=value ..." as in config.json: all that change memory
 } plim_catalogue_model;
 
 extern const plim_catalogue_model plim_catalogue[];
 extern const size_t plim_catalogue_count;
 
-// By id, with or without its owner, or by name; case does not matter, and a chat or instruct version
-// is found by its base model, whose shapes it has. NULL if there is none.
+enum { PLIM_MAX_MODELS = 128 };
+
+// By id, with or without its owner, or by name; case and what stands between words do not matter
+// ("llama3.1:8b"). A chat or instruct version is found by its base model, whose shapes it has; a size may
+// be missing where there is one only ("tinyllama"). NULL if there is none, or more than one.
 const plim_catalogue_model *plim_catalogue_named(const char *name);
+
+// All models that a name could stand for or begins, at most PLIM_MAX_MODELS; returns how many.
+size_t plim_catalogue_candidates(const char *name,
+                                 const plim_catalogue_model *out[PLIM_MAX_MODELS]);
 
 // The closest entry's name for one that was mistyped, or NULL if none is close.
 const char *plim_catalogue_suggest(const char *name);
+
+// Whether it is one that people use, and not a model of the tests.
+bool plim_catalogue_is_public(const plim_catalogue_model *model);
 
 // Its configuration, finished. A family that is no program on the tape is refused by name.
 plim_err plim_catalogue_config(const plim_catalogue_model *model, plim_config *c,

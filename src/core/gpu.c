@@ -1,12 +1,5 @@
 #include "gpu.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "suggest.h"
-
-enum { MAX_GPUS = 128, KEY_BYTES = 64 };
-
 // ---- the table --------------------------------------------------------------------------------------
 //
 // memory_mib: the total that nvidia-smi prints with drivers from 510 on (older ones leave out what the
@@ -15,7 +8,8 @@ enum { MAX_GPUS = 128, KEY_BYTES = 64 };
 //
 // cuda_mib: total_memory of torch.cuda.get_device_properties in published Linux logs, of the newest
 // driver found; every driver branch takes a little more (RTX 4090: 24,217 in 2023, 24,081 in 2025). The
-// PRO 6000's is of a Server Edition, the A100 80GB SXM's and the V100 PCIe's of their siblings.
+// PRO 6000's is of a Server Edition, the A100 80GB SXM's, the A100 40GB PCIe's and the V100 PCIe's of
+// their siblings.
 //
 // Rates: dense, float32 accumulation. GeForce cards from Turing on and the L40 accumulate in float32 at
 // half the rate of float16, which is the figure marketed; workstation and other data centre cards do not.
@@ -23,202 +17,125 @@ enum { MAX_GPUS = 128, KEY_BYTES = 64 };
 // that no paper prints are 2 x fp32 (GeForce from Ampere on) or 4 x fp32 (workstation), the ratio of the
 // tensor cores of one multiprocessor to its lanes in the architecture's paper.
 //
-// Checked against tables as others quote them: RTX 2080 Ti, 3080, 3090, 4090, 5080, 5090, RTX A4000,
-// A6000, PRO 6000 Blackwell, V100 SXM, A10, A40, A100, H100 SXM and PCIe, B200. The other rates and
-// bandwidths agree with multiprocessors and clocks (test_gpu) but were not looked up again: unverified.
+// What was looked up, and where (`seen`; a row that lacks a bit was not confirmed in that):
+// - MEMORY: memory_mib beside the card's name in nvidia-smi outputs that people published.
+// - SHAPE: multiprocessors, capability, bandwidth and fp32 in TechPowerUp's table of cards (a copy of
+//   2025) and in Wikipedia's list of NVIDIA's; L4 (58) and A10G (80 multiprocessors) by deviceQuery and
+//   PyTorch in published logs, where TechPowerUp has 60 and 72.
+// - RATES: the tensor rate in Wikipedia's list or in Lightning's table of NVIDIA's papers, brought to
+//   dense and float32 accumulation as above. Of the L40, NVIDIA's sheet and Lightning have 181, Wikipedia
+//   362: the smaller. A10G: some tables repeat the A10's 125. RTX PRO 6000 and B200: as NVIDIA's papers
+//   are quoted elsewhere.
 
 // Measured on an H200 with torch 2.11 (docs/measurements.md): 526 MiB when CUDA starts, 770 MiB once the
 // kernels of a training step are loaded. No other card was measured: theirs is the same, unverified.
 #define MEASURED 770, true
 #define ASSUMED 770, false
 
+#define SEEN (PLIM_SEEN_MEMORY | PLIM_SEEN_SHAPE | PLIM_SEEN_RATES)
+#define LESS(what) (SEEN & ~PLIM_SEEN_##what)
+
 const plim_gpu plim_gpus[] = {
-    // name, also, driver's MiB, CUDA's MiB, context, capability, multiprocessors, GB/s, bf16, fp16, fp32, tf32
+    // name, also, driver's MiB, CUDA's MiB, context, capability, multiprocessors, GB/s, bf16, fp16, fp32, tf32, seen
 
     // GeForce: Pascal (GTX 1080 Ti's page), Turing (whitepaper WP-09183-001, reference clocks)
-    {"GTX 1080 Ti", "", 11264, 11172, ASSUMED, 61, 28, 484, 0, 0, 11.3, 0},
-    {"RTX 2060", "", 6144, 0, ASSUMED, 75, 30, 336, 0, 25.8, 6.5, 0},
-    {"RTX 2070", "", 8192, 0, ASSUMED, 75, 36, 448, 0, 29.9, 7.5, 0},
-    {"RTX 2080", "", 8192, 0, ASSUMED, 75, 46, 448, 0, 40.3, 10.1, 0},
-    {"RTX 2080 Ti", "", 11264, 10825, ASSUMED, 75, 68, 616, 0, 53.8, 13.4, 0},
-    {"Titan RTX", "", 24576, 24212, ASSUMED, 75, 72, 672, 0, 130.5, 16.3, 0},
+    {"GTX 1080 Ti", "", 11264, 11172, ASSUMED, 61, 28, 484, 0, 0, 11.3, 0, SEEN},
+    {"RTX 2060", "", 6144, 0, ASSUMED, 75, 30, 336, 0, 25.8, 6.5, 0, LESS(MEMORY)},
+    {"RTX 2070", "", 8192, 0, ASSUMED, 75, 36, 448, 0, 29.9, 7.5, 0, LESS(MEMORY)},
+    {"RTX 2080", "", 8192, 0, ASSUMED, 75, 46, 448, 0, 40.3, 10.1, 0, LESS(MEMORY)},
+    {"RTX 2080 Ti", "", 11264, 10825, ASSUMED, 75, 68, 616, 0, 53.8, 13.4, 0, SEEN},
+    {"Titan RTX", "", 24576, 24212, ASSUMED, 75, 72, 672, 0, 130.5, 16.3, 0, SEEN},
 
     // GeForce: Ampere (GA102 whitepaper; 3060, 3080 12GB, 3080 Ti, 3090 Ti from their pages' clocks)
-    {"RTX 3060 12GB", "RTX 3060", 12288, 11910, ASSUMED, 86, 28, 360, 25.5, 25.5, 12.7, 12.7},
-    {"RTX 3070", "", 8192, 7753, ASSUMED, 86, 46, 448, 40.6, 40.6, 20.3, 20.3},
-    {"RTX 3080 10GB", "RTX 3080", 10240, 10009, ASSUMED, 86, 68, 760, 59.5, 59.5, 29.8, 29.8},
-    {"RTX 3080 12GB", "RTX 3080", 12288, 0, ASSUMED, 86, 70, 912, 61.3, 61.3, 30.6, 30.6},
-    {"RTX 3080 Ti", "", 12288, 11910, ASSUMED, 86, 80, 912, 68.2, 68.2, 34.1, 34.1},
-    {"RTX 3090", "", 24576, 24139, ASSUMED, 86, 82, 936, 71.2, 71.2, 35.6, 35.6},
-    {"RTX 3090 Ti", "", 24564, 0, ASSUMED, 86, 84, 1008, 80, 80, 40, 40},
+    {"RTX 3060 12GB", "RTX 3060", 12288, 11910, ASSUMED, 86, 28, 360, 25.5, 25.5, 12.7, 12.7, SEEN},
+    {"RTX 3070", "", 8192, 7753, ASSUMED, 86, 46, 448, 40.6, 40.6, 20.3, 20.3, LESS(MEMORY)},
+    {"RTX 3080 10GB", "RTX 3080", 10240, 10009, ASSUMED, 86, 68, 760, 59.5, 59.5, 29.8, 29.8, SEEN},
+    {"RTX 3080 12GB", "RTX 3080", 12288, 0, ASSUMED, 86, 70, 912, 61.3, 61.3, 30.6, 30.6,
+     LESS(MEMORY)},
+    {"RTX 3080 Ti", "", 12288, 11910, ASSUMED, 86, 80, 912, 68.2, 68.2, 34.1, 34.1, LESS(MEMORY)},
+    {"RTX 3090", "", 24576, 24139, ASSUMED, 86, 82, 936, 71.2, 71.2, 35.6, 35.6, SEEN},
+    {"RTX 3090 Ti", "", 24564, 0, ASSUMED, 86, 84, 1008, 80, 80, 40, 40, SEEN},
 
     // GeForce: Ada (whitepaper for 4080 and 4090; the others from their pages' clocks)
-    {"RTX 4060 Ti 16GB", "RTX 4060 Ti", 16380, 0, ASSUMED, 89, 34, 288, 44.1, 44.1, 22.1, 22.1},
-    {"RTX 4060 Ti 8GB", "RTX 4060 Ti", 8188, 7806, ASSUMED, 89, 34, 288, 44.1, 44.1, 22.1, 22.1},
-    {"RTX 4070", "", 12282, 11994, ASSUMED, 89, 46, 504, 58.3, 58.3, 29.1, 29.1},
-    {"RTX 4070 Super", "", 12282, 0, ASSUMED, 89, 56, 504, 71, 71, 35.5, 35.5},
-    {"RTX 4070 Ti", "", 12282, 0, ASSUMED, 89, 60, 504, 80.2, 80.2, 40.1, 40.1},
-    {"RTX 4070 Ti Super", "", 16376, 16069, ASSUMED, 89, 66, 672, 88.2, 88.2, 44.1, 44.1},
-    {"RTX 4080", "", 16376, 0, ASSUMED, 89, 76, 717, 97.5, 97.5, 48.7, 48.7},
-    {"RTX 4080 Super", "", 16376, 15944, ASSUMED, 89, 80, 736, 104.4, 104.4, 52.2, 52.2},
-    {"RTX 4090", "", 24564, 24081, ASSUMED, 89, 128, 1008, 165.2, 165.2, 82.6, 82.6},
+    {"RTX 4060 Ti 16GB", "RTX 4060 Ti", 16380, 0, ASSUMED, 89, 34, 288, 44.1, 44.1, 22.1, 22.1,
+     SEEN},
+    {"RTX 4060 Ti 8GB", "RTX 4060 Ti", 8188, 7806, ASSUMED, 89, 34, 288, 44.1, 44.1, 22.1, 22.1,
+     SEEN},
+    {"RTX 4070", "", 12282, 11994, ASSUMED, 89, 46, 504, 58.3, 58.3, 29.1, 29.1, SEEN},
+    {"RTX 4070 Super", "", 12282, 0, ASSUMED, 89, 56, 504, 71, 71, 35.5, 35.5, SEEN},
+    {"RTX 4070 Ti", "", 12282, 0, ASSUMED, 89, 60, 504, 80.2, 80.2, 40.1, 40.1, SEEN},
+    {"RTX 4070 Ti Super", "", 16376, 16069, ASSUMED, 89, 66, 672, 88.2, 88.2, 44.1, 44.1,
+     LESS(MEMORY)},
+    {"RTX 4080", "", 16376, 16049, ASSUMED, 89, 76, 717, 97.5, 97.5, 48.7, 48.7, LESS(MEMORY)},
+    {"RTX 4080 Super", "", 16376, 15944, ASSUMED, 89, 80, 736, 104.4, 104.4, 52.2, 52.2,
+     LESS(MEMORY)},
+    {"RTX 4090", "", 24564, 24081, ASSUMED, 89, 128, 1008, 165.2, 165.2, 82.6, 82.6, SEEN},
 
     // GeForce: Blackwell (RTX Blackwell whitepaper; 5060 Ti from its page's clock)
-    {"RTX 5060 Ti 16GB", "RTX 5060 Ti", 16311, 15848, ASSUMED, 120, 36, 448, 47.4, 47.4, 23.7,
-     23.7},
-    {"RTX 5070", "", 12227, 0, ASSUMED, 120, 48, 672, 61.7, 61.7, 30.9, 30.9},
-    {"RTX 5070 Ti", "", 16303, 0, ASSUMED, 120, 70, 896, 87.9, 87.9, 43.9, 43.9},
-    {"RTX 5080", "", 16303, 15840, ASSUMED, 120, 84, 960, 112.6, 112.6, 56.3, 56.3},
-    {"RTX 5090", "", 32607, 32102, ASSUMED, 120, 170, 1792, 209.5, 209.5, 104.8, 104.8},
+    {"RTX 5060 Ti 16GB", "RTX 5060 Ti", 16311, 15848, ASSUMED, 120, 36, 448, 47.4, 47.4, 23.7, 23.7,
+     SEEN},
+    {"RTX 5070", "", 12227, 0, ASSUMED, 120, 48, 672, 61.7, 61.7, 30.9, 30.9, SEEN},
+    {"RTX 5070 Ti", "", 16303, 0, ASSUMED, 120, 70, 896, 87.9, 87.9, 43.9, 43.9, SEEN},
+    {"RTX 5080", "", 16303, 15840, ASSUMED, 120, 84, 960, 112.6, 112.6, 56.3, 56.3, SEEN},
+    {"RTX 5090", "", 32607, 32102, ASSUMED, 120, 170, 1792, 209.5, 209.5, 104.8, 104.8, SEEN},
 
     // Workstation: data sheets, whose tensor rates are sparse: halved here (of FP8, from Ada on: a quarter)
-    {"Quadro RTX 6000", "", 24576, 0, ASSUMED, 75, 72, 672, 0, 130.5, 16.3, 0},
-    {"Quadro RTX 8000", "", 49152, 48380, ASSUMED, 75, 72, 672, 0, 130.5, 16.3, 0},
-    {"RTX A2000 12GB", "RTX A2000", 12282, 12017, ASSUMED, 86, 26, 288, 31.9, 31.9, 8, 16},
-    {"RTX A4000", "", 16376, 16117, ASSUMED, 86, 48, 448, 76.7, 76.7, 19.2, 38.3},
-    {"RTX A4500", "", 20470, 0, ASSUMED, 86, 56, 640, 94.6, 94.6, 23.7, 47.3},
-    {"RTX A5000", "", 24564, 24114, ASSUMED, 86, 64, 768, 111.1, 111.1, 27.8, 55.6},
-    {"RTX A5500", "", 24564, 0, ASSUMED, 86, 80, 768, 136.4, 136.4, 34.1, 68.2},
-    {"RTX A6000", "", 49140, 48676, ASSUMED, 86, 84, 768, 154.8, 154.8, 38.7, 77.4},
-    // The sheet's 327.6 of FP8 is less than 16 x fp32 for this card alone; taken as printed.
-    {"RTX 4000 Ada", "", 20475, 0, ASSUMED, 89, 48, 360, 81.9, 81.9, 26.7, 40.9},
-    {"RTX 5000 Ada", "", 32760, 0, ASSUMED, 89, 100, 576, 261.1, 261.1, 65.3, 130.6},
-    {"RTX 6000 Ada", "", 49140, 48497, ASSUMED, 89, 142, 960, 364.2, 364.2, 91.1, 182.1},
+    {"Quadro RTX 6000", "", 24576, 0, ASSUMED, 75, 72, 672, 0, 130.5, 16.3, 0, LESS(MEMORY)},
+    {"Quadro RTX 8000", "", 49152, 48380, ASSUMED, 75, 72, 672, 0, 130.5, 16.3, 0, SEEN},
+    {"RTX A2000 12GB", "RTX A2000", 12282, 12017, ASSUMED, 86, 26, 288, 31.9, 31.9, 8, 16,
+     LESS(MEMORY)},
+    {"RTX A4000", "", 16376, 16117, ASSUMED, 86, 48, 448, 76.7, 76.7, 19.2, 38.3, SEEN},
+    {"RTX A4500", "", 20470, 0, ASSUMED, 86, 56, 640, 94.6, 94.6, 23.7, 47.3, SEEN},
+    {"RTX A5000", "", 24564, 24114, ASSUMED, 86, 64, 768, 111.1, 111.1, 27.8, 55.6, LESS(MEMORY)},
+    {"RTX A5500", "", 24564, 0, ASSUMED, 86, 80, 768, 136.4, 136.4, 34.1, 68.2, LESS(MEMORY)},
+    {"RTX A6000", "", 49140, 48676, ASSUMED, 86, 84, 768, 154.8, 154.8, 38.7, 77.4, SEEN},
+    // RTX 4000 Ada: its sheet prints 327.6 for FP8, where 16 x fp32, which every other Ada card has, is
+    // 427.6; so has Wikipedia. Taken as a slip.
+    {"RTX 4000 Ada", "", 20475, 0, ASSUMED, 89, 48, 360, 106.9, 106.9, 26.7, 53.5, SEEN},
+    {"RTX 5000 Ada", "", 32760, 0, ASSUMED, 89, 100, 576, 261.1, 261.1, 65.3, 130.6, SEEN},
+    {"RTX 6000 Ada", "", 49140, 48497, ASSUMED, 89, 142, 960, 364.2, 364.2, 91.1, 182.1, SEEN},
     {"RTX PRO 6000 Blackwell", "RTX PRO 6000;RTX PRO 6000 Blackwell Workstation Edition", 97887,
-     97250, ASSUMED, 120, 188, 1792, 503.8, 503.8, 125, 251.9},
+     97250, ASSUMED, 120, 188, 1792, 503.8, 503.8, 126, 251.9, SEEN},
 
     // Data centre: Pascal (P100 data sheet), Volta (V100 data sheet), Turing (T4 data sheet)
-    {"P100 16GB", "P100;P100-PCIE-16GB", 16384, 16269, ASSUMED, 60, 56, 732, 0, 0, 9.3, 0},
-    {"V100 16GB SXM", "V100;V100 16GB;V100-SXM2-16GB", 16384, 16130, ASSUMED, 70, 80, 900, 0, 125,
-     15.7, 0},
-    {"V100 32GB SXM", "V100 32GB;V100-SXM2-32GB", 32768, 32494, ASSUMED, 70, 80, 900, 0, 125, 15.7,
-     0},
-    {"V100 16GB PCIe", "V100-PCIE-16GB", 16384, 16130, ASSUMED, 70, 80, 900, 0, 112, 14, 0},
-    {"V100 32GB PCIe", "V100-PCIE-32GB", 32768, 32494, ASSUMED, 70, 80, 900, 0, 112, 14, 0},
-    {"T4", "", 15360, 14912, ASSUMED, 75, 40, 320, 0, 65, 8.1, 0},
+    {"P100 16GB", "P100;P100 PCIe", 16384, 16269, ASSUMED, 60, 56, 732, 0, 0, 9.3, 0, LESS(MEMORY)},
+    {"V100 16GB SXM", "V100 16GB", 16384, 16130, ASSUMED, 70, 80, 900, 0, 125, 15.7, 0,
+     LESS(MEMORY)},
+    {"V100 32GB SXM", "V100 32GB", 32768, 32494, ASSUMED, 70, 80, 900, 0, 125, 15.7, 0, SEEN},
+    {"V100 16GB PCIe", "", 16384, 16130, ASSUMED, 70, 80, 900, 0, 112, 14, 0, LESS(MEMORY)},
+    {"V100 32GB PCIe", "", 32768, 32494, ASSUMED, 70, 80, 900, 0, 112, 14, 0, LESS(MEMORY)},
+    {"T4", "", 15360, 14912, ASSUMED, 75, 40, 320, 0, 65, 8.1, 0, SEEN},
 
     // Data centre: Ampere (A100 whitepaper, data sheets; A10G: data sheet, half the A10's tensor rate)
-    {"A2", "", 15356, 0, ASSUMED, 86, 10, 200, 18, 18, 4.5, 9},
-    {"A10", "", 23028, 0, ASSUMED, 86, 72, 600, 125, 125, 31.2, 62.5},
-    {"A10G", "", 23028, 22587, ASSUMED, 86, 80, 600, 70, 70, 35, 35},
-    {"A30", "", 24576, 24164, ASSUMED, 80, 56, 933, 165, 165, 10.3, 82},
-    {"A40", "", 46068, 45416, ASSUMED, 86, 84, 696, 149.7, 149.7, 37.4, 74.8},
-    {"A100 40GB SXM", "A100;A100 40GB;A100-SXM4-40GB", 40960, 0, ASSUMED, 80, 108, 1555, 312, 312,
-     19.5, 156},
-    {"A100 40GB PCIe", "A100-PCIE-40GB", 40960, 0, ASSUMED, 80, 108, 1555, 312, 312, 19.5, 156},
-    {"A100 80GB SXM", "A100 80GB;A100-SXM4-80GB", 81920, 81154, ASSUMED, 80, 108, 2039, 312, 312,
-     19.5, 156},
-    {"A100 80GB PCIe", "", 81920, 81154, ASSUMED, 80, 108, 1935, 312, 312, 19.5, 156},
+    {"A2", "", 15356, 0, ASSUMED, 86, 10, 200, 18, 18, 4.5, 9, SEEN},
+    {"A10", "", 23028, 0, ASSUMED, 86, 72, 600, 125, 125, 31.2, 62.5, SEEN},
+    {"A10G", "", 23028, 22587, ASSUMED, 86, 80, 600, 70, 70, 35, 35, LESS(RATES)},
+    {"A30", "", 24576, 24164, ASSUMED, 80, 56, 933, 165, 165, 10.3, 82, SEEN},
+    {"A40", "", 46068, 45416, ASSUMED, 86, 84, 696, 149.7, 149.7, 37.4, 74.8, SEEN},
+    {"A100 40GB SXM", "A100 40GB", 40960, 40339, ASSUMED, 80, 108, 1555, 312, 312, 19.5, 156, SEEN},
+    {"A100 40GB PCIe", "", 40960, 40339, ASSUMED, 80, 108, 1555, 312, 312, 19.5, 156, SEEN},
+    {"A100 80GB SXM", "A100 80GB", 81920, 81154, ASSUMED, 80, 108, 2039, 312, 312, 19.5, 156, SEEN},
+    {"A100 80GB PCIe", "", 81920, 81154, ASSUMED, 80, 108, 1935, 312, 312, 19.5, 156, SEEN},
 
     // Data centre: Ada (L4, L40, L40S data sheets)
-    {"L4", "", 23034, 22563, ASSUMED, 89, 58, 300, 121, 121, 30.3, 60},
-    {"L40", "", 46068, 0, ASSUMED, 89, 142, 864, 181, 181, 90.5, 90.5},
-    {"L40S", "", 46068, 45495, ASSUMED, 89, 142, 864, 362, 362, 91.6, 183},
+    {"L4", "", 23034, 22563, ASSUMED, 89, 58, 300, 121, 121, 30.3, 60, SEEN},
+    {"L40", "", 46068, 0, ASSUMED, 89, 142, 864, 181, 181, 90.5, 90.5, LESS(MEMORY) & LESS(RATES)},
+    {"L40S", "", 46068, 45495, ASSUMED, 89, 142, 864, 362, 362, 91.6, 183, SEEN},
 
     // Data centre: Hopper (H100 whitepaper; H100 NVL, GH200, H200 data sheets), Blackwell (HGX B200
     // data sheet). H200: memory, CUDA's total and context measured.
-    {"H100 SXM", "H100;H100 80GB HBM3;H100 SXM5", 81559, 81082, ASSUMED, 90, 132, 3352, 989, 989,
-     66.9, 494},
-    {"H100 PCIe", "", 81559, 0, ASSUMED, 90, 114, 2039, 756, 756, 51.2, 378},
-    {"H100 NVL", "", 95830, 95320, ASSUMED, 90, 132, 3938, 835, 835, 60, 417},
-    {"GH200", "GH200 480GB;GH200 120GB;GH200 96GB", 97871, 0, ASSUMED, 90, 132, 4000, 989, 989, 67,
-     494},
-    {"H200", "H200 SXM", 143771, 143155, MEASURED, 90, 132, 4800, 989, 989, 67, 494},
-    {"B200", "B200 SXM", 183359, 182631, ASSUMED, 100, 148, 7700, 2250, 2250, 75, 1125},
+    {"H100 SXM", "H100;H100 HBM3", 81559, 81082, ASSUMED, 90, 132, 3352, 989, 989, 66.9, 494, SEEN},
+    {"H100 PCIe", "", 81559, 81008, ASSUMED, 90, 114, 2039, 756, 756, 51.2, 378, SEEN},
+    {"H100 NVL", "", 95830, 95320, ASSUMED, 90, 132, 3938, 835, 835, 60, 417, SEEN},
+    {"GH200", "GH200 480GB;GH200 120GB", 97871, 0, ASSUMED, 90, 132, 4000, 989, 989, 67, 494,
+     LESS(SHAPE) & LESS(RATES)},
+    {"H200", "H200 SXM", 143771, 143155, MEASURED, 90, 132, 4800, 989, 989, 67, 494, SEEN},
+    {"B200", "B200 SXM", 183359, 182631, ASSUMED, 100, 148, 7700, 2250, 2250, 75, 1125, SEEN},
 };
 
 const size_t plim_gpu_count = sizeof plim_gpus / sizeof *plim_gpus;
-_Static_assert(sizeof plim_gpus / sizeof *plim_gpus <= MAX_GPUS,
-               "more cards than suggestions hold");
-
-// ---- names ------------------------------------------------------------------------------------------
-
-static void remove_word(char *key, const char *word) {
-  size_t length = strlen(word);
-  for (char *at; (at = strstr(key, word));) memmove(at, at + length, strlen(at + length) + 1);
-}
-
-// A name as it is compared: small letters and digits, without what every card is called. A name too
-// long for a card is cut, and then is none.
-static void make_key(char key[KEY_BYTES], const char *name, size_t length) {
-  static const char *const left_out[] = {"nvidia", "geforce", "tesla", "generation"};
-  size_t used = 0;
-  for (size_t i = 0; i < length && used + 1 < KEY_BYTES; i++) {
-    char c = name[i];
-    if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) key[used++] = c;
-  }
-  key[used] = '\0';
-  for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) remove_word(key, left_out[i]);
-}
-
-// People leave "RTX" and "GTX" out.
-static bool same_key(const char *own, const char *asked) {
-  if (!*asked) return false;
-  bool has_series = strncmp(own, "rtx", 3) == 0 || strncmp(own, "gtx", 3) == 0;
-  return strcmp(own, asked) == 0 || (has_series && strcmp(own + 3, asked) == 0);
-}
-
-static bool is_called(const plim_gpu *gpu, const char *asked) {
-  char own[KEY_BYTES];
-  make_key(own, gpu->name, strlen(gpu->name));
-  if (same_key(own, asked)) return true;
-  for (const char *at = gpu->also; *at;) {
-    size_t length = strcspn(at, ";");
-    make_key(own, at, length);
-    if (same_key(own, asked)) return true;
-    at += length + (at[length] == ';');
-  }
-  return false;
-}
-
-static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
-
-const plim_gpu *plim_gpu_present(const char *name, uint64_t memory_mib) {
-  char asked[KEY_BYTES];
-  make_key(asked, name, strlen(name));
-  const plim_gpu *best = NULL;
-  for (size_t i = 0; i < plim_gpu_count; i++) {
-    const plim_gpu *gpu = &plim_gpus[i];
-    if (!is_called(gpu, asked)) continue;
-    if (!best || distance(gpu->memory_mib, memory_mib) < distance(best->memory_mib, memory_mib))
-      best = gpu;
-  }
-  return best;
-}
-
-const plim_gpu *plim_gpu_named(const char *name) {
-  char asked[KEY_BYTES];
-  make_key(asked, name, strlen(name));
-  for (size_t i = 0; i < plim_gpu_count; i++)
-    if (is_called(&plim_gpus[i], asked)) return &plim_gpus[i];
-  return NULL;
-}
-
-static const plim_gpu *closest(const char *name) {
-  char asked[KEY_BYTES], keys[MAX_GPUS][KEY_BYTES];
-  const char *names[MAX_GPUS];
-  make_key(asked, name, strlen(name));
-  for (size_t i = 0; i < plim_gpu_count; i++) {
-    make_key(keys[i], plim_gpus[i].name, strlen(plim_gpus[i].name));
-    names[i] = keys[i];
-  }
-  const char *found = plim_suggest(asked, names, plim_gpu_count);
-  for (size_t i = 0; found && i < plim_gpu_count; i++)
-    if (names[i] == found) return &plim_gpus[i];
-  return NULL;
-}
-
-plim_err plim_gpu_find(const char *name, const plim_gpu **out, plim_error *error) {
-  *out = plim_gpu_named(name);
-  if (*out) return PLIM_OK;
-  const plim_gpu *close = closest(name);
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "no card is called \"%.64s\"%s%s%s", name,
-                close ? "; did you mean \"" : "", close ? close->name : "", close ? "\"?" : "");
-  plim_error_hint(error, "or give its memory, such as 24GiB");
-  return err;
-}
+_Static_assert(sizeof plim_gpus / sizeof *plim_gpus <= PLIM_MAX_GPUS,
+               "more cards than lists of them hold");
 
 uint64_t plim_gpu_usable_bytes(const plim_gpu *gpu) {
   uint32_t total = gpu->cuda_mib ? gpu->cuda_mib : gpu->memory_mib;
@@ -236,4 +153,13 @@ int plim_gpu_threads(const plim_gpu *gpu) {
   case 121: return 1536;
   default: return 2048;
   }
+}
+
+// ECC in GDDR takes a sixteenth, drivers and chips a little more: the next size up that is sold.
+uint32_t plim_gpu_size_gb(const plim_gpu *gpu) {
+  static const uint32_t sold[] = {6, 8, 10, 11, 12, 16, 20, 24, 32, 40, 48, 80, 94, 96, 141, 180};
+  uint32_t gib = (gpu->memory_mib + 1023) / 1024;
+  size_t i = 0;
+  while (i + 1 < sizeof sold / sizeof *sold && sold[i] < gib) i++;
+  return sold[i];
 }

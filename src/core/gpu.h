@@ -18,7 +18,10 @@ typedef struct {
   double fp16_tflops;       // dense, tensor cores, float32 accumulation; 0: none
   double fp32_tflops;       // without tensor cores
   double tf32_tflops;       // dense, tensor cores; 0: none
+  uint8_t seen;             // PLIM_SEEN_ bits: what was confirmed by published sources
 } plim_gpu;
+
+enum { PLIM_SEEN_MEMORY = 1, PLIM_SEEN_SHAPE = 2, PLIM_SEEN_RATES = 4 };
 
 // Measured on an H200 (docs/measurements.md); of a card that is not known, the same.
 #define PLIM_CONTEXT_MIB 770ull
@@ -26,15 +29,26 @@ typedef struct {
 extern const plim_gpu plim_gpus[];
 extern const size_t plim_gpu_count;
 
-// By name, without regard to case, spaces and dashes, "NVIDIA", "GeForce" and "Tesla" left out; "RTX"
-// may be missing. nvidia-smi's names are found, too. NULL if there is none.
+enum { PLIM_MAX_GPUS = 128 };
+
+// By what a user typed. Case, spaces and dashes do not matter; "NVIDIA", "GeForce", "Tesla", "RTX" may be
+// missing; a size may be added ("RTX 3090 24GB") and is then checked. Where no card has that very name, the
+// only one whose names have all of its words is meant ("RTX 8000"). NULL if there is none, or more than one.
 const plim_gpu *plim_gpu_named(const char *name);
 
-// The same for a card that is there. Its memory decides between cards of one name.
+// All cards that a name could stand for, at most PLIM_MAX_GPUS; returns how many.
+size_t plim_gpu_candidates(const char *name, const plim_gpu *out[PLIM_MAX_GPUS]);
+
+// The same for a card that is there, by the driver's name for it. Its memory decides between cards of one
+// name.
 const plim_gpu *plim_gpu_present(const char *name, uint64_t memory_mib);
 
-// The same as plim_gpu_named for what a user typed: a name that is none is refused, with the closest.
+// The same as plim_gpu_named: a name that is none is refused with the closest, one that could be several
+// with those.
 plim_err plim_gpu_find(const char *name, const plim_gpu **out, plim_error *error);
+
+// Its size as it is sold, in GB: 24 for 24,564 MiB.
+uint32_t plim_gpu_size_gb(const plim_gpu *gpu);
 
 // What PyTorch's allocator can get on an idle card: what CUDA offers less the context. Where CUDA's
 // total is not known, the driver's stands for it, which is up to 5 % too much on small cards.

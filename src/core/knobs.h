@@ -23,8 +23,8 @@ typedef enum {
   X(CHUNKED_LOSS, "chunked_loss", FREE, "cross entropy in chunks of so many tokens; 0: all at once") \
   X(LIGER, "liger", FREE, "Liger-Kernel's fused kernels")                                            \
   X(ALLOC_CONF, "alloc_conf", FREE, "PYTORCH_CUDA_ALLOC_CONF")                                       \
-  X(STRATEGY, "strategy", FREE, "none, ddp, fsdp2, zero1, zero2, zero3")                             \
-  X(OFFLOAD, "offload", FREE, "none, optimizer, parameters, activations")                            \
+  X(STRATEGY, "strategy", FREE, "how GPUs share the work: none, ddp, fsdp2, zero1, zero2, zero3")     \
+  X(OFFLOAD, "offload", FREE, "kept on the host: none, optimizer, parameters, activations")                            \
   X(RESHARD, "reshard", FREE, "FSDP2: free parameters after a layer's forward")                      \
   X(EMPTY_CACHE, "empty_cache", FREE, "empty_cache every so many steps; 0: never")                   \
   X(WORKERS, "workers", FREE, "data loader processes per GPU")                                       \

@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { LONGEST = 63 };
@@ -51,4 +52,16 @@ const char *plim_suggest(const char *word, const char *const *names, size_t coun
     if (!begun && len > 1 && starts_with(names[i], word)) begun = names[i];
   }
   return closest ? closest : begun;
+}
+
+void plim_suggest_list(const char *const *names, size_t count, size_t shown, char *out,
+                       size_t size) {
+  size_t used = 0, listed = count < shown ? count : shown;
+  out[0] = '\0';
+  for (size_t i = 0; i < listed && used < size; i++) {
+    const char *before = i == 0 ? "" : i + 1 == count ? " or " : ", ";
+    used += (size_t)snprintf(out + used, size - used, "%s%s", before, names[i]);
+  }
+  if (count > listed && used < size)
+    snprintf(out + used, size - used, " and %zu more", count - listed);
 }

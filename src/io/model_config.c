@@ -8,8 +8,10 @@
 #include "catalogue.h"
 #include "family.h"
 #include "hub_cache.h"
+#include "suggest.h"
 #include "text.h"
 
+enum { LISTED = 8 };                 // candidates that a refusal names
 enum { MAX_CONFIG_BYTES = 4 << 20 }; // the largest have a label for each of 20,000 classes: 1 MiB
 
 static const char *text_of(const json_t *object, const char *key) {
@@ -225,11 +227,24 @@ plim_err plim_model_config_read(const char *path, plim_model_source *out, plim_e
 static plim_err from_catalogue(const plim_catalogue_model *model, plim_model_source *out,
                                plim_error *error) {
   *out = (plim_model_source){
-      .origin = PLIM_ORIGIN_CATALOGUE, .dtype = PLIM_DTYPE_COUNT, .parameters = model->parameters};
+      .origin = PLIM_ORIGIN_CATALOGUE, .dtype = model->dtype, .parameters = model->parameters};
   return plim_catalogue_config(model, &out->config, error);
 }
 
-static plim_err refuse_name(const char *what, plim_error *error) {
+static plim_err refuse_several(const char *what, const plim_catalogue_model *const *found,
+                               size_t count, plim_error *error) {
+  const char *names[LISTED];
+  bool has_owner = strchr(what, '/') != NULL;
+  for (size_t i = 0; i < count && i < LISTED; i++)
+    names[i] = has_owner ? found[i]->id : found[i]->name;
+  char list[192];
+  plim_suggest_list(names, count, LISTED, list, sizeof list);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "\"%.64s\" could be %s", what, list);
+  plim_error_hint(error, "plimsoll help models lists them, or give the path of a config.json");
+  return err;
+}
+
+static plim_err refuse_unknown(const char *what, plim_error *error) {
   const char *close = plim_catalogue_suggest(what);
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT, "no model is called \"%.96s\"%s%s%s", what,
@@ -239,7 +254,17 @@ static plim_err refuse_name(const char *what, plim_error *error) {
                     "download its configuration, hf download %.96s config.json, or give the "
                     "path of a config.json",
                     what);
-  else plim_error_hint(error, "give the path of a config.json, or of the folder it is in");
+  else
+    plim_error_hint(error, "give the path of a config.json, or of the folder it is in; plimsoll "
+                           "help models lists the names");
+  return err;
+}
+
+static plim_err refuse_name(const char *what, plim_error *error) {
+  const plim_catalogue_model *found[PLIM_MAX_MODELS];
+  size_t count = plim_catalogue_candidates(what, found);
+  plim_err err =
+      count > 1 ? refuse_several(what, found, count, error) : refuse_unknown(what, error);
   if (error) plim_text_disarm(error->message), plim_text_disarm(error->hint);
   return err;
 }

@@ -58,13 +58,36 @@ TEST(catalogue_is_found_by_what_people_type) {
       {"meta-llama/Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b"},
       {"Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"},
       {"Qwen/Qwen3-8B-Base", "qwen3-8b"},
-      {"google/gemma-2-9b-it", "gemma-2-9b"},
       {"mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b-v0.3"},
       {"mistralai/Mistral-7B-Instruct-v0.2", "mistral-7b"},
       {"meta-llama/Llama-2-7b-chat-hf", "llama-2-7b"},
       {"bert-base-uncased", "bert-base"},
       {"all-MiniLM-L6-v2", "minilm-l6"},
       {"gpt2", "gpt2"},
+      {"GPT-2", "gpt2"},
+      {"tinyllama", "tinyllama-1.1b"},
+      {"tiny llama", "tinyllama-1.1b"},
+      {"TinyLlama-1.1B", "tinyllama-1.1b"},
+      {"llama3.1-8b", "llama-3.1-8b"},
+      {"llama3.1:8b", "llama-3.1-8b"},
+      {"Llama 3.1 8B", "llama-3.1-8b"},
+      {"llama3:8b", "llama-3-8b"},
+      {"llama-3-8b", "llama-3-8b"},
+      {"Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b"},
+      {"llama-3.3", "llama-3.3-70b"},
+      {"qwen2.5:7b", "qwen2.5-7b"},
+      {"qwen-2.5-7b-instruct", "qwen2.5-7b"},
+      {"mistral 7b", "mistral-7b"},
+      {"mistral:7b-instruct", "mistral-7b"},
+      {"mixtral", "mixtral-8x7b"},
+      {"codellama", "codellama-7b"},
+      {"mistralai/Mistral-Nemo-Instruct-2407", "mistral-nemo"},
+      {"Mistral-Small-24B-Instruct-2501", "mistral-small-24b"},
+      {"phi3-mini", "phi-3-mini"},
+      {"google/gemma-2-9b-it", "gemma-2-9b-it"},
+      {"gemma2:9b", "gemma-2-9b"},
+      {"bge-small-en", "bge-small"},
+      {"tiny-llama", "tiny-llama"}, // of the tests, by exactly this
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const plim_catalogue_model *model = plim_catalogue_named(cases[i].typed);
@@ -74,14 +97,53 @@ TEST(catalogue_is_found_by_what_people_type) {
 }
 
 TEST(catalogue_refuses_the_rest) {
-  static const char *const names[] = {"",      "-",      "instruct", "someone/llama-3.1-8b",
-                                      "llama", "qwen2.5"};
+  static const char *const names[] = {"",
+                                      "-",
+                                      "instruct",
+                                      "someone/llama-3.1-8b",
+                                      "llama",
+                                      "qwen2.5",
+                                      "bert",
+                                      "flan-t5",
+                                      "phi-3",
+                                      "deepseek-r1",
+                                      "mistralai/Mistral-7B-Instruct",
+                                      "qwen2.5-7",
+                                      "mixtral tiny"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     CHECK(!plim_catalogue_named(names[i]), "%s", names[i]);
   char long_name[300];
   memset(long_name, 'x', sizeof long_name - 1);
   long_name[sizeof long_name - 1] = '\0';
   CHECK(!plim_catalogue_named(long_name) && !plim_catalogue_suggest(long_name), "found");
+}
+
+TEST(catalogue_says_what_a_name_could_be) {
+  const plim_catalogue_model *found[PLIM_MAX_MODELS];
+  CHECK_U64(plim_catalogue_candidates("llama3", found), 2);
+  CHECK_STR(found[0]->name, "llama-3-8b");
+  CHECK_STR(found[1]->name, "llama-3-70b");
+  CHECK_U64(plim_catalogue_candidates("phi-3-m", found), 2); // not phi-3.5
+  CHECK_U64(plim_catalogue_candidates("flan-t5", found), 5);
+  CHECK_U64(plim_catalogue_candidates("qwen2.5-7", found), 2);
+  CHECK_U64(plim_catalogue_candidates("deepseek", found), 1);
+  CHECK_U64(plim_catalogue_candidates("", found), 0);
+}
+
+// What dtype="auto" gives, which is transformers' default from 5 on.
+TEST(catalogue_types_are_those_loaded) {
+  static const struct {
+    const char *name;
+    plim_dtype dtype;
+  } cases[] = {{"llama-3.1-8b", PLIM_BF16}, {"llama-2-7b", PLIM_FP16},    {"pythia-12b", PLIM_FP16},
+               {"gemma-2-2b", PLIM_FP32},   {"gemma-2-2b-it", PLIM_BF16}, {"gpt2", PLIM_FP32},
+               {"flan-t5-xl", PLIM_FP32},   {"bert-base", PLIM_FP32},     {"qwen3-8b", PLIM_BF16}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    CHECK(plim_catalogue_named(cases[i].name)->dtype == cases[i].dtype, "%s", cases[i].name);
+  for (size_t i = 0; i < plim_catalogue_count; i++)
+    CHECK(plim_catalogue_is_public(&plim_catalogue[i]) ==
+              (plim_catalogue[i].dtype != PLIM_DTYPE_COUNT),
+          "%s", plim_catalogue[i].name);
 }
 
 TEST(catalogue_answers_typos) {
@@ -104,8 +166,8 @@ TEST(catalogue_keys_reach_the_configuration) {
 }
 
 TEST(catalogue_refuses_a_family_without_a_program) {
-  static const plim_catalogue_model other = {"a/b", "b", 1, PLIM_HEAD_CAUSAL,
-                                             "model_type=mamba hidden_size=8"};
+  static const plim_catalogue_model other = {
+      "a/b", "b", 1, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=mamba hidden_size=8"};
   plim_config c;
   plim_error error;
   CHECK(plim_catalogue_config(&other, &c, &error) == PLIM_ERR_UNSUPPORTED, "accepted");

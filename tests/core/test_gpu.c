@@ -1,4 +1,6 @@
 // The table of cards is plausible, and a card is found by every name it goes by.
+#include <stdlib.h>
+
 #include "../test.h"
 #include "gpu.h"
 
@@ -63,9 +65,9 @@ TEST(gpu_geforce_accumulates_at_half_rate) {
 }
 
 TEST(gpu_bandwidth_grows_with_the_series) {
-  static const char *const series[][4] = {{"RTX 2080", "RTX 3080", "RTX 5080"},
+  static const char *const series[][4] = {{"RTX 2080", "RTX 3080 10GB", "RTX 5080"},
                                           {"RTX 3090", "RTX 4090", "RTX 5090"},
-                                          {"V100", "A100", "H100 SXM", "H200"},
+                                          {"V100 16GB", "A100 40GB", "H100 SXM", "H200"},
                                           {"T4", "A10", "L40S", "A30"}};
   for (size_t i = 0; i < sizeof series / sizeof *series; i++)
     for (size_t k = 1; k < 4 && series[i][k]; k++)
@@ -108,6 +110,23 @@ TEST(gpu_is_found_by_nvidia_smi_names) {
       {"a100-80gb", "A100 80GB SXM"},
       {"h100", "H100 SXM"},
       {"RTX_3060", "RTX 3060 12GB"},
+      {"RTX 3090 24GB", "RTX 3090"},
+      {"rtx3090-24g", "RTX 3090"},
+      {"RTX 8000", "Quadro RTX 8000"},
+      {"rtx8000", "Quadro RTX 8000"},
+      {"A100 80GB", "A100 80GB SXM"},
+      {"a100-40g", "A100 40GB SXM"},
+      {"A100 80 GB PCIe", "A100 80GB PCIe"},
+      {"PCIe A100 80GB", "A100 80GB PCIe"},
+      {"H100 PCIe", "H100 PCIe"},
+      {"H100 80GB", "H100 SXM"},
+      {"h100-sxm5-80gb", "H100 SXM"},
+      {"4060 Ti 16 GB", "RTX 4060 Ti 16GB"},
+      {"6000 ada", "RTX 6000 Ada"},
+      {"pro 6000", "RTX PRO 6000 Blackwell"},
+      {"A10 24GB", "A10"},
+      {"T4 16GB", "T4"},
+      {"L40S 48GB", "L40S"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const plim_gpu *gpu = plim_gpu_named(cases[i].said);
@@ -125,7 +144,8 @@ TEST(gpu_memory_decides_between_cards_of_one_name) {
 
 TEST(gpu_other_cards_are_not_found) {
   static const char *const names[] = {
-      "", "-", "NVIDIA", "RTX", "RTX 6000", "NVIDIA GeForce RTX 4090 Laptop GPU", "4", "A1000"};
+      "",  "-",     "NVIDIA",        "RTX",  "RTX 6000", "NVIDIA GeForce RTX 4090 Laptop GPU",
+      "4", "A1000", "RTX 3090 32GB", "24GB", "24 GiB",   "A100 MIG 5GB 40GB"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     CHECK(!plim_gpu_named(names[i]), "%s finds %s", names[i], plim_gpu_named(names[i])->name);
   char long_name[300];
@@ -139,10 +159,73 @@ TEST(gpu_typos_are_answered) {
   plim_error error;
   CHECK(plim_gpu_find("RTX 4900", &gpu, &error) == PLIM_ERR_ARGUMENT && !gpu, "found");
   CHECK_STR(error.message, "no card is called \"RTX 4900\"; did you mean \"RTX 4090\"?");
-  CHECK_STR(error.hint, "or give its memory, such as 24GiB");
+  CHECK_STR(error.hint, "or give its memory, such as 24GiB; plimsoll help gpus lists the cards");
   CHECK(plim_gpu_find("Voodoo2", &gpu, &error) == PLIM_ERR_ARGUMENT, "found");
   CHECK_STR(error.message, "no card is called \"Voodoo2\"");
   CHECK(plim_gpu_find("tesla t4", &gpu, &error) == PLIM_OK, "not found");
+}
+
+TEST(gpu_names_of_several_are_refused_with_them) {
+  const plim_gpu *gpu;
+  plim_error error;
+  CHECK(plim_gpu_find("A100", &gpu, &error) == PLIM_ERR_ARGUMENT && !gpu, "found");
+  CHECK_STR(error.message, "\"A100\" could be A100 40GB SXM, A100 40GB PCIe, A100 80GB SXM or "
+                           "A100 80GB PCIe");
+  CHECK(plim_gpu_find("RTX 4060 Ti", &gpu, &error) == PLIM_ERR_ARGUMENT, "found");
+  CHECK_STR(error.message, "\"RTX 4060 Ti\" could be RTX 4060 Ti 16GB or RTX 4060 Ti 8GB");
+  CHECK(plim_gpu_find("RTX 6000", &gpu, &error) == PLIM_ERR_ARGUMENT, "found");
+  CHECK_STR(error.message, "\"RTX 6000\" could be Quadro RTX 6000, RTX 6000 Ada or RTX PRO 6000 "
+                           "Blackwell");
+  CHECK(plim_gpu_find("rtx", &gpu, &error) == PLIM_ERR_ARGUMENT, "found");
+  CHECK(strstr(error.message, "RTX 2060, RTX 2070, ") && strstr(error.message, " more"), "%s",
+        error.message);
+}
+
+// A card's name says its size where there are several; the driver reports at most that much, and a
+// sixteenth less for ECC at the worst.
+TEST(gpu_memory_is_that_of_the_size_sold) {
+  EACH_GPU(gpu) {
+    uint32_t sold = plim_gpu_size_gb(gpu);
+    const char *gb = strstr(gpu->name, "GB");
+    CHECK(gpu->memory_mib <= sold * 1024, "%s: %u MiB of %u GB", gpu->name, gpu->memory_mib, sold);
+    CHECK(gpu->memory_mib >= 0.93 * sold * 1024, "%s: %u MiB", gpu->name, gpu->memory_mib);
+    if (!gb) continue;
+    while (gb > gpu->name && gb[-1] >= '0' && gb[-1] <= '9') gb--;
+    CHECK(strtoul(gb, NULL, 10) == sold, "%s is sold with %u GB", gpu->name, sold);
+  }
+}
+
+TEST(gpu_capabilities_are_known) {
+  static const int known[] = {60, 61, 70, 75, 80, 86, 89, 90, 100, 120};
+  EACH_GPU(gpu) {
+    bool is_known = false;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+      is_known = is_known || known[i] == gpu->capability;
+    CHECK(is_known, "%s: %d", gpu->name, gpu->capability);
+  }
+}
+
+// HBM from 700 GB/s on, GDDR below 1.8 TB/s; and no card without any source.
+TEST(gpu_bandwidth_is_plausible) {
+  EACH_GPU(gpu) {
+    bool has_hbm = gpu->capability == 60 || gpu->capability == 70 || gpu->capability == 80 ||
+                   gpu->capability == 90 || gpu->capability == 100;
+    double least = has_hbm ? 700 : 190, most = has_hbm ? 8000 : 1800;
+    CHECK(gpu->bandwidth_gbs >= least && gpu->bandwidth_gbs <= most, "%s: %f GB/s", gpu->name,
+          gpu->bandwidth_gbs);
+    CHECK(gpu->seen, "%s: no source", gpu->name);
+  }
+}
+
+// Workstation cards from Ampere on: four times what the lanes do, whatever a sheet prints.
+TEST(gpu_workstation_rates_are_four_times_the_lanes) {
+  static const char *const names[] = {"RTX A2000",    "RTX A6000",    "RTX 4000 Ada",
+                                      "RTX 5000 Ada", "RTX 6000 Ada", "RTX PRO 6000"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const plim_gpu *gpu = plim_gpu_named(names[i]);
+    double share = gpu->bf16_tflops / gpu->fp32_tflops;
+    CHECK(share > 3.95 && share < 4.05, "%s: %f", names[i], share);
+  }
 }
 
 TEST(gpu_context_says_whether_it_was_measured) {

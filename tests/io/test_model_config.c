@@ -314,7 +314,10 @@ TEST(model_name_that_is_none_is_answered) {
   clear_environment();
   CHECK(find("lama-3.1-8b") == PLIM_ERR_ARGUMENT, "found");
   CHECK_STR(error.message, "no model is called \"lama-3.1-8b\"; did you mean \"llama-3.1-8b\"?");
-  CHECK_STR(error.hint, "give the path of a config.json, or of the folder it is in");
+  CHECK_STR(error.hint, "give the path of a config.json, or of the folder it is in; plimsoll help "
+                        "models lists the names");
+  CHECK(find("llama3") == PLIM_ERR_ARGUMENT, "found");
+  CHECK_STR(error.message, "\"llama3\" could be llama-3-8b or llama-3-70b");
   CHECK(find("someone/else") == PLIM_ERR_ARGUMENT, "found");
   CHECK_STR(error.hint,
             "download its configuration, hf download someone/else config.json, or give the "

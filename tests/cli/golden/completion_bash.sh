@@ -18,3 +18,10 @@ offered plimsoll replay --limit ""
 offered plimsoll --json completion ""
 offered plimsoll help ver
 offered plimsoll replay help
+offered plimsoll help mo
+offered plimsoll estimate --model tiny
+offered plimsoll estimate -m sna
+offered plimsoll plan --gpu RTX-40
+offered plimsoll check -g A100
+offered plimsoll plan --allow se
+offered plimsoll plan --fix check

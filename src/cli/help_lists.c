@@ -1,0 +1,236 @@
+#include "help_lists.h"
+
+#include <string.h>
+
+#include "catalogue.h"
+#include "family.h"
+#include "gpu.h"
+#include "help.h"
+#include "plan.h"
+#include "term.h"
+#include "units.h"
+
+// ---- models -----------------------------------------------------------------------------------
+
+static const char *dtype_name(plim_dtype dtype) {
+  return dtype == PLIM_BF16 ? "bf16" : dtype == PLIM_FP16 ? "fp16" : "fp32";
+}
+
+// A row whose configuration is refused is none; a test builds them all.
+static bool is_listed(const plim_catalogue_model *model, plim_config *c) {
+  return plim_catalogue_is_public(model) && !plim_catalogue_config(model, c, NULL);
+}
+
+static int64_t longest(const plim_config *c) { return c->positions - c->position_offset; }
+
+static void print_models(FILE *out) {
+  static const term_column columns[] = {
+      {"model"}, {"parameters", .right = true}, {"type"}, {"tokens", .right = true}, {"family"}};
+  term_table *t = term_table_new(columns, 5);
+  plim_config c;
+  for (size_t i = 0; i < plim_catalogue_count; i++) {
+    const plim_catalogue_model *m = &plim_catalogue[i];
+    if (!is_listed(m, &c)) continue;
+    term_table_cell(t, TERM_CYAN, "%s", m->name);
+    term_table_cell(t, TERM_PLAIN, "%s", units_count(m->parameters).text);
+    term_table_cell(t, TERM_PLAIN, "%s", dtype_name(m->dtype));
+    if (c.positions) term_table_cell(t, TERM_PLAIN, "%s", units_count((uint64_t)longest(&c)).text);
+    else term_table_cell(t, TERM_PLAIN, "any");
+    term_table_cell(t, TERM_PLAIN, "%s", c.family->model_type);
+  }
+  term_table_print(t, out);
+  term_table_free(t);
+  help_paragraph(out, "For --model: one of these names or its id on the Hugging Face hub, whatever "
+                      "stands between the words, with or without -Instruct; or the path of a "
+                      "config.json. type: what transformers 5 loads it in.");
+}
+
+static void write_models(json_writer *j) {
+  plim_config c;
+  for (size_t i = 0; i < plim_catalogue_count; i++) {
+    const plim_catalogue_model *m = &plim_catalogue[i];
+    if (!is_listed(m, &c)) continue;
+    json_object(j, NULL);
+    json_string(j, "name", m->name);
+    json_string(j, "id", m->id);
+    json_u64(j, "parameters", m->parameters);
+    json_string(j, "dtype", dtype_name(m->dtype));
+    json_string(j, "family", c.family->model_type);
+    if (c.positions) json_i64(j, "max_tokens", longest(&c));
+    else json_null(j, "max_tokens");
+    json_end(j);
+  }
+}
+
+// ---- cards ------------------------------------------------------------------------------------
+
+static void rate(term_table *t, double tflops) {
+  if (tflops > 0) term_table_cell(t, TERM_PLAIN, "%.*f", tflops < 1000, tflops);
+  else term_table_cell(t, TERM_PLAIN, "-");
+}
+
+static const struct {
+  uint8_t bit;
+  const char *letter, *key;
+} figures[] = {{PLIM_SEEN_MEMORY, "m", "memory"},
+               {PLIM_SEEN_SHAPE, "s", "shape"},
+               {PLIM_SEEN_RATES, "r", "rates"}};
+
+static void unconfirmed(term_table *t, const plim_gpu *gpu) {
+  char letters[8] = "";
+  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+    if (!(gpu->seen & figures[i].bit)) strcat(letters, figures[i].letter);
+  term_table_cell(t, TERM_DIM, "%s", letters);
+}
+
+static void print_gpus(FILE *out) {
+  static const term_column columns[] = {{"card"},
+                                        {"MiB", .right = true},
+                                        {"CUDA's", .right = true},
+                                        {"GB/s", .right = true},
+                                        {"bf16", .right = true},
+                                        {"fp16", .right = true},
+                                        {"fp32", .right = true},
+                                        {"cc", .right = true},
+                                        {"?"}};
+  term_table *t = term_table_new(columns, 9);
+  for (size_t i = 0; i < plim_gpu_count; i++) {
+    const plim_gpu *gpu = &plim_gpus[i];
+    term_table_cell(t, TERM_CYAN, "%s", gpu->name);
+    term_table_cell(t, TERM_PLAIN, "%u", gpu->memory_mib);
+    if (gpu->cuda_mib) term_table_cell(t, TERM_PLAIN, "%u", gpu->cuda_mib);
+    else term_table_cell(t, TERM_PLAIN, "-");
+    term_table_cell(t, TERM_PLAIN, "%.0f", gpu->bandwidth_gbs);
+    rate(t, gpu->bf16_tflops);
+    rate(t, gpu->fp16_tflops);
+    rate(t, gpu->fp32_tflops);
+    term_table_cell(t, TERM_PLAIN, "%d.%d", gpu->capability / 10, gpu->capability % 10);
+    unconfirmed(t, gpu);
+  }
+  term_table_print(t, out);
+  term_table_free(t);
+  help_paragraph(out,
+                 "For --gpu: one of these names, with or without RTX and blanks, or a size: "
+                 "24GiB. MiB: the driver's total; CUDA's: what programs see of it. bf16, fp16, "
+                 "fp32: dense TFLOP/s, float32 accumulation. cc: compute capability. ?: what no "
+                 "public source confirmed: memory, shape (GB/s, fp32, cc), rates.");
+}
+
+static void write_rate(json_writer *j, const char *key, double value) {
+  if (value > 0) json_number(j, key, value);
+  else json_null(j, key);
+}
+
+static void write_gpu(json_writer *j, const plim_gpu *gpu) {
+  json_string(j, "name", gpu->name);
+  json_u64(j, "memory_bytes", gpu->memory_mib * PLIM_MIB);
+  json_bytes(j, "cuda_bytes", gpu->cuda_mib ? gpu->cuda_mib * PLIM_MIB : PLIM_UNKNOWN);
+  json_number(j, "bandwidth_gb_per_second", gpu->bandwidth_gbs);
+  write_rate(j, "bf16_tflops", gpu->bf16_tflops);
+  write_rate(j, "fp16_tflops", gpu->fp16_tflops);
+  write_rate(j, "fp32_tflops", gpu->fp32_tflops);
+  json_number(j, "compute_capability", gpu->capability / 10.0);
+  json_u64(j, "multiprocessors", gpu->multiprocessors);
+  json_array(j, "unconfirmed");
+  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+    if (!(gpu->seen & figures[i].bit)) json_string(j, NULL, figures[i].key);
+  json_end(j);
+}
+
+static void write_gpus(json_writer *j) {
+  for (size_t i = 0; i < plim_gpu_count; i++) {
+    json_object(j, NULL);
+    write_gpu(j, &plim_gpus[i]);
+    json_end(j);
+  }
+}
+
+// ---- knobs ------------------------------------------------------------------------------------
+
+static bool is_planned(plim_knob knob) {
+  for (size_t i = 0; i < plim_plan_knob_count; i++)
+    if (plim_plan_knobs[i] == knob) return true;
+  return false;
+}
+
+// Named values follow a colon, as the table's own words have them; they are taken from the planner.
+static void print_knob(FILE *out, plim_knob knob) {
+  const plim_knob_info *k = &plim_knob_table[knob];
+  char text[512];
+  const char *value = plim_knob_value_name(knob, 0);
+  if (!value) {
+    snprintf(text, sizeof text, "%s (a number)", k->what);
+    help_entry(out, k->name, text);
+    return;
+  }
+  size_t used = (size_t)snprintf(text, sizeof text, "%.*s: ", (int)strcspn(k->what, ":"), k->what);
+  for (int64_t v = 0; (value = plim_knob_value_name(knob, v)) && used < sizeof text; v++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", v ? ", " : "", value);
+  help_entry(out, k->name, text);
+}
+
+static void print_planned(FILE *out, plim_knob_kind kind, const char *heading) {
+  help_heading(out, heading);
+  for (size_t i = 0; i < plim_plan_knob_count; i++)
+    if (plim_knob_table[plim_plan_knobs[i]].kind == kind) print_knob(out, plim_plan_knobs[i]);
+}
+
+static void print_knobs(FILE *out) {
+  fputs("What plimsoll plan turns, and what your files set.\n", out);
+  print_planned(out, PLIM_KNOB_FREE,
+                "Free to turn, nothing that is learned changes (--fix, --try)");
+  print_planned(out, PLIM_KNOB_QUALITY, "Change what is learned, only with --allow");
+  help_heading(out, "Read from your files, and named by --set and plimsoll.yaml");
+  for (int k = 0; k < PLIM_KNOBS; k++)
+    if (!is_planned((plim_knob)k))
+      help_entry(out, plim_knob_table[k].name, plim_knob_table[k].what);
+}
+
+static void write_knob(json_writer *j, plim_knob knob) {
+  static const char *const kinds[] = {"free", "quality", "fact"};
+  const char *value;
+  json_string(j, "name", plim_knob_table[knob].name);
+  json_string(j, "what", plim_knob_table[knob].what);
+  json_string(j, "kind", kinds[plim_knob_table[knob].kind]);
+  json_bool(j, "planned", is_planned(knob));
+  json_array(j, "values");
+  for (int64_t v = 0; is_planned(knob) && (value = plim_knob_value_name(knob, v)); v++)
+    json_string(j, NULL, value);
+  json_end(j);
+}
+
+static void write_knobs(json_writer *j) {
+  for (int k = 0; k < PLIM_KNOBS; k++) {
+    json_object(j, NULL);
+    write_knob(j, (plim_knob)k);
+    json_end(j);
+  }
+}
+
+// ---- the lists --------------------------------------------------------------------------------
+
+const help_list help_lists[] = {
+    {"models", "the models known by name", print_models, write_models},
+    {"gpus", "the cards known by name", print_gpus, write_gpus},
+    {"knobs", "what a plan turns, and the values it takes", print_knobs, write_knobs},
+    {0},
+};
+
+const help_list *help_list_named(const char *name) {
+  for (const help_list *list = help_lists; list->name; list++)
+    if (strcmp(list->name, name) == 0) return list;
+  return NULL;
+}
+
+void help_list_print(FILE *out, const help_list *list) { list->print(out); }
+
+void help_list_print_json(FILE *out, const help_list *list) {
+  json_writer j = json_begin(out);
+  json_object(&j, NULL);
+  json_u64(&j, "format_version", 1);
+  json_array(&j, list->name);
+  list->write(&j);
+  json_end(&j);
+  json_end(&j);
+  json_finish(&j);
+}

@@ -1,0 +1,25 @@
+// What plimsoll knows by name, printed by `plimsoll help models` and the like.
+#ifndef PLIM_CLI_HELP_LISTS_H
+#define PLIM_CLI_HELP_LISTS_H
+
+#include <stdio.h>
+
+#include "json.h"
+
+// One list: one row.
+typedef struct {
+  const char *name;              // "models"
+  const char *summary;           // one line, lower case, no full stop
+  void (*print)(FILE *out);      // never wider than 80 columns
+  void (*write)(json_writer *j); // the same as an array
+} help_list;
+
+extern const help_list help_lists[]; // ends with {0}
+
+const help_list *help_list_named(const char *name); // NULL if there is none
+
+// As text, or as one JSON document {"format_version": 1, "models": [...]}.
+void help_list_print(FILE *out, const help_list *list);
+void help_list_print_json(FILE *out, const help_list *list);
+
+#endif

@@ -1,0 +1,2 @@
+# What a plan turns, with the values it takes.
+$PLIMSOLL help knobs

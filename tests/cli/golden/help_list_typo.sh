@@ -1,0 +1,1 @@
+for topic in modles gpu stowage; do $PLIMSOLL help $topic; done
