@@ -16,8 +16,8 @@ static int run(const cli_call *call) {
 }
 
 static const cli_positional positionals[] = {
-    {"TOPIC", "a command to explain, or a list to print: models, gpus, knobs", CLI_TOPIC, 0, 1,
-     NULL},
+    {"TOPIC", "a command to explain, or a list to print: models, gpus, knobs, chunked_loss",
+     CLI_TOPIC, 0, 1, NULL},
     {0},
 };
 
@@ -32,6 +32,7 @@ static const char *const description[] = {
 static const cli_example examples[] = {
     {"plimsoll help replay", "everything about replay"},
     {"plimsoll help models", "every model that a name is enough for"},
+    {"plimsoll help chunked_loss > chunked_loss.py", "a loss in chunks for a script of your own"},
     {0},
 };
 

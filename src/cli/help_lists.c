@@ -213,6 +213,8 @@ const help_list help_lists[] = {
     {"models", "the models known by name", print_models, write_models},
     {"gpus", "the cards known by name", print_gpus, write_gpus},
     {"knobs", "what a plan turns, and the values it takes", print_knobs, write_knobs},
+    {"chunked_loss", "chunked_loss.py, to put beside a script", help_print_chunked_loss,
+     help_write_chunked_loss},
     {0},
 };
 

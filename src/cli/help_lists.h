@@ -16,6 +16,10 @@ typedef struct {
 
 extern const help_list help_lists[]; // ends with {0}
 
+// Of one list: the text of docs/chunked_loss.py.
+void help_print_chunked_loss(FILE *out);
+void help_write_chunked_loss(json_writer *j);
+
 const help_list *help_list_named(const char *name); // NULL if there is none
 
 // As text, or as one JSON document {"format_version": 1, "models": [...]}.

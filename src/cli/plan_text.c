@@ -221,9 +221,10 @@ static void print_environment(const plan_for_card *c) {
   heading("to do");
   if (*conf) printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", conf);
   if (chunks)
-    sentence("compute the loss in chunks: docs/chunked_loss.py beside your script, and "
-             "use_chunked_loss(model) behind from_pretrained; TRL and Liger-Kernel "
-             "(use_liger_kernel: true) have their own");
+    printf("plimsoll help chunked_loss > chunked_loss.py   # beside your script, and in it:\n"
+           "    from chunked_loss import use_chunked_loss\n"
+           "    use_chunked_loss(model, %lld)   # behind from_pretrained\n",
+           (long long)x->at[PLIM_KNOB_CHUNKED_LOSS]);
 }
 
 static void print_duration(const plan_result *r, const plan_for_card *c) {
