@@ -14,7 +14,7 @@ typedef struct {
   const char *effective_batch, *out;
   cli_strings fix, tries, allow, set;
   double margin, epochs, price;
-  uint64_t samples, nodes;
+  uint64_t samples;
   bool contrastive;
 } plan_args;
 
@@ -131,8 +131,15 @@ static plim_err check_margin(double margin, plim_error *error) {
 
 // ---- the command --------------------------------------------------------------------------------------------
 
-static plim_err plan_card(const plan_args *args, const char *gpu, plan_for_card *c,
-                          const char **source, plim_error *error) {
+// Ways to share that cannot be written into the user's files are left to them.
+static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
+  for (int strategy = PLIM_SHARD_DDP; r->world > 1 && strategy < PLIM_STRATEGIES; strategy++)
+    for (int offload = 0; offload < PLIM_OFFLOADS; offload++)
+      r->by_hand[strategy][offload] = !plan_can_share(p, strategy, offload);
+}
+
+static plim_err plan_card(const plan_args *args, const project_job *files, const char *gpu,
+                          plan_for_card *c, const char **source, plim_error *error) {
   job_args job = args->job;
   job.gpu = gpu;
   plim_err err = job_understand(&job, &c->request, source, error);
@@ -148,11 +155,9 @@ static plim_err plan_card(const plan_args *args, const char *gpu, plan_for_card 
     plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
   }
   if (!err) err = check_margin(args->margin, error);
-  if (!err && (!args->nodes || args->job.world % args->nodes))
-    err = plim_fail(error, PLIM_ERR_ARGUMENT, "%llu GPUs do not divide among %llu machines",
-                    (unsigned long long)args->job.world, (unsigned long long)args->nodes);
   if (!err) err = read_domains(args, &c->asked, error);
   if (!err) err = read_batch(args, &c->asked, error);
+  if (!err && files) mark_by_hand(&files->project, &c->asked);
   if (!err) err = plim_plan_make(&c->asked, &c->plan, error);
   return err;
 }
@@ -207,14 +212,14 @@ static plim_err plan_cards(const plan_args *args, plan_result *r, const char **s
   char list[512], *rest = list, *gpu;
   if (!args->job.gpu) {
     r->count = 1;
-    return plan_card(args, NULL, &r->cards[0], source, error);
+    return plan_card(args, r->files, NULL, &r->cards[0], source, error);
   }
   snprintf(list, sizeof list, "%s", args->job.gpu);
   while ((gpu = strsep(&rest, ","))) {
     if (r->count == PLAN_MAX_CARDS)
       return plim_fail(error, PLIM_ERR_ARGUMENT, "more than %d cards", PLAN_MAX_CARDS);
     while (*gpu == ' ') gpu++;
-    plim_err err = plan_card(args, gpu, &r->cards[r->count], source, error);
+    plim_err err = plan_card(args, r->files, gpu, &r->cards[r->count], source, error);
     if (err) return err;
     r->count++;
   }
@@ -240,7 +245,7 @@ static int run(const cli_call *call) {
                    .samples = args->samples,
                    .epochs = args->epochs,
                    .price_per_hour = args->price,
-                   .nodes = args->nodes,
+                   .nodes = args->job.nodes,
                    .sets = &args->set};
   plim_error error = {0};
   const char *source = NULL;
@@ -264,12 +269,8 @@ static int run(const cli_call *call) {
 
 // ---- its row ------------------------------------------------------------------------------------------------
 
-static const plan_args defaults = {.job = JOB_DEFAULTS,
-                                   .margin = NAN,
-                                   .price = NAN,
-                                   .epochs = 1,
-                                   .samples = PLIM_UNKNOWN,
-                                   .nodes = 1};
+static const plan_args defaults = {
+    .job = JOB_DEFAULTS, .margin = NAN, .price = NAN, .epochs = 1, .samples = PLIM_UNKNOWN};
 
 #define AT(field) offsetof(plan_args, job.field)
 static const cli_option options[] = {
@@ -292,7 +293,6 @@ static const cli_option options[] = {
      "where a knob is in your files, if it was not found", NULL},
     {"out", 0, "FILE", CLI_FILE, offsetof(plan_args, out), "save the plan, for plimsoll apply",
      NULL},
-    {"nodes", 0, "N", CLI_UINT, offsetof(plan_args, nodes), "machines (default: 1)", NULL},
     JOB_OPTIONS(AT),
     {0},
 };

@@ -8,6 +8,7 @@
 
 #include "ops.h"
 #include "tape_impl.h"
+#include "traffic.h"
 #include "work.h"
 
 struct plim_checkpoint {
@@ -32,12 +33,16 @@ void plim_save_on_host(plim_tape *t, bool on) { t->offloads = on; }
 
 bool is_offloaded(const plim_tensor *x) { return x && x->storage->is_on_host; }
 
-// A copy to the host goes through a contiguous one on the card.
+// A copy to the host goes through a contiguous one on the card, on the stream that computes; save_on_cpu
+// waits for it.
 plim_tensor *saved_offload(plim_tape *t, const plim_tensor *x) {
   plim_tensor *host = empty_on_host(t, x->shape, (plim_dtype)x->dtype);
   host->is_floating = false;
   host->requires_grad = x->requires_grad;
   if (!plim_is_contiguous(x)) plim_consume(t, empty(t, x->shape, (plim_dtype)x->dtype));
+  double copied = plim_copy_to_host(t, plim_bytes_of(x), plim_traffic_now(t));
+  plim_await(t, copied);
+  if (t->offloads) plim_await_on_host(t, copied);
   return host;
 }
 
@@ -45,6 +50,7 @@ plim_tensor *saved_fetch(plim_tape *t, const plim_tensor *x) {
   plim_tensor *back = empty(t, x->shape, (plim_dtype)x->dtype);
   back->is_floating = false;
   back->requires_grad = x->requires_grad;
+  plim_await(t, plim_copy_from_host(t, plim_bytes_of(x), plim_traffic_now(t)));
   return back;
 }
 

@@ -4,6 +4,8 @@
 
 #include "sharding.h"
 #include "tape_impl.h"
+#include "traffic.h"
+#include "work.h"
 
 #define FIRST_BUCKET_BYTES (1ll << 20) // torch.distributed._DEFAULT_FIRST_BUCKET_BYTES
 #define BUCKET_BYTES (25ll << 20)      // bucket_cap_mb
@@ -13,6 +15,7 @@ typedef struct {
   struct ddp *all;
   plim_tensor *tensor;
   plim_tensor *bucket; // the one it belongs to; owned by the list of buckets
+  size_t bucket_index;
 } parameter;
 
 typedef struct ddp {
@@ -21,6 +24,9 @@ typedef struct ddp {
   parameter *parameters;
   size_t count;
   vec(plim_tensor *) buckets;
+  size_t *waits_for;        // of each bucket: gradients that have not come in this backward
+  size_t *holds;            // and all of them
+  double reduced;           // when the last bucket is, in seconds of the clock
   parameter *closes_first;  // whose gradient is the last that the first bucket waits for
   plim_tensor *stashed;     // the bucket of the first backward, until NCCL lets go of it
   vec(parameter *) arrived; // gradients of the first backward, in order
@@ -41,8 +47,10 @@ static void add_bucket(plim_tape *t, ddp *d, parameter *const *list, size_t firs
   plim_tensor *bucket = NULL;
   set(t, &bucket,
       empty_for(t, PLIM_FOR_GRADIENTS, dims(elements), (plim_dtype)list[first]->tensor->dtype));
+  size_t index = d->buckets.len;
   if (!vec_push(&d->buckets, bucket)) t->failed = true;
-  for (size_t i = first; i < end; i++) list[i]->bucket = bucket;
+  for (size_t i = first; i < end; i++) list[i]->bucket = bucket, list[i]->bucket_index = index;
+  d->holds[index] = d->waits_for[index] = end - first;
 }
 
 // A gradient that is there already moves into its bucket.
@@ -96,12 +104,30 @@ static void unstash(plim_tape *t, ddp *d) {
   t->free_kind = PLIM_STREAM_FREE;
 }
 
+// A bucket that is complete is reduced while backward goes on; its gradients are in turn complete when
+// the card gets there.
+static void count_arrival(plim_tape *t, parameter *p) {
+  ddp *d = p->all;
+  size_t *left = &d->waits_for[p->bucket_index];
+  if (*left && --*left) return;
+  *left = d->holds[p->bucket_index];
+  d->reduced = plim_send_reduce(t, plim_bytes_of(p->bucket), plim_traffic_now(t));
+}
+
 static void on_grad(plim_tape *t, void *context) {
   parameter *p = context;
   ddp *d = p->all;
   if (!d->is_rebuilt && !vec_push(&d->arrived, p)) t->failed = true;
   adopt(t, p);
   if (d->is_rebuilt && p == d->closes_first) unstash(t, d);
+  if (t->reduces_gradients) count_arrival(t, p);
+}
+
+// The step needs all of them. Where other passes of a step reduce nothing, it waits but once.
+static void after_backward(plim_tape *t, plim_shards *s) {
+  ddp *d = (ddp *)s;
+  if (t->reduces_once) plim_await_once(t, d->reduced);
+  else plim_await(t, d->reduced);
 }
 
 // Before the second forward buckets are made again, in the order gradients came.
@@ -179,6 +205,8 @@ static void destroy(plim_shards *s) {
   vec_free(&d->buckets);
   vec_free(&d->arrived);
   free(d->parameters);
+  free(d->holds);
+  free(d->waits_for);
   free(d);
 }
 
@@ -186,7 +214,9 @@ static void destroy(plim_shards *s) {
 static bool wrap(plim_tape *t, ddp *d, const plim_model *m) {
   parameter **list = calloc(m->parameters.len + 1, sizeof *list);
   d->parameters = calloc(m->parameters.len + 1, sizeof *d->parameters);
-  if (!list || !d->parameters) {
+  d->holds = calloc(m->parameters.len + 1, sizeof *d->holds);
+  d->waits_for = calloc(m->parameters.len + 1, sizeof *d->waits_for);
+  if (!list || !d->parameters || !d->holds || !d->waits_for) {
     free(list);
     return false;
   }
@@ -206,7 +236,10 @@ static bool wrap(plim_tape *t, ddp *d, const plim_model *m) {
 plim_shards *plim_ddp_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers) {
   ddp *d = calloc(1, sizeof *d);
   if (!d) return NULL;
-  d->shards = (plim_shards){.before_model = before_model, .destroy = destroy, .layers = layers};
+  d->shards = (plim_shards){.before_model = before_model,
+                            .after_backward = after_backward,
+                            .destroy = destroy,
+                            .layers = layers};
   d->how = *how;
   for (size_t i = 0; i < m->buffer_bytes.len; i++) d->buffer_bytes += m->buffer_bytes.at[i];
   if (wrap(t, d, m)) return &d->shards;

@@ -13,6 +13,7 @@ typedef struct {
   plim_plan *plan;
   vec(plim_rung) fitting;
   plim_rung before; // the user's own settings, run in full
+  bool fits_whole;  // something does: DDP
   bool failed;
   plim_err err;
   plim_error *error;
@@ -72,6 +73,8 @@ static void fill_time(const plim_plan_request *r, plim_rung *rung, int passes) {
       (double)(rung->choice.at[PLIM_KNOB_MICRO_BATCH] * rung->choice.at[PLIM_KNOB_ACCUMULATE] *
                rung->choice.at[PLIM_KNOB_SEQUENCE] * r->world);
   rung->tokens_per_second = tokens / rung->step_seconds;
+  double hidden = fmax(0, e->p.step.sent_seconds - e->p.step.waited_seconds);
+  rung->hidden_seconds = hidden * fmax(1, (double)rung->choice.at[PLIM_KNOB_ACCUMULATE] / passes);
 }
 
 // How much a choice asks of the user: a loss in chunks takes more than a line.
@@ -168,17 +171,34 @@ static void try_way(search *s, plim_plan_request *asked, const plim_plan_request
   try_knobs(s, s->plan->before_choice, 0);
 }
 
-// Several GPUs: the user's own way to share; if nothing fits with it, the one that sends least of those
-// with which something does. What is sent takes no time here, so ways are not told apart by speed.
+static bool is_same_way(plim_knob_pair a, plim_knob_pair b) {
+  return a.strategy == b.strategy && a.offload == b.offload;
+}
+
+static plim_knob_pair own_way(const search *s) {
+  const int64_t *had = s->plan->before_choice.at;
+  return (plim_knob_pair){had[PLIM_KNOB_STRATEGY], had[PLIM_KNOB_OFFLOAD]};
+}
+
+static void try_other_ways(search *s, plim_plan_request *asked, const plim_plan_request *all,
+                           bool by_hand) {
+  for (size_t i = 0; i < plim_sharding_order_count && !s->failed; i++) {
+    plim_knob_pair way = plim_sharding_order[i];
+    bool is_asked_for = all->by_hand[way.strategy][way.offload] == by_hand;
+    bool is_too_much = way.offload && s->fitting.len;
+    if (is_asked_for && !is_too_much && !is_same_way(way, own_way(s))) try_way(s, asked, all, way);
+  }
+}
+
+// Several GPUs: the user's own way to share, and all that keep everything on the cards. What goes to the
+// host is slower, and tried where nothing else fits; so is what the user would have to do by hand.
 static void try_ways_to_share(search *s) {
   plim_plan_request asked = *s->r;
   const plim_plan_request *all = s->r;
-  const int64_t *own = s->plan->before_choice.at;
   s->r = &asked;
-  if (own[PLIM_KNOB_STRATEGY] != PLIM_SHARD_NONE)
-    try_way(s, &asked, all, (plim_knob_pair){own[PLIM_KNOB_STRATEGY], own[PLIM_KNOB_OFFLOAD]});
-  for (size_t i = 0; i < plim_sharding_order_count && !s->failed && !s->fitting.len; i++)
-    try_way(s, &asked, all, plim_sharding_order[i]);
+  if (own_way(s).strategy != PLIM_SHARD_NONE) try_way(s, &asked, all, own_way(s));
+  try_other_ways(s, &asked, all, false);
+  if (!s->fitting.len) try_other_ways(s, &asked, all, true);
   s->r = all;
 }
 
@@ -210,10 +230,34 @@ static int speed_class(const plim_rung *x) {
   return (int)floor(log(x->tokens_per_second) / log(1 + SAME_TIME));
 }
 
+// The place in the order of ways to share; without a way: the first.
+static int way_of(const plim_rung *x) {
+  plim_knob_pair own = {x->choice.at[PLIM_KNOB_STRATEGY], x->choice.at[PLIM_KNOB_OFFLOAD]};
+  for (size_t i = 0; i < plim_sharding_order_count; i++)
+    if (is_same_way(plim_sharding_order[i], own)) return (int)i;
+  return 0;
+}
+
+// Links were not measured. Where something fits whole on every GPU, another way to share counts, and is
+// shown, as if nothing of what it sends were hidden behind the computing.
+static void doubt_links(const search *s, plim_rung *x) {
+  if (!s->fits_whole || x->choice.at[PLIM_KNOB_STRATEGY] == PLIM_SHARD_DDP) return;
+  x->tokens_per_second *= x->step_seconds / (x->step_seconds + x->hidden_seconds);
+  x->step_seconds += x->hidden_seconds;
+}
+
+static void doubt_all(search *s) {
+  for (size_t i = 0; i < s->fitting.len; i++)
+    s->fits_whole |= s->fitting.at[i].choice.at[PLIM_KNOB_STRATEGY] == PLIM_SHARD_DDP;
+  for (size_t i = 0; i < s->fitting.len; i++) doubt_links(s, &s->fitting.at[i]);
+}
+
+// Of those that are as fast, the one that sends least.
 static int by_speed(const void *x, const void *y) {
   const plim_rung *a = x, *b = y;
   int fast = speed_class(b), slow = speed_class(a);
   if (fast != slow) return fast > slow ? 1 : -1;
+  if (way_of(a) != way_of(b)) return way_of(a) - way_of(b);
   if (a->e.device_bytes != b->e.device_bytes) return a->e.device_bytes > b->e.device_bytes ? 1 : -1;
   return a->changes - b->changes;
 }
@@ -250,6 +294,7 @@ static void build_ladder(search *s) {
   plim_plan *plan = s->plan;
   uint64_t last = UINT64_MAX;
   bool has_times = s->fitting.len && !isnan(s->fitting.at[0].step_seconds);
+  if (has_times) doubt_all(s);
   if (s->fitting.len)
     qsort(s->fitting.at, s->fitting.len, sizeof *s->fitting.at, has_times ? by_speed : by_changes);
   for (size_t i = 0; i < s->fitting.len && plan->rungs.len < MAX_RUNGS && !s->failed; i++) {
@@ -258,6 +303,7 @@ static void build_ladder(search *s) {
       continue;
     if (!run(s, &s->fitting.at[i].choice, true, &rung)) s->failed = true;
     else if (is_safe(s->r, &rung.e) && rung.e.device_bytes < last) {
+      doubt_links(s, &rung);
       if (!plan->rungs.len && keeps_own(s, &rung)) rung = s->before;
       last = rung.e.device_bytes;
       if (!vec_push(&plan->rungs, rung)) s->failed = true;

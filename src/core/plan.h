@@ -11,7 +11,7 @@
 #include "estimate.h"
 #include "knobs.h"
 
-enum { PLIM_MAX_VALUES = 16, PLIM_CONF_BYTES = 96 };
+enum { PLIM_MAX_VALUES = 16, PLIM_CONF_BYTES = 96, PLIM_OFFLOADS = 3 };
 
 // The values a knob may take, in the planner's terms; see plim_setting_of.
 typedef struct {
@@ -45,8 +45,11 @@ typedef struct {
   double margin;            // share of the memory to leave free; negative: the interval's
   plim_domain domains[PLIM_KNOBS]; // what --fix and --try say
   bool allowed[PLIM_KNOBS];        // of the knobs that change what is learned
-  bool holds_others;               // knobs without a domain stay as they are
-  bool is_contrastive;             // accumulation is not the same as a larger batch
+  // Ways to share that the user would have to set up by hand, by the values of strategy and offload:
+  // tried where nothing else fits.
+  bool by_hand[PLIM_STRATEGIES][PLIM_OFFLOADS];
+  bool holds_others;   // knobs without a domain stay as they are
+  bool is_contrastive; // accumulation is not the same as a larger batch
 } plim_plan_request;
 
 typedef struct {
@@ -55,6 +58,7 @@ typedef struct {
   plim_estimate e;
   double step_seconds; // of the whole effective batch; NaN: the card's rates are not known
   double tokens_per_second;
+  double hidden_seconds; // of them GPUs send while they compute, if the clock is right
 } plim_rung;
 
 // One knob that differs from the user's settings, and what turning it back would do.

@@ -176,7 +176,7 @@ static void shares(int64_t whole, plim_domain *d) {
     if (whole * eighths[i] / 8 >= 8) push(d, whole * eighths[i] / 64 * 8);
 }
 
-// From the one that sends least to the one that keeps least; each is tried if those before do not fit.
+// From the one that sends least to the one that keeps least.
 const plim_knob_pair plim_sharding_order[] = {
     {PLIM_SHARD_DDP, OFFLOAD_NONE},         {PLIM_SHARD_ZERO1, OFFLOAD_NONE},
     {PLIM_SHARD_ZERO2, OFFLOAD_NONE},       {PLIM_SHARD_FSDP2, OFFLOAD_NONE},

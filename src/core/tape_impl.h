@@ -4,6 +4,7 @@
 #define PLIM_CORE_TAPE_IMPL_H
 
 #include "clock.h"
+#include "links.h"
 #include "tape.h"
 
 struct tape_pool {
@@ -18,6 +19,10 @@ struct tape_cast {
 // Two timelines in seconds, and what the step that runs has done so far.
 struct tape_clock {
   double cpu, gpu_free, began, pass_began;
+  double ring_free, to_host_free, from_host_free; // links (traffic.h)
+  double once;                                    // of this pass, waited once in a step
+  double neighbours;                              // GPUs of one machine
+  plim_ring ring;
   uint32_t operators;          // of forward, since the last look at the loss
   bool is_causal, has_dropout; // attention that comes next
   plim_step_time now, last;
@@ -54,9 +59,11 @@ struct plim_tape {
   bool offloads;                      // what is saved now goes to the host
   bool is_recomputing;                // and now computed again
   vec(plim_tensor *) unwound;         // variables of functions that were stopped
-  bool has_own_linear; // DeepSpeed's: gives its weight's gradient as it is, not as a view
-  bool is_stopped;     // all that was wanted is there: nothing is allocated any more
-  bool ran_math;       // attention without a fused kernel
+  bool has_own_linear;    // DeepSpeed's: gives its weight's gradient as it is, not as a view
+  bool is_stopped;        // all that was wanted is there: nothing is allocated any more
+  bool reduces_gradients; // this backward: it is not under no_sync
+  bool reduces_once;      // in a step: all but its last backward are
+  bool ran_math;          // attention without a fused kernel
   bool uses_liger;
   uint8_t free_kind; // a plim_stream_kind: of the frees that happen now
   bool grad_mode, failed;

@@ -50,6 +50,8 @@ static void engine_backward(plim_tape *t, plim_shards *s, plim_tensor *loss, boo
 
 static void backward_of(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
                         plim_tensor *loss, bool is_last) {
+  t->reduces_once = r->is_trainer; // accelerate's no_sync; a plain loop has none
+  t->reduces_gradients = is_last || !t->reduces_once;
   if (has_engine(m)) engine_backward(t, m->shards, loss, is_last);
   else scale_and_run_backward(t, r, scaler, loss);
   plim_work_pass_end(t);
@@ -77,6 +79,7 @@ static void update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scale
   if (has_engine(m)) m->shards->before_step(t, m->shards);
   if (scaler->scale) plim_scaler_step(t, scaler, o, parameters, count, state, r->is_trainer);
   else plim_optimizer_step(t, o, parameters, count, state, r->is_trainer);
+  if (m->shards && m->shards->after_step) m->shards->after_step(t, m->shards);
   plim_zero_grad(t, m->parameters.at, count);
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   plim_work_step_end(t);

@@ -98,3 +98,9 @@ size_t plim_job_unverified(const plim_job *job, const char **reasons, size_t max
   }
   return found;
 }
+
+bool plim_job_moves_to_host(const plim_job *job) {
+  return job->sharding.offloads_optimizer || job->sharding.offloads_parameters ||
+         job->recipe.offloads_saved || job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED ||
+         plim_optimizer_is_paged(job->recipe.optimizer);
+}

@@ -14,7 +14,12 @@ static plim_err no_memory(plim_error *error) {
 
 void plim_edit_set_clear(plim_edit_set *edits) {
   for (size_t i = 0; i < edits->at.len; i++) free(edits->at.at[i].edit.text);
+  for (size_t i = 0; i < edits->files.len; i++) {
+    free(edits->files.at[i].path);
+    free(edits->files.at[i].text);
+  }
   vec_free(&edits->at);
+  vec_free(&edits->files);
 }
 
 plim_err plim_project_text(const plim_project *p, size_t file, const plim_edit_set *edits,
@@ -148,47 +153,6 @@ static bool try_change(task *t, const plim_key *key, const plim_setting *setting
 
 // ---- a key that is not there ------------------------------------------------------------------------
 
-// A key of TrainingArguments in this file, wherever they are.
-static const plim_setting *argument_of(const plim_project_file *f) {
-  for (int i = 0; i < PLIM_KNOBS; i++) {
-    const plim_reading *r = &f->recipe.knobs[i];
-    bool is_argument = r->setting && r->key && r->key->flags & PLIM_KEY_ADDABLE;
-    if (is_argument && plim_key_is_of(r->key, r->setting, true)) return r->setting;
-  }
-  return NULL;
-}
-
-static bool is_dashed(const char *key) {
-  while (*key == '-') key++;
-  return strchr(key, '-') != NULL && !strchr(key, '_');
-}
-
-// The key under the same roof as `beside`, in its spelling.
-static void name_beside(const char *beside, const char *key, char out[PLIM_KEY_BYTES]) {
-  const char *dot = strrchr(beside, '.');
-  size_t roof = dot ? (size_t)(dot - beside) + 1 : strspn(beside, "-");
-  size_t used =
-      (size_t)snprintf(out, PLIM_KEY_BYTES, "%.*s", (int)(roof < 128 ? roof : 128), beside);
-  snprintf(out + used, PLIM_KEY_BYTES - used, "%.100s", key);
-  for (size_t i = used; is_dashed(beside) && out[i]; i++)
-    if (out[i] == '_') out[i] = '-';
-}
-
-// Where the row's key would stand; false if it has no sure place.
-static bool place_of(const task *t, const plim_key *key, const plim_dialect_info *info,
-                     char out[PLIM_KEY_BYTES]) {
-  plim_format format = t->f->settings.format;
-  bool is_tree =
-      format == PLIM_FORMAT_YAML || format == PLIM_FORMAT_JSON || format == PLIM_FORMAT_TOML;
-  if (!(key->flags & PLIM_KEY_ADDABLE)) return false;
-  const plim_setting *beside = argument_of(t->f);
-  bool is_flat = is_tree && !plim_dialect_table[t->f->recipe.dialect].is_nested;
-  if (is_flat) snprintf(out, PLIM_KEY_BYTES, "%.200s", key->key);
-  else if (info->is_nested && beside) name_beside(beside->key, key->key, out);
-  else return false;
-  return true;
-}
-
 static bool try_insert(task *t, const plim_key *key, const char *name, plim_error *error) {
   plim_value value;
   plim_edit edit;
@@ -208,7 +172,8 @@ static bool try_rows(task *t, bool inserts, plim_error *error) {
       if (key->knob != t->knob) continue;
       const plim_setting *setting = setting_of(t, key, info->is_nested);
       if (!inserts && setting && try_change(t, key, setting, error)) return true;
-      bool is_new = inserts && !setting && place_of(t, key, info, name);
+      bool is_new = inserts && !setting && key->flags & PLIM_KEY_ADDABLE &&
+                    plim_project_place(t->f, key->key, info->is_nested, name);
       if (is_new && try_insert(t, key, name, error)) return true;
     }
   }
@@ -288,24 +253,12 @@ static plim_err change_places(const plim_project *p, const plim_knob_change *c, 
   return err;
 }
 
-static bool is_command(const plim_project_file *f) {
-  return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
-}
-
-// Files in the order in which a new key belongs to them: what trains, what starts it, the parts.
-static int rank(const plim_project *p, size_t file) {
-  const plim_project_file *f = p->files.at[file];
-  if (f->recipe.dialect == PLIM_DIALECTS) return 3;
-  if (is_command(f)) return 1;
-  return f->recipe.dialect == p->dialect ? 0 : 2;
-}
-
 static plim_err insert_anywhere(const plim_project *p, const plim_knob_change *c,
                                 plim_edit_set *out, plim_error *error) {
   plim_error why = {0};
   for (int order = 0; order < 3; order++)
     for (size_t i = 0; i < p->files.len; i++) {
-      if (rank(p, i) != order) continue;
+      if (plim_project_rank(p, i) != order) continue;
       task t = {.f = p->files.at[i], .knob = c->knob, .value = &c->value};
       if (perform(&t, &why)) return keep(out, i, &t, error);
     }
@@ -337,6 +290,45 @@ static plim_err change_knob(const plim_project *p, const plim_knob_change *c, pl
   return k->place_count ? change_places(p, c, out, error) : insert_anywhere(p, c, out, error);
 }
 
+// ---- how GPUs share the run -------------------------------------------------------------------------
+
+static bool is_sharing(plim_knob knob) {
+  return knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD;
+}
+
+static const plim_value *wanted(const plim_knob_change *changes, size_t count, plim_knob knob) {
+  for (size_t i = 0; i < count; i++)
+    if (changes[i].knob == knob) return &changes[i].value;
+  return NULL;
+}
+
+static const char *wanted_text(const plim_project *p, const plim_knob_change *changes, size_t count,
+                               plim_knob knob) {
+  const plim_value *value = wanted(changes, count, knob);
+  if (!value && p->knobs[knob].said == PLIM_SAID) value = &p->knobs[knob].value;
+  return value && value->kind == PLIM_VALUE_TEXT ? value->text : "none";
+}
+
+static void forget_from(plim_edit_set *edits, size_t count) {
+  while (edits->at.len > count) free(edits->at.at[--edits->at.len].edit.text);
+}
+
+// Key by key where that does it; else as a whole.
+static plim_err change_sharing(const plim_project *p, const plim_knob_change *changes, size_t count,
+                               plim_edit_set *out, plim_error *error) {
+  plim_err err = PLIM_OK;
+  size_t had = out->at.len;
+  plim_error why = {0};
+  for (size_t i = 0; i < count && !err; i++)
+    if (is_sharing(changes[i].knob)) err = change_knob(p, &changes[i], out, error);
+  if (!err || !wanted(changes, count, PLIM_KNOB_STRATEGY)) return err;
+  forget_from(out, had);
+  plim_err other = plim_project_share(p, wanted_text(p, changes, count, PLIM_KNOB_STRATEGY),
+                                      wanted_text(p, changes, count, PLIM_KNOB_OFFLOAD), out, &why);
+  if (other && error) *error = why;
+  return other;
+}
+
 // ---- all knobs together -----------------------------------------------------------------------------
 
 static plim_err rebuild(const plim_project *p, const plim_edit_set *edits, plim_project *out,
@@ -349,17 +341,15 @@ static plim_err rebuild(const plim_project *p, const plim_edit_set *edits, plim_
     if (!err) err = plim_project_add(out, p->files.at[i]->path, text, size, error);
     free(text);
   }
+  for (size_t i = 0; i < edits->files.len && !err; i++) {
+    const plim_new_file *f = &edits->files.at[i];
+    err = plim_project_add(out, f->path, f->text, strlen(f->text), error);
+  }
   for (size_t i = 0; i < p->bindings.len && !err; i++) {
     const plim_binding *b = p->bindings.at[i];
     if (!b->is_from_names) err = plim_project_bind(out, b->key.knob, b->path, b->name, error);
   }
   return err ? err : plim_project_finish(out, error);
-}
-
-static const plim_value *wanted(const plim_knob_change *changes, size_t count, plim_knob knob) {
-  for (size_t i = 0; i < count; i++)
-    if (changes[i].knob == knob) return &changes[i].value;
-  return NULL;
 }
 
 static plim_err compare(const plim_project *p, const plim_project *q,
@@ -395,7 +385,9 @@ plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes
                           plim_edit_set *out, plim_error *error) {
   *out = (plim_edit_set){0};
   plim_err err = PLIM_OK;
-  for (size_t i = 0; i < count && !err; i++) err = change_knob(p, &changes[i], out, error);
+  for (size_t i = 0; i < count && !err; i++)
+    if (!is_sharing(changes[i].knob)) err = change_knob(p, &changes[i], out, error);
+  if (!err) err = change_sharing(p, changes, count, out, error);
   if (!err) err = check(p, changes, count, out, error);
   if (err) plim_edit_set_clear(out);
   return err;

@@ -369,6 +369,72 @@ TEST(what_must_not_change_is_refused_with_its_reason) {
   CHECK(refuses("lora_rank", "16", "lora_rank"), "no adapter");
 }
 
+// ---- several GPUs -----------------------------------------------------------------------------------
+
+static bool shares(const char *strategy, const char *offload, plim_edit_set *edits) {
+  plim_knob_change both[] = {{PLIM_KNOB_STRATEGY, value_from(strategy)},
+                             {PLIM_KNOB_OFFLOAD, value_from(offload ? offload : "none")}};
+  error = (plim_error){0};
+  bool ok = !plim_project_set(&project, both, offload ? 2 : 1, edits, &error);
+  if (!ok) printf("%s: %s\n", strategy, error.message);
+  return ok;
+}
+
+// A file is created and named, and the whole reads back as what was asked for.
+static bool creates(const char *strategy, const char *offload, const char *path) {
+  plim_edit_set edits;
+  if (!shares(strategy, offload, &edits)) return false;
+  bool ok = edits.files.len == 1 && edits.at.len == 1 &&
+            strcmp(edits.files.at[0].path, path) == 0 &&
+            strstr(edits.at.at[0].edit.text, path) != NULL;
+  plim_settings s;
+  ok = ok && !plim_settings_read(PLIM_FORMAT_JSON, edits.files.at[0].text,
+                                 strlen(edits.files.at[0].text), &s, &error);
+  if (ok) plim_settings_clear(&s);
+  plim_edit_set_clear(&edits);
+  return ok;
+}
+
+TEST(sharding_without_a_key_creates_a_file_that_the_trainer_names) {
+  CHECK(!read_text("train.yaml", "per_device_train_batch_size: 4\nbf16: true\noutput_dir: out\n"
+                                 "gradient_accumulation_steps: 2\n"),
+        "%s", error.message);
+  CHECK(creates("zero2", NULL, "ds_zero2.json"), "zero2");
+  CHECK(creates("zero3", NULL, "ds_zero3.json"), "zero3");
+  CHECK(creates("zero2", "optimizer", "ds_zero2_offload.json"), "offloaded");
+  CHECK(creates("zero3", "parameters", "ds_zero3_offload.json"), "offloaded");
+  CHECK(refuses("strategy", "fsdp2", "accelerate"), "fsdp2");
+  CHECK(!read_text("train.py", "args = TrainingArguments(output_dir='o', bf16=True,\n"
+                               "                         per_device_train_batch_size=4)\n"),
+        "%s", error.message);
+  CHECK(creates("zero3", NULL, "ds_zero3.json"), "a call");
+  CHECK(!read_text("train.yaml", "per_device_train_batch_size: 4\nbf16: true\noutput_dir: out\n"
+                                 "deepspeed: null\n"),
+        "%s", error.message);
+  CHECK(creates("zero3", NULL, "ds_zero3.json"), "a key that is empty");
+}
+
+TEST(accelerate_gets_its_type_and_its_block_together) {
+  static const char file[] = "distributed_type: MULTI_GPU\nmixed_precision: bf16\n"
+                             "num_machines: 1\nnum_processes: 8\ndowncast_bf16: 'no'";
+  plim_edit_set edits;
+  CHECK(!read_text("accelerate.yaml", file), "%s", error.message);
+  static const char *const ways[][2] = {{"zero1", NULL},
+                                        {"zero3", NULL},
+                                        {"zero2", "optimizer"},
+                                        {"fsdp2", NULL},
+                                        {"fsdp2", "parameters"}};
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    CHECK(shares(ways[i][0], ways[i][1], &edits), "%s", ways[i][0]);
+    CHECK(edits.at.len == 2 && !edits.files.len, "%zu edits", edits.at.len);
+    plim_edit_set_clear(&edits);
+  }
+  CHECK(!read_text("accelerate.yaml", "distributed_type: 'NO'\nmixed_precision: bf16\n"
+                                      "num_machines: 1\nnum_processes: 1\n"),
+        "%s", error.message);
+  CHECK(refuses("strategy", "zero3", "another way"), "one GPU");
+}
+
 // ---- recognition ------------------------------------------------------------------------------------
 
 TEST(a_file_that_could_be_of_two_ecosystems_is_not_guessed) {
