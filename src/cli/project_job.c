@@ -162,7 +162,10 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   if (!a->alloc_conf && r->alloc_conf.said == PLIM_SAID) a->alloc_conf = r->alloc_conf.text;
   if (is_known(r->clip.said) && r->clip.number == 0) a->no_clip = true;
   if (a->model) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model");
+  const plim_project_knob *model = &p->project.knobs[PLIM_KNOB_MODEL];
+  bool is_unclear = model->said == PLIM_UNCLEAR && *model->why;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model%s%s",
+                           is_unclear ? ": " : "", is_unclear ? model->why : "");
   plim_error_hint(error, "--model qwen2.5-7b");
   return err;
 }

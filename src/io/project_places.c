@@ -8,7 +8,8 @@
 static const plim_setting *argument_of(const plim_project_file *f) {
   for (int i = 0; i < PLIM_KNOBS; i++) {
     const plim_reading *r = &f->recipe.knobs[i];
-    bool is_argument = r->setting && r->key && r->key->flags & PLIM_KEY_ADDABLE;
+    bool is_argument = r->setting && r->key && r->key->flags & PLIM_KEY_ADDABLE &&
+                       !r->setting->is_faint; // a variable is not beside arguments
     if (is_argument && plim_key_is_of(r->key, r->setting, true)) return r->setting;
   }
   return NULL;

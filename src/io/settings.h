@@ -56,7 +56,9 @@ typedef struct {
 //   YAML, JSON, TOML  the path of mapping keys and list indices; a dot inside a key is "\."
 //   Python            MAX_LENGTH (module or class constant: Config.batch_size), CONFIG.learning_rate
 //                     (dict literal), TrainingArguments.bf16 (keyword argument of a call, by the name
-//                     it is called with), parser.--batch-size (default= of add_argument)
+//                     it is called with), parser.--batch-size (default= of add_argument),
+//                     main.batch_size (local variable of a function),
+//                     AutoModel.from_pretrained.pretrained_model_name_or_path (its first argument)
 //   shell             --batch-size (flag of a command), $BATCH (variable, exported or not, with or
 //                     without a default), a.b.c (Hydra override, its + or ++ left out)
 //   Dockerfile        $NAME (ENV, ARG), --flag (of CMD, ENTRYPOINT, RUN)
@@ -67,6 +69,7 @@ typedef struct {
   int line;       // of the value, counted from 1
   const char *comment; // behind it on its line, or on lines of their own right above; "" if none
   const char *root; // of a DERIVED: the key of the literal in this file it comes from; NULL: none
+  bool is_faint; // Python: local to a function, or an unknown model; counts where nothing else does
 } plim_setting;
 
 typedef struct {

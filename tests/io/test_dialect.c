@@ -369,6 +369,68 @@ TEST(what_must_not_change_is_refused_with_its_reason) {
   CHECK(refuses("lora_rank", "16", "lora_rank"), "no adapter");
 }
 
+// ---- models and variables of scripts ----------------------------------------------------------------
+
+TEST(the_model_is_what_from_pretrained_is_given) {
+  static const char *const texts[] = {
+      "model = AutoModelForCausalLM.from_pretrained('org/m', dtype='auto')\n",
+      "MODEL_NAME = 'org/m'\nmodel = AutoModelForCausalLM.from_pretrained(MODEL_NAME)\n",
+      "NAME = 'org/m'\ndef load():\n  return AutoModel.from_pretrained(NAME)\n",
+      "def main():\n  base = 'org/m'\n  model = AutoModel.from_pretrained(base)\n",
+      "p.add_argument('--model', default='org/m')\nargs = p.parse_args()\n"
+      "model = LlamaForCausalLM.from_pretrained(args.model)\n",
+      "@dataclass\nclass Config:\n  checkpoint: str = 'org/m'\nconfig = Config()\n"
+      "model = AutoModel.from_pretrained(config.checkpoint)\n",
+      "@dataclass\nclass Config:\n  name: str = field(default='org/m')\nc = Config()\n"
+      "model = AutoModel.from_pretrained(c.name)\n",
+      "CONFIG = {'path': 'org/m'}\nmodel = AutoModel.from_pretrained(CONFIG['path'])\n",
+      "model = SentenceTransformer('org/m')\n",
+      "MODEL_NAME = 'org/m'\ndef load(where):\n  return AutoModel.from_pretrained(where)\n",
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    CHECK(!read_text("train.py", texts[i]), "%s", error.message);
+    CHECK(says("model=org/m"), "%s", texts[i]);
+  }
+  CHECK(!read_text("train.py", "a = AutoModel.from_pretrained('org/a')\n"
+                               "b = AutoModel.from_pretrained('org/b')\n"),
+        "%s", error.message);
+  CHECK(says("model=unclear"), "two models");
+  CHECK(!read_text("train.py", "MODEL_NAME = 'org/a'\na = AutoModel.from_pretrained(MODEL_NAME)\n"
+                               "b = AutoModel.from_pretrained('org/b')\n"),
+        "%s", error.message);
+  CHECK(says("model=unclear"), "two models, one by its name");
+  CHECK(strstr(project.knobs[PLIM_KNOB_MODEL].why, "org/a"), "%s",
+        project.knobs[PLIM_KNOB_MODEL].why);
+}
+
+TEST(variables_of_one_function_are_knobs_and_of_two_are_refused) {
+  CHECK(!read_text("train.py", "def main():\n  batch_size = 4\n  seq_len = 512\n"
+                               "  train(batch_size)\nmain()\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=4"), "a variable");
+  CHECK(changes("micro_batch", "2"), "a variable");
+  CHECK(refuses("accumulate", "2", "accumulate"), "there is no place for another");
+  CHECK(!read_text("train.py", "def train():\n  batch_size = 4\ndef tune():\n  batch_size = 4\n"),
+        "%s", error.message);
+  CHECK(refuses("micro_batch", "2", "train.batch_size or tune.batch_size"), "which of them");
+  CHECK(!read_text("train.py", "def train():\n  batch_size = 4\ndef tune():\n  batch_size = 8\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "which of them");
+  CHECK(refuses("micro_batch", "2", "tune.batch_size says 8"), "which of them");
+  CHECK(!read_text("train.py", "BATCH_SIZE = 2\ndef tune():\n  batch_size = 8\n"), "%s",
+        error.message);
+  CHECK(says("micro_batch=2"), "the module's own comes first");
+  CHECK(!read_text("train.py",
+                   "def main():\n  n = 4\n  TrainingArguments(output_dir='o',\n"
+                   "      per_device_train_batch_size=n, gradient_accumulation_steps=2)\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=4 accumulate=2"), "by its variable");
+  plim_edit_set edits;
+  CHECK(set("micro_batch", "1", &edits), "%s", error.message);
+  CHECK(edits.at.len == 1 && strcmp(edits.at.at[0].edit.text, "1") == 0, "at its root");
+  plim_edit_set_clear(&edits);
+}
+
 // ---- several GPUs -----------------------------------------------------------------------------------
 
 static bool shares(const char *strategy, const char *offload, plim_edit_set *edits) {
