@@ -17,17 +17,18 @@ static const struct {
 };
 #define PCIE3_X16_GBS 12.0 // twice as much with each generation
 
-// Cards on a board that joins all of them (SXM and HGX data sheets: so many links). A bridge joins two
-// at most and is bought apart: cards that could have one go over PCIe.
+// Cards on a board that joins all of them, and their links, as public tables of NVLink's generations
+// have them. A bridge joins two at most and is bought apart: cards that could have one go over PCIe, and
+// so does a GH200, most of which are alone in their machine.
 static const struct {
   const char *name;
   int links;
 } joined[] = {
     {"V100 16GB SXM", 6}, {"V100 32GB SXM", 6}, {"A100 40GB SXM", 12}, {"A100 80GB SXM", 12},
-    {"H100 SXM", 18},     {"H200", 18},         {"GH200", 18},         {"B200", 18},
+    {"H100 SXM", 18},     {"H200", 18},         {"B200", 18},
 };
 
-// Cards with eight lanes (their data sheets); all others have sixteen.
+// Cards with eight lanes, in public tables; all others have sixteen.
 static const char *const narrow[] = {"RTX 4060 Ti 16GB", "RTX 4060 Ti 8GB", "RTX 5060 Ti 16GB",
                                      "A2"};
 

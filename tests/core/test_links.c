@@ -42,8 +42,33 @@ TEST(every_card_reaches_the_host_and_nvlink_is_faster_than_that) {
     double pcie = plim_gpu_pcie_gbs(&plim_gpus[i]), nvlink = plim_gpu_nvlink_gbs(&plim_gpus[i]);
     CHECK(pcie >= 12 && pcie <= 48, "%s: PCIe at %g GB/s", plim_gpus[i].name, pcie);
     CHECK(!nvlink || nvlink > 2 * pcie, "%s: NVLink at %g GB/s", plim_gpus[i].name, nvlink);
-    bool is_board = strstr(plim_gpus[i].name, "SXM") != NULL;
+    bool is_board = strstr(plim_gpus[i].name, "SXM") || strcmp(plim_gpus[i].name, "H200") == 0 ||
+                    strcmp(plim_gpus[i].name, "B200") == 0;
     CHECK(!is_board || nvlink > 0, "%s has no NVLink", plim_gpus[i].name);
+  }
+}
+
+TEST(links_of_some_cards) {
+  static const struct {
+    const char *card;
+    double pcie, nvlink;
+  } known[] = {{"T4", 12, 0},
+               {"A2", 12, 0},
+               {"RTX 4060 Ti 8GB", 12, 0},
+               {"RTX 4090", 24, 0},
+               {"RTX 5090", 48, 0},
+               {"RTX 5060 Ti 16GB", 24, 0},
+               {"A100 80GB PCIe", 24, 0},
+               {"V100 32GB SXM", 12, 120},
+               {"A100 80GB SXM", 24, 240},
+               {"H200", 48, 370.8},
+               {"B200", 48, 721.8}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    const plim_gpu *gpu = plim_gpu_named(known[i].card);
+    CHECK(gpu, "%s is not in the catalogue", known[i].card);
+    double pcie = plim_gpu_pcie_gbs(gpu), nvlink = plim_gpu_nvlink_gbs(gpu);
+    CHECK(pcie == known[i].pcie && fabs(nvlink - known[i].nvlink) < 1e-9, "%s: %g and %g GB/s",
+          known[i].card, pcie, nvlink);
   }
 }
 
