@@ -27,12 +27,6 @@ static bool shards_quantised(const plim_job *job) {
   return job->weights != PLIM_WEIGHTS_PLAIN && job->sharding.strategy > PLIM_SHARD_DDP;
 }
 
-static bool loops_without_loss(const plim_job *job) {
-  bool is_plain =
-      !job->recipe.is_trainer && !job->recipe.is_bare && job->sharding.strategy == PLIM_SHARD_NONE;
-  return job->model.head == PLIM_HEAD_NONE && !is_plain;
-}
-
 static bool offloads_two_stacks(const plim_job *job) {
   return job->model.is_encoder_decoder && job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED;
 }
@@ -52,8 +46,6 @@ static const struct {
 } refusals[] = {
     {adapts_experts, "\"all-linear\" puts adapters on the experts too, which is not modelled",
      "--lora-targets q_proj,k_proj,v_proj,o_proj"},
-    {loops_without_loss, "a bare encoder has no loss of its own: it is modelled in the plain loop",
-     "--loop manual, on one GPU"},
     {offloads_two_stacks, "checkpoints on the host are not modelled for encoder-decoders",
      "--checkpoint"},
     {chunks_nothing, "a chunked loss needs two tokens at least", "--loss full"},

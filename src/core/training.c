@@ -205,7 +205,7 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
                       bool is_last) {
   set(t, &v->batch.ids, empty(t, dims(r->batch, r->length), PLIM_I64));
   plim_batch batch = {.ids = v->batch.ids,
-                      .labels = v->batch.ids,
+                      .labels = m->is_bare ? NULL : v->batch.ids,
                       .attention = r->attention,
                       .checkpoint = r->checkpoint,
                       .loss = r->loss,
@@ -213,6 +213,7 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
   plim_tensor *fresh = call_model(t, m, r, &batch, &logits);
+  if (!fresh) fresh = mean_square(t, logits);
   drop(t, &logits);
   release_all(t, &m->cached);
   drop(t, &m->extra);
@@ -275,7 +276,7 @@ static plim_batch batch_new(plim_tape *t, const plim_model *m, const plim_recipe
                   .loss_chunk = r->loss_chunk};
   set(t, &b.ids, empty(t, shape, PLIM_I64));
   set(t, &b.mask, empty(t, shape, PLIM_I64));
-  set(t, &b.labels, empty(t, labels_shape(m, r), PLIM_I64));
+  if (!m->is_bare) set(t, &b.labels, empty(t, labels_shape(m, r), PLIM_I64));
   return b;
 }
 
@@ -292,7 +293,7 @@ static bool next_batches(plim_tape *t, const plim_model *m, const plim_recipe *r
   plim_batch *fresh = calloc((size_t)count, sizeof *fresh), *old = v->batches;
   if (!fresh) return false;
   for (int i = 0; i < count; i++) fresh[i] = batch_new(t, m, r);
-  plim_tensor *items = count_all_items(t, m, r, count);
+  plim_tensor *items = m->is_bare ? NULL : count_all_items(t, m, r, count);
   for (int i = v->count - 1; i-- > 0;) batch_drop(t, &old[i]);
   set(t, &v->items, items);
   if (old) batch_drop(t, &old[v->count - 1]);
@@ -318,7 +319,7 @@ static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe 
   widen(t, r, &wide_extra, m->extra);
   drop(t, &logits);
   drop(t, &m->extra);
-  set(t, &loss, mul_scalar_in_place(t, loss));
+  set(t, &loss, loss ? mul_scalar_in_place(t, loss) : mean_square(t, wide));
   plim_tensor *out = give(t, &loss);
   drop(t, &wide);
   release_all(t, &m->cached);

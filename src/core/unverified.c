@@ -67,6 +67,11 @@ static bool shards_with_trainer(const plim_job *job) {
   return job->sharding.strategy != PLIM_SHARD_NONE && job->recipe.is_trainer;
 }
 
+static bool has_another_loss(const plim_job *job) {
+  bool is_plain = !job->recipe.is_trainer && job->sharding.strategy == PLIM_SHARD_NONE;
+  return job->model.head == PLIM_HEAD_NONE && !is_plain;
+}
+
 // What no recording in tests/truth and no measured row covers.
 static const struct {
   bool (*applies)(const plim_job *job);
@@ -75,6 +80,8 @@ static const struct {
     {shards_elsewhere, "this family on several GPUs"},
     {shards_adapters, "adapters on several GPUs"},
     {shards_with_trainer, "Trainer on several GPUs"},
+    {has_another_loss,
+     "the loss on top of a bare encoder: taken for the mean of its squared outputs"},
     {is_int8, "LLM.int8(): how many columns are outliers depends on the data; here none are"},
     {is_quantised_elsewhere, "quantised weights of this family"},
     {is_fused_elsewhere, "Liger-Kernel's cross entropy on this family"},
