@@ -28,8 +28,9 @@ static plim_err unknown_knob(const char *name, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "there is no knob \"%.48s\"", name);
   if (close) plim_error_hint(error, "did you mean %s?", close);
   else
-    plim_error_hint(error, "micro_batch, accumulate, checkpoint, chunked_loss, alloc_conf, "
-                           "optimizer, attention, sequence, lora_rank, quantisation");
+    plim_error_hint(error,
+                    "micro_batch, accumulate, precision, dtype, checkpoint, chunked_loss, "
+                    "liger, alloc_conf, optimizer, attention, sequence, lora_rank, quantisation");
   return err;
 }
 
@@ -138,6 +139,41 @@ static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
       r->by_hand[strategy][offload] = !plan_can_share(p, strategy, offload);
 }
 
+static void keep_own(plim_plan_request *r, plim_knob knob) {
+  if (!r->domains[knob].count && !r->allowed[knob])
+    r->domains[knob] = (plim_domain){1, {plim_plan_own_choice(r).at[knob]}};
+}
+
+// Where one key says what products are computed in and what parameters are kept in, only some pairs can
+// be said. A type that is not modelled stays what it is.
+static void hold_types(const project_job *files, plim_plan_request *r) {
+  plim_choice own = plim_plan_own_choice(r), best = plim_plan_best_types(r);
+  plim_knob_change changes[2];
+  size_t count = 0;
+  static const plim_knob knobs[] = {PLIM_KNOB_PRECISION, PLIM_KNOB_DTYPE};
+  for (size_t i = 0; i < 2; i++) {
+    const char *name = plim_knob_value_name(knobs[i], best.at[knobs[i]]);
+    if (own.at[knobs[i]] == best.at[knobs[i]]) continue;
+    changes[count++] = (plim_knob_change){knobs[i], {.kind = PLIM_VALUE_TEXT, .text = name}};
+  }
+  bool has_place = plan_can_write(&files->project, changes, count);
+  if (files->holds_precision) keep_own(r, PLIM_KNOB_PRECISION);
+  if (files->holds_precision || !has_place) keep_own(r, PLIM_KNOB_DTYPE);
+}
+
+// Which losses without all logits the files can turn on.
+static void offer_losses(const plim_project *p, plim_plan_request *r) {
+  static const int64_t sizes[] = {512, 256};
+  static const plim_value on = {.kind = PLIM_VALUE_TEXT, .text = "on"};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !r->chunk_tokens; i++) {
+    plim_value tokens = {.kind = PLIM_VALUE_INTEGER, .integer = sizes[i]};
+    plim_knob_change change = {PLIM_KNOB_CHUNKED_LOSS, tokens};
+    if (plan_can_write(p, &change, 1)) r->chunk_tokens = sizes[i];
+  }
+  bool has_key = plan_can_write(p, &(plim_knob_change){PLIM_KNOB_LIGER, on}, 1);
+  r->offers_liger = !r->chunk_tokens && (has_key || p->dialect == PLIM_DIALECT_AXOLOTL);
+}
+
 static plim_err plan_card(const plan_args *args, const project_job *files, const char *gpu,
                           plan_for_card *c, const char **source, plim_error *error) {
   job_args job = args->job;
@@ -156,6 +192,8 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   }
   if (!err) err = check_margin(args->margin, error);
   if (!err) err = read_domains(args, &c->asked, error);
+  if (!err && files) hold_types(files, &c->asked);
+  if (!err && files) offer_losses(&files->project, &c->asked);
   if (!err) err = read_batch(args, &c->asked, error);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   if (!err) err = plim_plan_make(&c->asked, &c->plan, error);
@@ -280,7 +318,8 @@ static const cli_option options[] = {
     {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
      "try only these values, and leave the knobs alone that are not named", NULL},
     {"allow", 0, "KNOB,KNOB", CLI_KNOBS, offsetof(plan_args, allow),
-     "let a knob change that changes what is learned: sequence, lora_rank, quantisation", NULL},
+     "let a knob change that changes what is learned: sequence, lora_rank, quantisation, dtype",
+     NULL},
     {"margin", 0, "SHARE", CLI_NUMBER, offsetof(plan_args, margin),
      "share of the memory to leave free (default: what the estimate is uncertain by)", NULL},
     {"contrastive", 0, NULL, CLI_FLAG, offsetof(plan_args, contrastive),
@@ -301,7 +340,8 @@ static const char *const description[] = {
     "Finds the settings that train fastest on the given card without running out of memory and "
     "without changing what is learned: micro batch and accumulation (exact divisors of the "
     "effective "
-    "batch), checkpointing, a loss in chunks, allocator settings. Every candidate is executed on "
+    "batch), precision, checkpointing, a loss in chunks, allocator settings. Every candidate is "
+    "executed on "
     "shapes and run through the simulated allocator, and timed by the clock.",
     "Shows what each change saves and costs, the budget before and after, and a ladder of rungs "
     "from "

@@ -20,6 +20,10 @@ static bool can_write(const plim_project *p, const plim_knob_change *changes, si
   return !err;
 }
 
+bool plan_can_write(const plim_project *project, const plim_knob_change *changes, size_t count) {
+  return can_write(project, changes, count, &(plim_error){0});
+}
+
 static void leave(plan_edits *out, const plim_knob_change *change, const plim_error *error) {
   if (out->by_hand_count == PLAN_MAX_WRITES) return;
   size_t i = out->by_hand_count++;
@@ -69,11 +73,24 @@ static int group_of(plim_knob knob) {
   return knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD ? 2 : 0;
 }
 
+// One key may say both, or each has its own: what cannot be written together is tried one by one.
+static void add_types(const plim_project *p, plan_edits *out, const plim_knob_change *changes,
+                      size_t count) {
+  plim_knob_change all[PLAN_MAX_WRITES];
+  size_t had = out->write_count;
+  if (had + count > PLAN_MAX_WRITES) return;
+  memcpy(all, out->writes, had * sizeof *all);
+  memcpy(all + had, changes, count * sizeof *all);
+  bool together = count > 1 && can_write(p, all, had + count, &(plim_error){0});
+  if (together) add(p, out, changes, count);
+  for (size_t i = 0; !together && i < count; i++) add(p, out, &changes[i], 1);
+}
+
 void plan_edits_of(const plim_project *project, const plan_for_card *c, const plim_rung *rung,
                    plan_edits *out) {
   const plim_choice *from = &c->plan.before_choice, *to = &rung->choice;
-  plim_knob_change groups[3][2];
-  size_t counts[3] = {0};
+  plim_knob_change groups[3][2], types[2];
+  size_t counts[3] = {0}, of_types = 0;
   *out = (plan_edits){0};
   for (size_t i = 0; i < plim_plan_knob_count; i++) {
     plim_knob knob = plim_plan_knobs[i];
@@ -81,8 +98,10 @@ void plan_edits_of(const plim_project *project, const plan_for_card *c, const pl
     plim_knob_change change = {knob, file_value(c, knob, to)};
     int group = group_of(knob);
     if (group) groups[group][counts[group]++] = change;
+    else if (knob == PLIM_KNOB_PRECISION || knob == PLIM_KNOB_DTYPE) types[of_types++] = change;
     else add(project, out, &change, 1);
   }
+  add_types(project, out, types, of_types);
   for (int group = 2; group > 0; group--)
     if (counts[group]) add(project, out, groups[group], counts[group]);
   if (out->by_hand_count) estimate_as_written(c, rung, out);

@@ -47,6 +47,7 @@ static void change(json_writer *j, const plim_plan_change *x) {
   json_i64(j, "saves_bytes", x->saves_bytes);
   json_number(j, "costs_seconds", x->costs_seconds);
   json_bool(j, "is_needed", x->is_needed);
+  json_string(j, "with", x->with == PLIM_KNOBS ? NULL : plim_knob_table[x->with].name);
   json_end(j);
 }
 

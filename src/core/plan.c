@@ -77,12 +77,16 @@ static void fill_time(const plim_plan_request *r, plim_rung *rung, int passes) {
   rung->hidden_seconds = hidden * fmax(1, (double)rung->choice.at[PLIM_KNOB_ACCUMULATE] / passes);
 }
 
-// How much a choice asks of the user: a loss in chunks takes more than a line.
+// How much a knob asks of the user: a loss in chunks takes more than a line, Liger a package.
+static int effort(plim_knob knob) {
+  return knob == PLIM_KNOB_CHUNKED_LOSS ? 4 : knob == PLIM_KNOB_LIGER ? 2 : 1;
+}
+
 static int distance(const plim_choice *a, const plim_choice *b) {
   int n = 0;
   for (size_t i = 0; i < plim_plan_knob_count; i++) {
     plim_knob knob = plim_plan_knobs[i];
-    if (a->at[knob] != b->at[knob]) n += knob == PLIM_KNOB_CHUNKED_LOSS ? 4 : 1;
+    if (a->at[knob] != b->at[knob]) n += effort(knob);
   }
   return n;
 }
@@ -139,7 +143,7 @@ static void try_batches(search *s, plim_choice choice) {
 static void try_knobs(search *s, plim_choice choice, size_t from) {
   if (s->failed) return;
   if (from == plim_plan_knob_count) {
-    try_batches(s, choice);
+    if (plim_choice_is_sound(s->r, &choice)) try_batches(s, choice);
     return;
   }
   plim_knob knob = plim_plan_knobs[from];
@@ -208,13 +212,18 @@ static void try_free_knobs(search *s) {
   else try_knobs(s, s->plan->before_choice, 0);
 }
 
-// What changes what is learned is turned only where nothing fits without it, even if it is allowed.
+// What changes what is learned is turned only where nothing fits without it, even if it is allowed; a
+// loss of one's own is written only where Liger's is not enough.
 static void try_all(search *s) {
   plim_plan_request strict = *s->r;
   const plim_plan_request *asked = s->r;
   memset(strict.allowed, 0, sizeof strict.allowed);
   s->r = &strict;
   try_free_knobs(s);
+  if (strict.offers_liger && !s->fitting.len && !s->failed) {
+    strict.offers_liger = false;
+    try_free_knobs(s);
+  }
   s->r = asked;
   bool is_any_allowed = memcmp(strict.allowed, asked->allowed, sizeof strict.allowed) != 0;
   if (!s->fitting.len && !s->failed && is_any_allowed) try_free_knobs(s);
@@ -313,16 +322,28 @@ static void build_ladder(search *s) {
 
 // ---- what the changes do ----------------------------------------------------------------------------
 
-// Turned back alone; micro batch and accumulation go together.
+static bool is_changed(const plim_plan *plan, plim_knob knob) {
+  return plan->before_choice.at[knob] != plan->rungs.at[0].choice.at[knob];
+}
+
+// The knob that goes with this one.
+static plim_knob companion(const plim_plan *plan, plim_knob knob) {
+  if (knob == PLIM_KNOB_MICRO_BATCH) return PLIM_KNOB_ACCUMULATE;
+  bool has_types = knob == PLIM_KNOB_PRECISION && is_changed(plan, PLIM_KNOB_DTYPE);
+  return has_types ? PLIM_KNOB_DTYPE : PLIM_KNOBS;
+}
+
 static void add_change(search *s, plim_knob knob) {
   plim_plan *plan = s->plan;
   const plim_rung *chosen = &plan->rungs.at[0];
   plim_rung without;
   plim_choice choice = chosen->choice;
-  plim_plan_change change = {knob, plan->before_choice.at[knob], choice.at[knob]};
+  plim_plan_change change = {knob, companion(plan, knob), plan->before_choice.at[knob],
+                             choice.at[knob]};
   choice.at[knob] = change.from;
-  if (knob == PLIM_KNOB_MICRO_BATCH && !set_accumulation(s->r, &choice))
-    choice.at[PLIM_KNOB_ACCUMULATE] = plan->before_choice.at[PLIM_KNOB_ACCUMULATE];
+  bool is_set = knob == PLIM_KNOB_MICRO_BATCH && set_accumulation(s->r, &choice);
+  if (!is_set && change.with != PLIM_KNOBS)
+    choice.at[change.with] = plan->before_choice.at[change.with];
   if (!run(s, &choice, true, &without)) {
     s->failed = true;
     return;
@@ -333,11 +354,15 @@ static void add_change(search *s, plim_knob knob) {
   if (!vec_push(&plan->changes, change)) s->failed = true;
 }
 
+static bool is_companion(const plim_plan *plan, plim_knob knob) {
+  return knob == PLIM_KNOB_ACCUMULATE ||
+         (knob == PLIM_KNOB_DTYPE && is_changed(plan, PLIM_KNOB_PRECISION));
+}
+
 static void explain_changes(search *s) {
-  const plim_choice *from = &s->plan->before_choice, *to = &s->plan->rungs.at[0].choice;
   for (size_t i = 0; i < plim_plan_knob_count && !s->failed; i++) {
     plim_knob knob = plim_plan_knobs[i];
-    if (from->at[knob] != to->at[knob] && knob != PLIM_KNOB_ACCUMULATE) add_change(s, knob);
+    if (is_changed(s->plan, knob) && !is_companion(s->plan, knob)) add_change(s, knob);
   }
 }
 
@@ -351,8 +376,7 @@ static plim_domain offered(const plim_plan_request *r, plim_knob knob) {
 }
 
 static bool is_open(const plim_plan_request *r, plim_knob knob) {
-  return plim_knob_table[knob].kind == PLIM_KNOB_QUALITY && !r->allowed[knob] &&
-         !r->domains[knob].count;
+  return plim_knob_changes_learning(r, knob) && !r->allowed[knob] && !r->domains[knob].count;
 }
 
 static void concede(search *s, const plim_concession *asked, const plim_choice *base) {
@@ -444,7 +468,7 @@ static plim_err out_of_memory(plim_error *error) {
 }
 
 plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_error *error) {
-  *out = (plim_plan){.before_choice = plim_choice_of(request),
+  *out = (plim_plan){.before_choice = plim_plan_own_choice(request),
                      .effective_batch = request->effective_batch};
   search s = {.r = request, .plan = out, .error = error};
   plim_rung before;
@@ -472,32 +496,4 @@ void plim_plan_clear(plim_plan *plan) {
   vec_free(&plan->rungs);
   vec_free(&plan->changes);
   vec_free(&plan->concessions);
-}
-
-// ---- from outside -----------------------------------------------------------------------------------
-
-static plim_err check_rung(const plim_plan_request *r, const plim_rung *rung, plim_error *error) {
-  const plim_choice *c = &rung->choice;
-  int64_t batch = c->at[PLIM_KNOB_MICRO_BATCH] * c->at[PLIM_KNOB_ACCUMULATE] * r->world;
-  uint64_t sum = 0;
-  for (int i = 0; i < PLIM_COMPONENTS; i++) sum += rung->e.component_bytes[i];
-  if (r->effective_batch && batch != (int64_t)r->effective_batch)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan's batch is %lld, not %llu",
-                     (long long)batch, (unsigned long long)r->effective_batch);
-  if (sum != rung->e.device_bytes)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan's budget does not add up");
-  if (r->target.budget_bytes != PLIM_UNKNOWN && rung->e.device_bytes > r->target.budget_bytes)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan does not fit");
-  return PLIM_OK;
-}
-
-plim_err plim_plan_check(const plim_plan_request *request, const plim_plan *plan,
-                         plim_error *error) {
-  plim_err err = PLIM_OK;
-  for (size_t i = 0; !err && i < plan->rungs.len; i++) {
-    err = check_rung(request, &plan->rungs.at[i], error);
-    if (i && plan->rungs.at[i].e.device_bytes >= plan->rungs.at[i - 1].e.device_bytes)
-      err = plim_fail(error, PLIM_ERR_ARGUMENT, "a rung of the plan is not below the one above");
-  }
-  return err;
 }

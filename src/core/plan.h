@@ -50,6 +50,8 @@ typedef struct {
   bool by_hand[PLIM_STRATEGIES][PLIM_OFFLOADS];
   bool holds_others;   // knobs without a domain stay as they are
   bool is_contrastive; // accumulation is not the same as a larger batch
+  bool offers_liger;   // the user's files can turn Liger-Kernel on: better than a loss of one's own
+  int64_t chunk_tokens; // of a loss in chunks that the user's files can turn on; 0: one's own
 } plim_plan_request;
 
 typedef struct {
@@ -61,9 +63,11 @@ typedef struct {
   double hidden_seconds; // of them GPUs send while they compute, if the clock is right
 } plim_rung;
 
-// One knob that differs from the user's settings, and what turning it back would do.
+// One knob that differs from the user's settings, and what turning it back would do. Some go together:
+// accumulation with the micro batch, the type of frozen parameters with that of products.
 typedef struct {
   plim_knob knob;
+  plim_knob with; // turned back together with it; PLIM_KNOBS: none
   int64_t from, to;
   int64_t saves_bytes;  // of the device, negative: it costs
   double costs_seconds; // per step, negative: it saves; NaN: not known
@@ -95,6 +99,13 @@ typedef struct {
 
 plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_error *error);
 void plim_plan_clear(plim_plan *plan);
+
+// The card computes in bf16 only by emulating it: those before Ampere.
+bool plim_plan_lacks_bf16(const plim_plan_request *request);
+
+// The user's own settings; and with the types of numbers that the card is fastest with.
+plim_choice plim_plan_own_choice(const plim_plan_request *request);
+plim_choice plim_plan_best_types(const plim_plan_request *request);
 
 // The job of a choice, and its allocator settings.
 plim_job plim_choice_job(const plim_plan_request *request, const plim_choice *choice);

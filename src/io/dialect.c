@@ -297,7 +297,6 @@ static const struct {
      "must be 1 where the optimizer steps in backward"},
     {"pipeline_model_parallel_size", 1, PLIM_KNOB_MICRO_BATCH, "a pipeline's schedule rests on it"},
     {"pipeline_model_parallel_size", 1, PLIM_KNOB_ACCUMULATE, "a pipeline's schedule rests on it"},
-    {"optimizer.fused", 0, PLIM_KNOB_OPTIMIZER, "other optimizers do not know fused: take it out"},
     {"auto_find_batch_size", 0, PLIM_KNOB_MICRO_BATCH, "Trainer changes it by itself"},
 };
 

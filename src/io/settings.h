@@ -104,6 +104,11 @@ plim_err plim_settings_change(const plim_settings *s, const plim_setting *settin
 plim_err plim_settings_insert(const plim_settings *s, const char *key, const plim_value *value,
                               plim_edit *out, plim_error *error);
 
+// A setting taken out: its line, or its entry with a comma; comments on lines of their own stay. Where
+// something else would go with it, others are computed from it, or code may use it, it is refused.
+plim_err plim_settings_remove(const plim_settings *s, const plim_setting *setting, plim_edit *out,
+                              plim_error *error);
+
 // The text with all edits made, which must not overlap; `*out` is the caller's, with a 0 behind it.
 plim_err plim_edits_apply(const char *text, size_t size, const plim_edit *edits, size_t count,
                           char **out, size_t *out_size, plim_error *error);
@@ -116,6 +121,8 @@ typedef struct {
                      plim_edit *out, plim_error *error);
   plim_err (*insert)(const plim_settings *s, const char *key, const plim_value *value,
                      plim_edit *out, plim_error *error);
+  plim_err (*remove)(const plim_settings *s, const plim_setting *setting, plim_edit *out,
+                     plim_error *error);
 } plim_editor;
 
 extern const plim_editor plim_yaml_editor, plim_json_editor, plim_toml_editor, plim_python_editor,

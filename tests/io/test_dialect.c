@@ -343,7 +343,7 @@ TEST(common_knobs_of_real_files_can_be_written) {
   CHECK(!READ(CONFIGS "torchtune__llama2__1B_qat_single_device.yaml"), "%s", error.message);
   CHECK(changes("optimizer", "paged-adamw-8bit"), "by class");
   CHECK(!READ(CONFIGS "torchtune__llama3__8B_qlora_single_device.yaml"), "%s", error.message);
-  CHECK(refuses("optimizer", "paged-adamw-8bit", "fused"), "a key that would stay behind");
+  CHECK(changes("optimizer", "paged-adamw-8bit"), "a key that stays behind is taken out");
   CHECK(changes("offload", "activations") && changes("lora_rank", "16"), "torchtune");
 }
 
@@ -518,7 +518,7 @@ static const struct {
      "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: trl-lib/Capybara\nuse_peft: true\n"
      "lora_r: 32\nmax_length: 2048\nper_device_train_batch_size: 2\n",
      PLIM_DIALECT_TRL,
-     "micro_batch=2 lora_rank=32 sequence=2048 checkpoint=on precision=bf16 chunked_loss=chunked "
+     "micro_batch=2 lora_rank=32 sequence=2048 checkpoint=on precision=bf16 chunked_loss=256 "
      "accumulate=1 optimizer=adamw model=Qwen/Qwen2.5-0.5B dtype=fp32"},
     {"args.json",
      "{\"per_device_train_batch_size\": 4, \"gradient_checkpointing\": true,\n"
@@ -653,6 +653,141 @@ TEST(places_that_must_agree_are_changed_together) {
   plim_edit_set edits;
   CHECK(set("micro_batch", "2", &edits), "%s", error.message);
   CHECK(edits.at.len == 2 && edits.at.at[0].file != edits.at.at[1].file, "%zu edits", edits.at.len);
+  plim_edit_set_clear(&edits);
+}
+
+// Every file that says it, and never both types at once.
+static const char accelerate_yaml[] =
+    "compute_environment: LOCAL_MACHINE\ndistributed_type: 'NO'\nmixed_precision: bf16\n";
+
+static char *text_after(size_t file, const plim_edit_set *edits) {
+  char *text = NULL;
+  size_t size;
+  if (plim_project_text(&project, file, edits, &text, &size, &error)) test_failed = true;
+  return text;
+}
+
+static bool becomes(size_t file, const plim_edit_set *edits, const char *expected) {
+  char *text = text_after(file, edits);
+  bool is = text && strcmp(text, expected) == 0;
+  if (!is) printf("%s", text ? text : error.message);
+  free(text);
+  return is;
+}
+
+TEST(precision_is_one_set_over_all_files) {
+  CHECK(!read_pair(hf_yaml, numbers_json, NULL), "%s", error.message);
+  plim_edit_set edits;
+  CHECK(set("precision", "fp16", &edits), "%s", error.message);
+  CHECK(becomes(0, &edits,
+                "per_device_train_batch_size: 4\ngradient_accumulation_steps: 2\nbf16: false\n"
+                "fp16: true\n"),
+        "TrainingArguments");
+  char *text = text_after(1, &edits);
+  CHECK(text && strstr(text, "\"bf16\": {\"enabled\": false}"), "DeepSpeed: %s", text);
+  CHECK(text && strstr(text, "\"fp16\": {\n    \"enabled\": true\n"), "DeepSpeed: %s", text);
+  free(text);
+  plim_edit_set_clear(&edits);
+}
+
+TEST(accelerate_follows_training_arguments) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  CHECK(!plim_project_add(&project, "train.yaml", hf_yaml, strlen(hf_yaml), &error) &&
+            !plim_project_add(&project, "acc.yaml", accelerate_yaml, strlen(accelerate_yaml),
+                              &error) &&
+            !plim_project_finish(&project, &error),
+        "%s", error.message);
+  plim_edit_set edits;
+  CHECK(set("precision", "none", &edits), "%s", error.message);
+  CHECK(becomes(1, &edits,
+                "compute_environment: LOCAL_MACHINE\ndistributed_type: 'NO'\n"
+                "mixed_precision: \"no\"\n"),
+        "quoted, or it is false");
+  plim_edit_set_clear(&edits);
+}
+
+// One key that says both: what products are computed in, and what the base is loaded in.
+TEST(types_said_by_one_key_change_together) {
+  static const char yaml[] = "base_model: x\nadapter: lora\nsequence_len: 64\nmicro_batch_size: 1\n"
+                             "bf16: auto  # cluster\nfp16:\n";
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  CHECK(!plim_project_add(&project, "axolotl.yaml", yaml, strlen(yaml), &error) &&
+            !plim_project_finish(&project, &error),
+        "%s", error.message);
+  CHECK(refuses("precision", "fp16", ""), "alone, the other would change unasked");
+  plim_knob_change both[] = {{PLIM_KNOB_PRECISION, value_from("fp16")},
+                             {PLIM_KNOB_DTYPE, value_from("fp16")}};
+  plim_edit_set edits;
+  CHECK(!plim_project_set(&project, both, 2, &edits, &error), "%s", error.message);
+  CHECK(becomes(0, &edits,
+                "base_model: x\nadapter: lora\nsequence_len: 64\nmicro_batch_size: 1\n"
+                "bf16: false  # cluster\nfp16: true\n"),
+        "both");
+  plim_edit_set_clear(&edits);
+}
+
+static plim_err read_one(const char *path, const char *text) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = plim_project_add(&project, path, text, strlen(text), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+// torch.optim's fused=True is no argument of bitsandbytes' classes.
+TEST(what_another_optimizer_does_not_know_is_taken_out) {
+  static const char tune[] =
+      "model:\n  _component_: torchtune.models.qwen2_5.lora_qwen2_5_0_5b\n  lora_rank: 8\n"
+      "tokenizer:\n  _component_: torchtune.models.qwen2_5.qwen2_5_tokenizer\n"
+      "  max_seq_len: 64\n"
+      "optimizer:\n  _component_: torch.optim.AdamW\n  fused: True  # fast\n  lr: 2e-3\n"
+      "batch_size: 2\ngradient_accumulation_steps: 8\n";
+  plim_edit_set edits;
+  CHECK(!read_one("tune.yaml", tune), "%s", error.message);
+  CHECK(project.dialect == PLIM_DIALECT_TORCHTUNE && says("optimizer=adamw"), "as it is");
+  CHECK(set("optimizer", "adamw-8bit", &edits), "%s", error.message);
+  char *text = text_after(0, &edits);
+  CHECK(text && strstr(text, "_component_: bitsandbytes.optim.AdamW8bit\n  lr: 2e-3\n"), "%s",
+        text);
+  free(text);
+  plim_edit_set_clear(&edits);
+  CHECK(set("optimizer", "adamw-foreach", &edits), "%s", error.message);
+  text = text_after(0, &edits);
+  CHECK(text && strstr(text, "torch.optim.AdamW\n  fused: False  # fast\n"), "%s", text);
+  free(text);
+  plim_edit_set_clear(&edits);
+}
+
+TEST(arguments_of_the_old_optimizer_go_with_it) {
+  static const char python[] = "args = TrainingArguments(\n    per_device_train_batch_size=2,\n"
+                               "    optim=\"galore_adamw\",\n    optim_args=\"rank=64\",\n"
+                               "    gradient_accumulation_steps=8,\n)\n";
+  plim_edit_set edits;
+  CHECK(!read_one("train.py", python), "%s", error.message);
+  CHECK(set("optimizer", "adamw-8bit", &edits), "%s", error.message);
+  CHECK(becomes(0, &edits,
+                "args = TrainingArguments(\n    per_device_train_batch_size=2,\n"
+                "    optim=\"adamw_bnb_8bit\",\n    gradient_accumulation_steps=8,\n)\n"),
+        "both");
+  plim_edit_set_clear(&edits);
+}
+
+// argparse's store_true has no false: the flag goes.
+TEST(a_flag_that_cannot_be_false_goes) {
+  static const char shell[] = "torchrun pretrain_gpt.py \\\n  --micro-batch-size 2 \\\n"
+                              "  --global-batch-size 16 \\\n  --bf16 \\\n"
+                              "  --seq-length 2048 --tensor-model-parallel-size 1\n";
+  plim_edit_set edits;
+  CHECK(!read_one("run.sh", shell), "%s", error.message);
+  CHECK(project.dialect == PLIM_DIALECT_MEGATRON && says("precision=bf16"), "as it is");
+  CHECK(set("precision", "none", &edits), "%s", error.message);
+  CHECK(becomes(0, &edits,
+                "torchrun pretrain_gpt.py \\\n  --micro-batch-size 2 \\\n"
+                "  --global-batch-size 16 \\\n"
+                "  --seq-length 2048 --tensor-model-parallel-size 1\n"),
+        "gone");
   plim_edit_set_clear(&edits);
 }
 
