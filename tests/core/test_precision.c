@@ -46,18 +46,18 @@ static const struct {
   int64_t rank;
   const char *types;
 } cases[] = {
-    {"float32 is computed in bf16", "A100", PLIM_FP32, PLIM_BOOL, 0, "bf16 fp32"},
+    {"float32 is computed in bf16", "A100 40GB", PLIM_FP32, PLIM_BOOL, 0, "bf16 fp32"},
     {"in fp16 where there is no bf16", "T4", PLIM_FP32, PLIM_BOOL, 0, "fp16 fp32"},
     {"and as it is where there is neither", "P100", PLIM_FP32, PLIM_BOOL, 0, "none fp32"},
-    {"emulated bf16 becomes fp16", "V100", PLIM_FP32, PLIM_BF16, 0, "fp16 fp32"},
-    {"fp16 stays where bf16 would do", "A100", PLIM_FP32, PLIM_FP16, 0, "fp16 fp32"},
-    {"trained parameters of 16 bits stay", "A100", PLIM_BF16, PLIM_BOOL, 0, "none bf16"},
+    {"emulated bf16 becomes fp16", "V100 16GB", PLIM_FP32, PLIM_BF16, 0, "fp16 fp32"},
+    {"fp16 stays where bf16 would do", "A100 40GB", PLIM_FP32, PLIM_FP16, 0, "fp16 fp32"},
+    {"trained parameters of 16 bits stay", "A100 40GB", PLIM_BF16, PLIM_BOOL, 0, "none bf16"},
     {"even emulated: a scaler refuses fp16", "T4", PLIM_BF16, PLIM_BF16, 0, "bf16 bf16"},
-    {"a frozen base follows", "A100", PLIM_FP32, PLIM_BOOL, 8, "bf16 bf16"},
-    {"in its own autocast's type", "A100", PLIM_FP32, PLIM_FP16, 8, "fp16 fp16"},
+    {"a frozen base follows", "A100 40GB", PLIM_FP32, PLIM_BOOL, 8, "bf16 bf16"},
+    {"in its own autocast's type", "A100 40GB", PLIM_FP32, PLIM_FP16, 8, "fp16 fp16"},
     {"and in the card's", "T4", PLIM_BF16, PLIM_BF16, 8, "fp16 fp16"},
     {"without autocast as well", "T4", PLIM_BF16, PLIM_BOOL, 8, "fp16 fp16"},
-    {"a base in bf16 stays", "A100", PLIM_BF16, PLIM_BF16, 8, "bf16 bf16"},
+    {"a base in bf16 stays", "A100 40GB", PLIM_BF16, PLIM_BF16, 8, "bf16 bf16"},
 };
 
 TEST(types_follow_the_card_and_what_is_trained) {
@@ -70,13 +70,13 @@ TEST(types_follow_the_card_and_what_is_trained) {
 
 // Adapters that keep the base's type are trained in it.
 TEST(adapters_in_the_type_of_their_base_keep_it) {
-  plim_plan_request r = request("A100", PLIM_FP32, PLIM_BOOL, 8);
+  plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BOOL, 8);
   r.job.lora.keeps_dtype = true;
   CHECK(strcmp(types(&r), "bf16 fp32") == 0, "%s", types(&r));
 }
 
 TEST(trained_parameters_lose_bits_only_with_consent) {
-  plim_plan_request r = request("A100", PLIM_FP32, PLIM_BF16, 0);
+  plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BF16, 0);
   plim_plan plan;
   CHECK(!plim_plan_make(&r, &plan, NULL) && plan.rungs.len, "a plan");
   bool is_offered = false;
@@ -88,7 +88,7 @@ TEST(trained_parameters_lose_bits_only_with_consent) {
 }
 
 TEST(allowed_and_needed_it_is_done) {
-  plim_plan_request r = request("A100", PLIM_FP32, PLIM_BF16, 0);
+  plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BF16, 0);
   plim_plan plan;
   CHECK(!plim_plan_make(&r, &plan, NULL), "a plan");
   r.target.budget_bytes = plan.smallest.e.interval_bytes[1] - 64 * PLIM_MIB;
@@ -100,7 +100,7 @@ TEST(allowed_and_needed_it_is_done) {
 }
 
 TEST(fixed_and_tried_values_are_taken) {
-  plim_plan_request r = request("A100", PLIM_FP32, PLIM_BOOL, 0);
+  plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BOOL, 0);
   int64_t none, fp16, bf16;
   CHECK(plim_knob_value_of(PLIM_KNOB_PRECISION, "no", &none) &&
             plim_knob_value_of(PLIM_KNOB_PRECISION, "float16", &fp16) &&
@@ -116,7 +116,7 @@ TEST(fixed_and_tried_values_are_taken) {
 }
 
 TEST(fsdp_takes_it_as_a_policy) {
-  plim_plan_request r = request("A100", PLIM_FP32, PLIM_BF16, 0);
+  plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BF16, 0);
   plim_choice choice = plim_plan_own_choice(&r);
   choice.at[PLIM_KNOB_STRATEGY] = PLIM_SHARD_FSDP2;
   plim_job job = plim_choice_job(&r, &choice);
