@@ -77,6 +77,18 @@ ze("zero3-llama-offload-all", "llama-3.2-1b", stage=3, offload_optimizer=True, o
 ze("zero3-qwen2-accum", "qwen2.5-0.5b", stage=3, accum=2)
 ze("zero2-qwen2-accum", "qwen2.5-0.5b", stage=2, accum=2)
 
+# with a padding mask; DDP with NCCL and a single rank
+M = []
+def m(id, model, **k): M.append(dict(dict(id=id, model=model, layers=3, batch=2, seq=200, param="bf16", mask="pad"), **k))
+m("ddp-tiny-pad", "tiny-llama", strategy="ddp", world=1, bucket_view=True)
+m("ddp-qwen2-fp32amp-ones", "qwen2.5-0.5b", strategy="ddp", world=1, param="fp32", amp="bf16", mask="ones")
+m("ddp-gpt2-eager-pad-ckpt", "gpt2", strategy="ddp", world=1, attn="eager", ckpt=True, bucket_view=True)
+m("fsdp-tiny-mp-pad", "tiny-llama", strategy="fsdp2", world=4, param="fp32", mp="bf16")
+m("fsdp-llama-mp-pad-ckpt", "llama-3.2-1b", strategy="fsdp2", world=4, param="fp32", mp="bf16", ckpt=True)
+m("fsdp-qwen2-bf16-ones", "qwen2.5-0.5b", strategy="fsdp2", world=4, mask="ones")
+m("fsdp-gpt2-mp-eager-pad", "gpt2", strategy="fsdp2", world=2, param="fp32", mp="bf16", attn="eager")
+m("fsdp-tiny-offload-eager-pad-ckpt", "tiny-llama", strategy="fsdp2", world=4, param="fp32", mp="bf16", attn="eager", offload=True, ckpt=True)
+
 def config_of(c):
     cfg = dict(MODELS[c["model"]])
     if c.get("layers"):
@@ -97,9 +109,11 @@ def zero(c, m):
     o = torch.optim.AdamW(m.parameters(), lr=1e-5, fused=not c.get("offload_optimizer"))
     return deepspeed.initialize(model=m, optimizer=o, config=cfg, dist_init_required=False)[0]
 def run(c, r):
-    dist.init_process_group("fake", rank=0, world_size=c["world"], store=FakeStore())
-    cfg = config_of(c); mt = cfg.pop("model_type"); k = CONFIG_MAPPING[mt](**cfg); k.use_cache = False; k._attn_implementation = "sdpa"
-    with torch.device("cuda"): m = AutoModelForCausalLM.from_config(k, dtype=DT[c["param"]], attn_implementation="sdpa")
+    if c["strategy"] == "ddp" and c["world"] == 1: dist.init_process_group("nccl", rank=0, world_size=1, store=dist.HashStore())
+    else: dist.init_process_group("fake", rank=0, world_size=c["world"], store=FakeStore())
+    attn = c.get("attn", "sdpa")
+    cfg = config_of(c); mt = cfg.pop("model_type"); k = CONFIG_MAPPING[mt](**cfg); k.use_cache = False; k._attn_implementation = attn
+    with torch.device("cuda"): m = AutoModelForCausalLM.from_config(k, dtype=DT[c["param"]], attn_implementation=attn)
     m.train()
     if c.get("ckpt"): m.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if c["strategy"] == "ddp": m = DDP(m, device_ids=[0], gradient_as_bucket_view=c.get("bucket_view", False))
@@ -116,7 +130,12 @@ def run(c, r):
     for i in range(3):
         for a in range(c.get("accum", 1)):
             ids = torch.randint(5, k.vocab_size - 1, (c["batch"], c["seq"]), device="cuda")
-            with torch.autocast("cuda", dtype=torch.bfloat16, enabled=bool(c.get("amp"))): l = m(input_ids=ids, labels=ids).loss
+            more = {}
+            if c.get("mask"):
+                mask = torch.ones_like(ids)
+                if c["mask"] == "pad": mask[:, -(c["seq"] // 4):] = 0
+                more = dict(attention_mask=mask)
+            with torch.autocast("cuda", dtype=torch.bfloat16, enabled=bool(c.get("amp"))): l = m(input_ids=ids, labels=ids, **more).loss
             l.backward()
         o.step(); o.zero_grad(set_to_none=True)
     torch.cuda.synchronize()
@@ -177,8 +196,9 @@ def all_of(cases, trace, jobs):
         try: one(c, trace)
         finally: os._exit(0)
     while live: reap()
-ONLY = os.environ.get("ONLY", "traces,rows,more").split(",")
+ONLY = os.environ.get("ONLY", "traces,masks,rows,more").split(",")
 if "traces" in ONLY: all_of(T, True, 8)
+if "masks" in ONLY: all_of(M, True, 8)
 if "rows" in ONLY: all_of(C, False, 3)
 if "more" in ONLY: all_of(MORE, False, 3)
 with tarfile.open(os.path.join(out, "sharded.tar"), "w") as f:
