@@ -112,30 +112,30 @@ static plim_loss_kind loss_of(const json_t *c) {
 }
 
 static plim_recipe recipe_of(const json_t *c) {
-  return (plim_recipe){.batch = case_integer(c, "batch", 0),
-                       .length = case_integer(c, "seq", 0),
-                       .target_length = case_integer(c, "tgt", 0),
-                       .steps = (int)case_integer(c, "steps", 3),
-                       .accumulate = (int)case_integer(c, "accum", 1),
-                       .optimizer = optimizer_of(c),
-                       .attention =
-                           case_is(c, "attn", "eager") ? PLIM_ATTENTION_EAGER : PLIM_ATTENTION_SDPA,
-                       .mask = case_is(c, "mask", "pad")    ? PLIM_MASK_PAD
-                               : case_is(c, "mask", "ones") ? PLIM_MASK_ONES
-                                                            : PLIM_MASK_NONE,
-                       .autocast = dtype_named(case_text(c, "amp", ""), PLIM_BOOL),
-                       .checkpoint = !case_flag(c, "ckpt")             ? PLIM_CHECKPOINT_OFF
-                                     : case_is(c, "offload", "layers") ? PLIM_CHECKPOINT_OFFLOADED
-                                     : case_flag(c, "reentrant")       ? PLIM_CHECKPOINT_REENTRANT
-                                                                       : PLIM_CHECKPOINT_ON,
-                       .offloads_saved = case_is(c, "offload", "save_on_cpu"),
-                       .loss = loss_of(c),
-                       .loss_chunk = case_integer(c, "chunk", 0),
-                       .uses_liger = case_is(c, "liger", "all"),
-                       .is_trainer = case_is(c, "loop", "trainer"),
-                       .is_bare = json_object_get(c, "strategy") != NULL,
-                       .skips_clipping = json_is_false(json_object_get(c, "clip")),
-                       .deletes_outputs = case_flag(c, "del_out")};
+  return (plim_recipe){
+      .batch = case_integer(c, "batch", 0),
+      .length = case_integer(c, "seq", 0),
+      .target_length = case_integer(c, "tgt", 0),
+      .steps = (int)case_integer(c, "steps", 3),
+      .accumulate = (int)case_integer(c, "accum", 1),
+      .optimizer = optimizer_of(c),
+      .attention = case_is(c, "attn", "eager") ? PLIM_ATTENTION_EAGER : PLIM_ATTENTION_SDPA,
+      .mask = case_is(c, "mask", "pad")    ? PLIM_MASK_PAD
+              : case_is(c, "mask", "ones") ? PLIM_MASK_ONES
+                                           : PLIM_MASK_NONE,
+      .autocast = dtype_named(case_text(c, "amp", ""), PLIM_BOOL),
+      .checkpoint = !case_flag(c, "ckpt")             ? PLIM_CHECKPOINT_OFF
+                    : case_is(c, "offload", "layers") ? PLIM_CHECKPOINT_OFFLOADED
+                    : case_flag(c, "reentrant")       ? PLIM_CHECKPOINT_REENTRANT
+                                                      : PLIM_CHECKPOINT_ON,
+      .offloads_saved = case_is(c, "offload", "save_on_cpu"),
+      .loss = loss_of(c),
+      .loss_chunk = case_integer(c, "chunk", 0),
+      .uses_liger = case_is(c, "liger", "all"),
+      .is_trainer = case_is(c, "loop", "trainer"),
+      .is_bare = json_object_get(c, "strategy") != NULL || case_is(c, "loop", "bare"),
+      .skips_clipping = json_is_false(json_object_get(c, "clip")),
+      .deletes_outputs = case_flag(c, "del_out")};
 }
 
 // ---- sharded runs -----------------------------------------------------------------------------------
@@ -181,5 +181,6 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
 
 void case_begin(const plim_job *job, plim_tape *t) {
   plim_tensor *epsilon = NULL;
-  if (job->recipe.is_bare) set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
+  bool is_sharded = job->sharding.strategy != PLIM_SHARD_NONE;
+  if (is_sharded) set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
 }

@@ -7,8 +7,8 @@
 #include "test.h"
 #include "truth.h"
 
-static const char *const folders[] = {"decoders", "encoders", "families", "kernels",
-                                      "programs", "saving",   "sharded"};
+static const char *const folders[] = {"bare",    "decoders", "encoders", "families",
+                                      "kernels", "programs", "saving",   "sharded"};
 
 // Recordings whose program the tape does not have, or not to the last event. One that agrees after all
 // fails the test, so that the list cannot outlive its reasons.

@@ -199,7 +199,7 @@ static plim_tensor *encode(plim_tape *t, plim_bert *m, const plim_batch *batch) 
   set(t, &hidden, embedded);
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->calls[i] = (layer_call){m, &m->layers[i], batch->attention};
-    plim_closure call = {run_layer, &m->calls[i], {mask}};
+    plim_closure call = {run_layer, &m->calls[i], {mask}, .positional = 1};
     set(t, &hidden, plim_call_layer(t, batch->checkpoint, call, hidden));
   }
   if (m->pooler.weight) set(t, &m->model.extra, plim_pooler_forward(t, &m->pooler, hidden));

@@ -82,7 +82,7 @@ M = []
 def m(id, model, **k): M.append(dict(dict(id=id, model=model, layers=3, batch=2, seq=200, param="bf16", mask="pad"), **k))
 m("ddp-tiny-pad", "tiny-llama", strategy="ddp", world=1, bucket_view=True)
 m("ddp-qwen2-fp32amp-ones", "qwen2.5-0.5b", strategy="ddp", world=1, param="fp32", amp="bf16", mask="ones")
-m("ddp-gpt2-eager-pad-ckpt", "gpt2", strategy="ddp", world=1, attn="eager", ckpt=True, bucket_view=True)
+m("ddp-gpt2-eager-pad-ckpt", "gpt2", strategy="ddp", world=1, attn="eager", ckpt=True, bucket_view=True, nostack=True)
 m("fsdp-tiny-mp-pad", "tiny-llama", strategy="fsdp2", world=4, param="fp32", mp="bf16")
 m("fsdp-llama-mp-pad-ckpt", "llama-3.2-1b", strategy="fsdp2", world=4, param="fp32", mp="bf16", ckpt=True)
 m("fsdp-qwen2-bf16-ones", "qwen2.5-0.5b", strategy="fsdp2", world=4, mask="ones")
@@ -173,7 +173,7 @@ def one(c, trace):
         torch.manual_seed(0)
         if trace:
             torch.cuda.init(); r["config"] = config_of(c)
-            torch.cuda.memory._record_memory_history(enabled="all", context="all", stacks="python", max_entries=2_000_000)
+            torch.cuda.memory._record_memory_history(enabled="all", context=None if c.get("nostack") else "all", stacks="python", max_entries=2_000_000)
         run(c, r); r["status"] = "ok"
     except BaseException: r.update(status="error", error=traceback.format_exc()[-2500:])
     st = torch.cuda.memory_stats(); r.update(peak_alloc=st["allocated_bytes.all.peak"], peak_reserved=st["reserved_bytes.all.peak"])
