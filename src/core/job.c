@@ -36,6 +36,26 @@ static bool chunks_nothing(const plim_job *job) {
   return in_chunks && job->recipe.length < 2;
 }
 
+static bool flashes(const plim_job *job) { return job->recipe.attention == PLIM_ATTENTION_FLASH; }
+
+// T5 and MPNet add a bias to the scores, which flash-attn's kernels do not take.
+static bool flashes_with_bias(const plim_job *job) {
+  return flashes(job) && job->model.relative_buckets;
+}
+
+static bool flashes_in_full_precision(const plim_job *job) {
+  return flashes(job) && job->dtype == PLIM_FP32 && job->recipe.autocast == PLIM_BOOL &&
+         job->sharding.compute_dtype != PLIM_BF16 && job->sharding.compute_dtype != PLIM_FP16;
+}
+
+static bool flashes_on_old_card(const plim_job *job) {
+  return flashes(job) && job->sdpa == PLIM_SDPA_EFFICIENT; // what cards before Ampere prefer
+}
+
+static bool flashes_wide_heads(const plim_job *job) {
+  return flashes(job) && job->model.head_dim > 256;
+}
+
 static bool trains_quantised(const plim_job *job) {
   return job->weights != PLIM_WEIGHTS_PLAIN && !job->lora.rank;
 }
@@ -54,6 +74,10 @@ static const struct {
      "the full loss is modelled for all"},
     {calls_without_head, "a loop of one's own is needed to call a model without its head",
      "--loss chunked computes it in the model"},
+    {flashes_with_bias, "transformers has no flash attention for this family", "--attention sdpa"},
+    {flashes_in_full_precision, "flash-attn takes float16 and bfloat16 alone", "--amp bf16"},
+    {flashes_on_old_card, "flash-attn needs an Ampere card or a newer one", "--attention sdpa"},
+    {flashes_wide_heads, "flash-attn takes heads of up to 256", "--attention sdpa"},
     {shards_quantised, "quantised weights cannot be sharded", "ddp keeps them whole"},
 };
 

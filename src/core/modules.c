@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "attention.h"
+#include "flash_attention.h"
 #include "kernels.h"
 #include "liger.h"
 #include "loss.h"
@@ -359,9 +360,11 @@ static plim_tensor *sdpa_attention(plim_tape *t, plim_tensor *q, plim_tensor *k,
 plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q, plim_tensor *k,
                          plim_tensor *v, plim_tensor *mask, double dropout_p,
                          plim_tensor **weights) {
-  return kind == PLIM_ATTENTION_EAGER
-             ? plim_attend_eagerly(t, q, k, v, mask, false, dropout_p, weights)
-             : sdpa_attention(t, q, k, v, mask, dropout_p);
+  if (kind == PLIM_ATTENTION_EAGER)
+    return plim_attend_eagerly(t, q, k, v, mask, false, dropout_p, weights);
+  if (kind == PLIM_ATTENTION_SDPA) return sdpa_attention(t, q, k, v, mask, dropout_p);
+  plim_flash_options o = {mask, .has_positions = true, .is_causal = true, .dropout_p = dropout_p};
+  return plim_flash_attention(t, q, k, v, o);
 }
 
 // ---- layers ---------------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ struct plim_tape {
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: made once per thread, kept for ever
   plim_tensor *nested_code;                 // bitsandbytes' table of 8-bit values
   vec(struct tape_cast) casts;              // of leaves, made under autocast
+  int64_t padding;                          // positions of padding in every row
   uint8_t sdpa;                             // a plim_sdpa_kernel
   uint8_t autocast;                         // a plim_dtype; PLIM_BOOL: off
   struct tape_clock clock;

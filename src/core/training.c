@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "flash_attention.h"
 #include "kernels.h"
 #include "loss.h"
 #include "ops.h"
@@ -405,6 +406,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + PLIM_OPTIMIZER_SHARED, sizeof *state);
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;
+  plim_tape_set_padding(t, recipe->padding);
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
   else if (ok && recipe->is_bare) train_barely(t, m, recipe, state);
   else if (ok) train_plainly(t, m, recipe, state);

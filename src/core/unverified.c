@@ -46,6 +46,14 @@ static bool trains_offloaded_layers_under_autocast(const plim_job *job) {
          !job->lora.rank;
 }
 
+static bool uses_flash(const plim_job *job) {
+  return job->recipe.attention == PLIM_ATTENTION_FLASH;
+}
+
+static bool leaves_padding_out(const plim_job *job) {
+  return uses_flash(job) && job->recipe.mask == PLIM_MASK_PAD;
+}
+
 static bool is_ddp(const plim_job *job) { return job->sharding.strategy == PLIM_SHARD_DDP; }
 
 static bool has_paged_lion(const plim_job *job) {
@@ -90,6 +98,9 @@ static const struct {
     {offloads_with_trainer, "activations on the host under Trainer"},
     {trains_offloaded_layers_under_autocast,
      "inputs of checkpointed layers on the host under autocast, without adapters"},
+    {uses_flash, "flash-attn: the context its kernels need; hub kernels and later versions differ"},
+    {leaves_padding_out,
+     "flash-attn computes tokens alone: how many are padding depends on the data; here none are"},
     {has_paged_lion, "Lion with paged states"},
     {is_ddp, "DistributedDataParallel: how long NCCL holds the first backward's gradients depends "
              "on timing; "

@@ -111,31 +111,38 @@ static plim_loss_kind loss_of(const json_t *c) {
                                                : PLIM_LOSS_FULL;
 }
 
+static plim_attention_kind attention_of(const json_t *c) {
+  return case_is(c, "attn", "eager")               ? PLIM_ATTENTION_EAGER
+         : case_is(c, "attn", "flash_attention_2") ? PLIM_ATTENTION_FLASH
+                                                   : PLIM_ATTENTION_SDPA;
+}
+
 static plim_recipe recipe_of(const json_t *c) {
-  return (plim_recipe){
-      .batch = case_integer(c, "batch", 0),
-      .length = case_integer(c, "seq", 0),
-      .target_length = case_integer(c, "tgt", 0),
-      .steps = (int)case_integer(c, "steps", 3),
-      .accumulate = (int)case_integer(c, "accum", 1),
-      .optimizer = optimizer_of(c),
-      .attention = case_is(c, "attn", "eager") ? PLIM_ATTENTION_EAGER : PLIM_ATTENTION_SDPA,
-      .mask = case_is(c, "mask", "pad")    ? PLIM_MASK_PAD
-              : case_is(c, "mask", "ones") ? PLIM_MASK_ONES
-                                           : PLIM_MASK_NONE,
-      .autocast = dtype_named(case_text(c, "amp", ""), PLIM_BOOL),
-      .checkpoint = !case_flag(c, "ckpt")             ? PLIM_CHECKPOINT_OFF
-                    : case_is(c, "offload", "layers") ? PLIM_CHECKPOINT_OFFLOADED
-                    : case_flag(c, "reentrant")       ? PLIM_CHECKPOINT_REENTRANT
-                                                      : PLIM_CHECKPOINT_ON,
-      .offloads_saved = case_is(c, "offload", "save_on_cpu"),
-      .loss = loss_of(c),
-      .loss_chunk = case_integer(c, "chunk", 0),
-      .uses_liger = case_is(c, "liger", "all"),
-      .is_trainer = case_is(c, "loop", "trainer"),
-      .is_bare = json_object_get(c, "strategy") != NULL || case_is(c, "loop", "bare"),
-      .skips_clipping = json_is_false(json_object_get(c, "clip")),
-      .deletes_outputs = case_flag(c, "del_out")};
+  return (plim_recipe){.batch = case_integer(c, "batch", 0),
+                       .length = case_integer(c, "seq", 0),
+                       .target_length = case_integer(c, "tgt", 0),
+                       .steps = (int)case_integer(c, "steps", 3),
+                       .accumulate = (int)case_integer(c, "accum", 1),
+                       .optimizer = optimizer_of(c),
+                       .attention = attention_of(c),
+                       .padding = case_is(c, "mask", "pad") ? case_integer(c, "seq", 0) / 4 : 0,
+                       .mask = case_is(c, "mask", "pad")    ? PLIM_MASK_PAD
+                               : case_is(c, "mask", "ones") ? PLIM_MASK_ONES
+                                                            : PLIM_MASK_NONE,
+                       .autocast = dtype_named(case_text(c, "amp", ""), PLIM_BOOL),
+                       .checkpoint = !case_flag(c, "ckpt")             ? PLIM_CHECKPOINT_OFF
+                                     : case_is(c, "offload", "layers") ? PLIM_CHECKPOINT_OFFLOADED
+                                     : case_flag(c, "reentrant")       ? PLIM_CHECKPOINT_REENTRANT
+                                                                       : PLIM_CHECKPOINT_ON,
+                       .offloads_saved = case_is(c, "offload", "save_on_cpu"),
+                       .loss = loss_of(c),
+                       .loss_chunk = case_integer(c, "chunk", 0),
+                       .uses_liger = case_is(c, "liger", "all"),
+                       .is_trainer = case_is(c, "loop", "trainer"),
+                       .is_bare =
+                           json_object_get(c, "strategy") != NULL || case_is(c, "loop", "bare"),
+                       .skips_clipping = json_is_false(json_object_get(c, "clip")),
+                       .deletes_outputs = case_flag(c, "del_out")};
 }
 
 // ---- sharded runs -----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 #include "test.h"
 #include "truth.h"
 
-static const char *const folders[] = {"bare",    "decoders", "encoders", "families",
+static const char *const folders[] = {"bare",    "decoders", "encoders", "families", "flash",
                                       "kernels", "programs", "saving",   "sharded"};
 
 // Recordings whose program the tape does not have, or not to the last event. One that agrees after all

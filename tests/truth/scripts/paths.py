@@ -2,8 +2,8 @@
 adapters on stacked experts, LLM.int8() with the number of outlier columns of every product. Two layers, two
 steps; kept of each event: what, where, how much, and the inner frames.
 
-flash-attn was built from its sources (2.8.3) with kernels that do nothing: all its memory is taken by its
-Python and its C++ interface, which are the package's own, so the events are the package's too.
+flash-attn was built from its sources (2.8.3) with kernels that only write zeros: all its memory is taken by
+its Python and its C++ interface (flash_api.cpp), which are the package's own, so the events are the package's.
 
 usage: paths.py OUTDIR [part of a name]   (writes OUTDIR/paths.tar)
 """
