@@ -24,7 +24,9 @@ bool wants(const plim_node *n, int edge) { return n->edges[edge].node != NULL; }
 static void release_saved(plim_tape *t, plim_node *n) {
   for (int i = 0; i < n->saved_count; i++) {
     drop(t, &n->saved[i]);
-    if (n->packed >> i & 1) packed_release(t, n->packer);
+    if (!(n->packed >> i & 1)) continue;
+    packed_forget(t, n->packer, n->packed_index[i]);
+    packed_release(t, n->packer);
   }
   n->saved_count = n->packed = 0;
 }

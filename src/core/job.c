@@ -6,11 +6,10 @@
 
 // ---- what there is no program for -------------------------------------------------------------------
 
-// peft 0.21 takes "all-linear" of a mixture of experts for its stacked experts and its router as
-// well, as they were linear layers once: adapters that are merged into the weights in each forward.
-static bool adapts_experts(const plim_job *job) {
-  bool all_linear = job->lora.targets == (1u << PLIM_PROJECTIONS) - 1;
-  return job->lora.rank && job->model.experts && all_linear;
+// Adapters on parameters are merged into them, so that nothing is left to drop: peft 0.21 raises.
+static bool drops_experts(const plim_job *job) {
+  bool adapts_experts = job->model.experts && job->lora.targets == PLIM_ALL_LINEAR;
+  return job->lora.rank && adapts_experts && job->lora.dropout > 0;
 }
 
 static bool has_no_causal_head(const plim_job *job) {
@@ -64,8 +63,8 @@ static const struct {
   bool (*applies)(const plim_job *job);
   const char *message, *hint;
 } refusals[] = {
-    {adapts_experts, "\"all-linear\" puts adapters on the experts too, which is not modelled",
-     "--lora-targets q_proj,k_proj,v_proj,o_proj"},
+    {drops_experts, "\"all-linear\" puts adapters on the experts too, where peft allows no dropout",
+     "--lora-dropout 0, or --lora-targets q_proj,k_proj,v_proj,o_proj"},
     {offloads_two_stacks, "checkpoints on the host are not modelled for encoder-decoders",
      "--checkpoint"},
     {chunks_nothing, "a chunked loss needs two tokens at least", "--loss full"},

@@ -88,6 +88,7 @@ plim_tensor *saved_offload(plim_tape *t, const plim_tensor *x);
 plim_tensor *saved_fetch(plim_tape *t, const plim_tensor *x);
 bool is_offloaded(const plim_tensor *x);
 void packed_release(plim_tape *t, struct plim_checkpoint *frame);
+void packed_forget(plim_tape *t, struct plim_checkpoint *frame, uint32_t number);
 void tape_free_recomputed(plim_tape *t);
 
 #endif

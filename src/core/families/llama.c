@@ -120,11 +120,35 @@ static void in_name_order(plim_model *model, void (*visit)(void *, plim_tensor *
   visit(context, m->norm);
 }
 
+// Adapters of all layers' parameters were made behind those of all layers' modules: each layer's come
+// behind its own.
+static void sort_by_layer(plim_model *m, size_t modules, size_t layers) {
+  size_t count = m->parameters.len, of_modules = modules / layers, each = count / layers;
+  plim_tensor **was = malloc(count * sizeof *was);
+  m->failed |= !was;
+  for (size_t i = 0; was && i < count; i++) was[i] = m->parameters.at[i];
+  for (size_t i = 0; was && i < count; i++) {
+    size_t at = i / each, k = i % each;
+    size_t from =
+        k < of_modules ? at * of_modules + k : modules + at * (each - of_modules) + k - of_modules;
+    m->parameters.at[i] = was[from];
+  }
+  free(was);
+}
+
+static void add_lora_to_experts(plim_tape *t, plim_llama *m, const plim_lora *lora) {
+  size_t modules = m->model.parameters.len;
+  for (int64_t i = 0; i < m->c.layers; i++)
+    plim_experts_add_lora(t, &m->model, &m->layers[i].experts, lora->rank);
+  sort_by_layer(&m->model, modules, (size_t)m->c.layers);
+}
+
 static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_llama *m = (plim_llama *)model;
   plim_lora_begin(model);
   for (int64_t i = 0; i < m->c.layers; i++)
     plim_projections_add_lora(t, model, m->layers[i].proj, lora);
+  if (m->c.experts && lora->targets == PLIM_ALL_LINEAR) add_lora_to_experts(t, m, lora);
   plim_lora_end(t, model, lora);
 }
 
