@@ -46,6 +46,7 @@ void plim_load_to_device(plim_tape *t, plim_model *m, plim_weights_kind kind) {
   loading l = {.t = t, .kind = kind};
   plim_tape_end_host(t);
   warm_up(t, m, &l);
+  if (m->assemble) m->assemble(t, m);
   if (kind != PLIM_WEIGHTS_PLAIN) for_each(m, load_parameter, &l);
   plim_tape_move_to_device(t);
   if (m->padded) plim_retype(t, m->padded, (plim_dtype)m->padded->dtype);

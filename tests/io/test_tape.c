@@ -15,7 +15,6 @@ static const char *const folders[] = {"bare",  "decoders", "encoders", "experts"
 static const struct {
   const char *name, *why;
 } exceptions[] = {
-    {"programs/load-device_map-mixtral", "experts are merged on the device as they are loaded"},
     {"saving/int8-lora", "columns with outliers, which depend on the data, are computed apart"},
     {"saving/int8-lora-amp-ckpt", "columns with outliers"},
     {"saving/int8-lora-amp-prep-ckpt", "columns with outliers"},
@@ -140,11 +139,12 @@ static void print_event(const char *who, const stream *s, size_t i) {
 
 static int by_bytes(const void *x, const void *y) {
   const stream_event *a = x, *b = y;
-  return (a->bytes > b->bytes) - (a->bytes < b->bytes);
+  int order = (a->bytes > b->bytes) - (a->bytes < b->bytes);
+  return order ? order : (a->kind > b->kind) - (a->kind < b->kind);
 }
 
-// Four threads of transformers race to load a checkpoint to the device, so its tensors, which stay,
-// are compared as a set.
+// Four threads of transformers race to load a checkpoint to the device, so what comes and goes until it
+// is there is compared as a set.
 static bool sort_loading(plim_job job, stream *a, stream *b) {
   if (job.load != PLIM_LOAD_DEVICE_MAP) return true;
   stream loading = {0};

@@ -96,7 +96,16 @@ static void visit_linear(const plim_linear *l, void (*visit)(void *, plim_tensor
   if (l->weight) visit(context, l->weight);
 }
 
+static void visit_experts(const plim_experts *e, void (*visit)(void *, plim_tensor *),
+                          void *context) {
+  if (!e->router) return;
+  visit(context, e->router);
+  visit(context, e->gate_up);
+  visit(context, e->down);
+}
+
 static void visit_layer(const layer *l, void (*visit)(void *, plim_tensor *), void *context) {
+  visit_experts(&l->experts, visit, context);
   visit(context, l->input_norm);
   visit_linear(&l->proj[PLIM_DOWN_PROJ], visit, context);
   visit_linear(&l->proj[PLIM_GATE_PROJ], visit, context);
@@ -110,6 +119,12 @@ static void visit_layer(const layer *l, void (*visit)(void *, plim_tensor *), vo
   visit_linear(&l->proj[PLIM_Q_PROJ], visit, context);
   visit_linear(&l->proj[PLIM_QKV_PROJ], visit, context);
   visit_linear(&l->proj[PLIM_V_PROJ], visit, context);
+}
+
+static void assemble(plim_tape *t, plim_model *model) {
+  plim_llama *m = (plim_llama *)model;
+  for (int64_t i = 0; m->c.experts && i < m->c.layers; i++)
+    plim_experts_assemble(t, model, &m->layers[i].experts);
 }
 
 static void in_name_order(plim_model *model, void (*visit)(void *, plim_tensor *), void *context) {
@@ -312,6 +327,7 @@ plim_model *plim_llama_new(plim_tape *t, const plim_config *config, plim_dtype d
                           .inner = model_forward,
                           .add_lora = add_lora,
                           .in_name_order = in_name_order,
+                          .assemble = assemble,
                           .destroy = destroy};
   m->c = *config;
   m->layers = calloc((size_t)config->layers, sizeof *m->layers);

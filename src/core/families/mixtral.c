@@ -20,6 +20,38 @@ void plim_experts_add_lora(plim_tape *t, plim_model *m, plim_experts *e, int64_t
   e->down_lora = plim_expert_lora_new(t, m, e->down, rank);
 }
 
+static void load_pieces(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype,
+                        plim_tensors *pieces) {
+  for (int64_t i = 0; i < shape.at[0]; i++)
+    if (!vec_push(pieces, empty(t, dims(shape.at[1], shape.at[2]), dtype))) m->failed = true;
+}
+
+static void drop_pieces(plim_tape *t, plim_tensors *pieces) {
+  for (size_t i = 0; i < pieces->len; i++) plim_consume(t, pieces->at[i]);
+  pieces->len = 0;
+}
+
+// Each layer's pieces are there before they are merged: two stacks behind each other, then one.
+void plim_experts_assemble(plim_tape *t, plim_model *m, const plim_experts *e) {
+  plim_dtype dtype = (plim_dtype)e->down->dtype;
+  plim_dims half = e->gate_up->shape;
+  half.at[1] /= 2;
+  plim_tensors gates = {0}, ups = {0}, downs = {0};
+  load_pieces(t, m, half, dtype, &gates);
+  load_pieces(t, m, e->down->shape, dtype, &downs);
+  load_pieces(t, m, half, dtype, &ups);
+  plim_tensor *gate = empty(t, half, dtype), *up = NULL;
+  drop_pieces(t, &gates);
+  up = empty(t, half, dtype);
+  drop_pieces(t, &ups);
+  plim_retype(t, e->gate_up, dtype);
+  plim_consume(t, gate);
+  plim_consume(t, up);
+  plim_retype(t, e->down, dtype);
+  drop_pieces(t, &downs);
+  vec_free(&gates), vec_free(&ups), vec_free(&downs);
+}
+
 // The experts of each token, how much each counts, and the scores that said so.
 static void route(plim_tape *t, const plim_experts *e, plim_tensor *x, plim_tensor **logits,
                   plim_tensor **shares, plim_tensor **experts) {
