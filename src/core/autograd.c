@@ -50,11 +50,12 @@ static void node_destroy(plim_tape *t, plim_node *n) {
   plim_tensor *leaf = n->function ? NULL : n->leaf;
   for (int i = 0; i < n->edge_count; i++)
     if (n->edges[i].node) doom(t, n->edges[i].node);
-  plim_tensor *kept = n->kept;
+  plim_tensor *kept[PLIM_MAX_KEPT];
+  memcpy(kept, n->kept, sizeof kept);
   if (n->more_shapes) tape_put_back(t, &t->shapes, n->more_shapes);
   if (n->edges) tape_put_back(t, &t->edges[edges_class(n->edge_count)], n->edges);
   tape_put_node(t, n);
-  plim_release(t, kept);
+  for (int i = 0; i < PLIM_MAX_KEPT; i++) plim_release(t, kept[i]);
   plim_release(t, leaf);
 }
 

@@ -239,6 +239,13 @@ plim_tensor *k_reduce(plim_tape *t, const plim_tensor *x, plim_dtype dtype) {
 
 plim_tensor *k_all(plim_tape *t, const plim_tensor *x) { return k_reduce(t, x, PLIM_BOOL); }
 
+plim_tensor *k_any_row(plim_tape *t, const plim_tensor *x) {
+  plim_tensor *out = empty(t, dims(x->shape.at[1]), PLIM_BOOL);
+  plim_work_sum(t, x, false, out);
+  take_scratch(t, plan_reduction(t->gpu, x, 1u << 0, 1));
+  return out;
+}
+
 // A copy in the dtype of the sum comes after the sum's memory.
 plim_tensor *k_count_rows(plim_tape *t, const plim_tensor *mask) {
   plim_tensor *out = empty(t, dims(mask->shape.at[0]), PLIM_I32);

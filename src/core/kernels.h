@@ -26,7 +26,8 @@ plim_tensor *k_map(plim_tape *t, plim_dims shape, plim_dtype dtype, const plim_t
 // Sums over the dimensions in the bit mask, with the scratch space of the reduction kernel.
 plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t dim_mask, bool keep,
                    plim_dtype dtype);
-plim_tensor *k_all(plim_tape *t, const plim_tensor *x);                      // x.all(), or x.any()
+plim_tensor *k_all(plim_tape *t, const plim_tensor *x);     // x.all(), or x.any()
+plim_tensor *k_any_row(plim_tape *t, const plim_tensor *x); // x.any(dim=0) of a matrix
 plim_tensor *k_reduce(plim_tape *t, const plim_tensor *x, plim_dtype dtype); // x.min(), x.max()
 plim_tensor *k_count_rows(plim_tape *t, const plim_tensor *mask); // mask.sum(-1, dtype=int32)
 // nonzero of a vector: where `found` of its n elements are.

@@ -152,7 +152,9 @@ static plim_tensor *scaled_gradient(plim_tape *t, const plim_tensor *weight, pli
   plim_tensor *full = empty(t, weight->shape, dtype);
   plim_work_map(t, weight, NULL, full);
   plim_consume(t, empty(t, dims(weight->shape.at[0], 1), PLIM_FP32));
-  plim_tensor *product = k_mm(t, grad, full);
+  plim_tensor *same = k_to(t, grad, dtype);
+  plim_tensor *product = k_mm(t, same, full);
+  if (same != grad) plim_consume(t, same);
   plim_consume(t, full);
   return product;
 }
@@ -162,17 +164,37 @@ static void matmul8_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_
   plim_dims shape = in[0]->shape;
   plim_tensor *rows = NULL;
   set(t, &rows, rows_of(t, in[0]));
-  plim_tensor *product = scaled_gradient(t, weight, rows, (plim_dtype)n->kept->dtype);
+  plim_tensor *product = scaled_gradient(t, weight, rows, (plim_dtype)n->kept[0]->dtype);
   shape.at[shape.n - 1] = weight->shape.at[1];
   out[0] = k_view(t, product, shape);
   plim_consume(t, product);
   drop(t, &rows);
 }
 
-// Rows in 8 bits with a scale each. Where values are 6 or more, their columns would be computed
-// apart; how many there are depends on the data, and here are none.
-static plim_tensor *quantise_rows(plim_tape *t, plim_tensor *rows, plim_tensor **scales) {
+void plim_tape_set_outliers(plim_tape *t, const uint32_t *counts, size_t count) {
+  t->outliers = counts;
+  t->outlier_count = count;
+}
+
+static int64_t next_outliers(plim_tape *t) {
+  if (!t->outlier_count || t->is_stopped) return 0;
+  t->outlier_count--;
+  return *t->outliers++;
+}
+
+// argwhere(large.any(dim=0)): columns with a value of 6 or more.
+static plim_tensor *find_columns(plim_tape *t, const plim_tensor *large, int64_t count) {
+  plim_tensor *any = k_any_row(t, large);
+  plim_tensor *out = k_nonzero(t, large->shape.at[1], count);
+  plim_consume(t, any);
+  return out;
+}
+
+// Rows in 8 bits with a scale each; *columns gets those that are computed apart, if there are any.
+static plim_tensor *quantise_rows(plim_tape *t, plim_tensor *rows, plim_tensor **scales,
+                                  plim_tensor **columns) {
   plim_tensor *half = NULL, *large = NULL;
+  int64_t outliers = next_outliers(t);
   set(t, &half, k_to(t, rows, PLIM_FP16));
   set(t, scales, empty(t, dims(rows->shape.at[0]), PLIM_FP32));
   plim_tensor *out = empty(t, rows->shape, PLIM_U8), *sizes = k_like(t, half);
@@ -181,34 +203,89 @@ static plim_tensor *quantise_rows(plim_tape *t, plim_tensor *rows, plim_tensor *
   set(t, &large, empty(t, rows->shape, PLIM_BOOL));
   plim_consume(t, sizes);
   plim_consume(t, k_all(t, large));
+  if (outliers) set(t, columns, find_columns(t, large, outliers));
   if (rows->shape.at[0] > 1) plim_consume(t, scratch(t, 1)); // the 0 for columns computed apart
   drop(t, &large);
   drop(t, &half);
   return out;
 }
 
-// The input is an attribute of the node, not a saved tensor: neither checkpointing nor the end of
-// backward lets it go.
-static plim_tensor *matmul8(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
-  plim_node *n = node_begin(t, matmul8_backward, &x, 1);
-  bool was = set_grad_mode(t, false);
-  plim_dims shape = x->shape;
-  plim_tensor *rows = NULL, *narrow = NULL, *scales = NULL;
-  set(t, &rows, rows_of(t, x));
-  set(t, &narrow, quantise_rows(t, rows, &scales));
-  shape.at[shape.n - 1] = weight->shape.at[0];
+// The weight's columns in full: taken out, scaled in two steps, and cast.
+static plim_tensor *full_columns(plim_tape *t, const plim_tensor *weight, int64_t count,
+                                 plim_dtype dtype) {
+  plim_dims shape = dims(weight->shape.at[0], count);
+  plim_tensor *narrow = empty(t, shape, PLIM_U8), *scaled = empty(t, shape, PLIM_FP32);
+  plim_tensor *wide = k_unary(t, scaled);
+  plim_consume(t, scaled);
+  plim_consume(t, narrow);
+  plim_tensor *out = k_to(t, wide, dtype);
+  if (out != wide) plim_consume(t, wide);
+  return out;
+}
+
+static plim_tensor *product8(plim_tape *t, const plim_tensor *rows, const plim_tensor *weight,
+                             plim_dims shape) {
   plim_tensor *sums = empty(t, shape, PLIM_I32), *half = empty(t, shape, PLIM_FP16);
   plim_work_products(t, weight->shape.at[1], rows, weight,
                      sums); // as fast as in 16 bits; not measured
   plim_work_map(t, sums, NULL, half);
-  plim_tensor *out = k_to(t, half, (plim_dtype)x->dtype);
+  plim_tensor *out = k_to(t, half, (plim_dtype)rows->dtype);
   if (out != half) plim_consume(t, half);
   plim_consume(t, sums);
+  return out;
+}
+
+// output.addmm(rows' columns, weight's columns), which autocast casts from right to left.
+static plim_tensor *add_apart(plim_tape *t, plim_tensor *out, plim_tensor *rows,
+                              plim_tensor *columns) {
+  bool was = hold(out);
+  plim_tensor *right = NULL, *left = NULL, *base = NULL;
+  set(t, &right, cast(t, columns));
+  set(t, &left, cast(t, rows));
+  set(t, &base, cast(t, out));
+  plim_tensor *sum = k_like(t, base);
+  k_cublas(t);
+  plim_work_products(t, left->shape.at[1], left, right, sum);
+  drop(t, &base);
+  drop(t, &left);
+  drop(t, &right);
+  let_go(t, out, was);
+  return sum;
+}
+
+// What is computed apart, the input and its columns are attributes of the node, not saved tensors: neither
+// checkpointing nor the end of backward lets them go. The columns also stay with the weight until its next
+// product.
+static plim_tensor *matmul8(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_node *n = node_begin(t, matmul8_backward, &x, 1);
+  bool was = set_grad_mode(t, false);
+  plim_dims shape = x->shape;
+  plim_dtype dtype = (plim_dtype)x->dtype;
+  plim_tensor *rows = NULL, *narrow = NULL, *scales = NULL, *columns = NULL;
+  plim_tensor *apart = NULL, *full = NULL;
+  set(t, &rows, rows_of(t, x));
+  set(t, &narrow, quantise_rows(t, rows, &scales, &columns));
+  set(t, &weight->quant->outliers, columns);
+  int64_t count = columns ? columns->shape.at[0] : 0;
+  if (count) set(t, &apart, empty(t, dims(rows->shape.at[0], count), dtype));
+  if (count) set(t, &full, full_columns(t, weight, count, dtype));
+  shape.at[shape.n - 1] = weight->shape.at[0];
+  plim_tensor *out = product8(t, rows, weight, shape);
+  if (count) out = add_apart(t, out, apart, full);
+  drop(t, &full);
   drop(t, &narrow);
   drop(t, &scales);
   set_grad_mode(t, was);
-  if (n) n->constant = weight, set(t, &n->kept, rows), node_output(t, n, out);
+  if (n) {
+    n->constant = weight;
+    set(t, &n->kept[0], rows);
+    set(t, &n->kept[1], apart);
+    set(t, &n->kept[2], columns);
+    node_output(t, n, out);
+  }
+  drop(t, &apart);
   drop(t, &rows);
+  drop(t, &columns);
   return out;
 }
 

@@ -245,7 +245,7 @@ void plim_tape_move_behind(plim_tensor *x, const plim_tensor *other, uint32_t n)
 
 // ---- autograd -------------------------------------------------------------------------------------
 
-enum { PLIM_MAX_EDGES = 8, PLIM_MAX_SAVED = 8 };
+enum { PLIM_MAX_EDGES = 8, PLIM_MAX_SAVED = 8, PLIM_MAX_KEPT = 3 };
 
 // Computes the gradients of a node's inputs from those of its outputs. `in` is borrowed, may hold
 // NULL; `out` takes references.
@@ -264,16 +264,16 @@ struct plim_node {
   // What is not saved but to be computed again: by whom, as the how manieth, and which entries.
   struct plim_checkpoint *packer;
   uint32_t packed_index[PLIM_MAX_SAVED];
-  uint8_t packed;                 // bit k: saved[k]
-  uint8_t dtypes[PLIM_MAX_EDGES]; // of its outputs
-  plim_dims first_shape;          // of its outputs
-  plim_dims *more_shapes;         // from the second on; NULL if there is none
-  struct plim_checkpoint *frame;  // of a reentrant checkpoint
-  plim_tensor *leaf;              // AccumulateGrad: the tensor it is for
-  plim_tensor *kept;              // as long as the node lives, and not only until backward
-  const plim_tensor *constant;    // a weight that outlives the graph; not owned
-  plim_hook before;               // runs when all gradients of its outputs are there
-  plim_dims shape;                // whatever the operator wants to remember
+  uint8_t packed;                   // bit k: saved[k]
+  uint8_t dtypes[PLIM_MAX_EDGES];   // of its outputs
+  plim_dims first_shape;            // of its outputs
+  plim_dims *more_shapes;           // from the second on; NULL if there is none
+  struct plim_checkpoint *frame;    // of a reentrant checkpoint
+  plim_tensor *leaf;                // AccumulateGrad: the tensor it is for
+  plim_tensor *kept[PLIM_MAX_KEPT]; // as long as the node lives, and not only until backward
+  const plim_tensor *constant;      // a weight that outlives the graph; not owned
+  plim_hook before;                 // runs when all gradients of its outputs are there
+  plim_dims shape;                  // whatever the operator wants to remember
   int64_t number;
   bool is_transposed;  // products: their second operand
   double pairs, width; // attention: of query and key, for the clock
