@@ -70,7 +70,17 @@ static plim_tensor *quantise8(plim_tape *t, plim_quant *q, const plim_tensor *we
   return packed;
 }
 
+// A Conv1D becomes a linear layer: its weight is copied as (out,in) first. NULL if it is no such weight.
+static plim_tensor *flip(plim_tape *t, plim_tensor *weight) {
+  if (!weight->is_flipped) return NULL;
+  weight->shape = dims(weight->shape.at[1], weight->shape.at[0]);
+  weight->stride = plim_contiguous_strides(&weight->shape);
+  weight->is_flipped = false;
+  return empty(t, weight->shape, (plim_dtype)weight->dtype);
+}
+
 void plim_quantise(plim_tape *t, plim_tensor *weight, plim_weights_kind kind) {
+  plim_tensor *flipped = flip(t, weight);
   plim_quant *q = quant_new(t, weight, kind);
   bool is_8 = kind == PLIM_WEIGHTS_INT8;
   plim_tensor *packed = is_8 ? quantise8(t, q, weight) : quantise4(t, q, weight);
@@ -79,6 +89,7 @@ void plim_quantise(plim_tape *t, plim_tensor *weight, plim_weights_kind kind) {
   weight->dtype = PLIM_U8;
   weight->quant = q;
   packed->storage = old;
+  plim_consume(t, flipped);
   plim_consume(t, packed); // and with it the old memory
 }
 
@@ -117,11 +128,33 @@ static void matmul4_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_
   plim_consume(t, full);
 }
 
+#define SMALL_WEIGHT (4ll << 20) // elements; of these unpacking costs more than the product
+
+// Whether few tokens are multiplied with the packed weight itself: bitsandbytes 0.50's choice on Hopper
+// (backends/cuda/ops.py, _gemm_4bit_use_custom_cuda). Other cards have tables of their own; there the weight
+// is taken to be unpacked, as it is by all of them for many tokens, and in backward always.
+static bool multiplies_packed(const plim_gpu *gpu, int64_t tokens, int64_t out, int64_t in) {
+  int64_t blocks = (out + 63) / 64, card = gpu->multiprocessors;
+  if (gpu->capability != 90) return false;
+  if (out * in < SMALL_WEIGHT && 2 * in < out) return tokens <= (3 * blocks < card ? 512 : 320);
+  if (out * in < SMALL_WEIGHT)
+    return tokens <= (4 * blocks <= card ? 32 : 2 * blocks <= card ? 16 : 4);
+  if (blocks >= card) return tokens <= (blocks >= 3 * card ? 64 : blocks >= 2 * card ? 48 : 32);
+  bool is_deep = in >= out && 4 * blocks < 3 * card;
+  return tokens <= (blocks >= card / 2 && !is_deep ? 16 : 4);
+}
+
+static plim_tensor *packed_product(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_dims shape = x->shape;
+  shape.at[shape.n - 1] = weight->shape.at[0];
+  plim_tensor *out = empty(t, shape, (plim_dtype)x->dtype);
+  plim_work_products(t, weight->shape.at[1], x, weight, out);
+  return out;
+}
+
 // Scales in 8 bits become float32 in one buffer, and get their offset in another.
-static plim_tensor *matmul4(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
-  plim_node *n = node_begin(t, matmul4_backward, &x, 1);
-  if (n) n->constant = weight;
-  bool was = set_grad_mode(t, false);
+static plim_tensor *unpacked_product(plim_tape *t, plim_tensor *x, plim_tensor *weight,
+                                     plim_tensor *bias) {
   plim_dims blocks = dims(block_count(&weight->shape));
   plim_tensor *raw = is_nested(weight) ? empty(t, blocks, PLIM_FP32) : NULL;
   plim_tensor *scales = raw ? empty(t, blocks, PLIM_FP32) : NULL, *full = NULL;
@@ -130,6 +163,18 @@ static plim_tensor *matmul4(plim_tape *t, plim_tensor *x, plim_tensor *weight, p
   plim_consume(t, scales);
   plim_consume(t, raw);
   drop(t, &full);
+  return out;
+}
+
+static plim_tensor *matmul4(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
+  plim_node *n = node_begin(t, matmul4_backward, &x, 1);
+  if (n) n->constant = weight;
+  bool was = set_grad_mode(t, false);
+  int64_t out_width = weight->shape.at[0], in_width = weight->shape.at[1];
+  int64_t tokens = plim_numel(&x->shape) / in_width;
+  plim_tensor *out = multiplies_packed(t->gpu, tokens, out_width, in_width)
+                         ? packed_product(t, x, weight)
+                         : unpacked_product(t, x, weight, bias);
   set_grad_mode(t, was);
   if (n) node_output(t, n, out);
   return out;

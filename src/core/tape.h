@@ -125,8 +125,10 @@ struct plim_tensor {
   plim_tensor *grad;        // of a leaf
   plim_tensor *base;        // of a view
   struct plim_quant *quant; // of a packed weight; NULL: it is a plain one
-  plim_node *accumulator;   // of a leaf: its AccumulateGrad node while one exists; not owned
-  plim_hook on_grad;        // of a leaf: runs when its gradient was accumulated
+  // Of an adapter: the last parameter of the module it wraps, behind which model.parameters() has it.
+  const plim_tensor *behind;
+  plim_node *accumulator; // of a leaf: its AccumulateGrad node while one exists; not owned
+  plim_hook on_grad;      // of a leaf: runs when its gradient was accumulated
   uint32_t refs;
   uint32_t layer; // of a leaf: the layer that used it, counted from 1; 0 outside of all
   uint8_t dtype;
@@ -134,6 +136,7 @@ struct plim_tensor {
   bool requires_grad, is_floating;
   bool is_table;      // of an embedding
   bool is_projection; // weight of a linear layer that can be quantised
+  bool is_flipped;    // of a Conv1D: (in,out), until it is quantised
 };
 
 // One allocation or free of the stream.

@@ -163,10 +163,8 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
 static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
                          bool is_last) {
   plim_dims shape = dims(r->batch, r->length);
-  plim_tensor *ids = empty(t, shape, PLIM_I64);
-  plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
-  set(t, &v->batch.ids, ids);
-  set(t, &v->batch.mask, mask);
+  set(t, &v->batch.ids, empty(t, shape, PLIM_I64));
+  if (r->mask != PLIM_MASK_NONE) set(t, &v->batch.mask, empty(t, shape, PLIM_I64));
   v->batch.mask_kind = r->mask;
   v->batch.attention = r->attention;
   v->batch.checkpoint = r->checkpoint;

@@ -8,8 +8,9 @@
 #include "test.h"
 #include "truth.h"
 
-static const char *const folders[] = {"bare",  "decoders", "encoders", "experts", "families",
-                                      "flash", "kernels",  "programs", "saving",  "sharded"};
+static const char *const folders[] = {"bare",     "decoders", "encoders", "experts",
+                                      "families", "flash",    "kernels",  "more",
+                                      "programs", "saving",   "sharded"};
 
 // Recordings whose program the tape does not have, or not to the last event. One that agrees after all
 // fails the test, so that the list cannot outlive its reasons.

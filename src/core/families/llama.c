@@ -99,9 +99,9 @@ static void visit_linear(const plim_linear *l, void (*visit)(void *, plim_tensor
 static void visit_experts(const plim_experts *e, void (*visit)(void *, plim_tensor *),
                           void *context) {
   if (!e->router) return;
-  visit(context, e->router);
   visit(context, e->gate_up);
   visit(context, e->down);
+  visit(context, e->router);
 }
 
 static void visit_layer(const layer *l, void (*visit)(void *, plim_tensor *), void *context) {
@@ -121,10 +121,12 @@ static void visit_layer(const layer *l, void (*visit)(void *, plim_tensor *), vo
   visit_linear(&l->proj[PLIM_V_PROJ], visit, context);
 }
 
-static void assemble(plim_tape *t, plim_model *model) {
-  plim_llama *m = (plim_llama *)model;
-  for (int64_t i = 0; m->c.experts && i < m->c.layers; i++)
-    plim_experts_assemble(t, model, &m->layers[i].experts);
+static bool assemble(plim_tape *t, plim_model *model, plim_tensor *p) {
+  const plim_config *c = &((plim_llama *)model)->c;
+  bool has_halves = p->shape.at[1] == 2 * c->intermediate && p->shape.at[2] == c->hidden;
+  if (p->shape.n != 3) return false;
+  plim_experts_assemble(t, model, p, has_halves);
+  return true;
 }
 
 static void in_name_order(plim_model *model, void (*visit)(void *, plim_tensor *), void *context) {

@@ -18,38 +18,46 @@ void plim_experts_add_lora(plim_tape *t, plim_model *m, plim_experts *e, int64_t
   e->router_lora = plim_expert_lora_new(t, m, e->router, rank);
   e->gate_up_lora = plim_expert_lora_new(t, m, e->gate_up, 2 * rank);
   e->down_lora = plim_expert_lora_new(t, m, e->down, rank);
+  e->router_lora.a->behind = e->router_lora.b->behind = e->router;
+  e->gate_up_lora.a->behind = e->gate_up_lora.b->behind = e->down;
+  e->down_lora.a->behind = e->down_lora.b->behind = e->down;
 }
 
-static void load_pieces(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype,
-                        plim_tensors *pieces) {
-  for (int64_t i = 0; i < shape.at[0]; i++)
-    if (!vec_push(pieces, empty(t, dims(shape.at[1], shape.at[2]), dtype))) m->failed = true;
+static plim_tensors load_pieces(plim_tape *t, plim_model *m, const plim_dims *stack,
+                                plim_dtype dtype) {
+  plim_tensors pieces = {0};
+  for (int64_t i = 0; i < stack->at[0]; i++)
+    if (!vec_push(&pieces, empty(t, dims(stack->at[1], stack->at[2]), dtype))) m->failed = true;
+  return pieces;
 }
 
 static void drop_pieces(plim_tape *t, plim_tensors *pieces) {
-  for (size_t i = 0; i < pieces->len; i++) plim_consume(t, pieces->at[i]);
-  pieces->len = 0;
+  while (pieces->len) plim_consume(t, pieces->at[--pieces->len]);
+  vec_free(pieces);
 }
 
-// Each layer's pieces are there before they are merged: two stacks behind each other, then one.
-void plim_experts_assemble(plim_tape *t, plim_model *m, const plim_experts *e) {
-  plim_dtype dtype = (plim_dtype)e->down->dtype;
-  plim_dims half = e->gate_up->shape;
+static void assemble_halves(plim_tape *t, plim_model *m, plim_tensor *gate_up) {
+  plim_dtype dtype = (plim_dtype)gate_up->dtype;
+  plim_dims half = gate_up->shape;
   half.at[1] /= 2;
-  plim_tensors gates = {0}, ups = {0}, downs = {0};
-  load_pieces(t, m, half, dtype, &gates);
-  load_pieces(t, m, e->down->shape, dtype, &downs);
-  load_pieces(t, m, half, dtype, &ups);
+  plim_tensors gates = load_pieces(t, m, &half, dtype), ups = load_pieces(t, m, &half, dtype);
   plim_tensor *gate = empty(t, half, dtype), *up = NULL;
   drop_pieces(t, &gates);
   up = empty(t, half, dtype);
   drop_pieces(t, &ups);
-  plim_retype(t, e->gate_up, dtype);
+  plim_retype(t, gate_up, dtype);
   plim_consume(t, gate);
   plim_consume(t, up);
-  plim_retype(t, e->down, dtype);
-  drop_pieces(t, &downs);
-  vec_free(&gates), vec_free(&ups), vec_free(&downs);
+}
+
+void plim_experts_assemble(plim_tape *t, plim_model *m, plim_tensor *stack, bool has_halves) {
+  if (has_halves) {
+    assemble_halves(t, m, stack);
+    return;
+  }
+  plim_tensors pieces = load_pieces(t, m, &stack->shape, (plim_dtype)stack->dtype);
+  plim_retype(t, stack, (plim_dtype)stack->dtype);
+  drop_pieces(t, &pieces);
 }
 
 // The experts of each token, how much each counts, and the scores that said so.

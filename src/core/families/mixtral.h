@@ -16,8 +16,8 @@ plim_experts plim_experts_new(plim_tape *t, plim_model *m, const plim_config *c,
 // "all-linear" takes the router and the experts too, which were linear layers once. Two of them are
 // stacked in gate_up, which gets twice the rank.
 void plim_experts_add_lora(plim_tape *t, plim_model *m, plim_experts *e, int64_t rank);
-// A checkpoint has three matrices for each expert, which are stacked on the device.
-void plim_experts_assemble(plim_tape *t, plim_model *m, const plim_experts *e);
+// A checkpoint has three matrices for each expert, which are stacked on the device; has_halves: two of them.
+void plim_experts_assemble(plim_tape *t, plim_model *m, plim_tensor *stack, bool has_halves);
 plim_tensor *plim_experts_forward(plim_tape *t, const plim_experts *e, plim_tensor *x);
 
 #endif

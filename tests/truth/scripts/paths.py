@@ -1,6 +1,5 @@
 """Training loops that the other recordings leave out: masks in the shortest loop, flash-attn's own package,
-adapters on stacked experts, LLM.int8() with the number of outlier columns of every product. Two layers, two
-steps; kept of each event: what, where, how much, and the inner frames.
+adapters on stacked experts, masks with a chunked loss, paged Lion, 4 bits in more families. Two layers, two steps; kept of each event: what, where, how much, and the inner frames.
 
 flash-attn was built from its sources (2.8.3) with kernels that only write zeros: all its memory is taken by
 its Python and its C++ interface (flash_api.cpp), which are the package's own, so the events are the package's.
@@ -153,10 +152,25 @@ add("experts-lora-b1", "experts", batch=1, accum=2, **(MANUAL | ALL | {"amp": "b
 add("experts-lora-dropout", "experts", **(MANUAL | {"lora": ALL["lora"] | {"dropout": 0.05}}))
 add("experts-attention-dropout", "experts", **(MANUAL | {"lora": {"r": 8, "targets": L[:4], "dropout": 0.05}}))
 add("experts-device_map", "experts", load="device_map", **MANUAL)
-INT8 = MANUAL | {"weights": "int8", "seq": 512}
-add("int8-lora", LLAMA, **(INT8 | {"lora": LORA["lora"]}))
-add("int8-lora-amp-ckpt", LLAMA, **(INT8 | LORA | CKPT))
-add("int8-lora-amp-prep-ckpt", LLAMA, prepare=True, **(INT8 | LORA | CKPT))
+
+CHUNKED = {"loop": "chunked", "loss": "chunked", "chunk": 96}
+add("chunked-llama-pad", "tiny-llama", **(CHUNKED | PAD))
+add("chunked-llama-ones-amp", "tiny-llama", **(CHUNKED | ONES | AMP))
+add("chunked-llama-pad-lora-ckpt", "tiny-llama", accum=2, **(CHUNKED | PAD | LORA | CKPT))
+add("chunked-gpt2-eager-pad", "gpt2", **(CHUNKED | PAD | EAGER))
+add("chunked-qwen2-pad", QWEN, **(CHUNKED | PAD))
+add("lion-paged", "tiny-llama", optim="paged_lion_32bit", **MANUAL)
+add("lion-paged-8bit", "tiny-llama", optim="paged_lion_8bit", **MANUAL)
+add("lion-paged-8bit-lora-ckpt", "tiny-llama", optim="paged_lion_8bit", **(MANUAL | LORA | CKPT))
+NF4 = MANUAL | {"weights": "nf4-double", "amp": "bf16"}
+ALL8 = {"lora": {"r": 8, "targets": "all-linear", "dropout": 0.05}}
+add("nf4-gemma2-ckpt", "gemma-window", **(NF4 | ALL8 | CKPT))
+add("nf4-gemma2-prep", "gemma-window", prepare=True, **(NF4 | ALL8))
+add("nf4-neox-ckpt", "pythia-410m", **(NF4 | ALL8 | CKPT))
+add("nf4-neox-prep", "pythia-410m", prepare=True, **(NF4 | ALL8))
+add("nf4-gpt2-ckpt", "gpt2", **(NF4 | {"lora": {"r": 8, "targets": ["c_attn"], "dropout": 0.05}} | CKPT))
+add("nf4-mixtral-ckpt", "experts", **(NF4 | {"lora": {"r": 8, "targets": L[:4], "dropout": 0.05}} | CKPT))
+add("nf4-mistral-prep-ckpt", "window", prepare=True, **(NF4 | ALL8 | CKPT))
 
 
 def small(config):
@@ -183,7 +197,8 @@ def make(case):
     config.use_cache = False
     dtype, attention = DTYPES[case.get("param_dtype", "bf16")], case.get("attn", "sdpa")
     if "weights" in case or "load" in case:
-        q = {"quantization_config": BitsAndBytesConfig(load_in_8bit=True)} if "weights" in case else {}
+        nf4 = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16)
+        q = {"quantization_config": nf4} if "weights" in case else {}
         return kind, AutoModelForCausalLM.from_pretrained(folder_of(case), dtype=dtype, device_map={"": 0}, attn_implementation=attention, **q)
     with torch.device("cuda"):
         return kind, AUTO[kind].from_config(config, dtype=dtype, attn_implementation=attention)
@@ -224,9 +239,17 @@ def autocast(case):
     return torch.autocast("cuda", DTYPES[case["amp"]]) if "amp" in case else torch.enable_grad()
 
 
+def optimizer(case, params):
+    if "optim" not in case:
+        return torch.optim.AdamW(params, lr=1e-5, fused=True)
+    import bitsandbytes as bnb
+
+    return {"paged_lion_32bit": bnb.optim.PagedLion32bit, "paged_lion_8bit": bnb.optim.PagedLion8bit}[case["optim"]](params, lr=1e-5)
+
+
 def train_barely(case, model, kind):
     params = [p for p in model.parameters() if p.requires_grad]
-    opt = torch.optim.AdamW(params, lr=1e-5, fused=True)
+    opt = optimizer(case, params)
     scaler = torch.amp.GradScaler("cuda") if case.get("amp") == "fp16" else None
     for _ in range(case["steps"]):
         for _ in range(case.get("accum", 1)):
@@ -260,7 +283,7 @@ def batch_of(case, model, kind):
 
 def train(case, model, kind):
     params = [p for p in model.parameters() if p.requires_grad]
-    opt = torch.optim.AdamW(params, lr=1e-5, fused=True)
+    opt = optimizer(case, params)
     scaler = torch.amp.GradScaler("cuda") if case.get("amp") == "fp16" else None
     accum = case.get("accum", 1)
     for _ in range(case["steps"]):
@@ -279,6 +302,34 @@ def train(case, model, kind):
             scaler.update()
         else:
             opt.step()
+        opt.zero_grad(set_to_none=True)
+
+
+def cross_entropy(hidden, weight, labels):
+    return torch.nn.functional.cross_entropy((hidden @ weight.t()).float(), labels, reduction="sum")
+
+
+def train_in_chunks(case, model, kind):
+    from torch.utils.checkpoint import checkpoint
+
+    base = model.base_model.model if "lora" in case else model
+    inner, width = base.base_model, model.config.hidden_size
+    params = [p for p in model.parameters() if p.requires_grad]
+    opt = optimizer(case, params)
+    accum, chunk = case.get("accum", 1), case["chunk"]
+    for _ in range(case["steps"]):
+        for _ in range(accum):
+            ids = ids_like(case, model, case["seq"])
+            mask = mask_of(case, ids)
+            with autocast(case):
+                h = inner(input_ids=ids, attention_mask=mask).last_hidden_state[:, :-1].reshape(-1, width)
+                y = ids[:, 1:].reshape(-1)
+                loss = 0
+                for j in range(0, h.shape[0], chunk):
+                    loss = loss + checkpoint(cross_entropy, h[j : j + chunk], base.lm_head.weight, y[j : j + chunk], use_reentrant=False)
+            (loss / y.numel() / accum).backward()
+        torch.nn.utils.clip_grad_norm_(params, 1.0)
+        opt.step()
         opt.zero_grad(set_to_none=True)
 
 
@@ -304,21 +355,7 @@ def train_with_trainer(case, model, kind):
     Trainer(model=model, args=args, train_dataset=[row] * case["batch"] * case["steps"]).train()
 
 
-LOOPS = {"bare": train_barely, "manual": train, "trainer": train_with_trainer}
-
-
-def count_outliers(counts):
-    import bitsandbytes.functional as F
-
-    plain = F.int8_vectorwise_quant
-
-    def counting(A, threshold=0.0):
-        found = plain(A, threshold)
-        if threshold > 0:
-            counts.append(0 if found[2] is None else found[2].numel())
-        return found
-
-    F.int8_vectorwise_quant = counting
+LOOPS = {"bare": train_barely, "manual": train, "chunked": train_in_chunks, "trainer": train_with_trainer}
 
 
 def shorten(name):
@@ -340,12 +377,10 @@ def record(folder, case):
     import peft
 
     result = {"id": case["id"], "case": case, "config": small(MODELS[case["model"]])}
-    if "weights" in case:
-        count_outliers(result.setdefault("outliers", []))
     torch.manual_seed(0)
     torch.cuda.init()
     # A stack taken while a checkpoint stops its recomputation loses the exception.
-    context = None if case.get("ckpt") else "all"
+    context = None if case.get("ckpt") or "loss" in case else "all"
     torch.cuda.memory._record_memory_history(context=context, stacks="python", max_entries=2000000)
     model, kind = build(case)
     LOOPS[case["loop"]](case, model, kind)

@@ -88,6 +88,19 @@ m("fsdp-llama-mp-pad-ckpt", "llama-3.2-1b", strategy="fsdp2", world=4, param="fp
 m("fsdp-qwen2-bf16-ones", "qwen2.5-0.5b", strategy="fsdp2", world=4, mask="ones")
 m("fsdp-gpt2-mp-eager-pad", "gpt2", strategy="fsdp2", world=2, param="fp32", mp="bf16", attn="eager")
 m("fsdp-tiny-offload-eager-pad-ckpt", "tiny-llama", strategy="fsdp2", world=4, param="fp32", mp="bf16", attn="eager", offload=True, ckpt=True)
+# with adapters, and of other families
+A = dict(r=8, targets="all-linear", dropout=0.05)
+m("fsdp-tiny-mp-lora", "tiny-llama", strategy="fsdp2", world=4, param="fp32", mp="bf16", mask=None, lora=A)
+m("fsdp-tiny-bf16-lora-ckpt", "tiny-llama", strategy="fsdp2", world=4, mask=None, lora=dict(A, fp32_adapters=False), ckpt=True)
+m("ddp-tiny-lora", "tiny-llama", strategy="ddp", world=1, bucket_view=True, mask=None, lora=A, amp="bf16")
+m("fsdp-gemma2-mp", "gemma-2-2b", strategy="fsdp2", world=4, param="fp32", mp="bf16", mask=None, layers=2)
+m("fsdp-phi3-mp-ckpt", "phi-3-mini", strategy="fsdp2", world=4, param="fp32", mp="bf16", mask=None, ckpt=True, layers=2)
+m("fsdp-mixtral-bf16", "mixtral-tiny", strategy="fsdp2", world=4, mask=None, layers=2)
+m("fsdp-neox-mp", "pythia-410m", strategy="fsdp2", world=4, param="fp32", mp="bf16", mask=None, layers=2)
+m("fsdp-qwen3-mp", "qwen3-0.6b", strategy="fsdp2", world=4, param="fp32", mp="bf16", mask=None, layers=2)
+m("ddp-gemma2", "gemma-2-2b", strategy="ddp", world=1, bucket_view=True, mask=None, layers=2)
+m("ddp-phi3-ckpt", "phi-3-mini", strategy="ddp", world=1, mask=None, layers=2, ckpt=True, nostack=True)
+m("ddp-mixtral", "mixtral-tiny", strategy="ddp", world=1, mask=None, layers=2)
 
 def config_of(c):
     cfg = dict(MODELS[c["model"]])
@@ -116,17 +129,23 @@ def run(c, r):
     with torch.device("cuda"): m = AutoModelForCausalLM.from_config(k, dtype=DT[c["param"]], attn_implementation=attn)
     m.train()
     if c.get("ckpt"): m.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if c.get("lora"):
+        import peft
+        l = c["lora"]
+        m = peft.get_peft_model(m, peft.LoraConfig(r=l["r"], lora_alpha=16, lora_dropout=l["dropout"], target_modules=l["targets"]), autocast_adapter_dtype=l.get("fp32_adapters", True))
+        if c.get("ckpt"): m.enable_input_require_grads()
     if c["strategy"] == "ddp": m = DDP(m, device_ids=[0], gradient_as_bucket_view=c.get("bucket_view", False))
     elif c["strategy"] == "zero": m = zero(c, m)
     else:
         kw = dict(reshard_after_forward=c.get("reshard", True))
         if c.get("mp"): kw["mp_policy"] = MixedPrecisionPolicy(param_dtype=DT[c["mp"]], reduce_dtype=DT[c.get("reduce", "fp32")])
         if c.get("offload"): kw["offload_policy"] = CPUOffloadPolicy()
-        for l in (m.transformer.h if hasattr(m, "transformer") else m.model.layers): fully_shard(l, **kw)
+        b = m.base_model.model if c.get("lora") else m
+        for l in (b.transformer.h if hasattr(b, "transformer") else b.gpt_neox.layers if hasattr(b, "gpt_neox") else b.model.layers): fully_shard(l, **kw)
         fully_shard(m, **kw)
     torch.cuda.synchronize(); torch.cuda.empty_cache(); r["loaded_alloc"] = torch.cuda.memory_allocated(); r["loaded_reserved"] = torch.cuda.memory_reserved(); torch.cuda.reset_peak_memory_stats()
     if c["strategy"] == "zero": return steps_zero(c, m, k)
-    ps = list(m.parameters()); o = torch.optim.AdamW(ps, lr=1e-5, fused=not c.get("offload"), foreach=None)
+    ps = [p for p in m.parameters() if p.requires_grad]; o = torch.optim.AdamW(ps, lr=1e-5, fused=not c.get("offload"), foreach=None)
     for i in range(3):
         for a in range(c.get("accum", 1)):
             ids = torch.randint(5, k.vocab_size - 1, (c["batch"], c["seq"]), device="cuda")
