@@ -28,8 +28,7 @@ const char *const job_loads[] = {"pretrained", "device-map", "init", NULL};
 static const plim_dtype dtypes[] = {PLIM_DTYPE_COUNT, PLIM_BF16, PLIM_FP16, PLIM_FP32};
 static const plim_dtype amps[] = {PLIM_BOOL, PLIM_BF16, PLIM_FP16};
 static const plim_attention_kind attentions[] = {PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER,
-                                                 PLIM_ATTENTION_SDPA};
-enum { ATTENTION_FLASH = 2 };
+                                                 PLIM_ATTENTION_FLASH};
 static const plim_mask_kind masks[] = {PLIM_MASK_NONE, PLIM_MASK_ONES, PLIM_MASK_PAD};
 static const plim_loss_kind losses[] = {PLIM_LOSS_FULL, PLIM_LOSS_CHUNKED, PLIM_LOSS_FUSED,
                                         PLIM_LOSS_LOOP};
@@ -338,8 +337,6 @@ static void look_for_card(job_request *r) {
 static plim_err understand_conf(const job_args *args, job_request *r, const char **source,
                                 plim_error *error) {
   r->job.sdpa = r->target.gpu ? plim_sdpa_preferred(r->target.gpu) : PLIM_SDPA_CUDNN;
-  r->job.uses_flash = args->attention == ATTENTION_FLASH;
-  if (r->job.uses_flash && r->job.sdpa == PLIM_SDPA_CUDNN) r->job.sdpa = PLIM_SDPA_FLASH;
   *source = args->alloc_conf;
   plim_err err = plim_alloc_conf_parse(args->alloc_conf ? args->alloc_conf : "", &r->conf, error);
   r->target.conf = &r->conf;

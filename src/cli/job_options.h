@@ -54,7 +54,7 @@ extern const char *const job_links[];
   {"checkpoint", 'c', NULL, CLI_FLAG, AT(checkpoint), "gradient checkpointing", NULL},             \
   {"reentrant", 0, NULL, CLI_FLAG, AT(reentrant), "checkpointing with use_reentrant=True", NULL},  \
   {"attention", 0, "KIND", CLI_CHOICE, AT(attention),                                              \
-   "attn_implementation (default: sdpa)", job_attentions},                                         \
+   "attn_implementation; flash: flash_attention_2 (default: sdpa)", job_attentions},                                         \
   {"mask", 0, "KIND", CLI_CHOICE, AT(mask),                                                        \
    "attention_mask: none, all ones, or with padding (default: none)", job_masks},                  \
   {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "adamw (fused), adamw-foreach, adamw-8bit, sgd, lion, ... or a name of "        \

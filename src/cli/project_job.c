@@ -155,7 +155,6 @@ static void fill_types(project_job *p, job_args *a) {
 plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
   plim_said_text attention = r->attention, precision = r->precision;
-  if (is_known(attention.said) && strncmp(attention.text, "flash", 5) == 0) attention.text = "sdpa";
   if (!a->model && is_known(r->model.said)) a->model = r->model.text;
   fill_count(p, "the micro batch", r->micro_batch, 1, &a->batch);
   fill_count(p, "the accumulation", r->accumulate, 1, &a->accumulate);

@@ -30,7 +30,7 @@ typedef struct ddp {
   parameter *closes_first;  // whose gradient is the last that the first bucket waits for
   plim_tensor *stashed;     // the bucket of the first backward, until NCCL lets go of it
   vec(parameter *) arrived; // gradients of the first backward, in order
-  uint64_t buffer_bytes;    // of all buffers of the model
+  uint64_t buffer_bytes;    // of the model's buffers in float32
   bool is_rebuilt;
 } ddp;
 
@@ -161,43 +161,67 @@ static void verify(plim_tape *t, const ddp *d) {
   free(of_rank);
 }
 
-// Parameters and buffers are broadcast in flat copies, two of them on their way at a time.
+// Parameters and buffers are broadcast in flat copies, each dtype by itself.
 typedef struct {
-  plim_tensor *flying[2];
-  size_t sent, tensors; // tensors: that are in the next copy
+  size_t first, tensors; // first: where its first tensor stands among all
   uint64_t bytes;
+} parcel;
+
+typedef struct {
+  vec(parcel) full;
+  parcel open[PLIM_DTYPE_COUNT];
+  size_t count;
+  bool failed;
 } broadcast;
 
-// One tensor alone needs no copy.
+static void seal(broadcast *b, plim_dtype dtype) {
+  if (b->open[dtype].tensors && !vec_push(&b->full, b->open[dtype])) b->failed = true;
+  b->open[dtype] = (parcel){0};
+}
+
+static void add_to(broadcast *b, plim_dtype dtype, uint64_t bytes) {
+  parcel *p = &b->open[dtype];
+  if (!p->tensors++) p->first = b->count;
+  b->count++;
+  p->bytes += bytes;
+  if (p->bytes >= BROADCAST_BYTES) seal(b, dtype);
+}
+
+static void add_parameter(void *context, plim_tensor *p, size_t trained) {
+  (void)trained;
+  add_to(context, (plim_dtype)p->dtype, (uint64_t)bytes_of(p));
+}
+
+// Buffers are float32, but for gemma2's scale, a number in the dtype of the parameters.
+static bool is_wide(uint64_t buffer_bytes) { return buffer_bytes >= 4; }
+
+static int by_first(const void *x, const void *y) {
+  const parcel *a = x, *b = y;
+  return (a->first > b->first) - (a->first < b->first);
+}
+
+// Two copies are on their way at a time; one tensor alone needs none.
 static void send(plim_tape *t, broadcast *b) {
-  if (!b->tensors) return;
-  plim_tensor **slot = &b->flying[b->sent++ % 2];
-  drop(t, slot);
-  if (b->tensors > 1) set(t, slot, scratch(t, b->bytes));
-  b->tensors = 0;
-  b->bytes = 0;
+  plim_tensor *flying[2] = {0};
+  if (b->full.len) qsort(b->full.at, b->full.len, sizeof *b->full.at, by_first);
+  for (size_t i = 0; i < b->full.len; i++) {
+    drop(t, &flying[i % 2]);
+    if (b->full.at[i].tensors > 1) set(t, &flying[i % 2], scratch(t, b->full.at[i].bytes));
+  }
+  drop(t, &flying[b->full.len % 2]);
+  drop(t, &flying[(b->full.len + 1) % 2]);
 }
 
-static void add_to(plim_tape *t, broadcast *b, uint64_t bytes) {
-  b->tensors++;
-  b->bytes += bytes;
-  if (b->bytes >= BROADCAST_BYTES) send(t, b);
-}
-
-// Each dtype by itself. Buffers are float32: true of all that are known.
 static void broadcast_model(plim_tape *t, const plim_model *m) {
   broadcast b = {0};
-  bool is_wide = false;
-  for (size_t i = 0; i < m->frozen.len; i++) add_to(t, &b, (uint64_t)bytes_of(m->frozen.at[i]));
-  for (size_t i = 0; i < m->parameters.len; i++) {
-    is_wide = m->parameters.at[i]->dtype == PLIM_FP32;
-    add_to(t, &b, (uint64_t)bytes_of(m->parameters.at[i]));
-  }
-  if (!is_wide) send(t, &b);
-  for (size_t i = 0; i < m->buffer_bytes.len; i++) add_to(t, &b, m->buffer_bytes.at[i]);
+  plim_dtype own = m->parameters.len ? (plim_dtype)m->parameters.at[0]->dtype : PLIM_FP32;
+  plim_each_parameter(m, add_parameter, &b);
+  for (size_t i = 0; i < m->buffer_bytes.len; i++)
+    add_to(&b, is_wide(m->buffer_bytes.at[i]) ? PLIM_FP32 : own, m->buffer_bytes.at[i]);
+  for (int dtype = 0; dtype < PLIM_DTYPE_COUNT; dtype++) seal(&b, (plim_dtype)dtype);
   send(t, &b);
-  drop(t, &b.flying[b.sent % 2]);
-  drop(t, &b.flying[(b.sent + 1) % 2]);
+  if (b.failed) t->failed = true;
+  vec_free(&b.full);
 }
 
 static void destroy(plim_shards *s) {
@@ -241,7 +265,8 @@ plim_shards *plim_ddp_new(plim_tape *t, plim_model *m, const plim_sharding *how,
                             .destroy = destroy,
                             .layers = layers};
   d->how = *how;
-  for (size_t i = 0; i < m->buffer_bytes.len; i++) d->buffer_bytes += m->buffer_bytes.at[i];
+  for (size_t i = 0; i < m->buffer_bytes.len; i++)
+    if (is_wide(m->buffer_bytes.at[i])) d->buffer_bytes += m->buffer_bytes.at[i];
   if (wrap(t, d, m)) return &d->shards;
   destroy(&d->shards);
   return NULL;

@@ -90,8 +90,6 @@ static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gp
   e->unverified_count = plim_job_unverified(job, e->unverified, PLIM_MAX_REASONS - OTHER_REASONS);
   if (e->unverified_count > PLIM_MAX_REASONS - OTHER_REASONS)
     e->unverified_count = PLIM_MAX_REASONS - OTHER_REASONS;
-  if (job->uses_flash)
-    e->unverified[e->unverified_count++] = "the flash-attn package: as PyTorch's own flash kernel";
   if (gpu && !gpu->cuda_mib)
     e->unverified[e->unverified_count++] =
         "this card's memory: CUDA offers up to 5 % less than the driver's total";

@@ -63,15 +63,24 @@ static parameter cut(plim_tape *t, const fsdp *f, plim_tensor *p, size_t index) 
   return out;
 }
 
+typedef struct {
+  plim_tape *t;
+  group *g;
+  uint32_t layer;
+  bool ok;
+} wrapping;
+
+static void wrap_one(void *context, plim_tensor *p, size_t trained) {
+  wrapping *w = context;
+  if (p->layer != w->layer || !w->ok) return;
+  w->ok = vec_push(&w->g->parameters, cut(w->t, w->g->all, p, trained));
+}
+
 // fully_shard: all parts are there before the whole parameters go.
 static bool wrap(plim_tape *t, group *g, const plim_model *m, uint32_t layer) {
-  bool ok = true;
-  for (size_t i = 0; i < m->frozen.len; i++)
-    if (m->frozen.at[i]->layer == layer)
-      ok = ok && vec_push(&g->parameters, cut(t, g->all, m->frozen.at[i], SIZE_MAX));
-  for (size_t i = 0; i < m->parameters.len; i++)
-    if (m->parameters.at[i]->layer == layer)
-      ok = ok && vec_push(&g->parameters, cut(t, g->all, m->parameters.at[i], i));
+  wrapping w = {t, g, layer, true};
+  plim_each_parameter(m, wrap_one, &w);
+  bool ok = w.ok;
   for (size_t i = 0; i < g->parameters.len; i++) {
     parameter *p = &g->parameters.at[i];
     plim_resize_storage(t, p->full, 0);

@@ -171,7 +171,8 @@ plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) 
   c->batch = choice->at[PLIM_KNOB_MICRO_BATCH];
   c->accumulate = (int)choice->at[PLIM_KNOB_ACCUMULATE];
   c->checkpoint = (plim_checkpoint_kind)choice->at[PLIM_KNOB_CHECKPOINT];
-  c->attention = choice->at[PLIM_KNOB_ATTENTION] ? PLIM_ATTENTION_EAGER : PLIM_ATTENTION_SDPA;
+  if (choice->at[PLIM_KNOB_ATTENTION]) c->attention = PLIM_ATTENTION_EAGER;
+  else if (c->attention == PLIM_ATTENTION_EAGER) c->attention = PLIM_ATTENTION_SDPA;
   c->optimizer = plim_optimizer_named(
       plim_knob_value_name(PLIM_KNOB_OPTIMIZER, choice->at[PLIM_KNOB_OPTIMIZER]));
   c->length = choice->at[PLIM_KNOB_SEQUENCE];

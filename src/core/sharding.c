@@ -35,6 +35,17 @@ static size_t layers_of(const plim_model *m) {
   return layers;
 }
 
+void plim_each_parameter(const plim_model *m, void (*visit)(void *, plim_tensor *, size_t),
+                         void *context) {
+  size_t k = 0;
+  for (size_t i = 0; i < m->frozen.len; i++) {
+    visit(context, m->frozen.at[i], SIZE_MAX);
+    for (; k < m->parameters.len && m->parameters.at[k]->behind == m->frozen.at[i]; k++)
+      visit(context, m->parameters.at[k], k);
+  }
+  for (; k < m->parameters.len; k++) visit(context, m->parameters.at[k], k);
+}
+
 bool plim_shard(plim_tape *t, plim_model *m, const plim_sharding *how) {
   plim_wiring wiring = {how->world, how->nodes, how->link, how->network_gbs};
   plim_traffic_wire(t, &wiring);

@@ -59,6 +59,12 @@ struct plim_shards {
   uint64_t moment_bytes; // and one copy of the parameters that the optimizer updates there
 };
 
+// All parameters in the order of model.parameters(): what adapters froze, and each adapter behind what it
+// wraps. `visit` gets the place among those that are trained, or SIZE_MAX.
+void plim_each_parameter(const plim_model *m,
+                         void (*visit)(void *context, plim_tensor *p, size_t trained),
+                         void *context);
+
 // Wraps the model, whose parameters say which layer uses them (plim_tensor.layer). From here on
 // m->parameters are what the optimizer sees. False when memory is out.
 bool plim_shard(plim_tape *t, plim_model *m, const plim_sharding *how);

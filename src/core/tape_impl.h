@@ -51,8 +51,11 @@ struct plim_tape {
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: made once per thread, kept for ever
   plim_tensor *nested_code;                 // bitsandbytes' table of 8-bit values
   vec(struct tape_cast) casts;              // of leaves, made under autocast
-  uint8_t sdpa;                             // a plim_sdpa_kernel
-  uint8_t autocast;                         // a plim_dtype; PLIM_BOOL: off
+  const uint32_t *outliers;                 // of products in 8 bits still to come
+  size_t outlier_count;
+  int64_t padding;  // positions of padding in every row
+  uint8_t sdpa;     // a plim_sdpa_kernel
+  uint8_t autocast; // a plim_dtype; PLIM_BOOL: off
   struct tape_clock clock;
   struct plim_checkpoint *packing;    // what is saved now is packed for it
   struct plim_checkpoint *recomputed; // alive
@@ -87,6 +90,7 @@ plim_tensor *saved_offload(plim_tape *t, const plim_tensor *x);
 plim_tensor *saved_fetch(plim_tape *t, const plim_tensor *x);
 bool is_offloaded(const plim_tensor *x);
 void packed_release(plim_tape *t, struct plim_checkpoint *frame);
+void packed_forget(plim_tape *t, struct plim_checkpoint *frame, uint32_t number);
 void tape_free_recomputed(plim_tape *t);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "flash_attention.h"
 #include "kernels.h"
 #include "loss.h"
 #include "ops.h"
@@ -96,9 +97,12 @@ typedef struct {
   plim_scaler scaler;
 } variables;
 
+static bool has_targets(const plim_model *m, const plim_recipe *r) {
+  return m->is_encoder_decoder && r->target_length;
+}
+
 static plim_dims labels_shape(const plim_model *m, const plim_recipe *r) {
-  bool is_own = m->is_encoder_decoder && r->target_length;
-  return dims(r->batch, is_own ? r->target_length : r->length);
+  return dims(r->batch, has_targets(m, r) ? r->target_length : r->length);
 }
 
 // The new batch exists before the old one goes.
@@ -159,10 +163,8 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
 static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
                          bool is_last) {
   plim_dims shape = dims(r->batch, r->length);
-  plim_tensor *ids = empty(t, shape, PLIM_I64);
-  plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
-  set(t, &v->batch.ids, ids);
-  set(t, &v->batch.mask, mask);
+  set(t, &v->batch.ids, empty(t, shape, PLIM_I64));
+  if (r->mask != PLIM_MASK_NONE) set(t, &v->batch.mask, empty(t, shape, PLIM_I64));
   v->batch.mask_kind = r->mask;
   v->batch.attention = r->attention;
   v->batch.checkpoint = r->checkpoint;
@@ -200,16 +202,26 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
 
 // ---- the shortest loop ------------------------------------------------------------------------------
 
-// loss = model(input_ids=ids, labels=ids).loss; loss.backward()
+// Each variable lets its last value go as it gets the new one.
+static void load_bare_batch(plim_tape *t, const plim_model *m, const plim_recipe *r,
+                            plim_batch *b) {
+  plim_dims shape = dims(r->batch, r->length);
+  set(t, &b->ids, empty(t, shape, PLIM_I64));
+  if (r->mask != PLIM_MASK_NONE) set(t, &b->mask, empty(t, shape, PLIM_I64));
+  if (has_targets(m, r)) set(t, &b->labels, empty(t, labels_shape(m, r), PLIM_I64));
+  b->mask_kind = r->mask;
+  b->attention = r->attention;
+  b->checkpoint = r->checkpoint;
+  b->loss = r->loss;
+  b->loss_chunk = r->loss_chunk;
+}
+
+// loss = model(input_ids=ids, attention_mask=mask, labels=ids).loss; loss.backward()
 static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
                       bool is_last) {
-  set(t, &v->batch.ids, empty(t, dims(r->batch, r->length), PLIM_I64));
-  plim_batch batch = {.ids = v->batch.ids,
-                      .labels = m->is_bare ? NULL : v->batch.ids,
-                      .attention = r->attention,
-                      .checkpoint = r->checkpoint,
-                      .loss = r->loss,
-                      .loss_chunk = r->loss_chunk};
+  load_bare_batch(t, m, r, &v->batch);
+  plim_batch batch = v->batch;
+  if (!batch.labels && !m->is_bare) batch.labels = batch.ids;
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
   plim_tensor *fresh = call_model(t, m, r, &batch, &logits);
@@ -392,6 +404,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + PLIM_OPTIMIZER_SHARED, sizeof *state);
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;
+  plim_tape_set_padding(t, recipe->padding);
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
   else if (ok && recipe->is_bare) train_barely(t, m, recipe, state);
   else if (ok) train_plainly(t, m, recipe, state);

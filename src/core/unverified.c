@@ -20,7 +20,7 @@ static bool is_int8(const plim_job *job) { return job->weights == PLIM_WEIGHTS_I
 
 static bool is_quantised_elsewhere(const plim_job *job) {
   return is_quantised(job) &&
-         !ONE_OF(job->model.family->model_type, "llama", "mistral", "qwen2", "qwen3", "phi3");
+         (job->model.is_encoder_decoder || job->model.head != PLIM_HEAD_CAUSAL);
 }
 
 static bool is_fused_elsewhere(const plim_job *job) {
@@ -30,10 +30,6 @@ static bool is_fused_elsewhere(const plim_job *job) {
 
 static bool uses_liger_elsewhere(const plim_job *job) {
   return job->recipe.uses_liger && !ONE_OF(job->model.family->model_type, "llama", "qwen2");
-}
-
-static bool chunks_with_mask_in_loop(const plim_job *job) {
-  return job->recipe.loss == PLIM_LOSS_LOOP && job->recipe.mask != PLIM_MASK_NONE;
 }
 
 static bool offloads_with_trainer(const plim_job *job) {
@@ -46,22 +42,27 @@ static bool trains_offloaded_layers_under_autocast(const plim_job *job) {
          !job->lora.rank;
 }
 
+static bool uses_flash(const plim_job *job) {
+  return job->recipe.attention == PLIM_ATTENTION_FLASH;
+}
+
+static bool leaves_padding_out(const plim_job *job) {
+  return uses_flash(job) && job->recipe.mask == PLIM_MASK_PAD;
+}
+
 static bool is_ddp(const plim_job *job) { return job->sharding.strategy == PLIM_SHARD_DDP; }
 
-static bool has_paged_lion(const plim_job *job) {
-  return job->recipe.optimizer == plim_optimizer_named("paged-lion") ||
-         job->recipe.optimizer == plim_optimizer_named("paged-lion-8bit");
-}
+static bool has_engine(const plim_job *job) { return job->sharding.strategy > PLIM_SHARD_FSDP2; }
 
 static bool shards_elsewhere(const plim_job *job) {
-  return job->sharding.strategy != PLIM_SHARD_NONE &&
-         !ONE_OF(job->model.family->model_type, "llama", "mistral", "qwen2", "qwen3", "gpt2",
-                 "gpt_neox");
+  const char *type = job->model.family->model_type;
+  bool is_causal = job->model.head == PLIM_HEAD_CAUSAL && !job->model.is_encoder_decoder;
+  if (job->sharding.strategy == PLIM_SHARD_NONE) return false;
+  return has_engine(job) ? !ONE_OF(type, "llama", "mistral", "qwen2", "qwen3", "gpt2", "gpt_neox")
+                         : !is_causal;
 }
 
-static bool shards_adapters(const plim_job *job) {
-  return job->sharding.strategy != PLIM_SHARD_NONE && job->lora.rank;
-}
+static bool shards_adapters(const plim_job *job) { return has_engine(job) && job->lora.rank; }
 
 static bool shards_with_trainer(const plim_job *job) {
   return job->sharding.strategy != PLIM_SHARD_NONE && job->recipe.is_trainer;
@@ -78,7 +79,7 @@ static const struct {
   const char *reason;
 } rows[] = {
     {shards_elsewhere, "this family on several GPUs"},
-    {shards_adapters, "adapters on several GPUs"},
+    {shards_adapters, "adapters under DeepSpeed"},
     {shards_with_trainer, "Trainer on several GPUs"},
     {has_another_loss,
      "the loss on top of a bare encoder: taken for the mean of its squared outputs"},
@@ -86,11 +87,12 @@ static const struct {
     {is_quantised_elsewhere, "quantised weights of this family"},
     {is_fused_elsewhere, "Liger-Kernel's cross entropy on this family"},
     {uses_liger_elsewhere, "Liger-Kernel's modules in this family"},
-    {chunks_with_mask_in_loop, "a chunked cross entropy in the loop, with an attention mask"},
     {offloads_with_trainer, "activations on the host under Trainer"},
     {trains_offloaded_layers_under_autocast,
      "inputs of checkpointed layers on the host under autocast, without adapters"},
-    {has_paged_lion, "Lion with paged states"},
+    {uses_flash, "flash-attn: the context its kernels need; hub kernels and later versions differ"},
+    {leaves_padding_out,
+     "flash-attn computes tokens alone: how many are padding depends on the data; here none are"},
     {is_ddp, "DistributedDataParallel: how long NCCL holds the first backward's gradients depends "
              "on timing; "
              "here until the second backward"},
