@@ -1,18 +1,8 @@
 #include "moe.h"
 
-#include "kernels.h"
-#include "ops.h"
-#include "tape_impl.h"
-#include "work.h"
+#include "ops_impl.h"
 
 static plim_tensor *indices_new(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
-
-// Another node behind the same tensor: what an operator in place does.
-static void replace_node(plim_tape *t, plim_node *n, plim_tensor *x) {
-  plim_node *before = x->fn;
-  node_output(t, n, x);
-  if (before) node_release(t, before);
-}
 
 // ---- choosing and sorting -------------------------------------------------------------------------
 
@@ -22,7 +12,7 @@ static void topk_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_ten
 }
 
 void topk(plim_tape *t, plim_tensor *x, int64_t k, plim_tensor **values, plim_tensor **indices) {
-  plim_node *n = node_begin(t, topk_backward, &x, 1);
+  plim_node *n = node1(t, topk_backward, x);
   if (n) n->shape = x->shape;
   plim_dims shape = x->shape;
   shape.at[shape.n - 1] = k;
@@ -34,9 +24,8 @@ void topk(plim_tape *t, plim_tensor *x, int64_t k, plim_tensor **values, plim_te
   plim_consume(t, x);
 }
 
-enum {
-  SORT_IN_PLACE = 4096
-}; // at most as many are sorted in place; PyTorch's should_use_small_sort
+// At most as many are sorted in place; PyTorch's should_use_small_sort.
+enum { SORT_IN_PLACE = 4096 };
 
 void sort_indices(plim_tape *t, plim_tensor *x, plim_tensor **sorted, plim_tensor **order) {
   int64_t count = x->shape.at[0];
@@ -75,16 +64,13 @@ static void index_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
 }
 
 plim_tensor *index_rows(plim_tape *t, plim_tensor *x, plim_tensor *indices) {
-  plim_node *n = node_begin(t, index_backward, &x, 1);
+  plim_node *n = node1(t, index_backward, x);
   if (n) n->shape = x->shape, node_save(t, n, indices);
   plim_dims shape = x->shape;
   shape.at[0] = indices->shape.at[0];
   plim_tensor *out = empty(t, shape, (plim_dtype)x->dtype);
   plim_work_map(t, out, indices, out); // of x only what the indices point at
-  if (n) node_output(t, n, out);
-  plim_consume(t, x);
-  plim_consume(t, indices);
-  return out;
+  return finish(t, n, out, x, indices);
 }
 
 static void sum_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
@@ -96,12 +82,10 @@ static void sum_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tens
 }
 
 plim_tensor *sum_dim(plim_tape *t, plim_tensor *x, int dim, bool keep) {
-  plim_node *n = node_begin(t, sum_backward, &x, 1);
+  plim_node *n = node1(t, sum_backward, x);
   if (n) n->shape = x->shape, n->number = dim;
   plim_tensor *out = k_sum(t, x, 1u << dim, keep, (plim_dtype)x->dtype);
-  if (n) node_output(t, n, out);
-  plim_consume(t, x);
-  return out;
+  return finish(t, n, out, x, NULL);
 }
 
 // ---- elementwise ----------------------------------------------------------------------------------
@@ -120,15 +104,15 @@ static void div_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tens
 
 // The gradient of b needs what a was: a copy of it is kept.
 void div_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b) {
-  plim_node *n = node_begin(t, div_backward, (plim_tensor *[]){a, b}, 2);
+  plim_node *n = node2(t, div_backward, a, b);
   plim_work_map(t, a, b, a);
   if (n) {
     node_save(t, n, b);
     plim_tensor *before = k_like(t, a);
     node_save(t, n, before);
     plim_consume(t, before);
-    replace_node(t, n, a);
   }
+  finish_in_place(t, n, a);
   plim_consume(t, b);
 }
 
@@ -138,18 +122,16 @@ static void masked_fill_backward(plim_tape *t, plim_node *n, plim_tensor **in, p
 }
 
 plim_tensor *masked_fill(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
-  plim_node *n = node_begin(t, masked_fill_backward, &x, 1);
+  plim_node *n = node1(t, masked_fill_backward, x);
   if (n) node_save(t, n, mask);
-  plim_tensor *out = k_unary(t, x);
-  if (n) node_output(t, n, out);
-  plim_consume(t, x);
-  return out;
+  return finish(t, n, k_unary(t, x), x, NULL);
 }
 
 void masked_fill_in_place(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
-  plim_node *n = node_begin(t, masked_fill_backward, &x, 1);
+  plim_node *n = node1(t, masked_fill_backward, x);
   plim_work_map(t, x, mask, x);
-  if (n) node_save(t, n, mask), replace_node(t, n, x);
+  if (n) node_save(t, n, mask);
+  finish_in_place(t, n, x);
 }
 
 // ---- products -------------------------------------------------------------------------------------
@@ -195,7 +177,7 @@ static void grouped_mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, pl
 
 plim_tensor *grouped_mm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *offsets) {
   plim_tensor *rows = to(t, x, (plim_dtype)weight->dtype);
-  plim_node *n = node_begin(t, grouped_mm_backward, (plim_tensor *[]){rows, weight}, 2);
+  plim_node *n = node2(t, grouped_mm_backward, rows, weight);
   if (n) n->shape = weight->shape, n->is_transposed = weight->stride.at[1] == 1;
   if (n && wants(n, 0)) node_save(t, n, weight);
   if (n) node_save(t, n, offsets);
@@ -204,8 +186,5 @@ plim_tensor *grouped_mm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_
   plim_tensor *out = empty(t, shape, (plim_dtype)rows->dtype);
   group_workspace(t, (plim_dtype)rows->dtype, weight->shape.at[0]);
   plim_work_matmul(t, rows, weight, out);
-  if (n) node_output(t, n, out);
-  plim_consume(t, rows);
-  plim_consume(t, weight);
-  return out;
+  return finish(t, n, out, rows, weight);
 }
