@@ -316,7 +316,7 @@ static void after_model(plim_tape *t, plim_shards *s, plim_tensor *loss) {
   drop(t, &f->last_gathered);
 }
 
-static void pass_on(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void pass_on(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)t, (void)n;
   plim_retain(in[0]);
   out[0] = in[0];
@@ -326,7 +326,7 @@ static void pass_on(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **
 static plim_tensor *before_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *x) {
   group *g = &((fsdp *)s)->groups[layer];
   before_forward_of(t, g);
-  plim_node *n = node_begin(t, pass_on, &x, 1);
+  plim_grad_node *n = node_begin(t, pass_on, &x, 1);
   if (!n) return x;
   n->before = (plim_hook){after_backward_of, g};
   plim_tensor *input = view_of(t, x, x->shape, x->stride);

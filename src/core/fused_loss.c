@@ -67,7 +67,7 @@ static plim_tensor *count_targets(plim_tape *t, int64_t rows) {
 }
 
 // Scaled in place, unless what arrives is 1: a comparison on the card.
-static void fused_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void fused_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   plim_tensor *one = empty(t, (plim_dims){0}, PLIM_FP32);
   plim_tensor *equal = empty(t, (plim_dims){0}, PLIM_BOOL);
@@ -84,7 +84,7 @@ static void fused_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
 static plim_tensor *cross_entropy(plim_tape *t, plim_tensor *input, plim_tensor *weight) {
   int64_t rows = input->shape.at[0];
   int64_t chunk = chunk_rows(rows, input->shape.at[1], weight->shape.at[0]);
-  plim_node *n = node_begin(t, fused_backward, (plim_tensor *[]){input, weight}, 2);
+  plim_grad_node *n = node_begin(t, fused_backward, (plim_tensor *[]){input, weight}, 2);
   bool was = set_grad_mode(t, false);
   fused f = {.input = input, .weight = weight};
   plim_tensor *grad_input = k_like(t, input), *losses = NULL, *mask = NULL;

@@ -7,12 +7,12 @@ static plim_tensor *indices_new(plim_tape *t, int64_t n) { return empty(t, dims(
 // ---- choosing and sorting -------------------------------------------------------------------------
 
 // Zeros of the source, with what came put where it was.
-static void topk_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void topk_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
 }
 
 void topk(plim_tape *t, plim_tensor *x, int64_t k, plim_tensor **values, plim_tensor **indices) {
-  plim_node *n = node1(t, topk_backward, x);
+  plim_grad_node *n = node1(t, topk_backward, x);
   if (n) n->shape = x->shape;
   plim_dims shape = x->shape;
   shape.at[shape.n - 1] = k;
@@ -58,13 +58,13 @@ static void accumulate_rows(plim_tape *t, int64_t count, int64_t rows) {
     plim_consume(t, last_first[i]);
 }
 
-static void index_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void index_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
   accumulate_rows(t, n->saved[0]->shape.at[0], n->shape.at[0]);
 }
 
 plim_tensor *index_rows(plim_tape *t, plim_tensor *x, plim_tensor *indices) {
-  plim_node *n = node1(t, index_backward, x);
+  plim_grad_node *n = node1(t, index_backward, x);
   if (n) n->shape = x->shape, node_save(t, n, indices);
   plim_dims shape = x->shape;
   shape.at[0] = indices->shape.at[0];
@@ -73,7 +73,7 @@ plim_tensor *index_rows(plim_tape *t, plim_tensor *x, plim_tensor *indices) {
   return finish(t, n, out, x, indices);
 }
 
-static void sum_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void sum_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_dims kept = n->shape;
   kept.at[n->number] = 1;
   plim_tensor *row = k_view(t, in[0], kept);
@@ -82,7 +82,7 @@ static void sum_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tens
 }
 
 plim_tensor *sum_dim(plim_tape *t, plim_tensor *x, int dim, bool keep) {
-  plim_node *n = node1(t, sum_backward, x);
+  plim_grad_node *n = node1(t, sum_backward, x);
   if (n) n->shape = x->shape, n->number = dim;
   plim_tensor *out = k_sum(t, x, 1u << dim, keep, (plim_dtype)x->dtype);
   return finish(t, n, out, x, NULL);
@@ -91,7 +91,7 @@ plim_tensor *sum_dim(plim_tape *t, plim_tensor *x, int dim, bool keep) {
 // ---- elementwise ----------------------------------------------------------------------------------
 
 // -grad * ((self / other) / other), then grad / other.
-static void div_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void div_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   const plim_tensor *other = n->saved[0], *self = n->saved[1];
   plim_tensor *negative = k_unary(t, in[0]), *once = k_binary(t, self, other);
   plim_tensor *twice = k_binary(t, once, other);
@@ -104,7 +104,7 @@ static void div_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tens
 
 // The gradient of b needs what a was: a copy of it is kept.
 void div_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b) {
-  plim_node *n = node2(t, div_backward, a, b);
+  plim_grad_node *n = node2(t, div_backward, a, b);
   plim_work_map(t, a, b, a);
   if (n) {
     node_save(t, n, b);
@@ -116,19 +116,20 @@ void div_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   plim_consume(t, b);
 }
 
-static void masked_fill_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void masked_fill_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                                 plim_tensor **out) {
   (void)n;
   out[0] = k_unary(t, in[0]);
 }
 
 plim_tensor *masked_fill(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
-  plim_node *n = node1(t, masked_fill_backward, x);
+  plim_grad_node *n = node1(t, masked_fill_backward, x);
   if (n) node_save(t, n, mask);
   return finish(t, n, k_unary(t, x), x, NULL);
 }
 
 void masked_fill_in_place(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
-  plim_node *n = node1(t, masked_fill_backward, x);
+  plim_grad_node *n = node1(t, masked_fill_backward, x);
   plim_work_map(t, x, mask, x);
   if (n) node_save(t, n, mask);
   finish_in_place(t, n, x);
@@ -153,14 +154,15 @@ static void group_workspace(plim_tape *t, plim_dtype dtype, int64_t groups) {
 }
 
 // Of the stacked weights: each matrix as it is, or transposed.
-static plim_dims stack_strides(const plim_node *n) {
+static plim_dims stack_strides(const plim_grad_node *n) {
   plim_dims shape = n->shape;
   int64_t rows = shape.at[1], columns = shape.at[2];
   return n->is_transposed ? dims(rows * columns, 1, rows) : plim_contiguous_strides(&shape);
 }
 
 // Saved weight (if the rows want a gradient), offsets, rows (if the weight wants one).
-static void grouped_mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void grouped_mm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                                plim_tensor **out) {
   plim_dtype dtype = (plim_dtype)in[0]->dtype;
   int64_t groups = n->shape.at[0], width = n->shape.at[1];
   if (wants(n, 1)) {
@@ -177,7 +179,7 @@ static void grouped_mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, pl
 
 plim_tensor *grouped_mm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *offsets) {
   plim_tensor *rows = to(t, x, (plim_dtype)weight->dtype);
-  plim_node *n = node2(t, grouped_mm_backward, rows, weight);
+  plim_grad_node *n = node2(t, grouped_mm_backward, rows, weight);
   if (n) n->shape = weight->shape, n->is_transposed = weight->stride.at[1] == 1;
   if (n && wants(n, 0)) node_save(t, n, weight);
   if (n) node_save(t, n, offsets);

@@ -42,7 +42,8 @@ static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims
   return out;
 }
 
-static void embedding_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void embedding_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                               plim_tensor **out) {
   bool copies_grad = !plim_is_contiguous(in[0]), copies_ids = !plim_is_contiguous(n->saved[0]);
   plim_tensor *grad = copies_grad ? empty(t, in[0]->shape, (plim_dtype)in[0]->dtype) : NULL;
   plim_tensor *ids = copies_ids ? empty(t, n->saved[0]->shape, PLIM_I64) : NULL;
@@ -57,7 +58,7 @@ static void embedding_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
 plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
   plim_tape_at(t, "embedding");
   weight->is_table = true;
-  plim_node *n = node1(t, embedding_backward, weight);
+  plim_grad_node *n = node1(t, embedding_backward, weight);
   if (n) n->shape = weight->shape, node_save(t, n, ids);
   plim_dims shape = ids->shape;
   shape.at[shape.n++] = weight->shape.at[1];

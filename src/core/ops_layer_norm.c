@@ -20,7 +20,8 @@ static void sum_in_parts(plim_tape *t, int64_t rows, int64_t width, plim_tensor 
 }
 
 // Saved bias, input, weight, mean, 1/deviation.
-static void layer_norm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void layer_norm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                                plim_tensor **out) {
   const plim_tensor *x = n->saved[1];
   if (wants(n, 0)) out[0] = k_map(t, x->shape, (plim_dtype)x->dtype, x, in[0]);
   if (wants(n, 1)) out[1] = empty(t, n->shape, (plim_dtype)n->dtype);
@@ -32,7 +33,7 @@ static void layer_norm_backward(plim_tape *t, plim_node *n, plim_tensor **in, pl
 
 static plim_tensor *layer_norm_of(plim_tape *t, plim_tensor *wide, plim_tensor *weight,
                                   plim_tensor *bias) {
-  plim_node *n = node_begin(t, layer_norm_backward, (plim_tensor *[]){wide, weight, bias}, 3);
+  plim_grad_node *n = node_begin(t, layer_norm_backward, (plim_tensor *[]){wide, weight, bias}, 3);
   if (n) {
     n->shape = weight->shape;
     n->dtype = weight->dtype;

@@ -1,7 +1,7 @@
 #include "ops_impl.h"
 
 // A gradient for the second operand is made in its memory order: transposed if that is.
-static plim_tensor *second_gradient(plim_tape *t, const plim_node *n, plim_tensor *first,
+static plim_tensor *second_gradient(plim_tape *t, const plim_grad_node *n, plim_tensor *first,
                                     plim_tensor *grad) {
   bool transposed = n->is_transposed;
   plim_tensor *flipped = k_transpose(t, transposed ? grad : first, 0, 1);
@@ -13,7 +13,7 @@ static plim_tensor *second_gradient(plim_tape *t, const plim_node *n, plim_tenso
   return back;
 }
 
-static void mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void mm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   if (wants(n, 1)) out[1] = second_gradient(t, n, n->saved[n->saved_count - 1], in[0]);
   if (!wants(n, 0)) return;
   plim_tensor *flipped = k_transpose(t, n->saved[0], 0, 1);
@@ -22,14 +22,14 @@ static void mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tenso
 }
 
 plim_tensor *mm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
-  plim_node *n = node2(t, mm_backward, a, b);
+  plim_grad_node *n = node2(t, mm_backward, a, b);
   if (n) n->is_transposed = b->stride.at[0] == 1;
   if (n && wants(n, 0)) node_save(t, n, b);
   if (n && wants(n, 1)) node_save(t, n, a);
   return finish(t, n, k_mm(t, a, b), a, b);
 }
 
-static void bmm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void bmm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_tensor *second = wants(n, 0) ? n->saved[0] : NULL;
   plim_tensor *first = wants(n, 1) ? n->saved[n->saved_count - 1] : NULL;
   plim_tensor *flipped = first ? k_transpose(t, first, 1, 2) : NULL;
@@ -41,7 +41,7 @@ static void bmm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tens
 }
 
 plim_tensor *bmm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
-  plim_node *n = node2(t, bmm_backward, a, b);
+  plim_grad_node *n = node2(t, bmm_backward, a, b);
   if (n && wants(n, 0)) node_save(t, n, b);
   if (n && wants(n, 1)) node_save(t, n, a);
   return finish(t, n, k_bmm(t, a, b), a, b);
@@ -80,7 +80,7 @@ plim_tensor *matmul2(plim_tape *t, plim_tensor *a, plim_tensor *b) {
 }
 
 // Bias, input, weight; gradients are made for input, then weight, and the bias gets what arrived.
-static void addmm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void addmm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_tensor *input = wants(n, 2) ? n->saved[0] : NULL;
   if (wants(n, 1)) {
     plim_tensor *flipped = k_transpose(t, n->saved[n->saved_count - 1], 0, 1);
@@ -92,7 +92,7 @@ static void addmm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
 }
 
 plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor *b) {
-  plim_node *n = node_begin(t, addmm_backward, (plim_tensor *[]){bias, a, b}, 3);
+  plim_grad_node *n = node_begin(t, addmm_backward, (plim_tensor *[]){bias, a, b}, 3);
   if (n) n->is_transposed = b->stride.at[0] == 1;
   if (n && wants(n, 2)) node_save(t, n, a);
   if (n && wants(n, 1)) node_save(t, n, b);

@@ -1,6 +1,6 @@
 #include "ops_impl.h"
 
-static void reshape_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void reshape_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = k_reshape(t, in[0], n->shape);
 }
 
@@ -16,20 +16,20 @@ static plim_dims infer(const plim_tensor *x, plim_dims shape) {
 }
 
 plim_tensor *view(plim_tape *t, plim_tensor *x, plim_dims shape) {
-  plim_node *n = node1(t, reshape_backward, x);
+  plim_grad_node *n = node1(t, reshape_backward, x);
   if (n) n->shape = x->shape;
   return finish(t, n, k_view(t, x, infer(x, shape)), x, NULL);
 }
 
 plim_tensor *unsafe_view(plim_tape *t, plim_tensor *x, plim_dims shape) {
-  plim_node *n = node1(t, reshape_backward, x);
+  plim_grad_node *n = node1(t, reshape_backward, x);
   if (n) n->shape = x->shape;
   shape = infer(x, shape);
   return finish(t, n, alias_of(t, x, shape, plim_contiguous_strides(&shape)), x, NULL);
 }
 
 plim_tensor *contiguous_copy(plim_tape *t, plim_tensor *x) {
-  plim_node *n = node1(t, pass_backward, x);
+  plim_grad_node *n = node1(t, pass_backward, x);
   return finish(t, n, empty(t, x->shape, (plim_dtype)x->dtype), x, NULL);
 }
 
@@ -44,13 +44,14 @@ plim_tensor *contiguous(plim_tape *t, plim_tensor *x) {
   return plim_is_contiguous(x) ? x : contiguous_copy(t, x);
 }
 
-static void transpose_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void transpose_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                               plim_tensor **out) {
   out[0] =
       k_transpose(t, in[0], (int)(n->number / PLIM_MAX_DIMS), (int)(n->number % PLIM_MAX_DIMS));
 }
 
 plim_tensor *transpose(plim_tape *t, plim_tensor *x, int a, int b) {
-  plim_node *n = node1(t, transpose_backward, x);
+  plim_grad_node *n = node1(t, transpose_backward, x);
   if (n) n->number = a * PLIM_MAX_DIMS + b;
   return finish(t, n, k_transpose(t, x, a, b), x, NULL);
 }
@@ -64,19 +65,20 @@ static plim_tensor *permuted(plim_tape *t, plim_tensor *x, const plim_dims *orde
   return view_of(t, x, shape, stride);
 }
 
-static void permute_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void permute_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_dims back = {.n = n->shape.n};
   for (int i = 0; i < back.n; i++) back.at[n->shape.at[i]] = i;
   out[0] = permuted(t, in[0], &back);
 }
 
 plim_tensor *permute(plim_tape *t, plim_tensor *x, plim_dims order) {
-  plim_node *n = node1(t, permute_backward, x);
+  plim_grad_node *n = node1(t, permute_backward, x);
   if (n) n->shape = order;
   return finish(t, n, permuted(t, x, &order), x, NULL);
 }
 
-static void unsqueeze_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void unsqueeze_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                               plim_tensor **out) {
   plim_dims shape = {0}, stride = {0};
   for (int i = 0; i < in[0]->shape.n; i++) {
     if (i == n->number) continue;
@@ -94,19 +96,19 @@ plim_tensor *unsqueeze(plim_tape *t, plim_tensor *x, int dim) {
     stride.at[i] = is_new ? (is_last ? 1 : x->shape.at[k] * x->stride.at[k]) : x->stride.at[k];
     k += !is_new;
   }
-  plim_node *n = node1(t, unsqueeze_backward, x);
+  plim_grad_node *n = node1(t, unsqueeze_backward, x);
   if (n) n->number = dim;
   return finish(t, n, view_of(t, x, shape, stride), x, NULL);
 }
 
-static void slice_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void slice_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = k_map(t, n->shape, (plim_dtype)in[0]->dtype, NULL, NULL); // zeros of the whole source
   plim_work_bytes(t, 2 * plim_bytes_of(in[0]));
 }
 
 static plim_tensor *sliced(plim_tape *t, plim_backward_fn *backward_fn, plim_tensor *x, int dim,
                            int64_t length) {
-  plim_node *n = node1(t, backward_fn, x);
+  plim_grad_node *n = node1(t, backward_fn, x);
   if (n) n->shape = x->shape;
   plim_dims shape = x->shape;
   shape.at[dim] = length;
@@ -123,7 +125,7 @@ plim_tensor *slice_rows(plim_tape *t, plim_tensor *x, int64_t from, int64_t end)
 }
 
 plim_tensor *select_first(plim_tape *t, plim_tensor *x, int dim) {
-  plim_node *n = node1(t, slice_backward, x);
+  plim_grad_node *n = node1(t, slice_backward, x);
   if (n) n->shape = x->shape;
   plim_dims shape = {0}, stride = {0};
   for (int i = 0; i < x->shape.n; i++) {
@@ -134,14 +136,14 @@ plim_tensor *select_first(plim_tape *t, plim_tensor *x, int dim) {
   return finish(t, n, view_of(t, x, shape, stride), x, NULL);
 }
 
-static void split_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void split_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype); // the parts, side by side again
   plim_work_map(t, out[0], NULL, out[0]);
 }
 
 void split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, int count) {
   bool was = hold(x);
-  plim_node *n = node1(t, split_backward, x);
+  plim_grad_node *n = node1(t, split_backward, x);
   if (n) n->shape = x->shape;
   plim_dims shape = x->shape;
   shape.at[shape.n - 1] /= count;
@@ -153,7 +155,7 @@ void split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, int count) 
   let_go(t, x, was);
 }
 
-static void cat_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void cat_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   int dim = (int)n->number;
   plim_dims first = in[0]->shape, second = in[0]->shape;
   first.at[dim] = n->shape.at[dim];
@@ -163,14 +165,14 @@ static void cat_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tens
 }
 
 plim_tensor *cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim) {
-  plim_node *n = node2(t, cat_backward, a, b);
+  plim_grad_node *n = node2(t, cat_backward, a, b);
   if (n) n->number = dim, n->shape = a->shape;
   plim_dims shape = a->shape;
   shape.at[dim] += b->shape.at[dim];
   return finish(t, n, empty(t, shape, (plim_dtype)a->dtype), a, b);
 }
 
-static void expand_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void expand_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_tensor *sum = k_sum_to(t, in[0], n->shape);
   out[0] = sum == in[0] ? pass(sum) : sum;
 }
@@ -178,7 +180,7 @@ static void expand_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_t
 plim_tensor *expand(plim_tape *t, plim_tensor *x, plim_dims shape) {
   for (int i = 0, lead = shape.n - x->shape.n; i < shape.n; i++)
     if (shape.at[i] < 0) shape.at[i] = x->shape.at[i - lead];
-  plim_node *n = node1(t, expand_backward, x);
+  plim_grad_node *n = node1(t, expand_backward, x);
   if (n) n->shape = x->shape;
   return finish(t, n, k_expand(t, x, shape), x, NULL);
 }

@@ -101,7 +101,7 @@ static plim_tensor *rows_of(plim_tape *t, plim_tensor *x) { // (N,H), a copy whe
   return k_reshape(t, x, dims(plim_numel(&x->shape) / width, width));
 }
 
-static void matmul4_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void matmul4_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   const plim_tensor *weight = n->constant;
   plim_tensor *scales =
       is_nested(weight) ? empty(t, dims(block_count(&weight->shape)), PLIM_FP32) : NULL;
@@ -119,7 +119,7 @@ static void matmul4_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_
 
 // Scales in 8 bits become float32 in one buffer, and get their offset in another.
 static plim_tensor *matmul4(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
-  plim_node *n = node_begin(t, matmul4_backward, &x, 1);
+  plim_grad_node *n = node_begin(t, matmul4_backward, &x, 1);
   if (n) n->constant = weight;
   bool was = set_grad_mode(t, false);
   plim_dims blocks = dims(block_count(&weight->shape));
@@ -157,7 +157,7 @@ static plim_tensor *scaled_gradient(plim_tape *t, const plim_tensor *weight, pli
   return product;
 }
 
-static void matmul8_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void matmul8_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   const plim_tensor *weight = n->constant;
   plim_dims shape = in[0]->shape;
   plim_tensor *rows = NULL;
@@ -190,7 +190,7 @@ static plim_tensor *quantise_rows(plim_tape *t, plim_tensor *rows, plim_tensor *
 // The input is an attribute of the node, not a saved tensor: neither checkpointing nor the end of
 // backward lets it go.
 static plim_tensor *matmul8(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
-  plim_node *n = node_begin(t, matmul8_backward, &x, 1);
+  plim_grad_node *n = node_begin(t, matmul8_backward, &x, 1);
   bool was = set_grad_mode(t, false);
   plim_dims shape = x->shape;
   plim_tensor *rows = NULL, *narrow = NULL, *scales = NULL;

@@ -3,7 +3,8 @@
 #include "modules.h"
 
 // The kinds beside the default are written after transformers 5.17's modeling_rope_utils.py, line by
-// line; none of them was recorded. All tensors here are a few hundred bytes.
+// line. Llama 3's was recorded since (tests/truth/programs/llama-3.1-rope); linear, dynamic, yarn and
+// longrope were not. All tensors here are a few hundred bytes.
 
 // ---- lines of Python ------------------------------------------------------------------------------
 

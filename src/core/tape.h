@@ -71,7 +71,7 @@ typedef struct {
 
 typedef struct plim_tape plim_tape;
 typedef struct plim_tensor plim_tensor;
-typedef struct plim_node plim_node;
+typedef struct plim_grad_node plim_grad_node;
 
 // What memory is for: the lines of a budget.
 typedef enum {
@@ -120,13 +120,13 @@ typedef struct {
 
 struct plim_tensor {
   plim_storage *storage;
-  plim_dims shape, stride;  // strides in elements
-  plim_node *fn;            // the node that made it, or NULL
-  plim_tensor *grad;        // of a leaf
-  plim_tensor *base;        // of a view
-  struct plim_quant *quant; // of a packed weight; NULL: it is a plain one
-  plim_node *accumulator;   // of a leaf: its AccumulateGrad node while one exists; not owned
-  plim_hook on_grad;        // of a leaf: runs when its gradient was accumulated
+  plim_dims shape, stride;     // strides in elements
+  plim_grad_node *fn;          // the node that made it, or NULL
+  plim_tensor *grad;           // of a leaf
+  plim_tensor *base;           // of a view
+  struct plim_quant *quant;    // of a packed weight; NULL: it is a plain one
+  plim_grad_node *accumulator; // of a leaf: its AccumulateGrad node while one exists; not owned
+  plim_hook on_grad;           // of a leaf: runs when its gradient was accumulated
   uint32_t refs;
   uint32_t layer; // of a leaf: the layer that used it, counted from 1; 0 outside of all
   uint8_t dtype;
@@ -249,14 +249,14 @@ enum { PLIM_MAX_EDGES = 8, PLIM_MAX_SAVED = 8 };
 
 // Computes the gradients of a node's inputs from those of its outputs. `in` is borrowed, may hold
 // NULL; `out` takes references.
-typedef void plim_backward_fn(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out);
+typedef void plim_backward_fn(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out);
 
 typedef struct {
-  plim_node *node; // NULL: needs no gradient
+  plim_grad_node *node; // NULL: needs no gradient
   uint8_t output;
 } plim_edge;
 
-struct plim_node {
+struct plim_grad_node {
   uint64_t sequence;                  // nodes made later run first
   plim_backward_fn *function;         // NULL: AccumulateGrad
   plim_edge *edges;                   // edge_count of them
@@ -285,7 +285,7 @@ struct plim_node {
   bool is_python; // a Python function: what it unpacks is in its variables
 };
 
-static inline plim_dims plim_output_shape(const plim_node *n, int output) {
+static inline plim_dims plim_output_shape(const plim_grad_node *n, int output) {
   return output ? n->more_shapes[output - 1] : n->first_shape;
 }
 
@@ -293,13 +293,13 @@ bool needs_grad(const plim_tape *t, const plim_tensor *x);
 
 // A node for `x`, whose inputs are given in the order of their edges (NULL where there is none).
 // Saved inputs are added with save() before the operator allocates, saved outputs after.
-plim_node *node_begin(plim_tape *t, plim_backward_fn *backward, plim_tensor *const *inputs,
-                      int count);
-void node_save(plim_tape *t, plim_node *n, plim_tensor *x); // an input; NULL is fine
-void node_save_output(plim_tape *t, plim_node *n, plim_tensor *x);
-void node_output(plim_tape *t, plim_node *n, plim_tensor *x);
+plim_grad_node *node_begin(plim_tape *t, plim_backward_fn *backward, plim_tensor *const *inputs,
+                           int count);
+void node_save(plim_tape *t, plim_grad_node *n, plim_tensor *x); // an input; NULL is fine
+void node_save_output(plim_tape *t, plim_grad_node *n, plim_tensor *x);
+void node_output(plim_tape *t, plim_grad_node *n, plim_tensor *x);
 
-bool wants(const plim_node *n, int edge);
+bool wants(const plim_grad_node *n, int edge);
 
 // Runs backward from `x` with the gradient `grad`, which is consumed; or from several at once.
 void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad);

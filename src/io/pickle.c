@@ -164,37 +164,38 @@ static bool fail_shared(plim_pickle *pickle) {
   return false;
 }
 
-// ---- nodes ----------------------------------------------------------------------------------
+// ---- containers ----------------------------------------------------------------------------------
 
-// A new node with room for `room` items; PLIM_NO_ID when memory is out.
-static uint32_t add_node(plim_pickle *pickle, size_t room) {
+// A new container with room for `room` items; PLIM_NO_ID when memory is out.
+static uint32_t add_container(plim_pickle *pickle, size_t room) {
   size_t first = pickle->items.len;
-  if (room > UINT32_MAX || first + room > UINT32_MAX || pickle->nodes.len >= PLIM_NO_ID ||
+  if (room > UINT32_MAX || first + room > UINT32_MAX || pickle->containers.len >= PLIM_NO_ID ||
       !vec_reserve(&pickle->items, room) ||
-      !vec_push(&pickle->nodes, (plim_node){pickle->op, (uint32_t)first, 0, (uint32_t)room})) {
+      !vec_push(&pickle->containers,
+                (plim_container){pickle->op, (uint32_t)first, 0, (uint32_t)room})) {
     fail_memory(pickle);
     return PLIM_NO_ID;
   }
   pickle->items.len += room;
-  return (uint32_t)pickle->nodes.len - 1;
+  return (uint32_t)pickle->containers.len - 1;
 }
 
-// Makes room for `more` items: in place if the node lies at the end, elsewhere otherwise.
-static bool make_room(plim_pickle *pickle, plim_node *node, size_t more) {
-  size_t need = (size_t)node->count + more;
-  if (need <= node->room) return true;
-  bool is_last = (size_t)node->first + node->room == pickle->items.len;
-  size_t room = is_last || need > 2 * (size_t)node->room ? need : 2 * (size_t)node->room;
-  size_t extra = is_last ? room - node->room : room;
+// Makes room for `more` items: in place if the container lies at the end, elsewhere otherwise.
+static bool make_room(plim_pickle *pickle, plim_container *container, size_t more) {
+  size_t need = (size_t)container->count + more;
+  if (need <= container->room) return true;
+  bool is_last = (size_t)container->first + container->room == pickle->items.len;
+  size_t room = is_last || need > 2 * (size_t)container->room ? need : 2 * (size_t)container->room;
+  size_t extra = is_last ? room - container->room : room;
   if (pickle->items.len + extra > UINT32_MAX || !vec_reserve(&pickle->items, extra))
     return fail_memory(pickle);
   plim_value *items = pickle->items.at;
   if (!is_last) {
-    memcpy(items + pickle->items.len, items + node->first, node->count * sizeof *items);
-    node->first = (uint32_t)pickle->items.len;
+    memcpy(items + pickle->items.len, items + container->first, container->count * sizeof *items);
+    container->first = (uint32_t)pickle->items.len;
   }
   pickle->items.len += extra;
-  node->room = (uint32_t)room;
+  container->room = (uint32_t)room;
   return true;
 }
 
@@ -203,21 +204,21 @@ plim_value plim_pickle_extend(plim_pickle *pickle, plim_value now, const plim_va
   unsigned kind = plim_value_kind(now);
   bool is_new = kind == PLIM_VALUE_NEW_LIST || kind == PLIM_VALUE_NEW_DICT;
   if (is_new) {
-    uint32_t id = add_node(pickle, count);
+    uint32_t id = add_container(pickle, count);
     if (id == PLIM_NO_ID) return plim_value_make(PLIM_VALUE_FAILED, 0);
     now = plim_value_make(kind == PLIM_VALUE_NEW_LIST ? PLIM_VALUE_LIST : PLIM_VALUE_DICT, id);
   }
-  plim_node *node = &pickle->nodes.at[plim_value_payload(now)];
-  if (!make_room(pickle, node, count)) return plim_value_make(PLIM_VALUE_FAILED, 0);
-  memcpy(pickle->items.at + node->first + node->count, items, count * sizeof *items);
-  node->count += (uint32_t)count;
+  plim_container *container = &pickle->containers.at[plim_value_payload(now)];
+  if (!make_room(pickle, container, count)) return plim_value_make(PLIM_VALUE_FAILED, 0);
+  memcpy(pickle->items.at + container->first + container->count, items, count * sizeof *items);
+  container->count += (uint32_t)count;
   return now;
 }
 
 const plim_value *plim_pickle_items(const plim_pickle *pickle, plim_value value, size_t *count) {
-  const plim_node *node = plim_pickle_node(pickle, value);
-  *count = node ? node->count : 0;
-  return node ? pickle->items.at + node->first : NULL;
+  const plim_container *container = plim_pickle_container(pickle, value);
+  *count = container ? container->count : 0;
+  return container ? pickle->items.at + container->first : NULL;
 }
 
 bool plim_pickle_get(const plim_pickle *pickle, plim_value dict, uint32_t key, plim_value *value) {
@@ -317,11 +318,11 @@ static plim_value tuple(plim_pickle *pickle, const plim_value *items, size_t cou
     uint64_t mask = (1u << 28) - 1;
     return plim_value_make(PLIM_VALUE_PAIR, (items[0] & mask) << 28 | (items[1] & mask));
   }
-  uint32_t id = add_node(pickle, count);
+  uint32_t id = add_container(pickle, count);
   if (id == PLIM_NO_ID) return plim_value_make(PLIM_VALUE_FAILED, 0);
-  plim_node *node = &pickle->nodes.at[id];
-  if (count) memcpy(pickle->items.at + node->first, items, count * sizeof *items);
-  node->count = (uint32_t)count;
+  plim_container *container = &pickle->containers.at[id];
+  if (count) memcpy(pickle->items.at + container->first, items, count * sizeof *items);
+  container->count = (uint32_t)count;
   return plim_value_make(PLIM_VALUE_TUPLE, id);
 }
 
@@ -733,6 +734,6 @@ void plim_pickle_clear(plim_pickle *pickle) {
   plim_pickle_trim(pickle);
   plim_strings_clear(&pickle->strings);
   vec_free(&pickle->wide);
-  vec_free(&pickle->nodes);
+  vec_free(&pickle->containers);
   vec_free(&pickle->items);
 }
