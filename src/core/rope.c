@@ -1,6 +1,7 @@
 #include "rope.h"
 
-#include "modules.h"
+#include "kernels.h"
+#include "ops.h"
 
 // The kinds beside the default are written after transformers 5.17's modeling_rope_utils.py, line by
 // line. Llama 3's was recorded since (tests/truth/programs/llama-3.1-rope); linear, dynamic, yarn and
@@ -56,6 +57,13 @@ static void drop_all(plim_tape *t, plim_tensor **x, size_t count) {
 }
 
 // ---- kinds ----------------------------------------------------------------------------------------
+
+// 1 / (base ** (arange(0, dim, 2, dtype=float) / dim))
+plim_tensor *plim_inverse_frequencies(plim_tape *t, int64_t n) {
+  plim_tensor *raised = raised_to(t, after(t, floats(t, n))), *out = divided_by(t, raised);
+  plim_consume(t, raised);
+  return out;
+}
 
 static plim_tensor *llama3(plim_tape *t, int64_t n) {
   plim_tensor *inverse = inverse_powers(t, n), *waves = divided_by(t, inverse);
@@ -155,4 +163,81 @@ static void update_dynamic(plim_tape *t) {
 void plim_rope_update(plim_tape *t, const plim_config *c, plim_rope_buffers *b, int64_t length) {
   if (c->rope == PLIM_ROPE_LONG) update_longrope(t, c, b, length);
   if (c->rope == PLIM_ROPE_DYNAMIC) update_dynamic(t);
+}
+
+// ---- turning --------------------------------------------------------------------------------------
+
+void plim_rotary(plim_tape *t, const plim_tensor *inv_freq, int64_t length, plim_dtype dtype,
+                 plim_tensor **cos, plim_tensor **sin) {
+  bool was = set_grad_mode(t, false);
+  int64_t half = inv_freq->shape.at[0];
+  plim_tensor *angles = NULL, *both = NULL, *wide = NULL, *c = NULL, *s = NULL;
+  set(t, &wide, empty(t, dims(1, 1, length), PLIM_FP32));
+  set(t, &angles, empty(t, dims(1, half, length), PLIM_FP32));
+  k_cublas(t);
+  set(t, &both, empty(t, dims(1, length, 2 * half), PLIM_FP32));
+  set(t, &c, mul_scalar(t, k_unary(t, both)));
+  set(t, &s, mul_scalar(t, k_unary(t, both)));
+  plim_tensor *low_c = to(t, c, dtype), *low_s = NULL;
+  set(t, cos, low_c);
+  low_s = to(t, s, dtype);
+  set(t, sin, low_s);
+  drop(t, &wide);
+  drop(t, &angles);
+  drop(t, &both);
+  drop(t, &c);
+  drop(t, &s);
+  set_grad_mode(t, was);
+}
+
+static plim_tensor *rotate_half(plim_tape *t, plim_tensor *x) {
+  int64_t d = x->shape.at[3];
+  plim_tensor *x1 = NULL, *x2 = NULL;
+  set(t, &x1, slice(t, x, 3, 0, d / 2));
+  set(t, &x2, slice(t, x, 3, d / 2, d));
+  plim_tensor *out = cat2(t, neg(t, x2), x1, 3);
+  drop(t, &x1);
+  drop(t, &x2);
+  return out;
+}
+
+static plim_tensor *turned(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_tensor *sin) {
+  plim_tensor *straight = mul(t, x, cos);
+  plim_tensor *across = mul(t, rotate_half(t, x), sin);
+  return add(t, straight, across);
+}
+
+void plim_turn(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q, plim_tensor **k) {
+  plim_tensor *c = NULL, *s = NULL;
+  set(t, &c, unsqueeze(t, cos, 1));
+  set(t, &s, unsqueeze(t, sin, 1));
+  plim_tensor *new_q = turned(t, *q, c, s), *new_k = NULL;
+  new_k = turned(t, *k, c, s);
+  set(t, q, new_q);
+  set(t, k, new_k);
+  drop(t, &c);
+  drop(t, &s);
+}
+
+// All slices come before the first product: backward runs them in that order.
+void plim_turn_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, bool joins_last,
+                     plim_tensor **q, plim_tensor **k) {
+  int64_t width = cos->shape.at[2], head_dim = (*q)->shape.at[3];
+  plim_tensor *c = NULL, *s = NULL, *q_part = NULL, *q_rest = NULL, *k_part = NULL, *k_rest = NULL;
+  plim_tensor *new_q = NULL, *new_k = NULL;
+  set(t, &c, unsqueeze(t, cos, 1));
+  set(t, &s, unsqueeze(t, sin, 1));
+  set(t, &q_part, slice(t, *q, 3, 0, width));
+  set(t, &q_rest, slice(t, *q, 3, width, head_dim));
+  set(t, &k_part, slice(t, *k, 3, 0, width));
+  set(t, &k_rest, slice(t, *k, 3, width, head_dim));
+  set(t, &new_q, turned(t, q_part, c, s));
+  if (!joins_last) set(t, &new_q, cat2(t, new_q, q_rest, 3));
+  set(t, &new_k, turned(t, k_part, c, s));
+  if (joins_last) set(t, &new_q, cat2(t, new_q, q_rest, 3));
+  set(t, &new_k, cat2(t, new_k, k_rest, 3));
+  plim_tensor **gone[] = {&c, &s, &q_part, &q_rest, &k_part, &k_rest};
+  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  set(t, q, give(t, &new_q));
+  set(t, k, give(t, &new_k));
 }

@@ -1,6 +1,5 @@
 #include "t5.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "attention.h"
@@ -127,15 +126,6 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_lora_end(t, model, lora);
 }
 
-static void destroy(plim_model *model) {
-  plim_t5 *m = (plim_t5 *)model;
-  free(m->encoder.blocks);
-  free(m->encoder.calls);
-  free(m->decoder.blocks);
-  free(m->decoder.calls);
-  free(m);
-}
-
 // ---- attention ----------------------------------------------------------------------------------------
 
 // Without a table the bias is zero, and still a tensor; checkpointing makes it need a gradient.
@@ -182,26 +172,6 @@ static plim_tensor *by_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, plim
   return out;
 }
 
-static plim_tensor *by_operators(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                                 const surroundings *with, double dropout_p, plim_tensor **kept) {
-  plim_tensor *weights = NULL, *out = NULL;
-  set(t, &weights, mul_scalar(t, matmul(t, q, transpose(t, k, 2, 3))));
-  set(t, &weights, add(t, weights, with->bias));
-  if (with->mask) set(t, &weights, add(t, weights, with->mask));
-  plim_dtype wide = plim_autocast_is_on(t) ? PLIM_FP32 : (plim_dtype)weights->dtype;
-  set(t, &weights, softmax(t, weights, wide));
-  set(t, &weights, dropout(t, weights, dropout_p));
-  set(t, &out, matmul(t, weights, v));
-  set(t, &out, contiguous(t, transpose(t, out, 1, 2)));
-  set(t, kept, give(t, &weights));
-  return give(t, &out);
-}
-
-static plim_tensor *split_heads(plim_tape *t, plim_tensor *x, int64_t head_dim) { // (B,H,T,D)
-  plim_dims shape = dims(x->shape.at[0], x->shape.at[1], -1, head_dim);
-  return transpose(t, view(t, x, shape), 1, 2);
-}
-
 // past_key_values.update(): what is new is put behind what is there, which is nothing.
 static void put_into_cache(plim_tape *t, plim_tensor **cache, plim_tensor **k, plim_tensor **v) {
   if (!cache) return;
@@ -215,20 +185,21 @@ static void put_into_cache(plim_tape *t, plim_tensor **cache, plim_tensor **k, p
 static plim_tensor *attend(plim_tape *t, const block_call *call, const attention_layer *a,
                            plim_tensor *x, surroundings with, plim_tensor **bias,
                            plim_tensor **weights) {
-  int64_t batch = x->shape.at[0], length = x->shape.at[1], d = call->m->c.head_dim;
-  double p = call->m->c.dropout;
+  int64_t d = call->m->c.head_dim;
+  plim_attending how = {.dropout_p = call->m->c.dropout, .softmax = PLIM_SOFTMAX_OWN};
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL;
   if (!with.states) with.states = x;
-  set(t, &q, split_heads(t, plim_linear_forward(t, &a->q, x), d));
-  set(t, &k, split_heads(t, plim_linear_forward(t, &a->k, with.states), d));
-  set(t, &v, split_heads(t, plim_linear_forward(t, &a->v, with.states), d));
+  set(t, &q, plim_split_heads(t, plim_linear_forward(t, &a->q, x), d, NULL));
+  set(t, &k, plim_split_heads(t, plim_linear_forward(t, &a->k, with.states), d, NULL));
+  set(t, &v, plim_split_heads(t, plim_linear_forward(t, &a->v, with.states), d, NULL));
   put_into_cache(t, with.cache, &k, &v);
   set(t, bias, with.bias ? with.bias : position_bias(t, call, a, q, k));
   with.bias = *bias;
   set(t, &out,
-      call->attention == PLIM_ATTENTION_EAGER ? by_operators(t, q, k, v, &with, p, weights)
-                                              : by_kernel(t, q, k, v, &with, p));
-  set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
+      call->attention == PLIM_ATTENTION_EAGER
+          ? plim_attend_eagerly(t, &how, q, k, v, with.bias, with.mask, weights)
+          : by_kernel(t, q, k, v, &with, how.dropout_p));
+  set(t, &out, plim_join_heads(t, out));
   set(t, &out, plim_linear_forward(t, &a->o, out));
   drop(t, &q);
   drop(t, &k);
@@ -238,25 +209,11 @@ static plim_tensor *attend(plim_tape *t, const block_call *call, const attention
 
 // ---- blocks -------------------------------------------------------------------------------------------
 
-// No mean is taken off, and only the variance is computed in float32.
-static plim_tensor *norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
-  plim_tensor *hidden = NULL, *variance = NULL;
-  bool was = hold(x);
-  set(t, &variance, mean_last(t, square(t, to(t, x, PLIM_FP32))));
-  set(t, &hidden, mul(t, x, rsqrt(t, add_scalar(t, variance))));
-  set(t, &hidden, to(t, hidden, (plim_dtype)weight->dtype));
-  plim_tensor *out = mul(t, weight, hidden);
-  drop(t, &hidden);
-  drop(t, &variance);
-  let_go(t, x, was);
-  return out;
-}
-
 static plim_tensor *attention_sublayer(plim_tape *t, const block_call *call,
                                        const attention_layer *a, plim_tensor *x, surroundings with,
                                        plim_tensor **bias, plim_tensor **weights) {
   plim_tensor *normed = NULL, *attended = NULL, *out = NULL;
-  set(t, &normed, norm(t, x, a->norm));
+  set(t, &normed, plim_t5_norm(t, x, a->norm));
   set(t, &attended, attend(t, call, a, normed, with, bias, weights));
   set(t, &out, add(t, x, dropout(t, attended, call->m->c.dropout)));
   if (!with.states) drop(t, &attended); // self attention puts the sum into the same variable
@@ -295,7 +252,7 @@ static plim_tensor *dense(plim_tape *t, const plim_t5 *m, const block *b, plim_t
 
 static plim_tensor *feed_forward(plim_tape *t, const plim_t5 *m, const block *b, plim_tensor *x) {
   plim_tensor *forwarded = NULL;
-  set(t, &forwarded, norm(t, x, b->norm));
+  set(t, &forwarded, plim_t5_norm(t, x, b->norm));
   set(t, &forwarded, dense(t, m, b, forwarded));
   plim_tensor *out = add(t, x, dropout(t, forwarded, m->c.dropout));
   drop(t, &forwarded);
@@ -377,7 +334,7 @@ static plim_tensor *run_blocks(plim_tape *t, plim_t5 *m, stack *s, const plim_ba
     set(t, &held[HELD_BIAS], give(t, &s->results[RESULT_BIAS]));
     set(t, &held[HELD_CROSS_BIAS], give(t, &s->results[RESULT_CROSS_BIAS]));
   }
-  set(t, &x, norm(t, x, s->norm));
+  set(t, &x, plim_t5_norm(t, x, s->norm));
   set(t, &x, dropout(t, x, m->c.dropout));
   return give(t, &x);
 }
@@ -441,22 +398,18 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 // ---- the family -----------------------------------------------------------------------------------
 
 static stack stack_new(plim_t5 *m, int64_t count, bool is_decoder) {
-  stack s = {.blocks = calloc((size_t)count, sizeof *s.blocks),
-             .calls = calloc((size_t)count, sizeof *s.calls),
-             .count = count,
-             .is_decoder = is_decoder};
-  if (!s.blocks || !s.calls) m->model.failed = true;
-  return s;
+  return (stack){.blocks = plim_model_array(&m->model, count, sizeof(block)),
+                 .calls = plim_model_array(&m->model, count, sizeof(block_call)),
+                 .count = count,
+                 .is_decoder = is_decoder};
 }
 
 plim_model *plim_t5_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
-  plim_t5 *m = calloc(1, sizeof *m);
+  plim_t5 *m = plim_model_new(sizeof *m, (plim_model){.forward = forward,
+                                                      .add_lora = add_lora,
+                                                      .is_encoder_decoder = true,
+                                                      .has_aligned_labels = true});
   if (!m) return NULL;
-  m->model = (plim_model){.forward = forward,
-                          .add_lora = add_lora,
-                          .destroy = destroy,
-                          .is_encoder_decoder = true,
-                          .has_aligned_labels = true};
   m->c = *config;
   m->encoder = stack_new(m, config->layers, false);
   m->decoder = stack_new(m, config->decoder_layers, true);
