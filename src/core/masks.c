@@ -12,10 +12,7 @@ static void look_for_packing(plim_tape *t, plim_tensor *positions, int64_t batch
   plim_tensor *difference = empty(t, dims(batch, length), PLIM_I64);
   plim_consume(t, padded);
   plim_tensor *breaks = empty(t, dims(batch, length), PLIM_BOOL);
-  plim_tensor *sums = empty(t, dims(batch, length), PLIM_I64);
-  plim_tensor *cast = empty(t, dims(batch, length), PLIM_I64);
-  if (batch == 1) plim_consume(t, scratch(t, k_scan_bytes(length, K_SCAN_TILE)));
-  plim_consume(t, cast);
+  plim_tensor *sums = k_running_sum(t, breaks);
   plim_consume(t, breaks);
   plim_tensor *last = empty(t, dims(batch), PLIM_BOOL), *all = empty(t, (plim_dims){0}, PLIM_BOOL);
   plim_consume(t, last);

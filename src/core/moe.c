@@ -137,19 +137,23 @@ void masked_fill_in_place(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
 
 // ---- products -------------------------------------------------------------------------------------
 
-// Hopper's kernel of bfloat16, after PyTorch's GroupMM.cu: pointers (an even number), strides and
-// extents of three matrices a group; and 4 descriptors of 128 bytes for each of its 132
-// multiprocessors. Other dtypes are multiplied group by group.
-enum { KERNEL_WORKSPACE = 4 * 128 * 132 };
+// Of bfloat16, by cards of compute capability 9 and 10; others multiply group by group (PyTorch's
+// GroupedBlas.cpp, use_fast_path).
+static bool has_group_kernel(const plim_gpu *gpu, plim_dtype dtype) {
+  int major = gpu->capability / 10;
+  return dtype == PLIM_BF16 && (major == 9 || major == 10);
+}
 
+// PyTorch's GroupMM.cu: pointers (an even number), strides and extents of three matrices a group; and
+// 4 descriptors of 128 bytes for each multiprocessor, recorded on Hopper.
 static void group_workspace(plim_tape *t, plim_dtype dtype, int64_t groups) {
-  if (dtype != PLIM_BF16) {
+  if (!has_group_kernel(t->gpu, dtype)) {
     k_cublas(t);
     return;
   }
   int64_t pointers = (groups + 1) / 2 * 2 * 8;
   plim_tensor *arguments = scratch(t, (uint64_t)(3 * pointers + groups * (3 * 8 + 3 * 4)));
-  plim_consume(t, scratch(t, KERNEL_WORKSPACE));
+  plim_consume(t, scratch(t, 4ull * 128 * t->gpu->multiprocessors));
   plim_consume(t, arguments);
 }
 

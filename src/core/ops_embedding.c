@@ -24,10 +24,10 @@ static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims
   plim_consume(t, range);
   plim_tensor *out = empty(t, table, dtype);
   plim_tensor *starts = indices(t, n), *count = indices(t, 1), *unused = indices(t, n);
-  plim_consume(t, scratch(t, k_scan_bytes(n, K_UNIQUE_TILE)));
+  plim_consume(t, scratch(t, k_scan_bytes(n, K_UNIQUE_TILE, PLIM_I64)));
   plim_consume(t, unused);
   plim_tensor *per_run = indices(t, runs), *offsets = indices(t, runs);
-  plim_consume(t, scratch(t, k_scan_bytes(runs, K_SCAN_TILE)));
+  plim_consume(t, scratch(t, k_scan_bytes(runs, K_SCAN_TILE, PLIM_I64)));
   int64_t parts = n / 10 + runs;
   plim_tensor *part_count = indices(t, 1), *part_starts = indices(t, parts);
   bool adds_atomically = embedding_adds_atomically(t, runs, parts, width);

@@ -159,7 +159,9 @@ void plim_tape_stop(plim_tape *t); // nothing more is wanted: the program ends a
 // Most bytes of host memory asked for at a time. PyTorch rounds pinned blocks up to a power of two.
 uint64_t plim_tape_host_peak(const plim_tape *t);
 
-// The card it runs on, at which kernels look before they decide how to run. An H200 unless told.
+// The card it runs on, at which kernels look before they decide how to run: its compute capability, and
+// how many multiprocessors it has (gpu.c says where those figures are from). Unless told it is an H200,
+// the card of tests/truth: with no card given an estimate is of what was recorded, not of a guess.
 void plim_tape_set_gpu(plim_tape *t, const plim_gpu *gpu);
 const plim_gpu *plim_tape_gpu(const plim_tape *t);
 

@@ -28,19 +28,11 @@ plim_tensor *plim_encoder_output_forward(plim_tape *t, const plim_encoder_output
 
 // ---- positions ------------------------------------------------------------------------------------
 
-// torch.cumsum(x, dim=1) of int32: the result, then the input as int64.
-static plim_tensor *running_sum(plim_tape *t, const plim_tensor *x) {
-  plim_tensor *out = empty(t, x->shape, PLIM_I64), *wide = empty(t, x->shape, PLIM_I64);
-  if (x->shape.at[0] == 1) plim_consume(t, scratch(t, 1279)); // cub's scan, read off recordings
-  plim_consume(t, wide);
-  return out;
-}
-
 plim_tensor *plim_positions_from_ids(plim_tape *t, plim_tensor *ids, bool adds_past) {
   plim_tensor *is_token = NULL, *counted = NULL;
   plim_tensor *differs = k_binary_as(t, ids, NULL, PLIM_BOOL);
   set(t, &is_token, to(t, differs, PLIM_I32));
-  plim_tensor *sums = to(t, running_sum(t, is_token), PLIM_I32);
+  plim_tensor *sums = to(t, k_running_sum(t, is_token), PLIM_I32);
   if (adds_past) sums = add_scalar(t, sums);
   set(t, &counted, mul(t, sums, is_token));
   plim_tensor *positions = add_scalar(t, to(t, counted, PLIM_I64));

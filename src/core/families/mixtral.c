@@ -36,13 +36,11 @@ typedef struct {
   plim_tensor *offsets, *is_nobody;   // is_nobody: rows of experts that live elsewhere
 } groups;
 
-enum { CUB_SCAN_32 = 1023 }; // temporary bytes of cub's scan of a few integers, read off recordings
-
 static void count_tokens(plim_tape *t, int64_t experts, groups *g) {
   set(t, &g->histogram_of, k_to(t, g->sorted, PLIM_I32));
   set(t, &g->counts, empty(t, dims(experts), PLIM_I32));
   set(t, &g->offsets, empty(t, dims(experts), PLIM_I32));
-  plim_consume(t, scratch(t, CUB_SCAN_32));
+  plim_consume(t, scratch(t, k_scan_bytes(experts, K_SCAN_TILE, PLIM_I32)));
   set(t, &g->is_nobody, unsqueeze(t, empty(t, g->sorted->shape, PLIM_BOOL), 1));
 }
 
