@@ -45,6 +45,7 @@ static void norm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pli
 }
 
 plim_tensor *plim_liger_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_tape_at(t, "norm");
   plim_grad_node *n = python_node(t, norm_backward, x, weight);
   plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
   int64_t rows = plim_numel(&x->shape) / x->shape.at[x->shape.n - 1];
@@ -82,6 +83,7 @@ static void rope_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pli
 
 void plim_liger_rope(plim_tape *t, plim_tensor **q, plim_tensor **k, plim_tensor *cos,
                      plim_tensor *sin) {
+  plim_tape_at(t, "rope");
   plim_grad_node *n = python_node(t, rope_backward, *q, *k);
   plim_tensor *new_q = turned(t, *q), *new_k = NULL;
   new_k = turned(t, *k);
@@ -103,6 +105,7 @@ static void swiglu_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, p
 }
 
 plim_tensor *plim_liger_swiglu(plim_tape *t, plim_tensor *gate, plim_tensor *up) {
+  plim_tape_at(t, "swiglu");
   plim_grad_node *n = python_node(t, swiglu_backward, gate, up);
   plim_tensor *out = empty(t, gate->shape, (plim_dtype)gate->dtype);
   plim_work_map(t, gate, up, out);

@@ -33,21 +33,23 @@ const char *const plim_projection_names[PLIM_PROJECTIONS] = {
     [PLIM_WO] = "wo",
 };
 
-void plim_projections_name(plim_linear *proj) {
-  for (int k = 0; k < PLIM_PROJECTIONS; k++) proj[k].name = plim_projection_names[k];
+static plim_linear linear_as(plim_projection projection) {
+  return (plim_linear){.projection = projection, .name = plim_projection_names[projection]};
 }
 
-plim_linear plim_linear_new(plim_tape *t, plim_model *m, int64_t out, int64_t in, bool has_bias,
-                            plim_dtype dtype) {
-  plim_linear l = {.weight = plim_model_parameter(t, m, dims(out, in), dtype)};
+plim_linear plim_linear_new(plim_tape *t, plim_model *m, plim_projection projection, int64_t out,
+                            int64_t in, bool has_bias, plim_dtype dtype) {
+  plim_linear l = linear_as(projection);
+  l.weight = plim_model_parameter(t, m, dims(out, in), dtype);
   l.weight->is_projection = true;
   if (has_bias) l.bias = plim_model_parameter(t, m, dims(out), dtype);
   return l;
 }
 
-plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, int64_t in, int64_t out,
-                            plim_dtype dtype) {
-  plim_linear l = {.is_conv1d = true};
+plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, plim_projection projection, int64_t in,
+                            int64_t out, plim_dtype dtype) {
+  plim_linear l = linear_as(projection);
+  l.is_conv1d = true;
   l.weight = plim_model_parameter(t, m, dims(in, out), dtype);
   l.bias = plim_model_parameter(t, m, dims(out), dtype);
   return l;
@@ -67,7 +69,7 @@ static plim_dtype adapter_dtype(const plim_tensor *weight) {
   return weight->quant->kind == PLIM_WEIGHTS_INT8 ? PLIM_FP32 : weight->quant->compute;
 }
 
-void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const plim_lora *lora) {
+static void add_adapter(plim_tape *t, plim_model *m, const plim_lora *lora, plim_linear *l) {
   plim_dtype dtype = adapter_dtype(l->weight);
   int64_t in = l->weight->shape.at[l->is_conv1d ? 0 : 1];
   int64_t out = l->weight->shape.at[l->is_conv1d ? 1 : 0];
@@ -79,15 +81,11 @@ void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const pli
   plim_tape_move_behind(l->lora_b, last, 2);
 }
 
-void plim_projections_add_lora(plim_tape *t, plim_model *m, plim_linear *proj,
-                               const plim_lora *lora) {
-  for (int k = 0; k < PLIM_PROJECTIONS; k++)
-    if (proj[k].weight && lora->targets >> k & 1) plim_linear_add_lora(t, m, &proj[k], lora);
-}
-
-void plim_lora_target(plim_tape *t, plim_model *m, plim_linear *l, plim_projection name,
-                      const plim_lora *lora) {
-  if (l->weight && lora->targets >> name & 1) plim_linear_add_lora(t, m, l, lora);
+void plim_lora_add(plim_tape *t, plim_model *m, const plim_lora *lora, plim_linear *const *layers,
+                   size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (layers[i]->weight && lora->targets >> layers[i]->projection & 1)
+      add_adapter(t, m, lora, layers[i]);
 }
 
 void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora) {
@@ -137,7 +135,7 @@ static plim_tensor *quantised_lora(plim_tape *t, const plim_linear *p, plim_tens
 }
 
 plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {
-  plim_tape_at(t, p->name ? p->name : "linear");
+  plim_tape_at(t, p->name);
   if (!p->lora_a) return base_forward(t, p, x);
   if (p->weight->quant) return quantised_lora(t, p, x);
   plim_tensor *result = NULL, *input = NULL;

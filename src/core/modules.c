@@ -10,12 +10,15 @@
 // ---- activations ------------------------------------------------------------------------------------
 
 plim_tensor *plim_new_gelu(plim_tape *t, plim_tensor *x) {
+  plim_tape_at(t, "gelu");
   bool was = hold(x);
   plim_tensor *half = mul_scalar(t, x);
   plim_tensor *wide = plim_autocast_is_on(t) ? to(t, x, PLIM_FP32) : x;
   plim_tensor *cube = mul_scalar(t, square(t, wide));
   plim_tensor *inner = mul_scalar(t, add(t, x, cube));
-  plim_tensor *out = mul(t, half, add_scalar(t, tanh_(t, inner)));
+  plim_tensor *curve = tanh_(t, inner);
+  plim_tape_at(t, "gelu");
+  plim_tensor *out = mul(t, half, add_scalar(t, curve));
   let_go(t, x, was);
   return out;
 }
@@ -49,6 +52,7 @@ plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
 
 plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   plim_tensor *wide = NULL, *out = NULL;
+  plim_tape_at(t, "norm");
   bool was = hold(x);
   set(t, &wide, to(t, x, PLIM_FP32));
   set(t, &out, mul(t, wide, rsqrt(t, add_scalar(t, mean_last(t, square(t, wide))))));
@@ -61,6 +65,7 @@ plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) 
 
 plim_tensor *plim_t5_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   plim_tensor *hidden = NULL, *variance = NULL;
+  plim_tape_at(t, "norm");
   bool was = hold(x);
   set(t, &variance, mean_last(t, square(t, to(t, x, PLIM_FP32))));
   set(t, &hidden, mul(t, x, rsqrt(t, add_scalar(t, variance))));
@@ -117,6 +122,7 @@ plim_tensor *plim_attend_eagerly(plim_tape *t, const plim_attending *how, plim_t
                                  plim_tensor *mask, plim_tensor **kept) {
   int64_t groups = q->shape.at[1] / k->shape.at[1];
   plim_tensor *keys = NULL, *values = NULL, *weights = NULL, *out = NULL;
+  plim_tape_at(t, "attention");
   set(t, &keys, repeat_kv(t, k, groups));
   set(t, &values, repeat_kv(t, v, groups));
   set(t, &weights, mul_scalar(t, matmul(t, q, transpose(t, keys, 2, 3))));
@@ -125,6 +131,7 @@ plim_tensor *plim_attend_eagerly(plim_tape *t, const plim_attending *how, plim_t
   if (mask) set(t, &weights, add(t, weights, mask));
   take_softmax(t, how->softmax, q, v, &weights);
   set(t, &weights, dropout(t, weights, how->dropout_p));
+  plim_tape_at(t, "attention");
   set(t, &out, matmul(t, weights, values));
   set(t, &out, transpose(t, out, 1, 2));
   if (!how->is_left_strided) set(t, &out, contiguous(t, out));

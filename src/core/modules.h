@@ -10,29 +10,27 @@
 typedef struct {
   plim_tensor *weight, *bias;   // bias: NULL if there is none
   plim_tensor *lora_a, *lora_b; // NULL if it has no adapter
-  const char *name;             // "q_proj"; NULL: not known
+  plim_projection projection;   // what adapters know it by
+  const char *name;             // what people do; the projection's, unless it is set
   double dropout;
   bool is_conv1d; // transformers' Conv1D: the weight is (in, out)
 } plim_linear;
 
-// Gives each its name, by its place.
-void plim_projections_name(plim_linear *proj);
-
-plim_linear plim_linear_new(plim_tape *t, plim_model *m, int64_t out, int64_t in, bool has_bias,
-                            plim_dtype dtype);
-plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, int64_t in, int64_t out, plim_dtype dtype);
-void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const plim_lora *lora);
-// Adds an adapter if the layer is there and its name is a target.
-void plim_lora_target(plim_tape *t, plim_model *m, plim_linear *l, plim_projection name,
-                      const plim_lora *lora);
+plim_linear plim_linear_new(plim_tape *t, plim_model *m, plim_projection projection, int64_t out,
+                            int64_t in, bool has_bias, plim_dtype dtype);
+plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, plim_projection projection, int64_t in,
+                            int64_t out, plim_dtype dtype);
 plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *l, plim_tensor *x);
 
 // Adapters come after the whole model, and become float32 when all are there.
 void plim_lora_begin(plim_model *m);
 void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora);
-// Adapters on those of a layer's projections (an array of PLIM_PROJECTIONS) that exist and are meant.
-void plim_projections_add_lora(plim_tape *t, plim_model *m, plim_linear *proj,
-                               const plim_lora *lora);
+// In between: adapters on those of the layers that exist and are targets, in this order.
+void plim_lora_add(plim_tape *t, plim_model *m, const plim_lora *lora, plim_linear *const *layers,
+                   size_t count);
+#define plim_lora_add_all(t, m, lora, ...)                                                         \
+  plim_lora_add(t, m, lora, (plim_linear *const[]){__VA_ARGS__},                                   \
+                sizeof((plim_linear *const[]){__VA_ARGS__}) / sizeof(plim_linear *))
 
 // ---- activations and norms ------------------------------------------------------------------------
 

@@ -209,6 +209,7 @@ static plim_tensor *turned(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_
 
 void plim_turn(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q, plim_tensor **k) {
   plim_tensor *c = NULL, *s = NULL;
+  plim_tape_at(t, "rope");
   set(t, &c, unsqueeze(t, cos, 1));
   set(t, &s, unsqueeze(t, sin, 1));
   plim_tensor *new_q = turned(t, *q, c, s), *new_k = NULL;
@@ -225,6 +226,7 @@ void plim_turn_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, bool join
   int64_t width = cos->shape.at[2], head_dim = (*q)->shape.at[3];
   plim_tensor *c = NULL, *s = NULL, *q_part = NULL, *q_rest = NULL, *k_part = NULL, *k_rest = NULL;
   plim_tensor *new_q = NULL, *new_k = NULL;
+  plim_tape_at(t, "rope");
   set(t, &c, unsqueeze(t, cos, 1));
   set(t, &s, unsqueeze(t, sin, 1));
   set(t, &q_part, slice(t, *q, 3, 0, width));

@@ -22,12 +22,12 @@ typedef struct plim_bert {
 
 static layer layer_new(plim_tape *t, plim_bert *m, plim_dtype d) {
   int64_t h = m->e.c.hidden, i = m->e.c.intermediate;
-  layer l = {.m = m, .query = plim_encoder_square(t, &m->e, d)};
-  l.key = plim_encoder_square(t, &m->e, d);
-  l.value = plim_encoder_square(t, &m->e, d);
-  l.attended = plim_encoder_output_new(t, &m->e.model, h, h, d);
-  l.intermediate = plim_linear_new(t, &m->e.model, i, h, true, d);
-  l.fed = plim_encoder_output_new(t, &m->e.model, h, i, d);
+  layer l = {.m = m, .query = plim_encoder_square(t, &m->e, PLIM_QUERY, d)};
+  l.key = plim_encoder_square(t, &m->e, PLIM_KEY, d);
+  l.value = plim_encoder_square(t, &m->e, PLIM_VALUE, d);
+  l.attended = plim_encoder_output_new(t, &m->e.model, "attention.output", h, h, d);
+  l.intermediate = plim_encoder_dense(t, &m->e.model, "intermediate", i, h, d);
+  l.fed = plim_encoder_output_new(t, &m->e.model, "output", h, i, d);
   return l;
 }
 
@@ -59,12 +59,8 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_lora_begin(model);
   for (int64_t i = 0; i < m->e.c.layers; i++) {
     layer *l = &m->layers[i];
-    plim_lora_target(t, model, &l->query, PLIM_QUERY, lora);
-    plim_lora_target(t, model, &l->key, PLIM_KEY, lora);
-    plim_lora_target(t, model, &l->value, PLIM_VALUE, lora);
-    plim_lora_target(t, model, &l->attended.dense, PLIM_DENSE, lora);
-    plim_lora_target(t, model, &l->intermediate, PLIM_DENSE, lora);
-    plim_lora_target(t, model, &l->fed.dense, PLIM_DENSE, lora);
+    plim_lora_add_all(t, model, lora, &l->query, &l->key, &l->value, &l->attended.dense,
+                      &l->intermediate, &l->fed.dense);
   }
   plim_encoder_end_lora(t, &m->e, lora);
   plim_lora_end(t, model, lora);

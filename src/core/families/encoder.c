@@ -6,13 +6,21 @@
 
 // ---- parts of layers ------------------------------------------------------------------------------
 
-plim_linear plim_encoder_square(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
-  return plim_linear_new(t, &e->model, e->c.hidden, e->c.hidden, true, dtype);
+plim_linear plim_encoder_square(plim_tape *t, plim_encoder *e, plim_projection projection,
+                                plim_dtype dtype) {
+  return plim_linear_new(t, &e->model, projection, e->c.hidden, e->c.hidden, true, dtype);
 }
 
-plim_encoder_output plim_encoder_output_new(plim_tape *t, plim_model *m, int64_t out, int64_t in,
-                                            plim_dtype dtype) {
-  plim_encoder_output o = {.dense = plim_linear_new(t, m, out, in, true, dtype)};
+plim_linear plim_encoder_dense(plim_tape *t, plim_model *m, const char *module, int64_t out,
+                               int64_t in, plim_dtype dtype) {
+  plim_linear dense = plim_linear_new(t, m, PLIM_DENSE, out, in, true, dtype);
+  dense.name = module;
+  return dense;
+}
+
+plim_encoder_output plim_encoder_output_new(plim_tape *t, plim_model *m, const char *module,
+                                            int64_t out, int64_t in, plim_dtype dtype) {
+  plim_encoder_output o = {.dense = plim_encoder_dense(t, m, module, out, in, dtype)};
   o.norm = plim_norm_new(t, m, out, dtype);
   return o;
 }
@@ -73,7 +81,7 @@ static plim_masked_head masked_head_new(plim_tape *t, plim_model *m, plim_tensor
   int64_t rows = words->shape.at[0], width = words->shape.at[1];
   plim_dtype dtype = (plim_dtype)words->dtype;
   size_t index = m->parameters.len;
-  plim_masked_head h = {.dense = plim_linear_new(t, m, width, width, true, dtype)};
+  plim_masked_head h = {.dense = plim_encoder_dense(t, m, "transform", width, width, dtype)};
   h.norm = plim_norm_new(t, m, width, dtype);
   if (is_tied) tie(t, m, &h, words);
   else {
@@ -95,6 +103,7 @@ static plim_tensor *masked_head_forward(plim_tape *t, const plim_masked_head *h,
   set(t, &scores, gelu(t, scores));
   set(t, &scores, plim_norm_forward(t, &h->norm, scores));
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_tape_at(t, "decoder");
   set(t, &scores, linear(t, scores, h->weight, h->bias));
   plim_tensor *loss = masked_loss(t, scores, batch->labels);
   plim_tape_purpose(t, purpose_was);
@@ -115,14 +124,14 @@ void *plim_encoder_new(size_t bytes, const plim_config *c, plim_model methods) {
 }
 
 void plim_encoder_build_end(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
-  if (e->model.is_bare) e->pooler = plim_encoder_square(t, e, dtype);
+  int64_t h = e->c.hidden;
+  if (e->model.is_bare) e->pooler = plim_encoder_dense(t, &e->model, "pooler", h, h, dtype);
   plim_consume(t, empty(t, e->position_ids->shape, PLIM_I64)); // made again at initialisation
   if (!e->model.is_bare) e->head = masked_head_new(t, &e->model, e->words, e->c.ties_embeddings);
 }
 
 void plim_encoder_end_lora(plim_tape *t, plim_encoder *e, const plim_lora *lora) {
-  plim_lora_target(t, &e->model, &e->pooler, PLIM_DENSE, lora);
-  plim_lora_target(t, &e->model, &e->head.dense, PLIM_DENSE, lora);
+  plim_lora_add_all(t, &e->model, lora, &e->pooler, &e->head.dense);
 }
 
 void plim_encoder_pool(plim_tape *t, plim_encoder *e, plim_tensor *hidden) {

@@ -38,7 +38,11 @@ void plim_encoder_pool(plim_tape *t, plim_encoder *e, plim_tensor *hidden);
 // ---- parts ----------------------------------------------------------------------------------------
 
 // A projection from hidden states to hidden states.
-plim_linear plim_encoder_square(plim_tape *t, plim_encoder *e, plim_dtype dtype);
+plim_linear plim_encoder_square(plim_tape *t, plim_encoder *e, plim_projection projection,
+                                plim_dtype dtype);
+// A layer called "dense", of a module with a name.
+plim_linear plim_encoder_dense(plim_tape *t, plim_model *m, const char *module, int64_t out,
+                               int64_t in, plim_dtype dtype);
 
 // The end of a half of a layer: a projection, dropout, the residual, a norm.
 typedef struct {
@@ -46,8 +50,8 @@ typedef struct {
   plim_norm norm;
 } plim_encoder_output;
 
-plim_encoder_output plim_encoder_output_new(plim_tape *t, plim_model *m, int64_t out, int64_t in,
-                                            plim_dtype dtype);
+plim_encoder_output plim_encoder_output_new(plim_tape *t, plim_model *m, const char *module,
+                                            int64_t out, int64_t in, plim_dtype dtype);
 plim_tensor *plim_encoder_output_forward(plim_tape *t, const plim_encoder_output *o, plim_tensor *x,
                                          plim_tensor *residual, double dropout_p);
 

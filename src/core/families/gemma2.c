@@ -5,7 +5,7 @@
 
 typedef struct {
   const struct plim_gemma2 *m;
-  plim_linear proj[PLIM_PROJECTIONS];
+  plim_linear q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj;
   plim_tensor *input_norm, *post_attention_norm, *pre_mlp_norm, *post_mlp_norm;
 } layer;
 
@@ -30,18 +30,17 @@ static layer layer_new(plim_tape *t, plim_gemma2 *m, plim_dtype d) {
   int64_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
   bool biased = c->has_attention_bias;
   layer l = {.m = m};
-  l.proj[PLIM_Q_PROJ] = plim_linear_new(t, &m->model, q, h, biased, d);
-  l.proj[PLIM_K_PROJ] = plim_linear_new(t, &m->model, kv, h, biased, d);
-  l.proj[PLIM_V_PROJ] = plim_linear_new(t, &m->model, kv, h, biased, d);
-  l.proj[PLIM_O_PROJ] = plim_linear_new(t, &m->model, h, q, biased, d);
-  l.proj[PLIM_GATE_PROJ] = plim_linear_new(t, &m->model, i, h, false, d);
-  l.proj[PLIM_UP_PROJ] = plim_linear_new(t, &m->model, i, h, false, d);
-  l.proj[PLIM_DOWN_PROJ] = plim_linear_new(t, &m->model, h, i, false, d);
+  l.q_proj = plim_linear_new(t, &m->model, PLIM_Q_PROJ, q, h, biased, d);
+  l.k_proj = plim_linear_new(t, &m->model, PLIM_K_PROJ, kv, h, biased, d);
+  l.v_proj = plim_linear_new(t, &m->model, PLIM_V_PROJ, kv, h, biased, d);
+  l.o_proj = plim_linear_new(t, &m->model, PLIM_O_PROJ, h, q, biased, d);
+  l.gate_proj = plim_linear_new(t, &m->model, PLIM_GATE_PROJ, i, h, false, d);
+  l.up_proj = plim_linear_new(t, &m->model, PLIM_UP_PROJ, i, h, false, d);
+  l.down_proj = plim_linear_new(t, &m->model, PLIM_DOWN_PROJ, h, i, false, d);
   l.input_norm = norm_new(t, m, d);
   l.post_attention_norm = norm_new(t, m, d);
   l.pre_mlp_norm = norm_new(t, m, d);
   l.post_mlp_norm = norm_new(t, m, d);
-  plim_projections_name(l.proj);
   return l;
 }
 
@@ -57,8 +56,11 @@ static void build(plim_tape *t, plim_gemma2 *m, plim_dtype d) {
 static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_gemma2 *m = (plim_gemma2 *)model;
   plim_lora_begin(model);
-  for (int64_t i = 0; i < m->c.layers; i++)
-    plim_projections_add_lora(t, model, m->layers[i].proj, lora);
+  for (int64_t i = 0; i < m->c.layers; i++) {
+    layer *l = &m->layers[i];
+    plim_lora_add_all(t, model, lora, &l->q_proj, &l->k_proj, &l->v_proj, &l->o_proj, &l->gate_proj,
+                      &l->up_proj, &l->down_proj);
+  }
   plim_lora_end(t, model, lora);
 }
 
@@ -66,30 +68,29 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
 
 static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
                                    plim_tensor *const *held, plim_tensor **weights) {
-  const plim_linear *proj = l->proj;
   const plim_config *c = &l->m->c;
   int64_t d = c->head_dim;
   plim_attending how = {.kind = l->m->attention,
                         .dropout_p = c->attention_dropout,
                         .is_capped = c->attention_softcap != 0};
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL;
-  set(t, &q, plim_split_heads(t, plim_linear_forward(t, &proj[PLIM_Q_PROJ], x), d, NULL));
-  set(t, &k, plim_split_heads(t, plim_linear_forward(t, &proj[PLIM_K_PROJ], x), d, NULL));
-  set(t, &v, plim_split_heads(t, plim_linear_forward(t, &proj[PLIM_V_PROJ], x), d, NULL));
+  set(t, &q, plim_split_heads(t, plim_linear_forward(t, &l->q_proj, x), d, NULL));
+  set(t, &k, plim_split_heads(t, plim_linear_forward(t, &l->k_proj, x), d, NULL));
+  set(t, &v, plim_split_heads(t, plim_linear_forward(t, &l->v_proj, x), d, NULL));
   plim_turn(t, held[PLIM_HELD_COS(c)], held[PLIM_HELD_SIN(c)], &q, &k);
   set(t, &out, plim_attend(t, &how, q, k, v, held[PLIM_HELD_MASK], weights));
   set(t, &out, plim_join_heads(t, out));
-  set(t, &out, plim_linear_forward(t, &proj[PLIM_O_PROJ], out));
+  set(t, &out, plim_linear_forward(t, &l->o_proj, out));
   drop(t, &q);
   drop(t, &k);
   drop(t, &v);
   return give(t, &out);
 }
 
-static plim_tensor *mlp(plim_tape *t, const plim_linear *proj, plim_tensor *x) {
-  plim_tensor *gate = gelu(t, plim_linear_forward(t, &proj[PLIM_GATE_PROJ], x));
-  plim_tensor *up = plim_linear_forward(t, &proj[PLIM_UP_PROJ], x);
-  return plim_linear_forward(t, &proj[PLIM_DOWN_PROJ], mul(t, gate, up));
+static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
+  plim_tensor *gate = gelu(t, plim_linear_forward(t, &l->gate_proj, x));
+  plim_tensor *up = plim_linear_forward(t, &l->up_proj, x);
+  return plim_linear_forward(t, &l->down_proj, mul(t, gate, up));
 }
 
 static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *const *held,
@@ -103,7 +104,7 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   set(t, &hidden, add(t, residual, hidden));
   set(t, &residual, hidden);
   set(t, &hidden, plim_gemma_norm(t, hidden, l->pre_mlp_norm));
-  set(t, &hidden, mlp(t, l->proj, hidden));
+  set(t, &hidden, mlp(t, l, hidden));
   set(t, &hidden, plim_gemma_norm(t, hidden, l->post_mlp_norm));
   set(t, &hidden, add(t, residual, hidden));
   plim_tensor *out = give(t, &hidden);

@@ -23,11 +23,13 @@ typedef struct plim_gpt2 {
 static block block_new(plim_tape *t, plim_gpt2 *m, plim_dtype d) {
   int64_t h = m->c.hidden;
   block b = {.m = m, .ln_1 = plim_norm_new(t, &m->model, h, d)};
-  b.c_attn = plim_conv1d_new(t, &m->model, h, 3 * h, d);
-  b.attn_proj = plim_conv1d_new(t, &m->model, h, h, d);
+  b.c_attn = plim_conv1d_new(t, &m->model, PLIM_C_ATTN, h, 3 * h, d);
+  b.attn_proj = plim_conv1d_new(t, &m->model, PLIM_C_PROJ, h, h, d);
+  b.attn_proj.name = "attn.c_proj";
   b.ln_2 = plim_norm_new(t, &m->model, h, d);
-  b.c_fc = plim_conv1d_new(t, &m->model, h, m->c.intermediate, d);
-  b.mlp_proj = plim_conv1d_new(t, &m->model, m->c.intermediate, h, d);
+  b.c_fc = plim_conv1d_new(t, &m->model, PLIM_C_FC, h, m->c.intermediate, d);
+  b.mlp_proj = plim_conv1d_new(t, &m->model, PLIM_C_PROJ, m->c.intermediate, h, d);
+  b.mlp_proj.name = "mlp.c_proj";
   return b;
 }
 
@@ -45,10 +47,7 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_lora_begin(model);
   for (int64_t i = 0; i < m->c.layers; i++) {
     block *b = &m->blocks[i];
-    plim_lora_target(t, model, &b->c_attn, PLIM_C_ATTN, lora);
-    plim_lora_target(t, model, &b->attn_proj, PLIM_C_PROJ, lora);
-    plim_lora_target(t, model, &b->c_fc, PLIM_C_FC, lora);
-    plim_lora_target(t, model, &b->mlp_proj, PLIM_C_PROJ, lora);
+    plim_lora_add_all(t, model, lora, &b->c_attn, &b->attn_proj, &b->c_fc, &b->mlp_proj);
   }
   plim_lora_end(t, model, lora);
 }

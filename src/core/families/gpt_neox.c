@@ -7,7 +7,7 @@
 typedef struct {
   const struct plim_gpt_neox *m;
   plim_norm input_norm, post_attention_norm;
-  plim_linear query_key_value, dense, up, down;
+  plim_linear query_key_value, dense, dense_h_to_4h, dense_4h_to_h;
 } layer;
 
 typedef struct plim_gpt_neox {
@@ -25,10 +25,10 @@ static layer layer_new(plim_tape *t, plim_gpt_neox *m, plim_dtype d) {
   int64_t h = m->c.hidden, i = m->c.intermediate;
   layer l = {.m = m, .input_norm = plim_norm_new(t, &m->model, h, d)};
   l.post_attention_norm = plim_norm_new(t, &m->model, h, d);
-  l.query_key_value = plim_linear_new(t, &m->model, 3 * h, h, true, d);
-  l.dense = plim_linear_new(t, &m->model, h, h, true, d);
-  l.up = plim_linear_new(t, &m->model, i, h, true, d);
-  l.down = plim_linear_new(t, &m->model, h, i, true, d);
+  l.query_key_value = plim_linear_new(t, &m->model, PLIM_QUERY_KEY_VALUE, 3 * h, h, true, d);
+  l.dense = plim_linear_new(t, &m->model, PLIM_DENSE, h, h, true, d);
+  l.dense_h_to_4h = plim_linear_new(t, &m->model, PLIM_DENSE_H_TO_4H, i, h, true, d);
+  l.dense_4h_to_h = plim_linear_new(t, &m->model, PLIM_DENSE_4H_TO_H, h, i, true, d);
   return l;
 }
 
@@ -49,10 +49,8 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_lora_begin(model);
   for (int64_t i = 0; i < m->c.layers; i++) {
     layer *l = &m->layers[i];
-    plim_lora_target(t, model, &l->query_key_value, PLIM_QUERY_KEY_VALUE, lora);
-    plim_lora_target(t, model, &l->dense, PLIM_DENSE, lora);
-    plim_lora_target(t, model, &l->up, PLIM_DENSE_H_TO_4H, lora);
-    plim_lora_target(t, model, &l->down, PLIM_DENSE_4H_TO_H, lora);
+    plim_lora_add_all(t, model, lora, &l->query_key_value, &l->dense, &l->dense_h_to_4h,
+                      &l->dense_4h_to_h);
   }
   plim_lora_end(t, model, lora);
 }
@@ -84,9 +82,9 @@ static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
 static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
   plim_tensor *hidden = NULL;
   bool was = hold(x);
-  set(t, &hidden, plim_linear_forward(t, &l->up, x));
+  set(t, &hidden, plim_linear_forward(t, &l->dense_h_to_4h, x));
   set(t, &hidden, gelu(t, hidden));
-  set(t, &hidden, plim_linear_forward(t, &l->down, hidden));
+  set(t, &hidden, plim_linear_forward(t, &l->dense_4h_to_h, hidden));
   plim_tensor *out = give(t, &hidden);
   let_go(t, x, was);
   return out;

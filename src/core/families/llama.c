@@ -7,9 +7,11 @@
 
 typedef struct {
   const struct plim_llama *m;
-  plim_linear proj[PLIM_PROJECTIONS];
-  plim_experts experts;         // of mixtral, in place of gate, up and down
-  plim_tensor *q_norm, *k_norm; // NULL if there are none
+  plim_linear q_proj, k_proj, v_proj, o_proj;
+  plim_linear gate_proj, up_proj, down_proj;
+  plim_linear qkv_proj, gate_up_proj; // of phi3, in place of those they are named after
+  plim_experts experts;               // of mixtral, in place of gate, up and down
+  plim_tensor *q_norm, *k_norm;       // NULL if there are none
   plim_tensor *input_norm, *post_attention_norm;
 } layer;
 
@@ -28,10 +30,10 @@ static void add_projections(plim_tape *t, plim_llama *m, layer *l, plim_dtype d)
   const plim_config *c = &m->c;
   int64_t h = c->hidden, q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
   bool biased = c->has_attention_bias, qkv_biased = biased || c->has_qkv_bias;
-  l->proj[PLIM_Q_PROJ] = plim_linear_new(t, &m->model, q, h, qkv_biased, d);
-  l->proj[PLIM_K_PROJ] = plim_linear_new(t, &m->model, kv, h, qkv_biased, d);
-  l->proj[PLIM_V_PROJ] = plim_linear_new(t, &m->model, kv, h, qkv_biased, d);
-  l->proj[PLIM_O_PROJ] = plim_linear_new(t, &m->model, h, q, biased, d);
+  l->q_proj = plim_linear_new(t, &m->model, PLIM_Q_PROJ, q, h, qkv_biased, d);
+  l->k_proj = plim_linear_new(t, &m->model, PLIM_K_PROJ, kv, h, qkv_biased, d);
+  l->v_proj = plim_linear_new(t, &m->model, PLIM_V_PROJ, kv, h, qkv_biased, d);
+  l->o_proj = plim_linear_new(t, &m->model, PLIM_O_PROJ, h, q, biased, d);
   if (!c->has_qk_norm) return;
   l->q_norm = plim_model_parameter(t, &m->model, dims(c->head_dim), d);
   l->k_norm = plim_model_parameter(t, &m->model, dims(c->head_dim), d);
@@ -39,19 +41,19 @@ static void add_projections(plim_tape *t, plim_llama *m, layer *l, plim_dtype d)
 
 static void add_fused_projections(plim_tape *t, plim_llama *m, layer *l, plim_dtype d) {
   int64_t h = m->c.hidden, q = m->c.heads * m->c.head_dim, kv = m->c.kv_heads * m->c.head_dim;
-  l->proj[PLIM_O_PROJ] = plim_linear_new(t, &m->model, h, q, false, d);
-  l->proj[PLIM_QKV_PROJ] = plim_linear_new(t, &m->model, q + 2 * kv, h, false, d);
+  l->o_proj = plim_linear_new(t, &m->model, PLIM_O_PROJ, h, q, false, d);
+  l->qkv_proj = plim_linear_new(t, &m->model, PLIM_QKV_PROJ, q + 2 * kv, h, false, d);
 }
 
 static void add_mlp(plim_tape *t, plim_llama *m, layer *l, plim_dtype d) {
   int64_t h = m->c.hidden, i = m->c.intermediate;
   bool biased = m->c.has_mlp_bias, fused = m->c.has_fused_projections;
-  if (fused) l->proj[PLIM_GATE_UP_PROJ] = plim_linear_new(t, &m->model, 2 * i, h, false, d);
+  if (fused) l->gate_up_proj = plim_linear_new(t, &m->model, PLIM_GATE_UP_PROJ, 2 * i, h, false, d);
   else {
-    l->proj[PLIM_GATE_PROJ] = plim_linear_new(t, &m->model, i, h, biased, d);
-    l->proj[PLIM_UP_PROJ] = plim_linear_new(t, &m->model, i, h, biased, d);
+    l->gate_proj = plim_linear_new(t, &m->model, PLIM_GATE_PROJ, i, h, biased, d);
+    l->up_proj = plim_linear_new(t, &m->model, PLIM_UP_PROJ, i, h, biased, d);
   }
-  l->proj[PLIM_DOWN_PROJ] = plim_linear_new(t, &m->model, h, i, biased && !fused, d);
+  l->down_proj = plim_linear_new(t, &m->model, PLIM_DOWN_PROJ, h, i, biased && !fused, d);
 }
 
 static layer layer_new(plim_tape *t, plim_llama *m, plim_dtype d) {
@@ -62,7 +64,6 @@ static layer layer_new(plim_tape *t, plim_llama *m, plim_dtype d) {
   else add_mlp(t, m, &l, d);
   l.input_norm = plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
   l.post_attention_norm = plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
-  plim_projections_name(l.proj);
   return l;
 }
 
@@ -82,18 +83,18 @@ static void visit_linear(const plim_linear *l, void (*visit)(void *, plim_tensor
 
 static void visit_layer(const layer *l, void (*visit)(void *, plim_tensor *), void *context) {
   visit(context, l->input_norm);
-  visit_linear(&l->proj[PLIM_DOWN_PROJ], visit, context);
-  visit_linear(&l->proj[PLIM_GATE_PROJ], visit, context);
-  visit_linear(&l->proj[PLIM_GATE_UP_PROJ], visit, context);
-  visit_linear(&l->proj[PLIM_UP_PROJ], visit, context);
+  visit_linear(&l->down_proj, visit, context);
+  visit_linear(&l->gate_proj, visit, context);
+  visit_linear(&l->gate_up_proj, visit, context);
+  visit_linear(&l->up_proj, visit, context);
   visit(context, l->post_attention_norm);
   if (l->k_norm) visit(context, l->k_norm);
-  visit_linear(&l->proj[PLIM_K_PROJ], visit, context);
-  visit_linear(&l->proj[PLIM_O_PROJ], visit, context);
+  visit_linear(&l->k_proj, visit, context);
+  visit_linear(&l->o_proj, visit, context);
   if (l->q_norm) visit(context, l->q_norm);
-  visit_linear(&l->proj[PLIM_Q_PROJ], visit, context);
-  visit_linear(&l->proj[PLIM_QKV_PROJ], visit, context);
-  visit_linear(&l->proj[PLIM_V_PROJ], visit, context);
+  visit_linear(&l->q_proj, visit, context);
+  visit_linear(&l->qkv_proj, visit, context);
+  visit_linear(&l->v_proj, visit, context);
 }
 
 static void in_name_order(plim_model *model, void (*visit)(void *, plim_tensor *), void *context) {
@@ -107,8 +108,11 @@ static void in_name_order(plim_model *model, void (*visit)(void *, plim_tensor *
 static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_llama *m = (plim_llama *)model;
   plim_lora_begin(model);
-  for (int64_t i = 0; i < m->c.layers; i++)
-    plim_projections_add_lora(t, model, m->layers[i].proj, lora);
+  for (int64_t i = 0; i < m->c.layers; i++) {
+    layer *l = &m->layers[i];
+    plim_lora_add_all(t, model, lora, &l->q_proj, &l->k_proj, &l->v_proj, &l->o_proj, &l->qkv_proj,
+                      &l->gate_proj, &l->up_proj, &l->gate_up_proj, &l->down_proj);
+  }
   plim_lora_end(t, model, lora);
 }
 
@@ -120,7 +124,7 @@ static void project_fused(plim_tape *t, const layer *l, plim_tensor *x, plim_ten
   const plim_config *c = &l->m->c;
   int64_t d = c->head_dim, queries = c->heads * d, keys = queries + c->kv_heads * d;
   plim_tensor *all = NULL;
-  set(t, &all, plim_linear_forward(t, &l->proj[PLIM_QKV_PROJ], x));
+  set(t, &all, plim_linear_forward(t, &l->qkv_proj, x));
   set(t, q, slice(t, all, 2, 0, queries));
   set(t, k, slice(t, all, 2, queries, keys));
   set(t, v, slice(t, all, 2, keys, all->shape.at[2]));
@@ -137,9 +141,9 @@ static void project(plim_tape *t, const layer *l, plim_tensor *x, plim_tensor **
     project_fused(t, l, x, q, k, v);
     return;
   }
-  set(t, q, plim_split_heads(t, plim_linear_forward(t, &l->proj[PLIM_Q_PROJ], x), d, l->q_norm));
-  set(t, k, plim_split_heads(t, plim_linear_forward(t, &l->proj[PLIM_K_PROJ], x), d, l->k_norm));
-  set(t, v, plim_split_heads(t, plim_linear_forward(t, &l->proj[PLIM_V_PROJ], x), d, NULL));
+  set(t, q, plim_split_heads(t, plim_linear_forward(t, &l->q_proj, x), d, l->q_norm));
+  set(t, k, plim_split_heads(t, plim_linear_forward(t, &l->k_proj, x), d, l->k_norm));
+  set(t, v, plim_split_heads(t, plim_linear_forward(t, &l->v_proj, x), d, NULL));
 }
 
 static void turn(plim_tape *t, const plim_config *c, plim_tensor *const *held, plim_tensor **q,
@@ -159,7 +163,7 @@ static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
   turn(t, c, held, &q, &k);
   set(t, &out, plim_attend(t, &how, q, k, v, held[PLIM_HELD_MASK], weights));
   set(t, &out, plim_join_heads(t, out));
-  set(t, &out, plim_linear_forward(t, &l->proj[PLIM_O_PROJ], out));
+  set(t, &out, plim_linear_forward(t, &l->o_proj, out));
   drop(t, &q);
   drop(t, &k);
   drop(t, &v);
@@ -168,10 +172,10 @@ static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
 
 static plim_tensor *mlp_fused(plim_tape *t, const layer *l, plim_tensor *x) {
   plim_tensor *up = NULL, *gate = NULL;
-  plim_tensor *both = plim_linear_forward(t, &l->proj[PLIM_GATE_UP_PROJ], x);
+  plim_tensor *both = plim_linear_forward(t, &l->gate_up_proj, x);
   split(t, both, (plim_tensor * *[]){&gate, &up}, 2);
   set(t, &up, mul(t, up, silu(t, gate)));
-  plim_tensor *out = plim_linear_forward(t, &l->proj[PLIM_DOWN_PROJ], up);
+  plim_tensor *out = plim_linear_forward(t, &l->down_proj, up);
   drop(t, &up);
   drop(t, &gate);
   return out;
@@ -179,13 +183,13 @@ static plim_tensor *mlp_fused(plim_tape *t, const layer *l, plim_tensor *x) {
 
 static plim_tensor *mlp(plim_tape *t, const layer *l, plim_tensor *x) {
   if (l->experts.router) return plim_experts_forward(t, &l->experts, x);
-  if (l->proj[PLIM_GATE_UP_PROJ].weight) return mlp_fused(t, l, x);
+  if (l->gate_up_proj.weight) return mlp_fused(t, l, x);
   bool is_fused = plim_tape_uses_liger(t);
-  plim_tensor *gate = plim_linear_forward(t, &l->proj[PLIM_GATE_PROJ], x);
+  plim_tensor *gate = plim_linear_forward(t, &l->gate_proj, x);
   if (!is_fused) gate = silu(t, gate);
-  plim_tensor *up = plim_linear_forward(t, &l->proj[PLIM_UP_PROJ], x);
+  plim_tensor *up = plim_linear_forward(t, &l->up_proj, x);
   plim_tensor *product = is_fused ? plim_liger_swiglu(t, gate, up) : mul(t, gate, up);
-  return plim_linear_forward(t, &l->proj[PLIM_DOWN_PROJ], product);
+  return plim_linear_forward(t, &l->down_proj, product);
 }
 
 static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *const *held,

@@ -21,13 +21,13 @@ typedef struct {
 static layer layer_new(plim_tape *t, plim_mpnet *m, plim_dtype d) {
   plim_model *model = &m->e.model;
   int64_t h = m->e.c.hidden, i = m->e.c.intermediate;
-  layer l = {.q = plim_encoder_square(t, &m->e, d)};
-  l.k = plim_encoder_square(t, &m->e, d);
-  l.v = plim_encoder_square(t, &m->e, d);
-  l.o = plim_encoder_square(t, &m->e, d);
+  layer l = {.q = plim_encoder_square(t, &m->e, PLIM_Q, d)};
+  l.k = plim_encoder_square(t, &m->e, PLIM_K, d);
+  l.v = plim_encoder_square(t, &m->e, PLIM_V, d);
+  l.o = plim_encoder_square(t, &m->e, PLIM_O, d);
   l.norm = plim_norm_new(t, model, h, d);
-  l.intermediate = plim_linear_new(t, model, i, h, true, d);
-  l.fed = plim_encoder_output_new(t, model, h, i, d);
+  l.intermediate = plim_encoder_dense(t, model, "intermediate", i, h, d);
+  l.fed = plim_encoder_output_new(t, model, "output", h, i, d);
   return l;
 }
 
@@ -49,12 +49,7 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_lora_begin(model);
   for (int64_t i = 0; i < m->e.c.layers; i++) {
     layer *l = &m->layers[i];
-    plim_lora_target(t, model, &l->q, PLIM_Q, lora);
-    plim_lora_target(t, model, &l->k, PLIM_K, lora);
-    plim_lora_target(t, model, &l->v, PLIM_V, lora);
-    plim_lora_target(t, model, &l->o, PLIM_O, lora);
-    plim_lora_target(t, model, &l->intermediate, PLIM_DENSE, lora);
-    plim_lora_target(t, model, &l->fed.dense, PLIM_DENSE, lora);
+    plim_lora_add_all(t, model, lora, &l->q, &l->k, &l->v, &l->o, &l->intermediate, &l->fed.dense);
   }
   plim_encoder_end_lora(t, &m->e, lora);
   plim_lora_end(t, model, lora);
@@ -74,12 +69,14 @@ static plim_tensor *self_attention(plim_tape *t, const plim_mpnet *m, const laye
   set(t, &q, projected(t, m, &l->q, x));
   set(t, &k, projected(t, m, &l->k, x));
   set(t, &v, projected(t, m, &l->v, x));
+  plim_tape_at(t, "attention");
   set(t, &scores, matmul(t, q, transpose(t, k, 2, 3)));
   set(t, &scores, div_scalar(t, scores));
   add_in_place(t, scores, bias);
   if (mask) set(t, &scores, add(t, scores, mask));
   set(t, &weights, plim_softmax_own(t, scores));
   set(t, &weights, dropout(t, weights, m->e.c.attention_dropout));
+  plim_tape_at(t, "attention");
   set(t, &out, matmul(t, weights, v));
   set(t, &out, contiguous(t, transpose(t, out, 1, 2)));
   set(t, &out, view(t, out, dims(batch, length, -1)));

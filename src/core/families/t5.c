@@ -52,10 +52,10 @@ typedef struct plim_t5 {
 static attention_layer attention_new(plim_tape *t, plim_t5 *m, bool is_first, plim_dtype d) {
   plim_model *model = &m->model;
   int64_t h = m->c.hidden, inner = m->c.heads * m->c.head_dim;
-  attention_layer a = {.q = plim_linear_new(t, model, inner, h, false, d)};
-  a.k = plim_linear_new(t, model, inner, h, false, d);
-  a.v = plim_linear_new(t, model, inner, h, false, d);
-  a.o = plim_linear_new(t, model, h, inner, false, d);
+  attention_layer a = {.q = plim_linear_new(t, model, PLIM_Q, inner, h, false, d)};
+  a.k = plim_linear_new(t, model, PLIM_K, inner, h, false, d);
+  a.v = plim_linear_new(t, model, PLIM_V, inner, h, false, d);
+  a.o = plim_linear_new(t, model, PLIM_O, h, inner, false, d);
   plim_dims table = dims(m->c.relative_buckets, m->c.heads);
   if (is_first) a.relative = plim_model_parameter(t, model, table, d);
   a.norm = plim_model_parameter(t, model, dims(h), d);
@@ -68,10 +68,10 @@ static block block_new(plim_tape *t, plim_t5 *m, bool is_decoder, bool is_first,
   block b = {.self = attention_new(t, m, is_first, d)};
   if (is_decoder) b.cross = attention_new(t, m, false, d);
   if (m->c.has_gated_mlp) {
-    b.wi_0 = plim_linear_new(t, model, i, h, false, d);
-    b.wi_1 = plim_linear_new(t, model, i, h, false, d);
-  } else b.wi = plim_linear_new(t, model, i, h, false, d);
-  b.wo = plim_linear_new(t, model, h, i, false, d);
+    b.wi_0 = plim_linear_new(t, model, PLIM_WI_0, i, h, false, d);
+    b.wi_1 = plim_linear_new(t, model, PLIM_WI_1, i, h, false, d);
+  } else b.wi = plim_linear_new(t, model, PLIM_WI, i, h, false, d);
+  b.wo = plim_linear_new(t, model, PLIM_WO, h, i, false, d);
   b.norm = plim_model_parameter(t, model, dims(h), d);
   return b;
 }
@@ -98,23 +98,12 @@ static void build(plim_tape *t, plim_t5 *m, plim_dtype d) {
   plim_consume(t, decoders);
 }
 
-static void add_attention_lora(plim_tape *t, plim_t5 *m, attention_layer *a,
-                               const plim_lora *lora) {
-  plim_lora_target(t, &m->model, &a->q, PLIM_Q, lora);
-  plim_lora_target(t, &m->model, &a->k, PLIM_K, lora);
-  plim_lora_target(t, &m->model, &a->v, PLIM_V, lora);
-  plim_lora_target(t, &m->model, &a->o, PLIM_O, lora);
-}
-
 static void add_stack_lora(plim_tape *t, plim_t5 *m, stack *s, const plim_lora *lora) {
   for (int64_t i = 0; i < s->count; i++) {
     block *b = &s->blocks[i];
-    add_attention_lora(t, m, &b->self, lora);
-    add_attention_lora(t, m, &b->cross, lora);
-    plim_lora_target(t, &m->model, &b->wi, PLIM_WI, lora);
-    plim_lora_target(t, &m->model, &b->wi_0, PLIM_WI_0, lora);
-    plim_lora_target(t, &m->model, &b->wi_1, PLIM_WI_1, lora);
-    plim_lora_target(t, &m->model, &b->wo, PLIM_WO, lora);
+    plim_lora_add_all(t, &m->model, lora, &b->self.q, &b->self.k, &b->self.v, &b->self.o,
+                      &b->cross.q, &b->cross.k, &b->cross.v, &b->cross.o, &b->wi, &b->wi_0,
+                      &b->wi_1, &b->wo);
   }
 }
 
@@ -384,6 +373,7 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
   // The name of the key is history: this tells T5 from T5 1.1.
   set(t, &last, m->c.ties_embeddings ? mul_scalar(t, decoded) : decoded);
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_tape_at(t, "lm_head");
   set(t, &scores, linear(t, last, m->lm_head, NULL));
   plim_tensor *loss = masked_loss(t, scores, batch->labels); // labels are not shifted
   plim_tape_purpose(t, purpose_was);
