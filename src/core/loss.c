@@ -2,7 +2,7 @@
 
 #include "ops.h"
 
-const char *const plim_loss_names[PLIM_LOSS_COUNT] = {
+const char *const plim_loss_names[PLIM_LOSS_COUNT + 1] = {
     [PLIM_LOSS_FULL] = "full",
     [PLIM_LOSS_CHUNKED] = "chunked",
     [PLIM_LOSS_FUSED] = "fused",

@@ -3,6 +3,15 @@
 #include "kernels.h"
 #include "ops.h"
 
+const char *const plim_attention_names[PLIM_ATTENTION_NAMES + 1] = {
+    [PLIM_ATTENTION_SDPA] = "sdpa",
+    [PLIM_ATTENTION_EAGER] = "eager",
+    [PLIM_ATTENTION_FLASH] = "flash",
+};
+
+const char *const plim_mask_names[PLIM_MASK_KINDS + 1] = {
+    [PLIM_MASK_NONE] = "none", [PLIM_MASK_ONES] = "ones", [PLIM_MASK_PAD] = "pad"};
+
 // transformers looks for packed sequences in the positions: differences, their running sum, and
 // whether it is zero everywhere.
 static void look_for_packing(plim_tape *t, plim_tensor *positions, int64_t batch) {

@@ -4,12 +4,23 @@
 
 #include "tape.h"
 
-typedef enum { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER } plim_attention_kind;
+typedef enum {
+  PLIM_ATTENTION_SDPA,
+  PLIM_ATTENTION_EAGER,
+  PLIM_ATTENTION_KINDS
+} plim_attention_kind;
 typedef enum {
   PLIM_MASK_NONE, // no attention_mask is given
   PLIM_MASK_ONES, // one is, and it is all ones: found out, and dropped
-  PLIM_MASK_PAD   // one is, with padding
+  PLIM_MASK_PAD,  // one is, with padding
+  PLIM_MASK_KINDS
 } plim_mask_kind;
+
+// Tables of names end with NULL. Behind the kinds of attention comes "flash", which is
+// scaled_dot_product_attention with another kernel (plim_job.uses_flash).
+enum { PLIM_ATTENTION_FLASH = PLIM_ATTENTION_KINDS, PLIM_ATTENTION_NAMES };
+extern const char *const plim_attention_names[PLIM_ATTENTION_NAMES + 1];
+extern const char *const plim_mask_names[PLIM_MASK_KINDS + 1]; // "none", "ones", "pad"
 
 // create_causal_mask: what the attention gets, floating; NULL where none is needed. `given` is the
 // batch's attention_mask (NULL if there is none), `positions` the position ids (NULL if the model has

@@ -4,6 +4,13 @@
 
 #include "sharding.h"
 
+const char *const plim_checkpoint_names[PLIM_CHECKPOINT_KINDS + 1] = {
+    [PLIM_CHECKPOINT_OFF] = "off",
+    [PLIM_CHECKPOINT_ON] = "on",
+    [PLIM_CHECKPOINT_REENTRANT] = "reentrant",
+    [PLIM_CHECKPOINT_OFFLOADED] = "offloaded",
+};
+
 void *plim_model_new(size_t bytes, plim_model methods) {
   plim_model *m = calloc(1, bytes);
   if (m) *m = methods;

@@ -9,8 +9,11 @@ typedef enum {
   PLIM_CHECKPOINT_OFF,
   PLIM_CHECKPOINT_ON,
   PLIM_CHECKPOINT_REENTRANT,
-  PLIM_CHECKPOINT_OFFLOADED // reentrant, the layers' inputs wait on the host
+  PLIM_CHECKPOINT_OFFLOADED, // reentrant, the layers' inputs wait on the host
+  PLIM_CHECKPOINT_KINDS
 } plim_checkpoint_kind;
+
+extern const char *const plim_checkpoint_names[PLIM_CHECKPOINT_KINDS + 1]; // "off", ..., NULL
 
 // What the model is called with.
 typedef struct {

@@ -5,7 +5,7 @@
 #include "tape_impl.h"
 #include "work.h"
 
-const char *const plim_weights_names[PLIM_WEIGHTS_COUNT] = {
+const char *const plim_weights_names[PLIM_WEIGHTS_COUNT + 1] = {
     [PLIM_WEIGHTS_PLAIN] = "plain",
     [PLIM_WEIGHTS_NF4] = "nf4",
     [PLIM_WEIGHTS_NF4_DOUBLE] = "nf4-double",
