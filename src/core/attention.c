@@ -72,8 +72,7 @@ static plim_tensor *cudnn(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   plim_tensor *kept[] = {logsumexp, out, offset, seed};
   for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
   if (n) node_output(t, n, out);
-  plim_tensor *gone[] = {logsumexp, seed, offset, bias, q, k, v, mask};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) plim_consume(t, gone[i]);
+  consume_all(t, logsumexp, seed, offset, bias, q, k, v, mask);
   return out;
 }
 
@@ -93,10 +92,7 @@ static void flash_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pl
   bool grouped = k->shape.at[1] != heads;
   plim_tensor *wide_k = grouped ? heads_inside(t, k, heads) : NULL;
   plim_tensor *wide_v = grouped ? heads_inside(t, v, heads) : NULL;
-  plim_consume(t, wide_v);
-  plim_consume(t, wide_k);
-  plim_consume(t, dq);
-  plim_consume(t, sums);
+  consume_all(t, wide_v, wide_k, dq, sums);
 }
 
 static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
@@ -116,8 +112,7 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   plim_tensor *kept[] = {logsumexp, out, state, unused};
   for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
   if (n) node_output(t, n, out);
-  plim_tensor *gone[] = {logsumexp, state, unused};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) plim_consume(t, gone[i]);
+  consume_all(t, logsumexp, state, unused);
   return out;
 }
 
@@ -253,9 +248,7 @@ static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tens
   set(t, &weights, dropout(t, weights, o->dropout_p));
   set(t, &low, to(t, weights, dtype));
   plim_tensor *out = to(t, matmul(t, weights, values), dtype);
-  plim_tensor **gone[] = {&weights, &keys,   &values, &scaled, &bias,
-                          &wide_v,  &wide_k, &wide_q, &low};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  drop_all(t, &weights, &keys, &values, &scaled, &bias, &wide_v, &wide_k, &wide_q, &low);
   return out;
 }
 

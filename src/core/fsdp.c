@@ -279,8 +279,7 @@ static void reduce(plim_tape *t, group *g) {
   plim_consume(t, scratch(t, cat_table_bytes(g, dtype)));
   send_gradients(t, f, elements, dtype);
   plim_tensor *last = drop_gradients(t, g), *out = scatter(t, g, elements, dtype);
-  drop(t, &last);
-  drop(t, &out);
+  drop_all(t, &last, &out);
 }
 
 // ---- hooks ----------------------------------------------------------------------------------------

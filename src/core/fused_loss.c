@@ -54,8 +54,7 @@ static void run_chunk(plim_tape *t, const fused *f, int64_t from, int64_t end) {
   }
   plim_work_softmax(t, 1, logits);
   add_to_weight(t, f, logits, rows);
-  drop(t, &logits);
-  drop(t, &rows);
+  drop_all(t, &logits, &rows);
 }
 
 // (target != ignore_index).sum(): the mask stays in a variable.
@@ -97,8 +96,7 @@ static plim_tensor *cross_entropy(plim_tape *t, plim_tensor *input, plim_tensor 
     run_chunk(t, &f, from, from + chunk < rows ? from + chunk : rows);
   drop(t, &f.logits);
   plim_tensor *loss = k_sum(t, losses, 1, false, PLIM_FP32);
-  drop(t, &mask);
-  drop(t, &losses);
+  drop_all(t, &mask, &losses);
   set_grad_mode(t, was);
   if (n && wants(n, 0)) node_save(t, n, grad_input);
   if (f.grad_weight) node_save(t, n, f.grad_weight);
@@ -117,8 +115,6 @@ plim_tensor *fused_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, 
   set(t, &rows, view(t, hidden, dims(-1, hidden->shape.at[2])));
   plim_tensor *loss = cross_entropy(t, rows, weight);
   if (items) loss = divide(t, loss, items);
-  drop(t, &rows);
-  drop(t, &padded);
-  drop(t, &shifted);
+  drop_all(t, &rows, &padded, &shifted);
   return loss;
 }

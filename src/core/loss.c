@@ -20,9 +20,7 @@ plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,
   set(t, &shifted, view(t, shifted, dims(-1)));
   plim_tensor *loss = nll_loss(t, log_softmax(t, wide), shifted);
   if (items) loss = divide(t, loss, items);
-  drop(t, &wide);
-  drop(t, &padded);
-  drop(t, &shifted);
+  drop_all(t, &wide, &padded, &shifted);
   return loss;
 }
 

@@ -24,11 +24,7 @@ static void look_for_packing(plim_tape *t, plim_tensor *positions, int64_t batch
   plim_tensor *sums = k_running_sum(t, breaks);
   plim_consume(t, breaks);
   plim_tensor *last = empty(t, dims(batch), PLIM_BOOL), *all = empty(t, (plim_dims){0}, PLIM_BOOL);
-  plim_consume(t, last);
-  plim_consume(t, all);
-  plim_consume(t, first);
-  plim_consume(t, difference);
-  plim_consume(t, sums);
+  consume_all(t, last, all, first, difference, sums);
 }
 
 static plim_tensor *scalar(plim_tape *t, plim_dtype dtype) {
@@ -129,9 +125,7 @@ static plim_tensor *additive(plim_tape *t, plim_tensor *mask, int64_t batch, pli
   plim_dims shape = mask->shape;
   shape.at[0] = batch;
   plim_tensor *out = empty(t, shape, dtype);
-  plim_consume(t, lowest);
-  plim_consume(t, zero);
-  plim_consume(t, mask);
+  consume_all(t, lowest, zero, mask);
   return out;
 }
 

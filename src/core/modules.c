@@ -44,8 +44,7 @@ plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   set(t, &variance, mean_last(t, square(t, hidden)));
   set(t, &hidden, mul(t, hidden, rsqrt(t, add_scalar(t, variance))));
   plim_tensor *out = mul(t, weight, to(t, hidden, (plim_dtype)x->dtype));
-  drop(t, &hidden);
-  drop(t, &variance);
+  drop_all(t, &hidden, &variance);
   let_go(t, x, was);
   return out;
 }
@@ -71,8 +70,7 @@ plim_tensor *plim_t5_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   set(t, &hidden, mul(t, x, rsqrt(t, add_scalar(t, variance))));
   set(t, &hidden, to(t, hidden, (plim_dtype)weight->dtype));
   plim_tensor *out = mul(t, weight, hidden);
-  drop(t, &hidden);
-  drop(t, &variance);
+  drop_all(t, &hidden, &variance);
   let_go(t, x, was);
   return out;
 }
@@ -135,8 +133,7 @@ plim_tensor *plim_attend_eagerly(plim_tape *t, const plim_attending *how, plim_t
   set(t, &out, matmul(t, weights, values));
   set(t, &out, transpose(t, out, 1, 2));
   if (!how->is_left_strided) set(t, &out, contiguous(t, out));
-  drop(t, &keys);
-  drop(t, &values);
+  drop_all(t, &keys, &values);
   set(t, kept, give(t, &weights));
   return give(t, &out);
 }
@@ -151,8 +148,7 @@ static plim_tensor *attend_by_kernel(plim_tape *t, const plim_attending *how, pl
   plim_tensor *attended = how->sees_all ? full_attention(t, q, keys, values, mask, how->dropout_p)
                                         : attention(t, q, keys, values, mask, how->dropout_p);
   plim_tensor *out = contiguous(t, transpose(t, attended, 1, 2));
-  drop(t, &keys);
-  drop(t, &values);
+  drop_all(t, &keys, &values);
   return out;
 }
 

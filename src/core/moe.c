@@ -53,9 +53,7 @@ static void accumulate_rows(plim_tape *t, int64_t count, int64_t rows) {
   plim_tensor *sorted = indices_new(t, count), *from = indices_new(t, count);
   plim_tensor *range = indices_new(t, count);
   plim_consume(t, scratch(t, k_sort_bytes(count, bits_of(rows - 1))));
-  plim_tensor *last_first[] = {range, from, sorted, linear_index};
-  for (size_t i = 0; i < sizeof last_first / sizeof *last_first; i++)
-    plim_consume(t, last_first[i]);
+  consume_all(t, range, from, sorted, linear_index);
 }
 
 static void index_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
@@ -96,9 +94,7 @@ static void div_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim
   plim_tensor *negative = k_unary(t, in[0]), *once = k_binary(t, self, other);
   plim_tensor *twice = k_binary(t, once, other);
   out[1] = k_binary(t, negative, twice);
-  plim_consume(t, twice);
-  plim_consume(t, once);
-  plim_consume(t, negative);
+  consume_all(t, twice, once, negative);
   out[0] = k_binary(t, in[0], other);
 }
 

@@ -35,10 +35,8 @@ static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims
   plim_tensor *sums = !adds_atomically     ? empty(t, dims(parts, width), PLIM_FP32)
                       : dtype != PLIM_FP32 ? empty(t, table, PLIM_FP32)
                                            : NULL;
-  plim_tensor *last_first[] = {sums,    run_of_part, part_starts, part_count, offsets,
-                               per_run, count,       starts,      order,      sorted};
-  for (size_t i = 0; i < sizeof last_first / sizeof *last_first; i++)
-    plim_consume(t, last_first[i]);
+  consume_all(t, sums, run_of_part, part_starts, part_count, offsets, per_run, count, starts, order,
+              sorted);
   return out;
 }
 

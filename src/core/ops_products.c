@@ -100,9 +100,7 @@ plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor 
   k_cublas_lt(t);
   plim_work_matmul(t, a, b, out);
   if (n) node_output(t, n, out);
-  plim_tensor *last_first[] = {bias, a, b}; // casts, made from right to left
-  for (size_t i = 0; i < sizeof last_first / sizeof *last_first; i++)
-    plim_consume(t, last_first[i]);
+  consume_all(t, bias, a, b); // casts, made from right to left
   return out;
 }
 

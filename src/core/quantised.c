@@ -182,8 +182,7 @@ static plim_tensor *quantise_rows(plim_tape *t, plim_tensor *rows, plim_tensor *
   plim_consume(t, sizes);
   plim_consume(t, k_all(t, large));
   if (rows->shape.at[0] > 1) plim_consume(t, scratch(t, 1)); // the 0 for columns computed apart
-  drop(t, &large);
-  drop(t, &half);
+  drop_all(t, &large, &half);
   return out;
 }
 
@@ -204,8 +203,7 @@ static plim_tensor *matmul8(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   plim_tensor *out = k_to(t, half, (plim_dtype)x->dtype);
   if (out != half) plim_consume(t, half);
   plim_consume(t, sums);
-  drop(t, &narrow);
-  drop(t, &scales);
+  drop_all(t, &narrow, &scales);
   set_grad_mode(t, was);
   if (n) n->constant = weight, set(t, &n->kept, rows), node_output(t, n, out);
   drop(t, &rows);

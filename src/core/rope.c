@@ -52,10 +52,6 @@ static plim_tensor *inverse_powers(plim_tape *t, int64_t n) {
   return out;
 }
 
-static void drop_all(plim_tape *t, plim_tensor **x, size_t count) {
-  for (size_t i = 0; i < count; i++) plim_consume(t, x[i]);
-}
-
 // ---- kinds ----------------------------------------------------------------------------------------
 
 // 1 / (base ** (arange(0, dim, 2, dtype=float) / dim))
@@ -83,7 +79,7 @@ static plim_tensor *llama3(plim_tape *t, int64_t n) {
   plim_consume(t, not_low);
   plim_tensor *out = floats(t, n);
   plim_consume(t, chosen);
-  drop_all(t, (plim_tensor *[]){inverse, waves, smooth, smoothed, is_between}, 5);
+  consume_all(t, inverse, waves, smooth, smoothed, is_between);
   return out;
 }
 
@@ -94,7 +90,7 @@ static plim_tensor *longrope(plim_tape *t, int64_t n) {
   plim_consume(t, scratch(t, 8));
   plim_tensor *product = after(t, raised), *out = divided_by(t, product);
   plim_consume(t, product);
-  drop_all(t, (plim_tensor *[]){factors, shares}, 2);
+  consume_all(t, factors, shares);
   return out;
 }
 
@@ -107,7 +103,7 @@ static plim_tensor *yarn(plim_tape *t, int64_t n) {
   plim_tensor *share = after(t, ramp);
   plim_tensor *left = after(t, floats(t, n)), *right = floats(t, n); // each side times its share
   plim_tensor *out = after_both(t, left, right);
-  drop_all(t, (plim_tensor *[]){p, beyond, between, share}, 4);
+  consume_all(t, p, beyond, between, share);
   return out;
 }
 
@@ -182,11 +178,7 @@ void plim_rotary(plim_tape *t, const plim_tensor *inv_freq, int64_t length, plim
   set(t, cos, low_c);
   low_s = to(t, s, dtype);
   set(t, sin, low_s);
-  drop(t, &wide);
-  drop(t, &angles);
-  drop(t, &both);
-  drop(t, &c);
-  drop(t, &s);
+  drop_all(t, &wide, &angles, &both, &c, &s);
   set_grad_mode(t, was);
 }
 
@@ -196,8 +188,7 @@ static plim_tensor *rotate_half(plim_tape *t, plim_tensor *x) {
   set(t, &x1, slice(t, x, 3, 0, d / 2));
   set(t, &x2, slice(t, x, 3, d / 2, d));
   plim_tensor *out = cat2(t, neg(t, x2), x1, 3);
-  drop(t, &x1);
-  drop(t, &x2);
+  drop_all(t, &x1, &x2);
   return out;
 }
 
@@ -216,8 +207,7 @@ void plim_turn(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q
   new_k = turned(t, *k, c, s);
   set(t, q, new_q);
   set(t, k, new_k);
-  drop(t, &c);
-  drop(t, &s);
+  drop_all(t, &c, &s);
 }
 
 // All slices come before the first product: backward runs them in that order.
@@ -238,8 +228,7 @@ void plim_turn_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, bool join
   set(t, &new_k, turned(t, k_part, c, s));
   if (joins_last) set(t, &new_q, cat2(t, new_q, q_rest, 3));
   set(t, &new_k, cat2(t, new_k, k_rest, 3));
-  plim_tensor **gone[] = {&c, &s, &q_part, &q_rest, &k_part, &k_rest};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  drop_all(t, &c, &s, &q_part, &q_rest, &k_part, &k_rest);
   set(t, q, give(t, &new_q));
   set(t, k, give(t, &new_k));
 }

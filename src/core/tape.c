@@ -300,6 +300,14 @@ void drop(plim_tape *t, plim_tensor **variable) {
   leave(t, old);
 }
 
+void plim_drop_list(plim_tape *t, plim_tensor **const *variables, size_t count) {
+  for (size_t i = 0; i < count; i++) drop(t, variables[i]);
+}
+
+void plim_consume_list(plim_tape *t, plim_tensor *const *results, size_t count) {
+  for (size_t i = 0; i < count; i++) plim_consume(t, results[i]);
+}
+
 plim_tensor *give(plim_tape *t, plim_tensor **variable) {
   if (t->is_stopped && *variable) { // nothing is returned; the variable dies with its frame
     plim_tensor *nothing = empty(t, (*variable)->shape, (plim_dtype)(*variable)->dtype);

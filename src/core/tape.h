@@ -24,6 +24,12 @@
 #define let_go(...) plim_let_go(__VA_ARGS__)
 #define set(...) plim_set(__VA_ARGS__)
 #define drop(...) plim_drop(__VA_ARGS__)
+#define drop_all(t, ...)                                                                           \
+  plim_drop_list(t, (plim_tensor * *const[]){__VA_ARGS__},                                         \
+                 sizeof((plim_tensor **const[]){__VA_ARGS__}) / sizeof(plim_tensor **))
+#define consume_all(t, ...)                                                                        \
+  plim_consume_list(t, (plim_tensor *const[]){__VA_ARGS__},                                        \
+                    sizeof((plim_tensor *const[]){__VA_ARGS__}) / sizeof(plim_tensor *))
 #define give(...) plim_give(__VA_ARGS__)
 #define empty(...) plim_empty(__VA_ARGS__)
 #define empty_strided(...) plim_empty_strided(__VA_ARGS__)
@@ -207,6 +213,9 @@ bool hold(plim_tensor *x);
 void let_go(plim_tape *t, plim_tensor *x, bool was_floating);
 void set(plim_tape *t, plim_tensor **variable, plim_tensor *value);
 void drop(plim_tape *t, plim_tensor **variable);
+// Several, in this order: drop_all(t, &q, &k, &v) lets go of variables, consume_all(t, a, b) of results.
+void plim_drop_list(plim_tape *t, plim_tensor **const *variables, size_t count);
+void plim_consume_list(plim_tape *t, plim_tensor *const *results, size_t count);
 // return variable: hands its reference on, floating.
 plim_tensor *give(plim_tape *t, plim_tensor **variable);
 

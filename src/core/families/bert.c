@@ -85,9 +85,7 @@ static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
   set(t, &v, projected(t, l, &l->value, x));
   set(t, &out, plim_attend(t, &how, q, k, v, mask, weights));
   set(t, &out, plim_join_heads(t, out));
-  drop(t, &q);
-  drop(t, &k);
-  drop(t, &v);
+  drop_all(t, &q, &k, &v);
   return give(t, &out);
 }
 
@@ -103,9 +101,7 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   set(t, &fed, plim_linear_forward(t, &l->intermediate, attended));
   set(t, &fed, gelu(t, fed));
   plim_tensor *out = plim_encoder_output_forward(t, &l->fed, fed, attended, dropout_p);
-  drop(t, &fed);
-  drop(t, &weights);
-  drop(t, &attended);
+  drop_all(t, &fed, &weights, &attended);
   return out;
 }
 
@@ -132,8 +128,7 @@ static plim_tensor *embed(plim_tape *t, const plim_bert *m, const plim_batch *ba
   set(t, &out, add(t, out, placed));
   set(t, &out, plim_norm_forward(t, &e->norm, out));
   set(t, &out, dropout(t, out, e->c.dropout));
-  plim_tensor **gone[] = {&types, &positions, &words, &gathered, &typed, &placed};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  drop_all(t, &types, &positions, &words, &gathered, &typed, &placed);
   return give(t, &out);
 }
 
@@ -151,8 +146,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
     set(t, &hidden, plim_call_layer(t, batch->checkpoint, call, hidden));
   }
   plim_encoder_pool(t, &m->e, hidden);
-  drop(t, &mask);
-  drop(t, &embedded);
+  drop_all(t, &mask, &embedded);
   return give(t, &hidden);
 }
 

@@ -44,8 +44,7 @@ plim_tensor *plim_positions_from_ids(plim_tape *t, plim_tensor *ids, bool adds_p
   if (adds_past) sums = add_scalar(t, sums);
   set(t, &counted, mul(t, sums, is_token));
   plim_tensor *positions = add_scalar(t, to(t, counted, PLIM_I64));
-  drop(t, &is_token);
-  drop(t, &counted);
+  drop_all(t, &is_token, &counted);
   return positions;
 }
 

@@ -81,9 +81,7 @@ static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
   set(t, &out, plim_attend(t, &how, q, k, v, held[PLIM_HELD_MASK], weights));
   set(t, &out, plim_join_heads(t, out));
   set(t, &out, plim_linear_forward(t, &l->o_proj, out));
-  drop(t, &q);
-  drop(t, &k);
-  drop(t, &v);
+  drop_all(t, &q, &k, &v);
   return give(t, &out);
 }
 
@@ -108,8 +106,7 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   set(t, &hidden, plim_gemma_norm(t, hidden, l->post_mlp_norm));
   set(t, &hidden, add(t, residual, hidden));
   plim_tensor *out = give(t, &hidden);
-  drop(t, &residual);
-  drop(t, &weights);
+  drop_all(t, &residual, &weights);
   return out;
 }
 

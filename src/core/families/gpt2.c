@@ -71,9 +71,7 @@ static plim_tensor *self_attention(plim_tape *t, const block *b, plim_tensor *x,
   set(t, &out, plim_join_heads(t, out));
   set(t, &out, plim_linear_forward(t, &b->attn_proj, out));
   set(t, &out, dropout(t, out, c->dropout));
-  drop(t, &q);
-  drop(t, &k);
-  drop(t, &v);
+  drop_all(t, &q, &k, &v);
   return give(t, &out);
 }
 
@@ -101,10 +99,7 @@ static plim_tensor *run_block(plim_tape *t, const void *context, plim_tensor *co
   set(t, &fed, mlp(t, b, hidden));
   set(t, &hidden, add(t, residual, fed));
   plim_tensor *out = give(t, &hidden);
-  drop(t, &residual);
-  drop(t, &attended);
-  drop(t, &weights);
-  drop(t, &fed);
+  drop_all(t, &residual, &attended, &weights, &fed);
   return out;
 }
 
@@ -131,8 +126,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
   set(t, &hidden, plim_norm_forward(t, &m->ln_f, hidden));
   set(t, &hidden, view(t, hidden, hidden->shape));
   plim_tensor *out = give(t, &hidden);
-  plim_tensor **gone[] = {&ids, &positions, &embedded, &placed, &mask};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  drop_all(t, &ids, &positions, &embedded, &placed, &mask);
   return out;
 }
 

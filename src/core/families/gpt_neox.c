@@ -72,8 +72,7 @@ static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
   set(t, &out, plim_attend(t, &how, q, k, v, held[HELD_MASK], weights));
   set(t, &out, plim_join_heads(t, out));
   set(t, &out, plim_linear_forward(t, &l->dense, out));
-  plim_tensor **gone[] = {&qkv, &q, &k, &v};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  drop_all(t, &qkv, &q, &k, &v);
   plim_tensor *result = give(t, &out);
   let_go(t, x, was);
   return result;
@@ -101,9 +100,7 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   set(t, &fed, mlp(t, l, normed));
   set(t, &fed, dropout(t, fed, l->m->c.dropout));
   plim_tensor *out = add(t, add(t, fed, attended), x);
-  drop(t, &attended);
-  drop(t, &weights);
-  drop(t, &fed);
+  drop_all(t, &attended, &weights, &fed);
   return out;
 }
 
@@ -127,8 +124,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
   }
   set(t, &hidden, plim_norm_forward(t, &m->final_norm, hidden));
   plim_tensor *out = give(t, &hidden);
-  plim_tensor **gone[] = {&positions, &embedded, &mask, &sin, &cos};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  drop_all(t, &positions, &embedded, &mask, &sin, &cos);
   return out;
 }
 

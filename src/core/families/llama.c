@@ -164,9 +164,7 @@ static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
   set(t, &out, plim_attend(t, &how, q, k, v, held[PLIM_HELD_MASK], weights));
   set(t, &out, plim_join_heads(t, out));
   set(t, &out, plim_linear_forward(t, &l->o_proj, out));
-  drop(t, &q);
-  drop(t, &k);
-  drop(t, &v);
+  drop_all(t, &q, &k, &v);
   return give(t, &out);
 }
 
@@ -176,8 +174,7 @@ static plim_tensor *mlp_fused(plim_tape *t, const layer *l, plim_tensor *x) {
   split(t, both, (plim_tensor * *[]){&gate, &up}, 2);
   set(t, &up, mul(t, up, silu(t, gate)));
   plim_tensor *out = plim_linear_forward(t, &l->down_proj, up);
-  drop(t, &up);
-  drop(t, &gate);
+  drop_all(t, &up, &gate);
   return out;
 }
 
@@ -207,8 +204,7 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   set(t, &hidden, mlp(t, l, hidden));
   set(t, &hidden, add(t, residual, dropout(t, hidden, dropped)));
   plim_tensor *out = give(t, &hidden);
-  drop(t, &residual);
-  drop(t, &weights);
+  drop_all(t, &residual, &weights);
   return out;
 }
 

@@ -23,8 +23,7 @@ static void route(plim_tape *t, const plim_experts *e, plim_tensor *x, plim_tens
   set(t, &probabilities, softmax(t, *logits, PLIM_FP32));
   topk(t, probabilities, e->per_token, shares, experts);
   div_in_place(t, *shares, sum_dim(t, *shares, 1, true));
-  drop(t, &rows);
-  drop(t, &probabilities);
+  drop_all(t, &rows, &probabilities);
 }
 
 // Tokens sorted by expert.
@@ -56,17 +55,15 @@ static void group(plim_tape *t, const plim_experts *e, plim_tensor *x, plim_tens
 }
 
 static void groups_drop(plim_tape *t, groups *g) {
-  plim_tensor **gone[] = {&g->shares,     &g->experts,      &g->sorted, &g->order,   &g->rows,
-                          &g->row_shares, &g->histogram_of, &g->counts, &g->offsets, &g->is_nobody};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  drop_all(t, &g->shares, &g->experts, &g->sorted, &g->order, &g->rows, &g->row_shares,
+           &g->histogram_of, &g->counts, &g->offsets, &g->is_nobody);
 }
 
 static plim_tensor *gated(plim_tape *t, plim_tensor *both) {
   plim_tensor *gate = NULL, *up = NULL;
   split(t, both, (plim_tensor * *[]){&gate, &up}, 2);
   plim_tensor *out = mul(t, silu(t, gate), up);
-  drop(t, &gate);
-  drop(t, &up);
+  drop_all(t, &gate, &up);
   return out;
 }
 
@@ -98,8 +95,7 @@ static plim_tensor *run_experts(plim_tape *t, const plim_experts *e, plim_tensor
   set(t, &sum, gather(t, &g, out, e->per_token, &weighted, &inverse));
   set(t, &result, to(t, sum, (plim_dtype)x->dtype));
   groups_drop(t, &g);
-  plim_tensor **gone[] = {&out, &weighted, &inverse, &sum};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  drop_all(t, &out, &weighted, &inverse, &sum);
   return give(t, &result);
 }
 
@@ -111,8 +107,6 @@ plim_tensor *plim_experts_forward(plim_tape *t, const plim_experts *e, plim_tens
   set(t, &hidden, run_experts(t, e, hidden, shares, experts));
   set(t, &hidden, reshape(t, hidden, dims(batch, length, width)));
   plim_tensor *out = give(t, &hidden);
-  drop(t, &logits);
-  drop(t, &shares);
-  drop(t, &experts);
+  drop_all(t, &logits, &shares, &experts);
   return out;
 }

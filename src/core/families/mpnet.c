@@ -81,8 +81,7 @@ static plim_tensor *self_attention(plim_tape *t, const plim_mpnet *m, const laye
   set(t, &out, contiguous(t, transpose(t, out, 1, 2)));
   set(t, &out, view(t, out, dims(batch, length, -1)));
   plim_tensor *projection = plim_linear_forward(t, &l->o, out);
-  plim_tensor **gone[] = {&q, &k, &v, &scores, &weights, &out};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  drop_all(t, &q, &k, &v, &scores, &weights, &out);
   return projection;
 }
 
@@ -103,8 +102,7 @@ static plim_tensor *run_layer(plim_tape *t, const plim_mpnet *m, const layer *l,
   set(t, &fed, plim_linear_forward(t, &l->intermediate, attended));
   set(t, &fed, gelu(t, fed));
   plim_tensor *out = plim_encoder_output_forward(t, &l->fed, fed, attended, m->e.c.dropout);
-  drop(t, &attended);
-  drop(t, &fed);
+  drop_all(t, &attended, &fed);
   return out;
 }
 
@@ -130,9 +128,7 @@ static plim_tensor *embed(plim_tape *t, const plim_mpnet *m, const plim_batch *b
   set(t, &out, add(t, words, placed));
   set(t, &out, plim_norm_forward(t, &m->e.norm, out));
   set(t, &out, dropout(t, out, m->e.c.dropout));
-  drop(t, &positions);
-  drop(t, &words);
-  drop(t, &placed);
+  drop_all(t, &positions, &words, &placed);
   return give(t, &out);
 }
 
@@ -150,8 +146,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
     set(t, &hidden, run_layer(t, m, &m->layers[i], hidden, mask, bias));
   drop(t, &bias);
   plim_encoder_pool(t, &m->e, hidden);
-  drop(t, &mask);
-  drop(t, &embedded);
+  drop_all(t, &mask, &embedded);
   return give(t, &hidden);
 }
 
