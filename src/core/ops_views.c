@@ -141,13 +141,13 @@ static void split_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pl
   plim_work_map(t, out[0], NULL, out[0]);
 }
 
-void split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, int count) {
+void plim_op_split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, size_t count) {
   bool was = hold(x);
   plim_grad_node *n = node1(t, split_backward, x);
   if (n) n->shape = x->shape;
   plim_dims shape = x->shape;
-  shape.at[shape.n - 1] /= count;
-  for (int i = 0; i < count; i++) {
+  shape.at[shape.n - 1] /= (int64_t)count;
+  for (size_t i = 0; i < count; i++) {
     plim_tensor *part = view_of(t, x, shape, x->stride);
     if (n) node_output(t, n, part);
     set(t, parts[i], part);

@@ -63,7 +63,7 @@ static plim_tensor *self_attention(plim_tape *t, const block *b, plim_tensor *x,
                         .softmax = PLIM_SOFTMAX_OWN_AND_BACK,
                         .is_left_strided = true};
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL;
-  split(t, plim_linear_forward(t, &b->c_attn, x), (plim_tensor * *[]){&q, &k, &v}, 3);
+  split(t, plim_linear_forward(t, &b->c_attn, x), &q, &k, &v);
   set(t, &k, plim_split_heads(t, k, head_dim, NULL));
   set(t, &v, plim_split_heads(t, v, head_dim, NULL));
   set(t, &q, plim_split_heads(t, q, head_dim, NULL));

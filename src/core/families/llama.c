@@ -171,7 +171,7 @@ static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
 static plim_tensor *mlp_fused(plim_tape *t, const layer *l, plim_tensor *x) {
   plim_tensor *up = NULL, *gate = NULL;
   plim_tensor *both = plim_linear_forward(t, &l->gate_up_proj, x);
-  split(t, both, (plim_tensor * *[]){&gate, &up}, 2);
+  split(t, both, &gate, &up);
   set(t, &up, mul(t, up, silu(t, gate)));
   plim_tensor *out = plim_linear_forward(t, &l->down_proj, up);
   drop_all(t, &up, &gate);

@@ -19,6 +19,7 @@ static void route(plim_tape *t, const plim_experts *e, plim_tensor *x, plim_tens
                   plim_tensor **shares, plim_tensor **experts) {
   plim_tensor *rows = NULL, *probabilities = NULL;
   set(t, &rows, reshape(t, x, dims(-1, x->shape.at[1])));
+  plim_tape_at(t, "gate");
   set(t, logits, linear(t, rows, e->router, NULL));
   set(t, &probabilities, softmax(t, *logits, PLIM_FP32));
   topk(t, probabilities, e->per_token, shares, experts);
@@ -61,7 +62,7 @@ static void groups_drop(plim_tape *t, groups *g) {
 
 static plim_tensor *gated(plim_tape *t, plim_tensor *both) {
   plim_tensor *gate = NULL, *up = NULL;
-  split(t, both, (plim_tensor * *[]){&gate, &up}, 2);
+  split(t, both, &gate, &up);
   plim_tensor *out = mul(t, silu(t, gate), up);
   drop_all(t, &gate, &up);
   return out;
@@ -69,6 +70,7 @@ static plim_tensor *gated(plim_tape *t, plim_tensor *both) {
 
 static void project(plim_tape *t, const groups *g, plim_tensor *weight, plim_tensor *x,
                     plim_tensor **out) {
+  plim_tape_at(t, "experts");
   set(t, out, grouped_mm(t, x, transpose(t, weight, 1, 2), g->offsets));
   set(t, out, masked_fill(t, *out, g->is_nobody));
 }
@@ -86,6 +88,7 @@ static plim_tensor *gather(plim_tape *t, const groups *g, plim_tensor *out, int6
 
 static plim_tensor *run_experts(plim_tape *t, const plim_experts *e, plim_tensor *x,
                                 plim_tensor *shares, plim_tensor *experts) {
+  plim_tape_at(t, "experts");
   groups g = {0};
   plim_tensor *out = NULL, *weighted = NULL, *inverse = NULL, *sum = NULL, *result = NULL;
   group(t, e, x, shares, experts, &g);
