@@ -34,7 +34,7 @@ static plim_err check_sharing(const check *c, plim_error *error) {
 
 static plim_err estimate(check *c, plim_error *error) {
   const char *source;
-  c->job = (job_args)JOB_DEFAULTS;
+  c->job = (job_args)JOB_DEFAULTS_WITH(JOB_UNSET);
   c->job.model = c->model;
   c->job.gpu = c->gpu;
   if (c->world) c->job.world = c->world;

@@ -194,6 +194,12 @@ static plim_err plan_writable(const plan_result *r, plan_for_card *c, plim_error
   return plim_plan_make(&held, &c->writable, error);
 }
 
+static void settle(job_args *job) {
+  uint64_t *counts[] = {&job->batch, &job->accumulate, &job->world};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+    if (*counts[i] == JOB_UNSET) *counts[i] = 1;
+}
+
 static plim_err save(const plan_result *r, const char *path, plim_error *error) {
   plim_atomic_file file;
   plim_err err = plim_atomic_open(&file, path, error);
@@ -250,6 +256,7 @@ static int run(const cli_call *call) {
     err = read_files(call, args, &files, batch, sizeof batch, &error);
     r.files = &files;
   }
+  settle(&args->job);
   if (!err) err = plan_cards(args, &r, &source, &error);
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
   int status = err ? cli_report(&error, source) : show(&r, args, call);
@@ -264,7 +271,7 @@ static int run(const cli_call *call) {
 
 // ---- its row ------------------------------------------------------------------------------------------------
 
-static const plan_args defaults = {.job = JOB_DEFAULTS,
+static const plan_args defaults = {.job = JOB_DEFAULTS_WITH(JOB_UNSET),
                                    .margin = NAN,
                                    .price = NAN,
                                    .epochs = 1,

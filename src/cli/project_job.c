@@ -1,6 +1,7 @@
 #include "project_job.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,64 @@ static void fill_count(project_job *p, const char *what, plim_said_count said, u
   else if (said.said == PLIM_UNCLEAR) note(p, "%s is not clear from the files", what);
 }
 
+// ---- how many at once ---------------------------------------------------------------------------------
+
+static const struct {
+  plim_knob knob;
+  const char *option;
+  size_t at;             // of job_args
+  bool is_one_if_unsaid; // nobody accumulates, or takes several GPUs, without saying so
+} counts[] = {
+    {PLIM_KNOB_MICRO_BATCH, "--batch", offsetof(job_args, batch), false},
+    {PLIM_KNOB_ACCUMULATE, "--accumulate", offsetof(job_args, accumulate), true},
+    {PLIM_KNOB_WORLD, "--world", offsetof(job_args, world), true},
+};
+
+// What to type where the files leave a count open.
+static void hint_count(const project_job *p, size_t i, plim_error *error) {
+  const plim_project_knob *k = &p->project.knobs[counts[i].knob];
+  const plim_setting *first = k->place_count ? k->places[0].setting : NULL;
+  const char *knob = plim_knob_table[counts[i].knob].name;
+  if (first && first->value.kind == PLIM_VALUE_INTEGER)
+    plim_error_hint(error, "%s %lld, or which one counts: --set %s=%s:%s", counts[i].option,
+                    (long long)first->value.integer, knob,
+                    p->project.files.at[k->places[0].file]->path, first->key);
+  else if (first) plim_error_hint(error, "%s 8", counts[i].option);
+  else plim_error_hint(error, "%s 8, or where it is: --set %s=FILE:KEY", counts[i].option, knob);
+}
+
+static plim_err refuse_count(const project_job *p, size_t i, plim_error *error) {
+  const plim_project_knob *k = &p->project.knobs[counts[i].knob];
+  const plim_knob_info *knob = &plim_knob_table[counts[i].knob];
+  plim_err err = k->said == PLIM_UNCLEAR
+                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "%s (%s) is not clear: %s", knob->name,
+                                 knob->what, k->why)
+                     : plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say %s (%s)",
+                                 knob->name, knob->what);
+  hint_count(p, i, error);
+  if (!k->place_count) return err;
+  return plim_error_file(error, err, p->project.files.at[k->places[0].file]->path);
+}
+
+static uint64_t count_of(const plim_project_knob *k) {
+  if (!is_known(k->said)) return 0;
+  if (k->value.kind == PLIM_VALUE_REAL) return k->value.real >= 1 ? (uint64_t)k->value.real : 0;
+  bool is_count = k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0;
+  return is_count ? (uint64_t)k->value.integer : 0;
+}
+
+static plim_err fill_counts(const project_job *p, job_args *a, plim_error *error) {
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    const plim_project_knob *k = &p->project.knobs[counts[i].knob];
+    uint64_t *out = (uint64_t *)((char *)a + counts[i].at);
+    if (*out != JOB_UNSET) continue;
+    if (count_of(k)) *out = count_of(k);
+    else if (k->said == PLIM_UNSAID && counts[i].is_one_if_unsaid) *out = 1;
+    else return refuse_count(p, i, error);
+  }
+  return PLIM_OK;
+}
+
 // The place of a word among choices; the choice stays if it is none of them.
 static void fill_choice(project_job *p, const char *what, plim_said_text said,
                         const char *const *choices, int *out) {
@@ -145,11 +204,10 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
   plim_said_text attention = r->attention, precision = r->precision;
   if (is_known(attention.said) && strncmp(attention.text, "flash", 5) == 0) attention.text = "sdpa";
+  plim_err err = fill_counts(p, a, error);
+  if (err) return err;
   if (!a->model && is_known(r->model.said)) a->model = r->model.text;
-  fill_count(p, "the micro batch", r->micro_batch, 1, &a->batch);
-  fill_count(p, "the accumulation", r->accumulate, 1, &a->accumulate);
   fill_count(p, "the length", r->sequence, 0, &a->seq);
-  fill_count(p, "the number of GPUs", r->world, 1, &a->world);
   fill_choice(p, "the precision", precision, job_amps, &a->amp);
   fill_choice(p, "the type of the parameters", r->dtype, job_dtypes, &a->dtype);
   fill_choice(p, "the attention", attention, job_attentions, &a->attention);
@@ -162,7 +220,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   if (!a->alloc_conf && r->alloc_conf.said == PLIM_SAID) a->alloc_conf = r->alloc_conf.text;
   if (is_known(r->clip.said) && r->clip.number == 0) a->no_clip = true;
   if (a->model) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model");
+  err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model");
   plim_error_hint(error, "--model qwen2.5-7b");
   return err;
 }

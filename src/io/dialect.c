@@ -20,7 +20,8 @@ typedef struct {
 bool plim_key_is_of(const plim_key *key, const plim_setting *setting, bool is_nested) {
   char name[PLIM_KEY_BYTES];
   plim_key_name(setting->key, name);
-  if (is_nested && plim_key_is_of_evaluation(name)) return false;
+  bool is_of_evaluation = setting->is_of_evaluation || plim_key_is_of_evaluation(name);
+  if (is_nested && is_of_evaluation) return false;
   return plim_key_fits(name, key->key, is_nested) ||
          (key->how == PLIM_AS_LIST && plim_key_is_item(name, key->key, is_nested));
 }
@@ -145,15 +146,36 @@ static bool hear_items(reader *r, decision *d, const plim_key *key, bool is_nest
   return true;
 }
 
+static bool is_flag(const plim_setting *setting) { return setting->key[0] == '-'; }
+
+// A later one is in force: of the same key, or the same flag in another spelling.
+static bool is_replaced(const reader *r, size_t i) {
+  const plim_setting *setting = &r->s->at.at[i];
+  for (size_t k = i + 1; is_flag(setting) && k < r->s->at.len; k++)
+    if (is_flag(&r->s->at.at[k]) && strcmp(r->names[k], r->names[i]) == 0) return true;
+  return plim_settings_find(r->s, setting->key) != setting;
+}
+
+static bool is_of_row(const reader *r, size_t i, const plim_key *key, bool is_nested) {
+  return plim_key_fits(r->names[i], key->key, is_nested) &&
+         !(is_nested && plim_key_is_of_evaluation(r->names[i]));
+}
+
+// What stands beside an evaluation does not count where the same key stands elsewhere too.
+static bool has_training_row(const reader *r, const plim_key *key, bool is_nested) {
+  for (size_t i = 0; i < r->s->at.len; i++)
+    if (!r->s->at.at[i].is_of_evaluation && is_of_row(r, i, key, is_nested)) return true;
+  return false;
+}
+
 // All settings with the row's key: the last of equal keys; different keys must agree. False if there
 // is none.
 static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested) {
   bool is_there = false;
   for (size_t i = 0; i < r->s->at.len; i++) {
     const plim_setting *setting = &r->s->at.at[i];
-    if (!plim_key_fits(r->names[i], key->key, is_nested)) continue;
-    if (is_nested && plim_key_is_of_evaluation(r->names[i])) continue;
-    if (plim_settings_find(r->s, setting->key) != setting) continue; // a later one is in force
+    if (!is_of_row(r, i, key, is_nested) || is_replaced(r, i)) continue;
+    if (setting->is_of_evaluation && has_training_row(r, key, is_nested)) continue;
     const plim_setting *root = root_of(r->s, setting);
     is_there = true;
     hear(r, d, key, root, plim_key_read(key, r->s, root));

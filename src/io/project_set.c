@@ -51,12 +51,18 @@ static bool is_as_before(const plim_reading *now, const plim_reading *then) {
   return now->said == then->said && plim_value_same(&now->value, &then->value);
 }
 
+// What is computed follows what it is computed from; all knobs together are compared at the end.
+static bool follows(const plim_reading *reading) {
+  return reading->setting && reading->setting->value.kind == PLIM_VALUE_DERIVED;
+}
+
 static bool reads_well(const task *t, plim_settings *s) {
   plim_recipe_file recipe;
   if (plim_recipe_file_read(s, t->f->recipe.dialect, &recipe, NULL)) return false;
   for (int i = 0; i < PLIM_KNOBS; i++) {
     const plim_reading *now = &recipe.knobs[i];
-    if (i != (int)t->knob && !is_as_before(now, &t->f->recipe.knobs[i])) return false;
+    const plim_reading *then = &t->f->recipe.knobs[i];
+    if (i != (int)t->knob && !follows(then) && !is_as_before(now, then)) return false;
   }
   const plim_reading *mine = &recipe.knobs[t->knob];
   return mine->said == PLIM_SAID && plim_value_same(&mine->value, t->value);
@@ -275,6 +281,7 @@ static plim_err change_places(const plim_project *p, const plim_knob_change *c, 
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < k->place_count && !err; i++) {
     const plim_knob_place *place = &k->places[i];
+    if (place->setting && place->setting->value.kind == PLIM_VALUE_DERIVED) continue;
     task t = {.f = p->files.at[place->file],
               .knob = c->knob,
               .value = &c->value,
@@ -362,6 +369,24 @@ static const plim_value *wanted(const plim_knob_change *changes, size_t count, p
   return NULL;
 }
 
+// Of a knob that is computed, how, and what it would be.
+static plim_err refuse_computed(const plim_project *p, const plim_project_knob *then,
+                                const plim_project_knob *now, plim_knob knob, plim_error *error) {
+  const plim_setting *setting = then->places[0].setting;
+  char value[48];
+  plim_value_print(&now->value, value, sizeof value);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is computed, and would become %s: %.60s = %.80s",
+                plim_knob_table[knob].name, value, setting->key, setting->value.text);
+  plim_error_hint(error, "write a number there, or change what it is computed from");
+  return plim_error_file_of(p, then->places[0].file, err, error);
+}
+
+static bool is_computed(const plim_project_knob *k) {
+  return k->place_count && k->places[0].setting &&
+         k->places[0].setting->value.kind == PLIM_VALUE_DERIVED;
+}
+
 static plim_err compare(const plim_project *p, const plim_project *q,
                         const plim_knob_change *changes, size_t count, plim_error *error) {
   for (int i = 0; i < PLIM_KNOBS; i++) {
@@ -371,6 +396,7 @@ static plim_err compare(const plim_project *p, const plim_project *q,
     bool is_well = want ? plim_value_same(&now->value, want)
                         : is_quotient || (now->said == then->said &&
                                           plim_value_same(&now->value, &then->value));
+    if (!is_well && is_computed(then)) return refuse_computed(p, then, now, (plim_knob)i, error);
     if (!is_well)
       return plim_fail(error, PLIM_ERR_UNSUPPORTED, "with these changes, %s would not be as asked",
                        plim_knob_table[i].name);

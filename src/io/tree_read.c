@@ -1,6 +1,7 @@
 // Settings of a tree: keys, comments, and what stands for something else (aliases, merges, ${...}).
 #include <string.h>
 
+#include "evaluate.h"
 #include "tree.h"
 
 enum {
@@ -402,12 +403,28 @@ static const char *follow(plim_setting *const *sorted, size_t count, const char 
   return NULL;
 }
 
+// The number of a copy of a copy, or of an environment variable with a default. Roots are still those
+// that are written.
+static plim_value computed_of(plim_setting *const *sorted, size_t count, const plim_setting *s) {
+  plim_value value = {0};
+  for (int hop = 0; hop < MAX_HOPS && s && s->value.kind == PLIM_VALUE_DERIVED; hop++) {
+    if (s->value.text && plim_evaluate(s->value.text, &(plim_evaluator){0}, &value)) return value;
+    s = s->root ? last_named(sorted, count, s->root) : NULL;
+  }
+  if (s && s->value.kind != PLIM_VALUE_DERIVED) plim_literal_number(&s->value, &value);
+  bool is_number = value.kind == PLIM_VALUE_INTEGER || value.kind == PLIM_VALUE_REAL;
+  return is_number ? value : (plim_value){0};
+}
+
 static plim_err resolve_roots(reader *r) {
   size_t count = r->out->at.len;
   plim_setting **sorted = malloc((count + 1) * sizeof *sorted);
   if (!sorted) return out_of_memory(r);
   for (size_t i = 0; i < count; i++) sorted[i] = &r->out->at.at[i];
   qsort(sorted, count, sizeof *sorted, by_key_and_place);
+  for (size_t i = 0; i < count; i++)
+    if (sorted[i]->value.kind == PLIM_VALUE_DERIVED)
+      sorted[i]->computed = computed_of(sorted, count, sorted[i]);
   for (size_t i = 0; i < count; i++) {
     plim_setting *s = &r->out->at.at[i];
     if (s->root) s->root = follow(sorted, count, s->root);

@@ -460,7 +460,7 @@ static const struct {
      "  --gradient_accumulation_steps $GRADIENT_ACC_STEPS \\\n"
      "  --gradient_checkpointing --max_seq_length 4096 --lora_rank 64\n",
      PLIM_DIALECT_HF,
-     "micro_batch=1 accumulate=unclear global_batch=128 world=4 precision=bf16 checkpoint=on "
+     "micro_batch=1 accumulate=32 global_batch=128 world=4 precision=bf16 checkpoint=on "
      "sequence=4096 lora_rank=64"},
     {"home.yaml", "batch_size: 4\nmax_len: 128\nlora: {r: 4}\n", PLIM_DIALECT_HOME,
      "micro_batch=4 sequence=128 lora_rank=4 accumulate=unknown"},
@@ -492,11 +492,17 @@ TEST(computed_values_lead_to_their_root) {
                            "    per_device_train_batch_size=BATCH,\n"
                            "    gradient_accumulation_steps=STEPS)\n"),
         "%s", error.message);
-  CHECK(says("micro_batch=4 accumulate=unclear"), "values");
+  CHECK(says("micro_batch=4 accumulate=16"), "values");
   CHECK(strcmp(project.knobs[PLIM_KNOB_MICRO_BATCH].places[0].setting->key, "BATCH") == 0,
         "the root");
-  CHECK(changes("micro_batch", "2"), "the root is changed");
+  CHECK(refuses("micro_batch", "2", "accumulate is computed, and would become 32"), "alone");
   CHECK(refuses("accumulate", "8", "computed"), "a computed value");
+  plim_knob_change both[] = {{PLIM_KNOB_MICRO_BATCH, value_from("2")},
+                             {PLIM_KNOB_ACCUMULATE, value_from("32")}};
+  plim_edit_set edits;
+  CHECK(!plim_project_set(&project, both, 2, &edits, &error), "%s", error.message);
+  CHECK(edits.at.len == 1, "the root alone is edited");
+  plim_edit_set_clear(&edits);
 }
 
 // ---- several files ----------------------------------------------------------------------------------
