@@ -33,7 +33,10 @@ static plim_err bind(project_job *p, const char *text, plim_error *error) {
   plim_knob knob = plim_knob_named(copy);
   if (knob == PLIM_KNOBS)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "there is no knob \"%.48s\"", copy);
-  return plim_project_bind(&p->project, knob, file, key, error);
+  plim_err err = PLIM_OK;
+  if (plim_project_file_named(&p->project, file) == SIZE_MAX)
+    err = plim_project_read(&p->project, file, error);
+  return err ? err : plim_project_bind(&p->project, knob, file, key, error);
 }
 
 plim_err project_job_open(project_job *p, const char *const *files, size_t count,

@@ -106,8 +106,46 @@ static plim_err follow_values(plim_project *p, const plim_project_file *f, plim_
   return err;
 }
 
-plim_err plim_project_follow(plim_project *p, plim_error *error) {
+// ---- plimsoll.yaml ----------------------------------------------------------------------------------
+
+static bool has_names(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (plim_is_names(p->files.at[i]->path)) return true;
+  return false;
+}
+
+// It lies beside one of the files, or in a folder above. One that cannot be read is an error: what it
+// says would be missing.
+static plim_err find_names(plim_project *p, plim_error *error) {
+  static const char *const names[] = {"plimsoll.yaml", "plimsoll.yml"};
+  char path[PLIM_PATH_BYTES];
+  for (size_t i = 0; i < p->files.len && !has_names(p); i++)
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+      if (find(p->files.at[i]->path, names[k], path)) return plim_project_read(p, path, error);
+  return PLIM_OK;
+}
+
+// "conf/stage1.yaml:negatives" and {file: conf/stage1.yaml}
+static plim_err follow_places(plim_project *p, const plim_project_file *f, plim_error *error) {
   plim_err err = PLIM_OK;
+  char name[512];
+  for (size_t i = 0; i < f->settings.at.len && !err; i++) {
+    const plim_setting *setting = &f->settings.at.at[i];
+    if (strncmp(setting->key, "knobs.", 6) != 0 || setting->value.kind != PLIM_VALUE_TEXT) continue;
+    size_t size = strcspn(setting->value.text, ":");
+    if (size >= sizeof name) continue;
+    snprintf(name, sizeof name, "%.*s", (int)size, setting->value.text);
+    err = follow(p, f->path, name, error);
+  }
+  return err;
+}
+
+static plim_err follow_tree(plim_project *p, const plim_project_file *f, plim_error *error) {
+  return plim_is_names(f->path) ? follow_places(p, f, error) : follow_values(p, f, error);
+}
+
+plim_err plim_project_follow(plim_project *p, plim_error *error) {
+  plim_err err = find_names(p, error);
   for (size_t i = 0; i < p->files.len && !err; i++) { // those that come join the end
     const plim_project_file *f = p->files.at[i];
     switch (f->settings.format) {
@@ -117,7 +155,7 @@ plim_err plim_project_follow(plim_project *p, plim_error *error) {
       err = follow_imports(p, f->path, f->text, error);
       if (!err) err = follow_values(p, f, error);
       break;
-    default: err = follow_values(p, f, error);
+    default: err = follow_tree(p, f, error);
     }
   }
   return err;
