@@ -42,6 +42,9 @@ static plim_err estimate(check *c, plim_error *error) {
   if (!err) err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
   if (!err) err = job_understand(&c->job, &c->request, &source, error);
+  if (!err)
+    c->request.job.recipe.batch *= 1 + project_job_count(&c->files, PLIM_KNOB_POSITIVES) +
+                                   project_job_count(&c->files, PLIM_KNOB_NEGATIVES);
   if (!err) err = plim_estimate_make(&c->request.job, &c->request.target, &c->estimate, error);
   return err;
 }

@@ -16,6 +16,7 @@ typedef struct {
   double margin, epochs, price;
   uint64_t samples, nodes;
   bool contrastive;
+  int64_t positives, negatives; // as the files say
 } plan_args;
 
 // ---- arguments ----------------------------------------------------------------------------------------------
@@ -29,7 +30,7 @@ static plim_err unknown_knob(const char *name, plim_error *error) {
   if (close) plim_error_hint(error, "did you mean %s?", close);
   else
     plim_error_hint(error, "micro_batch, accumulate, checkpoint, chunked_loss, alloc_conf, "
-                           "optimizer, attention, sequence, lora_rank, quantisation");
+                           "optimizer, attention, sequence, lora_rank, quantisation, n_negatives");
   return err;
 }
 
@@ -45,7 +46,9 @@ static plim_err add_value(plim_plan_request *r, plim_knob knob, const char *text
   plim_domain *d = &r->domains[knob];
   int64_t value;
   bool is_count = !plim_knob_value_name(knob, 0);
-  int64_t least = knob == PLIM_KNOB_CHUNKED_LOSS || knob == PLIM_KNOB_LORA_RANK ? 0 : 1;
+  bool may_be_none = knob == PLIM_KNOB_CHUNKED_LOSS || knob == PLIM_KNOB_LORA_RANK ||
+                     knob == PLIM_KNOB_POSITIVES || knob == PLIM_KNOB_NEGATIVES;
+  int64_t least = may_be_none ? 0 : 1;
   if (!plim_knob_value_of(knob, text, &value) || (is_count && (value < least || value > 1 << 16))) {
     plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s cannot be \"%.64s\"",
                              plim_knob_table[knob].name, text);
@@ -142,7 +145,9 @@ static plim_err plan_card(const plan_args *args, const char *gpu, plan_for_card 
                                  .target = c->request.target,
                                  .world = (int)args->job.world,
                                  .margin = isnan(args->margin) ? -1 : args->margin,
-                                 .is_contrastive = args->contrastive};
+                                 .is_contrastive = args->contrastive,
+                                 .positives = args->positives,
+                                 .negatives = args->negatives};
   if (c->request.target.limit_bytes == PLIM_UNKNOWN) {
     err = plim_fail(error, PLIM_ERR_ARGUMENT, "for which card?");
     plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
@@ -170,6 +175,9 @@ static plim_err read_files(const cli_call *call, plan_args *args, project_job *f
   const plim_said_text *loss = &files->run.loss_kind;
   if (!err && loss->said >= PLIM_DEFAULTED && strcmp(loss->text, "contrastive") == 0)
     args->contrastive = true;
+  if (!err) args->positives = project_job_count(files, PLIM_KNOB_POSITIVES);
+  if (!err) args->negatives = project_job_count(files, PLIM_KNOB_NEGATIVES);
+  if (!err && args->positives + args->negatives > 0) args->contrastive = true;
   return err;
 }
 
@@ -286,7 +294,9 @@ static const cli_option options[] = {
     {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
      "try only these values, and leave the knobs alone that are not named", NULL},
     {"allow", 0, "KNOB,KNOB", CLI_KNOBS, offsetof(plan_args, allow),
-     "let a knob change that changes what is learned: sequence, lora_rank, quantisation", NULL},
+     "let a knob change that changes what is learned: sequence, lora_rank, quantisation, "
+     "n_positives, n_negatives, micro_batch of a contrastive loss",
+     NULL},
     {"margin", 0, "SHARE", CLI_NUMBER, offsetof(plan_args, margin),
      "share of the memory to leave free (default: what the estimate is uncertain by)", NULL},
     {"contrastive", 0, NULL, CLI_FLAG, offsetof(plan_args, contrastive),

@@ -127,6 +127,11 @@ static uint64_t count_of(const plim_project_knob *k) {
   return is_count ? (uint64_t)k->value.integer : 0;
 }
 
+int64_t project_job_count(const project_job *p, plim_knob knob) {
+  uint64_t count = count_of(&p->project.knobs[knob]);
+  return count < 1 << 16 ? (int64_t)count : 1 << 16;
+}
+
 static plim_err fill_counts(const project_job *p, job_args *a, plim_error *error) {
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
     const plim_project_knob *k = &p->project.knobs[counts[i].knob];

@@ -24,6 +24,9 @@ void project_job_clear(project_job *p);
 // and GPUs that is JOB_UNSET. A batch that the files leave open is refused, never made up.
 plim_err project_job_fill(project_job *p, job_args *args, plim_error *error);
 
+// A count that the files may leave out: 0.
+int64_t project_job_count(const project_job *p, plim_knob knob);
+
 // The effective batch the files ask for; 0: they do not say.
 uint64_t project_job_batch(const project_job *p);
 

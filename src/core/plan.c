@@ -70,7 +70,8 @@ static void fill_time(const plim_plan_request *r, plim_rung *rung, int passes) {
   rung->step_seconds = e->step_seconds + (left_out > 0 ? (double)left_out * e->pass_seconds : 0);
   double tokens =
       (double)(rung->choice.at[PLIM_KNOB_MICRO_BATCH] * rung->choice.at[PLIM_KNOB_ACCUMULATE] *
-               rung->choice.at[PLIM_KNOB_SEQUENCE] * r->world);
+               rung->choice.at[PLIM_KNOB_SEQUENCE] * plim_choice_sequences(&rung->choice) *
+               r->world);
   rung->tokens_per_second = tokens / rung->step_seconds;
 }
 
@@ -301,12 +302,14 @@ static void explain_changes(search *s) {
 static plim_domain offered(const plim_plan_request *r, plim_knob knob) {
   plim_plan_request asked = *r;
   asked.allowed[knob] = true;
+  if (knob == PLIM_KNOB_MICRO_BATCH) return plim_smaller_batches(r);
   return plim_knob_domain(&asked, knob);
 }
 
 static bool is_open(const plim_plan_request *r, plim_knob knob) {
-  return plim_knob_table[knob].kind == PLIM_KNOB_QUALITY && !r->allowed[knob] &&
-         !r->domains[knob].count;
+  bool is_quality =
+      plim_knob_table[knob].kind == PLIM_KNOB_QUALITY || plim_batch_changes_learning(r, knob);
+  return is_quality && !r->allowed[knob] && !r->domains[knob].count;
 }
 
 static void concede(search *s, const plim_concession *asked, const plim_choice *base) {
@@ -314,6 +317,7 @@ static void concede(search *s, const plim_concession *asked, const plim_choice *
   plim_choice choice = *base;
   plim_concession c = *asked;
   for (int i = 0; i < c.count; i++) choice.at[c.knob[i]] = c.to[i];
+  if (!set_accumulation(s->r, &choice)) return;
   if (!run(s, &choice, false, &rung)) return; // there is no program for it
   c.fits = is_safe(s->r, &rung.e);
   c.device_bytes = rung.e.device_bytes;

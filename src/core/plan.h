@@ -47,6 +47,7 @@ typedef struct {
   bool allowed[PLIM_KNOBS];        // of the knobs that change what is learned
   bool holds_others;               // knobs without a domain stay as they are
   bool is_contrastive;             // accumulation is not the same as a larger batch
+  int64_t positives, negatives;    // sequences that come with each of the batch, encoded with it
 } plim_plan_request;
 
 typedef struct {
@@ -91,6 +92,9 @@ typedef struct {
 
 plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_error *error);
 void plim_plan_clear(plim_plan *plan);
+
+// Sequences that go through the model for each of the batch: an anchor, its positives and negatives.
+int64_t plim_choice_sequences(const plim_choice *choice);
 
 // The job of a choice, and its allocator settings.
 plim_job plim_choice_job(const plim_plan_request *request, const plim_choice *choice);

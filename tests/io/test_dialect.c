@@ -590,8 +590,8 @@ TEST(wrong_names_are_refused_with_the_closest) {
   CHECK(strstr(error.message, "micro_bath") && strcmp(error.hint, "micro_batch") == 0, "%s",
         error.hint);
   CHECK(read_named("knobs:\n  micro_batch: c.yaml:exmples\n", "c.yaml", "examples: 1\n"), "no key");
-  CHECK(strcmp(error.hint, "examples") == 0 && strcmp(error.file, "c.yaml") == 0, "%s",
-        error.message);
+  CHECK(strcmp(error.hint, "did you mean examples?") == 0 && strcmp(error.file, "c.yaml") == 0,
+        "%s", error.message);
   CHECK(read_named("knobs:\n  micro_batch: d.yaml:x\n", "c.yaml", "x: 1\n"), "no file");
   CHECK(strstr(error.message, "d.yaml"), "%s", error.message);
   CHECK(!read_named("files:\n  a.yaml: litgpt\n", "a.yaml",
