@@ -425,6 +425,7 @@ static const plim_key llama_factory_v1[] = {
 
 static const plim_key torchtune[] = {
   TEXT("checkpointer.checkpoint_dir", MODEL, NULL),
+  {.key = "model._component_", .knob = PLIM_KNOB_MODEL, .how = PLIM_AS_BUILDER, LAST},
   NUMBER("batch_size", MICRO_BATCH, NULL),
   NUMBER("gradient_accumulation_steps", ACCUMULATE, "1", ADDABLE),
   NUMBER("tokenizer.max_seq_len", SEQUENCE, NULL, ADDABLE),

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model_names.h"
 #include "optimizer.h"
 
 enum { TEXT_BYTES = 512 };
@@ -153,6 +154,11 @@ static plim_token read_optimizer(plim_settings *s, const plim_setting *setting, 
   return read_text(s, setting, text);
 }
 
+static plim_token read_builder(plim_settings *s, const char *text) {
+  char name[TEXT_BYTES];
+  return plim_model_of_builder(text, name, sizeof name) ? kept(s, name) : (plim_token){0};
+}
+
 static plim_token read_count(const plim_setting *setting, const char *text) {
   bool is_unreadable = setting->value.kind == PLIM_VALUE_DERIVED;
   if (is_unreadable) return (plim_token){PLIM_UNREADABLE, {0}};
@@ -176,6 +182,7 @@ plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setti
   case PLIM_AS_LIST: return read_list(s, setting, text);
   case PLIM_AS_COUNT: return read_count(setting, text);
   case PLIM_AS_OPTIMIZER: return read_optimizer(s, setting, text);
+  case PLIM_AS_BUILDER: return read_builder(s, text);
   case PLIM_AS_WORDS: break;
   }
   bool is_open = strcmp(text, "auto") == 0 || setting->value.kind == PLIM_VALUE_NULL;
@@ -234,6 +241,7 @@ bool plim_key_inverse(const plim_key *key, const plim_value *value, plim_value *
   case PLIM_AS_OPTIMIZER: return inverse_optimizer(value, out);
   case PLIM_AS_WORDS: return inverse_word(key, value, out);
   case PLIM_AS_LIST:
+  case PLIM_AS_BUILDER:
   case PLIM_AS_COUNT: break;
   }
   return false;

@@ -173,7 +173,7 @@ static const real_file real_files[] = {
     {"torchtune__gemma2__2B_lora.yaml", PLIM_DIALECT_TORCHTUNE,
      "micro_batch=4 accumulate=1 lora_rank=64 lora_alpha=128 "
      "lora_targets=q_proj,v_proj,o_proj,gate_proj,up_proj,down_proj optimizer=adamw dtype=bf16 "
-     "checkpoint=on offload=none chunked_loss=eighths packing=off clip=0 model=/tmp/gemma-2-2b/",
+     "checkpoint=on offload=none chunked_loss=eighths packing=off clip=0 model=gemma2-2b",
      NULL},
     {"torchtune__gemma2__9B_full.yaml", PLIM_DIALECT_TORCHTUNE,
      "micro_batch=1 lora_rank=0 optimizer=adamw quantisation=plain", NULL},
