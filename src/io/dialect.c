@@ -1,11 +1,11 @@
 #include "dialect.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "bans.h"
 #include "dialect_values.h"
 #include "key_names.h"
 
@@ -324,46 +324,12 @@ static void apply_bonds(reader *r, plim_recipe_file *out) {
     }
 }
 
-// "lora_r must ..." in a comment beside another key: it is that one's.
-static bool is_of_another(const char *comment, const char *found, const char *key) {
-  const char *end = found;
-  while (end > comment && end[-1] == ' ') end--;
-  const char *word = end;
-  while (word > comment && (isalnum((unsigned char)word[-1]) || word[-1] == '_')) word--;
-  size_t size = (size_t)(end - word);
-  const char *own = last_part(key);
-  return memchr(word, '_', size) && !(strlen(own) == size && memcmp(own, word, size) == 0);
-}
-
-static bool forbids(const char *comment, const char *key) {
-  static const char *const phrases[] = {"must ",        "do not change", "don't change",
-                                        "do not use",   "don't use",     "do not work",
-                                        "only support", "does not work"};
-  for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
-    const char *found = strcasestr(comment, phrases[i]);
-    if (found && !is_of_another(comment, found, key)) return true;
-  }
-  return false;
-}
-
-// "micro_batch_size must be 1", somewhere in the file.
-static const char *ban_elsewhere(const plim_settings *s, const char *key) {
-  char phrase[PLIM_KEY_BYTES];
-  snprintf(phrase, sizeof phrase, "%.200s must", last_part(key));
-  for (size_t i = 0; i < s->at.len; i++) {
-    const char *found = strstr(s->at.at[i].comment, phrase);
-    if (found) return found;
-  }
-  return NULL;
-}
-
 static void heed_comments(const plim_settings *s, plim_recipe_file *out) {
   for (int i = 0; i < PLIM_KNOBS; i++) {
     plim_reading *reading = &out->knobs[i];
     if (!reading->setting || reading->is_fixed) continue;
-    const char *comment = reading->setting->comment;
-    if (!forbids(comment, reading->setting->key)) comment = ban_elsewhere(s, reading->setting->key);
-    if (comment) fix(reading, "a comment forbids it", comment);
+    const char *ban = plim_ban_of(s, reading->setting);
+    if (ban) fix(reading, "a comment forbids it", ban);
   }
 }
 
@@ -396,8 +362,8 @@ plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const pl
   hear(&r, &d, key, root, plim_key_read(key, s, root));
   *out = decide(&d);
   if (out->said == PLIM_UNSAID) *out = (plim_reading){.setting = root, .key = key};
-  if (out->setting && forbids(out->setting->comment, out->setting->key))
-    fix(out, "a comment forbids it", out->setting->comment);
+  const char *ban = out->setting ? plim_ban_beside(out->setting) : NULL;
+  if (ban) fix(out, "a comment forbids it", ban);
   return PLIM_OK;
 }
 

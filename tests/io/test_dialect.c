@@ -477,6 +477,42 @@ TEST(other_ecosystems_are_recognised_and_read) {
   }
 }
 
+static bool comment_forbids(const char *comment) {
+  char text[256];
+  snprintf(text, sizeof text, "batch_size: 8  # %s\nmax_len: 128\n", comment);
+  bool is_read = !read_text("c.yaml", text);
+  bool is_fixed = is_read && project.knobs[PLIM_KNOB_MICRO_BATCH].is_fixed;
+  if (is_fixed) return refuses("micro_batch", "4", "a comment forbids it");
+  return false;
+}
+
+TEST(comments_forbid_in_many_words) {
+  static const char *const bans[] = {"must be 8",
+                                     "DO NOT TOUCH",
+                                     "do not change! the loader depends on it",
+                                     "keep at 8",
+                                     "Keep this: sampler",
+                                     "leave as is",
+                                     "fixed by the paper",
+                                     "never change",
+                                     "don't modify",
+                                     "should not be changed",
+                                     "has to be 8",
+                                     "only works with 8"};
+  static const char *const remarks[] = {"keeps global_batch_size at 256",
+                                        "lora_r must be 8",
+                                        "fixed a bug here",
+                                        "change if it does not fit",
+                                        "twice what it was",
+                                        "do what you want. Not to be forgotten",
+                                        "needs to be tuned",
+                                        ""};
+  for (size_t i = 0; i < sizeof bans / sizeof *bans; i++)
+    CHECK(comment_forbids(bans[i]), "%s", bans[i]);
+  for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++)
+    CHECK(!comment_forbids(remarks[i]), "%s", remarks[i]);
+}
+
 TEST(two_values_for_one_knob_are_unclear) {
   CHECK(!read_text("c.yaml", "a:\n  batch_size: 8\nb:\n  batch_size: 16\n"), "%s", error.message);
   CHECK(says("micro_batch=unclear"), "not guessed");
