@@ -462,6 +462,13 @@ static const struct {
      PLIM_DIALECT_HF,
      "micro_batch=1 accumulate=32 global_batch=128 world=4 precision=bf16 checkpoint=on "
      "sequence=4096 lora_rank=64"},
+    {"trainer/default.yaml",
+     "accumulate_grad_batches: 4\nprecision: bf16-mixed\nstrategy: ddp\ngradient_clip_val: 1.0\n",
+     PLIM_DIALECT_LIGHTNING, "accumulate=4 precision=bf16 dtype=fp32 strategy=ddp clip=1"},
+    {"launch.sh",
+     "deepspeed --num_gpus 8 train.py --per_device_train_batch_size 8 --model_max_length 2048 "
+     "--gradient_accumulation_steps 1 --bf16 True\n",
+     PLIM_DIALECT_HF, "micro_batch=8 sequence=2048 precision=bf16 world=8"},
     {"home.yaml", "batch_size: 4\nmax_len: 128\nlora: {r: 4}\n", PLIM_DIALECT_HOME,
      "micro_batch=4 sequence=128 lora_rank=4 accumulate=unknown"},
 };
