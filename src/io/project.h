@@ -59,6 +59,7 @@ typedef struct {
   vec(plim_project_file *) files;
   vec(plim_binding *) bindings;
   vec(char *) notes;    // what does not fit together, in words
+  char *missing;        // a configuration that a command names and which is not here; NULL: none
   plim_dialect dialect; // of what trains; PLIM_DIALECTS: none of the files does
   plim_project_knob knobs[PLIM_KNOBS];
 } plim_project;
