@@ -261,7 +261,7 @@ static plim_err from_namesake(const char *what, const plim_catalogue_model *mode
 
 static plim_err refuse_unknown(const char *what, plim_error *error) {
   const char *close = plim_catalogue_suggest(what);
-  if (close && !plim_model_has_numbers_of(what, close)) close = NULL; // another model, no slip
+  if (close && !plim_model_has_digits(close, what)) close = NULL; // another model, no slip
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT, "no model is called \"%.96s\"%s%s%s", what,
                 close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
@@ -287,6 +287,11 @@ static plim_err refuse_name(const char *what, plim_error *error) {
   return err;
 }
 
+static bool could_be_several(const char *what) {
+  const plim_catalogue_model *found[PLIM_MAX_MODELS];
+  return plim_catalogue_candidates(what, found) > 1;
+}
+
 // A snapshot may hold a few files only; without config.json it says nothing.
 static bool in_cache(const char *id, char path[PLIM_PATH_BYTES]) {
   char folder[PLIM_PATH_BYTES];
@@ -304,6 +309,6 @@ plim_err plim_model_find(const char *what, plim_model_source *out, plim_error *e
   }
   const plim_catalogue_model *model = plim_catalogue_named(what);
   if (model) return from_catalogue(model, out, error);
-  model = plim_model_called(what);
+  model = could_be_several(what) ? NULL : plim_model_called(what);
   return model ? from_namesake(what, model, out, error) : refuse_name(what, error);
 }

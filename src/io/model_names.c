@@ -57,10 +57,10 @@ static const char *next_digit(const char *text) {
   return text;
 }
 
-bool plim_model_has_numbers_of(const char *a, const char *b) {
-  a = next_digit(a), b = next_digit(b);
-  for (; *a && *a == *b; a = next_digit(a + 1), b = next_digit(b + 1)) continue;
-  return *a == *b;
+bool plim_model_has_digits(const char *name, const char *typed) {
+  name = next_digit(name), typed = next_digit(typed);
+  for (; *typed && *typed == *name; typed = next_digit(typed + 1)) name = next_digit(name + 1);
+  return !*typed;
 }
 
 // ---- builders ---------------------------------------------------------------------------------------

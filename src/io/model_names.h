@@ -14,8 +14,8 @@ bool plim_model_is_path(const char *what);
 // Whether the name says that it is stored in 4 bits: "-bnb-4bit".
 bool plim_model_is_quantized(const char *what);
 
-// Whether two names have the same numbers in the same order: versions and sizes are no slips.
-bool plim_model_has_numbers_of(const char *a, const char *b);
+// Whether `name` begins with the digits that `typed` has: versions and sizes are no slips.
+bool plim_model_has_digits(const char *name, const char *typed);
 
 // The model a function of torchtune builds: "torchtune.models.llama3_1.lora_llama3_1_8b" is
 // "llama3.1-8b". False if it is no such function, or builds any size.
