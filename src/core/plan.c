@@ -189,6 +189,16 @@ static void try_free_knobs(search *s) {
   else try_knobs(s, s->plan->before_choice, 0);
 }
 
+// No further than it takes: one value more at a time.
+static void try_allowed(search *s) {
+  plim_plan_request bounded = *s->r;
+  const plim_plan_request *asked = s->r;
+  s->r = &bounded;
+  for (bounded.reach = 1; bounded.reach < PLIM_MAX_VALUES; bounded.reach++)
+    if (!s->fitting.len && !s->failed && plim_reach_counts(asked, bounded.reach)) try_free_knobs(s);
+  s->r = asked;
+}
+
 // What changes what is learned is turned only where nothing fits without it, even if it is allowed.
 static void try_all(search *s) {
   plim_plan_request strict = *s->r;
@@ -198,7 +208,7 @@ static void try_all(search *s) {
   try_free_knobs(s);
   s->r = asked;
   bool is_any_allowed = memcmp(strict.allowed, asked->allowed, sizeof strict.allowed) != 0;
-  if (!s->fitting.len && !s->failed && is_any_allowed) try_free_knobs(s);
+  if (is_any_allowed) try_allowed(s);
 }
 
 // ---- the ladder -------------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ typedef struct {
   double margin;            // share of the memory to leave free; negative: the interval's
   plim_domain domains[PLIM_KNOBS]; // what --fix and --try say
   bool allowed[PLIM_KNOBS];        // of the knobs that change what is learned
+  int reach;                       // how many values from the user's own they may go; 0: any
   bool holds_others;               // knobs without a domain stay as they are
   bool is_contrastive;             // accumulation is not the same as a larger batch
   int64_t positives, negatives;    // sequences that come with each of the batch, encoded with it

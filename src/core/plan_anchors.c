@@ -27,3 +27,10 @@ plim_domain plim_fewer_per_anchor(int64_t own) {
   }
   return d;
 }
+
+bool plim_reach_counts(const plim_plan_request *r, int reach) {
+  for (size_t i = 0; i < plim_plan_knob_count; i++)
+    if (r->allowed[plim_plan_knobs[i]] && plim_knob_domain(r, plim_plan_knobs[i]).count > reach)
+      return true;
+  return reach == 1;
+}

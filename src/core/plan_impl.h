@@ -19,6 +19,9 @@ plim_domain plim_smaller_batches(const plim_plan_request *r);
 // The user's number per anchor, and fewer.
 plim_domain plim_fewer_per_anchor(int64_t own);
 
+// Whether a knob that is allowed has a value so far from the user's own, or the first step is taken.
+bool plim_reach_counts(const plim_plan_request *r, int reach);
+
 plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob);
 
 #endif

@@ -193,7 +193,7 @@ static bool has_causal_head(const plim_job *job) {
 }
 
 // The planner's own choice of values, those first that change least.
-plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
+static plim_domain all_values(const plim_plan_request *r, plim_knob knob) {
   plim_domain d = r->domains[knob];
   plim_choice own = plim_choice_of(r);
   if (d.count) return d;
@@ -229,5 +229,12 @@ plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
     break;
   default: break;
   }
+  return d;
+}
+
+plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
+  plim_domain d = all_values(r, knob);
+  bool is_bounded = r->reach && plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;
+  if (is_bounded && !r->domains[knob].count && d.count > r->reach + 1) d.count = r->reach + 1;
   return d;
 }
