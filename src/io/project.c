@@ -390,7 +390,8 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
   err = read_recipes(p, error);
   for (int i = 0; i < PLIM_KNOBS && !err; i++) {
     decide(p, (plim_knob)i);
-    err = plim_bindings_decide(p, (plim_knob)i, error);
+    err = plim_flags_decide(p, (plim_knob)i, error);
+    if (!err) err = plim_bindings_decide(p, (plim_knob)i, error);
   }
   if (err) return err;
   divide_batch(p);

@@ -24,6 +24,9 @@ plim_err plim_follow_name(plim_project *p, const char *from, const char *name, p
 // list, as command lines choose them (project_hydra.c).
 plim_err plim_follow_hydra(plim_project *p, const plim_project_file *f, plim_error *error);
 
+// What a command line says instead of the default of a script's argument (project_flags.c).
+plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error);
+
 // ---- plimsoll.yaml (project_names.c) ----------------------------------------------------------------
 
 bool plim_is_names(const char *path);

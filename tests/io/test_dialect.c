@@ -590,6 +590,23 @@ TEST(a_global_batch_must_multiply_out) {
   plim_edit_set_clear(&edits);
 }
 
+TEST(a_flag_replaces_the_default_of_the_argument) {
+  static const char script[] =
+      "parser.add_argument('--bs', type=int, default=16)\n"
+      "parser.add_argument('--total', type=int, default=64)\n"
+      "args = parser.parse_args()\n"
+      "TrainingArguments('o', per_device_train_batch_size=args.bs,\n"
+      "                  gradient_accumulation_steps=args.total // args.bs)\n";
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  plim_project_add(&project, "train.py", script, sizeof script - 1, &error);
+  static const char command[] = "python train.py --bs 4\n";
+  plim_project_add(&project, "run.sh", command, sizeof command - 1, &error);
+  CHECK(!plim_project_finish(&project, &error), "%s", error.message);
+  CHECK(says("micro_batch=4 accumulate=unclear"), "the command's, and what it leaves open");
+  CHECK(changes("micro_batch", "2"), "in the command");
+}
+
 TEST(disagreement_with_deepspeed_is_noted) {
   CHECK(!read_pair("per_device_train_batch_size: 8\n", numbers_json, NULL), "%s", error.message);
   CHECK(project.notes.len && strstr(project.notes.at[0], "would not start"), "a note");
