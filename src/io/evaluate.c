@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,6 +209,13 @@ static bool look_up(parser *p, const char *name, plim_value *out) {
          plim_literal_number(&found, out);
 }
 
+static void note_environment(const parser *p, const char *name) {
+  static const char start[] = "os.environ.";
+  if (p->by->environment && strncmp(name, start, sizeof start - 1) == 0)
+    snprintf(p->by->environment, PLIM_ENVIRONMENT_BYTES, "%.*s", PLIM_ENVIRONMENT_BYTES - 1,
+             name + sizeof start - 1);
+}
+
 // The rest of NAME.get("key", default): what is there, or the default.
 static bool get(parser *p, char name[NAME_BYTES], plim_value *out) {
   const char *key;
@@ -220,7 +228,8 @@ static bool get(parser *p, char name[NAME_BYTES], plim_value *out) {
   p->takes_text = took_text;
   if (!take(p, ")")) return false;
   if (look_up(p, name, out)) return true;
-  *out = other;
+  note_environment(p, name);
+  if (has_other) *out = other;
   return has_other;
 }
 
@@ -286,6 +295,7 @@ static bool interpolation(parser *p, plim_value *out) {
   bool ok = sum(p, out) && take(p, "}");
   plim_value set;
   if (ok && look_up(p, name, &set)) *out = set;
+  else note_environment(p, name);
   return ok;
 }
 

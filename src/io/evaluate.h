@@ -8,6 +8,7 @@
 
 #include "settings.h"
 
+enum { PLIM_ENVIRONMENT_BYTES = 64 };
 enum { PLIM_EVALUATE_STEPS = 512 }; // names and numbers that are looked at for one value
 
 typedef struct {
@@ -17,6 +18,8 @@ typedef struct {
   void *context;
   bool is_shell; // "/" leaves no fraction, and names are variables
   int *steps; // left, over all that is looked up on the way; NULL: PLIM_EVALUATE_STEPS for this one
+  char *
+      environment; // gets the last variable whose default was taken; NULL, or PLIM_ENVIRONMENT_BYTES
 } plim_evaluator;
 
 // The number that `text` computes, INTEGER or REAL; false if it is anything else, or not known.

@@ -62,6 +62,20 @@ static bool mentions(const char *expression, const char *argument) {
   return found && behind != '_' && !(behind >= 'a' && behind <= 'z');
 }
 
+// The environment's default counts only where no command sets the variable.
+static void doubt_environment(plim_project *p, plim_project_knob *k) {
+  const plim_setting *computed = k->places[0].setting;
+  char key[80];
+  snprintf(key, sizeof key, "$%s", computed->environment);
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    if (!is_command(f) || !plim_settings_find(&f->settings, key)) continue;
+    k->said = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
+    snprintf(k->why, sizeof k->why, "%.50s takes %.50s from the environment, and %.50s sets it",
+             computed->key, computed->environment, f->path);
+  }
+}
+
 // What is computed from a default that a command replaces is not what the file alone makes of it.
 static void doubt(plim_project *p, plim_project_knob *k) {
   const plim_setting *computed = k->places[0].setting;
@@ -86,5 +100,6 @@ plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   plim_knob_place flag;
   if (argument && find_flag(p, argument, &flag)) return take_flag(p, knob, flag, error);
   if (setting->value.kind == PLIM_VALUE_DERIVED) doubt(p, k);
+  if (k->said == PLIM_SAID && setting->environment) doubt_environment(p, k);
   return PLIM_OK;
 }

@@ -21,6 +21,7 @@ typedef struct {
   const plim_settings *s;
   const plim_py_expression *at;
   int *steps;
+  char *environment;
 } computation;
 
 static bool compute(const computation *c, plim_value *out);
@@ -59,16 +60,24 @@ static bool value_of(void *context, const char *name, plim_value *out) {
 static bool compute(const computation *c, plim_value *out) {
   const char *source = c->s->at.at[c->at->setting].value.text;
   if (strlen(source) >= PLIM_PY_MAX_SOURCE) return false; // it may be cut off
-  return plim_evaluate(source, &(plim_evaluator){value_of, (void *)c, false, c->steps}, out);
+  return plim_evaluate(
+      source, &(plim_evaluator){value_of, (void *)c, false, c->steps, c->environment}, out);
 }
 
-void plim_py_compute(const plim_py_names *n, plim_settings *s) {
-  for (size_t i = 0; i < n->expressions.len; i++) {
+bool plim_py_compute(const plim_py_names *n, plim_settings *s) {
+  bool ok = true;
+  for (size_t i = 0; i < n->expressions.len && ok; i++) {
     int steps = PLIM_EVALUATE_STEPS;
+    char environment[PLIM_ENVIRONMENT_BYTES] = "";
     plim_setting *setting = &s->at.at[n->expressions.at[i].setting];
-    computation c = {n, s, &n->expressions.at[i], &steps};
+    computation c = {n, s, &n->expressions.at[i], &steps, environment};
     plim_value value;
-    bool is_computed = setting->value.kind == PLIM_VALUE_DERIVED && compute(&c, &value);
-    if (is_computed) setting->computed = value;
+    if (setting->value.kind != PLIM_VALUE_DERIVED || !compute(&c, &value)) continue;
+    setting->computed = value;
+    if (*environment) {
+      setting->environment = plim_settings_keep(s, environment, strlen(environment));
+      ok = setting->environment != NULL;
+    }
   }
+  return ok;
 }

@@ -70,7 +70,7 @@ bool plim_py_resolve(plim_py_names *n, plim_settings *s);
 const plim_setting *plim_py_target(const plim_py_names *n, const plim_settings *s,
                                    const plim_py_reference *r);
 
-// What is computed, in numbers (python_expressions.c). After plim_py_resolve.
-void plim_py_compute(const plim_py_names *n, plim_settings *s);
+// What is computed, in numbers (python_expressions.c). After plim_py_resolve; false when memory is out.
+bool plim_py_compute(const plim_py_names *n, plim_settings *s);
 
 #endif

@@ -421,7 +421,7 @@ plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, c
   if (!r->err) r->err = r->x.err;
   if (!r->err && r->expects_block) plim_py_fail_at(r, s->size, "an indented block is missing");
   if (!r->err && !plim_py_resolve(&r->names, s)) plim_py_no_memory(r);
-  if (!r->err) plim_py_compute(&r->names, s);
+  if (!r->err && !plim_py_compute(&r->names, s)) plim_py_no_memory(r);
   return r->err;
 }
 

@@ -607,6 +607,22 @@ TEST(a_flag_replaces_the_default_of_the_argument) {
   CHECK(changes("micro_batch", "2"), "in the command");
 }
 
+TEST(a_command_that_sets_the_variable_leaves_its_default_open) {
+  static const char script[] = "BS = int(os.environ.get('BS', 16))\n"
+                               "TrainingArguments('o', per_device_train_batch_size=BS)\n";
+  static const char config[] = "base_model: x\nsequence_len: 8\nmicro_batch_size: ${oc.env:BS,8}\n";
+  static const char command[] = "export BS=4\npython train.py\n";
+  const char *names[] = {"train.py", "a.yaml"}, *texts[] = {script, config};
+  for (int i = 0; i < 2; i++) {
+    plim_project_clear(&project);
+    project = (plim_project){0};
+    plim_project_add(&project, names[i], texts[i], strlen(texts[i]), &error);
+    plim_project_add(&project, "run.sh", command, sizeof command - 1, &error);
+    CHECK(!plim_project_finish(&project, &error), "%s", error.message);
+    CHECK(says("micro_batch=unclear"), "%s", names[i]);
+  }
+}
+
 TEST(disagreement_with_deepspeed_is_noted) {
   CHECK(!read_pair("per_device_train_batch_size: 8\n", numbers_json, NULL), "%s", error.message);
   CHECK(project.notes.len && strstr(project.notes.at[0], "would not start"), "a note");
