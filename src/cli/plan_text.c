@@ -317,7 +317,7 @@ static void print_files(const plan_result *r, const plan_for_card *c) {
   if (plan_edits_are_half(&edits)) print_without(c, &edits);
   if (plan_diff_of(&r->files->project, edits.writes, edits.write_count, &diff, &error)) return;
   if (diff.len) heading("in your files (--out plan.json, then plimsoll apply plan.json)");
-  fwrite(diff.at, 1, diff.len, stdout);
+  if (diff.len) fwrite(diff.at, 1, diff.len, stdout);
   plim_diff_clear(&diff);
 }
 
