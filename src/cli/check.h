@@ -127,6 +127,7 @@ void check_auto_batch(check *c);
 void check_conflicts(check *c);
 void check_yaml(check *c);
 void check_fit(check *c);
+void check_precision(check *c);
 void check_folder(check *c);
 
 #endif

@@ -112,6 +112,12 @@ static plim_err new_texts(const plim_project *p, const plim_plan_file *plan, fil
     bool is_same = size == f->size && memcmp(text, f->text, size) == 0;
     if (is_same || !vec_push(out, change)) free(text);
   }
+  for (size_t i = 0; !err && i < edits.files.len; i++) {
+    plim_new_file *f = &edits.files.at[i];
+    plim_file_change change = {f->path, plim_content_of(NULL, 0), f->text, strlen(f->text)};
+    if (!vec_push(out, change)) continue;
+    f->path = f->text = NULL; // they are the change's now
+  }
   plim_edit_set_clear(&edits);
   return err;
 }
@@ -127,7 +133,8 @@ static void print_done(const plim_changes *done, const char *verb, bool as_json)
   json_writer j = json_begin(stdout);
   if (!as_json) {
     for (size_t i = 0; i < done->count; i++) {
-      printf("%s %s", verb, done->files[i].path);
+      const plim_changed_file *f = &done->files[i];
+      printf("%s %s", f->created ? "created" : f->gone ? "removed" : verb, f->path);
       if (done->files[i].backup) printf("  (before: %s)", done->files[i].backup);
       printf("\n");
     }
@@ -161,9 +168,11 @@ static plim_err show_diff(const plim_project *p, const file_changes *changes, pl
   plim_diff diff = {0};
   plim_err err = PLIM_OK;
   for (size_t i = 0; !err && i < changes->len; i++) {
-    const plim_project_file *f = p->files.at[plim_project_file_named(p, changes->at[i].path)];
-    err = plim_diff_add(&diff, f->path, f->text, f->size, changes->at[i].after,
-                        changes->at[i].after_size, error);
+    const plim_file_change *c = &changes->at[i];
+    size_t file = c->before.exists ? plim_project_file_named(p, c->path) : SIZE_MAX;
+    const plim_project_file *f = file == SIZE_MAX ? NULL : p->files.at[file];
+    err = plim_diff_add(&diff, c->path, f ? f->text : NULL, f ? f->size : 0, c->after,
+                        c->after_size, error);
   }
   if (!err) fwrite(diff.at, 1, diff.len, stdout);
   plim_diff_clear(&diff);
@@ -194,7 +203,10 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
     err =
         args->dry_run ? show_diff(&project, &changes, error) : write_all(&changes, as_json, error);
   if (!err && !as_json) print_left(plan, args, args->dry_run ? stderr : stdout);
-  for (size_t i = 0; i < changes.len; i++) free((void *)changes.at[i].after);
+  for (size_t i = 0; i < changes.len; i++) {
+    if (!changes.at[i].before.exists) free((void *)changes.at[i].path);
+    free((void *)changes.at[i].after);
+  }
   vec_free(&changes);
   plim_project_clear(&project);
   return err;

@@ -14,7 +14,7 @@ typedef struct {
   const char *effective_batch, *out;
   cli_strings fix, tries, allow, set;
   double margin, epochs, price;
-  uint64_t samples, nodes;
+  uint64_t samples;
   bool contrastive;
   int64_t positives, negatives; // as the files say
 } plan_args;
@@ -29,8 +29,10 @@ static plim_err unknown_knob(const char *name, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "there is no knob \"%.48s\"", name);
   if (close) plim_error_hint(error, "did you mean %s?", close);
   else
-    plim_error_hint(error, "micro_batch, accumulate, checkpoint, chunked_loss, alloc_conf, "
-                           "optimizer, attention, sequence, lora_rank, quantisation, n_negatives");
+    plim_error_hint(error,
+                    "micro_batch, accumulate, precision, dtype, checkpoint, chunked_loss, "
+                    "liger, alloc_conf, optimizer, attention, sequence, lora_rank, quantisation, "
+                    "n_positives, n_negatives");
   return err;
 }
 
@@ -134,8 +136,50 @@ static plim_err check_margin(double margin, plim_error *error) {
 
 // ---- the command --------------------------------------------------------------------------------------------
 
-static plim_err plan_card(const plan_args *args, const char *gpu, plan_for_card *c,
-                          const char **source, plim_error *error) {
+// Ways to share that cannot be written into the user's files are left to them.
+static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
+  for (int strategy = PLIM_SHARD_DDP; r->world > 1 && strategy < PLIM_STRATEGIES; strategy++)
+    for (int offload = 0; offload < PLIM_OFFLOADS; offload++)
+      r->by_hand[strategy][offload] = !plan_can_share(p, strategy, offload);
+}
+
+static void keep_own(plim_plan_request *r, plim_knob knob) {
+  if (!r->domains[knob].count && !r->allowed[knob])
+    r->domains[knob] = (plim_domain){1, {plim_plan_own_choice(r).at[knob]}};
+}
+
+// Where one key says what products are computed in and what parameters are kept in, only some pairs can
+// be said. A type that is not modelled stays what it is.
+static void hold_types(const project_job *files, plim_plan_request *r) {
+  plim_choice own = plim_plan_own_choice(r), best = plim_plan_best_types(r);
+  plim_knob_change changes[2];
+  size_t count = 0;
+  static const plim_knob knobs[] = {PLIM_KNOB_PRECISION, PLIM_KNOB_DTYPE};
+  for (size_t i = 0; i < 2; i++) {
+    const char *name = plim_knob_value_name(knobs[i], best.at[knobs[i]]);
+    if (own.at[knobs[i]] == best.at[knobs[i]]) continue;
+    changes[count++] = (plim_knob_change){knobs[i], {.kind = PLIM_VALUE_TEXT, .text = name}};
+  }
+  bool has_place = plan_can_write(&files->project, changes, count);
+  if (files->holds_precision) keep_own(r, PLIM_KNOB_PRECISION);
+  if (files->holds_precision || !has_place) keep_own(r, PLIM_KNOB_DTYPE);
+}
+
+// Which losses without all logits the files can turn on.
+static void offer_losses(const plim_project *p, plim_plan_request *r) {
+  static const int64_t sizes[] = {512, 256};
+  static const plim_value on = {.kind = PLIM_VALUE_TEXT, .text = "on"};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !r->chunk_tokens; i++) {
+    plim_value tokens = {.kind = PLIM_VALUE_INTEGER, .integer = sizes[i]};
+    plim_knob_change change = {PLIM_KNOB_CHUNKED_LOSS, tokens};
+    if (plan_can_write(p, &change, 1)) r->chunk_tokens = sizes[i];
+  }
+  bool has_key = plan_can_write(p, &(plim_knob_change){PLIM_KNOB_LIGER, on}, 1);
+  r->offers_liger = !r->chunk_tokens && (has_key || p->dialect == PLIM_DIALECT_AXOLOTL);
+}
+
+static plim_err plan_card(const plan_args *args, const project_job *files, const char *gpu,
+                          plan_for_card *c, const char **source, plim_error *error) {
   job_args job = args->job;
   job.gpu = gpu;
   plim_err err = job_understand(&job, &c->request, source, error);
@@ -153,11 +197,11 @@ static plim_err plan_card(const plan_args *args, const char *gpu, plan_for_card 
     plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
   }
   if (!err) err = check_margin(args->margin, error);
-  if (!err && (!args->nodes || args->job.world % args->nodes))
-    err = plim_fail(error, PLIM_ERR_ARGUMENT, "%llu GPUs do not divide among %llu machines",
-                    (unsigned long long)args->job.world, (unsigned long long)args->nodes);
   if (!err) err = read_domains(args, &c->asked, error);
+  if (!err && files) hold_types(files, &c->asked);
+  if (!err && files) offer_losses(&files->project, &c->asked);
   if (!err) err = read_batch(args, &c->asked, error);
+  if (!err && files) mark_by_hand(&files->project, &c->asked);
   if (!err) err = plim_plan_make(&c->asked, &c->plan, error);
   return err;
 }
@@ -221,14 +265,14 @@ static plim_err plan_cards(const plan_args *args, plan_result *r, const char **s
   char list[512], *rest = list, *gpu;
   if (!args->job.gpu) {
     r->count = 1;
-    return plan_card(args, NULL, &r->cards[0], source, error);
+    return plan_card(args, r->files, NULL, &r->cards[0], source, error);
   }
   snprintf(list, sizeof list, "%s", args->job.gpu);
   while ((gpu = strsep(&rest, ","))) {
     if (r->count == PLAN_MAX_CARDS)
       return plim_fail(error, PLIM_ERR_ARGUMENT, "more than %d cards", PLAN_MAX_CARDS);
     while (*gpu == ' ') gpu++;
-    plim_err err = plan_card(args, gpu, &r->cards[r->count], source, error);
+    plim_err err = plan_card(args, r->files, gpu, &r->cards[r->count], source, error);
     if (err) return err;
     r->count++;
   }
@@ -254,7 +298,7 @@ static int run(const cli_call *call) {
                    .samples = args->samples,
                    .epochs = args->epochs,
                    .price_per_hour = args->price,
-                   .nodes = args->nodes,
+                   .nodes = args->job.nodes,
                    .sets = &args->set};
   plim_error error = {0};
   const char *source = NULL;
@@ -283,8 +327,7 @@ static const plan_args defaults = {.job = JOB_DEFAULTS_WITH(JOB_UNSET),
                                    .margin = NAN,
                                    .price = NAN,
                                    .epochs = 1,
-                                   .samples = PLIM_UNKNOWN,
-                                   .nodes = 1};
+                                   .samples = PLIM_UNKNOWN};
 
 #define AT(field) offsetof(plan_args, job.field)
 static const cli_option options[] = {
@@ -294,7 +337,7 @@ static const cli_option options[] = {
     {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
      "try only these values, and leave the knobs alone that are not named", NULL},
     {"allow", 0, "KNOB,KNOB", CLI_KNOBS, offsetof(plan_args, allow),
-     "let a knob change that changes what is learned: sequence, lora_rank, quantisation, "
+     "let a knob change that changes what is learned: sequence, lora_rank, quantisation, dtype, "
      "n_positives, n_negatives, micro_batch of a contrastive loss",
      NULL},
     {"margin", 0, "SHARE", CLI_NUMBER, offsetof(plan_args, margin),
@@ -309,7 +352,6 @@ static const cli_option options[] = {
      "where a knob is in your files, if it was not found", NULL},
     {"out", 0, "FILE", CLI_FILE, offsetof(plan_args, out), "save the plan, for plimsoll apply",
      NULL},
-    {"nodes", 0, "N", CLI_UINT, offsetof(plan_args, nodes), "machines (default: 1)", NULL},
     JOB_OPTIONS(AT),
     {0},
 };
@@ -318,7 +360,8 @@ static const char *const description[] = {
     "Finds the settings that train fastest on the given card without running out of memory and "
     "without changing what is learned: micro batch and accumulation (exact divisors of the "
     "effective "
-    "batch), checkpointing, a loss in chunks, allocator settings. Every candidate is executed on "
+    "batch), precision, checkpointing, a loss in chunks, allocator settings. Every candidate is "
+    "executed on "
     "shapes and run through the simulated allocator, and timed by the clock.",
     "Shows what each change saves and costs, the budget before and after, and a ladder of rungs "
     "from "

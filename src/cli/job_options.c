@@ -21,14 +21,14 @@ const char *const job_losses[] = {"full", "chunked", "fused", "chunked-loop", NU
 const char *const job_weights[] = {"plain", "nf4", "nf4-double", "int8", NULL};
 const char *const job_offloads[] = {"none",      "activations", "checkpoints",
                                     "optimizer", "parameters",  NULL};
+const char *const job_links[] = {"default", "nvlink", "pcie", NULL};
 const char *const job_strategies[] = {"none", "ddp", "fsdp2", "zero1", "zero2", "zero3", NULL};
 const char *const job_loads[] = {"pretrained", "device-map", "init", NULL};
 
 static const plim_dtype dtypes[] = {PLIM_DTYPE_COUNT, PLIM_BF16, PLIM_FP16, PLIM_FP32};
 static const plim_dtype amps[] = {PLIM_BOOL, PLIM_BF16, PLIM_FP16};
 static const plim_attention_kind attentions[] = {PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER,
-                                                 PLIM_ATTENTION_SDPA};
-enum { ATTENTION_FLASH = 2 };
+                                                 PLIM_ATTENTION_FLASH};
 static const plim_mask_kind masks[] = {PLIM_MASK_NONE, PLIM_MASK_ONES, PLIM_MASK_PAD};
 static const plim_loss_kind losses[] = {PLIM_LOSS_FULL, PLIM_LOSS_CHUNKED, PLIM_LOSS_FUSED,
                                         PLIM_LOSS_LOOP};
@@ -213,12 +213,13 @@ static void understand_sharding(const job_args *args, job_request *r) {
   r->job.sharding = (plim_sharding){
       .strategy = (plim_strategy)args->strategy,
       .world = (int64_t)args->world,
+      .nodes = (int64_t)args->nodes,
+      .link = (plim_link_kind)args->link,
+      .network_gbs = args->network,
       .has_bucket_views = args->bucket_views,
       .keeps_full = args->no_reshard,
       .offloads_optimizer = offloads || args->offload == OFFLOAD_OPTIMIZER,
       .offloads_parameters = offloads || (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)};
-  if (args->strategy || args->offload)
-    job_note(r, "times leave out what GPUs and host send each other");
   if (args->strategy && args->loop == 0)
     job_note(r, "with a strategy the plain loop is the shortest one: it keeps only the loss");
   if (!is_fsdp || r->job.recipe.autocast == PLIM_BOOL) return;
@@ -227,8 +228,21 @@ static void understand_sharding(const job_args *args, job_request *r) {
   r->job.recipe.autocast = PLIM_BOOL;
 }
 
+static plim_err check_wiring(const job_args *args, plim_error *error) {
+  if (!args->nodes || args->world % args->nodes)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "%llu GPUs do not divide among %llu machines",
+                     (unsigned long long)args->world, (unsigned long long)args->nodes);
+  if (args->network < 0 || args->network > 1e6) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--network %g is no rate", args->network);
+    plim_error_hint(error, "--network 50 is 400 Gbit/s");
+    return err;
+  }
+  return PLIM_OK;
+}
+
 static plim_err check_sharding(const job_args *args, plim_error *error) {
   plim_err err = check_count("--world", args->world, 1 << 16, error);
+  if (!err) err = check_wiring(args, error);
   bool is_sharded = args->strategy != PLIM_SHARD_NONE;
   bool needs_it = args->offload >= OFFLOAD_OPTIMIZER;
   if (!err && args->world > 1 && !is_sharded) {
@@ -323,8 +337,6 @@ static void look_for_card(job_request *r) {
 static plim_err understand_conf(const job_args *args, job_request *r, const char **source,
                                 plim_error *error) {
   r->job.sdpa = r->target.gpu ? plim_sdpa_preferred(r->target.gpu) : PLIM_SDPA_CUDNN;
-  r->job.uses_flash = args->attention == ATTENTION_FLASH;
-  if (r->job.uses_flash && r->job.sdpa == PLIM_SDPA_CUDNN) r->job.sdpa = PLIM_SDPA_FLASH;
   *source = args->alloc_conf;
   plim_err err = plim_alloc_conf_parse(args->alloc_conf ? args->alloc_conf : "", &r->conf, error);
   r->target.conf = &r->conf;
@@ -353,6 +365,17 @@ static plim_err understand_target(const job_args *args, job_request *r, const ch
   return understand_conf(args, r, source, error);
 }
 
+// A card of which only the size is known is no SXM card unless that is said.
+static plim_err understand_link(const job_args *args, job_request *r, plim_error *error) {
+  if (args->link == PLIM_LINK_OF_CARD && r->is_known_by_size) r->job.sharding.link = PLIM_LINK_PCIE;
+  if (args->link != PLIM_LINK_NVLINK || !r->target.gpu || plim_gpu_nvlink_gbs(r->target.gpu) > 0)
+    return PLIM_OK;
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "%s has no NVLink to more than one other card", r->card);
+  plim_error_hint(error, "--link pcie");
+  return err;
+}
+
 plim_err job_understand(const job_args *args, job_request *out, const char **source,
                         plim_error *error) {
   *out = (job_request){0};
@@ -361,6 +384,7 @@ plim_err job_understand(const job_args *args, job_request *out, const char **sou
   if (!err) err = understand_lora(args, out, error);
   if (!err) err = understand_recipe(args, out, error);
   if (!err) err = understand_target(args, out, source, error);
+  if (!err) err = understand_link(args, out, error);
   return err;
 }
 

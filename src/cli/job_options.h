@@ -10,11 +10,11 @@
 typedef struct {
   const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
   uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes, loss_chunk;
-  double lora_alpha, lora_dropout;
-  uint64_t world;
+  double lora_alpha, lora_dropout, network;
+  uint64_t world, nodes;
   // Indices into the choices.
   int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
-      offload;
+      offload, link;
   bool checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
 } job_args;
 
@@ -24,8 +24,9 @@ typedef struct {
 // Batch, accumulation and GPUs are `count` where they are not typed.
 #define JOB_DEFAULTS_WITH(count)                                                                   \
   {                                                                                                \
-    .batch = count, .world = count, .accumulate = count, .steps = 3, .optimizer = "adamw",         \
-    .lora_targets = "all-linear", .loss_chunk = 512, .limit_bytes = PLIM_UNKNOWN                   \
+    .batch = count, .world = count, .nodes = 1, .accumulate = count, .steps = 3,                   \
+    .optimizer = "adamw", .lora_targets = "all-linear", .loss_chunk = 512,                         \
+    .limit_bytes = PLIM_UNKNOWN                                                                    \
   }
 
 // Of the options that are a choice.
@@ -33,6 +34,7 @@ extern const char *const job_dtypes[], *const job_amps[], *const job_lora_dtypes
 extern const char *const job_attentions[], *const job_masks[], *const job_loops[];
 extern const char *const job_loads[], *const job_losses[], *const job_weights[];
 extern const char *const job_offloads[], *const job_reduce_dtypes[], *const job_strategies[];
+extern const char *const job_links[];
 
 // Rows for the command's table of options; AT(field) is the offset of job.field.
 // clang-format off
@@ -57,7 +59,7 @@ extern const char *const job_offloads[], *const job_reduce_dtypes[], *const job_
   {"checkpoint", 'c', NULL, CLI_FLAG, AT(checkpoint), "gradient checkpointing", NULL},             \
   {"reentrant", 0, NULL, CLI_FLAG, AT(reentrant), "checkpointing with use_reentrant=True", NULL},  \
   {"attention", 0, "KIND", CLI_CHOICE, AT(attention),                                              \
-   "attn_implementation (default: sdpa)", job_attentions},                                         \
+   "attn_implementation; flash: flash_attention_2 (default: sdpa)", job_attentions},                                         \
   {"mask", 0, "KIND", CLI_CHOICE, AT(mask),                                                        \
    "attention_mask: none, all ones, or with padding (default: none)", job_masks},                  \
   {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "adamw (fused), adamw-foreach, adamw-8bit, sgd, lion, ... or a name of "        \
@@ -77,6 +79,11 @@ extern const char *const job_offloads[], *const job_reduce_dtypes[], *const job_
   {"strategy", 0, "NAME", CLI_CHOICE, AT(strategy),                                                \
    "how several GPUs share the work (default: none)", job_strategies},                        \
   {"world", 0, "N", CLI_UINT, AT(world), "GPUs (default: 1)", NULL},                               \
+  {"nodes", 0, "N", CLI_UINT, AT(nodes), "machines they are in (default: 1)", NULL},               \
+  {"link", 0, "KIND", CLI_CHOICE, AT(link),                                                        \
+   "between GPUs of one machine (default: NVLink on SXM cards, PCIe on others)", job_links},       \
+  {"network", 0, "GB/S", CLI_NUMBER, AT(network),                                                  \
+   "of one machine to the others, in each direction (default: 12, which is 100 Gbit/s)", NULL},    \
   {"no-reshard", 0, NULL, CLI_FLAG, AT(no_reshard),                                                \
    "FSDP2 keeps a layer's parameters after its forward", NULL},                                    \
   {"reduce-dtype", 0, "TYPE", CLI_CHOICE, AT(reduce_dtype),                                        \

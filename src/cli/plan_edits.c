@@ -20,6 +20,10 @@ static bool can_write(const plim_project *p, const plim_knob_change *changes, si
   return !err;
 }
 
+bool plan_can_write(const plim_project *project, const plim_knob_change *changes, size_t count) {
+  return can_write(project, changes, count, &(plim_error){0});
+}
+
 static void leave(plan_edits *out, const plim_knob_change *change, const plim_error *error) {
   if (out->by_hand_count == PLAN_MAX_WRITES) return;
   size_t i = out->by_hand_count++;
@@ -62,21 +66,54 @@ static void estimate_as_written(const plan_for_card *c, const plim_rung *rung, p
     out->as_written = (plim_estimate){0}; // not known: taken for one that does not fit
 }
 
+// What goes together or not at all: micro batch and accumulation multiply to one number, strategy and
+// offload are one way to share.
+static int group_of(plim_knob knob) {
+  if (knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE) return 1;
+  return knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD ? 2 : 0;
+}
+
+// One key may say both, or each has its own: what cannot be written together is tried one by one.
+static void add_types(const plim_project *p, plan_edits *out, const plim_knob_change *changes,
+                      size_t count) {
+  plim_knob_change all[PLAN_MAX_WRITES];
+  size_t had = out->write_count;
+  if (had + count > PLAN_MAX_WRITES) return;
+  memcpy(all, out->writes, had * sizeof *all);
+  memcpy(all + had, changes, count * sizeof *all);
+  bool together = count > 1 && can_write(p, all, had + count, &(plim_error){0});
+  if (together) add(p, out, changes, count);
+  for (size_t i = 0; !together && i < count; i++) add(p, out, &changes[i], 1);
+}
+
 void plan_edits_of(const plim_project *project, const plan_for_card *c, const plim_rung *rung,
                    plan_edits *out) {
   const plim_choice *from = &c->plan.before_choice, *to = &rung->choice;
-  plim_knob_change batch[2];
-  size_t in_batch = 0;
+  plim_knob_change groups[3][2], types[2];
+  size_t counts[3] = {0}, of_types = 0;
   *out = (plan_edits){0};
   for (size_t i = 0; i < plim_plan_knob_count; i++) {
     plim_knob knob = plim_plan_knobs[i];
     if (from->at[knob] == to->at[knob]) continue;
     plim_knob_change change = {knob, file_value(c, knob, to)};
-    if (knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE) batch[in_batch++] = change;
+    int group = group_of(knob);
+    if (group) groups[group][counts[group]++] = change;
+    else if (knob == PLIM_KNOB_PRECISION || knob == PLIM_KNOB_DTYPE) types[of_types++] = change;
     else add(project, out, &change, 1);
   }
-  if (in_batch) add(project, out, batch, in_batch); // they multiply to one number
+  add_types(project, out, types, of_types);
+  for (int group = 2; group > 0; group--)
+    if (counts[group]) add(project, out, groups[group], counts[group]);
   if (out->by_hand_count) estimate_as_written(c, rung, out);
+}
+
+bool plan_can_share(const plim_project *project, int64_t strategy, int64_t offload) {
+  plim_knob_change both[] = {
+      {PLIM_KNOB_STRATEGY,
+       {.kind = PLIM_VALUE_TEXT, .text = plim_knob_value_name(PLIM_KNOB_STRATEGY, strategy)}},
+      {PLIM_KNOB_OFFLOAD,
+       {.kind = PLIM_VALUE_TEXT, .text = plim_knob_value_name(PLIM_KNOB_OFFLOAD, offload)}}};
+  return can_write(project, both, offload ? 2 : 1, NULL);
 }
 
 plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, size_t count,
@@ -93,6 +130,10 @@ plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, si
     err = plim_project_text(p, i, &edits, &text, &size, error);
     if (!err) err = plim_diff_add(out, f->path, f->text, f->size, text, size, error);
     free(text);
+  }
+  for (size_t i = 0; !err && i < edits.files.len; i++) {
+    const plim_new_file *f = &edits.files.at[i];
+    err = plim_diff_add(out, f->path, NULL, 0, f->text, strlen(f->text), error);
   }
   plim_edit_set_clear(&edits);
   if (err) plim_diff_clear(out);

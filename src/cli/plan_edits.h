@@ -27,6 +27,12 @@ void plan_edits_of(const plim_project *project, const plan_for_card *c, const pl
 // Whether the files, as they are written, would run out of memory until the rest is done by hand.
 bool plan_edits_are_half(const plan_edits *edits);
 
+// Whether this way to share can be written; values are those of the planner.
+bool plan_can_share(const plim_project *project, int64_t strategy, int64_t offload);
+
+// Whether the files have places for these changes, all together.
+bool plan_can_write(const plim_project *project, const plim_knob_change *changes, size_t count);
+
 // A unified diff of these changes; free it with plim_diff_clear.
 plim_err plan_diff_of(const plim_project *project, const plim_knob_change *changes, size_t count,
                       plim_diff *out, plim_error *error);

@@ -49,6 +49,7 @@ static void change(json_writer *j, const plim_plan_change *x) {
   json_i64(j, "saves_bytes", x->saves_bytes);
   json_number(j, "costs_seconds", x->costs_seconds);
   json_bool(j, "is_needed", x->is_needed);
+  json_string(j, "with", x->with == PLIM_KNOBS ? NULL : plim_knob_table[x->with].name);
   json_end(j);
 }
 
@@ -120,6 +121,21 @@ static void as_written(json_writer *j, const plim_estimate *e) {
   json_end(j);
 }
 
+// Files that are not there yet.
+static void new_files(json_writer *j, const plim_project *p, const plan_edits *edits) {
+  plim_edit_set set = {0};
+  if (edits->write_count) plim_project_set(p, edits->writes, edits->write_count, &set, NULL);
+  json_array(j, "creates");
+  for (size_t i = 0; i < set.files.len; i++) {
+    json_object(j, NULL);
+    json_string(j, "path", set.files.at[i].path);
+    json_string(j, "text", set.files.at[i].text);
+    json_end(j);
+  }
+  json_end(j);
+  plim_edit_set_clear(&set);
+}
+
 // What each rung of the ladder writes.
 static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) {
   json_array(j, "rungs");
@@ -135,6 +151,7 @@ static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) 
       json_end(j);
     }
     json_end(j);
+    new_files(j, &r->files->project, &edits);
     json_array(j, "by_hand");
     for (size_t k = 0; k < edits.by_hand_count; k++) {
       json_object(j, NULL);

@@ -1,37 +1,56 @@
 // The files and command lines that a plan over several GPUs needs.
 #include <stdio.h>
+#include <string.h>
 
-#include "plan_result.h"
+#include "plan_edits.h"
 
-static bool is_zero(int64_t strategy) { return strategy >= PLIM_SHARD_ZERO1; }
+typedef struct {
+  const plan_result *r;
+  const plim_choice *choice;
+  plim_job job;
+  int world, nodes, per_node;
+  int64_t strategy;
+  bool is_written;  // the files say it already, or will when the plan is applied
+  char script[256]; // what is started
+} launch;
 
-static int64_t per_node(const plan_result *r, const plan_for_card *c) {
-  return c->asked.world / (int64_t)r->nodes;
+static bool is_zero(const launch *l) { return l->strategy >= PLIM_SHARD_ZERO1; }
+
+// ---- files ------------------------------------------------------------------------------------------
+
+// transformers fills in "auto" from its own arguments, so that the two cannot disagree; other loops
+// have to be told.
+static void print_batches(const launch *l) {
+  bool is_trainer = l->job.recipe.is_trainer;
+  if (is_trainer)
+    printf("  \"train_micro_batch_size_per_gpu\": \"auto\",\n"
+           "  \"gradient_accumulation_steps\": \"auto\",\n"
+           "  \"gradient_clipping\": \"auto\",\n");
+  else
+    printf("  \"train_micro_batch_size_per_gpu\": %lld,\n"
+           "  \"gradient_accumulation_steps\": %lld,\n",
+           (long long)l->choice->at[PLIM_KNOB_MICRO_BATCH],
+           (long long)l->choice->at[PLIM_KNOB_ACCUMULATE]);
 }
 
-// DeepSpeed's own file. "auto" follows TrainingArguments, so that the two cannot disagree.
-static void print_deepspeed(const plim_choice *x, const plim_job *job) {
+static void print_deepspeed(const launch *l) {
   static const char *const devices[] = {"none", "cpu", "cpu"};
-  int64_t offload = x->at[PLIM_KNOB_OFFLOAD];
-  bool is_bf16 = job->recipe.autocast == PLIM_BF16 || job->dtype == PLIM_BF16;
-  printf("\nds_config.json:\n{\n"
-         "  \"train_micro_batch_size_per_gpu\": %lld,\n"
-         "  \"gradient_accumulation_steps\": %lld,\n"
-         "  \"gradient_clipping\": \"auto\",\n"
-         "  \"%s\": {\"enabled\": true},\n"
+  int64_t offload = l->choice->at[PLIM_KNOB_OFFLOAD];
+  bool is_bf16 = l->job.recipe.autocast == PLIM_BF16 || l->job.dtype == PLIM_BF16;
+  printf("\nds_config.json:\n{\n");
+  print_batches(l);
+  printf("  \"%s\": {\"enabled\": true},\n"
          "  \"zero_optimization\": {\n"
          "    \"stage\": %d,\n"
          "    \"offload_optimizer\": {\"device\": \"%s\"}%s\n  }\n}\n",
-         (long long)x->at[PLIM_KNOB_MICRO_BATCH], (long long)x->at[PLIM_KNOB_ACCUMULATE],
-         is_bf16 ? "bf16" : "fp16", (int)(x->at[PLIM_KNOB_STRATEGY] - PLIM_SHARD_ZERO1 + 1),
-         devices[offload], offload == 2 ? ",\n    \"offload_param\": {\"device\": \"cpu\"}" : "");
+         is_bf16 ? "bf16" : "fp16", (int)(l->strategy - PLIM_SHARD_ZERO1 + 1), devices[offload],
+         offload == 2 ? ",\n    \"offload_param\": {\"device\": \"cpu\"}" : "");
 }
 
 // accelerate's file for FSDP2.
-static void print_accelerate(const plan_result *r, const plan_for_card *c, const plim_choice *x,
-                             const plim_job *job) {
-  bool offloads = x->at[PLIM_KNOB_OFFLOAD] != 0;
-  bool is_mixed = job->sharding.compute_dtype == PLIM_BF16;
+static void print_accelerate(const launch *l) {
+  bool offloads = l->choice->at[PLIM_KNOB_OFFLOAD] != 0;
+  bool is_mixed = l->job.sharding.compute_dtype == PLIM_BF16;
   printf("\naccelerate.yaml:\n"
          "compute_environment: LOCAL_MACHINE\n"
          "distributed_type: FSDP\n"
@@ -45,32 +64,100 @@ static void print_accelerate(const plan_result *r, const plan_for_card *c, const
          "  fsdp_offload_params: %s\n"
          "  fsdp_activation_checkpointing: false\n"
          "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
-         is_mixed ? "bf16" : "'no'", (int)r->nodes, c->asked.world, offloads ? "true" : "false");
+         is_mixed ? "bf16" : "'no'", l->nodes, l->world, offloads ? "true" : "false");
 }
 
-static void print_command(const plan_result *r, const plan_for_card *c, int64_t strategy) {
-  int64_t gpus = per_node(r, c);
-  if (strategy == PLIM_SHARD_FSDP2)
-    printf("\naccelerate launch --config_file accelerate.yaml train.py ...\n");
-  else if (is_zero(strategy) && r->nodes == 1)
-    printf("\ndeepspeed --num_gpus %lld train.py --deepspeed ds_config.json ...\n",
-           (long long)gpus);
-  else
-    printf("\ntorchrun --nnodes %d --nproc_per_node %lld%s train.py%s ...\n", (int)r->nodes,
-           (long long)gpus, r->nodes > 1 ? " --rdzv_backend c10d --rdzv_endpoint $HEAD:29500" : "",
-           is_zero(strategy) ? " --deepspeed ds_config.json" : "");
-  if (r->nodes > 1)
-    printf("sbatch --nodes %d --ntasks-per-node 1 --gpus-per-node %lld --wrap 'srun ...'\n",
-           (int)r->nodes, (long long)gpus);
+// ---- command lines ----------------------------------------------------------------------------------
+
+static const plim_project *project_of(const launch *l) {
+  return l->r->files ? &l->r->files->project : NULL;
+}
+
+static const char *accelerate_file(const launch *l) {
+  const plim_project *p = project_of(l);
+  for (size_t i = 0; p && i < p->files.len; i++)
+    if (p->files.at[i]->is.dialect == PLIM_DIALECT_ACCELERATE) return p->files.at[i]->path;
+  return l->strategy == PLIM_SHARD_FSDP2 ? "accelerate.yaml" : NULL;
+}
+
+// Machines find each other at HEAD, which Slurm's batch script runs on.
+static void accelerate_line(const launch *l, const char *config, char *text, size_t size) {
+  char machines[192] = "";
+  if (l->nodes > 1)
+    snprintf(machines, sizeof machines,
+             " --num_machines %d --num_processes %d --machine_rank $SLURM_NODEID"
+             " --main_process_ip $HEAD --main_process_port 29500",
+             l->nodes, l->world);
+  snprintf(text, size, "accelerate launch --config_file %s%s %s", config, machines, l->script);
+}
+
+static void torchrun_line(const launch *l, const char *deepspeed, char *text, size_t size) {
+  snprintf(text, size, "torchrun --nnodes %d --nproc_per_node %d%s %s%s", l->nodes, l->per_node,
+           l->nodes > 1 ? " --rdzv_backend c10d --rdzv_endpoint $HEAD:29500" : "", l->script,
+           deepspeed);
+}
+
+static void make_line(const launch *l, char *text, size_t size) {
+  const char *config = accelerate_file(l);
+  const char *deepspeed = is_zero(l) && !l->is_written ? " --deepspeed ds_config.json" : "";
+  if (config && !*deepspeed) accelerate_line(l, config, text, size);
+  else if (is_zero(l) && l->nodes == 1)
+    snprintf(text, size, "deepspeed --num_gpus %d %s%s", l->per_node, l->script, deepspeed);
+  else torchrun_line(l, deepspeed, text, size);
+}
+
+// On several machines each line runs once per machine: Slurm does that.
+static void print_command(const launch *l) {
+  char line[768];
+  make_line(l, line, sizeof line);
+  if (l->nodes == 1) {
+    printf("\n%s\n", line);
+    return;
+  }
+  printf("\nexport HEAD=...   # the first machine's name; then on each machine%s:\n%s\n",
+         strstr(line, "SLURM") ? ", SLURM_NODEID its number from 0" : "", line);
+  printf("sbatch --nodes %d --ntasks-per-node 1 --gpus-per-node %d --wrap \\\n"
+         "  'export HEAD=$(hostname); srun bash -c '\\''%s'\\'\n",
+         l->nodes, l->per_node, line);
+}
+
+// ---- what is known of it ----------------------------------------------------------------------------
+
+static bool is_training_script(const plim_project_file *f) {
+  return f->settings.format == PLIM_FORMAT_PYTHON && f->is.dialect != PLIM_DIALECTS;
+}
+
+static void find_script(launch *l) {
+  const plim_project *p = project_of(l);
+  snprintf(l->script, sizeof l->script, "train.py ...");
+  for (size_t i = 0; p && i < p->files.len; i++)
+    if (is_training_script(p->files.at[i])) {
+      snprintf(l->script, sizeof l->script, "%s ...", p->files.at[i]->path);
+      return;
+    }
+}
+
+static bool is_left_to_hand(const launch *l, const plan_for_card *c) {
+  plan_edits edits;
+  plan_edits_of(project_of(l), c, &c->plan.rungs.at[0], &edits);
+  for (size_t i = 0; i < edits.by_hand_count; i++)
+    if (edits.by_hand[i].knob == PLIM_KNOB_STRATEGY || edits.by_hand[i].knob == PLIM_KNOB_OFFLOAD)
+      return true;
+  return false;
 }
 
 void plan_print_launch(const plan_result *r, const plan_for_card *c) {
   if (c->asked.world < 2 || !c->plan.rungs.len) return;
-  const plim_choice *x = &c->plan.rungs.at[0].choice;
-  plim_job job = plim_choice_job(&c->asked, x);
-  int64_t strategy = x->at[PLIM_KNOB_STRATEGY];
-  if (is_zero(strategy)) print_deepspeed(x, &job);
-  if (strategy == PLIM_SHARD_FSDP2) print_accelerate(r, c, x, &job);
-  print_command(r, c, strategy);
-  printf("\nnote: times leave out what the GPUs send each other\n");
+  launch l = {.r = r,
+              .choice = &c->plan.rungs.at[0].choice,
+              .world = c->asked.world,
+              .nodes = (int)r->nodes,
+              .per_node = c->asked.world / (int)r->nodes};
+  l.job = plim_choice_job(&c->asked, l.choice);
+  l.strategy = l.choice->at[PLIM_KNOB_STRATEGY];
+  l.is_written = r->files && !is_left_to_hand(&l, c);
+  find_script(&l);
+  if (is_zero(&l) && !l.is_written) print_deepspeed(&l);
+  if (l.strategy == PLIM_SHARD_FSDP2 && !l.is_written) print_accelerate(&l);
+  print_command(&l);
 }

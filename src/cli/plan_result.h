@@ -31,10 +31,14 @@ typedef struct {
 } plan_result;
 
 void plan_print_text(const plan_result *r);
+void plan_print_reasons(const plan_for_card *c); // why a change is no change of what is learned
+void plan_print_todo(const plan_result *r, const plan_for_card *c);   // what no file can say
 void plan_print_launch(const plan_result *r, const plan_for_card *c); // of several GPUs
 void plan_print_ladder(const plim_plan *p);
 void plan_print_cards(const plan_for_card *cards, size_t count); // the best of each
 void plan_print_json(const plan_result *r, FILE *out);
+
+void plan_heading(const char *text);
 
 // A knob's value in words: "512", "on".
 void plan_value_text(plim_knob knob, int64_t value, char *text, size_t size);

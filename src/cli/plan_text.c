@@ -8,7 +8,7 @@
 #include "term.h"
 #include "units.h"
 
-static void heading(const char *text) {
+void plan_heading(const char *text) {
   printf("\n");
   term_print(stdout, TERM_BOLD, "%s\n", text);
 }
@@ -102,8 +102,9 @@ static void print_verdict(const plan_for_card *c) {
 }
 
 static void signed_bytes(int64_t bytes, char *text, size_t size) {
-  snprintf(text, size, "%s%s", bytes < 0 ? "+" : "-",
-           units_bytes((uint64_t)(bytes < 0 ? -bytes : bytes)).text);
+  const char *sign = bytes < 0 ? "+" : "-";
+  if (!bytes) snprintf(text, size, "-");
+  else snprintf(text, size, "%s%s", sign, units_bytes((uint64_t)(bytes < 0 ? -bytes : bytes)).text);
 }
 
 static void signed_seconds(double seconds, char *text, size_t size) {
@@ -120,14 +121,15 @@ static void value_now(const plan_for_card *c, const plim_plan_change *x, char *t
   else snprintf(text, size, strlen(conf) > 16 ? "%.13s..." : "%s", conf);
 }
 
-// Follows the micro batch, where that changed it.
-static void accumulate_cells(term_table *t, const plim_plan *p) {
-  long long now = (long long)p->before_choice.at[PLIM_KNOB_ACCUMULATE];
-  long long planned = (long long)p->rungs.at[0].choice.at[PLIM_KNOB_ACCUMULATE];
-  if (now == planned) return;
-  term_table_cell(t, TERM_PLAIN, "%s", "accumulate");
-  term_table_cell(t, TERM_PLAIN, "%lld", now);
-  term_table_cell(t, TERM_BOLD, "%lld", planned);
+// Follows another knob, where that changed it.
+static void companion_cells(term_table *t, const plim_plan *p, plim_knob knob) {
+  char from[96], to[96];
+  if (p->before_choice.at[knob] == p->rungs.at[0].choice.at[knob]) return;
+  plan_value_text(knob, p->before_choice.at[knob], from, sizeof from);
+  plan_value_text(knob, p->rungs.at[0].choice.at[knob], to, sizeof to);
+  term_table_cell(t, TERM_PLAIN, "%s", plim_knob_table[knob].name);
+  term_table_cell(t, TERM_PLAIN, "%s", from);
+  term_table_cell(t, TERM_BOLD, "%s", to);
   term_table_cell(t, TERM_PLAIN, "%s", "");
   term_table_cell(t, TERM_PLAIN, "%s", "");
   term_table_cell(t, TERM_DIM, "%s", "with it");
@@ -138,7 +140,7 @@ static void print_changes(const plan_for_card *c) {
       {"setting"}, {"now"}, {"planned"}, {"memory", .right = true}, {"time", .right = true}, {""}};
   const plim_plan *p = &c->plan;
   if (!p->rungs.len) return;
-  heading("changes");
+  plan_heading("changes");
   if (!p->changes.len) {
     printf("none: what you have is the fastest that fits\n");
     return;
@@ -157,10 +159,11 @@ static void print_changes(const plan_for_card *c) {
     term_table_cell(t, TERM_PLAIN, "%s", saves);
     term_table_cell(t, TERM_PLAIN, "%s", costs);
     term_table_cell(t, TERM_DIM, "%s", x->is_needed ? "needed" : "");
-    if (x->knob == PLIM_KNOB_MICRO_BATCH) accumulate_cells(t, p);
+    if (x->with != PLIM_KNOBS) companion_cells(t, p, x->with);
   }
   term_table_print(t, stdout);
   term_table_free(t);
+  plan_print_reasons(c);
 }
 
 // Where accumulation is not the same as a larger batch.
@@ -169,7 +172,7 @@ static void print_question(const plan_for_card *c) {
   const plim_choice *own = &c->plan.before_choice;
   char line[512];
   if (!r->is_contrastive) return;
-  heading("a question: may the batch be split?");
+  plan_heading("a question: may the batch be split?");
   snprintf(
       line, sizeof line,
       "the loss compares what is in one forward pass, so %lld x %lld is not the same as any "
@@ -200,7 +203,7 @@ static void print_budgets(const plan_for_card *c) {
   term_table_cell(t, TERM_BOLD, "total");
   term_table_cell(t, TERM_BOLD, "%s", units_bytes(a->device_bytes).text);
   term_table_cell(t, TERM_BOLD, "%s", units_bytes(b->device_bytes).text);
-  heading("budget");
+  plan_heading("budget");
   term_table_print(t, stdout);
   term_table_free(t);
 }
@@ -209,7 +212,7 @@ static void print_budgets(const plan_for_card *c) {
 
 static void print_ladder(const plan_for_card *c) {
   if (c->plan.rungs.len < 2) return;
-  heading("ladder: where to go when a run still fails");
+  plan_heading("ladder: where to go when a run still fails");
   plan_print_ladder(&c->plan);
 }
 
@@ -218,8 +221,8 @@ static void print_ladder(const plan_for_card *c) {
 static void print_concessions(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   if (!p->concessions.len) return;
-  heading(p->rungs.len ? "not done, as it changes what is learned"
-                       : "the smallest changes of what is learned that would help");
+  plan_heading(p->rungs.len ? "not done, as it changes what is learned"
+                            : "the smallest changes of what is learned that would help");
   for (size_t i = 0; i < p->concessions.len; i++) {
     const plim_concession *x = &p->concessions.at[i];
     char line[320];
@@ -238,21 +241,6 @@ static void print_concessions(const plan_for_card *c) {
 }
 
 // ---- how to get there -------------------------------------------------------------------------------
-
-static void print_environment(const plan_for_card *c) {
-  if (!c->plan.rungs.len) return;
-  const plim_choice *x = &c->plan.rungs.at[0].choice;
-  const char *conf = plim_choice_conf(&c->asked, x);
-  bool chunks = x->at[PLIM_KNOB_CHUNKED_LOSS] && !c->plan.before_choice.at[PLIM_KNOB_CHUNKED_LOSS];
-  if (!*conf && !chunks) return;
-  heading("to do");
-  if (*conf) printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", conf);
-  if (chunks)
-    printf("plimsoll help chunked_loss > chunked_loss.py   # beside your script, and in it:\n"
-           "    from chunked_loss import use_chunked_loss\n"
-           "    use_chunked_loss(model, %lld)   # behind from_pretrained\n",
-           (long long)x->at[PLIM_KNOB_CHUNKED_LOSS]);
-}
 
 static void print_duration(const plan_result *r, const plan_for_card *c) {
   if (!c->plan.rungs.len || r->samples == PLIM_UNKNOWN) return;
@@ -306,7 +294,7 @@ static void print_files(const plan_result *r, const plan_for_card *c) {
   plim_error error = {0};
   if (!r->files || !c->plan.rungs.len) return;
   plan_edits_of(&r->files->project, c, &c->plan.rungs.at[0], &edits);
-  if (edits.by_hand_count) heading("by hand: these files have no place for it");
+  if (edits.by_hand_count) plan_heading("by hand: these files have no place for it");
   for (size_t i = 0; i < edits.by_hand_count; i++) {
     char value[96], line[864];
     plim_value_print(&edits.by_hand[i].value, value, sizeof value);
@@ -316,8 +304,10 @@ static void print_files(const plan_result *r, const plan_for_card *c) {
   }
   if (plan_edits_are_half(&edits)) print_without(c, &edits);
   if (plan_diff_of(&r->files->project, edits.writes, edits.write_count, &diff, &error)) return;
-  if (diff.len) heading("in your files (--out plan.json, then plimsoll apply plan.json)");
-  if (diff.len) fwrite(diff.at, 1, diff.len, stdout);
+  if (diff.len) {
+    plan_heading("in your files (--out plan.json, then plimsoll apply plan.json)");
+    fwrite(diff.at, 1, diff.len, stdout);
+  }
   plim_diff_clear(&diff);
 }
 
@@ -350,7 +340,7 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   print_budgets(c);
   print_ladder(c);
   print_concessions(c);
-  print_environment(c);
+  plan_print_todo(r, c);
   plan_print_launch(r, c);
   print_files(r, c);
   print_duration(r, c);

@@ -154,6 +154,7 @@ static void fill_choice(project_job *p, const char *what, plim_said_text said,
       return;
     }
   note(p, "%s is %s, which is not modelled: predicted as %s", what, said.text, choices[0]);
+  if (said.text == p->run.precision.text) p->holds_precision = true;
 }
 
 static bool is(plim_said_text said, const char *value) {
@@ -181,6 +182,8 @@ static void fill_loss(project_job *p, job_args *a) {
   if (a->loss) return;
   if (is(p->run.loss, "fused")) a->loss = PLIM_LOSS_FUSED;
   if (is(p->run.loss, "chunked")) a->loss = PLIM_LOSS_CHUNKED;
+  if (is(p->run.loss, "eighths"))
+    note(p, "the loss in eighths is predicted as that of all logits, which takes more");
   if (a->loss == PLIM_LOSS_CHUNKED && is_known(p->run.loss_chunk.said) && p->run.loss_chunk.count)
     a->loss_chunk = (uint64_t)p->run.loss_chunk.count;
   if (is(p->run.liger, "on")) a->liger = true;
@@ -208,10 +211,17 @@ static void fill_optimizer(project_job *p, job_args *a) {
   else note(p, "the optimizer %s is not modelled: predicted as adamw", p->run.optimizer.text);
 }
 
+// Where one type holds for everything, there is no autocast to turn on.
+static void fill_types(project_job *p, job_args *a) {
+  plim_dialect dialect = p->project.dialect;
+  if (dialect == PLIM_DIALECTS || !plim_dialect_table[dialect].has_one_type) return;
+  p->holds_precision = true;
+  if (a->lora_rank) a->lora_dtype = 1; // that of the parameters
+}
+
 plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
   plim_said_text attention = r->attention, precision = r->precision;
-  if (is_known(attention.said) && strncmp(attention.text, "flash", 5) == 0) attention.text = "sdpa";
   plim_err err = fill_counts(p, a, error);
   if (err) return err;
   if (!a->model && is_known(r->model.said)) a->model = r->model.text;
@@ -225,10 +235,14 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   fill_optimizer(p, a);
   fill_loss(p, a);
   fill_strategy(p, a);
+  fill_types(p, a);
   if (!a->alloc_conf && r->alloc_conf.said == PLIM_SAID) a->alloc_conf = r->alloc_conf.text;
   if (is_known(r->clip.said) && r->clip.number == 0) a->no_clip = true;
   if (a->model) return PLIM_OK;
-  err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model");
+  const plim_project_knob *model = &p->project.knobs[PLIM_KNOB_MODEL];
+  bool is_unclear = model->said == PLIM_UNCLEAR && *model->why;
+  err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model%s%s",
+                  is_unclear ? ": " : "", is_unclear ? model->why : "");
   plim_error_hint(error, "--model qwen2.5-7b");
   return err;
 }

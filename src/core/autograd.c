@@ -24,7 +24,9 @@ bool wants(const plim_node *n, int edge) { return n->edges[edge].node != NULL; }
 static void release_saved(plim_tape *t, plim_node *n) {
   for (int i = 0; i < n->saved_count; i++) {
     drop(t, &n->saved[i]);
-    if (n->packed >> i & 1) packed_release(t, n->packer);
+    if (!(n->packed >> i & 1)) continue;
+    packed_forget(t, n->packer, n->packed_index[i]);
+    packed_release(t, n->packer);
   }
   n->saved_count = n->packed = 0;
 }
@@ -48,11 +50,12 @@ static void node_destroy(plim_tape *t, plim_node *n) {
   plim_tensor *leaf = n->function ? NULL : n->leaf;
   for (int i = 0; i < n->edge_count; i++)
     if (n->edges[i].node) doom(t, n->edges[i].node);
-  plim_tensor *kept = n->kept;
+  plim_tensor *kept[PLIM_MAX_KEPT];
+  memcpy(kept, n->kept, sizeof kept);
   if (n->more_shapes) tape_put_back(t, &t->shapes, n->more_shapes);
   if (n->edges) tape_put_back(t, &t->edges[edges_class(n->edge_count)], n->edges);
   tape_put_node(t, n);
-  plim_release(t, kept);
+  for (int i = 0; i < PLIM_MAX_KEPT; i++) plim_release(t, kept[i]);
   plim_release(t, leaf);
 }
 

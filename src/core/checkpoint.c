@@ -8,15 +8,17 @@
 
 #include "ops.h"
 #include "tape_impl.h"
+#include "traffic.h"
 #include "work.h"
 
 struct plim_checkpoint {
   plim_closure call;
   plim_tensor *input;
   vec(plim_tensor *) recomputed; // by number; NULL once fetched
+  vec(uint32_t) forgotten;       // numbers that nobody can ask for any more
   uint32_t refs, count, cursor;
   plim_dtype autocast;
-  bool is_done;
+  bool is_done, is_linked;
   struct plim_checkpoint *next, *before; // others that were computed again and are still alive
 };
 
@@ -32,12 +34,16 @@ void plim_save_on_host(plim_tape *t, bool on) { t->offloads = on; }
 
 bool is_offloaded(const plim_tensor *x) { return x && x->storage->is_on_host; }
 
-// A copy to the host goes through a contiguous one on the card.
+// A copy to the host goes through a contiguous one on the card, on the stream that computes; save_on_cpu
+// waits for it.
 plim_tensor *saved_offload(plim_tape *t, const plim_tensor *x) {
   plim_tensor *host = empty_on_host(t, x->shape, (plim_dtype)x->dtype);
   host->is_floating = false;
   host->requires_grad = x->requires_grad;
   if (!plim_is_contiguous(x)) plim_consume(t, empty(t, x->shape, (plim_dtype)x->dtype));
+  double copied = plim_copy_to_host(t, plim_bytes_of(x), plim_traffic_now(t));
+  plim_await(t, copied);
+  if (t->offloads) plim_await_on_host(t, copied);
   return host;
 }
 
@@ -45,15 +51,22 @@ plim_tensor *saved_fetch(plim_tape *t, const plim_tensor *x) {
   plim_tensor *back = empty(t, x->shape, (plim_dtype)x->dtype);
   back->is_floating = false;
   back->requires_grad = x->requires_grad;
+  plim_await(t, plim_copy_from_host(t, plim_bytes_of(x), plim_traffic_now(t)));
   return back;
 }
 
 // ---- packing --------------------------------------------------------------------------------------
 
+static bool is_forgotten(const struct plim_checkpoint *f, uint32_t number) {
+  for (size_t i = 0; i < f->forgotten.len; i++)
+    if (f->forgotten.at[i] == number) return true;
+  return false;
+}
+
 static void pack_recomputed(plim_tape *t, plim_node *n, int k, plim_tensor *x) {
   struct plim_checkpoint *f = t->packing;
   if (f->cursor >= f->count) return;
-  plim_tensor *kept = owned_alias(t, x);
+  plim_tensor *kept = is_forgotten(f, f->cursor) ? NULL : owned_alias(t, x);
   f->recomputed.at[f->cursor++] = kept;
   if (f->cursor == f->count) t->is_stopped = true;
   else n->saved[k] = owned_alias(t, x); // the new graph's own
@@ -79,7 +92,8 @@ void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_outpu
 
 // What was computed again is in memory of its own, which a tape that ends early must find.
 static void link_frame(plim_tape *t, struct plim_checkpoint *f) {
-  if ((void *)f == (void *)t->spare) return; // memory is out
+  if (f->is_linked || (void *)f == (void *)t->spare) return; // spare: memory is out
+  f->is_linked = true;
   f->next = t->recomputed;
   if (f->next) f->next->before = f;
   t->recomputed = f;
@@ -93,7 +107,17 @@ static void unlink_frame(plim_tape *t, const struct plim_checkpoint *f) {
 }
 
 void tape_free_recomputed(plim_tape *t) {
-  for (struct plim_checkpoint *f = t->recomputed; f; f = f->next) vec_free(&f->recomputed);
+  for (struct plim_checkpoint *f = t->recomputed; f; f = f->next) {
+    vec_free(&f->recomputed);
+    vec_free(&f->forgotten);
+  }
+}
+
+// A node went before anything was computed again: what it saved will be passed over.
+void packed_forget(plim_tape *t, struct plim_checkpoint *f, uint32_t number) {
+  if (f->is_done || (void *)f == (void *)t->spare) return;
+  link_frame(t, f);
+  if (!vec_push(&f->forgotten, number)) t->failed = true;
 }
 
 void packed_release(plim_tape *t, struct plim_checkpoint *f) {
@@ -106,6 +130,7 @@ void packed_release(plim_tape *t, struct plim_checkpoint *f) {
   for (int i = 0; i < dead.call.positional; i++) plim_release(t, dead.call.held[i]);
   for (size_t i = 0; i < dead.recomputed.len; i++) plim_release(t, dead.recomputed.at[i]);
   vec_free(&dead.recomputed);
+  vec_free(&dead.forgotten);
 }
 
 // ---- computing again ------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ typedef struct {
   double seconds;          // from the first launch until the card is done
   double busy_seconds;     // of them the card computes
   double pass_seconds;     // of them the last forward and backward
+  double sent_seconds;     // that links to other GPUs were busy, beside it or not
+  double waited_seconds;   // that the card or the CPU waited for a link
   double flops;            // of matrix products and attention, without those computed again
   double recomputed_flops; // by checkpoints
   uint64_t kernels;

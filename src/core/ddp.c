@@ -4,6 +4,8 @@
 
 #include "sharding.h"
 #include "tape_impl.h"
+#include "traffic.h"
+#include "work.h"
 
 #define FIRST_BUCKET_BYTES (1ll << 20) // torch.distributed._DEFAULT_FIRST_BUCKET_BYTES
 #define BUCKET_BYTES (25ll << 20)      // bucket_cap_mb
@@ -13,6 +15,7 @@ typedef struct {
   struct ddp *all;
   plim_tensor *tensor;
   plim_tensor *bucket; // the one it belongs to; owned by the list of buckets
+  size_t bucket_index;
 } parameter;
 
 typedef struct ddp {
@@ -21,10 +24,13 @@ typedef struct ddp {
   parameter *parameters;
   size_t count;
   vec(plim_tensor *) buckets;
+  size_t *waits_for;        // of each bucket: gradients that have not come in this backward
+  size_t *holds;            // and all of them
+  double reduced;           // when the last bucket is, in seconds of the clock
   parameter *closes_first;  // whose gradient is the last that the first bucket waits for
   plim_tensor *stashed;     // the bucket of the first backward, until NCCL lets go of it
   vec(parameter *) arrived; // gradients of the first backward, in order
-  uint64_t buffer_bytes;    // of all buffers of the model
+  uint64_t buffer_bytes;    // of the model's buffers in float32
   bool is_rebuilt;
 } ddp;
 
@@ -41,8 +47,10 @@ static void add_bucket(plim_tape *t, ddp *d, parameter *const *list, size_t firs
   plim_tensor *bucket = NULL;
   set(t, &bucket,
       empty_for(t, PLIM_FOR_GRADIENTS, dims(elements), (plim_dtype)list[first]->tensor->dtype));
+  size_t index = d->buckets.len;
   if (!vec_push(&d->buckets, bucket)) t->failed = true;
-  for (size_t i = first; i < end; i++) list[i]->bucket = bucket;
+  for (size_t i = first; i < end; i++) list[i]->bucket = bucket, list[i]->bucket_index = index;
+  d->holds[index] = d->waits_for[index] = end - first;
 }
 
 // A gradient that is there already moves into its bucket.
@@ -96,12 +104,30 @@ static void unstash(plim_tape *t, ddp *d) {
   t->free_kind = PLIM_STREAM_FREE;
 }
 
+// A bucket that is complete is reduced while backward goes on; its gradients are in turn complete when
+// the card gets there.
+static void count_arrival(plim_tape *t, parameter *p) {
+  ddp *d = p->all;
+  size_t *left = &d->waits_for[p->bucket_index];
+  if (*left && --*left) return;
+  *left = d->holds[p->bucket_index];
+  d->reduced = plim_send_reduce(t, plim_bytes_of(p->bucket), plim_traffic_now(t));
+}
+
 static void on_grad(plim_tape *t, void *context) {
   parameter *p = context;
   ddp *d = p->all;
   if (!d->is_rebuilt && !vec_push(&d->arrived, p)) t->failed = true;
   adopt(t, p);
   if (d->is_rebuilt && p == d->closes_first) unstash(t, d);
+  if (t->reduces_gradients) count_arrival(t, p);
+}
+
+// The step needs all of them. Where other passes of a step reduce nothing, it waits but once.
+static void after_backward(plim_tape *t, plim_shards *s) {
+  ddp *d = (ddp *)s;
+  if (t->reduces_once) plim_await_once(t, d->reduced);
+  else plim_await(t, d->reduced);
 }
 
 // Before the second forward buckets are made again, in the order gradients came.
@@ -135,43 +161,67 @@ static void verify(plim_tape *t, const ddp *d) {
   free(of_rank);
 }
 
-// Parameters and buffers are broadcast in flat copies, two of them on their way at a time.
+// Parameters and buffers are broadcast in flat copies, each dtype by itself.
 typedef struct {
-  plim_tensor *flying[2];
-  size_t sent, tensors; // tensors: that are in the next copy
+  size_t first, tensors; // first: where its first tensor stands among all
   uint64_t bytes;
+} parcel;
+
+typedef struct {
+  vec(parcel) full;
+  parcel open[PLIM_DTYPE_COUNT];
+  size_t count;
+  bool failed;
 } broadcast;
 
-// One tensor alone needs no copy.
+static void seal(broadcast *b, plim_dtype dtype) {
+  if (b->open[dtype].tensors && !vec_push(&b->full, b->open[dtype])) b->failed = true;
+  b->open[dtype] = (parcel){0};
+}
+
+static void add_to(broadcast *b, plim_dtype dtype, uint64_t bytes) {
+  parcel *p = &b->open[dtype];
+  if (!p->tensors++) p->first = b->count;
+  b->count++;
+  p->bytes += bytes;
+  if (p->bytes >= BROADCAST_BYTES) seal(b, dtype);
+}
+
+static void add_parameter(void *context, plim_tensor *p, size_t trained) {
+  (void)trained;
+  add_to(context, (plim_dtype)p->dtype, (uint64_t)bytes_of(p));
+}
+
+// Buffers are float32, but for gemma2's scale, a number in the dtype of the parameters.
+static bool is_wide(uint64_t buffer_bytes) { return buffer_bytes >= 4; }
+
+static int by_first(const void *x, const void *y) {
+  const parcel *a = x, *b = y;
+  return (a->first > b->first) - (a->first < b->first);
+}
+
+// Two copies are on their way at a time; one tensor alone needs none.
 static void send(plim_tape *t, broadcast *b) {
-  if (!b->tensors) return;
-  plim_tensor **slot = &b->flying[b->sent++ % 2];
-  drop(t, slot);
-  if (b->tensors > 1) set(t, slot, scratch(t, b->bytes));
-  b->tensors = 0;
-  b->bytes = 0;
+  plim_tensor *flying[2] = {0};
+  if (b->full.len) qsort(b->full.at, b->full.len, sizeof *b->full.at, by_first);
+  for (size_t i = 0; i < b->full.len; i++) {
+    drop(t, &flying[i % 2]);
+    if (b->full.at[i].tensors > 1) set(t, &flying[i % 2], scratch(t, b->full.at[i].bytes));
+  }
+  drop(t, &flying[b->full.len % 2]);
+  drop(t, &flying[(b->full.len + 1) % 2]);
 }
 
-static void add_to(plim_tape *t, broadcast *b, uint64_t bytes) {
-  b->tensors++;
-  b->bytes += bytes;
-  if (b->bytes >= BROADCAST_BYTES) send(t, b);
-}
-
-// Each dtype by itself. Buffers are float32: true of all that are known.
 static void broadcast_model(plim_tape *t, const plim_model *m) {
   broadcast b = {0};
-  bool is_wide = false;
-  for (size_t i = 0; i < m->frozen.len; i++) add_to(t, &b, (uint64_t)bytes_of(m->frozen.at[i]));
-  for (size_t i = 0; i < m->parameters.len; i++) {
-    is_wide = m->parameters.at[i]->dtype == PLIM_FP32;
-    add_to(t, &b, (uint64_t)bytes_of(m->parameters.at[i]));
-  }
-  if (!is_wide) send(t, &b);
-  for (size_t i = 0; i < m->buffer_bytes.len; i++) add_to(t, &b, m->buffer_bytes.at[i]);
+  plim_dtype own = m->parameters.len ? (plim_dtype)m->parameters.at[0]->dtype : PLIM_FP32;
+  plim_each_parameter(m, add_parameter, &b);
+  for (size_t i = 0; i < m->buffer_bytes.len; i++)
+    add_to(&b, is_wide(m->buffer_bytes.at[i]) ? PLIM_FP32 : own, m->buffer_bytes.at[i]);
+  for (int dtype = 0; dtype < PLIM_DTYPE_COUNT; dtype++) seal(&b, (plim_dtype)dtype);
   send(t, &b);
-  drop(t, &b.flying[b.sent % 2]);
-  drop(t, &b.flying[(b.sent + 1) % 2]);
+  if (b.failed) t->failed = true;
+  vec_free(&b.full);
 }
 
 static void destroy(plim_shards *s) {
@@ -179,6 +229,8 @@ static void destroy(plim_shards *s) {
   vec_free(&d->buckets);
   vec_free(&d->arrived);
   free(d->parameters);
+  free(d->holds);
+  free(d->waits_for);
   free(d);
 }
 
@@ -186,7 +238,9 @@ static void destroy(plim_shards *s) {
 static bool wrap(plim_tape *t, ddp *d, const plim_model *m) {
   parameter **list = calloc(m->parameters.len + 1, sizeof *list);
   d->parameters = calloc(m->parameters.len + 1, sizeof *d->parameters);
-  if (!list || !d->parameters) {
+  d->holds = calloc(m->parameters.len + 1, sizeof *d->holds);
+  d->waits_for = calloc(m->parameters.len + 1, sizeof *d->waits_for);
+  if (!list || !d->parameters || !d->holds || !d->waits_for) {
     free(list);
     return false;
   }
@@ -206,9 +260,13 @@ static bool wrap(plim_tape *t, ddp *d, const plim_model *m) {
 plim_shards *plim_ddp_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers) {
   ddp *d = calloc(1, sizeof *d);
   if (!d) return NULL;
-  d->shards = (plim_shards){.before_model = before_model, .destroy = destroy, .layers = layers};
+  d->shards = (plim_shards){.before_model = before_model,
+                            .after_backward = after_backward,
+                            .destroy = destroy,
+                            .layers = layers};
   d->how = *how;
-  for (size_t i = 0; i < m->buffer_bytes.len; i++) d->buffer_bytes += m->buffer_bytes.at[i];
+  for (size_t i = 0; i < m->buffer_bytes.len; i++)
+    if (is_wide(m->buffer_bytes.at[i])) d->buffer_bytes += m->buffer_bytes.at[i];
   if (wrap(t, d, m)) return &d->shards;
   destroy(&d->shards);
   return NULL;

@@ -1,6 +1,8 @@
 // The optimizers of bitsandbytes 0.50: states in blocks of 8-bit numbers with a scale each, or in
 // float32, on the card or in managed memory. The step itself happens in place.
 #include "optimizer_impl.h"
+#include "traffic.h"
+#include "work.h"
 
 #define SMALLEST_8BIT 4096 // elements; smaller parameters have states in float32: min_8bit_size
 #define SMALLEST_PAGED 1e5 // elements; smaller states stay on the card: get_state_buffer
@@ -40,6 +42,24 @@ static void update_by_bits(plim_tape *t, const plim_optimizer *o, const update *
   }
 }
 
+static double paged_bytes(const plim_optimizer *o, const update *u) {
+  double bytes = 0;
+  for (size_t i = 0; i < u->count; i++)
+    for (int k = 0; k < o->moments; k++) {
+      const plim_tensor *moment = state_of(u, i)[MOMENT + k];
+      if (moment && moment->storage->is_on_host) bytes += plim_bytes_of(moment);
+    }
+  return bytes;
+}
+
+// Paged states come to the card for the step and leave it for the next forward. On a card that has
+// room for all of it they would stay; they are paged because it has not.
+static void page(plim_tape *t, const plim_optimizer *o, const update *u) {
+  double bytes = paged_bytes(o, u), now = plim_traffic_now(t);
+  plim_await(t, plim_copy_from_host(t, bytes, now));
+  plim_await(t, plim_copy_to_host(t, bytes, now));
+}
+
 void step_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u) {
   for (size_t i = 0; i < u->count; i++) {
     const plim_tensor *p = u->parameters[i];
@@ -49,5 +69,6 @@ void step_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u) {
     if (is_wide) make_wide(t, o, p, state_of(u, i));
     else make_narrow(t, o, p, state_of(u, i), u->shared);
   }
+  if (o->is_paged) page(t, o, u);
   update_by_bits(t, o, u);
 }

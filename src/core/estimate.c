@@ -84,17 +84,34 @@ static void fill_interval(plim_estimate *e) {
   e->interval_bytes[1] = (uint64_t)(bytes * (1 + margin));
 }
 
+enum { OTHER_REASONS = 6 }; // than those of the job
+
 static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gpu *gpu) {
-  e->unverified_count = plim_job_unverified(job, e->unverified, PLIM_MAX_REASONS - 3);
-  if (e->unverified_count > PLIM_MAX_REASONS - 3) e->unverified_count = PLIM_MAX_REASONS - 3;
-  if (job->uses_flash)
-    e->unverified[e->unverified_count++] = "the flash-attn package: as PyTorch's own flash kernel";
+  e->unverified_count = plim_job_unverified(job, e->unverified, PLIM_MAX_REASONS - OTHER_REASONS);
+  if (e->unverified_count > PLIM_MAX_REASONS - OTHER_REASONS)
+    e->unverified_count = PLIM_MAX_REASONS - OTHER_REASONS;
   if (gpu && !gpu->cuda_mib)
     e->unverified[e->unverified_count++] =
         "this card's memory: CUDA offers up to 5 % less than the driver's total";
   if (gpu && gpu->capability != 90)
     e->unverified[e->unverified_count++] =
         "this card: its kernels are modelled from source, the measurements are of a Hopper card";
+}
+
+static void add_reason(plim_estimate *e, bool applies, const char *reason) {
+  if (applies) e->unverified[e->unverified_count++] = reason;
+}
+
+// What is not known of the time says nothing about memory, and does not widen its interval.
+static void fill_unverified_time(plim_estimate *e, const plim_job *job) {
+  const plim_sharding *s = &job->sharding;
+  if (isnan(e->step_seconds)) return;
+  add_reason(e, s->world > 1,
+             "the time of what GPUs send each other: rates NCCL plans with, not measured");
+  add_reason(e, s->nodes > 1 && !(s->network_gbs > 0),
+             "the network between machines: 12 GB/s each, 100 Gbit/s, assumed");
+  add_reason(e, plim_job_moves_to_host(job),
+             "the time of what goes to the host and is computed there: rates of data sheets");
 }
 
 plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim_estimate *out,
@@ -116,5 +133,6 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
   fill_budget(out);
   fill_interval(out);
   fill_time(out, job);
+  fill_unverified_time(out, job);
   return PLIM_OK;
 }

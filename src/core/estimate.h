@@ -31,7 +31,7 @@ plim_target plim_target_gpu(const plim_gpu *gpu);
 plim_target plim_target_size(uint64_t bytes);
 plim_target plim_target_any(void);
 
-enum { PLIM_MAX_REASONS = 16 };
+enum { PLIM_MAX_REASONS = 20 };
 
 typedef struct {
   plim_prediction p;      // of the run that fits, or else of one on a card that is large enough

@@ -5,6 +5,8 @@
 
 #include "sharding.h"
 #include "tape_impl.h"
+#include "traffic.h"
+#include "work.h"
 
 typedef struct {
   plim_tensor *full;    // what the model computes with; over no memory while it is sharded
@@ -21,6 +23,7 @@ typedef struct {
   struct fsdp *all;
   vec(parameter) parameters;
   plim_tensor *gathered; // all-gather output, until it is copied out
+  double ready;          // when it is there, in seconds of the clock
   size_t order;          // in which forward was done
   bool is_full;
   state state;
@@ -34,6 +37,9 @@ typedef struct fsdp {
   plim_tensor *last_gathered; // in forward: copied out, but kept until the next is
   plim_tensor *reducing;      // input of the last reduce-scatter
   vec(group *) done;          // forward, in order
+  double copied_out;          // when the last group is: the next is gathered no sooner
+  double reduced;  // when the last gradients are, and are on the host if they are offloaded
+  int64_t trained; // elements of this rank that the optimizer updates
 } fsdp;
 
 static group *root_of(fsdp *f) { return &f->groups[f->count - 1]; }
@@ -57,15 +63,24 @@ static parameter cut(plim_tape *t, const fsdp *f, plim_tensor *p, size_t index) 
   return out;
 }
 
+typedef struct {
+  plim_tape *t;
+  group *g;
+  uint32_t layer;
+  bool ok;
+} wrapping;
+
+static void wrap_one(void *context, plim_tensor *p, size_t trained) {
+  wrapping *w = context;
+  if (p->layer != w->layer || !w->ok) return;
+  w->ok = vec_push(&w->g->parameters, cut(w->t, w->g->all, p, trained));
+}
+
 // fully_shard: all parts are there before the whole parameters go.
 static bool wrap(plim_tape *t, group *g, const plim_model *m, uint32_t layer) {
-  bool ok = true;
-  for (size_t i = 0; i < m->frozen.len; i++)
-    if (m->frozen.at[i]->layer == layer)
-      ok = ok && vec_push(&g->parameters, cut(t, g->all, m->frozen.at[i], SIZE_MAX));
-  for (size_t i = 0; i < m->parameters.len; i++)
-    if (m->parameters.at[i]->layer == layer)
-      ok = ok && vec_push(&g->parameters, cut(t, g->all, m->parameters.at[i], i));
+  wrapping w = {t, g, layer, true};
+  plim_each_parameter(m, wrap_one, &w);
+  bool ok = w.ok;
   for (size_t i = 0; i < g->parameters.len; i++) {
     parameter *p = &g->parameters.at[i];
     plim_resize_storage(t, p->full, 0);
@@ -113,6 +128,13 @@ static uint64_t gathered_bytes(const group *g, bool only_cast) {
   return (uint64_t)bytes;
 }
 
+static double own_bytes(const group *g) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < g->parameters.len; i++)
+    bytes += part_bytes(&g->parameters.at[i], g->parameters.at[i].own_dtype);
+  return (double)bytes;
+}
+
 // The parts as they are gathered: cast into one piece of memory where they must be cast, or brought
 // from the CPU one by one. At most as many as there are parameters.
 static size_t gather_inputs(plim_tape *t, const group *g, plim_tensor **inputs) {
@@ -133,6 +155,15 @@ static size_t gather_inputs(plim_tape *t, const group *g, plim_tensor **inputs) 
   return g->parameters.len;
 }
 
+// Offloaded parts come from the host first.
+static void send_parts(plim_tape *t, group *g) {
+  const fsdp *f = g->all;
+  double after = f->copied_out;
+  if (f->how.offloads_parameters) after = plim_copy_from_host(t, own_bytes(g), after);
+  double whole = (double)gathered_bytes(g, false) * (double)f->how.world;
+  g->ready = plim_send_gather(t, whole, after);
+}
+
 static void gather(plim_tape *t, group *g) {
   if (g->gathered || g->is_full || !g->parameters.len) return;
   plim_tensor **inputs = calloc(g->parameters.len, sizeof *inputs);
@@ -147,6 +178,7 @@ static void gather(plim_tape *t, group *g) {
   while (count-- > 0) plim_consume(t, inputs[count]);
   t->stream = was;
   free(inputs);
+  send_parts(t, g);
 }
 
 static void copy_out(plim_tape *t, group *g) {
@@ -156,6 +188,9 @@ static void copy_out(plim_tape *t, group *g) {
     plim_resize_storage(t, p->full, (uint64_t)bytes);
   }
   plim_consume(t, scratch(t, split_table_bytes(g)));
+  plim_await(t, g->ready);
+  plim_work_bytes(t, 2 * (double)gathered_bytes(g, false) * (double)g->all->how.world);
+  g->all->copied_out = plim_traffic_now(t);
   g->is_full = true;
 }
 
@@ -230,6 +265,13 @@ static plim_tensor *drop_gradients(plim_tape *t, group *g) {
   return last;
 }
 
+static void send_gradients(plim_tape *t, fsdp *f, int64_t elements, plim_dtype dtype) {
+  double part = (double)elements * plim_dtype_bytes[dtype], whole = part * (double)f->how.world;
+  plim_work_bytes(t, 2 * whole); // put together
+  f->reduced = plim_send_scatter(t, whole, plim_traffic_now(t));
+  if (f->how.offloads_parameters) f->reduced = plim_copy_to_host(t, part, f->reduced);
+}
+
 static void reduce(plim_tape *t, group *g) {
   fsdp *f = g->all;
   int64_t elements = mark_gradients(g);
@@ -239,6 +281,7 @@ static void reduce(plim_tape *t, group *g) {
   drop(t, &f->reducing);
   set(t, &f->reducing, empty_for(t, PLIM_FOR_WORKSPACE, dims(elements * f->how.world), dtype));
   plim_consume(t, scratch(t, cat_table_bytes(g, dtype)));
+  send_gradients(t, f, elements, dtype);
   plim_tensor *last = drop_gradients(t, g), *out = scatter(t, g, elements, dtype);
   drop(t, &last);
   drop(t, &out);
@@ -315,6 +358,13 @@ static void after_backward(plim_tape *t, plim_shards *s) {
   }
   f->done.len = 0;
   drop(t, &f->reducing);
+  plim_await(t, f->reduced);
+  if (f->how.offloads_parameters) plim_await_on_host(t, f->reduced);
+}
+
+static void after_step(plim_tape *t, plim_shards *s) {
+  const fsdp *f = (fsdp *)s;
+  if (f->how.offloads_parameters) plim_update_on_host(t, PLIM_HOST_TORCH, (double)f->trained);
 }
 
 static void destroy(plim_shards *s) {
@@ -347,6 +397,7 @@ static void count_host(fsdp *f) {
       bool is_trained = p->index != SIZE_MAX;
       f->shards.pinned_bytes += (is_trained ? 2 : 1) * plim_pinned_bytes(bytes);
       f->shards.moment_bytes += is_trained ? bytes : 0;
+      f->trained += is_trained ? p->elements : 0;
     }
 }
 
@@ -368,6 +419,7 @@ plim_shards *plim_fsdp_new(plim_tape *t, plim_model *m, const plim_sharding *how
                             .before_layer = before_layer,
                             .after_layer = after_layer,
                             .after_backward = after_backward,
+                            .after_step = after_step,
                             .destroy = destroy,
                             .layers = layers};
   f->how = *how;

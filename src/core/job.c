@@ -6,11 +6,10 @@
 
 // ---- what there is no program for -------------------------------------------------------------------
 
-// peft 0.21 takes "all-linear" of a mixture of experts for its stacked experts and its router as
-// well, as they were linear layers once: adapters that are merged into the weights in each forward.
-static bool adapts_experts(const plim_job *job) {
-  bool all_linear = job->lora.targets == (1u << PLIM_PROJECTIONS) - 1;
-  return job->lora.rank && job->model.experts && all_linear;
+// Adapters on parameters are merged into them, so that nothing is left to drop: peft 0.21 raises.
+static bool drops_experts(const plim_job *job) {
+  bool adapts_experts = job->model.experts && job->lora.targets == PLIM_ALL_LINEAR;
+  return job->lora.rank && adapts_experts && job->lora.dropout > 0;
 }
 
 static bool has_no_causal_head(const plim_job *job) {
@@ -27,12 +26,6 @@ static bool shards_quantised(const plim_job *job) {
   return job->weights != PLIM_WEIGHTS_PLAIN && job->sharding.strategy > PLIM_SHARD_DDP;
 }
 
-static bool loops_without_loss(const plim_job *job) {
-  bool is_plain =
-      !job->recipe.is_trainer && !job->recipe.is_bare && job->sharding.strategy == PLIM_SHARD_NONE;
-  return job->model.head == PLIM_HEAD_NONE && !is_plain;
-}
-
 static bool offloads_two_stacks(const plim_job *job) {
   return job->model.is_encoder_decoder && job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED;
 }
@@ -40,6 +33,26 @@ static bool offloads_two_stacks(const plim_job *job) {
 static bool chunks_nothing(const plim_job *job) {
   bool in_chunks = job->recipe.loss == PLIM_LOSS_CHUNKED || job->recipe.loss == PLIM_LOSS_LOOP;
   return in_chunks && job->recipe.length < 2;
+}
+
+static bool flashes(const plim_job *job) { return job->recipe.attention == PLIM_ATTENTION_FLASH; }
+
+// T5 and MPNet add a bias to the scores, which flash-attn's kernels do not take.
+static bool flashes_with_bias(const plim_job *job) {
+  return flashes(job) && job->model.relative_buckets;
+}
+
+static bool flashes_in_full_precision(const plim_job *job) {
+  return flashes(job) && job->dtype == PLIM_FP32 && job->recipe.autocast == PLIM_BOOL &&
+         job->sharding.compute_dtype != PLIM_BF16 && job->sharding.compute_dtype != PLIM_FP16;
+}
+
+static bool flashes_on_old_card(const plim_job *job) {
+  return flashes(job) && job->sdpa == PLIM_SDPA_EFFICIENT; // what cards before Ampere prefer
+}
+
+static bool flashes_wide_heads(const plim_job *job) {
+  return flashes(job) && job->model.head_dim > 256;
 }
 
 static bool trains_quantised(const plim_job *job) {
@@ -50,10 +63,8 @@ static const struct {
   bool (*applies)(const plim_job *job);
   const char *message, *hint;
 } refusals[] = {
-    {adapts_experts, "\"all-linear\" puts adapters on the experts too, which is not modelled",
-     "--lora-targets q_proj,k_proj,v_proj,o_proj"},
-    {loops_without_loss, "a bare encoder has no loss of its own: it is modelled in the plain loop",
-     "--loop manual, on one GPU"},
+    {drops_experts, "\"all-linear\" puts adapters on the experts too, where peft allows no dropout",
+     "--lora-dropout 0, or --lora-targets q_proj,k_proj,v_proj,o_proj"},
     {offloads_two_stacks, "checkpoints on the host are not modelled for encoder-decoders",
      "--checkpoint"},
     {chunks_nothing, "a chunked loss needs two tokens at least", "--loss full"},
@@ -62,6 +73,10 @@ static const struct {
      "the full loss is modelled for all"},
     {calls_without_head, "a loop of one's own is needed to call a model without its head",
      "--loss chunked computes it in the model"},
+    {flashes_with_bias, "transformers has no flash attention for this family", "--attention sdpa"},
+    {flashes_in_full_precision, "flash-attn takes float16 and bfloat16 alone", "--amp bf16"},
+    {flashes_on_old_card, "flash-attn needs an Ampere card or a newer one", "--attention sdpa"},
+    {flashes_wide_heads, "flash-attn takes heads of up to 256", "--attention sdpa"},
     {shards_quantised, "quantised weights cannot be sharded", "ddp keeps them whole"},
 };
 
@@ -106,7 +121,9 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   if (m && moves_late) put_on_device(t, m, job);
   for (size_t i = 0; m && i < m->parameters.len; i++)
     m->trainable += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
-  return m;
+  if (!m || !m->failed) return m;
+  plim_model_delete(m);
+  return NULL;
 }
 
 // ---- rehearsal --------------------------------------------------------------------------------------

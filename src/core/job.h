@@ -22,7 +22,6 @@ typedef struct {
   plim_weights_kind weights; // of the projections, frozen; other than plain: they need adapters
   bool prepares_kbit;    // prepare_model_for_kbit_training: what is not quantised becomes float32
   plim_sdpa_kernel sdpa; // what the card prefers
-  bool uses_flash;       // attn_implementation="flash_attention_2"
   plim_sharding sharding;
   plim_recipe recipe;
 } plim_job;

@@ -230,10 +230,29 @@ plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t mask, bool keep,
   return out;
 }
 
-plim_tensor *k_all(plim_tape *t, const plim_tensor *x) {
-  plim_tensor *out = empty(t, (plim_dims){0}, PLIM_BOOL);
+plim_tensor *k_reduce(plim_tape *t, const plim_tensor *x, plim_dtype dtype) {
+  plim_tensor *out = empty(t, (plim_dims){0}, dtype);
   plim_work_sum(t, x, true, out);
-  take_scratch(t, plan_reduction(t->gpu, x, (1u << x->shape.n) - 1, 1));
+  take_scratch(t, plan_reduction(t->gpu, x, (1u << x->shape.n) - 1, plim_dtype_bytes[dtype]));
+  return out;
+}
+
+plim_tensor *k_all(plim_tape *t, const plim_tensor *x) { return k_reduce(t, x, PLIM_BOOL); }
+
+plim_tensor *k_any_row(plim_tape *t, const plim_tensor *x) {
+  plim_tensor *out = empty(t, dims(x->shape.at[1]), PLIM_BOOL);
+  plim_work_sum(t, x, false, out);
+  take_scratch(t, plan_reduction(t->gpu, x, 1u << 0, 1));
+  return out;
+}
+
+// A copy in the dtype of the sum comes after the sum's memory.
+plim_tensor *k_count_rows(plim_tape *t, const plim_tensor *mask) {
+  plim_tensor *out = empty(t, dims(mask->shape.at[0]), PLIM_I32);
+  plim_tensor *wide = empty(t, mask->shape, PLIM_I32);
+  plim_work_sum(t, wide, true, out);
+  take_scratch(t, plan_reduction(t->gpu, wide, 1u << 1, 4));
+  plim_consume(t, wide);
   return out;
 }
 
@@ -279,6 +298,24 @@ uint64_t k_sort_bytes(int64_t n, int bits) {
 // A state of 16 bytes per tile, with 32 before the first, and something small.
 uint64_t k_scan_bytes(int64_t n, int64_t tile) {
   return cub_part(16 * (ceil_div(n, tile) + 32)) + CUB_ALIGN + CUB_ALIGN - 1;
+}
+
+uint64_t k_scan_32_bytes(int64_t n, int64_t tile) {
+  return cub_part(8 * (ceil_div(n, tile) + 32)) + CUB_ALIGN + CUB_ALIGN - 1;
+}
+
+// Counted by cub's reduction, whose blocks (5 for each that fits on the card) leave a sum each unless
+// one does it all, and chosen by its selection; tiles as a sweep of 100 to 2,097,152 elements has them.
+enum { COUNT_TILE = 4096, SELECT_TILE = 4096, COUNT_BLOCKS = 8 * 5 };
+
+plim_tensor *k_nonzero(plim_tape *t, int64_t n, int64_t found) {
+  int64_t blocks = COUNT_BLOCKS * t->gpu->multiprocessors;
+  plim_tensor *count = empty(t, (plim_dims){0}, PLIM_I32);
+  plim_consume(t, scratch(t, n <= COUNT_TILE ? 1 : cub_part(4 * blocks) + CUB_ALIGN - 1));
+  plim_tensor *out = empty(t, dims(found), PLIM_I64);
+  plim_consume(t, scratch(t, k_scan_32_bytes(n, SELECT_TILE)));
+  plim_consume(t, count);
+  return out;
 }
 
 // ---- matrix products ------------------------------------------------------------------------------

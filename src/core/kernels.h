@@ -26,15 +26,21 @@ plim_tensor *k_map(plim_tape *t, plim_dims shape, plim_dtype dtype, const plim_t
 // Sums over the dimensions in the bit mask, with the scratch space of the reduction kernel.
 plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t dim_mask, bool keep,
                    plim_dtype dtype);
-plim_tensor *k_all(plim_tape *t, const plim_tensor *x); // x.all(), or x.any()
+plim_tensor *k_all(plim_tape *t, const plim_tensor *x);     // x.all(), or x.any()
+plim_tensor *k_any_row(plim_tape *t, const plim_tensor *x); // x.any(dim=0) of a matrix
+plim_tensor *k_reduce(plim_tape *t, const plim_tensor *x, plim_dtype dtype); // x.min(), x.max()
+plim_tensor *k_count_rows(plim_tape *t, const plim_tensor *mask); // mask.sum(-1, dtype=int32)
+// nonzero of a vector: where `found` of its n elements are.
+plim_tensor *k_nonzero(plim_tape *t, int64_t n, int64_t found);
 // x itself if it has that shape already; otherwise summed over what was broadcast.
 plim_tensor *k_sum_to(plim_tape *t, plim_tensor *x, plim_dims shape);
 
 // What one block of cub's kernels takes at a time, of 8-byte keys on Hopper; read off a sweep of
 // sizes (3,073 to 2,097,152) and found again in cub's tuning tables.
-enum { K_UNIQUE_TILE = 640 * 7, K_SCAN_TILE = 128 * 7 };
+enum { K_UNIQUE_TILE = 640 * 7, K_SCAN_TILE = 128 * 7, K_SCAN_32_TILE = 128 * 15 };
 // Temporary bytes of cub's scan of n elements, so many at a time.
 uint64_t k_scan_bytes(int64_t n, int64_t tile);
+uint64_t k_scan_32_bytes(int64_t n, int64_t tile); // of 4-byte sums
 // Temporary bytes of cub's radix sort of n pairs of 64-bit integers, of whose keys the lowest `bits`
 // count.
 uint64_t k_sort_bytes(int64_t n, int bits);

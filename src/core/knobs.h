@@ -28,8 +28,8 @@ typedef enum {
   X(RESHARD, "reshard", FREE, "FSDP2: free parameters after a layer's forward")                      \
   X(EMPTY_CACHE, "empty_cache", FREE, "empty_cache every so many steps; 0: never")                   \
   X(WORKERS, "workers", FREE, "data loader processes per GPU")                                       \
-  X(PRECISION, "precision", FACT, "autocast: none, bf16, fp16")                                      \
-  X(DTYPE, "dtype", FACT, "type of the parameters")                                                  \
+  X(PRECISION, "precision", FREE, "what products are computed in, by autocast: none, bf16, fp16")    \
+  X(DTYPE, "dtype", QUALITY, "type of the parameters: fp32, bf16, fp16; free if they are frozen")    \
   X(SEQUENCE, "sequence", QUALITY, "tokens per sequence")                                            \
   X(LORA_RANK, "lora_rank", QUALITY, "rank of the adapters; 0: all parameters are trained")          \
   X(QUANTISATION, "quantisation", QUALITY, "frozen weights: plain, nf4, nf4-double, int8")           \

@@ -4,6 +4,7 @@
 
 typedef struct {
   plim_tape *t;
+  plim_model *m;
   plim_weights_kind kind;
   double bytes; // as transformers counts them
 } loading;
@@ -18,8 +19,11 @@ static void count_bytes(void *context, plim_tensor *p) {
   l->bytes += (double)plim_numel(&p->shape) * element_bytes(l, p);
 }
 
+// Plain parameters that are whole are moved when all pieces are there.
 static void load_parameter(void *context, plim_tensor *p) {
   loading *l = context;
+  if (l->m->assemble && l->m->assemble(l->t, l->m, p)) return;
+  if (l->kind == PLIM_WEIGHTS_PLAIN) return;
   plim_retype(l->t, p, (plim_dtype)p->dtype);
   if (p->is_projection) plim_quantise(l->t, p, l->kind);
 }
@@ -43,10 +47,10 @@ static void warm_up(plim_tape *t, plim_model *m, loading *l) {
 
 // Buffers, which no checkpoint holds, come last.
 void plim_load_to_device(plim_tape *t, plim_model *m, plim_weights_kind kind) {
-  loading l = {.t = t, .kind = kind};
+  loading l = {.t = t, .m = m, .kind = kind};
   plim_tape_end_host(t);
   warm_up(t, m, &l);
-  if (kind != PLIM_WEIGHTS_PLAIN) for_each(m, load_parameter, &l);
+  for_each(m, load_parameter, &l);
   plim_tape_move_to_device(t);
   if (m->padded) plim_retype(t, m->padded, (plim_dtype)m->padded->dtype);
 }

@@ -156,16 +156,26 @@ static plim_tensor *mask_from_nothing(plim_tape *t, plim_attention_kind attentio
   return expand(t, square_mask(t, batch, length, window), dims(batch, 1, length, length));
 }
 
+// Nothing is built: what is no padding is looked up when attention runs.
+static plim_tensor *mask_for_flash(plim_tape *t, plim_mask_kind kind, plim_tensor *as_bool) {
+  plim_consume(t, k_all(t, as_bool));
+  if (kind == PLIM_MASK_PAD) return as_bool;
+  plim_consume(t, as_bool);
+  return NULL;
+}
+
 plim_tensor *plim_sliding_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
                                plim_tensor *embedded, plim_tensor *positions, plim_tensor *given,
                                int64_t window) {
   if (given) {
     plim_tensor *as_bool = empty(t, given->shape, PLIM_BOOL);
+    if (attention == PLIM_ATTENTION_FLASH) return mask_for_flash(t, kind, as_bool);
     plim_tensor *mask = mask_from_given(t, attention, kind, embedded, as_bool, window);
     plim_consume(t, as_bool);
     return mask;
   }
   if (positions) look_for_packing(t, positions, embedded->shape.at[0]);
+  if (attention == PLIM_ATTENTION_FLASH) return NULL;
   return mask_from_nothing(t, attention, embedded, window);
 }
 
@@ -181,6 +191,7 @@ plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention
   if (!given) return NULL;
   int64_t batch = keys->shape.at[0], length = keys->shape.at[1];
   plim_tensor *as_bool = empty(t, given->shape, PLIM_BOOL), *mask = NULL;
+  if (attention == PLIM_ATTENTION_FLASH) return mask_for_flash(t, kind, as_bool);
   plim_consume(t, k_all(t, as_bool));
   if (kind == PLIM_MASK_PAD) mask = padded_mask(t, batch, queries, length, BIDIRECTIONAL);
   if (mask && attention == PLIM_ATTENTION_EAGER)

@@ -4,7 +4,11 @@
 
 #include "tape.h"
 
-typedef enum { PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER } plim_attention_kind;
+typedef enum {
+  PLIM_ATTENTION_SDPA,
+  PLIM_ATTENTION_EAGER,
+  PLIM_ATTENTION_FLASH // flash-attn's own package; its mask is the batch's, as bool
+} plim_attention_kind;
 typedef enum {
   PLIM_MASK_NONE, // no attention_mask is given
   PLIM_MASK_ONES, // one is, and it is all ones: found out, and dropped

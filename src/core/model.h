@@ -78,6 +78,9 @@ struct plim_model {
   plim_tensor *(*inner)(plim_tape *t, plim_model *m, const plim_batch *batch);
   // peft.get_peft_model: freezes the model and adds adapters. NULL: no program for that yet.
   void (*add_lora)(plim_tape *t, plim_model *m, const plim_lora *lora);
+  // Loads a parameter that a checkpoint holds in pieces, which are put together on the device. False if
+  // it is whole; NULL: all are.
+  bool (*assemble)(plim_tape *t, plim_model *m, plim_tensor *p);
   // Calls `visit` for every parameter in the order of their names, which is that of loading. NULL: in
   // the order of model.parameters().
   void (*in_name_order)(plim_model *m, void (*visit)(void *context, plim_tensor *p), void *context);

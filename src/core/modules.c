@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "attention.h"
+#include "flash_attention.h"
 #include "kernels.h"
 #include "liger.h"
 #include "loss.h"
@@ -86,6 +87,7 @@ plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, int64_t in, int64_t out
                             plim_dtype dtype) {
   plim_linear l = {.is_conv1d = true};
   l.weight = plim_model_parameter(t, m, dims(in, out), dtype);
+  l.weight->is_projection = l.weight->is_flipped = true;
   l.bias = plim_model_parameter(t, m, dims(out), dtype);
   return l;
 }
@@ -106,12 +108,13 @@ static plim_dtype adapter_dtype(const plim_tensor *weight) {
 
 void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const plim_lora *lora) {
   plim_dtype dtype = adapter_dtype(l->weight);
-  int64_t in = l->weight->shape.at[l->is_conv1d ? 0 : 1];
-  int64_t out = l->weight->shape.at[l->is_conv1d ? 1 : 0];
+  int64_t in = l->weight->shape.at[!l->weight->is_flipped];
+  int64_t out = l->weight->shape.at[l->weight->is_flipped];
   l->lora_a = plim_model_parameter(t, m, dims(lora->rank, in), dtype);
   l->lora_b = plim_model_parameter(t, m, dims(out, lora->rank), dtype);
   l->dropout = lora->dropout;
   const plim_tensor *last = l->bias ? l->bias : l->weight; // of the module the adapter wraps
+  l->lora_a->behind = l->lora_b->behind = last;
   plim_tape_move_behind(l->lora_a, last, 1);
   plim_tape_move_behind(l->lora_b, last, 2);
 }
@@ -359,9 +362,11 @@ static plim_tensor *sdpa_attention(plim_tape *t, plim_tensor *q, plim_tensor *k,
 plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q, plim_tensor *k,
                          plim_tensor *v, plim_tensor *mask, double dropout_p,
                          plim_tensor **weights) {
-  return kind == PLIM_ATTENTION_EAGER
-             ? plim_attend_eagerly(t, q, k, v, mask, false, dropout_p, weights)
-             : sdpa_attention(t, q, k, v, mask, dropout_p);
+  if (kind == PLIM_ATTENTION_EAGER)
+    return plim_attend_eagerly(t, q, k, v, mask, false, dropout_p, weights);
+  if (kind == PLIM_ATTENTION_SDPA) return sdpa_attention(t, q, k, v, mask, dropout_p);
+  plim_flash_options o = {mask, .has_positions = true, .is_causal = true, .dropout_p = dropout_p};
+  return plim_flash_attention(t, q, k, v, o);
 }
 
 // ---- layers ---------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ void plim_turn(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q
 // (B,T,H*D) -> (B,H,T,D), each head normed if there is a norm (NULL: none).
 plim_tensor *plim_split_heads(plim_tape *t, plim_tensor *x, int64_t head_dim, plim_tensor *norm);
 
-// Attention of (B,H,T,D) tensors, eager or by a kernel: (B,T,H,D), contiguous. Eager attention also
+// Attention of (B,H,T,D) tensors, eager or by a kernel: (B,T,H,D). Eager attention also
 // returns its weights, which layers keep in a variable: *weights gets them.
 plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q, plim_tensor *k,
                          plim_tensor *v, plim_tensor *mask, double dropout_p,

@@ -13,6 +13,7 @@ typedef struct {
   plim_plan *plan;
   vec(plim_rung) fitting;
   plim_rung before; // the user's own settings, run in full
+  bool fits_whole;  // something does: DDP
   bool failed;
   plim_err err;
   plim_error *error;
@@ -73,14 +74,20 @@ static void fill_time(const plim_plan_request *r, plim_rung *rung, int passes) {
                rung->choice.at[PLIM_KNOB_SEQUENCE] * plim_choice_sequences(&rung->choice) *
                r->world);
   rung->tokens_per_second = tokens / rung->step_seconds;
+  double hidden = fmax(0, e->p.step.sent_seconds - e->p.step.waited_seconds);
+  rung->hidden_seconds = hidden * fmax(1, (double)rung->choice.at[PLIM_KNOB_ACCUMULATE] / passes);
 }
 
-// How much a choice asks of the user: a loss in chunks takes more than a line.
+// How much a knob asks of the user: a loss in chunks takes more than a line, Liger a package.
+static int effort(plim_knob knob) {
+  return knob == PLIM_KNOB_CHUNKED_LOSS ? 4 : knob == PLIM_KNOB_LIGER ? 2 : 1;
+}
+
 static int distance(const plim_choice *a, const plim_choice *b) {
   int n = 0;
   for (size_t i = 0; i < plim_plan_knob_count; i++) {
     plim_knob knob = plim_plan_knobs[i];
-    if (a->at[knob] != b->at[knob]) n += knob == PLIM_KNOB_CHUNKED_LOSS ? 4 : 1;
+    if (a->at[knob] != b->at[knob]) n += effort(knob);
   }
   return n;
 }
@@ -137,7 +144,7 @@ static void try_batches(search *s, plim_choice choice) {
 static void try_knobs(search *s, plim_choice choice, size_t from) {
   if (s->failed) return;
   if (from == plim_plan_knob_count) {
-    try_batches(s, choice);
+    if (plim_choice_is_sound(s->r, &choice)) try_batches(s, choice);
     return;
   }
   plim_knob knob = plim_plan_knobs[from];
@@ -169,17 +176,34 @@ static void try_way(search *s, plim_plan_request *asked, const plim_plan_request
   try_knobs(s, s->plan->before_choice, 0);
 }
 
-// Several GPUs: the user's own way to share; if nothing fits with it, the one that sends least of those
-// with which something does. What is sent takes no time here, so ways are not told apart by speed.
+static bool is_same_way(plim_knob_pair a, plim_knob_pair b) {
+  return a.strategy == b.strategy && a.offload == b.offload;
+}
+
+static plim_knob_pair own_way(const search *s) {
+  const int64_t *had = s->plan->before_choice.at;
+  return (plim_knob_pair){had[PLIM_KNOB_STRATEGY], had[PLIM_KNOB_OFFLOAD]};
+}
+
+static void try_other_ways(search *s, plim_plan_request *asked, const plim_plan_request *all,
+                           bool by_hand) {
+  for (size_t i = 0; i < plim_sharding_order_count && !s->failed; i++) {
+    plim_knob_pair way = plim_sharding_order[i];
+    bool is_asked_for = all->by_hand[way.strategy][way.offload] == by_hand;
+    bool is_too_much = way.offload && s->fitting.len;
+    if (is_asked_for && !is_too_much && !is_same_way(way, own_way(s))) try_way(s, asked, all, way);
+  }
+}
+
+// Several GPUs: the user's own way to share, and all that keep everything on the cards. What goes to the
+// host is slower, and tried where nothing else fits; so is what the user would have to do by hand.
 static void try_ways_to_share(search *s) {
   plim_plan_request asked = *s->r;
   const plim_plan_request *all = s->r;
-  const int64_t *own = s->plan->before_choice.at;
   s->r = &asked;
-  if (own[PLIM_KNOB_STRATEGY] != PLIM_SHARD_NONE)
-    try_way(s, &asked, all, (plim_knob_pair){own[PLIM_KNOB_STRATEGY], own[PLIM_KNOB_OFFLOAD]});
-  for (size_t i = 0; i < plim_sharding_order_count && !s->failed && !s->fitting.len; i++)
-    try_way(s, &asked, all, plim_sharding_order[i]);
+  if (own_way(s).strategy != PLIM_SHARD_NONE) try_way(s, &asked, all, own_way(s));
+  try_other_ways(s, &asked, all, false);
+  if (!s->fitting.len) try_other_ways(s, &asked, all, true);
   s->r = all;
 }
 
@@ -199,13 +223,18 @@ static void try_allowed(search *s) {
   s->r = asked;
 }
 
-// What changes what is learned is turned only where nothing fits without it, even if it is allowed.
+// What changes what is learned is turned only where nothing fits without it, even if it is allowed; a
+// loss of one's own is written only where Liger's is not enough.
 static void try_all(search *s) {
   plim_plan_request strict = *s->r;
   const plim_plan_request *asked = s->r;
   memset(strict.allowed, 0, sizeof strict.allowed);
   s->r = &strict;
   try_free_knobs(s);
+  if (strict.offers_liger && !s->fitting.len && !s->failed) {
+    strict.offers_liger = false;
+    try_free_knobs(s);
+  }
   s->r = asked;
   bool is_any_allowed = memcmp(strict.allowed, asked->allowed, sizeof strict.allowed) != 0;
   if (is_any_allowed) try_allowed(s);
@@ -221,10 +250,34 @@ static int speed_class(const plim_rung *x) {
   return (int)floor(log(x->tokens_per_second) / log(1 + SAME_TIME));
 }
 
+// The place in the order of ways to share; without a way: the first.
+static int way_of(const plim_rung *x) {
+  plim_knob_pair own = {x->choice.at[PLIM_KNOB_STRATEGY], x->choice.at[PLIM_KNOB_OFFLOAD]};
+  for (size_t i = 0; i < plim_sharding_order_count; i++)
+    if (is_same_way(plim_sharding_order[i], own)) return (int)i;
+  return 0;
+}
+
+// Links were not measured. Where something fits whole on every GPU, another way to share counts, and is
+// shown, as if nothing of what it sends were hidden behind the computing.
+static void doubt_links(const search *s, plim_rung *x) {
+  if (!s->fits_whole || x->choice.at[PLIM_KNOB_STRATEGY] == PLIM_SHARD_DDP) return;
+  x->tokens_per_second *= x->step_seconds / (x->step_seconds + x->hidden_seconds);
+  x->step_seconds += x->hidden_seconds;
+}
+
+static void doubt_all(search *s) {
+  for (size_t i = 0; i < s->fitting.len; i++)
+    s->fits_whole |= s->fitting.at[i].choice.at[PLIM_KNOB_STRATEGY] == PLIM_SHARD_DDP;
+  for (size_t i = 0; i < s->fitting.len; i++) doubt_links(s, &s->fitting.at[i]);
+}
+
+// Of those that are as fast, the one that sends least.
 static int by_speed(const void *x, const void *y) {
   const plim_rung *a = x, *b = y;
   int fast = speed_class(b), slow = speed_class(a);
   if (fast != slow) return fast > slow ? 1 : -1;
+  if (way_of(a) != way_of(b)) return way_of(a) - way_of(b);
   if (a->e.device_bytes != b->e.device_bytes) return a->e.device_bytes > b->e.device_bytes ? 1 : -1;
   return a->changes - b->changes;
 }
@@ -261,6 +314,7 @@ static void build_ladder(search *s) {
   plim_plan *plan = s->plan;
   uint64_t last = UINT64_MAX;
   bool has_times = s->fitting.len && !isnan(s->fitting.at[0].step_seconds);
+  if (has_times) doubt_all(s);
   if (s->fitting.len)
     qsort(s->fitting.at, s->fitting.len, sizeof *s->fitting.at, has_times ? by_speed : by_changes);
   for (size_t i = 0; i < s->fitting.len && plan->rungs.len < MAX_RUNGS && !s->failed; i++) {
@@ -269,6 +323,7 @@ static void build_ladder(search *s) {
       continue;
     if (!run(s, &s->fitting.at[i].choice, true, &rung)) s->failed = true;
     else if (is_safe(s->r, &rung.e) && rung.e.device_bytes < last) {
+      doubt_links(s, &rung);
       if (!plan->rungs.len && keeps_own(s, &rung)) rung = s->before;
       last = rung.e.device_bytes;
       if (!vec_push(&plan->rungs, rung)) s->failed = true;
@@ -278,16 +333,28 @@ static void build_ladder(search *s) {
 
 // ---- what the changes do ----------------------------------------------------------------------------
 
-// Turned back alone; micro batch and accumulation go together.
+static bool is_changed(const plim_plan *plan, plim_knob knob) {
+  return plan->before_choice.at[knob] != plan->rungs.at[0].choice.at[knob];
+}
+
+// The knob that goes with this one.
+static plim_knob companion(const plim_plan *plan, plim_knob knob) {
+  if (knob == PLIM_KNOB_MICRO_BATCH) return PLIM_KNOB_ACCUMULATE;
+  bool has_types = knob == PLIM_KNOB_PRECISION && is_changed(plan, PLIM_KNOB_DTYPE);
+  return has_types ? PLIM_KNOB_DTYPE : PLIM_KNOBS;
+}
+
 static void add_change(search *s, plim_knob knob) {
   plim_plan *plan = s->plan;
   const plim_rung *chosen = &plan->rungs.at[0];
   plim_rung without;
   plim_choice choice = chosen->choice;
-  plim_plan_change change = {knob, plan->before_choice.at[knob], choice.at[knob]};
+  plim_plan_change change = {knob, companion(plan, knob), plan->before_choice.at[knob],
+                             choice.at[knob]};
   choice.at[knob] = change.from;
-  if (knob == PLIM_KNOB_MICRO_BATCH && !set_accumulation(s->r, &choice))
-    choice.at[PLIM_KNOB_ACCUMULATE] = plan->before_choice.at[PLIM_KNOB_ACCUMULATE];
+  bool is_set = knob == PLIM_KNOB_MICRO_BATCH && set_accumulation(s->r, &choice);
+  if (!is_set && change.with != PLIM_KNOBS)
+    choice.at[change.with] = plan->before_choice.at[change.with];
   if (!run(s, &choice, true, &without)) {
     s->failed = true;
     return;
@@ -298,11 +365,15 @@ static void add_change(search *s, plim_knob knob) {
   if (!vec_push(&plan->changes, change)) s->failed = true;
 }
 
+static bool is_companion(const plim_plan *plan, plim_knob knob) {
+  return knob == PLIM_KNOB_ACCUMULATE ||
+         (knob == PLIM_KNOB_DTYPE && is_changed(plan, PLIM_KNOB_PRECISION));
+}
+
 static void explain_changes(search *s) {
-  const plim_choice *from = &s->plan->before_choice, *to = &s->plan->rungs.at[0].choice;
   for (size_t i = 0; i < plim_plan_knob_count && !s->failed; i++) {
     plim_knob knob = plim_plan_knobs[i];
-    if (from->at[knob] != to->at[knob] && knob != PLIM_KNOB_ACCUMULATE) add_change(s, knob);
+    if (is_changed(s->plan, knob) && !is_companion(s->plan, knob)) add_change(s, knob);
   }
 }
 
@@ -317,9 +388,7 @@ static plim_domain offered(const plim_plan_request *r, plim_knob knob) {
 }
 
 static bool is_open(const plim_plan_request *r, plim_knob knob) {
-  bool is_quality =
-      plim_knob_table[knob].kind == PLIM_KNOB_QUALITY || plim_batch_changes_learning(r, knob);
-  return is_quality && !r->allowed[knob] && !r->domains[knob].count;
+  return plim_knob_changes_learning(r, knob) && !r->allowed[knob] && !r->domains[knob].count;
 }
 
 static void concede(search *s, const plim_concession *asked, const plim_choice *base) {
@@ -412,7 +481,7 @@ static plim_err out_of_memory(plim_error *error) {
 }
 
 plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_error *error) {
-  *out = (plim_plan){.before_choice = plim_choice_of(request),
+  *out = (plim_plan){.before_choice = plim_plan_own_choice(request),
                      .effective_batch = request->effective_batch};
   search s = {.r = request, .plan = out, .error = error};
   plim_rung before;
@@ -440,32 +509,4 @@ void plim_plan_clear(plim_plan *plan) {
   vec_free(&plan->rungs);
   vec_free(&plan->changes);
   vec_free(&plan->concessions);
-}
-
-// ---- from outside -----------------------------------------------------------------------------------
-
-static plim_err check_rung(const plim_plan_request *r, const plim_rung *rung, plim_error *error) {
-  const plim_choice *c = &rung->choice;
-  int64_t batch = c->at[PLIM_KNOB_MICRO_BATCH] * c->at[PLIM_KNOB_ACCUMULATE] * r->world;
-  uint64_t sum = 0;
-  for (int i = 0; i < PLIM_COMPONENTS; i++) sum += rung->e.component_bytes[i];
-  if (r->effective_batch && batch != (int64_t)r->effective_batch)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan's batch is %lld, not %llu",
-                     (long long)batch, (unsigned long long)r->effective_batch);
-  if (sum != rung->e.device_bytes)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan's budget does not add up");
-  if (r->target.budget_bytes != PLIM_UNKNOWN && rung->e.device_bytes > r->target.budget_bytes)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan does not fit");
-  return PLIM_OK;
-}
-
-plim_err plim_plan_check(const plim_plan_request *request, const plim_plan *plan,
-                         plim_error *error) {
-  plim_err err = PLIM_OK;
-  for (size_t i = 0; !err && i < plan->rungs.len; i++) {
-    err = check_rung(request, &plan->rungs.at[i], error);
-    if (i && plan->rungs.at[i].e.device_bytes >= plan->rungs.at[i - 1].e.device_bytes)
-      err = plim_fail(error, PLIM_ERR_ARGUMENT, "a rung of the plan is not below the one above");
-  }
-  return err;
 }

@@ -11,7 +11,7 @@
 #include "estimate.h"
 #include "knobs.h"
 
-enum { PLIM_MAX_VALUES = 16, PLIM_CONF_BYTES = 96 };
+enum { PLIM_MAX_VALUES = 16, PLIM_CONF_BYTES = 96, PLIM_OFFLOADS = 3 };
 
 // The values a knob may take, in the planner's terms; see plim_setting_of.
 typedef struct {
@@ -46,9 +46,14 @@ typedef struct {
   plim_domain domains[PLIM_KNOBS]; // what --fix and --try say
   bool allowed[PLIM_KNOBS];        // of the knobs that change what is learned
   int reach;                       // how many values from the user's own they may go; 0: any
-  bool holds_others;               // knobs without a domain stay as they are
-  bool is_contrastive;             // accumulation is not the same as a larger batch
-  int64_t positives, negatives;    // sequences that come with each of the batch, encoded with it
+  // Ways to share that the user would have to set up by hand, by the values of strategy and offload:
+  // tried where nothing else fits.
+  bool by_hand[PLIM_STRATEGIES][PLIM_OFFLOADS];
+  bool holds_others;   // knobs without a domain stay as they are
+  bool is_contrastive; // accumulation is not the same as a larger batch
+  bool offers_liger;   // the user's files can turn Liger-Kernel on: better than a loss of one's own
+  int64_t chunk_tokens; // of a loss in chunks that the user's files can turn on; 0: one's own
+  int64_t positives, negatives; // sequences that come with each of the batch, encoded with it
 } plim_plan_request;
 
 typedef struct {
@@ -57,11 +62,14 @@ typedef struct {
   plim_estimate e;
   double step_seconds; // of the whole effective batch; NaN: the card's rates are not known
   double tokens_per_second;
+  double hidden_seconds; // of them GPUs send while they compute, if the clock is right
 } plim_rung;
 
-// One knob that differs from the user's settings, and what turning it back would do.
+// One knob that differs from the user's settings, and what turning it back would do. Some go together:
+// accumulation with the micro batch, the type of frozen parameters with that of products.
 typedef struct {
   plim_knob knob;
+  plim_knob with; // turned back together with it; PLIM_KNOBS: none
   int64_t from, to;
   int64_t saves_bytes;  // of the device, negative: it costs
   double costs_seconds; // per step, negative: it saves; NaN: not known
@@ -93,6 +101,13 @@ typedef struct {
 
 plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_error *error);
 void plim_plan_clear(plim_plan *plan);
+
+// The card computes in bf16 only by emulating it: those before Ampere.
+bool plim_plan_lacks_bf16(const plim_plan_request *request);
+
+// The user's own settings; and with the types of numbers that the card is fastest with.
+plim_choice plim_plan_own_choice(const plim_plan_request *request);
+plim_choice plim_plan_best_types(const plim_plan_request *request);
 
 // Sequences that go through the model for each of the batch: an anchor, its positives and negatives.
 int64_t plim_choice_sequences(const plim_choice *choice);

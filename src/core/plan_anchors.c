@@ -6,10 +6,6 @@ int64_t plim_choice_sequences(const plim_choice *choice) {
   return 1 + choice->at[PLIM_KNOB_POSITIVES] + choice->at[PLIM_KNOB_NEGATIVES];
 }
 
-bool plim_batch_changes_learning(const plim_plan_request *r, plim_knob knob) {
-  return knob == PLIM_KNOB_MICRO_BATCH && r->is_contrastive;
-}
-
 plim_domain plim_smaller_batches(const plim_plan_request *r) {
   int64_t own = r->job.recipe.batch, per_gpu = (int64_t)r->effective_batch / r->world;
   plim_domain d = {1, {own}};

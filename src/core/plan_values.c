@@ -2,13 +2,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "family.h"
+#include "liger.h"
 #include "plan_impl.h"
 
 const plim_knob plim_plan_knobs[] = {
-    PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_ACCUMULATE, PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHUNKED_LOSS,
-    PLIM_KNOB_ALLOC_CONF,  PLIM_KNOB_OPTIMIZER,  PLIM_KNOB_ATTENTION,  PLIM_KNOB_STRATEGY,
-    PLIM_KNOB_OFFLOAD,     PLIM_KNOB_SEQUENCE,   PLIM_KNOB_LORA_RANK,  PLIM_KNOB_QUANTISATION,
-    PLIM_KNOB_POSITIVES,   PLIM_KNOB_NEGATIVES,
+    PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_ACCUMULATE,   PLIM_KNOB_PRECISION,    PLIM_KNOB_DTYPE,
+    PLIM_KNOB_CHECKPOINT,  PLIM_KNOB_CHUNKED_LOSS, PLIM_KNOB_LIGER,        PLIM_KNOB_ALLOC_CONF,
+    PLIM_KNOB_OPTIMIZER,   PLIM_KNOB_ATTENTION,    PLIM_KNOB_STRATEGY,     PLIM_KNOB_OFFLOAD,
+    PLIM_KNOB_SEQUENCE,    PLIM_KNOB_LORA_RANK,    PLIM_KNOB_QUANTISATION, PLIM_KNOB_POSITIVES,
+    PLIM_KNOB_NEGATIVES,
 };
 const size_t plim_plan_knob_count = sizeof plim_plan_knobs / sizeof *plim_plan_knobs;
 
@@ -18,10 +21,13 @@ enum { CONF_AS_IS, CONF_EXPANDABLE };
 enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS };
 
 static const char *const checkpoints[] = {"off", "on", "reentrant", "offloaded"};
+static const char *const switches[] = {"off", "on"};
 static const char *const attentions[] = {"sdpa", "eager"};
 static const char *const confs[] = {"as it is", "expandable_segments:True"};
 static const char *const strategies[] = {"none", "ddp", "fsdp2", "zero1", "zero2", "zero3"};
 static const char *const offloads[] = {"none", "optimizer", "parameters"};
+static const char *const precisions[] = {"none", "bf16", "fp16"};
+static const char *const dtypes[] = {"fp32", "bf16", "fp16"};
 
 typedef struct {
   const char *const *names;
@@ -33,10 +39,13 @@ typedef struct {
 static name_list names_of(plim_knob knob) {
   switch (knob) {
   case PLIM_KNOB_CHECKPOINT: return LIST(checkpoints);
+  case PLIM_KNOB_LIGER: return LIST(switches);
   case PLIM_KNOB_ATTENTION: return LIST(attentions);
   case PLIM_KNOB_ALLOC_CONF: return LIST(confs);
   case PLIM_KNOB_STRATEGY: return LIST(strategies);
   case PLIM_KNOB_OFFLOAD: return LIST(offloads);
+  case PLIM_KNOB_PRECISION: return LIST(precisions);
+  case PLIM_KNOB_DTYPE: return LIST(dtypes);
   case PLIM_KNOB_QUANTISATION: return (name_list){plim_weights_names, PLIM_WEIGHTS_COUNT};
   default: return (name_list){NULL, 0};
   }
@@ -59,15 +68,39 @@ static bool count_of(const char *text, int64_t *value) {
   return true;
 }
 
+// Other words for a value.
+static const struct {
+  plim_knob knob;
+  const char *word, *name;
+} synonyms[] = {
+    {PLIM_KNOB_CHECKPOINT, "true", "on"},
+    {PLIM_KNOB_CHECKPOINT, "false", "off"},
+    {PLIM_KNOB_CHECKPOINT, "yes", "on"},
+    {PLIM_KNOB_CHECKPOINT, "no", "off"},
+    {PLIM_KNOB_LIGER, "true", "on"},
+    {PLIM_KNOB_LIGER, "false", "off"},
+    {PLIM_KNOB_ALLOC_CONF, "default", "as it is"},
+    {PLIM_KNOB_PRECISION, "no", "none"},
+    {PLIM_KNOB_PRECISION, "fp32", "none"},
+    {PLIM_KNOB_PRECISION, "float32", "none"},
+    {PLIM_KNOB_PRECISION, "bfloat16", "bf16"},
+    {PLIM_KNOB_PRECISION, "float16", "fp16"},
+    {PLIM_KNOB_DTYPE, "float32", "fp32"},
+    {PLIM_KNOB_DTYPE, "bfloat16", "bf16"},
+    {PLIM_KNOB_DTYPE, "float16", "fp16"},
+};
+
+static const char *usual_name(plim_knob knob, const char *text) {
+  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+    if (synonyms[i].knob == knob && strcmp(synonyms[i].word, text) == 0) return synonyms[i].name;
+  return text;
+}
+
 bool plim_knob_value_of(plim_knob knob, const char *text, int64_t *value) {
-  static const char *const truths[][2] = {
-      {"true", "on"}, {"false", "off"}, {"yes", "on"}, {"no", "off"}};
   if (knob == PLIM_KNOB_CHUNKED_LOSS && strcmp(text, "off") == 0) text = "0";
   if (knob != PLIM_KNOB_OPTIMIZER && !names_of(knob).count) return count_of(text, value);
-  for (size_t i = 0; i < sizeof truths / sizeof *truths; i++)
-    if (knob == PLIM_KNOB_CHECKPOINT && strcmp(text, truths[i][0]) == 0) text = truths[i][1];
-  if (knob == PLIM_KNOB_ALLOC_CONF && strcmp(text, "default") == 0) text = confs[CONF_AS_IS];
   const char *name;
+  text = usual_name(knob, text);
   for (int64_t i = 0; (name = plim_knob_value_name(knob, i)); i++)
     if (strcmp(name, text) == 0) {
       *value = i;
@@ -85,13 +118,14 @@ static int64_t optimizer_place(const plim_optimizer *o) {
   return 0;
 }
 
-plim_choice plim_choice_of(const plim_plan_request *r) {
+plim_choice plim_plan_own_choice(const plim_plan_request *r) {
   const plim_recipe *c = &r->job.recipe;
   plim_choice choice = {0};
   choice.at[PLIM_KNOB_MICRO_BATCH] = c->batch;
   choice.at[PLIM_KNOB_ACCUMULATE] = c->accumulate > 1 ? c->accumulate : 1;
   choice.at[PLIM_KNOB_CHECKPOINT] = c->checkpoint;
   choice.at[PLIM_KNOB_CHUNKED_LOSS] = c->loss == PLIM_LOSS_CHUNKED ? c->loss_chunk : 0;
+  choice.at[PLIM_KNOB_LIGER] = c->uses_liger;
   choice.at[PLIM_KNOB_ATTENTION] = c->attention == PLIM_ATTENTION_EAGER;
   choice.at[PLIM_KNOB_OPTIMIZER] = optimizer_place(c->optimizer);
   choice.at[PLIM_KNOB_SEQUENCE] = c->length;
@@ -103,6 +137,7 @@ plim_choice plim_choice_of(const plim_plan_request *r) {
   choice.at[PLIM_KNOB_OFFLOAD] = r->job.sharding.offloads_parameters  ? OFFLOAD_PARAMETERS
                                  : r->job.sharding.offloads_optimizer ? OFFLOAD_OPTIMIZER
                                                                       : OFFLOAD_NONE;
+  plim_precision_of(&r->job, &choice);
   return choice;
 }
 
@@ -114,21 +149,23 @@ static void set_loss(plim_recipe *c, int64_t chunk) {
   } else if (c->loss == PLIM_LOSS_CHUNKED) c->loss = PLIM_LOSS_FULL;
 }
 
-// FSDP2 takes its own policy instead of autocast; its offload takes parameters and optimizer along.
+// Its modules, and its cross entropy with them: what use_liger_kernel turns on.
+static void set_liger(plim_recipe *c, bool on) {
+  if (c->uses_liger == on) return;
+  c->uses_liger = on;
+  if (on) c->loss = PLIM_LOSS_FUSED;
+  else if (c->loss == PLIM_LOSS_FUSED) c->loss = PLIM_LOSS_FULL;
+}
+
+// FSDP2's offload takes parameters and optimizer along.
 static void set_sharding(const plim_plan_request *r, plim_job *job, plim_strategy strategy,
                          int64_t offload) {
-  bool is_fsdp = strategy == PLIM_SHARD_FSDP2, was_fsdp = r->job.sharding.strategy == strategy;
+  bool is_fsdp = strategy == PLIM_SHARD_FSDP2;
   job->sharding.strategy = strategy;
   job->sharding.world = strategy == PLIM_SHARD_NONE ? 1 : r->world;
   job->sharding.offloads_optimizer = offload >= OFFLOAD_OPTIMIZER;
   job->sharding.offloads_parameters =
       offload == OFFLOAD_PARAMETERS || (is_fsdp && offload == OFFLOAD_OPTIMIZER);
-  if (strategy == r->job.sharding.strategy) return;
-  if (is_fsdp && !was_fsdp && job->recipe.autocast != PLIM_BOOL) {
-    job->sharding.compute_dtype = job->recipe.autocast;
-    job->sharding.reduce_dtype = PLIM_FP32;
-    job->recipe.autocast = PLIM_BOOL;
-  }
 }
 
 plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) {
@@ -137,17 +174,20 @@ plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) 
   c->batch = choice->at[PLIM_KNOB_MICRO_BATCH] * plim_choice_sequences(choice);
   c->accumulate = (int)choice->at[PLIM_KNOB_ACCUMULATE];
   c->checkpoint = (plim_checkpoint_kind)choice->at[PLIM_KNOB_CHECKPOINT];
-  c->attention = choice->at[PLIM_KNOB_ATTENTION] ? PLIM_ATTENTION_EAGER : PLIM_ATTENTION_SDPA;
+  if (choice->at[PLIM_KNOB_ATTENTION]) c->attention = PLIM_ATTENTION_EAGER;
+  else if (c->attention == PLIM_ATTENTION_EAGER) c->attention = PLIM_ATTENTION_SDPA;
   c->optimizer = plim_optimizer_named(
       plim_knob_value_name(PLIM_KNOB_OPTIMIZER, choice->at[PLIM_KNOB_OPTIMIZER]));
   c->length = choice->at[PLIM_KNOB_SEQUENCE];
   set_loss(c, choice->at[PLIM_KNOB_CHUNKED_LOSS]);
+  set_liger(c, choice->at[PLIM_KNOB_LIGER]);
   if (!job.lora.rank) job.lora.targets = PLIM_ALL_LINEAR;
   job.lora.rank = choice->at[PLIM_KNOB_LORA_RANK];
   job.weights = (plim_weights_kind)choice->at[PLIM_KNOB_QUANTISATION];
   job.prepares_kbit = job.weights != PLIM_WEIGHTS_PLAIN;
   set_sharding(r, &job, (plim_strategy)choice->at[PLIM_KNOB_STRATEGY],
                choice->at[PLIM_KNOB_OFFLOAD]);
+  plim_precision_set(choice, &job);
   return job;
 }
 
@@ -179,7 +219,7 @@ static void shares(int64_t whole, plim_domain *d) {
     if (whole * eighths[i] / 8 >= 8) push(d, whole * eighths[i] / 64 * 8);
 }
 
-// From the one that sends least to the one that keeps least; each is tried if those before do not fit.
+// From the one that sends least to the one that keeps least.
 const plim_knob_pair plim_sharding_order[] = {
     {PLIM_SHARD_DDP, OFFLOAD_NONE},         {PLIM_SHARD_ZERO1, OFFLOAD_NONE},
     {PLIM_SHARD_ZERO2, OFFLOAD_NONE},       {PLIM_SHARD_FSDP2, OFFLOAD_NONE},
@@ -192,10 +232,33 @@ static bool has_causal_head(const plim_job *job) {
   return job->model.head == PLIM_HEAD_CAUSAL && !job->model.relative_buckets;
 }
 
+// There are logits to save: the loss is computed from all of them.
+static bool has_logits(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_FULL && has_causal_head(job);
+}
+
+static bool may_be(const plim_domain *d, int64_t value) {
+  for (int i = 0; i < d->count; i++)
+    if (d->at[i] == value) return true;
+  return !d->count;
+}
+
+static bool can_use_liger(const plim_plan_request *r) {
+  bool is_open = r->offers_liger && may_be(&r->domains[PLIM_KNOB_LIGER], true);
+  return is_open && r->world == 1 && has_logits(&r->job) &&
+         plim_liger_knows(r->job.model.family->model_type);
+}
+
+// Where one's own files can turn Liger on, nobody has to write a loss of one's own.
+static void chunks(const plim_plan_request *r, plim_domain *d) {
+  if (r->world > 1 || !has_logits(&r->job) || can_use_liger(r)) return;
+  push(d, r->chunk_tokens ? r->chunk_tokens : 512); // as measured: tests/truth/seeds_chunked.json
+}
+
 // The planner's own choice of values, those first that change least.
 static plim_domain all_values(const plim_plan_request *r, plim_knob knob) {
   plim_domain d = r->domains[knob];
-  plim_choice own = plim_choice_of(r);
+  plim_choice own = plim_plan_own_choice(r);
   if (d.count) return d;
   if (knob == PLIM_KNOB_MICRO_BATCH && (!r->is_contrastive || r->allowed[knob])) {
     micro_batches(r, &d);
@@ -203,17 +266,16 @@ static plim_domain all_values(const plim_plan_request *r, plim_knob knob) {
   }
   push(&d, own.at[knob]);
   if (knob == PLIM_KNOB_MICRO_BATCH) return d; // it is what a sequence is compared with
-  bool is_quality = plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;
-  if (is_quality ? !r->allowed[knob] : r->holds_others) return d;
+  if (plim_knob_changes_learning(r, knob) ? !r->allowed[knob] : r->holds_others) return d;
   switch (knob) {
+  case PLIM_KNOB_PRECISION: push(&d, plim_precision_offered(r)); break;
+  case PLIM_KNOB_DTYPE: push(&d, plim_dtype_offered(r)); break;
   case PLIM_KNOB_CHECKPOINT:
     push(&d, PLIM_CHECKPOINT_OFF);
     push(&d, PLIM_CHECKPOINT_ON);
     break;
-  case PLIM_KNOB_CHUNKED_LOSS:
-    if (r->world == 1 && has_causal_head(&r->job))
-      push(&d, 512); // as measured: tests/truth/seeds_chunked.json
-    break;
+  case PLIM_KNOB_CHUNKED_LOSS: chunks(r, &d); break;
+  case PLIM_KNOB_LIGER: push(&d, own.at[knob] || can_use_liger(r)); break;
   case PLIM_KNOB_ALLOC_CONF: push(&d, CONF_EXPANDABLE); break;
   case PLIM_KNOB_ATTENTION: push(&d, 0); break;
   case PLIM_KNOB_POSITIVES:
@@ -234,7 +296,13 @@ static plim_domain all_values(const plim_plan_request *r, plim_knob knob) {
 
 plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
   plim_domain d = all_values(r, knob);
-  bool is_bounded = r->reach && plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;
+  bool is_bounded =
+      r->reach && knob != PLIM_KNOB_MICRO_BATCH && plim_knob_changes_learning(r, knob);
   if (is_bounded && !r->domains[knob].count && d.count > r->reach + 1) d.count = r->reach + 1;
   return d;
+}
+
+bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice) {
+  bool has_two_losses = choice->at[PLIM_KNOB_CHUNKED_LOSS] && choice->at[PLIM_KNOB_LIGER];
+  return !has_two_losses && plim_precision_is_sound(r, choice);
 }

@@ -4,6 +4,7 @@
 
 #include "modules.h"
 #include "tape_impl.h"
+#include "traffic.h"
 
 const char *const plim_strategy_names[PLIM_STRATEGIES] = {
     [PLIM_SHARD_NONE] = "none",   [PLIM_SHARD_DDP] = "ddp",     [PLIM_SHARD_FSDP2] = "fsdp2",
@@ -34,7 +35,20 @@ static size_t layers_of(const plim_model *m) {
   return layers;
 }
 
+void plim_each_parameter(const plim_model *m, void (*visit)(void *, plim_tensor *, size_t),
+                         void *context) {
+  size_t k = 0;
+  for (size_t i = 0; i < m->frozen.len; i++) {
+    visit(context, m->frozen.at[i], SIZE_MAX);
+    for (; k < m->parameters.len && m->parameters.at[k]->behind == m->frozen.at[i]; k++)
+      visit(context, m->parameters.at[k], k);
+  }
+  for (; k < m->parameters.len; k++) visit(context, m->parameters.at[k], k);
+}
+
 bool plim_shard(plim_tape *t, plim_model *m, const plim_sharding *how) {
+  plim_wiring wiring = {how->world, how->nodes, how->link, how->network_gbs};
+  plim_traffic_wire(t, &wiring);
   if (!constructors[how->strategy]) return how->strategy == PLIM_SHARD_NONE;
   plim_shards *s = constructors[how->strategy](t, m, how, layers_of(m));
   if (!s) return false;

@@ -6,6 +6,7 @@
 #ifndef PLIM_CORE_SHARDING_H
 #define PLIM_CORE_SHARDING_H
 
+#include "links.h"
 #include "model.h"
 #include "optimizer.h"
 
@@ -32,6 +33,10 @@ typedef struct {
   bool keeps_full;          // reshard_after_forward=False
   // FSDP2: both or none (CPUOffloadPolicy); ZeRO: offload_optimizer, offload_param
   bool offloads_optimizer, offloads_parameters;
+  // How they are joined, which is a matter of time alone. Zeros: see plim_wiring.
+  int64_t nodes;
+  plim_link_kind link;
+  double network_gbs;
 } plim_sharding;
 
 // A wrapped model. Each strategy embeds this as the first member of its own struct; hooks may be NULL.
@@ -46,12 +51,19 @@ struct plim_shards {
   // DeepSpeed's engine: backward scales the loss, and has an end of its own; so has the step a start.
   void (*after_engine_backward)(plim_tape *t, plim_shards *s, bool is_last);
   void (*before_step)(plim_tape *t, plim_shards *s);
+  void (*after_step)(plim_tape *t, plim_shards *s); // of the optimizer
   void (*destroy)(plim_shards *s);
   struct layer_call *calls; // what a checkpoint needs to run a layer again
   size_t layers, next_layer;
   uint64_t pinned_bytes; // of this rank in the memory of the CPU
   uint64_t moment_bytes; // and one copy of the parameters that the optimizer updates there
 };
+
+// All parameters in the order of model.parameters(): what adapters froze, and each adapter behind what it
+// wraps. `visit` gets the place among those that are trained, or SIZE_MAX.
+void plim_each_parameter(const plim_model *m,
+                         void (*visit)(void *context, plim_tensor *p, size_t trained),
+                         void *context);
 
 // Wraps the model, whose parameters say which layer uses them (plim_tensor.layer). From here on
 // m->parameters are what the optimizer sees. False when memory is out.

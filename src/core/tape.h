@@ -125,8 +125,10 @@ struct plim_tensor {
   plim_tensor *grad;        // of a leaf
   plim_tensor *base;        // of a view
   struct plim_quant *quant; // of a packed weight; NULL: it is a plain one
-  plim_node *accumulator;   // of a leaf: its AccumulateGrad node while one exists; not owned
-  plim_hook on_grad;        // of a leaf: runs when its gradient was accumulated
+  // Of an adapter: the last parameter of the module it wraps, behind which model.parameters() has it.
+  const plim_tensor *behind;
+  plim_node *accumulator; // of a leaf: its AccumulateGrad node while one exists; not owned
+  plim_hook on_grad;      // of a leaf: runs when its gradient was accumulated
   uint32_t refs;
   uint32_t layer; // of a leaf: the layer that used it, counted from 1; 0 outside of all
   uint8_t dtype;
@@ -134,6 +136,7 @@ struct plim_tensor {
   bool requires_grad, is_floating;
   bool is_table;      // of an embedding
   bool is_projection; // weight of a linear layer that can be quantised
+  bool is_flipped;    // of a Conv1D: (in,out), until it is quantised
 };
 
 // One allocation or free of the stream.
@@ -245,7 +248,7 @@ void plim_tape_move_behind(plim_tensor *x, const plim_tensor *other, uint32_t n)
 
 // ---- autograd -------------------------------------------------------------------------------------
 
-enum { PLIM_MAX_EDGES = 8, PLIM_MAX_SAVED = 8 };
+enum { PLIM_MAX_EDGES = 8, PLIM_MAX_SAVED = 8, PLIM_MAX_KEPT = 3 };
 
 // Computes the gradients of a node's inputs from those of its outputs. `in` is borrowed, may hold
 // NULL; `out` takes references.
@@ -264,16 +267,16 @@ struct plim_node {
   // What is not saved but to be computed again: by whom, as the how manieth, and which entries.
   struct plim_checkpoint *packer;
   uint32_t packed_index[PLIM_MAX_SAVED];
-  uint8_t packed;                 // bit k: saved[k]
-  uint8_t dtypes[PLIM_MAX_EDGES]; // of its outputs
-  plim_dims first_shape;          // of its outputs
-  plim_dims *more_shapes;         // from the second on; NULL if there is none
-  struct plim_checkpoint *frame;  // of a reentrant checkpoint
-  plim_tensor *leaf;              // AccumulateGrad: the tensor it is for
-  plim_tensor *kept;              // as long as the node lives, and not only until backward
-  const plim_tensor *constant;    // a weight that outlives the graph; not owned
-  plim_hook before;               // runs when all gradients of its outputs are there
-  plim_dims shape;                // whatever the operator wants to remember
+  uint8_t packed;                   // bit k: saved[k]
+  uint8_t dtypes[PLIM_MAX_EDGES];   // of its outputs
+  plim_dims first_shape;            // of its outputs
+  plim_dims *more_shapes;           // from the second on; NULL if there is none
+  struct plim_checkpoint *frame;    // of a reentrant checkpoint
+  plim_tensor *leaf;                // AccumulateGrad: the tensor it is for
+  plim_tensor *kept[PLIM_MAX_KEPT]; // as long as the node lives, and not only until backward
+  const plim_tensor *constant;      // a weight that outlives the graph; not owned
+  plim_hook before;                 // runs when all gradients of its outputs are there
+  plim_dims shape;                  // whatever the operator wants to remember
   int64_t number;
   bool is_transposed;  // products: their second operand
   double pairs, width; // attention: of query and key, for the clock

@@ -4,6 +4,7 @@
 #define PLIM_CORE_TAPE_IMPL_H
 
 #include "clock.h"
+#include "links.h"
 #include "tape.h"
 
 struct tape_pool {
@@ -18,6 +19,10 @@ struct tape_cast {
 // Two timelines in seconds, and what the step that runs has done so far.
 struct tape_clock {
   double cpu, gpu_free, began, pass_began;
+  double ring_free, to_host_free, from_host_free; // links (traffic.h)
+  double once;                                    // of this pass, waited once in a step
+  double neighbours;                              // GPUs of one machine
+  plim_ring ring;
   uint32_t operators;          // of forward, since the last look at the loss
   bool is_causal, has_dropout; // attention that comes next
   plim_step_time now, last;
@@ -46,17 +51,22 @@ struct plim_tape {
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: made once per thread, kept for ever
   plim_tensor *nested_code;                 // bitsandbytes' table of 8-bit values
   vec(struct tape_cast) casts;              // of leaves, made under autocast
-  uint8_t sdpa;                             // a plim_sdpa_kernel
-  uint8_t autocast;                         // a plim_dtype; PLIM_BOOL: off
+  const uint32_t *outliers;                 // of products in 8 bits still to come
+  size_t outlier_count;
+  int64_t padding;  // positions of padding in every row
+  uint8_t sdpa;     // a plim_sdpa_kernel
+  uint8_t autocast; // a plim_dtype; PLIM_BOOL: off
   struct tape_clock clock;
   struct plim_checkpoint *packing;    // what is saved now is packed for it
   struct plim_checkpoint *recomputed; // alive
   bool offloads;                      // what is saved now goes to the host
   bool is_recomputing;                // and now computed again
   vec(plim_tensor *) unwound;         // variables of functions that were stopped
-  bool has_own_linear; // DeepSpeed's: gives its weight's gradient as it is, not as a view
-  bool is_stopped;     // all that was wanted is there: nothing is allocated any more
-  bool ran_math;       // attention without a fused kernel
+  bool has_own_linear;    // DeepSpeed's: gives its weight's gradient as it is, not as a view
+  bool is_stopped;        // all that was wanted is there: nothing is allocated any more
+  bool reduces_gradients; // this backward: it is not under no_sync
+  bool reduces_once;      // in a step: all but its last backward are
+  bool ran_math;          // attention without a fused kernel
   bool uses_liger;
   uint8_t free_kind; // a plim_stream_kind: of the frees that happen now
   bool grad_mode, failed;
@@ -80,6 +90,7 @@ plim_tensor *saved_offload(plim_tape *t, const plim_tensor *x);
 plim_tensor *saved_fetch(plim_tape *t, const plim_tensor *x);
 bool is_offloaded(const plim_tensor *x);
 void packed_release(plim_tape *t, struct plim_checkpoint *frame);
+void packed_forget(plim_tape *t, struct plim_checkpoint *frame, uint32_t number);
 void tape_free_recomputed(plim_tape *t);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "flash_attention.h"
 #include "kernels.h"
 #include "loss.h"
 #include "ops.h"
@@ -50,6 +51,8 @@ static void engine_backward(plim_tape *t, plim_shards *s, plim_tensor *loss, boo
 
 static void backward_of(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
                         plim_tensor *loss, bool is_last) {
+  t->reduces_once = r->is_trainer; // accelerate's no_sync; a plain loop has none
+  t->reduces_gradients = is_last || !t->reduces_once;
   if (has_engine(m)) engine_backward(t, m->shards, loss, is_last);
   else scale_and_run_backward(t, r, scaler, loss);
   plim_work_pass_end(t);
@@ -77,6 +80,7 @@ static void update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scale
   if (has_engine(m)) m->shards->before_step(t, m->shards);
   if (scaler->scale) plim_scaler_step(t, scaler, o, parameters, count, state, r->is_trainer);
   else plim_optimizer_step(t, o, parameters, count, state, r->is_trainer);
+  if (m->shards && m->shards->after_step) m->shards->after_step(t, m->shards);
   plim_zero_grad(t, m->parameters.at, count);
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   plim_work_step_end(t);
@@ -93,9 +97,12 @@ typedef struct {
   plim_scaler scaler;
 } variables;
 
+static bool has_targets(const plim_model *m, const plim_recipe *r) {
+  return m->is_encoder_decoder && r->target_length;
+}
+
 static plim_dims labels_shape(const plim_model *m, const plim_recipe *r) {
-  bool is_own = m->is_encoder_decoder && r->target_length;
-  return dims(r->batch, is_own ? r->target_length : r->length);
+  return dims(r->batch, has_targets(m, r) ? r->target_length : r->length);
 }
 
 // The new batch exists before the old one goes.
@@ -156,10 +163,8 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
 static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
                          bool is_last) {
   plim_dims shape = dims(r->batch, r->length);
-  plim_tensor *ids = empty(t, shape, PLIM_I64);
-  plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
-  set(t, &v->batch.ids, ids);
-  set(t, &v->batch.mask, mask);
+  set(t, &v->batch.ids, empty(t, shape, PLIM_I64));
+  if (r->mask != PLIM_MASK_NONE) set(t, &v->batch.mask, empty(t, shape, PLIM_I64));
   v->batch.mask_kind = r->mask;
   v->batch.attention = r->attention;
   v->batch.checkpoint = r->checkpoint;
@@ -197,19 +202,30 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
 
 // ---- the shortest loop ------------------------------------------------------------------------------
 
-// loss = model(input_ids=ids, labels=ids).loss; loss.backward()
+// Each variable lets its last value go as it gets the new one.
+static void load_bare_batch(plim_tape *t, const plim_model *m, const plim_recipe *r,
+                            plim_batch *b) {
+  plim_dims shape = dims(r->batch, r->length);
+  set(t, &b->ids, empty(t, shape, PLIM_I64));
+  if (r->mask != PLIM_MASK_NONE) set(t, &b->mask, empty(t, shape, PLIM_I64));
+  if (has_targets(m, r)) set(t, &b->labels, empty(t, labels_shape(m, r), PLIM_I64));
+  b->mask_kind = r->mask;
+  b->attention = r->attention;
+  b->checkpoint = r->checkpoint;
+  b->loss = r->loss;
+  b->loss_chunk = r->loss_chunk;
+}
+
+// loss = model(input_ids=ids, attention_mask=mask, labels=ids).loss; loss.backward()
 static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
                       bool is_last) {
-  set(t, &v->batch.ids, empty(t, dims(r->batch, r->length), PLIM_I64));
-  plim_batch batch = {.ids = v->batch.ids,
-                      .labels = v->batch.ids,
-                      .attention = r->attention,
-                      .checkpoint = r->checkpoint,
-                      .loss = r->loss,
-                      .loss_chunk = r->loss_chunk};
+  load_bare_batch(t, m, r, &v->batch);
+  plim_batch batch = v->batch;
+  if (!batch.labels && !m->is_bare) batch.labels = batch.ids;
   plim_tensor *logits = NULL;
   autocast(t, r->autocast);
   plim_tensor *fresh = call_model(t, m, r, &batch, &logits);
+  if (!fresh) fresh = mean_square(t, logits);
   drop(t, &logits);
   release_all(t, &m->cached);
   drop(t, &m->extra);
@@ -272,7 +288,7 @@ static plim_batch batch_new(plim_tape *t, const plim_model *m, const plim_recipe
                   .loss_chunk = r->loss_chunk};
   set(t, &b.ids, empty(t, shape, PLIM_I64));
   set(t, &b.mask, empty(t, shape, PLIM_I64));
-  set(t, &b.labels, empty(t, labels_shape(m, r), PLIM_I64));
+  if (!m->is_bare) set(t, &b.labels, empty(t, labels_shape(m, r), PLIM_I64));
   return b;
 }
 
@@ -289,7 +305,7 @@ static bool next_batches(plim_tape *t, const plim_model *m, const plim_recipe *r
   plim_batch *fresh = calloc((size_t)count, sizeof *fresh), *old = v->batches;
   if (!fresh) return false;
   for (int i = 0; i < count; i++) fresh[i] = batch_new(t, m, r);
-  plim_tensor *items = count_all_items(t, m, r, count);
+  plim_tensor *items = m->is_bare ? NULL : count_all_items(t, m, r, count);
   for (int i = v->count - 1; i-- > 0;) batch_drop(t, &old[i]);
   set(t, &v->items, items);
   if (old) batch_drop(t, &old[v->count - 1]);
@@ -315,7 +331,7 @@ static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe 
   widen(t, r, &wide_extra, m->extra);
   drop(t, &logits);
   drop(t, &m->extra);
-  set(t, &loss, mul_scalar_in_place(t, loss));
+  set(t, &loss, loss ? mul_scalar_in_place(t, loss) : mean_square(t, wide));
   plim_tensor *out = give(t, &loss);
   drop(t, &wide);
   release_all(t, &m->cached);
@@ -388,6 +404,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + PLIM_OPTIMIZER_SHARED, sizeof *state);
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;
+  plim_tape_set_padding(t, recipe->padding);
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
   else if (ok && recipe->is_bare) train_barely(t, m, recipe, state);
   else if (ok) train_plainly(t, m, recipe, state);

@@ -14,6 +14,7 @@ typedef struct {
   const plim_optimizer *optimizer;
   plim_attention_kind attention;
   plim_mask_kind mask;
+  int64_t padding; // positions of padding in every row of the mask, where attention leaves them out
   plim_dtype autocast; // PLIM_BOOL: off
   plim_checkpoint_kind checkpoint;
   plim_loss_kind loss;

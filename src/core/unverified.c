@@ -20,7 +20,7 @@ static bool is_int8(const plim_job *job) { return job->weights == PLIM_WEIGHTS_I
 
 static bool is_quantised_elsewhere(const plim_job *job) {
   return is_quantised(job) &&
-         !ONE_OF(job->model.family->model_type, "llama", "mistral", "qwen2", "qwen3", "phi3");
+         (job->model.is_encoder_decoder || job->model.head != PLIM_HEAD_CAUSAL);
 }
 
 static bool is_fused_elsewhere(const plim_job *job) {
@@ -30,10 +30,6 @@ static bool is_fused_elsewhere(const plim_job *job) {
 
 static bool uses_liger_elsewhere(const plim_job *job) {
   return job->recipe.uses_liger && !ONE_OF(job->model.family->model_type, "llama", "qwen2");
-}
-
-static bool chunks_with_mask_in_loop(const plim_job *job) {
-  return job->recipe.loss == PLIM_LOSS_LOOP && job->recipe.mask != PLIM_MASK_NONE;
 }
 
 static bool offloads_with_trainer(const plim_job *job) {
@@ -46,25 +42,35 @@ static bool trains_offloaded_layers_under_autocast(const plim_job *job) {
          !job->lora.rank;
 }
 
+static bool uses_flash(const plim_job *job) {
+  return job->recipe.attention == PLIM_ATTENTION_FLASH;
+}
+
+static bool leaves_padding_out(const plim_job *job) {
+  return uses_flash(job) && job->recipe.mask == PLIM_MASK_PAD;
+}
+
 static bool is_ddp(const plim_job *job) { return job->sharding.strategy == PLIM_SHARD_DDP; }
 
-static bool has_paged_lion(const plim_job *job) {
-  return job->recipe.optimizer == plim_optimizer_named("paged-lion") ||
-         job->recipe.optimizer == plim_optimizer_named("paged-lion-8bit");
-}
+static bool has_engine(const plim_job *job) { return job->sharding.strategy > PLIM_SHARD_FSDP2; }
 
 static bool shards_elsewhere(const plim_job *job) {
-  return job->sharding.strategy != PLIM_SHARD_NONE &&
-         !ONE_OF(job->model.family->model_type, "llama", "mistral", "qwen2", "qwen3", "gpt2",
-                 "gpt_neox");
+  const char *type = job->model.family->model_type;
+  bool is_causal = job->model.head == PLIM_HEAD_CAUSAL && !job->model.is_encoder_decoder;
+  if (job->sharding.strategy == PLIM_SHARD_NONE) return false;
+  return has_engine(job) ? !ONE_OF(type, "llama", "mistral", "qwen2", "qwen3", "gpt2", "gpt_neox")
+                         : !is_causal;
 }
 
-static bool shards_adapters(const plim_job *job) {
-  return job->sharding.strategy != PLIM_SHARD_NONE && job->lora.rank;
-}
+static bool shards_adapters(const plim_job *job) { return has_engine(job) && job->lora.rank; }
 
 static bool shards_with_trainer(const plim_job *job) {
   return job->sharding.strategy != PLIM_SHARD_NONE && job->recipe.is_trainer;
+}
+
+static bool has_another_loss(const plim_job *job) {
+  bool is_plain = !job->recipe.is_trainer && job->sharding.strategy == PLIM_SHARD_NONE;
+  return job->model.head == PLIM_HEAD_NONE && !is_plain;
 }
 
 // What no recording in tests/truth and no measured row covers.
@@ -73,17 +79,20 @@ static const struct {
   const char *reason;
 } rows[] = {
     {shards_elsewhere, "this family on several GPUs"},
-    {shards_adapters, "adapters on several GPUs"},
+    {shards_adapters, "adapters under DeepSpeed"},
     {shards_with_trainer, "Trainer on several GPUs"},
+    {has_another_loss,
+     "the loss on top of a bare encoder: taken for the mean of its squared outputs"},
     {is_int8, "LLM.int8(): how many columns are outliers depends on the data; here none are"},
     {is_quantised_elsewhere, "quantised weights of this family"},
     {is_fused_elsewhere, "Liger-Kernel's cross entropy on this family"},
     {uses_liger_elsewhere, "Liger-Kernel's modules in this family"},
-    {chunks_with_mask_in_loop, "a chunked cross entropy in the loop, with an attention mask"},
     {offloads_with_trainer, "activations on the host under Trainer"},
     {trains_offloaded_layers_under_autocast,
      "inputs of checkpointed layers on the host under autocast, without adapters"},
-    {has_paged_lion, "Lion with paged states"},
+    {uses_flash, "flash-attn: the context its kernels need; hub kernels and later versions differ"},
+    {leaves_padding_out,
+     "flash-attn computes tokens alone: how many are padding depends on the data; here none are"},
     {is_ddp, "DistributedDataParallel: how long NCCL holds the first backward's gradients depends "
              "on timing; "
              "here until the second backward"},
@@ -97,4 +106,10 @@ size_t plim_job_unverified(const plim_job *job, const char **reasons, size_t max
     found++;
   }
   return found;
+}
+
+bool plim_job_moves_to_host(const plim_job *job) {
+  return job->sharding.offloads_optimizer || job->sharding.offloads_parameters ||
+         job->recipe.offloads_saved || job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED ||
+         plim_optimizer_is_paged(job->recipe.optimizer);
 }

@@ -8,4 +8,7 @@
 // part of the job was measured.
 size_t plim_job_unverified(const plim_job *job, const char **reasons, size_t max);
 
+// Whether anything is copied to the host or computed there.
+bool plim_job_moves_to_host(const plim_job *job);
+
 #endif

@@ -110,8 +110,9 @@ void plim_work_step_begin(plim_tape *t) {
 
 void plim_work_pass_end(plim_tape *t) {
   double now = fmax(t->clock.cpu, t->clock.gpu_free);
-  t->clock.now.pass_seconds = now - t->clock.pass_began;
+  t->clock.now.pass_seconds = now - t->clock.pass_began - t->clock.once;
   t->clock.pass_began = now;
+  t->clock.once = 0;
 }
 
 void plim_work_step_end(plim_tape *t) {

@@ -5,6 +5,7 @@
 
 #include "sharding.h"
 #include "tape_impl.h"
+#include "traffic.h"
 
 #define REDUCE_BUCKET_ELEMENTS 500000000ll // reduce_bucket_size
 #define START_ALIGNMENT 2                  // elements: all-gathers start at multiples of 4 bytes
@@ -82,8 +83,20 @@ static void keep_owned(plim_tape *t, parameter *p) {
   set(t, &x->grad, alias_of(t, z->owned, x->shape, x->stride));
 }
 
+// On the compute stream: overlap_comm is off unless it is asked for. Where a bucket goes to several
+// ranks it is reduced for all of them (use_multi_rank_bucket_allreduce).
+static void send_bucket(plim_tape *t, zero *z) {
+  double element = plim_dtype_bytes[z->flat->dtype], bytes = (double)z->bucket_elements * element;
+  double reduced = plim_send_reduce(t, bytes, plim_traffic_now(t));
+  if (z->how.offloads_optimizer)
+    reduced = plim_copy_to_host(t, bytes / (double)z->how.world, reduced);
+  if (keeps_gradients(z)) plim_await_once(t, reduced);
+  else plim_await(t, reduced);
+}
+
 static void reduce_bucket(plim_tape *t, zero *z) {
   plim_dtype dtype = (plim_dtype)z->flat->dtype;
+  send_bucket(t, z);
   if (pieces_of(z) > 1)
     plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(z->bucket_elements), dtype));
   for (size_t i = 0; i < z->bucket.len; i++) {
@@ -157,6 +170,17 @@ static void before_step(plim_tape *t, plim_shards *s) {
   drop(t, &z->averaged);
 }
 
+// The new parameters, from the host if they are made there, go to all ranks.
+static void after_step(plim_tape *t, plim_shards *s) {
+  zero *z = (zero *)s;
+  double part = (double)z->partition * plim_dtype_bytes[z->flat->dtype];
+  if (z->how.offloads_optimizer) {
+    plim_update_on_host(t, PLIM_HOST_DEEPSPEED, (double)z->partition);
+    plim_await(t, plim_copy_from_host(t, part, plim_traffic_now(t)));
+  }
+  plim_await(t, plim_send_gather(t, part * (double)z->how.world, plim_traffic_now(t)));
+}
+
 // ---- construction ---------------------------------------------------------------------------------
 
 static bool list_parameters(zero *z, const plim_model *m) {
@@ -227,6 +251,7 @@ plim_shards *plim_zero_new(plim_tape *t, plim_model *m, const plim_sharding *how
   if (!z) return NULL;
   z->shards = (plim_shards){.after_engine_backward = after_engine_backward,
                             .before_step = before_step,
+                            .after_step = after_step,
                             .destroy = destroy,
                             .layers = layers};
   z->how = *how;

@@ -5,6 +5,7 @@
 
 #include "sharding.h"
 #include "tape_impl.h"
+#include "traffic.h"
 
 #define REDUCE_BUCKET_ELEMENTS 500000000ll // reduce_bucket_size
 #define PREFETCH_ELEMENTS 50000000ll       // stage3_prefetch_bucket_size
@@ -17,6 +18,7 @@ typedef struct {
   plim_tensor *tensor; // over no memory while it is partitioned
   plim_tensor *flat;   // gathered together with others, and not yet copied out
   plim_tensor *own;    // frozen: this rank's part; those of the others lie together
+  double ready;        // when it is here, in seconds of the clock
   int64_t elements, part;
   bool is_persistent, is_whole, is_trained;
 } parameter;
@@ -39,6 +41,7 @@ typedef struct zero3 {
   size_t position;         // in the trace
   vec(parameter *) bucket; // gradients on their way to be reduced
   int64_t partition, live, bucket_elements;
+  double reduced; // when the last bucket is
   plim_tensor *master, *parts, *buffer, *gradients, *norm, *tracker;
   bool is_traced;
 } zero3;
@@ -53,6 +56,15 @@ static uint64_t whole_bytes(const parameter *p) {
 }
 
 static bool is_here(const parameter *p) { return p->is_persistent || p->is_whole || p->flat; }
+
+// Parameters that are asked for together travel together; offloaded parts come from the host first.
+static double send_parts(plim_tape *t, const zero3 *z, double whole) {
+  double after = 0;
+  if (!(whole > 0)) return 0;
+  if (z->how.offloads_parameters)
+    after = plim_copy_from_host(t, whole / (double)z->how.world, after);
+  return plim_send_gather(t, whole, after);
+}
 
 static void copy_out(plim_tape *t, parameter *p) {
   plim_resize_storage(t, p->tensor, whole_bytes(p));
@@ -85,6 +97,15 @@ static void gather_together(plim_tape *t, parameter **members, size_t count) {
   drop(t, &flat);
 }
 
+static void send_together(plim_tape *t, parameter **members, size_t count) {
+  double whole = 0;
+  for (size_t i = 0; i < count; i++)
+    if (!is_here(members[i])) whole += (double)whole_bytes(members[i]);
+  double ready = count ? send_parts(t, members[0]->all, whole) : 0;
+  for (size_t i = 0; i < count; i++)
+    if (!is_here(members[i])) members[i]->ready = ready;
+}
+
 enum { MOST_TOGETHER = 256 };
 
 // What the trace names next, as far as room for live parameters allows.
@@ -104,6 +125,7 @@ static bool prefetch_some(plim_tape *t, zero3 *z) {
       elements += p->elements;
     }
   }
+  send_together(t, chosen, count);
   gather_together(t, chosen, count);
   return count > 0;
 }
@@ -114,8 +136,10 @@ static void use(plim_tape *t, group *g) {
   t->stream = PLIM_GATHER_STREAM;
   if (!z->is_traced && !vec_push(&z->trace, (size_t)(g - z->groups))) t->failed = true;
   z->position++;
+  send_together(t, g->members.at, g->members.len);
   for (size_t i = 0; i < g->members.len; i++) {
     parameter *p = g->members.at[i];
+    plim_await(t, p->ready);
     gather(t, p);
     if (p->flat) copy_out(t, p);
   }
@@ -159,8 +183,17 @@ static void offload(plim_tape *t, const parameter *p) {
   plim_consume(t, copy);
 }
 
+// Beside what the card computes: overlap_comm is on in this stage.
+static void send_bucket(plim_tape *t, zero3 *z) {
+  double whole = (double)z->bucket_elements * plim_dtype_bytes[z->parts->dtype];
+  z->reduced = plim_send_scatter(t, whole, plim_traffic_now(t));
+  if (z->how.offloads_optimizer)
+    z->reduced = plim_copy_to_host(t, whole / (double)z->how.world, z->reduced);
+}
+
 static void reduce_bucket(plim_tape *t, zero3 *z) {
   if (!z->bucket.len) return;
+  send_bucket(t, z);
   plim_stream was = t->stream;
   t->stream = PLIM_REDUCE_STREAM;
   plim_tensor *inputs =
@@ -247,6 +280,7 @@ static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {
   zero3 *z = (zero3 *)s;
   (void)is_last;
   reduce_bucket(t, z);
+  plim_await(t, z->reduced);
   for (size_t i = 0; i < z->count; i++) release(t, &z->parameters[i]);
   z->last = NULL;
   z->is_traced = true;
@@ -263,6 +297,15 @@ static void before_step(plim_tape *t, plim_shards *s) {
       empty_for(t, PLIM_FOR_OPTIMIZER, dims(z->partition), (plim_dtype)z->parts->dtype);
   set(t, &z->master->grad, empty_for(t, PLIM_FOR_OPTIMIZER, dims(z->partition), PLIM_FP32));
   plim_consume(t, together);
+}
+
+static void after_step(plim_tape *t, plim_shards *s) {
+  const zero3 *z = (zero3 *)s;
+  if (!z->how.offloads_optimizer) return;
+  plim_update_on_host(t, PLIM_HOST_DEEPSPEED, (double)z->partition);
+  if (z->how.offloads_parameters) return;
+  double part = (double)z->partition * plim_dtype_bytes[z->parts->dtype];
+  plim_await(t, plim_copy_from_host(t, part, plim_traffic_now(t)));
 }
 
 // ---- construction ---------------------------------------------------------------------------------
@@ -379,6 +422,7 @@ plim_shards *plim_zero3_new(plim_tape *t, plim_model *m, const plim_sharding *ho
                             .after_layer = after_layer,
                             .after_engine_backward = after_engine_backward,
                             .before_step = before_step,
+                            .after_step = after_step,
                             .destroy = destroy,
                             .layers = layers};
   z->how = *how;

@@ -15,6 +15,7 @@ enum { LIST_BYTES = 1024, ROOTS = 8 };
 typedef struct {
   plim_settings *s;
   char (*names)[PLIM_KEY_BYTES];
+  bool has_faint, hears_faint; // some are; nothing else says anything
 } reader;
 
 bool plim_key_is_of(const plim_key *key, const plim_setting *setting, bool is_nested) {
@@ -84,6 +85,13 @@ static void say_twice(decision *d, const plim_setting *setting, const plim_value
   d->reading.value = (plim_value){0};
 }
 
+// Two functions have a variable of that name: which of them it is, nobody knows.
+static void say_both(decision *d, const plim_setting *setting) {
+  snprintf(d->reading.why, sizeof d->reading.why, "it could be %.80s or %.80s",
+           d->reading.setting->key, setting->key);
+  d->reading.is_fixed = true;
+}
+
 static void join(reader *r, decision *d, const plim_value *value) {
   char text[LIST_BYTES];
   char by = d->reading.key->knob == PLIM_KNOB_LORA_TARGETS ? ',' : '+';
@@ -116,11 +124,14 @@ static void hear(reader *r, decision *d, const plim_key *key, const plim_setting
   bool is_rival = d->force == PLIM_STRONG && t.force == PLIM_STRONG && now->setting != setting;
   bool is_same = now->said == PLIM_SAID && plim_value_same(&now->value, &t.value);
   bool is_last = key->flags & PLIM_KEY_LAST;
+  bool is_settled = now->is_fixed && (now->said == PLIM_UNCLEAR || now->setting == setting);
+  if (is_settled && is_direct(key) && !is_last) return; // once more does not make it clear
   if (is_rival && key->flags & PLIM_KEY_ADDS && now->value.kind == PLIM_VALUE_TEXT)
     join(r, d, &t.value);
   else if (is_rival && is_direct(key) && is_direct(now->key) && !is_same && !is_last &&
            !(key->flags & PLIM_KEY_OLD))
     say_twice(d, setting, &t.value);
+  else if (is_rival && is_same && setting->is_faint && now->setting->is_faint) say_both(d, setting);
   else take(d, key, setting, t);
 }
 
@@ -176,6 +187,7 @@ static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested
     const plim_setting *setting = &r->s->at.at[i];
     if (!is_of_row(r, i, key, is_nested) || is_replaced(r, i)) continue;
     if (setting->is_of_evaluation && has_training_row(r, key, is_nested)) continue;
+    if (setting->is_faint && !r->hears_faint) continue;
     const plim_setting *root = root_of(r->s, setting);
     is_there = true;
     hear(r, d, key, root, plim_key_read(key, r->s, root));
@@ -263,12 +275,24 @@ static void count_nodes(reader *r, plim_reading *world) {
   }
 }
 
-static void hear_knob(reader *r, plim_dialect dialect, plim_knob knob, plim_reading *out) {
-  decision d = {0};
+static void hear_tables(reader *r, plim_dialect dialect, plim_knob knob, decision *d) {
   for (plim_dialect at = dialect; at != PLIM_DIALECTS; at = plim_dialect_table[at].base) {
     const plim_dialect_info *info = &plim_dialect_table[at];
-    if (hear_table(r, info->keys, info->is_nested, knob, &d)) break;
+    if (hear_table(r, info->keys, info->is_nested, knob, d)) break;
   }
+}
+
+static bool is_silent(const decision *d) {
+  return d->reading.said <= PLIM_DEFAULTED && !d->unreadable;
+}
+
+static void hear_knob(reader *r, plim_dialect dialect, plim_knob knob, plim_reading *out) {
+  decision d = {0}, faint = {0};
+  hear_tables(r, dialect, knob, &d);
+  r->hears_faint = r->has_faint && is_silent(&d);
+  if (r->hears_faint) hear_tables(r, dialect, knob, &faint);
+  r->hears_faint = false;
+  if (!is_silent(&faint)) d = faint;
   decision launch = {0};
   bool is_launched = r->s->format == PLIM_FORMAT_SHELL || r->s->format == PLIM_FORMAT_DOCKERFILE ||
                      r->s->format == PLIM_FORMAT_PYTHON;
@@ -295,7 +319,6 @@ static const struct {
      "must be 1 where the optimizer steps in backward"},
     {"pipeline_model_parallel_size", 1, PLIM_KNOB_MICRO_BATCH, "a pipeline's schedule rests on it"},
     {"pipeline_model_parallel_size", 1, PLIM_KNOB_ACCUMULATE, "a pipeline's schedule rests on it"},
-    {"optimizer.fused", 0, PLIM_KNOB_OPTIMIZER, "other optimizers do not know fused: take it out"},
     {"auto_find_batch_size", 0, PLIM_KNOB_MICRO_BATCH, "Trainer changes it by itself"},
 };
 
@@ -336,8 +359,11 @@ static void heed_comments(const plim_settings *s, plim_recipe_file *out) {
 // ---- the file ---------------------------------------------------------------------------------------
 
 static bool open_reader(reader *r, plim_settings *s) {
-  *r = (reader){s, malloc((s->at.len + 1) * sizeof *r->names)};
-  for (size_t i = 0; r->names && i < s->at.len; i++) plim_key_name(s->at.at[i].key, r->names[i]);
+  *r = (reader){.s = s, .names = malloc((s->at.len + 1) * sizeof *r->names)};
+  for (size_t i = 0; r->names && i < s->at.len; i++) {
+    plim_key_name(s->at.at[i].key, r->names[i]);
+    r->has_faint |= s->at.at[i].is_faint;
+  }
   return r->names != NULL;
 }
 
@@ -356,7 +382,7 @@ plim_err plim_recipe_file_read(plim_settings *s, plim_dialect dialect, plim_reci
 plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const plim_key *key,
                          plim_reading *out, plim_error *error) {
   decision d = {0};
-  reader r = {s, NULL};
+  reader r = {.s = s};
   (void)error;
   const plim_setting *root = root_of(s, setting);
   hear(&r, &d, key, root, plim_key_read(key, s, root));

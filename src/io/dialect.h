@@ -51,8 +51,7 @@ typedef enum { PLIM_DIALECT_LIST(PLIM_DIALECT_ENUM) PLIM_DIALECTS } plim_dialect
 //   none, optimizer, parameters, activations, joined with "+"   offload
 //   a name of plim_optimizer_named where it knows it            optimizer
 //   all-linear, or names with commas between                    lora_targets
-//   0, tokens, or: chunked (so many tokens as the library likes), eighths (of all tokens), fused
-//                                                               chunked_loss
+//   0, tokens (checkpointed), or: eighths (of all tokens, kept), fused    chunked_loss
 
 // How a word of a file is said as a knob. In `knob`, "-" is: says nothing about it; "?x" is: x, unless
 // another key says more. In `file`, * and ? match as in a shell; such a word is never written.
@@ -71,13 +70,14 @@ typedef enum {
 } plim_translation;
 
 enum {
-  PLIM_KEY_VAGUE = 1,     // often means something else: counts if no other row says anything
-  PLIM_KEY_LAST = 2,      // read after the defaults; where it is absent, its own default counts
-  PLIM_KEY_AGREES = 4,    // must say the same as the trainer's own settings, or it does not start
-  PLIM_KEY_ADDS = 8,      // joins what other rows say
-  PLIM_KEY_OLD = 16,      // a former name: read, never added
-  PLIM_KEY_ADDABLE = 32,  // may be added beside others of its kind
-  PLIM_KEY_READ_ONLY = 64 // changing it alone would break the run: other keys belong to it
+  PLIM_KEY_VAGUE = 1,      // often means something else: counts if no other row says anything
+  PLIM_KEY_LAST = 2,       // read after the defaults; where it is absent, its own default counts
+  PLIM_KEY_AGREES = 4,     // must say the same as the trainer's own settings, or it does not start
+  PLIM_KEY_ADDS = 8,       // joins what other rows say
+  PLIM_KEY_OLD = 16,       // a former name: read, never added
+  PLIM_KEY_ADDABLE = 32,   // may be added beside others of its kind
+  PLIM_KEY_READ_ONLY = 64, // changing it alone would break the run: other keys belong to it
+  PLIM_KEY_FOLLOWS = 128   // changed along with the trainer's own settings, which win over it
 };
 
 // One key of one dialect. Rows of a knob are read in the order of the table; what is said later
@@ -101,6 +101,7 @@ typedef struct {
   bool is_part;         // only of how a run is started: another file trains
   bool has_trainer;     // the loop is transformers.Trainer
   bool divides_batch;   // accumulation is what the global batch leaves: it has no key
+  bool has_one_type;    // of all parameters, adapters as well, without autocast
 } plim_dialect_info;
 
 extern const plim_dialect_info plim_dialect_table[PLIM_DIALECTS];

@@ -25,6 +25,7 @@
 #define ADDS .flags = PLIM_KEY_ADDS
 #define OLD .flags = PLIM_KEY_OLD
 #define ADDABLE .flags = PLIM_KEY_ADDABLE
+#define FOLLOWS .flags = PLIM_KEY_FOLLOWS
 #define READ_ONLY .flags = PLIM_KEY_READ_ONLY
 #define GATE .flags = PLIM_KEY_LAST | PLIM_KEY_READ_ONLY
 #define ZERO .words = words_null_is_zero
@@ -224,7 +225,7 @@ static const plim_key trl[] = {
   WORDS("bf16", PRECISION, bf16, "bf16", ADDABLE),
   WORDS("fp16", PRECISION, fp16, NULL, ADDABLE),
   WORDS("packing", PACKING, on_off, "off", ADDABLE),
-  WORDS("loss_type", CHUNKED_LOSS, loss_trl, "chunked", ADDABLE),
+  WORDS("loss_type", CHUNKED_LOSS, loss_trl, "256", ADDABLE),
   // Of the command line's ModelConfig; in Python it is from_pretrained's.
     WORDS("dtype", DTYPE, dtype, "fp32", .formats = ~(1u << PLIM_FORMAT_PYTHON)),
     WORDS("torch_dtype", DTYPE, dtype, NULL, .formats = ~(1u << PLIM_FORMAT_PYTHON)),
@@ -257,7 +258,7 @@ static const plim_key unsloth[] = {
 
 static const plim_key accelerate[] = {
   NUMBER("num_processes", WORLD, NULL),
-  WORDS("mixed_precision", PRECISION, precision, NULL),
+  WORDS("mixed_precision", PRECISION, precision, NULL, FOLLOWS),
   WORDS("distributed_type", STRATEGY, distributed_type, NULL, READ_ONLY),
   WORDS("deepspeed_config.zero_stage", STRATEGY, zero_stage, NULL),
   REFINES("fsdp_config.fsdp_version", STRATEGY, "fsdp", fsdp_version, NULL, READ_ONLY),
@@ -280,8 +281,8 @@ static const plim_key deepspeed[] = {
   NUMBER("train_micro_batch_size_per_gpu", MICRO_BATCH, NULL, AGREES),
   NUMBER("gradient_accumulation_steps", ACCUMULATE, NULL, AGREES),
   NUMBER("train_batch_size", GLOBAL_BATCH, NULL, AGREES),
-  WORDS("bf16.enabled", PRECISION, bf16_enabled, NULL, AGREES),
-  WORDS("fp16.enabled", PRECISION, fp16_enabled, NULL, AGREES),
+  WORDS("bf16.enabled", PRECISION, bf16_enabled, NULL, .flags = PLIM_KEY_AGREES | PLIM_KEY_ADDABLE),
+  WORDS("fp16.enabled", PRECISION, fp16_enabled, NULL, .flags = PLIM_KEY_AGREES | PLIM_KEY_ADDABLE),
   WORDS("torch_autocast.dtype", PRECISION, precision, NULL),
   WORDS("zero_optimization.stage", STRATEGY, zero_stage, NULL),
   WORDS("zero_optimization.offload_optimizer.device", OFFLOAD, offload_optimizer, NULL, ADDABLE),
@@ -323,8 +324,8 @@ static const plim_key axolotl[] = {
   WORDS("eager_attention", ATTENTION, attention_eager, NULL, OLD),
   WORDS("xformers_attention", ATTENTION, attention_xformers, NULL, OLD),
   NAMES("optimizer", "adamw", ADDABLE),
-  WORDS("bf16", PRECISION, bf16, "bf16"),
-  WORDS("fp16", PRECISION, fp16, NULL),
+  WORDS("bf16", PRECISION, bf16, "bf16", ADDABLE),
+  WORDS("fp16", PRECISION, fp16, NULL, ADDABLE),
   WORDS("fp8", PRECISION, fp8, NULL),
   // The checkpoint is loaded in what is computed in: axolotl's torch_dtype.
   WORDS("bf16", DTYPE, bf16_dtype, "bf16"),
@@ -636,7 +637,7 @@ const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
   [PLIM_DIALECT_LLAMA_FACTORY] = {"LLaMA-Factory", llama_factory, PLIM_DIALECT_HF, .has_trainer = true},
   [PLIM_DIALECT_LLAMA_FACTORY_V1] = {"LLaMA-Factory v1", llama_factory_v1, PLIM_DIALECTS,
                                      .divides_batch = true},
-  [PLIM_DIALECT_TORCHTUNE] = {"torchtune", torchtune, PLIM_DIALECTS},
+  [PLIM_DIALECT_TORCHTUNE] = {"torchtune", torchtune, PLIM_DIALECTS, .has_one_type = true},
   [PLIM_DIALECT_LIGHTNING] = {"Lightning", lightning, PLIM_DIALECT_HOME, .is_nested = true},
   [PLIM_DIALECT_MEGATRON] = {"Megatron-LM", megatron, PLIM_DIALECTS, .divides_batch = true},
   [PLIM_DIALECT_MEGATRON_BRIDGE] = {"Megatron-Bridge", megatron_bridge, PLIM_DIALECTS,

@@ -152,12 +152,15 @@ WORDS(plain_flag, {"true", "plain"}, {"false", "-"});
 WORDS(fsdp_flag, {"true", "fsdp"}, {"false", "ddp"});
 WORDS(shard_degree, {"1", "ddp"}, {"*", "fsdp2"});
 WORDS(backend, {"NO", "?off"}, {"false", "?off"}, {"*", "on"});
-WORDS(loss_trl, {"chunked_nll", "chunked"}, {"nll", "0"}, {"dft", "0"});
-WORDS(loss_tune, {"*.LinearCrossEntropyLoss", "eighths"}, {"*.CEWithChunkedOutputLoss", "eighths"},
+// TRL checkpoints chunks of 256 tokens (_CHUNKED_LM_HEAD_CHUNK_SIZE); the chunks of torchtune and Axolotl
+// are eighths, and keep what backward needs
+WORDS(loss_trl, {"chunked_nll", "256"}, {"nll", "0"}, {"dft", "0"});
+WORDS(loss_tune, {"torchtune.modules.loss.LinearCrossEntropyLoss", "eighths"},
+      {"*.LinearCrossEntropyLoss", "eighths"}, {"*.CEWithChunkedOutputLoss", "eighths"},
       {"*CrossEntropyLoss", "0"});
 WORDS(loss_fused, {"true", "fused"}, {"false", "?0"}, {"null", "?0"});
 WORDS(loss_plugins, {"*cut_cross_entropy*", "fused"}, {"*", "-"});
-WORDS(loss_chunked, {"true", "chunked"}, {"false", "?0"}, {"null", "?0"});
+WORDS(loss_chunked, {"true", "eighths"}, {"false", "?0"}, {"null", "?0"});
 WORDS(contrastive, {"*", "contrastive"});
 WORDS(preference, {"sft", "causal"}, {"pt", "causal"}, {"dpo", "preference"}, {"kto", "preference"},
       {"*", "other"});

@@ -391,4 +391,9 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
   return err ? err : plim_edit_check(s, key, NULL, value, out, error);
 }
 
-const plim_editor plim_dockerfile_editor = {read, change, insert};
+static plim_err remove_words(const plim_settings *s, const plim_setting *setting, plim_edit *out,
+                             plim_error *error) {
+  return plim_found_remove(s, setting, find, out, error);
+}
+
+const plim_editor plim_dockerfile_editor = {read, change, insert, remove_words};

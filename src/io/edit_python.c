@@ -3,6 +3,7 @@
 
 #include "python_literal.h"
 #include "python_reader.h"
+#include "removal.h"
 #include "text.h"
 
 static plim_err read(plim_settings *s, plim_error *error) {
@@ -244,4 +245,51 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
   return err;
 }
 
-const plim_editor plim_python_editor = {read, change, insert};
+// ---- removals ---------------------------------------------------------------------------------------
+
+static bool is_name_byte(char c) {
+  return c == '_' || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c >= '0' && c <= '9') ||
+         (unsigned char)c >= 0x80;
+}
+
+static size_t back_over_blanks(const plim_settings *s, size_t at) {
+  while (at && (s->text[at - 1] == ' ' || s->text[at - 1] == '\t')) at--;
+  return at;
+}
+
+// Back from behind a key: a name, a number, or a string on one line. `at` if it is something else.
+static size_t begin_of_key(const plim_settings *s, size_t at) {
+  size_t begin = at;
+  char quote = at ? s->text[at - 1] : 0;
+  if (quote != '"' && quote != '\'') {
+    while (begin && is_name_byte(s->text[begin - 1])) begin--;
+    return begin;
+  }
+  for (begin = at - 1; begin && s->text[begin - 1] != quote; begin--)
+    if (is_line_end(s->text[begin - 1])) return at;
+  return begin ? begin - 1 : at;
+}
+
+// What follows the value, over line ends and comments: an argument or an item ends with , ) or }
+static bool is_in_brackets(const plim_settings *s, size_t at) {
+  while (at < s->size) {
+    size_t end = behind_comment(s, at);
+    if (end == at && !memchr(" \t\r\n\\", s->text[at], 5)) break;
+    at = end > at ? end : at + 1;
+  }
+  return at < s->size && memchr(",)}", s->text[at], 3) != NULL;
+}
+
+// Arguments and items of a dict; constants are used elsewhere.
+static plim_err remove_entry(const plim_settings *s, const plim_setting *setting, plim_edit *out,
+                             plim_error *error) {
+  size_t sign = back_over_blanks(s, setting->span.begin);
+  bool has_sign = sign && (s->text[sign - 1] == '=' || s->text[sign - 1] == ':');
+  size_t key = has_sign ? back_over_blanks(s, sign - 1) : 0;
+  size_t begin = key ? begin_of_key(s, key) : 0;
+  if (!key || begin == key || !is_in_brackets(s, setting->span.end))
+    return plim_removal_refuse(setting, "it is no argument of a call and no item of a dict", error);
+  return plim_entry_remove(s, setting, (plim_span){begin, setting->span.end}, false, out, error);
+}
+
+const plim_editor plim_python_editor = {read, change, insert, remove_entry};

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "removal.h"
 #include "text.h"
 #include "toml_reader.h"
 #include "toml_scalar.h"
@@ -216,4 +217,21 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
   return err;
 }
 
-const plim_editor plim_toml_editor = {read, change, insert};
+// ---- removals ---------------------------------------------------------------------------------------
+
+// Back from the value over "=" to where its key begins.
+static plim_span entry_of(const plim_settings *s, const plim_setting *setting) {
+  size_t sign = setting->span.begin;
+  while (sign && s->text[sign - 1] != '=' && s->text[sign - 1] != '\n') sign--;
+  size_t begin = sign;
+  while (begin && !memchr("{,\n", s->text[begin - 1], 3)) begin--;
+  while (begin < sign && memchr(" \t\xef\xbb\xbf", s->text[begin], 5)) begin++;
+  return (plim_span){begin, setting->span.end};
+}
+
+static plim_err remove_entry(const plim_settings *s, const plim_setting *setting, plim_edit *out,
+                             plim_error *error) {
+  return plim_entry_remove(s, setting, entry_of(s, setting), false, out, error);
+}
+
+const plim_editor plim_toml_editor = {read, change, insert, remove_entry};

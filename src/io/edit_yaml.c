@@ -139,4 +139,9 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
   return plim_tree_insert(&yaml, s, key, value, out, error);
 }
 
-const plim_editor plim_yaml_editor = {read, change, insert};
+static plim_err remove_entry(const plim_settings *s, const plim_setting *setting, plim_edit *out,
+                             plim_error *error) {
+  return plim_tree_remove(&yaml, s, setting, out, error);
+}
+
+const plim_editor plim_yaml_editor = {read, change, insert, remove_entry};

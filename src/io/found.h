@@ -70,6 +70,11 @@ plim_err plim_found_read(plim_settings *s, plim_find find, plim_error *error);
 plim_err plim_found_change(const plim_settings *s, const plim_setting *setting, plim_find find,
                            const plim_value *value, plim_edit *out, plim_error *error);
 
+// Flags with their values, overrides, and variables on lines of their own that nothing else reads.
+plim_err plim_found_remove(const plim_settings *s, const plim_setting *setting, plim_find find,
+                           plim_edit *out, plim_error *error);
+const plim_found *plim_found_again(const plim_finder *f, const plim_setting *setting);
+
 // `value` in the way overrides are written behind their "=": quoted for Hydra if it must be.
 bool plim_override_text(const plim_value *value, const char *old, plim_bytes *out, bool *is_out);
 

@@ -221,7 +221,7 @@ static plim_err change_written(const plim_settings *s, const plim_found *found,
   return err;
 }
 
-static const plim_found *find_again(const plim_finder *f, const plim_setting *setting) {
+const plim_found *plim_found_again(const plim_finder *f, const plim_setting *setting) {
   for (size_t i = 0; i < f->at.len; i++)
     if (f->at.at[i].span.begin == setting->span.begin &&
         f->at.at[i].span.end == setting->span.end &&
@@ -235,7 +235,7 @@ plim_err plim_found_change(const plim_settings *s, const plim_setting *setting, 
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
   plim_finder f = {.s = &again};
   plim_err err = find(&f, error);
-  const plim_found *found = err ? NULL : find_again(&f, setting);
+  const plim_found *found = err ? NULL : plim_found_again(&f, setting);
   if (!err && !found)
     err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is no setting of this text", setting->key);
   if (!err && found->is_bare) err = change_bare(s, &f, found, value, out, error);

@@ -252,8 +252,9 @@ static void weigh_others(plim_project *p, plim_knob knob, size_t best) {
     bool is_same = plim_value_same(&r->value, &k->value);
     bool is_equal = authority(p->files.at[i], r) == most;
     bool must_agree = r->key && r->key->flags & PLIM_KEY_AGREES;
+    bool follows = r->key && r->key->flags & PLIM_KEY_FOLLOWS;
     if (is_equal && !is_same) say_disagreement(p, k, i, r);
-    else if (is_equal || must_agree) add_place(k, i, r);
+    else if (is_equal || must_agree || follows) add_place(k, i, r);
     if (must_agree && !is_same)
       plim_project_note(p, "%s: %s is not what %s says: the run would not start",
                         p->files.at[i]->path, r->setting->key, p->files.at[best]->path);

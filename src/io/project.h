@@ -99,12 +99,19 @@ typedef struct {
   plim_edit edit;
 } plim_file_edit;
 
+// A file that is not there yet; its path is relative to the current folder.
+typedef struct {
+  char *path, *text; // owned
+} plim_new_file;
+
 typedef struct {
   vec(plim_file_edit) at;
+  vec(plim_new_file) files;
 } plim_edit_set;
 
 // Every place that must change for the knobs to have these values, in files as they are now; a key that
-// is not there is added where its dialect has a place for it. All of it or nothing: what cannot be
+// is not there is added where its dialect has a place for it, and a way to share that no key turns on
+// may take a new file which a key then names. All of it or nothing: what cannot be
 // done, would change another knob, or breaks a batch that multiplies out, is refused with the reason.
 plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes, size_t count,
                           plim_edit_set *out, plim_error *error);

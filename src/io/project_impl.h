@@ -2,6 +2,7 @@
 #ifndef PLIM_IO_PROJECT_IMPL_H
 #define PLIM_IO_PROJECT_IMPL_H
 
+#include "key_names.h"
 #include "project.h"
 
 // Adds to the project's notes; false when memory is out.
@@ -26,6 +27,18 @@ plim_err plim_follow_hydra(plim_project *p, const plim_project_file *f, plim_err
 
 // What a command line says instead of the default of a script's argument (project_flags.c).
 plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error);
+
+// ---- changes ----------------------------------------------------------------------------------------
+
+// Files in the order in which a new key belongs to them, from 0: what trains, what starts it, the parts.
+int plim_project_rank(const plim_project *p, size_t file);
+// Where a key would stand in the file, of a dialect whose keys are nested or not; false if it has no
+// sure place.
+bool plim_project_place(const plim_project_file *f, const char *key, bool is_nested,
+                        char out[PLIM_KEY_BYTES]);
+// A way to share that takes more than one key (project_share.c).
+plim_err plim_project_share(const plim_project *p, const char *strategy, const char *offload,
+                            plim_edit_set *out, plim_error *error);
 
 // ---- plimsoll.yaml (project_names.c) ----------------------------------------------------------------
 

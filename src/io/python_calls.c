@@ -53,6 +53,30 @@ bool plim_py_takes_evaluation(const plim_py_reader *r, size_t open) {
   return false;
 }
 
+// ---- models -----------------------------------------------------------------------------------------
+
+static bool has_part(const plim_py_reader *r, size_t i, const char *part) {
+  size_t size = strlen(part);
+  const char *text = plim_py_text(r, i), *end = text + plim_py_size(r, i);
+  for (; text + size <= end; text++)
+    if (memcmp(text, part, size) == 0) return true;
+  return false;
+}
+
+// AutoModelForCausalLM, LlamaForCausalLM, FastLanguageModel; adapters (PeftModel) are no models, and
+// tokenizers and configurations are not called so.
+static bool is_model_class(const plim_py_reader *r, size_t i) {
+  return (has_part(r, i, "Model") || has_part(r, i, "For")) && !has_part(r, i, "Peft") &&
+         !has_part(r, i, "Token") && !has_part(r, i, "Config") && !has_part(r, i, "Processor");
+}
+
+const char *plim_py_model_argument(const plim_py_reader *r, size_t first, size_t last) {
+  if (plim_py_is_text(r, last, "SentenceTransformer")) return "model_name_or_path";
+  bool loads = last > first && plim_py_is_text(r, last, "from_pretrained");
+  if (!loads || !is_model_class(r, last - 2)) return NULL;
+  return has_part(r, last - 2, "Fast") ? "model_name" : "pretrained_model_name_or_path";
+}
+
 // ---- parser.add_argument ----------------------------------------------------------------------------
 
 typedef struct {

@@ -44,13 +44,15 @@ static void count(plim_py_names *n, fact kind, uint64_t where, const char *name,
 
 // ---- collecting -------------------------------------------------------------------------------------
 
-uint32_t plim_py_scope_new(plim_py_names *n, uint32_t parent) {
-  if (!vec_push(&n->parents, parent)) n->is_out_of_memory = true;
-  return n->parents.len ? (uint32_t)n->parents.len - 1 : 0;
+uint32_t plim_py_scope_new(plim_py_names *n, uint32_t parent, const char *path) {
+  if (!vec_push(&n->parents, parent) || !vec_push(&n->paths, path)) n->is_out_of_memory = true;
+  return n->paths.len ? (uint32_t)n->paths.len - 1 : 0;
 }
 
 void plim_py_names_free(plim_py_names *n) {
   vec_free(&n->parents);
+  vec_free(&n->paths);
+  vec_free(&n->locals);
   vec_free(&n->aliases);
   vec_free(&n->references);
   vec_free(&n->expressions);
@@ -71,6 +73,11 @@ void plim_py_assign(plim_py_names *n, uint32_t scope, const char *name, size_t s
 
 void plim_py_bind(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
   count(n, BOUND, scope_of(n, scope, name, size), name, size);
+}
+
+void plim_py_bind_around(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  for (scope = n->parents.at[scope]; scope; scope = n->parents.at[scope])
+    count(n, BOUND, scope, name, size);
 }
 
 void plim_py_bind_in_line(plim_py_names *n, uint64_t line, const char *name, size_t size) {
@@ -113,6 +120,15 @@ void plim_py_add_destination(plim_py_names *n, const char *name, size_t size, ui
   put(n, file_under(DESTINATION, 0, name, size), is_second ? SEVERAL : setting);
 }
 
+void plim_py_add_local(plim_py_names *n, plim_py_local_name local) {
+  if (!vec_push(&n->locals, local)) n->is_out_of_memory = true;
+}
+
+bool plim_py_is_only(const plim_py_names *n, const plim_py_local_name *local) {
+  uint32_t *assigned = find(n, ASSIGNED, local->scope, local->name, local->size);
+  return assigned && *assigned == 1 && !find(n, BOUND, local->scope, local->name, local->size);
+}
+
 void plim_py_add_reference(plim_py_names *n, plim_py_reference reference) {
   put(n, file_under(REFERENCE, reference.setting, "", 0), (uint32_t)n->references.len);
   if (!vec_push(&n->references, reference)) n->is_out_of_memory = true;
@@ -149,6 +165,16 @@ static uint32_t alias_of(const plim_py_names *n, const plim_settings *s, uint32_
   return length < (int)sizeof key ? setting_of(n, s, key) : NOTHING;
 }
 
+// batch_size in a function that assigns it.
+static uint32_t local_of(const plim_py_names *n, const plim_settings *s, uint32_t scope,
+                         const plim_py_reference *r) {
+  char key[MAX_KEY];
+  const char *path = scope < n->paths.len ? n->paths.at[scope] : NULL;
+  if (!path || r->key[r->base_size]) return NOTHING;
+  int length = snprintf(key, sizeof key, "%s.%s", path, r->key);
+  return length < (int)sizeof key ? setting_of(n, s, key) : NOTHING;
+}
+
 static bool is_local(const plim_py_names *n, uint32_t scope, const plim_py_reference *r) {
   return find(n, ASSIGNED, scope, r->key, r->base_size) ||
          find(n, BOUND, scope, r->key, r->base_size);
@@ -163,6 +189,7 @@ static uint32_t target_of(const plim_py_names *n, const plim_settings *s,
   uint32_t scope = r->scope;
   while (scope && !is_local(n, scope, r)) scope = n->parents.at[scope];
   if (!scope && !find(n, BOUND, 0, r->key, r->base_size)) found = setting_of(n, s, r->key);
+  if (scope) found = local_of(n, s, scope, r);
   if (found == NOTHING) found = alias_of(n, s, scope, r);
   return found == NOTHING ? argument_of(n, r) : found;
 }

@@ -26,16 +26,25 @@ typedef struct {
   const char *class_path; // of the class it stands in, kept by the settings; NULL: in none
 } plim_py_expression;
 
+// A literal that is local to a function, until it is known whether it is the only one of its name.
 typedef struct {
-  vec(uint32_t) parents; // of each scope
-  plim_hash facts;       // what is known about a name in a scope: see python_names.c
+  uint32_t setting, scope;
+  const char *name; // in the text
+  size_t size;
+} plim_py_local_name;
+
+typedef struct {
+  vec(uint32_t) parents;   // of each scope
+  vec(const char *) paths; // of each function, kept by the settings; NULL: it has none
+  vec(plim_py_local_name) locals;
+  plim_hash facts; // what is known about a name in a scope: see python_names.c
   vec(const char *) aliases;
   vec(plim_py_reference) references;
   vec(plim_py_expression) expressions; // by their settings
   bool is_out_of_memory;
 } plim_py_names;
 
-uint32_t plim_py_scope_new(plim_py_names *n, uint32_t parent);
+uint32_t plim_py_scope_new(plim_py_names *n, uint32_t parent, const char *path);
 void plim_py_names_free(plim_py_names *n);
 
 // A plain assignment, and every other way to bind a name (imports, loops, parameters, ...).
@@ -43,6 +52,8 @@ void plim_py_assign(plim_py_names *n, uint32_t scope, const char *name, size_t s
 void plim_py_bind(plim_py_names *n, uint32_t scope, const char *name, size_t size);
 // The variables of comprehensions and lambdas, which live within a logical line.
 void plim_py_bind_in_line(plim_py_names *n, uint64_t line, const char *name, size_t size);
+// nonlocal: some function around this one has the name.
+void plim_py_bind_around(plim_py_names *n, uint32_t scope, const char *name, size_t size);
 void plim_py_declare_global(plim_py_names *n, uint32_t scope, const char *name, size_t size);
 bool plim_py_is_global(const plim_py_names *n, uint32_t scope, const char *name, size_t size);
 
@@ -60,6 +71,10 @@ void plim_py_add_alias(plim_py_names *n, uint32_t scope, const char *name, size_
 void plim_py_add_arguments(plim_py_names *n, const char *name, size_t size);
 // The setting of an argument by the attribute it is stored in.
 void plim_py_add_destination(plim_py_names *n, const char *name, size_t size, uint32_t setting);
+
+void plim_py_add_local(plim_py_names *n, plim_py_local_name local);
+// Whether the name is bound nowhere else in its function.
+bool plim_py_is_only(const plim_py_names *n, const plim_py_local_name *local);
 
 void plim_py_add_reference(plim_py_names *n, plim_py_reference reference);
 

@@ -12,6 +12,10 @@
 //   parser.--flag           add_argument's default. Without one it is None, or a bool for store_true and
 //                           store_false, with an empty span: a change writes default=...
 //   os.environ.NAME         set by subscript, setdefault or update, wherever it stands
+//   function.name           a local variable, assigned once and surely, to a literal; of two functions of
+//                           one name the second is function#2
+//   ....from_pretrained.pretrained_model_name_or_path  the first argument of what loads a model, if it has
+//                           no name; likewise SentenceTransformer's
 //   gradient_checkpointing_enable  and a few like it: a call that is a setting by its name; no change
 //
 // What is DERIVED, though it looks like a literal (span and text are then the whole entry): assignments
@@ -20,7 +24,7 @@
 // one that is assigned again. Literals that plim_value cannot hold are DERIVED too: integers of more than
 // 64 bits, complex numbers, bytes, texts with a 0, a lone surrogate or \N{...}.
 //
-// What is left out: local variables and parameters of functions, attributes of self, keyword arguments of
+// What is left out: other local variables and parameters of functions, attributes of self, keyword arguments of
 // what is not called by a dotted name (f().g(x=1)), entries whose key is computed, elements of lists.
 #ifndef PLIM_IO_PYTHON_READER_H
 #define PLIM_IO_PYTHON_READER_H
@@ -138,6 +142,8 @@ void plim_py_value(plim_py_reader *r, size_t first, size_t i, size_t end);
 const char *plim_py_add_derived(plim_py_reader *r, size_t i, size_t end, const char *kept);
 // A setting without a value of its own.
 void plim_py_add_flag(plim_py_reader *r, size_t byte, size_t first, size_t last, plim_value value);
+// The same for a literal that is local to a function. False if the tokens are no literal.
+bool plim_py_local(plim_py_reader *r, size_t first, size_t i, size_t end);
 // Any expression: reads the calls in it.
 void plim_py_walk(plim_py_reader *r, size_t i, size_t end);
 // The entries of a call whose bracket opens at `open`, into the current path.
@@ -156,6 +162,8 @@ void plim_py_method_flag(plim_py_reader *r, size_t last);
 bool plim_py_names_evaluation(const plim_py_reader *r, size_t i, size_t end);
 // DataLoader(val_data, ...): what the call is given first is for an evaluation.
 bool plim_py_takes_evaluation(const plim_py_reader *r, size_t open);
+// What the first argument of a call is called, where it says which model is loaded; NULL: it does not.
+const char *plim_py_model_argument(const plim_py_reader *r, size_t first, size_t last);
 // True if the call is of a special kind and was read: add_argument, os.environ.setdefault, dict.
 bool plim_py_special_call(plim_py_reader *r, size_t first, size_t last, size_t open);
 // A dataclass's field(default=...), as the value of the current path. False if it is something else.
@@ -163,6 +171,14 @@ bool plim_py_field(plim_py_reader *r, size_t first, size_t i, size_t end);
 
 // The DERIVED that was added last stands here: its names are looked for from here.
 void plim_py_note_expression(plim_py_reader *r, uint32_t setting);
+
+// Variables of functions (python_locals.c): what a function's are filed under, kept by the settings; a
+// literal that is assigned surely; and at the end, which of them are bound again, and which models are
+// known by another name.
+const char *plim_py_function_path(plim_py_reader *r, size_t name, const plim_py_block *inner);
+bool plim_py_assign_local(plim_py_reader *r, size_t name, size_t i, size_t end);
+void plim_py_settle_locals(plim_py_reader *r);
+void plim_py_settle_models(plim_settings *s);
 
 void plim_py_note_place(plim_py_reader *r, size_t open, bool is_call);
 

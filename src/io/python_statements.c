@@ -68,6 +68,12 @@ static void declare_global(plim_py_reader *r, size_t i, size_t end) {
       plim_py_declare_global(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
 }
 
+static void bind_around(plim_py_reader *r, size_t i, size_t end) {
+  for (; i < end; i++)
+    if (plim_py_is_name(r, i, end))
+      plim_py_bind_around(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
+}
+
 // ---- assignments ------------------------------------------------------------------------------------
 
 static size_t push_classes(plim_py_reader *r) {
@@ -149,7 +155,7 @@ static void assign_name(plim_py_reader *r, size_t name, size_t i, size_t end) {
   plim_py_assign(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name));
   note_alias(r, name, i, end);
   if (!is_reported(r, name)) {
-    plim_py_walk(r, i, end);
+    if (!plim_py_assign_local(r, name, i, end)) plim_py_walk(r, i, end);
     return;
   }
   size_t before = push_name(r, name);
@@ -281,6 +287,7 @@ static void statement(plim_py_reader *r, size_t i, size_t end) {
   if (is_type)
     plim_py_bind(&r->names, r->block->scope, plim_py_text(r, i + 1), plim_py_size(r, i + 1));
   else if (word == PY_global) declare_global(r, i + 1, end);
+  else if (word == PY_nonlocal) bind_around(r, i + 1, end);
   else if (word == PY_import || word == PY_from || word == PY_del)
     bind_names(r, r->block->scope, i + 1, end);
   else if (word && !plim_py_is_soft(plim_py_at(r, i))) plim_py_walk(r, i, end);
@@ -313,7 +320,7 @@ static void open_class(plim_py_reader *r, size_t i, size_t colon, plim_py_block 
     return;
   }
   inner->where = PLIM_PY_IN_CLASS;
-  inner->scope = plim_py_scope_new(&r->names, inner->function);
+  inner->scope = plim_py_scope_new(&r->names, inner->function, NULL);
   if ((r->class_path.len && !vec_push(&r->class_path, '.')) ||
       !plim_chars_add(&r->class_path, plim_py_text(r, i + 1), plim_py_size(r, i + 1)))
     plim_py_no_memory(r);
@@ -336,7 +343,8 @@ static void open_function(plim_py_reader *r, size_t i, size_t colon, plim_py_blo
   inner->where = PLIM_PY_IN_FUNCTION;
   inner->is_uncertain = false;
   inner->is_of_evaluation |= plim_py_names_evaluation(r, i + 1, i + 2);
-  inner->scope = inner->function = plim_py_scope_new(&r->names, inner->function);
+  const char *path = plim_py_function_path(r, i + 1, inner);
+  inner->scope = inner->function = plim_py_scope_new(&r->names, inner->function, path);
   size_t open = plim_py_is(r, i + 2, colon, '[') ? plim_py_skip(r, i + 2) : i + 2;
   if (plim_py_is(r, open, colon, '(')) bind_parameters(r, inner->scope, open);
   plim_py_walk(r, i + 2, colon);
@@ -416,12 +424,14 @@ plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, c
                       plim_error *error) {
   *r = (plim_py_reader){.s = s, .error = error, .wanted = wanted, .part = part};
   r->err = plim_py_lexer_open(&r->x, s->text, s->size, error);
-  plim_py_scope_new(&r->names, 0);
+  plim_py_scope_new(&r->names, 0, NULL);
   while (!r->err && plim_py_next_line(&r->x)) read_line(r);
   if (!r->err) r->err = r->x.err;
   if (!r->err && r->expects_block) plim_py_fail_at(r, s->size, "an indented block is missing");
+  if (!r->err) plim_py_settle_locals(r);
   if (!r->err && !plim_py_resolve(&r->names, s)) plim_py_no_memory(r);
   if (!r->err && !plim_py_compute(&r->names, s)) plim_py_no_memory(r);
+  if (!r->err) plim_py_settle_models(s);
   return r->err;
 }
 

@@ -253,10 +253,27 @@ static void unwrap(const plim_py_reader *r, size_t *i, size_t *end) {
     ++*i, --*end;
 }
 
+static bool read_literal(plim_py_reader *r, size_t i, size_t end, plim_value *value) {
+  return read_word(r, i, end, value) || read_number(r, i, end, value) ||
+         read_text(r, i, end, value);
+}
+
+bool plim_py_local(plim_py_reader *r, size_t first, size_t i, size_t end) {
+  plim_value value;
+  if (i >= end) return false;
+  unwrap(r, &i, &end);
+  if (!read_literal(r, i, end, &value)) return false;
+  add_setting(r, first, end - 1,
+              (plim_setting){.value = value,
+                             .span = span_of(r, i, end),
+                             .line = (int)plim_py_at(r, i)->line,
+                             .is_faint = true});
+  return true;
+}
+
 static void read_plain(plim_py_reader *r, size_t first, size_t i, size_t end) {
   plim_value value;
-  bool is_literal = read_word(r, i, end, &value) || read_number(r, i, end, &value) ||
-                    read_text(r, i, end, &value);
+  bool is_literal = read_literal(r, i, end, &value);
   if (is_literal && !r->is_uncertain) {
     add_setting(r, first, end - 1,
                 (plim_setting){.value = value,
@@ -311,10 +328,26 @@ size_t plim_py_call_name(plim_py_reader *r, size_t first, size_t last, char out[
   return size;
 }
 
-void plim_py_arguments(plim_py_reader *r, size_t open) {
+// The first argument, which has no name in the text: a literal, or what another name stands for.
+static size_t read_model(plim_py_reader *r, size_t open, const char *name) {
+  size_t close = plim_py_at(r, open)->match, i = open + 1;
+  size_t stop = plim_py_find(r, i, close, ','), from = r->s->at.len;
+  bool is_named = plim_py_is_name(r, i, stop) && plim_py_is(r, i + 1, stop, '=');
+  bool is_unpacked = plim_py_is(r, i, stop, '*') || plim_py_is(r, i, stop, PLIM_PY_POWER);
+  if (i >= stop || is_named || is_unpacked) return open + 1;
+  size_t before = plim_py_push(r, name, strlen(name));
+  plim_py_value(r, i, i, stop);
+  plim_py_pop(r, before);
+  bool is_derived = r->s->at.len > from && r->s->at.at[from].value.kind == PLIM_VALUE_DERIVED;
+  if (is_derived) r->s->at.at[from].is_faint = true; // until its root is found
+  return stop + 1;
+}
+
+static void read_arguments(plim_py_reader *r, size_t open, const char *model) {
   size_t close = plim_py_at(r, open)->match;
   plim_py_note_place(r, open, true);
-  for (size_t i = open + 1, stop; i < close && !r->err; i = stop + 1) {
+  size_t begin = model ? read_model(r, open, model) : open + 1;
+  for (size_t i = begin, stop; i < close && !r->err; i = stop + 1) {
     stop = plim_py_find(r, i, close, ',');
     if (plim_py_is_name(r, i, stop) && plim_py_is(r, i + 1, stop, '=')) {
       size_t before = plim_py_push(r, plim_py_text(r, i), plim_py_size(r, i));
@@ -323,6 +356,8 @@ void plim_py_arguments(plim_py_reader *r, size_t open) {
     } else plim_py_walk(r, i, stop);
   }
 }
+
+void plim_py_arguments(plim_py_reader *r, size_t open) { read_arguments(r, open, NULL); }
 
 static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open) {
   size_t base = r->path_base, before = r->path.len;
@@ -336,7 +371,7 @@ static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open)
     size_t size = plim_py_call_name(r, first, last, name, true);
     if (size) {
       plim_py_push(r, name, size);
-      plim_py_arguments(r, open);
+      read_arguments(r, open, plim_py_model_argument(r, first, last));
     } else plim_py_walk(r, open + 1, plim_py_at(r, open)->match);
   }
   r->path_base = base;

@@ -22,6 +22,7 @@ plim_dialect plim_dialect_named(const char *name) {
 static bool has_key(const plim_settings *s, const char *pattern) {
   char name[PLIM_KEY_BYTES];
   for (size_t i = 0; i < s->at.len; i++) {
+    if (s->at.at[i].is_faint) continue;
     plim_key_name(s->at.at[i].key, name);
     if (fnmatch(pattern, name, FNM_NOESCAPE) == 0) return true;
   }

@@ -33,10 +33,23 @@ static plim_said_text text(const plim_project *p, plim_knob knob) {
                           is_text ? k->value.text : ""};
 }
 
+// use_liger_kernel brings its cross entropy along; Axolotl has a key for each part.
+static bool has_fused_loss(const plim_project *p) {
+  const plim_project_knob *liger = &p->knobs[PLIM_KNOB_LIGER];
+  bool is_on = is_known(liger) && liger->value.kind == PLIM_VALUE_TEXT &&
+               strcmp(liger->value.text, "on") == 0;
+  return is_on && p->dialect != PLIM_DIALECT_AXOLOTL &&
+         p->knobs[PLIM_KNOB_CHUNKED_LOSS].said != PLIM_SAID;
+}
+
 // A count is tokens per chunk, 0 none; a word says how.
 static void take_loss(const plim_project *p, plim_run_settings *out) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_CHUNKED_LOSS];
   out->loss = (plim_said_text){k->said, "full"};
+  if (has_fused_loss(p)) {
+    out->loss = (plim_said_text){PLIM_DEFAULTED, "fused"};
+    return;
+  }
   if (k->value.kind == PLIM_VALUE_TEXT) out->loss.text = k->value.text;
   if (k->value.kind != PLIM_VALUE_INTEGER || k->value.integer <= 0) return;
   out->loss.text = "chunked";

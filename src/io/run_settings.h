@@ -27,7 +27,7 @@ typedef struct {
   plim_said_text precision, dtype, checkpoint, attention, optimizer,
       quantisation; // values: dialect.h
   plim_said_text strategy, offload, loss_kind, alloc_conf;
-  plim_said_text loss;        // full, chunked, eighths, fused
+  plim_said_text loss;        // full, chunked, eighths, fused: also where liger is on
   plim_said_count loss_chunk; // tokens, where they are said
   plim_said_count lora_rank, empty_cache;
   plim_said_number lora_alpha, lora_dropout, epochs, clip;

@@ -99,6 +99,12 @@ plim_err plim_settings_insert(const plim_settings *s, const char *key, const pli
   return editors[s->format]->insert(s, key, value, out, error);
 }
 
+plim_err plim_settings_remove(const plim_settings *s, const plim_setting *setting, plim_edit *out,
+                              plim_error *error) {
+  *out = (plim_edit){0};
+  return editors[s->format]->remove(s, setting, out, error);
+}
+
 // ---- edits ------------------------------------------------------------------------------------------
 
 static int by_begin(const void *x, const void *y) {

@@ -56,7 +56,9 @@ typedef struct {
 //   YAML, JSON, TOML  the path of mapping keys and list indices; a dot inside a key is "\."
 //   Python            MAX_LENGTH (module or class constant: Config.batch_size), CONFIG.learning_rate
 //                     (dict literal), TrainingArguments.bf16 (keyword argument of a call, by the name
-//                     it is called with), parser.--batch-size (default= of add_argument)
+//                     it is called with), parser.--batch-size (default= of add_argument),
+//                     main.batch_size (local variable of a function),
+//                     AutoModel.from_pretrained.pretrained_model_name_or_path (its first argument)
 //   shell             --batch-size (flag of a command), $BATCH (variable, exported or not, with or
 //                     without a default), a.b.c (Hydra override, its + or ++ left out)
 //   Dockerfile        $NAME (ENV, ARG), --flag (of CMD, ENTRYPOINT, RUN)
@@ -70,6 +72,7 @@ typedef struct {
   plim_value computed;     // of a DERIVED: the number that this file makes of it; NULL: not known
   const char *environment; // of a computed one: the variable whose default was taken; NULL: none
   bool is_of_evaluation;   // it stands where an evaluation is set up: a val_dataloader's batch
+  bool is_faint; // Python: local to a function, or an unknown model; counts where nothing else does
 } plim_setting;
 
 typedef struct {
@@ -104,6 +107,11 @@ plim_err plim_settings_change(const plim_settings *s, const plim_setting *settin
 plim_err plim_settings_insert(const plim_settings *s, const char *key, const plim_value *value,
                               plim_edit *out, plim_error *error);
 
+// A setting taken out: its line, or its entry with a comma; comments on lines of their own stay. Where
+// something else would go with it, others are computed from it, or code may use it, it is refused.
+plim_err plim_settings_remove(const plim_settings *s, const plim_setting *setting, plim_edit *out,
+                              plim_error *error);
+
 // The text with all edits made, which must not overlap; `*out` is the caller's, with a 0 behind it.
 plim_err plim_edits_apply(const char *text, size_t size, const plim_edit *edits, size_t count,
                           char **out, size_t *out_size, plim_error *error);
@@ -116,6 +124,8 @@ typedef struct {
                      plim_edit *out, plim_error *error);
   plim_err (*insert)(const plim_settings *s, const char *key, const plim_value *value,
                      plim_edit *out, plim_error *error);
+  plim_err (*remove)(const plim_settings *s, const plim_setting *setting, plim_edit *out,
+                     plim_error *error);
 } plim_editor;
 
 extern const plim_editor plim_yaml_editor, plim_json_editor, plim_toml_editor, plim_python_editor,

@@ -117,6 +117,10 @@ plim_err plim_tree_change(const plim_dialect *d, const plim_settings *s,
 plim_err plim_tree_insert(const plim_dialect *d, const plim_settings *s, const char *key,
                           const plim_value *value, plim_edit *out, plim_error *error);
 
+plim_err plim_tree_remove(const plim_dialect *d, const plim_settings *s,
+                          const plim_setting *setting, plim_edit *out, plim_error *error);
+uint32_t plim_tree_node_of(const plim_tree *t, const plim_setting *setting); // PLIM_NO_NODE: none
+
 // Whether the text with this edit parses to the same tree, but for `removed` nodes from `at` on, in
 // whose place there are now others, and the value at `key` (or, if NULL, at node `at`) is as wanted.
 bool plim_tree_edit_holds(const plim_dialect *d, const plim_tree *t, const plim_edit *edit,

@@ -92,7 +92,7 @@ static void keep_column(const change *c, plim_edit *edit) {
 
 // ---- the change -------------------------------------------------------------------------------------
 
-static uint32_t node_of(const plim_tree *t, const plim_setting *setting) {
+uint32_t plim_tree_node_of(const plim_tree *t, const plim_setting *setting) {
   char key[PLIM_KEY_BYTES];
   for (uint32_t id = 0; id < t->at.len; id++) {
     const plim_node *node = &t->at.at[id];
@@ -138,7 +138,7 @@ plim_err plim_tree_change(const plim_dialect *d, const plim_settings *s,
   plim_tree tree = {0};
   plim_err err = check_value(setting, value, error);
   if (!err) err = d->parse(s->text, s->size, &tree, error);
-  change c = {d, &tree, err ? PLIM_NO_NODE : node_of(&tree, setting), value};
+  change c = {d, &tree, err ? PLIM_NO_NODE : plim_tree_node_of(&tree, setting), value};
   if (!err && c.id == PLIM_NO_NODE)
     err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is not where it was", setting->key);
   if (!err) err = change_node(&c, setting, out, error);

@@ -755,6 +755,24 @@ TEST(check_of_sharding_over_unknown_gpus) {
   CHECK_SAYS(found("fit.unknown")->fix, "--world");
 }
 
+TEST(check_of_bf16_on_a_card_without_it) {
+  begin();
+  c.gpu = "T4";
+  given("train.py", trainer);
+  GO();
+  CHECK_FOUND("precision.emulated", CHECK_WARNING);
+  CHECK_SAYS(found("precision.emulated")->fix, "fp16");
+  CHECK(found("precision.emulated")->line == 4, "where it is said");
+}
+
+TEST(check_of_bf16_on_a_card_that_has_it) {
+  begin();
+  put_card(24000);
+  given("train.py", trainer);
+  GO();
+  CHECK_NOT_FOUND("precision.emulated");
+}
+
 // ---- real files -------------------------------------------------------------------------------------
 
 // What the projects themselves publish works: nothing in it may be said to fail.

@@ -174,12 +174,14 @@ TEST(experts_are_two_tensors_and_a_router) {
   CHECK_STR(error.message, "a token cannot go to 9 of 8 experts");
 }
 
-TEST(adapters_on_experts_are_refused_with_a_way_out) {
+TEST(dropout_of_adapters_on_experts_is_refused_with_a_way_out) {
   plim_job job = small("mixtral", 64);
   plim_error error = {0};
   job.lora = (plim_lora){.rank = 8, .targets = (1u << PLIM_PROJECTIONS) - 1};
-  CHECK(plim_job_check(&job, &error) == PLIM_ERR_UNSUPPORTED, "all-linear");
-  CHECK_STR(error.hint, "--lora-targets q_proj,k_proj,v_proj,o_proj");
+  CHECK(!plim_job_check(&job, &error), "all-linear");
+  job.lora.dropout = 0.05;
+  CHECK(plim_job_check(&job, &error) == PLIM_ERR_UNSUPPORTED, "all-linear with dropout");
+  CHECK_STR(error.hint, "--lora-dropout 0, or --lora-targets q_proj,k_proj,v_proj,o_proj");
   job.lora.targets = 1u << PLIM_Q_PROJ | 1u << PLIM_GATE_PROJ;
   CHECK(!plim_job_check(&job, &error), "named projections");
   job = small("llama", 64);

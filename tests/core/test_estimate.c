@@ -28,7 +28,7 @@ TEST(what_is_not_measured_widens_the_interval) {
   plim_job job = job_of("tiny-llama");
   plim_estimate plain, flash;
   CHECK(!estimate(&job, PLIM_UNKNOWN, &plain, NULL), "plain");
-  job.uses_flash = true;
+  job.recipe.attention = PLIM_ATTENTION_FLASH;
   CHECK(!estimate(&job, PLIM_UNKNOWN, &flash, NULL), "flash");
   uint64_t a = plain.interval_bytes[1] - plain.interval_bytes[0];
   uint64_t b = flash.interval_bytes[1] - flash.interval_bytes[0];
@@ -79,6 +79,13 @@ TEST(what_there_is_no_program_for_is_refused) {
   job = job_of("tiny-llama");
   job.weights = PLIM_WEIGHTS_NF4;
   CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_UNSUPPORTED, "training 4 bits");
+  job = job_of("tiny-llama");
+  job.recipe.attention = PLIM_ATTENTION_FLASH;
+  job.dtype = PLIM_FP32;
+  CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_UNSUPPORTED, "flash in float32");
+  job = job_of("t5-small");
+  job.recipe.attention = PLIM_ATTENTION_FLASH;
+  CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_UNSUPPORTED, "flash with a bias");
   job = job_of("gpt2");
   job.lora = (plim_lora){.rank = 8, .targets = 1u << PLIM_Q_PROJ};
   CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_ARGUMENT, "adapters on nothing");

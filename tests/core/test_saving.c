@@ -122,7 +122,7 @@ TEST(what_was_never_measured_is_said) {
   plim_job job = job_new("adamw");
   CHECK_U64(plim_job_unverified(&job, reasons, 1), 0);
   job.recipe.is_trainer = true;
-  job.recipe.loss = PLIM_LOSS_CHUNKED;
+  job.recipe.offloads_saved = true;
   CHECK_U64(plim_job_unverified(&job, reasons, 1), 1);
   CHECK(reasons[0] && *reasons[0], "a reason in words");
   CHECK_U64(plim_job_unverified(&job, NULL, 0), 1);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "remove_property.h"
 #include "settings.h"
 
 enum { MAX_CHANGED = 6 };
@@ -101,6 +102,8 @@ static void check_all(const plim_settings *s) {
   for (size_t i = 0; i < s->at.len; i++) check_setting(s, i);
   for (size_t n = 0; n < s->at.len && n < MAX_CHANGED; n++)
     check_change(s, (n + s->size) % s->at.len, &values[(n + s->size / 2) % VALUES]);
+  for (size_t n = 0; n < s->at.len && n < MAX_CHANGED; n++)
+    check_removal(s, (n + s->size) % s->at.len);
   check_insert(s, "new", &values[s->size % VALUES]);
   check_insert(s, "a.new.b", &values[3]);
 }

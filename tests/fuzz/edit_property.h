@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "remove_property.h"
 #include "settings.h"
 
 enum { MAX_TRIED = 6 }; // settings of one input
@@ -130,6 +131,7 @@ static void check_editor(plim_format format, const uint8_t *data, size_t size) {
     try_change(&s, i, &edit_values[(i + size) % EDIT_VALUES]);
     try_change(&s, i, &edit_values[(i + size + 4) % EDIT_VALUES]);
     try_insertion(&s, s.at.at[i].key, &edit_values[(i + size / 2) % EDIT_VALUES]);
+    check_removal(&s, i);
   }
   plim_settings_clear(&s);
   free(text);

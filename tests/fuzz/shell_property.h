@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "quoting.h"
+#include "remove_property.h"
 #include "settings.h"
 
 #define TRIED 3 // settings of one input
@@ -122,6 +123,7 @@ static int check_all(plim_format format, const uint8_t *data, size_t size) {
     size_t index = (i * 7919 + size) % s.at.len;
     check_change(&s, index, &tried_values[(i + size) % values]);
     check_change(&s, index, &tried_values[0]);
+    check_removal(&s, index);
   }
   check_insert(&s, "--zz-new", &tried_values[size % values]);
   check_insert(&s, "$ZZ_NEW", &tried_values[(size + 4) % values]);

@@ -111,6 +111,12 @@ static plim_loss_kind loss_of(const json_t *c) {
                                                : PLIM_LOSS_FULL;
 }
 
+static plim_attention_kind attention_of(const json_t *c) {
+  return case_is(c, "attn", "eager")               ? PLIM_ATTENTION_EAGER
+         : case_is(c, "attn", "flash_attention_2") ? PLIM_ATTENTION_FLASH
+                                                   : PLIM_ATTENTION_SDPA;
+}
+
 static plim_recipe recipe_of(const json_t *c) {
   return (plim_recipe){.batch = case_integer(c, "batch", 0),
                        .length = case_integer(c, "seq", 0),
@@ -118,8 +124,8 @@ static plim_recipe recipe_of(const json_t *c) {
                        .steps = (int)case_integer(c, "steps", 3),
                        .accumulate = (int)case_integer(c, "accum", 1),
                        .optimizer = optimizer_of(c),
-                       .attention =
-                           case_is(c, "attn", "eager") ? PLIM_ATTENTION_EAGER : PLIM_ATTENTION_SDPA,
+                       .attention = attention_of(c),
+                       .padding = case_is(c, "mask", "pad") ? case_integer(c, "seq", 0) / 4 : 0,
                        .mask = case_is(c, "mask", "pad")    ? PLIM_MASK_PAD
                                : case_is(c, "mask", "ones") ? PLIM_MASK_ONES
                                                             : PLIM_MASK_NONE,
@@ -133,7 +139,8 @@ static plim_recipe recipe_of(const json_t *c) {
                        .loss_chunk = case_integer(c, "chunk", 0),
                        .uses_liger = case_is(c, "liger", "all"),
                        .is_trainer = case_is(c, "loop", "trainer"),
-                       .is_bare = json_object_get(c, "strategy") != NULL,
+                       .is_bare =
+                           json_object_get(c, "strategy") != NULL || case_is(c, "loop", "bare"),
                        .skips_clipping = json_is_false(json_object_get(c, "clip")),
                        .deletes_outputs = case_flag(c, "del_out")};
 }
@@ -181,5 +188,6 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
 
 void case_begin(const plim_job *job, plim_tape *t) {
   plim_tensor *epsilon = NULL;
-  if (job->recipe.is_bare) set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
+  bool is_sharded = job->sharding.strategy != PLIM_SHARD_NONE;
+  if (is_sharded) set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
 }

@@ -1,6 +1,7 @@
 // Changes every knob of configuration files to other values and prints what came of it, for
 // dialect_check.py to compare with real parsers. One JSON object per line: the file, the knob, the value
-// asked for, and the text after the change or the reason why there is none.
+// asked for, and the text after the change or the reason why there is none; then each setting that can
+// be taken out, and the text without it.
 //
 //   dialect_dump FILE...
 #include <jansson.h>
@@ -44,6 +45,19 @@ static void try_value(const plim_project *p, plim_knob knob, const char *to) {
   plim_edit_set_clear(&edits);
 }
 
+static void try_removal(const plim_project *p, const plim_setting *setting) {
+  const plim_project_file *f = p->files.at[0];
+  plim_edit edit;
+  char *text = NULL;
+  size_t size;
+  if (plim_settings_remove(&f->settings, setting, &edit, NULL)) return;
+  plim_edits_apply(f->text, f->size, &edit, 1, &text, &size, NULL);
+  print(
+      json_pack("{s:s, s:s, s:s%}", "file", f->path, "removed", setting->key, "text", text, size));
+  free(text);
+  free(edit.text);
+}
+
 static void dump(const char *path) {
   plim_project p = {0};
   plim_error error = {0};
@@ -53,6 +67,8 @@ static void dump(const char *path) {
   for (int i = 0; i < OTHERS && !err; i++)
     for (int k = 0; k < 4 && others[i].values[k]; k++)
       try_value(&p, others[i].knob, others[i].values[k]);
+  for (size_t i = 0; !err && i < p.files.at[0]->settings.at.len; i++)
+    try_removal(&p, &p.files.at[0]->settings.at.at[i]);
   plim_project_clear(&p);
 }
 

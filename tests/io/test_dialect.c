@@ -343,7 +343,7 @@ TEST(common_knobs_of_real_files_can_be_written) {
   CHECK(!READ(CONFIGS "torchtune__llama2__1B_qat_single_device.yaml"), "%s", error.message);
   CHECK(changes("optimizer", "paged-adamw-8bit"), "by class");
   CHECK(!READ(CONFIGS "torchtune__llama3__8B_qlora_single_device.yaml"), "%s", error.message);
-  CHECK(refuses("optimizer", "paged-adamw-8bit", "fused"), "a key that would stay behind");
+  CHECK(changes("optimizer", "paged-adamw-8bit"), "a key that stays behind is taken out");
   CHECK(changes("offload", "activations") && changes("lora_rank", "16"), "torchtune");
 }
 
@@ -369,6 +369,134 @@ TEST(what_must_not_change_is_refused_with_its_reason) {
   CHECK(refuses("lora_rank", "16", "lora_rank"), "no adapter");
 }
 
+// ---- models and variables of scripts ----------------------------------------------------------------
+
+TEST(the_model_is_what_from_pretrained_is_given) {
+  static const char *const texts[] = {
+      "model = AutoModelForCausalLM.from_pretrained('org/m', dtype='auto')\n",
+      "MODEL_NAME = 'org/m'\nmodel = AutoModelForCausalLM.from_pretrained(MODEL_NAME)\n",
+      "NAME = 'org/m'\ndef load():\n  return AutoModel.from_pretrained(NAME)\n",
+      "def main():\n  base = 'org/m'\n  model = AutoModel.from_pretrained(base)\n",
+      "p.add_argument('--model', default='org/m')\nargs = p.parse_args()\n"
+      "model = LlamaForCausalLM.from_pretrained(args.model)\n",
+      "@dataclass\nclass Config:\n  checkpoint: str = 'org/m'\nconfig = Config()\n"
+      "model = AutoModel.from_pretrained(config.checkpoint)\n",
+      "@dataclass\nclass Config:\n  name: str = field(default='org/m')\nc = Config()\n"
+      "model = AutoModel.from_pretrained(c.name)\n",
+      "CONFIG = {'path': 'org/m'}\nmodel = AutoModel.from_pretrained(CONFIG['path'])\n",
+      "model = SentenceTransformer('org/m')\n",
+      "MODEL_NAME = 'org/m'\ndef load(where):\n  return AutoModel.from_pretrained(where)\n",
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    CHECK(!read_text("train.py", texts[i]), "%s", error.message);
+    CHECK(says("model=org/m"), "%s", texts[i]);
+  }
+  CHECK(!read_text("train.py", "a = AutoModel.from_pretrained('org/a')\n"
+                               "b = AutoModel.from_pretrained('org/b')\n"),
+        "%s", error.message);
+  CHECK(says("model=unclear"), "two models");
+  CHECK(!read_text("train.py", "MODEL_NAME = 'org/a'\na = AutoModel.from_pretrained(MODEL_NAME)\n"
+                               "b = AutoModel.from_pretrained('org/b')\n"),
+        "%s", error.message);
+  CHECK(says("model=unclear"), "two models, one by its name");
+  CHECK(strstr(project.knobs[PLIM_KNOB_MODEL].why, "org/a"), "%s",
+        project.knobs[PLIM_KNOB_MODEL].why);
+}
+
+TEST(variables_of_one_function_are_knobs_and_of_two_are_refused) {
+  CHECK(!read_text("train.py", "def main():\n  batch_size = 4\n  seq_len = 512\n"
+                               "  train(batch_size)\nmain()\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=4"), "a variable");
+  CHECK(changes("micro_batch", "2"), "a variable");
+  CHECK(refuses("accumulate", "2", "accumulate"), "there is no place for another");
+  CHECK(!read_text("train.py", "def train():\n  batch_size = 4\ndef tune():\n  batch_size = 4\n"),
+        "%s", error.message);
+  CHECK(refuses("micro_batch", "2", "train.batch_size or tune.batch_size"), "which of them");
+  CHECK(!read_text("train.py", "def train():\n  batch_size = 4\ndef tune():\n  batch_size = 8\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "which of them");
+  CHECK(refuses("micro_batch", "2", "tune.batch_size says 8"), "which of them");
+  CHECK(!read_text("train.py", "BATCH_SIZE = 2\ndef tune():\n  batch_size = 8\n"), "%s",
+        error.message);
+  CHECK(says("micro_batch=2"), "the module's own comes first");
+  CHECK(!read_text("train.py",
+                   "def main():\n  n = 4\n  TrainingArguments(output_dir='o',\n"
+                   "      per_device_train_batch_size=n, gradient_accumulation_steps=2)\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=4 accumulate=2"), "by its variable");
+  plim_edit_set edits;
+  CHECK(set("micro_batch", "1", &edits), "%s", error.message);
+  CHECK(edits.at.len == 1 && strcmp(edits.at.at[0].edit.text, "1") == 0, "at its root");
+  plim_edit_set_clear(&edits);
+}
+
+// ---- several GPUs -----------------------------------------------------------------------------------
+
+static bool shares(const char *strategy, const char *offload, plim_edit_set *edits) {
+  plim_knob_change both[] = {{PLIM_KNOB_STRATEGY, value_from(strategy)},
+                             {PLIM_KNOB_OFFLOAD, value_from(offload ? offload : "none")}};
+  error = (plim_error){0};
+  bool ok = !plim_project_set(&project, both, offload ? 2 : 1, edits, &error);
+  if (!ok) printf("%s: %s\n", strategy, error.message);
+  return ok;
+}
+
+// A file is created and named, and the whole reads back as what was asked for.
+static bool creates(const char *strategy, const char *offload, const char *path) {
+  plim_edit_set edits;
+  if (!shares(strategy, offload, &edits)) return false;
+  bool ok = edits.files.len == 1 && edits.at.len == 1 &&
+            strcmp(edits.files.at[0].path, path) == 0 &&
+            strstr(edits.at.at[0].edit.text, path) != NULL;
+  plim_settings s;
+  ok = ok && !plim_settings_read(PLIM_FORMAT_JSON, edits.files.at[0].text,
+                                 strlen(edits.files.at[0].text), &s, &error);
+  if (ok) plim_settings_clear(&s);
+  plim_edit_set_clear(&edits);
+  return ok;
+}
+
+TEST(sharding_without_a_key_creates_a_file_that_the_trainer_names) {
+  CHECK(!read_text("train.yaml", "per_device_train_batch_size: 4\nbf16: true\noutput_dir: out\n"
+                                 "gradient_accumulation_steps: 2\n"),
+        "%s", error.message);
+  CHECK(creates("zero2", NULL, "ds_zero2.json"), "zero2");
+  CHECK(creates("zero3", NULL, "ds_zero3.json"), "zero3");
+  CHECK(creates("zero2", "optimizer", "ds_zero2_offload.json"), "offloaded");
+  CHECK(creates("zero3", "parameters", "ds_zero3_offload.json"), "offloaded");
+  CHECK(refuses("strategy", "fsdp2", "accelerate"), "fsdp2");
+  CHECK(!read_text("train.py", "args = TrainingArguments(output_dir='o', bf16=True,\n"
+                               "                         per_device_train_batch_size=4)\n"),
+        "%s", error.message);
+  CHECK(creates("zero3", NULL, "ds_zero3.json"), "a call");
+  CHECK(!read_text("train.yaml", "per_device_train_batch_size: 4\nbf16: true\noutput_dir: out\n"
+                                 "deepspeed: null\n"),
+        "%s", error.message);
+  CHECK(creates("zero3", NULL, "ds_zero3.json"), "a key that is empty");
+}
+
+TEST(accelerate_gets_its_type_and_its_block_together) {
+  static const char file[] = "distributed_type: MULTI_GPU\nmixed_precision: bf16\n"
+                             "num_machines: 1\nnum_processes: 8\ndowncast_bf16: 'no'";
+  plim_edit_set edits;
+  CHECK(!read_text("accelerate.yaml", file), "%s", error.message);
+  static const char *const ways[][2] = {{"zero1", NULL},
+                                        {"zero3", NULL},
+                                        {"zero2", "optimizer"},
+                                        {"fsdp2", NULL},
+                                        {"fsdp2", "parameters"}};
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    CHECK(shares(ways[i][0], ways[i][1], &edits), "%s", ways[i][0]);
+    CHECK(edits.at.len == 2 && !edits.files.len, "%zu edits", edits.at.len);
+    plim_edit_set_clear(&edits);
+  }
+  CHECK(!read_text("accelerate.yaml", "distributed_type: 'NO'\nmixed_precision: bf16\n"
+                                      "num_machines: 1\nnum_processes: 1\n"),
+        "%s", error.message);
+  CHECK(refuses("strategy", "zero3", "another way"), "one GPU");
+}
+
 // ---- recognition ------------------------------------------------------------------------------------
 
 TEST(a_file_that_could_be_of_two_ecosystems_is_not_guessed) {
@@ -390,7 +518,7 @@ static const struct {
      "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: trl-lib/Capybara\nuse_peft: true\n"
      "lora_r: 32\nmax_length: 2048\nper_device_train_batch_size: 2\n",
      PLIM_DIALECT_TRL,
-     "micro_batch=2 lora_rank=32 sequence=2048 checkpoint=on precision=bf16 chunked_loss=chunked "
+     "micro_batch=2 lora_rank=32 sequence=2048 checkpoint=on precision=bf16 chunked_loss=256 "
      "accumulate=1 optimizer=adamw model=Qwen/Qwen2.5-0.5B dtype=fp32"},
     {"args.json",
      "{\"per_device_train_batch_size\": 4, \"gradient_checkpointing\": true,\n"
@@ -574,6 +702,141 @@ TEST(places_that_must_agree_are_changed_together) {
   plim_edit_set edits;
   CHECK(set("micro_batch", "2", &edits), "%s", error.message);
   CHECK(edits.at.len == 2 && edits.at.at[0].file != edits.at.at[1].file, "%zu edits", edits.at.len);
+  plim_edit_set_clear(&edits);
+}
+
+// Every file that says it, and never both types at once.
+static const char accelerate_yaml[] =
+    "compute_environment: LOCAL_MACHINE\ndistributed_type: 'NO'\nmixed_precision: bf16\n";
+
+static char *text_after(size_t file, const plim_edit_set *edits) {
+  char *text = NULL;
+  size_t size;
+  if (plim_project_text(&project, file, edits, &text, &size, &error)) test_failed = true;
+  return text;
+}
+
+static bool becomes(size_t file, const plim_edit_set *edits, const char *expected) {
+  char *text = text_after(file, edits);
+  bool is = text && strcmp(text, expected) == 0;
+  if (!is) printf("%s", text ? text : error.message);
+  free(text);
+  return is;
+}
+
+TEST(precision_is_one_set_over_all_files) {
+  CHECK(!read_pair(hf_yaml, numbers_json, NULL), "%s", error.message);
+  plim_edit_set edits;
+  CHECK(set("precision", "fp16", &edits), "%s", error.message);
+  CHECK(becomes(0, &edits,
+                "per_device_train_batch_size: 4\ngradient_accumulation_steps: 2\nbf16: false\n"
+                "fp16: true\n"),
+        "TrainingArguments");
+  char *text = text_after(1, &edits);
+  CHECK(text && strstr(text, "\"bf16\": {\"enabled\": false}"), "DeepSpeed: %s", text);
+  CHECK(text && strstr(text, "\"fp16\": {\n    \"enabled\": true\n"), "DeepSpeed: %s", text);
+  free(text);
+  plim_edit_set_clear(&edits);
+}
+
+TEST(accelerate_follows_training_arguments) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  CHECK(!plim_project_add(&project, "train.yaml", hf_yaml, strlen(hf_yaml), &error) &&
+            !plim_project_add(&project, "acc.yaml", accelerate_yaml, strlen(accelerate_yaml),
+                              &error) &&
+            !plim_project_finish(&project, &error),
+        "%s", error.message);
+  plim_edit_set edits;
+  CHECK(set("precision", "none", &edits), "%s", error.message);
+  CHECK(becomes(1, &edits,
+                "compute_environment: LOCAL_MACHINE\ndistributed_type: 'NO'\n"
+                "mixed_precision: \"no\"\n"),
+        "quoted, or it is false");
+  plim_edit_set_clear(&edits);
+}
+
+// One key that says both: what products are computed in, and what the base is loaded in.
+TEST(types_said_by_one_key_change_together) {
+  static const char yaml[] = "base_model: x\nadapter: lora\nsequence_len: 64\nmicro_batch_size: 1\n"
+                             "bf16: auto  # cluster\nfp16:\n";
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  CHECK(!plim_project_add(&project, "axolotl.yaml", yaml, strlen(yaml), &error) &&
+            !plim_project_finish(&project, &error),
+        "%s", error.message);
+  CHECK(refuses("precision", "fp16", ""), "alone, the other would change unasked");
+  plim_knob_change both[] = {{PLIM_KNOB_PRECISION, value_from("fp16")},
+                             {PLIM_KNOB_DTYPE, value_from("fp16")}};
+  plim_edit_set edits;
+  CHECK(!plim_project_set(&project, both, 2, &edits, &error), "%s", error.message);
+  CHECK(becomes(0, &edits,
+                "base_model: x\nadapter: lora\nsequence_len: 64\nmicro_batch_size: 1\n"
+                "bf16: false  # cluster\nfp16: true\n"),
+        "both");
+  plim_edit_set_clear(&edits);
+}
+
+static plim_err read_one(const char *path, const char *text) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = plim_project_add(&project, path, text, strlen(text), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+// torch.optim's fused=True is no argument of bitsandbytes' classes.
+TEST(what_another_optimizer_does_not_know_is_taken_out) {
+  static const char tune[] =
+      "model:\n  _component_: torchtune.models.qwen2_5.lora_qwen2_5_0_5b\n  lora_rank: 8\n"
+      "tokenizer:\n  _component_: torchtune.models.qwen2_5.qwen2_5_tokenizer\n"
+      "  max_seq_len: 64\n"
+      "optimizer:\n  _component_: torch.optim.AdamW\n  fused: True  # fast\n  lr: 2e-3\n"
+      "batch_size: 2\ngradient_accumulation_steps: 8\n";
+  plim_edit_set edits;
+  CHECK(!read_one("tune.yaml", tune), "%s", error.message);
+  CHECK(project.dialect == PLIM_DIALECT_TORCHTUNE && says("optimizer=adamw"), "as it is");
+  CHECK(set("optimizer", "adamw-8bit", &edits), "%s", error.message);
+  char *text = text_after(0, &edits);
+  CHECK(text && strstr(text, "_component_: bitsandbytes.optim.AdamW8bit\n  lr: 2e-3\n"), "%s",
+        text);
+  free(text);
+  plim_edit_set_clear(&edits);
+  CHECK(set("optimizer", "adamw-foreach", &edits), "%s", error.message);
+  text = text_after(0, &edits);
+  CHECK(text && strstr(text, "torch.optim.AdamW\n  fused: False  # fast\n"), "%s", text);
+  free(text);
+  plim_edit_set_clear(&edits);
+}
+
+TEST(arguments_of_the_old_optimizer_go_with_it) {
+  static const char python[] = "args = TrainingArguments(\n    per_device_train_batch_size=2,\n"
+                               "    optim=\"galore_adamw\",\n    optim_args=\"rank=64\",\n"
+                               "    gradient_accumulation_steps=8,\n)\n";
+  plim_edit_set edits;
+  CHECK(!read_one("train.py", python), "%s", error.message);
+  CHECK(set("optimizer", "adamw-8bit", &edits), "%s", error.message);
+  CHECK(becomes(0, &edits,
+                "args = TrainingArguments(\n    per_device_train_batch_size=2,\n"
+                "    optim=\"adamw_bnb_8bit\",\n    gradient_accumulation_steps=8,\n)\n"),
+        "both");
+  plim_edit_set_clear(&edits);
+}
+
+// argparse's store_true has no false: the flag goes.
+TEST(a_flag_that_cannot_be_false_goes) {
+  static const char shell[] = "torchrun pretrain_gpt.py \\\n  --micro-batch-size 2 \\\n"
+                              "  --global-batch-size 16 \\\n  --bf16 \\\n"
+                              "  --seq-length 2048 --tensor-model-parallel-size 1\n";
+  plim_edit_set edits;
+  CHECK(!read_one("run.sh", shell), "%s", error.message);
+  CHECK(project.dialect == PLIM_DIALECT_MEGATRON && says("precision=bf16"), "as it is");
+  CHECK(set("precision", "none", &edits), "%s", error.message);
+  CHECK(becomes(0, &edits,
+                "torchrun pretrain_gpt.py \\\n  --micro-batch-size 2 \\\n"
+                "  --global-batch-size 16 \\\n"
+                "  --seq-length 2048 --tensor-model-parallel-size 1\n"),
+        "gone");
   plim_edit_set_clear(&edits);
 }
 

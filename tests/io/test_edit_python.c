@@ -234,6 +234,11 @@ TEST(references_lead_to_their_literal) {
   ROOT("os.environ['X'] = '1'\nf(a=os.environ['X'])\n", "f.a", "os.environ.X");
   ROOT("N = 4\ndef g():\n  def h():\n    f(a=N)\n", "f.a", "N");
   ROOT("class C:\n  n = 4\nc = C()\nf(a=c.n)\n", "f.a", "C.n");
+  ROOT("N = 4\ndef g():\n  N = 5\n  f(a=N)\n", "f.a", "g.N");
+  ROOT("def g():\n  n = 5\n  def h():\n    f(a=n)\n", "f.a", "g.n");
+  ROOT("class C:\n  n = 4\n  def g(self):\n    n = 5\n    f(a=n)\n", "f.a", "C.g.n");
+  ROOT("N = 'x'\nAutoModel.from_pretrained(N, a=1)\n",
+       "AutoModel.from_pretrained.pretrained_model_name_or_path", "N");
   ROOT("t = Args(n=4)\nf(a=t.n)\n", "f.a", "Args.n");
   ROOT("parser.add_argument('--n-x', default=4)\nargs = parser.parse_args()\nf(a=args.n_x)\n",
        "f.a", "parser.--n-x");
@@ -247,7 +252,9 @@ TEST(references_in_doubt_lead_nowhere) {
       "f(a=N)\n",
       "N = 4\ndef g(N):\n  f(a=N)\n",
       "N = 4\ndef g(x=1, *, N: int = 3):\n  f(a=N)\n",
-      "N = 4\ndef g():\n  N = 5\n  f(a=N)\n",
+      "N = 4\ndef g():\n  N = 5\n  N = 6\n  f(a=N)\n",
+      "N = 4\ndef g():\n  N = x()\n  f(a=N)\n",
+      "def g():\n  N = 5\n  def h():\n    nonlocal N\n    N = 6\n  f(a=N)\n",
       "N = 4\ndef g():\n  f(a=N)\n  for N in x: pass\n",
       "N = 4\ndef g():\n  with x as N: f(a=N)\n",
       "N = 4\ndef g():\n  import N\n  f(a=N)\n",
@@ -275,6 +282,52 @@ TEST(a_computed_value_is_refused_with_its_root) {
   OPEN("N = 4\nf(a=N)\n");
   CHECK(change("f.a", integer(5)) == PLIM_ERR_UNSUPPORTED, "changed");
   CHECK_STR(editing_error.hint, "it comes from N: change that");
+}
+
+// ---- functions --------------------------------------------------------------------------------------
+
+static const plim_setting *setting(const char *key) { return plim_settings_find(&editing, key); }
+
+TEST(literals_of_functions_are_settings_under_the_functions_name) {
+  OPEN("def main():\n  batch = 4  # per GPU\n  name = ('x')\n  other = f()\n  if y: late = 1\n"
+       "def main():\n  batch = 5\n");
+  CHECK(setting("main.batch") && setting("main.batch")->is_faint, "a literal");
+  CHECK_STR(setting("main.batch")->comment, "per GPU");
+  CHECK(setting("main.name") && setting("main#2.batch"), "text, and the second of a name");
+  CHECK(!setting("main.other") && !setting("main.late"), "what is computed or not sure");
+}
+
+TEST(variables_that_are_bound_again_are_no_literals) {
+  static const char *const texts[] = {"def g():\n  n = 4\n  n = 5\n",
+                                      "def g():\n  n = 4\n  n += 1\n",
+                                      "def g():\n  n = 4\n  for n in x: pass\n",
+                                      "def g(n):\n  n = 4\n",
+                                      "def g():\n  n = 4\n  if x: n = 5\n",
+                                      "def g():\n  n = 4\n  del n\n",
+                                      "def g():\n  n = 4\n  def h():\n    nonlocal n\n    n = 5\n"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    OPEN(texts[i]);
+    const plim_setting *x = setting("g.n");
+    CHECK(x && x->value.kind == PLIM_VALUE_DERIVED, "%s", texts[i]);
+  }
+}
+
+TEST(the_first_argument_of_what_loads_a_model_has_a_name) {
+  OPEN("AutoModel.from_pretrained('a', b=1)\nAutoTokenizer.from_pretrained('c')\n"
+       "PeftModel.from_pretrained(m, 'd')\nSentenceTransformer('e')\n"
+       "FastLanguageModel.from_pretrained('f')\nx.LlamaForCausalLM.from_pretrained(*g)\n"
+       "AutoModel.from_pretrained(load())\n");
+  CHECK_STR(setting("AutoModel.from_pretrained.pretrained_model_name_or_path")->value.text, "a");
+  CHECK_STR(setting("SentenceTransformer.model_name_or_path")->value.text, "e");
+  CHECK_STR(setting("FastLanguageModel.from_pretrained.model_name")->value.text, "f");
+  CHECK(!setting("AutoTokenizer.from_pretrained.pretrained_model_name_or_path"), "no model");
+  CHECK(!setting("PeftModel.from_pretrained.pretrained_model_name_or_path"), "an adapter");
+  CHECK(!setting("x.LlamaForCausalLM.from_pretrained.pretrained_model_name_or_path"), "a list");
+  CHECK(setting("AutoModel.from_pretrained#2.pretrained_model_name_or_path")->is_faint, "computed");
+  CHANGES("def f():\n    m = AutoModel.from_pretrained(\n        'a',  # small\n    )\n",
+          "AutoModel.from_pretrained.pretrained_model_name_or_path", words("b/c"),
+          "def f():\n    m = AutoModel.from_pretrained(\n        'b/c',  # small\n    )\n");
+  CHANGES("def f():\n\tn = 0x10; m = 2\n", "f.n", integer(17), "def f():\n\tn = 0x11; m = 2\n");
 }
 
 // ---- changes ----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 
 #include "attention.h"
 #include "encoder.h"
+#include "flash_attention.h"
 #include "ops.h"
 
 typedef struct {
@@ -127,6 +128,8 @@ static plim_tensor *attend(plim_tape *t, const layer_call *call, plim_tensor *q,
   double dropout_p = call->m->c.attention_dropout;
   if (call->attention == PLIM_ATTENTION_EAGER)
     return eager_attention(t, q, k, v, mask, dropout_p, weights);
+  if (call->attention == PLIM_ATTENTION_FLASH)
+    return plim_flash_attention(t, q, k, v, (plim_flash_options){mask, .dropout_p = dropout_p});
   return contiguous(t, transpose(t, full_attention(t, q, k, v, mask, dropout_p), 1, 2));
 }
 
@@ -199,7 +202,7 @@ static plim_tensor *encode(plim_tape *t, plim_bert *m, const plim_batch *batch) 
   set(t, &hidden, embedded);
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->calls[i] = (layer_call){m, &m->layers[i], batch->attention};
-    plim_closure call = {run_layer, &m->calls[i], {mask}};
+    plim_closure call = {run_layer, &m->calls[i], {mask}, .positional = 1};
     set(t, &hidden, plim_call_layer(t, batch->checkpoint, call, hidden));
   }
   if (m->pooler.weight) set(t, &m->model.extra, plim_pooler_forward(t, &m->pooler, hidden));

@@ -69,6 +69,29 @@ static void destroy(plim_model *model) {
   free(m);
 }
 
+static void visit_layer(const layer *l, void (*visit)(void *, plim_tensor *), void *context) {
+  static const plim_projection mlp[] = {PLIM_DOWN_PROJ, PLIM_GATE_PROJ, PLIM_UP_PROJ};
+  static const plim_projection attention[] = {PLIM_K_PROJ, PLIM_O_PROJ, PLIM_Q_PROJ, PLIM_V_PROJ};
+  visit(context, l->input_norm);
+  for (size_t i = 0; i < sizeof mlp / sizeof *mlp; i++) visit(context, l->proj[mlp[i]].weight);
+  visit(context, l->post_attention_norm);
+  visit(context, l->post_mlp_norm);
+  visit(context, l->pre_mlp_norm);
+  for (size_t i = 0; i < sizeof attention / sizeof *attention; i++) {
+    const plim_linear *p = &l->proj[attention[i]];
+    if (p->bias) visit(context, p->bias);
+    visit(context, p->weight);
+  }
+}
+
+static void in_name_order(plim_model *model, void (*visit)(void *, plim_tensor *), void *context) {
+  plim_gemma2 *m = (plim_gemma2 *)model;
+  if (m->lm_head != m->embed_tokens) visit(context, m->lm_head);
+  visit(context, m->embed_tokens);
+  for (int64_t i = 0; i < m->c.layers; i++) visit_layer(&m->layers[i], visit, context);
+  visit(context, m->norm);
+}
+
 static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_gemma2 *m = (plim_gemma2 *)model;
   plim_lora_begin(model);
@@ -139,7 +162,9 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
   plim_gemma2 *m = (plim_gemma2 *)model;
   plim_decoder_inputs in = {0};
   plim_tensor *hidden = NULL;
-  set(t, &in.embedded, mul(t, embedding(t, m->embed_tokens, batch->ids), m->embed_scale));
+  plim_tensor *embedded = embedding(t, m->embed_tokens, batch->ids);
+  plim_tensor *scale = to(t, m->embed_scale, (plim_dtype)m->embed_tokens->dtype);
+  set(t, &in.embedded, mul(t, embedded, scale));
   plim_decoder_prepare(t, &m->c, batch, &m->rope, &in);
   set(t, &hidden, in.embedded);
   for (int64_t i = 0; i < m->c.layers; i++) {
@@ -165,8 +190,11 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 plim_model *plim_gemma2_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gemma2 *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){
-      .forward = forward, .inner = model_forward, .add_lora = add_lora, .destroy = destroy};
+  m->model = (plim_model){.forward = forward,
+                          .inner = model_forward,
+                          .add_lora = add_lora,
+                          .in_name_order = in_name_order,
+                          .destroy = destroy};
   m->c = *config;
   m->layers = calloc((size_t)config->layers, sizeof *m->layers);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);

@@ -57,6 +57,28 @@ static void build(plim_tape *t, plim_gpt2 *m, plim_dtype d) {
   plim_consume(t, empty(t, table, d)); // lm_head's own weight, gone when it is tied
 }
 
+static void visit_pair(plim_tensor *bias, plim_tensor *weight, void (*visit)(void *, plim_tensor *),
+                       void *context) {
+  visit(context, bias);
+  visit(context, weight);
+}
+
+static void in_name_order(plim_model *model, void (*visit)(void *, plim_tensor *), void *context) {
+  plim_gpt2 *m = (plim_gpt2 *)model;
+  for (int64_t i = 0; i < m->c.layers; i++) {
+    const block *b = &m->blocks[i];
+    visit_pair(b->c_attn.bias, b->c_attn.weight, visit, context);
+    visit_pair(b->attn_proj.bias, b->attn_proj.weight, visit, context);
+    visit_pair(b->ln_1.bias, b->ln_1.weight, visit, context);
+    visit_pair(b->ln_2.bias, b->ln_2.weight, visit, context);
+    visit_pair(b->c_fc.bias, b->c_fc.weight, visit, context);
+    visit_pair(b->mlp_proj.bias, b->mlp_proj.weight, visit, context);
+  }
+  visit_pair(m->ln_f.bias, m->ln_f.weight, visit, context);
+  visit(context, m->wpe);
+  visit(context, m->wte);
+}
+
 static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_gpt2 *m = (plim_gpt2 *)model;
   plim_lora_begin(model);
@@ -201,6 +223,7 @@ plim_model *plim_gpt2_new(plim_tape *t, const plim_config *config, plim_dtype dt
   m->model = (plim_model){.forward = forward,
                           .inner = model_forward,
                           .add_lora = add_lora,
+                          .in_name_order = in_name_order,
                           .destroy = destroy,
                           .has_aligned_labels = true};
   m->c = *config;

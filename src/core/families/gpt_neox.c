@@ -60,6 +60,29 @@ static void build(plim_tape *t, plim_gpt_neox *m, plim_dtype d) {
   m->embed_out = plim_model_parameter(t, &m->model, table, d);
 }
 
+static void visit_pair(plim_tensor *bias, plim_tensor *weight, void (*visit)(void *, plim_tensor *),
+                       void *context) {
+  visit(context, bias);
+  visit(context, weight);
+}
+
+static void visit_layer(const layer *l, void (*visit)(void *, plim_tensor *), void *context) {
+  visit_pair(l->dense.bias, l->dense.weight, visit, context);
+  visit_pair(l->query_key_value.bias, l->query_key_value.weight, visit, context);
+  visit_pair(l->input_norm.bias, l->input_norm.weight, visit, context);
+  visit_pair(l->down.bias, l->down.weight, visit, context);
+  visit_pair(l->up.bias, l->up.weight, visit, context);
+  visit_pair(l->post_attention_norm.bias, l->post_attention_norm.weight, visit, context);
+}
+
+static void in_name_order(plim_model *model, void (*visit)(void *, plim_tensor *), void *context) {
+  plim_gpt_neox *m = (plim_gpt_neox *)model;
+  visit(context, m->embed_out);
+  visit(context, m->embed_in);
+  visit_pair(m->final_norm.bias, m->final_norm.weight, visit, context);
+  for (int64_t i = 0; i < m->c.layers; i++) visit_layer(&m->layers[i], visit, context);
+}
+
 static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_gpt_neox *m = (plim_gpt_neox *)model;
   plim_lora_begin(model);
@@ -196,8 +219,11 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 plim_model *plim_gpt_neox_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gpt_neox *m = calloc(1, sizeof *m);
   if (!m) return NULL;
-  m->model = (plim_model){
-      .forward = forward, .inner = model_forward, .add_lora = add_lora, .destroy = destroy};
+  m->model = (plim_model){.forward = forward,
+                          .inner = model_forward,
+                          .add_lora = add_lora,
+                          .in_name_order = in_name_order,
+                          .destroy = destroy};
   m->c = *config;
   m->layers = calloc((size_t)config->layers, sizeof *m->layers);
   m->calls = calloc((size_t)config->layers, sizeof *m->calls);

@@ -96,7 +96,16 @@ static void visit_linear(const plim_linear *l, void (*visit)(void *, plim_tensor
   if (l->weight) visit(context, l->weight);
 }
 
+static void visit_experts(const plim_experts *e, void (*visit)(void *, plim_tensor *),
+                          void *context) {
+  if (!e->router) return;
+  visit(context, e->gate_up);
+  visit(context, e->down);
+  visit(context, e->router);
+}
+
 static void visit_layer(const layer *l, void (*visit)(void *, plim_tensor *), void *context) {
+  visit_experts(&l->experts, visit, context);
   visit(context, l->input_norm);
   visit_linear(&l->proj[PLIM_DOWN_PROJ], visit, context);
   visit_linear(&l->proj[PLIM_GATE_PROJ], visit, context);
@@ -112,6 +121,14 @@ static void visit_layer(const layer *l, void (*visit)(void *, plim_tensor *), vo
   visit_linear(&l->proj[PLIM_V_PROJ], visit, context);
 }
 
+static bool assemble(plim_tape *t, plim_model *model, plim_tensor *p) {
+  const plim_config *c = &((plim_llama *)model)->c;
+  bool has_halves = p->shape.at[1] == 2 * c->intermediate && p->shape.at[2] == c->hidden;
+  if (p->shape.n != 3) return false;
+  plim_experts_assemble(t, model, p, has_halves);
+  return true;
+}
+
 static void in_name_order(plim_model *model, void (*visit)(void *, plim_tensor *), void *context) {
   plim_llama *m = (plim_llama *)model;
   if (m->lm_head != m->embed_tokens) visit(context, m->lm_head);
@@ -120,11 +137,35 @@ static void in_name_order(plim_model *model, void (*visit)(void *, plim_tensor *
   visit(context, m->norm);
 }
 
+// Adapters of all layers' parameters were made behind those of all layers' modules: each layer's come
+// behind its own.
+static void sort_by_layer(plim_model *m, size_t modules, size_t layers) {
+  size_t count = m->parameters.len, of_modules = modules / layers, each = count / layers;
+  plim_tensor **was = malloc(count * sizeof *was);
+  m->failed |= !was;
+  for (size_t i = 0; was && i < count; i++) was[i] = m->parameters.at[i];
+  for (size_t i = 0; was && i < count; i++) {
+    size_t at = i / each, k = i % each;
+    size_t from =
+        k < of_modules ? at * of_modules + k : modules + at * (each - of_modules) + k - of_modules;
+    m->parameters.at[i] = was[from];
+  }
+  free(was);
+}
+
+static void add_lora_to_experts(plim_tape *t, plim_llama *m, const plim_lora *lora) {
+  size_t modules = m->model.parameters.len;
+  for (int64_t i = 0; i < m->c.layers; i++)
+    plim_experts_add_lora(t, &m->model, &m->layers[i].experts, lora->rank);
+  sort_by_layer(&m->model, modules, (size_t)m->c.layers);
+}
+
 static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_llama *m = (plim_llama *)model;
   plim_lora_begin(model);
   for (int64_t i = 0; i < m->c.layers; i++)
     plim_projections_add_lora(t, model, m->layers[i].proj, lora);
+  if (m->c.experts && lora->targets == PLIM_ALL_LINEAR) add_lora_to_experts(t, m, lora);
   plim_lora_end(t, model, lora);
 }
 
@@ -288,6 +329,7 @@ plim_model *plim_llama_new(plim_tape *t, const plim_config *config, plim_dtype d
                           .inner = model_forward,
                           .add_lora = add_lora,
                           .in_name_order = in_name_order,
+                          .assemble = assemble,
                           .destroy = destroy};
   m->c = *config;
   m->layers = calloc((size_t)config->layers, sizeof *m->layers);

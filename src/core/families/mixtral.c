@@ -14,17 +14,67 @@ plim_experts plim_experts_new(plim_tape *t, plim_model *m, const plim_config *c,
   return e;
 }
 
+void plim_experts_add_lora(plim_tape *t, plim_model *m, plim_experts *e, int64_t rank) {
+  e->router_lora = plim_expert_lora_new(t, m, e->router, rank);
+  e->gate_up_lora = plim_expert_lora_new(t, m, e->gate_up, 2 * rank);
+  e->down_lora = plim_expert_lora_new(t, m, e->down, rank);
+  e->router_lora.a->behind = e->router_lora.b->behind = e->router;
+  e->gate_up_lora.a->behind = e->gate_up_lora.b->behind = e->down;
+  e->down_lora.a->behind = e->down_lora.b->behind = e->down;
+}
+
+static plim_tensors load_pieces(plim_tape *t, plim_model *m, const plim_dims *stack,
+                                plim_dtype dtype) {
+  plim_tensors pieces = {0};
+  for (int64_t i = 0; i < stack->at[0]; i++)
+    if (!vec_push(&pieces, empty(t, dims(stack->at[1], stack->at[2]), dtype))) m->failed = true;
+  return pieces;
+}
+
+static void drop_pieces(plim_tape *t, plim_tensors *pieces) {
+  while (pieces->len) plim_consume(t, pieces->at[--pieces->len]);
+  vec_free(pieces);
+}
+
+static void assemble_halves(plim_tape *t, plim_model *m, plim_tensor *gate_up) {
+  plim_dtype dtype = (plim_dtype)gate_up->dtype;
+  plim_dims half = gate_up->shape;
+  half.at[1] /= 2;
+  plim_tensors gates = load_pieces(t, m, &half, dtype), ups = load_pieces(t, m, &half, dtype);
+  plim_tensor *gate = empty(t, half, dtype), *up = NULL;
+  drop_pieces(t, &gates);
+  up = empty(t, half, dtype);
+  drop_pieces(t, &ups);
+  plim_retype(t, gate_up, dtype);
+  plim_consume(t, gate);
+  plim_consume(t, up);
+}
+
+void plim_experts_assemble(plim_tape *t, plim_model *m, plim_tensor *stack, bool has_halves) {
+  if (has_halves) {
+    assemble_halves(t, m, stack);
+    return;
+  }
+  plim_tensors pieces = load_pieces(t, m, &stack->shape, (plim_dtype)stack->dtype);
+  plim_retype(t, stack, (plim_dtype)stack->dtype);
+  drop_pieces(t, &pieces);
+}
+
 // The experts of each token, how much each counts, and the scores that said so.
 static void route(plim_tape *t, const plim_experts *e, plim_tensor *x, plim_tensor **logits,
                   plim_tensor **shares, plim_tensor **experts) {
   plim_tensor *rows = NULL, *probabilities = NULL;
+  plim_merge router = {0};
+  plim_merge_begin(t, &e->router_lora, e->router, &router);
   set(t, &rows, reshape(t, x, dims(-1, x->shape.at[1])));
-  set(t, logits, linear(t, rows, e->router, NULL));
+  set(t, logits, linear(t, rows, plim_merge_weight(t, &e->router_lora, e->router, &router), NULL));
   set(t, &probabilities, softmax(t, *logits, PLIM_FP32));
   topk(t, probabilities, e->per_token, shares, experts);
   div_in_place(t, *shares, sum_dim(t, *shares, 1, true));
   drop(t, &rows);
   drop(t, &probabilities);
+  drop(t, &router.merged);
+  plim_merge_end(t, &router);
 }
 
 // Tokens sorted by expert.
@@ -54,7 +104,6 @@ static void group(plim_tape *t, const plim_experts *e, plim_tensor *x, plim_tens
   set(t, &g->rows, index_rows(t, x, k_unary(t, g->order))); // order // per_token
   set(t, &g->row_shares, index_rows(t, g->shares, g->order));
   count_tokens(t, e->router->shape.at[0], g);
-  masked_fill_in_place(t, g->rows, g->is_nobody);
 }
 
 static void groups_drop(plim_tape *t, groups *g) {
@@ -92,16 +141,25 @@ static plim_tensor *gather(plim_tape *t, const groups *g, plim_tensor *out, int6
 static plim_tensor *run_experts(plim_tape *t, const plim_experts *e, plim_tensor *x,
                                 plim_tensor *shares, plim_tensor *experts) {
   groups g = {0};
+  plim_merge up = {0}, down = {0};
+  plim_merge_begin(t, &e->down_lora, e->down, &down);
+  plim_merge_begin(t, &e->gate_up_lora, e->gate_up, &up);
   plim_tensor *out = NULL, *weighted = NULL, *inverse = NULL, *sum = NULL, *result = NULL;
   group(t, e, x, shares, experts, &g);
-  project(t, &g, e->gate_up, g.rows, &out);
+  plim_tensor *weight = plim_merge_weight(t, &e->gate_up_lora, e->gate_up, &up);
+  masked_fill_in_place(t, g.rows, g.is_nobody);
+  project(t, &g, weight, g.rows, &out);
   set(t, &out, gated(t, out));
-  project(t, &g, e->down, out, &out);
+  project(t, &g, plim_merge_weight(t, &e->down_lora, e->down, &down), out, &out);
   set(t, &sum, gather(t, &g, out, e->per_token, &weighted, &inverse));
   set(t, &result, to(t, sum, (plim_dtype)x->dtype));
   groups_drop(t, &g);
   plim_tensor **gone[] = {&out, &weighted, &inverse, &sum};
   for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  plim_merge_end(t, &up);
+  drop(t, &up.merged);
+  drop(t, &down.merged);
+  plim_merge_end(t, &down);
   return give(t, &result);
 }
 

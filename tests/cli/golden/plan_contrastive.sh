@@ -15,12 +15,12 @@ knobs:
   n_positives: {file: conf/run.yaml, key: data.positive}
   n_negatives: conf/run.yaml:data.negative
 END
-$PLIMSOLL plan conf/run.yaml --gpu 16GiB | tail -n +2
+$PLIMSOLL plan conf/run.yaml --gpu 14GiB | tail -n +2
 echo "== allowed"
-$PLIMSOLL plan conf/run.yaml --gpu 16GiB --allow n_negatives | grep -E "^(planned|[-+]|n_|micro)"
+$PLIMSOLL plan conf/run.yaml --gpu 14GiB --allow n_negatives | grep -E "^(planned|[-+]|n_|micro)"
 echo "== as many sequences without anchors"
 sed -i 's/bs: 32/bs: 256/; s/, positive: 1, negative: 6//' conf/run.yaml && sed -i '/n_/d' plimsoll.yaml
-$PLIMSOLL plan conf/run.yaml --gpu 16GiB | grep "^as it is"
+$PLIMSOLL plan conf/run.yaml --gpu 14GiB | grep "^as it is"
 echo "== keys that are not there"
-$PLIMSOLL plan conf/run.yaml --gpu 16GiB --set micro_batch=conf/run.yaml:train.bz
-$PLIMSOLL plan conf/run.yaml --gpu 16GiB --set micro_batch=conf/run.yaml:foo
+$PLIMSOLL plan conf/run.yaml --gpu 14GiB --set micro_batch=conf/run.yaml:train.bz
+$PLIMSOLL plan conf/run.yaml --gpu 14GiB --set micro_batch=conf/run.yaml:foo

@@ -2,8 +2,8 @@
 mkdir p && cd p || exit 9
 show() {
   echo "== $1" && shift
-  $PLIMSOLL plan "$@" --model llama-3.2-1b --gpu 24GiB >out 2>err
-  grep -oE "effective batch.*|^[-+][^-+].*" out
+  $PLIMSOLL plan "$@" --model llama-3.2-1b --gpu 80GiB --try micro_batch=2 >out 2>err
+  grep -oE "effective batch.*|^[-+][^-+].*|^(micro_batch|accumulate) .*:.*" out
   cat err
 }
 cat >root.sh <<'END'

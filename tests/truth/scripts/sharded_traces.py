@@ -77,6 +77,31 @@ ze("zero3-llama-offload-all", "llama-3.2-1b", stage=3, offload_optimizer=True, o
 ze("zero3-qwen2-accum", "qwen2.5-0.5b", stage=3, accum=2)
 ze("zero2-qwen2-accum", "qwen2.5-0.5b", stage=2, accum=2)
 
+# with a padding mask; DDP with NCCL and a single rank
+M = []
+def m(id, model, **k): M.append(dict(dict(id=id, model=model, layers=3, batch=2, seq=200, param="bf16", mask="pad"), **k))
+m("ddp-tiny-pad", "tiny-llama", strategy="ddp", world=1, bucket_view=True)
+m("ddp-qwen2-fp32amp-ones", "qwen2.5-0.5b", strategy="ddp", world=1, param="fp32", amp="bf16", mask="ones")
+m("ddp-gpt2-eager-pad-ckpt", "gpt2", strategy="ddp", world=1, attn="eager", ckpt=True, bucket_view=True, nostack=True)
+m("fsdp-tiny-mp-pad", "tiny-llama", strategy="fsdp2", world=4, param="fp32", mp="bf16")
+m("fsdp-llama-mp-pad-ckpt", "llama-3.2-1b", strategy="fsdp2", world=4, param="fp32", mp="bf16", ckpt=True)
+m("fsdp-qwen2-bf16-ones", "qwen2.5-0.5b", strategy="fsdp2", world=4, mask="ones")
+m("fsdp-gpt2-mp-eager-pad", "gpt2", strategy="fsdp2", world=2, param="fp32", mp="bf16", attn="eager")
+m("fsdp-tiny-offload-eager-pad-ckpt", "tiny-llama", strategy="fsdp2", world=4, param="fp32", mp="bf16", attn="eager", offload=True, ckpt=True)
+# with adapters, and of other families
+A = dict(r=8, targets="all-linear", dropout=0.05)
+m("fsdp-tiny-mp-lora", "tiny-llama", strategy="fsdp2", world=4, param="fp32", mp="bf16", mask=None, lora=A)
+m("fsdp-tiny-bf16-lora-ckpt", "tiny-llama", strategy="fsdp2", world=4, mask=None, lora=dict(A, fp32_adapters=False), ckpt=True)
+m("ddp-tiny-lora", "tiny-llama", strategy="ddp", world=1, bucket_view=True, mask=None, lora=A, amp="bf16")
+m("fsdp-gemma2-mp", "gemma-2-2b", strategy="fsdp2", world=4, param="fp32", mp="bf16", mask=None, layers=2)
+m("fsdp-phi3-mp-ckpt", "phi-3-mini", strategy="fsdp2", world=4, param="fp32", mp="bf16", mask=None, ckpt=True, layers=2)
+m("fsdp-mixtral-bf16", "mixtral-tiny", strategy="fsdp2", world=4, mask=None, layers=2)
+m("fsdp-neox-mp", "pythia-410m", strategy="fsdp2", world=4, param="fp32", mp="bf16", mask=None, layers=2)
+m("fsdp-qwen3-mp", "qwen3-0.6b", strategy="fsdp2", world=4, param="fp32", mp="bf16", mask=None, layers=2)
+m("ddp-gemma2", "gemma-2-2b", strategy="ddp", world=1, bucket_view=True, mask=None, layers=2)
+m("ddp-phi3-ckpt", "phi-3-mini", strategy="ddp", world=1, mask=None, layers=2, ckpt=True, nostack=True)
+m("ddp-mixtral", "mixtral-tiny", strategy="ddp", world=1, mask=None, layers=2)
+
 def config_of(c):
     cfg = dict(MODELS[c["model"]])
     if c.get("layers"):
@@ -97,26 +122,39 @@ def zero(c, m):
     o = torch.optim.AdamW(m.parameters(), lr=1e-5, fused=not c.get("offload_optimizer"))
     return deepspeed.initialize(model=m, optimizer=o, config=cfg, dist_init_required=False)[0]
 def run(c, r):
-    dist.init_process_group("fake", rank=0, world_size=c["world"], store=FakeStore())
-    cfg = config_of(c); mt = cfg.pop("model_type"); k = CONFIG_MAPPING[mt](**cfg); k.use_cache = False; k._attn_implementation = "sdpa"
-    with torch.device("cuda"): m = AutoModelForCausalLM.from_config(k, dtype=DT[c["param"]], attn_implementation="sdpa")
+    if c["strategy"] == "ddp" and c["world"] == 1: dist.init_process_group("nccl", rank=0, world_size=1, store=dist.HashStore())
+    else: dist.init_process_group("fake", rank=0, world_size=c["world"], store=FakeStore())
+    attn = c.get("attn", "sdpa")
+    cfg = config_of(c); mt = cfg.pop("model_type"); k = CONFIG_MAPPING[mt](**cfg); k.use_cache = False; k._attn_implementation = attn
+    with torch.device("cuda"): m = AutoModelForCausalLM.from_config(k, dtype=DT[c["param"]], attn_implementation=attn)
     m.train()
     if c.get("ckpt"): m.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if c.get("lora"):
+        import peft
+        l = c["lora"]
+        m = peft.get_peft_model(m, peft.LoraConfig(r=l["r"], lora_alpha=16, lora_dropout=l["dropout"], target_modules=l["targets"]), autocast_adapter_dtype=l.get("fp32_adapters", True))
+        if c.get("ckpt"): m.enable_input_require_grads()
     if c["strategy"] == "ddp": m = DDP(m, device_ids=[0], gradient_as_bucket_view=c.get("bucket_view", False))
     elif c["strategy"] == "zero": m = zero(c, m)
     else:
         kw = dict(reshard_after_forward=c.get("reshard", True))
         if c.get("mp"): kw["mp_policy"] = MixedPrecisionPolicy(param_dtype=DT[c["mp"]], reduce_dtype=DT[c.get("reduce", "fp32")])
         if c.get("offload"): kw["offload_policy"] = CPUOffloadPolicy()
-        for l in (m.transformer.h if hasattr(m, "transformer") else m.model.layers): fully_shard(l, **kw)
+        b = m.base_model.model if c.get("lora") else m
+        for l in (b.transformer.h if hasattr(b, "transformer") else b.gpt_neox.layers if hasattr(b, "gpt_neox") else b.model.layers): fully_shard(l, **kw)
         fully_shard(m, **kw)
     torch.cuda.synchronize(); torch.cuda.empty_cache(); r["loaded_alloc"] = torch.cuda.memory_allocated(); r["loaded_reserved"] = torch.cuda.memory_reserved(); torch.cuda.reset_peak_memory_stats()
     if c["strategy"] == "zero": return steps_zero(c, m, k)
-    ps = list(m.parameters()); o = torch.optim.AdamW(ps, lr=1e-5, fused=not c.get("offload"), foreach=None)
+    ps = [p for p in m.parameters() if p.requires_grad]; o = torch.optim.AdamW(ps, lr=1e-5, fused=not c.get("offload"), foreach=None)
     for i in range(3):
         for a in range(c.get("accum", 1)):
             ids = torch.randint(5, k.vocab_size - 1, (c["batch"], c["seq"]), device="cuda")
-            with torch.autocast("cuda", dtype=torch.bfloat16, enabled=bool(c.get("amp"))): l = m(input_ids=ids, labels=ids).loss
+            more = {}
+            if c.get("mask"):
+                mask = torch.ones_like(ids)
+                if c["mask"] == "pad": mask[:, -(c["seq"] // 4):] = 0
+                more = dict(attention_mask=mask)
+            with torch.autocast("cuda", dtype=torch.bfloat16, enabled=bool(c.get("amp"))): l = m(input_ids=ids, labels=ids, **more).loss
             l.backward()
         o.step(); o.zero_grad(set_to_none=True)
     torch.cuda.synchronize()
@@ -154,7 +192,7 @@ def one(c, trace):
         torch.manual_seed(0)
         if trace:
             torch.cuda.init(); r["config"] = config_of(c)
-            torch.cuda.memory._record_memory_history(enabled="all", context="all", stacks="python", max_entries=2_000_000)
+            torch.cuda.memory._record_memory_history(enabled="all", context=None if c.get("nostack") else "all", stacks="python", max_entries=2_000_000)
         run(c, r); r["status"] = "ok"
     except BaseException: r.update(status="error", error=traceback.format_exc()[-2500:])
     st = torch.cuda.memory_stats(); r.update(peak_alloc=st["allocated_bytes.all.peak"], peak_reserved=st["reserved_bytes.all.peak"])
@@ -177,8 +215,9 @@ def all_of(cases, trace, jobs):
         try: one(c, trace)
         finally: os._exit(0)
     while live: reap()
-ONLY = os.environ.get("ONLY", "traces,rows,more").split(",")
+ONLY = os.environ.get("ONLY", "traces,masks,rows,more").split(",")
 if "traces" in ONLY: all_of(T, True, 8)
+if "masks" in ONLY: all_of(M, True, 8)
 if "rows" in ONLY: all_of(C, False, 3)
 if "more" in ONLY: all_of(MORE, False, 3)
 with tarfile.open(os.path.join(out, "sharded.tar"), "w") as f:

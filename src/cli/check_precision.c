@@ -1,0 +1,44 @@
+// Types of numbers that the card has no units for.
+#include <string.h>
+
+#include "check.h"
+
+// As typed, or the first of this machine; NULL: not known.
+static const plim_gpu *card_of(const check *c) {
+  if (c->gpu) return plim_gpu_named(c->gpu);
+  if (!c->card_count || c->cards[0].total_bytes == PLIM_UNKNOWN) return NULL;
+  return plim_gpu_present(c->cards[0].name, c->cards[0].total_bytes / PLIM_MIB);
+}
+
+// Where bf16 is asked for: as what products are computed in, or else as what parameters are kept in.
+static const plim_project_knob *bf16_of(const check *c) {
+  static const plim_knob knobs[] = {PLIM_KNOB_PRECISION, PLIM_KNOB_DTYPE};
+  for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
+    if (check_says(c, knobs[i], "bf16")) return &c->files.project.knobs[knobs[i]];
+  return NULL;
+}
+
+static void show_place(const check *c, const plim_project_knob *k, check_finding *f) {
+  if (!k->place_count || !k->places[0].setting) return;
+  const plim_knob_place *at = &k->places[0];
+  check_place place = {c->files.project.files.at[at->file], at->setting, at->setting->value};
+  check_at(f, &place);
+}
+
+// torch.cuda.is_bf16_supported() says yes on every card, emulation included (pytorch/pytorch#148322), so
+// that Trainer starts.
+void check_precision(check *c) {
+  const plim_gpu *gpu = c->trains ? card_of(c) : NULL;
+  const plim_project_knob *bf16 = gpu && !(gpu->bf16_tflops > 0) ? bf16_of(c) : NULL;
+  if (!bf16) return;
+  bool has_fp16 = gpu->fp16_tflops > 0;
+  check_finding *f = check_add(c, "precision.emulated", CHECK_WARNING,
+                               "bf16 on a card that does not have it: the %s", gpu->name);
+  check_why(f, "PyTorch emulates it in float32: at most %g TFLOPS%s", gpu->fp32_tflops,
+            has_fp16 ? ", and kernels that need it are missing" : "");
+  if (has_fp16)
+    check_fix(f, "fp16 instead, which has %g TFLOPS here: plimsoll plan writes it",
+              gpu->fp16_tflops);
+  else check_fix(f, "float32: this card has no fast type of 16 bits");
+  show_place(c, bf16, f);
+}

@@ -1,0 +1,56 @@
+// What is left to do outside of configurations: the environment, packages, lines of code.
+#include <stdio.h>
+
+#include "plan_edits.h"
+
+static bool is_turned_on(const plan_for_card *c, plim_knob knob) {
+  return c->plan.rungs.at[0].choice.at[knob] && !c->plan.before_choice.at[knob];
+}
+
+static plim_value count(int64_t value) {
+  return (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = value};
+}
+
+static bool has_place(const plan_result *r, plim_knob knob, plim_value value) {
+  return r->files && plan_can_write(&r->files->project, &(plim_knob_change){knob, value}, 1);
+}
+
+// ---- a loss in chunks -------------------------------------------------------------------------------
+
+// The file that was measured: docs/chunked-loss.md.
+static void print_loss(const plan_for_card *c) {
+  printf("plimsoll help chunked_loss > chunked_loss.py   # beside your script, and in it:\n"
+         "    from chunked_loss import use_chunked_loss\n"
+         "    use_chunked_loss(model, %lld)   # behind from_pretrained\n",
+         (long long)c->plan.rungs.at[0].choice.at[PLIM_KNOB_CHUNKED_LOSS]);
+}
+
+// ---- Liger-Kernel -----------------------------------------------------------------------------------
+
+static void print_liger(const plan_result *r) {
+  bool is_axolotl = r->files && r->files->project.dialect == PLIM_DIALECT_AXOLOTL;
+  printf("pip install liger-kernel\n");
+  if (is_axolotl)
+    printf("\nin your Axolotl file:\n"
+           "  plugins:\n"
+           "    - axolotl.integrations.liger.LigerPlugin\n"
+           "  liger_rope: true\n"
+           "  liger_rms_norm: true\n"
+           "  liger_glu_activation: true\n"
+           "  liger_fused_linear_cross_entropy: true\n");
+}
+
+void plan_print_todo(const plan_result *r, const plan_for_card *c) {
+  if (!c->plan.rungs.len) return;
+  const plim_choice *x = &c->plan.rungs.at[0].choice;
+  const char *conf = plim_choice_conf(&c->asked, x);
+  int64_t chunk = x->at[PLIM_KNOB_CHUNKED_LOSS];
+  bool chunks = is_turned_on(c, PLIM_KNOB_CHUNKED_LOSS) &&
+                !has_place(r, PLIM_KNOB_CHUNKED_LOSS, count(chunk));
+  bool has_liger = is_turned_on(c, PLIM_KNOB_LIGER);
+  if (!*conf && !chunks && !has_liger && c->asked.world < 2) return;
+  plan_heading("to do");
+  if (*conf) printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", conf);
+  if (has_liger) print_liger(r);
+  if (chunks) print_loss(c);
+}

@@ -1,0 +1,241 @@
+// A knob changed in one file. Whatever edit is tried, the file is read again with it: it counts if the
+// knob then has the new value, and every other knob still has its own, or the one it is to have as well.
+#include "project_task.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dialect_values.h"
+#include "key_names.h"
+#include "project_impl.h"
+
+// ---- one file ---------------------------------------------------------------------------------------
+
+enum { EDITS = PLIM_TASK_EDITS };
+typedef plim_task task;
+
+const plim_value *plim_change_of(const plim_knob_change *changes, size_t count, plim_knob knob) {
+  for (size_t i = 0; i < count; i++)
+    if (changes[i].knob == knob) return &changes[i].value;
+  return NULL;
+}
+
+static bool is_as_before(const plim_reading *now, const plim_reading *then) {
+  return now->said == then->said && plim_value_same(&now->value, &then->value);
+}
+
+// One key may say two knobs, which then change together.
+static bool is_as_wanted(const task *t, const plim_reading *now, plim_knob knob) {
+  const plim_value *value = plim_change_of(t->changes, t->change_count, knob);
+  return value && now->said >= PLIM_DEFAULTED && plim_value_same(&now->value, value);
+}
+
+// What is computed follows what it is computed from; all knobs together are compared at the end.
+static bool follows(const plim_reading *reading) {
+  return reading->setting && reading->setting->value.kind == PLIM_VALUE_DERIVED;
+}
+
+static bool reads_well(const task *t, plim_settings *s) {
+  plim_recipe_file recipe;
+  if (plim_recipe_file_read(s, t->f->recipe.dialect, &recipe, NULL)) return false;
+  for (int i = 0; i < PLIM_KNOBS; i++) {
+    const plim_reading *now = &recipe.knobs[i];
+    if (i == (int)t->knob || is_as_before(now, &t->f->recipe.knobs[i])) continue;
+    if (follows(&t->f->recipe.knobs[i])) continue;
+    if (!is_as_wanted(t, now, (plim_knob)i)) return false;
+  }
+  const plim_reading *mine = &recipe.knobs[t->knob];
+  bool is_known = mine->said == PLIM_SAID || mine->said == PLIM_DEFAULTED; // once its key is gone
+  return is_known && plim_value_same(&mine->value, t->value);
+}
+
+static bool reads_bound(const task *t, plim_settings *s) {
+  const plim_setting *setting = plim_settings_find(s, t->decides->key);
+  plim_reading r;
+  return setting && !plim_reading_of(s, setting, t->key, &r, NULL) && r.said == PLIM_SAID &&
+         plim_value_same(&r.value, t->value);
+}
+
+// Takes the edits over if they do it.
+static bool try(task *t, plim_edit *edits, size_t count) {
+  char *text;
+  size_t size;
+  plim_settings s;
+  bool ok = false;
+  if (plim_edits_apply(t->f->text, t->f->size, edits, count, &text, &size, NULL)) return false;
+  if (!plim_settings_read(t->f->settings.format, text, size, &s, NULL)) {
+    ok = t->is_bound ? reads_bound(t, &s) : reads_well(t, &s);
+    plim_settings_clear(&s);
+  }
+  free(text);
+  if (!ok) return false;
+  memcpy(t->done, edits, count * sizeof *edits);
+  t->done_count = count;
+  return true;
+}
+
+// What makes a row say the new value, or nothing at all.
+static bool quiet_value(const task *t, const plim_key *key, plim_value *out) {
+  bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to;
+  return !is_closed && (plim_key_inverse(key, t->value, out) || plim_key_silence(key, out));
+}
+
+static const plim_setting *setting_of(const task *t, const plim_key *key, bool is_nested) {
+  for (size_t i = t->f->settings.at.len; i-- > 0;)
+    if (plim_key_is_of(key, &t->f->settings.at.at[i], is_nested)) return &t->f->settings.at.at[i];
+  return NULL;
+}
+
+static bool contradicts(const task *t, const plim_key *key, const plim_setting *setting) {
+  plim_settings borrowed = t->f->settings; // reading keeps texts, which must not stay
+  borrowed.strings.at = NULL, borrowed.strings.len = borrowed.strings.cap = 0;
+  plim_token token = plim_key_read(key, &borrowed, setting);
+  bool does = token.force == PLIM_STRONG && !plim_value_same(&token.value, t->value);
+  for (size_t i = 0; i < borrowed.strings.len; i++) free(borrowed.strings.at[i]);
+  vec_free(&borrowed.strings);
+  return does;
+}
+
+// Rows of a dialect and of its base may name the same setting.
+static bool is_hushed(const plim_edit *edits, size_t count, const plim_edit *edit) {
+  for (size_t i = 0; i < count; i++)
+    if (edits[i].span.begin == edit->span.begin && edits[i].span.end == edit->span.end) return true;
+  return false;
+}
+
+// An edit after which the setting agrees, is silent, or is gone.
+static bool hush_edit(const task *t, const plim_key *key, const plim_setting *setting,
+                      plim_edit *out) {
+  plim_value value;
+  const plim_settings *s = &t->f->settings;
+  bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to;
+  if (quiet_value(t, key, &value) && !plim_settings_change(s, setting, &value, out, NULL))
+    return true;
+  return !is_closed && !plim_settings_remove(s, setting, out, NULL);
+}
+
+static void add_edit(plim_edit edits[EDITS], size_t *count, plim_edit edit) {
+  if (*count == EDITS || is_hushed(edits, *count, &edit)) free(edit.text);
+  else edits[(*count)++] = edit;
+}
+
+static void hush_one(const task *t, const plim_key *key, const plim_setting *setting,
+                     plim_edit edits[EDITS], size_t *count) {
+  plim_edit edit;
+  if (contradicts(t, key, setting) && hush_edit(t, key, setting, &edit))
+    add_edit(edits, count, edit);
+}
+
+// Edits that make all other rows agree or fall silent, behind the one that is there.
+static size_t hush(const task *t, const plim_setting *except, plim_edit edits[EDITS],
+                   size_t count) {
+  plim_dialect at = t->f->recipe.dialect;
+  for (; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
+    for (const plim_key *key = plim_dialect_table[at].keys; key->key && count < EDITS; key++) {
+      const plim_setting *setting =
+          key->knob == t->knob ? setting_of(t, key, plim_dialect_table[at].is_nested) : NULL;
+      if (setting && setting != except) hush_one(t, key, setting, edits, &count);
+    }
+  return count;
+}
+
+// ---- what only the old value knows ------------------------------------------------------------------
+
+// Settings that belong to some values of a knob; with others the library refuses them.
+static const struct {
+  plim_knob knob;
+  const char *key, *values; // values: as plim_word's; NULL: to none but the old one
+} belongings[] = {
+    {PLIM_KNOB_OPTIMIZER, "optimizer.fused", "adamw,adamw-foreach,adamw-loop,sgd"},
+    {PLIM_KNOB_OPTIMIZER, "optimizer.foreach", "adamw,adamw-foreach,adamw-loop,sgd"},
+    {PLIM_KNOB_OPTIMIZER, "optimizer.init_args.fused", "adamw,adamw-foreach,adamw-loop,sgd"},
+    {PLIM_KNOB_OPTIMIZER, "optim_args", NULL},
+};
+
+static bool is_listed(const char *list, const char *word) {
+  size_t n = strlen(word);
+  for (; list && *list; list += strcspn(list, ","), list += *list == ',')
+    if (strcspn(list, ",") == n && memcmp(list, word, n) == 0) return true;
+  return false;
+}
+
+// Takes out what the new value does not know; the number of edits with those.
+static size_t take_out(const task *t, plim_edit edits[EDITS], size_t count) {
+  bool is_nested = plim_dialect_table[t->f->recipe.dialect].is_nested;
+  const char *word = t->value->kind == PLIM_VALUE_TEXT ? t->value->text : "";
+  plim_edit edit;
+  for (size_t i = 0; i < sizeof belongings / sizeof *belongings; i++) {
+    if (belongings[i].knob != t->knob || is_listed(belongings[i].values, word)) continue;
+    plim_key key = {.key = belongings[i].key, .knob = t->knob};
+    const plim_setting *setting = setting_of(t, &key, is_nested);
+    if (setting && !plim_settings_remove(&t->f->settings, setting, &edit, NULL))
+      add_edit(edits, &count, edit);
+  }
+  return count;
+}
+
+// bf16 and fp16 together: no trainer starts, whichever comes later.
+static bool is_exclusive(plim_knob knob) { return knob == PLIM_KNOB_PRECISION; }
+
+// The edit, and if it is not enough, together with what contradicts it.
+static bool try_with_silence(task *t, const plim_setting *of, plim_edit edit) {
+  plim_edit all[EDITS] = {edit};
+  size_t count = t->is_bound ? 1 : take_out(t, all, 1);
+  if (!is_exclusive(t->knob) && try(t, all, count)) return true;
+  if (!t->is_bound) count = hush(t, of, all, count);
+  if (try(t, all, count)) return true;
+  for (size_t i = 0; i < count; i++) free(all[i].text);
+  return false;
+}
+
+static bool try_change(task *t, const plim_key *key, const plim_setting *setting,
+                       plim_error *error) {
+  plim_value value;
+  plim_edit edit;
+  if (key->flags & PLIM_KEY_READ_ONLY || !plim_key_inverse(key, t->value, &value)) return false;
+  if (setting->value.kind == PLIM_VALUE_DERIVED) return false;
+  if (plim_settings_change(&t->f->settings, setting, &value, &edit, error)) return false;
+  return try_with_silence(t, setting, edit);
+}
+
+// ---- a key that is not there ------------------------------------------------------------------------
+
+static bool try_insert(task *t, const plim_key *key, const char *name, plim_error *error) {
+  plim_value value;
+  plim_edit edit;
+  if (!plim_key_inverse(key, t->value, &value)) return false;
+  if (plim_settings_insert(&t->f->settings, name, &value, &edit, error)) return false;
+  return try_with_silence(t, NULL, edit);
+}
+
+// ---- all rows ---------------------------------------------------------------------------------------
+
+static bool try_rows(task *t, bool inserts, plim_error *error) {
+  char name[PLIM_KEY_BYTES];
+  plim_dialect at = t->f->recipe.dialect;
+  for (; at != PLIM_DIALECTS; at = plim_dialect_table[at].base) {
+    const plim_dialect_info *info = &plim_dialect_table[at];
+    for (const plim_key *key = info->keys; key->key; key++) {
+      if (key->knob != t->knob) continue;
+      const plim_setting *setting = setting_of(t, key, info->is_nested);
+      if (!inserts && setting && try_change(t, key, setting, error)) return true;
+      bool is_new = inserts && !setting && key->flags & PLIM_KEY_ADDABLE &&
+                    plim_project_place(t->f, key->key, info->is_nested, name);
+      if (is_new && try_insert(t, key, name, error)) return true;
+    }
+  }
+  return false;
+}
+
+static bool try_environment(task *t, plim_error *error) {
+  bool is_shell = t->f->settings.format == PLIM_FORMAT_SHELL;
+  if (t->knob != PLIM_KNOB_ALLOC_CONF || !is_shell) return false;
+  return try_insert(t, &plim_launch_keys[0], "$PYTORCH_CUDA_ALLOC_CONF", error);
+}
+
+bool plim_task_perform(task *t, plim_error *error) {
+  if (t->decides && t->key && try_change(t, t->key, t->decides, error)) return true;
+  if (t->is_bound) return false;
+  return try_rows(t, false, error) || try_rows(t, true, error) || try_environment(t, error);
+}

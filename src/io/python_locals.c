@@ -1,0 +1,60 @@
+// Variables of functions.
+#include <stdio.h>
+#include <string.h>
+
+#include "python_reader.h"
+
+// What a function's own names are filed under: those of what it stands in, and its name.
+const char *plim_py_function_path(plim_py_reader *r, size_t name, const plim_py_block *inner) {
+  const char *outer = r->names.paths.at[inner->function];
+  plim_chars path = {0};
+  bool ok = true;
+  if (outer) ok = plim_chars_add_text(&path, outer);
+  else if (inner->class_size) ok = plim_chars_add(&path, r->class_path.at, inner->class_size);
+  if (path.len) ok = ok && vec_push(&path, '.');
+  ok = ok && plim_chars_add(&path, plim_py_text(r, name), plim_py_size(r, name));
+  ok = ok && plim_chars_add_text(&path, "()");
+  uint32_t earlier = ok ? plim_py_calls(&r->names, path.at, path.len) : 0;
+  if (ok) plim_py_count_call(&r->names, path.at, path.len);
+  if (ok) path.len -= 2; // no call has such a name
+  char number[16];
+  snprintf(number, sizeof number, "#%u", earlier + 1);
+  if (earlier) ok = ok && plim_chars_add_text(&path, number);
+  const char *kept = ok ? plim_settings_keep(r->s, path.at, path.len) : NULL;
+  if (!kept) plim_py_no_memory(r);
+  vec_free(&path);
+  return kept;
+}
+
+// A local variable that is assigned surely: of a literal, it is a setting.
+bool plim_py_assign_local(plim_py_reader *r, size_t name, size_t i, size_t end) {
+  uint32_t scope = r->block->scope, setting = (uint32_t)r->s->at.len;
+  const char *path = scope < r->names.paths.len ? r->names.paths.at[scope] : NULL;
+  if (!path || r->block->is_uncertain) return false;
+  size_t before = plim_py_push(r, path, strlen(path));
+  plim_py_push(r, plim_py_text(r, name), plim_py_size(r, name));
+  bool is_literal = plim_py_local(r, name, i, end);
+  if (is_literal && r->s->at.len > setting)
+    plim_py_add_local(&r->names, (plim_py_local_name){setting, scope, plim_py_text(r, name),
+                                                      plim_py_size(r, name)});
+  plim_py_pop(r, before);
+  return is_literal;
+}
+
+// Local names that are bound again are no literals.
+void plim_py_settle_locals(plim_py_reader *r) {
+  for (size_t i = 0; i < r->names.locals.len && !r->err; i++) {
+    plim_setting *x = &r->s->at.at[r->names.locals.at[i].setting];
+    if (plim_py_is_only(&r->names, &r->names.locals.at[i])) continue;
+    const char *source =
+        plim_settings_keep(r->s, r->x.text + x->span.begin, x->span.end - x->span.begin);
+    x->value = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = source};
+    if (!source) plim_py_no_memory(r);
+  }
+}
+
+// A model that is handed over from somewhere else.
+void plim_py_settle_models(plim_settings *s) {
+  for (size_t i = 0; i < s->at.len; i++)
+    if (s->at.at[i].is_faint && s->at.at[i].root) s->at.at[i].is_faint = false;
+}

@@ -1,0 +1,33 @@
+# A loss without all logits: what the files have a key for comes first, else the lines to paste.
+cat >trainer.yaml <<'END'
+model_name_or_path: Qwen/Qwen2.5-0.5B
+output_dir: out
+per_device_train_batch_size: 8
+gradient_accumulation_steps: 1
+gradient_checkpointing: true
+bf16: true
+END
+sed 's|Qwen/Qwen2.5-0.5B|openai-community/gpt2|' trainer.yaml >gpt2.yaml
+cat >trl.yaml <<'END'
+model_name_or_path: Qwen/Qwen2.5-0.5B
+dtype: bfloat16
+max_length: 1024
+packing: false
+loss_type: nll
+per_device_train_batch_size: 8
+END
+cat >axolotl.yaml <<'END'
+base_model: Qwen/Qwen2.5-0.5B
+sequence_len: 1024
+micro_batch_size: 8
+gradient_checkpointing: true
+END
+shown() { sed -n '/^changes/,/^budget/p; /^to do/,/^$/p; /^in your Axolotl/,/^$/p; /^in your training/,/^$/p; /^@@/,/^$/p' | grep -v '^budget'; }
+plan() { $PLIMSOLL plan "$@" --fix micro_batch=8 --fix checkpoint=on --fix alloc_conf=default; }
+for files in "trainer.yaml --seq 1024" "gpt2.yaml --seq 1024 --gpu 6GiB" trl.yaml axolotl.yaml; do
+  echo "== $files"
+  plan --gpu 11GiB $files | shown
+done
+echo "== already on"
+sed 's/^bf16/use_liger_kernel: true\nbf16/' trainer.yaml >on.yaml
+plan on.yaml --seq 1024 --gpu 11GiB --json | grep -E '"(liger|chunked_loss)"' | head -2

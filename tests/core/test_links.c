@@ -1,0 +1,224 @@
+// Links between GPUs and to the host: what must hold whatever the rates are.
+#include <math.h>
+#include <string.h>
+
+#include "catalogue.h"
+#include "estimate.h"
+#include "family.h"
+#include "plan.h"
+#include "test.h"
+
+static plim_job job_of(const char *model, plim_strategy strategy, int64_t world) {
+  plim_job job = {.dtype = PLIM_BF16, .load = PLIM_LOAD_INIT};
+  plim_config_init(&job.model, "llama", NULL);
+  if (plim_catalogue_config(plim_catalogue_named(model), &job.model, NULL)) test_failed = true;
+  job.recipe = (plim_recipe){.batch = 1,
+                             .length = 512,
+                             .steps = 2,
+                             .accumulate = 1,
+                             .is_bare = true,
+                             .optimizer = plim_optimizer_named("adamw")};
+  job.sharding = (plim_sharding){
+      .strategy = strategy, .world = world, .compute_dtype = PLIM_BOOL, .reduce_dtype = PLIM_BOOL};
+  return job;
+}
+
+static plim_step_time step_of(const plim_job *job, const char *card) {
+  plim_prediction p = {0};
+  plim_predict_request r = {.job = job, .gpu = plim_gpu_named(card), .limit_bytes = PLIM_UNKNOWN};
+  plim_error error = {0};
+  if (plim_predict(&r, &p, &error)) test_failed = true;
+  return p.step;
+}
+
+static double seconds(const plim_job *job, const char *card) { return step_of(job, card).seconds; }
+
+static const plim_strategy shared[] = {PLIM_SHARD_DDP, PLIM_SHARD_FSDP2, PLIM_SHARD_ZERO1,
+                                       PLIM_SHARD_ZERO2, PLIM_SHARD_ZERO3};
+enum { SHARED = sizeof shared / sizeof *shared };
+
+TEST(every_card_reaches_the_host_and_nvlink_is_faster_than_that) {
+  for (size_t i = 0; i < plim_gpu_count; i++) {
+    double pcie = plim_gpu_pcie_gbs(&plim_gpus[i]), nvlink = plim_gpu_nvlink_gbs(&plim_gpus[i]);
+    CHECK(pcie >= 12 && pcie <= 48, "%s: PCIe at %g GB/s", plim_gpus[i].name, pcie);
+    CHECK(!nvlink || nvlink > 2 * pcie, "%s: NVLink at %g GB/s", plim_gpus[i].name, nvlink);
+    bool is_board = strstr(plim_gpus[i].name, "SXM") || strcmp(plim_gpus[i].name, "H200") == 0 ||
+                    strcmp(plim_gpus[i].name, "B200") == 0;
+    CHECK(!is_board || nvlink > 0, "%s has no NVLink", plim_gpus[i].name);
+  }
+}
+
+TEST(links_of_some_cards) {
+  static const struct {
+    const char *card;
+    double pcie, nvlink;
+  } known[] = {{"T4", 12, 0},
+               {"A2", 12, 0},
+               {"RTX 4060 Ti 8GB", 12, 0},
+               {"RTX 4090", 24, 0},
+               {"RTX 5090", 48, 0},
+               {"RTX 5060 Ti 16GB", 24, 0},
+               {"A100 80GB PCIe", 24, 0},
+               {"V100 32GB SXM", 12, 120},
+               {"A100 80GB SXM", 24, 240},
+               {"H200", 48, 370.8},
+               {"B200", 48, 721.8}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    const plim_gpu *gpu = plim_gpu_named(known[i].card);
+    CHECK(gpu, "%s is not in the catalogue", known[i].card);
+    double pcie = plim_gpu_pcie_gbs(gpu), nvlink = plim_gpu_nvlink_gbs(gpu);
+    CHECK(pcie == known[i].pcie && fabs(nvlink - known[i].nvlink) < 1e-9, "%s: %g and %g GB/s",
+          known[i].card, pcie, nvlink);
+  }
+}
+
+TEST(one_gpu_sends_nothing) {
+  for (size_t i = 0; i < SHARED; i++) {
+    plim_job job = job_of("llama-3.2-1b", shared[i], 1);
+    plim_step_time step = step_of(&job, "H100 SXM");
+    CHECK(step.sent_seconds == 0 && step.waited_seconds == 0, "%s", plim_strategy_names[shared[i]]);
+  }
+  plim_job alone = job_of("llama-3.2-1b", PLIM_SHARD_NONE, 1);
+  plim_job ddp = job_of("llama-3.2-1b", PLIM_SHARD_DDP, 1);
+  CHECK(seconds(&alone, "H100 SXM") == seconds(&ddp, "H100 SXM"), "DDP alone takes time");
+}
+
+TEST(more_gpus_more_machines_and_slower_links_never_make_a_step_shorter) {
+  for (size_t i = 0; i < SHARED; i++) {
+    const char *name = plim_strategy_names[shared[i]];
+    plim_job job = job_of("llama-3.2-1b", shared[i], 8);
+    double one = seconds(&job, "H100 SXM");
+    job.sharding.link = PLIM_LINK_PCIE;
+    double pcie = seconds(&job, "H100 SXM");
+    job.sharding.link = PLIM_LINK_OF_CARD;
+    job.sharding.nodes = 2;
+    double two = seconds(&job, "H100 SXM");
+    job.sharding.nodes = 8;
+    double eight = seconds(&job, "H100 SXM");
+    job.sharding.network_gbs = 1.25;
+    double slow = seconds(&job, "H100 SXM");
+    CHECK(one < pcie, "%s: NVLink %g s, PCIe %g s", name, one, pcie);
+    CHECK(one <= two && two <= eight && eight < slow, "%s: %g, %g, %g, %g s", name, one, two, eight,
+          slow);
+  }
+}
+
+// Of an optimizer each rank updates its share, so only what does not shrink with the world is told.
+TEST(ddp_takes_longer_with_every_gpu) {
+  double last = 0;
+  for (int64_t world = 1; world <= 64; world *= 2) {
+    plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_DDP, world);
+    job.sharding.nodes = world > 8 ? world / 8 : 1;
+    double now = seconds(&job, "RTX 4090");
+    CHECK(now > last, "%d GPUs: %g s, fewer %g s", (int)world, now, last);
+    last = now;
+  }
+}
+
+TEST(what_is_offloaded_is_slower) {
+  static const struct {
+    plim_strategy strategy;
+    bool parameters;
+  } ways[] = {{PLIM_SHARD_ZERO2, false},
+              {PLIM_SHARD_ZERO3, false},
+              {PLIM_SHARD_ZERO3, true},
+              {PLIM_SHARD_FSDP2, true}};
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    plim_job job = job_of("llama-3.2-1b", ways[i].strategy, 4);
+    double here = seconds(&job, "A100 80GB SXM");
+    job.sharding.offloads_optimizer = true;
+    job.sharding.offloads_parameters = ways[i].parameters;
+    double there = seconds(&job, "A100 80GB SXM");
+    CHECK(there > here, "%s: %g s, offloaded %g s", plim_strategy_names[ways[i].strategy], here,
+          there);
+  }
+}
+
+// Against keeping activations and against computing them again: the link is slower than both.
+TEST(activations_on_the_host_are_slower_than_on_the_card) {
+  plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_NONE, 1);
+  double kept = seconds(&job, "RTX 4090");
+  job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
+  double again = seconds(&job, "RTX 4090");
+  job.recipe.checkpoint = PLIM_CHECKPOINT_OFFLOADED;
+  double inputs = seconds(&job, "RTX 4090");
+  job.recipe.checkpoint = PLIM_CHECKPOINT_OFF;
+  job.recipe.offloads_saved = true;
+  double all = seconds(&job, "RTX 4090");
+  CHECK(kept < again && kept < inputs && again < all && inputs < all,
+        "kept %g, computed again %g, inputs on the host %g, all there %g", kept, again, inputs,
+        all);
+}
+
+TEST(paged_states_are_slower_than_states_on_the_card) {
+  plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_NONE, 1);
+  job.recipe.optimizer = plim_optimizer_named("adamw-8bit");
+  double here = seconds(&job, "RTX 4090");
+  job.recipe.optimizer = plim_optimizer_named("paged-adamw-8bit");
+  double paged = seconds(&job, "RTX 4090");
+  CHECK(paged > here, "%g s, paged %g s", here, paged);
+}
+
+// Accumulation under Trainer reduces once a step, in a plain loop every time.
+TEST(trainer_reduces_once_a_step) {
+  plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_DDP, 4);
+  job.recipe.accumulate = 4;
+  double plain = step_of(&job, "RTX 4090").sent_seconds;
+  job.recipe.is_bare = false;
+  job.recipe.is_trainer = true;
+  plim_step_time trainer = step_of(&job, "RTX 4090");
+  CHECK(plain > 3.9 * trainer.sent_seconds && plain < 4.1 * trainer.sent_seconds,
+        "plain %g s, Trainer %g s", plain, trainer.sent_seconds);
+  CHECK(trainer.pass_seconds * 4 < trainer.seconds - 0.9 * trainer.waited_seconds,
+        "a pass takes %g s of %g s, and the wait is %g s", trainer.pass_seconds, trainer.seconds,
+        trainer.waited_seconds);
+}
+
+TEST(links_are_unverified_and_say_nothing_of_memory) {
+  plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_FSDP2, 4);
+  plim_target target = plim_target_any();
+  plim_estimate e;
+  CHECK(!plim_estimate_make(&job, &target, &e, NULL), "estimate");
+  bool is_told = false;
+  for (size_t i = 0; i < e.unverified_count; i++)
+    is_told |= strstr(e.unverified[i], "send") != NULL;
+  CHECK(is_told, "nothing is said of links");
+  CHECK((double)e.interval_bytes[1] <= 1.006 * (double)e.device_bytes, "the interval is wider");
+}
+
+// ---- the planner ------------------------------------------------------------------------------------
+
+static plim_strategy planned(const plim_job *job, const char *card, int world) {
+  plim_plan_request r = {.job = *job,
+                         .target = plim_target_gpu(plim_gpu_named(card)),
+                         .world = world,
+                         .effective_batch = 4 * (uint64_t)world,
+                         .margin = -1};
+  plim_plan plan;
+  plim_error error = {0};
+  if (plim_plan_make(&r, &plan, &error)) return PLIM_STRATEGIES;
+  plim_strategy strategy = plan.rungs.len
+                               ? (plim_strategy)plan.rungs.at[0].choice.at[PLIM_KNOB_STRATEGY]
+                               : PLIM_STRATEGIES;
+  plim_plan_clear(&plan);
+  return strategy;
+}
+
+TEST(what_fits_whole_is_not_sharded) {
+  static const char *const cards[] = {"H100 SXM", "A100 80GB PCIe", "L40S"};
+  for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+    plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_DDP, 4);
+    CHECK(planned(&job, cards[i], 4) == PLIM_SHARD_DDP, "%s: DDP does not stay", cards[i]);
+    job.sharding.strategy = PLIM_SHARD_ZERO3;
+    plim_strategy way = planned(&job, cards[i], 4);
+    CHECK(way == PLIM_SHARD_DDP, "%s: ZeRO-3 becomes way %d", cards[i], (int)way);
+  }
+}
+
+TEST(what_does_not_fit_whole_is_sharded_on_the_cards) {
+  plim_job job = job_of("llama-3.1-8b", PLIM_SHARD_DDP, 8);
+  plim_strategy way = planned(&job, "RTX 4090", 8);
+  CHECK(way == PLIM_SHARD_FSDP2 || way == PLIM_SHARD_ZERO3, "way %d", (int)way);
+}
+
+TEST_MAIN

@@ -1,0 +1,95 @@
+// Which loss the planner takes where logits do not fit: what the user's files can turn on comes first.
+#include <string.h>
+
+#include "catalogue.h"
+#include "family.h"
+#include "plan.h"
+#include "test.h"
+
+// On a card that all logits at once do not fit on.
+static plim_plan_request request(const char *family, const char *model) {
+  plim_plan_request r = {.world = 1, .margin = -1, .effective_batch = 4};
+  r.job = (plim_job){.dtype = PLIM_BF16, .load = PLIM_LOAD_INIT};
+  plim_config_init(&r.job.model, family, NULL);
+  if (plim_catalogue_config(plim_catalogue_named(model), &r.job.model, NULL)) test_failed = true;
+  r.job.recipe = (plim_recipe){.batch = 4,
+                               .length = 512,
+                               .steps = 2,
+                               .accumulate = 1,
+                               .checkpoint = PLIM_CHECKPOINT_ON,
+                               .optimizer = plim_optimizer_named("adamw")};
+  r.domains[PLIM_KNOB_MICRO_BATCH] = (plim_domain){1, {4}};
+  r.target = plim_target_size(6 * PLIM_GIB);
+  return r;
+}
+
+typedef struct {
+  int64_t chunk, liger;
+} losses;
+
+static losses planned(const plim_plan_request *r) {
+  plim_plan plan;
+  plim_error error = {0};
+  losses x = {-1, -1};
+  if (plim_plan_make(r, &plan, &error)) {
+    printf("%s\n", error.message);
+    return x;
+  }
+  if (plan.rungs.len) {
+    const int64_t *at = plan.rungs.at[0].choice.at;
+    x = (losses){at[PLIM_KNOB_CHUNKED_LOSS], at[PLIM_KNOB_LIGER]};
+  }
+  plim_plan_clear(&plan);
+  return x;
+}
+
+#define CHECK_PLANNED(r_, chunk_, liger_)                                                          \
+  do {                                                                                             \
+    losses x_ = planned(&(r_));                                                                    \
+    CHECK(x_.chunk == (chunk_) && x_.liger == (liger_), "chunks of %d, liger %d", (int)x_.chunk,   \
+          (int)x_.liger);                                                                          \
+  } while (0)
+
+TEST(without_files_the_loss_is_written_by_hand) {
+  plim_plan_request r = request("qwen2", "qwen2.5-0.5b");
+  CHECK_PLANNED(r, 512, 0);
+}
+
+TEST(liger_comes_first_where_files_can_turn_it_on) {
+  plim_plan_request r = request("qwen2", "qwen2.5-0.5b");
+  r.offers_liger = true;
+  CHECK_PLANNED(r, 0, 1);
+}
+
+TEST(not_for_a_family_it_has_no_kernels_for) {
+  plim_plan_request r = request("gpt2", "gpt2");
+  r.target = plim_target_size(2200 * PLIM_MIB);
+  r.offers_liger = true;
+  CHECK_PLANNED(r, 512, 0);
+}
+
+TEST(chunks_are_as_long_as_files_can_say) {
+  plim_plan_request r = request("qwen2", "qwen2.5-0.5b");
+  r.chunk_tokens = 256;
+  CHECK_PLANNED(r, 256, 0);
+}
+
+TEST(a_loss_that_saves_already_stays) {
+  plim_plan_request r = request("qwen2", "qwen2.5-0.5b");
+  r.job.recipe.loss = PLIM_LOSS_FUSED;
+  CHECK_PLANNED(r, 0, 0);
+  r.job.recipe.uses_liger = true;
+  CHECK_PLANNED(r, 0, 1);
+}
+
+TEST(a_fixed_loss_is_taken) {
+  plim_plan_request r = request("qwen2", "qwen2.5-0.5b");
+  r.offers_liger = true;
+  r.domains[PLIM_KNOB_LIGER] = (plim_domain){1, {0}};
+  CHECK_PLANNED(r, 512, 0);
+  r.domains[PLIM_KNOB_LIGER] = (plim_domain){1, {1}};
+  r.offers_liger = false;
+  CHECK_PLANNED(r, 0, 1);
+}
+
+TEST_MAIN
