@@ -18,10 +18,15 @@ typedef struct {
   bool checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
 } job_args;
 
-#define JOB_DEFAULTS                                                                               \
+// Of counts that the user's files may say: not typed.
+#define JOB_UNSET PLIM_UNKNOWN
+#define JOB_DEFAULTS JOB_DEFAULTS_WITH(1)
+// Batch, accumulation and GPUs are `count` where they are not typed.
+#define JOB_DEFAULTS_WITH(count)                                                                   \
   {                                                                                                \
-    .batch = 1, .world = 1, .nodes = 1, .accumulate = 1, .steps = 3, .optimizer = "adamw",         \
-    .lora_targets = "all-linear", .loss_chunk = 512, .limit_bytes = PLIM_UNKNOWN                   \
+    .batch = count, .world = count, .nodes = 1, .accumulate = count, .steps = 3,                   \
+    .optimizer = "adamw", .lora_targets = "all-linear", .loss_chunk = 512,                         \
+    .limit_bytes = PLIM_UNKNOWN                                                                    \
   }
 
 // Of the options that are a choice; core's own tables of names serve the others.

@@ -55,6 +55,7 @@ void plim_py_names_free(plim_py_names *n) {
   vec_free(&n->locals);
   vec_free(&n->aliases);
   vec_free(&n->references);
+  vec_free(&n->expressions);
   plim_hash_free(&n->facts);
 }
 
@@ -204,6 +205,12 @@ static const char *root_of(const plim_py_names *n, const plim_settings *s,
     r = &n->references.at[*next];
   }
   return NULL;
+}
+
+const plim_setting *plim_py_target(const plim_py_names *n, const plim_settings *s,
+                                   const plim_py_reference *r) {
+  uint32_t found = target_of(n, s, r);
+  return found == NOTHING ? NULL : &s->at.at[found];
 }
 
 bool plim_py_resolve(plim_py_names *n, plim_settings *s) {
