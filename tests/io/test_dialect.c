@@ -1021,7 +1021,7 @@ TEST(lightning_with_stages) {
               FIXTURES "seed3/conf/text_curriculum/02_stage.yaml", FIXTURES "seed3/plimsoll.yaml"),
         "%s", error.message);
   CHECK(says("micro_batch=45 accumulate=5 n_positives=32 n_negatives=24 precision=fp16 dtype=fp32 "
-             "checkpoint=on lora_rank=8 lora_alpha=16 lora_dropout=0.1 world=1 sequence=512 "
+             "checkpoint=on lora_rank=8 lora_alpha=16 lora_dropout=0.1 world=1 sequence=128 "
              "workers=4 epochs=15 clip=1"),
         "values");
   CHECK(changes("n_negatives", "16") && changes("micro_batch", "15"), "changes");
