@@ -33,15 +33,16 @@ static plim_err check_sharing(const check *c, plim_error *error) {
 }
 
 static plim_err estimate(check *c, plim_error *error) {
+  static const job_args nothing = JOB_DEFAULTS;
   const char *source;
-  c->job = (job_args)JOB_DEFAULTS;
+  c->job = nothing;
   c->job.model = c->model;
   c->job.gpu = c->gpu;
   if (c->world) c->job.world = c->world;
   plim_err err = check_sharing(c, error);
   if (!err) err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
-  if (!err) err = job_understand(&c->job, &c->request, &source, error);
+  if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
   if (!err) err = plim_estimate_make(&c->request.job, &c->request.target, &c->estimate, error);
   return err;
 }

@@ -55,7 +55,8 @@ static int run(const cli_call *call) {
   const char *source;
   if (picture_check(&args->pictures, args->job.model, "the model itself", &error))
     return cli_report(&error, NULL);
-  if (job_understand(&args->job, &r->request, &source, &error)) return cli_report(&error, source);
+  if (job_understand(&args->job, &args->job, &r->request, &source, &error))
+    return cli_report(&error, source);
   plim_err err = plim_estimate_make(&r->request.job, &r->request.target, &r->e, &error);
   if (!err) check_weights(r);
   if (!err && args->explain) err = explain(r, &error);

@@ -6,7 +6,8 @@
 #include "model_config.h"
 #include "options.h"
 
-// What was typed. A command embeds this in its args struct as `job`.
+// What was typed. A command embeds this in its args struct as `job`. Targets: NULL for all-linear; a
+// chunk of the loss: PLIM_UNKNOWN for the default.
 typedef struct {
   const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
   uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes, loss_chunk;
@@ -21,7 +22,7 @@ typedef struct {
 #define JOB_DEFAULTS                                                                               \
   {                                                                                                \
     .batch = 1, .world = 1, .nodes = 1, .accumulate = 1, .steps = 3, .optimizer = "adamw",         \
-    .lora_targets = "all-linear", .loss_chunk = 512, .limit_bytes = PLIM_UNKNOWN                   \
+    .loss_chunk = PLIM_UNKNOWN, .limit_bytes = PLIM_UNKNOWN                                        \
   }
 
 // Of the options that are a choice.
@@ -110,10 +111,11 @@ typedef struct {
   char notes[8][224];    // what was assumed; unused ones are empty
 } job_request;
 
-// Fills *out, which must not move afterwards. On error, `*source` is the text error->byte points into,
-// or NULL.
-plim_err job_understand(const job_args *args, job_request *out, const char **source,
-                        plim_error *error);
+// Fills *out, which must not move afterwards. `typed` are the arguments as they were before files were
+// read: what was typed and has no effect is an error, what files say a note. On error, `*source` is the
+// text error->byte points into, or NULL.
+plim_err job_understand(const job_args *args, const job_args *typed, job_request *out,
+                        const char **source, plim_error *error);
 
 // Adds to the notes; one too many is left out.
 void job_note(job_request *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

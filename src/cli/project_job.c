@@ -125,7 +125,7 @@ static void fill_loss(project_job *p, job_args *a) {
 // Adapters on layers that none of our names has are left out, and said.
 static void fill_targets(project_job *p, job_args *a) {
   if (!is_known(p->run.lora_targets.said) || !*p->run.lora_targets.text) return;
-  if (strcmp(a->lora_targets, "all-linear") != 0) return;
+  if (a->lora_targets) return;
   p->targets = strdup(p->run.lora_targets.text);
   if (p->targets) a->lora_targets = p->targets;
 }
