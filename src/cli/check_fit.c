@@ -6,6 +6,7 @@
 
 #include "alloc_conf.h"
 #include "check.h"
+#include "cli_alloc.h"
 #include "estimate_result.h"
 #include "units.h"
 
@@ -156,6 +157,7 @@ void check_fit(check *c) {
   if (!c->trains) return;
   c->has_estimate = !estimate(c, &c->no_estimate);
   if (!c->has_estimate) {
+    if (c->no_estimate.code == PLIM_ERR_NOMEM) cli_out_of_memory();
     say_not_known(c);
     return;
   }

@@ -70,10 +70,9 @@ static bool copy_streams(plim_allocator *a) {
   const uint64_t *from = a->options.streams ? a->options.streams : just_default;
   if (!a->options.streams || !a->options.stream_count) a->options.stream_count = 1;
   uint64_t *copy = malloc(a->options.stream_count * sizeof *copy);
-  if (!copy) return false;
-  memcpy(copy, from, a->options.stream_count * sizeof *copy);
   a->options.streams = copy;
-  return true;
+  if (copy) memcpy(copy, from, a->options.stream_count * sizeof *copy);
+  return copy;
 }
 
 static bool make_tables(plim_allocator *a) {
@@ -430,9 +429,12 @@ void plim_allocator_free(plim_allocator *a, uint32_t slot) {
 void plim_allocator_free_later(plim_allocator *a, uint32_t slot) {
   uint32_t block = block_of(a, slot);
   if (!block || block_at(a, block)->state != BLOCK_ALLOCATED) return;
+  if (!vec_push(&a->pending, slot)) {
+    a->out_of_host_memory = true;
+    return;
+  }
   a->stats.now.allocated_bytes -= block_at(a, block)->bytes;
   block_at(a, block)->state = BLOCK_PENDING;
-  if (!vec_push(&a->pending, slot)) a->out_of_host_memory = true;
 }
 
 void plim_allocator_complete(plim_allocator *a, uint32_t slot) {

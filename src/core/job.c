@@ -121,9 +121,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   if (m && moves_late) put_on_device(t, m, job);
   for (size_t i = 0; m && i < m->parameters.len; i++)
     m->trainable += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
-  if (!m || !m->failed) return m;
-  plim_model_delete(m);
-  return NULL;
+  return m ? plim_model_finish(m) : NULL;
 }
 
 // ---- rehearsal --------------------------------------------------------------------------------------
