@@ -169,6 +169,10 @@ typedef struct {
 void plim_allocator_visit(const plim_allocator *a,
                           void (*visit)(void *context, const plim_block_view *block),
                           void *context);
+// Calls `visit` for each slot that is not empty.
+void plim_allocator_visit_slots(const plim_allocator *a,
+                                void (*visit)(void *context, uint32_t slot, uint64_t addr),
+                                void *context);
 
 // ---- setting a state ----------------------------------------------------------------------------
 

@@ -258,7 +258,7 @@ static void capture_html(FILE *out, const picture *p) {
 static bool predict(const job_args *args, estimate_result *r) {
   const char *source;
   *r = (estimate_result){.args = args};
-  return !job_understand(args, &r->request, &source, NULL) &&
+  return !job_understand(args, args, &r->request, &source, NULL) &&
          !plim_estimate_make(&r->request.job, &r->request.target, &r->e, NULL);
 }
 
