@@ -73,9 +73,11 @@ static void fill_budget(plim_estimate *e) {
 }
 
 // Half a percent covers what differs between processes of one program: where the driver puts
-// segments, and which kernels are loaded (docs/accuracy.md). What was not measured adds to it.
+// segments, and which kernels are loaded (docs/accuracy.md).
 #define VERIFIED_MARGIN 0.005
-#define UNVERIFIED_MARGIN 0.03
+// Added for each reason to doubt. The smallest with which the interval holds 95 % of the measured runs that
+// have one, most of them DistributedDataParallel; tools/accuracy.py works it out and fails if it is another.
+#define UNVERIFIED_MARGIN 0.061
 
 static void fill_interval(plim_estimate *e) {
   double margin = VERIFIED_MARGIN + UNVERIFIED_MARGIN * (double)e->unverified_count;
