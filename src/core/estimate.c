@@ -86,7 +86,10 @@ static void fill_interval(plim_estimate *e) {
   e->interval_bytes[1] = (uint64_t)(bytes * (1 + margin));
 }
 
-enum { OTHER_REASONS = 6 }; // than those of the job
+enum { OTHER_REASONS = 7 }; // than those of the job
+
+// stage3_max_live_parameters and stage3_max_reuse_distance: no recording comes near them.
+#define ZERO3_LIVE_ELEMENTS 1000000000u
 
 static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gpu *gpu) {
   e->unverified_count = plim_job_unverified(job, e->unverified, PLIM_MAX_REASONS - OTHER_REASONS);

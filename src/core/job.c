@@ -162,7 +162,7 @@ static bool rehearse(const plim_job *job, plim_model *m) {
   plim_tape *t = plim_tape_new((plim_tape_sink){follow, &l});
   if (t) plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
   plim_model *rehearsed = t ? build(t, job) : NULL;
-  bool ok = rehearsed && !l.failed && find_buffers(rehearsed, &l, m);
+  bool ok = rehearsed && !l.failed && !plim_tape_failed(t) && find_buffers(rehearsed, &l, m);
   plim_tensor *logits = NULL;
   plim_batch batch = {.attention = job->recipe.attention};
   if (ok) {

@@ -37,6 +37,20 @@ TEST(what_is_not_measured_widens_the_interval) {
         (unsigned long long)a, (unsigned long long)b);
 }
 
+TEST(what_no_recording_reaches_is_said) {
+  plim_job job = job_of("tiny-llama");
+  plim_estimate e;
+  job.recipe.is_bare = true;
+  job.sharding = (plim_sharding){.strategy = PLIM_SHARD_ZERO3, .world = 2};
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL) && !e.unverified_count, "a small model");
+  job.model.vocabulary = 2000000; // 512 wide, twice: 2 billion
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL) && e.unverified_count == 1, "live parameters");
+  job = job_of("gemma-2-2b");
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL) && !e.unverified_count, "cuDNN");
+  job.sdpa = PLIM_SDPA_FLASH;
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL) && e.unverified_count == 1, "flash");
+}
+
 TEST(a_limit_is_a_verdict_and_needs_are_told_without_it) {
   plim_job job = job_of("tiny-llama");
   plim_estimate free_run, tight;
