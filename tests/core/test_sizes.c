@@ -95,9 +95,9 @@ TEST(flash_rounds_queries_and_heads) {
     uint64_t width, rounded;
   } cases[] = {{40, 64}, {64, 64}, {96, 96}, {128, 128}, {160, 192}, {192, 192}, {224, 256}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    attend((attention_case){PLIM_SDPA_FLASH, 3, 2, 100, (int64_t)cases[i].width, false});
-    CHECK(times_heard(3 * 2 * 128 * 4) == 1, "sums of rows, width %d", (int)cases[i].width);
-    CHECK(times_heard(3 * 128 * 2 * cases[i].rounded * 4) == 1, "gradient of queries, width %d",
+    attend((attention_case){PLIM_SDPA_FLASH, 3, 2, 130, (int64_t)cases[i].width, false});
+    CHECK(times_heard(3 * 2 * 256 * 4) == 1, "sums of rows, width %d", (int)cases[i].width);
+    CHECK(times_heard(3 * 256 * 2 * cases[i].rounded * 4) == 1, "gradient of queries, width %d",
           (int)cases[i].width);
   }
 }
