@@ -164,7 +164,7 @@ def constant(name):
 
 def smallest_margin(runs, verified, share=0.95):
     """For each reason, in tenths of a percent: the interval then holds that share of the runs."""
-    needed = sorted(max(0.0, (abs(error) / 100 - verified) / reasons) for _, reasons, error in runs)
+    needed = sorted(max(0.0, (abs(error) / 100 - verified) / math.sqrt(reasons)) for _, reasons, error in runs)
     return math.ceil(1000 * needed[math.ceil(share * len(needed)) - 1]) / 1000
 
 
@@ -173,12 +173,12 @@ def margin_section(runs):
     margin = smallest_margin(runs, verified)
     if margin != used:
         sys.exit(f"UNVERIFIED_MARGIN in src/core/estimate.c is {used}, the measured runs say {margin}")
-    held = sum(abs(error) / 100 <= verified + margin * reasons for _, reasons, error in runs)
+    held = sum(abs(error) / 100 <= verified + margin * math.sqrt(reasons) for _, reasons, error in runs)
     lines = ["", "## What is marked unverified", "",
              f"Of the recordings, {len(runs)} are of runs that `estimate` itself gives a reason to doubt: DistributedDataParallel, whose",
              "peak depends on how long NCCL holds gradients, and LLM.int8(), whose outliers depend on the data. The",
-             f"interval is {100 * verified:.1f} % for all runs and {100 * margin:.1f} % more for each reason: the least with which it holds 95 % of them",
-             f"({held} of {len(runs)}). Where a reason has no recording at all, that is a guess from these.", "",
+             f"interval is {100 * verified:.1f} % for all runs and {100 * margin:.1f} % more for one reason: the least with which it holds 95 % of them",
+             f"({held} of {len(runs)}). Where a reason has no recording at all, that is a guess from these; of several, the squares add up.", "",
              "| run | error of the device's memory |", "|---|---|"]
     for name, _, error in sorted(runs, key=lambda r: -abs(r[2])):
         lines.append(f"| {name} | {error:+.4f} % |" if error else f"| {name} | equal |")

@@ -15,16 +15,24 @@ static mark mark_now(const plim_tape *t) {
   return (mark){t->clock.cpu, t->clock.gpu_free, t->clock.now};
 }
 
+// Whether a link is still busy with something that a later pass will wait for.
+static bool is_sending(const struct tape_clock *c) {
+  double now = fmax(c->cpu, c->gpu_free);
+  return fmax(c->ring_free, fmax(c->to_host_free, c->from_host_free)) > now;
+}
+
 // Both timelines grow as in the pass before, and the CPU does not catch up with the card: then both go on
 // so. Where the card is ahead by more in each pass, gaps that are left would close, and the pass change.
 static bool passes_are_even(plim_tape *t) {
   struct tape_clock *c = &t->clock;
   mark now = mark_now(t), *one = &c->passes[0], *two = &c->passes[1];
   double cpu = now.cpu - one->cpu, gpu = now.gpu_free - one->gpu_free;
-  bool are_even = c->marked >= 2 && same_seconds(cpu, one->cpu - two->cpu) &&
+  bool are_even = c->marked >= 2 && !is_sending(c) && same_seconds(cpu, one->cpu - two->cpu) &&
                   same_seconds(gpu, one->gpu_free - two->gpu_free) && gpu >= cpu * (1 - 1e-9);
   c->pass = (mark){cpu, gpu, c->now};
   c->pass.now.busy_seconds -= one->now.busy_seconds;
+  c->pass.now.sent_seconds -= one->now.sent_seconds;
+  c->pass.now.waited_seconds -= one->now.waited_seconds;
   c->pass.now.flops -= one->now.flops;
   c->pass.now.recomputed_flops -= one->now.recomputed_flops;
   c->pass.now.kernels -= one->now.kernels;
@@ -49,6 +57,8 @@ static void skip_passes(plim_tape *t, int times) {
   c->gpu_free += times * c->pass.gpu_free;
   c->pass_began += times * c->pass.gpu_free; // the later of the two
   c->now.busy_seconds += times * c->pass.now.busy_seconds;
+  c->now.sent_seconds += times * c->pass.now.sent_seconds;
+  c->now.waited_seconds += times * c->pass.now.waited_seconds;
   c->now.flops += times * c->pass.now.flops;
   c->now.recomputed_flops += times * c->pass.now.recomputed_flops;
   c->now.kernels += (uint64_t)times * c->pass.now.kernels;

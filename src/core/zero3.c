@@ -9,7 +9,7 @@
 
 #define REDUCE_BUCKET_ELEMENTS 500000000ll // reduce_bucket_size
 #define PREFETCH_ELEMENTS 50000000ll       // stage3_prefetch_bucket_size
-#define LIVE_ELEMENTS 1000000000ll         // stage3_max_live_parameters; no recording reaches it
+#define LIVE_ELEMENTS 1000000000ll         // stage3_max_live_parameters
 #define REUSE_ELEMENTS 1000000000ll        // stage3_max_reuse_distance
 #define PERSISTENT_ELEMENTS 100000ll       // stage3_param_persistence_threshold: smaller ones stay
 

@@ -272,6 +272,7 @@ static char *forecast(const estimate_result *r, void (*write)(FILE *, const pict
 static job_args small_job(void) {
   job_args args = JOB_DEFAULTS;
   args.model = "gpt2";
+  args.dtype = 1; // bf16
   args.gpu = "24GiB";
   args.seq = 64;
   return args;

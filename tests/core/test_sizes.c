@@ -223,6 +223,43 @@ TEST(zero3_keeps_parameters_of_100000_elements) {
   CHECK(gathered > kept, "gathered %zu times, kept %zu", gathered, kept);
 }
 
+static uint64_t alive, most_alive;
+
+static void weigh(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
+  (void)context, (void)id;
+  if (kind == PLIM_STREAM_EMPTY_CACHE) return;
+  alive = kind == PLIM_STREAM_ALLOC ? alive + bytes : alive - bytes;
+  if (alive > most_alive) most_alive = alive;
+}
+
+static uint64_t peak_of_training(int64_t layers) {
+  plim_job job = sharded(PLIM_SHARD_ZERO3, 1 << 16);
+  plim_config *c = &job.model;
+  c->hidden = 4096, c->intermediate = 16384, c->heads = c->kv_heads = 32, c->head_dim = 128;
+  c->layers = layers;
+  job.recipe.steps = 2; // the first is recorded, the second prefetches
+  if (plim_config_finish(c, NULL)) test_failed = true;
+  plim_tape *t = plim_tape_new((plim_tape_sink){weigh, NULL});
+  plim_model *m = plim_job_load(t, &job);
+  most_alive = alive;
+  if (!plim_train(t, m, &job.recipe)) test_failed = true;
+  plim_model_delete(m);
+  plim_tape_delete(t);
+  alive = 0;
+  return most_alive;
+}
+
+// stage3_max_live_parameters: prefetching ends where a billion elements are gathered, however many follow.
+// Beside them there are a bucket of 500 million gradients (reduce_bucket_size), all in 2 bytes, and little else
+// on so many ranks: a layer of 268 million on its way in, the one that is computed, and gradients.
+TEST(zero3_gathers_a_billion_elements) {
+  uint64_t some = peak_of_training(16), many = peak_of_training(32), billion = 1000000000;
+  CHECK(many < some + some / 50, "%llu and %llu bytes", (unsigned long long)some,
+        (unsigned long long)many);
+  CHECK(many > 2 * billion + billion && many < 2 * billion + billion + 3 * 2 * 268000000,
+        "%llu bytes", (unsigned long long)many);
+}
+
 // CachingHostAllocator.h: PowerOf2Ceil(size).
 TEST(pinned_memory_comes_in_powers_of_two) {
   CHECK_U64(plim_pinned_bytes(0), 0);
