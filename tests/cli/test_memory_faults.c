@@ -12,7 +12,7 @@
 #ifdef __SANITIZE_ADDRESS__
 enum { MAX_RUNS = 60 }; // a process of its own takes ten times as long
 #else
-enum { MAX_RUNS = 1000 };
+enum { MAX_RUNS = 500 };
 #endif
 enum { MAX_WORDS = 16, MAX_OUTPUT = 1 << 16 };
 
