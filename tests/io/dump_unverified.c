@@ -1,5 +1,5 @@
-// Predicts every recording of a training run and prints, tab-separated: its name, how many reasons there are
-// to call the prediction unverified, and the error of the device's memory (reserved and context) in percent.
+// Predicts every recording of a training run and prints, tab-separated: its name, its strategy, how many
+// reasons there are to call the prediction unverified, and the error of the device's memory (reserved and context) in percent.
 // tools/accuracy.py makes docs/accuracy.md of it: the margin of what is unverified.
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #include "truth.h"
 #include "unverified.h"
 
-static const char *const folders[] = {"decoders", "encoders", "families", "kernels",
+static const char *const folders[] = {"bare",     "decoders", "encoders", "experts",
+                                      "families", "flash",    "kernels",  "more",
                                       "programs", "saving",   "sharded"};
 
 static void begin(void *context, plim_tape *t) { case_begin(context, t); }
@@ -33,7 +34,8 @@ static void print_row(const char *name, const json_t *row, const json_t *config)
   int64_t reserved = case_integer(row, "peak_reserved", 0), context = PLIM_CONTEXT_MIB * PLIM_MIB;
   if (!reserved) return;
   if (!case_job(json_object_get(row, "case"), config, &job) || !predict(&job, &p)) return;
-  printf("%s\t%zu\t%.4f\n", name, plim_job_unverified(&job, reasons, PLIM_MAX_REASONS),
+  printf("%s\t%s\t%zu\t%.4f\n", name, plim_strategy_names[job.sharding.strategy],
+         plim_job_unverified(&job, reasons, PLIM_MAX_REASONS),
          100 * ((double)p.peak_reserved_bytes - (double)reserved) / (double)(reserved + context));
 }
 
