@@ -106,7 +106,7 @@ static void fill_checkpoint(project_job *p, job_args *a) {
 static void fill_strategy(project_job *p, job_args *a) {
   plim_said_text strategy = p->run.strategy;
   if (is(strategy, "fsdp")) strategy.text = "fsdp2";
-  fill_choice(p, "the strategy", strategy, job_strategies, &a->strategy);
+  fill_choice(p, "the strategy", strategy, plim_strategy_names, &a->strategy);
   if (is(p->run.offload, "optimizer") && !a->offload) a->offload = 3;
   if (is_known(p->run.offload.said) && strstr(p->run.offload.text, "parameters") && !a->offload)
     a->offload = 4;
@@ -137,7 +137,7 @@ static void fill_adapters(project_job *p, job_args *a) {
   fill_count(p, "the rank of the adapters", p->run.lora_rank, 0, &a->lora_rank);
   if (a->lora_dropout == 0 && is_known(p->run.lora_dropout.said))
     a->lora_dropout = p->run.lora_dropout.number;
-  fill_choice(p, "the quantisation", p->run.quantisation, job_weights, &a->weights);
+  fill_choice(p, "the quantisation", p->run.quantisation, plim_weights_names, &a->weights);
   fill_targets(p, a);
 }
 
@@ -165,7 +165,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   fill_count(p, "the number of GPUs", r->world, 1, &a->world);
   fill_choice(p, "the precision", precision, job_amps, &a->amp);
   fill_choice(p, "the type of the parameters", r->dtype, job_dtypes, &a->dtype);
-  fill_choice(p, "the attention", attention, job_attentions, &a->attention);
+  fill_choice(p, "the attention", attention, plim_attention_names, &a->attention);
   fill_choice(p, "the loop", r->loop, job_loops, &a->loop);
   fill_checkpoint(p, a);
   fill_adapters(p, a);

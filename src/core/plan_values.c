@@ -19,11 +19,8 @@ const size_t plim_plan_knob_count = sizeof plim_plan_knobs / sizeof *plim_plan_k
 enum { CONF_AS_IS, CONF_EXPANDABLE };
 enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS };
 
-static const char *const checkpoints[] = {"off", "on", "reentrant", "offloaded"};
 static const char *const switches[] = {"off", "on"};
-static const char *const attentions[] = {"sdpa", "eager"};
 static const char *const confs[] = {"as it is", "expandable_segments:True"};
-static const char *const strategies[] = {"none", "ddp", "fsdp2", "zero1", "zero2", "zero3"};
 static const char *const offloads[] = {"none", "optimizer", "parameters"};
 static const char *const precisions[] = {"none", "bf16", "fp16"};
 static const char *const dtypes[] = {"fp32", "bf16", "fp16"};
@@ -37,11 +34,11 @@ typedef struct {
 
 static name_list names_of(plim_knob knob) {
   switch (knob) {
-  case PLIM_KNOB_CHECKPOINT: return LIST(checkpoints);
+  case PLIM_KNOB_CHECKPOINT: return (name_list){plim_checkpoint_names, PLIM_CHECKPOINT_KINDS};
   case PLIM_KNOB_LIGER: return LIST(switches);
-  case PLIM_KNOB_ATTENTION: return LIST(attentions);
+  case PLIM_KNOB_ATTENTION: return (name_list){plim_attention_names, PLIM_ATTENTION_KINDS};
   case PLIM_KNOB_ALLOC_CONF: return LIST(confs);
-  case PLIM_KNOB_STRATEGY: return LIST(strategies);
+  case PLIM_KNOB_STRATEGY: return (name_list){plim_strategy_names, PLIM_STRATEGIES};
   case PLIM_KNOB_OFFLOAD: return LIST(offloads);
   case PLIM_KNOB_PRECISION: return LIST(precisions);
   case PLIM_KNOB_DTYPE: return LIST(dtypes);
@@ -125,7 +122,7 @@ plim_choice plim_plan_own_choice(const plim_plan_request *r) {
   choice.at[PLIM_KNOB_CHECKPOINT] = c->checkpoint;
   choice.at[PLIM_KNOB_CHUNKED_LOSS] = c->loss == PLIM_LOSS_CHUNKED ? c->loss_chunk : 0;
   choice.at[PLIM_KNOB_LIGER] = c->uses_liger;
-  choice.at[PLIM_KNOB_ATTENTION] = c->attention == PLIM_ATTENTION_EAGER;
+  choice.at[PLIM_KNOB_ATTENTION] = c->attention;
   choice.at[PLIM_KNOB_OPTIMIZER] = optimizer_place(c->optimizer);
   choice.at[PLIM_KNOB_SEQUENCE] = c->length;
   choice.at[PLIM_KNOB_LORA_RANK] = r->job.lora.rank;
@@ -171,8 +168,7 @@ plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) 
   c->batch = choice->at[PLIM_KNOB_MICRO_BATCH];
   c->accumulate = (int)choice->at[PLIM_KNOB_ACCUMULATE];
   c->checkpoint = (plim_checkpoint_kind)choice->at[PLIM_KNOB_CHECKPOINT];
-  if (choice->at[PLIM_KNOB_ATTENTION]) c->attention = PLIM_ATTENTION_EAGER;
-  else if (c->attention == PLIM_ATTENTION_EAGER) c->attention = PLIM_ATTENTION_SDPA;
+  c->attention = (plim_attention_kind)choice->at[PLIM_KNOB_ATTENTION];
   c->optimizer = plim_optimizer_named(
       plim_knob_value_name(PLIM_KNOB_OPTIMIZER, choice->at[PLIM_KNOB_OPTIMIZER]));
   c->length = choice->at[PLIM_KNOB_SEQUENCE];
@@ -274,7 +270,9 @@ plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
   case PLIM_KNOB_CHUNKED_LOSS: chunks(r, &d); break;
   case PLIM_KNOB_LIGER: push(&d, own.at[knob] || can_use_liger(r)); break;
   case PLIM_KNOB_ALLOC_CONF: push(&d, CONF_EXPANDABLE); break;
-  case PLIM_KNOB_ATTENTION: push(&d, 0); break;
+  case PLIM_KNOB_ATTENTION:
+    if (own.at[knob] == PLIM_ATTENTION_EAGER) push(&d, PLIM_ATTENTION_SDPA);
+    break;
   case PLIM_KNOB_SEQUENCE: shares(own.at[knob], &d); break;
   case PLIM_KNOB_LORA_RANK:
     if (own.at[knob]) shares(own.at[knob], &d);
