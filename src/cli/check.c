@@ -47,10 +47,13 @@ void check_look(check *c) {
 
 plim_err check_read(check *c, const char *const *files, size_t count, const cli_strings *sets,
                     plim_error *error) {
-  plim_error ignored;
+  plim_error why = {0};
   plim_err err = project_job_open(&c->files, files, count, sets, error);
-  if (!err) c->trains = !plim_run_settings_of(&c->files.project, &c->files.run, &ignored);
-  return err;
+  if (err) return err;
+  c->trains = !plim_run_settings_of(&c->files.project, &c->files.run, &why);
+  if (why.code != PLIM_ERR_NOMEM) return PLIM_OK;
+  project_job_clear(&c->files);
+  return plim_fail(error, PLIM_ERR_NOMEM, "%s", why.message);
 }
 
 void check_clear(check *c) {

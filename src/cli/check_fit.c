@@ -6,6 +6,7 @@
 
 #include "alloc_conf.h"
 #include "check.h"
+#include "cli_alloc.h"
 #include "estimate_result.h"
 #include "plan.h"
 #include "units.h"
@@ -34,6 +35,7 @@ static plim_err check_sharing(const check *c, plim_error *error) {
 }
 
 static plim_err estimate(check *c, plim_error *error) {
+  static const job_args nothing = JOB_DEFAULTS;
   const char *source;
   c->job = (job_args)JOB_DEFAULTS_WITH(JOB_UNSET);
   c->job.model = c->model;
@@ -42,7 +44,7 @@ static plim_err estimate(check *c, plim_error *error) {
   plim_err err = check_sharing(c, error);
   if (!err) err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
-  if (!err) err = job_understand(&c->job, &c->request, &source, error);
+  if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
   if (!err)
     c->request.job.recipe.batch *=
         plim_sequences_per_anchor(project_job_count(&c->files, PLIM_KNOB_POSITIVES),
@@ -160,6 +162,7 @@ void check_fit(check *c) {
   if (!c->trains) return;
   c->has_estimate = !estimate(c, &c->no_estimate);
   if (!c->has_estimate) {
+    if (c->no_estimate.code == PLIM_ERR_NOMEM) cli_out_of_memory();
     say_not_known(c);
     return;
   }

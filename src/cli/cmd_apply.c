@@ -110,7 +110,9 @@ static plim_err new_texts(const plim_project *p, const plim_plan_file *plan, fil
     if (err) break;
     plim_file_change change = {f->path, plim_content_of(f->text, f->size), text, size};
     bool is_same = size == f->size && memcmp(text, f->text, size) == 0;
-    if (is_same || !vec_push(out, change)) free(text);
+    bool is_kept = !is_same && vec_push(out, change);
+    if (!is_kept) free(text);
+    if (!is_kept && !is_same) err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   }
   for (size_t i = 0; !err && i < edits.files.len; i++) {
     plim_new_file *f = &edits.files.at[i];

@@ -11,6 +11,7 @@
 
 typedef struct {
   job_args job;
+  const job_args *typed; // `job` before files were read
   const char *effective_batch, *out;
   cli_strings fix, tries, allow, set;
   double margin, epochs, price;
@@ -182,7 +183,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
                           plan_for_card *c, const char **source, plim_error *error) {
   job_args job = args->job;
   job.gpu = gpu;
-  plim_err err = job_understand(&job, &c->request, source, error);
+  plim_err err = job_understand(&job, args->typed, &c->request, source, error);
   if (err) return err;
   c->asked = (plim_plan_request){.job = c->request.job,
                                  .alloc_conf = args->job.alloc_conf,
@@ -291,6 +292,7 @@ static int show(const plan_result *r, const plan_args *args, const cli_call *cal
 
 static int run(const cli_call *call) {
   plan_args given = *(const plan_args *)call->args, *args = &given;
+  args->typed = &((const plan_args *)call->args)->job;
   project_job files = {0};
   char batch[24];
   plan_result r = {.args = &args->job,

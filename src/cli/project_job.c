@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_alloc.h"
+
 static void note(project_job *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void note(project_job *p, const char *format, ...) {
@@ -192,9 +194,10 @@ static void fill_loss(project_job *p, job_args *a) {
 // Adapters on layers that none of our names has are left out, and said.
 static void fill_targets(project_job *p, job_args *a) {
   if (!is_known(p->run.lora_targets.said) || !*p->run.lora_targets.text) return;
-  if (strcmp(a->lora_targets, "all-linear") != 0) return;
+  if (a->lora_targets) return;
   p->targets = strdup(p->run.lora_targets.text);
-  if (p->targets) a->lora_targets = p->targets;
+  if (!p->targets) cli_out_of_memory();
+  a->lora_targets = p->targets;
 }
 
 static void fill_adapters(project_job *p, job_args *a) {

@@ -110,7 +110,7 @@ static plim_err take_string(parser *p, plim_node *node) {
   FILE *out = open_memstream(&text, &size);
   if (!out) return out_of_memory(p);
   plim_err err = scan_string(p, out, &is_whole);
-  bool is_written = fclose(out) == 0;
+  bool is_written = plim_stream_end(out, &text);
   node->style = PLIM_STYLE_DOUBLE;
   if (!err && is_whole && is_written) node->text = plim_tree_keep(p->tree, text, size);
   if (!err && is_whole && !node->text) err = out_of_memory(p);

@@ -123,7 +123,9 @@ uint32_t plim_tree_node_of(const plim_tree *t, const plim_setting *setting); // 
 
 // Whether the text with this edit parses to the same tree, but for `removed` nodes from `at` on, in
 // whose place there are now others, and the value at `key` (or, if NULL, at node `at`) is as wanted.
-bool plim_tree_edit_holds(const plim_dialect *d, const plim_tree *t, const plim_edit *edit,
-                          uint32_t at, uint32_t removed, const char *key, const plim_value *wanted);
+// PLIM_ERR_NOMEM: it is not known.
+plim_err plim_tree_edit_holds(const plim_dialect *d, const plim_tree *t, const plim_edit *edit,
+                              uint32_t at, uint32_t removed, const char *key,
+                              const plim_value *wanted);
 
 #endif

@@ -125,7 +125,7 @@ static const char *find_comment(reader *r, uint32_t id) {
   if (!out) return NULL;
   if (is_above) write_comments_above(r->tree, id, out);
   else write_comment(r->tree, span, out);
-  const char *kept = fclose(out) == 0 ? keep(r, text, strlen(text)) : NULL;
+  const char *kept = plim_stream_end(out, &text) ? keep(r, text, strlen(text)) : NULL;
   free(text);
   return kept;
 }
