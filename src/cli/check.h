@@ -120,6 +120,7 @@ void check_offload(check *c);
 void check_locked(check *c);
 void check_shared_memory(check *c);
 void check_allocator(check *c);
+void check_interrupted(check *c);
 void check_recognised(check *c);
 void check_batch(check *c);
 void check_agreement(check *c);

@@ -3,8 +3,20 @@
 #include <string.h>
 
 #include "check.h"
+#include "interrupted.h"
 
 // ---- the files --------------------------------------------------------------------------------------
+
+// Files that are half changed are none that anybody meant.
+void check_interrupted(check *c) {
+  interrupted found;
+  if (!interrupted_find(&found)) return;
+  check_finding *f = check_add(c, "files.interrupted", found.is_mixed ? CHECK_FAILS : CHECK_WARNING,
+                               "%s", found.what);
+  check_why(f, found.is_mixed ? "what is new and what is old was not meant to go together"
+                              : "the set of changes is not complete");
+  check_fix(f, "%s", found.fix);
+}
 
 void check_recognised(check *c) {
   const plim_project *p = &c->files.project;

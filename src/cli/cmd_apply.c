@@ -154,12 +154,19 @@ static void print_done(const plim_changes *done, const char *verb, bool as_json)
   json_finish(&j);
 }
 
+static bool is_outside(const plim_changes *done) {
+  for (size_t i = 0; i < done->count; i++)
+    if (*done->files[i].path == '/') return true;
+  return false;
+}
+
 static plim_err write_all(const file_changes *changes, bool as_json, plim_error *error) {
   plim_changeset_result result = {0};
   plim_err err = plim_changeset_apply(".", changes->at, changes->len, NULL, &result, error);
   print_earlier(&result.earlier);
   if (!err) print_done(&result.done, "changed", as_json);
-  if (!err && !as_json && result.done.count) printf("plimsoll undo   takes it back\n");
+  if (!err && !as_json && result.done.count)
+    printf("plimsoll undo%s   takes it back\n", is_outside(&result.done) ? " --outside" : "");
   plim_changeset_result_clear(&result);
   return err;
 }
@@ -276,14 +283,14 @@ const cli_command cmd_apply = {
 // ---- undo ---------------------------------------------------------------------------------------------------
 
 typedef struct {
-  bool force;
+  bool force, outside;
 } undo_args;
 
 static int run_undo(const cli_call *call) {
   const undo_args *args = call->args;
   plim_changeset_result result = {0};
   plim_error error = {0};
-  plim_changeset_options how = {.force = args->force};
+  plim_changeset_options how = {.force = args->force, .outside = args->outside};
   plim_err err = plim_changeset_undo(".", &how, &result, &error);
   print_earlier(&result.earlier);
   if (!err) print_done(&result.done, "restored", call->common.json);
@@ -295,6 +302,8 @@ static int run_undo(const cli_call *call) {
 static const cli_option undo_options[] = {
     {"force", 0, NULL, CLI_FLAG, offsetof(undo_args, force),
      "restore files that have changed since, too; what they hold is kept as a backup", NULL},
+    {"outside", 0, NULL, CLI_FLAG, offsetof(undo_args, outside),
+     "restore files outside this folder, too: if it was you who applied that", NULL},
     {0},
 };
 
