@@ -21,8 +21,18 @@ static void free_file(plim_project_file *f) {
   if (!f) return;
   plim_settings_clear(&f->settings);
   free(f->path);
+  free(f->real);
   free(f->text);
   free(f);
+}
+
+#define FORMAT_HINT "YAML, JSON, TOML, Python, shell and Dockerfile are, by the file's ending"
+#define NOTEBOOK_HINT                                                                              \
+  "make a script of the notebook first: jupyter nbconvert --to script NOTEBOOK.ipynb"
+
+static bool is_notebook(const char *path) {
+  const char *dot = strrchr(path, '.');
+  return dot && strcmp(dot, ".ipynb") == 0;
 }
 
 static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *error) {
@@ -31,8 +41,7 @@ static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *erro
   if (!plim_format_of(f->path, f->text, f->size, &format)) {
     plim_err err =
         plim_fail(error, PLIM_ERR_UNSUPPORTED, "this is no configuration that can be read");
-    plim_error_hint(error,
-                    "YAML, JSON, TOML, Python, shell and Dockerfile are, by the file's ending");
+    plim_error_hint(error, "%s", is_notebook(f->path) ? NOTEBOOK_HINT : FORMAT_HINT);
     return err;
   }
   plim_err err = plim_settings_read(format, f->text, f->size, &f->settings, error);
@@ -53,19 +62,14 @@ plim_err plim_project_add(plim_project *p, const char *path, const char *text, s
   return err ? plim_error_file(error, err, path) : PLIM_OK;
 }
 
-static bool is_there(const plim_project *p, const char *path) {
-  for (size_t i = 0; i < p->files.len; i++)
-    if (strcmp(p->files.at[i]->path, path) == 0) return true;
-  return false;
-}
-
 plim_err plim_project_read(plim_project *p, const char *path, plim_error *error) {
-  char *text;
+  char *text, name[PLIM_PATH_BYTES];
   size_t size;
-  while (path[0] == '.' && path[1] == '/') path += 2;
-  if (is_there(p, path)) return PLIM_OK; // named twice
-  plim_err err = plim_text_file_read(path, MAX_BYTES, &text, &size, error);
-  if (!err) err = plim_project_add(p, path, text, size, error);
+  plim_path_shorten(path, name);
+  if (plim_project_has(p, name)) return PLIM_OK; // named twice
+  plim_err err = plim_text_file_read(name, MAX_BYTES, &text, &size, error);
+  if (!err) err = plim_project_add(p, name, text, size, error);
+  if (!err) p->files.at[p->files.len - 1]->real = realpath(name, NULL);
   free(text);
   return err;
 }
@@ -76,17 +80,6 @@ void plim_project_clear(plim_project *p) {
   plim_bindings_clear(p);
   vec_free(&p->files);
   vec_free(&p->notes);
-}
-
-size_t plim_project_file_named(const plim_project *p, const char *path) {
-  size_t n = strlen(path);
-  for (size_t i = 0; i < p->files.len; i++) {
-    const char *have = p->files.at[i]->path;
-    size_t m = strlen(have);
-    if (m < n || strcmp(have + m - n, path) != 0) continue;
-    if (m == n || have[m - n - 1] == '/') return i;
-  }
-  return SIZE_MAX;
 }
 
 plim_err plim_error_file_of(const plim_project *p, size_t file, plim_err code, plim_error *error) {

@@ -37,15 +37,9 @@ static bool find(const char *from, const char *name, char path[PLIM_PATH_BYTES])
   return false;
 }
 
-static bool has_file(const plim_project *p, const char *path) {
-  for (size_t i = 0; i < p->files.len; i++)
-    if (strcmp(p->files.at[i]->path, path) == 0) return true;
-  return false;
-}
-
 static plim_err follow(plim_project *p, const char *from, const char *name, plim_error *error) {
   char path[PLIM_PATH_BYTES];
-  if (!is_readable(name) || !find(from, name, path) || has_file(p, path)) return PLIM_OK;
+  if (!is_readable(name) || !find(from, name, path) || plim_project_has(p, path)) return PLIM_OK;
   if (p->files.len >= MAX_FILES) return PLIM_OK;
   plim_err err = plim_project_read(p, path, error);
   return err == PLIM_ERR_NOMEM ? err : PLIM_OK;

@@ -42,4 +42,9 @@ plim_err plim_names_read(plim_project *p, plim_error *error);
 plim_err plim_bindings_decide(plim_project *p, plim_knob knob, plim_error *error);
 void plim_bindings_clear(plim_project *p);
 
+// From the current folder if it lies below, else as it is.
+void plim_path_shorten(const char *path, char out[PLIM_PATH_BYTES]);
+// Whether this file was read, by this path or another.
+bool plim_project_has(const plim_project *p, const char *path);
+
 #endif

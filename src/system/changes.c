@@ -64,3 +64,25 @@ plim_err plim_changeset_look(const char *root, plim_changes *out, plim_error *er
   plim_project_close(&p);
   return err;
 }
+
+static bool has_made(const plim_transaction *last, const char *path, const plim_content *now) {
+  char *real = realpath(path, NULL);
+  bool made = false;
+  for (size_t i = 0; real && i < last->steps.len; i++) {
+    const plim_step *s = &last->steps.at[i];
+    made = made || (strcmp(s->target, real) == 0 && plim_content_equal(&s->to, now));
+  }
+  free(real);
+  return made;
+}
+
+bool plim_changeset_made(const char *root, const char *path, const plim_content *now) {
+  plim_project p;
+  plim_transaction last = {0};
+  if (!plim_project_exists(root)) return false;
+  bool made = !plim_project_peek(&p, root, NULL) && !plim_project_load_last(&p, &last, NULL) &&
+              has_made(&last, path, now);
+  plim_transaction_clear(&last);
+  plim_project_close(&p);
+  return made;
+}

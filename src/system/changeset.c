@@ -49,21 +49,13 @@ static plim_err finish_undo(const plim_project *p, const plim_transaction *t, pl
   return PLIM_OK;
 }
 
-static plim_err load_last(const plim_project *p, plim_transaction *t, plim_error *error) {
-  *t = (plim_transaction){0};
-  char *path = plim_project_record_path(p, plim_project_last_record(p));
-  plim_err err = path ? plim_project_load(p, path, t, error) : out_of_memory(error);
-  free(path);
-  return err;
-}
-
 static plim_err recover(const plim_project *p, bool force, plim_changes *out, plim_error *error) {
   plim_transaction t, last;
   plim_err err = plim_project_load(p, p->journal, &t, error);
   if (!err && t.steps.len) err = recover_journal(p, &t, force, out, error);
   plim_transaction_clear(&t);
   if (err) return err;
-  err = load_last(p, &last, error);
+  err = plim_project_load_last(p, &last, error);
   if (!err && last.kind == PLIM_CHANGES_UNDO) err = finish_undo(p, &last, out, error);
   plim_transaction_clear(&last);
   return err;
@@ -371,7 +363,7 @@ static plim_err undo_record(const plim_project *p, const plim_transaction *appli
 
 static plim_err undo(const plim_project *p, bool force, plim_changes *out, plim_error *error) {
   plim_transaction applied;
-  plim_err err = load_last(p, &applied, error);
+  plim_err err = plim_project_load_last(p, &applied, error);
   if (!err && !applied.steps.len) err = nothing_to_undo(p->root, error);
   if (!err) err = undo_record(p, &applied, force, out, error);
   plim_transaction_clear(&applied);

@@ -124,6 +124,9 @@ plim_err plim_changeset_undo(const char *root, const plim_changeset_options *opt
 plim_err plim_changeset_recover(const char *root, const plim_changeset_options *options,
                                 plim_changeset_result *result, plim_error *error);
 
+// Whether a file holds what the last apply that was not undone gave it.
+bool plim_changeset_made(const char *root, const char *path, const plim_content *now);
+
 // Whether a call was interrupted and not dealt with yet, and how its files are now; changes nothing. A
 // call that is at work is not interrupted. out->count is 0 if there is none; clear it.
 plim_err plim_changeset_look(const char *root, plim_changes *out, plim_error *error);

@@ -233,3 +233,12 @@ char *plim_project_record_path(const plim_project *p, unsigned number) {
   char *path = NULL;
   return asprintf(&path, "%s/" RECORD "%u", p->folder, number) < 0 ? NULL : path;
 }
+
+plim_err plim_project_load_last(const plim_project *p, plim_transaction *out, plim_error *error) {
+  *out = (plim_transaction){0};
+  char *path = plim_project_record_path(p, plim_project_last_record(p));
+  plim_err err = path ? plim_project_load(p, path, out, error)
+                      : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  free(path);
+  return err;
+}

@@ -96,6 +96,7 @@ plim_err plim_project_load(const plim_project *p, const char *path, plim_transac
 // The highest number of a record; 0: none.
 unsigned plim_project_last_record(const plim_project *p);
 char *plim_project_record_path(const plim_project *p, unsigned number); // the caller frees it
+plim_err plim_project_load_last(const plim_project *p, plim_transaction *out, plim_error *error);
 
 // ---- doing it ---------------------------------------------------------------------------------
 
