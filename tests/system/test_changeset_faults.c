@@ -145,7 +145,7 @@ TEST(changeset_undo_survives_a_power_cut) { try_power_cuts(&undo); }
 
 // The recovery may be cut short as well, at any call.
 static void try_twice(const deed *d, fault first) {
-  for (fault f = {.kind = FAULT_DIE_WITHIN, .cut = first.cut};; f.at++) {
+  for (fault f = {.kind = FAULT_DIE_WITHIN, .cut = first.cut, .seed = first.seed};; f.at++) {
     prepare(d->starts_applied);
     int ended = in_child(d->act, first);
     if (ended == 3) return;
@@ -159,19 +159,20 @@ static void try_twice(const deed *d, fault first) {
   }
 }
 
-static void try_all_twice(const deed *d, fault_kind kind, fault_cut cut) {
+static void try_all_twice(const deed *d, fault_kind kind, fault_cut cut, uint64_t seed) {
   scene_make();
   for (int at = 0; at < 120 && !test_failed; at += STRIDE)
-    try_twice(d, (fault){.kind = kind, .at = at, .number = EIO, .cut = cut});
+    try_twice(d, (fault){.kind = kind, .at = at, .number = EIO, .cut = cut, .seed = seed});
   scene_remove();
 }
 
 TEST(changeset_recovery_survives_its_own_end) {
   static const deed *const deeds[] = {&apply, &undo};
   for (int i = 0; i < 2 && !test_failed; i++) {
-    try_all_twice(deeds[i], FAULT_DIE_WITHIN, CUT_NOTHING);
-    if (!test_failed) try_all_twice(deeds[i], FAULT_DIE_WITHIN, CUT_BOTH);
-    if (!test_failed) try_all_twice(deeds[i], FAULT_FAIL_ON, CUT_NOTHING);
+    try_all_twice(deeds[i], FAULT_DIE_WITHIN, CUT_NOTHING, 0);
+    if (!test_failed) try_all_twice(deeds[i], FAULT_DIE_WITHIN, CUT_BOTH, 0);
+    if (!test_failed) try_all_twice(deeds[i], FAULT_DIE_WITHIN, CUT_BOTH, 1);
+    if (!test_failed) try_all_twice(deeds[i], FAULT_FAIL_ON, CUT_NOTHING, 0);
   }
 }
 
