@@ -18,28 +18,13 @@ static void leave_out_bad_conf(job_args *job) {
     job->alloc_conf = NULL;
 }
 
-// What one GPU holds depends on how many share it.
-static plim_err check_sharing(const check *c, plim_error *error) {
-  const char *strategy = c->files.run.strategy.text;
-  bool is_sharded = strncmp(strategy, "fsdp", 4) == 0 || strncmp(strategy, "zero", 4) == 0;
-  if (check_number(c, PLIM_KNOB_TENSOR_PARALLEL) > 1 ||
-      check_number(c, PLIM_KNOB_CONTEXT_PARALLEL) > 1)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "tensor and context parallel are not modelled");
-  if (!is_sharded || check_world(c)) return PLIM_OK;
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say how many GPUs share the model");
-  plim_error_hint(error, "--world 8");
-  return err;
-}
-
 static plim_err estimate(check *c, plim_error *error) {
   const char *source;
   c->job = (job_args)JOB_DEFAULTS;
   c->job.model = c->model;
   c->job.gpu = c->gpu;
   if (c->world) c->job.world = c->world;
-  plim_err err = check_sharing(c, error);
-  if (!err) err = project_job_fill(&c->files, &c->job, error);
+  plim_err err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
   if (!err) err = job_understand(&c->job, &c->request, &source, error);
   if (!err) err = plim_estimate_make(&c->request.job, &c->request.target, &c->estimate, error);

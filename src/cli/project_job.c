@@ -152,8 +152,25 @@ static void fill_types(project_job *p, job_args *a) {
   if (a->lora_rank) a->lora_dtype = 1; // that of the parameters
 }
 
+static bool is_split(plim_said_count said) { return is_known(said.said) && said.count > 1; }
+
+// What one GPU holds depends on how many share it.
+static plim_err check_sharing(const plim_run_settings *r, const job_args *a, plim_error *error) {
+  bool is_sharded = is_known(r->strategy.said) && (strncmp(r->strategy.text, "fsdp", 4) == 0 ||
+                                                   strncmp(r->strategy.text, "zero", 4) == 0);
+  if (is_split(r->tensor_parallel) || is_split(r->context_parallel))
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "tensor and context parallel are not modelled");
+  if (!is_sharded || a->world > 1 || is_known(r->world.said)) return PLIM_OK;
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say how many GPUs share the model");
+  plim_error_hint(error, "--world 8");
+  return err;
+}
+
 plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
+  plim_err shared = check_sharing(r, a, error);
+  if (shared) return shared;
   plim_said_text attention = r->attention, precision = r->precision;
   if (!a->model && is_known(r->model.said)) a->model = r->model.text;
   fill_count(p, "the micro batch", r->micro_batch, 1, &a->batch);
@@ -179,4 +196,12 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
                            is_unclear ? ": " : "", is_unclear ? model->why : "");
   plim_error_hint(error, "--model qwen2.5-7b");
   return err;
+}
+
+// FlashAttention 2 has kernels from Ampere on (compute capability 8.0).
+void project_job_look_at(project_job *p, const plim_gpu *gpu) {
+  bool is_flash =
+      is_known(p->run.attention.said) && strncmp(p->run.attention.text, "flash", 5) == 0;
+  if (is_flash && gpu && gpu->capability < 80)
+    note(p, "FlashAttention does not run on the %s, only from Ampere on: take sdpa", gpu->name);
 }

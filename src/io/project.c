@@ -280,40 +280,46 @@ static int64_t count_of(const plim_project *p, plim_knob knob, int64_t unknown) 
   return is_known && k->value.kind == PLIM_VALUE_INTEGER ? k->value.integer : unknown;
 }
 
-bool plim_project_ranks(const plim_project *p, int64_t *out) {
-  int64_t world = count_of(p, PLIM_KNOB_WORLD, 0);
+int64_t plim_project_ranks(const plim_project *p, int64_t world) {
+  if (!world) world = count_of(p, PLIM_KNOB_WORLD, 0);
   int64_t shared =
       count_of(p, PLIM_KNOB_TENSOR_PARALLEL, 1) * count_of(p, PLIM_KNOB_CONTEXT_PARALLEL, 1);
-  *out = world > 0 && shared > 0 && world % shared == 0 ? world / shared : 0;
-  return *out > 0;
+  return world > 0 && shared > 0 && world % shared == 0 ? world / shared : 0;
 }
 
 bool plim_project_divides(const plim_project *p) {
   bool is_known = p->dialect != PLIM_DIALECTS && p->knobs[PLIM_KNOB_GLOBAL_BATCH].said == PLIM_SAID;
   return is_known && p->knobs[PLIM_KNOB_ACCUMULATE].said != PLIM_SAID &&
-         (plim_dialect_table[p->dialect].divides_batch || p->dialect == PLIM_DIALECT_AXOLOTL);
+         plim_dialect_table[p->dialect].divides_batch;
 }
 
-// Accumulation is what micro batches on all ranks leave of the global batch.
+int64_t plim_project_quotient(const plim_project *p, int64_t ranks) {
+  int64_t global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0);
+  int64_t micro = count_of(p, PLIM_KNOB_MICRO_BATCH, 0), each;
+  bool is_known = global > 0 && micro > 0 && ranks > 0;
+  if (!is_known || __builtin_mul_overflow(micro, ranks, &each) || global % each) return 0;
+  return global / each;
+}
+
 static void divide_batch(plim_project *p) {
-  int64_t ranks, global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0);
-  int64_t micro = count_of(p, PLIM_KNOB_MICRO_BATCH, 0);
+  long long global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0);
   plim_project_knob *k = &p->knobs[PLIM_KNOB_ACCUMULATE];
-  if (!plim_project_divides(p) || micro <= 0) return;
+  if (!plim_project_divides(p) || count_of(p, PLIM_KNOB_MICRO_BATCH, 0) <= 0) return;
   *k = (plim_project_knob){.is_fixed = true};
-  snprintf(k->why, sizeof k->why, "it is what the global batch of %lld leaves", (long long)global);
-  if (!plim_project_ranks(p, &ranks) || micro > INT64_MAX / ranks || global % (micro * ranks))
-    return;
+  snprintf(k->why, sizeof k->why, "it is what the global batch of %lld leaves", global);
+  int64_t quotient = plim_project_quotient(p, plim_project_ranks(p, 0));
+  if (!quotient) return;
   k->said = PLIM_DEFAULTED;
-  k->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = global / (micro * ranks)};
+  k->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = quotient};
 }
 
 bool plim_project_multiplies_out(const plim_project *p) {
-  int64_t ranks, global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0), product;
+  int64_t ranks = plim_project_ranks(p, 0), global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0),
+          product;
   int64_t micro = count_of(p, PLIM_KNOB_MICRO_BATCH, 0),
           steps = count_of(p, PLIM_KNOB_ACCUMULATE, 0);
   bool is_known = p->knobs[PLIM_KNOB_GLOBAL_BATCH].said == PLIM_SAID && micro && steps;
-  if (!is_known || !plim_project_ranks(p, &ranks)) return true;
+  if (!is_known || !ranks) return true;
   bool overflows = __builtin_mul_overflow(micro, steps, &product) ||
                    __builtin_mul_overflow(product, ranks, &product);
   return !overflows && product == global;

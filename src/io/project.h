@@ -94,6 +94,13 @@ plim_err plim_project_find(const plim_project *p, const char *path, size_t *out,
 bool plim_path_is_outside(const char *path);
 void plim_path_in_diff(const char *path, char out[PLIM_PATH_BYTES]);
 
+// GPUs that have batches of their own, of `world` (0: of as many as the files say); 0: not known.
+int64_t plim_project_ranks(const plim_project *p, int64_t world);
+// Whether no key says the accumulation, and it is what the global batch leaves.
+bool plim_project_divides(const plim_project *p);
+// What the micro batches of all ranks leave of the global batch; 0: not known, or not whole.
+int64_t plim_project_quotient(const plim_project *p, int64_t ranks);
+
 // ---- changes ----------------------------------------------------------------------------------------
 
 typedef struct {
