@@ -134,7 +134,9 @@ plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, si
   }
   for (size_t i = 0; !err && i < edits.files.len; i++) {
     const plim_new_file *f = &edits.files.at[i];
-    err = plim_diff_add(out, f->path, NULL, 0, f->text, strlen(f->text), error);
+    char name[PLIM_PATH_BYTES];
+    plim_path_in_diff(f->path, name);
+    err = plim_diff_add(out, name, NULL, 0, f->text, strlen(f->text), error);
   }
   plim_edit_set_clear(&edits);
   if (err) plim_diff_clear(out);
