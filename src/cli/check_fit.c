@@ -23,7 +23,7 @@ static plim_err estimate(check *c, plim_error *error) {
   c->job = (job_args)JOB_DEFAULTS;
   c->job.model = c->model;
   c->job.gpu = c->gpu;
-  if (c->world) c->job.world = c->world;
+  if (c->world) c->files.run.world = (plim_said_count){PLIM_SAID, check_world(c)};
   plim_err err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
   if (!err) err = job_understand(&c->job, &c->request, &source, error);
@@ -152,11 +152,8 @@ void check_fit(check *c) {
 enum { MAX_LOOKED_AT = 64, MAX_BYTES = 256 << 10 };
 
 static bool is_candidate(const char *name) {
-  static const char *const endings[] = {".yaml", ".yml", ".json", ".toml", ".py", ".sh"};
-  const char *dot = strrchr(name, '.');
-  for (size_t i = 0; dot && dot != name && i < sizeof endings / sizeof *endings; i++)
-    if (strcmp(dot, endings[i]) == 0) return true;
-  return false;
+  plim_format format;
+  return *name != '.' && plim_format_of(name, "", 0, &format);
 }
 
 // Of an ecosystem, by its keys.

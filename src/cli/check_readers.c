@@ -11,16 +11,15 @@ typedef struct {
   } does[PLIM_LOOSE_KINDS];
 } reader;
 
-#define LAST_WINS "it takes the last and drops the others without a word"
-#define ONE_DOCUMENT                                                                               \
-  "it wants one document: ComposerError, expected a single document in the stream"
+#define LAST_WINS "takes the last and drops the others without a word"
+#define ONE_DOCUMENT "wants one document: ComposerError, expected a single document in the stream"
 
 // accelerate's HfDeepSpeedConfig, which transformers uses too, and HfArgumentParser.
 static const reader json_load = {
-    "json.load, by which transformers and accelerate read it",
+    "json.load, by which transformers and accelerate read it,",
     {
-        [PLIM_LOOSE_COMMA] = {CHECK_FAILS, "it ends with JSONDecodeError"},
-        [PLIM_LOOSE_COMMENT] = {CHECK_FAILS, "it ends with JSONDecodeError"},
+        [PLIM_LOOSE_COMMA] = {CHECK_FAILS, "ends with JSONDecodeError"},
+        [PLIM_LOOSE_COMMENT] = {CHECK_FAILS, "ends with JSONDecodeError"},
         [PLIM_LOOSE_TWICE] = {CHECK_WARNING, LAST_WINS},
     }};
 
@@ -28,19 +27,19 @@ static const reader json_load = {
 static const reader hjson = {
     "DeepSpeed",
     {
-        [PLIM_LOOSE_COMMA] = {CHECK_NOTE, "it takes this; json.load, by which transformers and "
+        [PLIM_LOOSE_COMMA] = {CHECK_NOTE, "takes this; json.load, by which transformers and "
                                           "accelerate read the file, does not"},
-        [PLIM_LOOSE_COMMENT] = {CHECK_NOTE, "it takes this; json.load, by which transformers and "
+        [PLIM_LOOSE_COMMENT] = {CHECK_NOTE, "takes this; json.load, by which transformers and "
                                             "accelerate read the file, does not"},
         [PLIM_LOOSE_TWICE] = {CHECK_FAILS,
-                              "it ends with ValueError: Duplicate keys in DeepSpeed config"},
+                              "ends with ValueError: Duplicate keys in DeepSpeed config"},
     }};
 
 static const reader some_json = {
     "Python's json",
     {
-        [PLIM_LOOSE_COMMA] = {CHECK_WARNING, "it ends with JSONDecodeError"},
-        [PLIM_LOOSE_COMMENT] = {CHECK_WARNING, "it ends with JSONDecodeError"},
+        [PLIM_LOOSE_COMMA] = {CHECK_WARNING, "ends with JSONDecodeError"},
+        [PLIM_LOOSE_COMMENT] = {CHECK_WARNING, "ends with JSONDecodeError"},
         [PLIM_LOOSE_TWICE] = {CHECK_WARNING, LAST_WINS},
     }};
 
@@ -53,7 +52,7 @@ static const reader pyyaml = {"yaml.safe_load",
 static const reader omegaconf = {
     "OmegaConf",
     {
-        [PLIM_LOOSE_TWICE] = {CHECK_FAILS, "it ends with ConstructorError: found duplicate key"},
+        [PLIM_LOOSE_TWICE] = {CHECK_FAILS, "ends with ConstructorError: found duplicate key"},
         [PLIM_LOOSE_DOCUMENTS] = {CHECK_FAILS, ONE_DOCUMENT},
     }};
 
@@ -69,8 +68,9 @@ static const reader some_yaml = {
 static const reader factory = {
     "LLaMA-Factory",
     {
-        [PLIM_LOOSE_TWICE] = {CHECK_WARNING, "since July 2025 it ends with ConstructorError: found "
-                                             "duplicate key; before, it took the last"},
+        [PLIM_LOOSE_TWICE] = {CHECK_WARNING,
+                              "has ended, since July 2025, with ConstructorError: found "
+                              "duplicate key; before, it took the last"},
         [PLIM_LOOSE_DOCUMENTS] = {CHECK_FAILS, ONE_DOCUMENT},
     }};
 
@@ -124,7 +124,7 @@ static void say(check *c, const plim_project_file *file, const reader *r, int ki
                                kinds[kind].what, has_key ? ": " : "", loose->key);
   check_at_byte(f, file, loose->byte);
   check_show(f, file->text, loose->byte);
-  check_why(f, "%s: %s", r->name, r->does[kind].why);
+  check_why(f, "%s %s", r->name, r->does[kind].why);
   check_fix(f, "%s", kinds[kind].fix);
 }
 

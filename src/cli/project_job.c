@@ -160,7 +160,8 @@ static plim_err check_sharing(const plim_run_settings *r, const job_args *a, pli
                                                    strncmp(r->strategy.text, "zero", 4) == 0);
   if (is_split(r->tensor_parallel) || is_split(r->context_parallel))
     return plim_fail(error, PLIM_ERR_UNSUPPORTED, "tensor and context parallel are not modelled");
-  if (!is_sharded || a->world > 1 || is_known(r->world.said)) return PLIM_OK;
+  bool is_given = a->world > 1 && a->world != PLIM_UNKNOWN;
+  if (!is_sharded || is_given || is_known(r->world.said)) return PLIM_OK;
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say how many GPUs share the model");
   plim_error_hint(error, "--world 8");

@@ -9,16 +9,9 @@
 
 enum { FOLDERS_UP = 4, MAX_FILES = 64 };
 
-static bool ends_with(const char *text, const char *ending) {
-  size_t n = strlen(text), m = strlen(ending);
-  return n > m && strcmp(text + n - m, ending) == 0;
-}
-
 static bool is_readable(const char *name) {
-  static const char *const endings[] = {".yaml", ".yml", ".json", ".toml", ".py", ".sh"};
-  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-    if (ends_with(name, endings[i])) return true;
-  return false;
+  plim_format format;
+  return plim_format_of(name, "", 0, &format);
 }
 
 // The file in the folder of `from`, or in one above it.
