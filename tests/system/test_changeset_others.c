@@ -254,6 +254,7 @@ TEST(changeset_holds_the_lock_that_others_see) {
                               &(plim_changeset_options){.disk = &disk}, &set_result, &set_error),
         "%s", set_error.message);
   CHECK(is_lock_stolen, "nothing was tried");
+  plim_changeset_result_clear(&set_result);
   disk.fsync = fsync_and_compete;
   is_lock_stolen = false, other_err = PLIM_OK;
   change = set_change_of("a", "A", "B");
