@@ -302,8 +302,6 @@ static int run(const cli_call *call) {
     r.files = &files;
   }
   if (!err) err = plan_cards(args, &r, &source, &error);
-  for (size_t i = 0; !err && r.files && i < r.count; i++)
-    project_job_look_at(&files, r.cards[i].request.target.gpu);
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
   int status = err ? cli_report(&error, source) : show(&r, args, call);
   for (size_t i = 0; i < r.count; i++) {

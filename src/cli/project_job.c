@@ -198,11 +198,3 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   plim_error_hint(error, "--model qwen2.5-7b");
   return err;
 }
-
-// FlashAttention 2 has kernels from Ampere on (compute capability 8.0).
-void project_job_look_at(project_job *p, const plim_gpu *gpu) {
-  bool is_flash =
-      is_known(p->run.attention.said) && strncmp(p->run.attention.text, "flash", 5) == 0;
-  if (is_flash && gpu && gpu->capability < 80)
-    note(p, "FlashAttention does not run on the %s, only from Ampere on: take sdpa", gpu->name);
-}

@@ -24,9 +24,6 @@ void project_job_clear(project_job *p);
 // Puts what the files say into arguments that were left as they are by default.
 plim_err project_job_fill(project_job *p, job_args *args, plim_error *error);
 
-// Notes what the files ask for and a card does not have. `gpu` may be NULL.
-void project_job_look_at(project_job *p, const plim_gpu *gpu);
-
 // The effective batch the files ask for; 0: they do not say.
 uint64_t project_job_batch(const project_job *p);
 
