@@ -20,20 +20,6 @@ static void leave_out_bad_conf(job_args *job) {
     job->alloc_conf = NULL;
 }
 
-// What one GPU holds depends on how many share it.
-static plim_err check_sharing(const check *c, plim_error *error) {
-  const char *strategy = c->files.run.strategy.text;
-  bool is_sharded = strncmp(strategy, "fsdp", 4) == 0 || strncmp(strategy, "zero", 4) == 0;
-  if (check_number(c, PLIM_KNOB_TENSOR_PARALLEL) > 1 ||
-      check_number(c, PLIM_KNOB_CONTEXT_PARALLEL) > 1)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "tensor and context parallel are not modelled");
-  if (!is_sharded || check_world(c)) return PLIM_OK;
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say how many GPUs share the model");
-  plim_error_hint(error, "--world 8");
-  return err;
-}
-
 static plim_err estimate(check *c, plim_error *error) {
   static const job_args nothing = JOB_DEFAULTS;
   const char *source;
@@ -41,8 +27,7 @@ static plim_err estimate(check *c, plim_error *error) {
   c->job.model = c->model;
   c->job.gpu = c->gpu;
   if (c->world) c->job.world = c->world;
-  plim_err err = check_sharing(c, error);
-  if (!err) err = project_job_fill(&c->files, &c->job, error);
+  plim_err err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
   if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
   if (!err)
@@ -175,11 +160,8 @@ void check_fit(check *c) {
 enum { MAX_LOOKED_AT = 64, MAX_BYTES = 256 << 10 };
 
 static bool is_candidate(const char *name) {
-  static const char *const endings[] = {".yaml", ".yml", ".json", ".toml", ".py", ".sh"};
-  const char *dot = strrchr(name, '.');
-  for (size_t i = 0; dot && dot != name && i < sizeof endings / sizeof *endings; i++)
-    if (strcmp(dot, endings[i]) == 0) return true;
-  return false;
+  plim_format format;
+  return *name != '.' && plim_format_of(name, "", 0, &format);
 }
 
 // Of an ecosystem, by its keys.

@@ -5,6 +5,7 @@
 
 #include "atomic_file.h"
 #include "command.h"
+#include "interrupted.h"
 #include "plan_edits.h"
 #include "suggest.h"
 #include "units.h"
@@ -290,6 +291,12 @@ static int show(const plan_result *r, const plan_args *args, const cli_call *cal
   return fits ? CLI_OK : CLI_FINDING;
 }
 
+static void note_interrupted(void) {
+  interrupted found;
+  if (!interrupted_find(&found)) return;
+  fprintf(stderr, "note: %s\nhelp: %s\n", found.what, found.fix);
+}
+
 static int run(const cli_call *call) {
   plan_args given = *(const plan_args *)call->args, *args = &given;
   args->typed = &((const plan_args *)call->args)->job;
@@ -307,6 +314,7 @@ static int run(const cli_call *call) {
   if (!r.cards) return cli_fail("not enough memory on this machine");
   plim_err err = PLIM_OK;
   if (call->words.len) {
+    note_interrupted();
     err = read_files(call, args, &files, batch, sizeof batch, &error);
     r.files = &files;
   }
