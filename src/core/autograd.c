@@ -300,7 +300,7 @@ static void run(engine *e, task *k) {
     t->purpose = n->purpose;
     plim_tape_enter(t, n->layer, n->what);
   }
-  if (n->before.run) n->before.run(t, n->before.context);
+  if (n->before) n->before->run(t, n->before->context);
   if (!n->function) {
     accumulate_leaf(t, n, in[0]);
     if (n->leaf->on_grad.run) n->leaf->on_grad.run(t, n->leaf->on_grad.context);

@@ -27,6 +27,7 @@ typedef struct {
   size_t order;          // in which forward was done
   bool is_full;
   state state;
+  plim_hook before_backward, after_backward;
 } group;
 
 typedef struct fsdp {
@@ -317,7 +318,8 @@ static void after_forward_of(plim_tape *t, group *g, plim_tensor *out) {
   if (!g->all->how.keeps_full) reshard(t, g);
   g->order = g->all->done.len;
   if (!vec_push(&g->all->done, g)) t->failed = true;
-  if (out->fn) out->fn->before = (plim_hook){before_backward_of, g};
+  g->before_backward = (plim_hook){before_backward_of, g};
+  if (out->fn) out->fn->before = &g->before_backward;
   g->state = IDLE;
 }
 
@@ -341,7 +343,8 @@ static plim_tensor *before_layer(plim_tape *t, plim_shards *s, size_t layer, pli
   before_forward_of(t, g);
   plim_grad_node *n = node_begin(t, pass_on, &x, 1);
   if (!n) return x;
-  n->before = (plim_hook){after_backward_of, g};
+  g->after_backward = (plim_hook){after_backward_of, g};
+  n->before = &g->after_backward;
   plim_tensor *input = view_of(t, x, x->shape, x->stride);
   node_output(t, n, input);
   return input;

@@ -17,7 +17,7 @@
 #include "gpu.h"
 #include "vec.h"
 
-#define PLIM_MAX_DIMS 6
+#define PLIM_MAX_DIMS 5
 
 // Model programs are written in these short names; symbols keep their prefix.
 #define hold(...) plim_hold(__VA_ARGS__)
@@ -285,25 +285,25 @@ struct plim_grad_node {
   // What is not saved but to be computed again: by whom, as the how manieth, and which entries.
   struct plim_checkpoint *packer;
   uint32_t packed_index[PLIM_MAX_SAVED];
-  uint8_t packed;                   // bit k: saved[k]
-  uint8_t dtypes[PLIM_MAX_EDGES];   // of its outputs
   plim_dims first_shape;            // of its outputs
   plim_dims *more_shapes;           // from the second on; NULL if there is none
   struct plim_checkpoint *frame;    // of a reentrant checkpoint
   plim_tensor *leaf;                // AccumulateGrad: the tensor it is for
   plim_tensor *kept[PLIM_MAX_KEPT]; // as long as the node lives, and not only until backward
   const plim_tensor *constant;      // a weight that outlives the graph; not owned
-  plim_hook before;                 // runs when all gradients of its outputs are there
+  const plim_hook *before;          // runs when all gradients of its outputs are there; not owned
   plim_dims shape;                  // whatever the operator wants to remember
   int64_t number;
-  bool is_transposed;  // products: their second operand
   double pairs, width; // attention: of query and key, for the clock
   const char *what;    // where it was made
   int32_t layer;
   uint32_t refs, task; // task: the engine's, while it runs
   uint8_t edge_count, output_count, saved_count;
+  uint8_t packed;                 // bit k: saved[k]
+  uint8_t dtypes[PLIM_MAX_EDGES]; // of its outputs
   uint8_t dtype, purpose;
-  bool is_python; // a Python function: what it unpacks is in its variables
+  bool is_transposed; // products: their second operand
+  bool is_python;     // a Python function: what it unpacks is in its variables
 };
 
 static inline plim_dims plim_output_shape(const plim_grad_node *n, int output) {

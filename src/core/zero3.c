@@ -27,6 +27,7 @@ typedef struct {
 typedef struct {
   struct zero3 *all;
   vec(parameter *) members;
+  plim_hook before_backward;
 } group;
 
 typedef struct zero3 {
@@ -235,6 +236,11 @@ static void use_again(plim_tape *t, void *context) {
   use(t, g);
 }
 
+static const plim_hook *gather_again(group *g) {
+  g->before_backward = (plim_hook){use_again, g};
+  return &g->before_backward;
+}
+
 static void before_model(plim_tape *t, plim_shards *s) {
   zero3 *z = (zero3 *)s;
   z->position = 0;
@@ -256,7 +262,7 @@ static plim_tensor *before_layer(plim_tape *t, plim_shards *s, size_t layer, pli
   use(t, &z->groups[layer + 1]);
   plim_grad_node *n = layer ? NULL : node_begin(t, pass_on, &x, 1);
   if (!n) return x;
-  n->before = (plim_hook){use_again, before_layers(z)};
+  n->before = gather_again(before_layers(z));
   plim_tensor *input = view_of(t, x, x->shape, x->stride);
   node_output(t, n, input);
   return input;
@@ -266,14 +272,14 @@ static void after_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor 
   zero3 *z = (zero3 *)s;
   group *g = &z->groups[layer + 1];
   done_with(t, g);
-  if (out->fn) out->fn->before = (plim_hook){use_again, g};
+  if (out->fn) out->fn->before = gather_again(g);
   if (layer + 1 == s->layers) use(t, behind_layers(z));
 }
 
 static void after_model(plim_tape *t, plim_shards *s, plim_tensor *loss) {
   zero3 *z = (zero3 *)s;
   done_with(t, behind_layers(z));
-  if (loss->fn) loss->fn->before = (plim_hook){use_again, behind_layers(z)};
+  if (loss->fn) loss->fn->before = gather_again(behind_layers(z));
 }
 
 static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {
