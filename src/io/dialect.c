@@ -7,14 +7,14 @@
 #include <strings.h>
 
 #include "dialect_values.h"
-#include "key_names.h"
+#include "key_index.h"
 
 enum { LIST_BYTES = 1024, ROOTS = 8 };
 
 // The file being read, with its keys under the tables' spelling.
 typedef struct {
   plim_settings *s;
-  char (*names)[PLIM_KEY_BYTES];
+  plim_key_index names;
   bool has_faint, hears_faint; // some are; nothing else says anything
 } reader;
 
@@ -141,7 +141,7 @@ static bool hear_items(reader *r, decision *d, const plim_key *key, bool is_nest
   const plim_setting *first = NULL;
   for (size_t i = 0; i < r->s->at.len; i++) {
     const plim_setting *item = &r->s->at.at[i];
-    if (!plim_key_is_item(r->names[i], key->key, is_nested)) continue;
+    if (!plim_key_is_item(r->names.names[i], key->key, is_nested)) continue;
     if (!first) first = item;
     plim_token t = plim_key_read(key, r->s, item);
     if (t.force == PLIM_NOTHING || t.value.kind != PLIM_VALUE_TEXT || strstr(text, t.value.text))
@@ -160,10 +160,10 @@ static bool hear_items(reader *r, decision *d, const plim_key *key, bool is_nest
 // is none.
 static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested) {
   bool is_there = false;
-  for (size_t i = 0; i < r->s->at.len; i++) {
+  plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
+  for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
     const plim_setting *setting = &r->s->at.at[i];
-    if (!plim_key_fits(r->names[i], key->key, is_nested)) continue;
-    if (is_nested && plim_key_is_of_evaluation(r->names[i])) continue;
+    if (is_nested && plim_key_is_of_evaluation(r->names.names[i])) continue;
     if (plim_settings_find(r->s, setting->key) != setting) continue; // a later one is in force
     if (setting->is_faint && !r->hears_faint) continue;
     const plim_setting *root = root_of(r->s, setting);
@@ -245,7 +245,7 @@ static void count_nodes(reader *r, plim_reading *world) {
   bool is_per_node = world->key && strcmp(world->key->key, "nproc_per_node") == 0;
   for (size_t i = 0; is_per_node && i < r->s->at.len; i++) {
     plim_value nodes = r->s->at.at[i].value;
-    if (strcmp(r->names[i], "nnodes") != 0) continue;
+    if (strcmp(r->names.names[i], "nnodes") != 0) continue;
     if (nodes.kind == PLIM_VALUE_TEXT) plim_number_of(nodes.text, &nodes);
     if (nodes.kind != PLIM_VALUE_INTEGER || nodes.integer < 1 || nodes.integer > 100000) continue;
     if (world->value.kind != PLIM_VALUE_INTEGER || world->value.integer > 100000) continue;
@@ -316,13 +316,14 @@ static void fix(plim_reading *reading, const char *reason, const char *source) {
 
 static void apply_bonds(reader *r, plim_recipe_file *out) {
   bool is_nested = plim_dialect_table[out->dialect].is_nested;
-  for (size_t i = 0; i < sizeof bonds / sizeof *bonds; i++)
-    for (size_t k = 0; k < r->s->at.len; k++) {
+  for (size_t i = 0; i < sizeof bonds / sizeof *bonds; i++) {
+    plim_key_search search = plim_key_index_search(&r->names, bonds[i].key, is_nested);
+    for (size_t k; (k = plim_key_search_next(&search)) != SIZE_MAX;) {
       const plim_setting *setting = &r->s->at.at[k];
-      if (!plim_key_fits(r->names[k], bonds[i].key, is_nested)) continue;
       if (exceeds(&setting->value, bonds[i].limit))
         fix(&out->knobs[bonds[i].knob], bonds[i].reason, setting->key);
     }
+  }
 }
 
 // "lora_r must ..." in a comment beside another key: it is that one's.
@@ -370,25 +371,19 @@ static void heed_comments(const plim_settings *s, plim_recipe_file *out) {
 
 // ---- the file ---------------------------------------------------------------------------------------
 
-static bool open_reader(reader *r, plim_settings *s) {
-  *r = (reader){.s = s, .names = malloc((s->at.len + 1) * sizeof *r->names)};
-  for (size_t i = 0; r->names && i < s->at.len; i++) {
-    plim_key_name(s->at.at[i].key, r->names[i]);
-    r->has_faint |= s->at.at[i].is_faint;
-  }
-  return r->names != NULL;
-}
-
 plim_err plim_recipe_file_read(plim_settings *s, plim_dialect dialect, plim_recipe_file *out,
                                plim_error *error) {
   *out = (plim_recipe_file){.dialect = dialect};
-  reader r;
-  if (!open_reader(&r, s)) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-  for (int i = 0; i < PLIM_KNOBS; i++) hear_knob(&r, dialect, (plim_knob)i, &out->knobs[i]);
-  apply_bonds(&r, out);
+  reader r = {.s = s};
+  for (size_t i = 0; i < s->at.len; i++) r.has_faint |= s->at.at[i].is_faint;
+  plim_err err = plim_key_index_make(s, &r.names)
+                     ? PLIM_OK
+                     : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  for (int i = 0; i < PLIM_KNOBS && !err; i++) hear_knob(&r, dialect, (plim_knob)i, &out->knobs[i]);
+  if (!err) apply_bonds(&r, out);
   heed_comments(s, out);
-  free(r.names);
-  return PLIM_OK;
+  plim_key_index_free(&r.names);
+  return err;
 }
 
 plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const plim_key *key,

@@ -78,6 +78,7 @@ typedef struct {
   size_t size;
   vec(plim_setting) at; // in the order of the text
   vec(char *) strings;  // owned; what the settings point to
+  vec(uint32_t) by_key; // once all are read: their order by key, and by place for equal keys
 } plim_settings;
 
 // Text that is not of the format is refused with error->byte.
