@@ -268,6 +268,33 @@ static void assume(plim_project *p, plim_knob knob) {
   }
 }
 
+// The last flag of a command that a script stores under this argument's name.
+static const plim_setting *flag_of(const plim_project_file *f, const char *argument) {
+  char wanted[PLIM_KEY_BYTES], name[PLIM_KEY_BYTES];
+  plim_key_name(strrchr(argument, '.') + 1, wanted);
+  for (size_t i = f->settings.at.len; is_command(f) && i-- > 0;) {
+    const plim_setting *flag = &f->settings.at.at[i];
+    plim_key_name(flag->key, name);
+    if (flag->key[0] == '-' && strcmp(name, wanted) == 0) return flag;
+  }
+  return NULL;
+}
+
+// An argument's default is in force only where no command says otherwise.
+static void heed_commands(plim_project *p, plim_knob knob) {
+  plim_project_knob *k = &p->knobs[knob];
+  const plim_setting *argument = k->place_count ? k->places[0].setting : NULL;
+  if (!argument || !strstr(argument->key, ".--")) return;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_setting *flag = flag_of(p->files.at[i], argument->key);
+    plim_reading r;
+    if (!flag ||
+        plim_reading_of(&p->files.at[i]->settings, flag, &plim_natural_keys[knob], &r, NULL))
+      continue;
+    if (r.said >= PLIM_UNCLEAR) take(k, i, &r);
+  }
+}
+
 static void decide(plim_project *p, plim_knob knob) {
   size_t best = strongest(p, knob);
   p->knobs[knob] = (plim_project_knob){0};
@@ -277,6 +304,7 @@ static void decide(plim_project *p, plim_knob knob) {
   }
   take(&p->knobs[knob], best, reading_of(p, best, knob));
   weigh_others(p, knob, best);
+  heed_commands(p, knob);
 }
 
 // ---- batches that multiply out ----------------------------------------------------------------------

@@ -31,6 +31,12 @@ bool plim_project_place(const plim_project_file *f, const char *key, bool is_nes
 plim_err plim_project_share(const plim_project *p, const char *strategy, const char *offload,
                             plim_edit_set *out, plim_error *error);
 
+// Refuses edits that make anything else read differently than the knobs that are to change: settings that are
+// computed from the literal that an edit replaces. `q` is the project with the edits.
+plim_err plim_project_refuse_moves(const plim_project *p, const plim_project *q,
+                                   const plim_knob_change *changes, size_t count,
+                                   const plim_edit_set *edits, plim_error *error);
+
 // ---- plimsoll.yaml (project_names.c) ----------------------------------------------------------------
 
 bool plim_is_names(const char *path);

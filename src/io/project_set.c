@@ -252,6 +252,7 @@ static plim_err check(const plim_project *p, const plim_knob_change *changes, si
   plim_project again = {0};
   plim_err err = rebuild(p, edits, &again, error);
   if (!err) err = compare(p, &again, changes, count, error);
+  if (!err) err = plim_project_refuse_moves(p, &again, changes, count, edits, error);
   plim_project_clear(&again);
   return err;
 }

@@ -627,6 +627,83 @@ TEST(computed_values_lead_to_their_root) {
   CHECK(refuses("accumulate", "8", "computed"), "a computed value");
 }
 
+// ---- what else would move ---------------------------------------------------------------------------
+
+static const struct {
+  const char *path, *text, *moves; // moves: what would change with the micro batch; NULL: nothing
+} shared_roots[] = {
+    {"a.sh",
+     "N=8\npython train.py --per_device_train_batch_size $N --save_total_limit $N "
+     "--learning_rate 1e-$N\n",
+     "--save_total_limit (line 2), --learning_rate (line 2)"},
+    {"b.sh", "N=8\nM=${N}\npython train.py --per_device_train_batch_size $N --save_steps $M\n",
+     "--save_steps (line 3)"},
+    {"c.sh", "N=8\nexport KEPT=$((N * 2))\npython train.py --per_device_train_batch_size $N\n",
+     "$KEPT (line 2)"},
+    {"d.sh",
+     "N=8\nACC=$((64 / N))\npython train.py --per_device_train_batch_size $N "
+     "--gradient_accumulation_steps $ACC --run_name out-N\n",
+     NULL},
+    {"e.py", "N = 8\nargs = TrainingArguments(per_device_train_batch_size=N, save_total_limit=N)\n",
+     "TrainingArguments.save_total_limit"},
+    {"f.py",
+     "N = 8\nRATE = 1e-5 * N\nargs = TrainingArguments(per_device_train_batch_size=N,\n"
+     "                         learning_rate=RATE)\n",
+     "TrainingArguments.learning_rate (line 4)"},
+    {"g.py",
+     "C = {'size': 8}\nargs = TrainingArguments(per_device_train_batch_size=C['size'],\n"
+     "    per_device_eval_batch_size=C['size'])\n",
+     "TrainingArguments.per_device_eval_batch_size (line 3)"},
+    {"h.py",
+     "N = 8\nargs = TrainingArguments(per_device_train_batch_size=N, seed=1)\n"
+     "trainer = Trainer(model=model, args=args)\n",
+     NULL},
+    {"i.yaml", "bs: &bs 8\nper_device_train_batch_size: *bs\nper_device_eval_batch_size: *bs\n",
+     "per_device_eval_batch_size (line 3)"},
+    {"j.yaml", "per_device_eval_batch_size: &bs 8\nper_device_train_batch_size: *bs\n",
+     "per_device_eval_batch_size (line 1)"},
+    {"k.yaml", "bs: 8\nper_device_train_batch_size: ${bs}\nper_device_eval_batch_size: ${bs}\n",
+     "per_device_eval_batch_size"},
+    {"l.yaml", "bs: 8\nper_device_train_batch_size: ${bs}\noutput_dir: out/${bs}\n", "output_dir"},
+    {"m.yaml", "bs: &bs 8\nper_device_train_batch_size: *bs\noutput_dir: bs\n", NULL},
+};
+
+TEST(a_root_that_decides_more_is_left_alone) {
+  for (size_t i = 0; i < sizeof shared_roots / sizeof *shared_roots; i++) {
+    bool ok = !read_text(shared_roots[i].path, shared_roots[i].text) && says("micro_batch=8");
+    const char *moves = shared_roots[i].moves;
+    ok = ok && (moves ? refuses("micro_batch", "2", moves) : changes("micro_batch", "2"));
+    test_count(shared_roots[i].path, ok);
+  }
+}
+
+static plim_err read_two(const char *path, const char *text, const char *second, const char *more) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = plim_project_add(&project, path, text, strlen(text), &error);
+  if (!err) err = plim_project_add(&project, second, more, strlen(more), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+TEST(a_root_that_decides_more_in_another_file_is_left_alone) {
+  const char *uses = "from config import BATCH_SIZE\n"
+                     "a = TrainingArguments(per_device_train_batch_size=BATCH_SIZE,\n"
+                     "    save_steps=BATCH_SIZE)\n";
+  CHECK(!read_two("config.py", "BATCH_SIZE = 8\n", "train.py", uses), "%s", error.message);
+  CHECK(says("micro_batch=8"), "the constant of the other file");
+  CHECK(refuses("micro_batch", "2", "TrainingArguments.save_steps (line 3)"), "imported");
+  CHECK(strcmp(error.file, "train.py") == 0 && strstr(error.hint, "BATCH_SIZE"), "%s", error.hint);
+  const char *script = "p.add_argument('--batch-size', type=int, default=4)\n"
+                       "args = p.parse_args()\n"
+                       "a = TrainingArguments(per_device_train_batch_size=args.batch_size,\n"
+                       "    save_steps=args.batch_size)\n";
+  CHECK(!read_two("run.sh", "python train.py --batch-size 8\n", "train.py", script), "%s",
+        error.message);
+  CHECK(says("micro_batch=8"), "the command's");
+  CHECK(refuses("micro_batch", "2", "TrainingArguments.save_steps (line 4)"), "an argument");
+}
+
 // ---- several files ----------------------------------------------------------------------------------
 
 static const char hf_yaml[] =
