@@ -21,7 +21,8 @@ typedef struct {
 bool plim_key_is_of(const plim_key *key, const plim_setting *setting, bool is_nested) {
   char name[PLIM_KEY_BYTES];
   plim_key_name(setting->key, name);
-  if (is_nested && plim_key_is_of_evaluation(name)) return false;
+  if (setting->group) name[strcspn(name, "#")] = 0;
+  if (setting->is_aside || (is_nested && plim_key_is_of_evaluation(name))) return false;
   return plim_key_fits(name, key->key, is_nested) ||
          (key->how == PLIM_AS_LIST && plim_key_is_item(name, key->key, is_nested));
 }
@@ -75,6 +76,7 @@ static bool is_direct(const plim_key *key) { return key && key->how != PLIM_AS_W
 static void say_twice(decision *d, const plim_setting *setting, const plim_value *value) {
   char first[48], second[48];
   const plim_setting *before = d->reading.setting;
+  if (d->reading.said == PLIM_UNCLEAR) return; // it is said already
   plim_value_print(&d->reading.value, first, sizeof first);
   plim_value_print(value, second, sizeof second);
   snprintf(d->reading.why, sizeof d->reading.why, "%.60s says %.40s, %.60s says %.40s", before->key,
@@ -125,8 +127,11 @@ static void hear(reader *r, decision *d, const plim_key *key, const plim_setting
   bool is_last = key->flags & PLIM_KEY_LAST;
   bool is_settled = now->is_fixed && (now->said == PLIM_UNCLEAR || now->setting == setting);
   if (is_settled && is_direct(key) && !is_last) return; // once more does not make it clear
+  bool is_of_other_command =
+      is_rival && setting->group && now->setting && now->setting->group != setting->group;
   if (is_rival && key->flags & PLIM_KEY_ADDS && now->value.kind == PLIM_VALUE_TEXT)
     join(r, d, &t.value);
+  else if (is_of_other_command && now->key == key && !is_same) say_twice(d, setting, &t.value);
   else if (is_rival && is_direct(key) && is_direct(now->key) && !is_same && !is_last &&
            !(key->flags & PLIM_KEY_OLD))
     say_twice(d, setting, &t.value);
@@ -156,6 +161,20 @@ static bool hear_items(reader *r, decision *d, const plim_key *key, bool is_nest
   return true;
 }
 
+// A later one of this key is in force, or one that the same command gets later.
+static bool is_passed_over(const plim_settings *s, const plim_setting *setting) {
+  if (plim_settings_find(s, setting->key) != setting) return true;
+  const char *sign = setting->group ? strrchr(setting->key, '#') : NULL;
+  int number = sign ? atoi(sign + 1) : 1;
+  char before[PLIM_KEY_BYTES];
+  if (number < 2) return false;
+  int n = snprintf(before, sizeof before, "%.*s", (int)(sign - setting->key), setting->key);
+  if (number > 2 && n > 0 && (size_t)n < sizeof before)
+    snprintf(before + n, sizeof before - (size_t)n, "#%d", number - 1);
+  const plim_setting *other = plim_settings_find(s, before);
+  return other && other->group == setting->group;
+}
+
 // All settings with the row's key: the last of equal keys; different keys must agree. False if there
 // is none.
 static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested) {
@@ -164,7 +183,7 @@ static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested
   for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
     const plim_setting *setting = &r->s->at.at[i];
     if (is_nested && plim_key_is_of_evaluation(r->names.names[i])) continue;
-    if (plim_settings_find(r->s, setting->key) != setting) continue; // a later one is in force
+    if (setting->is_aside || is_passed_over(r->s, setting)) continue;
     if (setting->is_faint && !r->hears_faint) continue;
     const plim_setting *root = root_of(r->s, setting);
     is_there = true;

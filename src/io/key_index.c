@@ -30,6 +30,7 @@ bool plim_key_index_make(const plim_settings *s, plim_key_index *out) {
   bool ok = entries && out->names && out->by_part;
   for (size_t i = 0; ok && i < s->at.len; i++) {
     plim_key_name(s->at.at[i].key, out->names[i]);
+    if (s->at.at[i].group) out->names[i][strcspn(out->names[i], "#")] = 0;
     entries[i] = (entry){last_part(out->names[i]), (uint32_t)i};
   }
   if (ok) qsort(entries, s->at.len, sizeof *entries, by_part);

@@ -7,7 +7,8 @@
 #include "settings.h"
 
 typedef struct {
-  char (*names)[PLIM_KEY_BYTES]; // of the settings, in their order
+  char (
+      *names)[PLIM_KEY_BYTES]; // of the settings, in their order; without the number of the command
   uint32_t *by_part;
   size_t count;
 } plim_key_index;

@@ -27,6 +27,8 @@ int plim_project_rank(const plim_project *p, size_t file);
 // sure place.
 bool plim_project_place(const plim_project_file *f, const char *key, bool is_nested,
                         char out[PLIM_KEY_BYTES]);
+// Whether that is because there are several: `why` says which.
+bool plim_project_has_several_places(const plim_project_file *f, char *why, size_t size);
 // A way to share that takes more than one key (project_share.c).
 plim_err plim_project_share(const plim_project *p, const char *strategy, const char *offload,
                             plim_edit_set *out, plim_error *error);

@@ -196,7 +196,7 @@ static bool is_of_knob(const search *s, size_t file, const plim_setting *d) {
   char name[PLIM_KEY_BYTES];
   name_of(d, name);
   if (is_bound(s, file, d)) return true;
-  if (plim_key_is_of_evaluation(name)) return false;
+  if (d->is_aside || plim_key_is_of_evaluation(name)) return false;
   plim_dialect at = s->p->files.at[file]->recipe.dialect;
   for (; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
     if (is_row_that_may(s, plim_dialect_table[at].keys, name, plim_dialect_table[at].is_nested))

@@ -627,6 +627,137 @@ TEST(computed_values_lead_to_their_root) {
   CHECK(refuses("accumulate", "8", "computed"), "a computed value");
 }
 
+// ---- the way it is written --------------------------------------------------------------------------
+
+static const struct {
+  const char *path, *text, *knob, *to, *written;
+} quoted[] = {
+    {"a.yaml", "per_device_train_batch_size: \"8\"\n", "micro_batch", "3",
+     "per_device_train_batch_size: \"3\"\n"},
+    {"b.py", "TrainingArguments(per_device_train_batch_size='8')\n", "micro_batch", "3",
+     "TrainingArguments(per_device_train_batch_size='3')\n"},
+    {"c.sh", "python t.py --per_device_train_batch_size '8'\n", "micro_batch", "3",
+     "python t.py --per_device_train_batch_size '3'\n"},
+    {"d.yaml", "per_device_train_batch_size: 8\ntorch_compile: 'False'\n", "compile", "on",
+     "per_device_train_batch_size: 8\ntorch_compile: 'True'\n"},
+    {"e.yaml", "per_device_train_batch_size: 8 # how many\n", "micro_batch", "3",
+     "per_device_train_batch_size: 3 # how many\n"},
+};
+
+static bool is_written(const char *knob, const char *to, const char *written) {
+  plim_edit_set edits;
+  char *text = NULL;
+  size_t size;
+  if (!set(knob, to, &edits)) return printf("%s\n", error.message), false;
+  bool ok =
+      !plim_project_text(&project, 0, &edits, &text, &size, &error) && strcmp(text, written) == 0;
+  if (!ok) printf("%s\n", text ? text : error.message);
+  free(text);
+  plim_edit_set_clear(&edits);
+  return ok;
+}
+
+TEST(quotes_are_the_users) {
+  for (size_t i = 0; i < sizeof quoted / sizeof *quoted; i++) {
+    bool ok = !read_text(quoted[i].path, quoted[i].text) &&
+              is_written(quoted[i].knob, quoted[i].to, quoted[i].written);
+    test_count(quoted[i].path, ok);
+  }
+}
+
+TEST(a_new_key_goes_to_one_of_several_sections_only_by_hand) {
+  CHECK(!read_text("c.yaml", "stage1:\n  per_device_train_batch_size: 8\nstage2:\n"
+                             "  per_device_train_batch_size: 8\n"),
+        "%s", error.message);
+  CHECK(refuses("empty_cache", "4", "beside stage1.per_device_train_batch_size or stage2."),
+        "YAML");
+  CHECK(!read_text("c.py", "a = TrainingArguments(per_device_train_batch_size=8)\n"
+                           "b = TrainingArguments(per_device_train_batch_size=8)\n"),
+        "%s", error.message);
+  CHECK(refuses("empty_cache", "4", "beside TrainingArguments.per_device_train_batch_size or"),
+        "Python");
+  CHECK(!read_text("c.yaml", "stage1:\n  per_device_train_batch_size: 8\nstage2:\n  seed: 1\n"),
+        "%s", error.message);
+  CHECK(changes("empty_cache", "4"), "one place");
+}
+
+TEST(refusals_name_what_stands_in_the_way) {
+  CHECK(!read_text("c.yaml", "a:\n  per_device_train_batch_size: 8\nb:\n"
+                             "  per_device_train_batch_size: 8\n"),
+        "%s", error.message);
+  CHECK(refuses("micro_batch", "2", "it would be unclear: a.per_device_train_batch_size says 8"),
+        "two that must agree");
+  CHECK(!read_text("c.py", "N = 8\nTrainingArguments(per_device_train_batch_size=N,\n"
+                           "    dataloader_num_workers=N)\n"),
+        "%s", error.message);
+  CHECK(refuses("micro_batch", "2", "workers would become 2 with it"), "another knob");
+}
+
+// ---- command lines that could mean several things -------------------------------------------------------
+
+#define MICRO "--per_device_train_batch_size "
+
+static const struct {
+  const char *name, *text, *says, *refusal; // refusal: of a micro batch of 2; NULL: it is written
+} scripts[] = {
+    {"two trainings that differ", "python train.py " MICRO "8\npython train.py " MICRO "4\n",
+     "micro_batch=unclear", "says 8"},
+    {"two that are the same", "python train.py " MICRO "8\npython train.py " MICRO "8\n",
+     "micro_batch=8", "says 2"},
+    {"two by one variable",
+     "N=8\npython train.py " MICRO "$N --seed 1\npython train.py " MICRO "$N --seed 2\n",
+     "micro_batch=8", NULL},
+    {"words that differ",
+     "python train.py " MICRO "8 --attn_implementation sdpa\n"
+     "python train.py " MICRO "8 --attn_implementation eager\n",
+     "micro_batch=8 attention=unclear", "says 2"},
+    {"a branch each",
+     "if [ $A ]; then python train.py " MICRO "8\nelse python train.py " MICRO "4\nfi\n",
+     "micro_batch=unclear", "says 8"},
+    {"an append under a condition",
+     "ARGS=(" MICRO "8)\nif [ $A ]; then ARGS+=(" MICRO "2); fi\npython train.py \"${ARGS[@]}\"\n",
+     "micro_batch=unclear", "if a condition holds"},
+    {"an append behind &&",
+     "ARGS=\"" MICRO "8\"\n[ $A ] && ARGS+=\" " MICRO "2\"\npython train.py $ARGS\n",
+     "micro_batch=unclear", "if a condition holds"},
+    {"a list for each case",
+     "case $A in a) ARGS=(" MICRO "8);; *) ARGS=(" MICRO "4);; esac\npython train.py ${ARGS[@]}\n",
+     "micro_batch=unclear", "if a condition holds"},
+    {"a training behind &&", "cd x && python train.py " MICRO "8\n", "micro_batch=8", NULL},
+    {"a training in a branch", "if [ -d x ]; then python train.py " MICRO "8; fi\n",
+     "micro_batch=8", NULL},
+    {"in a function", "run() {\n  ARGS+=(" MICRO "8)\n  python train.py \"${ARGS[@]}\"\n}\nrun\n",
+     "micro_batch=8", NULL},
+    {"what the command gets later", "ARGS=\"" MICRO "8\"\npython train.py " MICRO "4 $ARGS\n",
+     "micro_batch=8", NULL},
+    {"other programs",
+     "python prepare_data.py " MICRO "64\npython train.py " MICRO "8\npython -m x.eval " MICRO
+     "1\n",
+     "micro_batch=8", NULL},
+    {"another program by the same variable",
+     "N=8\npython train.py " MICRO "$N\npython eval.py " MICRO "$N\n", "micro_batch=8",
+     "#2 (line 3)"},
+    {"a sourced script before a default", "source vars.sh\npython train.py " MICRO "${N:-8}\n",
+     "micro_batch=unclear", "computed"},
+    {"the same with :=", ". ./vars.sh\n: ${N:=8}\npython train.py " MICRO "$N\n",
+     "micro_batch=unclear", "computed"},
+    {"a sourced script behind a value", "N=8\nsource vars.sh\npython train.py " MICRO "$N\n",
+     "micro_batch=unclear", "computed"},
+    {"a value behind a sourced script", "source vars.sh\nN=8\npython train.py " MICRO "$N\n",
+     "micro_batch=8", NULL},
+    {"an environment", "source venv/bin/activate\npython train.py " MICRO "${N:-8}\n",
+     "micro_batch=8", NULL},
+};
+
+TEST(scripts_that_could_mean_several_things_are_not_guessed) {
+  for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+    bool ok = !read_text("run.sh", scripts[i].text) && says(scripts[i].says);
+    const char *refusal = scripts[i].refusal;
+    ok = ok && (refusal ? refuses("micro_batch", "2", refusal) : changes("micro_batch", "2"));
+    test_count(scripts[i].name, ok);
+  }
+}
+
 // ---- what else would move ---------------------------------------------------------------------------
 
 static const struct {
