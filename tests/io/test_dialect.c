@@ -758,6 +758,18 @@ TEST(scripts_that_could_mean_several_things_are_not_guessed) {
   }
 }
 
+TEST(only_the_image_that_is_built_counts) {
+  CHECK(!read_text("Dockerfile",
+                   "FROM y AS a\nENV N=64\nCMD python train.py " MICRO "1\nFROM y\n"
+                   "CMD python train.py " MICRO "8\nCMD python train.py " MICRO "4\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=4") && changes("micro_batch", "2"), "the last CMD of the last stage");
+  CHECK(!read_text("Dockerfile", "FROM y AS a\nENV N=64\nFROM y\n"
+                                 "CMD python train.py " MICRO "$N\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "a variable of another stage");
+}
+
 // ---- what else would move ---------------------------------------------------------------------------
 
 static const struct {
