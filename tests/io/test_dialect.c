@@ -758,6 +758,72 @@ TEST(scripts_that_could_mean_several_things_are_not_guessed) {
   }
 }
 
+// ---- Python that says a thing more than once --------------------------------------------------------------
+
+#define ARGS(value) "a = TrainingArguments(per_device_train_batch_size=" value ")\n"
+
+static const struct {
+  const char *name, *text, *says;
+} orders[] = {
+    {"assigned again behind the use", "N = 8\n" ARGS("N") "N = 16\n", "micro_batch=unclear"},
+    {"the same under a usual name", "batch_size = 8\n" ARGS("batch_size") "batch_size = 16\n",
+     "micro_batch=unclear"},
+    {"assigned again before the use", "N = 8\nN = 16\n" ARGS("N"), "micro_batch=16"},
+    {"a copy of what is assigned again", "A = 8\nB = A\nA = 2\n" ARGS("B"), "micro_batch=unclear"},
+    {"assigned below a function", "def main():\n    " ARGS("N") "\nN = 8\nmain()\n",
+     "micro_batch=8"},
+    {"assigned twice below a function", "def main():\n    " ARGS("N") "\nN = 8\nmain()\nN = 4\n",
+     "micro_batch=unclear"},
+    {"used by position in between", "batch_size = 8\nload(data, batch_size)\nbatch_size = 16\n",
+     "micro_batch=unclear"},
+    {"a dict assigned again behind the use", "C = {'n': 8}\n" ARGS("C['n']") "C = {'n': 4}\n",
+     "micro_batch=unclear"},
+    {"an entry assigned behind the use", "C = {'n': 8}\n" ARGS("C['n']") "C['n'] = 4\n",
+     "micro_batch=unclear"},
+    {"an entry assigned before the use", "C = {'n': 8}\nC['n'] = 4\n" ARGS("C['n']"),
+     "micro_batch=4"},
+    {"update", "C = {'n': 8}\nC.update(n=4)\n" ARGS("C['n']"), "micro_batch=unclear"},
+    {"update of a part", "C = {'t': {'n': 8}}\nC['t'].update(o)\n" ARGS("C['t']['n']"),
+     "micro_batch=unclear"},
+    {"update under a usual name", "C = {'batch_size': 8}\nC.update(batch_size=4)\n",
+     "micro_batch=unclear"},
+    {"|=", "C = {'n': 8}\nC |= other\n" ARGS("C['n']"), "micro_batch=unclear"},
+    {"a progress bar", "N = 8\nbar.update(1)\n" ARGS("N"), "micro_batch=8"},
+    {"vars",
+     "p.add_argument('--n', default=8)\nargs = p.parse_args()\nvars(args).update(o)\n" ARGS(
+         "args.n"),
+     "micro_batch=unclear"},
+    {"setattr",
+     "p.add_argument('--n', default=8)\nargs = p.parse_args()\nsetattr(args, 'n', 4)\n" ARGS(
+         "args.n"),
+     "micro_batch=unclear"},
+    {"unpacked", "B = {'per_device_train_batch_size': 8}\na = TrainingArguments(**B)\n",
+     "micro_batch=8"},
+    {"merged",
+     "B = {'per_device_train_batch_size': 8}\n"
+     "a = TrainingArguments(**{**B, 'per_device_train_batch_size': 4})\n",
+     "micro_batch=unclear"},
+    {"merged by dict",
+     "B = {'per_device_train_batch_size': 8}\n"
+     "a = TrainingArguments(**dict(B, per_device_train_batch_size=4))\n",
+     "micro_batch=unclear"},
+    {"merged by |",
+     "B = {'per_device_train_batch_size': 8}\n"
+     "a = TrainingArguments(**(B | {'per_device_train_batch_size': 4}))\n",
+     "micro_batch=unclear"},
+    {"merged with what is not known",
+     "B = {'per_device_train_batch_size': 8}\n"
+     "a = TrainingArguments(**{**B, **other})\n",
+     "micro_batch=unclear"},
+    {"written in place", "a = TrainingArguments(**{'per_device_train_batch_size': 4})\n",
+     "micro_batch=4"},
+};
+
+TEST(python_that_says_a_thing_twice_is_read_in_its_order) {
+  for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+    test_count(orders[i].name, !read_text("t.py", orders[i].text) && says(orders[i].says));
+}
+
 TEST(only_the_image_that_is_built_counts) {
   CHECK(!read_text("Dockerfile",
                    "FROM y AS a\nENV N=64\nCMD python train.py " MICRO "1\nFROM y\n"
