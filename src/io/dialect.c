@@ -29,15 +29,10 @@ bool plim_key_is_of(const plim_key *key, const plim_setting *setting, bool is_ne
 
 // ---- computed values --------------------------------------------------------------------------------
 
-// A name, a path, a dict's item, ${...}: the same value, elsewhere.
-static bool is_reference(const char *text) {
-  return !strpbrk(text, "+*/%<>=!&|?, ") || *text == '*';
-}
-
 static const plim_setting *root_of(const plim_settings *s, const plim_setting *setting) {
   for (int i = 0; i < ROOTS && setting->value.kind == PLIM_VALUE_DERIVED && setting->root; i++) {
     const plim_setting *root = plim_settings_find(s, setting->root);
-    if (!root || root == setting || !is_reference(setting->value.text)) break;
+    if (!root || root == setting) break;
     setting = root;
   }
   return setting;

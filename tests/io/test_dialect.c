@@ -605,6 +605,39 @@ TEST(other_ecosystems_are_recognised_and_read) {
   }
 }
 
+TEST(of_one_key_the_last_is_in_force) {
+  CHECK(!read_text("c.yaml", "per_device_train_batch_size: 8\nper_device_train_batch_size: 4\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=4") && changes("micro_batch", "2"), "as PyYAML does");
+}
+
+TEST(a_comment_about_another_key_forbids_nothing) {
+  CHECK(
+      !read_text("c.yaml", "per_device_train_batch_size: 8 # lora_r must be 64 then\nlora_r: 64\n"),
+      "%s", error.message);
+  CHECK(changes("micro_batch", "2"), "its own key may change");
+  CHECK(refuses("lora_rank", "8", "must be 64"), "the one that is meant may not");
+}
+
+TEST(a_default_behind_a_root_is_not_in_force) {
+  CHECK(!read_text("t.py", "C = {'n': 8}\n"
+                           "TrainingArguments(per_device_train_batch_size=C.get('n', 3))\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=8"), "the dict has it");
+}
+
+TEST(gpus_that_share_a_batch_are_one) {
+#define MEGATRON(more)                                                                             \
+  "torchrun --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 2 --global-batch-size 64 "       \
+  "--seq-length 64 --tensor-model-parallel-size " more "\n"
+  CHECK(!read_text("a.sh", MEGATRON("2")) && says("accumulate=8"), "tensor parallel");
+  CHECK(!read_text("a.sh", MEGATRON("1 --context-parallel-size 2")) && says("accumulate=8"),
+        "context parallel");
+  CHECK(!read_text("a.sh", MEGATRON("2 --context-parallel-size 2")) && says("accumulate=16"),
+        "both");
+  CHECK(!read_text("a.sh", MEGATRON("3")) && says("accumulate=unknown"), "8 GPUs in threes");
+}
+
 TEST(two_values_for_one_knob_are_unclear) {
   CHECK(!read_text("c.yaml", "a:\n  batch_size: 8\nb:\n  batch_size: 16\n"), "%s", error.message);
   CHECK(says("micro_batch=unclear"), "not guessed");
@@ -1105,6 +1138,13 @@ TEST(a_command_line_overrides_the_file_it_starts) {
   CHECK(edits.at.len == 1 && strcmp(project.files.at[edits.at.at[0].file]->path, "run.sh") == 0,
         "only what is in force");
   plim_edit_set_clear(&edits);
+}
+
+TEST(a_file_comes_before_an_arguments_default) {
+  CHECK(!read_two("conf.yaml", "train:\n  batch_size: 8\n", "train.py",
+                  "p.add_argument('--batch_size', type=int, default=4)\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=8") && changes("micro_batch", "2"), "the file's");
 }
 
 // ---- names of one's own -----------------------------------------------------------------------------

@@ -436,6 +436,8 @@ TEST(places_in_doubt_are_refused) {
   REFUSES("class C:\n  a = 1\nC(a=2)\n", "C.b", integer(2));
   REFUSES("if x: D = {'a': 1}\n", "D.b", integer(2));
   REFUSES("D = {'a': 1}\nD = g()\n", "D.b", integer(2));
+  REFUSES("D = {'a': 1}\nD.update(x)\n", "D.b", integer(2));
+  REFUSES("D = {'a': 1}\nf(D)\nD = {'a': 2}\n", "D.b", integer(2));
   REFUSES("D = {'a': 1}\n", "D.b", ((plim_value){.kind = PLIM_VALUE_DERIVED, .text = "x"}));
   REFUSES("p.add_argument('--a', default=1)\n", "p.--b", integer(2));
   REFUSES("model.gradient_checkpointing_enable()\n", "gradient_checkpointing_disable", flag(true));
