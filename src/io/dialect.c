@@ -18,8 +18,18 @@ typedef struct {
   bool has_faint, hears_faint; // some are; nothing else says anything
 } reader;
 
+// A quick look before the whole names are compared.
+static bool may_fit(const plim_key *key, const plim_setting *setting) {
+  size_t n = strlen(setting->key), m = strlen(key->key);
+  if (setting->group || key->how == PLIM_AS_LIST || !n || !m || strpbrk(key->key, "*?["))
+    return true;
+  int last = tolower((unsigned char)setting->key[n - 1]);
+  return (last == '-' ? '_' : last) == key->key[m - 1];
+}
+
 bool plim_key_is_of(const plim_key *key, const plim_setting *setting, bool is_nested) {
   char name[PLIM_KEY_BYTES];
+  if (!may_fit(key, setting)) return false;
   plim_key_name(setting->key, name);
   if (setting->group) name[strcspn(name, "#")] = 0;
   if (setting->is_aside || (is_nested && plim_key_is_of_evaluation(name))) return false;

@@ -233,10 +233,6 @@ static void read_entry(plim_py_reader *r, size_t i, size_t end) {
   plim_py_pop(r, before);
 }
 
-static void mutate(plim_py_reader *r, size_t name) {
-  plim_py_mutate(&r->names, plim_py_text(r, name), plim_py_size(r, name));
-}
-
 static void read_dict(plim_py_reader *r, size_t open) {
   size_t close = plim_py_at(r, open)->match, unpacking = last_unpacking(r, open + 1, close);
   bool was_uncertain = r->is_uncertain;
@@ -245,7 +241,7 @@ static void read_dict(plim_py_reader *r, size_t open) {
     stop = plim_py_find(r, i, close, ',');
     r->is_uncertain = was_uncertain || i < unpacking;
     if (i < unpacking && plim_py_is(r, i, stop, PLIM_PY_POWER) && plim_py_is_name(r, i + 1, stop))
-      mutate(r, i + 1); // {**base, **other}
+      plim_py_note_mutation(r, i + 1); // {**base, **other}
     read_entry(r, i, stop);
   }
   r->is_uncertain = was_uncertain;
@@ -411,28 +407,6 @@ static void bind_variables(plim_py_reader *r, size_t i, size_t end) {
   }
 }
 
-static bool changes_its_object(const plim_py_reader *r, size_t method) {
-  static const char *const methods[] = {"update",     "pop",         "popitem",    "clear",
-                                        "setdefault", "__setitem__", "__setattr__"};
-  for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-    if (plim_py_is_text(r, method, methods[i])) return true;
-  return false;
-}
-
-// CONFIG.update(...), setattr(args, ...), vars(args).
-static void note_change(plim_py_reader *r, size_t first, size_t last, size_t end) {
-  bool is_by_function =
-      first == last && (plim_py_is_text(r, first, "setattr") || plim_py_is_text(r, first, "vars"));
-  bool is_changed_by = is_by_function && plim_py_is_name(r, last + 2, end);
-  bool is_setattr = is_changed_by && plim_py_is_text(r, first, "setattr");
-  bool is_vars = is_changed_by && plim_py_is(r, last + 3, end, ')') &&
-                 plim_py_is(r, last + 4, end, '.') && last + 5 < end &&
-                 changes_its_object(r, last + 5);
-  if (is_setattr || is_vars) mutate(r, last + 2);
-  bool is_environment = plim_py_is_text(r, first, "os") || plim_py_is_text(r, first, "environ");
-  if (last > first && !is_environment && changes_its_object(r, last)) mutate(r, first);
-}
-
 // A name with attributes and, if it is called, its call. Returns the token behind.
 static size_t walk_name(plim_py_reader *r, size_t i, size_t end) {
   size_t last = plim_py_dotted(r, i, end);
@@ -440,7 +414,7 @@ static size_t walk_name(plim_py_reader *r, size_t i, size_t end) {
   if (plim_py_is(r, last + 1, end, PLIM_PY_WALRUS))
     plim_py_bind(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
   if (!plim_py_is(r, last + 1, end, '(')) return last + 1;
-  note_change(r, i, last, end);
+  plim_py_note_change(r, i, last, end);
   read_call(r, i, last, last + 1);
   return plim_py_skip(r, last + 1);
 }
@@ -464,8 +438,8 @@ void plim_py_walk(plim_py_reader *r, size_t i, size_t end) {
     if (is_method) {
       size_t open = plim_py_dotted(r, i + 1, end) + 1;
       if (plim_py_is(r, open, end, '(')) flag_method(r, open - 1);
-      if (plim_py_is(r, open, end, '(') && object < end && changes_its_object(r, open - 1))
-        mutate(r, object);
+      if (plim_py_is(r, open, end, '(') && object < end && plim_py_changes_object(r, open - 1))
+        plim_py_note_mutation(r, object);
       i = open;
     } else i = plim_py_is_name(r, i, end) ? walk_name(r, i, end) : i + 1;
   }

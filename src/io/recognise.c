@@ -88,8 +88,7 @@ static void fall_back(const plim_key_index *names, plim_recognition *out) {
                    : "no key of a training configuration was found in it");
 }
 
-static void recognise(const plim_settings *s, const plim_key_index *names,
-                      plim_recognition *out) {
+static void recognise(const plim_settings *s, const plim_key_index *names, plim_recognition *out) {
   score x;
   count(s, names, &x);
   int best = 0, second = -1;

@@ -70,8 +70,8 @@ typedef struct {
   const char *comment; // behind it on its line, or on lines of their own right above; "" if none
   const char *root; // of a DERIVED: the key of the literal in this file it comes from; NULL: none
   bool is_faint; // Python: local to a function, or an unknown model; counts where nothing else does
-  size_t group;     // of a command's words: which command; 0: it is of none
-  bool is_aside;    // of a command that does something else than train: eval.py, convert.py
+  size_t group;  // of a command's words: which command; 0: it is of none
+  bool is_aside; // of a command that does something else than train: eval.py, convert.py
 } plim_setting;
 
 typedef struct {
