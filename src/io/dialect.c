@@ -180,6 +180,15 @@ static bool is_passed_over(const plim_settings *s, const plim_setting *setting) 
   return other && other->group == setting->group;
 }
 
+// The same command has the flag again, in another spelling. `search` goes on behind it.
+static bool is_said_again(const plim_settings *s, const plim_setting *flag,
+                          plim_key_search search) {
+  size_t i = flag->group && flag->key[0] == '-' ? plim_key_search_next(&search) : SIZE_MAX;
+  for (; i != SIZE_MAX && s->at.at[i].group == flag->group; i = plim_key_search_next(&search))
+    if (!is_passed_over(s, &s->at.at[i])) return true;
+  return false;
+}
+
 // All settings with the row's key: the last of equal keys; different keys must agree. False if there
 // is none.
 static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested) {
@@ -189,6 +198,7 @@ static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested
     const plim_setting *setting = &r->s->at.at[i];
     if (is_nested && plim_key_is_of_evaluation(r->names.names[i])) continue;
     if (setting->is_aside || is_passed_over(r->s, setting)) continue;
+    if (is_said_again(r->s, setting, search)) continue;
     if (setting->is_faint && !r->hears_faint) continue;
     const plim_setting *root = root_of(r->s, setting);
     is_there = true;

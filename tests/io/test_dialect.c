@@ -763,6 +763,8 @@ static const struct {
      "micro_batch=8", NULL},
     {"what the command gets later", "ARGS=\"" MICRO "8\"\npython train.py " MICRO "4 $ARGS\n",
      "micro_batch=8", NULL},
+    {"two spellings", "python train.py " MICRO "8 --per-device-train-batch-size=16\n",
+     "micro_batch=16", NULL},
     {"other programs",
      "python prepare_data.py " MICRO "64\npython train.py " MICRO "8\npython -m x.eval " MICRO
      "1\n",

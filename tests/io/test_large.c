@@ -20,6 +20,7 @@ static const struct {
     {"aliases.yaml", "size: &size 8\n", "section_%d: {per_device_train_batch_size: *size}\n", ""},
     {"vars.sh", "", "VARIABLE_%d=8\n", "python train.py --per_device_train_batch_size 8\n"},
     {"chain.sh", "V=8\n", "V%d=$V\nV=$V\n", "python train.py --per_device_train_batch_size 8\n"},
+    {"many.sh", "", "python train.py --per_device_train_batch_size 8 --seed %d\n", ""},
     {"flags.sh", "python train.py", " --flag_%d 8", " --per_device_train_batch_size 8\n"},
     {"Dockerfile", "FROM x\n", "ENV VARIABLE_%d=8\n",
      "CMD python train.py --per_device_train_batch_size 8\n"},
