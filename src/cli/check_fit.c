@@ -7,6 +7,7 @@
 #include "alloc_conf.h"
 #include "check.h"
 #include "estimate_result.h"
+#include "plan.h"
 #include "units.h"
 
 // ---- the estimate -----------------------------------------------------------------------------------
@@ -34,7 +35,7 @@ static plim_err check_sharing(const check *c, plim_error *error) {
 
 static plim_err estimate(check *c, plim_error *error) {
   const char *source;
-  c->job = (job_args)JOB_DEFAULTS;
+  c->job = (job_args)JOB_DEFAULTS_WITH(JOB_UNSET);
   c->job.model = c->model;
   c->job.gpu = c->gpu;
   if (c->world) c->job.world = c->world;
@@ -42,6 +43,10 @@ static plim_err estimate(check *c, plim_error *error) {
   if (!err) err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
   if (!err) err = job_understand(&c->job, &c->request, &source, error);
+  if (!err)
+    c->request.job.recipe.batch *=
+        plim_sequences_per_anchor(project_job_count(&c->files, PLIM_KNOB_POSITIVES),
+                                  project_job_count(&c->files, PLIM_KNOB_NEGATIVES));
   if (!err) err = plim_estimate_make(&c->request.job, &c->request.target, &c->estimate, error);
   return err;
 }

@@ -16,6 +16,7 @@ typedef struct {
   double margin, epochs, price;
   uint64_t samples;
   bool contrastive;
+  int64_t positives, negatives; // as the files say
 } plan_args;
 
 // ---- arguments ----------------------------------------------------------------------------------------------
@@ -30,7 +31,8 @@ static plim_err unknown_knob(const char *name, plim_error *error) {
   else
     plim_error_hint(error,
                     "micro_batch, accumulate, precision, dtype, checkpoint, chunked_loss, "
-                    "liger, alloc_conf, optimizer, attention, sequence, lora_rank, quantisation");
+                    "liger, alloc_conf, optimizer, attention, sequence, lora_rank, quantisation, "
+                    "n_positives, n_negatives");
   return err;
 }
 
@@ -46,7 +48,9 @@ static plim_err add_value(plim_plan_request *r, plim_knob knob, const char *text
   plim_domain *d = &r->domains[knob];
   int64_t value;
   bool is_count = !plim_knob_value_name(knob, 0);
-  int64_t least = knob == PLIM_KNOB_CHUNKED_LOSS || knob == PLIM_KNOB_LORA_RANK ? 0 : 1;
+  bool may_be_none = knob == PLIM_KNOB_CHUNKED_LOSS || knob == PLIM_KNOB_LORA_RANK ||
+                     knob == PLIM_KNOB_POSITIVES || knob == PLIM_KNOB_NEGATIVES;
+  int64_t least = may_be_none ? 0 : 1;
   if (!plim_knob_value_of(knob, text, &value) || (is_count && (value < least || value > 1 << 16))) {
     plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s cannot be \"%.64s\"",
                              plim_knob_table[knob].name, text);
@@ -185,7 +189,9 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
                                  .target = c->request.target,
                                  .world = (int)args->job.world,
                                  .margin = isnan(args->margin) ? -1 : args->margin,
-                                 .is_contrastive = args->contrastive};
+                                 .is_contrastive = args->contrastive,
+                                 .positives = args->positives,
+                                 .negatives = args->negatives};
   if (c->request.target.limit_bytes == PLIM_UNKNOWN) {
     err = plim_fail(error, PLIM_ERR_ARGUMENT, "for which card?");
     plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
@@ -213,6 +219,9 @@ static plim_err read_files(const cli_call *call, plan_args *args, project_job *f
   const plim_said_text *loss = &files->run.loss_kind;
   if (!err && loss->said >= PLIM_DEFAULTED && strcmp(loss->text, "contrastive") == 0)
     args->contrastive = true;
+  if (!err) args->positives = project_job_count(files, PLIM_KNOB_POSITIVES);
+  if (!err) args->negatives = project_job_count(files, PLIM_KNOB_NEGATIVES);
+  if (!err && args->positives + args->negatives > 0) args->contrastive = true;
   return err;
 }
 
@@ -235,6 +244,12 @@ static plim_err plan_writable(const plan_result *r, plan_for_card *c, plim_error
                                "%s--fix %s=%s", used ? " " : "", plim_knob_table[knob].name, value);
   }
   return plim_plan_make(&held, &c->writable, error);
+}
+
+static void settle(job_args *job) {
+  uint64_t *counts[] = {&job->batch, &job->accumulate, &job->world};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+    if (*counts[i] == JOB_UNSET) *counts[i] = 1;
 }
 
 static plim_err save(const plan_result *r, const char *path, plim_error *error) {
@@ -293,6 +308,7 @@ static int run(const cli_call *call) {
     err = read_files(call, args, &files, batch, sizeof batch, &error);
     r.files = &files;
   }
+  settle(&args->job);
   if (!err) err = plan_cards(args, &r, &source, &error);
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
   int status = err ? cli_report(&error, source) : show(&r, args, call);
@@ -307,8 +323,11 @@ static int run(const cli_call *call) {
 
 // ---- its row ------------------------------------------------------------------------------------------------
 
-static const plan_args defaults = {
-    .job = JOB_DEFAULTS, .margin = NAN, .price = NAN, .epochs = 1, .samples = PLIM_UNKNOWN};
+static const plan_args defaults = {.job = JOB_DEFAULTS_WITH(JOB_UNSET),
+                                   .margin = NAN,
+                                   .price = NAN,
+                                   .epochs = 1,
+                                   .samples = PLIM_UNKNOWN};
 
 #define AT(field) offsetof(plan_args, job.field)
 static const cli_option options[] = {
@@ -318,7 +337,8 @@ static const cli_option options[] = {
     {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
      "try only these values, and leave the knobs alone that are not named", NULL},
     {"allow", 0, "KNOB,KNOB", CLI_KNOBS, offsetof(plan_args, allow),
-     "let a knob change that changes what is learned: sequence, lora_rank, quantisation, dtype",
+     "let a knob change that changes what is learned: sequence, lora_rank, quantisation, dtype, "
+     "n_positives, n_negatives, micro_batch of a contrastive loss",
      NULL},
     {"margin", 0, "SHARE", CLI_NUMBER, offsetof(plan_args, margin),
      "share of the memory to leave free (default: what the estimate is uncertain by)", NULL},

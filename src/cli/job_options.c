@@ -13,27 +13,15 @@
 const char *const job_dtypes[] = {"auto", "bf16", "fp16", "fp32", NULL};
 const char *const job_amps[] = {"none", "bf16", "fp16", NULL};
 const char *const job_lora_dtypes[] = {"fp32", "bf16", NULL};
-const char *const job_attentions[] = {"sdpa", "eager", "flash", NULL};
-const char *const job_masks[] = {"none", "ones", "pad", NULL};
 const char *const job_loops[] = {"manual", "trainer", "bare", NULL};
 const char *const job_reduce_dtypes[] = {"fp32", "bf16", NULL};
-const char *const job_losses[] = {"full", "chunked", "fused", "chunked-loop", NULL};
-const char *const job_weights[] = {"plain", "nf4", "nf4-double", "int8", NULL};
 const char *const job_offloads[] = {"none",      "activations", "checkpoints",
                                     "optimizer", "parameters",  NULL};
 const char *const job_links[] = {"default", "nvlink", "pcie", NULL};
-const char *const job_strategies[] = {"none", "ddp", "fsdp2", "zero1", "zero2", "zero3", NULL};
 const char *const job_loads[] = {"pretrained", "device-map", "init", NULL};
 
 static const plim_dtype dtypes[] = {PLIM_DTYPE_COUNT, PLIM_BF16, PLIM_FP16, PLIM_FP32};
 static const plim_dtype amps[] = {PLIM_BOOL, PLIM_BF16, PLIM_FP16};
-static const plim_attention_kind attentions[] = {PLIM_ATTENTION_SDPA, PLIM_ATTENTION_EAGER,
-                                                 PLIM_ATTENTION_FLASH};
-static const plim_mask_kind masks[] = {PLIM_MASK_NONE, PLIM_MASK_ONES, PLIM_MASK_PAD};
-static const plim_loss_kind losses[] = {PLIM_LOSS_FULL, PLIM_LOSS_CHUNKED, PLIM_LOSS_FUSED,
-                                        PLIM_LOSS_LOOP};
-static const plim_weights_kind weights[] = {PLIM_WEIGHTS_PLAIN, PLIM_WEIGHTS_NF4,
-                                            PLIM_WEIGHTS_NF4_DOUBLE, PLIM_WEIGHTS_INT8};
 static const plim_load loads[] = {PLIM_LOAD_PRETRAINED, PLIM_LOAD_DEVICE_MAP, PLIM_LOAD_INIT};
 
 enum { DEFAULT_LENGTH = 2048 };
@@ -268,12 +256,12 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
   *recipe = (plim_recipe){.batch = (int64_t)args->batch,
                           .steps = (int)args->steps,
                           .accumulate = (int)args->accumulate,
-                          .attention = attentions[args->attention],
-                          .mask = masks[args->mask],
+                          .attention = (plim_attention_kind)args->attention,
+                          .mask = (plim_mask_kind)args->mask,
                           .autocast = amps[args->amp],
                           .checkpoint = checkpoint_of(args),
                           .target_length = (int64_t)args->target_seq,
-                          .loss = losses[args->loss],
+                          .loss = (plim_loss_kind)args->loss,
                           .loss_chunk = (int64_t)args->loss_chunk,
                           .uses_liger = args->liger,
                           .offloads_saved = args->offload == OFFLOAD_ACTIVATIONS,
@@ -282,7 +270,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                           .skips_clipping = args->no_clip,
                           .deletes_outputs = args->delete_outputs};
   r->job.load = loads[args->load];
-  r->job.weights = weights[args->weights];
+  r->job.weights = (plim_weights_kind)args->weights;
   r->job.prepares_kbit = r->job.weights != PLIM_WEIGHTS_PLAIN;
   understand_sharding(args, r);
   plim_err err = check_count("--batch", args->batch, 1 << 20, error);
@@ -420,7 +408,7 @@ void job_describe_recipe(const job_request *r, const job_args *args, char *text,
              (int)args->world);
   snprintf(text, size, "batch %d%s of %d tokens, %s, %s, %s attention, %s loss, %s%s",
            (int)c->batch, times, (int)c->length, args->optimizer, checkpoints[c->checkpoint],
-           job_attentions[args->attention], job_losses[args->loss],
+           plim_attention_names[args->attention], plim_loss_names[args->loss],
            c->is_trainer ? "Trainer"
            : c->is_bare  ? "bare loop"
                          : "plain loop",

@@ -18,18 +18,21 @@ typedef struct {
   bool checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
 } job_args;
 
-#define JOB_DEFAULTS                                                                               \
+// Of counts that the user's files may say: not typed.
+#define JOB_UNSET PLIM_UNKNOWN
+#define JOB_DEFAULTS JOB_DEFAULTS_WITH(1)
+// Batch, accumulation and GPUs are `count` where they are not typed.
+#define JOB_DEFAULTS_WITH(count)                                                                   \
   {                                                                                                \
-    .batch = 1, .world = 1, .nodes = 1, .accumulate = 1, .steps = 3, .optimizer = "adamw",         \
-    .lora_targets = "all-linear", .loss_chunk = 512, .limit_bytes = PLIM_UNKNOWN                   \
+    .batch = count, .world = count, .nodes = 1, .accumulate = count, .steps = 3,                   \
+    .optimizer = "adamw", .lora_targets = "all-linear", .loss_chunk = 512,                         \
+    .limit_bytes = PLIM_UNKNOWN                                                                    \
   }
 
-// Of the options that are a choice.
+// Of the options that are a choice; core's own tables of names serve the others.
 extern const char *const job_dtypes[], *const job_amps[], *const job_lora_dtypes[];
-extern const char *const job_attentions[], *const job_masks[], *const job_loops[];
-extern const char *const job_loads[], *const job_losses[], *const job_weights[];
-extern const char *const job_offloads[], *const job_reduce_dtypes[], *const job_strategies[];
-extern const char *const job_links[];
+extern const char *const job_loops[], *const job_loads[], *const job_offloads[];
+extern const char *const job_reduce_dtypes[], *const job_links[];
 
 // Rows for the command's table of options; AT(field) is the offset of job.field.
 // clang-format off
@@ -54,9 +57,9 @@ extern const char *const job_links[];
   {"checkpoint", 'c', NULL, CLI_FLAG, AT(checkpoint), "gradient checkpointing", NULL},             \
   {"reentrant", 0, NULL, CLI_FLAG, AT(reentrant), "checkpointing with use_reentrant=True", NULL},  \
   {"attention", 0, "KIND", CLI_CHOICE, AT(attention),                                              \
-   "attn_implementation; flash: flash_attention_2 (default: sdpa)", job_attentions},                                         \
+   "attn_implementation; flash: flash_attention_2 (default: sdpa)", plim_attention_names},                                         \
   {"mask", 0, "KIND", CLI_CHOICE, AT(mask),                                                        \
-   "attention_mask: none, all ones, or with padding (default: none)", job_masks},                  \
+   "attention_mask: none, all ones, or with padding (default: none)", plim_mask_names},                  \
   {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "adamw (fused), adamw-foreach, adamw-8bit, sgd, lion, ... or a name of "        \
    "TrainingArguments (default: adamw)", NULL},          \
   {"accumulate", 'a', "N", CLI_UINT, AT(accumulate),                                               \
@@ -64,15 +67,15 @@ extern const char *const job_links[];
   {"no-clip", 0, NULL, CLI_FLAG, AT(no_clip), "no clip_grad_norm_", NULL},                         \
   {"loss", 0, "KIND", CLI_CHOICE, AT(loss),                                                        \
    "cross entropy of all logits, in chunks, or fused as Liger-Kernel does (default: full)",        \
-   job_losses},                                                                                    \
+   plim_loss_names},                                                                                    \
   {"loss-chunk", 0, "N", CLI_UINT, AT(loss_chunk), "tokens per chunk (default: 512)", NULL},       \
   {"liger", 0, NULL, CLI_FLAG, AT(liger), "Liger-Kernel's norms, rotary positions, MLPs", NULL},   \
   {"weights", 0, "KIND", CLI_CHOICE, AT(weights),                                                  \
-   "frozen weights as bitsandbytes keeps them (default: plain)", job_weights},                     \
+   "frozen weights as bitsandbytes keeps them (default: plain)", plim_weights_names},                     \
   {"offload", 0, "WHAT", CLI_CHOICE, AT(offload),                                                  \
    "keep on the host: activations, checkpoints, the optimizer, or parameters too", job_offloads},               \
   {"strategy", 0, "NAME", CLI_CHOICE, AT(strategy),                                                \
-   "how several GPUs share the work (default: none)", job_strategies},                        \
+   "how several GPUs share the work (default: none)", plim_strategy_names},                        \
   {"world", 0, "N", CLI_UINT, AT(world), "GPUs (default: 1)", NULL},                               \
   {"nodes", 0, "N", CLI_UINT, AT(nodes), "machines they are in (default: 1)", NULL},               \
   {"link", 0, "KIND", CLI_CHOICE, AT(link),                                                        \

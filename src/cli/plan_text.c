@@ -39,6 +39,15 @@ double plan_hours(const plan_result *r, const plim_rung *rung) {
 
 // ---- before and after -------------------------------------------------------------------------------
 
+static void print_anchors(const plan_for_card *c) {
+  const plim_choice *own = &c->plan.before_choice;
+  long long anchors = (long long)own->at[PLIM_KNOB_MICRO_BATCH];
+  if (plim_choice_sequences(own) == 1) return;
+  printf("%lld anchors, each with %s%lld negatives: %lld sequences at once\n", anchors,
+         own->at[PLIM_KNOB_POSITIVES] ? "one of its positives and " : "",
+         (long long)own->at[PLIM_KNOB_NEGATIVES], anchors * (long long)plim_choice_sequences(own));
+}
+
 static void print_subject(const plan_result *r, const plan_for_card *c) {
   char text[256];
   job_describe_model(&c->request, r->args, text, sizeof text);
@@ -56,6 +65,7 @@ static void print_subject(const plan_result *r, const plan_for_card *c) {
     printf(", effective batch %s instead of %s\n", units_count(c->plan.effective_batch).text,
            units_count(had).text);
   else printf(", any batch: as many tokens per second as possible\n");
+  print_anchors(c);
   for (size_t i = 0; i < sizeof c->request.notes / sizeof *c->request.notes; i++)
     if (*c->request.notes[i]) {
       printf("note: ");
@@ -154,6 +164,23 @@ static void print_changes(const plan_for_card *c) {
   term_table_print(t, stdout);
   term_table_free(t);
   plan_print_reasons(c);
+}
+
+// Where accumulation is not the same as a larger batch.
+static void print_question(const plan_for_card *c) {
+  const plim_plan_request *r = &c->asked;
+  const plim_choice *own = &c->plan.before_choice;
+  char line[512];
+  if (!r->is_contrastive) return;
+  plan_heading("a question: may the batch be split?");
+  snprintf(
+      line, sizeof line,
+      "the loss compares what is in one forward pass, so %lld x %lld is not the same as any "
+      "other split: %s. --allow micro_batch splits it into passes that compare less; a cached "
+      "loss (GradCache, CachedMultipleNegativesRankingLoss) compares all of it in smaller passes",
+      (long long)own->at[PLIM_KNOB_MICRO_BATCH], (long long)own->at[PLIM_KNOB_ACCUMULATE],
+      r->allowed[PLIM_KNOB_MICRO_BATCH] ? "allowed" : "the micro batch is left as it is");
+  sentence(line);
 }
 
 static void budget_cell(term_table *t, uint64_t bytes) {
@@ -309,6 +336,7 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   print_sources(r);
   print_verdict(c);
   print_changes(c);
+  print_question(c);
   print_budgets(c);
   print_ladder(c);
   print_concessions(c);

@@ -1,6 +1,7 @@
 #include "project_job.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,10 @@ static plim_err bind(project_job *p, const char *text, plim_error *error) {
   plim_knob knob = plim_knob_named(copy);
   if (knob == PLIM_KNOBS)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "there is no knob \"%.48s\"", copy);
-  return plim_project_bind(&p->project, knob, file, key, error);
+  plim_err err = PLIM_OK;
+  if (plim_project_file_named(&p->project, file) == SIZE_MAX)
+    err = plim_project_read(&p->project, file, error);
+  return err ? err : plim_project_bind(&p->project, knob, file, key, error);
 }
 
 plim_err project_job_open(project_job *p, const char *const *files, size_t count,
@@ -77,6 +81,69 @@ static void fill_count(project_job *p, const char *what, plim_said_count said, u
   else if (said.said == PLIM_UNCLEAR) note(p, "%s is not clear from the files", what);
 }
 
+// ---- how many at once ---------------------------------------------------------------------------------
+
+static const struct {
+  plim_knob knob;
+  const char *option;
+  size_t at;             // of job_args
+  bool is_one_if_unsaid; // nobody accumulates, or takes several GPUs, without saying so
+} counts[] = {
+    {PLIM_KNOB_MICRO_BATCH, "--batch", offsetof(job_args, batch), false},
+    {PLIM_KNOB_ACCUMULATE, "--accumulate", offsetof(job_args, accumulate), true},
+    {PLIM_KNOB_WORLD, "--world", offsetof(job_args, world), true},
+};
+
+// What to type where the files leave a count open.
+static void hint_count(const project_job *p, size_t i, plim_error *error) {
+  const plim_project_knob *k = &p->project.knobs[counts[i].knob];
+  const plim_setting *first = k->place_count ? k->places[0].setting : NULL;
+  const char *knob = plim_knob_table[counts[i].knob].name;
+  if (first && first->value.kind == PLIM_VALUE_INTEGER)
+    plim_error_hint(error, "%s %lld, or which one counts: --set %s=%s:%s", counts[i].option,
+                    (long long)first->value.integer, knob,
+                    p->project.files.at[k->places[0].file]->path, first->key);
+  else if (first) plim_error_hint(error, "%s 8", counts[i].option);
+  else plim_error_hint(error, "%s 8, or where it is: --set %s=FILE:KEY", counts[i].option, knob);
+}
+
+static plim_err refuse_count(const project_job *p, size_t i, plim_error *error) {
+  const plim_project_knob *k = &p->project.knobs[counts[i].knob];
+  const plim_knob_info *knob = &plim_knob_table[counts[i].knob];
+  plim_err err = k->said == PLIM_UNCLEAR
+                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "%s (%s) is not clear: %s", knob->name,
+                                 knob->what, k->why)
+                     : plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say %s (%s)",
+                                 knob->name, knob->what);
+  hint_count(p, i, error);
+  if (!k->place_count) return err;
+  return plim_error_file(error, err, p->project.files.at[k->places[0].file]->path);
+}
+
+static uint64_t count_of(const plim_project_knob *k) {
+  if (!is_known(k->said)) return 0;
+  if (k->value.kind == PLIM_VALUE_REAL) return k->value.real >= 1 ? (uint64_t)k->value.real : 0;
+  bool is_count = k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0;
+  return is_count ? (uint64_t)k->value.integer : 0;
+}
+
+int64_t project_job_count(const project_job *p, plim_knob knob) {
+  uint64_t count = count_of(&p->project.knobs[knob]);
+  return count < 1 << 16 ? (int64_t)count : 1 << 16;
+}
+
+static plim_err fill_counts(const project_job *p, job_args *a, plim_error *error) {
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    const plim_project_knob *k = &p->project.knobs[counts[i].knob];
+    uint64_t *out = (uint64_t *)((char *)a + counts[i].at);
+    if (*out != JOB_UNSET) continue;
+    if (count_of(k)) *out = count_of(k);
+    else if (k->said == PLIM_UNSAID && counts[i].is_one_if_unsaid) *out = 1;
+    else return refuse_count(p, i, error);
+  }
+  return PLIM_OK;
+}
+
 // The place of a word among choices; the choice stays if it is none of them.
 static void fill_choice(project_job *p, const char *what, plim_said_text said,
                         const char *const *choices, int *out) {
@@ -104,7 +171,7 @@ static void fill_checkpoint(project_job *p, job_args *a) {
 static void fill_strategy(project_job *p, job_args *a) {
   plim_said_text strategy = p->run.strategy;
   if (is(strategy, "fsdp")) strategy.text = "fsdp2";
-  fill_choice(p, "the strategy", strategy, job_strategies, &a->strategy);
+  fill_choice(p, "the strategy", strategy, plim_strategy_names, &a->strategy);
   if (is(p->run.offload, "optimizer") && !a->offload) a->offload = 3;
   if (is_known(p->run.offload.said) && strstr(p->run.offload.text, "parameters") && !a->offload)
     a->offload = 4;
@@ -134,7 +201,7 @@ static void fill_adapters(project_job *p, job_args *a) {
   fill_count(p, "the rank of the adapters", p->run.lora_rank, 0, &a->lora_rank);
   if (a->lora_dropout == 0 && is_known(p->run.lora_dropout.said))
     a->lora_dropout = p->run.lora_dropout.number;
-  fill_choice(p, "the quantisation", p->run.quantisation, job_weights, &a->weights);
+  fill_choice(p, "the quantisation", p->run.quantisation, plim_weights_names, &a->weights);
   fill_targets(p, a);
 }
 
@@ -155,14 +222,13 @@ static void fill_types(project_job *p, job_args *a) {
 plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
   plim_said_text attention = r->attention, precision = r->precision;
+  plim_err err = fill_counts(p, a, error);
+  if (err) return err;
   if (!a->model && is_known(r->model.said)) a->model = r->model.text;
-  fill_count(p, "the micro batch", r->micro_batch, 1, &a->batch);
-  fill_count(p, "the accumulation", r->accumulate, 1, &a->accumulate);
   fill_count(p, "the length", r->sequence, 0, &a->seq);
-  fill_count(p, "the number of GPUs", r->world, 1, &a->world);
   fill_choice(p, "the precision", precision, job_amps, &a->amp);
   fill_choice(p, "the type of the parameters", r->dtype, job_dtypes, &a->dtype);
-  fill_choice(p, "the attention", attention, job_attentions, &a->attention);
+  fill_choice(p, "the attention", attention, plim_attention_names, &a->attention);
   fill_choice(p, "the loop", r->loop, job_loops, &a->loop);
   fill_checkpoint(p, a);
   fill_adapters(p, a);
@@ -175,8 +241,8 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   if (a->model) return PLIM_OK;
   const plim_project_knob *model = &p->project.knobs[PLIM_KNOB_MODEL];
   bool is_unclear = model->said == PLIM_UNCLEAR && *model->why;
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model%s%s",
-                           is_unclear ? ": " : "", is_unclear ? model->why : "");
+  err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model%s%s",
+                  is_unclear ? ": " : "", is_unclear ? model->why : "");
   plim_error_hint(error, "--model qwen2.5-7b");
   return err;
 }

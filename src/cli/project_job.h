@@ -21,8 +21,12 @@ plim_err project_job_read(project_job *p, const char *const *files, size_t count
                           const cli_strings *sets, plim_error *error);
 void project_job_clear(project_job *p);
 
-// Puts what the files say into arguments that were left as they are by default.
+// Puts what the files say into arguments that were left as they are by default; of batch, accumulation
+// and GPUs that is JOB_UNSET. A batch that the files leave open is refused, never made up.
 plim_err project_job_fill(project_job *p, job_args *args, plim_error *error);
+
+// A count that the files may leave out: 0.
+int64_t project_job_count(const project_job *p, plim_knob knob);
 
 // The effective batch the files ask for; 0: they do not say.
 uint64_t project_job_batch(const project_job *p);

@@ -74,7 +74,5 @@ void step_adafactor(plim_tape *t, const plim_optimizer *o, const update *u) {
   for (size_t i = 0; i < u->count; i++)
     if (u->parameters[i]->grad) adafactor_one(t, u->parameters[i], state_of(u, i), &v);
   update_one_by_one(t, u, 5, 11); // moments, update and parameter; the rest is recorded above
-  drop(t, &v.grad);
-  drop(t, &v.wide);
-  drop(t, &v.update);
+  drop_all(t, &v.grad, &v.wide, &v.update);
 }

@@ -54,9 +54,9 @@ bool plim_block_order_of(const char *torch_version, plim_block_order *order) {
   return true;
 }
 
-// ---- life ---------------------------------------------------------------------------------------
+// ---- slots and lanes ------------------------------------------------------------------------------
 
-static bool zero_extend(plim_allocator *a, uint32_t slot) {
+bool slots_reach(plim_allocator *a, uint32_t slot) {
   size_t need = (size_t)slot + 1, have = a->block_of_slot.len;
   if (need <= have) return true;
   if (!vec_reserve(&a->block_of_slot, need - have)) return false;
@@ -64,91 +64,6 @@ static bool zero_extend(plim_allocator *a, uint32_t slot) {
   a->block_of_slot.len = need;
   return true;
 }
-
-static bool copy_streams(plim_allocator *a) {
-  static const uint64_t just_default[] = {0};
-  const uint64_t *from = a->options.streams ? a->options.streams : just_default;
-  if (!a->options.streams || !a->options.stream_count) a->options.stream_count = 1;
-  uint64_t *copy = malloc(a->options.stream_count * sizeof *copy);
-  if (!copy) return false;
-  memcpy(copy, from, a->options.stream_count * sizeof *copy);
-  a->options.streams = copy;
-  return true;
-}
-
-static bool make_tables(plim_allocator *a) {
-  size_t pools = a->options.pool_count, lanes = pools * a->options.stream_count * 2;
-  if (!vec_reserve(&a->lane_table, lanes) || !vec_reserve(&a->searches, pools * 2)) return false;
-  memset(a->lane_table.at, 0, lanes * sizeof *a->lane_table.at);
-  memset(a->searches.at, 0, pools * 2 * sizeof *a->searches.at);
-  a->lane_table.len = lanes;
-  a->searches.len = pools * 2;
-  return vec_push(&a->blocks, (plim_block){0});
-}
-
-plim_allocator *plim_allocator_new(const plim_allocator_options *options) {
-  plim_allocator *a = calloc(1, sizeof *a);
-  if (!a) return NULL;
-  a->options = *options;
-  if (!a->options.pool_count) a->options.pool_count = 1;
-  if (copy_streams(a) && make_tables(a)) return a;
-  plim_allocator_delete(a);
-  return NULL;
-}
-
-void plim_allocator_delete(plim_allocator *a) {
-  if (!a) return;
-  free((void *)a->options.streams);
-  vec_free(&a->blocks);
-  vec_free(&a->lanes);
-  vec_free(&a->lane_order);
-  vec_free(&a->lane_table);
-  vec_free(&a->searches);
-  vec_free(&a->block_of_slot);
-  vec_free(&a->pending);
-  plim_hash_free(&a->free_at);
-  free(a);
-}
-
-static bool copy_state(const plim_allocator *from, plim_allocator *to) {
-  size_t bytes = from->options.stream_count * sizeof *from->options.streams;
-  uint64_t *streams = malloc(bytes + 1);
-  to->options.streams = streams;
-  if (streams && bytes) memcpy(streams, from->options.streams, bytes);
-  return streams && vec_copy(&to->blocks, &from->blocks) && vec_copy(&to->lanes, &from->lanes) &&
-         vec_copy(&to->lane_order, &from->lane_order) &&
-         vec_copy(&to->lane_table, &from->lane_table) && vec_copy(&to->searches, &from->searches) &&
-         vec_copy(&to->block_of_slot, &from->block_of_slot) &&
-         vec_copy(&to->pending, &from->pending);
-}
-
-plim_allocator *plim_allocator_clone(const plim_allocator *a, plim_driver driver,
-                                     uint64_t limit_bytes) {
-  plim_allocator *copy = calloc(1, sizeof *copy);
-  if (!copy) return NULL;
-  copy->options = a->options;
-  copy->options.driver = driver;
-  copy->options.limit_bytes = limit_bytes;
-  copy->stats = a->stats;
-  copy->spare_blocks = a->spare_blocks;
-  copy->pending_first = a->pending_first;
-  copy->registrations = a->registrations;
-  if (copy_state(a, copy)) return copy;
-  plim_allocator_delete(copy);
-  return NULL;
-}
-
-const plim_allocator_stats_t *plim_allocator_stats(const plim_allocator *a) { return &a->stats; }
-
-bool plim_allocator_out_of_host_memory(const plim_allocator *a) { return a->out_of_host_memory; }
-
-void plim_allocator_reset_peaks(plim_allocator *a) { a->stats.peak = a->stats.now; }
-
-void plim_allocator_set_limit(plim_allocator *a, uint64_t limit_bytes) {
-  a->options.limit_bytes = limit_bytes;
-}
-
-// ---- lanes --------------------------------------------------------------------------------------
 
 static bool lane_before(const plim_allocator *a, const plim_lane *x, const plim_lane *y) {
   uint64_t hx = a->options.streams[x->stream], hy = a->options.streams[y->stream];
@@ -166,8 +81,7 @@ static uint32_t lane_new(plim_allocator *a, uint32_t stream, uint32_t pool, bool
   return index;
 }
 
-// The lane of a stream and pool, made at its first use; UINT32_MAX when memory is out.
-static uint32_t lane_of(plim_allocator *a, uint32_t stream, uint32_t pool, bool is_large) {
+uint32_t lane_of(plim_allocator *a, uint32_t stream, uint32_t pool, bool is_large) {
   size_t key = ((size_t)pool * a->options.stream_count + stream) * 2 + is_large;
   if (!a->lane_table.at[key]) {
     uint32_t made = lane_new(a, stream, pool, is_large);
@@ -317,7 +231,7 @@ static bool should_split(const plim_allocator *a, const plim_block *b, uint64_t 
   return plim_block_is_split(&a->options.conf, is_large, bytes, b->bytes - bytes);
 }
 
-static void count_allocated(plim_allocator *a, const plim_block *b) {
+void count_allocated(plim_allocator *a, const plim_block *b) {
   plim_usage *now = &a->stats.now, *peak = &a->stats.peak;
   now->allocated_bytes += b->bytes;
   now->active_bytes += b->bytes;
@@ -379,13 +293,13 @@ static void vacate(plim_allocator *a, uint32_t slot) {
   plim_allocator_complete(a, slot);
 }
 
-static bool known(const plim_allocator *a, uint32_t stream, uint32_t pool) {
+bool is_known(const plim_allocator *a, uint32_t stream, uint32_t pool) {
   return stream < a->options.stream_count && pool < a->options.pool_count;
 }
 
 plim_malloc_result plim_allocator_malloc(plim_allocator *a, uint32_t slot, uint64_t requested,
                                          uint32_t stream, uint32_t pool) {
-  if (!known(a, stream, pool) || !zero_extend(a, slot)) return PLIM_MALLOC_NO_HOST_MEMORY;
+  if (!is_known(a, stream, pool) || !slots_reach(a, slot)) return PLIM_MALLOC_NO_HOST_MEMORY;
   vacate(a, slot);
   if (requested > MAX_REQUEST) {
     a->stats.ooms++;
@@ -471,7 +385,7 @@ uint64_t plim_allocator_block_bytes(const plim_allocator *a, uint32_t slot) {
 
 uint64_t plim_allocator_would_reuse(const plim_allocator *a, uint64_t requested, uint32_t stream,
                                     uint32_t pool) {
-  if (!known(a, stream, pool) || requested > MAX_REQUEST) return PLIM_UNKNOWN;
+  if (!is_known(a, stream, pool) || requested > MAX_REQUEST) return PLIM_UNKNOWN;
   uint64_t bytes = plim_round_request(&a->options.conf, requested);
   size_t key = ((size_t)pool * a->options.stream_count + stream) * 2 + (bytes > SMALL_LIMIT);
   if (!a->lane_table.at[key]) return PLIM_UNKNOWN;
@@ -498,146 +412,7 @@ bool plim_allocator_serves_when_complete(const plim_allocator *a, uint32_t slot,
   return same_size_class && have >= bytes && may_serve(&a->options.conf, bytes, have);
 }
 
-static plim_block_view view_of(const plim_allocator *a, const plim_block *b) {
-  const plim_block *prev = &a->blocks.at[b->prev];
-  const plim_lane *l = &a->lanes.at[b->lane];
-  return (plim_block_view){
-      .addr = b->addr,
-      .bytes = b->bytes,
-      .requested_bytes = b->requested_bytes,
-      .stream = l->stream,
-      .pool = l->pool,
-      .starts_segment = !b->prev || prev->state == BLOCK_UNMAPPED,
-      .is_large = l->is_large,
-      .is_expandable = block_is_expandable(b),
-      .is_free = b->state == BLOCK_FREE,
-      .is_pending = b->state == BLOCK_PENDING,
-  };
-}
-
-void plim_allocator_visit(const plim_allocator *a,
-                          void (*visit)(void *context, const plim_block_view *block),
-                          void *context) {
-  for (size_t head = 1; head < a->blocks.len; head++) {
-    if (!a->blocks.at[head].bytes || a->blocks.at[head].prev) continue;
-    for (uint32_t i = (uint32_t)head; i; i = a->blocks.at[i].next) {
-      if (a->blocks.at[i].state == BLOCK_UNMAPPED) continue;
-      plim_block_view view = view_of(a, &a->blocks.at[i]);
-      visit(context, &view);
-    }
-  }
-}
-
-// ---- setting a state ------------------------------------------------------------------------------
-
-static uint32_t unmapped_around(plim_allocator *a, uint32_t lane, uint64_t addr, uint64_t end) {
-  uint32_t i = plim_address_tree_at_or_before(lane_at(a, lane)->unmapped, a->blocks.at, addr);
-  return i && end <= block_at(a, i)->addr + block_at(a, i)->bytes ? i : 0;
-}
-
-static uint32_t unmapped_beside(plim_allocator *a, uint32_t whole, uint64_t addr, uint64_t bytes) {
-  uint32_t block = block_new_beside(a, whole, addr, bytes);
-  if (!block) return 0;
-  block_at(a, block)->state = BLOCK_UNMAPPED;
-  plim_address_tree_insert(&lane_at(a, block_at(a, block)->lane)->unmapped, a->blocks.at, block);
-  return block;
-}
-
-// Cuts [addr, end) out of the unmapped block `whole`; what is left on either side stays unmapped.
-static bool carve(plim_allocator *a, uint32_t whole, uint64_t addr, uint64_t end) {
-  plim_block old = *block_at(a, whole);
-  plim_address_tree_erase(&lane_at(a, old.lane)->unmapped, a->blocks.at, whole);
-  block_move_to(a, block_at(a, whole), addr);
-  block_at(a, whole)->bytes = end - addr;
-  if (addr > old.addr) {
-    uint32_t before = unmapped_beside(a, whole, old.addr, addr - old.addr);
-    if (!before) return false;
-    block_link_before(a, before, whole);
-  }
-  if (end < old.addr + old.bytes) {
-    uint32_t after = unmapped_beside(a, whole, end, old.addr + old.bytes - end);
-    if (!after) return false;
-    block_link_after(a, after, whole);
-  }
-  return true;
-}
-
-static uint32_t seed_whole(plim_allocator *a, const plim_seed_segment *s, uint32_t lane) {
-  uint64_t end = s->addr + s->bytes;
-  if (!s->is_expandable) {
-    uint32_t whole = block_new(a, lane, s->addr, s->bytes);
-    if (whole && a->options.order == PLIM_ORDER_REGISTRATION)
-      block_at(a, whole)->tie = a->registrations++;
-    return whole;
-  }
-  uint32_t whole = unmapped_around(a, lane, s->addr, end);
-  if (!whole) whole = range_block_new(a, lane, s->range_start, s->range_end - s->range_start);
-  return whole && carve(a, whole, s->addr, end) ? whole : 0;
-}
-
-// Cuts a seeded block off the front of `rest`, which is in no set; returns what is left, or 0.
-static uint32_t seed_piece(plim_allocator *a, uint32_t rest, uint64_t bytes) {
-  plim_block old = *block_at(a, rest);
-  if (bytes == old.bytes) return 0;
-  uint32_t behind = block_new_beside(a, rest, old.addr + bytes, old.bytes - bytes);
-  if (!behind) {
-    a->out_of_host_memory = true;
-    return 0;
-  }
-  block_at(a, rest)->bytes = bytes;
-  block_link_after(a, behind, rest);
-  return behind;
-}
-
-static void seed_in_use(plim_allocator *a, uint32_t block, const plim_seed_block *seed) {
-  plim_block *b = block_at(a, block);
-  b->state = seed->is_pending ? BLOCK_PENDING : BLOCK_ALLOCATED;
-  b->requested_bytes = seed->requested_bytes;
-  a->block_of_slot.at[seed->slot] = block;
-  count_allocated(a, b);
-  if (!seed->is_pending) return;
-  a->stats.now.allocated_bytes -= b->bytes;
-  if (!vec_push(&a->pending, seed->slot)) a->out_of_host_memory = true;
-}
-
-static bool seeds_fit(const plim_seed_segment *s, const plim_seed_block *blocks, size_t count) {
-  uint64_t at = s->addr, end = s->addr + s->bytes;
-  for (size_t i = 0; i < count; at = blocks[i].addr + blocks[i].bytes, i++)
-    if (blocks[i].addr < at || !blocks[i].bytes || blocks[i].bytes > end - blocks[i].addr ||
-        blocks[i].addr > end)
-      return false;
-  return s->bytes && s->addr < end;
-}
-
-bool plim_allocator_seed(plim_allocator *a, const plim_seed_segment *s,
-                         const plim_seed_block *blocks, size_t count) {
-  if (!known(a, s->stream, s->pool) || !seeds_fit(s, blocks, count)) return false;
-  uint32_t lane = lane_of(a, s->stream, s->pool, s->is_large);
-  uint32_t rest = lane == UINT32_MAX ? 0 : seed_whole(a, s, lane);
-  if (!rest) {
-    a->out_of_host_memory = true;
-    return false;
-  }
-  for (size_t i = 0; i < count && rest; i++) {
-    uint64_t gap = blocks[i].addr - block_at(a, rest)->addr;
-    if (gap) {
-      uint32_t unused = rest;
-      rest = seed_piece(a, unused, gap);
-      free_insert(a, unused);
-    }
-    if (!rest || !zero_extend(a, blocks[i].slot)) {
-      a->out_of_host_memory = true;
-      return false;
-    }
-    uint32_t used = rest;
-    rest = seed_piece(a, used, blocks[i].bytes);
-    seed_in_use(a, used, &blocks[i]);
-  }
-  if (rest) free_insert(a, rest);
-  a->stats.now.reserved_bytes += s->bytes;
-  raise_peak(a->stats.now.reserved_bytes, &a->stats.peak.reserved_bytes);
-  return !a->out_of_host_memory;
-}
+// ---- at a given address ---------------------------------------------------------------------------
 
 static bool index_free(plim_allocator *a) {
   a->has_free_at = true;
@@ -650,7 +425,7 @@ static bool index_free(plim_allocator *a) {
 
 bool plim_allocator_place(plim_allocator *a, uint32_t slot, uint64_t requested, uint32_t stream,
                           uint32_t pool, uint64_t addr) {
-  if (!known(a, stream, pool) || requested > MAX_REQUEST || !zero_extend(a, slot)) return false;
+  if (!is_known(a, stream, pool) || requested > MAX_REQUEST || !slots_reach(a, slot)) return false;
   uint64_t bytes = plim_round_request(&a->options.conf, requested);
   uint32_t lane = lane_of(a, stream, pool, bytes > SMALL_LIMIT);
   if (lane == UINT32_MAX) return false;

@@ -1,5 +1,6 @@
-// What the parts of the allocator share: allocator.c (requests), segments.c (cudaMalloc, pages),
-// release.c (what goes back to the driver). Nobody else includes this.
+// What the parts of the allocator share: allocator.c (requests), allocator_life.c, allocator_state.c
+// (what is seen and set from outside), segments.c (cudaMalloc, pages), release.c (what goes back to the
+// driver). Nobody else includes this.
 #ifndef PLIM_CORE_ALLOCATOR_IMPL_H
 #define PLIM_CORE_ALLOCATOR_IMPL_H
 
@@ -63,6 +64,11 @@ static inline void raise_peak(uint64_t now, uint64_t *peak) {
 }
 
 // allocator.c
+bool is_known(const plim_allocator *a, uint32_t stream, uint32_t pool);
+bool slots_reach(plim_allocator *a, uint32_t slot); // false when memory is out
+// The lane of a stream and pool, made at its first use; UINT32_MAX when memory is out.
+uint32_t lane_of(plim_allocator *a, uint32_t stream, uint32_t pool, bool is_large);
+void count_allocated(plim_allocator *a, const plim_block *b);
 uint32_t block_new(plim_allocator *a, uint32_t lane, uint64_t addr, uint64_t bytes);
 // A block for a further piece of the segment that `block` is part of; not linked yet.
 uint32_t block_new_beside(plim_allocator *a, uint32_t block, uint64_t addr, uint64_t bytes);

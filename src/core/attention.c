@@ -34,7 +34,7 @@ static uint64_t cudnn_workspace_bytes(const plim_tensor *q, const plim_tensor *k
 // What attention saves, in the order of release; the bias only if there is a mask.
 enum { SAVED_KEY, SAVED_QUERY, SAVED_VALUE };
 
-static void cudnn_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void cudnn_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   plim_tensor **saved = n->saved + n->number; // behind the bias
   out[0] = k_like(t, saved[SAVED_QUERY]);
@@ -58,7 +58,7 @@ static plim_tensor *bias_from(plim_tape *t, plim_tensor *mask, plim_dtype dtype)
 static plim_tensor *cudnn(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                           plim_tensor *mask) {
   plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
-  plim_node *n = node_begin(t, cudnn_backward, (plim_tensor *[]){q, k, v}, 3);
+  plim_grad_node *n = node_begin(t, cudnn_backward, (plim_tensor *[]){q, k, v}, 3);
   if (n) n->number = bias != NULL, node_save(t, n, bias);
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
   plim_dims scalar = {0}, shape = q->shape, rows = q->shape;
@@ -72,14 +72,13 @@ static plim_tensor *cudnn(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   plim_tensor *kept[] = {logsumexp, out, offset, seed};
   for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
   if (n) node_output(t, n, out);
-  plim_tensor *gone[] = {logsumexp, seed, offset, bias, q, k, v, mask};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) plim_consume(t, gone[i]);
+  consume_all(t, logsumexp, seed, offset, bias, q, k, v, mask);
   return out;
 }
 
 // ---- flash ----------------------------------------------------------------------------------------
 
-static void flash_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void flash_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   plim_tensor *q = n->saved[SAVED_QUERY], *k = n->saved[SAVED_KEY], *v = n->saved[SAVED_VALUE];
   int64_t b = q->shape.at[0], heads = q->shape.at[1], d = q->shape.at[3];
@@ -93,15 +92,12 @@ static void flash_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
   bool grouped = k->shape.at[1] != heads;
   plim_tensor *wide_k = grouped ? heads_inside(t, k, heads) : NULL;
   plim_tensor *wide_v = grouped ? heads_inside(t, v, heads) : NULL;
-  plim_consume(t, wide_v);
-  plim_consume(t, wide_k);
-  plim_consume(t, dq);
-  plim_consume(t, sums);
+  consume_all(t, wide_v, wide_k, dq, sums);
 }
 
 static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                           double dropout_p) {
-  plim_node *n = node_begin(t, flash_backward, (plim_tensor *[]){q, k, v}, 3);
+  plim_grad_node *n = node_begin(t, flash_backward, (plim_tensor *[]){q, k, v}, 3);
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
   plim_tensor *out = heads_inside(t, q, q->shape.at[1]);
   plim_work_attention(t, n, PLIM_SDPA_FLASH, q, k);
@@ -116,8 +112,7 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   plim_tensor *kept[] = {logsumexp, out, state, unused};
   for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
   if (n) node_output(t, n, out);
-  plim_tensor *gone[] = {logsumexp, state, unused};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) plim_consume(t, gone[i]);
+  consume_all(t, logsumexp, state, unused);
   return out;
 }
 
@@ -154,7 +149,8 @@ static uint64_t efficient_workspace_bytes(const plim_tensor *q, const plim_tenso
   return (uint64_t)(lines * bytes);
 }
 
-static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void efficient_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                               plim_tensor **out) {
   (void)in;
   plim_tensor **saved = n->saved + n->number; // behind the bias
   plim_tensor *q = saved[SAVED_QUERY], *k = saved[SAVED_KEY], *v = saved[SAVED_VALUE];
@@ -177,7 +173,7 @@ static void efficient_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
   plim_work_attention_backward(t, n, PLIM_SDPA_EFFICIENT, out);
 }
 
-static void pad_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void pad_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
 }
 
@@ -188,7 +184,7 @@ static plim_tensor *align_rows(plim_tape *t, plim_tensor *bias) {
   if (keys % 8 == 0) return bias;
   plim_dims wide = bias->shape;
   wide.at[last] = round_to(keys, 8);
-  plim_node *n = node_begin(t, pad_backward, &bias, 1);
+  plim_grad_node *n = node_begin(t, pad_backward, &bias, 1);
   if (n) n->shape = bias->shape;
   plim_tensor *padded = empty(t, wide, (plim_dtype)bias->dtype);
   plim_work_map(t, bias, NULL, padded);
@@ -202,7 +198,7 @@ static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim
   int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2];
   plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
   if (bias) bias = expand(t, align_rows(t, bias), dims(b, heads, length, k->shape.at[2]));
-  plim_node *n = node_begin(t, efficient_backward, (plim_tensor *[]){q, k, v, bias}, 4);
+  plim_grad_node *n = node_begin(t, efficient_backward, (plim_tensor *[]){q, k, v, bias}, 4);
   if (n) n->number = bias ? SAVED_BIAS_FIRST : 0, node_save(t, n, bias);
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
   plim_tensor *out = heads_inside(t, q, heads);
@@ -252,9 +248,7 @@ static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tens
   set(t, &weights, dropout(t, weights, o->dropout_p));
   set(t, &low, to(t, weights, dtype));
   plim_tensor *out = to(t, matmul(t, weights, values), dtype);
-  plim_tensor **gone[] = {&weights, &keys,   &values, &scaled, &bias,
-                          &wide_v,  &wide_k, &wide_q, &low};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  drop_all(t, &weights, &keys, &values, &scaled, &bias, &wide_v, &wide_k, &wide_q, &low);
   return out;
 }
 

@@ -17,11 +17,11 @@ bool needs_grad(const plim_tape *t, const plim_tensor *x) {
   return t->grad_mode && x && x->requires_grad;
 }
 
-bool wants(const plim_node *n, int edge) { return n->edges[edge].node != NULL; }
+bool wants(const plim_grad_node *n, int edge) { return n->edges[edge].node != NULL; }
 
 // ---- nodes ----------------------------------------------------------------------------------------
 
-static void release_saved(plim_tape *t, plim_node *n) {
+static void release_saved(plim_tape *t, plim_grad_node *n) {
   for (int i = 0; i < n->saved_count; i++) {
     drop(t, &n->saved[i]);
     if (!(n->packed >> i & 1)) continue;
@@ -31,7 +31,7 @@ static void release_saved(plim_tape *t, plim_node *n) {
   n->saved_count = n->packed = 0;
 }
 
-static void doom(plim_tape *t, plim_node *n) {
+static void doom(plim_tape *t, plim_grad_node *n) {
   if (--n->refs == 0 && !vec_push(&t->doomed, n)) t->failed = true;
 }
 
@@ -43,7 +43,7 @@ static plim_edge *edges_new(plim_tape *t, int count) {
   return tape_take(t, &t->edges[k], ((size_t)1 << k) * sizeof(plim_edge));
 }
 
-static void node_destroy(plim_tape *t, plim_node *n) {
+static void node_destroy(plim_tape *t, plim_grad_node *n) {
   release_saved(t, n);
   if (n->frame) packed_release(t, n->frame);
   if (n->leaf) n->leaf->accumulator = NULL;
@@ -61,15 +61,15 @@ static void node_destroy(plim_tape *t, plim_node *n) {
 
 // A chain of nodes is let go one by one, not by recursion: graphs are deep. A graph that hangs on a
 // tensor of one of them goes whole, before that tensor's memory.
-void node_release(plim_tape *t, plim_node *n) {
+void node_release(plim_tape *t, plim_grad_node *n) {
   size_t before = t->doomed.len;
   doom(t, n);
   while (t->doomed.len > before) node_destroy(t, t->doomed.at[--t->doomed.len]);
 }
 
-static plim_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {
+static plim_grad_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {
   if (leaf->accumulator) return leaf->accumulator;
-  plim_node *n = tape_node(t);
+  plim_grad_node *n = tape_node(t);
   n->sequence = ACCUMULATE_SEQUENCE;
   n->output_count = 1;
   n->first_shape = leaf->shape;
@@ -80,8 +80,8 @@ static plim_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {
   return n;
 }
 
-plim_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *const *inputs,
-                      int count) {
+plim_grad_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *const *inputs,
+                           int count) {
   bool any = false;
   plim_work_operator(t);
   for (int i = 0; i < count; i++) {
@@ -89,7 +89,7 @@ plim_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *con
     if (inputs[i] && t->place.layer >= 0) inputs[i]->layer = (uint32_t)t->place.layer + 1;
   }
   if (!any || t->is_stopped) return NULL;
-  plim_node *n = tape_node(t);
+  plim_grad_node *n = tape_node(t);
   n->function = function;
   n->purpose = t->purpose;
   n->what = t->place.what;
@@ -98,25 +98,25 @@ plim_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *con
   n->edges = edges_new(t, count);
   for (int i = 0; i < count; i++) {
     if (!needs_grad(t, inputs[i])) continue;
-    plim_node *next = inputs[i]->fn ? inputs[i]->fn : accumulator_of(t, inputs[i]);
+    plim_grad_node *next = inputs[i]->fn ? inputs[i]->fn : accumulator_of(t, inputs[i]);
     next->refs++;
     n->edges[i] = (plim_edge){next, inputs[i]->output};
   }
   return n;
 }
 
-void node_save(plim_tape *t, plim_node *n, plim_tensor *x) {
+void node_save(plim_tape *t, plim_grad_node *n, plim_tensor *x) {
   if (x && n->saved_count == PLIM_MAX_SAVED) t->failed = true;
   else if (x) saved_pack(t, n, n->saved_count++, x, false);
 }
 
 // An output is saved without its node, or the two would keep each other alive.
-void node_save_output(plim_tape *t, plim_node *n, plim_tensor *x) {
+void node_save_output(plim_tape *t, plim_grad_node *n, plim_tensor *x) {
   if (n->saved_count == PLIM_MAX_SAVED) t->failed = true;
   else saved_pack(t, n, n->saved_count++, x, true);
 }
 
-void node_output(plim_tape *t, plim_node *n, plim_tensor *x) {
+void node_output(plim_tape *t, plim_grad_node *n, plim_tensor *x) {
   if (!n->sequence) n->sequence = ++t->sequence;
   x->fn = n;
   x->output = n->output_count;
@@ -133,7 +133,7 @@ void node_output(plim_tape *t, plim_node *n, plim_tensor *x) {
 
 void drop_graph(plim_tape *t, plim_tensor *x) {
   if (!x || !x->fn) return;
-  plim_node *n = x->fn;
+  plim_grad_node *n = x->fn;
   x->fn = NULL;
   node_release(t, n);
 }
@@ -141,7 +141,7 @@ void drop_graph(plim_tape *t, plim_tensor *x) {
 // ---- the engine -----------------------------------------------------------------------------------
 
 typedef struct {
-  plim_node *node;
+  plim_grad_node *node;
   uint32_t missing, arrival; // gradients that have not come yet; order of becoming ready
   plim_tensor *in[PLIM_MAX_EDGES];
 } task;
@@ -154,9 +154,9 @@ typedef struct {
 } engine;
 
 // Nodes carry their task's number while the engine runs; it is one more than the index.
-static task *task_of(engine *e, const plim_node *n) { return &e->tasks.at[n->task - 1]; }
+static task *task_of(engine *e, const plim_grad_node *n) { return &e->tasks.at[n->task - 1]; }
 
-static void need(engine *e, plim_node *n) {
+static void need(engine *e, plim_grad_node *n) {
   if (!n->task) {
     if (!vec_push(&e->tasks, (task){.node = n})) {
       e->t->failed = true;
@@ -169,7 +169,7 @@ static void need(engine *e, plim_node *n) {
 
 static void discover(engine *e) {
   for (size_t i = 0; i < e->tasks.len && !e->t->failed; i++) {
-    plim_node *n = e->tasks.at[i].node;
+    plim_grad_node *n = e->tasks.at[i].node;
     for (int k = 0; k < n->edge_count; k++)
       if (n->edges[k].node) need(e, n->edges[k].node);
   }
@@ -222,7 +222,7 @@ static void repurpose(plim_tape *t, const plim_tensor *x, plim_purpose purpose) 
 }
 
 // The gradient of a leaf is stolen if nobody else holds it, or added in place if there is one.
-static void accumulate_leaf(plim_tape *t, plim_node *n, plim_tensor *grad) {
+static void accumulate_leaf(plim_tape *t, plim_grad_node *n, plim_tensor *grad) {
   plim_tensor *leaf = n->leaf;
   if (!leaf->grad) {
     bool steal = grad->refs == 1 && plim_same(&grad->stride, &leaf->stride);
@@ -235,10 +235,10 @@ static void accumulate_leaf(plim_tape *t, plim_node *n, plim_tensor *grad) {
 }
 
 // Gradients take the shape and dtype of what they are for.
-static void fit(plim_tape *t, const plim_node *n, plim_tensor **out) {
+static void fit(plim_tape *t, const plim_grad_node *n, plim_tensor **out) {
   for (int i = 0; i < n->edge_count; i++) {
     if (!out[i] || !n->edges[i].node) continue;
-    const plim_node *next = n->edges[i].node;
+    const plim_grad_node *next = n->edges[i].node;
     int output = n->edges[i].output;
     plim_tensor *fitted = k_sum_to(t, out[i], plim_output_shape(next, output));
     if (fitted != out[i]) set(t, &out[i], fitted);
@@ -255,7 +255,7 @@ static void deliver_one(engine *e, plim_edge to, plim_tensor *grad) {
   if (--k->missing == 0) make_ready(e, k);
 }
 
-static void deliver(engine *e, plim_node *n, plim_tensor **out) {
+static void deliver(engine *e, plim_grad_node *n, plim_tensor **out) {
   for (int i = 0; i < n->edge_count; i++) {
     if (n->edges[i].node) deliver_one(e, n->edges[i], out[i]);
     out[i] = NULL;
@@ -263,7 +263,7 @@ static void deliver(engine *e, plim_node *n, plim_tensor **out) {
 }
 
 // What is offloaded is moved to `hosts` meanwhile.
-static void unpack(plim_tape *t, plim_node *n, plim_tensor **hosts) {
+static void unpack(plim_tape *t, plim_grad_node *n, plim_tensor **hosts) {
   for (int i = 0; i < n->saved_count; i++) {
     if (n->packed >> i & 1) n->saved[i] = saved_unpack(t, n, i);
     else if (is_offloaded(n->saved[i]))
@@ -272,7 +272,7 @@ static void unpack(plim_tape *t, plim_node *n, plim_tensor **hosts) {
 }
 
 // What was computed again or fetched is needed once. C++ lets go of its variables in reverse.
-static void drop_unpacked(plim_tape *t, plim_node *n, plim_tensor *const *hosts) {
+static void drop_unpacked(plim_tape *t, plim_grad_node *n, plim_tensor *const *hosts) {
   for (int k = 0; k < n->saved_count; k++) {
     int i = n->is_python ? k : n->saved_count - 1 - k;
     if (n->packed >> i & 1 || hosts[i]) drop(t, &n->saved[i]);
@@ -281,7 +281,7 @@ static void drop_unpacked(plim_tape *t, plim_node *n, plim_tensor *const *hosts)
 }
 
 // What a kernel made although nobody wants it.
-static void drop_unwanted(plim_tape *t, const plim_node *n, plim_tensor **out) {
+static void drop_unwanted(plim_tape *t, const plim_grad_node *n, plim_tensor **out) {
   for (int i = 0; i < n->edge_count; i++) {
     if (n->edges[i].node || !out[i]) continue;
     out[i]->is_floating = false;
@@ -291,7 +291,7 @@ static void drop_unwanted(plim_tape *t, const plim_node *n, plim_tensor **out) {
 
 static void run(engine *e, task *k) {
   plim_tape *t = e->t;
-  plim_node *n = k->node;
+  plim_grad_node *n = k->node;
   plim_tensor *in[PLIM_MAX_EDGES], *out[PLIM_MAX_EDGES] = {0}, *hosts[PLIM_MAX_SAVED] = {0};
   memcpy(in, k->in, sizeof in);
   memset(k->in, 0, sizeof k->in);

@@ -63,7 +63,7 @@ static bool is_forgotten(const struct plim_checkpoint *f, uint32_t number) {
   return false;
 }
 
-static void pack_recomputed(plim_tape *t, plim_node *n, int k, plim_tensor *x) {
+static void pack_recomputed(plim_tape *t, plim_grad_node *n, int k, plim_tensor *x) {
   struct plim_checkpoint *f = t->packing;
   if (f->cursor >= f->count) return;
   plim_tensor *kept = is_forgotten(f, f->cursor) ? NULL : owned_alias(t, x);
@@ -72,7 +72,7 @@ static void pack_recomputed(plim_tape *t, plim_node *n, int k, plim_tensor *x) {
   else n->saved[k] = owned_alias(t, x); // the new graph's own
 }
 
-void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_output) {
+void saved_pack(plim_tape *t, plim_grad_node *n, int k, plim_tensor *x, bool is_output) {
   if (t->packing) plim_work_hook(t);
   if (t->packing && t->is_recomputing) {
     pack_recomputed(t, n, k, x);
@@ -181,7 +181,7 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   set_grad_mode(t, was);
 }
 
-plim_tensor *saved_unpack(plim_tape *t, plim_node *n, int k) {
+plim_tensor *saved_unpack(plim_tape *t, plim_grad_node *n, int k) {
   struct plim_checkpoint *f = n->packer;
   plim_work_hook(t);
   if (!f->is_done) recompute(t, f);
@@ -217,7 +217,7 @@ plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x) {
 enum { MAX_ARGUMENTS = 1 + PLIM_MAX_HELD, MAX_OUTPUTS = 1 + PLIM_MAX_RESULTS };
 
 // Results that nobody used have a gradient of zeros, which backward's arguments alone hold.
-static void fill_gradients(plim_tape *t, const plim_node *n, plim_tensor **in,
+static void fill_gradients(plim_tape *t, const plim_grad_node *n, plim_tensor **in,
                            plim_tensor **zeros) {
   for (int i = 0; i < n->output_count; i++) {
     if (in[i]) continue;
@@ -226,7 +226,8 @@ static void fill_gradients(plim_tape *t, const plim_node *n, plim_tensor **in,
   }
 }
 
-static void drop_zeros(plim_tape *t, const plim_node *n, plim_tensor **in, plim_tensor **zeros) {
+static void drop_zeros(plim_tape *t, const plim_grad_node *n, plim_tensor **in,
+                       plim_tensor **zeros) {
   for (int i = n->output_count; i-- > 0;) {
     if (zeros[i]) in[i] = NULL;
     drop(t, &zeros[i]);
@@ -234,7 +235,7 @@ static void drop_zeros(plim_tape *t, const plim_node *n, plim_tensor **in, plim_
 }
 
 // The arguments again, cut off from the graph before: the input and what is positional.
-static void detach_arguments(plim_tape *t, const plim_node *n, plim_tensor **arguments) {
+static void detach_arguments(plim_tape *t, const plim_grad_node *n, plim_tensor **arguments) {
   for (int i = 0, k = 0; i < n->edge_count; i++) {
     if (!(n->number >> i & 1)) continue;
     arguments[i] = owned_alias(t, n->saved[k]);
@@ -273,7 +274,8 @@ static void run_nested(plim_tape *t, plim_tensor *const *outputs, plim_tensor *c
   backward_all(t, roots, gradients, used);
 }
 
-static void reentrant_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void reentrant_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                               plim_tensor **out) {
   plim_tensor *arguments[MAX_ARGUMENTS] = {0}, *outputs[MAX_OUTPUTS] = {0};
   plim_tensor *zeros[MAX_OUTPUTS] = {0};
   fill_gradients(t, n, in, zeros);
@@ -292,7 +294,7 @@ static void reentrant_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
 }
 
 // A result that is an argument passed on becomes a view, so that it can have a node of its own.
-static void attach_results(plim_tape *t, plim_node *n, const plim_closure *call,
+static void attach_results(plim_tape *t, plim_grad_node *n, const plim_closure *call,
                            plim_tensor *const *arguments) {
   for (int i = 0; call->results && i < PLIM_MAX_RESULTS; i++) {
     plim_tensor **result = &call->results[i];
@@ -308,7 +310,8 @@ static void attach_results(plim_tape *t, plim_node *n, const plim_closure *call,
 
 // Only the input gets a gradient. All of it runs under forward's autocast, the nested backward too:
 // torch.amp.custom_bwd.
-static void offloaded_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void offloaded_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                               plim_tensor **out) {
   struct plim_checkpoint *f = n->frame;
   plim_tensor *arguments[MAX_ARGUMENTS] = {saved_fetch(t, f->input)}, *outputs[MAX_OUTPUTS] = {0};
   memcpy(arguments + 1, f->call.held, sizeof f->call.held);
@@ -324,7 +327,7 @@ static void offloaded_backward(plim_tape *t, plim_node *n, plim_tensor **in, pli
 }
 
 plim_tensor *checkpoint_offloaded(plim_tape *t, plim_closure call, plim_tensor *x) {
-  plim_node *n = node_begin(t, offloaded_backward, &x, 1);
+  plim_grad_node *n = node_begin(t, offloaded_backward, &x, 1);
   if (n) n->frame = frame_new(t, call, NULL), n->frame->input = saved_offload(t, x);
   bool was = set_grad_mode(t, false);
   plim_tensor *out = call.function(t, call.context, call.held, x);
@@ -337,7 +340,7 @@ plim_tensor *checkpoint_reentrant(plim_tape *t, plim_closure call, plim_tensor *
   plim_tensor *arguments[MAX_ARGUMENTS] = {x};
   int count = 1 + call.positional;
   memcpy(arguments + 1, call.held, (size_t)call.positional * sizeof *call.held);
-  plim_node *n = node_begin(t, reentrant_backward, arguments, count);
+  plim_grad_node *n = node_begin(t, reentrant_backward, arguments, count);
   bool was = set_grad_mode(t, false);
   plim_tensor *out = call.function(t, call.context, call.held, x);
   set_grad_mode(t, was);

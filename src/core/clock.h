@@ -26,6 +26,5 @@ typedef struct {
 // The last step the tape ran; all but the first, which makes the optimizer's state, are alike. Zeros
 // if it ran none, or on a card whose rates are not known.
 plim_step_time plim_clock_last_step(const plim_tape *t);
-double plim_clock_step_seconds(const plim_tape *t);
 
 #endif

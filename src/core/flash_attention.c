@@ -33,7 +33,7 @@ static void take_spread_gradients(plim_tape *t, const plim_tensor *q, const plim
 }
 
 // Gradients, then what the kernel adds up in float32: sums of rows, and the queries' gradient.
-static void package_backward(plim_tape *t, plim_node *n, plim_dims sums_shape, plim_dims rows,
+static void package_backward(plim_tape *t, plim_grad_node *n, plim_dims sums_shape, plim_dims rows,
                              plim_tensor **out) {
   for (int i = SAVED_Q; i <= SAVED_V; i++) out[i] = k_like(t, n->saved[i]);
   plim_work_attention_backward(t, n, PLIM_SDPA_FLASH, out);
@@ -45,7 +45,7 @@ static void package_backward(plim_tape *t, plim_node *n, plim_dims sums_shape, p
 
 enum { ROWS = 128 }; // lengths are rounded up to it; flash_api.cpp, seqlen_q_rounded
 
-static void dense_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void dense_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   const plim_dims *q = &n->saved[SAVED_Q]->shape;
   int64_t b = q->at[0], length = round_to(q->at[1], ROWS), h = q->at[2];
@@ -53,7 +53,7 @@ static void dense_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
 }
 
 // Every sequence may need up to 128 rows more; `number` is how many there are.
-static void ragged_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void ragged_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   const plim_dims *q = &n->saved[SAVED_Q]->shape;
   int64_t rows = q->at[0] + ROWS * n->number, h = q->at[1];
@@ -102,8 +102,8 @@ static void take_parts(plim_tape *t, const plim_dims *q, double dropout_p, plim_
 }
 
 // What the function saves, in its order.
-static plim_tensor *finish(plim_tape *t, plim_node *n, plim_tensor *const *inputs, plim_tensor *out,
-                           plim_tensor *logsumexp, plim_tensor *offsets) {
+static plim_tensor *finish(plim_tape *t, plim_grad_node *n, plim_tensor *const *inputs,
+                           plim_tensor *out, plim_tensor *logsumexp, plim_tensor *offsets) {
   plim_tensor *state = empty(t, dims(2), PLIM_I64); // of the random generator
   if (n) {
     n->is_python = true;
@@ -120,7 +120,7 @@ static plim_tensor *finish(plim_tape *t, plim_node *n, plim_tensor *const *input
 }
 
 // The clock wants (B,H,T,D).
-static void tell_clock(plim_tape *t, plim_node *n, const plim_tensor *q, int64_t batch) {
+static void tell_clock(plim_tape *t, plim_grad_node *n, const plim_tensor *q, int64_t batch) {
   int last = q->shape.n - 1;
   int64_t d = q->shape.at[last], h = q->shape.at[last - 1];
   plim_tensor seen = *q;
@@ -132,7 +132,7 @@ static void tell_clock(plim_tape *t, plim_node *n, const plim_tensor *q, int64_t
 static plim_tensor *dense(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                           double dropout_p) {
   plim_tensor *inputs[] = {q, k, v}, *parts[2] = {0};
-  plim_node *n = node_begin(t, dense_backward, inputs, 3);
+  plim_grad_node *n = node_begin(t, dense_backward, inputs, 3);
   plim_tensor *out = k_like(t, q);
   plim_dims rows = dims(q->shape.at[0], q->shape.at[2], q->shape.at[1]);
   plim_tensor *logsumexp = empty(t, rows, PLIM_FP32);
@@ -148,7 +148,7 @@ static plim_tensor *dense(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
 static plim_tensor *ragged(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                            plim_tensor *offsets) {
   plim_tensor *inputs[] = {q, k, v};
-  plim_node *n = node_begin(t, ragged_backward, inputs, 3);
+  plim_grad_node *n = node_begin(t, ragged_backward, inputs, 3);
   if (n) n->number = offsets->shape.at[0] - 1;
   plim_tensor *out = k_like(t, q);
   plim_tensor *logsumexp = empty(t, dims(q->shape.at[1], q->shape.at[0]), PLIM_FP32);
@@ -166,13 +166,13 @@ static void find_tokens(plim_tape *t, const plim_tensor *mask, plim_tensor **ind
   set(t, indices, k_nonzero(t, batch * length, batch * (length - t->padding)));
   plim_consume(t, empty(t, (plim_dims){0}, PLIM_I32)); // the longest
   plim_tensor *sums = empty(t, dims(batch), PLIM_I32);
-  plim_consume(t, scratch(t, k_scan_32_bytes(batch, K_SCAN_32_TILE)));
+  plim_consume(t, scratch(t, k_scan_bytes(batch, K_SCAN_32_TILE, PLIM_I32)));
   set(t, offsets, empty(t, dims(batch + 1), PLIM_I32));
   plim_consume(t, sums);
   plim_consume(t, lengths);
 }
 
-static void scatter_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void scatter_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_dims shape = in[0]->shape;
   shape.at[0] = n->saved[0]->shape.at[0];
   out[0] = k_map(t, shape, (plim_dtype)in[0]->dtype, in[0], NULL);
@@ -180,7 +180,7 @@ static void scatter_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_
 
 // Zeros, with rows put where the indices say.
 static plim_tensor *scatter_rows(plim_tape *t, plim_tensor *x, plim_tensor *indices, int64_t rows) {
-  plim_node *n = node_begin(t, scatter_backward, &x, 1);
+  plim_grad_node *n = node_begin(t, scatter_backward, &x, 1);
   plim_dims shape = x->shape;
   shape.at[0] = rows;
   plim_tensor *out = k_map(t, shape, (plim_dtype)x->dtype, x, NULL);

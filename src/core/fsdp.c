@@ -93,21 +93,26 @@ static bool wrap(plim_tape *t, group *g, const plim_model *m, uint32_t layer) {
 
 // Kernels that copy many pieces at once get a table of pieces and blocks, 8 bytes per entry. Blocks of
 // 128 threads move 16 bytes each (ATen/native/cuda/TensorShape.cu).
-enum { BLOCK_BYTES = 128 * 16, MOST_BLOCKS = 132 * 2048 / 128 * 2, ENTRY_BYTES = 8 };
+enum { BLOCK_THREADS = 128, BLOCK_BYTES = BLOCK_THREADS * 16, ENTRY_BYTES = 8 };
+
+// Twice as many as the card runs at a time; from there on each block does more.
+static int64_t most_blocks(const plim_gpu *gpu) {
+  return gpu->multiprocessors * plim_gpu_threads(gpu) / BLOCK_THREADS * 2;
+}
 
 static int64_t part_bytes(const parameter *p, plim_dtype dtype) {
   return p->elements * plim_dtype_bytes[dtype];
 }
 
 // split_with_sizes_copy: three addresses or sizes per piece, the piece of each block, running sums.
-static uint64_t split_table_bytes(const group *g) {
+static uint64_t split_table_bytes(const plim_gpu *gpu, const group *g) {
   int64_t pieces = (int64_t)g->parameters.len, blocks = 0, entries = 3 * pieces + pieces + 1;
   int64_t world = g->all->how.world;
   for (size_t i = 0; i < g->parameters.len; i++) {
     const parameter *p = &g->parameters.at[i];
     blocks += divide_up(part_bytes(p, (plim_dtype)p->full->dtype), BLOCK_BYTES);
   }
-  int64_t factor = divide_up(blocks * world, MOST_BLOCKS);
+  int64_t factor = divide_up(blocks * world, most_blocks(gpu));
   int64_t chunks = (int64_t)ceil(sqrt((double)factor));
   int64_t rounds = divide_up(factor, chunks < world ? chunks : world);
   for (size_t i = 0; i < g->parameters.len; i++) {
@@ -187,7 +192,7 @@ static void copy_out(plim_tape *t, group *g) {
     int64_t bytes = part_bytes(p, (plim_dtype)p->full->dtype) * g->all->how.world;
     plim_resize_storage(t, p->full, (uint64_t)bytes);
   }
-  plim_consume(t, scratch(t, split_table_bytes(g)));
+  plim_consume(t, scratch(t, split_table_bytes(t->gpu, g)));
   plim_await(t, g->ready);
   plim_work_bytes(t, 2 * (double)gathered_bytes(g, false) * (double)g->all->how.world);
   g->all->copied_out = plim_traffic_now(t);
@@ -283,8 +288,7 @@ static void reduce(plim_tape *t, group *g) {
   plim_consume(t, scratch(t, cat_table_bytes(g, dtype)));
   send_gradients(t, f, elements, dtype);
   plim_tensor *last = drop_gradients(t, g), *out = scatter(t, g, elements, dtype);
-  drop(t, &last);
-  drop(t, &out);
+  drop_all(t, &last, &out);
 }
 
 // ---- hooks ----------------------------------------------------------------------------------------
@@ -325,7 +329,7 @@ static void after_model(plim_tape *t, plim_shards *s, plim_tensor *loss) {
   drop(t, &f->last_gathered);
 }
 
-static void pass_on(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void pass_on(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)t, (void)n;
   plim_retain(in[0]);
   out[0] = in[0];
@@ -335,7 +339,7 @@ static void pass_on(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **
 static plim_tensor *before_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *x) {
   group *g = &((fsdp *)s)->groups[layer];
   before_forward_of(t, g);
-  plim_node *n = node_begin(t, pass_on, &x, 1);
+  plim_grad_node *n = node_begin(t, pass_on, &x, 1);
   if (!n) return x;
   n->before = (plim_hook){after_backward_of, g};
   plim_tensor *input = view_of(t, x, x->shape, x->stride);

@@ -54,8 +54,7 @@ static void run_chunk(plim_tape *t, const fused *f, int64_t from, int64_t end) {
   }
   plim_work_softmax(t, 1, logits);
   add_to_weight(t, f, logits, rows);
-  drop(t, &logits);
-  drop(t, &rows);
+  drop_all(t, &logits, &rows);
 }
 
 // (target != ignore_index).sum(): the mask stays in a variable.
@@ -67,7 +66,7 @@ static plim_tensor *count_targets(plim_tape *t, int64_t rows) {
 }
 
 // Scaled in place, unless what arrives is 1: a comparison on the card.
-static void fused_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void fused_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   plim_tensor *one = empty(t, (plim_dims){0}, PLIM_FP32);
   plim_tensor *equal = empty(t, (plim_dims){0}, PLIM_BOOL);
@@ -84,7 +83,7 @@ static void fused_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_te
 static plim_tensor *cross_entropy(plim_tape *t, plim_tensor *input, plim_tensor *weight) {
   int64_t rows = input->shape.at[0];
   int64_t chunk = chunk_rows(rows, input->shape.at[1], weight->shape.at[0]);
-  plim_node *n = node_begin(t, fused_backward, (plim_tensor *[]){input, weight}, 2);
+  plim_grad_node *n = node_begin(t, fused_backward, (plim_tensor *[]){input, weight}, 2);
   bool was = set_grad_mode(t, false);
   fused f = {.input = input, .weight = weight};
   plim_tensor *grad_input = k_like(t, input), *losses = NULL, *mask = NULL;
@@ -97,8 +96,7 @@ static plim_tensor *cross_entropy(plim_tape *t, plim_tensor *input, plim_tensor 
     run_chunk(t, &f, from, from + chunk < rows ? from + chunk : rows);
   drop(t, &f.logits);
   plim_tensor *loss = k_sum(t, losses, 1, false, PLIM_FP32);
-  drop(t, &mask);
-  drop(t, &losses);
+  drop_all(t, &mask, &losses);
   set_grad_mode(t, was);
   if (n && wants(n, 0)) node_save(t, n, grad_input);
   if (f.grad_weight) node_save(t, n, f.grad_weight);
@@ -117,8 +115,6 @@ plim_tensor *fused_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, 
   set(t, &rows, view(t, hidden, dims(-1, hidden->shape.at[2])));
   plim_tensor *loss = cross_entropy(t, rows, weight);
   if (items) loss = divide(t, loss, items);
-  drop(t, &rows);
-  drop(t, &padded);
-  drop(t, &shifted);
+  drop_all(t, &rows, &padded, &shifted);
   return loss;
 }

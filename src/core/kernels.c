@@ -269,7 +269,7 @@ plim_tensor *k_sum_to(plim_tape *t, plim_tensor *x, plim_dims shape) {
   return view;
 }
 
-// ---- sorting ----------------------------------------------------------------------------------------
+// ---- sorting and scanning -------------------------------------------------------------------------
 
 enum {
   SORT_ONE_TILE =
@@ -295,13 +295,20 @@ uint64_t k_sort_bytes(int64_t n, int bits) {
   return bytes + cub_part(4 * passes) + CUB_ALIGN - 1;
 }
 
-// A state of 16 bytes per tile, with 32 before the first, and something small.
-uint64_t k_scan_bytes(int64_t n, int64_t tile) {
-  return cub_part(16 * (ceil_div(n, tile) + 32)) + CUB_ALIGN + CUB_ALIGN - 1;
+// A state per tile, a sum and what is known of it in as many bytes again, with 32 before the first; and
+// something small. Recorded of 64 bits, and once of 32 (8 experts).
+uint64_t k_scan_bytes(int64_t n, int64_t tile, plim_dtype dtype) {
+  int64_t state_bytes = 2 * plim_dtype_bytes[dtype];
+  return cub_part(state_bytes * (ceil_div(n, tile) + 32)) + CUB_ALIGN + CUB_ALIGN - 1;
 }
 
-uint64_t k_scan_32_bytes(int64_t n, int64_t tile) {
-  return cub_part(8 * (ceil_div(n, tile) + 32)) + CUB_ALIGN + CUB_ALIGN - 1;
+// The result, then the input in 64 bits. A single row is cub's.
+plim_tensor *k_running_sum(plim_tape *t, const plim_tensor *x) {
+  plim_tensor *out = empty(t, x->shape, PLIM_I64), *wide = empty(t, x->shape, PLIM_I64);
+  if (x->shape.at[0] == 1)
+    plim_consume(t, scratch(t, k_scan_bytes(x->shape.at[1], K_SCAN_TILE, PLIM_I64)));
+  plim_consume(t, wide);
+  return out;
 }
 
 // Counted by cub's reduction, whose blocks (5 for each that fits on the card) leave a sum each unless
@@ -313,7 +320,7 @@ plim_tensor *k_nonzero(plim_tape *t, int64_t n, int64_t found) {
   plim_tensor *count = empty(t, (plim_dims){0}, PLIM_I32);
   plim_consume(t, scratch(t, n <= COUNT_TILE ? 1 : cub_part(4 * blocks) + CUB_ALIGN - 1));
   plim_tensor *out = empty(t, dims(found), PLIM_I64);
-  plim_consume(t, scratch(t, k_scan_32_bytes(n, SELECT_TILE)));
+  plim_consume(t, scratch(t, k_scan_bytes(n, SELECT_TILE, PLIM_I32)));
   plim_consume(t, count);
   return out;
 }

@@ -36,11 +36,13 @@ plim_tensor *k_nonzero(plim_tape *t, int64_t n, int64_t found);
 plim_tensor *k_sum_to(plim_tape *t, plim_tensor *x, plim_dims shape);
 
 // What one block of cub's kernels takes at a time, of 8-byte keys on Hopper; read off a sweep of
-// sizes (3,073 to 2,097,152) and found again in cub's tuning tables.
+// sizes (3,073 to 2,097,152) and found again in cub's tuning tables. Of 4 bytes a scan takes
+// more in places (K_SCAN_32_TILE).
 enum { K_UNIQUE_TILE = 640 * 7, K_SCAN_TILE = 128 * 7, K_SCAN_32_TILE = 128 * 15 };
-// Temporary bytes of cub's scan of n elements, so many at a time.
-uint64_t k_scan_bytes(int64_t n, int64_t tile);
-uint64_t k_scan_32_bytes(int64_t n, int64_t tile); // of 4-byte sums
+// Temporary bytes of cub's scan of n integers, so many at a time.
+uint64_t k_scan_bytes(int64_t n, int64_t tile, plim_dtype dtype);
+// torch.cumsum(x, dim=1) of integers, in 64 bits; x has fewer.
+plim_tensor *k_running_sum(plim_tape *t, const plim_tensor *x);
 // Temporary bytes of cub's radix sort of n pairs of 64-bit integers, of whose keys the lowest `bits`
 // count.
 uint64_t k_sort_bytes(int64_t n, int bits);

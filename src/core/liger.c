@@ -18,9 +18,9 @@ void plim_tape_set_liger(plim_tape *t, bool on) { t->uses_liger = on; }
 
 bool plim_tape_uses_liger(const plim_tape *t) { return t->uses_liger; }
 
-static plim_node *python_node(plim_tape *t, plim_backward_fn *function, plim_tensor *a,
-                              plim_tensor *b) {
-  plim_node *n = node_begin(t, function, (plim_tensor *[]){a, b}, 2);
+static plim_grad_node *python_node(plim_tape *t, plim_backward_fn *function, plim_tensor *a,
+                                   plim_tensor *b) {
+  plim_grad_node *n = node_begin(t, function, (plim_tensor *[]){a, b}, 2);
   if (n) n->is_python = true;
   return n;
 }
@@ -38,14 +38,15 @@ static plim_tensor *norm_weight_gradient(plim_tape *t, const plim_tensor *weight
   return out;
 }
 
-static void norm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void norm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   if (wants(n, 1)) out[1] = norm_weight_gradient(t, n->saved[1]);
   if (wants(n, 0)) out[0] = k_view(t, in[0], in[0]->shape);
   plim_work_map(t, n->saved[0], in[0], in[0]);
 }
 
 plim_tensor *plim_liger_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
-  plim_node *n = python_node(t, norm_backward, x, weight);
+  plim_tape_at(t, "norm");
+  plim_grad_node *n = python_node(t, norm_backward, x, weight);
   plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
   int64_t rows = plim_numel(&x->shape) / x->shape.at[x->shape.n - 1];
   plim_tensor *scales = empty(t, dims(rows), PLIM_FP32);
@@ -75,14 +76,15 @@ static plim_tensor *turned(plim_tape *t, plim_tensor *x) {
   return out;
 }
 
-static void rope_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void rope_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   for (int i = 0; i < 2; i++)
     if (wants(n, i) && in[i]) out[i] = turned(t, in[i]);
 }
 
 void plim_liger_rope(plim_tape *t, plim_tensor **q, plim_tensor **k, plim_tensor *cos,
                      plim_tensor *sin) {
-  plim_node *n = python_node(t, rope_backward, *q, *k);
+  plim_tape_at(t, "rope");
+  plim_grad_node *n = python_node(t, rope_backward, *q, *k);
   plim_tensor *new_q = turned(t, *q), *new_k = NULL;
   new_k = turned(t, *k);
   if (n) {
@@ -97,13 +99,14 @@ void plim_liger_rope(plim_tape *t, plim_tensor **q, plim_tensor **k, plim_tensor
 
 // ---- SwiGLU ---------------------------------------------------------------------------------------
 
-static void swiglu_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void swiglu_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_work_bytes(t, 5 * plim_bytes_of(in[0]));
   for (int i = 0; i < 2; i++) out[i] = k_view(t, n->saved[i], n->saved[i]->shape);
 }
 
 plim_tensor *plim_liger_swiglu(plim_tape *t, plim_tensor *gate, plim_tensor *up) {
-  plim_node *n = python_node(t, swiglu_backward, gate, up);
+  plim_tape_at(t, "swiglu");
+  plim_grad_node *n = python_node(t, swiglu_backward, gate, up);
   plim_tensor *out = empty(t, gate->shape, (plim_dtype)gate->dtype);
   plim_work_map(t, gate, up, out);
   if (n) {

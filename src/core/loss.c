@@ -2,7 +2,7 @@
 
 #include "ops.h"
 
-const char *const plim_loss_names[PLIM_LOSS_COUNT] = {
+const char *const plim_loss_names[PLIM_LOSS_COUNT + 1] = {
     [PLIM_LOSS_FULL] = "full",
     [PLIM_LOSS_CHUNKED] = "chunked",
     [PLIM_LOSS_FUSED] = "fused",
@@ -20,9 +20,7 @@ plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,
   set(t, &shifted, view(t, shifted, dims(-1)));
   plim_tensor *loss = nll_loss(t, log_softmax(t, wide), shifted);
   if (items) loss = divide(t, loss, items);
-  drop(t, &wide);
-  drop(t, &padded);
-  drop(t, &shifted);
+  drop_all(t, &wide, &padded, &shifted);
   return loss;
 }
 

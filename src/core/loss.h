@@ -19,7 +19,7 @@ typedef enum {
   PLIM_LOSS_COUNT
 } plim_loss_kind;
 
-extern const char *const plim_loss_names[PLIM_LOSS_COUNT]; // "full", ...
+extern const char *const plim_loss_names[PLIM_LOSS_COUNT + 1]; // "full", ..., NULL
 
 // The loss of a causal language model: logits in float32, labels shifted by one. `items` is the
 // number of items the sum is divided by; NULL: the mean.

@@ -3,6 +3,15 @@
 #include "kernels.h"
 #include "ops.h"
 
+const char *const plim_attention_names[PLIM_ATTENTION_KINDS + 1] = {
+    [PLIM_ATTENTION_SDPA] = "sdpa",
+    [PLIM_ATTENTION_EAGER] = "eager",
+    [PLIM_ATTENTION_FLASH] = "flash",
+};
+
+const char *const plim_mask_names[PLIM_MASK_KINDS + 1] = {
+    [PLIM_MASK_NONE] = "none", [PLIM_MASK_ONES] = "ones", [PLIM_MASK_PAD] = "pad"};
+
 // transformers looks for packed sequences in the positions: differences, their running sum, and
 // whether it is zero everywhere.
 static void look_for_packing(plim_tape *t, plim_tensor *positions, int64_t batch) {
@@ -12,17 +21,10 @@ static void look_for_packing(plim_tape *t, plim_tensor *positions, int64_t batch
   plim_tensor *difference = empty(t, dims(batch, length), PLIM_I64);
   plim_consume(t, padded);
   plim_tensor *breaks = empty(t, dims(batch, length), PLIM_BOOL);
-  plim_tensor *sums = empty(t, dims(batch, length), PLIM_I64);
-  plim_tensor *cast = empty(t, dims(batch, length), PLIM_I64);
-  if (batch == 1) plim_consume(t, scratch(t, k_scan_bytes(length, K_SCAN_TILE)));
-  plim_consume(t, cast);
+  plim_tensor *sums = k_running_sum(t, breaks);
   plim_consume(t, breaks);
   plim_tensor *last = empty(t, dims(batch), PLIM_BOOL), *all = empty(t, (plim_dims){0}, PLIM_BOOL);
-  plim_consume(t, last);
-  plim_consume(t, all);
-  plim_consume(t, first);
-  plim_consume(t, difference);
-  plim_consume(t, sums);
+  consume_all(t, last, all, first, difference, sums);
 }
 
 static plim_tensor *scalar(plim_tape *t, plim_dtype dtype) {
@@ -123,9 +125,7 @@ static plim_tensor *additive(plim_tape *t, plim_tensor *mask, int64_t batch, pli
   plim_dims shape = mask->shape;
   shape.at[0] = batch;
   plim_tensor *out = empty(t, shape, dtype);
-  plim_consume(t, lowest);
-  plim_consume(t, zero);
-  plim_consume(t, mask);
+  consume_all(t, lowest, zero, mask);
   return out;
 }
 

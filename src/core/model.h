@@ -9,8 +9,11 @@ typedef enum {
   PLIM_CHECKPOINT_OFF,
   PLIM_CHECKPOINT_ON,
   PLIM_CHECKPOINT_REENTRANT,
-  PLIM_CHECKPOINT_OFFLOADED // reentrant, the layers' inputs wait on the host
+  PLIM_CHECKPOINT_OFFLOADED, // reentrant, the layers' inputs wait on the host
+  PLIM_CHECKPOINT_KINDS
 } plim_checkpoint_kind;
+
+extern const char *const plim_checkpoint_names[PLIM_CHECKPOINT_KINDS + 1]; // "off", ..., NULL
 
 // What the model is called with.
 typedef struct {
@@ -84,7 +87,7 @@ struct plim_model {
   // Calls `visit` for every parameter in the order of their names, which is that of loading. NULL: in
   // the order of model.parameters().
   void (*in_name_order)(plim_model *m, void (*visit)(void *context, plim_tensor *p), void *context);
-  void (*destroy)(plim_model *m);
+  vec(void *) arrays;              // of the family, freed with the model
   plim_tensor *head;               // weight of a causal language model's head; NULL: has none
   vec(plim_tensor *) parameters;   // that are trained, in the order of model.parameters()
   vec(plim_tensor *) frozen;       // by adapters
@@ -95,6 +98,7 @@ struct plim_model {
   plim_tensors cached;             // keys and values, another output that forward left
   const plim_tensor *undecayed[2]; // matrices without weight decay: those called a bias
   plim_tensor *padded;             // a bias that tying to the loaded weights pads, by nothing
+  bool caps_logits;                // its head holds logits between bounds by tanh
   bool is_bare;                    // an encoder without a head
   bool is_encoder_decoder;         // labels have a length of their own
   // Trainer counts labels[:, 1:] of a class whose name says ForCausalLM, and all labels of others.
@@ -102,6 +106,11 @@ struct plim_model {
   bool failed; // memory was out
 };
 
+// Begins a constructor: `bytes` of zeros, of which the first are `methods`. NULL when memory is out.
+void *plim_model_new(size_t bytes, plim_model methods);
+// `count` elements of `bytes` each, all zeros, that live as long as the model. When memory is out it
+// is NULL, and the model has failed.
+void *plim_model_array(plim_model *m, int64_t count, size_t bytes);
 // Ends a constructor: the model, or NULL (and it is freed) if memory was out.
 plim_model *plim_model_finish(plim_model *m);
 

@@ -4,75 +4,105 @@
 
 #include "model.h"
 
+// ---- linear layers and adapters: linear.c ---------------------------------------------------------
+
 // nn.Linear, with peft's adapter if it has one.
 typedef struct {
   plim_tensor *weight, *bias;   // bias: NULL if there is none
   plim_tensor *lora_a, *lora_b; // NULL if it has no adapter
-  const char *name;             // "q_proj"; NULL: not known
+  plim_projection projection;   // what adapters know it by
+  const char *name;             // what people do; the projection's, unless it is set
   double dropout;
   bool is_conv1d; // transformers' Conv1D: the weight is (in, out)
 } plim_linear;
 
-// Gives each its name, by its place.
-void plim_projections_name(plim_linear *proj);
-
-plim_linear plim_linear_new(plim_tape *t, plim_model *m, int64_t out, int64_t in, bool has_bias,
-                            plim_dtype dtype);
-plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, int64_t in, int64_t out, plim_dtype dtype);
-void plim_linear_add_lora(plim_tape *t, plim_model *m, plim_linear *l, const plim_lora *lora);
-// Adds an adapter if the layer is there and its name is a target.
-void plim_lora_target(plim_tape *t, plim_model *m, plim_linear *l, plim_projection name,
-                      const plim_lora *lora);
+plim_linear plim_linear_new(plim_tape *t, plim_model *m, plim_projection projection, int64_t out,
+                            int64_t in, bool has_bias, plim_dtype dtype);
+plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, plim_projection projection, int64_t in,
+                            int64_t out, plim_dtype dtype);
 plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *l, plim_tensor *x);
+
+// Bias, then weight: the order of their names. What is not there is passed over.
+typedef void plim_visit(void *context, plim_tensor *parameter);
+void plim_linear_visit(const plim_linear *l, plim_visit *visit, void *context);
 
 // Adapters come after the whole model, and become float32 when all are there.
 void plim_lora_begin(plim_model *m);
 void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora);
-// Adapters on those of a layer's projections (an array of PLIM_PROJECTIONS) that exist and are meant.
-void plim_projections_add_lora(plim_tape *t, plim_model *m, plim_linear *proj,
-                               const plim_lora *lora);
+// In between: adapters on those of the layers that exist and are targets, in this order.
+void plim_lora_add(plim_tape *t, plim_model *m, const plim_lora *lora, plim_linear *const *layers,
+                   size_t count);
+#define plim_lora_add_all(t, m, lora, ...)                                                         \
+  plim_lora_add(t, m, lora, (plim_linear *const[]){__VA_ARGS__},                                   \
+                sizeof((plim_linear *const[]){__VA_ARGS__}) / sizeof(plim_linear *))
+
+// ---- activations and norms ------------------------------------------------------------------------
 
 // 0.5 * x * (1 + tanh(0.79 * (x + 0.044715 * x ** 3))), operator by operator.
 plim_tensor *plim_new_gelu(plim_tape *t, plim_tensor *x);
 
-// RMSNorm as transformers writes it; gemma's multiplies by 1 + weight, and does so in float32.
+// nn.LayerNorm.
+typedef struct {
+  plim_tensor *weight, *bias;
+} plim_norm;
+
+plim_norm plim_norm_new(plim_tape *t, plim_model *m, int64_t width, plim_dtype dtype);
+plim_tensor *plim_norm_forward(plim_tape *t, const plim_norm *n, plim_tensor *x);
+void plim_norm_visit(const plim_norm *n, plim_visit *visit, void *context);
+
+// RMSNorm as transformers writes it; gemma's multiplies by 1 + weight, and does so in float32; T5's
+// computes only the variance in float32.
 plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
 plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
+plim_tensor *plim_t5_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
 
-// Rotary position embeddings.
-plim_tensor *plim_inverse_frequencies(plim_tape *t, int64_t n);
-void plim_rotary(plim_tape *t, const plim_tensor *inv_freq, int64_t length, plim_dtype dtype,
-                 plim_tensor **cos, plim_tensor **sin);
-plim_tensor *plim_rope(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_tensor *sin);
-// Queries and keys, both variables, turned by their positions; cos and sin are (1,T,D).
-void plim_turn(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q, plim_tensor **k);
+// ---- attention ------------------------------------------------------------------------------------
 
 // (B,T,H*D) -> (B,H,T,D), each head normed if there is a norm (NULL: none).
 plim_tensor *plim_split_heads(plim_tape *t, plim_tensor *x, int64_t head_dim, plim_tensor *norm);
+// (B,T,H,D) -> (B,T,H*D), contiguous.
+plim_tensor *plim_join_heads(plim_tape *t, plim_tensor *x);
+
+// In which dtype eager attention takes its softmax.
+typedef enum {
+  PLIM_SOFTMAX_WIDE,        // in float32, and back to the queries'
+  PLIM_SOFTMAX_OWN,         // in the scores' own, which autocast makes float32
+  PLIM_SOFTMAX_OWN_AND_BACK // the same, and back to the values'
+} plim_softmax_kind;
+
+// How a family attends.
+typedef struct {
+  plim_attention_kind kind;
+  double dropout_p;
+  bool sees_all; // every query every key, where no mask says otherwise
+  // Eager attention:
+  plim_softmax_kind softmax;
+  bool is_capped;       // scores are held between bounds by tanh; kernels know nothing of that
+  bool is_left_strided; // the result is not made contiguous
+} plim_attending;
 
 // Attention of (B,H,T,D) tensors, eager or by a kernel: (B,T,H,D). Eager attention also
 // returns its weights, which layers keep in a variable: *weights gets them.
-plim_tensor *plim_attend(plim_tape *t, plim_attention_kind kind, plim_tensor *q, plim_tensor *k,
-                         plim_tensor *v, plim_tensor *mask, double dropout_p,
-                         plim_tensor **weights);
+plim_tensor *plim_attend(plim_tape *t, const plim_attending *how, plim_tensor *q, plim_tensor *k,
+                         plim_tensor *v, plim_tensor *mask, plim_tensor **weights);
+// Eager attention alone, with a bias on the scores (NULL: none) before the mask.
+plim_tensor *plim_attend_eagerly(plim_tape *t, const plim_attending *how, plim_tensor *q,
+                                 plim_tensor *k, plim_tensor *v, plim_tensor *bias,
+                                 plim_tensor *mask, plim_tensor **weights);
+// softmax in the dtype of the scores, which autocast makes float32.
+plim_tensor *plim_softmax_own(plim_tape *t, plim_tensor *scores);
 
-// Eager attention alone, its scores held between bounds by tanh if they are capped.
-plim_tensor *plim_attend_eagerly(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                                 plim_tensor *mask, bool is_capped, double dropout_p,
-                                 plim_tensor **weights);
-
-// The head of a causal language model: logits (into the variable *logits, unless the loss does without
-// them) and loss. `hidden` is let go when both are there.
-plim_tensor *plim_causal_head(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
-                              const plim_batch *batch, plim_tensor **logits);
-// The same, with logits held between bounds by tanh.
-plim_tensor *plim_causal_head_capped(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
-                                     const plim_batch *batch, plim_tensor **logits);
+// ---- models ---------------------------------------------------------------------------------------
 
 // Calls a layer, checkpointed or not; the plain one without the hooks of sharding.
 plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
                              plim_tensor *x);
 plim_tensor *plim_call_plain_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
                                    plim_tensor *x);
+
+// forward of a causal language model: its inner model, then logits (into the variable *logits, unless
+// the loss does without them) and loss.
+plim_tensor *plim_causal_forward(plim_tape *t, plim_model *m, const plim_batch *batch,
+                                 plim_tensor **logits);
 
 #endif

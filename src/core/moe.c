@@ -1,28 +1,18 @@
 #include "moe.h"
 
-#include "kernels.h"
-#include "ops.h"
-#include "tape_impl.h"
-#include "work.h"
+#include "ops_impl.h"
 
 static plim_tensor *indices_new(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
-
-// Another node behind the same tensor: what an operator in place does.
-static void replace_node(plim_tape *t, plim_node *n, plim_tensor *x) {
-  plim_node *before = x->fn;
-  node_output(t, n, x);
-  if (before) node_release(t, before);
-}
 
 // ---- choosing and sorting -------------------------------------------------------------------------
 
 // Zeros of the source, with what came put where it was.
-static void topk_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void topk_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
 }
 
 void topk(plim_tape *t, plim_tensor *x, int64_t k, plim_tensor **values, plim_tensor **indices) {
-  plim_node *n = node_begin(t, topk_backward, &x, 1);
+  plim_grad_node *n = node1(t, topk_backward, x);
   if (n) n->shape = x->shape;
   plim_dims shape = x->shape;
   shape.at[shape.n - 1] = k;
@@ -34,9 +24,8 @@ void topk(plim_tape *t, plim_tensor *x, int64_t k, plim_tensor **values, plim_te
   plim_consume(t, x);
 }
 
-enum {
-  SORT_IN_PLACE = 4096
-}; // at most as many are sorted in place; PyTorch's should_use_small_sort
+// At most as many are sorted in place; PyTorch's should_use_small_sort.
+enum { SORT_IN_PLACE = 4096 };
 
 void sort_indices(plim_tape *t, plim_tensor *x, plim_tensor **sorted, plim_tensor **order) {
   int64_t count = x->shape.at[0];
@@ -64,30 +53,25 @@ static void accumulate_rows(plim_tape *t, int64_t count, int64_t rows) {
   plim_tensor *sorted = indices_new(t, count), *from = indices_new(t, count);
   plim_tensor *range = indices_new(t, count);
   plim_consume(t, scratch(t, k_sort_bytes(count, bits_of(rows - 1))));
-  plim_tensor *last_first[] = {range, from, sorted, linear_index};
-  for (size_t i = 0; i < sizeof last_first / sizeof *last_first; i++)
-    plim_consume(t, last_first[i]);
+  consume_all(t, range, from, sorted, linear_index);
 }
 
-static void index_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void index_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
   accumulate_rows(t, n->saved[0]->shape.at[0], n->shape.at[0]);
 }
 
 plim_tensor *index_rows(plim_tape *t, plim_tensor *x, plim_tensor *indices) {
-  plim_node *n = node_begin(t, index_backward, &x, 1);
+  plim_grad_node *n = node1(t, index_backward, x);
   if (n) n->shape = x->shape, node_save(t, n, indices);
   plim_dims shape = x->shape;
   shape.at[0] = indices->shape.at[0];
   plim_tensor *out = empty(t, shape, (plim_dtype)x->dtype);
   plim_work_map(t, out, indices, out); // of x only what the indices point at
-  if (n) node_output(t, n, out);
-  plim_consume(t, x);
-  plim_consume(t, indices);
-  return out;
+  return finish(t, n, out, x, indices);
 }
 
-static void sum_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void sum_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_dims kept = n->shape;
   kept.at[n->number] = 1;
   plim_tensor *row = k_view(t, in[0], kept);
@@ -96,89 +80,89 @@ static void sum_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tens
 }
 
 plim_tensor *sum_dim(plim_tape *t, plim_tensor *x, int dim, bool keep) {
-  plim_node *n = node_begin(t, sum_backward, &x, 1);
+  plim_grad_node *n = node1(t, sum_backward, x);
   if (n) n->shape = x->shape, n->number = dim;
   plim_tensor *out = k_sum(t, x, 1u << dim, keep, (plim_dtype)x->dtype);
-  if (n) node_output(t, n, out);
-  plim_consume(t, x);
-  return out;
+  return finish(t, n, out, x, NULL);
 }
 
 // ---- elementwise ----------------------------------------------------------------------------------
 
 // -grad * ((self / other) / other), then grad / other.
-static void div_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void div_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   const plim_tensor *other = n->saved[0], *self = n->saved[1];
   plim_tensor *negative = k_unary(t, in[0]), *once = k_binary(t, self, other);
   plim_tensor *twice = k_binary(t, once, other);
   out[1] = k_binary(t, negative, twice);
-  plim_consume(t, twice);
-  plim_consume(t, once);
-  plim_consume(t, negative);
+  consume_all(t, twice, once, negative);
   out[0] = k_binary(t, in[0], other);
 }
 
 // The gradient of b needs what a was: a copy of it is kept.
 void div_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b) {
-  plim_node *n = node_begin(t, div_backward, (plim_tensor *[]){a, b}, 2);
+  plim_grad_node *n = node2(t, div_backward, a, b);
   plim_work_map(t, a, b, a);
   if (n) {
     node_save(t, n, b);
     plim_tensor *before = k_like(t, a);
     node_save(t, n, before);
     plim_consume(t, before);
-    replace_node(t, n, a);
   }
+  finish_in_place(t, n, a);
   plim_consume(t, b);
 }
 
-static void masked_fill_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void masked_fill_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                                 plim_tensor **out) {
   (void)n;
   out[0] = k_unary(t, in[0]);
 }
 
 plim_tensor *masked_fill(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
-  plim_node *n = node_begin(t, masked_fill_backward, &x, 1);
+  plim_grad_node *n = node1(t, masked_fill_backward, x);
   if (n) node_save(t, n, mask);
-  plim_tensor *out = k_unary(t, x);
-  if (n) node_output(t, n, out);
-  plim_consume(t, x);
-  return out;
+  return finish(t, n, k_unary(t, x), x, NULL);
 }
 
 void masked_fill_in_place(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
-  plim_node *n = node_begin(t, masked_fill_backward, &x, 1);
+  plim_grad_node *n = node1(t, masked_fill_backward, x);
   plim_work_map(t, x, mask, x);
-  if (n) node_save(t, n, mask), replace_node(t, n, x);
+  if (n) node_save(t, n, mask);
+  finish_in_place(t, n, x);
 }
 
 // ---- products -------------------------------------------------------------------------------------
 
-// Hopper's kernel of bfloat16, after PyTorch's GroupMM.cu: pointers (an even number), strides and
-// extents of three matrices a group; and 4 descriptors of 128 bytes for each of its 132
-// multiprocessors. Other dtypes are multiplied group by group.
-enum { KERNEL_WORKSPACE = 4 * 128 * 132 };
+// Of bfloat16, by cards of compute capability 9 and 10; others multiply group by group (PyTorch's
+// GroupedBlas.cpp, use_fast_path).
+static bool has_group_kernel(const plim_gpu *gpu, plim_dtype dtype) {
+  int major = gpu->capability / 10;
+  return dtype == PLIM_BF16 && (major == 9 || major == 10);
+}
 
+// PyTorch's GroupMM.cu: pointers (an even number), strides and extents of three matrices a group; and
+// 4 descriptors of 128 bytes for each multiprocessor, recorded on Hopper.
 static void group_workspace(plim_tape *t, plim_dtype dtype, int64_t groups) {
-  if (dtype != PLIM_BF16) {
+  if (!has_group_kernel(t->gpu, dtype)) {
     k_cublas(t);
     return;
   }
   int64_t pointers = (groups + 1) / 2 * 2 * 8;
   plim_tensor *arguments = scratch(t, (uint64_t)(3 * pointers + groups * (3 * 8 + 3 * 4)));
-  plim_consume(t, scratch(t, KERNEL_WORKSPACE));
+  plim_consume(t, scratch(t, 4ull * 128 * t->gpu->multiprocessors));
   plim_consume(t, arguments);
 }
 
 // Of the stacked weights: each matrix as it is, or transposed.
-static plim_dims stack_strides(const plim_node *n) {
+static plim_dims stack_strides(const plim_grad_node *n) {
   plim_dims shape = n->shape;
   int64_t rows = shape.at[1], columns = shape.at[2];
   return n->is_transposed ? dims(rows * columns, 1, rows) : plim_contiguous_strides(&shape);
 }
 
 // Saved weight (if the rows want a gradient), offsets, rows (if the weight wants one).
-static void grouped_mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void grouped_mm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                                plim_tensor **out) {
   plim_dtype dtype = (plim_dtype)in[0]->dtype;
   int64_t groups = n->shape.at[0], width = n->shape.at[1];
   if (wants(n, 1)) {
@@ -195,7 +179,7 @@ static void grouped_mm_backward(plim_tape *t, plim_node *n, plim_tensor **in, pl
 
 plim_tensor *grouped_mm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *offsets) {
   plim_tensor *rows = to(t, x, (plim_dtype)weight->dtype);
-  plim_node *n = node_begin(t, grouped_mm_backward, (plim_tensor *[]){rows, weight}, 2);
+  plim_grad_node *n = node2(t, grouped_mm_backward, rows, weight);
   if (n) n->shape = weight->shape, n->is_transposed = weight->stride.at[1] == 1;
   if (n && wants(n, 0)) node_save(t, n, weight);
   if (n) node_save(t, n, offsets);
@@ -204,8 +188,5 @@ plim_tensor *grouped_mm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_
   plim_tensor *out = empty(t, shape, (plim_dtype)rows->dtype);
   group_workspace(t, (plim_dtype)rows->dtype, weight->shape.at[0]);
   plim_work_matmul(t, rows, weight, out);
-  if (n) node_output(t, n, out);
-  plim_consume(t, rows);
-  plim_consume(t, weight);
-  return out;
+  return finish(t, n, out, rows, weight);
 }

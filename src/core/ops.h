@@ -19,7 +19,9 @@
 #define square(...) plim_op_square(__VA_ARGS__)
 #define rsqrt(...) plim_op_rsqrt(__VA_ARGS__)
 #define tanh_(...) plim_op_tanh(__VA_ARGS__)
-#define split(...) plim_op_split(__VA_ARGS__)
+#define split(t, x, ...)                                                                           \
+  plim_op_split(t, x, (plim_tensor * *const[]){__VA_ARGS__},                                       \
+                sizeof((plim_tensor **const[]){__VA_ARGS__}) / sizeof(plim_tensor **))
 #define layer_norm(...) plim_op_layer_norm(__VA_ARGS__)
 #define gelu(...) plim_op_gelu(__VA_ARGS__)
 #define silu(...) plim_op_silu(__VA_ARGS__)
@@ -97,8 +99,8 @@ plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t 
 // x[from:to]: alone, it is a slice even if it takes everything.
 plim_tensor *slice_rows(plim_tape *t, plim_tensor *x, int64_t from, int64_t to);
 plim_tensor *select_first(plim_tape *t, plim_tensor *x, int dim); // x[:, 0] if dim is 1
-// Equal views along the last dimension, as variables.
-void split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, int count);
+// split(t, x, &a, &b): equal views along the last dimension, as variables.
+void plim_op_split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, size_t count);
 plim_tensor *contiguous(plim_tape *t, plim_tensor *x); // x itself if it is
 plim_tensor *contiguous_copy(plim_tape *t, plim_tensor *x);
 plim_tensor *cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim);

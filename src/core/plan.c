@@ -71,7 +71,8 @@ static void fill_time(const plim_plan_request *r, plim_rung *rung, int passes) {
   rung->step_seconds = e->step_seconds + (left_out > 0 ? (double)left_out * e->pass_seconds : 0);
   double tokens =
       (double)(rung->choice.at[PLIM_KNOB_MICRO_BATCH] * rung->choice.at[PLIM_KNOB_ACCUMULATE] *
-               rung->choice.at[PLIM_KNOB_SEQUENCE] * r->world);
+               rung->choice.at[PLIM_KNOB_SEQUENCE] * plim_choice_sequences(&rung->choice) *
+               r->world);
   rung->tokens_per_second = tokens / rung->step_seconds;
   double hidden = fmax(0, e->p.step.sent_seconds - e->p.step.waited_seconds);
   rung->hidden_seconds = hidden * fmax(1, (double)rung->choice.at[PLIM_KNOB_ACCUMULATE] / passes);
@@ -212,6 +213,16 @@ static void try_free_knobs(search *s) {
   else try_knobs(s, s->plan->before_choice, 0);
 }
 
+// No further than it takes: one value more at a time.
+static void try_allowed(search *s) {
+  plim_plan_request bounded = *s->r;
+  const plim_plan_request *asked = s->r;
+  s->r = &bounded;
+  for (bounded.reach = 1; bounded.reach < PLIM_MAX_VALUES; bounded.reach++)
+    if (!s->fitting.len && !s->failed && plim_reach_counts(asked, bounded.reach)) try_free_knobs(s);
+  s->r = asked;
+}
+
 // What changes what is learned is turned only where nothing fits without it, even if it is allowed; a
 // loss of one's own is written only where Liger's is not enough.
 static void try_all(search *s) {
@@ -226,7 +237,7 @@ static void try_all(search *s) {
   }
   s->r = asked;
   bool is_any_allowed = memcmp(strict.allowed, asked->allowed, sizeof strict.allowed) != 0;
-  if (!s->fitting.len && !s->failed && is_any_allowed) try_free_knobs(s);
+  if (is_any_allowed) try_allowed(s);
 }
 
 // ---- the ladder -------------------------------------------------------------------------------------
@@ -372,6 +383,7 @@ static void explain_changes(search *s) {
 static plim_domain offered(const plim_plan_request *r, plim_knob knob) {
   plim_plan_request asked = *r;
   asked.allowed[knob] = true;
+  if (knob == PLIM_KNOB_MICRO_BATCH) return plim_smaller_batches(r);
   return plim_knob_domain(&asked, knob);
 }
 
@@ -384,6 +396,7 @@ static void concede(search *s, const plim_concession *asked, const plim_choice *
   plim_choice choice = *base;
   plim_concession c = *asked;
   for (int i = 0; i < c.count; i++) choice.at[c.knob[i]] = c.to[i];
+  if (!set_accumulation(s->r, &choice)) return;
   if (!run(s, &choice, false, &rung)) return; // there is no program for it
   c.fits = is_safe(s->r, &rung.e);
   c.device_bytes = rung.e.device_bytes;

@@ -45,6 +45,7 @@ typedef struct {
   double margin;            // share of the memory to leave free; negative: the interval's
   plim_domain domains[PLIM_KNOBS]; // what --fix and --try say
   bool allowed[PLIM_KNOBS];        // of the knobs that change what is learned
+  int reach;                       // how many values from the user's own they may go; 0: any
   // Ways to share that the user would have to set up by hand, by the values of strategy and offload:
   // tried where nothing else fits.
   bool by_hand[PLIM_STRATEGIES][PLIM_OFFLOADS];
@@ -52,6 +53,7 @@ typedef struct {
   bool is_contrastive; // accumulation is not the same as a larger batch
   bool offers_liger;   // the user's files can turn Liger-Kernel on: better than a loss of one's own
   int64_t chunk_tokens; // of a loss in chunks that the user's files can turn on; 0: one's own
+  int64_t positives, negatives; // sequences that come with each of the batch, encoded with it
 } plim_plan_request;
 
 typedef struct {
@@ -106,6 +108,12 @@ bool plim_plan_lacks_bf16(const plim_plan_request *request);
 // The user's own settings; and with the types of numbers that the card is fastest with.
 plim_choice plim_plan_own_choice(const plim_plan_request *request);
 plim_choice plim_plan_best_types(const plim_plan_request *request);
+
+// Sequences that go through the model for each of the batch: an anchor, one of its positives at a time,
+// and its negatives. (What the project behind tests/fixtures/seed3 reports at 24 and at 8 negatives,
+// 51.5 and 21.4 GB, fits that, and not all positives at once.)
+int64_t plim_sequences_per_anchor(int64_t positives, int64_t negatives);
+int64_t plim_choice_sequences(const plim_choice *choice);
 
 // The job of a choice, and its allocator settings.
 plim_job plim_choice_job(const plim_plan_request *request, const plim_choice *choice);

@@ -12,6 +12,14 @@ typedef struct {
 extern const plim_knob_pair plim_sharding_order[];
 extern const size_t plim_sharding_order_count;
 
+// Smaller micro batches than the user's, the largest first, behind the user's own.
+plim_domain plim_smaller_batches(const plim_plan_request *r);
+// The user's number per anchor, and fewer.
+plim_domain plim_fewer_per_anchor(int64_t own);
+
+// Whether a knob that is allowed has a value so far from the user's own, or the first step is taken.
+bool plim_reach_counts(const plim_plan_request *r, int reach);
+
 plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob);
 // The choice makes sense as a whole: its knobs do not contradict each other.
 bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice);

@@ -56,6 +56,8 @@ static bool is_frozen(const plim_plan_request *r) {
 
 bool plim_knob_changes_learning(const plim_plan_request *r, plim_knob knob) {
   if (knob == PLIM_KNOB_DTYPE && is_frozen(r)) return false;
+  if (knob == PLIM_KNOB_MICRO_BATCH && r->is_contrastive)
+    return true; // it is what is compared with
   return plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;
 }
 

@@ -10,7 +10,8 @@ const plim_knob plim_plan_knobs[] = {
     PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_ACCUMULATE,   PLIM_KNOB_PRECISION,    PLIM_KNOB_DTYPE,
     PLIM_KNOB_CHECKPOINT,  PLIM_KNOB_CHUNKED_LOSS, PLIM_KNOB_LIGER,        PLIM_KNOB_ALLOC_CONF,
     PLIM_KNOB_OPTIMIZER,   PLIM_KNOB_ATTENTION,    PLIM_KNOB_STRATEGY,     PLIM_KNOB_OFFLOAD,
-    PLIM_KNOB_SEQUENCE,    PLIM_KNOB_LORA_RANK,    PLIM_KNOB_QUANTISATION,
+    PLIM_KNOB_SEQUENCE,    PLIM_KNOB_LORA_RANK,    PLIM_KNOB_QUANTISATION, PLIM_KNOB_POSITIVES,
+    PLIM_KNOB_NEGATIVES,
 };
 const size_t plim_plan_knob_count = sizeof plim_plan_knobs / sizeof *plim_plan_knobs;
 
@@ -19,11 +20,8 @@ const size_t plim_plan_knob_count = sizeof plim_plan_knobs / sizeof *plim_plan_k
 enum { CONF_AS_IS, CONF_EXPANDABLE };
 enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS };
 
-static const char *const checkpoints[] = {"off", "on", "reentrant", "offloaded"};
 static const char *const switches[] = {"off", "on"};
-static const char *const attentions[] = {"sdpa", "eager"};
 static const char *const confs[] = {"as it is", "expandable_segments:True"};
-static const char *const strategies[] = {"none", "ddp", "fsdp2", "zero1", "zero2", "zero3"};
 static const char *const offloads[] = {"none", "optimizer", "parameters"};
 static const char *const precisions[] = {"none", "bf16", "fp16"};
 static const char *const dtypes[] = {"fp32", "bf16", "fp16"};
@@ -37,11 +35,11 @@ typedef struct {
 
 static name_list names_of(plim_knob knob) {
   switch (knob) {
-  case PLIM_KNOB_CHECKPOINT: return LIST(checkpoints);
+  case PLIM_KNOB_CHECKPOINT: return (name_list){plim_checkpoint_names, PLIM_CHECKPOINT_KINDS};
   case PLIM_KNOB_LIGER: return LIST(switches);
-  case PLIM_KNOB_ATTENTION: return LIST(attentions);
+  case PLIM_KNOB_ATTENTION: return (name_list){plim_attention_names, PLIM_ATTENTION_KINDS};
   case PLIM_KNOB_ALLOC_CONF: return LIST(confs);
-  case PLIM_KNOB_STRATEGY: return LIST(strategies);
+  case PLIM_KNOB_STRATEGY: return (name_list){plim_strategy_names, PLIM_STRATEGIES};
   case PLIM_KNOB_OFFLOAD: return LIST(offloads);
   case PLIM_KNOB_PRECISION: return LIST(precisions);
   case PLIM_KNOB_DTYPE: return LIST(dtypes);
@@ -125,11 +123,13 @@ plim_choice plim_plan_own_choice(const plim_plan_request *r) {
   choice.at[PLIM_KNOB_CHECKPOINT] = c->checkpoint;
   choice.at[PLIM_KNOB_CHUNKED_LOSS] = c->loss == PLIM_LOSS_CHUNKED ? c->loss_chunk : 0;
   choice.at[PLIM_KNOB_LIGER] = c->uses_liger;
-  choice.at[PLIM_KNOB_ATTENTION] = c->attention == PLIM_ATTENTION_EAGER;
+  choice.at[PLIM_KNOB_ATTENTION] = c->attention;
   choice.at[PLIM_KNOB_OPTIMIZER] = optimizer_place(c->optimizer);
   choice.at[PLIM_KNOB_SEQUENCE] = c->length;
   choice.at[PLIM_KNOB_LORA_RANK] = r->job.lora.rank;
   choice.at[PLIM_KNOB_QUANTISATION] = r->job.weights;
+  choice.at[PLIM_KNOB_POSITIVES] = r->positives;
+  choice.at[PLIM_KNOB_NEGATIVES] = r->negatives;
   choice.at[PLIM_KNOB_STRATEGY] = r->job.sharding.strategy;
   choice.at[PLIM_KNOB_OFFLOAD] = r->job.sharding.offloads_parameters  ? OFFLOAD_PARAMETERS
                                  : r->job.sharding.offloads_optimizer ? OFFLOAD_OPTIMIZER
@@ -168,11 +168,10 @@ static void set_sharding(const plim_plan_request *r, plim_job *job, plim_strateg
 plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) {
   plim_job job = r->job;
   plim_recipe *c = &job.recipe;
-  c->batch = choice->at[PLIM_KNOB_MICRO_BATCH];
+  c->batch = choice->at[PLIM_KNOB_MICRO_BATCH] * plim_choice_sequences(choice);
   c->accumulate = (int)choice->at[PLIM_KNOB_ACCUMULATE];
   c->checkpoint = (plim_checkpoint_kind)choice->at[PLIM_KNOB_CHECKPOINT];
-  if (choice->at[PLIM_KNOB_ATTENTION]) c->attention = PLIM_ATTENTION_EAGER;
-  else if (c->attention == PLIM_ATTENTION_EAGER) c->attention = PLIM_ATTENTION_SDPA;
+  c->attention = (plim_attention_kind)choice->at[PLIM_KNOB_ATTENTION];
   c->optimizer = plim_optimizer_named(
       plim_knob_value_name(PLIM_KNOB_OPTIMIZER, choice->at[PLIM_KNOB_OPTIMIZER]));
   c->length = choice->at[PLIM_KNOB_SEQUENCE];
@@ -253,11 +252,11 @@ static void chunks(const plim_plan_request *r, plim_domain *d) {
 }
 
 // The planner's own choice of values, those first that change least.
-plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
+static plim_domain all_values(const plim_plan_request *r, plim_knob knob) {
   plim_domain d = r->domains[knob];
   plim_choice own = plim_plan_own_choice(r);
   if (d.count) return d;
-  if (knob == PLIM_KNOB_MICRO_BATCH && !r->is_contrastive) {
+  if (knob == PLIM_KNOB_MICRO_BATCH && (!r->is_contrastive || r->allowed[knob])) {
     micro_batches(r, &d);
     return d;
   }
@@ -274,7 +273,10 @@ plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
   case PLIM_KNOB_CHUNKED_LOSS: chunks(r, &d); break;
   case PLIM_KNOB_LIGER: push(&d, own.at[knob] || can_use_liger(r)); break;
   case PLIM_KNOB_ALLOC_CONF: push(&d, CONF_EXPANDABLE); break;
-  case PLIM_KNOB_ATTENTION: push(&d, 0); break;
+  case PLIM_KNOB_ATTENTION:
+    if (own.at[knob] == PLIM_ATTENTION_EAGER) push(&d, PLIM_ATTENTION_SDPA);
+    break;
+  case PLIM_KNOB_NEGATIVES: return plim_fewer_per_anchor(own.at[knob]);
   case PLIM_KNOB_SEQUENCE: shares(own.at[knob], &d); break;
   case PLIM_KNOB_LORA_RANK:
     if (own.at[knob]) shares(own.at[knob], &d);
@@ -286,6 +288,14 @@ plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
     break;
   default: break;
   }
+  return d;
+}
+
+plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
+  plim_domain d = all_values(r, knob);
+  bool is_bounded =
+      r->reach && knob != PLIM_KNOB_MICRO_BATCH && plim_knob_changes_learning(r, knob);
+  if (is_bounded && !r->domains[knob].count && d.count > r->reach + 1) d.count = r->reach + 1;
   return d;
 }
 

@@ -5,7 +5,7 @@
 #include "tape_impl.h"
 #include "work.h"
 
-const char *const plim_weights_names[PLIM_WEIGHTS_COUNT] = {
+const char *const plim_weights_names[PLIM_WEIGHTS_COUNT + 1] = {
     [PLIM_WEIGHTS_PLAIN] = "plain",
     [PLIM_WEIGHTS_NF4] = "nf4",
     [PLIM_WEIGHTS_NF4_DOUBLE] = "nf4-double",
@@ -112,7 +112,7 @@ static plim_tensor *rows_of(plim_tape *t, plim_tensor *x) { // (N,H), a copy whe
   return k_reshape(t, x, dims(plim_numel(&x->shape) / width, width));
 }
 
-static void matmul4_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void matmul4_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   const plim_tensor *weight = n->constant;
   plim_tensor *scales =
       is_nested(weight) ? empty(t, dims(block_count(&weight->shape)), PLIM_FP32) : NULL;
@@ -167,7 +167,7 @@ static plim_tensor *unpacked_product(plim_tape *t, plim_tensor *x, plim_tensor *
 }
 
 static plim_tensor *matmul4(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
-  plim_node *n = node_begin(t, matmul4_backward, &x, 1);
+  plim_grad_node *n = node_begin(t, matmul4_backward, &x, 1);
   if (n) n->constant = weight;
   bool was = set_grad_mode(t, false);
   int64_t out_width = weight->shape.at[0], in_width = weight->shape.at[1];
@@ -204,7 +204,7 @@ static plim_tensor *scaled_gradient(plim_tape *t, const plim_tensor *weight, pli
   return product;
 }
 
-static void matmul8_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void matmul8_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   const plim_tensor *weight = n->constant;
   plim_dims shape = in[0]->shape;
   plim_tensor *rows = NULL;
@@ -250,8 +250,7 @@ static plim_tensor *quantise_rows(plim_tape *t, plim_tensor *rows, plim_tensor *
   plim_consume(t, k_all(t, large));
   if (outliers) set(t, columns, find_columns(t, large, outliers));
   if (rows->shape.at[0] > 1) plim_consume(t, scratch(t, 1)); // the 0 for columns computed apart
-  drop(t, &large);
-  drop(t, &half);
+  drop_all(t, &large, &half);
   return out;
 }
 
@@ -302,7 +301,7 @@ static plim_tensor *add_apart(plim_tape *t, plim_tensor *out, plim_tensor *rows,
 // checkpointing nor the end of backward lets them go. The columns also stay with the weight until its next
 // product.
 static plim_tensor *matmul8(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
-  plim_node *n = node_begin(t, matmul8_backward, &x, 1);
+  plim_grad_node *n = node_begin(t, matmul8_backward, &x, 1);
   bool was = set_grad_mode(t, false);
   plim_dims shape = x->shape;
   plim_dtype dtype = (plim_dtype)x->dtype;

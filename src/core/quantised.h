@@ -12,7 +12,7 @@ typedef enum {
   PLIM_WEIGHTS_COUNT
 } plim_weights_kind;
 
-extern const char *const plim_weights_names[PLIM_WEIGHTS_COUNT]; // "plain", "nf4", ...
+extern const char *const plim_weights_names[PLIM_WEIGHTS_COUNT + 1]; // "plain", ..., NULL
 
 // What is kept beside a packed weight.
 typedef struct plim_quant {

@@ -57,8 +57,6 @@ void plim_scaler_step(plim_tape *t, plim_scaler *s, const plim_optimizer *o,
     if (!s->is_unscaled) set(t, &scale, k_unary(t, s->scale));
   }
   plim_optimizer_step(t, o, parameters, count, state, widens_tables);
-  drop(t, &scale);
-  drop(t, &found);
-  drop(t, &s->found);
+  drop_all(t, &scale, &found, &s->found);
   s->is_unscaled = false;
 }

@@ -6,7 +6,7 @@
 #include "tape_impl.h"
 #include "traffic.h"
 
-const char *const plim_strategy_names[PLIM_STRATEGIES] = {
+const char *const plim_strategy_names[PLIM_STRATEGIES + 1] = {
     [PLIM_SHARD_NONE] = "none",   [PLIM_SHARD_DDP] = "ddp",     [PLIM_SHARD_FSDP2] = "fsdp2",
     [PLIM_SHARD_ZERO1] = "zero1", [PLIM_SHARD_ZERO2] = "zero2", [PLIM_SHARD_ZERO3] = "zero3",
 };

@@ -20,7 +20,7 @@ typedef enum {
   PLIM_STRATEGIES
 } plim_strategy;
 
-extern const char *const plim_strategy_names[PLIM_STRATEGIES]; // "none", "ddp", "fsdp2", ...
+extern const char *const plim_strategy_names[PLIM_STRATEGIES + 1]; // "none", "ddp", ..., NULL
 
 typedef struct {
   plim_strategy strategy;

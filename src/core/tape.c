@@ -136,11 +136,12 @@ void plim_tape_stop(plim_tape *t) { t->failed = true; }
 
 plim_stream plim_tape_stream(const plim_tape *t) { return t->stream; }
 
-_Static_assert(sizeof(plim_node) <= sizeof((plim_tape){0}.spare), "the spare object holds a node");
+_Static_assert(sizeof(plim_grad_node) <= sizeof((plim_tape){0}.spare),
+               "the spare object holds a node");
 
-plim_node *tape_node(plim_tape *t) { return tape_take(t, &t->nodes, sizeof(plim_node)); }
+plim_grad_node *tape_node(plim_tape *t) { return tape_take(t, &t->nodes, sizeof(plim_grad_node)); }
 
-void tape_put_node(plim_tape *t, plim_node *n) { tape_put_back(t, &t->nodes, n); }
+void tape_put_node(plim_tape *t, plim_grad_node *n) { tape_put_back(t, &t->nodes, n); }
 
 // ---- lifetimes ------------------------------------------------------------------------------------
 
@@ -297,6 +298,14 @@ void drop(plim_tape *t, plim_tensor **variable) {
   plim_tensor *old = *variable;
   *variable = NULL;
   leave(t, old);
+}
+
+void plim_drop_list(plim_tape *t, plim_tensor **const *variables, size_t count) {
+  for (size_t i = 0; i < count; i++) drop(t, variables[i]);
+}
+
+void plim_consume_list(plim_tape *t, plim_tensor *const *results, size_t count) {
+  for (size_t i = 0; i < count; i++) plim_consume(t, results[i]);
 }
 
 plim_tensor *give(plim_tape *t, plim_tensor **variable) {

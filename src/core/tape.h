@@ -24,6 +24,12 @@
 #define let_go(...) plim_let_go(__VA_ARGS__)
 #define set(...) plim_set(__VA_ARGS__)
 #define drop(...) plim_drop(__VA_ARGS__)
+#define drop_all(t, ...)                                                                           \
+  plim_drop_list(t, (plim_tensor * *const[]){__VA_ARGS__},                                         \
+                 sizeof((plim_tensor **const[]){__VA_ARGS__}) / sizeof(plim_tensor **))
+#define consume_all(t, ...)                                                                        \
+  plim_consume_list(t, (plim_tensor *const[]){__VA_ARGS__},                                        \
+                    sizeof((plim_tensor *const[]){__VA_ARGS__}) / sizeof(plim_tensor *))
 #define give(...) plim_give(__VA_ARGS__)
 #define empty(...) plim_empty(__VA_ARGS__)
 #define empty_strided(...) plim_empty_strided(__VA_ARGS__)
@@ -71,7 +77,7 @@ typedef struct {
 
 typedef struct plim_tape plim_tape;
 typedef struct plim_tensor plim_tensor;
-typedef struct plim_node plim_node;
+typedef struct plim_grad_node plim_grad_node;
 
 // What memory is for: the lines of a budget.
 typedef enum {
@@ -121,14 +127,14 @@ typedef struct {
 struct plim_tensor {
   plim_storage *storage;
   plim_dims shape, stride;  // strides in elements
-  plim_node *fn;            // the node that made it, or NULL
+  plim_grad_node *fn;       // the node that made it, or NULL
   plim_tensor *grad;        // of a leaf
   plim_tensor *base;        // of a view
   struct plim_quant *quant; // of a packed weight; NULL: it is a plain one
   // Of an adapter: the last parameter of the module it wraps, behind which model.parameters() has it.
   const plim_tensor *behind;
-  plim_node *accumulator; // of a leaf: its AccumulateGrad node while one exists; not owned
-  plim_hook on_grad;      // of a leaf: runs when its gradient was accumulated
+  plim_grad_node *accumulator; // of a leaf: its AccumulateGrad node while one exists; not owned
+  plim_hook on_grad;           // of a leaf: runs when its gradient was accumulated
   uint32_t refs;
   uint32_t layer; // of a leaf: the layer that used it, counted from 1; 0 outside of all
   uint8_t dtype;
@@ -162,7 +168,9 @@ void plim_tape_stop(plim_tape *t); // nothing more is wanted: the program ends a
 // Most bytes of host memory asked for at a time. PyTorch rounds pinned blocks up to a power of two.
 uint64_t plim_tape_host_peak(const plim_tape *t);
 
-// The card it runs on, at which kernels look before they decide how to run. An H200 unless told.
+// The card it runs on, at which kernels look before they decide how to run: its compute capability, and
+// how many multiprocessors it has (gpu.c says where those figures are from). Unless told it is an H200,
+// the card of tests/truth: with no card given an estimate is of what was recorded, not of a guess.
 void plim_tape_set_gpu(plim_tape *t, const plim_gpu *gpu);
 const plim_gpu *plim_tape_gpu(const plim_tape *t);
 
@@ -208,6 +216,9 @@ bool hold(plim_tensor *x);
 void let_go(plim_tape *t, plim_tensor *x, bool was_floating);
 void set(plim_tape *t, plim_tensor **variable, plim_tensor *value);
 void drop(plim_tape *t, plim_tensor **variable);
+// Several, in this order: drop_all(t, &q, &k, &v) lets go of variables, consume_all(t, a, b) of results.
+void plim_drop_list(plim_tape *t, plim_tensor **const *variables, size_t count);
+void plim_consume_list(plim_tape *t, plim_tensor *const *results, size_t count);
 // return variable: hands its reference on, floating.
 plim_tensor *give(plim_tape *t, plim_tensor **variable);
 
@@ -252,14 +263,14 @@ enum { PLIM_MAX_EDGES = 8, PLIM_MAX_SAVED = 8, PLIM_MAX_KEPT = 3 };
 
 // Computes the gradients of a node's inputs from those of its outputs. `in` is borrowed, may hold
 // NULL; `out` takes references.
-typedef void plim_backward_fn(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out);
+typedef void plim_backward_fn(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out);
 
 typedef struct {
-  plim_node *node; // NULL: needs no gradient
+  plim_grad_node *node; // NULL: needs no gradient
   uint8_t output;
 } plim_edge;
 
-struct plim_node {
+struct plim_grad_node {
   uint64_t sequence;                  // nodes made later run first
   plim_backward_fn *function;         // NULL: AccumulateGrad
   plim_edge *edges;                   // edge_count of them
@@ -288,7 +299,7 @@ struct plim_node {
   bool is_python; // a Python function: what it unpacks is in its variables
 };
 
-static inline plim_dims plim_output_shape(const plim_node *n, int output) {
+static inline plim_dims plim_output_shape(const plim_grad_node *n, int output) {
   return output ? n->more_shapes[output - 1] : n->first_shape;
 }
 
@@ -296,13 +307,13 @@ bool needs_grad(const plim_tape *t, const plim_tensor *x);
 
 // A node for `x`, whose inputs are given in the order of their edges (NULL where there is none).
 // Saved inputs are added with save() before the operator allocates, saved outputs after.
-plim_node *node_begin(plim_tape *t, plim_backward_fn *backward, plim_tensor *const *inputs,
-                      int count);
-void node_save(plim_tape *t, plim_node *n, plim_tensor *x); // an input; NULL is fine
-void node_save_output(plim_tape *t, plim_node *n, plim_tensor *x);
-void node_output(plim_tape *t, plim_node *n, plim_tensor *x);
+plim_grad_node *node_begin(plim_tape *t, plim_backward_fn *backward, plim_tensor *const *inputs,
+                           int count);
+void node_save(plim_tape *t, plim_grad_node *n, plim_tensor *x); // an input; NULL is fine
+void node_save_output(plim_tape *t, plim_grad_node *n, plim_tensor *x);
+void node_output(plim_tape *t, plim_grad_node *n, plim_tensor *x);
 
-bool wants(const plim_node *n, int edge);
+bool wants(const plim_grad_node *n, int edge);
 
 // Runs backward from `x` with the gradient `grad`, which is consumed; or from several at once.
 void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad);

@@ -39,7 +39,7 @@ struct plim_tape {
   struct tape_chunk *chunks, *reserve; // reserve: an array, for when memory is out
   size_t reserved_used;
   struct tape_pool tensors, storages, nodes, frames, shapes, edges[4], quants;
-  vec(plim_node *) doomed; // nodes whose last reference is gone
+  vec(plim_grad_node *) doomed; // nodes whose last reference is gone
   uint64_t sequence;
   uint64_t host_bytes, host_peak;
   uint32_t next_id;
@@ -73,18 +73,18 @@ struct plim_tape {
   _Alignas(16) unsigned char spare[1024];
 };
 
-plim_node *tape_node(plim_tape *t);
-void tape_put_node(plim_tape *t, plim_node *n);
+plim_grad_node *tape_node(plim_tape *t);
+void tape_put_node(plim_tape *t, plim_grad_node *n);
 void tape_finish_unwinding(plim_tape *t); // the exception is handled, and its frames go
-void node_release(plim_tape *t, plim_node *n);
+void node_release(plim_tape *t, plim_grad_node *n);
 void *tape_take(plim_tape *t, struct tape_pool *pool, size_t bytes);
 void tape_put_back(plim_tape *t, struct tape_pool *pool, void *object);
 
 // checkpoint.c
 // Saves x for the node as entry k, or packs it.
-void saved_pack(plim_tape *t, plim_node *n, int k, plim_tensor *x, bool is_output);
+void saved_pack(plim_tape *t, plim_grad_node *n, int k, plim_tensor *x, bool is_output);
 // A packed entry's tensor, computed again if need be; the caller owns it.
-plim_tensor *saved_unpack(plim_tape *t, plim_node *n, int k);
+plim_tensor *saved_unpack(plim_tape *t, plim_grad_node *n, int k);
 // Offloading: a copy on the host, and back on the card.
 plim_tensor *saved_offload(plim_tape *t, const plim_tensor *x);
 plim_tensor *saved_fetch(plim_tape *t, const plim_tensor *x);

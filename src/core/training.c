@@ -45,8 +45,7 @@ static void engine_backward(plim_tape *t, plim_shards *s, plim_tensor *loss, boo
   set(t, &scaled, mul_scalar(t, share));
   run_backward(t, scaled);
   s->after_engine_backward(t, s, is_last);
-  drop(t, &scaled);
-  drop(t, &share);
+  drop_all(t, &scaled, &share);
 }
 
 static void backward_of(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
@@ -292,11 +291,7 @@ static plim_batch batch_new(plim_tape *t, const plim_model *m, const plim_recipe
   return b;
 }
 
-static void batch_drop(plim_tape *t, plim_batch *b) {
-  drop(t, &b->ids);
-  drop(t, &b->mask);
-  drop(t, &b->labels);
-}
+static void batch_drop(plim_tape *t, plim_batch *b) { drop_all(t, &b->ids, &b->mask, &b->labels); }
 
 // All batches of a step are fetched before the last step's go; the one that was used last is still
 // in a variable, until the first of the new takes its place.

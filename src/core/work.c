@@ -122,7 +122,6 @@ void plim_work_step_end(plim_tape *t) {
 }
 
 plim_step_time plim_clock_last_step(const plim_tape *t) { return t->clock.last; }
-double plim_clock_step_seconds(const plim_tape *t) { return t->clock.last.seconds; }
 
 // ---- kernels that move bytes ----------------------------------------------------------------------
 
@@ -261,7 +260,7 @@ static double attention_seconds(plim_tape *t, double pairs, double width, double
   return card.matmul_seconds + flops / (peak * card.matmul) + other;
 }
 
-void plim_work_attention(plim_tape *t, plim_node *node, plim_sdpa_kernel kernel,
+void plim_work_attention(plim_tape *t, plim_grad_node *node, plim_sdpa_kernel kernel,
                          const plim_tensor *q, const plim_tensor *k) {
   if (!is_on(t)) return;
   double queries = (double)q->shape.at[0] * (double)q->shape.at[1] * (double)q->shape.at[2];
@@ -275,7 +274,7 @@ void plim_work_attention(plim_tape *t, plim_node *node, plim_sdpa_kernel kernel,
 
 // Before the kernel itself, the gradient times the output is summed; after it, the gradient of the
 // queries is rounded from float32.
-void plim_work_attention_backward(plim_tape *t, const plim_node *node, plim_sdpa_kernel kernel,
+void plim_work_attention_backward(plim_tape *t, const plim_grad_node *node, plim_sdpa_kernel kernel,
                                   plim_tensor *const *gradients) {
   for (int i = 0; i < 3; i++) gradients[i]->storage->is_written = true;
   if (!is_on(t)) return;

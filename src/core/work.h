@@ -26,9 +26,9 @@ void plim_work_products(plim_tape *t, int64_t k, const plim_tensor *a, const pli
 // Attention in one kernel, of which `node` (NULL: no gradients) remembers the work. What kind comes
 // first: causal or not, with dropout or not.
 void plim_work_attention_kind(plim_tape *t, bool is_causal, bool has_dropout);
-void plim_work_attention(plim_tape *t, plim_node *node, plim_sdpa_kernel kernel,
+void plim_work_attention(plim_tape *t, plim_grad_node *node, plim_sdpa_kernel kernel,
                          const plim_tensor *q, const plim_tensor *k);
-void plim_work_attention_backward(plim_tape *t, const plim_node *node, plim_sdpa_kernel kernel,
+void plim_work_attention_backward(plim_tape *t, const plim_grad_node *node, plim_sdpa_kernel kernel,
                                   plim_tensor *const *gradients);
 // A kernel over all parameters that have a gradient, or over tensors like them, which it reads and
 // writes `passes` times in all.

@@ -138,8 +138,7 @@ static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {
     if (z->parameters[i].tensor->grad) add_to_bucket(t, &z->parameters[i]);
   reduce_bucket(t, z);
   if (!z->averaged && z->owned) set(t, &z->averaged, z->owned);
-  drop(t, &z->buffer);
-  drop(t, &z->owned);
+  drop_all(t, &z->buffer, &z->owned);
   for (size_t i = 0; i < z->count; i++) drop(t, &z->parameters[i].tensor->grad);
 }
 

@@ -243,7 +243,7 @@ static void before_model(plim_tape *t, plim_shards *s) {
   use(t, before_layers(z));
 }
 
-static void pass_on(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void pass_on(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)t, (void)n;
   plim_retain(in[0]);
   out[0] = in[0];
@@ -254,7 +254,7 @@ static plim_tensor *before_layer(plim_tape *t, plim_shards *s, size_t layer, pli
   zero3 *z = (zero3 *)s;
   if (layer == 0) done_with(t, before_layers(z));
   use(t, &z->groups[layer + 1]);
-  plim_node *n = layer ? NULL : node_begin(t, pass_on, &x, 1);
+  plim_grad_node *n = layer ? NULL : node_begin(t, pass_on, &x, 1);
   if (!n) return x;
   n->before = (plim_hook){use_again, before_layers(z)};
   plim_tensor *input = view_of(t, x, x->shape, x->stride);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "bans.h"
 #include "dialect_values.h"
 #include "key_index.h"
 
@@ -32,7 +33,8 @@ bool plim_key_is_of(const plim_key *key, const plim_setting *setting, bool is_ne
   if (!may_fit(key, setting)) return false;
   plim_key_name(setting->key, name);
   if (setting->group) name[strcspn(name, "#")] = 0;
-  if (setting->is_aside || (is_nested && plim_key_is_of_evaluation(name))) return false;
+  bool is_of_evaluation = setting->is_of_evaluation || plim_key_is_of_evaluation(name);
+  if (setting->is_aside || (is_nested && is_of_evaluation)) return false;
   return plim_key_fits(name, key->key, is_nested) ||
          (key->how == PLIM_AS_LIST && plim_key_is_item(name, key->key, is_nested));
 }
@@ -189,16 +191,27 @@ static bool is_said_again(const plim_settings *s, const plim_setting *flag,
   return false;
 }
 
+// What stands beside an evaluation does not count where the same key stands elsewhere too.
+static bool has_training_row(const reader *r, const plim_key *key, bool is_nested) {
+  plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
+  for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
+    bool is_of_evaluation = is_nested && plim_key_is_of_evaluation(r->names.names[i]);
+    if (!r->s->at.at[i].is_of_evaluation && !is_of_evaluation) return true;
+  }
+  return false;
+}
+
 // All settings with the row's key: the last of equal keys; different keys must agree. False if there
 // is none.
 static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested) {
-  bool is_there = false;
+  bool is_there = false, has_training = has_training_row(r, key, is_nested);
   plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
   for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
     const plim_setting *setting = &r->s->at.at[i];
     if (is_nested && plim_key_is_of_evaluation(r->names.names[i])) continue;
     if (setting->is_aside || is_passed_over(r->s, setting)) continue;
     if (is_said_again(r->s, setting, search)) continue;
+    if (setting->is_of_evaluation && has_training) continue;
     if (setting->is_faint && !r->hears_faint) continue;
     const plim_setting *root = root_of(r->s, setting);
     is_there = true;
@@ -360,46 +373,12 @@ static void apply_bonds(reader *r, plim_recipe_file *out) {
   }
 }
 
-// "lora_r must ..." in a comment beside another key: it is that one's.
-static bool is_of_another(const char *comment, const char *found, const char *key) {
-  const char *end = found;
-  while (end > comment && end[-1] == ' ') end--;
-  const char *word = end;
-  while (word > comment && (isalnum((unsigned char)word[-1]) || word[-1] == '_')) word--;
-  size_t size = (size_t)(end - word);
-  const char *own = last_part(key);
-  return memchr(word, '_', size) && !(strlen(own) == size && memcmp(own, word, size) == 0);
-}
-
-static bool forbids(const char *comment, const char *key) {
-  static const char *const phrases[] = {"must ",        "do not change", "don't change",
-                                        "do not use",   "don't use",     "do not work",
-                                        "only support", "does not work"};
-  for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
-    const char *found = strcasestr(comment, phrases[i]);
-    if (found && !is_of_another(comment, found, key)) return true;
-  }
-  return false;
-}
-
-// "micro_batch_size must be 1", somewhere in the file.
-static const char *ban_elsewhere(const plim_settings *s, const char *key) {
-  char phrase[PLIM_KEY_BYTES];
-  snprintf(phrase, sizeof phrase, "%.200s must", last_part(key));
-  for (size_t i = 0; i < s->at.len; i++) {
-    const char *found = strstr(s->at.at[i].comment, phrase);
-    if (found) return found;
-  }
-  return NULL;
-}
-
 static void heed_comments(const plim_settings *s, plim_recipe_file *out) {
   for (int i = 0; i < PLIM_KNOBS; i++) {
     plim_reading *reading = &out->knobs[i];
     if (!reading->setting || reading->is_fixed) continue;
-    const char *comment = reading->setting->comment;
-    if (!forbids(comment, reading->setting->key)) comment = ban_elsewhere(s, reading->setting->key);
-    if (comment) fix(reading, "a comment forbids it", comment);
+    const char *ban = plim_ban_of(s, reading->setting);
+    if (ban) fix(reading, "a comment forbids it", ban);
   }
 }
 
@@ -429,8 +408,8 @@ plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const pl
   hear(&r, &d, key, root, plim_key_read(key, s, root));
   *out = decide(&d);
   if (out->said == PLIM_UNSAID) *out = (plim_reading){.setting = root, .key = key};
-  if (out->setting && forbids(out->setting->comment, out->setting->key))
-    fix(out, "a comment forbids it", out->setting->comment);
+  const char *ban = out->setting ? plim_ban_beside(out->setting) : NULL;
+  if (ban) fix(out, "a comment forbids it", ban);
   return PLIM_OK;
 }
 

@@ -60,12 +60,13 @@ typedef struct {
 } plim_word;
 
 typedef enum {
-  PLIM_AS_WORDS,    // by the row's words
-  PLIM_AS_NUMBER,   // the number; words, if there are any, come first
-  PLIM_AS_TEXT,     // the text; the same
-  PLIM_AS_LIST,     // a list, joined with commas; or its text
-  PLIM_AS_COUNT,    // how many a list, or a text with commas, has
-  PLIM_AS_OPTIMIZER // a name of transformers' TrainingArguments
+  PLIM_AS_WORDS,     // by the row's words
+  PLIM_AS_NUMBER,    // the number; words, if there are any, come first
+  PLIM_AS_TEXT,      // the text; the same
+  PLIM_AS_LIST,      // a list, joined with commas; or its text
+  PLIM_AS_COUNT,     // how many a list, or a text with commas, has
+  PLIM_AS_OPTIMIZER, // a name of transformers' TrainingArguments
+  PLIM_AS_BUILDER    // torchtune's function that builds the model; others say nothing
 } plim_translation;
 
 enum {

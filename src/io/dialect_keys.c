@@ -67,6 +67,9 @@ static const plim_key home[] = {
   NUMBER("context_length", SEQUENCE, NULL),
   NUMBER("max_seq_len", SEQUENCE, NULL),
   NUMBER("max_seq_length", SEQUENCE, NULL),
+  NUMBER("max_sequence_length", SEQUENCE, NULL),
+  NUMBER("model_max_length", SEQUENCE, NULL),
+  NUMBER("max_source_length", SEQUENCE, NULL),
   WORDS("gradient_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("use_gradient_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("enable_gradient_checkpointing", CHECKPOINT, checkpoint, NULL),
@@ -426,6 +429,7 @@ static const plim_key llama_factory_v1[] = {
 
 static const plim_key torchtune[] = {
   TEXT("checkpointer.checkpoint_dir", MODEL, NULL),
+  {.key = "model._component_", .knob = PLIM_KNOB_MODEL, .how = PLIM_AS_BUILDER, LAST},
   NUMBER("batch_size", MICRO_BATCH, NULL),
   NUMBER("gradient_accumulation_steps", ACCUMULATE, "1", ADDABLE),
   NUMBER("tokenizer.max_seq_len", SEQUENCE, NULL, ADDABLE),
@@ -461,6 +465,12 @@ static const plim_key lightning[] = {
   NUMBER("accumulate_grad_batches", ACCUMULATE, "1"),
   WORDS("trainer.precision", PRECISION, mixed, "none"),
   WORDS("trainer.precision", DTYPE, true_precision, "fp32"),
+  // In a file of the trainer alone, such as a group of Hydra's, the keys stand by themselves.
+  WORDS("precision", PRECISION, mixed, NULL, VAGUE),
+  WORDS("precision", DTYPE, true_precision, NULL, VAGUE),
+  WORDS("strategy", STRATEGY, lightning_strategy, NULL, VAGUE),
+  WORDS("strategy", OFFLOAD, lightning_offload, NULL, VAGUE),
+  NUMBER("gradient_clip_val", CLIP, NULL, VAGUE, ZERO),
   NUMBER("trainer.devices", WORLD, NULL),
   WORDS("trainer.strategy", STRATEGY, lightning_strategy, NULL),
   WORDS("trainer.strategy.init_args.stage", STRATEGY, zero_stage, NULL),

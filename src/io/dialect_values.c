@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model_names.h"
 #include "optimizer.h"
 
 enum { TEXT_BYTES = 512 };
@@ -101,9 +102,17 @@ static plim_token kept(plim_settings *s, const char *text) {
 
 // ---- by how the row reads ---------------------------------------------------------------------------
 
-static plim_token read_number(const plim_setting *setting, const char *text) {
+// As many GPUs as the machine has: nothing that a file knows.
+static bool is_all_gpus(const plim_key *key, const plim_setting *setting, const char *text) {
+  bool is_all = strcmp(text, "auto") == 0 || strcmp(text, "-1") == 0;
+  return key->knob == PLIM_KNOB_WORLD && is_all && setting->value.kind != PLIM_VALUE_NULL;
+}
+
+static plim_token read_number(const plim_key *key, const plim_setting *setting, const char *text) {
   plim_token t = {PLIM_STRONG, setting->value};
+  if (is_all_gpus(key, setting, text)) return (plim_token){PLIM_UNREADABLE, {0}};
   if (is_number(&setting->value)) return t;
+  if (is_number(&setting->computed)) return (plim_token){PLIM_STRONG, setting->computed};
   if (plim_number_of(text, &t.value)) return t;
   bool is_open = setting->value.kind == PLIM_VALUE_NULL || strcmp(text, "auto") == 0;
   return (plim_token){is_open ? PLIM_NOTHING : PLIM_UNREADABLE, {0}};
@@ -145,6 +154,11 @@ static plim_token read_optimizer(plim_settings *s, const plim_setting *setting, 
   return read_text(s, setting, text);
 }
 
+static plim_token read_builder(plim_settings *s, const char *text) {
+  char name[TEXT_BYTES];
+  return plim_model_of_builder(text, name, sizeof name) ? kept(s, name) : (plim_token){0};
+}
+
 static plim_token read_count(const plim_setting *setting, const char *text) {
   bool is_unreadable = setting->value.kind == PLIM_VALUE_DERIVED;
   if (is_unreadable) return (plim_token){PLIM_UNREADABLE, {0}};
@@ -163,11 +177,12 @@ plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setti
   const plim_word *word = word_of(key->words, text);
   if (word) return plim_token_of(word->knob);
   switch (key->how) {
-  case PLIM_AS_NUMBER: return read_number(setting, text);
+  case PLIM_AS_NUMBER: return read_number(key, setting, text);
   case PLIM_AS_TEXT: return read_text(s, setting, text);
   case PLIM_AS_LIST: return read_list(s, setting, text);
   case PLIM_AS_COUNT: return read_count(setting, text);
   case PLIM_AS_OPTIMIZER: return read_optimizer(s, setting, text);
+  case PLIM_AS_BUILDER: return read_builder(s, text);
   case PLIM_AS_WORDS: break;
   }
   bool is_open = strcmp(text, "auto") == 0 || setting->value.kind == PLIM_VALUE_NULL;
@@ -226,6 +241,7 @@ bool plim_key_inverse(const plim_key *key, const plim_value *value, plim_value *
   case PLIM_AS_OPTIMIZER: return inverse_optimizer(value, out);
   case PLIM_AS_WORDS: return inverse_word(key, value, out);
   case PLIM_AS_LIST:
+  case PLIM_AS_BUILDER:
   case PLIM_AS_COUNT: break;
   }
   return false;

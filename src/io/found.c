@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "evaluate.h"
+
 #define ROOT_STEPS 16 // copies of copies that are followed
 
 void plim_finder_clear(plim_finder *f) {
@@ -102,6 +104,31 @@ static const char *root_of(const plim_finder *f, const found_list *variables,
     if (found && found->value.kind != PLIM_VALUE_DERIVED) return found->name;
   }
   return NULL;
+}
+
+// A variable's number, which may be computed from others.
+typedef struct {
+  const plim_finder *f;
+  const found_list *variables;
+  int steps;
+} shell_numbers;
+
+static bool number_of(void *context, const char *name, plim_value *out) {
+  shell_numbers *n = context;
+  const plim_found *found = variable(n->f, n->variables, name);
+  if (!found || --n->steps < 0) return false;
+  *out = found->value;
+  if (found->value.kind != PLIM_VALUE_DERIVED) return true;
+  return plim_evaluate(found->value.text, &(plim_evaluator){number_of, n, true, &n->steps}, out);
+}
+
+static plim_value computed_of(const plim_finder *f, const found_list *variables,
+                              const plim_found *found) {
+  plim_value value = {0};
+  shell_numbers n = {f, variables, PLIM_EVALUATE_STEPS};
+  if (found->value.kind == PLIM_VALUE_DERIVED)
+    plim_evaluate(found->value.text, &(plim_evaluator){number_of, &n, true, &n.steps}, &value);
+  return value;
 }
 
 static found_list variables_of(plim_finder *f) {
@@ -258,6 +285,7 @@ static void add_setting(plim_finder *f, const found_list *variables, line *l, co
   setting.comment = comment_of(f, l, found->span);
   setting.key = numbered_key(f, found->name, n->number);
   if (found->reference) setting.root = root_of(f, variables, found);
+  setting.computed = computed_of(f, variables, found);
   if (!plim_settings_add(f->s, setting)) f->is_out = true;
 }
 

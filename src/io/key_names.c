@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <fnmatch.h>
 #include <string.h>
+#include <strings.h>
 
 void plim_key_name(const char *key, char name[PLIM_KEY_BYTES]) {
   size_t used = 0;
@@ -24,6 +25,38 @@ bool plim_key_fits(const char *name, const char *pattern, bool is_nested) {
 
 static bool starts_with(const char *text, const char *start) {
   return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool is_alone(const char *word, size_t size, size_t n) {
+  return size == n || !islower((unsigned char)word[n]);
+}
+
+// A word of a name: val, eval_data, xTest; validation, testing.
+static bool is_word_of(plim_name_kind kind, const char *word, size_t size) {
+  static const struct {
+    plim_name_kind kind;
+    const char *start;
+    bool is_whole;
+  } words[] = {{PLIM_OF_EVALUATION, "val", true},      {PLIM_OF_EVALUATION, "dev", true},
+               {PLIM_OF_EVALUATION, "valid", false},   {PLIM_OF_EVALUATION, "eval", false},
+               {PLIM_OF_EVALUATION, "test", false},    {PLIM_OF_EVALUATION, "infer", false},
+               {PLIM_OF_EVALUATION, "predict", false}, {PLIM_OF_TRAINING, "train", false}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    size_t n = strlen(words[i].start);
+    if (words[i].kind != kind || size < n || strncasecmp(word, words[i].start, n) != 0) continue;
+    if (!words[i].is_whole || is_alone(word, size, n)) return true;
+  }
+  return false;
+}
+
+bool plim_name_is_of(plim_name_kind kind, const char *name, size_t size) {
+  for (size_t i = 0; i < size;) {
+    size_t n = 0;
+    while (i + n < size && isalnum((unsigned char)name[i + n])) n++;
+    if (n && is_word_of(kind, name + i, n)) return true;
+    i += n + 1;
+  }
+  return false;
 }
 
 static bool is_about_evaluation(const char *part, size_t size) {

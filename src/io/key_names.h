@@ -17,6 +17,10 @@ bool plim_key_fits(const char *name, const char *pattern, bool is_nested);
 // Whether a part of the name says that it is about evaluation: eval.batch_size, test_loader.batch_size.
 bool plim_key_is_of_evaluation(const char *name);
 
+// Whether a word of a name of one's own says what it is for: val_data, xTest, "validation".
+typedef enum { PLIM_OF_EVALUATION, PLIM_OF_TRAINING } plim_name_kind;
+bool plim_name_is_of(plim_name_kind kind, const char *name, size_t size);
+
 // "lora.targets.3" and "lora.targets": whether the first is an item of the list that is the second.
 bool plim_key_is_item(const char *name, const char *pattern, bool is_nested);
 

@@ -1,5 +1,5 @@
 // The small parts of a snapshot: the segments at its end, annotations and settings. They are read
-// from plain nodes once the whole pickle is in.
+// from plain containers once the whole pickle is in.
 #include "reader.h"
 
 #include <string.h>
@@ -29,8 +29,8 @@ static bool fail_parse(plim_reader *reader, const char *message) {
 
 // Errors from here on are about this dict.
 static bool enter_dict(plim_reader *reader, plim_value value, const char *complaint) {
-  const plim_node *node = plim_pickle_node(&reader->pickle, value);
-  if (node) reader->pickle.op = node->byte;
+  const plim_container *container = plim_pickle_container(&reader->pickle, value);
+  if (container) reader->pickle.op = container->byte;
   return plim_value_kind(value) == PLIM_VALUE_DICT || fail_parse(reader, complaint);
 }
 

@@ -8,6 +8,7 @@
 #include "catalogue.h"
 #include "family.h"
 #include "hub_cache.h"
+#include "model_names.h"
 #include "suggest.h"
 #include "text.h"
 
@@ -244,12 +245,29 @@ static plim_err refuse_several(const char *what, const plim_catalogue_model *con
   return err;
 }
 
+// A mirror, or a folder that is not here: by its name alone.
+static plim_err from_namesake(const char *what, const plim_catalogue_model *model,
+                              plim_model_source *out, plim_error *error) {
+  plim_err err = from_catalogue(model, out, error);
+  snprintf(out->note, sizeof out->note, "%.80s is taken for %.64s, by its name%s", what, model->id,
+           plim_model_is_path(what) ? ": it is not here" : "");
+  if (plim_model_is_quantized(what)) {
+    snprintf(out->quantization, sizeof out->quantization, "bitsandbytes");
+    out->quantized_bits = 4;
+  }
+  plim_text_disarm(out->note);
+  return err;
+}
+
 static plim_err refuse_unknown(const char *what, plim_error *error) {
   const char *close = plim_catalogue_suggest(what);
+  if (close && !plim_model_has_digits(close, what)) close = NULL; // another model, no slip
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT, "no model is called \"%.96s\"%s%s%s", what,
                 close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
-  if (strchr(what, '/'))
+  if (plim_model_is_path(what))
+    plim_error_hint(error, "it is not here: give the folder with its config.json, or --model NAME");
+  else if (strchr(what, '/'))
     plim_error_hint(error,
                     "download its configuration, hf download %.96s config.json, or give the "
                     "path of a config.json",
@@ -269,6 +287,11 @@ static plim_err refuse_name(const char *what, plim_error *error) {
   return err;
 }
 
+static bool could_be_several(const char *what) {
+  const plim_catalogue_model *found[PLIM_MAX_MODELS];
+  return plim_catalogue_candidates(what, found) > 1;
+}
+
 // A snapshot may hold a few files only; without config.json it says nothing.
 static bool in_cache(const char *id, char path[PLIM_PATH_BYTES]) {
   char folder[PLIM_PATH_BYTES];
@@ -285,5 +308,7 @@ plim_err plim_model_find(const char *what, plim_model_source *out, plim_error *e
     return err;
   }
   const plim_catalogue_model *model = plim_catalogue_named(what);
-  return model ? from_catalogue(model, out, error) : refuse_name(what, error);
+  if (model) return from_catalogue(model, out, error);
+  model = could_be_several(what) ? NULL : plim_model_called(what);
+  return model ? from_namesake(what, model, out, error) : refuse_name(what, error);
 }

@@ -1,104 +1,7 @@
-#include "pickle.h"
-
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
+// The pickle machine: opcodes, stack and memo.
 #include <string.h>
 
-// ---- opcodes --------------------------------------------------------------------------------
-
-// clang-format off
-enum { // those that are read
-  MARK = '(', STOP = '.', POP = '0', POP_MARK = '1', DUP = '2', BINFLOAT = 'G', BININT = 'J',
-  BININT1 = 'K', BININT2 = 'M', NONE = 'N', BINSTRING = 'T', SHORT_BINSTRING = 'U',
-  BINUNICODE = 'X', BINBYTES = 'B', SHORT_BINBYTES = 'C', APPEND = 'a', APPENDS = 'e', DICT = 'd',
-  LIST = 'l', EMPTY_DICT = '}', EMPTY_LIST = ']', EMPTY_TUPLE = ')', TUPLE = 't', BINGET = 'h',
-  LONG_BINGET = 'j', BINPUT = 'q', LONG_BINPUT = 'r', SETITEM = 's', SETITEMS = 'u', PROTO = 0x80,
-  TUPLE1 = 0x85, TUPLE2 = 0x86, TUPLE3 = 0x87, NEWTRUE = 0x88, NEWFALSE = 0x89, LONG1 = 0x8a,
-  LONG4 = 0x8b, SHORT_BINUNICODE = 0x8c, BINUNICODE8 = 0x8d, BINBYTES8 = 0x8e, MEMOIZE = 0x94,
-  FRAME = 0x95,
-};
-// clang-format on
-
-typedef enum {
-  KNOWN,  // data
-  BUILDS, // makes or calls Python objects
-  TEXTUAL // protocol 0's decimal lines
-} family;
-
-static const struct {
-  const char *name;
-  family family;
-} opcodes[256] = {
-    [MARK] = {"MARK", KNOWN},
-    [STOP] = {"STOP", KNOWN},
-    [POP] = {"POP", KNOWN},
-    [POP_MARK] = {"POP_MARK", KNOWN},
-    [DUP] = {"DUP", KNOWN},
-    [BINFLOAT] = {"BINFLOAT", KNOWN},
-    [BININT] = {"BININT", KNOWN},
-    [BININT1] = {"BININT1", KNOWN},
-    [BININT2] = {"BININT2", KNOWN},
-    [NONE] = {"NONE", KNOWN},
-    [BINSTRING] = {"BINSTRING", KNOWN},
-    [SHORT_BINSTRING] = {"SHORT_BINSTRING", KNOWN},
-    [BINUNICODE] = {"BINUNICODE", KNOWN},
-    [BINBYTES] = {"BINBYTES", KNOWN},
-    [SHORT_BINBYTES] = {"SHORT_BINBYTES", KNOWN},
-    [APPEND] = {"APPEND", KNOWN},
-    [APPENDS] = {"APPENDS", KNOWN},
-    [DICT] = {"DICT", KNOWN},
-    [LIST] = {"LIST", KNOWN},
-    [EMPTY_DICT] = {"EMPTY_DICT", KNOWN},
-    [EMPTY_LIST] = {"EMPTY_LIST", KNOWN},
-    [EMPTY_TUPLE] = {"EMPTY_TUPLE", KNOWN},
-    [TUPLE] = {"TUPLE", KNOWN},
-    [BINGET] = {"BINGET", KNOWN},
-    [LONG_BINGET] = {"LONG_BINGET", KNOWN},
-    [BINPUT] = {"BINPUT", KNOWN},
-    [LONG_BINPUT] = {"LONG_BINPUT", KNOWN},
-    [SETITEM] = {"SETITEM", KNOWN},
-    [SETITEMS] = {"SETITEMS", KNOWN},
-    [PROTO] = {"PROTO", KNOWN},
-    [TUPLE1] = {"TUPLE1", KNOWN},
-    [TUPLE2] = {"TUPLE2", KNOWN},
-    [TUPLE3] = {"TUPLE3", KNOWN},
-    [NEWTRUE] = {"NEWTRUE", KNOWN},
-    [NEWFALSE] = {"NEWFALSE", KNOWN},
-    [LONG1] = {"LONG1", KNOWN},
-    [LONG4] = {"LONG4", KNOWN},
-    [SHORT_BINUNICODE] = {"SHORT_BINUNICODE", KNOWN},
-    [BINUNICODE8] = {"BINUNICODE8", KNOWN},
-    [BINBYTES8] = {"BINBYTES8", KNOWN},
-    [MEMOIZE] = {"MEMOIZE", KNOWN},
-    [FRAME] = {"FRAME", KNOWN},
-    ['F'] = {"FLOAT", TEXTUAL},
-    ['I'] = {"INT", TEXTUAL},
-    ['L'] = {"LONG", TEXTUAL},
-    ['S'] = {"STRING", TEXTUAL},
-    ['V'] = {"UNICODE", TEXTUAL},
-    ['g'] = {"GET", TEXTUAL},
-    ['p'] = {"PUT", TEXTUAL},
-    ['P'] = {"PERSID", BUILDS},
-    ['Q'] = {"BINPERSID", BUILDS},
-    ['R'] = {"REDUCE", BUILDS},
-    ['b'] = {"BUILD", BUILDS},
-    ['c'] = {"GLOBAL", BUILDS},
-    ['i'] = {"INST", BUILDS},
-    ['o'] = {"OBJ", BUILDS},
-    [0x81] = {"NEWOBJ", BUILDS},
-    [0x82] = {"EXT1", BUILDS},
-    [0x83] = {"EXT2", BUILDS},
-    [0x84] = {"EXT4", BUILDS},
-    [0x8f] = {"EMPTY_SET", BUILDS},
-    [0x90] = {"ADDITEMS", BUILDS},
-    [0x91] = {"FROZENSET", BUILDS},
-    [0x92] = {"NEWOBJ_EX", BUILDS},
-    [0x93] = {"STACK_GLOBAL", BUILDS},
-    [0x96] = {"BYTEARRAY8", BUILDS},
-    [0x97] = {"NEXT_BUFFER", BUILDS},
-    [0x98] = {"READONLY_BUFFER", BUILDS},
-};
+#include "pickle_impl.h"
 
 enum {
   NEWEST_PROTOCOL = 5,
@@ -108,145 +11,12 @@ enum {
 };
 _Static_assert((int)LOOKAHEAD < PLIM_INPUT_SLACK, "an opcode must fit into the slack");
 
-// ---- failing --------------------------------------------------------------------------------
-
-plim_value plim_pickle_fail(plim_pickle *pickle, plim_err code, const char *format, ...) {
-  char message[sizeof pickle->error->message];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(message, sizeof message, format, args);
-  va_end(args);
-  pickle->failed = plim_fail(pickle->error, code, "%s", message);
-  plim_error_at(pickle->error, pickle->op);
-  return plim_value_make(PLIM_VALUE_FAILED, 0);
-}
-
-static bool fail_memory(plim_pickle *pickle) {
-  plim_pickle_fail(pickle, PLIM_ERR_NOMEM, "out of memory");
-  return false;
-}
-
-static bool fail_truncated(plim_pickle *pickle, const char *where) {
-  plim_pickle_fail(pickle, PLIM_ERR_PARSE, "the pickle is truncated: it ends %s", where);
-  plim_error_hint(pickle->error, "copy the file again, or wait until the program has written it");
-  return false;
-}
-
-static bool refuse(plim_pickle *pickle, uint8_t op) {
-  unsigned long long at = pickle->op;
-  const char *name = opcodes[op].name;
-  if (!name) {
-    plim_pickle_fail(pickle, PLIM_ERR_PARSE, "byte %llu (0x%02x) is not a pickle opcode", at, op);
-  } else if (opcodes[op].family == BUILDS) {
-    plim_pickle_fail(pickle, PLIM_ERR_UNSUPPORTED,
-                     "this pickle wants to build Python objects (%s at byte %llu); snapshots never "
-                     "do; refused",
-                     name, at);
-  } else {
-    plim_pickle_fail(pickle, PLIM_ERR_UNSUPPORTED,
-                     "pickle protocol 0 (%s at byte %llu) is not read", name, at);
-    plim_error_hint(pickle->error, "load it in Python and write it again: pickle.dump(snapshot, "
-                                   "file, protocol=4)");
-  }
-  return false;
-}
-
-static bool fail_underflow(plim_pickle *pickle, uint8_t op) {
-  plim_pickle_fail(pickle, PLIM_ERR_PARSE,
-                   "damaged pickle: %s finds nothing that fits on the stack", opcodes[op].name);
-  return false;
-}
-
-static bool fail_shared(plim_pickle *pickle) {
-  plim_pickle_fail(pickle, PLIM_ERR_UNSUPPORTED,
-                   "a list or dict is used before its items are there; snapshots never contain "
-                   "themselves");
-  return false;
-}
-
-// ---- nodes ----------------------------------------------------------------------------------
-
-// A new node with room for `room` items; PLIM_NO_ID when memory is out.
-static uint32_t add_node(plim_pickle *pickle, size_t room) {
-  size_t first = pickle->items.len;
-  if (room > UINT32_MAX || first + room > UINT32_MAX || pickle->nodes.len >= PLIM_NO_ID ||
-      !vec_reserve(&pickle->items, room) ||
-      !vec_push(&pickle->nodes, (plim_node){pickle->op, (uint32_t)first, 0, (uint32_t)room})) {
-    fail_memory(pickle);
-    return PLIM_NO_ID;
-  }
-  pickle->items.len += room;
-  return (uint32_t)pickle->nodes.len - 1;
-}
-
-// Makes room for `more` items: in place if the node lies at the end, elsewhere otherwise.
-static bool make_room(plim_pickle *pickle, plim_node *node, size_t more) {
-  size_t need = (size_t)node->count + more;
-  if (need <= node->room) return true;
-  bool is_last = (size_t)node->first + node->room == pickle->items.len;
-  size_t room = is_last || need > 2 * (size_t)node->room ? need : 2 * (size_t)node->room;
-  size_t extra = is_last ? room - node->room : room;
-  if (pickle->items.len + extra > UINT32_MAX || !vec_reserve(&pickle->items, extra))
-    return fail_memory(pickle);
-  plim_value *items = pickle->items.at;
-  if (!is_last) {
-    memcpy(items + pickle->items.len, items + node->first, node->count * sizeof *items);
-    node->first = (uint32_t)pickle->items.len;
-  }
-  pickle->items.len += extra;
-  node->room = (uint32_t)room;
-  return true;
-}
-
-plim_value plim_pickle_extend(plim_pickle *pickle, plim_value now, const plim_value *items,
-                              size_t count) {
-  unsigned kind = plim_value_kind(now);
-  bool is_new = kind == PLIM_VALUE_NEW_LIST || kind == PLIM_VALUE_NEW_DICT;
-  if (is_new) {
-    uint32_t id = add_node(pickle, count);
-    if (id == PLIM_NO_ID) return plim_value_make(PLIM_VALUE_FAILED, 0);
-    now = plim_value_make(kind == PLIM_VALUE_NEW_LIST ? PLIM_VALUE_LIST : PLIM_VALUE_DICT, id);
-  }
-  plim_node *node = &pickle->nodes.at[plim_value_payload(now)];
-  if (!make_room(pickle, node, count)) return plim_value_make(PLIM_VALUE_FAILED, 0);
-  memcpy(pickle->items.at + node->first + node->count, items, count * sizeof *items);
-  node->count += (uint32_t)count;
-  return now;
-}
-
-const plim_value *plim_pickle_items(const plim_pickle *pickle, plim_value value, size_t *count) {
-  const plim_node *node = plim_pickle_node(pickle, value);
-  *count = node ? node->count : 0;
-  return node ? pickle->items.at + node->first : NULL;
-}
-
-bool plim_pickle_get(const plim_pickle *pickle, plim_value dict, uint32_t key, plim_value *value) {
-  if (plim_value_kind(dict) != PLIM_VALUE_DICT) return false;
-  size_t count;
-  const plim_value *items = plim_pickle_items(pickle, dict, &count);
-  plim_value wanted = plim_value_make(PLIM_VALUE_STRING, key);
-  for (size_t i = count; i >= 2; i -= 2) {
-    if (items[i - 2] != wanted) continue;
-    *value = items[i - 1];
-    return true;
-  }
-  return false;
-}
-
 // ---- values ---------------------------------------------------------------------------------
-
-static plim_value wide(plim_pickle *pickle, unsigned kind, uint64_t bits) {
-  if (!vec_push(&pickle->wide, bits)) {
-    fail_memory(pickle);
-    return plim_value_make(PLIM_VALUE_FAILED, 0);
-  }
-  return plim_value_make(kind, pickle->wide.len - 1);
-}
 
 static inline plim_value integer(plim_pickle *pickle, int64_t number) {
   plim_value value = plim_value_make(PLIM_VALUE_INT, (uint64_t)number);
   return plim_value_small(value) == number ? value
-                                           : wide(pickle, PLIM_VALUE_WIDE, (uint64_t)number);
+                                           : add_wide(pickle, PLIM_VALUE_WIDE, (uint64_t)number);
 }
 
 // LONG1 and LONG4: little-endian two's complement. Nine bytes hold an unsigned 64-bit number.
@@ -259,51 +29,11 @@ static inline plim_value long_integer(plim_pickle *pickle, const uint8_t *bytes,
   }
   bool has_top_bit = bits >> 63;
   if (length == 9 && bytes[8] == 0)
-    return has_top_bit ? wide(pickle, PLIM_VALUE_UWIDE, bits) : integer(pickle, (int64_t)bits);
+    return has_top_bit ? add_wide(pickle, PLIM_VALUE_UWIDE, bits) : integer(pickle, (int64_t)bits);
   if (length == 9 && bytes[8] == 0xff && has_top_bit) return integer(pickle, (int64_t)bits);
   return plim_pickle_fail(pickle, PLIM_ERR_UNSUPPORTED,
                           "an integer of %lu bytes does not fit into 64 bits",
                           (unsigned long)length);
-}
-
-static plim_value real(plim_pickle *pickle, const uint8_t *bytes) { // big-endian, unlike the rest
-  uint64_t bits = 0;
-  for (int i = 0; i < 8; i++) bits = bits << 8 | bytes[i];
-  return wide(pickle, PLIM_VALUE_FLOAT, bits);
-}
-
-static inline plim_value text(plim_pickle *pickle, const uint8_t *bytes, size_t length) {
-  uint32_t id = plim_strings_add(&pickle->strings, bytes, length);
-  if (id != PLIM_NO_ID) return plim_value_make(PLIM_VALUE_STRING, id);
-  fail_memory(pickle);
-  return plim_value_make(PLIM_VALUE_FAILED, 0);
-}
-
-// A string that may be longer than the buffer; input->at is behind its length.
-static plim_value long_text(plim_pickle *pickle, uint64_t length) {
-  plim_input *input = pickle->input;
-  pickle->long_text.len = 0;
-  while (length > 0) {
-    size_t here = (size_t)(input->end - input->at);
-    size_t take = length < here ? (size_t)length : here;
-    if (!vec_reserve(&pickle->long_text, take + 8)) {
-      fail_memory(pickle);
-      return plim_value_make(PLIM_VALUE_FAILED, 0);
-    }
-    memcpy(pickle->long_text.at + pickle->long_text.len, input->at, take);
-    pickle->long_text.len += take;
-    input->at += take;
-    length -= take;
-    if (length == 0) break;
-    if (input->at_end) {
-      fail_truncated(pickle, "inside a string");
-      return plim_value_make(PLIM_VALUE_FAILED, 0);
-    }
-    if ((pickle->failed = plim_input_fill(input, pickle->error)))
-      return plim_value_make(PLIM_VALUE_FAILED, 0);
-  }
-  memset(pickle->long_text.at + pickle->long_text.len, 0, 8);
-  return text(pickle, pickle->long_text.at, pickle->long_text.len);
 }
 
 static bool fits_pair(plim_value value) {
@@ -317,11 +47,11 @@ static plim_value tuple(plim_pickle *pickle, const plim_value *items, size_t cou
     uint64_t mask = (1u << 28) - 1;
     return plim_value_make(PLIM_VALUE_PAIR, (items[0] & mask) << 28 | (items[1] & mask));
   }
-  uint32_t id = add_node(pickle, count);
+  uint32_t id = add_container(pickle, count);
   if (id == PLIM_NO_ID) return plim_value_make(PLIM_VALUE_FAILED, 0);
-  plim_node *node = &pickle->nodes.at[id];
-  if (count) memcpy(pickle->items.at + node->first, items, count * sizeof *items);
-  node->count = (uint32_t)count;
+  plim_container *container = &pickle->containers.at[id];
+  if (count) memcpy(pickle->items.at + container->first, items, count * sizeof *items);
+  container->count = (uint32_t)count;
   return plim_value_make(PLIM_VALUE_TUPLE, id);
 }
 
@@ -511,13 +241,13 @@ static bool more_input(plim_pickle *pickle) {
     uint64_t bytes = (length);                                                                     \
     at += (header);                                                                                \
     if (bytes <= SHORT_TEXT) {                                                                     \
-      PUSH(text(pickle, at, (size_t)bytes));                                                       \
+      PUSH(add_text(pickle, at, (size_t)bytes));                                                   \
       at += bytes;                                                                                 \
       MEMOIZE_NEXT();                                                                              \
     } else {                                                                                       \
       if (input->at_end && at > input->end) goto failed;                                           \
       input->at = at;                                                                              \
-      plim_value read = long_text(pickle, bytes);                                                  \
+      plim_value read = add_long_text(pickle, bytes);                                              \
       at = input->at;                                                                              \
       PUSH(read);                                                                                  \
       goto refilled;                                                                               \
@@ -596,7 +326,7 @@ refilled:
       at += 2;
       break;
     case BINFLOAT:
-      PUSH(real(pickle, at));
+      PUSH(add_real(pickle, at));
       at += 8;
       break;
     case NONE: PUSH(plim_value_make(PLIM_VALUE_NONE, 0)); break;
@@ -705,7 +435,7 @@ refilled:
       *result = top[-1];
       input->at = at;
       return true;
-    default: TRY(refuse(pickle, op));
+    default: TRY(fail_opcode(pickle, op));
     }
   }
 
@@ -717,22 +447,4 @@ failed:
 plim_err plim_pickle_read(plim_pickle *pickle, plim_value *result) {
   if (!grow_stack(pickle)) return pickle->failed;
   return run(pickle, result) ? PLIM_OK : pickle->failed;
-}
-
-void plim_pickle_trim(plim_pickle *pickle) {
-  free(pickle->stack);
-  pickle->stack = NULL;
-  pickle->stack_cap = 0;
-  vec_free(&pickle->marks);
-  vec_free(&pickle->memo);
-  vec_free(&pickle->far);
-  vec_free(&pickle->long_text);
-}
-
-void plim_pickle_clear(plim_pickle *pickle) {
-  plim_pickle_trim(pickle);
-  plim_strings_clear(&pickle->strings);
-  vec_free(&pickle->wide);
-  vec_free(&pickle->nodes);
-  vec_free(&pickle->items);
 }

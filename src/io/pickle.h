@@ -3,7 +3,7 @@
 //
 // It does not build a tree. Whoever reads a pickle gives two functions that see the items of each
 // list and dict when the pickle has them ready and may turn the container into something smaller
-// ("an interned frame", "trace entry 17"); what they leave alone becomes a plain node. Memory
+// ("an interned frame", "trace entry 17"); what they leave alone becomes a plain container. Memory
 // thus follows what is kept: 4 bytes per memoised object and whatever the two functions store.
 #ifndef PLIM_IO_PICKLE_H
 #define PLIM_IO_PICKLE_H
@@ -24,7 +24,7 @@ enum {
   PLIM_VALUE_BOOL,
   PLIM_VALUE_STRING,     // id in `strings`; bytes are strings too
   PLIM_VALUE_PAIR,       // a tuple of two small ints, 28 signed bits each
-  PLIM_VALUE_TUPLE,      // index into `nodes`
+  PLIM_VALUE_TUPLE,      // index into `containers`
   PLIM_VALUE_LIST,       // the same
   PLIM_VALUE_DICT,       // the same; items are key, value, key, value ...
   PLIM_VALUE_EMPTY_LIST, // empty for good: it was used while it had no items
@@ -53,7 +53,7 @@ static inline int64_t plim_value_small(plim_value value) { return (int64_t)(valu
 typedef struct {
   uint64_t byte;               // of the opcode that made it
   uint32_t first, count, room; // range in `items`
-} plim_node;
+} plim_container;
 
 typedef struct plim_pickle plim_pickle;
 
@@ -72,8 +72,8 @@ struct plim_pickle {
   unsigned protocol;
   plim_strings strings;
   vec(uint64_t) wide;
-  vec(plim_node) nodes;
-  vec(plim_value) items; // of all nodes
+  vec(plim_container) containers;
+  vec(plim_value) items; // of all containers
 
   plim_value *stack; // private from here
   size_t stack_cap;
@@ -90,7 +90,7 @@ struct plim_pickle {
 };
 
 // Reads one pickle. `pickle` is zero but for input, error, list, dict, self and what is in
-// `strings`. *result is the object; nodes and strings stay valid until plim_pickle_clear, which is
+// `strings`. *result is the object; containers and strings stay valid until plim_pickle_clear, which is
 // due on failure too.
 plim_err plim_pickle_read(plim_pickle *pickle, plim_value *result);
 void plim_pickle_clear(plim_pickle *pickle);
@@ -102,15 +102,16 @@ void plim_pickle_trim(plim_pickle *pickle);
 plim_value plim_pickle_fail(plim_pickle *pickle, plim_err code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Adds items to a plain list or dict node, made from a NEW_ container if `now` is one.
+// Adds items to a plain list or dict, made from a NEW_ container if `now` is one.
 plim_value plim_pickle_extend(plim_pickle *pickle, plim_value now, const plim_value *items,
                               size_t count);
 
-// The node behind a list, tuple or dict, or NULL for anything else, empty ones included.
-static inline const plim_node *plim_pickle_node(const plim_pickle *pickle, plim_value value) {
+// The container behind a list, tuple or dict, or NULL for anything else, empty ones included.
+static inline const plim_container *plim_pickle_container(const plim_pickle *pickle,
+                                                          plim_value value) {
   unsigned kind = plim_value_kind(value);
   if (kind < PLIM_VALUE_TUPLE || kind > PLIM_VALUE_DICT) return NULL;
-  return &pickle->nodes.at[plim_value_payload(value)];
+  return &pickle->containers.at[plim_value_payload(value)];
 }
 
 // A lists's, tuple's or dict's items; *count is 0 for anything else.

@@ -59,10 +59,11 @@ static bool is_there(const plim_project *p, const char *path) {
   return false;
 }
 
-plim_err plim_project_read(plim_project *p, const char *path, plim_error *error) {
-  char *text;
+plim_err plim_project_read(plim_project *p, const char *named, plim_error *error) {
+  char *text, path[PLIM_PATH_BYTES];
   size_t size;
-  while (path[0] == '.' && path[1] == '/') path += 2;
+  if (!plim_path_tidy(named, path))
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "the path is too long");
   if (is_there(p, path)) return PLIM_OK; // named twice
   plim_err err = plim_text_file_read(path, MAX_BYTES, &text, &size, error);
   if (!err) err = plim_project_add(p, path, text, size, error);
@@ -76,6 +77,8 @@ void plim_project_clear(plim_project *p) {
   plim_bindings_clear(p);
   vec_free(&p->files);
   vec_free(&p->notes);
+  free(p->missing);
+  p->missing = NULL;
 }
 
 size_t plim_project_file_named(const plim_project *p, const char *path) {
@@ -268,33 +271,6 @@ static void assume(plim_project *p, plim_knob knob) {
   }
 }
 
-// The last flag of a command that a script stores under this argument's name.
-static const plim_setting *flag_of(const plim_project_file *f, const char *argument) {
-  char wanted[PLIM_KEY_BYTES], name[PLIM_KEY_BYTES];
-  plim_key_name(strrchr(argument, '.') + 1, wanted);
-  for (size_t i = f->settings.at.len; is_command(f) && i-- > 0;) {
-    const plim_setting *flag = &f->settings.at.at[i];
-    plim_key_name(flag->key, name);
-    if (flag->key[0] == '-' && strcmp(name, wanted) == 0) return flag;
-  }
-  return NULL;
-}
-
-// An argument's default is in force only where no command says otherwise.
-static void heed_commands(plim_project *p, plim_knob knob) {
-  plim_project_knob *k = &p->knobs[knob];
-  const plim_setting *argument = k->place_count ? k->places[0].setting : NULL;
-  if (!argument || !strstr(argument->key, ".--")) return;
-  for (size_t i = 0; i < p->files.len; i++) {
-    const plim_setting *flag = flag_of(p->files.at[i], argument->key);
-    plim_reading r;
-    if (!flag ||
-        plim_reading_of(&p->files.at[i]->settings, flag, &plim_natural_keys[knob], &r, NULL))
-      continue;
-    if (r.said >= PLIM_UNCLEAR) take(k, i, &r);
-  }
-}
-
 static void decide(plim_project *p, plim_knob knob) {
   size_t best = strongest(p, knob);
   p->knobs[knob] = (plim_project_knob){0};
@@ -304,7 +280,6 @@ static void decide(plim_project *p, plim_knob knob) {
   }
   take(&p->knobs[knob], best, reading_of(p, best, knob));
   weigh_others(p, knob, best);
-  heed_commands(p, knob);
 }
 
 // ---- batches that multiply out ----------------------------------------------------------------------
@@ -363,7 +338,8 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
   err = read_recipes(p, error);
   for (int i = 0; i < PLIM_KNOBS && !err; i++) {
     decide(p, (plim_knob)i);
-    err = plim_bindings_decide(p, (plim_knob)i, error);
+    err = plim_flags_decide(p, (plim_knob)i, error);
+    if (!err) err = plim_bindings_decide(p, (plim_knob)i, error);
   }
   if (err) return err;
   divide_batch(p);

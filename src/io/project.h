@@ -9,7 +9,7 @@
 //   err = plim_project_set(&p, &(plim_knob_change){PLIM_KNOB_MICRO_BATCH, {.kind = PLIM_VALUE_INTEGER,
 //                          .integer = 2}}, 1, &edits, &error);    // then plim_project_text per file
 //
-// A file called plimsoll.yaml among them says where knobs are that have names of one's own:
+// A file called plimsoll.yaml among them, beside one of them or above, says where knobs are that have names of one's own:
 //
 //   knobs:
 //     micro_batch: config.py:TRAINING.batch           # file:key, keys as in settings.h
@@ -59,6 +59,7 @@ typedef struct {
   vec(plim_project_file *) files;
   vec(plim_binding *) bindings;
   vec(char *) notes;    // what does not fit together, in words
+  char *missing;        // a configuration that a command names and which is not here; NULL: none
   plim_dialect dialect; // of what trains; PLIM_DIALECTS: none of the files does
   plim_project_knob knobs[PLIM_KNOBS];
 } plim_project;
@@ -70,8 +71,8 @@ plim_err plim_project_add(plim_project *p, const char *path, const char *text, s
 plim_err plim_project_read(plim_project *p, const char *path, plim_error *error);
 
 // Also reads the files that those read so far name, and which exist beside them or in a folder above: a
-// launch script's configurations and script, a script's own modules, DeepSpeed's JSON. What cannot be
-// read is passed over.
+// launch script's configurations and script, a script's own modules, DeepSpeed's JSON; and plimsoll.yaml
+// with what it names. What cannot be read is passed over.
 plim_err plim_project_follow(plim_project *p, plim_error *error);
 
 // Says where a knob is: `--set knob=file:key`. Several places of one knob are changed together.

@@ -43,7 +43,7 @@ static bool has_file(const plim_project *p, const char *path) {
   return false;
 }
 
-static plim_err follow(plim_project *p, const char *from, const char *name, plim_error *error) {
+plim_err plim_follow_name(plim_project *p, const char *from, const char *name, plim_error *error) {
   char path[PLIM_PATH_BYTES];
   if (!is_readable(name) || !find(from, name, path) || has_file(p, path)) return PLIM_OK;
   if (p->files.len >= MAX_FILES) return PLIM_OK;
@@ -60,9 +60,46 @@ static plim_err follow_words(plim_project *p, const char *from, const char *text
     size_t size = strcspn(text, " \t\r\n\"'=,[](){};|&<>");
     if (size > 3 && size < sizeof name) {
       snprintf(name, sizeof name, "%.*s", (int)size, text);
-      err = follow(p, from, name, error);
+      err = plim_follow_name(p, from, name, error);
     }
     text += size + (text[size] != 0);
+  }
+  return err;
+}
+
+static bool is_about_configuration(const char *key) {
+  return strstr(key, "config") || strstr(key, "deepspeed") || strstr(key, "cfg");
+}
+
+// A path from another folder than the one it is in here: its end is looked for.
+static bool find_end(const char *from, const char *name, char path[PLIM_PATH_BYTES]) {
+  for (const char *end = strchr(name, '/'); end && strchr(end + 1, '/'); end = strchr(end + 1, '/'))
+    if (find(from, end + 1, path)) return true;
+  return false;
+}
+
+// --config training/a.yaml, which is not found under that name.
+static plim_err follow_lost(plim_project *p, const plim_project_file *f, const char *name,
+                            plim_error *error) {
+  char path[PLIM_PATH_BYTES], found[PLIM_PATH_BYTES];
+  if (find_end(f->path, name, found) && plim_path_tidy(found, path)) {
+    plim_project_note(p, "%s names %s, which is not here: %s is read for it", f->path, name, path);
+    return plim_project_read(p, path, error) == PLIM_ERR_NOMEM ? PLIM_ERR_NOMEM : PLIM_OK;
+  }
+  plim_project_note(p, "%s names %s, which is not here", f->path, name);
+  if (!p->missing) p->missing = strdup(name);
+  return PLIM_OK;
+}
+
+static plim_err follow_lost_values(plim_project *p, const plim_project_file *f, plim_error *error) {
+  char path[PLIM_PATH_BYTES];
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; i < f->settings.at.len && !err; i++) {
+    const plim_setting *setting = &f->settings.at.at[i];
+    bool is_name = setting->value.kind == PLIM_VALUE_TEXT && is_readable(setting->value.text) &&
+                   is_about_configuration(setting->key) && strchr(setting->value.text, '/');
+    if (is_name && !find(f->path, setting->value.text, path))
+      err = follow_lost(p, f, setting->value.text, error);
   }
   return err;
 }
@@ -81,7 +118,7 @@ static plim_err follow_import(plim_project *p, const char *from, const char *lin
   for (char *at = name; *at; at++)
     if (*at == '.') *at = '/';
   snprintf(name + size, sizeof name - size, ".py");
-  return follow(p, from, name, error);
+  return plim_follow_name(p, from, name, error);
 }
 
 static plim_err follow_imports(plim_project *p, const char *from, const char *text,
@@ -101,23 +138,67 @@ static plim_err follow_values(plim_project *p, const plim_project_file *f, plim_
   for (size_t i = 0; i < f->settings.at.len && !err; i++) {
     const plim_setting *setting = &f->settings.at.at[i];
     if (setting->value.kind == PLIM_VALUE_TEXT && strstr(setting->key, "deepspeed"))
-      err = follow(p, f->path, setting->value.text, error);
+      err = plim_follow_name(p, f->path, setting->value.text, error);
   }
   return err;
 }
 
-plim_err plim_project_follow(plim_project *p, plim_error *error) {
+// ---- plimsoll.yaml ----------------------------------------------------------------------------------
+
+static bool has_names(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (plim_is_names(p->files.at[i]->path)) return true;
+  return false;
+}
+
+// It lies beside one of the files, or in a folder above. One that cannot be read is an error: what it
+// says would be missing.
+static plim_err find_names(plim_project *p, plim_error *error) {
+  static const char *const names[] = {"plimsoll.yaml", "plimsoll.yml"};
+  char path[PLIM_PATH_BYTES];
+  for (size_t i = 0; i < p->files.len && !has_names(p); i++)
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+      if (find(p->files.at[i]->path, names[k], path)) return plim_project_read(p, path, error);
+  return PLIM_OK;
+}
+
+// "conf/stage1.yaml:negatives" and {file: conf/stage1.yaml}
+static plim_err follow_places(plim_project *p, const plim_project_file *f, plim_error *error) {
   plim_err err = PLIM_OK;
+  char name[512];
+  for (size_t i = 0; i < f->settings.at.len && !err; i++) {
+    const plim_setting *setting = &f->settings.at.at[i];
+    if (strncmp(setting->key, "knobs.", 6) != 0 || setting->value.kind != PLIM_VALUE_TEXT) continue;
+    size_t size = strcspn(setting->value.text, ":");
+    if (size >= sizeof name) continue;
+    snprintf(name, sizeof name, "%.*s", (int)size, setting->value.text);
+    err = plim_follow_name(p, f->path, name, error);
+  }
+  return err;
+}
+
+static plim_err follow_tree(plim_project *p, const plim_project_file *f, plim_error *error) {
+  if (plim_is_names(f->path)) return follow_places(p, f, error);
+  plim_err err = follow_values(p, f, error);
+  return err ? err : plim_follow_hydra(p, f, error);
+}
+
+plim_err plim_project_follow(plim_project *p, plim_error *error) {
+  plim_err err = find_names(p, error);
   for (size_t i = 0; i < p->files.len && !err; i++) { // those that come join the end
     const plim_project_file *f = p->files.at[i];
     switch (f->settings.format) {
     case PLIM_FORMAT_SHELL:
-    case PLIM_FORMAT_DOCKERFILE: err = follow_words(p, f->path, f->text, error); break;
+    case PLIM_FORMAT_DOCKERFILE:
+      err = follow_words(p, f->path, f->text, error);
+      if (!err) err = follow_lost_values(p, f, error);
+      break;
     case PLIM_FORMAT_PYTHON:
       err = follow_imports(p, f->path, f->text, error);
       if (!err) err = follow_values(p, f, error);
+      if (!err) err = plim_follow_hydra(p, f, error);
       break;
-    default: err = follow_values(p, f, error);
+    default: err = follow_tree(p, f, error);
     }
   }
   return err;

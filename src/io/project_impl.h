@@ -19,6 +19,15 @@ bool plim_project_divides(const plim_project *p);
 // Whether micro batch, accumulation and GPUs make the global batch, as far as all are known.
 bool plim_project_multiplies_out(const plim_project *p);
 
+// Reads the file that `from` names, if it is found in its folder or above.
+plim_err plim_follow_name(plim_project *p, const char *from, const char *name, plim_error *error);
+// What Hydra puts together: the configuration of a script's hydra.main, and the files of its defaults
+// list, as command lines choose them (project_hydra.c).
+plim_err plim_follow_hydra(plim_project *p, const plim_project_file *f, plim_error *error);
+
+// What a command line says instead of the default of a script's argument (project_flags.c).
+plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error);
+
 // ---- changes ----------------------------------------------------------------------------------------
 
 // Files in the order in which a new key belongs to them, from 0: what trains, what starts it, the parts.

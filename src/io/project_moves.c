@@ -196,7 +196,7 @@ static bool is_of_knob(const search *s, size_t file, const plim_setting *d) {
   char name[PLIM_KEY_BYTES];
   name_of(d, name);
   if (is_bound(s, file, d)) return true;
-  if (d->is_aside || plim_key_is_of_evaluation(name)) return false;
+  if (d->is_aside || d->is_of_evaluation || plim_key_is_of_evaluation(name)) return false;
   plim_dialect at = s->p->files.at[file]->recipe.dialect;
   for (; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
     if (is_row_that_may(s, plim_dialect_table[at].keys, name, plim_dialect_table[at].is_nested))
@@ -248,14 +248,21 @@ static bool has_readers(const search *s, size_t file, const plim_setting *d) {
   return false;
 }
 
+// Both numbers are known and the same: 4 x 4 for 8 x 2.
+static bool stays(const search *s, size_t file, const plim_setting *d) {
+  const plim_setting *now = plim_settings_find(&s->q->files.at[file]->settings, d->key);
+  return now && d->computed.kind != PLIM_VALUE_NULL && now->computed.kind != PLIM_VALUE_NULL &&
+         plim_value_same(&d->computed, &now->computed);
+}
+
 static void look_in(search *s, size_t file, const source *x, bool *seen);
 
-static void judge(search *s, size_t file, size_t i, bool *seen) {
+static void judge(search *s, size_t file, size_t i, const source *x, bool *seen) {
   const plim_project_file *f = s->p->files.at[file];
   const plim_setting *d = &f->settings.at.at[i];
   if (seen[i]) return;
   seen[i] = true;
-  if (is_of_knob(s, file, d)) return;
+  if (is_of_knob(s, file, d) || (file == x->file && stays(s, file, d))) return;
   if (s->looks >= LOOKS || !hands_on(f, d) || !has_readers(s, file, d)) {
     show(s, file, d);
     return;
@@ -268,7 +275,7 @@ static void judge(search *s, size_t file, size_t i, bool *seen) {
 static void look_in(search *s, size_t file, const source *x, bool *seen) {
   const plim_project_file *f = s->p->files.at[file];
   for (size_t i = 0; i < f->settings.at.len; i++)
-    if (is_computed_from(s, file, i, x)) judge(s, file, i, seen);
+    if (is_computed_from(s, file, i, x)) judge(s, file, i, x, seen);
 }
 
 static plim_err look_everywhere(search *s, const source *x, plim_error *error) {

@@ -175,12 +175,35 @@ plim_err plim_names_read(plim_project *p, plim_error *error) {
 
 // ---- what they say ----------------------------------------------------------------------------------
 
+static bool is_number(const plim_setting *setting) {
+  return setting->value.kind == PLIM_VALUE_INTEGER || setting->value.kind == PLIM_VALUE_REAL;
+}
+
+// Keys that could be meant: of a number, those with numbers.
+static void list_keys(const plim_project_file *f, const plim_binding *b, char *out, size_t size) {
+  size_t used = 0;
+  *out = 0;
+  for (size_t i = 0; i < f->settings.at.len; i++) {
+    const plim_setting *setting = &f->settings.at.at[i];
+    if (b->key.how == PLIM_AS_NUMBER && !is_number(setting)) continue;
+    int n = snprintf(out + used, size - used, "%s%s", used ? ", " : "", setting->key);
+    if (n < 0 || (size_t)n >= size - used) {
+      out[used] = 0;
+      return;
+    }
+    used += (size_t)n;
+  }
+}
+
 static plim_err no_key(const plim_project_file *f, const plim_binding *b, plim_error *error) {
+  char keys[240];
   const char **known = malloc((f->settings.at.len + 1) * sizeof *known);
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "it has no %.120s", b->name);
   for (size_t i = 0; known && i < f->settings.at.len; i++) known[i] = f->settings.at.at[i].key;
   const char *close = known ? plim_suggest(b->name, known, f->settings.at.len) : NULL;
-  if (close) plim_error_hint(error, "%.200s", close);
+  list_keys(f, b, keys, sizeof keys);
+  if (close) plim_error_hint(error, "did you mean %.200s?", close);
+  else if (*keys) plim_error_hint(error, "it has %s", keys);
   free(known);
   return plim_error_file(error, err, f->path);
 }

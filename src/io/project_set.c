@@ -125,6 +125,7 @@ static plim_err change_places(const job *j, const plim_knob_change *c, plim_erro
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < k->place_count && !err; i++) {
     const plim_knob_place *place = &k->places[i];
+    if (place->setting && place->setting->value.kind == PLIM_VALUE_DERIVED) continue;
     plim_task t = task_of(j, place->file, c);
     plim_error why = {0};
     t.decides = place->setting;
@@ -244,6 +245,25 @@ static plim_err say_changed(const plim_project_knob *now, const plim_project_kno
                    is, should);
 }
 
+// Of a knob that is computed, how, and what it would be.
+static plim_err refuse_computed(const plim_project *p, const plim_project_knob *then,
+                                const plim_project_knob *now, plim_knob knob, plim_error *error) {
+  const plim_setting *setting = then->places[0].setting;
+  char value[48];
+  plim_value_print(&now->value, value, sizeof value);
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is computed, and %s %s: %.60s = %.80s",
+                           plim_knob_table[knob].name,
+                           plim_value_same(&now->value, &then->value) ? "stays" : "would become",
+                           value, setting->key, setting->value.text);
+  plim_error_hint(error, "write a number there, or change what it is computed from");
+  return plim_error_file_of(p, then->places[0].file, err, error);
+}
+
+static bool is_computed(const plim_project_knob *k) {
+  return k->place_count && k->places[0].setting &&
+         k->places[0].setting->value.kind == PLIM_VALUE_DERIVED;
+}
+
 static plim_err compare(const plim_project *p, const plim_project *q,
                         const plim_knob_change *changes, size_t count, plim_error *error) {
   for (int i = 0; i < PLIM_KNOBS; i++) {
@@ -253,6 +273,7 @@ static plim_err compare(const plim_project *p, const plim_project *q,
     bool is_well = want ? plim_value_same(&now->value, want)
                         : is_quotient || (now->said == then->said &&
                                           plim_value_same(&now->value, &then->value));
+    if (!is_well && is_computed(then)) return refuse_computed(p, then, now, (plim_knob)i, error);
     if (!is_well) return say_changed(now, then, want, (plim_knob)i, error);
   }
   if (plim_project_multiplies_out(p) && !plim_project_multiplies_out(q))

@@ -58,12 +58,18 @@ static bool has_new_value(task *t, const plim_reading *mine) {
   return say(t, "it would still be %s", value);
 }
 
+// What is computed follows what it is computed from; all knobs together are compared at the end.
+static bool follows(const plim_reading *reading) {
+  return reading->setting && reading->setting->value.kind == PLIM_VALUE_DERIVED;
+}
+
 static bool reads_well(task *t, plim_settings *s) {
   plim_recipe_file recipe;
   if (plim_recipe_file_read(s, t->f->recipe.dialect, &recipe, NULL)) return false;
   for (int i = 0; i < PLIM_KNOBS; i++) {
     const plim_reading *now = &recipe.knobs[i];
     if (i == (int)t->knob || is_as_before(now, &t->f->recipe.knobs[i])) continue;
+    if (follows(&t->f->recipe.knobs[i])) continue;
     if (!is_as_wanted(t, now, (plim_knob)i)) return say_other(t, (plim_knob)i, now);
   }
   return has_new_value(t, &recipe.knobs[t->knob]);

@@ -1,6 +1,7 @@
 // Calls that mean something of their own.
 #include <string.h>
 
+#include "key_names.h"
 #include "python_reader.h"
 
 static bool is_keyword(const plim_py_reader *r, size_t i, size_t stop, const char *name) {
@@ -26,6 +27,30 @@ void plim_py_method_flag(plim_py_reader *r, size_t last) {
     plim_py_add_flag(r, byte, last, last, (plim_value){.kind = PLIM_VALUE_BOOL, .flag = true});
     plim_py_pop(r, before);
   }
+}
+
+// ---- of an evaluation -------------------------------------------------------------------------------
+
+bool plim_py_names_evaluation(const plim_py_reader *r, size_t i, size_t end) {
+  bool is_found = false;
+  for (; i < end; i++) {
+    uint8_t kind = plim_py_at(r, i)->kind;
+    if (kind != PLIM_PY_NAME && kind != PLIM_PY_STRING) continue;
+    if (plim_name_is_of(PLIM_OF_TRAINING, plim_py_text(r, i), plim_py_size(r, i))) return false;
+    is_found |= plim_name_is_of(PLIM_OF_EVALUATION, plim_py_text(r, i), plim_py_size(r, i));
+  }
+  return is_found;
+}
+
+bool plim_py_takes_evaluation(const plim_py_reader *r, size_t open) {
+  size_t close = plim_py_at(r, open)->match, stop = plim_py_find(r, open + 1, close, ',');
+  for (size_t i = open + 1; i < close; i = stop + 1) {
+    stop = plim_py_find(r, i, close, ',');
+    bool is_data =
+        is_keyword(r, i, stop, "dataset") || (i == open + 1 && !is_keyword(r, i, stop, NULL));
+    if (is_data) return plim_py_names_evaluation(r, i, stop);
+  }
+  return false;
 }
 
 // ---- models -----------------------------------------------------------------------------------------

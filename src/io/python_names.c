@@ -57,6 +57,7 @@ void plim_py_names_free(plim_py_names *n) {
   vec_free(&n->locals);
   vec_free(&n->aliases);
   vec_free(&n->references);
+  vec_free(&n->expressions);
   plim_hash_free(&n->facts);
 }
 
@@ -253,6 +254,12 @@ static void doubt_names(plim_py_names *n, plim_settings *s) {
     bool doubts = is_literal && is_in_doubt(n, setting->key, strcspn(setting->key, "."));
     if (doubts && !plim_py_doubt(s, setting)) n->is_out_of_memory = true;
   }
+}
+
+const plim_setting *plim_py_target(const plim_py_names *n, const plim_settings *s,
+                                   const plim_py_reference *r) {
+  uint32_t found = target_of(n, s, r);
+  return found == NOTHING ? NULL : &s->at.at[found];
 }
 
 bool plim_py_resolve(plim_py_names *n, plim_settings *s) {

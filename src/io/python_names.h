@@ -18,6 +18,14 @@ typedef struct {
   const char *class_key; // the same within the class it stands in; NULL: in none
 } plim_py_reference;
 
+// Where the expression of a DERIVED stands, for the names in it.
+typedef struct {
+  uint32_t setting;
+  uint32_t scope;
+  uint64_t line;
+  const char *class_path; // of the class it stands in, kept by the settings; NULL: in none
+} plim_py_expression;
+
 // A literal that is local to a function, until it is known whether it is the only one of its name.
 typedef struct {
   uint32_t setting, scope;
@@ -32,6 +40,7 @@ typedef struct {
   plim_hash facts; // what is known about a name in a scope: see python_names.c
   vec(const char *) aliases;
   vec(plim_py_reference) references;
+  vec(plim_py_expression) expressions; // by their settings
   bool is_out_of_memory;
 } plim_py_names;
 
@@ -80,5 +89,12 @@ bool plim_py_doubt(plim_settings *s, plim_setting *setting);
 // Fills the roots of all settings that refer to a literal. A name of the module that is assigned again behind
 // a use, or changed by a method, stands for no literal: its settings become DERIVED.
 bool plim_py_resolve(plim_py_names *n, plim_settings *s);
+// The setting that a reference means, by the rules of scopes; NULL: none, or it is not known. After
+// plim_py_resolve.
+const plim_setting *plim_py_target(const plim_py_names *n, const plim_settings *s,
+                                   const plim_py_reference *r);
+
+// What is computed, in numbers (python_expressions.c). After plim_py_resolve; false when memory is out.
+bool plim_py_compute(const plim_py_names *n, plim_settings *s);
 
 #endif

@@ -33,17 +33,21 @@
 #include "python_lexer.h"
 #include "python_names.h"
 
-enum { PLIM_PY_MAX_KEY = 512 }; // settings with longer keys are left out
+enum {
+  PLIM_PY_MAX_KEY = 512,    // settings with longer keys are left out
+  PLIM_PY_MAX_SOURCE = 1024 // of the source of a computed value, more is cut off
+};
 
 typedef enum { PLIM_PY_IN_MODULE, PLIM_PY_IN_CLASS, PLIM_PY_IN_FUNCTION } plim_py_where;
 
 typedef struct {
   plim_py_where where;
-  bool is_uncertain; // it may not run, or run more than once
-  bool is_match;     // its lines are cases
-  uint32_t scope;    // of the names it binds
-  uint32_t function; // whose names functions in it see
-  size_t class_size; // bytes of the path of classes around it
+  bool is_uncertain;     // it may not run, or run more than once
+  bool is_match;         // its lines are cases
+  bool is_of_evaluation; // by its name: def val_dataloader
+  uint32_t scope;        // of the names it binds
+  uint32_t function;     // whose names functions in it see
+  size_t class_size;     // bytes of the path of classes around it
 } plim_py_block;
 
 // A call or a dict literal as a place for one more entry. Offsets are bytes.
@@ -75,6 +79,7 @@ typedef struct {
   size_t path_base;
   const plim_py_block *block; // of the statement being read
   bool is_uncertain;          // of the value being read
+  bool is_of_evaluation;      // by what it is assigned to, or given to
   int nesting;                // of values within values
   plim_hash assigned;         // by key: the settings that its last assignment made
   vec(plim_span) made;
@@ -153,12 +158,19 @@ size_t plim_py_call_name(plim_py_reader *r, size_t first, size_t last, char out[
                          bool is_counted);
 // A call that is a setting by its name alone: model.gradient_checkpointing_enable().
 void plim_py_method_flag(plim_py_reader *r, size_t last);
+// Whether names or texts among the tokens are about an evaluation, and none about training.
+bool plim_py_names_evaluation(const plim_py_reader *r, size_t i, size_t end);
+// DataLoader(val_data, ...): what the call is given first is for an evaluation.
+bool plim_py_takes_evaluation(const plim_py_reader *r, size_t open);
 // What the first argument of a call is called, where it says which model is loaded; NULL: it does not.
 const char *plim_py_model_argument(const plim_py_reader *r, size_t first, size_t last);
 // True if the call is of a special kind and was read: add_argument, os.environ.setdefault, dict.
 bool plim_py_special_call(plim_py_reader *r, size_t first, size_t last, size_t open);
 // A dataclass's field(default=...), as the value of the current path. False if it is something else.
 bool plim_py_field(plim_py_reader *r, size_t first, size_t i, size_t end);
+
+// The DERIVED that was added last stands here: its names are looked for from here.
+void plim_py_note_expression(plim_py_reader *r, uint32_t setting);
 
 // Variables of functions (python_locals.c): what a function's are filed under, kept by the settings; a
 // literal that is assigned surely; and at the end, which of them are bound again, and which models are

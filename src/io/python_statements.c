@@ -235,6 +235,8 @@ static void augment(plim_py_reader *r, size_t i, size_t sign, size_t end) {
 }
 
 static void assign_one(plim_py_reader *r, size_t i, size_t target_end, size_t value, size_t end) {
+  bool was_evaluation = r->is_of_evaluation;
+  r->is_of_evaluation = plim_py_names_evaluation(r, i, target_end);
   if (target_end == i + 1 && plim_py_is_name(r, i, end)) assign_name(r, i, value, end);
   else if (is_element(r, i, target_end)) assign_element(r, i, value, end);
   else {
@@ -243,6 +245,7 @@ static void assign_one(plim_py_reader *r, size_t i, size_t target_end, size_t va
     plim_py_walk(r, i, target_end);
     plim_py_walk(r, value, end);
   }
+  r->is_of_evaluation = was_evaluation;
 }
 
 static void assign_several(plim_py_reader *r, size_t i, size_t sign, size_t end) {
@@ -336,6 +339,7 @@ static void open_function(plim_py_reader *r, size_t i, size_t colon, plim_py_blo
   plim_py_bind(&r->names, inner->scope, plim_py_text(r, i + 1), plim_py_size(r, i + 1));
   inner->where = PLIM_PY_IN_FUNCTION;
   inner->is_uncertain = false;
+  inner->is_of_evaluation |= plim_py_names_evaluation(r, i + 1, i + 2);
   const char *path = plim_py_function_path(r, i + 1, inner);
   inner->scope = inner->function = plim_py_scope_new(&r->names, inner->function, path);
   size_t open = plim_py_is(r, i + 2, colon, '[') ? plim_py_skip(r, i + 2) : i + 2;
@@ -423,6 +427,7 @@ plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, c
   if (!r->err && r->expects_block) plim_py_fail_at(r, s->size, "an indented block is missing");
   if (!r->err) plim_py_settle_locals(r);
   if (!r->err && !plim_py_resolve(&r->names, s)) plim_py_no_memory(r);
+  if (!r->err && !plim_py_compute(&r->names, s)) plim_py_no_memory(r);
   if (!r->err) plim_py_settle_models(s);
   return r->err;
 }

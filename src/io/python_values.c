@@ -5,7 +5,6 @@
 #include "python_reader.h"
 
 enum {
-  MAX_SOURCE = 1024,     // of the source of a computed value, more is cut off
   MAX_NESTING = 32,      // of values within values; what is deeper is left out
   MAX_SETTINGS = 1 << 18 // all files of CPython's library stay below a tenth of it
 };
@@ -60,13 +59,14 @@ static void add_setting(plim_py_reader *r, size_t first, size_t last, plim_setti
   setting.comment =
       plim_comment_of(&r->x.comments, r->s, plim_py_at(r, first)->line, last_line_of(r, last));
   setting.key = plim_settings_keep(r->s, r->path.at + r->path_base, size);
+  setting.is_of_evaluation = r->is_of_evaluation || r->block->is_of_evaluation;
   if (!r->err && !plim_settings_add(r->s, setting)) plim_py_no_memory(r);
 }
 
 static const char *keep_source(plim_py_reader *r, plim_span span) {
   size_t size = span.end - span.begin;
-  if (size > MAX_SOURCE) {
-    size = MAX_SOURCE;
+  if (size > PLIM_PY_MAX_SOURCE) {
+    size = PLIM_PY_MAX_SOURCE;
     while ((r->x.text[span.begin + size] & 0xc0) == 0x80) size--;
   }
   const char *kept = plim_settings_keep(r->s, r->x.text + span.begin, size);
@@ -285,8 +285,10 @@ static void read_plain(plim_py_reader *r, size_t first, size_t i, size_t end) {
   }
   size_t before = r->s->at.len;
   plim_py_add_derived(r, r->is_uncertain ? first : i, end, NULL);
-  if (!is_literal && !r->is_uncertain && r->s->at.len > before)
+  if (!is_literal && !r->is_uncertain && r->s->at.len > before) {
     note_reference(r, (uint32_t)before, i, end);
+    plim_py_note_expression(r, (uint32_t)before);
+  }
   plim_py_walk(r, i, end);
 }
 
@@ -379,10 +381,11 @@ void plim_py_arguments(plim_py_reader *r, size_t open) { read_arguments(r, open,
 
 static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open) {
   size_t base = r->path_base, before = r->path.len;
-  bool was_uncertain = r->is_uncertain;
+  bool was_uncertain = r->is_uncertain, was_evaluation = r->is_of_evaluation;
   char name[PLIM_PY_MAX_NAME];
   r->path_base = r->path.len;
   r->is_uncertain = false;
+  if (plim_py_takes_evaluation(r, open)) r->is_of_evaluation = true;
   plim_py_method_flag(r, last);
   if (!plim_py_special_call(r, first, last, open)) {
     size_t size = plim_py_call_name(r, first, last, name, true);
@@ -393,6 +396,7 @@ static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open)
   }
   r->path_base = base;
   r->is_uncertain = was_uncertain;
+  r->is_of_evaluation = was_evaluation;
   plim_py_pop(r, before);
 }
 

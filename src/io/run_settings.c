@@ -64,9 +64,17 @@ static void take_loop(const plim_project *p, plim_run_settings *out) {
   out->mask = (plim_said_text){PLIM_DEFAULTED, has_trainer && !is_packed ? "pad" : "none"};
 }
 
+// The user says where the batch is: then it is a training.
+static bool has_bound_batch(const plim_project *p) {
+  for (size_t i = 0; i < p->bindings.len; i++)
+    if (p->bindings.at[i]->key.knob == PLIM_KNOB_MICRO_BATCH) return true;
+  return false;
+}
+
 static plim_err check_trains(const plim_project *p, plim_error *error) {
   const char *reason = NULL;
   size_t file = SIZE_MAX;
+  if (has_bound_batch(p)) return PLIM_OK;
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     if (f->recipe.dialect == PLIM_DIALECTS) continue;
@@ -75,7 +83,9 @@ static plim_err check_trains(const plim_project *p, plim_error *error) {
     if (mine) reason = mine, file = i;
   }
   if (!reason) reason = "nothing in these files is known as a training configuration";
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s", reason);
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s%s%s", reason,
+                           p->missing ? "; it names a file that is not here: " : "",
+                           p->missing ? p->missing : "");
   plim_error_hint(error,
                   "give the files that train as well, or say where knobs are: --set KNOB=FILE:KEY");
   return plim_error_file_of(p, file, err, error);

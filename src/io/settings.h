@@ -69,6 +69,9 @@ typedef struct {
   int line;       // of the value, counted from 1
   const char *comment; // behind it on its line, or on lines of their own right above; "" if none
   const char *root; // of a DERIVED: the key of the literal in this file it comes from; NULL: none
+  plim_value computed;     // of a DERIVED: the number that this file makes of it; NULL: not known
+  const char *environment; // of a computed one: the variable whose default was taken; NULL: none
+  bool is_of_evaluation;   // it stands where an evaluation is set up: a val_dataloader's batch
   bool is_faint; // Python: local to a function, or an unknown model; counts where nothing else does
   size_t group;  // of a command's words: which command; 0: it is of none
   bool is_aside; // of a command that does something else than train: eval.py, convert.py

@@ -16,6 +16,40 @@ bool plim_path_join(char path[PLIM_PATH_BYTES], const char *folder, const char *
   return length >= 0 && length < PLIM_PATH_BYTES;
 }
 
+// Takes the last part away, for ".."; false if there is none, or it is ".." itself.
+static bool step_up(char *path) {
+  char *slash = strrchr(path, '/'), *part = slash ? slash + 1 : path;
+  if (!*part || strcmp(part, "..") == 0) return false;
+  if (slash == path) path[1] = 0;
+  else *(slash ? slash : path) = 0;
+  return true;
+}
+
+static void add_part(char path[PLIM_PATH_BYTES], const char *part, size_t size) {
+  size_t used = strlen(path);
+  if (used && path[used - 1] != '/') path[used++] = '/';
+  memcpy(path + used, part, size);
+  path[used + size] = 0;
+}
+
+static bool is_same_file(const char *a, const char *b) {
+  struct stat x, y;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+bool plim_path_tidy(const char *named, char path[PLIM_PATH_BYTES]) {
+  if (strlen(named) >= PLIM_PATH_BYTES) return false;
+  strcpy(path, *named == '/' ? "/" : "");
+  for (const char *at = named; *at;) {
+    size_t size = strcspn(at, "/");
+    bool is_up = size == 2 && memcmp(at, "..", 2) == 0, is_here = size == 1 && *at == '.';
+    if (size && !is_here && !(is_up && step_up(path))) add_part(path, at, size);
+    at += size + (at[size] == '/');
+  }
+  if (!is_same_file(named, path)) strcpy(path, named); // a link on the way
+  return true;
+}
+
 bool plim_is_file(const char *path) {
   struct stat found;
   return stat(path, &found) == 0 && S_ISREG(found.st_mode);

@@ -14,6 +14,10 @@ plim_err plim_text_file_read(const char *path, size_t limit, char **text, size_t
 // Puts "folder/name" into `path`; false if it does not fit.
 bool plim_path_join(char path[PLIM_PATH_BYTES], const char *folder, const char *name);
 
+// The same path without "./", "a/../" and doubled slashes, where it still names the same file; false if it
+// does not fit.
+bool plim_path_tidy(const char *named, char path[PLIM_PATH_BYTES]);
+
 bool plim_is_file(const char *path);
 bool plim_is_folder(const char *path);
 

@@ -108,6 +108,8 @@ const char *plim_line_break(const char *text, size_t size);     // the one this 
 
 // ---- an editor over a dialect -----------------------------------------------------------------------
 
+// Fills in the roots and numbers of what is derived, once all settings are there.
+plim_err plim_tree_resolve(plim_settings *s, plim_error *error);
 plim_err plim_tree_read(const plim_dialect *d, plim_settings *s, plim_error *error);
 plim_err plim_tree_change(const plim_dialect *d, const plim_settings *s,
                           const plim_setting *setting, const plim_value *value, plim_edit *out,

@@ -6,8 +6,7 @@
 enum {
   MAX_SETTINGS = 1 << 18,
   MAX_KEPT_BYTES = 64 << 20,
-  MAX_WORK = 1 << 20, // visits that aliases cause: a few bytes of them can stand for terabytes
-  MAX_HOPS = 16
+  MAX_WORK = 1 << 20 // visits that aliases cause: a few bytes of them can stand for terabytes
 };
 
 typedef struct {
@@ -374,48 +373,6 @@ static plim_err walk(reader *r, uint32_t id, uint32_t via) {
   }
 }
 
-// ---- where what is derived comes from ---------------------------------------------------------------
-
-static int by_key_and_place(const void *x, const void *y) {
-  const plim_setting *a = *(const plim_setting *const *)x, *b = *(const plim_setting *const *)y;
-  int order = strcmp(a->key, b->key);
-  return order ? order : (a > b) - (a < b);
-}
-
-static const plim_setting *last_named(plim_setting *const *sorted, size_t count, const char *key) {
-  size_t low = 0, high = count; // the first that is greater
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (strcmp(sorted[middle]->key, key) <= 0) low = middle + 1;
-    else high = middle;
-  }
-  return low && strcmp(sorted[low - 1]->key, key) == 0 ? sorted[low - 1] : NULL;
-}
-
-static const char *follow(plim_setting *const *sorted, size_t count, const char *key) {
-  for (int hop = 0; key && hop < MAX_HOPS; hop++) {
-    const plim_setting *s = last_named(sorted, count, key);
-    if (!s) return NULL;
-    if (s->value.kind != PLIM_VALUE_DERIVED) return key;
-    key = s->root;
-  }
-  return NULL;
-}
-
-static plim_err resolve_roots(reader *r) {
-  size_t count = r->out->at.len;
-  plim_setting **sorted = malloc((count + 1) * sizeof *sorted);
-  if (!sorted) return out_of_memory(r);
-  for (size_t i = 0; i < count; i++) sorted[i] = &r->out->at.at[i];
-  qsort(sorted, count, sizeof *sorted, by_key_and_place);
-  for (size_t i = 0; i < count; i++) {
-    plim_setting *s = &r->out->at.at[i];
-    if (s->root) s->root = follow(sorted, count, s->root);
-  }
-  free(sorted);
-  return PLIM_OK;
-}
-
 plim_err plim_tree_read(const plim_dialect *d, plim_settings *s, plim_error *error) {
   plim_tree tree = {0};
   reader *r = calloc(1, sizeof *r);
@@ -424,7 +381,7 @@ plim_err plim_tree_read(const plim_dialect *d, plim_settings *s, plim_error *err
   if (r) *r = (reader){.tree = &tree, .out = s, .error = error};
   if (!err) err = find_replaced(r);
   for (size_t i = 0; !err && i < tree.roots.len; i++) err = walk(r, tree.roots.at[i], PLIM_NO_NODE);
-  if (!err) err = resolve_roots(r);
+  if (!err) err = plim_tree_resolve(s, error);
   plim_tree_clear(&tree);
   if (r) free(r->is_replaced);
   free(r);

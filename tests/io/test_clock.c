@@ -215,6 +215,26 @@ TEST(small_steps_wait_for_the_cpu_and_large_ones_do_not) {
   CHECK(l2.seconds < 0.65 * l.seconds, "%g of %g", l2.seconds, l.seconds);
 }
 
+// Activations on the host, pinned as transformers' hooks do it: steps that wait for the link (timing_host.json).
+TEST(activations_on_the_host_wait_for_the_link) {
+  json_t *host = json_load_file(TEST_ROOT "/truth/timing_host.json", 0, NULL), *row;
+  size_t i, seen = 0;
+  json_array_foreach(json_object_get(host, "activations"), i, row) {
+    if (!case_is(row, "activations_on_host", "pinned")) continue;
+    plim_job job = small_job(case_integer(row, "batch", 0), PLIM_CHECKPOINT_OFF);
+    job.recipe.length = case_integer(row, "seq", 0);
+    job.recipe.offloads_saved = true;
+    double predicted = predict(&job, plim_gpu_named("H200")).seconds;
+    double measured = case_number(row, "step_seconds", 0);
+    printf("  batch %d of %d: %.3f s, measured %.3f\n", (int)job.recipe.batch,
+           (int)job.recipe.length, predicted, measured);
+    CHECK(fabs(predicted / measured - 1) < 0.25, "%g of %g", predicted, measured);
+    seen++;
+  }
+  CHECK(seen == 2, "%zu rows", seen);
+  json_decref(host);
+}
+
 TEST(without_a_card_there_is_no_time) {
   plim_job job = small_job(1, PLIM_CHECKPOINT_OFF);
   CHECK(predict(&job, NULL).seconds == 0, "seconds");

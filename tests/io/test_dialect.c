@@ -173,7 +173,7 @@ static const real_file real_files[] = {
     {"torchtune__gemma2__2B_lora.yaml", PLIM_DIALECT_TORCHTUNE,
      "micro_batch=4 accumulate=1 lora_rank=64 lora_alpha=128 "
      "lora_targets=q_proj,v_proj,o_proj,gate_proj,up_proj,down_proj optimizer=adamw dtype=bf16 "
-     "checkpoint=on offload=none chunked_loss=eighths packing=off clip=0 model=/tmp/gemma-2-2b/",
+     "checkpoint=on offload=none chunked_loss=eighths packing=off clip=0 model=gemma2-2b",
      NULL},
     {"torchtune__gemma2__9B_full.yaml", PLIM_DIALECT_TORCHTUNE,
      "micro_batch=1 lora_rank=0 optimizer=adamw quantisation=plain", NULL},
@@ -588,8 +588,15 @@ static const struct {
      "  --gradient_accumulation_steps $GRADIENT_ACC_STEPS \\\n"
      "  --gradient_checkpointing --max_seq_length 4096 --lora_rank 64\n",
      PLIM_DIALECT_HF,
-     "micro_batch=1 accumulate=unclear global_batch=128 world=4 precision=bf16 checkpoint=on "
+     "micro_batch=1 accumulate=32 global_batch=128 world=4 precision=bf16 checkpoint=on "
      "sequence=4096 lora_rank=64"},
+    {"trainer/default.yaml",
+     "accumulate_grad_batches: 4\nprecision: bf16-mixed\nstrategy: ddp\ngradient_clip_val: 1.0\n",
+     PLIM_DIALECT_LIGHTNING, "accumulate=4 precision=bf16 dtype=fp32 strategy=ddp clip=1"},
+    {"launch.sh",
+     "deepspeed --num_gpus 8 train.py --per_device_train_batch_size 8 --model_max_length 2048 "
+     "--gradient_accumulation_steps 1 --bf16 True\n",
+     PLIM_DIALECT_HF, "micro_batch=8 sequence=2048 precision=bf16 world=8"},
     {"home.yaml", "batch_size: 4\nmax_len: 128\nlora: {r: 4}\n", PLIM_DIALECT_HOME,
      "micro_batch=4 sequence=128 lora_rank=4 accumulate=unknown"},
 };
@@ -638,6 +645,42 @@ TEST(gpus_that_share_a_batch_are_one) {
   CHECK(!read_text("a.sh", MEGATRON("3")) && says("accumulate=unknown"), "8 GPUs in threes");
 }
 
+static bool comment_forbids(const char *comment) {
+  char text[256];
+  snprintf(text, sizeof text, "batch_size: 8  # %s\nmax_len: 128\n", comment);
+  bool is_read = !read_text("c.yaml", text);
+  bool is_fixed = is_read && project.knobs[PLIM_KNOB_MICRO_BATCH].is_fixed;
+  if (is_fixed) return refuses("micro_batch", "4", "a comment forbids it");
+  return false;
+}
+
+TEST(comments_forbid_in_many_words) {
+  static const char *const bans[] = {"must be 8",
+                                     "DO NOT TOUCH",
+                                     "do not change! the loader depends on it",
+                                     "keep at 8",
+                                     "Keep this: sampler",
+                                     "leave as is",
+                                     "fixed by the paper",
+                                     "never change",
+                                     "don't modify",
+                                     "should not be changed",
+                                     "has to be 8",
+                                     "only works with 8"};
+  static const char *const remarks[] = {"keeps global_batch_size at 256",
+                                        "lora_r must be 8",
+                                        "fixed a bug here",
+                                        "change if it does not fit",
+                                        "twice what it was",
+                                        "do what you want. Not to be forgotten",
+                                        "needs to be tuned",
+                                        ""};
+  for (size_t i = 0; i < sizeof bans / sizeof *bans; i++)
+    CHECK(comment_forbids(bans[i]), "%s", bans[i]);
+  for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++)
+    CHECK(!comment_forbids(remarks[i]), "%s", remarks[i]);
+}
+
 TEST(two_values_for_one_knob_are_unclear) {
   CHECK(!read_text("c.yaml", "a:\n  batch_size: 8\nb:\n  batch_size: 16\n"), "%s", error.message);
   CHECK(says("micro_batch=unclear"), "not guessed");
@@ -653,11 +696,17 @@ TEST(computed_values_lead_to_their_root) {
                            "    per_device_train_batch_size=BATCH,\n"
                            "    gradient_accumulation_steps=STEPS)\n"),
         "%s", error.message);
-  CHECK(says("micro_batch=4 accumulate=unclear"), "values");
+  CHECK(says("micro_batch=4 accumulate=16"), "values");
   CHECK(strcmp(project.knobs[PLIM_KNOB_MICRO_BATCH].places[0].setting->key, "BATCH") == 0,
         "the root");
-  CHECK(changes("micro_batch", "2"), "the root is changed");
+  CHECK(refuses("micro_batch", "2", "accumulate is computed, and would become 32"), "alone");
   CHECK(refuses("accumulate", "8", "computed"), "a computed value");
+  plim_knob_change both[] = {{PLIM_KNOB_MICRO_BATCH, value_from("2")},
+                             {PLIM_KNOB_ACCUMULATE, value_from("32")}};
+  plim_edit_set edits;
+  CHECK(!plim_project_set(&project, both, 2, &edits, &error), "%s", error.message);
+  CHECK(edits.at.len == 1, "the root alone is edited");
+  plim_edit_set_clear(&edits);
 }
 
 // ---- the way it is written --------------------------------------------------------------------------
@@ -887,7 +936,7 @@ static const struct {
     {"d.sh",
      "N=8\nACC=$((64 / N))\npython train.py --per_device_train_batch_size $N "
      "--gradient_accumulation_steps $ACC --run_name out-N\n",
-     NULL},
+     "accumulate is computed, and would become 32"},
     {"e.py", "N = 8\nargs = TrainingArguments(per_device_train_batch_size=N, save_total_limit=N)\n",
      "TrainingArguments.save_total_limit"},
     {"f.py",
@@ -911,6 +960,19 @@ static const struct {
     {"l.yaml", "bs: 8\nper_device_train_batch_size: ${bs}\noutput_dir: out/${bs}\n", "output_dir"},
     {"m.yaml", "bs: &bs 8\nper_device_train_batch_size: *bs\noutput_dir: bs\n", NULL},
 };
+
+TEST(what_is_computed_and_stays_does_not_move) {
+  CHECK(!read_text("t.py", "N = 8\nM = 2\nTOTAL = N * M\n"
+                           "a = TrainingArguments(per_device_train_batch_size=N,\n"
+                           "    gradient_accumulation_steps=M, save_steps=TOTAL)\n"),
+        "%s", error.message);
+  plim_knob_change both[] = {{PLIM_KNOB_MICRO_BATCH, value_from("4")},
+                             {PLIM_KNOB_ACCUMULATE, value_from("4")}};
+  plim_edit_set edits;
+  CHECK(!plim_project_set(&project, both, 2, &edits, &error), "%s", error.message);
+  plim_edit_set_clear(&edits);
+  CHECK(refuses("micro_batch", "4", "TrainingArguments.save_steps"), "alone, the product moves");
+}
 
 TEST(a_root_that_decides_more_is_left_alone) {
   for (size_t i = 0; i < sizeof shared_roots / sizeof *shared_roots; i++) {
@@ -946,6 +1008,14 @@ TEST(a_root_that_decides_more_in_another_file_is_left_alone) {
         error.message);
   CHECK(says("micro_batch=8"), "the command's");
   CHECK(refuses("micro_batch", "2", "TrainingArguments.save_steps (line 4)"), "an argument");
+  CHECK(!read_two("run.sh", "python train.py --batch-size 8\npython train.py --batch-size 2\n",
+                  "train.py", script),
+        "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "two commands");
+  CHECK(!read_two("run.sh", "python train.py --batch-size 8\npython eval.py --batch-size 2\n",
+                  "train.py", script),
+        "%s", error.message);
+  CHECK(says("micro_batch=8"), "another program");
 }
 
 // ---- several files ----------------------------------------------------------------------------------
@@ -1125,6 +1195,39 @@ TEST(a_global_batch_must_multiply_out) {
   plim_edit_set_clear(&edits);
 }
 
+TEST(a_flag_replaces_the_default_of_the_argument) {
+  static const char script[] =
+      "parser.add_argument('--bs', type=int, default=16)\n"
+      "parser.add_argument('--total', type=int, default=64)\n"
+      "args = parser.parse_args()\n"
+      "TrainingArguments('o', per_device_train_batch_size=args.bs,\n"
+      "                  gradient_accumulation_steps=args.total // args.bs)\n";
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  plim_project_add(&project, "train.py", script, sizeof script - 1, &error);
+  static const char command[] = "python train.py --bs 4\n";
+  plim_project_add(&project, "run.sh", command, sizeof command - 1, &error);
+  CHECK(!plim_project_finish(&project, &error), "%s", error.message);
+  CHECK(says("micro_batch=4 accumulate=unclear"), "the command's, and what it leaves open");
+  CHECK(changes("micro_batch", "2"), "in the command");
+}
+
+TEST(a_command_that_sets_the_variable_leaves_its_default_open) {
+  static const char script[] = "BS = int(os.environ.get('BS', 16))\n"
+                               "TrainingArguments('o', per_device_train_batch_size=BS)\n";
+  static const char config[] = "base_model: x\nsequence_len: 8\nmicro_batch_size: ${oc.env:BS,8}\n";
+  static const char command[] = "export BS=4\npython train.py\n";
+  const char *names[] = {"train.py", "a.yaml"}, *texts[] = {script, config};
+  for (int i = 0; i < 2; i++) {
+    plim_project_clear(&project);
+    project = (plim_project){0};
+    plim_project_add(&project, names[i], texts[i], strlen(texts[i]), &error);
+    plim_project_add(&project, "run.sh", command, sizeof command - 1, &error);
+    CHECK(!plim_project_finish(&project, &error), "%s", error.message);
+    CHECK(says("micro_batch=unclear"), "%s", names[i]);
+  }
+}
+
 TEST(disagreement_with_deepspeed_is_noted) {
   CHECK(!read_pair("per_device_train_batch_size: 8\n", numbers_json, NULL), "%s", error.message);
   CHECK(project.notes.len && strstr(project.notes.at[0], "would not start"), "a note");
@@ -1175,8 +1278,8 @@ TEST(wrong_names_are_refused_with_the_closest) {
   CHECK(strstr(error.message, "micro_bath") && strcmp(error.hint, "micro_batch") == 0, "%s",
         error.hint);
   CHECK(read_named("knobs:\n  micro_batch: c.yaml:exmples\n", "c.yaml", "examples: 1\n"), "no key");
-  CHECK(strcmp(error.hint, "examples") == 0 && strcmp(error.file, "c.yaml") == 0, "%s",
-        error.message);
+  CHECK(strcmp(error.hint, "did you mean examples?") == 0 && strcmp(error.file, "c.yaml") == 0,
+        "%s", error.message);
   CHECK(read_named("knobs:\n  micro_batch: d.yaml:x\n", "c.yaml", "x: 1\n"), "no file");
   CHECK(strstr(error.message, "d.yaml"), "%s", error.message);
   CHECK(!read_named("files:\n  a.yaml: litgpt\n", "a.yaml",
@@ -1267,7 +1370,7 @@ TEST(lightning_with_stages) {
               FIXTURES "seed3/conf/text_curriculum/02_stage.yaml", FIXTURES "seed3/plimsoll.yaml"),
         "%s", error.message);
   CHECK(says("micro_batch=45 accumulate=5 n_positives=32 n_negatives=24 precision=fp16 dtype=fp32 "
-             "checkpoint=on lora_rank=8 lora_alpha=16 lora_dropout=0.1 world=1 sequence=512 "
+             "checkpoint=on lora_rank=8 lora_alpha=16 lora_dropout=0.1 world=1 sequence=128 "
              "workers=4 epochs=15 clip=1"),
         "values");
   CHECK(changes("n_negatives", "16") && changes("micro_batch", "15"), "changes");

@@ -31,6 +31,8 @@ static const struct {
     {"recorded/sync-release-exp-cap", RETRY_LOOKS_ALIKE},
     {"recorded/mempool", POOLS_NOT_RECORDED},
     {"saving/chunked-llama-lora-ckpt", COUNTERS_START_LATER},
+    {"saving/chunked-model-trainer-gemma2-lora", COUNTERS_START_LATER},
+    {"saving/chunked-model-trainer-llama-lora-ckpt", COUNTERS_START_LATER},
     {"saving/liger-all-llama-lora-amp-ckpt", COUNTERS_START_LATER},
     {"saving/liger-ce-llama-lora-ckpt", COUNTERS_START_LATER},
     {"saving/liger-ce-trainer-lora", COUNTERS_START_LATER},

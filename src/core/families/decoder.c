@@ -28,14 +28,12 @@ void plim_decoder_prepare(plim_tape *t, const plim_config *c, const plim_batch *
   plim_rotary(t, rope->inv_freq, length, (plim_dtype)in->embedded->dtype, &in->cos, &in->sin);
 }
 
+// A dict of the masks' arguments may hold two of them to the end, and lets them go in its own order.
 void plim_decoder_release(plim_tape *t, const plim_config *c, plim_decoder_inputs *in) {
-  plim_tensor **plain[] = {&in->positions,    &in->embedded, &in->full_mask,
-                           &in->sliding_mask, &in->sin,      &in->cos};
-  // A dict of the masks' arguments holds two of them to the end, and lets them go in its own order.
-  plim_tensor **with_dict[] = {&in->full_mask, &in->sliding_mask, &in->embedded,
-                               &in->positions, &in->sin,          &in->cos};
-  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
-    drop(t, c->keeps_mask_arguments ? with_dict[i] : plain[i]);
+  if (!c->keeps_mask_arguments) drop_all(t, &in->positions, &in->embedded);
+  drop_all(t, &in->full_mask, &in->sliding_mask);
+  if (c->keeps_mask_arguments) drop_all(t, &in->embedded, &in->positions);
+  drop_all(t, &in->sin, &in->cos);
 }
 
 plim_tensor *plim_decoder_call(plim_tape *t, const plim_config *c, const plim_batch *batch,

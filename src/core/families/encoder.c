@@ -4,21 +4,23 @@
 #include "loss.h"
 #include "ops.h"
 
-// ---- norms and outputs ----------------------------------------------------------------------------
+// ---- parts of layers ------------------------------------------------------------------------------
 
-plim_norm plim_norm_new(plim_tape *t, plim_model *m, int64_t width, plim_dtype dtype) {
-  plim_norm n = {.weight = plim_model_parameter(t, m, dims(width), dtype)};
-  n.bias = plim_model_parameter(t, m, dims(width), dtype);
-  return n;
+plim_linear plim_encoder_square(plim_tape *t, plim_encoder *e, plim_projection projection,
+                                plim_dtype dtype) {
+  return plim_linear_new(t, &e->model, projection, e->c.hidden, e->c.hidden, true, dtype);
 }
 
-plim_tensor *plim_norm_forward(plim_tape *t, const plim_norm *n, plim_tensor *x) {
-  return layer_norm(t, x, n->weight, n->bias);
+plim_linear plim_encoder_dense(plim_tape *t, plim_model *m, const char *module, int64_t out,
+                               int64_t in, plim_dtype dtype) {
+  plim_linear dense = plim_linear_new(t, m, PLIM_DENSE, out, in, true, dtype);
+  dense.name = module;
+  return dense;
 }
 
-plim_encoder_output plim_encoder_output_new(plim_tape *t, plim_model *m, int64_t out, int64_t in,
-                                            plim_dtype dtype) {
-  plim_encoder_output o = {.dense = plim_linear_new(t, m, out, in, true, dtype)};
+plim_encoder_output plim_encoder_output_new(plim_tape *t, plim_model *m, const char *module,
+                                            int64_t out, int64_t in, plim_dtype dtype) {
+  plim_encoder_output o = {.dense = plim_encoder_dense(t, m, module, out, in, dtype)};
   o.norm = plim_norm_new(t, m, out, dtype);
   return o;
 }
@@ -34,37 +36,19 @@ plim_tensor *plim_encoder_output_forward(plim_tape *t, const plim_encoder_output
 
 // ---- positions ------------------------------------------------------------------------------------
 
-// torch.cumsum(x, dim=1) of int32: the result, then the input as int64.
-static plim_tensor *running_sum(plim_tape *t, const plim_tensor *x) {
-  plim_tensor *out = empty(t, x->shape, PLIM_I64), *wide = empty(t, x->shape, PLIM_I64);
-  if (x->shape.at[0] == 1) plim_consume(t, scratch(t, 1279)); // cub's scan, read off recordings
-  plim_consume(t, wide);
-  return out;
-}
-
 plim_tensor *plim_positions_from_ids(plim_tape *t, plim_tensor *ids, bool adds_past) {
   plim_tensor *is_token = NULL, *counted = NULL;
   plim_tensor *differs = k_binary_as(t, ids, NULL, PLIM_BOOL);
   set(t, &is_token, to(t, differs, PLIM_I32));
-  plim_tensor *sums = to(t, running_sum(t, is_token), PLIM_I32);
+  plim_tensor *sums = to(t, k_running_sum(t, is_token), PLIM_I32);
   if (adds_past) sums = add_scalar(t, sums);
   set(t, &counted, mul(t, sums, is_token));
   plim_tensor *positions = add_scalar(t, to(t, counted, PLIM_I64));
-  drop(t, &is_token);
-  drop(t, &counted);
+  drop_all(t, &is_token, &counted);
   return positions;
 }
 
-// ---- heads ----------------------------------------------------------------------------------------
-
-plim_tensor *plim_pooler_forward(plim_tape *t, const plim_linear *pooler, plim_tensor *hidden) {
-  plim_tensor *first = NULL, *pooled = NULL;
-  set(t, &first, select_first(t, hidden, 1));
-  set(t, &pooled, plim_linear_forward(t, pooler, first));
-  set(t, &pooled, tanh_(t, pooled));
-  drop(t, &first);
-  return give(t, &pooled);
-}
+// ---- the head for masked tokens -------------------------------------------------------------------
 
 // A module's own parameters come before those of its parts.
 static void put_last_parameter_at(plim_model *m, size_t index) {
@@ -91,12 +75,12 @@ static void tie(plim_tape *t, plim_model *m, plim_masked_head *h, plim_tensor *w
   m->padded = h->bias;
 }
 
-plim_masked_head plim_masked_head_new(plim_tape *t, plim_model *m, plim_tensor *words,
-                                      bool is_tied) {
+static plim_masked_head masked_head_new(plim_tape *t, plim_model *m, plim_tensor *words,
+                                        bool is_tied) {
   int64_t rows = words->shape.at[0], width = words->shape.at[1];
   plim_dtype dtype = (plim_dtype)words->dtype;
   size_t index = m->parameters.len;
-  plim_masked_head h = {.dense = plim_linear_new(t, m, width, width, true, dtype)};
+  plim_masked_head h = {.dense = plim_encoder_dense(t, m, "transform", width, width, dtype)};
   h.norm = plim_norm_new(t, m, width, dtype);
   if (is_tied) tie(t, m, &h, words);
   else {
@@ -108,18 +92,62 @@ plim_masked_head plim_masked_head_new(plim_tape *t, plim_model *m, plim_tensor *
   return h;
 }
 
-plim_tensor *plim_masked_head_forward(plim_tape *t, const plim_masked_head *h, plim_tensor *hidden,
-                                      const plim_batch *batch, plim_tensor **logits) {
+// The loss. `hidden` is let go when it and the logits are there.
+static plim_tensor *masked_head_forward(plim_tape *t, const plim_masked_head *h,
+                                        plim_tensor *hidden, const plim_batch *batch,
+                                        plim_tensor **logits) {
   plim_tensor *scores = NULL;
   bool was = hold(hidden);
   set(t, &scores, plim_linear_forward(t, &h->dense, hidden));
   set(t, &scores, gelu(t, scores));
   set(t, &scores, plim_norm_forward(t, &h->norm, scores));
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_tape_at(t, "decoder");
   set(t, &scores, linear(t, scores, h->weight, h->bias));
   plim_tensor *loss = masked_loss(t, scores, batch->labels);
   plim_tape_purpose(t, purpose_was);
   set(t, logits, give(t, &scores));
   let_go(t, hidden, was);
   return loss;
+}
+
+// ---- the encoder ----------------------------------------------------------------------------------
+
+void *plim_encoder_new(size_t bytes, const plim_config *c, plim_model methods) {
+  methods.forward = plim_encoder_forward;
+  methods.is_bare = c->head == PLIM_HEAD_NONE;
+  methods.has_aligned_labels = true;
+  plim_encoder *e = plim_model_new(bytes, methods);
+  if (e) e->c = *c;
+  return e;
+}
+
+void plim_encoder_build_end(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
+  int64_t h = e->c.hidden;
+  if (e->model.is_bare) e->pooler = plim_encoder_dense(t, &e->model, "pooler", h, h, dtype);
+  plim_consume(t, empty(t, e->position_ids->shape, PLIM_I64)); // made again at initialisation
+  if (!e->model.is_bare) e->head = masked_head_new(t, &e->model, e->words, e->c.ties_embeddings);
+}
+
+void plim_encoder_end_lora(plim_tape *t, plim_encoder *e, const plim_lora *lora) {
+  plim_lora_add_all(t, &e->model, lora, &e->pooler, &e->head.dense);
+}
+
+void plim_encoder_pool(plim_tape *t, plim_encoder *e, plim_tensor *hidden) {
+  if (!e->model.is_bare) return;
+  plim_tensor *first = NULL, *pooled = NULL;
+  set(t, &first, select_first(t, hidden, 1));
+  set(t, &pooled, plim_linear_forward(t, &e->pooler, first));
+  set(t, &pooled, tanh_(t, pooled));
+  drop(t, &first);
+  set(t, &e->model.extra, give(t, &pooled));
+}
+
+plim_tensor *plim_encoder_forward(plim_tape *t, plim_model *model, const plim_batch *batch,
+                                  plim_tensor **output) {
+  plim_encoder *e = (plim_encoder *)model;
+  plim_tensor *hidden = model->inner(t, model, batch);
+  if (!model->is_bare) return masked_head_forward(t, &e->head, hidden, batch, output);
+  set(t, output, hidden);
+  return NULL;
 }

@@ -39,7 +39,7 @@ static plim_tensor *bmm_scaled(plim_tape *t, const plim_tensor *a, const plim_te
   return scaled;
 }
 
-static void baddbmm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_tensor **out) {
+static void baddbmm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_tensor *right = k_transpose(t, n->saved[1], 1, 2);
   plim_tensor *left = k_transpose(t, n->saved[0], 1, 2);
   out[1] = bmm_scaled(t, in[0], right);
@@ -50,7 +50,7 @@ static void baddbmm_backward(plim_tape *t, plim_node *n, plim_tensor **in, plim_
 
 // x + scale * left @ right
 static plim_tensor *baddbmm(plim_tape *t, plim_tensor *x, plim_tensor *left, plim_tensor *right) {
-  plim_node *n = node_begin(t, baddbmm_backward, (plim_tensor *[]){x, left, right}, 3);
+  plim_grad_node *n = node_begin(t, baddbmm_backward, (plim_tensor *[]){x, left, right}, 3);
   if (n) node_save(t, n, left), node_save(t, n, right);
   plim_tensor *out = product(t, left, right, empty(t, x->shape, (plim_dtype)x->dtype));
   if (n) node_output(t, n, out);

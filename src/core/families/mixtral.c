@@ -67,13 +67,12 @@ static void route(plim_tape *t, const plim_experts *e, plim_tensor *x, plim_tens
   plim_merge router = {0};
   plim_merge_begin(t, &e->router_lora, e->router, &router);
   set(t, &rows, reshape(t, x, dims(-1, x->shape.at[1])));
+  plim_tape_at(t, "gate");
   set(t, logits, linear(t, rows, plim_merge_weight(t, &e->router_lora, e->router, &router), NULL));
   set(t, &probabilities, softmax(t, *logits, PLIM_FP32));
   topk(t, probabilities, e->per_token, shares, experts);
   div_in_place(t, *shares, sum_dim(t, *shares, 1, true));
-  drop(t, &rows);
-  drop(t, &probabilities);
-  drop(t, &router.merged);
+  drop_all(t, &rows, &probabilities, &router.merged);
   plim_merge_end(t, &router);
 }
 
@@ -86,13 +85,11 @@ typedef struct {
   plim_tensor *offsets, *is_nobody;   // is_nobody: rows of experts that live elsewhere
 } groups;
 
-enum { CUB_SCAN_32 = 1023 }; // temporary bytes of cub's scan of a few integers, read off recordings
-
 static void count_tokens(plim_tape *t, int64_t experts, groups *g) {
   set(t, &g->histogram_of, k_to(t, g->sorted, PLIM_I32));
   set(t, &g->counts, empty(t, dims(experts), PLIM_I32));
   set(t, &g->offsets, empty(t, dims(experts), PLIM_I32));
-  plim_consume(t, scratch(t, CUB_SCAN_32));
+  plim_consume(t, scratch(t, k_scan_bytes(experts, K_SCAN_TILE, PLIM_I32)));
   set(t, &g->is_nobody, unsqueeze(t, empty(t, g->sorted->shape, PLIM_BOOL), 1));
 }
 
@@ -107,22 +104,21 @@ static void group(plim_tape *t, const plim_experts *e, plim_tensor *x, plim_tens
 }
 
 static void groups_drop(plim_tape *t, groups *g) {
-  plim_tensor **gone[] = {&g->shares,     &g->experts,      &g->sorted, &g->order,   &g->rows,
-                          &g->row_shares, &g->histogram_of, &g->counts, &g->offsets, &g->is_nobody};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  drop_all(t, &g->shares, &g->experts, &g->sorted, &g->order, &g->rows, &g->row_shares,
+           &g->histogram_of, &g->counts, &g->offsets, &g->is_nobody);
 }
 
 static plim_tensor *gated(plim_tape *t, plim_tensor *both) {
   plim_tensor *gate = NULL, *up = NULL;
-  split(t, both, (plim_tensor * *[]){&gate, &up}, 2);
+  split(t, both, &gate, &up);
   plim_tensor *out = mul(t, silu(t, gate), up);
-  drop(t, &gate);
-  drop(t, &up);
+  drop_all(t, &gate, &up);
   return out;
 }
 
 static void project(plim_tape *t, const groups *g, plim_tensor *weight, plim_tensor *x,
                     plim_tensor **out) {
+  plim_tape_at(t, "experts");
   set(t, out, grouped_mm(t, x, transpose(t, weight, 1, 2), g->offsets));
   set(t, out, masked_fill(t, *out, g->is_nobody));
 }
@@ -140,6 +136,7 @@ static plim_tensor *gather(plim_tape *t, const groups *g, plim_tensor *out, int6
 
 static plim_tensor *run_experts(plim_tape *t, const plim_experts *e, plim_tensor *x,
                                 plim_tensor *shares, plim_tensor *experts) {
+  plim_tape_at(t, "experts");
   groups g = {0};
   plim_merge up = {0}, down = {0};
   plim_merge_begin(t, &e->down_lora, e->down, &down);
@@ -154,11 +151,9 @@ static plim_tensor *run_experts(plim_tape *t, const plim_experts *e, plim_tensor
   set(t, &sum, gather(t, &g, out, e->per_token, &weighted, &inverse));
   set(t, &result, to(t, sum, (plim_dtype)x->dtype));
   groups_drop(t, &g);
-  plim_tensor **gone[] = {&out, &weighted, &inverse, &sum};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  drop_all(t, &out, &weighted, &inverse, &sum);
   plim_merge_end(t, &up);
-  drop(t, &up.merged);
-  drop(t, &down.merged);
+  drop_all(t, &up.merged, &down.merged);
   plim_merge_end(t, &down);
   return give(t, &result);
 }
@@ -171,8 +166,6 @@ plim_tensor *plim_experts_forward(plim_tape *t, const plim_experts *e, plim_tens
   set(t, &hidden, run_experts(t, e, hidden, shares, experts));
   set(t, &hidden, reshape(t, hidden, dims(batch, length, width)));
   plim_tensor *out = give(t, &hidden);
-  drop(t, &logits);
-  drop(t, &shares);
-  drop(t, &experts);
+  drop_all(t, &logits, &shares, &experts);
   return out;
 }

@@ -40,8 +40,7 @@ static plim_tensor *buckets_of(plim_tape *t, plim_tensor *relative, bool both_wa
   else set(t, &bucket, add_scalar(t, chosen));
   drop(t, &distance);
   plim_tensor *out = give(t, &bucket);
-  drop(t, &is_near);
-  drop(t, &far);
+  drop_all(t, &is_near, &far);
   return out;
 }
 
@@ -54,7 +53,6 @@ plim_tensor *plim_relative_bias(plim_tape *t, plim_tensor *table, int64_t querie
   set(t, &bucket, buckets_of(t, relative, both_ways));
   plim_tensor *values = permute(t, embedding(t, table, bucket), dims(2, 0, 1));
   plim_tensor *out = unsqueeze(t, values, 0);
-  plim_tensor **gone[] = {&query, &key, &relative, &bucket};
-  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) drop(t, gone[i]);
+  drop_all(t, &query, &key, &relative, &bucket);
   return out;
 }

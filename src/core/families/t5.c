@@ -1,6 +1,5 @@
 #include "t5.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "attention.h"
@@ -12,29 +11,21 @@
 
 typedef struct {
   plim_linear q, k, v, o;
-  plim_tensor
-      *relative; // bias by distance, (buckets, heads); in the first self attention of a stack
+  plim_tensor *relative; // bias by distance, (buckets, heads); of a stack's first self attention
   plim_tensor *norm;
 } attention_layer;
 
 typedef struct {
+  struct stack *of;
   attention_layer self, cross; // cross: of decoders
   plim_linear wi, wi_0, wi_1, wo;
   plim_tensor *norm;
+  plim_tensor **self_cache, **cross_cache; // a key and a value each; NULL: there is no cache
 } block;
 
-typedef struct block_call {
-  const struct plim_t5 *m;
-  const block *b;
-  plim_tensor **results;
-  plim_tensor **self_cache, **cross_cache; // a key and a value each; NULL: there is no cache
-  plim_attention_kind attention;
-  bool is_decoder, is_checkpointed;
-} block_call;
-
-typedef struct {
+typedef struct stack {
+  struct plim_t5 *m;
   block *blocks;
-  block_call *calls; // one per block
   int64_t count;
   plim_tensor *norm;
   plim_tensor *results[PLIM_MAX_RESULTS]; // of the block that runs
@@ -46,6 +37,8 @@ typedef struct plim_t5 {
   plim_config c;
   plim_tensor *shared, *lm_head;
   stack encoder, decoder;
+  plim_attention_kind attention; // of the batch that runs
+  bool is_checkpointed;          // that batch
 } plim_t5;
 
 // ---- construction ---------------------------------------------------------------------------------
@@ -53,33 +46,34 @@ typedef struct plim_t5 {
 static attention_layer attention_new(plim_tape *t, plim_t5 *m, bool is_first, plim_dtype d) {
   plim_model *model = &m->model;
   int64_t h = m->c.hidden, inner = m->c.heads * m->c.head_dim;
-  attention_layer a = {.q = plim_linear_new(t, model, inner, h, false, d)};
-  a.k = plim_linear_new(t, model, inner, h, false, d);
-  a.v = plim_linear_new(t, model, inner, h, false, d);
-  a.o = plim_linear_new(t, model, h, inner, false, d);
+  attention_layer a = {.q = plim_linear_new(t, model, PLIM_Q, inner, h, false, d)};
+  a.k = plim_linear_new(t, model, PLIM_K, inner, h, false, d);
+  a.v = plim_linear_new(t, model, PLIM_V, inner, h, false, d);
+  a.o = plim_linear_new(t, model, PLIM_O, h, inner, false, d);
   plim_dims table = dims(m->c.relative_buckets, m->c.heads);
   if (is_first) a.relative = plim_model_parameter(t, model, table, d);
   a.norm = plim_model_parameter(t, model, dims(h), d);
   return a;
 }
 
-static block block_new(plim_tape *t, plim_t5 *m, bool is_decoder, bool is_first, plim_dtype d) {
+static block block_new(plim_tape *t, stack *s, bool is_first, plim_dtype d) {
+  plim_t5 *m = s->m;
   plim_model *model = &m->model;
   int64_t h = m->c.hidden, i = m->c.intermediate;
-  block b = {.self = attention_new(t, m, is_first, d)};
-  if (is_decoder) b.cross = attention_new(t, m, false, d);
+  block b = {.of = s, .self = attention_new(t, m, is_first, d)};
+  if (s->is_decoder) b.cross = attention_new(t, m, false, d);
   if (m->c.has_gated_mlp) {
-    b.wi_0 = plim_linear_new(t, model, i, h, false, d);
-    b.wi_1 = plim_linear_new(t, model, i, h, false, d);
-  } else b.wi = plim_linear_new(t, model, i, h, false, d);
-  b.wo = plim_linear_new(t, model, h, i, false, d);
+    b.wi_0 = plim_linear_new(t, model, PLIM_WI_0, i, h, false, d);
+    b.wi_1 = plim_linear_new(t, model, PLIM_WI_1, i, h, false, d);
+  } else b.wi = plim_linear_new(t, model, PLIM_WI, i, h, false, d);
+  b.wo = plim_linear_new(t, model, PLIM_WO, h, i, false, d);
   b.norm = plim_model_parameter(t, model, dims(h), d);
   return b;
 }
 
-static void stack_build(plim_tape *t, plim_t5 *m, stack *s, plim_dtype d) {
-  for (int64_t i = 0; i < s->count; i++) s->blocks[i] = block_new(t, m, s->is_decoder, i == 0, d);
-  s->norm = plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
+static void stack_build(plim_tape *t, stack *s, plim_dtype d) {
+  for (int64_t i = 0; i < s->count; i++) s->blocks[i] = block_new(t, s, i == 0, d);
+  s->norm = plim_model_parameter(t, &s->m->model, dims(s->m->c.hidden), d);
 }
 
 // Both stacks and the head are made with a table of their own, which goes when they are tied.
@@ -87,9 +81,9 @@ static void build(plim_tape *t, plim_t5 *m, plim_dtype d) {
   plim_dims table = dims(m->c.vocabulary, m->c.hidden);
   m->shared = plim_model_parameter(t, &m->model, table, d);
   plim_tensor *encoders = empty(t, table, d);
-  stack_build(t, m, &m->encoder, d);
+  stack_build(t, &m->encoder, d);
   plim_tensor *decoders = empty(t, table, d);
-  stack_build(t, m, &m->decoder, d);
+  stack_build(t, &m->decoder, d);
   m->model.undecayed[0] = m->encoder.blocks[0].self.relative;
   m->model.undecayed[1] = m->decoder.blocks[0].self.relative;
   m->lm_head = m->shared;
@@ -99,58 +93,38 @@ static void build(plim_tape *t, plim_t5 *m, plim_dtype d) {
   plim_consume(t, decoders);
 }
 
-static void add_attention_lora(plim_tape *t, plim_t5 *m, attention_layer *a,
-                               const plim_lora *lora) {
-  plim_lora_target(t, &m->model, &a->q, PLIM_Q, lora);
-  plim_lora_target(t, &m->model, &a->k, PLIM_K, lora);
-  plim_lora_target(t, &m->model, &a->v, PLIM_V, lora);
-  plim_lora_target(t, &m->model, &a->o, PLIM_O, lora);
-}
-
-static void add_stack_lora(plim_tape *t, plim_t5 *m, stack *s, const plim_lora *lora) {
+static void add_stack_lora(plim_tape *t, stack *s, const plim_lora *lora) {
   for (int64_t i = 0; i < s->count; i++) {
     block *b = &s->blocks[i];
-    add_attention_lora(t, m, &b->self, lora);
-    add_attention_lora(t, m, &b->cross, lora);
-    plim_lora_target(t, &m->model, &b->wi, PLIM_WI, lora);
-    plim_lora_target(t, &m->model, &b->wi_0, PLIM_WI_0, lora);
-    plim_lora_target(t, &m->model, &b->wi_1, PLIM_WI_1, lora);
-    plim_lora_target(t, &m->model, &b->wo, PLIM_WO, lora);
+    plim_lora_add_all(t, &s->m->model, lora, &b->self.q, &b->self.k, &b->self.v, &b->self.o,
+                      &b->cross.q, &b->cross.k, &b->cross.v, &b->cross.o, &b->wi, &b->wi_0,
+                      &b->wi_1, &b->wo);
   }
 }
 
 static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_t5 *m = (plim_t5 *)model;
   plim_lora_begin(model);
-  add_stack_lora(t, m, &m->encoder, lora);
-  add_stack_lora(t, m, &m->decoder, lora);
+  add_stack_lora(t, &m->encoder, lora);
+  add_stack_lora(t, &m->decoder, lora);
   plim_lora_end(t, model, lora);
 }
 
-static void destroy(plim_model *model) {
-  plim_t5 *m = (plim_t5 *)model;
-  free(m->encoder.blocks);
-  free(m->encoder.calls);
-  free(m->decoder.blocks);
-  free(m->decoder.calls);
-  free(m);
-}
-
-// ---- attention ----------------------------------------------------------------------------------------
+// ---- attention -----------------------------------------------------------------------------------
 
 // Without a table the bias is zero, and still a tensor; checkpointing makes it need a gradient.
-static plim_tensor *position_bias(plim_tape *t, const block_call *call, const attention_layer *a,
+static plim_tensor *position_bias(plim_tape *t, const stack *s, const attention_layer *a,
                                   const plim_tensor *q, const plim_tensor *k) {
   int64_t queries = q->shape.at[2], keys = k->shape.at[2];
-  if (a->relative) return plim_relative_bias(t, a->relative, queries, keys, !call->is_decoder);
-  plim_tensor *zeros = empty(t, dims(1, call->m->c.heads, queries, keys), (plim_dtype)q->dtype);
-  zeros->requires_grad = call->is_checkpointed;
+  if (a->relative) return plim_relative_bias(t, a->relative, queries, keys, !s->is_decoder);
+  plim_tensor *zeros = empty(t, dims(1, s->m->c.heads, queries, keys), (plim_dtype)q->dtype);
+  zeros->requires_grad = s->m->is_checkpointed;
   return zeros;
 }
 
 // What one attention works on beside its input.
 typedef struct {
-  plim_tensor *states; // keys and values come from here
+  plim_tensor *states; // keys and values come from here; NULL: from its input
   plim_tensor *mask, *bias;
   plim_tensor **cache; // a key and a value; NULL: there is none
   bool is_causal;
@@ -182,26 +156,6 @@ static plim_tensor *by_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, plim
   return out;
 }
 
-static plim_tensor *by_operators(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                                 const surroundings *with, double dropout_p, plim_tensor **kept) {
-  plim_tensor *weights = NULL, *out = NULL;
-  set(t, &weights, mul_scalar(t, matmul(t, q, transpose(t, k, 2, 3))));
-  set(t, &weights, add(t, weights, with->bias));
-  if (with->mask) set(t, &weights, add(t, weights, with->mask));
-  plim_dtype wide = plim_autocast_is_on(t) ? PLIM_FP32 : (plim_dtype)weights->dtype;
-  set(t, &weights, softmax(t, weights, wide));
-  set(t, &weights, dropout(t, weights, dropout_p));
-  set(t, &out, matmul(t, weights, v));
-  set(t, &out, contiguous(t, transpose(t, out, 1, 2)));
-  set(t, kept, give(t, &weights));
-  return give(t, &out);
-}
-
-static plim_tensor *split_heads(plim_tape *t, plim_tensor *x, int64_t head_dim) { // (B,H,T,D)
-  plim_dims shape = dims(x->shape.at[0], x->shape.at[1], -1, head_dim);
-  return transpose(t, view(t, x, shape), 1, 2);
-}
-
 // past_key_values.update(): what is new is put behind what is there, which is nothing.
 static void put_into_cache(plim_tape *t, plim_tensor **cache, plim_tensor **k, plim_tensor **v) {
   if (!cache) return;
@@ -212,56 +166,39 @@ static void put_into_cache(plim_tape *t, plim_tensor **cache, plim_tensor **k, p
 }
 
 // The bias, given or made here, is a result too.
-static plim_tensor *attend(plim_tape *t, const block_call *call, const attention_layer *a,
-                           plim_tensor *x, surroundings with, plim_tensor **bias,
-                           plim_tensor **weights) {
-  int64_t batch = x->shape.at[0], length = x->shape.at[1], d = call->m->c.head_dim;
-  double p = call->m->c.dropout;
+static plim_tensor *attend(plim_tape *t, const stack *s, const attention_layer *a, plim_tensor *x,
+                           surroundings with, plim_tensor **bias, plim_tensor **weights) {
+  int64_t d = s->m->c.head_dim;
+  plim_attending how = {.dropout_p = s->m->c.dropout, .softmax = PLIM_SOFTMAX_OWN};
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *out = NULL;
   if (!with.states) with.states = x;
-  set(t, &q, split_heads(t, plim_linear_forward(t, &a->q, x), d));
-  set(t, &k, split_heads(t, plim_linear_forward(t, &a->k, with.states), d));
-  set(t, &v, split_heads(t, plim_linear_forward(t, &a->v, with.states), d));
+  set(t, &q, plim_split_heads(t, plim_linear_forward(t, &a->q, x), d, NULL));
+  set(t, &k, plim_split_heads(t, plim_linear_forward(t, &a->k, with.states), d, NULL));
+  set(t, &v, plim_split_heads(t, plim_linear_forward(t, &a->v, with.states), d, NULL));
   put_into_cache(t, with.cache, &k, &v);
-  set(t, bias, with.bias ? with.bias : position_bias(t, call, a, q, k));
+  set(t, bias, with.bias ? with.bias : position_bias(t, s, a, q, k));
   with.bias = *bias;
   set(t, &out,
-      call->attention == PLIM_ATTENTION_EAGER ? by_operators(t, q, k, v, &with, p, weights)
-                                              : by_kernel(t, q, k, v, &with, p));
-  set(t, &out, contiguous(t, reshape(t, out, dims(batch, length, -1))));
+      s->m->attention == PLIM_ATTENTION_EAGER
+          ? plim_attend_eagerly(t, &how, q, k, v, with.bias, with.mask, weights)
+          : by_kernel(t, q, k, v, &with, how.dropout_p));
+  set(t, &out, plim_join_heads(t, out));
   set(t, &out, plim_linear_forward(t, &a->o, out));
-  drop(t, &q);
-  drop(t, &k);
-  drop(t, &v);
+  drop_all(t, &q, &k, &v);
   return give(t, &out);
 }
 
-// ---- blocks -------------------------------------------------------------------------------------------
+// ---- blocks --------------------------------------------------------------------------------------
 
-// No mean is taken off, and only the variance is computed in float32.
-static plim_tensor *norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
-  plim_tensor *hidden = NULL, *variance = NULL;
-  bool was = hold(x);
-  set(t, &variance, mean_last(t, square(t, to(t, x, PLIM_FP32))));
-  set(t, &hidden, mul(t, x, rsqrt(t, add_scalar(t, variance))));
-  set(t, &hidden, to(t, hidden, (plim_dtype)weight->dtype));
-  plim_tensor *out = mul(t, weight, hidden);
-  drop(t, &hidden);
-  drop(t, &variance);
-  let_go(t, x, was);
-  return out;
-}
-
-static plim_tensor *attention_sublayer(plim_tape *t, const block_call *call,
-                                       const attention_layer *a, plim_tensor *x, surroundings with,
-                                       plim_tensor **bias, plim_tensor **weights) {
+static plim_tensor *attention_sublayer(plim_tape *t, const stack *s, const attention_layer *a,
+                                       plim_tensor *x, surroundings with, plim_tensor **bias,
+                                       plim_tensor **weights) {
   plim_tensor *normed = NULL, *attended = NULL, *out = NULL;
-  set(t, &normed, norm(t, x, a->norm));
-  set(t, &attended, attend(t, call, a, normed, with, bias, weights));
-  set(t, &out, add(t, x, dropout(t, attended, call->m->c.dropout)));
+  set(t, &normed, plim_t5_norm(t, x, a->norm));
+  set(t, &attended, attend(t, s, a, normed, with, bias, weights));
+  set(t, &out, add(t, x, dropout(t, attended, s->m->c.dropout)));
   if (!with.states) drop(t, &attended); // self attention puts the sum into the same variable
-  drop(t, &normed);
-  drop(t, &attended);
+  drop_all(t, &normed, &attended);
   return give(t, &out);
 }
 
@@ -288,14 +225,13 @@ static plim_tensor *dense(plim_tape *t, const plim_t5 *m, const block *b, plim_t
   set(t, &hidden, to(t, hidden, (plim_dtype)b->wo.weight->dtype));
   set(t, &hidden, plim_linear_forward(t, &b->wo, hidden));
   plim_tensor *out = give(t, &hidden);
-  drop(t, &gate);
-  drop(t, &linear_part);
+  drop_all(t, &gate, &linear_part);
   return out;
 }
 
 static plim_tensor *feed_forward(plim_tape *t, const plim_t5 *m, const block *b, plim_tensor *x) {
   plim_tensor *forwarded = NULL;
-  set(t, &forwarded, norm(t, x, b->norm));
+  set(t, &forwarded, plim_t5_norm(t, x, b->norm));
   set(t, &forwarded, dense(t, m, b, forwarded));
   plim_tensor *out = add(t, x, dropout(t, forwarded, m->c.dropout));
   drop(t, &forwarded);
@@ -308,27 +244,25 @@ enum { RESULT_BIAS, RESULT_CROSS_BIAS };
 
 static plim_tensor *run_block(plim_tape *t, const void *context, plim_tensor *const *held,
                               plim_tensor *x) {
-  const block_call *call = context;
-  const block *b = call->b;
+  const block *b = context;
+  stack *s = b->of;
   plim_tensor *hidden = NULL, *weights = NULL, *new_weights = NULL;
-  surroundings self = {NULL, held[HELD_MASK], held[HELD_BIAS], call->self_cache, call->is_decoder};
+  surroundings self = {NULL, held[HELD_MASK], held[HELD_BIAS], b->self_cache, s->is_decoder};
   surroundings cross = {held[HELD_ENCODED], held[HELD_CROSS_MASK], held[HELD_CROSS_BIAS],
-                        call->cross_cache, false};
-  set(t, &hidden,
-      attention_sublayer(t, call, &b->self, x, self, &call->results[RESULT_BIAS], &weights));
-  if (call->is_decoder) {
-    set(t, &hidden,
-        attention_sublayer(t, call, &b->cross, hidden, cross, &call->results[RESULT_CROSS_BIAS],
-                           &new_weights));
+                        b->cross_cache, false};
+  set(t, &hidden, attention_sublayer(t, s, &b->self, x, self, &s->results[RESULT_BIAS], &weights));
+  if (s->is_decoder) {
+    plim_tensor **bias = &s->results[RESULT_CROSS_BIAS];
+    set(t, &hidden, attention_sublayer(t, s, &b->cross, hidden, cross, bias, &new_weights));
     set(t, &weights, give(t, &new_weights));
   }
-  set(t, &hidden, feed_forward(t, call->m, b, hidden));
+  set(t, &hidden, feed_forward(t, s->m, b, hidden));
   plim_tensor *out = give(t, &hidden);
   drop(t, &weights);
   return out;
 }
 
-// ---- stacks -------------------------------------------------------------------------------------------
+// ---- stacks --------------------------------------------------------------------------------------
 
 static plim_tensor *stack_mask(plim_tape *t, const stack *s, const plim_batch *batch,
                                plim_tensor *embedded) {
@@ -340,36 +274,29 @@ static plim_tensor *stack_mask(plim_tape *t, const stack *s, const plim_batch *b
 
 // Empty places for keys and values, in the order in which the lists of layers let go of them: from the
 // last layer on, all of self attention before those of cross attention.
-static plim_tensor **make_caches(plim_t5 *m, const stack *s) {
-  plim_tensors *all = &m->model.cached;
+static void make_caches(stack *s) {
+  plim_tensors *all = &s->m->model.cached;
   size_t count = 4 * (size_t)s->count;
-  if (!s->is_decoder || !vec_reserve(all, count)) return NULL;
-  all->len = count;
-  return memset(all->at, 0, count * sizeof *all->at);
-}
-
-static void place_caches(const stack *s, block_call *call, plim_tensor **caches) {
-  call->self_cache = caches + 2 * (s->count - 1 - (call->b - s->blocks));
-  call->cross_cache = call->self_cache + 2 * s->count;
+  bool has_room = vec_reserve(all, count);
+  all->len = has_room ? count : 0;
+  if (has_room) memset(all->at, 0, count * sizeof *all->at);
+  for (int64_t i = 0; i < s->count; i++) {
+    plim_tensor **place = has_room ? all->at + 2 * (s->count - 1 - i) : NULL;
+    s->blocks[i].self_cache = place;
+    s->blocks[i].cross_cache = place ? place + 2 * s->count : NULL;
+  }
 }
 
 // The first block makes the biases; all others get what the one before returned.
-static plim_tensor *run_blocks(plim_tape *t, plim_t5 *m, stack *s, const plim_batch *batch,
-                               plim_tensor *hidden, plim_tensor **held) {
+static plim_tensor *run_blocks(plim_tape *t, stack *s, const plim_batch *batch, plim_tensor *hidden,
+                               plim_tensor **held) {
+  const plim_t5 *m = s->m;
   plim_tensor *x = NULL;
   set(t, &x, hidden);
-  bool is_checkpointed = batch->checkpoint != PLIM_CHECKPOINT_OFF;
-  plim_tensor **caches = m->c.fills_cache && !is_checkpointed ? make_caches(m, s) : NULL;
+  if (s->is_decoder && m->c.fills_cache && !m->is_checkpointed) make_caches(s);
   for (int64_t i = 0; i < s->count; i++) {
-    s->calls[i] = (block_call){.m = m,
-                               .b = &s->blocks[i],
-                               .results = s->results,
-                               .attention = batch->attention,
-                               .is_decoder = s->is_decoder,
-                               .is_checkpointed = is_checkpointed};
-    if (caches) place_caches(s, &s->calls[i], caches);
     plim_closure call = {.function = run_block,
-                         .context = &s->calls[i],
+                         .context = &s->blocks[i],
                          .results = s->results,
                          .positional = PLIM_MAX_HELD};
     memcpy(call.held, held, sizeof call.held);
@@ -377,14 +304,15 @@ static plim_tensor *run_blocks(plim_tape *t, plim_t5 *m, stack *s, const plim_ba
     set(t, &held[HELD_BIAS], give(t, &s->results[RESULT_BIAS]));
     set(t, &held[HELD_CROSS_BIAS], give(t, &s->results[RESULT_CROSS_BIAS]));
   }
-  set(t, &x, norm(t, x, s->norm));
+  set(t, &x, plim_t5_norm(t, x, s->norm));
   set(t, &x, dropout(t, x, m->c.dropout));
   return give(t, &x);
 }
 
 // `encoded` is what a decoder attends to; NULL for an encoder.
-static plim_tensor *run_stack(plim_tape *t, plim_t5 *m, stack *s, const plim_batch *batch,
-                              plim_tensor *ids, plim_tensor *encoded) {
+static plim_tensor *run_stack(plim_tape *t, stack *s, const plim_batch *batch, plim_tensor *ids,
+                              plim_tensor *encoded) {
+  const plim_t5 *m = s->m;
   plim_tensor *embedded = NULL, *mask = NULL, *cross_mask = NULL;
   set(t, &embedded, embedding(t, m->shared, ids));
   if (batch->checkpoint) embedded->requires_grad = true; // enable_input_require_grads
@@ -396,16 +324,12 @@ static plim_tensor *run_stack(plim_tape *t, plim_t5 *m, stack *s, const plim_bat
   plim_tensor *held[PLIM_MAX_HELD] = {
       [HELD_CROSS_MASK] = cross_mask, [HELD_ENCODED] = encoded, [HELD_MASK] = mask};
   plim_tensor *hidden = dropout(t, embedded, m->c.dropout);
-  plim_tensor *out = run_blocks(t, m, s, batch, hidden, held);
-  drop(t, &mask);
-  drop(t, &embedded);
-  drop(t, &cross_mask);
-  drop(t, &held[HELD_BIAS]);
-  drop(t, &held[HELD_CROSS_BIAS]);
+  plim_tensor *out = run_blocks(t, s, batch, hidden, held);
+  drop_all(t, &mask, &embedded, &cross_mask, &held[HELD_BIAS], &held[HELD_CROSS_BIAS]);
   return out;
 }
 
-// ---- the model ----------------------------------------------------------------------------------------
+// ---- the model -----------------------------------------------------------------------------------
 
 // The decoder reads the labels, one to the right; -100 becomes padding.
 static plim_tensor *shift_right(plim_tape *t, const plim_tensor *labels) {
@@ -421,18 +345,19 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
                             plim_tensor **logits) {
   plim_t5 *m = (plim_t5 *)model;
   plim_tensor *encoded = NULL, *ids = NULL, *decoded = NULL, *last = NULL, *scores = NULL;
-  set(t, &encoded, run_stack(t, m, &m->encoder, batch, batch->ids, NULL));
+  m->attention = batch->attention;
+  m->is_checkpointed = batch->checkpoint != PLIM_CHECKPOINT_OFF;
+  set(t, &encoded, run_stack(t, &m->encoder, batch, batch->ids, NULL));
   set(t, &ids, shift_right(t, batch->labels));
-  set(t, &decoded, run_stack(t, m, &m->decoder, batch, ids, encoded));
+  set(t, &decoded, run_stack(t, &m->decoder, batch, ids, encoded));
   // The name of the key is history: this tells T5 from T5 1.1.
   set(t, &last, m->c.ties_embeddings ? mul_scalar(t, decoded) : decoded);
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_tape_at(t, "lm_head");
   set(t, &scores, linear(t, last, m->lm_head, NULL));
   plim_tensor *loss = masked_loss(t, scores, batch->labels); // labels are not shifted
   plim_tape_purpose(t, purpose_was);
-  drop(t, &ids);
-  drop(t, &decoded);
-  drop(t, &last);
+  drop_all(t, &ids, &decoded, &last);
   set(t, logits, give(t, &scores));
   set(t, &model->extra, give(t, &encoded));
   return loss;
@@ -441,22 +366,18 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
 // ---- the family -----------------------------------------------------------------------------------
 
 static stack stack_new(plim_t5 *m, int64_t count, bool is_decoder) {
-  stack s = {.blocks = calloc((size_t)count, sizeof *s.blocks),
-             .calls = calloc((size_t)count, sizeof *s.calls),
-             .count = count,
-             .is_decoder = is_decoder};
-  if (!s.blocks || !s.calls) m->model.failed = true;
-  return s;
+  return (stack){.m = m,
+                 .blocks = plim_model_array(&m->model, count, sizeof(block)),
+                 .count = count,
+                 .is_decoder = is_decoder};
 }
 
 plim_model *plim_t5_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
-  plim_t5 *m = calloc(1, sizeof *m);
+  plim_t5 *m = plim_model_new(sizeof *m, (plim_model){.forward = forward,
+                                                      .add_lora = add_lora,
+                                                      .is_encoder_decoder = true,
+                                                      .has_aligned_labels = true});
   if (!m) return NULL;
-  m->model = (plim_model){.forward = forward,
-                          .add_lora = add_lora,
-                          .destroy = destroy,
-                          .is_encoder_decoder = true,
-                          .has_aligned_labels = true};
   m->c = *config;
   m->encoder = stack_new(m, config->layers, false);
   m->decoder = stack_new(m, config->decoder_layers, true);

@@ -1,7 +1,8 @@
-# Knobs under names of their own, said in plimsoll.yaml.
+# Knobs of their own: plimsoll.yaml is found, and says where positives and negatives per anchor are. They
+# multiply what is encoded; fewer of them, and a split batch, are allowed here.
 # The plan is saved, shown as a diff that git takes, written, and taken back to the byte.
 work=$(mktemp -d) && cp -r fixtures/seed3 "$work/project" && cd "$work/project" || exit 9
-$PLIMSOLL plan conf/config.yaml conf/text_curriculum/01_stage.yaml plimsoll.yaml --gpu 24GiB --out ../plan.json | grep -E "^(as it|planned|NOTHING)"
+$PLIMSOLL plan conf/config.yaml --gpu 6GiB --allow n_negatives --out ../plan.json | grep -E "^(as it|planned|NOTHING)"
 $PLIMSOLL apply ../plan.json --dry-run | tee ../plan.diff | grep -E "^[-+]"
 git init -q . && git apply --check ../plan.diff && echo "git takes it"
 cp -r . ../before && $PLIMSOLL apply ../plan.json && git apply -R --check ../plan.diff && echo "as the diff says"

@@ -1,0 +1,37 @@
+// Losses that compare sequences with each other: anchors with their positives and negatives, and what
+// is in the same forward pass.
+#include "plan_impl.h"
+
+int64_t plim_sequences_per_anchor(int64_t positives, int64_t negatives) {
+  return 1 + (positives > 0) + negatives;
+}
+
+int64_t plim_choice_sequences(const plim_choice *choice) {
+  return plim_sequences_per_anchor(choice->at[PLIM_KNOB_POSITIVES],
+                                   choice->at[PLIM_KNOB_NEGATIVES]);
+}
+
+plim_domain plim_smaller_batches(const plim_plan_request *r) {
+  int64_t own = r->job.recipe.batch, per_gpu = (int64_t)r->effective_batch / r->world;
+  plim_domain d = {1, {own}};
+  for (int64_t b = own - 1; b >= 1 && d.count < PLIM_MAX_VALUES; b--)
+    if (!r->effective_batch || per_gpu % b == 0) d.at[d.count++] = b;
+  return d;
+}
+
+plim_domain plim_fewer_per_anchor(int64_t own) {
+  static const int quarters[] = {3, 2, 1};
+  plim_domain d = {1, {own}};
+  for (size_t i = 0; i < sizeof quarters / sizeof *quarters; i++) {
+    int64_t fewer = own * quarters[i] / 4;
+    if (fewer >= 1 && fewer < d.at[d.count - 1]) d.at[d.count++] = fewer;
+  }
+  return d;
+}
+
+bool plim_reach_counts(const plim_plan_request *r, int reach) {
+  for (size_t i = 0; i < plim_plan_knob_count; i++)
+    if (r->allowed[plim_plan_knobs[i]] && plim_knob_domain(r, plim_plan_knobs[i]).count > reach)
+      return true;
+  return reach == 1;
+}

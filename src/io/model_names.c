@@ -1,0 +1,99 @@
+#include "model_names.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { NAME_BYTES = 160 };
+
+// ---- mirrors and folders ----------------------------------------------------------------------------
+
+bool plim_model_is_path(const char *what) {
+  const char *slash = strchr(what, '/');
+  bool is_id = slash && slash != what && slash[1] && !strchr(slash + 1, '/');
+  return slash && (!is_id || *what == '.' || *what == '~');
+}
+
+// The last part of a path, whatever ends it.
+static bool last_part(const char *what, char out[NAME_BYTES]) {
+  size_t end = strlen(what);
+  while (end && what[end - 1] == '/') end--;
+  size_t begin = end;
+  while (begin && what[begin - 1] != '/') begin--;
+  if (begin == end || end - begin >= NAME_BYTES) return false;
+  memcpy(out, what + begin, end - begin);
+  out[end - begin] = 0;
+  return true;
+}
+
+// Cuts how a copy is stored, or when it was made, off its name: neither changes its shapes.
+static bool cut_ending(char *name) {
+  static const char *const endings[] = {"-fp16", "-bf16", "-bnb-4bit", "-4bit", "-unsloth"};
+  size_t size = strlen(name);
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    size_t n = strlen(endings[i]);
+    if (size <= n || strcasecmp(name + size - n, endings[i]) != 0) continue;
+    name[size - n] = 0;
+    return true;
+  }
+  bool is_date = size > 5 && name[size - 5] == '-' && strspn(name + size - 4, "0123456789") == 4;
+  if (is_date) name[size - 5] = 0; // Qwen3-4B-Instruct-2507
+  return is_date;
+}
+
+const plim_catalogue_model *plim_model_called(const char *what) {
+  char name[NAME_BYTES];
+  if (!last_part(what, name)) return NULL;
+  const plim_catalogue_model *found = plim_catalogue_named(name);
+  while (!found && cut_ending(name)) found = plim_catalogue_named(name);
+  return found;
+}
+
+bool plim_model_is_quantized(const char *what) { return strcasestr(what, "-bnb-4bit") != NULL; }
+
+static const char *next_digit(const char *text) {
+  while (*text && !isdigit((unsigned char)*text)) text++;
+  return text;
+}
+
+bool plim_model_has_digits(const char *name, const char *typed) {
+  name = next_digit(name), typed = next_digit(typed);
+  for (; *typed && *typed == *name; typed = next_digit(typed + 1)) name = next_digit(name + 1);
+  return !*typed;
+}
+
+// ---- builders ---------------------------------------------------------------------------------------
+
+// Adds words with "_" between digits as a dot, elsewhere as a dash: "llama3_1" is "llama3.1".
+static bool add_dotted(const char *text, size_t n, char *out, size_t size) {
+  size_t used = strlen(out);
+  if (used + n + 1 > size) return false;
+  for (size_t i = 0; i < n; i++) {
+    bool is_point = i && i + 1 < n && isdigit((unsigned char)text[i - 1]) &&
+                    isdigit((unsigned char)text[i + 1]);
+    out[used++] = text[i] != '_' ? text[i] : is_point ? '.' : '-';
+  }
+  out[used] = 0;
+  return true;
+}
+
+static const char *without_adapter(const char *name) {
+  static const char *const adapters[] = {"lora_", "qlora_", "dora_"};
+  for (size_t i = 0; i < sizeof adapters / sizeof *adapters; i++)
+    if (strncmp(name, adapters[i], strlen(adapters[i])) == 0) return name + strlen(adapters[i]);
+  return name;
+}
+
+bool plim_model_of_builder(const char *function, char *out, size_t size) {
+  static const char start[] = "torchtune.models.";
+  *out = 0;
+  if (strncmp(function, start, sizeof start - 1) != 0) return false;
+  const char *family = function + sizeof start - 1, *dot = strchr(family, '.');
+  if (!dot) return false;
+  size_t n = (size_t)(dot - family);
+  const char *name = without_adapter(dot + 1);
+  if (strncmp(name, family, n) != 0 || name[n] != '_') return false; // of any size
+  return add_dotted(family, n, out, size) && add_dotted("_", 1, out, size) &&
+         add_dotted(name + n + 1, strlen(name + n + 1), out, size);
+}

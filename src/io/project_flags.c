@@ -1,0 +1,131 @@
+// Defaults of a script's arguments that the command line replaces: --bs 4, where the script has
+// add_argument("--bs", default=16).
+#include <stdio.h>
+#include <string.h>
+
+#include "key_names.h"
+#include "project_impl.h"
+
+static bool is_command(const plim_project_file *f) {
+  return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
+}
+
+// The name behind "parser.--"; NULL: it is no argument's default.
+static const char *argument_of(const plim_setting *setting) {
+  const char *flag = strstr(setting->key, ".--");
+  return flag ? flag + 3 : NULL;
+}
+
+static bool is_flag(const plim_setting *setting, const char *argument) {
+  char have[PLIM_KEY_BYTES], wanted[PLIM_KEY_BYTES];
+  if (strncmp(setting->key, "--", 2) != 0 || setting->is_aside) return false;
+  plim_key_name(setting->key, have);
+  have[strcspn(have, "#")] = 0;
+  plim_key_name(argument, wanted);
+  return strcmp(have, wanted) == 0;
+}
+
+// The flag of a command that sets an argument; false: none does.
+static bool find_flag(const plim_project *p, const char *argument, plim_knob_place *out) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_settings *s = &p->files.at[i]->settings;
+    for (size_t k = s->at.len; is_command(p->files.at[i]) && k-- > 0;)
+      if (is_flag(&s->at.at[k], argument)) {
+        *out = (plim_knob_place){.file = i, .setting = &s->at.at[k]};
+        return true;
+      }
+  }
+  return false;
+}
+
+// Another command sets it otherwise: NULL if none does.
+static const plim_setting *find_rival(const plim_project *p, const char *argument,
+                                      const plim_knob_place *flag) {
+  const plim_settings *s = &p->files.at[flag->file]->settings;
+  for (size_t i = 0; i < s->at.len; i++) {
+    const plim_setting *other = &s->at.at[i];
+    if (other->group == flag->setting->group || !is_flag(other, argument)) continue;
+    if (!plim_value_same(&other->value, &flag->setting->value)) return other;
+  }
+  return NULL;
+}
+
+static void say_twice(plim_project_knob *k, const plim_setting *a, const plim_setting *b) {
+  char first[48], second[48];
+  plim_value_print(&a->value, first, sizeof first);
+  plim_value_print(&b->value, second, sizeof second);
+  k->said = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
+  snprintf(k->why, sizeof k->why, "%.60s says %.40s, %.60s says %.40s", a->key, first, b->key,
+           second);
+}
+
+static plim_err take_flag(plim_project *p, plim_knob knob, plim_knob_place place,
+                          plim_error *error) {
+  plim_reading r;
+  plim_settings *s = &p->files.at[place.file]->settings;
+  place.key = &plim_natural_keys[knob];
+  plim_err err = plim_reading_of(s, place.setting, place.key, &r, error);
+  if (err) return err;
+  place.setting = r.setting;
+  plim_project_knob *k = &p->knobs[knob];
+  *k = (plim_project_knob){.said = r.said, .value = r.value, .is_fixed = r.is_fixed};
+  memcpy(k->why, r.why, sizeof k->why);
+  k->places[k->place_count++] = place;
+  return PLIM_OK;
+}
+
+// Whether the expression has the argument's name in it: args.bs.
+static bool mentions(const char *expression, const char *argument) {
+  char name[PLIM_KEY_BYTES], attribute[PLIM_KEY_BYTES + 1];
+  plim_key_name(argument, name);
+  snprintf(attribute, sizeof attribute, ".%s", name);
+  const char *found = strstr(expression, attribute);
+  char behind = found ? found[strlen(attribute)] : 0;
+  return found && behind != '_' && !(behind >= 'a' && behind <= 'z');
+}
+
+// The environment's default counts only where no command sets the variable.
+static void doubt_environment(plim_project *p, plim_project_knob *k) {
+  const plim_setting *computed = k->places[0].setting;
+  char key[80];
+  snprintf(key, sizeof key, "$%s", computed->environment);
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    if (!is_command(f) || !plim_settings_find(&f->settings, key)) continue;
+    k->said = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
+    snprintf(k->why, sizeof k->why, "%.50s takes %.50s from the environment, and %.50s sets it",
+             computed->key, computed->environment, f->path);
+  }
+}
+
+// What is computed from a default that a command replaces is not what the file alone makes of it.
+static void doubt(plim_project *p, plim_project_knob *k) {
+  const plim_setting *computed = k->places[0].setting;
+  const plim_settings *s = &p->files.at[k->places[0].file]->settings;
+  plim_knob_place flag;
+  for (size_t i = 0; i < s->at.len; i++) {
+    const char *argument = argument_of(&s->at.at[i]);
+    if (!argument || !mentions(computed->value.text, argument)) continue;
+    if (!find_flag(p, argument, &flag)) continue;
+    k->said = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
+    snprintf(k->why, sizeof k->why, "%.50s is computed: %.50s, and %.50s sets %.24s", computed->key,
+             computed->value.text, p->files.at[flag.file]->path, flag.setting->key);
+    return;
+  }
+}
+
+plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
+  plim_project_knob *k = &p->knobs[knob];
+  if (k->said != PLIM_SAID || !k->place_count || !k->places[0].setting) return PLIM_OK;
+  const plim_setting *setting = k->places[0].setting;
+  const char *argument = argument_of(setting);
+  plim_knob_place flag;
+  bool is_set = argument && find_flag(p, argument, &flag);
+  plim_err err = is_set ? take_flag(p, knob, flag, error) : PLIM_OK;
+  const plim_setting *rival = is_set && !err ? find_rival(p, argument, &flag) : NULL;
+  if (rival) say_twice(k, rival, flag.setting);
+  if (is_set) return err;
+  if (setting->value.kind == PLIM_VALUE_DERIVED) doubt(p, k);
+  if (k->said == PLIM_SAID && setting->environment) doubt_environment(p, k);
+  return PLIM_OK;
+}

@@ -1,0 +1,29 @@
+# torchtune's recipe: the function that builds the model names it, wherever its checkpoint will be.
+cat >recipe.yaml <<'END'
+model:
+  _component_: torchtune.models.qwen2_5.lora_qwen2_5_7b_instruct
+  lora_attn_modules: [q_proj, v_proj]
+  lora_rank: 16
+tokenizer:
+  max_seq_len: 2048
+checkpointer:
+  _component_: torchtune.training.FullModelHFCheckpointer
+  checkpoint_dir: /tmp/Qwen2_5-7B-Instruct
+optimizer:
+  _component_: torch.optim.AdamW
+  fused: True
+loss:
+  _component_: torchtune.modules.loss.LinearCrossEntropyLoss
+batch_size: 4
+gradient_accumulation_steps: 2
+dtype: bf16
+enable_activation_checkpointing: True
+END
+$PLIMSOLL plan recipe.yaml --gpu 24GiB | sed -n 1,3p
+echo "== a function of any size: by the folder's name"
+sed -i 's/lora_qwen2_5_7b_instruct/lora_qwen2/' recipe.yaml
+sed -i 's|/tmp/Qwen2_5-7B-Instruct|/models/Qwen2.5-7B-Instruct/|' recipe.yaml
+$PLIMSOLL plan recipe.yaml --gpu 24GiB | sed -n 1,4p
+echo "== none of both"
+sed -i 's|/models/Qwen2.5-7B-Instruct/|/models/mine|' recipe.yaml
+$PLIMSOLL plan recipe.yaml --gpu 24GiB
