@@ -29,7 +29,7 @@ count() {
 for command in "$@"; do
   timeout "${TEST_SECONDS:-900}" $command >"$log" 2>&1 </dev/null
   if count $?; then
-    grep -E '^skip(ped)?[: ]' "$log"
+    grep -E '^(skip(ped)?|known)[: ]' "$log"
   else
     grep -v '^ok  ' "$log"
   fi

@@ -11,10 +11,10 @@
 
 // In the order they are shown. Those before may fill what those behind use.
 static void (*const checks[])(check *) = {
-    check_cards,         check_card_count, check_environment, check_memory,     check_allocator,
-    check_recognised,    check_batch,      check_agreement,   check_auto_batch, check_conflicts,
-    check_yaml,          check_precision,  check_fit,         check_offload,    check_locked,
-    check_shared_memory, check_folder,
+    check_cards,       check_card_count, check_environment,   check_memory,    check_allocator,
+    check_interrupted, check_recognised, check_batch,         check_agreement, check_auto_batch,
+    check_conflicts,   check_yaml,       check_readers,       check_precision, check_fit,
+    check_offload,     check_locked,     check_shared_memory, check_folder,
 };
 
 void check_all(check *c) {
@@ -25,6 +25,24 @@ size_t check_count(const check *c, check_severity severity) {
   size_t count = 0;
   for (size_t i = 0; i < c->findings.len; i++) count += c->findings.at[i].severity == severity;
   return count;
+}
+
+static bool fits_badly(const check *c) {
+  for (size_t i = 0; i < c->findings.len; i++)
+    if (strcmp(c->findings.at[i].id, "fit") == 0 && c->findings.at[i].severity == CHECK_WARNING)
+      return true;
+  return false;
+}
+
+check_verdict check_decide(const check *c, const char **why_not) {
+  *why_not = NULL;
+  if (check_count(c, CHECK_FAILS)) return CHECK_NOT_READY;
+  if (!c->files.project.files.len) return CHECK_READY; // the machine was asked about
+  if (!c->trains) *why_not = "nothing here is known as a training configuration";
+  else if (!c->has_estimate) *why_not = c->no_estimate.message;
+  else if (!c->estimate.has_verdict) *why_not = "no card is named, and none is here";
+  if (*why_not) return CHECK_NOT_CHECKED;
+  return fits_badly(c) ? CHECK_MAY_NOT_FIT : CHECK_READY;
 }
 
 // ---- where to look ----------------------------------------------------------------------------------
@@ -47,10 +65,13 @@ void check_look(check *c) {
 
 plim_err check_read(check *c, const char *const *files, size_t count, const cli_strings *sets,
                     plim_error *error) {
-  plim_error ignored;
+  plim_error why = {0};
   plim_err err = project_job_open(&c->files, files, count, sets, error);
-  if (!err) c->trains = !plim_run_settings_of(&c->files.project, &c->files.run, &ignored);
-  return err;
+  if (err) return err;
+  c->trains = !plim_run_settings_of(&c->files.project, &c->files.run, &why);
+  if (why.code != PLIM_ERR_NOMEM) return PLIM_OK;
+  project_job_clear(&c->files);
+  return plim_fail(error, PLIM_ERR_NOMEM, "%s", why.message);
 }
 
 void check_clear(check *c) {

@@ -70,6 +70,17 @@ void check_all(check *c);
 void check_clear(check *c);
 size_t check_count(const check *c, check_severity severity);
 
+// What it comes to. Whether a run fits is part of being ready: where that is not known, it is not.
+typedef enum {
+  CHECK_READY,
+  CHECK_NOT_READY,   // something would fail
+  CHECK_MAY_NOT_FIT, // as far as the files say it
+  CHECK_NOT_CHECKED, // whether it fits; why_not says why
+  CHECK_VERDICTS
+} check_verdict;
+
+check_verdict check_decide(const check *c, const char **why_not);
+
 void check_print_text(const check *c);
 void check_print_json(const check *c);
 
@@ -99,6 +110,8 @@ const plim_project_file *check_mention(const check *c, const char *word, size_t 
 void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte);
 void check_at(check_finding *f, const check_place *place);
 
+// The card it is for: the one typed, or the first that is here; NULL: not known.
+const plim_gpu *check_gpu(const check *c);
 bool check_is_command(const plim_project_file *f); // a shell script, a Dockerfile
 bool check_is_on(const plim_value *value);
 bool check_is_known(plim_said said);
@@ -120,12 +133,14 @@ void check_offload(check *c);
 void check_locked(check *c);
 void check_shared_memory(check *c);
 void check_allocator(check *c);
+void check_interrupted(check *c);
 void check_recognised(check *c);
 void check_batch(check *c);
 void check_agreement(check *c);
 void check_auto_batch(check *c);
 void check_conflicts(check *c);
 void check_yaml(check *c);
+void check_readers(check *c);
 void check_fit(check *c);
 void check_precision(check *c);
 void check_folder(check *c);

@@ -3,8 +3,20 @@
 #include <string.h>
 
 #include "check.h"
+#include "interrupted.h"
 
 // ---- the files --------------------------------------------------------------------------------------
+
+// Files that are half changed are none that anybody meant.
+void check_interrupted(check *c) {
+  interrupted found;
+  if (!interrupted_find(&found)) return;
+  check_finding *f = check_add(c, "files.interrupted", found.is_mixed ? CHECK_FAILS : CHECK_WARNING,
+                               "%s", found.what);
+  check_why(f, found.is_mixed ? "what is new and what is old was not meant to go together"
+                              : "the set of changes is not complete");
+  check_fix(f, "%s", found.fix);
+}
 
 void check_recognised(check *c) {
   const plim_project *p = &c->files.project;
@@ -24,16 +36,8 @@ void check_recognised(check *c) {
 
 // ---- the effective batch ----------------------------------------------------------------------------
 
-// GPUs that have batches of their own; 0: not known.
-static int64_t ranks_of(const check *c) {
-  int64_t world = check_world(c);
-  int64_t tensor = check_number(c, PLIM_KNOB_TENSOR_PARALLEL),
-          context = check_number(c, PLIM_KNOB_CONTEXT_PARALLEL);
-  int64_t shared = (tensor ? tensor : 1) * (context ? context : 1);
-  return world && world % shared == 0 ? world / shared : 0;
-}
-
-static bool divides(const check *c) {
+// The dialect does, whether or not the files say the global batch.
+static bool divides_batch(const check *c) {
   plim_dialect d = c->files.project.dialect;
   return d != PLIM_DIALECTS && plim_dialect_table[d].divides_batch;
 }
@@ -42,10 +46,11 @@ static void say_unknown(check *c) {
   const plim_project_knob *micro = &c->files.project.knobs[PLIM_KNOB_MICRO_BATCH],
                           *accumulate = &c->files.project.knobs[PLIM_KNOB_ACCUMULATE];
   const plim_project_knob *k = c->micro_batch ? accumulate : micro;
-  const char *missing = divides(c) ? "the global batch is not said" : "the files do not say it";
+  bool divides = divides_batch(c);
+  const char *missing = divides ? "the global batch is not said" : "the files do not say it";
   check_finding *f = check_add(c, "batch.unknown", CHECK_NOTE, "the batch is not clear: %s",
                                *k->why ? k->why : missing);
-  if (!divides(c)) check_fix(f, "--set %s=FILE:KEY", k == micro ? "micro_batch" : "accumulate");
+  if (!divides) check_fix(f, "--set %s=FILE:KEY", k == micro ? "micro_batch" : "accumulate");
 }
 
 static void say_batch(check *c) {
@@ -114,11 +119,10 @@ void check_batch(check *c) {
   int64_t global = check_number(c, PLIM_KNOB_GLOBAL_BATCH);
   c->micro_batch = check_number(c, PLIM_KNOB_MICRO_BATCH);
   c->accumulate = check_number(c, PLIM_KNOB_ACCUMULATE);
-  c->ranks = ranks_of(c);
+  c->ranks = plim_project_ranks(&c->files.project, check_world(c));
   bool is_divided = global && !c->accumulate;
   if (is_divided) check_division(c, global);
-  if (is_divided && c->micro_batch && c->ranks && global % (c->micro_batch * c->ranks) == 0)
-    c->accumulate = global / (c->micro_batch * c->ranks);
+  if (is_divided) c->accumulate = plim_project_quotient(&c->files.project, c->ranks);
   c->effective_batch = check_product(c->micro_batch, c->accumulate, c->ranks);
   if (c->micro_batch && c->accumulate) say_batch(c);
   else if (!is_divided) say_unknown(c);

@@ -211,6 +211,25 @@ static void check_padding_free(check *c) {
   check_fix(f, "attn_implementation: flash_attention_2");
 }
 
+// The first compute capability that FlashAttention 2 has kernels for (its README: Ampere, Ada, Hopper).
+enum { AMPERE = 80 };
+
+static void check_flash(check *c) {
+  const plim_project_knob *k = &c->files.project.knobs[PLIM_KNOB_ATTENTION];
+  const plim_gpu *gpu = check_gpu(c);
+  if (!check_says(c, PLIM_KNOB_ATTENTION, "flash") || !gpu || gpu->capability >= AMPERE) return;
+  check_finding *f =
+      check_add(c, "conflict.flash", CHECK_FAILS, "FlashAttention on the %s", gpu->name);
+  if (k->place_count)
+    check_at(f, &(check_place){c->files.project.files.at[k->places[0].file], k->places[0].setting,
+                               k->value});
+  check_why(f,
+            "RuntimeError: FlashAttention only supports Ampere GPUs or newer; the %s has compute "
+            "capability %d.%d",
+            gpu->name, gpu->capability / 10, gpu->capability % 10);
+  check_fix(f, "attention by sdpa, which has a kernel for it");
+}
+
 // ---- keys that are gone -----------------------------------------------------------------------------
 
 // Of transformers 4; version 5 does not know them.
@@ -252,7 +271,7 @@ static void check_old_keys(check *c) {
 static void (*const conflicts[])(check *) = {
     check_both_checkpoints, check_reentrant,    check_device_map,     check_kbit,
     check_both_halves,      check_8bit_offload, check_fused_backward, check_context_parallel,
-    check_lightning,        check_padding_free,
+    check_lightning,        check_padding_free, check_flash,
 };
 
 void check_conflicts(check *c) {

@@ -6,6 +6,7 @@
 
 #include "alloc_conf.h"
 #include "check.h"
+#include "cli_alloc.h"
 #include "estimate_result.h"
 #include "plan.h"
 #include "units.h"
@@ -19,30 +20,16 @@ static void leave_out_bad_conf(job_args *job) {
     job->alloc_conf = NULL;
 }
 
-// What one GPU holds depends on how many share it.
-static plim_err check_sharing(const check *c, plim_error *error) {
-  const char *strategy = c->files.run.strategy.text;
-  bool is_sharded = strncmp(strategy, "fsdp", 4) == 0 || strncmp(strategy, "zero", 4) == 0;
-  if (check_number(c, PLIM_KNOB_TENSOR_PARALLEL) > 1 ||
-      check_number(c, PLIM_KNOB_CONTEXT_PARALLEL) > 1)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "tensor and context parallel are not modelled");
-  if (!is_sharded || check_world(c)) return PLIM_OK;
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say how many GPUs share the model");
-  plim_error_hint(error, "--world 8");
-  return err;
-}
-
 static plim_err estimate(check *c, plim_error *error) {
+  static const job_args nothing = JOB_DEFAULTS;
   const char *source;
   c->job = (job_args)JOB_DEFAULTS_WITH(JOB_UNSET);
   c->job.model = c->model;
   c->job.gpu = c->gpu;
   if (c->world) c->job.world = c->world;
-  plim_err err = check_sharing(c, error);
-  if (!err) err = project_job_fill(&c->files, &c->job, error);
+  plim_err err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
-  if (!err) err = job_understand(&c->job, &c->request, &source, error);
+  if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
   if (!err)
     c->request.job.recipe.batch *=
         plim_sequences_per_anchor(project_job_count(&c->files, PLIM_KNOB_POSITIVES),
@@ -160,6 +147,7 @@ void check_fit(check *c) {
   if (!c->trains) return;
   c->has_estimate = !estimate(c, &c->no_estimate);
   if (!c->has_estimate) {
+    if (c->no_estimate.code == PLIM_ERR_NOMEM) cli_out_of_memory();
     say_not_known(c);
     return;
   }
@@ -172,11 +160,8 @@ void check_fit(check *c) {
 enum { MAX_LOOKED_AT = 64, MAX_BYTES = 256 << 10 };
 
 static bool is_candidate(const char *name) {
-  static const char *const endings[] = {".yaml", ".yml", ".json", ".toml", ".py", ".sh"};
-  const char *dot = strrchr(name, '.');
-  for (size_t i = 0; dot && dot != name && i < sizeof endings / sizeof *endings; i++)
-    if (strcmp(dot, endings[i]) == 0) return true;
-  return false;
+  plim_format format;
+  return *name != '.' && plim_format_of(name, "", 0, &format);
 }
 
 // Of an ecosystem, by its keys.

@@ -4,6 +4,9 @@
 
 static const char *const severities[CHECK_SEVERITIES] = {"ok", "note", "warning", "would_fail"};
 
+static const char *const verdicts[CHECK_VERDICTS] = {"ready", "not_ready", "may_not_fit",
+                                                     "not_checked"};
+
 static void print_processes(json_writer *j, const check *c, size_t card) {
   json_array(j, "processes");
   for (size_t i = 0; i < c->processes.len; i++) {
@@ -86,7 +89,11 @@ void check_print_json(const check *c) {
   json_writer j = json_begin(stdout);
   json_object(&j, NULL);
   json_u64(&j, "format_version", 1);
-  json_bool(&j, "ready", check_count(c, CHECK_FAILS) == 0);
+  const char *why_not;
+  check_verdict verdict = check_decide(c, &why_not);
+  json_bool(&j, "ready", verdict == CHECK_READY);
+  json_string(&j, "verdict", verdicts[verdict]);
+  json_string(&j, "why_not_checked", why_not);
   print_files(&j, &c->files.project);
   print_cards(&j, c);
   print_host(&j, &c->machine);

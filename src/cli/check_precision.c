@@ -3,13 +3,6 @@
 
 #include "check.h"
 
-// As typed, or the first of this machine; NULL: not known.
-static const plim_gpu *card_of(const check *c) {
-  if (c->gpu) return plim_gpu_named(c->gpu);
-  if (!c->card_count || c->cards[0].total_bytes == PLIM_UNKNOWN) return NULL;
-  return plim_gpu_present(c->cards[0].name, c->cards[0].total_bytes / PLIM_MIB);
-}
-
 // Where bf16 is asked for: as what products are computed in, or else as what parameters are kept in.
 static const plim_project_knob *bf16_of(const check *c) {
   static const plim_knob knobs[] = {PLIM_KNOB_PRECISION, PLIM_KNOB_DTYPE};
@@ -28,7 +21,7 @@ static void show_place(const check *c, const plim_project_knob *k, check_finding
 // torch.cuda.is_bf16_supported() says yes on every card, emulation included (pytorch/pytorch#148322), so
 // that Trainer starts.
 void check_precision(check *c) {
-  const plim_gpu *gpu = c->trains ? card_of(c) : NULL;
+  const plim_gpu *gpu = c->trains ? check_gpu(c) : NULL;
   const plim_project_knob *bf16 = gpu && !(gpu->bf16_tflops > 0) ? bf16_of(c) : NULL;
   if (!bf16) return;
   bool has_fp16 = gpu->fp16_tflops > 0;

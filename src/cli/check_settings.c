@@ -147,3 +147,10 @@ bool check_is_sharded(const check *c) {
   return check_number(c, PLIM_KNOB_WORLD) > 1 &&
          is_of_processes(&c->files.project.knobs[PLIM_KNOB_WORLD]);
 }
+
+const plim_gpu *check_gpu(const check *c) {
+  if (c->gpu) return plim_gpu_named(c->gpu);
+  const plim_card *card = &c->cards[0];
+  if (!c->card_count || card->total_bytes == PLIM_UNKNOWN) return NULL;
+  return plim_gpu_present(card->name, card->total_bytes / PLIM_MIB);
+}

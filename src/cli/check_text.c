@@ -68,15 +68,39 @@ static void print_files(const check *c) {
   if (p->files.len) printf("\n");
 }
 
-static void print_verdict(const check *c) {
+static const struct {
+  const char *word;
+  term_style style;
+} verdicts[CHECK_VERDICTS] = {
+    [CHECK_READY] = {"READY", TERM_GREEN},
+    [CHECK_NOT_READY] = {"NOT READY", TERM_RED},
+    [CHECK_MAY_NOT_FIT] = {"MAY NOT FIT", TERM_YELLOW},
+    [CHECK_NOT_CHECKED] = {"NOT CHECKED", TERM_YELLOW},
+};
+
+// " whether it fits: the files do not say which model; 1 warning"
+static void describe_verdict(const check *c, const char *why_not, char *text, size_t size) {
   size_t fails = check_count(c, CHECK_FAILS), warnings = check_count(c, CHECK_WARNING);
+  int used =
+      why_not ? snprintf(text, size, " %s%s", c->trains ? "whether it fits: " : "", why_not) : 0;
+  const char *mark = why_not ? ";" : "";
+  if (fails) used += snprintf(text + used, size - (size_t)used, "%s %zu would fail", mark, fails);
+  if (fails) mark = ",";
+  if (warnings)
+    snprintf(text + used, size - (size_t)used, "%s %zu warning%s", mark, warnings,
+             warnings == 1 ? "" : "s");
+}
+
+static void print_verdict(const check *c) {
+  const char *why_not;
+  char text[512] = "";
+  check_verdict verdict = check_decide(c, &why_not);
+  const char *word = verdicts[verdict].word;
+  describe_verdict(c, why_not, text, sizeof text);
   printf("\n");
-  if (fails) {
-    term_print(stdout, TERM_RED, "NOT READY");
-    printf(": %zu would fail", fails);
-  } else term_print(stdout, TERM_GREEN, "READY");
-  if (warnings) printf("%s %zu warning%s", fails ? "," : ":", warnings, warnings == 1 ? "" : "s");
-  printf("\n");
+  term_print(stdout, verdicts[verdict].style, "%s", word);
+  if (*text) printf(":");
+  term_wrap(stdout, text, strlen(word) + (*text != 0), strlen(word) + 2, width());
 }
 
 void check_print_text(const check *c) {

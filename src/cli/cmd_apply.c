@@ -28,9 +28,13 @@ static plim_err check_unchanged(const plim_project_file *f, const plim_plan_sour
   uint8_t digest[PLIM_SHA256_BYTES];
   plim_sha256(f->text, f->size, digest);
   if (f->size == source->size && memcmp(digest, source->sha256, sizeof digest) == 0) return PLIM_OK;
+  plim_content now = plim_content_of(f->text, f->size);
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.200s has changed since the plan was made", f->path);
-  plim_error_hint(error, "plan again: plimsoll plan FILES --gpu CARD --out plan.json");
+  if (plim_changeset_made(".", f->path, &now))
+    plim_error_hint(error, "it is as plimsoll apply left it; to write another rung: plimsoll undo, "
+                           "then apply again");
+  else plim_error_hint(error, "plan again: plimsoll plan FILES --gpu CARD --out plan.json");
   return err;
 }
 
@@ -39,6 +43,8 @@ static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_e
   *p = (plim_project){0};
   for (size_t i = 0; !err && i < plan->files.len; i++)
     err = plim_project_read(p, plan->files.at[i].path, error);
+  if (err == PLIM_ERR_IO)
+    plim_error_hint(error, "paths of a plan are from the folder it was made in: cd there first");
   for (size_t i = 0; !err && i < p->files.len && i < plan->files.len; i++)
     err = check_unchanged(p->files.at[i], &plan->files.at[i], error);
   for (size_t i = 0; !err && i < plan->places.len; i++)
@@ -110,13 +116,15 @@ static plim_err new_texts(const plim_project *p, const plim_plan_file *plan, fil
     if (err) break;
     plim_file_change change = {f->path, plim_content_of(f->text, f->size), text, size};
     bool is_same = size == f->size && memcmp(text, f->text, size) == 0;
-    if (is_same || !vec_push(out, change)) free(text);
+    bool is_kept = !is_same && vec_push(out, change);
+    if (!is_kept) free(text);
+    if (!is_kept && !is_same) err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   }
   for (size_t i = 0; !err && i < edits.files.len; i++) {
     plim_new_file *f = &edits.files.at[i];
     plim_file_change change = {f->path, plim_content_of(NULL, 0), f->text, strlen(f->text)};
-    if (!vec_push(out, change)) continue;
-    f->path = f->text = NULL; // they are the change's now
+    if (vec_push(out, change)) f->path = f->text = NULL; // they are the change's now
+    else err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   }
   plim_edit_set_clear(&edits);
   return err;
@@ -154,27 +162,37 @@ static void print_done(const plim_changes *done, const char *verb, bool as_json)
   json_finish(&j);
 }
 
+static bool is_outside(const plim_changes *done) {
+  for (size_t i = 0; i < done->count; i++)
+    if (*done->files[i].path == '/') return true;
+  return false;
+}
+
 static plim_err write_all(const file_changes *changes, bool as_json, plim_error *error) {
   plim_changeset_result result = {0};
   plim_err err = plim_changeset_apply(".", changes->at, changes->len, NULL, &result, error);
   print_earlier(&result.earlier);
   if (!err) print_done(&result.done, "changed", as_json);
-  if (!err && !as_json && result.done.count) printf("plimsoll undo   takes it back\n");
+  if (!err && !as_json && result.done.count)
+    printf("plimsoll undo%s   takes it back\n", is_outside(&result.done) ? " --outside" : "");
   plim_changeset_result_clear(&result);
   return err;
 }
 
-static plim_err show_diff(const plim_project *p, const file_changes *changes, plim_error *error) {
+static void note_outside(const plim_project *p) {
+  bool is_outside = false;
+  for (size_t i = 0; i < p->files.len; i++)
+    is_outside = is_outside || plim_path_is_outside(p->files.at[i]->path);
+  if (is_outside)
+    fprintf(stderr,
+            "note: some files lie outside this folder; apply this diff with git -C / apply\n");
+}
+
+static plim_err show_diff(const plim_project *p, const plim_plan_file *plan, plim_error *error) {
   plim_diff diff = {0};
-  plim_err err = PLIM_OK;
-  for (size_t i = 0; !err && i < changes->len; i++) {
-    const plim_file_change *c = &changes->at[i];
-    size_t file = c->before.exists ? plim_project_file_named(p, c->path) : SIZE_MAX;
-    const plim_project_file *f = file == SIZE_MAX ? NULL : p->files.at[file];
-    err = plim_diff_add(&diff, c->path, f ? f->text : NULL, f ? f->size : 0, c->after,
-                        c->after_size, error);
-  }
+  plim_err err = plan_diff_of(p, plan->changes.at, plan->changes.len, &diff, error);
   if (!err) fwrite(diff.at, 1, diff.len, stdout);
+  if (!err) note_outside(p);
   plim_diff_clear(&diff);
   return err;
 }
@@ -200,8 +218,7 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
   if (!err && !args->dry_run) err = refuse_half(plan, args, error);
   if (!err) err = new_texts(&project, plan, &changes, error);
   if (!err)
-    err =
-        args->dry_run ? show_diff(&project, &changes, error) : write_all(&changes, as_json, error);
+    err = args->dry_run ? show_diff(&project, plan, error) : write_all(&changes, as_json, error);
   if (!err && !as_json) print_left(plan, args, args->dry_run ? stderr : stdout);
   for (size_t i = 0; i < changes.len; i++) {
     if (!changes.at[i].before.exists) free((void *)changes.at[i].path);
@@ -276,18 +293,20 @@ const cli_command cmd_apply = {
 // ---- undo ---------------------------------------------------------------------------------------------------
 
 typedef struct {
-  bool force;
+  bool force, outside;
 } undo_args;
 
 static int run_undo(const cli_call *call) {
   const undo_args *args = call->args;
   plim_changeset_result result = {0};
   plim_error error = {0};
-  plim_changeset_options how = {.force = args->force};
+  plim_changeset_options how = {.force = args->force, .outside = args->outside};
   plim_err err = plim_changeset_undo(".", &how, &result, &error);
   print_earlier(&result.earlier);
   if (!err) print_done(&result.done, "restored", call->common.json);
-  if (!err && !result.done.count && !call->common.json) printf("there is nothing to undo\n");
+  if (!err && !result.done.count && !call->common.json)
+    printf("%s\n",
+           result.earlier.count ? "what was interrupted is undone" : "there is nothing to undo");
   plim_changeset_result_clear(&result);
   return err ? cli_report(&error, NULL) : CLI_OK;
 }
@@ -295,6 +314,8 @@ static int run_undo(const cli_call *call) {
 static const cli_option undo_options[] = {
     {"force", 0, NULL, CLI_FLAG, offsetof(undo_args, force),
      "restore files that have changed since, too; what they hold is kept as a backup", NULL},
+    {"outside", 0, NULL, CLI_FLAG, offsetof(undo_args, outside),
+     "restore files outside this folder, too: if it was you who applied that", NULL},
     {0},
 };
 

@@ -19,7 +19,7 @@ static plim_err check_typed(const check_args *args, plim_error *error) {
   if (!args->model && !args->gpu) return PLIM_OK;
   probe.model = args->model ? args->model : "gpt2"; // any that is there
   probe.gpu = args->gpu;
-  return job_understand(&probe, &request, &source, error);
+  return job_understand(&probe, &probe, &request, &source, error);
 }
 
 static int show(check *c, const cli_call *call) {

@@ -55,9 +55,14 @@ static int run(const cli_call *call) {
   const char *source;
   if (picture_check(&args->pictures, args->job.model, "the model itself", &error))
     return cli_report(&error, NULL);
-  if (job_understand(&args->job, &r->request, &source, &error)) return cli_report(&error, source);
+  if (job_understand(&args->job, &args->job, &r->request, &source, &error))
+    return cli_report(&error, source);
   plim_err err = plim_estimate_make(&r->request.job, &r->request.target, &r->e, &error);
   if (!err) check_weights(r);
+  if (!err && r->e.p.assumes_repetition)
+    job_note(&r->request,
+             "not all passes were run: after some hundred of a step that left memory as it "
+             "was, the rest are taken to do so too");
   if (!err && args->explain) err = explain(r, &error);
   if (!err) err = picture_draw(&args->pictures, estimate_draw, r, &error);
   int status = err ? cli_report(&error, NULL) : show(r, call);

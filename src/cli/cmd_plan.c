@@ -5,12 +5,14 @@
 
 #include "atomic_file.h"
 #include "command.h"
+#include "interrupted.h"
 #include "plan_edits.h"
 #include "suggest.h"
 #include "units.h"
 
 typedef struct {
   job_args job;
+  const job_args *typed; // `job` before files were read
   const char *effective_batch, *out;
   cli_strings fix, tries, allow, set;
   double margin, epochs, price;
@@ -182,7 +184,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
                           plan_for_card *c, const char **source, plim_error *error) {
   job_args job = args->job;
   job.gpu = gpu;
-  plim_err err = job_understand(&job, &c->request, source, error);
+  plim_err err = job_understand(&job, args->typed, &c->request, source, error);
   if (err) return err;
   c->asked = (plim_plan_request){.job = c->request.job,
                                  .alloc_conf = args->job.alloc_conf,
@@ -289,8 +291,15 @@ static int show(const plan_result *r, const plan_args *args, const cli_call *cal
   return fits ? CLI_OK : CLI_FINDING;
 }
 
+static void note_interrupted(void) {
+  interrupted found;
+  if (!interrupted_find(&found)) return;
+  fprintf(stderr, "note: %s\nhelp: %s\n", found.what, found.fix);
+}
+
 static int run(const cli_call *call) {
   plan_args given = *(const plan_args *)call->args, *args = &given;
+  args->typed = &((const plan_args *)call->args)->job;
   project_job files = {0};
   char batch[24];
   plan_result r = {.args = &args->job,
@@ -305,6 +314,7 @@ static int run(const cli_call *call) {
   if (!r.cards) return cli_fail("not enough memory on this machine");
   plim_err err = PLIM_OK;
   if (call->words.len) {
+    note_interrupted();
     err = read_files(call, args, &files, batch, sizeof batch, &error);
     r.files = &files;
   }

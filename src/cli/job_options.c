@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "family.h"
+#include "job_effects.h"
 #include "nvml.h"
 #include "suggest.h"
 #include "units.h"
@@ -24,7 +25,7 @@ static const plim_dtype dtypes[] = {PLIM_DTYPE_COUNT, PLIM_BF16, PLIM_FP16, PLIM
 static const plim_dtype amps[] = {PLIM_BOOL, PLIM_BF16, PLIM_FP16};
 static const plim_load loads[] = {PLIM_LOAD_PRETRAINED, PLIM_LOAD_DEVICE_MAP, PLIM_LOAD_INIT};
 
-enum { DEFAULT_LENGTH = 2048 };
+enum { DEFAULT_LENGTH = 2048, DEFAULT_CHUNK = 512 };
 
 void job_note(job_request *r, const char *format, ...) {
   size_t i = 0, count = sizeof r->notes / sizeof *r->notes;
@@ -114,13 +115,11 @@ static plim_err understand_targets(const char *list, uint64_t *bits, plim_error 
   return PLIM_OK;
 }
 
+static const char *targets_of(const job_args *args) {
+  return args->lora_targets ? args->lora_targets : "all-linear";
+}
+
 static plim_err understand_lora(const job_args *args, job_request *r, plim_error *error) {
-  bool is_asked = args->lora_dropout > 0 || strcmp(args->lora_targets, "all-linear") != 0;
-  if (!args->lora_rank && is_asked) {
-    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "adapters of which rank?");
-    plim_error_hint(error, "--lora-rank 16");
-    return err;
-  }
   if (!args->lora_rank) return PLIM_OK;
   if (args->lora_rank > 65536)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "a rank of %llu is more than any layer has",
@@ -129,7 +128,7 @@ static plim_err understand_lora(const job_args *args, job_request *r, plim_error
     return plim_fail(error, PLIM_ERR_ARGUMENT, "a dropout of %g is not between 0 and 1",
                      args->lora_dropout);
   uint64_t bits = 0;
-  plim_err err = understand_targets(args->lora_targets, &bits, error);
+  plim_err err = understand_targets(targets_of(args), &bits, error);
   r->job.lora = (plim_lora){.rank = (int64_t)args->lora_rank,
                             .dropout = args->lora_dropout,
                             .targets = (uint32_t)bits,
@@ -208,6 +207,8 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .keeps_full = args->no_reshard,
       .offloads_optimizer = offloads || args->offload == OFFLOAD_OPTIMIZER,
       .offloads_parameters = offloads || (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)};
+  if (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)
+    job_note(r, "FSDP2 moves parameters to the host along with the optimizer");
   if (args->strategy && args->loop == 0)
     job_note(r, "with a strategy the plain loop is the shortest one: it keeps only the loss");
   if (!is_fsdp || r->job.recipe.autocast == PLIM_BOOL) return;
@@ -246,6 +247,10 @@ static plim_err check_sharding(const job_args *args, plim_error *error) {
   return err;
 }
 
+static uint64_t chunk_of(const job_args *args) {
+  return args->loss_chunk == PLIM_UNKNOWN ? DEFAULT_CHUNK : args->loss_chunk;
+}
+
 // A plain loop on several GPUs is the one that was measured: it keeps only the loss.
 static bool is_bare(const job_args *args) {
   return args->loop == LOOP_BARE || (args->strategy && args->loop != LOOP_TRAINER);
@@ -262,7 +267,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                           .checkpoint = checkpoint_of(args),
                           .target_length = (int64_t)args->target_seq,
                           .loss = (plim_loss_kind)args->loss,
-                          .loss_chunk = (int64_t)args->loss_chunk,
+                          .loss_chunk = (int64_t)chunk_of(args),
                           .uses_liger = args->liger,
                           .offloads_saved = args->offload == OFFLOAD_ACTIVATIONS,
                           .is_trainer = args->loop == LOOP_TRAINER,
@@ -276,7 +281,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
   plim_err err = check_count("--batch", args->batch, 1 << 20, error);
   if (!err) err = check_count("--accumulate", args->accumulate, 1 << 16, error);
   if (!err) err = check_count("--steps", args->steps, 1000, error);
-  if (!err) err = check_count("--loss-chunk", args->loss_chunk, 1 << 20, error);
+  if (!err) err = check_count("--loss-chunk", chunk_of(args), 1 << 20, error);
   if (!err && args->target_seq) err = check_count("--target-seq", args->target_seq, 1 << 20, error);
   if (!err) err = check_sharding(args, error);
   if (!err) err = understand_length(args, r, error);
@@ -342,7 +347,11 @@ static plim_err understand_target(const job_args *args, job_request *r, const ch
     if (args->limit_bytes < 2 * PLIM_MIB || args->limit_bytes > MAX_CARD)
       return size_too_odd(args->limit_bytes, error);
     bool is_smaller = args->limit_bytes < r->target.limit_bytes;
-    if (!is_smaller) return understand_conf(args, r, source, error);
+    if (!is_smaller) {
+      job_note(r, "the limit of %s is more than %s leaves free: it changes nothing",
+               units_bytes(args->limit_bytes).text, r->card);
+      return understand_conf(args, r, source, error);
+    }
     r->target.limit_bytes = args->limit_bytes;
     r->target.budget_bytes = args->limit_bytes + PLIM_CONTEXT_MIB * PLIM_MIB;
     char card[40];
@@ -364,8 +373,8 @@ static plim_err understand_link(const job_args *args, job_request *r, plim_error
   return err;
 }
 
-plim_err job_understand(const job_args *args, job_request *out, const char **source,
-                        plim_error *error) {
+plim_err job_understand(const job_args *args, const job_args *typed, job_request *out,
+                        const char **source, plim_error *error) {
   *out = (job_request){0};
   *source = NULL;
   plim_err err = understand_model(args, out, error);
@@ -373,6 +382,7 @@ plim_err job_understand(const job_args *args, job_request *out, const char **sou
   if (!err) err = understand_recipe(args, out, error);
   if (!err) err = understand_target(args, out, source, error);
   if (!err) err = understand_link(args, out, error);
+  if (!err) err = job_check_effects(args, typed, out, error);
   return err;
 }
 
@@ -389,12 +399,12 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
                      dtype_name(r->job.recipe.autocast));
   if (!r->job.lora.rank || used >= (int)size) return;
   int commas = 0;
-  for (const char *c = args->lora_targets; *c; c++) commas += *c == ',';
+  for (const char *c = targets_of(args); *c; c++) commas += *c == ',';
   used +=
       snprintf(text + used, size - (size_t)used, ", LoRA of rank %d on ", (int)r->job.lora.rank);
   if (used >= (int)size) return;
   if (commas > 2) snprintf(text + used, size - (size_t)used, "%d kinds of layers", commas + 1);
-  else snprintf(text + used, size - (size_t)used, "%s", args->lora_targets);
+  else snprintf(text + used, size - (size_t)used, "%s", targets_of(args));
 }
 
 void job_describe_recipe(const job_request *r, const job_args *args, char *text, size_t size) {

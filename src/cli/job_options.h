@@ -6,7 +6,8 @@
 #include "model_config.h"
 #include "options.h"
 
-// What was typed. A command embeds this in its args struct as `job`.
+// What was typed. A command embeds this in its args struct as `job`. Targets: NULL for all-linear; a
+// chunk of the loss: PLIM_UNKNOWN for the default.
 typedef struct {
   const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
   uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes, loss_chunk;
@@ -25,8 +26,7 @@ typedef struct {
 #define JOB_DEFAULTS_WITH(count)                                                                   \
   {                                                                                                \
     .batch = count, .world = count, .nodes = 1, .accumulate = count, .steps = 3,                   \
-    .optimizer = "adamw", .lora_targets = "all-linear", .loss_chunk = 512,                         \
-    .limit_bytes = PLIM_UNKNOWN                                                                    \
+    .optimizer = "adamw", .loss_chunk = PLIM_UNKNOWN, .limit_bytes = PLIM_UNKNOWN                  \
   }
 
 // Of the options that are a choice; core's own tables of names serve the others.
@@ -113,10 +113,11 @@ typedef struct {
   char notes[8][224];    // what was assumed; unused ones are empty
 } job_request;
 
-// Fills *out, which must not move afterwards. On error, `*source` is the text error->byte points into,
-// or NULL.
-plim_err job_understand(const job_args *args, job_request *out, const char **source,
-                        plim_error *error);
+// Fills *out, which must not move afterwards. `typed` are the arguments as they were before files were
+// read: what was typed and has no effect is an error, what files say a note. On error, `*source` is the
+// text error->byte points into, or NULL.
+plim_err job_understand(const job_args *args, const job_args *typed, job_request *out,
+                        const char **source, plim_error *error);
 
 // Adds to the notes; one too many is left out.
 void job_note(job_request *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

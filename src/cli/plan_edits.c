@@ -125,15 +125,18 @@ plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, si
   if (err) return err;
   for (size_t i = 0; !err && i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
-    char *text = NULL;
+    char *text = NULL, name[PLIM_PATH_BYTES];
     size_t size;
+    plim_path_in_diff(f->path, name);
     err = plim_project_text(p, i, &edits, &text, &size, error);
-    if (!err) err = plim_diff_add(out, f->path, f->text, f->size, text, size, error);
+    if (!err) err = plim_diff_add(out, name, f->text, f->size, text, size, error);
     free(text);
   }
   for (size_t i = 0; !err && i < edits.files.len; i++) {
     const plim_new_file *f = &edits.files.at[i];
-    err = plim_diff_add(out, f->path, NULL, 0, f->text, strlen(f->text), error);
+    char name[PLIM_PATH_BYTES];
+    plim_path_in_diff(f->path, name);
+    err = plim_diff_add(out, name, NULL, 0, f->text, strlen(f->text), error);
   }
   plim_edit_set_clear(&edits);
   if (err) plim_diff_clear(out);

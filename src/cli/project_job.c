@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_alloc.h"
+
 static void note(project_job *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void note(project_job *p, const char *format, ...) {
@@ -33,8 +35,9 @@ static plim_err bind(project_job *p, const char *text, plim_error *error) {
   plim_knob knob = plim_knob_named(copy);
   if (knob == PLIM_KNOBS)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "there is no knob \"%.48s\"", copy);
+  size_t at;
   plim_err err = PLIM_OK;
-  if (plim_project_file_named(&p->project, file) == SIZE_MAX)
+  if (plim_project_find(&p->project, file, &at, NULL) && plim_is_file(file))
     err = plim_project_read(&p->project, file, error);
   return err ? err : plim_project_bind(&p->project, knob, file, key, error);
 }
@@ -192,9 +195,10 @@ static void fill_loss(project_job *p, job_args *a) {
 // Adapters on layers that none of our names has are left out, and said.
 static void fill_targets(project_job *p, job_args *a) {
   if (!is_known(p->run.lora_targets.said) || !*p->run.lora_targets.text) return;
-  if (strcmp(a->lora_targets, "all-linear") != 0) return;
+  if (a->lora_targets) return;
   p->targets = strdup(p->run.lora_targets.text);
-  if (p->targets) a->lora_targets = p->targets;
+  if (!p->targets) cli_out_of_memory();
+  a->lora_targets = p->targets;
 }
 
 static void fill_adapters(project_job *p, job_args *a) {
@@ -219,8 +223,26 @@ static void fill_types(project_job *p, job_args *a) {
   if (a->lora_rank) a->lora_dtype = 1; // that of the parameters
 }
 
+static bool is_split(plim_said_count said) { return is_known(said.said) && said.count > 1; }
+
+// What one GPU holds depends on how many share it.
+static plim_err check_sharing(const plim_run_settings *r, const job_args *a, plim_error *error) {
+  bool is_sharded = is_known(r->strategy.said) && (strncmp(r->strategy.text, "fsdp", 4) == 0 ||
+                                                   strncmp(r->strategy.text, "zero", 4) == 0);
+  if (is_split(r->tensor_parallel) || is_split(r->context_parallel))
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "tensor and context parallel are not modelled");
+  bool is_given = a->world != JOB_UNSET;
+  if (!is_sharded || is_given || is_known(r->world.said)) return PLIM_OK;
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say how many GPUs share the model");
+  plim_error_hint(error, "--world 8");
+  return err;
+}
+
 plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
+  plim_err shared = check_sharing(r, a, error);
+  if (shared) return shared;
   plim_said_text attention = r->attention, precision = r->precision;
   plim_err err = fill_counts(p, a, error);
   if (err) return err;

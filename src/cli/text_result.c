@@ -21,7 +21,8 @@ int text_result_print(const cli_call *call, void (*write)(FILE *out, const void 
   FILE *memory = open_memstream(&text, &bytes);
   if (!memory) cli_out_of_memory();
   write(memory, context);
-  if (fclose(memory) != 0) cli_out_of_memory();
+  bool is_whole = !ferror(memory);
+  if (fclose(memory) != 0 || !is_whole || !text) cli_out_of_memory();
   if (call->common.json) print_json(text);
   else fputs(text, stdout);
   free(text);

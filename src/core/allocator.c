@@ -344,9 +344,12 @@ void plim_allocator_free(plim_allocator *a, uint32_t slot) {
 void plim_allocator_free_later(plim_allocator *a, uint32_t slot) {
   uint32_t block = block_of(a, slot);
   if (!block || block_at(a, block)->state != BLOCK_ALLOCATED) return;
+  if (!vec_push(&a->pending, slot)) {
+    a->out_of_host_memory = true;
+    return;
+  }
   a->stats.now.allocated_bytes -= block_at(a, block)->bytes;
   block_at(a, block)->state = BLOCK_PENDING;
-  if (!vec_push(&a->pending, slot)) a->out_of_host_memory = true;
 }
 
 void plim_allocator_complete(plim_allocator *a, uint32_t slot) {

@@ -28,9 +28,12 @@ typedef enum {
 bool plim_block_order_of(const char *torch_version, plim_block_order *order);
 
 // Chooses the addresses of new segments: the CUDA driver's part. See driver.h for two of them.
+#define PLIM_DRIVER_FAILED (PLIM_UNKNOWN - 1)
+
 typedef struct {
   void *self;
-  // Address for a new segment or address range; PLIM_UNKNOWN if none can be had.
+  // Address for a new segment or address range; PLIM_UNKNOWN if none can be had, PLIM_DRIVER_FAILED if
+  // this machine has no memory to say.
   uint64_t (*reserve)(void *self, uint64_t bytes);
   void (*release)(void *self, uint64_t addr, uint64_t bytes);
 } plim_driver;
@@ -166,6 +169,10 @@ typedef struct {
 void plim_allocator_visit(const plim_allocator *a,
                           void (*visit)(void *context, const plim_block_view *block),
                           void *context);
+// Calls `visit` for each slot that is not empty.
+void plim_allocator_visit_slots(const plim_allocator *a,
+                                void (*visit)(void *context, uint32_t slot, uint64_t addr),
+                                void *context);
 
 // ---- setting a state ----------------------------------------------------------------------------
 

@@ -9,10 +9,9 @@ static bool copy_streams(plim_allocator *a) {
   const uint64_t *from = a->options.streams ? a->options.streams : just_default;
   if (!a->options.streams || !a->options.stream_count) a->options.stream_count = 1;
   uint64_t *copy = malloc(a->options.stream_count * sizeof *copy);
-  if (!copy) return false;
-  memcpy(copy, from, a->options.stream_count * sizeof *copy);
   a->options.streams = copy;
-  return true;
+  if (copy) memcpy(copy, from, a->options.stream_count * sizeof *copy);
+  return copy;
 }
 
 static bool make_tables(plim_allocator *a) {

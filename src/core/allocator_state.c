@@ -33,6 +33,15 @@ void plim_allocator_visit(const plim_allocator *a,
   }
 }
 
+void plim_allocator_visit_slots(const plim_allocator *a,
+                                void (*visit)(void *context, uint32_t slot, uint64_t addr),
+                                void *context) {
+  for (size_t slot = 0; slot < a->block_of_slot.len; slot++) {
+    uint32_t block = a->block_of_slot.at[slot];
+    if (block) visit(context, (uint32_t)slot, a->blocks.at[block].addr);
+  }
+}
+
 // ---- setting --------------------------------------------------------------------------------------
 
 static uint32_t unmapped_around(plim_allocator *a, uint32_t lane, uint64_t addr, uint64_t end) {

@@ -88,7 +88,7 @@ static void flash_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pl
   out[2] = heads_inside(t, v, v->shape.at[1]);
   plim_work_attention_backward(t, n, PLIM_SDPA_FLASH, out);
   plim_tensor *sums = empty(t, dims(b, heads, rows), PLIM_FP32);
-  plim_tensor *dq = empty(t, dims(b, rows, heads, round_to(d, 32)), PLIM_FP32);
+  plim_tensor *dq = empty(t, dims(b, rows, heads, round_to(d, d <= 128 ? 32 : 64)), PLIM_FP32);
   bool grouped = k->shape.at[1] != heads;
   plim_tensor *wide_k = grouped ? heads_inside(t, k, heads) : NULL;
   plim_tensor *wide_v = grouped ? heads_inside(t, v, heads) : NULL;

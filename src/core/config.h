@@ -70,6 +70,7 @@ typedef struct {
   bool passes_positions_first; // mistral, mixtral, phi3: to a layer, before cos and sin
   bool counts_positions;       // roberta: from the token ids, padding left out
   bool is_encoder_decoder;     // t5
+  bool cannot_checkpoint;      // mpnet: its class lacks supports_gradient_checkpointing
   bool fills_cache;            // t5, loaded: its decoder has a configuration of its own: use_cache
   bool has_position_table;     // gpt2, bert, mpnet, roberta: no sequence is longer than it
   int64_t position_offset;     // mpnet, roberta: so many of them are for padding

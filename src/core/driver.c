@@ -53,8 +53,11 @@ static bool add_hole(plim_address_model *model, uint64_t addr, uint64_t bytes);
 static bool add_range(plim_address_model *model, uint64_t bytes, uint64_t *start) {
   size_t at;
   bytes = (bytes + RANGE_STEP - 1) / RANGE_STEP * RANGE_STEP;
-  if (bytes >= TOP_ADDRESS || !find_gap(model, bytes, &at) || !vec_reserve(&model->ranges, 1))
+  if (bytes >= TOP_ADDRESS || !find_gap(model, bytes, &at)) return false;
+  if (!vec_reserve(&model->ranges, 1) || !vec_reserve(&model->holes, 1)) {
+    model->has_failed = true;
     return false;
+  }
   plim_address_range *range = &model->ranges.at[at];
   *start = (at == model->ranges.len ? TOP_ADDRESS : range->start) - bytes;
   memmove(range + 1, range, (model->ranges.len++ - at) * sizeof *range);
@@ -119,10 +122,12 @@ static uint64_t take_hole(plim_address_model *model, size_t at, uint64_t bytes) 
 static uint64_t reserve(void *self, uint64_t bytes) {
   plim_address_model *model = self;
   size_t at = 0;
+  if (model->has_failed) return PLIM_DRIVER_FAILED;
   while (at < model->holes.len && model->holes.at[at].bytes < bytes) at++;
   uint64_t start;
   if (at == model->holes.len) {
-    if (!add_range(model, bytes, &start)) return PLIM_UNKNOWN;
+    if (!add_range(model, bytes, &start))
+      return model->has_failed ? PLIM_DRIVER_FAILED : PLIM_UNKNOWN;
     at = first_hole_from(model, start);
   }
   return take_hole(model, at, bytes);
@@ -133,7 +138,10 @@ static void release(void *self, uint64_t addr, uint64_t bytes) {
   size_t at = range_at(model, addr);
   // Segments that were there before the model (a recording's start) are not its to reuse.
   if (at == SIZE_MAX || addr >= end_of(&model->ranges.at[at])) return;
-  if (!add_hole(model, addr, bytes)) return; // the hole is lost: addresses just go on downwards
+  if (!add_hole(model, addr, bytes)) {
+    model->has_failed = true; // the hole is lost: there are no more addresses to trust
+    return;
+  }
   plim_address_range *range = &model->ranges.at[at];
   range->used_bytes -= bytes;
   size_t hole = first_hole_from(model, addr);

@@ -27,6 +27,7 @@ typedef struct {
 typedef struct {
   vec(plim_address_range) ranges; // by address, each with a segment in it
   vec(plim_address_hole) holes;   // by address; unused parts of ranges
+  bool has_failed;                // this machine was out of memory: no addresses from here on
 } plim_address_model;
 
 void plim_address_model_init(plim_address_model *model);

@@ -113,6 +113,7 @@ const plim_family plim_families[] = {
       .attention_dropout = 0.1,
       .ties_embeddings = true,
       .position_offset = 2,
+      .cannot_checkpoint = true,
       .has_position_table = true}},
     {"phi3",
      plim_llama_new,

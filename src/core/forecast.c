@@ -153,6 +153,7 @@ static bool run(const plim_predict_request *request, plim_forecast *out) {
   plim_predict_request again = *request;
   plim_prediction ignored;
   again.observer = &observer;
+  again.runs_all = true;
   bool ok = !plim_predict(&again, &ignored, NULL) && !w.failed;
   vec_free(&w.tenants);
   vec_free(&w.line_bytes);

@@ -429,7 +429,8 @@ bool plim_replay_guided(const plim_trace *trace, const plim_replay_options *opti
   for (size_t i = 0; ok && i < trace->events.len;) {
     size_t next = follow_event(&g, i, &reserved);
     replay_note_peaks(g.a, &known, next - 1, &result->peak_event, &result->peak_reserved_event);
-    ok = !g.no_memory;
+    ok = !g.no_memory && !plim_allocator_out_of_host_memory(g.a);
+    if (!ok) break;
     if (watch && !watch->after_event(watch->context, next - 1, g.a)) break;
     i = next;
   }

@@ -121,9 +121,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   if (m && moves_late) put_on_device(t, m, job);
   for (size_t i = 0; m && i < m->parameters.len; i++)
     m->trainable += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
-  if (!m || !m->failed) return m;
-  plim_model_delete(m);
-  return NULL;
+  return m ? plim_model_finish(m) : NULL;
 }
 
 // ---- rehearsal --------------------------------------------------------------------------------------
@@ -164,7 +162,7 @@ static bool rehearse(const plim_job *job, plim_model *m) {
   plim_tape *t = plim_tape_new((plim_tape_sink){follow, &l});
   if (t) plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
   plim_model *rehearsed = t ? build(t, job) : NULL;
-  bool ok = rehearsed && !l.failed && find_buffers(rehearsed, &l, m);
+  bool ok = rehearsed && !l.failed && !plim_tape_failed(t) && find_buffers(rehearsed, &l, m);
   plim_tensor *logits = NULL;
   plim_batch batch = {.attention = job->recipe.attention};
   if (ok) {

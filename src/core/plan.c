@@ -397,7 +397,10 @@ static void concede(search *s, const plim_concession *asked, const plim_choice *
   plim_concession c = *asked;
   for (int i = 0; i < c.count; i++) choice.at[c.knob[i]] = c.to[i];
   if (!set_accumulation(s->r, &choice)) return;
-  if (!run(s, &choice, false, &rung)) return; // there is no program for it
+  if (!run(s, &choice, false, &rung)) {
+    s->failed = s->err == PLIM_ERR_NOMEM; // otherwise there is no program for it
+    return;
+  }
   c.fits = is_safe(s->r, &rung.e);
   c.device_bytes = rung.e.device_bytes;
   c.tokens_per_second = rung.tokens_per_second;

@@ -268,7 +268,7 @@ static plim_domain all_values(const plim_plan_request *r, plim_knob knob) {
   case PLIM_KNOB_DTYPE: push(&d, plim_dtype_offered(r)); break;
   case PLIM_KNOB_CHECKPOINT:
     push(&d, PLIM_CHECKPOINT_OFF);
-    push(&d, PLIM_CHECKPOINT_ON);
+    if (!r->job.model.cannot_checkpoint) push(&d, PLIM_CHECKPOINT_ON);
     break;
   case PLIM_KNOB_CHUNKED_LOSS: chunks(r, &d); break;
   case PLIM_KNOB_LIGER: push(&d, own.at[knob] || can_use_liger(r)); break;

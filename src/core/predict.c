@@ -2,16 +2,23 @@
 
 #include <string.h>
 
+#include "cycle.h"
 #include "driver.h"
+
+enum { MAX_LANES = 2 };
 
 // One card that the tape's stream runs on: its allocator, and what is found out.
 typedef struct {
   plim_address_model addresses;
   plim_allocator *allocator;
   plim_prediction *out;
+  uint64_t retries; // of rounds that were not run
 } lane;
 
-enum { MAX_LANES = 2 };
+// What a pass or a step adds up to.
+typedef struct {
+  uint64_t events, retries[MAX_LANES];
+} sums;
 
 typedef struct {
   const plim_predict_request *request;
@@ -19,6 +26,11 @@ typedef struct {
   lane lanes[MAX_LANES];
   int count;
   plim_prediction *unlimited; // NULL, or what is wanted of a second lane, which is not open yet
+  plim_rounds rounds[PLIM_CYCLES];
+  sums ends[PLIM_CYCLES][PLIM_LONGEST_PERIOD]; // at the ends of the last rounds
+  sums period[PLIM_CYCLES];                    // what one adds, where there is one
+  uint32_t next_id;
+  bool watches_rounds, assumes;
   uint64_t events;
   bool failed, trains_nothing;
 } follower;
@@ -45,12 +57,15 @@ static void allocate(follower *f, lane *l, uint32_t id, uint64_t bytes) {
   l->out->runs_out_bytes = bytes;
 }
 
+static bool collects_garbage(const follower *f) {
+  return f->request->conf && f->request->conf->gc_threshold > 0;
+}
+
 // Where a request might come near the limit, the run without one goes its own way from here.
 static void fork_if_near(follower *f, uint64_t bytes) {
   lane *near = &f->lanes[0], *far = &f->lanes[1];
   uint64_t reserved = plim_allocator_stats(near->allocator)->now.reserved_bytes;
-  bool collects = f->request->conf && f->request->conf->gc_threshold > 0; // long before the limit
-  if (!collects &&
+  if (!collects_garbage(f) && // which begins long before the limit
       reserved + plim_allocator_segment_request(near->allocator, bytes) <= f->request->limit_bytes)
     return;
   far->out = f->unlimited;
@@ -71,6 +86,12 @@ static bool all_ran_out(const follower *f) {
   return true;
 }
 
+static void note_round(follower *f, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
+  if (kind == PLIM_STREAM_ALLOC) f->next_id = id + 1;
+  for (int i = 0; i < PLIM_CYCLES && f->watches_rounds; i++)
+    plim_rounds_note(&f->rounds[i], kind, plim_tape_stream(f->tape), id, bytes);
+}
+
 // A program that runs out ends there: on that card nothing of what follows happens.
 static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
   follower *f = context;
@@ -88,7 +109,67 @@ static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
   if (f->failed) plim_tape_stop(f->tape);
   if (o && o->event) o->event(o->context, f->tape, f->lanes[0].allocator, kind, id, bytes);
   f->events++;
+  note_round(f, kind, id, bytes);
   if (all_ran_out(f)) plim_tape_stop(f->tape);
+}
+
+// ---- rounds that repeat -----------------------------------------------------------------------------
+
+// Below that, looking for what repeats costs more than it saves.
+enum { MANY_ROUNDS = 8 };
+
+static bool has_many_rounds(const plim_job *job) {
+  return job->recipe.accumulate > MANY_ROUNDS || job->recipe.steps > MANY_ROUNDS;
+}
+
+static uint64_t retries_of(const lane *l) {
+  return plim_allocator_stats(l->allocator)->retries + l->retries;
+}
+
+static sums sums_now(const follower *f) {
+  sums now = {.events = f->events};
+  for (int i = 0; i < f->count; i++) now.retries[i] = retries_of(&f->lanes[i]);
+  return now;
+}
+
+static void sum_up(follower *f, plim_cycle cycle, int rounds, int period) {
+  sums *ends = f->ends[cycle], now = sums_now(f), *one = &f->period[cycle];
+  const sums *then = &ends[(rounds + PLIM_LONGEST_PERIOD - period) % PLIM_LONGEST_PERIOD];
+  *one = (sums){.events = now.events - then->events};
+  for (int i = 0; i < f->count; i++) one->retries[i] = now.retries[i] - then->retries[i];
+  ends[rounds % PLIM_LONGEST_PERIOD] = now;
+}
+
+// Several times the longest periods seen, 10 passes and 2 steps.
+static const int enough[PLIM_CYCLES] = {[PLIM_CYCLE_PASS] = 256, [PLIM_CYCLE_STEP] = 16};
+
+static int repeats(void *context, plim_cycle cycle) {
+  follower *f = context;
+  plim_rounds *r = &f->rounds[cycle];
+  uint64_t state = (uint64_t)f->count, level = 0;
+  // A collection goes by the age of blocks, which is no part of the state that is compared.
+  if (f->failed || collects_garbage(f)) return 0;
+  for (int i = 0; i < f->count; i++) {
+    const lane *l = &f->lanes[i];
+    const plim_allocator_stats_t *stats = plim_allocator_stats(l->allocator);
+    state = 31 * state + plim_rounds_state(r, l->allocator, &l->addresses) + l->out->runs_out;
+    level = 31 * level + stats->now.reserved_bytes + 7 * stats->peak.reserved_bytes +
+            l->out->peak_allocated_bytes;
+  }
+  int rounds = r->rounds, period = plim_rounds_end(r, state, f->next_id);
+  f->assumes = !period && plim_rounds_seem_settled(r, level, enough[cycle]);
+  if (f->assumes) period = 1;
+  sum_up(f, cycle, rounds, period);
+  if (cycle == PLIM_CYCLE_STEP) f->rounds[PLIM_CYCLE_PASS] = (plim_rounds){.first = f->next_id};
+  return period;
+}
+
+static void skip(void *context, plim_cycle cycle, uint64_t times) {
+  follower *f = context;
+  f->events += times * f->period[cycle].events;
+  if (f->assumes)
+    for (int i = 0; i < f->count; i++) f->lanes[i].out->assumes_repetition = true;
+  for (int i = 0; i < f->count; i++) f->lanes[i].retries += times * f->period[cycle].retries[i];
 }
 
 static void pass_on(void *context, uint32_t id, plim_purpose purpose) {
@@ -110,7 +191,7 @@ static void note_end(const follower *f, const plim_model *m, lane *l) {
   const plim_allocator_stats_t *stats = plim_allocator_stats(l->allocator);
   l->out->events = f->events;
   l->out->peak_reserved_bytes = stats->peak.reserved_bytes;
-  l->out->retries = stats->retries;
+  l->out->retries = retries_of(l);
   l->out->ran_math = plim_tape_ran_math(f->tape);
   l->out->host_bytes =
       plim_tape_host_peak(f->tape) + plim_host_bytes(m, f->request->job->recipe.optimizer);
@@ -130,7 +211,10 @@ static bool train(follower *f, plim_model *m) {
 
 static bool run(follower *f) {
   const plim_observer *o = f->request->observer;
-  f->tape = plim_tape_new((plim_tape_sink){follow, f, pass_on});
+  plim_tape_sink sink = {follow, f, pass_on, repeats, skip};
+  f->watches_rounds = !f->request->runs_all && has_many_rounds(f->request->job);
+  if (!f->watches_rounds) sink.repeats = NULL;
+  f->tape = plim_tape_new(sink);
   if (!f->tape) return false;
   if (o && o->begins) o->begins(o->context, f->tape);
   if (f->request->gpu) plim_tape_set_gpu(f->tape, f->request->gpu);

@@ -28,6 +28,7 @@ typedef struct {
   const plim_alloc_conf *conf;   // NULL: PyTorch's defaults
   uint64_t limit_bytes;          // that the allocator may take; PLIM_UNKNOWN: any
   const plim_observer *observer; // NULL: none
+  bool runs_all;                 // rounds that repeat too, for an observer that wants to see each
 } plim_predict_request;
 
 // Peaks are those of training, as torch counts them when they are reset after the model is loaded.
@@ -42,6 +43,7 @@ typedef struct {
   uint64_t events;     // of the stream, from the first parameter to the end of training
   uint64_t retries;
   plim_step_time step;     // the last; zeros if the card is unknown
+  bool assumes_repetition; // passes or steps that were not run and not known to repeat
   bool ran_math;           // attention without a fused kernel, its scores in memory
   bool runs_out;           // a request failed: the program ends there
   plim_place runs_out_at;  //

@@ -34,6 +34,7 @@ static uint32_t fail_host(plim_allocator *a) {
 static uint32_t cuda_malloc(plim_allocator *a, uint32_t lane, uint64_t bytes) {
   if (!card_has(a, bytes)) return 0;
   uint64_t addr = a->options.driver.reserve(a->options.driver.self, bytes);
+  if (addr == PLIM_DRIVER_FAILED) return fail_host(a);
   if (addr == PLIM_UNKNOWN) return 0;
   uint32_t block = block_new(a, lane, addr, bytes);
   if (!block) return fail_host(a);
@@ -70,6 +71,7 @@ static uint32_t range_new(plim_allocator *a, uint32_t lane, uint64_t bytes) {
   range = round_up(range, page);
   if (bytes > range) return 0;
   uint64_t addr = a->options.driver.reserve(a->options.driver.self, range);
+  if (addr == PLIM_DRIVER_FAILED) return fail_host(a);
   if (addr == PLIM_UNKNOWN) return 0;
   return range_block_new(a, lane, addr, range);
 }

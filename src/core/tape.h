@@ -154,11 +154,18 @@ typedef enum {
   PLIM_STREAM_EMPTY_CACHE     // torch.cuda.empty_cache()
 } plim_stream_kind;
 
+// Rounds of a training loop.
+typedef enum { PLIM_CYCLE_PASS, PLIM_CYCLE_STEP, PLIM_CYCLES } plim_cycle;
+
 typedef struct {
   void (*event)(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes);
   void *context;
   // What an allocation is for turned out to be this: a gradient that a parameter keeps. Or NULL.
   void (*repurpose)(void *context, uint32_t id, plim_purpose purpose);
+  // At the end of a round (cycle.h): after how many everything is as it is now; 0: not known. Then so many
+  // times as many are taken as done. Or both NULL: every round is run.
+  int (*repeats)(void *context, plim_cycle cycle);
+  void (*skips)(void *context, plim_cycle cycle, uint64_t times);
 } plim_tape_sink;
 
 plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out

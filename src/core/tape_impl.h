@@ -16,6 +16,11 @@ struct tape_cast {
   plim_tensor *cast;
 };
 
+struct tape_time_mark {
+  double cpu, gpu_free;
+  plim_step_time now;
+};
+
 // Two timelines in seconds, and what the step that runs has done so far.
 struct tape_clock {
   double cpu, gpu_free, began, pass_began;
@@ -25,7 +30,10 @@ struct tape_clock {
   plim_ring ring;
   uint32_t operators;          // of forward, since the last look at the loss
   bool is_causal, has_dropout; // attention that comes next
-  plim_step_time now, last;
+  plim_step_time now, last, step_before;
+  struct tape_time_mark passes[2]; // at the end of the last passes of this step, the last first
+  struct tape_time_mark pass;      // what the last one added
+  int marked;                      // passes of this step
 };
 
 struct plim_tape {

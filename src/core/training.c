@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "cycle.h"
 #include "flash_attention.h"
 #include "kernels.h"
 #include "loss.h"
@@ -86,6 +87,16 @@ static void update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scale
 }
 
 static int micro_batches(const plim_recipe *r) { return r->accumulate > 1 ? r->accumulate : 1; }
+
+// Passes and steps that would be as the one just done are not run, but the last pass of a step is: an
+// engine reduces after it.
+static int next_pass(plim_tape *t, const plim_recipe *r, int done) {
+  return plim_skip_alike(t, PLIM_CYCLE_PASS, done, micro_batches(r) - 2);
+}
+
+static int next_step(plim_tape *t, const plim_recipe *r, int done) {
+  return plim_skip_alike(t, PLIM_CYCLE_STEP, done, r->steps - 1);
+}
 
 // Variables of the loop: what a step leaves in them lives until the next one rebinds it.
 typedef struct {
@@ -191,10 +202,12 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       bool is_last = k + 1 == micro_batches(r);
       (r->loss == PLIM_LOSS_LOOP ? chunked_step : step)(t, m, r, &v, is_last);
+      k = next_pass(t, r, k);
     }
     begin_optimizer(t, i);
     if (clips(m, r)) plim_consume(t, clipped_norm(t, m, &v.scaler));
     update(t, m, r, &v.scaler, m->parameters.at, state);
+    i = next_step(t, r, i);
   }
   vec_free(&v.cached);
 }
@@ -241,9 +254,11 @@ static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim
     for (int k = 0; k < micro_batches(r); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       bare_step(t, m, r, &v, k + 1 == micro_batches(r));
+      k = next_pass(t, r, k);
     }
     begin_optimizer(t, i);
     update(t, m, r, &v.scaler, m->parameters.at, state);
+    i = next_step(t, r, i);
   }
 }
 
@@ -384,11 +399,13 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       training_step(t, m, r, &v, k);
       check_loss(t, v.loss);
+      k = next_pass(t, r, k);
     }
     begin_optimizer(t, i);
     drop(t, &v.norm);
     if (clips(m, r)) set(t, &v.norm, clipped_norm(t, m, &v.scaler));
     update(t, m, r, &v.scaler, grouped, state);
+    i = next_step(t, r, i);
   }
   free(v.batches);
   return ok;

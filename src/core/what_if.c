@@ -118,7 +118,8 @@ bool plim_replay_what_if(const plim_trace *trace, const plim_guided *guided,
   bool ok = r.a != NULL;
   plim_usage known = {0};
   for (size_t i = 0; ok && i < trace->events.len; i++) {
-    ok = run_event(&r, i);
+    ok = run_event(&r, i) && !plim_allocator_out_of_host_memory(r.a);
+    if (!ok) break;
     replay_note_peaks(r.a, &known, i, &result->peak_event, &result->peak_reserved_event);
     if (watch && !watch->after_event(watch->context, i, r.a)) break;
   }

@@ -396,21 +396,20 @@ plim_err plim_recipe_file_read(plim_settings *s, plim_dialect dialect, plim_reci
   if (!err) apply_bonds(&r, out);
   heed_comments(s, out);
   plim_key_index_free(&r.names);
-  return err;
+  return !err && s->has_failed ? plim_fail(error, PLIM_ERR_NOMEM, "out of memory") : err;
 }
 
 plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const plim_key *key,
                          plim_reading *out, plim_error *error) {
   decision d = {0};
   reader r = {.s = s};
-  (void)error;
   const plim_setting *root = root_of(s, setting);
   hear(&r, &d, key, root, plim_key_read(key, s, root));
   *out = decide(&d);
   if (out->said == PLIM_UNSAID) *out = (plim_reading){.setting = root, .key = key};
   const char *ban = out->setting ? plim_ban_beside(out->setting) : NULL;
   if (ban) fix(out, "a comment forbids it", ban);
-  return PLIM_OK;
+  return s->has_failed ? plim_fail(error, PLIM_ERR_NOMEM, "out of memory") : PLIM_OK;
 }
 
 const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_file *recipe) {

@@ -100,7 +100,7 @@ typedef struct {
   bool is_nested;       // its keys stand anywhere: in a dict, a call, below another key
   bool is_part;         // only of how a run is started: another file trains
   bool has_trainer;     // the loop is transformers.Trainer
-  bool divides_batch;   // accumulation is what the global batch leaves: it has no key
+  bool divides_batch;   // accumulation, where no key says it, is what the global batch leaves
   bool has_one_type;    // of all parameters, adapters as well, without autocast
 } plim_dialect_info;
 
@@ -132,7 +132,8 @@ typedef struct {
   char reason[256];     // "base_model and sequence_len are Axolotl's"
 } plim_recognition;
 
-void plim_dialect_recognise(const plim_settings *s, plim_recognition *out);
+// When memory is out, s->has_failed is set.
+void plim_dialect_recognise(plim_settings *s, plim_recognition *out);
 
 // ---- reading ----------------------------------------------------------------------------------------
 

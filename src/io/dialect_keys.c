@@ -633,7 +633,7 @@ const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
   [PLIM_DIALECT_UNSLOTH] = {"Unsloth", unsloth, PLIM_DIALECT_TRL, .is_nested = true, .has_trainer = true},
   [PLIM_DIALECT_ACCELERATE] = {"accelerate", accelerate, PLIM_DIALECTS, .is_part = true},
   [PLIM_DIALECT_DEEPSPEED] = {"DeepSpeed", deepspeed, PLIM_DIALECTS, .is_part = true},
-  [PLIM_DIALECT_AXOLOTL] = {"Axolotl", axolotl, PLIM_DIALECTS, .has_trainer = true},
+  [PLIM_DIALECT_AXOLOTL] = {"Axolotl", axolotl, PLIM_DIALECTS, .has_trainer = true, .divides_batch = true},
   [PLIM_DIALECT_LLAMA_FACTORY] = {"LLaMA-Factory", llama_factory, PLIM_DIALECT_HF, .has_trainer = true},
   [PLIM_DIALECT_LLAMA_FACTORY_V1] = {"LLaMA-Factory v1", llama_factory_v1, PLIM_DIALECTS,
                                      .divides_batch = true},

@@ -48,12 +48,22 @@ static plim_err skip_block_comment(parser *p) {
   return PLIM_OK;
 }
 
+static bool is_comment(const parser *p) {
+  return peek(p) == '#' || starts(p, "//") || starts(p, "/*");
+}
+
+static plim_err skip_comment(parser *p) {
+  if (p->tree->comment == SIZE_MAX) p->tree->comment = p->at;
+  if (starts(p, "/*")) return skip_block_comment(p);
+  p->at = plim_line_end(p->text, p->size, p->at);
+  return PLIM_OK;
+}
+
 static plim_err skip_space(parser *p) {
   plim_err err = PLIM_OK;
   while (!err && p->at < p->size) {
     if (strchr(" \t\r\n", peek(p)) && peek(p)) p->at++;
-    else if (peek(p) == '#' || starts(p, "//")) p->at = plim_line_end(p->text, p->size, p->at);
-    else if (starts(p, "/*")) err = skip_block_comment(p);
+    else if (is_comment(p)) err = skip_comment(p);
     else break;
   }
   return err;
@@ -110,7 +120,7 @@ static plim_err take_string(parser *p, plim_node *node) {
   FILE *out = open_memstream(&text, &size);
   if (!out) return out_of_memory(p);
   plim_err err = scan_string(p, out, &is_whole);
-  bool is_written = fclose(out) == 0;
+  bool is_written = plim_stream_end(out, &text);
   node->style = PLIM_STYLE_DOUBLE;
   if (!err && is_whole && is_written) node->text = plim_tree_keep(p->tree, text, size);
   if (!err && is_whole && !node->text) err = out_of_memory(p);
@@ -217,8 +227,9 @@ static plim_err take_items(parser *p, char closing) {
     if (!err) err = skip_space(p);
     if (err || peek(p) == closing) break;
     if (peek(p) != ',') return refuse(p, "a comma is missing here");
-    p->at++;
+    size_t comma = p->at++;
     err = skip_space(p);
+    if (peek(p) == closing && p->tree->comma == SIZE_MAX) p->tree->comma = comma;
   }
   return err;
 }
@@ -241,7 +252,7 @@ static plim_err take_value(parser *p) {
 }
 
 plim_err plim_json_parse(const char *text, size_t size, plim_tree *out, plim_error *error) {
-  *out = (plim_tree){.text = text, .size = size};
+  *out = (plim_tree){.text = text, .size = size, .comma = SIZE_MAX, .comment = SIZE_MAX};
   parser p = {.tree = out, .builder.tree = out, .text = text, .size = size, .line = 1};
   p.error = error;
   plim_err err = plim_tree_too_long(size, error);

@@ -114,6 +114,11 @@ static plim_err read_by_hand(const json_t *rung, plim_plan_file *out, plim_error
 
 static plim_err read_root(const json_t *root, uint64_t rung, plim_plan_file *out,
                           plim_error *error) {
+  if (json_array_size(json_object_get(root, "cards")) > 1) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this plan is for several cards");
+    plim_error_hint(error, "plan for one of them: plimsoll plan FILES --gpu CARD --out plan.json");
+    return err;
+  }
   if (!json_is_object(root) || !json_object_get(root, "ladder"))
     return is_no_plan(error, "it has no ladder");
   const json_t *rungs = json_object_get(root, "rungs");

@@ -21,8 +21,18 @@ static void free_file(plim_project_file *f) {
   if (!f) return;
   plim_settings_clear(&f->settings);
   free(f->path);
+  free(f->real);
   free(f->text);
   free(f);
+}
+
+#define FORMAT_HINT "YAML, JSON, TOML, Python, shell and Dockerfile are, by the file's ending"
+#define NOTEBOOK_HINT                                                                              \
+  "make a script of the notebook first: jupyter nbconvert --to script NOTEBOOK.ipynb"
+
+static bool is_notebook(const char *path) {
+  const char *dot = strrchr(path, '.');
+  return dot && strcmp(dot, ".ipynb") == 0;
 }
 
 static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *error) {
@@ -31,8 +41,7 @@ static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *erro
   if (!plim_format_of(f->path, f->text, f->size, &format)) {
     plim_err err =
         plim_fail(error, PLIM_ERR_UNSUPPORTED, "this is no configuration that can be read");
-    plim_error_hint(error,
-                    "YAML, JSON, TOML, Python, shell and Dockerfile are, by the file's ending");
+    plim_error_hint(error, "%s", is_notebook(f->path) ? NOTEBOOK_HINT : FORMAT_HINT);
     return err;
   }
   plim_err err = plim_settings_read(format, f->text, f->size, &f->settings, error);
@@ -53,20 +62,16 @@ plim_err plim_project_add(plim_project *p, const char *path, const char *text, s
   return err ? plim_error_file(error, err, path) : PLIM_OK;
 }
 
-static bool is_there(const plim_project *p, const char *path) {
-  for (size_t i = 0; i < p->files.len; i++)
-    if (strcmp(p->files.at[i]->path, path) == 0) return true;
-  return false;
-}
-
 plim_err plim_project_read(plim_project *p, const char *named, plim_error *error) {
-  char *text, path[PLIM_PATH_BYTES];
+  char *text, path[PLIM_PATH_BYTES], name[PLIM_PATH_BYTES];
   size_t size;
   if (!plim_path_tidy(named, path))
     return plim_fail(error, PLIM_ERR_ARGUMENT, "the path is too long");
-  if (is_there(p, path)) return PLIM_OK; // named twice
-  plim_err err = plim_text_file_read(path, MAX_BYTES, &text, &size, error);
-  if (!err) err = plim_project_add(p, path, text, size, error);
+  plim_path_shorten(path, name);
+  if (plim_project_has(p, name)) return PLIM_OK; // named twice
+  plim_err err = plim_text_file_read(name, MAX_BYTES, &text, &size, error);
+  if (!err) err = plim_project_add(p, name, text, size, error);
+  if (!err) p->files.at[p->files.len - 1]->real = realpath(name, NULL);
   free(text);
   return err;
 }
@@ -79,17 +84,6 @@ void plim_project_clear(plim_project *p) {
   vec_free(&p->notes);
   free(p->missing);
   p->missing = NULL;
-}
-
-size_t plim_project_file_named(const plim_project *p, const char *path) {
-  size_t n = strlen(path);
-  for (size_t i = 0; i < p->files.len; i++) {
-    const char *have = p->files.at[i]->path;
-    size_t m = strlen(have);
-    if (m < n || strcmp(have + m - n, path) != 0) continue;
-    if (m == n || have[m - n - 1] == '/') return i;
-  }
-  return SIZE_MAX;
 }
 
 plim_err plim_error_file_of(const plim_project *p, size_t file, plim_err code, plim_error *error) {
@@ -168,6 +162,7 @@ static plim_err read_recipes(plim_project *p, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < p->files.len && !err; i++) {
     plim_project_file *f = p->files.at[i];
+    if (f->settings.has_failed) return no_memory(error); // which dialect it is, is not known
     f->recipe.dialect = PLIM_DIALECTS;
     if (f->is.dialect != PLIM_DIALECTS)
       err = plim_recipe_file_read(&f->settings, f->is.dialect, &f->recipe, error);
@@ -290,40 +285,46 @@ static int64_t count_of(const plim_project *p, plim_knob knob, int64_t unknown) 
   return is_known && k->value.kind == PLIM_VALUE_INTEGER ? k->value.integer : unknown;
 }
 
-bool plim_project_ranks(const plim_project *p, int64_t *out) {
-  int64_t world = count_of(p, PLIM_KNOB_WORLD, 0);
+int64_t plim_project_ranks(const plim_project *p, int64_t world) {
+  if (!world) world = count_of(p, PLIM_KNOB_WORLD, 0);
   int64_t shared =
       count_of(p, PLIM_KNOB_TENSOR_PARALLEL, 1) * count_of(p, PLIM_KNOB_CONTEXT_PARALLEL, 1);
-  *out = world > 0 && shared > 0 && world % shared == 0 ? world / shared : 0;
-  return *out > 0;
+  return world > 0 && shared > 0 && world % shared == 0 ? world / shared : 0;
 }
 
 bool plim_project_divides(const plim_project *p) {
   bool is_known = p->dialect != PLIM_DIALECTS && p->knobs[PLIM_KNOB_GLOBAL_BATCH].said == PLIM_SAID;
   return is_known && p->knobs[PLIM_KNOB_ACCUMULATE].said != PLIM_SAID &&
-         (plim_dialect_table[p->dialect].divides_batch || p->dialect == PLIM_DIALECT_AXOLOTL);
+         plim_dialect_table[p->dialect].divides_batch;
 }
 
-// Accumulation is what micro batches on all ranks leave of the global batch.
+int64_t plim_project_quotient(const plim_project *p, int64_t ranks) {
+  int64_t global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0);
+  int64_t micro = count_of(p, PLIM_KNOB_MICRO_BATCH, 0), each;
+  bool is_known = global > 0 && micro > 0 && ranks > 0;
+  if (!is_known || __builtin_mul_overflow(micro, ranks, &each) || global % each) return 0;
+  return global / each;
+}
+
 static void divide_batch(plim_project *p) {
-  int64_t ranks, global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0);
-  int64_t micro = count_of(p, PLIM_KNOB_MICRO_BATCH, 0);
+  long long global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0);
   plim_project_knob *k = &p->knobs[PLIM_KNOB_ACCUMULATE];
-  if (!plim_project_divides(p) || micro <= 0) return;
+  if (!plim_project_divides(p) || count_of(p, PLIM_KNOB_MICRO_BATCH, 0) <= 0) return;
   *k = (plim_project_knob){.is_fixed = true};
-  snprintf(k->why, sizeof k->why, "it is what the global batch of %lld leaves", (long long)global);
-  if (!plim_project_ranks(p, &ranks) || micro > INT64_MAX / ranks || global % (micro * ranks))
-    return;
+  snprintf(k->why, sizeof k->why, "it is what the global batch of %lld leaves", global);
+  int64_t quotient = plim_project_quotient(p, plim_project_ranks(p, 0));
+  if (!quotient) return;
   k->said = PLIM_DEFAULTED;
-  k->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = global / (micro * ranks)};
+  k->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = quotient};
 }
 
 bool plim_project_multiplies_out(const plim_project *p) {
-  int64_t ranks, global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0), product;
+  int64_t ranks = plim_project_ranks(p, 0), global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0),
+          product;
   int64_t micro = count_of(p, PLIM_KNOB_MICRO_BATCH, 0),
           steps = count_of(p, PLIM_KNOB_ACCUMULATE, 0);
   bool is_known = p->knobs[PLIM_KNOB_GLOBAL_BATCH].said == PLIM_SAID && micro && steps;
-  if (!is_known || !plim_project_ranks(p, &ranks)) return true;
+  if (!is_known || !ranks) return true;
   bool overflows = __builtin_mul_overflow(micro, steps, &product) ||
                    __builtin_mul_overflow(product, ranks, &product);
   return !overflows && product == global;

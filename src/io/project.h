@@ -21,9 +21,11 @@
 #define PLIM_IO_PROJECT_H
 
 #include "dialect.h"
+#include "text_file.h"
 
 typedef struct {
   char *path, *text; // owned
+  char *real;        // where it is, links resolved; NULL: not from disk; owned
   size_t size;
   plim_settings settings;
   plim_recognition is;
@@ -67,7 +69,8 @@ typedef struct {
 // A file with a copy of its text. One that cannot be read as what it claims to be is refused.
 plim_err plim_project_add(plim_project *p, const char *path, const char *text, size_t size,
                           plim_error *error);
-// The same from disk.
+// The same from disk. One that is there already, also by another path to it, is not read again. A path
+// that leads below the current folder is kept from there.
 plim_err plim_project_read(plim_project *p, const char *path, plim_error *error);
 
 // Also reads the files that those read so far name, and which exist beside them or in a folder above: a
@@ -84,8 +87,20 @@ plim_err plim_project_finish(plim_project *p, plim_error *error);
 
 void plim_project_clear(plim_project *p);
 
-// The index of a file by its path or the end of it; SIZE_MAX if there is none.
-size_t plim_project_file_named(const plim_project *p, const char *path);
+// The index of a file by its path, or by the end of it if only one has that.
+plim_err plim_project_find(const plim_project *p, const char *path, size_t *out, plim_error *error);
+
+// Whether a file's path leads out of the current folder, and what a diff calls it then: by its whole path
+// without the first slash, to be applied from the root. Others are called by their path.
+bool plim_path_is_outside(const char *path);
+void plim_path_in_diff(const char *path, char out[PLIM_PATH_BYTES]);
+
+// GPUs that have batches of their own, of `world` (0: of as many as the files say); 0: not known.
+int64_t plim_project_ranks(const plim_project *p, int64_t world);
+// Whether no key says the accumulation, and it is what the global batch leaves.
+bool plim_project_divides(const plim_project *p);
+// What the micro batches of all ranks leave of the global batch; 0: not known, or not whole.
+int64_t plim_project_quotient(const plim_project *p, int64_t ranks);
 
 // ---- changes ----------------------------------------------------------------------------------------
 

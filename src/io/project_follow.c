@@ -9,16 +9,9 @@
 
 enum { FOLDERS_UP = 4, MAX_FILES = 64 };
 
-static bool ends_with(const char *text, const char *ending) {
-  size_t n = strlen(text), m = strlen(ending);
-  return n > m && strcmp(text + n - m, ending) == 0;
-}
-
 static bool is_readable(const char *name) {
-  static const char *const endings[] = {".yaml", ".yml", ".json", ".toml", ".py", ".sh"};
-  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-    if (ends_with(name, endings[i])) return true;
-  return false;
+  plim_format format;
+  return plim_format_of(name, "", 0, &format);
 }
 
 // The file in the folder of `from`, or in one above it.
@@ -37,15 +30,9 @@ static bool find(const char *from, const char *name, char path[PLIM_PATH_BYTES])
   return false;
 }
 
-static bool has_file(const plim_project *p, const char *path) {
-  for (size_t i = 0; i < p->files.len; i++)
-    if (strcmp(p->files.at[i]->path, path) == 0) return true;
-  return false;
-}
-
 plim_err plim_follow_name(plim_project *p, const char *from, const char *name, plim_error *error) {
   char path[PLIM_PATH_BYTES];
-  if (!is_readable(name) || !find(from, name, path) || has_file(p, path)) return PLIM_OK;
+  if (!is_readable(name) || !find(from, name, path) || plim_project_has(p, path)) return PLIM_OK;
   if (p->files.len >= MAX_FILES) return PLIM_OK;
   plim_err err = plim_project_read(p, path, error);
   return err == PLIM_ERR_NOMEM ? err : PLIM_OK;

@@ -12,10 +12,6 @@ bool plim_project_note(plim_project *p, const char *format, ...)
 // Says which file of the project an error is about (SIZE_MAX: none) and returns its code.
 plim_err plim_error_file_of(const plim_project *p, size_t file, plim_err code, plim_error *error);
 
-// GPUs that have batches of their own; false if the number is not known.
-bool plim_project_ranks(const plim_project *p, int64_t *out);
-// Whether accumulation has no key but is what the global batch leaves.
-bool plim_project_divides(const plim_project *p);
 // Whether micro batch, accumulation and GPUs make the global batch, as far as all are known.
 bool plim_project_multiplies_out(const plim_project *p);
 
@@ -58,5 +54,10 @@ plim_err plim_names_read(plim_project *p, plim_error *error);
 // What bindings say about a knob, instead of what the files do by themselves.
 plim_err plim_bindings_decide(plim_project *p, plim_knob knob, plim_error *error);
 void plim_bindings_clear(plim_project *p);
+
+// From the current folder if it lies below, else as it is.
+void plim_path_shorten(const char *path, char out[PLIM_PATH_BYTES]);
+// Whether this file was read, by this path or another.
+bool plim_project_has(const plim_project *p, const char *path);
 
 #endif

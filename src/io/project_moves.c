@@ -178,9 +178,9 @@ static bool is_row_that_may(const search *s, const plim_key *keys, const char *n
 static bool is_bound(const search *s, size_t file, const plim_setting *d) {
   for (size_t i = 0; i < s->p->bindings.len; i++) {
     const plim_binding *b = s->p->bindings.at[i];
-    if (strcmp(b->name, d->key) == 0 && plim_project_file_named(s->p, b->path) == file &&
-        may_move(s, b->key.knob))
-      return true;
+    size_t at;
+    if (strcmp(b->name, d->key) != 0 || plim_project_find(s->p, b->path, &at, NULL)) continue;
+    if (at == file && may_move(s, b->key.knob)) return true;
   }
   return false;
 }

@@ -77,8 +77,8 @@ plim_dialect plim_names_dialect(const plim_project *p, const char *path) {
     char file[256];
     if (!starts_with(setting->key, "files.") || setting->value.kind != PLIM_VALUE_TEXT) continue;
     unescape(setting->key + strlen("files."), file, sizeof file);
-    size_t at = plim_project_file_named(p, file);
-    if (at != SIZE_MAX && strcmp(p->files.at[at]->path, path) == 0)
+    size_t at;
+    if (!plim_project_find(p, file, &at, NULL) && strcmp(p->files.at[at]->path, path) == 0)
       return plim_dialect_named(setting->value.text);
   }
   return PLIM_DIALECTS;
@@ -163,12 +163,22 @@ static plim_err read_entry(plim_project *p, const plim_settings *s, const plim_s
   return read_short(p, knob, setting, error);
 }
 
+// A file that was not given is fine, one of two is not.
+static plim_err check_file(const plim_project *p, const plim_setting *setting, plim_error *error) {
+  char file[256];
+  size_t at;
+  unescape(setting->key + strlen("files."), file, sizeof file);
+  plim_err err = plim_project_find(p, file, &at, error);
+  return at == SIZE_MAX ? PLIM_OK : err;
+}
+
 plim_err plim_names_read(plim_project *p, plim_error *error) {
   const plim_project_file *names = names_of(p);
   plim_err err = PLIM_OK;
   for (size_t i = 0; names && i < names->settings.at.len && !err; i++) {
     const plim_setting *setting = &names->settings.at.at[i];
     if (starts_with(setting->key, "knobs.")) err = read_entry(p, &names->settings, setting, error);
+    if (starts_with(setting->key, "files.")) err = check_file(p, setting, error);
   }
   return err ? plim_error_file(error, err, names->path) : PLIM_OK;
 }
@@ -228,9 +238,9 @@ plim_err plim_bindings_decide(plim_project *p, plim_knob knob, plim_error *error
   for (size_t i = 0; i < p->bindings.len && !err; i++) {
     const plim_binding *b = p->bindings.at[i];
     if (b->key.knob != knob) continue;
-    size_t file = plim_project_file_named(p, b->path);
-    if (file == SIZE_MAX)
-      return plim_fail(error, PLIM_ERR_ARGUMENT, "%.120s is not among the files", b->path);
+    size_t file;
+    err = plim_project_find(p, b->path, &file, error);
+    if (err) return err;
     plim_project_file *f = p->files.at[file];
     const plim_setting *setting = plim_settings_find(&f->settings, b->name);
     if (!setting) return no_key(f, b, error);

@@ -108,9 +108,10 @@ static void recognise(const plim_settings *s, const plim_key_index *names, plim_
   }
 }
 
-void plim_dialect_recognise(const plim_settings *s, plim_recognition *out) {
+void plim_dialect_recognise(plim_settings *s, plim_recognition *out) {
   plim_key_index names;
   *out = (plim_recognition){.dialect = PLIM_DIALECTS, .rival = PLIM_DIALECTS};
   if (plim_key_index_make(s, &names)) recognise(s, &names, out);
+  else s->has_failed = true;
   plim_key_index_free(&names);
 }

@@ -204,10 +204,18 @@ char *plim_copy_of(const char *text, size_t size) {
 
 const char *plim_settings_keep(plim_settings *s, const char *text, size_t size) {
   char *copy = plim_copy_of(text, size);
-  if (!copy) return NULL;
-  if (vec_push(&s->strings, copy)) return copy;
+  if (copy && vec_push(&s->strings, copy)) return copy;
+  s->has_failed = true;
   free(copy);
   return NULL;
+}
+
+bool plim_stream_end(FILE *stream, char **text) {
+  bool is_whole = !ferror(stream);
+  if (fclose(stream) == 0 && is_whole && *text) return true;
+  free(*text);
+  *text = NULL;
+  return false;
 }
 
 bool plim_settings_add(plim_settings *s, plim_setting setting) {

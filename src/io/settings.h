@@ -11,6 +11,8 @@
 #ifndef PLIM_IO_SETTINGS_H
 #define PLIM_IO_SETTINGS_H
 
+#include <stdio.h>
+
 #include "plimsoll.h"
 #include "vec.h"
 
@@ -84,6 +86,7 @@ typedef struct {
   vec(plim_setting) at; // in the order of the text
   vec(char *) strings;  // owned; what the settings point to
   vec(uint32_t) by_key; // once all are read: their order by key, and by place for equal keys
+  bool has_failed;      // memory was out once, and something is missing
 } plim_settings;
 
 // Text that is not of the format is refused with error->byte.
@@ -141,6 +144,8 @@ bool plim_settings_add(plim_settings *s, plim_setting setting);
 // A copy of so many bytes with a 0 behind them, which the caller frees; NULL when memory is out. The text
 // need not end with a 0, which strndup would want.
 char *plim_copy_of(const char *text, size_t size);
+// Closes what open_memstream opened; false, and *text is gone, where not all could be written.
+bool plim_stream_end(FILE *stream, char **text);
 // An edit of a copy of `text`.
 plim_err plim_edit_make(plim_span span, const char *text, plim_edit *out, plim_error *error);
 

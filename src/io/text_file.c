@@ -82,9 +82,14 @@ plim_err plim_text_file_read(const char *path, size_t limit, char **text, size_t
                              plim_error *error) {
   *text = NULL;
   *size = 0;
+  errno = 0;
   FILE *in = plim_is_file(path) ? fopen(path, "rb") : NULL; // opening a pipe would wait
   if (!in) {
-    plim_fail(error, PLIM_ERR_IO, "cannot open: %s", errno ? strerror(errno) : "not a file");
+    bool is_folder = plim_is_folder(path);
+    const char *why = is_folder ? "this is a folder" : errno ? strerror(errno) : "not a file";
+    plim_fail(error, PLIM_ERR_IO, "cannot open: %s", why);
+    if (is_folder)
+      plim_error_hint(error, "name the files in it; plimsoll check, in that folder, lists them");
     return plim_error_file(error, PLIM_ERR_IO, path);
   }
   plim_err err = read_open(in, limit, text, size, error);

@@ -222,16 +222,18 @@ static bool is_value_at(const plim_tree *t, uint32_t at, const char *key,
   return false;
 }
 
-bool plim_tree_edit_holds(const plim_dialect *d, const plim_tree *t, const plim_edit *edit,
-                          uint32_t at, uint32_t removed, const char *key,
-                          const plim_value *wanted) {
+plim_err plim_tree_edit_holds(const plim_dialect *d, const plim_tree *t, const plim_edit *edit,
+                              uint32_t at, uint32_t removed, const char *key,
+                              const plim_value *wanted) {
   char *text;
   size_t size;
   plim_tree changed = {0};
-  if (plim_edits_apply(t->text, t->size, edit, 1, &text, &size, NULL)) return false;
-  bool holds = !d->parse(text, size, &changed, NULL) &&
-               are_equal_around(t, &changed, at, removed) && is_value_at(&changed, at, key, wanted);
+  plim_err err = plim_edits_apply(t->text, t->size, edit, 1, &text, &size, NULL);
+  if (err) return err;
+  err = d->parse(text, size, &changed, NULL);
+  bool holds =
+      !err && are_equal_around(t, &changed, at, removed) && is_value_at(&changed, at, key, wanted);
   plim_tree_clear(&changed);
   free(text);
-  return holds;
+  return holds ? PLIM_OK : err ? err : PLIM_ERR_UNSUPPORTED;
 }

@@ -12,8 +12,8 @@ typedef struct {
   const plim_value *value;
 } change;
 
-static bool holds(const change *c, const plim_edit *edit) {
-  return edit->text && plim_tree_edit_holds(c->dialect, c->tree, edit, c->id, 1, NULL, c->value);
+static plim_err holds(const change *c, const plim_edit *edit) {
+  return plim_tree_edit_holds(c->dialect, c->tree, edit, c->id, 1, NULL, c->value);
 }
 
 // ---- ways to write it -------------------------------------------------------------------------------
@@ -23,28 +23,27 @@ static const struct {
 } fringes[] = {{"", ""}, {" ", ""}, {"", " "}, {" ", " "}, {": ", ""}}; // ": " for {a}
 enum { FRINGES = sizeof fringes / sizeof *fringes };
 
-// NULL if there is no such way.
-static char *written(const change *c, int way, int fringe) {
-  char *text = NULL;
+// PLIM_ERR_UNSUPPORTED if there is no such way.
+static plim_err write_way(const change *c, int way, int fringe, char **text) {
   size_t size;
-  FILE *out = open_memstream(&text, &size);
-  if (!out) return NULL;
+  FILE *out = open_memstream(text, &size);
+  if (!out) return PLIM_ERR_NOMEM;
   fputs(fringes[fringe].before, out);
   bool is_way = c->dialect->spell(c->tree, c->id, c->value, way, out);
   fputs(fringes[fringe].after, out);
-  if (fclose(out) == 0 && is_way) return text;
-  free(text);
-  return NULL;
+  if (!plim_stream_end(out, text)) return PLIM_ERR_NOMEM;
+  return is_way ? PLIM_OK : PLIM_ERR_UNSUPPORTED;
 }
 
-static bool find_way(const change *c, plim_edit *out) {
+static plim_err find_way(const change *c, plim_edit *out) {
   for (int way = 0;; way++)
     for (int fringe = 0; fringe < FRINGES; fringe++) {
-      out->text = written(c, way, fringe);
-      if (!out->text) return false;
-      if (holds(c, out)) return true;
+      plim_err no_way = write_way(c, way, fringe, &out->text), err = no_way;
+      if (!err) err = holds(c, out);
+      if (!err) return PLIM_OK;
       free(out->text);
       out->text = NULL;
+      if (no_way || err == PLIM_ERR_NOMEM) return err;
     }
 }
 
@@ -75,19 +74,20 @@ static bool are_blanks(const char *text, size_t size) {
 }
 
 // Blanks before the comment make up for what the value grew or shrank.
-static void keep_column(const change *c, plim_edit *edit) {
+static plim_err keep_column(const change *c, plim_edit *edit) {
   const plim_tree *t = c->tree;
   size_t comment = plim_tree_comment(t, c->id).begin, end = edit->span.end;
   if (comment <= end || !are_blanks(t->text + end, comment - end) || !is_in_line(t, comment))
-    return;
+    return PLIM_OK;
   size_t used = strlen(edit->text), room = comment - edit->span.begin;
-  if (used >= room || column(t->text, comment) < room) return;
+  if (used >= room || column(t->text, comment) < room) return PLIM_OK;
   plim_edit padded = {{edit->span.begin, comment}, malloc(room + 1)};
-  if (!padded.text) return;
+  if (!padded.text) return PLIM_ERR_NOMEM;
   snprintf(padded.text, room + 1, "%-*s", (int)room, edit->text);
-  bool is_better = holds(c, &padded);
-  free(is_better ? edit->text : padded.text);
-  if (is_better) *edit = padded;
+  plim_err err = holds(c, &padded);
+  free(err ? padded.text : edit->text);
+  if (!err) *edit = padded;
+  return err == PLIM_ERR_NOMEM ? err : PLIM_OK;
 }
 
 // ---- the change -------------------------------------------------------------------------------------
@@ -121,14 +121,15 @@ static plim_err change_node(const change *c, const plim_setting *setting, plim_e
     out->text = plim_copy_of(c->tree->text + node->span.begin, node->span.end - node->span.begin);
     return out->text ? PLIM_OK : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   }
-  if (!find_way(c, out)) {
-    plim_err err =
-        plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                  "there is no way to write the new value of %.96s where it stands", setting->key);
+  plim_err err = find_way(c, out);
+  if (!err) err = keep_column(c, out);
+  if (err == PLIM_ERR_NOMEM) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  if (err) {
+    plim_fail(error, PLIM_ERR_UNSUPPORTED,
+              "there is no way to write the new value of %.96s where it stands", setting->key);
     plim_error_at(error, node->span.begin);
-    return err;
+    return PLIM_ERR_UNSUPPORTED;
   }
-  keep_column(c, out);
   return PLIM_OK;
 }
 

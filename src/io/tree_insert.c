@@ -330,7 +330,7 @@ static plim_err write_edit(const insertion *in, writer *write, plim_edit *out, p
   size_t size;
   FILE *stream = open_memstream(&out->text, &size);
   if (stream) out->span = write(in, stream);
-  if (stream && fclose(stream) == 0) return PLIM_OK;
+  if (stream && plim_stream_end(stream, &out->text)) return PLIM_OK;
   return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }
 
@@ -351,11 +351,11 @@ static plim_err try_ways(insertion *in, writer *write, plim_edit *out, plim_erro
   uint32_t removed = t->roots.len && !is_new;
   for (in->way = 0; is_way(in); in->way++) {
     plim_err err = write_edit(in, write, out, error);
-    if (!err && plim_tree_edit_holds(in->dialect, t, out, at, removed, in->key, in->value))
-      return PLIM_OK;
+    if (!err) err = plim_tree_edit_holds(in->dialect, t, out, at, removed, in->key, in->value);
+    if (!err) return PLIM_OK;
     free(out->text);
     *out = (plim_edit){0};
-    if (err) return err;
+    if (err == PLIM_ERR_NOMEM) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   }
   return plim_fail(error, PLIM_ERR_UNSUPPORTED, "there is no place that is surely right for %.96s",
                    in->key);

@@ -125,7 +125,7 @@ static const char *find_comment(reader *r, uint32_t id) {
   if (!out) return NULL;
   if (is_above) write_comments_above(r->tree, id, out);
   else write_comment(r->tree, span, out);
-  const char *kept = fclose(out) == 0 ? keep(r, text, strlen(text)) : NULL;
+  const char *kept = plim_stream_end(out, &text) ? keep(r, text, strlen(text)) : NULL;
   free(text);
   return kept;
 }
@@ -205,16 +205,24 @@ static plim_err add(reader *r, uint32_t id, uint32_t literal) {
 
 // ---- duplicate keys ---------------------------------------------------------------------------------
 
-typedef struct {
-  const char *text;
-  uint32_t parent, id;
-} entry;
-
 static int by_parent_and_text(const void *x, const void *y) {
-  const entry *a = x, *b = y;
+  const plim_named *a = x, *b = y;
   if (a->parent != b->parent) return a->parent < b->parent ? -1 : 1;
   int order = strcmp(a->text, b->text);
   return order ? order : (a->id > b->id) - (a->id < b->id);
+}
+
+plim_named *plim_tree_named(const plim_tree *t, size_t *count) {
+  plim_named *names = malloc((t->at.len + 1) * sizeof *names);
+  *count = 0;
+  for (uint32_t id = 0; names && id < t->at.len; id++) {
+    const plim_node *node = &t->at.at[id];
+    const plim_node *key = node->key == PLIM_NO_NODE ? NULL : &t->at.at[node->key];
+    if (key && key->text && !key->is_merge)
+      names[(*count)++] = (plim_named){key->text, node->parent, id};
+  }
+  if (names) qsort(names, *count, sizeof *names, by_parent_and_text);
+  return names;
 }
 
 static bool has_keys(const plim_tree *t, uint32_t id) {
@@ -222,10 +230,9 @@ static bool has_keys(const plim_tree *t, uint32_t id) {
   return t->at.at[id].kind != PLIM_NODE_SCALAR;
 }
 
-static void mark_replaced(reader *r, entry *entries, size_t count) {
-  qsort(entries, count, sizeof *entries, by_parent_and_text);
+static void mark_replaced(reader *r, const plim_named *names, size_t count) {
   for (size_t i = count; i-- > 1;) {
-    const entry *a = &entries[i - 1], *b = &entries[i];
+    const plim_named *a = &names[i - 1], *b = &names[i];
     bool is_same = a->parent == b->parent && strcmp(a->text, b->text) == 0;
     bool are_scalars = !has_keys(r->tree, a->id) && !has_keys(r->tree, b->id);
     if (is_same) r->is_replaced[a->id] = !are_scalars || r->is_replaced[b->id];
@@ -235,19 +242,13 @@ static void mark_replaced(reader *r, entry *entries, size_t count) {
 // Of several scalars under one key all are settings, and the last is found. What a mapping says that a
 // later value replaces is in force nowhere.
 static plim_err find_replaced(reader *r) {
-  const plim_tree *t = r->tree;
-  entry *entries = malloc((t->at.len + 1) * sizeof *entries);
-  size_t count = 0;
-  r->is_replaced = calloc(t->at.len + 1, sizeof *r->is_replaced);
-  if (!entries || !r->is_replaced) return free(entries), out_of_memory(r);
-  for (uint32_t id = 0; id < t->at.len; id++) {
-    const plim_node *node = &t->at.at[id];
-    const plim_node *key = node->key == PLIM_NO_NODE ? NULL : &t->at.at[node->key];
-    if (key && key->text && !key->is_merge) entries[count++] = (entry){key->text, node->parent, id};
-  }
-  mark_replaced(r, entries, count);
-  free(entries);
-  return PLIM_OK;
+  size_t count;
+  plim_named *names = plim_tree_named(r->tree, &count);
+  r->is_replaced = calloc(r->tree->at.len + 1, sizeof *r->is_replaced);
+  if (names && r->is_replaced) mark_replaced(r, names, count);
+  bool is_out = !names || !r->is_replaced;
+  free(names);
+  return is_out ? out_of_memory(r) : PLIM_OK;
 }
 
 // ---- the walk ---------------------------------------------------------------------------------------

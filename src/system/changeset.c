@@ -25,48 +25,6 @@ static plim_err refuse(plim_error *error, const char *path, const char *hint) {
   return PLIM_ERR_UNSUPPORTED;
 }
 
-// ---- results ----------------------------------------------------------------------------------
-
-static void clear_changes(plim_changes *c) {
-  for (size_t i = 0; i < c->count; i++) {
-    free(c->files[i].path);
-    free(c->files[i].backup);
-  }
-  free(c->files);
-  *c = (plim_changes){0};
-}
-
-void plim_changeset_result_clear(plim_changeset_result *result) {
-  clear_changes(&result->earlier);
-  clear_changes(&result->done);
-}
-
-static bool describe_step(const plim_step *s, bool is_done, plim_changed_file *out) {
-  *out = (plim_changed_file){.path = strdup(s->path),
-                             .created = is_done && !s->from.exists,
-                             .gone = is_done && !s->to.exists};
-  bool has_backup = is_done && s->kept != PLIM_NO_BACKUP;
-  if (has_backup) out->backup = plim_backup_name(s->path, s->kept);
-  return out->path && (!has_backup || out->backup);
-}
-
-// `found` may be NULL. What was done is done: without memory the list is shorter.
-static void describe(const plim_transaction *t, plim_changes_way way, const plim_file_side *found,
-                     plim_changes *out) {
-  *out = (plim_changes){.kind = t->kind, .way = way};
-  out->files = calloc(t->steps.len + 1, sizeof *out->files);
-  for (size_t i = 0; i < t->steps.len && out->files; i++) {
-    plim_changed_file *file = &out->files[out->count++];
-    bool ok = describe_step(&t->steps.at[i], way != PLIM_CHANGES_ROLLED_BACK, file);
-    if (found) file->found = found[i];
-    if (ok) continue;
-    free(file->path);
-    free(file->backup);
-    out->count--;
-    return;
-  }
-}
-
 // ---- an interrupted call ------------------------------------------------------------------------
 
 static plim_err recover_journal(const plim_project *p, plim_transaction *t, bool force,
@@ -75,7 +33,7 @@ static plim_err recover_journal(const plim_project *p, plim_transaction *t, bool
   plim_file_side *found = calloc(t->steps.len, sizeof *found);
   if (!found) return out_of_memory(error);
   plim_err err = plim_transaction_recover(p, t, force, found, &way, error);
-  if (!err) describe(t, way, found, out);
+  if (!err) plim_changes_describe(t, way, found, out);
   free(found);
   return err;
 }
@@ -85,18 +43,10 @@ static plim_err finish_undo(const plim_project *p, const plim_transaction *t, pl
                             plim_error *error) {
   int number = plim_transaction_clean(p, t);
   if (number) return plim_disk_fail(error, "remove what an undo left in", p->folder, number);
-  clear_changes(out);
-  describe(t, PLIM_CHANGES_COMPLETED, NULL, out);
+  plim_changes_clear(out);
+  plim_changes_describe(t, PLIM_CHANGES_COMPLETED, NULL, out);
   for (size_t i = 0; i < out->count; i++) out->files[i].found = PLIM_FILE_NEW;
   return PLIM_OK;
-}
-
-static plim_err load_last(const plim_project *p, plim_transaction *t, plim_error *error) {
-  *t = (plim_transaction){0};
-  char *path = plim_project_record_path(p, plim_project_last_record(p));
-  plim_err err = path ? plim_project_load(p, path, t, error) : out_of_memory(error);
-  free(path);
-  return err;
 }
 
 static plim_err recover(const plim_project *p, bool force, plim_changes *out, plim_error *error) {
@@ -105,9 +55,16 @@ static plim_err recover(const plim_project *p, bool force, plim_changes *out, pl
   if (!err && t.steps.len) err = recover_journal(p, &t, force, out, error);
   plim_transaction_clear(&t);
   if (err) return err;
-  err = load_last(p, &last, error);
+  err = plim_project_load_last(p, &last, error);
   if (!err && last.kind == PLIM_CHANGES_UNDO) err = finish_undo(p, &last, out, error);
   plim_transaction_clear(&last);
+  return err;
+}
+
+static plim_err open_project(plim_project *p, const char *root, const plim_changeset_options *o,
+                             plim_error *error) {
+  plim_err err = plim_project_open(p, root, o->disk, error);
+  p->trusts_outside = o->outside;
   return err;
 }
 
@@ -117,7 +74,7 @@ plim_err plim_changeset_recover(const char *root, const plim_changeset_options *
   plim_project p;
   *result = (plim_changeset_result){0};
   if (!plim_project_exists(root)) return PLIM_OK;
-  plim_err err = plim_project_open(&p, root, o->disk, error);
+  plim_err err = open_project(&p, root, o, error);
   if (!err) err = recover(&p, o->force, &result->earlier, error);
   plim_project_close(&p);
   return err;
@@ -301,7 +258,7 @@ static void leave_out_unchanged(plim_transaction *t) {
 static plim_err run(const plim_project *p, plim_transaction *t, plim_changes *out,
                     plim_error *error) {
   plim_err err = t->steps.len ? plim_transaction_run(p, t, error) : PLIM_OK;
-  if (!err && t->steps.len) describe(t, PLIM_CHANGES_DONE, NULL, out);
+  if (!err && t->steps.len) plim_changes_describe(t, PLIM_CHANGES_DONE, NULL, out);
   return err;
 }
 
@@ -321,7 +278,7 @@ plim_err plim_changeset_apply(const char *root, const plim_file_change *changes,
   const plim_changeset_options *o = options ? options : &no_options;
   plim_project p;
   *result = (plim_changeset_result){0};
-  plim_err err = plim_project_open(&p, root, o->disk, error);
+  plim_err err = open_project(&p, root, o, error);
   if (!err) err = recover(&p, o->force, &result->earlier, error);
   if (!err) err = apply(&p, changes, count, &result->done, error);
   plim_project_close(&p);
@@ -406,7 +363,7 @@ static plim_err undo_record(const plim_project *p, const plim_transaction *appli
 
 static plim_err undo(const plim_project *p, bool force, plim_changes *out, plim_error *error) {
   plim_transaction applied;
-  plim_err err = load_last(p, &applied, error);
+  plim_err err = plim_project_load_last(p, &applied, error);
   if (!err && !applied.steps.len) err = nothing_to_undo(p->root, error);
   if (!err) err = undo_record(p, &applied, force, out, error);
   plim_transaction_clear(&applied);
@@ -426,7 +383,7 @@ plim_err plim_changeset_undo(const char *root, const plim_changeset_options *opt
   plim_project p;
   *result = (plim_changeset_result){0};
   if (!plim_project_exists(root)) return nothing_to_undo(root, error);
-  plim_err err = plim_project_open(&p, root, o->disk, error);
+  plim_err err = open_project(&p, root, o, error);
   if (!err) err = recover(&p, o->force, &result->earlier, error);
   if (!err && !is_undone_already(&result->earlier)) err = undo(&p, o->force, &result->done, error);
   plim_project_close(&p);

@@ -55,15 +55,17 @@ typedef struct {
 
 typedef struct {
   bool force;            // see undo and recover
+  bool outside;          // see undo and recover
   const plim_disk *disk; // NULL: the real one
 } plim_changeset_options;
 
 typedef enum { PLIM_CHANGES_APPLY, PLIM_CHANGES_UNDO } plim_changes_kind;
 
 typedef enum {
-  PLIM_CHANGES_DONE,       // now
-  PLIM_CHANGES_COMPLETED,  // was interrupted earlier, is now done
-  PLIM_CHANGES_ROLLED_BACK // was interrupted earlier, is now as if it had never begun
+  PLIM_CHANGES_DONE,        // now
+  PLIM_CHANGES_COMPLETED,   // was interrupted earlier, is now done
+  PLIM_CHANGES_ROLLED_BACK, // was interrupted earlier, is now as if it had never begun
+  PLIM_CHANGES_INTERRUPTED  // and still is
 } plim_changes_way;
 
 typedef enum {
@@ -91,7 +93,8 @@ typedef struct {
   plim_changes done;    // what this call did
 } plim_changeset_result;
 
-// Fine on one that is {0} or was cleared.
+// Fine on those that are {0} or were cleared.
+void plim_changes_clear(plim_changes *changes);
 void plim_changeset_result_clear(plim_changeset_result *result);
 
 // All functions may get NULL for `options`, and fill *result also when they fail (`earlier` may have
@@ -115,7 +118,17 @@ plim_err plim_changeset_undo(const char *root, const plim_changeset_options *opt
 // Deals with a call that was interrupted, if there was one: result->earlier. A file that someone has
 // changed since is refused; with `force` it is left as it is (its backup stays), and the others are
 // completed or rolled back.
+//
+// Undo and recover do what .plimsoll says, which may have come with a folder that someone else made. So
+// files outside `root` are touched only with `outside`; without, what names one is refused as a whole.
 plim_err plim_changeset_recover(const char *root, const plim_changeset_options *options,
                                 plim_changeset_result *result, plim_error *error);
+
+// Whether a file holds what the last apply that was not undone gave it.
+bool plim_changeset_made(const char *root, const char *path, const plim_content *now);
+
+// Whether a call was interrupted and not dealt with yet, and how its files are now; changes nothing. A
+// call that is at work is not interrupted. out->count is 0 if there is none; clear it.
+plim_err plim_changeset_look(const char *root, plim_changes *out, plim_error *error);
 
 #endif

@@ -115,7 +115,7 @@ int plim_disk_write_file(const plim_disk *disk, const char *path, const void *da
   return number;
 }
 
-static char *folder_of(const char *path) {
+char *plim_disk_folder_of(const char *path) {
   char *folder = strdup(path);
   char *slash = folder ? strrchr(folder, '/') : NULL;
   if (slash) slash[slash == folder] = '\0';
@@ -124,7 +124,7 @@ static char *folder_of(const char *path) {
 }
 
 int plim_disk_sync_folder(const plim_disk *disk, const char *path) {
-  char *folder = folder_of(path);
+  char *folder = plim_disk_folder_of(path);
   if (!folder) return ENOMEM;
   int fd = disk->open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   int number = fd < 0 || disk->fsync(fd) ? errno : 0;

@@ -37,6 +37,9 @@ int plim_disk_write_file(const plim_disk *disk, const char *path, const void *da
 // do that are believed.
 int plim_disk_sync_folder(const plim_disk *disk, const char *path);
 
+// The folder that `path` lies in, which the caller frees; NULL when memory is out.
+char *plim_disk_folder_of(const char *path);
+
 // Removes a file; one that is not there is fine.
 int plim_disk_remove(const plim_disk *disk, const char *path);
 

@@ -1,6 +1,7 @@
 #include "machine.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,12 +25,18 @@ static bool path_of(char path[PATH_MAX], const char *format, ...) {
   return n > 0 && n < PATH_MAX;
 }
 
-// The file's beginning as text; empty if there is no such file.
+// The file's beginning as text; empty if there is no such file. Without memory of its own, so that a
+// machine that is out of it is read right.
 static bool read_text(const char *path, char text[FILE_BYTES]) {
-  FILE *file = fopen(path, "re");
-  size_t size = file ? fread(text, 1, FILE_BYTES - 1, file) : 0;
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  size_t size = 0;
+  ssize_t got = 1;
+  while (file >= 0 && size < FILE_BYTES - 1 && got > 0) {
+    got = read(file, text + size, FILE_BYTES - 1 - size);
+    if (got > 0) size += (size_t)got;
+  }
   text[size] = 0;
-  if (file) fclose(file);
+  if (file >= 0) close(file);
   return size > 0;
 }
 

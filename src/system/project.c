@@ -42,8 +42,10 @@ static bool is_still_there(int fd, const char *path) {
 
 // What is in a folder survives a power cut only if the folder does.
 static int make_folder(const plim_project *p) {
-  if (p->disk->mkdir(p->folder, 0777)) return errno == EEXIST ? 0 : errno;
-  return plim_disk_sync_folder(p->disk, p->folder);
+  struct stat found;
+  if (p->disk->mkdir(p->folder, 0777) == 0) return plim_disk_sync_folder(p->disk, p->folder);
+  if (errno != EEXIST) return errno;
+  return lstat(p->folder, &found) == 0 && !S_ISDIR(found.st_mode) ? ENOTDIR : 0;
 }
 
 // 0, EAGAIN (try again), EWOULDBLOCK's meaning as EBUSY, or another errno. Whoever ends removes the
@@ -51,7 +53,7 @@ static int make_folder(const plim_project *p) {
 static int try_lock(plim_project *p) {
   int made = make_folder(p);
   if (made) return made;
-  int fd = p->disk->open(p->lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  int fd = p->disk->open(p->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (fd < 0) return errno == ENOENT ? EAGAIN : errno;
   int number = flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
   if (number == EWOULDBLOCK) number = EBUSY;
@@ -68,6 +70,11 @@ static int take_lock(plim_project *p) {
 }
 
 static plim_err fail_lock(const plim_project *p, int number, plim_error *error) {
+  if (number == ENOTDIR) {
+    plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is no folder", p->folder);
+    plim_error_hint(error, "what is being changed is written down in there: remove it");
+    return PLIM_ERR_UNSUPPORTED;
+  }
   if (number != EBUSY) {
     p->disk->rmdir(p->folder);
     return plim_disk_fail(error, "lock", p->folder, number);
@@ -85,6 +92,18 @@ plim_err plim_project_open(plim_project *p, const char *root, const plim_disk *d
   if (number) return fail_lock(p, number, error);
   plim_disk_remove(p->disk, p->journal_new); // of a call that ended while writing it
   return PLIM_OK;
+}
+
+plim_err plim_project_peek(plim_project *p, const char *root, plim_error *error) {
+  *p = (plim_project){.disk = &plim_real_disk, .lock_fd = -1, .trusts_outside = true};
+  return name_parts(p, root) ? PLIM_OK : plim_disk_fail(error, "open", root, errno);
+}
+
+bool plim_project_is_busy(const plim_project *p) {
+  int fd = open(p->lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  bool is_busy = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+  if (fd >= 0) close(fd);
+  return is_busy;
 }
 
 void plim_project_close(plim_project *p) {
@@ -148,6 +167,32 @@ static plim_err parse(const plim_project *p, const char *path, const char *text,
   return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }
 
+// What apply writes down has its links resolved: a folder that is reached through one is not its own.
+static bool stays_inside(const plim_step *s) {
+  char *folder = plim_disk_folder_of(s->target);
+  char *real = folder && *s->path != '/' ? realpath(folder, NULL) : NULL;
+  bool is_gone = folder && *s->path != '/' && !real && errno == ENOENT;
+  bool stays = is_gone || (real && strcmp(real, folder) == 0);
+  free(folder);
+  free(real);
+  return stays;
+}
+
+static plim_err check_inside(const plim_project *p, const char *path, const plim_transaction *t,
+                             plim_error *error) {
+  for (size_t i = 0; i < t->steps.len && !p->trusts_outside; i++) {
+    const plim_step *s = &t->steps.at[i];
+    if (stays_inside(s)) continue;
+    plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s, which lies outside this folder, would be changed",
+              s->path);
+    plim_error_hint(error, "if you applied that yourself: plimsoll undo --outside; if it came with "
+                           "a folder of someone else, remove .plimsoll");
+    if (error) snprintf(error->file, sizeof error->file, "%s", path);
+    return PLIM_ERR_UNSUPPORTED;
+  }
+  return PLIM_OK;
+}
+
 plim_err plim_project_load(const plim_project *p, const char *path, plim_transaction *out,
                            plim_error *error) {
   char *text;
@@ -157,6 +202,8 @@ plim_err plim_project_load(const plim_project *p, const char *path, plim_transac
   if (number == ENOENT) return PLIM_OK;
   if (number) return plim_disk_fail(error, "read", path, number);
   plim_err err = parse(p, path, text, size, out, error);
+  if (!err) err = check_inside(p, path, out, error);
+  if (err) plim_transaction_clear(out);
   free(text);
   return err;
 }
@@ -185,4 +232,13 @@ unsigned plim_project_last_record(const plim_project *p) {
 char *plim_project_record_path(const plim_project *p, unsigned number) {
   char *path = NULL;
   return asprintf(&path, "%s/" RECORD "%u", p->folder, number) < 0 ? NULL : path;
+}
+
+plim_err plim_project_load_last(const plim_project *p, plim_transaction *out, plim_error *error) {
+  *out = (plim_transaction){0};
+  char *path = plim_project_record_path(p, plim_project_last_record(p));
+  plim_err err = path ? plim_project_load(p, path, out, error)
+                      : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  free(path);
+  return err;
 }

@@ -90,7 +90,7 @@ static bool holds(const char *path, const plim_content *content) {
 // Where the old content is once all is ready.
 static const char *rescue_of(const plim_step *s) { return s->kept_path ? s->kept_path : s->copy; }
 
-static plim_file_side side_of(const plim_step *s) {
+plim_file_side plim_step_side(const plim_step *s) {
   if (holds(s->target, &s->from)) return PLIM_FILE_OLD;
   return holds(s->target, &s->to) ? PLIM_FILE_NEW : PLIM_FILE_OTHER;
 }
@@ -121,8 +121,8 @@ static plim_err save(const plim_project *p, const plim_step *s, plim_error *erro
 
 static int put_in_place(const plim_project *p, const plim_step *s) {
   int failed;
-  if (!s->to.exists) failed = p->disk->unlink(s->target);
-  else if (!s->from.exists) failed = p->disk->rename_new(s->staged, s->target);
+  if (!s->to.exists) return plim_disk_remove(p->disk, s->target); // may be gone already
+  if (!s->from.exists) failed = p->disk->rename_new(s->staged, s->target);
   else failed = p->disk->rename(s->staged, s->target);
   return failed ? errno : 0;
 }
@@ -165,7 +165,7 @@ static int unreadable(const char *path) {
 static int restore(const plim_project *p, const plim_step *s) {
   int number = unreadable(s->target);
   if (!number && s->from.exists) number = unreadable(rescue_of(s));
-  if (number || side_of(s) != PLIM_FILE_NEW) return number;
+  if (number || plim_step_side(s) != PLIM_FILE_NEW) return number;
   if (!s->from.exists) return plim_disk_remove(p->disk, s->target);
   if (!holds(rescue_of(s), &s->from)) return 0; // only with force
   return p->disk->rename(rescue_of(s), s->target) ? errno : 0;
@@ -319,7 +319,7 @@ static void spare_backups(plim_transaction *t, const plim_file_side *sides) {
 
 plim_err plim_transaction_recover(const plim_project *p, plim_transaction *t, bool force,
                                   plim_file_side *found, plim_changes_way *way, plim_error *error) {
-  for (size_t i = 0; i < t->steps.len; i++) found[i] = side_of(&t->steps.at[i]);
+  for (size_t i = 0; i < t->steps.len; i++) found[i] = plim_step_side(&t->steps.at[i]);
   spare_backups(t, found);
   *way = PLIM_CHANGES_COMPLETED;
   if (t->is_ready && !obstacle(t, found, force, can_go_forward))

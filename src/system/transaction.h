@@ -35,6 +35,11 @@ typedef struct {
 
 void plim_transaction_clear(plim_transaction *t);
 void plim_step_clear(plim_step *s);
+plim_file_side plim_step_side(const plim_step *s); // how its file is now
+
+// `found` may be NULL.
+void plim_changes_describe(const plim_transaction *t, plim_changes_way way,
+                           const plim_file_side *found, plim_changes *out);
 
 // Fills in the paths of a step from its `path` and numbers; false when memory is out.
 bool plim_transaction_name(const plim_transaction *t, const char *root, plim_step *step);
@@ -63,11 +68,16 @@ typedef struct {
   char *folder; // root/.plimsoll
   char *lock, *journal, *journal_new;
   int lock_fd;
+  bool trusts_outside; // see plim_changeset_options.outside
 } plim_project;
 
 // Takes the lock, which must be free.
 plim_err plim_project_open(plim_project *p, const char *root, const plim_disk *disk,
                            plim_error *error);
+// The same without the lock, for looking alone; close it too.
+plim_err plim_project_peek(plim_project *p, const char *root, plim_error *error);
+// Whether someone else has the lock.
+bool plim_project_is_busy(const plim_project *p);
 // Lets it go, and removes the folder if it is empty. Fine after a failed open.
 void plim_project_close(plim_project *p);
 
@@ -78,13 +88,15 @@ bool plim_project_exists(const char *root);
 plim_err plim_project_write_journal(const plim_project *p, const plim_transaction *t,
                                     plim_error *error);
 
-// What a journal or a record says, with paths filled in. No such file: no steps.
+// What a journal or a record says, with paths filled in. No such file: no steps. One that names files
+// outside the project is refused unless it is trusted: it may have come with the folder.
 plim_err plim_project_load(const plim_project *p, const char *path, plim_transaction *out,
                            plim_error *error);
 
 // The highest number of a record; 0: none.
 unsigned plim_project_last_record(const plim_project *p);
 char *plim_project_record_path(const plim_project *p, unsigned number); // the caller frees it
+plim_err plim_project_load_last(const plim_project *p, plim_transaction *out, plim_error *error);
 
 // ---- doing it ---------------------------------------------------------------------------------
 

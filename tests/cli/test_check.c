@@ -801,4 +801,16 @@ TEST(check_without_files_only_looks_around) {
   CHECK(!check_count(&c, CHECK_FAILS), "failures");
 }
 
+// Axolotl has a key for accumulation, and divides where it is not there.
+TEST(check_divides_what_axolotl_divides) {
+  begin();
+  given("a.yaml", "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: 2\nbatch_size: 32\n"
+                  "sequence_len: 512\nadapter: lora\nlora_r: 8\n");
+  given("go.sh", "torchrun --nproc_per_node 1 -m axolotl.cli.train a.yaml\n");
+  GO();
+  CHECK(c.accumulate == 16 && c.effective_batch == 32, "%lld", (long long)c.accumulate);
+  CHECK(project_job_batch(&c.files) == 32 && c.files.run.accumulate.count == 16, "%lld in a plan",
+        (long long)c.files.run.accumulate.count);
+}
+
 TEST_MAIN

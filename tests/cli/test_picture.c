@@ -258,7 +258,7 @@ static void capture_html(FILE *out, const picture *p) {
 static bool predict(const job_args *args, estimate_result *r) {
   const char *source;
   *r = (estimate_result){.args = args};
-  return !job_understand(args, &r->request, &source, NULL) &&
+  return !job_understand(args, args, &r->request, &source, NULL) &&
          !plim_estimate_make(&r->request.job, &r->request.target, &r->e, NULL);
 }
 
@@ -272,6 +272,7 @@ static char *forecast(const estimate_result *r, void (*write)(FILE *, const pict
 static job_args small_job(void) {
   job_args args = JOB_DEFAULTS;
   args.model = "gpt2";
+  args.dtype = 1; // bf16
   args.gpu = "24GiB";
   args.seq = 64;
   return args;

@@ -98,4 +98,86 @@ TEST(what_there_is_no_program_for_is_refused) {
   CHECK(strstr(error.message, "nothing is trained"), "%s", error.message);
 }
 
+// ---- rounds that repeat -----------------------------------------------------------------------------
+
+static bool same_seconds(double a, double b) {
+  double difference = a > b ? a - b : b - a;
+  return difference <= 1e-6 * a;
+}
+
+static bool same_times(const plim_step_time *a, const plim_step_time *b) {
+  return same_seconds(a->seconds, b->seconds) && same_seconds(a->pass_seconds, b->pass_seconds) &&
+         same_seconds(a->busy_seconds, b->busy_seconds) && same_seconds(a->flops, b->flops) &&
+         same_seconds(a->recomputed_flops, b->recomputed_flops) && a->kernels == b->kernels;
+}
+
+static bool same_but_for_time(const plim_prediction *a, const plim_prediction *b) {
+  return a->peak_allocated_bytes == b->peak_allocated_bytes &&
+         a->peak_reserved_bytes == b->peak_reserved_bytes && a->peak_event == b->peak_event &&
+         a->loaded_bytes == b->loaded_bytes && a->host_bytes == b->host_bytes &&
+         a->events == b->events && a->retries == b->retries && a->runs_out == b->runs_out &&
+         memcmp(a->live_bytes, b->live_bytes, sizeof a->live_bytes) == 0;
+}
+
+// How many events were really run is how one tells.
+static void count(void *context, const plim_tape *t, const plim_allocator *a, plim_stream_kind kind,
+                  uint32_t id, uint64_t bytes) {
+  (void)t, (void)a, (void)kind, (void)id, (void)bytes;
+  ++*(uint64_t *)context;
+}
+
+static bool skips_and_agrees(const char *what, const plim_job *job, const char *settings,
+                             uint64_t limit) {
+  plim_alloc_conf conf;
+  uint64_t events = 0;
+  plim_observer observer = {.event = count, .context = &events};
+  plim_prediction all, some;
+  plim_alloc_conf_parse(settings, &conf, NULL);
+  plim_predict_request request = {.job = job,
+                                  .gpu = plim_gpu_named("H200"),
+                                  .conf = &conf,
+                                  .limit_bytes = limit,
+                                  .observer = &observer};
+  bool ok = !plim_predict(&request, &some, NULL) && events < some.events;
+  request.runs_all = true;
+  request.observer = NULL;
+  ok = ok && !plim_predict(&request, &all, NULL) && same_but_for_time(&all, &some) &&
+       same_times(&all.step, &some.step);
+  printf("  %s: %llu of %llu events, %llu retries\n", what, (unsigned long long)events,
+         (unsigned long long)some.events, (unsigned long long)some.retries);
+  if (!ok)
+    printf(
+        "  in full: peaks %llu %llu, events %llu, retries %llu, %.9f s; skipping: %llu %llu, "
+        "%llu, %.9f s\n",
+        (unsigned long long)all.peak_allocated_bytes, (unsigned long long)all.peak_reserved_bytes,
+        (unsigned long long)all.events, (unsigned long long)all.retries, all.step.seconds,
+        (unsigned long long)some.peak_allocated_bytes, (unsigned long long)some.peak_reserved_bytes,
+        (unsigned long long)some.events, some.step.seconds);
+  return ok;
+}
+
+TEST(rounds_that_repeat_are_skipped_and_change_nothing) {
+  plim_job job = job_of("tiny-llama");
+  plim_estimate e;
+  job.recipe.accumulate = 20;
+  job.recipe.steps = 9;
+  CHECK(skips_and_agrees("plain", &job, "", PLIM_UNKNOWN), "plain");
+  CHECK(skips_and_agrees("pages", &job, "expandable_segments:True", PLIM_UNKNOWN), "pages");
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL), "estimate");
+  uint64_t tight = e.p.peak_reserved_bytes - 24 * PLIM_MIB;
+  CHECK(skips_and_agrees("under a limit", &job, "", tight), "limit");
+  job.recipe.is_trainer = true;
+  CHECK(skips_and_agrees("Trainer", &job, "", PLIM_UNKNOWN), "trainer");
+  job.recipe.is_trainer = false;
+  job.recipe.is_bare = true;
+  job.sharding = (plim_sharding){.strategy = PLIM_SHARD_ZERO2, .world = 4};
+  CHECK(skips_and_agrees("ZeRO-2", &job, "", PLIM_UNKNOWN), "zero2");
+  job.sharding.strategy = PLIM_SHARD_ZERO3;
+  CHECK(skips_and_agrees("ZeRO-3", &job, "", PLIM_UNKNOWN), "zero3");
+  job.sharding.strategy = PLIM_SHARD_FSDP2;
+  CHECK(skips_and_agrees("FSDP2", &job, "", PLIM_UNKNOWN), "fsdp2");
+  job.sharding.strategy = PLIM_SHARD_DDP;
+  CHECK(skips_and_agrees("DDP", &job, "", PLIM_UNKNOWN), "ddp");
+}
+
 TEST_MAIN

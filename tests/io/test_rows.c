@@ -7,6 +7,7 @@
 #include "cases.h"
 #include "estimate.h"
 #include "test.h"
+#include "truth.h"
 
 static uint64_t limit_of(const json_t *c) {
   double cap = case_number(c, "cap_gb", 0);
@@ -133,46 +134,53 @@ TEST(so_are_runs_that_were_measured_later) {
 
 // ---- ways to save memory ----------------------------------------------------------------------------
 
-// Recorded with stacks, two layers and two steps; test_tape.c compares every event of them. Left out are
-// those whose addresses, which decide how blocks are split, are not the recorded ones.
-// clang-format off
-static const char *const savers[] = {
-    "adamw-8bit-llama", "adamw-8bit-lora", "adamw-bnb-8bit-trainer",
-    "chunked-llama-amp-b1", "chunked-llama-bf16", "chunked-llama-lora-ckpt",
-    "chunked-mistral-untied", "int8-lora-qwen2", "int8-lora-qwen2-amp-ckpt",
-    "int8-lora-qwen2-amp-prep-ckpt", "liger-all-llama-lora-amp-ckpt", "liger-all-qwen2-amp",
-    "liger-ce-llama-amp", "liger-ce-llama-bf16", "liger-ce-llama-lora-ckpt",
-    "liger-ce-trainer-lora", "lion-8bit-llama", "lion-pytorch-llama", "offload-layers-llama",
-    "offload-layers-llama-lora-amp", "offload-llama-bf16", "offload-llama-ckpt",
-    "offload-llama-lora-amp", "paged-adamw-32bit-llama", "paged-adamw-8bit-llama",
-    "qlora-double-amp-prep", "qlora-double-amp-prep-ckpt", "qlora-double-b4s512-amp",
-    "qlora-double-mistral-paged8", "qlora-double-phi3-amp-ckpt", "qlora-double-qwen2-amp-prep-ckpt",
-    "qlora-double-qwen3-amp-ckpt", "qlora-double-trainer", "qlora-nf4",
+// Recorded with stacks, two layers and two steps; test_tape.c compares every event of them.
+#define SPLIT_OTHERWISE                                                                            \
+  "all events agree, but the driver put segments elsewhere: a block is split otherwise"
+static const test_exception unequal_peaks[] = {
+    {"saving/chunked-gpt2", SPLIT_OTHERWISE},
+    {"saving/chunked-model-plain-llama", SPLIT_OTHERWISE},
+    {"saving/chunked-model-trainer-mistral-bf16", SPLIT_OTHERWISE},
+    {"saving/chunked-model-trainer-neox", SPLIT_OTHERWISE},
+    {"saving/int8-lora", "columns with outliers, which depend on the data, are computed apart"},
+    {"saving/int8-lora-amp-ckpt", "columns with outliers"},
+    {"saving/int8-lora-amp-prep-ckpt", "columns with outliers"},
 };
-// clang-format on
+
+enum { UNEQUAL_PEAKS = sizeof unequal_peaks / sizeof *unequal_peaks };
+
+static bool same_peaks(const json_t *row) {
+  const json_t *c = json_object_get(row, "case");
+  plim_job job;
+  if (!case_job(c, json_object_get(row, "config"), &job)) return false;
+  plim_prediction p = estimate(c, &job).capped;
+  int64_t allocated = case_integer(row, "peak_alloc", 0),
+          reserved = case_integer(row, "peak_reserved", 0),
+          loaded = case_integer(row, "loaded_alloc", 0);
+  bool ok = (int64_t)p.peak_allocated_bytes == allocated &&
+            (int64_t)p.peak_reserved_bytes == reserved && (int64_t)p.loaded_bytes == loaded;
+  if (!ok)
+    printf("  allocated %" PRIu64 " measured %" PRIi64 ", reserved %" PRIu64 " measured %" PRIi64
+           ", loaded %" PRIu64 " measured %" PRIi64 "\n",
+           p.peak_allocated_bytes, allocated, p.peak_reserved_bytes, reserved, p.loaded_bytes,
+           loaded);
+  return ok;
+}
 
 TEST(peaks_of_memory_savers) {
-  for (size_t i = 0; i < sizeof savers / sizeof *savers; i++) {
-    char path[512];
-    snprintf(path, sizeof path, TEST_ROOT "/truth/saving/%s.json", savers[i]);
-    json_t *row = json_load_file(path, 0, NULL);
-    const json_t *c = json_object_get(row, "case");
-    plim_job job;
-    bool ok = case_job(c, json_object_get(row, "config"), &job);
-    plim_prediction p = ok ? estimate(c, &job).capped : (plim_prediction){0};
-    int64_t allocated = case_integer(row, "peak_alloc", 0),
-            reserved = case_integer(row, "peak_reserved", 0);
-    ok = (int64_t)p.peak_allocated_bytes == allocated &&
-         (int64_t)p.peak_reserved_bytes == reserved &&
-         (int64_t)p.loaded_bytes == case_integer(row, "loaded_alloc", 0);
-    if (!ok)
-      printf("  allocated %" PRIu64 " measured %" PRIi64 ", reserved %" PRIu64 " measured %" PRIi64
-             ", loaded %" PRIu64 " measured %" PRIi64 "\n",
-             p.peak_allocated_bytes, allocated, p.peak_reserved_bytes, reserved, p.loaded_bytes,
-             case_integer(row, "loaded_alloc", 0));
-    test_count(savers[i], ok);
+  static const char *const folder[] = {"saving"};
+  truth_files files = truth_list(folder, 1);
+  size_t known = 0;
+  CHECK(files.len >= 48, "%zu recordings", files.len);
+  for (size_t i = 0; i < files.len; i++) {
+    const char *name = files.at[i].name;
+    json_t *row = json_loads(truth_json(name), 0, NULL);
+    known += test_is_known(name, unequal_peaks, UNEQUAL_PEAKS);
+    test_count_unless(name, same_peaks(row), unequal_peaks, UNEQUAL_PEAKS);
     json_decref(row);
   }
+  vec_free(&files);
+  CHECK(known == UNEQUAL_PEAKS, "exceptions for recordings that are not there");
 }
 
 TEST_MAIN

@@ -1,6 +1,7 @@
-// Nothing here is synced: a power cut is played by taking back, from the last to the first, every
-// change of a name that no fsync of its folder followed, and by emptying every file that was never
-// synced itself. A replaced or removed file is kept by a second link until then.
+// Nothing here is synced: a power cut is played. What every name stood for is remembered by a second link
+// to it. At the cut, each change of a name that no fsync of its folder followed is lost or not, all of them
+// or by lot, and so is the content of each file that was never synced itself; then every name is made to
+// stand for what the changes that were not lost, in their order, leave it with.
 #include "fault_disk.h"
 
 #include <errno.h>
@@ -16,12 +17,19 @@
 
 typedef enum { MADE, RENAMED, REMOVED, MADE_FOLDER } action;
 
+enum { NOTHING = -1 };
+
 typedef struct {
   action what;
-  char from[512], to[512]; // MADE, REMOVED and MADE_FOLDER: only `to`
-  char saved[512];         // what was at `to`; "" for nothing
-  bool is_durable;
+  char from[512], to[512]; // all but RENAMED: only `to`
+  int file;                // what `to` stands for from then on, or NOTHING
+  bool is_durable, is_lost;
 } change;
+
+typedef struct {
+  char path[512];
+  int before; // what it stood for at the beginning, or NOTHING
+} touched;
 
 typedef struct {
   char path[512];
@@ -33,14 +41,17 @@ static const char *shadow;
 static int calls;
 static const char *struck_call;
 static change changes[MOST];
-static content contents[MOST];
-static int change_count, content_count;
+static touched names[MOST];
+static content contents[MOST]; // by the number of the file
+static int change_count, name_count, content_count;
+static uint64_t lot;
 static char path_of_fd[256][512];
 
 void fault_set(fault f, const char *shadow_folder) {
   now = f;
   shadow = shadow_folder;
-  calls = change_count = content_count = 0;
+  calls = change_count = name_count = content_count = 0;
+  lot = f.seed * 0x9e3779b97f4a7c15u + (uint64_t)f.at;
   struck_call = NULL;
 }
 
@@ -54,8 +65,14 @@ static bool is_in_project(const char *path) {
   return slash - path >= 10 && memcmp(slash - 10, "/.plimsoll", 10) == 0;
 }
 
+static bool draw(void) { // xorshift
+  lot ^= lot << 13, lot ^= lot >> 7, lot ^= lot << 17;
+  return lot >> 32 & 1;
+}
+
 static bool is_lost(const char *path) {
-  return now.cut & (is_in_project(path) ? CUT_PROJECT : CUT_FILES);
+  bool may_be = now.cut & (is_in_project(path) ? CUT_PROJECT : CUT_FILES);
+  return may_be && (!now.seed || draw());
 }
 
 static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *walk) {
@@ -63,29 +80,52 @@ static int remove_one(const char *path, const struct stat *found, int kind, stru
   return remove(path);
 }
 
-static void take_back(const change *c) {
-  if (c->what == RENAMED) rename(c->to, c->from);
-  if (c->what == MADE) unlink(c->to);
-  if (c->what == MADE_FOLDER) nftw(c->to, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-  if (c->saved[0]) rename(c->saved, c->to);
+static const char *link_to(int file) {
+  static char path[600];
+  snprintf(path, sizeof path, "%s/%d", shadow, file);
+  return path;
 }
 
-static void cut_power(void) {
-  for (int i = 0; i < content_count; i++)
-    if (!contents[i].is_durable && is_lost(contents[i].path) && truncate(contents[i].path, 0))
-      continue;
-  for (int i = change_count - 1; i >= 0; i--)
-    if (!changes[i].is_durable && is_lost(changes[i].to)) take_back(&changes[i]);
+static int stands_for(const touched *name) {
+  int file = name->before;
+  for (int i = 0; i < change_count; i++) {
+    const change *c = &changes[i];
+    if (c->is_lost) continue;
+    if (!strcmp(c->to, name->path)) file = c->file;
+    else if (c->what == RENAMED && !strcmp(c->from, name->path)) file = NOTHING;
+  }
+  return file;
 }
 
-static void forget_saved(void) {
+static void cut_contents(void) {
+  struct stat found;
+  for (int i = 0; i < content_count; i++) {
+    bool is_cut = !contents[i].is_durable && is_lost(contents[i].path);
+    if (!is_cut || stat(link_to(i), &found)) continue;
+    if (truncate(link_to(i), now.seed && draw() ? found.st_size / 2 : 0)) abort();
+  }
+}
+
+static void cut_names(void) {
   for (int i = 0; i < change_count; i++)
-    if (changes[i].saved[0]) unlink(changes[i].saved);
+    changes[i].is_lost = !changes[i].is_durable && is_lost(changes[i].to);
+  for (int i = 0; i < name_count; i++) {
+    int file = stands_for(&names[i]);
+    unlink(names[i].path);
+    if (file != NOTHING && link(link_to(file), names[i].path) && errno != ENOENT) abort();
+  }
+  for (int i = 0; i < change_count; i++)
+    if (changes[i].what == MADE_FOLDER && changes[i].is_lost)
+      nftw(changes[i].to, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void forget_links(void) {
+  for (int i = 0; i < content_count; i++) unlink(link_to(i));
 }
 
 static void die(void) {
-  if (now.cut) cut_power();
-  forget_saved();
+  if (now.cut) cut_contents(), cut_names();
+  forget_links();
   _exit(FAULT_EXIT);
 }
 
@@ -96,28 +136,30 @@ static void copy_path(char to[512], const char *from) {
   strcpy(to, from);
 }
 
-static change *remember(action what, const char *from, const char *to) {
-  if (!now.cut) return NULL;
+static int new_file(const char *path, bool is_durable) {
+  if (content_count == MOST) abort();
+  copy_path(contents[content_count].path, path);
+  contents[content_count].is_durable = is_durable;
+  if (link(path, link_to(content_count))) abort();
+  return content_count++;
+}
+
+// What a name stands for now, before it is changed. What was there before the first call is durable.
+static int file_at(const char *path) {
+  for (int i = 0; i < name_count; i++)
+    if (!strcmp(names[i].path, path)) return stands_for(&names[i]);
+  if (name_count == MOST) abort();
+  touched *name = &names[name_count++];
+  copy_path(name->path, path);
+  return name->before = access(path, F_OK) ? NOTHING : new_file(path, true);
+}
+
+static void remember(action what, const char *from, const char *to, int file) {
   if (change_count == MOST) abort();
   change *c = &changes[change_count++];
-  *c = (change){.what = what};
+  *c = (change){.what = what, .file = file};
   copy_path(c->from, from);
   copy_path(c->to, to);
-  return c;
-}
-
-// Before a call that takes away what is at `path`.
-static void keep(const char *path, char saved[512]) {
-  static int number;
-  saved[0] = '\0';
-  if (!now.cut || access(path, F_OK)) return;
-  snprintf(saved, 512, "%s/%d", shadow, number++);
-  if (link(path, saved)) abort();
-}
-
-static void move_content(const char *from, const char *to) {
-  for (int i = 0; i < content_count; i++)
-    if (strcmp(contents[i].path, from) == 0) copy_path(contents[i].path, to);
 }
 
 static bool is_folder(int fd) {
@@ -135,8 +177,8 @@ static void folder_is_durable(const char *folder) {
 }
 
 static void file_is_durable(const char *path) {
-  for (int i = 0; i < content_count; i++)
-    if (strcmp(contents[i].path, path) == 0) contents[i].is_durable = true;
+  int file = now.cut ? file_at(path) : NOTHING;
+  if (file != NOTHING) contents[file].is_durable = true;
 }
 
 // ---- calls ------------------------------------------------------------------------------------
@@ -166,14 +208,11 @@ static int failed_call(void) {
 
 static int fault_open(const char *path, int flags, mode_t mode) {
   if (before("open")) return failed_call();
-  bool is_new = (flags & O_CREAT) && access(path, F_OK);
+  bool is_new = now.cut && (flags & O_CREAT) && file_at(path) == NOTHING;
   int fd = open(path, flags, mode);
   if (fd >= 256) abort();
   if (fd >= 0) copy_path(path_of_fd[fd], path);
-  if (fd >= 0 && is_new && remember(MADE, "", path)) {
-    copy_path(contents[content_count].path, path);
-    contents[content_count++].is_durable = false;
-  }
+  if (fd >= 0 && is_new) remember(MADE, "", path, new_file(path, false));
   after();
   return fd;
 }
@@ -197,13 +236,13 @@ static int fault_fsync(int fd) {
 static int do_rename(const char *call, int (*real)(const char *, const char *), const char *from,
                      const char *to) {
   if (before(call)) return failed_call();
-  char saved[512];
-  keep(to, saved);
+  int file = now.cut ? file_at(from) : NOTHING;
+  if (now.cut) file_at(to);
   int failed = real(from, to);
-  change *c = failed ? NULL : remember(RENAMED, from, to);
-  if (c) copy_path(c->saved, saved);
-  else if (saved[0]) unlink(saved);
-  if (!failed) move_content(from, to);
+  if (!failed && now.cut) {
+    remember(RENAMED, from, to, file);
+    copy_path(contents[file].path, to);
+  }
   after();
   return failed;
 }
@@ -218,11 +257,9 @@ static int fault_rename_new(const char *from, const char *to) {
 
 static int fault_unlink(const char *path) {
   if (before("unlink")) return failed_call();
-  char saved[512];
-  keep(path, saved);
+  if (now.cut) file_at(path);
   int failed = unlink(path);
-  change *c = failed ? NULL : remember(REMOVED, "", path);
-  if (c) copy_path(c->saved, saved);
+  if (!failed && now.cut) remember(REMOVED, "", path, NOTHING);
   after();
   return failed;
 }
@@ -230,7 +267,7 @@ static int fault_unlink(const char *path) {
 static int fault_mkdir(const char *path, mode_t mode) {
   if (before("mkdir")) return failed_call();
   int failed = mkdir(path, mode);
-  if (!failed) remember(MADE_FOLDER, "", path);
+  if (!failed && now.cut) remember(MADE_FOLDER, "", path, NOTHING);
   after();
   return failed;
 }

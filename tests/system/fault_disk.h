@@ -14,7 +14,7 @@ typedef enum {
   FAULT_KINDS
 } fault_kind;
 
-// What a power cut takes with it: all that was not synced in...
+// What a power cut takes with it: what was not synced in...
 typedef enum {
   CUT_NOTHING, // only the process ended
   CUT_PROJECT, // ...folders called .plimsoll
@@ -27,13 +27,14 @@ typedef struct {
   int at; // the call, counted from 0
   int number;
   fault_cut cut;
+  uint64_t seed; // 0: all of it; else each part by a lot of its own
 } fault;
 
 #define FAULT_EXIT 77 // how a process ends that dies
 
 extern const plim_disk fault_disk;
 
-// Starts counting anew. `shadow` is a folder on the same disk, for what a power cut brings back.
+// Starts counting anew. `shadow` is a folder on the same disk, for links to what a power cut brings back.
 void fault_set(fault f, const char *shadow);
 bool fault_struck(void); // whether there were as many calls as that
 const char *fault_call(void);

@@ -74,23 +74,24 @@ plim_err scene_apply(const plim_disk *disk, plim_error *error) {
   }
   plim_changeset_result result;
   plim_err err = plim_changeset_apply(scene_root(), changes, SCENE_FILES,
-                                      &(plim_changeset_options){.disk = disk}, &result, error);
+                                      &(plim_changeset_options){.disk = disk, .outside = true},
+                                      &result, error);
   plim_changeset_result_clear(&result);
   return err;
 }
 
 plim_err scene_undo(const plim_disk *disk, plim_error *error) {
   plim_changeset_result result;
-  plim_err err =
-      plim_changeset_undo(scene_root(), &(plim_changeset_options){.disk = disk}, &result, error);
+  plim_err err = plim_changeset_undo(
+      scene_root(), &(plim_changeset_options){.disk = disk, .outside = true}, &result, error);
   plim_changeset_result_clear(&result);
   return err;
 }
 
 plim_err scene_recover(const plim_disk *disk, plim_error *error) {
   plim_changeset_result result;
-  plim_err err =
-      plim_changeset_recover(scene_root(), &(plim_changeset_options){.disk = disk}, &result, error);
+  plim_err err = plim_changeset_recover(
+      scene_root(), &(plim_changeset_options){.disk = disk, .outside = true}, &result, error);
   plim_changeset_result_clear(&result);
   return err;
 }

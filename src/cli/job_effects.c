@@ -1,0 +1,197 @@
+#include "job_effects.h"
+
+#include <string.h>
+
+#include "family.h"
+#include "liger.h"
+
+#define AT(field) offsetof(job_args, field)
+const cli_option job_own_options[] = {JOB_OPTIONS(AT), {0}};
+
+// ---- when ---------------------------------------------------------------------------------------------------
+
+typedef bool condition(const job_args *a, const job_request *r);
+
+static bool has_adapters(const job_args *a, const job_request *r) {
+  (void)a;
+  return r->job.lora.rank;
+}
+
+// peft's autocast_adapter_dtype=False leaves adapters in the type the base computes in.
+static bool computes_in_bf16(const job_args *a, const job_request *r) {
+  (void)a;
+  return r->job.dtype == PLIM_BF16 && r->job.weights != PLIM_WEIGHTS_INT8;
+}
+
+static bool has_targets(const job_args *a, const job_request *r) {
+  (void)a;
+  return r->job.model.is_encoder_decoder;
+}
+
+static bool is_not_bare(const job_args *a, const job_request *r) {
+  (void)a;
+  return !r->job.recipe.is_bare;
+}
+
+static bool is_chunked(const job_args *a, const job_request *r) {
+  (void)a;
+  return r->job.recipe.loss == PLIM_LOSS_CHUNKED || r->job.recipe.loss == PLIM_LOSS_LOOP;
+}
+
+static bool keeps_outputs(const job_args *a, const job_request *r) {
+  return is_not_bare(a, r) && !r->job.recipe.is_trainer && !is_chunked(a, r) &&
+         r->job.recipe.loss != PLIM_LOSS_FUSED;
+}
+
+static bool can_checkpoint(const job_args *a, const job_request *r) {
+  (void)a;
+  return !r->job.model.cannot_checkpoint;
+}
+
+static bool offloads_what_it_can(const job_args *a, const job_request *r) {
+  return r->job.recipe.checkpoint != PLIM_CHECKPOINT_OFFLOADED || can_checkpoint(a, r);
+}
+
+static bool can_move_parameters(const job_args *a, const job_request *r) {
+  plim_strategy s = r->job.sharding.strategy;
+  (void)a;
+  return !r->job.sharding.offloads_parameters || s == PLIM_SHARD_FSDP2 || s == PLIM_SHARD_ZERO3;
+}
+
+static bool has_liger(const job_args *a, const job_request *r) {
+  (void)a;
+  return plim_liger_knows(r->job.model.family->model_type);
+}
+
+static bool loads_what_it_quantises(const job_args *a, const job_request *r) {
+  (void)a;
+  return r->job.load != PLIM_LOAD_INIT || r->job.weights == PLIM_WEIGHTS_PLAIN;
+}
+
+static bool has_neighbours(const job_args *a, const job_request *r) {
+  (void)r;
+  return a->world > a->nodes;
+}
+
+static bool has_machines(const job_args *a, const job_request *r) {
+  (void)r;
+  return a->nodes > 1;
+}
+
+static bool is_fsdp(const job_args *a, const job_request *r) {
+  (void)a;
+  return r->job.sharding.strategy == PLIM_SHARD_FSDP2;
+}
+
+static bool has_policy(const job_args *a, const job_request *r) {
+  return !is_fsdp(a, r) || r->job.sharding.compute_dtype != PLIM_BOOL;
+}
+
+static bool is_ddp(const job_args *a, const job_request *r) {
+  (void)a;
+  return r->job.sharding.strategy == PLIM_SHARD_DDP;
+}
+
+// ---- the table ----------------------------------------------------------------------------------------------
+
+// Every option of JOB_OPTIONS is here; without a condition it always has an effect, or is what the run
+// does anyway.
+static const struct {
+  const char *option;
+  condition *has_effect;
+  const char *why_not, *hint;
+} effects[] = {
+    {"model", NULL, NULL, NULL},
+    {"batch", NULL, NULL, NULL},
+    {"seq", NULL, NULL, NULL},
+    {"target-seq", has_targets, "only an encoder-decoder's targets have a length of their own",
+     "--seq is the length of the sequences"},
+    {"dtype", NULL, NULL, NULL},
+    {"amp", NULL, NULL, NULL},
+    {"lora-rank", NULL, NULL, NULL},
+    {"lora-alpha", has_adapters, "there are no adapters", "--lora-rank 16"},
+    {"lora-dropout", has_adapters, "there are no adapters", "--lora-rank 16"},
+    {"lora-targets", has_adapters, "there are no adapters", "--lora-rank 16"},
+    {"lora-dtype", has_adapters, "there are no adapters", "--lora-rank 16"},
+    {"lora-dtype", computes_in_bf16,
+     "adapters are float32 or of the type the model computes in, which is not bf16",
+     "--dtype bf16"},
+    {"checkpoint", can_checkpoint, "transformers has no gradient checkpointing for this family",
+     "leave it out"},
+    {"reentrant", can_checkpoint, "transformers has no gradient checkpointing for this family",
+     "leave it out"},
+    {"attention", NULL, NULL, NULL},
+    {"mask", NULL, NULL, NULL},
+    {"optimizer", NULL, NULL, NULL},
+    {"accumulate", NULL, NULL, NULL},
+    {"no-clip", NULL, NULL, NULL},
+    {"loss", NULL, NULL, NULL},
+    {"loss-chunk", is_chunked, "the loss is not computed in chunks", "--loss chunked"},
+    {"liger", has_liger, "Liger-Kernel's modules are not modelled for this family", "leave it out"},
+    {"weights", NULL, NULL, NULL},
+    {"offload", offloads_what_it_can, "transformers has no gradient checkpointing for this family",
+     "--offload activations"},
+    {"offload", can_move_parameters, "of ZeRO's stages only the third moves parameters",
+     "--offload optimizer, or --strategy zero3"},
+    {"strategy", NULL, NULL, NULL},
+    {"world", NULL, NULL, NULL},
+    {"nodes", NULL, NULL, NULL},
+    {"link", has_neighbours, "no machine has two of the GPUs", "--strategy ddp --world 8"},
+    {"network", has_machines, "there is one machine", "--nodes 2"},
+    {"no-reshard", is_fsdp, "it is a setting of FSDP2", "--strategy fsdp2"},
+    {"reduce-dtype", is_fsdp, "it is a setting of FSDP2", "--strategy fsdp2"},
+    {"reduce-dtype", has_policy, "without mixed precision gradients are reduced as they are",
+     "--amp bf16"},
+    {"bucket-views", is_ddp, "it is a setting of DistributedDataParallel", "--strategy ddp"},
+    {"delete-outputs", keeps_outputs, "this loop keeps no outputs after backward",
+     "--loop manual --loss full, on one GPU"},
+    {"loop", NULL, NULL, NULL},
+    {"load", loads_what_it_quantises, "quantised weights are those of a checkpoint",
+     "--load device-map"},
+    {"steps", NULL, NULL, NULL},
+    {"alloc-conf", NULL, NULL, NULL},
+    {"gpu", NULL, NULL, NULL},
+    {"limit", NULL, NULL, NULL},
+};
+
+enum { EFFECTS = sizeof effects / sizeof *effects };
+
+bool job_effect_is_known(const char *option) {
+  for (int i = 0; i < EFFECTS; i++)
+    if (strcmp(effects[i].option, option) == 0) return true;
+  return false;
+}
+
+// ---- what was asked for -------------------------------------------------------------------------------------
+
+static const size_t sizes[CLI_KIND_COUNT] = {
+    [CLI_FLAG] = sizeof(bool),     [CLI_STRING] = sizeof(char *), [CLI_BYTES] = sizeof(uint64_t),
+    [CLI_UINT] = sizeof(uint64_t), [CLI_NUMBER] = sizeof(double), [CLI_CHOICE] = sizeof(int),
+};
+
+static bool is_asked(const job_args *a, const char *name) {
+  static const job_args defaults = JOB_DEFAULTS;
+  const cli_option *o = job_own_options;
+  while (strcmp(o->name, name) != 0) o++;
+  const char *is = (const char *)a + o->offset, *was = (const char *)&defaults + o->offset;
+  return memcmp(is, was, sizes[o->kind]) != 0;
+}
+
+static plim_err refuse(int i, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--%s has no effect: %s", effects[i].option,
+                           effects[i].why_not);
+  plim_error_hint(error, "%s", effects[i].hint);
+  return err;
+}
+
+plim_err job_check_effects(const job_args *args, const job_args *typed, job_request *r,
+                           plim_error *error) {
+  for (int i = 0; i < EFFECTS; i++) {
+    const char *option = effects[i].option;
+    if (!effects[i].has_effect || !is_asked(args, option) || effects[i].has_effect(args, r))
+      continue;
+    if (is_asked(typed, option)) return refuse(i, error);
+    job_note(r, "%s in the files has no effect: %s", option, effects[i].why_not);
+  }
+  return PLIM_OK;
+}

@@ -1,0 +1,98 @@
+// What the files of a project are called.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "project_impl.h"
+#include "text_file.h"
+
+// ---- from the current folder ------------------------------------------------------------------------
+
+static bool climbs(const char *path) {
+  for (; path; path = strchr(path, '/')) {
+    path += *path == '/';
+    if (strncmp(path, "..", 2) == 0 && (!path[2] || path[2] == '/')) return true;
+  }
+  return false;
+}
+
+// Without links in the folder; the file itself may be one.
+static bool resolve(const char *path, char out[PLIM_PATH_BYTES]) {
+  const char *slash = strrchr(path, '/');
+  char folder[PLIM_PATH_BYTES];
+  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+  char *real = realpath(folder, NULL);
+  bool ok = real && plim_path_join(out, strcmp(real, "/") ? real : "", slash ? slash + 1 : path);
+  free(real);
+  return ok;
+}
+
+static const char *below(const char *folder, const char *path) {
+  size_t size = strcmp(folder, "/") ? strlen(folder) : 0;
+  return strncmp(path, folder, size) == 0 && path[size] == '/' ? path + size + 1 : NULL;
+}
+
+void plim_path_shorten(const char *path, char out[PLIM_PATH_BYTES]) {
+  char whole[PLIM_PATH_BYTES];
+  while (path[0] == '.' && path[1] == '/') path += 2;
+  snprintf(out, PLIM_PATH_BYTES, "%s", path);
+  if ((*path != '/' && !climbs(path)) || !resolve(path, whole)) return;
+  char *here = realpath(".", NULL);
+  const char *inner = here ? below(here, whole) : NULL;
+  if (inner) snprintf(out, PLIM_PATH_BYTES, "%s", inner);
+  free(here);
+}
+
+bool plim_path_is_outside(const char *path) { return *path == '/' || climbs(path); }
+
+void plim_path_in_diff(const char *path, char out[PLIM_PATH_BYTES]) {
+  char whole[PLIM_PATH_BYTES];
+  bool is_resolved = plim_path_is_outside(path) && resolve(path, whole);
+  snprintf(out, PLIM_PATH_BYTES, "%s", is_resolved ? whole + 1 : path);
+}
+
+// ---- among the files --------------------------------------------------------------------------------
+
+bool plim_project_has(const plim_project *p, const char *path) {
+  char *real = realpath(path, NULL);
+  bool has = false;
+  for (size_t i = 0; i < p->files.len && !has; i++) {
+    const plim_project_file *f = p->files.at[i];
+    has = strcmp(f->path, path) == 0 || (real && f->real && strcmp(f->real, real) == 0);
+  }
+  free(real);
+  return has;
+}
+
+static bool ends_in(const char *have, const char *path) {
+  size_t m = strlen(have), n = strlen(path);
+  return m > n && have[m - n - 1] == '/' && strcmp(have + m - n, path) == 0;
+}
+
+static plim_err is_ambiguous(const plim_project *p, const char *path, size_t a, size_t b,
+                             plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.80s could be %.80s or %.80s", path,
+                           p->files.at[a]->path, p->files.at[b]->path);
+  plim_error_hint(error, "give the whole path: %.200s", p->files.at[a]->path);
+  return err;
+}
+
+plim_err plim_project_find(const plim_project *p, const char *path, size_t *out,
+                           plim_error *error) {
+  char name[PLIM_PATH_BYTES];
+  size_t found = SIZE_MAX, another = SIZE_MAX;
+  plim_path_shorten(path, name);
+  for (size_t i = 0; i < p->files.len; i++) {
+    if (strcmp(p->files.at[i]->path, name) == 0) {
+      *out = i;
+      return PLIM_OK;
+    }
+    if (!ends_in(p->files.at[i]->path, name)) continue;
+    if (found == SIZE_MAX) found = i;
+    else another = i;
+  }
+  *out = found;
+  if (another != SIZE_MAX) return is_ambiguous(p, path, found, another, error);
+  if (found != SIZE_MAX) return PLIM_OK;
+  return plim_fail(error, PLIM_ERR_ARGUMENT, "%.120s is not among the files", path);
+}

@@ -1,0 +1,88 @@
+// What is told about a set of changes.
+#include <stdlib.h>
+#include <string.h>
+
+#include "transaction.h"
+
+void plim_changes_clear(plim_changes *c) {
+  for (size_t i = 0; i < c->count; i++) {
+    free(c->files[i].path);
+    free(c->files[i].backup);
+  }
+  free(c->files);
+  *c = (plim_changes){0};
+}
+
+void plim_changeset_result_clear(plim_changeset_result *result) {
+  plim_changes_clear(&result->earlier);
+  plim_changes_clear(&result->done);
+}
+
+static bool describe_step(const plim_step *s, bool is_done, plim_changed_file *out) {
+  *out = (plim_changed_file){.path = strdup(s->path),
+                             .created = is_done && !s->from.exists,
+                             .gone = is_done && !s->to.exists};
+  bool has_backup = is_done && s->kept != PLIM_NO_BACKUP;
+  if (has_backup) out->backup = plim_backup_name(s->path, s->kept);
+  return out->path && (!has_backup || out->backup);
+}
+
+// What was done is done: without memory the list is shorter.
+void plim_changes_describe(const plim_transaction *t, plim_changes_way way,
+                           const plim_file_side *found, plim_changes *out) {
+  *out = (plim_changes){.kind = t->kind, .way = way};
+  out->files = calloc(t->steps.len + 1, sizeof *out->files);
+  for (size_t i = 0; i < t->steps.len && out->files; i++) {
+    plim_changed_file *file = &out->files[out->count++];
+    bool ok = describe_step(&t->steps.at[i], way != PLIM_CHANGES_ROLLED_BACK, file);
+    if (found) file->found = found[i];
+    if (ok) continue;
+    free(file->path);
+    free(file->backup);
+    out->count--;
+    return;
+  }
+}
+
+// ---- without touching anything ------------------------------------------------------------------
+
+static plim_err look(const plim_project *p, plim_changes *out, plim_error *error) {
+  plim_transaction t;
+  plim_err err = plim_project_load(p, p->journal, &t, error);
+  if (!err && t.steps.len) plim_changes_describe(&t, PLIM_CHANGES_INTERRUPTED, NULL, out);
+  for (size_t i = 0; i < out->count; i++) out->files[i].found = plim_step_side(&t.steps.at[i]);
+  plim_transaction_clear(&t);
+  return err;
+}
+
+plim_err plim_changeset_look(const char *root, plim_changes *out, plim_error *error) {
+  plim_project p;
+  *out = (plim_changes){0};
+  if (!plim_project_exists(root)) return PLIM_OK;
+  plim_err err = plim_project_peek(&p, root, error);
+  if (!err && !plim_project_is_busy(&p)) err = look(&p, out, error);
+  plim_project_close(&p);
+  return err;
+}
+
+static bool has_made(const plim_transaction *last, const char *path, const plim_content *now) {
+  char *real = realpath(path, NULL);
+  bool made = false;
+  for (size_t i = 0; real && i < last->steps.len; i++) {
+    const plim_step *s = &last->steps.at[i];
+    made = made || (strcmp(s->target, real) == 0 && plim_content_equal(&s->to, now));
+  }
+  free(real);
+  return made;
+}
+
+bool plim_changeset_made(const char *root, const char *path, const plim_content *now) {
+  plim_project p;
+  plim_transaction last = {0};
+  if (!plim_project_exists(root)) return false;
+  bool made = !plim_project_peek(&p, root, NULL) && !plim_project_load_last(&p, &last, NULL) &&
+              has_made(&last, path, now);
+  plim_transaction_clear(&last);
+  plim_project_close(&p);
+  return made;
+}

@@ -1,0 +1,23 @@
+# The same file by several paths, and files of one name in several folders: what is shown is what is written,
+# and git takes it whatever the paths were.
+work=$(mktemp -d) && cp -r fixtures/small "$work/project" && cd "$work/project" || exit 9
+plan() { $PLIMSOLL plan "$@" --gpu 12GiB --try micro_batch=1,2 --out ../plan.json >/dev/null; }
+mkdir sub && echo "note: another of that name" >sub/train.yaml && ln -s train.yaml link.yaml && git init -q .
+echo "-- two of one name"
+plan sub/train.yaml train.yaml && $PLIMSOLL apply ../plan.json --dry-run 2>/dev/null | tee ../plan.diff | head -3
+git apply --check ../plan.diff && $PLIMSOLL apply ../plan.json | head -1 && git apply -R --check ../plan.diff &&
+  $PLIMSOLL undo
+echo "-- an absolute path, and one through another folder"
+plan "$PWD/train.yaml" && $PLIMSOLL apply ../plan.json --dry-run 2>/dev/null | head -1
+plan sub/../train.yaml && $PLIMSOLL apply ../plan.json --dry-run 2>/dev/null | tee ../plan.diff | head -1
+git apply --check ../plan.diff && echo "git takes it"
+echo "-- the same file twice"
+plan train.yaml link.yaml "$PWD/train.yaml" && $PLIMSOLL apply ../plan.json | head -1 && $PLIMSOLL undo
+echo "-- outside of the folder"
+cd sub && plan ../train.yaml && mv ../plan.json "$work/plan.json"
+$PLIMSOLL apply "$work/plan.json" --dry-run 2>../../note >../../plan.diff && grep note: ../../note
+(cd / && git apply --check "$work/plan.diff" && echo "git takes it, from the root")
+$PLIMSOLL apply "$work/plan.json" | sed -n 's/.*--out/--out/p'
+$PLIMSOLL undo 2>&1 | sed "s,$work,WORK,"
+$PLIMSOLL undo --outside | sed "s,$work,WORK,"
+rm -rf "$work"

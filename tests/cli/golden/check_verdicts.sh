@@ -1,0 +1,18 @@
+# The last line is READY only where whether it fits is known.
+unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF CUDA_VISIBLE_DEVICES
+export HF_HOME=nowhere PLIMSOLL_NVML=none PLIMSOLL_ROOT=fixtures/check/machine
+last() {
+  $PLIMSOLL check "$@" >out
+  local code=$?
+  echo "$(tail -1 out) (exit $code)"
+}
+last fixtures/small/train.yaml --gpu 80GiB
+last fixtures/small/train.yaml --gpu 12GiB
+last fixtures/small/train.yaml
+sed '/model_name/d' fixtures/small/train.yaml >nameless.yaml && last nameless.yaml --gpu 80GiB
+sed 's,Qwen/Qwen2.5-0.5B,nobody/knows,' fixtures/small/train.yaml >unknown.yaml && last unknown.yaml --gpu 80GiB
+printf 'from transformers import TrainingArguments\nTrainingArguments("o", per_device_train_batch_size=8)\n' >endless.py
+last endless.py --model qwen2.5-0.5b --gpu 12GiB
+echo 'a: 1' >nothing.yaml && last nothing.yaml --gpu 80GiB
+last
+$PLIMSOLL check nameless.yaml --gpu 80GiB --json | grep -A2 '"ready"'

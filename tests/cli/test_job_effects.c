@@ -1,0 +1,26 @@
+// Options of a training run: each is known to have an effect, or when.
+#include "job_effects.h"
+#include "test.h"
+
+TEST(somebody_has_thought_about_the_effect_of_every_option) {
+  size_t count = 0;
+  for (const cli_option *o = job_own_options; o->name; o++, count++)
+    CHECK(job_effect_is_known(o->name), "--%s", o->name);
+  CHECK(count > 30, "%zu options", count);
+}
+
+TEST(what_is_not_asked_for_is_no_mistake) {
+  static const char *const models[] = {"tiny-llama", "t5-small", "mpnet-base", "gpt2"};
+  for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+    job_args args = JOB_DEFAULTS;
+    job_request request;
+    const char *source;
+    plim_error error = {0};
+    args.model = models[i];
+    args.gpu = "24GiB";
+    CHECK(!job_understand(&args, &args, &request, &source, &error), "%s: %s", models[i],
+          error.message);
+  }
+}
+
+TEST_MAIN
