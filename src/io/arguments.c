@@ -163,6 +163,7 @@ static plim_found with_place(const walk *w, plim_found found, const plim_argumen
   found.order = w->list->order + (w->list->is_list ? 0 : w->i);
   found.word = a->span;
   found.gap = w->i ? w->list->at[w->i - 1].span.end : 0;
+  found.is_aside = w->list->is_aside;
   return found;
 }
 

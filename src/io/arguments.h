@@ -30,6 +30,7 @@ typedef struct {
   const char *prefix;  // of keys
   bool expects_script; // a launcher: flags of its own, then a script
   bool has_overrides;  // words such as a.b=c are settings
+  bool is_aside;       // of a command that does not train
 } plim_argument_list;
 
 void plim_arguments_find(plim_finder *f, const plim_argument_list *list);
@@ -40,11 +41,15 @@ typedef struct {
   bool is_utility;  // cp, echo, pip: its flags are no settings of a training
   bool is_launcher; // has python, torchrun or the like in it, or a .py file
   bool is_training; // and runs a program, not a line of code or a tool of its own
+  bool is_aside;    // a program that does something else than train, by its name
   size_t at;        // of the launcher among the words
 } plim_command_kind;
 
 // python, torchrun, a .py file.
 bool plim_argument_launches(const char *text, const plim_argument *a);
+
+// source FILE, of one that may set variables of the training; `count` is at least 1.
+bool plim_command_sources(const char *text, const plim_argument *at, size_t count);
 
 plim_command_kind plim_command_kind_of(const char *text, const plim_argument *at, size_t count,
                                        bool has_here_document);

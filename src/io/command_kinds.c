@@ -92,6 +92,68 @@ static bool is_launched(const char *text, const plim_argument *at, size_t count,
   return count > 1 && !plim_argument_is(text, &at[1], "--version");
 }
 
+// Scripts that are run for the programs they bring, not for what they say about a training.
+static const char *const environments[] = {"activate", "conda",   "venv",  "bashrc",
+                                           "profile",  "modules", "lmod",  "spack",
+                                           "setvars",  "/etc/",   "/usr/", "/opt/"};
+
+static bool brings_programs(const char *text, plim_span name) {
+  for (size_t i = 0; i < COUNT(environments); i++)
+    if (memmem(text + name.begin, name.end - name.begin, environments[i], strlen(environments[i])))
+      return true;
+  return false;
+}
+
+bool plim_command_sources(const char *text, const plim_argument *at, size_t count) {
+  bool is_source = plim_argument_is(text, at, "source") || plim_argument_is(text, at, ".");
+  return is_source && count > 1 && !brings_programs(text, at[1].span);
+}
+
+// What programs do beside a training, by a word of their names.
+static const char *const asides[] = {
+    "bench",     "benchmark", "chat",       "convert", "demo",     "deploy",     "download",
+    "eval",      "evaluate",  "evaluation", "export",  "generate", "generation", "infer",
+    "inference", "merge",     "plot",       "predict", "prepare",  "preprocess", "process",
+    "quantize",  "score",     "serve",      "test",    "tokenize", "upload",     "valid",
+    "validate",  "visualize", "vllm",
+};
+
+static const char *const trainers[] = {"train", "training", "finetune", "pretrain", "sft", "tune"};
+
+static bool has_word(const char *text, plim_span name, const char *const *words, size_t count) {
+  for (size_t at = name.begin, end; at < name.end; at = end + 1) {
+    for (end = at; end < name.end && isalnum((unsigned char)text[end]);) end++;
+    for (size_t i = 0; i < count; i++)
+      if (end - at == strlen(words[i]) && memcmp(text + at, words[i], end - at) == 0) return true;
+  }
+  return false;
+}
+
+// The name of what is run, without its folders and its ending.
+static plim_span program_name(const char *text, const plim_argument *a) {
+  plim_span name = a->head;
+  if (plim_argument_ends(text, a, ".py")) name.end -= 3;
+  for (size_t i = name.begin; i < name.end; i++)
+    if (text[i] == '/' || text[i] == '.') name.begin = i + 1;
+  return name;
+}
+
+static bool is_aside(const char *text, const plim_argument *a) {
+  plim_span name = program_name(text, a);
+  return has_word(text, name, asides, COUNT(asides)) &&
+         !has_word(text, name, trainers, COUNT(trainers));
+}
+
+// A script, a module behind -m, or the first word of a launcher.
+static bool runs_aside(const char *text, const plim_argument *at, size_t count) {
+  if (!is_python(text, at) && count > 1 && is_aside(text, &at[1])) return true;
+  for (size_t i = 0; i < count; i++) {
+    if (plim_argument_ends(text, &at[i], ".py")) return is_aside(text, &at[i]);
+    if (plim_argument_is(text, &at[i], "-m")) return i + 1 < count && is_aside(text, &at[i + 1]);
+  }
+  return false;
+}
+
 plim_command_kind plim_command_kind_of(const char *text, const plim_argument *at, size_t count,
                                        bool has_here_document) {
   plim_command_kind kind = {.is_utility =
@@ -101,6 +163,7 @@ plim_command_kind plim_command_kind_of(const char *text, const plim_argument *at
     kind.is_launcher = true;
     kind.at = i;
     kind.is_training = is_launched(text, at + i, count - i, has_here_document);
+    kind.is_aside = kind.is_training && runs_aside(text, at + i, count - i);
     break;
   }
   return kind;

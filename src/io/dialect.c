@@ -1,5 +1,6 @@
 #include "dialect.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,37 +8,43 @@
 
 #include "bans.h"
 #include "dialect_values.h"
-#include "key_names.h"
+#include "key_index.h"
 
 enum { LIST_BYTES = 1024, ROOTS = 8 };
 
 // The file being read, with its keys under the tables' spelling.
 typedef struct {
   plim_settings *s;
-  char (*names)[PLIM_KEY_BYTES];
+  plim_key_index names;
   bool has_faint, hears_faint; // some are; nothing else says anything
 } reader;
 
+// A quick look before the whole names are compared.
+static bool may_fit(const plim_key *key, const plim_setting *setting) {
+  size_t n = strlen(setting->key), m = strlen(key->key);
+  if (setting->group || key->how == PLIM_AS_LIST || !n || !m || strpbrk(key->key, "*?["))
+    return true;
+  int last = tolower((unsigned char)setting->key[n - 1]);
+  return (last == '-' ? '_' : last) == key->key[m - 1];
+}
+
 bool plim_key_is_of(const plim_key *key, const plim_setting *setting, bool is_nested) {
   char name[PLIM_KEY_BYTES];
+  if (!may_fit(key, setting)) return false;
   plim_key_name(setting->key, name);
+  if (setting->group) name[strcspn(name, "#")] = 0;
   bool is_of_evaluation = setting->is_of_evaluation || plim_key_is_of_evaluation(name);
-  if (is_nested && is_of_evaluation) return false;
+  if (setting->is_aside || (is_nested && is_of_evaluation)) return false;
   return plim_key_fits(name, key->key, is_nested) ||
          (key->how == PLIM_AS_LIST && plim_key_is_item(name, key->key, is_nested));
 }
 
 // ---- computed values --------------------------------------------------------------------------------
 
-// A name, a path, a dict's item, ${...}: the same value, elsewhere.
-static bool is_reference(const char *text) {
-  return !strpbrk(text, "+*/%<>=!&|?, ") || *text == '*';
-}
-
 static const plim_setting *root_of(const plim_settings *s, const plim_setting *setting) {
   for (int i = 0; i < ROOTS && setting->value.kind == PLIM_VALUE_DERIVED && setting->root; i++) {
     const plim_setting *root = plim_settings_find(s, setting->root);
-    if (!root || root == setting || !is_reference(setting->value.text)) break;
+    if (!root || root == setting) break;
     setting = root;
   }
   return setting;
@@ -76,6 +83,7 @@ static bool is_direct(const plim_key *key) { return key && key->how != PLIM_AS_W
 static void say_twice(decision *d, const plim_setting *setting, const plim_value *value) {
   char first[48], second[48];
   const plim_setting *before = d->reading.setting;
+  if (d->reading.said == PLIM_UNCLEAR) return; // it is said already
   plim_value_print(&d->reading.value, first, sizeof first);
   plim_value_print(value, second, sizeof second);
   snprintf(d->reading.why, sizeof d->reading.why, "%.60s says %.40s, %.60s says %.40s", before->key,
@@ -126,8 +134,11 @@ static void hear(reader *r, decision *d, const plim_key *key, const plim_setting
   bool is_last = key->flags & PLIM_KEY_LAST;
   bool is_settled = now->is_fixed && (now->said == PLIM_UNCLEAR || now->setting == setting);
   if (is_settled && is_direct(key) && !is_last) return; // once more does not make it clear
+  bool is_of_other_command =
+      is_rival && setting->group && now->setting && now->setting->group != setting->group;
   if (is_rival && key->flags & PLIM_KEY_ADDS && now->value.kind == PLIM_VALUE_TEXT)
     join(r, d, &t.value);
+  else if (is_of_other_command && now->key == key && !is_same) say_twice(d, setting, &t.value);
   else if (is_rival && is_direct(key) && is_direct(now->key) && !is_same && !is_last &&
            !(key->flags & PLIM_KEY_OLD))
     say_twice(d, setting, &t.value);
@@ -142,7 +153,7 @@ static bool hear_items(reader *r, decision *d, const plim_key *key, bool is_nest
   const plim_setting *first = NULL;
   for (size_t i = 0; i < r->s->at.len; i++) {
     const plim_setting *item = &r->s->at.at[i];
-    if (!plim_key_is_item(r->names[i], key->key, is_nested)) continue;
+    if (!plim_key_is_item(r->names.names[i], key->key, is_nested)) continue;
     if (!first) first = item;
     plim_token t = plim_key_read(key, r->s, item);
     if (t.force == PLIM_NOTHING || t.value.kind != PLIM_VALUE_TEXT || strstr(text, t.value.text))
@@ -157,36 +168,50 @@ static bool hear_items(reader *r, decision *d, const plim_key *key, bool is_nest
   return true;
 }
 
-static bool is_flag(const plim_setting *setting) { return setting->key[0] == '-'; }
-
-// A later one is in force: of the same key, or the same flag in another spelling.
-static bool is_replaced(const reader *r, size_t i) {
-  const plim_setting *setting = &r->s->at.at[i];
-  for (size_t k = i + 1; is_flag(setting) && k < r->s->at.len; k++)
-    if (is_flag(&r->s->at.at[k]) && strcmp(r->names[k], r->names[i]) == 0) return true;
-  return plim_settings_find(r->s, setting->key) != setting;
+// A later one of this key is in force, or one that the same command gets later.
+static bool is_passed_over(const plim_settings *s, const plim_setting *setting) {
+  if (plim_settings_find(s, setting->key) != setting) return true;
+  const char *sign = setting->group ? strrchr(setting->key, '#') : NULL;
+  int number = sign ? atoi(sign + 1) : 1;
+  char before[PLIM_KEY_BYTES];
+  if (number < 2) return false;
+  int n = snprintf(before, sizeof before, "%.*s", (int)(sign - setting->key), setting->key);
+  if (number > 2 && n > 0 && (size_t)n < sizeof before)
+    snprintf(before + n, sizeof before - (size_t)n, "#%d", number - 1);
+  const plim_setting *other = plim_settings_find(s, before);
+  return other && other->group == setting->group;
 }
 
-static bool is_of_row(const reader *r, size_t i, const plim_key *key, bool is_nested) {
-  return plim_key_fits(r->names[i], key->key, is_nested) &&
-         !(is_nested && plim_key_is_of_evaluation(r->names[i]));
+// The same command has the flag again, in another spelling. `search` goes on behind it.
+static bool is_said_again(const plim_settings *s, const plim_setting *flag,
+                          plim_key_search search) {
+  size_t i = flag->group && flag->key[0] == '-' ? plim_key_search_next(&search) : SIZE_MAX;
+  for (; i != SIZE_MAX && s->at.at[i].group == flag->group; i = plim_key_search_next(&search))
+    if (!is_passed_over(s, &s->at.at[i])) return true;
+  return false;
 }
 
 // What stands beside an evaluation does not count where the same key stands elsewhere too.
 static bool has_training_row(const reader *r, const plim_key *key, bool is_nested) {
-  for (size_t i = 0; i < r->s->at.len; i++)
-    if (!r->s->at.at[i].is_of_evaluation && is_of_row(r, i, key, is_nested)) return true;
+  plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
+  for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
+    bool is_of_evaluation = is_nested && plim_key_is_of_evaluation(r->names.names[i]);
+    if (!r->s->at.at[i].is_of_evaluation && !is_of_evaluation) return true;
+  }
   return false;
 }
 
 // All settings with the row's key: the last of equal keys; different keys must agree. False if there
 // is none.
 static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested) {
-  bool is_there = false;
-  for (size_t i = 0; i < r->s->at.len; i++) {
+  bool is_there = false, has_training = has_training_row(r, key, is_nested);
+  plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
+  for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
     const plim_setting *setting = &r->s->at.at[i];
-    if (!is_of_row(r, i, key, is_nested) || is_replaced(r, i)) continue;
-    if (setting->is_of_evaluation && has_training_row(r, key, is_nested)) continue;
+    if (is_nested && plim_key_is_of_evaluation(r->names.names[i])) continue;
+    if (setting->is_aside || is_passed_over(r->s, setting)) continue;
+    if (is_said_again(r->s, setting, search)) continue;
+    if (setting->is_of_evaluation && has_training) continue;
     if (setting->is_faint && !r->hears_faint) continue;
     const plim_setting *root = root_of(r->s, setting);
     is_there = true;
@@ -267,7 +292,7 @@ static void count_nodes(reader *r, plim_reading *world) {
   bool is_per_node = world->key && strcmp(world->key->key, "nproc_per_node") == 0;
   for (size_t i = 0; is_per_node && i < r->s->at.len; i++) {
     plim_value nodes = r->s->at.at[i].value;
-    if (strcmp(r->names[i], "nnodes") != 0) continue;
+    if (strcmp(r->names.names[i], "nnodes") != 0) continue;
     if (nodes.kind == PLIM_VALUE_TEXT) plim_number_of(nodes.text, &nodes);
     if (nodes.kind != PLIM_VALUE_INTEGER || nodes.integer < 1 || nodes.integer > 100000) continue;
     if (world->value.kind != PLIM_VALUE_INTEGER || world->value.integer > 100000) continue;
@@ -338,13 +363,14 @@ static void fix(plim_reading *reading, const char *reason, const char *source) {
 
 static void apply_bonds(reader *r, plim_recipe_file *out) {
   bool is_nested = plim_dialect_table[out->dialect].is_nested;
-  for (size_t i = 0; i < sizeof bonds / sizeof *bonds; i++)
-    for (size_t k = 0; k < r->s->at.len; k++) {
+  for (size_t i = 0; i < sizeof bonds / sizeof *bonds; i++) {
+    plim_key_search search = plim_key_index_search(&r->names, bonds[i].key, is_nested);
+    for (size_t k; (k = plim_key_search_next(&search)) != SIZE_MAX;) {
       const plim_setting *setting = &r->s->at.at[k];
-      if (!plim_key_fits(r->names[k], bonds[i].key, is_nested)) continue;
       if (exceeds(&setting->value, bonds[i].limit))
         fix(&out->knobs[bonds[i].knob], bonds[i].reason, setting->key);
     }
+  }
 }
 
 static void heed_comments(const plim_settings *s, plim_recipe_file *out) {
@@ -358,25 +384,19 @@ static void heed_comments(const plim_settings *s, plim_recipe_file *out) {
 
 // ---- the file ---------------------------------------------------------------------------------------
 
-static bool open_reader(reader *r, plim_settings *s) {
-  *r = (reader){.s = s, .names = malloc((s->at.len + 1) * sizeof *r->names)};
-  for (size_t i = 0; r->names && i < s->at.len; i++) {
-    plim_key_name(s->at.at[i].key, r->names[i]);
-    r->has_faint |= s->at.at[i].is_faint;
-  }
-  return r->names != NULL;
-}
-
 plim_err plim_recipe_file_read(plim_settings *s, plim_dialect dialect, plim_recipe_file *out,
                                plim_error *error) {
   *out = (plim_recipe_file){.dialect = dialect};
-  reader r;
-  if (!open_reader(&r, s)) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-  for (int i = 0; i < PLIM_KNOBS; i++) hear_knob(&r, dialect, (plim_knob)i, &out->knobs[i]);
-  apply_bonds(&r, out);
+  reader r = {.s = s};
+  for (size_t i = 0; i < s->at.len; i++) r.has_faint |= s->at.at[i].is_faint;
+  plim_err err = plim_key_index_make(s, &r.names)
+                     ? PLIM_OK
+                     : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  for (int i = 0; i < PLIM_KNOBS && !err; i++) hear_knob(&r, dialect, (plim_knob)i, &out->knobs[i]);
+  if (!err) apply_bonds(&r, out);
   heed_comments(s, out);
-  free(r.names);
-  return s->has_failed ? plim_fail(error, PLIM_ERR_NOMEM, "out of memory") : PLIM_OK;
+  plim_key_index_free(&r.names);
+  return !err && s->has_failed ? plim_fail(error, PLIM_ERR_NOMEM, "out of memory") : err;
 }
 
 plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const plim_key *key,

@@ -132,7 +132,8 @@ typedef struct {
   char reason[256];     // "base_model and sequence_len are Axolotl's"
 } plim_recognition;
 
-void plim_dialect_recognise(const plim_settings *s, plim_recognition *out);
+// When memory is out, s->has_failed is set.
+void plim_dialect_recognise(plim_settings *s, plim_recognition *out);
 
 // ---- reading ----------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 // Dockerfiles: ENV, ARG, and the flags of CMD, ENTRYPOINT and of trainings in RUN.
 #include <string.h>
 
-#include "dockerfile.h"
+#include "docker_stages.h"
 #include "new_words.h"
 #include "shell_pieces.h"
 #include "shell_settings.h"
@@ -163,12 +163,12 @@ static bool is_instruction(const plim_docker *d) {
   return true;
 }
 
-static plim_err find_names(plim_finder *f, plim_error *error) {
+static plim_err find_names(plim_finder *f, const plim_docker_stages *stages, plim_error *error) {
   plim_docker d = plim_docker_begin(f->s->text, f->s->size);
   plim_err err = PLIM_OK;
   while (!err && plim_docker_next(&d)) {
     if (!is_instruction(&d)) err = refuse_unknown(&d, error);
-    else if (has_variables(&d)) note_names(f, &d);
+    else if (has_variables(&d) && plim_docker_in_force(stages, &d)) note_names(f, &d);
   }
   if (d.is_out) err = nomem(error);
   plim_docker_end(&d);
@@ -176,17 +176,24 @@ static plim_err find_names(plim_finder *f, plim_error *error) {
   return err;
 }
 
-static plim_err find(plim_finder *f, plim_error *error) {
-  plim_err err = find_names(f, error);
+// All that is in force is one image: the last FROM stands for it.
+static plim_err find_in_force(plim_finder *f, const plim_docker_stages *stages, plim_error *error) {
+  plim_err err = find_names(f, stages, error);
   plim_docker d = plim_docker_begin(f->s->text, f->s->size);
-  size_t stage = 0;
+  size_t image = stages->at.len ? stages->at.at[stages->at.len - 1].begin + 1 : 0;
   d.comments = &f->comments;
-  while (!err && plim_docker_next(&d)) {
-    if (plim_docker_is(&d, "FROM")) stage = d.span.begin + 1;
-    err = find_in_instruction(f, &d, stage);
-  }
+  while (!err && plim_docker_next(&d))
+    if (plim_docker_in_force(stages, &d)) err = find_in_instruction(f, &d, image);
   if (!err && (d.is_out || f->is_out)) err = nomem(error);
   plim_docker_end(&d);
+  return err;
+}
+
+static plim_err find(plim_finder *f, plim_error *error) {
+  plim_docker_stages stages;
+  bool ok = plim_docker_stages_find(f->s->text, f->s->size, &stages);
+  plim_err err = ok ? find_in_force(f, &stages, error) : nomem(error);
+  plim_docker_stages_free(&stages);
   return err;
 }
 

@@ -217,7 +217,8 @@ static plim_err check_insertion(const plim_settings *s, const char *key, const p
   plim_err err = plim_edits_apply(s->text, s->size, edit, 1, &text, &size, error);
   if (err) return err;
   err = plim_settings_read(PLIM_FORMAT_PYTHON, text, size, &after, error);
-  bool is_there = !err && after.at.len == s->at.len + 1 && plim_settings_find(&after, key);
+  const plim_setting *found = err ? NULL : plim_settings_find(&after, key);
+  bool is_there = found && found->value.kind != PLIM_VALUE_DERIVED && after.at.len == s->at.len + 1;
   if (!err) plim_settings_clear(&after);
   free(text);
   return is_there ? PLIM_OK : refuse(key, "the text around it is not understood", error);

@@ -35,6 +35,20 @@ void plim_finder_add(plim_finder *f, plim_found found) {
   if (!vec_push(&f->at, found)) f->is_out = true;
 }
 
+void plim_finder_doubt(plim_finder *f, size_t from, const char *text, const char *why) {
+  char doubt[256];
+  for (size_t i = from; i < f->at.len; i++) {
+    plim_found *found = &f->at.at[i];
+    plim_span at = found->is_bare ? found->word : found->span;
+    size_t size = at.end - at.begin;
+    int n = snprintf(doubt, sizeof doubt, "%.*s, %s", (int)(size < 128 ? size : 128),
+                     text + at.begin, why);
+    found->value = (plim_value){.kind = PLIM_VALUE_DERIVED,
+                                .text = plim_finder_keep(f, doubt, n > 0 ? (size_t)n : 0)};
+    found->reference = NULL;
+  }
+}
+
 // ---- names ------------------------------------------------------------------------------------------
 
 void plim_finder_name(plim_finder *f, plim_names *names, const char *name) {
@@ -264,6 +278,8 @@ static const char *comment_of(plim_finder *f, line *l, plim_span span) {
 static void add_setting(plim_finder *f, const found_list *variables, line *l, const numbered *n) {
   const plim_found *found = n->found;
   plim_setting setting = {.value = found->value, .span = found->span};
+  setting.group = found->kind == PLIM_FOUND_VARIABLE ? 0 : found->group + 1;
+  setting.is_aside = found->is_aside;
   go_to(f, l, found->span.begin);
   setting.line = l->number;
   setting.comment = comment_of(f, l, found->span);

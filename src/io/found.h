@@ -21,6 +21,7 @@ typedef struct {
   bool is_bare;          // a flag without a value
   bool is_joined;        // --name=value, in one word
   bool is_several;       // a flag with several words behind it
+  bool is_aside;         // of a command that does not train
 } plim_found;
 
 typedef vec(const char *) plim_names;
@@ -33,7 +34,8 @@ typedef struct {
   plim_names lists;    // "$NAME" of variables that hold arguments
   plim_spans comments; // from # to the end of the line, in order
   plim_bytes scratch;
-  bool is_out; // of memory
+  bool has_source; // it runs another script, which may set any variable
+  bool is_out;     // of memory
 } plim_finder;
 
 void plim_finder_clear(plim_finder *f);
@@ -57,6 +59,9 @@ plim_err plim_finder_finish(plim_finder *f, plim_error *error);
 // value, span, place and reference are filled in.
 plim_found plim_finder_read(plim_finder *f, const char *text, plim_span span, plim_place place,
                             const char *self);
+
+// What was found from `from` on holds only under a condition, or not for long: it is no literal.
+void plim_finder_doubt(plim_finder *f, size_t from, const char *text, const char *why);
 
 // The variable that `span` is no more than a copy of: its name's span; empty if it is none.
 plim_span plim_reference_at(const char *text, plim_span span);

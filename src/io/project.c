@@ -162,6 +162,7 @@ static plim_err read_recipes(plim_project *p, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < p->files.len && !err; i++) {
     plim_project_file *f = p->files.at[i];
+    if (f->settings.has_failed) return no_memory(error); // which dialect it is, is not known
     f->recipe.dialect = PLIM_DIALECTS;
     if (f->is.dialect != PLIM_DIALECTS)
       err = plim_recipe_file_read(&f->settings, f->is.dialect, &f->recipe, error);
@@ -329,59 +330,6 @@ bool plim_project_multiplies_out(const plim_project *p) {
   return !overflows && product == global;
 }
 
-// ---- what else goes with a knob ---------------------------------------------------------------------
-
-static bool is_same_flag(const char *key, const char *numbered) {
-  size_t n = strlen(key);
-  return strncmp(numbered, key, n) == 0 && numbered[n] == '#';
-}
-
-// Another command of the same script that has a value of its own: it is not planned, and stays.
-static bool note_other_command(plim_project *p, plim_knob knob) {
-  const plim_knob_place *place = &p->knobs[knob].places[0];
-  if (!p->knobs[knob].place_count || !place->setting || !place->setting->line) return false;
-  const plim_project_file *f = p->files.at[place->file];
-  for (size_t i = 0; is_command(f) && i < f->settings.at.len; i++) {
-    const plim_setting *other = &f->settings.at.at[i];
-    if (!is_same_flag(place->setting->key, other->key)) continue;
-    plim_project_note(p,
-                      "%s has several commands that train: this is about line %d; %s in line %d "
-                      "stays as it is",
-                      f->path, place->setting->line, place->setting->key, other->line);
-    return true;
-  }
-  return false;
-}
-
-static void note_other_commands(plim_project *p) {
-  bool is_noted = false;
-  for (int i = 0; i < PLIM_KNOBS && !is_noted; i++) is_noted = note_other_command(p, (plim_knob)i);
-}
-
-// Settings that are no part of the knob but copies of the value that decides it.
-static void note_followers(plim_project *p, plim_knob knob) {
-  const plim_project_knob *k = &p->knobs[knob];
-  const plim_knob_place *place = &k->places[0];
-  if (k->said != PLIM_SAID || !k->place_count || !place->setting || !place->key) return;
-  const plim_project_file *f = p->files.at[place->file];
-  bool is_nested = f->recipe.dialect == PLIM_DIALECTS ||
-                   plim_dialect_table[f->recipe.dialect].is_nested || is_command(f);
-  for (size_t i = 0; i < f->settings.at.len; i++) {
-    const plim_setting *other = &f->settings.at.at[i];
-    bool is_copy = other->root && strcmp(other->root, place->setting->key) == 0;
-    bool is_own = !*place->key->key || plim_key_is_of(place->key, other, is_nested);
-    if (is_copy && !is_own)
-      plim_project_note(p, "%s: %s is %s too, and changes with %s", f->path, other->key,
-                        place->setting->key, plim_knob_table[knob].name);
-  }
-}
-
-static void note_company(plim_project *p) {
-  note_other_commands(p);
-  for (int i = 0; i < PLIM_KNOBS; i++)
-    if (plim_knob_table[i].kind == PLIM_KNOB_FREE) note_followers(p, (plim_knob)i);
-}
-
 // ---- all together -----------------------------------------------------------------------------------
 
 plim_err plim_project_finish(plim_project *p, plim_error *error) {
@@ -396,7 +344,6 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
   }
   if (err) return err;
   divide_batch(p);
-  note_company(p);
   if (!plim_project_multiplies_out(p))
     plim_project_note(p,
                       "micro batch, accumulation and GPUs do not multiply out to the global batch");

@@ -18,8 +18,9 @@ static const char *argument_of(const plim_setting *setting) {
 
 static bool is_flag(const plim_setting *setting, const char *argument) {
   char have[PLIM_KEY_BYTES], wanted[PLIM_KEY_BYTES];
-  if (strncmp(setting->key, "--", 2) != 0) return false;
+  if (strncmp(setting->key, "--", 2) != 0 || setting->is_aside) return false;
   plim_key_name(setting->key, have);
+  have[strcspn(have, "#")] = 0;
   plim_key_name(argument, wanted);
   return strcmp(have, wanted) == 0;
 }
@@ -35,6 +36,27 @@ static bool find_flag(const plim_project *p, const char *argument, plim_knob_pla
       }
   }
   return false;
+}
+
+// Another command sets it otherwise: NULL if none does.
+static const plim_setting *find_rival(const plim_project *p, const char *argument,
+                                      const plim_knob_place *flag) {
+  const plim_settings *s = &p->files.at[flag->file]->settings;
+  for (size_t i = 0; i < s->at.len; i++) {
+    const plim_setting *other = &s->at.at[i];
+    if (other->group == flag->setting->group || !is_flag(other, argument)) continue;
+    if (!plim_value_same(&other->value, &flag->setting->value)) return other;
+  }
+  return NULL;
+}
+
+static void say_twice(plim_project_knob *k, const plim_setting *a, const plim_setting *b) {
+  char first[48], second[48];
+  plim_value_print(&a->value, first, sizeof first);
+  plim_value_print(&b->value, second, sizeof second);
+  k->said = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
+  snprintf(k->why, sizeof k->why, "%.60s says %.40s, %.60s says %.40s", a->key, first, b->key,
+           second);
 }
 
 static plim_err take_flag(plim_project *p, plim_knob knob, plim_knob_place place,
@@ -98,7 +120,11 @@ plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   const plim_setting *setting = k->places[0].setting;
   const char *argument = argument_of(setting);
   plim_knob_place flag;
-  if (argument && find_flag(p, argument, &flag)) return take_flag(p, knob, flag, error);
+  bool is_set = argument && find_flag(p, argument, &flag);
+  plim_err err = is_set ? take_flag(p, knob, flag, error) : PLIM_OK;
+  const plim_setting *rival = is_set && !err ? find_rival(p, argument, &flag) : NULL;
+  if (rival) say_twice(k, rival, flag.setting);
+  if (is_set) return err;
   if (setting->value.kind == PLIM_VALUE_DERIVED) doubt(p, k);
   if (k->said == PLIM_SAID && setting->environment) doubt_environment(p, k);
   return PLIM_OK;

@@ -32,9 +32,17 @@ int plim_project_rank(const plim_project *p, size_t file);
 // sure place.
 bool plim_project_place(const plim_project_file *f, const char *key, bool is_nested,
                         char out[PLIM_KEY_BYTES]);
+// Whether that is because there are several: `why` says which.
+bool plim_project_has_several_places(const plim_project_file *f, char *why, size_t size);
 // A way to share that takes more than one key (project_share.c).
 plim_err plim_project_share(const plim_project *p, const char *strategy, const char *offload,
                             plim_edit_set *out, plim_error *error);
+
+// Refuses edits that make anything else read differently than the knobs that are to change: settings that are
+// computed from the literal that an edit replaces. `q` is the project with the edits.
+plim_err plim_project_refuse_moves(const plim_project *p, const plim_project *q,
+                                   const plim_knob_change *changes, size_t count,
+                                   const plim_edit_set *edits, plim_error *error);
 
 // ---- plimsoll.yaml (project_names.c) ----------------------------------------------------------------
 

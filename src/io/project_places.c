@@ -4,15 +4,43 @@
 
 #include "project_impl.h"
 
-// A key of TrainingArguments in this file, wherever they are.
-static const plim_setting *argument_of(const plim_project_file *f) {
-  for (int i = 0; i < PLIM_KNOBS; i++) {
-    const plim_reading *r = &f->recipe.knobs[i];
-    bool is_argument = r->setting && r->key && r->key->flags & PLIM_KEY_ADDABLE &&
-                       !r->setting->is_faint; // a variable is not beside arguments
-    if (is_argument && plim_key_is_of(r->key, r->setting, true)) return r->setting;
+static bool is_argument(plim_dialect dialect, const plim_setting *setting) {
+  if (setting->is_faint) return false; // a variable is not beside arguments
+  for (; dialect != PLIM_DIALECTS; dialect = plim_dialect_table[dialect].base)
+    for (const plim_key *key = plim_dialect_table[dialect].keys; key->key; key++)
+      if (key->flags & PLIM_KEY_ADDABLE && plim_key_is_of(key, setting, true)) return true;
+  return false;
+}
+
+static size_t roof_size(const char *key) {
+  const char *dot = strrchr(key, '.');
+  return dot ? (size_t)(dot - key) : 0;
+}
+
+static bool is_under_one_roof(const plim_setting *a, const plim_setting *b) {
+  size_t n = roof_size(a->key);
+  return n == roof_size(b->key) && memcmp(a->key, b->key, n) == 0;
+}
+
+// A key of TrainingArguments in this file, wherever they are. `*rival` is one in another place; NULL:
+// there is none.
+static const plim_setting *argument_of(const plim_project_file *f, const plim_setting **rival) {
+  const plim_setting *found = NULL;
+  *rival = NULL;
+  for (size_t i = 0; i < f->settings.at.len; i++) {
+    const plim_setting *setting = &f->settings.at.at[i];
+    if (found && is_under_one_roof(found, setting)) continue;
+    if (!is_argument(f->recipe.dialect, setting)) continue;
+    if (found) return *rival = setting, found;
+    found = setting;
   }
-  return NULL;
+  return found;
+}
+
+bool plim_project_has_several_places(const plim_project_file *f, char *why, size_t size) {
+  const plim_setting *rival, *first = argument_of(f, &rival);
+  if (rival) snprintf(why, size, "it could go beside %.60s or %.60s", first->key, rival->key);
+  return rival;
 }
 
 static bool is_dashed(const char *key) {
@@ -36,10 +64,10 @@ bool plim_project_place(const plim_project_file *f, const char *key, bool is_nes
   plim_format format = f->settings.format;
   bool is_tree =
       format == PLIM_FORMAT_YAML || format == PLIM_FORMAT_JSON || format == PLIM_FORMAT_TOML;
-  const plim_setting *beside = argument_of(f);
+  const plim_setting *rival, *beside = argument_of(f, &rival);
   bool is_flat = is_tree && !plim_dialect_table[f->recipe.dialect].is_nested;
   if (is_flat) snprintf(out, PLIM_KEY_BYTES, "%.200s", key);
-  else if (is_nested && beside) name_beside(beside->key, key, out);
+  else if (is_nested && beside && !rival) name_beside(beside->key, key, out);
   else return false;
   return true;
 }

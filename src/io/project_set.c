@@ -52,24 +52,26 @@ static plim_err keep(plim_edit_set *out, size_t file, plim_task *t, plim_error *
   return err;
 }
 
-// Why the deciding key does not do it.
-static void say_why(const plim_key *key, const plim_value *value, char *why, size_t size) {
+// Why the deciding key does not do it, whatever is tried; false if it could.
+static bool say_why(const plim_key *key, const plim_value *value, char *why, size_t size) {
   plim_value out;
-  const char *name = key->key;
-  if (key->flags & PLIM_KEY_READ_ONLY)
-    snprintf(why, size, "%s must not change alone: other keys go with it", name);
-  else if (!plim_key_inverse(key, value, &out)) snprintf(why, size, "%s has no word for it", name);
-  else snprintf(why, size, "another knob would change with it");
+  bool is_closed = key->flags & PLIM_KEY_READ_ONLY;
+  if (is_closed) snprintf(why, size, "%s must not change alone: other keys go with it", key->key);
+  else if (plim_key_inverse(key, value, &out)) return false;
+  else snprintf(why, size, "%s has no word for it", key->key);
+  return true;
 }
 
-// `said`: by the editor.
+// `tried` is what came of it, `said` what the editor said.
 static plim_err refuse(const plim_project *p, size_t file, const plim_key *key,
-                       const plim_knob_change *c, const plim_error *said, plim_error *error) {
+                       const plim_knob_change *c, const char *tried, const plim_error *said,
+                       plim_error *error) {
   char value[64], why[200] = "there is no sure place for it";
   const char *name = plim_knob_table[c->knob].name;
   plim_value_print(&c->value, value, sizeof value);
-  if (key) say_why(key, &c->value, why, sizeof why);
-  if (said->message[0]) snprintf(why, sizeof why, "%.190s", said->message);
+  bool is_said = key && say_why(key, &c->value, why, sizeof why);
+  if (!is_said && *tried) snprintf(why, sizeof why, "%.190s", tried);
+  else if (!is_said && said->message[0]) snprintf(why, sizeof why, "%.190s", said->message);
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot become %s: %s", name, value, why);
   plim_error_hint(error, "if it has another name or place: --set %s=FILE:KEY", name);
@@ -131,7 +133,7 @@ static plim_err change_places(const job *j, const plim_knob_change *c, plim_erro
     t.is_bound = place->key && !*place->key->key;
     if (!t.is_bound && is_done(j, place->file, c)) continue;
     if (plim_task_perform(&t, &why)) err = keep(j->out, place->file, &t, error);
-    else err = refuse(j->p, place->file, place->key, c, &why, error);
+    else err = refuse(j->p, place->file, place->key, c, t.why, &why, error);
   }
   return err;
 }
@@ -139,14 +141,16 @@ static plim_err change_places(const job *j, const plim_knob_change *c, plim_erro
 static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_error *error) {
   const plim_project *p = j->p;
   plim_error why = {0};
+  char tried[sizeof((plim_task *)0)->why] = "";
   for (int order = 0; order < 3; order++)
     for (size_t i = 0; i < p->files.len; i++) {
       if (plim_project_rank(p, i) != order) continue;
       plim_task t = task_of(j, i, c);
       if (is_done(j, i, c)) return PLIM_OK;
       if (plim_task_perform(&t, &why)) return keep(j->out, i, &t, error);
+      if (!*tried) memcpy(tried, t.why, sizeof tried);
     }
-  if (why.message[0]) return refuse(p, SIZE_MAX, NULL, c, &why, error);
+  if (why.message[0] || *tried) return refuse(p, SIZE_MAX, NULL, c, tried, &why, error);
   const char *name = plim_knob_table[c->knob].name;
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED,
@@ -228,6 +232,19 @@ static plim_err rebuild(const plim_project *p, const plim_edit_set *edits, plim_
   return err ? err : plim_project_finish(out, error);
 }
 
+static plim_err say_changed(const plim_project_knob *now, const plim_project_knob *then,
+                            const plim_value *want, plim_knob knob, plim_error *error) {
+  char is[48], should[48];
+  const char *name = plim_knob_table[knob].name;
+  plim_value_print(&now->value, is, sizeof is);
+  plim_value_print(want ? want : &then->value, should, sizeof should);
+  if (now->said == PLIM_UNCLEAR)
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "with these changes, %s would be unclear: %s",
+                     name, now->why);
+  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "with these changes, %s would be %s, not %s", name,
+                   is, should);
+}
+
 // Of a knob that is computed, how, and what it would be.
 static plim_err refuse_computed(const plim_project *p, const plim_project_knob *then,
                                 const plim_project_knob *now, plim_knob knob, plim_error *error) {
@@ -257,9 +274,7 @@ static plim_err compare(const plim_project *p, const plim_project *q,
                         : is_quotient || (now->said == then->said &&
                                           plim_value_same(&now->value, &then->value));
     if (!is_well && is_computed(then)) return refuse_computed(p, then, now, (plim_knob)i, error);
-    if (!is_well)
-      return plim_fail(error, PLIM_ERR_UNSUPPORTED, "with these changes, %s would not be as asked",
-                       plim_knob_table[i].name);
+    if (!is_well) return say_changed(now, then, want, (plim_knob)i, error);
   }
   if (plim_project_multiplies_out(p) && !plim_project_multiplies_out(q))
     return plim_fail(
@@ -273,6 +288,7 @@ static plim_err check(const plim_project *p, const plim_knob_change *changes, si
   plim_project again = {0};
   plim_err err = rebuild(p, edits, &again, error);
   if (!err) err = compare(p, &again, changes, count, error);
+  if (!err) err = plim_project_refuse_moves(p, &again, changes, count, edits, error);
   plim_project_clear(&again);
   return err;
 }

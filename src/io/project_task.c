@@ -2,9 +2,11 @@
 // knob then has the new value, and every other knob still has its own, or the one it is to have as well.
 #include "project_task.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "dialect_values.h"
 #include "key_names.h"
@@ -31,30 +33,53 @@ static bool is_as_wanted(const task *t, const plim_reading *now, plim_knob knob)
   return value && now->said >= PLIM_DEFAULTED && plim_value_same(&now->value, value);
 }
 
+__attribute__((format(printf, 2, 3))) static bool say(task *t, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  if (!t->why[0]) vsnprintf(t->why, sizeof t->why, format, args);
+  va_end(args);
+  return false;
+}
+
+static bool say_other(task *t, plim_knob knob, const plim_reading *now) {
+  char value[48];
+  plim_value_print(&now->value, value, sizeof value);
+  const char *name = plim_knob_table[knob].name;
+  if (now->said == PLIM_UNCLEAR) return say(t, "%s would be unclear: %.120s", name, now->why);
+  return say(t, "%s would become %s with it", name, value);
+}
+
+static bool has_new_value(task *t, const plim_reading *mine) {
+  char value[48];
+  bool is_known = mine->said == PLIM_SAID || mine->said == PLIM_DEFAULTED; // once its key is gone
+  if (is_known && plim_value_same(&mine->value, t->value)) return true;
+  if (mine->said == PLIM_UNCLEAR) return say(t, "it would be unclear: %.150s", mine->why);
+  plim_value_print(&mine->value, value, sizeof value);
+  return say(t, "it would still be %s", value);
+}
+
 // What is computed follows what it is computed from; all knobs together are compared at the end.
 static bool follows(const plim_reading *reading) {
   return reading->setting && reading->setting->value.kind == PLIM_VALUE_DERIVED;
 }
 
-static bool reads_well(const task *t, plim_settings *s) {
+static bool reads_well(task *t, plim_settings *s) {
   plim_recipe_file recipe;
   if (plim_recipe_file_read(s, t->f->recipe.dialect, &recipe, NULL)) return false;
   for (int i = 0; i < PLIM_KNOBS; i++) {
     const plim_reading *now = &recipe.knobs[i];
     if (i == (int)t->knob || is_as_before(now, &t->f->recipe.knobs[i])) continue;
     if (follows(&t->f->recipe.knobs[i])) continue;
-    if (!is_as_wanted(t, now, (plim_knob)i)) return false;
+    if (!is_as_wanted(t, now, (plim_knob)i)) return say_other(t, (plim_knob)i, now);
   }
-  const plim_reading *mine = &recipe.knobs[t->knob];
-  bool is_known = mine->said == PLIM_SAID || mine->said == PLIM_DEFAULTED; // once its key is gone
-  return is_known && plim_value_same(&mine->value, t->value);
+  return has_new_value(t, &recipe.knobs[t->knob]);
 }
 
-static bool reads_bound(const task *t, plim_settings *s) {
+static bool reads_bound(task *t, plim_settings *s) {
   const plim_setting *setting = plim_settings_find(s, t->decides->key);
   plim_reading r;
-  return setting && !plim_reading_of(s, setting, t->key, &r, NULL) && r.said == PLIM_SAID &&
-         plim_value_same(&r.value, t->value);
+  if (!setting) return say(t, "%.96s would be gone", t->decides->key);
+  return !plim_reading_of(s, setting, t->key, &r, NULL) && has_new_value(t, &r);
 }
 
 // Takes the edits over if they do it.
@@ -189,12 +214,28 @@ static bool try_with_silence(task *t, const plim_setting *of, plim_edit edit) {
   return false;
 }
 
+// A number or a flag that was written as a text, "8", stays one: its quotes are the user's.
+static void keep_text(task *t, const plim_setting *setting, plim_value *value) {
+  plim_value old = setting->value;
+  bool is_word = value->kind == PLIM_VALUE_BOOL;
+  if (old.kind != PLIM_VALUE_TEXT || (value->kind != PLIM_VALUE_INTEGER && !is_word)) return;
+  bool is_same_kind = is_word
+                          ? strcasecmp(old.text, "true") == 0 || strcasecmp(old.text, "false") == 0
+                          : plim_number_of(old.text, &old);
+  if (!is_same_kind) return;
+  bool is_upper = setting->value.text[0] == 'T' || setting->value.text[0] == 'F';
+  plim_value_print(value, t->spelling, sizeof t->spelling);
+  if (is_word) strcpy(t->spelling, value->flag ? "true" : "false");
+  if (is_word && is_upper) t->spelling[0] = value->flag ? 'T' : 'F';
+  *value = (plim_value){.kind = PLIM_VALUE_TEXT, .text = t->spelling};
+}
+
 static bool try_change(task *t, const plim_key *key, const plim_setting *setting,
                        plim_error *error) {
   plim_value value;
   plim_edit edit;
   if (key->flags & PLIM_KEY_READ_ONLY || !plim_key_inverse(key, t->value, &value)) return false;
-  if (setting->value.kind == PLIM_VALUE_DERIVED) return false;
+  keep_text(t, setting, &value);
   if (plim_settings_change(&t->f->settings, setting, &value, &edit, error)) return false;
   return try_with_silence(t, setting, edit);
 }
@@ -220,9 +261,11 @@ static bool try_rows(task *t, bool inserts, plim_error *error) {
       if (key->knob != t->knob) continue;
       const plim_setting *setting = setting_of(t, key, info->is_nested);
       if (!inserts && setting && try_change(t, key, setting, error)) return true;
-      bool is_new = inserts && !setting && key->flags & PLIM_KEY_ADDABLE &&
-                    plim_project_place(t->f, key->key, info->is_nested, name);
-      if (is_new && try_insert(t, key, name, error)) return true;
+      if (!inserts || setting || !(key->flags & PLIM_KEY_ADDABLE)) continue;
+      bool has_place = plim_project_place(t->f, key->key, info->is_nested, name);
+      if (has_place && try_insert(t, key, name, error)) return true;
+      if (!has_place && !t->why[0] && info->is_nested)
+        plim_project_has_several_places(t->f, t->why, sizeof t->why);
     }
   }
   return false;

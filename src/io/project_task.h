@@ -15,6 +15,8 @@ typedef struct {
   bool is_bound;                   // it has a name of one's own: only that is read
   const plim_knob_change *changes; // all that are made
   size_t change_count;
+  char why[200];                   // what came of the first edit that was tried
+  char spelling[64];               // of a value that was written as a text, and is again
   plim_edit done[PLIM_TASK_EDITS]; // what did it; their texts are the caller's
   size_t done_count;
 } plim_task;

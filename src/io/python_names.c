@@ -19,6 +19,8 @@ typedef enum {
   DESTINATION, // of an argument: its setting
   KEY,         // the last setting of this key
   REFERENCE,   // of a setting, by its number
+  USED,        // in the module: how often it was assigned before its first use
+  MUTATED,     // in the module: by a method
   KINDS
 } fact;
 
@@ -84,6 +86,18 @@ void plim_py_bind_in_line(plim_py_names *n, uint64_t line, const char *name, siz
   count(n, IN_LINE, line, name, size);
 }
 
+void plim_py_use(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  while (scope && !find(n, ASSIGNED, scope, name, size) && !find(n, BOUND, scope, name, size))
+    scope = n->parents.at[scope];
+  if (scope || find(n, USED, 0, name, size)) return;
+  uint32_t *assigned = find(n, ASSIGNED, 0, name, size);
+  put(n, file_under(USED, 0, name, size), assigned ? *assigned : 0);
+}
+
+void plim_py_mutate(plim_py_names *n, const char *name, size_t size) {
+  count(n, MUTATED, 0, name, size);
+}
+
 void plim_py_declare_global(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
   count(n, GLOBAL, scope, name, size);
 }
@@ -143,9 +157,22 @@ static uint32_t setting_of(const plim_py_names *n, const plim_settings *s, const
   return found && strcmp(s->at.at[*found].key, key) == 0 ? *found : NOTHING;
 }
 
+// Whether what the name holds depends on where it is asked for.
+static bool is_in_doubt(const plim_py_names *n, const char *name, size_t size) {
+  uint32_t *assigned = find(n, ASSIGNED, 0, name, size), *used = find(n, USED, 0, name, size);
+  if (find(n, MUTATED, 0, name, size)) return true;
+  return assigned && used && *assigned > 1 && *used < *assigned;
+}
+
+// A later setting of this key came behind the use, and functions are called nobody knows when.
+static bool is_too_late(const plim_py_reference *r, uint32_t found) {
+  return !r->scope && found > r->setting;
+}
+
 // args.batch_size, stored there by add_argument("--batch-size").
 static uint32_t argument_of(const plim_py_names *n, const plim_py_reference *r) {
   const char *name = r->key + r->base_size;
+  if (is_in_doubt(n, r->key, r->base_size)) return NOTHING;
   bool is_arguments = find(n, ARGUMENTS, 0, r->key, r->base_size) ||
                       (r->base_size == 4 && memcmp(r->key, "args", 4) == 0);
   if (!is_arguments || *name != '.') return NOTHING;
@@ -158,7 +185,8 @@ static uint32_t alias_of(const plim_py_names *n, const plim_settings *s, uint32_
                          const plim_py_reference *r) {
   uint32_t *alias = find(n, ALIAS, scope, r->key, r->base_size);
   uint32_t *assigned = find(n, ASSIGNED, scope, r->key, r->base_size);
-  bool is_only = assigned && *assigned == 1 && !find(n, BOUND, scope, r->key, r->base_size);
+  bool is_only = assigned && *assigned == 1 && !find(n, BOUND, scope, r->key, r->base_size) &&
+                 !find(n, MUTATED, 0, r->key, r->base_size);
   if (!alias || !is_only || r->key[r->base_size] != '.') return NOTHING;
   char key[MAX_KEY];
   int length = snprintf(key, sizeof key, "%s%s", n->aliases.at[*alias], r->key + r->base_size);
@@ -188,7 +216,9 @@ static uint32_t target_of(const plim_py_names *n, const plim_settings *s,
   if (find(n, IN_LINE, r->line, r->key, r->base_size)) return NOTHING;
   uint32_t scope = r->scope;
   while (scope && !is_local(n, scope, r)) scope = n->parents.at[scope];
-  if (!scope && !find(n, BOUND, 0, r->key, r->base_size)) found = setting_of(n, s, r->key);
+  bool is_fixed = !find(n, BOUND, 0, r->key, r->base_size) && !is_in_doubt(n, r->key, r->base_size);
+  if (!scope && is_fixed) found = setting_of(n, s, r->key);
+  if (found != NOTHING && is_too_late(r, found)) return NOTHING;
   if (scope) found = local_of(n, s, scope, r);
   if (found == NOTHING) found = alias_of(n, s, scope, r);
   return found == NOTHING ? argument_of(n, r) : found;
@@ -207,6 +237,25 @@ static const char *root_of(const plim_py_names *n, const plim_settings *s,
   return NULL;
 }
 
+bool plim_py_doubt(plim_settings *s, plim_setting *setting) {
+  char text[MAX_KEY];
+  size_t size = setting->span.end - setting->span.begin;
+  int length = snprintf(text, sizeof text, "%.*s, until it is changed",
+                        (int)(size < 256 ? size : 256), s->text + setting->span.begin);
+  const char *kept = plim_settings_keep(s, text, length > 0 ? (size_t)length : 0);
+  setting->value = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = kept ? kept : ""};
+  return kept;
+}
+
+static void doubt_names(plim_py_names *n, plim_settings *s) {
+  for (uint32_t i = 0; i < s->at.len; i++) {
+    plim_setting *setting = &s->at.at[i];
+    bool is_literal = setting->value.kind != PLIM_VALUE_DERIVED;
+    bool doubts = is_literal && is_in_doubt(n, setting->key, strcspn(setting->key, "."));
+    if (doubts && !plim_py_doubt(s, setting)) n->is_out_of_memory = true;
+  }
+}
+
 const plim_setting *plim_py_target(const plim_py_names *n, const plim_settings *s,
                                    const plim_py_reference *r) {
   uint32_t found = target_of(n, s, r);
@@ -214,6 +263,7 @@ const plim_setting *plim_py_target(const plim_py_names *n, const plim_settings *
 }
 
 bool plim_py_resolve(plim_py_names *n, plim_settings *s) {
+  doubt_names(n, s);
   for (uint32_t i = 0; i < s->at.len; i++)
     put(n, file_under(KEY, 0, s->at.at[i].key, strlen(s->at.at[i].key)), i);
   for (size_t i = 0; i < n->references.len; i++) {

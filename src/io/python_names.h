@@ -64,6 +64,11 @@ bool plim_py_is_class(const plim_py_names *n, const char *path, size_t size);
 uint32_t plim_py_calls(const plim_py_names *n, const char *name, size_t size);
 void plim_py_count_call(plim_py_names *n, const char *name, size_t size);
 
+// A name that is used: what it was assigned so far is what counts there.
+void plim_py_use(plim_py_names *n, uint32_t scope, const char *name, size_t size);
+// name.update(...), setattr(name, ...), {**name, **other}: what it holds is no longer what was written.
+void plim_py_mutate(plim_py_names *n, const char *name, size_t size);
+
 // name = Call(...): what is read from the name was given to the call. `call` is kept by the settings.
 void plim_py_add_alias(plim_py_names *n, uint32_t scope, const char *name, size_t size,
                        const char *call);
@@ -78,7 +83,11 @@ bool plim_py_is_only(const plim_py_names *n, const plim_py_local_name *local);
 
 void plim_py_add_reference(plim_py_names *n, plim_py_reference reference);
 
-// Fills the roots of all settings that refer to a literal.
+// A literal that is not in force everywhere becomes DERIVED; false when memory is out.
+bool plim_py_doubt(plim_settings *s, plim_setting *setting);
+
+// Fills the roots of all settings that refer to a literal. A name of the module that is assigned again behind
+// a use, or changed by a method, stands for no literal: its settings become DERIVED.
 bool plim_py_resolve(plim_py_names *n, plim_settings *s);
 // The setting that a reference means, by the rules of scopes; NULL: none, or it is not known. After
 // plim_py_resolve.

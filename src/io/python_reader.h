@@ -180,6 +180,13 @@ bool plim_py_assign_local(plim_py_reader *r, size_t name, size_t i, size_t end);
 void plim_py_settle_locals(plim_py_reader *r);
 void plim_py_settle_models(plim_settings *s);
 
+// The name at this token no longer holds what was written.
+void plim_py_note_mutation(plim_py_reader *r, size_t name);
+// update, pop and the like.
+bool plim_py_changes_object(const plim_py_reader *r, size_t method);
+// A call of a dotted name: CONFIG.update(...), setattr(args, ...), vars(args).update(...).
+void plim_py_note_change(plim_py_reader *r, size_t first, size_t last, size_t end);
+
 void plim_py_note_place(plim_py_reader *r, size_t open, bool is_call);
 
 #endif

@@ -88,10 +88,7 @@ static void forget(plim_py_reader *r, plim_span made, const char *key, size_t si
     plim_setting *old = &r->s->at.at[i];
     bool is_below = strncmp(old->key, key, size) == 0 && old->key[size] == '.';
     if (!is_below || old->value.kind == PLIM_VALUE_DERIVED) continue;
-    const char *source =
-        plim_settings_keep(r->s, r->x.text + old->span.begin, old->span.end - old->span.begin);
-    old->value = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = source};
-    if (!source) plim_py_no_memory(r);
+    if (!plim_py_doubt(r->s, old)) plim_py_no_memory(r);
   }
 }
 

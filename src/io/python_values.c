@@ -240,6 +240,8 @@ static void read_dict(plim_py_reader *r, size_t open) {
   for (size_t i = open + 1, stop; i < close && !r->err; i = stop + 1) {
     stop = plim_py_find(r, i, close, ',');
     r->is_uncertain = was_uncertain || i < unpacking;
+    if (i < unpacking && plim_py_is(r, i, stop, PLIM_PY_POWER) && plim_py_is_name(r, i + 1, stop))
+      plim_py_note_mutation(r, i + 1); // {**base, **other}
     read_entry(r, i, stop);
   }
   r->is_uncertain = was_uncertain;
@@ -328,6 +330,23 @@ size_t plim_py_call_name(plim_py_reader *r, size_t first, size_t last, char out[
   return size;
 }
 
+// f(**{**base, "lr": 1}), f(**dict(base, lr=1)), f(**(base | {"lr": 1})): arguments like others.
+static void unpack(plim_py_reader *r, size_t i, size_t end) {
+  unwrap(r, &i, &end);
+  bool is_dict_call = plim_py_is_name(r, i, end) && plim_py_is_text(r, i, "dict") &&
+                      plim_py_is(r, i + 1, end, '(') && plim_py_at(r, i + 1)->match + 1 == end;
+  if (is_dict_call || is_dict(r, i, end)) {
+    plim_py_value(r, i, i, end);
+    return;
+  }
+  for (size_t open; i < end && !r->err; i = plim_py_skip(r, open)) {
+    open = plim_py_find(r, i, end, '{');
+    plim_py_walk(r, i, open);
+    if (open == end) return;
+    if (is_dict(r, open, plim_py_skip(r, open))) read_dict(r, open);
+  }
+}
+
 // The first argument, which has no name in the text: a literal, or what another name stands for.
 static size_t read_model(plim_py_reader *r, size_t open, const char *name) {
   size_t close = plim_py_at(r, open)->match, i = open + 1;
@@ -353,7 +372,8 @@ static void read_arguments(plim_py_reader *r, size_t open, const char *model) {
       size_t before = plim_py_push(r, plim_py_text(r, i), plim_py_size(r, i));
       plim_py_value(r, i, i + 2, stop);
       plim_py_pop(r, before);
-    } else plim_py_walk(r, i, stop);
+    } else if (plim_py_is(r, i, stop, PLIM_PY_POWER)) unpack(r, i + 1, stop);
+    else plim_py_walk(r, i, stop);
   }
 }
 
@@ -394,9 +414,11 @@ static void bind_variables(plim_py_reader *r, size_t i, size_t end) {
 // A name with attributes and, if it is called, its call. Returns the token behind.
 static size_t walk_name(plim_py_reader *r, size_t i, size_t end) {
   size_t last = plim_py_dotted(r, i, end);
+  plim_py_use(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
   if (plim_py_is(r, last + 1, end, PLIM_PY_WALRUS))
     plim_py_bind(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
   if (!plim_py_is(r, last + 1, end, '(')) return last + 1;
+  plim_py_note_change(r, i, last, end);
   read_call(r, i, last, last + 1);
   return plim_py_skip(r, last + 1);
 }
@@ -411,13 +433,17 @@ static void flag_method(plim_py_reader *r, size_t last) {
 }
 
 void plim_py_walk(plim_py_reader *r, size_t i, size_t end) {
+  size_t object = end; // the last name at this level
   while (i < end && !r->err) {
+    if (plim_py_is_name(r, i, end)) object = i;
     bool is_method = plim_py_is(r, i, end, '.') && plim_py_is_name(r, i + 1, end);
     if (plim_py_is_word(r, i, end, PY_for) || plim_py_is_word(r, i, end, PY_lambda))
       bind_variables(r, i, end);
     if (is_method) {
       size_t open = plim_py_dotted(r, i + 1, end) + 1;
       if (plim_py_is(r, open, end, '(')) flag_method(r, open - 1);
+      if (plim_py_is(r, open, end, '(') && object < end && plim_py_changes_object(r, open - 1))
+        plim_py_note_mutation(r, object);
       i = open;
     } else i = plim_py_is_name(r, i, end) ? walk_name(r, i, end) : i + 1;
   }

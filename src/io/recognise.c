@@ -1,11 +1,10 @@
 // Which dialect a file is in: points for its keys.
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "dialect.h"
-#include "key_names.h"
+#include "key_index.h"
 
 enum {
   ENOUGH = 3, // points
@@ -19,13 +18,10 @@ plim_dialect plim_dialect_named(const char *name) {
   return (plim_dialect)i;
 }
 
-static bool has_key(const plim_settings *s, const char *pattern) {
-  char name[PLIM_KEY_BYTES];
-  for (size_t i = 0; i < s->at.len; i++) {
-    if (s->at.at[i].is_faint) continue;
-    plim_key_name(s->at.at[i].key, name);
-    if (fnmatch(pattern, name, FNM_NOESCAPE) == 0) return true;
-  }
+static bool has_key(const plim_settings *s, const plim_key_index *names, const char *pattern) {
+  plim_key_search search = plim_key_index_search(names, pattern, false);
+  for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;)
+    if (!s->at.at[i].is_faint) return true;
   return false;
 }
 
@@ -38,11 +34,11 @@ typedef struct {
   bool has_sign[256];
 } score;
 
-static void count(const plim_settings *s, score *out) {
+static void count(const plim_settings *s, const plim_key_index *names, score *out) {
   *out = (score){0};
   for (size_t i = 0; i < plim_sign_count && i < sizeof out->has_sign; i++) {
     const plim_sign *sign = &plim_signs[i];
-    out->has_sign[i] = is_for(sign, s->format) && has_key(s, sign->key);
+    out->has_sign[i] = is_for(sign, s->format) && has_key(s, names, sign->key);
     if (out->has_sign[i]) out->points[sign->dialect] += sign->points;
   }
 }
@@ -67,32 +63,41 @@ static void say_why(const score *x, plim_dialect dialect, char *reason, size_t s
            plim_dialect_table[dialect].name);
 }
 
-static bool has_home_key(const plim_settings *s) {
-  for (const plim_key *key = plim_dialect_table[PLIM_DIALECT_HOME].keys; key->key; key++)
-    for (size_t i = 0; i < s->at.len; i++)
-      if (plim_key_is_of(key, &s->at.at[i], true)) return true;
+static bool has_row(const plim_key_index *names, const plim_key *key) {
+  plim_key_search search = plim_key_index_search(names, key->key, true);
+  for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;)
+    if (!plim_key_is_of_evaluation(names->names[i])) return true;
+  for (size_t i = 0; key->how == PLIM_AS_LIST && i < names->count; i++)
+    if (plim_key_is_item(names->names[i], key->key, true) &&
+        !plim_key_is_of_evaluation(names->names[i]))
+      return true;
   return false;
 }
 
-static void fall_back(const plim_settings *s, plim_recognition *out) {
-  bool is_home = has_home_key(s);
+static bool has_home_key(const plim_key_index *names) {
+  for (const plim_key *key = plim_dialect_table[PLIM_DIALECT_HOME].keys; key->key; key++)
+    if (has_row(names, key)) return true;
+  return false;
+}
+
+static void fall_back(const plim_key_index *names, plim_recognition *out) {
+  bool is_home = has_home_key(names);
   out->dialect = is_home ? PLIM_DIALECT_HOME : PLIM_DIALECTS;
   snprintf(out->reason, sizeof out->reason, "%s",
            is_home ? "no ecosystem's, but some of its keys have usual names"
                    : "no key of a training configuration was found in it");
 }
 
-void plim_dialect_recognise(const plim_settings *s, plim_recognition *out) {
-  *out = (plim_recognition){.dialect = PLIM_DIALECTS, .rival = PLIM_DIALECTS};
+static void recognise(const plim_settings *s, const plim_key_index *names, plim_recognition *out) {
   score x;
-  count(s, &x);
+  count(s, names, &x);
   int best = 0, second = -1;
   for (int i = 1; i < PLIM_DIALECTS; i++)
     if (total(&x, i) > total(&x, best)) best = i;
   for (int i = 0; i < PLIM_DIALECTS; i++)
     if (i != best && (second < 0 || total(&x, i) > total(&x, second))) second = i;
   if (total(&x, best) < ENOUGH) {
-    fall_back(s, out);
+    fall_back(names, out);
   } else if (total(&x, best) - total(&x, second) < LEAD && total(&x, second) >= ENOUGH) {
     out->rival = (plim_dialect)second;
     snprintf(out->reason, sizeof out->reason, "it could be %s's or %s's",
@@ -101,4 +106,12 @@ void plim_dialect_recognise(const plim_settings *s, plim_recognition *out) {
     out->dialect = (plim_dialect)best;
     say_why(&x, out->dialect, out->reason, sizeof out->reason);
   }
+}
+
+void plim_dialect_recognise(plim_settings *s, plim_recognition *out) {
+  plim_key_index names;
+  *out = (plim_recognition){.dialect = PLIM_DIALECTS, .rival = PLIM_DIALECTS};
+  if (plim_key_index_make(s, &names)) recognise(s, &names, out);
+  else s->has_failed = true;
+  plim_key_index_free(&names);
 }

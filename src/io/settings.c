@@ -61,10 +61,33 @@ bool plim_format_of(const char *path, const char *text, size_t size, plim_format
 
 // ---- settings ---------------------------------------------------------------------------------------
 
+typedef struct {
+  const char *key;
+  uint32_t at;
+} sorted_key;
+
+static int by_key(const void *x, const void *y) {
+  const sorted_key *a = x, *b = y;
+  int order = strcmp(a->key, b->key);
+  return order ? order : (a->at > b->at) - (a->at < b->at);
+}
+
+static plim_err sort_keys(plim_settings *s, plim_error *error) {
+  sorted_key *sorted = malloc((s->at.len + 1) * sizeof *sorted);
+  bool ok = sorted && vec_reserve(&s->by_key, s->at.len);
+  for (size_t i = 0; ok && i < s->at.len; i++)
+    sorted[i] = (sorted_key){s->at.at[i].key, (uint32_t)i};
+  if (ok) qsort(sorted, s->at.len, sizeof *sorted, by_key);
+  for (size_t i = 0; ok && i < s->at.len; i++) s->by_key.at[s->by_key.len++] = sorted[i].at;
+  free(sorted);
+  return ok ? PLIM_OK : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+}
+
 plim_err plim_settings_read(plim_format format, const char *text, size_t size, plim_settings *out,
                             plim_error *error) {
   *out = (plim_settings){.format = format, .text = text, .size = size};
   plim_err err = editors[format]->read(out, error);
+  if (!err) err = sort_keys(out, error);
   if (err) plim_settings_clear(out);
   return err;
 }
@@ -73,12 +96,26 @@ void plim_settings_clear(plim_settings *s) {
   for (size_t i = 0; i < s->strings.len; i++) free(s->strings.at[i]);
   vec_free(&s->strings);
   vec_free(&s->at);
+  vec_free(&s->by_key);
 }
 
-const plim_setting *plim_settings_find(const plim_settings *s, const char *key) {
+// While they are still being read there is no order yet.
+static const plim_setting *find_unsorted(const plim_settings *s, const char *key) {
   for (size_t i = s->at.len; i-- > 0;)
     if (strcmp(s->at.at[i].key, key) == 0) return &s->at.at[i];
   return NULL;
+}
+
+const plim_setting *plim_settings_find(const plim_settings *s, const char *key) {
+  if (s->by_key.len != s->at.len) return find_unsorted(s, key);
+  size_t low = 0, high = s->at.len; // the first that is greater
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (strcmp(s->at.at[s->by_key.at[middle]].key, key) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  const plim_setting *last = low ? &s->at.at[s->by_key.at[low - 1]] : NULL;
+  return last && strcmp(last->key, key) == 0 ? last : NULL;
 }
 
 plim_err plim_settings_change(const plim_settings *s, const plim_setting *setting,

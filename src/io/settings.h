@@ -75,6 +75,8 @@ typedef struct {
   const char *environment; // of a computed one: the variable whose default was taken; NULL: none
   bool is_of_evaluation;   // it stands where an evaluation is set up: a val_dataloader's batch
   bool is_faint; // Python: local to a function, or an unknown model; counts where nothing else does
+  size_t group;  // of a command's words: which command; 0: it is of none
+  bool is_aside; // of a command that does something else than train: eval.py, convert.py
 } plim_setting;
 
 typedef struct {
@@ -83,7 +85,8 @@ typedef struct {
   size_t size;
   vec(plim_setting) at; // in the order of the text
   vec(char *) strings;  // owned; what the settings point to
-  bool has_failed;      // plim_settings_keep was out of memory once
+  vec(uint32_t) by_key; // once all are read: their order by key, and by place for equal keys
+  bool has_failed;      // memory was out once, and something is missing
 } plim_settings;
 
 // Text that is not of the format is refused with error->byte.

@@ -25,6 +25,7 @@ typedef struct {
   bool is_done, is_closed;
   size_t line;             // the first byte of the line, if no command stood on it yet
   bool is_continued;       // a list goes on: && and the like came last
+  bool is_conditional;     // the command at hand may not run
   vec(shell_block) blocks; // the first one is no block but the text around all of them
   vec(shell_here_document) waiting;
 } shell_parser;

@@ -116,3 +116,55 @@ bool plim_directive_words(const char *text, plim_span line, plim_arguments *out)
     at = end;
   }
 }
+
+// ---- assignments ------------------------------------------------------------------------------------
+
+bool plim_shell_is_declaration(const char *text, const plim_argument *a) {
+  static const char *const words[] = {"export", "declare", "typeset", "local", "readonly"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (plim_argument_is(text, a, words[i])) return true;
+  return false;
+}
+
+bool plim_shell_is_given(const char *text, const plim_argument *a) {
+  plim_span t = a->tail;
+  bool is_quoted = t.end - t.begin > 2 && text[t.begin] == '"' && text[t.end - 1] == '"';
+  t.begin += is_quoted;
+  t.end -= is_quoted;
+  if (t.end - t.begin < 2 || text[t.begin] != '$') return false;
+  if (t.end - t.begin > 4 && memcmp(text + t.end - 4, "#*=}", 4) == 0) return true;
+  bool has_braces = text[t.begin + 1] == '{' && text[t.end - 1] == '}';
+  plim_span name = {t.begin + 1 + has_braces, t.end - has_braces};
+  size_t size = name.end - name.begin;
+  return (size == 1 && text[name.begin] >= '1' && text[name.begin] <= '9') ||
+         (size == 6 && memcmp(text + name.begin, "OPTARG", 6) == 0);
+}
+
+plim_span plim_shell_assigned_default(const char *text, plim_span word) {
+  bool is_quoted = word.end - word.begin > 2 && text[word.begin] == '"';
+  size_t at = word.begin + is_quoted, end = word.end - is_quoted;
+  if (end - at < 5 || memcmp(text + at, "${", 2) != 0 || text[end - 1] != '}')
+    return (plim_span){0};
+  size_t name = at + 2, n = 0;
+  while (plim_shell_is_name(text[name + n], n == 0)) n++;
+  bool is_set = text[name + n] == '=' || (text[name + n] == ':' && text[name + n + 1] == '=');
+  return n && is_set ? (plim_span){name, name + n} : (plim_span){0};
+}
+
+bool plim_shell_sets_its_words(const char *text, const plim_argument *a) {
+  static const char *const words[] = {"read",  "getopts", "mapfile", "readarray",
+                                      "unset", "printf",  "let"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (plim_argument_is(text, a, words[i])) return true;
+  return false;
+}
+
+plim_span plim_shell_list_name(const char *text, plim_span span) {
+  bool is_quoted = span.end - span.begin > 2 && text[span.begin] == '"';
+  plim_span inner = {span.begin + is_quoted, span.end - is_quoted};
+  if (inner.end - inner.begin > 6 && memcmp(text + inner.begin, "${", 2) == 0 &&
+      (memcmp(text + inner.end - 4, "[@]}", 4) == 0 ||
+       memcmp(text + inner.end - 4, "[*]}", 4) == 0))
+    return (plim_span){inner.begin + 2, inner.end - 4};
+  return plim_reference_at(text, span);
+}

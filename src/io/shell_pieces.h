@@ -18,4 +18,17 @@ size_t plim_quoted_command(const char *text, const plim_argument *at, size_t cou
 // The words of one line, up to a comment; false when memory is out.
 bool plim_directive_words(const char *text, plim_span line, plim_arguments *out);
 
+// ---- assignments ------------------------------------------------------------------------------------
+
+// export, local and the like.
+bool plim_shell_is_declaration(const char *text, const plim_argument *a);
+// read, unset and the like change variables that stand among their words.
+bool plim_shell_sets_its_words(const char *text, const plim_argument *a);
+// A value that whoever calls the script gives: $1, ${2}, $OPTARG, ${arg#*=}.
+bool plim_shell_is_given(const char *text, const plim_argument *a);
+// : ${NAME:=value}: its name; empty if it is none.
+plim_span plim_shell_assigned_default(const char *text, plim_span word);
+// ${NAME[@]}, $NAME and so on, in quotes or not: its name; empty if it is none.
+plim_span plim_shell_list_name(const char *text, plim_span span);
+
 #endif

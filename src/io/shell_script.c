@@ -145,6 +145,7 @@ static bool read_list_words(shell_parser *p, size_t begin, span_list *words) {
 static bool read_list(shell_parser *p, plim_span name) {
   span_list words = {0};
   plim_shell_command c = {.begin = p->at, .list = name, .line = line_above(p)};
+  c.is_conditional = p->is_conditional;
   p->at++;
   bool is_whole = read_list_words(p, c.begin, &words) && note_command(p, c, &words);
   vec_free(&words);
@@ -205,10 +206,18 @@ bool shell_skip_function_parens(shell_parser *p) {
   return p->at++, true;
 }
 
+static bool is_in_branch(const shell_parser *p) {
+  for (size_t i = 1; i < p->blocks.len; i++)
+    if (p->blocks.at[i].kind == BLOCK_IF || p->blocks.at[i].kind == BLOCK_CASE) return true;
+  return false;
+}
+
 bool shell_read_command(shell_parser *p) {
   span_list words = {0};
+  p->is_conditional = p->is_continued || is_in_branch(p);
   bool is_first = shell_begin_command(p), is_whole;
   plim_shell_command c = {.begin = p->at, .line = line_above(p)};
+  c.is_conditional = p->is_conditional;
   c.is_plain = is_first && p->blocks.len == 1;
   is_whole = read_words(p, &words, &c.has_here_document);
   if (is_whole && shell_peek(p, 0) == '(') is_whole = shell_skip_function_parens(p);

@@ -16,6 +16,7 @@ typedef struct {
                           // one: that line's first byte; PLIM_NOWHERE: there is no such line
   int substitutions;      // $( ) and ` around it
   bool is_plain;          // stands at the beginning of a line, in no block
+  bool is_conditional;    // in a branch, or behind && or ||
   bool has_here_document; // feeds it
 } plim_shell_command;
 

@@ -20,6 +20,8 @@ typedef struct {
   plim_shell_view *view;
   vec(use) uses;
   plim_arguments words; // of the command at hand
+  size_t command;       // its number
+  size_t last_source;   // one more than the number of the last command that runs another script
 } reader;
 
 void plim_shell_view_clear(plim_shell_view *view) {
@@ -91,28 +93,6 @@ bool plim_shell_arguments(const plim_shell_view *view, const char *text, size_t 
   return true;
 }
 
-static bool is_declaration(const char *text, const plim_argument *a) {
-  static const char *const words[] = {"export", "declare", "typeset", "local", "readonly"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (plim_argument_is(text, a, words[i])) return true;
-  return false;
-}
-
-// A value that whoever calls the script gives: $1, ${2}, $OPTARG, ${arg#*=}.
-static bool is_given(const char *text, const plim_argument *a) {
-  plim_span t = a->tail;
-  bool is_quoted = t.end - t.begin > 2 && text[t.begin] == '"' && text[t.end - 1] == '"';
-  t.begin += is_quoted;
-  t.end -= is_quoted;
-  if (t.end - t.begin < 2 || text[t.begin] != '$') return false;
-  if (t.end - t.begin > 4 && memcmp(text + t.end - 4, "#*=}", 4) == 0) return true;
-  bool has_braces = text[t.begin + 1] == '{' && text[t.end - 1] == '}';
-  plim_span name = {t.begin + 1 + has_braces, t.end - has_braces};
-  size_t size = name.end - name.begin;
-  return (size == 1 && text[name.begin] >= '1' && text[name.begin] <= '9') ||
-         (size == 6 && memcmp(text + name.begin, "OPTARG", 6) == 0);
-}
-
 // ---- first: which variables are set -----------------------------------------------------------------
 
 static const char *variable_key(reader *r, plim_span name) {
@@ -125,44 +105,39 @@ static void set_oddly(reader *r, const char *key) {
   plim_finder_name(r->f, &r->f->set, key);
 }
 
+// source vars.sh: whatever was said before it may be said otherwise there.
+static void note_source(reader *r, size_t first) {
+  if (!plim_command_sources(r->text, r->words.at + first, r->words.len - first)) return;
+  r->f->has_source = true;
+  r->last_source = r->command + 1;
+}
+
+static void visit_sources(reader *r, size_t command) {
+  r->command = command;
+  size_t n = count_assignments(r->text, &r->words);
+  if (!is_list(&r->view->script.commands.at[command]) && n < r->words.len) note_source(r, n);
+}
+
+static bool is_before_source(const reader *r) { return r->command < r->last_source; }
+
 static void note_assignment(reader *r, const plim_argument *a, bool is_lasting) {
   bool is_appended;
   size_t n = name_of(r->text, a, &is_appended);
   const char *key = variable_key(r, (plim_span){a->head.begin, a->head.begin + n});
   bool holds_arguments = plim_is_argument_text(r->text, a->tail);
-  bool is_odd = is_appended || !is_lasting || holds_arguments || has_list(r->text, a);
+  bool is_odd =
+      is_appended || !is_lasting || holds_arguments || has_list(r->text, a) || is_before_source(r);
   if (holds_arguments || has_list(r->text, a) || is_empty(r->text, a))
     plim_finder_name(r->f, &r->f->lists, key);
   if (is_odd) set_oddly(r, key);
-  else if (!is_given(r->text, a)) plim_finder_name(r->f, &r->f->set, key);
-}
-
-// : ${NAME:=value}: its name.
-static plim_span assigned_default(const char *text, plim_span word) {
-  bool is_quoted = word.end - word.begin > 2 && text[word.begin] == '"';
-  size_t at = word.begin + is_quoted, end = word.end - is_quoted;
-  if (end - at < 5 || memcmp(text + at, "${", 2) != 0 || text[end - 1] != '}')
-    return (plim_span){0};
-  size_t name = at + 2, n = 0;
-  while (plim_shell_is_name(text[name + n], n == 0)) n++;
-  bool is_set = text[name + n] == '=' || (text[name + n] == ':' && text[name + n + 1] == '=');
-  return n && is_set ? (plim_span){name, name + n} : (plim_span){0};
+  else if (!plim_shell_is_given(r->text, a)) plim_finder_name(r->f, &r->f->set, key);
 }
 
 static void note_defaults(reader *r) {
   for (size_t i = 1; i < r->words.len; i++) {
-    plim_span name = assigned_default(r->text, r->words.at[i].span);
+    plim_span name = plim_shell_assigned_default(r->text, r->words.at[i].span);
     if (name.end) plim_finder_name(r->f, &r->f->set, variable_key(r, name));
   }
-}
-
-// read, unset and the like change variables that stand among their words.
-static bool sets_its_words(const char *text, const plim_argument *a) {
-  static const char *const words[] = {"read",  "getopts", "mapfile", "readarray",
-                                      "unset", "printf",  "let"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (plim_argument_is(text, a, words[i])) return true;
-  return false;
 }
 
 static void note_words(reader *r, size_t first) {
@@ -182,31 +157,20 @@ static void note_variables(reader *r, const plim_shell_command *c) {
     if (is_assignment(r->text, &r->words.at[i])) note_assignment(r, &r->words.at[i], is_all);
   if (is_all) return;
   const plim_argument *program = &r->words.at[n];
-  if (is_declaration(r->text, program))
+  if (plim_shell_is_declaration(r->text, program))
     for (size_t i = n + 1; i < r->words.len; i++)
       if (is_assignment(r->text, &r->words.at[i])) note_assignment(r, &r->words.at[i], true);
   if (r->text[program->span.begin] == ':') note_defaults(r);
-  if (sets_its_words(r->text, program)) note_words(r, n + 1);
+  if (plim_shell_sets_its_words(r->text, program)) note_words(r, n + 1);
 }
 
 // ---- second: which command gets which list ----------------------------------------------------------
-
-// ${NAME[@]}, $NAME and so on, in quotes or not.
-static plim_span list_name(const char *text, plim_span span) {
-  bool is_quoted = span.end - span.begin > 2 && text[span.begin] == '"';
-  plim_span inner = {span.begin + is_quoted, span.end - is_quoted};
-  if (inner.end - inner.begin > 6 && memcmp(text + inner.begin, "${", 2) == 0 &&
-      (memcmp(text + inner.end - 4, "[@]}", 4) == 0 ||
-       memcmp(text + inner.end - 4, "[*]}", 4) == 0))
-    return (plim_span){inner.begin + 2, inner.end - 4};
-  return plim_reference_at(text, span);
-}
 
 static void note_uses(reader *r, size_t command) {
   for (size_t i = 0; i < r->words.len; i++) {
     plim_span span = r->words.at[i].span;
     if (r->text[span.begin] != '$' && r->text[span.begin] != '"') continue;
-    plim_span name = list_name(r->text, span);
+    plim_span name = plim_shell_list_name(r->text, span);
     const char *key = name.end ? variable_key(r, name) : "";
     if (!plim_names_count(&r->f->lists, key)) continue;
     if (!vec_push(&r->uses, (use){key, command, i})) r->f->is_out = true;
@@ -252,6 +216,13 @@ static void find_words(reader *r, const plim_argument_list *list) {
   plim_arguments_find(r->f, &all);
 }
 
+static const char under_condition[] = "if a condition holds";
+static const char before_source[] = "unless the script that is sourced says otherwise";
+
+static bool is_conditional(const reader *r) {
+  return r->view->script.commands.at[r->command].is_conditional;
+}
+
 static void find_pieces(reader *r, plim_span text, size_t group, size_t order) {
   plim_arguments pieces = {0};
   if (!plim_argument_pieces(r->text, text, &pieces)) r->f->is_out = true;
@@ -274,11 +245,12 @@ static void find_variable(reader *r, const plim_argument *a, size_t command) {
   const char *key = variable_key(r, (plim_span){a->head.begin, a->head.begin + n});
   if (has_list(r->text, a)) return;
   if (plim_is_argument_text(r->text, a->tail)) {
-    size_t group = follow(r, key, command, &order);
+    size_t group = follow(r, key, command, &order), from = r->f->at.len;
     find_pieces(r, a->tail, group, order);
+    if (is_conditional(r)) plim_finder_doubt(r->f, from, r->text, under_condition);
     return;
   }
-  if (is_given(r->text, a) && plim_names_count(&r->f->set, key)) return;
+  if (plim_shell_is_given(r->text, a) && plim_names_count(&r->f->set, key)) return;
   plim_found found = plim_finder_read(r->f, r->text, a->tail, a->tail_place, key);
   if (is_appended)
     found = (plim_found){
@@ -286,12 +258,17 @@ static void find_variable(reader *r, const plim_argument *a, size_t command) {
   if (is_appended) found.value.text = plim_finder_keep_span(r->f, r->text, a->span, "");
   found.kind = PLIM_FOUND_VARIABLE;
   found.name = key;
+  size_t from = r->f->at.len;
+  bool is_literal = found.value.kind != PLIM_VALUE_DERIVED;
+  bool is_alternative = is_conditional(r) && plim_names_count(&r->f->set, key) > 1;
   plim_finder_add(r->f, found);
+  if (is_literal && is_before_source(r)) plim_finder_doubt(r->f, from, r->text, before_source);
+  else if (is_literal && is_alternative) plim_finder_doubt(r->f, from, r->text, under_condition);
 }
 
 static void find_defaults(reader *r) {
   for (size_t i = 1; i < r->words.len; i++) {
-    plim_span name = assigned_default(r->text, r->words.at[i].span);
+    plim_span name = plim_shell_assigned_default(r->text, r->words.at[i].span);
     if (!name.end) continue;
     const char *key = variable_key(r, name);
     plim_found found = plim_finder_read(r->f, r->text, r->words.at[i].span, PLIM_PLACE_WORD, key);
@@ -306,13 +283,14 @@ static void find_flags(reader *r, const plim_shell_command *c, size_t command, s
   size_t count = plim_quoted_command(r->text, at, r->words.len - first), end = first + count;
   size_t group = command, order = 0;
   plim_command_kind kind = plim_command_kind_of(r->text, at, count, c->has_here_document);
-  bool is_training = kind.is_training && !c->substitutions;
+  bool is_training = kind.is_training && !kind.is_aside && !c->substitutions;
   if (is_training && !vec_push(&r->view->trainings, command)) r->f->is_out = true;
   // A flag in the place of a program: a comment has broken the lines of a command apart.
   bool is_stray = !is_list(c) && strchr("-[", r->text[at->span.begin]);
   if (kind.is_utility || is_stray || c->substitutions > 1) return;
   if ((kind.is_launcher || r->only_trainings) && !kind.is_training) return;
   if (is_list(c)) group = follow(r, variable_key(r, c->list), command, &order);
+  size_t from = r->f->at.len;
   find_words(r, &(plim_argument_list){.at = at,
                                       .count = count,
                                       .group = group,
@@ -320,7 +298,9 @@ static void find_flags(reader *r, const plim_shell_command *c, size_t command, s
                                       .is_list = is_list(c),
                                       .prefix = "",
                                       .expects_script = kind.is_launcher,
-                                      .has_overrides = kind.is_launcher});
+                                      .has_overrides = kind.is_launcher,
+                                      .is_aside = kind.is_aside});
+  if (is_list(c) && c->is_conditional) plim_finder_doubt(r->f, from, r->text, under_condition);
   r->view->groups.at[command] = group;
   if (end < r->words.len) find_pieces(r, r->words.at[end + 1].span, group, end);
 }
@@ -333,7 +313,7 @@ static void find_in_command(reader *r, const plim_shell_command *c, size_t comma
   if (n == r->words.len) return;
   const plim_argument *program = &r->words.at[n];
   bool is_command = !is_list(c);
-  if (is_command && has_variables && is_declaration(r->text, program)) {
+  if (is_command && has_variables && plim_shell_is_declaration(r->text, program)) {
     for (size_t i = n + 1; i < r->words.len; i++)
       if (is_assignment(r->text, &r->words.at[i])) find_variable(r, &r->words.at[i], command);
   } else if (is_command && has_variables && r->text[program->span.begin] == ':') find_defaults(r);
@@ -368,10 +348,12 @@ static void for_each_command(reader *r, void (*visit)(reader *r, size_t command)
 }
 
 static void visit_variables(reader *r, size_t command) {
+  r->command = command;
   note_variables(r, &r->view->script.commands.at[command]);
 }
 
 static void visit_settings(reader *r, size_t command) {
+  r->command = command;
   find_in_command(r, &r->view->script.commands.at[command], command);
 }
 
@@ -429,6 +411,7 @@ plim_err plim_shell_find(plim_finder *f, const plim_shell_text *t, plim_shell_vi
   if (!t->is_instruction) {
     note_comments(&r);
     note_loops(&r);
+    for_each_command(&r, visit_sources);
     for_each_command(&r, visit_variables);
     plim_names_sort(&f->set);
     plim_names_sort(&f->lists);

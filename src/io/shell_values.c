@@ -95,6 +95,7 @@ static const plim_place default_places[PLIM_PLACES] = {
 }; // of a default in each; PLIM_PLACES: nothing is expanded there
 
 static bool is_set(const plim_finder *f, const char *name, const char *self) {
+  if (f->has_source && plim_shell_is_name(name[1], true)) return true;
   bool is_self = self && strcmp(self, name) == 0;
   return plim_names_count(&f->set, name) > (is_self ? 1 : 0);
 }

@@ -27,6 +27,12 @@ static bool are_same_value(const plim_value *a, const plim_value *b) {
          are_same_text(a->text, b->text);
 }
 
+// What a setting stands for in the end: its own value, or its root's.
+static const plim_value *resolved(const plim_settings *s, const plim_setting *setting) {
+  const plim_setting *root = setting->root ? plim_settings_find(s, setting->root) : NULL;
+  return root ? &root->value : &setting->value;
+}
+
 static bool are_same(const plim_setting *a, const plim_setting *b) {
   return strcmp(a->key, b->key) == 0 && are_same_value(&a->value, &b->value) &&
          are_same_text(a->root, b->root) && strcmp(a->comment, b->comment) == 0;
@@ -67,6 +73,9 @@ static void check_change(const plim_settings *s, size_t i, const plim_value *val
     plim_setting wanted = s->at.at[j];
     if (i == j) wanted.value = *value;
     expect(are_same(&wanted, &after.at.at[j]));
+    bool is_moved = wanted.root && strcmp(wanted.root, s->at.at[i].key) == 0;
+    expect(i == j || is_moved ||
+           are_same_value(resolved(s, &wanted), resolved(&after, &after.at.at[j])));
   }
   plim_settings_clear(&after);
   free(edit.text);

@@ -54,6 +54,20 @@ static bool is_around(const plim_setting *setting, const plim_edit *edit) {
          setting->span.end >= edit->span.end;
 }
 
+// What a setting stands for in the end: its own value, or its root's.
+static const plim_value *resolved(const plim_settings *s, const plim_setting *setting) {
+  const plim_setting *root = setting->root ? plim_settings_find(s, setting->root) : NULL;
+  return root ? &root->value : &setting->value;
+}
+
+// Nothing moves but what has the changed setting as its root.
+static void check_resolved(const plim_settings *s, const plim_setting *a,
+                           const plim_settings *after, const plim_setting *b, const char *changed) {
+  if (!a->root || (changed && strcmp(a->root, changed) == 0)) return;
+  expect(b->root && strcmp(a->root, b->root) == 0);
+  expect(same_value(resolved(s, a), resolved(after, b)));
+}
+
 // `changed` has the new value; -1: one more setting is there, of the key `added`.
 static void check_after(const plim_settings *s, const plim_settings *after, const plim_edit *edit,
                         long changed, const char *added, const plim_value *value) {
@@ -64,6 +78,7 @@ static void check_after(const plim_settings *s, const plim_settings *after, cons
     if (found == &after->at.at[j]) j++;
     const plim_setting *a = &s->at.at[i], *b = &after->at.at[j];
     expect(strcmp(a->key, b->key) == 0);
+    check_resolved(s, a, after, b, changed < 0 ? added : s->at.at[changed].key);
     if ((long)i == changed) expect(same_value(&b->value, value));
     else expect(is_around(a, edit) || same_value(&a->value, &b->value));
   }

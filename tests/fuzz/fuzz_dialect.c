@@ -24,11 +24,57 @@ static void read_as_all(plim_settings *s) {
   }
 }
 
+static bool is_same(const plim_value *a, const plim_value *b) {
+  if (a->kind == PLIM_VALUE_DERIVED && b->kind == PLIM_VALUE_DERIVED) return true;
+  return a->kind == b->kind && (a->kind == PLIM_VALUE_NULL || plim_value_same(a, b) ||
+                                a->real != a->real || a->flag == b->flag);
+}
+
+static const plim_value *resolved(const plim_settings *s, const plim_setting *setting) {
+  const plim_setting *root = setting->root ? plim_settings_find(s, setting->root) : NULL;
+  return root ? &root->value : &setting->value;
+}
+
+static bool is_row(const plim_project_file *f, const plim_setting *setting) {
+  for (plim_dialect at = f->recipe.dialect; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
+    for (const plim_key *key = plim_dialect_table[at].keys; key->key; key++)
+      if (plim_key_is_of(key, setting, plim_dialect_table[at].is_nested)) return true;
+  return false;
+}
+
+static bool is_touched(const plim_setting *setting, const plim_edit_set *edits) {
+  for (size_t i = 0; i < edits->at.len; i++)
+    if (edits->at.at[i].edit.span.begin <= setting->span.end &&
+        edits->at.at[i].edit.span.end >= setting->span.begin)
+      return true;
+  return false;
+}
+
+// Every setting that no edit touches stands for what it stood for, or is a row of the dialect, whose
+// knob was compared.
+static void check_others(const plim_project *p, const plim_edit_set *edits) {
+  const plim_project_file *f = p->files.at[0];
+  char *text;
+  size_t size;
+  plim_settings after;
+  expect(!plim_project_text(p, 0, edits, &text, &size, NULL));
+  expect(!plim_settings_read(f->settings.format, text, size, &after, NULL));
+  for (size_t i = 0; after.at.len == f->settings.at.len && i < after.at.len; i++) {
+    const plim_setting *a = &f->settings.at.at[i], *b = &after.at.at[i];
+    if (is_touched(a, edits) || is_row(f, a) || a->key[0] == '$') continue;
+    if (a->root && f->settings.format == PLIM_FORMAT_PYTHON && !strchr(a->key, '.')) continue;
+    expect(strcmp(a->key, b->key) == 0 && is_same(resolved(&f->settings, a), resolved(&after, b)));
+  }
+  plim_settings_clear(&after);
+  free(text);
+}
+
 static void change(const plim_project *p, plim_knob knob, plim_value value) {
   plim_edit_set edits;
   plim_error error = {0};
   plim_err err = plim_project_set(p, &(plim_knob_change){knob, value}, 1, &edits, &error);
   expect(!err == !error.message[0]);
+  if (!err) check_others(p, &edits);
   plim_edit_set_clear(&edits);
 }
 

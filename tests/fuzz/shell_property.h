@@ -33,6 +33,19 @@ static bool is_kept(const plim_setting *a, const plim_setting *b) {
          plim_values_equal(&a->value, &b->value);
 }
 
+static const plim_value *resolved(const plim_settings *s, const plim_setting *setting) {
+  const plim_setting *root = setting->root ? plim_settings_find(s, setting->root) : NULL;
+  return root ? &root->value : &setting->value;
+}
+
+// Nothing moves but what has the changed setting as its root.
+static void check_resolved(const plim_settings *before, const plim_setting *a,
+                           const plim_settings *after, const plim_setting *b, const char *changed) {
+  if (!a->root || strcmp(a->root, changed) == 0) return;
+  expect(b->root && strcmp(a->root, b->root) == 0);
+  expect(plim_values_equal(resolved(before, a), resolved(after, b)));
+}
+
 // The key without its number.
 static bool is_same_name(const char *a, const char *b) {
   size_t n = strcspn(a + 1, "#"), m = strcspn(b + 1, "#");
@@ -48,7 +61,10 @@ static void check_others(const plim_settings *before, const plim_settings *after
     if (i == changed && gone) continue;
     const plim_setting *b = &after->at.at[k++];
     if (i == changed) expect(strcmp(a->key, b->key) == 0 && plim_values_equal(&b->value, value));
-    else if (!gone || !is_same_name(a->key, before->at.at[changed].key)) expect(is_kept(a, b));
+    else if (!gone || !is_same_name(a->key, before->at.at[changed].key)) {
+      expect(is_kept(a, b));
+      check_resolved(before, a, after, b, before->at.at[changed].key);
+    }
   }
 }
 

@@ -612,6 +612,39 @@ TEST(other_ecosystems_are_recognised_and_read) {
   }
 }
 
+TEST(of_one_key_the_last_is_in_force) {
+  CHECK(!read_text("c.yaml", "per_device_train_batch_size: 8\nper_device_train_batch_size: 4\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=4") && changes("micro_batch", "2"), "as PyYAML does");
+}
+
+TEST(a_comment_about_another_key_forbids_nothing) {
+  CHECK(
+      !read_text("c.yaml", "per_device_train_batch_size: 8 # lora_r must be 64 then\nlora_r: 64\n"),
+      "%s", error.message);
+  CHECK(changes("micro_batch", "2"), "its own key may change");
+  CHECK(refuses("lora_rank", "8", "must be 64"), "the one that is meant may not");
+}
+
+TEST(a_default_behind_a_root_is_not_in_force) {
+  CHECK(!read_text("t.py", "C = {'n': 8}\n"
+                           "TrainingArguments(per_device_train_batch_size=C.get('n', 3))\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=8"), "the dict has it");
+}
+
+TEST(gpus_that_share_a_batch_are_one) {
+#define MEGATRON(more)                                                                             \
+  "torchrun --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 2 --global-batch-size 64 "       \
+  "--seq-length 64 --tensor-model-parallel-size " more "\n"
+  CHECK(!read_text("a.sh", MEGATRON("2")) && says("accumulate=8"), "tensor parallel");
+  CHECK(!read_text("a.sh", MEGATRON("1 --context-parallel-size 2")) && says("accumulate=8"),
+        "context parallel");
+  CHECK(!read_text("a.sh", MEGATRON("2 --context-parallel-size 2")) && says("accumulate=16"),
+        "both");
+  CHECK(!read_text("a.sh", MEGATRON("3")) && says("accumulate=unknown"), "8 GPUs in threes");
+}
+
 static bool comment_forbids(const char *comment) {
   char text[256];
   snprintf(text, sizeof text, "batch_size: 8  # %s\nmax_len: 128\n", comment);
@@ -674,6 +707,315 @@ TEST(computed_values_lead_to_their_root) {
   CHECK(!plim_project_set(&project, both, 2, &edits, &error), "%s", error.message);
   CHECK(edits.at.len == 1, "the root alone is edited");
   plim_edit_set_clear(&edits);
+}
+
+// ---- the way it is written --------------------------------------------------------------------------
+
+static const struct {
+  const char *path, *text, *knob, *to, *written;
+} quoted[] = {
+    {"a.yaml", "per_device_train_batch_size: \"8\"\n", "micro_batch", "3",
+     "per_device_train_batch_size: \"3\"\n"},
+    {"b.py", "TrainingArguments(per_device_train_batch_size='8')\n", "micro_batch", "3",
+     "TrainingArguments(per_device_train_batch_size='3')\n"},
+    {"c.sh", "python t.py --per_device_train_batch_size '8'\n", "micro_batch", "3",
+     "python t.py --per_device_train_batch_size '3'\n"},
+    {"d.yaml", "per_device_train_batch_size: 8\ntorch_compile: 'False'\n", "compile", "on",
+     "per_device_train_batch_size: 8\ntorch_compile: 'True'\n"},
+    {"e.yaml", "per_device_train_batch_size: 8 # how many\n", "micro_batch", "3",
+     "per_device_train_batch_size: 3 # how many\n"},
+};
+
+static bool is_written(const char *knob, const char *to, const char *written) {
+  plim_edit_set edits;
+  char *text = NULL;
+  size_t size;
+  if (!set(knob, to, &edits)) return printf("%s\n", error.message), false;
+  bool ok =
+      !plim_project_text(&project, 0, &edits, &text, &size, &error) && strcmp(text, written) == 0;
+  if (!ok) printf("%s\n", text ? text : error.message);
+  free(text);
+  plim_edit_set_clear(&edits);
+  return ok;
+}
+
+TEST(quotes_are_the_users) {
+  for (size_t i = 0; i < sizeof quoted / sizeof *quoted; i++) {
+    bool ok = !read_text(quoted[i].path, quoted[i].text) &&
+              is_written(quoted[i].knob, quoted[i].to, quoted[i].written);
+    test_count(quoted[i].path, ok);
+  }
+}
+
+TEST(a_new_key_goes_to_one_of_several_sections_only_by_hand) {
+  CHECK(!read_text("c.yaml", "stage1:\n  per_device_train_batch_size: 8\nstage2:\n"
+                             "  per_device_train_batch_size: 8\n"),
+        "%s", error.message);
+  CHECK(refuses("empty_cache", "4", "beside stage1.per_device_train_batch_size or stage2."),
+        "YAML");
+  CHECK(!read_text("c.py", "a = TrainingArguments(per_device_train_batch_size=8)\n"
+                           "b = TrainingArguments(per_device_train_batch_size=8)\n"),
+        "%s", error.message);
+  CHECK(refuses("empty_cache", "4", "beside TrainingArguments.per_device_train_batch_size or"),
+        "Python");
+  CHECK(!read_text("c.yaml", "stage1:\n  per_device_train_batch_size: 8\nstage2:\n  seed: 1\n"),
+        "%s", error.message);
+  CHECK(changes("empty_cache", "4"), "one place");
+}
+
+TEST(refusals_name_what_stands_in_the_way) {
+  CHECK(!read_text("c.yaml", "a:\n  per_device_train_batch_size: 8\nb:\n"
+                             "  per_device_train_batch_size: 8\n"),
+        "%s", error.message);
+  CHECK(refuses("micro_batch", "2", "it would be unclear: a.per_device_train_batch_size says 8"),
+        "two that must agree");
+  CHECK(!read_text("c.py", "N = 8\nTrainingArguments(per_device_train_batch_size=N,\n"
+                           "    dataloader_num_workers=N)\n"),
+        "%s", error.message);
+  CHECK(refuses("micro_batch", "2", "workers would become 2 with it"), "another knob");
+}
+
+// ---- command lines that could mean several things -------------------------------------------------------
+
+#define MICRO "--per_device_train_batch_size "
+
+static const struct {
+  const char *name, *text, *says, *refusal; // refusal: of a micro batch of 2; NULL: it is written
+} scripts[] = {
+    {"two trainings that differ", "python train.py " MICRO "8\npython train.py " MICRO "4\n",
+     "micro_batch=unclear", "says 8"},
+    {"two that are the same", "python train.py " MICRO "8\npython train.py " MICRO "8\n",
+     "micro_batch=8", "says 2"},
+    {"two by one variable",
+     "N=8\npython train.py " MICRO "$N --seed 1\npython train.py " MICRO "$N --seed 2\n",
+     "micro_batch=8", NULL},
+    {"words that differ",
+     "python train.py " MICRO "8 --attn_implementation sdpa\n"
+     "python train.py " MICRO "8 --attn_implementation eager\n",
+     "micro_batch=8 attention=unclear", "says 2"},
+    {"a branch each",
+     "if [ $A ]; then python train.py " MICRO "8\nelse python train.py " MICRO "4\nfi\n",
+     "micro_batch=unclear", "says 8"},
+    {"an append under a condition",
+     "ARGS=(" MICRO "8)\nif [ $A ]; then ARGS+=(" MICRO "2); fi\npython train.py \"${ARGS[@]}\"\n",
+     "micro_batch=unclear", "if a condition holds"},
+    {"an append behind &&",
+     "ARGS=\"" MICRO "8\"\n[ $A ] && ARGS+=\" " MICRO "2\"\npython train.py $ARGS\n",
+     "micro_batch=unclear", "if a condition holds"},
+    {"a list for each case",
+     "case $A in a) ARGS=(" MICRO "8);; *) ARGS=(" MICRO "4);; esac\npython train.py ${ARGS[@]}\n",
+     "micro_batch=unclear", "if a condition holds"},
+    {"a training behind &&", "cd x && python train.py " MICRO "8\n", "micro_batch=8", NULL},
+    {"a training in a branch", "if [ -d x ]; then python train.py " MICRO "8; fi\n",
+     "micro_batch=8", NULL},
+    {"in a function", "run() {\n  ARGS+=(" MICRO "8)\n  python train.py \"${ARGS[@]}\"\n}\nrun\n",
+     "micro_batch=8", NULL},
+    {"what the command gets later", "ARGS=\"" MICRO "8\"\npython train.py " MICRO "4 $ARGS\n",
+     "micro_batch=8", NULL},
+    {"two spellings", "python train.py " MICRO "8 --per-device-train-batch-size=16\n",
+     "micro_batch=16", NULL},
+    {"other programs",
+     "python prepare_data.py " MICRO "64\npython train.py " MICRO "8\npython -m x.eval " MICRO
+     "1\n",
+     "micro_batch=8", NULL},
+    {"another program by the same variable",
+     "N=8\npython train.py " MICRO "$N\npython eval.py " MICRO "$N\n", "micro_batch=8",
+     "#2 (line 3)"},
+    {"a sourced script before a default", "source vars.sh\npython train.py " MICRO "${N:-8}\n",
+     "micro_batch=unclear", "computed"},
+    {"the same with :=", ". ./vars.sh\n: ${N:=8}\npython train.py " MICRO "$N\n",
+     "micro_batch=unclear", "computed"},
+    {"a sourced script behind a value", "N=8\nsource vars.sh\npython train.py " MICRO "$N\n",
+     "micro_batch=unclear", "computed"},
+    {"a value behind a sourced script", "source vars.sh\nN=8\npython train.py " MICRO "$N\n",
+     "micro_batch=8", NULL},
+    {"an environment", "source venv/bin/activate\npython train.py " MICRO "${N:-8}\n",
+     "micro_batch=8", NULL},
+};
+
+TEST(scripts_that_could_mean_several_things_are_not_guessed) {
+  for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+    bool ok = !read_text("run.sh", scripts[i].text) && says(scripts[i].says);
+    const char *refusal = scripts[i].refusal;
+    ok = ok && (refusal ? refuses("micro_batch", "2", refusal) : changes("micro_batch", "2"));
+    test_count(scripts[i].name, ok);
+  }
+}
+
+// ---- Python that says a thing more than once --------------------------------------------------------------
+
+#define ARGS(value) "a = TrainingArguments(per_device_train_batch_size=" value ")\n"
+
+static const struct {
+  const char *name, *text, *says;
+} orders[] = {
+    {"assigned again behind the use", "N = 8\n" ARGS("N") "N = 16\n", "micro_batch=unclear"},
+    {"the same under a usual name", "batch_size = 8\n" ARGS("batch_size") "batch_size = 16\n",
+     "micro_batch=unclear"},
+    {"assigned again before the use", "N = 8\nN = 16\n" ARGS("N"), "micro_batch=16"},
+    {"a copy of what is assigned again", "A = 8\nB = A\nA = 2\n" ARGS("B"), "micro_batch=unclear"},
+    {"assigned below a function", "def main():\n    " ARGS("N") "\nN = 8\nmain()\n",
+     "micro_batch=8"},
+    {"assigned twice below a function", "def main():\n    " ARGS("N") "\nN = 8\nmain()\nN = 4\n",
+     "micro_batch=unclear"},
+    {"used by position in between", "batch_size = 8\nload(data, batch_size)\nbatch_size = 16\n",
+     "micro_batch=unclear"},
+    {"a dict assigned again behind the use", "C = {'n': 8}\n" ARGS("C['n']") "C = {'n': 4}\n",
+     "micro_batch=unclear"},
+    {"an entry assigned behind the use", "C = {'n': 8}\n" ARGS("C['n']") "C['n'] = 4\n",
+     "micro_batch=unclear"},
+    {"an entry assigned before the use", "C = {'n': 8}\nC['n'] = 4\n" ARGS("C['n']"),
+     "micro_batch=4"},
+    {"update", "C = {'n': 8}\nC.update(n=4)\n" ARGS("C['n']"), "micro_batch=unclear"},
+    {"update of a part", "C = {'t': {'n': 8}}\nC['t'].update(o)\n" ARGS("C['t']['n']"),
+     "micro_batch=unclear"},
+    {"update under a usual name", "C = {'batch_size': 8}\nC.update(batch_size=4)\n",
+     "micro_batch=unclear"},
+    {"|=", "C = {'n': 8}\nC |= other\n" ARGS("C['n']"), "micro_batch=unclear"},
+    {"a progress bar", "N = 8\nbar.update(1)\n" ARGS("N"), "micro_batch=8"},
+    {"vars",
+     "p.add_argument('--n', default=8)\nargs = p.parse_args()\nvars(args).update(o)\n" ARGS(
+         "args.n"),
+     "micro_batch=unclear"},
+    {"setattr",
+     "p.add_argument('--n', default=8)\nargs = p.parse_args()\nsetattr(args, 'n', 4)\n" ARGS(
+         "args.n"),
+     "micro_batch=unclear"},
+    {"unpacked", "B = {'per_device_train_batch_size': 8}\na = TrainingArguments(**B)\n",
+     "micro_batch=8"},
+    {"merged",
+     "B = {'per_device_train_batch_size': 8}\n"
+     "a = TrainingArguments(**{**B, 'per_device_train_batch_size': 4})\n",
+     "micro_batch=unclear"},
+    {"merged by dict",
+     "B = {'per_device_train_batch_size': 8}\n"
+     "a = TrainingArguments(**dict(B, per_device_train_batch_size=4))\n",
+     "micro_batch=unclear"},
+    {"merged by |",
+     "B = {'per_device_train_batch_size': 8}\n"
+     "a = TrainingArguments(**(B | {'per_device_train_batch_size': 4}))\n",
+     "micro_batch=unclear"},
+    {"merged with what is not known",
+     "B = {'per_device_train_batch_size': 8}\n"
+     "a = TrainingArguments(**{**B, **other})\n",
+     "micro_batch=unclear"},
+    {"written in place", "a = TrainingArguments(**{'per_device_train_batch_size': 4})\n",
+     "micro_batch=4"},
+};
+
+TEST(python_that_says_a_thing_twice_is_read_in_its_order) {
+  for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+    test_count(orders[i].name, !read_text("t.py", orders[i].text) && says(orders[i].says));
+}
+
+TEST(only_the_image_that_is_built_counts) {
+  CHECK(!read_text("Dockerfile",
+                   "FROM y AS a\nENV N=64\nCMD python train.py " MICRO "1\nFROM y\n"
+                   "CMD python train.py " MICRO "8\nCMD python train.py " MICRO "4\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=4") && changes("micro_batch", "2"), "the last CMD of the last stage");
+  CHECK(!read_text("Dockerfile", "FROM y AS a\nENV N=64\nFROM y\n"
+                                 "CMD python train.py " MICRO "$N\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "a variable of another stage");
+}
+
+// ---- what else would move ---------------------------------------------------------------------------
+
+static const struct {
+  const char *path, *text, *moves; // moves: what would change with the micro batch; NULL: nothing
+} shared_roots[] = {
+    {"a.sh",
+     "N=8\npython train.py --per_device_train_batch_size $N --save_total_limit $N "
+     "--learning_rate 1e-$N\n",
+     "--save_total_limit (line 2), --learning_rate (line 2)"},
+    {"b.sh", "N=8\nM=${N}\npython train.py --per_device_train_batch_size $N --save_steps $M\n",
+     "--save_steps (line 3)"},
+    {"c.sh", "N=8\nexport KEPT=$((N * 2))\npython train.py --per_device_train_batch_size $N\n",
+     "$KEPT (line 2)"},
+    {"d.sh",
+     "N=8\nACC=$((64 / N))\npython train.py --per_device_train_batch_size $N "
+     "--gradient_accumulation_steps $ACC --run_name out-N\n",
+     "accumulate is computed, and would become 32"},
+    {"e.py", "N = 8\nargs = TrainingArguments(per_device_train_batch_size=N, save_total_limit=N)\n",
+     "TrainingArguments.save_total_limit"},
+    {"f.py",
+     "N = 8\nRATE = 1e-5 * N\nargs = TrainingArguments(per_device_train_batch_size=N,\n"
+     "                         learning_rate=RATE)\n",
+     "TrainingArguments.learning_rate (line 4)"},
+    {"g.py",
+     "C = {'size': 8}\nargs = TrainingArguments(per_device_train_batch_size=C['size'],\n"
+     "    per_device_eval_batch_size=C['size'])\n",
+     "TrainingArguments.per_device_eval_batch_size (line 3)"},
+    {"h.py",
+     "N = 8\nargs = TrainingArguments(per_device_train_batch_size=N, seed=1)\n"
+     "trainer = Trainer(model=model, args=args)\n",
+     NULL},
+    {"i.yaml", "bs: &bs 8\nper_device_train_batch_size: *bs\nper_device_eval_batch_size: *bs\n",
+     "per_device_eval_batch_size (line 3)"},
+    {"j.yaml", "per_device_eval_batch_size: &bs 8\nper_device_train_batch_size: *bs\n",
+     "per_device_eval_batch_size (line 1)"},
+    {"k.yaml", "bs: 8\nper_device_train_batch_size: ${bs}\nper_device_eval_batch_size: ${bs}\n",
+     "per_device_eval_batch_size"},
+    {"l.yaml", "bs: 8\nper_device_train_batch_size: ${bs}\noutput_dir: out/${bs}\n", "output_dir"},
+    {"m.yaml", "bs: &bs 8\nper_device_train_batch_size: *bs\noutput_dir: bs\n", NULL},
+};
+
+TEST(what_is_computed_and_stays_does_not_move) {
+  CHECK(!read_text("t.py", "N = 8\nM = 2\nTOTAL = N * M\n"
+                           "a = TrainingArguments(per_device_train_batch_size=N,\n"
+                           "    gradient_accumulation_steps=M, save_steps=TOTAL)\n"),
+        "%s", error.message);
+  plim_knob_change both[] = {{PLIM_KNOB_MICRO_BATCH, value_from("4")},
+                             {PLIM_KNOB_ACCUMULATE, value_from("4")}};
+  plim_edit_set edits;
+  CHECK(!plim_project_set(&project, both, 2, &edits, &error), "%s", error.message);
+  plim_edit_set_clear(&edits);
+  CHECK(refuses("micro_batch", "4", "TrainingArguments.save_steps"), "alone, the product moves");
+}
+
+TEST(a_root_that_decides_more_is_left_alone) {
+  for (size_t i = 0; i < sizeof shared_roots / sizeof *shared_roots; i++) {
+    bool ok = !read_text(shared_roots[i].path, shared_roots[i].text) && says("micro_batch=8");
+    const char *moves = shared_roots[i].moves;
+    ok = ok && (moves ? refuses("micro_batch", "2", moves) : changes("micro_batch", "2"));
+    test_count(shared_roots[i].path, ok);
+  }
+}
+
+static plim_err read_two(const char *path, const char *text, const char *second, const char *more) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = plim_project_add(&project, path, text, strlen(text), &error);
+  if (!err) err = plim_project_add(&project, second, more, strlen(more), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+TEST(a_root_that_decides_more_in_another_file_is_left_alone) {
+  const char *uses = "from config import BATCH_SIZE\n"
+                     "a = TrainingArguments(per_device_train_batch_size=BATCH_SIZE,\n"
+                     "    save_steps=BATCH_SIZE)\n";
+  CHECK(!read_two("config.py", "BATCH_SIZE = 8\n", "train.py", uses), "%s", error.message);
+  CHECK(says("micro_batch=8"), "the constant of the other file");
+  CHECK(refuses("micro_batch", "2", "TrainingArguments.save_steps (line 3)"), "imported");
+  CHECK(strcmp(error.file, "train.py") == 0 && strstr(error.hint, "BATCH_SIZE"), "%s", error.hint);
+  const char *script = "p.add_argument('--batch-size', type=int, default=4)\n"
+                       "args = p.parse_args()\n"
+                       "a = TrainingArguments(per_device_train_batch_size=args.batch_size,\n"
+                       "    save_steps=args.batch_size)\n";
+  CHECK(!read_two("run.sh", "python train.py --batch-size 8\n", "train.py", script), "%s",
+        error.message);
+  CHECK(says("micro_batch=8"), "the command's");
+  CHECK(refuses("micro_batch", "2", "TrainingArguments.save_steps (line 4)"), "an argument");
+  CHECK(!read_two("run.sh", "python train.py --batch-size 8\npython train.py --batch-size 2\n",
+                  "train.py", script),
+        "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "two commands");
+  CHECK(!read_two("run.sh", "python train.py --batch-size 8\npython eval.py --batch-size 2\n",
+                  "train.py", script),
+        "%s", error.message);
+  CHECK(says("micro_batch=8"), "another program");
 }
 
 // ---- several files ----------------------------------------------------------------------------------
@@ -901,6 +1243,13 @@ TEST(a_command_line_overrides_the_file_it_starts) {
   CHECK(edits.at.len == 1 && strcmp(project.files.at[edits.at.at[0].file]->path, "run.sh") == 0,
         "only what is in force");
   plim_edit_set_clear(&edits);
+}
+
+TEST(a_file_comes_before_an_arguments_default) {
+  CHECK(!read_two("conf.yaml", "train:\n  batch_size: 8\n", "train.py",
+                  "p.add_argument('--batch_size', type=int, default=4)\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=8") && changes("micro_batch", "2"), "the file's");
 }
 
 // ---- names of one's own -----------------------------------------------------------------------------

@@ -65,7 +65,17 @@ static const struct {
     {"stages",
      "FROM a AS x\nENV A=1 B=1\nCMD [\"p.py\", \"--l\", \"1\"]\nFROM b\nENV A=2\nFROM c\nENV A=3 "
      "C=1\nCMD [\"p.py\", \"--l\", \"2\"]\n",
-     "2 $A=1\n2 $B=1\n3 --l=\"1\"\n5 $A#2=2\n7 $A#3=3\n7 $C=1\n8 --l#2=\"2\"\n"},
+     "7 $A=3\n7 $C=1\n8 --l=\"2\"\n"},
+    {"a stage from another",
+     "ARG G=0\nFROM a AS One\nENV A=1\nCMD [\"p.py\", \"--l\", \"1\"]\nFROM b AS two\nENV A=2\n"
+     "FROM --platform=linux/amd64 one AS three\nENV B=3\nFROM three\nENV C=4\n",
+     "1 $G=0\n3 $A=1\n4 --l=\"1\"\n8 $B=3\n10 $C=4\n"},
+    {"the last CMD", "FROM a\nCMD p.py --l 1\nCMD p.py --l 2\n", "3 --l=2\n"},
+    {"an ENTRYPOINT takes back the CMD below",
+     "FROM a AS x\nCMD [\"--l\", \"1\"]\nFROM x\nENTRYPOINT [\"p.py\", \"--m\", \"2\"]\n",
+     "4 --m=\"2\"\n"},
+    {"a name that only an earlier stage sets", "FROM a\nENV B=8\nFROM b\nCMD p.py --l $B\n",
+     "4 --l=$B\n"},
     {"a command in an array",
      "FROM a\nCMD [\"bash\", \"-c\", \"torchrun t.py --n 1 --x $X && y\"]\n",
      "2 --n=1\n2 --x=$X\n"},
@@ -116,7 +126,7 @@ static const edit_row rows[] = {
     {"FROM a\nENV A x\n", "$A", TEXT("y z"), NULL},
     {"FROM a\nENV A=1\n", "$A", TEXT("y\nz"), NULL},
     {"ARG A=1\nFROM a:$A", "$A", INT(2), "ARG A=2\nFROM a:$A"},
-    {"FROM a\nENV A=1\nFROM b\nENV A=2\n", "$A#2", INT(3), "FROM a\nENV A=1\nFROM b\nENV A=3\n"},
+    {"FROM a\nENV A=1\nFROM b\nENV A=2\n", "$A", INT(3), "FROM a\nENV A=1\nFROM b\nENV A=3\n"},
     {"FROM a\nENV A=$B\n", "$A", INT(1), NULL},
     // A seed's case: fewer samples, more steps.
     {"FROM a\nCMD [\"python\", \"train.py\", \\\n     \"--batch-size\", \"8\", \\\n     "

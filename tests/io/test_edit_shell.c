@@ -86,7 +86,7 @@ static const struct {
      "$T int 64\n$G int 4\n--a derived $((T / G))\n--b derived $(nproc)\n--c derived `hostname`\n"
      "--d derived $((T*2))\n"},
     {"set in several places: no root", "if x; then A=1; else A=2; fi\npython t.py --a $A\n",
-     "$A int 1\n$A int 2\n--a derived $A\n"},
+     "$A derived 1, if a condition holds\n$A derived 2, if a condition holds\n--a derived $A\n"},
     {"loops, read and (( )) leave no root",
      "for A in 1 2; do python t.py --a $A; done\nB=1\nread B\nC=2\n((C *= 2))\npython u.py --b $B "
      "--c "

@@ -250,6 +250,15 @@ TEST(new_keys_in_brackets) {
   CHECK_EDITS(cases);
 }
 
+// A block of text that ends with the file would get a line feed more.
+TEST(what_stands_around_a_new_key_stays_what_it_is) {
+  const edit_case cases[] = {
+      {"a: |\n  x", "b", INTEGER(2), NULL},
+      {"a: |-\n  x", "b", INTEGER(2), "a: |-\n  x\nb: 2"},
+  };
+  CHECK_EDITS(cases);
+}
+
 TEST(a_key_that_is_there_is_not_added) {
   plim_settings s;
   plim_edit edit;

@@ -1,0 +1,74 @@
+// Large files are read and changed in time that grows with their size, not with its square. The bound is
+// CPU time and far above what is needed, and far below what a search through all settings for each of
+// them takes (25 s and more for these, measured).
+#include <stdlib.h>
+#include <time.h>
+
+#include "project.h"
+#include "test.h"
+
+enum { COPIES = 60000, BOUND_SECONDS = 10 };
+
+static const struct {
+  const char *path, *front, *copy, *back; // `copy` has one %d for its number
+} files[] = {
+    {"calls.py", "size = 8\n", "TrainingArguments(per_device_train_batch_size=size, seed=%d)\n",
+     ""},
+    {"sections.yaml", "", "section_%d:\n  per_device_eval_batch_size: 8\n",
+     "training:\n  per_device_train_batch_size: 8\n"},
+    {"rows.yaml", "", "section_%d:\n  per_device_train_batch_size: 8\n", ""},
+    {"aliases.yaml", "size: &size 8\n", "section_%d: {per_device_train_batch_size: *size}\n", ""},
+    {"vars.sh", "", "VARIABLE_%d=8\n", "python train.py --per_device_train_batch_size 8\n"},
+    {"chain.sh", "V=8\n", "V%d=$V\nV=$V\n", "python train.py --per_device_train_batch_size 8\n"},
+    {"many.sh", "", "python train.py --per_device_train_batch_size 8 --seed %d\n", ""},
+    {"flags.sh", "python train.py", " --flag_%d 8", " --per_device_train_batch_size 8\n"},
+    {"Dockerfile", "FROM x\n", "ENV VARIABLE_%d=8\n",
+     "CMD python train.py --per_device_train_batch_size 8\n"},
+    {"keys.toml", "", "key_%d = 8\n", "per_device_train_batch_size = 8\n"},
+};
+
+static char *text_of(size_t file) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return NULL;
+  fputs(files[file].front, out);
+  for (int i = 0; i < COPIES; i++) {
+    const char *sign = strstr(files[file].copy, "%d");
+    fprintf(out, "%.*s%d%s", (int)(sign - files[file].copy), files[file].copy, i, sign + 2);
+  }
+  fputs(files[file].back, out);
+  fclose(out);
+  return text;
+}
+
+static void try_a_change(const plim_project *p) {
+  plim_knob_change change = {PLIM_KNOB_MICRO_BATCH, {.kind = PLIM_VALUE_INTEGER, .integer = 4}};
+  plim_edit_set edits;
+  if (!plim_project_set(p, &change, 1, &edits, NULL)) plim_edit_set_clear(&edits);
+}
+
+static bool is_read_in_time(size_t file) {
+  plim_project p = {0};
+  plim_error error = {0};
+  char *text = text_of(file);
+  clock_t begin = clock();
+  plim_err err = plim_project_add(&p, files[file].path, text, strlen(text), &error);
+  if (!err) err = plim_project_finish(&p, &error);
+  if (!err) try_a_change(&p);
+  double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+  const plim_project_knob *k = &p.knobs[PLIM_KNOB_MICRO_BATCH];
+  bool ok = !err && k->said == PLIM_SAID && k->value.integer == 8 && seconds < BOUND_SECONDS;
+  printf("%-14s %5.1f MB %5.2f s %s\n", files[file].path, (double)strlen(text) / 1e6, seconds,
+         error.message);
+  plim_project_clear(&p);
+  free(text);
+  return ok;
+}
+
+TEST(large_files_are_read_and_changed_in_time) {
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    test_count(files[i].path, is_read_in_time(i));
+}
+
+TEST_MAIN
