@@ -313,6 +313,8 @@ static int run(const cli_call *call) {
   const char *source = NULL;
   if (!r.cards) return cli_fail("not enough memory on this machine");
   plim_err err = PLIM_OK;
+  args->job.typed = call;
+  args->job.typed_at = offsetof(plan_args, job);
   if (call->words.len) {
     note_interrupted();
     err = read_files(call, args, &files, batch, sizeof batch, &error);

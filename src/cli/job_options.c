@@ -27,6 +27,11 @@ static const plim_load loads[] = {PLIM_LOAD_PRETRAINED, PLIM_LOAD_DEVICE_MAP, PL
 
 enum { DEFAULT_LENGTH = 2048, DEFAULT_CHUNK = 512 };
 
+bool job_is_typed(const job_args *args, const void *field) {
+  size_t at = (size_t)((const char *)field - (const char *)args);
+  return args->typed && cli_was_given(args->typed, args->typed_at + at);
+}
+
 void job_note(job_request *r, const char *format, ...) {
   size_t i = 0, count = sizeof r->notes / sizeof *r->notes;
   while (i < count && *r->notes[i]) i++;

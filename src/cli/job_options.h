@@ -17,7 +17,13 @@ typedef struct {
   int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
       offload, link;
   bool checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
+  bool through_accelerate; // it is accelerate that shards
+  const cli_call *typed;   // the command line, whose args have these at `typed_at`; NULL: none
+  size_t typed_at;
 } job_args;
+
+// Whether the option was typed that fills this field of `args`.
+bool job_is_typed(const job_args *args, const void *field);
 
 // Of counts that the user's files may say: not typed.
 #define JOB_UNSET PLIM_UNKNOWN
@@ -59,7 +65,8 @@ extern const char *const job_reduce_dtypes[], *const job_links[];
   {"attention", 0, "KIND", CLI_CHOICE, AT(attention),                                              \
    "attn_implementation; flash: flash_attention_2 (default: sdpa)", plim_attention_names},                                         \
   {"mask", 0, "KIND", CLI_CHOICE, AT(mask),                                                        \
-   "attention_mask: none, all ones, or with padding (default: none)", plim_mask_names},                  \
+   "attention_mask: none, all ones, with padding, or padded to the longest of the batch, so "      \
+   "that one sequence has no padding (default: none)", plim_mask_names},                                 \
   {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "adamw (fused), adamw-foreach, adamw-8bit, sgd, lion, ... or a name of "        \
    "TrainingArguments (default: adamw)", NULL},          \
   {"accumulate", 'a', "N", CLI_UINT, AT(accumulate),                                               \

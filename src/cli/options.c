@@ -173,8 +173,14 @@ static bool fail_value(parser *p, const cli_option *option, const char *value) {
   return false;
 }
 
+static void mark_given(parser *p, match found) {
+  bool is_own = found.base == p->call->args;
+  if (is_own && !vec_push(&p->call->given, found.option->offset)) cli_out_of_memory();
+}
+
 static bool set_value(parser *p, match found, const char *value) {
   void *field = found.base + found.option->offset;
+  mark_given(p, found);
   if (kinds[found.option->kind].set(found.option, field, value, &p->usage->error)) return true;
   return fail_value(p, found.option, value);
 }
@@ -248,7 +254,8 @@ static bool read_value(parser *p, match found, const char *attached) {
   return set_value(p, found, p->argv[p->at++]);
 }
 
-static bool set_flag(match found) {
+static bool set_flag(parser *p, match found) {
+  mark_given(p, found);
   *(bool *)(void *)(found.base + found.option->offset) = true;
   return true;
 }
@@ -259,7 +266,7 @@ static bool read_long(parser *p, const char *word) {
   match found = find_option(p, word + 2, bytes, 0);
   if (!found.option) return fail_unknown(p, word, 2 + bytes);
   if (found.option->kind != CLI_FLAG) return read_value(p, found, attached);
-  if (!attached) return set_flag(found);
+  if (!attached) return set_flag(p, found);
   FAIL(p, "--%s takes no value", found.option->name);
   HINT(p, "--%s", found.option->name);
   return false;
@@ -271,7 +278,7 @@ static bool read_short(parser *p, const char *word) {
     match found = find_option(p, NULL, 0, *letter);
     if (!found.option) return fail_unknown(p, word, strlen(word));
     if (found.option->kind != CLI_FLAG) return read_value(p, found, letter[1] ? letter + 1 : NULL);
-    set_flag(found);
+    set_flag(p, found);
   }
   return true;
 }
@@ -389,5 +396,12 @@ void cli_call_clear(cli_call *call) {
     if (cli_is_repeated(o->kind)) vec_free((cli_strings *)(void *)((char *)call->args + o->offset));
   free(call->args);
   vec_free(&call->words);
+  vec_free(&call->given);
   call->args = NULL;
+}
+
+bool cli_was_given(const cli_call *call, size_t offset) {
+  for (size_t i = 0; i < call->given.len; i++)
+    if (call->given.at[i] == offset) return true;
+  return false;
 }

@@ -66,6 +66,7 @@ typedef struct cli_call {
   cli_common common;
   void *args;              // the command's own args struct
   vec(const char *) words; // the positional arguments
+  vec(size_t) given;       // offsets of the fields that were typed, also where that changed nothing
 } cli_call;
 
 // A usage error, and the text that error.byte points into ("" if none), for the caret.
@@ -80,6 +81,8 @@ typedef struct {
 bool cli_parse(const struct cli_command *command, int argc, char **argv, int first, bool until_word,
                int *next, cli_call *call, cli_usage *usage);
 void cli_call_clear(cli_call *call);
+// Whether the option that fills the field at this offset of the args struct was typed.
+bool cli_was_given(const cli_call *call, size_t offset);
 
 // Rows without the closing one. NULL has none.
 size_t cli_option_count(const cli_option *options);

@@ -77,9 +77,9 @@ uint64_t project_job_batch(const project_job *p) {
 
 static bool is_known(plim_said said) { return said == PLIM_SAID || said == PLIM_DEFAULTED; }
 
-static void fill_count(project_job *p, const char *what, plim_said_count said, uint64_t unless,
-                       uint64_t *out) {
-  if (*out != unless) return;
+static void fill_count(project_job *p, const job_args *a, const char *what, plim_said_count said,
+                       uint64_t unless, uint64_t *out) {
+  if (*out != unless || job_is_typed(a, out)) return;
   if (is_known(said.said) && said.count > 0) *out = (uint64_t)said.count;
   else if (said.said == PLIM_UNCLEAR) note(p, "%s is not clear from the files", what);
 }
@@ -148,9 +148,9 @@ static plim_err fill_counts(const project_job *p, job_args *a, plim_error *error
 }
 
 // The place of a word among choices; the choice stays if it is none of them.
-static void fill_choice(project_job *p, const char *what, plim_said_text said,
+static void fill_choice(project_job *p, const job_args *a, const char *what, plim_said_text said,
                         const char *const *choices, int *out) {
-  if (*out || !is_known(said.said) || !*said.text) return;
+  if (*out || job_is_typed(a, out) || !is_known(said.said) || !*said.text) return;
   for (int i = 0; choices[i]; i++)
     if (strcmp(choices[i], said.text) == 0) {
       *out = i;
@@ -164,25 +164,29 @@ static bool is(plim_said_text said, const char *value) {
   return is_known(said.said) && strcmp(said.text, value) == 0;
 }
 
+static bool may_offload(const job_args *a) { return !a->offload && !job_is_typed(a, &a->offload); }
+
 static void fill_checkpoint(project_job *p, job_args *a) {
   if (a->checkpoint || a->reentrant) return;
   a->checkpoint = is(p->run.checkpoint, "on");
   a->reentrant = is(p->run.checkpoint, "reentrant");
-  if (is(p->run.checkpoint, "offloaded") && !a->offload) a->offload = 2;
+  if (is(p->run.checkpoint, "offloaded") && may_offload(a)) a->offload = 2;
 }
 
 static void fill_strategy(project_job *p, job_args *a) {
   plim_said_text strategy = p->run.strategy;
   if (is(strategy, "fsdp")) strategy.text = "fsdp2";
-  fill_choice(p, "the strategy", strategy, plim_strategy_names, &a->strategy);
-  if (is(p->run.offload, "optimizer") && !a->offload) a->offload = 3;
-  if (is_known(p->run.offload.said) && strstr(p->run.offload.text, "parameters") && !a->offload)
+  fill_choice(p, a, "the strategy", strategy, plim_strategy_names, &a->strategy);
+  bool is_typed = job_is_typed(a, &a->strategy);
+  if (is(p->run.offload, "optimizer") && may_offload(a)) a->offload = 3;
+  if (is_known(p->run.offload.said) && strstr(p->run.offload.text, "parameters") && may_offload(a))
     a->offload = 4;
-  if (a->world > 1 && !a->strategy) a->strategy = PLIM_SHARD_DDP;
+  if (a->world > 1 && !a->strategy && !is_typed) a->strategy = PLIM_SHARD_DDP;
+  if (is(p->run.reshard, "off") && a->strategy == PLIM_SHARD_FSDP2) a->no_reshard = true;
 }
 
 static void fill_loss(project_job *p, job_args *a) {
-  if (a->loss) return;
+  if (a->loss || job_is_typed(a, &a->loss)) return;
   if (is(p->run.loss, "fused")) a->loss = PLIM_LOSS_FUSED;
   if (is(p->run.loss, "chunked")) a->loss = PLIM_LOSS_CHUNKED;
   if (is(p->run.loss, "eighths"))
@@ -202,15 +206,17 @@ static void fill_targets(project_job *p, job_args *a) {
 }
 
 static void fill_adapters(project_job *p, job_args *a) {
-  fill_count(p, "the rank of the adapters", p->run.lora_rank, 0, &a->lora_rank);
-  if (a->lora_dropout == 0 && is_known(p->run.lora_dropout.said))
+  fill_count(p, a, "the rank of the adapters", p->run.lora_rank, 0, &a->lora_rank);
+  if (a->lora_dropout == 0 && !job_is_typed(a, &a->lora_dropout) &&
+      is_known(p->run.lora_dropout.said))
     a->lora_dropout = p->run.lora_dropout.number;
-  fill_choice(p, "the quantisation", p->run.quantisation, plim_weights_names, &a->weights);
+  fill_choice(p, a, "the quantisation", p->run.quantisation, plim_weights_names, &a->weights);
   fill_targets(p, a);
 }
 
 static void fill_optimizer(project_job *p, job_args *a) {
-  if (strcmp(a->optimizer, "adamw") != 0 || !is_known(p->run.optimizer.said)) return;
+  if (strcmp(a->optimizer, "adamw") != 0 || job_is_typed(a, &a->optimizer)) return;
+  if (!is_known(p->run.optimizer.said)) return;
   if (plim_optimizer_named(p->run.optimizer.text)) a->optimizer = p->run.optimizer.text;
   else note(p, "the optimizer %s is not modelled: predicted as adamw", p->run.optimizer.text);
 }
@@ -239,6 +245,14 @@ static plim_err check_sharing(const plim_run_settings *r, const job_args *a, pli
   return err;
 }
 
+// What changes memory or time and has no part in the prediction.
+static void note_unmodelled(project_job *p) {
+  if (is(p->run.compile, "on")) note(p, "torch.compile is not modelled: predicted as without it");
+  if (is_known(p->run.empty_cache.said) && p->run.empty_cache.count > 0)
+    note(p, "emptying the cache every %lld steps is not modelled: predicted as without it",
+         (long long)p->run.empty_cache.count);
+}
+
 plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
   plim_err shared = check_sharing(r, a, error);
@@ -247,17 +261,19 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   plim_err err = fill_counts(p, a, error);
   if (err) return err;
   if (!a->model && is_known(r->model.said)) a->model = r->model.text;
-  fill_count(p, "the length", r->sequence, 0, &a->seq);
-  fill_choice(p, "the precision", precision, job_amps, &a->amp);
-  fill_choice(p, "the type of the parameters", r->dtype, job_dtypes, &a->dtype);
-  fill_choice(p, "the attention", attention, plim_attention_names, &a->attention);
-  fill_choice(p, "the loop", r->loop, job_loops, &a->loop);
+  fill_count(p, a, "the length", r->sequence, 0, &a->seq);
+  fill_choice(p, a, "the precision", precision, job_amps, &a->amp);
+  fill_choice(p, a, "the type of the parameters", r->dtype, job_dtypes, &a->dtype);
+  fill_choice(p, a, "the attention", attention, plim_attention_names, &a->attention);
+  fill_choice(p, a, "the loop", r->loop, job_loops, &a->loop);
+  fill_choice(p, a, "the mask", r->mask, plim_mask_names, &a->mask);
   fill_checkpoint(p, a);
   fill_adapters(p, a);
   fill_optimizer(p, a);
   fill_loss(p, a);
   fill_strategy(p, a);
   fill_types(p, a);
+  note_unmodelled(p);
   if (!a->alloc_conf && r->alloc_conf.said == PLIM_SAID) a->alloc_conf = r->alloc_conf.text;
   if (is_known(r->clip.said) && r->clip.number == 0) a->no_clip = true;
   if (a->model) return PLIM_OK;

@@ -8,7 +8,7 @@
 typedef struct {
   plim_project project;
   plim_run_settings run;
-  char notes[6][256];   // what was read as what; unused ones are empty
+  char notes[12][256];  // what was read as what; unused ones are empty
   char *targets;        // owned
   bool holds_precision; // it is one that is not modelled: to be left alone
 } project_job;

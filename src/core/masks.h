@@ -14,12 +14,13 @@ typedef enum {
   PLIM_MASK_NONE, // no attention_mask is given
   PLIM_MASK_ONES, // one is, and it is all ones: found out, and dropped
   PLIM_MASK_PAD,  // one is, with padding
+  PLIM_MASK_LONGEST, // of a recipe: padded to the longest of the batch, so that one alone has no padding
   PLIM_MASK_KINDS
 } plim_mask_kind;
 
 // Tables of names end with NULL.
 extern const char *const plim_attention_names[PLIM_ATTENTION_KINDS + 1]; // "sdpa", "eager", "flash"
-extern const char *const plim_mask_names[PLIM_MASK_KINDS + 1];           // "none", "ones", "pad"
+extern const char *const plim_mask_names[PLIM_MASK_KINDS + 1]; // "none", "ones", "pad", "longest"
 
 // create_causal_mask: what the attention gets, floating; NULL where none is needed. `given` is the
 // batch's attention_mask (NULL if there is none), `positions` the position ids (NULL if the model has

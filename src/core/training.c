@@ -115,6 +115,11 @@ static plim_dims labels_shape(const plim_model *m, const plim_recipe *r) {
   return dims(r->batch, has_targets(m, r) ? r->target_length : r->length);
 }
 
+static plim_mask_kind mask_of(const plim_recipe *r) {
+  if (r->mask != PLIM_MASK_LONGEST) return r->mask;
+  return r->batch > 1 ? PLIM_MASK_PAD : PLIM_MASK_ONES;
+}
+
 // The new batch exists before the old one goes.
 static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, plim_batch *b) {
   plim_dims shape = dims(r->batch, r->length);
@@ -124,7 +129,7 @@ static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, 
   set(t, &b->ids, ids);
   set(t, &b->mask, mask);
   set(t, &b->labels, labels);
-  b->mask_kind = r->mask;
+  b->mask_kind = mask_of(r);
   b->attention = r->attention;
   b->checkpoint = r->checkpoint;
   b->loss = r->loss;
@@ -175,7 +180,7 @@ static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, vari
   plim_dims shape = dims(r->batch, r->length);
   set(t, &v->batch.ids, empty(t, shape, PLIM_I64));
   if (r->mask != PLIM_MASK_NONE) set(t, &v->batch.mask, empty(t, shape, PLIM_I64));
-  v->batch.mask_kind = r->mask;
+  v->batch.mask_kind = mask_of(r);
   v->batch.attention = r->attention;
   v->batch.checkpoint = r->checkpoint;
   autocast(t, r->autocast);
@@ -295,7 +300,7 @@ static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const pli
 
 static plim_batch batch_new(plim_tape *t, const plim_model *m, const plim_recipe *r) {
   plim_dims shape = dims(r->batch, r->length);
-  plim_batch b = {.mask_kind = r->mask == PLIM_MASK_PAD ? PLIM_MASK_PAD : PLIM_MASK_ONES,
+  plim_batch b = {.mask_kind = mask_of(r) == PLIM_MASK_PAD ? PLIM_MASK_PAD : PLIM_MASK_ONES,
                   .attention = r->attention,
                   .checkpoint = r->checkpoint,
                   .loss = r->loss,

@@ -100,6 +100,7 @@ typedef struct {
   bool is_nested;       // its keys stand anywhere: in a dict, a call, below another key
   bool is_part;         // only of how a run is started: another file trains
   bool has_trainer;     // the loop is transformers.Trainer
+  const char *mask;     // of its batches, where they are not packed: ones, pad, longest; NULL: none
   bool divides_batch;   // accumulation, where no key says it, is what the global batch leaves
   bool has_one_type;    // of all parameters, adapters as well, without autocast
 } plim_dialect_info;

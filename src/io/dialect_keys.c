@@ -624,17 +624,25 @@ static const plim_key nanogpt[] = {
 
 // ---- the dialects -----------------------------------------------------------------------------------
 
+// Masks: transformers' and TRL's collators pad to the longest; LLaMA-Factory's to a multiple of 8 and
+// Axolotl's to one of 64, which leaves padding in a batch of one as well; Unsloth's layers drop the mask
+// in training.
 const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
   [PLIM_DIALECT_HOME] = {"home-made", home, PLIM_DIALECTS, .is_nested = true},
-  [PLIM_DIALECT_HF] = {"transformers", hf, PLIM_DIALECT_HOME, .is_nested = true, .has_trainer = true},
-  [PLIM_DIALECT_TRL] = {"TRL", trl, PLIM_DIALECT_HF, .is_nested = true, .has_trainer = true},
+  [PLIM_DIALECT_HF] = {"transformers", hf, PLIM_DIALECT_HOME, .is_nested = true, .has_trainer = true,
+                       .mask = "longest"},
+  [PLIM_DIALECT_TRL] = {"TRL", trl, PLIM_DIALECT_HF, .is_nested = true, .has_trainer = true,
+                        .mask = "longest"},
   [PLIM_DIALECT_SENTENCE] = {"sentence-transformers", sentence, PLIM_DIALECT_HF, .is_nested = true,
-                             .has_trainer = true},
-  [PLIM_DIALECT_UNSLOTH] = {"Unsloth", unsloth, PLIM_DIALECT_TRL, .is_nested = true, .has_trainer = true},
+                             .has_trainer = true, .mask = "longest"},
+  [PLIM_DIALECT_UNSLOTH] = {"Unsloth", unsloth, PLIM_DIALECT_TRL, .is_nested = true, .has_trainer = true,
+                            .mask = "ones"},
   [PLIM_DIALECT_ACCELERATE] = {"accelerate", accelerate, PLIM_DIALECTS, .is_part = true},
   [PLIM_DIALECT_DEEPSPEED] = {"DeepSpeed", deepspeed, PLIM_DIALECTS, .is_part = true},
-  [PLIM_DIALECT_AXOLOTL] = {"Axolotl", axolotl, PLIM_DIALECTS, .has_trainer = true, .divides_batch = true},
-  [PLIM_DIALECT_LLAMA_FACTORY] = {"LLaMA-Factory", llama_factory, PLIM_DIALECT_HF, .has_trainer = true},
+  [PLIM_DIALECT_AXOLOTL] = {"Axolotl", axolotl, PLIM_DIALECTS, .has_trainer = true, .mask = "pad",
+                            .divides_batch = true},
+  [PLIM_DIALECT_LLAMA_FACTORY] = {"LLaMA-Factory", llama_factory, PLIM_DIALECT_HF, .has_trainer = true,
+                                  .mask = "pad"},
   [PLIM_DIALECT_LLAMA_FACTORY_V1] = {"LLaMA-Factory v1", llama_factory_v1, PLIM_DIALECTS,
                                      .divides_batch = true},
   [PLIM_DIALECT_TORCHTUNE] = {"torchtune", torchtune, PLIM_DIALECTS, .has_one_type = true},

@@ -59,9 +59,10 @@ static void take_loss(const plim_project *p, plim_run_settings *out) {
 // Trainer's collators pad and hand a mask over; packed batches and the other loops have none.
 static void take_loop(const plim_project *p, plim_run_settings *out) {
   bool has_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
+  const char *mask = has_trainer ? plim_dialect_table[p->dialect].mask : NULL;
   bool is_packed = strcmp(out->packing.text, "on") == 0;
   out->loop = (plim_said_text){PLIM_DEFAULTED, has_trainer ? "trainer" : "manual"};
-  out->mask = (plim_said_text){PLIM_DEFAULTED, has_trainer && !is_packed ? "pad" : "none"};
+  out->mask = (plim_said_text){PLIM_DEFAULTED, mask && !is_packed ? mask : "none"};
 }
 
 // The user says where the batch is: then it is a training.

@@ -33,8 +33,8 @@ typedef struct {
   plim_said_number lora_alpha, lora_dropout, epochs, clip;
   plim_said_text lora_targets;
   plim_said_text liger, packing, compile, reshard; // on, off
-  plim_said_text mask;                             // none, pad: what the ecosystem's batches have
-  plim_said_text loop;                             // trainer, manual
+  plim_said_text mask; // none, ones, pad, longest: what the ecosystem's batches have
+  plim_said_text loop; // trainer, manual
 } plim_run_settings;
 
 // Refuses, with the reason, files that train nothing: configurations of launchers, of evaluations.
