@@ -120,19 +120,10 @@ int64_t check_world(const check *c) {
   return check_number(c, PLIM_KNOB_WORLD);
 }
 
-static int64_t machines(const check *c) {
-  static const char *const keys[] = {"nnodes", "num_machines", "num_nodes"};
-  check_place at;
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-    if (check_find(c, keys[i], &at) && at.value.kind == PLIM_VALUE_INTEGER &&
-        count_in(at.value.integer))
-      return at.value.integer;
-  return 1;
-}
-
 int64_t check_local_world(const check *c) {
-  int64_t world = check_world(c), count = machines(c);
-  return world > count ? world / count : 1;
+  int64_t world = check_world(c), nodes = check_number(c, PLIM_KNOB_NODES);
+  if (!nodes) nodes = 1;
+  return world > nodes ? world / nodes : 1;
 }
 
 // A count of visible cards is no count of processes.

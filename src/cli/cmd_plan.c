@@ -307,7 +307,6 @@ static int run(const cli_call *call) {
                    .samples = args->samples,
                    .epochs = args->epochs,
                    .price_per_hour = args->price,
-                   .nodes = args->job.nodes,
                    .sets = &args->set};
   plim_error error = {0};
   const char *source = NULL;
@@ -321,6 +320,7 @@ static int run(const cli_call *call) {
     r.files = &files;
   }
   settle(&args->job);
+  r.nodes = args->job.nodes;
   if (!err) err = plan_cards(args, &r, &source, &error);
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
   int status = err ? cli_report(&error, source) : show(&r, args, call);

@@ -229,24 +229,19 @@ static void fill_types(project_job *p, job_args *a) {
   if (a->lora_rank) a->lora_dtype = 1; // that of the parameters
 }
 
-static bool is_split(plim_said_count said) { return is_known(said.said) && said.count > 1; }
-
-// What one GPU holds depends on how many share it.
-static plim_err check_sharing(const plim_run_settings *r, const job_args *a, plim_error *error) {
-  bool is_sharded = is_known(r->strategy.said) && (strncmp(r->strategy.text, "fsdp", 4) == 0 ||
-                                                   strncmp(r->strategy.text, "zero", 4) == 0);
-  if (is_split(r->tensor_parallel) || is_split(r->context_parallel))
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "tensor and context parallel are not modelled");
-  bool is_given = a->world != JOB_UNSET;
-  if (!is_sharded || is_given || is_known(r->world.said)) return PLIM_OK;
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say how many GPUs share the model");
-  plim_error_hint(error, "--world 8");
-  return err;
+static void note_world(project_job *p, const job_args *a) {
+  const plim_project_knob *world = &p->project.knobs[PLIM_KNOB_WORLD];
+  bool is_inferred = world->said == PLIM_DEFAULTED && *world->why && a->world > 1;
+  if (is_inferred && (int64_t)a->world == p->run.world.count)
+    note(p, "%llu GPUs: %s", (unsigned long long)a->world, world->why);
 }
 
 // What changes memory or time and has no part in the prediction.
 static void note_unmodelled(project_job *p) {
+  const char *freezes = plim_project_freezes(&p->project);
+  if (freezes)
+    note(p, "%.120s freezes parameters: predicted as if all were trained, which takes more",
+         freezes);
   if (is(p->run.compile, "on")) note(p, "torch.compile is not modelled: predicted as without it");
   if (is_known(p->run.empty_cache.said) && p->run.empty_cache.count > 0)
     note(p, "emptying the cache every %lld steps is not modelled: predicted as without it",
@@ -255,10 +250,13 @@ static void note_unmodelled(project_job *p) {
 
 plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
-  plim_err shared = check_sharing(r, a, error);
-  if (shared) return shared;
   plim_said_text attention = r->attention, precision = r->precision;
-  plim_err err = fill_counts(p, a, error);
+  bool is_open = a->accumulate == JOB_UNSET;
+  plim_err err = plim_project_refuse_unmodelled(&p->project, error);
+  if (!err) err = project_job_check_world(p, a, error);
+  if (!err) err = fill_counts(p, a, error);
+  fill_count(p, a, "the number of machines", r->nodes, 1, &a->nodes);
+  if (!err) err = project_job_divide(p, a, is_open, error);
   if (err) return err;
   if (!a->model && is_known(r->model.said)) a->model = r->model.text;
   fill_count(p, a, "the length", r->sequence, 0, &a->seq);
@@ -274,6 +272,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   fill_strategy(p, a);
   fill_types(p, a);
   note_unmodelled(p);
+  note_world(p, a);
   if (!a->alloc_conf && r->alloc_conf.said == PLIM_SAID) a->alloc_conf = r->alloc_conf.text;
   if (is_known(r->clip.said) && r->clip.number == 0) a->no_clip = true;
   if (a->model) return PLIM_OK;

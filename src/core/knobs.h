@@ -40,6 +40,7 @@ typedef enum {
   X(LORA_TARGETS, "lora_targets", FACT, "layers with adapters")                                      \
   X(MODEL, "model", FACT, "the model")                                                               \
   X(WORLD, "world", FACT, "GPUs")                                                                    \
+  X(NODES, "nodes", FACT, "machines they are in")                                                    \
   X(PACKING, "packing", FACT, "sequences are packed")                                                \
   X(EPOCHS, "epochs", FACT, "passes over the data")                                                  \
   X(CLIP, "clip", FACT, "bound of the gradient norm; 0: none")                                       \

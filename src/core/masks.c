@@ -9,8 +9,10 @@ const char *const plim_attention_names[PLIM_ATTENTION_KINDS + 1] = {
     [PLIM_ATTENTION_FLASH] = "flash",
 };
 
-const char *const plim_mask_names[PLIM_MASK_KINDS + 1] = {
-    [PLIM_MASK_NONE] = "none", [PLIM_MASK_ONES] = "ones", [PLIM_MASK_PAD] = "pad"};
+const char *const plim_mask_names[PLIM_MASK_KINDS + 1] = {[PLIM_MASK_NONE] = "none",
+                                                          [PLIM_MASK_ONES] = "ones",
+                                                          [PLIM_MASK_PAD] = "pad",
+                                                          [PLIM_MASK_LONGEST] = "longest"};
 
 // transformers looks for packed sequences in the positions: differences, their running sum, and
 // whether it is zero everywhere.

@@ -287,19 +287,6 @@ static plim_reading decide(decision *d) {
   return d->reading;
 }
 
-// torchrun counts processes per node.
-static void count_nodes(reader *r, plim_reading *world) {
-  bool is_per_node = world->key && strcmp(world->key->key, "nproc_per_node") == 0;
-  for (size_t i = 0; is_per_node && i < r->s->at.len; i++) {
-    plim_value nodes = r->s->at.at[i].value;
-    if (strcmp(r->names.names[i], "nnodes") != 0) continue;
-    if (nodes.kind == PLIM_VALUE_TEXT) plim_number_of(nodes.text, &nodes);
-    if (nodes.kind != PLIM_VALUE_INTEGER || nodes.integer < 1 || nodes.integer > 100000) continue;
-    if (world->value.kind != PLIM_VALUE_INTEGER || world->value.integer > 100000) continue;
-    world->value.integer *= nodes.integer;
-  }
-}
-
 static void hear_tables(reader *r, plim_dialect dialect, plim_knob knob, decision *d) {
   for (plim_dialect at = dialect; at != PLIM_DIALECTS; at = plim_dialect_table[at].base) {
     const plim_dialect_info *info = &plim_dialect_table[at];
@@ -326,7 +313,6 @@ static void hear_knob(reader *r, plim_dialect dialect, plim_knob knob, plim_read
   *out = decide(&d);
   plim_reading launched = decide(&launch);
   if (launched.said > PLIM_DEFAULTED) *out = launched;
-  if (knob == PLIM_KNOB_WORLD) count_nodes(r, out);
 }
 
 // ---- what must not change ---------------------------------------------------------------------------

@@ -77,7 +77,8 @@ enum {
   PLIM_KEY_OLD = 16,       // a former name: read, never added
   PLIM_KEY_ADDABLE = 32,   // may be added beside others of its kind
   PLIM_KEY_READ_ONLY = 64, // changing it alone would break the run: other keys belong to it
-  PLIM_KEY_FOLLOWS = 128   // changed along with the trainer's own settings, which win over it
+  PLIM_KEY_FOLLOWS = 128,  // changed along with the trainer's own settings, which win over it
+  PLIM_KEY_PER_NODE = 256  // of GPUs: those of one machine
 };
 
 // One key of one dialect. Rows of a knob are read in the order of the table; what is said later

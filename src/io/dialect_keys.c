@@ -25,11 +25,13 @@
 #define ADDS .flags = PLIM_KEY_ADDS
 #define OLD .flags = PLIM_KEY_OLD
 #define ADDABLE .flags = PLIM_KEY_ADDABLE
+#define PER_NODE .flags = PLIM_KEY_PER_NODE
 #define FOLLOWS .flags = PLIM_KEY_FOLLOWS
 #define READ_ONLY .flags = PLIM_KEY_READ_ONLY
 #define GATE .flags = PLIM_KEY_LAST | PLIM_KEY_READ_ONLY
 #define ZERO .words = words_null_is_zero
 #define NONE {.key = NULL}
+#define COMMANDS (1u << PLIM_FORMAT_SHELL | 1u << PLIM_FORMAT_DOCKERFILE)
 
 // ---- files of one's own: names that mean the same wherever they are found ---------------------------
 
@@ -132,10 +134,14 @@ static const plim_key home[] = {
   TEXT("model_id", MODEL, NULL),
   TEXT("model_name", MODEL, NULL),
   TEXT("model_name_or_path", MODEL, NULL),
-  NUMBER("devices", WORLD, NULL, VAGUE),
-  NUMBER("num_gpus", WORLD, NULL),
+  NUMBER("devices", WORLD, NULL, .flags = PLIM_KEY_VAGUE | PLIM_KEY_PER_NODE),
+  NUMBER("num_gpus", WORLD, NULL, .formats = ~COMMANDS),
   NUMBER("n_gpus", WORLD, NULL),
+  NUMBER("gpus_per_node", WORLD, NULL, PER_NODE),
+  NUMBER("num_gpus_per_node", WORLD, NULL, PER_NODE),
   NUMBER("world_size", WORLD, NULL),
+  NUMBER("num_nodes", NODES, NULL),
+  NUMBER("nnodes", NODES, NULL),
   NUMBER("n_positives", POSITIVES, NULL),
   NUMBER("num_positives", POSITIVES, NULL),
   NUMBER("n_negatives", NEGATIVES, NULL),
@@ -258,6 +264,7 @@ static const plim_key unsloth[] = {
 
 static const plim_key accelerate[] = {
   NUMBER("num_processes", WORLD, NULL),
+  NUMBER("num_machines", NODES, NULL),
   WORDS("mixed_precision", PRECISION, precision, NULL, FOLLOWS),
   WORDS("distributed_type", STRATEGY, distributed_type, NULL, READ_ONLY),
   WORDS("deepspeed_config.zero_stage", STRATEGY, zero_stage, NULL),
@@ -297,9 +304,13 @@ const plim_key plim_launch_keys[] = {
   TEXT("$pytorch_alloc_conf", ALLOC_CONF, NULL),
   TEXT("os.environ.pytorch_cuda_alloc_conf", ALLOC_CONF, NULL),
   TEXT("os.environ.pytorch_alloc_conf", ALLOC_CONF, NULL),
-  COUNT("$cuda_visible_devices", WORLD, NULL),
+  COUNT("$cuda_visible_devices", WORLD, NULL, PER_NODE),
   NUMBER("num_processes", WORLD, NULL),
-  NUMBER("nproc_per_node", WORLD, NULL),
+  NUMBER("num_gpus", WORLD, NULL, PER_NODE), // of deepspeed
+  NUMBER("nproc_per_node", WORLD, NULL, PER_NODE),
+  NUMBER("nnodes", NODES, NULL),
+  NUMBER("num_nodes", NODES, NULL),
+  NUMBER("num_machines", NODES, NULL),
   WORDS("mixed_precision", PRECISION, precision, NULL),
   NONE,
 };
@@ -357,6 +368,7 @@ static const plim_key axolotl[] = {
         .flags = PLIM_KEY_ADDS | PLIM_KEY_ADDABLE),
   WORDS("fsdp_config.reshard_after_forward", RESHARD, reshard, NULL),
   WORDS("fsdp_config.fsdp_reshard_after_forward", RESHARD, reshard, NULL),
+  NUMBER("dp_shard_size", WORLD, NULL),
   NUMBER("tensor_parallel_size", TENSOR_PARALLEL, "1"),
   NUMBER("context_parallel_size", CONTEXT_PARALLEL, "1"),
   NUMBER("dataloader_num_workers", WORKERS, NULL, ADDABLE),
@@ -365,6 +377,8 @@ static const plim_key axolotl[] = {
   NUMBER("num_epochs", EPOCHS, "1"),
   NUMBER("max_grad_norm", CLIP, "1", ZERO),
   WORDS("rl", LOSS_KIND, preference, "causal"),
+  WORDS("reward_model", LOSS_KIND, scores, NULL),
+  WORDS("process_reward_model", LOSS_KIND, scores, NULL),
   NONE,
 };
 
@@ -471,7 +485,8 @@ static const plim_key lightning[] = {
   WORDS("strategy", STRATEGY, lightning_strategy, NULL, VAGUE),
   WORDS("strategy", OFFLOAD, lightning_offload, NULL, VAGUE),
   NUMBER("gradient_clip_val", CLIP, NULL, VAGUE, ZERO),
-  NUMBER("trainer.devices", WORLD, NULL),
+  NUMBER("trainer.devices", WORLD, NULL, PER_NODE),
+  NUMBER("trainer.num_nodes", NODES, NULL),
   WORDS("trainer.strategy", STRATEGY, lightning_strategy, NULL),
   WORDS("trainer.strategy.init_args.stage", STRATEGY, zero_stage, NULL),
   WORDS("trainer.strategy", OFFLOAD, lightning_offload, NULL),
@@ -533,7 +548,8 @@ static const plim_key nemo[] = {
   NUMBER("model.data.train_ds.max_seq_length", SEQUENCE, NULL),
   WORDS("model.activations_checkpoint_granularity", CHECKPOINT, recompute, "off"),
   WORDS("trainer.precision", PRECISION, mixed, NULL),
-  NUMBER("trainer.devices", WORLD, NULL),
+  NUMBER("trainer.devices", WORLD, NULL, PER_NODE),
+  NUMBER("trainer.num_nodes", NODES, NULL),
   NUMBER("model.tensor_model_parallel_size", TENSOR_PARALLEL, "1"),
   NUMBER("model.context_parallel_size", CONTEXT_PARALLEL, "1"),
   NUMBER("model.peft.lora_tuning.adapter_dim", LORA_RANK, NULL),
@@ -586,7 +602,8 @@ static const plim_key litgpt[] = {
   WORDS("lora_projection", LORA_TARGETS, target_o, NULL, ADDS),
   WORDS("lora_mlp", LORA_TARGETS, targets_mlp, NULL, ADDS),
   WORDS("lora_head", LORA_TARGETS, target_head, NULL, ADDS),
-  NUMBER("devices", WORLD, "1"),
+  NUMBER("devices", WORLD, "1", PER_NODE),
+  NUMBER("num_nodes", NODES, NULL),
   WORDS("optimizer.class_path", OPTIMIZER, optimizer_class, NULL),
   WORDS("optimizer", OPTIMIZER, optimizer_class, NULL),
   REFINES("optimizer.init_args.fused", OPTIMIZER, "adamw-foreach", fused, NULL),
@@ -667,7 +684,7 @@ const plim_key plim_natural_keys[PLIM_KNOBS] = {
   OWN_NUMBER(MICRO_BATCH), OWN_NUMBER(ACCUMULATE), OWN_NUMBER(GLOBAL_BATCH), OWN_NUMBER(CHUNKED_LOSS),
   OWN_NUMBER(EMPTY_CACHE), OWN_NUMBER(WORKERS), OWN_NUMBER(SEQUENCE), OWN_NUMBER(LORA_RANK),
   OWN_NUMBER(POSITIVES), OWN_NUMBER(NEGATIVES), OWN_NUMBER(LORA_ALPHA), OWN_NUMBER(LORA_DROPOUT),
-  OWN_NUMBER(WORLD), OWN_NUMBER(EPOCHS), OWN_NUMBER(CLIP), OWN_NUMBER(TENSOR_PARALLEL),
+  OWN_NUMBER(WORLD), OWN_NUMBER(NODES), OWN_NUMBER(EPOCHS), OWN_NUMBER(CLIP), OWN_NUMBER(TENSOR_PARALLEL),
   OWN_NUMBER(CONTEXT_PARALLEL), OWN_TEXT(ALLOC_CONF), OWN_TEXT(MODEL), OWN_TEXT(LOSS_KIND),
   OWN(CHECKPOINT, checkpoint), OWN(ATTENTION, attention), OWN(LIGER, on_off), OWN(RESHARD, reshard),
   OWN(PACKING, on_off), OWN(COMPILE, on_off), OWN(PRECISION, precision), OWN(DTYPE, dtype),

@@ -162,6 +162,7 @@ WORDS(loss_fused, {"true", "fused"}, {"false", "?0"}, {"null", "?0"});
 WORDS(loss_plugins, {"*cut_cross_entropy*", "fused"}, {"*", "-"});
 WORDS(loss_chunked, {"true", "eighths"}, {"false", "?0"}, {"null", "?0"});
 WORDS(contrastive, {"*", "contrastive"});
-WORDS(preference, {"sft", "causal"}, {"pt", "causal"}, {"dpo", "preference"}, {"kto", "preference"},
-      {"*", "other"});
+WORDS(scores, {"true", "other"}, {"false", "-"}, {"null", "-"});
+WORDS(preference, {"sft", "causal"}, {"pt", "causal"}, {"null", "?causal"}, {"false", "?causal"},
+      {"", "?causal"}, {"dpo", "preference"}, {"kto", "preference"}, {"*", "other"});
 // clang-format on

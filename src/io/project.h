@@ -102,6 +102,18 @@ bool plim_project_divides(const plim_project *p);
 // What the micro batches of all ranks leave of the global batch; 0: not known, or not whole.
 int64_t plim_project_quotient(const plim_project *p, int64_t ranks);
 
+// Where accumulation is what micro batches on so many GPUs leave of the global batch, that; 0: it does
+// not divide. False: accumulation is said otherwise.
+bool plim_project_accumulation(const plim_project *p, int64_t micro_batch, int64_t world,
+                               int64_t *out);
+
+// Refuses what takes other memory than the recipes that are modelled, with what it is: preference
+// training, other heads, layers or sequences that GPUs share (project_unmodelled.c).
+plim_err plim_project_refuse_unmodelled(const plim_project *p, plim_error *error);
+
+// The file that freezes parameters though there are no adapters; NULL: none.
+const char *plim_project_freezes(const plim_project *p);
+
 // ---- changes ----------------------------------------------------------------------------------------
 
 typedef struct {

@@ -12,6 +12,9 @@ bool plim_project_note(plim_project *p, const char *format, ...)
 // Says which file of the project an error is about (SIZE_MAX: none) and returns its code.
 plim_err plim_error_file_of(const plim_project *p, size_t file, plim_err code, plim_error *error);
 
+// Makes GPUs of one machine those of all; where none are said, those that the global batch takes
+// (project_world.c).
+void plim_project_settle_world(plim_project *p);
 // Whether micro batch, accumulation and GPUs make the global batch, as far as all are known.
 bool plim_project_multiplies_out(const plim_project *p);
 

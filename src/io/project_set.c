@@ -264,6 +264,11 @@ static bool is_computed(const plim_project_knob *k) {
          k->places[0].setting->value.kind == PLIM_VALUE_DERIVED;
 }
 
+static plim_err refuse_batch(plim_error *error) {
+  return plim_fail(error, PLIM_ERR_ARGUMENT,
+                   "micro batch, accumulation and GPUs would not multiply out to the global batch");
+}
+
 static plim_err compare(const plim_project *p, const plim_project *q,
                         const plim_knob_change *changes, size_t count, plim_error *error) {
   for (int i = 0; i < PLIM_KNOBS; i++) {
@@ -273,13 +278,12 @@ static plim_err compare(const plim_project *p, const plim_project *q,
     bool is_well = want ? plim_value_same(&now->value, want)
                         : is_quotient || (now->said == then->said &&
                                           plim_value_same(&now->value, &then->value));
+    bool is_inferred = i == PLIM_KNOB_WORLD && then->said != PLIM_SAID; // from the batch
+    if (!is_well && is_inferred) return refuse_batch(error);
     if (!is_well && is_computed(then)) return refuse_computed(p, then, now, (plim_knob)i, error);
     if (!is_well) return say_changed(now, then, want, (plim_knob)i, error);
   }
-  if (plim_project_multiplies_out(p) && !plim_project_multiplies_out(q))
-    return plim_fail(
-        error, PLIM_ERR_ARGUMENT,
-        "micro batch, accumulation and GPUs would not multiply out to the global batch");
+  if (plim_project_multiplies_out(p) && !plim_project_multiplies_out(q)) return refuse_batch(error);
   return PLIM_OK;
 }
 

@@ -100,6 +100,7 @@ plim_err plim_run_settings_of(const plim_project *p, plim_run_settings *out, pli
       .global_batch = count(p, PLIM_KNOB_GLOBAL_BATCH),
       .sequence = count(p, PLIM_KNOB_SEQUENCE),
       .world = count(p, PLIM_KNOB_WORLD),
+      .nodes = count(p, PLIM_KNOB_NODES),
       .workers = count(p, PLIM_KNOB_WORKERS),
       .tensor_parallel = count(p, PLIM_KNOB_TENSOR_PARALLEL),
       .context_parallel = count(p, PLIM_KNOB_CONTEXT_PARALLEL),

@@ -22,7 +22,7 @@ typedef struct {
 
 typedef struct {
   plim_said_text model; // an id, a path, or what the ecosystem has as its name
-  plim_said_count micro_batch, accumulate, global_batch, sequence, world, workers;
+  plim_said_count micro_batch, accumulate, global_batch, sequence, world, nodes, workers;
   plim_said_count tensor_parallel, context_parallel, positives, negatives;
   plim_said_text precision, dtype, checkpoint, attention, optimizer,
       quantisation; // values: dialect.h

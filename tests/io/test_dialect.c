@@ -1042,9 +1042,128 @@ TEST(places_that_must_agree_are_changed_together) {
   CHECK(says("micro_batch=4 accumulate=2 global_batch=16 strategy=zero2 precision=bf16"), "values");
   CHECK(!project.notes.len, "%s", project.notes.at[0]);
   plim_edit_set edits;
-  CHECK(set("micro_batch", "2", &edits), "%s", error.message);
-  CHECK(edits.at.len == 2 && edits.at.at[0].file != edits.at.at[1].file, "%zu edits", edits.at.len);
+  CHECK(says("world=2"), "two GPUs, as 16 is 4 x 2 on each");
+  CHECK(refuses("micro_batch", "2", "multiply out"), "16 would be 2 x 2 on four");
+  plim_knob_change both[] = {
+      {PLIM_KNOB_MICRO_BATCH, {.kind = PLIM_VALUE_INTEGER, .integer = 2}},
+      {PLIM_KNOB_ACCUMULATE, {.kind = PLIM_VALUE_INTEGER, .integer = 4}},
+  };
+  CHECK(!plim_project_set(&project, both, 2, &edits, &error), "%s", error.message);
+  CHECK(edits.at.len == 4 && edits.at.at[0].file != edits.at.at[1].file, "%zu edits", edits.at.len);
   plim_edit_set_clear(&edits);
+}
+
+// ---- machines and GPUs ------------------------------------------------------------------------------
+
+static const struct {
+  const char *file, *text, *says;
+} worlds[] = {
+    {"run.sh", "torchrun --nnodes 2 --nproc_per_node 4 t.py --per_device_train_batch_size 1\n",
+     "world=8 nodes=2"},
+    {"run.sh",
+     "NNODES=2\ntorchrun --nnodes $NNODES --nproc_per_node 4 t.py --per_device_train_batch_size "
+     "1\n",
+     "world=8 nodes=2"},
+    {"run.sh",
+     "torchrun --nnodes $SLURM_NNODES --nproc_per_node 4 t.py --per_device_train_batch_size 1\n",
+     "world=unclear nodes=unclear"},
+    {"run.sh", "torchrun --nnodes 1:4 --nproc_per_node 4 t.py --per_device_train_batch_size 1\n",
+     "world=unclear nodes=unclear"},
+    {"run.sh", "deepspeed --num_gpus 4 --num_nodes 2 t.py --per_device_train_batch_size 1\n",
+     "world=8 nodes=2"},
+    {"run.sh",
+     "accelerate launch --num_machines 2 --num_processes 8 t.py --per_device_train_batch_size 1\n",
+     "world=8 nodes=2"},
+    {"run.sh", "CUDA_VISIBLE_DEVICES=0,1 python t.py --per_device_train_batch_size 1\n",
+     "world=2 nodes=unknown"},
+    {"t.yaml", "trainer:\n  accumulate_grad_batches: 4\n  devices: 4\n  num_nodes: 2\n",
+     "world=8 nodes=2"},
+    {"t.yaml", "trainer:\n  accumulate_grad_batches: 4\n  devices: -1\n", "world=unclear"},
+    {"t.yaml", "base_model: m\nmicro_batch_size: 1\ndp_shard_size: 4\nsequence_len: 8\n",
+     "world=4"},
+};
+
+TEST(gpus_are_those_of_all_machines) {
+  for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
+    bool ok = !read_text(worlds[i].file, worlds[i].text) && says(worlds[i].says);
+    if (!ok) printf("%s%s\n", worlds[i].text, error.message);
+    test_count(worlds[i].says, ok);
+  }
+}
+
+TEST(a_global_batch_takes_so_many_gpus) {
+  static const char json[] = "{\"train_batch_size\": 24, \"zero_optimization\": {\"stage\": 2}}\n";
+  static const char odd[] = "{\"train_batch_size\": 20, \"zero_optimization\": {\"stage\": 2}}\n";
+  CHECK(!read_pair(hf_yaml, json, NULL) && says("world=3"), "24 is 4 x 2 on three");
+  CHECK(!read_pair(hf_yaml, odd, NULL) && says("world=unclear"), "20 is no multiple of 8");
+  CHECK(!read_pair(hf_yaml, json, "torchrun --nproc_per_node 2 t.py\n") && says("world=2"),
+        "what starts it is sure");
+}
+
+// ---- what is not modelled ---------------------------------------------------------------------------
+
+#define SFT "model = AutoModelForCausalLM.from_pretrained('m')\n"
+#define ARGS "(per_device_train_batch_size=4)\n"
+
+static const struct {
+  const char *file, *text, *reason; // NULL: it is modelled
+} kinds[] = {
+    {"t.py", "from trl import DPOTrainer\n" SFT "args = DPOConfig" ARGS,
+     "(DPOConfig): both answers"},
+    {"t.py", SFT "class Mine(GRPOTrainer):\n  pass\nargs = TrainingArguments" ARGS,
+     "(GRPOTrainer): answers are generated"},
+    {"t.py", "from trl import DPOTrainer, SFTConfig\n" SFT "args = SFTConfig" ARGS, NULL},
+    {"t.py", "# DPOTrainer(x)\n" SFT "args = TrainingArguments" ARGS, NULL},
+    {"t.py",
+     "m = AutoModelForSequenceClassification.from_pretrained('m')\nargs = TrainingArguments" ARGS,
+     "AutoModelForSequenceClassification is not modelled"},
+    {"t.py",
+     "from transformers import AutoModelForTokenClassification\n" SFT
+     "args = TrainingArguments" ARGS,
+     NULL},
+    {"t.yaml", "stage: kto\nfinetuning_type: lora\ncutoff_len: 8\n", "(stage kto): both answers"},
+    {"t.yaml", "stage: sft\nfinetuning_type: lora\ncutoff_len: 8\n", NULL},
+    {"t.yaml", "base_model: m\nrl: grpo\nsequence_len: 8\n", "(rl grpo): answers are generated"},
+    {"t.yaml", "base_model: m\nrl:\nsequence_len: 8\n", NULL},
+    {"t.yaml", "base_model: m\nreward_model: true\nsequence_len: 8\n", "(reward_model true)"},
+    {"t.sh", "trl dpo --use_peft --per_device_train_batch_size 1\n", "(dpo): both answers"},
+    {"t.sh", "python x/run_orpo.py --per_device_train_batch_size 1\n",
+     "(x/run_orpo.py): both answers"},
+    {"t.sh", "# as trl dpo\npython dpo/sft.py --per_device_train_batch_size 1\n", NULL},
+    {"t.yaml", "base_model: m\nsequence_len: 8\ntensor_parallel_size: 2\n", "tensor parallel"},
+    {"t.yaml", "base_model: m\nsequence_len: 8\ncontext_parallel_size: 2\n", "context parallel"},
+    {"t.yaml", "base_model: m\nsequence_len: 8\ndp_replicate_size: 2\n", "sharding within groups"},
+    {"t.sh",
+     "torchrun p.py --micro-batch-size 1 --global-batch-size 8 --pipeline-model-parallel-size 2\n",
+     "a pipeline"},
+};
+
+TEST(what_is_not_modelled_is_refused_with_what_it_is) {
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    const char *reason = kinds[i].reason;
+    bool ok = !read_text(kinds[i].file, kinds[i].text);
+    bool is_refused = plim_project_refuse_unmodelled(&project, &error) != PLIM_OK;
+    ok = ok && is_refused == (reason != NULL) && (!reason || strstr(error.message, reason));
+    if (!ok) printf("%s: %s\n", kinds[i].text, error.message);
+    test_count(reason ? reason : "modelled", ok);
+  }
+}
+
+TEST(frozen_parameters_are_noticed) {
+  static const char *const freezing[] = {"for p in m.parameters(): p.requires_grad = False\n",
+                                         "m.encoder.requires_grad_(False)\n"};
+  for (size_t i = 0; i < 2; i++) {
+    CHECK(!read_text("t.py", freezing[i]) && plim_project_freezes(&project), "%s", freezing[i]);
+  }
+  CHECK(!read_text("t.py", "x = torch.zeros(1, requires_grad=False)\n") &&
+            !plim_project_freezes(&project),
+        "a tensor");
+  CHECK(!read_text("t.yaml", "stage: sft\nfinetuning_type: freeze\ncutoff_len: 8\n") &&
+            plim_project_freezes(&project),
+        "LLaMA-Factory's");
+  CHECK(!read_text("t.py", "p.requires_grad = False\nm = get_peft_model(m, LoraConfig(r=8))\n") &&
+            !plim_project_freezes(&project),
+        "adapters");
 }
 
 // Every file that says it, and never both types at once.

@@ -1,0 +1,47 @@
+// How many GPUs a project's run has. One is assumed only where nothing depends on it.
+#include <string.h>
+
+#include "project_job.h"
+
+static bool is_sharded(const project_job *p, const job_args *a) {
+  const char *strategy = p->run.strategy.text;
+  bool is_typed = a->strategy || job_is_typed(a, &a->strategy);
+  return !is_typed && (strncmp(strategy, "fsdp", 4) == 0 || strncmp(strategy, "zero", 4) == 0);
+}
+
+static plim_err ask(const char *why, const char *more, plim_error *error) {
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say how many GPUs %s%s", why, more);
+  plim_error_hint(error, "--world 8");
+  return err;
+}
+
+plim_err project_job_check_world(const project_job *p, const job_args *a, plim_error *error) {
+  int64_t steps;
+  bool is_open = a->world == JOB_UNSET && p->run.world.said == PLIM_UNSAID;
+  if (!is_open) return PLIM_OK;
+  if (is_sharded(p, a)) return ask("share the model by ", p->run.strategy.text, error);
+  if (a->accumulate == JOB_UNSET && plim_project_accumulation(&p->project, 1, 1, &steps))
+    return ask("there are: accumulation is what they leave of the global batch", "", error);
+  return PLIM_OK;
+}
+
+// Machines of another number of GPUs than was typed are not the files'.
+static void drop_nodes(job_args *a) {
+  bool is_split = a->nodes && a->world % a->nodes == 0;
+  if (!is_split && !job_is_typed(a, &a->nodes)) a->nodes = 1;
+}
+
+plim_err project_job_divide(const project_job *p, job_args *a, bool is_open, plim_error *error) {
+  int64_t steps, world = (int64_t)a->world, micro = (int64_t)a->batch;
+  drop_nodes(a);
+  if (!is_open || !plim_project_accumulation(&p->project, micro, world, &steps)) return PLIM_OK;
+  if (steps) a->accumulate = (uint64_t)steps;
+  if (steps) return PLIM_OK;
+  plim_err err = plim_fail(
+      error, PLIM_ERR_ARGUMENT, "the global batch of %lld is no multiple of %lld x %lld GPUs",
+      (long long)p->run.global_batch.count, (long long)micro, (long long)world);
+  plim_error_hint(error,
+                  "accumulation is what they leave of it, and must be whole: --world, --batch");
+  return err;
+}

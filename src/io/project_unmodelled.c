@@ -1,0 +1,348 @@
+// What a project does that the prediction has no part in: training by preference or reward, heads other
+// than those over a vocabulary, layers and sequences that GPUs share, frozen parameters.
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "project_impl.h"
+
+// ---- ways to train ----------------------------------------------------------------------------------
+
+#define PAIRS "both answers of a pair go through the model"
+#define REFERENCE ", and a frozen reference model"
+#define GENERATES "answers are generated between the steps, and judged"
+#define SCORES "the head gives a score instead of the vocabulary's logits"
+#define TEACHER "a second model teaches"
+
+static const struct {
+  const char *name, *why; // of trl's NAMETrainer, `trl NAME`, NAME.py, `rl: NAME`, `stage: NAME`
+} methods[] = {
+    {"dpo", PAIRS REFERENCE}, {"ipo", PAIRS REFERENCE}, {"kto", PAIRS REFERENCE},
+    {"bco", PAIRS REFERENCE}, {"orpo", PAIRS},          {"cpo", PAIRS},
+    {"simpo", PAIRS},         {"grpo", GENERATES},      {"gspo", GENERATES},
+    {"rloo", GENERATES},      {"ppo", GENERATES},       {"reinforce", GENERATES},
+    {"onlinedpo", GENERATES}, {"nashmd", GENERATES},    {"xpo", GENERATES},
+    {"reward", SCORES},       {"rm", SCORES},           {"prm", SCORES},
+    {"gkd", TEACHER},         {"minillm", TEACHER},
+};
+enum { METHODS = sizeof methods / sizeof *methods };
+
+typedef struct {
+  size_t file; // SIZE_MAX: none
+  size_t method;
+  char word[96]; // as it stands there
+} finding;
+
+// Of a word such as "DPO", "online_dpo"; METHODS if it is none.
+static size_t method_named(const char *word, size_t size) {
+  char plain[32];
+  size_t n = 0;
+  for (size_t i = 0; i < size && n + 1 < sizeof plain; i++)
+    if (word[i] != '_' && word[i] != '-') plain[n++] = (char)tolower((unsigned char)word[i]);
+  plain[n] = 0;
+  size_t i = 0;
+  while (i < METHODS && strcmp(methods[i].name, plain) != 0) i++;
+  return i;
+}
+
+static void keep(finding *f, size_t file, size_t method, const char *word, size_t size) {
+  *f = (finding){file, method, ""};
+  snprintf(f->word, sizeof f->word, "%.*s", (int)size, word);
+}
+
+// ---- Python -----------------------------------------------------------------------------------------
+
+static bool is_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+// The next name in code, outside comments; its size is 0 at the end. Texts in quotes are read as code,
+// which finds a class that is named there.
+static const char *next_name(const char *at, size_t *size) {
+  while (*at && !is_name(*at)) at += *at == '#' ? strcspn(at, "\n") : 1;
+  *size = 0;
+  while (is_name(at[*size])) ++*size;
+  return at;
+}
+
+static bool ends_with(const char *name, size_t size, const char *ending) {
+  size_t n = strlen(ending);
+  return size >= n && memcmp(name + size - n, ending, n) == 0;
+}
+
+// A class that is called, or that another one is made of: not one that is only imported.
+static bool is_used(const char *text, const char *name, size_t size) {
+  const char *line = name;
+  while (line > text && line[-1] != '\n') line--;
+  return name[size] == '(' || strncmp(line + strspn(line, " \t"), "class ", 6) == 0;
+}
+
+static bool find_trainer(const plim_project *p, size_t file, finding *out) {
+  static const char *const endings[] = {"Trainer", "Config"};
+  const char *text = p->files.at[file]->text;
+  size_t size;
+  for (const char *at = next_name(text, &size); size; at = next_name(at + size, &size))
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+      if (!ends_with(at, size, endings[i]) || !is_used(text, at, size)) continue;
+      size_t method = method_named(at, size - strlen(endings[i]));
+      if (method == METHODS) continue;
+      keep(out, file, method, at, size);
+      return true;
+    }
+  return false;
+}
+
+static bool uses(const plim_project_file *f, const char *class) {
+  size_t size;
+  for (const char *at = next_name(f->text, &size); size; at = next_name(at + size, &size))
+    if (ends_with(at, size, class) && size == strlen(class) && is_used(f->text, at, size))
+      return true;
+  return false;
+}
+
+// ---- command lines ----------------------------------------------------------------------------------
+
+// The name of a file without its folders.
+static const char *base_of(const char *path, size_t size) {
+  const char *at = path + size;
+  while (at > path && at[-1] != '/') at--;
+  return at;
+}
+
+static bool is_read(const plim_project *p, const char *script, size_t size) {
+  const char *base = base_of(script, size);
+  size_t n = (size_t)(script + size - base);
+  for (size_t i = 0; i < p->files.len; i++) {
+    const char *path = p->files.at[i]->path, *other = base_of(path, strlen(path));
+    if (strlen(other) == n && memcmp(other, base, n) == 0) return true;
+  }
+  return false;
+}
+
+// examples/scripts/dpo.py, run_orpo.py: a script that is not here says by its name what it does.
+static size_t method_of_script(const char *word, size_t size) {
+  if (!ends_with(word, size, ".py")) return METHODS;
+  const char *end = word + size - 3, *at = base_of(word, size);
+  size_t whole = method_named(at, (size_t)(end - at));
+  while (whole == METHODS && at < end) {
+    size_t n = 0;
+    while (at + n < end && at[n] != '_' && at[n] != '-') n++;
+    whole = method_named(at, n);
+    at += n + (at + n < end);
+  }
+  return whole;
+}
+
+static bool find_command(const plim_project *p, size_t file, finding *out) {
+  static const char *const blanks = " \t\r\n\"'\\,[]";
+  bool is_behind_trl = false;
+  for (const char *at = p->files.at[file]->text; *at;) {
+    at += strspn(at, blanks);
+    size_t size = strcspn(at, blanks);
+    if (*at == '#') size = strcspn(at, "\n");
+    size_t method = is_behind_trl ? method_named(at, size) : method_of_script(at, size);
+    if (size && *at != '#' && method < METHODS && (is_behind_trl || !is_read(p, at, size))) {
+      keep(out, file, method, at, size);
+      return true;
+    }
+    is_behind_trl = size == 3 && memcmp(at, "trl", 3) == 0;
+    at += size;
+  }
+  return false;
+}
+
+// ---- settings ---------------------------------------------------------------------------------------
+
+// `rl: dpo`, `stage: rm`.
+static bool find_setting(const plim_project *p, finding *out) {
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_LOSS_KIND];
+  bool is_known = k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_TEXT && k->place_count;
+  if (!is_known) return false;
+  bool is_other = strcmp(k->value.text, "preference") == 0 || strcmp(k->value.text, "other") == 0;
+  if (!is_other) return false;
+  const plim_setting *setting = k->places[0].setting;
+  char text[64];
+  plim_value_print(&setting->value, text, sizeof text);
+  *out = (finding){k->places[0].file, method_named(text, strlen(text)), ""};
+  snprintf(out->word, sizeof out->word, "%.40s %.40s", setting->key, text);
+  return true;
+}
+
+static bool is_command(const plim_project_file *f) {
+  return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
+}
+
+static bool find_method(const plim_project *p, finding *out) {
+  *out = (finding){.file = SIZE_MAX};
+  if (find_setting(p, out)) return true;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
+    if (is_code && !uses(f, "SFTTrainer") && !uses(f, "Trainer") && find_trainer(p, i, out))
+      return true;
+    if (is_command(f) && find_command(p, i, out)) return true;
+  }
+  return false;
+}
+
+static plim_err refuse_method(const plim_project *p, const finding *f, plim_error *error) {
+  const char *why = f->method < METHODS ? methods[f->method].why : "it is no supervised training";
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "this training is not modelled (%s): %s",
+                           f->word, why);
+  plim_error_hint(error, "supervised training of the same model is planned without files: plimsoll "
+                         "plan --model MODEL --batch N --seq N");
+  return plim_error_file_of(p, f->file, err, error);
+}
+
+// ---- heads ------------------------------------------------------------------------------------------
+
+static const char *const heads[] = {
+    "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering",
+    "ForMultipleChoice",         "ForImageClassification", "ForAudioClassification",
+    "ForImageTextToText",        "ForVision2Seq",          "ForSpeechSeq2Seq",
+    "ForCausalLMWithValueHead",  "ForObjectDetection",     "ForSemanticSegmentation",
+};
+static const char *const modelled[] = {"ForCausalLM", "ForMaskedLM", "ForSeq2SeqLM",
+                                       "ForConditionalGeneration"};
+
+static bool is_among(const char *name, size_t size, const char *const *endings, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (ends_with(name, size, endings[i])) return true;
+  return false;
+}
+
+// AutoModelForSequenceClassification.from_pretrained(...), or the class itself.
+static bool find_head(const plim_project *p, size_t file, finding *out) {
+  bool has_other = false, is_found = false;
+  size_t size;
+  const char *text = p->files.at[file]->text;
+  for (const char *at = next_name(text, &size); size; at = next_name(at + size, &size)) {
+    if (at[size] != '(' && at[size] != '.') continue;
+    if (is_among(at, size, modelled, sizeof modelled / sizeof *modelled)) has_other = true;
+    if (!is_among(at, size, heads, sizeof heads / sizeof *heads)) continue;
+    if (!is_found) keep(out, file, METHODS, at, size);
+    is_found = true;
+  }
+  return is_found && !has_other;
+}
+
+static plim_err refuse_head(const plim_project *p, const finding *f, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "the head of %s is not modelled: a vocabulary's logits would be "
+                           "predicted in its place",
+                           f->word);
+  plim_error_hint(error, "plimsoll estimate --model MODEL predicts the same layers with those "
+                         "logits, which takes more");
+  return plim_error_file_of(p, f->file, err, error);
+}
+
+// ---- GPUs that share more than a batch --------------------------------------------------------------
+
+static const struct {
+  const char *key, *what;
+} parallel[] = {
+    {"pipeline_model_parallel_size", "a pipeline of GPUs"},
+    {"pipeline_parallel_degree", "a pipeline of GPUs"},
+    {"expert_model_parallel_size", "experts on several GPUs"},
+    {"expert_parallel_degree", "experts on several GPUs"},
+    {"sequence_parallel_degree", "a sequence on several GPUs"},
+    {"sequence_parallel_size", "a sequence on several GPUs"},
+    {"parallelism_config_sp_size", "a sequence on several GPUs"},
+    {"dp_replicate_size", "sharding within groups of GPUs"},
+    {"parallelism_config_dp_replicate_size", "sharding within groups of GPUs"},
+    {"data_parallel_replicate_degree", "sharding within groups of GPUs"},
+};
+
+static plim_err refuse_parallel(const plim_project *p, size_t file, const plim_setting *setting,
+                                const char *what, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is not modelled (%s)", what,
+                           setting ? setting->key : "as the files say");
+  plim_error_hint(error, "data parallel, FSDP and ZeRO are: without it, or --strategy fsdp2 "
+                         "--world N without files");
+  return plim_error_file_of(p, file, err, error);
+}
+
+static plim_err check_knob(const plim_project *p, plim_knob knob, const char *what,
+                           plim_error *error) {
+  const plim_project_knob *k = &p->knobs[knob];
+  bool is_shared =
+      k->said == PLIM_UNCLEAR || (k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 1);
+  if (!is_shared) return PLIM_OK;
+  size_t file = k->place_count ? k->places[0].file : SIZE_MAX;
+  return refuse_parallel(p, file, k->place_count ? k->places[0].setting : NULL, what, error);
+}
+
+static plim_err check_settings(const plim_project *p, size_t file, plim_error *error) {
+  char name[PLIM_KEY_BYTES];
+  const plim_settings *s = &p->files.at[file]->settings;
+  for (size_t i = 0; i < s->at.len; i++) {
+    const plim_setting *setting = &s->at.at[i];
+    bool is_shared = setting->value.kind == PLIM_VALUE_INTEGER && setting->value.integer > 1;
+    plim_key_name(setting->key, name);
+    for (size_t k = 0; is_shared && k < sizeof parallel / sizeof *parallel; k++)
+      if (plim_key_fits(name, parallel[k].key, true))
+        return refuse_parallel(p, file, setting, parallel[k].what, error);
+  }
+  return PLIM_OK;
+}
+
+static plim_err check_parallel(const plim_project *p, plim_error *error) {
+  plim_err err = check_knob(p, PLIM_KNOB_TENSOR_PARALLEL, "tensor parallel", error);
+  if (!err) err = check_knob(p, PLIM_KNOB_CONTEXT_PARALLEL, "context parallel", error);
+  for (size_t i = 0; !err && i < p->files.len; i++) err = check_settings(p, i, error);
+  return err;
+}
+
+// ---- what is frozen ---------------------------------------------------------------------------------
+
+static bool is_frozen_here(const char *text) {
+  size_t size;
+  for (const char *at = next_name(text, &size); size; at = next_name(at + size, &size)) {
+    bool is_method = size == 14 && memcmp(at, "requires_grad_", 14) == 0;
+    bool is_field = size == 13 && memcmp(at, "requires_grad", 13) == 0;
+    if (at == text || at[-1] != '.' || !(is_method || is_field)) continue;
+    const char *value = at + size + strspn(at + size, " =(");
+    if (strncmp(value, "False", 5) == 0) return true;
+  }
+  return false;
+}
+
+static const struct {
+  const char *key, *value; // NULL: any
+} freezes[] = {{"finetuning_type", "freeze"}, {"unfrozen_parameters.*", NULL}};
+
+static bool is_frozen_by_key(const plim_settings *s) {
+  char name[PLIM_KEY_BYTES];
+  for (size_t i = 0; i < s->at.len; i++)
+    for (size_t k = 0; k < sizeof freezes / sizeof *freezes; k++) {
+      const plim_value *value = &s->at.at[i].value;
+      plim_key_name(s->at.at[i].key, name);
+      bool is_value = !freezes[k].value || (value->kind == PLIM_VALUE_TEXT &&
+                                            strcmp(value->text, freezes[k].value) == 0);
+      if (is_value && plim_key_fits(name, freezes[k].key, true)) return true;
+    }
+  return false;
+}
+
+const char *plim_project_freezes(const plim_project *p) {
+  const plim_project_knob *rank = &p->knobs[PLIM_KNOB_LORA_RANK];
+  if (rank->value.kind == PLIM_VALUE_INTEGER && rank->value.integer > 0) return NULL;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
+    bool is_frozen = is_code ? is_frozen_here(f->text) && !uses(f, "get_peft_model")
+                             : is_frozen_by_key(&f->settings);
+    if (is_frozen) return f->path;
+  }
+  return NULL;
+}
+
+// ---- all of it --------------------------------------------------------------------------------------
+
+plim_err plim_project_refuse_unmodelled(const plim_project *p, plim_error *error) {
+  finding f;
+  if (find_method(p, &f)) return refuse_method(p, &f, error);
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->settings.format == PLIM_FORMAT_PYTHON && find_head(p, i, &f))
+      return refuse_head(p, &f, error);
+  return check_parallel(p, error);
+}

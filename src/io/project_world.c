@@ -1,0 +1,91 @@
+// How many GPUs there are, from what several files say about machines, GPUs and batches.
+#include <stdio.h>
+
+#include "project_impl.h"
+
+enum { MOST = 1 << 20 };
+
+static bool is_known(const plim_project_knob *k) {
+  return (k->said == PLIM_SAID || k->said == PLIM_DEFAULTED) &&
+         k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0 && k->value.integer <= MOST;
+}
+
+static int64_t count_of(const plim_project *p, plim_knob knob, int64_t unknown) {
+  return is_known(&p->knobs[knob]) ? p->knobs[knob].value.integer : unknown;
+}
+
+// ---- machines ---------------------------------------------------------------------------------------
+
+static bool is_per_node(const plim_project_knob *world) {
+  const plim_key *key = world->place_count ? world->places[0].key : NULL;
+  return world->said == PLIM_SAID && key && key->flags & PLIM_KEY_PER_NODE;
+}
+
+static void leave_open(plim_project_knob *k, const char *why) {
+  char copy[sizeof k->why];
+  snprintf(copy, sizeof copy, "%s", why);
+  k->said = PLIM_UNCLEAR;
+  k->is_fixed = true;
+  k->value = (plim_value){0};
+  snprintf(k->why, sizeof k->why, "%s", copy);
+}
+
+static void spread_over_nodes(plim_project *p) {
+  plim_project_knob *world = &p->knobs[PLIM_KNOB_WORLD], *nodes = &p->knobs[PLIM_KNOB_NODES];
+  int64_t count = count_of(p, PLIM_KNOB_NODES, 1);
+  char why[sizeof world->why];
+  if (world->said == PLIM_SAID && world->value.kind == PLIM_VALUE_INTEGER && !is_known(world))
+    leave_open(world, "it is as many as there are"); // -1
+  if (is_per_node(world) && nodes->said == PLIM_UNCLEAR) {
+    if (nodes->place_count) world->places[0] = nodes->places[0];
+    leave_open(world, nodes->why);
+  }
+  if (is_per_node(world) && is_known(world)) world->value.integer *= count;
+  if (world->said != PLIM_UNSAID || count == 1) return;
+  snprintf(why, sizeof why, "there are %lld machines, but GPUs of each are not said",
+           (long long)count);
+  leave_open(world, why);
+}
+
+// ---- a batch that takes so many ---------------------------------------------------------------------
+
+static int64_t sharers(const plim_project *p) {
+  return count_of(p, PLIM_KNOB_TENSOR_PARALLEL, 1) * count_of(p, PLIM_KNOB_CONTEXT_PARALLEL, 1);
+}
+
+// train_batch_size 64 of 8 x 2 sequences per GPU takes four GPUs, whoever starts them.
+static void infer_world(plim_project *p) {
+  plim_project_knob *world = &p->knobs[PLIM_KNOB_WORLD];
+  int64_t global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0);
+  int64_t micro = count_of(p, PLIM_KNOB_MICRO_BATCH, 0);
+  int64_t steps = count_of(p, PLIM_KNOB_ACCUMULATE, 0);
+  if (world->said != PLIM_UNSAID || !global || !micro || !steps || plim_project_divides(p)) return;
+  int64_t each = micro * steps;
+  char why[sizeof world->why];
+  if (global % each) {
+    snprintf(why, sizeof why, "a global batch of %lld is no multiple of %lld x %lld per GPU",
+             (long long)global, (long long)micro, (long long)steps);
+    leave_open(world, why);
+    return;
+  }
+  world->said = PLIM_DEFAULTED;
+  world->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = global / each * sharers(p)};
+  snprintf(world->why, sizeof world->why, "a global batch of %lld is %lld x %lld on so many",
+           (long long)global, (long long)micro, (long long)steps);
+}
+
+void plim_project_settle_world(plim_project *p) {
+  spread_over_nodes(p);
+  infer_world(p);
+}
+
+// ---- accumulation -----------------------------------------------------------------------------------
+
+bool plim_project_accumulation(const plim_project *p, int64_t micro, int64_t world, int64_t *out) {
+  int64_t global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0), each;
+  if (!global || !plim_project_divides(p)) return false;
+  bool divides = world > 0 && micro > 0 && world % sharers(p) == 0 &&
+                 !__builtin_mul_overflow(micro, world / sharers(p), &each) && global % each == 0;
+  *out = divides ? global / each : 0;
+  return true;
+}
