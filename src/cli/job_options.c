@@ -210,6 +210,7 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .network_gbs = args->network,
       .has_bucket_views = args->bucket_views,
       .keeps_full = args->no_reshard,
+      .is_by_accelerate = args->through_accelerate,
       .offloads_optimizer = offloads || args->offload == OFFLOAD_OPTIMIZER,
       .offloads_parameters = offloads || (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)};
   if (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)
@@ -218,7 +219,9 @@ static void understand_sharding(const job_args *args, job_request *r) {
     job_note(r, "with a strategy the plain loop is the shortest one: it keeps only the loss");
   if (!is_fsdp || r->job.recipe.autocast == PLIM_BOOL) return;
   r->job.sharding.compute_dtype = r->job.recipe.autocast;
-  r->job.sharding.reduce_dtype = args->reduce_dtype ? PLIM_BF16 : PLIM_FP32;
+  r->job.sharding.reduce_dtype = args->through_accelerate ? r->job.recipe.autocast
+                                 : args->reduce_dtype     ? PLIM_BF16
+                                                          : PLIM_FP32;
   r->job.recipe.autocast = PLIM_BOOL;
 }
 

@@ -173,6 +173,14 @@ static void fill_checkpoint(project_job *p, job_args *a) {
   if (is(p->run.checkpoint, "offloaded") && may_offload(a)) a->offload = 2;
 }
 
+// transformers' Trainer hands the model to accelerate; so do loops that are started with a file of its.
+static bool goes_through_accelerate(const plim_project *p) {
+  if (p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer) return true;
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->is.dialect == PLIM_DIALECT_ACCELERATE) return true;
+  return false;
+}
+
 static void fill_strategy(project_job *p, job_args *a) {
   plim_said_text strategy = p->run.strategy;
   if (is(strategy, "fsdp")) strategy.text = "fsdp2";
@@ -182,6 +190,7 @@ static void fill_strategy(project_job *p, job_args *a) {
   if (is_known(p->run.offload.said) && strstr(p->run.offload.text, "parameters") && may_offload(a))
     a->offload = 4;
   if (a->world > 1 && !a->strategy && !is_typed) a->strategy = PLIM_SHARD_DDP;
+  a->through_accelerate = goes_through_accelerate(&p->project);
   if (is(p->run.reshard, "off") && a->strategy == PLIM_SHARD_FSDP2) a->no_reshard = true;
 }
 
@@ -229,6 +238,14 @@ static void fill_types(project_job *p, job_args *a) {
   if (a->lora_rank) a->lora_dtype = 1; // that of the parameters
 }
 
+static void note_upcast(project_job *p, const job_args *a) {
+  bool is_mixed = a->through_accelerate && a->strategy == PLIM_SHARD_FSDP2 && a->amp;
+  if (is_mixed && !a->lora_rank)
+    note(p, "accelerate's FSDP keeps what is trained in float32, whatever it is loaded in");
+  else if (is_mixed)
+    note(p, "accelerate before 1.13 makes frozen parameters float32 too under FSDP2: update it");
+}
+
 static void note_world(project_job *p, const job_args *a) {
   const plim_project_knob *world = &p->project.knobs[PLIM_KNOB_WORLD];
   bool is_inferred = world->said == PLIM_DEFAULTED && *world->why && a->world > 1;
@@ -273,6 +290,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   fill_types(p, a);
   note_unmodelled(p);
   note_world(p, a);
+  note_upcast(p, a);
   if (!a->alloc_conf && r->alloc_conf.said == PLIM_SAID) a->alloc_conf = r->alloc_conf.text;
   if (is_known(r->clip.said) && r->clip.number == 0) a->no_clip = true;
   if (a->model) return PLIM_OK;

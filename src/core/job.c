@@ -92,6 +92,15 @@ plim_err plim_job_check(const plim_job *job, plim_error *error) {
 
 // ---- building ---------------------------------------------------------------------------------------
 
+// accelerate 1.13's fsdp2_prepare_model makes parameters that are trained float32 before it shards them,
+// and prepare_model the flat ones of FSDP 1, whenever mixed_precision is not "no".
+static plim_dtype built_dtype(const plim_job *job) {
+  const plim_sharding *how = &job->sharding;
+  bool is_mixed = how->strategy == PLIM_SHARD_FSDP2 && how->compute_dtype != PLIM_BOOL;
+  bool is_upcast = is_mixed && how->is_by_accelerate && !job->lora.rank;
+  return is_upcast ? PLIM_FP32 : job->dtype;
+}
+
 static void add_adapters(plim_tape *t, plim_model *m, const plim_lora *lora) {
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_ADAPTERS);
   m->add_lora(t, m, lora);
@@ -112,7 +121,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   if (job->load != PLIM_LOAD_INIT || !is_plain) plim_tape_begin_host(t);
   plim_config c = job->model;
   c.fills_cache = c.is_encoder_decoder && job->load != PLIM_LOAD_INIT;
-  plim_model *m = c.family->build(t, &c, job->dtype);
+  plim_model *m = c.family->build(t, &c, built_dtype(job));
   // Trainer moves the model when it has its adapters; who moves it himself does so before.
   bool moves_late = job->load == PLIM_LOAD_PRETRAINED && job->recipe.is_trainer && is_plain;
   if (m && !moves_late) put_on_device(t, m, job);

@@ -44,6 +44,7 @@ void plim_precision_set(const plim_choice *choice, plim_job *job) {
   job->recipe.autocast = is_fsdp ? PLIM_BOOL : computes;
   how->compute_dtype = is_fsdp ? computes : PLIM_BOOL;
   if (computes == PLIM_BOOL || !is_fsdp) how->reduce_dtype = PLIM_BOOL;
+  else if (how->is_by_accelerate) how->reduce_dtype = computes; // set_mixed_precision
   else if (!had_policy) how->reduce_dtype = PLIM_FP32;
 }
 

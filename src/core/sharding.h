@@ -31,6 +31,9 @@ typedef struct {
   plim_dtype compute_dtype; // MixedPrecisionPolicy(param_dtype); PLIM_BOOL: that of the parameters
   plim_dtype reduce_dtype;  // MixedPrecisionPolicy(reduce_dtype); PLIM_BOOL: that of the gradients
   bool keeps_full;          // reshard_after_forward=False
+  // accelerate shards: where it computes in another type, what is trained is made float32 first, and
+  // gradients travel in that type.
+  bool is_by_accelerate;
   // FSDP2: both or none (CPUOffloadPolicy); ZeRO: offload_optimizer, offload_param
   bool offloads_optimizer, offloads_parameters;
   // How they are joined, which is a matter of time alone. Zeros: see plim_wiring.
