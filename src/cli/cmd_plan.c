@@ -145,6 +145,16 @@ static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
       r->by_hand[strategy][offload] = !plan_can_share(p, strategy, offload);
 }
 
+// Only the ways to share that the ecosystem has: nobody starts Megatron with DeepSpeed.
+static void hold_ways(const plim_project *p, plim_plan_request *r) {
+  plim_domain *d = &r->domains[PLIM_KNOB_STRATEGY];
+  const char *shares = p->dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[p->dialect].shares;
+  if (!shares || d->count || r->world < 2) return;
+  int64_t own = plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY];
+  for (int64_t i = PLIM_SHARD_DDP; i < PLIM_STRATEGIES; i++)
+    if (i == own || strstr(shares, plim_strategy_names[i])) d->at[d->count++] = i;
+}
+
 static void keep_own(plim_plan_request *r, plim_knob knob) {
   if (!r->domains[knob].count && !r->allowed[knob])
     r->domains[knob] = (plim_domain){1, {plim_plan_own_choice(r).at[knob]}};
@@ -202,6 +212,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err) err = read_domains(args, &c->asked, error);
   if (!err && files) hold_types(files, &c->asked);
   if (!err && files) offer_losses(&files->project, &c->asked);
+  if (!err && files) hold_ways(&files->project, &c->asked);
   if (!err) err = read_batch(args, &c->asked, error);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   if (!err) err = plim_plan_make(&c->asked, &c->plan, error);

@@ -37,4 +37,10 @@ bool plan_can_write(const plim_project *project, const plim_knob_change *changes
 plim_err plan_diff_of(const plim_project *project, const plim_knob_change *changes, size_t count,
                       plim_diff *out, plim_error *error);
 
+// What is started, for a launcher to put its own options before, with what `edits` write: "train.py --lr
+// 1e-4", or with ... where only the user knows the rest (plan_script.c). A NULL project has none.
+void plan_script(const plim_project *project, const plan_edits *edits, char *text, size_t size);
+// The user's own command starts so many GPUs already.
+bool plan_is_started(const plim_project *project, int world);
+
 #endif

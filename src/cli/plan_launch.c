@@ -10,8 +10,11 @@ typedef struct {
   plim_job job;
   int world, nodes, per_node;
   int64_t strategy;
-  bool is_written;  // the files say it already, or will when the plan is applied
-  char script[256]; // what is started
+  bool is_written;      // the files say it already, or will when the plan is applied
+  bool is_started;      // the user's own command starts so many GPUs
+  const char *own_way;  // the ecosystem's own word for the way to share; NULL: none
+  const char *own_file; // the project's DeepSpeed or accelerate file, where the way takes one
+  char script[512];     // what is started
 } launch;
 
 static bool is_zero(const launch *l) { return l->strategy >= PLIM_SHARD_ZERO1; }
@@ -65,6 +68,10 @@ static void print_accelerate(const launch *l) {
          "  fsdp_activation_checkpointing: false\n"
          "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
          is_mixed ? "bf16" : "'no'", l->nodes, l->world, offloads ? "true" : "false");
+  if (l->nodes > 1) // the command line says better
+    printf("machine_rank: 0  # 1 and so on, on the other machines\n"
+           "main_process_ip: FIRST  # the first machine's name\n"
+           "main_process_port: 29500\n");
 }
 
 // ---- command lines ----------------------------------------------------------------------------------
@@ -73,10 +80,15 @@ static const plim_project *project_of(const launch *l) {
   return l->r->files ? &l->r->files->project : NULL;
 }
 
-static const char *accelerate_file(const launch *l) {
-  const plim_project *p = project_of(l);
+static const char *file_in(const plim_project *p, plim_dialect dialect) {
   for (size_t i = 0; p && i < p->files.len; i++)
-    if (p->files.at[i]->is.dialect == PLIM_DIALECT_ACCELERATE) return p->files.at[i]->path;
+    if (p->files.at[i]->is.dialect == dialect) return p->files.at[i]->path;
+  return NULL;
+}
+
+static const char *accelerate_file(const launch *l) {
+  const char *own = file_in(project_of(l), PLIM_DIALECT_ACCELERATE);
+  if (own || l->own_way) return own;
   return l->strategy == PLIM_SHARD_FSDP2 ? "accelerate.yaml" : NULL;
 }
 
@@ -99,16 +111,17 @@ static void torchrun_line(const launch *l, const char *deepspeed, char *text, si
 
 static void make_line(const launch *l, char *text, size_t size) {
   const char *config = accelerate_file(l);
-  const char *deepspeed = is_zero(l) && !l->is_written ? " --deepspeed ds_config.json" : "";
-  if (config && !*deepspeed) accelerate_line(l, config, text, size);
-  else if (is_zero(l) && l->nodes == 1)
+  bool is_new = is_zero(l) && !l->is_written && !l->own_file && !l->own_way;
+  const char *deepspeed = is_new ? " --deepspeed ds_config.json" : "";
+  if (config && !is_new) accelerate_line(l, config, text, size);
+  else if (is_zero(l) && !l->own_way && l->nodes == 1)
     snprintf(text, size, "deepspeed --num_gpus %d %s%s", l->per_node, l->script, deepspeed);
   else torchrun_line(l, deepspeed, text, size);
 }
 
 // On several machines each line runs once per machine: Slurm does that.
 static void print_command(const launch *l) {
-  char line[768];
+  char line[1024];
   make_line(l, line, sizeof line);
   if (l->nodes == 1) {
     printf("\n%s\n", line);
@@ -123,27 +136,44 @@ static void print_command(const launch *l) {
 
 // ---- what is known of it ----------------------------------------------------------------------------
 
-static bool is_training_script(const plim_project_file *f) {
-  return f->settings.format == PLIM_FORMAT_PYTHON && f->is.dialect != PLIM_DIALECTS;
-}
-
-static void find_script(launch *l) {
-  const plim_project *p = project_of(l);
-  snprintf(l->script, sizeof l->script, "train.py ...");
-  for (size_t i = 0; p && i < p->files.len; i++)
-    if (is_training_script(p->files.at[i])) {
-      snprintf(l->script, sizeof l->script, "%s ...", p->files.at[i]->path);
-      return;
-    }
-}
-
-static bool is_left_to_hand(const launch *l, const plan_for_card *c) {
-  plan_edits edits;
-  plan_edits_of(project_of(l), c, &c->plan.rungs.at[0], &edits);
-  for (size_t i = 0; i < edits.by_hand_count; i++)
-    if (edits.by_hand[i].knob == PLIM_KNOB_STRATEGY || edits.by_hand[i].knob == PLIM_KNOB_OFFLOAD)
+static bool is_left_to_hand(const plan_edits *edits) {
+  for (size_t i = 0; i < edits->by_hand_count; i++)
+    if (edits->by_hand[i].knob == PLIM_KNOB_STRATEGY || edits->by_hand[i].knob == PLIM_KNOB_OFFLOAD)
       return true;
   return false;
+}
+
+static void find_start(launch *l, const plan_for_card *c) {
+  const plim_project *p = project_of(l);
+  plan_edits edits = {0};
+  if (p) plan_edits_of(p, c, &c->plan.rungs.at[0], &edits);
+  l->is_written = p && !is_left_to_hand(&edits);
+  l->is_started = p && plan_is_started(p, l->world);
+  if (p) l->own_way = plim_project_own_way(p, plim_strategy_names[l->strategy]);
+  if (is_zero(l)) l->own_file = file_in(p, PLIM_DIALECT_DEEPSPEED);
+  if (l->strategy == PLIM_SHARD_FSDP2) l->own_file = file_in(p, PLIM_DIALECT_ACCELERATE);
+  plan_script(p, &edits, l->script, sizeof l->script);
+}
+
+// What to change in the file that is there, instead of another file beside it.
+static void print_own_file(const launch *l) {
+  int64_t offload = l->choice->at[PLIM_KNOB_OFFLOAD];
+  if (is_zero(l))
+    printf("\nin %s: zero_optimization.stage %d%s%s\n", l->own_file,
+           (int)(l->strategy - PLIM_SHARD_ZERO1 + 1),
+           offload ? ", offload_optimizer.device cpu" : "",
+           offload == 2 ? ", offload_param.device cpu" : "");
+  else
+    printf("\nin %s: distributed_type FSDP, fsdp_config with fsdp_version 2%s\n", l->own_file,
+           offload ? " and fsdp_offload_params true" : "");
+}
+
+static void print_files(const launch *l) {
+  if (l->is_written) return;
+  if (l->own_way) printf("\nin your own settings: %s\n", l->own_way);
+  else if (l->own_file) print_own_file(l);
+  else if (is_zero(l)) print_deepspeed(l);
+  else if (l->strategy == PLIM_SHARD_FSDP2) print_accelerate(l);
 }
 
 void plan_print_launch(const plan_result *r, const plan_for_card *c) {
@@ -155,9 +185,8 @@ void plan_print_launch(const plan_result *r, const plan_for_card *c) {
               .per_node = c->asked.world / (int)r->nodes};
   l.job = plim_choice_job(&c->asked, l.choice);
   l.strategy = l.choice->at[PLIM_KNOB_STRATEGY];
-  l.is_written = r->files && !is_left_to_hand(&l, c);
-  find_script(&l);
-  if (is_zero(&l) && !l.is_written) print_deepspeed(&l);
-  if (l.strategy == PLIM_SHARD_FSDP2 && !l.is_written) print_accelerate(&l);
-  print_command(&l);
+  find_start(&l, c);
+  print_files(&l);
+  bool starts_as_ever = l.is_started && (l.is_written || l.own_way || l.own_file);
+  if (!starts_as_ever) print_command(&l);
 }

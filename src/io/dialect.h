@@ -102,6 +102,7 @@ typedef struct {
   bool is_part;         // only of how a run is started: another file trains
   bool has_trainer;     // the loop is transformers.Trainer
   const char *mask;     // of its batches, where they are not packed: ones, pad, longest; NULL: none
+  const char *shares;   // the ways GPUs can share its work, with commas between; NULL: any
   bool divides_batch;   // accumulation, where no key says it, is what the global batch leaves
   bool has_one_type;    // of all parameters, adapters as well, without autocast
 } plim_dialect_info;

@@ -193,10 +193,43 @@ static plim_err change_accelerate(const plim_project *p, size_t file, const way 
   return edit.text ? keep_edit(out, file, edit, error) : no_memory(error);
 }
 
+// ---- ecosystems with ways of their own --------------------------------------------------------------
+
+static const struct {
+  plim_dialect dialect;
+  const char *strategy, *words;
+} own_ways[] = {
+    {PLIM_DIALECT_MEGATRON, "zero1", "--use-distributed-optimizer"},
+    {PLIM_DIALECT_MEGATRON, "fsdp2", "--use-torch-fsdp2"},
+    {PLIM_DIALECT_MEGATRON_BRIDGE, "zero1", "optimizer.use_distributed_optimizer: true"},
+    {PLIM_DIALECT_MEGATRON_BRIDGE, "fsdp2", "ddp.use_torch_fsdp2: true"},
+    {PLIM_DIALECT_NEMO, "zero1", "model.optim.name: distributed_fused_adam"},
+    {PLIM_DIALECT_NEMO, "fsdp2", "model.fsdp: true"},
+    {PLIM_DIALECT_TORCHTITAN, "fsdp2", "parallelism.data_parallel_shard_degree = -1"},
+    {PLIM_DIALECT_TORCHTUNE, "fsdp2", "a recipe whose name ends in _distributed"},
+    {PLIM_DIALECT_LITGPT, "fsdp2", "devices, above 1"},
+    {PLIM_DIALECT_LLM_FOUNDRY, "fsdp2", "fsdp_config.sharding_strategy: FULL_SHARD"},
+};
+
+const char *plim_project_own_way(const plim_project *p, const char *strategy) {
+  for (size_t i = 0; i < sizeof own_ways / sizeof *own_ways; i++)
+    if (own_ways[i].dialect == p->dialect && strcmp(own_ways[i].strategy, strategy) == 0)
+      return own_ways[i].words;
+  return NULL;
+}
+
+static plim_err refuse_own(const way *w, const char *words, plim_error *error) {
+  char why[160];
+  snprintf(why, sizeof why, "it is turned on by %s", words);
+  return refuse(w, why, error);
+}
+
 plim_err plim_project_share(const plim_project *p, const char *strategy, const char *offload,
                             plim_edit_set *out, plim_error *error) {
   way w = {strategy, offload};
   size_t file = accelerate_file(p);
+  const char *words = plim_project_own_way(p, strategy);
+  if (words) return refuse_own(&w, words, error);
   bool is_fsdp = strcmp(strategy, "fsdp2") == 0;
   if (!stage_of(&w) && !is_fsdp) return refuse(&w, "other keys would have to go", error);
   if (file != SIZE_MAX) return change_accelerate(p, file, &w, out, error);
