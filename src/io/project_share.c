@@ -218,6 +218,12 @@ const char *plim_project_own_way(const plim_project *p, const char *strategy) {
   return NULL;
 }
 
+static bool has_deepspeed(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->is.dialect == PLIM_DIALECT_DEEPSPEED) return true;
+  return false;
+}
+
 static plim_err refuse_own(const way *w, const char *words, plim_error *error) {
   char why[160];
   snprintf(why, sizeof why, "it is turned on by %s", words);
@@ -233,6 +239,8 @@ plim_err plim_project_share(const plim_project *p, const char *strategy, const c
   bool is_fsdp = strcmp(strategy, "fsdp2") == 0;
   if (!stage_of(&w) && !is_fsdp) return refuse(&w, "other keys would have to go", error);
   if (file != SIZE_MAX) return change_accelerate(p, file, &w, out, error);
+  if (!is_fsdp && has_deepspeed(p))
+    return refuse(&w, "the DeepSpeed file that is there is set up for another", error);
   if (is_fsdp) return refuse(&w, "it takes a file of accelerate's, and there is none", error);
   return add_deepspeed(p, &w, out, error);
 }

@@ -1103,23 +1103,23 @@ TEST(a_global_batch_takes_so_many_gpus) {
 // ---- what is not modelled ---------------------------------------------------------------------------
 
 #define SFT "model = AutoModelForCausalLM.from_pretrained('m')\n"
-#define ARGS "(per_device_train_batch_size=4)\n"
+#define CALL "(per_device_train_batch_size=4)\n"
 
 static const struct {
   const char *file, *text, *reason; // NULL: it is modelled
 } kinds[] = {
-    {"t.py", "from trl import DPOTrainer\n" SFT "args = DPOConfig" ARGS,
+    {"t.py", "from trl import DPOTrainer\n" SFT "args = DPOConfig" CALL,
      "(DPOConfig): both answers"},
-    {"t.py", SFT "class Mine(GRPOTrainer):\n  pass\nargs = TrainingArguments" ARGS,
+    {"t.py", SFT "class Mine(GRPOTrainer):\n  pass\nargs = TrainingArguments" CALL,
      "(GRPOTrainer): answers are generated"},
-    {"t.py", "from trl import DPOTrainer, SFTConfig\n" SFT "args = SFTConfig" ARGS, NULL},
-    {"t.py", "# DPOTrainer(x)\n" SFT "args = TrainingArguments" ARGS, NULL},
+    {"t.py", "from trl import DPOTrainer, SFTConfig\n" SFT "args = SFTConfig" CALL, NULL},
+    {"t.py", "# DPOTrainer(x)\n" SFT "args = TrainingArguments" CALL, NULL},
     {"t.py",
-     "m = AutoModelForSequenceClassification.from_pretrained('m')\nargs = TrainingArguments" ARGS,
+     "m = AutoModelForSequenceClassification.from_pretrained('m')\nargs = TrainingArguments" CALL,
      "AutoModelForSequenceClassification is not modelled"},
     {"t.py",
      "from transformers import AutoModelForTokenClassification\n" SFT
-     "args = TrainingArguments" ARGS,
+     "args = TrainingArguments" CALL,
      NULL},
     {"t.yaml", "stage: kto\nfinetuning_type: lora\ncutoff_len: 8\n", "(stage kto): both answers"},
     {"t.yaml", "stage: sft\nfinetuning_type: lora\ncutoff_len: 8\n", NULL},
