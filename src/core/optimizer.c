@@ -133,6 +133,7 @@ const char *plim_optimizer_trainer_name(const char *own) {
 
 bool plim_optimizer_takes_scale(const plim_optimizer *o) { return o->takes_scale; }
 bool plim_optimizer_is_paged(const plim_optimizer *o) { return o->is_paged; }
+bool plim_optimizer_rounds(const plim_optimizer *o) { return o->bits == 8; }
 int plim_optimizer_moments(const plim_optimizer *o) { return o->moments; }
 
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,

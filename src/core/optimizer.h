@@ -12,6 +12,7 @@ typedef struct plim_optimizer plim_optimizer;
 const plim_optimizer *plim_optimizer_named(const char *name);
 const char *plim_optimizer_name(size_t index);         // NULL behind the last
 bool plim_optimizer_is_paged(const plim_optimizer *o); // states in managed memory
+bool plim_optimizer_rounds(const plim_optimizer *o);   // states of 8 bits
 int plim_optimizer_moments(const plim_optimizer *o);   // copies of the parameters that it keeps
 // Of a name of either kind the one on the command line, and back; NULL if there is none.
 const char *plim_optimizer_own_name(const char *name);

@@ -11,9 +11,10 @@
 #include "estimate.h"
 #include "knobs.h"
 
-enum { PLIM_MAX_VALUES = 16, PLIM_CONF_BYTES = 96, PLIM_OFFLOADS = 3 };
+// No batch up to PLIM_MAX_BATCH has more divisors than 240 (720,720 does), so none is left out.
+enum { PLIM_MAX_VALUES = 256, PLIM_MAX_BATCH = 1 << 20, PLIM_OFFLOADS = 4 };
 
-// The values a knob may take, in the planner's terms; see plim_setting_of.
+// The values a knob may take, in the planner's terms; see plim_knob_value_of.
 typedef struct {
   int count; // 0: the planner's own choice
   int64_t at[PLIM_MAX_VALUES];
@@ -45,12 +46,12 @@ typedef struct {
   double margin;            // share of the memory to leave free; negative: the interval's
   plim_domain domains[PLIM_KNOBS]; // what --fix and --try say
   bool allowed[PLIM_KNOBS];        // of the knobs that change what is learned
-  int reach;                       // how many values from the user's own they may go; 0: any
   // Ways to share that the user would have to set up by hand, by the values of strategy and offload:
   // tried where nothing else fits.
   bool by_hand[PLIM_STRATEGIES][PLIM_OFFLOADS];
   bool holds_others;   // knobs without a domain stay as they are
-  bool is_contrastive; // accumulation is not the same as a larger batch
+  bool is_contrastive; // the loss compares within a micro batch, or
+  bool has_batch_norm; // the model does: micro_batch then changes what is learned
   bool offers_liger;   // the user's files can turn Liger-Kernel on: better than a loss of one's own
   int64_t chunk_tokens; // of a loss in chunks that the user's files can turn on; 0: one's own
   int64_t positives, negatives; // sequences that come with each of the batch, encoded with it
@@ -70,20 +71,25 @@ typedef struct {
 typedef struct {
   plim_knob knob;
   plim_knob with; // turned back together with it; PLIM_KNOBS: none
+  bool follows;   // `with` has the figures of both
+  bool is_asked;  // without it, the batch is not the one to keep
   int64_t from, to;
   int64_t saves_bytes;  // of the device, negative: it costs
   double costs_seconds; // per step, negative: it saves; NaN: not known
   bool is_needed;       // without it, it does not fit
 } plim_plan_change;
 
-// A change of what is learned, which was not allowed, and what it would buy. Where no single one is
-// enough, two go together.
+// A change of what is learned, which was not allowed, and what it would buy: of the plan, or, where
+// nothing fits, of the smallest that there is. Where no single one is enough, several go together.
+enum { PLIM_MAX_CONCEDED = 8 };
+
 typedef struct {
-  int count; // of knobs: 1 or 2
-  plim_knob knob[2];
-  int64_t from[2], to[2];
+  int count; // of knobs
+  plim_knob knob[PLIM_MAX_CONCEDED];
+  int64_t from[PLIM_MAX_CONCEDED], to[PLIM_MAX_CONCEDED];
   bool fits;             // with this and the best of the other knobs
   uint64_t device_bytes; //
+  int64_t saves_bytes;   // against the plan; negative: it costs
   double tokens_per_second;
 } plim_concession;
 
@@ -95,6 +101,8 @@ typedef struct {
   vec(plim_plan_change) changes; // of the first rung
   vec(plim_concession) concessions;
   plim_rung smallest; // of what was tried, fitting or not
+  bool is_tight;      // nothing is sure to fit, though the smallest would: the margin is in the way
+  bool concedes;      // something changes what is learned, as it was allowed
   size_t tried;
   uint64_t effective_batch;
 } plim_plan;

@@ -11,14 +11,6 @@ int64_t plim_choice_sequences(const plim_choice *choice) {
                                    choice->at[PLIM_KNOB_NEGATIVES]);
 }
 
-plim_domain plim_smaller_batches(const plim_plan_request *r) {
-  int64_t own = r->job.recipe.batch, per_gpu = (int64_t)r->effective_batch / r->world;
-  plim_domain d = {1, {own}};
-  for (int64_t b = own - 1; b >= 1 && d.count < PLIM_MAX_VALUES; b--)
-    if (!r->effective_batch || per_gpu % b == 0) d.at[d.count++] = b;
-  return d;
-}
-
 plim_domain plim_fewer_per_anchor(int64_t own) {
   static const int quarters[] = {3, 2, 1};
   plim_domain d = {1, {own}};
@@ -27,11 +19,4 @@ plim_domain plim_fewer_per_anchor(int64_t own) {
     if (fewer >= 1 && fewer < d.at[d.count - 1]) d.at[d.count++] = fewer;
   }
   return d;
-}
-
-bool plim_reach_counts(const plim_plan_request *r, int reach) {
-  for (size_t i = 0; i < plim_plan_knob_count; i++)
-    if (r->allowed[plim_plan_knobs[i]] && plim_knob_domain(r, plim_plan_knobs[i]).count > reach)
-      return true;
-  return reach == 1;
 }

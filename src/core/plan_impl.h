@@ -1,37 +1,127 @@
-// What the parts of the planner share: plan.c (the search), plan_values.c (knobs as numbers),
-// plan_precision.c (types of numbers), plan_check.c (a look from outside).
+// What the parts of the planner share: plan.c (the plan as a whole), plan_run.c (one candidate),
+// plan_search.c (all that fit on a level), plan_levels.c (levels: what is conceded), plan_ladder.c (rungs
+// and their changes), plan_values.c (knobs as numbers), plan_domains.c (what may be tried),
+// plan_precision.c (types of numbers), plan_anchors.c (what is compared), plan_check.c (a look from outside).
 #ifndef PLIM_CORE_PLAN_IMPL_H
 #define PLIM_CORE_PLAN_IMPL_H
 
 #include "plan.h"
 
+enum { PLIM_CONF_AS_IS, PLIM_CONF_EXPANDABLE }; // values of alloc_conf, and of offload:
+enum {
+  PLIM_OFFLOAD_NONE,
+  PLIM_OFFLOAD_OPTIMIZER,
+  PLIM_OFFLOAD_PARAMETERS,
+  PLIM_OFFLOAD_ACTIVATIONS
+};
+
+// ---- levels -----------------------------------------------------------------------------------------
+
+// How far a search goes from the user's own way to train, without changing what is learned.
 typedef struct {
-  int64_t strategy, offload;
-} plim_knob_pair;
+  bool own_loss;                           // written by hand where files could turn Liger on
+  bool activations, optimizer, parameters; // on the host
+  bool by_hand;                            // ways to share that files have no place for
+} plim_reach;
 
-extern const plim_knob_pair plim_sharding_order[];
-extern const size_t plim_sharding_order_count;
+// What is conceded: one value for each knob that changes what is learned. The rest is free.
+typedef struct {
+  const plim_plan_request *r;
+  plim_reach reach;
+  plim_choice at;
+  int cost; // see plan_levels.c
+} plim_level;
 
-// Smaller micro batches than the user's, the largest first, behind the user's own.
-plim_domain plim_smaller_batches(const plim_plan_request *r);
-// The user's number per anchor, and fewer.
-plim_domain plim_fewer_per_anchor(int64_t own);
-
-// Whether a knob that is allowed has a value so far from the user's own, or the first step is taken.
-bool plim_reach_counts(const plim_plan_request *r, int reach);
-
-plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob);
-// The choice makes sense as a whole: its knobs do not contradict each other.
-bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice);
+// Knobs that may change what is learned, those first that do so least.
+extern const plim_knob plim_conceded_knobs[];
+extern const size_t plim_conceded_knob_count;
 
 // Turning it changes what is learned, in this job.
 bool plim_knob_changes_learning(const plim_plan_request *r, plim_knob knob);
+// Its values, the one that changes least first: those the request allows or names; or, if `is_offered`,
+// those it could allow.
+plim_domain plim_knob_concessions(const plim_plan_request *r, plim_knob knob, bool is_offered);
 
+// The user's number per anchor, and fewer.
+plim_domain plim_fewer_per_anchor(int64_t own);
+
+// The free values of a knob on a level, those first that are likely to be best.
+plim_domain plim_level_domain(const plim_level *level, plim_knob knob);
+bool plim_may_be(const plim_domain *d, int64_t value); // it is in there, or all are
+void plim_domain_push(plim_domain *d, int64_t value);  // once
+
+// Ways to share the work, and the host's part in it.
+typedef struct {
+  int64_t strategy, offload;
+} plim_way;
+
+int plim_way_place(const plim_choice *choice); // from the one that sends least
+enum { PLIM_MAX_WAYS = PLIM_STRATEGIES * PLIM_OFFLOADS };
+size_t plim_level_ways(const plim_level *level, plim_way out[PLIM_MAX_WAYS]);
+
+// The choice makes sense as a whole: its knobs do not contradict each other.
+bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice);
+
+// Only adapters of their own, in float32, are trained.
+bool plim_base_is_frozen(const plim_plan_request *r);
 // Of the knobs precision and dtype.
 void plim_precision_of(const plim_job *job, plim_choice *choice);
 void plim_precision_set(const plim_choice *choice, plim_job *job); // after the strategy is set
 int64_t plim_precision_offered(const plim_plan_request *r);        // beside the user's own
 int64_t plim_dtype_offered(const plim_plan_request *r);            // the same
 bool plim_precision_is_sound(const plim_plan_request *r, const plim_choice *choice);
+
+// ---- a search ---------------------------------------------------------------------------------------
+
+// Times this close are the same: the clock is not better than that.
+#define PLIM_SAME_TIME 0.01
+
+typedef struct {
+  const plim_plan_request *r;
+  plim_plan *plan;
+  vec(plim_rung) tried;     // every candidate that ran, once
+  vec(plim_choice) refused; // those there is no program for
+  vec(plim_choice) out;     // those that were found to run out
+  vec(plim_rung) fitting;   // on the level that is searched
+  plim_rung before;         // the user's own settings, run in full
+  double fastest;           // tokens per second of what fits
+  bool fits_whole;          // something does, on every GPU: DDP
+  bool failed;              // err says why, or memory is out
+  plim_err err;
+  plim_error *error;
+} plim_search;
+
+// A candidate, with fewer steps and passes than it is shown with. NULL: there is no program for it, or
+// the search failed. Valid until the next.
+const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice);
+// Whether it runs out of memory, which is found out faster than what it would take.
+bool plim_search_runs_out(plim_search *s, const plim_choice *choice);
+// As it is shown. False: the search failed.
+bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out);
+bool plim_search_show_below(plim_search *s, const plim_choice *choice, plim_rung *out); // the first
+bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e);
+// Whether no settings of the allocator could make it fit: what it holds at once is too much.
+bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e);
+
+// Fills `fitting` with what fits on the level, all that could be the best or a rung below it.
+void plim_search_level(plim_search *s, const plim_level *level);
+// Whether something fits on the level: a small one that does, or the smallest that there is. NULL: that
+// is not asked for, which is faster.
+bool plim_level_fits(plim_search *s, const plim_level *level, plim_rung *smallest);
+// Accumulation that makes the batch of a micro batch; false: there is none that may be.
+bool plim_set_accumulation(const plim_plan_request *r, plim_choice *choice);
+
+// The least that has to be conceded, of what is allowed or, if `is_offered`, could be; false: nothing
+// fits. Levels of no concession are tried first.
+bool plim_find_level(plim_search *s, bool is_offered, plim_level *out);
+// A level of nothing conceded.
+plim_level plim_level_of(const plim_plan_request *r);
+extern const plim_reach plim_reaches[];
+extern const size_t plim_reach_count;
+void plim_list_concessions(plim_search *s);
+
+bool plim_own_is_candidate(const plim_search *s); // it may be, and fits
+void plim_build_ladder(plim_search *s, const plim_level *level);
+void plim_explain_changes(plim_search *s);
 
 #endif

@@ -50,16 +50,8 @@ void plim_precision_set(const plim_choice *choice, plim_job *job) {
 
 // ---- what may be tried ------------------------------------------------------------------------------
 
-// Adapters of their own, in float32: the parameters are frozen.
-static bool is_frozen(const plim_plan_request *r) {
+bool plim_base_is_frozen(const plim_plan_request *r) {
   return r->job.lora.rank && !r->job.lora.keeps_dtype;
-}
-
-bool plim_knob_changes_learning(const plim_plan_request *r, plim_knob knob) {
-  if (knob == PLIM_KNOB_DTYPE && is_frozen(r)) return false;
-  if (knob == PLIM_KNOB_MICRO_BATCH && r->is_contrastive)
-    return true; // it is what is compared with
-  return plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;
 }
 
 static bool is_emulated(const plim_plan_request *r, const plim_choice *own) {
@@ -81,7 +73,7 @@ int64_t plim_dtype_offered(const plim_plan_request *r) {
   plim_precision_of(&r->job, &own);
   int64_t computes = plim_precision_offered(r), is = own.at[PLIM_KNOB_DTYPE];
   bool is_plain = r->job.weights == PLIM_WEIGHTS_PLAIN;
-  bool can_be_half = computes == BF16 || (computes == FP16 && is_frozen(r));
+  bool can_be_half = computes == BF16 || (computes == FP16 && plim_base_is_frozen(r));
   if (is == FULL) return is_plain && can_be_half ? computes : is;
   return is == BF16 && is_emulated(r, &own) && can_be_half ? computes : is;
 }
@@ -105,7 +97,7 @@ bool plim_precision_is_sound(const plim_plan_request *r, const plim_choice *choi
     return computes == own.at[PLIM_KNOB_PRECISION] && (is_own || is_held);
   if (is_asked || is_held) return true;
   int64_t best = plim_dtype_offered(r);
-  bool is_bettered = is_frozen(r) && best != own.at[PLIM_KNOB_DTYPE];
+  bool is_bettered = plim_base_is_frozen(r) && best != own.at[PLIM_KNOB_DTYPE];
   if (is_bettered) return kept == best && computes == best; // faster and smaller than all others
   bool is_new = kept != own.at[PLIM_KNOB_DTYPE];
   if (is_new) return computes == kept || computes == own.at[PLIM_KNOB_PRECISION];

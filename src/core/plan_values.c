@@ -1,9 +1,6 @@
-// Knobs as numbers: what the user's job has, what the planner may try, and what a choice means.
-#include <math.h>
+// Knobs as numbers: what the user's job has, and what a choice means.
 #include <string.h>
 
-#include "family.h"
-#include "liger.h"
 #include "plan_impl.h"
 
 const plim_knob plim_plan_knobs[] = {
@@ -17,12 +14,10 @@ const size_t plim_plan_knob_count = sizeof plim_plan_knobs / sizeof *plim_plan_k
 
 // ---- names ------------------------------------------------------------------------------------------
 
-enum { CONF_AS_IS, CONF_EXPANDABLE };
-enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS };
-
 static const char *const switches[] = {"off", "on"};
 static const char *const confs[] = {"as it is", "expandable_segments:True"};
-static const char *const offloads[] = {"none", "optimizer", "parameters"};
+static const char *const offloads[PLIM_OFFLOADS] = {"none", "optimizer", "parameters",
+                                                    "activations"};
 static const char *const precisions[] = {"none", "bf16", "fp16"};
 static const char *const dtypes[] = {"fp32", "bf16", "fp16"};
 
@@ -131,9 +126,10 @@ plim_choice plim_plan_own_choice(const plim_plan_request *r) {
   choice.at[PLIM_KNOB_POSITIVES] = r->positives;
   choice.at[PLIM_KNOB_NEGATIVES] = r->negatives;
   choice.at[PLIM_KNOB_STRATEGY] = r->job.sharding.strategy;
-  choice.at[PLIM_KNOB_OFFLOAD] = r->job.sharding.offloads_parameters  ? OFFLOAD_PARAMETERS
-                                 : r->job.sharding.offloads_optimizer ? OFFLOAD_OPTIMIZER
-                                                                      : OFFLOAD_NONE;
+  choice.at[PLIM_KNOB_OFFLOAD] = r->job.sharding.offloads_parameters  ? PLIM_OFFLOAD_PARAMETERS
+                                 : r->job.sharding.offloads_optimizer ? PLIM_OFFLOAD_OPTIMIZER
+                                 : c->offloads_saved                  ? PLIM_OFFLOAD_ACTIVATIONS
+                                                                      : PLIM_OFFLOAD_NONE;
   plim_precision_of(&r->job, &choice);
   return choice;
 }
@@ -158,11 +154,13 @@ static void set_liger(plim_recipe *c, bool on) {
 static void set_sharding(const plim_plan_request *r, plim_job *job, plim_strategy strategy,
                          int64_t offload) {
   bool is_fsdp = strategy == PLIM_SHARD_FSDP2;
+  bool is_shared = offload == PLIM_OFFLOAD_OPTIMIZER || offload == PLIM_OFFLOAD_PARAMETERS;
+  job->recipe.offloads_saved = offload == PLIM_OFFLOAD_ACTIVATIONS;
   job->sharding.strategy = strategy;
   job->sharding.world = strategy == PLIM_SHARD_NONE ? 1 : r->world;
-  job->sharding.offloads_optimizer = offload >= OFFLOAD_OPTIMIZER;
+  job->sharding.offloads_optimizer = is_shared;
   job->sharding.offloads_parameters =
-      offload == OFFLOAD_PARAMETERS || (is_fsdp && offload == OFFLOAD_OPTIMIZER);
+      offload == PLIM_OFFLOAD_PARAMETERS || (is_fsdp && offload == PLIM_OFFLOAD_OPTIMIZER);
 }
 
 plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) {
@@ -188,118 +186,7 @@ plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) 
 }
 
 const char *plim_choice_conf(const plim_plan_request *r, const plim_choice *choice) {
-  return choice->at[PLIM_KNOB_ALLOC_CONF] == CONF_EXPANDABLE ? confs[CONF_EXPANDABLE]
-         : r->alloc_conf                                     ? r->alloc_conf
-                                                             : "";
-}
-
-// ---- what may be tried ------------------------------------------------------------------------------
-
-static void push(plim_domain *d, int64_t value) {
-  for (int i = 0; i < d->count; i++)
-    if (d->at[i] == value) return;
-  if (d->count < PLIM_MAX_VALUES) d->at[d->count++] = value;
-}
-
-static void micro_batches(const plim_plan_request *r, plim_domain *d) {
-  uint64_t per_gpu = r->effective_batch / (uint64_t)r->world;
-  for (int64_t b = 1; !r->effective_batch && b <= 256; b *= 2) push(d, b);
-  for (uint64_t b = 1; b <= per_gpu && b <= 512; b++)
-    if (per_gpu % b == 0) push(d, (int64_t)b);
-}
-
-// Shares of a length or a rank that keep it a multiple of 8.
-static void shares(int64_t whole, plim_domain *d) {
-  static const int eighths[] = {8, 6, 4, 3, 2, 1};
-  for (size_t i = 0; i < sizeof eighths / sizeof *eighths; i++)
-    if (whole * eighths[i] / 8 >= 8) push(d, whole * eighths[i] / 64 * 8);
-}
-
-// From the one that sends least to the one that keeps least.
-const plim_knob_pair plim_sharding_order[] = {
-    {PLIM_SHARD_DDP, OFFLOAD_NONE},         {PLIM_SHARD_ZERO1, OFFLOAD_NONE},
-    {PLIM_SHARD_ZERO2, OFFLOAD_NONE},       {PLIM_SHARD_FSDP2, OFFLOAD_NONE},
-    {PLIM_SHARD_ZERO3, OFFLOAD_NONE},       {PLIM_SHARD_ZERO2, OFFLOAD_OPTIMIZER},
-    {PLIM_SHARD_FSDP2, OFFLOAD_PARAMETERS}, {PLIM_SHARD_ZERO3, OFFLOAD_PARAMETERS},
-};
-const size_t plim_sharding_order_count = sizeof plim_sharding_order / sizeof *plim_sharding_order;
-
-static bool has_causal_head(const plim_job *job) {
-  return job->model.head == PLIM_HEAD_CAUSAL && !job->model.relative_buckets;
-}
-
-// There are logits to save: the loss is computed from all of them.
-static bool has_logits(const plim_job *job) {
-  return job->recipe.loss == PLIM_LOSS_FULL && has_causal_head(job);
-}
-
-static bool may_be(const plim_domain *d, int64_t value) {
-  for (int i = 0; i < d->count; i++)
-    if (d->at[i] == value) return true;
-  return !d->count;
-}
-
-static bool can_use_liger(const plim_plan_request *r) {
-  bool is_open = r->offers_liger && may_be(&r->domains[PLIM_KNOB_LIGER], true);
-  return is_open && r->world == 1 && has_logits(&r->job) &&
-         plim_liger_knows(r->job.model.family->model_type);
-}
-
-// Where one's own files can turn Liger on, nobody has to write a loss of one's own.
-static void chunks(const plim_plan_request *r, plim_domain *d) {
-  if (r->world > 1 || !has_logits(&r->job) || can_use_liger(r)) return;
-  push(d, r->chunk_tokens ? r->chunk_tokens : 512); // as measured: tests/truth/seeds_chunked.json
-}
-
-// The planner's own choice of values, those first that change least.
-static plim_domain all_values(const plim_plan_request *r, plim_knob knob) {
-  plim_domain d = r->domains[knob];
-  plim_choice own = plim_plan_own_choice(r);
-  if (d.count) return d;
-  if (knob == PLIM_KNOB_MICRO_BATCH && (!r->is_contrastive || r->allowed[knob])) {
-    micro_batches(r, &d);
-    return d;
-  }
-  push(&d, own.at[knob]);
-  if (knob == PLIM_KNOB_MICRO_BATCH) return d; // it is what a sequence is compared with
-  if (plim_knob_changes_learning(r, knob) ? !r->allowed[knob] : r->holds_others) return d;
-  switch (knob) {
-  case PLIM_KNOB_PRECISION: push(&d, plim_precision_offered(r)); break;
-  case PLIM_KNOB_DTYPE: push(&d, plim_dtype_offered(r)); break;
-  case PLIM_KNOB_CHECKPOINT:
-    push(&d, PLIM_CHECKPOINT_OFF);
-    if (!r->job.model.cannot_checkpoint) push(&d, PLIM_CHECKPOINT_ON);
-    break;
-  case PLIM_KNOB_CHUNKED_LOSS: chunks(r, &d); break;
-  case PLIM_KNOB_LIGER: push(&d, own.at[knob] || can_use_liger(r)); break;
-  case PLIM_KNOB_ALLOC_CONF: push(&d, CONF_EXPANDABLE); break;
-  case PLIM_KNOB_ATTENTION:
-    if (own.at[knob] == PLIM_ATTENTION_EAGER) push(&d, PLIM_ATTENTION_SDPA);
-    break;
-  case PLIM_KNOB_NEGATIVES: return plim_fewer_per_anchor(own.at[knob]);
-  case PLIM_KNOB_SEQUENCE: shares(own.at[knob], &d); break;
-  case PLIM_KNOB_LORA_RANK:
-    if (own.at[knob]) shares(own.at[knob], &d);
-    else
-      for (int64_t rank = 64; rank >= 8; rank /= 2) push(&d, rank); // adapters alone
-    break;
-  case PLIM_KNOB_QUANTISATION:
-    if (own.at[PLIM_KNOB_LORA_RANK]) push(&d, PLIM_WEIGHTS_NF4_DOUBLE);
-    break;
-  default: break;
-  }
-  return d;
-}
-
-plim_domain plim_knob_domain(const plim_plan_request *r, plim_knob knob) {
-  plim_domain d = all_values(r, knob);
-  bool is_bounded =
-      r->reach && knob != PLIM_KNOB_MICRO_BATCH && plim_knob_changes_learning(r, knob);
-  if (is_bounded && !r->domains[knob].count && d.count > r->reach + 1) d.count = r->reach + 1;
-  return d;
-}
-
-bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice) {
-  bool has_two_losses = choice->at[PLIM_KNOB_CHUNKED_LOSS] && choice->at[PLIM_KNOB_LIGER];
-  return !has_two_losses && plim_precision_is_sound(r, choice);
+  return choice->at[PLIM_KNOB_ALLOC_CONF] == PLIM_CONF_EXPANDABLE ? confs[PLIM_CONF_EXPANDABLE]
+         : r->alloc_conf                                          ? r->alloc_conf
+                                                                  : "";
 }

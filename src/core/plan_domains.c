@@ -1,0 +1,325 @@
+// What the planner may try: the values of each knob that leave what is learned as it is, and those that
+// do not.
+#include <string.h>
+
+#include "family.h"
+#include "liger.h"
+#include "plan_impl.h"
+
+void plim_domain_push(plim_domain *d, int64_t value) {
+  for (int i = 0; i < d->count; i++)
+    if (d->at[i] == value) return;
+  if (d->count < PLIM_MAX_VALUES) d->at[d->count++] = value;
+}
+
+bool plim_may_be(const plim_domain *d, int64_t value) {
+  for (int i = 0; i < d->count; i++)
+    if (d->at[i] == value) return true;
+  return !d->count;
+}
+
+#define push plim_domain_push
+
+// ---- optimizers -------------------------------------------------------------------------------------
+
+// One algorithm in several implementations: the fastest, which is the smallest too, as it keeps no
+// temporaries of all parameters; with its state in managed memory; in 8 bits, which round the state; both.
+enum { FASTEST, PAGED, ROUNDED, ROUNDED_PAGED, IMPLEMENTATIONS };
+static const struct {
+  const char *names[IMPLEMENTATIONS];
+  const char *also[3];
+} algorithms[] = {
+    {{"adamw", "paged-adamw", "adamw-8bit", "paged-adamw-8bit"}, {"adamw-foreach", "adamw-loop"}},
+    {{"lion", "paged-lion", "lion-8bit", "paged-lion-8bit"}, {"lion-bnb"}},
+};
+
+static int64_t place_of(const char *name) {
+  int64_t place = 0;
+  plim_knob_value_of(PLIM_KNOB_OPTIMIZER, name, &place);
+  return place;
+}
+
+// The place of another implementation of the same algorithm; its own if there is none.
+static int64_t implemented(int64_t optimizer, int how) {
+  const char *name = plim_optimizer_name((size_t)optimizer);
+  for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
+    bool is_it = false;
+    for (int k = 0; k < IMPLEMENTATIONS; k++) is_it |= !strcmp(algorithms[i].names[k], name);
+    for (int k = 0; k < 3 && algorithms[i].also[k]; k++)
+      is_it |= !strcmp(algorithms[i].also[k], name);
+    if (is_it) return place_of(algorithms[i].names[how]);
+  }
+  return optimizer;
+}
+
+static bool rounds(int64_t optimizer) {
+  return plim_optimizer_rounds(plim_optimizer_named(plim_optimizer_name((size_t)optimizer)));
+}
+
+static bool is_paged(int64_t optimizer) {
+  return plim_optimizer_is_paged(plim_optimizer_named(plim_optimizer_name((size_t)optimizer)));
+}
+
+// ---- what is learned --------------------------------------------------------------------------------
+
+// As in the order of concessions that people name: the optimizer's rounding is nearly exact; adapters
+// instead of all parameters, 4 bits below them, a shorter length, a lower rank.
+const plim_knob plim_conceded_knobs[] = {
+    PLIM_KNOB_OPTIMIZER,    PLIM_KNOB_DTYPE,    PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_NEGATIVES,
+    PLIM_KNOB_POSITIVES, PLIM_KNOB_QUANTISATION, PLIM_KNOB_SEQUENCE, PLIM_KNOB_LORA_RANK,
+};
+const size_t plim_conceded_knob_count = sizeof plim_conceded_knobs / sizeof *plim_conceded_knobs;
+
+bool plim_knob_changes_learning(const plim_plan_request *r, plim_knob knob) {
+  if (knob == PLIM_KNOB_DTYPE && plim_base_is_frozen(r)) return false;
+  if (knob == PLIM_KNOB_MICRO_BATCH) return r->is_contrastive || r->has_batch_norm;
+  return knob == PLIM_KNOB_OPTIMIZER || plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;
+}
+
+// Shares of a length or a rank that keep it a multiple of 8.
+static void shares(int64_t whole, plim_domain *d) {
+  static const int eighths[] = {6, 4, 3, 2, 1};
+  for (size_t i = 0; i < sizeof eighths / sizeof *eighths; i++)
+    if (whole * eighths[i] / 8 >= 8) push(d, whole * eighths[i] / 64 * 8);
+}
+
+static uint64_t per_gpu(const plim_plan_request *r) {
+  return r->effective_batch / (uint64_t)r->world;
+}
+
+// Divisors below the user's own, each at most three quarters of the one before: fewer to compare with.
+static void smaller_batches(const plim_plan_request *r, int64_t own, plim_domain *d) {
+  int64_t last = own;
+  for (int64_t b = own - 1; b >= 1; b--)
+    if (4 * b <= 3 * last && per_gpu(r) % (uint64_t)b == 0) push(d, last = b);
+}
+
+static void offer(const plim_plan_request *r, plim_knob knob, int64_t own, plim_domain *d) {
+  switch (knob) {
+  case PLIM_KNOB_OPTIMIZER: push(d, rounds(own) ? own : implemented(own, ROUNDED)); break;
+  case PLIM_KNOB_DTYPE: push(d, plim_dtype_offered(r)); break;
+  case PLIM_KNOB_MICRO_BATCH: smaller_batches(r, own, d); break;
+  case PLIM_KNOB_QUANTISATION: push(d, PLIM_WEIGHTS_NF4_DOUBLE); break; // refused without adapters
+  case PLIM_KNOB_NEGATIVES: *d = plim_fewer_per_anchor(own); break;
+  case PLIM_KNOB_SEQUENCE: shares(own, d); break;
+  case PLIM_KNOB_LORA_RANK:
+    if (own) shares(own, d);
+    else
+      for (int64_t rank = 64; rank >= 8; rank /= 2) push(d, rank); // adapters alone
+    break;
+  default: break;
+  }
+}
+
+// More is less conceded; of ranks, 0 is most: all parameters are trained.
+static bool concedes_less(plim_knob knob, int64_t a, int64_t b) {
+  bool is_count = knob == PLIM_KNOB_SEQUENCE || knob == PLIM_KNOB_LORA_RANK ||
+                  knob == PLIM_KNOB_NEGATIVES || knob == PLIM_KNOB_MICRO_BATCH;
+  if (knob == PLIM_KNOB_LORA_RANK && (!a || !b)) return !a && b;
+  return is_count && a > b;
+}
+
+// What the user names: the own value first, then what concedes less, then as it was named. Of
+// optimizers only one of each kind: the others of that kind are free.
+static plim_domain named(const plim_plan_request *r, plim_knob knob, int64_t own) {
+  const plim_domain *all = &r->domains[knob];
+  plim_domain d = {0};
+  if (plim_may_be(all, own)) push(&d, own);
+  for (int i = 0; i < all->count; i++) {
+    bool is_same = false;
+    for (int k = 0; k < d.count && knob == PLIM_KNOB_OPTIMIZER; k++)
+      is_same |= rounds(d.at[k]) == rounds(all->at[i]);
+    if (!is_same) push(&d, all->at[i]);
+  }
+  for (int i = 1; i < d.count; i++)
+    for (int k = i; k > 0 && d.at[k - 1] != own && concedes_less(knob, d.at[k], d.at[k - 1]); k--) {
+      int64_t less = d.at[k];
+      d.at[k] = d.at[k - 1], d.at[k - 1] = less;
+    }
+  return d;
+}
+
+plim_domain plim_knob_concessions(const plim_plan_request *r, plim_knob knob, bool is_offered) {
+  plim_domain d = {0};
+  int64_t own = plim_plan_own_choice(r).at[knob];
+  if (!plim_knob_changes_learning(r, knob)) return d;
+  if (r->domains[knob].count) return named(r, knob, own);
+  push(&d, own);
+  if (is_offered || r->allowed[knob]) offer(r, knob, own, &d);
+  return d;
+}
+
+// ---- what is free -----------------------------------------------------------------------------------
+
+enum { MOST_SEQUENCES = 1 << 16 }; // at once, where any batch will do: memory ends it long before
+
+static void micro_batches(const plim_plan_request *r, plim_domain *d) {
+  for (int64_t b = 1; !r->effective_batch && b <= MOST_SEQUENCES; b *= 2) push(d, b);
+  for (uint64_t b = 1; b <= per_gpu(r); b++)
+    if (per_gpu(r) % b == 0) push(d, (int64_t)b);
+}
+
+static bool has_causal_head(const plim_job *job) {
+  return job->model.head == PLIM_HEAD_CAUSAL && !job->model.relative_buckets;
+}
+
+// There are logits to save: the loss is computed from all of them.
+static bool has_logits(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_FULL && has_causal_head(job);
+}
+
+// Where one's own files can turn Liger on, nobody has to write a loss of one's own.
+static bool can_use_liger(const plim_level *l) {
+  const plim_plan_request *r = l->r;
+  bool is_open = r->offers_liger && plim_may_be(&r->domains[PLIM_KNOB_LIGER], true);
+  return is_open && r->world == 1 && has_logits(&r->job) &&
+         plim_liger_knows(r->job.model.family->model_type);
+}
+
+static void chunks(const plim_level *l, plim_domain *d) {
+  const plim_plan_request *r = l->r;
+  if (r->world > 1 || !has_logits(&r->job) || (can_use_liger(l) && !l->reach.own_loss)) return;
+  push(d, r->chunk_tokens ? r->chunk_tokens : 512); // as measured: tests/truth/seeds_chunked.json
+}
+
+// Reentrant or not is one and the same but for what it asks of the model.
+static void checkpoints(const plim_level *l, int64_t own, plim_domain *d) {
+  push(d, PLIM_CHECKPOINT_OFF);
+  if (own == PLIM_CHECKPOINT_OFF || own == PLIM_CHECKPOINT_OFFLOADED) push(d, PLIM_CHECKPOINT_ON);
+  bool may_offload =
+      l->reach.activations && l->r->world == 1 && !l->r->job.model.is_encoder_decoder;
+  if (may_offload) push(d, PLIM_CHECKPOINT_OFFLOADED);
+}
+
+// Of the kind that the level has: rounded or not.
+static void optimizers(const plim_level *l, int64_t own, plim_domain *d) {
+  const plim_domain *all = &l->r->domains[PLIM_KNOB_OPTIMIZER];
+  bool is_rounded = rounds(l->at.at[PLIM_KNOB_OPTIMIZER]);
+  for (int i = 0; i < all->count; i++)
+    if (rounds(all->at[i]) == is_rounded) push(d, all->at[i]);
+  if (all->count) return;
+  bool is_held = l->r->holds_others;
+  if (is_held && rounds(own) == is_rounded) push(d, own);
+  else push(d, implemented(own, is_rounded ? ROUNDED : FASTEST));
+  if (is_paged(own) && rounds(own) == is_rounded) push(d, own);
+  if (!is_held && l->reach.optimizer && l->r->world == 1)
+    push(d, implemented(own, is_rounded ? ROUNDED_PAGED : PAGED));
+}
+
+static void free_values(const plim_level *l, plim_knob knob, int64_t own, plim_domain *d) {
+  switch (knob) {
+  case PLIM_KNOB_PRECISION: push(d, plim_precision_offered(l->r)); break;
+  case PLIM_KNOB_DTYPE: push(d, plim_dtype_offered(l->r)); break;
+  case PLIM_KNOB_CHECKPOINT: checkpoints(l, own, d); break;
+  case PLIM_KNOB_CHUNKED_LOSS: chunks(l, d); break;
+  case PLIM_KNOB_LIGER: push(d, own || can_use_liger(l)); break;
+  default: break;
+  }
+}
+
+plim_domain plim_level_domain(const plim_level *l, plim_knob knob) {
+  const plim_plan_request *r = l->r;
+  plim_domain d = {0};
+  int64_t own = plim_plan_own_choice(r).at[knob];
+  bool is_held = r->holds_others;
+  if (knob == PLIM_KNOB_OPTIMIZER) {
+    optimizers(l, own, &d);
+    return d;
+  }
+  if (plim_knob_changes_learning(r, knob)) return (plim_domain){1, {l->at.at[knob]}};
+  if (r->domains[knob].count) return r->domains[knob];
+  if (knob == PLIM_KNOB_MICRO_BATCH) {
+    micro_batches(r, &d);
+    return d;
+  }
+  // Scores in memory never help; whole pages nearly always do, and where they do not the search knows.
+  bool is_eager = own == PLIM_ATTENTION_EAGER;
+  if (knob == PLIM_KNOB_ATTENTION) push(&d, is_eager && !is_held ? PLIM_ATTENTION_SDPA : own);
+  if (knob == PLIM_KNOB_ALLOC_CONF && !is_held) push(&d, PLIM_CONF_EXPANDABLE);
+  if (knob != PLIM_KNOB_ATTENTION) push(&d, own);
+  if (!is_held) free_values(l, knob, own, &d);
+  return d;
+}
+
+// ---- ways to share ----------------------------------------------------------------------------------
+
+// From the one that sends least to the one that keeps least.
+static const plim_way ways[] = {
+    {PLIM_SHARD_NONE, PLIM_OFFLOAD_NONE},        {PLIM_SHARD_NONE, PLIM_OFFLOAD_ACTIVATIONS},
+    {PLIM_SHARD_DDP, PLIM_OFFLOAD_NONE},         {PLIM_SHARD_ZERO1, PLIM_OFFLOAD_NONE},
+    {PLIM_SHARD_ZERO2, PLIM_OFFLOAD_NONE},       {PLIM_SHARD_FSDP2, PLIM_OFFLOAD_NONE},
+    {PLIM_SHARD_ZERO3, PLIM_OFFLOAD_NONE},       {PLIM_SHARD_ZERO2, PLIM_OFFLOAD_OPTIMIZER},
+    {PLIM_SHARD_FSDP2, PLIM_OFFLOAD_PARAMETERS}, {PLIM_SHARD_ZERO3, PLIM_OFFLOAD_PARAMETERS},
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static int place_of_way(plim_way w) {
+  int i = 0;
+  while (i < WAYS && (ways[i].strategy != w.strategy || ways[i].offload != w.offload)) i++;
+  return i;
+}
+
+int plim_way_place(const plim_choice *choice) {
+  return place_of_way((plim_way){choice->at[PLIM_KNOB_STRATEGY], choice->at[PLIM_KNOB_OFFLOAD]});
+}
+
+// Without sharding only activations can go to the host; sharding takes the rest.
+static bool is_possible(plim_way w) {
+  if (w.offload == PLIM_OFFLOAD_ACTIVATIONS) return w.strategy == PLIM_SHARD_NONE;
+  bool is_shared = w.strategy > PLIM_SHARD_DDP;
+  bool has_parameters = w.strategy == PLIM_SHARD_ZERO3 || w.strategy == PLIM_SHARD_FSDP2;
+  if (w.offload == PLIM_OFFLOAD_PARAMETERS) return has_parameters;
+  return w.offload == PLIM_OFFLOAD_NONE || is_shared;
+}
+
+// How far a way goes, unless the user names it.
+static bool is_reached(const plim_level *l, plim_way w) {
+  const bool reached[PLIM_OFFLOADS] = {true, l->reach.optimizer, l->reach.parameters,
+                                       l->reach.activations};
+  bool is_alone = l->r->world == 1;
+  bool is_its_size = is_alone ? w.strategy == PLIM_SHARD_NONE || w.offload : w.strategy;
+  bool is_handy = l->reach.by_hand || !l->r->by_hand[w.strategy][w.offload];
+  bool is_named = l->r->domains[PLIM_KNOB_STRATEGY].count;
+  bool goes_there = l->r->domains[PLIM_KNOB_OFFLOAD].count || reached[w.offload];
+  return goes_there && (is_named || (is_its_size && is_handy));
+}
+
+static bool is_way(const plim_level *l, plim_way w, plim_way own) {
+  const plim_plan_request *r = l->r;
+  const plim_domain *strategies = &r->domains[PLIM_KNOB_STRATEGY],
+                    *offloads = &r->domains[PLIM_KNOB_OFFLOAD];
+  if (!plim_may_be(strategies, w.strategy) || !plim_may_be(offloads, w.offload)) return false;
+  bool is_kept = w.strategy == own.strategy, is_own = is_kept && w.offload == own.offload;
+  if (r->holds_others && !strategies->count && !is_kept) return false;
+  if (r->holds_others && !offloads->count && w.offload != own.offload) return false;
+  if (is_own) return r->holds_others || r->world == 1 || w.strategy != PLIM_SHARD_NONE;
+  bool is_asked_for = (strategies->count || is_kept) && offloads->count;
+  return is_possible(w) && (is_asked_for || (place_of_way(w) < WAYS && is_reached(l, w)));
+}
+
+size_t plim_level_ways(const plim_level *l, plim_way out[PLIM_MAX_WAYS]) {
+  plim_choice choice = plim_plan_own_choice(l->r);
+  plim_way own = {choice.at[PLIM_KNOB_STRATEGY], choice.at[PLIM_KNOB_OFFLOAD]};
+  size_t count = 0;
+  for (int64_t s = 0; s < PLIM_STRATEGIES; s++)
+    for (int64_t o = 0; o < PLIM_OFFLOADS; o++)
+      if (is_way(l, (plim_way){s, o}, own)) out[count++] = (plim_way){s, o};
+  return count;
+}
+
+// ---- choices ----------------------------------------------------------------------------------------
+
+// The same thing is sent to the host only once, unless the user asks for that.
+static bool is_sent_twice(const plim_plan_request *r, const plim_choice *choice) {
+  int64_t offload = choice->at[PLIM_KNOB_OFFLOAD];
+  bool has_state = offload == PLIM_OFFLOAD_OPTIMIZER || offload == PLIM_OFFLOAD_PARAMETERS;
+  bool is_free = !r->domains[PLIM_KNOB_OPTIMIZER].count;
+  if (has_state && is_free && is_paged(choice->at[PLIM_KNOB_OPTIMIZER])) return true;
+  return offload == PLIM_OFFLOAD_ACTIVATIONS && !r->domains[PLIM_KNOB_CHECKPOINT].count &&
+         choice->at[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_OFFLOADED;
+}
+
+bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice) {
+  bool has_two_losses = choice->at[PLIM_KNOB_CHUNKED_LOSS] && choice->at[PLIM_KNOB_LIGER];
+  return !has_two_losses && !is_sent_twice(r, choice) && plim_precision_is_sound(r, choice);
+}

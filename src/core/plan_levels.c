@@ -1,0 +1,227 @@
+// Levels of the search: what has to be conceded for something to fit, the least first.
+//
+// Most costs what changes what is learned, each step of it the same; then come those knobs first that
+// the order of concessions has first. Going further without changing what is learned costs less than any
+// such step, and the rounding of an optimizer's state, nearly exact, less than keeping it on the host.
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_impl.h"
+
+const plim_reach plim_reaches[] = {
+    {0},
+    {.own_loss = true},
+    {.own_loss = true, .activations = true},
+    {.own_loss = true, .activations = true, .optimizer = true},
+    {.own_loss = true, .activations = true, .optimizer = true, .parameters = true},
+    {.own_loss = true, .by_hand = true},
+    {.own_loss = true, .by_hand = true, .activations = true},
+    {.own_loss = true, .by_hand = true, .activations = true, .optimizer = true, .parameters = true},
+};
+const size_t plim_reach_count = sizeof plim_reaches / sizeof *plim_reaches;
+
+enum { ROUNDING = 1, FARTHER = 2, STEP = 16, MAX_CONCEDED = 8 };
+
+typedef struct {
+  const plim_plan_request *r;
+  plim_domain values[MAX_CONCEDED]; // of plim_conceded_knobs
+} space;
+
+static space space_of(const plim_plan_request *r, bool is_offered) {
+  space x = {.r = r};
+  for (size_t i = 0; i < plim_conceded_knob_count; i++)
+    x.values[i] = plim_knob_concessions(r, plim_conceded_knobs[i], is_offered);
+  return x;
+}
+
+// ---- points of it -----------------------------------------------------------------------------------
+
+typedef struct {
+  int step[MAX_CONCEDED]; // in the values
+  int reach;
+  int cost, knobs;
+} point;
+
+typedef vec(point) point_list;
+
+static int cost_of(const point *p) {
+  int cost = FARTHER * p->reach;
+  for (size_t i = 0; i < plim_conceded_knob_count; i++)
+    cost += p->step[i] * (plim_conceded_knobs[i] == PLIM_KNOB_OPTIMIZER ? ROUNDING : STEP);
+  return cost;
+}
+
+// The cheapest first; then fewer knobs; then those that come first in the order.
+static int by_cost(const void *x, const void *y) {
+  const point *a = x, *b = y;
+  if (a->cost != b->cost) return a->cost - b->cost;
+  if (a->knobs != b->knobs) return a->knobs - b->knobs;
+  for (size_t i = 0; i < plim_conceded_knob_count; i++)
+    if (a->step[i] != b->step[i]) return b->step[i] - a->step[i];
+  return 0;
+}
+
+static bool add_points(const space *x, point p, size_t knob, point_list *out) {
+  if (knob == plim_conceded_knob_count) {
+    for (p.reach = 0; p.reach < (int)plim_reach_count; p.reach++) {
+      p.cost = cost_of(&p);
+      if (!vec_push(out, p)) return false;
+    }
+    return true;
+  }
+  for (int i = 0; i < (x->values[knob].count ? x->values[knob].count : 1); i++) {
+    point next = p;
+    next.step[knob] = i;
+    next.knobs += i > 0;
+    if (!add_points(x, next, knob + 1, out)) return false;
+  }
+  return true;
+}
+
+static plim_level level_at(const space *x, const point *p) {
+  plim_level l = {.r = x->r, .reach = plim_reaches[p->reach], .cost = p->cost};
+  l.at = plim_plan_own_choice(x->r);
+  for (size_t i = 0; i < plim_conceded_knob_count; i++)
+    if (x->values[i].count) l.at.at[plim_conceded_knobs[i]] = x->values[i].at[p->step[i]];
+  return l;
+}
+
+plim_level plim_level_of(const plim_plan_request *r) {
+  space x = space_of(r, false);
+  return level_at(&x, &(point){0});
+}
+
+// ---- finding one ------------------------------------------------------------------------------------
+
+static bool reaches_no_further(const plim_reach *a, const plim_reach *b) {
+  return a->own_loss <= b->own_loss && a->activations <= b->activations &&
+         a->optimizer <= b->optimizer && a->parameters <= b->parameters && a->by_hand <= b->by_hand;
+}
+
+// What concedes no more, in no knob, fits no better.
+static bool is_within(const point *p, const point *most) {
+  for (size_t i = 0; i < plim_conceded_knob_count; i++)
+    if (p->step[i] > most->step[i]) return false;
+  return reaches_no_further(&plim_reaches[p->reach], &plim_reaches[most->reach]);
+}
+
+static bool is_known_to_fail(const point_list *failed, const point *p) {
+  for (size_t i = 0; i < failed->len; i++)
+    if (is_within(p, &failed->at[i])) return true;
+  return false;
+}
+
+static bool fits(plim_search *s, const space *x, const point *p, point_list *failed) {
+  plim_level level = level_at(x, p);
+  if (is_known_to_fail(failed, p)) return false;
+  if (plim_level_fits(s, &level, NULL)) return true;
+  if (!vec_push(failed, *p)) s->failed = true;
+  return false;
+}
+
+// The same knobs as far as they go: if that does not fit, none of them together will.
+static point farthest(const space *x, const point *p) {
+  point most = *p;
+  most.reach = (int)plim_reach_count - 1;
+  for (size_t i = 0; i < plim_conceded_knob_count; i++)
+    if (p->step[i]) most.step[i] = x->values[i].count - 1;
+  return most;
+}
+
+bool plim_find_level(plim_search *s, bool is_offered, plim_level *out) {
+  space x = space_of(s->r, is_offered);
+  point_list points = {0}, failed = {0};
+  bool found = false;
+  if (!add_points(&x, (point){0}, 0, &points)) s->failed = true;
+  if (points.len) qsort(points.at, points.len, sizeof *points.at, by_cost);
+  for (size_t i = 0; i < points.len && !found && !s->failed; i++) {
+    point most = farthest(&x, &points.at[i]);
+    if (points.at[i].cost && !fits(s, &x, &most, &failed)) continue;
+    found = fits(s, &x, &points.at[i], &failed);
+    if (found) *out = level_at(&x, &points.at[i]);
+  }
+  vec_free(&points);
+  vec_free(&failed);
+  return found && !s->failed;
+}
+
+// ---- what was not allowed ---------------------------------------------------------------------------
+
+static bool is_open(const plim_plan_request *r, plim_knob knob) {
+  return plim_knob_changes_learning(r, knob) && !r->allowed[knob] && !r->domains[knob].count;
+}
+
+// Adds it, unless it neither fits nor is the most that a knob can do, or buys nothing.
+static void add(plim_search *s, const plim_level *l, const plim_rung *got, bool is_safe) {
+  plim_plan *plan = s->plan;
+  plim_concession c = {.fits = is_safe, .device_bytes = got->e.device_bytes};
+  const plim_rung *than = plan->rungs.len ? &plan->rungs.at[0] : &plan->smallest;
+  for (size_t i = 0; i < plim_conceded_knob_count; i++) {
+    plim_knob knob = plim_conceded_knobs[i];
+    if (l->at.at[knob] == plan->before_choice.at[knob]) continue;
+    if (c.count == PLIM_MAX_CONCEDED) return;
+    c.knob[c.count] = knob;
+    c.from[c.count] = plan->before_choice.at[knob];
+    c.to[c.count++] = l->at.at[knob];
+  }
+  c.saves_bytes = (int64_t)than->e.device_bytes - (int64_t)c.device_bytes;
+  c.tokens_per_second = got->tokens_per_second;
+  if (c.count && !vec_push(&plan->concessions, c)) s->failed = true;
+}
+
+// What one knob buys on top of the plan: its first step that is worth naming.
+#define WORTH_NAMING 0.01 // of the plan's memory, at least
+
+static void offer_saving(plim_search *s, plim_knob knob) {
+  const plim_rung *plan = &s->plan->rungs.at[0];
+  plim_domain d = plim_knob_concessions(s->r, knob, true);
+  for (int i = 1; i < d.count && !s->failed; i++) {
+    plim_level level = {.r = s->r, .at = plan->choice};
+    plim_choice choice = plan->choice;
+    choice.at[knob] = level.at.at[knob] = d.at[i];
+    if (knob == PLIM_KNOB_MICRO_BATCH && !plim_set_accumulation(s->r, &choice)) continue;
+    const plim_rung *x = plim_search_run(s, &choice);
+    double saved = x ? (double)plan->e.device_bytes - (double)x->e.device_bytes : 0;
+    if (saved < WORTH_NAMING * (double)plan->e.device_bytes) continue;
+    add(s, &level, x, plim_is_safe(s->r, &x->e));
+    return;
+  }
+}
+
+// What one knob would take where nothing fits: the least of it that does, or the most it can do.
+static bool offer_fitting(plim_search *s, plim_knob knob, const plim_level *base) {
+  plim_domain d = plim_knob_concessions(s->r, knob, true);
+  plim_rung smallest = {0};
+  plim_level level = *base;
+  bool fits = false;
+  for (int i = 1; i < d.count && !fits && !s->failed; i++) {
+    level.at.at[knob] = d.at[i];
+    fits = plim_level_fits(s, &level, NULL);
+  }
+  if (d.count > 1) plim_level_fits(s, &level, &smallest);
+  if (smallest.e.device_bytes && !s->failed) add(s, &level, &smallest, fits);
+  return fits;
+}
+
+// Several together, where no single one is enough.
+static void offer_several(plim_search *s) {
+  plim_level level;
+  plim_rung smallest;
+  if (plim_find_level(s, true, &level) && plim_level_fits(s, &level, &smallest))
+    add(s, &level, &smallest, true);
+}
+
+void plim_list_concessions(plim_search *s) {
+  plim_level base = plim_level_of(s->r);
+  plim_rung smallest = s->plan->smallest; // of what may be: offers are none
+  bool fits = false;
+  base.reach = plim_reaches[plim_reach_count - 1];
+  for (size_t i = 0; i < plim_conceded_knob_count && !s->failed; i++) {
+    plim_knob knob = plim_conceded_knobs[i];
+    if (!is_open(s->r, knob)) continue;
+    if (s->plan->rungs.len) offer_saving(s, knob);
+    else fits |= offer_fitting(s, knob, &base);
+  }
+  if (!s->plan->rungs.len && !fits && !s->failed) offer_several(s);
+  s->plan->smallest = smallest;
+}

@@ -1,0 +1,162 @@
+// One candidate of the planner: what it takes, how long, whether it fits.
+#include <math.h>
+#include <string.h>
+
+#include "plan_impl.h"
+
+// In a search, two forward passes per step and two steps stand for all of them: by then gradients stay
+// through a forward pass, and the optimizer's state is there.
+enum { SEARCH_PASSES = 2, SEARCH_STEPS = 2 };
+// What is shown has three steps of at most so many passes: the others do the same again. For rungs below
+// the first half of them do: they reserve the same within a segment of 2 MiB.
+enum { SHOWN_PASSES = 8, RUNG_PASSES = 4 };
+
+// ---- does it fit ------------------------------------------------------------------------------------
+
+// What a share of the card's memory must stay free of.
+static uint64_t usable_bytes(const plim_plan_request *r) {
+  uint64_t budget = r->target.budget_bytes;
+  if (budget == PLIM_UNKNOWN || r->margin < 0) return budget;
+  return (uint64_t)((double)budget * (1 - r->margin));
+}
+
+bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e) {
+  if (!e->has_verdict) return true;
+  uint64_t bytes = r->margin < 0 ? e->interval_bytes[1] : e->device_bytes;
+  return e->fits && (r->target.budget_bytes == PLIM_UNKNOWN || bytes <= usable_bytes(r));
+}
+
+bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e) {
+  uint64_t limit = r->target.limit_bytes;
+  return limit != PLIM_UNKNOWN && e->p.peak_allocated_bytes > limit;
+}
+
+// ---- running it -------------------------------------------------------------------------------------
+
+static plim_job job_of(const plim_plan_request *r, const plim_choice *choice, int passes) {
+  plim_job job = plim_choice_job(r, choice);
+  if (passes == SEARCH_PASSES) job.recipe.steps = SEARCH_STEPS;
+  if (job.recipe.accumulate > passes) job.recipe.accumulate = passes;
+  return job;
+}
+
+static plim_err estimate(const plim_plan_request *r, const plim_choice *choice, int passes,
+                         plim_estimate *out, plim_error *error) {
+  plim_alloc_conf conf;
+  plim_job job = job_of(r, choice, passes);
+  plim_target target = r->target;
+  plim_alloc_conf_parse(plim_choice_conf(r, choice), &conf, NULL);
+  target.conf = &conf;
+  return plim_estimate_make(&job, &target, out, error);
+}
+
+plim_err plim_choice_estimate(const plim_plan_request *r, const plim_choice *choice,
+                              plim_estimate *out, plim_error *error) {
+  plim_err err = estimate(r, choice, SHOWN_PASSES, out, error);
+  if (!err) out->fits = plim_is_safe(r, out);
+  return err;
+}
+
+// Passes that were left out take as long as the last one that was not.
+static void fill_time(const plim_plan_request *r, plim_rung *rung, int64_t passes) {
+  const plim_estimate *e = &rung->e;
+  int64_t all = rung->choice.at[PLIM_KNOB_ACCUMULATE];
+  if (passes > all) passes = all;
+  rung->step_seconds = e->step_seconds;
+  if (all > passes) rung->step_seconds += (double)(all - passes) * e->pass_seconds;
+  double tokens = (double)(rung->choice.at[PLIM_KNOB_MICRO_BATCH] * all *
+                           rung->choice.at[PLIM_KNOB_SEQUENCE] *
+                           plim_choice_sequences(&rung->choice) * r->world);
+  rung->tokens_per_second = tokens / rung->step_seconds;
+  double hidden = fmax(0, e->p.step.sent_seconds - e->p.step.waited_seconds);
+  rung->hidden_seconds = hidden * fmax(1, (double)all / (double)passes);
+}
+
+// How much a knob asks of the user: a loss in chunks takes more than a line, Liger a package.
+static int effort(plim_knob knob) {
+  return knob == PLIM_KNOB_CHUNKED_LOSS ? 4 : knob == PLIM_KNOB_LIGER ? 2 : 1;
+}
+
+static int distance(const plim_choice *a, const plim_choice *b) {
+  int n = 0;
+  for (size_t i = 0; i < plim_plan_knob_count; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    if (a->at[knob] != b->at[knob]) n += effort(knob);
+  }
+  return n;
+}
+
+// False: it could not be run, and s->err says why.
+static bool run(plim_search *s, const plim_choice *choice, int passes, plim_rung *out) {
+  *out = (plim_rung){.choice = *choice, .changes = distance(choice, &s->plan->before_choice)};
+  s->plan->tried++;
+  s->err = estimate(s->r, choice, passes, &out->e, s->error);
+  if (s->err) return false;
+  fill_time(s->r, out, passes);
+  return true;
+}
+
+bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out) {
+  if (!s->failed && !run(s, choice, SHOWN_PASSES, out)) s->failed = true;
+  return !s->failed;
+}
+
+bool plim_search_show_below(plim_search *s, const plim_choice *choice, plim_rung *out) {
+  if (!s->failed && !run(s, choice, RUNG_PASSES, out)) s->failed = true;
+  return !s->failed;
+}
+
+// ---- once -------------------------------------------------------------------------------------------
+
+static bool is_same(const plim_choice *a, const plim_choice *b) {
+  return memcmp(a, b, sizeof *a) == 0;
+}
+
+static bool is_in_list(const plim_choice *at, size_t count, const plim_choice *choice) {
+  for (size_t i = 0; i < count; i++)
+    if (is_same(&at[i], choice)) return true;
+  return false;
+}
+
+static void keep_smallest(plim_plan *plan, const plim_rung *rung) {
+  if (!plan->smallest.e.device_bytes || rung->e.device_bytes < plan->smallest.e.device_bytes)
+    plan->smallest = *rung;
+}
+
+const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice) {
+  plim_rung rung;
+  for (size_t i = 0; i < s->tried.len; i++)
+    if (is_same(&s->tried.at[i].choice, choice)) return &s->tried.at[i];
+  if (s->failed || is_in_list(s->refused.at, s->refused.len, choice)) return NULL;
+  if (!run(s, choice, SEARCH_PASSES, &rung)) {
+    bool is_passed_over = s->err == PLIM_ERR_UNSUPPORTED; // a combination without a program
+    s->failed = !is_passed_over || !vec_push(&s->refused, *choice);
+    return NULL;
+  }
+  keep_smallest(s->plan, &rung);
+  s->failed = !vec_push(&s->tried, rung);
+  return s->failed ? NULL : &s->tried.at[s->tried.len - 1];
+}
+
+// Under the card's limit alone, where a run that runs out ends early.
+static bool runs_out(plim_search *s, const plim_choice *choice) {
+  plim_alloc_conf conf;
+  plim_prediction p;
+  plim_job job = job_of(s->r, choice, SEARCH_PASSES);
+  const plim_target *target = &s->r->target;
+  plim_alloc_conf_parse(plim_choice_conf(s->r, choice), &conf, NULL);
+  plim_predict_request request = {
+      .job = &job, .gpu = target->gpu, .conf = &conf, .limit_bytes = target->limit_bytes};
+  return !plim_predict(&request, &p, NULL) && p.runs_out;
+}
+
+bool plim_search_runs_out(plim_search *s, const plim_choice *choice) {
+  if (is_in_list(s->out.at, s->out.len, choice)) return true;
+  for (size_t i = 0; i < s->tried.len; i++)
+    if (is_same(&s->tried.at[i].choice, choice)) return !s->tried.at[i].e.fits;
+  if (s->failed || s->r->target.limit_bytes == PLIM_UNKNOWN) return false;
+  s->plan->tried++;
+  if (!runs_out(s, choice)) return false;
+  s->failed = !vec_push(&s->out, *choice);
+  return true;
+}

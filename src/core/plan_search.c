@@ -1,0 +1,257 @@
+// The search on one level: everything that could be the fastest that fits, or a rung below it.
+//
+// A row is one combination of all knobs but micro batch, accumulation and the allocator's settings. What
+// bounds it:
+// - More at once takes more memory as long as gradients are accumulated, so the largest that fits is
+//   found by halves. Without accumulation no gradient is held through a forward pass: that one stands
+//   for itself.
+// - More at once is faster, but for what the last wave of blocks leaves idle: from the largest that fits
+//   downwards all are tried that are nearly as fast as the best so far, of the others every half.
+// - A level on which the settings that save most do not fit has nothing that does.
+// - The allocator's settings take no time: the better ones are tried, others where those do not fit.
+#include <math.h>
+#include <string.h>
+
+#include "plan_impl.h"
+
+// ---- batches ----------------------------------------------------------------------------------------
+
+bool plim_set_accumulation(const plim_plan_request *r, plim_choice *choice) {
+  int64_t at_once = choice->at[PLIM_KNOB_MICRO_BATCH] * r->world;
+  if (at_once < 1) return false;
+  int64_t passes = (int64_t)r->effective_batch / at_once;
+  if (passes * at_once != (int64_t)r->effective_batch) return false;
+  choice->at[PLIM_KNOB_ACCUMULATE] = passes;
+  return plim_may_be(&r->domains[PLIM_KNOB_ACCUMULATE], passes);
+}
+
+typedef struct {
+  int64_t batch, passes;
+} split; // of the effective batch
+
+typedef struct {
+  split at[PLIM_MAX_VALUES];
+  int count;
+} split_list;
+
+// In this order: by what is done at once. `alone`: those without accumulation, or the others.
+static void splits_of(const plim_level *l, bool alone, split_list *out) {
+  const plim_plan_request *r = l->r;
+  plim_domain batches = plim_level_domain(l, PLIM_KNOB_MICRO_BATCH),
+              passes = r->domains[PLIM_KNOB_ACCUMULATE];
+  if (!passes.count) passes = (plim_domain){1, {1}};
+  out->count = 0;
+  for (int i = 0; i < batches.count; i++) {
+    plim_choice c = {.at = {[PLIM_KNOB_MICRO_BATCH] = batches.at[i]}};
+    bool is_given = r->effective_batch;
+    if (is_given && !plim_set_accumulation(r, &c)) continue;
+    for (int k = 0; k < (is_given ? 1 : passes.count) && out->count < PLIM_MAX_VALUES; k++) {
+      int64_t n = is_given ? c.at[PLIM_KNOB_ACCUMULATE] : passes.at[k];
+      if ((n == 1) == alone) out->at[out->count++] = (split){batches.at[i], n};
+    }
+  }
+}
+
+// ---- rows -------------------------------------------------------------------------------------------
+
+typedef struct {
+  plim_search *s;
+  const plim_level *level;
+  plim_domain confs;
+  bool is_quick; // what does not fit is of no interest
+} row_search;
+
+// The first of the allocator's settings with which it fits; if none does, the first. NULL: it does not
+// run.
+static const plim_rung *run_fitting(const row_search *w, plim_choice choice, split at) {
+  plim_search *s = w->s;
+  choice.at[PLIM_KNOB_MICRO_BATCH] = at.batch;
+  choice.at[PLIM_KNOB_ACCUMULATE] = at.passes;
+  for (int i = 0; i < w->confs.count; i++) {
+    choice.at[PLIM_KNOB_ALLOC_CONF] = w->confs.at[i];
+    if (w->is_quick && plim_search_runs_out(s, &choice)) continue;
+    const plim_rung *x = plim_search_run(s, &choice);
+    if (!x || plim_is_safe(s->r, &x->e) || plim_is_hopeless(s->r, &x->e)) return x;
+  }
+  choice.at[PLIM_KNOB_ALLOC_CONF] = w->confs.at[0];
+  return w->is_quick ? NULL : plim_search_run(s, &choice);
+}
+
+static bool fits(const row_search *w, const plim_choice *row, split at) {
+  const plim_rung *x = run_fitting(w, *row, at);
+  return x && plim_is_safe(w->s->r, &x->e);
+}
+
+// Tokens per second; 0: it does not fit.
+static double keep(const row_search *w, const plim_choice *row, split at) {
+  plim_search *s = w->s;
+  const plim_rung *x = run_fitting(w, *row, at);
+  if (!x || !plim_is_safe(s->r, &x->e)) return 0;
+  plim_rung rung = *x;
+  if (!vec_push(&s->fitting, rung)) s->failed = true;
+  if (rung.tokens_per_second > s->fastest) s->fastest = rung.tokens_per_second;
+  return isnan(rung.tokens_per_second) ? 1 : rung.tokens_per_second;
+}
+
+// How many of them fit, from the first on.
+static int count_fitting(const row_search *w, const plim_choice *row, const split_list *list) {
+  int low = 0, high = list->count;
+  if (!list->count || !fits(w, row, list->at[0])) return 0;
+  for (low = 1; low < high && !w->s->failed;) {
+    int middle = (low + high) / 2;
+    if (fits(w, row, list->at[middle])) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+#define NEARLY 0.97 // as fast: waves of blocks differ by less
+enum { NEIGHBOURS = 6 };
+
+static void try_splits(const row_search *w, const plim_choice *row, const split_list *list) {
+  int near = 0;
+  int64_t last = 0;
+  for (int i = count_fitting(w, row, list) - 1; i >= 0 && !w->s->failed; i--) {
+    bool is_next = near < NEIGHBOURS || 2 * list->at[i].batch <= last || i == 0;
+    if (!is_next) continue;
+    double speed = keep(w, row, list->at[i]);
+    near = speed >= NEARLY * w->s->fastest ? near + 1 : NEIGHBOURS;
+    last = list->at[i].batch;
+  }
+}
+
+// Without accumulation no gradient stays through a forward pass; all else takes as much or more.
+static bool may_fit_alone(const row_search *w, const plim_choice *row, const split_list *list) {
+  const plim_rung *x = list->count ? run_fitting(w, *row, list->at[0]) : NULL;
+  uint64_t budget = w->s->r->target.budget_bytes;
+  if (!x || budget == PLIM_UNKNOWN) return true;
+  return x->e.p.peak_allocated_bytes <= budget + x->e.p.trainable * 4;
+}
+
+static void try_row(const row_search *w, const plim_choice *row) {
+  split_list list;
+  splits_of(w->level, false, &list);
+  try_splits(w, row, &list);
+  if (!may_fit_alone(w, row, &list)) return;
+  splits_of(w->level, true, &list);
+  try_splits(w, row, &list);
+}
+
+// ---- all rows of a level ----------------------------------------------------------------------------
+
+typedef void row_visitor(const row_search *w, const plim_choice *row);
+
+static bool is_of_row(plim_knob knob) {
+  return knob != PLIM_KNOB_MICRO_BATCH && knob != PLIM_KNOB_ACCUMULATE &&
+         knob != PLIM_KNOB_ALLOC_CONF && knob != PLIM_KNOB_STRATEGY && knob != PLIM_KNOB_OFFLOAD;
+}
+
+static bool has_liger(const plim_level *l) {
+  plim_domain d = plim_level_domain(l, PLIM_KNOB_LIGER);
+  return plim_may_be(&d, true);
+}
+
+// Of the planner's own values those that save most, as far as that is known without a run: of
+// checkpoints any, on the host best; states on the host; a loss in chunks.
+static bool saves_most(const plim_level *l, const plim_choice *way, plim_knob knob,
+                       const plim_domain *d, int64_t value) {
+  int64_t offload = way->at[PLIM_KNOB_OFFLOAD], last = d->at[d->count - 1];
+  bool has_state = offload == PLIM_OFFLOAD_OPTIMIZER || offload == PLIM_OFFLOAD_PARAMETERS;
+  switch (knob) {
+  case PLIM_KNOB_CHECKPOINT:
+    if (l->r->domains[knob].count || offload == PLIM_OFFLOAD_ACTIVATIONS) return value;
+    return last == PLIM_CHECKPOINT_OFFLOADED ? value == last : value;
+  case PLIM_KNOB_OPTIMIZER: return l->r->domains[knob].count || has_state || value == last;
+  case PLIM_KNOB_CHUNKED_LOSS: return value || has_liger(l);
+  default: return true;
+  }
+}
+
+static plim_domain savers_of(const plim_level *l, const plim_choice *way, plim_knob knob,
+                             const plim_domain *d) {
+  plim_domain rest = {0};
+  for (int i = 0; i < d->count; i++)
+    if (saves_most(l, way, knob, d, d->at[i])) plim_domain_push(&rest, d->at[i]);
+  return rest.count ? rest : *d;
+}
+
+static void visit_knobs(const row_search *w, plim_choice choice, size_t from, bool only_savers,
+                        row_visitor *visit) {
+  if (w->s->failed) return;
+  if (from == plim_plan_knob_count) {
+    if (plim_choice_is_sound(w->level->r, &choice)) visit(w, &choice);
+    return;
+  }
+  plim_knob knob = plim_plan_knobs[from];
+  if (!is_of_row(knob)) {
+    visit_knobs(w, choice, from + 1, only_savers, visit);
+    return;
+  }
+  plim_domain d = plim_level_domain(w->level, knob);
+  if (only_savers) d = savers_of(w->level, &choice, knob, &d);
+  for (int i = 0; i < d.count; i++) {
+    choice.at[knob] = d.at[i];
+    visit_knobs(w, choice, from + 1, only_savers, visit);
+  }
+}
+
+static void visit_rows(const row_search *w, bool only_savers, row_visitor *visit) {
+  plim_way ways[PLIM_MAX_WAYS];
+  size_t count = plim_level_ways(w->level, ways);
+  plim_choice choice = w->s->plan->before_choice;
+  for (size_t i = count; i-- > 0;) { // those that keep least on the card first
+    choice.at[PLIM_KNOB_STRATEGY] = ways[i].strategy;
+    choice.at[PLIM_KNOB_OFFLOAD] = ways[i].offload;
+    visit_knobs(w, choice, 0, only_savers, visit);
+  }
+}
+
+static row_search rows_of(plim_search *s, const plim_level *level) {
+  return (row_search){s, level, plim_level_domain(level, PLIM_KNOB_ALLOC_CONF), false};
+}
+
+void plim_search_level(plim_search *s, const plim_level *level) {
+  row_search w = rows_of(s, level);
+  s->fitting.len = 0;
+  s->fastest = 0;
+  visit_rows(&w, false, try_row);
+}
+
+// ---- the smallest -----------------------------------------------------------------------------------
+
+typedef struct {
+  row_search rows; // first: visitors get this
+  plim_rung *smallest;
+  bool fits;
+} smallest_search;
+
+static void look_at(smallest_search *w, const plim_choice *row, split at) {
+  const plim_rung *x = run_fitting(&w->rows, *row, at);
+  if (!x) return;
+  bool is_safe = plim_is_safe(w->rows.s->r, &x->e);
+  bool is_smaller = x->e.device_bytes < w->smallest->e.device_bytes;
+  if (!w->smallest->e.device_bytes || (is_safe == w->fits ? is_smaller : is_safe))
+    *w->smallest = *x;
+  w->fits = w->fits || is_safe;
+}
+
+// Of each kind of batch the smallest.
+static void look_at_row(const row_search *rows, const plim_choice *row) {
+  smallest_search *w = (smallest_search *)(void *)rows;
+  split_list list;
+  if (w->fits) return; // that is enough
+  splits_of(rows->level, false, &list);
+  if (list.count) look_at(w, row, list.at[0]);
+  if (w->fits || (!rows->is_quick && !may_fit_alone(rows, row, &list))) return;
+  splits_of(rows->level, true, &list);
+  if (list.count) look_at(w, row, list.at[0]);
+}
+
+bool plim_level_fits(plim_search *s, const plim_level *level, plim_rung *smallest) {
+  plim_rung found = {0};
+  smallest_search w = {.rows = rows_of(s, level), .smallest = &found};
+  w.rows.is_quick = !smallest;
+  visit_rows(&w.rows, true, look_at_row);
+  if (smallest) *smallest = found;
+  return w.fits;
+}
