@@ -7,141 +7,14 @@
 #include "command.h"
 #include "interrupted.h"
 #include "plan_edits.h"
-#include "suggest.h"
-#include "units.h"
-
-typedef struct {
-  job_args job;
-  const job_args *typed; // `job` before files were read
-  const char *effective_batch, *out;
-  cli_strings fix, tries, allow, set;
-  double margin, epochs, price;
-  uint64_t samples;
-  bool contrastive;
-  int64_t positives, negatives; // as the files say
-} plan_args;
-
-// ---- arguments ----------------------------------------------------------------------------------------------
-
-static plim_err unknown_knob(const char *name, plim_error *error) {
-  const char *names[64];
-  for (size_t i = 0; i < plim_plan_knob_count; i++)
-    names[i] = plim_knob_table[plim_plan_knobs[i]].name;
-  const char *close = plim_suggest(name, names, plim_plan_knob_count);
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "there is no knob \"%.48s\"", name);
-  if (close) plim_error_hint(error, "did you mean %s?", close);
-  else
-    plim_error_hint(error,
-                    "micro_batch, accumulate, precision, dtype, checkpoint, chunked_loss, "
-                    "liger, alloc_conf, optimizer, attention, sequence, lora_rank, quantisation, "
-                    "n_positives, n_negatives");
-  return err;
-}
-
-static plim_err knob_of(const char *name, plim_knob *out, plim_error *error) {
-  *out = plim_knob_named(name);
-  for (size_t i = 0; i < plim_plan_knob_count; i++)
-    if (plim_plan_knobs[i] == *out) return PLIM_OK;
-  return unknown_knob(name, error);
-}
-
-static plim_err add_value(plim_plan_request *r, plim_knob knob, const char *text,
-                          plim_error *error) {
-  plim_domain *d = &r->domains[knob];
-  int64_t value;
-  bool is_count = !plim_knob_value_name(knob, 0);
-  bool may_be_none = knob == PLIM_KNOB_CHUNKED_LOSS || knob == PLIM_KNOB_LORA_RANK ||
-                     knob == PLIM_KNOB_POSITIVES || knob == PLIM_KNOB_NEGATIVES;
-  int64_t least = may_be_none ? 0 : 1;
-  if (!plim_knob_value_of(knob, text, &value) || (is_count && (value < least || value > 1 << 16))) {
-    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s cannot be \"%.64s\"",
-                             plim_knob_table[knob].name, text);
-    plim_error_hint(error, "%s", plim_knob_table[knob].what);
-    return err;
-  }
-  if (d->count < PLIM_MAX_VALUES) d->at[d->count++] = value;
-  return PLIM_OK;
-}
-
-// KNOB=V,V
-static plim_err read_domain(plim_plan_request *r, const char *text, plim_error *error) {
-  char copy[256], *values;
-  plim_knob knob;
-  snprintf(copy, sizeof copy, "%s", text);
-  values = strchr(copy, '=');
-  if (!values || !values[1]) {
-    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "\"%.64s\" is not KNOB=VALUE", text);
-    plim_error_hint(error, "--try micro_batch=1,2,4 --fix checkpoint=on");
-    return err;
-  }
-  *values++ = 0;
-  plim_err err = knob_of(copy, &knob, error);
-  for (char *rest = values, *v; !err && (v = strsep(&rest, ","));)
-    err = add_value(r, knob, v, error);
-  return err;
-}
-
-static int by_value(const void *x, const void *y) {
-  const int64_t *a = x, *b = y;
-  return (*a > *b) - (*a < *b);
-}
-
-// KNOB,KNOB
-static plim_err allow(plim_plan_request *r, const char *text, plim_error *error) {
-  char copy[256], *rest = copy, *name;
-  snprintf(copy, sizeof copy, "%s", text);
-  plim_err err = PLIM_OK;
-  while (!err && (name = strsep(&rest, ","))) {
-    plim_knob knob;
-    err = knob_of(name, &knob, error);
-    if (!err) r->allowed[knob] = true;
-  }
-  return err;
-}
-
-static plim_err read_domains(const plan_args *args, plim_plan_request *r, plim_error *error) {
-  plim_err err = PLIM_OK;
-  for (size_t i = 0; !err && i < args->fix.len; i++) err = read_domain(r, args->fix.at[i], error);
-  for (size_t i = 0; !err && i < args->tries.len; i++)
-    err = read_domain(r, args->tries.at[i], error);
-  for (size_t i = 0; !err && i < args->allow.len; i++) err = allow(r, args->allow.at[i], error);
-  r->holds_others = args->tries.len > 0;
-  plim_domain *batches = &r->domains[PLIM_KNOB_MICRO_BATCH];
-  qsort(batches->at, (size_t)batches->count, sizeof *batches->at, by_value);
-  return err;
-}
-
-static plim_err read_batch(const plan_args *args, plim_plan_request *r, plim_error *error) {
-  const plim_recipe *c = &r->job.recipe;
-  if (!args->effective_batch) {
-    r->effective_batch = (uint64_t)(c->batch * (c->accumulate > 1 ? c->accumulate : 1) * r->world);
-    return PLIM_OK;
-  }
-  if (strcmp(args->effective_batch, "any") == 0) return PLIM_OK;
-  uint64_t value;
-  if (!units_parse_u64(args->effective_batch, &value, NULL) && value >= 1 && value <= 1 << 20) {
-    r->effective_batch = value;
-    return PLIM_OK;
-  }
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--effective-batch %.48s: a number, or any",
-                           args->effective_batch);
-  return err;
-}
-
-static plim_err check_margin(double margin, plim_error *error) {
-  if (isnan(margin) || (margin >= 0 && margin < 0.9)) return PLIM_OK;
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "--margin %g is no share of the memory", margin);
-  plim_error_hint(error, "--margin 0.05 leaves 5 %% free");
-  return err;
-}
+#include "plan_options.h"
 
 // ---- the command --------------------------------------------------------------------------------------------
 
 // Ways to share that cannot be written into the user's files are left to them.
 static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
-  for (int strategy = PLIM_SHARD_DDP; r->world > 1 && strategy < PLIM_STRATEGIES; strategy++)
-    for (int offload = 0; offload < PLIM_OFFLOADS; offload++)
+  for (int strategy = 0; strategy < PLIM_STRATEGIES; strategy++)
+    for (int offload = strategy ? 0 : 1; offload < PLIM_OFFLOADS; offload++)
       r->by_hand[strategy][offload] = !plan_can_share(p, strategy, offload);
 }
 
@@ -200,23 +73,28 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
                                  .alloc_conf = args->job.alloc_conf,
                                  .target = c->request.target,
                                  .world = (int)args->job.world,
-                                 .margin = isnan(args->margin) ? -1 : args->margin,
                                  .is_contrastive = args->contrastive,
+                                 .has_batch_norm = args->batch_norm,
                                  .positives = args->positives,
                                  .negatives = args->negatives};
   if (c->request.target.limit_bytes == PLIM_UNKNOWN) {
     err = plim_fail(error, PLIM_ERR_ARGUMENT, "for which card?");
     plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
   }
-  if (!err) err = check_margin(args->margin, error);
-  if (!err) err = read_domains(args, &c->asked, error);
+  if (!err) err = plan_read_options(args, &c->asked, error);
   if (!err && files) hold_types(files, &c->asked);
   if (!err && files) offer_losses(&files->project, &c->asked);
   if (!err && files) hold_ways(&files->project, &c->asked);
-  if (!err) err = read_batch(args, &c->asked, error);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   if (!err) err = plim_plan_make(&c->asked, &c->plan, error);
   return err;
+}
+
+// torch.nn.BatchNorm1d and the like, or SyncBatchNorm, in a script.
+static bool has_batch_norm(const plim_project_file *f) {
+  static const char word[] = "BatchNorm";
+  if (f->settings.format != PLIM_FORMAT_PYTHON) return false;
+  return memmem(f->text, f->size, word, sizeof word - 1);
 }
 
 // The batch that the files ask for in all is kept, whatever their micro batch and accumulation give.
@@ -235,6 +113,10 @@ static plim_err read_files(const cli_call *call, plan_args *args, project_job *f
   if (!err) args->positives = project_job_count(files, PLIM_KNOB_POSITIVES);
   if (!err) args->negatives = project_job_count(files, PLIM_KNOB_NEGATIVES);
   if (!err && args->positives + args->negatives > 0) args->contrastive = true;
+  const plim_said_number *epochs = &files->run.epochs;
+  if (!err && isnan(args->epochs) && epochs->said >= PLIM_DEFAULTED) args->epochs = epochs->number;
+  for (size_t i = 0; !err && i < files->project.files.len; i++)
+    args->batch_norm = args->batch_norm || has_batch_norm(files->project.files.at[i]);
   return err;
 }
 
@@ -316,7 +198,6 @@ static int run(const cli_call *call) {
   plan_result r = {.args = &args->job,
                    .cards = calloc(PLAN_MAX_CARDS, sizeof *r.cards),
                    .samples = args->samples,
-                   .epochs = args->epochs,
                    .price_per_hour = args->price,
                    .sets = &args->set};
   plim_error error = {0};
@@ -332,6 +213,7 @@ static int run(const cli_call *call) {
   }
   settle(&args->job);
   r.nodes = args->job.nodes;
+  r.epochs = isnan(args->epochs) ? 1 : args->epochs;
   if (!err) err = plan_cards(args, &r, &source, &error);
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
   int status = err ? cli_report(&error, source) : show(&r, args, call);
@@ -346,11 +228,8 @@ static int run(const cli_call *call) {
 
 // ---- its row ------------------------------------------------------------------------------------------------
 
-static const plan_args defaults = {.job = JOB_DEFAULTS_WITH(JOB_UNSET),
-                                   .margin = NAN,
-                                   .price = NAN,
-                                   .epochs = 1,
-                                   .samples = PLIM_UNKNOWN};
+static const plan_args defaults = {
+    .job = JOB_DEFAULTS_WITH(JOB_UNSET), .price = NAN, .epochs = NAN, .samples = PLIM_UNKNOWN};
 
 #define AT(field) offsetof(plan_args, job.field)
 static const cli_option options[] = {
@@ -360,16 +239,22 @@ static const cli_option options[] = {
     {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
      "try only these values, and leave the knobs alone that are not named", NULL},
     {"allow", 0, "KNOB,KNOB", CLI_KNOBS, offsetof(plan_args, allow),
-     "let a knob change that changes what is learned: sequence, lora_rank, quantisation, dtype, "
-     "n_positives, n_negatives, micro_batch of a contrastive loss",
+     "let a knob change that changes what is learned: optimizer (8-bit states), dtype, "
+     "micro_batch and n_negatives of a contrastive loss, quantisation, sequence, lora_rank; the "
+     "least "
+     "is given up, in this order",
      NULL},
-    {"margin", 0, "SHARE", CLI_NUMBER, offsetof(plan_args, margin),
-     "share of the memory to leave free (default: what the estimate is uncertain by)", NULL},
+    {"margin", 0, "SHARE", CLI_STRING, offsetof(plan_args, margin),
+     "share of the memory to leave free, 0.05 or 5% (default: what the estimate is uncertain by)",
+     NULL},
     {"contrastive", 0, NULL, CLI_FLAG, offsetof(plan_args, contrastive),
-     "the loss compares within the batch, so the micro batch stays as it is", NULL},
-    {"samples", 0, "N", CLI_UINT, offsetof(plan_args, samples), "sequences in the data", NULL},
-    {"epochs", 0, "N", CLI_NUMBER, offsetof(plan_args, epochs), "passes over them (default: 1)",
+     "the loss compares within the micro batch, which then stays unless it is allowed to change",
      NULL},
+    {"batch-norm", 0, NULL, CLI_FLAG, offsetof(plan_args, batch_norm),
+     "the model normalises over the micro batch, which then stays likewise", NULL},
+    {"samples", 0, "N", CLI_UINT, offsetof(plan_args, samples), "sequences in the data", NULL},
+    {"epochs", 0, "N", CLI_NUMBER, offsetof(plan_args, epochs),
+     "passes over them, also a part (default: what the files say, or 1)", NULL},
     {"price", 0, "X", CLI_NUMBER, offsetof(plan_args, price), "of a GPU per hour", NULL},
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, offsetof(plan_args, set),
      "where a knob is in your files, if it was not found", NULL},
@@ -383,9 +268,10 @@ static const char *const description[] = {
     "Finds the settings that train fastest on the given card without running out of memory and "
     "without changing what is learned: micro batch and accumulation (exact divisors of the "
     "effective "
-    "batch), precision, checkpointing, a loss in chunks, allocator settings. Every candidate is "
-    "executed on "
-    "shapes and run through the simulated allocator, and timed by the clock.",
+    "batch), precision, checkpointing, a loss in chunks, allocator settings, the optimizer's "
+    "implementation, ways to share work between GPUs and, where nothing else fits, the host's "
+    "memory. Every candidate is executed on shapes and run through the simulated allocator, and "
+    "timed by the clock.",
     "Shows what each change saves and costs, the budget before and after, and a ladder of rungs "
     "from "
     "fastest to safest: the rung to fall to when a run still fails. Settings that change what is "

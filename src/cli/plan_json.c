@@ -34,6 +34,7 @@ static void rung(json_writer *j, const char *key, const plan_result *r, const pl
   if (r->samples != PLIM_UNKNOWN) {
     json_u64(j, "steps", plan_steps(r, x));
     json_number(j, "hours", plan_hours(r, x));
+    json_number(j, "price", plan_price(r, c, x));
   }
   json_object(j, "estimate");
   estimate_json_members(j, &e);
@@ -46,9 +47,12 @@ static void change(json_writer *j, const plim_plan_change *x) {
   json_string(j, "knob", plim_knob_table[x->knob].name);
   value(j, "from", x->knob, x->from);
   value(j, "to", x->knob, x->to);
-  json_i64(j, "saves_bytes", x->saves_bytes);
+  if (x->follows) json_null(j, "saves_bytes");
+  else json_i64(j, "saves_bytes", x->saves_bytes);
   json_number(j, "costs_seconds", x->costs_seconds);
   json_bool(j, "is_needed", x->is_needed);
+  json_bool(j, "is_asked", x->is_asked);
+  json_bool(j, "follows", x->follows);
   json_string(j, "with", x->with == PLIM_KNOBS ? NULL : plim_knob_table[x->with].name);
   json_end(j);
 }
@@ -66,6 +70,7 @@ static void concession(json_writer *j, const plim_concession *x) {
   json_end(j);
   json_bool(j, "fits", x->fits);
   json_bytes(j, "device_bytes", x->device_bytes);
+  json_i64(j, "saves_bytes", x->saves_bytes);
   json_number(j, "tokens_per_second", x->tokens_per_second);
   json_end(j);
 }
@@ -167,6 +172,14 @@ static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) 
   json_end(j);
 }
 
+static void environment(json_writer *j, const plan_for_card *c) {
+  const plim_rung *x = c->plan.rungs.len ? &c->plan.rungs.at[0] : NULL;
+  const char *conf = x ? plim_choice_conf(&c->asked, &x->choice) : "";
+  json_object(j, "environment");
+  if (*conf) json_string(j, "PYTORCH_CUDA_ALLOC_CONF", conf);
+  json_end(j);
+}
+
 static void members(json_writer *j, const plan_result *r, const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   json_string_or_null(j, "gpu", c->request.card);
@@ -187,6 +200,11 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   estimate_json_members(j, &p->before);
   json_end(j);
   json_u64(j, "tried", p->tried);
+  json_bool(j, "concedes", p->concedes);
+  json_bool(j, "is_tight", p->is_tight);
+  plan_write_questions(j, c);
+  environment(j, c);
+  plan_write_launch(j, r, c);
   if (!r->files) return;
   sources(j, &r->files->project);
   places(j, r->sets);

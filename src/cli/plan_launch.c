@@ -1,5 +1,6 @@
 // The files and command lines that a plan over several GPUs needs.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan_edits.h"
@@ -23,55 +24,63 @@ static bool is_zero(const launch *l) { return l->strategy >= PLIM_SHARD_ZERO1; }
 
 // transformers fills in "auto" from its own arguments, so that the two cannot disagree; other loops
 // have to be told.
-static void print_batches(const launch *l) {
+static void write_batches(const launch *l, FILE *out) {
   bool is_trainer = l->job.recipe.is_trainer;
   if (is_trainer)
-    printf("  \"train_micro_batch_size_per_gpu\": \"auto\",\n"
-           "  \"gradient_accumulation_steps\": \"auto\",\n"
-           "  \"gradient_clipping\": \"auto\",\n");
+    fprintf(out, "  \"train_micro_batch_size_per_gpu\": \"auto\",\n"
+                 "  \"gradient_accumulation_steps\": \"auto\",\n"
+                 "  \"gradient_clipping\": \"auto\",\n");
   else
-    printf("  \"train_micro_batch_size_per_gpu\": %lld,\n"
-           "  \"gradient_accumulation_steps\": %lld,\n",
-           (long long)l->choice->at[PLIM_KNOB_MICRO_BATCH],
-           (long long)l->choice->at[PLIM_KNOB_ACCUMULATE]);
+    fprintf(out,
+            "  \"train_micro_batch_size_per_gpu\": %lld,\n"
+            "  \"gradient_accumulation_steps\": %lld,\n",
+            (long long)l->choice->at[PLIM_KNOB_MICRO_BATCH],
+            (long long)l->choice->at[PLIM_KNOB_ACCUMULATE]);
 }
 
-static void print_deepspeed(const launch *l) {
-  static const char *const devices[] = {"none", "cpu", "cpu"};
-  int64_t offload = l->choice->at[PLIM_KNOB_OFFLOAD];
-  bool is_bf16 = l->job.recipe.autocast == PLIM_BF16 || l->job.dtype == PLIM_BF16;
-  printf("\nds_config.json:\n{\n");
-  print_batches(l);
-  printf("  \"%s\": {\"enabled\": true},\n"
-         "  \"zero_optimization\": {\n"
-         "    \"stage\": %d,\n"
-         "    \"offload_optimizer\": {\"device\": \"%s\"}%s\n  }\n}\n",
-         is_bf16 ? "bf16" : "fp16", (int)(l->strategy - PLIM_SHARD_ZERO1 + 1), devices[offload],
-         offload == 2 ? ",\n    \"offload_param\": {\"device\": \"cpu\"}" : "");
+// The type of 16 bits that is computed in; NULL: none.
+static const char *half_of(const launch *l) {
+  plim_dtype dtype = l->job.dtype, computes = l->job.recipe.autocast;
+  if (computes == PLIM_BF16 || dtype == PLIM_BF16) return "bf16";
+  return computes == PLIM_FP16 || dtype == PLIM_FP16 ? "fp16" : NULL;
+}
+
+static void write_deepspeed(const launch *l, FILE *out) {
+  const plim_sharding *how = &l->job.sharding;
+  const char *type = half_of(l);
+  fprintf(out, "{\n");
+  write_batches(l, out);
+  if (type) fprintf(out, "  \"%s\": {\"enabled\": true},\n", type);
+  fprintf(out,
+          "  \"zero_optimization\": {\n"
+          "    \"stage\": %d,\n"
+          "    \"offload_optimizer\": {\"device\": \"%s\"}%s\n  }\n}\n",
+          (int)(l->strategy - PLIM_SHARD_ZERO1 + 1), how->offloads_optimizer ? "cpu" : "none",
+          how->offloads_parameters ? ",\n    \"offload_param\": {\"device\": \"cpu\"}" : "");
 }
 
 // accelerate's file for FSDP2.
-static void print_accelerate(const launch *l) {
-  bool offloads = l->choice->at[PLIM_KNOB_OFFLOAD] != 0;
-  bool is_mixed = l->job.sharding.compute_dtype == PLIM_BF16;
-  printf("\naccelerate.yaml:\n"
-         "compute_environment: LOCAL_MACHINE\n"
-         "distributed_type: FSDP\n"
-         "mixed_precision: %s\n"
-         "num_machines: %d\n"
-         "num_processes: %d\n"
-         "fsdp_config:\n"
-         "  fsdp_version: 2\n"
-         "  fsdp_reshard_after_forward: true\n"
-         "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
-         "  fsdp_offload_params: %s\n"
-         "  fsdp_activation_checkpointing: false\n"
-         "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
-         is_mixed ? "bf16" : "'no'", l->nodes, l->world, offloads ? "true" : "false");
+static void write_accelerate(const launch *l, FILE *out) {
+  plim_dtype computes = l->job.sharding.compute_dtype;
+  const char *mixed = computes == PLIM_BF16 ? "bf16" : computes == PLIM_FP16 ? "fp16" : "'no'";
+  fprintf(out,
+          "compute_environment: LOCAL_MACHINE\n"
+          "distributed_type: FSDP\n"
+          "mixed_precision: %s\n"
+          "num_machines: %d\n"
+          "num_processes: %d\n"
+          "fsdp_config:\n"
+          "  fsdp_version: 2\n"
+          "  fsdp_reshard_after_forward: true\n"
+          "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+          "  fsdp_offload_params: %s\n"
+          "  fsdp_activation_checkpointing: false\n"
+          "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
+          mixed, l->nodes, l->world, l->job.sharding.offloads_parameters ? "true" : "false");
   if (l->nodes > 1) // the command line says better
-    printf("machine_rank: 0  # 1 and so on, on the other machines\n"
-           "main_process_ip: FIRST  # the first machine's name\n"
-           "main_process_port: 29500\n");
+    fprintf(out, "machine_rank: 0  # 1 and so on, on the other machines\n"
+                 "main_process_ip: FIRST  # the first machine's name\n"
+                 "main_process_port: 29500\n");
 }
 
 // ---- command lines ----------------------------------------------------------------------------------
@@ -120,18 +129,23 @@ static void make_line(const launch *l, char *text, size_t size) {
 }
 
 // On several machines each line runs once per machine: Slurm does that.
+static void make_batch_line(const launch *l, const char *line, char *text, size_t size) {
+  snprintf(text, size,
+           "sbatch --nodes %d --ntasks-per-node 1 --gpus-per-node %d --wrap \\\n"
+           "  'export HEAD=$(hostname); srun bash -c '\\''%s'\\'",
+           l->nodes, l->per_node, line);
+}
+
 static void print_command(const launch *l) {
-  char line[1024];
+  char line[1024], batch[1280];
   make_line(l, line, sizeof line);
   if (l->nodes == 1) {
     printf("\n%s\n", line);
     return;
   }
-  printf("\nexport HEAD=...   # the first machine's name; then on each machine%s:\n%s\n",
-         strstr(line, "SLURM") ? ", SLURM_NODEID its number from 0" : "", line);
-  printf("sbatch --nodes %d --ntasks-per-node 1 --gpus-per-node %d --wrap \\\n"
-         "  'export HEAD=$(hostname); srun bash -c '\\''%s'\\'\n",
-         l->nodes, l->per_node, line);
+  make_batch_line(l, line, batch, sizeof batch);
+  printf("\nexport HEAD=...   # the first machine's name; then on each machine%s:\n%s\n%s\n",
+         strstr(line, "SLURM") ? ", SLURM_NODEID its number from 0" : "", line, batch);
 }
 
 // ---- what is known of it ----------------------------------------------------------------------------
@@ -157,36 +171,96 @@ static void find_start(launch *l, const plan_for_card *c) {
 
 // What to change in the file that is there, instead of another file beside it.
 static void print_own_file(const launch *l) {
-  int64_t offload = l->choice->at[PLIM_KNOB_OFFLOAD];
+  const plim_sharding *how = &l->job.sharding;
   if (is_zero(l))
     printf("\nin %s: zero_optimization.stage %d%s%s\n", l->own_file,
            (int)(l->strategy - PLIM_SHARD_ZERO1 + 1),
-           offload ? ", offload_optimizer.device cpu" : "",
-           offload == 2 ? ", offload_param.device cpu" : "");
+           how->offloads_optimizer ? ", offload_optimizer.device cpu" : "",
+           how->offloads_parameters ? ", offload_param.device cpu" : "");
   else
     printf("\nin %s: distributed_type FSDP, fsdp_config with fsdp_version 2%s\n", l->own_file,
-           offload ? " and fsdp_offload_params true" : "");
+           how->offloads_parameters ? " and fsdp_offload_params true" : "");
+}
+
+// The file that a way to share takes where the user's own do not say it; NULL: none.
+typedef void file_writer(const launch *l, FILE *out);
+
+static const char *new_file(const launch *l, file_writer **write) {
+  bool is_fsdp = l->strategy == PLIM_SHARD_FSDP2;
+  if (l->is_written || l->own_way || l->own_file || (!is_fsdp && !is_zero(l))) return NULL;
+  *write = is_fsdp ? write_accelerate : write_deepspeed;
+  return is_fsdp ? "accelerate.yaml" : "ds_config.json";
 }
 
 static void print_files(const launch *l) {
+  file_writer *write;
+  const char *file = new_file(l, &write);
   if (l->is_written) return;
   if (l->own_way) printf("\nin your own settings: %s\n", l->own_way);
   else if (l->own_file) print_own_file(l);
-  else if (is_zero(l)) print_deepspeed(l);
-  else if (l->strategy == PLIM_SHARD_FSDP2) print_accelerate(l);
+  else if (file) {
+    printf("\n%s:\n", file);
+    write(l, stdout);
+  }
+}
+
+// False: one GPU on its own is started as ever.
+static bool launch_of(const plan_result *r, const plan_for_card *c, launch *l) {
+  if (!c->plan.rungs.len) return false;
+  *l = (launch){.r = r,
+                .choice = &c->plan.rungs.at[0].choice,
+                .world = c->asked.world,
+                .nodes = (int)r->nodes,
+                .per_node = c->asked.world / (int)r->nodes};
+  l->job = plim_choice_job(&c->asked, l->choice);
+  l->strategy = l->choice->at[PLIM_KNOB_STRATEGY];
+  if (l->world < 2 && l->strategy == PLIM_SHARD_NONE) return false;
+  find_start(l, c);
+  return true;
+}
+
+static bool starts_as_ever(const launch *l) {
+  return l->is_started && (l->is_written || l->own_way || l->own_file);
 }
 
 void plan_print_launch(const plan_result *r, const plan_for_card *c) {
-  if (c->asked.world < 2 || !c->plan.rungs.len) return;
-  launch l = {.r = r,
-              .choice = &c->plan.rungs.at[0].choice,
-              .world = c->asked.world,
-              .nodes = (int)r->nodes,
-              .per_node = c->asked.world / (int)r->nodes};
-  l.job = plim_choice_job(&c->asked, l.choice);
-  l.strategy = l.choice->at[PLIM_KNOB_STRATEGY];
-  find_start(&l, c);
+  launch l;
+  if (!launch_of(r, c, &l)) return;
   print_files(&l);
-  bool starts_as_ever = l.is_started && (l.is_written || l.own_way || l.own_file);
-  if (!starts_as_ever) print_command(&l);
+  if (!starts_as_ever(&l)) print_command(&l);
+}
+
+// ---- as data ----------------------------------------------------------------------------------------
+
+static void write_file(json_writer *j, const launch *l, const char *name, file_writer *write) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return;
+  write(l, out);
+  fclose(out);
+  json_object(j, NULL);
+  json_string(j, "path", name);
+  json_string(j, "text", text);
+  json_end(j);
+  free(text);
+}
+
+void plan_write_launch(json_writer *j, const plan_result *r, const plan_for_card *c) {
+  launch l;
+  file_writer *write;
+  char line[1024], batch[1280];
+  json_object(j, "launch");
+  if (launch_of(r, c, &l)) {
+    const char *file = new_file(&l, &write);
+    bool is_new = !starts_as_ever(&l);
+    make_line(&l, line, sizeof line);
+    make_batch_line(&l, line, batch, sizeof batch);
+    json_string(j, "command", is_new ? line : NULL); // null: as it is started now
+    json_string(j, "sbatch", is_new && l.nodes > 1 ? batch : NULL);
+    json_array(j, "files");
+    if (file) write_file(j, &l, file, write);
+    json_end(j);
+  }
+  json_end(j);
 }

@@ -32,8 +32,11 @@ typedef struct {
 
 void plan_print_text(const plan_result *r);
 void plan_print_reasons(const plan_for_card *c); // why a change is no change of what is learned
-void plan_print_todo(const plan_result *r, const plan_for_card *c);   // what no file can say
+void plan_print_todo(const plan_result *r, const plan_for_card *c); // what no file can say
+void plan_print_questions(const plan_for_card *c);                  // that only the user can answer
+void plan_write_questions(json_writer *j, const plan_for_card *c);
 void plan_print_launch(const plan_result *r, const plan_for_card *c); // of several GPUs
+void plan_write_launch(json_writer *j, const plan_result *r, const plan_for_card *c);
 void plan_print_ladder(const plim_plan *p);
 void plan_print_cards(const plan_for_card *cards, size_t count); // the best of each
 void plan_print_json(const plan_result *r, FILE *out);
@@ -43,8 +46,9 @@ void plan_heading(const char *text);
 // A knob's value in words: "512", "on".
 void plan_value_text(plim_knob knob, int64_t value, char *text, size_t size);
 
-// Steps of an optimizer over all data, and their hours; 0 and NaN where it is not known.
+// Steps of an optimizer over all data, their hours and price; 0 and NaN where it is not known.
 uint64_t plan_steps(const plan_result *r, const plim_rung *rung);
 double plan_hours(const plan_result *r, const plim_rung *rung);
+double plan_price(const plan_result *r, const plan_for_card *c, const plim_rung *rung);
 
 #endif

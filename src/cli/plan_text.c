@@ -29,12 +29,16 @@ uint64_t plan_steps(const plan_result *r, const plim_rung *rung) {
   const int64_t *at = rung->choice.at;
   double batch =
       (double)(at[PLIM_KNOB_MICRO_BATCH] * at[PLIM_KNOB_ACCUMULATE] * r->cards[0].asked.world);
-  return (uint64_t)ceil((double)r->samples / batch) * (uint64_t)ceil(r->epochs);
+  return (uint64_t)ceil(ceil((double)r->samples / batch) * r->epochs); // as Trainer counts them
 }
 
 double plan_hours(const plan_result *r, const plim_rung *rung) {
   uint64_t steps = plan_steps(r, rung);
   return steps ? (double)steps * rung->step_seconds / 3600 : NAN;
+}
+
+double plan_price(const plan_result *r, const plan_for_card *c, const plim_rung *rung) {
+  return plan_hours(r, rung) * r->price_per_hour * c->asked.world;
 }
 
 // ---- before and after -------------------------------------------------------------------------------
@@ -73,6 +77,26 @@ static void print_subject(const plan_result *r, const plan_for_card *c) {
     }
 }
 
+static bool is_any_allowed(const plim_plan_request *r) {
+  for (int i = 0; i < PLIM_KNOBS; i++)
+    if (r->allowed[i]) return true;
+  return false;
+}
+
+static void print_nothing_fits(const plan_for_card *c) {
+  const plim_plan *p = &c->plan;
+  char line[320];
+  const char *how = is_any_allowed(&c->asked) ? "even with all that is allowed"
+                                              : "without changing what is learned";
+  snprintf(line, sizeof line, "NOTHING FITS %s; the smallest of %zu tried needs %s%s", how,
+           p->tried, units_bytes(p->smallest.e.device_bytes).text,
+           p->is_tight
+               ? ": it fits, but with less to spare than the estimate is sure of (--margin 0 "
+                 "takes it nevertheless)"
+               : "");
+  sentence(line);
+}
+
 static void print_verdict(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   const plim_estimate *now = &p->before;
@@ -85,9 +109,7 @@ static void print_verdict(const plan_for_card *c) {
            units_seconds(p->before_seconds).text,
            is_tight ? "; fits with less to spare than the estimate is sure of" : "");
   if (!p->rungs.len) {
-    term_print(stdout, TERM_RED, "NOTHING FITS");
-    printf(" without changing what is learned; the smallest of %zu tried needs %s\n", p->tried,
-           units_bytes(p->smallest.e.device_bytes).text);
+    print_nothing_fits(c);
     return;
   }
   const plim_rung *best = &p->rungs.at[0];
@@ -121,18 +143,26 @@ static void value_now(const plan_for_card *c, const plim_plan_change *x, char *t
   else snprintf(text, size, strlen(conf) > 16 ? "%.13s..." : "%s", conf);
 }
 
-// Follows another knob, where that changed it.
-static void companion_cells(term_table *t, const plim_plan *p, plim_knob knob) {
-  char from[96], to[96];
-  if (p->before_choice.at[knob] == p->rungs.at[0].choice.at[knob]) return;
-  plan_value_text(knob, p->before_choice.at[knob], from, sizeof from);
-  plan_value_text(knob, p->rungs.at[0].choice.at[knob], to, sizeof to);
-  term_table_cell(t, TERM_PLAIN, "%s", plim_knob_table[knob].name);
+// What goes with the row above has no figures of its own.
+static const char *remark(const plan_for_card *c, const plim_plan_change *x) {
+  bool is_consented = c->asked.allowed[x->knob];
+  if (x->follows) return "with it";
+  if (x->is_asked) return "asked for";
+  return x->is_needed ? is_consented ? "needed, allowed" : "needed" : "";
+}
+
+static void change_cells(term_table *t, const plan_for_card *c, const plim_plan_change *x) {
+  char from[96], to[96], saves[48] = "", costs[48] = "";
+  value_now(c, x, from, sizeof from);
+  plan_value_text(x->knob, x->to, to, sizeof to);
+  if (!x->follows) signed_bytes(x->saves_bytes, saves, sizeof saves);
+  if (!x->follows) signed_seconds(x->costs_seconds, costs, sizeof costs);
+  term_table_cell(t, TERM_PLAIN, "%s", plim_knob_table[x->knob].name);
   term_table_cell(t, TERM_PLAIN, "%s", from);
   term_table_cell(t, TERM_BOLD, "%s", to);
-  term_table_cell(t, TERM_PLAIN, "%s", "");
-  term_table_cell(t, TERM_PLAIN, "%s", "");
-  term_table_cell(t, TERM_DIM, "%s", "with it");
+  term_table_cell(t, TERM_PLAIN, "%s", saves);
+  term_table_cell(t, TERM_PLAIN, "%s", costs);
+  term_table_cell(t, TERM_DIM, "%s", remark(c, x));
 }
 
 static void print_changes(const plan_for_card *c) {
@@ -146,41 +176,10 @@ static void print_changes(const plan_for_card *c) {
     return;
   }
   term_table *t = term_table_new(columns, 6);
-  for (size_t i = 0; i < p->changes.len; i++) {
-    const plim_plan_change *x = &p->changes.at[i];
-    char from[96], to[96], saves[48], costs[48];
-    value_now(c, x, from, sizeof from);
-    plan_value_text(x->knob, x->to, to, sizeof to);
-    signed_bytes(x->saves_bytes, saves, sizeof saves);
-    signed_seconds(x->costs_seconds, costs, sizeof costs);
-    term_table_cell(t, TERM_PLAIN, "%s", plim_knob_table[x->knob].name);
-    term_table_cell(t, TERM_PLAIN, "%s", from);
-    term_table_cell(t, TERM_BOLD, "%s", to);
-    term_table_cell(t, TERM_PLAIN, "%s", saves);
-    term_table_cell(t, TERM_PLAIN, "%s", costs);
-    term_table_cell(t, TERM_DIM, "%s", x->is_needed ? "needed" : "");
-    if (x->with != PLIM_KNOBS) companion_cells(t, p, x->with);
-  }
+  for (size_t i = 0; i < p->changes.len; i++) change_cells(t, c, &p->changes.at[i]);
   term_table_print(t, stdout);
   term_table_free(t);
   plan_print_reasons(c);
-}
-
-// Where accumulation is not the same as a larger batch.
-static void print_question(const plan_for_card *c) {
-  const plim_plan_request *r = &c->asked;
-  const plim_choice *own = &c->plan.before_choice;
-  char line[512];
-  if (!r->is_contrastive) return;
-  plan_heading("a question: may the batch be split?");
-  snprintf(
-      line, sizeof line,
-      "the loss compares what is in one forward pass, so %lld x %lld is not the same as any "
-      "other split: %s. --allow micro_batch splits it into passes that compare less; a cached "
-      "loss (GradCache, CachedMultipleNegativesRankingLoss) compares all of it in smaller passes",
-      (long long)own->at[PLIM_KNOB_MICRO_BATCH], (long long)own->at[PLIM_KNOB_ACCUMULATE],
-      r->allowed[PLIM_KNOB_MICRO_BATCH] ? "allowed" : "the micro batch is left as it is");
-  sentence(line);
 }
 
 static void budget_cell(term_table *t, uint64_t bytes) {
@@ -208,6 +207,16 @@ static void print_budgets(const plan_for_card *c) {
   term_table_free(t);
 }
 
+// What is kept there, by one GPU and by all of them.
+static void print_host(const plan_for_card *c) {
+  if (!c->plan.rungs.len || !c->plan.rungs.at[0].e.p.host_bytes) return;
+  uint64_t bytes = c->plan.rungs.at[0].e.p.host_bytes;
+  printf("host memory: %s", units_bytes(bytes).text);
+  if (c->asked.world > 1)
+    printf(" for each GPU, %s in all", units_bytes(bytes * (uint64_t)c->asked.world).text);
+  printf("\n");
+}
+
 // ---- the ladder -------------------------------------------------------------------------------------
 
 static void print_ladder(const plan_for_card *c) {
@@ -218,26 +227,39 @@ static void print_ladder(const plan_for_card *c) {
 
 // ---- what was not allowed ---------------------------------------------------------------------------
 
+// "LoRA of rank 64 instead of all parameters"
+static size_t concession_words(const plim_concession *x, int k, char *text, size_t size) {
+  char from[96], to[96];
+  plan_value_text(x->knob[k], x->from[k], from, sizeof from);
+  plan_value_text(x->knob[k], x->to[k], to, sizeof to);
+  bool is_new = x->knob[k] == PLIM_KNOB_LORA_RANK && !x->from[k];
+  const char *what = is_new ? "LoRA of rank " : "",
+             *than = is_new ? "training all parameters" : from;
+  int used = snprintf(text, size, "%s--allow %s: %s%s instead of %s", k ? ", " : "",
+                      plim_knob_table[x->knob[k]].name, what, to, than);
+  return used < (int)size ? (size_t)used : size;
+}
+
+static void print_concession(const plim_plan *p, const plim_concession *x) {
+  char line[512];
+  size_t used = 0;
+  for (int k = 0; k < x->count; k++)
+    used += concession_words(x, k, line + used, sizeof line - used);
+  if (p->rungs.len)
+    snprintf(line + used, sizeof line - used, " saves %s: %s",
+             units_bytes((uint64_t)x->saves_bytes).text, units_bytes(x->device_bytes).text);
+  else
+    snprintf(line + used, sizeof line - used, " takes %s, %s", units_bytes(x->device_bytes).text,
+             x->fits ? "fits" : "still does not fit");
+  sentence(line);
+}
+
 static void print_concessions(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   if (!p->concessions.len) return;
   plan_heading(p->rungs.len ? "not done, as it changes what is learned"
                             : "the smallest changes of what is learned that would help");
-  for (size_t i = 0; i < p->concessions.len; i++) {
-    const plim_concession *x = &p->concessions.at[i];
-    char line[320];
-    size_t used = 0;
-    for (int k = 0; k < x->count; k++) {
-      char from[96], to[96];
-      plan_value_text(x->knob[k], x->from[k], from, sizeof from);
-      plan_value_text(x->knob[k], x->to[k], to, sizeof to);
-      used += (size_t)snprintf(line + used, sizeof line - used, "%s--allow %s: %s instead of %s",
-                               k ? ", " : "", plim_knob_table[x->knob[k]].name, to, from);
-    }
-    snprintf(line + used, sizeof line - used, " takes %s, %s", units_bytes(x->device_bytes).text,
-             x->fits ? "fits" : "still does not fit");
-    sentence(line);
-  }
+  for (size_t i = 0; i < p->concessions.len; i++) print_concession(p, &p->concessions.at[i]);
 }
 
 // ---- how to get there -------------------------------------------------------------------------------
@@ -248,9 +270,8 @@ static void print_duration(const plan_result *r, const plan_for_card *c) {
   double hours = plan_hours(r, best);
   printf("\n%s steps", units_count(plan_steps(r, best)).text);
   if (!isnan(hours)) printf(", %.1f hours", hours);
-  if (!isnan(hours) && !isnan(r->price_per_hour))
-    printf(", %.2f at %.2f per GPU and hour", hours * r->price_per_hour * c->asked.world,
-           r->price_per_hour);
+  if (!isnan(plan_price(r, c, best)))
+    printf(", %.2f at %.2f per GPU and hour", plan_price(r, c, best), r->price_per_hour);
   printf("\n");
 }
 
@@ -288,6 +309,24 @@ static void print_without(const plan_for_card *c, const plan_edits *edits) {
   sentence(line);
 }
 
+// What has one and the same reason is one line.
+static void print_by_hand(const plan_edits *edits) {
+  for (size_t i = 0; i < edits->by_hand_count;) {
+    char line[1200];
+    size_t used = 0, first = i;
+    const char *reason = edits->by_hand[first].reason;
+    for (; i < edits->by_hand_count && strcmp(edits->by_hand[i].reason, reason) == 0; i++) {
+      char value[96];
+      plim_value_print(&edits->by_hand[i].value, value, sizeof value);
+      if (used < sizeof line / 4)
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s", i > first ? ", " : "",
+                                 plim_knob_table[edits->by_hand[i].knob].name, value);
+    }
+    snprintf(line + used, sizeof line - used, ": %s", reason);
+    sentence(line);
+  }
+}
+
 static void print_files(const plan_result *r, const plan_for_card *c) {
   plan_edits edits;
   plim_diff diff;
@@ -295,13 +334,7 @@ static void print_files(const plan_result *r, const plan_for_card *c) {
   if (!r->files || !c->plan.rungs.len) return;
   plan_edits_of(&r->files->project, c, &c->plan.rungs.at[0], &edits);
   if (edits.by_hand_count) plan_heading("by hand: these files have no place for it");
-  for (size_t i = 0; i < edits.by_hand_count; i++) {
-    char value[96], line[864];
-    plim_value_print(&edits.by_hand[i].value, value, sizeof value);
-    snprintf(line, sizeof line, "%s %s: %s", plim_knob_table[edits.by_hand[i].knob].name, value,
-             edits.by_hand[i].reason);
-    sentence(line);
-  }
+  print_by_hand(&edits);
   if (plan_edits_are_half(&edits)) print_without(c, &edits);
   if (plan_diff_of(&r->files->project, edits.writes, edits.write_count, &diff, &error)) return;
   if (diff.len) {
@@ -336,9 +369,10 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   print_sources(r);
   print_verdict(c);
   print_changes(c);
-  print_question(c);
   print_budgets(c);
+  print_host(c);
   print_ladder(c);
+  plan_print_questions(c);
   print_concessions(c);
   plan_print_todo(r, c);
   plan_print_launch(r, c);

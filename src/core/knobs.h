@@ -61,7 +61,7 @@ typedef struct {
 
 extern const plim_knob_info plim_knob_table[PLIM_KNOBS];
 
-// By name; dashes and underscores are the same. PLIM_KNOBS if there is none.
+// By name, or that of its flag; dashes and underscores are the same. PLIM_KNOBS if there is none.
 plim_knob plim_knob_named(const char *name);
 
 #endif

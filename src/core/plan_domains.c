@@ -65,8 +65,8 @@ static bool is_paged(int64_t optimizer) {
 // As in the order of concessions that people name: the optimizer's rounding is nearly exact; adapters
 // instead of all parameters, 4 bits below them, a shorter length, a lower rank.
 const plim_knob plim_conceded_knobs[] = {
-    PLIM_KNOB_OPTIMIZER,    PLIM_KNOB_DTYPE,    PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_NEGATIVES,
-    PLIM_KNOB_POSITIVES, PLIM_KNOB_QUANTISATION, PLIM_KNOB_SEQUENCE, PLIM_KNOB_LORA_RANK,
+    PLIM_KNOB_OPTIMIZER, PLIM_KNOB_DTYPE,        PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_NEGATIVES,
+    PLIM_KNOB_POSITIVES, PLIM_KNOB_QUANTISATION, PLIM_KNOB_SEQUENCE,    PLIM_KNOB_LORA_RANK,
 };
 const size_t plim_conceded_knob_count = sizeof plim_conceded_knobs / sizeof *plim_conceded_knobs;
 
@@ -178,7 +178,7 @@ static bool can_use_liger(const plim_level *l) {
 
 static void chunks(const plim_level *l, plim_domain *d) {
   const plim_plan_request *r = l->r;
-  if (r->world > 1 || !has_logits(&r->job) || (can_use_liger(l) && !l->reach.own_loss)) return;
+  if (!has_logits(&r->job) || (can_use_liger(l) && !l->reach.own_loss)) return;
   push(d, r->chunk_tokens ? r->chunk_tokens : 512); // as measured: tests/truth/seeds_chunked.json
 }
 

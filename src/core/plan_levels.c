@@ -20,7 +20,7 @@ const plim_reach plim_reaches[] = {
 };
 const size_t plim_reach_count = sizeof plim_reaches / sizeof *plim_reaches;
 
-enum { ROUNDING = 1, FARTHER = 2, STEP = 16, MAX_CONCEDED = 8 };
+enum { ROUNDING = 1, FARTHER = 2, STEP = 16, MAX_CONCEDED = PLIM_MAX_CONCEDED };
 
 typedef struct {
   const plim_plan_request *r;
@@ -151,17 +151,16 @@ static bool is_open(const plim_plan_request *r, plim_knob knob) {
   return plim_knob_changes_learning(r, knob) && !r->allowed[knob] && !r->domains[knob].count;
 }
 
-// Adds it, unless it neither fits nor is the most that a knob can do, or buys nothing.
 static void add(plim_search *s, const plim_level *l, const plim_rung *got, bool is_safe) {
   plim_plan *plan = s->plan;
   plim_concession c = {.fits = is_safe, .device_bytes = got->e.device_bytes};
   const plim_rung *than = plan->rungs.len ? &plan->rungs.at[0] : &plan->smallest;
+  plim_choice had = plan->rungs.len ? than->choice : plim_level_of(s->r).at;
   for (size_t i = 0; i < plim_conceded_knob_count; i++) {
     plim_knob knob = plim_conceded_knobs[i];
-    if (l->at.at[knob] == plan->before_choice.at[knob]) continue;
-    if (c.count == PLIM_MAX_CONCEDED) return;
+    if (l->at.at[knob] == had.at[knob]) continue;
     c.knob[c.count] = knob;
-    c.from[c.count] = plan->before_choice.at[knob];
+    c.from[c.count] = had.at[knob];
     c.to[c.count++] = l->at.at[knob];
   }
   c.saves_bytes = (int64_t)than->e.device_bytes - (int64_t)c.device_bytes;

@@ -64,9 +64,9 @@ static void fill_time(const plim_plan_request *r, plim_rung *rung, int64_t passe
   if (passes > all) passes = all;
   rung->step_seconds = e->step_seconds;
   if (all > passes) rung->step_seconds += (double)(all - passes) * e->pass_seconds;
-  double tokens = (double)(rung->choice.at[PLIM_KNOB_MICRO_BATCH] * all *
-                           rung->choice.at[PLIM_KNOB_SEQUENCE] *
-                           plim_choice_sequences(&rung->choice) * r->world);
+  double tokens =
+      (double)(rung->choice.at[PLIM_KNOB_MICRO_BATCH] * all * rung->choice.at[PLIM_KNOB_SEQUENCE] *
+               plim_choice_sequences(&rung->choice) * r->world);
   rung->tokens_per_second = tokens / rung->step_seconds;
   double hidden = fmax(0, e->p.step.sent_seconds - e->p.step.waited_seconds);
   rung->hidden_seconds = hidden * fmax(1, (double)all / (double)passes);

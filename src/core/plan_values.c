@@ -72,6 +72,9 @@ static const struct {
     {PLIM_KNOB_LIGER, "true", "on"},
     {PLIM_KNOB_LIGER, "false", "off"},
     {PLIM_KNOB_ALLOC_CONF, "default", "as it is"},
+    {PLIM_KNOB_CHUNKED_LOSS, "off", "0"},
+    {PLIM_KNOB_CHUNKED_LOSS, "full", "0"},
+    {PLIM_KNOB_CHUNKED_LOSS, "chunked", "512"},
     {PLIM_KNOB_PRECISION, "no", "none"},
     {PLIM_KNOB_PRECISION, "fp32", "none"},
     {PLIM_KNOB_PRECISION, "float32", "none"},
@@ -89,10 +92,11 @@ static const char *usual_name(plim_knob knob, const char *text) {
 }
 
 bool plim_knob_value_of(plim_knob knob, const char *text, int64_t *value) {
-  if (knob == PLIM_KNOB_CHUNKED_LOSS && strcmp(text, "off") == 0) text = "0";
+  text = usual_name(knob, text);
+  const char *own = knob == PLIM_KNOB_OPTIMIZER ? plim_optimizer_own_name(text) : NULL;
+  if (own) text = own; // transformers has other names
   if (knob != PLIM_KNOB_OPTIMIZER && !names_of(knob).count) return count_of(text, value);
   const char *name;
-  text = usual_name(knob, text);
   for (int64_t i = 0; (name = plim_knob_value_name(knob, i)); i++)
     if (strcmp(name, text) == 0) {
       *value = i;
