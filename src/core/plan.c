@@ -41,16 +41,16 @@ static bool look_at_own(plim_search *s) {
 }
 
 static bool concedes(const plim_search *s, const plim_level *level) {
-  plim_level least = plim_level_of(s->r);
+  plim_level least = plim_level_of(s);
   return memcmp(&least.at, &level->at, sizeof level->at) != 0;
 }
 
 // Where nothing fits: how much is missing.
 static void look_for_smallest(plim_search *s) {
   plim_rung smallest;
-  plim_level level = plim_level_of(s->r);
+  plim_level level = plim_level_of(s);
   for (size_t i = 0; i < plim_reach_count && !s->failed; i++) {
-    level.reach = plim_reaches[i];
+    level.reach = plim_reach_at(s, i);
     plim_level_fits(s, &level, &smallest);
   }
 }
@@ -58,7 +58,7 @@ static void look_for_smallest(plim_search *s) {
 // Where the user's own settings fit, nothing has to be conceded.
 static void search(plim_search *s) {
   plim_plan *plan = s->plan;
-  plim_level level = plim_level_of(s->r);
+  plim_level level = plim_level_of(s);
   bool fits = plim_own_is_candidate(s) || plim_find_level(s, false, &level);
   if (!fits && !s->failed) look_for_smallest(s);
   if (!s->failed && fits) plim_search_level(s, &level);
@@ -79,8 +79,7 @@ static plim_err no_way(plim_error *error) {
 
 static plim_err check_ways(const plim_plan_request *r, plim_error *error) {
   plim_way ways[PLIM_MAX_WAYS];
-  plim_level level = plim_level_of(r);
-  level.reach = plim_reaches[plim_reach_count - 1];
+  plim_level level = {.r = r, .reach = plim_reaches[plim_reach_count - 1]};
   return plim_level_ways(&level, ways) ? PLIM_OK : no_way(error);
 }
 

@@ -168,7 +168,6 @@ static bool has_logits(const plim_job *job) {
   return job->recipe.loss == PLIM_LOSS_FULL && has_causal_head(job);
 }
 
-// Where one's own files can turn Liger on, nobody has to write a loss of one's own.
 static bool can_use_liger(const plim_level *l) {
   const plim_plan_request *r = l->r;
   bool is_open = r->offers_liger && plim_may_be(&r->domains[PLIM_KNOB_LIGER], true);
@@ -176,9 +175,12 @@ static bool can_use_liger(const plim_level *l) {
          plim_liger_knows(r->job.model.family->model_type);
 }
 
+// Where one's own files can turn Liger on, nobody has to write a loss of one's own; nor where several
+// GPUs can share what there is.
 static void chunks(const plim_level *l, plim_domain *d) {
   const plim_plan_request *r = l->r;
-  if (!has_logits(&r->job) || (can_use_liger(l) && !l->reach.own_loss)) return;
+  bool has_better = can_use_liger(l) || (r->world > 1 && !r->chunk_tokens);
+  if (!has_logits(&r->job) || (has_better && !l->reach.own_loss)) return;
   push(d, r->chunk_tokens ? r->chunk_tokens : 512); // as measured: tests/truth/seeds_chunked.json
 }
 
@@ -272,12 +274,13 @@ static bool is_possible(plim_way w) {
   return w.offload == PLIM_OFFLOAD_NONE || is_shared;
 }
 
-// How far a way goes, unless the user names it.
+// How far a way goes, unless the user names it. One GPU alone has DeepSpeed's offload.
 static bool is_reached(const plim_level *l, plim_way w) {
   const bool reached[PLIM_OFFLOADS] = {true, l->reach.optimizer, l->reach.parameters,
                                        l->reach.activations};
   bool is_alone = l->r->world == 1;
-  bool is_its_size = is_alone ? w.strategy == PLIM_SHARD_NONE || w.offload : w.strategy;
+  bool is_lone = w.strategy == PLIM_SHARD_NONE || (w.offload && w.strategy >= PLIM_SHARD_ZERO1);
+  bool is_its_size = is_alone ? is_lone : w.strategy != PLIM_SHARD_NONE;
   bool is_handy = l->reach.by_hand || !l->r->by_hand[w.strategy][w.offload];
   bool is_named = l->r->domains[PLIM_KNOB_STRATEGY].count;
   bool goes_there = l->r->domains[PLIM_KNOB_OFFLOAD].count || reached[w.offload];

@@ -99,6 +99,7 @@ bool plim_search_runs_out(plim_search *s, const plim_choice *choice);
 // As it is shown. False: the search failed.
 bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out);
 bool plim_search_show_below(plim_search *s, const plim_choice *choice, plim_rung *out); // the first
+bool plim_runs_out_loading(const plim_estimate *e);
 bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e);
 // Whether no settings of the allocator could make it fit: what it holds at once is too much.
 bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e);
@@ -114,10 +115,11 @@ bool plim_set_accumulation(const plim_plan_request *r, plim_choice *choice);
 // The least that has to be conceded, of what is allowed or, if `is_offered`, could be; false: nothing
 // fits. Levels of no concession are tried first.
 bool plim_find_level(plim_search *s, bool is_offered, plim_level *out);
-// A level of nothing conceded.
-plim_level plim_level_of(const plim_plan_request *r);
-extern const plim_reach plim_reaches[];
+// A level of nothing conceded, as near to the user's own way as can be.
+plim_level plim_level_of(const plim_search *s);
+extern const plim_reach plim_reaches[]; // from near to far
 extern const size_t plim_reach_count;
+plim_reach plim_reach_at(const plim_search *s, size_t index); // without what would not help
 void plim_list_concessions(plim_search *s);
 
 bool plim_own_is_candidate(const plim_search *s); // it may be, and fits

@@ -78,13 +78,18 @@ static bool may_be(const plim_plan_request *r, const plim_choice *c) {
   return has_its_batch(r, c);
 }
 
-// Whole pages cost a line and no time: they stay where less than this is left of the card, as
-// fragmentation grows in long runs.
+// Whole pages cost a line and no time: where less than this is left of the card they stay if they save
+// something, as fragmentation grows in long runs.
 #define ROOMY 0.05
+#define WORTH_A_LINE 0.01
 
-static bool is_roomy(const plim_plan_request *r, const plim_estimate *e) {
-  uint64_t budget = r->target.budget_bytes;
-  return budget == PLIM_UNKNOWN || (double)e->interval_bytes[1] <= (1 - ROOMY) * (double)budget;
+static bool wants_pages(const plim_search *s, const plim_rung *without, const plim_rung *with) {
+  uint64_t budget = s->r->target.budget_bytes;
+  if (s->plan->rungs.len) return true; // rungs below the first are there to save memory
+  if (budget == PLIM_UNKNOWN) return false;
+  bool is_roomy = (double)without->e.interval_bytes[1] <= (1 - ROOMY) * (double)budget;
+  double saved = (double)without->e.device_bytes - (double)with->e.device_bytes;
+  return !is_roomy && saved >= WORTH_A_LINE * (double)with->e.device_bytes;
 }
 
 // It does as well: it fits, in no more memory than there may be, and is not clearly slower.
@@ -115,7 +120,7 @@ static void simplify(plim_search *s, plim_rung *rung, uint64_t most) {
     if (rung->choice.at[knob] == own->at[knob] || follows(own, &rung->choice, knob)) continue;
     plim_choice back = turned_back(s, &rung->choice, knob);
     const plim_rung *x = may_be(s->r, &back) ? plim_search_run(s, &back) : NULL;
-    if (x && knob == PLIM_KNOB_ALLOC_CONF && !is_roomy(s->r, &x->e)) continue;
+    if (x && knob == PLIM_KNOB_ALLOC_CONF && wants_pages(s, x, rung)) continue;
     if (x && is_as_good(s, *x, &best, most)) *rung = *x;
   }
 }

@@ -23,15 +23,34 @@ const size_t plim_reach_count = sizeof plim_reaches / sizeof *plim_reaches;
 enum { ROUNDING = 1, FARTHER = 2, STEP = 16, MAX_CONCEDED = PLIM_MAX_CONCEDED };
 
 typedef struct {
-  const plim_plan_request *r;
+  const plim_search *s;
   plim_domain values[MAX_CONCEDED]; // of plim_conceded_knobs
 } space;
 
-static space space_of(const plim_plan_request *r, bool is_offered) {
-  space x = {.r = r};
+static space space_of(const plim_search *s, bool is_offered) {
+  space x = {.s = s};
   for (size_t i = 0; i < plim_conceded_knob_count; i++)
-    x.values[i] = plim_knob_concessions(r, plim_conceded_knobs[i], is_offered);
+    x.values[i] = plim_knob_concessions(s->r, plim_conceded_knobs[i], is_offered);
   return x;
+}
+
+// What is on the host saves no more than it takes on the card: not worth it below this share of the card.
+#define WORTH_SENDING 0.05
+
+static bool is_much(const plim_search *s, plim_purpose first, plim_purpose last) {
+  const plim_estimate *e = &s->before.e;
+  uint64_t bytes = 0;
+  for (int i = (int)first; i <= (int)last; i++) bytes += e->component_bytes[i];
+  return e->budget_bytes == PLIM_UNKNOWN ||
+         (double)bytes >= WORTH_SENDING * (double)e->budget_bytes;
+}
+
+plim_reach plim_reach_at(const plim_search *s, size_t index) {
+  plim_reach reach = plim_reaches[index];
+  reach.activations &= is_much(s, PLIM_FOR_ACTIVATIONS, PLIM_FOR_ACTIVATIONS);
+  reach.optimizer &= is_much(s, PLIM_FOR_GRADIENTS, PLIM_FOR_OPTIMIZER);
+  reach.parameters &= is_much(s, PLIM_FOR_WEIGHTS, PLIM_FOR_OPTIMIZER);
+  return reach;
 }
 
 // ---- points of it -----------------------------------------------------------------------------------
@@ -79,15 +98,15 @@ static bool add_points(const space *x, point p, size_t knob, point_list *out) {
 }
 
 static plim_level level_at(const space *x, const point *p) {
-  plim_level l = {.r = x->r, .reach = plim_reaches[p->reach], .cost = p->cost};
-  l.at = plim_plan_own_choice(x->r);
+  plim_level l = {.r = x->s->r, .reach = plim_reach_at(x->s, (size_t)p->reach), .cost = p->cost};
+  l.at = plim_plan_own_choice(x->s->r);
   for (size_t i = 0; i < plim_conceded_knob_count; i++)
     if (x->values[i].count) l.at.at[plim_conceded_knobs[i]] = x->values[i].at[p->step[i]];
   return l;
 }
 
-plim_level plim_level_of(const plim_plan_request *r) {
-  space x = space_of(r, false);
+plim_level plim_level_of(const plim_search *s) {
+  space x = space_of(s, false);
   return level_at(&x, &(point){0});
 }
 
@@ -129,7 +148,7 @@ static point farthest(const space *x, const point *p) {
 }
 
 bool plim_find_level(plim_search *s, bool is_offered, plim_level *out) {
-  space x = space_of(s->r, is_offered);
+  space x = space_of(s, is_offered);
   point_list points = {0}, failed = {0};
   bool found = false;
   if (!add_points(&x, (point){0}, 0, &points)) s->failed = true;
@@ -155,7 +174,7 @@ static void add(plim_search *s, const plim_level *l, const plim_rung *got, bool 
   plim_plan *plan = s->plan;
   plim_concession c = {.fits = is_safe, .device_bytes = got->e.device_bytes};
   const plim_rung *than = plan->rungs.len ? &plan->rungs.at[0] : &plan->smallest;
-  plim_choice had = plan->rungs.len ? than->choice : plim_level_of(s->r).at;
+  plim_choice had = plan->rungs.len ? than->choice : plim_level_of(s).at;
   for (size_t i = 0; i < plim_conceded_knob_count; i++) {
     plim_knob knob = plim_conceded_knobs[i];
     if (l->at.at[knob] == had.at[knob]) continue;
@@ -211,10 +230,10 @@ static void offer_several(plim_search *s) {
 }
 
 void plim_list_concessions(plim_search *s) {
-  plim_level base = plim_level_of(s->r);
+  plim_level base = plim_level_of(s);
   plim_rung smallest = s->plan->smallest; // of what may be: offers are none
   bool fits = false;
-  base.reach = plim_reaches[plim_reach_count - 1];
+  base.reach = plim_reach_at(s, plim_reach_count - 1);
   for (size_t i = 0; i < plim_conceded_knob_count && !s->failed; i++) {
     plim_knob knob = plim_conceded_knobs[i];
     if (!is_open(s->r, knob)) continue;

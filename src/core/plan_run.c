@@ -118,7 +118,15 @@ static bool is_in_list(const plim_choice *at, size_t count, const plim_choice *c
   return false;
 }
 
+// One that runs out while the model is loaded needs more than its peak of training.
+bool plim_runs_out_loading(const plim_estimate *e) {
+  return e->capped.runs_out && e->capped.runs_out_at.phase == PLIM_PHASE_LOAD;
+}
+
 static void keep_smallest(plim_plan *plan, const plim_rung *rung) {
+  bool is_first = !plan->smallest.e.device_bytes;
+  if (!is_first && plim_runs_out_loading(&rung->e)) return;
+  if (!is_first && plim_runs_out_loading(&plan->smallest.e)) plan->smallest = *rung;
   if (!plan->smallest.e.device_bytes || rung->e.device_bytes < plan->smallest.e.device_bytes)
     plan->smallest = *rung;
 }

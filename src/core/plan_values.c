@@ -154,7 +154,7 @@ static void set_liger(plim_recipe *c, bool on) {
   else if (c->loss == PLIM_LOSS_FUSED) c->loss = PLIM_LOSS_FULL;
 }
 
-// FSDP2's offload takes parameters and optimizer along.
+// FSDP2's offload takes parameters and optimizer along. With a strategy the plain loop is the shortest.
 static void set_sharding(const plim_plan_request *r, plim_job *job, plim_strategy strategy,
                          int64_t offload) {
   bool is_fsdp = strategy == PLIM_SHARD_FSDP2;
@@ -163,6 +163,7 @@ static void set_sharding(const plim_plan_request *r, plim_job *job, plim_strateg
   job->sharding.strategy = strategy;
   job->sharding.world = strategy == PLIM_SHARD_NONE ? 1 : r->world;
   job->sharding.offloads_optimizer = is_shared;
+  if (strategy != PLIM_SHARD_NONE && !job->recipe.is_trainer) job->recipe.is_bare = true;
   job->sharding.offloads_parameters =
       offload == PLIM_OFFLOAD_PARAMETERS || (is_fsdp && offload == PLIM_OFFLOAD_OPTIMIZER);
 }

@@ -85,7 +85,8 @@ plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batc
   if (s) s->next_layer = 0;
   if (s && s->before_model) s->before_model(t, s);
   plim_tensor *loss = m->forward(t, m, batch, logits);
-  if (s && s->after_model) s->after_model(t, s, loss);
+  plim_tensor *out = loss ? loss : *logits; // a bare encoder has no loss of its own
+  if (s && s->after_model && out) s->after_model(t, s, out);
   return loss;
 }
 
