@@ -11,11 +11,18 @@
 
 // ---- the command --------------------------------------------------------------------------------------------
 
+static bool can_say(const plim_project *p, plim_knob knob, const char *text) {
+  plim_knob_change change = {knob, {.kind = PLIM_VALUE_TEXT, .text = text}};
+  return plan_can_write(p, &change, 1);
+}
+
 // Ways to share that cannot be written into the user's files are left to them.
 static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
   for (int strategy = 0; strategy < PLIM_STRATEGIES; strategy++)
     for (int offload = strategy ? 0 : 1; offload < PLIM_OFFLOADS; offload++)
       r->by_hand[strategy][offload] = !plan_can_share(p, strategy, offload);
+  r->checkpoint_by_hand = !can_say(p, PLIM_KNOB_CHECKPOINT, "offloaded");
+  r->optimizer_by_hand = !can_say(p, PLIM_KNOB_OPTIMIZER, "paged-adamw");
 }
 
 // Only the ways to share that the ecosystem has: nobody starts Megatron with DeepSpeed.

@@ -9,12 +9,13 @@ typedef struct {
   const char *id, *why, *instead;
 } question;
 
-static const question contrastive = {"contrastive",
-                                     "the loss compares the sequences of one micro batch with each "
-                                     "other, so a smaller one, accumulated, "
-                                     "learns something else",
-                                     "a loss that is computed in pieces stays exact: "
-                                     "CachedMultipleNegativesRankingLoss(mini_batch_size=...)"};
+static const question contrastive = {
+    "contrastive",
+    "the loss compares the sequences of one micro batch with each "
+    "other, so a smaller one, accumulated, "
+    "learns something else",
+    "a cached loss (GradCache, CachedMultipleNegativesRankingLoss) compares all of it in smaller "
+    "passes"};
 static const question batch_norm = {"batch_norm",
                                     "batch norm takes its means over one micro batch, so a smaller "
                                     "one, accumulated, learns something "

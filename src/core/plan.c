@@ -55,15 +55,24 @@ static void look_for_smallest(plim_search *s) {
   }
 }
 
-// Where the user's own settings fit, nothing has to be conceded.
+static void climb(plim_search *s, const plim_level *level) {
+  plim_search_level(s, level);
+  if (!s->failed) plim_build_ladder(s, level);
+  s->plan->concedes = concedes(s, level);
+}
+
+// Where the user's own settings fit, nothing has to be conceded. What seems to fit may not when it is run
+// in full: then the next level is it.
 static void search(plim_search *s) {
   plim_plan *plan = s->plan;
   plim_level level = plim_level_of(s);
-  bool fits = plim_own_is_candidate(s) || plim_find_level(s, false, &level);
-  if (!fits && !s->failed) look_for_smallest(s);
-  if (!s->failed && fits) plim_search_level(s, &level);
-  if (!s->failed && fits) plim_build_ladder(s, &level);
-  plan->concedes = fits && concedes(s, &level);
+  size_t next = 0;
+  if (plim_own_is_candidate(s)) climb(s, &level);
+  else
+    while (!plan->rungs.len && !s->failed && plim_find_level(s, false, &next, &level))
+      climb(s, &level);
+  if (!plan->rungs.len && !s->failed) look_for_smallest(s);
+  plan->concedes = plan->concedes && plan->rungs.len;
   plan->is_tight = !plan->rungs.len && plan->smallest.e.fits;
   if (!s->failed && plan->rungs.len) plim_explain_changes(s);
   if (!s->failed && plan->smallest.e.device_bytes) plim_list_concessions(s);

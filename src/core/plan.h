@@ -49,8 +49,9 @@ typedef struct {
   // Ways to share that the user would have to set up by hand, by the values of strategy and offload:
   // tried where nothing else fits.
   bool by_hand[PLIM_STRATEGIES][PLIM_OFFLOADS];
-  bool holds_others;   // knobs without a domain stay as they are
-  bool is_contrastive; // the loss compares within a micro batch, or
+  bool checkpoint_by_hand, optimizer_by_hand; // the same of checkpoints and states on the host
+  bool holds_others;                          // knobs without a domain stay as they are
+  bool is_contrastive;                        // the loss compares within a micro batch, or
   bool has_batch_norm; // the model does: micro_batch then changes what is learned
   bool offers_liger;   // the user's files can turn Liger-Kernel on: better than a loss of one's own
   int64_t chunk_tokens; // of a loss in chunks that the user's files can turn on; 0: one's own
@@ -131,8 +132,8 @@ const char *plim_choice_conf(const plim_plan_request *request, const plim_choice
 plim_err plim_choice_estimate(const plim_plan_request *request, const plim_choice *choice,
                               plim_estimate *out, plim_error *error);
 
-// Looks at a plan from outside: does the batch multiply out, does the budget add up, does the peak fit.
-// PLIM_OK, or what is wrong with it.
+// Looks at a plan from outside: does the batch multiply out, does the budget add up, does the peak fit, is
+// every knob one of its values to try, is nothing changed that was not allowed. PLIM_OK, or what is wrong.
 plim_err plim_plan_check(const plim_plan_request *request, const plim_plan *plan,
                          plim_error *error);
 

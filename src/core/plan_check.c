@@ -1,27 +1,80 @@
-// Looks at a plan from outside.
+// Looks at a plan from outside: nothing here is shared with the search.
 #include "plan.h"
 
-static plim_err check_rung(const plim_plan_request *r, const plim_rung *rung, plim_error *error) {
-  const plim_choice *c = &rung->choice;
+static plim_err check_batch(const plim_plan_request *r, const plim_choice *c, plim_error *error) {
   int64_t batch = c->at[PLIM_KNOB_MICRO_BATCH] * c->at[PLIM_KNOB_ACCUMULATE] * r->world;
+  if (!r->effective_batch || batch == (int64_t)r->effective_batch) return PLIM_OK;
+  return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan's batch is %lld, not %llu", (long long)batch,
+                   (unsigned long long)r->effective_batch);
+}
+
+static plim_err check_budget(const plim_estimate *e, plim_error *error) {
   uint64_t sum = 0;
-  for (int i = 0; i < PLIM_COMPONENTS; i++) sum += rung->e.component_bytes[i];
-  if (r->effective_batch && batch != (int64_t)r->effective_batch)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan's batch is %lld, not %llu",
-                     (long long)batch, (unsigned long long)r->effective_batch);
-  if (sum != rung->e.device_bytes)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan's budget does not add up");
-  if (r->target.budget_bytes != PLIM_UNKNOWN && rung->e.device_bytes > r->target.budget_bytes)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan does not fit");
+  for (int i = 0; i < PLIM_COMPONENTS; i++) sum += e->component_bytes[i];
+  if (sum == e->device_bytes) return PLIM_OK;
+  return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan's budget does not add up");
+}
+
+static plim_err check_fit(const plim_plan_request *r, const plim_estimate *e, plim_error *error) {
+  uint64_t budget = r->target.budget_bytes;
+  if (!e->has_verdict) return PLIM_OK;
+  bool fits = e->fits && !e->capped.runs_out;
+  if (budget != PLIM_UNKNOWN && r->margin < 0) fits = fits && e->interval_bytes[1] <= budget;
+  if (budget != PLIM_UNKNOWN && r->margin >= 0)
+    fits = fits && (double)e->device_bytes <= (double)budget * (1 - r->margin);
+  return fits ? PLIM_OK : plim_fail(error, PLIM_ERR_ARGUMENT, "the plan does not fit");
+}
+
+// ---- settings ---------------------------------------------------------------------------------------
+
+static bool is_named(const plim_domain *d, int64_t value) {
+  for (int i = 0; i < d->count; i++)
+    if (d->at[i] == value) return true;
+  return false;
+}
+
+static bool rounds(int64_t optimizer) {
+  return plim_optimizer_rounds(plim_optimizer_named(plim_optimizer_name((size_t)optimizer)));
+}
+
+// Whether a knob of this value learns something else than one of that.
+static bool learns_else(const plim_plan_request *r, plim_knob knob, int64_t a, int64_t b) {
+  if (knob == PLIM_KNOB_OPTIMIZER) return rounds(a) != rounds(b);
+  if (knob == PLIM_KNOB_MICRO_BATCH) return a != b && (r->is_contrastive || r->has_batch_norm);
+  bool is_frozen = r->job.lora.rank && !r->job.lora.keeps_dtype;
+  if (knob == PLIM_KNOB_DTYPE && is_frozen) return false;
+  return a != b && plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;
+}
+
+static plim_err check_knob(const plim_plan_request *r, plim_knob knob, int64_t had, int64_t has,
+                           plim_error *error) {
+  const plim_domain *d = &r->domains[knob];
+  const char *name = plim_knob_table[knob].name;
+  if (d->count && !is_named(d, has))
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan's %s is none of those to try", name);
+  if (!d->count && !r->allowed[knob] && learns_else(r, knob, had, has))
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan changes %s, which is not allowed", name);
   return PLIM_OK;
+}
+
+static plim_err check_rung(const plim_plan_request *r, const plim_plan *plan, const plim_rung *rung,
+                           plim_error *error) {
+  plim_err err = check_batch(r, &rung->choice, error);
+  if (!err) err = check_budget(&rung->e, error);
+  if (!err) err = check_fit(r, &rung->e, error);
+  for (size_t i = 0; !err && i < plim_plan_knob_count; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    err = check_knob(r, knob, plan->before_choice.at[knob], rung->choice.at[knob], error);
+  }
+  return err;
 }
 
 plim_err plim_plan_check(const plim_plan_request *request, const plim_plan *plan,
                          plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; !err && i < plan->rungs.len; i++) {
-    err = check_rung(request, &plan->rungs.at[i], error);
-    if (i && plan->rungs.at[i].e.device_bytes >= plan->rungs.at[i - 1].e.device_bytes)
+    err = check_rung(request, plan, &plan->rungs.at[i], error);
+    if (!err && i && plan->rungs.at[i].e.device_bytes >= plan->rungs.at[i - 1].e.device_bytes)
       err = plim_fail(error, PLIM_ERR_ARGUMENT, "a rung of the plan is not below the one above");
   }
   return err;

@@ -204,7 +204,8 @@ static void optimizers(const plim_level *l, int64_t own, plim_domain *d) {
   if (is_held && rounds(own) == is_rounded) push(d, own);
   else push(d, implemented(own, is_rounded ? ROUNDED : FASTEST));
   if (is_paged(own) && rounds(own) == is_rounded) push(d, own);
-  if (!is_held && l->reach.optimizer && l->r->world == 1)
+  bool is_handy = l->reach.by_hand || !l->r->optimizer_by_hand;
+  if (!is_held && l->reach.optimizer && is_handy && l->r->world == 1)
     push(d, implemented(own, is_rounded ? ROUNDED_PAGED : PAGED));
 }
 

@@ -113,8 +113,8 @@ bool plim_level_fits(plim_search *s, const plim_level *level, plim_rung *smalles
 bool plim_set_accumulation(const plim_plan_request *r, plim_choice *choice);
 
 // The least that has to be conceded, of what is allowed or, if `is_offered`, could be; false: nothing
-// fits. Levels of no concession are tried first.
-bool plim_find_level(plim_search *s, bool is_offered, plim_level *out);
+// fits. Levels of no concession are tried first. `from` is where to go on with the next; 0 at first.
+bool plim_find_level(plim_search *s, bool is_offered, size_t *from, plim_level *out);
 // A level of nothing conceded, as near to the user's own way as can be.
 plim_level plim_level_of(const plim_search *s);
 extern const plim_reach plim_reaches[]; // from near to far

@@ -2,7 +2,8 @@
 //
 // Most costs what changes what is learned, each step of it the same; then come those knobs first that
 // the order of concessions has first. Going further without changing what is learned costs less than any
-// such step, and the rounding of an optimizer's state, nearly exact, less than keeping it on the host.
+// such step, and the rounding of an optimizer's state, nearly exact, less than keeping it on the host. What
+// the user would have to set up by hand comes behind one step of what is allowed.
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +65,7 @@ typedef struct {
 typedef vec(point) point_list;
 
 static int cost_of(const point *p) {
-  int cost = FARTHER * p->reach;
+  int cost = FARTHER * p->reach + (plim_reaches[p->reach].by_hand ? STEP : 0);
   for (size_t i = 0; i < plim_conceded_knob_count; i++)
     cost += p->step[i] * (plim_conceded_knobs[i] == PLIM_KNOB_OPTIMIZER ? ROUNDING : STEP);
   return cost;
@@ -147,13 +148,14 @@ static point farthest(const space *x, const point *p) {
   return most;
 }
 
-bool plim_find_level(plim_search *s, bool is_offered, plim_level *out) {
+bool plim_find_level(plim_search *s, bool is_offered, size_t *from, plim_level *out) {
   space x = space_of(s, is_offered);
   point_list points = {0}, failed = {0};
   bool found = false;
   if (!add_points(&x, (point){0}, 0, &points)) s->failed = true;
   if (points.len) qsort(points.at, points.len, sizeof *points.at, by_cost);
-  for (size_t i = 0; i < points.len && !found && !s->failed; i++) {
+  for (size_t i = *from; i < points.len && !found && !s->failed; i++) {
+    *from = i + 1;
     point most = farthest(&x, &points.at[i]);
     if (points.at[i].cost && !fits(s, &x, &most, &failed)) continue;
     found = fits(s, &x, &points.at[i], &failed);
@@ -225,7 +227,8 @@ static bool offer_fitting(plim_search *s, plim_knob knob, const plim_level *base
 static void offer_several(plim_search *s) {
   plim_level level;
   plim_rung smallest;
-  if (plim_find_level(s, true, &level) && plim_level_fits(s, &level, &smallest))
+  size_t from = 0;
+  if (plim_find_level(s, true, &from, &level) && plim_level_fits(s, &level, &smallest))
     add(s, &level, &smallest, true);
 }
 

@@ -118,9 +118,9 @@ static bool is_in_list(const plim_choice *at, size_t count, const plim_choice *c
   return false;
 }
 
-// One that runs out while the model is loaded needs more than its peak of training.
+// Its peak of training is no measure of one that runs out before, while the model is loaded.
 bool plim_runs_out_loading(const plim_estimate *e) {
-  return e->capped.runs_out && e->capped.runs_out_at.phase == PLIM_PHASE_LOAD;
+  return e->capped.runs_out && e->device_bytes <= e->budget_bytes;
 }
 
 static void keep_smallest(plim_plan *plan, const plim_rung *rung) {
