@@ -15,6 +15,14 @@ CASES = [  # what, command, seconds, bytes
     ("`estimate` of a 7B LoRA step", f"estimate {MODEL} --batch 1 --json", 0.020, 10e6),
     ("the same without checkpointing", f"estimate {MODEL.replace(' --checkpoint', '')} --batch 1 --json", 0.020, 10e6),
     ("`plan` of a 7B LoRA run, all knobs", f"plan {MODEL} --batch 2 --accumulate 8 --json", 2.0, None),
+    (
+        "the same on 12 GiB, all that may be allowed",
+        f"plan {MODEL.replace('24GiB', '12GiB')} --batch 2 --accumulate 8 --json"
+        " --allow optimizer,quantisation,sequence,lora_rank",
+        2.0,
+        None,
+    ),
+    ("the same on 8 GPUs", f"plan {MODEL} --batch 2 --accumulate 8 --world 8 --strategy ddp --json", 2.0, None),
 ]
 
 

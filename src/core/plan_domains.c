@@ -187,6 +187,7 @@ static void chunks(const plim_level *l, plim_domain *d) {
 // Reentrant or not is one and the same but for what it asks of the model.
 static void checkpoints(const plim_level *l, int64_t own, plim_domain *d) {
   push(d, PLIM_CHECKPOINT_OFF);
+  if (l->r->job.model.cannot_checkpoint) return;
   if (own == PLIM_CHECKPOINT_OFF || own == PLIM_CHECKPOINT_OFFLOADED) push(d, PLIM_CHECKPOINT_ON);
   bool may_offload =
       l->reach.activations && l->r->world == 1 && !l->r->job.model.is_encoder_decoder;

@@ -98,7 +98,8 @@ const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice);
 bool plim_search_runs_out(plim_search *s, const plim_choice *choice);
 // As it is shown. False: the search failed.
 bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out);
-bool plim_search_show_below(plim_search *s, const plim_choice *choice, plim_rung *out); // the first
+bool plim_search_compare(plim_search *s, const plim_choice *choice,
+                         plim_rung *out); // beside the plan
 bool plim_runs_out_loading(const plim_estimate *e);
 bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e);
 // Whether no settings of the allocator could make it fit: what it holds at once is too much.

@@ -1,6 +1,7 @@
 // The ladder: of what fits the fastest, and below it what is smaller; and what its changes do.
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan_impl.h"
 
@@ -135,10 +136,11 @@ static bool keeps_own(const plim_search *s, const plim_rung *fastest) {
 enum { MAX_RUNGS = 8 };
 #define RUNG_STEP 0.97 // the next rung takes at least 3 % less memory, or it is none
 
-// Run in full, it must still fit, and be below the one above.
+// With more passes it must still fit, and be below the one above; the first is run in full.
 static bool show(plim_search *s, const plim_choice *choice, uint64_t below, plim_rung *out) {
   bool is_first = below == UINT64_MAX;
-  if (!(is_first ? plim_search_show : plim_search_show_below)(s, choice, out)) return false;
+  if (!plim_search_compare(s, choice, out) || !plim_is_safe(s->r, &out->e)) return false;
+  if (is_first && !plim_search_show(s, choice, out)) return false;
   doubt_links(s, out);
   return plim_is_safe(s->r, &out->e) && out->e.device_bytes < below;
 }
@@ -149,7 +151,9 @@ static void add_rung(plim_search *s, const plim_rung *found, uint64_t most) {
   uint64_t below =
       plan->rungs.len ? plan->rungs.at[plan->rungs.len - 1].e.device_bytes : UINT64_MAX;
   simplify(s, &simple, most);
-  bool is_shown = show(s, &simple.choice, below, &rung) || show(s, &found->choice, below, &rung);
+  bool is_simpler = memcmp(&simple.choice, &found->choice, sizeof simple.choice) != 0;
+  bool is_shown = show(s, &simple.choice, below, &rung) ||
+                  (is_simpler && show(s, &found->choice, below, &rung));
   if (is_shown && !plan->rungs.len && keeps_own(s, &rung)) rung = s->before;
   if (is_shown && !s->failed && !vec_push(&plan->rungs, rung)) s->failed = true;
 }
@@ -207,7 +211,7 @@ static void add_change(plim_search *s, plim_knob knob) {
                              .from = own->at[knob],
                              .to = chosen.choice.at[knob]};
   plim_choice back = turned_back(s, &chosen.choice, knob);
-  if (!plim_search_show(s, &back, &without)) return;
+  if (!plim_search_compare(s, &back, &without)) return;
   doubt_links(s, &without);
   change.saves_bytes = (int64_t)without.e.device_bytes - (int64_t)chosen.e.device_bytes;
   change.costs_seconds = chosen.step_seconds - without.step_seconds;

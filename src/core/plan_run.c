@@ -7,9 +7,9 @@
 // In a search, two forward passes per step and two steps stand for all of them: by then gradients stay
 // through a forward pass, and the optimizer's state is there.
 enum { SEARCH_PASSES = 2, SEARCH_STEPS = 2 };
-// What is shown has three steps of at most so many passes: the others do the same again. For rungs below
-// the first half of them do: they reserve the same within a segment of 2 MiB.
-enum { SHOWN_PASSES = 8, RUNG_PASSES = 4 };
+// What is shown has three steps of at most so many passes: the others do the same again. For what is
+// compared with the plan three do: they reserve the same within a segment of 2 MiB.
+enum { SHOWN_PASSES = 8, COMPARED_PASSES = 3 };
 
 // ---- does it fit ------------------------------------------------------------------------------------
 
@@ -101,8 +101,8 @@ bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out)
   return !s->failed;
 }
 
-bool plim_search_show_below(plim_search *s, const plim_choice *choice, plim_rung *out) {
-  if (!s->failed && !run(s, choice, RUNG_PASSES, out)) s->failed = true;
+bool plim_search_compare(plim_search *s, const plim_choice *choice, plim_rung *out) {
+  if (!s->failed && !run(s, choice, COMPARED_PASSES, out)) s->failed = true;
   return !s->failed;
 }
 
@@ -137,7 +137,8 @@ const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice) {
     if (is_same(&s->tried.at[i].choice, choice)) return &s->tried.at[i];
   if (s->failed || is_in_list(s->refused.at, s->refused.len, choice)) return NULL;
   if (!run(s, choice, SEARCH_PASSES, &rung)) {
-    bool is_passed_over = s->err == PLIM_ERR_UNSUPPORTED; // a combination without a program
+    bool is_passed_over = s->err != PLIM_ERR_NOMEM; // a combination without a program
+    if (is_passed_over) s->err = PLIM_OK;
     s->failed = !is_passed_over || !vec_push(&s->refused, *choice);
     return NULL;
   }
@@ -155,7 +156,9 @@ static bool runs_out(plim_search *s, const plim_choice *choice) {
   plim_alloc_conf_parse(plim_choice_conf(s->r, choice), &conf, NULL);
   plim_predict_request request = {
       .job = &job, .gpu = target->gpu, .conf = &conf, .limit_bytes = target->limit_bytes};
-  return !plim_predict(&request, &p, NULL) && p.runs_out;
+  plim_err err = plim_predict(&request, &p, s->error);
+  if (err == PLIM_ERR_NOMEM) s->failed = true, s->err = err;
+  return !err && p.runs_out;
 }
 
 bool plim_search_runs_out(plim_search *s, const plim_choice *choice) {

@@ -58,7 +58,8 @@ typedef struct {
   plim_search *s;
   const plim_level *level;
   plim_domain confs;
-  bool is_quick; // what does not fit is of no interest
+  bool
+      is_quick; // what does not fit, or only with worse settings of the allocator, is of no interest
 } row_search;
 
 // The first of the allocator's settings with which it fits; if none does, the first. NULL: it does not
@@ -69,12 +70,12 @@ static const plim_rung *run_fitting(const row_search *w, plim_choice choice, spl
   choice.at[PLIM_KNOB_ACCUMULATE] = at.passes;
   for (int i = 0; i < w->confs.count; i++) {
     choice.at[PLIM_KNOB_ALLOC_CONF] = w->confs.at[i];
-    if (w->is_quick && plim_search_runs_out(s, &choice)) continue;
+    if (w->is_quick && plim_search_runs_out(s, &choice)) return NULL;
     const plim_rung *x = plim_search_run(s, &choice);
     if (!x || plim_is_safe(s->r, &x->e) || plim_is_hopeless(s->r, &x->e)) return x;
   }
   choice.at[PLIM_KNOB_ALLOC_CONF] = w->confs.at[0];
-  return w->is_quick ? NULL : plim_search_run(s, &choice);
+  return plim_search_run(s, &choice);
 }
 
 static bool fits(const row_search *w, const plim_choice *row, split at) {
@@ -122,7 +123,7 @@ static void try_splits(const row_search *w, const plim_choice *row, const split_
 
 // Without accumulation no gradient stays through a forward pass; all else takes as much or more.
 static bool may_fit_alone(const row_search *w, const plim_choice *row, const split_list *list) {
-  const plim_rung *x = list->count ? run_fitting(w, *row, list->at[0]) : NULL;
+  const plim_rung *x = list->count && !w->is_quick ? run_fitting(w, *row, list->at[0]) : NULL;
   uint64_t budget = w->s->r->target.budget_bytes;
   if (!x || budget == PLIM_UNKNOWN) return true;
   return x->e.p.peak_allocated_bytes <= budget + x->e.p.trainable * 4;
@@ -212,6 +213,7 @@ static row_search rows_of(plim_search *s, const plim_level *level) {
 
 void plim_search_level(plim_search *s, const plim_level *level) {
   row_search w = rows_of(s, level);
+  w.is_quick = level->cost > 0; // little of it fits
   s->fitting.len = 0;
   s->fastest = 0;
   visit_rows(&w, false, try_row);
@@ -223,6 +225,7 @@ typedef struct {
   row_search rows; // first: visitors get this
   plim_rung *smallest;
   bool fits;
+  bool has_sent; // all that is saved for backward went to the host: nothing without that is smaller
 } smallest_search;
 
 static void look_at(smallest_search *w, const plim_choice *row, split at) {
@@ -237,15 +240,24 @@ static void look_at(smallest_search *w, const plim_choice *row, split at) {
 }
 
 // Of each kind of batch the smallest.
-static void look_at_row(const row_search *rows, const plim_choice *row) {
-  smallest_search *w = (smallest_search *)(void *)rows;
+static void look_at_splits(smallest_search *w, const plim_choice *row) {
+  const row_search *rows = &w->rows;
   split_list list;
-  if (w->fits) return; // that is enough
   splits_of(rows->level, false, &list);
   if (list.count) look_at(w, row, list.at[0]);
-  if (w->fits || (!rows->is_quick && !may_fit_alone(rows, row, &list))) return;
+  if (w->fits || !may_fit_alone(rows, row, &list)) return;
   splits_of(rows->level, true, &list);
   if (list.count) look_at(w, row, list.at[0]);
+}
+
+static void look_at_row(const row_search *rows, const plim_choice *row) {
+  smallest_search *w = (smallest_search *)(void *)rows;
+  int64_t offload = row->at[PLIM_KNOB_OFFLOAD];
+  bool is_larger = w->has_sent && !row->at[PLIM_KNOB_STRATEGY] && !offload;
+  size_t refused = rows->s->refused.len;
+  if (w->fits || is_larger) return; // one that fits is enough
+  look_at_splits(w, row);
+  if (offload == PLIM_OFFLOAD_ACTIVATIONS && refused == rows->s->refused.len) w->has_sent = true;
 }
 
 bool plim_level_fits(plim_search *s, const plim_level *level, plim_rung *smallest) {
