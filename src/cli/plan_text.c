@@ -88,12 +88,12 @@ static void print_nothing_fits(const plan_for_card *c) {
   char line[320];
   const char *how = is_any_allowed(&c->asked) ? "even with all that is allowed"
                                               : "without changing what is learned";
+  const char *tight = c->asked.margin < 0
+                          ? ": it fits, but with less to spare than the estimate is sure of "
+                            "(--margin 0 takes it nevertheless)"
+                          : ": it fits, but leaves less free than --margin asks for";
   snprintf(line, sizeof line, "NOTHING FITS %s; the smallest of %zu tried needs %s%s", how,
-           p->tried, units_bytes(p->smallest.e.device_bytes).text,
-           p->is_tight
-               ? ": it fits, but with less to spare than the estimate is sure of (--margin 0 "
-                 "takes it nevertheless)"
-               : "");
+           p->tried, units_bytes(p->smallest.e.device_bytes).text, p->is_tight ? tight : "");
   sentence(line);
 }
 

@@ -286,7 +286,7 @@ static bool is_reached(const plim_level *l, plim_way w) {
   bool is_handy = l->reach.by_hand || !l->r->by_hand[w.strategy][w.offload];
   bool is_named = l->r->domains[PLIM_KNOB_STRATEGY].count;
   bool goes_there = l->r->domains[PLIM_KNOB_OFFLOAD].count || reached[w.offload];
-  return goes_there && (is_named || (is_its_size && is_handy));
+  return goes_there && (is_named || is_its_size) && is_handy;
 }
 
 static bool is_way(const plim_level *l, plim_way w, plim_way own) {

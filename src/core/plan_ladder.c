@@ -115,7 +115,9 @@ static void simplify(plim_search *s, plim_rung *rung, uint64_t most) {
       PLIM_KNOB_OPTIMIZER,    PLIM_KNOB_ATTENTION,  PLIM_KNOB_PRECISION,  PLIM_KNOB_DTYPE,
       PLIM_KNOB_CHECKPOINT,   PLIM_KNOB_ALLOC_CONF, PLIM_KNOB_MICRO_BATCH};
   const plim_choice *own = &s->plan->before_choice;
-  plim_rung best = *rung;
+  const plim_rung *same = plim_search_run(s, &rung->choice); // as many passes as the others have
+  plim_rung best = same ? *same : *rung;
+  doubt_links(s, &best);
   for (size_t i = 0; i < sizeof order / sizeof *order && !s->failed; i++) {
     plim_knob knob = order[i];
     if (rung->choice.at[knob] == own->at[knob] || follows(own, &rung->choice, knob)) continue;
@@ -181,13 +183,33 @@ static void add_expandable(plim_search *s, const plim_level *level) {
   add_rung(s, &found, most);
 }
 
+static void sort(plim_search *s, bool has_times) {
+  if (s->fitting.len)
+    qsort(s->fitting.at, s->fitting.len, sizeof *s->fitting.at, has_times ? by_speed : by_changes);
+}
+
+// Two passes tell times within a few percent: those that are as near to the fastest are run with more.
+enum { NEAREST = 4 };
+#define NEAR 0.97
+
+static void refine(plim_search *s) {
+  for (size_t i = 0; i < s->fitting.len && i < NEAREST && !s->failed; i++) {
+    plim_rung *x = &s->fitting.at[i], more;
+    if (x->tokens_per_second < NEAR * s->fitting.at[0].tokens_per_second) return;
+    if (!plim_search_compare(s, &x->choice, &more)) return;
+    doubt_links(s, &more);
+    if (plim_is_safe(s->r, &more.e)) *x = more;
+  }
+}
+
 void plim_build_ladder(plim_search *s, const plim_level *level) {
   plim_plan *plan = s->plan;
   add_own(s);
   bool has_times = s->fitting.len && !isnan(s->fitting.at[0].step_seconds);
   if (has_times) doubt_all(s);
-  if (s->fitting.len)
-    qsort(s->fitting.at, s->fitting.len, sizeof *s->fitting.at, has_times ? by_speed : by_changes);
+  sort(s, has_times);
+  if (has_times) refine(s);
+  sort(s, has_times);
   for (size_t i = 0; i < s->fitting.len && plan->rungs.len < MAX_RUNGS && !s->failed; i++) {
     size_t had = plan->rungs.len;
     uint64_t most = UINT64_MAX;

@@ -12,11 +12,8 @@
 const plim_reach plim_reaches[] = {
     {0},
     {.own_loss = true},
-    {.own_loss = true, .activations = true},
-    {.own_loss = true, .activations = true, .optimizer = true},
     {.own_loss = true, .activations = true, .optimizer = true, .parameters = true},
     {.own_loss = true, .by_hand = true},
-    {.own_loss = true, .by_hand = true, .activations = true},
     {.own_loss = true, .by_hand = true, .activations = true, .optimizer = true, .parameters = true},
 };
 const size_t plim_reach_count = sizeof plim_reaches / sizeof *plim_reaches;
