@@ -127,25 +127,35 @@ static plim_err read_files(const cli_call *call, plan_args *args, project_job *f
   return err;
 }
 
-// The plan again, with the settings held that the files have no place for.
+static void leave_alone(const plan_for_card *c, plim_knob knob, plim_plan_request *held,
+                        char *flags, size_t size) {
+  int64_t now = c->plan.before_choice.at[knob];
+  char value[96];
+  size_t used = strlen(flags);
+  held->domains[knob] = (plim_domain){.count = 1, .at = {now}};
+  if (knob == PLIM_KNOB_ALLOC_CONF) snprintf(value, sizeof value, "default");
+  else plan_value_text(knob, now, value, sizeof value);
+  snprintf(flags + used, size - used, "%s--fix %s=%s", used ? " " : "", plim_knob_table[knob].name,
+           value);
+}
+
+// The plan again, with the settings held that the files have no place for; and again, where the other way
+// asks for others.
 static plim_err plan_writable(const plan_result *r, plan_for_card *c, plim_error *error) {
-  plan_edits edits;
-  size_t used = 0;
-  if (!r->files || !c->plan.rungs.len) return PLIM_OK;
-  plan_edits_of(&r->files->project, c, &c->plan.rungs.at[0], &edits);
-  if (!plan_edits_are_half(&edits)) return PLIM_OK;
+  const plim_plan *best = &c->plan;
   plim_plan_request held = c->asked;
-  for (size_t i = 0; i < edits.by_hand_count; i++) {
-    plim_knob knob = edits.by_hand[i].knob;
-    int64_t now = c->plan.before_choice.at[knob];
-    char value[96];
-    held.domains[knob] = (plim_domain){.count = 1, .at = {now}};
-    plan_value_text(knob, now, value, sizeof value);
-    if (used < sizeof c->writable_flags)
-      used += (size_t)snprintf(c->writable_flags + used, sizeof c->writable_flags - used,
-                               "%s--fix %s=%s", used ? " " : "", plim_knob_table[knob].name, value);
+  plim_err err = PLIM_OK;
+  while (!err && r->files && best->rungs.len) {
+    plan_edits edits;
+    plan_edits_of(&r->files->project, c, &best->rungs.at[0], &edits);
+    if (!plan_edits_are_half(&edits)) break;
+    for (size_t i = 0; i < edits.by_hand_count; i++)
+      leave_alone(c, edits.by_hand[i].knob, &held, c->writable_flags, sizeof c->writable_flags);
+    plim_plan_clear(&c->writable);
+    err = plim_plan_make(&held, &c->writable, error);
+    best = &c->writable;
   }
-  return plim_plan_make(&held, &c->writable, error);
+  return err;
 }
 
 static void settle(job_args *job) {

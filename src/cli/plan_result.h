@@ -15,7 +15,7 @@ typedef struct {
   plim_plan_request asked;
   plim_plan plan;
   plim_plan writable;       // where the plan asks for work by hand: the best without it; or empty
-  char writable_flags[160]; // "--fix chunked_loss=off"
+  char writable_flags[320]; // "--fix chunked_loss=off"
 } plan_for_card;
 
 typedef struct {

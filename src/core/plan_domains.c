@@ -171,8 +171,7 @@ static bool has_logits(const plim_job *job) {
 static bool can_use_liger(const plim_level *l) {
   const plim_plan_request *r = l->r;
   bool is_open = r->offers_liger && plim_may_be(&r->domains[PLIM_KNOB_LIGER], true);
-  return is_open && r->world == 1 && has_logits(&r->job) &&
-         plim_liger_knows(r->job.model.family->model_type);
+  return is_open && has_logits(&r->job) && plim_liger_knows(r->job.model.family->model_type);
 }
 
 // Where one's own files can turn Liger on, nobody has to write a loss of one's own; nor where several
