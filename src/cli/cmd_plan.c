@@ -40,6 +40,12 @@ static void keep_own(plim_plan_request *r, plim_knob knob) {
     r->domains[knob] = (plim_domain){1, {plim_plan_own_choice(r).at[knob]}};
 }
 
+// What the files say must not change does not, unless it is allowed.
+static void hold_fixed(const plim_project *p, plim_plan_request *r) {
+  for (size_t i = 0; i < plim_plan_knob_count; i++)
+    if (p->knobs[plim_plan_knobs[i]].is_fixed) keep_own(r, plim_plan_knobs[i]);
+}
+
 // Where one key says what products are computed in and what parameters are kept in, only some pairs can
 // be said. A type that is not modelled stays what it is.
 static void hold_types(const project_job *files, plim_plan_request *r) {
@@ -89,6 +95,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
     plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
   }
   if (!err) err = plan_read_options(args, &c->asked, error);
+  if (!err && files) hold_fixed(&files->project, &c->asked);
   if (!err && files) hold_types(files, &c->asked);
   if (!err && files) offer_losses(&files->project, &c->asked);
   if (!err && files) hold_ways(&files->project, &c->asked);

@@ -364,9 +364,22 @@ static void print_sources(const plan_result *r) {
     }
 }
 
+static void print_fixed(const plan_result *r) {
+  for (size_t i = 0; r->files && i < plim_plan_knob_count; i++) {
+    const plim_project_knob *k = &r->files->project.knobs[plim_plan_knobs[i]];
+    char text[320];
+    if (!k->is_fixed) continue;
+    snprintf(text, sizeof text, "%s stays as it is: %s", plim_knob_table[plim_plan_knobs[i]].name,
+             k->why);
+    printf("note: ");
+    term_wrap(stdout, text, 6, 6, (size_t)term_width(stdout));
+  }
+}
+
 static void print_one(const plan_result *r, const plan_for_card *c) {
   print_subject(r, c);
   print_sources(r);
+  print_fixed(r);
   print_verdict(c);
   print_changes(c);
   print_budgets(c);
