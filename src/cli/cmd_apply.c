@@ -8,6 +8,7 @@
 #include "plan_edits.h"
 #include "plan_file.h"
 #include "term.h"
+#include "text.h"
 #include "text_file.h"
 #include "units.h"
 
@@ -43,7 +44,7 @@ static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_e
   *p = (plim_project){0};
   for (size_t i = 0; !err && i < plan->files.len; i++)
     err = plim_project_read(p, plan->files.at[i].path, error);
-  if (err == PLIM_ERR_IO)
+  if (err == PLIM_ERR_IO && !plim_is_file(error->file))
     plim_error_hint(error, "paths of a plan are from the folder it was made in: cd there first");
   for (size_t i = 0; !err && i < p->files.len && i < plan->files.len; i++)
     err = check_unchanged(p->files.at[i], &plan->files.at[i], error);
@@ -68,24 +69,54 @@ static void describe(const plim_plan_left *left, char *text, size_t size) {
   snprintf(text, size, "%s %s", plim_knob_table[left->knob].name, value);
 }
 
-// Half a plan can be worse than none: a larger batch without the loss in chunks that made room for it.
-static plim_err refuse_half(const plim_plan_file *plan, const apply_args *args, plim_error *error) {
-  for (size_t i = 0; i < plan->by_hand.len && !plan->fits_as_written; i++) {
+// All that is left to do, each between these two, with its value or without.
+static void list_left(const plim_plan_file *plan, const apply_args *args, const char *before,
+                      const char *after, char *text, size_t size) {
+  bool has_value = !*after;
+  size_t used = 0;
+  *text = 0;
+  for (size_t i = 0; i < plan->by_hand.len && used < size; i++) {
     const plim_plan_left *left = &plan->by_hand.at[i];
     char what[160];
     if (is_done(args, left->knob)) continue;
     describe(left, what, sizeof what);
-    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                             "the files have no place for %s, and without it the rest needs %s, "
-                             "which does not fit",
-                             what, units_bytes(plan->as_written_bytes).text);
-    plim_error_hint(error,
-                    "do it by hand (plimsoll plan says how), then add --done %s; or plan "
-                    "without it: plimsoll plan FILES --fix %s=...",
-                    plim_knob_table[left->knob].name, plim_knob_table[left->knob].name);
-    return err;
+    used += (size_t)snprintf(text + used, size - used, "%s%s%s", used || !has_value ? before : "",
+                             has_value ? what : plim_knob_table[left->knob].name, after);
   }
-  return PLIM_OK;
+}
+
+// Half a plan can be worse than none: a larger batch without the loss in chunks that made room for it.
+static plim_err refuse_half(const plim_plan_file *plan, const apply_args *args, plim_error *error) {
+  char what[200], done[120], fixes[120], needs[96] = "may need too much";
+  list_left(plan, args, ", ", "", what, sizeof what);
+  list_left(plan, args, "--done ", " ", done, sizeof done);
+  list_left(plan, args, " --fix ", "=...", fixes, sizeof fixes);
+  if (plan->fits_as_written || !*what) return PLIM_OK;
+  if (plan->as_written_bytes)
+    snprintf(needs, sizeof needs, "needs %s, which does not fit",
+             units_bytes(plan->as_written_bytes).text);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                "the files have no place for %s, and without that the rest %s", what, needs);
+  done[strlen(done) - 1] = 0; // a blank
+  plim_error_hint(error,
+                  "do it by hand (plimsoll plan says how), then add %s; or plan without it: "
+                  "plimsoll plan FILES%s",
+                  done, fixes);
+  return err;
+}
+
+// All of it is to be done by hand, or nothing differs from the files.
+static plim_err refuse_empty(const plim_plan_file *plan, const apply_args *args,
+                             plim_error *error) {
+  char what[200];
+  list_left(plan, args, ", ", "", what, sizeof what);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "this rung changes nothing that can be written%s%s",
+                *what ? "; left to do by hand: " : "", what);
+  if (*what) plim_error_hint(error, "%.300s", plan->by_hand.at[0].reason);
+  else plim_error_hint(error, "the files are as it wants them, or what it asks is done by hand");
+  return err;
 }
 
 static void print_left(const plim_plan_file *plan, const apply_args *args, FILE *out) {
@@ -142,9 +173,15 @@ static void print_done(const plim_changes *done, const char *verb, bool as_json)
   if (!as_json) {
     for (size_t i = 0; i < done->count; i++) {
       const plim_changed_file *f = &done->files[i];
-      printf("%s %s", f->created ? "created" : f->gone ? "removed" : verb, f->path);
-      if (done->files[i].backup) printf("  (before: %s)", done->files[i].backup);
-      printf("\n");
+      char line[2 * PLIM_PATH_BYTES];
+      snprintf(line, sizeof line, "%s %s%s%s%s",
+               f->created ? "created"
+               : f->gone  ? "removed"
+                          : verb,
+               f->path, f->backup ? "  (before: " : "", f->backup ? f->backup : "",
+               f->backup ? ")" : "");
+      plim_text_disarm(line);
+      printf("%s\n", line);
     }
     return;
   }
@@ -213,8 +250,7 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
   plim_project project;
   file_changes changes = {0};
   plim_err err = read_project(plan, &project, error);
-  if (!err && !plan->changes.len)
-    err = plim_fail(error, PLIM_ERR_ARGUMENT, "this rung changes nothing that can be written");
+  if (!err && !plan->changes.len) err = refuse_empty(plan, args, error);
   if (!err && !args->dry_run) err = refuse_half(plan, args, error);
   if (!err) err = new_texts(&project, plan, &changes, error);
   if (!err)
@@ -239,9 +275,12 @@ static int run(const cli_call *call) {
   if (!err) err = plim_text_file_read(call->words.at[0], PLAN_LIMIT, &text, &size, &error);
   if (!err) err = plim_plan_file_parse(text, size, args->rung, &plan, &error);
   if (!err) err = apply(&plan, args, call->common.json, &error);
+  bool is_shown = !err && args->dry_run; // the diff is there to look at, whatever apply would say
+  if (is_shown) err = refuse_half(&plan, args, &error);
   plim_plan_file_clear(&plan);
   free(text);
-  return err ? cli_report(&error, NULL) : CLI_OK;
+  int status = err ? cli_report(&error, NULL) : CLI_OK;
+  return err && is_shown ? CLI_FINDING : status;
 }
 
 static const cli_positional positionals[] = {
@@ -251,7 +290,7 @@ static const cli_positional positionals[] = {
 
 static const cli_option options[] = {
     {"dry-run", 'n', NULL, CLI_FLAG, offsetof(apply_args, dry_run),
-     "print a diff that git apply takes, and change nothing", NULL},
+     "print a diff that git apply takes, and change nothing; exit 1: apply would refuse", NULL},
     {"rung", 0, "N", CLI_UINT, offsetof(apply_args, rung),
      "the rung of the ladder to write (default: 1, the fastest)", NULL},
     {"done", 0, "KNOB", CLI_STRINGS, offsetof(apply_args, done),

@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan_file_check.h"
+#include "text.h"
+
+enum { FORMAT_VERSION = 1 };
+
 static plim_err is_no_plan(plim_error *error, const char *what) {
   plim_err err = plim_fail(error, PLIM_ERR_PARSE, "this is no plan: %s", what);
   plim_error_hint(error, "plimsoll plan FILES --gpu CARD --out plan.json   makes one");
@@ -37,7 +42,8 @@ static plim_err read_files(const json_t *root, plim_plan_file *out, plim_error *
     const json_t *f = json_array_get(files, i);
     const char *path = json_string_value(json_object_get(f, "path"));
     plim_plan_source source = {.size = (uint64_t)json_integer_value(json_object_get(f, "bytes"))};
-    if (!path || !read_digest(json_string_value(json_object_get(f, "sha256")), source.sha256))
+    if (!path || json_integer_value(json_object_get(f, "bytes")) < 0 ||
+        !read_digest(json_string_value(json_object_get(f, "sha256")), source.sha256))
       return is_no_plan(error, "a file is not described");
     source.path = strdup(path);
     if (source.path && vec_push(&out->files, source)) continue;
@@ -73,6 +79,13 @@ static const char *keep_text(const json_t *value, plim_plan_file *out) {
   return NULL;
 }
 
+// For a terminal: whoever wrote the plan must not steer it.
+static const char *keep_words(const json_t *value, plim_plan_file *out) {
+  const char *kept = keep_text(value, out);
+  if (kept) plim_text_disarm(out->texts.at[out->texts.len - 1]);
+  return kept;
+}
+
 static bool read_value(const json_t *value, plim_plan_file *out, plim_value *v) {
   if (json_is_integer(value)) {
     *v = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = json_integer_value(value)};
@@ -101,27 +114,44 @@ static plim_err read_by_hand(const json_t *rung, plim_plan_file *out, plim_error
     const json_t *x = json_array_get(left, i);
     const char *knob = json_string_value(json_object_get(x, "knob"));
     plim_plan_left item = {.knob = knob ? plim_knob_named(knob) : PLIM_KNOBS,
-                           .reason = keep_text(json_object_get(x, "reason"), out)};
+                           .reason = keep_words(json_object_get(x, "reason"), out)};
     if (item.knob == PLIM_KNOBS || !item.reason ||
         !read_value(json_object_get(x, "value"), out, &item.value))
       return is_no_plan(error, "what is left to do by hand is not described");
     if (!vec_push(&out->by_hand, item)) return out_of_memory(error);
   }
   out->fits_as_written = !out->by_hand.len || json_is_true(json_object_get(written, "fits"));
-  out->as_written_bytes = (uint64_t)json_integer_value(json_object_get(written, "device_bytes"));
+  json_int_t bytes = json_integer_value(json_object_get(written, "device_bytes"));
+  if (bytes < 0) return is_no_plan(error, "as_written.device_bytes is negative");
+  out->as_written_bytes = (uint64_t)bytes;
   return PLIM_OK;
+}
+
+static plim_err check_version(const json_t *root, plim_error *error) {
+  const json_t *version = json_object_get(root, "format_version");
+  if (!json_is_integer(version)) return is_no_plan(error, "it has no format_version");
+  if (json_integer_value(version) == FORMAT_VERSION) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "the plan has format_version %lld; this plimsoll knows %d",
+                           (long long)json_integer_value(version), FORMAT_VERSION);
+  plim_error_hint(error, "apply it with the plimsoll that made it, or plan again");
+  return err;
 }
 
 static plim_err read_root(const json_t *root, uint64_t rung, plim_plan_file *out,
                           plim_error *error) {
+  plim_err unknown = check_version(root, error);
+  if (unknown) return unknown;
   if (json_array_size(json_object_get(root, "cards")) > 1) {
     plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this plan is for several cards");
     plim_error_hint(error, "plan for one of them: plimsoll plan FILES --gpu CARD --out plan.json");
     return err;
   }
-  if (!json_is_object(root) || !json_object_get(root, "ladder"))
-    return is_no_plan(error, "it has no ladder");
-  const json_t *rungs = json_object_get(root, "rungs");
+  const json_t *ladder = json_object_get(root, "ladder"), *rungs = json_object_get(root, "rungs");
+  if (!json_is_array(ladder)) return is_no_plan(error, "it has no ladder");
+  if (!json_object_get(root, "files")) return is_no_plan(error, "it was not made from files");
+  if (json_array_size(rungs) != json_array_size(ladder))
+    return is_no_plan(error, "rungs, what each writes, are not as many as its ladder has");
   if (!json_array_size(rungs)) {
     plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
                              "the plan found nothing that fits, so there is nothing to write");
@@ -139,7 +169,14 @@ static plim_err read_root(const json_t *root, uint64_t rung, plim_plan_file *out
   const json_t *chosen = json_array_get(rungs, rung - 1);
   if (!err) err = read_writes(json_object_get(chosen, "writes"), out, error);
   if (!err) err = read_by_hand(chosen, out, error);
-  return err;
+  return err ? err : plim_plan_file_check(ladder, rung - 1, out, error);
+}
+
+static plim_err is_no_json(const json_error_t *why, plim_error *error) {
+  char what[sizeof why->text + 64];
+  snprintf(what, sizeof what, "its JSON cannot be read at line %d: %s", why->line, why->text);
+  plim_text_disarm(what);
+  return is_no_plan(error, what);
 }
 
 plim_err plim_plan_file_parse(const char *text, size_t size, uint64_t rung, plim_plan_file *out,
@@ -147,7 +184,7 @@ plim_err plim_plan_file_parse(const char *text, size_t size, uint64_t rung, plim
   json_error_t why;
   *out = (plim_plan_file){0};
   json_t *root = json_loadb(text, size, 0, &why);
-  plim_err err = root ? read_root(root, rung, out, error) : is_no_plan(error, "it is no JSON");
+  plim_err err = root ? read_root(root, rung, out, error) : is_no_json(&why, error);
   json_decref(root);
   if (err) plim_plan_file_clear(out);
   return err;
