@@ -18,6 +18,8 @@ WORDS(reentrant_json, {"{\"use_reentrant\": true}", "reentrant"},
       {"*use_reentrant*false*", "on"});
 WORDS(recompute, {"full", "on"}, {"none", "?off"}, {"null", "?off"}, {"selective", "selective"},
       {"memory_budget", "selective"});
+// Megatron's: there is no word for off, but None where a file has one
+WORDS(granularity, {"full", "on"}, {"selective", "selective"}, {"null", "?off"});
 WORDS(selective_recompute, {"true", "selective"}, {"false", "?off"});
 
 // ---- attention

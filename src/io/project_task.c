@@ -176,6 +176,15 @@ static const struct {
     {PLIM_KNOB_OPTIMIZER, "optimizer.foreach", "adamw,adamw-foreach,adamw-loop,sgd"},
     {PLIM_KNOB_OPTIMIZER, "optimizer.init_args.fused", "adamw,adamw-foreach,adamw-loop,sgd"},
     {PLIM_KNOB_OPTIMIZER, "optim_args", NULL},
+    {PLIM_KNOB_CHECKPOINT, "recompute_method", "on"},
+    {PLIM_KNOB_CHECKPOINT, "recompute_num_layers", "on"},
+    {PLIM_KNOB_CHECKPOINT, "recompute_modules", "selective"},
+    {PLIM_KNOB_CHECKPOINT, "distribute_saved_activations", "on"},
+    {PLIM_KNOB_CHECKPOINT, "model.recompute_method", "on"},
+    {PLIM_KNOB_CHECKPOINT, "model.recompute_num_layers", "on"},
+    {PLIM_KNOB_CHECKPOINT, "model.recompute_modules", "selective"},
+    {PLIM_KNOB_CHECKPOINT, "model.activations_checkpoint_method", "on"},
+    {PLIM_KNOB_CHECKPOINT, "model.activations_checkpoint_num_layers", "on"},
 };
 
 static bool is_listed(const char *list, const char *word) {
@@ -235,8 +244,20 @@ static bool try_change(task *t, const plim_key *key, const plim_setting *setting
   plim_value value;
   plim_edit edit;
   if (key->flags & PLIM_KEY_READ_ONLY || !plim_key_inverse(key, t->value, &value)) return false;
+  if (value.kind == PLIM_VALUE_NULL && *setting->key == '-') return false; // see try_removal
   keep_text(t, setting, &value);
   if (plim_settings_change(&t->f->settings, setting, &value, &edit, error)) return false;
+  return try_with_silence(t, setting, edit);
+}
+
+// A command line has no word for null: there, the option goes.
+static bool try_removal(task *t, const plim_key *key, const plim_setting *setting,
+                        plim_error *error) {
+  plim_edit edit;
+  plim_value value;
+  bool is_null = plim_key_inverse(key, t->value, &value) && value.kind == PLIM_VALUE_NULL;
+  if (key->flags & PLIM_KEY_READ_ONLY || t->is_bound || !is_null) return false;
+  if (plim_settings_remove(&t->f->settings, setting, &edit, error)) return false;
   return try_with_silence(t, setting, edit);
 }
 
@@ -279,6 +300,7 @@ static bool try_environment(task *t, plim_error *error) {
 
 bool plim_task_perform(task *t, plim_error *error) {
   if (t->decides && t->key && try_change(t, t->key, t->decides, error)) return true;
+  if (t->decides && t->key && try_removal(t, t->key, t->decides, error)) return true;
   if (t->is_bound) return false;
   return try_rows(t, false, error) || try_rows(t, true, error) || try_environment(t, error);
 }
