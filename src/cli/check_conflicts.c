@@ -58,12 +58,18 @@ static bool wraps_itself(const check *c) {
   return is_plain && check_mention(c, "get_peft_model(", NULL);
 }
 
+// In a file of its own, or in the JSON of a command line.
+static bool says_reentrant(const check *c) {
+  check_place at;
+  if (check_find(c, "use_reentrant", &at)) return true;
+  return check_find(c, "gradient_checkpointing_kwargs", &at) && at.value.kind == PLIM_VALUE_TEXT &&
+         strstr(at.value.text, "use_reentrant");
+}
+
 static void check_reentrant(check *c) {
   size_t byte;
-  check_place at;
   bool is_reentrant = check_says(c, PLIM_KNOB_CHECKPOINT, "reentrant");
-  bool is_unsaid =
-      check_says(c, PLIM_KNOB_CHECKPOINT, "on") && !check_find(c, "use_reentrant", &at);
+  bool is_unsaid = check_says(c, PLIM_KNOB_CHECKPOINT, "on") && !says_reentrant(c);
   if (!rank(c) || !(is_reentrant || is_unsaid) || !wraps_itself(c) || has_input_gradients(c))
     return;
   const plim_project_file *file = check_mention(c, "get_peft_model(", &byte);

@@ -41,6 +41,10 @@ bool plim_project_has_several_places(const plim_project_file *f, char *why, size
 plim_err plim_project_share(const plim_project *p, const char *strategy, const char *offload,
                             plim_edit_set *out, plim_error *error);
 
+// use_reentrant=False, where checkpointing is turned on in this file for adapters that need it; nothing where
+// it has no sure place (project_reentrant.c).
+void plim_project_add_reentrant(const plim_project *p, size_t file, plim_edit_set *out);
+
 // Refuses edits that make anything else read differently than the knobs that are to change: settings that are
 // computed from the literal that an edit replaces. `q` is the project with the edits.
 plim_err plim_project_refuse_moves(const plim_project *p, const plim_project *q,

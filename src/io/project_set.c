@@ -164,6 +164,22 @@ static bool is_there_already(const plim_project_knob *k, const plim_value *value
   return is_known && plim_value_same(&k->value, value);
 }
 
+static bool turns_checkpoint_on(const plim_knob_change *c) {
+  return c->knob == PLIM_KNOB_CHECKPOINT && c->value.kind == PLIM_VALUE_TEXT &&
+         strcmp(c->value.text, "on") == 0;
+}
+
+static void forget_from(plim_edit_set *edits, size_t count) {
+  while (edits->at.len > count) free(edits->at.at[--edits->at.len].edit.text);
+}
+
+// It stays if the file then says the same.
+static void keep_company(const job *j, const plim_knob_change *c, size_t file) {
+  size_t had = j->out->at.len;
+  plim_project_add_reentrant(j->p, file, j->out);
+  if (j->out->at.len > had && !is_done(j, file, c)) forget_from(j->out, had);
+}
+
 static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error *error) {
   const plim_project *p = j->p;
   const plim_project_knob *k = &p->knobs[c->knob];
@@ -175,7 +191,11 @@ static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error 
     plim_error_hint(error, "if another place decides: --set %s=FILE:KEY", name);
     return plim_error_file_of(p, k->place_count ? k->places[0].file : SIZE_MAX, err, error);
   }
-  return k->place_count ? change_places(j, c, error) : insert_anywhere(j, c, error);
+  size_t had = j->out->at.len;
+  plim_err err = k->place_count ? change_places(j, c, error) : insert_anywhere(j, c, error);
+  if (!err && turns_checkpoint_on(c) && j->out->at.len > had)
+    keep_company(j, c, j->out->at.at[had].file);
+  return err;
 }
 
 // ---- how GPUs share the run -------------------------------------------------------------------------
@@ -188,10 +208,6 @@ static const char *wanted_text(const job *j, plim_knob knob) {
   const plim_value *value = plim_change_of(j->changes, j->count, knob);
   if (!value && j->p->knobs[knob].said == PLIM_SAID) value = &j->p->knobs[knob].value;
   return value && value->kind == PLIM_VALUE_TEXT ? value->text : "none";
-}
-
-static void forget_from(plim_edit_set *edits, size_t count) {
-  while (edits->at.len > count) free(edits->at.at[--edits->at.len].edit.text);
 }
 
 // Key by key where that does it; else as a whole.
