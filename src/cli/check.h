@@ -139,6 +139,7 @@ void check_batch(check *c);
 void check_agreement(check *c);
 void check_auto_batch(check *c);
 void check_conflicts(check *c);
+void check_files(check *c);
 void check_yaml(check *c);
 void check_readers(check *c);
 void check_fit(check *c);

@@ -77,6 +77,8 @@ plim_err plim_project_read(plim_project *p, const char *path, plim_error *error)
 // launch script's configurations and script, a script's own modules, DeepSpeed's JSON; and plimsoll.yaml
 // with what it names. What cannot be read is passed over.
 plim_err plim_project_follow(plim_project *p, plim_error *error);
+// Whether a file that `from` names is there, in its folder or above.
+bool plim_project_finds(const char *from, const char *name);
 
 // Says where a knob is: `--set knob=file:key`. Several places of one knob are changed together.
 plim_err plim_project_bind(plim_project *p, plim_knob knob, const char *path, const char *key,

@@ -30,6 +30,18 @@ static bool find(const char *from, const char *name, char path[PLIM_PATH_BYTES])
   return false;
 }
 
+// A path from another folder than the one it is in here: its end is looked for.
+static bool find_end(const char *from, const char *name, char path[PLIM_PATH_BYTES]) {
+  for (const char *end = strchr(name, '/'); end && strchr(end + 1, '/'); end = strchr(end + 1, '/'))
+    if (find(from, end + 1, path)) return true;
+  return false;
+}
+
+bool plim_project_finds(const char *from, const char *name) {
+  char path[PLIM_PATH_BYTES];
+  return find(from, name, path) || find_end(from, name, path);
+}
+
 plim_err plim_follow_name(plim_project *p, const char *from, const char *name, plim_error *error) {
   char path[PLIM_PATH_BYTES];
   if (!is_readable(name) || !find(from, name, path) || plim_project_has(p, path)) return PLIM_OK;
@@ -56,13 +68,6 @@ static plim_err follow_words(plim_project *p, const char *from, const char *text
 
 static bool is_about_configuration(const char *key) {
   return strstr(key, "config") || strstr(key, "deepspeed") || strstr(key, "cfg");
-}
-
-// A path from another folder than the one it is in here: its end is looked for.
-static bool find_end(const char *from, const char *name, char path[PLIM_PATH_BYTES]) {
-  for (const char *end = strchr(name, '/'); end && strchr(end + 1, '/'); end = strchr(end + 1, '/'))
-    if (find(from, end + 1, path)) return true;
-  return false;
 }
 
 // --config training/a.yaml, which is not found under that name.

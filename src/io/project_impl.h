@@ -64,6 +64,10 @@ void plim_bindings_clear(plim_project *p);
 
 // From the current folder if it lies below, else as it is.
 void plim_path_shorten(const char *path, char out[PLIM_PATH_BYTES]);
+// A file in the folder of another.
+bool plim_path_beside(const char *of, const char *name, char out[PLIM_PATH_BYTES]);
+// What a file is called from the folder that the run is started in (project_start.c).
+bool plim_path_from_run(const plim_project *p, const char *path, char out[PLIM_PATH_BYTES]);
 // Whether this file was read, by this path or another.
 bool plim_project_has(const plim_project *p, const char *path);
 

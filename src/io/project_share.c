@@ -106,32 +106,36 @@ static plim_err name_file(const plim_project_file *f, const char *name, plim_edi
   return plim_fail(error, PLIM_ERR_UNSUPPORTED, "there is no sure place for deepspeed");
 }
 
-static plim_err create(plim_edit_set *out, const char *name, char *text, plim_error *error) {
-  plim_new_file file = {strdup(name), text};
+static plim_err create(plim_edit_set *out, const char *path, char *text, plim_error *error) {
+  plim_new_file file = {strdup(path), text};
   if (file.path && text && vec_push(&out->files, file)) return PLIM_OK;
   free(file.path);
   free(text);
   return no_memory(error);
 }
 
+static plim_err refuse_taken(const way *w, const char *path, plim_error *error) {
+  plim_err err = refuse(w, "there is a file of the name that it would get", error);
+  plim_error_hint(error, "name it in your settings, or move it away: %s", path);
+  return err;
+}
+
+// Beside the file that names it, by the name that it has from where the run is started.
 static plim_err add_deepspeed(const plim_project *p, const way *w, plim_edit_set *out,
                               plim_error *error) {
-  char name[64];
+  char plain[64], path[PLIM_PATH_BYTES], name[PLIM_PATH_BYTES];
   plim_error why = {0};
-  deepspeed_name(w, name);
-  if (plim_is_file(name)) {
-    plim_err err = refuse(w, "there is a file of the name that it would get", error);
-    plim_error_hint(error, "name it in your settings, or move it away: %s", name);
-    return err;
-  }
+  deepspeed_name(w, plain);
   for (int order = 0; order < 2; order++)
     for (size_t i = 0; i < p->files.len; i++) {
       const plim_project_file *f = p->files.at[i];
       plim_edit edit;
       if (plim_project_rank(p, i) != order || !names_deepspeed_file(f->recipe.dialect)) continue;
+      if (!plim_path_beside(f->path, plain, path) || !plim_path_from_run(p, path, name)) continue;
       if (name_file(f, name, &edit, &why)) continue;
       plim_err err = keep_edit(out, i, edit, error);
-      return err ? err : create(out, name, deepspeed_text(w), error);
+      if (!err && plim_is_file(path)) return refuse_taken(w, path, error);
+      return err ? err : create(out, path, deepspeed_text(w), error);
     }
   return refuse(w, *why.message ? why.message : "nothing here names a DeepSpeed file", error);
 }

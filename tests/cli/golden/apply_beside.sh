@@ -1,0 +1,23 @@
+# A DeepSpeed file is created beside the file that names it, by its name from where the run starts: the
+# folder that the started script is found from.
+try() { # FOLDER
+  $PLIMSOLL plan "$1/launch.sh" --seq 2048 --gpu 48GiB --world 8 --out plan.json >/dev/null
+  $PLIMSOLL apply plan.json | grep created
+  grep -rho "deepspeed.*ds_[^ ]*" "$1"/launch.sh
+  $PLIMSOLL check "$1/launch.sh" --gpu 48GiB | grep "not here"
+  rm "$1"/ds_*.json
+  $PLIMSOLL check "$1/launch.sh" --gpu 48GiB | grep -A5 "not here"
+}
+mkdir inner outer
+cat >train.py <<'S'
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+args = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()[0]
+Trainer(AutoModelForCausalLM.from_pretrained("meta-llama/Llama-3.1-8B"), args).train()
+S
+cat >inner/launch.sh <<'S'
+torchrun --nproc_per_node 8 train.py --output_dir out --per_device_train_batch_size 8 --bf16 true
+S
+cp inner/launch.sh outer
+try outer
+mv train.py inner
+try inner
