@@ -45,6 +45,11 @@ plim_err plim_project_share(const plim_project *p, const char *strategy, const c
 // it has no sure place (project_reentrant.c).
 void plim_project_add_reentrant(const plim_project *p, size_t file, plim_edit_set *out);
 
+// Axolotl's Liger-Kernel, which takes several keys and a plugin; its fused loss comes with it
+// (project_liger.c).
+bool plim_project_takes_liger(const plim_project *p, const plim_knob_change *c);
+plim_err plim_project_add_liger(const plim_project *p, plim_edit_set *out, plim_error *error);
+
 // Refuses edits that make anything else read differently than the knobs that are to change: settings that are
 // computed from the literal that an edit replaces. `q` is the project with the edits.
 plim_err plim_project_refuse_moves(const plim_project *p, const plim_project *q,

@@ -218,6 +218,16 @@ static plim_err no_key(const plim_project_file *f, const plim_binding *b, plim_e
   return plim_error_file(error, err, f->path);
 }
 
+// A key that is not there, but which the file's own ecosystem has for this knob.
+static bool is_own_key(const plim_project_file *f, const plim_binding *b) {
+  for (plim_dialect at = f->recipe.dialect; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
+    for (const plim_key *key = plim_dialect_table[at].keys; key->key; key++)
+      if (key->knob == b->key.knob && key->flags & PLIM_KEY_ADDABLE &&
+          strcmp(key->key, b->name) == 0)
+        return true;
+  return false;
+}
+
 static void agree(plim_project *p, plim_project_knob *k, plim_knob_place place,
                   const plim_reading *r) {
   bool is_first = !k->place_count;
@@ -243,6 +253,7 @@ plim_err plim_bindings_decide(plim_project *p, plim_knob knob, plim_error *error
     if (err) return err;
     plim_project_file *f = p->files.at[file];
     const plim_setting *setting = plim_settings_find(&f->settings, b->name);
+    if (!setting && is_own_key(f, b)) continue; // it can be written there without being told
     if (!setting) return no_key(f, b, error);
     plim_reading r;
     err = plim_reading_of(&f->settings, setting, &b->key, &r, error);

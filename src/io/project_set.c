@@ -191,6 +191,7 @@ static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error 
     plim_error_hint(error, "if another place decides: --set %s=FILE:KEY", name);
     return plim_error_file_of(p, k->place_count ? k->places[0].file : SIZE_MAX, err, error);
   }
+  if (plim_project_takes_liger(p, c)) return plim_project_add_liger(p, j->out, error);
   size_t had = j->out->at.len;
   plim_err err = k->place_count ? change_places(j, c, error) : insert_anywhere(j, c, error);
   if (!err && turns_checkpoint_on(c) && j->out->at.len > had)
@@ -285,6 +286,13 @@ static plim_err refuse_batch(plim_error *error) {
                    "micro batch, accumulation and GPUs would not multiply out to the global batch");
 }
 
+static bool brings_fused_loss(const plim_project *p, const plim_knob_change *changes,
+                              size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (plim_project_takes_liger(p, &changes[i])) return true;
+  return false;
+}
+
 static plim_err compare(const plim_project *p, const plim_project *q,
                         const plim_knob_change *changes, size_t count, plim_error *error) {
   for (int i = 0; i < PLIM_KNOBS; i++) {
@@ -294,6 +302,8 @@ static plim_err compare(const plim_project *p, const plim_project *q,
     bool is_well = want ? plim_value_same(&now->value, want)
                         : is_quotient || (now->said == then->said &&
                                           plim_value_same(&now->value, &then->value));
+    is_well =
+        is_well || (i == PLIM_KNOB_CHUNKED_LOSS && !want && brings_fused_loss(p, changes, count));
     bool is_inferred = i == PLIM_KNOB_WORLD && then->said != PLIM_SAID; // from the batch
     if (!is_well && is_inferred) return refuse_batch(error);
     if (!is_well && is_computed(then)) return refuse_computed(p, then, now, (plim_knob)i, error);
