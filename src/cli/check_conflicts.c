@@ -15,9 +15,31 @@ static bool is_fsdp(const check *c) {
 
 // ---- checkpointing ----------------------------------------------------------------------------------
 
+static bool is_called(const plim_project_file *f, const char *name) {
+  size_t size = strlen(f->path), end = strlen(name);
+  return end <= size && strcmp(f->path + size - end, name) == 0 &&
+         (end == size || f->path[size - end - 1] == '/');
+}
+
+// --fsdp_config fsdp.json: that file's own keys.
+static bool finds_in_fsdp_file(const check *c, const char *key, check_place *at) {
+  const plim_project *p = &c->files.project;
+  check_place named;
+  if (!check_find(c, "fsdp_config", &named) || named.value.kind != PLIM_VALUE_TEXT) return false;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    const plim_setting *setting =
+        is_called(f, named.value.text) ? plim_settings_find(&f->settings, key) : NULL;
+    if (setting) *at = (check_place){f, setting, setting->value};
+    if (setting) return check_is_on(&setting->value);
+  }
+  return false;
+}
+
 static bool finds_fsdp_checkpointing(const check *c, check_place *at) {
   return check_find_on(c, "fsdp_activation_checkpointing", at) ||
-         check_find_on(c, "fsdp_config.activation_checkpointing", at);
+         check_find_on(c, "fsdp_config.activation_checkpointing", at) ||
+         finds_in_fsdp_file(c, "activation_checkpointing", at);
 }
 
 // TRL turns it on where nobody says anything.

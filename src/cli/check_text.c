@@ -62,8 +62,9 @@ static void print_files(const check *c) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     bool is_known = f->is.dialect != PLIM_DIALECTS;
+    const char *unknown = plim_is_names(f->path) ? "says where settings are" : "not recognised";
     term_print(stdout, TERM_BOLD, "%s", f->path);
-    printf("  %s\n", is_known ? plim_dialect_table[f->is.dialect].name : "not recognised");
+    printf("  %s\n", is_known ? plim_dialect_table[f->is.dialect].name : unknown);
   }
   if (p->files.len) printf("\n");
 }

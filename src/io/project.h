@@ -77,6 +77,8 @@ plim_err plim_project_read(plim_project *p, const char *path, plim_error *error)
 // launch script's configurations and script, a script's own modules, DeepSpeed's JSON; and plimsoll.yaml
 // with what it names. What cannot be read is passed over.
 plim_err plim_project_follow(plim_project *p, plim_error *error);
+// Whether this is a plimsoll.yaml.
+bool plim_is_names(const char *path);
 // Whether a file that `from` names is there, in its folder or above.
 bool plim_project_finds(const char *from, const char *name);
 

@@ -58,7 +58,6 @@ plim_err plim_project_refuse_moves(const plim_project *p, const plim_project *q,
 
 // ---- plimsoll.yaml (project_names.c) ----------------------------------------------------------------
 
-bool plim_is_names(const char *path);
 // The dialect it says a file has; PLIM_DIALECTS: it does not.
 plim_dialect plim_names_dialect(const plim_project *p, const char *path);
 // Turns what it says into bindings.
