@@ -5,5 +5,5 @@ torchrun --nproc_per_node 8 pretrain_gpt.py \
   --bf16 --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 \
   --use-distributed-optimizer
 S
-$PLIMSOLL plan m.sh -m llama-3.2-1b --gpu 24GiB --fix checkpoint=off --out plan.json >/dev/null
+$PLIMSOLL plan m.sh -m llama-3.2-1b --gpu 80GiB --fix checkpoint=off --out plan.json >/dev/null
 $PLIMSOLL apply plan.json --dry-run 2>/dev/null | grep "^[-+]"
