@@ -253,6 +253,27 @@ static void note_world(project_job *p, const job_args *a) {
     note(p, "%llu GPUs: %s", (unsigned long long)a->world, world->why);
 }
 
+// Words that are written and yet not known: the prediction takes what holds without them.
+static void note_unclear(project_job *p, const job_args *a) {
+  static const struct {
+    plim_knob knob;
+    const char *what, *taken;
+    size_t at; // of job_args
+  } words[] = {
+      {PLIM_KNOB_CHECKPOINT, "checkpointing", "off", offsetof(job_args, checkpoint)},
+      {PLIM_KNOB_PRECISION, "the precision", "none", offsetof(job_args, amp)},
+      {PLIM_KNOB_DTYPE, "the type of the parameters", "bf16", offsetof(job_args, dtype)},
+      {PLIM_KNOB_QUANTISATION, "the quantisation", "plain", offsetof(job_args, weights)},
+      {PLIM_KNOB_LORA_TARGETS, "where adapters are put", "all-linear",
+       offsetof(job_args, lora_targets)},
+  };
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    const plim_project_knob *k = &p->project.knobs[words[i].knob];
+    if (k->said != PLIM_UNCLEAR || job_is_typed(a, (const char *)a + words[i].at)) continue;
+    note(p, "%s is not clear: %.150s; predicted as %s", words[i].what, k->why, words[i].taken);
+  }
+}
+
 // What changes memory or time and has no part in the prediction.
 static void note_unmodelled(project_job *p) {
   const char *freezes = plim_project_freezes(&p->project);
@@ -288,6 +309,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   fill_loss(p, a);
   fill_strategy(p, a);
   fill_types(p, a);
+  note_unclear(p, a);
   note_unmodelled(p);
   note_world(p, a);
   note_upcast(p, a);

@@ -1457,6 +1457,78 @@ static plim_err read_and_follow(const char *path) {
   return err ? err : plim_project_finish(&project, &error);
 }
 
+// ---- conditions -------------------------------------------------------------------------------------
+
+static plim_err read_started(const char *python, const char *shell) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = plim_project_add(&project, "train.py", python, strlen(python), &error);
+  if (!err) err = plim_project_add(&project, "run.sh", shell, strlen(shell), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+#define SWITCHES                                                                                   \
+  "p.add_argument('--bs', type=int, default=4)\n"                                                  \
+  "p.add_argument('--grad-ckpt', action='store_true')\n"                                           \
+  "p.add_argument('--full', action='store_true')\n"                                                \
+  "p.add_argument('--method', default='lora')\n"                                                   \
+  "args = p.parse_args()\n"                                                                        \
+  "DataLoader(data, batch_size=args.bs)\n"
+
+TEST(code_under_a_condition_counts_where_it_runs) {
+  static const char script[] = SWITCHES "if args.grad_ckpt:\n"
+                                        "    model.gradient_checkpointing_enable()\n"
+                                        "if not args.full and args.method == 'lora':\n"
+                                        "    get_peft_model(model, LoraConfig(r=16))\n"
+                                        "elif args.full:\n"
+                                        "    get_peft_model(model, LoraConfig(r=32))\n"
+                                        "else:\n"
+                                        "    get_peft_model(model, LoraConfig(r=64))\n";
+  CHECK(!read_started(script, "python train.py --bs 8\n"), "%s", error.message);
+  CHECK(says("micro_batch=8 checkpoint=unknown lora_rank=16"), "without a flag");
+  CHECK(!read_started(script, "python train.py --bs 8 --grad-ckpt --full\n"), "%s", error.message);
+  CHECK(says("checkpoint=on lora_rank=32"), "with two");
+  CHECK(!read_started(script, "python train.py --bs 8 --method other\n"), "%s", error.message);
+  CHECK(says("checkpoint=unknown lora_rank=64"), "with a word");
+  CHECK(!read_started(script, "python train.py --bs 8 --method $HOW\n"), "%s", error.message);
+  CHECK(says("lora_rank=unclear"), "with a variable that nobody sets");
+}
+
+TEST(a_condition_that_is_not_known_leaves_the_knob_open) {
+  static const char script[] = SWITCHES "if torch.cuda.get_device_properties(0).total_memory < G:\n"
+                                        "    model.gradient_checkpointing_enable()\n"
+                                        "    load(torch_dtype='bfloat16', load_in_4bit=True)\n"
+                                        "else:\n"
+                                        "    load(torch_dtype='bfloat16')\n";
+  CHECK(!read_started(script, "python train.py --bs 8\n"), "%s", error.message);
+  CHECK(says("checkpoint=unclear quantisation=unclear dtype=bf16"), "what both say is said");
+  CHECK(strstr(project.knobs[PLIM_KNOB_CHECKPOINT].why, "counts only if torch.cuda.get_device"),
+        "%s", project.knobs[PLIM_KNOB_CHECKPOINT].why);
+  CHECK(!read_text("t.py", SWITCHES "if torch.cuda.is_available():\n"
+                                    "    model.gradient_checkpointing_enable()\n"),
+        "%s", error.message);
+  CHECK(says("checkpoint=on"), "there is a card");
+}
+
+TEST(one_of_two_values_counts_by_its_condition) {
+  static const char script[] =
+      SWITCHES "Trainer(peft_config=LoraConfig(r=8) if args.full else LoraConfig(r=4))\n";
+  CHECK(!read_started(script, "python train.py --bs 8\n"), "%s", error.message);
+  CHECK(says("lora_rank=4"), "the second");
+  CHECK(!read_started(script, "python train.py --bs 8 --full\n"), "%s", error.message);
+  CHECK(says("lora_rank=8"), "the first");
+}
+
+TEST(a_change_beside_a_condition_is_made) {
+  static const char script[] = SWITCHES "if args.full:\n"
+                                        "    model.gradient_checkpointing_enable()\n"
+                                        "cfg = LoraConfig(r=16)\n";
+  CHECK(!read_started(script, "python train.py --bs 8 --full\n"), "%s", error.message);
+  CHECK(says("checkpoint=on") && changes("lora_rank", "8") && changes("micro_batch", "2"), "%s",
+        error.message);
+}
+
 TEST(files_that_a_script_names_are_found) {
   CHECK(!read_and_follow(FIXTURES "seed0/start_baseline.sh"), "%s", error.message);
   CHECK(project.files.len == 3 && says("micro_batch=2 lora_rank=128"), "%zu files",
