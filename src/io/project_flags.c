@@ -116,8 +116,9 @@ plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   plim_project_knob *k = &p->knobs[knob];
   if (k->said != PLIM_SAID || !k->place_count || !k->places[0].setting) return PLIM_OK;
   const plim_setting *setting = k->places[0].setting;
-  const char *argument = argument_of(setting);
+  const char *argument = argument_of(setting), *key = k->places[0].key ? k->places[0].key->key : "";
   plim_knob_place flag;
+  if (*key && key[strlen(key) - 1] == '*') return PLIM_OK; // it is so whatever the value is
   bool is_set = argument && plim_project_flag(p, argument, &flag);
   plim_err err = is_set ? take_flag(p, knob, flag, error) : PLIM_OK;
   const plim_setting *rival = is_set && !err ? plim_project_rival_flag(p, argument, &flag) : NULL;

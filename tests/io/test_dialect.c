@@ -1529,6 +1529,37 @@ TEST(a_change_beside_a_condition_is_made) {
         error.message);
 }
 
+#define LOOP(name)                                                                                 \
+  "def main():\n"                                                                                  \
+  "    opt = torch.optim.AdamW(model.parameters(), lr=args.lr)\n"                                  \
+  "    for i in range(args." name "):\n"                                                           \
+  "        with torch.autocast('cuda', dtype=torch.bfloat16):\n"                                   \
+  "            loss = model(x).loss / args." name "\n"                                             \
+  "        loss.backward()\n"
+
+TEST(loops_of_ones_own_with_short_names) {
+  static const char script[] = "p.add_argument('--lr', default=1e-4)\n" LOOP("accum");
+  CHECK(
+      !read_started(script, "B=${B:-16}\npython train.py --bs $B --accum 2 --ctx 1024 --lr 1e-5\n"),
+      "%s", error.message);
+  CHECK(says("micro_batch=16 accumulate=2 sequence=1024 precision=bf16 optimizer=adamw-foreach"),
+        "short names, autocast, and an optimizer that is not its learning rate");
+}
+
+TEST(an_accumulation_of_an_unknown_name_is_asked_for) {
+  CHECK(!read_started(LOOP("pieces"), "python train.py --bs 16 --pieces 2\n"), "%s", error.message);
+  CHECK(says("accumulate=unclear"), "what the loss is divided by");
+  CHECK(strstr(project.knobs[PLIM_KNOB_ACCUMULATE].why, "divides its loss by args.pieces"), "%s",
+        project.knobs[PLIM_KNOB_ACCUMULATE].why);
+  CHECK(!read_started("print(sum(losses) / len(losses))\nmean = loss / 2\n",
+                      "python train.py --bs 16 --n-accum-passes 2\n"),
+        "%s", error.message);
+  CHECK(says("accumulate=unclear"), "a flag that sounds like it");
+  CHECK(!read_started("mean = total_loss / len(data)\n", "python train.py --bs 16\n"), "%s",
+        error.message);
+  CHECK(says("accumulate=unknown"), "a mean is none");
+}
+
 TEST(files_that_a_script_names_are_found) {
   CHECK(!read_and_follow(FIXTURES "seed0/start_baseline.sh"), "%s", error.message);
   CHECK(project.files.len == 3 && says("micro_batch=2 lora_rank=128"), "%zu files",
