@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli_alloc.h"
 
@@ -274,12 +275,29 @@ static void note_unclear(project_job *p, const job_args *a) {
   }
 }
 
+// The setting whose key begins and ends so, without case; NULL: none.
+static const plim_setting *find_setting(const project_job *p, const char *begin, const char *end) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++) {
+      const char *key = s->at.at[k].key, *found = strcasestr(key, begin);
+      size_t n = strlen(key), m = strlen(end);
+      if (found && n >= m && strcasecmp(key + n - m, end) == 0) return &s->at.at[k];
+    }
+  }
+  return NULL;
+}
+
 // What changes memory or time and has no part in the prediction.
 static void note_unmodelled(project_job *p) {
   const char *freezes = plim_project_freezes(&p->project);
   if (freezes)
     note(p, "%.120s freezes parameters: predicted as if all were trained, which takes more",
          freezes);
+  const plim_setting *passes = find_setting(p, "cached", "loss.mini_batch_size");
+  if (passes && passes->value.kind == PLIM_VALUE_INTEGER)
+    note(p, "%.60s: %lld sequences at a time; predicted as all at once, which takes more",
+         passes->key, (long long)passes->value.integer);
   if (is(p->run.compile, "on")) note(p, "torch.compile is not modelled: predicted as without it");
   if (is_known(p->run.empty_cache.said) && p->run.empty_cache.count > 0)
     note(p, "emptying the cache every %lld steps is not modelled: predicted as without it",

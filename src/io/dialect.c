@@ -300,15 +300,19 @@ static bool hear_table(reader *r, const plim_key *keys, bool is_nested, plim_kno
   return is_there || is_vaguely_there;
 }
 
-static const char *last_part(const char *key) {
-  const char *dot = strrchr(key, '.');
-  return dot ? dot + 1 : key;
+// Of an item of a list, the list's name: "lora.target_modules.0".
+static void last_part(const char *key, char out[PLIM_KEY_BYTES]) {
+  snprintf(out, PLIM_KEY_BYTES, "%s", key);
+  char *dot = strrchr(out, '.');
+  if (dot && isdigit((unsigned char)dot[1])) *dot = 0, dot = strrchr(out, '.');
+  if (dot) memmove(out, dot + 1, strlen(dot));
 }
 
 bool plim_reading_explains(const plim_reading *reading, const plim_setting *computed) {
-  bool is_computed = computed->value.kind == PLIM_VALUE_DERIVED;
-  return reading->setting && is_computed &&
-         strcasestr(computed->value.text, last_part(reading->setting->key));
+  char name[PLIM_KEY_BYTES];
+  if (!reading->setting || computed->value.kind != PLIM_VALUE_DERIVED) return false;
+  last_part(reading->setting->key, name);
+  return strcasestr(computed->value.text, name);
 }
 
 // A computed value is in force, unless it is computed from the one that was read.

@@ -1127,6 +1127,8 @@ static const struct {
     {"t.yaml", "base_model: m\nrl:\nsequence_len: 8\n", NULL},
     {"t.yaml", "base_model: m\nreward_model: true\nsequence_len: 8\n", "(reward_model true)"},
     {"t.sh", "trl dpo --use_peft --per_device_train_batch_size 1\n", "(dpo): both answers"},
+    {"t.sh", "accelerate launch -m trl.scripts.dpo --per_device_train_batch_size 1\n",
+     "(trl.scripts.dpo): both answers"},
     {"t.sh", "python x/run_orpo.py --per_device_train_batch_size 1\n",
      "(x/run_orpo.py): both answers"},
     {"t.sh", "# as trl dpo\npython dpo/sft.py --per_device_train_batch_size 1\n", NULL},
@@ -1558,6 +1560,22 @@ TEST(an_accumulation_of_an_unknown_name_is_asked_for) {
   CHECK(!read_started("mean = total_loss / len(data)\n", "python train.py --bs 16\n"), "%s",
         error.message);
   CHECK(says("accumulate=unknown"), "a mean is none");
+}
+
+TEST(targets_that_come_from_a_configuration) {
+  static const char script[] =
+      "LoraConfig(r=lora['r'], "
+      "target_modules=lora['target_modules'])\nload(torch_dtype='bfloat16')\n";
+  static const char yaml[] = "lora:\n  r: 8\n  target_modules: [q_proj, v_proj]\nbatch_size: 4\n";
+  CHECK(!read_text("t.py", script), "%s", error.message);
+  CHECK(says("lora_targets=unclear"), "alone");
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  CHECK(!plim_project_add(&project, "t.py", script, strlen(script), &error) &&
+            !plim_project_add(&project, "c.yaml", yaml, strlen(yaml), &error) &&
+            !plim_project_finish(&project, &error),
+        "%s", error.message);
+  CHECK(says("lora_targets=q_proj,v_proj lora_rank=8"), "with what it reads");
 }
 
 TEST(files_that_a_script_names_are_found) {
