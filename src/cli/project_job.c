@@ -254,6 +254,27 @@ static void note_world(project_job *p, const job_args *a) {
     note(p, "%llu GPUs: %s", (unsigned long long)a->world, world->why);
 }
 
+// The setting whose key has this part and this end, without case; NULL: none.
+static const plim_setting *find_setting(const project_job *p, const char *part, const char *end) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++) {
+      const char *key = s->at.at[k].key, *found = strcasestr(key, part);
+      size_t n = strlen(key), m = strlen(end);
+      if (found && n >= m && strcasecmp(key + n - m, end) == 0) return &s->at.at[k];
+    }
+  }
+  return NULL;
+}
+
+// What is loaded without a type is float32 in transformers 4, and as it is stored in 5.
+static void note_type(project_job *p, const job_args *a) {
+  bool is_open = p->run.dtype.said <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
+  const plim_setting *loads = find_setting(p, "Model", ".pretrained_model_name_or_path");
+  if (is_open && loads)
+    note(p, "%.80s has no dtype: transformers 5 takes the checkpoint's, 4 float32", loads->key);
+}
+
 // Words that are written and yet not known: the prediction takes what holds without them.
 static void note_unclear(project_job *p, const job_args *a) {
   static const struct {
@@ -273,19 +294,6 @@ static void note_unclear(project_job *p, const job_args *a) {
     if (k->said != PLIM_UNCLEAR || job_is_typed(a, (const char *)a + words[i].at)) continue;
     note(p, "%s is not clear: %.150s; predicted as %s", words[i].what, k->why, words[i].taken);
   }
-}
-
-// The setting whose key begins and ends so, without case; NULL: none.
-static const plim_setting *find_setting(const project_job *p, const char *begin, const char *end) {
-  for (size_t i = 0; i < p->project.files.len; i++) {
-    const plim_settings *s = &p->project.files.at[i]->settings;
-    for (size_t k = 0; k < s->at.len; k++) {
-      const char *key = s->at.at[k].key, *found = strcasestr(key, begin);
-      size_t n = strlen(key), m = strlen(end);
-      if (found && n >= m && strcasecmp(key + n - m, end) == 0) return &s->at.at[k];
-    }
-  }
-  return NULL;
 }
 
 // What changes memory or time and has no part in the prediction.
@@ -329,6 +337,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   fill_types(p, a);
   note_unclear(p, a);
   note_unmodelled(p);
+  note_type(p, a);
   note_world(p, a);
   note_upcast(p, a);
   if (!a->alloc_conf && r->alloc_conf.said == PLIM_SAID) a->alloc_conf = r->alloc_conf.text;
@@ -338,6 +347,6 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   bool is_unclear = model->said == PLIM_UNCLEAR && *model->why;
   err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model%s%s",
                   is_unclear ? ": " : "", is_unclear ? model->why : "");
-  plim_error_hint(error, "--model qwen2.5-7b");
+  plim_error_hint(error, "--model NAME, as the hub or `plimsoll help models` has it");
   return err;
 }
