@@ -71,7 +71,8 @@ static void fix_plan(const check *c, check_finding *f) {
 
 // What was assumed instead of read is not sure to fail.
 static bool is_sure(const check *c) {
-  static const plim_knob knobs[] = {PLIM_KNOB_SEQUENCE, PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_LORA_RANK};
+  static const plim_knob knobs[] = {PLIM_KNOB_SEQUENCE, PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_LORA_RANK,
+                                    PLIM_KNOB_CHECKPOINT, PLIM_KNOB_QUANTISATION};
   for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
     if (c->files.project.knobs[knobs[i]].said == PLIM_UNCLEAR) return false;
   return check_number(c, PLIM_KNOB_SEQUENCE) && c->micro_batch;

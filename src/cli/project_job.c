@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli_alloc.h"
 
@@ -253,12 +254,58 @@ static void note_world(project_job *p, const job_args *a) {
     note(p, "%llu GPUs: %s", (unsigned long long)a->world, world->why);
 }
 
+// The setting whose key has this part and this end, without case; NULL: none.
+static const plim_setting *find_setting(const project_job *p, const char *part, const char *end) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++) {
+      const char *key = s->at.at[k].key, *found = strcasestr(key, part);
+      size_t n = strlen(key), m = strlen(end);
+      if (found && n >= m && strcasecmp(key + n - m, end) == 0) return &s->at.at[k];
+    }
+  }
+  return NULL;
+}
+
+// What is loaded without a type is float32 in transformers 4, and as it is stored in 5.
+static void note_type(project_job *p, const job_args *a) {
+  bool is_open = p->run.dtype.said <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
+  const plim_setting *loads = find_setting(p, "Model", ".pretrained_model_name_or_path");
+  if (is_open && loads)
+    note(p, "%.80s has no dtype: transformers 5 takes the checkpoint's, 4 float32", loads->key);
+}
+
+// Words that are written and yet not known: the prediction takes what holds without them.
+static void note_unclear(project_job *p, const job_args *a) {
+  static const struct {
+    plim_knob knob;
+    const char *what, *taken;
+    size_t at; // of job_args
+  } words[] = {
+      {PLIM_KNOB_CHECKPOINT, "checkpointing", "off", offsetof(job_args, checkpoint)},
+      {PLIM_KNOB_PRECISION, "the precision", "none", offsetof(job_args, amp)},
+      {PLIM_KNOB_DTYPE, "the type of the parameters", "bf16", offsetof(job_args, dtype)},
+      {PLIM_KNOB_QUANTISATION, "the quantisation", "plain", offsetof(job_args, weights)},
+      {PLIM_KNOB_LORA_TARGETS, "where adapters are put", "all-linear",
+       offsetof(job_args, lora_targets)},
+  };
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    const plim_project_knob *k = &p->project.knobs[words[i].knob];
+    if (k->said != PLIM_UNCLEAR || job_is_typed(a, (const char *)a + words[i].at)) continue;
+    note(p, "%s is not clear: %.150s; predicted as %s", words[i].what, k->why, words[i].taken);
+  }
+}
+
 // What changes memory or time and has no part in the prediction.
 static void note_unmodelled(project_job *p) {
   const char *freezes = plim_project_freezes(&p->project);
   if (freezes)
     note(p, "%.120s freezes parameters: predicted as if all were trained, which takes more",
          freezes);
+  const plim_setting *passes = find_setting(p, "cached", "loss.mini_batch_size");
+  if (passes && passes->value.kind == PLIM_VALUE_INTEGER)
+    note(p, "%.60s: %lld sequences at a time; predicted as all at once, which takes more",
+         passes->key, (long long)passes->value.integer);
   if (is(p->run.compile, "on")) note(p, "torch.compile is not modelled: predicted as without it");
   if (is_known(p->run.empty_cache.said) && p->run.empty_cache.count > 0)
     note(p, "emptying the cache every %lld steps is not modelled: predicted as without it",
@@ -288,7 +335,9 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   fill_loss(p, a);
   fill_strategy(p, a);
   fill_types(p, a);
+  note_unclear(p, a);
   note_unmodelled(p);
+  note_type(p, a);
   note_world(p, a);
   note_upcast(p, a);
   if (!a->alloc_conf && r->alloc_conf.said == PLIM_SAID) a->alloc_conf = r->alloc_conf.text;
@@ -298,6 +347,6 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   bool is_unclear = model->said == PLIM_UNCLEAR && *model->why;
   err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model%s%s",
                   is_unclear ? ": " : "", is_unclear ? model->why : "");
-  plim_error_hint(error, "--model qwen2.5-7b");
+  plim_error_hint(error, "--model NAME, as the hub or `plimsoll help models` has it");
   return err;
 }

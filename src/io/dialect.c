@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "bans.h"
+#include "conditions.h"
 #include "dialect_values.h"
 #include "key_index.h"
 
@@ -57,10 +58,14 @@ static void say_computed(const plim_setting *setting, plim_reading *out) {
     snprintf(out->why + used, sizeof out->why - (size_t)used, " (from %.40s)", setting->root);
 }
 
-static void say_unreadable(const plim_setting *setting, const plim_key *key, plim_reading *out) {
+static void say_unreadable(const plim_settings *s, const plim_setting *setting, const plim_key *key,
+                           plim_reading *out) {
   char text[96];
   *out = (plim_reading){.said = PLIM_UNCLEAR, .setting = setting, .key = key, .is_fixed = true};
-  if (setting->value.kind == PLIM_VALUE_DERIVED) {
+  if (plim_setting_counts(s, setting) == PLIM_MAYBE) {
+    snprintf(out->why, sizeof out->why, "%.60s (line %d) counts only if %.80s, which is not known",
+             setting->key, setting->line, plim_setting_doubt(s, setting));
+  } else if (setting->value.kind == PLIM_VALUE_DERIVED) {
     say_computed(setting, out);
   } else {
     plim_value_print(&setting->value, text, sizeof text);
@@ -154,6 +159,7 @@ static bool hear_items(reader *r, decision *d, const plim_key *key, bool is_nest
   for (size_t i = 0; i < r->s->at.len; i++) {
     const plim_setting *item = &r->s->at.at[i];
     if (!plim_key_is_item(r->names.names[i], key->key, is_nested)) continue;
+    if (plim_setting_counts(r->s, item) == PLIM_NO) continue;
     if (!first) first = item;
     plim_token t = plim_key_read(key, r->s, item);
     if (t.force == PLIM_NOTHING || t.value.kind != PLIM_VALUE_TEXT || strstr(text, t.value.text))
@@ -170,7 +176,8 @@ static bool hear_items(reader *r, decision *d, const plim_key *key, bool is_nest
 
 // A later one of this key is in force, or one that the same command gets later.
 static bool is_passed_over(const plim_settings *s, const plim_setting *setting) {
-  if (plim_settings_find(s, setting->key) != setting) return true;
+  const plim_setting *last = plim_settings_find(s, setting->key);
+  if (last != setting && plim_setting_counts(s, last) != PLIM_NO) return true;
   const char *sign = setting->group ? strrchr(setting->key, '#') : NULL;
   int number = sign ? atoi(sign + 1) : 1;
   char before[PLIM_KEY_BYTES];
@@ -201,6 +208,31 @@ static bool has_training_row(const reader *r, const plim_key *key, bool is_neste
   return false;
 }
 
+// The other branch says the same.
+static bool has_twin(reader *r, const plim_key *key, bool is_nested, const plim_setting *setting,
+                     const plim_token *t) {
+  plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
+  for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
+    const plim_setting *other = &r->s->at.at[i];
+    if (!plim_settings_alternate(r->s, setting, other)) continue;
+    plim_token same = plim_key_read(key, r->s, root_of(r->s, other));
+    if (same.force == t->force && plim_value_same(&same.value, &t->value)) return true;
+  }
+  return false;
+}
+
+// What may not run leaves the knob open; a model is loaded in any case.
+static void hear_setting(reader *r, decision *d, const plim_key *key, bool is_nested,
+                         const plim_setting *setting) {
+  bool is_by_name = key->key[strlen(key->key) - 1] == '*'; // whatever it says
+  const plim_setting *root = is_by_name ? setting : root_of(r->s, setting);
+  plim_token t = plim_key_read(key, r->s, root);
+  bool is_open = plim_setting_counts(r->s, setting) == PLIM_MAYBE && t.force != PLIM_NOTHING &&
+                 key->knob != PLIM_KNOB_MODEL && !has_twin(r, key, is_nested, setting, &t);
+  if (is_open) d->unreadable = setting, d->unreadable_key = key;
+  else hear(r, d, key, root, t);
+}
+
 // All settings with the row's key: the last of equal keys; different keys must agree. False if there
 // is none.
 static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested) {
@@ -210,12 +242,12 @@ static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested
     const plim_setting *setting = &r->s->at.at[i];
     if (is_nested && plim_key_is_of_evaluation(r->names.names[i])) continue;
     if (setting->is_aside || is_passed_over(r->s, setting)) continue;
+    if (plim_setting_counts(r->s, setting) == PLIM_NO) continue;
     if (is_said_again(r->s, setting, search)) continue;
     if (setting->is_of_evaluation && has_training) continue;
     if (setting->is_faint && !r->hears_faint) continue;
-    const plim_setting *root = root_of(r->s, setting);
     is_there = true;
-    hear(r, d, key, root, plim_key_read(key, r->s, root));
+    hear_setting(r, d, key, is_nested, setting);
   }
   if (key->how == PLIM_AS_LIST && hear_items(r, d, key, is_nested)) is_there = true;
   return is_there;
@@ -268,22 +300,26 @@ static bool hear_table(reader *r, const plim_key *keys, bool is_nested, plim_kno
   return is_there || is_vaguely_there;
 }
 
-static const char *last_part(const char *key) {
-  const char *dot = strrchr(key, '.');
-  return dot ? dot + 1 : key;
+// Of an item of a list, the list's name: "lora.target_modules.0".
+static void last_part(const char *key, char out[PLIM_KEY_BYTES]) {
+  snprintf(out, PLIM_KEY_BYTES, "%s", key);
+  char *dot = strrchr(out, '.');
+  if (dot && isdigit((unsigned char)dot[1])) *dot = 0, dot = strrchr(out, '.');
+  if (dot) memmove(out, dot + 1, strlen(dot));
 }
 
 bool plim_reading_explains(const plim_reading *reading, const plim_setting *computed) {
-  bool is_computed = computed->value.kind == PLIM_VALUE_DERIVED;
-  return reading->setting && is_computed &&
-         strcasestr(computed->value.text, last_part(reading->setting->key));
+  char name[PLIM_KEY_BYTES];
+  if (!reading->setting || computed->value.kind != PLIM_VALUE_DERIVED) return false;
+  last_part(reading->setting->key, name);
+  return strcasestr(computed->value.text, name);
 }
 
 // A computed value is in force, unless it is computed from the one that was read.
-static plim_reading decide(decision *d) {
+static plim_reading decide(const reader *r, decision *d) {
   bool is_read = d->reading.said == PLIM_SAID && d->reading.setting;
   bool is_open = d->unreadable && !(is_read && plim_reading_explains(&d->reading, d->unreadable));
-  if (is_open) say_unreadable(d->unreadable, d->unreadable_key, &d->reading);
+  if (is_open) say_unreadable(r->s, d->unreadable, d->unreadable_key, &d->reading);
   return d->reading;
 }
 
@@ -310,8 +346,8 @@ static void hear_knob(reader *r, plim_dialect dialect, plim_knob knob, plim_read
                      r->s->format == PLIM_FORMAT_PYTHON;
   if (is_launched && d.reading.said <= PLIM_DEFAULTED)
     hear_table(r, plim_launch_keys, false, knob, &launch);
-  *out = decide(&d);
-  plim_reading launched = decide(&launch);
+  *out = decide(r, &d);
+  plim_reading launched = decide(r, &launch);
   if (launched.said > PLIM_DEFAULTED) *out = launched;
 }
 
@@ -391,7 +427,7 @@ plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const pl
   reader r = {.s = s};
   const plim_setting *root = root_of(s, setting);
   hear(&r, &d, key, root, plim_key_read(key, s, root));
-  *out = decide(&d);
+  *out = decide(&r, &d);
   if (out->said == PLIM_UNSAID) *out = (plim_reading){.setting = root, .key = key};
   const char *ban = out->setting ? plim_ban_beside(out->setting) : NULL;
   if (ban) fix(out, "a comment forbids it", ban);

@@ -48,7 +48,8 @@ WORDS(fp8, {"true", "fp8"}, {"false", "?none"}, {"null", "?none"});
 WORDS(precision, {"bf16", "bf16"}, {"fp16", "fp16"}, {"no", "?none"}, {"none", "?none"}, {"fp32", "?none"},
       {"float32", "?none"}, {"32", "?none"}, {"fp8", "fp8"}, {"bfloat16", "bf16"}, {"float16", "fp16"},
       {"16", "fp16"}, {"amp_bf16", "bf16"}, {"amp_fp16", "fp16"}, {"bf16-mixed", "bf16"},
-      {"16-mixed", "fp16"}, {"false", "?none"});
+      {"16-mixed", "fp16"}, {"false", "?none"}, {"torch.bfloat16", "bf16"}, {"torch.float16", "fp16"},
+      {"torch.half", "fp16"}, {"torch.float32", "?none"});
 // Lightning and litgpt: autocast, or the parameters themselves.
 WORDS(mixed, {"bf16-mixed", "bf16"}, {"16-mixed", "fp16"}, {"32-true", "?none"}, {"bf16-true", "none"},
       {"16-true", "none"}, {"32", "?none"}, {"16", "fp16"}, {"bf16", "bf16"}, {"null", "?none"},

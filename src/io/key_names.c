@@ -5,10 +5,17 @@
 #include <string.h>
 #include <strings.h>
 
+// Behind the number of a call, "#2" of LoraConfig#2.r.
+static const char *skip_number(const char *key) {
+  const char *end = key + 1;
+  while (*key == '#' && isdigit((unsigned char)*end)) end++;
+  return *key == '#' && end > key + 1 && *end == '.' ? end : key;
+}
+
 void plim_key_name(const char *key, char name[PLIM_KEY_BYTES]) {
   size_t used = 0;
   bool is_start = true;
-  for (; *key && used + 1 < PLIM_KEY_BYTES; key++) {
+  for (; *(key = skip_number(key)) && used + 1 < PLIM_KEY_BYTES; key++) {
     if (is_start && *key == '-') continue;
     is_start = *key == '.';
     name[used++] = *key == '-' ? '_' : (char)tolower((unsigned char)*key);

@@ -336,6 +336,7 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
   plim_err err = plim_names_read(p, error);
   if (err) return err;
   recognise(p);
+  plim_project_decide_conditions(p);
   err = read_recipes(p, error);
   for (int i = 0; i < PLIM_KNOBS && !err; i++) {
     decide(p, (plim_knob)i);
@@ -343,6 +344,7 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
     if (!err) err = plim_bindings_decide(p, (plim_knob)i, error);
   }
   if (err) return err;
+  plim_project_doubt_loops(p);
   plim_project_settle_world(p);
   divide_batch(p);
   if (!plim_project_multiplies_out(p))

@@ -25,8 +25,7 @@ static bool is_flag(const plim_setting *setting, const char *argument) {
   return strcmp(have, wanted) == 0;
 }
 
-// The flag of a command that sets an argument; false: none does.
-static bool find_flag(const plim_project *p, const char *argument, plim_knob_place *out) {
+bool plim_project_flag(const plim_project *p, const char *argument, plim_knob_place *out) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_settings *s = &p->files.at[i]->settings;
     for (size_t k = s->at.len; is_command(p->files.at[i]) && k-- > 0;)
@@ -38,9 +37,8 @@ static bool find_flag(const plim_project *p, const char *argument, plim_knob_pla
   return false;
 }
 
-// Another command sets it otherwise: NULL if none does.
-static const plim_setting *find_rival(const plim_project *p, const char *argument,
-                                      const plim_knob_place *flag) {
+const plim_setting *plim_project_rival_flag(const plim_project *p, const char *argument,
+                                            const plim_knob_place *flag) {
   const plim_settings *s = &p->files.at[flag->file]->settings;
   for (size_t i = 0; i < s->at.len; i++) {
     const plim_setting *other = &s->at.at[i];
@@ -106,7 +104,7 @@ static void doubt(plim_project *p, plim_project_knob *k) {
   for (size_t i = 0; i < s->at.len; i++) {
     const char *argument = argument_of(&s->at.at[i]);
     if (!argument || !mentions(computed->value.text, argument)) continue;
-    if (!find_flag(p, argument, &flag)) continue;
+    if (!plim_project_flag(p, argument, &flag)) continue;
     k->said = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
     snprintf(k->why, sizeof k->why, "%.50s is computed: %.50s, and %.50s sets %.24s", computed->key,
              computed->value.text, p->files.at[flag.file]->path, flag.setting->key);
@@ -118,11 +116,12 @@ plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   plim_project_knob *k = &p->knobs[knob];
   if (k->said != PLIM_SAID || !k->place_count || !k->places[0].setting) return PLIM_OK;
   const plim_setting *setting = k->places[0].setting;
-  const char *argument = argument_of(setting);
+  const char *argument = argument_of(setting), *key = k->places[0].key ? k->places[0].key->key : "";
   plim_knob_place flag;
-  bool is_set = argument && find_flag(p, argument, &flag);
+  if (*key && key[strlen(key) - 1] == '*') return PLIM_OK; // it is so whatever the value is
+  bool is_set = argument && plim_project_flag(p, argument, &flag);
   plim_err err = is_set ? take_flag(p, knob, flag, error) : PLIM_OK;
-  const plim_setting *rival = is_set && !err ? find_rival(p, argument, &flag) : NULL;
+  const plim_setting *rival = is_set && !err ? plim_project_rival_flag(p, argument, &flag) : NULL;
   if (rival) say_twice(k, rival, flag.setting);
   if (is_set) return err;
   if (setting->value.kind == PLIM_VALUE_DERIVED) doubt(p, k);

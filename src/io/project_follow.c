@@ -124,6 +124,26 @@ static plim_err follow_imports(plim_project *p, const char *from, const char *te
   return err;
 }
 
+static bool is_yaml(const char *name, size_t size) {
+  return (size > 5 && memcmp(name + size - 5, ".yaml", 5) == 0) ||
+         (size > 4 && memcmp(name + size - 4, ".yml", 4) == 0);
+}
+
+// open("config.yaml"): a text in a script that is the name of a configuration beside it.
+static plim_err follow_texts(plim_project *p, const char *from, const char *text,
+                             plim_error *error) {
+  char name[256];
+  plim_err err = PLIM_OK;
+  while (*(text += strcspn(text, "\"'")) && !err) {
+    size_t size = strcspn(++text, "\"'\n");
+    if (!is_yaml(text, size) || size >= sizeof name) continue;
+    snprintf(name, sizeof name, "%.*s", (int)size, text);
+    err = plim_follow_name(p, from, name, error);
+    text += size;
+  }
+  return err;
+}
+
 // Texts of a configuration that are paths: deepspeed: ds.json, deepspeed_config_file: ...
 static plim_err follow_values(plim_project *p, const plim_project_file *f, plim_error *error) {
   plim_err err = PLIM_OK;
@@ -187,6 +207,7 @@ plim_err plim_project_follow(plim_project *p, plim_error *error) {
       break;
     case PLIM_FORMAT_PYTHON:
       err = follow_imports(p, f->path, f->text, error);
+      if (!err) err = follow_texts(p, f->path, f->text, error);
       if (!err) err = follow_values(p, f, error);
       if (!err) err = plim_follow_hydra(p, f, error);
       break;

@@ -26,6 +26,15 @@ plim_err plim_follow_hydra(plim_project *p, const plim_project_file *f, plim_err
 
 // What a command line says instead of the default of a script's argument (project_flags.c).
 plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error);
+// The flag of a command that sets an argument; false: none does.
+bool plim_project_flag(const plim_project *p, const char *argument, plim_knob_place *out);
+// Another command sets it otherwise: NULL if none does.
+const plim_setting *plim_project_rival_flag(const plim_project *p, const char *argument,
+                                            const plim_knob_place *flag);
+// An accumulation that goes by a name of its own leaves the knob open (project_loops.c).
+void plim_project_doubt_loops(plim_project *p);
+// What command lines and configurations say about the conditions of scripts (project_conditions.c).
+void plim_project_decide_conditions(plim_project *p);
 
 // ---- changes ----------------------------------------------------------------------------------------
 

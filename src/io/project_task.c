@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "conditions.h"
 #include "dialect_values.h"
 #include "key_names.h"
 #include "project_impl.h"
@@ -90,6 +91,7 @@ static bool try(task *t, plim_edit *edits, size_t count) {
   bool ok = false;
   if (plim_edits_apply(t->f->text, t->f->size, edits, count, &text, &size, NULL)) return false;
   if (!plim_settings_read(t->f->settings.format, text, size, &s, NULL)) {
+    plim_conditions_adopt(&s, &t->f->settings);
     ok = t->is_bound ? reads_bound(t, &s) : reads_well(t, &s);
     plim_settings_clear(&s);
   }

@@ -120,6 +120,9 @@ static bool is_read(const plim_project *p, const char *script, size_t size) {
 
 // examples/scripts/dpo.py, run_orpo.py: a script that is not here says by its name what it does.
 static size_t method_of_script(const char *word, size_t size) {
+  static const char module[] = "trl.scripts."; // python -m trl.scripts.dpo
+  size_t skip = sizeof module - 1;
+  if (size > skip && memcmp(word, module, skip) == 0) return method_named(word + skip, size - skip);
   if (!ends_with(word, size, ".py")) return METHODS;
   const char *end = word + size - 3, *at = base_of(word, size);
   size_t whole = method_named(at, (size_t)(end - at));

@@ -29,6 +29,14 @@ void plim_py_method_flag(plim_py_reader *r, size_t last) {
   }
 }
 
+void plim_py_flag_method(plim_py_reader *r, size_t last) {
+  size_t base = r->path_base, before = r->path.len;
+  r->path_base = r->path.len;
+  plim_py_method_flag(r, last);
+  r->path_base = base;
+  plim_py_pop(r, before);
+}
+
 // ---- of an evaluation -------------------------------------------------------------------------------
 
 bool plim_py_names_evaluation(const plim_py_reader *r, size_t i, size_t end) {

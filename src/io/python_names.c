@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conditions.h"
+
 enum { MAX_HOPS = 16, MAX_KEY = 1024 };
 
 // Facts are filed under the hash of the name, seeded by their kind and by where they hold. Two names
@@ -58,6 +60,7 @@ void plim_py_names_free(plim_py_names *n) {
   vec_free(&n->aliases);
   vec_free(&n->references);
   vec_free(&n->expressions);
+  vec_free(&n->tests);
   plim_hash_free(&n->facts);
 }
 
@@ -270,5 +273,8 @@ bool plim_py_resolve(plim_py_names *n, plim_settings *s) {
     plim_py_reference *r = &n->references.at[i];
     s->at.at[r->setting].root = root_of(n, s, r);
   }
+  for (size_t i = 0; i < n->tests.len; i++)
+    s->conditions.at[n->tests.at[i].condition - 1].root = root_of(n, s, &n->tests.at[i].of);
+  plim_conditions_decide(s);
   return !n->is_out_of_memory;
 }

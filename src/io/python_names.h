@@ -18,6 +18,12 @@ typedef struct {
   const char *class_key; // the same within the class it stands in; NULL: in none
 } plim_py_reference;
 
+// A name that a condition tests.
+typedef struct {
+  uint32_t condition;
+  plim_py_reference of;
+} plim_py_test;
+
 // Where the expression of a DERIVED stands, for the names in it.
 typedef struct {
   uint32_t setting;
@@ -41,6 +47,7 @@ typedef struct {
   vec(const char *) aliases;
   vec(plim_py_reference) references;
   vec(plim_py_expression) expressions; // by their settings
+  vec(plim_py_test) tests;
   bool is_out_of_memory;
 } plim_py_names;
 

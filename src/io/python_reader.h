@@ -48,6 +48,8 @@ typedef struct {
   uint32_t scope;        // of the names it binds
   uint32_t function;     // whose names functions in it see
   size_t class_size;     // bytes of the path of classes around it
+  uint32_t condition;    // under which it runs; 0: always
+  uint32_t otherwise;    // under which the else of its last if runs
 } plim_py_block;
 
 // A call or a dict literal as a place for one more entry. Offsets are bytes.
@@ -80,6 +82,7 @@ typedef struct {
   const plim_py_block *block; // of the statement being read
   bool is_uncertain;          // of the value being read
   bool is_of_evaluation;      // by what it is assigned to, or given to
+  uint32_t condition;         // of the part of an expression being read; 0: that of its block
   int nesting;                // of values within values
   plim_hash assigned;         // by key: the settings that its last assignment made
   vec(plim_span) made;
@@ -158,6 +161,8 @@ size_t plim_py_call_name(plim_py_reader *r, size_t first, size_t last, char out[
                          bool is_counted);
 // A call that is a setting by its name alone: model.gradient_checkpointing_enable().
 void plim_py_method_flag(plim_py_reader *r, size_t last);
+// The same of what an expression gives: it has no name to file its arguments under.
+void plim_py_flag_method(plim_py_reader *r, size_t last);
 // Whether names or texts among the tokens are about an evaluation, and none about training.
 bool plim_py_names_evaluation(const plim_py_reader *r, size_t i, size_t end);
 // DataLoader(val_data, ...): what the call is given first is for an evaluation.
@@ -188,5 +193,10 @@ bool plim_py_changes_object(const plim_py_reader *r, size_t method);
 void plim_py_note_change(plim_py_reader *r, size_t first, size_t last, size_t end);
 
 void plim_py_note_place(plim_py_reader *r, size_t open, bool is_call);
+
+// Conditions (python_conditions.c): of the block that these tokens open, `if` to its colon; and an
+// expression that takes one of two values, which is walked with the condition of each. False if it is none.
+void plim_py_open_condition(plim_py_reader *r, size_t i, size_t colon, plim_py_block *inner);
+bool plim_py_walk_choice(plim_py_reader *r, size_t i, size_t end);
 
 #endif

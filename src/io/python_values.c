@@ -60,6 +60,7 @@ static void add_setting(plim_py_reader *r, size_t first, size_t last, plim_setti
       plim_comment_of(&r->x.comments, r->s, plim_py_at(r, first)->line, last_line_of(r, last));
   setting.key = plim_settings_keep(r->s, r->path.at + r->path_base, size);
   setting.is_of_evaluation = r->is_of_evaluation || r->block->is_of_evaluation;
+  setting.condition = r->condition ? r->condition : r->block->condition;
   if (!r->err && !plim_settings_add(r->s, setting)) plim_py_no_memory(r);
 }
 
@@ -423,17 +424,9 @@ static size_t walk_name(plim_py_reader *r, size_t i, size_t end) {
   return plim_py_skip(r, last + 1);
 }
 
-// A method of what an expression gives: it has no name to file its arguments under.
-static void flag_method(plim_py_reader *r, size_t last) {
-  size_t base = r->path_base, before = r->path.len;
-  r->path_base = r->path.len;
-  plim_py_method_flag(r, last);
-  r->path_base = base;
-  plim_py_pop(r, before);
-}
-
 void plim_py_walk(plim_py_reader *r, size_t i, size_t end) {
   size_t object = end; // the last name at this level
+  if (plim_py_walk_choice(r, i, end)) return;
   while (i < end && !r->err) {
     if (plim_py_is_name(r, i, end)) object = i;
     bool is_method = plim_py_is(r, i, end, '.') && plim_py_is_name(r, i + 1, end);
@@ -441,7 +434,7 @@ void plim_py_walk(plim_py_reader *r, size_t i, size_t end) {
       bind_variables(r, i, end);
     if (is_method) {
       size_t open = plim_py_dotted(r, i + 1, end) + 1;
-      if (plim_py_is(r, open, end, '(')) flag_method(r, open - 1);
+      if (plim_py_is(r, open, end, '(')) plim_py_flag_method(r, open - 1);
       if (plim_py_is(r, open, end, '(') && object < end && plim_py_changes_object(r, open - 1))
         plim_py_note_mutation(r, object);
       i = open;

@@ -77,14 +77,41 @@ typedef struct {
   bool is_faint; // Python: local to a function, or an unknown model; counts where nothing else does
   size_t group;  // of a command's words: which command; 0: it is of none
   bool is_aside; // of a command that does something else than train: eval.py, convert.py
+  uint32_t condition; // Python: it counts where this holds, see conditions.h; 0: always
 } plim_setting;
+
+typedef enum { PLIM_NO, PLIM_MAYBE, PLIM_YES } plim_truth;
+
+typedef enum {
+  PLIM_IF_UNKNOWN,
+  PLIM_IF_ALWAYS,
+  PLIM_IF_TRUE,  // a value is not 0, False, None or empty
+  PLIM_IF_EQUAL, // it is `literal`
+  PLIM_IF_NOT,   // of a
+  PLIM_IF_BOTH,  // a and b
+  PLIM_IF_EITHER
+} plim_condition_kind;
+
+// A condition under which code runs. Those it is made of, `a` and `b`, have smaller numbers.
+typedef struct {
+  plim_condition_kind kind;
+  uint32_t a, b;
+  const char *text;   // of one that tests something: as it is written
+  const char *name;   // that is tested: "args.lora"; NULL: none
+  const char *root;   // the key of the literal that it stands for in this file; NULL: none
+  plim_value literal; // that it is compared with
+  plim_value given;   // what is in force instead of the literal in this file
+  bool is_given;
+  plim_truth truth;
+} plim_condition;
 
 typedef struct {
   plim_format format;
   const char *text; // borrowed
   size_t size;
-  vec(plim_setting) at; // in the order of the text
-  vec(char *) strings;  // owned; what the settings point to
+  vec(plim_setting) at;           // in the order of the text
+  vec(char *) strings;            // owned; what the settings point to
+  vec(plim_condition) conditions; // number 1 comes first
   vec(uint32_t) by_key; // once all are read: their order by key, and by place for equal keys
   bool has_failed;      // memory was out once, and something is missing
 } plim_settings;

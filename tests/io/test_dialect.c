@@ -1127,6 +1127,8 @@ static const struct {
     {"t.yaml", "base_model: m\nrl:\nsequence_len: 8\n", NULL},
     {"t.yaml", "base_model: m\nreward_model: true\nsequence_len: 8\n", "(reward_model true)"},
     {"t.sh", "trl dpo --use_peft --per_device_train_batch_size 1\n", "(dpo): both answers"},
+    {"t.sh", "accelerate launch -m trl.scripts.dpo --per_device_train_batch_size 1\n",
+     "(trl.scripts.dpo): both answers"},
     {"t.sh", "python x/run_orpo.py --per_device_train_batch_size 1\n",
      "(x/run_orpo.py): both answers"},
     {"t.sh", "# as trl dpo\npython dpo/sft.py --per_device_train_batch_size 1\n", NULL},
@@ -1455,6 +1457,125 @@ static plim_err read_and_follow(const char *path) {
   plim_err err = plim_project_read(&project, path, &error);
   if (!err) err = plim_project_follow(&project, &error);
   return err ? err : plim_project_finish(&project, &error);
+}
+
+// ---- conditions -------------------------------------------------------------------------------------
+
+static plim_err read_started(const char *python, const char *shell) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = plim_project_add(&project, "train.py", python, strlen(python), &error);
+  if (!err) err = plim_project_add(&project, "run.sh", shell, strlen(shell), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+#define SWITCHES                                                                                   \
+  "p.add_argument('--bs', type=int, default=4)\n"                                                  \
+  "p.add_argument('--grad-ckpt', action='store_true')\n"                                           \
+  "p.add_argument('--full', action='store_true')\n"                                                \
+  "p.add_argument('--method', default='lora')\n"                                                   \
+  "args = p.parse_args()\n"                                                                        \
+  "DataLoader(data, batch_size=args.bs)\n"
+
+TEST(code_under_a_condition_counts_where_it_runs) {
+  static const char script[] = SWITCHES "if args.grad_ckpt:\n"
+                                        "    model.gradient_checkpointing_enable()\n"
+                                        "if not args.full and args.method == 'lora':\n"
+                                        "    get_peft_model(model, LoraConfig(r=16))\n"
+                                        "elif args.full:\n"
+                                        "    get_peft_model(model, LoraConfig(r=32))\n"
+                                        "else:\n"
+                                        "    get_peft_model(model, LoraConfig(r=64))\n";
+  CHECK(!read_started(script, "python train.py --bs 8\n"), "%s", error.message);
+  CHECK(says("micro_batch=8 checkpoint=unknown lora_rank=16"), "without a flag");
+  CHECK(!read_started(script, "python train.py --bs 8 --grad-ckpt --full\n"), "%s", error.message);
+  CHECK(says("checkpoint=on lora_rank=32"), "with two");
+  CHECK(!read_started(script, "python train.py --bs 8 --method other\n"), "%s", error.message);
+  CHECK(says("checkpoint=unknown lora_rank=64"), "with a word");
+  CHECK(!read_started(script, "python train.py --bs 8 --method $HOW\n"), "%s", error.message);
+  CHECK(says("lora_rank=unclear"), "with a variable that nobody sets");
+}
+
+TEST(a_condition_that_is_not_known_leaves_the_knob_open) {
+  static const char script[] = SWITCHES "if torch.cuda.get_device_properties(0).total_memory < G:\n"
+                                        "    model.gradient_checkpointing_enable()\n"
+                                        "    load(torch_dtype='bfloat16', load_in_4bit=True)\n"
+                                        "else:\n"
+                                        "    load(torch_dtype='bfloat16')\n";
+  CHECK(!read_started(script, "python train.py --bs 8\n"), "%s", error.message);
+  CHECK(says("checkpoint=unclear quantisation=unclear dtype=bf16"), "what both say is said");
+  CHECK(strstr(project.knobs[PLIM_KNOB_CHECKPOINT].why, "counts only if torch.cuda.get_device"),
+        "%s", project.knobs[PLIM_KNOB_CHECKPOINT].why);
+  CHECK(!read_text("t.py", SWITCHES "if torch.cuda.is_available():\n"
+                                    "    model.gradient_checkpointing_enable()\n"),
+        "%s", error.message);
+  CHECK(says("checkpoint=on"), "there is a card");
+}
+
+TEST(one_of_two_values_counts_by_its_condition) {
+  static const char script[] =
+      SWITCHES "Trainer(peft_config=LoraConfig(r=8) if args.full else LoraConfig(r=4))\n";
+  CHECK(!read_started(script, "python train.py --bs 8\n"), "%s", error.message);
+  CHECK(says("lora_rank=4"), "the second");
+  CHECK(!read_started(script, "python train.py --bs 8 --full\n"), "%s", error.message);
+  CHECK(says("lora_rank=8"), "the first");
+}
+
+TEST(a_change_beside_a_condition_is_made) {
+  static const char script[] = SWITCHES "if args.full:\n"
+                                        "    model.gradient_checkpointing_enable()\n"
+                                        "cfg = LoraConfig(r=16)\n";
+  CHECK(!read_started(script, "python train.py --bs 8 --full\n"), "%s", error.message);
+  CHECK(says("checkpoint=on") && changes("lora_rank", "8") && changes("micro_batch", "2"), "%s",
+        error.message);
+}
+
+#define LOOP(name)                                                                                 \
+  "def main():\n"                                                                                  \
+  "    opt = torch.optim.AdamW(model.parameters(), lr=args.lr)\n"                                  \
+  "    for i in range(args." name "):\n"                                                           \
+  "        with torch.autocast('cuda', dtype=torch.bfloat16):\n"                                   \
+  "            loss = model(x).loss / args." name "\n"                                             \
+  "        loss.backward()\n"
+
+TEST(loops_of_ones_own_with_short_names) {
+  static const char script[] = "p.add_argument('--lr', default=1e-4)\n" LOOP("accum");
+  CHECK(
+      !read_started(script, "B=${B:-16}\npython train.py --bs $B --accum 2 --ctx 1024 --lr 1e-5\n"),
+      "%s", error.message);
+  CHECK(says("micro_batch=16 accumulate=2 sequence=1024 precision=bf16 optimizer=adamw-foreach"),
+        "short names, autocast, and an optimizer that is not its learning rate");
+}
+
+TEST(an_accumulation_of_an_unknown_name_is_asked_for) {
+  CHECK(!read_started(LOOP("pieces"), "python train.py --bs 16 --pieces 2\n"), "%s", error.message);
+  CHECK(says("accumulate=unclear"), "what the loss is divided by");
+  CHECK(strstr(project.knobs[PLIM_KNOB_ACCUMULATE].why, "divides its loss by args.pieces"), "%s",
+        project.knobs[PLIM_KNOB_ACCUMULATE].why);
+  CHECK(!read_started("print(sum(losses) / len(losses))\nmean = loss / 2\n",
+                      "python train.py --bs 16 --n-accum-passes 2\n"),
+        "%s", error.message);
+  CHECK(says("accumulate=unclear"), "a flag that sounds like it");
+  CHECK(!read_started("mean = total_loss / len(data)\n", "python train.py --bs 16\n"), "%s",
+        error.message);
+  CHECK(says("accumulate=unknown"), "a mean is none");
+}
+
+TEST(targets_that_come_from_a_configuration) {
+  static const char script[] =
+      "LoraConfig(r=lora['r'], "
+      "target_modules=lora['target_modules'])\nload(torch_dtype='bfloat16')\n";
+  static const char yaml[] = "lora:\n  r: 8\n  target_modules: [q_proj, v_proj]\nbatch_size: 4\n";
+  CHECK(!read_text("t.py", script), "%s", error.message);
+  CHECK(says("lora_targets=unclear"), "alone");
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  CHECK(!plim_project_add(&project, "t.py", script, strlen(script), &error) &&
+            !plim_project_add(&project, "c.yaml", yaml, strlen(yaml), &error) &&
+            !plim_project_finish(&project, &error),
+        "%s", error.message);
+  CHECK(says("lora_targets=q_proj,v_proj lora_rank=8"), "with what it reads");
 }
 
 TEST(files_that_a_script_names_are_found) {

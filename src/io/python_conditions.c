@@ -1,0 +1,193 @@
+// The conditions of a Python file: what `if`, `elif` and `else` rest on.
+#include <string.h>
+
+#include "conditions.h"
+#include "python_reader.h"
+
+enum { MAX_DEPTH = 32, MAX_CONDITIONS = 1 << 16 };
+
+// 0 stands for what always holds, and for more conditions than are kept.
+static uint32_t add(plim_py_reader *r, plim_condition condition) {
+  if (r->s->conditions.len >= MAX_CONDITIONS) return 0;
+  uint32_t number = plim_condition_add(r->s, condition);
+  if (!number) plim_py_no_memory(r);
+  return number;
+}
+
+static uint32_t both(plim_py_reader *r, uint32_t a, uint32_t b) {
+  if (!a || !b) return a ? a : b;
+  return add(r, (plim_condition){PLIM_IF_BOTH, .a = a, .b = b});
+}
+
+static uint32_t negate(plim_py_reader *r, uint32_t a) {
+  return add(r, (plim_condition){PLIM_IF_NOT, .a = a});
+}
+
+// ---- what is tested ---------------------------------------------------------------------------------
+
+static const char *source(plim_py_reader *r, size_t i, size_t end) {
+  size_t size = plim_py_at(r, end - 1)->end - plim_py_at(r, i)->begin;
+  const char *kept = plim_settings_keep(r->s, plim_py_text(r, i), size < 80 ? size : 80);
+  if (!kept) plim_py_no_memory(r);
+  return kept ? kept : "";
+}
+
+static void note_test(plim_py_reader *r, uint32_t condition, size_t name, const char *key) {
+  plim_py_test test = {condition,
+                       {.setting = (uint32_t)r->s->at.len,
+                        .scope = r->block->scope,
+                        .line = r->line,
+                        .base_size = (uint32_t)plim_py_size(r, name),
+                        .key = key}};
+  if (!vec_push(&r->names.tests, test)) plim_py_no_memory(r);
+}
+
+// A name with attributes and subscripts, from i to `stop`; the whole test goes to `end`.
+static uint32_t test_name(plim_py_reader *r, size_t i, size_t stop, size_t end,
+                          plim_condition condition) {
+  plim_chars key = {0};
+  bool is_name = plim_py_reference_key(r, i, stop, &key) && key.len <= PLIM_PY_MAX_KEY;
+  condition.text = source(r, i, end);
+  if (is_name) condition.name = plim_settings_keep(r->s, key.at, key.len);
+  else condition.kind = PLIM_IF_UNKNOWN;
+  vec_free(&key);
+  uint32_t number = add(r, condition);
+  if (number && condition.name) note_test(r, number, i, condition.name);
+  return number;
+}
+
+static bool read_literal(plim_py_reader *r, size_t i, size_t end, plim_value *out) {
+  plim_chars text = {0};
+  uint8_t word =
+      i + 1 == end && plim_py_at(r, i)->kind == PLIM_PY_NAME ? plim_py_at(r, i)->what : 0;
+  bool is_word = word == PY_None || word == PY_True || word == PY_False;
+  *out = (plim_value){.kind = word == PY_None ? PLIM_VALUE_NULL : PLIM_VALUE_BOOL,
+                      .flag = word == PY_True};
+  if (is_word) return true;
+  if (i + 1 == end && plim_py_at(r, i)->kind == PLIM_PY_NUMBER)
+    return plim_number_read(plim_py_text(r, i), plim_py_size(r, i), false, PLIM_NUMBERS_PYTHON,
+                            out) == PLIM_NUMBER_OK;
+  bool is_text = plim_py_strings(r, i, end, &text);
+  if (is_text)
+    *out = (plim_value){.kind = PLIM_VALUE_TEXT,
+                        .text = plim_settings_keep(r->s, text.at ? text.at : "", text.len)};
+  vec_free(&text);
+  return is_text && out->text;
+}
+
+// What is so wherever a model is trained on a card.
+static bool always_holds(const plim_py_reader *r, size_t i, size_t end) {
+  static const char *const calls[] = {"is_available", "is_bf16_supported"};
+  size_t last = plim_py_dotted(r, i, end);
+  if (last == end) return false;
+  if (plim_py_is_text(r, last, "do_train") && last + 1 == end) return true;
+  bool is_call = plim_py_is(r, last + 1, end, '(') && plim_py_at(r, last + 1)->match + 1 == end;
+  for (size_t k = 0; is_call && k < sizeof calls / sizeof *calls; k++)
+    if (plim_py_is_text(r, last, calls[k])) return true;
+  return false;
+}
+
+// ---- comparisons ------------------------------------------------------------------------------------
+
+typedef struct {
+  size_t at, value; // of the sign, and of what stands behind it
+  bool is_negated;
+} comparison;
+
+static bool find_comparison(const plim_py_reader *r, size_t i, size_t end, comparison *out) {
+  for (; i < end; i = plim_py_skip(r, i)) {
+    bool is_is = plim_py_is_word(r, i, end, PY_is), is_unequal = plim_py_is_text(r, i, "!=");
+    if (!is_is && !is_unequal && !plim_py_is_text(r, i, "==")) continue;
+    bool is_not = is_is && plim_py_is_word(r, i + 1, end, PY_not);
+    *out = (comparison){i, i + 1 + is_not, is_not || is_unequal};
+    return true;
+  }
+  return false;
+}
+
+static uint32_t compare(plim_py_reader *r, size_t i, size_t end, comparison c) {
+  plim_condition condition = {PLIM_IF_EQUAL};
+  if (!read_literal(r, c.value, end, &condition.literal)) condition.kind = PLIM_IF_UNKNOWN;
+  uint32_t number = test_name(r, i, c.at, end, condition);
+  return c.is_negated ? negate(r, number) : number;
+}
+
+// ---- and, or, not -----------------------------------------------------------------------------------
+
+static size_t find_word(const plim_py_reader *r, size_t i, size_t end, uint8_t word) {
+  while (i < end && !plim_py_is_word(r, i, end, word)) i = plim_py_skip(r, i);
+  return i < end ? i : end;
+}
+
+static uint32_t read_condition(plim_py_reader *r, size_t i, size_t end, int depth);
+
+static uint32_t read_simple(plim_py_reader *r, size_t i, size_t end) {
+  plim_value literal;
+  comparison c;
+  if (find_comparison(r, i, end, &c)) return compare(r, i, end, c);
+  if (always_holds(r, i, end)) return add(r, (plim_condition){PLIM_IF_ALWAYS});
+  if (!read_literal(r, i, end, &literal))
+    return test_name(r, i, end, end, (plim_condition){PLIM_IF_TRUE});
+  return add(r, (plim_condition){PLIM_IF_TRUE, .text = source(r, i, end), .given = literal,
+                                 .is_given = true});
+}
+
+static uint32_t read_two(plim_py_reader *r, size_t i, size_t word, size_t end, int depth,
+                         plim_condition_kind kind) {
+  uint32_t a = read_condition(r, i, word, depth + 1),
+           b = read_condition(r, word + 1, end, depth + 1);
+  return a && b ? add(r, (plim_condition){kind, .a = a, .b = b}) : 0;
+}
+
+static uint32_t read_condition(plim_py_reader *r, size_t i, size_t end, int depth) {
+  while (end - i > 2 && plim_py_is(r, i, end, '(') && plim_py_at(r, i)->match + 1 == end)
+    i++, end--;
+  if (i >= end) return 0;
+  if (depth > MAX_DEPTH) return add(r, (plim_condition){.text = source(r, i, end)});
+  size_t either = find_word(r, i, end, PY_or), joint = find_word(r, i, end, PY_and);
+  if (either < end) return read_two(r, i, either, end, depth, PLIM_IF_EITHER);
+  if (joint < end) return read_two(r, i, joint, end, depth, PLIM_IF_BOTH);
+  if (!plim_py_is_word(r, i, end, PY_not)) return read_simple(r, i, end);
+  uint32_t inner = read_condition(r, i + 1, end, depth + 1);
+  return inner ? negate(r, inner) : 0;
+}
+
+// ---- blocks -----------------------------------------------------------------------------------------
+
+static bool is_main(const plim_py_reader *r, size_t i, size_t end) {
+  return plim_py_is_name(r, i, end) && plim_py_is_text(r, i, "__name__");
+}
+
+void plim_py_open_condition(plim_py_reader *r, size_t i, size_t colon, plim_py_block *inner) {
+  plim_py_block *block = &r->blocks[r->depth];
+  uint8_t word = plim_py_at(r, i)->what;
+  uint32_t before = word == PY_elif || word == PY_else ? block->otherwise : block->condition;
+  inner->otherwise = 0;
+  if (word == PY_else) inner->condition = before ? before : block->condition;
+  if (word != PY_if && word != PY_elif) {
+    block->otherwise = block->condition;
+    return;
+  }
+  uint32_t mine = is_main(r, i + 1, colon) ? 0 : read_condition(r, i + 1, colon, 0);
+  inner->condition = both(r, before, mine);
+  block->otherwise = mine ? both(r, before, negate(r, mine)) : before;
+}
+
+bool plim_py_walk_choice(plim_py_reader *r, size_t i, size_t end) {
+  size_t word = find_word(r, i, end, PY_if), other = find_word(r, word, end, PY_else);
+  bool is_choice = i < word && word + 1 < other && other + 1 < end &&
+                   find_word(r, i, word, PY_for) == word &&
+                   find_word(r, i, word, PY_lambda) == word;
+  if (!is_choice || r->nesting > MAX_DEPTH || plim_py_find(r, i, word, ',') < word) return false;
+  r->nesting++;
+  uint32_t outer = r->condition, around = outer ? outer : r->block->condition;
+  uint32_t mine = read_condition(r, word + 1, other, 0);
+  plim_py_walk(r, word + 1, other);
+  r->condition = both(r, around, mine);
+  plim_py_walk(r, i, word);
+  r->condition = mine ? both(r, around, negate(r, mine)) : around;
+  plim_py_walk(r, other + 1, end);
+  r->condition = outer;
+  r->nesting--;
+  return true;
+}

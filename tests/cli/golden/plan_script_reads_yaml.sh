@@ -1,0 +1,21 @@
+# A configuration that a script opens is read with it, lists in it too; a cached loss is said.
+mkdir p && cd p || exit 9
+cat >config.yaml <<'END'
+model: {name: llama-3.2-1b}
+lora: {r: 16, target_modules: [q_proj, v_proj]}
+training: {per_device_train_batch_size: 4, gradient_accumulation_steps: 8, bf16: true}
+data: {max_length: 1024}
+END
+cat >train.py <<'END'
+cfg = yaml.safe_load(open(sys.argv[1] if len(sys.argv) > 1 else "config.yaml"))
+model = AutoModelForCausalLM.from_pretrained(cfg["model"]["name"], torch_dtype=torch.bfloat16)
+lora = LoraConfig(r=cfg["lora"]["r"], target_modules=cfg["lora"]["target_modules"])
+args = TrainingArguments(**cfg["training"])
+END
+$PLIMSOLL plan train.py --gpu 24GiB | head -4
+cat >cached.py <<'END'
+model = SentenceTransformer("sentence-transformers/all-mpnet-base-v2")
+loss = CachedMultipleNegativesRankingLoss(model, mini_batch_size=64)
+args = SentenceTransformerTrainingArguments("o", per_device_train_batch_size=256, fp16=True)
+END
+$PLIMSOLL plan cached.py --gpu 24GiB --seq 128 | grep -A1 "^note: Cached"
