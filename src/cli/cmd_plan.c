@@ -25,19 +25,20 @@ static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
   r->optimizer_by_hand = !can_say(p, PLIM_KNOB_OPTIMIZER, "paged-adamw");
 }
 
+static void keep_own(plim_plan_request *r, plim_knob knob) {
+  if (!r->domains[knob].count && !r->allowed[knob])
+    r->domains[knob] = (plim_domain){1, {plim_plan_own_choice(r).at[knob]}};
+}
+
 // Only the ways to share that the ecosystem has: nobody starts Megatron with DeepSpeed.
 static void hold_ways(const plim_project *p, plim_plan_request *r) {
   plim_domain *d = &r->domains[PLIM_KNOB_STRATEGY];
   const char *shares = p->dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[p->dialect].shares;
+  if (shares && r->world < 2) keep_own(r, PLIM_KNOB_STRATEGY);
   if (!shares || d->count || r->world < 2) return;
   int64_t own = plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY];
   for (int64_t i = PLIM_SHARD_DDP; i < PLIM_STRATEGIES; i++)
     if (i == own || strstr(shares, plim_strategy_names[i])) d->at[d->count++] = i;
-}
-
-static void keep_own(plim_plan_request *r, plim_knob knob) {
-  if (!r->domains[knob].count && !r->allowed[knob])
-    r->domains[knob] = (plim_domain){1, {plim_plan_own_choice(r).at[knob]}};
 }
 
 // What the files say must not change does not, unless it is allowed.
@@ -72,6 +73,8 @@ static void offer_losses(const plim_project *p, plim_plan_request *r) {
     plim_knob_change change = {PLIM_KNOB_CHUNKED_LOSS, tokens};
     if (plan_can_write(p, &change, 1)) r->chunk_tokens = sizes[i];
   }
+  bool has_own_models = p->dialect < PLIM_DIALECTS && plim_dialect_table[p->dialect].has_own_models;
+  if (has_own_models && !r->chunk_tokens) keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
   bool has_key = plan_can_write(p, &(plim_knob_change){PLIM_KNOB_LIGER, on}, 1);
   r->offers_liger = !r->chunk_tokens && (has_key || p->dialect == PLIM_DIALECT_AXOLOTL);
 }

@@ -17,15 +17,8 @@ static bool has_place(const plan_result *r, plim_knob knob, plim_value value) {
 
 // ---- a loss in chunks -------------------------------------------------------------------------------
 
-// The file that was measured: docs/chunked-loss.md. torchtune's recipes call a loss of their own, and have
-// no line where it could go.
-static void print_loss(const plan_result *r, const plan_for_card *c) {
-  if (r->files && r->files->project.dialect == PLIM_DIALECT_TORCHTUNE) {
-    printf(
-        "torchtune's recipes have no place for a loss in chunks of one's own: it takes a recipe\n"
-        "of one's own, or a plan without it (--fix chunked_loss=0)\n");
-    return;
-  }
+// The file that was measured: docs/chunked-loss.md.
+static void print_loss(const plan_for_card *c) {
   printf("plimsoll help chunked_loss > chunked_loss.py   # beside your script, and in it:\n"
          "    from chunked_loss import use_chunked_loss\n"
          "    use_chunked_loss(model, %lld)   # behind from_pretrained\n",
@@ -60,5 +53,5 @@ void plan_print_todo(const plan_result *r, const plan_for_card *c) {
   plan_heading("to do");
   if (*conf) printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", conf);
   if (has_liger) print_liger(r);
-  if (chunks) print_loss(r, c);
+  if (chunks) print_loss(c);
 }

@@ -104,6 +104,7 @@ typedef struct {
   const char *mask;     // of its batches, where they are not packed: ones, pad, longest; NULL: none
   const char *shares;   // the ways GPUs can share its work, with commas between; NULL: any
   bool divides_batch;   // accumulation, where no key says it, is what the global batch leaves
+  bool has_own_models;  // not those of transformers: a loss of one's own has no place in them
   bool has_one_type;    // of all parameters, adapters as well, without autocast
 } plim_dialect_info;
 

@@ -24,8 +24,8 @@ echo "== a function of any size: by the folder's name"
 sed -i 's/lora_qwen2_5_7b_instruct/lora_qwen2/' recipe.yaml
 sed -i 's|/tmp/Qwen2_5-7B-Instruct|/models/Qwen2.5-7B-Instruct/|' recipe.yaml
 $PLIMSOLL plan recipe.yaml --gpu 24GiB | sed -n 1,4p
-echo "== no place for a loss of one's own"
-$PLIMSOLL plan recipe.yaml --gpu 24GiB --fix chunked_loss=512 | grep -A1 "^torchtune's\|use_chunked"
+echo "== no place for a loss of one's own, nor for another way to share"
+$PLIMSOLL plan recipe.yaml --gpu 24GiB | grep -E "chunked|strategy|^planned|^NOTHING"
 echo "== none of both"
 sed -i 's|/models/Qwen2.5-7B-Instruct/|/models/mine|' recipe.yaml
 $PLIMSOLL plan recipe.yaml --gpu 24GiB
