@@ -32,6 +32,12 @@ def leaves(node, path=""):
         yield path, node
 
 
+def block_of(knob, top):
+    """Axolotl's plugin of Liger and the keys it reads belong together."""
+    is_liger = knob == "liger" and (top == "plugins" or top.startswith("liger_"))
+    return "liger" if is_liger else top
+
+
 def wrong(change, before):
     after = dict(leaves(parse(change["file"], change["text"])))
     lost = [key for key in before if key not in after and before[key] not in (None, {}, [])]
@@ -43,7 +49,7 @@ def wrong(change, before):
                if before.get(k, absent) != v or type(before.get(k)) is not type(v) and k in before}
     tops = {key.split(".")[1] for key in before}
     made = {k for k in changed if k.split(".")[1] not in tops}  # a block of its own is one edit
-    blocks = {k.split(".")[1] for k in made}
+    blocks = {block_of(change["knob"], k.split(".")[1]) for k in made}
     if len(changed) - len(made) + len(blocks) + len(taken_out) != change["edits"]:
         return f"{change['edits']} edits, but these differ: {changed}"
     numbers = [v for v in changed.values() if type(v) in (int, float)]
