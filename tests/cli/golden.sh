@@ -13,7 +13,7 @@ golden=$here/golden
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-export PLIMSOLL LC_ALL=C
+export PLIMSOLL LC_ALL=C here golden work
 unset NO_COLOR CLICOLOR_FORCE CLICOLOR COLUMNS MANWIDTH
 
 # run NAME: leaves stdout, stderr and exit in $work/NAME/.
@@ -53,9 +53,11 @@ if [ ${#names[@]} -eq 0 ]; then
   for script in "$golden"/*.sh; do names+=("$(basename "$script" .sh)"); done
 fi
 
+export -f run
+printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'run {}'
+
 passed=0 failed=0
 for name in "${names[@]}"; do
-  run "$name"
   if $bless; then accept "$name"; fi
   if matches "$name"; then
     passed=$((passed + 1)) && echo "ok   $name"
