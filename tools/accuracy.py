@@ -208,7 +208,7 @@ def page_of(results, sharded, doubtful):
     if score.times:
         lines.append(f"| step time, mean error ({len(score.times)} runs) | {sum(score.times) / len(score.times):.1f} % |")
     titles = {"steps": "Training steps", "seeds": "Under the memory of an RTX 4090 and an RTX 5090",
-              "timing": "Planning scenarios", "timing_more": "Runs that nothing was fitted to"}
+              "timing": "Planning scenarios", "timing_more": "Other models and recipes"}
     for name, title in titles.items():
         lines += ["", f"## {title}", "", "| run | allocated, bytes | predicted | reserved, bytes | predicted |", "|---|---|---|---|---|"]
         lines += [row_text(row, e) for n, row, e in results if n == name]

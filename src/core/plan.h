@@ -119,8 +119,8 @@ plim_choice plim_plan_own_choice(const plim_plan_request *request);
 plim_choice plim_plan_best_types(const plim_plan_request *request);
 
 // Sequences that go through the model for each of the batch: an anchor, one of its positives at a time,
-// and its negatives. (What the project behind tests/fixtures/seed3 reports at 24 and at 8 negatives,
-// 51.5 and 21.4 GB, fits that, and not all positives at once.)
+// and its negatives. (The project behind tests/fixtures/seed3 estimated 51.5 and 21.4 GB at 24 and at 8
+// negatives, which fits that, and not all positives at once; nobody measured it.)
 int64_t plim_sequences_per_anchor(int64_t positives, int64_t negatives);
 int64_t plim_choice_sequences(const plim_choice *choice);
 

@@ -42,8 +42,8 @@ static const struct {
 };
 #define DROPOUT_PAIRS (1e12 / 66.9e12)
 
-// Of the CPU: the H200's host (Xeon, virtual machine) with Python 3.12, in the middle of four runs on
-// different days (timing.json, timing_again.json), between which it differs by up to a factor of two.
+// Of the CPU: the H200's host (Xeon, virtual machine) with Python 3.12, in the middle of several
+// runs (timing.json, timing_again.json), between which it differs by up to a factor of two.
 static const struct {
   double operator_seconds;  // Python, the dispatcher and the making of a node
   double node_seconds;      // the engine and a node's function

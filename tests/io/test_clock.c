@@ -150,7 +150,8 @@ TEST(step_times_are_those_measured) {
   clear(&all);
 }
 
-// Other models and recipes than those the clock's constants were found with.
+// Other models and recipes than those the clock's constants were fitted to one by one; the factor that all of the
+// host's share was chosen with these in view (docs/measurements.md).
 TEST(step_times_of_unseen_runs) {
   timings all = {0};
   time_all(&all, "timing_more");
