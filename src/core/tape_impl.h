@@ -62,6 +62,7 @@ struct plim_tape {
   const uint32_t *outliers;                 // of products in 8 bits still to come
   size_t outlier_count;
   int64_t padding;  // positions of padding in every row
+  uint8_t parts;    // bit i: plim_part i of the model runs
   uint8_t sdpa;     // a plim_sdpa_kernel
   uint8_t autocast; // a plim_dtype; PLIM_BOOL: off
   struct tape_clock clock;

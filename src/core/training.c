@@ -51,7 +51,7 @@ static void engine_backward(plim_tape *t, plim_shards *s, plim_tensor *loss, boo
 
 static void backward_of(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
                         plim_tensor *loss, bool is_last) {
-  t->reduces_once = r->is_trainer; // accelerate's no_sync; a plain loop has none
+  t->reduces_once = r->is_trainer || r->uses_accelerator; // its no_sync; a plain loop has none
   t->reduces_gradients = is_last || !t->reduces_once;
   if (has_engine(m)) engine_backward(t, m->shards, loss, is_last);
   else scale_and_run_backward(t, r, scaler, loss);
@@ -233,6 +233,16 @@ static void load_bare_batch(plim_tape *t, const plim_model *m, const plim_recipe
   b->loss_chunk = r->loss_chunk;
 }
 
+// accelerator.backward(loss)
+static void accelerated_backward(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
+                                 bool is_last) {
+  plim_tensor *share = NULL;
+  set(t, &share, div_scalar(t, v->loss));
+  backward_of(t, m, r, &v->scaler, share, is_last);
+  drop_graph(t, share);
+  drop(t, &share);
+}
+
 // loss = model(input_ids=ids, attention_mask=mask, labels=ids).loss; loss.backward()
 static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
                       bool is_last) {
@@ -249,7 +259,8 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
   drop_graph(t, v->loss);
   set(t, &v->loss, fresh);
   autocast(t, PLIM_BOOL);
-  backward_of(t, m, r, &v->scaler, v->loss, is_last);
+  if (r->uses_accelerator) accelerated_backward(t, m, r, v, is_last);
+  else backward_of(t, m, r, &v->scaler, v->loss, is_last);
 }
 
 static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
@@ -262,6 +273,7 @@ static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim
       k = next_pass(t, r, k);
     }
     begin_optimizer(t, i);
+    if (r->clips_bare && clips(m, r)) plim_consume(t, clipped_norm(t, m, &v.scaler));
     update(t, m, r, &v.scaler, m->parameters.at, state);
     i = next_step(t, r, i);
   }
@@ -286,6 +298,15 @@ static plim_tensor *count_items(plim_tape *t, const plim_model *m, const plim_re
   return sum;
 }
 
+// accelerator.gather(count).sum()
+static plim_tensor *sum_of_ranks(plim_tape *t, int64_t world) {
+  plim_tensor *own = empty(t, (plim_dims){0}, PLIM_I64), *all = empty(t, dims(world), PLIM_I64);
+  plim_consume(t, own);
+  plim_tensor *sum = empty(t, (plim_dims){0}, PLIM_I64);
+  plim_consume(t, all);
+  return sum;
+}
+
 // The sum over the batches, each count added in turn.
 static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const plim_recipe *r,
                                     int count) {
@@ -295,6 +316,7 @@ static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const pli
     set(t, &total, total ? add(t, total, one) : k_unary(t, one));
     drop(t, &one);
   }
+  if (m->shards && m->shards->world > 1) set(t, &total, sum_of_ranks(t, m->shards->world));
   return give(t, &total);
 }
 
@@ -394,7 +416,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
   bool ok = true;
   trainer v = {0};
   group_parameters(m, grouped);
-  plim_tape_empty_cache(t);
+  if (!m->shards || !m->shards->is_wrapped_late) plim_tape_empty_cache(t);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
   for (int i = 0; ok && i < r->steps && !t->failed; i++) {
     plim_work_step_begin(t);
