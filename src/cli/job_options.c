@@ -276,6 +276,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .mask = (plim_mask_kind)args->mask,
                     .autocast = amps[args->amp],
                     .checkpoint = checkpoint_of(args),
+                    .wraps_layers = args->wraps_layers,
                     .target_length = (int64_t)args->target_seq,
                     .loss = (plim_loss_kind)args->loss,
                     .loss_chunk = (int64_t)chunk_of(args),

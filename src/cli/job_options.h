@@ -18,6 +18,7 @@ typedef struct {
       offload, link;
   bool checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
   bool through_accelerate; // it is accelerate that shards; Trainer's model it always is
+  bool wraps_layers;       // checkpoints are FSDP's, around layers
   bool is_fsdp_1;          // the strategy is the first FSDP, for which the second stands
   const cli_call *typed;   // the command line, whose args have these at `typed_at`; NULL: none
   size_t typed_at;

@@ -167,9 +167,17 @@ static bool is(plim_said_text said, const char *value) {
 
 static bool may_offload(const job_args *a) { return !a->offload && !job_is_typed(a, &a->offload); }
 
+// fsdp_activation_checkpointing of accelerate's file, activation_checkpointing of fsdp_config.
+static bool is_checkpointed_by_fsdp(const project_job *p) {
+  const plim_project_knob *k = &p->project.knobs[PLIM_KNOB_CHECKPOINT];
+  const char *key = k->place_count ? k->places[0].setting->key : "";
+  return strstr(key, "fsdp") && strstr(key, "activation_checkpointing");
+}
+
 static void fill_checkpoint(project_job *p, job_args *a) {
   if (a->checkpoint || a->reentrant) return;
   a->checkpoint = is(p->run.checkpoint, "on");
+  a->wraps_layers = a->checkpoint && is_checkpointed_by_fsdp(p);
   a->reentrant = is(p->run.checkpoint, "reentrant");
   if (is(p->run.checkpoint, "offloaded") && may_offload(a)) a->offload = 2;
 }

@@ -195,7 +195,7 @@ plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closu
 }
 
 plim_tensor *plim_embed_leave(plim_tape *t, const plim_batch *batch, plim_tensor *out) {
-  if (batch->checkpoint) out->requires_grad = true;
+  if (batch->checkpoint && !t->wraps_layers) out->requires_grad = true;
   return plim_part_leave(t, PLIM_PART_EMBEDDING, out);
 }
 

@@ -97,8 +97,8 @@ plim_tensor *plim_softmax_own(plim_tape *t, plim_tensor *scores);
 // Around a part's forward: what it gets for x, floating if that is another; and its result as it is.
 plim_tensor *plim_part_enter(plim_tape *t, plim_part part, plim_tensor *x);
 plim_tensor *plim_part_leave(plim_tape *t, plim_part part, plim_tensor *out);
-// get_input_embeddings()(ids), or the end of it. Under checkpoints its result needs a gradient
-// (enable_input_require_grads).
+// get_input_embeddings()(ids), or the end of it. Under the model's own checkpoints its result needs a
+// gradient (enable_input_require_grads).
 plim_tensor *plim_embed(plim_tape *t, const plim_batch *batch, plim_tensor *table,
                         plim_tensor *ids);
 plim_tensor *plim_embed_leave(plim_tape *t, const plim_batch *batch, plim_tensor *out);

@@ -13,7 +13,7 @@
 typedef enum {
   PLIM_SHARD_NONE,
   PLIM_SHARD_DDP,   // DistributedDataParallel
-  PLIM_SHARD_FSDP2, // fully_shard of each layer, then of the model
+  PLIM_SHARD_FSDP2, // fully_shard of each layer, then of the model; or accelerate's
   PLIM_SHARD_ZERO1, // DeepSpeed
   PLIM_SHARD_ZERO2,
   PLIM_SHARD_ZERO3,

@@ -77,6 +77,7 @@ struct plim_tape {
   bool reduces_once;      // in a step: all but its last backward are
   bool ran_math;          // attention without a fused kernel
   bool uses_liger;
+  bool wraps_layers; // checkpoints are wrappers around layers, not the model's own
   uint8_t free_kind; // a plim_stream_kind: of the frees that happen now
   bool grad_mode, failed;
   _Alignas(16) unsigned char spare[1024];

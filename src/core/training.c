@@ -25,11 +25,17 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   drop(t, &one);
 }
 
+// accelerator.backward(loss) divides by the batches of a step; other loops have done so.
+static plim_tensor *share_of(plim_tape *t, const plim_recipe *r, plim_tensor *loss) {
+  return r->is_bare && r->uses_accelerator ? div_scalar(t, loss) : loss;
+}
+
 // With float16, of the loss times the scale: `scaler.scale(loss).backward()`.
 static void scale_and_run_backward(plim_tape *t, const plim_recipe *r, plim_scaler *scaler,
                                    plim_tensor *loss) {
   plim_tensor *scaled = NULL;
-  set(t, &scaled, r->autocast == PLIM_FP16 ? plim_scaler_scale(t, scaler, loss) : loss);
+  set(t, &scaled,
+      r->autocast == PLIM_FP16 ? plim_scaler_scale(t, scaler, loss) : share_of(t, r, loss));
   run_backward(t, scaled);
   if (scaled != loss) drop_graph(t, scaled);
   drop(t, &scaled);
@@ -233,16 +239,6 @@ static void load_bare_batch(plim_tape *t, const plim_model *m, const plim_recipe
   b->loss_chunk = r->loss_chunk;
 }
 
-// accelerator.backward(loss)
-static void accelerated_backward(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
-                                 bool is_last) {
-  plim_tensor *share = NULL;
-  set(t, &share, div_scalar(t, v->loss));
-  backward_of(t, m, r, &v->scaler, share, is_last);
-  drop_graph(t, share);
-  drop(t, &share);
-}
-
 // loss = model(input_ids=ids, attention_mask=mask, labels=ids).loss; loss.backward()
 static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
                       bool is_last) {
@@ -259,8 +255,7 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
   drop_graph(t, v->loss);
   set(t, &v->loss, fresh);
   autocast(t, PLIM_BOOL);
-  if (r->uses_accelerator) accelerated_backward(t, m, r, v, is_last);
-  else backward_of(t, m, r, &v->scaler, v->loss, is_last);
+  backward_of(t, m, r, &v->scaler, v->loss, is_last);
 }
 
 static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
@@ -444,6 +439,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;
   plim_tape_set_padding(t, recipe->padding);
+  t->wraps_layers = recipe->wraps_layers;
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
   else if (ok && recipe->is_bare) train_barely(t, m, recipe, state);
   else if (ok) train_plainly(t, m, recipe, state);

@@ -17,6 +17,7 @@ typedef struct {
   int64_t padding; // positions of padding in every row of the mask, where attention leaves them out
   plim_dtype autocast; // PLIM_BOOL: off
   plim_checkpoint_kind checkpoint;
+  bool wraps_layers; // checkpoints are wrappers around layers (FSDP's), not the model's own
   plim_loss_kind loss;
   int64_t loss_chunk; // tokens at a time, of a chunked loss
   bool uses_liger; // its norms, rotary positions and gated MLPs; its cross entropy is a loss kind

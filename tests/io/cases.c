@@ -143,6 +143,7 @@ static plim_recipe recipe_of(const json_t *c) {
                                      : case_is(c, "offload", "layers") ? PLIM_CHECKPOINT_OFFLOADED
                                      : case_flag(c, "reentrant")       ? PLIM_CHECKPOINT_REENTRANT
                                                                        : PLIM_CHECKPOINT_ON,
+                       .wraps_layers = case_flag(c, "fsdp_ckpt"),
                        .offloads_saved = case_is(c, "offload", "save_on_cpu"),
                        .loss = loss_of(c),
                        .loss_chunk = case_integer(c, "chunk", 0),

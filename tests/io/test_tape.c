@@ -15,8 +15,6 @@ static const char *const folders[] = {"accelerate", "bare",     "decoders", "enc
 // Recordings whose program the tape does not have, or not to the last event.
 static const test_exception exceptions[] = {
     {"accelerate/accel-llama-efficient", "cpu_ram_efficient_loading, which the tape does not have"},
-    {"accelerate/accel-llama-fsdpckpt",
-     "CheckpointWrapper holds a layer's keywords longer than its input"},
     {"sharded/zero*", "DeepSpeed's peaks are compared alone, by test_sharded.c"},
 };
 

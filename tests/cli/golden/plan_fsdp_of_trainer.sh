@@ -1,7 +1,7 @@
 # TrainingArguments(fsdp=...) is accelerate's FSDP2 unless its version says otherwise, and so is Accelerator's with its
 # file; a loop of one's own is fully_shard of each layer. Gradients of accumulated batches stay whole.
 held="-m qwen2.5-0.5b -s 512 --gpu 24GiB --world 4 --try checkpoint=off"
-show() { grep -E '^(as it is|weights|gradients|note|unverified)|^      '; }
+show() { grep -E '^(as it is|weights|gradients|note|unverified)|^      in$'; }
 train() {
   cat > train.py <<END
 from transformers import Trainer, TrainingArguments
@@ -34,5 +34,10 @@ fsdp_config:
   fsdp_version: 2
 END
 $PLIMSOLL plan loop.py accelerate.yaml $held -b 2 -a 4 | show
+echo "== adapters under checkpoints of the model, for which the embedding needs a gradient, and of FSDP"
+lora="-m mistral-7b -s 512 --gpu 80GiB --lora-rank 8 --try checkpoint=on -b 2 -a 1 --json"
+$PLIMSOLL plan loop.py accelerate.yaml $lora --checkpoint | grep -m1 peak_allocated
+echo '  fsdp_activation_checkpointing: true' >> accelerate.yaml
+$PLIMSOLL plan loop.py accelerate.yaml $lora | grep -m1 peak_allocated
 echo "== a loop of one's own"
 $PLIMSOLL estimate -m qwen2.5-0.5b -b 2 -a 4 -s 512 --world 4 --strategy fsdp2 --amp bf16 --gpu 24GiB | grep -E '^FITS|weights|gradients'
