@@ -46,13 +46,12 @@ static const fsdp_group *group_of(const fsdp *f, const plim_tensor *p) {
 // ---- cutting ----------------------------------------------------------------------------------------
 
 // The first rank's part: rows, as torch.chunk cuts them.
-static bool cut(plim_tape *t, const fsdp *f, fsdp_parameter *p) {
+static void cut(plim_tape *t, const fsdp *f, fsdp_parameter *p) {
   plim_dims shape = p->full->shape;
   shape.at[0] = divide_up(shape.at[0], f->how.world);
   p->elements = plim_numel(&shape);
   set(t, &p->shard, empty(t, shape, p->own_dtype));
   if (f->how.offloads_parameters) plim_resize_storage(t, p->shard, 0);
-  return true;
 }
 
 typedef struct {
@@ -208,9 +207,10 @@ static bool cut_as_accelerate(plim_tape *t, fsdp *f, const plim_model *m) {
 }
 
 bool fsdp_cut(plim_tape *t, fsdp *f, plim_model *m) {
-  f->count = f->shards.layers + FSDP_OTHERS;
-  f->groups = calloc(f->count, sizeof *f->groups);
+  size_t count = f->shards.layers + FSDP_OTHERS;
+  f->groups = calloc(count, sizeof *f->groups);
   if (!f->groups) return false;
+  f->count = count;
   for (size_t i = 0; i < f->count; i++) f->groups[i].all = f;
   return plim_is_accelerates(&f->how) ? cut_as_accelerate(t, f, m) : cut_plainly(t, f, m);
 }
