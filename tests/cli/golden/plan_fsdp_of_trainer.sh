@@ -41,3 +41,6 @@ echo '  fsdp_activation_checkpointing: true' >> accelerate.yaml
 $PLIMSOLL plan loop.py accelerate.yaml $lora | grep -m1 peak_allocated
 echo "== a loop of one's own"
 $PLIMSOLL estimate -m qwen2.5-0.5b -b 2 -a 4 -s 512 --world 4 --strategy fsdp2 --amp bf16 --gpu 24GiB | grep -E '^FITS|weights|gradients'
+echo "== not recorded"
+$PLIMSOLL estimate -m qwen2.5-0.5b -b 2 -s 512 --loop trainer --world 4 --strategy fsdp2 --amp fp16 --loss chunked --gpu 24GiB | grep '^unverified: [af]'
+$PLIMSOLL estimate -m qwen2.5-0.5b --loop trainer --world 4 --strategy fsdp2 --amp bf16 --reduce-dtype fp32

@@ -53,7 +53,7 @@ case("trainer-tiny-lora-ckpt", "tiny-llama", loop="trainer", ckpt=True, lora=dic
 
 
 def config_of(c):
-    cfg = dict(json.load(open(os.path.join(HERE, "models.json")))[c["model"]])
+    cfg = dict(json.load(open(os.path.join(HERE, "..", "models.json")))[c["model"]])
     for k in ("num_hidden_layers", "n_layer"):
         if k in cfg:
             cfg[k] = c["layers"]
@@ -110,7 +110,7 @@ def with_trainer(c, r):
     m, k = build(c)
     row = {n: torch.ones(c["seq"]).long() * 7 for n in ("input_ids", "attention_mask", "labels")}
     args = TrainingArguments(
-        output_dir="/tmp/fsdp-out", per_device_train_batch_size=c["batch"], max_steps=3,
+        output_dir="fsdp-out", per_device_train_batch_size=c["batch"], max_steps=3,
         gradient_accumulation_steps=c.get("accum", 1), bf16=c["mixed"] == "bf16", report_to=[], save_strategy="no",
         disable_tqdm=True, gradient_checkpointing=bool(c.get("ckpt")), fsdp="full_shard auto_wrap",
         fsdp_config={"version": 2, "transformer_layer_cls_to_wrap": [layer_class(m)], "cpu_ram_efficient_loading": False,
