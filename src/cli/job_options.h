@@ -94,7 +94,7 @@ extern const char *const job_reduce_dtypes[], *const job_links[];
   {"no-reshard", 0, NULL, CLI_FLAG, AT(no_reshard),                                                \
    "FSDP2 keeps a layer's parameters after its forward", NULL},                                    \
   {"reduce-dtype", 0, "TYPE", CLI_CHOICE, AT(reduce_dtype),                                        \
-   "FSDP2 reduces gradients in this type (default: fp32)", job_reduce_dtypes},                     \
+   "FSDP2 reduces gradients in this type (default: fp32; Trainer: that of --amp)", job_reduce_dtypes}, \
   {"bucket-views", 0, NULL, CLI_FLAG, AT(bucket_views), "DDP's gradient_as_bucket_view", NULL},    \
   {"delete-outputs", 0, NULL, CLI_FLAG, AT(delete_outputs),                                        \
    "the loop lets go of the model's outputs after backward", NULL},                                \

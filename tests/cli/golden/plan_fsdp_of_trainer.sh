@@ -43,4 +43,4 @@ echo "== a loop of one's own"
 $PLIMSOLL estimate -m qwen2.5-0.5b -b 2 -a 4 -s 512 --world 4 --strategy fsdp2 --amp bf16 --gpu 24GiB | grep -E '^FITS|weights|gradients'
 echo "== not recorded"
 $PLIMSOLL estimate -m qwen2.5-0.5b -b 2 -s 512 --loop trainer --world 4 --strategy fsdp2 --amp fp16 --loss chunked --gpu 24GiB | grep '^unverified: [af]'
-$PLIMSOLL estimate -m qwen2.5-0.5b --loop trainer --world 4 --strategy fsdp2 --amp bf16 --reduce-dtype fp32
+$PLIMSOLL estimate -m qwen2.5-0.5b --loop trainer --world 4 --strategy fsdp2 --amp bf16 --reduce-dtype bf16
