@@ -167,11 +167,32 @@ static bool is(plim_said_text said, const char *value) {
 
 static bool may_offload(const job_args *a) { return !a->offload && !job_is_typed(a, &a->offload); }
 
+// fsdp_activation_checkpointing of accelerate's file, activation_checkpointing of fsdp_config.
+static bool is_checkpointed_by_fsdp(const project_job *p) {
+  const plim_project_knob *k = &p->project.knobs[PLIM_KNOB_CHECKPOINT];
+  const char *key = k->place_count ? k->places[0].setting->key : "";
+  return strstr(key, "fsdp") && strstr(key, "activation_checkpointing");
+}
+
 static void fill_checkpoint(project_job *p, job_args *a) {
   if (a->checkpoint || a->reentrant) return;
   a->checkpoint = is(p->run.checkpoint, "on");
+  a->wraps_layers = a->checkpoint && is_checkpointed_by_fsdp(p);
   a->reentrant = is(p->run.checkpoint, "reentrant");
   if (is(p->run.checkpoint, "offloaded") && may_offload(a)) a->offload = 2;
+}
+
+// The setting whose key has this part and this end, without case; NULL: none.
+static const plim_setting *find_setting(const project_job *p, const char *part, const char *end) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++) {
+      const char *key = s->at.at[k].key, *found = strcasestr(key, part);
+      size_t n = strlen(key), m = strlen(end);
+      if (found && n >= m && strcasecmp(key + n - m, end) == 0) return &s->at.at[k];
+    }
+  }
+  return NULL;
 }
 
 // transformers' Trainer hands the model to accelerate; so do loops that are started with a file of its.
@@ -182,11 +203,27 @@ static bool goes_through_accelerate(const plim_project *p) {
   return false;
 }
 
+// TrainingArguments' `fsdp` without a version in fsdp_config; accelerate's own file means the first then.
+static bool leaves_version_open(const project_job *p) {
+  const plim_project_knob *strategy = &p->project.knobs[PLIM_KNOB_STRATEGY];
+  plim_dialect trains = p->project.dialect;
+  if (!is(p->run.strategy, "fsdp") || !strategy->place_count || trains == PLIM_DIALECTS)
+    return false;
+  plim_dialect said_in = p->project.files.at[strategy->places[0].file]->is.dialect;
+  bool is_trainers = plim_dialect_table[trains].has_trainer && trains != PLIM_DIALECT_AXOLOTL;
+  return is_trainers && said_in != PLIM_DIALECT_ACCELERATE && !find_setting(p, "fsdp", "version");
+}
+
 static void fill_strategy(project_job *p, job_args *a) {
   plim_said_text strategy = p->run.strategy;
+  bool is_open = leaves_version_open(p);
+  a->is_fsdp_1 = is(strategy, "fsdp") && !is_open;
   if (is(strategy, "fsdp")) strategy.text = "fsdp2";
+  if (is_open && !job_is_typed(a, &a->strategy))
+    note(p, "fsdp_config has no version: transformers 5 takes FSDP2, 4 the first FSDP");
   fill_choice(p, a, "the strategy", strategy, plim_strategy_names, &a->strategy);
   bool is_typed = job_is_typed(a, &a->strategy);
+  if (is_typed) a->is_fsdp_1 = false;
   if (is(p->run.offload, "optimizer") && may_offload(a)) a->offload = 3;
   if (is_known(p->run.offload.said) && strstr(p->run.offload.text, "parameters") && may_offload(a))
     a->offload = 4;
@@ -252,19 +289,6 @@ static void note_world(project_job *p, const job_args *a) {
   bool is_inferred = world->said == PLIM_DEFAULTED && *world->why && a->world > 1;
   if (is_inferred && (int64_t)a->world == p->run.world.count)
     note(p, "%llu GPUs: %s", (unsigned long long)a->world, world->why);
-}
-
-// The setting whose key has this part and this end, without case; NULL: none.
-static const plim_setting *find_setting(const project_job *p, const char *part, const char *end) {
-  for (size_t i = 0; i < p->project.files.len; i++) {
-    const plim_settings *s = &p->project.files.at[i]->settings;
-    for (size_t k = 0; k < s->at.len; k++) {
-      const char *key = s->at.at[k].key, *found = strcasestr(key, part);
-      size_t n = strlen(key), m = strlen(end);
-      if (found && n >= m && strcasecmp(key + n - m, end) == 0) return &s->at.at[k];
-    }
-  }
-  return NULL;
 }
 
 // What is loaded without a type is float32 in transformers 4, and as it is stored in 5.
