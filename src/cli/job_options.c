@@ -406,7 +406,12 @@ static const char *dtype_name(plim_dtype dtype) {
 }
 
 void job_describe_model(const job_request *r, const job_args *args, char *text, size_t size) {
-  int used = snprintf(text, size, "%s, %s", args->model, dtype_name(r->job.dtype));
+  char shape[96];
+  const plim_config *m = &r->job.model;
+  snprintf(shape, sizeof shape, "%s of %d layers, %d wide", m->family->model_type, (int)m->layers,
+           (int)m->hidden);
+  int used = snprintf(text, size, "%s, %s", plim_model_is_shape(args->model) ? shape : args->model,
+                      dtype_name(r->job.dtype));
   if (r->job.recipe.autocast != PLIM_BOOL && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, " under %s autocast",
                      dtype_name(r->job.recipe.autocast));

@@ -77,7 +77,8 @@ static const struct {
     {flashes_in_full_precision, "flash-attn takes float16 and bfloat16 alone", "--amp bf16"},
     {flashes_on_old_card, "flash-attn needs an Ampere card or a newer one", "--attention sdpa"},
     {flashes_wide_heads, "flash-attn takes heads of up to 256", "--attention sdpa"},
-    {shards_quantised, "quantised weights cannot be sharded", "ddp keeps them whole"},
+    {shards_quantised, "quantised weights that GPUs share are not modelled",
+     "ddp keeps them whole: --strategy ddp"},
 };
 
 plim_err plim_job_check(const plim_job *job, plim_error *error) {

@@ -66,7 +66,8 @@ typedef enum {
   PLIM_AS_LIST,      // a list, joined with commas; or its text
   PLIM_AS_COUNT,     // how many a list, or a text with commas, has
   PLIM_AS_OPTIMIZER, // a name of transformers' TrainingArguments
-  PLIM_AS_BUILDER    // torchtune's function that builds the model; others say nothing
+  PLIM_AS_BUILDER,   // torchtune's function that builds the model; others say nothing
+  PLIM_AS_MODEL      // a model that is known or an id of the hub; other texts say nothing
 } plim_translation;
 
 enum {

@@ -137,6 +137,10 @@ static const plim_key home[] = {
   NUMBER("torch_empty_cache_steps", EMPTY_CACHE, NULL, ZERO),
   NUMBER("empty_cache_steps", EMPTY_CACHE, NULL, ZERO),
   NUMBER("cache_clear_frequency", EMPTY_CACHE, NULL, ZERO),
+  {.key = "model", .knob = PLIM_KNOB_MODEL, .how = PLIM_AS_MODEL, VAGUE},
+  {.key = "pretrained", .knob = PLIM_KNOB_MODEL, .how = PLIM_AS_MODEL, VAGUE},
+  {.key = "checkpoint", .knob = PLIM_KNOB_MODEL, .how = PLIM_AS_MODEL, VAGUE},
+  {.key = "model_checkpoint", .knob = PLIM_KNOB_MODEL, .how = PLIM_AS_MODEL, VAGUE},
   TEXT("model_path", MODEL, NULL, VAGUE),
   TEXT("model.name", MODEL, NULL, VAGUE),
   TEXT("base_model", MODEL, NULL),
@@ -427,6 +431,8 @@ static const plim_key llama_factory[] = {
   NUMBER("lora_dropout", LORA_DROPOUT, "0"),
   LIST("lora_target", LORA_TARGETS, "all-linear", .words = words_all_linear),
   WORDS("use_distributed_optimizer", STRATEGY, zero1_flag, NULL, READ_ONLY),
+  // Under Megatron, checkpointing is recompute_granularity's alone.
+  WORDS("tensor_model_parallel_size", CHECKPOINT, any_off, NULL, READ_ONLY),
   WORDS("recompute_granularity", CHECKPOINT, granularity, NULL, LAST),
   NUMBER("tensor_model_parallel_size", TENSOR_PARALLEL, "1"),
   NUMBER("context_parallel_size", CONTEXT_PARALLEL, "1"),
@@ -434,13 +440,16 @@ static const plim_key llama_factory[] = {
   NONE,
 };
 
+// Defaults: v1/config/training_args.py; the optimizer is base_trainer.py's, torch.optim.AdamW as it is.
 static const plim_key llama_factory_v1[] = {
   TEXT("model", MODEL, NULL),
   NUMBER("micro_batch_size", MICRO_BATCH, "1"),
   NUMBER("global_batch_size", GLOBAL_BATCH, NULL),
-  NUMBER("cutoff_len", SEQUENCE, NULL),
+  NUMBER("cutoff_len", SEQUENCE, "2048"),
+  WORDS("enable_activation_checkpointing", CHECKPOINT, checkpoint, "on", ADDABLE),
   WORDS("flash_attn", ATTENTION, flash_attn, "sdpa"),
-  WORDS("bf16", PRECISION, bf16, NULL),
+  WORDS("bf16", PRECISION, bf16, "bf16"),
+  TEXT("optim_config.name", OPTIMIZER, "adamw-foreach", READ_ONLY),
   NUMBER("peft_config.r", LORA_RANK, "0"),
   NUMBER("peft_config.lora_alpha", LORA_ALPHA, NULL),
   NUMBER("peft_config.lora_dropout", LORA_DROPOUT, NULL),
@@ -448,8 +457,8 @@ static const plim_key llama_factory_v1[] = {
   WORDS("quant_config.quantization_bit", QUANTISATION, bits, "plain"),
   WORDS("dist_config.name", STRATEGY, dist_name, NULL, READ_ONLY),
   NUMBER("cp_size", CONTEXT_PARALLEL, "1"),
-  NUMBER("num_train_epochs", EPOCHS, NULL),
-  NUMBER("max_grad_norm", CLIP, NULL),
+  NUMBER("num_train_epochs", EPOCHS, "3"),
+  NUMBER("max_grad_norm", CLIP, "1"),
   NONE,
 };
 

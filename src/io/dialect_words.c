@@ -151,6 +151,7 @@ WORDS(badam, {"true", "badam"}, {"false", "-"});
 WORDS(any_fp8, {"*", "fp8"});
 WORDS(empty_level, {"0", "?0"}, {"1", "1"}, {"2", "1"});
 WORDS(any_on, {"null", "?off"}, {"*", "on"});
+WORDS(any_off, {"*", "off"});
 WORDS(plain_flag, {"true", "plain"}, {"false", "-"});
 WORDS(fsdp_flag, {"true", "fsdp"}, {"false", "ddp"});
 WORDS(shard_degree, {"1", "ddp"}, {"*", "fsdp2"});

@@ -61,7 +61,7 @@ typedef struct {
   vec(plim_project_file *) files;
   vec(plim_binding *) bindings;
   vec(char *) notes;    // what does not fit together, in words
-  char *missing;        // a configuration that a command names and which is not here; NULL: none
+  char *missing;        // a configuration that a file names and which is not here; NULL: none
   plim_dialect dialect; // of what trains; PLIM_DIALECTS: none of the files does
   plim_project_knob knobs[PLIM_KNOBS];
 } plim_project;
@@ -114,6 +114,14 @@ bool plim_project_accumulation(const plim_project *p, int64_t micro_batch, int64
 // Refuses what takes other memory than the recipes that are modelled, with what it is: preference
 // training, other heads, layers or sequences that GPUs share (project_unmodelled.c).
 plim_err plim_project_refuse_unmodelled(const plim_project *p, plim_error *error);
+
+// Refuses a model that the files describe by its shape, with what is missing or not followed. PLIM_OK also
+// where they describe none.
+plim_err plim_project_refuse_shape(const plim_project *p, plim_error *error);
+
+// The setting that names a model which is none of transformers' that are known: a class, a word of one's own;
+// NULL: none.
+const plim_setting *plim_project_odd_model(const plim_project *p);
 
 // What turns this way to share on where the ecosystem has its own word for it, such as Megatron's
 // --use-distributed-optimizer; NULL: DeepSpeed or accelerate do it.

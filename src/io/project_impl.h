@@ -36,6 +36,14 @@ void plim_project_doubt_loops(plim_project *p);
 // What command lines and configurations say about the conditions of scripts (project_conditions.c).
 void plim_project_decide_conditions(plim_project *p);
 
+// The model, where no key names it outright (project_model.c): what the environment has by default, a file
+// of a group of Hydra's, a shape. After it, knobs[PLIM_KNOB_MODEL].why says what was taken.
+void plim_project_find_model(plim_project *p);
+// Whether a group of Hydra's is the model's, by its name.
+bool plim_is_model_group(const char *name, size_t size);
+// Where no name says it, the model that the files describe by its shape (project_shape.c).
+void plim_project_take_shape(plim_project *p);
+
 // ---- changes ----------------------------------------------------------------------------------------
 
 // Files in the order in which a new key belongs to them, from 0: what trains, what starts it, the parts.

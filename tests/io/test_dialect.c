@@ -156,7 +156,7 @@ static const real_file real_files[] = {
      "accumulate=8",
      NULL},
     {"llama-factory__megatron_bridge__llama3_sft.yaml", PLIM_DIALECT_LLAMA_FACTORY,
-     "lora_rank=8 strategy=zero1 checkpoint=reentrant model=meta-llama/Llama-3.2-1B-Instruct "
+     "lora_rank=8 strategy=zero1 checkpoint=off model=meta-llama/Llama-3.2-1B-Instruct "
      "dtype=bf16 clip=1",
      NULL},
     {"llama-factory__train_lora__qwen3_lora_sft.yaml", PLIM_DIALECT_LLAMA_FACTORY,
@@ -165,7 +165,9 @@ static const real_file real_files[] = {
      NULL},
     {"llama-factory__v1__train_batching_strategy__train_full_fsdp2_batching_normal.yaml",
      PLIM_DIALECT_LLAMA_FACTORY_V1,
-     "micro_batch=2 sequence=2048 strategy=fsdp2 lora_rank=0 model=Qwen/Qwen3-0.6B", NULL},
+     "micro_batch=2 sequence=2048 strategy=fsdp2 lora_rank=0 precision=bf16 checkpoint=on "
+     "optimizer=adamw-foreach clip=1 model=Qwen/Qwen3-0.6B",
+     NULL},
     {"llama-factory__v1__train_full__train_full_ulysses_cp.yaml", PLIM_DIALECT_LLAMA_FACTORY_V1,
      "attention=flash context_parallel=2 precision=none micro_batch=1", NULL},
     {"llama-factory__v1__train_lora__train_lora_sft.yaml", PLIM_DIALECT_LLAMA_FACTORY_V1,
