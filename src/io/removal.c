@@ -195,9 +195,13 @@ static bool cut_last_line(const removal *r, cut *out) {
   return true;
 }
 
+// At the end of a line, no blanks stay behind what was before it.
 static bool cut_with_comma(const removal *r, cut *out) {
   if (r->end == r->entry.end) return false;
-  out->span = (plim_span){r->entry.begin, skip_blanks(r->s, r->end)};
+  size_t begin = r->entry.begin, end = skip_blanks(r->s, r->end);
+  bool ends_line = end == r->s->size || is_break(r->s->text[end]);
+  while (ends_line && begin && is_blank(r->s->text[begin - 1])) begin--;
+  out->span = (plim_span){begin, end};
   return true;
 }
 
