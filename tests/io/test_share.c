@@ -1,4 +1,5 @@
-// How GPUs share a run, changed in files: one way takes the place of another, and what it set up goes.
+// Knobs that take several keys: how GPUs share a run, where one way takes the place of another and what it set up
+// goes, and Liger in Axolotl, of which only what is missing is added.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +119,41 @@ TEST(a_way_back_that_would_change_another_knob_is_refused) {
   CHECK(refuses("ddp", "clip would be 1, not 0.5"), "clipping");
   CHECK(!read_text("ds.json", clips), "%s", error.message);
   CHECK(refuses("ddp", "where it is named"), "alone");
+  plim_project_clear(&project);
+}
+
+static const struct {
+  const char *before, *after;
+} liger[] = {
+    {"", "plugins:\n  - axolotl.integrations.liger.LigerPlugin\nliger_rope: true\n"
+         "liger_rms_norm: true\nliger_glu_activation: true\n"
+         "liger_fused_linear_cross_entropy: true\n"},
+    {"plugins:\n- axolotl.integrations.liger.LigerPlugin\nliger_rms_norm: false\n"
+     "liger_fused_linear_cross_entropy: true\n",
+     "plugins:\n- axolotl.integrations.liger.LigerPlugin\nliger_rms_norm: true\n"
+     "liger_fused_linear_cross_entropy: true\nliger_rope: true\nliger_glu_activation: true\n"},
+    {"plugins:\n  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin  # fast\n",
+     "plugins:\n  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin  # fast\n"
+     "  - axolotl.integrations.liger.LigerPlugin\nliger_rope: true\nliger_rms_norm: true\n"
+     "liger_glu_activation: true\n"},
+    {"plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n", NULL},
+};
+
+TEST(of_liger_only_what_is_missing_is_added) {
+  static const char head[] = "base_model: x\nsequence_len: 64\nmicro_batch_size: 1\n";
+  for (size_t i = 0; i < sizeof liger / sizeof *liger; i++) {
+    char before[512], after[640];
+    plim_edit_set edits;
+    plim_knob_change change = {PLIM_KNOB_LIGER, value_from("on")};
+    snprintf(before, sizeof before, "%s%s", head, liger[i].before);
+    CHECK(!read_text("a.yaml", before), "%s", error.message);
+    bool ok = !plim_project_set(&project, &change, 1, &edits, &error);
+    CHECK(ok == (liger[i].after != NULL), "row %zu: %s", i, error.message);
+    if (!ok) continue;
+    snprintf(after, sizeof after, "%s%s", head, liger[i].after);
+    CHECK(becomes(&edits, after), "row %zu", i);
+    plim_edit_set_clear(&edits);
+  }
   plim_project_clear(&project);
 }
 
