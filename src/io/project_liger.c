@@ -71,8 +71,9 @@ static char *item_like(const plim_project_file *f, const plim_setting *last, siz
 static bool plugin_edit(const plim_project_file *f, const plim_setting *last, plim_edit *out) {
   bool ends_in_line = !f->size || f->text[f->size - 1] == '\n';
   size_t at = f->size;
-  out->text = last ? item_like(f, last, &at)
-                   : strdup(ends_in_line ? "plugins:\n  - " PLUGIN "\n" : "\nplugins:\n  - " PLUGIN);
+  out->text = last
+                  ? item_like(f, last, &at)
+                  : strdup(ends_in_line ? "plugins:\n  - " PLUGIN "\n" : "\nplugins:\n  - " PLUGIN);
   out->span = (plim_span){at, at};
   return out->text;
 }

@@ -54,30 +54,34 @@ static plim_err keep(plim_edit_set *out, size_t file, plim_task *t, plim_error *
   return err;
 }
 
-// Why the deciding key does not do it, whatever is tried; false if it could.
-static bool say_why(const plim_key *key, const plim_value *value, char *why, size_t size) {
+// Why the deciding key does not do it, whatever is tried; false if it could. Rows that match by a pattern go by what
+// they matched.
+static bool say_why(const plim_knob_place *place, const plim_value *value, const char *tried,
+                    char *why, size_t size) {
   plim_value out;
-  bool is_closed = key->flags & PLIM_KEY_READ_ONLY;
-  if (is_closed) snprintf(why, size, "%s must not change alone: other keys go with it", key->key);
-  else if (plim_key_inverse(key, value, &out)) return false;
-  else snprintf(why, size, "%s has no word for it", key->key);
+  const plim_key *key = place->key;
+  bool is_closed = key->flags & PLIM_KEY_READ_ONLY, is_pattern = strchr(key->key, '*') != NULL;
+  const char *name = is_pattern && place->setting ? place->setting->key : key->key;
+  if (is_closed) snprintf(why, size, "%.96s must not change alone: other keys go with it", name);
+  else if (*tried || plim_key_inverse(key, value, &out)) return false;
+  else snprintf(why, size, "%.96s has no word for it", name);
   return true;
 }
 
-// `tried` is what came of it, `said` what the editor said.
-static plim_err refuse(const plim_project *p, size_t file, const plim_key *key,
+// `place` is what decides; NULL: nothing. `tried` is what came of it, `said` what the editor said.
+static plim_err refuse(const plim_project *p, const plim_knob_place *place,
                        const plim_knob_change *c, const char *tried, const plim_error *said,
                        plim_error *error) {
   char value[64], why[200] = "there is no sure place for it";
   const char *name = plim_knob_table[c->knob].name;
   plim_value_print(&c->value, value, sizeof value);
-  bool is_said = key && say_why(key, &c->value, why, sizeof why);
+  bool is_said = place && place->key && say_why(place, &c->value, tried, why, sizeof why);
   if (!is_said && *tried) snprintf(why, sizeof why, "%.190s", tried);
   else if (!is_said && said->message[0]) snprintf(why, sizeof why, "%.190s", said->message);
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot become %s: %s", name, value, why);
   plim_error_hint(error, "if it has another name or place: --set %s=FILE:KEY", name);
-  return plim_error_file_of(p, file, err, error);
+  return plim_error_file_of(p, place ? place->file : SIZE_MAX, err, error);
 }
 
 // Everything that changes, and how far it is done.
@@ -135,7 +139,7 @@ static plim_err change_places(const job *j, const plim_knob_change *c, plim_erro
     t.is_bound = place->key && !*place->key->key;
     if (!t.is_bound && is_done(j, place->file, c)) continue;
     if (plim_task_perform(&t, &why)) err = keep(j->out, place->file, &t, error);
-    else err = refuse(j->p, place->file, place->key, c, t.why, &why, error);
+    else err = refuse(j->p, place, c, t.why, &why, error);
   }
   return err;
 }
@@ -147,14 +151,50 @@ static bool is_shared(const plim_project *p) {
          (strncmp(k->value.text, "zero", 4) == 0 || strcmp(k->value.text, "fsdp2") == 0);
 }
 
-// What only some ways to share have.
-static const char *why_not_shared(const plim_project *p, const plim_knob_change *c) {
+static bool has_adapters(const plim_project *p) {
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_LORA_RANK];
+  return k->said >= PLIM_UNCLEAR || (k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0);
+}
+
+// What only some ways to share have, or adapters.
+static const char *why_idle(const plim_project *p, const plim_knob_change *c) {
+  bool is_of_adapters = c->knob == PLIM_KNOB_LORA_ALPHA || c->knob == PLIM_KNOB_LORA_DROPOUT;
+  if (is_of_adapters && !has_adapters(p)) return "nothing here makes adapters";
   const char *to = c->value.kind == PLIM_VALUE_TEXT ? c->value.text : "";
   bool is_of_state = strcmp(to, "optimizer") == 0 || strcmp(to, "parameters") == 0;
   if (is_shared(p)) return NULL;
   if (c->knob == PLIM_KNOB_RESHARD) return "it is a setting of FSDP2, which these files do not use";
   return c->knob == PLIM_KNOB_OFFLOAD && is_of_state ? "only ZeRO and FSDP2 keep that on the host"
                                                      : NULL;
+}
+
+static bool has_row(plim_dialect dialect, plim_knob knob) {
+  for (; dialect != PLIM_DIALECTS; dialect = plim_dialect_table[dialect].base)
+    for (const plim_key *key = plim_dialect_table[dialect].keys; key->key; key++)
+      if (key->knob == knob) return true;
+  return false;
+}
+
+// The one ecosystem of these files, where it has no key for the knob; NULL: it has, or there are several.
+static const char *without_key(const plim_project *p, plim_knob knob) {
+  plim_dialect only = PLIM_DIALECTS;
+  for (size_t i = 0; i < p->files.len; i++) {
+    plim_dialect dialect = p->files.at[i]->recipe.dialect;
+    if (dialect == PLIM_DIALECTS || dialect == only) continue;
+    if (only != PLIM_DIALECTS || dialect == PLIM_DIALECT_HOME) return NULL;
+    only = dialect;
+  }
+  return only == PLIM_DIALECTS || has_row(only, knob) ? NULL : plim_dialect_table[only].name;
+}
+
+static plim_err refuse_absent(const plim_project *p, plim_knob knob, plim_error *error) {
+  const char *name = plim_knob_table[knob].name, *lacks = without_key(p, knob);
+  plim_err err =
+      lacks ? plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s has no key for %s", lacks, name)
+            : plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                        "nothing in these files sets %s, and there is no sure place for it", name);
+  plim_error_hint(error, "say where it is: --set %s=FILE:KEY", name);
+  return err;
 }
 
 static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_error *error) {
@@ -169,15 +209,10 @@ static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_er
       if (plim_task_perform(&t, &why)) return keep(j->out, i, &t, error);
       if (!*tried) memcpy(tried, t.why, sizeof tried);
     }
-  if (why.message[0] || *tried) return refuse(p, SIZE_MAX, NULL, c, tried, &why, error);
-  const char *of_sharing = why_not_shared(p, c);
-  if (of_sharing) return refuse(p, SIZE_MAX, NULL, c, of_sharing, &why, error);
-  const char *name = plim_knob_table[c->knob].name;
-  plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                "nothing in these files sets %s, and there is no sure place for it", name);
-  plim_error_hint(error, "say where it is: --set %s=FILE:KEY", name);
-  return err;
+  if (why.message[0] || *tried) return refuse(p, NULL, c, tried, &why, error);
+  const char *idle = why_idle(p, c);
+  if (idle) return refuse(p, NULL, c, idle, &why, error);
+  return refuse_absent(p, c->knob, error);
 }
 
 static bool is_sharing(plim_knob knob) {

@@ -82,6 +82,8 @@ static const char *why_closed(const plim_project_file *f) {
   if (plim_share_setting(f, "deepspeed_config_file"))
     return "the DeepSpeed file that accelerate's names decides it";
   if (!type) return "accelerate's file has no distributed_type";
+  if (type->value.kind == PLIM_VALUE_BOOL)
+    return "distributed_type reads as false: NO wants quotes";
   if (type->value.kind == PLIM_VALUE_TEXT && strcmp(type->value.text, "NO") == 0)
     return "accelerate's file is set up for one GPU";
   return "accelerate's file is set up for another way to share";
@@ -178,22 +180,53 @@ static plim_err refuse_others(const plim_project *p, const plim_way_to_share *w,
   return plim_share_refuse(w, plim_share_lacks[kind], error);
 }
 
+// A key that none of these ways has: LLaMA-Factory with Megatron.
+static plim_err refuse_foreign(const plim_way_to_share *w, const char *key, plim_error *error) {
+  char why[160];
+  snprintf(why, sizeof why, "%.96s decides it, and other keys go with that", key);
+  return plim_share_refuse(w, why, error);
+}
+
+static const char *foreign_key(const plim_project *p) {
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_STRATEGY];
+  const plim_knob_place *place = k->place_count ? &k->places[0] : NULL;
+  if (!place || !place->setting) return NULL;
+  bool is_trainers = plim_share_is_trainer(p->files.at[place->file]->recipe.dialect);
+  return is_trainers && !plim_share_is_key(place->setting->key) ? place->setting->key : NULL;
+}
+
 static plim_err write_kind(const plim_project *p, const plim_way_to_share *w, plim_share_kind kind,
                            plim_edit_set *out, plim_error *error) {
   size_t file = accelerate_file(p);
   bool is_named = kind == PLIM_SHARE_ZERO && has_dialect(p, PLIM_DIALECT_DEEPSPEED);
   if (file == SIZE_MAX && (!has_trainer(p) || is_named)) return refuse_others(p, w, kind, error);
+  const char *foreign = foreign_key(p);
+  if (foreign) return refuse_foreign(w, foreign, error);
   plim_err err = plim_share_take_keys(p, kind, out, error);
   if (!err && file != SIZE_MAX) err = change_accelerate(p, file, w, kind, out, error);
   else if (!err && kind != PLIM_SHARE_PLAIN) err = plim_share_add(p, w, kind, out, error);
   return err || kind == PLIM_SHARE_FSDP ? err : keep_checkpoint(p, w, out, error);
 }
 
+// The ecosystem, where it has ways of its own and this is none of them; NULL: it could be.
+static const char *who_does_not(const plim_project *p, const plim_way_to_share *w) {
+  if (p->dialect == PLIM_DIALECTS || is_alone(w)) return NULL;
+  const plim_dialect_info *info = &plim_dialect_table[p->dialect];
+  return info->shares && !strstr(info->shares, w->strategy) ? info->name : NULL;
+}
+
+static plim_err refuse_unknown(const plim_way_to_share *w, const char *who, plim_error *error) {
+  char why[96];
+  snprintf(why, sizeof why, "%s does not share a run that way", who);
+  return plim_share_refuse(w, why, error);
+}
+
 plim_err plim_project_share(const plim_project *p, const plim_way_to_share *w, plim_edit_set *out,
                             plim_error *error) {
-  const char *words = plim_project_own_way(p, w->strategy);
+  const char *words = plim_project_own_way(p, w->strategy), *who = who_does_not(p, w);
   plim_share_kind kind;
   if (words) return refuse_own(w, words, error);
+  if (who) return refuse_unknown(w, who, error);
   if (kind_of(w, &kind)) return write_kind(p, w, kind, out, error);
   return plim_share_refuse(w, "FSDP 1 is on its way out: fsdp2 is written instead", error);
 }

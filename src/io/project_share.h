@@ -39,6 +39,8 @@ bool plim_share_is_trainer(plim_dialect dialect);
 
 // ---- the way back (project_unshare.c) ---------------------------------------------------------------
 
+// Whether a key of a trainer is one of those that go, or below one.
+bool plim_share_is_key(const char *key);
 // The last setting whose key is this, or ends with it; NULL: none.
 const plim_setting *plim_share_setting(const plim_project_file *f, const char *name);
 // Whether something stands below such a key; `roof` is the whole key.

@@ -270,7 +270,9 @@ static bool try_default(task *t, const plim_key *key, const plim_setting *settin
   bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to || t->is_bound;
   if (is_closed || !plim_key_silence(key, &value)) return false;
   if (plim_settings_change(&t->f->settings, setting, &value, &edit, NULL)) return false;
+  bool was_told = t->why[0];
   if (try(t, &edit, 1)) return true;
+  if (!was_told) t->why[0] = 0; // it was not meant to do it
   free(edit.text);
   return false;
 }

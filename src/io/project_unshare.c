@@ -55,6 +55,14 @@ bool plim_share_roof(const plim_project_file *f, const char *name, char roof[PLI
   return false;
 }
 
+bool plim_share_is_key(const char *key) {
+  for (int i = 0; i < KEYS; i++) {
+    const char *at = strstr(key, keys[i].name);
+    if (at && (at == key || strchr(".-", at[-1]))) return true;
+  }
+  return false;
+}
+
 // null, false and an empty text turn nothing on.
 static bool says_something(const plim_setting *setting) {
   const plim_value *v = &setting->value;
