@@ -49,13 +49,14 @@ static bool has_accelerate_file(const plim_project *p) {
   return false;
 }
 
-// transformers 4 reads no version there, and runs FSDP 1.
+// transformers 4 reads no version there, and runs FSDP 1; Axolotl sees to it itself.
 static void print_version(const plan_result *r, const plan_for_card *c) {
   int64_t before = c->plan.before_choice.at[PLIM_KNOB_STRATEGY];
   int64_t strategy = c->plan.rungs.at[0].choice.at[PLIM_KNOB_STRATEGY];
   bool is_new = strategy == PLIM_SHARD_FSDP2 && before != PLIM_SHARD_FSDP2;
   const plim_project *p = r->files ? &r->files->project : NULL;
-  bool is_trainer = p && p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
+  bool is_trainer = p && p->dialect < PLIM_DIALECTS && p->dialect != PLIM_DIALECT_AXOLOTL &&
+                    plim_dialect_table[p->dialect].has_trainer;
   bool is_written = is_new && is_trainer && !has_accelerate_file(p) &&
                     plan_can_share(p, strategy, c->plan.rungs.at[0].choice.at[PLIM_KNOB_OFFLOAD]);
   if (is_written) printf("transformers 5: with these keys, 4 runs FSDP 1\n");
