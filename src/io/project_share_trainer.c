@@ -140,7 +140,7 @@ typedef struct {
 #define TRUE                                                                                       \
   { .kind = PLIM_VALUE_BOOL, .flag = true }
 
-// Without what transformers is told, until 5.16 the version is 1 and FSDP2 keeps what it gathered.
+// Without these, transformers 5.0 to 5.8 take version 1, and FSDP2 keeps what it gathered.
 static const entry fsdp_config[] = {
     {"version", NUMBER(2), false}, {"reshard_after_forward", TRUE, false}, {0}};
 
@@ -232,7 +232,20 @@ static plim_err write_deepspeed(const plim_project *p, size_t file, const plim_w
   return err ? err : create(out, path, deepspeed_text(w), error);
 }
 
-// Layers are wrapped one by one where they are told to, until 5.16; 4 knows no version here and runs FSDP 1.
+static bool is_on(const plim_project_file *f, const char *name) {
+  const plim_setting *setting = plim_share_setting(f, name);
+  return setting && setting->value.kind == PLIM_VALUE_BOOL && setting->value.flag;
+}
+
+// shard_grad_op, hybrid_shard: what was chosen is not written over.
+static bool shards_otherwise(const plim_project_file *f) {
+  const plim_setting *setting = plim_share_setting(f, "fsdp");
+  bool is_text = setting && setting->value.kind == PLIM_VALUE_TEXT && *setting->value.text;
+  return is_text && !strstr(setting->value.text, "full_shard");
+}
+
+// `True` wraps each layer only in later releases of transformers 5; the words do in all of them. 4 reads no
+// version here and runs FSDP 1.
 static plim_err write_fsdp(const plim_project *p, size_t file, const plim_way_to_share *w,
                            plim_edit_set *out, plim_error *error) {
   bool is_offloaded = plim_share_offloads(w, "parameters");
@@ -240,6 +253,12 @@ static plim_err write_fsdp(const plim_project *p, size_t file, const plim_way_to
   char roof[PLIM_KEY_BYTES];
   bool has_config = plim_share_roof(p->files.at[file], "fsdp_config", roof) ||
                     plim_share_setting(p->files.at[file], "fsdp_config");
+  bool has_both = is_on(p->files.at[file], "activation_checkpointing") &&
+                  is_on(p->files.at[file], "gradient_checkpointing");
+  if (has_both)
+    return plim_share_refuse(w, "Trainer refuses both kinds of checkpointing at once", error);
+  if (shards_otherwise(p->files.at[file]))
+    return plim_share_refuse(w, "fsdp is set to shard in another way than full_shard", error);
   plim_err err = plim_share_say(p, file, plim_share_text, "fsdp", words, out, error);
   if (err || has_config) return err;
   return say_mapping(p, file, "fsdp_config", fsdp_config, is_offloaded, out, error);

@@ -122,6 +122,20 @@ TEST(a_way_back_that_would_change_another_knob_is_refused) {
   plim_project_clear(&project);
 }
 
+// fsdp_config without fsdp does nothing; with it, Trainer would not start.
+TEST(what_would_not_start_or_was_chosen_otherwise_is_refused) {
+  CHECK(!read_text("train.yaml",
+                   "per_device_train_batch_size: 4\nbf16: true\ngradient_checkpointing: true\n"
+                   "fsdp_config:\n  version: 2\n  activation_checkpointing: true\n"),
+        "%s", error.message);
+  CHECK(refuses("fsdp2", "both kinds of checkpointing"), "both");
+  CHECK(
+      !read_text("train.yaml", "per_device_train_batch_size: 4\nbf16: true\nfsdp: hybrid_shard\n"),
+      "%s", error.message);
+  CHECK(refuses("fsdp2", "another way than full_shard"), "what was chosen");
+  plim_project_clear(&project);
+}
+
 static const struct {
   const char *before, *after;
 } liger[] = {
