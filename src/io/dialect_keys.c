@@ -229,11 +229,13 @@ static const plim_key hf[] = {
   LIST("fsdp", STRATEGY, NULL, .words = words_any_fsdp),
   REFINES("fsdp_config.version", STRATEGY, "fsdp", fsdp_version, NULL, READ_ONLY),
   REFINES("fsdp_config.fsdp_version", STRATEGY, "fsdp", fsdp_version, NULL, READ_ONLY),
+  REFINES("fsdp_config", STRATEGY, "fsdp", fsdp_json, NULL, READ_ONLY), // of a command line
   WORDS("fsdp", OFFLOAD, fsdp_string_offload, NULL),
   WORDS("fsdp_config.cpu_offload", OFFLOAD, offload_flag_parameters, NULL),
   WORDS("fsdp_config.offload_params", OFFLOAD, offload_flag_parameters, NULL),
   WORDS("activation_offloading", OFFLOAD, offload_activations, NULL, ADDS),
   WORDS("fsdp_config.reshard_after_forward", RESHARD, reshard, NULL),
+  WORDS("fsdp_config", RESHARD, reshard_json, NULL),
   NONE,
 };
 
@@ -308,7 +310,7 @@ static const plim_key deepspeed[] = {
   WORDS("fp16.enabled", PRECISION, fp16_enabled, NULL, .flags = PLIM_KEY_AGREES | PLIM_KEY_ADDABLE),
   WORDS("torch_autocast.dtype", PRECISION, precision, NULL),
   WORDS("zero_optimization.stage", STRATEGY, zero_stage, NULL),
-  WORDS("zero_optimization.offload_optimizer.device", OFFLOAD, offload_optimizer, NULL, ADDABLE),
+  WORDS("zero_optimization.offload_optimizer.device", OFFLOAD, offload_optimizer, "none", ADDABLE),
   WORDS("zero_optimization.offload_param.device", OFFLOAD, offload_parameters, NULL),
   NUMBER("gradient_clipping", CLIP, NULL, AGREES),
   WORDS("optimizer.type", OPTIMIZER, optimizer_class, NULL),
@@ -388,10 +390,10 @@ static const plim_key axolotl[] = {
   NUMBER("tensor_parallel_size", TENSOR_PARALLEL, "1"),
   NUMBER("context_parallel_size", CONTEXT_PARALLEL, "1"),
   NUMBER("dataloader_num_workers", WORKERS, NULL, ADDABLE),
-  WORDS("torch_compile", COMPILE, on_off, "off"),
+  WORDS("torch_compile", COMPILE, on_off, "off", ADDABLE),
   NUMBER("torch_empty_cache_steps", EMPTY_CACHE, "0", ZERO, ADDABLE),
-  NUMBER("num_epochs", EPOCHS, "1"),
-  NUMBER("max_grad_norm", CLIP, "1", ZERO),
+  NUMBER("num_epochs", EPOCHS, "1", ADDABLE),
+  NUMBER("max_grad_norm", CLIP, "1", ZERO, ADDABLE),
   WORDS("rl", LOSS_KIND, preference, "causal"),
   WORDS("reward_model", LOSS_KIND, scores, NULL),
   WORDS("process_reward_model", LOSS_KIND, scores, NULL),
@@ -660,6 +662,55 @@ static const plim_key nanogpt[] = {
   NONE,
 };
 
+// ---- keys that go together; FSDP has checkpointing of its own ---------------------------------------
+
+#define TOGETHER(KNOB, keys_) {.knob = PLIM_KNOB_##KNOB, .keys = keys_}
+#define HALVES TOGETHER(PRECISION, "bf16,fp16") // both at once: no trainer starts
+
+static const plim_key_set hf_sets[] = {
+  TOGETHER(STRATEGY, "deepspeed,fsdp,fsdp.*,fsdp_config,fsdp_config.*,gradient_checkpointing"),
+  HALVES,
+  {0},
+};
+
+static const plim_key_set accelerate_sets[] = {
+  TOGETHER(STRATEGY, "distributed_type,deepspeed_config,deepspeed_config.*,fsdp_config,fsdp_config.*"),
+  {0},
+};
+
+static const plim_key_set deepspeed_sets[] = {
+  TOGETHER(OFFLOAD, "zero_optimization.offload_optimizer.*,zero_optimization.offload_param.*"),
+  TOGETHER(PRECISION, "bf16.enabled,fp16.enabled"),
+  {0},
+};
+
+static const plim_key_set axolotl_sets[] = {
+  TOGETHER(STRATEGY, "deepspeed,fsdp,fsdp.*,fsdp_version,fsdp_config,fsdp_config.*,gradient_checkpointing"),
+  TOGETHER(OFFLOAD, "activation_offloading,layer_offloading,fsdp_config.*offload_params"),
+  TOGETHER(LIGER, "plugins,plugins.*,liger_*"),
+  TOGETHER(CHUNKED_LOSS, "chunked_cross_entropy,liger_fused_linear_cross_entropy"),
+  TOGETHER(ATTENTION, "attn_implementation,flash_attention,sdp_attention,eager_attention,xformers_attention"),
+  HALVES,
+  {0},
+};
+
+// What one optimizer takes another refuses.
+static const plim_key_set torchtune_sets[] = {
+  TOGETHER(OPTIMIZER, "optimizer._component_,optimizer.fused,optimizer.foreach"),
+  {0},
+};
+
+static const plim_key_set litgpt_sets[] = {
+  TOGETHER(OPTIMIZER, "optimizer.class_path,optimizer.init_args.fused"),
+  {0},
+};
+
+static const plim_key_set megatron_sets[] = {
+  TOGETHER(CHECKPOINT, "recompute_*,distribute_saved_activations"),
+  HALVES,
+  {0},
+};
+
 // ---- the dialects -----------------------------------------------------------------------------------
 
 // Masks: transformers' and TRL's collators pad to the longest; LLaMA-Factory's to a multiple of 8 and
@@ -668,26 +719,30 @@ static const plim_key nanogpt[] = {
 const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
   [PLIM_DIALECT_HOME] = {"home-made", home, PLIM_DIALECTS, .is_nested = true},
   [PLIM_DIALECT_HF] = {"transformers", hf, PLIM_DIALECT_HOME, .is_nested = true, .has_trainer = true,
-                       .mask = "longest"},
+                       .mask = "longest", .sets = hf_sets},
   [PLIM_DIALECT_TRL] = {"TRL", trl, PLIM_DIALECT_HF, .is_nested = true, .has_trainer = true,
                         .mask = "longest"},
   [PLIM_DIALECT_SENTENCE] = {"sentence-transformers", sentence, PLIM_DIALECT_HF, .is_nested = true,
                              .has_trainer = true, .mask = "longest"},
   [PLIM_DIALECT_UNSLOTH] = {"Unsloth", unsloth, PLIM_DIALECT_TRL, .is_nested = true, .has_trainer = true,
                             .mask = "ones"},
-  [PLIM_DIALECT_ACCELERATE] = {"accelerate", accelerate, PLIM_DIALECTS, .is_part = true},
-  [PLIM_DIALECT_DEEPSPEED] = {"DeepSpeed", deepspeed, PLIM_DIALECTS, .is_part = true},
+  [PLIM_DIALECT_ACCELERATE] = {"accelerate", accelerate, PLIM_DIALECTS, .is_part = true,
+                               .sets = accelerate_sets},
+  [PLIM_DIALECT_DEEPSPEED] = {"DeepSpeed", deepspeed, PLIM_DIALECTS, .is_part = true,
+                              .sets = deepspeed_sets},
   [PLIM_DIALECT_AXOLOTL] = {"Axolotl", axolotl, PLIM_DIALECTS, .has_trainer = true, .mask = "pad",
-                            .divides_batch = true},
+                            .divides_batch = true, .sets = axolotl_sets},
   [PLIM_DIALECT_LLAMA_FACTORY] = {"LLaMA-Factory", llama_factory, PLIM_DIALECT_HF, .has_trainer = true,
                                   .mask = "pad"},
   [PLIM_DIALECT_LLAMA_FACTORY_V1] = {"LLaMA-Factory v1", llama_factory_v1, PLIM_DIALECTS,
                                      .divides_batch = true},
   [PLIM_DIALECT_TORCHTUNE] = {"torchtune", torchtune, PLIM_DIALECTS, .has_one_type = true,
+                              .sets = torchtune_sets,
                               .shares = "fsdp2",
                              .has_own_models = true},
   [PLIM_DIALECT_LIGHTNING] = {"Lightning", lightning, PLIM_DIALECT_HOME, .is_nested = true},
   [PLIM_DIALECT_MEGATRON] = {"Megatron-LM", megatron, PLIM_DIALECTS, .divides_batch = true,
+                             .sets = megatron_sets,
                              .shares = "ddp,zero1,fsdp2",
                              .has_own_models = true},
   [PLIM_DIALECT_MEGATRON_BRIDGE] = {"Megatron-Bridge", megatron_bridge, PLIM_DIALECTS,
@@ -700,7 +755,7 @@ const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
                              .has_own_models = true},
   [PLIM_DIALECT_NANOGPT] = {"nanoGPT", nanogpt, PLIM_DIALECTS, .shares = "ddp",
                              .has_own_models = true},
-  [PLIM_DIALECT_LITGPT] = {"litgpt", litgpt, PLIM_DIALECTS, .divides_batch = true, .shares = "fsdp2",
+  [PLIM_DIALECT_LITGPT] = {"litgpt", litgpt, PLIM_DIALECTS, .sets = litgpt_sets, .divides_batch = true, .shares = "fsdp2",
                              .has_own_models = true},
   [PLIM_DIALECT_LLM_FOUNDRY] = {"llm-foundry", llm_foundry, PLIM_DIALECTS, .divides_batch = true,
                                 .shares = "ddp,fsdp2"},

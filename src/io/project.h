@@ -150,6 +150,7 @@ typedef struct {
 typedef struct {
   vec(plim_file_edit) at;
   vec(plim_new_file) files;
+  vec(size_t) unnamed; // files that nothing names any more: they stay as they are, and say nothing
 } plim_edit_set;
 
 // Every place that must change for the knobs to have these values, in files as they are now; a key that

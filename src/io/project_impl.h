@@ -54,10 +54,6 @@ bool plim_project_place(const plim_project_file *f, const char *key, bool is_nes
                         char out[PLIM_KEY_BYTES]);
 // Whether that is because there are several: `why` says which.
 bool plim_project_has_several_places(const plim_project_file *f, char *why, size_t size);
-// A way to share that takes more than one key (project_share.c).
-plim_err plim_project_share(const plim_project *p, const char *strategy, const char *offload,
-                            plim_edit_set *out, plim_error *error);
-
 // use_reentrant=False, where checkpointing is turned on in this file for adapters that need it; nothing where
 // it has no sure place (project_reentrant.c).
 void plim_project_add_reentrant(const plim_project *p, size_t file, plim_edit_set *out);
