@@ -8,6 +8,7 @@
 #include "interrupted.h"
 #include "plan_edits.h"
 #include "plan_options.h"
+#include "term.h"
 
 // ---- the command --------------------------------------------------------------------------------------------
 
@@ -217,7 +218,9 @@ static int show(const plan_result *r, const plan_args *args, const cli_call *cal
 static void note_interrupted(void) {
   interrupted found;
   if (!interrupted_find(&found)) return;
-  fprintf(stderr, "note: %s\nhelp: %s\n", found.what, found.fix);
+  fprintf(stderr, "note: ");
+  term_say(stderr, found.what, 6, 6);
+  fprintf(stderr, "help: %s\n", found.fix);
 }
 
 static int run(const cli_call *call) {
