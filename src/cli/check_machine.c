@@ -35,7 +35,7 @@ static size_t list_processes(const check *c, size_t card, char *text, size_t siz
 
 // A card with nobody on it, to go to.
 static size_t free_card(const check *c) {
-  for (size_t i = 0; i < c->card_count; i++)
+  for (size_t i = 0; i < c->card_count + c->hidden_cards; i++)
     if (!is_much(in_use(&c->cards[i]), c->cards[i].total_bytes)) return i;
   return SIZE_MAX;
 }
@@ -65,6 +65,7 @@ void check_cards(check *c) {
   if (!c->card_count) {
     check_finding *f = check_add(c, "card.none", CHECK_NOTE, "no NVIDIA card is found here");
     check_why(f, "its free memory and the processes on it cannot be checked");
+    if (c->trains && !c->gpu) check_fix(f, "--gpu 4090 asks about a card of another machine");
     return;
   }
   for (size_t i = 0; i < c->card_count; i++) {
