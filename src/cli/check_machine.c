@@ -77,14 +77,29 @@ void check_cards(check *c) {
   }
 }
 
+// Fewer cards accumulate longer, so that the effective batch is after it what it was before.
+static void fix_count(const check *c, check_finding *f, int64_t local) {
+  int64_t micro = check_number(c, PLIM_KNOB_MICRO_BATCH), cards = (int64_t)c->card_count;
+  int64_t now = check_number(c, PLIM_KNOB_ACCUMULATE), then = check_product(now, local, 1);
+  int64_t all = check_product(micro, now, check_world(c));
+  if (!all || !then || then % cards)
+    check_fix(f, "--nproc_per_node %lld, with accumulation raised to keep the batch",
+              (long long)cards);
+  else
+    check_fix(f,
+              "--nproc_per_node %lld and accumulation over %lld passes instead of %lld: %lld "
+              "sequences per optimizer step, before and after",
+              (long long)cards, (long long)(then / cards), (long long)now, (long long)all);
+}
+
 void check_card_count(check *c) {
   int64_t local = check_local_world(c);
   if (!c->card_count || local <= (int64_t)c->card_count) return;
-  check_finding *f = check_add(c, "card.count", CHECK_WARNING,
-                               "the run wants %lld cards on a machine, this one has %zu",
-                               (long long)local, c->card_count);
+  check_finding *f =
+      check_add(c, "card.count", CHECK_WARNING, "the run wants %lld cards on a machine, %s %zu",
+                (long long)local, c->hidden_cards ? "and sees" : "this one has", c->card_count);
   check_why(f, "a process without a card of its own ends with \"invalid device ordinal\"");
-  check_fix(f, "--nproc_per_node %zu, with accumulation raised to keep the batch", c->card_count);
+  fix_count(c, f, local);
 }
 
 // ---- the environment --------------------------------------------------------------------------------
