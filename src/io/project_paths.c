@@ -1,4 +1,5 @@
 // What the files of a project are called.
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +22,9 @@ static bool resolve(const char *path, char out[PLIM_PATH_BYTES]) {
   const char *slash = strrchr(path, '/');
   char folder[PLIM_PATH_BYTES];
   snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-  char *real = realpath(folder, NULL);
-  bool ok = real && plim_path_join(out, strcmp(real, "/") ? real : "", slash ? slash + 1 : path);
-  free(real);
-  return ok;
+  char real[PATH_MAX];
+  return realpath(folder, real) &&
+         plim_path_join(out, strcmp(real, "/") ? real : "", slash ? slash + 1 : path);
 }
 
 static const char *below(const char *folder, const char *path) {
@@ -33,14 +33,12 @@ static const char *below(const char *folder, const char *path) {
 }
 
 void plim_path_shorten(const char *path, char out[PLIM_PATH_BYTES]) {
-  char whole[PLIM_PATH_BYTES];
+  char whole[PLIM_PATH_BYTES], here[PATH_MAX];
   while (path[0] == '.' && path[1] == '/') path += 2;
   snprintf(out, PLIM_PATH_BYTES, "%s", path);
   if ((*path != '/' && !climbs(path)) || !resolve(path, whole)) return;
-  char *here = realpath(".", NULL);
-  const char *inner = here ? below(here, whole) : NULL;
+  const char *inner = realpath(".", here) ? below(here, whole) : NULL;
   if (inner) snprintf(out, PLIM_PATH_BYTES, "%s", inner);
-  free(here);
 }
 
 bool plim_path_is_outside(const char *path) { return *path == '/' || climbs(path); }
@@ -54,13 +52,12 @@ void plim_path_in_diff(const char *path, char out[PLIM_PATH_BYTES]) {
 // ---- among the files --------------------------------------------------------------------------------
 
 bool plim_project_has(const plim_project *p, const char *path) {
-  char *real = realpath(path, NULL);
-  bool has = false;
+  char real[PATH_MAX];
+  bool has = false, is_there = realpath(path, real);
   for (size_t i = 0; i < p->files.len && !has; i++) {
     const plim_project_file *f = p->files.at[i];
-    has = strcmp(f->path, path) == 0 || (real && f->real && strcmp(f->real, real) == 0);
+    has = strcmp(f->path, path) == 0 || (is_there && f->real && strcmp(f->real, real) == 0);
   }
-  free(real);
   return has;
 }
 
