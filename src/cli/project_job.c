@@ -87,39 +87,50 @@ static void fill_count(project_job *p, const job_args *a, const char *what, plim
 
 // ---- how many at once ---------------------------------------------------------------------------------
 
-static const struct {
+typedef struct {
   plim_knob knob;
-  const char *option;
+  const char *option, *example;
   size_t at;             // of job_args
   bool is_one_if_unsaid; // nobody accumulates, or takes several GPUs, without saying so
-} counts[] = {
-    {PLIM_KNOB_MICRO_BATCH, "--batch", offsetof(job_args, batch), false},
-    {PLIM_KNOB_ACCUMULATE, "--accumulate", offsetof(job_args, accumulate), true},
-    {PLIM_KNOB_WORLD, "--world", offsetof(job_args, world), true},
+} asked_count;
+
+static const asked_count counts[] = {
+    {PLIM_KNOB_MICRO_BATCH, "--batch", "8", offsetof(job_args, batch), false},
+    {PLIM_KNOB_ACCUMULATE, "--accumulate", "8", offsetof(job_args, accumulate), true},
+    {PLIM_KNOB_WORLD, "--world", "8", offsetof(job_args, world), true},
+};
+
+// What has an answer where nothing is said, and none where it is not clear.
+static const asked_count open_counts[] = {
+    {PLIM_KNOB_SEQUENCE, "--seq", "2048", offsetof(job_args, seq), false},
+    {PLIM_KNOB_LORA_RANK, "--lora-rank", "16, or 0 for no adapters", offsetof(job_args, lora_rank),
+     false},
 };
 
 // What to type where the files leave a count open.
-static void hint_count(const project_job *p, size_t i, plim_error *error) {
-  const plim_project_knob *k = &p->project.knobs[counts[i].knob];
+static void hint_count(const project_job *p, const asked_count *c, plim_error *error) {
+  const plim_project_knob *k = &p->project.knobs[c->knob];
   const plim_setting *first = k->place_count ? k->places[0].setting : NULL;
-  const char *knob = plim_knob_table[counts[i].knob].name;
-  if (first && first->value.kind == PLIM_VALUE_INTEGER)
-    plim_error_hint(error, "%s %lld, or which one counts: --set %s=%s:%s", counts[i].option,
+  const char *knob = plim_knob_table[c->knob].name;
+  bool is_count = first && first->value.kind == PLIM_VALUE_INTEGER && first->value.integer > 0;
+  if (is_count && c->knob != PLIM_KNOB_LORA_RANK)
+    plim_error_hint(error, "%s %lld, or which one counts: --set %s=%s:%s", c->option,
                     (long long)first->value.integer, knob,
                     p->project.files.at[k->places[0].file]->path, first->key);
-  else if (first) plim_error_hint(error, "%s 8", counts[i].option);
-  else plim_error_hint(error, "%s 8, or where it is: --set %s=FILE:KEY", counts[i].option, knob);
+  else if (first) plim_error_hint(error, "%s %s", c->option, c->example);
+  else
+    plim_error_hint(error, "%s %s, or where it is: --set %s=FILE:KEY", c->option, c->example, knob);
 }
 
-static plim_err refuse_count(const project_job *p, size_t i, plim_error *error) {
-  const plim_project_knob *k = &p->project.knobs[counts[i].knob];
-  const plim_knob_info *knob = &plim_knob_table[counts[i].knob];
+static plim_err refuse_count(const project_job *p, const asked_count *c, plim_error *error) {
+  const plim_project_knob *k = &p->project.knobs[c->knob];
+  const plim_knob_info *knob = &plim_knob_table[c->knob];
   plim_err err = k->said == PLIM_UNCLEAR
                      ? plim_fail(error, PLIM_ERR_ARGUMENT, "%s (%s) is not clear: %s", knob->name,
                                  knob->what, k->why)
                      : plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say %s (%s)",
                                  knob->name, knob->what);
-  hint_count(p, i, error);
+  hint_count(p, c, error);
   if (!k->place_count) return err;
   return plim_error_file(error, err, p->project.files.at[k->places[0].file]->path);
 }
@@ -143,7 +154,17 @@ static plim_err fill_counts(const project_job *p, job_args *a, plim_error *error
     if (*out != JOB_UNSET) continue;
     if (count_of(k)) *out = count_of(k);
     else if (k->said == PLIM_UNSAID && counts[i].is_one_if_unsaid) *out = 1;
-    else return refuse_count(p, i, error);
+    else return refuse_count(p, &counts[i], error);
+  }
+  return PLIM_OK;
+}
+
+static plim_err ask_open(const project_job *p, const job_args *a, plim_error *error) {
+  for (size_t i = 0; i < sizeof open_counts / sizeof *open_counts; i++) {
+    const asked_count *c = &open_counts[i];
+    bool is_told = job_is_typed(a, (const char *)a + c->at);
+    if (!is_told && p->project.knobs[c->knob].said == PLIM_UNCLEAR)
+      return refuse_count(p, c, error);
   }
   return PLIM_OK;
 }
@@ -317,8 +338,10 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   plim_said_text attention = r->attention, precision = r->precision;
   bool is_open = a->accumulate == JOB_UNSET;
   plim_err err = plim_project_refuse_unmodelled(&p->project, error);
+  if (!err) err = plim_project_refuse_documents(&p->project, error);
   if (!err) err = project_job_check_world(p, a, error);
   if (!err) err = fill_counts(p, a, error);
+  if (!err) err = ask_open(p, a, error);
   fill_count(p, a, "the number of machines", r->nodes, 1, &a->nodes);
   if (!err) err = project_job_divide(p, a, is_open, error);
   if (err) return err;

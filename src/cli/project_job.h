@@ -35,5 +35,7 @@ plim_err project_job_divide(const project_job *p, job_args *args, bool is_open, 
 
 // The effective batch the files ask for; 0: they do not say.
 uint64_t project_job_batch(const project_job *p);
+// The same, or what their counts make on so many GPUs, those they name themselves first.
+uint64_t project_job_own_batch(const project_job *p, uint64_t world);
 
 #endif

@@ -114,7 +114,10 @@ static plim_token read_number(const plim_key *key, const plim_setting *setting, 
   if (is_number(&setting->value)) return t;
   if (is_number(&setting->computed)) return (plim_token){PLIM_STRONG, setting->computed};
   if (plim_number_of(text, &t.value)) return t;
-  bool is_open = setting->value.kind == PLIM_VALUE_NULL || strcmp(text, "auto") == 0;
+  bool is_found = key->knob == PLIM_KNOB_MICRO_BATCH && !(key->flags & PLIM_KEY_AGREES);
+  bool is_auto =
+      strcmp(text, "auto") == 0 && !is_found; // as others say; a batch is found by trying
+  bool is_open = setting->value.kind == PLIM_VALUE_NULL || is_auto;
   return (plim_token){is_open ? PLIM_NOTHING : PLIM_UNREADABLE, {0}};
 }
 

@@ -5,6 +5,8 @@
 
 WORDS(on_off, {"true", "on"}, {"false", "?off"}, {"auto", "on"}, {"1", "on"}, {"0", "?off"},
       {"yes", "on"}, {"no", "?off"}, {"null", "?off"});
+WORDS(endless, {"null", "-1"});  // nothing is cut off
+WORDS(any_batch, {"-1", "-"}); // that of one pass on all GPUs
 WORDS(null_is_zero, {"null", "?0"}, {"false", "?0"});
 
 // ---- checkpointing

@@ -115,6 +115,9 @@ bool plim_project_accumulation(const plim_project *p, int64_t micro_batch, int64
 // training, other heads, layers or sequences that GPUs share (project_unmodelled.c).
 plim_err plim_project_refuse_unmodelled(const plim_project *p, plim_error *error);
 
+// Refuses a YAML file of several documents (project_documents.c).
+plim_err plim_project_refuse_documents(const plim_project *p, plim_error *error);
+
 // What turns this way to share on where the ecosystem has its own word for it, such as Megatron's
 // --use-distributed-optimizer; NULL: DeepSpeed or accelerate do it.
 const char *plim_project_own_way(const plim_project *p, const char *strategy);

@@ -31,6 +31,8 @@ bool plim_project_flag(const plim_project *p, const char *argument, plim_knob_pl
 // Another command sets it otherwise: NULL if none does.
 const plim_setting *plim_project_rival_flag(const plim_project *p, const char *argument,
                                             const plim_knob_place *flag);
+// Counts that are none leave the knob open (project_counts.c).
+void plim_project_doubt_counts(plim_project *p);
 // An accumulation that goes by a name of its own leaves the knob open (project_loops.c).
 void plim_project_doubt_loops(plim_project *p);
 // What command lines and configurations say about the conditions of scripts (project_conditions.c).
