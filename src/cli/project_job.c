@@ -113,7 +113,10 @@ static void hint_count(const project_job *p, const asked_count *c, plim_error *e
   const plim_setting *first = k->place_count ? k->places[0].setting : NULL;
   const char *knob = plim_knob_table[c->knob].name;
   bool is_count = first && first->value.kind == PLIM_VALUE_INTEGER && first->value.integer > 0;
-  if (is_count && c->knob != PLIM_KNOB_LORA_RANK)
+  if (is_count && c->knob == PLIM_KNOB_LORA_RANK)
+    plim_error_hint(error, "%s %lld, or 0 for no adapters", c->option,
+                    (long long)first->value.integer);
+  else if (is_count)
     plim_error_hint(error, "%s %lld, or which one counts: --set %s=%s:%s", c->option,
                     (long long)first->value.integer, knob,
                     p->project.files.at[k->places[0].file]->path, first->key);
@@ -312,7 +315,9 @@ static void note_unclear(project_job *p, const job_args *a) {
   };
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     const plim_project_knob *k = &p->project.knobs[words[i].knob];
-    if (k->said != PLIM_UNCLEAR || job_is_typed(a, (const char *)a + words[i].at)) continue;
+    bool has_no_adapters = words[i].knob == PLIM_KNOB_LORA_TARGETS && !a->lora_rank;
+    if (k->said != PLIM_UNCLEAR || has_no_adapters) continue;
+    if (job_is_typed(a, (const char *)a + words[i].at)) continue;
     note(p, "%s is not clear: %.150s; predicted as %s", words[i].what, k->why, words[i].taken);
   }
 }

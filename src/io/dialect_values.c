@@ -171,14 +171,22 @@ static plim_token read_count(const plim_setting *setting, const char *text) {
   return (plim_token){PLIM_STRONG, {.kind = PLIM_VALUE_INTEGER, .integer = n}};
 }
 
+// Of two values, the one that counts is known.
+static bool is_chosen(const plim_setting *setting) {
+  return setting->chooses && setting->computed.kind != PLIM_VALUE_NULL;
+}
+
 plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setting *setting) {
   char text[TEXT_BYTES];
   bool is_bare = setting->span.begin == setting->span.end; // a flag without a value
   bool is_flag = is_bare && setting->value.kind == PLIM_VALUE_NULL && setting->key[0] == '-';
   if (is_flag) snprintf(text, sizeof text, "true");
-  else plim_value_word(&setting->value, text, sizeof text);
+  else
+    plim_value_word(is_chosen(setting) ? &setting->computed : &setting->value, text, sizeof text);
   const plim_word *word = word_of(key->words, text);
   if (word) return plim_token_of(word->knob);
+  if (is_chosen(setting) && setting->computed.kind == PLIM_VALUE_TEXT && key->how != PLIM_AS_NUMBER)
+    return kept(s, text);
   switch (key->how) {
   case PLIM_AS_NUMBER: return read_number(key, setting, text);
   case PLIM_AS_TEXT: return read_text(s, setting, text);

@@ -124,7 +124,7 @@ plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   const plim_setting *rival = is_set && !err ? plim_project_rival_flag(p, argument, &flag) : NULL;
   if (rival) say_twice(k, rival, flag.setting);
   if (is_set) return err;
-  if (setting->value.kind == PLIM_VALUE_DERIVED) doubt(p, k);
+  if (setting->value.kind == PLIM_VALUE_DERIVED && !setting->chooses) doubt(p, k);
   if (k->said == PLIM_SAID && setting->environment) doubt_environment(p, k);
   return PLIM_OK;
 }

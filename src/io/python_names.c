@@ -61,6 +61,10 @@ void plim_py_names_free(plim_py_names *n) {
   vec_free(&n->references);
   vec_free(&n->expressions);
   vec_free(&n->tests);
+  vec_free(&n->sites);
+  vec_free(&n->functions);
+  vec_free(&n->adapters);
+  vec_free(&n->owners);
   plim_hash_free(&n->facts);
 }
 
@@ -89,9 +93,14 @@ void plim_py_bind_in_line(plim_py_names *n, uint64_t line, const char *name, siz
   count(n, IN_LINE, line, name, size);
 }
 
-void plim_py_use(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+uint32_t plim_py_scope_of(const plim_py_names *n, uint32_t scope, const char *name, size_t size) {
   while (scope && !find(n, ASSIGNED, scope, name, size) && !find(n, BOUND, scope, name, size))
     scope = n->parents.at[scope];
+  return scope;
+}
+
+void plim_py_use(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  scope = plim_py_scope_of(n, scope, name, size);
   if (scope || find(n, USED, 0, name, size)) return;
   uint32_t *assigned = find(n, ASSIGNED, 0, name, size);
   put(n, file_under(USED, 0, name, size), assigned ? *assigned : 0);

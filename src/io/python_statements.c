@@ -146,6 +146,7 @@ static void note_alias(plim_py_reader *r, size_t name, size_t i, size_t end) {
   const char *kept = plim_settings_keep(r->s, call, size);
   if (!kept) plim_py_no_memory(r);
   plim_py_add_alias(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name), kept);
+  plim_py_note_adapter(r, name, last, kept);
 }
 
 static void assign_name(plim_py_reader *r, size_t name, size_t i, size_t end) {
@@ -289,6 +290,7 @@ static void statement(plim_py_reader *r, size_t i, size_t end) {
     bind_names(r, r->block->scope, i + 1, end);
   else if (word && !plim_py_is_soft(plim_py_at(r, i))) plim_py_walk(r, i, end);
   else expression_or_assignment(r, i, end);
+  if (word == PY_return) plim_py_leave_early(r, i + 1 < end);
 }
 
 static void statements(plim_py_reader *r, const plim_py_block *block, size_t i, size_t end) {
@@ -342,6 +344,7 @@ static void open_function(plim_py_reader *r, size_t i, size_t colon, plim_py_blo
   inner->is_of_evaluation |= plim_py_names_evaluation(r, i + 1, i + 2);
   const char *path = plim_py_function_path(r, i + 1, inner);
   inner->scope = inner->function = plim_py_scope_new(&r->names, inner->function, path);
+  plim_py_note_function(r, i + 1, inner->scope);
   size_t open = plim_py_is(r, i + 2, colon, '[') ? plim_py_skip(r, i + 2) : i + 2;
   if (plim_py_is(r, open, colon, '(')) bind_parameters(r, inner->scope, open);
   plim_py_walk(r, i + 2, colon);
@@ -427,6 +430,7 @@ plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, c
   if (!r->err) r->err = r->x.err;
   if (!r->err && r->expects_block) plim_py_fail_at(r, s->size, "an indented block is missing");
   if (!r->err) plim_py_settle_locals(r);
+  if (!r->err) plim_py_settle_uses(r);
   if (!r->err && !plim_py_resolve(&r->names, s)) plim_py_no_memory(r);
   if (!r->err && !plim_py_compute(&r->names, s)) plim_py_no_memory(r);
   if (!r->err) plim_py_settle_models(s);

@@ -71,13 +71,15 @@ typedef struct {
   int line;       // of the value, counted from 1
   const char *comment; // behind it on its line, or on lines of their own right above; "" if none
   const char *root; // of a DERIVED: the key of the literal in this file it comes from; NULL: none
-  plim_value computed;     // of a DERIVED: the number that this file makes of it; NULL: not known
+  plim_value computed;     // of a DERIVED: what this file makes of it; NULL: not known
   const char *environment; // of a computed one: the variable whose default was taken; NULL: none
   bool is_of_evaluation;   // it stands where an evaluation is set up: a val_dataloader's batch
   bool is_faint; // Python: local to a function, or an unknown model; counts where nothing else does
   size_t group;  // of a command's words: which command; 0: it is of none
   bool is_aside; // of a command that does something else than train: eval.py, convert.py
-  uint32_t condition; // Python: it counts where this holds, see conditions.h; 0: always
+  uint32_t condition;    // Python: it counts where this holds, see conditions.h; 0: always
+  uint32_t chooses;      // of a DERIVED in Python: the condition between two values; 0: none does
+  plim_value choices[2]; // without it, and with it
 } plim_setting;
 
 typedef enum { PLIM_NO, PLIM_MAYBE, PLIM_YES } plim_truth;
@@ -89,7 +91,8 @@ typedef enum {
   PLIM_IF_EQUAL, // it is `literal`
   PLIM_IF_NOT,   // of a
   PLIM_IF_BOTH,  // a and b
-  PLIM_IF_EITHER
+  PLIM_IF_EITHER,
+  PLIM_IF_LIKELY // of a: unless it surely does not hold
 } plim_condition_kind;
 
 // A condition under which code runs. Those it is made of, `a` and `b`, have smaller numbers.

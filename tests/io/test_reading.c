@@ -1,0 +1,162 @@
+// What users' own scripts say, read by where it counts: adapters by where they are applied, functions by where
+// they are called, autocast by its place among the arguments, conditions by the files that decide them.
+#include <string.h>
+
+#include "project.h"
+#include "test.h"
+
+static plim_project project;
+static plim_error error;
+
+typedef struct {
+  const char *path, *text;
+} file;
+
+static plim_err read_all(const file *files) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = PLIM_OK;
+  for (; files->path && !err; files++)
+    err = plim_project_add(&project, files->path, files->text, strlen(files->text), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+#define READ(...) read_all((const file[]){__VA_ARGS__, {NULL, NULL}})
+
+static bool is_value(plim_knob knob, const char *want) {
+  char text[256];
+  const plim_project_knob *k = &project.knobs[knob];
+  if (k->said == PLIM_UNCLEAR) snprintf(text, sizeof text, "unclear");
+  else plim_value_print(&k->value, text, sizeof text);
+  if (strcmp(text, want) == 0) return true;
+  printf("%s is %s (%s), not %s\n", plim_knob_table[knob].name, text, k->why, want);
+  return false;
+}
+
+// "micro_batch=4 checkpoint=on", all of them true. Prints those that are not.
+static bool says(const char *expected) {
+  bool ok = true;
+  for (const char *at = expected; *at; at += strcspn(at, " "), at += *at == ' ') {
+    char name[64], want[128];
+    int name_size = (int)strcspn(at, "="), size = (int)strcspn(at, " ");
+    snprintf(name, sizeof name, "%.*s", name_size, at);
+    snprintf(want, sizeof want, "%.*s", size - name_size - 1, at + name_size + 1);
+    plim_knob knob = plim_knob_named(name);
+    ok = knob != PLIM_KNOBS && is_value(knob, want) && ok;
+  }
+  return ok;
+}
+
+#define SWITCHES                                                                                   \
+  "p.add_argument('--lora', action='store_true')\n"                                                \
+  "p.add_argument('--full', action='store_true')\n"                                                \
+  "args = p.parse_args()\n"                                                                        \
+  "targs = TrainingArguments('o', per_device_train_batch_size=4)\n"
+
+// ---- adapters ---------------------------------------------------------------------------------------
+
+static const struct {
+  const char *what, *text, *without, *with; // the rank, without and with --lora
+} adapters[] = {
+    {"applied under an if", "c = LoraConfig(r=16)\nif args.lora:\n    m = get_peft_model(m, c)\n",
+     "0", "16"},
+    {"given under a condition",
+     "c = LoraConfig(r=16)\nSFTTrainer(m, peft_config=c if args.lora else None)\n", "0", "16"},
+    {"given unless", "c = LoraConfig(r=16)\nSFTTrainer(m, peft_config=None if args.full else c)\n",
+     "16", "16"},
+    {"given in any case", "c = LoraConfig(r=16)\nprint(c)\nSFTTrainer(m, peft_config=c)\n", "16",
+     "16"},
+    {"shown in any case, applied under an if",
+     "c = LoraConfig(r=16)\nprint(c)\nif args.lora:\n    m = get_peft_model(m, c)\n", "0", "16"},
+    {"applied under what nobody knows",
+     "c = LoraConfig(r=16)\nif WANTED:\n    m = get_peft_model(m, c)\n", "unclear", "unclear"},
+    {"made in a function that is called under an if",
+     "def adapt(m):\n    c = LoraConfig(r=16)\n    return get_peft_model(m, c)\n"
+     "def main():\n    if args.lora:\n        adapt(load())\nmain()\n",
+     "0", "16"},
+    {"made in a function that is called twice",
+     "def adapt(m):\n    return get_peft_model(m, LoraConfig(r=16))\n"
+     "if args.lora:\n    adapt(a)\nadapt(b)\n",
+     "16", "16"},
+    {"made in a function that nobody calls here",
+     "def adapt(m):\n    return get_peft_model(m, LoraConfig(r=16))\n", "16", "16"},
+    {"behind a return",
+     "def adapt(m):\n    if not args.lora:\n        return m\n"
+     "    return get_peft_model(m, LoraConfig(r=16))\nadapt(m)\n",
+     "0", "16"},
+    {"behind a return on one line",
+     "def adapt(m):\n    if not args.lora: return m\n"
+     "    return get_peft_model(m, LoraConfig(r=16))\nadapt(m)\n",
+     "0", "16"},
+    {"behind a return that hangs on a parameter",
+     "def adapt(m, wanted):\n    if not wanted:\n        return m\n"
+     "    return get_peft_model(m, LoraConfig(r=16))\nadapt(m, yes)\n",
+     "unclear", "unclear"},
+    {"behind the end of a run that nobody knows about",
+     "def main():\n    if done():\n        return\n    get_peft_model(m, "
+     "LoraConfig(r=16))\nmain()\n",
+     "16", "16"},
+};
+
+TEST(adapters_count_where_they_are_applied) {
+  for (size_t i = 0; i < sizeof adapters / sizeof *adapters; i++) {
+    char text[1024], want[32];
+    snprintf(text, sizeof text, SWITCHES "%s", adapters[i].text);
+    CHECK(!READ({"train.py", text}, {"run.sh", "python train.py\n"}), "%s", error.message);
+    snprintf(want, sizeof want, "lora_rank=%s", adapters[i].without);
+    CHECK(says(want), "%s, without --lora", adapters[i].what);
+    CHECK(!READ({"train.py", text}, {"run.sh", "python train.py --lora\n"}), "%s", error.message);
+    snprintf(want, sizeof want, "lora_rank=%s", adapters[i].with);
+    CHECK(says(want), "%s, with --lora", adapters[i].what);
+  }
+}
+
+// ---- values that are one of two ---------------------------------------------------------------------
+
+TEST(a_value_that_is_one_of_two_is_the_one_that_counts) {
+  static const char text[] = SWITCHES
+      "m = AutoModel.from_pretrained('a/b', dtype=torch.bfloat16 if args.lora else 'float32')\n"
+      "t = TrainingArguments('o', gradient_checkpointing=not args.lora,\n"
+      "    bf16=is_bfloat16_supported(), fp16=not is_bfloat16_supported())\n";
+  CHECK(!READ({"train.py", text}, {"run.sh", "python train.py\n"}), "%s", error.message);
+  CHECK(says("dtype=fp32 checkpoint=on precision=bf16"), "without --lora");
+  CHECK(!READ({"train.py", text}, {"run.sh", "python train.py --lora\n"}), "%s", error.message);
+  CHECK(says("dtype=bf16 checkpoint=off precision=bf16"), "with --lora");
+}
+
+// ---- autocast ---------------------------------------------------------------------------------------
+
+static const struct {
+  const char *call, *precision;
+} autocasts[] = {
+    {"torch.autocast('cuda', torch.bfloat16)", "bf16"},
+    {"torch.amp.autocast('cuda', torch.float16)", "fp16"},
+    {"torch.cuda.amp.autocast()", "fp16"},
+    {"autocast()", "fp16"},
+    {"autocast(device_type='cuda')", "fp16"},
+    {"autocast(device.type, torch.bfloat16)", "bf16"},
+    {"torch.cuda.amp.autocast(True, torch.bfloat16)", "bf16"},
+    {"torch.cuda.amp.autocast(enabled=not args.full)", "fp16"},
+    {"torch.cuda.amp.autocast(args.full)", "unknown"},
+    {"torch.autocast('cuda', torch.bfloat16, args.full)", "unknown"},
+    {"torch.autocast('cuda', dtype=torch.bfloat16, enabled=False)", "unknown"},
+    {"torch.autocast('cuda', dtype=torch.bfloat16, enabled=WANTED)", "unclear"},
+    {"torch.autocast('cpu')", "unknown"},
+    {"accelerator.autocast()", "unknown"},
+};
+
+TEST(autocast_computes_in_what_it_is_given) {
+  for (size_t i = 0; i < sizeof autocasts / sizeof *autocasts; i++) {
+    char text[512], want[32];
+    snprintf(text, sizeof text,
+             "p.add_argument('--full', action='store_true')\nargs = p.parse_args()\n"
+             "DataLoader(data, batch_size=4)\nwith %s:\n    loss = model(x)\n",
+             autocasts[i].call);
+    CHECK(!READ({"train.py", text}), "%s", error.message);
+    snprintf(want, sizeof want, "precision=%s", autocasts[i].precision);
+    CHECK(says(want), "%s", autocasts[i].call);
+  }
+}
+
+TEST_MAIN
