@@ -171,9 +171,9 @@ static plim_token read_count(const plim_setting *setting, const char *text) {
   return (plim_token){PLIM_STRONG, {.kind = PLIM_VALUE_INTEGER, .integer = n}};
 }
 
-// Of two values, the one that counts is known.
+// Of two values the one that counts is known, or what another file says.
 static bool is_chosen(const plim_setting *setting) {
-  return setting->chooses && setting->computed.kind != PLIM_VALUE_NULL;
+  return (setting->chooses || setting->reference) && setting->computed.kind != PLIM_VALUE_NULL;
 }
 
 plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setting *setting) {

@@ -72,6 +72,21 @@ static plim_err take_flag(plim_project *p, plim_knob knob, plim_knob_place place
   return PLIM_OK;
 }
 
+// What a script copies from another file is changed there.
+static plim_err take_copied(plim_project *p, plim_knob knob, plim_error *error) {
+  plim_project_knob before = p->knobs[knob];
+  const plim_settings *s = &p->files.at[before.places[0].file]->settings;
+  plim_knob_place at;
+  bool is_found =
+      plim_project_lookup(p, s, before.places[0].setting->reference, &at) == PLIM_NAME_FOUND;
+  if (!is_found || p->files.at[at.file]->settings.format == PLIM_FORMAT_PYTHON) return PLIM_OK;
+  plim_err err = take_flag(p, knob, at, error);
+  bool is_same =
+      p->knobs[knob].said == PLIM_SAID && plim_value_same(&p->knobs[knob].value, &before.value);
+  if (!is_same) p->knobs[knob] = before;
+  return err;
+}
+
 // Whether the expression has the argument's name in it: args.bs.
 static bool mentions(const char *expression, const char *argument) {
   char name[PLIM_KEY_BYTES], attribute[PLIM_KEY_BYTES + 1];
@@ -124,6 +139,7 @@ plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   const plim_setting *rival = is_set && !err ? plim_project_rival_flag(p, argument, &flag) : NULL;
   if (rival) say_twice(k, rival, flag.setting);
   if (is_set) return err;
+  if (setting->reference && !setting->environment) return take_copied(p, knob, error);
   if (setting->value.kind == PLIM_VALUE_DERIVED && !setting->chooses) doubt(p, k);
   if (k->said == PLIM_SAID && setting->environment) doubt_environment(p, k);
   return PLIM_OK;

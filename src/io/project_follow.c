@@ -124,9 +124,19 @@ static plim_err follow_imports(plim_project *p, const char *from, const char *te
   return err;
 }
 
-static bool is_yaml(const char *name, size_t size) {
-  return (size > 5 && memcmp(name + size - 5, ".yaml", 5) == 0) ||
-         (size > 4 && memcmp(name + size - 4, ".yml", 4) == 0);
+static bool ends_with(const char *name, size_t size, const char *end) {
+  size_t n = strlen(end);
+  return size > n && memcmp(name + size - n, end, n) == 0;
+}
+
+// JSON is used for much else: models, vocabularies, results.
+static bool is_configuration(const char *name, size_t size) {
+  if (ends_with(name, size, ".yaml") || ends_with(name, size, ".yml")) return true;
+  bool is_other = !ends_with(name, size, ".json") && !ends_with(name, size, ".toml");
+  if (is_other || ends_with(name, size, "_config.json")) return false;
+  bool is_model = ends_with(name, size, "/config.json") || size == strlen("config.json");
+  return !is_model && (memmem(name, size, "conf", 4) || memmem(name, size, "cfg", 3) ||
+                       memmem(name, size, "param", 5) || memmem(name, size, "train", 5));
 }
 
 // open("config.yaml"): a text in a script that is the name of a configuration beside it.
@@ -136,7 +146,7 @@ static plim_err follow_texts(plim_project *p, const char *from, const char *text
   plim_err err = PLIM_OK;
   while (*(text += strcspn(text, "\"'")) && !err) {
     size_t size = strcspn(++text, "\"'\n");
-    if (!is_yaml(text, size) || size >= sizeof name) continue;
+    if (!is_configuration(text, size) || size >= sizeof name) continue;
     snprintf(name, sizeof name, "%.*s", (int)size, text);
     err = plim_follow_name(p, from, name, error);
     text += size;

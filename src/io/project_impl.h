@@ -31,6 +31,17 @@ bool plim_project_flag(const plim_project *p, const char *argument, plim_knob_pl
 // Another command sets it otherwise: NULL if none does.
 const plim_setting *plim_project_rival_flag(const plim_project *p, const char *argument,
                                             const plim_knob_place *flag);
+// What a name of a script stands for in another file of the project (project_loads.c): a setting, a mapping that
+// holds something, or a key that the file it comes from does not have.
+typedef enum {
+  PLIM_NAME_UNKNOWN,
+  PLIM_NAME_FOUND,
+  PLIM_NAME_FILLED,
+  PLIM_NAME_MISSING
+} plim_found_name;
+plim_found_name plim_project_lookup(const plim_project *p, const plim_settings *s, const char *name,
+                                    plim_knob_place *out);
+
 // Counts that are none leave the knob open (project_counts.c).
 void plim_project_doubt_counts(plim_project *p);
 // An accumulation that goes by a name of its own leaves the knob open (project_loops.c).

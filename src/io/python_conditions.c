@@ -48,20 +48,6 @@ static void note_test(plim_py_reader *r, uint32_t condition, size_t name, const 
   if (!vec_push(&r->names.tests, test)) plim_py_no_memory(r);
 }
 
-// A name with attributes and subscripts, from i to `stop`; the whole test goes to `end`.
-static uint32_t test_name(plim_py_reader *r, size_t i, size_t stop, size_t end,
-                          plim_condition condition) {
-  plim_chars key = {0};
-  bool is_name = plim_py_reference_key(r, i, stop, &key) && key.len <= PLIM_PY_MAX_KEY;
-  condition.text = source(r, i, end);
-  if (is_name) condition.name = plim_settings_keep(r->s, key.at, key.len);
-  else condition.kind = PLIM_IF_UNKNOWN;
-  vec_free(&key);
-  uint32_t number = add(r, condition);
-  if (number && condition.name) note_test(r, number, i, condition.name);
-  return number;
-}
-
 static bool read_literal(plim_py_reader *r, size_t i, size_t end, plim_value *out) {
   plim_chars text = {0};
   uint8_t word =
@@ -79,6 +65,32 @@ static bool read_literal(plim_py_reader *r, size_t i, size_t end, plim_value *ou
                         .text = plim_settings_keep(r->s, text.at ? text.at : "", text.len)};
   vec_free(&text);
   return is_text && out->text;
+}
+
+// The default of cfg.get("lora", False), None without one.
+static bool read_otherwise(plim_py_reader *r, size_t i, size_t stop, plim_value *out) {
+  size_t open = stop > i ? plim_py_at(r, stop - 1)->match : i;
+  bool is_get = stop > i + 4 && plim_py_is(r, stop - 1, stop, ')') && open > i + 1 &&
+                plim_py_is_text(r, open - 1, "get");
+  if (!is_get) return false;
+  size_t comma = plim_py_find(r, open + 1, stop - 1, ',');
+  *out = (plim_value){0};
+  return comma + 1 >= stop - 1 || read_literal(r, comma + 1, stop - 1, out);
+}
+
+// A name with attributes and subscripts, from i to `stop`; the whole test goes to `end`.
+static uint32_t test_name(plim_py_reader *r, size_t i, size_t stop, size_t end,
+                          plim_condition condition) {
+  plim_chars key = {0};
+  bool is_name = plim_py_reference_key(r, i, stop, &key) && key.len <= PLIM_PY_MAX_KEY;
+  condition.text = source(r, i, end);
+  if (is_name) condition.name = plim_settings_keep(r->s, key.at, key.len);
+  if (is_name) condition.has_otherwise = read_otherwise(r, i, stop, &condition.otherwise);
+  else condition.kind = PLIM_IF_UNKNOWN;
+  vec_free(&key);
+  uint32_t number = add(r, condition);
+  if (number && condition.name) note_test(r, number, i, condition.name);
+  return number;
 }
 
 // What is so wherever a model is trained on a card.

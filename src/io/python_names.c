@@ -61,6 +61,7 @@ void plim_py_names_free(plim_py_names *n) {
   vec_free(&n->references);
   vec_free(&n->expressions);
   vec_free(&n->tests);
+  vec_free(&n->loads);
   vec_free(&n->sites);
   vec_free(&n->functions);
   vec_free(&n->adapters);
@@ -281,9 +282,16 @@ bool plim_py_resolve(plim_py_names *n, plim_settings *s) {
   for (size_t i = 0; i < n->references.len; i++) {
     plim_py_reference *r = &n->references.at[i];
     s->at.at[r->setting].root = root_of(n, s, r);
+    bool is_changed = is_in_doubt(n, r->key, r->base_size);
+    if (!s->at.at[r->setting].root && !is_changed) s->at.at[r->setting].reference = r->key;
   }
-  for (size_t i = 0; i < n->tests.len; i++)
-    s->conditions.at[n->tests.at[i].condition - 1].root = root_of(n, s, &n->tests.at[i].of);
+  for (size_t i = 0; i < n->loads.len; i++)
+    s->loads.at[n->loads.at[i].condition].root = root_of(n, s, &n->loads.at[i].of);
+  for (size_t i = 0; i < n->tests.len; i++) {
+    plim_condition *c = &s->conditions.at[n->tests.at[i].condition - 1];
+    c->root = root_of(n, s, &n->tests.at[i].of);
+    if (is_in_doubt(n, n->tests.at[i].of.key, n->tests.at[i].of.base_size)) c->name = NULL;
+  }
   plim_conditions_decide(s);
   return !n->is_out_of_memory;
 }

@@ -62,8 +62,8 @@ typedef struct {
   vec(const char *) aliases;
   vec(plim_py_reference) references;
   vec(plim_py_expression) expressions; // by their settings
-  vec(plim_py_test) tests;
-  vec(plim_py_site) sites; // python_uses.c
+  vec(plim_py_test) tests, loads;      // of loads, `condition` is the load's number
+  vec(plim_py_site) sites;             // python_uses.c
   vec(plim_py_holder) functions, adapters;
   vec(uint32_t) owners; // of each setting: the function it stands in
   bool is_out_of_memory;

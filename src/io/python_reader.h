@@ -195,6 +195,9 @@ void plim_py_note_change(plim_py_reader *r, size_t first, size_t last, size_t en
 
 void plim_py_note_place(plim_py_reader *r, size_t open, bool is_call);
 
+// A name that is given what a file says, or a part of that (python_loads.c).
+void plim_py_note_load(plim_py_reader *r, size_t name, size_t i, size_t end);
+
 // torch.autocast (python_autocast.c): its type as a setting, under the condition that enables it. False if it
 // is another call.
 bool plim_py_autocast(plim_py_reader *r, size_t first, size_t last, size_t open);

@@ -152,6 +152,7 @@ static void note_alias(plim_py_reader *r, size_t name, size_t i, size_t end) {
 static void assign_name(plim_py_reader *r, size_t name, size_t i, size_t end) {
   plim_py_assign(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name));
   note_alias(r, name, i, end);
+  plim_py_note_load(r, name, i, end);
   if (!is_reported(r, name)) {
     if (!plim_py_assign_local(r, name, i, end)) plim_py_walk(r, i, end);
     return;
@@ -359,8 +360,11 @@ static void open_other(plim_py_reader *r, size_t i, size_t colon, plim_py_block 
   if (word == PY_for) bind_names(r, inner->scope, i + 1, in);
   if (word == PY_case) bind_names(r, inner->scope, i + 1, colon);
   for (size_t k = i + 1; k < colon; k++)
-    if (plim_py_is_word(r, k, colon, PY_as))
+    if (plim_py_is_word(r, k, colon, PY_as)) {
       bind_names(r, inner->scope, k + 1, plim_py_skip(r, k + 1));
+      if (word == PY_with && plim_py_is_name(r, k + 1, colon))
+        plim_py_note_load(r, k + 1, i + 1, k);
+    }
   plim_py_walk(r, i + 1, colon);
   plim_py_open_condition(r, i, colon, inner);
   inner->is_uncertain |= !is_certain;

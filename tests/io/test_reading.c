@@ -159,4 +159,127 @@ TEST(autocast_computes_in_what_it_is_given) {
   }
 }
 
+// ---- what other files decide ------------------------------------------------------------------------
+
+#define GUARDED(condition)                                                                         \
+  "DataLoader(data, batch_size=4)\nif " condition ":\n    get_peft_model(m, LoraConfig(r=16))\n"
+
+static const struct {
+  const char *what, *load, *condition,
+      *rank; // of train.yaml: lora: true, train: {lora: false, deep: {}}
+} loads[] = {
+    {"a subscript", "cfg = yaml.safe_load(open('train.yaml'))", "cfg['lora']", "16"},
+    {"below another", "cfg = yaml.safe_load(open('train.yaml'))", "cfg['train']['lora']",
+     "unknown"},
+    {"a file by its handle", "with open('train.yaml') as f:\n    cfg = yaml.safe_load(f)",
+     "cfg['lora']", "16"},
+    {"attributes", "cfg = OmegaConf.load('train.yaml')", "cfg.train.lora", "unknown"},
+    {"a function of one's own", "cfg = load_config('conf/train.yaml')", "cfg['lora']", "16"},
+    {"made into something else",
+     "raw = yaml.safe_load(open('train.yaml'))\ncfg = SimpleNamespace(**raw)", "cfg.lora", "16"},
+    {"a part", "cfg = yaml.safe_load(open('train.yaml'))\nt = cfg['train']", "t['lora']",
+     "unknown"},
+    {"a default that is not needed", "cfg = yaml.safe_load(open('train.yaml'))",
+     "cfg.get('lora', False)", "16"},
+    {"a default that is", "cfg = yaml.safe_load(open('train.yaml'))", "cfg.get('peft', True)",
+     "16"},
+    {"no default", "cfg = yaml.safe_load(open('train.yaml'))", "cfg.get('peft')", "unknown"},
+    {"a key that is not there", "cfg = yaml.safe_load(open('train.yaml'))", "cfg['peft']",
+     "unclear"},
+    {"a mapping", "cfg = yaml.safe_load(open('train.yaml'))", "cfg.get('train')", "16"},
+    {"a path from the command line", "cfg = yaml.safe_load(open(sys.argv[1]))", "cfg['lora']",
+     "16"},
+    {"a path that is an argument",
+     "p.add_argument('--config', default='train.yaml')\nargs = p.parse_args()\n"
+     "cfg = load_config(args.config)",
+     "cfg['lora']", "16"},
+    {"a file that is not here", "cfg = yaml.safe_load(open('other.yaml'))", "cfg['lora']",
+     "unclear"},
+    {"what is changed", "cfg = yaml.safe_load(open('train.yaml'))\ncfg.update(more)", "cfg['lora']",
+     "unclear"},
+};
+
+TEST(conditions_on_what_a_configuration_says) {
+  for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
+    char text[1024], want[32];
+    snprintf(text, sizeof text,
+             "%s\nDataLoader(data, batch_size=4)\nif %s:\n"
+             "    get_peft_model(m, LoraConfig(r=16))\n",
+             loads[i].load, loads[i].condition);
+    CHECK(!READ({"train.py", text}, {"conf/train.yaml", "lora: true\ntrain:\n  lora: false\n"}),
+          "%s", error.message);
+    snprintf(want, sizeof want, "lora_rank=%s", loads[i].rank);
+    CHECK(says(want), "%s", loads[i].what);
+  }
+}
+
+TEST(a_command_chooses_the_configuration) {
+  static const char script[] =
+      "p.add_argument('--config', default='a.yaml')\nargs = p.parse_args()\n"
+      "cfg = load(args.config)\n" GUARDED("cfg['lora']");
+  static const char a[] = "lora: false\n", b[] = "lora: true\n";
+  CHECK(!READ({"train.py", script}, {"a.yaml", a}, {"b.yaml", b}), "%s", error.message);
+  CHECK(says("lora_rank=unknown"), "the default");
+  CHECK(!READ({"train.py", script}, {"a.yaml", a}, {"b.yaml", b},
+              {"run.sh", "python train.py --config b.yaml\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=16"), "the other");
+}
+
+TEST(conditions_on_fields_and_on_arguments_of_other_modules) {
+  static const char script[] = "from options import args\n" GUARDED("args.use_lora");
+  static const char options[] = "p.add_argument('--use-lora', action='store_true')\n"
+                                "args = p.parse_args()\n";
+  CHECK(!READ({"train.py", script}, {"options.py", options}), "%s", error.message);
+  CHECK(says("lora_rank=unknown"), "the default");
+  CHECK(!READ({"train.py", script}, {"options.py", options},
+              {"run.sh", "python train.py --use-lora\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=16"), "given");
+  static const char fields[] = "@dataclass\nclass ModelArguments:\n"
+                               "    use_lora: bool = field(default=False)\n";
+  static const char parsed[] =
+      "from fields import ModelArguments\n"
+      "model_args, targs = HfArgumentParser((ModelArguments, TrainingArguments))"
+      ".parse_args_into_dataclasses()\n" GUARDED("model_args.use_lora");
+  CHECK(!READ({"train.py", parsed}, {"fields.py", fields}), "%s", error.message);
+  CHECK(says("lora_rank=unknown"), "a field's default");
+  CHECK(!READ({"train.py", parsed}, {"fields.py", fields},
+              {"run.sh", "python train.py --use_lora True\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=16"), "a field by its flag");
+}
+
+TEST(hydra_decides_conditions) {
+  static const char script[] =
+      "@hydra.main(config_path='conf', config_name='config')\n"
+      "def main(cfg):\n    DataLoader(data, batch_size=4)\n"
+      "    if cfg.model.lora:\n        get_peft_model(m, LoraConfig(r=16))\n"
+      "main()\n";
+  static const char config[] = "defaults:\n  - model: small\nseed: 1\n";
+  CHECK(!READ({"train.py", script}, {"conf/config.yaml", config},
+              {"conf/model/small.yaml", "lora: true\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=16"), "a group's file");
+  CHECK(!READ({"train.py", script}, {"conf/config.yaml", config},
+              {"conf/model/small.yaml", "lora: true\n"},
+              {"run.sh", "python train.py model.lora=false\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=unknown"), "the command line's word");
+}
+
+TEST(values_that_a_script_copies_from_a_configuration) {
+  CHECK(!READ({"train.py", "cfg = yaml.safe_load(open('run.yaml'))\n"
+                           "TrainingArguments('o', per_device_train_batch_size=cfg['n'],\n"
+                           "    gradient_checkpointing=cfg['save'], bf16=cfg['half'])\n"},
+              {"run.yaml", "n: 6\nsave: true\nhalf: false\n"}),
+        "%s", error.message);
+  CHECK(says("micro_batch=6 checkpoint=on precision=none"), "names of one's own");
+  plim_edit_set edits;
+  plim_knob_change change = {PLIM_KNOB_MICRO_BATCH, {.kind = PLIM_VALUE_INTEGER, .integer = 3}};
+  CHECK(!plim_project_set(&project, &change, 1, &edits, &error), "%s", error.message);
+  CHECK(edits.at.len == 1 && edits.at.at[0].file == 1, "it is changed where it stands");
+  plim_edit_set_clear(&edits);
+}
+
 TEST_MAIN
