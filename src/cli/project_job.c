@@ -116,6 +116,10 @@ static void hint_count(const project_job *p, const asked_count *c, plim_error *e
   if (is_count && c->knob == PLIM_KNOB_LORA_RANK)
     plim_error_hint(error, "%s %lld, or 0 for no adapters", c->option,
                     (long long)first->value.integer);
+  else if (is_count && k->place_count > 1)
+    plim_error_hint(error, "which one counts: --set %s=%s:%s or --set %s=%s:%s", knob,
+                    p->project.files.at[k->places[0].file]->path, first->key, knob,
+                    p->project.files.at[k->places[1].file]->path, k->places[1].setting->key);
   else if (is_count)
     plim_error_hint(error, "%s %lld, or which one counts: --set %s=%s:%s", c->option,
                     (long long)first->value.integer, knob,

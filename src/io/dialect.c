@@ -96,6 +96,7 @@ static void say_twice(decision *d, const plim_setting *setting, const plim_value
   d->reading.said = PLIM_UNCLEAR;
   d->reading.is_fixed = true;
   d->reading.value = (plim_value){0};
+  d->reading.rival = setting;
 }
 
 // Two functions have a variable of that name: which of them it is, nobody knows.

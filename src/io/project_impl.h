@@ -42,6 +42,14 @@ typedef enum {
 plim_found_name plim_project_lookup(const plim_project *p, const plim_settings *s, const char *name,
                                     plim_knob_place *out);
 
+// Several trainings in one script (project_twins.c): what only one of them sets is not clear; what all of them set
+// alike is changed, or added, in all. The number of edits in all; 0 of added ones: not all have a place.
+void plim_twins_doubt(plim_project_file *f);
+size_t plim_twins_change(const plim_project_file *f, const plim_key *key, const plim_setting *of,
+                         const plim_value *value, plim_edit *edits, size_t count, size_t most);
+size_t plim_twins_insert(const plim_project_file *f, const char *key, const plim_value *value,
+                         plim_edit *edits, size_t most);
+
 // Counts that are none leave the knob open (project_counts.c).
 void plim_project_doubt_counts(plim_project *p);
 // An accumulation that goes by a name of its own leaves the knob open (project_loops.c).
