@@ -234,8 +234,32 @@ static void fill_loss(project_job *p, job_args *a) {
   if (is(p->run.liger, "on")) a->liger = true;
 }
 
+// The setting whose key has this part and this end, without case; NULL: none.
+static const plim_setting *find_setting(const project_job *p, const char *part, const char *end) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++) {
+      const char *key = s->at.at[k].key, *found = strcasestr(key, part);
+      size_t n = strlen(key), m = strlen(end);
+      if (found && n >= m && strcasecmp(key + n - m, end) == 0) return &s->at.at[k];
+    }
+  }
+  return NULL;
+}
+
+// Ecosystems that hand a configuration without target_modules to peft, which has its own.
+static bool leaves_targets_to_peft(const project_job *p) {
+  plim_dialect dialect = p->project.dialect;
+  bool is_trainer = dialect == PLIM_DIALECT_HF || dialect == PLIM_DIALECT_TRL;
+  bool is_own = dialect == PLIM_DIALECT_HOME || dialect == PLIM_DIALECT_SENTENCE ||
+                dialect == PLIM_DIALECT_LIGHTNING;
+  return is_trainer || (is_own && find_setting(p, "loraconfig.", ""));
+}
+
 // Adapters on layers that none of our names has are left out, and said.
 static void fill_targets(project_job *p, job_args *a) {
+  bool is_open = p->run.lora_targets.said == PLIM_UNSAID && !a->lora_targets && a->lora_rank;
+  if (is_open && leaves_targets_to_peft(p)) a->lora_targets = JOB_PEFT_TARGETS;
   if (!is_known(p->run.lora_targets.said) || !*p->run.lora_targets.text) return;
   if (a->lora_targets) return;
   p->targets = strdup(p->run.lora_targets.text);
@@ -282,19 +306,6 @@ static void note_world(project_job *p, const job_args *a) {
     note(p, "%llu GPUs: %s", (unsigned long long)a->world, world->why);
 }
 
-// The setting whose key has this part and this end, without case; NULL: none.
-static const plim_setting *find_setting(const project_job *p, const char *part, const char *end) {
-  for (size_t i = 0; i < p->project.files.len; i++) {
-    const plim_settings *s = &p->project.files.at[i]->settings;
-    for (size_t k = 0; k < s->at.len; k++) {
-      const char *key = s->at.at[k].key, *found = strcasestr(key, part);
-      size_t n = strlen(key), m = strlen(end);
-      if (found && n >= m && strcasecmp(key + n - m, end) == 0) return &s->at.at[k];
-    }
-  }
-  return NULL;
-}
-
 // What is loaded without a type is float32 in transformers 4, and as it is stored in 5.
 static void note_type(project_job *p, const job_args *a) {
   bool is_open = p->run.dtype.said <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
@@ -323,6 +334,45 @@ static void note_unclear(project_job *p, const job_args *a) {
     if (k->said != PLIM_UNCLEAR || has_no_adapters) continue;
     if (job_is_typed(a, (const char *)a + words[i].at)) continue;
     note(p, "%s is not clear: %.150s; predicted as %s", words[i].what, k->why, words[i].taken);
+  }
+}
+
+// The Python file of the project that has this word outside of imports; NULL: none.
+static const char *calls(const project_job *p, const char *word) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_project_file *f = p->project.files.at[i];
+    bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
+    if (is_code && memmem(f->text, f->size, word, strlen(word))) return f->path;
+  }
+  return NULL;
+}
+
+// Scripts that do by their own code what others say by a key.
+static void note_own_code(project_job *p, const job_args *a) {
+  static const struct {
+    const char *word, *what, *option;
+    plim_knob knob;
+    size_t at; // of job_args
+  } code[] = {
+      {"FullyShardedDataParallel", "shards the model itself", "--strategy fsdp2",
+       PLIM_KNOB_STRATEGY, offsetof(job_args, strategy)},
+      {"fully_shard(", "shards the model itself", "--strategy fsdp2", PLIM_KNOB_STRATEGY,
+       offsetof(job_args, strategy)},
+      {"apply_activation_checkpointing", "checkpoints by its own code", "--checkpoint",
+       PLIM_KNOB_CHECKPOINT, offsetof(job_args, checkpoint)},
+      {"torch.utils.checkpoint", "checkpoints by its own code", "--checkpoint",
+       PLIM_KNOB_CHECKPOINT, offsetof(job_args, checkpoint)},
+      {".to(torch.bfloat16)", "may cast the model to bf16", "--dtype bf16", PLIM_KNOB_DTYPE,
+       offsetof(job_args, dtype)},
+      {"model.half()", "casts the model to fp16", "--dtype fp16", PLIM_KNOB_DTYPE,
+       offsetof(job_args, dtype)},
+  };
+  for (size_t i = 0; i < sizeof code / sizeof *code; i++) {
+    const char *path = calls(p, code[i].word);
+    bool is_told = job_is_typed(a, (const char *)a + code[i].at);
+    if (!path || is_told || p->project.knobs[code[i].knob].said == PLIM_SAID) continue;
+    note(p, "%.80s %s (%s), which is not read: %s", path, code[i].what, code[i].word,
+         code[i].option);
   }
 }
 
@@ -369,6 +419,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   fill_types(p, a);
   note_unclear(p, a);
   note_unmodelled(p);
+  note_own_code(p, a);
   note_type(p, a);
   note_world(p, a);
   note_upcast(p, a);

@@ -90,6 +90,7 @@ static const plim_key home[] = {
   WORDS("activation_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("enable_activation_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("gradient_checkpointing_enable", CHECKPOINT, checkpoint, NULL),
+  WORDS("prepare_model_for_kbit_training.use_gradient_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("attn_implementation", ATTENTION, attention, NULL),
   WORDS("attention_implementation", ATTENTION, attention, NULL),
   WORDS("use_flash_attention", ATTENTION, attention_flash, NULL),
@@ -108,6 +109,8 @@ static const plim_key home[] = {
   WORDS("optimizer.type", OPTIMIZER, optimizer_class, NULL),
   WORDS("optimizer._target_", OPTIMIZER, optimizer_class, NULL),
   WORDS("*optim.adamw.*", OPTIMIZER, any_adamw, NULL),
+  WORDS("*optim.adam.*", OPTIMIZER, any_adamw, NULL), // the same states
+  WORDS("*optim.sgd.*", OPTIMIZER, any_sgd, NULL),
   WORDS("*optim.adamw8bit.*", OPTIMIZER, any_adamw_8bit, NULL),
   WORDS("*optim.pagedadamw8bit.*", OPTIMIZER, any_paged_adamw_8bit, NULL),
   REFINES("optimizer.fused", OPTIMIZER, "adamw-foreach", fused, NULL),
@@ -188,6 +191,7 @@ static const plim_key hf[] = {
   WORDS("gradient_checkpointing", CHECKPOINT, checkpoint, "off", ADDABLE),
   WORDS("fsdp_config.activation_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("gradient_checkpointing_enable", CHECKPOINT, checkpoint, NULL), // a call in a script
+  WORDS("prepare_model_for_kbit_training.use_gradient_checkpointing", CHECKPOINT, checkpoint, NULL),
   REFINES("gradient_checkpointing_kwargs", CHECKPOINT, "on", reentrant_json, NULL),
   REFINES("gradient_checkpointing_kwargs.use_reentrant", CHECKPOINT, "on", reentrant, NULL),
   WORDS("attn_implementation", ATTENTION, attention, "sdpa"),

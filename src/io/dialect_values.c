@@ -171,6 +171,12 @@ static plim_token read_count(const plim_setting *setting, const char *text) {
   return (plim_token){PLIM_STRONG, {.kind = PLIM_VALUE_INTEGER, .integer = n}};
 }
 
+// optimizer = build(model): a variable that holds one, and says nothing of which.
+static bool is_object(const plim_settings *s, const plim_setting *setting, const plim_key *key) {
+  return s->format == PLIM_FORMAT_PYTHON && key->knob == PLIM_KNOB_OPTIMIZER &&
+         setting->value.kind == PLIM_VALUE_DERIVED && strchr(setting->value.text, '(');
+}
+
 // Of two values the one that counts is known, or what another file says.
 static bool is_chosen(const plim_setting *setting) {
   return (setting->chooses || setting->reference) && setting->computed.kind != PLIM_VALUE_NULL;
@@ -185,6 +191,8 @@ plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setti
     plim_value_word(is_chosen(setting) ? &setting->computed : &setting->value, text, sizeof text);
   const plim_word *word = word_of(key->words, text);
   if (word) return plim_token_of(word->knob);
+  bool is_none = is_chosen(setting) && strcmp(text, "null") == 0;
+  if (is_none) return (plim_token){0};
   if (is_chosen(setting) && setting->computed.kind == PLIM_VALUE_TEXT && key->how != PLIM_AS_NUMBER)
     return kept(s, text);
   switch (key->how) {
@@ -199,6 +207,7 @@ plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setti
   bool is_open = strcmp(text, "auto") == 0 || setting->value.kind == PLIM_VALUE_NULL;
   if (is_open) return (plim_token){0};
   if (key->applies_to) return (plim_token){PLIM_UNREADABLE, {0}};
+  if (is_object(s, setting, key)) return (plim_token){0};
   return key->knob == PLIM_KNOB_OPTIMIZER ? read_optimizer(s, setting, text)
                                           : read_text(s, setting, text);
 }

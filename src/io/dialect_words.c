@@ -105,6 +105,7 @@ WORDS(optimizer_class, {"torch.optim.AdamW", "adamw-foreach"}, {"AdamW", "adamw-
       {"bnb.optim.AdamW8bit", "adamw-8bit"}, {"bnb.optim.PagedAdamW8bit", "paged-adamw-8bit"});
 WORDS(implementation, {"fused", "adamw"}, {"foreach", "adamw-foreach"}, {"for-loop", "adamw-loop"});
 WORDS(any_adamw, {"*", "?adamw-foreach"});
+WORDS(any_sgd, {"*", "?sgd"});
 WORDS(any_adamw_8bit, {"*", "?adamw-8bit"});
 WORDS(any_paged_adamw_8bit, {"*", "?paged-adamw-8bit"});
 WORDS(fused, {"true", "adamw"}, {"false", "adamw-foreach"});

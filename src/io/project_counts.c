@@ -72,6 +72,22 @@ static void doubt_rank(const plim_project *p, plim_project_knob *k) {
   open_knob(k);
 }
 
+// PeftModel.from_pretrained(model, "some/adapter", is_trainable=True): the rank is in another place.
+static void doubt_loaded(const plim_project *p, plim_project_knob *k) {
+  static const char loads[] = "PeftModel", trains[] = "is_trainable=True";
+  for (size_t i = 0; i < p->files.len && k->said != PLIM_SAID; i++) {
+    const plim_project_file *f = p->files.at[i];
+    bool is_loaded = f->settings.format == PLIM_FORMAT_PYTHON &&
+                     memmem(f->text, f->size, loads, sizeof loads - 1) &&
+                     memmem(f->text, f->size, trains, sizeof trains - 1);
+    if (!is_loaded) continue;
+    snprintf(k->why, sizeof k->why, "%.120s trains adapters that it loads, and these have it",
+             f->path);
+    open_knob(k);
+    return;
+  }
+}
+
 // ---- Axolotl's batch_size -------------------------------------------------------------------------------
 
 // Its schema fills gradient_accumulation_steps with 1 before batch_size // micro_batch_size could count
@@ -100,6 +116,7 @@ void plim_project_doubt_counts(plim_project *p) {
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
     doubt_count(&p->knobs[counts[i].knob], counts[i].least, counts[i].instead);
   doubt_rank(p, &p->knobs[PLIM_KNOB_LORA_RANK]);
+  doubt_loaded(p, &p->knobs[PLIM_KNOB_LORA_RANK]);
   for (size_t i = 0; i < p->files.len; i++)
     doubt_axolotl(p->files.at[i], &p->knobs[PLIM_KNOB_ACCUMULATE]);
 }

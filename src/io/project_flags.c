@@ -25,11 +25,30 @@ static bool is_flag(const plim_setting *setting, const char *argument) {
   return strcmp(have, wanted) == 0;
 }
 
+// "-b", where the script has add_argument("-b", "--batch-size"); NULL: it has no other.
+static const char *alias_of(const plim_project *p, const char *argument) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_settings *s = &p->files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++) {
+      const char *own = s->at.at[k].alias ? argument_of(&s->at.at[k]) : NULL;
+      if (own && strcmp(own, argument) == 0) return s->at.at[k].alias;
+    }
+  }
+  return NULL;
+}
+
+static bool is_alias(const plim_setting *setting, const char *alias) {
+  size_t size = alias ? strlen(alias) : 0;
+  return alias && !setting->is_aside && strncmp(setting->key, alias, size) == 0 &&
+         (!setting->key[size] || setting->key[size] == '#');
+}
+
 bool plim_project_flag(const plim_project *p, const char *argument, plim_knob_place *out) {
+  const char *alias = alias_of(p, argument);
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_settings *s = &p->files.at[i]->settings;
     for (size_t k = s->at.len; is_command(p->files.at[i]) && k-- > 0;)
-      if (is_flag(&s->at.at[k], argument)) {
+      if (is_flag(&s->at.at[k], argument) || is_alias(&s->at.at[k], alias)) {
         *out = (plim_knob_place){.file = i, .setting = &s->at.at[k]};
         return true;
       }

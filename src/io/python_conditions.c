@@ -236,13 +236,15 @@ bool plim_py_walk_choice(plim_py_reader *r, size_t i, size_t end) {
 // ---- values -----------------------------------------------------------------------------------------
 
 // torch.bfloat16 stands for itself.
-static plim_value value_of(plim_py_reader *r, size_t i, size_t end) {
-  plim_value value;
-  if (read_literal(r, i, end, &value)) return value;
+static bool value_of(plim_py_reader *r, size_t i, size_t end, plim_value *out) {
+  if (read_literal(r, i, end, out)) {
+    if (out->kind == PLIM_VALUE_NULL) *out = (plim_value){.kind = PLIM_VALUE_TEXT, .text = "null"};
+    return true;
+  }
   bool is_dotted = plim_py_dotted(r, i, end) + 1 == end && end - i > 1;
-  if (is_dotted && plim_py_is_text(r, i, "torch"))
-    return (plim_value){.kind = PLIM_VALUE_DERIVED, .text = source(r, i, end)};
-  return (plim_value){0};
+  if (!is_dotted || !plim_py_is_text(r, i, "torch")) return false;
+  *out = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = source(r, i, end)};
+  return true;
 }
 
 // What can be no other value than True or False, as far as its form tells.
@@ -263,12 +265,18 @@ void plim_py_note_choice(plim_py_reader *r, size_t i, size_t end) {
   choice c;
   plim_value values[2] = {{.kind = PLIM_VALUE_BOOL}, {.kind = PLIM_VALUE_BOOL, .flag = true}};
   bool is_choice = find_choice(r, i, end, &c);
-  if (is_choice) values[0] = value_of(r, c.other + 1, end), values[1] = value_of(r, i, c.word);
-  bool is_known = values[0].kind != PLIM_VALUE_NULL && values[1].kind != PLIM_VALUE_NULL;
+  bool is_known =
+      is_choice && value_of(r, c.other + 1, end, &values[0]) && value_of(r, i, c.word, &values[1]);
   if (is_choice ? !is_known : !is_truth(r, i, end)) return;
   uint32_t condition =
       is_choice ? read_condition(r, c.word + 1, c.other, 0) : read_condition(r, i, end, 0);
   plim_setting *x = &r->s->at.at[r->s->at.len - 1];
   x->chooses = condition;
   memcpy(x->choices, values, sizeof values);
+}
+
+bool plim_py_is_choice(plim_py_reader *r, size_t i, size_t end) {
+  choice c;
+  bool is_dotted = plim_py_dotted(r, i, end) + 1 == end && end - i > 1;
+  return find_choice(r, i, end, &c) || (is_dotted && plim_py_is_text(r, i, "torch"));
 }

@@ -46,10 +46,8 @@ void plim_py_settle_locals(plim_py_reader *r) {
   for (size_t i = 0; i < r->names.locals.len && !r->err; i++) {
     plim_setting *x = &r->s->at.at[r->names.locals.at[i].setting];
     if (plim_py_is_only(&r->names, &r->names.locals.at[i])) continue;
-    const char *source =
-        plim_settings_keep(r->s, r->x.text + x->span.begin, x->span.end - x->span.begin);
-    x->value = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = source};
-    if (!source) plim_py_no_memory(r);
+    x->chooses = 0;
+    if (!plim_py_doubt(r->s, x)) plim_py_no_memory(r);
   }
 }
 

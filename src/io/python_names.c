@@ -237,12 +237,20 @@ static uint32_t target_of(const plim_py_names *n, const plim_settings *s,
   return found == NOTHING ? argument_of(n, r) : found;
 }
 
+// torch.bfloat16, or one of two values: as good as a literal.
+static bool is_final(const plim_setting *setting) {
+  const char *text = setting->value.text;
+  if (setting->value.kind != PLIM_VALUE_DERIVED || setting->chooses) return true;
+  return strncmp(text, "torch.", 6) == 0 &&
+         !text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_.")];
+}
+
 static const char *root_of(const plim_py_names *n, const plim_settings *s,
                            const plim_py_reference *r) {
   for (int hops = 0; hops < MAX_HOPS; hops++) {
     uint32_t found = target_of(n, s, r);
     if (found == NOTHING) return NULL;
-    if (s->at.at[found].value.kind != PLIM_VALUE_DERIVED) return s->at.at[found].key;
+    if (is_final(&s->at.at[found])) return s->at.at[found].key;
     uint32_t *next = find(n, REFERENCE, found, "", 0);
     if (!next) return NULL;
     r = &n->references.at[*next];

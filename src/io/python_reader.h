@@ -198,9 +198,11 @@ void plim_py_note_place(plim_py_reader *r, size_t open, bool is_call);
 // A name that is given what a file says, or a part of that (python_loads.c).
 void plim_py_note_load(plim_py_reader *r, size_t name, size_t i, size_t end);
 
-// torch.autocast (python_autocast.c): its type as a setting, under the condition that enables it. False if it
+// torch.autocast (python_defaults.c): its type as a setting, under the condition that enables it. False if it
 // is another call.
 bool plim_py_autocast(plim_py_reader *r, size_t first, size_t last, size_t open);
+// What some calls do where an argument is left out, as a setting without a place.
+void plim_py_add_defaults(plim_py_reader *r, size_t last, size_t open);
 
 // Where names are used (python_uses.c): noted while reading; a call's name tells whether what it is given may
 // do what it says. At the end, what stands in a function counts where the function is used, and an adapter's
@@ -222,6 +224,8 @@ void plim_py_open_condition(plim_py_reader *r, size_t i, size_t colon, plim_py_b
 bool plim_py_walk_choice(plim_py_reader *r, size_t i, size_t end);
 // A value that is one of two, or whether a condition holds: of the setting that was added last.
 void plim_py_note_choice(plim_py_reader *r, size_t i, size_t end);
+// Whether it is one of two, or a type such as torch.bfloat16.
+bool plim_py_is_choice(plim_py_reader *r, size_t i, size_t end);
 // The condition that the tokens are; 0: it always holds.
 uint32_t plim_py_condition(plim_py_reader *r, size_t i, size_t end);
 

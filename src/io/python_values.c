@@ -267,12 +267,17 @@ bool plim_py_local(plim_py_reader *r, size_t first, size_t i, size_t end) {
   plim_value value;
   if (i >= end) return false;
   unwrap(r, &i, &end);
-  if (!read_literal(r, i, end, &value)) return false;
+  bool is_literal = read_literal(r, i, end, &value);
+  if (!is_literal && !plim_py_is_choice(r, i, end)) return false;
+  if (!is_literal)
+    value = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = keep_source(r, span_of(r, i, end))};
   add_setting(r, first, end - 1,
               (plim_setting){.value = value,
                              .span = span_of(r, i, end),
                              .line = (int)plim_py_at(r, i)->line,
                              .is_faint = true});
+  if (!is_literal) plim_py_note_choice(r, i, end);
+  if (!is_literal) plim_py_walk(r, i, end);
   return true;
 }
 
@@ -399,6 +404,7 @@ static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open)
       plim_py_push(r, name, size);
       if (!plim_py_autocast(r, first, last, open))
         read_arguments(r, open, plim_py_model_argument(r, first, last));
+      plim_py_add_defaults(r, last, open);
     } else plim_py_walk(r, open + 1, plim_py_at(r, open)->match);
   }
   r->path_base = base;

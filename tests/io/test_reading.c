@@ -282,4 +282,61 @@ TEST(values_that_a_script_copies_from_a_configuration) {
   plim_edit_set_clear(&edits);
 }
 
+// ---- what is so without being said ------------------------------------------------------------------
+
+#define TRAINER "TrainingArguments('o', per_device_train_batch_size=4)\n"
+
+TEST(what_peft_does_by_itself) {
+  CHECK(!READ({"train.py", TRAINER "SFTTrainer(m, peft_config=LoraConfig(lora_alpha=16))\n"}), "%s",
+        error.message);
+  CHECK(says("lora_rank=8 lora_targets=unknown"), "its own rank");
+  CHECK(!READ({"train.py", TRAINER "def adapt(n):\n    return LoraConfig(r=n, lora_alpha=16)\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=unclear"), "another that is not known");
+  CHECK(!READ({"train.py", TRAINER "SFTTrainer(m, peft_config=LoraConfig(**cfg))\n"}), "%s",
+        error.message);
+  CHECK(says("lora_rank=unclear"), "what is unpacked may have it");
+  CHECK(!READ({"train.py", TRAINER "m = prepare_model_for_kbit_training(m)\n"}), "%s",
+        error.message);
+  CHECK(says("checkpoint=on"), "it checkpoints");
+  CHECK(!READ({"train.py", TRAINER "m = prepare_model_for_kbit_training(m, False)\n"}), "%s",
+        error.message);
+  CHECK(says("checkpoint=off"), "unless it is told not to");
+  CHECK(!READ({"train.py", TRAINER "m = PeftModel.from_pretrained(m, 'a/b', is_trainable=True)\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=unclear"), "adapters of which nothing is known");
+}
+
+TEST(short_flags_are_flags) {
+  static const char script[] = "p.add_argument('-b', '--batch-size', type=int, default=32)\n"
+                               "p.add_argument('--len', '-l', type=int, default=512)\n"
+                               "args = p.parse_args()\nDataLoader(d, batch_size=args.batch_size)\n"
+                               "tokenizer(t, max_length=args.len)\n";
+  CHECK(!READ({"train.py", script}, {"run.sh", "python train.py -b 8 -l 128\n"}), "%s",
+        error.message);
+  CHECK(says("micro_batch=8 sequence=128"), "what the command gives");
+  CHECK(!READ({"train.py", script}, {"run.sh", "python train.py\n"}), "%s", error.message);
+  CHECK(says("micro_batch=32 sequence=512"), "the defaults");
+}
+
+TEST(types_by_their_names) {
+  static const char script[] = "DTYPE = torch.bfloat16\ndef main():\n"
+                               "    m = AutoModel.from_pretrained('a/b', torch_dtype=DTYPE)\n"
+                               "    optimizer = torch.optim.SGD(m.parameters(), lr=0.1)\n"
+                               "    m, optimizer = accelerator.prepare(m, optimizer)\n"
+                               "    DataLoader(d, batch_size=4)\n";
+  CHECK(!READ({"train.py", script}), "%s", error.message);
+  CHECK(says("dtype=bf16 optimizer=sgd"), "a constant, and an optimizer's class");
+  static const char local[] =
+      "p.add_argument('--dtype', default='fp32')\ndef main():\n    args = p.parse_args()\n"
+      "    kind = torch.bfloat16 if args.dtype == 'bf16' else torch.float32\n"
+      "    m = AutoModel.from_pretrained('a/b', torch_dtype=kind)\n"
+      "    DataLoader(d, batch_size=4)\n";
+  CHECK(!READ({"train.py", local}), "%s", error.message);
+  CHECK(says("dtype=fp32"), "a local one of two");
+  CHECK(!READ({"train.py", local}, {"run.sh", "python train.py --dtype bf16\n"}), "%s",
+        error.message);
+  CHECK(says("dtype=bf16"), "the other");
+}
+
 TEST_MAIN

@@ -1,4 +1,5 @@
-// torch.autocast and its older names: the type is the second argument, a keyword, or what holds without one.
+// Calls whose arguments have a meaning where they are left out, or stand without a name: torch.autocast and its
+// older names, peft's prepare_model_for_kbit_training.
 #include <string.h>
 
 #include "python_reader.h"
@@ -73,6 +74,44 @@ static void add_type(plim_py_reader *r, size_t first, size_t last, size_t open) 
     plim_py_add_flag(r, plim_py_at(r, close)->begin, last, close,
                      (plim_value){.kind = PLIM_VALUE_TEXT, .text = "torch.float16"});
   plim_py_pop(r, before);
+}
+
+// Arguments whose default matters, and is not that of their ecosystem's configuration: peft's rank is 8
+// (peft/tuners/lora/config.py), and its preparation turns checkpointing on (peft/utils/other.py).
+static const struct {
+  const char *call, *name;
+  size_t place;
+  plim_value otherwise;
+} defaults[] = {
+    {"prepare_model_for_kbit_training",
+     "use_gradient_checkpointing",
+     1,
+     {.kind = PLIM_VALUE_BOOL, .flag = true}},
+    {"LoraConfig", "r", SIZE_MAX, {.kind = PLIM_VALUE_INTEGER, .integer = 8}},
+};
+
+static bool unpacks(const plim_py_reader *r, size_t open) {
+  size_t close = plim_py_at(r, open)->match;
+  for (size_t i = open + 1; i < close; i = plim_py_skip(r, i))
+    if (plim_py_is(r, i, close, PLIM_PY_POWER)) return true;
+  return false;
+}
+
+static void add_default(plim_py_reader *r, size_t last, size_t open, size_t k) {
+  argument given = find(r, open, defaults[k].name, defaults[k].place);
+  size_t close = plim_py_at(r, open)->match;
+  bool is_named = given.end && plim_py_is(r, given.begin - 1, close, '=');
+  if (is_named) return;
+  size_t before = plim_py_push(r, defaults[k].name, strlen(defaults[k].name));
+  if (unpacks(r, open)) plim_py_add_derived(r, open, close + 1, NULL); // it may be in there
+  else if (given.end) plim_py_value(r, given.begin, given.begin, given.end);
+  else plim_py_add_flag(r, plim_py_at(r, close)->begin, last, close, defaults[k].otherwise);
+  plim_py_pop(r, before);
+}
+
+void plim_py_add_defaults(plim_py_reader *r, size_t last, size_t open) {
+  for (size_t k = 0; k < sizeof defaults / sizeof *defaults; k++)
+    if (plim_py_is_text(r, last, defaults[k].call)) add_default(r, last, open, k);
 }
 
 bool plim_py_autocast(plim_py_reader *r, size_t first, size_t last, size_t open) {
