@@ -184,6 +184,9 @@ void plim_py_note_expression(plim_py_reader *r, uint32_t setting);
 const char *plim_py_function_path(plim_py_reader *r, size_t name, const plim_py_block *inner);
 bool plim_py_assign_local(plim_py_reader *r, size_t name, size_t i, size_t end);
 void plim_py_settle_locals(plim_py_reader *r);
+void plim_py_bind_variables(plim_py_reader *r, size_t i, size_t end);
+void plim_py_declare_globals(plim_py_reader *r, size_t i, size_t end);
+void plim_py_bind_nonlocals(plim_py_reader *r, size_t i, size_t end);
 void plim_py_settle_models(plim_settings *s);
 
 // The name at this token no longer holds what was written.

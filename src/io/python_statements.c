@@ -62,18 +62,6 @@ static void bind_names(plim_py_reader *r, uint32_t scope, size_t i, size_t end) 
       plim_py_bind(&r->names, scope, plim_py_text(r, i), plim_py_size(r, i));
 }
 
-static void declare_global(plim_py_reader *r, size_t i, size_t end) {
-  for (; i < end; i++)
-    if (plim_py_is_name(r, i, end))
-      plim_py_declare_global(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
-}
-
-static void bind_around(plim_py_reader *r, size_t i, size_t end) {
-  for (; i < end; i++)
-    if (plim_py_is_name(r, i, end))
-      plim_py_bind_around(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
-}
-
 // ---- assignments ------------------------------------------------------------------------------------
 
 static size_t push_classes(plim_py_reader *r) {
@@ -285,8 +273,8 @@ static void statement(plim_py_reader *r, size_t i, size_t end) {
   bool is_type = word == PY_type && plim_py_is_name(r, i + 1, end);
   if (is_type)
     plim_py_bind(&r->names, r->block->scope, plim_py_text(r, i + 1), plim_py_size(r, i + 1));
-  else if (word == PY_global) declare_global(r, i + 1, end);
-  else if (word == PY_nonlocal) bind_around(r, i + 1, end);
+  else if (word == PY_global) plim_py_declare_globals(r, i + 1, end);
+  else if (word == PY_nonlocal) plim_py_bind_nonlocals(r, i + 1, end);
   else if (word == PY_import || word == PY_from || word == PY_del)
     bind_names(r, r->block->scope, i + 1, end);
   else if (word && !plim_py_is_soft(plim_py_at(r, i))) plim_py_walk(r, i, end);

@@ -414,17 +414,6 @@ static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open)
   plim_py_pop(r, before);
 }
 
-// The variables behind `for` up to `in`, or behind `lambda` up to its colon.
-static void bind_variables(plim_py_reader *r, size_t i, size_t end) {
-  bool is_for = plim_py_is_word(r, i, end, PY_for);
-  for (i++; i < end; i++) {
-    if (plim_py_is_word(r, i, end, PY_for) || plim_py_is_word(r, i, end, PY_lambda)) return;
-    if (is_for ? plim_py_is_word(r, i, end, PY_in) : plim_py_is(r, i, end, ':')) return;
-    if (plim_py_is_name(r, i, end))
-      plim_py_bind_in_line(&r->names, r->line, plim_py_text(r, i), plim_py_size(r, i));
-  }
-}
-
 // A name with attributes and, if it is called, its call. Returns the token behind.
 static size_t walk_name(plim_py_reader *r, size_t i, size_t end) {
   size_t last = plim_py_dotted(r, i, end);
@@ -445,7 +434,7 @@ void plim_py_walk(plim_py_reader *r, size_t i, size_t end) {
     if (plim_py_is_name(r, i, end)) object = i;
     bool is_method = plim_py_is(r, i, end, '.') && plim_py_is_name(r, i + 1, end);
     if (plim_py_is_word(r, i, end, PY_for) || plim_py_is_word(r, i, end, PY_lambda))
-      bind_variables(r, i, end);
+      plim_py_bind_variables(r, i, end);
     if (is_method) {
       size_t open = plim_py_dotted(r, i + 1, end) + 1;
       plim_py_note_site(r, open - 1, false);
