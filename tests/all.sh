@@ -6,7 +6,8 @@ shopt -s nullglob
 
 commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.py --check $build/plimsoll"
   "python3 tests/io/edit_check.py $build/release/tests/io/edit_dump"
-  "python3 tests/io/dialect_check.py $build/release/tests/io/dialect_dump ../shared/configs tests/fixtures")
+  "python3 tests/io/dialect_check.py $build/release/tests/io/dialect_dump ../shared/configs tests/fixtures"
+  "python3 tests/cli/configs.py $build/release/plimsoll ../shared/configs")
 for preset in release asan; do
   for program in "$build/$preset"/tests/*/test_*; do commands+=("$program"); done
   commands+=("tests/cli/golden.sh $build/$preset/plimsoll")

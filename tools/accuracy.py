@@ -43,6 +43,8 @@ def flags_of(case, steps):
             f += [flag, case[key]]
     if case.get("ckpt"):
         f += ["--reentrant" if case.get("reentrant") else "--checkpoint"]
+    if case.get("loss"):
+        f += ["--loss", {"chunked-model": "chunked"}[case["loss"]], "--loss-chunk", case["chunk"]]
     if case.get("clip") is False:
         f += ["--no-clip"]
     if case.get("del_out"):
@@ -68,7 +70,7 @@ def predict(program, model, flags):
 def predict_all(program):
     models = load("models")
     with tempfile.TemporaryDirectory() as folder:
-        for name, steps in (("steps", 3), ("seeds", 3), ("timing", 5), ("timing_more", 5)):
+        for name, steps in (("steps", 3), ("seeds", 3), ("timing", 5), ("timing_more", 5), ("plans", 3)):
             for row in load(name):
                 case = row["case"]
                 model = config_file(folder, case["model"], models[case["model"]])
@@ -208,7 +210,8 @@ def page_of(results, sharded, doubtful):
     if score.times:
         lines.append(f"| step time, mean error ({len(score.times)} runs) | {sum(score.times) / len(score.times):.1f} % |")
     titles = {"steps": "Training steps", "seeds": "Under the memory of an RTX 4090 and an RTX 5090",
-              "timing": "Planning scenarios", "timing_more": "Other models and recipes"}
+              "timing": "Planning scenarios", "timing_more": "Other models and recipes",
+              "plans": "What plans chose, and settings near it, under the memory of smaller cards"}
     for name, title in titles.items():
         lines += ["", f"## {title}", "", "| run | allocated, bytes | predicted | reserved, bytes | predicted |", "|---|---|---|---|---|"]
         lines += [row_text(row, e) for n, row, e in results if n == name]

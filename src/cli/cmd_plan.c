@@ -31,9 +31,10 @@ static void keep_own(plim_plan_request *r, plim_knob knob) {
 }
 
 // Only the ways to share that the ecosystem has: nobody starts Megatron with DeepSpeed.
-static void hold_ways(const plim_project *p, plim_plan_request *r) {
+static void hold_ways(const project_job *files, plim_plan_request *r) {
   plim_domain *d = &r->domains[PLIM_KNOB_STRATEGY];
-  const char *shares = p->dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[p->dialect].shares;
+  plim_dialect dialect = files->is_megatron ? PLIM_DIALECT_MEGATRON : files->project.dialect;
+  const char *shares = dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[dialect].shares;
   if (shares && r->world < 2) keep_own(r, PLIM_KNOB_STRATEGY);
   if (!shares || d->count || r->world < 2) return;
   int64_t own = plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY];
@@ -65,9 +66,12 @@ static void hold_types(const project_job *files, plim_plan_request *r) {
 }
 
 // Which losses without all logits the files can turn on.
-static void offer_losses(const plim_project *p, plim_plan_request *r) {
+static void offer_losses(const project_job *files, plim_plan_request *r) {
+  const plim_project *p = &files->project;
   static const int64_t sizes[] = {512, 256};
   static const plim_value on = {.kind = PLIM_VALUE_TEXT, .text = "on"};
+  if (files->is_megatron) keep_own(r, PLIM_KNOB_LIGER), keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
+  if (files->is_megatron) return;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !r->chunk_tokens; i++) {
     plim_value tokens = {.kind = PLIM_VALUE_INTEGER, .integer = sizes[i]};
     plim_knob_change change = {PLIM_KNOB_CHUNKED_LOSS, tokens};
@@ -100,8 +104,8 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err) err = plan_read_options(args, &c->asked, error);
   if (!err && files) hold_fixed(&files->project, &c->asked);
   if (!err && files) hold_types(files, &c->asked);
-  if (!err && files) offer_losses(&files->project, &c->asked);
-  if (!err && files) hold_ways(&files->project, &c->asked);
+  if (!err && files) offer_losses(files, &c->asked);
+  if (!err && files) hold_ways(files, &c->asked);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   if (!err) err = plim_plan_make(&c->asked, &c->plan, error);
   return err;

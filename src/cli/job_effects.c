@@ -87,6 +87,10 @@ static bool has_policy(const job_args *a, const job_request *r) {
   return !is_fsdp(a, r) || r->job.sharding.compute_dtype != PLIM_BOOL;
 }
 
+static bool has_own_policy(const job_args *a, const job_request *r) {
+  return !has_policy(a, r) || !is_fsdp(a, r) || !r->job.sharding.is_by_accelerate;
+}
+
 static bool is_ddp(const job_args *a, const job_request *r) {
   (void)a;
   return r->job.sharding.strategy == PLIM_SHARD_DDP;
@@ -142,6 +146,8 @@ static const struct {
     {"reduce-dtype", is_fsdp, "it is a setting of FSDP2", "--strategy fsdp2"},
     {"reduce-dtype", has_policy, "without mixed precision gradients are reduced as they are",
      "--amp bf16"},
+    {"reduce-dtype", has_own_policy, "accelerate reduces gradients in the type it computes in",
+     "--loop manual"},
     {"bucket-views", is_ddp, "it is a setting of DistributedDataParallel", "--strategy ddp"},
     {"delete-outputs", keeps_outputs, "this loop keeps no outputs after backward",
      "--loop manual --loss full, on one GPU"},

@@ -218,6 +218,7 @@ static plim_checkpoint_kind checkpoint_of(const job_args *args) {
 static void understand_sharding(const job_args *args, job_request *r) {
   bool is_fsdp = args->strategy == PLIM_SHARD_FSDP2;
   bool offloads = args->offload == OFFLOAD_PARAMETERS;
+  bool by_accelerate = args->through_accelerate || args->loop == LOOP_TRAINER;
   r->job.sharding = (plim_sharding){
       .strategy = (plim_strategy)args->strategy,
       .world = (int64_t)args->world,
@@ -226,7 +227,8 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .network_gbs = args->network,
       .has_bucket_views = args->bucket_views,
       .keeps_full = args->no_reshard,
-      .is_by_accelerate = args->through_accelerate,
+      .is_by_accelerate = by_accelerate,
+      .is_version_1 = args->is_fsdp_1,
       .offloads_optimizer = offloads || args->offload == OFFLOAD_OPTIMIZER,
       .offloads_parameters = offloads || (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)};
   if (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)
@@ -235,9 +237,9 @@ static void understand_sharding(const job_args *args, job_request *r) {
     job_note(r, "with a strategy the plain loop is the shortest one: it keeps only the loss");
   if (!is_fsdp || r->job.recipe.autocast == PLIM_BOOL) return;
   r->job.sharding.compute_dtype = r->job.recipe.autocast;
-  r->job.sharding.reduce_dtype = args->through_accelerate ? r->job.recipe.autocast
-                                 : args->reduce_dtype     ? PLIM_BF16
-                                                          : PLIM_FP32;
+  r->job.sharding.reduce_dtype = by_accelerate        ? r->job.recipe.autocast
+                                 : args->reduce_dtype ? PLIM_BF16
+                                                      : PLIM_FP32;
   r->job.recipe.autocast = PLIM_BOOL;
 }
 
@@ -282,22 +284,25 @@ static bool is_bare(const job_args *args) {
 
 static plim_err understand_recipe(const job_args *args, job_request *r, plim_error *error) {
   plim_recipe *recipe = &r->job.recipe;
-  *recipe = (plim_recipe){.batch = (int64_t)args->batch,
-                          .steps = (int)args->steps,
-                          .accumulate = (int)args->accumulate,
-                          .attention = (plim_attention_kind)args->attention,
-                          .mask = (plim_mask_kind)args->mask,
-                          .autocast = amps[args->amp],
-                          .checkpoint = checkpoint_of(args),
-                          .target_length = (int64_t)args->target_seq,
-                          .loss = (plim_loss_kind)args->loss,
-                          .loss_chunk = (int64_t)chunk_of(args),
-                          .uses_liger = args->liger,
-                          .offloads_saved = args->offload == OFFLOAD_ACTIVATIONS,
-                          .is_trainer = args->loop == LOOP_TRAINER,
-                          .is_bare = is_bare(args),
-                          .skips_clipping = args->no_clip,
-                          .deletes_outputs = args->delete_outputs};
+  *recipe =
+      (plim_recipe){.batch = (int64_t)args->batch,
+                    .steps = (int)args->steps,
+                    .accumulate = (int)args->accumulate,
+                    .attention = (plim_attention_kind)args->attention,
+                    .mask = (plim_mask_kind)args->mask,
+                    .autocast = amps[args->amp],
+                    .checkpoint = checkpoint_of(args),
+                    .wraps_layers = args->wraps_layers,
+                    .target_length = (int64_t)args->target_seq,
+                    .loss = (plim_loss_kind)args->loss,
+                    .loss_chunk = (int64_t)chunk_of(args),
+                    .uses_liger = args->liger,
+                    .offloads_saved = args->offload == OFFLOAD_ACTIVATIONS,
+                    .is_trainer = args->loop == LOOP_TRAINER,
+                    .uses_accelerator = args->through_accelerate && args->loop != LOOP_TRAINER,
+                    .is_bare = is_bare(args),
+                    .skips_clipping = args->no_clip,
+                    .deletes_outputs = args->delete_outputs};
   r->job.load = loads[args->load];
   r->job.weights = (plim_weights_kind)args->weights;
   r->job.prepares_kbit = r->job.weights != PLIM_WEIGHTS_PLAIN;
@@ -417,7 +422,12 @@ static const char *dtype_name(plim_dtype dtype) {
 }
 
 void job_describe_model(const job_request *r, const job_args *args, char *text, size_t size) {
-  int used = snprintf(text, size, "%s, %s", args->model, dtype_name(r->job.dtype));
+  char shape[96];
+  const plim_config *m = &r->job.model;
+  snprintf(shape, sizeof shape, "%s of %d layers, %d wide", m->family->model_type, (int)m->layers,
+           (int)m->hidden);
+  int used = snprintf(text, size, "%s, %s", plim_model_is_shape(args->model) ? shape : args->model,
+                      dtype_name(r->job.dtype));
   if (r->job.recipe.autocast != PLIM_BOOL && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, " under %s autocast",
                      dtype_name(r->job.recipe.autocast));

@@ -17,7 +17,9 @@ typedef struct {
   int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
       offload, link;
   bool checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
-  bool through_accelerate; // it is accelerate that shards
+  bool through_accelerate; // it is accelerate that shards; Trainer's model it always is
+  bool wraps_layers;       // checkpoints are FSDP's, around layers
+  bool is_fsdp_1;          // the strategy is the first FSDP, for which the second stands
   const cli_call *typed;   // the command line, whose args have these at `typed_at`; NULL: none
   size_t typed_at;
 } job_args;
@@ -95,7 +97,7 @@ extern const char *const job_reduce_dtypes[], *const job_links[];
   {"no-reshard", 0, NULL, CLI_FLAG, AT(no_reshard),                                                \
    "FSDP2 keeps a layer's parameters after its forward", NULL},                                    \
   {"reduce-dtype", 0, "TYPE", CLI_CHOICE, AT(reduce_dtype),                                        \
-   "FSDP2 reduces gradients in this type (default: fp32)", job_reduce_dtypes},                     \
+   "FSDP2 reduces gradients in this type (default: fp32; Trainer: that of --amp)", job_reduce_dtypes}, \
   {"bucket-views", 0, NULL, CLI_FLAG, AT(bucket_views), "DDP's gradient_as_bucket_view", NULL},    \
   {"delete-outputs", 0, NULL, CLI_FLAG, AT(delete_outputs),                                        \
    "the loop lets go of the model's outputs after backward", NULL},                                \

@@ -107,13 +107,18 @@ void plan_edits_of(const plim_project *project, const plan_for_card *c, const pl
   if (out->by_hand_count) estimate_as_written(c, rung, out);
 }
 
+static bool says_offload(const plim_project *p) {
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_OFFLOAD];
+  return k->value.kind == PLIM_VALUE_TEXT && strcmp(k->value.text, "none") != 0;
+}
+
 bool plan_can_share(const plim_project *project, int64_t strategy, int64_t offload) {
   plim_knob_change both[] = {
       {PLIM_KNOB_STRATEGY,
        {.kind = PLIM_VALUE_TEXT, .text = plim_knob_value_name(PLIM_KNOB_STRATEGY, strategy)}},
       {PLIM_KNOB_OFFLOAD,
        {.kind = PLIM_VALUE_TEXT, .text = plim_knob_value_name(PLIM_KNOB_OFFLOAD, offload)}}};
-  return can_write(project, both, offload ? 2 : 1, NULL);
+  return can_write(project, both, offload || says_offload(project) ? 2 : 1, NULL);
 }
 
 plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, size_t count,

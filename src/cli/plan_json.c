@@ -42,7 +42,9 @@ static void rung(json_writer *j, const char *key, const plan_result *r, const pl
   json_end(j);
 }
 
-static void change(json_writer *j, const plim_plan_change *x) {
+static void change(json_writer *j, const plan_for_card *c, const plim_plan_change *x) {
+  char why[PLAN_REASON_SIZE];
+  plan_reason(c, x->knob, why, sizeof why);
   json_object(j, NULL);
   json_string(j, "knob", plim_knob_table[x->knob].name);
   value(j, "from", x->knob, x->from);
@@ -54,6 +56,7 @@ static void change(json_writer *j, const plim_plan_change *x) {
   json_bool(j, "is_asked", x->is_asked);
   json_bool(j, "follows", x->follows);
   json_string(j, "with", x->with == PLIM_KNOBS ? NULL : plim_knob_table[x->with].name);
+  json_string_or_null(j, "why", why);
   json_end(j);
 }
 
@@ -191,7 +194,7 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   for (size_t i = 0; i < p->rungs.len; i++) rung(j, NULL, r, c, &p->rungs.at[i]);
   json_end(j);
   json_array(j, "changes");
-  for (size_t i = 0; i < p->changes.len; i++) change(j, &p->changes.at[i]);
+  for (size_t i = 0; i < p->changes.len; i++) change(j, c, &p->changes.at[i]);
   json_end(j);
   json_array(j, "concessions");
   for (size_t i = 0; i < p->concessions.len; i++) concession(j, &p->concessions.at[i]);

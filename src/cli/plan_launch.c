@@ -97,7 +97,7 @@ static const char *file_in(const plim_project *p, plim_dialect dialect) {
 
 static const char *accelerate_file(const launch *l) {
   const char *own = file_in(project_of(l), PLIM_DIALECT_ACCELERATE);
-  if (own || l->own_way) return own;
+  if (own || l->own_way || l->is_written) return own;
   return l->strategy == PLIM_SHARD_FSDP2 ? "accelerate.yaml" : NULL;
 }
 

@@ -1,9 +1,12 @@
-// What the plan's changes do to what is learned, where that is not plain from their names.
+// Why the plan makes its changes, and what they do to what is learned, where that is not plain from their
+// names.
 #include <stdio.h>
 #include <string.h>
 
+#include "estimate_result.h"
 #include "plan_result.h"
 #include "term.h"
+#include "units.h"
 
 typedef struct {
   const plan_for_card *c;
@@ -44,31 +47,68 @@ static void say_dtype(const change *x, char *text, size_t size) {
              to);
 }
 
+static void say_loss(const change *x, const char *how, char *text, size_t size) {
+  const char *same = "so that they never exist as a whole; the same loss up to rounding";
+  uint64_t bytes = estimate_shown(&x->c->plan.before).component_bytes[PLIM_FOR_LOGITS];
+  if (bytes)
+    snprintf(text, size, "logits take %s of the peak as it is; %s, %s", units_bytes(bytes).text,
+             how, same);
+  else snprintf(text, size, "logits: %s, %s", how, same);
+}
+
+static void say_chunks(const change *x, char *text, size_t size) {
+  char how[96];
+  snprintf(how, sizeof how, "here they are made %lld tokens at a time", (long long)x->to);
+  if (x->to) say_loss(x, how, text, size);
+}
+
 static void say_liger(const change *x, char *text, size_t size) {
-  (void)x;
-  snprintf(text, size,
-           "its cross entropy makes gradients chunk by chunk, so that the logits never exist as a "
-           "whole; the same loss up to rounding");
+  if (x->to) say_loss(x, "its cross entropy makes gradients chunk by chunk", text, size);
+}
+
+static void say_checkpoint(const change *x, char *text, size_t size) {
+  const char *to = name(PLIM_KNOB_CHECKPOINT, x->to);
+  if (!x->to) snprintf(text, size, "activations are kept, not computed twice");
+  else if (strcmp(to, "offloaded") == 0)
+    snprintf(text, size, "inputs of layers are kept on the host, the rest is computed twice");
+  else if (!x->from) snprintf(text, size, "a layer's activations are computed again, not kept");
+}
+
+static bool has_growing_segments(const plan_for_card *c, const plim_choice *choice) {
+  return strstr(plim_choice_conf(&c->asked, choice), "expandable_segments:True") != NULL;
+}
+
+static void say_alloc_conf(const change *x, char *text, size_t size) {
+  const plim_plan *p = &x->c->plan;
+  if (has_growing_segments(x->c, &p->before_choice))
+    snprintf(text, size, "segments grow in place already; the rest of it costs memory here");
+  else if (has_growing_segments(x->c, &p->rungs.at[0].choice))
+    snprintf(text, size, "segments grow in place instead of leaving gaps between them");
 }
 
 static const struct {
   plim_knob knob;
   void (*say)(const change *x, char *text, size_t size);
 } rows[] = {
-    {PLIM_KNOB_PRECISION, say_precision},
-    {PLIM_KNOB_DTYPE, say_dtype},
-    {PLIM_KNOB_LIGER, say_liger},
+    {PLIM_KNOB_PRECISION, say_precision},   {PLIM_KNOB_DTYPE, say_dtype},
+    {PLIM_KNOB_CHUNKED_LOSS, say_chunks},   {PLIM_KNOB_LIGER, say_liger},
+    {PLIM_KNOB_CHECKPOINT, say_checkpoint}, {PLIM_KNOB_ALLOC_CONF, say_alloc_conf},
 };
 
-void plan_print_reasons(const plan_for_card *c) {
+void plan_reason(const plan_for_card *c, plim_knob knob, char *text, size_t size) {
   const plim_choice *from = &c->plan.before_choice, *to = &c->plan.rungs.at[0].choice;
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    plim_knob knob = rows[i].knob;
-    char text[320], line[400];
-    change x = {c, from->at[knob], to->at[knob]};
-    if (x.from == x.to) continue;
-    rows[i].say(&x, text, sizeof text);
+  change x = {c, from->at[knob], to->at[knob]};
+  *text = 0;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].knob == knob && x.from != x.to) rows[i].say(&x, text, size);
+}
+
+void plan_print_reasons(const plan_for_card *c) {
+  for (size_t i = 0; i < c->plan.changes.len; i++) {
+    plim_knob knob = c->plan.changes.at[i].knob;
+    char text[PLAN_REASON_SIZE], line[PLAN_REASON_SIZE + 40];
+    plan_reason(c, knob, text, sizeof text);
     snprintf(line, sizeof line, "%s: %s", plim_knob_table[knob].name, text);
-    term_wrap(stdout, line, 0, 2, (size_t)term_width(stdout));
+    if (*text) term_wrap(stdout, line, 0, 2, (size_t)term_width(stdout));
   }
 }

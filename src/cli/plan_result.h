@@ -32,7 +32,10 @@ typedef struct {
 } plan_result;
 
 void plan_print_text(const plan_result *r);
-void plan_print_reasons(const plan_for_card *c); // why a change is no change of what is learned
+// Why a change is made, and that it is no change of what is learned; empty where its name says it all.
+enum { PLAN_REASON_SIZE = 320 };
+void plan_reason(const plan_for_card *c, plim_knob knob, char *text, size_t size);
+void plan_print_reasons(const plan_for_card *c);
 void plan_print_todo(const plan_result *r, const plan_for_card *c); // what no file can say
 void plan_print_questions(const plan_for_card *c);                  // that only the user can answer
 void plan_write_questions(json_writer *j, const plan_for_card *c);

@@ -41,6 +41,27 @@ static void print_liger(const plan_result *r) {
            "  liger_fused_linear_cross_entropy: true\n");
 }
 
+// ---- FSDP2 in the trainer's own keys ----------------------------------------------------------------
+
+static bool has_accelerate_file(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->is.dialect == PLIM_DIALECT_ACCELERATE) return true;
+  return false;
+}
+
+// transformers 4 reads no version there, and runs FSDP 1; Axolotl sees to it itself.
+static void print_version(const plan_result *r, const plan_for_card *c) {
+  int64_t before = c->plan.before_choice.at[PLIM_KNOB_STRATEGY];
+  int64_t strategy = c->plan.rungs.at[0].choice.at[PLIM_KNOB_STRATEGY];
+  bool is_new = strategy == PLIM_SHARD_FSDP2 && before != PLIM_SHARD_FSDP2;
+  const plim_project *p = r->files ? &r->files->project : NULL;
+  bool is_trainer = p && p->dialect < PLIM_DIALECTS && p->dialect != PLIM_DIALECT_AXOLOTL &&
+                    plim_dialect_table[p->dialect].has_trainer;
+  bool is_written = is_new && is_trainer && !has_accelerate_file(p) &&
+                    plan_can_share(p, strategy, c->plan.rungs.at[0].choice.at[PLIM_KNOB_OFFLOAD]);
+  if (is_written) printf("transformers 5: with these keys, 4 runs FSDP 1\n");
+}
+
 void plan_print_todo(const plan_result *r, const plan_for_card *c) {
   if (!c->plan.rungs.len) return;
   const plim_choice *x = &c->plan.rungs.at[0].choice;
@@ -54,4 +75,5 @@ void plan_print_todo(const plan_result *r, const plan_for_card *c) {
   if (*conf) printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", conf);
   if (has_liger) print_liger(r);
   if (chunks) print_loss(c);
+  print_version(r, c);
 }

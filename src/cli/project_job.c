@@ -9,9 +9,9 @@
 
 #include "cli_alloc.h"
 
-static void note(project_job *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define note project_job_note
 
-static void note(project_job *p, const char *format, ...) {
+void project_job_note(project_job *p, const char *format, ...) {
   size_t i = 0, count = sizeof p->notes / sizeof *p->notes;
   while (i < count && *p->notes[i]) i++;
   if (i == count) return;
@@ -195,11 +195,32 @@ static bool is(plim_said_text said, const char *value) {
 
 static bool may_offload(const job_args *a) { return !a->offload && !job_is_typed(a, &a->offload); }
 
+// fsdp_activation_checkpointing of accelerate's file, activation_checkpointing of fsdp_config.
+static bool is_checkpointed_by_fsdp(const project_job *p) {
+  const plim_project_knob *k = &p->project.knobs[PLIM_KNOB_CHECKPOINT];
+  const char *key = k->place_count ? k->places[0].setting->key : "";
+  return strstr(key, "fsdp") && strstr(key, "activation_checkpointing");
+}
+
 static void fill_checkpoint(project_job *p, job_args *a) {
   if (a->checkpoint || a->reentrant) return;
   a->checkpoint = is(p->run.checkpoint, "on");
+  a->wraps_layers = a->checkpoint && is_checkpointed_by_fsdp(p);
   a->reentrant = is(p->run.checkpoint, "reentrant");
   if (is(p->run.checkpoint, "offloaded") && may_offload(a)) a->offload = 2;
+}
+
+// The setting whose key has this part and this end, without case; NULL: none.
+const plim_setting *project_job_setting(const project_job *p, const char *part, const char *end) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++) {
+      const char *key = s->at.at[k].key, *found = strcasestr(key, part);
+      size_t n = strlen(key), m = strlen(end);
+      if (found && n >= m && strcasecmp(key + n - m, end) == 0) return &s->at.at[k];
+    }
+  }
+  return NULL;
 }
 
 // transformers' Trainer hands the model to accelerate; so do loops that are started with a file of its.
@@ -210,15 +231,41 @@ static bool goes_through_accelerate(const plim_project *p) {
   return false;
 }
 
+// TrainingArguments' `fsdp` without a version in fsdp_config; accelerate's own file means the first then.
+static bool leaves_version_open(const project_job *p) {
+  const plim_project_knob *strategy = &p->project.knobs[PLIM_KNOB_STRATEGY];
+  plim_dialect trains = p->project.dialect;
+  if (!is(p->run.strategy, "fsdp") || !strategy->place_count || trains == PLIM_DIALECTS)
+    return false;
+  plim_dialect said_in = p->project.files.at[strategy->places[0].file]->is.dialect;
+  bool is_trainers = plim_dialect_table[trains].has_trainer && trains != PLIM_DIALECT_AXOLOTL;
+  return is_trainers && said_in != PLIM_DIALECT_ACCELERATE &&
+         !project_job_setting(p, "fsdp", "version");
+}
+
+// How several GPUs share the work where nothing says it: data parallel, or the only way the ecosystem has.
+static int usual_strategy(const plim_project *p) {
+  const char *shares = p->dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[p->dialect].shares;
+  return shares && strcmp(shares, "fsdp2") == 0 ? PLIM_SHARD_FSDP2 : PLIM_SHARD_DDP;
+}
+
 static void fill_strategy(project_job *p, job_args *a) {
   plim_said_text strategy = p->run.strategy;
+  bool is_open = leaves_version_open(p);
+  a->is_fsdp_1 = is(strategy, "fsdp") && !is_open;
   if (is(strategy, "fsdp")) strategy.text = "fsdp2";
+  if (is_open && !job_is_typed(a, &a->strategy))
+    note(p, "fsdp_config has no version: transformers 5 takes FSDP2, 4 the first FSDP");
   fill_choice(p, a, "the strategy", strategy, plim_strategy_names, &a->strategy);
   bool is_typed = job_is_typed(a, &a->strategy);
+  if (is_typed) a->is_fsdp_1 = false;
   if (is(p->run.offload, "optimizer") && may_offload(a)) a->offload = 3;
   if (is_known(p->run.offload.said) && strstr(p->run.offload.text, "parameters") && may_offload(a))
     a->offload = 4;
-  if (a->world > 1 && !a->strategy && !is_typed) a->strategy = PLIM_SHARD_DDP;
+  if (a->offload >= 3 && is_known(p->run.offload.said) &&
+      strstr(p->run.offload.text, "activations"))
+    note(p, "activations on the host beside parameters are not modelled: predicted on the card");
+  if (a->world > 1 && !a->strategy && !is_typed) a->strategy = usual_strategy(&p->project);
   a->through_accelerate = goes_through_accelerate(&p->project);
   if (is(p->run.reshard, "off") && a->strategy == PLIM_SHARD_FSDP2) a->no_reshard = true;
 }
@@ -286,6 +333,7 @@ static void fill_optimizer(project_job *p, job_args *a) {
 // Where one type holds for everything, there is no autocast to turn on.
 static void fill_types(project_job *p, job_args *a) {
   plim_dialect dialect = p->project.dialect;
+  project_job_fill_ecosystem(p, a);
   if (dialect == PLIM_DIALECTS || !plim_dialect_table[dialect].has_one_type) return;
   p->holds_precision = true;
   if (a->lora_rank) a->lora_dtype = 1; // that of the parameters
@@ -309,7 +357,7 @@ static void note_world(project_job *p, const job_args *a) {
 // What is loaded without a type is float32 in transformers 4, and as it is stored in 5.
 static void note_type(project_job *p, const job_args *a) {
   bool is_open = p->run.dtype.said <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
-  const plim_setting *loads = find_setting(p, "Model", ".pretrained_model_name_or_path");
+  const plim_setting *loads = project_job_setting(p, "Model", ".pretrained_model_name_or_path");
   if (is_open && loads)
     note(p, "%.80s has no dtype: transformers 5 takes the checkpoint's, 4 float32", loads->key);
 }
@@ -337,52 +385,13 @@ static void note_unclear(project_job *p, const job_args *a) {
   }
 }
 
-// The Python file of the project that has this word outside of imports; NULL: none.
-static const char *calls(const project_job *p, const char *word) {
-  for (size_t i = 0; i < p->project.files.len; i++) {
-    const plim_project_file *f = p->project.files.at[i];
-    bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
-    if (is_code && memmem(f->text, f->size, word, strlen(word))) return f->path;
-  }
-  return NULL;
-}
-
-// Scripts that do by their own code what others say by a key.
-static void note_own_code(project_job *p, const job_args *a) {
-  static const struct {
-    const char *word, *what, *option;
-    plim_knob knob;
-    size_t at; // of job_args
-  } code[] = {
-      {"FullyShardedDataParallel", "shards the model itself", "--strategy fsdp2",
-       PLIM_KNOB_STRATEGY, offsetof(job_args, strategy)},
-      {"fully_shard(", "shards the model itself", "--strategy fsdp2", PLIM_KNOB_STRATEGY,
-       offsetof(job_args, strategy)},
-      {"apply_activation_checkpointing", "checkpoints by its own code", "--checkpoint",
-       PLIM_KNOB_CHECKPOINT, offsetof(job_args, checkpoint)},
-      {"torch.utils.checkpoint", "checkpoints by its own code", "--checkpoint",
-       PLIM_KNOB_CHECKPOINT, offsetof(job_args, checkpoint)},
-      {".to(torch.bfloat16)", "may cast the model to bf16", "--dtype bf16", PLIM_KNOB_DTYPE,
-       offsetof(job_args, dtype)},
-      {"model.half()", "casts the model to fp16", "--dtype fp16", PLIM_KNOB_DTYPE,
-       offsetof(job_args, dtype)},
-  };
-  for (size_t i = 0; i < sizeof code / sizeof *code; i++) {
-    const char *path = calls(p, code[i].word);
-    bool is_told = job_is_typed(a, (const char *)a + code[i].at);
-    if (!path || is_told || p->project.knobs[code[i].knob].said == PLIM_SAID) continue;
-    note(p, "%.80s %s (%s), which is not read: %s", path, code[i].what, code[i].word,
-         code[i].option);
-  }
-}
-
 // What changes memory or time and has no part in the prediction.
 static void note_unmodelled(project_job *p) {
   const char *freezes = plim_project_freezes(&p->project);
   if (freezes)
     note(p, "%.120s freezes parameters: predicted as if all were trained, which takes more",
          freezes);
-  const plim_setting *passes = find_setting(p, "cached", "loss.mini_batch_size");
+  const plim_setting *passes = project_job_setting(p, "cached", "loss.mini_batch_size");
   if (passes && passes->value.kind == PLIM_VALUE_INTEGER)
     note(p, "%.60s: %lld sequences at a time; predicted as all at once, which takes more",
          passes->key, (long long)passes->value.integer);
@@ -396,7 +405,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
   plim_said_text attention = r->attention, precision = r->precision;
   bool is_open = a->accumulate == JOB_UNSET;
-  plim_err err = plim_project_refuse_unmodelled(&p->project, error);
+  plim_err err = project_job_take_model(p, a, error);
   if (!err) err = plim_project_refuse_documents(&p->project, error);
   if (!err) err = project_job_check_world(p, a, error);
   if (!err) err = fill_counts(p, a, error);
@@ -404,7 +413,6 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   fill_count(p, a, "the number of machines", r->nodes, 1, &a->nodes);
   if (!err) err = project_job_divide(p, a, is_open, error);
   if (err) return err;
-  if (!a->model && is_known(r->model.said)) a->model = r->model.text;
   fill_count(p, a, "the length", r->sequence, 0, &a->seq);
   fill_choice(p, a, "the precision", precision, job_amps, &a->amp);
   fill_choice(p, a, "the type of the parameters", r->dtype, job_dtypes, &a->dtype);
@@ -419,17 +427,12 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   fill_types(p, a);
   note_unclear(p, a);
   note_unmodelled(p);
-  note_own_code(p, a);
+  project_job_note_code(p, a);
   note_type(p, a);
   note_world(p, a);
+  project_job_note_ecosystem(p, a);
   note_upcast(p, a);
   if (!a->alloc_conf && r->alloc_conf.said == PLIM_SAID) a->alloc_conf = r->alloc_conf.text;
   if (is_known(r->clip.said) && r->clip.number == 0) a->no_clip = true;
-  if (a->model) return PLIM_OK;
-  const plim_project_knob *model = &p->project.knobs[PLIM_KNOB_MODEL];
-  bool is_unclear = model->said == PLIM_UNCLEAR && *model->why;
-  err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model%s%s",
-                  is_unclear ? ": " : "", is_unclear ? model->why : "");
-  plim_error_hint(error, "--model NAME, as the hub or `plimsoll help models` has it");
-  return err;
+  return PLIM_OK;
 }

@@ -11,6 +11,7 @@ typedef struct {
   char notes[12][256];  // what was read as what; unused ones are empty
   char *targets;        // owned
   bool holds_precision; // it is one that is not modelled: to be left alone
+  bool is_megatron;     // it trains, whosever files these are: with models and losses of its own
 } project_job;
 
 // Reads the files, those they name, and what --set says (KNOB=FILE:KEY), into p->project alone.
@@ -24,6 +25,23 @@ void project_job_clear(project_job *p);
 // Puts what the files say into arguments that were left as they are by default; of batch, accumulation
 // and GPUs that is JOB_UNSET. A batch that the files leave open is refused, never made up.
 plim_err project_job_fill(project_job *p, job_args *args, plim_error *error);
+
+// Adds to what was read as what.
+void project_job_note(project_job *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// Parts of it: the model, unless one was typed. What no option mends is refused first: a family, a training,
+// a way to share; then a name (project_job_model.c).
+plim_err project_job_take_model(project_job *p, job_args *args, plim_error *error);
+
+// And what its ecosystem does by itself, once the rest is filled in; what that leaves open is noted
+// (project_job_ecosystem.c).
+void project_job_fill_ecosystem(project_job *p, job_args *args);
+void project_job_note_ecosystem(project_job *p, const job_args *args);
+// Names code that shards, checkpoints or casts by itself (project_job_code.c).
+void project_job_note_code(project_job *p, const job_args *args);
+// The setting whose key has this part and this end, without case; NULL: none.
+const plim_setting *project_job_setting(const project_job *p, const char *part, const char *end);
 
 // A count that the files may leave out: 0.
 int64_t project_job_count(const project_job *p, plim_knob knob);

@@ -87,6 +87,7 @@ plim_grad_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor
   for (int i = 0; i < count; i++) {
     any |= needs_grad(t, inputs[i]);
     if (inputs[i] && t->place.layer >= 0) inputs[i]->layer = (uint32_t)t->place.layer + 1;
+    if (inputs[i]) inputs[i]->parts |= t->parts;
   }
   if (!any || t->is_stopped) return NULL;
   plim_grad_node *n = tape_node(t);
@@ -103,6 +104,14 @@ plim_grad_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor
     n->edges[i] = (plim_edge){next, inputs[i]->output};
   }
   return n;
+}
+
+void node_before(plim_tape *t, plim_tensor *x, plim_hook *hook) {
+  if (!x->fn && !needs_grad(t, x)) return;
+  plim_grad_node *n = x->fn ? x->fn : accumulator_of(t, x);
+  plim_hook **end = &n->before;
+  while (*end && *end != hook) end = &(*end)->next;
+  *end = hook;
 }
 
 void node_save(plim_tape *t, plim_grad_node *n, plim_tensor *x) {
@@ -300,7 +309,7 @@ static void run(engine *e, task *k) {
     t->purpose = n->purpose;
     plim_tape_enter(t, n->layer, n->what);
   }
-  if (n->before) n->before->run(t, n->before->context);
+  for (const plim_hook *h = n->before; h; h = h->next) h->run(t, h->context);
   if (!n->function) {
     accumulate_leaf(t, n, in[0]);
     if (n->leaf->on_grad.run) n->leaf->on_grad.run(t, n->leaf->on_grad.context);

@@ -31,6 +31,10 @@ size_t plim_catalogue_candidates(const char *name,
 // The closest entry's name for one that was mistyped, or NULL if none is close.
 const char *plim_catalogue_suggest(const char *name);
 
+// The family of a well-known model that is none of ours, by its name, whoever owns it; NULL: not known.
+// Asked where no model of the catalogue is meant: a few names begin like those of models that are here.
+const char *plim_catalogue_unfollowed(const char *name);
+
 // Whether it is one that people use, and not a model of the tests.
 bool plim_catalogue_is_public(const plim_catalogue_model *model);
 

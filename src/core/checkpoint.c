@@ -125,9 +125,11 @@ void packed_release(plim_tape *t, struct plim_checkpoint *f) {
   unlink_frame(t, f);
   struct plim_checkpoint dead = *f;
   tape_put_back(t, &t->frames, f);
-  for (int i = dead.call.positional; i < PLIM_MAX_HELD; i++) plim_release(t, dead.call.held[i]);
+  int positional =
+      t->wraps_layers ? PLIM_MAX_HELD : dead.call.positional; // CheckpointWrapper's all are
+  for (int i = positional; i < PLIM_MAX_HELD; i++) plim_release(t, dead.call.held[i]);
   plim_release(t, dead.input);
-  for (int i = 0; i < dead.call.positional; i++) plim_release(t, dead.call.held[i]);
+  for (int i = 0; i < positional; i++) plim_release(t, dead.call.held[i]);
   for (size_t i = 0; i < dead.recomputed.len; i++) plim_release(t, dead.recomputed.at[i]);
   vec_free(&dead.recomputed);
   vec_free(&dead.forgotten);

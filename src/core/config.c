@@ -131,6 +131,15 @@ void plim_config_text(plim_config *c, const char *key, const char *value) {
 
 // ---- beginning and end ------------------------------------------------------------------------------
 
+// gemma and gemma2 are two families, not one and a slip.
+static bool has_same_digits(const char *a, const char *b) {
+  static const char digits[] = "0123456789";
+  for (;; a++, b++) {
+    a += strcspn(a, digits), b += strcspn(b, digits);
+    if (*a != *b || !*a) return *a == *b;
+  }
+}
+
 plim_err plim_config_init(plim_config *c, const char *model_type, plim_error *error) {
   const char *names[MAX_FAMILIES];
   char list[sizeof error->hint - 64] = "";
@@ -145,6 +154,7 @@ plim_err plim_config_init(plim_config *c, const char *model_type, plim_error *er
     return PLIM_OK;
   }
   const char *close = plim_suggest(model_type, names, plim_family_count);
+  if (close && !has_same_digits(close, model_type)) close = NULL;
   plim_err err = plim_fail(
       error, PLIM_ERR_UNSUPPORTED, "model_type \"%.64s\" is not one we know%s%s%s", model_type,
       close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");

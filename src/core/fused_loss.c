@@ -42,6 +42,7 @@ static void add_to_weight(plim_tape *t, const fused *f, const plim_tensor *logit
 
 // logits = rows @ weight.t(); the gradient of the rows = logits' gradient @ weight.
 static void run_chunk(plim_tape *t, const fused *f, int64_t from, int64_t end) {
+  plim_work_triton(t);
   plim_tensor *rows = NULL, *logits = NULL;
   set(t, &rows, slice(t, f->input, 0, from, end));
   if (f->logits) {

@@ -77,7 +77,8 @@ static const struct {
     {flashes_in_full_precision, "flash-attn takes float16 and bfloat16 alone", "--amp bf16"},
     {flashes_on_old_card, "flash-attn needs an Ampere card or a newer one", "--attention sdpa"},
     {flashes_wide_heads, "flash-attn takes heads of up to 256", "--attention sdpa"},
-    {shards_quantised, "quantised weights cannot be sharded", "ddp keeps them whole"},
+    {shards_quantised, "quantised weights that GPUs share are not modelled",
+     "ddp keeps them whole: --strategy ddp"},
 };
 
 plim_err plim_job_check(const plim_job *job, plim_error *error) {
@@ -92,12 +93,17 @@ plim_err plim_job_check(const plim_job *job, plim_error *error) {
 
 // ---- building ---------------------------------------------------------------------------------------
 
-// accelerate 1.13's fsdp2_prepare_model makes parameters that are trained float32 before it shards them,
-// and prepare_model the flat ones of FSDP 1, whenever mixed_precision is not "no".
+// accelerate moves a model to the card piece by piece, as it shards it.
+static bool stays_on_host(const plim_job *job) {
+  return plim_is_accelerates(&job->sharding) && job->load == PLIM_LOAD_PRETRAINED;
+}
+
+// accelerate's prepare_model makes FSDP 1's flat parameters float32 whenever mixed_precision is not "no";
+// what it does for FSDP2 is in fsdp_units.c.
 static plim_dtype built_dtype(const plim_job *job) {
   const plim_sharding *how = &job->sharding;
   bool is_mixed = how->strategy == PLIM_SHARD_FSDP2 && how->compute_dtype != PLIM_BOOL;
-  bool is_upcast = is_mixed && how->is_by_accelerate && !job->lora.rank;
+  bool is_upcast = is_mixed && how->is_by_accelerate && how->is_version_1 && !job->lora.rank;
   return is_upcast ? PLIM_FP32 : job->dtype;
 }
 
@@ -108,6 +114,7 @@ static void add_adapters(plim_tape *t, plim_model *m, const plim_lora *lora) {
 }
 
 static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
+  if (stays_on_host(job)) return;
   bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
   if (job->load == PLIM_LOAD_DEVICE_MAP || !is_plain) plim_load_to_device(t, m, job->weights);
   else if (job->load == PLIM_LOAD_PRETRAINED) plim_move_model(t);
@@ -130,6 +137,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   if (m && moves_late) put_on_device(t, m, job);
   for (size_t i = 0; m && i < m->parameters.len; i++)
     m->trainable += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
+  if (m) m->is_grouped_by_decay = job->recipe.is_trainer;
   return m ? plim_model_finish(m) : NULL;
 }
 
@@ -148,10 +156,15 @@ static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
   if (kind == PLIM_STREAM_ALLOC && !vec_push(&l->bytes, bytes)) l->failed = true;
 }
 
+static void copy_place(const plim_tensor *from, plim_tensor *to) {
+  to->layer = from->layer;
+  to->parts = from->parts;
+}
+
 static void copy_layers(const plim_model *from, plim_model *to) {
   for (size_t i = 0; i < to->parameters.len; i++)
-    to->parameters.at[i]->layer = from->parameters.at[i]->layer;
-  for (size_t i = 0; i < to->frozen.len; i++) to->frozen.at[i]->layer = from->frozen.at[i]->layer;
+    copy_place(from->parameters.at[i], to->parameters.at[i]);
+  for (size_t i = 0; i < to->frozen.len; i++) copy_place(from->frozen.at[i], to->frozen.at[i]);
 }
 
 // What a model holds beside its parameters when it is built.
@@ -171,6 +184,7 @@ static bool rehearse(const plim_job *job, plim_model *m) {
   plim_tape *t = plim_tape_new((plim_tape_sink){follow, &l});
   if (t) plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
   plim_model *rehearsed = t ? build(t, job) : NULL;
+  if (rehearsed && stays_on_host(job)) plim_move_model(t);
   bool ok = rehearsed && !l.failed && !plim_tape_failed(t) && find_buffers(rehearsed, &l, m);
   plim_tensor *logits = NULL;
   plim_batch batch = {.attention = job->recipe.attention};
@@ -200,8 +214,9 @@ plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
   plim_tape_purpose(t, PLIM_FOR_WEIGHTS);
   plim_model *m = build_sharded(t, job);
   // Whoever builds the whole model on the card to shard it there empties the cache, or has gained
-  // nothing; the measured programs do.
-  if (job->sharding.strategy != PLIM_SHARD_NONE) plim_tape_empty_cache(t);
+  // nothing; the measured programs do, accelerate does not.
+  if (job->sharding.strategy != PLIM_SHARD_NONE && !plim_is_accelerates(&job->sharding))
+    plim_tape_empty_cache(t);
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   return m;
 }

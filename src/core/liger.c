@@ -39,6 +39,7 @@ static plim_tensor *norm_weight_gradient(plim_tape *t, const plim_tensor *weight
 }
 
 static void norm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_work_triton(t);
   if (wants(n, 1)) out[1] = norm_weight_gradient(t, n->saved[1]);
   if (wants(n, 0)) out[0] = k_view(t, in[0], in[0]->shape);
   plim_work_map(t, n->saved[0], in[0], in[0]);
@@ -46,6 +47,7 @@ static void norm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pli
 
 plim_tensor *plim_liger_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   plim_tape_at(t, "norm");
+  plim_work_triton(t);
   plim_grad_node *n = python_node(t, norm_backward, x, weight);
   plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
   int64_t rows = plim_numel(&x->shape) / x->shape.at[x->shape.n - 1];
@@ -77,6 +79,7 @@ static plim_tensor *turned(plim_tape *t, plim_tensor *x) {
 }
 
 static void rope_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_work_triton(t);
   for (int i = 0; i < 2; i++)
     if (wants(n, i) && in[i]) out[i] = turned(t, in[i]);
 }
@@ -84,6 +87,7 @@ static void rope_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pli
 void plim_liger_rope(plim_tape *t, plim_tensor **q, plim_tensor **k, plim_tensor *cos,
                      plim_tensor *sin) {
   plim_tape_at(t, "rope");
+  plim_work_triton(t);
   plim_grad_node *n = python_node(t, rope_backward, *q, *k);
   plim_tensor *new_q = turned(t, *q), *new_k = NULL;
   new_k = turned(t, *k);
@@ -100,12 +104,14 @@ void plim_liger_rope(plim_tape *t, plim_tensor **q, plim_tensor **k, plim_tensor
 // ---- SwiGLU ---------------------------------------------------------------------------------------
 
 static void swiglu_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_work_triton(t);
   plim_work_bytes(t, 5 * plim_bytes_of(in[0]));
   for (int i = 0; i < 2; i++) out[i] = k_view(t, n->saved[i], n->saved[i]->shape);
 }
 
 plim_tensor *plim_liger_swiglu(plim_tape *t, plim_tensor *gate, plim_tensor *up) {
   plim_tape_at(t, "swiglu");
+  plim_work_triton(t);
   plim_grad_node *n = python_node(t, swiglu_backward, gate, up);
   plim_tensor *out = empty(t, gate->shape, (plim_dtype)gate->dtype);
   plim_work_map(t, gate, up, out);

@@ -70,6 +70,10 @@ typedef struct {
 
 typedef vec(plim_tensor *) plim_tensors;
 
+// Modules outside the layers that may be sharded apart: get_input_embeddings(), the base model's last
+// norm, get_output_embeddings().
+typedef enum { PLIM_PART_EMBEDDING, PLIM_PART_NORM, PLIM_PART_HEAD, PLIM_PARTS } plim_part;
+
 // A family embeds this as the first member of its own struct.
 typedef struct plim_model plim_model;
 struct plim_model {
@@ -99,6 +103,7 @@ struct plim_model {
   const plim_tensor *undecayed[2]; // matrices without weight decay: those called a bias
   plim_tensor *padded;             // a bias that tying to the loaded weights pads, by nothing
   bool caps_logits;                // its head holds logits between bounds by tanh
+  bool is_grouped_by_decay;        // the optimizer's parameters are: Trainer does so
   bool is_bare;                    // an encoder without a head
   bool is_encoder_decoder;         // labels have a length of their own
   // Trainer counts labels[:, 1:] of a class whose name says ForCausalLM, and all labels of others.

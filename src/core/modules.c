@@ -194,6 +194,17 @@ plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closu
                    : plim_call_plain_layer(t, kind, call, x);
 }
 
+plim_tensor *plim_embed_leave(plim_tape *t, const plim_batch *batch, plim_tensor *out) {
+  if (batch->checkpoint && !t->wraps_layers) out->requires_grad = true;
+  return plim_part_leave(t, PLIM_PART_EMBEDDING, out);
+}
+
+plim_tensor *plim_embed(plim_tape *t, const plim_batch *batch, plim_tensor *table,
+                        plim_tensor *ids) {
+  plim_tensor *input = plim_part_enter(t, PLIM_PART_EMBEDDING, ids);
+  return plim_embed_leave(t, batch, embedding(t, table, input));
+}
+
 // ---- heads ----------------------------------------------------------------------------------------
 
 // docs/chunked_loss.py
@@ -219,7 +230,8 @@ static plim_tensor *causal_head(plim_tape *t, const plim_model *m, plim_tensor *
   if (batch->loss == PLIM_LOSS_FUSED)
     loss = fused_loss(t, all, m->head, batch->labels, batch->items);
   else {
-    set(t, &scores, linear(t, all, m->head, NULL));
+    all = plim_part_enter(t, PLIM_PART_HEAD, all);
+    set(t, &scores, plim_part_leave(t, PLIM_PART_HEAD, linear(t, all, m->head, NULL)));
     if (m->caps_logits) cap(t, &scores);
     loss = causal_loss(t, scores, batch->labels, batch->items);
   }

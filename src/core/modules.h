@@ -92,6 +92,17 @@ plim_tensor *plim_attend_eagerly(plim_tape *t, const plim_attending *how, plim_t
 // softmax in the dtype of the scores, which autocast makes float32.
 plim_tensor *plim_softmax_own(plim_tape *t, plim_tensor *scores);
 
+// ---- parts of a model that may be sharded apart ------------------------------------------------------
+
+// Around a part's forward: what it gets for x, floating if that is another; and its result as it is.
+plim_tensor *plim_part_enter(plim_tape *t, plim_part part, plim_tensor *x);
+plim_tensor *plim_part_leave(plim_tape *t, plim_part part, plim_tensor *out);
+// get_input_embeddings()(ids), or the end of it. Under the model's own checkpoints its result needs a
+// gradient (enable_input_require_grads).
+plim_tensor *plim_embed(plim_tape *t, const plim_batch *batch, plim_tensor *table,
+                        plim_tensor *ids);
+plim_tensor *plim_embed_leave(plim_tape *t, const plim_batch *batch, plim_tensor *out);
+
 // ---- models ---------------------------------------------------------------------------------------
 
 // Calls a layer, checkpointed or not; the plain one without the hooks of sharding.

@@ -5,6 +5,8 @@
 
 #include "kernels.h"
 #include "optimizer_impl.h"
+#include "sharding.h"
+#include "tape_impl.h"
 #include "work.h"
 
 #define NORM_CHUNK 65536 // elements a block of the multi-tensor norm handles
@@ -21,6 +23,16 @@ static uint64_t norm_buffer_bytes(plim_tensor *const *parameters, size_t count, 
 }
 
 // One norm per gradient, stacked, and the norm of those.
+// DTensor's partial norms of all ranks: raised to the power, summed, and the root taken.
+static plim_tensor *reduce_norms(plim_tape *t, const plim_tensor *stacked) {
+  plim_tensor *powers = empty(t, stacked->shape, (plim_dtype)stacked->dtype);
+  plim_tensor *sums = empty(t, stacked->shape, (plim_dtype)stacked->dtype);
+  plim_tensor *roots = empty(t, stacked->shape, (plim_dtype)stacked->dtype);
+  plim_consume(t, powers);
+  plim_consume(t, sums);
+  return roots;
+}
+
 static plim_tensor *total_norm(plim_tape *t, plim_tensor *const *parameters, size_t count) {
   size_t n = 0;
   plim_dtype dtype = PLIM_FP32;
@@ -32,8 +44,10 @@ static plim_tensor *total_norm(plim_tape *t, plim_tensor *const *parameters, siz
   plim_tensor *buffer = scratch(t, norm_buffer_bytes(parameters, count, n));
   for (size_t i = 0; i < n; i++) norms[i] = empty(t, (plim_dims){0}, dtype);
   plim_consume(t, buffer);
-  plim_tensor *stacked = empty(t, dims((int64_t)n), dtype);
+  plim_tensor *stacked = empty(t, dims((int64_t)n), dtype), *reduced = stacked;
+  if (t->shards && t->shards->has_dtensors) reduced = reduce_norms(t, stacked);
   plim_tensor *total = empty(t, (plim_dims){0}, dtype);
+  if (reduced != stacked) plim_consume(t, reduced);
   plim_consume(t, stacked);
   for (size_t i = n; i-- > 0;) plim_consume(t, norms[i]);
   free(norms);

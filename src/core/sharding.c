@@ -53,6 +53,7 @@ bool plim_shard(plim_tape *t, plim_model *m, const plim_sharding *how) {
   plim_shards *s = constructors[how->strategy](t, m, how, layers_of(m));
   if (!s) return false;
   s->calls = calloc(s->layers + 1, sizeof *s->calls);
+  s->world = how->world;
   m->shards = t->shards = s;
   return s->calls != NULL;
 }
@@ -86,8 +87,8 @@ plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batc
   if (s && s->before_model) s->before_model(t, s);
   plim_tensor *loss = m->forward(t, m, batch, logits);
   plim_tensor *out = loss ? loss : *logits; // a bare encoder has no loss of its own
-  if (s && s->after_model && out) s->after_model(t, s, out);
-  return loss;
+  if (s && s->after_model && out) out = s->after_model(t, s, out);
+  return loss ? out : NULL;
 }
 
 // A layer that is computed again finds its parameters there: the hook of its output has seen to it.
@@ -114,6 +115,20 @@ plim_tensor *plim_call_sharded_layer(plim_tape *t, plim_checkpoint_kind kind, pl
   wrapped.function = run_layer;
   wrapped.context = &s->calls[layer];
   return plim_call_plain_layer(t, kind, wrapped, x);
+}
+
+plim_tensor *plim_part_enter(plim_tape *t, plim_part part, plim_tensor *x) {
+  t->parts |= (uint8_t)(1u << part);
+  if (!t->shards || !t->shards->before_part) return x;
+  plim_tensor *input = t->shards->before_part(t, t->shards, part, x);
+  if (input != x) plim_consume(t, x);
+  return input;
+}
+
+plim_tensor *plim_part_leave(plim_tape *t, plim_part part, plim_tensor *out) {
+  t->parts &= (uint8_t) ~(1u << part);
+  if (t->shards && t->shards->after_part) t->shards->after_part(t, t->shards, part, out);
+  return out;
 }
 
 void plim_after_backward(plim_tape *t) {

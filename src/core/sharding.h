@@ -13,7 +13,7 @@
 typedef enum {
   PLIM_SHARD_NONE,
   PLIM_SHARD_DDP,   // DistributedDataParallel
-  PLIM_SHARD_FSDP2, // fully_shard of each layer, then of the model
+  PLIM_SHARD_FSDP2, // fully_shard of each layer, then of the model; or accelerate's
   PLIM_SHARD_ZERO1, // DeepSpeed
   PLIM_SHARD_ZERO2,
   PLIM_SHARD_ZERO3,
@@ -34,6 +34,7 @@ typedef struct {
   // accelerate shards: where it computes in another type, what is trained is made float32 first, and
   // gradients travel in that type.
   bool is_by_accelerate;
+  bool is_version_1; // FSDP, the first: of all units but the layers', one
   // FSDP2: both or none (CPUOffloadPolicy); ZeRO: offload_optimizer, offload_param
   bool offloads_optimizer, offloads_parameters;
   // How they are joined, which is a matter of time alone. Zeros: see plim_wiring.
@@ -42,14 +43,23 @@ typedef struct {
   double network_gbs;
 } plim_sharding;
 
+// accelerate's FSDP2, which cuts the model its own way (fsdp_units.c).
+static inline bool plim_is_accelerates(const plim_sharding *how) {
+  return how->strategy == PLIM_SHARD_FSDP2 && how->is_by_accelerate && !how->is_version_1;
+}
+
 // A wrapped model. Each strategy embeds this as the first member of its own struct; hooks may be NULL.
 typedef struct plim_shards plim_shards;
 struct plim_shards {
   void (*before_model)(plim_tape *t, plim_shards *s);
-  void (*after_model)(plim_tape *t, plim_shards *s, plim_tensor *loss);
+  // Returns what the caller gets for the loss.
+  plim_tensor *(*after_model)(plim_tape *t, plim_shards *s, plim_tensor *loss);
   // Before and after a layer, counted from 0; the first returns what the layer gets for x, floating.
   plim_tensor *(*before_layer)(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *x);
   void (*after_layer)(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *out);
+  // The same around parts of the model outside its layers.
+  plim_tensor *(*before_part)(plim_tape *t, plim_shards *s, plim_part part, plim_tensor *x);
+  void (*after_part)(plim_tape *t, plim_shards *s, plim_part part, plim_tensor *out);
   void (*after_backward)(plim_tape *t, plim_shards *s);
   // DeepSpeed's engine: backward scales the loss, and has an end of its own; so has the step a start.
   void (*after_engine_backward)(plim_tape *t, plim_shards *s, bool is_last);
@@ -58,6 +68,9 @@ struct plim_shards {
   void (*destroy)(plim_shards *s);
   struct layer_call *calls; // what a checkpoint needs to run a layer again
   size_t layers, next_layer;
+  int64_t world;
+  bool is_wrapped_late; // after Trainer has emptied the cache
+  bool has_dtensors;    // parameters and gradients are DTensors, which are reduced by communication
   uint64_t pinned_bytes; // of this rank in the memory of the CPU
   uint64_t moment_bytes; // and one copy of the parameters that the optimizer updates there
 };

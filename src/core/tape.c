@@ -242,6 +242,15 @@ void plim_tape_move_to_device(plim_tape *t) {
   t->waiting.len = 0;
 }
 
+void plim_tape_move(plim_tape *t, plim_tensor *x) {
+  plim_storage *s = x->storage;
+  if (!s->is_waiting) return;
+  forget_waiting(t, s);
+  s->is_waiting = false;
+  t->wish = (plim_wish){x->shape, (plim_dtype)x->dtype, (plim_purpose)s->purpose};
+  storage_arrive(t, s);
+}
+
 void plim_retain(plim_tensor *x) { x->refs++; }
 
 // The graph and the gradient go before the tensor's own memory.

@@ -119,9 +119,10 @@ typedef struct {
 } plim_storage;
 
 // Something that runs at a certain point of backward.
-typedef struct {
+typedef struct plim_hook {
   void (*run)(plim_tape *t, void *context); // NULL: nothing
   void *context;
+  struct plim_hook *next; // that runs behind it; or NULL
 } plim_hook;
 
 struct plim_tensor {
@@ -137,6 +138,7 @@ struct plim_tensor {
   plim_hook on_grad;           // of a leaf: runs when its gradient was accumulated
   uint32_t refs;
   uint32_t layer; // of a leaf: the layer that used it, counted from 1; 0 outside of all
+  uint8_t parts;  // of a leaf: bit i: plim_part i used it
   uint8_t dtype;
   uint8_t output; // which output of fn it is
   bool requires_grad, is_floating;
@@ -261,6 +263,7 @@ plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims s
 void plim_tape_begin_host(plim_tape *t);
 void plim_tape_end_host(plim_tape *t);
 void plim_tape_move_to_device(plim_tape *t);
+void plim_tape_move(plim_tape *t, plim_tensor *x); // it alone; if it is there already: nothing
 // On the host, x is to be moved as the nth behind `other`, not when it was made. n: 1 or 2.
 void plim_tape_move_behind(plim_tensor *x, const plim_tensor *other, uint32_t n);
 
@@ -291,7 +294,7 @@ struct plim_grad_node {
   plim_tensor *leaf;                // AccumulateGrad: the tensor it is for
   plim_tensor *kept[PLIM_MAX_KEPT]; // as long as the node lives, and not only until backward
   const plim_tensor *constant;      // a weight that outlives the graph; not owned
-  const plim_hook *before;          // runs when all gradients of its outputs are there; not owned
+  plim_hook *before;                // runs when all gradients of its outputs are there; not owned
   plim_dims shape;                  // whatever the operator wants to remember
   int64_t number;
   double pairs, width; // attention: of query and key, for the clock
@@ -319,6 +322,10 @@ plim_grad_node *node_begin(plim_tape *t, plim_backward_fn *backward, plim_tensor
 void node_save(plim_tape *t, plim_grad_node *n, plim_tensor *x); // an input; NULL is fine
 void node_save_output(plim_tape *t, plim_grad_node *n, plim_tensor *x);
 void node_output(plim_tape *t, plim_grad_node *n, plim_tensor *x);
+
+// register_hook: runs the hook before the node of x, behind those that are there; nothing if x needs no
+// gradient. The hook is not owned.
+void node_before(plim_tape *t, plim_tensor *x, plim_hook *hook);
 
 bool wants(const plim_grad_node *n, int edge);
 

@@ -62,6 +62,7 @@ struct plim_tape {
   const uint32_t *outliers;                 // of products in 8 bits still to come
   size_t outlier_count;
   int64_t padding;  // positions of padding in every row
+  uint8_t parts;    // bit i: plim_part i of the model runs
   uint8_t sdpa;     // a plim_sdpa_kernel
   uint8_t autocast; // a plim_dtype; PLIM_BOOL: off
   struct tape_clock clock;
@@ -76,6 +77,7 @@ struct plim_tape {
   bool reduces_once;      // in a step: all but its last backward are
   bool ran_math;          // attention without a fused kernel
   bool uses_liger;
+  bool wraps_layers; // checkpoints are wrappers around layers, not the model's own
   uint8_t free_kind; // a plim_stream_kind: of the frees that happen now
   bool grad_mode, failed;
   _Alignas(16) unsigned char spare[1024];

@@ -25,11 +25,17 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   drop(t, &one);
 }
 
+// accelerator.backward(loss) divides by the batches of a step; other loops have done so.
+static plim_tensor *share_of(plim_tape *t, const plim_recipe *r, plim_tensor *loss) {
+  return r->is_bare && r->uses_accelerator ? div_scalar(t, loss) : loss;
+}
+
 // With float16, of the loss times the scale: `scaler.scale(loss).backward()`.
 static void scale_and_run_backward(plim_tape *t, const plim_recipe *r, plim_scaler *scaler,
                                    plim_tensor *loss) {
   plim_tensor *scaled = NULL;
-  set(t, &scaled, r->autocast == PLIM_FP16 ? plim_scaler_scale(t, scaler, loss) : loss);
+  set(t, &scaled,
+      r->autocast == PLIM_FP16 ? plim_scaler_scale(t, scaler, loss) : share_of(t, r, loss));
   run_backward(t, scaled);
   if (scaled != loss) drop_graph(t, scaled);
   drop(t, &scaled);
@@ -51,7 +57,7 @@ static void engine_backward(plim_tape *t, plim_shards *s, plim_tensor *loss, boo
 
 static void backward_of(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
                         plim_tensor *loss, bool is_last) {
-  t->reduces_once = r->is_trainer; // accelerate's no_sync; a plain loop has none
+  t->reduces_once = r->is_trainer || r->uses_accelerator; // its no_sync; a plain loop has none
   t->reduces_gradients = is_last || !t->reduces_once;
   if (has_engine(m)) engine_backward(t, m->shards, loss, is_last);
   else scale_and_run_backward(t, r, scaler, loss);
@@ -262,6 +268,7 @@ static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim
       k = next_pass(t, r, k);
     }
     begin_optimizer(t, i);
+    if (r->clips_bare && clips(m, r)) plim_consume(t, clipped_norm(t, m, &v.scaler));
     update(t, m, r, &v.scaler, m->parameters.at, state);
     i = next_step(t, r, i);
   }
@@ -286,6 +293,15 @@ static plim_tensor *count_items(plim_tape *t, const plim_model *m, const plim_re
   return sum;
 }
 
+// accelerator.gather(count).sum()
+static plim_tensor *sum_of_ranks(plim_tape *t, int64_t world) {
+  plim_tensor *own = empty(t, (plim_dims){0}, PLIM_I64), *all = empty(t, dims(world), PLIM_I64);
+  plim_consume(t, own);
+  plim_tensor *sum = empty(t, (plim_dims){0}, PLIM_I64);
+  plim_consume(t, all);
+  return sum;
+}
+
 // The sum over the batches, each count added in turn.
 static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const plim_recipe *r,
                                     int count) {
@@ -295,6 +311,7 @@ static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const pli
     set(t, &total, total ? add(t, total, one) : k_unary(t, one));
     drop(t, &one);
   }
+  if (m->shards && m->shards->world > 1) set(t, &total, sum_of_ranks(t, m->shards->world));
   return give(t, &total);
 }
 
@@ -394,7 +411,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
   bool ok = true;
   trainer v = {0};
   group_parameters(m, grouped);
-  plim_tape_empty_cache(t);
+  if (!m->shards || !m->shards->is_wrapped_late) plim_tape_empty_cache(t);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
   for (int i = 0; ok && i < r->steps && !t->failed; i++) {
     plim_work_step_begin(t);
@@ -422,6 +439,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;
   plim_tape_set_padding(t, recipe->padding);
+  t->wraps_layers = recipe->wraps_layers;
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
   else if (ok && recipe->is_bare) train_barely(t, m, recipe, state);
   else if (ok) train_plainly(t, m, recipe, state);

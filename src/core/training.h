@@ -17,12 +17,15 @@ typedef struct {
   int64_t padding; // positions of padding in every row of the mask, where attention leaves them out
   plim_dtype autocast; // PLIM_BOOL: off
   plim_checkpoint_kind checkpoint;
+  bool wraps_layers; // checkpoints are wrappers around layers (FSDP's), not the model's own
   plim_loss_kind loss;
   int64_t loss_chunk; // tokens at a time, of a chunked loss
   bool uses_liger; // its norms, rotary positions and gated MLPs; its cross entropy is a loss kind
   bool offloads_saved; // forward under save_on_cpu
   bool is_trainer;
+  bool uses_accelerator; // accelerator.backward divides the loss; accumulate reduces once in a step
   bool is_bare;         // the shortest loop: labels are the ids, only the loss is kept, no clipping
+  bool clips_bare;      // but it does clip
   bool skips_clipping;  // no clip_grad_norm_
   bool deletes_outputs; // `del out` after backward: the logits go before the optimizer runs
 } plim_recipe;

@@ -65,7 +65,20 @@ static bool shards_elsewhere(const plim_job *job) {
 static bool shards_adapters(const plim_job *job) { return has_engine(job) && job->lora.rank; }
 
 static bool shards_with_trainer(const plim_job *job) {
-  return job->sharding.strategy != PLIM_SHARD_NONE && job->recipe.is_trainer;
+  return job->sharding.strategy != PLIM_SHARD_NONE && job->recipe.is_trainer &&
+         !plim_is_accelerates(&job->sharding);
+}
+
+static bool is_fsdp_1(const plim_job *job) {
+  return job->sharding.strategy == PLIM_SHARD_FSDP2 && job->sharding.is_version_1;
+}
+
+static bool scales_under_fsdp(const plim_job *job) {
+  return plim_is_accelerates(&job->sharding) && job->sharding.compute_dtype == PLIM_FP16;
+}
+
+static bool has_no_logits_under_fsdp(const plim_job *job) {
+  return plim_is_accelerates(&job->sharding) && job->recipe.loss != PLIM_LOSS_FULL;
 }
 
 static bool has_another_loss(const plim_job *job) {
@@ -81,6 +94,9 @@ static const struct {
     {shards_elsewhere, "this family on several GPUs"},
     {shards_adapters, "adapters under DeepSpeed"},
     {shards_with_trainer, "Trainer on several GPUs"},
+    {is_fsdp_1, "FSDP 1, predicted as FSDP2: accelerate's runs under autocast"},
+    {scales_under_fsdp, "float16 under accelerate's FSDP2, predicted without its GradScaler"},
+    {has_no_logits_under_fsdp, "a loss without logits under accelerate's FSDP2"},
     {has_another_loss,
      "the loss on top of a bare encoder: taken for the mean of its squared outputs"},
     {is_int8, "LLM.int8(): how many columns are outliers depends on the data; here none are"},

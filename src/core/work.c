@@ -51,12 +51,14 @@ static const struct {
   double hook_seconds;      // a saved tensor through a hook in Python, with the garbage it makes
   double parameter_seconds; // one round of a Python loop over parameters
   double walk_seconds;      // Trainer's walks over the modules, for every operator of forward
+  double triton_seconds;    // a kernel of Liger-Kernel: its Python and that of Triton's launch
 } host = {.operator_seconds = 10e-6,
           .node_seconds = 14.5e-6,
           .launch_seconds = 10e-6,
           .hook_seconds = 22e-6,
           .parameter_seconds = 9e-6,
-          .walk_seconds = 2.7e-6};
+          .walk_seconds = 2.7e-6,
+          .triton_seconds = 500e-6};
 
 // ---- the two timelines ----------------------------------------------------------------------------
 
@@ -92,6 +94,7 @@ void plim_work_trainer(plim_tape *t) {
 }
 
 void plim_work_node(plim_tape *t) { cpu_works(t, host.node_seconds); }
+void plim_work_triton(plim_tape *t) { cpu_works(t, host.triton_seconds); }
 void plim_work_hook(plim_tape *t) { cpu_works(t, host.hook_seconds); }
 void plim_work_parameters(plim_tape *t, size_t count) {
   cpu_works(t, host.parameter_seconds * (double)count);

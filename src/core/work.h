@@ -37,6 +37,7 @@ void plim_work_foreach(plim_tape *t, plim_tensor *const *parameters, size_t coun
 // What the CPU does apart from launching.
 void plim_work_operator(plim_tape *t);                 // an operator of forward
 void plim_work_node(plim_tape *t);                     // a node of backward
+void plim_work_triton(plim_tape *t);                   // a kernel that Python launches by Triton
 void plim_work_hook(plim_tape *t);                     // a saved tensor packed or unpacked
 void plim_work_parameters(plim_tape *t, size_t count); // a loop over parameters in Python
 // What Trainer does around a forward and backward: it looks at the loss, and walks the modules.

@@ -236,7 +236,7 @@ static void use_again(plim_tape *t, void *context) {
   use(t, g);
 }
 
-static const plim_hook *gather_again(group *g) {
+static plim_hook *gather_again(group *g) {
   g->before_backward = (plim_hook){use_again, g};
   return &g->before_backward;
 }
@@ -276,10 +276,11 @@ static void after_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor 
   if (layer + 1 == s->layers) use(t, behind_layers(z));
 }
 
-static void after_model(plim_tape *t, plim_shards *s, plim_tensor *loss) {
+static plim_tensor *after_model(plim_tape *t, plim_shards *s, plim_tensor *loss) {
   zero3 *z = (zero3 *)s;
   done_with(t, behind_layers(z));
   if (loss->fn) loss->fn->before = gather_again(behind_layers(z));
+  return loss;
 }
 
 static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {

@@ -66,7 +66,8 @@ typedef enum {
   PLIM_AS_LIST,      // a list, joined with commas; or its text
   PLIM_AS_COUNT,     // how many a list, or a text with commas, has
   PLIM_AS_OPTIMIZER, // a name of transformers' TrainingArguments
-  PLIM_AS_BUILDER    // torchtune's function that builds the model; others say nothing
+  PLIM_AS_BUILDER,   // torchtune's function that builds the model; others say nothing
+  PLIM_AS_MODEL      // a model that is known or an id of the hub; other texts say nothing
 } plim_translation;
 
 enum {
@@ -94,6 +95,13 @@ typedef struct {
   unsigned formats; // bits 1 << plim_format; 0: all
 } plim_key;
 
+// A knob that an ecosystem says by several keys at once: a change may touch lines of these, and no others. A
+// change of any other knob is one line.
+typedef struct {
+  plim_knob knob;
+  const char *keys; // as plim_key's with * and ?, commas between
+} plim_key_set;
+
 typedef struct {
   const char *name;
   const plim_key *keys; // ends with {0}
@@ -106,6 +114,7 @@ typedef struct {
   bool divides_batch;   // accumulation, where no key says it, is what the global batch leaves
   bool has_own_models;  // not those of transformers: a loss of one's own has no place in them
   bool has_one_type;    // of all parameters, adapters as well, without autocast
+  const plim_key_set *sets; // ends with {0}; NULL: none
 } plim_dialect_info;
 
 extern const plim_dialect_info plim_dialect_table[PLIM_DIALECTS];
@@ -183,6 +192,9 @@ const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_f
 // The value to write so that the row reads `value`; false if there is none. Texts are static or
 // `value`'s own.
 bool plim_key_inverse(const plim_key *key, const plim_value *value, plim_value *out);
+
+// The keys that say this knob together, in the dialect or one that it is based on; NULL: it has one.
+const char *plim_dialect_set(plim_dialect dialect, plim_knob knob);
 
 // The row's keys end the setting's; of a nested dialect, or one of a command line.
 bool plim_key_is_of(const plim_key *key, const plim_setting *setting, bool is_nested);

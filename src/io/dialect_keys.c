@@ -140,6 +140,10 @@ static const plim_key home[] = {
   NUMBER("torch_empty_cache_steps", EMPTY_CACHE, NULL, ZERO),
   NUMBER("empty_cache_steps", EMPTY_CACHE, NULL, ZERO),
   NUMBER("cache_clear_frequency", EMPTY_CACHE, NULL, ZERO),
+  {.key = "model", .knob = PLIM_KNOB_MODEL, .how = PLIM_AS_MODEL, VAGUE},
+  {.key = "pretrained", .knob = PLIM_KNOB_MODEL, .how = PLIM_AS_MODEL, VAGUE},
+  {.key = "checkpoint", .knob = PLIM_KNOB_MODEL, .how = PLIM_AS_MODEL, VAGUE},
+  {.key = "model_checkpoint", .knob = PLIM_KNOB_MODEL, .how = PLIM_AS_MODEL, VAGUE},
   TEXT("model_path", MODEL, NULL, VAGUE),
   TEXT("model.name", MODEL, NULL, VAGUE),
   TEXT("base_model", MODEL, NULL),
@@ -229,11 +233,13 @@ static const plim_key hf[] = {
   LIST("fsdp", STRATEGY, NULL, .words = words_any_fsdp),
   REFINES("fsdp_config.version", STRATEGY, "fsdp", fsdp_version, NULL, READ_ONLY),
   REFINES("fsdp_config.fsdp_version", STRATEGY, "fsdp", fsdp_version, NULL, READ_ONLY),
+  REFINES("fsdp_config", STRATEGY, "fsdp", fsdp_json, NULL, READ_ONLY), // of a command line
   WORDS("fsdp", OFFLOAD, fsdp_string_offload, NULL),
   WORDS("fsdp_config.cpu_offload", OFFLOAD, offload_flag_parameters, NULL),
   WORDS("fsdp_config.offload_params", OFFLOAD, offload_flag_parameters, NULL),
   WORDS("activation_offloading", OFFLOAD, offload_activations, NULL, ADDS),
   WORDS("fsdp_config.reshard_after_forward", RESHARD, reshard, NULL),
+  WORDS("fsdp_config", RESHARD, reshard_json, NULL),
   NONE,
 };
 
@@ -308,7 +314,7 @@ static const plim_key deepspeed[] = {
   WORDS("fp16.enabled", PRECISION, fp16_enabled, NULL, .flags = PLIM_KEY_AGREES | PLIM_KEY_ADDABLE),
   WORDS("torch_autocast.dtype", PRECISION, precision, NULL),
   WORDS("zero_optimization.stage", STRATEGY, zero_stage, NULL),
-  WORDS("zero_optimization.offload_optimizer.device", OFFLOAD, offload_optimizer, NULL, ADDABLE),
+  WORDS("zero_optimization.offload_optimizer.device", OFFLOAD, offload_optimizer, "none", ADDABLE),
   WORDS("zero_optimization.offload_param.device", OFFLOAD, offload_parameters, NULL),
   NUMBER("gradient_clipping", CLIP, NULL, AGREES),
   WORDS("optimizer.type", OPTIMIZER, optimizer_class, NULL),
@@ -387,10 +393,10 @@ static const plim_key axolotl[] = {
   NUMBER("tensor_parallel_size", TENSOR_PARALLEL, "1"),
   NUMBER("context_parallel_size", CONTEXT_PARALLEL, "1"),
   NUMBER("dataloader_num_workers", WORKERS, NULL, ADDABLE),
-  WORDS("torch_compile", COMPILE, on_off, "off"),
+  WORDS("torch_compile", COMPILE, on_off, "off", ADDABLE),
   NUMBER("torch_empty_cache_steps", EMPTY_CACHE, "0", ZERO, ADDABLE),
-  NUMBER("num_epochs", EPOCHS, "1"),
-  NUMBER("max_grad_norm", CLIP, "1", ZERO),
+  NUMBER("num_epochs", EPOCHS, "1", ADDABLE),
+  NUMBER("max_grad_norm", CLIP, "1", ZERO, ADDABLE),
   WORDS("rl", LOSS_KIND, preference, "causal"),
   WORDS("reward_model", LOSS_KIND, scores, NULL),
   WORDS("process_reward_model", LOSS_KIND, scores, NULL),
@@ -430,6 +436,8 @@ static const plim_key llama_factory[] = {
   NUMBER("lora_dropout", LORA_DROPOUT, "0"),
   LIST("lora_target", LORA_TARGETS, "all-linear", .words = words_all_linear),
   WORDS("use_distributed_optimizer", STRATEGY, zero1_flag, NULL, READ_ONLY),
+  // Under Megatron, checkpointing is recompute_granularity's alone.
+  WORDS("tensor_model_parallel_size", CHECKPOINT, any_off, NULL, READ_ONLY),
   WORDS("recompute_granularity", CHECKPOINT, granularity, NULL, LAST),
   NUMBER("tensor_model_parallel_size", TENSOR_PARALLEL, "1"),
   NUMBER("context_parallel_size", CONTEXT_PARALLEL, "1"),
@@ -437,13 +445,16 @@ static const plim_key llama_factory[] = {
   NONE,
 };
 
+// Defaults: v1/config/training_args.py; the optimizer is base_trainer.py's, torch.optim.AdamW as it is.
 static const plim_key llama_factory_v1[] = {
   TEXT("model", MODEL, NULL),
   NUMBER("micro_batch_size", MICRO_BATCH, "1"),
   NUMBER("global_batch_size", GLOBAL_BATCH, NULL),
-  NUMBER("cutoff_len", SEQUENCE, NULL),
+  NUMBER("cutoff_len", SEQUENCE, "2048"),
+  WORDS("enable_activation_checkpointing", CHECKPOINT, checkpoint, "on", ADDABLE),
   WORDS("flash_attn", ATTENTION, flash_attn, "sdpa"),
-  WORDS("bf16", PRECISION, bf16, NULL),
+  WORDS("bf16", PRECISION, bf16, "bf16"),
+  TEXT("optim_config.name", OPTIMIZER, "adamw-foreach", READ_ONLY),
   NUMBER("peft_config.r", LORA_RANK, "0"),
   NUMBER("peft_config.lora_alpha", LORA_ALPHA, NULL),
   NUMBER("peft_config.lora_dropout", LORA_DROPOUT, NULL),
@@ -451,8 +462,8 @@ static const plim_key llama_factory_v1[] = {
   WORDS("quant_config.quantization_bit", QUANTISATION, bits, "plain"),
   WORDS("dist_config.name", STRATEGY, dist_name, NULL, READ_ONLY),
   NUMBER("cp_size", CONTEXT_PARALLEL, "1"),
-  NUMBER("num_train_epochs", EPOCHS, NULL),
-  NUMBER("max_grad_norm", CLIP, NULL),
+  NUMBER("num_train_epochs", EPOCHS, "3"),
+  NUMBER("max_grad_norm", CLIP, "1"),
   NONE,
 };
 
@@ -654,6 +665,55 @@ static const plim_key nanogpt[] = {
   NONE,
 };
 
+// ---- keys that go together; FSDP has checkpointing of its own ---------------------------------------
+
+#define TOGETHER(KNOB, keys_) {.knob = PLIM_KNOB_##KNOB, .keys = keys_}
+#define HALVES TOGETHER(PRECISION, "bf16,fp16") // both at once: no trainer starts
+
+static const plim_key_set hf_sets[] = {
+  TOGETHER(STRATEGY, "deepspeed,fsdp,fsdp.*,fsdp_config,fsdp_config.*,gradient_checkpointing"),
+  HALVES,
+  {0},
+};
+
+static const plim_key_set accelerate_sets[] = {
+  TOGETHER(STRATEGY, "distributed_type,deepspeed_config,deepspeed_config.*,fsdp_config,fsdp_config.*"),
+  {0},
+};
+
+static const plim_key_set deepspeed_sets[] = {
+  TOGETHER(OFFLOAD, "zero_optimization.offload_optimizer.*,zero_optimization.offload_param.*"),
+  TOGETHER(PRECISION, "bf16.enabled,fp16.enabled"),
+  {0},
+};
+
+static const plim_key_set axolotl_sets[] = {
+  TOGETHER(STRATEGY, "deepspeed,fsdp,fsdp.*,fsdp_version,fsdp_config,fsdp_config.*,gradient_checkpointing"),
+  TOGETHER(OFFLOAD, "activation_offloading,layer_offloading,fsdp_config.*offload_params"),
+  TOGETHER(LIGER, "plugins,plugins.*,liger_*"),
+  TOGETHER(CHUNKED_LOSS, "chunked_cross_entropy,liger_fused_linear_cross_entropy"),
+  TOGETHER(ATTENTION, "attn_implementation,flash_attention,sdp_attention,eager_attention,xformers_attention"),
+  HALVES,
+  {0},
+};
+
+// What one optimizer takes another refuses.
+static const plim_key_set torchtune_sets[] = {
+  TOGETHER(OPTIMIZER, "optimizer._component_,optimizer.fused,optimizer.foreach"),
+  {0},
+};
+
+static const plim_key_set litgpt_sets[] = {
+  TOGETHER(OPTIMIZER, "optimizer.class_path,optimizer.init_args.fused"),
+  {0},
+};
+
+static const plim_key_set megatron_sets[] = {
+  TOGETHER(CHECKPOINT, "recompute_*,distribute_saved_activations"),
+  HALVES,
+  {0},
+};
+
 // ---- the dialects -----------------------------------------------------------------------------------
 
 // Masks: transformers' and TRL's collators pad to the longest; LLaMA-Factory's to a multiple of 8 and
@@ -662,25 +722,30 @@ static const plim_key nanogpt[] = {
 const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
   [PLIM_DIALECT_HOME] = {"home-made", home, PLIM_DIALECTS, .is_nested = true},
   [PLIM_DIALECT_HF] = {"transformers", hf, PLIM_DIALECT_HOME, .is_nested = true, .has_trainer = true,
-                       .mask = "longest"},
+                       .mask = "longest", .sets = hf_sets},
   [PLIM_DIALECT_TRL] = {"TRL", trl, PLIM_DIALECT_HF, .is_nested = true, .has_trainer = true,
                         .mask = "longest"},
   [PLIM_DIALECT_SENTENCE] = {"sentence-transformers", sentence, PLIM_DIALECT_HF, .is_nested = true,
                              .has_trainer = true, .mask = "longest"},
   [PLIM_DIALECT_UNSLOTH] = {"Unsloth", unsloth, PLIM_DIALECT_TRL, .is_nested = true, .has_trainer = true,
                             .mask = "ones"},
-  [PLIM_DIALECT_ACCELERATE] = {"accelerate", accelerate, PLIM_DIALECTS, .is_part = true},
-  [PLIM_DIALECT_DEEPSPEED] = {"DeepSpeed", deepspeed, PLIM_DIALECTS, .is_part = true},
-  [PLIM_DIALECT_AXOLOTL] = {"Axolotl", axolotl, PLIM_DIALECTS, .has_trainer = true, .mask = "pad"},
+  [PLIM_DIALECT_ACCELERATE] = {"accelerate", accelerate, PLIM_DIALECTS, .is_part = true,
+                               .sets = accelerate_sets},
+  [PLIM_DIALECT_DEEPSPEED] = {"DeepSpeed", deepspeed, PLIM_DIALECTS, .is_part = true,
+                              .sets = deepspeed_sets},
+  [PLIM_DIALECT_AXOLOTL] = {"Axolotl", axolotl, PLIM_DIALECTS, .has_trainer = true, .mask = "pad",
+                            .sets = axolotl_sets},
   [PLIM_DIALECT_LLAMA_FACTORY] = {"LLaMA-Factory", llama_factory, PLIM_DIALECT_HF, .has_trainer = true,
                                   .mask = "pad"},
   [PLIM_DIALECT_LLAMA_FACTORY_V1] = {"LLaMA-Factory v1", llama_factory_v1, PLIM_DIALECTS,
                                      .divides_batch = true},
   [PLIM_DIALECT_TORCHTUNE] = {"torchtune", torchtune, PLIM_DIALECTS, .has_one_type = true,
+                              .sets = torchtune_sets,
                               .shares = "fsdp2",
                              .has_own_models = true},
   [PLIM_DIALECT_LIGHTNING] = {"Lightning", lightning, PLIM_DIALECT_HOME, .is_nested = true},
   [PLIM_DIALECT_MEGATRON] = {"Megatron-LM", megatron, PLIM_DIALECTS, .divides_batch = true,
+                             .sets = megatron_sets,
                              .shares = "ddp,zero1,fsdp2",
                              .has_own_models = true},
   [PLIM_DIALECT_MEGATRON_BRIDGE] = {"Megatron-Bridge", megatron_bridge, PLIM_DIALECTS,
@@ -693,7 +758,7 @@ const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
                              .has_own_models = true},
   [PLIM_DIALECT_NANOGPT] = {"nanoGPT", nanogpt, PLIM_DIALECTS, .shares = "ddp",
                              .has_own_models = true},
-  [PLIM_DIALECT_LITGPT] = {"litgpt", litgpt, PLIM_DIALECTS, .divides_batch = true, .shares = "fsdp2",
+  [PLIM_DIALECT_LITGPT] = {"litgpt", litgpt, PLIM_DIALECTS, .sets = litgpt_sets, .divides_batch = true, .shares = "fsdp2",
                              .has_own_models = true},
   [PLIM_DIALECT_LLM_FOUNDRY] = {"llm-foundry", llm_foundry, PLIM_DIALECTS, .divides_batch = true,
                                 .shares = "ddp,fsdp2"},

@@ -162,6 +162,24 @@ static plim_token read_builder(plim_settings *s, const char *text) {
   return plim_model_of_builder(text, name, sizeof name) ? kept(s, name) : (plim_token){0};
 }
 
+// Keys like "model" stand for others too: a choice among Hydra's groups, a tokenizer's file, a judge.
+static bool is_of_another(const char *key) {
+  static const char *const parts[] = {"defaults.", "tokenizer", "judge",   "reward", "teacher",
+                                      "draft",     "critic",    "ref",     "wandb",  "logger",
+                                      "dataset",   "retriev",   "generat", "embed"};
+  const char *dot = strrchr(key, '.');
+  for (size_t i = 0; dot && i < sizeof parts / sizeof *parts; i++) {
+    const char *found = strcasestr(key, parts[i]);
+    if (found && found < dot) return true;
+  }
+  return false;
+}
+
+static plim_token read_model(plim_settings *s, const plim_setting *setting, const char *text) {
+  bool is_text = setting->value.kind == PLIM_VALUE_TEXT && !is_of_another(setting->key);
+  return is_text && plim_model_is_meant(text) ? kept(s, text) : (plim_token){0};
+}
+
 static plim_token read_count(const plim_setting *setting, const char *text) {
   bool is_unreadable = setting->value.kind == PLIM_VALUE_DERIVED;
   if (is_unreadable) return (plim_token){PLIM_UNREADABLE, {0}};
@@ -202,6 +220,7 @@ plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setti
   case PLIM_AS_COUNT: return read_count(setting, text);
   case PLIM_AS_OPTIMIZER: return read_optimizer(s, setting, text);
   case PLIM_AS_BUILDER: return read_builder(s, text);
+  case PLIM_AS_MODEL: return read_model(s, setting, text);
   case PLIM_AS_WORDS: break;
   }
   bool is_open = strcmp(text, "auto") == 0 || setting->value.kind == PLIM_VALUE_NULL;
@@ -262,7 +281,15 @@ bool plim_key_inverse(const plim_key *key, const plim_value *value, plim_value *
   case PLIM_AS_WORDS: return inverse_word(key, value, out);
   case PLIM_AS_LIST:
   case PLIM_AS_BUILDER:
+  case PLIM_AS_MODEL:
   case PLIM_AS_COUNT: break;
   }
   return false;
+}
+
+const char *plim_dialect_set(plim_dialect dialect, plim_knob knob) {
+  for (; dialect != PLIM_DIALECTS; dialect = plim_dialect_table[dialect].base)
+    for (const plim_key_set *set = plim_dialect_table[dialect].sets; set && set->keys; set++)
+      if (set->knob == knob) return set->keys;
+  return NULL;
 }

@@ -116,9 +116,15 @@ WORDS(fsdp_string, {"true", "fsdp2"}, {"*full_shard*", "fsdp"}, {"*shard_grad_op
       {"*hybrid_shard*", "fsdp"}, {"false", "?none"}, {"", "?none"}, {"null", "?none"});
 WORDS(fsdp_string_offload, {"*offload*", "parameters"}, {"*", "-"});
 WORDS(fsdp_version, {"2", "fsdp2"}, {"1", "fsdp"}, {"null", "-"});
+// fsdp_config as JSON; else it is the name of a file, which says nothing here
+WORDS(fsdp_json, {"{*\"version\": 2*", "fsdp2"}, {"{*\"version\":2*", "fsdp2"}, {"*", "-"});
+WORDS(reshard_json, {"{*\"reshard_after_forward\": true*", "on"}, {"{*\"reshard_after_forward\":true*", "on"},
+      {"{*\"reshard_after_forward\": false*", "off"}, {"{*\"reshard_after_forward\":false*", "off"},
+      {"*", "-"});
 WORDS(distributed_type, {"NO", "?none"}, {"MULTI_GPU", "ddp"}, {"FSDP", "fsdp"}, {"false", "?none"},
       {"DEEPSPEED", "-"}, {"MEGATRON_LM", "-"}, {"TP", "-"});
-WORDS(zero_stage, {"0", "ddp"}, {"1", "zero1"}, {"2", "zero2"}, {"3", "zero3"});
+// DeepSpeed without ZeRO is copies of the whole; to have those, DeepSpeed goes.
+WORDS(zero_stage, {"0*", "ddp"}, {"1", "zero1"}, {"2", "zero2"}, {"3", "zero3"});
 WORDS(dist_name, {"fsdp2", "fsdp2"}, {"deepspeed", "-"}, {"null", "-"});
 WORDS(lightning_strategy, {"auto", "-"}, {"ddp", "ddp"}, {"ddp_spawn", "ddp"}, {"fsdp", "fsdp"},
       {"deepspeed_stage_1", "zero1"}, {"deepspeed_stage_2", "zero2"}, {"deepspeed_stage_3", "zero3"},
@@ -154,6 +160,7 @@ WORDS(badam, {"true", "badam"}, {"false", "-"});
 WORDS(any_fp8, {"*", "fp8"});
 WORDS(empty_level, {"0", "?0"}, {"1", "1"}, {"2", "1"});
 WORDS(any_on, {"null", "?off"}, {"*", "on"});
+WORDS(any_off, {"*", "off"});
 WORDS(plain_flag, {"true", "plain"}, {"false", "-"});
 WORDS(fsdp_flag, {"true", "fsdp"}, {"false", "ddp"});
 WORDS(shard_degree, {"1", "ddp"}, {"*", "fsdp2"});

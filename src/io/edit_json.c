@@ -44,4 +44,9 @@ static plim_err remove_entry(const plim_settings *s, const plim_setting *setting
   return plim_tree_remove(&json, s, setting, out, error);
 }
 
-const plim_editor plim_json_editor = {read, change, insert, remove_entry};
+static plim_err remove_all(const plim_settings *s, const plim_setting *first, const char *roof,
+                           plim_edit *out, plim_error *error) {
+  return plim_tree_remove_all(&json, s, first, roof, out, error);
+}
+
+const plim_editor plim_json_editor = {read, change, insert, remove_entry, remove_all};

@@ -281,16 +281,62 @@ static bool is_in_brackets(const plim_settings *s, size_t at) {
   return at < s->size && memchr(",)}", s->text[at], 3) != NULL;
 }
 
-// Arguments and items of a dict; constants are used elsewhere.
-static plim_err remove_entry(const plim_settings *s, const plim_setting *setting, plim_edit *out,
-                             plim_error *error) {
-  size_t sign = back_over_blanks(s, setting->span.begin);
+// The entry of a value: an argument, or an item of a dict; false if it is neither.
+static bool entry_of(const plim_settings *s, plim_span value, plim_span *out) {
+  size_t sign = back_over_blanks(s, value.begin);
   bool has_sign = sign && (s->text[sign - 1] == '=' || s->text[sign - 1] == ':');
   size_t key = has_sign ? back_over_blanks(s, sign - 1) : 0;
   size_t begin = key ? begin_of_key(s, key) : 0;
-  if (!key || begin == key || !is_in_brackets(s, setting->span.end))
-    return plim_removal_refuse(setting, "it is no argument of a call and no item of a dict", error);
-  return plim_entry_remove(s, setting, (plim_span){begin, setting->span.end}, false, out, error);
+  *out = (plim_span){begin, value.end};
+  return key && begin != key && is_in_brackets(s, value.end);
 }
 
-const plim_editor plim_python_editor = {read, change, insert, remove_entry};
+static plim_err refuse_entry(const plim_setting *setting, plim_error *error) {
+  return plim_removal_refuse(setting, "it is no argument of a call and no item of a dict", error);
+}
+
+// Constants are used elsewhere.
+static plim_err remove_entry(const plim_settings *s, const plim_setting *setting, plim_edit *out,
+                             plim_error *error) {
+  plim_span entry;
+  if (!entry_of(s, setting->span, &entry)) return refuse_entry(setting, error);
+  return plim_entry_remove(s, setting, entry, false, out, error);
+}
+
+// The bracket that opens a dict, back from its first value; its end if there is none.
+static size_t opening_before(const plim_settings *s, size_t at) {
+  size_t begin = at;
+  while (begin && !memchr("{(\n", s->text[begin - 1], 3)) begin--;
+  while (begin && is_line_end(s->text[begin - 1])) begin = back_over_blanks(s, begin - 1);
+  return begin && memchr("{(", s->text[begin - 1], 2) ? begin - 1 : at;
+}
+
+// Behind the bracket that closes what `at` opens, over texts and comments; 0 if none does.
+static size_t closing_after(const plim_settings *s, size_t at) {
+  char quote = 0;
+  for (int depth = 0; at < s->size; at++) {
+    char c = s->text[at];
+    if (quote && c == '\\') at++;
+    else if (quote) quote = c == quote ? 0 : quote;
+    else if (c == '"' || c == '\'') quote = c;
+    else if (c == '#') at = behind_comment(s, at) - 1;
+    else if (memchr("{([", c, 3)) depth++;
+    else if (memchr("})]", c, 3) && --depth == 0) return at + 1;
+  }
+  return 0;
+}
+
+// A dict literal, or dict(...), that is an argument or an item itself. What is read again afterwards must lack all of it.
+static plim_err remove_all(const plim_settings *s, const plim_setting *first, const char *roof,
+                           plim_edit *out, plim_error *error) {
+  size_t begin = opening_before(s, first->span.begin);
+  size_t end = begin < first->span.begin ? closing_after(s, begin) : 0;
+  bool is_call =
+      end && s->text[begin] == '(' && begin >= 4 && memcmp(s->text + begin - 4, "dict", 4) == 0;
+  plim_span entry;
+  if (!end || !entry_of(s, (plim_span){begin - (is_call ? 4 : 0), end}, &entry))
+    return refuse_entry(first, error);
+  return plim_roof_remove(s, first, roof, entry, false, out, error);
+}
+
+const plim_editor plim_python_editor = {read, change, insert, remove_entry, remove_all};

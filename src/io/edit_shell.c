@@ -212,4 +212,4 @@ static plim_err remove_words(const plim_settings *s, const plim_setting *setting
   return plim_found_remove(s, setting, find, out, error);
 }
 
-const plim_editor plim_shell_editor = {read, change, insert, remove_words};
+const plim_editor plim_shell_editor = {read, change, insert, remove_words, NULL};

@@ -234,4 +234,4 @@ static plim_err remove_entry(const plim_settings *s, const plim_setting *setting
   return plim_entry_remove(s, setting, entry_of(s, setting), false, out, error);
 }
 
-const plim_editor plim_toml_editor = {read, change, insert, remove_entry};
+const plim_editor plim_toml_editor = {read, change, insert, remove_entry, NULL};

@@ -12,6 +12,7 @@
 #include "suggest.h"
 #include "text.h"
 
+enum { SHAPE_WORD_BYTES = 64 };      // as catalogue.c reads them
 enum { LISTED = 8 };                 // candidates that a refusal names
 enum { MAX_CONFIG_BYTES = 4 << 20 }; // the largest have a label for each of 20,000 classes: 1 MiB
 
@@ -232,6 +233,38 @@ static plim_err from_catalogue(const plim_catalogue_model *model, plim_model_sou
   return plim_catalogue_config(model, &out->config, error);
 }
 
+bool plim_model_is_shape(const char *what) {
+  static const char start[] = "model_type=";
+  return strncmp(what, start, sizeof start - 1) == 0;
+}
+
+// A number under a key that no configuration has is a slip.
+static plim_err check_pair(const char *at, size_t size, plim_error *error) {
+  char key[SHAPE_WORD_BYTES];
+  size_t name = strcspn(at, "= ");
+  bool is_pair = size < sizeof key && name && name < size;
+  snprintf(key, sizeof key, "%.*s", (int)(name < sizeof key ? name : sizeof key - 1), at);
+  bool is_number = is_pair && at[name + 1] >= '0' && at[name + 1] <= '9';
+  if (is_pair && (!is_number || plim_config_is_number(key))) return PLIM_OK;
+  plim_err err = plim_fail(
+      error, PLIM_ERR_ARGUMENT,
+      is_pair ? "no model's configuration has the key %s" : "\"%s\" is no KEY=VALUE", key);
+  plim_error_hint(error, "the keys of a config.json, one blank between: --model \"model_type=llama "
+                         "hidden_size=2048\"");
+  return err;
+}
+
+static plim_err from_shape(const char *keys, plim_model_source *out, plim_error *error) {
+  const plim_catalogue_model model = {.keys = keys, .head = PLIM_HEAD_CAUSAL};
+  *out = (plim_model_source){.origin = PLIM_ORIGIN_SHAPE, .dtype = PLIM_DTYPE_COUNT};
+  plim_err err = PLIM_OK;
+  for (const char *at = keys; *at && !err; at += strcspn(at, " "), at += *at == ' ')
+    err = check_pair(at, strcspn(at, " "), error);
+  if (!err) err = plim_catalogue_config(&model, &out->config, error);
+  if (error) plim_text_disarm(error->message);
+  return err;
+}
+
 static plim_err refuse_several(const char *what, const plim_catalogue_model *const *found,
                                size_t count, plim_error *error) {
   const char *names[LISTED];
@@ -278,11 +311,21 @@ static plim_err refuse_unknown(const char *what, plim_error *error) {
   return err;
 }
 
+static plim_err refuse_family(const char *what, const char *family, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "%.96s is of a family that is not followed: %s", what, family);
+  plim_error_hint(error, "plimsoll help models lists those that are; of others, record a snapshot "
+                         "and plimsoll replay it");
+  return err;
+}
+
 static plim_err refuse_name(const char *what, plim_error *error) {
   const plim_catalogue_model *found[PLIM_MAX_MODELS];
+  const char *family = plim_catalogue_unfollowed(what);
   size_t count = plim_catalogue_candidates(what, found);
-  plim_err err =
-      count > 1 ? refuse_several(what, found, count, error) : refuse_unknown(what, error);
+  plim_err err = family      ? refuse_family(what, family, error)
+                 : count > 1 ? refuse_several(what, found, count, error)
+                             : refuse_unknown(what, error);
   if (error) plim_text_disarm(error->message), plim_text_disarm(error->hint);
   return err;
 }
@@ -301,6 +344,7 @@ static bool in_cache(const char *id, char path[PLIM_PATH_BYTES]) {
 
 plim_err plim_model_find(const char *what, plim_model_source *out, plim_error *error) {
   char cached[PLIM_PATH_BYTES];
+  if (plim_model_is_shape(what)) return from_shape(what, out, error);
   if (plim_is_file(what) || plim_is_folder(what)) return plim_model_config_read(what, out, error);
   if (in_cache(what, cached)) {
     plim_err err = plim_model_config_read(cached, out, error);

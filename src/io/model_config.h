@@ -7,9 +7,10 @@
 #include "text_file.h"
 
 typedef enum {
-  PLIM_ORIGIN_FILE,     // a path the user gave
-  PLIM_ORIGIN_CACHE,    // downloaded before
-  PLIM_ORIGIN_CATALOGUE // built in
+  PLIM_ORIGIN_FILE,      // a path the user gave
+  PLIM_ORIGIN_CACHE,     // downloaded before
+  PLIM_ORIGIN_CATALOGUE, // built in
+  PLIM_ORIGIN_SHAPE      // its keys were given
 } plim_model_origin;
 
 typedef struct {
@@ -24,9 +25,13 @@ typedef struct {
 } plim_model_source;
 
 // A model by what the user typed: the path of a config.json or of a folder with one, an id in the
-// local Hugging Face cache, or a name of the catalogue; the first of these that exists. A name that is
-// none is refused with the closest one and how to go on.
+// local Hugging Face cache, or a name of the catalogue; the first of these that exists; or the keys of a
+// config.json with blanks between, "model_type=llama hidden_size=4096 ...", of which those left out are the
+// family's defaults. A name that is none is refused with the closest one and how to go on.
 plim_err plim_model_find(const char *what, plim_model_source *out, plim_error *error);
+
+// Whether it is such keys, and not a name or a path.
+bool plim_model_is_shape(const char *what);
 
 // The same for a config.json or a folder with one.
 plim_err plim_model_config_read(const char *path, plim_model_source *out, plim_error *error);

@@ -9,9 +9,19 @@ enum { NAME_BYTES = 160 };
 
 // ---- mirrors and folders ----------------------------------------------------------------------------
 
+// What people call the folders that models lie in.
+static bool is_folder_name(const char *what, size_t size) {
+  static const char *const names[] = {"models",  "checkpoints", "ckpts",   "saves",
+                                      "outputs", "output",      "weights", "results"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strlen(names[i]) == size && memcmp(names[i], what, size) == 0) return true;
+  return false;
+}
+
 bool plim_model_is_path(const char *what) {
   const char *slash = strchr(what, '/');
   bool is_id = slash && slash != what && slash[1] && !strchr(slash + 1, '/');
+  if (is_id && is_folder_name(what, (size_t)(slash - what))) return true;
   return slash && (!is_id || *what == '.' || *what == '~');
 }
 
@@ -48,6 +58,29 @@ const plim_catalogue_model *plim_model_called(const char *what) {
   const plim_catalogue_model *found = plim_catalogue_named(name);
   while (!found && cut_ending(name)) found = plim_catalogue_named(name);
   return found;
+}
+
+static bool is_file_name(const char *text) {
+  static const char *const endings[] = {".yaml", ".yml", ".json", ".toml", ".py",         ".pt",
+                                        ".pth",  ".bin", ".ckpt", ".onnx", ".safetensors"};
+  size_t size = strlen(text);
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    size_t n = strlen(endings[i]);
+    if (size > n && strcasecmp(text + size - n, endings[i]) == 0) return true;
+  }
+  return false;
+}
+
+// "Qwen/Qwen2.5-7B": as the hub allows them.
+static bool is_id(const char *text) {
+  static const char allowed[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
+  return strchr(text, '/') && !plim_model_is_path(text) && !text[strspn(text, allowed)];
+}
+
+bool plim_model_is_meant(const char *text) {
+  if (is_file_name(text)) return false;
+  return is_id(text) || plim_model_called(text) || plim_catalogue_unfollowed(text);
 }
 
 bool plim_model_is_quantized(const char *what) { return strcasestr(what, "-bnb-4bit") != NULL; }

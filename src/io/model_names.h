@@ -8,6 +8,10 @@
 // "/tmp/gemma-2-2b/", "models/Qwen3-4B-Instruct-2507", "x/llama-3-70b-fp16". NULL: none.
 const plim_catalogue_model *plim_model_called(const char *what);
 
+// Whether a text that a key called "model" has is a model of transformers: an id of the hub, or a name that
+// is known. Classes ("nets.Encoder"), groups of Hydra's ("llama") and files are not.
+bool plim_model_is_meant(const char *text);
+
 // Whether it names a place on a disk, and not on the hub.
 bool plim_model_is_path(const char *what);
 

@@ -346,6 +346,7 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
     if (!err) err = plim_bindings_decide(p, (plim_knob)i, error);
   }
   if (err) return err;
+  plim_project_find_model(p);
   plim_project_doubt_counts(p);
   plim_project_doubt_loops(p);
   plim_project_settle_world(p);

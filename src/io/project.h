@@ -61,7 +61,7 @@ typedef struct {
   vec(plim_project_file *) files;
   vec(plim_binding *) bindings;
   vec(char *) notes;    // what does not fit together, in words
-  char *missing;        // a configuration that a command names and which is not here; NULL: none
+  char *missing;        // a configuration that a file names and which is not here; NULL: none
   plim_dialect dialect; // of what trains; PLIM_DIALECTS: none of the files does
   plim_project_knob knobs[PLIM_KNOBS];
 } plim_project;
@@ -118,6 +118,14 @@ plim_err plim_project_refuse_unmodelled(const plim_project *p, plim_error *error
 // Refuses a YAML file of several documents (project_documents.c).
 plim_err plim_project_refuse_documents(const plim_project *p, plim_error *error);
 
+// Refuses a model that the files describe by its shape, with what is missing or not followed. PLIM_OK also
+// where they describe none.
+plim_err plim_project_refuse_shape(const plim_project *p, plim_error *error);
+
+// The setting that names a model which is none of transformers' that are known: a class, a word of one's own;
+// NULL: none.
+const plim_setting *plim_project_odd_model(const plim_project *p);
+
 // What turns this way to share on where the ecosystem has its own word for it, such as Megatron's
 // --use-distributed-optimizer; NULL: DeepSpeed or accelerate do it.
 const char *plim_project_own_way(const plim_project *p, const char *strategy);
@@ -145,6 +153,7 @@ typedef struct {
 typedef struct {
   vec(plim_file_edit) at;
   vec(plim_new_file) files;
+  vec(size_t) unnamed; // files that nothing names any more: they stay as they are, and say nothing
 } plim_edit_set;
 
 // Every place that must change for the knobs to have these values, in files as they are now; a key that

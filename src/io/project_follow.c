@@ -89,7 +89,7 @@ static plim_err follow_lost_values(plim_project *p, const plim_project_file *f, 
   for (size_t i = 0; i < f->settings.at.len && !err; i++) {
     const plim_setting *setting = &f->settings.at.at[i];
     bool is_name = setting->value.kind == PLIM_VALUE_TEXT && is_readable(setting->value.text) &&
-                   is_about_configuration(setting->key) && strchr(setting->value.text, '/');
+                   is_about_configuration(setting->key);
     if (is_name && !find(f->path, setting->value.text, path))
       err = follow_lost(p, f, setting->value.text, error);
   }
@@ -124,19 +124,43 @@ static plim_err follow_imports(plim_project *p, const char *from, const char *te
   return err;
 }
 
-static bool ends_with(const char *name, size_t size, const char *end) {
+static bool has_end(const char *name, size_t size, const char *end) {
   size_t n = strlen(end);
   return size > n && memcmp(name + size - n, end, n) == 0;
 }
 
-// JSON is used for much else: models, vocabularies, results.
-static bool is_configuration(const char *name, size_t size) {
-  if (ends_with(name, size, ".yaml") || ends_with(name, size, ".yml")) return true;
-  bool is_other = !ends_with(name, size, ".json") && !ends_with(name, size, ".toml");
-  if (is_other || ends_with(name, size, "_config.json")) return false;
-  bool is_model = ends_with(name, size, "/config.json") || size == strlen("config.json");
-  return !is_model && (memmem(name, size, "conf", 4) || memmem(name, size, "cfg", 3) ||
-                       memmem(name, size, "param", 5) || memmem(name, size, "train", 5));
+static bool is_yaml(const char *name, size_t size) {
+  return has_end(name, size, ".yaml") || has_end(name, size, ".yml");
+}
+
+// Data are JSON more often than configurations are.
+static bool is_other_configuration(const char *name, size_t size) {
+  static const char *const words[] = {"conf", "cfg", "setting", "param", "args", "train"};
+  char copy[256];
+  bool is_kind = has_end(name, size, ".json") || has_end(name, size, ".toml");
+  if (!is_kind || size >= sizeof copy) return false;
+  snprintf(copy, sizeof copy, "%.*s", (int)size, name);
+  const char *slash = strrchr(copy, '/');
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strcasestr(slash ? slash : copy, words[i])) return true;
+  return false;
+}
+
+// open(" or load(" stands before it: it is read, and in no other way.
+static bool is_opened(const char *text, const char *quote) {
+  static const char *const calls[] = {"open(", "load("};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    size_t n = strlen(calls[i]);
+    if ((size_t)(quote - text) >= n && memcmp(quote - n, calls[i], n) == 0) return true;
+  }
+  return false;
+}
+
+static void miss(plim_project *p, const char *from, const char *name) {
+  char path[PLIM_PATH_BYTES];
+  if (find(from, name, path) || find_end(from, name, path)) return;
+  plim_project_note(p, "%s reads %s, which is not here", from, name);
+  if (!p->missing) p->missing = strdup(name);
 }
 
 // open("config.yaml"): a text in a script that is the name of a configuration beside it.
@@ -144,10 +168,15 @@ static plim_err follow_texts(plim_project *p, const char *from, const char *text
                              plim_error *error) {
   char name[256];
   plim_err err = PLIM_OK;
+  const char *start = text;
   while (*(text += strcspn(text, "\"'")) && !err) {
+    const char *quote = text;
     size_t size = strcspn(++text, "\"'\n");
-    if (!is_configuration(text, size) || size >= sizeof name) continue;
+    bool is_one = is_yaml(text, size) || is_other_configuration(text, size);
+    if (!is_one || size >= sizeof name) continue;
     snprintf(name, sizeof name, "%.*s", (int)size, text);
+    bool is_whole = !strpbrk(name, "{}$%"); // no f-string
+    if (is_whole && is_opened(start, quote) && text[size] == *quote) miss(p, from, name);
     err = plim_follow_name(p, from, name, error);
     text += size;
   }

@@ -56,6 +56,16 @@ static void group_of(const char *key, char out[NAME_BYTES]) {
   snprintf(out, NAME_BYTES, "%.*s", (int)strcspn(key, "@"), key);
 }
 
+// The file of the model's group is not here: it would have said which.
+static void miss_model(plim_project *p, const plim_project_file *f, const char *group,
+                       const char *option) {
+  char name[2 * NAME_BYTES];
+  snprintf(name, sizeof name, "%s/%s%s", group, option, has_ending(option) ? "" : ".yaml");
+  if (!plim_is_model_group(group, strlen(group)) || plim_project_finds(f->path, name)) return;
+  plim_project_note(p, "%s names %s, which is not here", f->path, name);
+  if (!p->missing) p->missing = strdup(name);
+}
+
 // defaults: [base, {trainer: ddp}]
 static plim_err follow_default(plim_project *p, const plim_project_file *f,
                                const plim_setting *setting, plim_error *error) {
@@ -66,6 +76,7 @@ static plim_err follow_default(plim_project *p, const plim_project_file *f,
   const char *option = setting->value.text;
   if (*group) option = chosen(p, group, option);
   if (strcmp(option, "_self_") == 0) return PLIM_OK;
+  miss_model(p, f, group, option);
   return follow_config(p, f->path, group, option, error);
 }
 

@@ -57,6 +57,14 @@ void plim_project_doubt_loops(plim_project *p);
 // What command lines and configurations say about the conditions of scripts (project_conditions.c).
 void plim_project_decide_conditions(plim_project *p);
 
+// The model, where no key names it outright (project_model.c): what the environment has by default, a file
+// of a group of Hydra's, a shape. After it, knobs[PLIM_KNOB_MODEL].why says what was taken.
+void plim_project_find_model(plim_project *p);
+// Whether a group of Hydra's is the model's, by its name.
+bool plim_is_model_group(const char *name, size_t size);
+// Where no name says it, the model that the files describe by its shape (project_shape.c).
+void plim_project_take_shape(plim_project *p);
+
 // ---- changes ----------------------------------------------------------------------------------------
 
 // Files in the order in which a new key belongs to them, from 0: what trains, what starts it, the parts.
@@ -67,10 +75,6 @@ bool plim_project_place(const plim_project_file *f, const char *key, bool is_nes
                         char out[PLIM_KEY_BYTES]);
 // Whether that is because there are several: `why` says which.
 bool plim_project_has_several_places(const plim_project_file *f, char *why, size_t size);
-// A way to share that takes more than one key (project_share.c).
-plim_err plim_project_share(const plim_project *p, const char *strategy, const char *offload,
-                            plim_edit_set *out, plim_error *error);
-
 // use_reentrant=False, where checkpointing is turned on in this file for adapters that need it; nothing where
 // it has no sure place (project_reentrant.c).
 void plim_project_add_reentrant(const plim_project *p, size_t file, plim_edit_set *out);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "project_impl.h"
+#include "project_share.h"
 #include "project_task.h"
 
 static plim_err no_memory(plim_error *error) {
@@ -18,6 +19,7 @@ void plim_edit_set_clear(plim_edit_set *edits) {
   }
   vec_free(&edits->at);
   vec_free(&edits->files);
+  vec_free(&edits->unnamed);
 }
 
 plim_err plim_project_text(const plim_project *p, size_t file, const plim_edit_set *edits,
@@ -52,30 +54,34 @@ static plim_err keep(plim_edit_set *out, size_t file, plim_task *t, plim_error *
   return err;
 }
 
-// Why the deciding key does not do it, whatever is tried; false if it could.
-static bool say_why(const plim_key *key, const plim_value *value, char *why, size_t size) {
+// Why the deciding key does not do it, whatever is tried; false if it could. Rows that match by a pattern go by what
+// they matched.
+static bool say_why(const plim_knob_place *place, const plim_value *value, const char *tried,
+                    char *why, size_t size) {
   plim_value out;
-  bool is_closed = key->flags & PLIM_KEY_READ_ONLY;
-  if (is_closed) snprintf(why, size, "%s must not change alone: other keys go with it", key->key);
-  else if (plim_key_inverse(key, value, &out)) return false;
-  else snprintf(why, size, "%s has no word for it", key->key);
+  const plim_key *key = place->key;
+  bool is_closed = key->flags & PLIM_KEY_READ_ONLY, is_pattern = strchr(key->key, '*') != NULL;
+  const char *name = is_pattern && place->setting ? place->setting->key : key->key;
+  if (is_closed) snprintf(why, size, "%.96s must not change alone: other keys go with it", name);
+  else if (*tried || plim_key_inverse(key, value, &out)) return false;
+  else snprintf(why, size, "%.96s has no word for it", name);
   return true;
 }
 
-// `tried` is what came of it, `said` what the editor said.
-static plim_err refuse(const plim_project *p, size_t file, const plim_key *key,
+// `place` is what decides; NULL: nothing. `tried` is what came of it, `said` what the editor said.
+static plim_err refuse(const plim_project *p, const plim_knob_place *place,
                        const plim_knob_change *c, const char *tried, const plim_error *said,
                        plim_error *error) {
   char value[64], why[200] = "there is no sure place for it";
   const char *name = plim_knob_table[c->knob].name;
   plim_value_print(&c->value, value, sizeof value);
-  bool is_said = key && say_why(key, &c->value, why, sizeof why);
+  bool is_said = place && place->key && say_why(place, &c->value, tried, why, sizeof why);
   if (!is_said && *tried) snprintf(why, sizeof why, "%.190s", tried);
   else if (!is_said && said->message[0]) snprintf(why, sizeof why, "%.190s", said->message);
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot become %s: %s", name, value, why);
   plim_error_hint(error, "if it has another name or place: --set %s=FILE:KEY", name);
-  return plim_error_file_of(p, file, err, error);
+  return plim_error_file_of(p, place ? place->file : SIZE_MAX, err, error);
 }
 
 // Everything that changes, and how far it is done.
@@ -133,8 +139,61 @@ static plim_err change_places(const job *j, const plim_knob_change *c, plim_erro
     t.is_bound = place->key && !*place->key->key;
     if (!t.is_bound && is_done(j, place->file, c)) continue;
     if (plim_task_perform(&t, &why)) err = keep(j->out, place->file, &t, error);
-    else err = refuse(j->p, place->file, place->key, c, t.why, &why, error);
+    else err = refuse(j->p, place, c, t.why, &why, error);
   }
+  return err;
+}
+
+static bool is_shared(const plim_project *p) {
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_STRATEGY];
+  bool is_known = k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_TEXT;
+  return is_known &&
+         (strncmp(k->value.text, "zero", 4) == 0 || strcmp(k->value.text, "fsdp2") == 0);
+}
+
+static bool has_adapters(const plim_project *p) {
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_LORA_RANK];
+  return k->said >= PLIM_UNCLEAR || (k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0);
+}
+
+// What only some ways to share have, or adapters.
+static const char *why_idle(const plim_project *p, const plim_knob_change *c) {
+  bool is_of_adapters = c->knob == PLIM_KNOB_LORA_ALPHA || c->knob == PLIM_KNOB_LORA_DROPOUT;
+  if (is_of_adapters && !has_adapters(p)) return "nothing here makes adapters";
+  const char *to = c->value.kind == PLIM_VALUE_TEXT ? c->value.text : "";
+  bool is_of_state = strcmp(to, "optimizer") == 0 || strcmp(to, "parameters") == 0;
+  if (is_shared(p)) return NULL;
+  if (c->knob == PLIM_KNOB_RESHARD) return "it is a setting of FSDP2, which these files do not use";
+  return c->knob == PLIM_KNOB_OFFLOAD && is_of_state ? "only ZeRO and FSDP2 keep that on the host"
+                                                     : NULL;
+}
+
+static bool has_row(plim_dialect dialect, plim_knob knob) {
+  for (; dialect != PLIM_DIALECTS; dialect = plim_dialect_table[dialect].base)
+    for (const plim_key *key = plim_dialect_table[dialect].keys; key->key; key++)
+      if (key->knob == knob) return true;
+  return false;
+}
+
+// The one ecosystem of these files, where it has no key for the knob; NULL: it has, or there are several.
+static const char *without_key(const plim_project *p, plim_knob knob) {
+  plim_dialect only = PLIM_DIALECTS;
+  for (size_t i = 0; i < p->files.len; i++) {
+    plim_dialect dialect = p->files.at[i]->recipe.dialect;
+    if (dialect == PLIM_DIALECTS || dialect == only) continue;
+    if (only != PLIM_DIALECTS || dialect == PLIM_DIALECT_HOME) return NULL;
+    only = dialect;
+  }
+  return only == PLIM_DIALECTS || has_row(only, knob) ? NULL : plim_dialect_table[only].name;
+}
+
+static plim_err refuse_absent(const plim_project *p, plim_knob knob, plim_error *error) {
+  const char *name = plim_knob_table[knob].name, *lacks = without_key(p, knob);
+  plim_err err =
+      lacks ? plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s has no key for %s", lacks, name)
+            : plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                        "nothing in these files sets %s, and there is no sure place for it", name);
+  plim_error_hint(error, "say where it is: --set %s=FILE:KEY", name);
   return err;
 }
 
@@ -150,16 +209,26 @@ static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_er
       if (plim_task_perform(&t, &why)) return keep(j->out, i, &t, error);
       if (!*tried) memcpy(tried, t.why, sizeof tried);
     }
-  if (why.message[0] || *tried) return refuse(p, SIZE_MAX, NULL, c, tried, &why, error);
-  const char *name = plim_knob_table[c->knob].name;
-  plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                "nothing in these files sets %s, and there is no sure place for it", name);
-  plim_error_hint(error, "say where it is: --set %s=FILE:KEY", name);
-  return err;
+  if (why.message[0] || *tried) return refuse(p, NULL, c, tried, &why, error);
+  const char *idle = why_idle(p, c);
+  if (idle) return refuse(p, NULL, c, idle, &why, error);
+  return refuse_absent(p, c->knob, error);
 }
 
-static bool is_there_already(const plim_project_knob *k, const plim_value *value) {
+static bool is_sharing(plim_knob knob) {
+  return knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD;
+}
+
+// Copies of the whole, with nothing on the host, are what is without a word.
+static bool is_without_a_word(plim_knob knob, const plim_value *want) {
+  if (want->kind != PLIM_VALUE_TEXT) return false;
+  bool is_none = strcmp(want->text, "none") == 0;
+  return is_none ? is_sharing(knob) : knob == PLIM_KNOB_STRATEGY && strcmp(want->text, "ddp") == 0;
+}
+
+static bool is_there_already(const plim_project_knob *k, plim_knob knob, const plim_value *value) {
+  bool is_silent = k->said == PLIM_UNSAID && knob == PLIM_KNOB_OFFLOAD;
+  if (is_silent && is_without_a_word(knob, value)) return true;
   bool is_known = k->said == PLIM_SAID || k->said == PLIM_DEFAULTED;
   return is_known && plim_value_same(&k->value, value);
 }
@@ -184,7 +253,7 @@ static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error 
   const plim_project *p = j->p;
   const plim_project_knob *k = &p->knobs[c->knob];
   bool is_quotient = c->knob == PLIM_KNOB_ACCUMULATE && plim_project_divides(p);
-  if (is_there_already(k, &c->value) || is_quotient) return PLIM_OK;
+  if (is_there_already(k, c->knob, &c->value) || is_quotient) return PLIM_OK;
   if (k->is_fixed) {
     const char *name = plim_knob_table[c->knob].name;
     plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot be changed: %s", name, k->why);
@@ -201,10 +270,6 @@ static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error 
 
 // ---- how GPUs share the run -------------------------------------------------------------------------
 
-static bool is_sharing(plim_knob knob) {
-  return knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD;
-}
-
 static const char *wanted_text(const job *j, plim_knob knob) {
   const plim_value *value = plim_change_of(j->changes, j->count, knob);
   if (!value && j->p->knobs[knob].said == PLIM_SAID) value = &j->p->knobs[knob].value;
@@ -218,26 +283,41 @@ static plim_err change_sharing(const job *j, plim_error *error) {
   plim_error why = {0};
   for (size_t i = 0; i < j->count && !err; i++)
     if (is_sharing(j->changes[i].knob)) err = change_knob(j, &j->changes[i], error);
-  if (!err || !plim_change_of(j->changes, j->count, PLIM_KNOB_STRATEGY)) return err;
+  bool is_whole = plim_change_of(j->changes, j->count, PLIM_KNOB_STRATEGY);
+  if (!err || (!is_whole && !is_shared(j->p))) return err;
   forget_from(j->out, had);
-  plim_err other = plim_project_share(j->p, wanted_text(j, PLIM_KNOB_STRATEGY),
-                                      wanted_text(j, PLIM_KNOB_OFFLOAD), j->out, &why);
-  if (other && error) *error = why;
-  return other;
+  plim_way_to_share way = {wanted_text(j, PLIM_KNOB_STRATEGY), wanted_text(j, PLIM_KNOB_OFFLOAD),
+                           wanted_text(j, PLIM_KNOB_CHECKPOINT)};
+  plim_err other = plim_project_share(j->p, &way, j->out, &why);
+  if (other && is_whole && error) *error = why;
+  return other && !is_whole ? err : other;
 }
 
 // ---- all knobs together -----------------------------------------------------------------------------
 
+static bool is_unnamed(const plim_edit_set *edits, size_t file) {
+  for (size_t i = 0; i < edits->unnamed.len; i++)
+    if (edits->unnamed.at[i] == file) return true;
+  return false;
+}
+
+// A file that nothing names keeps its number, and says nothing.
+static plim_err add_again(const plim_project *p, size_t file, const plim_edit_set *edits,
+                          plim_project *out, plim_error *error) {
+  const char *path = p->files.at[file]->path;
+  char *text;
+  size_t size;
+  if (is_unnamed(edits, file)) return plim_project_add(out, path, "{}", 2, error);
+  plim_err err = plim_project_text(p, file, edits, &text, &size, error);
+  if (!err) err = plim_project_add(out, path, text, size, error);
+  free(text);
+  return err;
+}
+
 static plim_err rebuild(const plim_project *p, const plim_edit_set *edits, plim_project *out,
                         plim_error *error) {
   plim_err err = PLIM_OK;
-  for (size_t i = 0; i < p->files.len && !err; i++) {
-    char *text;
-    size_t size;
-    err = plim_project_text(p, i, edits, &text, &size, error);
-    if (!err) err = plim_project_add(out, p->files.at[i]->path, text, size, error);
-    free(text);
-  }
+  for (size_t i = 0; i < p->files.len && !err; i++) err = add_again(p, i, edits, out, error);
   for (size_t i = 0; i < edits->files.len && !err; i++) {
     const plim_new_file *f = &edits->files.at[i];
     err = plim_project_add(out, f->path, f->text, strlen(f->text), error);
@@ -253,7 +333,9 @@ static plim_err say_changed(const plim_project_knob *now, const plim_project_kno
                             const plim_value *want, plim_knob knob, plim_error *error) {
   char is[48], should[48];
   const char *name = plim_knob_table[knob].name;
-  plim_value_print(&now->value, is, sizeof is);
+  static const plim_value none = {.kind = PLIM_VALUE_TEXT, .text = "none"};
+  bool is_none = knob == PLIM_KNOB_OFFLOAD && now->said == PLIM_UNSAID;
+  plim_value_print(is_none ? &none : &now->value, is, sizeof is);
   plim_value_print(want ? want : &then->value, should, sizeof should);
   if (now->said == PLIM_UNCLEAR)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED, "with these changes, %s would be unclear: %s",
@@ -293,15 +375,31 @@ static bool brings_fused_loss(const plim_project *p, const plim_knob_change *cha
   return false;
 }
 
+static bool is_as_wanted(const plim_project_knob *now, plim_knob knob, const plim_value *want) {
+  return plim_value_same(&now->value, want) ||
+         (now->said == PLIM_UNSAID && is_without_a_word(knob, want));
+}
+
+// Another way to share may leave to a default what its own keys said; when gathered parameters go is part of
+// the way.
+static bool is_as_before(const plim_project_knob *now, const plim_project_knob *then,
+                         plim_knob knob, bool is_shared_anew) {
+  bool is_same = plim_value_same(&now->value, &then->value);
+  if (!is_shared_anew) return is_same && now->said == then->said;
+  bool is_clear = now->said != PLIM_UNCLEAR || then->said == PLIM_UNCLEAR;
+  bool is_silent = now->said == PLIM_UNSAID && is_without_a_word(knob, &then->value);
+  return knob == PLIM_KNOB_RESHARD || is_silent || (is_same && is_clear);
+}
+
 static plim_err compare(const plim_project *p, const plim_project *q,
                         const plim_knob_change *changes, size_t count, plim_error *error) {
+  bool is_shared_anew = plim_change_of(changes, count, PLIM_KNOB_STRATEGY);
   for (int i = 0; i < PLIM_KNOBS; i++) {
     const plim_project_knob *then = &p->knobs[i], *now = &q->knobs[i];
     const plim_value *want = plim_change_of(changes, count, (plim_knob)i);
     bool is_quotient = i == PLIM_KNOB_ACCUMULATE && plim_project_divides(q);
-    bool is_well = want ? plim_value_same(&now->value, want)
-                        : is_quotient || (now->said == then->said &&
-                                          plim_value_same(&now->value, &then->value));
+    bool is_well = want ? is_as_wanted(now, (plim_knob)i, want)
+                        : is_quotient || is_as_before(now, then, (plim_knob)i, is_shared_anew);
     is_well =
         is_well || (i == PLIM_KNOB_CHUNKED_LOSS && !want && brings_fused_loss(p, changes, count));
     bool is_inferred = i == PLIM_KNOB_WORLD && then->said != PLIM_SAID; // from the batch

@@ -274,6 +274,20 @@ static bool try_removal(task *t, const plim_key *key, const plim_setting *settin
   return try_with_silence(t, setting, edit);
 }
 
+// Once the key that decides says nothing, the default may be what is wanted.
+static bool try_default(task *t, const plim_key *key, const plim_setting *setting) {
+  plim_value value;
+  plim_edit edit;
+  bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to || t->is_bound;
+  if (is_closed || !plim_key_silence(key, &value)) return false;
+  if (plim_settings_change(&t->f->settings, setting, &value, &edit, NULL)) return false;
+  bool was_told = t->why[0];
+  if (try(t, &edit, 1)) return true;
+  if (!was_told) t->why[0] = 0; // it was not meant to do it
+  free(edit.text);
+  return false;
+}
+
 // ---- a key that is not there ------------------------------------------------------------------------
 
 static bool try_insert(task *t, const plim_key *key, const char *name, plim_error *error) {
@@ -325,6 +339,7 @@ static bool try_environment(task *t, plim_error *error) {
 bool plim_task_perform(task *t, plim_error *error) {
   if (t->decides && t->key && try_change(t, t->key, t->decides, error)) return true;
   if (t->decides && t->key && try_removal(t, t->key, t->decides, error)) return true;
+  if (t->decides && t->key && try_default(t, t->key, t->decides)) return true;
   if (t->is_bound) return false;
   return try_rows(t, false, error) || try_rows(t, true, error) || try_environment(t, error);
 }

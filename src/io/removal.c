@@ -46,20 +46,35 @@ static bool is_kept(const plim_settings *s, const plim_setting *before, const pl
          same_text(before->root, after->root);
 }
 
-// The same settings but for this one, which had no twin.
-static bool lost_only(const plim_settings *s, const plim_settings *after, const plim_setting *gone,
-                      const plim_edit *edit) {
-  if (after->at.len + 1 != s->at.len) return false;
-  for (size_t i = 0, k = 0; i < s->at.len; i++) {
-    const plim_setting *at = &s->at.at[i];
-    if (at == gone) continue;
-    if (strcmp(at->key, gone->key) == 0 || same_text(at->root, gone->key)) return false;
-    if (!is_kept(s, at, &after->at.at[k++], gone, edit)) return false;
-  }
-  return true;
+// What goes: one setting, or all below a roof.
+typedef struct {
+  const plim_setting *one; // of all below a roof, one of them
+  const char *roof;        // NULL: the one alone
+} leaving;
+
+static bool leaves(const leaving *gone, const plim_setting *setting) {
+  return gone->roof ? plim_key_is_below(setting->key, gone->roof) : setting == gone->one;
 }
 
-static bool holds(const plim_settings *s, const plim_setting *gone, const plim_edit *edit) {
+static bool comes_from(const leaving *gone, const plim_setting *setting) {
+  if (!gone->roof) return same_text(setting->root, gone->one->key);
+  return setting->root && plim_key_is_below(setting->root, gone->roof);
+}
+
+// The same settings but for those, which had no twins.
+static bool lost_only(const plim_settings *s, const plim_settings *after, const leaving *gone,
+                      const plim_edit *edit) {
+  size_t k = 0;
+  for (size_t i = 0; i < s->at.len; i++) {
+    const plim_setting *at = &s->at.at[i];
+    if (leaves(gone, at)) continue;
+    if (strcmp(at->key, gone->one->key) == 0 || comes_from(gone, at)) return false;
+    if (k >= after->at.len || !is_kept(s, at, &after->at.at[k++], gone->one, edit)) return false;
+  }
+  return k == after->at.len;
+}
+
+static bool holds(const plim_settings *s, const leaving *gone, const plim_edit *edit) {
   plim_settings after;
   char *text;
   size_t size;
@@ -180,9 +195,13 @@ static bool cut_last_line(const removal *r, cut *out) {
   return true;
 }
 
+// At the end of a line, no blanks stay behind what was before it.
 static bool cut_with_comma(const removal *r, cut *out) {
   if (r->end == r->entry.end) return false;
-  out->span = (plim_span){r->entry.begin, skip_blanks(r->s, r->end)};
+  size_t begin = r->entry.begin, end = skip_blanks(r->s, r->end);
+  bool ends_line = end == r->s->size || is_break(r->s->text[end]);
+  while (ends_line && begin && is_blank(r->s->text[begin - 1])) begin--;
+  out->span = (plim_span){begin, end};
   return true;
 }
 
@@ -209,13 +228,13 @@ static bool make(const plim_settings *s, const cut *c, plim_edit *out) {
   return out->text != NULL;
 }
 
-static plim_err try_cut(const plim_settings *s, const plim_setting *setting, const cut *c,
-                        plim_edit *out, plim_error *error) {
+static plim_err try_cut(const plim_settings *s, const leaving *gone, const cut *c, plim_edit *out,
+                        plim_error *error) {
   if (!make(s, c, out)) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-  if (holds(s, setting, out)) return PLIM_OK;
+  if (holds(s, gone, out)) return PLIM_OK;
   free(out->text);
   *out = (plim_edit){0};
-  return plim_removal_refuse(setting, "something else would go with it", error);
+  return plim_removal_refuse(gone->one, "something else would go with it", error);
 }
 
 // Callers may have a copy; what is compared is the text's own.
@@ -230,22 +249,33 @@ static const plim_setting *own(const plim_settings *s, const plim_setting *setti
 
 plim_err plim_span_remove(const plim_settings *s, const plim_setting *setting, plim_span span,
                           plim_edit *out, plim_error *error) {
-  const plim_setting *gone = own(s, setting);
-  if (!gone) return plim_removal_refuse(setting, "it is not where it was", error);
-  return try_cut(s, gone, &(cut){span, {0, 0}}, out, error);
+  leaving gone = {own(s, setting), NULL};
+  if (!gone.one) return plim_removal_refuse(setting, "it is not where it was", error);
+  return try_cut(s, &gone, &(cut){span, {0, 0}}, out, error);
 }
 
-plim_err plim_entry_remove(const plim_settings *s, const plim_setting *setting, plim_span entry,
-                           bool is_block, plim_edit *out, plim_error *error) {
-  const plim_setting *gone = own(s, setting);
+static plim_err remove_leaving(const plim_settings *s, const leaving *gone, plim_span entry,
+                               bool is_block, plim_edit *out, plim_error *error) {
   while (entry.end > entry.begin && is_break(s->text[entry.end - 1])) entry.end--;
   removal r = {s, entry, comma_before(s, entry.begin), behind_comma(s, entry.end)};
   plim_error why = {0};
-  plim_err err = plim_removal_refuse(setting, "it does not stand on a line of its own", &why);
-  for (int i = 0; gone && err == PLIM_ERR_UNSUPPORTED && i < (is_block ? BLOCK_WAYS : WAYS); i++) {
+  plim_err err = plim_removal_refuse(gone->one, "it does not stand on a line of its own", &why);
+  for (int i = 0; err == PLIM_ERR_UNSUPPORTED && i < (is_block ? BLOCK_WAYS : WAYS); i++) {
     cut c = {0};
     if (ways[i](&r, &c)) err = try_cut(s, gone, &c, out, &why);
   }
   if (err && error) *error = why;
   return err;
+}
+
+plim_err plim_entry_remove(const plim_settings *s, const plim_setting *setting, plim_span entry,
+                           bool is_block, plim_edit *out, plim_error *error) {
+  leaving gone = {own(s, setting), NULL};
+  if (!gone.one) return plim_removal_refuse(setting, "it is not where it was", error);
+  return remove_leaving(s, &gone, entry, is_block, out, error);
+}
+
+plim_err plim_roof_remove(const plim_settings *s, const plim_setting *first, const char *roof,
+                          plim_span entry, bool is_block, plim_edit *out, plim_error *error) {
+  return remove_leaving(s, &(leaving){first, roof}, entry, is_block, out, error);
 }

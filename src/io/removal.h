@@ -10,6 +10,10 @@
 plim_err plim_entry_remove(const plim_settings *s, const plim_setting *setting, plim_span entry,
                            bool is_block, plim_edit *out, plim_error *error);
 
+// The same for a key with all that is below it: `first` is the first setting there.
+plim_err plim_roof_remove(const plim_settings *s, const plim_setting *first, const char *roof,
+                          plim_span entry, bool is_block, plim_edit *out, plim_error *error);
+
 // Removes a span as it is.
 plim_err plim_span_remove(const plim_settings *s, const plim_setting *setting, plim_span span,
                           plim_edit *out, plim_error *error);

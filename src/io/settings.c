@@ -144,6 +144,22 @@ plim_err plim_settings_remove(const plim_settings *s, const plim_setting *settin
   return editors[s->format]->remove(s, setting, out, error);
 }
 
+bool plim_key_is_below(const char *key, const char *roof) {
+  size_t n = strlen(roof);
+  return strncmp(key, roof, n) == 0 && key[n] == '.';
+}
+
+plim_err plim_settings_remove_all(const plim_settings *s, const char *roof, plim_edit *out,
+                                  plim_error *error) {
+  const plim_setting *first = NULL;
+  *out = (plim_edit){0};
+  for (size_t i = s->at.len; i-- > 0;)
+    if (plim_key_is_below(s->at.at[i].key, roof)) first = &s->at.at[i];
+  if (first && editors[s->format]->remove_all)
+    return editors[s->format]->remove_all(s, first, roof, out, error);
+  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be taken out", roof);
+}
+
 // ---- edits ------------------------------------------------------------------------------------------
 
 static int by_begin(const void *x, const void *y) {

@@ -162,6 +162,12 @@ plim_err plim_settings_insert(const plim_settings *s, const char *key, const pli
 plim_err plim_settings_remove(const plim_settings *s, const plim_setting *setting, plim_edit *out,
                               plim_error *error);
 
+// A key taken out with all that is below it: a mapping, a list, a dict. Only YAML, JSON and Python have such.
+plim_err plim_settings_remove_all(const plim_settings *s, const char *roof, plim_edit *out,
+                                  plim_error *error);
+// Whether a key is below another: "a.b" and "a.b.c" below "a".
+bool plim_key_is_below(const char *key, const char *roof);
+
 // The text with all edits made, which must not overlap; `*out` is the caller's, with a 0 behind it.
 plim_err plim_edits_apply(const char *text, size_t size, const plim_edit *edits, size_t count,
                           char **out, size_t *out_size, plim_error *error);
@@ -176,6 +182,9 @@ typedef struct {
                      plim_edit *out, plim_error *error);
   plim_err (*remove)(const plim_settings *s, const plim_setting *setting, plim_edit *out,
                      plim_error *error);
+  // Of the key `roof`, below which `first` is the first; NULL: the format has no such.
+  plim_err (*remove_all)(const plim_settings *s, const plim_setting *first, const char *roof,
+                         plim_edit *out, plim_error *error);
 } plim_editor;
 
 extern const plim_editor plim_yaml_editor, plim_json_editor, plim_toml_editor, plim_python_editor,

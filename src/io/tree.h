@@ -128,6 +128,9 @@ plim_err plim_tree_insert(const plim_dialect *d, const plim_settings *s, const c
 
 plim_err plim_tree_remove(const plim_dialect *d, const plim_settings *s,
                           const plim_setting *setting, plim_edit *out, plim_error *error);
+plim_err plim_tree_remove_all(const plim_dialect *d, const plim_settings *s,
+                              const plim_setting *first, const char *roof, plim_edit *out,
+                              plim_error *error);
 uint32_t plim_tree_node_of(const plim_tree *t, const plim_setting *setting); // PLIM_NO_NODE: none
 
 // Whether the text with this edit parses to the same tree, but for `removed` nodes from `at` on, in

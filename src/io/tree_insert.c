@@ -209,30 +209,22 @@ static void write_colon(const insertion *in, FILE *out) {
   fputs(": ", out);
 }
 
-static void write_break(const insertion *in, plim_span indent, size_t steps, FILE *out) {
+static void write_break(const insertion *in, plim_span indent, FILE *out) {
   fputs(in->newline, out);
   write_span(in->tree, indent, out);
-  while (steps--) write_flow_step(in->tree, out);
 }
 
-// `indent` of its first line; JSON over several lines opens new mappings over several lines.
-static void write_entry(const insertion *in, bool has_lines, plim_span indent, size_t extra,
-                        FILE *out) {
+// On one line, with the mappings that it opens.
+static void write_entry(const insertion *in, FILE *out) {
   const plim_node *node = &in->tree->at.at[in->at];
   uint32_t neighbour = node->last == PLIM_NO_NODE ? PLIM_NO_NODE : in->tree->at.at[node->last].key;
-  size_t opened = in->parts.len - 1 - in->found;
-  bool breaks = has_lines && in->dialect->is_json;
   for (size_t i = in->found; i < in->parts.len; i++) {
     write_key(in, in->parts.at[i], neighbour, out);
     write_colon(in, out);
     if (i + 1 < in->parts.len) fputc('{', out);
-    if (i + 1 < in->parts.len && breaks) write_break(in, indent, extra + i - in->found + 1, out);
   }
   write_value(in, out);
-  while (opened--) {
-    if (breaks) write_break(in, indent, extra + opened, out);
-    fputc('}', out);
-  }
+  for (size_t i = in->found + 1; i < in->parts.len; i++) fputc('}', out);
 }
 
 static plim_span write_into_empty(const insertion *in, FILE *out) {
@@ -240,14 +232,14 @@ static plim_span write_into_empty(const insertion *in, FILE *out) {
   plim_span span = t->at.at[in->at].span;
   size_t closing = span.end - 1, line = plim_line_begin(t->text, closing);
   if (line <= span.begin) {
-    write_entry(in, false, (plim_span){0}, 0, out);
+    write_entry(in, out);
     return (plim_span){span.begin + 1, span.begin + 1};
   }
   plim_span indent = {line, closing};
   if (indentation(t, closing).end != closing) indent = indentation(t, span.begin);
   write_span(t, indent, out);
   write_flow_step(t, out);
-  write_entry(in, true, indent, 1, out);
+  write_entry(in, out);
   fputs(in->newline, out);
   return (plim_span){line, line};
 }
@@ -279,7 +271,7 @@ static plim_span write_on_same_line(const insertion *in, size_t end, bool has_co
   const plim_tree *t = in->tree;
   bool is_tight = has_tight_commas(t, &t->at.at[in->at]);
   fputs(has_comma ? (is_tight ? "" : " ") : (is_tight ? "," : ", "), out);
-  write_entry(in, false, (plim_span){0}, 0, out);
+  write_entry(in, out);
   return (plim_span){end, end};
 }
 
@@ -291,10 +283,36 @@ static plim_span write_on_next_line(const insertion *in, size_t end, bool has_co
   plim_span rest = {end, closing < line_end ? end : line_end};
   if (!has_comma) fputc(',', out);
   write_span(t, rest, out);
-  write_break(in, indent, 0, out);
-  write_entry(in, true, indent, 0, out);
+  write_break(in, indent, out);
+  write_entry(in, out);
   if (has_comma) fputc(',', out);
   return rest;
+}
+
+// Whether the line above ends with what an entry can follow: no comment is about the last entry.
+static bool is_bare_above(const plim_tree *t, size_t line) {
+  while (line && memchr(" \t\r\n", t->text[line - 1], 4)) line--;
+  return line && memchr(",{", t->text[line - 1], 2);
+}
+
+// JSON's last entry has no comma: above it, the new one is a line of its own, and no other line changes.
+static bool goes_above_last(const insertion *in) {
+  const plim_tree *t = in->tree;
+  const plim_node *node = &t->at.at[in->at];
+  if (!in->dialect->is_json || node->last == PLIM_NO_NODE) return false;
+  size_t key = t->at.at[t->at.at[node->last].key].span.begin, closing = node->span.end - 1;
+  bool has_comma = find_comma(t, t->at.at[node->last].span.end, closing) < closing;
+  return !has_comma && is_first_on_its_line(t, key) &&
+         is_bare_above(t, plim_line_begin(t->text, key));
+}
+
+static plim_span write_above_last(const insertion *in, FILE *out) {
+  const plim_tree *t = in->tree;
+  size_t key = t->at.at[t->at.at[t->at.at[in->at].last].key].span.begin;
+  write_entry(in, out);
+  fputc(',', out);
+  write_break(in, indentation(t, key), out);
+  return (plim_span){key, key};
 }
 
 static plim_span write_in_brackets(const insertion *in, FILE *out) {
@@ -323,6 +341,7 @@ static writer *writer_for(const insertion *in) {
   if (is_blank && node->key != PLIM_NO_NODE) return write_into_blank;
   if (is_blank && node->parent == PLIM_NO_NODE) return write_first;
   if (node->kind != PLIM_NODE_MAPPING) return NULL;
+  if (goes_above_last(in)) return write_above_last;
   return node->has_brackets ? write_in_brackets : write_block;
 }
 
@@ -346,8 +365,10 @@ static bool is_way(const insertion *in) {
 
 static plim_err try_ways(insertion *in, writer *write, plim_edit *out, plim_error *error) {
   const plim_tree *t = in->tree;
-  bool is_new = write == write_block || write == write_in_brackets;
+  bool is_above = write == write_above_last;
+  bool is_new = is_above || write == write_block || write == write_in_brackets;
   uint32_t at = !t->roots.len ? 0 : is_new ? plim_tree_after(t, in->at) : in->at;
+  if (is_above) at = t->at.at[t->at.at[in->at].last].key;
   uint32_t removed = t->roots.len && !is_new;
   for (in->way = 0; is_way(in); in->way++) {
     plim_err err = write_edit(in, write, out, error);

@@ -1,4 +1,6 @@
 // A key and its value taken out of their mapping.
+#include <string.h>
+
 #include "removal.h"
 #include "tree.h"
 
@@ -28,6 +30,47 @@ plim_err plim_tree_remove(const plim_dialect *d, const plim_settings *s,
   plim_tree tree = {0};
   plim_err err = d->parse(s->text, s->size, &tree, error);
   if (!err) err = remove_node(s, setting, &tree, out, error);
+  plim_tree_clear(&tree);
+  return err;
+}
+
+// ---- with all that is below -------------------------------------------------------------------------
+
+static uint32_t roof_node(const plim_tree *t, uint32_t id, const char *roof) {
+  char key[PLIM_KEY_BYTES];
+  while (id != PLIM_NO_NODE && !(plim_tree_key(t, id, key) && strcmp(key, roof) == 0))
+    id = t->at.at[id].parent;
+  return id;
+}
+
+// Where the last thing below ends: mappings without brackets end with what is in them.
+static size_t end_of_all(const plim_tree *t, uint32_t id) {
+  size_t end = t->at.at[t->at.at[id].key].span.end;
+  for (uint32_t i = id; i < plim_tree_after(t, id); i++) {
+    const plim_node *node = &t->at.at[i];
+    bool is_collection = node->kind == PLIM_NODE_MAPPING || node->kind == PLIM_NODE_SEQUENCE;
+    if ((!is_collection || node->has_brackets) && node->span.end > end) end = node->span.end;
+  }
+  return end;
+}
+
+static plim_err remove_roof(const plim_settings *s, const plim_setting *first, const char *roof,
+                            const plim_tree *t, plim_edit *out, plim_error *error) {
+  uint32_t leaf = plim_tree_node_of(t, first);
+  uint32_t id = leaf == PLIM_NO_NODE ? PLIM_NO_NODE : roof_node(t, leaf, roof);
+  if (id == PLIM_NO_NODE || t->at.at[id].key == PLIM_NO_NODE || t->at.at[id].parent == PLIM_NO_NODE)
+    return plim_removal_refuse(first, "what it stands in has no key of its own", error);
+  plim_span entry = {t->at.at[t->at.at[id].key].span.begin, end_of_all(t, id)};
+  bool is_block = !t->at.at[t->at.at[id].parent].has_brackets;
+  return plim_roof_remove(s, first, roof, entry, is_block, out, error);
+}
+
+plim_err plim_tree_remove_all(const plim_dialect *d, const plim_settings *s,
+                              const plim_setting *first, const char *roof, plim_edit *out,
+                              plim_error *error) {
+  plim_tree tree = {0};
+  plim_err err = d->parse(s->text, s->size, &tree, error);
+  if (!err) err = remove_roof(s, first, roof, &tree, out, error);
   plim_tree_clear(&tree);
   return err;
 }

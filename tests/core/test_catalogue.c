@@ -152,6 +152,45 @@ TEST(catalogue_answers_typos) {
   CHECK(!plim_catalogue_suggest("stable-diffusion-xl-base-1.0"), "suggested");
 }
 
+TEST(catalogue_knows_families_that_are_not_followed) {
+  static const struct {
+    const char *name, *family;
+  } cases[] = {
+      {"gemma-2b", "gemma"},
+      {"google/gemma-7b-it", "gemma"},
+      {"google/gemma-3-12b-it", "gemma3"},
+      {"google/gemma-2-2b", NULL},
+      {"models/Mistral-Small-3.1-24B-Instruct-2503", "mistral3"},
+      {"mistralai/Mistral-Small-24B-Base-2501", NULL},
+      {"stabilityai/stablelm-2-1_6b", "stablelm"},
+      {"stabilityai/stablelm-base-alpha-7b", NULL}, // gpt_neox
+      {"deepseek-ai/DeepSeek-R1", "deepseek_v3"},
+      {"deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", NULL},
+      {"microsoft/phi-2", "phi"},
+      {"microsoft/phi-1_5", "phi"},
+      {"x/phi-20b", NULL},
+      {"facebook/opt-1.3b", "opt"},
+      {"x/opt-out", NULL},
+      {"EleutherAI/gpt-neo-125m", "gpt_neo"},
+      {"EleutherAI/gpt-neox-20b", NULL},
+      {"/tmp/gpt-oss-20b/", "gpt_oss"},
+      {"", NULL},
+      {"/", NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *family = plim_catalogue_unfollowed(cases[i].name), *want = cases[i].family;
+    CHECK(want ? family && strcmp(family, want) == 0 : !family, "%s: %s", cases[i].name,
+          family ? family : "none");
+  }
+}
+
+TEST(catalogue_follows_its_own) {
+  for (size_t i = 0; i < plim_catalogue_count; i++) {
+    CHECK(!plim_catalogue_unfollowed(plim_catalogue[i].id), "%s", plim_catalogue[i].id);
+    CHECK(!plim_catalogue_unfollowed(plim_catalogue[i].name), "%s", plim_catalogue[i].name);
+  }
+}
+
 TEST(catalogue_keys_reach_the_configuration) {
   plim_config c;
   CHECK(!plim_catalogue_config(plim_catalogue_named("qwen3-4b"), &c, NULL), "qwen3-4b");

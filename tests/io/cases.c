@@ -97,10 +97,15 @@ static plim_sdpa_kernel kernel_of(const json_t *c) {
                                           : PLIM_SDPA_CUDNN;
 }
 
+// scripts/accelerate_fsdp.py says what accelerate is to compute in, "no" where nothing is mixed.
+static bool is_by_accelerate(const json_t *c) { return json_object_get(c, "mixed") != NULL; }
+
 static plim_load load_of(const json_t *c) {
-  return case_is(c, "load", "device_map")     ? PLIM_LOAD_DEVICE_MAP
-         : json_object_get(c, "load") != NULL ? PLIM_LOAD_PRETRAINED
-                                              : PLIM_LOAD_INIT;
+  bool is_on_host =
+      case_is(c, "where", "cpu") || (is_by_accelerate(c) && case_is(c, "loop", "trainer"));
+  return case_is(c, "load", "device_map")                   ? PLIM_LOAD_DEVICE_MAP
+         : json_object_get(c, "load") != NULL || is_on_host ? PLIM_LOAD_PRETRAINED
+                                                            : PLIM_LOAD_INIT;
 }
 
 // The first recordings' chunks are the training loop's.
@@ -117,6 +122,10 @@ static plim_attention_kind attention_of(const json_t *c) {
                                                    : PLIM_ATTENTION_SDPA;
 }
 
+static bool is_checkpointed(const json_t *c) {
+  return case_flag(c, "ckpt") || case_flag(c, "fsdp_ckpt");
+}
+
 static plim_recipe recipe_of(const json_t *c) {
   return (plim_recipe){.batch = case_integer(c, "batch", 0),
                        .length = case_integer(c, "seq", 0),
@@ -130,10 +139,11 @@ static plim_recipe recipe_of(const json_t *c) {
                                : case_is(c, "mask", "ones") ? PLIM_MASK_ONES
                                                             : PLIM_MASK_NONE,
                        .autocast = dtype_named(case_text(c, "amp", ""), PLIM_BOOL),
-                       .checkpoint = !case_flag(c, "ckpt")             ? PLIM_CHECKPOINT_OFF
+                       .checkpoint = !is_checkpointed(c)               ? PLIM_CHECKPOINT_OFF
                                      : case_is(c, "offload", "layers") ? PLIM_CHECKPOINT_OFFLOADED
                                      : case_flag(c, "reentrant")       ? PLIM_CHECKPOINT_REENTRANT
                                                                        : PLIM_CHECKPOINT_ON,
+                       .wraps_layers = case_flag(c, "fsdp_ckpt"),
                        .offloads_saved = case_is(c, "offload", "save_on_cpu"),
                        .loss = loss_of(c),
                        .loss_chunk = case_integer(c, "chunk", 0),
@@ -141,6 +151,8 @@ static plim_recipe recipe_of(const json_t *c) {
                        .is_trainer = case_is(c, "loop", "trainer"),
                        .is_bare =
                            json_object_get(c, "strategy") != NULL || case_is(c, "loop", "bare"),
+                       .uses_accelerator = case_is(c, "loop", "accelerate"),
+                       .clips_bare = json_is_number(json_object_get(c, "clip")),
                        .skips_clipping = json_is_false(json_object_get(c, "clip")),
                        .deletes_outputs = case_flag(c, "del_out")};
 }
@@ -157,14 +169,18 @@ static plim_strategy strategy_of(const json_t *c) {
 }
 
 // The policy that scripts/dist.py makes: gradients are reduced in float32 where dtypes are mixed.
+// accelerate's reduces them in the dtype it computes in.
 static plim_sharding sharding_of(const json_t *c) {
-  bool is_mixed = json_object_get(c, "mp") != NULL;
+  const char *mixed = case_text(c, "mixed", case_text(c, "mp", ""));
+  const char *reduce = is_by_accelerate(c) ? mixed : case_text(c, "reduce", "fp32");
+  bool is_mixed = *mixed;
   return (plim_sharding){
       .strategy = strategy_of(c),
       .world = case_integer(c, "world", 1),
       .has_bucket_views = case_flag(c, "bucket_view"),
-      .compute_dtype = dtype_named(case_text(c, "mp", ""), PLIM_BOOL),
-      .reduce_dtype = is_mixed ? dtype_named(case_text(c, "reduce", "fp32"), PLIM_BOOL) : PLIM_BOOL,
+      .compute_dtype = dtype_named(mixed, PLIM_BOOL),
+      .reduce_dtype = is_mixed ? dtype_named(reduce, PLIM_BOOL) : PLIM_BOOL,
+      .is_by_accelerate = is_by_accelerate(c),
       .keeps_full = json_is_false(json_object_get(c, "reshard")),
       .offloads_optimizer = case_flag(c, "offload") || case_flag(c, "offload_optimizer"),
       .offloads_parameters = case_flag(c, "offload") || case_flag(c, "offload_param")};
@@ -189,5 +205,6 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
 void case_begin(const plim_job *job, plim_tape *t) {
   plim_tensor *epsilon = NULL;
   bool is_sharded = job->sharding.strategy != PLIM_SHARD_NONE;
-  if (is_sharded) set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
+  if (is_sharded && job->load == PLIM_LOAD_INIT)
+    set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
 }

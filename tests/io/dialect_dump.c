@@ -1,7 +1,7 @@
 // Changes every knob of configuration files to other values and prints what came of it, for
 // dialect_check.py to compare with real parsers. One JSON object per line: the file, the knob, the value
-// asked for, and the text after the change or the reason why there is none; then each setting that can
-// be taken out, and the text without it.
+// asked for, the keys that say the knob together where the program's table has several, and the text after the
+// change or the reason why there is none; then each setting that can be taken out, and the text without it.
 //
 //   dialect_dump FILE...
 #include <jansson.h>
@@ -33,13 +33,12 @@ static void try_value(const plim_project *p, plim_knob knob, const char *to) {
   size_t size = 0;
   json_t *line = json_pack("{s:s, s:s, s:s, s:o}", "file", p->files.at[0]->path, "knob",
                            plim_knob_table[knob].name, "to", to, "keys", keys_of(p, knob));
+  const char *set = plim_dialect_set(p->files.at[0]->is.dialect, knob);
+  if (set) json_object_set_new(line, "set", json_string(set));
   plim_err err = plim_project_set(p, &change, 1, &edits, &error);
   if (!err) err = plim_project_text(p, 0, &edits, &text, &size, &error);
   if (err) json_object_set_new(line, "refusal", json_string(error.message));
-  else {
-    json_object_set_new(line, "text", json_stringn(text, size));
-    json_object_set_new(line, "edits", json_integer((json_int_t)edits.at.len));
-  }
+  else json_object_set_new(line, "text", json_stringn(text, size));
   print(line);
   free(text);
   plim_edit_set_clear(&edits);

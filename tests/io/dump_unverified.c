@@ -10,15 +10,16 @@
 #include "truth.h"
 #include "unverified.h"
 
-static const char *const folders[] = {"bare",     "decoders", "encoders", "experts",
-                                      "families", "flash",    "kernels",  "more",
-                                      "programs", "saving",   "sharded"};
+static const char *const folders[] = {"accelerate", "bare",     "decoders", "encoders",
+                                      "experts",    "families", "flash",    "kernels",
+                                      "more",       "programs", "saving",   "sharded"};
 
 static void begin(void *context, plim_tape *t) { case_begin(context, t); }
 
 static void empty_cache(void *context, plim_tape *t) {
   const plim_job *job = context;
-  if (job->sharding.strategy != PLIM_SHARD_NONE) plim_tape_empty_cache(t);
+  const plim_sharding *how = &job->sharding;
+  if (how->strategy != PLIM_SHARD_NONE && !how->is_by_accelerate) plim_tape_empty_cache(t);
 }
 
 static bool predict(plim_job *job, plim_prediction *p) {

@@ -29,6 +29,12 @@ static const struct {
     {PLIM_KNOB_WORLD, {"16", "32"}},
     {PLIM_KNOB_COMPILE, {"off", "on"}},
     {PLIM_KNOB_PACKING, {"off", "on"}},
+    {PLIM_KNOB_PRECISION, {"none", "bf16", "fp16"}},
+    {PLIM_KNOB_DTYPE, {"bf16", "fp32"}},
+    {PLIM_KNOB_CHUNKED_LOSS, {"0", "256", "eighths", "fused"}},
+    {PLIM_KNOB_EMPTY_CACHE, {"0", "50"}},
+    {PLIM_KNOB_GLOBAL_BATCH, {"96", "192"}},
+    {PLIM_KNOB_CLIP, {"0.25", "0.5"}},
 };
 enum { OTHERS = sizeof others / sizeof *others };
 

@@ -73,17 +73,20 @@ TEST(new_values_look_like_the_old) {
 
 // ---- inserting --------------------------------------------------------------------------------------
 
-TEST(new_keys_go_behind_the_last) {
+// On several lines above the last, which has no comma: no other line changes.
+TEST(new_keys_are_one_line) {
   const edit_case cases[] = {
       {"{}", "a", INTEGER(1), "{\"a\": 1}"},
       {"{ \"a\" : 1 }", "b", INTEGER(2), "{ \"a\" : 1, \"b\" : 2 }"},
       {"{\"a\":1,\"b\":2}", "c", INTEGER(3), "{\"a\":1,\"b\":2,\"c\":3}"},
-      {"{\n\t\"a\": 1\n}\n", "b", FLAG(true), "{\n\t\"a\": 1,\n\t\"b\": true\n}\n"},
+      {"{\n\t\"a\": 1\n}\n", "b", FLAG(true), "{\n\t\"b\": true,\n\t\"a\": 1\n}\n"},
       {"{\r\n  \"a\": {\r\n    \"b\": 1\r\n  }\r\n}", "a.c", INTEGER(2),
-       "{\r\n  \"a\": {\r\n    \"b\": 1,\r\n    \"c\": 2\r\n  }\r\n}"},
-      {"{\n  \"a\": 1 // x\n}\n", "b", INTEGER(2), "{\n  \"a\": 1, // x\n  \"b\": 2\n}\n"},
+       "{\r\n  \"a\": {\r\n    \"c\": 2,\r\n    \"b\": 1\r\n  }\r\n}"},
+      {"{\n  \"a\": 1 // x\n}\n", "b", INTEGER(2), "{\n  \"b\": 2,\n  \"a\": 1 // x\n}\n"},
+      {"{\n  // about a\n  \"a\": 1\n}\n", "b", INTEGER(2),
+       "{\n  // about a\n  \"a\": 1,\n  \"b\": 2\n}\n"},
       {"{\n  \"a\": 1, // x\n}\n", "b", INTEGER(2), "{\n  \"a\": 1, // x\n  \"b\": 2,\n}\n"},
-      {"{\n  \"a\": 1}\n", "b", INTEGER(2), "{\n  \"a\": 1,\n  \"b\": 2}\n"},
+      {"{\n  \"a\": 1}\n", "b", INTEGER(2), "{\n  \"b\": 2,\n  \"a\": 1}\n"},
       {"{\n  \"a\": {}\n}\n", "a.b", INTEGER(2), "{\n  \"a\": {\"b\": 2}\n}\n"},
       {"{\n}\n", "b", INTEGER(2), "{\n  \"b\": 2\n}\n"},
       {"[{\"a\": 1}]", "0.b", INTEGER(2), "[{\"a\": 1, \"b\": 2}]"},
@@ -93,10 +96,9 @@ TEST(new_keys_go_behind_the_last) {
 
 TEST(new_parents_are_made) {
   const edit_case cases[] = {
-      {"{\n    \"a\": 1\n}\n", "b.c", INTEGER(2),
-       "{\n    \"a\": 1,\n    \"b\": {\n        \"c\": 2\n    }\n}\n"},
+      {"{\n    \"a\": 1\n}\n", "b.c", INTEGER(2), "{\n    \"b\": {\"c\": 2},\n    \"a\": 1\n}\n"},
       {"{\"a\": 1}", "b.c.d", INTEGER(2), "{\"a\": 1, \"b\": {\"c\": {\"d\": 2}}}"},
-      {"{\n}\n", "b.c", INTEGER(2), "{\n  \"b\": {\n    \"c\": 2\n  }\n}\n"},
+      {"{\n}\n", "b.c", INTEGER(2), "{\n  \"b\": {\"c\": 2}\n}\n"},
       {"{\"a\": 1}", "a.b", INTEGER(2), NULL},
       {"{\"a\": null}", "a.b", INTEGER(2), NULL},
       {"[1]", "a", INTEGER(2), NULL},

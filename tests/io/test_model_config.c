@@ -140,6 +140,10 @@ static const struct {
     {"{\"model_type\": 5}", PLIM_ERR_PARSE, "there is no model_type in it", NULL},
     {"{\"model_type\": \"lama\"}", PLIM_ERR_UNSUPPORTED,
      "model_type \"lama\" is not one we know; did you mean \"llama\"?", NULL},
+    {"{\"model_type\": \"gemma\"}", PLIM_ERR_UNSUPPORTED, "model_type \"gemma\" is not one we know",
+     NULL},
+    {"{\"model_type\": \"mistral3\"}", PLIM_ERR_UNSUPPORTED,
+     "model_type \"mistral3\" is not one we know", NULL},
     {"{\"model_type\": \"llava\", \"text_config\": {\"model_type\": \"llama\"}}",
      PLIM_ERR_UNSUPPORTED,
      "model_type \"llava\" is a model of several parts (text_config), which has no program here",
@@ -307,6 +311,21 @@ TEST(model_is_found_in_the_catalogue) {
   CHECK_U64(source.parameters, 8030261248ull);
   CHECK(!*source.folder, "%s", source.folder);
   folder_remove();
+}
+
+TEST(model_is_its_keys) {
+  CHECK(!find("model_type=llama hidden_size=512 num_hidden_layers=4 num_attention_heads=8 "
+              "vocab_size=1000 tie_word_embeddings=true"),
+        "%s", error.message);
+  const plim_config *c = &source.config;
+  CHECK(source.origin == PLIM_ORIGIN_SHAPE && source.dtype == PLIM_DTYPE_COUNT, "origin");
+  CHECK(c->hidden == 512 && c->layers == 4 && c->head_dim == 64 && c->ties_embeddings, "extents");
+  CHECK(find("model_type=llama hiden_size=512") == PLIM_ERR_ARGUMENT, "a slip");
+  CHECK_STR(error.message, "no model's configuration has the key hiden_size");
+  CHECK(find("model_type=llama small") == PLIM_ERR_ARGUMENT, "no pair");
+  CHECK_STR(error.message, "\"small\" is no KEY=VALUE");
+  CHECK(find("model_type=gemma hidden_size=512") == PLIM_ERR_UNSUPPORTED, "not followed");
+  CHECK(find("model_type=llama num_attention_heads=7 num_key_value_heads=2"), "what cannot be");
 }
 
 TEST(model_name_that_is_none_is_answered) {

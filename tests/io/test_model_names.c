@@ -33,6 +33,21 @@ TEST(what_was_taken_for_what_is_said) {
   CHECK(!strstr(error.hint, "download"), "%s", error.hint);
   CHECK(plim_model_find("google/gemma-3-12b-it", &source, &error), "another model");
   CHECK(!strstr(error.message, "did you mean"), "%s", error.message);
+  CHECK(strstr(error.message, "not followed: gemma3"), "%s", error.message);
+  CHECK(plim_model_find("models/llama3-8b-pro", &source, &error), "it is not here");
+  CHECK(!strstr(error.hint, "download"), "a folder: %s", error.hint);
+}
+
+TEST(keys_called_model_mean_models_of_transformers_alone) {
+  static const char *const meant[] = {"Qwen/Qwen2.5-7B", "bert-large-uncased", "nobody/knows",
+                                      "gemma-2b", "/tmp/gemma-2-2b/"};
+  static const char *const others[] = {
+      "llama", "nets.Encoder", "resnet50", "model.yaml", "checkpoints/last.pt",
+      "",      "models/x",     "a b/c",    "/data/mine"};
+  for (size_t i = 0; i < sizeof meant / sizeof *meant; i++)
+    CHECK(plim_model_is_meant(meant[i]), "%s is one", meant[i]);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    CHECK(!plim_model_is_meant(others[i]), "\"%s\" is none", others[i]);
 }
 
 static bool builds(const char *function, const char *model) {

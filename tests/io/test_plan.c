@@ -153,6 +153,88 @@ TEST(picks_are_nearly_the_fastest_that_fit) {
   json_decref(models);
 }
 
+// ---- what plans chose, run under the memory of smaller cards ----------------------------------------
+
+// The rows of plans.json: rungs of the plans for seven jobs, and settings near them, each run in Trainer
+// under a card's limit. The planner is free here: no knob is held, no value named.
+static const json_t *measured_as(const json_t *rows, const char *scenario, const plim_rung *x) {
+  const int64_t *at = x->choice.at;
+  for (size_t i = 0; i < json_array_size(rows); i++) {
+    const json_t *row = json_array_get(rows, i), *c = json_object_get(row, "case");
+    bool is_default = !*case_text(c, "alloc_conf", "");
+    if (case_is(row, "scenario", scenario) &&
+        case_integer(c, "batch", 0) == at[PLIM_KNOB_MICRO_BATCH] &&
+        case_flag(c, "ckpt") == (at[PLIM_KNOB_CHECKPOINT] != PLIM_CHECKPOINT_OFF) &&
+        case_integer(c, "chunk", 0) == at[PLIM_KNOB_CHUNKED_LOSS] &&
+        is_default == !at[PLIM_KNOB_ALLOC_CONF])
+      return row;
+  }
+  return NULL;
+}
+
+static double fastest_of(const json_t *rows, const char *scenario) {
+  double best = INFINITY;
+  for (size_t i = 0; i < json_array_size(rows); i++) {
+    const json_t *row = json_array_get(rows, i);
+    if (case_is(row, "scenario", scenario) && case_is(row, "status", "ok"))
+      best = fmin(best, case_number(row, "step_seconds", INFINITY));
+  }
+  return best;
+}
+
+// As it was asked: 2 sequences at a time, with checkpointing, PyTorch's own loss and settings.
+static plim_plan_request asked_for(const json_t *row, const json_t *models) {
+  const json_t *c = json_object_get(row, "case");
+  plim_plan_request r = {.world = 1, .margin = -1};
+  r.effective_batch = (uint64_t)(case_integer(c, "batch", 0) * case_integer(c, "accum", 1));
+  if (!case_job(c, json_object_get(models, case_text(c, "model", "")), &r.job)) test_failed = true;
+  r.job.recipe.batch = 2;
+  r.job.recipe.accumulate = (int)r.effective_batch / 2;
+  r.job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
+  r.job.recipe.loss = PLIM_LOSS_FULL;
+  r.job.recipe.loss_chunk = 0;
+  r.target = plim_target_size(case_is(row, "gpu", "16GiB") ? 16 * PLIM_GIB : 24564 * PLIM_MIB);
+  return r;
+}
+
+static void judge_plan(const json_t *rows, const json_t *row, const json_t *models) {
+  const char *scenario = case_text(row, "scenario", "?");
+  plim_plan_request r = asked_for(row, models);
+  plim_plan plan;
+  plim_error error = {0};
+  CHECK(!plim_plan_make(&r, &plan, &error), "%s: %s", scenario, error.message);
+  double best = fastest_of(rows, scenario), before = 0;
+  size_t measured = 0;
+  for (size_t i = 0; i < plan.rungs.len; i++) {
+    const json_t *m = measured_as(rows, scenario, &plan.rungs.at[i]);
+    double seconds = m ? case_number(m, "step_seconds", INFINITY) : NAN;
+    CHECK(m || i, "%s: the pick was not measured", scenario);
+    if (!m) continue;
+    measured++;
+    CHECK(case_is(m, "status", "ok"), "%s: rung %zu did not fit", scenario, i + 1);
+    CHECK(seconds >= 0.97 * before, "%s: rung %zu is faster than the one before", scenario, i + 1);
+    if (!i)
+      printf("  %s: %s, %.1f %% of the fastest measured\n", scenario, case_text(m, "id", "?"),
+             100 * best / seconds);
+    CHECK(i || best / seconds >= 0.97, "%s: %.1f %%", scenario, 100 * best / seconds);
+    before = seconds;
+  }
+  CHECK(measured >= 2, "%s: %zu rungs measured", scenario, measured);
+  plim_plan_clear(&plan);
+}
+
+TEST(plans_hold_when_they_are_run) {
+  json_t *rows = truth("plans"), *models = truth("models");
+  const char *last = "";
+  for (size_t i = 0; i < json_array_size(rows); i++) {
+    const json_t *row = json_array_get(rows, i);
+    if (!case_is(row, "scenario", last)) judge_plan(rows, row, models);
+    last = case_text(row, "scenario", "");
+  }
+  json_decref(rows);
+  json_decref(models);
+}
+
 // ---- the first seed ---------------------------------------------------------------------------------
 
 // 7B, LoRA 128, batch 2 x 8, length 2048, on a card of 24,564 MiB, as its authors first wrote it.

@@ -45,6 +45,61 @@ static void check_rows(plim_format format, const row *rows, size_t count) {
 
 #define CHECK_ROWS(format, rows) check_rows(format, rows, sizeof(rows) / sizeof *(rows))
 
+// The same with all that is below a key.
+static char *without_all(plim_format format, const row *r, plim_error *error) {
+  plim_settings s;
+  plim_edit edit;
+  char *text = NULL;
+  size_t size;
+  *error = (plim_error){0};
+  if (plim_settings_read(format, r->before, strlen(r->before), &s, error)) return NULL;
+  plim_err err = plim_settings_remove_all(&s, r->key, &edit, error);
+  if (!err) err = plim_edits_apply(s.text, s.size, &edit, 1, &text, &size, error);
+  if (!err) free(edit.text);
+  plim_settings_clear(&s);
+  return text;
+}
+
+static void check_blocks(plim_format format, const row *rows, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    plim_error error;
+    char *text = without_all(format, &rows[i], &error);
+    bool is_well = text ? rows[i].after && strcmp(text, rows[i].after) == 0
+                        : !rows[i].after && strstr(error.message, "cannot be taken out");
+    if (!is_well)
+      printf("%s of\n%s\n%s\n", rows[i].key, rows[i].before, text ? text : error.message);
+    CHECK(is_well, "row %zu", i);
+    free(text);
+  }
+}
+
+TEST(keys_with_all_below_them) {
+  static const row yaml[] = {
+      {"a: 1\nb:\n  # why\n  c: 2\n  d: [1, 2]  # and\n# about e\ne: 3\n", "b",
+       "a: 1\n# about e\ne: 3\n"},
+      {"a: 1\nb:\n- x\n- y\n", "b", "a: 1\n"},
+      {"a: 1\nb: {c: 2, d: {e: 3}}\n", "b", "a: 1\n"},
+      {"a:\n  b: {c: 2}\n  d: 1\n", "a.b", "a:\n  d: 1\n"},
+      {"a: {b: {c: 2}, d: 1}\n", "a.b", "a: {d: 1}\n"},
+      {"a: &x\n  b: 1\nc: *x\n", "a", NULL},
+      {"a: 1\n", "a", NULL},
+  };
+  static const row json[] = {
+      {"{\n  \"a\": 1,\n  \"b\": {\n    \"c\": 2\n  }\n}\n", "b", "{\n  \"a\": 1\n}\n"},
+      {"{\"b\": {\"c\": [1]}, \"a\": 1}", "b", "{\"a\": 1}"},
+  };
+  static const row python[] = {
+      {"f(a=1, b={\"c\": 2, \"d\": \"}\"}, e=3)\n", "f.b", "f(a=1, e=3)\n"},
+      {"f(\n    a=1,\n    b={\n        \"c\": 2,  # }\n    },\n)\n", "f.b", "f(\n    a=1,\n)\n"},
+      {"f(a=1, b=dict(c=2))\n", "f.b", "f(a=1)\n"},
+      {"X = {\"a\": 1, \"b\": {\"c\": 2}}\n", "X.b", "X = {\"a\": 1}\n"},
+      {"X = {\"a\": 1}\n", "X", NULL}, // a constant is used elsewhere
+  };
+  check_blocks(PLIM_FORMAT_YAML, yaml, sizeof yaml / sizeof *yaml);
+  check_blocks(PLIM_FORMAT_JSON, json, sizeof json / sizeof *json);
+  check_blocks(PLIM_FORMAT_PYTHON, python, sizeof python / sizeof *python);
+}
+
 TEST(yaml) {
   static const row rows[] = {
       {"a: 1\nb: 2  # why\nc: 3\n", "b", "a: 1\nc: 3\n"},

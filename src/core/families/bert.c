@@ -121,8 +121,7 @@ static plim_tensor *embed(plim_tape *t, const plim_bert *m, const plim_batch *ba
   if (e->c.counts_positions) set(t, &positions, plim_positions_from_ids(t, batch->ids, true));
   else set(t, &positions, slice(t, e->position_ids, 1, 0, length));
   set(t, &types, token_types(t, positions, &batch->ids->shape, &gathered));
-  set(t, &words, embedding(t, e->words, batch->ids));
-  if (batch->checkpoint) words->requires_grad = true; // enable_input_require_grads
+  set(t, &words, plim_embed(t, batch, e->words, batch->ids));
   set(t, &typed, embedding(t, m->token_types, types));
   set(t, &out, add(t, words, typed));
   set(t, &placed, embedding(t, e->positions, positions));

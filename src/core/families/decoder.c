@@ -20,7 +20,6 @@ static void make_masks(plim_tape *t, const plim_config *c, const plim_batch *b,
 void plim_decoder_prepare(plim_tape *t, const plim_config *c, const plim_batch *batch,
                           plim_rope_buffers *rope, plim_decoder_inputs *in) {
   int64_t length = batch->ids->shape.at[1];
-  if (batch->checkpoint) in->embedded->requires_grad = true; // enable_input_require_grads
   set(t, &in->positions, add_scalar(t, empty(t, dims(length), PLIM_I64)));
   set(t, &in->positions, unsqueeze(t, in->positions, 0));
   make_masks(t, c, batch, in);

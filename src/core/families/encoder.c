@@ -103,7 +103,8 @@ static plim_tensor *masked_head_forward(plim_tape *t, const plim_masked_head *h,
   set(t, &scores, plim_norm_forward(t, &h->norm, scores));
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_tape_at(t, "decoder");
-  set(t, &scores, linear(t, scores, h->weight, h->bias));
+  plim_tensor *input = plim_part_enter(t, PLIM_PART_HEAD, scores);
+  set(t, &scores, plim_part_leave(t, PLIM_PART_HEAD, linear(t, input, h->weight, h->bias)));
   plim_tensor *loss = masked_loss(t, scores, batch->labels);
   plim_tape_purpose(t, purpose_was);
   set(t, logits, give(t, &scores));

@@ -132,19 +132,29 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   return out;
 }
 
+static plim_tensor *embed(plim_tape *t, const plim_gemma2 *m, const plim_batch *batch) {
+  plim_tensor *ids = plim_part_enter(t, PLIM_PART_EMBEDDING, batch->ids);
+  plim_tensor *embedded = embedding(t, m->embed_tokens, ids);
+  plim_tensor *scale = to(t, m->embed_scale, (plim_dtype)m->embed_tokens->dtype);
+  return plim_embed_leave(t, batch, mul(t, embedded, scale));
+}
+
+static plim_tensor *last_norm(plim_tape *t, const plim_gemma2 *m, plim_tensor *hidden) {
+  plim_tensor *x = plim_part_enter(t, PLIM_PART_NORM, hidden);
+  return plim_part_leave(t, PLIM_PART_NORM, plim_gemma_norm(t, x, m->norm));
+}
+
 static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_batch *batch) {
   plim_gemma2 *m = (plim_gemma2 *)model;
   plim_decoder_inputs in = {0};
   plim_tensor *hidden = NULL;
-  plim_tensor *embedded = embedding(t, m->embed_tokens, batch->ids);
-  plim_tensor *scale = to(t, m->embed_scale, (plim_dtype)m->embed_tokens->dtype);
   m->attention = batch->attention;
-  set(t, &in.embedded, mul(t, embedded, scale));
+  set(t, &in.embedded, embed(t, m, batch));
   plim_decoder_prepare(t, &m->c, batch, &m->rope, &in);
   set(t, &hidden, in.embedded);
   for (int64_t i = 0; i < m->c.layers; i++)
     set(t, &hidden, plim_decoder_call(t, &m->c, batch, &in, i, run_layer, &m->layers[i], hidden));
-  set(t, &hidden, plim_gemma_norm(t, hidden, m->norm));
+  set(t, &hidden, last_norm(t, m, hidden));
   plim_tensor *out = give(t, &hidden);
   plim_decoder_release(t, &m->c, &in);
   return out;

@@ -119,6 +119,11 @@ static plim_tensor *run_block(plim_tape *t, const void *context, plim_tensor *co
   return out;
 }
 
+static plim_tensor *last_norm(plim_tape *t, const plim_gpt2 *m, plim_tensor *hidden) {
+  plim_tensor *x = plim_part_enter(t, PLIM_PART_NORM, hidden);
+  return plim_part_leave(t, PLIM_PART_NORM, plim_norm_forward(t, &m->ln_f, x));
+}
+
 static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_batch *batch) {
   plim_gpt2 *m = (plim_gpt2 *)model;
   int64_t length = batch->ids->shape.at[1];
@@ -126,8 +131,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
   plim_tensor *mask = NULL;
   m->attention = batch->attention;
   set(t, &ids, view(t, batch->ids, dims(-1, length)));
-  set(t, &embedded, embedding(t, m->wte, ids));
-  if (batch->checkpoint) embedded->requires_grad = true; // enable_input_require_grads
+  set(t, &embedded, plim_embed(t, batch, m->wte, ids));
   set(t, &positions, add_scalar(t, empty(t, dims(length), PLIM_I64)));
   set(t, &positions, unsqueeze(t, positions, 0));
   set(t, &placed, embedding(t, m->wpe, positions));
@@ -139,7 +143,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
     plim_closure call = {run_block, &m->blocks[i], {mask, positions}, .positional = 1};
     set(t, &hidden, plim_call_layer(t, batch->checkpoint, call, hidden));
   }
-  set(t, &hidden, plim_norm_forward(t, &m->ln_f, hidden));
+  set(t, &hidden, last_norm(t, m, hidden));
   set(t, &hidden, view(t, hidden, hidden->shape));
   plim_tensor *out = give(t, &hidden);
   drop_all(t, &ids, &positions, &embedded, &placed, &mask);

@@ -121,14 +121,18 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   return out;
 }
 
+static plim_tensor *last_norm(plim_tape *t, const plim_gpt_neox *m, plim_tensor *hidden) {
+  plim_tensor *x = plim_part_enter(t, PLIM_PART_NORM, hidden);
+  return plim_part_leave(t, PLIM_PART_NORM, plim_norm_forward(t, &m->final_norm, x));
+}
+
 static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_batch *batch) {
   plim_gpt_neox *m = (plim_gpt_neox *)model;
   int64_t length = batch->ids->shape.at[1];
   plim_tensor *embedded = NULL, *positions = NULL, *hidden = NULL;
   plim_tensor *mask = NULL, *cos = NULL, *sin = NULL;
   m->attention = batch->attention;
-  set(t, &embedded, embedding(t, m->embed_in, batch->ids));
-  if (batch->checkpoint) embedded->requires_grad = true; // enable_input_require_grads
+  set(t, &embedded, plim_embed(t, batch, m->embed_in, batch->ids));
   set(t, &positions, add_scalar(t, empty(t, dims(length), PLIM_I64)));
   set(t, &positions, unsqueeze(t, positions, 0));
   set(t, &mask,
@@ -139,7 +143,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
     plim_closure call = {run_layer, &m->layers[i], {mask, positions, sin, cos}};
     set(t, &hidden, plim_call_layer(t, batch->checkpoint, call, hidden));
   }
-  set(t, &hidden, plim_norm_forward(t, &m->final_norm, hidden));
+  set(t, &hidden, last_norm(t, m, hidden));
   plim_tensor *out = give(t, &hidden);
   drop_all(t, &positions, &embedded, &mask, &sin, &cos);
   return out;

@@ -242,17 +242,22 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   return out;
 }
 
+static plim_tensor *last_norm(plim_tape *t, const plim_llama *m, plim_tensor *hidden) {
+  plim_tensor *x = plim_part_enter(t, PLIM_PART_NORM, hidden);
+  return plim_part_leave(t, PLIM_PART_NORM, plim_rms_norm(t, x, m->norm));
+}
+
 static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_batch *batch) {
   plim_llama *m = (plim_llama *)model;
   plim_decoder_inputs in = {0};
   plim_tensor *hidden = NULL;
   m->attention = batch->attention;
-  set(t, &in.embedded, embedding(t, m->embed_tokens, batch->ids));
+  set(t, &in.embedded, plim_embed(t, batch, m->embed_tokens, batch->ids));
   plim_decoder_prepare(t, &m->c, batch, &m->rope, &in);
   set(t, &hidden, in.embedded);
   for (int64_t i = 0; i < m->c.layers; i++)
     set(t, &hidden, plim_decoder_call(t, &m->c, batch, &in, i, run_layer, &m->layers[i], hidden));
-  set(t, &hidden, plim_rms_norm(t, hidden, m->norm));
+  set(t, &hidden, last_norm(t, m, hidden));
   plim_tensor *out = give(t, &hidden);
   plim_decoder_release(t, &m->c, &in);
   return out;

@@ -123,7 +123,7 @@ static plim_tensor *position_bias(plim_tape *t, const plim_mpnet *m, int64_t bat
 static plim_tensor *embed(plim_tape *t, const plim_mpnet *m, const plim_batch *batch) {
   plim_tensor *positions = NULL, *words = NULL, *placed = NULL, *out = NULL;
   set(t, &positions, plim_positions_from_ids(t, batch->ids, false));
-  set(t, &words, embedding(t, m->e.words, batch->ids));
+  set(t, &words, plim_embed(t, batch, m->e.words, batch->ids));
   set(t, &placed, embedding(t, m->e.positions, positions));
   set(t, &out, add(t, words, placed));
   set(t, &out, plim_norm_forward(t, &m->e.norm, out));

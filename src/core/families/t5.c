@@ -314,8 +314,7 @@ static plim_tensor *run_stack(plim_tape *t, stack *s, const plim_batch *batch, p
                               plim_tensor *encoded) {
   const plim_t5 *m = s->m;
   plim_tensor *embedded = NULL, *mask = NULL, *cross_mask = NULL;
-  set(t, &embedded, embedding(t, m->shared, ids));
-  if (batch->checkpoint) embedded->requires_grad = true; // enable_input_require_grads
+  set(t, &embedded, plim_embed(t, batch, m->shared, ids));
   set(t, &mask, stack_mask(t, s, batch, embedded));
   if (encoded)
     set(t, &cross_mask,
@@ -354,7 +353,8 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
   set(t, &last, m->c.ties_embeddings ? mul_scalar(t, decoded) : decoded);
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_tape_at(t, "lm_head");
-  set(t, &scores, linear(t, last, m->lm_head, NULL));
+  plim_tensor *input = plim_part_enter(t, PLIM_PART_HEAD, last);
+  set(t, &scores, plim_part_leave(t, PLIM_PART_HEAD, linear(t, input, m->lm_head, NULL)));
   plim_tensor *loss = masked_loss(t, scores, batch->labels); // labels are not shifted
   plim_tape_purpose(t, purpose_was);
   drop_all(t, &ids, &decoded, &last);

@@ -18,8 +18,8 @@ held="-s 512 --gpu 24GiB --try checkpoint=off"
 show() { grep -E '^(as it is|weights|gradients|optimizer|note)|^      '; }
 echo "== Trainer"
 $PLIMSOLL plan train.yaml accelerate.yaml $held | show
-recipe="-m qwen2.5-0.5b -b 2 -s 512 --loop trainer --mask longest --world 4 --strategy fsdp2 --amp bf16 --reduce-dtype bf16"
-$PLIMSOLL estimate $recipe --dtype fp32 --gpu 24GiB | grep -E '^FITS|weights|gradients|optimizer'
+recipe="-m qwen2.5-0.5b -b 2 -s 512 --loop trainer --mask longest --world 4 --strategy fsdp2 --amp bf16"
+$PLIMSOLL estimate $recipe --gpu 24GiB | grep -E '^FITS|weights|gradients|optimizer'
 echo "== adapters"
 echo 'lora_r: 16' >> train.yaml
 $PLIMSOLL plan train.yaml accelerate.yaml $held | show

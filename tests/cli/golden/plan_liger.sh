@@ -31,8 +31,11 @@ done
 echo "== already on"
 sed 's/^bf16/use_liger_kernel: true\nbf16/' trainer.yaml >on.yaml
 plan on.yaml --seq 1024 --gpu 11GiB --json | grep -E '"(liger|chunked_loss)"' | head -2
-echo "== Axolotl has plugins already: what to add is said"
+echo "== Axolotl has plugins already: another is added below"
 printf 'plugins:\n  - axolotl.integrations.spectrum.SpectrumPlugin\n' >>axolotl.yaml
+$PLIMSOLL plan axolotl.yaml --gpu 10GiB --fix liger=on | grep "^[-+].*iger"
+echo "== in brackets, what to add is said"
+sed -i '/^plugins/,$d' axolotl.yaml && echo 'plugins: [axolotl.integrations.spectrum.SpectrumPlugin]' >>axolotl.yaml
 $PLIMSOLL plan axolotl.yaml --gpu 10GiB --fix liger=on | grep -A9 "^in your Axolotl\|^liger on:"
 echo "== a key of the ecosystem that is not there yet can be named"
 printf 'model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\nfinetuning_type: lora\ntemplate: qwen\ncutoff_len: 1024\nper_device_train_batch_size: 8\nbf16: true\n' >lf.yaml

@@ -1,0 +1,71 @@
+// What an ecosystem does by itself, whatever its files say, and what they leave open.
+#include <string.h>
+
+#include "project_job.h"
+
+#define note project_job_note
+
+enum { DTYPE_FP32 = 3 }; // of job_dtypes
+
+// Also behind LLaMA-Factory's files, which then have its keys.
+static bool is_megatron(const project_job *p) {
+  plim_dialect dialect = p->project.dialect;
+  return dialect == PLIM_DIALECT_MEGATRON || dialect == PLIM_DIALECT_MEGATRON_BRIDGE ||
+         project_job_setting(p, "tensor_model_parallel_size", "");
+}
+
+// Megatron computes in 16 bits beside float32 parameters, gradients and moments, and reduces gradients where
+// they are: float32 under autocast has as much, weights that are cast and views of buckets included. Where its
+// optimizer is shared, DeepSpeed's is the nearest, with float32 parameters in the optimizer alone.
+static void fill_megatron(project_job *p, job_args *a) {
+  p->is_megatron = is_megatron(p);
+  if (!p->is_megatron) return;
+  bool is_shared = a->strategy > PLIM_SHARD_DDP;
+  bool is_open = !a->dtype && !a->lora_rank && !job_is_typed(a, &a->dtype);
+  if (is_open && a->amp && !is_shared) a->dtype = DTYPE_FP32;
+  if (a->strategy == PLIM_SHARD_DDP) a->bucket_views = true;
+  note(p, "Megatron's own kernels and optimizer are predicted as PyTorch's%s",
+       a->amp && is_shared && !a->lora_rank
+           ? ": its float32 gradients take 2 bytes per parameter more"
+           : "");
+}
+
+// LLaMA-Factory v1 trains all parameters in float32, and its bf16 is FSDP's alone: no autocast (model_engine.py,
+// distributed/fsdp2.py).
+static void fill_factory(const project_job *p, job_args *a) {
+  if (p->project.dialect != PLIM_DIALECT_LLAMA_FACTORY_V1) return;
+  if (!a->lora_rank && !a->dtype && !job_is_typed(a, &a->dtype)) a->dtype = DTYPE_FP32;
+  if (a->strategy <= PLIM_SHARD_DDP && !job_is_typed(a, &a->amp)) a->amp = 0;
+}
+
+void project_job_fill_ecosystem(project_job *p, job_args *a) {
+  fill_megatron(p, a);
+  fill_factory(p, a);
+}
+
+// torchtune says neither how many GPUs there are nor, mostly, how long a sequence may be.
+static void note_open(project_job *p, const job_args *a) {
+  if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return;
+  if (!a->seq)
+    note(p, "tokenizer.max_seq_len is not set: a sequence is as long as its sample (--seq N)");
+  if (p->run.world.said == PLIM_UNSAID && !job_is_typed(a, &a->world))
+    note(p, "one GPU is assumed; torchtune's recipes for several share the model by fsdp2 "
+            "(--world N)");
+}
+
+// torchtune's and Axolotl's.
+static void note_recipe(project_job *p) {
+  const plim_setting *qat = project_job_setting(p, "quantizer", "._component_");
+  bool is_qat = qat && qat->value.kind == PLIM_VALUE_TEXT && strstr(qat->value.text, "QAT");
+  if (is_qat)
+    note(p, "%s quantises weights as it trains, which is not modelled: the run takes more",
+         qat->key);
+  const plim_setting *in_backward = project_job_setting(p, "optimizer_in_bwd", "");
+  if (in_backward && in_backward->value.kind == PLIM_VALUE_BOOL && in_backward->value.flag)
+    note(p, "optimizer_in_bwd is not modelled: predicted as a step of its own, which takes more");
+}
+
+void project_job_note_ecosystem(project_job *p, const job_args *a) {
+  note_recipe(p);
+  note_open(p, a);
+}

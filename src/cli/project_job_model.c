@@ -1,0 +1,73 @@
+// The model of a project's run, and what is refused because of it.
+#include <string.h>
+
+#include "project_job.h"
+
+static plim_err refuse_nameless(const project_job *p, plim_error *error) {
+  const plim_project_knob *model = &p->project.knobs[PLIM_KNOB_MODEL];
+  bool is_unclear = model->said == PLIM_UNCLEAR && *model->why;
+  plim_err err = plim_project_refuse_shape(&p->project, error);
+  if (err) return err;
+  const char *missing = p->project.missing;
+  const plim_setting *odd = is_unclear ? NULL : plim_project_odd_model(&p->project);
+  if (odd && !missing) {
+    err =
+        plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                  "%.40s is \"%.96s\", which is no model that is known", odd->key, odd->value.text);
+    plim_error_hint(error, "one of the same shape: --model NAME, or the path of a config.json");
+    return err;
+  }
+  err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model%s%s%s%.120s%s",
+                is_unclear ? ": " : "", is_unclear ? model->why : "", missing ? "; they name " : "",
+                missing ? missing : "", missing ? ", which is not here" : "");
+  if (missing) plim_error_hint(error, "give %.160s as well, or --model NAME", missing);
+  else plim_error_hint(error, "--model NAME, as the hub or `plimsoll help models` has it");
+  return err;
+}
+
+static void note_origin(project_job *p) {
+  const plim_project_knob *model = &p->project.knobs[PLIM_KNOB_MODEL];
+  if (model->said == PLIM_DEFAULTED && *model->why) project_job_note(p, "%s", model->why);
+}
+
+// The model alone, before anything is predicted with it. A name in the files that is not known may stand beside
+// a shape: then it is the shape that lacks something.
+static plim_err find(const project_job *p, const job_args *a, plim_error *error) {
+  plim_model_source source;
+  plim_error shape = {0};
+  if (!a->model) return refuse_nameless(p, error);
+  plim_err err = plim_model_find(a->model, &source, error);
+  bool is_of_files = a->model == p->run.model.text;
+  plim_err other = err && is_of_files ? plim_project_refuse_shape(&p->project, &shape) : PLIM_OK;
+  if (other) *error = shape;
+  return other ? other : err;
+}
+
+// Weights in 4 or 8 bits under FSDP or ZeRO: said before the GPUs are asked for, which would not help.
+static plim_err refuse_shared_bits(const project_job *p, const job_args *a, plim_error *error) {
+  const char *bits = p->run.quantisation.text, *strategy = p->run.strategy.text;
+  bool is_typed = job_is_typed(a, &a->strategy) || job_is_typed(a, &a->weights);
+  bool is_shared = strncmp(strategy, "fsdp", 4) == 0 || strncmp(strategy, "zero", 4) == 0;
+  bool is_quantised = *bits && strcmp(bits, "plain") != 0;
+  if (is_typed || !is_shared || !is_quantised) return PLIM_OK;
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                "quantised weights (%s) that GPUs share by %s are not modelled", bits, strategy);
+  plim_error_hint(error, "ddp keeps them whole: --strategy ddp --world 8");
+  return err;
+}
+
+plim_err project_job_take_model(project_job *p, job_args *a, plim_error *error) {
+  plim_error why = {0}, *into = error ? error : &why;
+  if (!a->model && (p->run.model.said == PLIM_SAID || p->run.model.said == PLIM_DEFAULTED)) {
+    a->model = p->run.model.text;
+    note_origin(p);
+  }
+  plim_err missing = find(p, a, &why);
+  if (missing == PLIM_ERR_UNSUPPORTED) return *into = why, missing;
+  plim_err err = plim_project_refuse_unmodelled(&p->project, error);
+  if (!err) err = refuse_shared_bits(p, a, error);
+  if (!err && missing) *into = why;
+  return err ? err : missing;
+}

@@ -1,0 +1,174 @@
+// Knobs that take several keys: how GPUs share a run, where one way takes the place of another and what it set up
+// goes, and Liger in Axolotl, of which only what is missing is added.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "other_values.h"
+#include "project.h"
+#include "test.h"
+
+static plim_project project;
+static plim_error error;
+
+static plim_err read_two(const char *path, const char *text, const char *other,
+                         const char *other_text) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = plim_project_add(&project, path, text, strlen(text), &error);
+  if (!err && other)
+    err = plim_project_add(&project, other, other_text, strlen(other_text), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+static plim_err read_text(const char *path, const char *text) {
+  return read_two(path, text, NULL, NULL);
+}
+
+// With all that goes to the host, which is nothing if it is NULL.
+static bool shares(const char *strategy, const char *offload, plim_edit_set *edits) {
+  plim_knob_change both[] = {{PLIM_KNOB_STRATEGY, value_from(strategy)},
+                             {PLIM_KNOB_OFFLOAD, value_from(offload ? offload : "none")}};
+  error = (plim_error){0};
+  bool ok = !plim_project_set(&project, both, 2, edits, &error);
+  if (!ok) printf("%s: %s\n", strategy, error.message);
+  return ok;
+}
+
+static bool refuses(const char *strategy, const char *reason) {
+  plim_edit_set edits;
+  if (!shares(strategy, NULL, &edits)) return strstr(error.message, reason) != NULL;
+  plim_edit_set_clear(&edits);
+  return false;
+}
+
+static bool becomes(const plim_edit_set *edits, const char *expected) {
+  char *text;
+  size_t size;
+  if (plim_project_text(&project, 0, edits, &text, &size, &error)) return false;
+  bool is = strcmp(text, expected) == 0;
+  if (!is) printf("%s", text);
+  free(text);
+  return is;
+}
+
+// Files with a way to share, another way, and what becomes of the first.
+static const struct {
+  const char *path, *before, *strategy, *offload, *after;
+} other_ways[] = {
+    {"train.py",
+     "a = TrainingArguments(\n    per_device_train_batch_size=4,\n    bf16=True,\n    "
+     "deepspeed=\"ds.json\",\n)\n",
+     "ddp", NULL,
+     "a = TrainingArguments(\n    per_device_train_batch_size=4,\n    bf16=True,\n)\n"},
+    {"train.py",
+     "a = TrainingArguments(per_device_train_batch_size=4, bf16=True, fsdp=\"full_shard "
+     "auto_wrap\",\n"
+     "                      fsdp_config=dict(version=2))\n",
+     "none", NULL, "a = TrainingArguments(per_device_train_batch_size=4, bf16=True)\n"},
+    {"train.yaml",
+     "per_device_train_batch_size: 4\nbf16: true\ngradient_accumulation_steps: 2\ndeepspeed:\n"
+     "  zero_optimization:\n    stage: 3\n",
+     "fsdp2", NULL,
+     "per_device_train_batch_size: 4\nbf16: true\ngradient_accumulation_steps: 2\n"
+     "fsdp: full_shard auto_wrap\nfsdp_config:\n  version: 2\n  reshard_after_forward: true\n"},
+    {"train.sh",
+     "torchrun --nproc_per_node 8 run.py --per_device_train_batch_size 4 --bf16 true --fsdp "
+     "'full_shard "
+     "auto_wrap' --fsdp_config fsdp.json\n",
+     "ddp", NULL,
+     "torchrun --nproc_per_node 8 run.py --per_device_train_batch_size 4 --bf16 true\n"},
+    {"train.py",
+     "a = TrainingArguments(per_device_train_batch_size=4, bf16=True, fsdp=\"full_shard "
+     "auto_wrap\",\n"
+     "                      fsdp_config={\"version\": 2})\n",
+     "fsdp2", "parameters",
+     "a = TrainingArguments(per_device_train_batch_size=4, bf16=True, fsdp=\"full_shard auto_wrap "
+     "offload\",\n                      fsdp_config={\"version\": 2})\n"},
+    {"accelerate.yaml",
+     "distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n  fsdp_offload_params: false\n"
+     "mixed_precision: bf16\nnum_machines: 1\nnum_processes: 8\n",
+     "zero2", NULL,
+     "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 8\n"
+     "deepspeed_config:\n  zero_stage: 2\n"},
+    {"accelerate.yaml",
+     "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 1\n"
+     "deepspeed_config:\n  zero_stage: 2\n",
+     "none", NULL,
+     "distributed_type: \"NO\"\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 1\n"},
+};
+
+TEST(one_way_to_share_takes_the_place_of_another) {
+  for (size_t i = 0; i < sizeof other_ways / sizeof *other_ways; i++) {
+    plim_edit_set edits;
+    CHECK(!read_text(other_ways[i].path, other_ways[i].before), "%s", error.message);
+    bool ok = shares(other_ways[i].strategy, other_ways[i].offload, &edits);
+    CHECK(ok, "row %zu", i);
+    if (!ok) continue;
+    CHECK(becomes(&edits, other_ways[i].after), "row %zu", i);
+    plim_edit_set_clear(&edits);
+  }
+}
+
+// What only the file said that goes with the way is no longer said.
+TEST(a_way_back_that_would_change_another_knob_is_refused) {
+  static const char yaml[] = "per_device_train_batch_size: 4\nbf16: true\ndeepspeed: ds.json\n";
+  static const char clips[] = "{\"zero_optimization\": {\"stage\": 2}, \"gradient_clipping\": 0.5}";
+  CHECK(!read_two("train.yaml", yaml, "ds.json", clips), "%s", error.message);
+  CHECK(refuses("ddp", "clip would be 1, not 0.5"), "clipping");
+  CHECK(!read_text("ds.json", clips), "%s", error.message);
+  CHECK(refuses("ddp", "where it is named"), "alone");
+  plim_project_clear(&project);
+}
+
+// fsdp_config without fsdp does nothing; with it, Trainer would not start.
+TEST(what_would_not_start_or_was_chosen_otherwise_is_refused) {
+  CHECK(!read_text("train.yaml",
+                   "per_device_train_batch_size: 4\nbf16: true\ngradient_checkpointing: true\n"
+                   "fsdp_config:\n  version: 2\n  activation_checkpointing: true\n"),
+        "%s", error.message);
+  CHECK(refuses("fsdp2", "both kinds of checkpointing"), "both");
+  CHECK(
+      !read_text("train.yaml", "per_device_train_batch_size: 4\nbf16: true\nfsdp: hybrid_shard\n"),
+      "%s", error.message);
+  CHECK(refuses("fsdp2", "another way than full_shard"), "what was chosen");
+  plim_project_clear(&project);
+}
+
+static const struct {
+  const char *before, *after;
+} liger[] = {
+    {"", "plugins:\n  - axolotl.integrations.liger.LigerPlugin\nliger_rope: true\n"
+         "liger_rms_norm: true\nliger_glu_activation: true\n"
+         "liger_fused_linear_cross_entropy: true\n"},
+    {"plugins:\n- axolotl.integrations.liger.LigerPlugin\nliger_rms_norm: false\n"
+     "liger_fused_linear_cross_entropy: true\n",
+     "plugins:\n- axolotl.integrations.liger.LigerPlugin\nliger_rms_norm: true\n"
+     "liger_fused_linear_cross_entropy: true\nliger_rope: true\nliger_glu_activation: true\n"},
+    {"plugins:\n  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin  # fast\n",
+     "plugins:\n  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin  # fast\n"
+     "  - axolotl.integrations.liger.LigerPlugin\nliger_rope: true\nliger_rms_norm: true\n"
+     "liger_glu_activation: true\n"},
+    {"plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n", NULL},
+};
+
+TEST(of_liger_only_what_is_missing_is_added) {
+  static const char head[] = "base_model: x\nsequence_len: 64\nmicro_batch_size: 1\n";
+  for (size_t i = 0; i < sizeof liger / sizeof *liger; i++) {
+    char before[512], after[640];
+    plim_edit_set edits;
+    plim_knob_change change = {PLIM_KNOB_LIGER, value_from("on")};
+    snprintf(before, sizeof before, "%s%s", head, liger[i].before);
+    CHECK(!read_text("a.yaml", before), "%s", error.message);
+    bool ok = !plim_project_set(&project, &change, 1, &edits, &error);
+    CHECK(ok == (liger[i].after != NULL), "row %zu: %s", i, error.message);
+    if (!ok) continue;
+    snprintf(after, sizeof after, "%s%s", head, liger[i].after);
+    CHECK(becomes(&edits, after), "row %zu", i);
+    plim_edit_set_clear(&edits);
+  }
+  plim_project_clear(&project);
+}
+
+TEST_MAIN
