@@ -12,6 +12,7 @@ for preset in release asan; do
   for program in "$build/$preset"/tests/*/test_*; do commands+=("$program"); done
   commands+=("tests/cli/golden.sh $build/$preset/plimsoll")
 done
+commands+=("tests/cli/terminal.sh $build/release/plimsoll")
 commands+=("tests/io/edits.sh $build/release/tests/io/dump_edits")
 for program in "$build"/fuzz/tests/fuzz/fuzz_*; do commands+=("tests/fuzz.sh $program"); done
 

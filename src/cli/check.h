@@ -48,6 +48,7 @@ typedef struct check {
   plim_machine machine;
   plim_card cards[PLIM_MAX_CARDS];
   size_t card_count;
+  size_t hidden_cards; // behind those, that the run does not see
   vec(check_process) processes;
   project_job files;
   bool trains; // the files do
@@ -125,6 +126,7 @@ int64_t check_local_world(const check *c); // GPUs on one machine
 bool check_is_sharded(const check *c);     // several processes train together
 
 // The checks themselves, by file.
+void check_visible(check *c);
 void check_cards(check *c);
 void check_card_count(check *c);
 void check_environment(check *c);
@@ -140,6 +142,9 @@ void check_agreement(check *c);
 void check_auto_batch(check *c);
 void check_conflicts(check *c);
 void check_files(check *c);
+void check_idle(check *c);
+void check_loading(check *c);
+void check_shell(check *c);
 void check_yaml(check *c);
 void check_readers(check *c);
 void check_fit(check *c);

@@ -134,6 +134,7 @@ static void say_other_backend(check *c, const variable *x) {
   if (x->place.file) check_at(f, &x->place);
   check_why(f, "this is CUDA's own allocator: PyTorch's settings do not count, and what is "
                "predicted here is PyTorch's");
+  check_fix(f, "leave backend:cudaMallocAsync out");
 }
 
 static void judge(check *c, const variables *v, variable *x) {
@@ -228,9 +229,11 @@ static void compare_names(check *c, const variable *older, const variable *newer
 static void compare_places(check *c, const variables *v) {
   for (size_t i = 0; i < v->count; i++) {
     const variable *x = &v->at[i], *instead = successor(v, x);
-    if (instead && x->is_valid && !is_same(x, instead))
-      check_add(c, "allocator.replaced", CHECK_NOTE, "%s of %s is replaced by %s", names[x->name],
-                x->where, instead->where);
+    if (!instead || !x->is_valid || is_same(x, instead)) continue;
+    check_finding *f = check_add(c, "allocator.replaced", CHECK_NOTE, "%s of %s is replaced by %s",
+                                 names[x->name], x->where, instead->where);
+    check_why(f, "only the latter counts");
+    check_fix(f, "set it in one place");
   }
 }
 

@@ -268,6 +268,7 @@ static const struct {
     {"warmup_ratio", "warmup_steps"},
     {"overwrite_output_dir", "no overwrite_output_dir"},
     {"no_cuda", "use_cpu"},
+    {"evaluation_strategy", "eval_strategy"},
 };
 
 static void join(char *list, size_t size, const char *word) {

@@ -35,7 +35,7 @@ static size_t list_processes(const check *c, size_t card, char *text, size_t siz
 
 // A card with nobody on it, to go to.
 static size_t free_card(const check *c) {
-  for (size_t i = 0; i < c->card_count; i++)
+  for (size_t i = 0; i < c->card_count + c->hidden_cards; i++)
     if (!is_much(in_use(&c->cards[i]), c->cards[i].total_bytes)) return i;
   return SIZE_MAX;
 }
@@ -65,6 +65,7 @@ void check_cards(check *c) {
   if (!c->card_count) {
     check_finding *f = check_add(c, "card.none", CHECK_NOTE, "no NVIDIA card is found here");
     check_why(f, "its free memory and the processes on it cannot be checked");
+    if (c->trains && !c->gpu) check_fix(f, "--gpu 4090 asks about a card of another machine");
     return;
   }
   for (size_t i = 0; i < c->card_count; i++) {
@@ -76,14 +77,29 @@ void check_cards(check *c) {
   }
 }
 
+// Fewer cards accumulate longer, so that the effective batch is after it what it was before.
+static void fix_count(const check *c, check_finding *f, int64_t local) {
+  int64_t micro = check_number(c, PLIM_KNOB_MICRO_BATCH), cards = (int64_t)c->card_count;
+  int64_t now = check_number(c, PLIM_KNOB_ACCUMULATE), then = check_product(now, local, 1);
+  int64_t all = check_product(micro, now, check_world(c));
+  if (!all || !then || then % cards)
+    check_fix(f, "--nproc_per_node %lld, with accumulation raised to keep the batch",
+              (long long)cards);
+  else
+    check_fix(f,
+              "--nproc_per_node %lld and accumulation over %lld passes instead of %lld: %lld "
+              "sequences per optimizer step, before and after",
+              (long long)cards, (long long)(then / cards), (long long)now, (long long)all);
+}
+
 void check_card_count(check *c) {
   int64_t local = check_local_world(c);
   if (!c->card_count || local <= (int64_t)c->card_count) return;
-  check_finding *f = check_add(c, "card.count", CHECK_WARNING,
-                               "the run wants %lld cards on a machine, this one has %zu",
-                               (long long)local, c->card_count);
+  check_finding *f =
+      check_add(c, "card.count", CHECK_WARNING, "the run wants %lld cards on a machine, %s %zu",
+                (long long)local, c->hidden_cards ? "and sees" : "this one has", c->card_count);
   check_why(f, "a process without a card of its own ends with \"invalid device ordinal\"");
-  check_fix(f, "--nproc_per_node %zu, with accumulation raised to keep the batch", c->card_count);
+  fix_count(c, f, local);
 }
 
 // ---- the environment --------------------------------------------------------------------------------

@@ -146,6 +146,59 @@ static bool check_sixties(check *c, const written *w) {
   return true;
 }
 
+// ---- names that look like something else ------------------------------------------------------------
+
+static bool is_text_key(const char *last) {
+  static const char *const keys[] = {"revision",   "model_revision", "run_name",
+                                     "wandb_name", "name",           "tag",
+                                     "commit",     "hub_model_id"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (strcmp(last, keys[i]) == 0) return true;
+  return false;
+}
+
+static void add_quoted(check *c, const written *w, const char *reads_as, const char *why) {
+  char better[72];
+  snprintf(better, sizeof better, "\"%s\"", w->raw);
+  add(c, w, reads_as, why, better);
+}
+
+// 2024-05-01, with a time or without.
+static bool check_date(check *c, const written *w) {
+  bool is_date = w->setting->value.kind == PLIM_VALUE_DERIVED &&
+                 strspn(w->raw, "0123456789") == 4 && w->raw[4] == '-';
+  if (!is_date) return false;
+  add_quoted(c, w, "a date",
+             "PyYAML makes a datetime of it, which is no text: joining it to a path "
+             "or writing it as JSON ends with TypeError");
+  return true;
+}
+
+// 1.10 is 1.1, and 2.0 no text: both are other versions than meant, or none.
+static bool check_version(check *c, const written *w) {
+  char reads[48];
+  bool is_real = w->setting->value.kind == PLIM_VALUE_REAL;
+  bool is_version = strstr(w->last, "version") && w->raw[strlen(w->raw) - 1] == '0';
+  if (!is_real || !*w->raw || !(is_version || is_text_key(w->last))) return false;
+  snprintf(reads, sizeof reads, "the number %g", w->setting->value.real);
+  add_quoted(c, w, reads, "a text is meant: what stands behind the point counts as a fraction");
+  return true;
+}
+
+// revision: 1234567, run_name: on
+static bool check_name(check *c, const written *w) {
+  char reads[48];
+  const plim_value *v = &w->setting->value;
+  bool is_commit = strcmp(w->last, "revision") == 0 || strcmp(w->last, "model_revision") == 0;
+  bool is_number = v->kind == PLIM_VALUE_INTEGER && is_commit;
+  bool is_flag = v->kind == PLIM_VALUE_BOOL && is_text_key(w->last);
+  if (!*w->raw || !(is_number || is_flag)) return false;
+  if (is_number) snprintf(reads, sizeof reads, "the number %lld", (long long)v->integer);
+  else snprintf(reads, sizeof reads, "%s", v->flag ? "true" : "false");
+  add_quoted(c, w, reads, "a text is meant, and what asks for one refuses it");
+  return true;
+}
+
 // ---- words ------------------------------------------------------------------------------------------
 
 // Keys whose value is a word, of which "no" is one. accelerate puts mixed_precision right itself.
@@ -201,6 +254,41 @@ static bool check_quoted_flag(check *c, const written *w) {
   return true;
 }
 
+// y and n are text for PyYAML, unlike yes and no.
+static bool check_letter(check *c, const written *w) {
+  bool is_text = w->setting->value.kind == PLIM_VALUE_TEXT && strlen(w->raw) == 1;
+  if (!is_text || !is_flag_key(w->last) || !strchr("yYnN", *w->raw)) return false;
+  add(c, w, "text",
+      "PyYAML takes yes and no for truth values, not y and n; text that is not empty "
+      "counts as true in Python",
+      strchr("yY", *w->raw) ? "true" : "false");
+  return true;
+}
+
+// Numbers of TrainingArguments that are computed with as they are.
+static bool is_number_key(const char *last) {
+  static const char *const keys[] = {
+      "learning_rate",    "weight_decay", "max_grad_norm", "per_device_train_batch_size",
+      "num_train_epochs", "max_steps",    "warmup_steps",  "gradient_accumulation_steps"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (strcmp(last, keys[i]) == 0) return true;
+  return false;
+}
+
+static bool check_quoted_number(check *c, const written *w) {
+  const plim_value *v = &w->setting->value;
+  bool is_quoted = v->kind == PLIM_VALUE_TEXT && !*w->raw && *v->text;
+  if (!is_quoted || !is_number_key(w->last) || v->text[strspn(v->text, "0123456789.eE+-")])
+    return false;
+  if (reads_numbers(w->file->is.dialect)) return false;
+  check_finding *f = check_add(c, "yaml.type", CHECK_WARNING, "%.60s: \"%.40s\" reads as text",
+                               w->setting->key, v->text);
+  check_at(f, &(check_place){w->file, w->setting, *v});
+  check_why(f, "what is in quotes is no number: computing with it ends with TypeError");
+  check_fix(f, "%.60s: %.40s", own_name(w->setting->key), v->text);
+  return true;
+}
+
 // ---- all of them ------------------------------------------------------------------------------------
 
 static bool (*const kinds[])(check *, const written *) = {
@@ -209,9 +297,14 @@ static bool (*const kinds[])(check *, const written *) = {
     check_odd_digits,
     check_octal,
     check_sixties,
+    check_date,
+    check_version,
+    check_name,
     check_norway,
     check_none,
+    check_letter,
     check_quoted_flag,
+    check_quoted_number,
 };
 
 static written written_as(const plim_project_file *f, const plim_setting *s) {

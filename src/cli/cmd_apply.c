@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "changeset.h"
+#include "cli_alloc.h"
 #include "command.h"
 #include "json.h"
 #include "plan_edits.h"
@@ -161,11 +162,18 @@ static plim_err new_texts(const plim_project *p, const plim_plan_file *plan, fil
   return err;
 }
 
+// Frees the text.
+static void note(char *text) {
+  fprintf(stderr, "note: ");
+  term_say(stderr, text, 6, 6);
+  free(text);
+}
+
 static void print_earlier(const plim_changes *earlier) {
   for (size_t i = 0; i < earlier->count; i++)
-    fprintf(stderr, "note: an interrupted call was %s: %s\n",
-            earlier->way == PLIM_CHANGES_COMPLETED ? "completed" : "rolled back",
-            earlier->files[i].path);
+    note(cli_format("an interrupted call was %s: %s",
+                    earlier->way == PLIM_CHANGES_COMPLETED ? "completed" : "rolled back",
+                    earlier->files[i].path));
 }
 
 static void print_done(const plim_changes *done, const char *verb, bool as_json) {
@@ -181,7 +189,7 @@ static void print_done(const plim_changes *done, const char *verb, bool as_json)
                f->path, f->backup ? "  (before: " : "", f->backup ? f->backup : "",
                f->backup ? ")" : "");
       plim_text_disarm(line);
-      printf("%s\n", line);
+      term_say(stdout, line, 0, 2);
     }
     return;
   }
@@ -221,8 +229,7 @@ static void note_outside(const plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++)
     is_outside = is_outside || plim_path_is_outside(p->files.at[i]->path);
   if (is_outside)
-    fprintf(stderr,
-            "note: some files lie outside this folder; apply this diff with git -C / apply\n");
+    note(cli_format("some files lie outside this folder; apply this diff with git -C / apply"));
 }
 
 static plim_err show_diff(const plim_project *p, const plim_plan_file *plan, plim_error *error) {

@@ -8,6 +8,7 @@
 #include "interrupted.h"
 #include "plan_edits.h"
 #include "plan_options.h"
+#include "term.h"
 
 // ---- the command --------------------------------------------------------------------------------------------
 
@@ -178,11 +179,11 @@ static void settle(job_args *job) {
     if (*counts[i] == JOB_UNSET) *counts[i] = 1;
 }
 
-static plim_err save(const plan_result *r, const char *path, plim_error *error) {
+static plim_err save(const char *json, const char *path, plim_error *error) {
   plim_atomic_file file;
   plim_err err = plim_atomic_open(&file, path, error);
   if (err) return err;
-  plan_print_json(r, file.out);
+  fputs(json, file.out);
   return plim_atomic_commit(&file, error);
 }
 
@@ -208,9 +209,12 @@ static plim_err plan_cards(const plan_args *args, plan_result *r, const char **s
 static int show(const plan_result *r, const plan_args *args, const cli_call *call) {
   plim_error error = {0};
   bool fits = false;
-  if (args->out && save(r, args->out, &error)) return cli_report(&error, NULL);
-  if (call->common.json) plan_print_json(r, stdout);
-  else plan_print_text(r);
+  char *json = args->out || call->common.json ? plan_json(r) : NULL;
+  plim_err err = args->out ? save(json, args->out, &error) : PLIM_OK;
+  if (!err && call->common.json) fputs(json, stdout);
+  free(json);
+  if (err) return cli_report(&error, NULL);
+  if (!call->common.json) plan_print_text(r);
   for (size_t i = 0; i < r->count; i++) fits = fits || r->cards[i].plan.rungs.len;
   return fits ? CLI_OK : CLI_FINDING;
 }
@@ -218,7 +222,9 @@ static int show(const plan_result *r, const plan_args *args, const cli_call *cal
 static void note_interrupted(void) {
   interrupted found;
   if (!interrupted_find(&found)) return;
-  fprintf(stderr, "note: %s\nhelp: %s\n", found.what, found.fix);
+  fprintf(stderr, "note: ");
+  term_say(stderr, found.what, 6, 6);
+  fprintf(stderr, "help: %s\n", found.fix);
 }
 
 static int run(const cli_call *call) {

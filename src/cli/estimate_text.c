@@ -120,7 +120,7 @@ static void about(const estimate_result *r, int component, char *text, size_t si
 
 static void print_budget(const estimate_result *r) {
   static const term_column columns[] = {
-      {""}, {""}, {"", .right = true}, {"", .right = true}, {"", .shrinks = true}};
+      {""}, {""}, {"", .right = true}, {"", .right = true}, {"", .wraps = true}};
   const plim_estimate shown = estimate_shown(&r->e), *e = &shown;
   term_table *t = term_table_new(columns, 5);
   for (int i = 0; i < PLIM_COMPONENTS; i++) {
@@ -238,7 +238,7 @@ static void print_holders(const estimate_result *r) {
                                         {"tensors", .right = true},
                                         {"for"},
                                         {"each"},
-                                        {"made by", .shrinks = true}};
+                                        {"made by", .wraps = true}};
   if (!r->holders.len) return;
   term_table *t = term_table_new(columns, 5);
   for (size_t i = 0; i < r->holders.len && i < SHOWN; i++) {

@@ -1,7 +1,10 @@
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli_alloc.h"
 #include "estimate_result.h"
+#include "plan_digest.h"
 #include "plan_edits.h"
 #include "sha256.h"
 
@@ -214,21 +217,44 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   rungs(j, r, c);
 }
 
-void plan_print_json(const plan_result *r, FILE *out) {
-  json_writer j = json_begin(out);
-  json_object(&j, NULL);
-  json_u64(&j, "format_version", 1);
-  json_string(&j, "model", r->args->model);
-  if (r->count == 1) members(&j, r, &r->cards[0]);
-  else {
-    json_array(&j, "cards");
-    for (size_t i = 0; i < r->count; i++) {
-      json_object(&j, NULL);
-      members(&j, r, &r->cards[i]);
-      json_end(&j);
-    }
-    json_end(&j);
+static void document(json_writer *j, const plan_result *r) {
+  json_u64(j, "format_version", 1);
+  json_string(j, "model", r->args->model);
+  if (r->count == 1) {
+    members(j, r, &r->cards[0]);
+    return;
   }
+  json_array(j, "cards");
+  for (size_t i = 0; i < r->count; i++) {
+    json_object(j, NULL);
+    members(j, r, &r->cards[i]);
+    json_end(j);
+  }
+  json_end(j);
+}
+
+// The digest of the document so far, of which only the last brace is missing.
+static void seal(json_writer *j, char *const *text) {
+  plim_plan_digest digest;
+  if (fflush(j->out)) cli_out_of_memory();
+  char *whole = cli_format("%s}", *text);
+  if (plim_plan_digest_of_text(whole, strlen(whole), &digest, NULL)) cli_out_of_memory();
+  json_string(j, PLIM_PLAN_DIGEST_KEY, digest.hex);
+  free(whole);
+}
+
+char *plan_json(const plan_result *r) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *memory = open_memstream(&text, &size);
+  if (!memory) cli_out_of_memory();
+  json_writer j = json_begin(memory);
+  json_object(&j, NULL);
+  document(&j, r);
+  if (r->files && r->count == 1) seal(&j, &text);
   json_end(&j);
   json_finish(&j);
+  bool is_whole = !ferror(memory);
+  if (fclose(memory) || !is_whole) cli_out_of_memory();
+  return text;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan_edits.h"
+#include "term.h"
 
 typedef struct {
   const plan_result *r;
@@ -172,14 +173,17 @@ static void find_start(launch *l, const plan_for_card *c) {
 // What to change in the file that is there, instead of another file beside it.
 static void print_own_file(const launch *l) {
   const plim_sharding *how = &l->job.sharding;
+  char line[2 * PLIM_PATH_BYTES];
   if (is_zero(l))
-    printf("\nin %s: zero_optimization.stage %d%s%s\n", l->own_file,
-           (int)(l->strategy - PLIM_SHARD_ZERO1 + 1),
-           how->offloads_optimizer ? ", offload_optimizer.device cpu" : "",
-           how->offloads_parameters ? ", offload_param.device cpu" : "");
+    snprintf(line, sizeof line, "in %s: zero_optimization.stage %d%s%s", l->own_file,
+             (int)(l->strategy - PLIM_SHARD_ZERO1 + 1),
+             how->offloads_optimizer ? ", offload_optimizer.device cpu" : "",
+             how->offloads_parameters ? ", offload_param.device cpu" : "");
   else
-    printf("\nin %s: distributed_type FSDP, fsdp_config with fsdp_version 2%s\n", l->own_file,
-           how->offloads_parameters ? " and fsdp_offload_params true" : "");
+    snprintf(line, sizeof line, "in %s: distributed_type FSDP, fsdp_config with fsdp_version 2%s",
+             l->own_file, how->offloads_parameters ? " and fsdp_offload_params true" : "");
+  printf("\n");
+  term_wrap(stdout, line, 0, 2, (size_t)term_width(stdout));
 }
 
 // The file that a way to share takes where the user's own do not say it; NULL: none.

@@ -43,7 +43,7 @@ void plan_print_launch(const plan_result *r, const plan_for_card *c); // of seve
 void plan_write_launch(json_writer *j, const plan_result *r, const plan_for_card *c);
 void plan_print_ladder(const plim_plan *p);
 void plan_print_cards(const plan_for_card *cards, size_t count); // the best of each
-void plan_print_json(const plan_result *r, FILE *out);
+char *plan_json(const plan_result *r);                           // the document; free() it
 
 void plan_heading(const char *text);
 

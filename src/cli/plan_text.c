@@ -46,10 +46,13 @@ double plan_price(const plan_result *r, const plan_for_card *c, const plim_rung 
 static void print_anchors(const plan_for_card *c) {
   const plim_choice *own = &c->plan.before_choice;
   long long anchors = (long long)own->at[PLIM_KNOB_MICRO_BATCH];
+  char line[160];
   if (plim_choice_sequences(own) == 1) return;
-  printf("%lld anchors, each with %s%lld negatives: %lld sequences at once\n", anchors,
-         own->at[PLIM_KNOB_POSITIVES] ? "one of its positives and " : "",
-         (long long)own->at[PLIM_KNOB_NEGATIVES], anchors * (long long)plim_choice_sequences(own));
+  snprintf(line, sizeof line, "%lld anchors, each with %s%lld negatives: %lld sequences", anchors,
+           own->at[PLIM_KNOB_POSITIVES] ? "one of its positives and " : "",
+           (long long)own->at[PLIM_KNOB_NEGATIVES],
+           anchors * (long long)plim_choice_sequences(own));
+  sentence(line);
 }
 
 static void print_subject(const plan_result *r, const plan_for_card *c) {
@@ -103,14 +106,16 @@ static void print_nothing_fits(const plan_for_card *c) {
 static void print_verdict(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   const plim_estimate *now = &p->before;
-  char needs[64];
+  char needs[64], line[160];
   estimate_needs(now, needs, sizeof needs);
   bool is_tight = now->has_verdict && now->fits && now->interval_bytes[1] > now->budget_bytes;
-  if (now->has_verdict && !now->fits) printf("\nas it is: needs %s, DOES NOT FIT\n", needs);
+  if (now->has_verdict && !now->fits)
+    snprintf(line, sizeof line, "\nas it is: needs %s, DOES NOT FIT", needs);
   else
-    printf("\nas it is: %s, %s per step%s\n", units_bytes(now->device_bytes).text,
-           units_seconds(p->before_seconds).text,
-           is_tight ? "; fits with less to spare than the estimate is sure of" : "");
+    snprintf(line, sizeof line, "\nas it is: %s, %s per step%s",
+             units_bytes(now->device_bytes).text, units_seconds(p->before_seconds).text,
+             is_tight ? "; fits with too little to spare to be sure" : "");
+  sentence(line);
   if (!p->rungs.len) {
     print_nothing_fits(c);
     return;
@@ -169,8 +174,12 @@ static void change_cells(term_table *t, const plan_for_card *c, const plim_plan_
 }
 
 static void print_changes(const plan_for_card *c) {
-  static const term_column columns[] = {
-      {"setting"}, {"now"}, {"planned"}, {"memory", .right = true}, {"time", .right = true}, {""}};
+  static const term_column columns[] = {{"setting"},
+                                        {"now", .shrinks = true},
+                                        {"planned"},
+                                        {"memory", .right = true},
+                                        {"time", .right = true},
+                                        {"", .wraps = true}};
   const plim_plan *p = &c->plan;
   if (!p->rungs.len) return;
   plan_heading("changes");

@@ -39,6 +39,6 @@ void project_job_note_code(project_job *p, const job_args *a) {
     bool is_told = job_is_typed(a, (const char *)a + code[i].at);
     if (!path || is_told || p->project.knobs[code[i].knob].said == PLIM_SAID) continue;
     project_job_note(p, "%.80s %s (%s), which is not read: %s", path, code[i].what, code[i].word,
-         code[i].option);
+                     code[i].option);
   }
 }

@@ -79,12 +79,14 @@ void cli_report_text(FILE *out, const plim_error *armed, const char *source) {
   bool has_line = source && error->byte != PLIM_UNKNOWN;
   if (has_line) where = find_line(source, error->byte);
   term_print(out, TERM_RED, "error:");
-  fprintf(out, " %s\n", error->message);
+  fputc(' ', out);
+  term_say(out, error->message, 7, 2);
   print_place(out, error, has_line ? &where : NULL);
   if (has_line) print_line(out, &where);
   if (!*error->hint) return;
   term_print(out, TERM_CYAN, "help:");
-  fprintf(out, " %s\n", error->hint);
+  fputc(' ', out);
+  term_say(out, error->hint, 6, 6);
 }
 
 // ---- JSON -------------------------------------------------------------------------------------
@@ -122,13 +124,14 @@ int cli_fail(const char *format, ...) {
 }
 
 void cli_warn(const char *format, ...) {
+  char message[sizeof((plim_error *)0)->message];
   va_list args;
   va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
   term_print(stderr, TERM_YELLOW, "warning:");
   fputc(' ', stderr);
-  vfprintf(stderr, format, args);
-  fputc('\n', stderr);
-  va_end(args);
+  term_say(stderr, message, 9, 9);
 }
 
 // ---- the end ----------------------------------------------------------------------------------

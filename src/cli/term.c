@@ -142,10 +142,36 @@ static void wrap_word(wrapping *w, const char *word) {
   w->is_line_empty = false;
 }
 
+// An option, or what follows one: no word of a sentence.
+static bool is_argument(const char *word, size_t bytes) {
+  static const char signs[] = "-=./_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  size_t at = strcspn(word, signs);
+  return at + 1 < bytes; // a full stop at the end is no sign
+}
+
+static bool ends_clause(const char *word, size_t bytes) {
+  return bytes && strchr(",;:).", word[bytes - 1]);
+}
+
+// "plimsoll undo --outside"; 0 where no command begins.
+static size_t command_bytes(const char *text) {
+  static const char name[] = "plimsoll ";
+  size_t bytes = sizeof name - 1, word;
+  if (strncmp(text, name, bytes) != 0) return 0;
+  bytes += strcspn(text + bytes, " \n");
+  while (text[bytes] == ' ' && !ends_clause(text, bytes)) {
+    word = strcspn(text + bytes + 1, " \n");
+    if (!is_argument(text + bytes + 1, word)) break;
+    bytes += 1 + word;
+  }
+  return bytes;
+}
+
 void term_wrap(FILE *out, const char *text, size_t column, size_t indent, size_t width) {
   wrapping w = {out, column, indent, width, true};
   while (*text) {
-    size_t bytes = strcspn(text, " \n");
+    size_t bytes = command_bytes(text);
+    if (!bytes) bytes = strcspn(text, " \n");
     char *word = cli_strndup(text, bytes);
     wrap_word(&w, word);
     free(word);
@@ -154,6 +180,11 @@ void term_wrap(FILE *out, const char *text, size_t column, size_t indent, size_t
     if (*text) text++;
   }
   fputc('\n', out);
+}
+
+void term_say(FILE *out, const char *text, size_t column, size_t indent) {
+  if (isatty(fileno(out))) term_wrap(out, text, column, indent, (size_t)term_width(out));
+  else fprintf(out, "%s\n", text);
 }
 
 // ---- tables -----------------------------------------------------------------------------------
@@ -196,27 +227,57 @@ void term_table_free(term_table *table) {
 
 static size_t max2(size_t a, size_t b) { return a > b ? a : b; }
 
+static size_t longest_word(const char *text) {
+  size_t longest = 0;
+  while (*text) {
+    size_t bytes = strcspn(text, " ");
+    longest = max2(longest, bytes);
+    text += bytes + (text[bytes] == ' ');
+  }
+  return longest;
+}
+
 static void measure(const term_table *table, size_t *widths) {
   for (size_t i = 0; i < table->column_count; i++)
     widths[i] = term_text_width(table->columns[i].title);
   for (size_t i = 0; i < table->cells.len; i++) {
     size_t *width = &widths[i % table->column_count];
-    *width = max2(*width, term_text_width(table->cells.at[i].text));
+    bool wraps = table->columns[i % table->column_count].wraps;
+    const char *text = table->cells.at[i].text;
+    *width = max2(*width, wraps ? longest_word(text) : term_text_width(text));
   }
+}
+
+static size_t total_of(const term_table *table, const size_t *widths) {
+  size_t total = GAP * (table->column_count - 1);
+  for (size_t i = 0; i < table->column_count; i++) total += widths[i];
+  return total;
+}
+
+// The widest column that may be cut further; NULL where none may.
+static size_t *widest_to_cut(const term_table *table, size_t *widths) {
+  size_t *found = NULL;
+  for (size_t i = 0; i < table->column_count; i++)
+    if (table->columns[i].shrinks && widths[i] > NARROWEST && (!found || widths[i] > *found))
+      found = &widths[i];
+  return found;
 }
 
 // Takes what is over the terminal's width from the columns that may shrink. Off a terminal nothing
 // is cut: a file has no edge.
 static void shrink(const term_table *table, FILE *out, size_t *widths) {
+  size_t limit = (size_t)term_width(out), *cut;
   if (!isatty(fileno(out))) return;
-  size_t total = 0, limit = (size_t)term_width(out);
-  for (size_t i = 0; i < table->column_count; i++) total += widths[i] + (i ? GAP : 0);
-  for (size_t i = 0; i < table->column_count && total > limit; i++) {
-    if (!table->columns[i].shrinks || widths[i] <= NARROWEST) continue;
-    size_t cut = total - limit;
-    if (cut > widths[i] - NARROWEST) cut = widths[i] - NARROWEST;
-    widths[i] -= cut, total -= cut;
-  }
+  while (total_of(table, widths) > limit && (cut = widest_to_cut(table, widths))) --*cut;
+}
+
+bool term_table_is_too_wide(const term_table *table, FILE *out) {
+  size_t *widths = cli_alloc(table->column_count * sizeof *widths);
+  measure(table, widths);
+  shrink(table, out, widths);
+  bool is_too_wide = isatty(fileno(out)) && total_of(table, widths) > (size_t)term_width(out);
+  free(widths);
+  return is_too_wide;
 }
 
 static void print_text(FILE *out, const char *text, size_t width) {
@@ -236,6 +297,14 @@ static void print_cell(FILE *out, const term_column *column, const char *text, t
   else fprintf(out, "%*s", (column->right ? 0 : blanks) + GAP, "");
 }
 
+static void print_wrapped(FILE *out, const char *text, term_style style, size_t column) {
+  style_on(out, style);
+  if (isatty(fileno(out))) term_wrap(out, text, column, column, (size_t)term_width(out));
+  else fputs(text, out);
+  style_off(out, style);
+  if (!isatty(fileno(out))) fputc('\n', out);
+}
+
 static bool has_titles(const term_table *table) {
   for (size_t i = 0; i < table->column_count; i++)
     if (*table->columns[i].title) return true;
@@ -253,12 +322,15 @@ void term_table_print(const term_table *table, FILE *out) {
   size_t *widths = cli_alloc(columns * sizeof *widths);
   measure(table, widths);
   shrink(table, out, widths);
+  size_t last_at = total_of(table, widths) - widths[columns - 1];
   if (has_titles(table)) print_header(table, out, widths);
   for (size_t i = 0; i < rows * columns; i++) {
     cell here = i < table->cells.len ? table->cells.at[i] : (cell){"", TERM_PLAIN};
     size_t column = i % columns;
-    print_cell(out, &table->columns[column], here.text, here.style, widths[column],
-               column == columns - 1);
+    if (table->columns[column].wraps) print_wrapped(out, here.text, here.style, last_at);
+    else
+      print_cell(out, &table->columns[column], here.text, here.style, widths[column],
+                 column == columns - 1);
   }
   free(widths);
 }

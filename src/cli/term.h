@@ -37,8 +37,12 @@ void term_print(FILE *out, term_style style, const char *format, ...)
 size_t term_text_width(const char *text);
 
 // Writes text word-wrapped to `width` columns, later lines indented by `indent` blanks; the first
-// line starts at column `column`. Ends with a newline. Line breaks in the text stay.
+// line starts at column `column`. Ends with a newline. Line breaks in the text stay. A command of
+// plimsoll's stays in one piece, to be pasted.
 void term_wrap(FILE *out, const char *text, size_t column, size_t indent, size_t width);
+
+// Likewise to the width of the terminal. Off a terminal it is one line, for those who search in it.
+void term_say(FILE *out, const char *text, size_t column, size_t indent);
 
 // A table. Cells are added row by row; nothing is printed until all widths are known.
 //
@@ -52,6 +56,7 @@ typedef struct {
   const char *title; // "" for none; a table whose titles are all empty has no header
   bool right;        // align to the right, as numbers are
   bool shrinks;      // on a terminal too narrow for the table, this column is cut, with "..."
+  bool wraps;        // the last column may: its text goes on below itself
 } term_column;
 
 typedef struct term_table term_table;
@@ -62,5 +67,8 @@ void term_table_cell(term_table *table, term_style style, const char *format, ..
     __attribute__((format(printf, 3, 4)));
 void term_table_print(const term_table *table, FILE *out); // an unfinished last row is filled up
 void term_table_free(term_table *table);                   // NULL is fine
+
+// Whether the table is wider than the terminal, even with its columns cut. A file has room for all.
+bool term_table_is_too_wide(const term_table *table, FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
-// What the parts of the pickle reader share: pickle.c (the machine), pickle_values.c (what it makes),
-// pickle_failing.c (what it says). Nobody else includes this.
+// What the parts of the pickle reader share: pickle.c (the machine), pickle_stack.h (what it does to values),
+// pickle_values.c (what it makes), pickle_failing.c (what it says). Nobody else includes this.
 #ifndef PLIM_IO_PICKLE_IMPL_H
 #define PLIM_IO_PICKLE_IMPL_H
 

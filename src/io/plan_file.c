@@ -138,38 +138,49 @@ static plim_err check_version(const json_t *root, plim_error *error) {
   return err;
 }
 
+static plim_err check_cards(const json_t *root, plim_error *error) {
+  if (json_array_size(json_object_get(root, "cards")) < 2) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this plan is for several cards");
+  plim_error_hint(error, "plan for one of them: plimsoll plan FILES --gpu CARD --out plan.json");
+  return err;
+}
+
+static plim_err check_parts(const json_t *root, plim_error *error) {
+  if (!json_is_array(json_object_get(root, "ladder"))) return is_no_plan(error, "it has no ladder");
+  if (!json_object_get(root, "files")) return is_no_plan(error, "it was not made from files");
+  if (!json_is_array(json_object_get(root, "rungs"))) return is_no_plan(error, "it has no rungs");
+  return PLIM_OK;
+}
+
+static plim_err check_rung(size_t count, uint64_t rung, plim_error *error) {
+  if (rung >= 1 && rung <= count) return PLIM_OK;
+  plim_err err = count
+                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "the plan has no rung %llu",
+                                 (unsigned long long)rung)
+                     : plim_fail(error, PLIM_ERR_ARGUMENT,
+                                 "the plan found nothing that fits, so there is nothing to write");
+  if (count) plim_error_hint(error, "--rung 1 is the fastest of %zu", count);
+  else plim_error_hint(error, "see what plimsoll plan offers with --allow");
+  return err;
+}
+
+static plim_err check_root(const json_t *root, uint64_t rung, plim_error *error) {
+  plim_err err = check_version(root, error);
+  if (!err) err = check_cards(root, error);
+  if (!err) err = check_parts(root, error);
+  if (!err) err = plim_plan_file_check_digest(root, error);
+  return err ? err : check_rung(json_array_size(json_object_get(root, "rungs")), rung, error);
+}
+
 static plim_err read_root(const json_t *root, uint64_t rung, plim_plan_file *out,
                           plim_error *error) {
-  plim_err unknown = check_version(root, error);
-  if (unknown) return unknown;
-  if (json_array_size(json_object_get(root, "cards")) > 1) {
-    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this plan is for several cards");
-    plim_error_hint(error, "plan for one of them: plimsoll plan FILES --gpu CARD --out plan.json");
-    return err;
-  }
-  const json_t *ladder = json_object_get(root, "ladder"), *rungs = json_object_get(root, "rungs");
-  if (!json_is_array(ladder)) return is_no_plan(error, "it has no ladder");
-  if (!json_object_get(root, "files")) return is_no_plan(error, "it was not made from files");
-  if (json_array_size(rungs) != json_array_size(ladder))
-    return is_no_plan(error, "rungs, what each writes, are not as many as its ladder has");
-  if (!json_array_size(rungs)) {
-    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                             "the plan found nothing that fits, so there is nothing to write");
-    plim_error_hint(error, "see what plimsoll plan offers with --allow");
-    return err;
-  }
-  if (rung < 1 || rung > json_array_size(rungs)) {
-    plim_err err =
-        plim_fail(error, PLIM_ERR_ARGUMENT, "the plan has no rung %llu", (unsigned long long)rung);
-    plim_error_hint(error, "--rung 1 is the fastest of %zu", json_array_size(rungs));
-    return err;
-  }
-  plim_err err = read_files(root, out, error);
+  plim_err err = check_root(root, rung, error);
+  if (!err) err = read_files(root, out, error);
   if (!err) err = read_places(root, out, error);
-  const json_t *chosen = json_array_get(rungs, rung - 1);
+  const json_t *chosen = json_array_get(json_object_get(root, "rungs"), rung - 1);
   if (!err) err = read_writes(json_object_get(chosen, "writes"), out, error);
   if (!err) err = read_by_hand(chosen, out, error);
-  return err ? err : plim_plan_file_check(ladder, rung - 1, out, error);
+  return err ? err : plim_plan_file_check_values(out, error);
 }
 
 static plim_err is_no_json(const json_error_t *why, plim_error *error) {

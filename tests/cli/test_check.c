@@ -79,6 +79,7 @@ static void print_findings(void) {
     CHECK(f_->severity == (severity_), "%s: severity %d", id_, f_->severity);                      \
     bool is_explained_ = f_->severity < CHECK_WARNING || *f_->why;                                 \
     CHECK(is_explained_, "%s does not say why it matters", id_);                                   \
+    CHECK(f_->severity < CHECK_WARNING || *f_->fix, "%s does not say what to type", id_);          \
   } while (0)
 #define CHECK_NOT_FOUND(id_)                                                                       \
   do {                                                                                             \
@@ -154,6 +155,13 @@ TEST(check_counts_cards) {
   given("run.sh", "torchrun --nproc_per_node=4 train.py\n");
   GO();
   CHECK_FOUND("card.count", CHECK_WARNING);
+  CHECK_SAYS(found("card.count")->fix, "32 passes instead of 8: 64 sequences per optimizer step");
+  begin();
+  for (int i = 0; i < 3; i++) put_card(24000); // 8 x 4 passes are no multiple of 3
+  given("train.py", trainer);
+  given("run.sh", "torchrun --nproc_per_node=4 train.py\n");
+  GO();
+  CHECK_SAYS(found("card.count")->fix, "with accumulation raised to keep the batch");
   begin();
   put_card(24000);
   given("train.py", trainer);
@@ -167,6 +175,65 @@ TEST(check_of_no_visible_card) {
   visible = "";
   GO();
   CHECK_FOUND("environment.no_card", CHECK_WARNING);
+}
+
+TEST(check_of_a_card_that_is_not_there) {
+  begin();
+  put_card(24000);
+  put_card(24000);
+  visible = "0,1,2";
+  GO();
+  CHECK_FOUND("environment.missing_card", CHECK_WARNING);
+  CHECK_SAYS(found("environment.missing_card")->why, "the run sees 2");
+  CHECK_SAYS(found("environment.missing_card")->fix, "CUDA_VISIBLE_DEVICES=0,1");
+  begin();
+  put_card(24000);
+  given("train.py", trainer);
+  given("run.sh", "CUDA_VISIBLE_DEVICES=3 python train.py\n");
+  GO();
+  CHECK_FOUND("environment.missing_card", CHECK_WARNING);
+  CHECK(found("environment.missing_card")->line == 1, "no line");
+  static const char *const fine[] = {"0", "1,0", "GPU-8932f937-d72c", "MIG-1"};
+  for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+    begin();
+    put_card(24000);
+    put_card(24000);
+    visible = fine[i];
+    GO();
+    CHECK_NOT_FOUND("environment.missing_card");
+  }
+}
+
+// A crowded card that the run does not see is not its business; the card it sees is.
+TEST(check_looks_at_the_cards_that_the_run_sees) {
+  begin();
+  put_card(2000);
+  put_card(24000);
+  put_process(4100, "python3", 22000);
+  visible = "1";
+  GO();
+  CHECK_NOT_FOUND("card.processes");
+  CHECK_SAYS(found("card")->what, "card 1");
+  CHECK(c.card_count == 1 && check_gpu(&c), "%zu cards", c.card_count);
+  begin();
+  put_card(2000);
+  put_card(24000);
+  put_process(4100, "python3", 22000);
+  visible = "0";
+  GO();
+  CHECK_FOUND("card.processes", CHECK_WARNING);
+  CHECK_SAYS(found("card.processes")->fix, "CUDA_VISIBLE_DEVICES=1");
+}
+
+// Of different cards CUDA counts the fastest first, unless told otherwise.
+TEST(check_of_cards_that_are_not_alike) {
+  begin();
+  put_card(24000);
+  put_card(24000);
+  snprintf(c.cards[1].name, sizeof c.cards[1].name, "NVIDIA H200");
+  visible = "1";
+  GO();
+  CHECK(c.card_count == 2, "%zu cards", c.card_count);
 }
 
 static const char zero3[] = "{\"zero_optimization\": {\"stage\": 3, \"offload_param\": "
@@ -609,15 +676,34 @@ TEST(check_of_lightning_with_deepspeed) {
   given("ds.json", "{\"zero_optimization\": {\"stage\": 2}, \"gradient_accumulation_steps\": 4}\n");
   GO();
   CHECK_FOUND("conflict.lightning_accumulation", CHECK_FAILS);
+  begin();
+  given("config.yaml",
+        "trainer:\n  accumulate_grad_batches: 4\n  devices: 2\n  precision: 16-mixed\n"
+        "  strategy: deepspeed_stage_2\n  max_epochs: 1\ndata:\n  batch_size: 2\n");
+  given("ds.json", "{\"zero_optimization\": {\"stage\": 2}}\n");
+  GO();
+  CHECK_NOT_FOUND("conflict.lightning_accumulation");
+}
+
+static void given_padding_free(const char *attention) {
+  char text[512];
+  snprintf(text, sizeof text,
+           "model_name_or_path: gpt2\nper_device_train_batch_size: 2\nmax_length: 512\n"
+           "packing: false\npadding_free: true\nattn_implementation: %s\n"
+           "dataset_name: x\noutput_dir: o\n",
+           attention);
+  given("train.yaml", text);
 }
 
 TEST(check_of_padding_free) {
   begin();
-  given("train.yaml", "model_name_or_path: gpt2\nper_device_train_batch_size: 2\nmax_length: 512\n"
-                      "packing: false\npadding_free: true\nattn_implementation: sdpa\n"
-                      "dataset_name: x\noutput_dir: o\n");
+  given_padding_free("sdpa");
   GO();
   CHECK_FOUND("conflict.padding_free", CHECK_WARNING);
+  begin();
+  given_padding_free("flash_attention_2");
+  GO();
+  CHECK_NOT_FOUND("conflict.padding_free");
 }
 
 TEST(check_of_keys_that_are_gone) {
@@ -627,6 +713,222 @@ TEST(check_of_keys_that_are_gone) {
   GO();
   CHECK_FOUND("values.old_keys", CHECK_NOTE);
   CHECK_SAYS(found("values.old_keys")->what, "group_by_length, no_cuda");
+  begin();
+  given("train.yaml", "per_device_train_batch_size: 8\noutput_dir: o\nnum_train_epochs: 1\n"
+                      "eval_strategy: steps\nwarmup_steps: 10\n");
+  GO();
+  CHECK_NOT_FOUND("values.old_keys");
+}
+
+// ---- settings that do nothing -----------------------------------------------------------------------
+
+TEST(check_of_lora_keys_without_an_adapter) {
+  begin();
+  given_axolotl(1, "lora_r: 16\nlora_alpha: 32\n");
+  GO();
+  CHECK_FOUND("idle.adapter", CHECK_WARNING);
+  CHECK_SAYS(found("idle.adapter")->fix, "adapter: lora");
+  begin();
+  given("run.sh", "trl sft --model_name_or_path gpt2 --dataset_name x --lora_r 16 --output_dir o "
+                  "--per_device_train_batch_size 2\n");
+  GO();
+  CHECK_FOUND("idle.adapter", CHECK_WARNING);
+  CHECK_SAYS(found("idle.adapter")->fix, "--use_peft");
+}
+
+TEST(check_of_lora_keys_that_count) {
+  static const char *const axolotl[] = {"lora_r: 16\nadapter: lora\n",
+                                        "lora_r: 16\nadapter:\n", // deliberately none
+                                        "lora_r:\n", ""};
+  for (size_t i = 0; i < sizeof axolotl / sizeof *axolotl; i++) {
+    begin();
+    given_axolotl(1, axolotl[i]);
+    GO();
+    CHECK_NOT_FOUND("idle.adapter");
+  }
+  begin();
+  given("run.sh", "trl sft --model_name_or_path gpt2 --dataset_name x --use_peft --lora_r 16 "
+                  "--output_dir o --per_device_train_batch_size 2\n");
+  GO();
+  CHECK_NOT_FOUND("idle.adapter");
+}
+
+static void given_quantised(const char *arguments) {
+  char text[1024];
+  snprintf(text, sizeof text,
+           "from transformers import AutoModelForCausalLM, BitsAndBytesConfig, TrainingArguments\n"
+           "bnb = BitsAndBytesConfig(%s)\n"
+           "model = AutoModelForCausalLM.from_pretrained('gpt2', quantization_config=bnb)\n"
+           "args = TrainingArguments('o', per_device_train_batch_size=2)\n",
+           arguments);
+  given("train.py", text);
+}
+
+TEST(check_of_4_bits_that_are_not_turned_on) {
+  begin();
+  given_quantised("bnb_4bit_quant_type='nf4', bnb_4bit_compute_dtype='bfloat16'");
+  GO();
+  CHECK_FOUND("idle.4bit", CHECK_WARNING);
+  CHECK_STR(found("idle.4bit")->fix, "load_in_4bit=True");
+  CHECK(found("idle.4bit")->line == 2, "line %d", found("idle.4bit")->line);
+  static const char *const fine[] = {"load_in_4bit=True, bnb_4bit_quant_type='nf4'",
+                                     "load_in_4bit=FLAGS.small, bnb_4bit_quant_type='nf4'",
+                                     "load_in_8bit=True"};
+  for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+    begin();
+    given_quantised(fine[i]);
+    GO();
+    CHECK_NOT_FOUND("idle.4bit");
+  }
+}
+
+TEST(check_of_checkpointing_that_is_not_turned_on) {
+  static const char kwargs[] = "gradient_checkpointing_kwargs={'use_reentrant': False}";
+  static const struct {
+    const char *call, *more;
+    bool is_idle;
+  } cases[] = {
+      {"TrainingArguments", "", true},
+      {"TrainingArguments", ", gradient_checkpointing=True", false},
+      {"TrainingArguments", ", gradient_checkpointing=False", false}, // deliberately
+      {"SFTConfig", "", false},                                       // TRL turns it on
+      {"TrainingArguments", ")\nmodel.gradient_checkpointing_enable(", false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[512];
+    begin();
+    snprintf(text, sizeof text,
+             "from %s import %s\nargs = %s('o', per_device_train_batch_size=2, %s%s)\n",
+             *cases[i].call == 'S' ? "trl" : "transformers", cases[i].call, cases[i].call, kwargs,
+             cases[i].more);
+    given("train.py", text);
+    GO();
+    if (cases[i].is_idle) CHECK_FOUND("idle.checkpointing", CHECK_WARNING);
+    else CHECK_NOT_FOUND("idle.checkpointing");
+  }
+}
+
+// ---- whole on every process -------------------------------------------------------------------------
+
+static void given_zero3(const char *flag) {
+  char text[512];
+  snprintf(text, sizeof text,
+           "distributed_type: DEEPSPEED\nnum_processes: 4\ndeepspeed_config:\n  zero_stage: 3\n"
+           "  zero3_init_flag: %s\n  gradient_accumulation_steps: 8\n",
+           flag);
+  given("accelerate.yaml", text);
+}
+
+TEST(check_of_zero3_without_its_init) {
+  begin();
+  given("train.py", trainer);
+  given_zero3("false");
+  GO();
+  CHECK_FOUND("loading.init_flag", CHECK_WARNING);
+  begin();
+  given("train.py", trainer);
+  given_zero3("true");
+  GO();
+  CHECK_NOT_FOUND("loading.init_flag");
+}
+
+#define LOADS "model = AutoModelForCausalLM.from_pretrained('gpt2')\n"
+#define ARGUMENTS "args = TrainingArguments('o', per_device_train_batch_size=2)\n"
+#define IMPORTS "from transformers import AutoModelForCausalLM, TrainingArguments\n"
+
+TEST(check_of_a_model_loaded_too_early_for_zero3) {
+  begin();
+  given("train.py", IMPORTS LOADS ARGUMENTS);
+  given_zero3("true");
+  GO();
+  CHECK_FOUND("loading.order", CHECK_WARNING);
+  CHECK(found("loading.order")->line == 2, "line %d", found("loading.order")->line);
+  static const char *const fine[] = {
+      IMPORTS ARGUMENTS LOADS, IMPORTS "accelerator = Accelerator()\n" LOADS ARGUMENTS,
+      IMPORTS "def load():\n    " LOADS "\ndef main():\n    " ARGUMENTS, // called in any order
+  };
+  for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+    begin();
+    given("train.py", fine[i]);
+    given_zero3("true");
+    GO();
+    CHECK_NOT_FOUND("loading.order");
+  }
+  begin();
+  given("train.py", IMPORTS LOADS ARGUMENTS); // nothing is divided
+  GO();
+  CHECK_NOT_FOUND("loading.order");
+}
+
+static void given_evaluation(const char *strategy, const char *metrics) {
+  char text[1024];
+  snprintf(text, sizeof text,
+           IMPORTS "model = AutoModelForCausalLM.from_pretrained('gpt2')\n"
+                   "args = TrainingArguments('o', per_device_train_batch_size=2, "
+                   "eval_strategy='%s')\ntrainer = Trainer(model, args, %s)\n",
+           strategy, metrics);
+  given("train.py", text);
+}
+
+TEST(check_of_logits_that_stay_on_the_card) {
+  begin();
+  given_evaluation("steps", "compute_metrics=accuracy");
+  GO();
+  CHECK_FOUND("loading.logits", CHECK_WARNING);
+  static const char *const fine[][2] = {
+      {"no", "compute_metrics=accuracy"},
+      {"steps", "eval_dataset=data"},
+      {"steps", "compute_metrics=None"},
+      {"steps", "compute_metrics=accuracy, preprocess_logits_for_metrics=first"},
+  };
+  for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+    begin();
+    given_evaluation(fine[i][0], fine[i][1]);
+    GO();
+    CHECK_NOT_FOUND("loading.logits");
+  }
+}
+
+// ---- commands that end early ------------------------------------------------------------------------
+
+TEST(check_of_commands_that_end_early) {
+  static const struct {
+    const char *text, *what;
+    int line;
+  } cut[] = {
+      {"python train.py --bf16 true \\\n  # more than before\n  --max_steps 5\n",
+       "a comment inside a command", 2},
+      {"python train.py --bf16 true \\ \n  --max_steps 5\n", "a blank behind a backslash", 1},
+      {"python train.py \\\r\n  # no\r\n  --max_steps 5\r\n", "a comment inside a command", 2},
+  };
+  for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
+    begin();
+    given("train.py", trainer);
+    given("run.sh", cut[i].text);
+    GO();
+    CHECK_FOUND("shell.cut", CHECK_FAILS);
+    CHECK_STR(found("shell.cut")->what, cut[i].what);
+    CHECK(found("shell.cut")->line == cut[i].line, "line %d", found("shell.cut")->line);
+  }
+}
+
+TEST(check_of_commands_that_go_on) {
+  static const char *const fine[] = {
+      "python train.py \\\n  --bf16 true \\\n  --max_steps 5\n",
+      "# python train.py \\\n# --bf16 true\npython train.py\n",
+      "python train.py --bf16 true \\\n  --max_steps 5\n# done\n-- \n",
+      "python train.py --bf16 true \\\n# the last\necho done\n",
+      "echo 'a \\\\ '\n- b\n",
+      "python train.py \\",
+      "",
+  };
+  for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+    begin();
+    given("train.py", trainer);
+    given("run.sh", fine[i]);
+    GO();
+    CHECK_NOT_FOUND("shell.cut");
+  }
 }
 
 // ---- YAML -------------------------------------------------------------------------------------------
@@ -647,6 +949,14 @@ TEST(check_of_values_that_read_otherwise) {
       {"save_strategy: no", "reads as false", "save_strategy: \"no\""},
       {"max_steps: None", "reads as the text \"None\"", "max_steps: null"},
       {"fp16: \"False\"", "reads as text", "fp16: false"},
+      {"fp16: n", "reads as text", "fp16: false"},
+      {"bf16: Y", "reads as text", "bf16: true"},
+      {"learning_rate: \"0.0001\"", "reads as text", "learning_rate: 0.0001"},
+      {"run_name: 2024-05-01", "reads as a date", "run_name: \"2024-05-01\""},
+      {"revision: 1.10", "reads as the number 1.1", "revision: \"1.10\""},
+      {"data_version: 2.0", "reads as the number 2", "data_version: \"2.0\""},
+      {"model_revision: 1234567", "reads as the number 1234567", "model_revision: \"1234567\""},
+      {"run_name: on", "reads as true", "run_name: \"on\""},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[256];
@@ -676,6 +986,16 @@ TEST(check_of_values_that_read_as_meant) {
       "seed: 7",
       "run_name: 'learning: 1e-5'",
       "gradient_checkpointing: off",
+      "run_name: may-2024",
+      "run_name: '2024-05-01'",
+      "data_version: 2",
+      "data_version: 2.1",
+      "revision: 3f1c9ab",
+      "revision: main",
+      "initial: y",
+      "run_name: \"7\"",
+      "seed: null",
+      "max_steps: -1",
   };
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
     char text[256];

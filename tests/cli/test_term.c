@@ -61,6 +61,26 @@ TEST(wrapping_fills_lines_and_never_overflows) {
   CHECK_STR(wrapped("a\nb", 0, 1, 20), "a\n b\n");
 }
 
+TEST(a_command_to_paste_stays_in_one_piece) {
+  CHECK_STR(wrapped("or type plimsoll plan FILES --gpu 4090, so that it fits", 0, 2, 32),
+            "or type\n  plimsoll plan FILES --gpu 4090,\n  so that it fits\n");
+  CHECK_STR(wrapped("a call of plimsoll undo takes it back", 0, 0, 30),
+            "a call of plimsoll undo takes\nit back\n");
+}
+
+TEST(off_a_terminal_what_is_said_is_one_line) {
+  FILE *out = tmpfile();
+  char line[64] = "";
+  CHECK(out, "no temporary file");
+  setenv("COLUMNS", "10", 1);
+  term_say(out, "more than ten columns of text", 0, 2);
+  unsetenv("COLUMNS");
+  rewind(out);
+  CHECK(fgets(line, sizeof line, out), "nothing was said");
+  fclose(out);
+  CHECK_STR(line, "more than ten columns of text\n");
+}
+
 static void set_environment(const char *no_color, const char *force) {
   unsetenv("NO_COLOR");
   unsetenv("CLICOLOR_FORCE");

@@ -7,7 +7,7 @@ stages() {
 plan() { $PLIMSOLL plan two.py --model llama-3.2-1b --seq 2048 --gpu 40GiB --fix micro_batch=2 "$@" 2>&1; }
 echo "== the same twice"
 stages 8 8 >two.py
-plan --out plan.json | grep -o "effective batch.*"
+plan --fix checkpoint=on --out plan.json | grep -o "effective batch.*"
 $PLIMSOLL apply plan.json --dry-run
 echo "== another accumulation"
 stages 8 4 >two.py

@@ -1,0 +1,97 @@
+// Checks of settings that are believed on and do nothing, because another that turns them on is not there.
+#include <string.h>
+
+#include "check.h"
+
+static bool has_python(const check *c) {
+  for (size_t i = 0; i < c->files.project.files.len; i++)
+    if (c->files.project.files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return true;
+  return false;
+}
+
+static bool is_set(const check *c, const char *key, check_place *at) {
+  return check_find(c, key, at) && at->value.kind != PLIM_VALUE_NULL;
+}
+
+// ---- adapters ---------------------------------------------------------------------------------------
+
+// Axolotl's `adapter`, which without a value says that there is to be none; TRL's ModelConfig, unless a
+// script of one's own reads the same name.
+static const char *missing_adapter(const check *c) {
+  check_place at;
+  plim_dialect d = c->files.project.dialect;
+  if (d == PLIM_DIALECT_AXOLOTL) return check_find(c, "adapter", &at) ? NULL : "adapter: lora";
+  if (d != PLIM_DIALECT_TRL || has_python(c)) return NULL;
+  return check_find(c, "use_peft", &at) ? NULL : "--use_peft, or use_peft: true";
+}
+
+static void check_adapter(check *c) {
+  check_place at;
+  const char *missing = missing_adapter(c);
+  if (!missing || !(is_set(c, "lora_r", &at) || is_set(c, "lora_alpha", &at))) return;
+  check_finding *f = check_add(c, "idle.adapter", CHECK_WARNING,
+                               "%.60s is set, and nothing asks for an adapter", at.setting->key);
+  check_at(f, &at);
+  check_why(f,
+            "all parameters are trained: gradients and optimizer states of the whole model, many "
+            "times the memory of an adapter");
+  check_fix(f, "%s; or take the lora_ keys out", missing);
+}
+
+// ---- quantisation -----------------------------------------------------------------------------------
+
+// Unsloth loads 4 bits by default; LLaMA-Factory has a key of its own.
+static bool may_quantise(const check *c) {
+  static const char *const keys[] = {"load_in_4bit", "load_in_8bit", "quantization_bit"};
+  check_place at;
+  plim_dialect d = c->files.project.dialect;
+  if (d == PLIM_DIALECT_UNSLOTH || d == PLIM_DIALECT_LLAMA_FACTORY) return true;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (check_find(c, keys[i], &at)) return true;
+  return false;
+}
+
+static void check_4bit(check *c) {
+  static const char *const keys[] = {"bnb_4bit_quant_type", "bnb_4bit_compute_dtype",
+                                     "bnb_4bit_use_double_quant"};
+  check_place at;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    if (!check_find(c, keys[i], &at) || may_quantise(c)) continue;
+    check_finding *f =
+        check_add(c, "idle.4bit", CHECK_WARNING, "%s is set, and load_in_4bit is not", keys[i]);
+    check_at(f, &at);
+    check_why(f, "without load_in_4bit the weights are loaded plainly: four times the memory");
+    bool is_python = at.file->settings.format == PLIM_FORMAT_PYTHON;
+    check_fix(f, is_python ? "load_in_4bit=True" : "load_in_4bit: true");
+    return;
+  }
+}
+
+// ---- checkpointing ----------------------------------------------------------------------------------
+
+static void check_checkpointing(check *c) {
+  check_place at, on;
+  plim_dialect d = c->files.project.dialect;
+  bool is_plain =
+      d == PLIM_DIALECT_HF || d == PLIM_DIALECT_SENTENCE; // others turn it on themselves
+  bool has_kwargs = check_find(c, "gradient_checkpointing_kwargs", &at) ||
+                    check_find(c, "gradient_checkpointing_kwargs.use_reentrant", &at);
+  if (!is_plain || !has_kwargs || check_find(c, "gradient_checkpointing", &on)) return;
+  if (check_mention(c, "gradient_checkpointing_enable(", NULL)) return;
+  check_finding *f =
+      check_add(c, "idle.checkpointing", CHECK_WARNING,
+                "gradient_checkpointing_kwargs is set, and gradient_checkpointing is not");
+  check_at(f, &at);
+  check_why(f, "it says how to checkpoint, not to do it: all activations are kept");
+  bool is_python = at.file->settings.format == PLIM_FORMAT_PYTHON;
+  check_fix(f, is_python                   ? "gradient_checkpointing=True"
+               : check_is_command(at.file) ? "--gradient_checkpointing true"
+                                           : "gradient_checkpointing: true");
+}
+
+void check_idle(check *c) {
+  if (!c->trains) return;
+  check_adapter(c);
+  check_4bit(c);
+  check_checkpointing(c);
+}

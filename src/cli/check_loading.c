@@ -1,0 +1,116 @@
+// Checks of what is whole on every process although it need not be: weights under ZeRO-3, logits of an
+// evaluation.
+#include <string.h>
+
+#include "check.h"
+
+#define WHOLE_ON_EACH                                                                              \
+  "each process loads the whole model before it is divided: the host, or the card, must hold it "  \
+  "once per process"
+
+static bool is_zero3(const check *c) { return check_says(c, PLIM_KNOB_STRATEGY, "zero3"); }
+
+// ---- weights ----------------------------------------------------------------------------------------
+
+static void check_init_flag(check *c) {
+  check_place at;
+  if (!is_zero3(c) || !check_find(c, "zero3_init_flag", &at) || check_is_on(&at.value)) return;
+  check_finding *f =
+      check_add(c, "loading.init_flag", CHECK_WARNING, "zero3_init_flag is off under ZeRO-3");
+  check_at(f, &at);
+  check_why(f, WHOLE_ON_EACH);
+  check_fix(f, "zero3_init_flag: true");
+}
+
+// The first of these words in the file; SIZE_MAX: none.
+static size_t first_of(const check *c, const plim_project_file *f, const char *const *words) {
+  size_t first = SIZE_MAX, byte;
+  for (; *words; words++)
+    if (check_mention(c, *words, &byte) == f && byte < first) first = byte;
+  return first;
+}
+
+static size_t indent_of(const char *text, size_t byte) {
+  size_t start = byte, indent = 0;
+  while (start > 0 && text[start - 1] != '\n') start--;
+  while (text[start + indent] == ' ') indent++;
+  return indent;
+}
+
+// One after the other in one function, or outside of all.
+static bool are_in_order(const char *text, size_t first, size_t second) {
+  const char *define = strstr(text + first, "\ndef ");
+  bool is_same = !define || (size_t)(define - text) > second;
+  return is_same && indent_of(text, first) == indent_of(text, second);
+}
+
+// transformers prepares zero.Init when TrainingArguments are made (its DeepSpeed guide).
+static void check_order(check *c) {
+  static const char *const loads[] = {"AutoModelForCausalLM.from_pretrained(",
+                                      "AutoModelForSeq2SeqLM.from_pretrained(",
+                                      "AutoModel.from_pretrained(", NULL};
+  static const char *const prepares[] = {"TrainingArguments(",
+                                         "SFTConfig(",
+                                         "parse_args_into_dataclasses(",
+                                         "parse_args_and_config(",
+                                         "Accelerator(",
+                                         "HfDeepSpeedConfig(",
+                                         "zero.Init(",
+                                         NULL};
+  size_t byte;
+  const plim_project_file *file = NULL;
+  for (size_t i = 0; loads[i] && !file; i++) file = check_mention(c, loads[i], &byte);
+  if (!file || !is_zero3(c)) return;
+  size_t loaded = first_of(c, file, loads), prepared = first_of(c, file, prepares);
+  if (prepared == SIZE_MAX || prepared < loaded || !are_in_order(file->text, loaded, prepared))
+    return;
+  check_finding *f = check_add(c, "loading.order", CHECK_WARNING,
+                               "the model is loaded before TrainingArguments are made");
+  check_at_byte(f, file, loaded);
+  check_why(f, "transformers turns zero.Init on with them; without it " WHOLE_ON_EACH);
+  check_fix(f, "make TrainingArguments above from_pretrained");
+}
+
+// ---- evaluation -------------------------------------------------------------------------------------
+
+static bool evaluates(const check *c) {
+  static const char *const keys[] = {"eval_strategy", "evaluation_strategy"};
+  check_place at;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (check_find(c, keys[i], &at))
+      return at.value.kind == PLIM_VALUE_TEXT && strcmp(at.value.text, "no") != 0;
+  return check_find_on(c, "do_eval", &at);
+}
+
+static bool lets_logits_go(const check *c) {
+  static const char *const words[] = {"preprocess_logits_for_metrics", "eval_accumulation_steps",
+                                      "prediction_loss_only", "predict_with_generate",
+                                      "batch_eval_metrics"};
+  check_place at;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (check_mention(c, words[i], NULL) || check_find(c, words[i], &at)) return true;
+  return false;
+}
+
+// Trainer gathers logits on the card, unless nothing is computed of them (transformers#12878).
+static void check_evaluation(check *c) {
+  size_t byte;
+  const plim_project_file *file = check_mention(c, "compute_metrics=", &byte);
+  bool is_language = check_mention(c, "ForCausalLM", NULL) || check_mention(c, "ForMaskedLM", NULL);
+  if (!file || !is_language || !evaluates(c) || lets_logits_go(c)) return;
+  if (strncmp(file->text + byte, "compute_metrics=None", strlen("compute_metrics=None")) == 0)
+    return;
+  check_finding *f = check_add(c, "loading.logits", CHECK_WARNING,
+                               "evaluation keeps all its logits on the card, for compute_metrics");
+  check_at_byte(f, file, byte);
+  check_why(f, "a number for each word of the vocabulary, for each token of all evaluated "
+               "sequences: a thousand of them exceed most cards, whatever training needs");
+  check_fix(f, "preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(-1)");
+}
+
+void check_loading(check *c) {
+  if (!c->trains) return;
+  check_init_flag(c);
+  check_order(c);
+  check_evaluation(c);
+}

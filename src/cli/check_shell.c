@@ -1,0 +1,75 @@
+// Checks of commands over several lines that end earlier than they look: the options behind are lost.
+#include <string.h>
+
+#include "check.h"
+
+typedef struct {
+  const char *begin;
+  size_t size;    // without the line end
+  size_t content; // without blanks at its end
+  size_t indent;
+} line;
+
+static line line_at(const plim_project_file *f, size_t byte) {
+  line l = {.begin = f->text + byte};
+  const char *end = memchr(l.begin, '\n', f->size - byte);
+  l.size = end ? (size_t)(end - l.begin) : f->size - byte;
+  if (l.size && l.begin[l.size - 1] == '\r') l.size--;
+  l.content = l.size;
+  while (l.content && strchr(" \t", l.begin[l.content - 1])) l.content--;
+  while (l.indent < l.content && strchr(" \t", l.begin[l.indent])) l.indent++;
+  return l;
+}
+
+static bool begins_with(const line *l, char c) {
+  return l->indent < l->content && l->begin[l->indent] == c;
+}
+
+static bool ends_in_backslash(const line *l, size_t at) {
+  return at && l->begin[at - 1] == '\\' && !(at > 1 && l->begin[at - 2] == '\\');
+}
+
+static void say(check *c, const plim_project_file *file, const line *l, size_t column,
+                const char *what, const char *why, const char *fix) {
+  check_finding *f = check_add(c, "shell.cut", CHECK_FAILS, "%s", what);
+  size_t byte = (size_t)(l->begin - file->text) + column;
+  check_at_byte(f, file, byte);
+  check_show(f, file->text, byte);
+  check_why(f, "%s: the options below it are lost, and the shell ends with \"command not found\"",
+            why);
+  check_fix(f, "%s", fix);
+}
+
+// `before` is continued by a backslash, `l` follows it, `next` holds options.
+static void check_line(check *c, const plim_project_file *f, const line *before, const line *l,
+                       const line *next) {
+  if (begins_with(before, '#')) return;
+  if (ends_in_backslash(before, before->size) && begins_with(l, '#') && begins_with(next, '-'))
+    say(c, f, l, l->indent, "a comment inside a command", "a comment ends the command",
+        "put the comment above the command");
+  else if (before->content < before->size && ends_in_backslash(before, before->content) &&
+           begins_with(l, '-'))
+    say(c, f, before, before->content - 1, "a blank behind a backslash",
+        "the backslash continues a line only as its last character", "take the blank out");
+}
+
+static line next_line(const plim_project_file *f, const line *l) {
+  const char *end = memchr(l->begin, '\n', f->size - (size_t)(l->begin - f->text));
+  return line_at(f, end ? (size_t)(end - f->text) + 1 : f->size);
+}
+
+static void check_file(check *c, const plim_project_file *f) {
+  line before = line_at(f, 0), l = next_line(f, &before);
+  while (before.begin < f->text + f->size) {
+    line behind = next_line(f, &l);
+    check_line(c, f, &before, &l, &behind);
+    before = l;
+    l = behind;
+  }
+}
+
+void check_shell(check *c) {
+  for (size_t i = 0; i < c->files.project.files.len; i++)
+    if (c->files.project.files.at[i]->settings.format == PLIM_FORMAT_SHELL)
+      check_file(c, c->files.project.files.at[i]);
+}

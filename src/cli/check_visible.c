@@ -1,0 +1,102 @@
+// Which cards a run sees: CUDA_VISIBLE_DEVICES, of the environment or of the files.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+typedef struct {
+  size_t at[PLIM_MAX_CARDS]; // as they are numbered there
+  size_t count;
+} card_list;
+
+// Digits and commas; false: it names cards in another way (UUIDs, MIG), or none.
+static bool read_list(const char *text, card_list *out) {
+  *out = (card_list){.count = 0};
+  for (;; text++) {
+    char *end;
+    if (*text < '0' || *text > '9' || out->count == PLIM_MAX_CARDS) return false;
+    out->at[out->count++] = (size_t)strtoul(text, &end, 10);
+    text = end;
+    if (!*text) return true;
+    if (*text != ',') return false;
+  }
+}
+
+// CUDA counts from the fastest card on, the driver by the bus: the same where all are alike.
+static bool counts_as_the_driver(const check *c) {
+  const char *order = c->environment("CUDA_DEVICE_ORDER");
+  if (order && strcmp(order, "PCI_BUS_ID") == 0) return true;
+  for (size_t i = 1; i < c->card_count; i++)
+    if (strcmp(c->cards[i].name, c->cards[0].name) != 0) return false;
+  return true;
+}
+
+// What a file says is set behind what the environment has.
+static bool find_list(const check *c, check_place *place, char *text, size_t size) {
+  const char *set = c->environment("CUDA_VISIBLE_DEVICES");
+  *place = (check_place){0};
+  snprintf(text, size, "%s", set ? set : "");
+  if (!check_find(c, "cuda_visible_devices", place)) return set;
+  const plim_value *v = &place->value;
+  if (v->kind == PLIM_VALUE_TEXT) snprintf(text, size, "%s", v->text);
+  else if (v->kind == PLIM_VALUE_INTEGER) snprintf(text, size, "%lld", (long long)v->integer);
+  else return false;
+  return true;
+}
+
+// CUDA takes those before the first that is not there.
+static size_t count_present(const check *c, const card_list *list) {
+  size_t count = 0;
+  while (count < list->count && list->at[count] < c->card_count) count++;
+  return count;
+}
+
+static void say_missing(check *c, const check_place *place, const char *text, size_t present) {
+  char all[4 * PLIM_MAX_CARDS] = "";
+  for (size_t i = 0, used = 0; i < c->card_count; i++)
+    used += (size_t)snprintf(all + used, sizeof all - used, "%s%zu", i ? "," : "", i);
+  check_finding *f =
+      check_add(c, "environment.missing_card", CHECK_WARNING,
+                "CUDA_VISIBLE_DEVICES is %.60s; the cards here are %.60s", text, all);
+  if (place->file) check_at(f, place);
+  check_why(f, "CUDA takes those before the first that is missing: the run sees %zu", present);
+  check_fix(f, "CUDA_VISIBLE_DEVICES=%.200s, or fewer of them", all);
+}
+
+static void swap_cards(check *c, size_t a, size_t b) {
+  plim_card card = c->cards[a];
+  c->cards[a] = c->cards[b];
+  c->cards[b] = card;
+  for (size_t i = 0; i < c->processes.len; i++) {
+    size_t *at = &c->processes.at[i].card;
+    *at = *at == a ? b : *at == b ? a : *at;
+  }
+}
+
+static size_t place_of(const check *c, size_t from, size_t index) {
+  for (size_t i = from; i < c->card_count; i++)
+    if (c->cards[i].index == index) return i;
+  return SIZE_MAX;
+}
+
+// Those that the run sees come first, in its order; the others are hidden behind them.
+static void leave(check *c, const card_list *list, size_t present) {
+  size_t seen = 0;
+  for (size_t i = 0; i < present; i++) {
+    size_t at = place_of(c, seen, list->at[i]);
+    if (at != SIZE_MAX) swap_cards(c, seen++, at);
+  }
+  c->hidden_cards = c->card_count - seen;
+  c->card_count = seen;
+}
+
+void check_visible(check *c) {
+  char text[128];
+  card_list list;
+  check_place place;
+  if (!c->card_count || !find_list(c, &place, text, sizeof text) || !read_list(text, &list)) return;
+  size_t present = count_present(c, &list);
+  if (present < list.count) say_missing(c, &place, text, present);
+  if (present && counts_as_the_driver(c)) leave(c, &list, present);
+}

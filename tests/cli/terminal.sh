@@ -1,0 +1,37 @@
+#!/bin/bash
+# terminal.sh PROGRAM: the command lines of golden/, each on a terminal. At 80 columns no line is longer, unless
+# it is something to paste; at 60 nothing is lost and nothing crashes.
+set -u
+here=$(dirname "$(realpath "$0")")
+program=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+
+# Their outputs differ from those of golden/ in their line ends and colours, so only the log counts.
+on_terminal() {
+  local columns=$1 least=$2 names=() script
+  shift 2
+  mkdir "$work/$columns"
+  ln -s "$(dirname "$program")"/*.so "$work/$columns/"
+  printf '#!/bin/bash\nexec env -u COLUMNS TERM=xterm python3 %q %s %q %q "$@"\n' "$here/on_terminal.py" \
+    "$columns" "$work/log$columns" "$program" >"$work/$columns/plimsoll"
+  chmod +x "$work/$columns/plimsoll"
+  for script in "${@/#/$here/golden/}"; do names+=("$(basename "$script" .sh)"); done
+  "$here/golden.sh" "$work/$columns/plimsoll" "${names[@]}" >/dev/null
+  local found runs
+  runs=$(grep -c '^\$' "$work/log$columns")
+  found=$(grep -B1 '^  ' "$work/log$columns")
+  [ "$runs" -ge "$least" ] || found="only $runs commands ran"
+  if [ -z "$found" ]; then
+    passed=$((passed + 1)) && echo "ok   $runs commands on $columns columns"
+  else
+    failed=$((failed + 1)) && printf '%s\nFAIL %s columns\n' "$found" "$columns"
+  fi
+}
+
+cd "$here/golden" || exit 2
+on_terminal 80 300 {plan,apply,undo,check,estimate,help,files,set,value,option,command}_*.sh
+on_terminal 60 100 {check,estimate,help,value,option,command}_*.sh plan_{cards,host,launch,world,script}.sh
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -1,0 +1,251 @@
+// Python that trains: models, variables, what is said twice, what runs under a condition, loops of one's own.
+#include "projects.h"
+
+// ---- models and variables of scripts ----------------------------------------------------------------
+
+TEST(the_model_is_what_from_pretrained_is_given) {
+  static const char *const texts[] = {
+      "model = AutoModelForCausalLM.from_pretrained('org/m', dtype='auto')\n",
+      "MODEL_NAME = 'org/m'\nmodel = AutoModelForCausalLM.from_pretrained(MODEL_NAME)\n",
+      "NAME = 'org/m'\ndef load():\n  return AutoModel.from_pretrained(NAME)\n",
+      "def main():\n  base = 'org/m'\n  model = AutoModel.from_pretrained(base)\n",
+      "p.add_argument('--model', default='org/m')\nargs = p.parse_args()\n"
+      "model = LlamaForCausalLM.from_pretrained(args.model)\n",
+      "@dataclass\nclass Config:\n  checkpoint: str = 'org/m'\nconfig = Config()\n"
+      "model = AutoModel.from_pretrained(config.checkpoint)\n",
+      "@dataclass\nclass Config:\n  name: str = field(default='org/m')\nc = Config()\n"
+      "model = AutoModel.from_pretrained(c.name)\n",
+      "CONFIG = {'path': 'org/m'}\nmodel = AutoModel.from_pretrained(CONFIG['path'])\n",
+      "model = SentenceTransformer('org/m')\n",
+      "MODEL_NAME = 'org/m'\ndef load(where):\n  return AutoModel.from_pretrained(where)\n",
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    CHECK(!read_text("train.py", texts[i]), "%s", error.message);
+    CHECK(says("model=org/m"), "%s", texts[i]);
+  }
+  CHECK(!read_text("train.py", "a = AutoModel.from_pretrained('org/a')\n"
+                               "b = AutoModel.from_pretrained('org/b')\n"),
+        "%s", error.message);
+  CHECK(says("model=unclear"), "two models");
+  CHECK(!read_text("train.py", "MODEL_NAME = 'org/a'\na = AutoModel.from_pretrained(MODEL_NAME)\n"
+                               "b = AutoModel.from_pretrained('org/b')\n"),
+        "%s", error.message);
+  CHECK(says("model=unclear"), "two models, one by its name");
+  CHECK(strstr(project.knobs[PLIM_KNOB_MODEL].why, "org/a"), "%s",
+        project.knobs[PLIM_KNOB_MODEL].why);
+}
+
+TEST(variables_of_one_function_are_knobs_and_of_two_are_refused) {
+  CHECK(!read_text("train.py", "def main():\n  batch_size = 4\n  seq_len = 512\n"
+                               "  train(batch_size)\nmain()\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=4"), "a variable");
+  CHECK(changes("micro_batch", "2"), "a variable");
+  CHECK(refuses("accumulate", "2", "accumulate"), "there is no place for another");
+  CHECK(!read_text("train.py", "def train():\n  batch_size = 4\ndef tune():\n  batch_size = 4\n"),
+        "%s", error.message);
+  CHECK(refuses("micro_batch", "2", "train.batch_size or tune.batch_size"), "which of them");
+  CHECK(!read_text("train.py", "def train():\n  batch_size = 4\ndef tune():\n  batch_size = 8\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "which of them");
+  CHECK(refuses("micro_batch", "2", "tune.batch_size says 8"), "which of them");
+  CHECK(!read_text("train.py", "BATCH_SIZE = 2\ndef tune():\n  batch_size = 8\n"), "%s",
+        error.message);
+  CHECK(says("micro_batch=2"), "the module's own comes first");
+  CHECK(!read_text("train.py",
+                   "def main():\n  n = 4\n  TrainingArguments(output_dir='o',\n"
+                   "      per_device_train_batch_size=n, gradient_accumulation_steps=2)\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=4 accumulate=2"), "by its variable");
+  plim_edit_set edits;
+  CHECK(set("micro_batch", "1", &edits), "%s", error.message);
+  CHECK(edits.at.len == 1 && strcmp(edits.at.at[0].edit.text, "1") == 0, "at its root");
+  plim_edit_set_clear(&edits);
+}
+
+// ---- Python that says a thing more than once --------------------------------------------------------------
+
+#define ARGS(value) "a = TrainingArguments(per_device_train_batch_size=" value ")\n"
+
+static const struct {
+  const char *name, *text, *says;
+} orders[] = {
+    {"assigned again behind the use", "N = 8\n" ARGS("N") "N = 16\n", "micro_batch=unclear"},
+    {"the same under a usual name", "batch_size = 8\n" ARGS("batch_size") "batch_size = 16\n",
+     "micro_batch=unclear"},
+    {"assigned again before the use", "N = 8\nN = 16\n" ARGS("N"), "micro_batch=16"},
+    {"a copy of what is assigned again", "A = 8\nB = A\nA = 2\n" ARGS("B"), "micro_batch=unclear"},
+    {"assigned below a function", "def main():\n    " ARGS("N") "\nN = 8\nmain()\n",
+     "micro_batch=8"},
+    {"assigned twice below a function", "def main():\n    " ARGS("N") "\nN = 8\nmain()\nN = 4\n",
+     "micro_batch=unclear"},
+    {"used by position in between", "batch_size = 8\nload(data, batch_size)\nbatch_size = 16\n",
+     "micro_batch=unclear"},
+    {"a dict assigned again behind the use", "C = {'n': 8}\n" ARGS("C['n']") "C = {'n': 4}\n",
+     "micro_batch=unclear"},
+    {"an entry assigned behind the use", "C = {'n': 8}\n" ARGS("C['n']") "C['n'] = 4\n",
+     "micro_batch=unclear"},
+    {"an entry assigned before the use", "C = {'n': 8}\nC['n'] = 4\n" ARGS("C['n']"),
+     "micro_batch=4"},
+    {"update", "C = {'n': 8}\nC.update(n=4)\n" ARGS("C['n']"), "micro_batch=unclear"},
+    {"update of a part", "C = {'t': {'n': 8}}\nC['t'].update(o)\n" ARGS("C['t']['n']"),
+     "micro_batch=unclear"},
+    {"update under a usual name", "C = {'batch_size': 8}\nC.update(batch_size=4)\n",
+     "micro_batch=unclear"},
+    {"|=", "C = {'n': 8}\nC |= other\n" ARGS("C['n']"), "micro_batch=unclear"},
+    {"a progress bar", "N = 8\nbar.update(1)\n" ARGS("N"), "micro_batch=8"},
+    {"vars",
+     "p.add_argument('--n', default=8)\nargs = p.parse_args()\nvars(args).update(o)\n" ARGS(
+         "args.n"),
+     "micro_batch=unclear"},
+    {"setattr",
+     "p.add_argument('--n', default=8)\nargs = p.parse_args()\nsetattr(args, 'n', 4)\n" ARGS(
+         "args.n"),
+     "micro_batch=unclear"},
+    {"unpacked", "B = {'per_device_train_batch_size': 8}\na = TrainingArguments(**B)\n",
+     "micro_batch=8"},
+    {"merged",
+     "B = {'per_device_train_batch_size': 8}\n"
+     "a = TrainingArguments(**{**B, 'per_device_train_batch_size': 4})\n",
+     "micro_batch=unclear"},
+    {"merged by dict",
+     "B = {'per_device_train_batch_size': 8}\n"
+     "a = TrainingArguments(**dict(B, per_device_train_batch_size=4))\n",
+     "micro_batch=unclear"},
+    {"merged by |",
+     "B = {'per_device_train_batch_size': 8}\n"
+     "a = TrainingArguments(**(B | {'per_device_train_batch_size': 4}))\n",
+     "micro_batch=unclear"},
+    {"merged with what is not known",
+     "B = {'per_device_train_batch_size': 8}\n"
+     "a = TrainingArguments(**{**B, **other})\n",
+     "micro_batch=unclear"},
+    {"written in place", "a = TrainingArguments(**{'per_device_train_batch_size': 4})\n",
+     "micro_batch=4"},
+};
+
+TEST(python_that_says_a_thing_twice_is_read_in_its_order) {
+  for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+    test_count(orders[i].name, !read_text("t.py", orders[i].text) && says(orders[i].says));
+}
+
+// ---- conditions -------------------------------------------------------------------------------------
+
+static plim_err read_started(const char *python, const char *shell) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = plim_project_add(&project, "train.py", python, strlen(python), &error);
+  if (!err) err = plim_project_add(&project, "run.sh", shell, strlen(shell), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+#define SWITCHES                                                                                   \
+  "p.add_argument('--bs', type=int, default=4)\n"                                                  \
+  "p.add_argument('--grad-ckpt', action='store_true')\n"                                           \
+  "p.add_argument('--full', action='store_true')\n"                                                \
+  "p.add_argument('--method', default='lora')\n"                                                   \
+  "args = p.parse_args()\n"                                                                        \
+  "DataLoader(data, batch_size=args.bs)\n"
+
+TEST(code_under_a_condition_counts_where_it_runs) {
+  static const char script[] = SWITCHES "if args.grad_ckpt:\n"
+                                        "    model.gradient_checkpointing_enable()\n"
+                                        "if not args.full and args.method == 'lora':\n"
+                                        "    get_peft_model(model, LoraConfig(r=16))\n"
+                                        "elif args.full:\n"
+                                        "    get_peft_model(model, LoraConfig(r=32))\n"
+                                        "else:\n"
+                                        "    get_peft_model(model, LoraConfig(r=64))\n";
+  CHECK(!read_started(script, "python train.py --bs 8\n"), "%s", error.message);
+  CHECK(says("micro_batch=8 checkpoint=unknown lora_rank=16"), "without a flag");
+  CHECK(!read_started(script, "python train.py --bs 8 --grad-ckpt --full\n"), "%s", error.message);
+  CHECK(says("checkpoint=on lora_rank=32"), "with two");
+  CHECK(!read_started(script, "python train.py --bs 8 --method other\n"), "%s", error.message);
+  CHECK(says("checkpoint=unknown lora_rank=64"), "with a word");
+  CHECK(!read_started(script, "python train.py --bs 8 --method $HOW\n"), "%s", error.message);
+  CHECK(says("lora_rank=unclear"), "with a variable that nobody sets");
+}
+
+TEST(a_condition_that_is_not_known_leaves_the_knob_open) {
+  static const char script[] = SWITCHES "if torch.cuda.get_device_properties(0).total_memory < G:\n"
+                                        "    model.gradient_checkpointing_enable()\n"
+                                        "    load(torch_dtype='bfloat16', load_in_4bit=True)\n"
+                                        "else:\n"
+                                        "    load(torch_dtype='bfloat16')\n";
+  CHECK(!read_started(script, "python train.py --bs 8\n"), "%s", error.message);
+  CHECK(says("checkpoint=unclear quantisation=unclear dtype=bf16"), "what both say is said");
+  CHECK(strstr(project.knobs[PLIM_KNOB_CHECKPOINT].why, "depends on torch.cuda.get_device"), "%s",
+        project.knobs[PLIM_KNOB_CHECKPOINT].why);
+  CHECK(!read_text("t.py", SWITCHES "if torch.cuda.is_available():\n"
+                                    "    model.gradient_checkpointing_enable()\n"),
+        "%s", error.message);
+  CHECK(says("checkpoint=on"), "there is a card");
+}
+
+TEST(one_of_two_values_counts_by_its_condition) {
+  static const char script[] =
+      SWITCHES "Trainer(peft_config=LoraConfig(r=8) if args.full else LoraConfig(r=4))\n";
+  CHECK(!read_started(script, "python train.py --bs 8\n"), "%s", error.message);
+  CHECK(says("lora_rank=4"), "the second");
+  CHECK(!read_started(script, "python train.py --bs 8 --full\n"), "%s", error.message);
+  CHECK(says("lora_rank=8"), "the first");
+}
+
+TEST(a_change_beside_a_condition_is_made) {
+  static const char script[] = SWITCHES "if args.full:\n"
+                                        "    model.gradient_checkpointing_enable()\n"
+                                        "cfg = LoraConfig(r=16)\n";
+  CHECK(!read_started(script, "python train.py --bs 8 --full\n"), "%s", error.message);
+  CHECK(says("checkpoint=on") && changes("lora_rank", "8") && changes("micro_batch", "2"), "%s",
+        error.message);
+}
+
+#define LOOP(name)                                                                                 \
+  "def main():\n"                                                                                  \
+  "    opt = torch.optim.AdamW(model.parameters(), lr=args.lr)\n"                                  \
+  "    for i in range(args." name "):\n"                                                           \
+  "        with torch.autocast('cuda', dtype=torch.bfloat16):\n"                                   \
+  "            loss = model(x).loss / args." name "\n"                                             \
+  "        loss.backward()\n"
+
+TEST(loops_of_ones_own_with_short_names) {
+  static const char script[] = "p.add_argument('--lr', default=1e-4)\n" LOOP("accum");
+  CHECK(
+      !read_started(script, "B=${B:-16}\npython train.py --bs $B --accum 2 --ctx 1024 --lr 1e-5\n"),
+      "%s", error.message);
+  CHECK(says("micro_batch=16 accumulate=2 sequence=1024 precision=bf16 optimizer=adamw-foreach"),
+        "short names, autocast, and an optimizer that is not its learning rate");
+}
+
+TEST(an_accumulation_of_an_unknown_name_is_asked_for) {
+  CHECK(!read_started(LOOP("pieces"), "python train.py --bs 16 --pieces 2\n"), "%s", error.message);
+  CHECK(says("accumulate=unclear"), "what the loss is divided by");
+  CHECK(strstr(project.knobs[PLIM_KNOB_ACCUMULATE].why, "divides its loss by args.pieces"), "%s",
+        project.knobs[PLIM_KNOB_ACCUMULATE].why);
+  CHECK(!read_started("print(sum(losses) / len(losses))\nmean = loss / 2\n",
+                      "python train.py --bs 16 --n-accum-passes 2\n"),
+        "%s", error.message);
+  CHECK(says("accumulate=unclear"), "a flag that sounds like it");
+  CHECK(!read_started("mean = total_loss / len(data)\n", "python train.py --bs 16\n"), "%s",
+        error.message);
+  CHECK(says("accumulate=unknown"), "a mean is none");
+}
+
+TEST(targets_that_come_from_a_configuration) {
+  static const char script[] =
+      "LoraConfig(r=lora['r'], "
+      "target_modules=lora['target_modules'])\nload(torch_dtype='bfloat16')\n";
+  static const char yaml[] = "lora:\n  r: 8\n  target_modules: [q_proj, v_proj]\nbatch_size: 4\n";
+  CHECK(!read_text("t.py", script), "%s", error.message);
+  CHECK(says("lora_targets=unclear"), "alone");
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  CHECK(!plim_project_add(&project, "t.py", script, strlen(script), &error) &&
+            !plim_project_add(&project, "c.yaml", yaml, strlen(yaml), &error) &&
+            !plim_project_finish(&project, &error),
+        "%s", error.message);
+  CHECK(says("lora_targets=q_proj,v_proj lora_rank=8"), "with what it reads");
+}
+
+TEST_MAIN

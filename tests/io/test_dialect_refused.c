@@ -1,0 +1,108 @@
+// What is not modelled is refused with what it is, and names of one's own are bound or refused.
+#include "projects.h"
+
+// ---- what is not modelled ---------------------------------------------------------------------------
+
+#define SFT "model = AutoModelForCausalLM.from_pretrained('m')\n"
+#define CALL "(per_device_train_batch_size=4)\n"
+
+static const struct {
+  const char *file, *text, *reason; // NULL: it is modelled
+} kinds[] = {
+    {"t.py", "from trl import DPOTrainer\n" SFT "args = DPOConfig" CALL,
+     "(DPOConfig): both answers"},
+    {"t.py", SFT "class Mine(GRPOTrainer):\n  pass\nargs = TrainingArguments" CALL,
+     "(GRPOTrainer): answers are generated"},
+    {"t.py", "from trl import DPOTrainer, SFTConfig\n" SFT "args = SFTConfig" CALL, NULL},
+    {"t.py", "# DPOTrainer(x)\n" SFT "args = TrainingArguments" CALL, NULL},
+    {"t.py",
+     "m = AutoModelForSequenceClassification.from_pretrained('m')\nargs = TrainingArguments" CALL,
+     "AutoModelForSequenceClassification is not modelled"},
+    {"t.py",
+     "from transformers import AutoModelForTokenClassification\n" SFT
+     "args = TrainingArguments" CALL,
+     NULL},
+    {"t.yaml", "stage: kto\nfinetuning_type: lora\ncutoff_len: 8\n", "(stage kto): both answers"},
+    {"t.yaml", "stage: sft\nfinetuning_type: lora\ncutoff_len: 8\n", NULL},
+    {"t.yaml", "base_model: m\nrl: grpo\nsequence_len: 8\n", "(rl grpo): answers are generated"},
+    {"t.yaml", "base_model: m\nrl:\nsequence_len: 8\n", NULL},
+    {"t.yaml", "base_model: m\nreward_model: true\nsequence_len: 8\n", "(reward_model true)"},
+    {"t.sh", "trl dpo --use_peft --per_device_train_batch_size 1\n", "(dpo): both answers"},
+    {"t.sh", "accelerate launch -m trl.scripts.dpo --per_device_train_batch_size 1\n",
+     "(trl.scripts.dpo): both answers"},
+    {"t.sh", "python x/run_orpo.py --per_device_train_batch_size 1\n",
+     "(x/run_orpo.py): both answers"},
+    {"t.sh", "# as trl dpo\npython dpo/sft.py --per_device_train_batch_size 1\n", NULL},
+    {"t.yaml", "base_model: m\nsequence_len: 8\ntensor_parallel_size: 2\n", "tensor parallel"},
+    {"t.yaml", "base_model: m\nsequence_len: 8\ncontext_parallel_size: 2\n", "context parallel"},
+    {"t.yaml", "base_model: m\nsequence_len: 8\ndp_replicate_size: 2\n", "sharding within groups"},
+    {"t.sh",
+     "torchrun p.py --micro-batch-size 1 --global-batch-size 8 --pipeline-model-parallel-size 2\n",
+     "a pipeline"},
+};
+
+TEST(what_is_not_modelled_is_refused_with_what_it_is) {
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    const char *reason = kinds[i].reason;
+    bool ok = !read_text(kinds[i].file, kinds[i].text);
+    bool is_refused = plim_project_refuse_unmodelled(&project, &error) != PLIM_OK;
+    ok = ok && is_refused == (reason != NULL) && (!reason || strstr(error.message, reason));
+    if (!ok) printf("%s: %s\n", kinds[i].text, error.message);
+    test_count(reason ? reason : "modelled", ok);
+  }
+}
+
+TEST(frozen_parameters_are_noticed) {
+  static const char *const freezing[] = {"for p in m.parameters(): p.requires_grad = False\n",
+                                         "m.encoder.requires_grad_(False)\n"};
+  for (size_t i = 0; i < 2; i++) {
+    CHECK(!read_text("t.py", freezing[i]) && plim_project_freezes(&project), "%s", freezing[i]);
+  }
+  CHECK(!read_text("t.py", "x = torch.zeros(1, requires_grad=False)\n") &&
+            !plim_project_freezes(&project),
+        "a tensor");
+  CHECK(!read_text("t.yaml", "stage: sft\nfinetuning_type: freeze\ncutoff_len: 8\n") &&
+            plim_project_freezes(&project),
+        "LLaMA-Factory's");
+  CHECK(!read_text("t.py", "p.requires_grad = False\nm = get_peft_model(m, LoraConfig(r=8))\n") &&
+            !plim_project_freezes(&project),
+        "adapters");
+}
+
+// ---- names of one's own -----------------------------------------------------------------------------
+
+static plim_err read_named(const char *names, const char *path, const char *text) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = plim_project_add(&project, "plimsoll.yaml", names, strlen(names), &error);
+  if (!err) err = plim_project_add(&project, path, text, strlen(text), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+TEST(names_of_ones_own_are_bound) {
+  CHECK(
+      !read_named("knobs:\n  micro_batch: c.yaml:examples_at_once\n"
+                  "  checkpoint: {file: c.yaml, key: save_memory, values: {high: on, low: off}}\n",
+                  "c.yaml", "examples_at_once: 6\nsave_memory: low\n"),
+      "%s", error.message);
+  CHECK(says("micro_batch=6 checkpoint=off"), "values");
+  CHECK(changes("micro_batch", "3") && changes("checkpoint", "on"), "both change");
+}
+
+TEST(wrong_names_are_refused_with_the_closest) {
+  CHECK(read_named("knobs:\n  micro_bath: c.yaml:x\n", "c.yaml", "x: 1\n"), "no such knob");
+  CHECK(strstr(error.message, "micro_bath") && strcmp(error.hint, "micro_batch") == 0, "%s",
+        error.hint);
+  CHECK(read_named("knobs:\n  micro_batch: c.yaml:exmples\n", "c.yaml", "examples: 1\n"), "no key");
+  CHECK(strcmp(error.hint, "did you mean examples?") == 0 && strcmp(error.file, "c.yaml") == 0,
+        "%s", error.message);
+  CHECK(read_named("knobs:\n  micro_batch: d.yaml:x\n", "c.yaml", "x: 1\n"), "no file");
+  CHECK(strstr(error.message, "d.yaml"), "%s", error.message);
+  CHECK(!read_named("files:\n  a.yaml: litgpt\n", "a.yaml",
+                    "train:\n  micro_batch_size: 2\n  global_batch_size: 8\n"),
+        "%s", error.message);
+  CHECK(project.files.at[1]->is.dialect == PLIM_DIALECT_LITGPT && !project.notes.len, "told");
+}
+
+TEST_MAIN
