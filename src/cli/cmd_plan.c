@@ -249,6 +249,7 @@ static int run(const cli_call *call) {
     r.files = &files;
   }
   settle(&args->job);
+  if (!err && r.files) r.own_batch = project_job_own_batch(&files, args->job.world);
   r.nodes = args->job.nodes;
   r.epochs = isnan(args->epochs) ? 1 : args->epochs;
   if (!err) err = plan_cards(args, &r, &source, &error);

@@ -120,8 +120,24 @@ static plim_err understand_targets(const char *list, uint64_t *bits, plim_error 
   return PLIM_OK;
 }
 
-static const char *targets_of(const job_args *args) {
-  return args->lora_targets ? args->lora_targets : "all-linear";
+// Where peft puts adapters that are told no target_modules (peft/utils/constants.py, 0.18); other families it
+// refuses.
+static const struct {
+  const char *model_type, *targets;
+} peft_targets[] = {
+    {"llama", "q_proj,v_proj"},  {"mistral", "q_proj,v_proj"},    {"mixtral", "q_proj,v_proj"},
+    {"gemma2", "q_proj,v_proj"}, {"qwen2", "q_proj,v_proj"},      {"qwen3", "q_proj,v_proj"},
+    {"gpt2", "c_attn"},          {"gpt_neox", "query_key_value"}, {"t5", "q,v"},
+    {"bert", "query,value"},     {"roberta", "query,value"},
+};
+
+static const char *targets_of(const job_args *args, const job_request *r) {
+  if (!args->lora_targets) return "all-linear";
+  if (strcmp(args->lora_targets, JOB_PEFT_TARGETS) != 0) return args->lora_targets;
+  for (size_t i = 0; i < sizeof peft_targets / sizeof *peft_targets; i++)
+    if (strcmp(r->job.model.family->model_type, peft_targets[i].model_type) == 0)
+      return peft_targets[i].targets;
+  return "all-linear";
 }
 
 static plim_err understand_lora(const job_args *args, job_request *r, plim_error *error) {
@@ -133,7 +149,7 @@ static plim_err understand_lora(const job_args *args, job_request *r, plim_error
     return plim_fail(error, PLIM_ERR_ARGUMENT, "a dropout of %g is not between 0 and 1",
                      args->lora_dropout);
   uint64_t bits = 0;
-  plim_err err = understand_targets(targets_of(args), &bits, error);
+  plim_err err = understand_targets(targets_of(args, r), &bits, error);
   r->job.lora = (plim_lora){.rank = (int64_t)args->lora_rank,
                             .dropout = args->lora_dropout,
                             .targets = (uint32_t)bits,
@@ -417,12 +433,12 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
                      dtype_name(r->job.recipe.autocast));
   if (!r->job.lora.rank || used >= (int)size) return;
   int commas = 0;
-  for (const char *c = targets_of(args); *c; c++) commas += *c == ',';
+  for (const char *c = targets_of(args, r); *c; c++) commas += *c == ',';
   used +=
       snprintf(text + used, size - (size_t)used, ", LoRA of rank %d on ", (int)r->job.lora.rank);
   if (used >= (int)size) return;
   if (commas > 2) snprintf(text + used, size - (size_t)used, "%d kinds of layers", commas + 1);
-  else snprintf(text + used, size - (size_t)used, "%s", targets_of(args));
+  else snprintf(text + used, size - (size_t)used, "%s", targets_of(args, r));
 }
 
 void job_describe_recipe(const job_request *r, const job_args *args, char *text, size_t size) {

@@ -27,6 +27,9 @@ typedef struct {
 // Whether the option was typed that fills this field of `args`.
 bool job_is_typed(const job_args *args, const void *field);
 
+// Adapters where peft puts them by itself.
+#define JOB_PEFT_TARGETS "default"
+
 // Of counts that the user's files may say: not typed.
 #define JOB_UNSET PLIM_UNKNOWN
 #define JOB_DEFAULTS JOB_DEFAULTS_WITH(1)

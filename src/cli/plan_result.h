@@ -27,6 +27,7 @@ typedef struct {
   double price_per_hour; // NaN: not known
   uint64_t nodes;
   const project_job *files; // NULL: made from flags alone
+  uint64_t own_batch;       // the effective batch that the files say; 0: they do not
   const cli_strings *sets;  // of --set
 } plan_result;
 

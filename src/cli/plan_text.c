@@ -66,7 +66,10 @@ static void print_subject(const plan_result *r, const plan_for_card *c) {
   const int64_t *now = c->plan.before_choice.at;
   uint64_t had =
       (uint64_t)(now[PLIM_KNOB_MICRO_BATCH] * now[PLIM_KNOB_ACCUMULATE]) * (uint64_t)c->asked.world;
-  if (c->plan.effective_batch && had == c->plan.effective_batch)
+  if (c->plan.effective_batch && r->own_batch && r->own_batch != c->plan.effective_batch)
+    printf(", effective batch %s (the files say %s)\n", units_count(c->plan.effective_batch).text,
+           units_count(r->own_batch).text);
+  else if (c->plan.effective_batch && had == c->plan.effective_batch)
     printf(", effective batch %s kept\n", units_count(had).text);
   else if (c->plan.effective_batch)
     printf(", effective batch %s instead of %s\n", units_count(c->plan.effective_batch).text,

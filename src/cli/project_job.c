@@ -87,39 +87,57 @@ static void fill_count(project_job *p, const job_args *a, const char *what, plim
 
 // ---- how many at once ---------------------------------------------------------------------------------
 
-static const struct {
+typedef struct {
   plim_knob knob;
-  const char *option;
+  const char *option, *example;
   size_t at;             // of job_args
   bool is_one_if_unsaid; // nobody accumulates, or takes several GPUs, without saying so
-} counts[] = {
-    {PLIM_KNOB_MICRO_BATCH, "--batch", offsetof(job_args, batch), false},
-    {PLIM_KNOB_ACCUMULATE, "--accumulate", offsetof(job_args, accumulate), true},
-    {PLIM_KNOB_WORLD, "--world", offsetof(job_args, world), true},
+} asked_count;
+
+static const asked_count counts[] = {
+    {PLIM_KNOB_MICRO_BATCH, "--batch", "8", offsetof(job_args, batch), false},
+    {PLIM_KNOB_ACCUMULATE, "--accumulate", "8", offsetof(job_args, accumulate), true},
+    {PLIM_KNOB_WORLD, "--world", "8", offsetof(job_args, world), true},
+};
+
+// What has an answer where nothing is said, and none where it is not clear.
+static const asked_count open_counts[] = {
+    {PLIM_KNOB_SEQUENCE, "--seq", "2048", offsetof(job_args, seq), false},
+    {PLIM_KNOB_LORA_RANK, "--lora-rank", "16, or 0 for no adapters", offsetof(job_args, lora_rank),
+     false},
 };
 
 // What to type where the files leave a count open.
-static void hint_count(const project_job *p, size_t i, plim_error *error) {
-  const plim_project_knob *k = &p->project.knobs[counts[i].knob];
+static void hint_count(const project_job *p, const asked_count *c, plim_error *error) {
+  const plim_project_knob *k = &p->project.knobs[c->knob];
   const plim_setting *first = k->place_count ? k->places[0].setting : NULL;
-  const char *knob = plim_knob_table[counts[i].knob].name;
-  if (first && first->value.kind == PLIM_VALUE_INTEGER)
-    plim_error_hint(error, "%s %lld, or which one counts: --set %s=%s:%s", counts[i].option,
+  const char *knob = plim_knob_table[c->knob].name;
+  bool is_count = first && first->value.kind == PLIM_VALUE_INTEGER && first->value.integer > 0;
+  if (is_count && c->knob == PLIM_KNOB_LORA_RANK)
+    plim_error_hint(error, "%s %lld, or 0 for no adapters", c->option,
+                    (long long)first->value.integer);
+  else if (is_count && k->place_count > 1)
+    plim_error_hint(error, "which one counts: --set %s=%s:%s or --set %s=%s:%s", knob,
+                    p->project.files.at[k->places[0].file]->path, first->key, knob,
+                    p->project.files.at[k->places[1].file]->path, k->places[1].setting->key);
+  else if (is_count)
+    plim_error_hint(error, "%s %lld, or which one counts: --set %s=%s:%s", c->option,
                     (long long)first->value.integer, knob,
                     p->project.files.at[k->places[0].file]->path, first->key);
-  else if (first) plim_error_hint(error, "%s 8", counts[i].option);
-  else plim_error_hint(error, "%s 8, or where it is: --set %s=FILE:KEY", counts[i].option, knob);
+  else if (first) plim_error_hint(error, "%s %s", c->option, c->example);
+  else
+    plim_error_hint(error, "%s %s, or where it is: --set %s=FILE:KEY", c->option, c->example, knob);
 }
 
-static plim_err refuse_count(const project_job *p, size_t i, plim_error *error) {
-  const plim_project_knob *k = &p->project.knobs[counts[i].knob];
-  const plim_knob_info *knob = &plim_knob_table[counts[i].knob];
+static plim_err refuse_count(const project_job *p, const asked_count *c, plim_error *error) {
+  const plim_project_knob *k = &p->project.knobs[c->knob];
+  const plim_knob_info *knob = &plim_knob_table[c->knob];
   plim_err err = k->said == PLIM_UNCLEAR
                      ? plim_fail(error, PLIM_ERR_ARGUMENT, "%s (%s) is not clear: %s", knob->name,
                                  knob->what, k->why)
                      : plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say %s (%s)",
                                  knob->name, knob->what);
-  hint_count(p, i, error);
+  hint_count(p, c, error);
   if (!k->place_count) return err;
   return plim_error_file(error, err, p->project.files.at[k->places[0].file]->path);
 }
@@ -143,7 +161,17 @@ static plim_err fill_counts(const project_job *p, job_args *a, plim_error *error
     if (*out != JOB_UNSET) continue;
     if (count_of(k)) *out = count_of(k);
     else if (k->said == PLIM_UNSAID && counts[i].is_one_if_unsaid) *out = 1;
-    else return refuse_count(p, i, error);
+    else return refuse_count(p, &counts[i], error);
+  }
+  return PLIM_OK;
+}
+
+static plim_err ask_open(const project_job *p, const job_args *a, plim_error *error) {
+  for (size_t i = 0; i < sizeof open_counts / sizeof *open_counts; i++) {
+    const asked_count *c = &open_counts[i];
+    bool is_told = job_is_typed(a, (const char *)a + c->at);
+    if (!is_told && p->project.knobs[c->knob].said == PLIM_UNCLEAR)
+      return refuse_count(p, c, error);
   }
   return PLIM_OK;
 }
@@ -253,8 +281,32 @@ static void fill_loss(project_job *p, job_args *a) {
   if (is(p->run.liger, "on")) a->liger = true;
 }
 
+// The setting whose key has this part and this end, without case; NULL: none.
+static const plim_setting *find_setting(const project_job *p, const char *part, const char *end) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++) {
+      const char *key = s->at.at[k].key, *found = strcasestr(key, part);
+      size_t n = strlen(key), m = strlen(end);
+      if (found && n >= m && strcasecmp(key + n - m, end) == 0) return &s->at.at[k];
+    }
+  }
+  return NULL;
+}
+
+// Ecosystems that hand a configuration without target_modules to peft, which has its own.
+static bool leaves_targets_to_peft(const project_job *p) {
+  plim_dialect dialect = p->project.dialect;
+  bool is_trainer = dialect == PLIM_DIALECT_HF || dialect == PLIM_DIALECT_TRL;
+  bool is_own = dialect == PLIM_DIALECT_HOME || dialect == PLIM_DIALECT_SENTENCE ||
+                dialect == PLIM_DIALECT_LIGHTNING;
+  return is_trainer || (is_own && find_setting(p, "loraconfig.", ""));
+}
+
 // Adapters on layers that none of our names has are left out, and said.
 static void fill_targets(project_job *p, job_args *a) {
+  bool is_open = p->run.lora_targets.said == PLIM_UNSAID && !a->lora_targets && a->lora_rank;
+  if (is_open && leaves_targets_to_peft(p)) a->lora_targets = JOB_PEFT_TARGETS;
   if (!is_known(p->run.lora_targets.said) || !*p->run.lora_targets.text) return;
   if (a->lora_targets) return;
   p->targets = strdup(p->run.lora_targets.text);
@@ -326,7 +378,9 @@ static void note_unclear(project_job *p, const job_args *a) {
   };
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     const plim_project_knob *k = &p->project.knobs[words[i].knob];
-    if (k->said != PLIM_UNCLEAR || job_is_typed(a, (const char *)a + words[i].at)) continue;
+    bool has_no_adapters = words[i].knob == PLIM_KNOB_LORA_TARGETS && !a->lora_rank;
+    if (k->said != PLIM_UNCLEAR || has_no_adapters) continue;
+    if (job_is_typed(a, (const char *)a + words[i].at)) continue;
     note(p, "%s is not clear: %.150s; predicted as %s", words[i].what, k->why, words[i].taken);
   }
 }
@@ -352,8 +406,10 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   plim_said_text attention = r->attention, precision = r->precision;
   bool is_open = a->accumulate == JOB_UNSET;
   plim_err err = project_job_take_model(p, a, error);
+  if (!err) err = plim_project_refuse_documents(&p->project, error);
   if (!err) err = project_job_check_world(p, a, error);
   if (!err) err = fill_counts(p, a, error);
+  if (!err) err = ask_open(p, a, error);
   fill_count(p, a, "the number of machines", r->nodes, 1, &a->nodes);
   if (!err) err = project_job_divide(p, a, is_open, error);
   if (err) return err;
@@ -371,6 +427,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   fill_types(p, a);
   note_unclear(p, a);
   note_unmodelled(p);
+  project_job_note_code(p, a);
   note_type(p, a);
   note_world(p, a);
   project_job_note_ecosystem(p, a);

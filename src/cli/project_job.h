@@ -38,6 +38,8 @@ plim_err project_job_take_model(project_job *p, job_args *args, plim_error *erro
 // (project_job_ecosystem.c).
 void project_job_fill_ecosystem(project_job *p, job_args *args);
 void project_job_note_ecosystem(project_job *p, const job_args *args);
+// Names code that shards, checkpoints or casts by itself (project_job_code.c).
+void project_job_note_code(project_job *p, const job_args *args);
 // The setting whose key has this part and this end, without case; NULL: none.
 const plim_setting *project_job_setting(const project_job *p, const char *part, const char *end);
 
@@ -51,5 +53,7 @@ plim_err project_job_divide(const project_job *p, job_args *args, bool is_open, 
 
 // The effective batch the files ask for; 0: they do not say.
 uint64_t project_job_batch(const project_job *p);
+// The same, or what their counts make on so many GPUs, those they name themselves first.
+uint64_t project_job_own_batch(const project_job *p, uint64_t world);
 
 #endif

@@ -32,6 +32,15 @@ static void drop_nodes(job_args *a) {
   if (!is_split && !job_is_typed(a, &a->nodes)) a->nodes = 1;
 }
 
+uint64_t project_job_own_batch(const project_job *p, uint64_t world) {
+  int64_t own = project_job_count(p, PLIM_KNOB_WORLD);
+  int64_t ranks = plim_project_ranks(&p->project, own ? own : (int64_t)world);
+  int64_t steps = project_job_count(p, PLIM_KNOB_ACCUMULATE);
+  if (p->run.accumulate.said == PLIM_UNSAID) steps = 1;
+  if (project_job_batch(p)) return project_job_batch(p);
+  return (uint64_t)(project_job_count(p, PLIM_KNOB_MICRO_BATCH) * steps * ranks);
+}
+
 plim_err project_job_divide(const project_job *p, job_args *a, bool is_open, plim_error *error) {
   int64_t steps, world = (int64_t)a->world, micro = (int64_t)a->batch;
   drop_nodes(a);

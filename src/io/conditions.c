@@ -53,6 +53,7 @@ static plim_truth decide(const plim_settings *s, const plim_condition *c) {
   case PLIM_IF_NOT: return (plim_truth)(PLIM_YES - a);
   case PLIM_IF_BOTH: return a < b ? a : b;
   case PLIM_IF_EITHER: return a > b ? a : b;
+  case PLIM_IF_LIKELY: return a == PLIM_NO ? PLIM_NO : PLIM_YES;
   default: return PLIM_MAYBE;
   }
 }
@@ -60,6 +61,12 @@ static plim_truth decide(const plim_settings *s, const plim_condition *c) {
 void plim_conditions_decide(plim_settings *s) {
   for (size_t i = 0; i < s->conditions.len; i++)
     s->conditions.at[i].truth = decide(s, &s->conditions.at[i]);
+  for (size_t i = 0; i < s->at.len; i++) {
+    plim_setting *x = &s->at.at[i];
+    plim_truth truth = x->chooses ? at(s, x->chooses)->truth : PLIM_MAYBE;
+    if (x->chooses) x->computed = (plim_value){0};
+    if (truth != PLIM_MAYBE) x->computed = x->choices[truth == PLIM_YES];
+  }
 }
 
 void plim_conditions_adopt(plim_settings *s, const plim_settings *before) {

@@ -63,7 +63,7 @@ static void say_unreadable(const plim_settings *s, const plim_setting *setting, 
   char text[96];
   *out = (plim_reading){.said = PLIM_UNCLEAR, .setting = setting, .key = key, .is_fixed = true};
   if (plim_setting_counts(s, setting) == PLIM_MAYBE) {
-    snprintf(out->why, sizeof out->why, "%.60s (line %d) counts only if %.80s, which is not known",
+    snprintf(out->why, sizeof out->why, "%.60s (line %d) depends on %.80s, which is not known",
              setting->key, setting->line, plim_setting_doubt(s, setting));
   } else if (setting->value.kind == PLIM_VALUE_DERIVED) {
     say_computed(setting, out);
@@ -96,6 +96,7 @@ static void say_twice(decision *d, const plim_setting *setting, const plim_value
   d->reading.said = PLIM_UNCLEAR;
   d->reading.is_fixed = true;
   d->reading.value = (plim_value){0};
+  d->reading.rival = setting;
 }
 
 // Two functions have a variable of that name: which of them it is, nobody knows.

@@ -162,6 +162,7 @@ typedef struct {
   plim_value value;            // NULL unless SAID or DEFAULTED
   const plim_setting *setting; // that decides; NULL: none
   const plim_key *key;         // how it is read; NULL: none
+  const plim_setting *rival;   // that says another value; NULL: none
   bool is_fixed;               // it must not change, or cannot be: `why` says it
   char why[224];
 } plim_reading;

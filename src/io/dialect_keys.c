@@ -90,6 +90,7 @@ static const plim_key home[] = {
   WORDS("activation_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("enable_activation_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("gradient_checkpointing_enable", CHECKPOINT, checkpoint, NULL),
+  WORDS("prepare_model_for_kbit_training.use_gradient_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("attn_implementation", ATTENTION, attention, NULL),
   WORDS("attention_implementation", ATTENTION, attention, NULL),
   WORDS("use_flash_attention", ATTENTION, attention_flash, NULL),
@@ -108,6 +109,8 @@ static const plim_key home[] = {
   WORDS("optimizer.type", OPTIMIZER, optimizer_class, NULL),
   WORDS("optimizer._target_", OPTIMIZER, optimizer_class, NULL),
   WORDS("*optim.adamw.*", OPTIMIZER, any_adamw, NULL),
+  WORDS("*optim.adam.*", OPTIMIZER, any_adamw, NULL), // the same states
+  WORDS("*optim.sgd.*", OPTIMIZER, any_sgd, NULL),
   WORDS("*optim.adamw8bit.*", OPTIMIZER, any_adamw_8bit, NULL),
   WORDS("*optim.pagedadamw8bit.*", OPTIMIZER, any_paged_adamw_8bit, NULL),
   REFINES("optimizer.fused", OPTIMIZER, "adamw-foreach", fused, NULL),
@@ -192,6 +195,7 @@ static const plim_key hf[] = {
   WORDS("gradient_checkpointing", CHECKPOINT, checkpoint, "off", ADDABLE),
   WORDS("fsdp_config.activation_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("gradient_checkpointing_enable", CHECKPOINT, checkpoint, NULL), // a call in a script
+  WORDS("prepare_model_for_kbit_training.use_gradient_checkpointing", CHECKPOINT, checkpoint, NULL),
   REFINES("gradient_checkpointing_kwargs", CHECKPOINT, "on", reentrant_json, NULL),
   REFINES("gradient_checkpointing_kwargs.use_reentrant", CHECKPOINT, "on", reentrant, NULL),
   WORDS("attn_implementation", ATTENTION, attention, "sdpa"),
@@ -241,8 +245,8 @@ static const plim_key hf[] = {
 
 // TRL's configs turn checkpointing and bf16 on, and compute the loss in chunks.
 static const plim_key trl[] = {
-  NUMBER("max_length", SEQUENCE, "1024", ADDABLE),
-  NUMBER("max_seq_length", SEQUENCE, NULL, OLD),
+  NUMBER("max_length", SEQUENCE, "1024", ADDABLE, .words = words_endless),
+  NUMBER("max_seq_length", SEQUENCE, NULL, OLD, .words = words_endless),
   WORDS("gradient_checkpointing", CHECKPOINT, checkpoint, "on", ADDABLE),
   REFINES("gradient_checkpointing_kwargs", CHECKPOINT, "on", reentrant_json, NULL),
   REFINES("gradient_checkpointing_kwargs.use_reentrant", CHECKPOINT, "on", reentrant, NULL),
@@ -339,8 +343,7 @@ static const plim_key axolotl[] = {
   TEXT("base_model", MODEL, NULL),
   NUMBER("micro_batch_size", MICRO_BATCH, "1", ADDABLE),
   NUMBER("gradient_accumulation_steps", ACCUMULATE, "1", ADDABLE),
-  NUMBER("batch_size", GLOBAL_BATCH, NULL),
-  NUMBER("sequence_len", SEQUENCE, "512", ADDABLE),
+  NUMBER("sequence_len", SEQUENCE, "512", ADDABLE), // batch_size: see project_counts.c
   WORDS("sample_packing", PACKING, on_off, "off"),
   WORDS("gradient_checkpointing", CHECKPOINT, checkpoint, "off", ADDABLE),
   WORDS("fsdp_config.activation_checkpointing", CHECKPOINT, checkpoint, NULL),
@@ -588,7 +591,7 @@ static const plim_key torchtitan[] = {
   TEXT("model.flavor", MODEL, NULL),
   NUMBER("training.local_batch_size", MICRO_BATCH, "8"),
   NUMBER("training.batch_size", MICRO_BATCH, NULL, OLD),
-  NUMBER("training.global_batch_size", GLOBAL_BATCH, NULL),
+  NUMBER("training.global_batch_size", GLOBAL_BATCH, NULL, .words = words_any_batch),
   NUMBER("training.seq_len", SEQUENCE, "2048"),
   WORDS("training.dtype", DTYPE, dtype, "fp32"),
   WORDS("training.mixed_precision_param", PRECISION, precision, "bf16"),
@@ -731,7 +734,7 @@ const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
   [PLIM_DIALECT_DEEPSPEED] = {"DeepSpeed", deepspeed, PLIM_DIALECTS, .is_part = true,
                               .sets = deepspeed_sets},
   [PLIM_DIALECT_AXOLOTL] = {"Axolotl", axolotl, PLIM_DIALECTS, .has_trainer = true, .mask = "pad",
-                            .divides_batch = true, .sets = axolotl_sets},
+                            .sets = axolotl_sets},
   [PLIM_DIALECT_LLAMA_FACTORY] = {"LLaMA-Factory", llama_factory, PLIM_DIALECT_HF, .has_trainer = true,
                                   .mask = "pad"},
   [PLIM_DIALECT_LLAMA_FACTORY_V1] = {"LLaMA-Factory v1", llama_factory_v1, PLIM_DIALECTS,

@@ -114,7 +114,10 @@ static plim_token read_number(const plim_key *key, const plim_setting *setting, 
   if (is_number(&setting->value)) return t;
   if (is_number(&setting->computed)) return (plim_token){PLIM_STRONG, setting->computed};
   if (plim_number_of(text, &t.value)) return t;
-  bool is_open = setting->value.kind == PLIM_VALUE_NULL || strcmp(text, "auto") == 0;
+  bool is_found = key->knob == PLIM_KNOB_MICRO_BATCH && !(key->flags & PLIM_KEY_AGREES);
+  bool is_auto =
+      strcmp(text, "auto") == 0 && !is_found; // as others say; a batch is found by trying
+  bool is_open = setting->value.kind == PLIM_VALUE_NULL || is_auto;
   return (plim_token){is_open ? PLIM_NOTHING : PLIM_UNREADABLE, {0}};
 }
 
@@ -186,14 +189,30 @@ static plim_token read_count(const plim_setting *setting, const char *text) {
   return (plim_token){PLIM_STRONG, {.kind = PLIM_VALUE_INTEGER, .integer = n}};
 }
 
+// optimizer = build(model): a variable that holds one, and says nothing of which.
+static bool is_object(const plim_settings *s, const plim_setting *setting, const plim_key *key) {
+  return s->format == PLIM_FORMAT_PYTHON && key->knob == PLIM_KNOB_OPTIMIZER &&
+         setting->value.kind == PLIM_VALUE_DERIVED && strchr(setting->value.text, '(');
+}
+
+// Of two values the one that counts is known, or what another file says.
+static bool is_chosen(const plim_setting *setting) {
+  return (setting->chooses || setting->reference) && setting->computed.kind != PLIM_VALUE_NULL;
+}
+
 plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setting *setting) {
   char text[TEXT_BYTES];
   bool is_bare = setting->span.begin == setting->span.end; // a flag without a value
   bool is_flag = is_bare && setting->value.kind == PLIM_VALUE_NULL && setting->key[0] == '-';
   if (is_flag) snprintf(text, sizeof text, "true");
-  else plim_value_word(&setting->value, text, sizeof text);
+  else
+    plim_value_word(is_chosen(setting) ? &setting->computed : &setting->value, text, sizeof text);
   const plim_word *word = word_of(key->words, text);
   if (word) return plim_token_of(word->knob);
+  bool is_none = is_chosen(setting) && strcmp(text, "null") == 0;
+  if (is_none) return (plim_token){0};
+  if (is_chosen(setting) && setting->computed.kind == PLIM_VALUE_TEXT && key->how != PLIM_AS_NUMBER)
+    return kept(s, text);
   switch (key->how) {
   case PLIM_AS_NUMBER: return read_number(key, setting, text);
   case PLIM_AS_TEXT: return read_text(s, setting, text);
@@ -207,6 +226,7 @@ plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setti
   bool is_open = strcmp(text, "auto") == 0 || setting->value.kind == PLIM_VALUE_NULL;
   if (is_open) return (plim_token){0};
   if (key->applies_to) return (plim_token){PLIM_UNREADABLE, {0}};
+  if (is_object(s, setting, key)) return (plim_token){0};
   return key->knob == PLIM_KNOB_OPTIMIZER ? read_optimizer(s, setting, text)
                                           : read_text(s, setting, text);
 }

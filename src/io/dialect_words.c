@@ -5,6 +5,8 @@
 
 WORDS(on_off, {"true", "on"}, {"false", "?off"}, {"auto", "on"}, {"1", "on"}, {"0", "?off"},
       {"yes", "on"}, {"no", "?off"}, {"null", "?off"});
+WORDS(endless, {"null", "-1"});  // nothing is cut off
+WORDS(any_batch, {"-1", "-"}); // that of one pass on all GPUs
 WORDS(null_is_zero, {"null", "?0"}, {"false", "?0"});
 
 // ---- checkpointing
@@ -103,6 +105,7 @@ WORDS(optimizer_class, {"torch.optim.AdamW", "adamw-foreach"}, {"AdamW", "adamw-
       {"bnb.optim.AdamW8bit", "adamw-8bit"}, {"bnb.optim.PagedAdamW8bit", "paged-adamw-8bit"});
 WORDS(implementation, {"fused", "adamw"}, {"foreach", "adamw-foreach"}, {"for-loop", "adamw-loop"});
 WORDS(any_adamw, {"*", "?adamw-foreach"});
+WORDS(any_sgd, {"*", "?sgd"});
 WORDS(any_adamw_8bit, {"*", "?adamw-8bit"});
 WORDS(any_paged_adamw_8bit, {"*", "?paged-adamw-8bit"});
 WORDS(fused, {"true", "adamw"}, {"false", "adamw-foreach"});

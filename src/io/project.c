@@ -166,6 +166,7 @@ static plim_err read_recipes(plim_project *p, plim_error *error) {
     f->recipe.dialect = PLIM_DIALECTS;
     if (f->is.dialect != PLIM_DIALECTS)
       err = plim_recipe_file_read(&f->settings, f->is.dialect, &f->recipe, error);
+    if (!err) plim_twins_doubt(f);
   }
   return err;
 }
@@ -212,6 +213,7 @@ static void take(plim_project_knob *k, size_t file, const plim_reading *r) {
   *k = (plim_project_knob){.said = r->said, .value = r->value, .is_fixed = r->is_fixed};
   memcpy(k->why, r->why, sizeof k->why);
   if (r->setting) add_place(k, file, r);
+  if (r->rival) add_place(k, file, &(plim_reading){.setting = r->rival, .key = r->key});
 }
 
 static void say_disagreement(const plim_project *p, plim_project_knob *k, size_t file,
@@ -345,6 +347,7 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
   }
   if (err) return err;
   plim_project_find_model(p);
+  plim_project_doubt_counts(p);
   plim_project_doubt_loops(p);
   plim_project_settle_world(p);
   divide_batch(p);

@@ -115,6 +115,9 @@ bool plim_project_accumulation(const plim_project *p, int64_t micro_batch, int64
 // training, other heads, layers or sequences that GPUs share (project_unmodelled.c).
 plim_err plim_project_refuse_unmodelled(const plim_project *p, plim_error *error);
 
+// Refuses a YAML file of several documents (project_documents.c).
+plim_err plim_project_refuse_documents(const plim_project *p, plim_error *error);
+
 // Refuses a model that the files describe by its shape, with what is missing or not followed. PLIM_OK also
 // where they describe none.
 plim_err plim_project_refuse_shape(const plim_project *p, plim_error *error);

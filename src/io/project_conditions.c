@@ -41,10 +41,78 @@ static bool find_given(const plim_project *p, const char *argument, const plim_v
   return plim_project_flag(p, opposite, &flag);
 }
 
+static void give_value(plim_condition *c, plim_value value) {
+  c->given = value;
+  c->is_given = true;
+}
+
+static const plim_value *value_in(const plim_settings *s, const plim_setting *setting) {
+  const plim_setting *root = root_in(s, setting);
+  return root->value.kind == PLIM_VALUE_DERIVED && root->computed.kind != PLIM_VALUE_NULL
+             ? &root->computed
+             : &root->value;
+}
+
+// A field of a dataclass is set by a flag of its name, or by a file that HfArgumentParser reads.
+static bool find_field(const plim_project *p, const char *key, const plim_value *otherwise,
+                       plim_value *out) {
+  const char *name = strrchr(key, '.');
+  if (!name || *key < 'A' || *key > 'Z') return false;
+  if (find_given(p, name + 1, otherwise, out)) return true;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_settings *s = &p->files.at[i]->settings;
+    bool is_tree = s->format == PLIM_FORMAT_YAML || s->format == PLIM_FORMAT_JSON;
+    const plim_setting *setting = is_tree ? plim_settings_find(s, name + 1) : NULL;
+    if (setting) *out = *value_in(s, setting);
+    if (setting) return true;
+  }
+  return false;
+}
+
+// What is in force instead of the default that stands at `key` of a script.
+static bool find_instead(const plim_project *p, const char *key, const plim_value *otherwise,
+                         plim_value *out) {
+  const char *argument = strstr(key, ".--");
+  return argument ? find_given(p, argument + 3, otherwise, out)
+                  : find_field(p, key, otherwise, out);
+}
+
+// What the place says, or what is in force instead; DERIVED: it is not known.
+static plim_value value_at(const plim_project *p, const plim_knob_place *at) {
+  const plim_settings *s = &p->files.at[at->file]->settings;
+  plim_value value = *value_in(s, at->setting), instead;
+  bool is_script = s->format == PLIM_FORMAT_PYTHON;
+  return is_script && find_instead(p, at->setting->key, &value, &instead) ? instead : value;
+}
+
+// A condition on what no literal of this file says.
+static void give_from_others(const plim_project *p, const plim_settings *s, plim_condition *c) {
+  plim_knob_place at;
+  switch (plim_project_lookup(p, s, c->name, &at)) {
+  case PLIM_NAME_FOUND: give_value(c, value_at(p, &at)); break;
+  case PLIM_NAME_FILLED: give_value(c, (plim_value){.kind = PLIM_VALUE_BOOL, .flag = true}); break;
+  case PLIM_NAME_MISSING:
+    if (c->has_otherwise) give_value(c, c->otherwise);
+    break;
+  case PLIM_NAME_UNKNOWN: break;
+  }
+}
+
 static void give(const plim_project *p, const plim_settings *s, plim_condition *c) {
-  const char *argument = c->root ? strstr(c->root, ".--") : NULL;
-  const plim_setting *root = argument ? plim_settings_find(s, c->root) : NULL;
-  if (root && find_given(p, argument + 3, &root->value, &c->given)) c->is_given = true;
+  const plim_setting *root = c->root ? plim_settings_find(s, c->root) : NULL;
+  if (root && find_instead(p, c->root, &root->value, &c->given)) c->is_given = true;
+  else if (!root && c->name && !c->is_given) give_from_others(p, s, c);
+}
+
+// What settings of a script copy from other files.
+static void fill(const plim_project *p, plim_settings *s) {
+  plim_knob_place at;
+  for (size_t i = 0; i < s->at.len; i++) {
+    plim_setting *x = &s->at.at[i];
+    if (!x->reference || plim_project_lookup(p, s, x->reference, &at) != PLIM_NAME_FOUND) continue;
+    plim_value value = value_at(p, &at);
+    if (value.kind != PLIM_VALUE_DERIVED) x->computed = value;
+  }
 }
 
 void plim_project_decide_conditions(plim_project *p) {
@@ -52,5 +120,6 @@ void plim_project_decide_conditions(plim_project *p) {
     plim_settings *s = &p->files.at[i]->settings;
     for (size_t k = 0; k < s->conditions.len; k++) give(p, s, &s->conditions.at[k]);
     plim_conditions_decide(s);
+    fill(p, s);
   }
 }

@@ -25,11 +25,30 @@ static bool is_flag(const plim_setting *setting, const char *argument) {
   return strcmp(have, wanted) == 0;
 }
 
+// "-b", where the script has add_argument("-b", "--batch-size"); NULL: it has no other.
+static const char *alias_of(const plim_project *p, const char *argument) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_settings *s = &p->files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++) {
+      const char *own = s->at.at[k].alias ? argument_of(&s->at.at[k]) : NULL;
+      if (own && strcmp(own, argument) == 0) return s->at.at[k].alias;
+    }
+  }
+  return NULL;
+}
+
+static bool is_alias(const plim_setting *setting, const char *alias) {
+  size_t size = alias ? strlen(alias) : 0;
+  return alias && !setting->is_aside && strncmp(setting->key, alias, size) == 0 &&
+         (!setting->key[size] || setting->key[size] == '#');
+}
+
 bool plim_project_flag(const plim_project *p, const char *argument, plim_knob_place *out) {
+  const char *alias = alias_of(p, argument);
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_settings *s = &p->files.at[i]->settings;
     for (size_t k = s->at.len; is_command(p->files.at[i]) && k-- > 0;)
-      if (is_flag(&s->at.at[k], argument)) {
+      if (is_flag(&s->at.at[k], argument) || is_alias(&s->at.at[k], alias)) {
         *out = (plim_knob_place){.file = i, .setting = &s->at.at[k]};
         return true;
       }
@@ -70,6 +89,21 @@ static plim_err take_flag(plim_project *p, plim_knob knob, plim_knob_place place
   memcpy(k->why, r.why, sizeof k->why);
   k->places[k->place_count++] = place;
   return PLIM_OK;
+}
+
+// What a script copies from another file is changed there.
+static plim_err take_copied(plim_project *p, plim_knob knob, plim_error *error) {
+  plim_project_knob before = p->knobs[knob];
+  const plim_settings *s = &p->files.at[before.places[0].file]->settings;
+  plim_knob_place at;
+  bool is_found =
+      plim_project_lookup(p, s, before.places[0].setting->reference, &at) == PLIM_NAME_FOUND;
+  if (!is_found || p->files.at[at.file]->settings.format == PLIM_FORMAT_PYTHON) return PLIM_OK;
+  plim_err err = take_flag(p, knob, at, error);
+  bool is_same =
+      p->knobs[knob].said == PLIM_SAID && plim_value_same(&p->knobs[knob].value, &before.value);
+  if (!is_same) p->knobs[knob] = before;
+  return err;
 }
 
 // Whether the expression has the argument's name in it: args.bs.
@@ -124,7 +158,8 @@ plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   const plim_setting *rival = is_set && !err ? plim_project_rival_flag(p, argument, &flag) : NULL;
   if (rival) say_twice(k, rival, flag.setting);
   if (is_set) return err;
-  if (setting->value.kind == PLIM_VALUE_DERIVED) doubt(p, k);
+  if (setting->reference && !setting->environment) return take_copied(p, knob, error);
+  if (setting->value.kind == PLIM_VALUE_DERIVED && !setting->chooses) doubt(p, k);
   if (k->said == PLIM_SAID && setting->environment) doubt_environment(p, k);
   return PLIM_OK;
 }

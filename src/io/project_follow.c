@@ -135,7 +135,7 @@ static bool is_yaml(const char *name, size_t size) {
 
 // Data are JSON more often than configurations are.
 static bool is_other_configuration(const char *name, size_t size) {
-  static const char *const words[] = {"conf", "cfg", "setting", "param", "args"};
+  static const char *const words[] = {"conf", "cfg", "setting", "param", "args", "train"};
   char copy[256];
   bool is_kind = has_end(name, size, ".json") || has_end(name, size, ".toml");
   if (!is_kind || size >= sizeof copy) return false;

@@ -31,6 +31,27 @@ bool plim_project_flag(const plim_project *p, const char *argument, plim_knob_pl
 // Another command sets it otherwise: NULL if none does.
 const plim_setting *plim_project_rival_flag(const plim_project *p, const char *argument,
                                             const plim_knob_place *flag);
+// What a name of a script stands for in another file of the project (project_loads.c): a setting, a mapping that
+// holds something, or a key that the file it comes from does not have.
+typedef enum {
+  PLIM_NAME_UNKNOWN,
+  PLIM_NAME_FOUND,
+  PLIM_NAME_FILLED,
+  PLIM_NAME_MISSING
+} plim_found_name;
+plim_found_name plim_project_lookup(const plim_project *p, const plim_settings *s, const char *name,
+                                    plim_knob_place *out);
+
+// Several trainings in one script (project_twins.c): what only one of them sets is not clear; what all of them set
+// alike is changed, or added, in all. The number of edits in all; 0 of added ones: not all have a place.
+void plim_twins_doubt(plim_project_file *f);
+size_t plim_twins_change(const plim_project_file *f, const plim_key *key, const plim_setting *of,
+                         const plim_value *value, plim_edit *edits, size_t count, size_t most);
+size_t plim_twins_insert(const plim_project_file *f, const char *key, const plim_value *value,
+                         plim_edit *edits, size_t most);
+
+// Counts that are none leave the knob open (project_counts.c).
+void plim_project_doubt_counts(plim_project *p);
 // An accumulation that goes by a name of its own leaves the knob open (project_loops.c).
 void plim_project_doubt_loops(plim_project *p);
 // What command lines and configurations say about the conditions of scripts (project_conditions.c).

@@ -241,6 +241,17 @@ static void keep_text(task *t, const plim_setting *setting, plim_value *value) {
   *value = (plim_value){.kind = PLIM_VALUE_TEXT, .text = t->spelling};
 }
 
+// The edit together with those of the settings that say the same for other trainings; it stays the caller's if
+// that does not do it.
+static bool try_twins(task *t, const plim_key *key, const plim_setting *setting,
+                      const plim_value *value, plim_edit edit) {
+  plim_edit all[EDITS] = {edit};
+  size_t count = t->is_bound ? 1 : plim_twins_change(t->f, key, setting, value, all, 1, EDITS);
+  bool is_done = count > 1 && try(t, all, count);
+  for (size_t i = 1; !is_done && i < count; i++) free(all[i].text);
+  return is_done;
+}
+
 static bool try_change(task *t, const plim_key *key, const plim_setting *setting,
                        plim_error *error) {
   plim_value value;
@@ -249,7 +260,7 @@ static bool try_change(task *t, const plim_key *key, const plim_setting *setting
   if (value.kind == PLIM_VALUE_NULL && *setting->key == '-') return false; // see try_removal
   keep_text(t, setting, &value);
   if (plim_settings_change(&t->f->settings, setting, &value, &edit, error)) return false;
-  return try_with_silence(t, setting, edit);
+  return try_twins(t, key, setting, &value, edit) || try_with_silence(t, setting, edit);
 }
 
 // A command line has no word for null: there, the option goes.
@@ -287,6 +298,16 @@ static bool try_insert(task *t, const plim_key *key, const char *name, plim_erro
   return try_with_silence(t, NULL, edit);
 }
 
+static bool try_insert_twins(task *t, const plim_key *key) {
+  plim_value value;
+  plim_edit all[EDITS];
+  if (!plim_key_inverse(key, t->value, &value)) return false;
+  size_t count = plim_twins_insert(t->f, key->key, &value, all, EDITS);
+  if (count && try(t, all, count)) return true;
+  while (count > 0) free(all[--count].text);
+  return false;
+}
+
 // ---- all rows ---------------------------------------------------------------------------------------
 
 static bool try_rows(task *t, bool inserts, plim_error *error) {
@@ -301,6 +322,7 @@ static bool try_rows(task *t, bool inserts, plim_error *error) {
       if (!inserts || setting || !(key->flags & PLIM_KEY_ADDABLE)) continue;
       bool has_place = plim_project_place(t->f, key->key, info->is_nested, name);
       if (has_place && try_insert(t, key, name, error)) return true;
+      if (!has_place && try_insert_twins(t, key)) return true;
       if (!has_place && !t->why[0] && info->is_nested)
         plim_project_has_several_places(t->f, t->why, sizeof t->why);
     }

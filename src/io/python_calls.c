@@ -89,7 +89,8 @@ const char *plim_py_model_argument(const plim_py_reader *r, size_t first, size_t
 
 typedef struct {
   plim_chars flag, destination,
-      action; // texts; flag is "--batch-size", or "-b" if there is no long one
+      action;       // texts; flag is "--batch-size", or "-b" if there is no long one
+  plim_chars alias; // the other one
   bool is_required, has_action, has_default;
 } argument;
 
@@ -104,6 +105,11 @@ static void read_flag(plim_py_reader *r, size_t i, size_t stop, argument *a) {
     plim_chars before = a->flag;
     a->flag = text;
     text = before;
+  }
+  if (is_flag && text.len && !a->alias.len) {
+    plim_chars none = a->alias;
+    a->alias = text;
+    text = none;
   }
   vec_free(&text);
 }
@@ -165,7 +171,10 @@ static void read_argument(plim_py_reader *r, size_t first, size_t open, argument
     setting = (uint32_t)r->s->at.len;
     plim_py_add_flag(r, plim_py_at(r, last)->end, first, last, value);
   }
-  if (setting < r->s->at.len) note_destination(r, a, setting);
+  if (setting >= r->s->at.len) return;
+  note_destination(r, a, setting);
+  if (a->alias.len)
+    r->s->at.at[setting].alias = plim_settings_keep(r->s, a->alias.at, a->alias.len);
 }
 
 static void add_argument(plim_py_reader *r, size_t first, size_t last, size_t open) {
@@ -181,6 +190,7 @@ static void add_argument(plim_py_reader *r, size_t first, size_t last, size_t op
     plim_py_walk(r, open + 1, plim_py_at(r, open)->match); // in its place, and so without default
   plim_py_pop(r, before);
   vec_free(&a.flag);
+  vec_free(&a.alias);
   vec_free(&a.destination);
   vec_free(&a.action);
 }

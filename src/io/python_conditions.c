@@ -14,9 +14,15 @@ static uint32_t add(plim_py_reader *r, plim_condition condition) {
   return number;
 }
 
-static uint32_t both(plim_py_reader *r, uint32_t a, uint32_t b) {
-  if (!a || !b) return a ? a : b;
+uint32_t plim_py_both(plim_py_reader *r, uint32_t a, uint32_t b) {
+  if (!a || !b || a == b) return a ? a : b;
   return add(r, (plim_condition){PLIM_IF_BOTH, .a = a, .b = b});
+}
+#define both plim_py_both
+
+uint32_t plim_py_either(plim_py_reader *r, uint32_t a, uint32_t b) {
+  if (!a || !b || a == b) return a == b ? a : 0;
+  return add(r, (plim_condition){PLIM_IF_EITHER, .a = a, .b = b});
 }
 
 static uint32_t negate(plim_py_reader *r, uint32_t a) {
@@ -42,20 +48,6 @@ static void note_test(plim_py_reader *r, uint32_t condition, size_t name, const 
   if (!vec_push(&r->names.tests, test)) plim_py_no_memory(r);
 }
 
-// A name with attributes and subscripts, from i to `stop`; the whole test goes to `end`.
-static uint32_t test_name(plim_py_reader *r, size_t i, size_t stop, size_t end,
-                          plim_condition condition) {
-  plim_chars key = {0};
-  bool is_name = plim_py_reference_key(r, i, stop, &key) && key.len <= PLIM_PY_MAX_KEY;
-  condition.text = source(r, i, end);
-  if (is_name) condition.name = plim_settings_keep(r->s, key.at, key.len);
-  else condition.kind = PLIM_IF_UNKNOWN;
-  vec_free(&key);
-  uint32_t number = add(r, condition);
-  if (number && condition.name) note_test(r, number, i, condition.name);
-  return number;
-}
-
 static bool read_literal(plim_py_reader *r, size_t i, size_t end, plim_value *out) {
   plim_chars text = {0};
   uint8_t word =
@@ -75,9 +67,36 @@ static bool read_literal(plim_py_reader *r, size_t i, size_t end, plim_value *ou
   return is_text && out->text;
 }
 
+// The default of cfg.get("lora", False), None without one.
+static bool read_otherwise(plim_py_reader *r, size_t i, size_t stop, plim_value *out) {
+  size_t open = stop > i ? plim_py_at(r, stop - 1)->match : i;
+  bool is_get = stop > i + 4 && plim_py_is(r, stop - 1, stop, ')') && open > i + 1 &&
+                plim_py_is_text(r, open - 1, "get");
+  if (!is_get) return false;
+  size_t comma = plim_py_find(r, open + 1, stop - 1, ',');
+  *out = (plim_value){0};
+  return comma + 1 >= stop - 1 || read_literal(r, comma + 1, stop - 1, out);
+}
+
+// A name with attributes and subscripts, from i to `stop`; the whole test goes to `end`.
+static uint32_t test_name(plim_py_reader *r, size_t i, size_t stop, size_t end,
+                          plim_condition condition) {
+  plim_chars key = {0};
+  bool is_name = plim_py_reference_key(r, i, stop, &key) && key.len <= PLIM_PY_MAX_KEY;
+  condition.text = source(r, i, end);
+  if (is_name) condition.name = plim_settings_keep(r->s, key.at, key.len);
+  if (is_name) condition.has_otherwise = read_otherwise(r, i, stop, &condition.otherwise);
+  else condition.kind = PLIM_IF_UNKNOWN;
+  vec_free(&key);
+  uint32_t number = add(r, condition);
+  if (number && condition.name) note_test(r, number, i, condition.name);
+  return number;
+}
+
 // What is so wherever a model is trained on a card.
 static bool always_holds(const plim_py_reader *r, size_t i, size_t end) {
-  static const char *const calls[] = {"is_available", "is_bf16_supported"};
+  static const char *const calls[] = {"is_available", "is_bf16_supported", "is_bfloat16_supported",
+                                      "is_torch_bf16_gpu_available"};
   size_t last = plim_py_dotted(r, i, end);
   if (last == end) return false;
   if (plim_py_is_text(r, last, "do_train") && last + 1 == end) return true;
@@ -173,21 +192,91 @@ void plim_py_open_condition(plim_py_reader *r, size_t i, size_t colon, plim_py_b
   block->otherwise = mine ? both(r, before, negate(r, mine)) : before;
 }
 
-bool plim_py_walk_choice(plim_py_reader *r, size_t i, size_t end) {
+// A value that is handed back may be one that nothing was done to; without one, the run is over.
+void plim_py_leave_early(plim_py_reader *r, bool has_value) {
+  bool is_in_line = r->block == &r->next;
+  plim_py_block *around = is_in_line ? &r->blocks[r->depth] : NULL;
+  if (!is_in_line && r->depth > 0) around = &r->blocks[r->depth - 1];
+  uint32_t mine = r->block->condition;
+  bool is_inside = around && around->where == PLIM_PY_IN_FUNCTION &&
+                   r->block->where == around->where && r->block->function == around->function;
+  if (!is_inside || !mine || mine == around->condition) return;
+  uint32_t rest = negate(r, mine);
+  if (rest && !has_value) rest = add(r, (plim_condition){PLIM_IF_LIKELY, .a = rest});
+  around->condition = both(r, around->condition, rest);
+}
+
+typedef struct {
+  size_t word, other; // `if` and `else`; other: the end if there is none
+} choice;
+
+static bool find_choice(const plim_py_reader *r, size_t i, size_t end, choice *out) {
   size_t word = find_word(r, i, end, PY_if), other = find_word(r, word, end, PY_else);
-  bool is_choice = i < word && word + 1 < other && other + 1 < end &&
-                   find_word(r, i, word, PY_for) == word &&
-                   find_word(r, i, word, PY_lambda) == word;
-  if (!is_choice || r->nesting > MAX_DEPTH || plim_py_find(r, i, word, ',') < word) return false;
+  *out = (choice){word, other};
+  return i < word && word + 1 < other && other + 1 < end && find_word(r, i, word, PY_for) == word &&
+         find_word(r, i, word, PY_lambda) == word && plim_py_find(r, i, word, ',') == word;
+}
+
+bool plim_py_walk_choice(plim_py_reader *r, size_t i, size_t end) {
+  choice c;
+  if (!find_choice(r, i, end, &c) || r->nesting > MAX_DEPTH) return false;
   r->nesting++;
   uint32_t outer = r->condition, around = outer ? outer : r->block->condition;
-  uint32_t mine = read_condition(r, word + 1, other, 0);
-  plim_py_walk(r, word + 1, other);
+  uint32_t mine = read_condition(r, c.word + 1, c.other, 0);
+  plim_py_walk(r, c.word + 1, c.other);
   r->condition = both(r, around, mine);
-  plim_py_walk(r, i, word);
+  plim_py_walk(r, i, c.word);
   r->condition = mine ? both(r, around, negate(r, mine)) : around;
-  plim_py_walk(r, other + 1, end);
+  plim_py_walk(r, c.other + 1, end);
   r->condition = outer;
   r->nesting--;
   return true;
+}
+
+// ---- values -----------------------------------------------------------------------------------------
+
+// torch.bfloat16 stands for itself.
+static bool value_of(plim_py_reader *r, size_t i, size_t end, plim_value *out) {
+  if (read_literal(r, i, end, out)) {
+    if (out->kind == PLIM_VALUE_NULL) *out = (plim_value){.kind = PLIM_VALUE_TEXT, .text = "null"};
+    return true;
+  }
+  bool is_dotted = plim_py_dotted(r, i, end) + 1 == end && end - i > 1;
+  if (!is_dotted || !plim_py_is_text(r, i, "torch")) return false;
+  *out = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = source(r, i, end)};
+  return true;
+}
+
+// What can be no other value than True or False, as far as its form tells.
+static bool is_truth(const plim_py_reader *r, size_t i, size_t end) {
+  comparison c;
+  size_t either = find_word(r, i, end, PY_or), joint = find_word(r, i, end, PY_and);
+  if (either < end) return is_truth(r, either + 1, end);
+  if (joint < end) return is_truth(r, joint + 1, end);
+  return plim_py_is_word(r, i, end, PY_not) || always_holds(r, i, end) ||
+         find_comparison(r, i, end, &c);
+}
+
+uint32_t plim_py_condition(plim_py_reader *r, size_t i, size_t end) {
+  return read_condition(r, i, end, 0);
+}
+
+void plim_py_note_choice(plim_py_reader *r, size_t i, size_t end) {
+  choice c;
+  plim_value values[2] = {{.kind = PLIM_VALUE_BOOL}, {.kind = PLIM_VALUE_BOOL, .flag = true}};
+  bool is_choice = find_choice(r, i, end, &c);
+  bool is_known =
+      is_choice && value_of(r, c.other + 1, end, &values[0]) && value_of(r, i, c.word, &values[1]);
+  if (is_choice ? !is_known : !is_truth(r, i, end)) return;
+  uint32_t condition =
+      is_choice ? read_condition(r, c.word + 1, c.other, 0) : read_condition(r, i, end, 0);
+  plim_setting *x = &r->s->at.at[r->s->at.len - 1];
+  x->chooses = condition;
+  memcpy(x->choices, values, sizeof values);
+}
+
+bool plim_py_is_choice(plim_py_reader *r, size_t i, size_t end) {
+  choice c;
+  bool is_dotted = plim_py_dotted(r, i, end) + 1 == end && end - i > 1;
+  return find_choice(r, i, end, &c) || (is_dotted && plim_py_is_text(r, i, "torch"));
 }

@@ -46,10 +46,8 @@ void plim_py_settle_locals(plim_py_reader *r) {
   for (size_t i = 0; i < r->names.locals.len && !r->err; i++) {
     plim_setting *x = &r->s->at.at[r->names.locals.at[i].setting];
     if (plim_py_is_only(&r->names, &r->names.locals.at[i])) continue;
-    const char *source =
-        plim_settings_keep(r->s, r->x.text + x->span.begin, x->span.end - x->span.begin);
-    x->value = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = source};
-    if (!source) plim_py_no_memory(r);
+    x->chooses = 0;
+    if (!plim_py_doubt(r->s, x)) plim_py_no_memory(r);
   }
 }
 
@@ -57,4 +55,27 @@ void plim_py_settle_locals(plim_py_reader *r) {
 void plim_py_settle_models(plim_settings *s) {
   for (size_t i = 0; i < s->at.len; i++)
     if (s->at.at[i].is_faint && s->at.at[i].root) s->at.at[i].is_faint = false;
+}
+
+// The variables behind `for` up to `in`, or behind `lambda` up to its colon.
+void plim_py_bind_variables(plim_py_reader *r, size_t i, size_t end) {
+  bool is_for = plim_py_is_word(r, i, end, PY_for);
+  for (i++; i < end; i++) {
+    if (plim_py_is_word(r, i, end, PY_for) || plim_py_is_word(r, i, end, PY_lambda)) return;
+    if (is_for ? plim_py_is_word(r, i, end, PY_in) : plim_py_is(r, i, end, ':')) return;
+    if (plim_py_is_name(r, i, end))
+      plim_py_bind_in_line(&r->names, r->line, plim_py_text(r, i), plim_py_size(r, i));
+  }
+}
+
+void plim_py_declare_globals(plim_py_reader *r, size_t i, size_t end) {
+  for (; i < end; i++)
+    if (plim_py_is_name(r, i, end))
+      plim_py_declare_global(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
+}
+
+void plim_py_bind_nonlocals(plim_py_reader *r, size_t i, size_t end) {
+  for (; i < end; i++)
+    if (plim_py_is_name(r, i, end))
+      plim_py_bind_around(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
 }

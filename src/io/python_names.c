@@ -61,6 +61,11 @@ void plim_py_names_free(plim_py_names *n) {
   vec_free(&n->references);
   vec_free(&n->expressions);
   vec_free(&n->tests);
+  vec_free(&n->loads);
+  vec_free(&n->sites);
+  vec_free(&n->functions);
+  vec_free(&n->adapters);
+  vec_free(&n->owners);
   plim_hash_free(&n->facts);
 }
 
@@ -89,9 +94,14 @@ void plim_py_bind_in_line(plim_py_names *n, uint64_t line, const char *name, siz
   count(n, IN_LINE, line, name, size);
 }
 
-void plim_py_use(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+uint32_t plim_py_scope_of(const plim_py_names *n, uint32_t scope, const char *name, size_t size) {
   while (scope && !find(n, ASSIGNED, scope, name, size) && !find(n, BOUND, scope, name, size))
     scope = n->parents.at[scope];
+  return scope;
+}
+
+void plim_py_use(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  scope = plim_py_scope_of(n, scope, name, size);
   if (scope || find(n, USED, 0, name, size)) return;
   uint32_t *assigned = find(n, ASSIGNED, 0, name, size);
   put(n, file_under(USED, 0, name, size), assigned ? *assigned : 0);
@@ -227,12 +237,20 @@ static uint32_t target_of(const plim_py_names *n, const plim_settings *s,
   return found == NOTHING ? argument_of(n, r) : found;
 }
 
+// torch.bfloat16, or one of two values: as good as a literal.
+static bool is_final(const plim_setting *setting) {
+  const char *text = setting->value.text;
+  if (setting->value.kind != PLIM_VALUE_DERIVED || setting->chooses) return true;
+  return strncmp(text, "torch.", 6) == 0 &&
+         !text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_.")];
+}
+
 static const char *root_of(const plim_py_names *n, const plim_settings *s,
                            const plim_py_reference *r) {
   for (int hops = 0; hops < MAX_HOPS; hops++) {
     uint32_t found = target_of(n, s, r);
     if (found == NOTHING) return NULL;
-    if (s->at.at[found].value.kind != PLIM_VALUE_DERIVED) return s->at.at[found].key;
+    if (is_final(&s->at.at[found])) return s->at.at[found].key;
     uint32_t *next = find(n, REFERENCE, found, "", 0);
     if (!next) return NULL;
     r = &n->references.at[*next];
@@ -272,9 +290,16 @@ bool plim_py_resolve(plim_py_names *n, plim_settings *s) {
   for (size_t i = 0; i < n->references.len; i++) {
     plim_py_reference *r = &n->references.at[i];
     s->at.at[r->setting].root = root_of(n, s, r);
+    bool is_changed = is_in_doubt(n, r->key, r->base_size);
+    if (!s->at.at[r->setting].root && !is_changed) s->at.at[r->setting].reference = r->key;
   }
-  for (size_t i = 0; i < n->tests.len; i++)
-    s->conditions.at[n->tests.at[i].condition - 1].root = root_of(n, s, &n->tests.at[i].of);
+  for (size_t i = 0; i < n->loads.len; i++)
+    s->loads.at[n->loads.at[i].condition].root = root_of(n, s, &n->loads.at[i].of);
+  for (size_t i = 0; i < n->tests.len; i++) {
+    plim_condition *c = &s->conditions.at[n->tests.at[i].condition - 1];
+    c->root = root_of(n, s, &n->tests.at[i].of);
+    if (is_in_doubt(n, n->tests.at[i].of.key, n->tests.at[i].of.base_size)) c->name = NULL;
+  }
   plim_conditions_decide(s);
   return !n->is_out_of_memory;
 }

@@ -39,6 +39,21 @@ typedef struct {
   size_t size;
 } plim_py_local_name;
 
+// A name that is used, and where.
+typedef struct {
+  const char *name; // in the text
+  uint32_t size, scope, function;
+  uint32_t condition; // under which; 0: always
+  bool is_given;      // to a call that may do what it says
+} plim_py_site;
+
+// A function; or a variable that holds the configuration of adapters.
+typedef struct {
+  const char *name; // in the text
+  uint32_t size, scope;
+  const char *call; // of a variable: what it is filed under, kept by the settings
+} plim_py_holder;
+
 typedef struct {
   vec(uint32_t) parents;   // of each scope
   vec(const char *) paths; // of each function, kept by the settings; NULL: it has none
@@ -47,7 +62,10 @@ typedef struct {
   vec(const char *) aliases;
   vec(plim_py_reference) references;
   vec(plim_py_expression) expressions; // by their settings
-  vec(plim_py_test) tests;
+  vec(plim_py_test) tests, loads;      // of loads, `condition` is the load's number
+  vec(plim_py_site) sites;             // python_uses.c
+  vec(plim_py_holder) functions, adapters;
+  vec(uint32_t) owners; // of each setting: the function it stands in
   bool is_out_of_memory;
 } plim_py_names;
 
@@ -87,6 +105,9 @@ void plim_py_add_destination(plim_py_names *n, const char *name, size_t size, ui
 void plim_py_add_local(plim_py_names *n, plim_py_local_name local);
 // Whether the name is bound nowhere else in its function.
 bool plim_py_is_only(const plim_py_names *n, const plim_py_local_name *local);
+
+// The scope whose name this is, by the rules of scopes; 0: the module's, or unknown.
+uint32_t plim_py_scope_of(const plim_py_names *n, uint32_t scope, const char *name, size_t size);
 
 void plim_py_add_reference(plim_py_names *n, plim_py_reference reference);
 

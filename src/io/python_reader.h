@@ -82,6 +82,7 @@ typedef struct {
   const plim_py_block *block; // of the statement being read
   bool is_uncertain;          // of the value being read
   bool is_of_evaluation;      // by what it is assigned to, or given to
+  bool is_given;              // what is read now is given to a call
   uint32_t condition;         // of the part of an expression being read; 0: that of its block
   int nesting;                // of values within values
   plim_hash assigned;         // by key: the settings that its last assignment made
@@ -183,6 +184,9 @@ void plim_py_note_expression(plim_py_reader *r, uint32_t setting);
 const char *plim_py_function_path(plim_py_reader *r, size_t name, const plim_py_block *inner);
 bool plim_py_assign_local(plim_py_reader *r, size_t name, size_t i, size_t end);
 void plim_py_settle_locals(plim_py_reader *r);
+void plim_py_bind_variables(plim_py_reader *r, size_t i, size_t end);
+void plim_py_declare_globals(plim_py_reader *r, size_t i, size_t end);
+void plim_py_bind_nonlocals(plim_py_reader *r, size_t i, size_t end);
 void plim_py_settle_models(plim_settings *s);
 
 // The name at this token no longer holds what was written.
@@ -194,9 +198,38 @@ void plim_py_note_change(plim_py_reader *r, size_t first, size_t last, size_t en
 
 void plim_py_note_place(plim_py_reader *r, size_t open, bool is_call);
 
-// Conditions (python_conditions.c): of the block that these tokens open, `if` to its colon; and an
+// A name that is given what a file says, or a part of that (python_loads.c).
+void plim_py_note_load(plim_py_reader *r, size_t name, size_t i, size_t end);
+
+// torch.autocast (python_defaults.c): its type as a setting, under the condition that enables it. False if it
+// is another call.
+bool plim_py_autocast(plim_py_reader *r, size_t first, size_t last, size_t open);
+// What some calls do where an argument is left out, as a setting without a place.
+void plim_py_add_defaults(plim_py_reader *r, size_t last, size_t open);
+
+// Where names are used (python_uses.c): noted while reading; a call's name tells whether what it is given may
+// do what it says. At the end, what stands in a function counts where the function is used, and an adapter's
+// configuration where it is given to something.
+void plim_py_note_site(plim_py_reader *r, size_t name, bool is_whole);
+bool plim_py_only_looks(const plim_py_reader *r, size_t last);
+void plim_py_note_function(plim_py_reader *r, size_t name, uint32_t scope);
+void plim_py_note_adapter(plim_py_reader *r, size_t name, size_t last, const char *call);
+void plim_py_settle_uses(plim_py_reader *r);
+
+// Conditions (python_conditions.c): made of others, 0 being what always holds.
+uint32_t plim_py_both(plim_py_reader *r, uint32_t a, uint32_t b);
+uint32_t plim_py_either(plim_py_reader *r, uint32_t a, uint32_t b);
+// `return` under an if: what stands behind the if runs only without it.
+void plim_py_leave_early(plim_py_reader *r, bool has_value);
+// Of the block that these tokens open, `if` to its colon; and an
 // expression that takes one of two values, which is walked with the condition of each. False if it is none.
 void plim_py_open_condition(plim_py_reader *r, size_t i, size_t colon, plim_py_block *inner);
 bool plim_py_walk_choice(plim_py_reader *r, size_t i, size_t end);
+// A value that is one of two, or whether a condition holds: of the setting that was added last.
+void plim_py_note_choice(plim_py_reader *r, size_t i, size_t end);
+// Whether it is one of two, or a type such as torch.bfloat16.
+bool plim_py_is_choice(plim_py_reader *r, size_t i, size_t end);
+// The condition that the tokens are; 0: it always holds.
+uint32_t plim_py_condition(plim_py_reader *r, size_t i, size_t end);
 
 #endif

@@ -62,18 +62,6 @@ static void bind_names(plim_py_reader *r, uint32_t scope, size_t i, size_t end) 
       plim_py_bind(&r->names, scope, plim_py_text(r, i), plim_py_size(r, i));
 }
 
-static void declare_global(plim_py_reader *r, size_t i, size_t end) {
-  for (; i < end; i++)
-    if (plim_py_is_name(r, i, end))
-      plim_py_declare_global(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
-}
-
-static void bind_around(plim_py_reader *r, size_t i, size_t end) {
-  for (; i < end; i++)
-    if (plim_py_is_name(r, i, end))
-      plim_py_bind_around(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
-}
-
 // ---- assignments ------------------------------------------------------------------------------------
 
 static size_t push_classes(plim_py_reader *r) {
@@ -146,11 +134,13 @@ static void note_alias(plim_py_reader *r, size_t name, size_t i, size_t end) {
   const char *kept = plim_settings_keep(r->s, call, size);
   if (!kept) plim_py_no_memory(r);
   plim_py_add_alias(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name), kept);
+  plim_py_note_adapter(r, name, last, kept);
 }
 
 static void assign_name(plim_py_reader *r, size_t name, size_t i, size_t end) {
   plim_py_assign(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name));
   note_alias(r, name, i, end);
+  plim_py_note_load(r, name, i, end);
   if (!is_reported(r, name)) {
     if (!plim_py_assign_local(r, name, i, end)) plim_py_walk(r, i, end);
     return;
@@ -283,12 +273,13 @@ static void statement(plim_py_reader *r, size_t i, size_t end) {
   bool is_type = word == PY_type && plim_py_is_name(r, i + 1, end);
   if (is_type)
     plim_py_bind(&r->names, r->block->scope, plim_py_text(r, i + 1), plim_py_size(r, i + 1));
-  else if (word == PY_global) declare_global(r, i + 1, end);
-  else if (word == PY_nonlocal) bind_around(r, i + 1, end);
+  else if (word == PY_global) plim_py_declare_globals(r, i + 1, end);
+  else if (word == PY_nonlocal) plim_py_bind_nonlocals(r, i + 1, end);
   else if (word == PY_import || word == PY_from || word == PY_del)
     bind_names(r, r->block->scope, i + 1, end);
   else if (word && !plim_py_is_soft(plim_py_at(r, i))) plim_py_walk(r, i, end);
   else expression_or_assignment(r, i, end);
+  if (word == PY_return) plim_py_leave_early(r, i + 1 < end);
 }
 
 static void statements(plim_py_reader *r, const plim_py_block *block, size_t i, size_t end) {
@@ -342,6 +333,7 @@ static void open_function(plim_py_reader *r, size_t i, size_t colon, plim_py_blo
   inner->is_of_evaluation |= plim_py_names_evaluation(r, i + 1, i + 2);
   const char *path = plim_py_function_path(r, i + 1, inner);
   inner->scope = inner->function = plim_py_scope_new(&r->names, inner->function, path);
+  plim_py_note_function(r, i + 1, inner->scope);
   size_t open = plim_py_is(r, i + 2, colon, '[') ? plim_py_skip(r, i + 2) : i + 2;
   if (plim_py_is(r, open, colon, '(')) bind_parameters(r, inner->scope, open);
   plim_py_walk(r, i + 2, colon);
@@ -356,8 +348,11 @@ static void open_other(plim_py_reader *r, size_t i, size_t colon, plim_py_block 
   if (word == PY_for) bind_names(r, inner->scope, i + 1, in);
   if (word == PY_case) bind_names(r, inner->scope, i + 1, colon);
   for (size_t k = i + 1; k < colon; k++)
-    if (plim_py_is_word(r, k, colon, PY_as))
+    if (plim_py_is_word(r, k, colon, PY_as)) {
       bind_names(r, inner->scope, k + 1, plim_py_skip(r, k + 1));
+      if (word == PY_with && plim_py_is_name(r, k + 1, colon))
+        plim_py_note_load(r, k + 1, i + 1, k);
+    }
   plim_py_walk(r, i + 1, colon);
   plim_py_open_condition(r, i, colon, inner);
   inner->is_uncertain |= !is_certain;
@@ -427,6 +422,7 @@ plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, c
   if (!r->err) r->err = r->x.err;
   if (!r->err && r->expects_block) plim_py_fail_at(r, s->size, "an indented block is missing");
   if (!r->err) plim_py_settle_locals(r);
+  if (!r->err) plim_py_settle_uses(r);
   if (!r->err && !plim_py_resolve(&r->names, s)) plim_py_no_memory(r);
   if (!r->err && !plim_py_compute(&r->names, s)) plim_py_no_memory(r);
   if (!r->err) plim_py_settle_models(s);

@@ -61,7 +61,9 @@ static void add_setting(plim_py_reader *r, size_t first, size_t last, plim_setti
   setting.key = plim_settings_keep(r->s, r->path.at + r->path_base, size);
   setting.is_of_evaluation = r->is_of_evaluation || r->block->is_of_evaluation;
   setting.condition = r->condition ? r->condition : r->block->condition;
-  if (!r->err && !plim_settings_add(r->s, setting)) plim_py_no_memory(r);
+  if (!r->err &&
+      (!vec_push(&r->names.owners, r->block->function) || !plim_settings_add(r->s, setting)))
+    plim_py_no_memory(r);
 }
 
 static const char *keep_source(plim_py_reader *r, plim_span span) {
@@ -265,12 +267,17 @@ bool plim_py_local(plim_py_reader *r, size_t first, size_t i, size_t end) {
   plim_value value;
   if (i >= end) return false;
   unwrap(r, &i, &end);
-  if (!read_literal(r, i, end, &value)) return false;
+  bool is_literal = read_literal(r, i, end, &value);
+  if (!is_literal && !plim_py_is_choice(r, i, end)) return false;
+  if (!is_literal)
+    value = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = keep_source(r, span_of(r, i, end))};
   add_setting(r, first, end - 1,
               (plim_setting){.value = value,
                              .span = span_of(r, i, end),
                              .line = (int)plim_py_at(r, i)->line,
                              .is_faint = true});
+  if (!is_literal) plim_py_note_choice(r, i, end);
+  if (!is_literal) plim_py_walk(r, i, end);
   return true;
 }
 
@@ -289,6 +296,7 @@ static void read_plain(plim_py_reader *r, size_t first, size_t i, size_t end) {
   if (!is_literal && !r->is_uncertain && r->s->at.len > before) {
     note_reference(r, (uint32_t)before, i, end);
     plim_py_note_expression(r, (uint32_t)before);
+    plim_py_note_choice(r, i, end);
   }
   plim_py_walk(r, i, end);
 }
@@ -383,7 +391,9 @@ void plim_py_arguments(plim_py_reader *r, size_t open) { read_arguments(r, open,
 static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open) {
   size_t base = r->path_base, before = r->path.len;
   bool was_uncertain = r->is_uncertain, was_evaluation = r->is_of_evaluation;
+  bool was_given = r->is_given;
   char name[PLIM_PY_MAX_NAME];
+  r->is_given = !plim_py_only_looks(r, last);
   r->path_base = r->path.len;
   r->is_uncertain = false;
   if (plim_py_takes_evaluation(r, open)) r->is_of_evaluation = true;
@@ -392,30 +402,23 @@ static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open)
     size_t size = plim_py_call_name(r, first, last, name, true);
     if (size) {
       plim_py_push(r, name, size);
-      read_arguments(r, open, plim_py_model_argument(r, first, last));
+      if (!plim_py_autocast(r, first, last, open))
+        read_arguments(r, open, plim_py_model_argument(r, first, last));
+      plim_py_add_defaults(r, last, open);
     } else plim_py_walk(r, open + 1, plim_py_at(r, open)->match);
   }
   r->path_base = base;
   r->is_uncertain = was_uncertain;
   r->is_of_evaluation = was_evaluation;
+  r->is_given = was_given;
   plim_py_pop(r, before);
-}
-
-// The variables behind `for` up to `in`, or behind `lambda` up to its colon.
-static void bind_variables(plim_py_reader *r, size_t i, size_t end) {
-  bool is_for = plim_py_is_word(r, i, end, PY_for);
-  for (i++; i < end; i++) {
-    if (plim_py_is_word(r, i, end, PY_for) || plim_py_is_word(r, i, end, PY_lambda)) return;
-    if (is_for ? plim_py_is_word(r, i, end, PY_in) : plim_py_is(r, i, end, ':')) return;
-    if (plim_py_is_name(r, i, end))
-      plim_py_bind_in_line(&r->names, r->line, plim_py_text(r, i), plim_py_size(r, i));
-  }
 }
 
 // A name with attributes and, if it is called, its call. Returns the token behind.
 static size_t walk_name(plim_py_reader *r, size_t i, size_t end) {
   size_t last = plim_py_dotted(r, i, end);
   plim_py_use(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
+  plim_py_note_site(r, last, last == i && !plim_py_is(r, last + 1, end, '('));
   if (plim_py_is(r, last + 1, end, PLIM_PY_WALRUS))
     plim_py_bind(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
   if (!plim_py_is(r, last + 1, end, '(')) return last + 1;
@@ -431,9 +434,10 @@ void plim_py_walk(plim_py_reader *r, size_t i, size_t end) {
     if (plim_py_is_name(r, i, end)) object = i;
     bool is_method = plim_py_is(r, i, end, '.') && plim_py_is_name(r, i + 1, end);
     if (plim_py_is_word(r, i, end, PY_for) || plim_py_is_word(r, i, end, PY_lambda))
-      bind_variables(r, i, end);
+      plim_py_bind_variables(r, i, end);
     if (is_method) {
       size_t open = plim_py_dotted(r, i + 1, end) + 1;
+      plim_py_note_site(r, open - 1, false);
       if (plim_py_is(r, open, end, '(')) plim_py_flag_method(r, open - 1);
       if (plim_py_is(r, open, end, '(') && object < end && plim_py_changes_object(r, open - 1))
         plim_py_note_mutation(r, object);

@@ -98,6 +98,7 @@ void plim_settings_clear(plim_settings *s) {
   vec_free(&s->at);
   vec_free(&s->by_key);
   vec_free(&s->conditions);
+  vec_free(&s->loads);
 }
 
 // While they are still being read there is no order yet.

@@ -71,13 +71,17 @@ typedef struct {
   int line;       // of the value, counted from 1
   const char *comment; // behind it on its line, or on lines of their own right above; "" if none
   const char *root; // of a DERIVED: the key of the literal in this file it comes from; NULL: none
-  plim_value computed;     // of a DERIVED: the number that this file makes of it; NULL: not known
+  plim_value computed;     // of a DERIVED: what this file makes of it; NULL: not known
   const char *environment; // of a computed one: the variable whose default was taken; NULL: none
   bool is_of_evaluation;   // it stands where an evaluation is set up: a val_dataloader's batch
   bool is_faint; // Python: local to a function, or an unknown model; counts where nothing else does
   size_t group;  // of a command's words: which command; 0: it is of none
   bool is_aside; // of a command that does something else than train: eval.py, convert.py
-  uint32_t condition; // Python: it counts where this holds, see conditions.h; 0: always
+  uint32_t condition;    // Python: it counts where this holds, see conditions.h; 0: always
+  const char *alias;     // of an argument in Python: its other flag, "-b"; NULL: none
+  const char *reference; // of a DERIVED in Python: the name it is, if nothing in this file has it
+  uint32_t chooses;      // of a DERIVED in Python: the condition between two values; 0: none does
+  plim_value choices[2]; // without it, and with it
 } plim_setting;
 
 typedef enum { PLIM_NO, PLIM_MAYBE, PLIM_YES } plim_truth;
@@ -89,7 +93,8 @@ typedef enum {
   PLIM_IF_EQUAL, // it is `literal`
   PLIM_IF_NOT,   // of a
   PLIM_IF_BOTH,  // a and b
-  PLIM_IF_EITHER
+  PLIM_IF_EITHER,
+  PLIM_IF_LIKELY // of a: unless it surely does not hold
 } plim_condition_kind;
 
 // A condition under which code runs. Those it is made of, `a` and `b`, have smaller numbers.
@@ -102,8 +107,19 @@ typedef struct {
   plim_value literal; // that it is compared with
   plim_value given;   // what is in force instead of the literal in this file
   bool is_given;
+  plim_value otherwise; // cfg.get("lora", False): where the key is not there
+  bool has_otherwise;
   plim_truth truth;
 } plim_condition;
+
+// A Python name that holds what a file says.
+typedef struct {
+  const char *name;
+  const char *path;   // as it is written; NULL: it is not
+  const char *from;   // the name of the path, such as "args.config"; NULL: none
+  const char *root;   // the key of the literal that this stands for in this file; NULL: none
+  const char *prefix; // of the keys below it: "train."
+} plim_loaded;
 
 typedef struct {
   plim_format format;
@@ -112,6 +128,7 @@ typedef struct {
   vec(plim_setting) at;           // in the order of the text
   vec(char *) strings;            // owned; what the settings point to
   vec(plim_condition) conditions; // number 1 comes first
+  vec(plim_loaded) loads;
   vec(uint32_t) by_key; // once all are read: their order by key, and by place for equal keys
   bool has_failed;      // memory was out once, and something is missing
 } plim_settings;

@@ -1121,16 +1121,18 @@ TEST(check_without_files_only_looks_around) {
   CHECK(!check_count(&c, CHECK_FAILS), "failures");
 }
 
-// Axolotl has a key for accumulation, and divides where it is not there.
-TEST(check_divides_what_axolotl_divides) {
+// Axolotl's schema sets the accumulation to 1 before its batch_size could count.
+TEST(check_asks_what_axolotl_makes_of_a_batch_size) {
   begin();
   given("a.yaml", "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: 2\nbatch_size: 32\n"
                   "sequence_len: 512\nadapter: lora\nlora_r: 8\n");
   given("go.sh", "torchrun --nproc_per_node 1 -m axolotl.cli.train a.yaml\n");
   GO();
-  CHECK(c.accumulate == 16 && c.effective_batch == 32, "%lld", (long long)c.accumulate);
-  CHECK(project_job_batch(&c.files) == 32 && c.files.run.accumulate.count == 16, "%lld in a plan",
-        (long long)c.files.run.accumulate.count);
+  CHECK(!c.accumulate && !c.effective_batch && !project_job_batch(&c.files), "%lld is made up",
+        (long long)c.accumulate);
+  CHECK_FOUND("batch.unknown", CHECK_NOTE);
+  const plim_project_knob *k = &c.files.project.knobs[PLIM_KNOB_ACCUMULATE];
+  CHECK(k->said == PLIM_UNCLEAR && strstr(k->why, "batch_size is 32"), "%s", k->why);
 }
 
 TEST_MAIN

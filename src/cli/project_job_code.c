@@ -1,0 +1,44 @@
+// What a script does by its own code, which is not read: it is named.
+#include <stddef.h>
+#include <string.h>
+
+#include "project_job.h"
+
+// The Python file of the project that has this word outside of imports; NULL: none.
+static const char *calls(const project_job *p, const char *word) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_project_file *f = p->project.files.at[i];
+    bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
+    if (is_code && memmem(f->text, f->size, word, strlen(word))) return f->path;
+  }
+  return NULL;
+}
+
+// Scripts that do by their own code what others say by a key.
+void project_job_note_code(project_job *p, const job_args *a) {
+  static const struct {
+    const char *word, *what, *option;
+    plim_knob knob;
+    size_t at; // of job_args
+  } code[] = {
+      {"FullyShardedDataParallel", "shards the model itself", "--strategy fsdp2",
+       PLIM_KNOB_STRATEGY, offsetof(job_args, strategy)},
+      {"fully_shard(", "shards the model itself", "--strategy fsdp2", PLIM_KNOB_STRATEGY,
+       offsetof(job_args, strategy)},
+      {"apply_activation_checkpointing", "checkpoints by its own code", "--checkpoint",
+       PLIM_KNOB_CHECKPOINT, offsetof(job_args, checkpoint)},
+      {"torch.utils.checkpoint", "checkpoints by its own code", "--checkpoint",
+       PLIM_KNOB_CHECKPOINT, offsetof(job_args, checkpoint)},
+      {".to(torch.bfloat16)", "may cast the model to bf16", "--dtype bf16", PLIM_KNOB_DTYPE,
+       offsetof(job_args, dtype)},
+      {"model.half()", "casts the model to fp16", "--dtype fp16", PLIM_KNOB_DTYPE,
+       offsetof(job_args, dtype)},
+  };
+  for (size_t i = 0; i < sizeof code / sizeof *code; i++) {
+    const char *path = calls(p, code[i].word);
+    bool is_told = job_is_typed(a, (const char *)a + code[i].at);
+    if (!path || is_told || p->project.knobs[code[i].knob].said == PLIM_SAID) continue;
+    project_job_note(p, "%.80s %s (%s), which is not read: %s", path, code[i].what, code[i].word,
+                     code[i].option);
+  }
+}

@@ -1,0 +1,122 @@
+// Counts that are none: a batch of 0, half a step of accumulation, a length of -1. The knob is left open, and
+// says why.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "project_impl.h"
+
+static const struct {
+  plim_knob knob;
+  int64_t least;
+  const char *instead; // why not a smaller one
+} counts[] = {
+    {PLIM_KNOB_MICRO_BATCH, 1, "a batch has at least 1 sequence"},
+    {PLIM_KNOB_ACCUMULATE, 1, "a step has at least 1 pass"},
+    {PLIM_KNOB_GLOBAL_BATCH, 1, "a batch has at least 1 sequence"},
+    {PLIM_KNOB_SEQUENCE, 1, "which is no length"},
+    {PLIM_KNOB_LORA_RANK, 0, "a rank is at least 1"},
+};
+
+static void open_knob(plim_project_knob *k) {
+  k->said = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
+}
+
+static const char *key_of(const plim_project_knob *k) {
+  return k->place_count && k->places[0].setting ? k->places[0].setting->key : "it";
+}
+
+// "per_device_train_batch_size is 2.5: it must be whole".
+static void doubt_count(plim_project_knob *k, int64_t least, const char *instead) {
+  const plim_value *v = &k->value;
+  bool is_part = v->kind == PLIM_VALUE_REAL && v->real != floor(v->real);
+  bool is_small = (v->kind == PLIM_VALUE_INTEGER && v->integer < least) ||
+                  (v->kind == PLIM_VALUE_REAL && v->real < (double)least);
+  char value[48];
+  if (k->said != PLIM_SAID || (!is_part && !is_small)) return;
+  plim_value_print(v, value, sizeof value);
+  snprintf(k->why, sizeof k->why, "%.80s is %s, %s", key_of(k), value,
+           is_small ? instead : "and must be whole");
+  open_knob(k);
+}
+
+// -1 and null: nothing is cut off.
+static void doubt_endless(plim_project_knob *k) {
+  bool is_endless =
+      k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_INTEGER && k->value.integer == -1;
+  if (!is_endless) return;
+  snprintf(k->why, sizeof k->why, "%.80s cuts nothing off: texts are as long as they are",
+           key_of(k));
+  open_knob(k);
+}
+
+// peft refuses a rank of 0; where adapters are asked for in words, it is no way to say "none" either.
+static void doubt_rank(const plim_project *p, plim_project_knob *k) {
+  static const char *const asking[] = {"adapter", "use_peft", "finetuning_type"};
+  static const char *const words[] = {"lora", "qlora", "true", "dora"};
+  bool is_zero =
+      k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_INTEGER && k->value.integer == 0;
+  if (!is_zero || !k->place_count || k->places[0].key->how != PLIM_AS_NUMBER) return;
+  const plim_settings *s = &p->files.at[k->places[0].file]->settings;
+  bool asks = strcasestr(key_of(k), "loraconfig.") || strcasestr(key_of(k), "get_peft_model.");
+  for (size_t i = 0; i < sizeof asking / sizeof *asking; i++) {
+    const plim_setting *setting = plim_settings_find(s, asking[i]);
+    char value[48] = "";
+    if (setting) plim_value_print(&setting->value, value, sizeof value);
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+      asks |= strcasecmp(value, words[w]) == 0;
+  }
+  if (!asks) return;
+  snprintf(k->why, sizeof k->why, "%.80s is 0, and peft wants at least 1", key_of(k));
+  open_knob(k);
+}
+
+// PeftModel.from_pretrained(model, "some/adapter", is_trainable=True): the rank is in another place.
+static void doubt_loaded(const plim_project *p, plim_project_knob *k) {
+  static const char loads[] = "PeftModel", trains[] = "is_trainable=True";
+  for (size_t i = 0; i < p->files.len && k->said != PLIM_SAID; i++) {
+    const plim_project_file *f = p->files.at[i];
+    bool is_loaded = f->settings.format == PLIM_FORMAT_PYTHON &&
+                     memmem(f->text, f->size, loads, sizeof loads - 1) &&
+                     memmem(f->text, f->size, trains, sizeof trains - 1);
+    if (!is_loaded) continue;
+    snprintf(k->why, sizeof k->why, "%.120s trains adapters that it loads, and these have it",
+             f->path);
+    open_knob(k);
+    return;
+  }
+}
+
+// ---- Axolotl's batch_size -------------------------------------------------------------------------------
+
+// Its schema fills gradient_accumulation_steps with 1 before batch_size // micro_batch_size could count
+// (axolotl/utils/schemas/training.py, since 0.4.1): what is meant is not what runs. Both together are refused
+// there.
+static void doubt_axolotl(const plim_project_file *f, plim_project_knob *k) {
+  const plim_setting *batch = plim_settings_find(&f->settings, "batch_size");
+  const plim_setting *steps = plim_settings_find(&f->settings, "gradient_accumulation_steps");
+  char value[48];
+  bool is_there = batch && batch->value.kind != PLIM_VALUE_NULL;
+  if (f->is.dialect != PLIM_DIALECT_AXOLOTL || !is_there) return;
+  plim_value_print(&batch->value, value, sizeof value);
+  bool is_both = steps && steps->value.kind != PLIM_VALUE_NULL;
+  snprintf(
+      k->why, sizeof k->why,
+      is_both
+          ? "batch_size is %s, which Axolotl refuses beside gradient_accumulation_steps"
+          : "batch_size is %s, and releases of Axolotl differ: 0.4.1 and newer accumulate 1, older "
+            "ones what is left of it; write gradient_accumulation_steps in its place",
+      value);
+  open_knob(k);
+}
+
+void plim_project_doubt_counts(plim_project *p) {
+  doubt_endless(&p->knobs[PLIM_KNOB_SEQUENCE]);
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+    doubt_count(&p->knobs[counts[i].knob], counts[i].least, counts[i].instead);
+  doubt_rank(p, &p->knobs[PLIM_KNOB_LORA_RANK]);
+  doubt_loaded(p, &p->knobs[PLIM_KNOB_LORA_RANK]);
+  for (size_t i = 0; i < p->files.len; i++)
+    doubt_axolotl(p->files.at[i], &p->knobs[PLIM_KNOB_ACCUMULATE]);
+}
