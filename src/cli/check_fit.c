@@ -38,12 +38,6 @@ static plim_err estimate(check *c, plim_error *error) {
   return err;
 }
 
-static void say_not_known(check *c) {
-  check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "whether it fits is not known: %s",
-                               c->no_estimate.message);
-  check_fix(f, "%s", c->no_estimate.hint);
-}
-
 // ---- the verdict ------------------------------------------------------------------------------------
 
 static const char *card_of(const check *c) {
@@ -67,6 +61,20 @@ static void fix_plan(const check *c, check_finding *f) {
   if (c->model) snprintf(model, sizeof model, " --model %.80s", c->model);
   if (c->gpu) snprintf(gpu, sizeof gpu, " --gpu \"%.48s\"", c->gpu);
   check_fix(f, "plimsoll plan%s%s%s --out plan.json", files, model, gpu);
+}
+
+// What only `plan` can be told is told to it.
+static void say_not_known(check *c) {
+  static const char *const own[] = {"--model", "--world", "--gpu", "--set"};
+  const char *hint = c->no_estimate.hint;
+  char files[160] = "";
+  bool is_of_plan = strncmp(hint, "--", 2) == 0;
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    is_of_plan = is_of_plan && strncmp(hint, own[i], strlen(own[i])) != 0;
+  check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "whether it fits is not known: %s",
+                               c->no_estimate.message);
+  if (is_of_plan) list_files(c, files, sizeof files);
+  check_fix(f, "%s%s%s%s", is_of_plan ? "plimsoll plan" : "", files, is_of_plan ? " " : "", hint);
 }
 
 // What was assumed instead of read is not sure to fail.

@@ -65,6 +65,11 @@ static void say_unreadable(const plim_settings *s, const plim_setting *setting, 
   if (plim_setting_counts(s, setting) == PLIM_MAYBE) {
     snprintf(out->why, sizeof out->why, "%.60s (line %d) depends on %.80s, which is not known",
              setting->key, setting->line, plim_setting_doubt(s, setting));
+  } else if (setting->is_open) {
+    const char *flag = strstr(setting->key, "--");
+    snprintf(out->why, sizeof out->why,
+             "%.60s has no default, and no command that is read gives it",
+             flag ? flag : setting->key);
   } else if (setting->value.kind == PLIM_VALUE_DERIVED) {
     say_computed(setting, out);
   } else {

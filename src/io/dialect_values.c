@@ -200,8 +200,16 @@ static bool is_chosen(const plim_setting *setting) {
   return (setting->chooses || setting->reference) && setting->computed.kind != PLIM_VALUE_NULL;
 }
 
+// None is no batch: either a command gives it, or it is not known.
+static bool must_be_given(const plim_key *key, const plim_setting *setting) {
+  return setting->is_open &&
+         (key->knob == PLIM_KNOB_MICRO_BATCH || key->knob == PLIM_KNOB_ACCUMULATE ||
+          key->knob == PLIM_KNOB_LORA_RANK);
+}
+
 plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setting *setting) {
   char text[TEXT_BYTES];
+  if (must_be_given(key, setting)) return (plim_token){PLIM_UNREADABLE, {0}};
   bool is_bare = setting->span.begin == setting->span.end; // a flag without a value
   bool is_flag = is_bare && setting->value.kind == PLIM_VALUE_NULL && setting->key[0] == '-';
   if (is_flag) snprintf(text, sizeof text, "true");

@@ -101,6 +101,7 @@ static void give_from_others(const plim_project *p, const plim_settings *s, plim
 static void give(const plim_project *p, const plim_settings *s, plim_condition *c) {
   const plim_setting *root = c->root ? plim_settings_find(s, c->root) : NULL;
   if (root && find_instead(p, c->root, &root->value, &c->given)) c->is_given = true;
+  else if (root && root->is_required) give_value(c, unknown);
   else if (!root && c->name && !c->is_given) give_from_others(p, s, c);
 }
 

@@ -148,8 +148,9 @@ static void doubt(plim_project *p, plim_project_knob *k) {
 
 plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   plim_project_knob *k = &p->knobs[knob];
-  if (k->said != PLIM_SAID || !k->place_count || !k->places[0].setting) return PLIM_OK;
-  const plim_setting *setting = k->places[0].setting;
+  const plim_setting *setting = k->place_count ? k->places[0].setting : NULL;
+  bool is_open = setting && setting->is_open && k->said == PLIM_UNCLEAR;
+  if (!setting || (k->said != PLIM_SAID && !is_open)) return PLIM_OK;
   const char *argument = argument_of(setting), *key = k->places[0].key ? k->places[0].key->key : "";
   plim_knob_place flag;
   if (*key && key[strlen(key) - 1] == '*') return PLIM_OK; // it is so whatever the value is

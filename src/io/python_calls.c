@@ -142,6 +142,11 @@ static bool value_without_default(const argument *a, plim_value *value) {
          (!a->has_action || is_true || is_false || has_text(&a->action, "store"));
 }
 
+// It takes a value, and has none if no command gives it.
+static bool is_without_default(const argument *a) {
+  return !a->has_default && (!a->has_action || has_text(&a->action, "store"));
+}
+
 // --batch-size is stored as batch_size.
 static void note_destination(plim_py_reader *r, argument *a, uint32_t setting) {
   plim_chars *name = a->destination.len ? &a->destination : &a->flag;
@@ -166,12 +171,15 @@ static void read_argument(plim_py_reader *r, size_t first, size_t open, argument
       plim_py_value(r, i, i + 2, stop);
     } else walk_argument(r, i, stop);
   }
-  if (!a->has_default && value_without_default(a, &value)) {
+  bool is_open = is_without_default(a);
+  if (!a->has_default && (value_without_default(a, &value) || is_open)) {
     size_t last = close - 1 - plim_py_is(r, close - 1, close, ',');
     setting = (uint32_t)r->s->at.len;
     plim_py_add_flag(r, plim_py_at(r, last)->end, first, last, value);
   }
   if (setting >= r->s->at.len) return;
+  r->s->at.at[setting].is_open = is_open;
+  r->s->at.at[setting].is_required = is_open && a->is_required;
   note_destination(r, a, setting);
   if (a->alias.len)
     r->s->at.at[setting].alias = plim_settings_keep(r->s, a->alias.at, a->alias.len);

@@ -79,6 +79,8 @@ typedef struct {
   bool is_aside; // of a command that does something else than train: eval.py, convert.py
   uint32_t condition;    // Python: it counts where this holds, see conditions.h; 0: always
   const char *alias;     // of an argument in Python: its other flag, "-b"; NULL: none
+  bool is_open;          // of an argument in Python: it has no default, only commands give it,
+  bool is_required;      // and they must
   const char *reference; // of a DERIVED in Python: the name it is, if nothing in this file has it
   uint32_t chooses;      // of a DERIVED in Python: the condition between two values; 0: none does
   plim_value choices[2]; // without it, and with it

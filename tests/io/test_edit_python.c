@@ -168,8 +168,9 @@ TEST(arguments_of_parsers) {
   SHOWS("parser.--fp16", "false");
   SHOWS("parser.--no-eval", "true");
   SHOWS("group.--lr", "null");
+  SHOWS("parser.--out", "null"); // and it must be given
   SHOWS("parser.-q", "=N");
-  CHECK(editing.at.len == 5, "%zu settings", editing.at.len);
+  CHECK(editing.at.len == 6, "%zu settings", editing.at.len);
 }
 
 TEST(the_environment_and_methods) {

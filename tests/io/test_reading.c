@@ -319,6 +319,27 @@ TEST(short_flags_are_flags) {
   CHECK(says("micro_batch=32 sequence=512"), "the defaults");
 }
 
+// None is no batch size: it is what the command gives, or it is asked for.
+TEST(arguments_without_a_default) {
+  static const char *const ends[] = {"", ", required=True"};
+  for (size_t i = 0; i < 2; i++) {
+    char script[512];
+    snprintf(script, sizeof script,
+             "p.add_argument('--bs', type=int%s)\np.add_argument('--resume'%s)\n"
+             "args = p.parse_args()\n"
+             "targs = TrainingArguments('o', per_device_train_batch_size=args.bs)\n"
+             "if args.resume is None:\n    m.gradient_checkpointing_enable()\n",
+             ends[i], ends[i]);
+    CHECK(!READ({"train.py", script}, {"run.sh", "python train.py --bs 2\n"}), "%s", error.message);
+    CHECK(says("micro_batch=2"), "what the command gives");
+    CHECK(says(i ? "checkpoint=unclear" : "checkpoint=on"), "None, unless it must be given");
+    CHECK(!READ({"train.py", script}), "%s", error.message);
+    CHECK(says("micro_batch=unclear"), "nobody gives it");
+    CHECK(strstr(project.knobs[PLIM_KNOB_MICRO_BATCH].why, "--bs has no default"), "why: %s",
+          project.knobs[PLIM_KNOB_MICRO_BATCH].why);
+  }
+}
+
 TEST(types_by_their_names) {
   static const char script[] = "DTYPE = torch.bfloat16\ndef main():\n"
                                "    m = AutoModel.from_pretrained('a/b', torch_dtype=DTYPE)\n"
