@@ -14,7 +14,9 @@ static bool drops_experts(const plim_job *job) {
 
 static bool has_no_causal_head(const plim_job *job) {
   bool is_causal = job->model.head == PLIM_HEAD_CAUSAL && !job->model.is_encoder_decoder;
-  return job->recipe.loss != PLIM_LOSS_FULL && !is_causal;
+  bool is_of_tokens =
+      job->recipe.loss != PLIM_LOSS_FULL && job->recipe.loss != PLIM_LOSS_CONTRASTIVE;
+  return is_of_tokens && !is_causal;
 }
 
 static bool calls_without_head(const plim_job *job) {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "contrastive.h"
 #include "cycle.h"
 #include "flash_attention.h"
 #include "kernels.h"
@@ -92,6 +93,8 @@ static void update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scale
   plim_work_step_end(t);
 }
 
+static bool is_contrastive(const plim_recipe *r) { return r->loss == PLIM_LOSS_CONTRASTIVE; }
+
 static int micro_batches(const plim_recipe *r) { return r->accumulate > 1 ? r->accumulate : 1; }
 
 // Passes and steps that would be as the one just done are not run, but the last pass of a step is: an
@@ -111,6 +114,7 @@ typedef struct {
   plim_tensor *hidden, *targets; // of a chunked loss
   plim_tensors cached;
   plim_scaler scaler;
+  plim_contrast contrast;
 } variables;
 
 static bool has_targets(const plim_model *m, const plim_recipe *r) {
@@ -205,6 +209,18 @@ static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, vari
   drop(t, &v->scaled);
 }
 
+// The loss of the step before goes when `l` is bound again.
+static void contrastive_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
+                             bool is_last) {
+  autocast(t, r->autocast);
+  set(t, &v->loss, plim_contrastive_forward(t, m, r, &v->contrast));
+  autocast(t, PLIM_BOOL);
+  plim_tensor *scaled = v->loss ? div_scalar(t, v->loss) : NULL;
+  drop_graph(t, v->scaled);
+  set(t, &v->scaled, scaled);
+  if (scaled) backward_of(t, m, r, &v->scaler, scaled, is_last);
+}
+
 static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   variables v = {0};
   for (int i = 0; i < r->steps && !t->failed; i++) {
@@ -212,7 +228,9 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
     for (int k = 0; k < micro_batches(r); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       bool is_last = k + 1 == micro_batches(r);
-      (r->loss == PLIM_LOSS_LOOP ? chunked_step : step)(t, m, r, &v, is_last);
+      (is_contrastive(r)           ? contrastive_step
+       : r->loss == PLIM_LOSS_LOOP ? chunked_step
+                                   : step)(t, m, r, &v, is_last);
       k = next_pass(t, r, k);
     }
     begin_optimizer(t, i);
@@ -221,6 +239,7 @@ static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, pli
     i = next_step(t, r, i);
   }
   vec_free(&v.cached);
+  free(v.contrast.columns);
 }
 
 // ---- the shortest loop ------------------------------------------------------------------------------
@@ -264,7 +283,7 @@ static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim
     plim_work_step_begin(t);
     for (int k = 0; k < micro_batches(r); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
-      bare_step(t, m, r, &v, k + 1 == micro_batches(r));
+      (is_contrastive(r) ? contrastive_step : bare_step)(t, m, r, &v, k + 1 == micro_batches(r));
       k = next_pass(t, r, k);
     }
     begin_optimizer(t, i);
@@ -281,6 +300,7 @@ typedef struct {
   int count;
   plim_tensor *total_loss, *loss, *norm, *items;
   plim_scaler scaler;
+  plim_contrast contrast;
 } trainer;
 
 // (labels[:, 1:] != -100).sum()
@@ -322,13 +342,21 @@ static plim_batch batch_new(plim_tape *t, const plim_model *m, const plim_recipe
                   .checkpoint = r->checkpoint,
                   .loss = r->loss,
                   .loss_chunk = r->loss_chunk};
+  if (is_contrastive(r)) {
+    b.columns = plim_columns_new(t, m, r);
+    t->failed |= !b.columns;
+    return b;
+  }
   set(t, &b.ids, empty(t, shape, PLIM_I64));
   set(t, &b.mask, empty(t, shape, PLIM_I64));
   if (!m->is_bare) set(t, &b.labels, empty(t, labels_shape(m, r), PLIM_I64));
   return b;
 }
 
-static void batch_drop(plim_tape *t, plim_batch *b) { drop_all(t, &b->ids, &b->mask, &b->labels); }
+static void batch_drop(plim_tape *t, const plim_recipe *r, plim_batch *b) {
+  drop_all(t, &b->ids, &b->mask, &b->labels);
+  plim_columns_drop(t, r, b->columns);
+}
 
 // All batches of a step are fetched before the last step's go; the one that was used last is still
 // in a variable, until the first of the new takes its place.
@@ -338,9 +366,9 @@ static bool next_batches(plim_tape *t, const plim_model *m, const plim_recipe *r
   if (!fresh) return false;
   for (int i = 0; i < count; i++) fresh[i] = batch_new(t, m, r);
   plim_tensor *items = m->is_bare ? NULL : count_all_items(t, m, r, count);
-  for (int i = v->count - 1; i-- > 0;) batch_drop(t, &old[i]);
+  for (int i = v->count - 1; i-- > 0;) batch_drop(t, r, &old[i]);
   set(t, &v->items, items);
-  if (old) batch_drop(t, &old[v->count - 1]);
+  if (old) batch_drop(t, r, &old[v->count - 1]);
   free(old);
   v->batches = fresh;
   v->count = count;
@@ -371,10 +399,22 @@ static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe 
   return out;
 }
 
+// What the model left in its features goes when the loss is there. Trainer divides it by the number of passes,
+// which the other loss is told.
+static plim_tensor *compute_contrastive_loss(plim_tape *t, plim_model *m, const plim_recipe *r,
+                                             trainer *v, int i) {
+  v->contrast = (plim_contrast){m, r, v->batches[i].columns};
+  plim_tensor *loss = plim_contrastive_loss(t, &v->contrast);
+  plim_columns_forget(t, r, v->batches[i].columns);
+  return div_scalar(t, loss);
+}
+
 static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, trainer *v, int i) {
   plim_tensor *loss = NULL, *scaled = NULL, *detached = NULL;
   v->batches[i].items = v->items;
-  set(t, &loss, compute_loss(t, m, r, &v->batches[i]));
+  set(t, &loss,
+      is_contrastive(r) ? compute_contrastive_loss(t, m, r, v, i)
+                        : compute_loss(t, m, r, &v->batches[i]));
   set(t, &scaled, div_scalar(t, loss));
   backward_of(t, m, r, &v->scaler, scaled, i + 1 == v->count);
   drop_graph(t, scaled);
@@ -429,6 +469,7 @@ static bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r
     update(t, m, r, &v.scaler, grouped, state);
     i = next_step(t, r, i);
   }
+  for (int i = 0; i < v.count; i++) free(v.batches[i].columns);
   free(v.batches);
   return ok;
 }
