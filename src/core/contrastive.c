@@ -49,8 +49,9 @@ static void forget_outputs(plim_tape *t, plim_model *m) {
 }
 
 static plim_mask_kind mask_of(const plim_recipe *r, const plim_column *c) {
-  bool is_padded = r->mask == PLIM_MASK_PAD || (r->mask == PLIM_MASK_LONGEST && r->batch > 1);
-  bool is_trimmed = r->padding && c->ids->shape.at[1] < r->length;
+  bool is_padded =
+      r->mask == PLIM_MASK_PAD || (r->mask == PLIM_MASK_LONGEST && c->ids->shape.at[0] > 1);
+  bool is_trimmed = c->ids->shape.at[1] < r->length;
   return !c->mask ? PLIM_MASK_NONE : is_padded && !is_trimmed ? PLIM_MASK_PAD : PLIM_MASK_ONES;
 }
 
@@ -173,7 +174,7 @@ plim_tensor *plim_contrastive_loss(plim_tape *t, plim_contrast *c) {
 plim_tensor *plim_contrastive_forward(plim_tape *t, plim_model *m, const plim_recipe *r,
                                       plim_contrast *c) {
   plim_columns_drop(t, r, c->columns);
-  *c = (plim_contrast){m, r, plim_columns_new(t, m, r)};
+  *c = (plim_contrast){m, r, plim_columns_new(t, m, r), .pass = c->model ? c->pass + 1 : 0};
   t->failed |= !c->columns;
-  return c->columns ? plim_contrastive_loss(t, c) : NULL;
+  return c->columns ? plim_contrastive_loss(t, c) : empty(t, (plim_dims){0}, PLIM_FP32);
 }

@@ -16,6 +16,7 @@ typedef struct {
   plim_model *model;
   const plim_recipe *recipe;
   plim_column *columns; // recipe->columns of them
+  int64_t pass;         // of the training, from 0
   // Of a cached loss, which owns them: leaves without memory, whose gradients are the cache.
   plim_tensor *anchors, *others;
 } plim_contrast;
@@ -29,7 +30,7 @@ void plim_columns_forget(plim_tape *t, const plim_recipe *r, plim_column *column
 // MultipleNegativesRankingLoss; with recipe->cached_batch the cached one, whose backward runs the model
 // again, so many sequences at a time.
 plim_tensor *plim_contrastive_loss(plim_tape *t, plim_contrast *c);
-// The same of a new batch, which takes the place of the last one's. NULL: no memory.
+// The same of a new batch, which takes the place of the last one's.
 plim_tensor *plim_contrastive_forward(plim_tape *t, plim_model *m, const plim_recipe *r,
                                       plim_contrast *c);
 #endif

@@ -21,15 +21,22 @@ static rows chunk_at(const plim_recipe *r, int64_t i) {
   return (rows){from, end < r->batch ? end : r->batch};
 }
 
+static int64_t length_of(const plim_contrast *c, int64_t chunk) {
+  const plim_recipe *r = c->recipe;
+  size_t at = (size_t)(c->pass * chunk_count(r) + chunk);
+  return at < r->cached_length_count ? (int64_t)r->cached_lengths[at] : r->length - r->padding;
+}
+
 // Padding that all rows of the chunk have is found, and cut off.
-static int64_t look_for_padding(plim_tape *t, const plim_recipe *r, const plim_column *column,
-                                rows at) {
-  int64_t length = r->length - r->padding;
-  if (!column->mask) return r->length;
-  plim_tensor *active = empty(t, dims(at.end - at.from, r->length), PLIM_BOOL);
+static int64_t look_for_padding(plim_tape *t, const plim_contrast *c, const plim_column *column,
+                                int64_t chunk) {
+  rows at = chunk_at(c->recipe, chunk);
+  int64_t whole = c->recipe->length, length = length_of(c, chunk);
+  if (!column->mask) return whole;
+  plim_tensor *active = empty(t, dims(at.end - at.from, whole), PLIM_BOOL);
   plim_tensor *in_use = k_any_row(t, active);
   plim_consume(t, k_all(t, in_use));
-  plim_tensor *found = k_nonzero(t, r->length, length);
+  plim_tensor *found = k_nonzero(t, whole, length);
   plim_tensor *last = k_reduce(t, found, PLIM_I64);
   plim_work_synchronize(t);
   consume_all(t, found, last, active, in_use);
@@ -44,9 +51,10 @@ static plim_tensor *cut(plim_tape *t, plim_tensor *x, rows at, int64_t length) {
 
 // The embeddings of some rows of a column; the features made for that go.
 static plim_tensor *embed_rows(plim_tape *t, const plim_contrast *c, const plim_column *column,
-                               rows at) {
+                               int64_t chunk) {
   plim_column some = {0};
-  int64_t length = look_for_padding(t, c->recipe, column, at);
+  rows at = chunk_at(c->recipe, chunk);
+  int64_t length = look_for_padding(t, c, column, chunk);
   set(t, &some.ids, cut(t, column->ids, at, length));
   set(t, &some.types, cut(t, column->types, at, length));
   set(t, &some.mask, cut(t, column->mask, at, length));
@@ -66,8 +74,8 @@ typedef struct {
 static void embed_all(plim_tape *t, const plim_contrast *c, const embeddings *e) {
   bool was = set_grad_mode(t, false);
   for (int64_t i = 0; i < e->columns; i++)
-    for (int64_t k = 0; k < e->chunks; k++)
-      set(t, &e->at[i * e->chunks + k], embed_rows(t, c, &c->columns[i], chunk_at(c->recipe, k)));
+    for (int64_t k = 0; k < e->chunks && !t->failed; k++)
+      set(t, &e->at[i * e->chunks + k], embed_rows(t, c, &c->columns[i], k));
   set_grad_mode(t, was);
 }
 
@@ -122,9 +130,9 @@ static void loss_of_chunk(plim_tape *t, const plim_recipe *r, chunked *x, int64_
 
 static plim_tensor *sum_of(plim_tape *t, plim_tensor *const *losses, int64_t count) {
   plim_tensor *sum = NULL;
-  for (int64_t i = 0; i < count; i++)
+  for (int64_t i = 0; i < count && losses[i]; i++)
     set(t, &sum, sum ? add(t, sum, losses[i]) : add_scalar(t, losses[i]));
-  return give(t, &sum);
+  return sum ? give(t, &sum) : NULL;
 }
 
 // The embeddings put together, with gradients down to the chunks.
@@ -156,23 +164,32 @@ static plim_tensor *loss_in_chunks(plim_tape *t, plim_contrast *c, const embeddi
   return sum;
 }
 
-// The hook of the loss: every chunk again, now with a graph, and backward from it.
+// Backward from one mini batch, by the product of its embeddings with their kept gradients.
+static void replay_chunk(plim_tape *t, plim_tensor *embedded, plim_tensor *gradients,
+                         plim_tensor **surrogate) {
+  plim_tensor *flat = reshape(t, embedded, dims(-1));
+  plim_tensor *piece = view_of(t, gradients, flat->shape, dims(1));
+  plim_tensor *product = dot(t, to(t, flat, PLIM_FP32), to(t, piece, PLIM_FP32));
+  set(t, surrogate, mul_scalar(t, product));
+  run_backward(t, *surrogate);
+}
+
+// The hook of the loss: every chunk again, now with a graph, and backward from it. DDP sends gradients with
+// the last.
 static void replay(plim_tape *t, void *context) {
   const plim_contrast *c = context;
   const plim_recipe *r = c->recipe;
   plim_tensor *embedded = NULL, *surrogate = NULL;
-  bool was = set_grad_mode(t, true);
+  bool was = set_grad_mode(t, true), reduces = t->reduces_gradients;
+  int64_t chunks = chunk_count(r), left = r->columns * chunks;
   for (int64_t i = 0; i < r->columns; i++)
-    for (int64_t k = 0; k < chunk_count(r) && !t->failed; k++) {
-      set(t, &embedded, embed_rows(t, c, &c->columns[i], chunk_at(r, k)));
-      const plim_tensor *leaf = i ? c->others : c->anchors;
-      if (!leaf->grad) break; // memory was out
-      plim_tensor *flat = reshape(t, embedded, dims(-1));
-      plim_tensor *piece = view_of(t, leaf->grad, flat->shape, dims(1));
-      plim_tensor *product = dot(t, to(t, flat, PLIM_FP32), to(t, piece, PLIM_FP32));
-      set(t, &surrogate, mul_scalar(t, product));
-      run_backward(t, surrogate);
+    for (int64_t k = 0; k < chunks && !t->failed; k++) {
+      plim_tensor *gradients = (i ? c->others : c->anchors)->grad;
+      t->reduces_gradients = reduces && --left == 0;
+      set(t, &embedded, embed_rows(t, c, &c->columns[i], k));
+      if (gradients) replay_chunk(t, embedded, gradients, &surrogate); // or memory was out
     }
+  t->reduces_gradients = reduces;
   drop(t, &embedded);
   drop_graph(t, surrogate);
   drop(t, &surrogate);
@@ -200,27 +217,36 @@ static void hold_cache(const plim_contrast *c, plim_tensor *loss) {
   loss->held = c->anchors;
 }
 
+// The loss is a leaf, whose hook does the rest. Where the tape has failed there may be none: then it is a
+// number without a past.
+static plim_tensor *loss_of(plim_tape *t, plim_contrast *c, const embeddings *e, chunked *x) {
+  plim_tensor *loss = NULL;
+  embed_all(t, c, e);
+  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_tape_at(t, "similarity");
+  if (!t->failed) set(t, &loss, loss_in_chunks(t, c, e, x));
+  if (!loss) set(t, &loss, empty(t, (plim_dims){0}, PLIM_FP32));
+  plim_tape_purpose(t, was);
+  loss->requires_grad = true;
+  if (c->anchors) {
+    loss->before_grad = (plim_hook){replay, c};
+    hold_cache(c, loss);
+  }
+  embeddings_drop(t, e);
+  return give(t, &loss);
+}
+
 plim_tensor *contrast_cached_loss(plim_tape *t, plim_contrast *c) {
   const plim_recipe *r = c->recipe;
   embeddings e = {.columns = r->columns, .chunks = chunk_count(r)};
   chunked x = {.docs = calloc((size_t)r->columns, sizeof *x.docs),
                .losses = calloc((size_t)e.chunks, sizeof *x.losses)};
   e.at = calloc((size_t)(e.columns * e.chunks), sizeof *e.at);
-  plim_tensor *loss = NULL;
-  t->failed |= !e.at || !x.docs || !x.losses;
-  if (!t->failed) {
-    embed_all(t, c, &e);
-    plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
-    plim_tape_at(t, "similarity");
-    set(t, &loss, loss_in_chunks(t, c, &e, &x));
-    plim_tape_purpose(t, was);
-    loss->requires_grad = true;
-    loss->before_grad = (plim_hook){replay, c};
-    hold_cache(c, loss);
-    embeddings_drop(t, &e);
-  }
+  bool ok = e.at && x.docs && x.losses;
+  t->failed |= !ok;
+  plim_tensor *loss = ok ? loss_of(t, c, &e, &x) : empty(t, (plim_dims){0}, PLIM_FP32);
   free(e.at);
   free(x.docs);
   free(x.losses);
-  return give(t, &loss);
+  return loss;
 }
