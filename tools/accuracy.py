@@ -60,6 +60,16 @@ def flags_of(case, steps):
     return [str(x) for x in f]
 
 
+def contrastive_flags(case):
+    options = case["options"]
+    f = ["--loss", "contrastive", "--batch", case["batch"], "--seq", case["seq"], "--columns", case["columns"]]
+    f += ["--steps", case["steps"], "--dtype", "fp32", "--mask", "pad" if "pad" in options else "ones"]
+    f += ["--loop", "trainer" if "trainer" in options else "manual", "--cached-batch", case["mini_batch"]]
+    if case["amp"] != "0":
+        f += ["--amp", case["amp"]]
+    return [str(x) for x in f]
+
+
 def predict(program, model, flags):
     run = subprocess.run([program, "estimate", "--model", model, "--json"] + flags, capture_output=True, text=True)
     if run.returncode > 1:
@@ -75,6 +85,9 @@ def predict_all(program):
                 case = row["case"]
                 model = config_file(folder, case["model"], models[case["model"]])
                 yield name, row, predict(program, model, flags_of(case, steps))
+        for row in load("contrastive"):
+            model = config_file(folder, "contrastive-" + row["case"]["model"], row["config"])
+            yield "contrastive", row, predict(program, model, contrastive_flags(row["case"]))
 
 
 def sharded_flags(case):
@@ -211,7 +224,8 @@ def page_of(results, sharded, doubtful):
         lines.append(f"| step time, mean error ({len(score.times)} runs) | {sum(score.times) / len(score.times):.1f} % |")
     titles = {"steps": "Training steps", "seeds": "Under the memory of an RTX 4090 and an RTX 5090",
               "timing": "Planning scenarios", "timing_more": "Other models and recipes",
-              "plans": "What plans chose, and settings near it, under the memory of smaller cards"}
+              "plans": "What plans chose, and settings near it, under the memory of smaller cards",
+              "contrastive": "Contrastive losses of sentence-transformers, plain and cached"}
     for name, title in titles.items():
         lines += ["", f"## {title}", "", "| run | allocated, bytes | predicted | reserved, bytes | predicted |", "|---|---|---|---|---|"]
         lines += [row_text(row, e) for n, row, e in results if n == name]

@@ -6,6 +6,7 @@
 #include "atomic_file.h"
 #include "command.h"
 #include "interrupted.h"
+#include "job_contrast.h"
 #include "plan_edits.h"
 #include "plan_options.h"
 #include "term.h"
@@ -129,12 +130,8 @@ static plim_err read_files(const cli_call *call, plan_args *args, project_job *f
     snprintf(batch, size, "%llu", (unsigned long long)project_job_batch(files));
     args->effective_batch = batch;
   }
-  const plim_said_text *loss = &files->run.loss_kind;
-  if (!err && loss->said >= PLIM_DEFAULTED && strcmp(loss->text, "contrastive") == 0)
-    args->contrastive = true;
   if (!err) args->positives = project_job_count(files, PLIM_KNOB_POSITIVES);
   if (!err) args->negatives = project_job_count(files, PLIM_KNOB_NEGATIVES);
-  if (!err && args->positives + args->negatives > 0) args->contrastive = true;
   const plim_said_number *epochs = &files->run.epochs;
   if (!err && isnan(args->epochs) && epochs->said >= PLIM_DEFAULTED) args->epochs = epochs->number;
   for (size_t i = 0; !err && i < files->project.files.len; i++)
@@ -177,6 +174,16 @@ static void settle(job_args *job) {
   uint64_t *counts[] = {&job->batch, &job->accumulate, &job->world};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
     if (*counts[i] == JOB_UNSET) *counts[i] = 1;
+}
+
+// Where nobody says how many texts there are, they are an anchor, a positive and the other columns.
+static void settle_columns(plan_args *a) {
+  if (a->contrastive && !a->job.loss) a->job.loss = PLIM_LOSS_CONTRASTIVE;
+  if (a->job.loss != PLIM_LOSS_CONTRASTIVE) return;
+  a->contrastive = true;
+  if (a->positives + a->negatives > 0) return;
+  a->positives = 1;
+  a->negatives = a->job.columns > JOB_COLUMNS ? (int64_t)a->job.columns - JOB_COLUMNS : 0;
 }
 
 static plim_err save(const char *json, const char *path, plim_error *error) {
@@ -250,6 +257,7 @@ static int run(const cli_call *call) {
   }
   settle(&args->job);
   if (!err && r.files) r.own_batch = project_job_own_batch(&files, args->job.world);
+  settle_columns(args);
   r.nodes = args->job.nodes;
   r.epochs = isnan(args->epochs) ? 1 : args->epochs;
   if (!err) err = plan_cards(args, &r, &source, &error);

@@ -38,9 +38,14 @@ static bool is_chunked(const job_args *a, const job_request *r) {
   return r->job.recipe.loss == PLIM_LOSS_CHUNKED || r->job.recipe.loss == PLIM_LOSS_LOOP;
 }
 
+static bool is_contrastive(const job_args *a, const job_request *r) {
+  (void)a;
+  return r->job.recipe.loss == PLIM_LOSS_CONTRASTIVE;
+}
+
 static bool keeps_outputs(const job_args *a, const job_request *r) {
   return is_not_bare(a, r) && !r->job.recipe.is_trainer && !is_chunked(a, r) &&
-         r->job.recipe.loss != PLIM_LOSS_FUSED;
+         r->job.recipe.loss != PLIM_LOSS_FUSED && !is_contrastive(a, r);
 }
 
 static bool can_checkpoint(const job_args *a, const job_request *r) {
@@ -131,6 +136,11 @@ static const struct {
     {"no-clip", NULL, NULL, NULL},
     {"loss", NULL, NULL, NULL},
     {"loss-chunk", is_chunked, "the loss is not computed in chunks", "--loss chunked"},
+    {"columns", is_contrastive, "only a contrastive loss has columns", "--loss contrastive"},
+    {"cached-batch", is_contrastive, "only a contrastive loss can be a cached one",
+     "--loss contrastive"},
+    {"pooling", is_contrastive, "only a contrastive loss is of pooled tokens",
+     "--loss contrastive"},
     {"liger", has_liger, "Liger-Kernel's modules are not modelled for this family", "leave it out"},
     {"weights", NULL, NULL, NULL},
     {"offload", offloads_what_it_can, "transformers has no gradient checkpointing for this family",

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "family.h"
+#include "job_contrast.h"
 #include "job_effects.h"
 #include "nvml.h"
 #include "suggest.h"
@@ -409,6 +410,7 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
   plim_err err = understand_model(args, out, error);
   if (!err) err = understand_lora(args, out, error);
   if (!err) err = understand_recipe(args, out, error);
+  if (!err) err = job_understand_contrast(args, typed, out, error);
   if (!err) err = understand_target(args, out, source, error);
   if (!err) err = understand_link(args, out, error);
   if (!err) err = job_check_effects(args, typed, out, error);
@@ -445,14 +447,15 @@ void job_describe_recipe(const job_request *r, const job_args *args, char *text,
   const plim_recipe *c = &r->job.recipe;
   static const char *const checkpoints[] = {"no checkpointing", "checkpointing",
                                             "reentrant checkpointing", "checkpoints on the host"};
-  char times[32] = "", shared[64] = "";
+  char times[32] = "", shared[64] = "", loss[64];
+  job_describe_loss(r, loss, sizeof loss);
   if (c->accumulate > 1) snprintf(times, sizeof times, " x %d", c->accumulate);
   if (args->strategy)
     snprintf(shared, sizeof shared, ", %s on %d GPUs", plim_strategy_names[args->strategy],
              (int)args->world);
-  snprintf(text, size, "batch %d%s of %d tokens, %s, %s, %s attention, %s loss, %s%s",
-           (int)c->batch, times, (int)c->length, args->optimizer, checkpoints[c->checkpoint],
-           plim_attention_names[args->attention], plim_loss_names[args->loss],
+  snprintf(text, size, "batch %d%s of %d tokens, %s, %s, %s attention, %s, %s%s", (int)c->batch,
+           times, (int)c->length, args->optimizer, checkpoints[c->checkpoint],
+           plim_attention_names[args->attention], loss,
            c->is_trainer ? "Trainer"
            : c->is_bare  ? "bare loop"
                          : "plain loop",

@@ -11,11 +11,12 @@
 typedef struct {
   const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
   uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes, loss_chunk;
+  uint64_t columns, cached_batch; // 0: two columns, no cached loss
   double lora_alpha, lora_dropout, network;
   uint64_t world, nodes;
   // Indices into the choices.
   int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
-      offload, link;
+      offload, link, pooling;
   bool checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
   bool through_accelerate; // it is accelerate that shards; Trainer's model it always is
   bool wraps_layers;       // checkpoints are FSDP's, around layers
@@ -78,9 +79,15 @@ extern const char *const job_reduce_dtypes[], *const job_links[];
    "forward passes per optimizer step (default: 1)", NULL},                                        \
   {"no-clip", 0, NULL, CLI_FLAG, AT(no_clip), "no clip_grad_norm_", NULL},                         \
   {"loss", 0, "KIND", CLI_CHOICE, AT(loss),                                                        \
-   "cross entropy of all logits, in chunks, or fused as Liger-Kernel does (default: full)",        \
-   plim_loss_names},                                                                                    \
+   "cross entropy of all logits, in chunks, or fused as Liger-Kernel does; contrastive: embeddings " \
+   "compared, as sentence-transformers does (default: full)", plim_loss_names},                      \
   {"loss-chunk", 0, "N", CLI_UINT, AT(loss_chunk), "tokens per chunk (default: 512)", NULL},       \
+  {"columns", 0, "N", CLI_UINT, AT(columns),                                                       \
+   "texts of a contrastive loss: an anchor, a positive, negatives (default: 2)", NULL},            \
+  {"cached-batch", 0, "N", CLI_UINT, AT(cached_batch),                                             \
+   "sequences at a time of a cached one, its mini_batch_size (default: it is no cached one)", NULL}, \
+  {"pooling", 0, "KIND", CLI_CHOICE, AT(pooling),                                                  \
+   "how their tokens become an embedding (default: mean)", plim_pooling_names},                    \
   {"liger", 0, NULL, CLI_FLAG, AT(liger), "Liger-Kernel's norms, rotary positions, MLPs", NULL},   \
   {"weights", 0, "KIND", CLI_CHOICE, AT(weights),                                                  \
    "frozen weights as bitsandbytes keeps them (default: plain)", plim_weights_names},                     \

@@ -27,6 +27,7 @@ static void rung(json_writer *j, const char *key, const plan_result *r, const pl
     plim_knob knob = plim_plan_knobs[i];
     bool is_per_anchor = knob == PLIM_KNOB_POSITIVES || knob == PLIM_KNOB_NEGATIVES;
     if (is_per_anchor && !c->asked.positives && !c->asked.negatives) continue;
+    if (knob == PLIM_KNOB_CACHED_BATCH && !c->asked.is_contrastive) continue;
     if (knob == PLIM_KNOB_ALLOC_CONF)
       json_string(j, plim_knob_table[knob].name, plim_choice_conf(&c->asked, &x->choice));
     else value(j, plim_knob_table[knob].name, knob, x->choice.at[knob]);

@@ -38,7 +38,8 @@ static plim_err add_value(plim_plan_request *r, plim_knob knob, const char *text
   int64_t value;
   bool is_count = !plim_knob_value_name(knob, 0);
   bool may_be_none = knob == PLIM_KNOB_CHUNKED_LOSS || knob == PLIM_KNOB_LORA_RANK ||
-                     knob == PLIM_KNOB_POSITIVES || knob == PLIM_KNOB_NEGATIVES;
+                     knob == PLIM_KNOB_POSITIVES || knob == PLIM_KNOB_NEGATIVES ||
+                     knob == PLIM_KNOB_CACHED_BATCH;
   int64_t least = may_be_none ? 0 : 1;
   if (!plim_knob_value_of(knob, text, &value) ||
       (is_count && (value < least || value > PLIM_MAX_BATCH))) {

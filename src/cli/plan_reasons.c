@@ -86,13 +86,21 @@ static void say_alloc_conf(const change *x, char *text, size_t size) {
     snprintf(text, size, "segments grow in place instead of leaving gaps between them");
 }
 
+static void say_cached_batch(const change *x, char *text, size_t size) {
+  (void)x;
+  snprintf(text, size,
+           "the loss still compares the whole batch; embeddings and their gradients are computed "
+           "in other passes");
+}
+
 static const struct {
   plim_knob knob;
   void (*say)(const change *x, char *text, size_t size);
 } rows[] = {
-    {PLIM_KNOB_PRECISION, say_precision},   {PLIM_KNOB_DTYPE, say_dtype},
-    {PLIM_KNOB_CHUNKED_LOSS, say_chunks},   {PLIM_KNOB_LIGER, say_liger},
-    {PLIM_KNOB_CHECKPOINT, say_checkpoint}, {PLIM_KNOB_ALLOC_CONF, say_alloc_conf},
+    {PLIM_KNOB_PRECISION, say_precision},       {PLIM_KNOB_DTYPE, say_dtype},
+    {PLIM_KNOB_CHUNKED_LOSS, say_chunks},       {PLIM_KNOB_LIGER, say_liger},
+    {PLIM_KNOB_CHECKPOINT, say_checkpoint},     {PLIM_KNOB_ALLOC_CONF, say_alloc_conf},
+    {PLIM_KNOB_CACHED_BATCH, say_cached_batch},
 };
 
 void plan_reason(const plan_for_card *c, plim_knob knob, char *text, size_t size) {

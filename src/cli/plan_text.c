@@ -20,7 +20,8 @@ static void sentence(const char *text) {
 void plan_value_text(plim_knob knob, int64_t value, char *text, size_t size) {
   const char *name = plim_knob_value_name(knob, value);
   if (name) snprintf(text, size, "%s", name);
-  else if (knob == PLIM_KNOB_CHUNKED_LOSS && !value) snprintf(text, size, "off");
+  else if ((knob == PLIM_KNOB_CHUNKED_LOSS || knob == PLIM_KNOB_CACHED_BATCH) && !value)
+    snprintf(text, size, "off");
   else snprintf(text, size, "%lld", (long long)value);
 }
 
@@ -46,12 +47,18 @@ double plan_price(const plan_result *r, const plan_for_card *c, const plim_rung 
 static void print_anchors(const plan_for_card *c) {
   const plim_choice *own = &c->plan.before_choice;
   long long anchors = (long long)own->at[PLIM_KNOB_MICRO_BATCH];
-  char line[160];
+  long long negatives = (long long)own->at[PLIM_KNOB_NEGATIVES];
+  long long at_a_time = (long long)own->at[PLIM_KNOB_CACHED_BATCH];
+  bool has_positives = own->at[PLIM_KNOB_POSITIVES];
+  char line[160], others[48] = "", cached[48] = "";
   if (plim_choice_sequences(own) == 1) return;
-  snprintf(line, sizeof line, "%lld anchors, each with %s%lld negatives: %lld sequences", anchors,
-           own->at[PLIM_KNOB_POSITIVES] ? "one of its positives and " : "",
-           (long long)own->at[PLIM_KNOB_NEGATIVES],
-           anchors * (long long)plim_choice_sequences(own));
+  if (negatives)
+    snprintf(others, sizeof others, "%s%lld negative%s", has_positives ? " and " : "", negatives,
+             negatives == 1 ? "" : "s");
+  if (at_a_time) snprintf(cached, sizeof cached, ", %lld at a time", at_a_time);
+  snprintf(line, sizeof line, "%lld anchors, each with %s%s: %lld sequences%s", anchors,
+           has_positives ? "one of its positives" : "", others,
+           anchors * (long long)plim_choice_sequences(own), cached);
   sentence(line);
 }
 

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "cli_alloc.h"
+#include "job_contrast.h"
 
 #define note project_job_note
 
@@ -391,10 +392,6 @@ static void note_unmodelled(project_job *p) {
   if (freezes)
     note(p, "%.120s freezes parameters: predicted as if all were trained, which takes more",
          freezes);
-  const plim_setting *passes = project_job_setting(p, "cached", "loss.mini_batch_size");
-  if (passes && passes->value.kind == PLIM_VALUE_INTEGER)
-    note(p, "%.60s: %lld sequences at a time; predicted as all at once, which takes more",
-         passes->key, (long long)passes->value.integer);
   if (is(p->run.compile, "on")) note(p, "torch.compile is not modelled: predicted as without it");
   if (is_known(p->run.empty_cache.said) && p->run.empty_cache.count > 0)
     note(p, "emptying the cache every %lld steps is not modelled: predicted as without it",
@@ -423,6 +420,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   fill_adapters(p, a);
   fill_optimizer(p, a);
   fill_loss(p, a);
+  project_job_contrast(p, a);
   fill_strategy(p, a);
   fill_types(p, a);
   note_unclear(p, a);

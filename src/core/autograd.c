@@ -311,6 +311,7 @@ static void run(engine *e, task *k) {
   }
   for (const plim_hook *h = n->before; h; h = h->next) h->run(t, h->context);
   if (!n->function) {
+    if (n->leaf->before_grad.run) n->leaf->before_grad.run(t, n->leaf->before_grad.context);
     accumulate_leaf(t, n, in[0]);
     if (n->leaf->on_grad.run) n->leaf->on_grad.run(t, n->leaf->on_grad.context);
   } else {

@@ -55,7 +55,9 @@ static void fill_time(plim_estimate *e, const plim_job *job) {
   const plim_recipe *r = &job->recipe;
   if (!(e->p.step.seconds > 0)) return;
   int64_t gpus = job->sharding.world > 1 ? job->sharding.world : 1;
-  double tokens = (double)(r->batch * r->length * gpus) * (r->accumulate > 1 ? r->accumulate : 1);
+  int64_t columns = r->loss == PLIM_LOSS_CONTRASTIVE ? r->columns : 1;
+  double tokens =
+      (double)(r->batch * columns * r->length * gpus) * (r->accumulate > 1 ? r->accumulate : 1);
   e->step_seconds = e->p.step.seconds;
   e->pass_seconds = e->p.step.pass_seconds;
   e->tokens_per_second = tokens / e->step_seconds;

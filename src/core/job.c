@@ -14,7 +14,28 @@ static bool drops_experts(const plim_job *job) {
 
 static bool has_no_causal_head(const plim_job *job) {
   bool is_causal = job->model.head == PLIM_HEAD_CAUSAL && !job->model.is_encoder_decoder;
-  return job->recipe.loss != PLIM_LOSS_FULL && !is_causal;
+  bool is_of_tokens =
+      job->recipe.loss != PLIM_LOSS_FULL && job->recipe.loss != PLIM_LOSS_CONTRASTIVE;
+  return is_of_tokens && !is_causal;
+}
+
+static bool is_contrastive(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_CONTRASTIVE;
+}
+
+static bool contrasts_encoder_decoder(const plim_job *job) {
+  return is_contrastive(job) && job->model.is_encoder_decoder;
+}
+
+static bool contrasts_nothing(const plim_job *job) {
+  return is_contrastive(job) && job->recipe.columns < 2;
+}
+
+// Wrapped models are called with their head, and once in a pass.
+static bool shares_contrast(const plim_job *job) {
+  bool has_head = job->model.head != PLIM_HEAD_NONE, is_cached = job->recipe.cached_batch > 0;
+  return is_contrastive(job) && ((has_head && job->sharding.strategy != PLIM_SHARD_NONE) ||
+                                 (is_cached && job->sharding.strategy > PLIM_SHARD_DDP));
 }
 
 static bool calls_without_head(const plim_job *job) {
@@ -71,6 +92,12 @@ static const struct {
     {trains_quantised, "quantised weights cannot be trained: they need adapters", "--lora-rank 16"},
     {has_no_causal_head, "chunked and fused losses are modelled for causal language models only",
      "the full loss is modelled for all"},
+    {contrasts_encoder_decoder, "contrastive losses are not modelled for encoder-decoders",
+     "--loss full"},
+    {contrasts_nothing, "a contrastive loss compares two columns at least", "--columns 2"},
+    {shares_contrast,
+     "contrastive losses are modelled for encoders on several GPUs, cached ones with ddp alone",
+     "--strategy ddp"},
     {calls_without_head, "a loop of one's own is needed to call a model without its head",
      "--loss chunked computes it in the model"},
     {flashes_with_bias, "transformers has no flash attention for this family", "--attention sdpa"},

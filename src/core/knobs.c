@@ -14,9 +14,11 @@ static bool is_same(const char *a, const char *b) {
 static const struct {
   const char *name, *knob;
 } aliases[] = {
-    {"batch", "micro_batch"},      {"seq", "sequence"},         {"loss", "chunked_loss"},
-    {"amp", "precision"},          {"weights", "quantisation"}, {"quantization", "quantisation"},
-    {"batch_size", "micro_batch"}, {"length", "sequence"},      {"rank", "lora_rank"},
+    {"batch", "micro_batch"},      {"seq", "sequence"},
+    {"loss", "chunked_loss"},      {"amp", "precision"},
+    {"weights", "quantisation"},   {"quantization", "quantisation"},
+    {"batch_size", "micro_batch"}, {"mini_batch_size", "cached_batch"},
+    {"length", "sequence"},        {"rank", "lora_rank"},
 };
 
 plim_knob plim_knob_named(const char *name) {

@@ -21,6 +21,7 @@ typedef enum {
   X(ATTENTION, "attention", FREE, "attention implementation: sdpa, eager, flash")                    \
   X(OPTIMIZER, "optimizer", FREE, "optimizer and its implementation")                                \
   X(CHUNKED_LOSS, "chunked_loss", FREE, "cross entropy in chunks of so many tokens; 0: all at once") \
+  X(CACHED_BATCH, "cached_batch", FREE, "sequences at a time of a cached contrastive loss; 0: all at once") \
   X(LIGER, "liger", FREE, "Liger-Kernel's fused kernels")                                            \
   X(ALLOC_CONF, "alloc_conf", FREE, "PYTORCH_CUDA_ALLOC_CONF")                                       \
   X(STRATEGY, "strategy", FREE, "how GPUs share the work: none, ddp, fsdp2, zero1, zero2, zero3")     \

@@ -7,6 +7,7 @@ const char *const plim_loss_names[PLIM_LOSS_COUNT + 1] = {
     [PLIM_LOSS_CHUNKED] = "chunked",
     [PLIM_LOSS_FUSED] = "fused",
     [PLIM_LOSS_LOOP] = "chunked-loop",
+    [PLIM_LOSS_CONTRASTIVE] = "contrastive",
 };
 
 plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,

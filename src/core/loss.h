@@ -16,6 +16,7 @@ typedef enum {
                      // (docs/chunked_loss.py)
   PLIM_LOSS_FUSED,   // Liger-Kernel's: forward computes the gradients, chunk by chunk
   PLIM_LOSS_LOOP,    // in chunks, by the training loop, which calls the model without its head
+  PLIM_LOSS_CONTRASTIVE, // of the embeddings of texts, compared with each other (contrastive.h)
   PLIM_LOSS_COUNT
 } plim_loss_kind;
 

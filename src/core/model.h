@@ -18,6 +18,8 @@ extern const char *const plim_checkpoint_names[PLIM_CHECKPOINT_KINDS + 1]; // "o
 // What the model is called with.
 typedef struct {
   plim_tensor *ids, *mask, *labels; // mask: NULL if there is none
+  plim_tensor *types;               // token_type_ids; NULL: the model makes its own
+  struct plim_column *columns;      // of a contrastive loss, instead (contrastive.h)
   plim_tensor *items;               // num_items_in_batch; NULL if it is not given
   plim_mask_kind mask_kind;
   plim_attention_kind attention;
@@ -105,6 +107,7 @@ struct plim_model {
   bool caps_logits;                // its head holds logits between bounds by tanh
   bool is_grouped_by_decay;        // the optimizer's parameters are: Trainer does so
   bool is_bare;                    // an encoder without a head
+  bool has_token_types;            // its tokenizer makes token_type_ids
   bool is_encoder_decoder;         // labels have a length of their own
   // Trainer counts labels[:, 1:] of a class whose name says ForCausalLM, and all labels of others.
   bool has_aligned_labels;

@@ -38,69 +38,11 @@ void sort_indices(plim_tape *t, plim_tensor *x, plim_tensor **sorted, plim_tenso
   plim_consume(t, x);
 }
 
-// ---- rows -----------------------------------------------------------------------------------------
-
-static int bits_of(int64_t n) { // bits that count up to n
-  int bits = 1;
-  while (n >>= 1) bits++;
-  return bits;
-}
-
-// index_put_ with accumulation: indices made linear, and sorted with where they came from.
-static void accumulate_rows(plim_tape *t, int64_t count, int64_t rows) {
-  plim_tensor *wrapped = indices_new(t, count), *linear_index = indices_new(t, count);
-  plim_consume(t, wrapped);
-  plim_tensor *sorted = indices_new(t, count), *from = indices_new(t, count);
-  plim_tensor *range = indices_new(t, count);
-  plim_consume(t, scratch(t, k_sort_bytes(count, bits_of(rows - 1))));
-  consume_all(t, range, from, sorted, linear_index);
-}
-
-static void index_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
-  out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
-  accumulate_rows(t, n->saved[0]->shape.at[0], n->shape.at[0]);
-}
-
-plim_tensor *index_rows(plim_tape *t, plim_tensor *x, plim_tensor *indices) {
-  plim_grad_node *n = node1(t, index_backward, x);
-  if (n) n->shape = x->shape, node_save(t, n, indices);
-  plim_dims shape = x->shape;
-  shape.at[0] = indices->shape.at[0];
-  plim_tensor *out = empty(t, shape, (plim_dtype)x->dtype);
-  plim_work_map(t, out, indices, out); // of x only what the indices point at
-  return finish(t, n, out, x, indices);
-}
-
-static void sum_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
-  plim_dims kept = n->shape;
-  kept.at[n->number] = 1;
-  plim_tensor *row = k_view(t, in[0], kept);
-  out[0] = k_expand(t, row, n->shape);
-  plim_consume(t, row);
-}
-
-plim_tensor *sum_dim(plim_tape *t, plim_tensor *x, int dim, bool keep) {
-  plim_grad_node *n = node1(t, sum_backward, x);
-  if (n) n->shape = x->shape, n->number = dim;
-  plim_tensor *out = k_sum(t, x, 1u << dim, keep, (plim_dtype)x->dtype);
-  return finish(t, n, out, x, NULL);
-}
-
 // ---- elementwise ----------------------------------------------------------------------------------
-
-// -grad * ((self / other) / other), then grad / other.
-static void div_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
-  const plim_tensor *other = n->saved[0], *self = n->saved[1];
-  plim_tensor *negative = k_unary(t, in[0]), *once = k_binary(t, self, other);
-  plim_tensor *twice = k_binary(t, once, other);
-  out[1] = k_binary(t, negative, twice);
-  consume_all(t, twice, once, negative);
-  out[0] = k_binary(t, in[0], other);
-}
 
 // The gradient of b needs what a was: a copy of it is kept.
 void div_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b) {
-  plim_grad_node *n = node2(t, div_backward, a, b);
+  plim_grad_node *n = node2(t, plim_divide_backward, a, b);
   plim_work_map(t, a, b, a);
   if (n) {
     node_save(t, n, b);

@@ -7,8 +7,6 @@
 
 #define topk(...) plim_op_topk(__VA_ARGS__)
 #define sort_indices(...) plim_op_sort_indices(__VA_ARGS__)
-#define index_rows(...) plim_op_index_rows(__VA_ARGS__)
-#define sum_dim(...) plim_op_sum_dim(__VA_ARGS__)
 #define div_in_place(...) plim_op_div_in_place(__VA_ARGS__)
 #define masked_fill(...) plim_op_masked_fill(__VA_ARGS__)
 #define masked_fill_in_place(...) plim_op_masked_fill_in_place(__VA_ARGS__)
@@ -18,8 +16,6 @@
 void topk(plim_tape *t, plim_tensor *x, int64_t k, plim_tensor **values, plim_tensor **indices);
 // torch.sort of integers: sorted, and where each came from; both variables.
 void sort_indices(plim_tape *t, plim_tensor *x, plim_tensor **sorted, plim_tensor **order);
-plim_tensor *index_rows(plim_tape *t, plim_tensor *x, plim_tensor *indices); // x[indices]
-plim_tensor *sum_dim(plim_tape *t, plim_tensor *x, int dim, bool keep);
 void div_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b); // a /= b; a is no leaf
 plim_tensor *masked_fill(plim_tape *t, plim_tensor *x, plim_tensor *mask);
 void masked_fill_in_place(plim_tape *t, plim_tensor *x, plim_tensor *mask);

@@ -16,6 +16,7 @@
 #define mul_scalar_in_place(...) plim_op_mul_scalar_in_place(__VA_ARGS__)
 #define div_scalar(...) plim_op_div_scalar(__VA_ARGS__)
 #define neg(...) plim_op_neg(__VA_ARGS__)
+#define sub(...) plim_op_sub(__VA_ARGS__)
 #define square(...) plim_op_square(__VA_ARGS__)
 #define rsqrt(...) plim_op_rsqrt(__VA_ARGS__)
 #define tanh_(...) plim_op_tanh(__VA_ARGS__)
@@ -55,6 +56,16 @@
 #define embedding(...) plim_op_embedding(__VA_ARGS__)
 #define log_softmax(...) plim_op_log_softmax(__VA_ARGS__)
 #define nll_loss(...) plim_op_nll_loss(__VA_ARGS__)
+#define index_rows(...) plim_op_index_rows(__VA_ARGS__)
+#define index_pairs(...) plim_op_index_pairs(__VA_ARGS__)
+#define gather_rows(...) plim_op_gather_rows(__VA_ARGS__)
+#define sum_dim(...) plim_op_sum_dim(__VA_ARGS__)
+#define clamp_min(...) plim_op_clamp_min(__VA_ARGS__)
+#define normalize(...) plim_op_normalize(__VA_ARGS__)
+#define logsumexp(...) plim_op_logsumexp(__VA_ARGS__)
+#define dot(...) plim_op_dot(__VA_ARGS__)
+#define cat1(...) plim_op_cat1(__VA_ARGS__)
+#define cat_parts(...) plim_op_cat_parts(__VA_ARGS__)
 
 // Autocast to a dtype, or off (PLIM_BOOL); returns what it was. Casts of leaves that need a gradient
 // are kept for the next use; switching it off lets them go.
@@ -67,6 +78,7 @@ plim_tensor *cast(plim_tape *t, plim_tensor *x);
 plim_tensor *add(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *add_scalar(plim_tape *t, plim_tensor *a);
 void add_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b); // a += b; a is no leaf
+plim_tensor *sub(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *mul(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *mul_scalar(plim_tape *t, plim_tensor *a);
 plim_tensor *divide(plim_tape *t, plim_tensor *a, plim_tensor *b); // b needs no gradient
@@ -84,6 +96,8 @@ plim_tensor *to(plim_tape *t, plim_tensor *a, plim_dtype dtype);          // a i
 plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p);             // a itself if p is 0
 plim_tensor *mean_last(plim_tape *t, plim_tensor *a); // over the last dimension, kept
 plim_tensor *mean_all(plim_tape *t, plim_tensor *a);  // over everything
+plim_tensor *sum_dim(plim_tape *t, plim_tensor *x, int dim, bool keep, plim_dtype dtype);
+plim_tensor *clamp_min(plim_tape *t, plim_tensor *x);
 
 // Views and copies. A size of -1 is what is left.
 plim_tensor *view(plim_tape *t, plim_tensor *x, plim_dims shape);
@@ -122,5 +136,16 @@ plim_tensor *safe_softmax(plim_tape *t, plim_tensor *x);
 plim_tensor *layer_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias);
 plim_tensor *log_softmax(plim_tape *t, plim_tensor *x);
 plim_tensor *nll_loss(plim_tape *t, plim_tensor *log_probabilities, plim_tensor *target);
+
+// Rows looked up, and what embeddings (N,H) are compared with.
+plim_tensor *index_rows(plim_tape *t, plim_tensor *x, plim_tensor *rows); // x[rows]
+// x[rows, columns] of a matrix
+plim_tensor *index_pairs(plim_tape *t, plim_tensor *x, plim_tensor *rows, plim_tensor *columns);
+plim_tensor *gather_rows(plim_tape *t, plim_tensor *x, plim_tensor *index); // x.gather(1, index)
+plim_tensor *normalize(plim_tape *t, plim_tensor *x);                       // every row of length 1
+plim_tensor *logsumexp(plim_tape *t, plim_tensor *x);           // of each row of a matrix
+plim_tensor *dot(plim_tape *t, plim_tensor *a, plim_tensor *b); // b needs no gradient
+plim_tensor *cat1(plim_tape *t, plim_tensor *x);                // torch.cat([x]): a copy
+plim_tensor *cat_parts(plim_tape *t, plim_tensor *x);           // torch.cat(x.unbind(0)) of (K,N,H)
 
 #endif

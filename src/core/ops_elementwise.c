@@ -16,6 +16,16 @@ plim_tensor *add_scalar(plim_tape *t, plim_tensor *a) {
   return finish(t, n, k_unary(t, a), a, NULL);
 }
 
+static void sub_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  if (wants(n, 1)) out[1] = k_unary(t, in[0]);
+  if (wants(n, 0)) out[0] = pass(in[0]);
+}
+
+plim_tensor *sub(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_grad_node *n = node2(t, sub_backward, a, b);
+  return finish(t, n, k_binary(t, a, b), a, b);
+}
+
 // Gradients are made in the order of the arguments' names: other, then self.
 static void mul_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_tensor *other = wants(n, 0) ? n->saved[0] : NULL;
@@ -50,6 +60,16 @@ plim_tensor *divide(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   plim_grad_node *n = node2(t, with_saved_backward, a, b);
   if (n) node_save(t, n, b);
   return finish(t, n, k_binary(t, a, b), a, b);
+}
+
+// -grad * ((self / other) / other), then grad / other.
+void plim_divide_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  const plim_tensor *other = n->saved[0], *self = n->saved[1];
+  plim_tensor *negative = k_unary(t, in[0]), *once = k_binary(t, self, other);
+  plim_tensor *twice = k_binary(t, once, other);
+  out[1] = k_binary(t, negative, twice);
+  consume_all(t, twice, once, negative);
+  out[0] = k_binary(t, in[0], other);
 }
 
 plim_tensor *mul_scalar_in_place(plim_tape *t, plim_tensor *a) {
@@ -187,4 +207,18 @@ plim_tensor *mean_all(plim_tape *t, plim_tensor *a) {
   if (n) n->shape = a->shape;
   plim_tensor *out = k_sum(t, a, (1u << a->shape.n) - 1, false, (plim_dtype)a->dtype);
   return finish(t, n, out, a, NULL);
+}
+
+static void sum_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_dims kept = n->shape;
+  kept.at[n->number] = 1;
+  plim_tensor *row = k_view(t, in[0], kept);
+  out[0] = k_expand(t, row, n->shape);
+  plim_consume(t, row);
+}
+
+plim_tensor *sum_dim(plim_tape *t, plim_tensor *x, int dim, bool keep, plim_dtype dtype) {
+  plim_grad_node *n = node1(t, sum_backward, x);
+  if (n) n->shape = x->shape, n->number = dim;
+  return finish(t, n, k_sum(t, x, 1u << dim, keep, dtype), x, NULL);
 }

@@ -43,6 +43,9 @@ static inline plim_tensor *pass(plim_tensor *x) { // the same gradient, once mor
   return x;
 }
 
+// Of a / b where both need a gradient; saved are b and a.
+plim_backward_fn plim_divide_backward;
+
 // All inputs get the gradient that came.
 static inline void pass_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
                                  plim_tensor **out) {

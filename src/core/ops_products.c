@@ -104,12 +104,16 @@ plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor 
   return out;
 }
 
+// With a bias the rows are there before the weight is transposed (_flatten_nd_linear), without one after
+// it (matmul): backward runs the two in the other order.
 static plim_tensor *linear_rows(plim_tape *t, plim_tensor *x, plim_tensor *weight,
                                 plim_tensor *bias) {
+  plim_dims shape = x->shape, flat = dims(-1, shape.at[shape.n - 1]);
+  bool is_flat = shape.n == 2;
+  plim_tensor *rows = bias && !is_flat ? reshape(t, x, flat) : x;
   plim_tensor *flipped = transpose(t, weight, 0, 1);
-  if (x->shape.n == 2) return bias ? addmm(t, bias, x, flipped) : mm(t, x, flipped);
-  plim_dims shape = x->shape;
-  plim_tensor *rows = reshape(t, x, dims(-1, shape.at[shape.n - 1]));
+  if (is_flat) return bias ? addmm(t, bias, x, flipped) : mm(t, x, flipped);
+  if (!bias) rows = reshape(t, x, flat);
   shape.at[shape.n - 1] = weight->shape.at[0];
   if (bias) return view(t, addmm(t, bias, rows, flipped), shape);
   return unsafe_view(t, mm(t, rows, flipped), shape);

@@ -209,12 +209,24 @@ static void optimizers(const plim_level *l, int64_t own, plim_domain *d) {
     push(d, implemented(own, is_rounded ? ROUNDED_PAGED : PAGED));
 }
 
+// So many mini batches at most: the more there are, the longer one forward pass takes to predict, and to run.
+enum { MOST_MINI_BATCHES = 64 };
+
+// Powers of two up to the batch, where the user's loss is a cached one. More at a time is faster.
+static void cached_batches(const plim_plan_request *r, int64_t own, plim_domain *d) {
+  int64_t batch = r->job.recipe.batch;
+  if (!own) return;
+  for (int64_t b = 1; b <= batch; b *= 2)
+    if (b * MOST_MINI_BATCHES >= batch) push(d, b);
+}
+
 static void free_values(const plim_level *l, plim_knob knob, int64_t own, plim_domain *d) {
   switch (knob) {
   case PLIM_KNOB_PRECISION: push(d, plim_precision_offered(l->r)); break;
   case PLIM_KNOB_DTYPE: push(d, plim_dtype_offered(l->r)); break;
   case PLIM_KNOB_CHECKPOINT: checkpoints(l, own, d); break;
   case PLIM_KNOB_CHUNKED_LOSS: chunks(l, d); break;
+  case PLIM_KNOB_CACHED_BATCH: cached_batches(l->r, own, d); break;
   case PLIM_KNOB_LIGER: push(d, own || can_use_liger(l)); break;
   default: break;
   }

@@ -111,9 +111,9 @@ static bool follows(const plim_choice *own, const plim_choice *choice, plim_knob
 // Turns back every knob that neither makes it fit nor saves time: what asks most of the user first.
 static void simplify(plim_search *s, plim_rung *rung, uint64_t most) {
   static const plim_knob order[] = {
-      PLIM_KNOB_CHUNKED_LOSS, PLIM_KNOB_LIGER,      PLIM_KNOB_STRATEGY,   PLIM_KNOB_OFFLOAD,
-      PLIM_KNOB_OPTIMIZER,    PLIM_KNOB_ATTENTION,  PLIM_KNOB_PRECISION,  PLIM_KNOB_DTYPE,
-      PLIM_KNOB_CHECKPOINT,   PLIM_KNOB_ALLOC_CONF, PLIM_KNOB_MICRO_BATCH};
+      PLIM_KNOB_CHUNKED_LOSS, PLIM_KNOB_LIGER,      PLIM_KNOB_STRATEGY,     PLIM_KNOB_OFFLOAD,
+      PLIM_KNOB_OPTIMIZER,    PLIM_KNOB_ATTENTION,  PLIM_KNOB_PRECISION,    PLIM_KNOB_DTYPE,
+      PLIM_KNOB_CHECKPOINT,   PLIM_KNOB_ALLOC_CONF, PLIM_KNOB_CACHED_BATCH, PLIM_KNOB_MICRO_BATCH};
   const plim_choice *own = &s->plan->before_choice;
   const plim_rung *same = plim_search_run(s, &rung->choice); // as many passes as the others have
   plim_rung best = same ? *same : *rung;

@@ -152,6 +152,13 @@ static bool has_liger(const plim_level *l) {
   return plim_may_be(&d, true);
 }
 
+static int64_t least_of(const plim_domain *d) {
+  int64_t least = d->at[0];
+  for (int i = 1; i < d->count; i++)
+    if (d->at[i] && (!least || d->at[i] < least)) least = d->at[i];
+  return least;
+}
+
 // Of the planner's own values those that save most, as far as that is known without a run: of
 // checkpoints any, on the host best; states on the host; a loss in chunks.
 static bool saves_most(const plim_level *l, const plim_choice *way, plim_knob knob,
@@ -164,6 +171,7 @@ static bool saves_most(const plim_level *l, const plim_choice *way, plim_knob kn
     return last == PLIM_CHECKPOINT_OFFLOADED ? value == last : value;
   case PLIM_KNOB_OPTIMIZER: return l->r->domains[knob].count || has_state || value == last;
   case PLIM_KNOB_CHUNKED_LOSS: return value || has_liger(l);
+  case PLIM_KNOB_CACHED_BATCH: return value == least_of(d);
   default: return true;
   }
 }

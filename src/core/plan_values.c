@@ -8,7 +8,7 @@ const plim_knob plim_plan_knobs[] = {
     PLIM_KNOB_CHECKPOINT,  PLIM_KNOB_CHUNKED_LOSS, PLIM_KNOB_LIGER,        PLIM_KNOB_ALLOC_CONF,
     PLIM_KNOB_OPTIMIZER,   PLIM_KNOB_ATTENTION,    PLIM_KNOB_STRATEGY,     PLIM_KNOB_OFFLOAD,
     PLIM_KNOB_SEQUENCE,    PLIM_KNOB_LORA_RANK,    PLIM_KNOB_QUANTISATION, PLIM_KNOB_POSITIVES,
-    PLIM_KNOB_NEGATIVES,
+    PLIM_KNOB_NEGATIVES,   PLIM_KNOB_CACHED_BATCH,
 };
 const size_t plim_plan_knob_count = sizeof plim_plan_knobs / sizeof *plim_plan_knobs;
 
@@ -121,6 +121,7 @@ plim_choice plim_plan_own_choice(const plim_plan_request *r) {
   choice.at[PLIM_KNOB_ACCUMULATE] = c->accumulate > 1 ? c->accumulate : 1;
   choice.at[PLIM_KNOB_CHECKPOINT] = c->checkpoint;
   choice.at[PLIM_KNOB_CHUNKED_LOSS] = c->loss == PLIM_LOSS_CHUNKED ? c->loss_chunk : 0;
+  choice.at[PLIM_KNOB_CACHED_BATCH] = c->cached_batch;
   choice.at[PLIM_KNOB_LIGER] = c->uses_liger;
   choice.at[PLIM_KNOB_ATTENTION] = c->attention;
   choice.at[PLIM_KNOB_OPTIMIZER] = optimizer_place(c->optimizer);
@@ -168,10 +169,20 @@ static void set_sharding(const plim_plan_request *r, plim_job *job, plim_strateg
       offload == PLIM_OFFLOAD_PARAMETERS || (is_fsdp && offload == PLIM_OFFLOAD_OPTIMIZER);
 }
 
+// Texts of a contrastive loss have a pass for themselves; others are so many sequences more.
+static void set_batch(plim_recipe *c, const plim_choice *choice) {
+  bool is_contrastive = c->loss == PLIM_LOSS_CONTRASTIVE;
+  c->batch = choice->at[PLIM_KNOB_MICRO_BATCH];
+  if (!is_contrastive) c->batch *= plim_choice_sequences(choice);
+  if (!is_contrastive) return;
+  c->columns = plim_choice_sequences(choice);
+  c->cached_batch = choice->at[PLIM_KNOB_CACHED_BATCH];
+}
+
 plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) {
   plim_job job = r->job;
   plim_recipe *c = &job.recipe;
-  c->batch = choice->at[PLIM_KNOB_MICRO_BATCH] * plim_choice_sequences(choice);
+  set_batch(c, choice);
   c->accumulate = (int)choice->at[PLIM_KNOB_ACCUMULATE];
   c->checkpoint = (plim_checkpoint_kind)choice->at[PLIM_KNOB_CHECKPOINT];
   c->attention = (plim_attention_kind)choice->at[PLIM_KNOB_ATTENTION];

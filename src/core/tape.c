@@ -253,11 +253,12 @@ void plim_tape_move(plim_tape *t, plim_tensor *x) {
 
 void plim_retain(plim_tensor *x) { x->refs++; }
 
-// The graph and the gradient go before the tensor's own memory.
+// The graph, what a hook holds and the gradient go before the tensor's own memory.
 void plim_release(plim_tape *t, plim_tensor *x) {
   if (!x || --x->refs) return;
   plim_tensor dead = *x;
   if (dead.fn) node_release(t, dead.fn);
+  plim_release(t, dead.held);
   plim_release(t, dead.grad);
   storage_release(t, dead.storage);
   tape_put_back(t, &t->tensors, x);

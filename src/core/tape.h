@@ -135,7 +135,9 @@ struct plim_tensor {
   // Of an adapter: the last parameter of the module it wraps, behind which model.parameters() has it.
   const plim_tensor *behind;
   plim_grad_node *accumulator; // of a leaf: its AccumulateGrad node while one exists; not owned
-  plim_hook on_grad;           // of a leaf: runs when its gradient was accumulated
+  plim_hook before_grad; // of a leaf: runs when its gradient is there, before it is accumulated
+  plim_hook on_grad;     // of a leaf: runs when its gradient was accumulated
+  plim_tensor *held;     // of a leaf: what its hook holds
   uint32_t refs;
   uint32_t layer; // of a leaf: the layer that used it, counted from 1; 0 outside of all
   uint8_t parts;  // of a leaf: bit i: plim_part i used it

@@ -5,6 +5,7 @@
 #include "loss.h"
 #include "model.h"
 #include "optimizer.h"
+#include "pooling.h"
 
 typedef struct {
   int64_t batch, length;
@@ -19,7 +20,15 @@ typedef struct {
   plim_checkpoint_kind checkpoint;
   bool wraps_layers; // checkpoints are wrappers around layers (FSDP's), not the model's own
   plim_loss_kind loss;
-  int64_t loss_chunk; // tokens at a time, of a chunked loss
+  int64_t loss_chunk;   // tokens at a time, of a chunked loss
+  int64_t columns;      // texts of a contrastive loss: an anchor, a positive, negatives
+  int64_t cached_batch; // sequences at a time of a cached contrastive loss; 0: it is a plain one
+  // Tokens of its mini batches, alike in all columns, pass by pass: those whose texts are all shorter are cut.
+  // Behind the last all are as long as the batch.
+  const uint32_t *cached_lengths;
+  size_t cached_length_count;
+  plim_pooling pooling; // of a contrastive loss
+  bool normalizes;      // embeddings, behind the pooling
   bool uses_liger; // its norms, rotary positions and gated MLPs; its cross entropy is a loss kind
   bool offloads_saved; // forward under save_on_cpu
   bool is_trainer;

@@ -81,9 +81,18 @@ static bool has_no_logits_under_fsdp(const plim_job *job) {
   return plim_is_accelerates(&job->sharding) && job->recipe.loss != PLIM_LOSS_FULL;
 }
 
+static bool is_contrastive(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_CONTRASTIVE;
+}
+
+static bool contrasts_elsewhere(const plim_job *job) {
+  bool is_elsewhere = job->model.head != PLIM_HEAD_NONE || job->recipe.pooling == PLIM_POOL_LAST;
+  return is_contrastive(job) && (is_elsewhere || job->sharding.strategy != PLIM_SHARD_NONE);
+}
+
 static bool has_another_loss(const plim_job *job) {
   bool is_plain = !job->recipe.is_trainer && job->sharding.strategy == PLIM_SHARD_NONE;
-  return job->model.head == PLIM_HEAD_NONE && !is_plain;
+  return job->model.head == PLIM_HEAD_NONE && !is_plain && !is_contrastive(job);
 }
 
 // What no recording in tests/truth and no measured row covers.
@@ -99,6 +108,8 @@ static const struct {
     {has_no_logits_under_fsdp, "a loss without logits under accelerate's FSDP2"},
     {has_another_loss,
      "the loss on top of a bare encoder: taken for the mean of its squared outputs"},
+    {contrasts_elsewhere,
+     "a contrastive loss with decoders, of the last token, or on several GPUs"},
     {is_int8, "LLM.int8(): how many columns are outliers depends on the data; here none are"},
     {is_quantised_elsewhere, "quantised weights of this family"},
     {is_fused_elsewhere, "Liger-Kernel's cross entropy on this family"},

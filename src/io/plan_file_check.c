@@ -14,7 +14,7 @@ static const struct {
     {PLIM_KNOB_MICRO_BATCH, 1, 1 << 20},  {PLIM_KNOB_ACCUMULATE, 1, 1 << 20},
     {PLIM_KNOB_CHUNKED_LOSS, 0, 1 << 24}, {PLIM_KNOB_SEQUENCE, 1, 1 << 24},
     {PLIM_KNOB_LORA_RANK, 0, 1 << 16},    {PLIM_KNOB_POSITIVES, 0, 1 << 16},
-    {PLIM_KNOB_NEGATIVES, 0, 1 << 16},
+    {PLIM_KNOB_NEGATIVES, 0, 1 << 16},    {PLIM_KNOB_CACHED_BATCH, 0, 1 << 20},
 };
 
 static plim_err edited(plim_error *error, const char *what) {

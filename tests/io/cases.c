@@ -110,6 +110,7 @@ static plim_load load_of(const json_t *c) {
 
 // The first recordings' chunks are the training loop's.
 static plim_loss_kind loss_of(const json_t *c) {
+  if (json_object_get(c, "columns")) return PLIM_LOSS_CONTRASTIVE;
   return case_is(c, "loss", "chunked")         ? PLIM_LOSS_LOOP
          : case_is(c, "loss", "chunked-model") ? PLIM_LOSS_CHUNKED
          : case_is(c, "loss", "fused")         ? PLIM_LOSS_FUSED
@@ -124,6 +125,26 @@ static plim_attention_kind attention_of(const json_t *c) {
 
 static bool is_checkpointed(const json_t *c) {
   return case_flag(c, "ckpt") || case_flag(c, "fsdp_ckpt");
+}
+
+// scripts/contrastive.py: words in a list.
+static bool has_option(const json_t *c, const char *word) {
+  const json_t *options = json_object_get(c, "options");
+  for (size_t i = 0; i < json_array_size(options); i++)
+    if (strcmp(json_string_value(json_array_get(options, i)), word) == 0) return true;
+  return false;
+}
+
+// A tokenizer always makes a mask; every second row of the padded ones is a quarter shorter.
+static void contrast_of(const json_t *c, plim_recipe *r) {
+  r->columns = case_integer(c, "columns", 0);
+  r->cached_batch = case_integer(c, "mini_batch", 0);
+  r->pooling = has_option(c, "cls") ? PLIM_POOL_CLS : PLIM_POOL_MEAN;
+  r->normalizes = has_option(c, "norm");
+  r->mask = has_option(c, "pad") ? PLIM_MASK_PAD : PLIM_MASK_ONES;
+  r->is_trainer = has_option(c, "trainer");
+  r->accumulate = has_option(c, "accum") ? 2 : 1;
+  if (has_option(c, "ckpt")) r->checkpoint = PLIM_CHECKPOINT_ON;
 }
 
 static plim_recipe recipe_of(const json_t *c) {
@@ -197,6 +218,11 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   for (int i = 0; i < PLIM_WEIGHTS_COUNT; i++)
     if (case_is(c, "weights", plim_weights_names[i])) job->weights = (plim_weights_kind)i;
   job->prepares_kbit = case_flag(c, "prepare");
+  if (job->recipe.loss == PLIM_LOSS_CONTRASTIVE) {
+    contrast_of(c, &job->recipe);
+    job->load = PLIM_LOAD_PRETRAINED;
+    job->dtype = PLIM_FP32;
+  }
   if (job->sharding.strategy == PLIM_STRATEGIES) return false;
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
   return plim_job_check(job, NULL) == PLIM_OK;

@@ -187,6 +187,25 @@ TEST(step_times_of_the_first_seed) {
   clear(&all);
 }
 
+// A cached loss runs the model forward twice. Steps in which the tokenizer runs too have no time of their own.
+TEST(step_times_of_contrastive_runs) {
+  json_t *rows = json_load_file(TEST_ROOT "/truth/contrastive.json", 0, NULL);
+  double error = 0;
+  int count = 0;
+  for (size_t i = 0; i < json_array_size(rows); i++) {
+    const json_t *row = json_array_get(rows, i);
+    plim_job job;
+    if (!json_object_get(row, "step_seconds")) continue;
+    if (!case_job(json_object_get(row, "case"), json_object_get(row, "config"), &job)) continue;
+    timing r = time_row(row, &job);
+    error += fabs(r.predicted / r.measured - 1);
+    count++;
+  }
+  json_decref(rows);
+  CHECK(count == 6, "%d rows", count);
+  CHECK(error / count <= 0.1, "mean error %f", error / count);
+}
+
 // ---- what must hold whatever was measured -----------------------------------------------------------
 
 static plim_job small_job(int64_t batch, plim_checkpoint_kind checkpoint) {

@@ -8,9 +8,9 @@
 #include "test.h"
 #include "truth.h"
 
-static const char *const folders[] = {"accelerate", "bare",     "decoders", "encoders",
-                                      "experts",    "families", "flash",    "kernels",
-                                      "more",       "programs", "saving",   "sharded"};
+static const char *const folders[] = {
+    "accelerate", "bare",    "contrastive", "decoders", "encoders", "experts", "families",
+    "flash",      "kernels", "more",        "programs", "saving",   "sharded"};
 
 // Recordings whose program the tape does not have, or not to the last event.
 static const test_exception exceptions[] = {
@@ -37,7 +37,7 @@ static void append(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
 // What a recording's program depends on beside its job.
 typedef vec(uint32_t) numbers;
 
-static bool read_outliers(const json_t *list, numbers *out) {
+static bool read_numbers(const json_t *list, numbers *out) {
   bool ok = true;
   for (size_t i = 0; ok && i < json_array_size(list); i++)
     ok = vec_push(out, (uint32_t)json_integer_value(json_array_get(list, i)));
@@ -45,11 +45,13 @@ static bool read_outliers(const json_t *list, numbers *out) {
 }
 
 // The job of a recording. False if it cannot be read.
-static bool job_of(const char *name, plim_job *job, numbers *outliers) {
+static bool job_of(const char *name, plim_job *job, numbers *outliers, numbers *lengths) {
   const char *text = truth_json(name);
   json_t *json = text ? json_loads(text, 0, NULL) : NULL;
   bool ok = case_job(json_object_get(json, "case"), json_object_get(json, "config"), job);
-  ok = ok && read_outliers(json_object_get(json, "outliers"), outliers);
+  ok = ok && read_numbers(json_object_get(json, "outliers"), outliers);
+  ok = ok && read_numbers(json_object_get(json, "mini_batch_lengths"), lengths);
+  if (ok) job->recipe.cached_lengths = lengths->at, job->recipe.cached_length_count = lengths->len;
   json_decref(json);
   return ok;
 }
@@ -162,9 +164,9 @@ static bool sort_loading(plim_job job, stream *a, stream *b) {
 
 static bool streams_agree(const char *name) {
   stream tape = {0}, truth = {0};
-  numbers outliers = {0};
+  numbers outliers = {0}, lengths = {0};
   plim_job job;
-  bool ok = job_of(name, &job, &outliers) && run_tape(&job, &outliers, true, &tape) &&
+  bool ok = job_of(name, &job, &outliers, &lengths) && run_tape(&job, &outliers, true, &tape) &&
             recorded(name, &truth) && sort_loading(job, &tape, &truth);
   size_t i = 0;
   remove_timed(&tape, &truth);
@@ -178,6 +180,7 @@ static bool streams_agree(const char *name) {
     printf("\n");
   }
   vec_free(&outliers);
+  vec_free(&lengths);
   vec_free(&tape);
   vec_free(&truth);
   return ok;

@@ -46,7 +46,10 @@ static void embeddings_new(plim_tape *t, plim_bert *m, plim_dtype d) {
   e->norm = plim_norm_new(t, &e->model, e->c.hidden, d);
   set(t, &e->position_ids, empty(t, dims(1, e->c.positions), PLIM_I64));
   set(t, &m->token_type_ids, empty(t, dims(1, e->c.positions), PLIM_I64));
-  if (is_last) e->positions = table_new(t, e, e->c.positions, d);
+  if (!is_last) return;
+  e->positions = table_new(t, e, e->c.positions, d);
+  plim_tape_move_behind(e->position_ids, e->positions, 1); // model.to: buffers go last
+  plim_tape_move_behind(m->token_type_ids, e->positions, 2);
 }
 
 static void build(plim_tape *t, plim_bert *m, plim_dtype d) {
@@ -120,7 +123,8 @@ static plim_tensor *embed(plim_tape *t, const plim_bert *m, const plim_batch *ba
   int64_t length = batch->ids->shape.at[1];
   if (e->c.counts_positions) set(t, &positions, plim_positions_from_ids(t, batch->ids, true));
   else set(t, &positions, slice(t, e->position_ids, 1, 0, length));
-  set(t, &types, token_types(t, positions, &batch->ids->shape, &gathered));
+  if (batch->types) set(t, &types, batch->types);
+  else set(t, &types, token_types(t, positions, &batch->ids->shape, &gathered));
   set(t, &words, plim_embed(t, batch, e->words, batch->ids));
   set(t, &typed, embedding(t, m->token_types, types));
   set(t, &out, add(t, words, typed));
@@ -156,6 +160,7 @@ plim_model *plim_bert_new(plim_tape *t, const plim_config *config, plim_dtype dt
   plim_bert *m = plim_encoder_new(sizeof *m, config,
                                   (plim_model){.inner = model_forward, .add_lora = add_lora});
   if (!m) return NULL;
+  m->e.model.has_token_types = !config->counts_positions;
   m->layers = plim_model_array(&m->e.model, config->layers, sizeof *m->layers);
   if (m->layers) build(t, m, dtype);
   return plim_model_finish(&m->e.model);

@@ -71,7 +71,7 @@ static void route(plim_tape *t, const plim_experts *e, plim_tensor *x, plim_tens
   set(t, logits, linear(t, rows, plim_merge_weight(t, &e->router_lora, e->router, &router), NULL));
   set(t, &probabilities, softmax(t, *logits, PLIM_FP32));
   topk(t, probabilities, e->per_token, shares, experts);
-  div_in_place(t, *shares, sum_dim(t, *shares, 1, true));
+  div_in_place(t, *shares, sum_dim(t, *shares, 1, true, (plim_dtype)(*shares)->dtype));
   drop_all(t, &rows, &probabilities, &router.merged);
   plim_merge_end(t, &router);
 }
@@ -131,7 +131,8 @@ static plim_tensor *gather(plim_tape *t, const groups *g, plim_tensor *out, int6
   set(t, inverse, empty(t, g->order->shape, PLIM_I64));
   plim_consume(t, empty(t, g->order->shape, PLIM_I64)); // a range, written where order says
   set(t, weighted, index_rows(t, *weighted, *inverse));
-  return sum_dim(t, view(t, *weighted, dims(-1, per_token, width)), 1, false);
+  plim_tensor *parts = view(t, *weighted, dims(-1, per_token, width));
+  return sum_dim(t, parts, 1, false, (plim_dtype)parts->dtype);
 }
 
 static plim_tensor *run_experts(plim_tape *t, const plim_experts *e, plim_tensor *x,

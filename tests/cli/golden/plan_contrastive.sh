@@ -1,5 +1,6 @@
-# Anchors with positives and negatives: all of them are encoded at once, accumulation is a question, and
-# what there is per anchor is a knob of the user's own. plimsoll.yaml beside the files maps all names.
+# Anchors with positives and negatives: all of them are encoded, accumulation is a question, a cached loss
+# what could be done instead, and what there is per anchor is a knob of the user's own. plimsoll.yaml beside
+# the files maps all names.
 mkdir -p own/conf && cd own || exit 9
 cat >conf/run.yaml <<'END'
 encoder: bert-base-uncased
@@ -15,9 +16,9 @@ knobs:
   n_positives: {file: conf/run.yaml, key: data.positive}
   n_negatives: conf/run.yaml:data.negative
 END
-$PLIMSOLL plan conf/run.yaml --gpu 14GiB | tail -n +2
+$PLIMSOLL plan conf/run.yaml --gpu 4GiB | tail -n +2
 echo "== allowed"
-$PLIMSOLL plan conf/run.yaml --gpu 14GiB --allow n_negatives | grep -E "^(planned|[-+]|n_|micro)"
+$PLIMSOLL plan conf/run.yaml --gpu 4GiB --allow n_negatives | grep -E "^(planned|[-+]|n_|micro)"
 echo "== as many sequences without anchors"
 sed -i 's/bs: 32/bs: 256/; s/, positive: 1, negative: 6//' conf/run.yaml && sed -i '/n_/d' plimsoll.yaml
 $PLIMSOLL plan conf/run.yaml --gpu 14GiB | grep "^as it is"

@@ -1,0 +1,104 @@
+#include "job_contrast.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "plan.h"
+
+enum {
+  MOST_COLUMNS = 1 << 12,
+  DEFAULT_CACHED_BATCH = 32
+}; // sentence-transformers 6.2's mini_batch_size
+
+// ---- into a recipe ----------------------------------------------------------------------------------
+
+// Encoders are loaded without the head for masked tokens, decoders without that for the next one: a tied
+// one adds nothing.
+static void leave_out_head(plim_config *c) {
+  if (c->head == PLIM_HEAD_MASKED) c->head = PLIM_HEAD_NONE;
+  if (c->head == PLIM_HEAD_CAUSAL) c->ties_embeddings = true;
+}
+
+// Without a program for it: one forward pass over all texts, which whoever asks makes of the batch.
+static void take_as_one_pass(const job_args *args, job_request *r) {
+  r->job.recipe.loss = PLIM_LOSS_FULL;
+  job_note(r, "a contrastive loss is not modelled for %s: predicted as its own loss, of all texts",
+           args->model);
+}
+
+static plim_err check_columns(uint64_t columns, plim_error *error) {
+  if (columns >= 2 && columns <= MOST_COLUMNS) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--columns %llu: between 2 and %d",
+                           (unsigned long long)columns, MOST_COLUMNS);
+  plim_error_hint(error, "an anchor and a positive are 2, every negative is one more");
+  return err;
+}
+
+plim_err job_understand_contrast(const job_args *args, const job_args *typed, job_request *r,
+                                 plim_error *error) {
+  plim_recipe *c = &r->job.recipe;
+  uint64_t columns = args->columns ? args->columns : JOB_COLUMNS;
+  if (c->loss != PLIM_LOSS_CONTRASTIVE) return PLIM_OK;
+  plim_err err = check_columns(columns, error);
+  if (err) return err;
+  if (r->job.model.is_encoder_decoder && typed->loss != PLIM_LOSS_CONTRASTIVE) {
+    take_as_one_pass(args, r);
+    return PLIM_OK;
+  }
+  leave_out_head(&r->job.model);
+  c->columns = (int64_t)columns;
+  c->cached_batch = (int64_t)args->cached_batch;
+  c->pooling = (plim_pooling)args->pooling;
+  if (c->mask == PLIM_MASK_NONE && !job_is_typed(args, &args->mask)) c->mask = PLIM_MASK_LONGEST;
+  return PLIM_OK;
+}
+
+// ---- from files -------------------------------------------------------------------------------------
+
+static bool is_contrastive(const project_job *p, int64_t texts) {
+  const plim_said_text *kind = &p->run.loss_kind;
+  bool is_said = kind->said == PLIM_SAID || kind->said == PLIM_DEFAULTED;
+  return texts > 1 || (is_said && strcmp(kind->text, "contrastive") == 0);
+}
+
+// CachedMultipleNegativesRankingLoss(model), without a word on how many at a time.
+static bool has_cached_loss(const plim_project *p) {
+  static const char name[] = "CachedMultipleNegatives", end[] = "RankingLoss(";
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    if (f->settings.format != PLIM_FORMAT_PYTHON) continue;
+    const char *at = f->text, *last = f->text + f->size;
+    while ((at = memmem(at, (size_t)(last - at), name, sizeof name - 1))) {
+      at += sizeof name - 1;
+      size_t rest = (size_t)(last - at), window = rest < 32 ? rest : 32;
+      if (memmem(at, window, end, sizeof end - 1)) return true;
+    }
+  }
+  return false;
+}
+
+static uint64_t cached_batch(const project_job *p) {
+  int64_t said = project_job_count(p, PLIM_KNOB_CACHED_BATCH);
+  if (said > 0) return (uint64_t)said;
+  return has_cached_loss(&p->project) ? DEFAULT_CACHED_BATCH : 0;
+}
+
+void project_job_contrast(const project_job *p, job_args *a) {
+  int64_t texts = plim_sequences_per_anchor(project_job_count(p, PLIM_KNOB_POSITIVES),
+                                            project_job_count(p, PLIM_KNOB_NEGATIVES));
+  if (!is_contrastive(p, texts) || job_is_typed(a, &a->loss)) return;
+  a->loss = PLIM_LOSS_CONTRASTIVE;
+  if (!a->columns && texts > 1) a->columns = (uint64_t)texts;
+  if (!a->cached_batch && !job_is_typed(a, &a->cached_batch)) a->cached_batch = cached_batch(p);
+}
+
+// ---- in words ---------------------------------------------------------------------------------------
+
+void job_describe_loss(const job_request *r, char *text, size_t size) {
+  const plim_recipe *c = &r->job.recipe;
+  char at_once[48] = "";
+  if (c->cached_batch) snprintf(at_once, sizeof at_once, ", %d at a time", (int)c->cached_batch);
+  if (c->loss == PLIM_LOSS_CONTRASTIVE)
+    snprintf(text, size, "contrastive loss of %d columns%s", (int)c->columns, at_once);
+  else snprintf(text, size, "%s loss", plim_loss_names[c->loss]);
+}

@@ -1,0 +1,13 @@
+# A contrastive loss by columns: what a cache takes off, what a third column adds, and what has no effect.
+run() { $PLIMSOLL estimate -m bert-base-uncased --loss contrastive -b 256 -s 256 --amp bf16 --dtype fp32 \
+  --loop trainer -g H200 "$@" | grep -E "^(batch|loss|FITS|time|  *total)"; }
+run
+run --cached-batch 128
+run --cached-batch 32
+run --columns 3
+run --pooling cls | grep FITS
+echo "== refused"
+$PLIMSOLL estimate -m bert-base-uncased --cached-batch 32
+$PLIMSOLL estimate -m bert-base-uncased --loss contrastive --columns 1
+$PLIMSOLL estimate -m t5-base --loss contrastive
+$PLIMSOLL estimate -m bert-base-uncased --loss contrastive --cached-batch 4 -b 8 --strategy fsdp2 --world 2
