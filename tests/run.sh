@@ -8,13 +8,13 @@ export UBSAN_OPTIONS=print_stacktrace=1
 
 passed=0 failed=0 skipped=0
 summary='^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$'
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
 
-# count STATUS: adds the last line of $log to the totals; fails if the program did.
+# count STATUS LOG: adds the log's last line to the totals; fails if the program did.
 count() {
   local status=$1 last
-  last=$(tail -n 1 "$log")
+  last=$(tail -n 1 "$2")
   if ! [[ $last =~ $summary ]]; then
     failed=$((failed + 1)) verdict="no summary, exit $status"
     return 1
@@ -26,14 +26,29 @@ count() {
   [ "$bad" -eq 0 ]
 }
 
-for command in "$@"; do
-  timeout "${TEST_SECONDS:-900}" $command >"$log" 2>&1 </dev/null
-  if count $?; then
-    grep -E '^(skip(ped)?|known)[: ]' "$log"
+# As many at a time as there are processors; told in the order they were given.
+start() {
+  timeout "${TEST_SECONDS:-900}" $2 >"$logs/$1" 2>&1 </dev/null &
+  running[$1]=$!
+}
+
+tell() {
+  wait "${running[$1]}"
+  if count $? "$logs/$1"; then
+    grep -E '^(skip(ped)?|known)[: ]' "$logs/$1"
   else
-    grep -v '^ok  ' "$log"
+    grep -v '^ok  ' "$logs/$1"
   fi
-  echo "$command: $verdict"
+  echo "$2: $verdict"
+}
+
+running=() commands=("$@") started=0 at_once=${TEST_JOBS:-$(nproc)}
+for ((i = 0; i < $#; i++)); do
+  while ((started < $# && started < i + at_once)); do
+    start $started "${commands[started]}"
+    started=$((started + 1))
+  done
+  tell $i "${commands[i]}"
 done
 
 total="$passed passed, $failed failed"
