@@ -91,6 +91,8 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   job.gpu = gpu;
   plim_err err = job_understand(&job, args->typed, &c->request, source, error);
   if (err) return err;
+  if (!files && job.strategy && !job_is_typed(&job, &job.strategy))
+    job_note(&c->request, "no --strategy given: as it is means ddp");
   c->asked = (plim_plan_request){.job = c->request.job,
                                  .alloc_conf = args->job.alloc_conf,
                                  .target = c->request.target,
@@ -170,10 +172,13 @@ static plim_err plan_writable(const plan_result *r, plan_for_card *c, plim_error
   return err;
 }
 
+// Several GPUs start from data parallel; how they share the work in the end is for the plan to say.
 static void settle(job_args *job) {
   uint64_t *counts[] = {&job->batch, &job->accumulate, &job->world};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
     if (*counts[i] == JOB_UNSET) *counts[i] = 1;
+  bool is_open = !job->strategy && !job_is_typed(job, &job->strategy);
+  if (job->world > 1 && is_open) job->strategy = PLIM_SHARD_DDP;
 }
 
 // Where nobody says how many texts there are, they are an anchor, a positive and the other columns.
@@ -284,7 +289,7 @@ static const cli_option options[] = {
     {"fix", 0, "KNOB=V", CLI_SETTINGS, offsetof(plan_args, fix), "hold a knob", NULL},
     {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
      "try only these values, and leave the knobs alone that are not named", NULL},
-    {"allow", 0, "KNOB,KNOB", CLI_KNOBS, offsetof(plan_args, allow),
+    {"allow", 0, "KNOB,KNOB|all", CLI_KNOBS, offsetof(plan_args, allow),
      "let a knob change that changes what is learned: optimizer (8-bit states), dtype, "
      "micro_batch and n_negatives of a contrastive loss, quantisation, sequence, lora_rank; the "
      "least "

@@ -83,15 +83,24 @@ static int by_value(const void *x, const void *y) {
   return (*a > *b) - (*a < *b);
 }
 
-// KNOB,KNOB
+static void allow_all(plim_plan_request *r) {
+  for (int i = 0; i < PLIM_KNOBS; i++)
+    if (plim_knob_table[i].kind == PLIM_KNOB_QUALITY) r->allowed[i] = true;
+  r->allowed[PLIM_KNOB_OPTIMIZER] = true;
+  if (r->is_contrastive || r->has_batch_norm) r->allowed[PLIM_KNOB_MICRO_BATCH] = true;
+}
+
+// KNOB,KNOB, or all
 static plim_err allow(plim_plan_request *r, const char *text, plim_error *error) {
   char copy[256], *rest = copy, *name;
   snprintf(copy, sizeof copy, "%s", text);
   plim_err err = PLIM_OK;
   while (!err && (name = strsep(&rest, ","))) {
     plim_knob knob;
-    err = knob_of(name, &knob, error);
-    if (!err) r->allowed[knob] = true;
+    bool is_all = strcmp(name, "all") == 0;
+    if (is_all) allow_all(r);
+    else err = knob_of(name, &knob, error);
+    if (!err && !is_all) r->allowed[knob] = true;
   }
   return err;
 }

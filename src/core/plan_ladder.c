@@ -53,6 +53,9 @@ static plim_knob companion(const plim_choice *from, const plim_choice *to, plim_
   bool is_split = from->at[PLIM_KNOB_ACCUMULATE] != to->at[PLIM_KNOB_ACCUMULATE];
   if (knob == PLIM_KNOB_MICRO_BATCH && is_split) return PLIM_KNOB_ACCUMULATE;
   if (knob == PLIM_KNOB_STRATEGY && is_shared) return PLIM_KNOB_OFFLOAD;
+  bool is_quantised = from->at[PLIM_KNOB_QUANTISATION] != to->at[PLIM_KNOB_QUANTISATION];
+  bool needs_adapters = !from->at[PLIM_KNOB_LORA_RANK] && is_quantised;
+  if (knob == PLIM_KNOB_LORA_RANK && needs_adapters) return PLIM_KNOB_QUANTISATION;
   return knob == PLIM_KNOB_PRECISION && has_types ? PLIM_KNOB_DTYPE : PLIM_KNOBS;
 }
 
@@ -101,7 +104,8 @@ static bool is_as_good(const plim_search *s, plim_rung x, const plim_rung *best,
 }
 
 static bool follows(const plim_choice *own, const plim_choice *choice, plim_knob knob) {
-  static const plim_knob leads[] = {PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_PRECISION, PLIM_KNOB_STRATEGY};
+  static const plim_knob leads[] = {PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_PRECISION, PLIM_KNOB_STRATEGY,
+                                    PLIM_KNOB_LORA_RANK};
   for (size_t i = 0; i < sizeof leads / sizeof *leads; i++)
     if (own->at[leads[i]] != choice->at[leads[i]] && companion(own, choice, leads[i]) == knob)
       return true;
