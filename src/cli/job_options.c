@@ -91,73 +91,6 @@ static plim_err understand_model(const job_args *args, job_request *r, plim_erro
   return PLIM_OK;
 }
 
-// ---- adapters ---------------------------------------------------------------------------------------
-
-static plim_err unknown_target(const char *name, plim_error *error) {
-  const char *close = plim_suggest(name, plim_projection_names, PLIM_PROJECTIONS);
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "adapters cannot go to \"%.64s\"", name);
-  if (close) plim_error_hint(error, "did you mean %s?", close);
-  else plim_error_hint(error, "--lora-targets q_proj,v_proj, or all-linear");
-  return err;
-}
-
-static plim_err understand_targets(const char *list, uint64_t *bits, plim_error *error) {
-  if (strcmp(list, "all-linear") == 0) {
-    *bits = (1ull << PLIM_PROJECTIONS) - 1;
-    return PLIM_OK;
-  }
-  while (*list) {
-    char name[64];
-    list += strspn(list, " ");
-    size_t length = strcspn(list, ","), end = length;
-    while (end && list[end - 1] == ' ') end--;
-    snprintf(name, sizeof name, "%.*s", (int)(end < 63 ? end : 63), list);
-    int k = 0;
-    while (k < PLIM_PROJECTIONS && strcmp(name, plim_projection_names[k]) != 0) k++;
-    if (k == PLIM_PROJECTIONS) return unknown_target(name, error);
-    *bits |= 1ull << k;
-    list += length + (list[length] == ',');
-  }
-  return PLIM_OK;
-}
-
-// Where peft puts adapters that are told no target_modules (peft/utils/constants.py, 0.18); other families it
-// refuses.
-static const struct {
-  const char *model_type, *targets;
-} peft_targets[] = {
-    {"llama", "q_proj,v_proj"},  {"mistral", "q_proj,v_proj"},    {"mixtral", "q_proj,v_proj"},
-    {"gemma2", "q_proj,v_proj"}, {"qwen2", "q_proj,v_proj"},      {"qwen3", "q_proj,v_proj"},
-    {"gpt2", "c_attn"},          {"gpt_neox", "query_key_value"}, {"t5", "q,v"},
-    {"bert", "query,value"},     {"roberta", "query,value"},
-};
-
-static const char *targets_of(const job_args *args, const job_request *r) {
-  if (!args->lora_targets) return "all-linear";
-  if (strcmp(args->lora_targets, JOB_PEFT_TARGETS) != 0) return args->lora_targets;
-  for (size_t i = 0; i < sizeof peft_targets / sizeof *peft_targets; i++)
-    if (strcmp(r->job.model.family->model_type, peft_targets[i].model_type) == 0)
-      return peft_targets[i].targets;
-  return "all-linear";
-}
-
-static plim_err understand_lora(const job_args *args, job_request *r, plim_error *error) {
-  if (!args->lora_rank) return PLIM_OK;
-  if (args->lora_rank > 65536)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "a rank of %llu is more than any layer has",
-                     (unsigned long long)args->lora_rank);
-  if (!(args->lora_dropout >= 0 && args->lora_dropout < 1))
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "a dropout of %g is not between 0 and 1",
-                     args->lora_dropout);
-  uint64_t bits = 0;
-  plim_err err = understand_targets(targets_of(args, r), &bits, error);
-  r->job.lora = (plim_lora){.rank = (int64_t)args->lora_rank,
-                            .dropout = args->lora_dropout,
-                            .targets = (uint32_t)bits,
-                            .keeps_dtype = args->lora_dtype == 1};
-  return err;
-}
-
 // ---- the recipe -------------------------------------------------------------------------------------
 
 static plim_err check_count(const char *option, uint64_t value, uint64_t most, plim_error *error) {
@@ -408,7 +341,7 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
   *out = (job_request){0};
   *source = NULL;
   plim_err err = understand_model(args, out, error);
-  if (!err) err = understand_lora(args, out, error);
+  if (!err) err = job_understand_lora(args, out, error);
   if (!err) err = understand_recipe(args, out, error);
   if (!err) err = job_understand_contrast(args, typed, out, error);
   if (!err) err = understand_target(args, out, source, error);
@@ -435,12 +368,12 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
                      dtype_name(r->job.recipe.autocast));
   if (!r->job.lora.rank || used >= (int)size) return;
   int commas = 0;
-  for (const char *c = targets_of(args, r); *c; c++) commas += *c == ',';
+  for (const char *c = job_lora_targets(args, r); *c; c++) commas += *c == ',';
   used +=
       snprintf(text + used, size - (size_t)used, ", LoRA of rank %d on ", (int)r->job.lora.rank);
   if (used >= (int)size) return;
   if (commas > 2) snprintf(text + used, size - (size_t)used, "%d kinds of layers", commas + 1);
-  else snprintf(text + used, size - (size_t)used, "%s", targets_of(args, r));
+  else snprintf(text + used, size - (size_t)used, "%s", job_lora_targets(args, r));
 }
 
 void job_describe_recipe(const job_request *r, const job_args *args, char *text, size_t size) {

@@ -138,6 +138,10 @@ typedef struct {
 plim_err job_understand(const job_args *args, const job_args *typed, job_request *out,
                         const char **source, plim_error *error);
 
+// Of it, what is about adapters; and the layers they go to: "q_proj,v_proj", "all-linear".
+plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error);
+const char *job_lora_targets(const job_args *args, const job_request *r);
+
 // Adds to the notes; one too many is left out.
 void job_note(job_request *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
