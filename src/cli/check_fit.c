@@ -56,11 +56,12 @@ static void list_files(const check *c, char *text, size_t size) {
 }
 
 static void fix_plan(const check *c, check_finding *f) {
-  char files[160], model[96] = "", gpu[64] = "";
+  char files[160], model[96] = "", gpu[64] = "", world[32] = "";
   list_files(c, files, sizeof files);
   if (c->model) snprintf(model, sizeof model, " --model %.80s", c->model);
   if (c->gpu) snprintf(gpu, sizeof gpu, " --gpu \"%.48s\"", c->gpu);
-  check_fix(f, "plimsoll plan%s%s%s --out plan.json", files, model, gpu);
+  if (c->world) snprintf(world, sizeof world, " --world %llu", (unsigned long long)c->world);
+  check_fix(f, "plimsoll plan%s%s%s%s --out plan.json", files, model, gpu, world);
 }
 
 // What only `plan` can be told is told to it.

@@ -77,11 +77,22 @@ static bool reads_numbers(plim_dialect d) {
   return false;
 }
 
+// Hydra and OmegaConf read 1e-4 as the number it looks like.
+static bool is_read_by_omegaconf(const check *c) {
+  static const char *const words[] = {"omegaconf", "hydra"};
+  for (size_t i = 0; i < c->files.project.files.len; i++) {
+    const plim_project_file *f = c->files.project.files.at[i];
+    for (size_t k = 0; f->settings.format == PLIM_FORMAT_PYTHON && k < 2; k++)
+      if (memmem(f->text, f->size, words[k], strlen(words[k]))) return true;
+  }
+  return false;
+}
+
 static bool check_exponent(check *c, const written *w) {
   char better[80];
   bool is_text = w->setting->value.kind == PLIM_VALUE_TEXT;
   if (!is_text || !is_exponential(w->raw) || is_name(w->last)) return false;
-  if (reads_numbers(w->file->is.dialect)) return false;
+  if (reads_numbers(w->file->is.dialect) || is_read_by_omegaconf(c)) return false;
   proper(w->raw, better, sizeof better);
   add(c, w, "text",
       "PyYAML wants a point and a sign; the optimizer ends with TypeError: '<=' not supported "

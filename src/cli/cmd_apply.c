@@ -101,7 +101,7 @@ static plim_err refuse_half(const plim_plan_file *plan, const apply_args *args, 
                 "the files have no place for %s, and without that the rest %s", what, needs);
   done[strlen(done) - 1] = 0; // a blank
   plim_error_hint(error,
-                  "do it by hand (plimsoll plan says how), then add %s; or plan without it: "
+                  "do it by hand, as plan says, then add %s; or plan without it: "
                   "plimsoll plan FILES%s",
                   done, fixes);
   return err;

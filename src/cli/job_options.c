@@ -168,7 +168,9 @@ static void understand_sharding(const job_args *args, job_request *r) {
   if (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)
     job_note(r, "FSDP2 moves parameters to the host along with the optimizer");
   if (args->strategy && args->loop == 0)
-    job_note(r, "with a strategy the plain loop is the shortest one: it keeps only the loss");
+    job_note(
+        r,
+        "on several GPUs the plain loop is predicted as one that keeps only the loss, no logits");
   if (!is_fsdp || r->job.recipe.autocast == PLIM_BOOL) return;
   r->job.sharding.compute_dtype = r->job.recipe.autocast;
   r->job.sharding.reduce_dtype = by_accelerate        ? r->job.recipe.autocast

@@ -192,7 +192,7 @@ static plim_err refuse_method(const plim_project *p, const finding *f, plim_erro
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "this training is not modelled (%s): %s",
                            f->word, why);
   plim_error_hint(error, "supervised training of the same model is planned without files: plimsoll "
-                         "plan --model MODEL --batch N --seq N");
+                         "plan --model MODEL --batch N --seq N --gpu CARD");
   return plim_error_file_of(p, f->file, err, error);
 }
 

@@ -1024,6 +1024,17 @@ TEST(check_knows_who_reads_exponents) {
   given_torchtune(1);
   GO();
   CHECK_NOT_FOUND("yaml.type");
+  static const char *const readers[] = {"import yaml\ncfg = yaml.safe_load(open('c.yaml'))\n",
+                                        "from omegaconf import OmegaConf\n"
+                                        "cfg = OmegaConf.load('c.yaml')\n"};
+  for (size_t i = 0; i < 2; i++) {
+    begin();
+    given("c.yaml", "per_device_train_batch_size: 4\nlearning_rate: 1e-4\n");
+    given("train.py", readers[i]);
+    GO();
+    if (i) CHECK_NOT_FOUND("yaml.type");
+    else CHECK_FOUND("yaml.type", CHECK_WARNING);
+  }
 }
 
 // ---- whether it fits --------------------------------------------------------------------------------
@@ -1047,6 +1058,12 @@ TEST(check_says_whether_it_fits) {
   CHECK_FOUND("fit", CHECK_FAILS);
   CHECK_SAYS(found("fit")->fix, "plimsoll plan ");
   CHECK_SAYS(found("fit")->fix, "--gpu \"16GiB\"");
+  begin();
+  given_lora();
+  c.gpu = "8GiB";
+  c.world = 8;
+  GO();
+  CHECK_SAYS(found("fit")->fix, "--world 8");
 }
 
 // Where the length is assumed, it is not sure.
