@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "plan.h"
+#include "python_code.h"
 
-enum {
-  MOST_COLUMNS = 1 << 12,
-  DEFAULT_CACHED_BATCH = 32
-}; // sentence-transformers 6.2's mini_batch_size
+enum { MOST_COLUMNS = 1 << 12, MOST_CACHED = 1 << 20 };
+enum { DEFAULT_CACHED_BATCH = 32 }; // sentence-transformers 6.2's mini_batch_size
 
 // ---- into a recipe ----------------------------------------------------------------------------------
 
@@ -63,16 +62,12 @@ static bool is_contrastive(const project_job *p, int64_t texts) {
 
 // CachedMultipleNegativesRankingLoss(model), without a word on how many at a time.
 static bool has_cached_loss(const plim_project *p) {
-  static const char name[] = "CachedMultipleNegatives", end[] = "RankingLoss(";
+  static const char *const calls[] = {"CachedMultipleNegativesRankingLoss(",
+                                      "CachedMultipleNegativesSymmetricRankingLoss("};
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
-    if (f->settings.format != PLIM_FORMAT_PYTHON) continue;
-    const char *at = f->text, *last = f->text + f->size;
-    while ((at = memmem(at, (size_t)(last - at), name, sizeof name - 1))) {
-      at += sizeof name - 1;
-      size_t rest = (size_t)(last - at), window = rest < 32 ? rest : 32;
-      if (memmem(at, window, end, sizeof end - 1)) return true;
-    }
+    for (size_t k = 0; f->settings.format == PLIM_FORMAT_PYTHON && k < 2; k++)
+      if (plim_python_has(f->text, f->size, calls[k])) return true;
   }
   return false;
 }

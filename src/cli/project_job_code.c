@@ -3,13 +3,14 @@
 #include <string.h>
 
 #include "project_job.h"
+#include "python_code.h"
 
-// The Python file of the project that has this word outside of imports; NULL: none.
+// The Python file of the project whose code has this; NULL: none.
 static const char *calls(const project_job *p, const char *word) {
   for (size_t i = 0; i < p->project.files.len; i++) {
     const plim_project_file *f = p->project.files.at[i];
     bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
-    if (is_code && memmem(f->text, f->size, word, strlen(word))) return f->path;
+    if (is_code && plim_python_has(f->text, f->size, word)) return f->path;
   }
   return NULL;
 }

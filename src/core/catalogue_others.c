@@ -43,6 +43,7 @@ static const struct {
     {"qwen3-vl-235b-a22b", "qwen3_vl_moe"},
     {"qwen3-vl-", "qwen3_vl"},
     {"deepseek-r1-distill-", NULL},
+    {"deepseek-r1-0528-qwen3-", NULL},
     {"deepseek-r1", "deepseek_v3"},
     {"deepseek-v3", "deepseek_v3"},
     {"deepseek-v2", "deepseek_v2"},

@@ -172,7 +172,7 @@ bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r, plim_
     plim_work_step_begin(t);
     plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
     ok = next_batches(t, m, r, &v);
-    for (int k = 0; ok && k < v.count; k++) {
+    for (int k = 0; ok && k < v.count && !t->failed; k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       training_step(t, m, r, &v, k);
       check_loss(t, v.loss);

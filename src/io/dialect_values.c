@@ -162,6 +162,12 @@ static plim_token read_builder(plim_settings *s, const char *text) {
   return plim_model_of_builder(text, name, sizeof name) ? kept(s, name) : (plim_token){0};
 }
 
+// "ref" in "ref_model" and "policyRef", not in "Preference".
+static bool begins_word(const char *key, const char *at) {
+  return at == key || !isalpha((unsigned char)at[-1]) ||
+         (isupper((unsigned char)*at) && islower((unsigned char)at[-1]));
+}
+
 // Keys like "model" stand for others too: a choice among Hydra's groups, a tokenizer's file, a judge.
 static bool is_of_another(const char *key) {
   static const char *const parts[] = {"defaults.", "tokenizer", "judge",   "reward", "teacher",
@@ -169,8 +175,8 @@ static bool is_of_another(const char *key) {
                                       "dataset",   "retriev",   "generat", "embed"};
   const char *dot = strrchr(key, '.');
   for (size_t i = 0; dot && i < sizeof parts / sizeof *parts; i++) {
-    const char *found = strcasestr(key, parts[i]);
-    if (found && found < dot) return true;
+    for (const char *at = key; (at = strcasestr(at, parts[i])) && at < dot; at++)
+      if (begins_word(key, at)) return true;
   }
   return false;
 }

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "project_impl.h"
+#include "python_code.h"
 
 static const struct {
   plim_knob knob;
@@ -78,8 +79,8 @@ static void doubt_loaded(const plim_project *p, plim_project_knob *k) {
   for (size_t i = 0; i < p->files.len && k->said != PLIM_SAID; i++) {
     const plim_project_file *f = p->files.at[i];
     bool is_loaded = f->settings.format == PLIM_FORMAT_PYTHON &&
-                     memmem(f->text, f->size, loads, sizeof loads - 1) &&
-                     memmem(f->text, f->size, trains, sizeof trains - 1);
+                     plim_python_has(f->text, f->size, loads) &&
+                     plim_python_has(f->text, f->size, trains);
     if (!is_loaded) continue;
     snprintf(k->why, sizeof k->why, "%.120s trains adapters that it loads, and these have it",
              f->path);

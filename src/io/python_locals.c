@@ -6,7 +6,8 @@
 
 // What a function's own names are filed under: those of what it stands in, and its name.
 const char *plim_py_function_path(plim_py_reader *r, size_t name, const plim_py_block *inner) {
-  const char *outer = r->names.paths.at[inner->function];
+  const char *outer =
+      inner->function < r->names.paths.len ? r->names.paths.at[inner->function] : NULL;
   plim_chars path = {0};
   bool ok = true;
   if (outer) ok = plim_chars_add_text(&path, outer);

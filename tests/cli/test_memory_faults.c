@@ -109,6 +109,11 @@ TEST(estimate_on_several_gpus) {
       "2");
 }
 
+TEST(estimate_of_a_contrastive_loss) {
+  TRY("estimate", "-m", "minilm-l6", "-b", "4", "-s", "64", "--steps", "1", "--loss", "contrastive",
+      "--loop", "trainer", "--cached-batch", "2");
+}
+
 TEST(replay) { TRY("replay", TEST_ROOT "/truth/recorded/poll-order.pickle.xz"); }
 
 // A file to plan for, and a machine that stays as it is.
@@ -122,6 +127,20 @@ static void make_project(void) {
                                   "output_dir: out\n"
                                   "learning_rate: 1.0e-4\n");
   setenv("PLIMSOLL_ROOT", TEST_ROOT "/fixtures/check/machine", 1);
+}
+
+TEST(plan_for_a_script) {
+  folder_make();
+  folder_write_text("train.py",
+                    "def load(name):\n    return AutoModel.from_pretrained(name)\n"
+                    "def main(args):\n    lr = 1e-4\n    m = load('tiny-llama')\n"
+                    "    if args.lora:\n        m = get_peft_model(m, LoraConfig(r=8))\n"
+                    "    a = TrainingArguments('o', per_device_train_batch_size=2)\n"
+                    "    Trainer(m, a).train()\n"
+                    "p.add_argument('--lora', action='store_true')\n"
+                    "main(p.parse_args())\n");
+  TRY("plan", folder_path("train.py"), "-m", "tiny-llama", "-s", "64", "--gpu", "4GiB");
+  folder_remove();
 }
 
 TEST(check) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "project.h"
+#include "python_code.h"
 #include "test.h"
 
 static plim_project project;
@@ -317,6 +318,24 @@ TEST(short_flags_are_flags) {
   CHECK(says("micro_batch=8 sequence=128"), "what the command gives");
   CHECK(!READ({"train.py", script}, {"run.sh", "python train.py\n"}), "%s", error.message);
   CHECK(says("micro_batch=32 sequence=512"), "the defaults");
+}
+
+TEST(what_comments_strings_and_imports_say_is_no_code) {
+  static const char script[] = "import torch.utils.checkpoint\nfrom x import PeftModel\n"
+                               "# PeftModel.from_pretrained(m, 'a', is_trainable=True)\n"
+                               "f(a,  # fully_shard(m)\n  MyPeftModel(b))\ns = 'model.half()'\n"
+                               "model.to(torch.bfloat16)\n";
+  static const char *const absent[] = {"torch.utils.checkpoint", "PeftModel", "fully_shard(",
+                                       "model.half()", "is_trainable=True"};
+  for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+    CHECK(!plim_python_has(script, strlen(script), absent[i]), "%s", absent[i]);
+  CHECK(plim_python_has(script, strlen(script), ".to(torch.bfloat16)"), "code");
+  CHECK(plim_python_has(script, strlen(script), "MyPeftModel("), "in a bracket");
+  CHECK(!READ({"train.py", "class PreferenceArguments:\n    model: str = 'Qwen/Qwen2.5-7B'\n"
+                           "class RefArguments:\n    model: str = 'Qwen/Qwen2.5-1.5B'\n"
+                           "DataLoader(d, batch_size=4)\n"}),
+        "%s", error.message);
+  CHECK(says("model=Qwen/Qwen2.5-7B"), "a preference is no reference");
 }
 
 // None is no batch size: it is what the command gives, or it is asked for.
