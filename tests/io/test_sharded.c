@@ -25,12 +25,20 @@ static plim_prediction predict(plim_job *job) {
 
 typedef struct {
   size_t rows, left_out, loaded_equal, allocated_equal, reserved_equal;
-  size_t short_of; // predicted less than was needed
+  size_t loaded_rows; // that say how much was loaded
+  size_t of_loading;  // whose measured peak is not of training
+  size_t short_of;    // predicted less than was needed
   double sum, worst, worst_reserved;
 } score;
 
 static double error_percent(uint64_t predicted, int64_t measured) {
   return 100 * fabs((double)predicted - (double)measured) / (double)measured;
+}
+
+// A model that is built on the card whole and then cut: its peak is that of loading, which a prediction of
+// training does not count. What is reserved stays, and is compared.
+static bool peaks_while_loading(const json_t *row) {
+  return case_is(row, "id", "accel-llama-offload") || case_is(row, "id", "accel-mistral-w8");
 }
 
 static void judge(const json_t *row, const plim_prediction *p, score *s) {
@@ -40,6 +48,9 @@ static void judge(const json_t *row, const plim_prediction *p, score *s) {
   double off = error_percent(p->peak_allocated_bytes, allocated),
          off_reserved = error_percent(p->peak_reserved_bytes, reserved);
   s->rows++;
+  s->loaded_rows += json_object_get(row, "loaded_alloc") != NULL;
+  s->of_loading += peaks_while_loading(row);
+  if (peaks_while_loading(row)) off = (int64_t)p->peak_allocated_bytes > allocated;
   s->loaded_equal += (int64_t)p->loaded_bytes == loaded;
   s->allocated_equal += (int64_t)p->peak_allocated_bytes == allocated;
   s->reserved_equal += (int64_t)p->peak_reserved_bytes == reserved;
@@ -112,13 +123,16 @@ TEST(fsdp_of_small_models_is_predicted) {
   CHECK(s.worst <= 0.2 && s.worst_reserved <= 0.5, "%f %%, %f %%", s.worst, s.worst_reserved);
 }
 
-// The measured peaks of two are of loading, which a prediction does not count: a model that is built on
-// the card. Blocks that are cut elsewhere make 1 MiB in a third.
+// Blocks that are cut elsewhere make 1 MiB in one (trainer-mistral-ckpt).
 TEST(accelerates_fsdp_of_small_models_is_predicted) {
   score s = judge_recordings_of("accelerate", "");
   CHECK(s.rows >= 24 && s.left_out == 0, "%zu rows", s.rows);
-  CHECK(s.loaded_equal == s.rows, "bytes after load exact in %zu", s.loaded_equal);
-  CHECK(s.allocated_equal + 3 >= s.rows, "allocated exact in %zu", s.allocated_equal);
+  CHECK(s.loaded_equal == s.rows && s.loaded_rows >= 17, "bytes after load exact in %zu of %zu",
+        s.loaded_equal - (s.rows - s.loaded_rows), s.loaded_rows);
+  CHECK(s.of_loading == 2, "%zu peaks of loading", s.of_loading);
+  CHECK(s.allocated_equal + s.of_loading + 1 >= s.rows, "allocated exact in %zu",
+        s.allocated_equal);
+  CHECK(s.worst <= 0.03, "worst %f %%", s.worst);
   CHECK(s.reserved_equal == s.rows, "reserved exact in %zu", s.reserved_equal);
 }
 
