@@ -200,7 +200,9 @@ static bool may_offload(const job_args *a) { return !a->offload && !job_is_typed
 static bool is_checkpointed_by_fsdp(const project_job *p) {
   const plim_project_knob *k = &p->project.knobs[PLIM_KNOB_CHECKPOINT];
   const char *key = k->place_count ? k->places[0].setting->key : "";
-  return strstr(key, "fsdp") && strstr(key, "activation_checkpointing");
+  bool is_file =
+      k->place_count && p->project.files.at[k->places[0].file]->is.dialect == PLIM_DIALECT_FSDP;
+  return (is_file || strstr(key, "fsdp")) && strstr(key, "activation_checkpointing");
 }
 
 static void fill_checkpoint(project_job *p, job_args *a) {
@@ -232,6 +234,15 @@ static bool goes_through_accelerate(const plim_project *p) {
   return false;
 }
 
+// The file that fsdp_config names says it.
+static bool has_version_in_file(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->is.dialect == PLIM_DIALECT_FSDP &&
+        p->files.at[i]->recipe.knobs[PLIM_KNOB_STRATEGY].said == PLIM_SAID)
+      return true;
+  return false;
+}
+
 // TrainingArguments' `fsdp` without a version in fsdp_config; accelerate's own file means the first then.
 static bool leaves_version_open(const project_job *p) {
   const plim_project_knob *strategy = &p->project.knobs[PLIM_KNOB_STRATEGY];
@@ -241,7 +252,7 @@ static bool leaves_version_open(const project_job *p) {
   plim_dialect said_in = p->project.files.at[strategy->places[0].file]->is.dialect;
   bool is_trainers = plim_dialect_table[trains].has_trainer && trains != PLIM_DIALECT_AXOLOTL;
   return is_trainers && said_in != PLIM_DIALECT_ACCELERATE &&
-         !project_job_setting(p, "fsdp", "version");
+         !project_job_setting(p, "fsdp", "version") && !has_version_in_file(&p->project);
 }
 
 // How several GPUs share the work where nothing says it: data parallel, or the only way the ecosystem has.

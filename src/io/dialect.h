@@ -23,6 +23,7 @@
   X(UNSLOTH, "Unsloth")                                                                            \
   X(ACCELERATE, "accelerate")                                                                      \
   X(DEEPSPEED, "DeepSpeed")                                                                        \
+  X(FSDP, "FSDP")                                                                                  \
   X(AXOLOTL, "Axolotl")                                                                            \
   X(LLAMA_FACTORY, "LLaMA-Factory")                                                                \
   X(LLAMA_FACTORY_V1, "LLaMA-Factory v1")                                                          \
@@ -79,7 +80,9 @@ enum {
   PLIM_KEY_ADDABLE = 32,   // may be added beside others of its kind
   PLIM_KEY_READ_ONLY = 64, // changing it alone would break the run: other keys belong to it
   PLIM_KEY_FOLLOWS = 128,  // changed along with the trainer's own settings, which win over it
-  PLIM_KEY_PER_NODE = 256  // of GPUs: those of one machine
+  PLIM_KEY_PER_NODE = 256, // of GPUs: those of one machine
+  PLIM_KEY_APART =
+      512 // a thing beside what others turn on: on, it wins; off, it says nothing of theirs
 };
 
 // One key of one dialect. Rows of a knob are read in the order of the table; what is said later

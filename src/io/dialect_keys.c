@@ -27,6 +27,7 @@
 #define ADDABLE .flags = PLIM_KEY_ADDABLE
 #define PER_NODE .flags = PLIM_KEY_PER_NODE
 #define FOLLOWS .flags = PLIM_KEY_FOLLOWS
+#define APART .flags = PLIM_KEY_APART
 #define READ_ONLY .flags = PLIM_KEY_READ_ONLY
 #define GATE .flags = PLIM_KEY_LAST | PLIM_KEY_READ_ONLY
 #define ZERO .words = words_null_is_zero
@@ -248,6 +249,7 @@ static const plim_key trl[] = {
   NUMBER("max_length", SEQUENCE, "1024", ADDABLE, .words = words_endless),
   NUMBER("max_seq_length", SEQUENCE, NULL, OLD, .words = words_endless),
   WORDS("gradient_checkpointing", CHECKPOINT, checkpoint, "on", ADDABLE),
+  WORDS("fsdp_config.activation_checkpointing", CHECKPOINT, true_is_on, NULL),
   REFINES("gradient_checkpointing_kwargs", CHECKPOINT, "on", reentrant_json, NULL),
   REFINES("gradient_checkpointing_kwargs.use_reentrant", CHECKPOINT, "on", reentrant, NULL),
   WORDS("bf16", PRECISION, bf16, "bf16", ADDABLE),
@@ -297,7 +299,7 @@ static const plim_key accelerate[] = {
   WORDS("fsdp_config.fsdp_offload_params", OFFLOAD, offload_flag_parameters, NULL),
   WORDS("fsdp_config.fsdp_reshard_after_forward", RESHARD, reshard, NULL),
   WORDS("fsdp_config.fsdp_sharding_strategy", RESHARD, reshard, NULL),
-  WORDS("fsdp_config.fsdp_activation_checkpointing", CHECKPOINT, checkpoint, NULL),
+  WORDS("fsdp_config.fsdp_activation_checkpointing", CHECKPOINT, checkpoint, NULL, APART),
   NUMBER("deepspeed_config.gradient_accumulation_steps", ACCUMULATE, NULL, AGREES),
   NUMBER("deepspeed_config.gradient_clipping", CLIP, NULL, AGREES),
   WORDS("dynamo_config.dynamo_backend", COMPILE, backend, NULL),
@@ -319,6 +321,21 @@ static const plim_key deepspeed[] = {
   WORDS("zero_optimization.offload_param.device", OFFLOAD, offload_parameters, NULL),
   NUMBER("gradient_clipping", CLIP, NULL, AGREES),
   WORDS("optimizer.type", OPTIMIZER, optimizer_class, NULL),
+  NONE,
+};
+
+// The file that a trainer's fsdp_config names; transformers takes the keys with "fsdp_" before them as well.
+static const plim_key fsdp[] = {
+  WORDS("version", STRATEGY, fsdp_version, NULL, READ_ONLY),
+  WORDS("fsdp_version", STRATEGY, fsdp_version, NULL, READ_ONLY),
+  WORDS("cpu_offload", OFFLOAD, offload_flag_parameters, NULL),
+  WORDS("fsdp_cpu_offload", OFFLOAD, offload_flag_parameters, NULL),
+  WORDS("offload_params", OFFLOAD, offload_flag_parameters, NULL),
+  WORDS("fsdp_offload_params", OFFLOAD, offload_flag_parameters, NULL),
+  WORDS("reshard_after_forward", RESHARD, reshard, NULL),
+  WORDS("fsdp_reshard_after_forward", RESHARD, reshard, NULL),
+  WORDS("activation_checkpointing", CHECKPOINT, checkpoint, NULL, APART),
+  WORDS("fsdp_activation_checkpointing", CHECKPOINT, checkpoint, NULL, APART),
   NONE,
 };
 
@@ -734,6 +751,7 @@ const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
                                .sets = accelerate_sets},
   [PLIM_DIALECT_DEEPSPEED] = {"DeepSpeed", deepspeed, PLIM_DIALECTS, .is_part = true,
                               .sets = deepspeed_sets},
+  [PLIM_DIALECT_FSDP] = {"FSDP", fsdp, PLIM_DIALECTS, .is_part = true},
   [PLIM_DIALECT_AXOLOTL] = {"Axolotl", axolotl, PLIM_DIALECTS, .has_trainer = true, .mask = "pad",
                             .sets = axolotl_sets},
   [PLIM_DIALECT_LLAMA_FACTORY] = {"LLaMA-Factory", llama_factory, PLIM_DIALECT_HF, .has_trainer = true,

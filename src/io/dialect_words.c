@@ -18,6 +18,7 @@ WORDS(reentrant, {"true", "reentrant"}, {"false", "on"});
 WORDS(reentrant_json, {"{\"use_reentrant\": true}", "reentrant"},
       {"{\"use_reentrant\": false}", "on"}, {"*use_reentrant*true*", "reentrant"},
       {"*use_reentrant*false*", "on"});
+WORDS(true_is_on, {"true", "on"}, {"false", "-"}); // off, it says nothing of the model's own
 WORDS(recompute, {"full", "on"}, {"none", "?off"}, {"null", "?off"}, {"selective", "selective"},
       {"memory_budget", "selective"});
 // Megatron's: there is no word for off, but None where a file has one

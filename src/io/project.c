@@ -139,6 +139,15 @@ static void adopt(const plim_project *p, plim_project_file *f) {
   if (f->is.dialect == PLIM_DIALECTS) f->is.dialect = PLIM_DIALECT_HOME;
 }
 
+static void recognise_fsdp(plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    plim_project_file *f = p->files.at[i];
+    if (!plim_is_fsdp_file(p, f)) continue;
+    f->is = (plim_recognition){.dialect = PLIM_DIALECT_FSDP, .rival = PLIM_DIALECTS};
+    snprintf(f->is.reason, sizeof f->is.reason, "fsdp_config names it");
+  }
+}
+
 static void recognise(plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++) {
     plim_project_file *f = p->files.at[i];
@@ -148,6 +157,7 @@ static void recognise(plim_project *p) {
     f->is = (plim_recognition){.dialect = told, .rival = PLIM_DIALECTS};
     snprintf(f->is.reason, sizeof f->is.reason, "plimsoll.yaml says so");
   }
+  recognise_fsdp(p);
   p->dialect = find_dialect(p);
   for (size_t i = 0; i < p->files.len; i++) {
     plim_project_file *f = p->files.at[i];
@@ -173,12 +183,16 @@ static plim_err read_recipes(plim_project *p, plim_error *error) {
 
 // ---- which file is in force -------------------------------------------------------------------------
 
-enum { DEEPSPEED_FILE = 1, ACCELERATE_FILE, ARGUMENT_DEFAULT, TRAINING_FILE, COMMAND };
+enum { DEEPSPEED_FILE = 1, ACCELERATE_FILE, ARGUMENT_DEFAULT, TRAINING_FILE, COMMAND, APART };
+
+static bool is_apart(const plim_reading *r) { return r->key && r->key->flags & PLIM_KEY_APART; }
 
 static int authority(const plim_project_file *f, const plim_reading *reading) {
+  if (is_apart(reading)) return APART;
   if (is_command(f)) return COMMAND;
   if (f->is.dialect == PLIM_DIALECT_DEEPSPEED) return DEEPSPEED_FILE;
-  if (f->is.dialect == PLIM_DIALECT_ACCELERATE) return ACCELERATE_FILE;
+  if (f->is.dialect == PLIM_DIALECT_ACCELERATE || f->is.dialect == PLIM_DIALECT_FSDP)
+    return ACCELERATE_FILE;
   bool is_default = reading->setting && strstr(reading->setting->key, ".--");
   return is_default ? ARGUMENT_DEFAULT : TRAINING_FILE;
 }
@@ -198,9 +212,28 @@ static bool is_explained(const plim_project *p, size_t file, plim_knob knob,
   return false;
 }
 
+static bool says_off(const plim_reading *r) {
+  return r->value.kind == PLIM_VALUE_TEXT && strcmp(r->value.text, "off") == 0;
+}
+
+static bool is_known_elsewhere(const plim_project *p, size_t file, plim_knob knob) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_reading *other = i == file ? NULL : reading_of(p, i, knob);
+    if (other && other->said != PLIM_UNSAID) return true;
+  }
+  return false;
+}
+
+// Turned off, a thing apart leaves the word to others; a version alone turns nothing on.
+static bool is_left_to_others(const plim_project *p, size_t file, plim_knob knob,
+                              const plim_reading *r) {
+  if (is_apart(r) && says_off(r)) return is_known_elsewhere(p, file, knob);
+  return knob == PLIM_KNOB_STRATEGY && p->files.at[file]->is.dialect == PLIM_DIALECT_FSDP;
+}
+
 static bool is_statement(const plim_project *p, size_t file, plim_knob knob) {
   const plim_reading *r = reading_of(p, file, knob);
-  if (!r || r->said < PLIM_UNCLEAR) return false;
+  if (!r || r->said < PLIM_UNCLEAR || is_left_to_others(p, file, knob, r)) return false;
   return r->said == PLIM_SAID || !r->setting || !is_explained(p, file, knob, r->setting);
 }
 
@@ -246,6 +279,7 @@ static void weigh_others(plim_project *p, plim_knob knob, size_t best) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_reading *r = reading_of(p, i, knob);
     if (i == best || k->said != PLIM_SAID || !r || r->said != PLIM_SAID) continue;
+    if (is_left_to_others(p, i, knob, r)) continue;
     bool is_same = plim_value_same(&r->value, &k->value);
     bool is_equal = authority(p->files.at[i], r) == most;
     bool must_agree = r->key && r->key->flags & PLIM_KEY_AGREES;
@@ -346,6 +380,7 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
     if (!err) err = plim_bindings_decide(p, (plim_knob)i, error);
   }
   if (err) return err;
+  plim_fsdp_refine(p);
   plim_project_find_model(p);
   plim_project_doubt_counts(p);
   plim_project_doubt_loops(p);

@@ -42,6 +42,11 @@ typedef enum {
 plim_found_name plim_project_lookup(const plim_project *p, const plim_settings *s, const char *name,
                                     plim_knob_place *out);
 
+// The JSON that a trainer's fsdp_config names (project_fsdp.c): whether this file is it, and what its version makes of
+// a strategy that is fsdp.
+bool plim_is_fsdp_file(const plim_project *p, const plim_project_file *f);
+void plim_fsdp_refine(plim_project *p);
+
 // Several trainings in one script (project_twins.c): what only one of them sets is not clear; what all of them set
 // alike is changed, or added, in all. The number of edits in all; 0 of added ones: not all have a place.
 void plim_twins_doubt(plim_project_file *f);

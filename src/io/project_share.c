@@ -153,7 +153,8 @@ static plim_err keep_checkpoint(const plim_project *p, const plim_way_to_share *
                                 plim_edit_set *out, plim_error *error) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_CHECKPOINT];
   bool is_of_fsdp = k->place_count && k->places[0].setting &&
-                    strstr(k->places[0].setting->key, "fsdp_config.") != NULL;
+                    (strstr(k->places[0].setting->key, "fsdp_config.") != NULL ||
+                     p->files.at[k->places[0].file]->is.dialect == PLIM_DIALECT_FSDP);
   if (!is_of_fsdp || strcmp(w->checkpoint, "on") != 0) return PLIM_OK;
   for (int order = 0; order < 2; order++)
     for (size_t i = 0; i < p->files.len; i++) {

@@ -46,7 +46,7 @@ const plim_setting *plim_share_setting(const plim_project_file *f, const char *n
 // Whether something stands below such a key; `roof` is the whole key.
 bool plim_share_roof(const plim_project_file *f, const char *name, char roof[PLIM_KEY_BYTES]);
 
-// Takes the keys of other kinds out of the trainers' files. A DeepSpeed file that is named no more is one of
+// Takes the keys of other kinds out of the trainers' files. A file of DeepSpeed's or FSDP's that is named no more is one of
 // out->unnamed.
 plim_err plim_share_take_keys(const plim_project *p, plim_share_kind kind, plim_edit_set *out,
                               plim_error *error);

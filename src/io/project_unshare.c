@@ -107,9 +107,10 @@ static plim_err take(const plim_project *p, size_t file, const char *name, plim_
   return err;
 }
 
-static plim_err note_unnamed(const plim_project *p, plim_edit_set *out, plim_error *error) {
+static plim_err note_unnamed(const plim_project *p, plim_dialect dialect, plim_edit_set *out,
+                             plim_error *error) {
   for (size_t i = 0; i < p->files.len; i++)
-    if (p->files.at[i]->is.dialect == PLIM_DIALECT_DEEPSPEED && !vec_push(&out->unnamed, i))
+    if (p->files.at[i]->is.dialect == dialect && !vec_push(&out->unnamed, i))
       return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   return PLIM_OK;
 }
@@ -121,7 +122,9 @@ plim_err plim_share_take_keys(const plim_project *p, plim_share_kind kind, plim_
     for (int k = 0; k < KEYS && !err; k++)
       if (keys[k].kind != kind && plim_share_is_trainer(p->files.at[i]->recipe.dialect))
         err = take(p, i, keys[k].name, out, error);
-  return err || kind == PLIM_SHARE_ZERO ? err : note_unnamed(p, out, error);
+  if (!err && kind != PLIM_SHARE_ZERO) err = note_unnamed(p, PLIM_DIALECT_DEEPSPEED, out, error);
+  if (!err && kind != PLIM_SHARE_FSDP) err = note_unnamed(p, PLIM_DIALECT_FSDP, out, error);
+  return err;
 }
 
 plim_err plim_share_take_blocks(const plim_project *p, size_t file, plim_edit_set *out,

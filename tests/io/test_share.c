@@ -136,6 +136,86 @@ TEST(what_would_not_start_or_was_chosen_otherwise_is_refused) {
   plim_project_clear(&project);
 }
 
+// ---- FSDP's own checkpointing -----------------------------------------------------------------------
+
+#define RUN "torchrun --nproc_per_node 8 run.py --per_device_train_batch_size 4 --bf16 true"
+#define SHARDED RUN " --fsdp 'full_shard auto_wrap' --fsdp_config fsdp.json\n"
+
+static bool is_text(plim_knob knob, const char *value) {
+  const plim_value *is = &project.knobs[knob].value;
+  bool ok = is->kind == PLIM_VALUE_TEXT && strcmp(is->text, value) == 0;
+  if (!ok) printf("%s\n", is->kind == PLIM_VALUE_TEXT ? is->text : "no text");
+  return ok;
+}
+
+TEST(the_version_stands_in_the_file_that_fsdp_config_names) {
+  CHECK(!read_two("run.sh", SHARDED, "fsdp.json", "{\"version\": 2}"), "%s", error.message);
+  CHECK(is_text(PLIM_KNOB_STRATEGY, "fsdp2"), "2");
+  CHECK(!read_two("run.sh", SHARDED, "fsdp.json", "{\"fsdp_version\": 1}"), "%s", error.message);
+  CHECK(is_text(PLIM_KNOB_STRATEGY, "fsdp"), "1");
+  CHECK(!read_two("run.sh", RUN " --fsdp_config fsdp.json\n", "fsdp.json", "{\"version\": 2}"),
+        "%s", error.message);
+  CHECK(project.knobs[PLIM_KNOB_STRATEGY].said != PLIM_SAID, "it turns nothing on alone");
+}
+
+// A file that the same changes disconnect is no place for anything.
+TEST(checkpointing_goes_where_it_is_read_after_the_change) {
+  static const struct {
+    const char *file;
+    size_t changes;
+  } rows[] = {{"{\"version\": 2, \"activation_checkpointing\": false}", 2},
+              {"{\"version\": 2, \"activation_checkpointing\": true}", 1}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    plim_knob_change changes[] = {{PLIM_KNOB_STRATEGY, value_from("zero3")},
+                                  {PLIM_KNOB_CHECKPOINT, value_from("on")}};
+    plim_edit_set edits;
+    CHECK(!read_two("run.sh", SHARDED, "fsdp.json", rows[i].file), "%s", error.message);
+    bool ok = !plim_project_set(&project, changes, rows[i].changes, &edits, &error);
+    CHECK(ok, "row %zu: %s", i, error.message);
+    if (!ok) continue;
+    char *text, *other;
+    size_t size;
+    CHECK(!plim_project_text(&project, 0, &edits, &text, &size, &error) &&
+              !plim_project_text(&project, 1, &edits, &other, &size, &error),
+          "%s", error.message);
+    CHECK(strstr(text, "--gradient_checkpointing ") && strstr(text, "--deepspeed"), "%s", text);
+    CHECK(!strstr(text, "fsdp") && strcmp(other, rows[i].file) == 0, "%s%s", text, other);
+    free(text);
+    free(other);
+    plim_edit_set_clear(&edits);
+  }
+}
+
+// Off, it says nothing about the model's own, which TRL turns on; on, it is, though the model's own is off.
+TEST(checkpointing_of_fsdp_and_of_the_model_are_two_things) {
+  static const struct {
+    const char *trainer, *fsdp, *is;
+  } rows[] = {{"", "false", "on"},
+              {"gradient_checkpointing: true\n", "false", "on"},
+              {"gradient_checkpointing: false\n", "false", "off"},
+              {"gradient_checkpointing: false\n", "true", "on"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char trainer[256], accelerate[256];
+    snprintf(trainer, sizeof trainer,
+             "model_name_or_path: gpt2\nper_device_train_batch_size: 1\npacking: true\n"
+             "max_length: 512\ndataset_text_field: text\n%s",
+             rows[i].trainer);
+    snprintf(accelerate, sizeof accelerate,
+             "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nnum_processes: 4\n"
+             "fsdp_config:\n  fsdp_version: 2\n  fsdp_activation_checkpointing: %s\n",
+             rows[i].fsdp);
+    CHECK(!read_two("sft.yaml", trainer, "accelerate.yaml", accelerate), "%s", error.message);
+    CHECK(project.dialect == PLIM_DIALECT_TRL, "it is TRL's");
+    CHECK(is_text(PLIM_KNOB_CHECKPOINT, rows[i].is), "row %zu", i);
+    snprintf(trainer + strlen(trainer), sizeof trainer - strlen(trainer),
+             "fsdp: full_shard auto_wrap\nfsdp_config:\n  activation_checkpointing: %s\n",
+             rows[i].fsdp);
+    CHECK(!read_text("sft.yaml", trainer), "%s", error.message);
+    CHECK(is_text(PLIM_KNOB_CHECKPOINT, rows[i].is), "row %zu in one file", i);
+  }
+  plim_project_clear(&project);
+}
+
 static const struct {
   const char *before, *after;
 } liger[] = {
