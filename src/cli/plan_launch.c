@@ -16,6 +16,7 @@ typedef struct {
   bool is_started;      // the user's own command starts so many GPUs
   const char *own_way;  // the ecosystem's own word for the way to share; NULL: none
   const char *own_file; // the project's DeepSpeed or accelerate file, where the way takes one
+  bool wraps_layers;    // checkpointing is planned, and the files have no other place for it
   char script[512];     // what is started
 } launch;
 
@@ -75,9 +76,10 @@ static void write_accelerate(const launch *l, FILE *out) {
           "  fsdp_reshard_after_forward: true\n"
           "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
           "  fsdp_offload_params: %s\n"
-          "  fsdp_activation_checkpointing: false\n"
-          "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
-          mixed, l->nodes, l->world, l->job.sharding.offloads_parameters ? "true" : "false");
+          "  fsdp_activation_checkpointing: %s\n"
+          "  fsdp_state_dict_type: FULL_STATE_DICT\n",
+          mixed, l->nodes, l->world, l->job.sharding.offloads_parameters ? "true" : "false",
+          l->wraps_layers ? "true" : "false");
   if (l->nodes > 1) // the command line says better
     fprintf(out, "machine_rank: 0  # 1 and so on, on the other machines\n"
                  "main_process_ip: FIRST  # the first machine's name\n"
@@ -158,10 +160,21 @@ static bool is_left_to_hand(const plan_edits *edits) {
   return false;
 }
 
+// It is new, and nothing of the user's own turns it on.
+static bool lacks_checkpoint(const plan_for_card *c, const plim_choice *to,
+                             const plan_edits *edits) {
+  int64_t at = to->at[PLIM_KNOB_CHECKPOINT];
+  if (at == c->plan.before_choice.at[PLIM_KNOB_CHECKPOINT]) return false;
+  for (size_t i = 0; i < edits->write_count; i++)
+    if (edits->writes[i].knob == PLIM_KNOB_CHECKPOINT) return false;
+  return strcmp(plim_knob_value_name(PLIM_KNOB_CHECKPOINT, at), "on") == 0;
+}
+
 static void find_start(launch *l, const plan_for_card *c) {
   const plim_project *p = project_of(l);
   plan_edits edits = {0};
   if (p) plan_edits_of(p, c, &c->plan.rungs.at[0], &edits);
+  l->wraps_layers = lacks_checkpoint(c, l->choice, &edits);
   l->is_written = p && !is_left_to_hand(&edits);
   l->is_started = p && plan_is_started(p, l->world);
   if (p) l->own_way = plim_project_own_way(p, plim_strategy_names[l->strategy]);

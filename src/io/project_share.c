@@ -39,7 +39,7 @@ static char *accelerate_block(const plim_way_to_share *w, const char *before) {
                     "%sfsdp_config:\n"
                     "  fsdp_version: 2\n"
                     "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
-                    "  fsdp_state_dict_type: SHARDED_STATE_DICT\n%s",
+                    "  fsdp_state_dict_type: FULL_STATE_DICT\n%s",
                     before, has_parameters ? "  fsdp_offload_params: true\n" : "");
   else
     size = asprintf(&text, "%sdeepspeed_config:\n  zero_stage: %d\n%s%s%s", before, stage,

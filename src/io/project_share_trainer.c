@@ -145,7 +145,7 @@ static const entry fsdp_config[] = {
     {"version", NUMBER(2), false}, {"reshard_after_forward", TRUE, false}, {0}};
 
 static const entry axolotl_config[] = {{"auto_wrap_policy", WORD("TRANSFORMER_BASED_WRAP"), false},
-                                       {"state_dict_type", WORD("SHARDED_STATE_DICT"), false},
+                                       {"state_dict_type", WORD("FULL_STATE_DICT"), false},
                                        {"reshard_after_forward", TRUE, false},
                                        {"offload_params", TRUE, true},
                                        {0}};
