@@ -59,9 +59,21 @@ static char *deepspeed_text(const plim_way_to_share *w) {
 }
 
 // What a run's own name for it could be: ds_zero3_offload.json.
-static void deepspeed_name(const plim_way_to_share *w, char name[64]) {
+static void deepspeed_name(const plim_way_to_share *w, const char *end, char name[64]) {
   bool is_offloaded = strcmp(w->offload, "none") != 0;
-  snprintf(name, 64, "ds_%.8s%s.json", w->strategy, is_offloaded ? "_offload" : "");
+  snprintf(name, 64, "ds_%.8s%s%.16s.json", w->strategy, is_offloaded ? "_offload" : "", end);
+}
+
+// Beside a file, by a name that no other has; false: the path is too long, or all are taken.
+static bool deepspeed_path(const plim_way_to_share *w, const char *of, char path[PLIM_PATH_BYTES]) {
+  static const char *const ends[] = {"", "_plimsoll", "_plimsoll2", "_plimsoll3"};
+  char name[64];
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    deepspeed_name(w, ends[i], name);
+    if (!plim_path_beside(of, name, path)) return false;
+    if (!plim_is_file(path)) return true;
+  }
+  return false;
 }
 
 static plim_err create(plim_edit_set *out, const char *path, char *text, plim_error *error) {
@@ -70,12 +82,6 @@ static plim_err create(plim_edit_set *out, const char *path, char *text, plim_er
   free(file.path);
   free(text);
   return no_memory(error);
-}
-
-static plim_err refuse_taken(const plim_way_to_share *w, const char *path, plim_error *error) {
-  plim_err err = plim_share_refuse(w, "there is a file of the name that it would get", error);
-  plim_error_hint(error, "name it in your settings, or move it away: %s", path);
-  return err;
 }
 
 // ---- keys of a trainer ------------------------------------------------------------------------------
@@ -223,12 +229,10 @@ typedef plim_err writer(const plim_project *p, size_t file, const plim_way_to_sh
 // Beside the file that names it, by the name that it has from where the run is started.
 static plim_err write_deepspeed(const plim_project *p, size_t file, const plim_way_to_share *w,
                                 plim_edit_set *out, plim_error *error) {
-  char plain[64], path[PLIM_PATH_BYTES], name[PLIM_PATH_BYTES];
-  deepspeed_name(w, plain);
-  if (!plim_path_beside(p->files.at[file]->path, plain, path) || !plim_path_from_run(p, path, name))
+  char path[PLIM_PATH_BYTES], name[PLIM_PATH_BYTES];
+  if (!deepspeed_path(w, p->files.at[file]->path, path) || !plim_path_from_run(p, path, name))
     return plim_share_refuse(w, "there is no sure place for its file", error);
   plim_err err = plim_share_say(p, file, plim_share_text, "deepspeed", name, out, error);
-  if (!err && plim_is_file(path)) return refuse_taken(w, path, error);
   return err ? err : create(out, path, deepspeed_text(w), error);
 }
 
