@@ -86,10 +86,31 @@ static void add_types(const plim_project *p, plan_edits *out, const plim_knob_ch
   for (size_t i = 0; !together && i < count; i++) add(p, out, &changes[i], 1);
 }
 
+static bool is_zero(const plim_choice *c) { return c->at[PLIM_KNOB_STRATEGY] >= PLIM_SHARD_ZERO1; }
+
+// Trainer's DeepSpeed computes in what its arguments say, whatever the weights are loaded in: without bf16 it makes
+// them float32. That takes nothing more where the weights are bf16 already.
+static bool must_say_bf16(const plim_project *p, const plan_for_card *c, const plim_choice *to) {
+  const plim_choice *from = &c->plan.before_choice;
+  plim_job job = plim_choice_job(&c->asked, to);
+  bool is_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
+  bool is_silent = from->at[PLIM_KNOB_PRECISION] == to->at[PLIM_KNOB_PRECISION] &&
+                   strcmp(file_value(c, PLIM_KNOB_PRECISION, to).text, "none") == 0;
+  return is_trainer && is_zero(to) && !is_zero(from) && is_silent && job.dtype == PLIM_BF16;
+}
+
+static void add_sharing(const plim_project *p, const plan_for_card *c, const plim_choice *to,
+                        plan_edits *out, plim_knob_change changes[3], size_t count) {
+  if (must_say_bf16(p, c, to))
+    changes[count++] =
+        (plim_knob_change){PLIM_KNOB_PRECISION, {.kind = PLIM_VALUE_TEXT, .text = "bf16"}};
+  add(p, out, changes, count);
+}
+
 void plan_edits_of(const plim_project *project, const plan_for_card *c, const plim_rung *rung,
                    plan_edits *out) {
   const plim_choice *from = &c->plan.before_choice, *to = &rung->choice;
-  plim_knob_change groups[3][2], types[2];
+  plim_knob_change groups[3][3], types[2];
   size_t counts[3] = {0}, of_types = 0;
   *out = (plan_edits){0};
   for (size_t i = 0; i < plim_plan_knob_count; i++) {
@@ -102,8 +123,8 @@ void plan_edits_of(const plim_project *project, const plan_for_card *c, const pl
     else add(project, out, &change, 1);
   }
   add_types(project, out, types, of_types);
-  for (int group = 2; group > 0; group--)
-    if (counts[group]) add(project, out, groups[group], counts[group]);
+  if (counts[2]) add_sharing(project, c, to, out, groups[2], counts[2]);
+  if (counts[1]) add(project, out, groups[1], counts[1]);
   if (out->by_hand_count) estimate_as_written(c, rung, out);
 }
 

@@ -110,6 +110,13 @@ static void print_nothing_fits(const plan_for_card *c) {
   sentence(line);
 }
 
+// A rung below is clearly faster: it takes more of the user than its time is worth.
+static bool is_passed_below(const plim_plan *p) {
+  for (size_t i = 1; i < p->rungs.len; i++)
+    if (p->rungs.at[i].tokens_per_second > 1.01 * p->rungs.at[0].tokens_per_second) return true;
+  return false;
+}
+
 static void print_verdict(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   const plim_estimate *now = &p->before;
@@ -133,7 +140,8 @@ static void print_verdict(const plan_for_card *c) {
   if (!isnan(best->step_seconds))
     printf(", %s per step, %s tokens per second", units_seconds(best->step_seconds).text,
            units_count((uint64_t)best->tokens_per_second).text);
-  printf("\n%10sthe fastest that fits, of %zu tried\n", "", p->tried);
+  printf("\n%10sthe fastest that fits%s, of %zu tried\n", "",
+         is_passed_below(p) ? " without a library for sharing" : "", p->tried);
   if (c->request.is_known_by_size)
     sentence("times are those of an H200; name the card (--gpu 4090) for its own");
 }

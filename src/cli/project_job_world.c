@@ -1,4 +1,4 @@
-// How many GPUs a project's run has. One is assumed only where nothing depends on it.
+// How many GPUs a project's run has. One is assumed where nothing depends on it, and where python alone starts it.
 #include <string.h>
 
 #include "project_job.h"
@@ -16,11 +16,55 @@ static plim_err ask(const char *why, const char *more, plim_error *error) {
   return err;
 }
 
-plim_err project_job_check_world(const project_job *p, const job_args *a, plim_error *error) {
+static bool is_command(const plim_project_file *f) {
+  return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
+}
+
+// As a word of its own: --deepspeed is no launcher.
+static bool has_word(const char *text, const char *word) {
+  size_t n = strlen(word);
+  for (const char *at = text; (at = strstr(at, word)) != NULL; at += n) {
+    bool begins = at == text || strchr(" \t\n/\"'(", at[-1]);
+    if (begins && strchr(" \t\n\\", at[n])) return true;
+  }
+  return false;
+}
+
+static bool starts_several(const plim_project_file *f) {
+  static const char *const launchers[] = {"deepspeed",
+                                          "torchrun",
+                                          "accelerate",
+                                          "srun",
+                                          "mpirun",
+                                          "torch.distributed.run",
+                                          "torch.distributed.launch",
+                                          "accelerate.commands.launch",
+                                          "deepspeed.launcher.runner"};
+  for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
+    if (has_word(f->text, launchers[i])) return true;
+  return !has_word(f->text, "python") && !has_word(f->text, "python3");
+}
+
+// DeepSpeed without a launcher takes one GPU. A configuration alone is started by its ecosystem, with all there are.
+static bool is_plain_script(const plim_project *p) {
+  bool has_script = false;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    if (f->is.dialect == PLIM_DIALECT_ACCELERATE || (is_command(f) && starts_several(f)))
+      return false;
+    has_script |= f->settings.format == PLIM_FORMAT_PYTHON;
+  }
+  return has_script;
+}
+
+plim_err project_job_check_world(project_job *p, const job_args *a, plim_error *error) {
   int64_t steps;
   bool is_open = a->world == JOB_UNSET && p->run.world.said == PLIM_UNSAID;
   if (!is_open) return PLIM_OK;
-  if (is_sharded(p, a)) return ask("share the model by ", p->run.strategy.text, error);
+  bool is_zero = strncmp(p->run.strategy.text, "zero", 4) == 0;
+  if (is_sharded(p, a) && is_zero && is_plain_script(&p->project))
+    project_job_note(p, "no launcher is named: one GPU, as python alone takes; --world 8 for more");
+  else if (is_sharded(p, a)) return ask("share the model by ", p->run.strategy.text, error);
   if (a->accumulate == JOB_UNSET && plim_project_accumulation(&p->project, 1, 1, &steps))
     return ask("there are: accumulation is what they leave of the global batch", "", error);
   return PLIM_OK;

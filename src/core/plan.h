@@ -98,7 +98,8 @@ typedef struct {
   plim_choice before_choice;
   plim_estimate before; // the user's own settings
   double before_seconds;
-  vec(plim_rung) rungs; // fastest first, each smaller than the one before; empty: nothing fits
+  vec(plim_rung)
+      rungs; // each smaller than the one before, the first to take first; empty: nothing fits
   vec(plim_plan_change) changes; // of the first rung
   vec(plim_concession) concessions;
   plim_rung smallest; // of what was tried, fitting or not
