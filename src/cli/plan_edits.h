@@ -43,6 +43,8 @@ plim_err plan_diff_of(const plim_project *project, const plim_knob_change *chang
 // What is started, for a launcher to put its own options before, with what `edits` write: "train.py --lr
 // 1e-4", or with ... where only the user knows the rest (plan_script.c). A NULL project has none.
 void plan_script(const plim_project *project, const plan_edits *edits, char *text, size_t size);
+// The path of the first file of an ecosystem that is no command line; NULL: there is none.
+const char *plan_file_of(const plim_project *project, plim_dialect dialect);
 // The user's own command starts so many GPUs already.
 bool plan_is_started(const plim_project *project, int world);
 

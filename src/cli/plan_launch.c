@@ -92,16 +92,18 @@ static const plim_project *project_of(const launch *l) {
   return l->r->files ? &l->r->files->project : NULL;
 }
 
-static const char *file_in(const plim_project *p, plim_dialect dialect) {
-  for (size_t i = 0; p && i < p->files.len; i++)
-    if (p->files.at[i]->is.dialect == dialect) return p->files.at[i]->path;
-  return NULL;
-}
-
 static const char *accelerate_file(const launch *l) {
-  const char *own = file_in(project_of(l), PLIM_DIALECT_ACCELERATE);
+  const char *own = plan_file_of(project_of(l), PLIM_DIALECT_ACCELERATE);
   if (own || l->own_way || l->is_written) return own;
   return l->strategy == PLIM_SHARD_FSDP2 ? "accelerate.yaml" : NULL;
+}
+
+// The user's own file is for another number of GPUs.
+static bool counts_otherwise(const launch *l) {
+  const plim_project *p = project_of(l);
+  const plim_project_knob *k = p ? &p->knobs[PLIM_KNOB_WORLD] : NULL;
+  return k && k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_INTEGER &&
+         k->value.integer != l->world;
 }
 
 // Machines find each other at HEAD, which Slurm's batch script runs on.
@@ -112,6 +114,8 @@ static void accelerate_line(const launch *l, const char *config, char *text, siz
              " --num_machines %d --num_processes %d --machine_rank $SLURM_NODEID"
              " --main_process_ip $HEAD --main_process_port 29500",
              l->nodes, l->world);
+  else if (counts_otherwise(l))
+    snprintf(machines, sizeof machines, " --num_processes %d", l->world);
   snprintf(text, size, "accelerate launch --config_file %s%s %s", config, machines, l->script);
 }
 
@@ -121,12 +125,35 @@ static void torchrun_line(const launch *l, const char *deepspeed, char *text, si
            deepspeed);
 }
 
+// LLaMA-Factory starts torchrun by itself, as the environment says.
+static void factory_line(const launch *l, char *text, size_t size) {
+  char machines[128] = "";
+  if (l->nodes > 1)
+    snprintf(machines, sizeof machines,
+             " NNODES=%d NODE_RANK=$SLURM_NODEID MASTER_ADDR=$HEAD MASTER_PORT=29500", l->nodes);
+  snprintf(text, size, "FORCE_TORCHRUN=1%s NPROC_PER_NODE=%d llamafactory-cli train %s", machines,
+           l->per_node, plan_file_of(project_of(l), PLIM_DIALECT_LLAMA_FACTORY));
+}
+
+// Programs that start their own processes; false: this is none.
+static bool own_line(const launch *l, char *text, size_t size) {
+  const plim_project *p = project_of(l);
+  plim_dialect dialect = p ? p->dialect : PLIM_DIALECTS;
+  bool is_factory = dialect == PLIM_DIALECT_LLAMA_FACTORY && plan_file_of(p, dialect);
+  bool is_lightning = dialect == PLIM_DIALECT_LIGHTNING && l->nodes == 1;
+  if (is_factory) factory_line(l, text, size);
+  if (is_lightning) snprintf(text, size, "python %s", l->script);
+  return is_factory || is_lightning;
+}
+
 static void make_line(const launch *l, char *text, size_t size) {
   const char *config = accelerate_file(l);
   bool is_new = is_zero(l) && !l->is_written && !l->own_file && !l->own_way;
   const char *deepspeed = is_new ? " --deepspeed ds_config.json" : "";
+  bool is_module = strncmp(l->script, "-m ", 3) == 0; // of which deepspeed's own has another flag
   if (config && !is_new) accelerate_line(l, config, text, size);
-  else if (is_zero(l) && !l->own_way && l->nodes == 1)
+  else if (own_line(l, text, size)) return;
+  else if (is_zero(l) && !l->own_way && l->nodes == 1 && !is_module)
     snprintf(text, size, "deepspeed --num_gpus %d %s%s", l->per_node, l->script, deepspeed);
   else torchrun_line(l, deepspeed, text, size);
 }
@@ -178,8 +205,8 @@ static void find_start(launch *l, const plan_for_card *c) {
   l->is_written = p && !is_left_to_hand(&edits);
   l->is_started = p && plan_is_started(p, l->world);
   if (p) l->own_way = plim_project_own_way(p, plim_strategy_names[l->strategy]);
-  if (is_zero(l)) l->own_file = file_in(p, PLIM_DIALECT_DEEPSPEED);
-  if (l->strategy == PLIM_SHARD_FSDP2) l->own_file = file_in(p, PLIM_DIALECT_ACCELERATE);
+  if (is_zero(l)) l->own_file = plan_file_of(p, PLIM_DIALECT_DEEPSPEED);
+  if (l->strategy == PLIM_SHARD_FSDP2) l->own_file = plan_file_of(p, PLIM_DIALECT_ACCELERATE);
   plan_script(p, &edits, l->script, sizeof l->script);
 }
 

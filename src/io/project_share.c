@@ -116,6 +116,11 @@ static const struct {
     {PLIM_DIALECT_TORCHTITAN, "fsdp2", "parallelism.data_parallel_shard_degree = -1"},
     {PLIM_DIALECT_TORCHTUNE, "fsdp2", "a recipe whose name ends in _distributed"},
     {PLIM_DIALECT_LITGPT, "fsdp2", "devices, above 1"},
+    {PLIM_DIALECT_LIGHTNING, "zero1", "Trainer(strategy=\"deepspeed_stage_1\")"},
+    {PLIM_DIALECT_LIGHTNING, "zero2", "Trainer(strategy=\"deepspeed_stage_2\")"},
+    {PLIM_DIALECT_LIGHTNING, "zero3", "Trainer(strategy=\"deepspeed_stage_3\")"},
+    {PLIM_DIALECT_LIGHTNING, "fsdp2",
+     "Trainer(strategy=ModelParallelStrategy()), with fully_shard in configure_model"},
     {PLIM_DIALECT_LLM_FOUNDRY, "fsdp2", "fsdp_config.sharding_strategy: FULL_SHARD"},
 };
 

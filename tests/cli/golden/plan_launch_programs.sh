@@ -1,0 +1,59 @@
+# What starts a plan is the program that the files are for: LLaMA-Factory's and Axolotl's, Lightning's own processes,
+# and a module as the user's command has it.
+held="--gpu 80GiB --fix checkpoint=on --fix micro_batch=1 --fix liger=off --fix chunked_loss=0 --fix alloc_conf=default"
+todo() { grep -E "^(torchrun|accelerate|deepspeed|python|FORCE|fsdp|in your own|export HEAD)"; }
+cat > sft.yaml <<'END'
+model_name_or_path: Qwen/Qwen2.5-1.5B
+stage: sft
+finetuning_type: full
+template: qwen
+cutoff_len: 512
+per_device_train_batch_size: 1
+bf16: true
+END
+echo "== LLaMA-Factory"
+$PLIMSOLL plan sft.yaml --world 4 $held --fix strategy=zero3 --fix offload=none | todo
+$PLIMSOLL plan sft.yaml --world 8 --nodes 2 $held --fix strategy=zero3 --fix offload=none | todo
+echo "== its FSDP2 takes accelerate"
+$PLIMSOLL plan sft.yaml --world 4 $held --fix strategy=fsdp2 --fix offload=none | todo
+echo "== Axolotl"
+cat > ax.yml <<'END'
+base_model: Qwen/Qwen2.5-1.5B
+sequence_len: 512
+micro_batch_size: 1
+bf16: true
+END
+$PLIMSOLL plan ax.yml --world 4 $held --fix strategy=zero3 --fix offload=none | todo
+echo "== Lightning"
+cat > train.py <<'END'
+import lightning as L
+from torch.utils.data import DataLoader
+from transformers import AutoModelForCausalLM
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B")
+loader = DataLoader(data, batch_size=1)
+trainer = L.Trainer(devices=4, precision="bf16-mixed", strategy="ddp")
+trainer.fit(model, loader)
+END
+$PLIMSOLL plan train.py -s 512 $held --fix strategy=ddp | todo
+$PLIMSOLL plan train.py -s 512 $held --fix strategy=fsdp2 --fix offload=none | todo
+echo "== a module"
+mkdir m && cd m || exit 9
+cat > sft.yaml <<'END'
+model_name_or_path: Qwen/Qwen2.5-1.5B
+dataset_name: trl-lib/Capybara
+per_device_train_batch_size: 1
+max_length: 512
+packing: true
+END
+cat > fsdp2.yaml <<'END'
+compute_environment: LOCAL_MACHINE
+distributed_type: FSDP
+mixed_precision: bf16
+num_machines: 1
+num_processes: 8
+fsdp_config:
+  fsdp_version: 2
+END
+echo "accelerate launch --config_file fsdp2.yaml -m trl.scripts.sft --config sft.yaml" > launch.sh
+$PLIMSOLL plan launch.sh $held | todo || echo "started as ever"
+$PLIMSOLL plan launch.sh --world 4 $held | todo
