@@ -183,12 +183,16 @@ static plim_err follow_texts(plim_project *p, const char *from, const char *text
   return err;
 }
 
+static bool names_a_part(const char *key) {
+  return strstr(key, "deepspeed") || strstr(key, "fsdp_config");
+}
+
 // Texts of a configuration that are paths: deepspeed: ds.json, deepspeed_config_file: ...
 static plim_err follow_values(plim_project *p, const plim_project_file *f, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < f->settings.at.len && !err; i++) {
     const plim_setting *setting = &f->settings.at.at[i];
-    if (setting->value.kind == PLIM_VALUE_TEXT && strstr(setting->key, "deepspeed"))
+    if (setting->value.kind == PLIM_VALUE_TEXT && names_a_part(setting->key))
       err = plim_follow_name(p, f->path, setting->value.text, error);
   }
   return err;

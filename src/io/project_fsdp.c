@@ -5,8 +5,8 @@
 #include "project_share.h"
 
 static bool is_called(const plim_project_file *f, const char *name) {
+  while (strncmp(name, "./", 2) == 0 || strncmp(name, "../", 3) == 0) name = strchr(name, '/') + 1;
   size_t size = strlen(f->path), end = strlen(name);
-  while (strncmp(name, "./", 2) == 0) name += 2, end -= 2;
   return end && end <= size && strcmp(f->path + size - end, name) == 0 &&
          (end == size || f->path[size - end - 1] == '/');
 }
