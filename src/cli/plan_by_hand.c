@@ -40,10 +40,14 @@ static const struct {
      "quantization_config=BitsAndBytesConfig(load_in_8bit=True)"},
 };
 
-void plan_print_code(const plan_edits *edits) {
+void plan_print_code(const plan_edits *edits, bool is_checkpointed) {
   for (size_t i = 0; i < edits->by_hand_count; i++) {
     char value[96];
     plim_knob knob = edits->by_hand[i].knob;
+    if (is_checkpointed && knob == PLIM_KNOB_CHECKPOINT) {
+      printf("checkpoint: accelerate.yaml above turns it on\n");
+      continue;
+    }
     plim_value_print(&edits->by_hand[i].value, value, sizeof value);
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
       if (lines[k].knob == knob && strcmp(lines[k].value, value) == 0)

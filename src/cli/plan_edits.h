@@ -27,8 +27,8 @@ void plan_edits_of(const plim_project *project, const plan_for_card *c, const pl
 // Whether the files, as they are written, would run out of memory until the rest is done by hand.
 bool plan_edits_are_half(const plan_edits *edits);
 
-// The lines of code for what is left by hand (plan_by_hand.c).
-void plan_print_code(const plan_edits *edits);
+// The lines of code for what is left by hand; checkpointing may be turned on by a file beside them (plan_by_hand.c).
+void plan_print_code(const plan_edits *edits, bool is_checkpointed);
 
 // Whether this way to share can be written; values are those of the planner.
 bool plan_can_share(const plim_project *project, int64_t strategy, int64_t offload);

@@ -267,6 +267,12 @@ static bool starts_as_ever(const launch *l) {
   return l->is_started && (l->is_written || l->own_way || l->own_file);
 }
 
+bool plan_launch_checkpoints(const plan_result *r, const plan_for_card *c) {
+  launch l;
+  file_writer *write = NULL;
+  return launch_of(r, c, &l) && new_file(&l, &write) && write == write_accelerate && l.wraps_layers;
+}
+
 void plan_print_launch(const plan_result *r, const plan_for_card *c) {
   launch l;
   if (!launch_of(r, c, &l)) return;
