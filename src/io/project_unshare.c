@@ -34,12 +34,29 @@ static bool is_last_name(const char *key, const char *name) {
   return strcmp(plain, name) == 0;
 }
 
-const plim_setting *plim_share_setting(const plim_project_file *f, const char *name) {
+// It stands where the run's settings are: at the top of a configuration, among a command's flags, or beside
+// something that is read. my_tags.deepspeed is somebody else's.
+static bool is_at_home(const plim_project_file *f, const char *key) {
+  size_t above = name_begin(key);
+  if (!strchr(key, '.') && f->settings.format != PLIM_FORMAT_PYTHON) return true;
+  for (int i = 0; i < PLIM_KNOBS; i++) {
+    const plim_setting *read = f->recipe.knobs[i].setting;
+    if (read && name_begin(read->key) == above && memcmp(read->key, key, above) == 0) return true;
+  }
+  return false;
+}
+
+static const plim_setting *last_of(const plim_project_file *f, const char *name, bool at_home) {
   for (size_t i = f->settings.at.len; i-- > 0;) {
     const plim_setting *setting = &f->settings.at.at[i];
-    if (!setting->is_aside && is_last_name(setting->key, name)) return setting;
+    if (setting->is_aside || !is_last_name(setting->key, name)) continue;
+    if (!at_home || is_at_home(f, setting->key)) return setting;
   }
   return NULL;
+}
+
+const plim_setting *plim_share_setting(const plim_project_file *f, const char *name) {
+  return last_of(f, name, false);
 }
 
 bool plim_share_roof(const plim_project_file *f, const char *name, char roof[PLIM_KEY_BYTES]) {
@@ -49,7 +66,7 @@ bool plim_share_roof(const plim_project_file *f, const char *name, char roof[PLI
     for (; (at = strstr(at, name)) != NULL; at++) {
       if ((at > key && at[-1] != '.') || at[n] != '.') continue;
       snprintf(roof, PLIM_KEY_BYTES, "%.*s", (int)(at - key + (ptrdiff_t)n), key);
-      return true;
+      if (is_at_home(f, roof)) return true;
     }
   }
   return false;
@@ -75,7 +92,7 @@ static bool says_something(const plim_setting *setting) {
 // False: there is nothing to take.
 static bool find(const plim_project_file *f, const char *name, const plim_setting **one,
                  char roof[PLIM_KEY_BYTES]) {
-  *one = plim_share_setting(f, name);
+  *one = last_of(f, name, true);
   if (*one && says_something(*one)) return true;
   *one = NULL;
   return plim_share_roof(f, name, roof);

@@ -112,6 +112,34 @@ TEST(one_way_to_share_takes_the_place_of_another) {
 }
 
 // What only the file said that goes with the way is no longer said.
+// What has the name of such a key, and is none of the run's, stays.
+static const struct {
+  const char *path, *before, *strategy, *after;
+} decoys[] = {
+    {"axolotl.yaml",
+     "base_model: a/b\nmicro_batch_size: 4\ndatasets:\n  - path: x\n    fsdp: no\n"
+     "my_tags:\n  deepspeed: z3-run\n  fsdp_config: {a: 1}\ndeepspeed: ds.json\n",
+     "ddp",
+     "base_model: a/b\nmicro_batch_size: 4\ndatasets:\n  - path: x\n    fsdp: no\n"
+     "my_tags:\n  deepspeed: z3-run\n  fsdp_config: {a: 1}\n"},
+    {"train.py",
+     "wandb.init(config=dict(deepspeed=\"ds.json\", lr=1))\n"
+     "args = TrainingArguments(\"o\", per_device_train_batch_size=4, deepspeed=\"ds.json\")\n",
+     "ddp",
+     "wandb.init(config=dict(deepspeed=\"ds.json\", lr=1))\n"
+     "args = TrainingArguments(\"o\", per_device_train_batch_size=4)\n"},
+};
+
+TEST(other_peoples_keys_stay) {
+  for (size_t i = 0; i < sizeof decoys / sizeof *decoys; i++) {
+    plim_edit_set edits;
+    CHECK(!read_text(decoys[i].path, decoys[i].before), "%s", error.message);
+    CHECK(shares(decoys[i].strategy, NULL, &edits), "%s", error.message);
+    CHECK(becomes(&edits, decoys[i].after), "%s", decoys[i].path);
+    plim_edit_set_clear(&edits);
+  }
+}
+
 TEST(a_way_back_that_would_change_another_knob_is_refused) {
   static const char yaml[] = "per_device_train_batch_size: 4\nbf16: true\ndeepspeed: ds.json\n";
   static const char clips[] = "{\"zero_optimization\": {\"stage\": 2}, \"gradient_clipping\": 0.5}";
