@@ -64,7 +64,6 @@ typedef struct {
   plim_estimate e;
   double step_seconds; // of the whole effective batch; NaN: the card's rates are not known
   double tokens_per_second;
-  double hidden_seconds; // of them GPUs send while they compute, if the clock is right
 } plim_rung;
 
 // One knob that differs from the user's settings, and what turning it back would do. Some go together:

@@ -85,7 +85,6 @@ typedef struct {
   vec(plim_rung) fitting;   // on the level that is searched
   plim_rung before;         // the user's own settings, run in full
   double fastest;           // tokens per second of what fits
-  bool fits_whole;          // something does, on every GPU: DDP
   bool failed;              // err says why, or memory is out
   plim_err err;
   plim_error *error;

@@ -68,8 +68,6 @@ static void fill_time(const plim_plan_request *r, plim_rung *rung, int64_t passe
       (double)(rung->choice.at[PLIM_KNOB_MICRO_BATCH] * all * rung->choice.at[PLIM_KNOB_SEQUENCE] *
                plim_choice_sequences(&rung->choice) * r->world);
   rung->tokens_per_second = tokens / rung->step_seconds;
-  double hidden = fmax(0, e->p.step.sent_seconds - e->p.step.waited_seconds);
-  rung->hidden_seconds = hidden * fmax(1, (double)all / (double)passes);
 }
 
 // How much a knob asks of the user: a loss in chunks takes more than a line, Liger a package.
