@@ -127,6 +127,9 @@ int64_t plim_choice_sequences(const plim_choice *choice);
 plim_job plim_choice_job(const plim_plan_request *request, const plim_choice *choice);
 const char *plim_choice_conf(const plim_plan_request *request, const plim_choice *choice);
 
+// What a card has to have for it: more than training takes where the model runs out while it is loaded.
+uint64_t plim_needed_bytes(const plim_estimate *e);
+
 // What a choice takes, as a rung would show it.
 plim_err plim_choice_estimate(const plim_plan_request *request, const plim_choice *choice,
                               plim_estimate *out, plim_error *error);

@@ -99,7 +99,6 @@ bool plim_search_runs_out(plim_search *s, const plim_choice *choice);
 bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out);
 bool plim_search_compare(plim_search *s, const plim_choice *choice,
                          plim_rung *out); // beside the plan
-bool plim_runs_out_loading(const plim_estimate *e);
 bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e);
 // Whether no settings of the allocator could make it fit: what it holds at once is too much.
 bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e);

@@ -300,10 +300,9 @@ typedef struct {
 
 static void look_at(smallest_search *w, const plim_choice *row, split at) {
   const plim_rung *x = run_fitting(&w->rows, *row, at);
-  if (!x || (w->smallest->e.device_bytes && plim_runs_out_loading(&x->e))) return;
-  if (plim_runs_out_loading(&w->smallest->e)) *w->smallest = *x;
+  if (!x) return;
   bool is_safe = plim_is_safe(w->rows.s->r, &x->e);
-  bool is_smaller = x->e.device_bytes < w->smallest->e.device_bytes;
+  bool is_smaller = plim_needed_bytes(&x->e) < plim_needed_bytes(&w->smallest->e);
   if (!w->smallest->e.device_bytes || (is_safe == w->fits ? is_smaller : is_safe))
     *w->smallest = *x;
   w->fits = w->fits || is_safe;

@@ -81,4 +81,25 @@ TEST(what_is_free_is_never_slower_than_what_is_fixed) {
     }
 }
 
+// Where nothing fits, what is offered needs less than what there is: also while a model that is sharded on
+// the card is loaded, which training's own peak does not tell.
+TEST(what_is_offered_needs_less_than_the_smallest) {
+  static const uint64_t cards[] = {8, 13};
+  for (int i = 0; i < 2; i++) {
+    plim_plan_request r = request(&cases[2]);
+    plim_plan plan;
+    r.target = plim_target_size(cards[i] * PLIM_GIB);
+    r.job.lora.rank = 0;
+    r.job.load = PLIM_LOAD_PRETRAINED;
+    CHECK(!plim_plan_make(&r, &plan, NULL) && !plan.rungs.len, "nothing fits");
+    uint64_t needed = plim_needed_bytes(&plan.smallest.e);
+    CHECK(needed > r.target.budget_bytes, "%.1f GiB", (double)needed / PLIM_GIB);
+    for (size_t k = 0; k < plan.concessions.len; k++)
+      CHECK(plan.concessions.at[k].device_bytes < needed && plan.concessions.at[k].saves_bytes > 0,
+            "%s: %.1f GiB, without %.1f", plim_knob_table[plan.concessions.at[k].knob[0]].name,
+            (double)plan.concessions.at[k].device_bytes / PLIM_GIB, (double)needed / PLIM_GIB);
+    plim_plan_clear(&plan);
+  }
+}
+
 TEST_MAIN
