@@ -288,7 +288,9 @@ static const cli_option options[] = {
      "sequences per optimizer step to keep (default: batch x accumulate x world)", NULL},
     {"fix", 0, "KNOB=V", CLI_SETTINGS, offsetof(plan_args, fix), "hold a knob", NULL},
     {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
-     "try only these values, and leave the knobs alone that are not named", NULL},
+     "try only these values, and leave the knobs alone that are not named (with --effective-batch, "
+     "the micro batch is free)",
+     NULL},
     {"allow", 0, "KNOB,KNOB|all", CLI_KNOBS, offsetof(plan_args, allow),
      "let a knob change that changes what is learned: optimizer (8-bit states), dtype, "
      "micro_batch and n_negatives of a contrastive loss, quantisation, sequence, lora_rank; the "

@@ -105,13 +105,22 @@ static plim_err allow(plim_plan_request *r, const char *text, plim_error *error)
   return err;
 }
 
+// --try leaves alone what it does not name: the split of the batch too, unless another batch is asked for.
+static void hold_others(const plan_args *args, plim_plan_request *r) {
+  r->holds_others = args->tries.len > 0;
+  bool is_compared = r->is_contrastive || r->has_batch_norm; // that one needs consent anyway
+  bool is_split = r->domains[PLIM_KNOB_MICRO_BATCH].count || r->domains[PLIM_KNOB_ACCUMULATE].count;
+  if (r->holds_others && !is_compared && !is_split && !args->effective_batch)
+    r->domains[PLIM_KNOB_MICRO_BATCH] = (plim_domain){1, {r->job.recipe.batch}};
+}
+
 static plim_err read_domains(const plan_args *args, plim_plan_request *r, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; !err && i < args->fix.len; i++) err = read_domain(r, args->fix.at[i], error);
   for (size_t i = 0; !err && i < args->tries.len; i++)
     err = read_domain(r, args->tries.at[i], error);
   for (size_t i = 0; !err && i < args->allow.len; i++) err = allow(r, args->allow.at[i], error);
-  r->holds_others = args->tries.len > 0;
+  hold_others(args, r);
   plim_domain *batches = &r->domains[PLIM_KNOB_MICRO_BATCH];
   qsort(batches->at, (size_t)batches->count, sizeof *batches->at, by_value);
   return err;

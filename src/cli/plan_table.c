@@ -95,7 +95,7 @@ static void rung_cells(term_table *t, const layout *l, const plim_rung *x) {
 }
 
 static void nothing_fits_cells(term_table *t, const layout *l, const plim_rung *smallest) {
-  term_table_cell(t, TERM_PLAIN, "%s", units_bytes(smallest->e.device_bytes).text);
+  term_table_cell(t, TERM_PLAIN, "%s", units_bytes(plim_needed_bytes(&smallest->e)).text);
   term_table_cell(t, TERM_RED, "%s", "-");
   term_table_cell(t, TERM_RED, "%s", "nothing fits");
   for (size_t i = 0; i < (l->is_narrow ? 1 : l->knob_count); i++)

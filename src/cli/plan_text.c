@@ -105,8 +105,10 @@ static void print_nothing_fits(const plan_for_card *c) {
                           ? ": it fits, but with less to spare than the estimate is sure of "
                             "(--margin 0 takes it nevertheless)"
                           : ": it fits, but leaves less free than --margin asks for";
-  snprintf(line, sizeof line, "NOTHING FITS %s; the smallest of %zu tried needs %s%s", how,
-           p->tried, units_bytes(p->smallest.e.device_bytes).text, p->is_tight ? tight : "");
+  uint64_t needed = plim_needed_bytes(&p->smallest.e);
+  const char *loading = needed > p->smallest.e.device_bytes ? " while its model is loaded" : "";
+  snprintf(line, sizeof line, "NOTHING FITS %s; the smallest of %zu tried needs %s%s%s", how,
+           p->tried, units_bytes(needed).text, loading, p->is_tight ? tight : "");
   sentence(line);
 }
 

@@ -64,7 +64,6 @@ typedef struct {
   plim_estimate e;
   double step_seconds; // of the whole effective batch; NaN: the card's rates are not known
   double tokens_per_second;
-  double hidden_seconds; // of them GPUs send while they compute, if the clock is right
 } plim_rung;
 
 // One knob that differs from the user's settings, and what turning it back would do. Some go together:
@@ -128,6 +127,9 @@ int64_t plim_choice_sequences(const plim_choice *choice);
 // The job of a choice, and its allocator settings.
 plim_job plim_choice_job(const plim_plan_request *request, const plim_choice *choice);
 const char *plim_choice_conf(const plim_plan_request *request, const plim_choice *choice);
+
+// What a card has to have for it: more than training takes where the model runs out while it is loaded.
+uint64_t plim_needed_bytes(const plim_estimate *e);
 
 // What a choice takes, as a rung would show it.
 plim_err plim_choice_estimate(const plim_plan_request *request, const plim_choice *choice,

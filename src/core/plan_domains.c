@@ -210,7 +210,7 @@ static void optimizers(const plim_level *l, int64_t own, plim_domain *d) {
 }
 
 // So many mini batches at most: the more there are, the longer one forward pass takes to predict, and to run.
-enum { MOST_MINI_BATCHES = 64 };
+enum { MOST_MINI_BATCHES = 512 };
 
 // Powers of two up to the batch, where the user's loss is a cached one. More at a time is faster.
 static void cached_batches(const plim_plan_request *r, int64_t own, plim_domain *d) {

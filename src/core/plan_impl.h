@@ -85,7 +85,6 @@ typedef struct {
   vec(plim_rung) fitting;   // on the level that is searched
   plim_rung before;         // the user's own settings, run in full
   double fastest;           // tokens per second of what fits
-  bool fits_whole;          // something does, on every GPU: DDP
   bool failed;              // err says why, or memory is out
   plim_err err;
   plim_error *error;
@@ -100,7 +99,6 @@ bool plim_search_runs_out(plim_search *s, const plim_choice *choice);
 bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out);
 bool plim_search_compare(plim_search *s, const plim_choice *choice,
                          plim_rung *out); // beside the plan
-bool plim_runs_out_loading(const plim_estimate *e);
 bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e);
 // Whether no settings of the allocator could make it fit: what it holds at once is too much.
 bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e);

@@ -12,20 +12,6 @@ static int speed_class(const plim_rung *x) {
   return (int)floor(log(x->tokens_per_second) / log(1 + PLIM_SAME_TIME));
 }
 
-// Links were not measured. Where something fits whole on every GPU, another way to share counts, and is
-// shown, as if nothing of what it sends were hidden behind the computing.
-static void doubt_links(const plim_search *s, plim_rung *x) {
-  if (!s->fits_whole || x->choice.at[PLIM_KNOB_STRATEGY] == PLIM_SHARD_DDP) return;
-  x->tokens_per_second *= x->step_seconds / (x->step_seconds + x->hidden_seconds);
-  x->step_seconds += x->hidden_seconds;
-}
-
-static void doubt_all(plim_search *s) {
-  for (size_t i = 0; i < s->fitting.len; i++)
-    s->fits_whole |= s->fitting.at[i].choice.at[PLIM_KNOB_STRATEGY] == PLIM_SHARD_DDP;
-  for (size_t i = 0; i < s->fitting.len; i++) doubt_links(s, &s->fitting.at[i]);
-}
-
 // Of those that are as fast, the one that sends least.
 static int by_speed(const void *x, const void *y) {
   const plim_rung *a = x, *b = y;
@@ -98,7 +84,6 @@ static bool wants_pages(const plim_search *s, const plim_rung *without, const pl
 
 // It does as well: it fits, in no more memory than there may be, and is not clearly slower.
 static bool is_as_good(const plim_search *s, plim_rung x, const plim_rung *best, uint64_t most) {
-  doubt_links(s, &x);
   bool is_slow = x.tokens_per_second < (1 - PLIM_SAME_TIME) * best->tokens_per_second;
   return plim_is_safe(s->r, &x.e) && !is_slow && x.e.device_bytes <= most;
 }
@@ -121,7 +106,6 @@ static void simplify(plim_search *s, plim_rung *rung, uint64_t most) {
   const plim_choice *own = &s->plan->before_choice;
   const plim_rung *same = plim_search_run(s, &rung->choice); // as many passes as the others have
   plim_rung best = same ? *same : *rung;
-  doubt_links(s, &best);
   for (size_t i = 0; i < sizeof order / sizeof *order && !s->failed; i++) {
     plim_knob knob = order[i];
     if (rung->choice.at[knob] == own->at[knob] || follows(own, &rung->choice, knob)) continue;
@@ -147,7 +131,6 @@ static bool show(plim_search *s, const plim_choice *choice, uint64_t below, plim
   bool is_first = below == UINT64_MAX;
   if (!plim_search_compare(s, choice, out) || !plim_is_safe(s->r, &out->e)) return false;
   if (is_first && !plim_search_show(s, choice, out)) return false;
-  doubt_links(s, out);
   return plim_is_safe(s->r, &out->e) && out->e.device_bytes < below;
 }
 
@@ -201,7 +184,6 @@ static void refine(plim_search *s) {
     plim_rung *x = &s->fitting.at[i], more;
     if (x->tokens_per_second < NEAR * s->fitting.at[0].tokens_per_second) return;
     if (!plim_search_compare(s, &x->choice, &more)) return;
-    doubt_links(s, &more);
     if (plim_is_safe(s->r, &more.e)) *x = more;
   }
 }
@@ -233,7 +215,6 @@ void plim_build_ladder(plim_search *s, const plim_level *level) {
   plim_plan *plan = s->plan;
   add_own(s);
   bool has_times = s->fitting.len && !isnan(s->fitting.at[0].step_seconds);
-  if (has_times) doubt_all(s);
   sort(s, has_times);
   if (has_times) refine(s);
   sort(s, has_times);
@@ -262,7 +243,6 @@ static void add_change(plim_search *s, plim_knob knob) {
                              .to = chosen.choice.at[knob]};
   plim_choice back = turned_back(s, &chosen.choice, knob);
   if (!plim_search_compare(s, &back, &without)) return;
-  doubt_links(s, &without);
   change.saves_bytes = (int64_t)without.e.device_bytes - (int64_t)chosen.e.device_bytes;
   change.costs_seconds = chosen.step_seconds - without.step_seconds;
   change.is_asked = !has_its_batch(s->r, &back);

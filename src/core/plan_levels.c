@@ -171,7 +171,7 @@ static bool is_open(const plim_plan_request *r, plim_knob knob) {
 
 static void add(plim_search *s, const plim_level *l, const plim_rung *got, bool is_safe) {
   plim_plan *plan = s->plan;
-  plim_concession c = {.fits = is_safe, .device_bytes = got->e.device_bytes};
+  plim_concession c = {.fits = is_safe, .device_bytes = plim_needed_bytes(&got->e)};
   const plim_rung *than = plan->rungs.len ? &plan->rungs.at[0] : &plan->smallest;
   plim_choice had = plan->rungs.len ? than->choice : plim_level_of(s).at;
   for (size_t i = 0; i < plim_conceded_knob_count; i++) {
@@ -181,7 +181,7 @@ static void add(plim_search *s, const plim_level *l, const plim_rung *got, bool 
     c.from[c.count] = had.at[knob];
     c.to[c.count++] = l->at.at[knob];
   }
-  c.saves_bytes = (int64_t)than->e.device_bytes - (int64_t)c.device_bytes;
+  c.saves_bytes = (int64_t)plim_needed_bytes(&than->e) - (int64_t)c.device_bytes;
   c.tokens_per_second = got->tokens_per_second;
   if (c.count && !vec_push(&plan->concessions, c)) s->failed = true;
 }
@@ -206,7 +206,8 @@ static void offer_saving(plim_search *s, plim_knob knob) {
 }
 
 // What one knob would take where nothing fits: the least of it that does, or the most it can do.
-static bool offer_fitting(plim_search *s, plim_knob knob, const plim_level *base) {
+static bool offer_fitting(plim_search *s, plim_knob knob, const plim_level *base,
+                          const plim_rung *without) {
   plim_domain d = plim_knob_concessions(s->r, knob, true);
   plim_rung smallest = {0};
   plim_level level = *base;
@@ -216,30 +217,34 @@ static bool offer_fitting(plim_search *s, plim_knob knob, const plim_level *base
     fits = plim_level_fits(s, &level, NULL);
   }
   if (d.count > 1) plim_level_fits(s, &level, &smallest);
-  if (smallest.e.device_bytes && !s->failed) add(s, &level, &smallest, fits);
+  double needed = (double)plim_needed_bytes(&smallest.e);
+  bool helps = needed < (1 - WORTH_NAMING) * (double)plim_needed_bytes(&without->e);
+  s->plan->smallest = *without; // of what may be: offers are none
+  if (smallest.e.device_bytes && (fits || helps) && !s->failed) add(s, &level, &smallest, fits);
   return fits;
 }
 
 // Several together, where no single one is enough.
-static void offer_several(plim_search *s) {
+static void offer_several(plim_search *s, const plim_rung *without) {
   plim_level level;
   plim_rung smallest;
   size_t from = 0;
-  if (plim_find_level(s, true, &from, &level) && plim_level_fits(s, &level, &smallest))
-    add(s, &level, &smallest, true);
+  bool fits = plim_find_level(s, true, &from, &level) && plim_level_fits(s, &level, &smallest);
+  s->plan->smallest = *without;
+  if (fits) add(s, &level, &smallest, true);
 }
 
 void plim_list_concessions(plim_search *s) {
   plim_level base = plim_level_of(s);
-  plim_rung smallest = s->plan->smallest; // of what may be: offers are none
+  plim_rung smallest = s->plan->smallest;
   bool fits = false;
   base.reach = plim_reach_at(s, plim_reach_count - 1);
   for (size_t i = 0; i < plim_conceded_knob_count && !s->failed; i++) {
     plim_knob knob = plim_conceded_knobs[i];
     if (!is_open(s->r, knob)) continue;
     if (s->plan->rungs.len) offer_saving(s, knob);
-    else fits |= offer_fitting(s, knob, &base);
+    else fits |= offer_fitting(s, knob, &base, &smallest);
   }
-  if (!s->plan->rungs.len && !fits && !s->failed) offer_several(s);
+  if (!s->plan->rungs.len && !fits && !s->failed) offer_several(s, &smallest);
   s->plan->smallest = smallest;
 }

@@ -68,8 +68,6 @@ static void fill_time(const plim_plan_request *r, plim_rung *rung, int64_t passe
       (double)(rung->choice.at[PLIM_KNOB_MICRO_BATCH] * all * rung->choice.at[PLIM_KNOB_SEQUENCE] *
                plim_choice_sequences(&rung->choice) * r->world);
   rung->tokens_per_second = tokens / rung->step_seconds;
-  double hidden = fmax(0, e->p.step.sent_seconds - e->p.step.waited_seconds);
-  rung->hidden_seconds = hidden * fmax(1, (double)all / (double)passes);
 }
 
 // How much a knob asks of the user: a loss in chunks takes more than a line, Liger a package.
@@ -118,16 +116,15 @@ static bool is_in_list(const plim_choice *at, size_t count, const plim_choice *c
   return false;
 }
 
-// Its peak of training is no measure of one that runs out before, while the model is loaded.
-bool plim_runs_out_loading(const plim_estimate *e) {
-  return e->capped.runs_out && e->device_bytes <= e->budget_bytes;
+uint64_t plim_needed_bytes(const plim_estimate *e) {
+  uint64_t context = e->device_bytes - e->p.peak_reserved_bytes;
+  uint64_t loading = e->p.loading_bytes + context;
+  return e->capped.runs_out && loading > e->device_bytes ? loading : e->device_bytes;
 }
 
 static void keep_smallest(plim_plan *plan, const plim_rung *rung) {
   bool is_first = !plan->smallest.e.device_bytes;
-  if (!is_first && plim_runs_out_loading(&rung->e)) return;
-  if (!is_first && plim_runs_out_loading(&plan->smallest.e)) plan->smallest = *rung;
-  if (!plan->smallest.e.device_bytes || rung->e.device_bytes < plan->smallest.e.device_bytes)
+  if (is_first || plim_needed_bytes(&rung->e) < plim_needed_bytes(&plan->smallest.e))
     plan->smallest = *rung;
 }
 

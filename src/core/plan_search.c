@@ -144,19 +144,13 @@ typedef void row_visitor(const row_search *w, const plim_choice *row);
 
 static bool is_of_row(plim_knob knob) {
   return knob != PLIM_KNOB_MICRO_BATCH && knob != PLIM_KNOB_ACCUMULATE &&
-         knob != PLIM_KNOB_ALLOC_CONF && knob != PLIM_KNOB_STRATEGY && knob != PLIM_KNOB_OFFLOAD;
+         knob != PLIM_KNOB_ALLOC_CONF && knob != PLIM_KNOB_STRATEGY && knob != PLIM_KNOB_OFFLOAD &&
+         knob != PLIM_KNOB_CACHED_BATCH;
 }
 
 static bool has_liger(const plim_level *l) {
   plim_domain d = plim_level_domain(l, PLIM_KNOB_LIGER);
   return plim_may_be(&d, true);
-}
-
-static int64_t least_of(const plim_domain *d) {
-  int64_t least = d->at[0];
-  for (int i = 1; i < d->count; i++)
-    if (d->at[i] && (!least || d->at[i] < least)) least = d->at[i];
-  return least;
 }
 
 // Of the planner's own values those that save most, as far as that is known without a run: of
@@ -171,7 +165,6 @@ static bool saves_most(const plim_level *l, const plim_choice *way, plim_knob kn
     return last == PLIM_CHECKPOINT_OFFLOADED ? value == last : value;
   case PLIM_KNOB_OPTIMIZER: return l->r->domains[knob].count || has_state || value == last;
   case PLIM_KNOB_CHUNKED_LOSS: return value || has_liger(l);
-  case PLIM_KNOB_CACHED_BATCH: return value == least_of(d);
   default: return true;
   }
 }
@@ -184,11 +177,80 @@ static plim_domain savers_of(const plim_level *l, const plim_choice *way, plim_k
   return rest.count ? rest : *d;
 }
 
+// ---- mini batches of a cached loss ------------------------------------------------------------------
+
+// More takes longer to predict than all else: smaller ones are tried where no larger one fits.
+enum { MANY_MINI_BATCHES = 64 };
+#define SEGMENTS 1.02 // by so much the allocator's segments bend a line
+
+typedef struct {
+  int64_t batch[2]; // the last two that ran, the later one first
+  double bytes[2];
+  int count;
+} slope;
+
+static void note(slope *x, int64_t batch, uint64_t bytes) {
+  x->batch[1] = x->batch[0], x->bytes[1] = x->bytes[0];
+  x->batch[0] = batch, x->bytes[0] = (double)bytes;
+  x->count++;
+}
+
+// Each phase of a step takes memory by the line, and the peak is the largest of them: below the last
+// two it falls no faster than between them.
+static double least_bytes(const slope *x, int64_t batch) {
+  if (x->count < 2) return 0;
+  double each = (x->bytes[1] - x->bytes[0]) / (double)(x->batch[1] - x->batch[0]);
+  return x->bytes[0] - each * (double)(x->batch[0] - batch);
+}
+
+static void sort_falling(plim_domain *d) {
+  for (int i = 1; i < d->count; i++)
+    for (int k = i; k > 0 && d->at[k] > d->at[k - 1]; k--) {
+      int64_t more = d->at[k];
+      d->at[k] = d->at[k - 1], d->at[k - 1] = more;
+    }
+}
+
+static bool first_split(const plim_level *l, split *out) {
+  split_list list;
+  splits_of(l, false, &list);
+  if (!list.count) splits_of(l, true, &list);
+  if (list.count) *out = list.at[0];
+  return list.count;
+}
+
+// From the largest on, which is the fastest.
+static void visit_mini_batches(const row_search *w, plim_choice row, bool only_one,
+                               row_visitor *visit) {
+  const plim_plan_request *r = w->level->r;
+  plim_domain d = plim_level_domain(w->level, PLIM_KNOB_CACHED_BATCH);
+  row_search full = *w;
+  slope so_far = {0};
+  split at;
+  bool has_fit = false;
+  full.is_quick = false;
+  sort_falling(&d);
+  for (int i = 0; i < d.count && first_split(w->level, &at) && !w->s->failed; i++) {
+    row.at[PLIM_KNOB_CACHED_BATCH] = d.at[i];
+    if (d.count == 1) visit(w, &row);
+    if (d.count == 1 || (has_fit && (only_one || at.batch > MANY_MINI_BATCHES * d.at[i]))) return;
+    if (least_bytes(&so_far, d.at[i]) > SEGMENTS * (double)r->target.budget_bytes) continue;
+    const plim_rung *x = run_fitting(&full, row, at);
+    if (!x) continue;
+    note(&so_far, d.at[i], x->e.device_bytes);
+    has_fit |= plim_is_safe(r, &x->e);
+    visit(w, &row);
+  }
+}
+
+// ---- knob by knob -----------------------------------------------------------------------------------
+
 static void visit_knobs(const row_search *w, plim_choice choice, size_t from, bool only_savers,
                         row_visitor *visit) {
   if (w->s->failed) return;
   if (from == plim_plan_knob_count) {
-    if (plim_choice_is_sound(w->level->r, &choice)) visit(w, &choice);
+    if (plim_choice_is_sound(w->level->r, &choice))
+      visit_mini_batches(w, choice, only_savers, visit);
     return;
   }
   plim_knob knob = plim_plan_knobs[from];
@@ -238,10 +300,9 @@ typedef struct {
 
 static void look_at(smallest_search *w, const plim_choice *row, split at) {
   const plim_rung *x = run_fitting(&w->rows, *row, at);
-  if (!x || (w->smallest->e.device_bytes && plim_runs_out_loading(&x->e))) return;
-  if (plim_runs_out_loading(&w->smallest->e)) *w->smallest = *x;
+  if (!x) return;
   bool is_safe = plim_is_safe(w->rows.s->r, &x->e);
-  bool is_smaller = x->e.device_bytes < w->smallest->e.device_bytes;
+  bool is_smaller = plim_needed_bytes(&x->e) < plim_needed_bytes(&w->smallest->e);
   if (!w->smallest->e.device_bytes || (is_safe == w->fits ? is_smaller : is_safe))
     *w->smallest = *x;
   w->fits = w->fits || is_safe;

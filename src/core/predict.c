@@ -183,6 +183,7 @@ static void note_loaded(const plim_model *m, lane *l) {
   l->out->parameters = m->elements;
   l->out->trainable = m->trainable;
   l->out->loaded_bytes = plim_allocator_stats(l->allocator)->now.allocated_bytes;
+  l->out->loading_bytes = plim_allocator_stats(l->allocator)->peak.reserved_bytes;
   plim_allocator_reset_peaks(l->allocator);
   if (!l->out->runs_out) l->out->peak_allocated_bytes = 0;
 }

@@ -35,6 +35,7 @@ typedef struct {
 typedef struct {
   uint64_t parameters, trainable; // elements
   uint64_t loaded_bytes;          // allocated when the model is there
+  uint64_t loading_bytes;         // reserved at most until then
   uint64_t peak_allocated_bytes, peak_reserved_bytes;
   uint64_t live_bytes[PLIM_PURPOSES]; // at the peak of allocated memory, before rounding
   plim_place peak_at;

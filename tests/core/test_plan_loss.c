@@ -92,4 +92,48 @@ TEST(a_fixed_loss_is_taken) {
   CHECK_PLANNED(r, 0, 1);
 }
 
+// A card that so many at a time fit on, and not twice as many.
+static plim_plan_request cached(int64_t own, int64_t fitting) {
+  plim_plan_request r = request("bert", "bert-base-uncased");
+  plim_estimate e = {0};
+  r.job.model.head = PLIM_HEAD_NONE;
+  r.job.recipe.batch = 1024;
+  r.job.recipe.loss = PLIM_LOSS_CONTRASTIVE;
+  r.job.recipe.checkpoint = PLIM_CHECKPOINT_OFF;
+  r.job.recipe.cached_batch = own;
+  r.effective_batch = 1024;
+  r.is_contrastive = true;
+  r.positives = 1;
+  r.domains[PLIM_KNOB_MICRO_BATCH] = r.domains[PLIM_KNOB_CHECKPOINT] = (plim_domain){0};
+  plim_choice choice = plim_plan_own_choice(&r);
+  choice.at[PLIM_KNOB_CACHED_BATCH] = fitting;
+  if (plim_choice_estimate(&r, &choice, &e, NULL)) test_failed = true;
+  r.target = plim_target_size(e.interval_bytes[1] + 64 * PLIM_MIB);
+  r.job.model.cannot_checkpoint = true;
+  return r;
+}
+
+static plim_choice planned_choice(const plim_plan_request *r) {
+  plim_plan plan;
+  plim_choice choice = {0};
+  if (plim_plan_make(r, &plan, NULL)) return choice;
+  if (plan.rungs.len) choice = plan.rungs.at[0].choice;
+  plim_plan_clear(&plan);
+  return choice;
+}
+
+// The batch is the same, and it is far faster than activations on the host.
+TEST(mini_batches_of_a_cached_loss_shrink_before_the_host_is_asked) {
+  plim_plan_request r = cached(64, 8);
+  plim_choice choice = planned_choice(&r);
+  CHECK(choice.at[PLIM_KNOB_CACHED_BATCH] == 8, "%d", (int)choice.at[PLIM_KNOB_CACHED_BATCH]);
+  CHECK(choice.at[PLIM_KNOB_OFFLOAD] == 0, "nothing on the host");
+}
+
+TEST(mini_batches_of_a_cached_loss_grow_where_they_fit) {
+  plim_plan_request r = cached(4, 128);
+  plim_choice choice = planned_choice(&r);
+  CHECK(choice.at[PLIM_KNOB_CACHED_BATCH] >= 64, "%d", (int)choice.at[PLIM_KNOB_CACHED_BATCH]);
+}
+
 TEST_MAIN

@@ -28,6 +28,6 @@ $PLIMSOLL plan launch.sh --seq 512 --gpu T4 --fix checkpoint=on --fix micro_batc
 echo "== float32 on a card that has it"
 $PLIMSOLL plan --model qwen2.5-0.5b --dtype fp32 --seq 1024 --batch 8 --gpu 4090 --fix checkpoint=on
 echo "== as asked"
-$PLIMSOLL plan --model qwen2.5-0.5b --dtype fp32 --seq 1024 --batch 8 --gpu 4090 --try precision=none,float16 | shown
+$PLIMSOLL plan --model qwen2.5-0.5b --dtype fp32 --seq 1024 --batch 8 --gpu 4090 --effective-batch 8 --try precision=none,float16 | shown
 $PLIMSOLL plan --model qwen2.5-0.5b --dtype fp32 --seq 1024 --batch 8 --gpu 4090 --fix precision=none | grep -c precision
 $PLIMSOLL plan --model qwen2.5-0.5b --gpu 4090 --fix precision=fp8
