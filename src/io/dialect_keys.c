@@ -274,7 +274,7 @@ static const plim_key unsloth[] = {
   WORDS("load_in_8bit", QUANTISATION, 8bit, "nf4-double"),
   WORDS("load_in_4bit", QUANTISATION, 4bit_double, NULL),
   WORDS("load_in_16bit", QUANTISATION, plain_flag, NULL),
-  WORDS("use_gradient_checkpointing", CHECKPOINT, checkpoint, "offloaded"),
+  WORDS("use_gradient_checkpointing", CHECKPOINT, checkpoint_unsloth, "offloaded"),
   NUMBER("get_peft_model.r", LORA_RANK, "16"),
   WORDS("from_pretrained.full_finetuning", LORA_RANK, full_finetuning, NULL, GATE),
   NUMBER("get_peft_model.lora_alpha", LORA_ALPHA, "16"),
@@ -346,7 +346,7 @@ static const plim_key axolotl[] = {
   NUMBER("gradient_accumulation_steps", ACCUMULATE, "1", ADDABLE),
   NUMBER("sequence_len", SEQUENCE, "512", ADDABLE), // batch_size: see project_counts.c
   WORDS("sample_packing", PACKING, on_off, "off"),
-  WORDS("gradient_checkpointing", CHECKPOINT, checkpoint, "off", ADDABLE),
+  WORDS("gradient_checkpointing", CHECKPOINT, checkpoint_axolotl, "off", ADDABLE),
   WORDS("fsdp_config.activation_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("fsdp_config.fsdp_activation_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("selective_checkpointing", CHECKPOINT, selective_recompute, NULL),

@@ -10,9 +10,12 @@ WORDS(any_batch, {"-1", "-"}); // that of one pass on all GPUs
 WORDS(null_is_zero, {"null", "?0"}, {"false", "?0"});
 
 // ---- checkpointing
-WORDS(checkpoint, {"true", "on"}, {"false", "?off"}, {"offload", "offloaded"}, {"unsloth", "offloaded"},
-      {"offload_disk", "disk"}, {"1", "on"}, {"0", "?off"}, {"null", "?off"}, {"full", "on"},
-      {"none", "?off"});
+// A word of one ecosystem is read in all of them, with a ? in it, and written in its own alone.
+WORDS(checkpoint, {"true", "on"}, {"false", "?off"}, {"1", "on"}, {"0", "?off"}, {"null", "?off"}, {"full", "on"},
+      {"none", "?off"}, {"offloa?", "offloaded"}, {"unslot?", "offloaded"}, {"offload_dis?", "disk"});
+WORDS(checkpoint_axolotl, {"true", "on"}, {"false", "?off"}, {"offload", "offloaded"}, {"offload_disk", "disk"},
+      {"unslot?", "offloaded"}, {"null", "?off"});
+WORDS(checkpoint_unsloth, {"true", "on"}, {"false", "?off"}, {"unsloth", "offloaded"}, {"null", "?off"});
 WORDS(disables_checkpoint, {"true", "off"}, {"false", "on"});
 WORDS(reentrant, {"true", "reentrant"}, {"false", "on"});
 WORDS(reentrant_json, {"{\"use_reentrant\": true}", "reentrant"},
