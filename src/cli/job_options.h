@@ -79,7 +79,8 @@ extern const char *const job_reduce_dtypes[], *const job_links[];
    "forward passes per optimizer step (default: 1)", NULL},                                        \
   {"no-clip", 0, NULL, CLI_FLAG, AT(no_clip), "no clip_grad_norm_", NULL},                         \
   {"loss", 0, "KIND", CLI_CHOICE, AT(loss),                                                        \
-   "cross entropy of all logits, in chunks, or fused as Liger-Kernel does; contrastive: embeddings " \
+   "cross entropy of all logits, in chunks, fused as Liger-Kernel does, or in eighths as torchtune " \
+   "does; contrastive: embeddings "                                                                \
    "compared, as sentence-transformers does (default: full)", plim_loss_names},                      \
   {"loss-chunk", 0, "N", CLI_UINT, AT(loss_chunk), "tokens per chunk (default: 512)", NULL},       \
   {"columns", 0, "N", CLI_UINT, AT(columns),                                                       \

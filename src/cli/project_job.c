@@ -275,7 +275,10 @@ static void fill_loss(project_job *p, job_args *a) {
   if (a->loss || job_is_typed(a, &a->loss)) return;
   if (is(p->run.loss, "fused")) a->loss = PLIM_LOSS_FUSED;
   if (is(p->run.loss, "chunked")) a->loss = PLIM_LOSS_CHUNKED;
-  if (is(p->run.loss, "eighths"))
+  bool is_tune = p->project.dialect == PLIM_DIALECT_TORCHTUNE;
+  if (is(p->run.loss, "eighths-listed")) a->loss = PLIM_LOSS_LISTED;
+  if (is(p->run.loss, "eighths") && is_tune) a->loss = PLIM_LOSS_EIGHTHS;
+  else if (is(p->run.loss, "eighths"))
     note(p, "the loss in eighths is predicted as that of all logits, which takes more");
   if (a->loss == PLIM_LOSS_CHUNKED && is_known(p->run.loss_chunk.said) && p->run.loss_chunk.count)
     a->loss_chunk = (uint64_t)p->run.loss_chunk.count;

@@ -81,6 +81,10 @@ static bool has_no_logits_under_fsdp(const plim_job *job) {
   return plim_is_accelerates(&job->sharding) && job->recipe.loss != PLIM_LOSS_FULL;
 }
 
+static bool is_in_eighths(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_EIGHTHS || job->recipe.loss == PLIM_LOSS_LISTED;
+}
+
 static bool is_contrastive(const plim_job *job) {
   return job->recipe.loss == PLIM_LOSS_CONTRASTIVE;
 }
@@ -110,6 +114,7 @@ static const struct {
      "the loss on top of a bare encoder: taken for the mean of its squared outputs"},
     {contrasts_elsewhere,
      "a contrastive loss with decoders, of the last token, or on several GPUs"},
+    {is_in_eighths, "torchtune's losses in eighths: from their source, without a recording"},
     {is_int8, "LLM.int8(): how many columns are outliers depends on the data; here none are"},
     {is_quantised_elsewhere, "quantised weights of this family"},
     {is_fused_elsewhere, "Liger-Kernel's cross entropy on this family"},

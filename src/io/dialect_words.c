@@ -172,7 +172,7 @@ WORDS(backend, {"NO", "?off"}, {"false", "?off"}, {"*", "on"});
 // are eighths, and keep what backward needs
 WORDS(loss_trl, {"chunked_nll", "256"}, {"nll", "0"}, {"dft", "0"});
 WORDS(loss_tune, {"torchtune.modules.loss.LinearCrossEntropyLoss", "eighths"},
-      {"*.LinearCrossEntropyLoss", "eighths"}, {"*.CEWithChunkedOutputLoss", "eighths"},
+      {"*.LinearCrossEntropyLoss", "eighths"}, {"*.CEWithChunkedOutputLoss", "eighths-listed"},
       {"*CrossEntropyLoss", "0"});
 WORDS(loss_fused, {"true", "fused"}, {"false", "?0"}, {"null", "?0"});
 WORDS(loss_plugins, {"*cut_cross_entropy*", "fused"}, {"*", "-"});
