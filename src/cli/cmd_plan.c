@@ -185,8 +185,8 @@ static void settle(job_args *job) {
 static void settle_columns(plan_args *a) {
   if (a->contrastive && !a->job.loss) a->job.loss = PLIM_LOSS_CONTRASTIVE;
   if (a->job.loss != PLIM_LOSS_CONTRASTIVE) return;
-  a->contrastive = true;
-  if (a->positives + a->negatives > 0) return;
+  a->contrastive = !a->job.is_pairwise;
+  if (a->positives + a->negatives > 0 || a->job.columns == 1) return;
   a->positives = 1;
   a->negatives = a->job.columns > JOB_COLUMNS ? (int64_t)a->job.columns - JOB_COLUMNS : 0;
 }

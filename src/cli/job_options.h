@@ -12,6 +12,7 @@ typedef struct {
   const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
   uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes, loss_chunk;
   uint64_t columns, cached_batch; // 0: two columns, no cached loss
+  bool is_pairwise;               // the loss compares texts of one sample alone
   double lora_alpha, lora_dropout, network;
   uint64_t world, nodes;
   // Indices into the choices.

@@ -28,7 +28,7 @@ static bool contrasts_encoder_decoder(const plim_job *job) {
 }
 
 static bool contrasts_nothing(const plim_job *job) {
-  return is_contrastive(job) && job->recipe.columns < 2;
+  return is_contrastive(job) && job->recipe.columns < (job->recipe.is_pairwise ? 1 : 2);
 }
 
 // Wrapped models are called with their head, and once in a pass.

@@ -94,6 +94,10 @@ static bool contrasts_elsewhere(const plim_job *job) {
   return is_contrastive(job) && (is_elsewhere || job->sharding.strategy != PLIM_SHARD_NONE);
 }
 
+static bool is_pairwise(const plim_job *job) {
+  return is_contrastive(job) && job->recipe.is_pairwise;
+}
+
 static bool has_another_loss(const plim_job *job) {
   bool is_plain = !job->recipe.is_trainer && job->sharding.strategy == PLIM_SHARD_NONE;
   return job->model.head == PLIM_HEAD_NONE && !is_plain && !is_contrastive(job);
@@ -114,6 +118,7 @@ static const struct {
      "the loss on top of a bare encoder: taken for the mean of its squared outputs"},
     {contrasts_elsewhere,
      "a contrastive loss with decoders, of the last token, or on several GPUs"},
+    {is_pairwise, "a loss of one sample's texts: taken for one of the differences of embeddings"},
     {is_in_eighths, "torchtune's losses in eighths: from their source, without a recording"},
     {is_int8, "LLM.int8(): how many columns are outliers depends on the data; here none are"},
     {is_quantised_elsewhere, "quantised weights of this family"},
