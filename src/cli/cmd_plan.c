@@ -123,11 +123,19 @@ static bool has_batch_norm(const plim_project_file *f) {
 }
 
 // The batch that the files ask for in all is kept, whatever their micro batch and accumulation give.
+static void note_environment(const plan_args *args, project_job *files) {
+  const char *conf = args->job.alloc_conf;
+  bool is_typed = job_is_typed(&args->job, &args->job.alloc_conf);
+  if (conf && !is_typed && files->run.alloc_conf.said != PLIM_SAID)
+    project_job_note(files, "the allocator's settings are this environment's: %.120s", conf);
+}
+
 static plim_err read_files(const cli_call *call, plan_args *args, project_job *files, char *batch,
                            size_t size, plim_error *error) {
   plim_err err = project_job_read(files, (const char *const *)call->words.at, call->words.len,
                                   &args->set, error);
   if (!err) err = project_job_fill(files, &args->job, error);
+  if (!err) note_environment(args, files);
   if (!err && !args->effective_batch && project_job_batch(files)) {
     snprintf(batch, size, "%llu", (unsigned long long)project_job_batch(files));
     args->effective_batch = batch;

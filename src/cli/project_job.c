@@ -433,7 +433,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   note_world(p, a);
   project_job_note_ecosystem(p, a);
   note_upcast(p, a);
-  if (!a->alloc_conf && r->alloc_conf.said == PLIM_SAID) a->alloc_conf = r->alloc_conf.text;
+  project_job_fill_allocator(p, a);
   if (is_known(r->clip.said) && r->clip.number == 0) a->no_clip = true;
   return PLIM_OK;
 }

@@ -1,6 +1,8 @@
 // What an ecosystem does by itself, whatever its files say, and what they leave open.
+#include <stdlib.h>
 #include <string.h>
 
+#include "alloc_conf.h"
 #include "project_job.h"
 
 #define note project_job_note
@@ -68,4 +70,18 @@ static void note_recipe(project_job *p) {
 void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_recipe(p);
   note_open(p, a);
+}
+
+// What PyTorch would refuse is left to check.
+static const char *valid_conf(const char *name) {
+  plim_alloc_conf conf;
+  const char *text = getenv(name);
+  return text && *text && !plim_alloc_conf_parse(text, &conf, NULL) ? text : NULL;
+}
+
+void project_job_fill_allocator(const project_job *p, job_args *a) {
+  static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
+  if (!a->alloc_conf && p->run.alloc_conf.said == PLIM_SAID) a->alloc_conf = p->run.alloc_conf.text;
+  for (size_t i = 0; !a->alloc_conf && i < sizeof names / sizeof *names; i++)
+    a->alloc_conf = valid_conf(names[i]);
 }
