@@ -24,6 +24,8 @@ static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
     for (int offload = strategy ? 0 : 1; offload < PLIM_OFFLOADS; offload++)
       r->by_hand[strategy][offload] = !plan_can_share(p, strategy, offload);
   r->checkpoint_by_hand = !can_say(p, PLIM_KNOB_CHECKPOINT, "offloaded");
+  r->quantises_once = !can_say(p, PLIM_KNOB_QUANTISATION, "nf4-double") &&
+                      can_say(p, PLIM_KNOB_QUANTISATION, "nf4");
   r->optimizer_by_hand = !can_say(p, PLIM_KNOB_OPTIMIZER, "paged-adamw");
 }
 

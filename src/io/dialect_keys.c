@@ -257,6 +257,9 @@ static const plim_key trl[] = {
   // Of the command line's ModelConfig; in Python it is from_pretrained's.
     WORDS("dtype", DTYPE, dtype, "fp32", .formats = ~(1u << PLIM_FORMAT_PYTHON)),
     WORDS("torch_dtype", DTYPE, dtype, NULL, .formats = ~(1u << PLIM_FORMAT_PYTHON)),
+    WORDS("load_in_4bit", QUANTISATION, 4bit, NULL, ADDABLE, .formats = ~(1u << PLIM_FORMAT_PYTHON)),
+    WORDS("load_in_8bit", QUANTISATION, 8bit, NULL, ADDABLE, .formats = ~(1u << PLIM_FORMAT_PYTHON)),
+    REFINES("use_bnb_nested_quant", QUANTISATION, "nf4", double, NULL),
   NONE,
 };
 
@@ -429,8 +432,8 @@ static const plim_key llama_factory[] = {
   WORDS("use_galore", OPTIMIZER, galore, NULL),
   WORDS("use_apollo", OPTIMIZER, apollo, NULL),
   WORDS("use_badam", OPTIMIZER, badam, NULL),
-  WORDS("quantization_bit", QUANTISATION, bits, "plain", ADDABLE),
-  REFINES("double_quantization", QUANTISATION, "nf4", double, "nf4-double", LAST),
+  WORDS("quantization_bit", QUANTISATION, bits_double, "plain", ADDABLE),
+  REFINES("double_quantization", QUANTISATION, "nf4-double", double, NULL, LAST),
   NUMBER("lora_rank", LORA_RANK, "8"),
   WORDS("finetuning_type", LORA_RANK, not_lora, NULL, GATE),
   NUMBER("lora_alpha", LORA_ALPHA, NULL),

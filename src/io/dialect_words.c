@@ -77,6 +77,7 @@ WORDS(4bit_double, {"true", "nf4-double"}, {"false", "?plain"}, {"null", "?plain
 WORDS(8bit, {"true", "int8"}, {"false", "?plain"}, {"null", "?plain"});
 WORDS(double, {"true", "nf4-double"}, {"false", "nf4"});
 WORDS(bits, {"4", "nf4"}, {"8", "int8"}, {"null", "?plain"});
+WORDS(bits_double, {"4", "nf4-double"}, {"8", "int8"}, {"null", "?plain"});
 WORDS(bnb, {"bnb.nf4", "nf4"}, {"bnb.nf4-dq", "nf4-double"}, {"bnb.int8-training", "int8"},
       {"bnb.int8", "int8"}, {"bnb.fp4", "nf4"}, {"bnb.fp4-dq", "nf4-double"}, {"null", "?plain"});
 WORDS(qlora_builder, {"*.qlora_*", "nf4-double"}, {"*", "?plain"});
