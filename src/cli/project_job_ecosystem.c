@@ -67,7 +67,15 @@ static void note_recipe(project_job *p) {
     note(p, "optimizer_in_bwd is not modelled: predicted as a step of its own, which takes more");
 }
 
+// TRL's pull request 5846 made chunks the default of SFTConfig.loss_type, in 1.7.
+static void note_loss(project_job *p, const job_args *a) {
+  bool is_open = p->project.dialect == PLIM_DIALECT_TRL && p->run.loss.said == PLIM_DEFAULTED;
+  if (is_open && a->loss == PLIM_LOSS_CHUNKED)
+    note(p, "no loss_type: the loss is in chunks since TRL 1.7; older ones take all logits");
+}
+
 void project_job_note_ecosystem(project_job *p, const job_args *a) {
+  note_loss(p, a);
   note_recipe(p);
   note_open(p, a);
 }
