@@ -3,6 +3,7 @@
 cat > sft.yaml <<'YAML'
 model_name_or_path: qwen2.5-0.5b
 per_device_train_batch_size: 4
+dataset_name: trl-lib/Capybara
 max_length: 512
 bf16: true
 YAML
