@@ -24,6 +24,8 @@ static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
     for (int offload = strategy ? 0 : 1; offload < PLIM_OFFLOADS; offload++)
       r->by_hand[strategy][offload] = !plan_can_share(p, strategy, offload);
   r->checkpoint_by_hand = !can_say(p, PLIM_KNOB_CHECKPOINT, "offloaded");
+  r->quantises_once = !can_say(p, PLIM_KNOB_QUANTISATION, "nf4-double") &&
+                      can_say(p, PLIM_KNOB_QUANTISATION, "nf4");
   r->optimizer_by_hand = !can_say(p, PLIM_KNOB_OPTIMIZER, "paged-adamw");
 }
 
@@ -123,11 +125,19 @@ static bool has_batch_norm(const plim_project_file *f) {
 }
 
 // The batch that the files ask for in all is kept, whatever their micro batch and accumulation give.
+static void note_environment(const plan_args *args, project_job *files) {
+  const char *conf = args->job.alloc_conf;
+  bool is_typed = job_is_typed(&args->job, &args->job.alloc_conf);
+  if (conf && !is_typed && files->run.alloc_conf.said != PLIM_SAID)
+    project_job_note(files, "the allocator's settings are this environment's: %.120s", conf);
+}
+
 static plim_err read_files(const cli_call *call, plan_args *args, project_job *files, char *batch,
                            size_t size, plim_error *error) {
   plim_err err = project_job_read(files, (const char *const *)call->words.at, call->words.len,
                                   &args->set, error);
   if (!err) err = project_job_fill(files, &args->job, error);
+  if (!err) note_environment(args, files);
   if (!err && !args->effective_batch && project_job_batch(files)) {
     snprintf(batch, size, "%llu", (unsigned long long)project_job_batch(files));
     args->effective_batch = batch;
@@ -185,8 +195,8 @@ static void settle(job_args *job) {
 static void settle_columns(plan_args *a) {
   if (a->contrastive && !a->job.loss) a->job.loss = PLIM_LOSS_CONTRASTIVE;
   if (a->job.loss != PLIM_LOSS_CONTRASTIVE) return;
-  a->contrastive = true;
-  if (a->positives + a->negatives > 0) return;
+  a->contrastive = !a->job.is_pairwise;
+  if (a->positives + a->negatives > 0 || a->job.columns == 1) return;
   a->positives = 1;
   a->negatives = a->job.columns > JOB_COLUMNS ? (int64_t)a->job.columns - JOB_COLUMNS : 0;
 }

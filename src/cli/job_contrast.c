@@ -25,8 +25,8 @@ static void take_as_one_pass(const job_args *args, job_request *r) {
            args->model);
 }
 
-static plim_err check_columns(uint64_t columns, plim_error *error) {
-  if (columns >= 2 && columns <= MOST_COLUMNS) return PLIM_OK;
+static plim_err check_columns(uint64_t columns, uint64_t fewest, plim_error *error) {
+  if (columns >= fewest && columns <= MOST_COLUMNS) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--columns %llu: between 2 and %d",
                            (unsigned long long)columns, MOST_COLUMNS);
   plim_error_hint(error, "an anchor and a positive are 2, every negative is one more");
@@ -38,7 +38,7 @@ plim_err job_understand_contrast(const job_args *args, const job_args *typed, jo
   plim_recipe *c = &r->job.recipe;
   uint64_t columns = args->columns ? args->columns : JOB_COLUMNS;
   if (c->loss != PLIM_LOSS_CONTRASTIVE) return PLIM_OK;
-  plim_err err = check_columns(columns, error);
+  plim_err err = check_columns(columns, args->is_pairwise ? 1 : 2, error);
   if (err) return err;
   if (r->job.model.is_encoder_decoder && typed->loss != PLIM_LOSS_CONTRASTIVE) {
     take_as_one_pass(args, r);
@@ -46,6 +46,7 @@ plim_err job_understand_contrast(const job_args *args, const job_args *typed, jo
   }
   leave_out_head(&r->job.model);
   c->columns = (int64_t)columns;
+  c->is_pairwise = args->is_pairwise;
   c->cached_batch = (int64_t)args->cached_batch;
   c->pooling = (plim_pooling)args->pooling;
   if (c->mask == PLIM_MASK_NONE && !job_is_typed(args, &args->mask)) c->mask = PLIM_MASK_LONGEST;
@@ -78,12 +79,28 @@ static uint64_t cached_batch(const project_job *p) {
   return has_cached_loss(&p->project) ? DEFAULT_CACHED_BATCH : 0;
 }
 
-void project_job_contrast(const project_job *p, job_args *a) {
+// The loss says how many texts a sample has, or the data do; else they are two, which is said.
+static uint64_t columns_of(project_job *p, const job_texts *found) {
+  if (found->columns) return found->columns;
+  if (found->data_columns) {
+    project_job_note(p, "%llu texts a sample, by the name of the data (--columns N)",
+                     (unsigned long long)found->data_columns);
+    return found->data_columns;
+  }
+  if (p->project.dialect == PLIM_DIALECT_SENTENCE)
+    project_job_note(p, "how many texts a sample has is not said: %d assumed (--columns N)",
+                     JOB_COLUMNS);
+  return 0;
+}
+
+void project_job_contrast(project_job *p, job_args *a) {
   int64_t texts = plim_sequences_per_anchor(project_job_count(p, PLIM_KNOB_POSITIVES),
                                             project_job_count(p, PLIM_KNOB_NEGATIVES));
   if (!is_contrastive(p, texts) || job_is_typed(a, &a->loss)) return;
+  job_texts found = project_job_texts(&p->project);
   a->loss = PLIM_LOSS_CONTRASTIVE;
-  if (!a->columns && texts > 1) a->columns = (uint64_t)texts;
+  a->is_pairwise = found.pairwise && !found.others;
+  if (!a->columns) a->columns = texts > 1 ? (uint64_t)texts : columns_of(p, &found);
   if (!a->cached_batch && !job_is_typed(a, &a->cached_batch)) a->cached_batch = cached_batch(p);
 }
 
@@ -94,6 +111,7 @@ void job_describe_loss(const job_request *r, char *text, size_t size) {
   char at_once[48] = "";
   if (c->cached_batch) snprintf(at_once, sizeof at_once, ", %d at a time", (int)c->cached_batch);
   if (c->loss == PLIM_LOSS_CONTRASTIVE)
-    snprintf(text, size, "contrastive loss of %d columns%s", (int)c->columns, at_once);
+    snprintf(text, size, "%s loss of %d column%s%s", c->is_pairwise ? "pairwise" : "contrastive",
+             (int)c->columns, c->columns == 1 ? "" : "s", at_once);
   else snprintf(text, size, "%s loss", plim_loss_names[c->loss]);
 }

@@ -12,7 +12,14 @@ plim_err job_understand_contrast(const job_args *args, const job_args *typed, jo
                                  plim_error *error);
 
 // What the files say about it.
-void project_job_contrast(const project_job *p, job_args *args);
+void project_job_contrast(project_job *p, job_args *args);
+
+// Losses that scripts of sentence-transformers make, and texts of a sample (project_job_texts.c).
+typedef struct {
+  int pairwise, others;           // losses of one sample, and of the samples of a batch
+  uint64_t columns, data_columns; // by the loss and by the data; 0: neither says it
+} job_texts;
+job_texts project_job_texts(const plim_project *p);
 
 // "contrastive loss of 2 columns, 32 at a time", or what another is called.
 void job_describe_loss(const job_request *r, char *text, size_t size);

@@ -44,8 +44,7 @@ static bool is_contrastive(const job_args *a, const job_request *r) {
 }
 
 static bool keeps_outputs(const job_args *a, const job_request *r) {
-  return is_not_bare(a, r) && !r->job.recipe.is_trainer && !is_chunked(a, r) &&
-         r->job.recipe.loss != PLIM_LOSS_FUSED && !is_contrastive(a, r);
+  return is_not_bare(a, r) && !r->job.recipe.is_trainer && r->job.recipe.loss == PLIM_LOSS_FULL;
 }
 
 static bool can_checkpoint(const job_args *a, const job_request *r) {

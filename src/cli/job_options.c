@@ -361,13 +361,17 @@ static const char *dtype_name(plim_dtype dtype) {
 void job_describe_model(const job_request *r, const job_args *args, char *text, size_t size) {
   char shape[96];
   const plim_config *m = &r->job.model;
+  plim_job runs = plim_job_in_effect(&r->job);
   snprintf(shape, sizeof shape, "%s of %d layers, %d wide", m->family->model_type, (int)m->layers,
            (int)m->hidden);
   int used = snprintf(text, size, "%s, %s", plim_model_is_shape(args->model) ? shape : args->model,
                       dtype_name(r->job.dtype));
-  if (r->job.recipe.autocast != PLIM_BOOL && used < (int)size)
+  if (runs.recipe.autocast != PLIM_BOOL && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, " under %s autocast",
-                     dtype_name(r->job.recipe.autocast));
+                     dtype_name(runs.recipe.autocast));
+  if (runs.dtype != r->job.dtype && used < (int)size)
+    used += snprintf(text + used, size - (size_t)used, ", which DeepSpeed makes %s",
+                     dtype_name(runs.dtype));
   if (!r->job.lora.rank || used >= (int)size) return;
   int commas = 0;
   for (const char *c = job_lora_targets(args, r); *c; c++) commas += *c == ',';

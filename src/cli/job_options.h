@@ -12,6 +12,7 @@ typedef struct {
   const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
   uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes, loss_chunk;
   uint64_t columns, cached_batch; // 0: two columns, no cached loss
+  bool is_pairwise;               // the loss compares texts of one sample alone
   double lora_alpha, lora_dropout, network;
   uint64_t world, nodes;
   // Indices into the choices.
@@ -79,7 +80,8 @@ extern const char *const job_reduce_dtypes[], *const job_links[];
    "forward passes per optimizer step (default: 1)", NULL},                                        \
   {"no-clip", 0, NULL, CLI_FLAG, AT(no_clip), "no clip_grad_norm_", NULL},                         \
   {"loss", 0, "KIND", CLI_CHOICE, AT(loss),                                                        \
-   "cross entropy of all logits, in chunks, or fused as Liger-Kernel does; contrastive: embeddings " \
+   "cross entropy of all logits, in chunks, fused as Liger-Kernel does, or in eighths as torchtune " \
+   "does; contrastive: embeddings "                                                                \
    "compared, as sentence-transformers does (default: full)", plim_loss_names},                      \
   {"loss-chunk", 0, "N", CLI_UINT, AT(loss_chunk), "tokens per chunk (default: 512)", NULL},       \
   {"columns", 0, "N", CLI_UINT, AT(columns),                                                       \

@@ -50,7 +50,7 @@ static void say_dtype(const change *x, char *text, size_t size) {
 static void say_loss(const change *x, const char *how, char *text, size_t size) {
   const char *same = "so that they never exist as a whole; the same loss up to rounding";
   uint64_t bytes = estimate_shown(&x->c->plan.before).component_bytes[PLIM_FOR_LOGITS];
-  if (bytes)
+  if (bytes >= 16 * PLIM_MIB) // less is a scalar, or a chunk
     snprintf(text, size, "logits take %s of the peak as it is; %s, %s", units_bytes(bytes).text,
              how, same);
   else snprintf(text, size, "logits: %s, %s", how, same);

@@ -56,9 +56,14 @@ static void print_anchors(const plan_for_card *c) {
     snprintf(others, sizeof others, "%s%lld negative%s", has_positives ? " and " : "", negatives,
              negatives == 1 ? "" : "s");
   if (at_a_time) snprintf(cached, sizeof cached, ", %lld at a time", at_a_time);
-  snprintf(line, sizeof line, "%lld anchors, each with %s%s: %lld sequences%s", anchors,
-           has_positives ? "one of its positives" : "", others,
-           anchors * (long long)plim_choice_sequences(own), cached);
+  if (c->asked.job.recipe.is_pairwise)
+    snprintf(line, sizeof line, "%lld samples of %lld texts: %lld sequences", anchors,
+             (long long)plim_choice_sequences(own),
+             anchors * (long long)plim_choice_sequences(own));
+  else
+    snprintf(line, sizeof line, "%lld anchors, each with %s%s: %lld sequences%s", anchors,
+             has_positives ? "one of its positives" : "", others,
+             anchors * (long long)plim_choice_sequences(own), cached);
   sentence(line);
 }
 

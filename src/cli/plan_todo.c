@@ -1,5 +1,6 @@
 // What is left to do outside of configurations: the environment, packages, lines of code.
 #include <stdio.h>
+#include <string.h>
 
 #include "plan_edits.h"
 
@@ -13,6 +14,45 @@ static plim_value count(int64_t value) {
 
 static bool has_place(const plan_result *r, plim_knob knob, plim_value value) {
   return r->files && plan_can_write(&r->files->project, &(plim_knob_change){knob, value}, 1);
+}
+
+// ---- packages ---------------------------------------------------------------------------------------
+
+static bool takes_bitsandbytes(const plim_choice *x) {
+  const char *optimizer = plim_knob_value_name(PLIM_KNOB_OPTIMIZER, x->at[PLIM_KNOB_OPTIMIZER]);
+  bool is_theirs = optimizer && (strstr(optimizer, "8bit") || strstr(optimizer, "paged"));
+  return is_theirs || x->at[PLIM_KNOB_QUANTISATION] != PLIM_WEIGHTS_PLAIN;
+}
+
+static bool takes_deepspeed(const plim_choice *x) {
+  return x->at[PLIM_KNOB_STRATEGY] >= PLIM_SHARD_ZERO1;
+}
+
+static bool takes_flash(const plim_choice *x) {
+  return x->at[PLIM_KNOB_ATTENTION] == PLIM_ATTENTION_FLASH;
+}
+
+static bool takes_liger(const plim_choice *x) { return x->at[PLIM_KNOB_LIGER]; }
+
+static const struct {
+  const char *name;
+  bool (*is_taken)(const plim_choice *x);
+} packages[] = {{"bitsandbytes", takes_bitsandbytes},
+                {"deepspeed", takes_deepspeed},
+                {"flash-attn", takes_flash},
+                {"liger-kernel", takes_liger}};
+
+// Those that the plan takes and the run as it is does not. Megatron shares by itself.
+static void list_packages(const plan_result *r, const plan_for_card *c, char *text, size_t size) {
+  bool shares_itself = r->files && r->files->is_megatron;
+  *text = 0;
+  for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
+    size_t used = strlen(text);
+    if (shares_itself && packages[i].is_taken == takes_deepspeed) continue;
+    if (packages[i].is_taken(&c->plan.rungs.at[0].choice) &&
+        !packages[i].is_taken(&c->plan.before_choice))
+      snprintf(text + used, size - used, " %s", packages[i].name);
+  }
 }
 
 // ---- a loss in chunks -------------------------------------------------------------------------------
@@ -30,7 +70,6 @@ static void print_loss(const plan_for_card *c) {
 static void print_liger(const plan_result *r) {
   static const plim_value on = {.kind = PLIM_VALUE_TEXT, .text = "on"};
   bool is_axolotl = r->files && r->files->project.dialect == PLIM_DIALECT_AXOLOTL;
-  printf("pip install liger-kernel\n");
   if (is_axolotl && !has_place(r, PLIM_KNOB_LIGER, on))
     printf("\nin your Axolotl file:\n"
            "  plugins:\n"
@@ -70,9 +109,12 @@ void plan_print_todo(const plan_result *r, const plan_for_card *c) {
   bool chunks = is_turned_on(c, PLIM_KNOB_CHUNKED_LOSS) &&
                 !has_place(r, PLIM_KNOB_CHUNKED_LOSS, count(chunk));
   bool has_liger = is_turned_on(c, PLIM_KNOB_LIGER);
-  if (!*conf && !chunks && !has_liger && c->asked.world < 2) return;
+  char needed[128];
+  list_packages(r, c, needed, sizeof needed);
+  if (!*conf && !chunks && !*needed && c->asked.world < 2) return;
   plan_heading("to do");
   if (*conf) printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", conf);
+  if (*needed) printf("pip install%s\n", needed);
   if (has_liger) print_liger(r);
   if (chunks) print_loss(c);
   print_version(r, c);

@@ -286,7 +286,10 @@ static void fill_loss(project_job *p, job_args *a) {
   if (a->loss || job_is_typed(a, &a->loss)) return;
   if (is(p->run.loss, "fused")) a->loss = PLIM_LOSS_FUSED;
   if (is(p->run.loss, "chunked")) a->loss = PLIM_LOSS_CHUNKED;
-  if (is(p->run.loss, "eighths"))
+  bool is_tune = p->project.dialect == PLIM_DIALECT_TORCHTUNE;
+  if (is(p->run.loss, "eighths-listed")) a->loss = PLIM_LOSS_LISTED;
+  if (is(p->run.loss, "eighths") && is_tune) a->loss = PLIM_LOSS_EIGHTHS;
+  else if (is(p->run.loss, "eighths"))
     note(p, "the loss in eighths is predicted as that of all logits, which takes more");
   if (a->loss == PLIM_LOSS_CHUNKED && is_known(p->run.loss_chunk.said) && p->run.loss_chunk.count)
     a->loss_chunk = (uint64_t)p->run.loss_chunk.count;
@@ -441,7 +444,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   note_world(p, a);
   project_job_note_ecosystem(p, a);
   note_upcast(p, a);
-  if (!a->alloc_conf && r->alloc_conf.said == PLIM_SAID) a->alloc_conf = r->alloc_conf.text;
+  project_job_fill_allocator(p, a);
   if (is_known(r->clip.said) && r->clip.number == 0) a->no_clip = true;
   return PLIM_OK;
 }

@@ -38,6 +38,8 @@ plim_err project_job_take_model(project_job *p, job_args *args, plim_error *erro
 // (project_job_ecosystem.c).
 void project_job_fill_ecosystem(project_job *p, job_args *args);
 void project_job_note_ecosystem(project_job *p, const job_args *args);
+// The allocator's settings: the files' own, else those of the environment, which a run started here has.
+void project_job_fill_allocator(const project_job *p, job_args *args);
 // Names code that shards, checkpoints or casts by itself (project_job_code.c).
 void project_job_note_code(project_job *p, const job_args *args);
 // The setting whose key has this part and this end, without case; NULL: none.

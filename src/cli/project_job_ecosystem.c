@@ -1,6 +1,8 @@
 // What an ecosystem does by itself, whatever its files say, and what they leave open.
+#include <stdlib.h>
 #include <string.h>
 
+#include "alloc_conf.h"
 #include "project_job.h"
 
 #define note project_job_note
@@ -65,7 +67,29 @@ static void note_recipe(project_job *p) {
     note(p, "optimizer_in_bwd is not modelled: predicted as a step of its own, which takes more");
 }
 
+// TRL's pull request 5846 made chunks the default of SFTConfig.loss_type, in 1.7.
+static void note_loss(project_job *p, const job_args *a) {
+  bool is_open = p->project.dialect == PLIM_DIALECT_TRL && p->run.loss.said == PLIM_DEFAULTED;
+  if (is_open && a->loss == PLIM_LOSS_CHUNKED)
+    note(p, "no loss_type: the loss is in chunks since TRL 1.7; older ones take all logits");
+}
+
 void project_job_note_ecosystem(project_job *p, const job_args *a) {
+  note_loss(p, a);
   note_recipe(p);
   note_open(p, a);
+}
+
+// What PyTorch would refuse is left to check.
+static const char *valid_conf(const char *name) {
+  plim_alloc_conf conf;
+  const char *text = getenv(name);
+  return text && *text && !plim_alloc_conf_parse(text, &conf, NULL) ? text : NULL;
+}
+
+void project_job_fill_allocator(const project_job *p, job_args *a) {
+  static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
+  if (!a->alloc_conf && p->run.alloc_conf.said == PLIM_SAID) a->alloc_conf = p->run.alloc_conf.text;
+  for (size_t i = 0; !a->alloc_conf && i < sizeof names / sizeof *names; i++)
+    a->alloc_conf = valid_conf(names[i]);
 }

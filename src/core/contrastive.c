@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "contrastive_impl.h"
+#include "loss.h"
 #include "ops.h"
 #include "sharding.h"
 #include "tape_impl.h"
@@ -167,7 +168,25 @@ static plim_tensor *plain_loss(plim_tape *t, plim_contrast *c) {
   return loss;
 }
 
+// ---- losses of one sample ---------------------------------------------------------------------------
+
+// Of the difference of embeddings, as distances, cosines and their errors are, or of what they are to be: (B,H) and
+// (B), whatever the loss.
+static plim_tensor *pairwise_loss(plim_tape *t, plim_contrast *c) {
+  int64_t columns = c->recipe->columns;
+  for (int64_t i = 0; i < columns; i++) contrast_embed(t, c, &c->columns[i]);
+  plim_tensor *first = c->columns[0].embedding;
+  if (columns == 1) return mean_square(t, first);
+  plim_tensor *total = NULL;
+  for (int64_t i = 1; i < columns; i++) {
+    plim_tensor *part = mean_all(t, square(t, sub(t, first, c->columns[i].embedding)));
+    set(t, &total, total ? add(t, total, part) : part);
+  }
+  return give(t, &total);
+}
+
 plim_tensor *plim_contrastive_loss(plim_tape *t, plim_contrast *c) {
+  if (c->recipe->is_pairwise) return pairwise_loss(t, c);
   return c->recipe->cached_batch ? contrast_cached_loss(t, c) : plain_loss(t, c);
 }
 

@@ -28,7 +28,7 @@ static bool contrasts_encoder_decoder(const plim_job *job) {
 }
 
 static bool contrasts_nothing(const plim_job *job) {
-  return is_contrastive(job) && job->recipe.columns < 2;
+  return is_contrastive(job) && job->recipe.columns < (job->recipe.is_pairwise ? 1 : 2);
 }
 
 // Wrapped models are called with their head, and once in a pass.
@@ -116,6 +116,20 @@ plim_err plim_job_check(const plim_job *job, plim_error *error) {
     return err;
   }
   return PLIM_OK;
+}
+
+// ---- as it runs -------------------------------------------------------------------------------------
+
+// deepspeed/runtime/engine.py, _configure_distributed_model: module.bfloat16() or module.half(). accelerate's
+// native_amp is off under DeepSpeed.
+plim_job plim_job_in_effect(const plim_job *job) {
+  plim_job runs = *job;
+  bool is_engine = job->sharding.strategy >= PLIM_SHARD_ZERO1;
+  if (!is_engine || job->recipe.autocast == PLIM_BOOL) return runs;
+  runs.dtype = job->recipe.autocast;
+  runs.recipe.autocast = PLIM_BOOL;
+  runs.lora.keeps_dtype = true;
+  return runs;
 }
 
 // ---- building ---------------------------------------------------------------------------------------

@@ -26,6 +26,11 @@ typedef struct {
   plim_recipe recipe;
 } plim_job;
 
+// The job as it runs: where DeepSpeed is told of a type of 16 bits (bf16.enabled, fp16.enabled; accelerate says so
+// for mixed_precision), its engine makes all parameters of that type, adapters too, whatever they are loaded in. It
+// has float32 parameters in the optimizer alone, and no autocast.
+plim_job plim_job_in_effect(const plim_job *job);
+
 // Refuses, with the reason, what there is no program for.
 plim_err plim_job_check(const plim_job *job, plim_error *error);
 

@@ -8,6 +8,8 @@ const char *const plim_loss_names[PLIM_LOSS_COUNT + 1] = {
     [PLIM_LOSS_FUSED] = "fused",
     [PLIM_LOSS_LOOP] = "chunked-loop",
     [PLIM_LOSS_CONTRASTIVE] = "contrastive",
+    [PLIM_LOSS_EIGHTHS] = "eighths",
+    [PLIM_LOSS_LISTED] = "eighths-listed",
 };
 
 plim_tensor *causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,
@@ -104,5 +106,54 @@ plim_tensor *plim_chunked_causal_loss(plim_tape *t, plim_tensor *hidden, plim_te
   drop(t, &rows);
   drop(t, &targets);
   drop(t, &counted);
+  return loss;
+}
+
+// ---- in eighths -----------------------------------------------------------------------------------
+
+enum { EIGHTHS = 8 }; // num_output_chunks
+
+static plim_tensor *eighth_of(plim_tape *t, plim_tensor *x, int64_t i) {
+  int64_t length = x->shape.at[1], part = (length + EIGHTHS - 1) / EIGHTHS;
+  int64_t from = i * part, end = from + part < length ? from + part : length;
+  return from < end ? slice(t, x, 1, from, end) : NULL;
+}
+
+static plim_tensor *eighth_logits(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                                  int64_t i) {
+  plim_tensor *piece = eighth_of(t, hidden, i);
+  if (!piece) return NULL;
+  piece = reshape(t, piece, dims(-1, hidden->shape.at[2]));
+  return linear(t, piece, weight, NULL);
+}
+
+// cross_entropy(logits.float(), targets, reduction="sum")
+static plim_tensor *eighth_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels, int64_t i) {
+  plim_tensor *targets = NULL, *wide = NULL;
+  set(t, &targets, reshape(t, eighth_of(t, labels, i), dims(-1)));
+  set(t, &wide, to(t, logits, PLIM_FP32));
+  plim_tensor *loss = nll_loss(t, log_softmax(t, wide), targets);
+  drop_all(t, &wide, &targets);
+  return loss;
+}
+
+plim_tensor *plim_eighths_causal_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                                      plim_tensor *labels, bool is_listed) {
+  plim_tensor *listed[EIGHTHS] = {0}, *total = NULL, *counted = NULL;
+  bool was = hold(hidden);
+  set(t, &counted, count_wanted(t, labels));
+  for (int64_t i = 0; is_listed && i < EIGHTHS; i++)
+    set(t, &listed[i], eighth_logits(t, hidden, weight, i));
+  for (int64_t i = 0; i < EIGHTHS; i++) {
+    if (!is_listed) set(t, &listed[i], eighth_logits(t, hidden, weight, i));
+    if (!listed[i]) continue;
+    plim_tensor *part = eighth_loss(t, listed[i], labels, i);
+    set(t, &total, total ? add(t, total, part) : add_scalar(t, part));
+    if (!is_listed) drop(t, &listed[i]);
+  }
+  plim_tensor *loss = divide(t, total, counted);
+  for (int64_t i = 0; i < EIGHTHS; i++) drop(t, &listed[i]);
+  drop_all(t, &total, &counted);
+  let_go(t, hidden, was);
   return loss;
 }

@@ -17,6 +17,8 @@ typedef enum {
   PLIM_LOSS_FUSED,   // Liger-Kernel's: forward computes the gradients, chunk by chunk
   PLIM_LOSS_LOOP,    // in chunks, by the training loop, which calls the model without its head
   PLIM_LOSS_CONTRASTIVE, // of the embeddings of texts, compared with each other (contrastive.h)
+  PLIM_LOSS_EIGHTHS, // torchtune's LinearCrossEntropyLoss: an eighth of the tokens at a time, kept for backward
+  PLIM_LOSS_LISTED, // torchtune's CEWithChunkedOutputLoss: the same, with the logits of all eighths first
   PLIM_LOSS_COUNT
 } plim_loss_kind;
 
@@ -43,6 +45,11 @@ void chunked_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_t
 plim_tensor *plim_chunked_causal_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
                                       plim_tensor *labels, plim_tensor *items, int64_t chunk,
                                       bool is_capped);
+
+// The same in eighths of the length (`hidden.chunk(8, dim=1)`), none of them checkpointed; `is_listed`: all
+// logits are made before the first of them is compared.
+plim_tensor *plim_eighths_causal_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
+                                      plim_tensor *labels, bool is_listed);
 
 // The loss of a causal language model without its logits, as Liger-Kernel computes it from the last
 // hidden states (B,T,H).

@@ -218,10 +218,25 @@ static plim_tensor *chunked_head(plim_tape *t, const plim_model *m, plim_tensor 
   return loss;
 }
 
+static bool is_in_eighths(const plim_batch *batch) {
+  return batch->loss == PLIM_LOSS_EIGHTHS || batch->loss == PLIM_LOSS_LISTED;
+}
+
+static plim_tensor *head_in_eighths(plim_tape *t, const plim_model *m, plim_tensor *hidden,
+                                    const plim_batch *batch) {
+  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_tape_at(t, "lm_head");
+  plim_tensor *loss =
+      plim_eighths_causal_loss(t, hidden, m->head, batch->labels, batch->loss == PLIM_LOSS_LISTED);
+  plim_tape_purpose(t, was);
+  return loss;
+}
+
 // `hidden` is let go when logits and loss are there.
 static plim_tensor *causal_head(plim_tape *t, const plim_model *m, plim_tensor *hidden,
                                 const plim_batch *batch, plim_tensor **logits) {
   if (batch->loss == PLIM_LOSS_CHUNKED) return chunked_head(t, m, hidden, batch);
+  if (is_in_eighths(batch)) return head_in_eighths(t, m, hidden, batch);
   plim_tensor *scores = NULL, *loss = NULL;
   bool was = hold(hidden);
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);

@@ -49,6 +49,7 @@ typedef struct {
   // Ways to share that the user would have to set up by hand, by the values of strategy and offload:
   // tried where nothing else fits.
   bool by_hand[PLIM_STRATEGIES][PLIM_OFFLOADS];
+  bool quantises_once; // nf4 is what the files have a word for, nf4-double is not
   bool checkpoint_by_hand, optimizer_by_hand; // the same of checkpoints and states on the host
   bool holds_others;                          // knobs without a domain stay as they are
   bool is_contrastive;                        // the loss compares within a micro batch, or

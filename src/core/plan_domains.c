@@ -99,7 +99,9 @@ static void offer(const plim_plan_request *r, plim_knob knob, int64_t own, plim_
   case PLIM_KNOB_OPTIMIZER: push(d, rounds(own) ? own : implemented(own, ROUNDED)); break;
   case PLIM_KNOB_DTYPE: push(d, plim_dtype_offered(r)); break;
   case PLIM_KNOB_MICRO_BATCH: smaller_batches(r, own, d); break;
-  case PLIM_KNOB_QUANTISATION: push(d, PLIM_WEIGHTS_NF4_DOUBLE); break; // refused without adapters
+  case PLIM_KNOB_QUANTISATION: // refused without adapters
+    push(d, r->quantises_once ? PLIM_WEIGHTS_NF4 : PLIM_WEIGHTS_NF4_DOUBLE);
+    break;
   case PLIM_KNOB_NEGATIVES: *d = plim_fewer_per_anchor(own); break;
   case PLIM_KNOB_SEQUENCE: shares(own, d); break;
   case PLIM_KNOB_LORA_RANK:

@@ -248,12 +248,14 @@ static bool lane_open(lane *l, const plim_alloc_conf *conf, uint64_t limit_bytes
 }
 
 static plim_err predict(follower *f, plim_prediction *out, plim_error *error) {
-  const plim_predict_request *request = f->request;
-  plim_err err = plim_job_check(request->job, error);
+  plim_job job = plim_job_in_effect(f->request->job);
+  plim_predict_request request = *f->request;
+  request.job = &job;
+  f->request = &request;
+  plim_err err = plim_job_check(&job, error);
   if (err) return err;
   f->count = 1;
-  bool ok =
-      lane_open(&f->lanes[0], request->conf, request->limit_bytes, out) && run(f) && !f->failed;
+  bool ok = lane_open(&f->lanes[0], request.conf, request.limit_bytes, out) && run(f) && !f->failed;
   for (int i = 0; i < f->count; i++) {
     plim_allocator_delete(f->lanes[i].allocator);
     plim_address_model_clear(&f->lanes[i].addresses);

@@ -22,6 +22,7 @@ typedef struct {
   plim_loss_kind loss;
   int64_t loss_chunk;   // tokens at a time, of a chunked loss
   int64_t columns;      // texts of a contrastive loss: an anchor, a positive, negatives
+  bool is_pairwise;     // it compares texts of one sample alone: one pass for each column
   int64_t cached_batch; // sequences at a time of a cached contrastive loss; 0: it is a plain one
   // Tokens of its mini batches, alike in all columns, pass by pass: those whose texts are all shorter are cut.
   // Behind the last all are as long as the batch.

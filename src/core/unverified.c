@@ -81,6 +81,10 @@ static bool has_no_logits_under_fsdp(const plim_job *job) {
   return plim_is_accelerates(&job->sharding) && job->recipe.loss != PLIM_LOSS_FULL;
 }
 
+static bool is_in_eighths(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_EIGHTHS || job->recipe.loss == PLIM_LOSS_LISTED;
+}
+
 static bool is_contrastive(const plim_job *job) {
   return job->recipe.loss == PLIM_LOSS_CONTRASTIVE;
 }
@@ -88,6 +92,10 @@ static bool is_contrastive(const plim_job *job) {
 static bool contrasts_elsewhere(const plim_job *job) {
   bool is_elsewhere = job->model.head != PLIM_HEAD_NONE || job->recipe.pooling == PLIM_POOL_LAST;
   return is_contrastive(job) && (is_elsewhere || job->sharding.strategy != PLIM_SHARD_NONE);
+}
+
+static bool is_pairwise(const plim_job *job) {
+  return is_contrastive(job) && job->recipe.is_pairwise;
 }
 
 static bool has_another_loss(const plim_job *job) {
@@ -110,6 +118,8 @@ static const struct {
      "the loss on top of a bare encoder: taken for the mean of its squared outputs"},
     {contrasts_elsewhere,
      "a contrastive loss with decoders, of the last token, or on several GPUs"},
+    {is_pairwise, "a loss of one sample's texts: taken for one of the differences of embeddings"},
+    {is_in_eighths, "torchtune's losses in eighths: from their source, without a recording"},
     {is_int8, "LLM.int8(): how many columns are outliers depends on the data; here none are"},
     {is_quantised_elsewhere, "quantised weights of this family"},
     {is_fused_elsewhere, "Liger-Kernel's cross entropy on this family"},

@@ -52,7 +52,7 @@ typedef enum { PLIM_DIALECT_LIST(PLIM_DIALECT_ENUM) PLIM_DIALECTS } plim_dialect
 //   none, optimizer, parameters, activations, joined with "+"   offload
 //   a name of plim_optimizer_named where it knows it            optimizer
 //   all-linear, or names with commas between                    lora_targets
-//   0, tokens (checkpointed), or: eighths (of all tokens, kept), fused    chunked_loss
+//   0, tokens (checkpointed), or: eighths and eighths-listed (of all tokens, kept), fused    chunked_loss
 
 // How a word of a file is said as a knob. In `knob`, "-" is: says nothing about it; "?x" is: x, unless
 // another key says more. In `file`, * and ? match as in a shell; such a word is never written.

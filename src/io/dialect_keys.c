@@ -259,6 +259,9 @@ static const plim_key trl[] = {
   // Of the command line's ModelConfig; in Python it is from_pretrained's.
     WORDS("dtype", DTYPE, dtype, "fp32", .formats = ~(1u << PLIM_FORMAT_PYTHON)),
     WORDS("torch_dtype", DTYPE, dtype, NULL, .formats = ~(1u << PLIM_FORMAT_PYTHON)),
+    WORDS("load_in_4bit", QUANTISATION, 4bit, NULL, ADDABLE, .formats = ~(1u << PLIM_FORMAT_PYTHON)),
+    WORDS("load_in_8bit", QUANTISATION, 8bit, NULL, ADDABLE, .formats = ~(1u << PLIM_FORMAT_PYTHON)),
+    REFINES("use_bnb_nested_quant", QUANTISATION, "nf4", double, NULL),
   NONE,
 };
 
@@ -276,7 +279,7 @@ static const plim_key unsloth[] = {
   WORDS("load_in_8bit", QUANTISATION, 8bit, "nf4-double"),
   WORDS("load_in_4bit", QUANTISATION, 4bit_double, NULL),
   WORDS("load_in_16bit", QUANTISATION, plain_flag, NULL),
-  WORDS("use_gradient_checkpointing", CHECKPOINT, checkpoint, "offloaded"),
+  WORDS("use_gradient_checkpointing", CHECKPOINT, checkpoint_unsloth, "offloaded"),
   NUMBER("get_peft_model.r", LORA_RANK, "16"),
   WORDS("from_pretrained.full_finetuning", LORA_RANK, full_finetuning, NULL, GATE),
   NUMBER("get_peft_model.lora_alpha", LORA_ALPHA, "16"),
@@ -363,7 +366,7 @@ static const plim_key axolotl[] = {
   NUMBER("gradient_accumulation_steps", ACCUMULATE, "1", ADDABLE),
   NUMBER("sequence_len", SEQUENCE, "512", ADDABLE), // batch_size: see project_counts.c
   WORDS("sample_packing", PACKING, on_off, "off"),
-  WORDS("gradient_checkpointing", CHECKPOINT, checkpoint, "off", ADDABLE),
+  WORDS("gradient_checkpointing", CHECKPOINT, checkpoint_axolotl, "off", ADDABLE),
   WORDS("fsdp_config.activation_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("fsdp_config.fsdp_activation_checkpointing", CHECKPOINT, checkpoint, NULL),
   WORDS("selective_checkpointing", CHECKPOINT, selective_recompute, NULL),
@@ -446,8 +449,8 @@ static const plim_key llama_factory[] = {
   WORDS("use_galore", OPTIMIZER, galore, NULL),
   WORDS("use_apollo", OPTIMIZER, apollo, NULL),
   WORDS("use_badam", OPTIMIZER, badam, NULL),
-  WORDS("quantization_bit", QUANTISATION, bits, "plain", ADDABLE),
-  REFINES("double_quantization", QUANTISATION, "nf4", double, "nf4-double", LAST),
+  WORDS("quantization_bit", QUANTISATION, bits_double, "plain", ADDABLE),
+  REFINES("double_quantization", QUANTISATION, "nf4-double", double, NULL, LAST),
   NUMBER("lora_rank", LORA_RANK, "8"),
   WORDS("finetuning_type", LORA_RANK, not_lora, NULL, GATE),
   NUMBER("lora_alpha", LORA_ALPHA, NULL),

@@ -10,9 +10,12 @@ WORDS(any_batch, {"-1", "-"}); // that of one pass on all GPUs
 WORDS(null_is_zero, {"null", "?0"}, {"false", "?0"});
 
 // ---- checkpointing
-WORDS(checkpoint, {"true", "on"}, {"false", "?off"}, {"offload", "offloaded"}, {"unsloth", "offloaded"},
-      {"offload_disk", "disk"}, {"1", "on"}, {"0", "?off"}, {"null", "?off"}, {"full", "on"},
-      {"none", "?off"});
+// A word of one ecosystem is read in all of them, with a ? in it, and written in its own alone.
+WORDS(checkpoint, {"true", "on"}, {"false", "?off"}, {"1", "on"}, {"0", "?off"}, {"null", "?off"}, {"full", "on"},
+      {"none", "?off"}, {"offloa?", "offloaded"}, {"unslot?", "offloaded"}, {"offload_dis?", "disk"});
+WORDS(checkpoint_axolotl, {"true", "on"}, {"false", "?off"}, {"offload", "offloaded"}, {"offload_disk", "disk"},
+      {"unslot?", "offloaded"}, {"null", "?off"});
+WORDS(checkpoint_unsloth, {"true", "on"}, {"false", "?off"}, {"unsloth", "offloaded"}, {"null", "?off"});
 WORDS(disables_checkpoint, {"true", "off"}, {"false", "on"});
 WORDS(reentrant, {"true", "reentrant"}, {"false", "on"});
 WORDS(reentrant_json, {"{\"use_reentrant\": true}", "reentrant"},
@@ -75,6 +78,7 @@ WORDS(4bit_double, {"true", "nf4-double"}, {"false", "?plain"}, {"null", "?plain
 WORDS(8bit, {"true", "int8"}, {"false", "?plain"}, {"null", "?plain"});
 WORDS(double, {"true", "nf4-double"}, {"false", "nf4"});
 WORDS(bits, {"4", "nf4"}, {"8", "int8"}, {"null", "?plain"});
+WORDS(bits_double, {"4", "nf4-double"}, {"8", "int8"}, {"null", "?plain"});
 WORDS(bnb, {"bnb.nf4", "nf4"}, {"bnb.nf4-dq", "nf4-double"}, {"bnb.int8-training", "int8"},
       {"bnb.int8", "int8"}, {"bnb.fp4", "nf4"}, {"bnb.fp4-dq", "nf4-double"}, {"null", "?plain"});
 WORDS(qlora_builder, {"*.qlora_*", "nf4-double"}, {"*", "?plain"});
@@ -170,7 +174,7 @@ WORDS(backend, {"NO", "?off"}, {"false", "?off"}, {"*", "on"});
 // are eighths, and keep what backward needs
 WORDS(loss_trl, {"chunked_nll", "256"}, {"nll", "0"}, {"dft", "0"});
 WORDS(loss_tune, {"torchtune.modules.loss.LinearCrossEntropyLoss", "eighths"},
-      {"*.LinearCrossEntropyLoss", "eighths"}, {"*.CEWithChunkedOutputLoss", "eighths"},
+      {"*.LinearCrossEntropyLoss", "eighths"}, {"*.CEWithChunkedOutputLoss", "eighths-listed"},
       {"*CrossEntropyLoss", "0"});
 WORDS(loss_fused, {"true", "fused"}, {"false", "?0"}, {"null", "?0"});
 WORDS(loss_plugins, {"*cut_cross_entropy*", "fused"}, {"*", "-"});

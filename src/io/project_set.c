@@ -68,6 +68,17 @@ static bool say_why(const plim_knob_place *place, const plim_value *value, const
   return true;
 }
 
+// torchtune's two keys together move the inputs of checkpointed layers.
+static void hint_other_way(const plim_project *p, const plim_knob_change *c, plim_error *error) {
+  bool is_tune = p->dialect == PLIM_DIALECT_TORCHTUNE && c->knob == PLIM_KNOB_CHECKPOINT;
+  if (is_tune)
+    plim_error_hint(error,
+                    "enable_activation_checkpointing and enable_activation_offloading: True");
+  else
+    plim_error_hint(error, "if it has another name or place: --set %s=FILE:KEY",
+                    plim_knob_table[c->knob].name);
+}
+
 // `place` is what decides; NULL: nothing. `tried` is what came of it, `said` what the editor said.
 static plim_err refuse(const plim_project *p, const plim_knob_place *place,
                        const plim_knob_change *c, const char *tried, const plim_error *said,
@@ -80,7 +91,7 @@ static plim_err refuse(const plim_project *p, const plim_knob_place *place,
   else if (!is_said && said->message[0]) snprintf(why, sizeof why, "%.190s", said->message);
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot become %s: %s", name, value, why);
-  plim_error_hint(error, "if it has another name or place: --set %s=FILE:KEY", name);
+  hint_other_way(p, c, error);
   return plim_error_file_of(p, place ? place->file : SIZE_MAX, err, error);
 }
 

@@ -14,7 +14,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 export PLIMSOLL LC_ALL=C here golden work
-unset NO_COLOR CLICOLOR_FORCE CLICOLOR COLUMNS MANWIDTH
+unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF NO_COLOR CLICOLOR_FORCE CLICOLOR COLUMNS MANWIDTH
 
 # run NAME: leaves stdout, stderr and exit in $work/NAME/.
 run() {

@@ -1,0 +1,29 @@
+# sentence-transformers: a loss of one sample's texts may be accumulated, one that compares samples asks; how many
+# texts there are is said by the loss or the data, or assumed and told.
+script() {
+  cat > train.py <<PY
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments, losses
+from datasets import load_dataset
+model = SentenceTransformer("bert-base-uncased")
+model.max_seq_length = 128
+# loss = losses.MultipleNegativesRankingLoss(model)
+loss = losses.$1
+$2
+args = SentenceTransformerTrainingArguments(output_dir="o", per_device_train_batch_size=256, bf16=True)
+SentenceTransformerTrainer(model=model, args=args, train_dataset=data, loss=loss).train()
+PY
+  echo "== $1 $2"
+  shift 2
+  $PLIMSOLL plan train.py --gpu 6GiB "$@" | grep -E '^([0-9]+ (samples|anchors)|note: .*texts|as it is|planned|micro_batch|NOTHING|question|unverified: a loss)'
+}
+script "CosineSimilarityLoss(model, loss_fct=nn.MSELoss())" ""
+script "TripletLoss(model)" ""
+script "MSELoss(model)" ""
+script "SoftmaxLoss(model, 768, 3)" ""
+script "CoSENTLoss(model)" ""
+script "MultipleNegativesRankingLoss(model)" ""
+script "MultipleNegativesRankingLoss(model)" "" --columns 4
+script "MultipleNegativesRankingLoss(model)" 'data = load_dataset("sentence-transformers/all-nli", "triplet", split="train")'
+script "MultipleNegativesRankingLoss(model)" 'data = load_dataset("sentence-transformers/all-nli", "pair")'
+script "MultipleNegativesRankingLoss(model)" 'data = [InputExample(texts=[a, b(1, 2), c[0, 1]]) for a, b, c in rows]'
+script "MatryoshkaLoss(model, losses.TripletLoss(model), [768, 64])" ""
