@@ -27,6 +27,7 @@ typedef struct {
   char *path, *text; // owned
   char *real;        // where it is, links resolved; NULL: not from disk; owned
   size_t size;
+  char *flags; // of a command: those that the parser of its script knows; NULL: any; owned
   plim_settings settings;
   plim_recognition is;
   plim_recipe_file recipe; // empty unless is.dialect is one

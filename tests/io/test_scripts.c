@@ -1,0 +1,64 @@
+// Scripts that are started by commands: what their parsers take, what their loops count.
+#include "projects.h"
+
+// ---- parsers ----------------------------------------------------------------------------------------
+
+#define PARSER                                                                                     \
+  "p = argparse.ArgumentParser()\n"                                                                \
+  "p.add_argument(\"--per_device_train_batch_size\", type=int, default=4)\n"                       \
+  "p.add_argument(\"--max_length\", type=int, default=1024)\n"                                     \
+  "p.add_argument(\"--lora_r\", type=int, default=16)\n"                                           \
+  "args = p.parse_args()\n"
+#define CALLS                                                                                      \
+  "model = get_peft_model(AutoModelForCausalLM.from_pretrained(\"Qwen/Qwen2.5-7B\"), "             \
+  "LoraConfig(r=args.lora_r))\n"                                                                   \
+  "targs = TrainingArguments(output_dir=\"o\", bf16=True,\n"                                       \
+  "    per_device_train_batch_size=args.per_device_train_batch_size)\n"                            \
+  "Trainer(model=model, args=targs, train_dataset=ds).train()\n"
+#define IMPORTS                                                                                    \
+  "import argparse\nfrom transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"   \
+  "from peft import LoraConfig, get_peft_model\n"
+
+static const char command[] = "python train.py --per_device_train_batch_size 8 --max_length 2048 "
+                              "--lora_r 32\n";
+
+static bool writes(size_t file, const char *name, const char *to, const char *expected) {
+  plim_edit_set edits;
+  if (!set(name, to, &edits)) return printf("%s\n", error.message), false;
+  char *text = text_after(file, &edits);
+  bool is = text && strstr(text, expected);
+  if (!is) printf("%s", text ? text : error.message);
+  free(text);
+  plim_edit_set_clear(&edits);
+  return is;
+}
+
+TEST(a_parser_of_its_own_takes_no_other_flags) {
+  CHECK(!read_two("run.sh", command, "train.py", IMPORTS PARSER CALLS), "%s", error.message);
+  CHECK(project.files.at[0]->is.dialect == PLIM_DIALECT_HF, "it speaks what the script does");
+  CHECK(says("micro_batch=8 sequence=2048 lora_rank=32"), "its flags");
+  CHECK(writes(1, "liger", "on", "use_liger_kernel=True)"), "the call");
+  CHECK(writes(0, "liger", "on", "--lora_r 32\n"), "nothing behind the command");
+  CHECK(refuses("chunked_loss", "256", ""), "a key that the trainer does not have");
+}
+
+TEST(adapters_are_checkpointed_in_the_call) {
+  CHECK(!read_two("run.sh", command, "train.py", IMPORTS PARSER CALLS), "%s", error.message);
+  CHECK(writes(1, "checkpoint", "on", "gradient_checkpointing_kwargs={\"use_reentrant\": False}"),
+        "without reentrance");
+  CHECK(writes(0, "checkpoint", "on", "--lora_r 32\n"), "nothing behind the command");
+}
+
+TEST(flags_that_a_parser_knows_are_added) {
+  static const char knows[] =
+      IMPORTS PARSER "p.add_argument('--use-liger-kernel', action='store_true')\n" CALLS;
+  CHECK(!read_two("run.sh", command, "train.py", knows), "%s", error.message);
+  CHECK(strstr(project.files.at[0]->flags, " use_liger_kernel "), "%s", project.files.at[0]->flags);
+  CHECK(!read_two("run.sh", command, "train.py",
+                  "parser = HfArgumentParser(TrainingArguments)\nTrainer(model=m).train()\n"),
+        "%s", error.message);
+  CHECK(!project.files.at[0]->flags, "dataclasses have all");
+  CHECK(writes(0, "liger", "on", "--use_liger_kernel"), "a flag");
+}
+
+TEST_MAIN
