@@ -61,4 +61,67 @@ TEST(flags_that_a_parser_knows_are_added) {
   CHECK(writes(0, "liger", "on", "--use_liger_kernel"), "a flag");
 }
 
+// ---- loops ------------------------------------------------------------------------------------------
+
+#define HEAD                                                                                       \
+  "import torch\nfrom torch.utils.data import DataLoader\n"                                        \
+  "from transformers import AutoModelForCausalLM\n"                                                \
+  "batch_size = 8\ngrad_accum = 4\n"                                                               \
+  "model = AutoModelForCausalLM.from_pretrained(\"Qwen/Qwen2.5-1.5B\").cuda()\n"                   \
+  "opt = torch.optim.AdamW(model.parameters(), lr=1e-5)\n"                                         \
+  "loader = DataLoader(ds, batch_size=batch_size)\n"
+#define BODY                                                                                       \
+  "    loss.backward()\n"                                                                          \
+  "    if (i + 1) %% grad_accum == 0:\n        opt.step(); opt.zero_grad()\n"
+
+static plim_err read_loop(const char *before, const char *loss) {
+  char text[2048];
+  snprintf(text, sizeof text, HEAD "%sfor i, batch in enumerate(loader):\n%s" BODY, before, loss);
+  return read_text("train.py", text);
+}
+
+TEST(what_counts_passes_is_the_accumulation) {
+  static const struct {
+    const char *before, *loss;
+  } loops[] = {
+      {"", "    loss = model(**batch).loss / grad_accum\n"},
+      {"", "    loss = model(**batch).loss\n    loss = loss / grad_accum\n"},
+      {"", "    loss = model(**batch).loss\n    loss /= grad_accum\n"},
+      {"steps = len(loader) // grad_accum\n", "    loss = model(**batch).loss / grad_accum\n"},
+      {"updates = math.ceil(len(loader) / grad_accum)\n", "    loss = f(batch) / grad_accum\n"},
+  };
+  for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
+    CHECK(!read_loop(loops[i].before, loops[i].loss), "%s", error.message);
+    CHECK(says("micro_batch=8 accumulate=4") && writes(0, "accumulate", "16", "grad_accum = 16\n"),
+          "%zu", i);
+  }
+}
+
+TEST(what_else_is_computed_from_it_is_asked_about) {
+  CHECK(!read_loop("lr = 1e-5 / grad_accum\n", "    loss = model(**batch).loss / grad_accum\n"),
+        "%s", error.message);
+  CHECK(refuses("accumulate", "16", "lr (line 9) would change too"), "a learning rate");
+  CHECK(!strstr(error.message, "loss (line"), "the loss goes with it: %s", error.message);
+  CHECK(!strstr(error.hint, "in place of"), "no blind advice: %s", error.hint);
+}
+
+TEST(data_are_no_micro_batch) {
+  static const char *const moves[] = {
+      "    batch = {k: v.cuda() for k, v in batch.items()}\n",
+      "    batch = batch.to(\"cuda\")\n",
+      "    batch = [x.to(0) for x in batch]\n",
+      "    batch = tuple(t.to(device) for t in batch)\n",
+  };
+  for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+    CHECK(!read_loop("", moves[i]), "%s", error.message);
+    CHECK(says("micro_batch=8"), "%s", moves[i]);
+  }
+  CHECK(!read_text("t.py", "import torch\nfrom transformers import AutoModelForCausalLM\n"
+                           "batch = int(sys.argv[1])\nloader = DataLoader(ds, batch)\n"
+                           "model = AutoModelForCausalLM.from_pretrained(\"gpt2\")\n"
+                           "opt = torch.optim.AdamW(model.parameters())\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "a count that is computed");
+}
+
 TEST_MAIN
