@@ -237,8 +237,17 @@ static bool is_data(const plim_key *key, const plim_settings *s, const plim_sett
   return size && text[size] == '(' && !makes_number(text, size);
 }
 
+// A DataLoader is what sentence-transformers trains on where model.fit gets it; else it evaluates.
+static bool is_unfit(const plim_key *key, const plim_settings *s) {
+  if (strcmp(key->key, "dataloader.batch_size") != 0) return false;
+  for (size_t i = 0; i < s->at.len; i++)
+    if (strstr(s->at.at[i].key, ".fit.train_objectives")) return false;
+  return true;
+}
+
 plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setting *setting) {
   char text[TEXT_BYTES];
+  if (is_unfit(key, s)) return (plim_token){0};
   if (is_data(key, s, setting)) return (plim_token){0};
   if (must_be_given(key, setting)) return (plim_token){PLIM_UNREADABLE, {0}};
   bool is_bare = setting->span.begin == setting->span.end; // a flag without a value

@@ -124,4 +124,64 @@ TEST(data_are_no_micro_batch) {
   CHECK(says("micro_batch=unclear"), "a count that is computed");
 }
 
+// ---- other programs ---------------------------------------------------------------------------------
+
+TEST(a_sweep_is_no_value) {
+  static const char sweep[] = "python train.py -m train.per_device_train_batch_size=4,8 "
+                              "train.gradient_accumulation_steps=4\n";
+  CHECK(!read_two("run.sh", sweep, "base.yaml",
+                  "per_device_train_batch_size: 2\ngradient_accumulation_steps: 8\nbf16: true\n"
+                  "learning_rate: 1e-4\nnum_train_epochs: 1\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=unclear accumulate=4"), "Hydra runs it twice");
+  CHECK(strstr(project.knobs[PLIM_KNOB_MICRO_BATCH].why, "4,8"), "%s",
+        project.knobs[PLIM_KNOB_MICRO_BATCH].why);
+}
+
+static bool is_modelled(const char *script) {
+  char text[256];
+  snprintf(text, sizeof text,
+           "python examples/%s --model_name_or_path google-bert/bert-base-uncased "
+           "--per_device_train_batch_size 8 --max_seq_length 128 --output_dir o\n",
+           script);
+  return !read_text("run.sh", text) && !plim_project_refuse_unmodelled(&project, &error);
+}
+
+TEST(examples_with_other_heads_are_refused) {
+  static const char *const heads[] = {"run_glue.py",
+                                      "run_qa.py",
+                                      "run_qa_no_trainer.py",
+                                      "run_ner.py",
+                                      "run_swag.py",
+                                      "run_image_classification.py",
+                                      "run_speech_recognition_ctc.py"};
+  for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+    CHECK(!is_modelled(heads[i]), "%s", heads[i]);
+    CHECK(strstr(error.message, "head of"), "%s", error.message);
+  }
+  CHECK(is_modelled("run_clm.py") && is_modelled("run_mlm.py") &&
+            is_modelled("run_clm_no_trainer.py"),
+        "language models");
+}
+
+#define SENTENCES                                                                                  \
+  "from sentence_transformers import SentenceTransformer, losses\n"                                \
+  "from torch.utils.data import DataLoader\n"                                                      \
+  "model = SentenceTransformer(\"BAAI/bge-large-en-v1.5\")\n"                                      \
+  "loss = losses.MultipleNegativesRankingLoss(model)\n"
+
+TEST(what_fit_is_given_is_the_batch) {
+  CHECK(!read_text("train.py", SENTENCES
+                   "loader = DataLoader(examples, shuffle=True, batch_size=256)\n"
+                   "model.fit(train_objectives=[(loader, loss)], epochs=2, use_amp=True)\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=256 precision=fp16 epochs=2"), "the older interface");
+  CHECK(!read_text("train.py", SENTENCES
+                   "loader = DataLoader(pairs, batch_size=256)\n"
+                   "args = SentenceTransformerTrainingArguments(output_dir=\"o\", bf16=True)\n"
+                   "SentenceTransformerTrainer(model=model, args=args, loss=loss).train()\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=8 precision=bf16"), "the trainer has its own");
+}
+
 TEST_MAIN
