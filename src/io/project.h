@@ -90,6 +90,9 @@ plim_err plim_project_bind(plim_project *p, plim_knob knob, const char *path, co
 // Reads plimsoll.yaml, recognises the others, and decides about every knob. After it, nothing is added.
 plim_err plim_project_finish(plim_project *p, plim_error *error);
 
+// Notes keys that nobody reads and that are nearly one that counts (project_typos.c).
+void plim_project_note_typos(plim_project *p);
+
 void plim_project_clear(plim_project *p);
 
 // The index of a file by its path, or by the end of it if only one has that.

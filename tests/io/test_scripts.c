@@ -164,6 +164,44 @@ TEST(examples_with_other_heads_are_refused) {
         "language models");
 }
 
+TEST(slurm_says_what_its_variables_are) {
+  static const char script[] =
+      "#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --gres=gpu:a100:8\n"
+      "srun torchrun --nnodes $SLURM_NNODES --nproc_per_node %s train.py "
+      "--model_name_or_path Qwen/Qwen2.5-7B --per_device_train_batch_size 2\n";
+  static const char *const gpus[] = {"8", "$SLURM_GPUS_ON_NODE"};
+  for (size_t i = 0; i < 2; i++) {
+    char text[512];
+    snprintf(text, sizeof text, script, gpus[i]);
+    CHECK(!read_text("run.sh", text), "%s", error.message);
+    CHECK(says("nodes=4 world=32"), "%s", gpus[i]);
+  }
+  CHECK(!read_text("run.sh", "torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 train.py "
+                             "--per_device_train_batch_size 2\n"),
+        "%s", error.message);
+  CHECK(says("world=unclear"), "no directive");
+}
+
+TEST(mistyped_keys_are_noted) {
+  static const struct {
+    const char *key;
+    bool is_noted;
+  } keys[] = {{"per_device_train_bach_size", true},   {"per_device_eval_batch_size", false},
+              {"gradient_accumulation_step", true},   {"gradient_checkpointing_kwargs", false},
+              {"gradient_checkpoiting", true},        {"warmup_steps", false},
+              {"per_device_train_batch_size", false}, {"lora_t", false}};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "model_name_or_path: gpt2\nlearning_rate: 1e-4\nnum_train_epochs: 1\n"
+             "dataset_name: x\noutput_dir: o\nbf16: true\nmax_length: 512\n%s: 2\n",
+             keys[i].key);
+    CHECK(!read_text("a.yaml", text), "%s", error.message);
+    plim_project_note_typos(&project);
+    CHECK((project.notes.len == 1) == keys[i].is_noted, "%s", keys[i].key);
+  }
+}
+
 #define SENTENCES                                                                                  \
   "from sentence_transformers import SentenceTransformer, losses\n"                                \
   "from torch.utils.data import DataLoader\n"                                                      \
