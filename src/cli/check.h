@@ -146,6 +146,7 @@ void check_idle(check *c);
 void check_loading(check *c);
 void check_shell(check *c);
 void check_yaml(check *c);
+void check_typos(check *c);
 void check_readers(check *c);
 void check_fit(check *c);
 void check_precision(check *c);

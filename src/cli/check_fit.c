@@ -30,6 +30,7 @@ static plim_err estimate(check *c, plim_error *error) {
   plim_err err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
   if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
+  err = project_job_blame(&c->files, &c->job, err, error);
   if (!err && c->request.job.recipe.loss != PLIM_LOSS_CONTRASTIVE)
     c->request.job.recipe.batch *=
         plim_sequences_per_anchor(project_job_count(&c->files, PLIM_KNOB_POSITIVES),

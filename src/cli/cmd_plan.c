@@ -92,7 +92,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   job_args job = args->job;
   job.gpu = gpu;
   plim_err err = job_understand(&job, args->typed, &c->request, source, error);
-  if (err) return err;
+  if (err) return files ? project_job_blame(files, &args->job, err, error) : err;
   if (!files && job.strategy && !job_is_typed(&job, &job.strategy))
     job_note(&c->request, "no --strategy given: as it is means ddp");
   c->asked = (plim_plan_request){.job = c->request.job,
@@ -138,6 +138,7 @@ static plim_err read_files(const cli_call *call, plan_args *args, project_job *f
                                   &args->set, error);
   if (!err) err = project_job_fill(files, &args->job, error);
   if (!err) note_environment(args, files);
+  if (!err) project_job_note_one(files, &args->job);
   if (!err && !args->effective_batch && project_job_batch(files)) {
     snprintf(batch, size, "%llu", (unsigned long long)project_job_batch(files));
     args->effective_batch = batch;

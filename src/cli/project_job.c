@@ -60,6 +60,7 @@ plim_err project_job_read(project_job *p, const char *const *files, size_t count
                           const cli_strings *sets, plim_error *error) {
   plim_err err = project_job_open(p, files, count, sets, error);
   if (!err) err = plim_run_settings_of(&p->project, &p->run, error);
+  if (!err) plim_project_note_typos(&p->project);
   for (size_t i = 0; !err && i < p->project.notes.len; i++) note(p, "%s", p->project.notes.at[i]);
   if (err) project_job_clear(p);
   return err;
@@ -323,7 +324,8 @@ static void fill_targets(project_job *p, job_args *a) {
   bool is_open = p->run.lora_targets.said == PLIM_UNSAID && !a->lora_targets && a->lora_rank;
   if (is_open && leaves_targets_to_peft(p)) a->lora_targets = JOB_PEFT_TARGETS;
   if (!is_known(p->run.lora_targets.said) || !*p->run.lora_targets.text) return;
-  if (a->lora_targets) return;
+  bool is_idle = p->run.lora_targets.said == PLIM_DEFAULTED && !a->lora_rank;
+  if (a->lora_targets || is_idle) return;
   p->targets = strdup(p->run.lora_targets.text);
   if (!p->targets) cli_out_of_memory();
   a->lora_targets = p->targets;

@@ -26,6 +26,10 @@ void project_job_clear(project_job *p);
 // and GPUs that is JOB_UNSET. A batch that the files leave open is refused, never made up.
 plim_err project_job_fill(project_job *p, job_args *args, plim_error *error);
 
+// Says of an error about an option that it is the file's value, where the file gave it (project_job_blame.c).
+plim_err project_job_blame(const project_job *p, const job_args *args, plim_err err,
+                           plim_error *error);
+
 // Adds to what was read as what.
 void project_job_note(project_job *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -40,6 +44,8 @@ void project_job_fill_ecosystem(project_job *p, job_args *args);
 void project_job_note_ecosystem(project_job *p, const job_args *args);
 // The allocator's settings: the files' own, else those of the environment, which a run started here has.
 void project_job_fill_allocator(const project_job *p, job_args *args);
+// That one GPU is assumed, where files of the ecosystem never say it.
+void project_job_note_one(project_job *p, const job_args *args);
 // Names code that shards, checkpoints or casts by itself (project_job_code.c).
 void project_job_note_code(project_job *p, const job_args *args);
 // The setting whose key has this part and this end, without case; NULL: none.

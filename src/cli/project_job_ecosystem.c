@@ -45,6 +45,17 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_factory(p, a);
 }
 
+// How many GPUs there are is said where the run is started, which is not among these files.
+void project_job_note_one(project_job *p, const job_args *a) {
+  plim_dialect d = p->project.dialect;
+  bool is_of_launcher = d == PLIM_DIALECT_TRL || d == PLIM_DIALECT_AXOLOTL ||
+                        d == PLIM_DIALECT_LLAMA_FACTORY || d == PLIM_DIALECT_LLAMA_FACTORY_V1;
+  if (!is_of_launcher || p->run.world.said != PLIM_UNSAID || job_is_typed(a, &a->world)) return;
+  for (size_t i = 0; i < p->project.files.len; i++)
+    if (p->project.files.at[i]->settings.format > PLIM_FORMAT_TOML) return;
+  note(p, "one GPU is assumed: the files do not say how many there are (--world N)");
+}
+
 // torchtune says neither how many GPUs there are nor, mostly, how long a sequence may be.
 static void note_open(project_job *p, const job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return;

@@ -135,7 +135,8 @@ static bool can_be_value(const walk *w, const plim_argument *a) {
 
 // Behind Hydra's own switches, and with a sign, a.b=c is an override and no value.
 static bool is_value_of(const walk *w, const plim_argument *flag, const plim_argument *a) {
-  static const char *const hydra[] = {"--multirun", "--resolve", "--run", "--info", "--hydra-help"};
+  static const char *const hydra[] = {"--multirun", "-m",     "--resolve",   "--run",
+                                      "-r",         "--info", "--hydra-help"};
   size_t sign = override_sign(w, a);
   for (size_t i = 0; i < sizeof hydra / sizeof *hydra; i++)
     if (sign != SIZE_MAX && plim_argument_is(w->text, flag, hydra[i])) return false;

@@ -269,6 +269,11 @@ static const plim_key sentence[] = {
   NUMBER("*cached*loss.mini_batch_size", CACHED_BATCH, NULL),
   WORDS("*multiplenegativesrankingloss.*", LOSS_KIND, contrastive, "contrastive"),
   NUMBER("model.max_seq_length", SEQUENCE, NULL),
+  NUMBER("per_device_train_batch_size", MICRO_BATCH, "8", ADDABLE),
+  NUMBER("per_gpu_train_batch_size", MICRO_BATCH, NULL, OLD),
+  NUMBER("dataloader.batch_size", MICRO_BATCH, NULL, VAGUE), // of model.fit, see plim_key_read
+  WORDS("fit.use_amp", PRECISION, fp16, NULL),
+  NUMBER("fit.epochs", EPOCHS, NULL),
   NONE,
 };
 

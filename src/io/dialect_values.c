@@ -213,8 +213,42 @@ static bool must_be_given(const plim_key *key, const plim_setting *setting) {
           key->knob == PLIM_KNOB_LORA_RANK);
 }
 
+// Calls that make a number; others make what a loop goes through.
+static bool makes_number(const char *callee, size_t size) {
+  static const char *const names[] = {"int", "float", "max",  "min",  "round",  "len",    "sum",
+                                      "get", "pop",   "ceil", "prod", "getenv", "getattr"};
+  size_t from = size;
+  while (from && callee[from - 1] != '.') from--;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strlen(names[i]) == size - from && memcmp(callee + from, names[i], size - from) == 0)
+      return true;
+  return false;
+}
+
+// batch = {k: v.cuda() for k, v in batch.items()}, batch = batch.to("cuda"): data, no count.
+static bool is_data(const plim_key *key, const plim_settings *s, const plim_setting *setting) {
+  bool is_batch = key->knob == PLIM_KNOB_MICRO_BATCH && strcmp(key->key, "batch") == 0;
+  bool is_open = setting->value.kind == PLIM_VALUE_DERIVED && !is_chosen(setting);
+  if (!is_batch || !is_open || s->format != PLIM_FORMAT_PYTHON) return false;
+  const char *text = setting->value.text, *names_again = "batch = "; // set a second time
+  if (strncmp(text, names_again, strlen(names_again)) == 0) text += strlen(names_again);
+  size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.");
+  if (*text && strchr("{[(", *text)) return true;
+  return size && text[size] == '(' && !makes_number(text, size);
+}
+
+// A DataLoader is what sentence-transformers trains on where model.fit gets it; else it evaluates.
+static bool is_unfit(const plim_key *key, const plim_settings *s) {
+  if (strcmp(key->key, "dataloader.batch_size") != 0) return false;
+  for (size_t i = 0; i < s->at.len; i++)
+    if (strstr(s->at.at[i].key, ".fit.train_objectives")) return false;
+  return true;
+}
+
 plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setting *setting) {
   char text[TEXT_BYTES];
+  if (is_unfit(key, s)) return (plim_token){0};
+  if (is_data(key, s, setting)) return (plim_token){0};
   if (must_be_given(key, setting)) return (plim_token){PLIM_UNREADABLE, {0}};
   bool is_bare = setting->span.begin == setting->span.end; // a flag without a value
   bool is_flag = is_bare && setting->value.kind == PLIM_VALUE_NULL && setting->key[0] == '-';

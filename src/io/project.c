@@ -22,6 +22,7 @@ static void free_file(plim_project_file *f) {
   plim_settings_clear(&f->settings);
   free(f->path);
   free(f->real);
+  free(f->flags);
   free(f->text);
   free(f);
 }
@@ -129,7 +130,8 @@ static void adopt(const plim_project *p, plim_project_file *f) {
   bool is_own = f->is.dialect == PLIM_DIALECT_MEGATRON || f->is.dialect == PLIM_DIALECT_NANOGPT;
   if (!is_command(f) || is_own) return;
   bool is_vague = f->is.dialect == PLIM_DIALECTS || f->is.dialect == PLIM_DIALECT_HOME;
-  bool is_general = f->is.dialect == PLIM_DIALECT_HF && p->dialect != PLIM_DIALECT_HOME;
+  bool is_general =
+      (f->is.dialect == PLIM_DIALECT_HF || f->flags) && p->dialect != PLIM_DIALECT_HOME;
   f->is.rival = PLIM_DIALECTS;
   if (p->dialect != PLIM_DIALECTS && (is_vague || is_general)) {
     f->is.dialect = p->dialect;
@@ -370,6 +372,7 @@ bool plim_project_multiplies_out(const plim_project *p) {
 
 plim_err plim_project_finish(plim_project *p, plim_error *error) {
   plim_err err = plim_names_read(p, error);
+  if (!err) err = plim_project_find_flags(p, error);
   if (err) return err;
   recognise(p);
   plim_project_decide_conditions(p);

@@ -27,6 +27,7 @@ typedef struct {
   char *path, *text; // owned
   char *real;        // where it is, links resolved; NULL: not from disk; owned
   size_t size;
+  char *flags; // of a command: those that the parser of its script knows; NULL: any; owned
   plim_settings settings;
   plim_recognition is;
   plim_recipe_file recipe; // empty unless is.dialect is one
@@ -88,6 +89,9 @@ plim_err plim_project_bind(plim_project *p, plim_knob knob, const char *path, co
 
 // Reads plimsoll.yaml, recognises the others, and decides about every knob. After it, nothing is added.
 plim_err plim_project_finish(plim_project *p, plim_error *error);
+
+// Notes keys that nobody reads and that are nearly one that counts (project_typos.c).
+void plim_project_note_typos(plim_project *p);
 
 void plim_project_clear(plim_project *p);
 

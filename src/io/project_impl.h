@@ -31,6 +31,9 @@ bool plim_project_flag(const plim_project *p, const char *argument, plim_knob_pl
 // Another command sets it otherwise: NULL if none does.
 const plim_setting *plim_project_rival_flag(const plim_project *p, const char *argument,
                                             const plim_knob_place *flag);
+// Finds out which flags a command can take (project_parsers.c), and whether a new one is among them.
+plim_err plim_project_find_flags(plim_project *p, plim_error *error);
+bool plim_project_knows_flag(const plim_project_file *f, const char *key);
 // What a name of a script stands for in another file of the project (project_loads.c): a setting, a mapping that
 // holds something, or a key that the file it comes from does not have.
 typedef enum {

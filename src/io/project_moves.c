@@ -74,20 +74,58 @@ static bool is_use(const plim_project_file *f, plim_span in, size_t begin, size_
   }
 }
 
-// Whether the setting's source names the word.
-static bool names(const plim_project_file *f, const plim_setting *d, const char *word) {
+// Where the setting's source names the word, from here on; SIZE_MAX: nowhere.
+static size_t next_use(const plim_project_file *f, const plim_setting *d, const char *word,
+                       size_t from) {
   size_t n = strlen(word);
   const char *text = f->text, *end = text + d->span.end;
-  if (!n || d->value.kind != PLIM_VALUE_DERIVED) return false;
-  for (const char *at = text + d->span.begin; at < end; at++) {
+  if (!n || d->value.kind != PLIM_VALUE_DERIVED) return SIZE_MAX;
+  for (const char *at = text + from; at < end; at++) {
     at = memmem(at, (size_t)(end - at), word, n);
-    if (!at) return false;
+    if (!at) return SIZE_MAX;
     size_t begin = (size_t)(at - text);
     bool is_whole =
         !(begin && is_name(text[begin - 1])) && !(begin + n < f->size && is_name(text[begin + n]));
-    if (is_whole && is_use(f, d->span, begin, begin + n)) return true;
+    if (is_whole && is_use(f, d->span, begin, begin + n)) return begin;
   }
+  return SIZE_MAX;
+}
+
+static bool names(const plim_project_file *f, const plim_setting *d, const char *word) {
+  return next_use(f, d, word, d->span.begin) != SIZE_MAX;
+}
+
+// ---- loops that accumulate --------------------------------------------------------------------------
+
+// What goes in parts as many as there are passes: the loss, the number of steps.
+static bool is_divided(const plim_project_file *f, const plim_setting *d, size_t at) {
+  static const char *const dividends[] = {"loss", "len(", "steps"};
+  for (size_t i = 0; i < sizeof dividends / sizeof *dividends; i++)
+    if (strcasestr(d->key, dividends[i]) ||
+        memmem(f->text + d->span.begin, at - d->span.begin, dividends[i], strlen(dividends[i])))
+      return true;
   return false;
+}
+
+// loss / N, loss /= N, len(loader) // N, step % N, range(N): it counts the passes, as the knob does.
+static bool counts_passes(const plim_project_file *f, const plim_setting *d, size_t at) {
+  const char *text = f->text;
+  while (at && (is_name(text[at - 1]) || text[at - 1] == '.')) at--; // args.N
+  while (at && text[at - 1] == ' ') at--;
+  if (at < 2) return false;
+  if (at >= 6 && memcmp(text + at - 6, "range(", 6) == 0) return true;
+  bool is_in_place = text[at - 1] == '=' && text[at - 2] == '/';
+  if (text[at - 1] == '%' || (text[at - 1] == '/' && text[at - 2] == '/')) return true;
+  return (text[at - 1] == '/' || is_in_place) &&
+         is_divided(f, d, at > d->span.begin ? at : d->span.begin);
+}
+
+static bool is_counter(const plim_project_file *f, const plim_setting *d, const char *word) {
+  size_t at = next_use(f, d, word, d->span.begin);
+  if (at == SIZE_MAX || f->settings.format != PLIM_FORMAT_PYTHON) return false;
+  for (; at != SIZE_MAX; at = next_use(f, d, word, at + 1))
+    if (!counts_passes(f, d, at)) return false;
+  return true;
 }
 
 // ---- what is computed from what ---------------------------------------------------------------------
@@ -99,6 +137,7 @@ typedef struct {
   const plim_setting *shown[SHOWN];
   size_t shown_in[SHOWN];
   size_t moved, looks;
+  bool is_of_passes; // it is the accumulation's literal that changes
 } search;
 
 // A value in another file, as that file can see it.
@@ -263,6 +302,7 @@ static void judge(search *s, size_t file, size_t i, const source *x, bool *seen)
   if (seen[i]) return;
   seen[i] = true;
   if (is_of_knob(s, file, d) || (file == x->file && stays(s, file, d))) return;
+  if (s->is_of_passes && is_counter(f, d, x->word)) return;
   if (s->looks >= LOOKS || !hands_on(f, d) || !has_readers(s, file, d)) {
     show(s, file, d);
     return;
@@ -303,7 +343,9 @@ static plim_err refuse(const search *s, const source *x, plim_error *error) {
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.60s decides more than this: %s would change too",
                 x->setting->key, list);
-  plim_error_hint(error, "write the number itself where it should change, in place of %.60s",
+  plim_error_hint(error,
+                  "where it means the same, change %.60s by hand; where it does not, give that "
+                  "a number of its own",
                   x->setting->key);
   return plim_error_file_of(s->p, s->shown_in[0], err, error);
 }
@@ -317,8 +359,20 @@ static bool is_tree(plim_format format) {
   return format == PLIM_FORMAT_YAML || format == PLIM_FORMAT_JSON || format == PLIM_FORMAT_TOML;
 }
 
+static bool is_of_passes(const search *s, const source *x) {
+  const plim_project_knob *k = &s->p->knobs[PLIM_KNOB_ACCUMULATE];
+  for (size_t i = 0; i < k->place_count; i++) {
+    const plim_setting *place = k->places[i].setting;
+    if (k->places[i].file != x->file || !place) continue;
+    if (place == x->setting || (place->root && strcmp(place->root, x->setting->key) == 0))
+      return is_changed(s, PLIM_KNOB_ACCUMULATE);
+  }
+  return false;
+}
+
 static plim_err check_source(search *s, const source *x, plim_error *error) {
   s->moved = s->looks = 0;
+  s->is_of_passes = is_of_passes(s, x);
   bool is_read = is_tree(s->p->files.at[x->file]->settings.format);
   if (is_read && is_about_evaluation(x->setting) && !is_of_knob(s, x->file, x->setting))
     show(s, x->file, x->setting);

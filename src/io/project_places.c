@@ -5,7 +5,8 @@
 #include "project_impl.h"
 
 static bool is_argument(plim_dialect dialect, const plim_setting *setting) {
-  if (setting->is_faint) return false; // a variable is not beside arguments
+  if (setting->is_faint) return false;           // a variable is not beside arguments
+  if (strstr(setting->key, ".--")) return false; // what the parser has is handed to them
   for (; dialect != PLIM_DIALECTS; dialect = plim_dialect_table[dialect].base)
     for (const plim_key *key = plim_dialect_table[dialect].keys; key->key; key++)
       if (key->flags & PLIM_KEY_ADDABLE && plim_key_is_of(key, setting, true)) return true;
@@ -69,7 +70,7 @@ bool plim_project_place(const plim_project_file *f, const char *key, bool is_nes
   if (is_flat) snprintf(out, PLIM_KEY_BYTES, "%.200s", key);
   else if (is_nested && beside && !rival) name_beside(beside->key, key, out);
   else return false;
-  return true;
+  return plim_project_knows_flag(f, out);
 }
 
 static bool is_command(const plim_project_file *f) {

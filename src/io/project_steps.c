@@ -12,7 +12,7 @@ static plim_err no_memory(plim_error *error) {
 plim_err plim_step_begin(const plim_project *p, size_t file, const plim_edit_set *edits,
                          plim_project_file *out, plim_error *error) {
   const plim_project_file *f = p->files.at[file];
-  *out = (plim_project_file){.path = f->path, .is = f->is, .recipe = f->recipe};
+  *out = (plim_project_file){.path = f->path, .flags = f->flags, .is = f->is, .recipe = f->recipe};
   plim_err err = plim_project_text(p, file, edits, &out->text, &out->size, error);
   if (!err)
     err = plim_settings_read(f->settings.format, out->text, out->size, &out->settings, error);

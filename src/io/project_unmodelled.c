@@ -228,6 +228,54 @@ static bool find_head(const plim_project *p, size_t file, finding *out) {
   return is_found && !has_other;
 }
 
+// transformers' examples: a script that is not here says by its name which head it trains.
+static const struct {
+  const char *name, *class; // of run_NAME.py, and of what begins like it: run_qa_beam_search.py
+} examples[] = {
+    {"glue", "AutoModelForSequenceClassification"},
+    {"classification", "AutoModelForSequenceClassification"},
+    {"xnli", "AutoModelForSequenceClassification"},
+    {"ner", "AutoModelForTokenClassification"},
+    {"qa", "AutoModelForQuestionAnswering"},
+    {"squad", "AutoModelForQuestionAnswering"},
+    {"swag", "AutoModelForMultipleChoice"},
+    {"image_classification", "AutoModelForImageClassification"},
+    {"mae", "ViTMAEForPreTraining"},
+    {"mim", "AutoModelForMaskedImageModeling"},
+    {"audio_classification", "AutoModelForAudioClassification"},
+    {"speech_recognition", "AutoModelForCTC or AutoModelForSpeechSeq2Seq"},
+    {"wav2vec2", "Wav2Vec2ForPreTraining"},
+    {"semantic_segmentation", "AutoModelForSemanticSegmentation"},
+    {"instance_segmentation", "AutoModelForUniversalSegmentation"},
+    {"object_detection", "AutoModelForObjectDetection"},
+    {"clip", "VisionTextDualEncoderModel"},
+};
+
+static const char *head_of_example(const char *word, size_t size) {
+  const char *base = base_of(word, size), *end = word + size;
+  if (!ends_with(word, size, ".py") || end - base < 7 || memcmp(base, "run_", 4) != 0) return NULL;
+  const char *name = base + 4;
+  for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+    size_t n = strlen(examples[i].name);
+    bool fits = (size_t)(end - name) > n && memcmp(name, examples[i].name, n) == 0;
+    if (fits && (name[n] == '.' || name[n] == '_')) return examples[i].class;
+  }
+  return NULL;
+}
+
+static bool find_example(const plim_project *p, size_t file, finding *out) {
+  static const char *const blanks = " \t\r\n\"'\\,[]";
+  for (const char *at = p->files.at[file]->text; *at;) {
+    at += strspn(at, blanks);
+    size_t size = *at == '#' ? strcspn(at, "\n") : strcspn(at, blanks);
+    const char *class = *at == '#' || is_read(p, at, size) ? NULL : head_of_example(at, size);
+    if (class) keep(out, file, METHODS, class, strlen(class));
+    if (class) return true;
+    at += size;
+  }
+  return false;
+}
+
 static plim_err refuse_head(const plim_project *p, const finding *f, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
                            "the head of %s is not modelled: a vocabulary's logits would be "
@@ -344,8 +392,12 @@ const char *plim_project_freezes(const plim_project *p) {
 plim_err plim_project_refuse_unmodelled(const plim_project *p, plim_error *error) {
   finding f;
   if (find_method(p, &f)) return refuse_method(p, &f, error);
-  for (size_t i = 0; i < p->files.len; i++)
-    if (p->files.at[i]->settings.format == PLIM_FORMAT_PYTHON && find_head(p, i, &f))
-      return refuse_head(p, &f, error);
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *at = p->files.at[i];
+    bool is_other = at->settings.format == PLIM_FORMAT_PYTHON
+                        ? find_head(p, i, &f)
+                        : is_command(at) && find_example(p, i, &f);
+    if (is_other) return refuse_head(p, &f, error);
+  }
   return check_parallel(p, error);
 }

@@ -1,5 +1,7 @@
 // How many GPUs there are, from what several files say about machines, GPUs and batches.
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "project_impl.h"
 
@@ -28,6 +30,42 @@ static void leave_open(plim_project_knob *k, const char *why) {
   k->is_fixed = true;
   k->value = (plim_value){0};
   snprintf(k->why, sizeof k->why, "%s", copy);
+}
+
+// What Slurm's variables are, by the directives of the script: --nodes=4, --gres=gpu:a100:8.
+static const struct {
+  plim_knob knob;
+  const char *variable, *directive;
+} allocated[] = {
+    {PLIM_KNOB_NODES, "SLURM_NNODES", "#SBATCH.--nodes"},
+    {PLIM_KNOB_NODES, "SLURM_NNODES", "#SBATCH.-N"},
+    {PLIM_KNOB_NODES, "SLURM_JOB_NUM_NODES", "#SBATCH.--nodes"},
+    {PLIM_KNOB_NODES, "SLURM_JOB_NUM_NODES", "#SBATCH.-N"},
+    {PLIM_KNOB_WORLD, "SLURM_GPUS_ON_NODE", "#SBATCH.--gpus-per-node"},
+    {PLIM_KNOB_WORLD, "SLURM_GPUS_ON_NODE", "#SBATCH.--gres"},
+    {PLIM_KNOB_WORLD, "SLURM_GPUS_PER_NODE", "#SBATCH.--gpus-per-node"},
+};
+
+// 8, gpu:8, gpu:a100:8; 0: it is no count.
+static int64_t count_in(const plim_value *value) {
+  if (value->kind == PLIM_VALUE_INTEGER) return value->integer;
+  const char *colon = value->kind == PLIM_VALUE_TEXT ? strrchr(value->text, ':') : NULL;
+  return colon ? atoll(colon + 1) : 0;
+}
+
+static void take_allocated(plim_project *p, size_t i) {
+  plim_project_knob *k = &p->knobs[allocated[i].knob];
+  const plim_setting *open =
+      k->said == PLIM_UNCLEAR && k->place_count ? k->places[0].setting : NULL;
+  if (!open || open->value.kind != PLIM_VALUE_DERIVED) return;
+  if (!strstr(open->value.text, allocated[i].variable)) return;
+  const plim_settings *s = &p->files.at[k->places[0].file]->settings;
+  const plim_setting *directive = plim_settings_find(s, allocated[i].directive);
+  int64_t count = directive ? count_in(&directive->value) : 0;
+  if (count < 1 || count > MOST) return;
+  k->said = PLIM_SAID, k->is_fixed = true;
+  k->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = count};
+  snprintf(k->why, sizeof k->why, "%.60s decides it", directive->key);
 }
 
 static void spread_over_nodes(plim_project *p) {
@@ -75,6 +113,7 @@ static void infer_world(plim_project *p) {
 }
 
 void plim_project_settle_world(plim_project *p) {
+  for (size_t i = 0; i < sizeof allocated / sizeof *allocated; i++) take_allocated(p, i);
   spread_over_nodes(p);
   infer_world(p);
 }

@@ -1,0 +1,69 @@
+// Keys that nobody reads, one or two letters away from one that counts.
+#include <string.h>
+
+#include "project_impl.h"
+#include "suggest.h"
+
+enum { LONG = 10, VERY_LONG = 16 }; // letters; shorter names are near to others by chance
+
+static const char *last_part(const char *key) {
+  const char *dot = strrchr(key, '.');
+  return dot ? dot + 1 : key;
+}
+
+static bool is_row_of(const plim_key *keys, const char *name) {
+  for (const plim_key *key = keys; key->key; key++) {
+    const char *last = last_part(key->key);
+    if (*last != '*' && plim_key_fits(name, last, true)) return true;
+  }
+  return false;
+}
+
+// Of whichever ecosystem.
+static bool is_known(const char *name) {
+  for (int i = 0; i < PLIM_DIALECTS; i++)
+    if (is_row_of(plim_dialect_table[i].keys, name)) return true;
+  return is_row_of(plim_launch_keys, name);
+}
+
+static size_t gap(size_t a, size_t b) { return a > b ? a - b : b - a; }
+
+static bool is_near(const char *name, const char *key) {
+  size_t size = strlen(key), most = size >= VERY_LONG ? 2 : 1;
+  if (size < LONG || strpbrk(key, "*?$") || gap(size, strlen(name)) > most) return false;
+  return plim_edit_distance(name, key) <= most;
+}
+
+static const char *meant(plim_dialect at, const char *name) {
+  for (; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
+    for (const plim_key *key = plim_dialect_table[at].keys; key->key; key++)
+      if (is_near(name, last_part(key->key))) return last_part(key->key);
+  return NULL;
+}
+
+// Keys of trees, and flags that a command gives to an ecosystem's own parser.
+static bool is_read_by_others(const plim_project_file *f, const plim_setting *setting) {
+  if (f->settings.format <= PLIM_FORMAT_TOML) return true;
+  return setting->group && !setting->is_aside && !f->flags && strncmp(setting->key, "--", 2) == 0;
+}
+
+static void look_at(plim_project *p, const plim_project_file *f, const plim_setting *setting) {
+  char name[PLIM_KEY_BYTES];
+  plim_key_name(setting->key, name);
+  if (setting->group) name[strcspn(name, "#")] = 0;
+  const char *word = last_part(name);
+  if (strlen(word) + 1 < LONG || !is_read_by_others(f, setting)) return;
+  const char *key = meant(f->recipe.dialect, word);
+  if (key && !is_known(word))
+    plim_project_note(p, "%s: %.80s is not known; did you mean %s?", f->path, setting->key, key);
+}
+
+void plim_project_note_typos(plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    plim_dialect dialect = f->recipe.dialect;
+    bool has_keys = dialect != PLIM_DIALECTS && dialect != PLIM_DIALECT_HOME;
+    for (size_t k = 0; has_keys && k < f->settings.at.len; k++)
+      look_at(p, f, &f->settings.at.at[k]);
+  }
+}
