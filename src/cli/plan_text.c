@@ -148,7 +148,7 @@ static void print_verdict(const plan_for_card *c) {
     printf(", %s per step, %s tokens per second", units_seconds(best->step_seconds).text,
            units_count((uint64_t)best->tokens_per_second).text);
   printf("\n%10sthe fastest that fits%s, of %zu tried\n", "",
-         is_passed_below(p) ? " without a library for sharing" : "", p->tried);
+         is_passed_below(p) ? " in your own way to share" : "", p->tried);
   if (c->request.is_known_by_size)
     sentence("times are those of an H200; name the card (--gpu 4090) for its own");
 }

@@ -188,21 +188,20 @@ static void refine(plim_search *s) {
   }
 }
 
-// One GPU that shares with nobody is moved to a library for sharing, whose times are of data sheets, for no less than
-// this.
-#define WORTH_ANOTHER_LIBRARY 0.1
+// What links take is of data sheets: GPUs that share a run in one way are moved to another for no less than this,
+// and one GPU that shares with nobody to a library for sharing.
+#define WORTH_ANOTHER_WAY 0.1
 
 static bool is_moved(const plim_search *s, const plim_rung *x) {
   const plim_choice *own = &s->plan->before_choice;
-  return own->at[PLIM_KNOB_STRATEGY] == PLIM_SHARD_NONE &&
-         x->choice.at[PLIM_KNOB_STRATEGY] != PLIM_SHARD_NONE;
+  return own->at[PLIM_KNOB_STRATEGY] != x->choice.at[PLIM_KNOB_STRATEGY];
 }
 
-static void prefer_own_library(plim_search *s) {
+static void prefer_own_way(plim_search *s) {
   plim_rung *all = s->fitting.at;
-  if (s->r->world > 1 || !s->fitting.len || !is_moved(s, &all[0])) return;
+  if (!s->fitting.len || !is_moved(s, &all[0])) return;
   for (size_t i = 1; i < s->fitting.len; i++) {
-    if (all[i].tokens_per_second < (1 - WORTH_ANOTHER_LIBRARY) * all[0].tokens_per_second) return;
+    if (all[i].tokens_per_second < (1 - WORTH_ANOTHER_WAY) * all[0].tokens_per_second) return;
     if (is_moved(s, &all[i])) continue;
     plim_rung own = all[i];
     memmove(all + 1, all, i * sizeof *all);
@@ -218,7 +217,7 @@ void plim_build_ladder(plim_search *s, const plim_level *level) {
   sort(s, has_times);
   if (has_times) refine(s);
   sort(s, has_times);
-  if (has_times) prefer_own_library(s);
+  if (has_times) prefer_own_way(s);
   for (size_t i = 0; i < s->fitting.len && plan->rungs.len < MAX_RUNGS && !s->failed; i++) {
     size_t had = plan->rungs.len;
     uint64_t most = UINT64_MAX;

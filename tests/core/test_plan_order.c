@@ -49,7 +49,7 @@ static double speed_of(const plim_plan_request *r) {
   return speed;
 }
 
-#define SAME_TIME 0.01
+#define SAME_TIME 0.1 // the user's own way to share stays for that (plan_ladder.c)
 
 TEST(a_larger_card_is_never_slower) {
   static const uint64_t cards[] = {16, 24, 32, 141};
