@@ -146,7 +146,8 @@ static plim_err refuse_count(const project_job *p, const asked_count *c, plim_er
 
 static uint64_t count_of(const plim_project_knob *k) {
   if (!is_known(k->said)) return 0;
-  if (k->value.kind == PLIM_VALUE_REAL) return k->value.real >= 1 ? (uint64_t)k->value.real : 0;
+  if (k->value.kind == PLIM_VALUE_REAL)
+    return k->value.real >= 1 && k->value.real < 1e15 ? (uint64_t)k->value.real : 0;
   bool is_count = k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0;
   return is_count ? (uint64_t)k->value.integer : 0;
 }

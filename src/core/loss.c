@@ -69,7 +69,8 @@ static plim_tensor *chunk_loss(plim_tape *t, const void *context, plim_tensor *c
 void chunked_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_tensor *targets,
                   int64_t chunk, bool is_capped, plim_tensor **loss) {
   int64_t rows = hidden->shape.at[0];
-  for (int64_t from = 0; from < rows; from += chunk) {
+  // A run that ran out ends here: thousands of chunks more would not fit into the tape's reserve.
+  for (int64_t from = 0; from < rows && !(*loss && plim_tape_failed(t)); from += chunk) {
     int64_t end = from + chunk < rows ? from + chunk : rows;
     plim_tensor *piece = NULL, *wanted = NULL;
     set(t, &piece, slice_rows(t, hidden, from, end));

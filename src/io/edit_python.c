@@ -17,10 +17,14 @@ static plim_err no_memory(plim_error *error) {
   return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }
 
-// The quotes that the file uses for its settings.
+// The quotes that the file uses for its settings. A default that is not written has none.
 static char quote_of(const plim_settings *s) {
-  for (size_t i = 0; i < s->at.len; i++)
-    if (s->at.at[i].value.kind == PLIM_VALUE_TEXT) return s->text[s->at.at[i].span.end - 1];
+  for (size_t i = 0; i < s->at.len; i++) {
+    const plim_setting *at = &s->at.at[i];
+    bool is_written = at->value.kind == PLIM_VALUE_TEXT && at->span.end > at->span.begin;
+    char last = is_written ? s->text[at->span.end - 1] : 0;
+    if (last == '"' || last == '\'') return last;
+  }
   return '"';
 }
 

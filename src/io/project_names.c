@@ -167,9 +167,12 @@ static plim_err read_entry(plim_project *p, const plim_settings *s, const plim_s
 static plim_err check_file(const plim_project *p, const plim_setting *setting, plim_error *error) {
   char file[256];
   size_t at;
+  plim_error why = {0};
   unescape(setting->key + strlen("files."), file, sizeof file);
-  plim_err err = plim_project_find(p, file, &at, error);
-  return at == SIZE_MAX ? PLIM_OK : err;
+  plim_err err = plim_project_find(p, file, &at, &why);
+  if (at == SIZE_MAX) return PLIM_OK;
+  if (err && error) *error = why;
+  return err;
 }
 
 plim_err plim_names_read(plim_project *p, plim_error *error) {

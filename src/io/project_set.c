@@ -287,21 +287,26 @@ static const char *wanted_text(const job *j, plim_knob knob) {
   return value && value->kind == PLIM_VALUE_TEXT ? value->text : "none";
 }
 
+// What was tried first may have failed though all is well: nobody is told.
+static plim_err tell(plim_err err, const plim_error *said, plim_error *error) {
+  if (err && error) *error = *said;
+  return err;
+}
+
 // Key by key where that does it; else as a whole.
 static plim_err change_sharing(const job *j, plim_error *error) {
   plim_err err = PLIM_OK;
   size_t had = j->out->at.len;
-  plim_error why = {0};
+  plim_error said = {0}, why = {0};
   for (size_t i = 0; i < j->count && !err; i++)
-    if (is_sharing(j->changes[i].knob)) err = change_knob(j, &j->changes[i], error);
+    if (is_sharing(j->changes[i].knob)) err = change_knob(j, &j->changes[i], &said);
   bool is_whole = plim_change_of(j->changes, j->count, PLIM_KNOB_STRATEGY);
-  if (!err || (!is_whole && !is_shared(j->p))) return err;
+  if (!err || (!is_whole && !is_shared(j->p))) return tell(err, &said, error);
   forget_from(j->out, had);
   plim_way_to_share way = {wanted_text(j, PLIM_KNOB_STRATEGY), wanted_text(j, PLIM_KNOB_OFFLOAD),
                            wanted_text(j, PLIM_KNOB_CHECKPOINT)};
   plim_err other = plim_project_share(j->p, &way, j->out, &why);
-  if (other && is_whole && error) *error = why;
-  return other && !is_whole ? err : other;
+  return other && !is_whole ? tell(err, &said, error) : tell(other, &why, error);
 }
 
 // ---- all knobs together -----------------------------------------------------------------------------

@@ -5,7 +5,9 @@
 
 #include "python_reader.h"
 
-enum { MAX_SITES = 64, MAX_CALLS = 16, UNKNOWN_YET = 0, BEING_ASKED = UINT32_MAX };
+#define BEING_ASKED UINT32_MAX // no enumerator: clang holds those to the range of int
+
+enum { MAX_SITES = 64, MAX_CALLS = 16, UNKNOWN_YET = 0 };
 
 // ---- while reading ------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 #include "run_settings.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "project_impl.h"
@@ -8,11 +9,16 @@ static bool is_known(const plim_project_knob *k) {
   return k->said == PLIM_SAID || k->said == PLIM_DEFAULTED;
 }
 
+// A number of 34 digits is read as a real one.
+static bool is_countable(const plim_value *value) {
+  return value->kind == PLIM_VALUE_REAL && fabs(value->real) < 1e15;
+}
+
 static plim_said_count count(const plim_project *p, plim_knob knob) {
   const plim_project_knob *k = &p->knobs[knob];
   plim_said_count x = {k->said, 0};
   if (k->value.kind == PLIM_VALUE_INTEGER) x.count = k->value.integer;
-  else if (k->value.kind == PLIM_VALUE_REAL) x.count = (int64_t)k->value.real;
+  else if (is_countable(&k->value)) x.count = (int64_t)k->value.real;
   else if (is_known(k)) x.said = PLIM_UNCLEAR;
   return x;
 }

@@ -2,6 +2,7 @@
 #include "plimsoll.h"
 #include "test.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -110,6 +111,13 @@ TEST(numbers_read_back_the_same) {
 TEST(what_json_cannot_say_is_null) {
   CHECK_STR(number_as_json((double)NAN), "null\n");
   CHECK_STR(number_as_json((double)INFINITY), "null\n");
+}
+
+// A library that looks for jansson's json_object must not find this one.
+TEST(the_names_are_nobody_elses) {
+  void (*own)(json_writer *, const char *) = json_object;
+  void *found = dlsym(RTLD_DEFAULT, "json_object");
+  CHECK(memcmp(&found, &own, sizeof found) != 0, "json_object is exported");
 }
 
 TEST_MAIN

@@ -37,6 +37,22 @@ TEST(what_is_not_measured_widens_the_interval) {
         (unsigned long long)a, (unsigned long long)b);
 }
 
+// The rest of its step does not go on in the little memory that is set aside for its end.
+TEST(a_run_that_runs_out_before_thousands_of_chunks_ends) {
+  plim_job job = job_of("smollm2-135m");
+  plim_prediction p;
+  plim_alloc_conf conf;
+  plim_alloc_conf_parse("", &conf, NULL);
+  plim_predict_request request = {.job = &job, .conf = &conf, .limit_bytes = 8ull << 30};
+  job.recipe.batch = 512;
+  job.recipe.length = 8192;
+  job.recipe.loss = PLIM_LOSS_CHUNKED;
+  job.recipe.loss_chunk = 512;
+  CHECK(!plim_predict(&request, &p, NULL) && p.runs_out, "8192 chunks");
+  job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
+  CHECK(!plim_predict(&request, &p, NULL) && p.runs_out, "layers in checkpoints");
+}
+
 TEST(a_limit_is_a_verdict_and_needs_are_told_without_it) {
   plim_job job = job_of("tiny-llama");
   plim_estimate free_run, tight;

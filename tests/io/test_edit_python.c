@@ -365,6 +365,9 @@ TEST(texts_keep_their_quotes) {
   CHANGES("X = '''a\r\n'''\r\n", "X", words("b\nc"), "X = '''b\r\nc'''\r\n");
   CHANGES("X = (\n  'a'  # c\n  \"b\"\n)", "X", words("d"), "X = (\n  'd'\n)");
   CHANGES("X = 4\nY = 'q'", "X", words("bf16"), "X = 'bf16'\nY = 'q'");
+  CHANGES("autocast(device)\nX = 4", "X", words("bf16"), "autocast(device)\nX = \"bf16\"");
+  CHANGES("autocast(device)\nX = 4\nY = 'q'", "X", words("bf16"),
+          "autocast(device)\nX = 'bf16'\nY = 'q'");
   OPEN("X = 'a'");
   CHECK(change("X", words("\xff")) == PLIM_ERR_ARGUMENT, "not UTF-8: %s", edited);
 }
