@@ -85,6 +85,49 @@ static bool refuse_unfollowed(megatron *m) {
   return false;
 }
 
+// ---- several commands -------------------------------------------------------------------------------
+
+// How often the flag is given; false if not always with the same value.
+static bool count_flag(const megatron *m, const char *wanted, size_t *count) {
+  const plim_settings *s = &m->p->files.at[m->out->file]->settings;
+  const plim_value *first = NULL;
+  char name[PLIM_KEY_BYTES];
+  bool is_same = true;
+  *count = 0;
+  for (size_t i = 0; i < s->at.len; i++) {
+    const plim_setting *setting = &s->at.at[i];
+    if (setting->is_aside || strncmp(setting->key, "--", 2) != 0) continue;
+    plim_key_name(setting->key, name);
+    name[strcspn(name, "#")] = 0;
+    if (strcmp(name, wanted) != 0) continue;
+    is_same = is_same && (!first || plim_value_same(first, &setting->value));
+    first = &setting->value;
+    ++*count;
+  }
+  return is_same;
+}
+
+// Two commands may train two models: each flag of the shape is then in both, and says the same.
+static bool refuse_several(megatron *m) {
+  static const char *const names[] = {
+      "num_layers",          "hidden_size",      "ffn_hidden_size",
+      "num_attention_heads", "num_query_groups", "kv_channels",
+      "vocab_size",          "swiglu",           "normalization",
+      "disable_bias_linear", "add_qkv_bias",     "untie_embeddings_and_output_weights",
+      "qk_layernorm",        "hidden_dropout",   "position_embedding_type"};
+  size_t commands, count;
+  count_flag(m, "num_layers", &commands);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    bool is_same = count_flag(m, names[i], &count);
+    if (!count || (is_same && (commands < 2 || count == commands))) continue;
+    plim_shape_refuse(m->out, "a script with one of them, " NAME_HINT,
+                      "several commands have the flags of a model, and differ in %s",
+                      flag(m, names[i])->key);
+    return true;
+  }
+  return false;
+}
+
 // ---- reading ----------------------------------------------------------------------------------------
 
 static void read_kind(megatron *m) {
@@ -231,7 +274,7 @@ void plim_shape_of_megatron(const plim_project *p, plim_shape *out) {
     out->file = i;
     out->is_there = flag(&m, "num_layers") || flag(&m, "hidden_size");
   }
-  if (!out->is_there || refuse_unfollowed(&m)) return;
+  if (!out->is_there || refuse_unfollowed(&m) || refuse_several(&m)) return;
   read_kind(&m);
   if (!read_needed(&m) || !read_widths(&m) || !read_vocabulary(&m)) return;
   write_model(&m);

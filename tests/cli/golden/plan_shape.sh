@@ -49,3 +49,10 @@ $PLIMSOLL plan tune.yaml --gpu 24GiB | grep -E -A1 '^(llama|note: the model)'
 sed -i 's/ num_layers: 4,//' tune.yaml
 $PLIMSOLL plan tune.yaml --gpu 24GiB 2>&1
 true
+echo "== two commands, two models"
+size="--num-layers 2 --hidden-size 256 --num-attention-heads 4 --max-position-embeddings 512 --seq-length 512 --vocab-size 1000"
+llama="--swiglu --normalization RMSNorm --position-embedding-type rope --disable-bias-linear --hidden-dropout 0.0"
+batch="--micro-batch-size 4 --global-batch-size 16 --bf16"
+printf 'torchrun --nproc_per_node 1 pretrain_gpt.py %s\ntorchrun --nproc_per_node 1 pretrain_gpt.py %s\n' \
+  "$size $batch $llama" "$size $batch" >two.sh
+$PLIMSOLL plan two.sh --gpu 24GiB 2>&1
