@@ -247,9 +247,12 @@ static bool value_of(plim_py_reader *r, size_t i, size_t end, plim_value *out) {
   return true;
 }
 
+enum { LONGEST_TRUTH = 256 }; // tokens: nobody writes more, and each word is looked for to the end
+
 // What can be no other value than True or False, as far as its form tells.
 static bool is_truth(const plim_py_reader *r, size_t i, size_t end) {
   comparison c;
+  if (end - i > LONGEST_TRUTH) return false;
   size_t either = find_word(r, i, end, PY_or), joint = find_word(r, i, end, PY_and);
   if (either < end) return is_truth(r, either + 1, end);
   if (joint < end) return is_truth(r, joint + 1, end);

@@ -104,9 +104,14 @@ static uint32_t reach(settling *s, const plim_py_holder *h) {
 }
 
 static const plim_py_holder *function_at(const plim_py_names *n, uint32_t scope) {
-  for (size_t i = 0; scope && i < n->functions.len; i++) // in the order of their scopes
-    if (n->functions.at[i].scope == scope) return &n->functions.at[i];
-  return NULL;
+  size_t low = 0, high = n->functions.len; // in the order of their scopes
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (n->functions.at[middle].scope < scope) low = middle + 1;
+    else high = middle;
+  }
+  bool is_there = scope && low < n->functions.len && n->functions.at[low].scope == scope;
+  return is_there ? &n->functions.at[low] : NULL;
 }
 
 static uint32_t condition_of(settling *s, uint32_t function) {
