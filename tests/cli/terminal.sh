@@ -30,6 +30,10 @@ on_terminal() {
   fi
 }
 
+if ! python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
+  printf 'skipped: no terminal can be opened here\n0 passed, 0 failed, 1 skipped\n'
+  exit 0
+fi
 cd "$here/golden" || exit 2
 on_terminal 80 300 {plan,apply,undo,check,estimate,help,files,set,value,option,command}_*.sh
 on_terminal 60 100 {check,estimate,help,value,option,command}_*.sh plan_{cards,host,launch,world,script}.sh
