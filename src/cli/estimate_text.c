@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "estimate_result.h"
@@ -163,28 +164,39 @@ void estimate_place(const plim_place *place, char *text, size_t size) {
     snprintf(text + used, size - (size_t)used, ": %s", place->what);
 }
 
+// A line that goes on below itself on a narrow terminal.
+__attribute__((format(printf, 1, 2))) static void print_fact(const char *format, ...) {
+  char line[256];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(line, sizeof line, format, args);
+  va_end(args);
+  term_say(stdout, line, 0, 2);
+}
+
 static void print_facts(const estimate_result *r) {
   const plim_estimate *e = &r->e;
   char text[128];
   estimate_place(&e->p.peak_at, text, sizeof text);
-  printf("\npeak: %s allocated, %s reserved; %s\n", units_bytes(e->p.peak_allocated_bytes).text,
-         units_bytes(e->p.peak_reserved_bytes).text, text);
+  printf("\n");
+  print_fact("peak: %s allocated, %s reserved; %s", units_bytes(e->p.peak_allocated_bytes).text,
+             units_bytes(e->p.peak_reserved_bytes).text, text);
   if (e->p.host_bytes)
-    printf("host: %s of the CPU's memory per GPU\n", units_bytes(e->p.host_bytes).text);
+    print_fact("host: %s of the CPU's memory per GPU", units_bytes(e->p.host_bytes).text);
   if (e->p.retries)
-    printf("retries: %s; cached memory goes back to the driver, which costs time\n",
-           units_count(e->p.retries).text);
+    print_fact("retries: %s; cached memory goes back to the driver, which costs time",
+               units_count(e->p.retries).text);
   if (e->has_verdict && !e->fits) {
     estimate_place(&e->capped.runs_out_at, text, sizeof text);
-    printf("runs out: %s more are asked for; %s\n", units_bytes(e->capped.runs_out_bytes).text,
-           text);
+    print_fact("runs out: %s more are asked for; %s", units_bytes(e->capped.runs_out_bytes).text,
+               text);
   }
   if (!isnan(e->step_seconds))
-    printf("time: %s per step, %s tokens per second%s\n", units_seconds(e->step_seconds).text,
-           units_count((uint64_t)e->tokens_per_second).text,
-           r->request.target.gpu && (r->request.is_known_by_size || !*r->request.card)
-               ? ", at the rates of an H200"
-               : "");
+    print_fact("time: %s per step, %s tokens per second%s", units_seconds(e->step_seconds).text,
+               units_count((uint64_t)e->tokens_per_second).text,
+               r->request.target.gpu && (r->request.is_known_by_size || !*r->request.card)
+                   ? ", at the rates of an H200"
+                   : "");
 }
 
 static void print_warnings(const plim_estimate *e) {

@@ -210,11 +210,12 @@ static void find_start(launch *l, const plan_for_card *c) {
   plan_script(p, &edits, l->script, sizeof l->script);
 }
 
-// What to change in the file that is there, instead of another file beside it.
-static void print_own_file(const launch *l) {
+// What to change in the files that are there, instead of another file beside them.
+static void print_in_own(const launch *l) {
   const plim_sharding *how = &l->job.sharding;
   char line[2 * PLIM_PATH_BYTES];
-  if (is_zero(l))
+  if (l->own_way) snprintf(line, sizeof line, "in your own settings: %s", l->own_way);
+  else if (is_zero(l))
     snprintf(line, sizeof line, "in %s: zero_optimization.stage %d%s%s", l->own_file,
              (int)(l->strategy - PLIM_SHARD_ZERO1 + 1),
              how->offloads_optimizer ? ", offload_optimizer.device cpu" : "",
@@ -240,8 +241,7 @@ static void print_files(const launch *l) {
   file_writer *write;
   const char *file = new_file(l, &write);
   if (l->is_written) return;
-  if (l->own_way) printf("\nin your own settings: %s\n", l->own_way);
-  else if (l->own_file) print_own_file(l);
+  if (l->own_way || l->own_file) print_in_own(l);
   else if (file) {
     printf("\n%s:\n", file);
     write(l, stdout);

@@ -6,9 +6,8 @@ import fcntl, os, pty, re, struct, subprocess, sys, termios, threading, unicoded
 
 USUAL = 80
 WIDE = 400
-TO_PASTE = re.compile(
-    r"\s*(help: |fix: )?'?(plimsoll|python|pip|torchrun|accelerate|deepspeed|sbatch|srun|export|unset|git) |\s*-->"
-)
+PROGRAMS = "plimsoll|python|pip|torchrun|accelerate|deepspeed|llamafactory-cli|sbatch|srun|export|unset|git"
+TO_PASTE = re.compile(rf"\s*(help: |fix: )?'?(\w+=\S+ )*({PROGRAMS}) |\s*-->")
 DIFF_BEGINS = re.compile(r"in your files|diff --git |--- ")
 DIFF_LINE = re.compile(r"[-+ @\\]|diff --git |new file |index |in your files|$")
 BAR = re.compile(r"\[[A-Za-z~|.]{30,}\]")  # as wide as the terminal
