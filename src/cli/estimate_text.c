@@ -44,36 +44,48 @@ plim_estimate estimate_shown(const plim_estimate *e) {
 
 void estimate_needs(const plim_estimate *e, char *text, size_t size) {
   plim_estimate shown = estimate_shown(e);
-  snprintf(text, size, "%s%s", is_endless(e) ? "at least " : "",
-           units_bytes(shown.device_bytes).text);
+  uint64_t needed = plim_needed_bytes(e);
+  bool is_loading = needed > e->device_bytes;
+  snprintf(text, size, "%s%s%s", is_endless(e) ? "at least " : "",
+           units_bytes(is_loading ? needed : shown.device_bytes).text,
+           is_loading ? " while its model is loaded" : "");
+}
+
+static void print_fit(const plim_estimate *e, const char *card) {
+  char text[256], spare[64] = "";
+  if (e->budget_bytes > e->device_bytes)
+    snprintf(spare, sizeof spare, ": %s to spare",
+             units_bytes(e->budget_bytes - e->device_bytes).text);
+  snprintf(text, sizeof text, "%s of %s on %s%s%s", units_bytes(e->device_bytes).text,
+           units_bytes(e->budget_bytes).text, card, spare,
+           e->interval_bytes[1] > e->budget_bytes ? ", less than the estimate is sure of" : "");
+  term_print(stdout, TERM_GREEN, "FITS");
+  printf("  ");
+  term_say(stdout, text, 6, 6);
+}
+
+static void print_misfit(const plim_estimate *e, const char *card) {
+  char text[256], needs[64], excess[64] = "";
+  uint64_t needed = plim_needed_bytes(e);
+  estimate_needs(e, needs, sizeof needs);
+  if (needed > e->budget_bytes && !is_endless(e))
+    snprintf(excess, sizeof excess, ": %s too much", units_bytes(needed - e->budget_bytes).text);
+  snprintf(text, sizeof text, "needs %s, %s has %s%s", needs, card,
+           units_bytes(e->budget_bytes).text, excess);
+  term_print(stdout, TERM_RED, "DOES NOT FIT");
+  printf("  ");
+  term_say(stdout, text, 14, 14);
 }
 
 static void print_verdict(const estimate_result *r) {
   const plim_estimate *e = &r->e;
+  const char *card = *r->request.card ? r->request.card : "the limit";
   printf("\n");
-  if (!e->has_verdict) {
+  if (!e->has_verdict)
     printf("needs %s; name a card with --gpu to see whether it fits\n",
            units_bytes(e->device_bytes).text);
-    return;
-  }
-  const char *card = *r->request.card ? r->request.card : "the limit";
-  if (e->fits) {
-    term_print(stdout, TERM_GREEN, "FITS");
-    printf("  %s of %s on %s", units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text,
-           card);
-    if (e->budget_bytes > e->device_bytes)
-      printf(": %s to spare", units_bytes(e->budget_bytes - e->device_bytes).text);
-    printf("%s\n",
-           e->interval_bytes[1] > e->budget_bytes ? ", less than the estimate is sure of" : "");
-    return;
-  }
-  char needs[64];
-  estimate_needs(e, needs, sizeof needs);
-  term_print(stdout, TERM_RED, "DOES NOT FIT");
-  printf("  needs %s, %s has %s", needs, card, units_bytes(e->budget_bytes).text);
-  if (e->device_bytes > e->budget_bytes && !is_endless(e))
-    printf(": %s too much", units_bytes(e->device_bytes - e->budget_bytes).text);
-  printf("\n");
+  else if (e->fits) print_fit(e, card);
+  else print_misfit(e, card);
 }
 
 // ---- the bar ----------------------------------------------------------------------------------------
@@ -174,6 +186,14 @@ __attribute__((format(printf, 1, 2))) static void print_fact(const char *format,
   term_say(stdout, line, 0, 2);
 }
 
+// ZeRO 3 runs out while it loads what it will cut.
+static bool is_loaded_whole(const estimate_result *r) {
+  const plim_estimate *e = &r->e;
+  return r->request.job.sharding.strategy == PLIM_SHARD_ZERO3 &&
+         r->request.job.load == PLIM_LOAD_PRETRAINED && e->has_verdict && !e->fits &&
+         e->capped.runs_out_at.phase == PLIM_PHASE_LOAD;
+}
+
 static void print_facts(const estimate_result *r) {
   const plim_estimate *e = &r->e;
   char text[128];
@@ -191,6 +211,9 @@ static void print_facts(const estimate_result *r) {
     print_fact("runs out: %s more are asked for; %s", units_bytes(e->capped.runs_out_bytes).text,
                text);
   }
+  if (is_loaded_whole(r))
+    print_fact("help: from_pretrained under HfDeepSpeedConfig has it whole on no GPU: "
+               "--load sharded");
   if (!isnan(e->step_seconds))
     print_fact("time: %s per step, %s tokens per second%s", units_seconds(e->step_seconds).text,
                units_count((uint64_t)e->tokens_per_second).text,

@@ -20,11 +20,12 @@ const char *const job_reduce_dtypes[] = {"fp32", "bf16", NULL};
 const char *const job_offloads[] = {"none",      "activations", "checkpoints",
                                     "optimizer", "parameters",  NULL};
 const char *const job_links[] = {"default", "nvlink", "pcie", NULL};
-const char *const job_loads[] = {"pretrained", "device-map", "init", NULL};
+const char *const job_loads[] = {"pretrained", "device-map", "init", "sharded", NULL};
 
 static const plim_dtype dtypes[] = {PLIM_DTYPE_COUNT, PLIM_BF16, PLIM_FP16, PLIM_FP32};
 static const plim_dtype amps[] = {PLIM_BOOL, PLIM_BF16, PLIM_FP16};
-static const plim_load loads[] = {PLIM_LOAD_PRETRAINED, PLIM_LOAD_DEVICE_MAP, PLIM_LOAD_INIT};
+static const plim_load loads[] = {PLIM_LOAD_PRETRAINED, PLIM_LOAD_DEVICE_MAP,
+                                  PLIM_LOAD_INIT, [JOB_LOAD_SHARDED] = PLIM_LOAD_SHARDED};
 
 enum { DEFAULT_LENGTH = 2048, DEFAULT_CHUNK = 512 };
 
@@ -147,6 +148,22 @@ static plim_checkpoint_kind checkpoint_of(const job_args *args) {
                                               : PLIM_CHECKPOINT_OFF;
 }
 
+// integrations/deepspeed.py of transformers 5.17, trainer_config_finalize; accelerate's _prepare_deepspeed.
+static plim_zero_sizes zero_sizes_of(const job_args *args, int64_t hidden) {
+  plim_zero_sizes s = args->zero_sizes;
+  if (s.reduce_bucket == JOB_AUTO_SIZE) s.reduce_bucket = hidden * hidden;
+  if (s.prefetch == JOB_AUTO_SIZE) s.prefetch = (int64_t)(0.9 * (double)(hidden * hidden));
+  if (s.persistent == JOB_AUTO_SIZE) s.persistent = 10 * hidden;
+  return s;
+}
+
+// Trainer and accelerate run from_pretrained under zero.Init where stage 3 is asked for.
+static plim_load load_of(const job_args *args, bool by_accelerate) {
+  plim_load said = loads[args->load];
+  bool is_in_parts = said == PLIM_LOAD_PRETRAINED && by_accelerate && !args->loads_whole;
+  return is_in_parts ? PLIM_LOAD_SHARDED : said;
+}
+
 // FSDP2 computes in another type by its own policy, not by autocast. Its CPUOffloadPolicy takes the
 // parameters and the optimizer along.
 static void understand_sharding(const job_args *args, job_request *r) {
@@ -163,8 +180,11 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .keeps_full = args->no_reshard,
       .is_by_accelerate = by_accelerate,
       .is_version_1 = args->is_fsdp_1,
+      .sizes = zero_sizes_of(args, r->job.model.hidden),
+      .overlaps = args->overlaps,
       .offloads_optimizer = offloads || args->offload == OFFLOAD_OPTIMIZER,
       .offloads_parameters = offloads || (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)};
+  r->job.load = load_of(args, by_accelerate);
   if (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)
     job_note(r, "FSDP2 moves parameters to the host along with the optimizer");
   if (args->strategy && args->loop == 0)
@@ -239,7 +259,6 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .is_bare = is_bare(args),
                     .skips_clipping = args->no_clip,
                     .deletes_outputs = args->delete_outputs};
-  r->job.load = loads[args->load];
   r->job.weights = (plim_weights_kind)args->weights;
   r->job.prepares_kbit = r->job.weights != PLIM_WEIGHTS_PLAIN;
   understand_sharding(args, r);

@@ -19,15 +19,23 @@ typedef struct {
   int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
       offload, link, pooling;
   bool checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
-  bool through_accelerate; // it is accelerate that shards; Trainer's model it always is
-  bool wraps_layers;       // checkpoints are FSDP's, around layers
-  bool is_fsdp_1;          // the strategy is the first FSDP, for which the second stands
-  const cli_call *typed;   // the command line, whose args have these at `typed_at`; NULL: none
+  bool through_accelerate;    // it is accelerate that shards; Trainer's model it always is
+  bool wraps_layers;          // checkpoints are FSDP's, around layers
+  plim_zero_sizes zero_sizes; // DeepSpeed's, of files; JOB_AUTO_SIZE: by the model
+  bool overlaps;              // overlap_comm
+  bool loads_whole;           // accelerate's zero3_init_flag is off
+  bool is_fsdp_1;             // the strategy is the first FSDP, for which the second stands
+  const cli_call *typed;      // the command line, whose args have these at `typed_at`; NULL: none
   size_t typed_at;
 } job_args;
 
 // Whether the option was typed that fills this field of `args`.
 bool job_is_typed(const job_args *args, const void *field);
+
+#define JOB_AUTO_SIZE INT64_MIN
+
+// In job_loads: in parts, which Trainer and accelerate see to by themselves.
+enum { JOB_LOAD_SHARDED = 3 };
 
 // Adapters where peft puts them by itself.
 #define JOB_PEFT_TARGETS "default"
@@ -113,8 +121,8 @@ extern const char *const job_reduce_dtypes[], *const job_links[];
   {"loop", 0, "KIND", CLI_CHOICE, AT(loop),                                                        \
    "a plain loop, transformers.Trainer, or the shortest loop (default: manual)", job_loops},                          \
   {"load", 0, "HOW", CLI_CHOICE, AT(load),                                                         \
-   "from_pretrained to the CPU and moved, straight to the card with device_map, or random "        \
-   "weights built there (default: pretrained)", job_loads},                                        \
+   "from_pretrained to the CPU and moved, straight to the card with device_map, random weights "   \
+   "built there, or under zero.Init, whole on no GPU (default: pretrained)", job_loads},           \
   {"steps", 0, "N", CLI_UINT, AT(steps), "optimizer steps to simulate (default: 3)", NULL},        \
   {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf), "PYTORCH_CUDA_ALLOC_CONF", NULL},           \
   {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),                                                        \

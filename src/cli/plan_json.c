@@ -79,6 +79,7 @@ static void concession(json_writer *j, const plim_concession *x) {
   json_bytes(j, "device_bytes", x->device_bytes);
   json_i64(j, "saves_bytes", x->saves_bytes);
   json_number(j, "tokens_per_second", x->tokens_per_second);
+  json_bool(j, "is_instead_of_offload", x->is_instead);
   json_end(j);
 }
 

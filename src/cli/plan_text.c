@@ -110,10 +110,10 @@ static void print_nothing_fits(const plan_for_card *c) {
                           ? ": it fits, but with less to spare than the estimate is sure of "
                             "(--margin 0 takes it nevertheless)"
                           : ": it fits, but leaves less free than --margin asks for";
-  uint64_t needed = plim_needed_bytes(&p->smallest.e);
-  const char *loading = needed > p->smallest.e.device_bytes ? " while its model is loaded" : "";
-  snprintf(line, sizeof line, "NOTHING FITS %s; the smallest of %zu tried needs %s%s%s", how,
-           p->tried, units_bytes(needed).text, loading, p->is_tight ? tight : "");
+  char needs[64];
+  estimate_needs(&p->smallest.e, needs, sizeof needs);
+  snprintf(line, sizeof line, "NOTHING FITS %s; the smallest of %zu tried needs %s%s", how,
+           p->tried, needs, p->is_tight ? tight : "");
   sentence(line);
 }
 
@@ -279,7 +279,13 @@ static void print_concession(const plim_plan *p, const plim_concession *x) {
   size_t used = 0;
   for (int k = 0; k < x->count; k++)
     used += concession_words(x, k, line + used, sizeof line - used);
-  if (p->rungs.len)
+  if (x->is_instead)
+    snprintf(line + used, sizeof line - used,
+             " takes %s without offload of %s, %s tokens per second",
+             units_bytes(x->device_bytes).text,
+             plim_knob_value_name(PLIM_KNOB_OFFLOAD, p->rungs.at[0].choice.at[PLIM_KNOB_OFFLOAD]),
+             units_count((uint64_t)x->tokens_per_second).text);
+  else if (p->rungs.len)
     snprintf(line + used, sizeof line - used, " saves %s: %s",
              units_bytes((uint64_t)x->saves_bytes).text, units_bytes(x->device_bytes).text);
   else

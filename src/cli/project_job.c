@@ -281,6 +281,7 @@ static void fill_strategy(project_job *p, job_args *a) {
     note(p, "activations on the host beside parameters are not modelled: predicted on the card");
   if (a->world > 1 && !a->strategy && !is_typed) a->strategy = usual_strategy(&p->project);
   a->through_accelerate = goes_through_accelerate(&p->project);
+  project_job_fill_engine(p, a);
   if (is(p->run.reshard, "off") && a->strategy == PLIM_SHARD_FSDP2) a->no_reshard = true;
 }
 
@@ -298,26 +299,13 @@ static void fill_loss(project_job *p, job_args *a) {
   if (is(p->run.liger, "on")) a->liger = true;
 }
 
-// The setting whose key has this part and this end, without case; NULL: none.
-static const plim_setting *find_setting(const project_job *p, const char *part, const char *end) {
-  for (size_t i = 0; i < p->project.files.len; i++) {
-    const plim_settings *s = &p->project.files.at[i]->settings;
-    for (size_t k = 0; k < s->at.len; k++) {
-      const char *key = s->at.at[k].key, *found = strcasestr(key, part);
-      size_t n = strlen(key), m = strlen(end);
-      if (found && n >= m && strcasecmp(key + n - m, end) == 0) return &s->at.at[k];
-    }
-  }
-  return NULL;
-}
-
 // Ecosystems that hand a configuration without target_modules to peft, which has its own.
 static bool leaves_targets_to_peft(const project_job *p) {
   plim_dialect dialect = p->project.dialect;
   bool is_trainer = dialect == PLIM_DIALECT_HF || dialect == PLIM_DIALECT_TRL;
   bool is_own = dialect == PLIM_DIALECT_HOME || dialect == PLIM_DIALECT_SENTENCE ||
                 dialect == PLIM_DIALECT_LIGHTNING;
-  return is_trainer || (is_own && find_setting(p, "loraconfig.", ""));
+  return is_trainer || (is_own && project_job_setting(p, "loraconfig.", ""));
 }
 
 // Adapters on layers that none of our names has are left out, and said.

@@ -46,6 +46,10 @@ void project_job_note_ecosystem(project_job *p, const job_args *args);
 void project_job_fill_allocator(const project_job *p, job_args *args);
 // That one GPU is assumed, where files of the ecosystem never say it.
 void project_job_note_one(project_job *p, const job_args *args);
+// DeepSpeed's sizes, and how a shared model is loaded (project_job_engine.c).
+void project_job_fill_engine(const project_job *p, job_args *args);
+// The Python file of the project whose code has this; NULL: none.
+const char *project_job_calls(const project_job *p, const char *word);
 // Names code that shards, checkpoints or casts by itself (project_job_code.c).
 void project_job_note_code(project_job *p, const job_args *args);
 // The setting whose key has this part and this end, without case; NULL: none.

@@ -5,8 +5,7 @@
 #include "project_job.h"
 #include "python_code.h"
 
-// The Python file of the project whose code has this; NULL: none.
-static const char *calls(const project_job *p, const char *word) {
+const char *project_job_calls(const project_job *p, const char *word) {
   for (size_t i = 0; i < p->project.files.len; i++) {
     const plim_project_file *f = p->project.files.at[i];
     bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
@@ -36,7 +35,7 @@ void project_job_note_code(project_job *p, const job_args *a) {
        offsetof(job_args, dtype)},
   };
   for (size_t i = 0; i < sizeof code / sizeof *code; i++) {
-    const char *path = calls(p, code[i].word);
+    const char *path = project_job_calls(p, code[i].word);
     bool is_told = job_is_typed(a, (const char *)a + code[i].at);
     if (!path || is_told || p->project.knobs[code[i].knob].said == PLIM_SAID) continue;
     project_job_note(p, "%.80s %s (%s), which is not read: %s", path, code[i].what, code[i].word,

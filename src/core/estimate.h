@@ -51,4 +51,7 @@ typedef struct {
 plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim_estimate *out,
                             plim_error *error);
 
+// What a card has to have for it: more than training takes where memory runs out while the model is loaded.
+uint64_t plim_needed_bytes(const plim_estimate *e);
+
 #endif

@@ -104,6 +104,7 @@ static void let_whole_go(plim_tape *t, const fsdp *f, plim_tensor *p) {
 
 // All parts of a group are there before the whole parameters go.
 static bool cut_plainly(plim_tape *t, fsdp *f, const plim_model *m) {
+  plim_tape_end_host(t);
   for (size_t i = 0; i < f->count; i++) {
     fsdp_group *g = &f->groups[i];
     g->keeps_full = f->how.keeps_full;
@@ -126,14 +127,10 @@ typedef struct {
   bool was_on_host, ok;
 } preparing;
 
-static bool decays(const plim_model *m, const plim_tensor *p) {
-  return p->shape.n > 1 && p != m->undecayed[0] && p != m->undecayed[1];
-}
-
 // Trainer's optimizer has what decays first.
 static plim_tensor *last_updated(const plim_model *m) {
   size_t i = m->parameters.len;
-  while (m->is_grouped_by_decay && i && decays(m, m->parameters.at[i - 1])) i--;
+  while (m->is_grouped_by_decay && i && plim_decays(m, m->parameters.at[i - 1])) i--;
   if (!i) i = m->parameters.len;
   return i ? m->parameters.at[i - 1] : NULL;
 }

@@ -134,9 +134,15 @@ plim_job plim_job_in_effect(const plim_job *job) {
 
 // ---- building ---------------------------------------------------------------------------------------
 
-// accelerate moves a model to the card piece by piece, as it shards it.
-static bool stays_on_host(const plim_job *job) {
-  return plim_is_accelerates(&job->sharding) && job->load == PLIM_LOAD_PRETRAINED;
+static bool is_built_on_host(const plim_job *job) {
+  return job->load == PLIM_LOAD_PRETRAINED || job->load == PLIM_LOAD_SHARDED;
+}
+
+bool plim_job_loads_in_parts(const plim_job *job) {
+  plim_strategy strategy = job->sharding.strategy;
+  bool shares = strategy == PLIM_SHARD_FSDP2 ||
+                (strategy == PLIM_SHARD_ZERO3 && job->load == PLIM_LOAD_SHARDED);
+  return shares && is_built_on_host(job) && job->weights == PLIM_WEIGHTS_PLAIN;
 }
 
 // accelerate's prepare_model makes FSDP 1's flat parameters float32 whenever mixed_precision is not "no";
@@ -155,10 +161,10 @@ static void add_adapters(plim_tape *t, plim_model *m, const plim_lora *lora) {
 }
 
 static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
-  if (stays_on_host(job)) return;
+  if (plim_job_loads_in_parts(job)) return;
   bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
   if (job->load == PLIM_LOAD_DEVICE_MAP || !is_plain) plim_load_to_device(t, m, job->weights);
-  else if (job->load == PLIM_LOAD_PRETRAINED) plim_move_model(t);
+  else if (is_built_on_host(job)) plim_move_model(t);
 }
 
 // Quantised weights are those of a checkpoint.
@@ -171,7 +177,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   c.fills_cache = c.is_encoder_decoder && job->load != PLIM_LOAD_INIT;
   plim_model *m = c.family->build(t, &c, built_dtype(job));
   // Trainer moves the model when it has its adapters; who moves it himself does so before.
-  bool moves_late = job->load == PLIM_LOAD_PRETRAINED && job->recipe.is_trainer && is_plain;
+  bool moves_late = is_built_on_host(job) && job->recipe.is_trainer && is_plain;
   if (m && !moves_late) put_on_device(t, m, job);
   if (m && job->prepares_kbit) plim_prepare_kbit(t, m);
   if (m && job->lora.rank) add_adapters(t, m, &job->lora);
@@ -225,7 +231,7 @@ static bool rehearse(const plim_job *job, plim_model *m) {
   plim_tape *t = plim_tape_new((plim_tape_sink){follow, &l});
   if (t) plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
   plim_model *rehearsed = t ? build(t, job) : NULL;
-  if (rehearsed && stays_on_host(job)) plim_move_model(t);
+  if (rehearsed && plim_job_loads_in_parts(job)) plim_move_model(t);
   bool ok = rehearsed && !l.failed && !plim_tape_failed(t) && find_buffers(rehearsed, &l, m);
   plim_tensor *logits = NULL;
   plim_batch batch = {.attention = job->recipe.attention};
@@ -256,7 +262,8 @@ plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
   plim_model *m = build_sharded(t, job);
   // Whoever builds the whole model on the card to shard it there empties the cache, or has gained
   // nothing; the measured programs do, accelerate does not.
-  if (job->sharding.strategy != PLIM_SHARD_NONE && !plim_is_accelerates(&job->sharding))
+  if (job->sharding.strategy != PLIM_SHARD_NONE && !plim_is_accelerates(&job->sharding) &&
+      !plim_job_loads_in_parts(job))
     plim_tape_empty_cache(t);
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   return m;

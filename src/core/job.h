@@ -11,7 +11,8 @@
 typedef enum {
   PLIM_LOAD_INIT,       // random weights, built on the device
   PLIM_LOAD_PRETRAINED, // from_pretrained to the host, then to the device; by Trainer if it trains
-  PLIM_LOAD_DEVICE_MAP  // from_pretrained(device_map=...): file by file to the device
+  PLIM_LOAD_DEVICE_MAP, // from_pretrained(device_map=...): file by file to the device
+  PLIM_LOAD_SHARDED     // as PRETRAINED; under zero.Init, so that ZeRO 3 has it whole on no card
 } plim_load;
 
 typedef struct {
@@ -33,6 +34,10 @@ plim_job plim_job_in_effect(const plim_job *job);
 
 // Refuses, with the reason, what there is no program for.
 plim_err plim_job_check(const plim_job *job, plim_error *error);
+
+// Whether the model comes from the host part by part: fully_shard, FSDP and accelerate take one that is there so, and
+// from_pretrained runs under zero.Init if it is told to (PLIM_LOAD_SHARDED).
+bool plim_job_loads_in_parts(const plim_job *job);
 
 // Builds the model, with its adapters, and wraps it. NULL when memory is out.
 plim_model *plim_job_load(plim_tape *t, const plim_job *job);

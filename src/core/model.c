@@ -40,6 +40,10 @@ plim_model *plim_model_finish(plim_model *m) {
   return NULL;
 }
 
+bool plim_decays(const plim_model *m, const plim_tensor *p) {
+  return p->shape.n > 1 && p != m->undecayed[0] && p != m->undecayed[1];
+}
+
 void plim_model_delete(plim_model *m) {
   if (!m) return;
   plim_shards_delete(m->shards);

@@ -122,6 +122,9 @@ void *plim_model_array(plim_model *m, int64_t count, size_t bytes);
 // Ends a constructor: the model, or NULL (and it is freed) if memory was out.
 plim_model *plim_model_finish(plim_model *m);
 
+// Whether Trainer's optimizer lets it decay: weights do, norms and biases do not.
+bool plim_decays(const plim_model *m, const plim_tensor *p);
+
 // Frees the model; its tensors stay on the tape. NULL is fine.
 void plim_model_delete(plim_model *m);
 

@@ -157,6 +157,14 @@ void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *con
   o->step(t, o, &(update){parameters, state, shared, count, widens_tables});
 }
 
+void plim_optimizer_step_one(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
+                             size_t count, plim_tensor **state, size_t index) {
+  plim_tensor **shared = state + PLIM_OPTIMIZER_STATE * count;
+  plim_work_parameters(t, 1);
+  o->step(t, o,
+          &(update){parameters + index, state + PLIM_OPTIMIZER_STATE * index, shared, 1, false});
+}
+
 void plim_zero_grad(plim_tape *t, plim_tensor *const *parameters, size_t count) {
   for (size_t i = 0; i < count; i++) drop(t, &parameters[i]->grad);
 }

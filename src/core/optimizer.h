@@ -29,6 +29,10 @@ enum { PLIM_OPTIMIZER_STATE = 4, PLIM_OPTIMIZER_SHARED = 2 };
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
                          size_t count, plim_tensor **state, bool widens_tables);
 
+// Likewise, but only the parameter of that index is updated.
+void plim_optimizer_step_one(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
+                             size_t count, plim_tensor **state, size_t index);
+
 // torch.nn.utils.clip_grad_norm_: the norm, floating.
 plim_tensor *plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count);
 

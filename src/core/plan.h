@@ -92,6 +92,7 @@ typedef struct {
   uint64_t device_bytes; //
   int64_t saves_bytes;   // against the plan; negative: it costs
   double tokens_per_second;
+  bool is_instead; // of what the plan moves to the host
 } plim_concession;
 
 typedef struct {
@@ -128,9 +129,6 @@ int64_t plim_choice_sequences(const plim_choice *choice);
 // The job of a choice, and its allocator settings.
 plim_job plim_choice_job(const plim_plan_request *request, const plim_choice *choice);
 const char *plim_choice_conf(const plim_plan_request *request, const plim_choice *choice);
-
-// What a card has to have for it: more than training takes where the model runs out while it is loaded.
-uint64_t plim_needed_bytes(const plim_estimate *e);
 
 // What a choice takes, as a rung would show it.
 plim_err plim_choice_estimate(const plim_plan_request *request, const plim_choice *choice,

@@ -205,6 +205,62 @@ static void offer_saving(plim_search *s, plim_knob knob) {
   }
 }
 
+// Whether the plan moves to the host what the user has on the card, beside activations.
+static bool moves_to_host(const plim_plan *plan) {
+  int64_t was = plan->before_choice.at[PLIM_KNOB_OFFLOAD];
+  int64_t is = plan->rungs.at[0].choice.at[PLIM_KNOB_OFFLOAD];
+  return is != was && is != PLIM_OFFLOAD_NONE && is != PLIM_OFFLOAD_ACTIVATIONS;
+}
+
+static const plim_rung *fastest_on(plim_search *s, const plim_level *level) {
+  const plim_rung *best = NULL;
+  s->fastest = 0;
+  plim_search_level(s, level);
+  for (size_t i = 0; i < s->fitting.len && !s->failed; i++)
+    if (!best || s->fitting.at[i].tokens_per_second > best->tokens_per_second)
+      best = &s->fitting.at[i];
+  return best;
+}
+
+// As far as can be without moving to the host what the plan moves there.
+static plim_reach reach_without(const plim_search *s, int64_t offload) {
+  plim_reach reach = plim_reach_at(s, plim_reach_count - 1);
+  reach.parameters = false;
+  if (offload == PLIM_OFFLOAD_OPTIMIZER) reach.optimizer = false;
+  return reach;
+}
+
+// The least of a knob that fits on the level; false: none of it does.
+static bool least_that_fits(plim_search *s, plim_knob knob, plim_level *level) {
+  plim_domain d = plim_knob_concessions(s->r, knob, true);
+  if (d.count < 2) return false;
+  level->at.at[knob] = d.at[d.count - 1];
+  if (!plim_level_fits(s, level, NULL)) return false;
+  for (int i = 1; i < d.count - 1 && !s->failed; i++) {
+    level->at.at[knob] = d.at[i];
+    if (plim_level_fits(s, level, NULL)) return true;
+  }
+  level->at.at[knob] = d.at[d.count - 1];
+  return true;
+}
+
+// Where the plan moves to the host, which is slow: what one knob takes that makes this needless. False: none does.
+static bool offer_instead(plim_search *s, plim_knob knob) {
+  const plim_choice *plan = &s->plan->rungs.at[0].choice;
+  plim_level level = plim_level_of(s);
+  level.reach = reach_without(s, plan->at[PLIM_KNOB_OFFLOAD]);
+  if (!least_that_fits(s, knob, &level)) return false;
+  const plim_rung *best = fastest_on(s, &level);
+  if (!best) return false;
+  plim_rung shown = *best;
+  plim_level told = {.r = s->r, .at = *plan};
+  told.at.at[knob] = level.at.at[knob];
+  size_t before = s->plan->concessions.len;
+  add(s, &told, &shown, true);
+  if (s->plan->concessions.len > before) s->plan->concessions.at[before].is_instead = true;
+  return true;
+}
+
 // What one knob would take where nothing fits: the least of it that does, or the most it can do.
 static bool offer_fitting(plim_search *s, plim_knob knob, const plim_level *base,
                           const plim_rung *without) {
@@ -242,6 +298,7 @@ void plim_list_concessions(plim_search *s) {
   for (size_t i = 0; i < plim_conceded_knob_count && !s->failed; i++) {
     plim_knob knob = plim_conceded_knobs[i];
     if (!is_open(s->r, knob)) continue;
+    if (s->plan->rungs.len && moves_to_host(s->plan) && offer_instead(s, knob)) continue;
     if (s->plan->rungs.len) offer_saving(s, knob);
     else fits |= offer_fitting(s, knob, &base, &smallest);
   }

@@ -116,12 +116,6 @@ static bool is_in_list(const plim_choice *at, size_t count, const plim_choice *c
   return false;
 }
 
-uint64_t plim_needed_bytes(const plim_estimate *e) {
-  uint64_t context = e->device_bytes - e->p.peak_reserved_bytes;
-  uint64_t loading = e->p.loading_bytes + context;
-  return e->capped.runs_out && loading > e->device_bytes ? loading : e->device_bytes;
-}
-
 static void keep_smallest(plim_plan *plan, const plim_rung *rung) {
   bool is_first = !plan->smallest.e.device_bytes;
   if (is_first || plim_needed_bytes(&rung->e) < plim_needed_bytes(&plan->smallest.e))

@@ -22,6 +22,16 @@ typedef enum {
 
 extern const char *const plim_strategy_names[PLIM_STRATEGIES + 1]; // "none", "ddp", ..., NULL
 
+// Sizes of DeepSpeed's, in elements. 0: as DeepSpeed has it; less: none.
+typedef struct {
+  int64_t reduce_bucket; // reduce_bucket_size
+  int64_t sub_group;     // sub_group_size: what the optimizer of stage 3 updates at a time
+  int64_t prefetch;      // stage3_prefetch_bucket_size
+  int64_t live;          // stage3_max_live_parameters
+  int64_t reuse;         // stage3_max_reuse_distance
+  int64_t persistent;    // stage3_param_persistence_threshold: smaller parameters stay
+} plim_zero_sizes;
+
 typedef struct {
   plim_strategy strategy;
   int64_t world; // GPUs
@@ -37,6 +47,9 @@ typedef struct {
   bool is_version_1; // FSDP, the first: of all units but the layers', one
   // FSDP2: both or none (CPUOffloadPolicy); ZeRO: offload_optimizer, offload_param
   bool offloads_optimizer, offloads_parameters;
+  // ZeRO
+  plim_zero_sizes sizes;
+  bool overlaps; // stages 1 and 2, overlap_comm: two buckets in turn
   // How they are joined, which is a matter of time alone. Zeros: see plim_wiring.
   int64_t nodes;
   plim_link_kind link;
@@ -47,6 +60,8 @@ typedef struct {
 static inline bool plim_is_accelerates(const plim_sharding *how) {
   return how->strategy == PLIM_SHARD_FSDP2 && how->is_by_accelerate && !how->is_version_1;
 }
+
+plim_zero_sizes plim_zero_sizes_of(const plim_sharding *how);
 
 // A wrapped model. Each strategy embeds this as the first member of its own struct; hooks may be NULL.
 typedef struct plim_shards plim_shards;
@@ -64,6 +79,8 @@ struct plim_shards {
   // DeepSpeed's engine: backward scales the loss, and has an end of its own; so has the step a start.
   void (*after_engine_backward)(plim_tape *t, plim_shards *s, bool is_last);
   void (*before_step)(plim_tape *t, plim_shards *s);
+  // Before the optimizer updates the parameter of that index; NULL: it updates all at once.
+  void (*before_update)(plim_tape *t, plim_shards *s, size_t index);
   void (*after_step)(plim_tape *t, plim_shards *s); // of the optimizer
   void (*destroy)(plim_shards *s);
   struct layer_call *calls; // what a checkpoint needs to run a layer again

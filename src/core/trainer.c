@@ -149,16 +149,12 @@ static void check_loss(plim_tape *t, const plim_tensor *loss) {
   plim_work_trainer(t);
 }
 
-static bool decays(const plim_model *m, const plim_tensor *p) {
-  return p->shape.n > 1 && p != m->undecayed[0] && p != m->undecayed[1];
-}
-
 // Weights decay, norms and biases do not: two groups, each in the model's order.
 static void group_parameters(const plim_model *m, plim_tensor **grouped) {
   size_t n = 0;
   for (int decaying = 1; decaying >= 0; decaying--)
     for (size_t i = 0; i < m->parameters.len; i++)
-      if (decays(m, m->parameters.at[i]) == decaying) grouped[n++] = m->parameters.at[i];
+      if (plim_decays(m, m->parameters.at[i]) == decaying) grouped[n++] = m->parameters.at[i];
 }
 
 bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state,

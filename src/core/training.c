@@ -81,12 +81,22 @@ plim_tensor *train_clipped_norm(plim_tape *t, const plim_model *m, plim_scaler *
   return plim_clip_grad_norm(t, m->parameters.at, m->parameters.len);
 }
 
+static void update_in_turn(plim_tape *t, const plim_model *m, const plim_recipe *r,
+                           plim_tensor *const *parameters, plim_tensor **state) {
+  for (size_t i = 0; i < m->parameters.len; i++) {
+    m->shards->before_update(t, m->shards, i);
+    plim_optimizer_step_one(t, r->optimizer, parameters, m->parameters.len, state, i);
+    drop(t, &parameters[i]->grad);
+  }
+}
+
 void train_update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
                   plim_tensor *const *parameters, plim_tensor **state) {
   const plim_optimizer *o = r->optimizer;
   size_t count = m->parameters.len;
   if (has_engine(m)) m->shards->before_step(t, m->shards);
-  if (scaler->scale) plim_scaler_step(t, scaler, o, parameters, count, state, r->is_trainer);
+  if (has_engine(m) && m->shards->before_update) update_in_turn(t, m, r, m->parameters.at, state);
+  else if (scaler->scale) plim_scaler_step(t, scaler, o, parameters, count, state, r->is_trainer);
   else plim_optimizer_step(t, o, parameters, count, state, r->is_trainer);
   if (m->shards && m->shards->after_step) m->shards->after_step(t, m->shards);
   plim_zero_grad(t, m->parameters.at, count);

@@ -69,6 +69,15 @@ static bool shards_with_trainer(const plim_job *job) {
          !plim_is_accelerates(&job->sharding);
 }
 
+static bool loads_in_parts(const plim_job *job) {
+  return job->sharding.strategy == PLIM_SHARD_ZERO3 && plim_job_loads_in_parts(job);
+}
+
+static bool has_sizes(const plim_job *job) {
+  static const plim_zero_sizes none = {0};
+  return has_engine(job) && memcmp(&job->sharding.sizes, &none, sizeof none) != 0;
+}
+
 static bool is_fsdp_1(const plim_job *job) {
   return job->sharding.strategy == PLIM_SHARD_FSDP2 && job->sharding.is_version_1;
 }
@@ -111,6 +120,8 @@ static const struct {
     {shards_elsewhere, "this family on several GPUs"},
     {shards_adapters, "adapters under DeepSpeed"},
     {shards_with_trainer, "Trainer on several GPUs"},
+    {loads_in_parts, "a model that is loaded under zero.Init: from source, without a recording"},
+    {has_sizes, "DeepSpeed's sizes other than its own: from its source, without a recording"},
     {is_fsdp_1, "FSDP 1, predicted as FSDP2: accelerate's runs under autocast"},
     {scales_under_fsdp, "float16 under accelerate's FSDP2, predicted without its GradScaler"},
     {has_no_logits_under_fsdp, "a loss without logits under accelerate's FSDP2"},

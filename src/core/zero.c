@@ -7,8 +7,7 @@
 #include "tape_impl.h"
 #include "traffic.h"
 
-#define REDUCE_BUCKET_ELEMENTS 500000000ll // reduce_bucket_size
-#define START_ALIGNMENT 2                  // elements: all-gathers start at multiples of 4 bytes
+#define START_ALIGNMENT 2 // elements: all-gathers start at multiples of 4 bytes
 
 typedef struct {
   struct zero *all;
@@ -19,6 +18,7 @@ typedef struct {
 typedef struct zero {
   plim_shards shards;
   plim_sharding how;
+  int64_t most; // elements in a bucket
   parameter *parameters;
   size_t count;
   int64_t partition;    // elements
@@ -26,6 +26,7 @@ typedef struct zero {
   plim_tensor *master;  // this rank's partition in float32; over no memory of the card if offloaded
   plim_tensor *staging; // of one gradient on its way to the CPU
   plim_tensor *buffer;  // gradients on their way to be reduced
+  plim_tensor *other;   // the next ones, while those are
   plim_tensor *owned;   // gradients of the partition, of this backward
   plim_tensor *averaged;   // and of the whole step
   plim_tensor *norm;       // of all gradients; the last one
@@ -114,9 +115,8 @@ static void reduce_bucket(plim_tape *t, zero *z) {
 static void add_to_bucket(plim_tape *t, parameter *p) {
   zero *z = p->all;
   plim_tensor *x = p->tensor;
-  if (z->bucket_elements + p->elements > REDUCE_BUCKET_ELEMENTS) reduce_bucket(t, z);
-  if (p->elements <= REDUCE_BUCKET_ELEMENTS)
-    set(t, &x->grad, alias_of(t, z->buffer, x->shape, x->stride));
+  if (z->bucket_elements + p->elements > z->most) reduce_bucket(t, z);
+  if (p->elements <= z->most) set(t, &x->grad, alias_of(t, z->buffer, x->shape, x->stride));
   z->bucket_elements += p->elements;
   if (!vec_push(&z->bucket, p)) t->failed = true;
 }
@@ -125,8 +125,9 @@ static void on_grad(plim_tape *t, void *context) {
   parameter *p = context;
   zero *z = p->all;
   plim_dtype dtype = (plim_dtype)z->flat->dtype;
-  if (!z->buffer)
-    set(t, &z->buffer, empty_for(t, PLIM_FOR_GRADIENTS, dims(REDUCE_BUCKET_ELEMENTS), dtype));
+  if (!z->buffer) set(t, &z->buffer, empty_for(t, PLIM_FOR_GRADIENTS, dims(z->most), dtype));
+  if (z->how.overlaps && !z->other)
+    set(t, &z->other, empty_for(t, PLIM_FOR_GRADIENTS, dims(z->most), dtype));
   if (!keeps_gradients(z)) add_to_bucket(t, p);
 }
 
@@ -138,7 +139,7 @@ static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {
     if (z->parameters[i].tensor->grad) add_to_bucket(t, &z->parameters[i]);
   reduce_bucket(t, z);
   if (!z->averaged && z->owned) set(t, &z->averaged, z->owned);
-  drop_all(t, &z->buffer, &z->owned);
+  drop_all(t, &z->buffer, &z->other, &z->owned);
   for (size_t i = 0; i < z->count; i++) drop(t, &z->parameters[i].tensor->grad);
 }
 
@@ -254,6 +255,7 @@ plim_shards *plim_zero_new(plim_tape *t, plim_model *m, const plim_sharding *how
                             .destroy = destroy,
                             .layers = layers};
   z->how = *how;
+  z->most = plim_zero_sizes_of(how).reduce_bucket;
   if (!m->parameters.len || !list_parameters(z, m)) {
     destroy(&z->shards);
     return NULL;

@@ -3,49 +3,11 @@
 // (runtime/zero/stage3.py, partitioned_param_coordinator.py), by layers where DeepSpeed goes by modules.
 #include <stdlib.h>
 
-#include "sharding.h"
-#include "tape_impl.h"
 #include "traffic.h"
+#include "zero3_impl.h"
 
-#define REDUCE_BUCKET_ELEMENTS 500000000ll // reduce_bucket_size
-#define PREFETCH_ELEMENTS 50000000ll       // stage3_prefetch_bucket_size
-#define LIVE_ELEMENTS 1000000000ll         // stage3_max_live_parameters
-#define REUSE_ELEMENTS 1000000000ll        // stage3_max_reuse_distance
-#define PERSISTENT_ELEMENTS 100000ll       // stage3_param_persistence_threshold: smaller ones stay
-
-typedef struct {
-  struct zero3 *all;
-  plim_tensor *tensor; // over no memory while it is partitioned
-  plim_tensor *flat;   // gathered together with others, and not yet copied out
-  plim_tensor *own;    // frozen: this rank's part; those of the others lie together
-  double ready;        // when it is here, in seconds of the clock
-  int64_t elements, part;
-  bool is_persistent, is_whole, is_trained;
-} parameter;
-
-// The parameters of a layer, or of what comes before or after all layers, in one pass.
-typedef struct {
-  struct zero3 *all;
-  vec(parameter *) members;
-  plim_hook before_backward;
-} group;
-
-typedef struct zero3 {
-  plim_shards shards;
-  plim_sharding how;
-  parameter *parameters;
-  size_t count;
-  group *groups; // before the layers, the layers, behind the layers
-  size_t group_count;
-  group *last;             // used in backward
-  vec(size_t) trace;       // groups as they were used in the first pass, forward and backward
-  size_t position;         // in the trace
-  vec(parameter *) bucket; // gradients on their way to be reduced
-  int64_t partition, live, bucket_elements;
-  double reduced; // when the last bucket is
-  plim_tensor *master, *parts, *buffer, *gradients, *norm, *tracker;
-  bool is_traced;
-} zero3;
+typedef zero3_parameter parameter;
+typedef zero3_group group;
 
 static group *before_layers(zero3 *z) { return &z->groups[0]; }
 static group *behind_layers(zero3 *z) { return &z->groups[z->group_count - 1]; }
@@ -113,8 +75,8 @@ enum { MOST_TOGETHER = 256 };
 static bool prefetch_some(plim_tape *t, zero3 *z) {
   parameter *chosen[MOST_TOGETHER];
   size_t count = 0;
-  int64_t room = LIVE_ELEMENTS - z->live, elements = 0;
-  if (room > PREFETCH_ELEMENTS) room = PREFETCH_ELEMENTS;
+  int64_t room = z->sizes.live - z->live, elements = 0;
+  if (room > z->sizes.prefetch) room = z->sizes.prefetch;
   for (size_t i = z->position; i < z->trace.len && elements < room; i++) {
     const group *g = &z->groups[z->trace.at[i]];
     for (size_t k = 0; k < g->members.len && elements < room && count < MOST_TOGETHER; k++) {
@@ -160,7 +122,7 @@ static bool is_used_soon(const zero3 *z, const parameter *p) {
   int64_t distance = 0;
   for (size_t i = z->position; z->is_traced && i < z->trace.len; i++) {
     const group *g = &z->groups[z->trace.at[i]];
-    if (distance >= REUSE_ELEMENTS) return false;
+    if (distance >= z->sizes.reuse) return false;
     for (size_t k = 0; k < g->members.len; k++) {
       if (g->members.at[k] == p) return true;
       distance += g->members.at[k]->elements;
@@ -218,7 +180,7 @@ static bool is_before_layers(const parameter *p) {
 static void on_grad(plim_tape *t, void *context) {
   parameter *p = context;
   zero3 *z = p->all;
-  if (z->bucket_elements + p->elements > REDUCE_BUCKET_ELEMENTS) reduce_bucket(t, z);
+  if (z->bucket_elements + p->elements > z->sizes.reduce_bucket) reduce_bucket(t, z);
   z->bucket_elements += p->part * z->how.world;
   if (!vec_push(&z->bucket, p)) t->failed = true;
   drop(t, &p->tensor->grad);
@@ -293,28 +255,6 @@ static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {
   z->is_traced = true;
 }
 
-static void before_step(plim_tape *t, plim_shards *s) {
-  zero3 *z = (zero3 *)s;
-  if (z->how.offloads_optimizer) return;
-  for (size_t i = 0; i < z->count; i++)
-    if (z->parameters[i].is_trained)
-      plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(z->parameters[i].part), PLIM_FP64));
-  set(t, &z->norm, empty_for(t, PLIM_FOR_OPTIMIZER, (plim_dims){0}, PLIM_FP32));
-  plim_tensor *together =
-      empty_for(t, PLIM_FOR_OPTIMIZER, dims(z->partition), (plim_dtype)z->parts->dtype);
-  set(t, &z->master->grad, empty_for(t, PLIM_FOR_OPTIMIZER, dims(z->partition), PLIM_FP32));
-  plim_consume(t, together);
-}
-
-static void after_step(plim_tape *t, plim_shards *s) {
-  const zero3 *z = (zero3 *)s;
-  if (!z->how.offloads_optimizer) return;
-  plim_update_on_host(t, PLIM_HOST_DEEPSPEED, (double)z->partition);
-  if (z->how.offloads_parameters) return;
-  double part = (double)z->partition * plim_dtype_bytes[z->parts->dtype];
-  plim_await(t, plim_copy_from_host(t, part, plim_traffic_now(t)));
-}
-
 // ---- construction ---------------------------------------------------------------------------------
 
 static void destroy(plim_shards *s) {
@@ -322,6 +262,7 @@ static void destroy(plim_shards *s) {
   for (size_t i = 0; i < z->group_count; i++) vec_free(&z->groups[i].members);
   vec_free(&z->trace);
   vec_free(&z->bucket);
+  vec_free(&z->sub_groups);
   free(z->groups);
   free(z->parameters);
   free(z);
@@ -349,61 +290,12 @@ static bool group_parameters(zero3 *z) {
   return ok;
 }
 
-// Each parameter is cut, then the parts are put into one piece of memory.
-static void cut(plim_tape *t, zero3 *z) {
-  plim_dtype dtype = (plim_dtype)z->parameters[z->count - 1].tensor->dtype;
-  plim_tensor **parts = calloc(z->count, sizeof *parts);
-  if (!parts) t->failed = true;
-  for (size_t i = 0; parts && i < z->count; i++) {
-    parameter *p = &z->parameters[i];
-    parts[i] = empty_for(t, PLIM_FOR_WEIGHTS, dims(p->part), (plim_dtype)p->tensor->dtype);
-    plim_resize_storage(t, p->tensor, 0);
-  }
-  for (size_t i = 0; parts && i < z->count; i++) {
-    if (z->parameters[i].is_trained) plim_consume(t, parts[i]);
-    else set(t, &z->parameters[i].own, parts[i]);
-    if (z->how.offloads_parameters && z->parameters[i].own)
-      plim_resize_storage(t, z->parameters[i].own, 0);
-  }
-  set(t, &z->parts, empty(t, dims(z->partition), dtype));
-  if (z->how.offloads_parameters) plim_resize_storage(t, z->parts, 0);
-  free(parts);
-}
-
-static void make_states(plim_tape *t, zero3 *z) {
-  plim_dtype dtype = (plim_dtype)z->parts->dtype;
-  if (!z->how.offloads_optimizer) {
-    plim_tensor *wide = empty_for(t, PLIM_FOR_WORKSPACE, dims(z->partition), PLIM_FP32);
-    set(t, &z->master, empty_for(t, PLIM_FOR_OPTIMIZER, dims(z->partition), PLIM_FP32));
-    plim_consume(t, wide);
-    plim_consume(
-        t, empty_for(t, PLIM_FOR_WORKSPACE, dims(z->partition), PLIM_FP32)); // a gradient, to try
-  }
-  set(t, &z->buffer, empty_for(t, PLIM_FOR_GRADIENTS, dims(REDUCE_BUCKET_ELEMENTS), dtype));
-  if (!z->how.offloads_optimizer)
-    set(t, &z->gradients, empty_for(t, PLIM_FOR_GRADIENTS, dims(z->partition), dtype));
-  if (!z->how.offloads_optimizer)
-    set(t, &z->tracker,
-        empty_for(t, PLIM_FOR_WORKSPACE, dims(1), PLIM_BOOL)); // whether a gradient is infinite
-}
-
-// Pinned: master and gradient in float32, gradients and, if offloaded, parameters in their own dtype.
-static void count_host(zero3 *z) {
-  uint64_t partition = (uint64_t)z->partition, element = plim_dtype_bytes[z->parts->dtype];
-  if (z->how.offloads_optimizer) {
-    z->shards.pinned_bytes =
-        2 * plim_pinned_bytes(4 * partition) + plim_pinned_bytes(element * partition);
-    z->shards.moment_bytes = 4 * partition;
-  }
-  if (z->how.offloads_parameters) z->shards.pinned_bytes += plim_pinned_bytes(element * partition);
-}
-
 static void add_parameter(zero3 *z, plim_tensor *x, bool is_trained) {
   parameter *p = &z->parameters[z->count++];
   int64_t elements = plim_numel(&x->shape);
   *p = (parameter){.all = z, .tensor = x, .elements = elements, .is_trained = is_trained};
   p->part = (elements + z->how.world - 1) / z->how.world;
-  p->is_persistent = elements <= PERSISTENT_ELEMENTS;
+  p->is_persistent = elements <= z->sizes.persistent;
   if (!is_trained) return;
   x->on_grad = (plim_hook){on_grad, p};
   z->partition += p->part;
@@ -428,21 +320,16 @@ plim_shards *plim_zero3_new(plim_tape *t, plim_model *m, const plim_sharding *ho
                             .before_layer = before_layer,
                             .after_layer = after_layer,
                             .after_engine_backward = after_engine_backward,
-                            .before_step = before_step,
-                            .after_step = after_step,
+                            .before_step = zero3_before_step,
+                            .before_update = zero3_before_update,
+                            .after_step = zero3_after_step,
                             .destroy = destroy,
                             .layers = layers};
   z->how = *how;
+  z->sizes = plim_zero_sizes_of(how);
   t->has_own_linear = true;
-  if (!m->parameters.len || !list_parameters(z, m)) {
-    if (!z->groups) z->group_count = 0;
-    destroy(&z->shards);
-    return NULL;
-  }
-  cut(t, z);
-  make_states(t, z);
-  count_host(z);
-  m->parameters.len = z->master ? 1 : 0;
-  m->parameters.at[0] = z->master;
-  return &z->shards;
+  if (m->parameters.len && list_parameters(z, m) && zero3_make_states(t, z, m)) return &z->shards;
+  if (!z->groups) z->group_count = 0;
+  destroy(&z->shards);
+  return NULL;
 }

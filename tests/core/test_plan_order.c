@@ -90,7 +90,7 @@ TEST(what_is_offered_needs_less_than_the_smallest) {
     plim_plan plan;
     r.target = plim_target_size(cards[i] * PLIM_GIB);
     r.job.lora.rank = 0;
-    r.job.load = PLIM_LOAD_PRETRAINED;
+    r.job.load = PLIM_LOAD_DEVICE_MAP;
     CHECK(!plim_plan_make(&r, &plan, NULL) && !plan.rungs.len, "nothing fits");
     uint64_t needed = plim_needed_bytes(&plan.smallest.e);
     CHECK(needed > r.target.budget_bytes, "%.1f GiB", (double)needed / PLIM_GIB);

@@ -1,9 +1,10 @@
 # All that may be conceded in one word: weights are quantised only together with adapters, and explained with them.
 # Several GPUs need no strategy to start from.
 plan() { $PLIMSOLL plan -m llama-3.1-8b -b 2 -a 8 -s 1024 "$@" 2>&1; }
+on_card="--fix offload=none --fix strategy=none"
 echo "== adapters and quantised weights go together"
-plan --gpu 16GiB --allow quantisation,lora_rank | sed -n '/^changes/,/^$/p'
-plan --gpu 16GiB --allow quantisation,lora_rank --json | grep -A9 '"knob": "quantisation"' | grep -E 'follows|with'
+plan --gpu 16GiB $on_card --allow quantisation,lora_rank | sed -n '/^changes/,/^$/p'
+plan --gpu 16GiB $on_card --allow quantisation,lora_rank --json | grep -A9 '"knob": "quantisation"' | grep -E 'follows|with'
 echo "== all"
 plan --gpu 12GiB --allow all | sed -n '/^changes/,/^$/p'
 echo "== eight GPUs"

@@ -19,7 +19,7 @@ bf16: true
 YAML
 for file in sft.yaml lf.yaml; do
   echo "== $file"
-  $PLIMSOLL plan $file --gpu 12GiB --allow quantisation --out plan.json | grep -E '^(planned|quantisation|by hand|[-+][^-+])'
+  $PLIMSOLL plan $file --gpu 12GiB --allow quantisation --fix offload=none --out plan.json | grep -E '^(planned|quantisation|by hand|[-+][^-+])'
   $PLIMSOLL apply plan.json > /dev/null && $PLIMSOLL plan $file --gpu 12GiB | grep -E '^as it is'
 done
 echo "double_quantization: false" >> lf.yaml

@@ -1,0 +1,57 @@
+// DeepSpeed's sizes, and whether a model that GPUs share is ever whole on one of them.
+#include <stddef.h>
+#include <string.h>
+
+#include "project_job.h"
+
+// "auto" is filled in where the model is known, by transformers and by accelerate alike.
+static int64_t size_said(const plim_value *v) {
+  if (v->kind == PLIM_VALUE_TEXT && strcmp(v->text, "auto") == 0) return JOB_AUTO_SIZE;
+  bool is_real = v->kind == PLIM_VALUE_REAL && v->real >= 0 && v->real < 1e15;
+  bool is_count = v->kind == PLIM_VALUE_INTEGER && v->integer >= 0;
+  int64_t size = is_real ? (int64_t)v->real : is_count ? v->integer : 0;
+  return size ? size : is_real || is_count ? -1 : 0;
+}
+
+static const plim_value *value_of(const project_job *p, const char *part, const char *key) {
+  const plim_setting *s = project_job_setting(p, part, key);
+  if (!s) return NULL;
+  return s->value.kind == PLIM_VALUE_DERIVED ? &s->computed : &s->value;
+}
+
+static bool is_said(const project_job *p, const char *part, const char *key, bool flag) {
+  const plim_value *v = value_of(p, part, key);
+  return v && v->kind == PLIM_VALUE_BOOL && v->flag == flag;
+}
+
+static void fill_sizes(const project_job *p, job_args *a) {
+  static const struct {
+    const char *key;
+    size_t at; // of plim_zero_sizes
+  } sizes[] = {
+      {".reduce_bucket_size", offsetof(plim_zero_sizes, reduce_bucket)},
+      {".sub_group_size", offsetof(plim_zero_sizes, sub_group)},
+      {".stage3_prefetch_bucket_size", offsetof(plim_zero_sizes, prefetch)},
+      {".stage3_max_live_parameters", offsetof(plim_zero_sizes, live)},
+      {".stage3_max_reuse_distance", offsetof(plim_zero_sizes, reuse)},
+      {".stage3_param_persistence_threshold", offsetof(plim_zero_sizes, persistent)},
+  };
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    const plim_value *v = value_of(p, "zero_optimization", sizes[i].key);
+    if (v) *(int64_t *)((char *)&a->zero_sizes + sizes[i].at) = size_said(v);
+  }
+  a->overlaps = is_said(p, "zero_optimization", ".overlap_comm", true);
+}
+
+// zero3_init_flag of accelerate's file; a script's own HfDeepSpeedConfig, or zero.Init.
+static void fill_load(const project_job *p, job_args *a) {
+  a->loads_whole = is_said(p, "", "zero3_init_flag", false);
+  bool is_in_code =
+      project_job_calls(p, "HfDeepSpeedConfig(") || project_job_calls(p, "zero.Init(");
+  if (is_in_code && !job_is_typed(a, &a->load)) a->load = JOB_LOAD_SHARDED;
+}
+
+void project_job_fill_engine(const project_job *p, job_args *a) {
+  fill_sizes(p, a);
+  fill_load(p, a);
+}

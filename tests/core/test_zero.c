@@ -1,0 +1,120 @@
+// DeepSpeed's ZeRO where no recording reaches: its sizes, sub groups, and models loaded in parts.
+#include "catalogue.h"
+#include "family.h"
+#include "job.h"
+#include "predict.h"
+#include "test.h"
+
+static plim_job job_of(plim_strategy strategy, int64_t world) {
+  plim_job job = {.dtype = PLIM_BF16, .load = PLIM_LOAD_INIT};
+  plim_config_init(&job.model, "llama", NULL);
+  if (plim_catalogue_config(plim_catalogue_named("qwen2.5-0.5b"), &job.model, NULL))
+    test_failed = true;
+  job.recipe = (plim_recipe){.batch = 1,
+                             .length = 128,
+                             .steps = 2,
+                             .accumulate = 1,
+                             .is_bare = true,
+                             .optimizer = plim_optimizer_named("adamw")};
+  job.sharding = (plim_sharding){
+      .strategy = strategy, .world = world, .compute_dtype = PLIM_BOOL, .reduce_dtype = PLIM_BOOL};
+  return job;
+}
+
+static plim_prediction predict(const plim_job *job) {
+  plim_prediction p = {0};
+  plim_error error = {0};
+  plim_predict_request r = {.job = job, .limit_bytes = PLIM_UNKNOWN};
+  if (plim_predict(&r, &p, &error)) test_failed = true;
+  return p;
+}
+
+static int64_t saved(const plim_job *than, const plim_job *by) {
+  return (int64_t)predict(than).peak_allocated_bytes - (int64_t)predict(by).peak_allocated_bytes;
+}
+
+static bool is_about(int64_t bytes, double expected) {
+  return (double)bytes > 0.97 * expected && (double)bytes < 1.03 * expected;
+}
+
+enum { PARAMETERS = 494032768 };
+
+// In stage 2, what is in the bucket is copied once more while it is reduced.
+TEST(a_bucket_takes_what_it_is_told_to) {
+  static const plim_strategy stages[] = {PLIM_SHARD_ZERO2, PLIM_SHARD_ZERO3};
+  for (int i = 0; i < 2; i++) {
+    plim_job usual = job_of(stages[i], 8), small = usual;
+    small.sharding.sizes.reduce_bucket = 200000000;
+    double bytes = (double)saved(&usual, &small), least = 2 * 300e6;
+    CHECK(bytes > 0.97 * least && bytes < (2.03 - i) * least, "stage %d: %.0f bytes", i + 2, bytes);
+  }
+}
+
+TEST(buckets_in_turn_are_two) {
+  plim_job one = job_of(PLIM_SHARD_ZERO2, 8), two = one;
+  two.sharding.overlaps = true;
+  int64_t bytes = saved(&two, &one);
+  CHECK(is_about(bytes, 2 * 500e6), "%lld bytes", (long long)bytes);
+}
+
+// At the optimizer's step a sub group has its gradients twice, in their own type and in float32; of the others only
+// what all steps keep is there.
+TEST(sub_groups_are_updated_one_by_one) {
+  plim_job whole = job_of(PLIM_SHARD_ZERO3, 1), cut;
+  whole.sharding.sizes.reduce_bucket = 1000000;
+  cut = whole;
+  cut.sharding.sizes.sub_group = 400000000;
+  plim_prediction all = predict(&whole), each = predict(&cut);
+  CHECK(all.peak_at.phase == PLIM_PHASE_OPTIMIZER, "phase %d", (int)all.peak_at.phase);
+  CHECK(each.peak_at.phase == PLIM_PHASE_OPTIMIZER, "phase %d", (int)each.peak_at.phase);
+  int64_t bytes = (int64_t)(all.peak_allocated_bytes - each.peak_allocated_bytes);
+  CHECK(is_about(bytes, 6.0 * (PARAMETERS - 402000000)), "%lld bytes", (long long)bytes);
+}
+
+// The states of several sub groups add up to those of one.
+TEST(sub_groups_lose_nothing) {
+  plim_job job = job_of(PLIM_SHARD_ZERO3, 4);
+  uint64_t before = predict(&job).loaded_bytes;
+  for (int64_t size = 10000000; size < 200000000; size *= 3) {
+    job.sharding.sizes.sub_group = size;
+    uint64_t bytes = predict(&job).loaded_bytes;
+    CHECK(is_about((int64_t)bytes, (double)before), "%lld: %llu, not %llu", (long long)size,
+          (unsigned long long)bytes, (unsigned long long)before);
+  }
+}
+
+// What is loaded in parts is whole on no card; what is trained afterwards is the same.
+TEST(parts_are_loaded_one_by_one) {
+  static const struct {
+    plim_strategy strategy;
+    plim_load load;
+    bool in_parts;
+  } rows[] = {
+      {PLIM_SHARD_ZERO3, PLIM_LOAD_INIT, false},   {PLIM_SHARD_ZERO3, PLIM_LOAD_PRETRAINED, false},
+      {PLIM_SHARD_ZERO3, PLIM_LOAD_SHARDED, true}, {PLIM_SHARD_ZERO2, PLIM_LOAD_SHARDED, false},
+      {PLIM_SHARD_FSDP2, PLIM_LOAD_INIT, false},   {PLIM_SHARD_FSDP2, PLIM_LOAD_PRETRAINED, true},
+      {PLIM_SHARD_DDP, PLIM_LOAD_SHARDED, false},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    plim_job job = job_of(rows[i].strategy, 8), built = job;
+    job.load = rows[i].load;
+    job.sharding.sizes.reduce_bucket = built.sharding.sizes.reduce_bucket = 1000000;
+    plim_prediction p = predict(&job), b = predict(&built);
+    bool is_whole = p.loading_bytes >= 2ull * PARAMETERS;
+    CHECK(is_whole != rows[i].in_parts, "row %zu: %llu bytes while loading", i,
+          (unsigned long long)p.loading_bytes);
+    CHECK(is_about((int64_t)p.peak_allocated_bytes, (double)b.peak_allocated_bytes), "row %zu", i);
+  }
+}
+
+TEST(adapters_come_behind_parts) {
+  plim_job job = job_of(PLIM_SHARD_ZERO3, 8);
+  job.load = PLIM_LOAD_SHARDED;
+  job.lora = (plim_lora){.rank = 8, .targets = PLIM_ALL_LINEAR};
+  job.sharding.sizes.reduce_bucket = 1000000;
+  plim_prediction p = predict(&job);
+  CHECK(p.loading_bytes < 2ull * PARAMETERS, "%llu bytes", (unsigned long long)p.loading_bytes);
+  CHECK(p.trainable > 0 && p.trainable < PARAMETERS / 50, "%llu", (unsigned long long)p.trainable);
+}
+
+TEST_MAIN
