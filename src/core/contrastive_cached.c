@@ -13,13 +13,16 @@ typedef struct {
   int64_t from, end;
 } rows;
 
-static int64_t chunk_count(const plim_recipe *r) {
-  return (r->batch + r->cached_batch - 1) / r->cached_batch;
+static int64_t chunk_count(const plim_recipe *r) { return (r->batch - 1) / r->cached_batch + 1; }
+
+int64_t plim_mini_batches(const plim_recipe *r) {
+  bool is_cached = r->loss == PLIM_LOSS_CONTRASTIVE && !r->is_pairwise && r->cached_batch > 0;
+  return is_cached ? r->columns * chunk_count(r) : 0;
 }
 
 static rows chunk_at(const plim_recipe *r, int64_t i) {
-  int64_t from = i * r->cached_batch, end = from + r->cached_batch;
-  return (rows){from, end < r->batch ? end : r->batch};
+  int64_t from = i * r->cached_batch, left = r->batch - from;
+  return (rows){from, left < r->cached_batch ? r->batch : from + r->cached_batch};
 }
 
 static int64_t length_of(const plim_contrast *c, int64_t chunk) {

@@ -93,9 +93,7 @@ static bool has_many_rounds(const plim_job *job) {
 }
 
 static bool has_many_turns(const plim_job *job) {
-  const plim_recipe *r = &job->recipe;
-  return r->loss == PLIM_LOSS_CONTRASTIVE && r->cached_batch &&
-         r->columns * (r->batch / r->cached_batch) > MANY_ROUNDS;
+  return plim_mini_batches(&job->recipe) > MANY_ROUNDS;
 }
 
 static uint64_t retries_of(const predict_lane *l) {
