@@ -7,7 +7,7 @@
 // The limit of a card is common to both pools. A round that comes near it is left to the tape.
 #include <string.h>
 
-#include "predict_impl.h"
+#include "echo_impl.h"
 
 // ---- writing down -----------------------------------------------------------------------------------
 
@@ -36,7 +36,8 @@ void echo_note(follower *f, plim_stream_kind kind, uint32_t id, uint64_t bytes) 
                   .kind = kind};
   memcpy(e.live, plim_tape_live(f->tape), sizeof e.live);
   for (int i = 0; i < f->count; i++) e.allocated[i] = allocated_in(&f->lanes[i]);
-  b->is_void |= kind == PLIM_STREAM_EMPTY_CACHE || stream != PLIM_COMPUTE_STREAM;
+  b->is_void |=
+      f->count != b->lanes || kind == PLIM_STREAM_EMPTY_CACHE || stream != PLIM_COMPUTE_STREAM;
   if (!vec_push(&b->events, e)) f->failed = true;
 }
 
@@ -44,6 +45,7 @@ static void begin_writing(follower *f, int period) {
   echo_book *b = &f->echo;
   b->period = period;
   b->written = 0;
+  b->lanes = f->count;
   b->is_void = false;
   b->events.len = 0;
   b->firsts[0] = f->next_id;
@@ -89,65 +91,7 @@ static int find_period(echo_book *b, bool keeps) {
   return is_all || b->rounds.alike > ECHO_LONGEST ? best : 0;
 }
 
-// ---- doing it again ---------------------------------------------------------------------------------
-
-// What is to be done: an event, or several in a pool that came back, which only count.
-typedef struct {
-  size_t event; // the first
-  bool is_counted;
-  size_t highest[MAX_LANES];                  // the event at which most is allocated
-  int64_t most[MAX_LANES], change[MAX_LANES]; // up to there, and up to the end
-} stroke;
-
-typedef struct {
-  follower *f;
-  const plim_storage *kept;
-  uint32_t size, base,
-      other;          // allocations of a round; the first of every second round, and between
-  uint32_t kept_base; // what is left is numbered from here on
-  vec(stroke) strokes;
-  int64_t aside[MAX_LANES]; // allocated by what only counts, more than when it began
-} echo;
-
-static const echo_event *event_at(const echo *x, size_t i) { return &x->f->echo.events.at[i]; }
-
-static int64_t change_of(const echo *x, size_t event, int lane) {
-  const echo_book *b = &x->f->echo;
-  uint64_t before = event ? b->events.at[event - 1].allocated[lane] : b->allocated[lane];
-  return (int64_t)(b->events.at[event].allocated[lane] - before);
-}
-
-static bool has_returned(const echo *x, const echo_event *e) {
-  const plim_alloc_conf *conf = x->f->request->conf;
-  plim_alloc_conf usual;
-  if (!conf) plim_alloc_conf_parse("", &usual, NULL);
-  return x->f->echo.returned[plim_request_is_large(conf ? conf : &usual, e->bytes)];
-}
-
-static void count_in(const echo *x, stroke *s, size_t event) {
-  for (int i = 0; i < x->f->count; i++) {
-    s->change[i] += change_of(x, event, i);
-    if (event == s->event || s->change[i] > s->most[i])
-      s->most[i] = s->change[i], s->highest[i] = event;
-  }
-}
-
-static bool make_strokes(echo *x) {
-  for (size_t i = 0; i < x->f->echo.events.len; i++) {
-    const echo_event *e = event_at(x, i);
-    stroke *last = x->strokes.len ? &x->strokes.at[x->strokes.len - 1] : NULL;
-    bool is_counted = has_returned(x, e);
-    bool goes_on =
-        is_counted && last && last->is_counted && event_at(x, last->event)->round == e->round;
-    if (!goes_on) {
-      stroke fresh = {.event = i, .is_counted = is_counted};
-      if (!vec_push(&x->strokes, fresh)) return false;
-      last = &x->strokes.at[x->strokes.len - 1];
-    }
-    if (is_counted) count_in(x, last, i);
-  }
-  return true;
-}
+// ---- round by round ---------------------------------------------------------------------------------
 
 // The number of an allocation when its round is done for the nth time, from 1. Two rounds' live at a time, so
 // two sets of numbers do; after an even number of rounds they are those that the tape knows.
@@ -164,7 +108,7 @@ static void note_peak(const echo *x, int lane, int64_t more, size_t event, int64
   const follower *f = x->f;
   const echo_book *b = &f->echo;
   plim_prediction *out = f->lanes[lane].out;
-  const echo_event *e = event_at(x, event);
+  const echo_event *e = echo_event_at(x, event);
   uint64_t peak = (uint64_t)((int64_t)allocated_in(&f->lanes[lane]) + x->aside[lane] + more);
   if (peak <= out->peak_allocated_bytes) return;
   out->peak_allocated_bytes = peak;
@@ -175,19 +119,44 @@ static void note_peak(const echo *x, int lane, int64_t more, size_t event, int64
   if (x->kept) out->live_bytes[x->kept->purpose] += (uint64_t)since * x->kept->bytes;
 }
 
-static void do_stroke(echo *x, int lane, const stroke *s, int64_t n) {
+static void count(echo *x, int lane, const echo_tally *sum, int64_t n) {
+  note_peak(x, lane, sum->most[lane], sum->highest[lane], n);
+  x->aside[lane] += sum->change[lane];
+}
+
+static void do_stroke(echo *x, int lane, const echo_stroke *s, int64_t n) {
   follower *f = x->f;
   plim_allocator *a = f->lanes[lane].allocator;
-  const echo_event *e = event_at(x, s->event);
-  if (s->is_counted) {
-    note_peak(x, lane, s->most[lane], s->highest[lane], n);
-    x->aside[lane] += s->change[lane];
-  } else if (e->kind == PLIM_STREAM_ALLOC) {
+  const echo_event *e = echo_event_at(x, s->event);
+  if (s->is_counted) count(x, lane, &s->sum, n);
+  else if (e->kind == PLIM_STREAM_ALLOC) {
     plim_malloc_result got =
         plim_allocator_malloc(a, name_of(x, e, n), e->bytes, PLIM_COMPUTE_STREAM, 0);
     f->failed |= got == PLIM_MALLOC_NO_HOST_MEMORY;
     if (got == PLIM_MALLOC_OK) note_peak(x, lane, 0, s->event, n);
   } else plim_allocator_free(a, name_of(x, e, n));
+}
+
+static bool has_room(const echo *x, uint64_t bytes) {
+  for (int i = 0; i < x->f->count; i++) {
+    const predict_lane *l = &x->f->lanes[i];
+    if (!l->out->runs_out &&
+        plim_allocator_would_reuse(l->allocator, bytes, PLIM_COMPUTE_STREAM, 0) == PLIM_UNKNOWN)
+      return false;
+  }
+  return true;
+}
+
+// Does it, or the span that begins with it; the stroke behind.
+static size_t do_next(echo *x, size_t at, int64_t n) {
+  const echo_stroke *s = &x->strokes.at[at];
+  bool is_span = s->behind && has_room(x, s->room_bytes);
+  for (int i = 0; i < x->f->count; i++) {
+    if (x->f->lanes[i].out->runs_out) continue;
+    if (is_span) count(x, i, &s->span, n);
+    else do_stroke(x, i, s, n);
+  }
+  return is_span ? s->behind : at + 1;
 }
 
 // Memory that was given back: the allocator has met the limit.
@@ -209,9 +178,8 @@ static int do_rounds(echo *x, int times) {
   for (int n = 1; n <= times && !f->failed; n++) {
     int round = (n - 1) % f->echo.period;
     if (!round) at = 0;
-    for (; at < x->strokes.len && event_at(x, x->strokes.at[at].event)->round == round; at++)
-      for (int i = 0; i < f->count; i++)
-        if (!f->lanes[i].out->runs_out) do_stroke(x, i, &x->strokes.at[at], n);
+    while (at < x->strokes.len && echo_event_at(x, x->strokes.at[at].event)->round == round)
+      at = do_next(x, at, n);
     if (given_back(f) != before) return n - 1;
   }
   return times;
@@ -269,7 +237,7 @@ static int whole(const echo_book *b, int times) {
 static int do_well(echo *x, int times) {
   follower *f = x->f;
   saved_lane saved[MAX_LANES] = {0};
-  bool ok = save(f, saved) && make_strokes(x);
+  bool ok = save(f, saved) && echo_make_strokes(x);
   int done = ok ? do_rounds(x, times) : 0;
   if (ok && done < times && !f->failed) {
     restore(f, saved);
@@ -295,7 +263,7 @@ static int leave_shown(const follower *f, int times) {
 static bool is_sound(const echo *x) {
   const echo_book *b = &x->f->echo;
   for (size_t i = 0; i < b->events.len; i++)
-    if (event_at(x, i)->id < b->firsts[event_at(x, i)->round] - x->size) return false;
+    if (echo_event_at(x, i)->id < b->firsts[echo_event_at(x, i)->round] - x->size) return false;
   return !b->is_void && x->base >= x->size && (!x->kept || x->kept->id >= x->base);
 }
 

@@ -38,6 +38,7 @@ typedef struct {
   plim_rounds rounds;
   uint64_t pools[ECHO_LONGEST + 1][ECHO_POOLS]; // at the ends of the last rounds
   bool returned[ECHO_POOLS];                    // after a period its blocks are where they were
+  int lanes;                                    // when writing began
   int period, written;                          // rounds to write down, 0: none yet; and that were
   uint32_t firsts[ECHO_LONGEST];                // allocation of each of them
   uint64_t allocated[MAX_LANES];                // before the first
