@@ -119,7 +119,7 @@ TEST(and_under_a_limit) {
   for (size_t i = 0; i < VARIANTS; i++) {
     plim_job job = job_of(&variants[i]);
     uint64_t most = reserved(&job);
-    for (int share = 80; share <= 100; share += 4)
+    for (int share = 80; share <= 100; share += 10)
       check_limited(&job, variants[i].conf, most * (uint64_t)share / 100 - PLIM_MIB, i);
   }
 }
