@@ -11,6 +11,7 @@ from compare import machine, record
 
 ROUNDS = 25
 MODEL = "--model qwen2.5-7b --lora-rank 128 --lora-dropout 0.05 --amp bf16 --seq 2048 --checkpoint --gpu 24GiB"
+CACHED = "--model bert-base-uncased --loss contrastive --cached-batch 32 --seq 256 --amp bf16 --loop trainer --gpu 24GiB"
 CASES = [  # what, command, seconds, bytes
     ("`estimate` of a 7B LoRA step", f"estimate {MODEL} --batch 1 --json", 0.020, 10e6),
     ("the same without checkpointing", f"estimate {MODEL.replace(' --checkpoint', '')} --batch 1 --json", 0.020, 10e6),
@@ -23,6 +24,9 @@ CASES = [  # what, command, seconds, bytes
         None,
     ),
     ("the same on 8 GPUs", f"plan {MODEL} --batch 2 --accumulate 8 --world 8 --strategy ddp --json", 2.0, None),
+    ("`estimate` of a cached loss over 65,536 pairs", f"estimate {CACHED} --batch 65536 --json", 0.5, None),
+    ("`plan` of one over 8,192", f"plan {CACHED} --batch 8192 --json", 1.0, None),
+    ("`plan` of one over 65,536", f"plan {CACHED} --batch 65536 --json", 2.0, None),
 ]
 
 

@@ -7,7 +7,6 @@
 #include "python_code.h"
 
 enum { MOST_COLUMNS = 1 << 12, MOST_CACHED = 1 << 20 };
-enum { DEFAULT_CACHED_BATCH = 32 }; // sentence-transformers 6.2's mini_batch_size
 
 // ---- into a recipe ----------------------------------------------------------------------------------
 
@@ -33,6 +32,26 @@ static plim_err check_columns(uint64_t columns, uint64_t fewest, plim_error *err
   return err;
 }
 
+// The fewest at a time that are not too many mini batches.
+static uint64_t least_cached(const plim_recipe *c) {
+  uint64_t chunks = PLIM_MOST_MINI_BATCHES / (uint64_t)c->columns;
+  return ((uint64_t)c->batch + chunks - 1) / chunks;
+}
+
+static plim_err check_cached(uint64_t at_once, const plim_recipe *c, plim_error *error) {
+  uint64_t least = c->is_pairwise ? 1 : least_cached(c);
+  if (!at_once || (at_once >= least && at_once <= MOST_CACHED)) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--cached-batch %llu: between %llu and %d",
+                           (unsigned long long)at_once, (unsigned long long)least, MOST_CACHED);
+  if (at_once > MOST_CACHED) plim_error_hint(error, "more than the batch is the whole batch");
+  else
+    plim_error_hint(
+        error, "%lld texts of %lld columns are %lld mini batches, of which %d can be predicted",
+        (long long)c->batch, (long long)c->columns,
+        (long long)(c->columns * ((c->batch - 1) / (int64_t)at_once + 1)), PLIM_MOST_MINI_BATCHES);
+  return err;
+}
+
 plim_err job_understand_contrast(const job_args *args, const job_args *typed, job_request *r,
                                  plim_error *error) {
   plim_recipe *c = &r->job.recipe;
@@ -47,6 +66,8 @@ plim_err job_understand_contrast(const job_args *args, const job_args *typed, jo
   leave_out_head(&r->job.model);
   c->columns = (int64_t)columns;
   c->is_pairwise = args->is_pairwise;
+  err = check_cached(args->cached_batch, c, error);
+  if (err) return err;
   c->cached_batch = (int64_t)args->cached_batch;
   c->pooling = (plim_pooling)args->pooling;
   if (c->mask == PLIM_MASK_NONE && !job_is_typed(args, &args->mask)) c->mask = PLIM_MASK_LONGEST;
@@ -76,7 +97,7 @@ static bool has_cached_loss(const plim_project *p) {
 static uint64_t cached_batch(const project_job *p) {
   int64_t said = project_job_count(p, PLIM_KNOB_CACHED_BATCH);
   if (said > 0) return (uint64_t)said;
-  return has_cached_loss(&p->project) ? DEFAULT_CACHED_BATCH : 0;
+  return has_cached_loss(&p->project) ? PLIM_CACHED_BATCH : 0;
 }
 
 // The loss says how many texts a sample has, or the data do; else they are two, which is said.

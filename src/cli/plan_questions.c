@@ -39,15 +39,13 @@ typedef struct {
   plim_estimate e;
 } cached_loss;
 
-enum { CACHED_BATCH = 32 }; // as sentence-transformers does unless it is told
-
 // The user's own settings with a cached loss: as many at a time as usual, or as few as make it fit.
 static cached_loss cached_instead(const plan_for_card *c) {
   plim_choice choice = c->plan.before_choice;
   cached_loss x = {0};
   bool is_plain = c->asked.job.recipe.loss == PLIM_LOSS_CONTRASTIVE &&
                   !choice.at[PLIM_KNOB_CACHED_BATCH] && choice.at[PLIM_KNOB_MICRO_BATCH] > 1;
-  for (int64_t n = CACHED_BATCH; is_plain && n >= 1 && !x.e.fits; n /= 2) {
+  for (int64_t n = PLIM_CACHED_BATCH; is_plain && n >= 1 && !x.e.fits; n /= 2) {
     if (n >= choice.at[PLIM_KNOB_MICRO_BATCH]) continue;
     choice.at[PLIM_KNOB_CACHED_BATCH] = n;
     plim_error error = {0};

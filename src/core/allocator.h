@@ -171,7 +171,8 @@ void plim_allocator_visit(const plim_allocator *a,
                           void *context);
 // Calls `visit` for each slot that is not empty.
 void plim_allocator_visit_slots(const plim_allocator *a,
-                                void (*visit)(void *context, uint32_t slot, uint64_t addr),
+                                void (*visit)(void *context, uint32_t slot, uint64_t addr,
+                                              bool is_large),
                                 void *context);
 
 // ---- setting a state ----------------------------------------------------------------------------

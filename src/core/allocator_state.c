@@ -34,11 +34,13 @@ void plim_allocator_visit(const plim_allocator *a,
 }
 
 void plim_allocator_visit_slots(const plim_allocator *a,
-                                void (*visit)(void *context, uint32_t slot, uint64_t addr),
+                                void (*visit)(void *context, uint32_t slot, uint64_t addr,
+                                              bool is_large),
                                 void *context) {
   for (size_t slot = 0; slot < a->block_of_slot.len; slot++) {
-    uint32_t block = a->block_of_slot.at[slot];
-    if (block) visit(context, (uint32_t)slot, a->blocks.at[block].addr);
+    const plim_block *b = &a->blocks.at[a->block_of_slot.at[slot]];
+    if (a->block_of_slot.at[slot])
+      visit(context, (uint32_t)slot, b->addr, a->lanes.at[b->lane].is_large);
   }
 }
 

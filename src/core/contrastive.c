@@ -64,6 +64,7 @@ static void call_encoder(plim_tape *t, const plim_contrast *c, plim_column *f) {
                       .mask_kind = mask_of(r, f),
                       .attention = r->attention,
                       .checkpoint = r->checkpoint};
+  t->next_layer = 0;
   plim_save_on_host(t, r->offloads_saved);
   if (c->model->is_bare) plim_consume(t, plim_call_model(t, c->model, &batch, &f->hidden));
   else set(t, &f->hidden, c->model->inner(t, c->model, &batch));

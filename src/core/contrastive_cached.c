@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "contrastive_impl.h"
+#include "cycle.h"
 #include "kernels.h"
 #include "ops.h"
 #include "tape_impl.h"
@@ -12,19 +13,33 @@ typedef struct {
   int64_t from, end;
 } rows;
 
-static int64_t chunk_count(const plim_recipe *r) {
-  return (r->batch + r->cached_batch - 1) / r->cached_batch;
+static int64_t chunk_count(const plim_recipe *r) { return (r->batch - 1) / r->cached_batch + 1; }
+
+int64_t plim_mini_batches(const plim_recipe *r) {
+  bool is_cached = r->loss == PLIM_LOSS_CONTRASTIVE && !r->is_pairwise && r->cached_batch > 0;
+  return is_cached ? r->columns * chunk_count(r) : 0;
 }
 
 static rows chunk_at(const plim_recipe *r, int64_t i) {
-  int64_t from = i * r->cached_batch, end = from + r->cached_batch;
-  return (rows){from, end < r->batch ? end : r->batch};
+  int64_t from = i * r->cached_batch, left = r->batch - from;
+  return (rows){from, left < r->cached_batch ? r->batch : from + r->cached_batch};
 }
 
 static int64_t length_of(const plim_contrast *c, int64_t chunk) {
   const plim_recipe *r = c->recipe;
   size_t at = (size_t)(c->pass * chunk_count(r) + chunk);
   return at < r->cached_length_count ? (int64_t)r->cached_lengths[at] : r->length - r->padding;
+}
+
+// How many of the chunks behind this one of all columns' are as it, but for the last of all.
+static int64_t alike_behind(const plim_contrast *c, int64_t i) {
+  const plim_recipe *r = c->recipe;
+  int64_t chunks = chunk_count(r), at = i % chunks, next = at + 1;
+  if (!r->cached_length_count && r->batch % r->cached_batch == 0)
+    return r->columns * chunks - 2 - i;
+  if (!r->cached_length_count) return chunks - 2 - at;
+  while (next < chunks - 1 && length_of(c, next) == length_of(c, at)) next++;
+  return next - 1 - at;
 }
 
 // Padding that all rows of the chunk have is found, and cut off.
@@ -73,9 +88,12 @@ typedef struct {
 
 static void embed_all(plim_tape *t, const plim_contrast *c, const embeddings *e) {
   bool was = set_grad_mode(t, false);
-  for (int64_t i = 0; i < e->columns; i++)
-    for (int64_t k = 0; k < e->chunks && !t->failed; k++)
-      set(t, &e->at[i * e->chunks + k], embed_rows(t, c, &c->columns[i], k));
+  plim_turns_begin(t);
+  for (int64_t i = 0; i < e->columns * e->chunks && !t->failed; i++) {
+    set(t, &e->at[i], embed_rows(t, c, &c->columns[i / e->chunks], i % e->chunks));
+    i += plim_turns_skip(t, e->at[i], alike_behind(c, i), &e->at[i + 1]);
+  }
+  plim_turns_end(t);
   set_grad_mode(t, was);
 }
 
@@ -153,7 +171,12 @@ static plim_tensor *loss_in_chunks(plim_tape *t, plim_contrast *c, const embeddi
                                    chunked *x) {
   const plim_recipe *r = c->recipe;
   gather(t, c, e, x);
-  for (int64_t i = 0; i < e->chunks && !t->failed; i++) loss_of_chunk(t, r, x, i);
+  plim_turns_begin(t);
+  for (int64_t i = 0; i < e->chunks && !t->failed; i++) {
+    loss_of_chunk(t, r, x, i);
+    i += plim_turns_skip(t, x->losses[i], e->chunks - 2 - i, &x->losses[i + 1]);
+  }
+  plim_turns_end(t);
   plim_tensor *sum = sum_of(t, x->losses, e->chunks);
   drop(t, &x->anchors);
   for (int64_t i = r->columns - 1; i-- > 1;) drop(t, &x->docs[i]);
@@ -181,14 +204,16 @@ static void replay(plim_tape *t, void *context) {
   const plim_recipe *r = c->recipe;
   plim_tensor *embedded = NULL, *surrogate = NULL;
   bool was = set_grad_mode(t, true), reduces = t->reduces_gradients;
-  int64_t chunks = chunk_count(r), left = r->columns * chunks;
-  for (int64_t i = 0; i < r->columns; i++)
-    for (int64_t k = 0; k < chunks && !t->failed; k++) {
-      plim_tensor *gradients = (i ? c->others : c->anchors)->grad;
-      t->reduces_gradients = reduces && --left == 0;
-      set(t, &embedded, embed_rows(t, c, &c->columns[i], k));
-      if (gradients) replay_chunk(t, embedded, gradients, &surrogate); // or memory was out
-    }
+  int64_t chunks = chunk_count(r), count = r->columns * chunks;
+  plim_turns_begin(t);
+  for (int64_t i = 0; i < count && !t->failed; i++) {
+    plim_tensor *gradients = (i < chunks ? c->anchors : c->others)->grad;
+    t->reduces_gradients = reduces && i + 1 == count;
+    set(t, &embedded, embed_rows(t, c, &c->columns[i / chunks], i % chunks));
+    if (gradients) replay_chunk(t, embedded, gradients, &surrogate); // or memory was out
+    i += plim_turns_skip(t, NULL, alike_behind(c, i), NULL);
+  }
+  plim_turns_end(t);
   t->reduces_gradients = reduces;
   drop(t, &embedded);
   drop_graph(t, surrogate);

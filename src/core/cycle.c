@@ -1,5 +1,6 @@
 #include "cycle.h"
 
+#include <limits.h>
 #include <math.h>
 
 #include "tape_impl.h"
@@ -12,7 +13,7 @@ static bool same_seconds(double a, double b) { return fabs(a - b) <= 1e-9 * fabs
 typedef struct tape_time_mark mark;
 
 static mark mark_now(const plim_tape *t) {
-  return (mark){t->clock.cpu, t->clock.gpu_free, t->clock.now};
+  return (mark){t->clock.cpu, t->clock.gpu_free, t->clock.operators, t->clock.now};
 }
 
 // Whether a link is still busy with something that a later pass will wait for.
@@ -21,24 +22,33 @@ static bool is_sending(const struct tape_clock *c) {
   return fmax(c->ring_free, fmax(c->to_host_free, c->from_host_free)) > now;
 }
 
-// Both timelines grow as in the pass before, and the CPU does not catch up with the card: then both go on
-// so. Where the card is ahead by more in each pass, gaps that are left would close, and the pass change.
-static bool passes_are_even(plim_tape *t) {
-  struct tape_clock *c = &t->clock;
-  mark now = mark_now(t), *one = &c->passes[0], *two = &c->passes[1];
-  double cpu = now.cpu - one->cpu, gpu = now.gpu_free - one->gpu_free;
-  bool are_even = c->marked >= 2 && !is_sending(c) && same_seconds(cpu, one->cpu - two->cpu) &&
-                  same_seconds(gpu, one->gpu_free - two->gpu_free) && gpu >= cpu * (1 - 1e-9);
-  c->pass = (mark){cpu, gpu, c->now};
-  c->pass.now.busy_seconds -= one->now.busy_seconds;
-  c->pass.now.sent_seconds -= one->now.sent_seconds;
-  c->pass.now.waited_seconds -= one->now.waited_seconds;
-  c->pass.now.flops -= one->now.flops;
-  c->pass.now.recomputed_flops -= one->now.recomputed_flops;
-  c->pass.now.kernels -= one->now.kernels;
-  c->passes[1] = *one;
-  c->passes[0] = now;
-  c->marked++;
+// What a round added.
+static mark difference(const mark *now, const mark *then) {
+  mark d = *now;
+  d.cpu -= then->cpu;
+  d.gpu_free -= then->gpu_free;
+  d.operators -= then->operators;
+  d.now.busy_seconds -= then->now.busy_seconds;
+  d.now.sent_seconds -= then->now.sent_seconds;
+  d.now.waited_seconds -= then->now.waited_seconds;
+  d.now.flops -= then->now.flops;
+  d.now.recomputed_flops -= then->now.recomputed_flops;
+  d.now.kernels -= then->now.kernels;
+  return d;
+}
+
+// Both timelines grow as in the round before, and the CPU does not catch up with the card: then both go on
+// so. Where the card is ahead by more in each round, gaps that are left would close, and the round change.
+static bool rounds_are_even(const plim_tape *t, struct tape_rhythm *r) {
+  mark now = mark_now(t), before = r->each;
+  r->each = difference(&now, &r->ends[0]);
+  bool are_even = r->marked >= 2 && !is_sending(&t->clock) &&
+                  same_seconds(r->each.cpu, before.cpu) &&
+                  same_seconds(r->each.gpu_free, before.gpu_free) &&
+                  r->each.gpu_free >= r->each.cpu * (1 - 1e-9);
+  r->ends[1] = r->ends[0];
+  r->ends[0] = now;
+  r->marked++;
   return are_even;
 }
 
@@ -47,35 +57,80 @@ static bool steps_are_even(plim_tape *t) {
   bool are_even = same_seconds(c->last.seconds, c->step_before.seconds) &&
                   same_seconds(c->last.pass_seconds, c->step_before.pass_seconds);
   c->step_before = c->last;
-  c->marked = 0;
+  c->passes.marked = 0;
   return are_even;
 }
 
-static void skip_passes(plim_tape *t, int times) {
-  struct tape_clock *c = &t->clock;
-  c->cpu += times * c->pass.cpu;
-  c->gpu_free += times * c->pass.gpu_free;
-  c->pass_began += times * c->pass.gpu_free; // the later of the two
-  c->now.busy_seconds += times * c->pass.now.busy_seconds;
-  c->now.sent_seconds += times * c->pass.now.sent_seconds;
-  c->now.waited_seconds += times * c->pass.now.waited_seconds;
-  c->now.flops += times * c->pass.now.flops;
-  c->now.recomputed_flops += times * c->pass.now.recomputed_flops;
-  c->now.kernels += (uint64_t)times * c->pass.now.kernels;
+static void skip_rounds(struct tape_clock *c, const mark *each, int times) {
+  c->cpu += times * each->cpu;
+  c->gpu_free += times * each->gpu_free;
+  c->now.busy_seconds += times * each->now.busy_seconds;
+  c->now.sent_seconds += times * each->now.sent_seconds;
+  c->now.waited_seconds += times * each->now.waited_seconds;
+  c->now.flops += times * each->now.flops;
+  c->now.recomputed_flops += times * each->now.recomputed_flops;
+  c->now.kernels += (uint64_t)times * each->now.kernels;
+}
+
+static void skip_passes(struct tape_clock *c, int times) {
+  skip_rounds(c, &c->passes.each, times);
+  c->pass_began += times * c->passes.each.gpu_free; // the later of the two
 }
 
 // ---- loops ------------------------------------------------------------------------------------------
 
 int plim_skip_alike(plim_tape *t, plim_cycle cycle, int done, int last) {
   bool is_pass = cycle == PLIM_CYCLE_PASS;
-  bool is_even = is_pass ? passes_are_even(t) : steps_are_even(t);
+  bool is_even = is_pass ? rounds_are_even(t, &t->clock.passes) : steps_are_even(t);
   if (!t->sink.repeats || t->is_stopped || t->failed) return done;
   int period = t->sink.repeats(t->sink.context, cycle);
   int times = period && is_even && last > done ? (last - done) / period : 0;
   if (!times) return done;
-  if (is_pass) skip_passes(t, times * period);
+  if (is_pass) skip_passes(&t->clock, times * period);
   t->sink.skips(t->sink.context, cycle, (uint64_t)times);
   return done + times * period;
+}
+
+// ---- loops inside a pass ----------------------------------------------------------------------------
+
+void plim_turns_begin(plim_tape *t) {
+  t->clock.turns.marked = 0;
+  if (t->sink.turns) t->sink.turns(t->sink.context, true);
+}
+
+void plim_turns_end(plim_tape *t) {
+  if (t->sink.turns) t->sink.turns(t->sink.context, false);
+}
+
+// Another like it, whose memory the sink knows by this number.
+static plim_tensor *twin_of(plim_tape *t, const plim_tensor *x, uint32_t id) {
+  plim_storage *s = tape_take(t, &t->storages, sizeof *s);
+  plim_tensor *twin = tape_take(t, &t->tensors, sizeof *twin);
+  *s = *x->storage;
+  s->refs = 1;
+  s->id = id;
+  t->live[s->purpose] += s->bytes;
+  twin->storage = s;
+  twin->shape = x->shape;
+  twin->stride = x->stride;
+  twin->dtype = x->dtype;
+  twin->refs = 1;
+  return twin;
+}
+
+int64_t plim_turns_skip(plim_tape *t, const plim_tensor *kept, int64_t most, plim_tensor **more) {
+  struct tape_rhythm *r = &t->clock.turns;
+  bool is_even = rounds_are_even(t, r);
+  if (!t->sink.turns_again || t->is_stopped || t->failed) return 0;
+  const plim_storage *s = kept ? kept->storage : NULL;
+  if (!is_even || t->outlier_count || most < 0) most = 0;
+  if (most > INT_MAX) most = INT_MAX;
+  int times = t->sink.turns_again(t->sink.context, s, (int)most);
+  for (int i = 0; kept && i < times; i++) more[i] = twin_of(t, kept, t->next_id++);
+  skip_rounds(&t->clock, &r->each, times);
+  t->clock.operators += (uint32_t)times * r->each.operators;
+  if (times) r->marked = 0;
+  return times;
 }
 
 // ---- digests ----------------------------------------------------------------------------------------
@@ -111,31 +166,40 @@ void plim_rounds_note(plim_rounds *r, plim_stream_kind kind, uint32_t stream, ui
 
 typedef struct {
   const plim_rounds *rounds;
-  uint64_t digest; // a sum, so that the order of visits does not matter
+  uint64_t digests
+      [2]; // of small blocks, and large ones: sums, so that the order of visits does not matter
 } survey;
 
 static void add_block(void *context, const plim_block_view *b) {
   uint64_t kind = b->is_free + 2u * b->is_pending + 4u * b->is_large + 8u * b->starts_segment;
-  ((survey *)context)->digest += DIGEST(b->addr, b->bytes, b->stream, b->pool, kind);
+  ((survey *)context)->digests[b->is_large] += DIGEST(b->addr, b->bytes, b->stream, b->pool, kind);
 }
 
-static void add_slot(void *context, uint32_t slot, uint64_t addr) {
+static void add_slot(void *context, uint32_t slot, uint64_t addr, bool is_large) {
   survey *s = context;
-  s->digest += DIGEST(name_of(s->rounds, slot), addr);
+  s->digests[is_large] += DIGEST(name_of(s->rounds, slot), addr);
+}
+
+void plim_rounds_pools(const plim_rounds *r, const plim_allocator *a, uint64_t digests[2]) {
+  survey s = {r, {0}};
+  plim_allocator_visit(a, add_block, &s);
+  plim_allocator_visit_slots(a, add_slot, &s);
+  digests[0] = s.digests[0];
+  digests[1] = s.digests[1];
 }
 
 uint64_t plim_rounds_state(const plim_rounds *r, const plim_allocator *a,
                            const plim_address_model *addresses) {
-  survey s = {r, 0};
-  plim_allocator_visit(a, add_block, &s);
-  plim_allocator_visit_slots(a, add_slot, &s);
+  uint64_t pools[2];
+  plim_rounds_pools(r, a, pools);
+  uint64_t state = pools[0] + pools[1];
   for (size_t i = 0; i < addresses->ranges.len; i++) {
     const plim_address_range *range = &addresses->ranges.at[i];
-    s.digest += DIGEST(range->start, range->bytes, range->used_bytes);
+    state += DIGEST(range->start, range->bytes, range->used_bytes);
   }
   for (size_t i = 0; i < addresses->holes.len; i++)
-    s.digest += DIGEST(addresses->holes.at[i].addr, addresses->holes.at[i].bytes, 0, 0);
-  return s.digest;
+    state += DIGEST(addresses->holes.at[i].addr, addresses->holes.at[i].bytes, 0, 0);
+  return state;
 }
 
 // Events are alike for a round longer than the period, so that what they named was alike too.

@@ -15,6 +15,22 @@
 // to `last` where those between are known; what they add to clock and sink is added.
 int plim_skip_alike(plim_tape *t, plim_cycle cycle, int done, int last);
 
+// A loop inside a pass, whose rounds may each leave a tensor behind:
+//
+//   plim_turns_begin(t);
+//   for (i = 0; i < count; i++) {
+//     set(t, &all[i], round(t, i));
+//     i += plim_turns_skip(t, all[i], how many behind i are as i, &all[i + 1]);
+//   }
+//   plim_turns_end(t);
+//
+// plim_turns_skip says how many rounds were done by it; what they leave is in `more`, which owns it. `kept` is
+// NULL where a round leaves nothing; then `more` is not looked at. The last round of a loop is to be run, so
+// that variables hold what it left in them.
+void plim_turns_begin(plim_tape *t);
+int64_t plim_turns_skip(plim_tape *t, const plim_tensor *kept, int64_t most, plim_tensor **more);
+void plim_turns_end(plim_tape *t);
+
 // ---- for sinks --------------------------------------------------------------------------------------
 
 enum { PLIM_LONGEST_PERIOD = 64 };
@@ -37,6 +53,8 @@ void plim_rounds_note(plim_rounds *r, plim_stream_kind kind, uint32_t stream, ui
 // the one before are named by their place, so that the same state of two rounds has the same digest.
 uint64_t plim_rounds_state(const plim_rounds *r, const plim_allocator *a,
                            const plim_address_model *addresses);
+// The same of its small blocks, and of its large ones.
+void plim_rounds_pools(const plim_rounds *r, const plim_allocator *a, uint64_t digests[2]);
 // Ends a round at such a state, the next allocation being number `next`: after how many rounds the state
 // comes back, or 0 if that is not known. A new batch is made while the old one lives, so that places are
 // used in turn: periods of 1, 2 and 10 were seen.

@@ -29,6 +29,18 @@ static void collect(void *context, const plim_tape *t, const plim_allocator *a,
   c->is_done = c->events++ == c->peak_event;
 }
 
+static void skip(void *context, uint64_t events) {
+  collector *c = context;
+  if (!c->is_done) c->events += events;
+}
+
+static void keep(void *context, uint32_t id, uint32_t like) {
+  collector *c = context;
+  while (!c->is_done && c->tensors.len <= id && !c->failed)
+    c->failed = !vec_push(&c->tensors, (plim_holding){0});
+  if (!c->is_done && !c->failed) c->tensors.at[id] = c->tensors.at[like];
+}
+
 static void repurpose(void *context, uint32_t id, plim_purpose purpose) {
   collector *c = context;
   if (!c->is_done && id < c->tensors.len) c->tensors.at[id].purpose = purpose;
@@ -74,10 +86,11 @@ static int by_bytes(const void *x, const void *y) {
 bool plim_holders_find(const plim_predict_request *request, const plim_prediction *p,
                        plim_holders *out) {
   collector c = {.peak_event = p->peak_event};
-  plim_observer observer = {collect, &c, .repurpose = repurpose};
+  plim_observer observer = {collect, &c, .repurpose = repurpose, .skips = skip, .keeps = keep};
   plim_predict_request again = *request;
   plim_prediction ignored;
   again.observer = &observer;
+  again.shown_event = p->peak_event;
   bool ok = !plim_predict(&again, &ignored, NULL) && !c.failed;
   for (size_t i = 0; ok && i < c.tensors.len; i++)
     if (c.tensors.at[i].bytes) ok = add(out, &c.tensors.at[i]);

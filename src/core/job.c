@@ -31,6 +31,10 @@ static bool contrasts_nothing(const plim_job *job) {
   return is_contrastive(job) && job->recipe.columns < (job->recipe.is_pairwise ? 1 : 2);
 }
 
+static bool has_too_many_mini_batches(const plim_job *job) {
+  return plim_mini_batches(&job->recipe) > PLIM_MOST_MINI_BATCHES;
+}
+
 // Wrapped models are called with their head, and once in a pass.
 static bool shares_contrast(const plim_job *job) {
   bool has_head = job->model.head != PLIM_HEAD_NONE, is_cached = job->recipe.cached_batch > 0;
@@ -95,6 +99,8 @@ static const struct {
     {contrasts_encoder_decoder, "contrastive losses are not modelled for encoder-decoders",
      "--loss full"},
     {contrasts_nothing, "a contrastive loss compares two columns at least", "--columns 2"},
+    {has_too_many_mini_batches, "a cached loss is predicted with up to 131072 mini batches",
+     "a larger --cached-batch"},
     {shares_contrast,
      "contrastive losses are modelled for encoders on several GPUs, cached ones with ddp alone",
      "--strategy ddp"},

@@ -227,14 +227,16 @@ static void visit_mini_batches(const row_search *w, plim_choice row, bool only_o
   row_search full = *w;
   slope so_far = {0};
   split at;
-  bool has_fit = false;
+  bool has_fit = false, looks_for_smallest = only_one && !w->is_quick;
   full.is_quick = false;
   sort_falling(&d);
   for (int i = 0; i < d.count && first_split(w->level, &at) && !w->s->failed; i++) {
     row.at[PLIM_KNOB_CACHED_BATCH] = d.at[i];
     if (d.count == 1) visit(w, &row);
     if (d.count == 1 || (has_fit && (only_one || at.batch > MANY_MINI_BATCHES * d.at[i]))) return;
-    if (least_bytes(&so_far, d.at[i]) > SEGMENTS * (double)r->target.budget_bytes) continue;
+    bool is_wanted = looks_for_smallest && i + 1 == d.count;
+    double most = SEGMENTS * (double)r->target.budget_bytes;
+    if (!is_wanted && least_bytes(&so_far, d.at[i]) > most) continue;
     const plim_rung *x = run_fitting(&full, row, at);
     if (!x) continue;
     note(&so_far, d.at[i], x->e.device_bytes);

@@ -2,42 +2,11 @@
 
 #include <string.h>
 
-#include "cycle.h"
-#include "driver.h"
-
-enum { MAX_LANES = 2 };
-
-// One card that the tape's stream runs on: its allocator, and what is found out.
-typedef struct {
-  plim_address_model addresses;
-  plim_allocator *allocator;
-  plim_prediction *out;
-  uint64_t retries; // of rounds that were not run
-} lane;
-
-// What a pass or a step adds up to.
-typedef struct {
-  uint64_t events, retries[MAX_LANES];
-} sums;
-
-typedef struct {
-  const plim_predict_request *request;
-  plim_tape *tape;
-  lane lanes[MAX_LANES];
-  int count;
-  plim_prediction *unlimited; // NULL, or what is wanted of a second lane, which is not open yet
-  plim_rounds rounds[PLIM_CYCLES];
-  sums ends[PLIM_CYCLES][PLIM_LONGEST_PERIOD]; // at the ends of the last rounds
-  sums period[PLIM_CYCLES];                    // what one adds, where there is one
-  uint32_t next_id;
-  bool watches_rounds, assumes;
-  uint64_t events;
-  bool failed, trains_nothing;
-} follower;
+#include "predict_impl.h"
 
 // ---- following the stream ---------------------------------------------------------------------------
 
-static void note_peak(const follower *f, lane *l) {
+static void note_peak(const follower *f, predict_lane *l) {
   uint64_t peak = plim_allocator_stats(l->allocator)->peak.allocated_bytes;
   if (peak <= l->out->peak_allocated_bytes) return;
   l->out->peak_allocated_bytes = peak;
@@ -46,7 +15,7 @@ static void note_peak(const follower *f, lane *l) {
   memcpy(l->out->live_bytes, plim_tape_live(f->tape), sizeof l->out->live_bytes);
 }
 
-static void allocate(follower *f, lane *l, uint32_t id, uint64_t bytes) {
+static void allocate(follower *f, predict_lane *l, uint32_t id, uint64_t bytes) {
   uint32_t stream = plim_tape_stream(f->tape);
   plim_malloc_result got = plim_allocator_malloc(l->allocator, id, bytes, stream, 0);
   if (got == PLIM_MALLOC_NO_HOST_MEMORY) f->failed = true;
@@ -57,15 +26,15 @@ static void allocate(follower *f, lane *l, uint32_t id, uint64_t bytes) {
   l->out->runs_out_bytes = bytes;
 }
 
-static bool collects_garbage(const follower *f) {
+bool predict_collects_garbage(const follower *f) {
   return f->request->conf && f->request->conf->gc_threshold > 0;
 }
 
 // Where a request might come near the limit, the run without one goes its own way from here.
 static void fork_if_near(follower *f, uint64_t bytes) {
-  lane *near = &f->lanes[0], *far = &f->lanes[1];
+  predict_lane *near = &f->lanes[0], *far = &f->lanes[1];
   uint64_t reserved = plim_allocator_stats(near->allocator)->now.reserved_bytes;
-  if (!collects_garbage(f) && // which begins long before the limit
+  if (!predict_collects_garbage(f) && // which begins long before the limit
       reserved + plim_allocator_segment_request(near->allocator, bytes) <= f->request->limit_bytes)
     return;
   far->out = f->unlimited;
@@ -90,6 +59,7 @@ static void note_round(follower *f, plim_stream_kind kind, uint32_t id, uint64_t
   if (kind == PLIM_STREAM_ALLOC) f->next_id = id + 1;
   for (int i = 0; i < PLIM_CYCLES && f->watches_rounds; i++)
     plim_rounds_note(&f->rounds[i], kind, plim_tape_stream(f->tape), id, bytes);
+  if (f->echo.is_on) echo_note(f, kind, id, bytes);
 }
 
 // A program that runs out ends there: on that card nothing of what follows happens.
@@ -99,7 +69,7 @@ static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
   if (plim_tape_failed(f->tape) || f->failed) return;
   if (f->unlimited && kind == PLIM_STREAM_ALLOC) fork_if_near(f, bytes);
   for (int i = 0; i < f->count && !f->failed; i++) {
-    lane *l = &f->lanes[i];
+    predict_lane *l = &f->lanes[i];
     if (l->out->runs_out) continue;
     if (kind == PLIM_STREAM_ALLOC) allocate(f, l, id, bytes);
     else if (kind == PLIM_STREAM_EMPTY_CACHE) plim_allocator_empty_cache(l->allocator);
@@ -122,7 +92,11 @@ static bool has_many_rounds(const plim_job *job) {
   return job->recipe.accumulate > MANY_ROUNDS || job->recipe.steps > MANY_ROUNDS;
 }
 
-static uint64_t retries_of(const lane *l) {
+static bool has_many_turns(const plim_job *job) {
+  return plim_mini_batches(&job->recipe) > MANY_ROUNDS;
+}
+
+static uint64_t retries_of(const predict_lane *l) {
   return plim_allocator_stats(l->allocator)->retries + l->retries;
 }
 
@@ -148,9 +122,9 @@ static int repeats(void *context, plim_cycle cycle) {
   plim_rounds *r = &f->rounds[cycle];
   uint64_t state = (uint64_t)f->count, level = 0;
   // A collection goes by the age of blocks, which is no part of the state that is compared.
-  if (f->failed || collects_garbage(f)) return 0;
+  if (f->failed || predict_collects_garbage(f)) return 0;
   for (int i = 0; i < f->count; i++) {
-    const lane *l = &f->lanes[i];
+    const predict_lane *l = &f->lanes[i];
     const plim_allocator_stats_t *stats = plim_allocator_stats(l->allocator);
     state = 31 * state + plim_rounds_state(r, l->allocator, &l->addresses) + l->out->runs_out;
     level = 31 * level + stats->now.reserved_bytes + 7 * stats->peak.reserved_bytes +
@@ -166,7 +140,9 @@ static int repeats(void *context, plim_cycle cycle) {
 
 static void skip(void *context, plim_cycle cycle, uint64_t times) {
   follower *f = context;
+  const plim_observer *o = f->request->observer;
   f->events += times * f->period[cycle].events;
+  if (o && o->skips) o->skips(o->context, times * f->period[cycle].events);
   if (f->assumes)
     for (int i = 0; i < f->count; i++) f->lanes[i].out->assumes_repetition = true;
   for (int i = 0; i < f->count; i++) f->lanes[i].retries += times * f->period[cycle].retries[i];
@@ -179,7 +155,7 @@ static void pass_on(void *context, uint32_t id, plim_purpose purpose) {
 
 // ---- the run ----------------------------------------------------------------------------------------
 
-static void note_loaded(const plim_model *m, lane *l) {
+static void note_loaded(const plim_model *m, predict_lane *l) {
   l->out->parameters = m->elements;
   l->out->trainable = m->trainable;
   l->out->loaded_bytes = plim_allocator_stats(l->allocator)->now.allocated_bytes;
@@ -188,7 +164,7 @@ static void note_loaded(const plim_model *m, lane *l) {
   if (!l->out->runs_out) l->out->peak_allocated_bytes = 0;
 }
 
-static void note_end(const follower *f, const plim_model *m, lane *l) {
+static void note_end(const follower *f, const plim_model *m, predict_lane *l) {
   const plim_allocator_stats_t *stats = plim_allocator_stats(l->allocator);
   l->out->events = f->events;
   l->out->peak_reserved_bytes = stats->peak.reserved_bytes;
@@ -212,9 +188,11 @@ static bool train(follower *f, plim_model *m) {
 
 static bool run(follower *f) {
   const plim_observer *o = f->request->observer;
-  plim_tape_sink sink = {follow, f, pass_on, repeats, skip};
+  plim_tape_sink sink = {follow, f, pass_on, repeats, skip, echo_turns, echo_again};
   f->watches_rounds = !f->request->runs_all && has_many_rounds(f->request->job);
   if (!f->watches_rounds) sink.repeats = NULL;
+  if (f->request->runs_all || !has_many_turns(f->request->job))
+    sink.turns = NULL, sink.turns_again = NULL;
   f->tape = plim_tape_new(sink);
   if (!f->tape) return false;
   if (o && o->begins) o->begins(o->context, f->tape);
@@ -229,7 +207,7 @@ static bool run(follower *f) {
 
 // ---- lanes ------------------------------------------------------------------------------------------
 
-static bool lane_open(lane *l, const plim_alloc_conf *conf, uint64_t limit_bytes,
+static bool lane_open(predict_lane *l, const plim_alloc_conf *conf, uint64_t limit_bytes,
                       plim_prediction *out) {
   static const uint64_t streams[PLIM_STREAMS] = {0, 1, 2};
   plim_address_model_init(&l->addresses);
@@ -260,6 +238,7 @@ static plim_err predict(follower *f, plim_prediction *out, plim_error *error) {
     plim_allocator_delete(f->lanes[i].allocator);
     plim_address_model_clear(&f->lanes[i].addresses);
   }
+  echo_clear(f);
   if (f->trains_nothing) {
     err = plim_fail(error, PLIM_ERR_ARGUMENT,
                     "none of these layers is in the model: nothing is trained");

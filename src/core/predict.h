@@ -20,6 +20,8 @@ typedef struct {
   void (*begins)(void *context, plim_tape *t);
   void (*is_loaded)(void *context, plim_tape *t);
   void (*repurpose)(void *context, uint32_t id, plim_purpose purpose); // as the tape's; or NULL
+  void (*skips)(void *context, uint64_t events); // so many that were not run, and are not shown
+  void (*keeps)(void *context, uint32_t id, uint32_t like); // but one of them left this behind
 } plim_observer;
 
 typedef struct {
@@ -29,6 +31,7 @@ typedef struct {
   uint64_t limit_bytes;          // that the allocator may take; PLIM_UNKNOWN: any
   const plim_observer *observer; // NULL: none
   bool runs_all;                 // rounds that repeat too, for an observer that wants to see each
+  uint64_t shown_event;          // 0: none; the observer wants to see this one, run or not
 } plim_predict_request;
 
 // Peaks are those of training, as torch counts them when they are reset after the model is loaded.

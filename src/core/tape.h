@@ -155,7 +155,8 @@ typedef enum {
   PLIM_STREAM_FREE,
   PLIM_STREAM_FREE_UNORDERED, // one of a run whose order is that of pointers in a hash table
   PLIM_STREAM_FREE_TIMED,     // when it happens depends on how fast another thread is
-  PLIM_STREAM_EMPTY_CACHE     // torch.cuda.empty_cache()
+  PLIM_STREAM_EMPTY_CACHE,    // torch.cuda.empty_cache()
+  PLIM_STREAM_KINDS
 } plim_stream_kind;
 
 // Rounds of a training loop.
@@ -170,6 +171,12 @@ typedef struct {
   // times as many are taken as done. Or both NULL: every round is run.
   int (*repeats)(void *context, plim_cycle cycle);
   void (*skips)(void *context, plim_cycle cycle, uint64_t times);
+  // A loop inside a pass begins, or is over.
+  void (*turns)(void *context, bool begin);
+  // At the end of one of its rounds, which leaves `kept` behind (NULL: nothing): does the same again, at most so
+  // many times. How many times it was done; what each left is numbered from the next allocation on. Or both
+  // NULL: every round is run.
+  int (*turns_again)(void *context, const plim_storage *kept, int most);
 } plim_tape_sink;
 
 plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out

@@ -18,7 +18,14 @@ struct tape_cast {
 
 struct tape_time_mark {
   double cpu, gpu_free;
+  uint32_t operators;
   plim_step_time now;
+};
+
+// Of a loop: the ends of its last two rounds, the last first, and what the last one added.
+struct tape_rhythm {
+  struct tape_time_mark ends[2], each;
+  int marked; // rounds so far
 };
 
 // Two timelines in seconds, and what the step that runs has done so far.
@@ -31,9 +38,7 @@ struct tape_clock {
   uint32_t operators;          // of forward, since the last look at the loss
   bool is_causal, has_dropout; // attention that comes next
   plim_step_time now, last, step_before;
-  struct tape_time_mark passes[2]; // at the end of the last passes of this step, the last first
-  struct tape_time_mark pass;      // what the last one added
-  int marked;                      // passes of this step
+  struct tape_rhythm passes, turns; // of this step; of the loop inside a pass that runs
 };
 
 struct plim_tape {

@@ -40,6 +40,14 @@ typedef struct {
   bool deletes_outputs; // `del out` after backward: the logits go before the optimizer runs
 } plim_recipe;
 
+enum {
+  PLIM_CACHED_BATCH = 32, // mini_batch_size of sentence-transformers 6.2, unless it is told
+  PLIM_MOST_MINI_BATCHES = 1 << 17, // of a forward pass: each takes time and memory to predict
+};
+
+// Of a cached loss, in all columns; 0 without one.
+int64_t plim_mini_batches(const plim_recipe *r);
+
 // The plain loop (forward, backward, clip_grad_norm_, optimizer, zero_grad) or transformers.Trainer.
 // False when memory is out.
 bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe);

@@ -110,8 +110,8 @@ TEST(estimate_on_several_gpus) {
 }
 
 TEST(estimate_of_a_contrastive_loss) {
-  TRY("estimate", "-m", "minilm-l6", "-b", "4", "-s", "64", "--steps", "1", "--loss", "contrastive",
-      "--loop", "trainer", "--cached-batch", "2");
+  TRY("estimate", "-m", "minilm-l6", "-b", "48", "-s", "64", "--steps", "1", "--loss",
+      "contrastive", "--loop", "trainer", "--cached-batch", "2");
 }
 
 TEST(replay) { TRY("replay", TEST_ROOT "/truth/recorded/poll-order.pickle.xz"); }

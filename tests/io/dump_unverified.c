@@ -10,9 +10,9 @@
 #include "truth.h"
 #include "unverified.h"
 
-static const char *const folders[] = {"accelerate", "bare",     "decoders", "encoders",
-                                      "experts",    "families", "flash",    "kernels",
-                                      "more",       "programs", "saving",   "sharded"};
+static const char *const folders[] = {
+    "accelerate", "bare",    "contrastive", "decoders", "encoders", "experts", "families",
+    "flash",      "kernels", "more",        "programs", "saving",   "sharded"};
 
 static void begin(void *context, plim_tape *t) { case_begin(context, t); }
 
