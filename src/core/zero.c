@@ -32,6 +32,7 @@ typedef struct zero {
   plim_tensor *norm;       // of all gradients; the last one
   vec(parameter *) bucket; // what is in the buffer
   int64_t bucket_elements;
+  double reduced; // when the last bucket is
 } zero;
 
 static bool keeps_gradients(const zero *z) { return z->how.strategy == PLIM_SHARD_ZERO1; }
@@ -84,15 +85,19 @@ static void keep_owned(plim_tape *t, parameter *p) {
   set(t, &x->grad, alias_of(t, z->owned, x->shape, x->stride));
 }
 
-// On the compute stream: overlap_comm is off unless it is asked for. Where a bucket goes to several
-// ranks it is reduced for all of them (use_multi_rank_bucket_allreduce).
+static void await_reduced(plim_tape *t, const zero *z) {
+  if (keeps_gradients(z)) plim_await_once(t, z->reduced);
+  else plim_await(t, z->reduced);
+}
+
+// On the compute stream, unless overlap_comm is asked for: then the end of backward waits. Where a bucket goes
+// to several ranks it is reduced for all of them (use_multi_rank_bucket_allreduce).
 static void send_bucket(plim_tape *t, zero *z) {
   double element = plim_dtype_bytes[z->flat->dtype], bytes = (double)z->bucket_elements * element;
-  double reduced = plim_send_reduce(t, bytes, plim_traffic_now(t));
+  z->reduced = plim_send_reduce(t, bytes, plim_traffic_now(t));
   if (z->how.offloads_optimizer)
-    reduced = plim_copy_to_host(t, bytes / (double)z->how.world, reduced);
-  if (keeps_gradients(z)) plim_await_once(t, reduced);
-  else plim_await(t, reduced);
+    z->reduced = plim_copy_to_host(t, bytes / (double)z->how.world, z->reduced);
+  if (!z->how.overlaps) await_reduced(t, z);
 }
 
 static void reduce_bucket(plim_tape *t, zero *z) {
@@ -138,6 +143,7 @@ static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {
   for (size_t i = 0; keeps_gradients(z) && i < z->count; i++)
     if (z->parameters[i].tensor->grad) add_to_bucket(t, &z->parameters[i]);
   reduce_bucket(t, z);
+  if (z->how.overlaps) await_reduced(t, z);
   if (!z->averaged && z->owned) set(t, &z->averaged, z->owned);
   drop_all(t, &z->buffer, &z->other, &z->owned);
   for (size_t i = 0; i < z->count; i++) drop(t, &z->parameters[i].tensor->grad);

@@ -24,7 +24,8 @@ static plim_job job_of(plim_strategy strategy, int64_t world) {
 static plim_prediction predict(const plim_job *job) {
   plim_prediction p = {0};
   plim_error error = {0};
-  plim_predict_request r = {.job = job, .limit_bytes = PLIM_UNKNOWN};
+  plim_predict_request r = {
+      .job = job, .gpu = plim_gpu_named("RTX 4090"), .limit_bytes = PLIM_UNKNOWN};
   if (plim_predict(&r, &p, &error)) test_failed = true;
   return p;
 }
@@ -55,6 +56,9 @@ TEST(buckets_in_turn_are_two) {
   two.sharding.overlaps = true;
   int64_t bytes = saved(&two, &one);
   CHECK(is_about(bytes, 2 * 500e6), "%lld bytes", (long long)bytes);
+  one.sharding.sizes.reduce_bucket = two.sharding.sizes.reduce_bucket = 50000000;
+  double waits = predict(&one).step.seconds, overlaps = predict(&two).step.seconds;
+  CHECK(overlaps < 0.99 * waits, "%g s, without %g s", overlaps, waits);
 }
 
 // At the optimizer's step a sub group has its gradients twice, in their own type and in float32; of the others only
