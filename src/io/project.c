@@ -214,8 +214,8 @@ static bool is_explained(const plim_project *p, size_t file, plim_knob knob,
   return false;
 }
 
-static bool says_off(const plim_reading *r) {
-  return r->value.kind == PLIM_VALUE_TEXT && strcmp(r->value.text, "off") == 0;
+static bool says_word(const plim_reading *r, const char *word) {
+  return r->value.kind == PLIM_VALUE_TEXT && strcmp(r->value.text, word) == 0;
 }
 
 static bool is_known_elsewhere(const plim_project *p, size_t file, plim_knob knob) {
@@ -226,11 +226,22 @@ static bool is_known_elsewhere(const plim_project *p, size_t file, plim_knob kno
   return false;
 }
 
-// Turned off, a thing apart leaves the word to others; a version alone turns nothing on.
+static bool is_shared_elsewhere(const plim_project *p, size_t file) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_reading *other = i == file ? NULL : reading_of(p, i, PLIM_KNOB_STRATEGY);
+    if (other && other->said >= PLIM_UNCLEAR && !says_word(other, "none")) return true;
+  }
+  return false;
+}
+
+// Turned off, a thing apart leaves the word to others, and so does one way to share to another; a version alone turns
+// nothing on.
 static bool is_left_to_others(const plim_project *p, size_t file, plim_knob knob,
                               const plim_reading *r) {
-  if (is_apart(r) && says_off(r)) return is_known_elsewhere(p, file, knob);
-  return knob == PLIM_KNOB_STRATEGY && p->files.at[file]->is.dialect == PLIM_DIALECT_FSDP;
+  if (is_apart(r) && says_word(r, "off")) return is_known_elsewhere(p, file, knob);
+  if (knob != PLIM_KNOB_STRATEGY) return false;
+  bool is_fsdp = p->files.at[file]->is.dialect == PLIM_DIALECT_FSDP;
+  return is_fsdp || (says_word(r, "none") && is_shared_elsewhere(p, file));
 }
 
 static bool is_statement(const plim_project *p, size_t file, plim_knob knob) {
