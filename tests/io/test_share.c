@@ -1,23 +1,6 @@
 // Knobs that take several keys: how GPUs share a run, where one way takes the place of another and what it set up
 // goes, and Liger in Axolotl, of which only what is missing is added.
-#include "projects.h"
-
-// With all that goes to the host, which is nothing if it is NULL.
-static bool shares(const char *strategy, const char *offload, plim_edit_set *edits) {
-  plim_knob_change both[] = {{PLIM_KNOB_STRATEGY, value_from(strategy)},
-                             {PLIM_KNOB_OFFLOAD, value_from(offload ? offload : "none")}};
-  error = (plim_error){0};
-  bool ok = !plim_project_set(&project, both, 2, edits, &error);
-  if (!ok) printf("%s: %s\n", strategy, error.message);
-  return ok;
-}
-
-static bool cannot(const char *strategy, const char *offload, const char *reason) {
-  plim_edit_set edits;
-  if (!shares(strategy, offload, &edits)) return strstr(error.message, reason) != NULL;
-  plim_edit_set_clear(&edits);
-  return false;
-}
+#include "sharing.h"
 
 // Files with a way to share, another way, and what becomes of the first.
 static const struct {
@@ -240,32 +223,6 @@ TEST(a_file_that_nothing_names_any_more_is_listed) {
     CHECK(edits.unnamed.len == 1 && edits.unnamed.at[0] == 0, "row %zu, the other way round", i);
     plim_edit_set_clear(&edits);
   }
-}
-
-// ---- what is refused --------------------------------------------------------------------------------
-
-TEST(a_way_back_that_would_change_another_knob_is_refused) {
-  static const char yaml[] = "per_device_train_batch_size: 4\nbf16: true\ndeepspeed: ds.json\n";
-  static const char clips[] = "{\"zero_optimization\": {\"stage\": 2}, \"gradient_clipping\": 0.5}";
-  CHECK(!read_two("train.yaml", yaml, "ds.json", clips), "%s", error.message);
-  CHECK(cannot("ddp", NULL, "clip would be 1, not 0.5"), "clipping");
-  CHECK(!read_text("ds.json", clips), "%s", error.message);
-  CHECK(cannot("ddp", NULL, "where it is named"), "alone");
-  plim_project_clear(&project);
-}
-
-// fsdp_config without fsdp does nothing; with it, Trainer would not start.
-TEST(what_would_not_start_or_was_chosen_otherwise_is_refused) {
-  CHECK(!read_text("train.yaml",
-                   "per_device_train_batch_size: 4\nbf16: true\ngradient_checkpointing: true\n"
-                   "fsdp_config:\n  version: 2\n  activation_checkpointing: true\n"),
-        "%s", error.message);
-  CHECK(cannot("fsdp2", NULL, "both kinds of checkpointing"), "both");
-  CHECK(
-      !read_text("train.yaml", "per_device_train_batch_size: 4\nbf16: true\nfsdp: hybrid_shard\n"),
-      "%s", error.message);
-  CHECK(cannot("fsdp2", NULL, "another way than full_shard"), "what was chosen");
-  plim_project_clear(&project);
 }
 
 // ---- FSDP's own checkpointing -----------------------------------------------------------------------
