@@ -1,8 +1,11 @@
 #include "conditions.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dialect.h"
+#include "key_names.h"
 
 enum { MAX_PARTS = 32 };
 
@@ -116,4 +119,18 @@ bool plim_settings_alternate(const plim_settings *s, const plim_setting *a, cons
     for (size_t k = 0; k < m; k++)
       if (is_opposite(s, of_a[i], of_b[k])) return true;
   return false;
+}
+
+bool plim_setting_is_passed_over(const plim_settings *s, const plim_setting *setting) {
+  const plim_setting *last = plim_settings_find(s, setting->key);
+  if (last != setting && plim_setting_counts(s, last) != PLIM_NO) return true;
+  const char *sign = setting->group ? strrchr(setting->key, '#') : NULL;
+  int number = sign ? atoi(sign + 1) : 1;
+  char before[PLIM_KEY_BYTES];
+  if (number < 2) return false;
+  int n = snprintf(before, sizeof before, "%.*s", (int)(sign - setting->key), setting->key);
+  if (number > 2 && n > 0 && (size_t)n < sizeof before)
+    snprintf(before + n, sizeof before - (size_t)n, "#%d", number - 1);
+  const plim_setting *other = plim_settings_find(s, before);
+  return other && other->group == setting->group;
 }

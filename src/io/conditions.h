@@ -14,6 +14,8 @@ void plim_conditions_adopt(plim_settings *s, const plim_settings *before);
 plim_truth plim_setting_counts(const plim_settings *s, const plim_setting *setting);
 // Of a setting that may count: the condition that is not known, as it is written.
 const char *plim_setting_doubt(const plim_settings *s, const plim_setting *setting);
+// A later one of this key is in force, or one that the same command gets later.
+bool plim_setting_is_passed_over(const plim_settings *s, const plim_setting *setting);
 // One stands under an `if`, the other under its `else`.
 bool plim_settings_alternate(const plim_settings *s, const plim_setting *a, const plim_setting *b);
 

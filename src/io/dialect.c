@@ -180,27 +180,12 @@ static bool hear_items(reader *r, decision *d, const plim_key *key, bool is_nest
   return true;
 }
 
-// A later one of this key is in force, or one that the same command gets later.
-static bool is_passed_over(const plim_settings *s, const plim_setting *setting) {
-  const plim_setting *last = plim_settings_find(s, setting->key);
-  if (last != setting && plim_setting_counts(s, last) != PLIM_NO) return true;
-  const char *sign = setting->group ? strrchr(setting->key, '#') : NULL;
-  int number = sign ? atoi(sign + 1) : 1;
-  char before[PLIM_KEY_BYTES];
-  if (number < 2) return false;
-  int n = snprintf(before, sizeof before, "%.*s", (int)(sign - setting->key), setting->key);
-  if (number > 2 && n > 0 && (size_t)n < sizeof before)
-    snprintf(before + n, sizeof before - (size_t)n, "#%d", number - 1);
-  const plim_setting *other = plim_settings_find(s, before);
-  return other && other->group == setting->group;
-}
-
 // The same command has the flag again, in another spelling. `search` goes on behind it.
 static bool is_said_again(const plim_settings *s, const plim_setting *flag,
                           plim_key_search search) {
   size_t i = flag->group && flag->key[0] == '-' ? plim_key_search_next(&search) : SIZE_MAX;
   for (; i != SIZE_MAX && s->at.at[i].group == flag->group; i = plim_key_search_next(&search))
-    if (!is_passed_over(s, &s->at.at[i])) return true;
+    if (!plim_setting_is_passed_over(s, &s->at.at[i])) return true;
   return false;
 }
 
@@ -247,7 +232,7 @@ static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested
   for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
     const plim_setting *setting = &r->s->at.at[i];
     if (is_nested && plim_key_is_of_evaluation(r->names.names[i])) continue;
-    if (setting->is_aside || is_passed_over(r->s, setting)) continue;
+    if (setting->is_aside || plim_setting_is_passed_over(r->s, setting)) continue;
     if (plim_setting_counts(r->s, setting) == PLIM_NO) continue;
     if (is_said_again(r->s, setting, search)) continue;
     if (setting->is_of_evaluation && has_training) continue;

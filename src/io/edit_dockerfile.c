@@ -6,10 +6,6 @@
 #include "shell_pieces.h"
 #include "shell_settings.h"
 
-static plim_err nomem(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-}
-
 // ---- reading ----------------------------------------------------------------------------------------
 
 static bool has_variables(const plim_docker *d) {
@@ -170,7 +166,7 @@ static plim_err find_names(plim_finder *f, const plim_docker_stages *stages, pli
     if (!is_instruction(&d)) err = refuse_unknown(&d, error);
     else if (has_variables(&d) && plim_docker_in_force(stages, &d)) note_names(f, &d);
   }
-  if (d.is_out) err = nomem(error);
+  if (d.is_out) err = plim_no_memory(error);
   plim_docker_end(&d);
   plim_names_sort(&f->set);
   return err;
@@ -184,7 +180,7 @@ static plim_err find_in_force(plim_finder *f, const plim_docker_stages *stages, 
   d.comments = &f->comments;
   while (!err && plim_docker_next(&d))
     if (plim_docker_in_force(stages, &d)) err = find_in_instruction(f, &d, image);
-  if (!err && (d.is_out || f->is_out)) err = nomem(error);
+  if (!err && (d.is_out || f->is_out)) err = plim_no_memory(error);
   plim_docker_end(&d);
   return err;
 }
@@ -192,7 +188,7 @@ static plim_err find_in_force(plim_finder *f, const plim_docker_stages *stages, 
 static plim_err find(plim_finder *f, plim_error *error) {
   plim_docker_stages stages;
   bool ok = plim_docker_stages_find(f->s->text, f->s->size, &stages);
-  plim_err err = ok ? find_in_force(f, &stages, error) : nomem(error);
+  plim_err err = ok ? find_in_force(f, &stages, error) : plim_no_memory(error);
   plim_docker_stages_free(&stages);
   return err;
 }
@@ -256,14 +252,14 @@ static plim_err insert_variable(const plim_settings *s, const last_stage *l, con
   if (!plim_value_to_text(value, "", &text, &is_out) ||
       !plim_place_write(PLIM_PLACE_ENV, s->text + l->model.begin, l->model.end - l->model.begin,
                         text.at, &written, &is_out))
-    err = is_out ? nomem(error)
+    err = is_out ? plim_no_memory(error)
                  : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot have this value", key);
   else if ((l->is_open && !plim_bytes_add(&line, feed, strlen(feed))) ||
            !plim_bytes_add(&line, "ENV ", 4) || !plim_bytes_add(&line, key + 1, strlen(key + 1)) ||
            !plim_bytes_add(&line, "=", 1) ||
            !plim_bytes_add(&line, written.at, strlen(written.at)) ||
            (!l->is_open && !plim_bytes_add(&line, feed, strlen(feed))))
-    err = nomem(error);
+    err = plim_no_memory(error);
   else err = plim_edit_insert(l->env, "", line.at, out, error);
   vec_free(&text);
   vec_free(&written);
@@ -374,7 +370,7 @@ static plim_err insert_words(const plim_settings *s, const last_stage *l, const 
                                  "no CMD or ENTRYPOINT here runs a training to add %.96s to", key);
   if (!err) err = plim_new_words(&f, t.group, key, value, t.place, &words, error);
   if (!err && !add_separator(&d, t.last, t.place == PLIM_PLACE_ELEMENT, &separator))
-    err = nomem(error);
+    err = plim_no_memory(error);
   if (!err) err = plim_edit_insert(t.last.end, separator.at, words.at, out, error);
   vec_free(&words);
   vec_free(&separator);

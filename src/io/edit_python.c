@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "key_names.h"
 #include "python_literal.h"
 #include "python_reader.h"
 #include "removal.h"
@@ -11,10 +12,6 @@ static plim_err read(plim_settings *s, plim_error *error) {
   plim_err err = plim_py_read(&reader, s, NULL, NULL, error);
   plim_py_reader_free(&reader);
   return err;
-}
-
-static plim_err no_memory(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }
 
 // The quotes that the file uses for its settings. A default that is not written has none.
@@ -83,7 +80,7 @@ static plim_err make_edit(const plim_settings *s, const plim_py_place *p, const 
   bool ok = true;
   plim_edit edit = place_entry(s, p, entry, &text, &ok);
   ok = ok && vec_push(&text, 0);
-  plim_err err = ok ? plim_edit_make(edit.span, text.at, out, error) : no_memory(error);
+  plim_err err = ok ? plim_edit_make(edit.span, text.at, out, error) : plim_no_memory(error);
   vec_free(&text);
   return err;
 }
@@ -92,7 +89,7 @@ static plim_err add_value(const plim_settings *s, const plim_py_place *p, const 
                           plim_chars *entry, plim_error *error) {
   bool ok = (!p->spaced_before || vec_push(entry, ' ')) &&
             vec_push(entry, p->is_call ? '=' : ':') && (!p->spaced_behind || vec_push(entry, ' '));
-  if (!ok) return no_memory(error);
+  if (!ok) return plim_no_memory(error);
   return plim_py_encode(value, "", 0, p->quote ? p->quote : quote_of(s), entry, error);
 }
 
@@ -110,7 +107,7 @@ static plim_err add_default(const plim_settings *s, const plim_setting *setting,
                     setting->key);
     plim_error_at(error, setting->span.begin);
   }
-  if (!err && !plim_chars_add_text(&entry, "default")) err = no_memory(error);
+  if (!err && !plim_chars_add_text(&entry, "default")) err = plim_no_memory(error);
   if (!err) err = add_value(s, p, value, &entry, error);
   if (!err) err = make_edit(s, p, &entry, out, error);
   vec_free(&entry);
@@ -125,23 +122,13 @@ static plim_err change(const plim_settings *s, const plim_setting *setting, cons
   plim_chars text = {0};
   const char *old = s->text + setting->span.begin;
   plim_err err = plim_py_encode(value, old, size, quote_of(s), &text, error);
-  if (!err && !vec_push(&text, 0)) err = no_memory(error);
+  if (!err && !vec_push(&text, 0)) err = plim_no_memory(error);
   if (!err) err = plim_edit_make(setting->span, text.at, out, error);
   vec_free(&text);
   return err;
 }
 
 // ---- insertions -------------------------------------------------------------------------------------
-
-// Where the last part of a key begins, behind the last dot that is not part of a name.
-static size_t last_part(const char *key) {
-  size_t part = 0;
-  for (size_t i = 0; key[i]; i++) {
-    if (key[i] == '\\' && key[i + 1]) i++;
-    else if (key[i] == '.') part = i + 1;
-  }
-  return part;
-}
 
 static bool is_identifier(const char *text) {
   bool is_word = false;
@@ -163,7 +150,7 @@ static bool is_whole_number(const char *text) {
 static plim_err add_dict_key(const char *part, const plim_py_place *p, char quote,
                              plim_chars *entry, plim_error *error) {
   if (p->items && !p->has_text_keys && is_whole_number(part))
-    return plim_chars_add_text(entry, part) ? PLIM_OK : no_memory(error);
+    return plim_chars_add_text(entry, part) ? PLIM_OK : plim_no_memory(error);
   plim_chars text = {0};
   bool ok = true;
   for (; ok && *part; part++) {
@@ -172,7 +159,7 @@ static plim_err add_dict_key(const char *part, const plim_py_place *p, char quot
   }
   ok = ok && vec_push(&text, 0);
   plim_value key = {.kind = PLIM_VALUE_TEXT, .text = text.at};
-  plim_err err = ok ? plim_py_encode(&key, "", 0, quote, entry, error) : no_memory(error);
+  plim_err err = ok ? plim_py_encode(&key, "", 0, quote, entry, error) : plim_no_memory(error);
   vec_free(&text);
   return err;
 }
@@ -202,7 +189,7 @@ static plim_err insert_into(const plim_settings *s, const plim_py_reader *r, con
   const plim_py_place *p = &r->place;
   plim_chars entry = {0};
   plim_err err = check_place(r, key, part, error);
-  if (!err && p->is_call && !plim_chars_add_text(&entry, part)) err = no_memory(error);
+  if (!err && p->is_call && !plim_chars_add_text(&entry, part)) err = plim_no_memory(error);
   if (!err && !p->is_call)
     err = add_dict_key(part, p, p->quote ? p->quote : quote_of(s), &entry, error);
   if (!err) err = add_value(s, p, value, &entry, error);
@@ -230,13 +217,13 @@ static plim_err check_insertion(const plim_settings *s, const char *key, const p
 
 static plim_err insert(const plim_settings *s, const char *key, const plim_value *value,
                        plim_edit *out, plim_error *error) {
-  size_t part = last_part(key);
+  size_t part = plim_key_last_part(key);
   if (plim_settings_find(s, key)) return refuse(key, "it is there already", error);
   if (!part) return refuse(key, "a new constant has no place that is surely right", error);
   if (key[part] == '-')
     return refuse(key, "a new argument has no place that is surely right", error);
   char *path = plim_copy_of(key, part - 1);
-  if (!path) return no_memory(error);
+  if (!path) return plim_no_memory(error);
   plim_py_reader reader;
   plim_err err = find_place(s, path, key + part, &reader, error);
   if (!err) err = insert_into(s, &reader, key, key + part, value, out, error);

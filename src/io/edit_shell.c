@@ -4,10 +4,6 @@
 #include "new_words.h"
 #include "shell_settings.h"
 
-static plim_err nomem(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-}
-
 static plim_err find_in(plim_finder *f, plim_shell_view *view, plim_error *error) {
   plim_shell_text all = {.text = f->s->text, .size = f->s->size};
   return plim_shell_find(f, &all, view, error);
@@ -61,7 +57,8 @@ static plim_err insert_words(job *j) {
   plim_err err = refuse_unless_one(j);
   if (err) return err;
   size_t command = j->view.trainings.at[0];
-  if (!plim_shell_end_of(&j->view, j->s->text, j->s->size, command, &gap)) err = nomem(j->error);
+  if (!plim_shell_end_of(&j->view, j->s->text, j->s->size, command, &gap))
+    err = plim_no_memory(j->error);
   if (!err)
     err = plim_new_words(&j->f, j->view.groups.at[command], j->key, j->value, PLIM_PLACE_WORD,
                          &words, j->error);
@@ -178,7 +175,7 @@ static plim_err insert_variable(job *j) {
                     : end_of_head(j, &is_open);
   if (write_export(j, model, is_open, &line, &is_out))
     err = plim_edit_insert(at, "", line.at, j->out, j->error);
-  else if (is_out) err = nomem(j->error);
+  else if (is_out) err = plim_no_memory(j->error);
   else err = plim_fail(j->error, PLIM_ERR_UNSUPPORTED, "%.96s cannot have this value", j->key);
   vec_free(&line);
   return err;

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "key_names.h"
 #include "removal.h"
 #include "text.h"
 #include "toml_reader.h"
@@ -11,10 +12,6 @@ static plim_err read(plim_settings *s, plim_error *error) {
   plim_err err = plim_toml_read(&reader, s, NULL, error);
   plim_toml_reader_free(&reader);
   return err;
-}
-
-static plim_err no_memory(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }
 
 static char first_byte(const plim_settings *s, const plim_setting *setting) {
@@ -31,7 +28,8 @@ static char quote_of(const plim_settings *s) {
 }
 
 static plim_err finish(plim_chars *text, plim_span span, plim_edit *out, plim_error *error) {
-  plim_err err = vec_push(text, 0) ? plim_edit_make(span, text->at, out, error) : no_memory(error);
+  plim_err err =
+      vec_push(text, 0) ? plim_edit_make(span, text->at, out, error) : plim_no_memory(error);
   vec_free(text);
   return err;
 }
@@ -57,15 +55,6 @@ static plim_err change(const plim_settings *s, const plim_setting *setting, cons
 
 // ---- insertions -------------------------------------------------------------------------------------
 
-static size_t last_part(const char *key) {
-  size_t part = 0;
-  for (size_t i = 0; key[i]; i++) {
-    if (key[i] == '\\' && key[i + 1]) i++;
-    else if (key[i] == '.') part = i + 1;
-  }
-  return part;
-}
-
 static bool is_bare(const char *text, size_t size) {
   for (size_t i = 0; i < size; i++) {
     char c = text[i] | 0x20;
@@ -86,9 +75,9 @@ static plim_err add_key(const char *part, plim_chars *out, plim_error *error) {
   ok = ok && vec_push(&text, 0);
   plim_value key = {.kind = PLIM_VALUE_TEXT, .text = text.at};
   plim_err err = PLIM_OK;
-  if (!ok) err = no_memory(error);
+  if (!ok) err = plim_no_memory(error);
   else if (!is_bare(text.at, text.len - 1)) err = plim_toml_encode(&key, "", 0, '"', out, error);
-  else if (!plim_chars_add_text(out, text.at)) err = no_memory(error);
+  else if (!plim_chars_add_text(out, text.at)) err = plim_no_memory(error);
   vec_free(&text);
   return err;
 }
@@ -98,12 +87,12 @@ static plim_err add_entry(const plim_settings *s, const plim_toml_place *p, cons
   bool is_first = p->kind != PLIM_TOML_BEHIND_ENTRY && (p->kind != PLIM_TOML_INLINE || p->is_empty);
   plim_err err = PLIM_OK;
   if (!plim_chars_add(out, s->text + p->prefix.begin, p->prefix.end - p->prefix.begin))
-    return no_memory(error);
+    return plim_no_memory(error);
   err = add_key(part, out, error);
   if (err) return err;
   if (((is_first || p->spaced_before) && !vec_push(out, ' ')) || !vec_push(out, '=') ||
       ((is_first || p->spaced_behind) && !vec_push(out, ' ')))
-    return no_memory(error);
+    return plim_no_memory(error);
   return plim_toml_encode(value, "", 0, quote_of(s), out, error);
 }
 
@@ -130,7 +119,7 @@ static plim_err insert_line(const plim_settings *s, const plim_toml_place *p, co
   plim_chars text = {0};
   size_t at = end_of_line(s, p->end);
   bool ok = plim_chars_add_text(&text, line_end_of(s, p->end)) && add_indent(s, p->begin, &text);
-  plim_err err = ok ? add_entry(s, p, part, value, &text, error) : no_memory(error);
+  plim_err err = ok ? add_entry(s, p, part, value, &text, error) : plim_no_memory(error);
   if (!err) return finish(&text, (plim_span){at, at}, out, error);
   vec_free(&text);
   return err;
@@ -140,10 +129,11 @@ static plim_err insert_line(const plim_settings *s, const plim_toml_place *p, co
 static plim_err insert_inline(const plim_settings *s, const plim_toml_place *p, const char *part,
                               const plim_value *value, plim_edit *out, plim_error *error) {
   plim_chars text = {0};
-  plim_err err = plim_chars_add_text(&text, p->is_empty ? " " : ", ") ? PLIM_OK : no_memory(error);
+  plim_err err =
+      plim_chars_add_text(&text, p->is_empty ? " " : ", ") ? PLIM_OK : plim_no_memory(error);
   if (!err) err = add_entry(s, p, part, value, &text, error);
   bool is_tight = p->is_empty && s->text[p->end] == '}';
-  if (!err && is_tight && !vec_push(&text, ' ')) err = no_memory(error);
+  if (!err && is_tight && !vec_push(&text, ' ')) err = plim_no_memory(error);
   if (!err) return finish(&text, (plim_span){p->end, p->end}, out, error);
   vec_free(&text);
   return err;
@@ -156,7 +146,7 @@ static plim_err insert_first(const plim_settings *s, const char *part, const pli
   plim_toml_place place = {.kind = PLIM_TOML_NO_PLACE};
   size_t at = s->size >= 3 && memcmp(s->text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
   plim_err err = add_entry(s, &place, part, value, &text, error);
-  if (!err && !plim_chars_add_text(&text, line_end_of(s, 0))) err = no_memory(error);
+  if (!err && !plim_chars_add_text(&text, line_end_of(s, 0))) err = plim_no_memory(error);
   if (!err) return finish(&text, (plim_span){at, at}, out, error);
   vec_free(&text);
   return err;
@@ -168,7 +158,7 @@ static plim_err refuse(const char *key, const char *why, plim_error *error) {
 
 static plim_err insert_at(const plim_settings *s, const plim_toml_place *p, const char *key,
                           const plim_value *value, plim_edit *out, plim_error *error) {
-  const char *part = key + last_part(key);
+  const char *part = key + plim_key_last_part(key);
   switch (p->kind) {
   case PLIM_TOML_INLINE: return insert_inline(s, p, part, value, out, error);
   case PLIM_TOML_BEHIND_HEADER:
@@ -197,11 +187,11 @@ static plim_err check_insertion(const plim_settings *s, const char *key, const p
 
 static plim_err insert(const plim_settings *s, const char *key, const plim_value *value,
                        plim_edit *out, plim_error *error) {
-  size_t part = last_part(key);
+  size_t part = plim_key_last_part(key);
   if (plim_settings_find(s, key)) return refuse(key, "it is there already", error);
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
   char *path = malloc(part + 1);
-  if (!path) return no_memory(error);
+  if (!path) return plim_no_memory(error);
   snprintf(path, part + 1, ".%s", key);
   plim_toml_reader reader;
   plim_err err = plim_toml_read(&reader, &again, path, error);

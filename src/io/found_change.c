@@ -5,10 +5,6 @@
 
 #define MAX_BYTES (16u << 20) // of a script or a Dockerfile
 
-static plim_err nomem(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-}
-
 // ---- reading ----------------------------------------------------------------------------------------
 
 static plim_err refuse_odd(const plim_settings *s, plim_error *error) {
@@ -154,9 +150,9 @@ static plim_err give_value(const plim_found *found, const plim_bytes *text, plim
   plim_err err;
   if (!plim_place_write(found->place, "", 0, text->at, &written, &is_out))
     err = is_out
-              ? nomem(error)
+              ? plim_no_memory(error)
               : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be written there", text->at);
-  else if (!vec_reserve(&all, written.len + 2)) err = nomem(error);
+  else if (!vec_reserve(&all, written.len + 2)) err = plim_no_memory(error);
   else {
     strcpy(all.at, separator(found));
     strcat(all.at, written.at);
@@ -180,7 +176,8 @@ static plim_err change_bare(const plim_settings *s, const plim_finder *f, const 
   if (plim_value_to_text(value, old.len ? old.at : "", &text, &is_out))
     err = give_value(found, &text, out, error);
   else
-    err = is_out ? nomem(error) : plim_fail(error, PLIM_ERR_UNSUPPORTED, "no flag has this value");
+    err = is_out ? plim_no_memory(error)
+                 : plim_fail(error, PLIM_ERR_UNSUPPORTED, "no flag has this value");
   vec_free(&old);
   vec_free(&text);
   return err;
@@ -199,7 +196,7 @@ static plim_err write_value(const plim_settings *s, const plim_found *found,
   vec_free(&spelling);
   if (is_said && plim_place_write(found->place, old, size, text->at, written, &is_out))
     return plim_edit_make(found->span, written->at, out, error);
-  if (is_out) return nomem(error);
+  if (is_out) return plim_no_memory(error);
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be set to this value here", found->name);
   plim_error_at(error, found->span.begin);

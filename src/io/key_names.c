@@ -91,3 +91,12 @@ bool plim_key_is_item(const char *name, const char *pattern, bool is_nested) {
   list[dot - name] = 0;
   return plim_key_fits(list, pattern, is_nested);
 }
+
+size_t plim_key_last_part(const char *key) {
+  size_t part = 0;
+  for (size_t i = 0; key[i]; i++) {
+    if (key[i] == '\\' && key[i + 1]) i++;
+    else if (key[i] == '.') part = i + 1;
+  }
+  return part;
+}

@@ -21,6 +21,9 @@ bool plim_key_is_of_evaluation(const char *name);
 typedef enum { PLIM_OF_EVALUATION, PLIM_OF_TRAINING } plim_name_kind;
 bool plim_name_is_of(plim_name_kind kind, const char *name, size_t size);
 
+// Where the last part of a key begins, behind the last dot that is not part of a name.
+size_t plim_key_last_part(const char *key);
+
 // "lora.targets.3" and "lora.targets": whether the first is an item of the list that is the second.
 bool plim_key_is_item(const char *name, const char *pattern, bool is_nested);
 

@@ -3,10 +3,6 @@
 #include <ctype.h>
 #include <string.h>
 
-static plim_err nomem(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-}
-
 static bool is_word(const char *text, const char *also) {
   if (!isalpha((unsigned char)*text) && *text != '_') return false;
   while (isalnum((unsigned char)*text) || (*text && strchr(also, *text))) text++;
@@ -35,7 +31,8 @@ plim_err plim_edit_insert(size_t at, const char *separator, const char *words, p
   plim_bytes text = {0};
   bool is_whole = plim_bytes_add(&text, separator, strlen(separator)) &&
                   plim_bytes_add(&text, words, strlen(words));
-  plim_err err = is_whole ? plim_edit_make((plim_span){at, at}, text.at, out, error) : nomem(error);
+  plim_err err =
+      is_whole ? plim_edit_make((plim_span){at, at}, text.at, out, error) : plim_no_memory(error);
   vec_free(&text);
   return err;
 }
@@ -121,21 +118,21 @@ static plim_err new_flag(const plim_finder *f, size_t group, const char *key,
   if (plim_value_to_text(value, spelling(f, spoken), &b->text, &is_out) &&
       add_flag(b, key, any && any->is_joined, place, out, &is_out))
     return PLIM_OK;
-  return is_out ? nomem(error) : refuse(key, error);
+  return is_out ? plim_no_memory(error) : refuse(key, error);
 }
 
 static plim_err new_override(const char *key, const plim_value *value, plim_place place, buffers *b,
                              plim_bytes *out, plim_error *error) {
   bool is_out = false;
   if (!plim_override_text(value, "", &b->text, &is_out))
-    return is_out ? nomem(error) : refuse(key, error);
+    return is_out ? plim_no_memory(error) : refuse(key, error);
   b->word.len = 0;
   if (!plim_bytes_add(&b->word, "++", 2) || !plim_bytes_add(&b->word, key, strlen(key)) ||
       !plim_bytes_add(&b->word, "=", 1) ||
       !plim_bytes_add(&b->word, b->text.at, strlen(b->text.at)))
-    return nomem(error);
+    return plim_no_memory(error);
   if (add_word(b, place, out, &is_out)) return PLIM_OK;
-  return is_out ? nomem(error) : refuse(key, error);
+  return is_out ? plim_no_memory(error) : refuse(key, error);
 }
 
 plim_err plim_new_words(const plim_finder *f, size_t group, const char *key,

@@ -11,10 +11,6 @@
 
 enum { MAX_BYTES = 4 << 20 };
 
-static plim_err no_memory(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-}
-
 // ---- files ------------------------------------------------------------------------------------------
 
 static void free_file(plim_project_file *f) {
@@ -38,7 +34,7 @@ static bool is_notebook(const char *path) {
 
 static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *error) {
   plim_format format;
-  if (!f->path || !f->text || !vec_reserve(&p->files, 1)) return no_memory(error);
+  if (!f->path || !f->text || !vec_reserve(&p->files, 1)) return plim_no_memory(error);
   if (!plim_format_of(f->path, f->text, f->size, &format)) {
     plim_err err =
         plim_fail(error, PLIM_ERR_UNSUPPORTED, "this is no configuration that can be read");
@@ -53,7 +49,7 @@ static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *erro
 plim_err plim_project_add(plim_project *p, const char *path, const char *text, size_t size,
                           plim_error *error) {
   plim_project_file *f = calloc(1, sizeof *f);
-  if (!f) return no_memory(error);
+  if (!f) return plim_no_memory(error);
   f->path = strdup(path);
   f->text = malloc(size + 1);
   f->size = size;
@@ -105,10 +101,6 @@ bool plim_project_note(plim_project *p, const char *format, ...) {
 
 // ---- dialects ---------------------------------------------------------------------------------------
 
-static bool is_command(const plim_project_file *f) {
-  return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
-}
-
 static bool trains(plim_dialect dialect) {
   return dialect != PLIM_DIALECTS && !plim_dialect_table[dialect].is_part;
 }
@@ -119,7 +111,7 @@ static plim_dialect find_dialect(const plim_project *p) {
   for (int pass = 0; pass < 2; pass++)
     for (size_t i = 0; i < p->files.len; i++) {
       const plim_project_file *f = p->files.at[i];
-      if (is_command(f) != (pass == 1) || !trains(f->is.dialect)) continue;
+      if (plim_is_command(f) != (pass == 1) || !trains(f->is.dialect)) continue;
       if (found == PLIM_DIALECTS || found == PLIM_DIALECT_HOME) found = f->is.dialect;
     }
   return found;
@@ -128,7 +120,7 @@ static plim_dialect find_dialect(const plim_project *p) {
 // A command line speaks the dialect of what it starts.
 static void adopt(const plim_project *p, plim_project_file *f) {
   bool is_own = f->is.dialect == PLIM_DIALECT_MEGATRON || f->is.dialect == PLIM_DIALECT_NANOGPT;
-  if (!is_command(f) || is_own) return;
+  if (!plim_is_command(f) || is_own) return;
   bool is_vague = f->is.dialect == PLIM_DIALECTS || f->is.dialect == PLIM_DIALECT_HOME;
   bool is_general =
       (f->is.dialect == PLIM_DIALECT_HF || f->flags) && p->dialect != PLIM_DIALECT_HOME;
@@ -174,7 +166,7 @@ static plim_err read_recipes(plim_project *p, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < p->files.len && !err; i++) {
     plim_project_file *f = p->files.at[i];
-    if (f->settings.has_failed) return no_memory(error); // which dialect it is, is not known
+    if (f->settings.has_failed) return plim_no_memory(error); // which dialect it is, is not known
     f->recipe.dialect = PLIM_DIALECTS;
     if (f->is.dialect != PLIM_DIALECTS)
       err = plim_recipe_file_read(&f->settings, f->is.dialect, &f->recipe, error);
@@ -191,7 +183,7 @@ static bool is_apart(const plim_reading *r) { return r->key && r->key->flags & P
 
 static int authority(const plim_project_file *f, const plim_reading *reading) {
   if (is_apart(reading)) return APART;
-  if (is_command(f)) return COMMAND;
+  if (plim_is_command(f)) return COMMAND;
   if (f->is.dialect == PLIM_DIALECT_DEEPSPEED) return DEEPSPEED_FILE;
   if (f->is.dialect == PLIM_DIALECT_ACCELERATE || f->is.dialect == PLIM_DIALECT_FSDP)
     return ACCELERATE_FILE;
@@ -214,8 +206,8 @@ static bool is_explained(const plim_project *p, size_t file, plim_knob knob,
   return false;
 }
 
-static bool says_off(const plim_reading *r) {
-  return r->value.kind == PLIM_VALUE_TEXT && strcmp(r->value.text, "off") == 0;
+static bool says_word(const plim_reading *r, const char *word) {
+  return r->value.kind == PLIM_VALUE_TEXT && strcmp(r->value.text, word) == 0;
 }
 
 static bool is_known_elsewhere(const plim_project *p, size_t file, plim_knob knob) {
@@ -226,11 +218,22 @@ static bool is_known_elsewhere(const plim_project *p, size_t file, plim_knob kno
   return false;
 }
 
-// Turned off, a thing apart leaves the word to others; a version alone turns nothing on.
+static bool is_shared_elsewhere(const plim_project *p, size_t file) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_reading *other = i == file ? NULL : reading_of(p, i, PLIM_KNOB_STRATEGY);
+    if (other && other->said >= PLIM_UNCLEAR && !says_word(other, "none")) return true;
+  }
+  return false;
+}
+
+// Turned off, a thing apart leaves the word to others, and so does one way to share to another; a version alone turns
+// nothing on.
 static bool is_left_to_others(const plim_project *p, size_t file, plim_knob knob,
                               const plim_reading *r) {
-  if (is_apart(r) && says_off(r)) return is_known_elsewhere(p, file, knob);
-  return knob == PLIM_KNOB_STRATEGY && p->files.at[file]->is.dialect == PLIM_DIALECT_FSDP;
+  if (is_apart(r) && says_word(r, "off")) return is_known_elsewhere(p, file, knob);
+  if (knob != PLIM_KNOB_STRATEGY) return false;
+  bool is_fsdp = p->files.at[file]->is.dialect == PLIM_DIALECT_FSDP;
+  return is_fsdp || (says_word(r, "none") && is_shared_elsewhere(p, file));
 }
 
 static bool is_statement(const plim_project *p, size_t file, plim_knob knob) {

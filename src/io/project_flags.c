@@ -6,10 +6,6 @@
 #include "key_names.h"
 #include "project_impl.h"
 
-static bool is_command(const plim_project_file *f) {
-  return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
-}
-
 // The name behind "parser.--"; NULL: it is no argument's default.
 static const char *argument_of(const plim_setting *setting) {
   const char *flag = strstr(setting->key, ".--");
@@ -47,7 +43,7 @@ bool plim_project_flag(const plim_project *p, const char *argument, plim_knob_pl
   const char *alias = alias_of(p, argument);
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_settings *s = &p->files.at[i]->settings;
-    for (size_t k = s->at.len; is_command(p->files.at[i]) && k-- > 0;)
+    for (size_t k = s->at.len; plim_is_command(p->files.at[i]) && k-- > 0;)
       if (is_flag(&s->at.at[k], argument) || is_alias(&s->at.at[k], alias)) {
         *out = (plim_knob_place){.file = i, .setting = &s->at.at[k]};
         return true;
@@ -123,7 +119,7 @@ static void doubt_environment(plim_project *p, plim_project_knob *k) {
   snprintf(key, sizeof key, "$%s", computed->environment);
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
-    if (!is_command(f) || !plim_settings_find(&f->settings, key)) continue;
+    if (!plim_is_command(f) || !plim_settings_find(&f->settings, key)) continue;
     k->said = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
     snprintf(k->why, sizeof k->why, "%.50s takes %.50s from the environment, and %.50s sets it",
              computed->key, computed->environment, f->path);

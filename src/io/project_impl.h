@@ -5,6 +5,11 @@
 #include "key_names.h"
 #include "project.h"
 
+// A file of commands: a shell script or a Dockerfile.
+static inline bool plim_is_command(const plim_project_file *f) {
+  return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
+}
+
 // Adds to the project's notes; false when memory is out.
 bool plim_project_note(plim_project *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -110,6 +115,8 @@ void plim_bindings_clear(plim_project *p);
 
 // From the current folder if it lies below, else as it is.
 void plim_path_shorten(const char *path, char out[PLIM_PATH_BYTES]);
+// The name of the folder that a file is in, "model" of conf/model/small.yaml; its end is 0: it has none.
+plim_span plim_path_folder(const char *path);
 // A file in the folder of another.
 bool plim_path_beside(const char *of, const char *name, char out[PLIM_PATH_BYTES]);
 // What a file is called from the folder that the run is started in (project_start.c).

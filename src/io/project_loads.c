@@ -10,10 +10,6 @@ static bool is_tree(const plim_project_file *f) {
   return format == PLIM_FORMAT_YAML || format == PLIM_FORMAT_JSON || format == PLIM_FORMAT_TOML;
 }
 
-static bool is_command(const plim_project_file *f) {
-  return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
-}
-
 static bool is_part(const plim_project_file *f) {
   plim_dialect d = f->is.dialect;
   return plim_is_names(f->path) || (d != PLIM_DIALECTS && plim_dialect_table[d].is_part);
@@ -107,9 +103,9 @@ static bool is_hydra(const plim_settings *s) {
 
 // The group a file of Hydra's is in is what its keys stand below: model/small.yaml has model's.
 static bool is_in_group(const char *path, const char *group, size_t size) {
-  const char *slash = strrchr(path, '/'), *begin = slash;
-  while (begin && begin > path && begin[-1] != '/') begin--;
-  return begin && (size_t)(slash - begin) == size && memcmp(begin, group, size) == 0;
+  plim_span folder = plim_path_folder(path);
+  return folder.end && folder.end - folder.begin == size &&
+         memcmp(path + folder.begin, group, size) == 0;
 }
 
 static bool lookup_hydra(const plim_project *p, const char *key, plim_knob_place *out) {
@@ -118,7 +114,7 @@ static bool lookup_hydra(const plim_project *p, const char *key, plim_knob_place
     for (size_t i = 0; i < p->files.len; i++) {
       const plim_project_file *f = p->files.at[i];
       bool is_group = pass == 2 && key[group] && is_in_group(f->path, key, group);
-      if (pass == 0 ? !is_command(f) : !is_tree(f)) continue;
+      if (pass == 0 ? !plim_is_command(f) : !is_tree(f)) continue;
       if (pass < 2 && lookup(p, i, "", key, out)) return true;
       if (is_group && lookup(p, i, "", key + group + 1, out)) return true;
     }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conditions.h"
 #include "key_names.h"
 #include "project_shape.h"
 
@@ -15,19 +16,29 @@ typedef struct {
 
 // ---- flags ------------------------------------------------------------------------------------------
 
+static const plim_settings *settings_of(const megatron *m) {
+  return &m->p->files.at[m->out->file]->settings;
+}
+
+// A command that trains gets it, and says it not again.
+static bool is_flag(const plim_settings *s, const plim_setting *setting, const char *wanted) {
+  char name[PLIM_KEY_BYTES];
+  if (setting->is_aside || strncmp(setting->key, "--", 2) != 0) return false;
+  plim_key_name(setting->key, name);
+  name[strcspn(name, "#")] = 0;
+  return strcmp(name, wanted) == 0 && !plim_setting_is_passed_over(s, setting);
+}
+
 // The last of the command's, whatever array it came through; NULL: none.
 static const plim_setting *flag(const megatron *m, const char *wanted) {
-  const plim_settings *s = &m->p->files.at[m->out->file]->settings;
-  char name[PLIM_KEY_BYTES];
-  for (size_t i = s->at.len; i-- > 0;) {
-    const plim_setting *setting = &s->at.at[i];
-    if (setting->is_aside || strncmp(setting->key, "--", 2) != 0) continue;
-    plim_key_name(setting->key, name);
-    name[strcspn(name, "#")] = 0;
-    if (strcmp(name, wanted) == 0) return setting;
-  }
+  const plim_settings *s = settings_of(m);
+  for (size_t i = s->at.len; i-- > 0;)
+    if (is_flag(s, &s->at.at[i], wanted)) return &s->at.at[i];
   return NULL;
 }
+
+// Of --swiglu#2, which is another command's, the bytes of --swiglu.
+static int flag_bytes(const plim_setting *setting) { return (int)strcspn(setting->key, "#"); }
 
 static bool is_word(const megatron *m, const char *name, const char *word, bool otherwise) {
   const plim_setting *setting = flag(m, name);
@@ -53,8 +64,8 @@ static bool number(megatron *m, const char *name, long long otherwise, long long
   *out = otherwise;
   if (!setting || plim_shape_number(m->p, m->out->file, setting, out)) return true;
   plim_shape_refuse(m->out, "a number in its place, " NAME_HINT,
-                    "%s, of which the model's shape is made, is no number that is known here",
-                    setting->key);
+                    "%.*s, of which the model's shape is made, is no number that is known here",
+                    flag_bytes(setting), setting->key);
   return false;
 }
 
@@ -78,8 +89,8 @@ static bool refuse_unfollowed(megatron *m) {
     const plim_setting *setting = flag(m, unfollowed[i].flag);
     if (!setting) continue;
     plim_shape_refuse(m->out, "record a snapshot and plimsoll replay it; " NAME_HINT,
-                      "%s: %s is not followed in Megatron's models", setting->key,
-                      unfollowed[i].what);
+                      "%.*s: %s is not followed in Megatron's models", flag_bytes(setting),
+                      setting->key, unfollowed[i].what);
     return true;
   }
   return false;
@@ -87,42 +98,54 @@ static bool refuse_unfollowed(megatron *m) {
 
 // ---- several commands -------------------------------------------------------------------------------
 
-// How often the flag is given; false if not always with the same value.
+// How many commands give the flag; false if not all with the same value.
 static bool count_flag(const megatron *m, const char *wanted, size_t *count) {
-  const plim_settings *s = &m->p->files.at[m->out->file]->settings;
+  const plim_settings *s = settings_of(m);
   const plim_value *first = NULL;
-  char name[PLIM_KEY_BYTES];
-  bool is_same = true;
   *count = 0;
   for (size_t i = 0; i < s->at.len; i++) {
-    const plim_setting *setting = &s->at.at[i];
-    if (setting->is_aside || strncmp(setting->key, "--", 2) != 0) continue;
-    plim_key_name(setting->key, name);
-    name[strcspn(name, "#")] = 0;
-    if (strcmp(name, wanted) != 0) continue;
-    is_same = is_same && (!first || plim_value_same(first, &setting->value));
-    first = &setting->value;
+    const plim_value *value = &s->at.at[i].value;
+    if (!is_flag(s, &s->at.at[i], wanted)) continue;
+    if (first && !plim_value_same(first, value)) return false;
+    first = value;
     ++*count;
   }
-  return is_same;
+  return true;
 }
 
 // Two commands may train two models: each flag of the shape is then in both, and says the same.
 static bool refuse_several(megatron *m) {
-  static const char *const names[] = {
-      "num_layers",          "hidden_size",      "ffn_hidden_size",
-      "num_attention_heads", "num_query_groups", "kv_channels",
-      "vocab_size",          "swiglu",           "normalization",
-      "disable_bias_linear", "add_qkv_bias",     "untie_embeddings_and_output_weights",
-      "qk_layernorm",        "hidden_dropout",   "position_embedding_type"};
+  static const char *const names[] = {"num_layers",
+                                      "hidden_size",
+                                      "ffn_hidden_size",
+                                      "num_attention_heads",
+                                      "group_query_attention",
+                                      "num_query_groups",
+                                      "kv_channels",
+                                      "max_position_embeddings",
+                                      "vocab_size",
+                                      "make_vocab_size_divisible_by",
+                                      "tensor_model_parallel_size",
+                                      "tokenizer_type",
+                                      "swiglu",
+                                      "normalization",
+                                      "disable_bias_linear",
+                                      "add_qkv_bias",
+                                      "qk_layernorm",
+                                      "untie_embeddings_and_output_weights",
+                                      "position_embedding_type",
+                                      "use_rotary_position_embeddings",
+                                      "hidden_dropout",
+                                      "attention_dropout"};
   size_t commands, count;
-  count_flag(m, "num_layers", &commands);
+  count_flag(m, names[0], &commands);
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     bool is_same = count_flag(m, names[i], &count);
-    if (!count || (is_same && (commands < 2 || count == commands))) continue;
+    if (is_same && (!count || commands < 2 || count == commands)) continue;
+    const plim_setting *setting = flag(m, names[i]);
     plim_shape_refuse(m->out, "a script with one of them, " NAME_HINT,
-                      "several commands have the flags of a model, and differ in %s",
-                      flag(m, names[i])->key);
+                      "several commands have the flags of a model, and differ in %.*s",
+                      flag_bytes(setting), setting->key);
     return true;
   }
   return false;

@@ -8,10 +8,6 @@
 
 enum { TEXT_BYTES = 256, STEPS = 4 };
 
-static bool is_command(const plim_project_file *f) {
-  return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
-}
-
 static void take(plim_project *p, size_t file, const char *model) {
   plim_project_knob *k = &p->knobs[PLIM_KNOB_MODEL];
   const char *text = plim_settings_keep(&p->files.at[file]->settings, model, strlen(model));
@@ -90,7 +86,8 @@ static size_t setter_of(const plim_project *p, const char *variable, const char 
   snprintf(key, sizeof key, "$%s", variable);
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_settings *s = &p->files.at[i]->settings;
-    const plim_setting *setting = is_command(p->files.at[i]) ? plim_settings_find(s, key) : NULL;
+    const plim_setting *setting =
+        plim_is_command(p->files.at[i]) ? plim_settings_find(s, key) : NULL;
     if (!setting || setting->value.kind != PLIM_VALUE_TEXT) continue;
     *value = setting->value.text;
     return i;
@@ -160,10 +157,8 @@ static const char *const keys[] = {"name",
                                    "model"};
 
 static bool is_in_group(const char *path) {
-  const char *end = strrchr(path, '/'), *begin = end;
-  if (!end) return false;
-  while (begin > path && begin[-1] != '/') begin--;
-  return plim_is_model_group(begin, (size_t)(end - begin));
+  plim_span folder = plim_path_folder(path);
+  return plim_is_model_group(path + folder.begin, folder.end - folder.begin);
 }
 
 // conf/model/llama.yaml, which a list of defaults chose: its keys are below "model".

@@ -33,10 +33,6 @@ static bool is_script(const plim_project_file *f) {
   return f->settings.format == PLIM_FORMAT_PYTHON;
 }
 
-static bool is_command(const plim_project_file *f) {
-  return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
-}
-
 static bool has_own_parser(const plim_project *p) {
   bool has = false;
   for (size_t i = 0; i < p->files.len; i++) {
@@ -79,7 +75,7 @@ plim_err plim_project_find_flags(plim_project *p, plim_error *error) {
   bool is_own = has_own_parser(p);
   for (size_t i = 0; i < p->files.len; i++) {
     plim_project_file *f = p->files.at[i];
-    if (!is_own || !is_command(f) || f->flags) continue;
+    if (!is_own || !plim_is_command(f) || f->flags) continue;
     f->flags = flags_of(p);
     if (!f->flags) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   }

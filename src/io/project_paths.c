@@ -93,3 +93,9 @@ plim_err plim_project_find(const plim_project *p, const char *path, size_t *out,
   if (found != SIZE_MAX) return PLIM_OK;
   return plim_fail(error, PLIM_ERR_ARGUMENT, "%.120s is not among the files", path);
 }
+
+plim_span plim_path_folder(const char *path) {
+  const char *end = strrchr(path, '/'), *begin = end;
+  while (begin && begin > path && begin[-1] != '/') begin--;
+  return end ? (plim_span){(size_t)(begin - path), (size_t)(end - path)} : (plim_span){0};
+}

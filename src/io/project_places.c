@@ -73,13 +73,9 @@ bool plim_project_place(const plim_project_file *f, const char *key, bool is_nes
   return plim_project_knows_flag(f, out);
 }
 
-static bool is_command(const plim_project_file *f) {
-  return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
-}
-
 int plim_project_rank(const plim_project *p, size_t file) {
   const plim_project_file *f = p->files.at[file];
   if (f->recipe.dialect == PLIM_DIALECTS) return 3;
-  if (is_command(f)) return 1;
+  if (plim_is_command(f)) return 1;
   return f->recipe.dialect == p->dialect ? 0 : 2;
 }

@@ -7,10 +7,6 @@
 #include "project_share.h"
 #include "project_task.h"
 
-static plim_err no_memory(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-}
-
 void plim_edit_set_clear(plim_edit_set *edits) {
   for (size_t i = 0; i < edits->at.len; i++) free(edits->at.at[i].edit.text);
   for (size_t i = 0; i < edits->files.len; i++) {
@@ -27,7 +23,7 @@ plim_err plim_project_text(const plim_project *p, size_t file, const plim_edit_s
   plim_edit *mine = malloc((edits->at.len + 1) * sizeof *mine);
   size_t count = 0;
   *text = NULL;
-  if (!mine) return no_memory(error);
+  if (!mine) return plim_no_memory(error);
   for (size_t i = 0; i < edits->at.len; i++)
     if (edits->at.at[i].file == file) mine[count++] = edits->at.at[i].edit;
   const plim_project_file *f = p->files.at[file];
@@ -49,7 +45,7 @@ static plim_err keep(plim_edit_set *out, size_t file, plim_task *t, plim_error *
     if (is_idle(t->f, &t->done[i])) free(t->done[i].text);
     else if (err || !vec_push(&out->at, (plim_file_edit){file, t->done[i]})) {
       free(t->done[i].text);
-      err = no_memory(error);
+      err = plim_no_memory(error);
     }
   return err;
 }

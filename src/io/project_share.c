@@ -18,10 +18,6 @@ static bool kind_of(const plim_way_to_share *w, plim_share_kind *out) {
   return *out != PLIM_SHARE_PLAIN || is_alone(w) || strcmp(w->strategy, "ddp") == 0;
 }
 
-static plim_err no_memory(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-}
-
 // ---- accelerate's file ------------------------------------------------------------------------------
 
 static const char *type_of(const plim_way_to_share *w, plim_share_kind kind) {
@@ -55,7 +51,7 @@ static plim_err make_block(const plim_project_file *f, const char *name, const v
   (void)name;
   bool ends_in_line = !f->size || f->text[f->size - 1] == '\n';
   *edit = (plim_edit){{f->size, f->size}, accelerate_block(what, ends_in_line ? "" : "\n")};
-  return edit->text ? PLIM_OK : no_memory(error);
+  return edit->text ? PLIM_OK : plim_no_memory(error);
 }
 
 static size_t accelerate_file(const plim_project *p) {

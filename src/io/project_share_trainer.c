@@ -26,10 +26,6 @@ plim_err plim_share_refuse(const plim_way_to_share *w, const char *why, plim_err
   return err;
 }
 
-static plim_err no_memory(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-}
-
 // ---- DeepSpeed's file -------------------------------------------------------------------------------
 
 #define ON_HOST "{\"device\": \"cpu\", \"pin_memory\": true}"
@@ -81,7 +77,7 @@ static plim_err create(plim_edit_set *out, const char *path, char *text, plim_er
   if (file.path && text && vec_push(&out->files, file)) return PLIM_OK;
   free(file.path);
   free(text);
-  return no_memory(error);
+  return plim_no_memory(error);
 }
 
 // ---- keys of a trainer ------------------------------------------------------------------------------
@@ -180,7 +176,7 @@ static plim_err put_mapping(const char *mapping, plim_edit *edit, plim_error *er
                             at + sizeof "False" - 1);
   free(edit->text);
   *edit = (plim_edit){edit->span, size < 0 ? NULL : text};
-  return edit->text ? PLIM_OK : no_memory(error);
+  return edit->text ? PLIM_OK : plim_no_memory(error);
 }
 
 // In one word of a command line, or a dict of Python's.
@@ -190,7 +186,7 @@ static plim_err make_mapping(const plim_project_file *f, const char *name, const
   char text[256];
   plim_value value = {.kind = is_python ? PLIM_VALUE_BOOL : PLIM_VALUE_TEXT, .text = text};
   plim_err err = mapping_text(what, is_python, text, sizeof text);
-  if (err) return no_memory(error);
+  if (err) return plim_no_memory(error);
   if (is_python) value.text = NULL;
   err = make_key(f, name, &value, edit, error);
   return err || !is_python ? err : put_mapping(text, edit, error);

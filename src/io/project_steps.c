@@ -5,10 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static plim_err no_memory(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-}
-
 plim_err plim_step_begin(const plim_project *p, size_t file, const plim_edit_set *edits,
                          plim_project_file *out, plim_error *error) {
   const plim_project_file *f = p->files.at[file];
@@ -137,5 +133,5 @@ plim_err plim_step_add(const plim_project_file *now, size_t file, plim_edit edit
   if (ok) vec_push(&edits->at, ((plim_file_edit){file, edit}));
   else free(edit.text);
   vec_free(&o.at);
-  return ok ? PLIM_OK : no_memory(error);
+  return ok ? PLIM_OK : plim_no_memory(error);
 }

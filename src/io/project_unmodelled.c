@@ -170,10 +170,6 @@ static bool find_setting(const plim_project *p, finding *out) {
   return true;
 }
 
-static bool is_command(const plim_project_file *f) {
-  return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
-}
-
 static bool find_method(const plim_project *p, finding *out) {
   *out = (finding){.file = SIZE_MAX};
   if (find_setting(p, out)) return true;
@@ -182,7 +178,7 @@ static bool find_method(const plim_project *p, finding *out) {
     bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
     if (is_code && !uses(f, "SFTTrainer") && !uses(f, "Trainer") && find_trainer(p, i, out))
       return true;
-    if (is_command(f) && find_command(p, i, out)) return true;
+    if (plim_is_command(f) && find_command(p, i, out)) return true;
   }
   return false;
 }
@@ -396,7 +392,7 @@ plim_err plim_project_refuse_unmodelled(const plim_project *p, plim_error *error
     const plim_project_file *at = p->files.at[i];
     bool is_other = at->settings.format == PLIM_FORMAT_PYTHON
                         ? find_head(p, i, &f)
-                        : is_command(at) && find_example(p, i, &f);
+                        : plim_is_command(at) && find_example(p, i, &f);
     if (is_other) return refuse_head(p, &f, error);
   }
   return check_parallel(p, error);

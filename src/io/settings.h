@@ -16,6 +16,10 @@
 #include "plimsoll.h"
 #include "vec.h"
 
+static inline plim_err plim_no_memory(plim_error *error) {
+  return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+}
+
 typedef enum {
   PLIM_FORMAT_YAML,
   PLIM_FORMAT_JSON,

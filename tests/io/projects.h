@@ -25,13 +25,19 @@ static inline plim_err read_files(const char *const *paths, size_t count) {
   read_files((const char *const[]){__VA_ARGS__},                                                   \
              sizeof(const char *const[]){__VA_ARGS__} / sizeof(char *))
 
-// As if it were a file of that name.
-static inline plim_err read_text(const char *path, const char *text) {
+// As if they were files of those names; `second` may be NULL.
+static inline plim_err read_two(const char *path, const char *text, const char *second,
+                                const char *more) {
   plim_project_clear(&project);
   project = (plim_project){0};
   error = (plim_error){0};
   plim_err err = plim_project_add(&project, path, text, strlen(text), &error);
+  if (!err && second) err = plim_project_add(&project, second, more, strlen(more), &error);
   return err ? err : plim_project_finish(&project, &error);
+}
+
+static inline plim_err read_text(const char *path, const char *text) {
+  return read_two(path, text, NULL, NULL);
 }
 
 static inline const char *value_of(plim_knob knob) {
@@ -84,24 +90,6 @@ static inline bool refuses(const char *name, const char *to, const char *reason)
   if (!ok && strstr(error.message, reason)) return true;
   printf("%s: %s\n", name, ok ? "it was changed" : error.message);
   return false;
-}
-
-static inline plim_err read_two(const char *path, const char *text, const char *second,
-                                const char *more) {
-  plim_project_clear(&project);
-  project = (plim_project){0};
-  error = (plim_error){0};
-  plim_err err = plim_project_add(&project, path, text, strlen(text), &error);
-  if (!err) err = plim_project_add(&project, second, more, strlen(more), &error);
-  return err ? err : plim_project_finish(&project, &error);
-}
-
-static inline plim_err read_one(const char *path, const char *text) {
-  plim_project_clear(&project);
-  project = (plim_project){0};
-  error = (plim_error){0};
-  plim_err err = plim_project_add(&project, path, text, strlen(text), &error);
-  return err ? err : plim_project_finish(&project, &error);
 }
 
 static inline plim_err read_and_follow(const char *path) {

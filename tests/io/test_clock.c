@@ -140,13 +140,17 @@ static void check_order(const timings *all) {
   }
 }
 
+static void check_mean(const timings *all, size_t count) {
+  printf("  %zu rows (%zu left out): mean error %.1f %%\n", all->count, all->left_out,
+         100 * mean_error(all));
+  CHECK(all->count == count && all->left_out == 0, "%zu rows", all->count);
+  CHECK(mean_error(all) <= 0.15, "mean error %f", mean_error(all));
+}
+
 TEST(step_times_are_those_measured) {
   timings all = {0};
   time_all(&all, "timing");
-  printf("  %zu rows (%zu left out): mean error %.1f %%\n", all.count, all.left_out,
-         100 * mean_error(&all));
-  CHECK(all.count == 23 && all.left_out == 0, "%zu rows", all.count);
-  CHECK(mean_error(&all) <= 0.15, "mean error %f", mean_error(&all));
+  check_mean(&all, 23);
   check_order(&all);
   clear(&all);
 }
@@ -156,10 +160,7 @@ TEST(step_times_are_those_measured) {
 TEST(step_times_of_unseen_runs) {
   timings all = {0};
   time_all(&all, "timing_more");
-  printf("  %zu rows (%zu left out): mean error %.1f %%\n", all.count, all.left_out,
-         100 * mean_error(&all));
-  CHECK(all.count == 22 && all.left_out == 0, "%zu rows", all.count);
-  CHECK(mean_error(&all) <= 0.15, "mean error %f", mean_error(&all));
+  check_mean(&all, 22);
   check_order(&all);
   clear(&all);
 }
@@ -169,10 +170,7 @@ TEST(step_times_of_unseen_runs) {
 TEST(step_times_of_plans) {
   timings all = {0};
   time_all(&all, "plans");
-  printf("  %zu rows (%zu left out): mean error %.1f %%\n", all.count, all.left_out,
-         100 * mean_error(&all));
-  CHECK(all.count == 28 && all.left_out == 0, "%zu rows", all.count);
-  CHECK(mean_error(&all) <= 0.15, "mean error %f", mean_error(&all));
+  check_mean(&all, 28);
   clear(&all);
 }
 

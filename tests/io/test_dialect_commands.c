@@ -124,7 +124,7 @@ TEST(a_flag_that_cannot_be_false_goes) {
                               "  --global-batch-size 16 \\\n  --bf16 \\\n"
                               "  --seq-length 2048 --tensor-model-parallel-size 1\n";
   plim_edit_set edits;
-  CHECK(!read_one("run.sh", shell), "%s", error.message);
+  CHECK(!read_text("run.sh", shell), "%s", error.message);
   CHECK(project.dialect == PLIM_DIALECT_MEGATRON && says("precision=bf16"), "as it is");
   CHECK(set("precision", "none", &edits), "%s", error.message);
   CHECK(becomes(0, &edits,

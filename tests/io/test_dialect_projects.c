@@ -105,8 +105,8 @@ TEST(dockerfile_with_a_loop_of_its_own) {
 // Nobody has that many: it is asked for, and no count is made of it.
 TEST(a_count_beyond_all_counts_is_unclear) {
   plim_run_settings run;
-  CHECK(!read_one("run.sh", "torchrun --nproc_per_node=8111111111111111111111111111111111 t.py "
-                            "--model_name_or_path gpt2 --per_device_train_batch_size 4\n"),
+  CHECK(!read_text("run.sh", "torchrun --nproc_per_node=8111111111111111111111111111111111 t.py "
+                             "--model_name_or_path gpt2 --per_device_train_batch_size 4\n"),
         "%s", error.message);
   CHECK(!plim_run_settings_of(&project, &run, &error), "%s", error.message);
   CHECK(run.world.said == PLIM_UNCLEAR && !run.world.count, "%lld", (long long)run.world.count);

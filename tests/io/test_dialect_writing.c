@@ -170,7 +170,7 @@ TEST(what_another_optimizer_does_not_know_is_taken_out) {
       "optimizer:\n  _component_: torch.optim.AdamW\n  fused: True  # fast\n  lr: 2e-3\n"
       "batch_size: 2\ngradient_accumulation_steps: 8\n";
   plim_edit_set edits;
-  CHECK(!read_one("tune.yaml", tune), "%s", error.message);
+  CHECK(!read_text("tune.yaml", tune), "%s", error.message);
   CHECK(project.dialect == PLIM_DIALECT_TORCHTUNE && says("optimizer=adamw"), "as it is");
   CHECK(set("optimizer", "adamw-8bit", &edits), "%s", error.message);
   char *text = text_after(0, &edits);
@@ -190,7 +190,7 @@ TEST(arguments_of_the_old_optimizer_go_with_it) {
                                "    optim=\"galore_adamw\",\n    optim_args=\"rank=64\",\n"
                                "    gradient_accumulation_steps=8,\n)\n";
   plim_edit_set edits;
-  CHECK(!read_one("train.py", python), "%s", error.message);
+  CHECK(!read_text("train.py", python), "%s", error.message);
   CHECK(set("optimizer", "adamw-8bit", &edits), "%s", error.message);
   CHECK(becomes(0, &edits,
                 "args = TrainingArguments(\n    per_device_train_batch_size=2,\n"

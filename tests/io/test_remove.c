@@ -13,27 +13,35 @@ typedef struct {
   const char *before, *key, *after; // after NULL: refused
 } row;
 
+typedef plim_err remover(const plim_settings *s, const char *key, plim_edit *edit,
+                         plim_error *error);
+
+static plim_err remove_one(const plim_settings *s, const char *key, plim_edit *edit,
+                           plim_error *error) {
+  const plim_setting *setting = plim_settings_find(s, key);
+  return setting ? plim_settings_remove(s, setting, edit, error)
+                 : plim_fail(error, PLIM_ERR_ARGUMENT, "there is no %s", key);
+}
+
 // The text without the key, which the caller frees; NULL if that is refused.
-static char *without(plim_format format, const row *r, plim_error *error) {
+static char *without(plim_format format, const row *r, remover *take, plim_error *error) {
   plim_settings s;
   plim_edit edit;
   char *text = NULL;
   size_t size;
   *error = (plim_error){0};
   if (plim_settings_read(format, r->before, strlen(r->before), &s, error)) return NULL;
-  const plim_setting *setting = plim_settings_find(&s, r->key);
-  plim_err err = setting ? plim_settings_remove(&s, setting, &edit, error)
-                         : plim_fail(error, PLIM_ERR_ARGUMENT, "there is no %s", r->key);
+  plim_err err = take(&s, r->key, &edit, error);
   if (!err) err = plim_edits_apply(s.text, s.size, &edit, 1, &text, &size, error);
   if (!err) free(edit.text);
   plim_settings_clear(&s);
   return text;
 }
 
-static void check_rows(plim_format format, const row *rows, size_t count) {
+static void check_rows(plim_format format, const row *rows, size_t count, remover *take) {
   for (size_t i = 0; i < count; i++) {
     plim_error error;
-    char *text = without(format, &rows[i], &error);
+    char *text = without(format, &rows[i], take, &error);
     bool is_well = text ? rows[i].after && strcmp(text, rows[i].after) == 0
                         : !rows[i].after && strstr(error.message, "cannot be taken out");
     if (!is_well)
@@ -43,35 +51,10 @@ static void check_rows(plim_format format, const row *rows, size_t count) {
   }
 }
 
-#define CHECK_ROWS(format, rows) check_rows(format, rows, sizeof(rows) / sizeof *(rows))
-
-// The same with all that is below a key.
-static char *without_all(plim_format format, const row *r, plim_error *error) {
-  plim_settings s;
-  plim_edit edit;
-  char *text = NULL;
-  size_t size;
-  *error = (plim_error){0};
-  if (plim_settings_read(format, r->before, strlen(r->before), &s, error)) return NULL;
-  plim_err err = plim_settings_remove_all(&s, r->key, &edit, error);
-  if (!err) err = plim_edits_apply(s.text, s.size, &edit, 1, &text, &size, error);
-  if (!err) free(edit.text);
-  plim_settings_clear(&s);
-  return text;
-}
-
-static void check_blocks(plim_format format, const row *rows, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    plim_error error;
-    char *text = without_all(format, &rows[i], &error);
-    bool is_well = text ? rows[i].after && strcmp(text, rows[i].after) == 0
-                        : !rows[i].after && strstr(error.message, "cannot be taken out");
-    if (!is_well)
-      printf("%s of\n%s\n%s\n", rows[i].key, rows[i].before, text ? text : error.message);
-    CHECK(is_well, "row %zu", i);
-    free(text);
-  }
-}
+#define CHECK_ROWS(format, rows) check_rows(format, rows, sizeof(rows) / sizeof *(rows), remove_one)
+// With all that is below a key.
+#define CHECK_BLOCKS(format, rows)                                                                 \
+  check_rows(format, rows, sizeof(rows) / sizeof *(rows), plim_settings_remove_all)
 
 TEST(keys_with_all_below_them) {
   static const row yaml[] = {
@@ -95,9 +78,9 @@ TEST(keys_with_all_below_them) {
       {"X = {\"a\": 1, \"b\": {\"c\": 2}}\n", "X.b", "X = {\"a\": 1}\n"},
       {"X = {\"a\": 1}\n", "X", NULL}, // a constant is used elsewhere
   };
-  check_blocks(PLIM_FORMAT_YAML, yaml, sizeof yaml / sizeof *yaml);
-  check_blocks(PLIM_FORMAT_JSON, json, sizeof json / sizeof *json);
-  check_blocks(PLIM_FORMAT_PYTHON, python, sizeof python / sizeof *python);
+  CHECK_BLOCKS(PLIM_FORMAT_YAML, yaml);
+  CHECK_BLOCKS(PLIM_FORMAT_JSON, json);
+  CHECK_BLOCKS(PLIM_FORMAT_PYTHON, python);
 }
 
 TEST(yaml) {

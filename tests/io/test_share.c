@@ -1,57 +1,6 @@
 // Knobs that take several keys: how GPUs share a run, where one way takes the place of another and what it set up
 // goes, and Liger in Axolotl, of which only what is missing is added.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "other_values.h"
-#include "project.h"
-#include "test.h"
-
-static plim_project project;
-static plim_error error;
-
-static plim_err read_two(const char *path, const char *text, const char *other,
-                         const char *other_text) {
-  plim_project_clear(&project);
-  project = (plim_project){0};
-  error = (plim_error){0};
-  plim_err err = plim_project_add(&project, path, text, strlen(text), &error);
-  if (!err && other)
-    err = plim_project_add(&project, other, other_text, strlen(other_text), &error);
-  return err ? err : plim_project_finish(&project, &error);
-}
-
-static plim_err read_text(const char *path, const char *text) {
-  return read_two(path, text, NULL, NULL);
-}
-
-// With all that goes to the host, which is nothing if it is NULL.
-static bool shares(const char *strategy, const char *offload, plim_edit_set *edits) {
-  plim_knob_change both[] = {{PLIM_KNOB_STRATEGY, value_from(strategy)},
-                             {PLIM_KNOB_OFFLOAD, value_from(offload ? offload : "none")}};
-  error = (plim_error){0};
-  bool ok = !plim_project_set(&project, both, 2, edits, &error);
-  if (!ok) printf("%s: %s\n", strategy, error.message);
-  return ok;
-}
-
-static bool refuses(const char *strategy, const char *reason) {
-  plim_edit_set edits;
-  if (!shares(strategy, NULL, &edits)) return strstr(error.message, reason) != NULL;
-  plim_edit_set_clear(&edits);
-  return false;
-}
-
-static bool becomes(const plim_edit_set *edits, const char *expected) {
-  char *text;
-  size_t size;
-  if (plim_project_text(&project, 0, edits, &text, &size, &error)) return false;
-  bool is = strcmp(text, expected) == 0;
-  if (!is) printf("%s", text);
-  free(text);
-  return is;
-}
+#include "sharing.h"
 
 // Files with a way to share, another way, and what becomes of the first.
 static const struct {
@@ -97,6 +46,75 @@ static const struct {
      "deepspeed_config:\n  zero_stage: 2\n",
      "none", NULL,
      "distributed_type: \"NO\"\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 1\n"},
+    {"axolotl.yaml",
+     "base_model: a/b\nmicro_batch_size: 4\nfsdp_version: 2\nfsdp_config:\n  offload_params: true\n"
+     "wandb_project: x\n",
+     "ddp", NULL, "base_model: a/b\nmicro_batch_size: 4\nwandb_project: x\n"},
+    {"axolotl.yaml", "base_model: a/b\nmicro_batch_size: 4\n", "fsdp2", NULL,
+     "base_model: a/b\nmicro_batch_size: 4\nfsdp_version: 2\nfsdp_config:\n"
+     "  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  state_dict_type: FULL_STATE_DICT\n"
+     "  reshard_after_forward: true\n"},
+    {"axolotl.yaml", "base_model: a/b\nmicro_batch_size: 4\n", "fsdp2", "parameters",
+     "base_model: a/b\nmicro_batch_size: 4\nfsdp_version: 2\nfsdp_config:\n"
+     "  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  state_dict_type: FULL_STATE_DICT\n"
+     "  reshard_after_forward: true\n  offload_params: true\n"},
+    {"train.sh",
+     "torchrun --nproc_per_node 8 run.py --per_device_train_batch_size 4 --fsdp full_shard "
+     "--fsdp_min_num_params 100 --fsdp_transformer_layer_cls_to_wrap LlamaDecoderLayer\n",
+     "ddp", NULL, "torchrun --nproc_per_node 8 run.py --per_device_train_batch_size 4\n"},
+    {"train.sh", "torchrun --nproc_per_node 8 run.py --per_device_train_batch_size 4\n", "fsdp2",
+     NULL,
+     "torchrun --nproc_per_node 8 run.py --per_device_train_batch_size 4 --fsdp 'full_shard "
+     "auto_wrap' --fsdp_config '{\"version\": 2, \"reshard_after_forward\": true}'\n"},
+    {"train.py", "a = TrainingArguments(per_device_train_batch_size=4)\n", "fsdp2", NULL,
+     "a = TrainingArguments(per_device_train_batch_size=4, fsdp=\"full_shard auto_wrap\", "
+     "fsdp_config={\"version\": 2, \"reshard_after_forward\": True})\n"},
+    {"sft.py", "a = SFTConfig(per_device_train_batch_size=4)\n", "fsdp2", "parameters",
+     "a = SFTConfig(per_device_train_batch_size=4, fsdp=\"full_shard auto_wrap offload\", "
+     "fsdp_config={\"version\": 2, \"reshard_after_forward\": True})\n"},
+    {"embed.py", "a = SentenceTransformerTrainingArguments(per_device_train_batch_size=4)\n",
+     "fsdp2", NULL,
+     "a = SentenceTransformerTrainingArguments(per_device_train_batch_size=4, "
+     "fsdp=\"full_shard auto_wrap\", fsdp_config={\"version\": 2, "
+     "\"reshard_after_forward\": True})\n"},
+    {"train.yaml", "per_device_train_batch_size: 4\nbf16: true\nfsdp: full_shard auto_wrap\n",
+     "fsdp2", NULL,
+     "per_device_train_batch_size: 4\nbf16: true\nfsdp: full_shard auto_wrap\nfsdp_config:\n"
+     "  version: 2\n  reshard_after_forward: true\n"},
+    // What turns nothing on may stay.
+    {"train.yaml", "per_device_train_batch_size: 4\ndeepspeed: null\nfsdp: full_shard\n", "ddp",
+     NULL, "per_device_train_batch_size: 4\ndeepspeed: null\n"},
+    {"train.yaml", "per_device_train_batch_size: 4\ndeepspeed: ''\nfsdp: true\n", "ddp", NULL,
+     "per_device_train_batch_size: 4\ndeepspeed: ''\n"},
+    // accelerate's blocks.
+    {"accelerate.yaml",
+     "distributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 8",
+     "zero3", "parameters",
+     "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 8\n"
+     "deepspeed_config:\n  zero_stage: 3\n  zero3_init_flag: true\n  zero3_save_16bit_model: true\n"
+     "  offload_optimizer_device: cpu\n  offload_param_device: cpu\n"},
+    {"accelerate.yaml",
+     "distributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 8\n",
+     "zero2", "optimizer",
+     "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 8\n"
+     "deepspeed_config:\n  zero_stage: 2\n  offload_optimizer_device: cpu\n"},
+    {"accelerate.yaml",
+     "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 8\n"
+     "deepspeed_config:\n  zero_stage: 2\n",
+     "fsdp2", "parameters",
+     "distributed_type: FSDP\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 8\n"
+     "fsdp_config:\n  fsdp_version: 2\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+     "  fsdp_state_dict_type: FULL_STATE_DICT\n  fsdp_offload_params: true\n"},
+    {"accelerate.yaml",
+     "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 8\n"
+     "deepspeed_config:\n  zero_stage: 2\n",
+     "fsdp2", NULL,
+     "distributed_type: FSDP\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 8\n"
+     "fsdp_config:\n  fsdp_version: 2\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+     "  fsdp_state_dict_type: FULL_STATE_DICT\n"},
+    {"accelerate.yaml",
+     "distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\nnum_machines: 1\nnum_processes: 8\n",
+     "ddp", NULL, "distributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 8\n"},
 };
 
 TEST(one_way_to_share_takes_the_place_of_another) {
@@ -106,12 +124,11 @@ TEST(one_way_to_share_takes_the_place_of_another) {
     bool ok = shares(other_ways[i].strategy, other_ways[i].offload, &edits);
     CHECK(ok, "row %zu", i);
     if (!ok) continue;
-    CHECK(becomes(&edits, other_ways[i].after), "row %zu", i);
+    CHECK(becomes(0, &edits, other_ways[i].after), "row %zu", i);
     plim_edit_set_clear(&edits);
   }
 }
 
-// What only the file said that goes with the way is no longer said.
 // What has the name of such a key, and is none of the run's, stays.
 static const struct {
   const char *path, *before, *strategy, *after;
@@ -128,6 +145,12 @@ static const struct {
      "ddp",
      "wandb.init(config=dict(deepspeed=\"ds.json\", lr=1))\n"
      "args = TrainingArguments(\"o\", per_device_train_batch_size=4)\n"},
+    {"train.py",
+     "deepspeed = \"ds.json\"\n"
+     "args = TrainingArguments(\"o\", per_device_train_batch_size=4, fsdp=\"full_shard\")\n",
+     "ddp",
+     "deepspeed = \"ds.json\"\n"
+     "args = TrainingArguments(\"o\", per_device_train_batch_size=4)\n"},
 };
 
 TEST(other_peoples_keys_stay) {
@@ -135,33 +158,71 @@ TEST(other_peoples_keys_stay) {
     plim_edit_set edits;
     CHECK(!read_text(decoys[i].path, decoys[i].before), "%s", error.message);
     CHECK(shares(decoys[i].strategy, NULL, &edits), "%s", error.message);
-    CHECK(becomes(&edits, decoys[i].after), "%s", decoys[i].path);
+    CHECK(becomes(0, &edits, decoys[i].after), "%s", decoys[i].path);
     plim_edit_set_clear(&edits);
   }
 }
 
-TEST(a_way_back_that_would_change_another_knob_is_refused) {
-  static const char yaml[] = "per_device_train_batch_size: 4\nbf16: true\ndeepspeed: ds.json\n";
-  static const char clips[] = "{\"zero_optimization\": {\"stage\": 2}, \"gradient_clipping\": 0.5}";
-  CHECK(!read_two("train.yaml", yaml, "ds.json", clips), "%s", error.message);
-  CHECK(refuses("ddp", "clip would be 1, not 0.5"), "clipping");
-  CHECK(!read_text("ds.json", clips), "%s", error.message);
-  CHECK(refuses("ddp", "where it is named"), "alone");
-  plim_project_clear(&project);
+// ---- files -------------------------------------------------------------------------------------------
+
+// A DeepSpeed file is created and named; one that nothing names any more is listed.
+static const struct {
+  const char *strategy, *offload, *path, *has, *lacks;
+} created[] = {
+    {"zero1", NULL, "ds_zero1.json", "\"stage\": 1\n", "offload"},
+    {"zero2", "optimizer", "ds_zero2_offload.json", "\"stage\": 2,\n    \"offload_optimizer\": {",
+     "stage3"},
+    {"zero3", NULL, "ds_zero3.json",
+     "\"stage\": 3,\n    \"stage3_gather_16bit_weights_on_model_save\": true\n", "offload"},
+    {"zero3", "optimizer", "ds_zero3_offload.json", "\"offload_optimizer\": {", "offload_param"},
+    {"zero3", "parameters", "ds_zero3_offload.json",
+     "\"stage\": 3,\n    \"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true},\n"
+     "    \"offload_param\": {\"device\": \"cpu\", \"pin_memory\": true},\n",
+     NULL},
+};
+
+TEST(a_deepspeed_file_is_created_and_named) {
+  for (size_t i = 0; i < sizeof created / sizeof *created; i++) {
+    plim_edit_set edits;
+    char after[128];
+    snprintf(after, sizeof after, "per_device_train_batch_size: 4\nbf16: true\ndeepspeed: %s\n",
+             created[i].path);
+    CHECK(!read_text("train.yaml", "per_device_train_batch_size: 4\nbf16: true\n"), "%s",
+          error.message);
+    CHECK(shares(created[i].strategy, created[i].offload, &edits), "row %zu", i);
+    CHECK(becomes(0, &edits, after) && edits.files.len == 1, "row %zu", i);
+    const char *text = edits.files.at[0].text;
+    CHECK_STR(edits.files.at[0].path, created[i].path);
+    CHECK(strstr(text, created[i].has), "row %zu: %s", i, text);
+    CHECK(!created[i].lacks || !strstr(text, created[i].lacks), "row %zu: %s", i, text);
+    plim_edit_set_clear(&edits);
+  }
 }
 
-// fsdp_config without fsdp does nothing; with it, Trainer would not start.
-TEST(what_would_not_start_or_was_chosen_otherwise_is_refused) {
-  CHECK(!read_text("train.yaml",
-                   "per_device_train_batch_size: 4\nbf16: true\ngradient_checkpointing: true\n"
-                   "fsdp_config:\n  version: 2\n  activation_checkpointing: true\n"),
-        "%s", error.message);
-  CHECK(refuses("fsdp2", "both kinds of checkpointing"), "both");
-  CHECK(
-      !read_text("train.yaml", "per_device_train_batch_size: 4\nbf16: true\nfsdp: hybrid_shard\n"),
-      "%s", error.message);
-  CHECK(refuses("fsdp2", "another way than full_shard"), "what was chosen");
-  plim_project_clear(&project);
+TEST(a_file_that_nothing_names_any_more_is_listed) {
+  static const struct {
+    const char *flags, *other, *text, *strategy;
+  } rows[] = {
+      {"deepspeed: other.json\n", "other.json", "{\"zero_optimization\": {\"stage\": 2}}", "ddp"},
+      {"deepspeed: other.json\n", "other.json", "{\"zero_optimization\": {\"stage\": 2}}", "fsdp2"},
+      {"fsdp: full_shard auto_wrap\nfsdp_config: other.json\n", "other.json",
+       "{\"version\": 2, \"reshard_after_forward\": true}", "ddp"},
+      {"fsdp: full_shard auto_wrap\nfsdp_config: other.json\n", "other.json",
+       "{\"version\": 2, \"reshard_after_forward\": true}", "zero2"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    plim_edit_set edits;
+    char text[256];
+    snprintf(text, sizeof text, "per_device_train_batch_size: 4\nbf16: true\n%s", rows[i].flags);
+    CHECK(!read_two("train.yaml", text, rows[i].other, rows[i].text), "%s", error.message);
+    CHECK(shares(rows[i].strategy, NULL, &edits), "row %zu", i);
+    CHECK(edits.unnamed.len == 1 && edits.unnamed.at[0] == 1, "row %zu", i);
+    plim_edit_set_clear(&edits);
+    CHECK(!read_two(rows[i].other, rows[i].text, "train.yaml", text), "%s", error.message);
+    CHECK(shares(rows[i].strategy, NULL, &edits), "row %zu", i);
+    CHECK(edits.unnamed.len == 1 && edits.unnamed.at[0] == 0, "row %zu, the other way round", i);
+    plim_edit_set_clear(&edits);
+  }
 }
 
 // ---- FSDP's own checkpointing -----------------------------------------------------------------------
@@ -212,6 +273,28 @@ TEST(checkpointing_goes_where_it_is_read_after_the_change) {
     free(other);
     plim_edit_set_clear(&edits);
   }
+}
+
+// FSDP that is off says nothing about DeepSpeed, and stays off without it.
+TEST(one_way_that_is_off_leaves_the_word_to_another) {
+  static const char *const offs[] = {"fsdp: ''\n", "fsdp: false\n", "fsdp: null\n"};
+  for (size_t i = 0; i < sizeof offs / sizeof *offs; i++) {
+    char trainer[128];
+    plim_edit_set edits;
+    snprintf(trainer, sizeof trainer, "per_device_train_batch_size: 4\n%sdeepspeed: ds.json\n",
+             offs[i]);
+    CHECK(!read_two("train.yaml", trainer, "ds.json", "{\"zero_optimization\": {\"stage\": 2}}"),
+          "%s", error.message);
+    CHECK(is_text(PLIM_KNOB_STRATEGY, "zero2"), "%s", offs[i]);
+    CHECK(shares("none", NULL, &edits), "%s", offs[i]);
+    *strstr(trainer, "deepspeed") = 0;
+    CHECK(becomes(0, &edits, trainer), "%s", offs[i]);
+    plim_edit_set_clear(&edits);
+  }
+  CHECK(!read_two("train.yaml", "per_device_train_batch_size: 4\nfsdp: ''\n", "accelerate.yaml",
+                  "compute_environment: LOCAL_MACHINE\ndistributed_type: 'NO'\n"),
+        "%s", error.message);
+  CHECK(is_text(PLIM_KNOB_STRATEGY, "none"), "both are off");
 }
 
 // Off, it says nothing about the model's own, which TRL turns on; on, it is, though the model's own is off.
@@ -273,7 +356,7 @@ TEST(of_liger_only_what_is_missing_is_added) {
     CHECK(ok == (liger[i].after != NULL), "row %zu: %s", i, error.message);
     if (!ok) continue;
     snprintf(after, sizeof after, "%s%s", head, liger[i].after);
-    CHECK(becomes(&edits, after), "row %zu", i);
+    CHECK(becomes(0, &edits, after), "row %zu", i);
     plim_edit_set_clear(&edits);
   }
   plim_project_clear(&project);

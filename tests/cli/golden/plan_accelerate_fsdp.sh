@@ -5,15 +5,7 @@ dtype: bfloat16
 per_device_train_batch_size: 2
 bf16: true
 END
-cat > accelerate.yaml <<'END'
-compute_environment: LOCAL_MACHINE
-distributed_type: FSDP
-mixed_precision: bf16
-num_machines: 1
-num_processes: 4
-fsdp_config:
-  fsdp_version: 2
-END
+cp fixtures/accelerate_fsdp2.yaml accelerate.yaml
 held="-s 512 --gpu 24GiB --try checkpoint=off"
 show() { grep -E '^(as it is|weights|gradients|optimizer|note)|^      '; }
 echo "== Trainer"

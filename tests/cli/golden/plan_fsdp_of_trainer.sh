@@ -24,15 +24,7 @@ from torch.utils.data import DataLoader
 accelerator = Accelerator(gradient_accumulation_steps=4)
 loader = DataLoader(data, batch_size=2)
 END
-cat > accelerate.yaml <<'END'
-compute_environment: LOCAL_MACHINE
-distributed_type: FSDP
-mixed_precision: bf16
-num_machines: 1
-num_processes: 4
-fsdp_config:
-  fsdp_version: 2
-END
+cp fixtures/accelerate_fsdp2.yaml accelerate.yaml
 $PLIMSOLL plan loop.py accelerate.yaml $held -b 2 -a 4 | show
 echo "== adapters under checkpoints of the model, for which the embedding needs a gradient, and of FSDP"
 lora="-m mistral-7b -s 512 --gpu 80GiB --lora-rank 8 --try checkpoint=on -b 2 -a 1 --json"

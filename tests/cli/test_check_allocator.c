@@ -1,0 +1,115 @@
+// Findings of the pre-flight list appear where they are true, with the place and what to type, and not where they are
+// not: the settings of the allocator, in files and in the environment.
+#include "checking.h"
+
+TEST(check_of_an_unset_allocator) {
+  begin();
+  GO();
+  CHECK_FOUND("allocator", CHECK_OK);
+  CHECK_SAYS(found("allocator")->fix, "expandable_segments:True");
+}
+
+TEST(check_points_at_the_byte_in_the_environment) {
+  begin();
+  cuda_conf = "max_split_size_mb:8";
+  GO();
+  CHECK_FOUND("allocator.invalid", CHECK_FAILS);
+  const check_finding *f = found("allocator.invalid");
+  CHECK_STR(f->excerpt, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:8");
+  CHECK(f->excerpt[f->caret] == '8', "the caret is below '%c'", f->excerpt[f->caret]);
+  CHECK_SAYS(f->fix, "max_split_size_mb:128");
+}
+
+TEST(check_points_at_the_byte_in_files) {
+  static const struct {
+    const char *name, *text;
+    int line;
+  } cases[] = {
+      {"run.sh", "#!/bin/sh\nexport PYTORCH_CUDA_ALLOC_CONF=\"expandable_segments:true\"\n", 2},
+      {"Dockerfile", "FROM x\nENV PYTORCH_ALLOC_CONF=expandable_segments:true\n", 2},
+      {"train.py",
+       "import os\nos.environ['PYTORCH_CUDA_ALLOC_CONF'] = 'expandable_segments:true'\n", 2},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    begin();
+    given(cases[i].name, cases[i].text);
+    GO();
+    CHECK_FOUND("allocator.invalid", CHECK_FAILS);
+    const check_finding *f = found("allocator.invalid");
+    CHECK(f->line == cases[i].line, "%s:%d", cases[i].name, f->line);
+    CHECK(strncmp(f->excerpt + f->caret, "true", 4) == 0, "%s", f->excerpt + f->caret);
+  }
+}
+
+// What a script sets counts, not what it replaces; setdefault replaces nothing.
+TEST(check_knows_which_setting_is_in_force) {
+  begin();
+  cuda_conf = "max_split_size_mb:8";
+  given("run.sh", "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64\n");
+  GO();
+  CHECK_FOUND("allocator.invalid", CHECK_WARNING);
+  begin();
+  cuda_conf = "max_split_size_mb:8";
+  given("train.py",
+        "import os\nos.environ.setdefault('PYTORCH_CUDA_ALLOC_CONF', 'max_split_size_mb:64')\n");
+  GO();
+  CHECK_FOUND("allocator.invalid", CHECK_FAILS);
+}
+
+TEST(check_of_both_names) {
+  begin();
+  cuda_conf = "expandable_segments:True";
+  conf = "max_split_size_mb:64";
+  GO();
+  CHECK_FOUND("allocator.both", CHECK_WARNING);
+  begin();
+  cuda_conf = "expandable_segments:True";
+  conf = " expandable_segments : True ";
+  GO();
+  CHECK_NOT_FOUND("allocator.both");
+  begin();
+  conf = "expandable_segments:True";
+  GO();
+  CHECK_FOUND("allocator.name", CHECK_WARNING);
+  CHECK_STR(found("allocator.name")->fix,
+            "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+}
+
+TEST(check_of_allocator_settings_that_fight) {
+  static const struct {
+    const char *text, *part;
+  } cases[] = {
+      {"expandable_segments:True,max_split_size_mb:128", "with max_split_size_mb"},
+      {"expandable_segments:True,garbage_collection_threshold:0.8", "with expandable_segments"},
+      {"garbage_collection_threshold:0.8", "without a memory limit"},
+      {"garbage_collection_threshold:0.8,per_process_memory_fraction:0.9", NULL},
+      {"expandable_segments:True", NULL},
+      {"max_split_size_mb:128,roundup_power2_divisions:8", NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    begin();
+    cuda_conf = cases[i].text;
+    GO();
+    const check_finding *f = found("allocator.fight");
+    CHECK(!f == !cases[i].part, "%s: %s", cases[i].text, f ? f->what : "nothing");
+    if (f) CHECK_SAYS(f->what, cases[i].part);
+  }
+}
+
+TEST(check_of_another_backend) {
+  begin();
+  cuda_conf = "backend:cudaMallocAsync";
+  GO();
+  CHECK_FOUND("allocator.backend", CHECK_NOTE);
+  CHECK_NOT_FOUND("allocator.invalid");
+}
+
+TEST(check_of_expandable_segments_on_wsl) {
+  begin();
+  c.machine.is_wsl = true;
+  cuda_conf = "expandable_segments:True";
+  GO();
+  CHECK_FOUND("allocator.fight", CHECK_WARNING);
+}
+
+TEST_MAIN

@@ -1,0 +1,157 @@
+// Findings of the pre-flight list appear where they are true, with the place and what to type, and not where they are
+// not: what readers of files make of a value. The 40 real files have none that would fail.
+#include "checking.h"
+
+#include <dirent.h>
+
+#define CONFIGS TEST_ROOT "/../../shared/configs/"
+
+// ---- YAML -------------------------------------------------------------------------------------------
+
+#define TRAINER_YAML "per_device_train_batch_size: 8\noutput_dir: o\nnum_train_epochs: 1\n"
+
+TEST(check_of_values_that_read_otherwise) {
+  static const struct {
+    const char *line, *what, *fix;
+  } cases[] = {
+      {"learning_rate: 1e-5", "learning_rate: 1e-5 reads as text", "learning_rate: 1.0e-5"},
+      {"learning_rate: 2E4", "reads as text", "learning_rate: 2.0e+4"},
+      {"weight_decay: 1.5e3", "reads as text", "weight_decay: 1.5e+3"},
+      {"seed: 010", "reads as 8", "seed: 10"},
+      {"seed: 08", "reads as text", "seed: 8"},
+      {"max_steps: 1,000", "reads as text", "max_steps: 1000"},
+      {"time_limit: 12:30", "reads as 750", "time_limit: \"12:30\""},
+      {"save_strategy: no", "reads as false", "save_strategy: \"no\""},
+      {"max_steps: None", "reads as the text \"None\"", "max_steps: null"},
+      {"fp16: \"False\"", "reads as text", "fp16: false"},
+      {"fp16: n", "reads as text", "fp16: false"},
+      {"bf16: Y", "reads as text", "bf16: true"},
+      {"learning_rate: \"0.0001\"", "reads as text", "learning_rate: 0.0001"},
+      {"run_name: 2024-05-01", "reads as a date", "run_name: \"2024-05-01\""},
+      {"revision: 1.10", "reads as the number 1.1", "revision: \"1.10\""},
+      {"data_version: 2.0", "reads as the number 2", "data_version: \"2.0\""},
+      {"model_revision: 1234567", "reads as the number 1234567", "model_revision: \"1234567\""},
+      {"run_name: on", "reads as true", "run_name: \"on\""},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[256];
+    begin();
+    snprintf(text, sizeof text, TRAINER_YAML "%s\n", cases[i].line);
+    given("train.yaml", text);
+    GO();
+    CHECK_FOUND("yaml.type", CHECK_WARNING);
+    const check_finding *f = found("yaml.type");
+    CHECK_SAYS(f->what, cases[i].what);
+    CHECK_STR(f->fix, cases[i].fix);
+    CHECK(f->line == 4, "line %d", f->line);
+  }
+}
+
+TEST(check_of_values_that_read_as_meant) {
+  static const char *const lines[] = {
+      "learning_rate: 1.0e-5",
+      "learning_rate: 0.00001",
+      "max_steps: 1_000",
+      "seed: 0",
+      "run_name: 12e5",
+      "save_strategy: \"no\"",
+      "bf16: yes",
+      "logging_dir: runs/None",
+      "cuda: 0,1,2",
+      "seed: 7",
+      "run_name: 'learning: 1e-5'",
+      "gradient_checkpointing: off",
+      "run_name: may-2024",
+      "run_name: '2024-05-01'",
+      "data_version: 2",
+      "data_version: 2.1",
+      "revision: 3f1c9ab",
+      "revision: main",
+      "initial: y",
+      "run_name: \"7\"",
+      "seed: null",
+      "max_steps: -1",
+  };
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    char text[256];
+    begin();
+    snprintf(text, sizeof text, TRAINER_YAML "%s\n", lines[i]);
+    given("train.yaml", text);
+    GO();
+    CHECK(!found("yaml.type"), "%s: %s", lines[i], found("yaml.type")->what);
+    CHECK_FOUND("yaml", CHECK_OK);
+  }
+}
+
+// accelerate reads `mixed_precision: no` as meant, and distributed_type not.
+TEST(check_of_accelerate_words) {
+  begin();
+  given("accelerate.yaml", "distributed_type: NO\nmixed_precision: no\nnum_processes: 1\n");
+  GO();
+  CHECK_FOUND("yaml.type", CHECK_WARNING);
+  CHECK_STR(found("yaml.type")->fix, "distributed_type: \"NO\"");
+  CHECK(check_count(&c, CHECK_WARNING) == 1, "%zu warnings", check_count(&c, CHECK_WARNING));
+}
+
+// OmegaConf reads them as numbers.
+TEST(check_knows_who_reads_exponents) {
+  begin();
+  given_torchtune(1);
+  GO();
+  CHECK_NOT_FOUND("yaml.type");
+  static const char *const readers[] = {"import yaml\ncfg = yaml.safe_load(open('c.yaml'))\n",
+                                        "from omegaconf import OmegaConf\n"
+                                        "cfg = OmegaConf.load('c.yaml')\n"};
+  for (size_t i = 0; i < 2; i++) {
+    begin();
+    given("c.yaml", "per_device_train_batch_size: 4\nlearning_rate: 1e-4\n");
+    given("train.py", readers[i]);
+    GO();
+    if (i) CHECK_NOT_FOUND("yaml.type");
+    else CHECK_FOUND("yaml.type", CHECK_WARNING);
+  }
+}
+
+// ---- real files -------------------------------------------------------------------------------------
+
+// What the projects themselves publish works: nothing in it may be said to fail.
+TEST(check_finds_nothing_wrong_with_real_files) {
+  DIR *folder = opendir(CONFIGS);
+  if (!folder) SKIP("no %s", CONFIGS);
+  for (struct dirent *entry; (entry = readdir(folder));) {
+    if (*entry->d_name == '.' || strstr(entry->d_name, ".md")) continue;
+    begin();
+    snprintf(paths[0], sizeof paths[0], CONFIGS "%.150s", entry->d_name);
+    files[file_count++] = paths[0];
+    bool is_fine = go() && !check_count(&c, CHECK_FAILS) && !check_count(&c, CHECK_WARNING);
+    if (!is_fine) print_findings();
+    test_count(entry->d_name, is_fine);
+  }
+  closedir(folder);
+}
+
+// ---- without files ----------------------------------------------------------------------------------
+
+TEST(check_without_files_only_looks_around) {
+  begin();
+  GO();
+  CHECK_NOT_FOUND("batch");
+  CHECK_NOT_FOUND("fit");
+  CHECK(!check_count(&c, CHECK_FAILS), "failures");
+}
+
+// Axolotl's schema sets the accumulation to 1 before its batch_size could count.
+TEST(check_asks_what_axolotl_makes_of_a_batch_size) {
+  begin();
+  given("a.yaml", "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: 2\nbatch_size: 32\n"
+                  "sequence_len: 512\nadapter: lora\nlora_r: 8\n");
+  given("go.sh", "torchrun --nproc_per_node 1 -m axolotl.cli.train a.yaml\n");
+  GO();
+  CHECK(!c.accumulate && !c.effective_batch && !project_job_batch(&c.files), "%lld is made up",
+        (long long)c.accumulate);
+  CHECK_FOUND("batch.unknown", CHECK_NOTE);
+  const plim_project_knob *k = &c.files.project.knobs[PLIM_KNOB_ACCUMULATE];
+  CHECK(k->said == PLIM_UNCLEAR && strstr(k->why, "batch_size is 32"), "%s", k->why);
+}
+
+TEST_MAIN

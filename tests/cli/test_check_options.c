@@ -1,0 +1,278 @@
+// Findings of the pre-flight list appear where they are true, with the place and what to type, and not where they are
+// not: what the batch multiplies to, and options that do not go together.
+#include "checking.h"
+
+// ---- the batch --------------------------------------------------------------------------------------
+
+TEST(check_multiplies_the_batch) {
+  begin();
+  given("train.py", trainer);
+  given("run.sh", "torchrun --nproc_per_node=4 train.py\n");
+  GO();
+  CHECK_FOUND("batch", CHECK_OK);
+  CHECK_STR(found("batch")->what, "batch: 2 x 8 on 4 GPUs = 64 sequences per optimizer step");
+  CHECK_U64((uint64_t)c.effective_batch, 64);
+}
+
+TEST(check_of_a_batch_on_unknown_gpus) {
+  begin();
+  given("train.py", trainer);
+  GO();
+  CHECK_SAYS(found("batch")->what, "16 sequences per GPU");
+  CHECK_SAYS(found("batch")->fix, "--world");
+}
+
+TEST(check_of_deepspeed_that_differs) {
+  begin();
+  given("train.py", trainer);
+  given("ds.json", "{\"zero_optimization\": {\"stage\": 2},\n"
+                   " \"train_micro_batch_size_per_gpu\": 4,\n"
+                   " \"gradient_accumulation_steps\": \"auto\"}\n");
+  given("run.sh", "torchrun --nproc_per_node=4 train.py --deepspeed ds.json\n");
+  GO();
+  CHECK_FOUND("deepspeed.mismatch", CHECK_FAILS);
+  const check_finding *f = found("deepspeed.mismatch");
+  CHECK_SAYS(f->what, "train_micro_batch_size_per_gpu is 4");
+  CHECK_SAYS(f->why, "64 with one and 128 with the other");
+  CHECK(f->line == 2, "line %d", f->line);
+  CHECK_STR(f->fix, "\"train_micro_batch_size_per_gpu\": \"auto\"");
+}
+
+TEST(check_of_a_global_batch_that_does_not_multiply_out) {
+  begin();
+  given("train.py", trainer);
+  given("ds.json", "{\"zero_optimization\": {\"stage\": 2}, \"train_batch_size\": 32,\n"
+                   " \"train_micro_batch_size_per_gpu\": \"auto\"}\n");
+  given("run.sh", "torchrun --nproc_per_node=4 train.py --deepspeed ds.json\n");
+  GO();
+  CHECK_FOUND("batch.mismatch", CHECK_FAILS);
+  CHECK_SAYS(found("batch.mismatch")->what, "says 32");
+  CHECK_SAYS(found("batch.mismatch")->what, "make 64");
+}
+
+static void given_megatron(int global) {
+  char text[256];
+  snprintf(text, sizeof text,
+           "torchrun --nproc_per_node=4 pretrain_gpt.py --micro-batch-size 3 "
+           "--global-batch-size %d --seq-length 2048 --num-layers 12 --hidden-size 768 "
+           "--num-attention-heads 12\n",
+           global);
+  given("run.sh", text);
+}
+
+TEST(check_of_a_global_batch_that_does_not_divide) {
+  begin();
+  given_megatron(32);
+  GO();
+  CHECK_FOUND("batch.indivisible", CHECK_FAILS);
+  CHECK_SAYS(found("batch.indivisible")->fix, "36");
+  begin();
+  given_megatron(36);
+  GO();
+  CHECK_NOT_FOUND("batch.indivisible");
+  CHECK_U64((uint64_t)c.accumulate, 3);
+}
+
+TEST(check_of_a_batch_that_changes_by_itself) {
+  begin();
+  given("train.yaml", "per_device_train_batch_size: 8\ngradient_accumulation_steps: 2\n"
+                      "output_dir: o\nnum_train_epochs: 1\nauto_find_batch_size: true\n");
+  c.world = 2;
+  GO();
+  CHECK_FOUND("batch.auto", CHECK_WARNING);
+  CHECK_SAYS(found("batch.auto")->why, "28 sequences per step instead of 32");
+}
+
+// ---- options ----------------------------------------------------------------------------------------
+
+TEST(check_of_both_kinds_of_checkpointing) {
+  static const char accelerate[] = "distributed_type: FSDP\nnum_processes: 2\nfsdp_config:\n"
+                                   "  fsdp_activation_checkpointing: true\n  fsdp_version: 2\n";
+  begin();
+  given("train.py", "from transformers import TrainingArguments\nargs = TrainingArguments('o', "
+                    "per_device_train_batch_size=2, gradient_checkpointing=True)\n");
+  given("accelerate.yaml", accelerate);
+  GO();
+  CHECK_FOUND("conflict.both_checkpoints", CHECK_FAILS);
+  begin();
+  given("train.py", trainer);
+  given("accelerate.yaml", accelerate);
+  GO();
+  CHECK_NOT_FOUND("conflict.both_checkpoints");
+  CHECK_FOUND("conflict.none", CHECK_OK);
+}
+
+static const char adapters[] =
+    "from transformers import TrainingArguments, AutoModelForCausalLM\n"
+    "from peft import LoraConfig, get_peft_model\n"
+    "model = AutoModelForCausalLM.from_pretrained('gpt2')\n"
+    "%s\n"
+    "model = get_peft_model(model, LoraConfig(r=8))\n"
+    "args = TrainingArguments('o', per_device_train_batch_size=2, gradient_checkpointing=True,\n"
+    "    gradient_checkpointing_kwargs={'use_reentrant': %s})\n";
+
+static void given_adapters(const char *line, const char *reentrant) {
+  char text[1024];
+  snprintf(text, sizeof text, adapters, line, reentrant);
+  given("train.py", text);
+}
+
+TEST(check_of_reentrant_checkpointing_with_adapters) {
+  begin();
+  given_adapters("# model.enable_input_require_grads()", "True");
+  GO();
+  CHECK_FOUND("conflict.reentrant", CHECK_FAILS);
+  static const struct {
+    const char *line, *reentrant;
+  } fine[] = {
+      {"model.enable_input_require_grads()", "True"},
+      {"model.gradient_checkpointing_enable()", "True"}, // peft sees it
+      {"", "False"},
+  };
+  for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+    begin();
+    given_adapters(fine[i].line, fine[i].reentrant);
+    GO();
+    CHECK_NOT_FOUND("conflict.reentrant");
+  }
+}
+
+TEST(check_of_device_map_with_several_processes) {
+  static const char code[] = "from transformers import AutoModelForCausalLM, TrainingArguments\n"
+                             "model = AutoModelForCausalLM.from_pretrained('gpt2', "
+                             "device_map='auto')\n"
+                             "args = TrainingArguments('o', per_device_train_batch_size=2)\n";
+  begin();
+  given("train.py", code);
+  given("run.sh", "torchrun --nproc_per_node=2 train.py\n");
+  GO();
+  CHECK_FOUND("conflict.device_map", CHECK_FAILS);
+  CHECK(found("conflict.device_map")->line == 2, "line %d", found("conflict.device_map")->line);
+  begin();
+  given("train.py", code);
+  given("run.sh", "CUDA_VISIBLE_DEVICES=0,1 python train.py\n"); // spread over two cards: fine
+  GO();
+  CHECK_NOT_FOUND("conflict.device_map");
+}
+
+TEST(check_of_quantised_weights_without_adapters) {
+  static const char head[] = "base_model: gpt2\nmicro_batch_size: 1\nsequence_len: 512\n"
+                             "datasets:\n  - path: x\nload_in_4bit: true\n";
+  char text[512];
+  begin();
+  given("train.yaml", head);
+  GO();
+  CHECK_FOUND("conflict.kbit", CHECK_FAILS);
+  begin();
+  snprintf(text, sizeof text, "%sadapter: qlora\nlora_r: 8\n", head);
+  given("train.yaml", text);
+  GO();
+  CHECK_NOT_FOUND("conflict.kbit");
+}
+
+TEST(check_of_both_half_precisions) {
+  begin();
+  given("train.py", trainer);
+  given("run.sh", "python train.py --fp16 --bf16 true\n");
+  GO();
+  CHECK_FOUND("conflict.fp16_bf16", CHECK_FAILS);
+  begin();
+  given("train.py", trainer);
+  given("ds.json", "{\"zero_optimization\": {\"stage\": 2}, \"fp16\": {\"enabled\": true},\n"
+                   " \"bf16\": {\"enabled\": true}}\n");
+  GO();
+  CHECK_FOUND("conflict.fp16_bf16", CHECK_FAILS);
+  begin();
+  given("train.py", trainer);
+  GO();
+  CHECK_NOT_FOUND("conflict.fp16_bf16");
+}
+
+TEST(check_of_8bit_optimizers_with_offload) {
+  begin();
+  given_axolotl(1, "optimizer: adamw_bnb_8bit\nfsdp_version: 2\n"
+                   "fsdp_config:\n  offload_params: true\n");
+  GO();
+  CHECK_FOUND("conflict.8bit_offload", CHECK_FAILS);
+  begin();
+  given_axolotl(1, "optimizer: adamw_torch_fused\nfsdp_version: 2\n"
+                   "fsdp_config:\n  offload_params: true\n");
+  GO();
+  CHECK_NOT_FOUND("conflict.8bit_offload");
+}
+
+TEST(check_of_context_parallel) {
+  begin();
+  given_axolotl(2, "context_parallel_size: 2\n");
+  GO();
+  CHECK_FOUND("conflict.context_parallel", CHECK_FAILS);
+  begin();
+  given_axolotl(1, "context_parallel_size: 2\n");
+  GO();
+  CHECK_NOT_FOUND("conflict.context_parallel");
+}
+
+TEST(check_of_the_optimizer_in_backward) {
+  begin();
+  given_torchtune(4);
+  GO();
+  CHECK_FOUND("conflict.optimizer_in_bwd", CHECK_FAILS);
+  begin();
+  given_torchtune(1);
+  GO();
+  CHECK_NOT_FOUND("conflict.optimizer_in_bwd");
+}
+
+TEST(check_of_lightning_with_deepspeed) {
+  begin();
+  given("config.yaml",
+        "trainer:\n  accumulate_grad_batches: 4\n  devices: 2\n  precision: 16-mixed\n"
+        "  strategy: deepspeed_stage_2\n  max_epochs: 1\ndata:\n  batch_size: 2\n");
+  given("ds.json", "{\"zero_optimization\": {\"stage\": 2}, \"gradient_accumulation_steps\": 4}\n");
+  GO();
+  CHECK_FOUND("conflict.lightning_accumulation", CHECK_FAILS);
+  begin();
+  given("config.yaml",
+        "trainer:\n  accumulate_grad_batches: 4\n  devices: 2\n  precision: 16-mixed\n"
+        "  strategy: deepspeed_stage_2\n  max_epochs: 1\ndata:\n  batch_size: 2\n");
+  given("ds.json", "{\"zero_optimization\": {\"stage\": 2}}\n");
+  GO();
+  CHECK_NOT_FOUND("conflict.lightning_accumulation");
+}
+
+static void given_padding_free(const char *attention) {
+  char text[512];
+  snprintf(text, sizeof text,
+           "model_name_or_path: gpt2\nper_device_train_batch_size: 2\nmax_length: 512\n"
+           "packing: false\npadding_free: true\nattn_implementation: %s\n"
+           "dataset_name: x\noutput_dir: o\n",
+           attention);
+  given("train.yaml", text);
+}
+
+TEST(check_of_padding_free) {
+  begin();
+  given_padding_free("sdpa");
+  GO();
+  CHECK_FOUND("conflict.padding_free", CHECK_WARNING);
+  begin();
+  given_padding_free("flash_attention_2");
+  GO();
+  CHECK_NOT_FOUND("conflict.padding_free");
+}
+
+TEST(check_of_keys_that_are_gone) {
+  begin();
+  given("train.yaml", "per_device_train_batch_size: 8\noutput_dir: o\nnum_train_epochs: 1\n"
+                      "group_by_length: true\nno_cuda: false\n");
+  GO();
+  CHECK_FOUND("values.old_keys", CHECK_NOTE);
+  CHECK_SAYS(found("values.old_keys")->what, "group_by_length, no_cuda");
+  begin();
+  given("train.yaml", "per_device_train_batch_size: 8\noutput_dir: o\nnum_train_epochs: 1\n"
+                      "eval_strategy: steps\nwarmup_steps: 10\n");
+  GO();
+  CHECK_NOT_FOUND("values.old_keys");
+}
+
+TEST_MAIN
