@@ -300,6 +300,7 @@ bool plim_py_resolve(plim_py_names *n, plim_settings *s) {
     c->root = root_of(n, s, &n->tests.at[i].of);
     if (is_in_doubt(n, n->tests.at[i].of.key, n->tests.at[i].of.base_size)) c->name = NULL;
   }
+  if (!plim_settings_sort(s)) n->is_out_of_memory = true;
   plim_conditions_decide(s);
   return !n->is_out_of_memory;
 }

@@ -29,7 +29,8 @@ typedef struct {
   uint32_t setting;
   uint32_t scope;
   uint64_t line;
-  const char *class_path; // of the class it stands in, kept by the settings; NULL: in none
+  const char *class_path;    // of the class it stands in, kept by the settings; NULL: in none
+  bool is_known, is_unknown; // once it was computed, or could not be
 } plim_py_expression;
 
 // A literal that is local to a function, until it is known whether it is the only one of its name.
@@ -123,6 +124,6 @@ const plim_setting *plim_py_target(const plim_py_names *n, const plim_settings *
                                    const plim_py_reference *r);
 
 // What is computed, in numbers (python_expressions.c). After plim_py_resolve; false when memory is out.
-bool plim_py_compute(const plim_py_names *n, plim_settings *s);
+bool plim_py_compute(plim_py_names *n, plim_settings *s);
 
 #endif

@@ -347,11 +347,11 @@ static void open_other(plim_py_reader *r, size_t i, size_t colon, plim_py_block 
   while (in < colon && !plim_py_is_word(r, in, colon, PY_in)) in = plim_py_skip(r, in);
   if (word == PY_for) bind_names(r, inner->scope, i + 1, in);
   if (word == PY_case) bind_names(r, inner->scope, i + 1, colon);
-  for (size_t k = i + 1; k < colon; k++)
+  for (size_t k = i + 1, item = k; k < colon; k++)
     if (plim_py_is_word(r, k, colon, PY_as)) {
       bind_names(r, inner->scope, k + 1, plim_py_skip(r, k + 1));
-      if (word == PY_with && plim_py_is_name(r, k + 1, colon))
-        plim_py_note_load(r, k + 1, i + 1, k);
+      if (word == PY_with && plim_py_is_name(r, k + 1, colon)) plim_py_note_load(r, k + 1, item, k);
+      item = k + 3; // behind the name and its comma
     }
   plim_py_walk(r, i + 1, colon);
   plim_py_open_condition(r, i, colon, inner);

@@ -50,7 +50,7 @@ static int by_name(const void *x, const void *y) {
   return order ? order : (a->name > b->name) - (a->name < b->name); // in the order of the text
 }
 
-// The sites of a name are `*count` from here on.
+// The sites of a name are `*count` from here on; counted no further than to MAX_SITES and one more.
 static size_t sites_of(const plim_py_names *n, const plim_py_holder *h, size_t *count) {
   plim_py_site wanted = {.name = h->name, .size = h->size};
   size_t low = 0, high = n->sites.len, end;
@@ -62,7 +62,8 @@ static size_t sites_of(const plim_py_names *n, const plim_py_holder *h, size_t *
     if (is_before) low = middle + 1;
     else high = middle;
   }
-  for (end = low; end < n->sites.len && n->sites.at[end].size == h->size &&
+  for (end = low; end < n->sites.len && end <= low + MAX_SITES &&
+                  n->sites.at[end].size == h->size &&
                   memcmp(n->sites.at[end].name, h->name, h->size) == 0;)
     end++;
   *count = end - low;
