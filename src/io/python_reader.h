@@ -198,6 +198,11 @@ void plim_py_note_change(plim_py_reader *r, size_t first, size_t last, size_t en
 
 void plim_py_note_place(plim_py_reader *r, size_t open, bool is_call);
 
+// Names that stand for what a call was given (python_aliases.c): config = Config(...); and those that arguments are
+// parsed into, one or several. Tokens from `value` to `end` are what is assigned.
+void plim_py_note_alias(plim_py_reader *r, size_t name, size_t value, size_t end);
+void plim_py_note_parsed(plim_py_reader *r, size_t i, size_t target_end, size_t value, size_t end);
+
 // A name that is given what a file says, or a part of that (python_loads.c).
 void plim_py_note_load(plim_py_reader *r, size_t name, size_t i, size_t end);
 
@@ -215,6 +220,8 @@ bool plim_py_only_looks(const plim_py_reader *r, size_t last);
 void plim_py_note_function(plim_py_reader *r, size_t name, uint32_t scope);
 void plim_py_note_adapter(plim_py_reader *r, size_t name, size_t last, const char *call);
 void plim_py_settle_uses(plim_py_reader *r);
+// After plim_py_resolve: a literal that only such configurations use counts where one of them does.
+void plim_py_settle_roots(plim_py_reader *r);
 
 // Conditions (python_conditions.c): made of others, 0 being what always holds.
 uint32_t plim_py_both(plim_py_reader *r, uint32_t a, uint32_t b);

@@ -192,6 +192,68 @@ TEST(one_of_two_values_counts_by_its_condition) {
   CHECK(says("lora_rank=8"), "the first");
 }
 
+#define ARGUMENTS                                                                                  \
+  "from transformers import Trainer, TrainingArguments\np = argparse.ArgumentParser()\n"           \
+  "p.add_argument('--use_lora', action='store_true')\n"                                            \
+  "p.add_argument('--load_in_4bit', action='store_true')\n"                                        \
+  "args = p.parse_args()\n"
+#define RANK "p.add_argument('--lora_r', type=int, default=8)\n"
+#define DATACLASS                                                                                  \
+  "from transformers import Trainer, TrainingArguments\n@dataclass\nclass ModelArguments:\n"       \
+  "    use_lora: bool = field(default=False)\n    lora_r: int = 8\n"                               \
+  "model_args, training_args = HfArgumentParser((ModelArguments, "                                 \
+  "T)).parse_args_into_dataclasses()\n"
+#define MODEL                                                                                      \
+  "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-7B')\n"                              \
+  "Trainer(model=model, args=TrainingArguments(per_device_train_batch_size=4))\n"
+
+TEST(one_of_two_configurations_counts_by_its_condition) {
+  static const char given[] =
+      ARGUMENTS "b = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type='nf4')\n"
+                "m = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-7B', quantization_config=b "
+                "if args.load_in_4bit else None)\n"
+                "Trainer(model=m, args=TrainingArguments(bf16=True), peft_config=LoraConfig(r=16) "
+                "if args.use_lora else None)\n";
+  CHECK(!read_text("train.py", given), "%s", error.message);
+  CHECK(says("lora_rank=0 quantisation=plain"), "neither is given");
+  CHECK(!read_two("train.py", given, "run.sh", "python train.py --use_lora --load_in_4bit\n"), "%s",
+        error.message);
+  CHECK(says("lora_rank=16 quantisation=nf4"), "a command gives both");
+}
+
+TEST(a_rank_that_nothing_uses_is_none) {
+  CHECK(!read_text("train.py", ARGUMENTS RANK MODEL
+                   "if args.use_lora:\n    m = get_peft_model(model, LoraConfig(r=args.lora_r))\n"),
+        "%s", error.message);
+  CHECK(says("lora_rank=0"), "a default behind an if");
+  CHECK(!read_text("train.py", ARGUMENTS RANK MODEL
+                   "if sys.argv[5]:\n    m = get_peft_model(model, LoraConfig(r=args.lora_r))\n"),
+        "%s", error.message);
+  CHECK(says("lora_rank=unclear"), "one that is not known");
+  CHECK(!read_text("train.py",
+                   ARGUMENTS RANK MODEL "a = LoraConfig(r=args.lora_r)\n"
+                                        "if args.use_lora:\n    f(LoraConfig(r=args.lora_r))\n"
+                                        "m = get_peft_model(model, a)\n"),
+        "%s", error.message);
+  CHECK(says("lora_rank=8"), "one of two always counts");
+}
+
+TEST(fields_of_dataclasses_decide_conditions) {
+  static const char uses[] = "Trainer(model=m, peft_config=LoraConfig(r=model_args.lora_r) if "
+                             "model_args.use_lora else None)\n";
+  char text[1024];
+  snprintf(text, sizeof text, "%s%s", DATACLASS MODEL, uses);
+  CHECK(!read_text("train.py", text), "%s", error.message);
+  CHECK(says("lora_rank=0"), "the default");
+  snprintf(text, sizeof text, "%s%s", DATACLASS MODEL "model_args.use_lora = f()\n", uses);
+  CHECK(!read_text("train.py", text), "%s", error.message);
+  CHECK(says("lora_rank=unclear"), "it is assigned since");
+  snprintf(text, sizeof text, "%s%s", DATACLASS MODEL, uses);
+  CHECK(!read_two("train.py", text, "run.sh", "python train.py --use_lora True\n"), "%s",
+        error.message);
+  CHECK(says("lora_rank=8"), "a flag");
+}
+
 TEST(a_change_beside_a_condition_is_made) {
   static const char script[] = SWITCHES "if args.full:\n"
                                         "    model.gradient_checkpointing_enable()\n"
