@@ -5,6 +5,7 @@
 
 #include "conditions.h"
 #include "project_impl.h"
+#include "python_code.h"
 
 static const plim_value unknown = {.kind = PLIM_VALUE_DERIVED, .text = ""};
 
@@ -98,8 +99,20 @@ static void give_from_others(const plim_project *p, const plim_settings *s, plim
   }
 }
 
+// Another script has the name in its code.
+static bool is_used_elsewhere(const plim_project *p, const plim_settings *s, const char *name) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    bool is_other = &f->settings != s && f->settings.format == PLIM_FORMAT_PYTHON;
+    if (is_other && plim_python_has(f->text, f->size, name)) return true;
+  }
+  return false;
+}
+
 static void give(const plim_project *p, const plim_settings *s, plim_condition *c) {
   const plim_setting *root = c->root ? plim_settings_find(s, c->root) : NULL;
+  if (c->elsewhere && is_used_elsewhere(p, s, c->elsewhere))
+    give_value(c, (plim_value){.kind = PLIM_VALUE_BOOL, .flag = true});
   if (root && find_instead(p, c->root, &root->value, &c->given)) c->is_given = true;
   else if (root && root->is_required) give_value(c, unknown);
   else if (!root && c->name && !c->is_given) give_from_others(p, s, c);

@@ -23,6 +23,8 @@ typedef enum {
   KEY,         // the last setting of this key
   REFERENCE,   // of a setting, by its number
   USED,        // in the module: how often it was assigned before its first use
+  NEEDED,      // by more than what prints it
+  UNPACKED,    // in a scope: its entries are arguments
   MUTATED,     // in the module: by a method
   KINDS
 } fact;
@@ -67,6 +69,7 @@ void plim_py_names_free(plim_py_names *n) {
   vec_free(&n->functions);
   vec_free(&n->adapters);
   vec_free(&n->owners);
+  vec_free(&n->dicts);
   plim_hash_free(&n->facts);
 }
 
@@ -106,6 +109,26 @@ void plim_py_use(plim_py_names *n, uint32_t scope, const char *name, size_t size
   if (scope || find(n, USED, 0, name, size)) return;
   uint32_t *assigned = find(n, ASSIGNED, 0, name, size);
   put(n, file_under(USED, 0, name, size), assigned ? *assigned : 0);
+}
+
+void plim_py_need(plim_py_names *n, const char *name, size_t size) {
+  if (!find(n, NEEDED, 0, name, size)) put(n, file_under(NEEDED, 0, name, size), 1);
+}
+
+bool plim_py_is_needed(const plim_py_names *n, const char *name, size_t size) {
+  return find(n, NEEDED, 0, name, size) != NULL;
+}
+
+void plim_py_unpack(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  put(n, file_under(UNPACKED, scope, name, size), 1);
+}
+
+bool plim_py_is_unpacked(const plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  return find(n, UNPACKED, scope, name, size) != NULL;
+}
+
+bool plim_py_is_mutated(const plim_py_names *n, const char *name, size_t size) {
+  return find(n, MUTATED, 0, name, size) != NULL;
 }
 
 void plim_py_mutate(plim_py_names *n, const char *name, size_t size) {

@@ -127,12 +127,15 @@ static void assign_name(plim_py_reader *r, size_t name, size_t i, size_t end) {
   plim_py_note_alias(r, name, i, end);
   plim_py_note_load(r, name, i, end);
   if (!is_reported(r, name)) {
-    if (!plim_py_assign_local(r, name, i, end)) plim_py_walk(r, i, end);
+    bool is_read = plim_py_assign_local(r, name, i, end) || plim_py_assign_local_dict(r, name, i, end);
+    if (!is_read) plim_py_walk(r, i, end);
     return;
   }
-  size_t before = push_name(r, name);
+  size_t before = push_name(r, name), from = r->s->at.len;
   assign_path(r, name, i, end, r->block->is_uncertain || r->block->where == PLIM_PY_IN_FUNCTION);
   plim_py_pop(r, before);
+  if (r->block->where == PLIM_PY_IN_MODULE && plim_py_is_mapping(r, i, end))
+    plim_py_note_dict(r, name, from, false);
 }
 
 static bool is_environment(const plim_chars *key) {
@@ -407,6 +410,7 @@ plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, c
   if (!r->err) r->err = r->x.err;
   if (!r->err && r->expects_block) plim_py_fail_at(r, s->size, "an indented block is missing");
   if (!r->err) plim_py_settle_locals(r);
+  if (!r->err) plim_py_settle_dicts(r);
   if (!r->err) plim_py_settle_uses(r);
   if (!r->err && !plim_py_resolve(&r->names, s)) plim_py_no_memory(r);
   if (!r->err) plim_py_settle_roots(r);

@@ -221,6 +221,17 @@ TEST(one_of_two_configurations_counts_by_its_condition) {
   CHECK(says("lora_rank=16 quantisation=nf4"), "a command gives both");
 }
 
+TEST(a_case_that_may_not_be_met_leaves_the_knob_open) {
+  CHECK(!read_text("train.py",
+                   MODEL "match mode:\n    case 'lora':\n        peft = LoraConfig(r=64)\n"
+                         "    case _:\n        peft = None\n"),
+        "%s", error.message);
+  CHECK(says("lora_rank=unclear"), "one of two");
+  CHECK(!read_text("train.py", MODEL "match mode:\n    case _:\n        p = LoraConfig(r=64)\n"),
+        "%s", error.message);
+  CHECK(says("lora_rank=64"), "the only one");
+}
+
 TEST(a_rank_that_nothing_uses_is_none) {
   CHECK(!read_text("train.py", ARGUMENTS RANK MODEL
                    "if args.use_lora:\n    m = get_peft_model(model, LoraConfig(r=args.lora_r))\n"),
@@ -252,6 +263,66 @@ TEST(fields_of_dataclasses_decide_conditions) {
   CHECK(!read_two("train.py", text, "run.sh", "python train.py --use_lora True\n"), "%s",
         error.message);
   CHECK(says("lora_rank=8"), "a flag");
+}
+
+#define SCRIPT "from transformers import Trainer, TrainingArguments\n"
+
+TEST(a_dict_that_nothing_uses_is_no_settings) {
+  CHECK(!read_text("train.py",
+                   SCRIPT "note = {'fsdp': 'full_shard for large runs'}\n"
+                          "ui = {'gradient_checkpointing': True, 'load_in_4bit': True}\n"
+                          "ui['per_device_train_batch_size'] = 64\nprint(note, ui)\n" MODEL),
+        "%s", error.message);
+  CHECK(says("strategy=unknown checkpoint=off quantisation=plain micro_batch=4"), "notes");
+  CHECK(!read_text("train.py", SCRIPT "config = {'gradient_checkpointing': True}\n" MODEL), "%s",
+        error.message);
+  CHECK(says("checkpoint=unclear"), "what sounds like settings is asked for");
+  CHECK(!read_text("train.py", SCRIPT "more = {'gradient_checkpointing': True}\n" MODEL
+                                      "TrainingArguments(**more)\n"),
+        "%s", error.message);
+  CHECK(says("checkpoint=on"), "one that is given");
+  CHECK(!read_text("presets.py", "presets = {'gradient_checkpointing': True, 'bf16': True,\n"
+                                 "           'per_device_train_batch_size': 4}\n"),
+        "%s", error.message);
+  CHECK(says("checkpoint=on"), "a file that is there for others");
+}
+
+TEST(a_dict_that_another_script_uses_is_settings) {
+  static const char settings[] =
+      SCRIPT "run = {'gradient_checkpointing': True}\nclass A:\n    b = B(c=1)\n";
+  CHECK(!read_two("train.py", SCRIPT MODEL "Trainer(args=TrainingArguments(**run))\n", "run.py",
+                  settings),
+        "%s", error.message);
+  CHECK(says("checkpoint=on"), "it is used there");
+  CHECK(!read_two("train.py", SCRIPT MODEL "# run\n", "run.py", settings), "%s", error.message);
+  CHECK(says("checkpoint=off"), "a comment uses nothing");
+}
+
+TEST(a_dict_that_deepspeed_takes_is_read) {
+  CHECK(!read_text("train.py",
+                   "c = {'train_micro_batch_size_per_gpu': 4, 'gradient_accumulation_steps': 8,\n"
+                   "     'bf16': {'enabled': True}, 'zero_optimization': {'stage': 2}}\n"
+                   "m = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-7B')\n"
+                   "engine, *_ = deepspeed.initialize(model=m, config=c)\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=4 accumulate=8 strategy=zero2 precision=bf16"), "its keys");
+  CHECK(changes("micro_batch", "2"), "in place");
+}
+
+TEST(a_dict_of_a_function_counts_where_it_is_unpacked) {
+  static const char given[] =
+      SCRIPT "def make():\n    kw = dict(per_device_train_batch_size=4, bf16=True)\n%s"
+             "    return TrainingArguments(output_dir='o', **kw)\n"
+             "def row():\n    r = {'per_device_train_batch_size': 64}\n    return r\n"
+             "Trainer(args=make())\n";
+  char text[512];
+  snprintf(text, sizeof text, given, "");
+  CHECK(!read_text("train.py", text), "%s", error.message);
+  CHECK(says("micro_batch=4 precision=bf16"), "what is unpacked, not what is handed back");
+  CHECK(changes("micro_batch", "2"), "it is changed there");
+  snprintf(text, sizeof text, given, "    kw.update(more)\n");
+  CHECK(!read_text("train.py", text), "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "it may be changed since");
 }
 
 TEST(a_change_beside_a_condition_is_made) {
