@@ -212,6 +212,8 @@ static const plim_key hf[] = {
   NAMES("optim", "adamw", ADDABLE),
   WORDS("bf16", PRECISION, bf16, "none", ADDABLE),
   WORDS("fp16", PRECISION, fp16, NULL, ADDABLE),
+  // Of a loop with accelerate, whose arguments are called as the Trainer's.
+  WORDS("accelerator.mixed_precision", PRECISION, precision, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
   WORDS("torch_dtype", DTYPE, dtype, "auto"),
   WORDS("dtype", DTYPE, dtype, NULL),
   WORDS("load_in_8bit", QUANTISATION, 8bit, "plain"),
@@ -540,6 +542,9 @@ static const plim_key lightning[] = {
   NUMBER("accumulate_grad_batches", ACCUMULATE, "1"),
   WORDS("trainer.precision", PRECISION, mixed, "none"),
   WORDS("trainer.precision", DTYPE, true_precision, "fp32"),
+  // What a model is loaded in stays, unless the Trainer's is a true precision: two that differ are asked about.
+  WORDS("from_pretrained.torch_dtype", DTYPE, dtype, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
+  WORDS("from_pretrained.dtype", DTYPE, dtype, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
   // In a file of the trainer alone, such as a group of Hydra's, the keys stand by themselves.
   WORDS("precision", PRECISION, mixed, NULL, VAGUE),
   WORDS("precision", DTYPE, true_precision, NULL, VAGUE),

@@ -51,8 +51,8 @@ void plim_py_note_unpacked(plim_py_reader *r, size_t keyword, size_t i, size_t e
 
 // By its name it may be what another file trains with.
 static bool sounds_like_settings(const plim_py_dict *d) {
-  static const char *const words[] = {"conf",  "cfg",   "arg",  "param", "setting", "train",
-                                      "model", "optim", "lora", "peft",  "deepspeed", "ds_",
+  static const char *const words[] = {"conf",  "cfg",     "arg",    "param", "setting",   "train",
+                                      "model", "optim",   "lora",   "peft",  "deepspeed", "ds_",
                                       "fsdp",  "default", "option", "hyper"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     for (size_t at = 0; at + strlen(words[i]) <= d->size; at++)
@@ -68,7 +68,8 @@ static uint32_t add(plim_py_reader *r, plim_condition condition) {
 
 static uint32_t add_unused(plim_py_reader *r, const plim_py_dict *d) {
   char text[96];
-  int size = snprintf(text, sizeof text, "what uses %.*s", d->size < 64 ? (int)d->size : 64, d->name);
+  int size =
+      snprintf(text, sizeof text, "what uses %.*s", d->size < 64 ? (int)d->size : 64, d->name);
   plim_condition c = {.kind = PLIM_IF_TRUE,
                       .text = plim_settings_keep(r->s, text, (size_t)size),
                       .elsewhere = plim_settings_keep(r->s, d->name, d->size),
@@ -104,8 +105,7 @@ static void settle_local(plim_py_reader *r, const plim_py_dict *d) {
 static void settle_module(plim_py_reader *r, const plim_hash *unused) {
   for (size_t i = 0; i < r->s->at.len; i++) {
     plim_setting *x = &r->s->at.at[i];
-    const uint32_t *found =
-        plim_hash_find(unused, plim_text_hash(0, x->key, strcspn(x->key, ".")));
+    const uint32_t *found = plim_hash_find(unused, plim_text_hash(0, x->key, strcspn(x->key, ".")));
     if (found) put_under(r, x, *found);
   }
 }

@@ -75,7 +75,7 @@ typedef struct {
   vec(plim_py_site) sites;             // python_uses.c
   vec(plim_py_holder) functions, adapters;
   vec(plim_py_dict) dicts; // python_dicts.c
-  vec(uint32_t) owners; // of each setting: the function it stands in
+  vec(uint32_t) owners;    // of each setting: the function it stands in
   bool is_out_of_memory;
 } plim_py_names;
 

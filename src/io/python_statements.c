@@ -127,7 +127,8 @@ static void assign_name(plim_py_reader *r, size_t name, size_t i, size_t end) {
   plim_py_note_alias(r, name, i, end);
   plim_py_note_load(r, name, i, end);
   if (!is_reported(r, name)) {
-    bool is_read = plim_py_assign_local(r, name, i, end) || plim_py_assign_local_dict(r, name, i, end);
+    bool is_read =
+        plim_py_assign_local(r, name, i, end) || plim_py_assign_local_dict(r, name, i, end);
     if (!is_read) plim_py_walk(r, i, end);
     return;
   }

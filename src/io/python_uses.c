@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "key_names.h"
 #include "python_reader.h"
 
 #define BEING_ASKED UINT32_MAX // no enumerator: clang holds those to the range of int
@@ -29,14 +30,6 @@ bool plim_py_only_looks(const plim_py_reader *r, size_t last) {
   return false;
 }
 
-// What does nothing by itself, only where it is given to something.
-static bool is_configuration(const char *name, size_t size) {
-  static const char *const names[] = {"LoraConfig", "BitsAndBytesConfig"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strlen(names[i]) == size && memcmp(names[i], name, size) == 0) return true;
-  return false;
-}
-
 void plim_py_note_function(plim_py_reader *r, size_t name, uint32_t scope) {
   plim_py_holder function = {plim_py_text(r, name), (uint32_t)plim_py_size(r, name), scope, NULL};
   if (!vec_push(&r->names.functions, function)) plim_py_no_memory(r);
@@ -45,7 +38,7 @@ void plim_py_note_function(plim_py_reader *r, size_t name, uint32_t scope) {
 void plim_py_note_adapter(plim_py_reader *r, size_t name, size_t last, const char *call) {
   plim_py_holder adapter = {plim_py_text(r, name), (uint32_t)plim_py_size(r, name), r->block->scope,
                             call};
-  bool is_adapter = is_configuration(plim_py_text(r, last), plim_py_size(r, last));
+  bool is_adapter = plim_is_configuration(plim_py_text(r, last), plim_py_size(r, last));
   if (is_adapter && call && !vec_push(&r->names.adapters, adapter)) plim_py_no_memory(r);
 }
 
@@ -170,13 +163,6 @@ void plim_py_settle_uses(plim_py_reader *r) {
 
 // ---- literals that only these use ---------------------------------------------------------------------------
 
-// LoraConfig.r, peft.LoraConfig#2.r
-static bool is_of_configuration(const char *key) {
-  const char *dot = strrchr(key, '.'), *begin = dot;
-  while (begin && begin > key && begin[-1] != '.') begin--;
-  return dot && is_configuration(begin, strcspn(begin, "#."));
-}
-
 typedef struct {
   uint32_t any; // under which one of its uses counts; 0: always
   bool is_used, is_of_configuration;
@@ -185,7 +171,7 @@ typedef struct {
 static void note_use(plim_py_reader *r, uses *u, const plim_setting *x) {
   u->any = u->is_used ? plim_py_either(r, u->any, x->condition) : x->condition;
   u->is_used = true;
-  u->is_of_configuration |= is_of_configuration(x->key);
+  u->is_of_configuration |= plim_key_is_of_configuration(x->key);
 }
 
 // args.lora_r, where LoraConfig(r=args.lora_r) stands behind `if args.use_lora`, is no rank without it.

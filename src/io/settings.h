@@ -111,6 +111,7 @@ typedef struct {
   bool is_given;
   plim_value otherwise; // cfg.get("lora", False): where the key is not there
   bool has_otherwise;
+  bool is_of_other_file; // another file put it on a setting of this one; these come last
   const char *elsewhere; // it holds if another script uses this name; NULL: none
   plim_truth truth;
 } plim_condition;

@@ -192,6 +192,7 @@ TEST(one_of_two_values_counts_by_its_condition) {
   CHECK(says("lora_rank=8"), "the first");
 }
 
+#define SCRIPT "from transformers import Trainer, TrainingArguments\n"
 #define ARGUMENTS                                                                                  \
   "from transformers import Trainer, TrainingArguments\np = argparse.ArgumentParser()\n"           \
   "p.add_argument('--use_lora', action='store_true')\n"                                            \
@@ -249,6 +250,20 @@ TEST(a_rank_that_nothing_uses_is_none) {
   CHECK(says("lora_rank=8"), "one of two always counts");
 }
 
+TEST(a_rank_of_another_file_that_nothing_uses_is_none) {
+  static const char script[] = SCRIPT
+      "cfg = yaml.safe_load(open('c.yaml'))\n" MODEL
+      "if cfg['lora']['on']:\n    m = get_peft_model(model, LoraConfig(r=cfg['lora']['r']))\n";
+  CHECK(!read_two("train.py", script, "c.yaml", "lora: {on: false, r: 8}\n"), "%s", error.message);
+  CHECK(says("lora_rank=0"), "not turned on");
+  CHECK(changes("micro_batch", "2"), "something else is changed");
+  CHECK(!read_two("train.py", script, "c.yaml", "lora: {on: true, r: 8}\n"), "%s", error.message);
+  CHECK(says("lora_rank=8"), "turned on");
+  CHECK(!read_two("train.py", script, "c.yaml", "lora: {on: '${oc.env:LORA}', r: 8}\n"), "%s",
+        error.message);
+  CHECK(says("lora_rank=unclear"), "not known");
+}
+
 TEST(fields_of_dataclasses_decide_conditions) {
   static const char uses[] = "Trainer(model=m, peft_config=LoraConfig(r=model_args.lora_r) if "
                              "model_args.use_lora else None)\n";
@@ -264,8 +279,6 @@ TEST(fields_of_dataclasses_decide_conditions) {
         error.message);
   CHECK(says("lora_rank=8"), "a flag");
 }
-
-#define SCRIPT "from transformers import Trainer, TrainingArguments\n"
 
 TEST(a_dict_that_nothing_uses_is_no_settings) {
   CHECK(!read_text("train.py",
@@ -296,6 +309,38 @@ TEST(a_dict_that_another_script_uses_is_settings) {
   CHECK(says("checkpoint=on"), "it is used there");
   CHECK(!read_two("train.py", SCRIPT MODEL "# run\n", "run.py", settings), "%s", error.message);
   CHECK(says("checkpoint=off"), "a comment uses nothing");
+}
+
+TEST(a_notebook_of_unsloth_with_trainers_arguments_is_unsloths) {
+  CHECK(!read_text("notebook.py",
+                   "m, t = FastLanguageModel.from_pretrained(model_name='unsloth/Qwen2.5-7B', "
+                   "max_seq_length=1024)\n"
+                   "m = FastLanguageModel.get_peft_model(m, r=16)\n"
+                   "SFTTrainer(model=m, args=TrainingArguments(per_device_train_batch_size=2, "
+                   "gradient_accumulation_steps=4, num_train_epochs=1, bf16=True))\n"),
+        "%s", error.message);
+  CHECK(project.files.at[0]->is.dialect == PLIM_DIALECT_UNSLOTH, "transformers' arguments in it");
+  CHECK(says("micro_batch=2 accumulate=4 lora_rank=16 sequence=1024"), "both");
+}
+
+TEST(a_loop_with_accelerate_says_its_precision) {
+  CHECK(!read_text("train.py",
+                   "p = argparse.ArgumentParser()\n"
+                   "p.add_argument('--per_device_train_batch_size', type=int, default=8)\n"
+                   "p.add_argument('--mixed', default='bf16')\nargs = p.parse_args()\n"
+                   "accelerator = Accelerator(mixed_precision=args.mixed)\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=8 precision=bf16"), "accelerate's word for it");
+}
+
+TEST(what_a_model_is_loaded_in_stays_with_lightning) {
+  static const char module[] =
+      "m = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-7B', torch_dtype=torch.bfloat16)\n"
+      "L.Trainer(max_epochs=1, accumulate_grad_batches=4, precision='%s')\n";
+  char text[512];
+  snprintf(text, sizeof text, module, "bf16-mixed");
+  CHECK(!read_text("train.py", text), "%s", error.message);
+  CHECK(says("dtype=bf16 precision=bf16"), "mixed precision leaves parameters alone");
 }
 
 TEST(a_dict_that_deepspeed_takes_is_read) {
