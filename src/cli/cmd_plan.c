@@ -22,7 +22,8 @@ static bool can_say(const plim_project *p, plim_knob knob, const char *text) {
 static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
   for (int strategy = 0; strategy < PLIM_STRATEGIES; strategy++)
     for (int offload = strategy ? 0 : 1; offload < PLIM_OFFLOADS; offload++)
-      r->by_hand[strategy][offload] = !plan_can_share(p, strategy, offload);
+      r->by_hand[strategy][offload] =
+          plim_plan_may_share(r, strategy, offload) && !plan_can_share(p, strategy, offload);
   r->checkpoint_by_hand = !can_say(p, PLIM_KNOB_CHECKPOINT, "offloaded");
   r->quantises_once = !can_say(p, PLIM_KNOB_QUANTISATION, "nf4-double") &&
                       can_say(p, PLIM_KNOB_QUANTISATION, "nf4");

@@ -59,6 +59,9 @@ typedef struct {
   int64_t positives, negatives; // sequences that come with each of the batch, encoded with it
 } plim_plan_request;
 
+// Whether this way to share may be tried, as far as by_hand does not say otherwise.
+bool plim_plan_may_share(const plim_plan_request *r, int64_t strategy, int64_t offload);
+
 typedef struct {
   plim_choice choice;
   int changes; // knobs that differ from the user's settings

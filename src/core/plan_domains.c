@@ -289,17 +289,27 @@ static bool is_possible(plim_way w) {
   return w.offload == PLIM_OFFLOAD_NONE || is_shared;
 }
 
-// How far a way goes, unless the user names it. One GPU alone has DeepSpeed's offload.
+// One GPU alone has DeepSpeed's offload; what the user names is for any number.
+static bool is_of_size(const plim_plan_request *r, plim_way w) {
+  bool is_lone = w.strategy == PLIM_SHARD_NONE || (w.offload && w.strategy >= PLIM_SHARD_ZERO1);
+  bool is_its_size = r->world == 1 ? is_lone : w.strategy != PLIM_SHARD_NONE;
+  return r->domains[PLIM_KNOB_STRATEGY].count || is_its_size;
+}
+
+bool plim_plan_may_share(const plim_plan_request *r, int64_t strategy, int64_t offload) {
+  plim_way w = {strategy, offload};
+  return place_of_way(w) < WAYS && is_of_size(r, w) &&
+         plim_may_be(&r->domains[PLIM_KNOB_STRATEGY], strategy) &&
+         plim_may_be(&r->domains[PLIM_KNOB_OFFLOAD], offload);
+}
+
+// How far a way goes, unless the user names it.
 static bool is_reached(const plim_level *l, plim_way w) {
   const bool reached[PLIM_OFFLOADS] = {true, l->reach.optimizer, l->reach.parameters,
                                        l->reach.activations};
-  bool is_alone = l->r->world == 1;
-  bool is_lone = w.strategy == PLIM_SHARD_NONE || (w.offload && w.strategy >= PLIM_SHARD_ZERO1);
-  bool is_its_size = is_alone ? is_lone : w.strategy != PLIM_SHARD_NONE;
   bool is_handy = l->reach.by_hand || !l->r->by_hand[w.strategy][w.offload];
-  bool is_named = l->r->domains[PLIM_KNOB_STRATEGY].count;
   bool goes_there = l->r->domains[PLIM_KNOB_OFFLOAD].count || reached[w.offload];
-  return goes_there && (is_named || is_its_size) && is_handy;
+  return goes_there && is_of_size(l->r, w) && is_handy;
 }
 
 static bool is_way(const plim_level *l, plim_way w, plim_way own) {

@@ -72,12 +72,30 @@ void plim_conditions_decide(plim_settings *s) {
   }
 }
 
+static size_t own_count(const plim_settings *s) {
+  size_t count = s->conditions.len;
+  while (count && s->conditions.at[count - 1].is_of_other_file) count--;
+  return count;
+}
+
+static void adopt_foreign(plim_settings *s, const plim_settings *before) {
+  size_t own = own_count(before);
+  for (size_t i = own; i < before->conditions.len; i++)
+    if (!vec_push(&s->conditions, before->conditions.at[i])) s->has_failed = true;
+  for (size_t i = 0; i < before->at.len && s->conditions.len > own && !s->has_failed; i++) {
+    const plim_setting *x = &before->at.at[i];
+    const plim_setting *now = x->condition > own ? plim_settings_find(s, x->key) : NULL;
+    if (now) s->at.at[now - s->at.at].condition = x->condition;
+  }
+}
+
 void plim_conditions_adopt(plim_settings *s, const plim_settings *before) {
-  if (s->conditions.len != before->conditions.len) return;
+  if (s->conditions.len != own_count(before)) return;
   for (size_t i = 0; i < s->conditions.len; i++) {
     s->conditions.at[i].given = before->conditions.at[i].given;
     s->conditions.at[i].is_given = before->conditions.at[i].is_given;
   }
+  adopt_foreign(s, before);
   plim_conditions_decide(s);
 }
 

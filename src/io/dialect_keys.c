@@ -49,6 +49,15 @@ static const plim_key home[] = {
   NUMBER("batch_size_per_gpu", MICRO_BATCH, NULL),
   NUMBER("batch_size_per_device", MICRO_BATCH, NULL),
   NUMBER("device_batch_size", MICRO_BATCH, NULL),
+  // A dict in a script that is given to deepspeed.initialize.
+  NUMBER("train_micro_batch_size_per_gpu", MICRO_BATCH, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
+  WORDS("zero_optimization.stage", STRATEGY, zero_stage, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
+  WORDS("zero_optimization.offload_optimizer.device", OFFLOAD, offload_optimizer, NULL,
+        .formats = 1u << PLIM_FORMAT_PYTHON),
+  WORDS("zero_optimization.offload_param.device", OFFLOAD, offload_parameters, NULL,
+        .formats = 1u << PLIM_FORMAT_PYTHON),
+  WORDS("bf16.enabled", PRECISION, bf16_enabled, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
+  WORDS("fp16.enabled", PRECISION, fp16_enabled, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
   NUMBER("gradient_accumulation_steps", ACCUMULATE, NULL),
   NUMBER("gradient_accumulation", ACCUMULATE, NULL),
   NUMBER("gradient_acc_steps", ACCUMULATE, NULL),
@@ -203,6 +212,8 @@ static const plim_key hf[] = {
   NAMES("optim", "adamw", ADDABLE),
   WORDS("bf16", PRECISION, bf16, "none", ADDABLE),
   WORDS("fp16", PRECISION, fp16, NULL, ADDABLE),
+  // Of a loop with accelerate, whose arguments are called as the Trainer's.
+  WORDS("accelerator.mixed_precision", PRECISION, precision, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
   WORDS("torch_dtype", DTYPE, dtype, "auto"),
   WORDS("dtype", DTYPE, dtype, NULL),
   WORDS("load_in_8bit", QUANTISATION, 8bit, "plain"),
@@ -531,6 +542,9 @@ static const plim_key lightning[] = {
   NUMBER("accumulate_grad_batches", ACCUMULATE, "1"),
   WORDS("trainer.precision", PRECISION, mixed, "none"),
   WORDS("trainer.precision", DTYPE, true_precision, "fp32"),
+  // What a model is loaded in stays, unless the Trainer's is a true precision: two that differ are asked about.
+  WORDS("from_pretrained.torch_dtype", DTYPE, dtype, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
+  WORDS("from_pretrained.dtype", DTYPE, dtype, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
   // In a file of the trainer alone, such as a group of Hydra's, the keys stand by themselves.
   WORDS("precision", PRECISION, mixed, NULL, VAGUE),
   WORDS("precision", DTYPE, true_precision, NULL, VAGUE),

@@ -81,17 +81,15 @@ size_t plim_names_count(const plim_names *names, const char *name) {
 // ---- roots ------------------------------------------------------------------------------------------
 
 // The variables found, by name, to follow copies.
-typedef vec(const plim_found *) found_list;
+typedef vec(plim_found *) found_list;
 
 static int by_found_name(const void *x, const void *y) {
   const plim_found *const *a = x, *const *b = y;
   return strcmp((*a)->name, (*b)->name);
 }
 
-static const plim_found *variable(const plim_finder *f, const found_list *variables,
-                                  const char *name) {
-  plim_found wanted = {.name = name};
-  const plim_found *key = &wanted, **hit;
+static plim_found *variable(const plim_finder *f, const found_list *variables, const char *name) {
+  plim_found wanted = {.name = name}, *key = &wanted, **hit;
   if (plim_names_count(&f->set, name) != 1 || !variables->len) return NULL;
   hit = bsearch(&key, variables->at, variables->len, sizeof *variables->at, by_found_name);
   return hit ? *hit : NULL;
@@ -113,22 +111,32 @@ typedef struct {
   int steps;
 } shell_numbers;
 
+static bool number_of(void *context, const char *name, plim_value *out);
+
+// What was computed once is kept: variables that build on each other are many.
+static bool compute(shell_numbers *n, plim_found *found) {
+  plim_evaluator by = {number_of, n, true, &n->steps};
+  if (!found->is_computed && !plim_evaluate(found->value.text, &by, &found->computed))
+    found->computed = (plim_value){0};
+  found->is_computed = true;
+  return found->computed.kind != PLIM_VALUE_NULL;
+}
+
 static bool number_of(void *context, const char *name, plim_value *out) {
   shell_numbers *n = context;
-  const plim_found *found = variable(n->f, n->variables, name);
+  plim_found *found = variable(n->f, n->variables, name);
   if (!found || --n->steps < 0) return false;
-  *out = found->value;
-  if (found->value.kind != PLIM_VALUE_DERIVED) return true;
-  return plim_evaluate(found->value.text, &(plim_evaluator){number_of, n, true, &n->steps}, out);
+  bool is_literal = found->value.kind != PLIM_VALUE_DERIVED;
+  if (!is_literal && !compute(n, found)) return false;
+  *out = is_literal ? found->value : found->computed;
+  return true;
 }
 
 static plim_value computed_of(const plim_finder *f, const found_list *variables,
-                              const plim_found *found) {
-  plim_value value = {0};
+                              plim_found *found) {
   shell_numbers n = {f, variables, PLIM_EVALUATE_STEPS};
-  if (found->value.kind == PLIM_VALUE_DERIVED)
-    plim_evaluate(found->value.text, &(plim_evaluator){number_of, &n, true, &n.steps}, &value);
-  return value;
+  if (found->value.kind == PLIM_VALUE_DERIVED) compute(&n, found);
+  return found->computed;
 }
 
 static found_list variables_of(plim_finder *f) {
@@ -143,7 +151,7 @@ static found_list variables_of(plim_finder *f) {
 // ---- numbers of groups ------------------------------------------------------------------------------
 
 typedef struct {
-  const plim_found *found;
+  plim_found *found;
   int number;
 } numbered;
 
@@ -276,7 +284,7 @@ static const char *comment_of(plim_finder *f, line *l, plim_span span) {
 // ---- settings ---------------------------------------------------------------------------------------
 
 static void add_setting(plim_finder *f, const found_list *variables, line *l, const numbered *n) {
-  const plim_found *found = n->found;
+  plim_found *found = n->found;
   plim_setting setting = {.value = found->value, .span = found->span};
   setting.group = found->kind == PLIM_FOUND_VARIABLE ? 0 : found->group + 1;
   setting.is_aside = found->is_aside;

@@ -22,6 +22,8 @@ typedef struct {
   bool is_joined;        // --name=value, in one word
   bool is_several;       // a flag with several words behind it
   bool is_aside;         // of a command that does not train
+  plim_value computed;   // of a DERIVED, once it was looked for: its number; NULL: it has none
+  bool is_computed;
 } plim_found;
 
 typedef vec(const char *) plim_names;

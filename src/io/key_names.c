@@ -100,3 +100,16 @@ size_t plim_key_last_part(const char *key) {
   }
   return part;
 }
+
+bool plim_is_configuration(const char *name, size_t size) {
+  static const char *const names[] = {"LoraConfig", "BitsAndBytesConfig"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strlen(names[i]) == size && memcmp(names[i], name, size) == 0) return true;
+  return false;
+}
+
+bool plim_key_is_of_configuration(const char *key) {
+  const char *dot = strrchr(key, '.'), *begin = dot;
+  while (begin && begin > key && begin[-1] != '.') begin--;
+  return dot && plim_is_configuration(begin, strcspn(begin, "#."));
+}

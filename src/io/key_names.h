@@ -27,4 +27,9 @@ size_t plim_key_last_part(const char *key);
 // "lora.targets.3" and "lora.targets": whether the first is an item of the list that is the second.
 bool plim_key_is_item(const char *name, const char *pattern, bool is_nested);
 
+// Of Python's calls, what does nothing by itself, only where it is given to something: LoraConfig; and its arguments,
+// peft.LoraConfig#2.r
+bool plim_is_configuration(const char *name, size_t size);
+bool plim_key_is_of_configuration(const char *key);
+
 #endif

@@ -27,7 +27,8 @@ typedef struct {
   char *path, *text; // owned
   char *real;        // where it is, links resolved; NULL: not from disk; owned
   size_t size;
-  char *flags; // of a command: those that the parser of its script knows; NULL: any; owned
+  bool is_lent; // of a step: text and settings are those of the project's own file
+  char *flags;  // of a command: those that the parser of its script knows; NULL: any; owned
   plim_settings settings;
   plim_recognition is;
   plim_recipe_file recipe; // empty unless is.dialect is one

@@ -1,10 +1,12 @@
 // Conditions of scripts that the command line decides: `if args.lora:`, started with --lora.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "conditions.h"
 #include "project_impl.h"
+#include "python_code.h"
 
 static const plim_value unknown = {.kind = PLIM_VALUE_DERIVED, .text = ""};
 
@@ -98,8 +100,20 @@ static void give_from_others(const plim_project *p, const plim_settings *s, plim
   }
 }
 
+// Another script has the name in its code.
+static bool is_used_elsewhere(const plim_project *p, const plim_settings *s, const char *name) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    bool is_other = &f->settings != s && f->settings.format == PLIM_FORMAT_PYTHON;
+    if (is_other && plim_python_has(f->text, f->size, name)) return true;
+  }
+  return false;
+}
+
 static void give(const plim_project *p, const plim_settings *s, plim_condition *c) {
   const plim_setting *root = c->root ? plim_settings_find(s, c->root) : NULL;
+  if (c->elsewhere && is_used_elsewhere(p, s, c->elsewhere))
+    give_value(c, (plim_value){.kind = PLIM_VALUE_BOOL, .flag = true});
   if (root && find_instead(p, c->root, &root->value, &c->given)) c->is_given = true;
   else if (root && root->is_required) give_value(c, unknown);
   else if (!root && c->name && !c->is_given) give_from_others(p, s, c);
@@ -116,11 +130,76 @@ static void fill(const plim_project *p, plim_settings *s) {
   }
 }
 
+// ---- what only configurations copy ------------------------------------------------------------------
+
+// A setting of another file that a script copies.
+typedef struct {
+  size_t file;
+  const plim_setting *setting;
+  plim_truth truth; // of what copies it
+  const char *doubt;
+  bool is_of_configuration;
+} copy;
+
+typedef vec(copy) copies;
+
+static int by_setting(const void *x, const void *y) {
+  const copy *a = x, *b = y;
+  return (a->setting > b->setting) - (a->setting < b->setting);
+}
+
+static void find_copies(const plim_project *p, const plim_settings *s, copies *out) {
+  plim_knob_place at;
+  for (size_t i = 0; i < s->at.len; i++) {
+    const plim_setting *x = &s->at.at[i];
+    if (!x->reference || plim_project_lookup(p, s, x->reference, &at) != PLIM_NAME_FOUND) continue;
+    if (&p->files.at[at.file]->settings == s) continue;
+    copy c = {at.file, at.setting, plim_setting_counts(s, x), plim_setting_doubt(s, x),
+              plim_key_is_of_configuration(x->key)};
+    vec_push(out, c); // without memory it counts as ever
+  }
+}
+
+// The rank of adapters that are not made is none.
+static void put_under(plim_project *p, const copy *c, plim_truth truth) {
+  plim_settings *s = &p->files.at[c->file]->settings;
+  plim_setting *x = &s->at.at[c->setting - s->at.at];
+  plim_condition own = {.kind = PLIM_IF_TRUE,
+                        .text = c->doubt,
+                        .is_given = true,
+                        .is_of_other_file = true,
+                        .given = {.kind = PLIM_VALUE_BOOL}};
+  if (truth == PLIM_MAYBE) own.given = unknown;
+  uint32_t number = plim_condition_add(s, own);
+  plim_condition both = {PLIM_IF_BOTH, .a = x->condition, .b = number, .is_of_other_file = true};
+  if (number && x->condition) number = plim_condition_add(s, both);
+  if (number) x->condition = number;
+}
+
+static void settle_copies(plim_project *p, copies *all) {
+  if (all->len) qsort(all->at, all->len, sizeof *all->at, by_setting);
+  for (size_t i = 0, end; i < all->len; i = end) {
+    plim_truth best = PLIM_NO;
+    bool is_of_configuration = false;
+    for (end = i; end < all->len && all->at[end].setting == all->at[i].setting; end++) {
+      if (all->at[end].truth > best) best = all->at[end].truth;
+      is_of_configuration |= all->at[end].is_of_configuration;
+    }
+    if (is_of_configuration && best != PLIM_YES) put_under(p, &all->at[i], best);
+  }
+}
+
 void plim_project_decide_conditions(plim_project *p) {
+  copies all = {0};
   for (size_t i = 0; i < p->files.len; i++) {
     plim_settings *s = &p->files.at[i]->settings;
     for (size_t k = 0; k < s->conditions.len; k++) give(p, s, &s->conditions.at[k]);
     plim_conditions_decide(s);
     fill(p, s);
+    find_copies(p, s, &all);
   }
+  settle_copies(p, &all);
+  for (size_t i = 0; i < p->files.len && all.len; i++)
+    plim_conditions_decide(&p->files.at[i]->settings);
+  vec_free(&all);
 }

@@ -39,8 +39,14 @@ static bool is_alias(const plim_setting *setting, const char *alias) {
          (!setting->key[size] || setting->key[size] == '#');
 }
 
+static bool has_commands(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (plim_is_command(p->files.at[i])) return true;
+  return false;
+}
+
 bool plim_project_flag(const plim_project *p, const char *argument, plim_knob_place *out) {
-  const char *alias = alias_of(p, argument);
+  const char *alias = has_commands(p) ? alias_of(p, argument) : NULL;
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_settings *s = &p->files.at[i]->settings;
     for (size_t k = s->at.len; plim_is_command(p->files.at[i]) && k-- > 0;)

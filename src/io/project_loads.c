@@ -69,9 +69,7 @@ static bool lookup(const plim_project *p, size_t file, const char *prefix, const
 static bool has_below(const plim_settings *s, const char *prefix, const char *key) {
   char whole[PLIM_KEY_BYTES];
   int size = snprintf(whole, sizeof whole, "%s%s.", prefix, key);
-  for (size_t i = 0; size > 0 && (size_t)size < sizeof whole && i < s->at.len; i++)
-    if (strncmp(s->at.at[i].key, whole, (size_t)size) == 0) return true;
-  return false;
+  return size > 0 && (size_t)size < sizeof whole && plim_settings_has_below(s, whole);
 }
 
 static const plim_loaded *find_load(const plim_settings *s, const char *name, size_t size) {
@@ -95,11 +93,7 @@ static bool find_source(const plim_project *p, const plim_settings *s, const cha
 
 // ---- Hydra ------------------------------------------------------------------------------------------
 
-static bool is_hydra(const plim_settings *s) {
-  for (size_t i = 0; i < s->at.len; i++)
-    if (strncmp(s->at.at[i].key, "hydra.main.", 11) == 0) return true;
-  return false;
-}
+static bool is_hydra(const plim_settings *s) { return plim_settings_has_below(s, "hydra.main."); }
 
 // The group a file of Hydra's is in is what its keys stand below: model/small.yaml has model's.
 static bool is_in_group(const char *path, const char *group, size_t size) {

@@ -3,31 +3,26 @@
 #include <string.h>
 
 #include "project_impl.h"
+#include "python_code.h"
 
 // Those that take whatever an ecosystem's arguments are called.
-static const char *const open_parsers[] = {
-    "HfArgumentParser", "H4ArgumentParser", "TrlParser",       "make_parser(",
-    "LightningCLI",     "from megatron",    "import megatron", "from llamafactory",
-    "from axolotl",     "from swift",       "from llmtuner",   "from transformers.commands",
-};
-static const char *const own_parsers[] = {
-    "argparse.ArgumentParser(",
-    " ArgumentParser(",
-    "=ArgumentParser(",
-    ".add_argument(",
-    "click.option(",
-    "typer.Option(",
-    "typer.run(",
-    "fire.Fire(",
-};
+static const char *const open_parsers[] = {"HfArgumentParser", "H4ArgumentParser", "TrlParser",
+                                           "make_parser(", "LightningCLI"};
+static const char *const open_modules[] = {"megatron", "llamafactory", "axolotl",
+                                           "swift",    "llmtuner",     "transformers.commands"};
+static const char *const own_parsers[] = {"ArgumentParser(", ".add_argument(", "click.option(",
+                                          "typer.Option(",   "typer.run(",     "fire.Fire("};
 
-static bool has_one(const char *text, const char *const *signs, size_t count) {
+typedef bool finder(const char *text, size_t size, const char *sign);
+
+static bool has_one(const plim_project_file *f, finder *has, const char *const *signs,
+                    size_t count) {
   for (size_t i = 0; i < count; i++)
-    if (strstr(text, signs[i])) return true;
+    if (has(f->text, f->size, signs[i])) return true;
   return false;
 }
 
-#define HAS(f, signs) has_one((f)->text, signs, sizeof signs / sizeof *signs)
+#define HAS(f, how, signs) has_one(f, how, signs, sizeof signs / sizeof *signs)
 
 static bool is_script(const plim_project_file *f) {
   return f->settings.format == PLIM_FORMAT_PYTHON;
@@ -37,26 +32,22 @@ static bool has_own_parser(const plim_project *p) {
   bool has = false;
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
-    if (is_script(f) && HAS(f, open_parsers)) return false;
-    has = has || (is_script(f) && HAS(f, own_parsers));
+    if (!is_script(f)) continue;
+    if (HAS(f, plim_python_has, open_parsers)) return false;
+    if (HAS(f, plim_python_imports, open_modules)) return false;
+    has = has || HAS(f, plim_python_has, own_parsers);
   }
   return has;
 }
 
-// Texts in quotes that begin with dashes: "--batch-size" is written as "batch_size ".
-static void write_flags(const char *text, FILE *out) {
+// Strings that begin with dashes: "--batch-size" is written as "batch_size ".
+static void write_flag(void *context, const char *text, size_t size) {
   char name[PLIM_KEY_BYTES], flag[PLIM_KEY_BYTES];
-  while ((text = strstr(text, "--"))) {
-    size_t size = strcspn(text, "\"'\n ");
-    char quote = text[-1];
-    bool is_quoted = (quote == '"' || quote == '\'') && text[size] == quote;
-    if (is_quoted && size < sizeof flag) {
-      snprintf(flag, sizeof flag, "%.*s", (int)size, text);
-      plim_key_name(flag, name);
-      fprintf(out, "%s ", name);
-    }
-    text += size;
-  }
+  if (size < 3 || size >= sizeof flag || memcmp(text, "--", 2) != 0) return;
+  if (memchr(text, ' ', size)) return;
+  snprintf(flag, sizeof flag, "%.*s", (int)size, text);
+  plim_key_name(flag, name);
+  fprintf(context, "%s ", name);
 }
 
 static char *flags_of(const plim_project *p) {
@@ -65,9 +56,10 @@ static char *flags_of(const plim_project *p) {
   FILE *out = open_memstream(&flags, &size);
   if (!out) return NULL;
   fputc(' ', out);
-  for (size_t i = 0; i < p->files.len; i++)
-    if (is_script(p->files.at[i]) && p->files.at[i]->size)
-      write_flags(p->files.at[i]->text + 1, out);
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    if (is_script(f)) plim_python_strings(f->text, f->size, write_flag, out);
+  }
   return plim_stream_end(out, &flags) ? flags : NULL;
 }
 

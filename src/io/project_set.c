@@ -438,6 +438,7 @@ plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes
   *out = (plim_edit_set){0};
   plim_err err = PLIM_OK;
   job j = {p, changes, count, out};
+  if (!count) return PLIM_OK;
   for (size_t i = 0; i < count && !err; i++)
     if (!is_sharing(changes[i].knob)) err = change_knob(&j, &changes[i], error);
   if (!err) err = change_sharing(&j, error);

@@ -5,9 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_edited(const plim_edit_set *edits, size_t file) {
+  for (size_t i = 0; i < edits->at.len; i++)
+    if (edits->at.at[i].file == file) return true;
+  return false;
+}
+
+// A file that no edit touched yet is lent as it is: many keys are looked for, few are there.
 plim_err plim_step_begin(const plim_project *p, size_t file, const plim_edit_set *edits,
                          plim_project_file *out, plim_error *error) {
   const plim_project_file *f = p->files.at[file];
+  if (!is_edited(edits, file)) {
+    *out = *f;
+    out->is_lent = true;
+    return PLIM_OK;
+  }
   *out = (plim_project_file){.path = f->path, .flags = f->flags, .is = f->is, .recipe = f->recipe};
   plim_err err = plim_project_text(p, file, edits, &out->text, &out->size, error);
   if (!err)
@@ -17,8 +29,10 @@ plim_err plim_step_begin(const plim_project *p, size_t file, const plim_edit_set
 }
 
 void plim_step_end(plim_project_file *f) {
-  plim_settings_clear(&f->settings);
-  free(f->text);
+  if (!f->is_lent) {
+    plim_settings_clear(&f->settings);
+    free(f->text);
+  }
   *f = (plim_project_file){0};
 }
 

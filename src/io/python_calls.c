@@ -1,4 +1,5 @@
 // Calls that mean something of their own.
+#include <stdio.h>
 #include <string.h>
 
 #include "key_names.h"
@@ -12,6 +13,28 @@ static bool is_keyword(const plim_py_reader *r, size_t i, size_t stop, const cha
 // An argument that is of no interest by itself.
 static void walk_argument(plim_py_reader *r, size_t i, size_t stop) {
   plim_py_walk(r, is_keyword(r, i, stop, NULL) ? i + 2 : i, stop);
+}
+
+// ---- names ------------------------------------------------------------------------------------------
+
+size_t plim_py_dotted(const plim_py_reader *r, size_t i, size_t end) {
+  if (!plim_py_is_name(r, i, end)) return end;
+  while (plim_py_is(r, i + 1, end, '.') && plim_py_is_name(r, i + 2, end)) i += 2;
+  return i;
+}
+
+size_t plim_py_call_name(plim_py_reader *r, size_t first, size_t last, char out[PLIM_PY_MAX_NAME],
+                         bool is_counted) {
+  size_t size = 0;
+  for (size_t i = first; i <= last; i++) {
+    if (size + plim_py_size(r, i) > PLIM_PY_MAX_NAME - 16) return 0;
+    memcpy(out + size, plim_py_text(r, i), plim_py_size(r, i));
+    size += plim_py_size(r, i);
+  }
+  uint32_t earlier = plim_py_calls(&r->names, out, size);
+  if (is_counted) plim_py_count_call(&r->names, out, size);
+  if (earlier) size += (size_t)snprintf(out + size, 16, "#%u", earlier + 1);
+  return size;
 }
 
 // ---- methods ----------------------------------------------------------------------------------------

@@ -177,9 +177,24 @@ static bool is_main(const plim_py_reader *r, size_t i, size_t end) {
   return plim_py_is_name(r, i, end) && plim_py_is_text(r, i, "__name__");
 }
 
+// Which case it is, is not known; `case _` is what the others leave.
+static void open_case(plim_py_reader *r, size_t i, size_t colon, plim_py_block *inner) {
+  plim_py_block *block = &r->blocks[r->depth];
+  uint32_t before = block->otherwise ? block->otherwise : block->condition;
+  bool is_rest = colon == i + 2 && plim_py_is_text(r, i + 1, "_");
+  uint32_t mine = is_rest ? 0 : add(r, (plim_condition){.text = source(r, i, colon)});
+  inner->condition = both(r, before, mine);
+  block->otherwise = mine ? both(r, before, negate(r, mine)) : before;
+}
+
 void plim_py_open_condition(plim_py_reader *r, size_t i, size_t colon, plim_py_block *inner) {
   plim_py_block *block = &r->blocks[r->depth];
   uint8_t word = plim_py_at(r, i)->what;
+  if (word == PY_case) {
+    inner->otherwise = 0;
+    open_case(r, i, colon, inner);
+    return;
+  }
   uint32_t before = word == PY_elif || word == PY_else ? block->otherwise : block->condition;
   inner->otherwise = 0;
   if (word == PY_else) inner->condition = before ? before : block->condition;

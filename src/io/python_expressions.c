@@ -37,6 +37,14 @@ static const plim_py_expression *expression_of(const plim_py_names *n, uint32_t 
   return bsearch(&wanted, n->expressions.at, n->expressions.len, sizeof wanted, by_setting);
 }
 
+// What was computed once is kept: names that build on each other are many.
+static bool recall(const computation *c, const plim_setting *found, plim_value *out) {
+  *out = found->computed;
+  if (found->environment)
+    snprintf(c->environment, PLIM_ENVIRONMENT_BYTES, "%s", found->environment);
+  return true;
+}
+
 static bool value_of(void *context, const char *name, plim_value *out) {
   const computation *c = context;
   char in_class[KEY_BYTES];
@@ -54,7 +62,8 @@ static bool value_of(void *context, const char *name, plim_value *out) {
   if (found->value.kind != PLIM_VALUE_DERIVED) return true;
   computation next = *c;
   next.at = expression_of(c->names, (uint32_t)(found - c->s->at.at));
-  return next.at && compute(&next, out);
+  if (!next.at || next.at->is_unknown) return false;
+  return next.at->is_known ? recall(c, found, out) : compute(&next, out);
 }
 
 static bool compute(const computation *c, plim_value *out) {
@@ -64,7 +73,7 @@ static bool compute(const computation *c, plim_value *out) {
       source, &(plim_evaluator){value_of, (void *)c, false, c->steps, c->environment}, out);
 }
 
-bool plim_py_compute(const plim_py_names *n, plim_settings *s) {
+bool plim_py_compute(plim_py_names *n, plim_settings *s) {
   bool ok = true;
   for (size_t i = 0; i < n->expressions.len && ok; i++) {
     int steps = PLIM_EVALUATE_STEPS;
@@ -72,7 +81,10 @@ bool plim_py_compute(const plim_py_names *n, plim_settings *s) {
     plim_setting *setting = &s->at.at[n->expressions.at[i].setting];
     computation c = {n, s, &n->expressions.at[i], &steps, environment};
     plim_value value;
-    if (setting->value.kind != PLIM_VALUE_DERIVED || !compute(&c, &value)) continue;
+    bool is_known = setting->value.kind == PLIM_VALUE_DERIVED && compute(&c, &value);
+    n->expressions.at[i].is_known = is_known;
+    n->expressions.at[i].is_unknown = !is_known;
+    if (!is_known) continue;
     setting->computed = value;
     if (*environment) {
       setting->environment = plim_settings_keep(s, environment, strlen(environment));

@@ -19,9 +19,12 @@ typedef enum {
   ALIAS,       // in a scope: index of the call
   ARGUMENTS,   // a name that holds parsed arguments
   DESTINATION, // of an argument: its setting
+  FIELD,       // of a class, by its name alone: its setting
   KEY,         // the last setting of this key
   REFERENCE,   // of a setting, by its number
   USED,        // in the module: how often it was assigned before its first use
+  NEEDED,      // by more than what prints it
+  UNPACKED,    // in a scope: its entries are arguments
   MUTATED,     // in the module: by a method
   KINDS
 } fact;
@@ -66,6 +69,7 @@ void plim_py_names_free(plim_py_names *n) {
   vec_free(&n->functions);
   vec_free(&n->adapters);
   vec_free(&n->owners);
+  vec_free(&n->dicts);
   plim_hash_free(&n->facts);
 }
 
@@ -105,6 +109,26 @@ void plim_py_use(plim_py_names *n, uint32_t scope, const char *name, size_t size
   if (scope || find(n, USED, 0, name, size)) return;
   uint32_t *assigned = find(n, ASSIGNED, 0, name, size);
   put(n, file_under(USED, 0, name, size), assigned ? *assigned : 0);
+}
+
+void plim_py_need(plim_py_names *n, const char *name, size_t size) {
+  if (!find(n, NEEDED, 0, name, size)) put(n, file_under(NEEDED, 0, name, size), 1);
+}
+
+bool plim_py_is_needed(const plim_py_names *n, const char *name, size_t size) {
+  return find(n, NEEDED, 0, name, size) != NULL;
+}
+
+void plim_py_unpack(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  put(n, file_under(UNPACKED, scope, name, size), 1);
+}
+
+bool plim_py_is_unpacked(const plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  return find(n, UNPACKED, scope, name, size) != NULL;
+}
+
+bool plim_py_is_mutated(const plim_py_names *n, const char *name, size_t size) {
+  return find(n, MUTATED, 0, name, size) != NULL;
 }
 
 void plim_py_mutate(plim_py_names *n, const char *name, size_t size) {
@@ -147,6 +171,14 @@ void plim_py_add_destination(plim_py_names *n, const char *name, size_t size, ui
   put(n, file_under(DESTINATION, 0, name, size), is_second ? SEVERAL : setting);
 }
 
+// Class.name: what HfArgumentParser makes an argument of.
+static void add_field(plim_py_names *n, const char *key, uint32_t setting) {
+  const char *dot = strchr(key, '.');
+  if (!dot || strchr(dot + 1, '.') || !plim_py_is_class(n, key, (size_t)(dot - key))) return;
+  bool is_second = find(n, FIELD, 0, dot + 1, strlen(dot + 1));
+  put(n, file_under(FIELD, 0, dot + 1, strlen(dot + 1)), is_second ? SEVERAL : setting);
+}
+
 void plim_py_add_local(plim_py_names *n, plim_py_local_name local) {
   if (!vec_push(&n->locals, local)) n->is_out_of_memory = true;
 }
@@ -182,14 +214,17 @@ static bool is_too_late(const plim_py_reference *r, uint32_t found) {
   return !r->scope && found > r->setting;
 }
 
-// args.batch_size, stored there by add_argument("--batch-size").
-static uint32_t argument_of(const plim_py_names *n, const plim_py_reference *r) {
+// args.batch_size, stored there by add_argument("--batch-size"), or the field of a dataclass. What was
+// assigned to it since is another matter.
+static uint32_t argument_of(const plim_py_names *n, const plim_settings *s,
+                            const plim_py_reference *r) {
   const char *name = r->key + r->base_size;
   if (is_in_doubt(n, r->key, r->base_size)) return NOTHING;
   bool is_arguments = find(n, ARGUMENTS, 0, r->key, r->base_size) ||
                       (r->base_size == 4 && memcmp(r->key, "args", 4) == 0);
-  if (!is_arguments || *name != '.') return NOTHING;
+  if (!is_arguments || *name != '.' || setting_of(n, s, r->key) != NOTHING) return NOTHING;
   uint32_t *found = find(n, DESTINATION, 0, name + 1, strlen(name + 1));
+  if (!found) found = find(n, FIELD, 0, name + 1, strlen(name + 1));
   return found && *found != SEVERAL ? *found : NOTHING;
 }
 
@@ -234,7 +269,7 @@ static uint32_t target_of(const plim_py_names *n, const plim_settings *s,
   if (found != NOTHING && is_too_late(r, found)) return NOTHING;
   if (scope) found = local_of(n, s, scope, r);
   if (found == NOTHING) found = alias_of(n, s, scope, r);
-  return found == NOTHING ? argument_of(n, r) : found;
+  return found == NOTHING ? argument_of(n, s, r) : found;
 }
 
 // torch.bfloat16, or one of two values: as good as a literal.
@@ -285,8 +320,10 @@ const plim_setting *plim_py_target(const plim_py_names *n, const plim_settings *
 
 bool plim_py_resolve(plim_py_names *n, plim_settings *s) {
   doubt_names(n, s);
-  for (uint32_t i = 0; i < s->at.len; i++)
+  for (uint32_t i = 0; i < s->at.len; i++) {
     put(n, file_under(KEY, 0, s->at.at[i].key, strlen(s->at.at[i].key)), i);
+    add_field(n, s->at.at[i].key, i);
+  }
   for (size_t i = 0; i < n->references.len; i++) {
     plim_py_reference *r = &n->references.at[i];
     s->at.at[r->setting].root = root_of(n, s, r);
@@ -300,6 +337,6 @@ bool plim_py_resolve(plim_py_names *n, plim_settings *s) {
     c->root = root_of(n, s, &n->tests.at[i].of);
     if (is_in_doubt(n, n->tests.at[i].of.key, n->tests.at[i].of.base_size)) c->name = NULL;
   }
-  plim_conditions_decide(s);
+  if (!plim_settings_sort(s)) n->is_out_of_memory = true;
   return !n->is_out_of_memory;
 }

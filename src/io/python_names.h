@@ -29,7 +29,8 @@ typedef struct {
   uint32_t setting;
   uint32_t scope;
   uint64_t line;
-  const char *class_path; // of the class it stands in, kept by the settings; NULL: in none
+  const char *class_path;    // of the class it stands in, kept by the settings; NULL: in none
+  bool is_known, is_unknown; // once it was computed, or could not be
 } plim_py_expression;
 
 // A literal that is local to a function, until it is known whether it is the only one of its name.
@@ -54,6 +55,14 @@ typedef struct {
   const char *call; // of a variable: what it is filed under, kept by the settings
 } plim_py_holder;
 
+// A dict literal that a name is given.
+typedef struct {
+  const char *name; // in the text
+  uint32_t size, scope;
+  uint32_t from, to; // its settings
+  bool is_local;     // to a function
+} plim_py_dict;
+
 typedef struct {
   vec(uint32_t) parents;   // of each scope
   vec(const char *) paths; // of each function, kept by the settings; NULL: it has none
@@ -65,7 +74,8 @@ typedef struct {
   vec(plim_py_test) tests, loads;      // of loads, `condition` is the load's number
   vec(plim_py_site) sites;             // python_uses.c
   vec(plim_py_holder) functions, adapters;
-  vec(uint32_t) owners; // of each setting: the function it stands in
+  vec(plim_py_dict) dicts; // python_dicts.c
+  vec(uint32_t) owners;    // of each setting: the function it stands in
   bool is_out_of_memory;
 } plim_py_names;
 
@@ -91,6 +101,12 @@ void plim_py_count_call(plim_py_names *n, const char *name, size_t size);
 
 // A name that is used: what it was assigned so far is what counts there.
 void plim_py_use(plim_py_names *n, uint32_t scope, const char *name, size_t size);
+// The same by more than what prints it; and in a call that takes its entries as settings.
+void plim_py_need(plim_py_names *n, const char *name, size_t size);
+bool plim_py_is_needed(const plim_py_names *n, const char *name, size_t size);
+void plim_py_unpack(plim_py_names *n, uint32_t scope, const char *name, size_t size);
+bool plim_py_is_unpacked(const plim_py_names *n, uint32_t scope, const char *name, size_t size);
+bool plim_py_is_mutated(const plim_py_names *n, const char *name, size_t size);
 // name.update(...), setattr(name, ...), {**name, **other}: what it holds is no longer what was written.
 void plim_py_mutate(plim_py_names *n, const char *name, size_t size);
 
@@ -123,6 +139,6 @@ const plim_setting *plim_py_target(const plim_py_names *n, const plim_settings *
                                    const plim_py_reference *r);
 
 // What is computed, in numbers (python_expressions.c). After plim_py_resolve; false when memory is out.
-bool plim_py_compute(const plim_py_names *n, plim_settings *s);
+bool plim_py_compute(plim_py_names *n, plim_settings *s);
 
 #endif

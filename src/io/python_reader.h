@@ -83,6 +83,9 @@ typedef struct {
   bool is_uncertain;          // of the value being read
   bool is_of_evaluation;      // by what it is assigned to, or given to
   bool is_given;              // what is read now is given to a call
+  bool is_shown;              // to one that only shows it
+  bool is_built;              // to one whose arguments are settings: a class
+  bool builds;                // some such call was read
   uint32_t condition;         // of the part of an expression being read; 0: that of its block
   int nesting;                // of values within values
   plim_hash assigned;         // by key: the settings that its last assignment made
@@ -198,6 +201,21 @@ void plim_py_note_change(plim_py_reader *r, size_t first, size_t last, size_t en
 
 void plim_py_note_place(plim_py_reader *r, size_t open, bool is_call);
 
+// Whether the tokens are {...} or dict(...).
+bool plim_py_is_mapping(const plim_py_reader *r, size_t i, size_t end);
+// Dicts that names are given (python_dicts.c): entries of one that nothing uses are no settings, and those of a
+// function's own only where a call unpacks them. False if the tokens are no dict, or have no path.
+void plim_py_note_dict(plim_py_reader *r, size_t name, size_t from, bool is_local);
+bool plim_py_assign_local_dict(plim_py_reader *r, size_t name, size_t i, size_t end);
+// f(**name), f(config=name): of the call being read.
+void plim_py_note_unpacked(plim_py_reader *r, size_t keyword, size_t i, size_t end);
+void plim_py_settle_dicts(plim_py_reader *r);
+
+// Names that stand for what a call was given (python_aliases.c): config = Config(...); and those that arguments are
+// parsed into, one or several. Tokens from `value` to `end` are what is assigned.
+void plim_py_note_alias(plim_py_reader *r, size_t name, size_t value, size_t end);
+void plim_py_note_parsed(plim_py_reader *r, size_t i, size_t target_end, size_t value, size_t end);
+
 // A name that is given what a file says, or a part of that (python_loads.c).
 void plim_py_note_load(plim_py_reader *r, size_t name, size_t i, size_t end);
 
@@ -215,6 +233,8 @@ bool plim_py_only_looks(const plim_py_reader *r, size_t last);
 void plim_py_note_function(plim_py_reader *r, size_t name, uint32_t scope);
 void plim_py_note_adapter(plim_py_reader *r, size_t name, size_t last, const char *call);
 void plim_py_settle_uses(plim_py_reader *r);
+// After plim_py_resolve: a literal that only such configurations use counts where one of them does.
+void plim_py_settle_roots(plim_py_reader *r);
 
 // Conditions (python_conditions.c): made of others, 0 being what always holds.
 uint32_t plim_py_both(plim_py_reader *r, uint32_t a, uint32_t b);

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "conditions.h"
 #include "python_reader.h"
 
 // ---- tokens -----------------------------------------------------------------------------------------
@@ -121,33 +122,21 @@ static size_t push_name(plim_py_reader *r, size_t name) {
   return before;
 }
 
-// name = Config(...): config.lr is Config.lr. name = parser.parse_args(): args.lr is an argument.
-static void note_alias(plim_py_reader *r, size_t name, size_t i, size_t end) {
-  char call[PLIM_PY_MAX_NAME];
-  size_t last = plim_py_dotted(r, i, end), size;
-  if (last == end || !plim_py_is(r, last + 1, end, '(')) return;
-  if (plim_py_at(r, last + 1)->match + 1 != end) return;
-  if (plim_py_size(r, last) > 5 && memcmp(plim_py_text(r, last), "parse_", 6) == 0)
-    plim_py_add_arguments(&r->names, plim_py_text(r, name), plim_py_size(r, name));
-  bool is_class = *plim_py_text(r, last) >= 'A' && *plim_py_text(r, last) <= 'Z';
-  if (!is_class || !(size = plim_py_call_name(r, i, last, call, false))) return;
-  const char *kept = plim_settings_keep(r->s, call, size);
-  if (!kept) plim_py_no_memory(r);
-  plim_py_add_alias(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name), kept);
-  plim_py_note_adapter(r, name, last, kept);
-}
-
 static void assign_name(plim_py_reader *r, size_t name, size_t i, size_t end) {
   plim_py_assign(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name));
-  note_alias(r, name, i, end);
+  plim_py_note_alias(r, name, i, end);
   plim_py_note_load(r, name, i, end);
   if (!is_reported(r, name)) {
-    if (!plim_py_assign_local(r, name, i, end)) plim_py_walk(r, i, end);
+    bool is_read =
+        plim_py_assign_local(r, name, i, end) || plim_py_assign_local_dict(r, name, i, end);
+    if (!is_read) plim_py_walk(r, i, end);
     return;
   }
-  size_t before = push_name(r, name);
+  size_t before = push_name(r, name), from = r->s->at.len;
   assign_path(r, name, i, end, r->block->is_uncertain || r->block->where == PLIM_PY_IN_FUNCTION);
   plim_py_pop(r, before);
+  if (r->block->where == PLIM_PY_IN_MODULE && plim_py_is_mapping(r, i, end))
+    plim_py_note_dict(r, name, from, false);
 }
 
 static bool is_environment(const plim_chars *key) {
@@ -231,7 +220,7 @@ static void assign_one(plim_py_reader *r, size_t i, size_t target_end, size_t va
   else if (is_element(r, i, target_end)) assign_element(r, i, value, end);
   else {
     assign_together(r, i, target_end, i, end, NULL);
-    if (plim_py_is_name(r, i, end)) note_alias(r, i, value, end); // args, rest = parse_known_args()
+    plim_py_note_parsed(r, i, target_end, value, end);
     plim_py_walk(r, i, target_end);
     plim_py_walk(r, value, end);
   }
@@ -347,11 +336,11 @@ static void open_other(plim_py_reader *r, size_t i, size_t colon, plim_py_block 
   while (in < colon && !plim_py_is_word(r, in, colon, PY_in)) in = plim_py_skip(r, in);
   if (word == PY_for) bind_names(r, inner->scope, i + 1, in);
   if (word == PY_case) bind_names(r, inner->scope, i + 1, colon);
-  for (size_t k = i + 1; k < colon; k++)
+  for (size_t k = i + 1, item = k; k < colon; k++)
     if (plim_py_is_word(r, k, colon, PY_as)) {
       bind_names(r, inner->scope, k + 1, plim_py_skip(r, k + 1));
-      if (word == PY_with && plim_py_is_name(r, k + 1, colon))
-        plim_py_note_load(r, k + 1, i + 1, k);
+      if (word == PY_with && plim_py_is_name(r, k + 1, colon)) plim_py_note_load(r, k + 1, item, k);
+      item = k + 3; // behind the name and its comma
     }
   plim_py_walk(r, i + 1, colon);
   plim_py_open_condition(r, i, colon, inner);
@@ -422,8 +411,11 @@ plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, c
   if (!r->err) r->err = r->x.err;
   if (!r->err && r->expects_block) plim_py_fail_at(r, s->size, "an indented block is missing");
   if (!r->err) plim_py_settle_locals(r);
+  if (!r->err) plim_py_settle_dicts(r);
   if (!r->err) plim_py_settle_uses(r);
   if (!r->err && !plim_py_resolve(&r->names, s)) plim_py_no_memory(r);
+  if (!r->err) plim_py_settle_roots(r);
+  if (!r->err) plim_conditions_decide(s);
   if (!r->err && !plim_py_compute(&r->names, s)) plim_py_no_memory(r);
   if (!r->err) plim_py_settle_models(s);
   return r->err;

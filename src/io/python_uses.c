@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "key_names.h"
 #include "python_reader.h"
 
 #define BEING_ASKED UINT32_MAX // no enumerator: clang holds those to the range of int
@@ -37,7 +38,7 @@ void plim_py_note_function(plim_py_reader *r, size_t name, uint32_t scope) {
 void plim_py_note_adapter(plim_py_reader *r, size_t name, size_t last, const char *call) {
   plim_py_holder adapter = {plim_py_text(r, name), (uint32_t)plim_py_size(r, name), r->block->scope,
                             call};
-  bool is_adapter = plim_py_is_text(r, last, "LoraConfig");
+  bool is_adapter = plim_is_configuration(plim_py_text(r, last), plim_py_size(r, last));
   if (is_adapter && call && !vec_push(&r->names.adapters, adapter)) plim_py_no_memory(r);
 }
 
@@ -50,7 +51,7 @@ static int by_name(const void *x, const void *y) {
   return order ? order : (a->name > b->name) - (a->name < b->name); // in the order of the text
 }
 
-// The sites of a name are `*count` from here on.
+// The sites of a name are `*count` from here on; counted no further than to MAX_SITES and one more.
 static size_t sites_of(const plim_py_names *n, const plim_py_holder *h, size_t *count) {
   plim_py_site wanted = {.name = h->name, .size = h->size};
   size_t low = 0, high = n->sites.len, end;
@@ -62,7 +63,8 @@ static size_t sites_of(const plim_py_names *n, const plim_py_holder *h, size_t *
     if (is_before) low = middle + 1;
     else high = middle;
   }
-  for (end = low; end < n->sites.len && n->sites.at[end].size == h->size &&
+  for (end = low; end < n->sites.len && end <= low + MAX_SITES &&
+                  n->sites.at[end].size == h->size &&
                   memcmp(n->sites.at[end].name, h->name, h->size) == 0;)
     end++;
   *count = end - low;
@@ -157,4 +159,32 @@ void plim_py_settle_uses(plim_py_reader *r) {
   for (size_t i = 0; i < r->names.adapters.len && !r->err; i++)
     settle_adapter(&s, &r->names.adapters.at[i]);
   free(s.of_scope);
+}
+
+// ---- literals that only these use ---------------------------------------------------------------------------
+
+typedef struct {
+  uint32_t any; // under which one of its uses counts; 0: always
+  bool is_used, is_of_configuration;
+} uses;
+
+static void note_use(plim_py_reader *r, uses *u, const plim_setting *x) {
+  u->any = u->is_used ? plim_py_either(r, u->any, x->condition) : x->condition;
+  u->is_used = true;
+  u->is_of_configuration |= plim_key_is_of_configuration(x->key);
+}
+
+// args.lora_r, where LoraConfig(r=args.lora_r) stands behind `if args.use_lora`, is no rank without it.
+void plim_py_settle_roots(plim_py_reader *r) {
+  plim_settings *s = r->s;
+  uses *of = calloc(s->at.len + 1, sizeof *of);
+  if (!of) plim_py_no_memory(r);
+  for (size_t i = 0; of && i < s->at.len; i++) {
+    const plim_setting *x = &s->at.at[i], *root = x->root ? plim_settings_find(s, x->root) : NULL;
+    if (root && root != x) note_use(r, &of[root - s->at.at], x);
+  }
+  for (size_t i = 0; of && i < s->at.len; i++)
+    if (of[i].is_of_configuration)
+      s->at.at[i].condition = plim_py_both(r, s->at.at[i].condition, of[i].any);
+  free(of);
 }

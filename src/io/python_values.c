@@ -301,50 +301,38 @@ static void read_plain(plim_py_reader *r, size_t first, size_t i, size_t end) {
   plim_py_walk(r, i, end);
 }
 
+static bool is_dict_call(const plim_py_reader *r, size_t i, size_t end) {
+  return plim_py_is_name(r, i, end) && plim_py_is_text(r, i, "dict") &&
+         plim_py_is(r, i + 1, end, '(') && plim_py_at(r, i + 1)->match + 1 == end;
+}
+
+bool plim_py_is_mapping(const plim_py_reader *r, size_t i, size_t end) {
+  if (i >= end) return false;
+  unwrap(r, &i, &end);
+  return is_dict_call(r, i, end) || is_dict(r, i, end);
+}
+
 void plim_py_value(plim_py_reader *r, size_t first, size_t i, size_t end) {
   if (i >= end || r->err) return;
   unwrap(r, &i, &end);
-  bool is_dict_call = plim_py_is_name(r, i, end) && plim_py_is_text(r, i, "dict") &&
-                      plim_py_is(r, i + 1, end, '(') && plim_py_at(r, i + 1)->match + 1 == end;
   if (r->nesting >= MAX_NESTING) {
     plim_py_walk(r, i, end);
     return;
   }
   r->nesting++;
   if (is_dict(r, i, end)) read_dict(r, i);
-  else if (is_dict_call) plim_py_arguments(r, i + 1);
+  else if (is_dict_call(r, i, end)) plim_py_arguments(r, i + 1);
   else read_plain(r, first, i, end);
   r->nesting--;
 }
 
 // ---- calls ------------------------------------------------------------------------------------------
 
-size_t plim_py_dotted(const plim_py_reader *r, size_t i, size_t end) {
-  if (!plim_py_is_name(r, i, end)) return end;
-  while (plim_py_is(r, i + 1, end, '.') && plim_py_is_name(r, i + 2, end)) i += 2;
-  return i;
-}
-
-size_t plim_py_call_name(plim_py_reader *r, size_t first, size_t last, char out[PLIM_PY_MAX_NAME],
-                         bool is_counted) {
-  size_t size = 0;
-  for (size_t i = first; i <= last; i++) {
-    if (size + plim_py_size(r, i) > PLIM_PY_MAX_NAME - 16) return 0;
-    memcpy(out + size, plim_py_text(r, i), plim_py_size(r, i));
-    size += plim_py_size(r, i);
-  }
-  uint32_t earlier = plim_py_calls(&r->names, out, size);
-  if (is_counted) plim_py_count_call(&r->names, out, size);
-  if (earlier) size += (size_t)snprintf(out + size, 16, "#%u", earlier + 1);
-  return size;
-}
-
 // f(**{**base, "lr": 1}), f(**dict(base, lr=1)), f(**(base | {"lr": 1})): arguments like others.
 static void unpack(plim_py_reader *r, size_t i, size_t end) {
   unwrap(r, &i, &end);
-  bool is_dict_call = plim_py_is_name(r, i, end) && plim_py_is_text(r, i, "dict") &&
-                      plim_py_is(r, i + 1, end, '(') && plim_py_at(r, i + 1)->match + 1 == end;
-  if (is_dict_call || is_dict(r, i, end)) {
+  plim_py_note_unpacked(r, i - 1, i, end);
+  if (plim_py_is_mapping(r, i, end)) {
     plim_py_value(r, i, i, end);
     return;
   }
@@ -379,6 +367,7 @@ static void read_arguments(plim_py_reader *r, size_t open, const char *model) {
     stop = plim_py_find(r, i, close, ',');
     if (plim_py_is_name(r, i, stop) && plim_py_is(r, i + 1, stop, '=')) {
       size_t before = plim_py_push(r, plim_py_text(r, i), plim_py_size(r, i));
+      plim_py_note_unpacked(r, i, i + 2, stop);
       plim_py_value(r, i, i + 2, stop);
       plim_py_pop(r, before);
     } else if (plim_py_is(r, i, stop, PLIM_PY_POWER)) unpack(r, i + 1, stop);
@@ -391,9 +380,12 @@ void plim_py_arguments(plim_py_reader *r, size_t open) { read_arguments(r, open,
 static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open) {
   size_t base = r->path_base, before = r->path.len;
   bool was_uncertain = r->is_uncertain, was_evaluation = r->is_of_evaluation;
-  bool was_given = r->is_given;
+  bool was_given = r->is_given, was_shown = r->is_shown, was_built = r->is_built;
   char name[PLIM_PY_MAX_NAME];
   r->is_given = !plim_py_only_looks(r, last);
+  r->is_shown |= !r->is_given;
+  r->is_built = *plim_py_text(r, last) >= 'A' && *plim_py_text(r, last) <= 'Z';
+  r->builds |= r->is_built || plim_py_is_text(r, last, "from_pretrained");
   r->path_base = r->path.len;
   r->is_uncertain = false;
   if (plim_py_takes_evaluation(r, open)) r->is_of_evaluation = true;
@@ -411,6 +403,8 @@ static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open)
   r->is_uncertain = was_uncertain;
   r->is_of_evaluation = was_evaluation;
   r->is_given = was_given;
+  r->is_shown = was_shown;
+  r->is_built = was_built;
   plim_py_pop(r, before);
 }
 
@@ -419,6 +413,7 @@ static size_t walk_name(plim_py_reader *r, size_t i, size_t end) {
   size_t last = plim_py_dotted(r, i, end);
   plim_py_use(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
   plim_py_note_site(r, last, last == i && !plim_py_is(r, last + 1, end, '('));
+  if (!r->is_shown) plim_py_need(&r->names, plim_py_text(r, i), plim_py_size(r, i));
   if (plim_py_is(r, last + 1, end, PLIM_PY_WALRUS))
     plim_py_bind(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
   if (!plim_py_is(r, last + 1, end, '(')) return last + 1;

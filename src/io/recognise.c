@@ -43,11 +43,17 @@ static void count(const plim_settings *s, const plim_key_index *names, score *ou
   }
 }
 
-// A dialect that builds on another also has that one's points, once it has some of its own.
+static int with_bases(const score *x, plim_dialect dialect) {
+  int points = 0;
+  for (; dialect != PLIM_DIALECTS; dialect = plim_dialect_table[dialect].base)
+    points += x->points[dialect];
+  return points;
+}
+
+// A dialect that builds on others also has their points, once it has some of its own.
 static int total(const score *x, int dialect) {
   int points = x->points[dialect];
-  plim_dialect base = plim_dialect_table[dialect].base;
-  return points >= LEAD && base != PLIM_DIALECTS ? points + total(x, (int)base) : points;
+  return points >= LEAD ? with_bases(x, (plim_dialect)dialect) : points;
 }
 
 static void say_why(const score *x, plim_dialect dialect, char *reason, size_t size) {

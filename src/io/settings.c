@@ -72,7 +72,8 @@ static int by_key(const void *x, const void *y) {
   return order ? order : (a->at > b->at) - (a->at < b->at);
 }
 
-static plim_err sort_keys(plim_settings *s, plim_error *error) {
+bool plim_settings_sort(plim_settings *s) {
+  s->by_key.len = 0;
   sorted_key *sorted = malloc((s->at.len + 1) * sizeof *sorted);
   bool ok = sorted && vec_reserve(&s->by_key, s->at.len);
   for (size_t i = 0; ok && i < s->at.len; i++)
@@ -80,6 +81,11 @@ static plim_err sort_keys(plim_settings *s, plim_error *error) {
   if (ok) qsort(sorted, s->at.len, sizeof *sorted, by_key);
   for (size_t i = 0; ok && i < s->at.len; i++) s->by_key.at[s->by_key.len++] = sorted[i].at;
   free(sorted);
+  return ok;
+}
+
+static plim_err sort_keys(plim_settings *s, plim_error *error) {
+  bool ok = s->by_key.len == s->at.len || plim_settings_sort(s);
   return ok ? PLIM_OK : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }
 
@@ -99,6 +105,16 @@ void plim_settings_clear(plim_settings *s) {
   vec_free(&s->by_key);
   vec_free(&s->conditions);
   vec_free(&s->loads);
+}
+
+bool plim_settings_has_below(const plim_settings *s, const char *prefix) {
+  size_t size = strlen(prefix), low = 0, high = s->by_key.len;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (strncmp(s->at.at[s->by_key.at[middle]].key, prefix, size) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low < s->by_key.len && strncmp(s->at.at[s->by_key.at[low]].key, prefix, size) == 0;
 }
 
 // While they are still being read there is no order yet.

@@ -115,6 +115,8 @@ typedef struct {
   bool is_given;
   plim_value otherwise; // cfg.get("lora", False): where the key is not there
   bool has_otherwise;
+  bool is_of_other_file; // another file put it on a setting of this one; these come last
+  const char *elsewhere; // it holds if another script uses this name; NULL: none
   plim_truth truth;
 } plim_condition;
 
@@ -146,6 +148,8 @@ void plim_settings_clear(plim_settings *s);
 
 // The setting that is in force: the last of several. NULL if there is none.
 const plim_setting *plim_settings_find(const plim_settings *s, const char *key);
+// Whether some key begins so: "hydra.main.".
+bool plim_settings_has_below(const plim_settings *s, const char *prefix);
 
 // One change of a text: the span becomes `text`.
 typedef struct {
@@ -200,6 +204,8 @@ extern const plim_editor plim_yaml_editor, plim_json_editor, plim_toml_editor, p
 const char *plim_settings_keep(plim_settings *s, const char *text, size_t size);
 // Adds a setting; `key`, texts and comment must be kept already. False when memory is out.
 bool plim_settings_add(plim_settings *s, plim_setting setting);
+// Makes finding fast where that is needed before all is read; false when memory is out.
+bool plim_settings_sort(plim_settings *s);
 // A copy of so many bytes with a 0 behind them, which the caller frees; NULL when memory is out. The text
 // need not end with a 0, which strndup would want.
 char *plim_copy_of(const char *text, size_t size);

@@ -192,6 +192,184 @@ TEST(one_of_two_values_counts_by_its_condition) {
   CHECK(says("lora_rank=8"), "the first");
 }
 
+#define SCRIPT "from transformers import Trainer, TrainingArguments\n"
+#define ARGUMENTS                                                                                  \
+  "from transformers import Trainer, TrainingArguments\np = argparse.ArgumentParser()\n"           \
+  "p.add_argument('--use_lora', action='store_true')\n"                                            \
+  "p.add_argument('--load_in_4bit', action='store_true')\n"                                        \
+  "args = p.parse_args()\n"
+#define RANK "p.add_argument('--lora_r', type=int, default=8)\n"
+#define DATACLASS                                                                                  \
+  "from transformers import Trainer, TrainingArguments\n@dataclass\nclass ModelArguments:\n"       \
+  "    use_lora: bool = field(default=False)\n    lora_r: int = 8\n"                               \
+  "model_args, training_args = HfArgumentParser((ModelArguments, "                                 \
+  "T)).parse_args_into_dataclasses()\n"
+#define MODEL                                                                                      \
+  "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-7B')\n"                              \
+  "Trainer(model=model, args=TrainingArguments(per_device_train_batch_size=4))\n"
+
+TEST(one_of_two_configurations_counts_by_its_condition) {
+  static const char given[] =
+      ARGUMENTS "b = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type='nf4')\n"
+                "m = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-7B', quantization_config=b "
+                "if args.load_in_4bit else None)\n"
+                "Trainer(model=m, args=TrainingArguments(bf16=True), peft_config=LoraConfig(r=16) "
+                "if args.use_lora else None)\n";
+  CHECK(!read_text("train.py", given), "%s", error.message);
+  CHECK(says("lora_rank=0 quantisation=plain"), "neither is given");
+  CHECK(!read_two("train.py", given, "run.sh", "python train.py --use_lora --load_in_4bit\n"), "%s",
+        error.message);
+  CHECK(says("lora_rank=16 quantisation=nf4"), "a command gives both");
+}
+
+TEST(a_case_that_may_not_be_met_leaves_the_knob_open) {
+  CHECK(!read_text("train.py",
+                   MODEL "match mode:\n    case 'lora':\n        peft = LoraConfig(r=64)\n"
+                         "    case _:\n        peft = None\n"),
+        "%s", error.message);
+  CHECK(says("lora_rank=unclear"), "one of two");
+  CHECK(!read_text("train.py", MODEL "match mode:\n    case _:\n        p = LoraConfig(r=64)\n"),
+        "%s", error.message);
+  CHECK(says("lora_rank=64"), "the only one");
+}
+
+TEST(a_rank_that_nothing_uses_is_none) {
+  CHECK(!read_text("train.py", ARGUMENTS RANK MODEL
+                   "if args.use_lora:\n    m = get_peft_model(model, LoraConfig(r=args.lora_r))\n"),
+        "%s", error.message);
+  CHECK(says("lora_rank=0"), "a default behind an if");
+  CHECK(!read_text("train.py", ARGUMENTS RANK MODEL
+                   "if sys.argv[5]:\n    m = get_peft_model(model, LoraConfig(r=args.lora_r))\n"),
+        "%s", error.message);
+  CHECK(says("lora_rank=unclear"), "one that is not known");
+  CHECK(!read_text("train.py",
+                   ARGUMENTS RANK MODEL "a = LoraConfig(r=args.lora_r)\n"
+                                        "if args.use_lora:\n    f(LoraConfig(r=args.lora_r))\n"
+                                        "m = get_peft_model(model, a)\n"),
+        "%s", error.message);
+  CHECK(says("lora_rank=8"), "one of two always counts");
+}
+
+TEST(a_rank_of_another_file_that_nothing_uses_is_none) {
+  static const char script[] = SCRIPT
+      "cfg = yaml.safe_load(open('c.yaml'))\n" MODEL
+      "if cfg['lora']['on']:\n    m = get_peft_model(model, LoraConfig(r=cfg['lora']['r']))\n";
+  CHECK(!read_two("train.py", script, "c.yaml", "lora: {on: false, r: 8}\n"), "%s", error.message);
+  CHECK(says("lora_rank=0"), "not turned on");
+  CHECK(changes("micro_batch", "2"), "something else is changed");
+  CHECK(!read_two("train.py", script, "c.yaml", "lora: {on: true, r: 8}\n"), "%s", error.message);
+  CHECK(says("lora_rank=8"), "turned on");
+  CHECK(!read_two("train.py", script, "c.yaml", "lora: {on: '${oc.env:LORA}', r: 8}\n"), "%s",
+        error.message);
+  CHECK(says("lora_rank=unclear"), "not known");
+}
+
+TEST(fields_of_dataclasses_decide_conditions) {
+  static const char uses[] = "Trainer(model=m, peft_config=LoraConfig(r=model_args.lora_r) if "
+                             "model_args.use_lora else None)\n";
+  char text[1024];
+  snprintf(text, sizeof text, "%s%s", DATACLASS MODEL, uses);
+  CHECK(!read_text("train.py", text), "%s", error.message);
+  CHECK(says("lora_rank=0"), "the default");
+  snprintf(text, sizeof text, "%s%s", DATACLASS MODEL "model_args.use_lora = f()\n", uses);
+  CHECK(!read_text("train.py", text), "%s", error.message);
+  CHECK(says("lora_rank=unclear"), "it is assigned since");
+  snprintf(text, sizeof text, "%s%s", DATACLASS MODEL, uses);
+  CHECK(!read_two("train.py", text, "run.sh", "python train.py --use_lora True\n"), "%s",
+        error.message);
+  CHECK(says("lora_rank=8"), "a flag");
+}
+
+TEST(a_dict_that_nothing_uses_is_no_settings) {
+  CHECK(!read_text("train.py",
+                   SCRIPT "note = {'fsdp': 'full_shard for large runs'}\n"
+                          "ui = {'gradient_checkpointing': True, 'load_in_4bit': True}\n"
+                          "ui['per_device_train_batch_size'] = 64\nprint(note, ui)\n" MODEL),
+        "%s", error.message);
+  CHECK(says("strategy=unknown checkpoint=off quantisation=plain micro_batch=4"), "notes");
+  CHECK(!read_text("train.py", SCRIPT "config = {'gradient_checkpointing': True}\n" MODEL), "%s",
+        error.message);
+  CHECK(says("checkpoint=unclear"), "what sounds like settings is asked for");
+  CHECK(!read_text("train.py", SCRIPT "more = {'gradient_checkpointing': True}\n" MODEL
+                                      "TrainingArguments(**more)\n"),
+        "%s", error.message);
+  CHECK(says("checkpoint=on"), "one that is given");
+  CHECK(!read_text("presets.py", "presets = {'gradient_checkpointing': True, 'bf16': True,\n"
+                                 "           'per_device_train_batch_size': 4}\n"),
+        "%s", error.message);
+  CHECK(says("checkpoint=on"), "a file that is there for others");
+}
+
+TEST(a_dict_that_another_script_uses_is_settings) {
+  static const char settings[] =
+      SCRIPT "run = {'gradient_checkpointing': True}\nclass A:\n    b = B(c=1)\n";
+  CHECK(!read_two("train.py", SCRIPT MODEL "Trainer(args=TrainingArguments(**run))\n", "run.py",
+                  settings),
+        "%s", error.message);
+  CHECK(says("checkpoint=on"), "it is used there");
+  CHECK(!read_two("train.py", SCRIPT MODEL "# run\n", "run.py", settings), "%s", error.message);
+  CHECK(says("checkpoint=off"), "a comment uses nothing");
+}
+
+TEST(a_notebook_of_unsloth_with_trainers_arguments_is_unsloths) {
+  CHECK(!read_text("notebook.py",
+                   "m, t = FastLanguageModel.from_pretrained(model_name='unsloth/Qwen2.5-7B', "
+                   "max_seq_length=1024)\n"
+                   "m = FastLanguageModel.get_peft_model(m, r=16)\n"
+                   "SFTTrainer(model=m, args=TrainingArguments(per_device_train_batch_size=2, "
+                   "gradient_accumulation_steps=4, num_train_epochs=1, bf16=True))\n"),
+        "%s", error.message);
+  CHECK(project.files.at[0]->is.dialect == PLIM_DIALECT_UNSLOTH, "transformers' arguments in it");
+  CHECK(says("micro_batch=2 accumulate=4 lora_rank=16 sequence=1024"), "both");
+}
+
+TEST(a_loop_with_accelerate_says_its_precision) {
+  CHECK(!read_text("train.py",
+                   "p = argparse.ArgumentParser()\n"
+                   "p.add_argument('--per_device_train_batch_size', type=int, default=8)\n"
+                   "p.add_argument('--mixed', default='bf16')\nargs = p.parse_args()\n"
+                   "accelerator = Accelerator(mixed_precision=args.mixed)\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=8 precision=bf16"), "accelerate's word for it");
+}
+
+TEST(what_a_model_is_loaded_in_stays_with_lightning) {
+  static const char module[] =
+      "m = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-7B', torch_dtype=torch.bfloat16)\n"
+      "L.Trainer(max_epochs=1, accumulate_grad_batches=4, precision='%s')\n";
+  char text[512];
+  snprintf(text, sizeof text, module, "bf16-mixed");
+  CHECK(!read_text("train.py", text), "%s", error.message);
+  CHECK(says("dtype=bf16 precision=bf16"), "mixed precision leaves parameters alone");
+}
+
+TEST(a_dict_that_deepspeed_takes_is_read) {
+  CHECK(!read_text("train.py",
+                   "c = {'train_micro_batch_size_per_gpu': 4, 'gradient_accumulation_steps': 8,\n"
+                   "     'bf16': {'enabled': True}, 'zero_optimization': {'stage': 2}}\n"
+                   "m = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-7B')\n"
+                   "engine, *_ = deepspeed.initialize(model=m, config=c)\n"),
+        "%s", error.message);
+  CHECK(says("micro_batch=4 accumulate=8 strategy=zero2 precision=bf16"), "its keys");
+  CHECK(changes("micro_batch", "2"), "in place");
+}
+
+TEST(a_dict_of_a_function_counts_where_it_is_unpacked) {
+  static const char given[] =
+      SCRIPT "def make():\n    kw = dict(per_device_train_batch_size=4, bf16=True)\n%s"
+             "    return TrainingArguments(output_dir='o', **kw)\n"
+             "def row():\n    r = {'per_device_train_batch_size': 64}\n    return r\n"
+             "Trainer(args=make())\n";
+  char text[512];
+  snprintf(text, sizeof text, given, "");
+  CHECK(!read_text("train.py", text), "%s", error.message);
+  CHECK(says("micro_batch=4 precision=bf16"), "what is unpacked, not what is handed back");
+  CHECK(changes("micro_batch", "2"), "it is changed there");
+  snprintf(text, sizeof text, given, "    kw.update(more)\n");
+  CHECK(!read_text("train.py", text), "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "it may be changed since");
+}
+
 TEST(a_change_beside_a_condition_is_made) {
   static const char script[] = SWITCHES "if args.full:\n"
                                         "    model.gradient_checkpointing_enable()\n"

@@ -11,11 +11,28 @@ enum { COPIES = 15000 };
 #define MOST_TIMES 3.0
 #define NOISE_SECONDS 0.2
 
+#define CALL "TrainingArguments(per_device_train_batch_size=8)\n"
+#define ARGUMENT                                                                                   \
+  "p = argparse.ArgumentParser()\np.add_argument('--z', default=1)\nargs = p.parse_args()\n"
+
 static const struct {
   const char *path, *front, *copy, *back; // `copy` has one %d for its number
 } files[] = {
     {"calls.py", "size = 8\n", "TrainingArguments(per_device_train_batch_size=size, seed=%d)\n",
      ""},
+    {"functions.py", "", "def f%d(x):\n    y = 1\n    return f(x, z=y)\n", CALL},
+    {"overloads.py", "", "def f(x):\n    y = %d\n    return f(x, z=y)\n", CALL},
+    {"classes.py", "", "class C%d:\n    a: int = 1\n    def g(self):\n        self.b = 1\n", CALL},
+    {"ifs.py", ARGUMENT, "if args.z == %d:\n    y = 1\nelse:\n    y = 2\n", CALL},
+    {"elifs.py", ARGUMENT "if args.z:\n    y = 1\n", "elif args.z == %d:\n    y = 1\n", CALL},
+    {"same.py", "", "y = %d\n", CALL},
+    {"same_dict.py", "", "y = {'z': %d}\n", CALL},
+    {"arguments.py", ARGUMENT, "p.add_argument('--a%d', default=1)\n", CALL},
+    {"dict.py", "y = {", "'k%d': 1, ", "}\n" CALL},
+    {"with.py", "with a() as b", ", a() as b%d", ":\n    pass\n" CALL},
+    {"chain.py", "y = 1\n", "y%d = y\ny = y\n", CALL},
+    {"sums.py", "z = q\n", "y%d = z + 1\nz = z + 1\n", CALL},
+    {"loads.py", "c = yaml.safe_load(open('c.yaml'))\n", "f(y=d.k%d)\n", CALL},
     {"sections.yaml", "", "section_%d:\n  per_device_eval_batch_size: 8\n",
      "training:\n  per_device_train_batch_size: 8\n"},
     {"rows.yaml", "", "section_%d:\n  per_device_train_batch_size: 8\n", ""},

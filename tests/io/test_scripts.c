@@ -61,6 +61,21 @@ TEST(flags_that_a_parser_knows_are_added) {
   CHECK(writes(0, "liger", "on", "--use_liger_kernel"), "a flag");
 }
 
+TEST(comments_and_texts_are_no_parsers) {
+  static const char knows[] = IMPORTS "# HfArgumentParser would know --use-liger-kernel\n"
+                                      "'''\nfrom megatron import x\n"
+                                      "p.add_argument('--use_liger_kernel')\n'''\n"
+                                      "NOTE = 'LightningCLI'\n" PARSER CALLS;
+  CHECK(!read_two("run.sh", command, "train.py", knows), "%s", error.message);
+  CHECK(project.files.at[0]->flags, "a parser of its own");
+  CHECK(!strstr(project.files.at[0]->flags, "liger"), "%s", project.files.at[0]->flags);
+  CHECK(writes(1, "liger", "on", "use_liger_kernel=True)"), "the call");
+  static const char none[] = IMPORTS "# p.add_argument('--x')\nHELP = 'argparse.ArgumentParser('\n"
+                                     "import os, megatron.core\nTrainer(model=m).train()\n";
+  CHECK(!read_two("run.sh", command, "train.py", none), "%s", error.message);
+  CHECK(!project.files.at[0]->flags, "none of its own");
+}
+
 // ---- loops ------------------------------------------------------------------------------------------
 
 #define HEAD                                                                                       \
