@@ -12,7 +12,7 @@
 
 // STRIDE: every call of the recovery, for every so many-th call of what is recovered from.
 #ifdef __SANITIZE_ADDRESS__ // under which a fork takes ten times as long
-enum { STRIDE = 37, SEEDS = 2 };
+enum { STRIDE = 101, SEEDS = 1 };
 #else
 enum { STRIDE = 11, SEEDS = 16 };
 #endif
