@@ -55,8 +55,7 @@ static void put_together(plim_tape *t, zero3 *z, plim_tensor **parts) {
     else z->parameters[i].own = parts[i];
   }
   plim_dtype dtype = (plim_dtype)z->parameters[z->count - 1].tensor->dtype;
-  set(t, &z->parts, empty(t, dims(z->partition), dtype));
-  if (z->how.offloads_parameters) plim_resize_storage(t, z->parts, 0);
+  set(t, &z->parts, empty(t, dims(z->how.offloads_parameters ? 0 : z->partition), dtype));
 }
 
 static bool cut(plim_tape *t, zero3 *z, const plim_model *m) {

@@ -111,6 +111,18 @@ TEST(parts_are_loaded_one_by_one) {
   }
 }
 
+// On the host they take nothing of the card, neither while they are loaded nor afterwards.
+TEST(parts_on_the_host_leave_the_card) {
+  plim_job job = job_of(PLIM_SHARD_ZERO3, 1);
+  job.load = PLIM_LOAD_SHARDED;
+  job.sharding.offloads_parameters = job.sharding.offloads_optimizer = true;
+  job.sharding.sizes.reduce_bucket = 1000000;
+  plim_prediction p = predict(&job);
+  double table = 2.0 * 151936 * 896;
+  CHECK((double)p.loading_bytes < 1.5 * table, "%llu bytes", (unsigned long long)p.loading_bytes);
+  CHECK(p.loaded_bytes < 100 << 20, "%llu bytes", (unsigned long long)p.loaded_bytes);
+}
+
 TEST(adapters_come_behind_parts) {
   plim_job job = job_of(PLIM_SHARD_ZERO3, 8);
   job.load = PLIM_LOAD_SHARDED;
