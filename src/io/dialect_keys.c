@@ -315,6 +315,7 @@ static const plim_key accelerate[] = {
   REFINES("fsdp_config.fsdp_version", STRATEGY, "fsdp", fsdp_version, NULL, READ_ONLY),
   WORDS("deepspeed_config.offload_optimizer_device", OFFLOAD, offload_optimizer, NULL),
   WORDS("deepspeed_config.offload_param_device", OFFLOAD, offload_parameters, NULL),
+  REFINES("deepspeed_config.offload_optimizer_device", OFFLOAD, "parameters", beside_parameters, NULL, READ_ONLY),
   WORDS("fsdp_config.fsdp_offload_params", OFFLOAD, offload_flag_parameters, NULL),
   WORDS("fsdp_config.fsdp_reshard_after_forward", RESHARD, reshard, NULL),
   WORDS("fsdp_config.fsdp_sharding_strategy", RESHARD, reshard, NULL),
@@ -338,8 +339,10 @@ static const plim_key deepspeed[] = {
   WORDS("zero_optimization.stage", STRATEGY, zero_stage, NULL),
   WORDS("zero_optimization.offload_optimizer.device", OFFLOAD, offload_optimizer, "none", ADDABLE),
   WORDS("zero_optimization.offload_param.device", OFFLOAD, offload_parameters, NULL),
+  REFINES("zero_optimization.offload_optimizer.device", OFFLOAD, "parameters", beside_parameters, "weights", READ_ONLY),
   NUMBER("gradient_clipping", CLIP, NULL, AGREES),
-  WORDS("optimizer.type", OPTIMIZER, optimizer_class, NULL),
+  WORDS("optimizer.type", OPTIMIZER, deepspeed_optimizer, NULL),
+  REFINES("optimizer.params.torch_adam", OPTIMIZER, "adamw", torch_adam, NULL),
   NONE,
 };
 
@@ -718,6 +721,7 @@ static const plim_key_set hf_sets[] = {
 
 static const plim_key_set accelerate_sets[] = {
   TOGETHER(STRATEGY, "distributed_type,deepspeed_config,deepspeed_config.*,fsdp_config,fsdp_config.*"),
+  TOGETHER(OFFLOAD, "deepspeed_config.offload_optimizer_device,deepspeed_config.offload_param_device"),
   {0},
 };
 

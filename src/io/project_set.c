@@ -268,6 +268,7 @@ static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error 
     return plim_error_file_of(p, k->place_count ? k->places[0].file : SIZE_MAX, err, error);
   }
   if (plim_project_takes_liger(p, c)) return plim_project_add_liger(p, j->out, error);
+  if (plim_project_takes_devices(p, c)) return plim_project_put_devices(p, c, j->out, error);
   size_t had = j->out->at.len;
   plim_err err = k->place_count ? change_places(j, c, error) : insert_anywhere(j, c, error);
   if (!err && turns_checkpoint_on(c) && j->out->at.len > had)
@@ -289,8 +290,15 @@ static plim_err tell(plim_err err, const plim_error *said, plim_error *error) {
   return err;
 }
 
+static bool becomes_stage_3(const job *j) {
+  const plim_value *to = plim_change_of(j->changes, j->count, PLIM_KNOB_STRATEGY);
+  const plim_project_knob *k = &j->p->knobs[PLIM_KNOB_STRATEGY];
+  bool is_asked = to && to->kind == PLIM_VALUE_TEXT && strcmp(to->text, "zero3") == 0;
+  return is_asked && !(k->said == PLIM_SAID && plim_value_same(&k->value, to));
+}
+
 // Key by key where that does it; else as a whole.
-static plim_err change_sharing(const job *j, plim_error *error) {
+static plim_err change_ways(const job *j, plim_error *error) {
   plim_err err = PLIM_OK;
   size_t had = j->out->at.len;
   plim_error said = {0}, why = {0};
@@ -303,6 +311,11 @@ static plim_err change_sharing(const job *j, plim_error *error) {
                            wanted_text(j, PLIM_KNOB_CHECKPOINT)};
   plim_err other = plim_project_share(j->p, &way, j->out, &why);
   return other && !is_whole ? tell(err, &said, error) : tell(other, &why, error);
+}
+
+static plim_err change_sharing(const job *j, plim_error *error) {
+  plim_err err = change_ways(j, error);
+  return err || !becomes_stage_3(j) ? err : plim_project_suit_stage_3(j->p, j->out, error);
 }
 
 // ---- all knobs together -----------------------------------------------------------------------------
