@@ -274,6 +274,8 @@ static void fill_strategy(project_job *p, job_args *a) {
   bool is_typed = job_is_typed(a, &a->strategy);
   if (is_typed) a->is_fsdp_1 = false;
   if (is(p->run.offload, "optimizer") && may_offload(a)) a->offload = 3;
+  if (is(p->run.offload, "weights") && may_offload(a))
+    note(p, "parameters on the host without their optimizer are not modelled: predicted on the card");
   if (is_known(p->run.offload.said) && strstr(p->run.offload.text, "parameters") && may_offload(a))
     a->offload = 4;
   if (a->offload >= 3 && is_known(p->run.offload.said) &&

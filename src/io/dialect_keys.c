@@ -714,7 +714,7 @@ static const plim_key nanogpt[] = {
 #define HALVES TOGETHER(PRECISION, "bf16,fp16") // both at once: no trainer starts
 
 static const plim_key_set hf_sets[] = {
-  TOGETHER(STRATEGY, "deepspeed,fsdp,fsdp.*,fsdp_config,fsdp_config.*,gradient_checkpointing"),
+  TOGETHER(STRATEGY, "deepspeed,fsdp,fsdp.*,fsdp_config,fsdp_config.*,gradient_checkpointing,device_map,device_map.*"),
   HALVES,
   {0},
 };
