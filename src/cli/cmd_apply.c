@@ -224,19 +224,19 @@ static plim_err write_all(const file_changes *changes, bool as_json, plim_error 
   return err;
 }
 
-static void note_outside(const plim_project *p) {
-  bool is_outside = false;
-  for (size_t i = 0; i < p->files.len; i++)
-    is_outside = is_outside || plim_path_is_outside(p->files.at[i]->path);
-  if (is_outside)
+static void note_outside(const plim_project *p, const plim_plan_file *plan) {
+  plim_edit_set edits;
+  if (plim_project_set(p, plan->changes.at, plan->changes.len, &edits, NULL)) return;
+  if (plan_edits_outside(p, &edits))
     note(cli_format("some files lie outside this folder; apply this diff with git -C / apply"));
+  plim_edit_set_clear(&edits);
 }
 
 static plim_err show_diff(const plim_project *p, const plim_plan_file *plan, plim_error *error) {
   plim_diff diff = {0};
   plim_err err = plan_diff_of(p, plan->changes.at, plan->changes.len, &diff, error);
   if (!err) fwrite(diff.at, 1, diff.len, stdout);
-  if (!err) note_outside(p);
+  if (!err) note_outside(p, plan);
   plim_diff_clear(&diff);
   return err;
 }
