@@ -25,11 +25,15 @@ static const apply_args defaults = {.rung = 1};
 
 // ---- the files as they are now ------------------------------------------------------------------------------
 
+static bool is_source(const char *text, size_t size, const plim_plan_source *source) {
+  uint8_t digest[PLIM_SHA256_BYTES];
+  plim_sha256(text, size, digest);
+  return size == source->size && memcmp(digest, source->sha256, sizeof digest) == 0;
+}
+
 static plim_err check_unchanged(const plim_project_file *f, const plim_plan_source *source,
                                 plim_error *error) {
-  uint8_t digest[PLIM_SHA256_BYTES];
-  plim_sha256(f->text, f->size, digest);
-  if (f->size == source->size && memcmp(digest, source->sha256, sizeof digest) == 0) return PLIM_OK;
+  if (is_source(f->text, f->size, source)) return PLIM_OK;
   plim_content now = plim_content_of(f->text, f->size);
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.200s has changed since the plan was made", f->path);
@@ -38,6 +42,14 @@ static plim_err check_unchanged(const plim_project_file *f, const plim_plan_sour
                            "then apply again");
   else plim_error_hint(error, "plan again: plimsoll plan FILES --gpu CARD --out plan.json");
   return err;
+}
+
+static plim_err finish_project(const plim_plan_file *plan, plim_project *p, plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && i < plan->places.len; i++)
+    err = plim_project_bind(p, plan->places.at[i].knob, plan->places.at[i].path,
+                            plan->places.at[i].key, error);
+  return err ? err : plim_project_finish(p, error);
 }
 
 static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_error *error) {
@@ -49,11 +61,7 @@ static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_e
     plim_error_hint(error, "paths of a plan are from the folder it was made in: cd there first");
   for (size_t i = 0; !err && i < p->files.len && i < plan->files.len; i++)
     err = check_unchanged(p->files.at[i], &plan->files.at[i], error);
-  for (size_t i = 0; !err && i < plan->places.len; i++)
-    err = plim_project_bind(p, plan->places.at[i].knob, plan->places.at[i].path,
-                            plan->places.at[i].key, error);
-  if (!err) err = plim_project_finish(p, error);
-  return err;
+  return err ? err : finish_project(plan, p, error);
 }
 
 // ---- what the files have no place for -----------------------------------------------------------------------
@@ -154,6 +162,7 @@ static plim_err new_texts(const plim_project *p, const plim_plan_file *plan, fil
   }
   for (size_t i = 0; !err && i < edits.files.len; i++) {
     plim_new_file *f = &edits.files.at[i];
+    if (f->is_there) continue;
     plim_file_change change = {f->path, plim_content_of(NULL, 0), f->text, strlen(f->text)};
     if (vec_push(out, change)) f->path = f->text = NULL; // they are the change's now
     else err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
@@ -224,6 +233,63 @@ static plim_err write_all(const file_changes *changes, bool as_json, plim_error 
   return err;
 }
 
+// ---- a plan that was applied already ------------------------------------------------------------------------
+
+// The file as the plan was made from it: as it is, or as the last apply kept it.
+static bool add_source(plim_project *p, const plim_plan_source *source) {
+  char *text = NULL, *backup = NULL;
+  size_t size;
+  bool is_read = !plim_text_file_read(source->path, PLAN_LIMIT, &text, &size, NULL);
+  if (is_read && !is_source(text, size, source)) {
+    plim_content now = plim_content_of(text, size);
+    free(text), text = NULL;
+    backup = plim_changeset_backup(".", source->path, &now);
+    is_read = backup && !plim_text_file_read(backup, PLAN_LIMIT, &text, &size, NULL);
+  }
+  bool is_added = is_read && is_source(text, size, source) &&
+                  !plim_project_add(p, source->path, text, size, NULL);
+  free(text);
+  free(backup);
+  return is_added;
+}
+
+static bool holds_now(const plim_file_change *change) {
+  char *text = NULL;
+  size_t size;
+  bool is = !plim_text_file_read(change->path, PLAN_LIMIT, &text, &size, NULL) &&
+            size == change->after_size && memcmp(text, change->after, size) == 0;
+  free(text);
+  return is;
+}
+
+static void free_changes(file_changes *changes) {
+  for (size_t i = 0; i < changes->len; i++) {
+    if (!changes->at[i].before.exists) free((void *)changes->at[i].path);
+    free((void *)changes->at[i].after);
+  }
+  vec_free(changes);
+}
+
+// All files are what the plan makes of those it was made from.
+static bool is_applied(const plim_plan_file *plan) {
+  plim_project before = {0};
+  file_changes changes = {0};
+  bool is = true;
+  for (size_t i = 0; is && i < plan->files.len; i++) is = add_source(&before, &plan->files.at[i]);
+  is = is && !finish_project(plan, &before, NULL) && !new_texts(&before, plan, &changes, NULL);
+  is = is && changes.len;
+  for (size_t i = 0; is && i < changes.len; i++) is = holds_now(&changes.at[i]);
+  free_changes(&changes);
+  plim_project_clear(&before);
+  return is;
+}
+
+static void say_applied(bool as_json, bool is_dry) {
+  if (as_json) print_done(&(plim_changes){0}, "changed", true);
+  else
+    fprintf(is_dry ? stderr : stdout, "already applied: the files are as this plan makes them\n");
+}
+
 static void note_outside(const plim_project *p, const plim_plan_file *plan) {
   plim_edit_set edits;
   if (plim_project_set(p, plan->changes.at, plan->changes.len, &edits, NULL)) return;
@@ -257,17 +323,19 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
   plim_project project;
   file_changes changes = {0};
   plim_err err = read_project(plan, &project, error);
+  if (err && plan->changes.len && is_applied(plan)) {
+    plim_project_clear(&project);
+    *error = (plim_error){0};
+    say_applied(as_json, args->dry_run);
+    return PLIM_OK;
+  }
   if (!err && !plan->changes.len) err = refuse_empty(plan, args, error);
   if (!err && !args->dry_run) err = refuse_half(plan, args, error);
   if (!err) err = new_texts(&project, plan, &changes, error);
   if (!err)
     err = args->dry_run ? show_diff(&project, plan, error) : write_all(&changes, as_json, error);
   if (!err && !as_json) print_left(plan, args, args->dry_run ? stderr : stdout);
-  for (size_t i = 0; i < changes.len; i++) {
-    if (!changes.at[i].before.exists) free((void *)changes.at[i].path);
-    free((void *)changes.at[i].after);
-  }
-  vec_free(&changes);
+  free_changes(&changes);
   plim_project_clear(&project);
   return err;
 }

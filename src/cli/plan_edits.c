@@ -171,6 +171,7 @@ plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, si
   for (size_t i = 0; !err && i < edits.files.len; i++) {
     const plim_new_file *f = &edits.files.at[i];
     char name[PLIM_PATH_BYTES];
+    if (f->is_there) continue;
     plim_path_in_diff(f->path, from_root, name);
     err = plim_diff_add(out, name, NULL, 0, f->text, strlen(f->text), error);
   }

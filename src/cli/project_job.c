@@ -114,17 +114,20 @@ static void hint_count(const project_job *p, const asked_count *c, plim_error *e
   const plim_project_knob *k = &p->project.knobs[c->knob];
   const plim_setting *first = k->place_count ? k->places[0].setting : NULL;
   const char *knob = plim_knob_table[c->knob].name;
-  bool is_count = first && first->value.kind == PLIM_VALUE_INTEGER && first->value.integer > 0;
+  plim_value said = !first                                     ? (plim_value){0}
+                    : first->value.kind == PLIM_VALUE_DERIVED ? first->computed
+                                                              : first->value;
+  bool is_count = said.kind == PLIM_VALUE_INTEGER && said.integer > 0;
   if (is_count && c->knob == PLIM_KNOB_LORA_RANK)
     plim_error_hint(error, "%s %lld, or 0 for no adapters", c->option,
-                    (long long)first->value.integer);
+                    (long long)said.integer);
   else if (is_count && k->place_count > 1)
     plim_error_hint(error, "which one counts: --set %s=%s:%s or --set %s=%s:%s", knob,
                     p->project.files.at[k->places[0].file]->path, first->key, knob,
                     p->project.files.at[k->places[1].file]->path, k->places[1].setting->key);
   else if (is_count)
     plim_error_hint(error, "%s %lld, or which one counts: --set %s=%s:%s", c->option,
-                    (long long)first->value.integer, knob,
+                    (long long)said.integer, knob,
                     p->project.files.at[k->places[0].file]->path, first->key);
   else if (first) plim_error_hint(error, "%s %s", c->option, c->example);
   else

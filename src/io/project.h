@@ -154,6 +154,7 @@ typedef struct {
 // A file that is not there yet; its path is relative to the current folder.
 typedef struct {
   char *path, *text; // owned
+  bool is_there;     // it is, with just this text: nothing is to be done
 } plim_new_file;
 
 typedef struct {

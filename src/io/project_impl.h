@@ -124,4 +124,12 @@ bool plim_path_from_run(const plim_project *p, const char *path, char out[PLIM_P
 // Whether this file was read, by this path or another.
 bool plim_project_has(const plim_project *p, const char *path);
 
+// Strategy and offload, which are one way to share; whether a value of theirs is what holds without a word
+// (project_compare.c).
+bool plim_is_sharing(plim_knob knob);
+bool plim_is_without_a_word(plim_knob knob, const plim_value *want);
+// Refuses edits after which a knob has not the value that it was to have, or another has moved.
+plim_err plim_project_check(const plim_project *p, const plim_knob_change *changes, size_t count,
+                            const plim_edit_set *edits, plim_error *error);
+
 #endif
