@@ -83,7 +83,8 @@ enum {
   PLIM_KEY_FOLLOWS = 128,  // changed along with the trainer's own settings, which win over it
   PLIM_KEY_PER_NODE = 256, // of GPUs: those of one machine
   PLIM_KEY_APART =
-      512 // a thing beside what others turn on: on, it wins; off, it says nothing of theirs
+      512, // a thing beside what others turn on: on, it wins; off, it says nothing of theirs
+  PLIM_KEY_OF_MODEL = 1024 // may be added beside the model's own name among Hydra's overrides
 };
 
 // One key of one dialect. Rows of a knob are read in the order of the table; what is said later

@@ -27,6 +27,7 @@
 #define ADDABLE .flags = PLIM_KEY_ADDABLE
 #define PER_NODE .flags = PLIM_KEY_PER_NODE
 #define FOLLOWS .flags = PLIM_KEY_FOLLOWS
+#define OF_MODEL .flags = PLIM_KEY_OF_MODEL
 #define APART .flags = PLIM_KEY_APART
 #define READ_ONLY .flags = PLIM_KEY_READ_ONLY
 #define GATE .flags = PLIM_KEY_LAST | PLIM_KEY_READ_ONLY
@@ -208,7 +209,7 @@ static const plim_key hf[] = {
   WORDS("prepare_model_for_kbit_training.use_gradient_checkpointing", CHECKPOINT, checkpoint, NULL),
   REFINES("gradient_checkpointing_kwargs", CHECKPOINT, "on", reentrant_json, NULL),
   REFINES("gradient_checkpointing_kwargs.use_reentrant", CHECKPOINT, "on", reentrant, NULL),
-  WORDS("attn_implementation", ATTENTION, attention, "sdpa"),
+  WORDS("attn_implementation", ATTENTION, attention, "sdpa", OF_MODEL),
   NAMES("optim", "adamw", ADDABLE),
   WORDS("bf16", PRECISION, bf16, "none", ADDABLE),
   WORDS("fp16", PRECISION, fp16, NULL, ADDABLE),

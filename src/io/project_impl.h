@@ -86,6 +86,9 @@ int plim_project_rank(const plim_project *p, size_t file);
 // sure place.
 bool plim_project_place(const plim_project_file *f, const char *key, bool is_nested,
                         char out[PLIM_KEY_BYTES]);
+// The same for an argument of the model, in a command: beside where Hydra is told its name.
+bool plim_project_place_of_model(const plim_project_file *f, const char *key,
+                                 char out[PLIM_KEY_BYTES]);
 // Whether that is because there are several: `why` says which.
 bool plim_project_has_several_places(const plim_project_file *f, char *why, size_t size);
 // use_reentrant=False, where checkpointing is turned on in this file for adapters that need it; nothing where
