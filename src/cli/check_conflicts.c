@@ -325,9 +325,9 @@ static void check_old_keys(check *c) {
 // ---- all of them ------------------------------------------------------------------------------------
 
 static void (*const conflicts[])(check *) = {
-    check_both_checkpoints, check_reentrant,    check_device_map,     check_kbit, check_map_of_stage_3,
-    check_both_halves,      check_8bit_offload, check_fused_backward, check_context_parallel,
-    check_lightning,        check_padding_free, check_flash,
+    check_both_checkpoints, check_reentrant,   check_device_map,   check_kbit,
+    check_map_of_stage_3,   check_both_halves, check_8bit_offload, check_fused_backward,
+    check_context_parallel, check_lightning,   check_padding_free, check_flash,
 };
 
 void check_conflicts(check *c) {

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apply_report.h"
 #include "changeset.h"
 #include "cli_alloc.h"
 #include "command.h"
@@ -171,51 +172,6 @@ static plim_err new_texts(const plim_project *p, const plim_plan_file *plan, fil
   return err;
 }
 
-// Frees the text.
-static void note(char *text) {
-  fprintf(stderr, "note: ");
-  term_say(stderr, text, 6, 6);
-  free(text);
-}
-
-static void print_earlier(const plim_changes *earlier) {
-  for (size_t i = 0; i < earlier->count; i++)
-    note(cli_format("an interrupted call was %s: %s",
-                    earlier->way == PLIM_CHANGES_COMPLETED ? "completed" : "rolled back",
-                    earlier->files[i].path));
-}
-
-static void print_done(const plim_changes *done, const char *verb, bool as_json) {
-  json_writer j = json_begin(stdout);
-  if (!as_json) {
-    for (size_t i = 0; i < done->count; i++) {
-      const plim_changed_file *f = &done->files[i];
-      char line[2 * PLIM_PATH_BYTES];
-      snprintf(line, sizeof line, "%s %s%s%s%s",
-               f->created ? "created"
-               : f->gone  ? "removed"
-                          : verb,
-               f->path, f->backup ? "  (before: " : "", f->backup ? f->backup : "",
-               f->backup ? ")" : "");
-      plim_text_disarm(line);
-      term_say(stdout, line, 0, 2);
-    }
-    return;
-  }
-  json_object(&j, NULL);
-  json_u64(&j, "format_version", 1);
-  json_array(&j, "files");
-  for (size_t i = 0; i < done->count; i++) {
-    json_object(&j, NULL);
-    json_string(&j, "path", done->files[i].path);
-    json_string(&j, "backup", done->files[i].backup);
-    json_end(&j);
-  }
-  json_end(&j);
-  json_end(&j);
-  json_finish(&j);
-}
-
 static bool is_outside(const plim_changes *done) {
   for (size_t i = 0; i < done->count; i++)
     if (*done->files[i].path == '/') return true;
@@ -225,8 +181,8 @@ static bool is_outside(const plim_changes *done) {
 static plim_err write_all(const file_changes *changes, bool as_json, plim_error *error) {
   plim_changeset_result result = {0};
   plim_err err = plim_changeset_apply(".", changes->at, changes->len, NULL, &result, error);
-  print_earlier(&result.earlier);
-  if (!err) print_done(&result.done, "changed", as_json);
+  apply_print_earlier(&result.earlier);
+  if (!err) apply_print_done(&result.done, "changed", as_json);
   if (!err && !as_json && result.done.count)
     printf("plimsoll undo%s   takes it back\n", is_outside(&result.done) ? " --outside" : "");
   plim_changeset_result_clear(&result);
@@ -285,7 +241,7 @@ static bool is_applied(const plim_plan_file *plan) {
 }
 
 static void say_applied(bool as_json, bool is_dry) {
-  if (as_json) print_done(&(plim_changes){0}, "changed", true);
+  if (as_json) apply_print_done(&(plim_changes){0}, "changed", true);
   else
     fprintf(is_dry ? stderr : stdout, "already applied: the files are as this plan makes them\n");
 }
@@ -294,7 +250,8 @@ static void note_outside(const plim_project *p, const plim_plan_file *plan) {
   plim_edit_set edits;
   if (plim_project_set(p, plan->changes.at, plan->changes.len, &edits, NULL)) return;
   if (plan_edits_outside(p, &edits))
-    note(cli_format("some files lie outside this folder; apply this diff with git -C / apply"));
+    apply_note(
+        cli_format("some files lie outside this folder; apply this diff with git -C / apply"));
   plim_edit_set_clear(&edits);
 }
 
@@ -313,7 +270,7 @@ static plim_err show_diff(const plim_project *p, const plim_plan_file *plan, pli
 static plim_err recover(plim_error *error) {
   plim_changeset_result result = {0};
   plim_err err = plim_changeset_recover(".", NULL, &result, error);
-  print_earlier(&result.earlier);
+  apply_print_earlier(&result.earlier);
   plim_changeset_result_clear(&result);
   return err;
 }
@@ -334,7 +291,9 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
   if (!err) err = new_texts(&project, plan, &changes, error);
   if (!err)
     err = args->dry_run ? show_diff(&project, plan, error) : write_all(&changes, as_json, error);
-  if (!err && !as_json) print_left(plan, args, args->dry_run ? stderr : stdout);
+  FILE *out = args->dry_run ? stderr : stdout;
+  if (!err && !as_json) print_left(plan, args, out);
+  if (!err && !as_json) plan_note_comments(&project, plan->changes.at, plan->changes.len, out);
   free_changes(&changes);
   plim_project_clear(&project);
   return err;
@@ -402,49 +361,4 @@ const cli_command cmd_apply = {
     .run = run,
     .description = description,
     .examples = examples,
-};
-
-// ---- undo ---------------------------------------------------------------------------------------------------
-
-typedef struct {
-  bool force, outside;
-} undo_args;
-
-static int run_undo(const cli_call *call) {
-  const undo_args *args = call->args;
-  plim_changeset_result result = {0};
-  plim_error error = {0};
-  plim_changeset_options how = {.force = args->force, .outside = args->outside};
-  plim_err err = plim_changeset_undo(".", &how, &result, &error);
-  print_earlier(&result.earlier);
-  if (!err) print_done(&result.done, "restored", call->common.json);
-  if (!err && !result.done.count && !call->common.json)
-    printf("%s\n",
-           result.earlier.count ? "what was interrupted is undone" : "there is nothing to undo");
-  plim_changeset_result_clear(&result);
-  return err ? cli_report(&error, NULL) : CLI_OK;
-}
-
-static const cli_option undo_options[] = {
-    {"force", 0, NULL, CLI_FLAG, offsetof(undo_args, force),
-     "restore files that have changed since, too; what they hold is kept as a backup", NULL},
-    {"outside", 0, NULL, CLI_FLAG, offsetof(undo_args, outside),
-     "restore files outside this folder, too: if it was you who applied that", NULL},
-    {0},
-};
-
-static const char *const undo_description[] = {
-    "Takes back the last plimsoll apply in this folder: every file gets exactly the bytes it had. "
-    "Called "
-    "again, it takes back the one before.",
-    NULL,
-};
-
-const cli_command cmd_undo = {
-    .name = "undo",
-    .summary = "take back the last apply",
-    .options = undo_options,
-    .args_size = sizeof(undo_args),
-    .run = run_undo,
-    .description = undo_description,
 };

@@ -2,6 +2,8 @@
 #ifndef PLIM_CLI_PLAN_EDITS_H
 #define PLIM_CLI_PLAN_EDITS_H
 
+#include <stdio.h>
+
 #include "diff.h"
 #include "plan_result.h"
 #include "project_job.h"
@@ -41,6 +43,10 @@ bool plan_edits_outside(const plim_project *project, const plim_edit_set *edits)
 // A unified diff of these changes; free it with plim_diff_clear.
 plim_err plan_diff_of(const plim_project *project, const plim_knob_change *changes, size_t count,
                       plim_diff *out, plim_error *error);
+
+// Names the comments beside numbers that these changes leave untrue (plan_comments.c).
+void plan_note_comments(const plim_project *project, const plim_knob_change *changes, size_t count,
+                        FILE *out);
 
 // What is started, for a launcher to put its own options before, with what `edits` write: "train.py --lr
 // 1e-4", or with ... where only the user knows the rest (plan_script.c). A NULL project has none.

@@ -129,8 +129,9 @@ static bool find_trainer(const plim_project *p, char *text, size_t room) {
 
 // Nobody can say its arguments but the user.
 static bool takes_arguments(const plim_project_file *f) {
-  static const char *const words[] = {"argparse", "ArgumentParser", "sys.argv", "hydra", "click",
-                                      "LightningCLI", "fire.Fire", "TrlParser", "typer", "absl"};
+  static const char *const words[] = {
+      "argparse",     "ArgumentParser", "sys.argv",  "hydra", "click",
+      "LightningCLI", "fire.Fire",      "TrlParser", "typer", "absl"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (memmem(f->text, f->size, words[i], strlen(words[i]))) return true;
   return false;

@@ -110,8 +110,8 @@ static bool is_written(const plan_edits *edits, plim_knob knob) {
 static const char *conf_to_export(const plan_result *r, const plan_for_card *c) {
   const plim_rung *best = &c->plan.rungs.at[0];
   plan_edits edits;
-  bool is_new = best->choice.at[PLIM_KNOB_ALLOC_CONF] !=
-                c->plan.before_choice.at[PLIM_KNOB_ALLOC_CONF];
+  bool is_new =
+      best->choice.at[PLIM_KNOB_ALLOC_CONF] != c->plan.before_choice.at[PLIM_KNOB_ALLOC_CONF];
   if (!r->files) return plim_choice_conf(&c->asked, &best->choice);
   plan_edits_of(&r->files->project, c, best, &edits);
   bool is_left = is_new && !is_written(&edits, PLIM_KNOB_ALLOC_CONF);

@@ -14,7 +14,8 @@ bool plim_is_sharing(plim_knob knob) {
 bool plim_is_without_a_word(plim_knob knob, const plim_value *want) {
   if (want->kind != PLIM_VALUE_TEXT) return false;
   bool is_none = strcmp(want->text, "none") == 0;
-  return is_none ? plim_is_sharing(knob) : knob == PLIM_KNOB_STRATEGY && strcmp(want->text, "ddp") == 0;
+  return is_none ? plim_is_sharing(knob)
+                 : knob == PLIM_KNOB_STRATEGY && strcmp(want->text, "ddp") == 0;
 }
 
 // ---- the files again --------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ static plim_err compare(const plim_project *p, const plim_project *q,
 }
 
 plim_err plim_project_check(const plim_project *p, const plim_knob_change *changes, size_t count,
-                      const plim_edit_set *edits, plim_error *error) {
+                            const plim_edit_set *edits, plim_error *error) {
   plim_project again = {0};
   plim_err err = rebuild(p, edits, &again, error);
   if (!err) err = compare(p, &again, changes, count, error);

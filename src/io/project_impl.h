@@ -112,6 +112,8 @@ plim_err plim_project_refuse_moves(const plim_project *p, const plim_project *q,
 plim_dialect plim_names_dialect(const plim_project *p, const char *path);
 // Turns what it says into bindings.
 plim_err plim_names_read(plim_project *p, plim_error *error);
+// A place that --set or plimsoll.yaml names for the knob and whose key is not there yet; NULL: none.
+const plim_binding *plim_binding_to_add(const plim_project *p, plim_knob knob, size_t *file);
 // What bindings say about a knob, instead of what the files do by themselves.
 plim_err plim_bindings_decide(plim_project *p, plim_knob knob, plim_error *error);
 void plim_bindings_clear(plim_project *p);

@@ -204,10 +204,30 @@ static plim_err refuse_absent(const plim_project *p, plim_knob knob, plim_error 
   return err;
 }
 
+// Where --set says, a key that is not there yet.
+static plim_err insert_bound(const job *j, const plim_binding *b, size_t file,
+                             const plim_knob_change *c, plim_error *error) {
+  const plim_project_file *f = j->p->files.at[file];
+  plim_knob_place place = {file, NULL, &b->key};
+  plim_error said = {0};
+  plim_value value;
+  plim_edit edit;
+  if (!plim_key_inverse(&b->key, &c->value, &value))
+    return refuse(j->p, &place, c, "there is no word for it", &said, error);
+  if (plim_settings_insert(&f->settings, b->name, &value, &edit, &said))
+    return refuse(j->p, &place, c, "", &said, error);
+  if (vec_push(&j->out->at, (plim_file_edit){file, edit})) return PLIM_OK;
+  free(edit.text);
+  return no_memory(error);
+}
+
 static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_error *error) {
   const plim_project *p = j->p;
   plim_error why = {0};
   char tried[sizeof((plim_task *)0)->why] = "";
+  size_t named;
+  const plim_binding *bound = plim_binding_to_add(p, c->knob, &named);
+  if (bound && *bound->name) return insert_bound(j, bound, named, c, error);
   for (int order = 0; order < 3; order++)
     for (size_t i = 0; i < p->files.len; i++) {
       if (plim_project_rank(p, i) != order) continue;

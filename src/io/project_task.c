@@ -321,9 +321,8 @@ static bool try_rows(task *t, bool inserts, plim_error *error) {
       if (!inserts && setting && try_change(t, key, setting, error)) return true;
       bool is_of_model = key->flags & PLIM_KEY_OF_MODEL;
       if (!inserts || setting || !(key->flags & PLIM_KEY_ADDABLE || is_of_model)) continue;
-      bool has_place = is_of_model
-                           ? plim_project_place_of_model(t->f, key->key, name)
-                           : plim_project_place(t->f, key->key, info->is_nested, name);
+      bool has_place = is_of_model ? plim_project_place_of_model(t->f, key->key, name)
+                                   : plim_project_place(t->f, key->key, info->is_nested, name);
       if (has_place && try_insert(t, key, name, error)) return true;
       if (is_of_model) continue;
       if (!has_place && try_insert_twins(t, key)) return true;

@@ -134,9 +134,8 @@ static plim_err take_map(const plim_project *p, size_t file, plim_edit_set *out,
   const plim_setting *map = device_map_of(&now, roof);
   if (map) {
     bool is_whole = is_named(map->key, "device_map");
-    bool is_taken = is_whole
-                        ? !plim_settings_remove(&now.settings, map, &edit, NULL)
-                        : !plim_settings_remove_all(&now.settings, roof, &edit, NULL);
+    bool is_taken = is_whole ? !plim_settings_remove(&now.settings, map, &edit, NULL)
+                             : !plim_settings_remove_all(&now.settings, roof, &edit, NULL);
     err = is_taken ? plim_step_add(&now, file, edit, out, error) : refuse_map(&now, map, error);
   }
   plim_step_end(&now);
