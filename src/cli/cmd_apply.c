@@ -246,20 +246,21 @@ static void say_applied(bool as_json, bool is_dry) {
     fprintf(is_dry ? stderr : stdout, "already applied: the files are as this plan makes them\n");
 }
 
-static void note_outside(const plim_project *p, const plim_plan_file *plan) {
-  plim_edit_set edits;
-  if (plim_project_set(p, plan->changes.at, plan->changes.len, &edits, NULL)) return;
-  if (plan_edits_outside(p, &edits))
+static void note_outside(const file_changes *changes) {
+  bool is_outside = false;
+  for (size_t i = 0; i < changes->len && !is_outside; i++)
+    is_outside = plim_path_is_outside(changes->at[i].path);
+  if (is_outside)
     apply_note(
         cli_format("some files lie outside this folder; apply this diff with git -C / apply"));
-  plim_edit_set_clear(&edits);
 }
 
-static plim_err show_diff(const plim_project *p, const plim_plan_file *plan, plim_error *error) {
+static plim_err show_diff(const plim_project *p, const plim_plan_file *plan,
+                          const file_changes *changes, plim_error *error) {
   plim_diff diff = {0};
   plim_err err = plan_diff_of(p, plan->changes.at, plan->changes.len, &diff, error);
   if (!err) fwrite(diff.at, 1, diff.len, stdout);
-  if (!err) note_outside(p, plan);
+  if (!err) note_outside(changes);
   plim_diff_clear(&diff);
   return err;
 }
@@ -289,11 +290,17 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
   if (!err && !plan->changes.len) err = refuse_empty(plan, args, error);
   if (!err && !args->dry_run) err = refuse_half(plan, args, error);
   if (!err) err = new_texts(&project, plan, &changes, error);
-  if (!err)
-    err = args->dry_run ? show_diff(&project, plan, error) : write_all(&changes, as_json, error);
   FILE *out = args->dry_run ? stderr : stdout;
+  char *comments = NULL;
+  if (!err)
+    err = plan_comments(&project, plan->changes.at, plan->changes.len, (size_t)term_width(out),
+                        &comments, error);
+  if (!err)
+    err = args->dry_run ? show_diff(&project, plan, &changes, error)
+                        : write_all(&changes, as_json, error);
   if (!err && !as_json) print_left(plan, args, out);
-  if (!err && !as_json) plan_note_comments(&project, plan->changes.at, plan->changes.len, out);
+  if (!err && !as_json) fputs(comments, out);
+  free(comments);
   free_changes(&changes);
   plim_project_clear(&project);
   return err;

@@ -2,8 +2,6 @@
 #ifndef PLIM_CLI_PLAN_EDITS_H
 #define PLIM_CLI_PLAN_EDITS_H
 
-#include <stdio.h>
-
 #include "diff.h"
 #include "plan_result.h"
 #include "project_job.h"
@@ -44,9 +42,11 @@ bool plan_edits_outside(const plim_project *project, const plim_edit_set *edits)
 plim_err plan_diff_of(const plim_project *project, const plim_knob_change *changes, size_t count,
                       plim_diff *out, plim_error *error);
 
-// Names the comments beside numbers that these changes leave untrue (plan_comments.c).
-void plan_note_comments(const plim_project *project, const plim_knob_change *changes, size_t count,
-                        FILE *out);
+// Lines that name the comments beside numbers which these changes leave untrue, which the caller frees
+// (plan_comments.c).
+plim_err plan_comments(const plim_project *project, const plim_knob_change *changes, size_t count,
+                       size_t width, char **text, plim_error *error);
+void plan_print_comments(const plim_project *project, const plan_edits *edits);
 
 // What is started, for a launcher to put its own options before, with what `edits` write: "train.py --lr
 // 1e-4", or with ... where only the user knows the rest (plan_script.c). A NULL project has none.
