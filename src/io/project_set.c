@@ -218,7 +218,7 @@ static plim_err insert_bound(const job *j, const plim_binding *b, size_t file,
     return refuse(j->p, &place, c, "", &said, error);
   if (vec_push(&j->out->at, (plim_file_edit){file, edit})) return PLIM_OK;
   free(edit.text);
-  return no_memory(error);
+  return plim_no_memory(error);
 }
 
 static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_error *error) {

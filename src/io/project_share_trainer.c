@@ -236,7 +236,7 @@ typedef plim_err writer(const plim_project *p, size_t file, const plim_way_to_sh
 static plim_err write_deepspeed(const plim_project *p, size_t file, const plim_way_to_share *w,
                                 plim_edit_set *out, plim_error *error) {
   char path[PLIM_PATH_BYTES], name[PLIM_PATH_BYTES], *text = deepspeed_text(w);
-  if (!text) return no_memory(error);
+  if (!text) return plim_no_memory(error);
   plim_err err = PLIM_OK;
   if (!deepspeed_path(w, p->files.at[file]->path, text, path) || !plim_path_from_run(p, path, name))
     err = plim_share_refuse(w, "there is no sure place for its file", error);
