@@ -131,6 +131,33 @@ static void check_device_map(check *c) {
   else check_fix(f, "leave device_map out: the sharding places the model");
 }
 
+// transformers knows of the third stage once the arguments that name it are there: above the model, where a map then
+// is an error; below it, the map is heeded.
+static bool has_arguments_above(const plim_project_file *f, size_t byte) {
+  static const char *const words[] = {"TrainingArguments(", "SFTConfig(", "HfArgumentParser(",
+                                      "TrlParser(", "HfDeepSpeedConfig("};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (memmem(f->text, byte, words[i], strlen(words[i]))) return true;
+  return false;
+}
+
+static void check_map_of_stage_3(check *c) {
+  static const char word[] = "device_map=";
+  size_t byte = 0;
+  const plim_project_file *file = check_mention(c, word, &byte);
+  if (!file || !check_says(c, PLIM_KNOB_STRATEGY, "zero3")) return;
+  if (strncmp(file->text + byte + sizeof word - 1, "None", 4) == 0) return;
+  bool fails = has_arguments_above(file, byte);
+  check_finding *f = check_add(c, "conflict.zero3_device_map", fails ? CHECK_FAILS : CHECK_WARNING,
+                               "device_map with ZeRO's third stage");
+  check_at_byte(f, file, byte);
+  check_why(f, fails ? "transformers refuses it: \"DeepSpeed Zero-3 is not compatible with passing "
+                       "a `device_map`\""
+                     : "the whole model is loaded onto each GPU before DeepSpeed cuts it up; with "
+                       "the arguments above the model, transformers refuses it");
+  check_fix(f, "leave device_map out: the sharding places the model");
+}
+
 static bool has_adapter(const check *c) {
   check_place at;
   static const char *const keys[] = {"use_peft", "use_lora", "lora"};
@@ -298,9 +325,9 @@ static void check_old_keys(check *c) {
 // ---- all of them ------------------------------------------------------------------------------------
 
 static void (*const conflicts[])(check *) = {
-    check_both_checkpoints, check_reentrant,    check_device_map,     check_kbit,
-    check_both_halves,      check_8bit_offload, check_fused_backward, check_context_parallel,
-    check_lightning,        check_padding_free, check_flash,
+    check_both_checkpoints, check_reentrant,   check_device_map,   check_kbit,
+    check_map_of_stage_3,   check_both_halves, check_8bit_offload, check_fused_backward,
+    check_context_parallel, check_lightning,   check_padding_free, check_flash,
 };
 
 void check_conflicts(check *c) {

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apply_report.h"
 #include "changeset.h"
 #include "cli_alloc.h"
 #include "command.h"
@@ -25,11 +26,15 @@ static const apply_args defaults = {.rung = 1};
 
 // ---- the files as they are now ------------------------------------------------------------------------------
 
+static bool is_source(const char *text, size_t size, const plim_plan_source *source) {
+  uint8_t digest[PLIM_SHA256_BYTES];
+  plim_sha256(text, size, digest);
+  return size == source->size && memcmp(digest, source->sha256, sizeof digest) == 0;
+}
+
 static plim_err check_unchanged(const plim_project_file *f, const plim_plan_source *source,
                                 plim_error *error) {
-  uint8_t digest[PLIM_SHA256_BYTES];
-  plim_sha256(f->text, f->size, digest);
-  if (f->size == source->size && memcmp(digest, source->sha256, sizeof digest) == 0) return PLIM_OK;
+  if (is_source(f->text, f->size, source)) return PLIM_OK;
   plim_content now = plim_content_of(f->text, f->size);
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.200s has changed since the plan was made", f->path);
@@ -38,6 +43,14 @@ static plim_err check_unchanged(const plim_project_file *f, const plim_plan_sour
                            "then apply again");
   else plim_error_hint(error, "plan again: plimsoll plan FILES --gpu CARD --out plan.json");
   return err;
+}
+
+static plim_err finish_project(const plim_plan_file *plan, plim_project *p, plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && i < plan->places.len; i++)
+    err = plim_project_bind(p, plan->places.at[i].knob, plan->places.at[i].path,
+                            plan->places.at[i].key, error);
+  return err ? err : plim_project_finish(p, error);
 }
 
 static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_error *error) {
@@ -49,11 +62,7 @@ static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_e
     plim_error_hint(error, "paths of a plan are from the folder it was made in: cd there first");
   for (size_t i = 0; !err && i < p->files.len && i < plan->files.len; i++)
     err = check_unchanged(p->files.at[i], &plan->files.at[i], error);
-  for (size_t i = 0; !err && i < plan->places.len; i++)
-    err = plim_project_bind(p, plan->places.at[i].knob, plan->places.at[i].path,
-                            plan->places.at[i].key, error);
-  if (!err) err = plim_project_finish(p, error);
-  return err;
+  return err ? err : finish_project(plan, p, error);
 }
 
 // ---- what the files have no place for -----------------------------------------------------------------------
@@ -154,57 +163,13 @@ static plim_err new_texts(const plim_project *p, const plim_plan_file *plan, fil
   }
   for (size_t i = 0; !err && i < edits.files.len; i++) {
     plim_new_file *f = &edits.files.at[i];
+    if (f->is_there) continue;
     plim_file_change change = {f->path, plim_content_of(NULL, 0), f->text, strlen(f->text)};
     if (vec_push(out, change)) f->path = f->text = NULL; // they are the change's now
     else err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   }
   plim_edit_set_clear(&edits);
   return err;
-}
-
-// Frees the text.
-static void note(char *text) {
-  fprintf(stderr, "note: ");
-  term_say(stderr, text, 6, 6);
-  free(text);
-}
-
-static void print_earlier(const plim_changes *earlier) {
-  for (size_t i = 0; i < earlier->count; i++)
-    note(cli_format("an interrupted call was %s: %s",
-                    earlier->way == PLIM_CHANGES_COMPLETED ? "completed" : "rolled back",
-                    earlier->files[i].path));
-}
-
-static void print_done(const plim_changes *done, const char *verb, bool as_json) {
-  json_writer j = json_begin(stdout);
-  if (!as_json) {
-    for (size_t i = 0; i < done->count; i++) {
-      const plim_changed_file *f = &done->files[i];
-      char line[2 * PLIM_PATH_BYTES];
-      snprintf(line, sizeof line, "%s %s%s%s%s",
-               f->created ? "created"
-               : f->gone  ? "removed"
-                          : verb,
-               f->path, f->backup ? "  (before: " : "", f->backup ? f->backup : "",
-               f->backup ? ")" : "");
-      plim_text_disarm(line);
-      term_say(stdout, line, 0, 2);
-    }
-    return;
-  }
-  json_object(&j, NULL);
-  json_u64(&j, "format_version", 1);
-  json_array(&j, "files");
-  for (size_t i = 0; i < done->count; i++) {
-    json_object(&j, NULL);
-    json_string(&j, "path", done->files[i].path);
-    json_string(&j, "backup", done->files[i].backup);
-    json_end(&j);
-  }
-  json_end(&j);
-  json_end(&j);
-  json_finish(&j);
 }
 
 static bool is_outside(const plim_changes *done) {
@@ -216,27 +181,86 @@ static bool is_outside(const plim_changes *done) {
 static plim_err write_all(const file_changes *changes, bool as_json, plim_error *error) {
   plim_changeset_result result = {0};
   plim_err err = plim_changeset_apply(".", changes->at, changes->len, NULL, &result, error);
-  print_earlier(&result.earlier);
-  if (!err) print_done(&result.done, "changed", as_json);
+  apply_print_earlier(&result.earlier);
+  if (!err) apply_print_done(&result.done, "changed", as_json);
   if (!err && !as_json && result.done.count)
     printf("plimsoll undo%s   takes it back\n", is_outside(&result.done) ? " --outside" : "");
   plim_changeset_result_clear(&result);
   return err;
 }
 
-static void note_outside(const plim_project *p) {
-  bool is_outside = false;
-  for (size_t i = 0; i < p->files.len; i++)
-    is_outside = is_outside || plim_path_is_outside(p->files.at[i]->path);
-  if (is_outside)
-    note(cli_format("some files lie outside this folder; apply this diff with git -C / apply"));
+// ---- a plan that was applied already ------------------------------------------------------------------------
+
+// The file as the plan was made from it: as it is, or as the last apply kept it.
+static bool add_source(plim_project *p, const plim_plan_source *source) {
+  char *text = NULL, *backup = NULL;
+  size_t size;
+  bool is_read = !plim_text_file_read(source->path, PLAN_LIMIT, &text, &size, NULL);
+  if (is_read && !is_source(text, size, source)) {
+    plim_content now = plim_content_of(text, size);
+    free(text), text = NULL;
+    backup = plim_changeset_backup(".", source->path, &now);
+    is_read = backup && !plim_text_file_read(backup, PLAN_LIMIT, &text, &size, NULL);
+  }
+  bool is_added = is_read && is_source(text, size, source) &&
+                  !plim_project_add(p, source->path, text, size, NULL);
+  free(text);
+  free(backup);
+  return is_added;
 }
 
-static plim_err show_diff(const plim_project *p, const plim_plan_file *plan, plim_error *error) {
+static bool holds_now(const plim_file_change *change) {
+  char *text = NULL;
+  size_t size;
+  bool is = !plim_text_file_read(change->path, PLAN_LIMIT, &text, &size, NULL) &&
+            size == change->after_size && memcmp(text, change->after, size) == 0;
+  free(text);
+  return is;
+}
+
+static void free_changes(file_changes *changes) {
+  for (size_t i = 0; i < changes->len; i++) {
+    if (!changes->at[i].before.exists) free((void *)changes->at[i].path);
+    free((void *)changes->at[i].after);
+  }
+  vec_free(changes);
+}
+
+// All files are what the plan makes of those it was made from.
+static bool is_applied(const plim_plan_file *plan) {
+  plim_project before = {0};
+  file_changes changes = {0};
+  bool is = true;
+  for (size_t i = 0; is && i < plan->files.len; i++) is = add_source(&before, &plan->files.at[i]);
+  is = is && !finish_project(plan, &before, NULL) && !new_texts(&before, plan, &changes, NULL);
+  is = is && changes.len;
+  for (size_t i = 0; is && i < changes.len; i++) is = holds_now(&changes.at[i]);
+  free_changes(&changes);
+  plim_project_clear(&before);
+  return is;
+}
+
+static void say_applied(bool as_json, bool is_dry) {
+  if (as_json) apply_print_done(&(plim_changes){0}, "changed", true);
+  else
+    fprintf(is_dry ? stderr : stdout, "already applied: the files are as this plan makes them\n");
+}
+
+static void note_outside(const file_changes *changes) {
+  bool is_outside = false;
+  for (size_t i = 0; i < changes->len && !is_outside; i++)
+    is_outside = plim_path_is_outside(changes->at[i].path);
+  if (is_outside)
+    apply_note(
+        cli_format("some files lie outside this folder; apply this diff with git -C / apply"));
+}
+
+static plim_err show_diff(const plim_project *p, const plim_plan_file *plan,
+                          const file_changes *changes, plim_error *error) {
   plim_diff diff = {0};
   plim_err err = plan_diff_of(p, plan->changes.at, plan->changes.len, &diff, error);
   if (!err) fwrite(diff.at, 1, diff.len, stdout);
-  if (!err) note_outside(p);
+  if (!err) note_outside(changes);
   plim_diff_clear(&diff);
   return err;
 }
@@ -247,7 +271,7 @@ static plim_err show_diff(const plim_project *p, const plim_plan_file *plan, pli
 static plim_err recover(plim_error *error) {
   plim_changeset_result result = {0};
   plim_err err = plim_changeset_recover(".", NULL, &result, error);
-  print_earlier(&result.earlier);
+  apply_print_earlier(&result.earlier);
   plim_changeset_result_clear(&result);
   return err;
 }
@@ -257,17 +281,27 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
   plim_project project;
   file_changes changes = {0};
   plim_err err = read_project(plan, &project, error);
+  if (err && plan->changes.len && is_applied(plan)) {
+    plim_project_clear(&project);
+    *error = (plim_error){0};
+    say_applied(as_json, args->dry_run);
+    return PLIM_OK;
+  }
   if (!err && !plan->changes.len) err = refuse_empty(plan, args, error);
   if (!err && !args->dry_run) err = refuse_half(plan, args, error);
   if (!err) err = new_texts(&project, plan, &changes, error);
+  FILE *out = args->dry_run ? stderr : stdout;
+  char *comments = NULL;
   if (!err)
-    err = args->dry_run ? show_diff(&project, plan, error) : write_all(&changes, as_json, error);
-  if (!err && !as_json) print_left(plan, args, args->dry_run ? stderr : stdout);
-  for (size_t i = 0; i < changes.len; i++) {
-    if (!changes.at[i].before.exists) free((void *)changes.at[i].path);
-    free((void *)changes.at[i].after);
-  }
-  vec_free(&changes);
+    err = plan_comments(&project, plan->changes.at, plan->changes.len, (size_t)term_width(out),
+                        &comments, error);
+  if (!err)
+    err = args->dry_run ? show_diff(&project, plan, &changes, error)
+                        : write_all(&changes, as_json, error);
+  if (!err && !as_json) print_left(plan, args, out);
+  if (!err && !as_json) fputs(comments, out);
+  free(comments);
+  free_changes(&changes);
   plim_project_clear(&project);
   return err;
 }
@@ -334,49 +368,4 @@ const cli_command cmd_apply = {
     .run = run,
     .description = description,
     .examples = examples,
-};
-
-// ---- undo ---------------------------------------------------------------------------------------------------
-
-typedef struct {
-  bool force, outside;
-} undo_args;
-
-static int run_undo(const cli_call *call) {
-  const undo_args *args = call->args;
-  plim_changeset_result result = {0};
-  plim_error error = {0};
-  plim_changeset_options how = {.force = args->force, .outside = args->outside};
-  plim_err err = plim_changeset_undo(".", &how, &result, &error);
-  print_earlier(&result.earlier);
-  if (!err) print_done(&result.done, "restored", call->common.json);
-  if (!err && !result.done.count && !call->common.json)
-    printf("%s\n",
-           result.earlier.count ? "what was interrupted is undone" : "there is nothing to undo");
-  plim_changeset_result_clear(&result);
-  return err ? cli_report(&error, NULL) : CLI_OK;
-}
-
-static const cli_option undo_options[] = {
-    {"force", 0, NULL, CLI_FLAG, offsetof(undo_args, force),
-     "restore files that have changed since, too; what they hold is kept as a backup", NULL},
-    {"outside", 0, NULL, CLI_FLAG, offsetof(undo_args, outside),
-     "restore files outside this folder, too: if it was you who applied that", NULL},
-    {0},
-};
-
-static const char *const undo_description[] = {
-    "Takes back the last plimsoll apply in this folder: every file gets exactly the bytes it had. "
-    "Called "
-    "again, it takes back the one before.",
-    NULL,
-};
-
-const cli_command cmd_undo = {
-    .name = "undo",
-    .summary = "take back the last apply",
-    .options = undo_options,
-    .args_size = sizeof(undo_args),
-    .run = run_undo,
-    .description = undo_description,
 };

@@ -142,6 +142,15 @@ bool plan_can_share(const plim_project *project, int64_t strategy, int64_t offlo
   return can_write(project, both, offload || says_offload(project) ? 2 : 1, NULL);
 }
 
+bool plan_edits_outside(const plim_project *p, const plim_edit_set *edits) {
+  bool is_outside = false;
+  for (size_t i = 0; i < edits->at.len && !is_outside; i++)
+    is_outside = plim_path_is_outside(p->files.at[edits->at.at[i].file]->path);
+  for (size_t i = 0; i < edits->files.len && !is_outside; i++)
+    is_outside = plim_path_is_outside(edits->files.at[i].path);
+  return is_outside;
+}
+
 plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, size_t count,
                       plim_diff *out, plim_error *error) {
   plim_edit_set edits;
@@ -149,11 +158,12 @@ plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, si
   if (!count) return PLIM_OK;
   plim_err err = plim_project_set(p, changes, count, &edits, error);
   if (err) return err;
+  bool from_root = plan_edits_outside(p, &edits);
   for (size_t i = 0; !err && i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     char *text = NULL, name[PLIM_PATH_BYTES];
     size_t size;
-    plim_path_in_diff(f->path, name);
+    plim_path_in_diff(f->path, from_root, name);
     err = plim_project_text(p, i, &edits, &text, &size, error);
     if (!err) err = plim_diff_add(out, name, f->text, f->size, text, size, error);
     free(text);
@@ -161,7 +171,8 @@ plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, si
   for (size_t i = 0; !err && i < edits.files.len; i++) {
     const plim_new_file *f = &edits.files.at[i];
     char name[PLIM_PATH_BYTES];
-    plim_path_in_diff(f->path, name);
+    if (f->is_there) continue;
+    plim_path_in_diff(f->path, from_root, name);
     err = plim_diff_add(out, name, NULL, 0, f->text, strlen(f->text), error);
   }
   plim_edit_set_clear(&edits);

@@ -36,15 +36,25 @@ bool plan_can_share(const plim_project *project, int64_t strategy, int64_t offlo
 // Whether the files have places for these changes, all together.
 bool plan_can_write(const plim_project *project, const plim_knob_change *changes, size_t count);
 
+// Whether some of the files to be written lie outside of the current folder: a diff then names all from the root.
+bool plan_edits_outside(const plim_project *project, const plim_edit_set *edits);
 // A unified diff of these changes; free it with plim_diff_clear.
 plim_err plan_diff_of(const plim_project *project, const plim_knob_change *changes, size_t count,
                       plim_diff *out, plim_error *error);
+
+// Lines that name the comments beside numbers which these changes leave untrue, which the caller frees
+// (plan_comments.c).
+plim_err plan_comments(const plim_project *project, const plim_knob_change *changes, size_t count,
+                       size_t width, char **text, plim_error *error);
+void plan_print_comments(const plim_project *project, const plan_edits *edits);
 
 // What is started, for a launcher to put its own options before, with what `edits` write: "train.py --lr
 // 1e-4", or with ... where only the user knows the rest (plan_script.c). A NULL project has none.
 void plan_script(const plim_project *project, const plan_edits *edits, char *text, size_t size);
 // The path of the first file of an ecosystem that is no command line; NULL: there is none.
 const char *plan_file_of(const plim_project *project, plim_dialect dialect);
+// The file with the command that starts it; NULL: there is none.
+const char *plan_command_file(const plim_project *project);
 // The user's own command starts so many GPUs already.
 bool plan_is_started(const plim_project *project, int world);
 

@@ -125,14 +125,60 @@ static void torchrun_line(const launch *l, const char *deepspeed, char *text, si
            deepspeed);
 }
 
-// LLaMA-Factory starts torchrun by itself, as the environment says.
-static void factory_line(const launch *l, char *text, size_t size) {
+// LLaMA-Factory starts torchrun by itself, as the environment says, which also asks for its version 1.
+static void factory_line(const launch *l, plim_dialect dialect, char *text, size_t size) {
   char machines[128] = "";
+  const char *version = dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 ? "USE_V1=1 " : "";
   if (l->nodes > 1)
     snprintf(machines, sizeof machines,
              " NNODES=%d NODE_RANK=$SLURM_NODEID MASTER_ADDR=$HEAD MASTER_PORT=29500", l->nodes);
-  snprintf(text, size, "FORCE_TORCHRUN=1%s NPROC_PER_NODE=%d llamafactory-cli train %s", machines,
-           l->per_node, plan_file_of(project_of(l), PLIM_DIALECT_LLAMA_FACTORY));
+  snprintf(text, size, "%sFORCE_TORCHRUN=1%s NPROC_PER_NODE=%d llamafactory-cli train %s", version,
+           machines, l->per_node, plan_file_of(project_of(l), dialect));
+}
+
+// The recipe that the file's own comment names, of several GPUs; else the plain one for what it trains.
+static void tune_recipe(const launch *l, const plim_project_file *f, char *name, size_t size) {
+  static const char *const ends[] = {"_distributed", "_single_device"};
+  bool has_adapters = l->choice->at[PLIM_KNOB_LORA_RANK] > 0;
+  snprintf(name, size, "%s_finetune_distributed", has_adapters ? "lora" : "full");
+  const char *from = strstr(f->text, "tune run ");
+  size_t line = from ? strcspn(from, "\n") : 0;
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    const char *end = from ? memmem(from, line, ends[i], strlen(ends[i])) : NULL, *begin = end;
+    while (begin && begin > from && !strchr(" \t", begin[-1])) begin--;
+    if (end && end > begin)
+      snprintf(name, size, "%.*s_distributed", (int)(end - begin > 40 ? 40 : end - begin), begin);
+    if (end) return;
+  }
+}
+
+static void tune_line(const launch *l, const plim_project_file *f, char *text, size_t size) {
+  char recipe[64], machines[96] = "";
+  tune_recipe(l, f, recipe, sizeof recipe);
+  if (l->nodes > 1)
+    snprintf(machines, sizeof machines,
+             "--nnodes %d --rdzv_backend c10d --rdzv_endpoint $HEAD:29500 ", l->nodes);
+  snprintf(text, size, "tune run %s--nproc_per_node %d %s --config %s", machines, l->per_node,
+           recipe, f->path);
+}
+
+static const plim_project_file *tune_file(const plim_project *p) {
+  for (size_t i = 0; p && i < p->files.len; i++)
+    if (p->files.at[i]->is.dialect == PLIM_DIALECT_TORCHTUNE &&
+        p->files.at[i]->settings.format == PLIM_FORMAT_YAML)
+      return p->files.at[i];
+  return NULL;
+}
+
+// Programs that have no other way to be started; false: this is none.
+static bool only_line(const launch *l, char *text, size_t size) {
+  const plim_project *p = project_of(l);
+  plim_dialect dialect = p ? p->dialect : PLIM_DIALECTS;
+  const plim_project_file *tune = dialect == PLIM_DIALECT_TORCHTUNE ? tune_file(p) : NULL;
+  bool is_version_1 = dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 && plan_file_of(p, dialect);
+  if (tune) tune_line(l, tune, text, size);
+  if (is_version_1) factory_line(l, dialect, text, size);
+  return tune || is_version_1;
 }
 
 // Programs that start their own processes; false: this is none.
@@ -141,7 +187,7 @@ static bool own_line(const launch *l, char *text, size_t size) {
   plim_dialect dialect = p ? p->dialect : PLIM_DIALECTS;
   bool is_factory = dialect == PLIM_DIALECT_LLAMA_FACTORY && plan_file_of(p, dialect);
   bool is_lightning = dialect == PLIM_DIALECT_LIGHTNING && l->nodes == 1;
-  if (is_factory) factory_line(l, text, size);
+  if (is_factory) factory_line(l, dialect, text, size);
   if (is_lightning) snprintf(text, size, "python %s", l->script);
   return is_factory || is_lightning;
 }
@@ -151,6 +197,7 @@ static void make_line(const launch *l, char *text, size_t size) {
   bool is_new = is_zero(l) && !l->is_written && !l->own_file && !l->own_way;
   const char *deepspeed = is_new ? " --deepspeed ds_config.json" : "";
   bool is_module = strncmp(l->script, "-m ", 3) == 0; // of which deepspeed's own has another flag
+  if (only_line(l, text, size)) return;
   if (config && !is_new) accelerate_line(l, config, text, size);
   else if (own_line(l, text, size)) return;
   else if (is_zero(l) && !l->own_way && l->nodes == 1 && !is_module)
@@ -166,11 +213,23 @@ static void make_batch_line(const launch *l, const char *line, char *text, size_
            l->nodes, l->per_node, line);
 }
 
+// The user's own command would start it as before.
+static void print_where(const launch *l) {
+  const char *file = project_of(l) ? plan_command_file(project_of(l)) : NULL;
+  char line[2 * PLIM_PATH_BYTES];
+  if (!file) return;
+  snprintf(line, sizeof line, "in %s, instead of its own command%s:", file,
+           is_zero(l) && l->world == 1 ? ", as DeepSpeed needs a launcher even for one GPU" : "");
+  term_wrap(stdout, line, 0, 2, (size_t)term_width(stdout));
+}
+
 static void print_command(const launch *l) {
   char line[1024], batch[1280];
   make_line(l, line, sizeof line);
   if (l->nodes == 1) {
-    printf("\n%s\n", line);
+    printf("\n");
+    print_where(l);
+    printf("%s\n", line);
     return;
   }
   make_batch_line(l, line, batch, sizeof batch);
@@ -271,6 +330,14 @@ bool plan_launch_checkpoints(const plan_result *r, const plan_for_card *c) {
   launch l;
   file_writer *write = NULL;
   return launch_of(r, c, &l) && new_file(&l, &write) && write == write_accelerate && l.wraps_layers;
+}
+
+bool plan_has_launch(const plan_result *r, const plan_for_card *c) {
+  launch l;
+  file_writer *write;
+  if (!launch_of(r, c, &l)) return false;
+  bool has_file = !l.is_written && (l.own_way || l.own_file || new_file(&l, &write));
+  return has_file || !starts_as_ever(&l);
 }
 
 void plan_print_launch(const plan_result *r, const plan_for_card *c) {

@@ -39,6 +39,7 @@ void plan_print_reasons(const plan_for_card *c);
 void plan_print_todo(const plan_result *r, const plan_for_card *c); // what no file can say
 void plan_print_questions(const plan_for_card *c);                  // that only the user can answer
 void plan_write_questions(json_writer *j, const plan_for_card *c);
+bool plan_has_launch(const plan_result *r, const plan_for_card *c); // whether that prints anything
 void plan_print_launch(const plan_result *r, const plan_for_card *c);       // of several GPUs
 bool plan_launch_checkpoints(const plan_result *r, const plan_for_card *c); // a file of its does
 void plan_write_launch(json_writer *j, const plan_result *r, const plan_for_card *c);

@@ -99,6 +99,15 @@ static bool find_in_command(const plim_project *p, const plim_edit_set *edits, c
   return is_found;
 }
 
+const char *plan_command_file(const plim_project *p) {
+  size_t size;
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->settings.format == PLIM_FORMAT_SHELL &&
+        script_in(p->files.at[i]->text, &size))
+      return p->files.at[i]->path;
+  return NULL;
+}
+
 // Ecosystems that train what a file of theirs says, by a module that any launcher takes.
 static const struct {
   plim_dialect dialect;
@@ -118,6 +127,16 @@ static bool find_trainer(const plim_project *p, char *text, size_t room) {
   return false;
 }
 
+// Nobody can say its arguments but the user.
+static bool takes_arguments(const plim_project_file *f) {
+  static const char *const words[] = {
+      "argparse",     "ArgumentParser", "sys.argv",  "hydra", "click",
+      "LightningCLI", "fire.Fire",      "TrlParser", "typer", "absl"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (memmem(f->text, f->size, words[i], strlen(words[i]))) return true;
+  return false;
+}
+
 void plan_script(const plim_project *p, const plan_edits *edits, char *text, size_t room) {
   plim_edit_set written = {0};
   snprintf(text, room, "train.py ...");
@@ -130,7 +149,7 @@ void plan_script(const plim_project *p, const plan_edits *edits, char *text, siz
     const plim_project_file *f = p->files.at[i];
     bool trains = f->settings.format == PLIM_FORMAT_PYTHON && f->is.dialect != PLIM_DIALECTS;
     if (!trains) continue;
-    snprintf(text, room, "%s ...", f->path);
+    snprintf(text, room, "%s%s", f->path, takes_arguments(f) ? " ..." : "");
     return;
   }
 }

@@ -381,6 +381,7 @@ static void print_files(const plan_result *r, const plan_for_card *c) {
   if (diff.len) {
     plan_heading("in your files (--out plan.json, then plimsoll apply plan.json)");
     fwrite(diff.at, 1, diff.len, stdout);
+    plan_print_comments(&r->files->project, &edits);
   }
   plim_diff_clear(&diff);
 }

@@ -89,33 +89,49 @@ static bool has_accelerate_file(const plim_project *p) {
 }
 
 // transformers 4 reads no version there, and runs FSDP 1; Axolotl sees to it itself.
-static void print_version(const plan_result *r, const plan_for_card *c) {
+static bool runs_version_1(const plan_result *r, const plan_for_card *c) {
   int64_t before = c->plan.before_choice.at[PLIM_KNOB_STRATEGY];
   int64_t strategy = c->plan.rungs.at[0].choice.at[PLIM_KNOB_STRATEGY];
   bool is_new = strategy == PLIM_SHARD_FSDP2 && before != PLIM_SHARD_FSDP2;
   const plim_project *p = r->files ? &r->files->project : NULL;
   bool is_trainer = p && p->dialect < PLIM_DIALECTS && p->dialect != PLIM_DIALECT_AXOLOTL &&
                     plim_dialect_table[p->dialect].has_trainer;
-  bool is_written = is_new && is_trainer && !has_accelerate_file(p) &&
-                    plan_can_share(p, strategy, c->plan.rungs.at[0].choice.at[PLIM_KNOB_OFFLOAD]);
-  if (is_written) printf("transformers 5: with these keys, 4 runs FSDP 1\n");
+  return is_new && is_trainer && !has_accelerate_file(p) &&
+         plan_can_share(p, strategy, c->plan.rungs.at[0].choice.at[PLIM_KNOB_OFFLOAD]);
+}
+
+static bool is_written(const plan_edits *edits, plim_knob knob) {
+  for (size_t i = 0; i < edits->write_count; i++)
+    if (edits->writes[i].knob == knob) return true;
+  return false;
+}
+
+// What the files say, or will when the plan is applied, is not to be exported.
+static const char *conf_to_export(const plan_result *r, const plan_for_card *c) {
+  const plim_rung *best = &c->plan.rungs.at[0];
+  plan_edits edits;
+  bool is_new =
+      best->choice.at[PLIM_KNOB_ALLOC_CONF] != c->plan.before_choice.at[PLIM_KNOB_ALLOC_CONF];
+  if (!r->files) return plim_choice_conf(&c->asked, &best->choice);
+  plan_edits_of(&r->files->project, c, best, &edits);
+  bool is_left = is_new && !is_written(&edits, PLIM_KNOB_ALLOC_CONF);
+  return is_left ? plim_choice_conf(&c->asked, &best->choice) : "";
 }
 
 void plan_print_todo(const plan_result *r, const plan_for_card *c) {
   if (!c->plan.rungs.len) return;
-  const plim_choice *x = &c->plan.rungs.at[0].choice;
-  const char *conf = plim_choice_conf(&c->asked, x);
-  int64_t chunk = x->at[PLIM_KNOB_CHUNKED_LOSS];
+  const char *conf = conf_to_export(r, c);
+  int64_t chunk = c->plan.rungs.at[0].choice.at[PLIM_KNOB_CHUNKED_LOSS];
   bool chunks = is_turned_on(c, PLIM_KNOB_CHUNKED_LOSS) &&
                 !has_place(r, PLIM_KNOB_CHUNKED_LOSS, count(chunk));
   bool has_liger = is_turned_on(c, PLIM_KNOB_LIGER);
   char needed[128];
   list_packages(r, c, needed, sizeof needed);
-  if (!*conf && !chunks && !*needed && c->asked.world < 2) return;
+  if (!*conf && !chunks && !*needed && !runs_version_1(r, c) && !plan_has_launch(r, c)) return;
   plan_heading("to do");
   if (*conf) printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", conf);
   if (*needed) printf("pip install%s\n", needed);
   if (has_liger) print_liger(r);
   if (chunks) print_loss(c);
-  print_version(r, c);
+  if (runs_version_1(r, c)) printf("transformers 5: with these keys, 4 runs FSDP 1\n");
 }

@@ -114,18 +114,20 @@ static void hint_count(const project_job *p, const asked_count *c, plim_error *e
   const plim_project_knob *k = &p->project.knobs[c->knob];
   const plim_setting *first = k->place_count ? k->places[0].setting : NULL;
   const char *knob = plim_knob_table[c->knob].name;
-  bool is_count = first && first->value.kind == PLIM_VALUE_INTEGER && first->value.integer > 0;
+  plim_value said = !first                                    ? (plim_value){0}
+                    : first->value.kind == PLIM_VALUE_DERIVED ? first->computed
+                                                              : first->value;
+  bool is_count = said.kind == PLIM_VALUE_INTEGER && said.integer > 0;
   if (is_count && c->knob == PLIM_KNOB_LORA_RANK)
-    plim_error_hint(error, "%s %lld, or 0 for no adapters", c->option,
-                    (long long)first->value.integer);
+    plim_error_hint(error, "%s %lld, or 0 for no adapters", c->option, (long long)said.integer);
   else if (is_count && k->place_count > 1)
     plim_error_hint(error, "which one counts: --set %s=%s:%s or --set %s=%s:%s", knob,
                     p->project.files.at[k->places[0].file]->path, first->key, knob,
                     p->project.files.at[k->places[1].file]->path, k->places[1].setting->key);
   else if (is_count)
     plim_error_hint(error, "%s %lld, or which one counts: --set %s=%s:%s", c->option,
-                    (long long)first->value.integer, knob,
-                    p->project.files.at[k->places[0].file]->path, first->key);
+                    (long long)said.integer, knob, p->project.files.at[k->places[0].file]->path,
+                    first->key);
   else if (first) plim_error_hint(error, "%s %s", c->option, c->example);
   else
     plim_error_hint(error, "%s %s, or where it is: --set %s=FILE:KEY", c->option, c->example, knob);
@@ -274,6 +276,9 @@ static void fill_strategy(project_job *p, job_args *a) {
   bool is_typed = job_is_typed(a, &a->strategy);
   if (is_typed) a->is_fsdp_1 = false;
   if (is(p->run.offload, "optimizer") && may_offload(a)) a->offload = 3;
+  if (is(p->run.offload, "weights") && may_offload(a))
+    note(p,
+         "parameters on the host without their optimizer are not modelled: predicted on the card");
   if (is_known(p->run.offload.said) && strstr(p->run.offload.text, "parameters") && may_offload(a))
     a->offload = 4;
   if (a->offload >= 3 && is_known(p->run.offload.said) &&

@@ -45,7 +45,8 @@ static void fill_sizes(const project_job *p, job_args *a) {
 
 // zero3_init_flag of accelerate's file; a script's own HfDeepSpeedConfig, or zero.Init.
 static void fill_load(const project_job *p, job_args *a) {
-  a->loads_whole = is_said(p, "", "zero3_init_flag", false);
+  bool is_cut = a->strategy == PLIM_SHARD_ZERO3; // else the flag is turned on with the stage
+  a->loads_whole = is_cut && is_said(p, "", "zero3_init_flag", false);
   bool is_in_code =
       project_job_calls(p, "HfDeepSpeedConfig(") || project_job_calls(p, "zero.Init(");
   if (is_in_code && !job_is_typed(a, &a->load)) a->load = JOB_LOAD_SHARDED;

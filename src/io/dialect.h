@@ -49,7 +49,8 @@ typedef enum { PLIM_DIALECT_LIST(PLIM_DIALECT_ENUM) PLIM_DIALECTS } plim_dialect
 //   none, bf16, fp16, fp8            precision;   auto, bf16, fp16, fp32   dtype
 //   plain, nf4, nf4-double, int8     quantisation
 //   none, ddp, fsdp, fsdp2, zero1-3  strategy
-//   none, optimizer, parameters, activations, joined with "+"   offload
+//   none, optimizer, parameters (and the optimizer), weights (parameters alone), activations, joined with "+"
+//                                    offload
 //   a name of plim_optimizer_named where it knows it            optimizer
 //   all-linear, or names with commas between                    lora_targets
 //   0, tokens (checkpointed), or: eighths and eighths-listed (of all tokens, kept), fused    chunked_loss
@@ -82,7 +83,8 @@ enum {
   PLIM_KEY_FOLLOWS = 128,  // changed along with the trainer's own settings, which win over it
   PLIM_KEY_PER_NODE = 256, // of GPUs: those of one machine
   PLIM_KEY_APART =
-      512 // a thing beside what others turn on: on, it wins; off, it says nothing of theirs
+      512, // a thing beside what others turn on: on, it wins; off, it says nothing of theirs
+  PLIM_KEY_OF_MODEL = 1024 // may be added beside the model's own name among Hydra's overrides
 };
 
 // One key of one dialect. Rows of a knob are read in the order of the table; what is said later

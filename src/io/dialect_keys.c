@@ -27,6 +27,7 @@
 #define ADDABLE .flags = PLIM_KEY_ADDABLE
 #define PER_NODE .flags = PLIM_KEY_PER_NODE
 #define FOLLOWS .flags = PLIM_KEY_FOLLOWS
+#define OF_MODEL .flags = PLIM_KEY_OF_MODEL
 #define APART .flags = PLIM_KEY_APART
 #define READ_ONLY .flags = PLIM_KEY_READ_ONLY
 #define GATE .flags = PLIM_KEY_LAST | PLIM_KEY_READ_ONLY
@@ -208,7 +209,7 @@ static const plim_key hf[] = {
   WORDS("prepare_model_for_kbit_training.use_gradient_checkpointing", CHECKPOINT, checkpoint, NULL),
   REFINES("gradient_checkpointing_kwargs", CHECKPOINT, "on", reentrant_json, NULL),
   REFINES("gradient_checkpointing_kwargs.use_reentrant", CHECKPOINT, "on", reentrant, NULL),
-  WORDS("attn_implementation", ATTENTION, attention, "sdpa"),
+  WORDS("attn_implementation", ATTENTION, attention, "sdpa", OF_MODEL),
   NAMES("optim", "adamw", ADDABLE),
   WORDS("bf16", PRECISION, bf16, "none", ADDABLE),
   WORDS("fp16", PRECISION, fp16, NULL, ADDABLE),
@@ -315,6 +316,7 @@ static const plim_key accelerate[] = {
   REFINES("fsdp_config.fsdp_version", STRATEGY, "fsdp", fsdp_version, NULL, READ_ONLY),
   WORDS("deepspeed_config.offload_optimizer_device", OFFLOAD, offload_optimizer, NULL),
   WORDS("deepspeed_config.offload_param_device", OFFLOAD, offload_parameters, NULL),
+  REFINES("deepspeed_config.offload_optimizer_device", OFFLOAD, "parameters", beside_parameters, NULL, READ_ONLY),
   WORDS("fsdp_config.fsdp_offload_params", OFFLOAD, offload_flag_parameters, NULL),
   WORDS("fsdp_config.fsdp_reshard_after_forward", RESHARD, reshard, NULL),
   WORDS("fsdp_config.fsdp_sharding_strategy", RESHARD, reshard, NULL),
@@ -338,8 +340,10 @@ static const plim_key deepspeed[] = {
   WORDS("zero_optimization.stage", STRATEGY, zero_stage, NULL),
   WORDS("zero_optimization.offload_optimizer.device", OFFLOAD, offload_optimizer, "none", ADDABLE),
   WORDS("zero_optimization.offload_param.device", OFFLOAD, offload_parameters, NULL),
+  REFINES("zero_optimization.offload_optimizer.device", OFFLOAD, "parameters", beside_parameters, "weights", READ_ONLY),
   NUMBER("gradient_clipping", CLIP, NULL, AGREES),
-  WORDS("optimizer.type", OPTIMIZER, optimizer_class, NULL),
+  WORDS("optimizer.type", OPTIMIZER, deepspeed_optimizer, NULL),
+  REFINES("optimizer.params.torch_adam", OPTIMIZER, "adamw", torch_adam, NULL),
   NONE,
 };
 
@@ -711,13 +715,14 @@ static const plim_key nanogpt[] = {
 #define HALVES TOGETHER(PRECISION, "bf16,fp16") // both at once: no trainer starts
 
 static const plim_key_set hf_sets[] = {
-  TOGETHER(STRATEGY, "deepspeed,fsdp,fsdp.*,fsdp_config,fsdp_config.*,gradient_checkpointing"),
+  TOGETHER(STRATEGY, "deepspeed,fsdp,fsdp.*,fsdp_config,fsdp_config.*,gradient_checkpointing,device_map,device_map.*"),
   HALVES,
   {0},
 };
 
 static const plim_key_set accelerate_sets[] = {
   TOGETHER(STRATEGY, "distributed_type,deepspeed_config,deepspeed_config.*,fsdp_config,fsdp_config.*"),
+  TOGETHER(OFFLOAD, "deepspeed_config.offload_optimizer_device,deepspeed_config.offload_param_device"),
   {0},
 };
 

@@ -108,6 +108,9 @@ WORDS(optimizer_class, {"torch.optim.AdamW", "adamw-foreach"}, {"AdamW", "adamw-
       {"bitsandbytes.optim.Lion8bit", "lion-8bit"}, {"bitsandbytes.optim.PagedLion8bit", "paged-lion-8bit"},
       {"torch.optim.SGD", "sgd"}, {"sgd", "sgd"}, {"adafactor", "adafactor"}, {"*.AdamW", "adamw-foreach"},
       {"bnb.optim.AdamW8bit", "adamw-8bit"}, {"bnb.optim.PagedAdamW8bit", "paged-adamw-8bit"});
+// DeepSpeed builds its own FusedAdam for both (get_optimizer_configuration), unless torch_adam asks for torch's.
+WORDS(deepspeed_optimizer, {"AdamW", "adamw"}, {"Adam", "adamw"}, {"sgd", "sgd"});
+WORDS(torch_adam, {"true", "adamw-foreach"}, {"false", "adamw"});
 WORDS(implementation, {"fused", "adamw"}, {"foreach", "adamw-foreach"}, {"for-loop", "adamw-loop"});
 WORDS(any_adamw, {"*", "?adamw-foreach"});
 WORDS(any_sgd, {"*", "?sgd"});
@@ -148,6 +151,8 @@ WORDS(reshard, {"true", "on"}, {"false", "?off"}, {"FULL_SHARD", "on"}, {"SHARD_
 WORDS(offload_optimizer, {"none", "?none"}, {"cpu", "optimizer"}, {"nvme", "optimizer"}, {"null", "?none"});
 WORDS(offload_parameters, {"none", "?none"}, {"cpu", "parameters"}, {"nvme", "parameters"},
       {"null", "?none"});
+// Parameters on the host, their optimizer on the card: DeepSpeed does so, and plans do not.
+WORDS(beside_parameters, {"cpu", "parameters"}, {"nvme", "parameters"}, {"none", "weights"}, {"null", "weights"});
 WORDS(offload_flag_optimizer, {"true", "optimizer"}, {"false", "?none"}, {"null", "?none"});
 WORDS(offload_flag_parameters, {"true", "parameters"}, {"false", "?none"}, {"null", "?none"});
 WORDS(offload_flag_activations, {"true", "activations"}, {"false", "?none"}, {"null", "?none"});

@@ -121,14 +121,42 @@ static plim_err new_flag(const plim_finder *f, size_t group, const char *key,
   return is_out ? plim_no_memory(error) : refuse(key, error);
 }
 
-static plim_err new_override(const char *key, const plim_value *value, plim_place place, buffers *b,
-                             plim_bytes *out, plim_error *error) {
+static size_t roof_of(const char *key) {
+  const char *dot = strrchr(key, '.');
+  return dot ? (size_t)(dot - key) + 1 : 0;
+}
+
+// The name that is written before the value, with one + before it.
+static bool has_one_plus(const plim_finder *f, const plim_found *found) {
+  size_t size = strlen(found->name), at = found->span.begin;
+  const char *text = f->s->text;
+  while (at > size && memcmp(text + at - size, found->name, size) != 0 && text[at - 1] != '\n')
+    at--;
+  if (at <= size || memcmp(text + at - size, found->name, size) != 0) return false;
+  at -= size;
+  return text[at - 1] == '+' && (at < 2 || text[at - 2] != '+');
+}
+
+// How others of the group are added: +a.b=c. Without such, ++ does it whether the key is there or not.
+static const char *sign_for(const plim_finder *f, size_t group, const char *key) {
+  size_t roof = roof_of(key);
+  for (size_t i = 0; roof && i < f->at.len; i++) {
+    const plim_found *found = &f->at.at[i];
+    bool is_beside = found->kind == PLIM_FOUND_OVERRIDE && found->group == group &&
+                     roof_of(found->name) == roof && memcmp(found->name, key, roof) == 0;
+    if (is_beside && has_one_plus(f, found)) return "+";
+  }
+  return "++";
+}
+
+static plim_err new_override(const char *sign, const char *key, const plim_value *value,
+                             plim_place place, buffers *b, plim_bytes *out, plim_error *error) {
   bool is_out = false;
   if (!plim_override_text(value, "", &b->text, &is_out))
     return is_out ? plim_no_memory(error) : refuse(key, error);
   b->word.len = 0;
-  if (!plim_bytes_add(&b->word, "++", 2) || !plim_bytes_add(&b->word, key, strlen(key)) ||
-      !plim_bytes_add(&b->word, "=", 1) ||
+  if (!plim_bytes_add(&b->word, sign, strlen(sign)) ||
+      !plim_bytes_add(&b->word, key, strlen(key)) || !plim_bytes_add(&b->word, "=", 1) ||
       !plim_bytes_add(&b->word, b->text.at, strlen(b->text.at)))
     return plim_no_memory(error);
   if (add_word(b, place, out, &is_out)) return PLIM_OK;
@@ -139,8 +167,9 @@ plim_err plim_new_words(const plim_finder *f, size_t group, const char *key,
                         const plim_value *value, plim_place place, plim_bytes *out,
                         plim_error *error) {
   buffers b = {0};
-  plim_err err = plim_is_flag_key(key) ? new_flag(f, group, key, value, place, &b, out, error)
-                                       : new_override(key, value, place, &b, out, error);
+  plim_err err = plim_is_flag_key(key)
+                     ? new_flag(f, group, key, value, place, &b, out, error)
+                     : new_override(sign_for(f, group, key), key, value, place, &b, out, error);
   free_buffers(&b);
   return err;
 }

@@ -99,10 +99,11 @@ void plim_project_clear(plim_project *p);
 // The index of a file by its path, or by the end of it if only one has that.
 plim_err plim_project_find(const plim_project *p, const char *path, size_t *out, plim_error *error);
 
-// Whether a file's path leads out of the current folder, and what a diff calls it then: by its whole path
-// without the first slash, to be applied from the root. Others are called by their path.
+// Whether a file lies outside of the current folder, links followed, and what a diff calls it: by its path from there
+// without links, which git does not follow; or from the root, without the first slash, as all are called where one of
+// them lies outside.
 bool plim_path_is_outside(const char *path);
-void plim_path_in_diff(const char *path, char out[PLIM_PATH_BYTES]);
+void plim_path_in_diff(const char *path, bool from_root, char out[PLIM_PATH_BYTES]);
 
 // GPUs that have batches of their own, of `world` (0: of as many as the files say); 0: not known.
 int64_t plim_project_ranks(const plim_project *p, int64_t world);
@@ -153,6 +154,7 @@ typedef struct {
 // A file that is not there yet; its path is relative to the current folder.
 typedef struct {
   char *path, *text; // owned
+  bool is_there;     // it is, with just this text: nothing is to be done
 } plim_new_file;
 
 typedef struct {

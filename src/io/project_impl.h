@@ -86,6 +86,9 @@ int plim_project_rank(const plim_project *p, size_t file);
 // sure place.
 bool plim_project_place(const plim_project_file *f, const char *key, bool is_nested,
                         char out[PLIM_KEY_BYTES]);
+// The same for an argument of the model, in a command: beside where Hydra is told its name.
+bool plim_project_place_of_model(const plim_project_file *f, const char *key,
+                                 char out[PLIM_KEY_BYTES]);
 // Whether that is because there are several: `why` says which.
 bool plim_project_has_several_places(const plim_project_file *f, char *why, size_t size);
 // use_reentrant=False, where checkpointing is turned on in this file for adapters that need it; nothing where
@@ -109,6 +112,8 @@ plim_err plim_project_refuse_moves(const plim_project *p, const plim_project *q,
 plim_dialect plim_names_dialect(const plim_project *p, const char *path);
 // Turns what it says into bindings.
 plim_err plim_names_read(plim_project *p, plim_error *error);
+// A place that --set or plimsoll.yaml names for the knob and whose key is not there yet; NULL: none.
+const plim_binding *plim_binding_to_add(const plim_project *p, plim_knob knob, size_t *file);
 // What bindings say about a knob, instead of what the files do by themselves.
 plim_err plim_bindings_decide(plim_project *p, plim_knob knob, plim_error *error);
 void plim_bindings_clear(plim_project *p);
@@ -123,5 +128,13 @@ bool plim_path_beside(const char *of, const char *name, char out[PLIM_PATH_BYTES
 bool plim_path_from_run(const plim_project *p, const char *path, char out[PLIM_PATH_BYTES]);
 // Whether this file was read, by this path or another.
 bool plim_project_has(const plim_project *p, const char *path);
+
+// Strategy and offload, which are one way to share; whether a value of theirs is what holds without a word
+// (project_compare.c).
+bool plim_is_sharing(plim_knob knob);
+bool plim_is_without_a_word(plim_knob knob, const plim_value *want);
+// Refuses edits after which a knob has not the value that it was to have, or another has moved.
+plim_err plim_project_check(const plim_project *p, const plim_knob_change *changes, size_t count,
+                            const plim_edit_set *edits, plim_error *error);
 
 #endif

@@ -12,8 +12,8 @@ static const char *const kernels[] = {"liger_rope", "liger_rms_norm", "liger_glu
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
 static bool is_block_style(const plim_project_file *f) {
-  return f->settings.format == PLIM_FORMAT_YAML && !memchr(f->text, '\r', f->size) &&
-         f->text[strspn(f->text, " \t\n")] != '{' && !strstr(f->text, "\n...");
+  return f->settings.format == PLIM_FORMAT_YAML &&
+         f->text[strspn(f->text, " \t\r\n\xef\xbb\xbf")] != '{' && !strstr(f->text, "\n...");
 }
 
 static plim_err refuse(const plim_project *p, size_t file, const char *why, plim_error *error) {
@@ -74,6 +74,7 @@ static bool plugin_edit(const plim_project_file *f, const plim_setting *last, pl
   out->text = last
                   ? item_like(f, last, &at)
                   : strdup(ends_in_line ? "plugins:\n  - " PLUGIN "\n" : "\nplugins:\n  - " PLUGIN);
+  out->text = plim_broken_like(f, out->text);
   out->span = (plim_span){at, at};
   return out->text;
 }

@@ -208,17 +208,51 @@ static void list_keys(const plim_project_file *f, const plim_binding *b, char *o
   }
 }
 
+// A key that this one may be a misspelling of; NULL: none.
+static const char *close_key(const plim_project_file *f, const char *name) {
+  const char **known = malloc((f->settings.at.len + 1) * sizeof *known);
+  for (size_t i = 0; known && i < f->settings.at.len; i++) known[i] = f->settings.at.at[i].key;
+  const char *close = known ? plim_suggest(name, known, f->settings.at.len) : NULL;
+  free(known);
+  return close;
+}
+
 static plim_err no_key(const plim_project_file *f, const plim_binding *b, plim_error *error) {
   char keys[240];
-  const char **known = malloc((f->settings.at.len + 1) * sizeof *known);
+  const char *close = close_key(f, b->name);
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "it has no %.120s", b->name);
-  for (size_t i = 0; known && i < f->settings.at.len; i++) known[i] = f->settings.at.at[i].key;
-  const char *close = known ? plim_suggest(b->name, known, f->settings.at.len) : NULL;
   list_keys(f, b, keys, sizeof keys);
   if (close) plim_error_hint(error, "did you mean %.200s?", close);
   else if (*keys) plim_error_hint(error, "it has %s", keys);
-  free(known);
   return plim_error_file(error, err, f->path);
+}
+
+// A value that the knob could have there.
+static plim_value sample_of(const plim_key *key) {
+  plim_value value = {.kind = PLIM_VALUE_INTEGER, .integer = 1}, out;
+  if (key->how == PLIM_AS_NUMBER) return value;
+  value = (plim_value){.kind = PLIM_VALUE_TEXT, .text = "on"};
+  return plim_key_inverse(key, &value, &out) ? out : value;
+}
+
+// Nothing says the knob, no other key is nearly this one, and the file has a place for it: there it is written.
+static bool can_be_added(const plim_project *p, const plim_project_file *f, const plim_binding *b) {
+  plim_value sample = sample_of(&b->key);
+  plim_edit edit;
+  bool is_said = p->knobs[b->key.knob].said >= PLIM_UNCLEAR;
+  if (is_said || close_key(f, b->name)) return false;
+  if (plim_settings_insert(&f->settings, b->name, &sample, &edit, NULL)) return false;
+  free(edit.text);
+  return true;
+}
+
+const plim_binding *plim_binding_to_add(const plim_project *p, plim_knob knob, size_t *file) {
+  for (size_t i = 0; i < p->bindings.len; i++) {
+    const plim_binding *b = p->bindings.at[i];
+    if (b->key.knob != knob || plim_project_find(p, b->path, file, NULL)) continue;
+    if (!plim_settings_find(&p->files.at[*file]->settings, b->name)) return b;
+  }
+  return NULL;
 }
 
 // A key that is not there, but which the file's own ecosystem has for this knob.
@@ -257,6 +291,7 @@ plim_err plim_bindings_decide(plim_project *p, plim_knob knob, plim_error *error
     plim_project_file *f = p->files.at[file];
     const plim_setting *setting = plim_settings_find(&f->settings, b->name);
     if (!setting && is_own_key(f, b)) continue; // it can be written there without being told
+    if (!setting && can_be_added(p, f, b)) continue;
     if (!setting) return no_key(f, b, error);
     plim_reading r;
     err = plim_reading_of(&f->settings, setting, &b->key, &r, error);

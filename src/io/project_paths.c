@@ -41,12 +41,25 @@ void plim_path_shorten(const char *path, char out[PLIM_PATH_BYTES]) {
   if (inner) snprintf(out, PLIM_PATH_BYTES, "%s", inner);
 }
 
-bool plim_path_is_outside(const char *path) { return *path == '/' || climbs(path); }
+// Without any links; of a file that is not there yet, without those in its folder.
+static bool resolve_all(const char *path, char out[PLIM_PATH_BYTES]) {
+  char real[PATH_MAX];
+  if (!realpath(path, real)) return resolve(path, out);
+  return snprintf(out, PLIM_PATH_BYTES, "%s", real) < PLIM_PATH_BYTES;
+}
 
-void plim_path_in_diff(const char *path, char out[PLIM_PATH_BYTES]) {
-  char whole[PLIM_PATH_BYTES];
-  bool is_resolved = plim_path_is_outside(path) && resolve(path, whole);
-  snprintf(out, PLIM_PATH_BYTES, "%s", is_resolved ? whole + 1 : path);
+bool plim_path_is_outside(const char *path) {
+  char whole[PLIM_PATH_BYTES], here[PATH_MAX];
+  if (!resolve_all(path, whole) || !realpath(".", here)) return *path == '/' || climbs(path);
+  return !below(here, whole);
+}
+
+void plim_path_in_diff(const char *path, bool from_root, char out[PLIM_PATH_BYTES]) {
+  char whole[PLIM_PATH_BYTES], here[PATH_MAX];
+  snprintf(out, PLIM_PATH_BYTES, "%s", path);
+  if (!resolve_all(path, whole) || !realpath(".", here)) return;
+  const char *inner = from_root ? NULL : below(here, whole);
+  snprintf(out, PLIM_PATH_BYTES, "%s", inner ? inner : whole + 1);
 }
 
 // ---- among the files --------------------------------------------------------------------------------

@@ -5,7 +5,7 @@
 #include "project_impl.h"
 
 static bool is_argument(plim_dialect dialect, const plim_setting *setting) {
-  if (setting->is_faint) return false;           // a variable is not beside arguments
+  if (setting->is_faint || *setting->key == '$') return false; // a variable is not beside arguments
   if (strstr(setting->key, ".--")) return false; // what the parser has is handed to them
   for (; dialect != PLIM_DIALECTS; dialect = plim_dialect_table[dialect].base)
     for (const plim_key *key = plim_dialect_table[dialect].keys; key->key; key++)
@@ -71,6 +71,28 @@ bool plim_project_place(const plim_project_file *f, const char *key, bool is_nes
   else if (is_nested && beside && !rival) name_beside(beside->key, key, out);
   else return false;
   return plim_project_knows_flag(f, out);
+}
+
+// model.model_args.pretrained_model_name_or_path=..., an override of Hydra's.
+static bool is_of_model(const plim_setting *setting) {
+  static const char name[] = ".pretrained_model_name_or_path";
+  size_t n = strlen(setting->key), end = sizeof name - 1;
+  return n > end && strcmp(setting->key + n - end, name) == 0 && !strchr("-$", *setting->key) &&
+         !setting->is_aside;
+}
+
+bool plim_project_place_of_model(const plim_project_file *f, const char *key,
+                                 char out[PLIM_KEY_BYTES]) {
+  const plim_setting *beside = NULL;
+  if (!plim_is_command(f)) return false;
+  for (size_t i = 0; i < f->settings.at.len; i++) {
+    const plim_setting *setting = &f->settings.at.at[i];
+    if (!is_of_model(setting)) continue;
+    if (beside && !is_under_one_roof(beside, setting)) return false;
+    beside = setting;
+  }
+  if (beside) name_beside(beside->key, key, out);
+  return beside;
 }
 
 int plim_project_rank(const plim_project *p, size_t file) {

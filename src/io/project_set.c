@@ -204,10 +204,30 @@ static plim_err refuse_absent(const plim_project *p, plim_knob knob, plim_error 
   return err;
 }
 
+// Where --set says, a key that is not there yet.
+static plim_err insert_bound(const job *j, const plim_binding *b, size_t file,
+                             const plim_knob_change *c, plim_error *error) {
+  const plim_project_file *f = j->p->files.at[file];
+  plim_knob_place place = {file, NULL, &b->key};
+  plim_error said = {0};
+  plim_value value;
+  plim_edit edit;
+  if (!plim_key_inverse(&b->key, &c->value, &value))
+    return refuse(j->p, &place, c, "there is no word for it", &said, error);
+  if (plim_settings_insert(&f->settings, b->name, &value, &edit, &said))
+    return refuse(j->p, &place, c, "", &said, error);
+  if (vec_push(&j->out->at, (plim_file_edit){file, edit})) return PLIM_OK;
+  free(edit.text);
+  return plim_no_memory(error);
+}
+
 static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_error *error) {
   const plim_project *p = j->p;
   plim_error why = {0};
   char tried[sizeof((plim_task *)0)->why] = "";
+  size_t named;
+  const plim_binding *bound = plim_binding_to_add(p, c->knob, &named);
+  if (bound && *bound->name) return insert_bound(j, bound, named, c, error);
   for (int order = 0; order < 3; order++)
     for (size_t i = 0; i < p->files.len; i++) {
       if (plim_project_rank(p, i) != order) continue;
@@ -222,20 +242,9 @@ static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_er
   return refuse_absent(p, c->knob, error);
 }
 
-static bool is_sharing(plim_knob knob) {
-  return knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD;
-}
-
-// Copies of the whole, with nothing on the host, are what is without a word.
-static bool is_without_a_word(plim_knob knob, const plim_value *want) {
-  if (want->kind != PLIM_VALUE_TEXT) return false;
-  bool is_none = strcmp(want->text, "none") == 0;
-  return is_none ? is_sharing(knob) : knob == PLIM_KNOB_STRATEGY && strcmp(want->text, "ddp") == 0;
-}
-
 static bool is_there_already(const plim_project_knob *k, plim_knob knob, const plim_value *value) {
   bool is_silent = k->said == PLIM_UNSAID && knob == PLIM_KNOB_OFFLOAD;
-  if (is_silent && is_without_a_word(knob, value)) return true;
+  if (is_silent && plim_is_without_a_word(knob, value)) return true;
   bool is_known = k->said == PLIM_SAID || k->said == PLIM_DEFAULTED;
   return is_known && plim_value_same(&k->value, value);
 }
@@ -268,6 +277,7 @@ static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error 
     return plim_error_file_of(p, k->place_count ? k->places[0].file : SIZE_MAX, err, error);
   }
   if (plim_project_takes_liger(p, c)) return plim_project_add_liger(p, j->out, error);
+  if (plim_project_takes_devices(p, c)) return plim_project_put_devices(p, c, j->out, error);
   size_t had = j->out->at.len;
   plim_err err = k->place_count ? change_places(j, c, error) : insert_anywhere(j, c, error);
   if (!err && turns_checkpoint_on(c) && j->out->at.len > had)
@@ -289,13 +299,20 @@ static plim_err tell(plim_err err, const plim_error *said, plim_error *error) {
   return err;
 }
 
+static bool becomes_stage_3(const job *j) {
+  const plim_value *to = plim_change_of(j->changes, j->count, PLIM_KNOB_STRATEGY);
+  const plim_project_knob *k = &j->p->knobs[PLIM_KNOB_STRATEGY];
+  bool is_asked = to && to->kind == PLIM_VALUE_TEXT && strcmp(to->text, "zero3") == 0;
+  return is_asked && !(k->said == PLIM_SAID && plim_value_same(&k->value, to));
+}
+
 // Key by key where that does it; else as a whole.
-static plim_err change_sharing(const job *j, plim_error *error) {
+static plim_err change_ways(const job *j, plim_error *error) {
   plim_err err = PLIM_OK;
   size_t had = j->out->at.len;
   plim_error said = {0}, why = {0};
   for (size_t i = 0; i < j->count && !err; i++)
-    if (is_sharing(j->changes[i].knob)) err = change_knob(j, &j->changes[i], &said);
+    if (plim_is_sharing(j->changes[i].knob)) err = change_knob(j, &j->changes[i], &said);
   bool is_whole = plim_change_of(j->changes, j->count, PLIM_KNOB_STRATEGY);
   if (!err || (!is_whole && !is_shared(j->p))) return tell(err, &said, error);
   forget_from(j->out, had);
@@ -305,133 +322,12 @@ static plim_err change_sharing(const job *j, plim_error *error) {
   return other && !is_whole ? tell(err, &said, error) : tell(other, &why, error);
 }
 
+static plim_err change_sharing(const job *j, plim_error *error) {
+  plim_err err = change_ways(j, error);
+  return err || !becomes_stage_3(j) ? err : plim_project_suit_stage_3(j->p, j->out, error);
+}
+
 // ---- all knobs together -----------------------------------------------------------------------------
-
-static bool is_unnamed(const plim_edit_set *edits, size_t file) {
-  for (size_t i = 0; i < edits->unnamed.len; i++)
-    if (edits->unnamed.at[i] == file) return true;
-  return false;
-}
-
-// A file that nothing names keeps its number, and says nothing.
-static plim_err add_again(const plim_project *p, size_t file, const plim_edit_set *edits,
-                          plim_project *out, plim_error *error) {
-  const char *path = p->files.at[file]->path;
-  char *text;
-  size_t size;
-  if (is_unnamed(edits, file)) return plim_project_add(out, path, "{}", 2, error);
-  plim_err err = plim_project_text(p, file, edits, &text, &size, error);
-  if (!err) err = plim_project_add(out, path, text, size, error);
-  free(text);
-  return err;
-}
-
-static plim_err rebuild(const plim_project *p, const plim_edit_set *edits, plim_project *out,
-                        plim_error *error) {
-  plim_err err = PLIM_OK;
-  for (size_t i = 0; i < p->files.len && !err; i++) err = add_again(p, i, edits, out, error);
-  for (size_t i = 0; i < edits->files.len && !err; i++) {
-    const plim_new_file *f = &edits->files.at[i];
-    err = plim_project_add(out, f->path, f->text, strlen(f->text), error);
-  }
-  for (size_t i = 0; i < p->bindings.len && !err; i++) {
-    const plim_binding *b = p->bindings.at[i];
-    if (!b->is_from_names) err = plim_project_bind(out, b->key.knob, b->path, b->name, error);
-  }
-  return err ? err : plim_project_finish(out, error);
-}
-
-static plim_err say_changed(const plim_project_knob *now, const plim_project_knob *then,
-                            const plim_value *want, plim_knob knob, plim_error *error) {
-  char is[48], should[48];
-  const char *name = plim_knob_table[knob].name;
-  static const plim_value none = {.kind = PLIM_VALUE_TEXT, .text = "none"};
-  bool is_none = knob == PLIM_KNOB_OFFLOAD && now->said == PLIM_UNSAID;
-  plim_value_print(is_none ? &none : &now->value, is, sizeof is);
-  plim_value_print(want ? want : &then->value, should, sizeof should);
-  if (now->said == PLIM_UNCLEAR)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "with these changes, %s would be unclear: %s",
-                     name, now->why);
-  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "with these changes, %s would be %s, not %s", name,
-                   is, should);
-}
-
-// Of a knob that is computed, how, and what it would be.
-static plim_err refuse_computed(const plim_project *p, const plim_project_knob *then,
-                                const plim_project_knob *now, plim_knob knob, plim_error *error) {
-  const plim_setting *setting = then->places[0].setting;
-  char value[48];
-  plim_value_print(&now->value, value, sizeof value);
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is computed, and %s %s: %.60s = %.80s",
-                           plim_knob_table[knob].name,
-                           plim_value_same(&now->value, &then->value) ? "stays" : "would become",
-                           value, setting->key, setting->value.text);
-  plim_error_hint(error, "write a number there, or change what it is computed from");
-  return plim_error_file_of(p, then->places[0].file, err, error);
-}
-
-static bool is_computed(const plim_project_knob *k) {
-  return k->place_count && k->places[0].setting &&
-         k->places[0].setting->value.kind == PLIM_VALUE_DERIVED;
-}
-
-static plim_err refuse_batch(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_ARGUMENT,
-                   "micro batch, accumulation and GPUs would not multiply out to the global batch");
-}
-
-static bool brings_fused_loss(const plim_project *p, const plim_knob_change *changes,
-                              size_t count) {
-  for (size_t i = 0; i < count; i++)
-    if (plim_project_takes_liger(p, &changes[i])) return true;
-  return false;
-}
-
-static bool is_as_wanted(const plim_project_knob *now, plim_knob knob, const plim_value *want) {
-  return plim_value_same(&now->value, want) ||
-         (now->said == PLIM_UNSAID && is_without_a_word(knob, want));
-}
-
-// Another way to share may leave to a default what its own keys said; when gathered parameters go is part of
-// the way.
-static bool is_as_before(const plim_project_knob *now, const plim_project_knob *then,
-                         plim_knob knob, bool is_shared_anew) {
-  bool is_same = plim_value_same(&now->value, &then->value);
-  if (!is_shared_anew) return is_same && now->said == then->said;
-  bool is_clear = now->said != PLIM_UNCLEAR || then->said == PLIM_UNCLEAR;
-  bool is_silent = now->said == PLIM_UNSAID && is_without_a_word(knob, &then->value);
-  return knob == PLIM_KNOB_RESHARD || is_silent || (is_same && is_clear);
-}
-
-static plim_err compare(const plim_project *p, const plim_project *q,
-                        const plim_knob_change *changes, size_t count, plim_error *error) {
-  bool is_shared_anew = plim_change_of(changes, count, PLIM_KNOB_STRATEGY);
-  for (int i = 0; i < PLIM_KNOBS; i++) {
-    const plim_project_knob *then = &p->knobs[i], *now = &q->knobs[i];
-    const plim_value *want = plim_change_of(changes, count, (plim_knob)i);
-    bool is_quotient = i == PLIM_KNOB_ACCUMULATE && plim_project_divides(q);
-    bool is_well = want ? is_as_wanted(now, (plim_knob)i, want)
-                        : is_quotient || is_as_before(now, then, (plim_knob)i, is_shared_anew);
-    is_well =
-        is_well || (i == PLIM_KNOB_CHUNKED_LOSS && !want && brings_fused_loss(p, changes, count));
-    bool is_inferred = i == PLIM_KNOB_WORLD && then->said != PLIM_SAID; // from the batch
-    if (!is_well && is_inferred) return refuse_batch(error);
-    if (!is_well && is_computed(then)) return refuse_computed(p, then, now, (plim_knob)i, error);
-    if (!is_well) return say_changed(now, then, want, (plim_knob)i, error);
-  }
-  if (plim_project_multiplies_out(p) && !plim_project_multiplies_out(q)) return refuse_batch(error);
-  return PLIM_OK;
-}
-
-static plim_err check(const plim_project *p, const plim_knob_change *changes, size_t count,
-                      const plim_edit_set *edits, plim_error *error) {
-  plim_project again = {0};
-  plim_err err = rebuild(p, edits, &again, error);
-  if (!err) err = compare(p, &again, changes, count, error);
-  if (!err) err = plim_project_refuse_moves(p, &again, changes, count, edits, error);
-  plim_project_clear(&again);
-  return err;
-}
 
 plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes, size_t count,
                           plim_edit_set *out, plim_error *error) {
@@ -440,9 +336,9 @@ plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes
   job j = {p, changes, count, out};
   if (!count) return PLIM_OK;
   for (size_t i = 0; i < count && !err; i++)
-    if (!is_sharing(changes[i].knob)) err = change_knob(&j, &changes[i], error);
+    if (!plim_is_sharing(changes[i].knob)) err = change_knob(&j, &changes[i], error);
   if (!err) err = change_sharing(&j, error);
-  if (!err) err = check(p, changes, count, out, error);
+  if (!err) err = plim_project_check(p, changes, count, out, error);
   if (err) plim_edit_set_clear(out);
   return err;
 }

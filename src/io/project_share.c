@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "project_impl.h"
+#include "project_steps.h"
 
 static bool is_alone(const plim_way_to_share *w) { return strcmp(w->strategy, "none") == 0; }
 
@@ -50,7 +51,8 @@ static plim_err make_block(const plim_project_file *f, const char *name, const v
                            plim_edit *edit, plim_error *error) {
   (void)name;
   bool ends_in_line = !f->size || f->text[f->size - 1] == '\n';
-  *edit = (plim_edit){{f->size, f->size}, accelerate_block(what, ends_in_line ? "" : "\n")};
+  char *block = accelerate_block(what, ends_in_line ? "" : "\n");
+  *edit = (plim_edit){{f->size, f->size}, plim_broken_like(f, block)};
   return edit->text ? PLIM_OK : plim_no_memory(error);
 }
 

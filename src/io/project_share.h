@@ -37,6 +37,16 @@ extern const char *const plim_share_lacks[]; // why there is none, by kind
 // Whether the ecosystem hands deepspeed, fsdp and fsdp_config to transformers' Trainer.
 bool plim_share_is_trainer(plim_dialect dialect);
 
+// ---- ZeRO (project_zero.c) ---------------------------------------------------------------------------
+
+// Whether a change of the offload is one of DeepSpeed's two devices, in its own file or in accelerate's; and both of
+// them set as the change wants it.
+bool plim_project_takes_devices(const plim_project *p, const plim_knob_change *c);
+plim_err plim_project_put_devices(const plim_project *p, const plim_knob_change *c,
+                                  plim_edit_set *out, plim_error *error);
+// Where the third stage is new: accelerate's zero3_init_flag is on, and no device_map is left.
+plim_err plim_project_suit_stage_3(const plim_project *p, plim_edit_set *out, plim_error *error);
+
 // ---- the way back (project_unshare.c) ---------------------------------------------------------------
 
 // Whether a key of a trainer is one of those that go, or below one.

@@ -60,20 +60,30 @@ static void deepspeed_name(const plim_way_to_share *w, const char *end, char nam
   snprintf(name, 64, "ds_%.8s%s%.16s.json", w->strategy, is_offloaded ? "_offload" : "", end);
 }
 
-// Beside a file, by a name that no other has; false: the path is too long, or all are taken.
-static bool deepspeed_path(const plim_way_to_share *w, const char *of, char path[PLIM_PATH_BYTES]) {
+static bool holds(const char *path, const char *text) {
+  char *there = NULL;
+  size_t size, limit = strlen(text) + 1;
+  bool is_same = plim_is_file(path) && !plim_text_file_read(path, limit, &there, &size, NULL) &&
+                 size == strlen(text) && memcmp(there, text, size) == 0;
+  free(there);
+  return is_same;
+}
+
+// Beside a file, by a name that no other has, or one with the same text; false: the path is too long, or all are taken.
+static bool deepspeed_path(const plim_way_to_share *w, const char *of, const char *text,
+                           char path[PLIM_PATH_BYTES]) {
   static const char *const ends[] = {"", "_plimsoll", "_plimsoll2", "_plimsoll3"};
   char name[64];
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
     deepspeed_name(w, ends[i], name);
     if (!plim_path_beside(of, name, path)) return false;
-    if (!plim_is_file(path)) return true;
+    if (!plim_is_file(path) || holds(path, text)) return true;
   }
   return false;
 }
 
 static plim_err create(plim_edit_set *out, const char *path, char *text, plim_error *error) {
-  plim_new_file file = {strdup(path), text};
+  plim_new_file file = {strdup(path), text, text && holds(path, text)};
   if (file.path && text && vec_push(&out->files, file)) return PLIM_OK;
   free(file.path);
   free(text);
@@ -225,11 +235,15 @@ typedef plim_err writer(const plim_project *p, size_t file, const plim_way_to_sh
 // Beside the file that names it, by the name that it has from where the run is started.
 static plim_err write_deepspeed(const plim_project *p, size_t file, const plim_way_to_share *w,
                                 plim_edit_set *out, plim_error *error) {
-  char path[PLIM_PATH_BYTES], name[PLIM_PATH_BYTES];
-  if (!deepspeed_path(w, p->files.at[file]->path, path) || !plim_path_from_run(p, path, name))
-    return plim_share_refuse(w, "there is no sure place for its file", error);
-  plim_err err = plim_share_say(p, file, plim_share_text, "deepspeed", name, out, error);
-  return err ? err : create(out, path, deepspeed_text(w), error);
+  char path[PLIM_PATH_BYTES], name[PLIM_PATH_BYTES], *text = deepspeed_text(w);
+  if (!text) return plim_no_memory(error);
+  plim_err err = PLIM_OK;
+  if (!deepspeed_path(w, p->files.at[file]->path, text, path) || !plim_path_from_run(p, path, name))
+    err = plim_share_refuse(w, "there is no sure place for its file", error);
+  if (!err) err = plim_share_say(p, file, plim_share_text, "deepspeed", name, out, error);
+  if (!err) return create(out, path, text, error);
+  free(text);
+  return err;
 }
 
 static bool is_on(const plim_project_file *f, const char *name) {

@@ -36,6 +36,23 @@ void plim_step_end(plim_project_file *f) {
   *f = (plim_project_file){0};
 }
 
+char *plim_broken_like(const plim_project_file *f, char *text) {
+  size_t lines = 0, used = 0;
+  const char *first = memchr(f->text, '\n', f->size);
+  bool has_returns = first && first > f->text && first[-1] == '\r';
+  if (!text || !has_returns) return text;
+  for (const char *at = text; *at; at++) lines += *at == '\n';
+  char *out = malloc(strlen(text) + lines + 1);
+  for (const char *at = text; out && *at; at++) {
+    bool is_bare = *at == '\n' && (at == text || at[-1] != '\r');
+    if (is_bare) out[used++] = '\r';
+    out[used++] = *at;
+  }
+  if (out) out[used] = 0;
+  free(text);
+  return out;
+}
+
 // ---- places as they were ----------------------------------------------------------------------------
 
 // Edits of one file in the order of the text.

@@ -19,4 +19,7 @@ void plim_step_end(plim_project_file *f);
 plim_err plim_step_add(const plim_project_file *now, size_t file, plim_edit edit,
                        plim_edit_set *edits, plim_error *error);
 
+// The text with the line ends of the file, in place of it, which is freed; NULL: out of memory, or of NULL.
+char *plim_broken_like(const plim_project_file *f, char *text);
+
 #endif

@@ -319,9 +319,12 @@ static bool try_rows(task *t, bool inserts, plim_error *error) {
       if (key->knob != t->knob) continue;
       const plim_setting *setting = setting_of(t, key, info->is_nested);
       if (!inserts && setting && try_change(t, key, setting, error)) return true;
-      if (!inserts || setting || !(key->flags & PLIM_KEY_ADDABLE)) continue;
-      bool has_place = plim_project_place(t->f, key->key, info->is_nested, name);
+      bool is_of_model = key->flags & PLIM_KEY_OF_MODEL;
+      if (!inserts || setting || !(key->flags & PLIM_KEY_ADDABLE || is_of_model)) continue;
+      bool has_place = is_of_model ? plim_project_place_of_model(t->f, key->key, name)
+                                   : plim_project_place(t->f, key->key, info->is_nested, name);
       if (has_place && try_insert(t, key, name, error)) return true;
+      if (is_of_model) continue;
       if (!has_place && try_insert_twins(t, key)) return true;
       if (!has_place && !t->why[0] && info->is_nested)
         plim_project_has_several_places(t->f, t->why, sizeof t->why);

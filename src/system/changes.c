@@ -65,24 +65,39 @@ plim_err plim_changeset_look(const char *root, plim_changes *out, plim_error *er
   return err;
 }
 
-static bool has_made(const plim_transaction *last, const char *path, const plim_content *now) {
+static const plim_step *maker(const plim_transaction *last, const char *path,
+                              const plim_content *now) {
   char *real = realpath(path, NULL);
-  bool made = false;
-  for (size_t i = 0; real && i < last->steps.len; i++) {
+  const plim_step *made = NULL;
+  for (size_t i = 0; real && !made && i < last->steps.len; i++) {
     const plim_step *s = &last->steps.at[i];
-    made = made || (strcmp(s->target, real) == 0 && plim_content_equal(&s->to, now));
+    if (strcmp(s->target, real) == 0 && plim_content_equal(&s->to, now)) made = s;
   }
   free(real);
   return made;
 }
 
-bool plim_changeset_made(const char *root, const char *path, const plim_content *now) {
+static bool find_made(const char *root, const char *path, const plim_content *now, char **backup) {
   plim_project p;
   plim_transaction last = {0};
+  *backup = NULL;
   if (!plim_project_exists(root)) return false;
-  bool made = !plim_project_peek(&p, root, NULL) && !plim_project_load_last(&p, &last, NULL) &&
-              has_made(&last, path, now);
+  bool is_read = !plim_project_peek(&p, root, NULL) && !plim_project_load_last(&p, &last, NULL);
+  const plim_step *made = is_read ? maker(&last, path, now) : NULL;
+  if (made && made->kept_path) *backup = strdup(made->kept_path);
   plim_transaction_clear(&last);
   plim_project_close(&p);
   return made;
+}
+
+bool plim_changeset_made(const char *root, const char *path, const plim_content *now) {
+  char *backup;
+  bool made = find_made(root, path, now, &backup);
+  free(backup);
+  return made;
+}
+
+char *plim_changeset_backup(const char *root, const char *path, const plim_content *now) {
+  char *backup;
+  return find_made(root, path, now, &backup) ? backup : NULL;
 }

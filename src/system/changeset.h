@@ -126,6 +126,8 @@ plim_err plim_changeset_recover(const char *root, const plim_changeset_options *
 
 // Whether a file holds what the last apply that was not undone gave it.
 bool plim_changeset_made(const char *root, const char *path, const plim_content *now);
+// Where what it held before that lies, which the caller frees; NULL: it does not hold that, or nothing is kept.
+char *plim_changeset_backup(const char *root, const char *path, const plim_content *now);
 
 // Whether a call was interrupted and not dealt with yet, and how its files are now; changes nothing. A
 // call that is at work is not interrupted. out->count is 0 if there is none; clear it.

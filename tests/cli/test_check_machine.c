@@ -134,7 +134,8 @@ TEST(check_of_cards_that_are_not_alike) {
 }
 
 static const char zero3[] = "{\"zero_optimization\": {\"stage\": 3, \"offload_param\": "
-                            "{\"device\": \"cpu\"}}, \"bf16\": {\"enabled\": \"auto\"},\n"
+                            "{\"device\": \"cpu\"}, \"offload_optimizer\": {\"device\": \"cpu\"}}, "
+                            "\"bf16\": {\"enabled\": \"auto\"},\n"
                             " \"train_micro_batch_size_per_gpu\": \"auto\"}\n";
 
 static void given_offload(void) {

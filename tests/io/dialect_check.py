@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """dialect_check.py DUMP FOLDER...: what dialect_dump changed, read with PyYAML, json and Python's own parser.
 
-One test per file. A change is one line of a unified diff: one added, or one removed and one added. Where the
+One test per file, which does the same written with other line ends, with a byte order mark and without the last line
+end. A change is one line of a unified diff: one added, or one removed and one added. Where the
 program's table says that an ecosystem sets the knob by several keys, lines of these keys may be added, changed and
 removed, and no others. All other values are equal, and a number is the number that was asked for. With every
 removal, that key is gone and all else is equal.
@@ -15,8 +16,10 @@ import fnmatch
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
+import tempfile
 
 try:
     import yaml
@@ -118,6 +121,15 @@ def allowed_lines(path, text, patterns):
     return set(lines_of_keys(yaml.compose(text.replace("\t", " ")), patterns))
 
 
+def lines_without(path, text, gone, patterns):
+    """Lines of Python as they are once keyword arguments of the set are taken out of them."""
+    if not path.endswith(".py"):
+        return set()
+    names = "|".join(re.escape(p) for p in patterns if "*" not in p)
+    argument = re.compile(rf""",\s*(?:{names})=(?:"[^"]*"|'[^']*'|{{[^}}]*}}|[\w.]+)""")
+    return {argument.sub("", lines_of(path, text)[i]) for i in gone}
+
+
 # ---- checks --------------------------------------------------------------------------------------------
 
 def wrong_lines(change, text):
@@ -131,6 +143,7 @@ def wrong_lines(change, text):
     if "set" not in change:
         return None, f"{len(gone)} lines go and {len(new)} come"
     patterns = change["set"].split(",")
+    new = [i for i in new if lines_of(path, now)[i] not in lines_without(path, text, gone, patterns)]
     stray = set(gone) - allowed_lines(path, text, patterns) | set(new) - allowed_lines(path, now, patterns)
     return "set", f"lines {sorted(stray)} are not of {change['set']}" if stray else None
 
@@ -158,6 +171,40 @@ def wrongly_removed(change, before):
     return None if all(before[key] == after[key] for key in after if key in before) else "others differ"
 
 
+# ---- other line ends -------------------------------------------------------------------------------------
+
+WAYS = {  # how the same file is written elsewhere; a shell takes neither
+    "CRLF": lambda text: text.replace("\n", "\r\n"),
+    "a byte order mark": lambda text: "\ufeff" + text,
+    "no last line end": lambda text: text.rstrip("\n"),
+}
+
+
+def written_otherwise(dump, files, texts, changes, way):
+    """Files whose changes are not those of the same file as it is, written that way."""
+    write, wrong = WAYS[way], set()
+    with tempfile.TemporaryDirectory() as folder:
+        copies = {}
+        for i, file in enumerate(files):
+            copy = pathlib.Path(folder, str(i), pathlib.Path(file).name)
+            copy.parent.mkdir()
+            copy.write_bytes(write(texts[file]).encode())
+            copies[str(copy)] = file
+        output = subprocess.run([dump, *copies], capture_output=True, check=True).stdout
+        for here, there in zip(changes, map(json.loads, output.splitlines())):
+            expected = write(here["text"]) if "text" in here else None
+            folders = [f"{pathlib.Path(f['file']).parent}/" for f in (there, here)]  # of a new file that is named
+            got = there["text"].replace(*folders) if "text" in there else None
+            is_last = way == "no last line end" and got is not None and expected is not None
+            if is_last:
+                got, expected = got.rstrip("\n"), expected.rstrip("\n")
+            if got != expected and copies[there["file"]] not in wrong:
+                wrong.add(copies[there["file"]])
+                print(f"{there['file']}: with {way}, {there.get('knob') or there.get('removed')} to "
+                      f"{there.get('to')}: {there.get('refusal') or there.get('error') or 'another text'}")
+    return wrong
+
+
 def main():
     dump, *folders = sys.argv[1:]
     is_told_all = "--refusals" in folders
@@ -173,7 +220,8 @@ def main():
     count = dict.fromkeys(("same", "line", "set", "removed", "refused"), 0)
     texts = {f: pathlib.Path(f).read_text() for f in files}
     before = {f: values(f, texts[f]) for f in files}
-    for change in map(json.loads, output.splitlines()):
+    changes = [json.loads(line) for line in output.splitlines()]
+    for change in changes:
         file, found = change["file"], change.get("error")
         if "refusal" in change:
             count["refused"] += 1
@@ -192,6 +240,11 @@ def main():
         if found:
             failed[file] = True
             print(f"{file}: {change.get('knob') or change.get('removed')} to {change.get('to')}: {found}")
+    plain = [f for f in files if not f.endswith(".sh") and "\r" not in texts[f]]
+    of_plain = [change for change in changes if change["file"] in set(plain)]
+    for way in WAYS:
+        for file in written_otherwise(dump, plain, texts, of_plain, way):
+            failed[file] = True
     for file, bad in failed.items():
         print("FAIL" if bad else "ok  ", "real parsers agree:", pathlib.Path(file).name)
     print(f"{count['line']} changes are one line, {count['set']} are lines of a declared set of keys, {count['same']} are "

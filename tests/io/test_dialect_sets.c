@@ -206,4 +206,89 @@ TEST(a_file_comes_before_an_arguments_default) {
   CHECK(says("micro_batch=8") && changes("micro_batch", "2"), "the file's");
 }
 
+// What a file of DeepSpeed's has on the host, which two keys say, and what each offload makes of it.
+static const struct {
+  const char *before, *says, *offload, *after;
+} devices[] = {
+    {"{\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": \"none\"}, "
+     "\"offload_param\": {\"device\": \"none\"}}}\n",
+     "offload=none", "parameters",
+     "{\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": \"cpu\"}, "
+     "\"offload_param\": {\"device\": \"cpu\"}}}\n"},
+    {"{\"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": \"cpu\"}}}\n",
+     "offload=weights", "optimizer",
+     "{\"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": \"none\"}, "
+     "\"offload_optimizer\": {\"device\": \"cpu\"}}}\n"},
+    {"{\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": \"none\"}, "
+     "\"offload_param\": {\"device\": \"nvme\"}}}\n",
+     "offload=weights", "parameters",
+     "{\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": \"cpu\"}, "
+     "\"offload_param\": {\"device\": \"nvme\"}}}\n"},
+    {"{\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": \"cpu\"}, "
+     "\"offload_param\": {\"device\": \"cpu\"}}}\n",
+     "offload=parameters", "none",
+     "{\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": \"none\"}, "
+     "\"offload_param\": {\"device\": \"none\"}}}\n"},
+};
+
+TEST(both_devices_of_zero_change_together) {
+  for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+    plim_edit_set edits = {0};
+    CHECK(!read_pair(hf_yaml, devices[i].before, NULL), "%s", error.message);
+    CHECK(says(devices[i].says), "%s", devices[i].before);
+    CHECK(set("offload", devices[i].offload, &edits), "%s", error.message);
+    CHECK(becomes(1, &edits, devices[i].after), "%s", devices[i].offload);
+    plim_edit_set_clear(&edits);
+  }
+}
+
+TEST(both_devices_of_accelerates_block_change_together) {
+  static const char block[] =
+      "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_processes: 4\n"
+      "deepspeed_config:\n  zero_stage: 3\n  offload_optimizer_device: none\n"
+      "  offload_param_device: none\n";
+  plim_edit_set edits;
+  CHECK(!read_text("acc.yaml", block), "%s", error.message);
+  CHECK(set("offload", "parameters", &edits), "%s", error.message);
+  CHECK(becomes(0, &edits,
+                "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_processes: "
+                "4\ndeepspeed_config:\n  zero_stage: 3\n  offload_optimizer_device: cpu\n"
+                "  offload_param_device: cpu\n"),
+        "both");
+  plim_edit_set_clear(&edits);
+}
+
+TEST(deepspeeds_adam_is_its_fused_one) {
+  CHECK(!read_text("ds.json", "{\"zero_optimization\": {\"stage\": 1},\n \"optimizer\": "
+                              "{\"type\": \"Adam\", \"params\": {\"lr\": 1e-5}}}\n"),
+        "%s", error.message);
+  CHECK(says("optimizer=adamw") && changes("optimizer", "adamw"), "FusedAdam");
+  CHECK(!read_text("ds.json", "{\"zero_optimization\": {\"stage\": 1},\n \"optimizer\": "
+                              "{\"type\": \"AdamW\", \"params\": {\"torch_adam\": true}}}\n"),
+        "%s", error.message);
+  CHECK(says("optimizer=adamw-foreach") && changes("optimizer", "adamw"), "torch's own");
+  CHECK(!read_text("ds.json", "{\"zero_optimization\": {\"stage\": 1},\n \"optimizer\": "
+                              "{\"type\": \"SGD\", \"params\": {\"lr\": 1e-5}}}\n"),
+        "%s", error.message);
+  CHECK(says("optimizer=sgd") && changes("optimizer", "adamw"), "AdamW is its word");
+}
+
+TEST(the_third_stage_takes_a_device_map_out) {
+  plim_edit_set edits;
+  CHECK(!read_text("t.py",
+                   "m = AutoModelForCausalLM.from_pretrained(\"gpt2\", device_map=\"cuda\")\n"
+                   "a = TrainingArguments(per_device_train_batch_size=4, bf16=True)\n"),
+        "%s", error.message);
+  CHECK(set("strategy", "zero3", &edits), "%s", error.message);
+  char *text = text_after(0, &edits);
+  CHECK(text && strstr(text, "from_pretrained(\"gpt2\")\n"), "%s", text);
+  free(text);
+  plim_edit_set_clear(&edits);
+  CHECK(set("strategy", "zero2", &edits), "%s", error.message);
+  text = text_after(0, &edits);
+  CHECK(text && strstr(text, "device_map=\"cuda\""), "%s", text);
+  free(text);
+  plim_edit_set_clear(&edits);
+}
+
 TEST_MAIN

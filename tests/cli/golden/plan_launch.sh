@@ -26,4 +26,8 @@ cat > ds.json <<'END'
 {"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "none"}}, "bf16": {"enabled": true}}
 END
 echo 'deepspeed --num_gpus 8 train.py --deepspeed ds.json --per_device_train_batch_size 1 --bf16' > ds.sh
-$PLIMSOLL plan ds.sh ds.json -m llama-3.1-8b -s 1024 --gpu 24GiB --fix strategy=zero3 --fix offload=parameters | todo
+$PLIMSOLL plan ds.sh ds.json -m llama-3.1-8b -s 1024 --gpu 24GiB --fix strategy=zero3 --fix offload=parameters |
+  sed -n '/^to do/p; /^by hand/p; /^diff/p; /^[-+]{/p'
+echo "== plain python gives DeepSpeed no RANK; what a diff writes is not to do"
+echo 'python train.py --model_name_or_path qwen2.5-1.5b --per_device_train_batch_size 1 --bf16 --max_length 1024' > one.sh
+$PLIMSOLL plan one.sh -s 1024 --gpu 12GiB --fix strategy=zero3 --fix offload=parameters --fix chunked_loss=off | todo

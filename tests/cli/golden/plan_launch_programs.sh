@@ -1,7 +1,7 @@
 # What starts a plan is the program that the files are for: LLaMA-Factory's and Axolotl's, Lightning's own processes,
 # and a module as the user's command has it.
 held="--gpu 80GiB --fix checkpoint=on --fix micro_batch=1 --fix liger=off --fix chunked_loss=0 --fix alloc_conf=default"
-todo() { grep -E "^(torchrun|accelerate|deepspeed|python|FORCE|fsdp|in your own|export HEAD)"; }
+todo() { grep -E "^(torchrun|tune|USE|accelerate|deepspeed|python|FORCE|fsdp|in your own|export HEAD)"; }
 cat > sft.yaml <<'END'
 model_name_or_path: Qwen/Qwen2.5-1.5B
 stage: sft
@@ -36,6 +36,41 @@ trainer.fit(model, loader)
 END
 $PLIMSOLL plan train.py -s 512 $held --fix strategy=ddp | todo
 $PLIMSOLL plan train.py -s 512 $held --fix strategy=fsdp2 --fix offload=none | todo
+echo "== a script with arguments of its own"
+sed 's/^import lightning as L/&\nimport argparse/' train.py > own.py
+$PLIMSOLL plan own.py -s 512 $held --fix strategy=ddp | todo
+echo "== torchtune, by the recipe that its file names, or by what it trains"
+cat > tune.yaml <<'END'
+# tune run --nnodes 1 qat_lora_finetune_distributed --config llama3_2/3B_qat_lora
+tokenizer:
+  _component_: torchtune.models.llama3.llama3_tokenizer
+  path: /tmp/t
+  max_seq_len: 512
+model:
+  _component_: torchtune.models.llama3_2.llama3_2_1b
+optimizer:
+  _component_: torch.optim.AdamW
+  lr: 2e-5
+batch_size: 1
+gradient_accumulation_steps: 8
+enable_activation_checkpointing: True
+dtype: bf16
+END
+$PLIMSOLL plan tune.yaml --world 4 --gpu 80GiB | todo
+sed 1d tune.yaml > own.yaml
+$PLIMSOLL plan own.yaml --world 8 --nodes 2 --gpu 80GiB | todo
+echo "== LLaMA-Factory's version 1"
+cat > v1.yaml <<'END'
+model: Qwen/Qwen2.5-1.5B
+model_class: llm
+dist_config:
+  name: fsdp2
+train_dataset: data/v1_sft_demo.yaml
+output_dir: out
+micro_batch_size: 1
+cutoff_len: 512
+END
+$PLIMSOLL plan v1.yaml --world 4 --gpu 80GiB | todo
 echo "== a module"
 mkdir m && cd m || exit 9
 cat > sft.yaml <<'END'

@@ -1,0 +1,54 @@
+#include "apply_report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli_alloc.h"
+#include "json.h"
+#include "term.h"
+#include "text.h"
+#include "text_file.h"
+
+void apply_note(char *text) {
+  fprintf(stderr, "note: ");
+  term_say(stderr, text, 6, 6);
+  free(text);
+}
+
+void apply_print_earlier(const plim_changes *earlier) {
+  for (size_t i = 0; i < earlier->count; i++)
+    apply_note(cli_format("an interrupted call was %s: %s",
+                          earlier->way == PLIM_CHANGES_COMPLETED ? "completed" : "rolled back",
+                          earlier->files[i].path));
+}
+
+void apply_print_done(const plim_changes *done, const char *verb, bool as_json) {
+  json_writer j = json_begin(stdout);
+  if (!as_json) {
+    for (size_t i = 0; i < done->count; i++) {
+      const plim_changed_file *f = &done->files[i];
+      char line[2 * PLIM_PATH_BYTES];
+      snprintf(line, sizeof line, "%s %s%s%s%s",
+               f->created ? "created"
+               : f->gone  ? "removed"
+                          : verb,
+               f->path, f->backup ? "  (before: " : "", f->backup ? f->backup : "",
+               f->backup ? ")" : "");
+      plim_text_disarm(line);
+      term_say(stdout, line, 0, 2);
+    }
+    return;
+  }
+  json_object(&j, NULL);
+  json_u64(&j, "format_version", 1);
+  json_array(&j, "files");
+  for (size_t i = 0; i < done->count; i++) {
+    json_object(&j, NULL);
+    json_string(&j, "path", done->files[i].path);
+    json_string(&j, "backup", done->files[i].backup);
+    json_end(&j);
+  }
+  json_end(&j);
+  json_end(&j);
+  json_finish(&j);
+}

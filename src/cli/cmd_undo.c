@@ -1,0 +1,49 @@
+// plimsoll undo: takes the last apply back.
+#include <stdio.h>
+
+#include "apply_report.h"
+#include "changeset.h"
+#include "command.h"
+
+typedef struct {
+  bool force, outside;
+} undo_args;
+
+static int run_undo(const cli_call *call) {
+  const undo_args *args = call->args;
+  plim_changeset_result result = {0};
+  plim_error error = {0};
+  plim_changeset_options how = {.force = args->force, .outside = args->outside};
+  plim_err err = plim_changeset_undo(".", &how, &result, &error);
+  apply_print_earlier(&result.earlier);
+  if (!err) apply_print_done(&result.done, "restored", call->common.json);
+  if (!err && !result.done.count && !call->common.json)
+    printf("%s\n",
+           result.earlier.count ? "what was interrupted is undone" : "there is nothing to undo");
+  plim_changeset_result_clear(&result);
+  return err ? cli_report(&error, NULL) : CLI_OK;
+}
+
+static const cli_option undo_options[] = {
+    {"force", 0, NULL, CLI_FLAG, offsetof(undo_args, force),
+     "restore files that have changed since, too; what they hold is kept as a backup", NULL},
+    {"outside", 0, NULL, CLI_FLAG, offsetof(undo_args, outside),
+     "restore files outside this folder, too: if it was you who applied that", NULL},
+    {0},
+};
+
+static const char *const undo_description[] = {
+    "Takes back the last plimsoll apply in this folder: every file gets exactly the bytes it had. "
+    "Called "
+    "again, it takes back the one before.",
+    NULL,
+};
+
+const cli_command cmd_undo = {
+    .name = "undo",
+    .summary = "take back the last apply",
+    .options = undo_options,
+    .args_size = sizeof(undo_args),
+    .run = run_undo,
+    .description = undo_description,
+};

@@ -1,0 +1,22 @@
+# Where two say different, both are named; where a value is computed, its line and that of what it is computed from; a
+# comment that is no longer true is named too.
+cat >dup.py <<'EOF'
+from transformers import TrainingArguments, AutoModelForCausalLM
+BATCH = 5 * 8
+m = AutoModelForCausalLM.from_pretrained("gpt2-xl")
+a = TrainingArguments("o", per_device_train_batch_size=BATCH, gradient_accumulation_steps=1, bf16=True)
+EOF
+$PLIMSOLL plan dup.py --gpu 24GiB --fix micro_batch=20 | grep -A3 "^micro_batch 20"
+echo 'b = TrainingArguments("o2", per_device_train_batch_size=2, gradient_accumulation_steps=20, bf16=True)' >>dup.py
+$PLIMSOLL plan dup.py --gpu 24GiB 2>&1
+cat >train.yaml <<'EOF'
+base_model: Qwen/Qwen2.5-1.5B
+sequence_len: 1024
+# 8 on each GPU
+micro_batch_size: 8
+gradient_accumulation_steps: 8   # 8*8*4 = 256, not 2048
+num_epochs: 8 # 8
+bf16: true
+EOF
+$PLIMSOLL plan train.yaml --gpu 80GiB --fix micro_batch=4 --out plan.json | sed -n '/^note: train.yaml/,$p' | sed '/^unverified/,$d'
+$PLIMSOLL apply plan.json | grep -A1 "comment"
