@@ -7,7 +7,9 @@
 #include "command.h"
 #include "interrupted.h"
 #include "job_contrast.h"
+#include "output_file.h"
 #include "plan_edits.h"
+#include "plan_file.h"
 #include "plan_options.h"
 #include "term.h"
 
@@ -230,6 +232,28 @@ static plim_err plan_cards(const plan_args *args, plan_result *r, const char **s
   return PLIM_OK;
 }
 
+static plim_err refuse_several(const plan_args *args, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "--out %.200s: only a plan for one card can be applied", args->out);
+  plim_error_hint(error, "--gpu \"%.*s\" --out %.200s, or --json for all of them",
+                  (int)strcspn(args->job.gpu, ","), args->job.gpu, args->out);
+  return err;
+}
+
+// Nothing that the plan is made from is written over, nor anything but an older plan.
+static plim_err check_out(const plan_args *args, const plan_result *r, plim_error *error) {
+  output_file out = {"--out", args->out, "plan.json", "a plan", plim_is_plan};
+  const plim_project *p = r->files ? &r->files->project : NULL;
+  if (!args->out) return PLIM_OK;
+  if (args->job.model && output_is_same(args->out, args->job.model))
+    return output_refuse(&out, "that is the model itself", "", error);
+  for (size_t i = 0; p && i < p->files.len; i++)
+    if (output_is_same(args->out, p->files.at[i]->path))
+      return output_refuse(&out, "the plan is made from that file", "", error);
+  return args->job.gpu && strchr(args->job.gpu, ',') ? refuse_several(args, error)
+                                                      : output_check(&out, error);
+}
+
 static int show(const plan_result *r, const plan_args *args, const cli_call *call) {
   plim_error error = {0};
   bool fits = false;
@@ -277,6 +301,7 @@ static int run(const cli_call *call) {
   settle_columns(args);
   r.nodes = args->job.nodes;
   r.epochs = isnan(args->epochs) ? 1 : args->epochs;
+  if (!err) err = check_out(args, &r, &error);
   if (!err) err = plan_cards(args, &r, &source, &error);
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
   int status = err ? cli_report(&error, source) : show(&r, args, call);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "key_names.h"
+#include "plan_file.h"
 #include "project_impl.h"
 #include "text_file.h"
 
@@ -32,6 +33,14 @@ static bool is_notebook(const char *path) {
   return dot && strcmp(dot, ".ipynb") == 0;
 }
 
+static plim_err refuse_plan(const plim_project_file *f, plim_error *error) {
+  if (!plim_is_plan(f->text, f->size)) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this is a saved plan, no configuration");
+  plim_error_hint(error, "plimsoll apply %.200s   writes it into the files it was made from",
+                  f->path);
+  return err;
+}
+
 static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *error) {
   plim_format format;
   if (!f->path || !f->text || !vec_reserve(&p->files, 1)) return plim_no_memory(error);
@@ -41,7 +50,8 @@ static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *erro
     plim_error_hint(error, "%s", is_notebook(f->path) ? NOTEBOOK_HINT : FORMAT_HINT);
     return err;
   }
-  plim_err err = plim_settings_read(format, f->text, f->size, &f->settings, error);
+  plim_err err = refuse_plan(f, error);
+  if (!err) err = plim_settings_read(format, f->text, f->size, &f->settings, error);
   if (!err) p->files.at[p->files.len++] = f;
   return err;
 }
