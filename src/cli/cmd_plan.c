@@ -251,7 +251,28 @@ static plim_err check_out(const plan_args *args, const plan_result *r, plim_erro
     if (output_is_same(args->out, p->files.at[i]->path))
       return output_refuse(&out, "the plan is made from that file", "", error);
   return args->job.gpu && strchr(args->job.gpu, ',') ? refuse_several(args, error)
-                                                      : output_check(&out, error);
+                                                     : output_check(&out, error);
+}
+
+static plim_err no_number(const char *option, double value, const char *why, const char *example,
+                          plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s %g: %s", option, value, why);
+  plim_error_hint(error, "%s %s", option, example);
+  return err;
+}
+
+// How long it takes and what that costs is asked for as a whole.
+static plim_err check_duration(const plan_args *args, plim_error *error) {
+  bool is_lasting = args->samples != PLIM_UNKNOWN;
+  if (!args->samples)
+    return no_number("--samples", 0, "there is nothing to train on", "50000", error);
+  if (args->epochs <= 0) return no_number("--epochs", args->epochs, "more than 0", "3", error);
+  if (args->price < 0) return no_number("--price", args->price, "0 or more", "1.99", error);
+  if (is_lasting || (isnan(args->price) && isnan(args->epochs))) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s needs the number of sequences in the data",
+                           isnan(args->price) ? "--epochs" : "--price");
+  plim_error_hint(error, "--samples 50000");
+  return err;
 }
 
 static int show(const plan_result *r, const plan_args *args, const cli_call *call) {
@@ -288,10 +309,10 @@ static int run(const cli_call *call) {
   plim_error error = {0};
   const char *source = NULL;
   if (!r.cards) return cli_fail("not enough memory on this machine");
-  plim_err err = PLIM_OK;
+  plim_err err = check_duration(args, &error);
   args->job.typed = call;
   args->job.typed_at = offsetof(plan_args, job);
-  if (call->words.len) {
+  if (!err && call->words.len) {
     note_interrupted();
     err = read_files(call, args, &files, batch, sizeof batch, &error);
     r.files = &files;

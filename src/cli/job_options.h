@@ -138,6 +138,7 @@ typedef struct {
   plim_target target;
   plim_alloc_conf conf;  // target.conf points here
   char card[128];        // in words: "RTX 4090"; empty: none was given or found
+  char card_note[160];   // what was made of its name or size; empty: nothing to say
   bool is_known_by_size; // its kernels and rates are an H200's
   char notes[8][224];    // what was assumed; unused ones are empty
 } job_request;
@@ -151,6 +152,11 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
 // Of it, what is about adapters; and the layers they go to: "q_proj,v_proj", "all-linear".
 plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error);
 const char *job_lora_targets(const job_args *args, const job_request *r);
+
+// And what is about the card, and how cards are connected (job_card.c).
+plim_err job_understand_target(const job_args *args, job_request *r, const char **source,
+                               plim_error *error);
+plim_err job_understand_link(const job_args *args, job_request *r, plim_error *error);
 
 // Adds to the notes; one too many is left out.
 void job_note(job_request *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -43,8 +43,8 @@ void plan_print_launch(const plan_result *r, const plan_for_card *c);       // o
 bool plan_launch_checkpoints(const plan_result *r, const plan_for_card *c); // a file of its does
 void plan_write_launch(json_writer *j, const plan_result *r, const plan_for_card *c);
 void plan_print_ladder(const plim_plan *p);
-void plan_print_cards(const plan_for_card *cards, size_t count); // the best of each
-char *plan_json(const plan_result *r);                           // the document; free() it
+void plan_print_cards(const plan_result *r); // of several: the best of each
+char *plan_json(const plan_result *r);       // the document; free() it
 
 void plan_heading(const char *text);
 

@@ -435,17 +435,7 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   print_unverified(c);
 }
 
-// ---- several cards ----------------------------------------------------------------------------------
-
-static void print_many(const plan_result *r) {
-  char text[256];
-  job_describe_model(&r->cards[0].request, r->args, text, sizeof text);
-  sentence(text);
-  printf("\n");
-  plan_print_cards(r->cards, r->count);
-}
-
 void plan_print_text(const plan_result *r) {
   if (r->count == 1) print_one(r, &r->cards[0]);
-  else print_many(r);
+  else plan_print_cards(r);
 }
