@@ -17,6 +17,7 @@ const char *const job_loops[] = {"manual", "trainer", "bare", NULL};
 const char *const job_reduce_dtypes[] = {"fp32", "bf16", NULL};
 const char *const job_offloads[] = {"none",      "activations", "checkpoints",
                                     "optimizer", "parameters",  NULL};
+const char *const job_prepares[] = {"default", "peft", "none", NULL};
 const char *const job_links[] = {"default", "nvlink", "pcie", NULL};
 const char *const job_loads[] = {"pretrained", "device-map", "init", "sharded", NULL};
 
@@ -138,6 +139,7 @@ static plim_err understand_optimizer(const job_args *args, job_request *r, plim_
 // Places in job_offloads and job_loops.
 enum { OFFLOAD_ACTIVATIONS = 1, OFFLOAD_CHECKPOINTS, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS };
 enum { LOOP_TRAINER = 1, LOOP_BARE };
+enum { PREPARE_PEFT = 1 }; // in job_prepares
 
 static plim_checkpoint_kind checkpoint_of(const job_args *args) {
   return args->offload == OFFLOAD_CHECKPOINTS ? PLIM_CHECKPOINT_OFFLOADED
@@ -186,9 +188,9 @@ static void understand_sharding(const job_args *args, job_request *r) {
   if (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)
     job_note(r, "FSDP2 moves parameters to the host along with the optimizer");
   if (args->strategy && args->loop == 0)
-    job_note(
-        r,
-        "on several GPUs the plain loop is predicted as one that keeps only the loss, no logits");
+    job_note(r,
+             "on several GPUs a loop was measured that lets go of the model's outputs once it has "
+             "the loss: one that keeps them takes the logits more");
   if (!is_fsdp || r->job.recipe.autocast == PLIM_BOOL) return;
   r->job.sharding.compute_dtype = r->job.recipe.autocast;
   r->job.sharding.reduce_dtype = by_accelerate        ? r->job.recipe.autocast
@@ -258,7 +260,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .skips_clipping = args->no_clip,
                     .deletes_outputs = args->delete_outputs};
   r->job.weights = (plim_weights_kind)args->weights;
-  r->job.prepares_kbit = r->job.weights != PLIM_WEIGHTS_PLAIN;
+  r->job.prepares_kbit = args->prepare ? args->prepare == PREPARE_PEFT : !args->leaves_kbit;
   understand_sharding(args, r);
   plim_err err = check_count("--batch", args->batch, 1 << 20, error);
   if (!err) err = check_count("--accumulate", args->accumulate, 1 << 16, error);
