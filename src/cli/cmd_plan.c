@@ -117,6 +117,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files) hold_ways(files, &c->asked);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   if (!err) err = plim_plan_make(&c->asked, &c->plan, error);
+  if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
   return err;
 }
 
@@ -325,10 +326,12 @@ static int run(const cli_call *call) {
   if (!err) err = check_out(args, &r, &error);
   if (!err) err = plan_cards(args, &r, &source, &error);
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
+  for (size_t i = 0; !err && i < r.count; i++) plan_reproduce(&r, &r.cards[i]);
   int status = err ? cli_report(&error, source) : show(&r, args, call);
   for (size_t i = 0; i < r.count; i++) {
     plim_plan_clear(&r.cards[i].plan);
     plim_plan_clear(&r.cards[i].writable);
+    free(r.cards[i].reproduce);
   }
   project_job_clear(&files);
   free(r.cards);

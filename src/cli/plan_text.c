@@ -437,6 +437,7 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   print_files(r, c);
   print_duration(r, c);
   print_unverified(c);
+  plan_print_reproduce(c);
 }
 
 void plan_print_text(const plan_result *r) {

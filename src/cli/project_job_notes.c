@@ -1,10 +1,13 @@
 // What was read as what, and what the files leave open, in words.
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "project_job.h"
 
 #define note project_job_note
+
+enum { LEFT_OUT = 2 }; // settings, before it is told
 
 static bool is_on(plim_said_text said) {
   bool is_known = said.said == PLIM_SAID || said.said == PLIM_DEFAULTED;
@@ -80,6 +83,52 @@ static void note_unmodelled(project_job *p) {
          (long long)p->run.empty_cache.count);
 }
 
+// ---- what nobody says -------------------------------------------------------------------------------
+
+static void batch_words(const job_args *a, char *text, size_t size) {
+  snprintf(text, size, "micro batch (%llu)", (unsigned long long)a->batch);
+}
+
+static void precision_words(const job_args *a, char *text, size_t size) {
+  snprintf(text, size, "precision (%s)", a->amp ? job_amps[a->amp] : "no autocast");
+}
+
+static void adapter_words(const job_args *a, char *text, size_t size) {
+  if (a->lora_rank) snprintf(text, size, "adapters (rank %llu)", (unsigned long long)a->lora_rank);
+  else snprintf(text, size, "adapters (none: all is trained)");
+}
+
+static void checkpoint_words(const job_args *a, char *text, size_t size) {
+  bool is_on = a->checkpoint || a->reentrant;
+  snprintf(text, size, "checkpointing (%s)", is_on ? "on" : "off");
+}
+
+// Where a file was cut off, or is the wrong one, this is how it shows: one thing left out is usual, several are not.
+static void note_unsaid(project_job *p, const job_args *a) {
+  static const struct {
+    plim_knob knob;
+    size_t at; // of job_args
+    void (*words)(const job_args *a, char *text, size_t size);
+  } usual[] = {
+      {PLIM_KNOB_MICRO_BATCH, offsetof(job_args, batch), batch_words},
+      {PLIM_KNOB_PRECISION, offsetof(job_args, amp), precision_words},
+      {PLIM_KNOB_LORA_RANK, offsetof(job_args, lora_rank), adapter_words},
+      {PLIM_KNOB_CHECKPOINT, offsetof(job_args, checkpoint), checkpoint_words},
+  };
+  char list[200] = "";
+  int count = 0;
+  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+    plim_said said = p->project.knobs[usual[i].knob].said;
+    bool is_typed = job_is_typed(a, (const char *)a + usual[i].at);
+    size_t used = strlen(list);
+    if (said >= PLIM_UNCLEAR || is_typed) continue;
+    char words[48];
+    usual[i].words(a, words, sizeof words);
+    snprintf(list + used, sizeof list - used, "%s%s", count++ ? ", " : "", words);
+  }
+  if (count >= LEFT_OUT) note(p, "the files do not say, and it is taken as: %s", list);
+}
+
 void project_job_note_open(project_job *p, const job_args *a) {
   note_stage(p);
   note_unclear(p, a);
@@ -89,4 +138,5 @@ void project_job_note_open(project_job *p, const job_args *a) {
   note_world(p, a);
   project_job_note_ecosystem(p, a);
   note_upcast(p, a);
+  note_unsaid(p, a);
 }
