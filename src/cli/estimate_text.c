@@ -138,8 +138,9 @@ static void print_budget(const estimate_result *r) {
   term_table *t = term_table_new(columns, 5);
   for (int i = 0; i < PLIM_COMPONENTS; i++) {
     char text[96];
-    if (e->component_bytes[i] < PLIM_MIB) continue; // a loss alone
     about(r, i, text, sizeof text);
+    bool is_small = e->component_bytes[i] < PLIM_MIB; // such as a loss alone
+    if (!e->component_bytes[i] || (is_small && !*text)) continue;
     term_table_cell(t, TERM_DIM, " %c", letters[i]);
     term_table_cell(t, TERM_PLAIN, "%s", plim_component_names[i]);
     term_table_cell(t, TERM_PLAIN, "%s", units_bytes(e->component_bytes[i]).text);

@@ -196,7 +196,7 @@ static const char *without_option(const job_args *own) {
   if (own->through_accelerate) return "accelerate's own loop";
   if (own->is_pairwise) return "a loss of one sample's texts";
   if (own->wraps_layers) return "FSDP's own checkpoints";
-  return "something in the files";
+  return "all that these files say";
 }
 
 static bool is_same(const plim_estimate *a, const plim_estimate *b) {
@@ -204,27 +204,46 @@ static bool is_same(const plim_estimate *a, const plim_estimate *b) {
          a->p.peak_reserved_bytes == b->p.peak_reserved_bytes && a->fits == b->fits;
 }
 
-static bool says_the_same(const job_args *a, const plim_rung *x) {
+static plim_err predict(const job_request *request, int passes, plim_estimate *out) {
+  plim_job job = request->job;
+  if (job.recipe.accumulate > passes) job.recipe.accumulate = passes;
+  return plim_estimate_make(&job, &request->target, out, NULL);
+}
+
+// The plan has not run all passes; the command does. What all of them take is then what the plan says, too.
+static bool settle(const plim_plan_request *asked, const job_request *request, plim_rung *x) {
+  plim_estimate all;
+  int passes = request->job.recipe.accumulate;
+  if (passes <= PLIM_SHOWN_PASSES) return true;
+  if (predict(request, passes, &all)) return false;
+  bool is_sure = asked->margin >= 0 || all.interval_bytes[1] <= all.budget_bytes;
+  if (all.has_verdict && !(all.fits && is_sure)) return false;
+  x->e = all;
+  return true;
+}
+
+static bool says_the_same(const plim_plan_request *asked, const job_args *a, plim_rung *x) {
   job_request *request = cli_alloc(sizeof *request);
   const char *source;
   plim_estimate e;
   bool is_well = !job_understand(a, a, request, &source, NULL) &&
-                 !plim_estimate_make(&request->job, &request->target, &e, NULL) &&
-                 is_same(&e, &x->e);
+                 !predict(request, PLIM_SHOWN_PASSES, &e) && is_same(&e, &x->e) &&
+                 settle(asked, request, x);
   free(request);
   return is_well;
 }
 
 void plan_reproduce(const plan_result *r, plan_for_card *c) {
   if (!c->plan.rungs.len) return;
-  const plim_rung *x = &c->plan.rungs.at[0];
+  plim_rung *x = &c->plan.rungs.at[0];
   job_args a = args_of(r, c, x);
-  if (says_the_same(&a, x)) c->reproduce = command_of(&a);
+  if (says_the_same(&c->asked, &a, x)) c->reproduce = command_of(&a);
   else c->no_reproduce = without_option(r->args);
 }
 
 void plan_print_reproduce(const plan_for_card *c) {
-  if (c->reproduce) printf("\nthe same by hand:\n%s\n", c->reproduce);
+  if (c->reproduce) printf("\nthe same prediction:\n%s\n", c->reproduce);
   else if (c->no_reproduce)
-    printf("\nby hand, plimsoll estimate has no option for %s\n", c->no_reproduce);
+    printf("\nplimsoll estimate has no option for %s, so it predicts something else\n",
+           c->no_reproduce);
 }

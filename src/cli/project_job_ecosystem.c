@@ -75,10 +75,6 @@ static void fill_kbit(project_job *p, job_args *a) {
   bool is_called = project_job_calls(p, "prepare_model_for_kbit_training(");
   bool is_own = leaves_by_itself(p);
   a->leaves_kbit = !is_called && (is_own || has_script(p)) && !upcasts_norms(p);
-  // sft_trainer.py since 0.26: adapters on quantised weights are made bf16.
-  bool is_open = !a->lora_dtype && !job_is_typed(a, &a->lora_dtype) && a->dtype != DTYPE_FP32;
-  bool is_nf4 = a->weights == PLIM_WEIGHTS_NF4 || a->weights == PLIM_WEIGHTS_NF4_DOUBLE;
-  if (p->project.dialect == PLIM_DIALECT_TRL && is_nf4 && is_open) a->lora_dtype = 1;
 }
 
 static void note_kbit(project_job *p, const job_args *a) {

@@ -7,7 +7,7 @@
 
 #define note project_job_note
 
-enum { LEFT_OUT = 2 }; // settings, before it is told
+enum { LEFT_OUT = 3 }; // settings, before it is told
 
 static bool is_on(plim_said_text said) {
   bool is_known = said.said == PLIM_SAID || said.said == PLIM_DEFAULTED;
