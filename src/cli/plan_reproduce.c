@@ -181,7 +181,8 @@ static char *command_of(const job_args *a) {
     fputc(' ', out);
     put_value(out, o, at);
   }
-  if (fclose(out)) cli_out_of_memory();
+  bool is_whole = !ferror(out);
+  if (fclose(out) || !is_whole || !text) cli_out_of_memory();
   return text;
 }
 
@@ -211,34 +212,39 @@ static plim_err predict(const job_request *request, int passes, plim_estimate *o
 }
 
 // The plan has not run all passes; the command does. What all of them take is then what the plan says, too.
-static bool settle(const plim_plan_request *asked, const job_request *request, plim_rung *x) {
+static plim_err settle(const plim_plan_request *asked, const job_request *request, plim_rung *x) {
   plim_estimate all;
   int passes = request->job.recipe.accumulate;
-  if (passes <= PLIM_SHOWN_PASSES) return true;
-  if (predict(request, passes, &all)) return false;
+  if (passes <= PLIM_SHOWN_PASSES) return PLIM_OK;
+  plim_err err = predict(request, passes, &all);
+  if (err) return err;
   bool is_sure = asked->margin >= 0 || all.interval_bytes[1] <= all.budget_bytes;
-  if (all.has_verdict && !(all.fits && is_sure)) return false;
+  if (all.has_verdict && !(all.fits && is_sure)) return PLIM_ERR_UNSUPPORTED;
   x->e = all;
-  return true;
+  return PLIM_OK;
 }
 
-static bool says_the_same(const plim_plan_request *asked, const job_args *a, plim_rung *x) {
+// PLIM_ERR_NOMEM, or any other error where it does not.
+static plim_err say_the_same(const plim_plan_request *asked, const job_args *a, plim_rung *x) {
   job_request *request = cli_alloc(sizeof *request);
   const char *source;
   plim_estimate e;
-  bool is_well = !job_understand(a, a, request, &source, NULL) &&
-                 !predict(request, PLIM_SHOWN_PASSES, &e) && is_same(&e, &x->e) &&
-                 settle(asked, request, x);
+  plim_err err = job_understand(a, a, request, &source, NULL);
+  if (!err) err = predict(request, PLIM_SHOWN_PASSES, &e);
+  if (!err && !is_same(&e, &x->e)) err = PLIM_ERR_UNSUPPORTED;
+  if (!err) err = settle(asked, request, x);
   free(request);
-  return is_well;
+  return err;
 }
 
 void plan_reproduce(const plan_result *r, plan_for_card *c) {
   if (!c->plan.rungs.len) return;
   plim_rung *x = &c->plan.rungs.at[0];
   job_args a = args_of(r, c, x);
-  if (says_the_same(&c->asked, &a, x)) c->reproduce = command_of(&a);
-  else c->no_reproduce = without_option(r->args);
+  plim_err err = say_the_same(&c->asked, &a, x);
+  if (err == PLIM_ERR_NOMEM) cli_out_of_memory();
+  if (err) c->no_reproduce = without_option(r->args);
+  else c->reproduce = command_of(&a);
 }
 
 void plan_print_reproduce(const plan_for_card *c) {
