@@ -68,7 +68,7 @@ static int64_t rank(const check *c) { return check_number(c, PLIM_KNOB_LORA_RANK
 static bool has_input_gradients(const check *c) {
   size_t enabled, adapted;
   if (check_mention(c, "enable_input_require_grads", NULL)) return true;
-  if (check_mention(c, "prepare_model_for_kbit_training", NULL)) return true;
+  if (project_job_calls(&c->files, "prepare_model_for_kbit_training(")) return true;
   const plim_project_file *f = check_mention(c, "gradient_checkpointing_enable(", &enabled);
   return f && check_mention(c, "get_peft_model(", &adapted) == f && enabled < adapted;
 }
@@ -158,6 +158,7 @@ static void check_map_of_stage_3(check *c) {
   check_fix(f, "leave device_map out: the sharding places the model");
 }
 
+// An import alone puts no adapters on anything.
 static bool has_adapter(const check *c) {
   check_place at;
   static const char *const keys[] = {"use_peft", "use_lora", "lora"};
@@ -167,7 +168,7 @@ static bool has_adapter(const check *c) {
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     if (check_find_on(c, keys[i], &at)) return true;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (check_mention(c, words[i], NULL)) return true;
+    if (project_job_calls(&c->files, words[i])) return true;
   return false;
 }
 

@@ -128,6 +128,19 @@ static void say_crowded(check *c) {
   check_fix(f, "free the card first; nvidia-smi shows who is on it");
 }
 
+// As the plan does: what may take more than there is, is not sure to run.
+static bool is_tight(const plim_estimate *e) { return e->interval_bytes[1] > e->budget_bytes; }
+
+static void say_tight(check *c) {
+  const plim_estimate *e = &c->estimate;
+  check_finding *f =
+      check_add(c, "fit", CHECK_WARNING, "fits with too little to spare to be sure: %s of %s on %s",
+                units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text, card_of(c));
+  check_why(f, "it may take between %s and %s", units_bytes(e->interval_bytes[0]).text,
+            units_bytes(e->interval_bytes[1]).text);
+  fix_plan(c, f);
+}
+
 static void say_verdict(check *c) {
   const plim_estimate *e = &c->estimate;
   if (!e->has_verdict) {
@@ -136,6 +149,7 @@ static void say_verdict(check *c) {
     check_fix(f, "name the card to see whether it fits: --gpu 24GiB");
   } else if (!e->fits) say_too_large(c);
   else if (!fits_now(c)) say_crowded(c);
+  else if (is_tight(e)) say_tight(c);
   else
     check_add(c, "fit", CHECK_OK, "fits: %s of %s on %s", units_bytes(e->device_bytes).text,
               units_bytes(e->budget_bytes).text, card_of(c));
@@ -143,6 +157,7 @@ static void say_verdict(check *c) {
 
 static void say_assumed(check *c) {
   const plim_model_source *model = &c->request.source;
+  if (*c->request.card_note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->request.card_note);
   if (*model->note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", model->note);
   if (*model->quantization)
     check_add(c, "fit.assumed", CHECK_NOTE,

@@ -7,7 +7,9 @@
 #include "command.h"
 #include "interrupted.h"
 #include "job_contrast.h"
+#include "output_file.h"
 #include "plan_edits.h"
+#include "plan_file.h"
 #include "plan_options.h"
 #include "term.h"
 
@@ -115,6 +117,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files) hold_ways(files, &c->asked);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   if (!err) err = plim_plan_make(&c->asked, &c->plan, error);
+  if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
   return err;
 }
 
@@ -230,6 +233,49 @@ static plim_err plan_cards(const plan_args *args, plan_result *r, const char **s
   return PLIM_OK;
 }
 
+static plim_err refuse_several(const plan_args *args, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "--out %.200s: only a plan for one card can be applied", args->out);
+  plim_error_hint(error, "--gpu \"%.*s\" --out %.200s, or --json for all of them",
+                  (int)strcspn(args->job.gpu, ","), args->job.gpu, args->out);
+  return err;
+}
+
+// Nothing that the plan is made from is written over, nor anything but an older plan.
+static plim_err check_out(const plan_args *args, const plan_result *r, plim_error *error) {
+  output_file out = {"--out", args->out, "plan.json", "a plan", plim_is_plan};
+  const plim_project *p = r->files ? &r->files->project : NULL;
+  if (!args->out) return PLIM_OK;
+  if (args->job.model && output_is_same(args->out, args->job.model))
+    return output_refuse(&out, "that is the model itself", "", error);
+  for (size_t i = 0; p && i < p->files.len; i++)
+    if (output_is_same(args->out, p->files.at[i]->path))
+      return output_refuse(&out, "the plan is made from that file", "", error);
+  return args->job.gpu && strchr(args->job.gpu, ',') ? refuse_several(args, error)
+                                                     : output_check(&out, error);
+}
+
+static plim_err no_number(const char *option, double value, const char *why, const char *example,
+                          plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s %g: %s", option, value, why);
+  plim_error_hint(error, "%s %s", option, example);
+  return err;
+}
+
+// How long it takes and what that costs is asked for as a whole.
+static plim_err check_duration(const plan_args *args, plim_error *error) {
+  bool is_lasting = args->samples != PLIM_UNKNOWN;
+  if (!args->samples)
+    return no_number("--samples", 0, "there is nothing to train on", "50000", error);
+  if (args->epochs <= 0) return no_number("--epochs", args->epochs, "more than 0", "3", error);
+  if (args->price < 0) return no_number("--price", args->price, "0 or more", "1.99", error);
+  if (is_lasting || (isnan(args->price) && isnan(args->epochs))) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s needs the number of sequences in the data",
+                           isnan(args->price) ? "--epochs" : "--price");
+  plim_error_hint(error, "--samples 50000");
+  return err;
+}
+
 static int show(const plan_result *r, const plan_args *args, const cli_call *call) {
   plim_error error = {0};
   bool fits = false;
@@ -264,10 +310,10 @@ static int run(const cli_call *call) {
   plim_error error = {0};
   const char *source = NULL;
   if (!r.cards) return cli_fail("not enough memory on this machine");
-  plim_err err = PLIM_OK;
+  plim_err err = check_duration(args, &error);
   args->job.typed = call;
   args->job.typed_at = offsetof(plan_args, job);
-  if (call->words.len) {
+  if (!err && call->words.len) {
     note_interrupted();
     err = read_files(call, args, &files, batch, sizeof batch, &error);
     r.files = &files;
@@ -277,12 +323,15 @@ static int run(const cli_call *call) {
   settle_columns(args);
   r.nodes = args->job.nodes;
   r.epochs = isnan(args->epochs) ? 1 : args->epochs;
+  if (!err) err = check_out(args, &r, &error);
   if (!err) err = plan_cards(args, &r, &source, &error);
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
+  for (size_t i = 0; !err && i < r.count; i++) plan_reproduce(&r, &r.cards[i]);
   int status = err ? cli_report(&error, source) : show(&r, args, call);
   for (size_t i = 0; i < r.count; i++) {
     plim_plan_clear(&r.cards[i].plan);
     plim_plan_clear(&r.cards[i].writable);
+    free(r.cards[i].reproduce);
   }
   project_job_clear(&files);
   free(r.cards);

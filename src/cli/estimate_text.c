@@ -138,8 +138,9 @@ static void print_budget(const estimate_result *r) {
   term_table *t = term_table_new(columns, 5);
   for (int i = 0; i < PLIM_COMPONENTS; i++) {
     char text[96];
-    if (!e->component_bytes[i]) continue;
     about(r, i, text, sizeof text);
+    bool is_small = e->component_bytes[i] < PLIM_MIB; // such as a loss alone
+    if (!e->component_bytes[i] || (is_small && !*text)) continue;
     term_table_cell(t, TERM_DIM, " %c", letters[i]);
     term_table_cell(t, TERM_PLAIN, "%s", plim_component_names[i]);
     term_table_cell(t, TERM_PLAIN, "%s", units_bytes(e->component_bytes[i]).text);
@@ -212,8 +213,7 @@ static void print_facts(const estimate_result *r) {
                text);
   }
   if (is_loaded_whole(r))
-    print_fact("help: from_pretrained under HfDeepSpeedConfig has it whole on no GPU: "
-               "--load sharded");
+    print_fact("help: loaded under HfDeepSpeedConfig it is whole on no GPU: --load sharded");
   if (!isnan(e->step_seconds))
     print_fact("time: %s per step, %s tokens per second%s", units_seconds(e->step_seconds).text,
                units_count((uint64_t)e->tokens_per_second).text,

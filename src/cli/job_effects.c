@@ -72,6 +72,11 @@ static bool loads_what_it_quantises(const job_args *a, const job_request *r) {
   return r->job.load != PLIM_LOAD_INIT || r->job.weights == PLIM_WEIGHTS_PLAIN;
 }
 
+static bool is_quantised(const job_args *a, const job_request *r) {
+  (void)a;
+  return r->job.weights != PLIM_WEIGHTS_PLAIN;
+}
+
 static bool has_neighbours(const job_args *a, const job_request *r) {
   (void)r;
   return a->world > a->nodes;
@@ -142,6 +147,7 @@ static const struct {
      "--loss contrastive"},
     {"liger", has_liger, "Liger-Kernel's modules are not modelled for this family", "leave it out"},
     {"weights", NULL, NULL, NULL},
+    {"prepare", is_quantised, "no weights are quantised", "--weights nf4-double --lora-rank 16"},
     {"offload", offloads_what_it_can, "transformers has no gradient checkpointing for this family",
      "--offload activations"},
     {"offload", can_move_parameters, "of ZeRO's stages only the third moves parameters",

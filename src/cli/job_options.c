@@ -1,6 +1,5 @@
 #include "job_options.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +7,6 @@
 #include "family.h"
 #include "job_contrast.h"
 #include "job_effects.h"
-#include "nvml.h"
 #include "suggest.h"
 #include "units.h"
 
@@ -19,6 +17,7 @@ const char *const job_loops[] = {"manual", "trainer", "bare", NULL};
 const char *const job_reduce_dtypes[] = {"fp32", "bf16", NULL};
 const char *const job_offloads[] = {"none",      "activations", "checkpoints",
                                     "optimizer", "parameters",  NULL};
+const char *const job_prepares[] = {"default", "peft", "none", NULL};
 const char *const job_links[] = {"default", "nvlink", "pcie", NULL};
 const char *const job_loads[] = {"pretrained", "device-map", "init", "sharded", NULL};
 
@@ -140,6 +139,7 @@ static plim_err understand_optimizer(const job_args *args, job_request *r, plim_
 // Places in job_offloads and job_loops.
 enum { OFFLOAD_ACTIVATIONS = 1, OFFLOAD_CHECKPOINTS, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS };
 enum { LOOP_TRAINER = 1, LOOP_BARE };
+enum { PREPARE_PEFT = 1 }; // in job_prepares
 
 static plim_checkpoint_kind checkpoint_of(const job_args *args) {
   return args->offload == OFFLOAD_CHECKPOINTS ? PLIM_CHECKPOINT_OFFLOADED
@@ -188,9 +188,9 @@ static void understand_sharding(const job_args *args, job_request *r) {
   if (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)
     job_note(r, "FSDP2 moves parameters to the host along with the optimizer");
   if (args->strategy && args->loop == 0)
-    job_note(
-        r,
-        "on several GPUs the plain loop is predicted as one that keeps only the loss, no logits");
+    job_note(r,
+             "on several GPUs a loop was measured that lets go of the model's outputs once it has "
+             "the loss: one that keeps them takes the logits more");
   if (!is_fsdp || r->job.recipe.autocast == PLIM_BOOL) return;
   r->job.sharding.compute_dtype = r->job.recipe.autocast;
   r->job.sharding.reduce_dtype = by_accelerate        ? r->job.recipe.autocast
@@ -260,7 +260,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .skips_clipping = args->no_clip,
                     .deletes_outputs = args->delete_outputs};
   r->job.weights = (plim_weights_kind)args->weights;
-  r->job.prepares_kbit = r->job.weights != PLIM_WEIGHTS_PLAIN;
+  r->job.prepares_kbit = args->prepare ? args->prepare == PREPARE_PEFT : !args->leaves_kbit;
   understand_sharding(args, r);
   plim_err err = check_count("--batch", args->batch, 1 << 20, error);
   if (!err) err = check_count("--accumulate", args->accumulate, 1 << 16, error);
@@ -273,90 +273,6 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
   return err;
 }
 
-// ---- the card ---------------------------------------------------------------------------------------
-
-#define MAX_CARD (1ull << 50) // a pebibyte
-
-static plim_err size_too_odd(uint64_t bytes, plim_error *error) {
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "no card has %s of memory", units_bytes(bytes).text);
-  plim_error_hint(error, "--gpu 24GiB, or a name: --gpu \"RTX 4090\"");
-  return err;
-}
-
-static plim_err understand_card(const char *text, job_request *r, plim_error *error) {
-  uint64_t bytes;
-  const plim_gpu *gpu = plim_gpu_named(text);
-  if (gpu) {
-    r->target = plim_target_gpu(gpu);
-    snprintf(r->card, sizeof r->card, "%s", gpu->name);
-    return PLIM_OK;
-  }
-  bool is_size = isdigit((unsigned char)*text) && !units_parse_bytes(text, &bytes, NULL);
-  if (!is_size) return plim_gpu_find(text, &gpu, error);
-  if (bytes < 2 * PLIM_GIB || bytes > MAX_CARD) return size_too_odd(bytes, error);
-  r->target = plim_target_size(bytes);
-  r->is_known_by_size = true;
-  snprintf(r->card, sizeof r->card, "a card of %s", units_bytes(bytes).text);
-  return PLIM_OK;
-}
-
-// The first card of this machine, if there is one.
-static void look_for_card(job_request *r) {
-  plim_card cards[PLIM_MAX_CARDS];
-  if (!plim_nvml_cards(cards) || cards[0].total_bytes == PLIM_UNKNOWN) return;
-  const plim_gpu *gpu = plim_gpu_present(cards[0].name, cards[0].total_bytes / PLIM_MIB);
-  r->target = gpu ? plim_target_gpu(gpu) : plim_target_size(cards[0].total_bytes);
-  snprintf(r->card, sizeof r->card, "%s", cards[0].name);
-  job_note(r, "the card is the one in this machine");
-}
-
-static plim_err understand_conf(const job_args *args, job_request *r, const char **source,
-                                plim_error *error) {
-  r->job.sdpa = r->target.gpu ? plim_sdpa_preferred(r->target.gpu) : PLIM_SDPA_CUDNN;
-  *source = args->alloc_conf;
-  plim_err err = plim_alloc_conf_parse(args->alloc_conf ? args->alloc_conf : "", &r->conf, error);
-  r->target.conf = &r->conf;
-  return err;
-}
-
-static plim_err understand_target(const job_args *args, job_request *r, const char **source,
-                                  plim_error *error) {
-  r->target = plim_target_any();
-  plim_err err = PLIM_OK;
-  if (args->gpu) err = understand_card(args->gpu, r, error);
-  else if (args->limit_bytes == PLIM_UNKNOWN) look_for_card(r);
-  if (err) return err;
-  if (args->limit_bytes != PLIM_UNKNOWN) {
-    if (args->limit_bytes < 2 * PLIM_MIB || args->limit_bytes > MAX_CARD)
-      return size_too_odd(args->limit_bytes, error);
-    bool is_smaller = args->limit_bytes < r->target.limit_bytes;
-    if (!is_smaller) {
-      job_note(r, "the limit of %s is more than %s leaves free: it changes nothing",
-               units_bytes(args->limit_bytes).text, r->card);
-      return understand_conf(args, r, source, error);
-    }
-    r->target.limit_bytes = args->limit_bytes;
-    r->target.budget_bytes = args->limit_bytes + PLIM_CONTEXT_MIB * PLIM_MIB;
-    char card[40];
-    snprintf(card, sizeof card, "%.39s", r->card);
-    snprintf(r->card, sizeof r->card, "the limit of %s%s%s", units_bytes(args->limit_bytes).text,
-             *card ? " on " : "", card);
-  }
-  return understand_conf(args, r, source, error);
-}
-
-// A card of which only the size is known is no SXM card unless that is said.
-static plim_err understand_link(const job_args *args, job_request *r, plim_error *error) {
-  if (args->link == PLIM_LINK_OF_CARD && r->is_known_by_size) r->job.sharding.link = PLIM_LINK_PCIE;
-  if (args->link != PLIM_LINK_NVLINK || !r->target.gpu || plim_gpu_nvlink_gbs(r->target.gpu) > 0)
-    return PLIM_OK;
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "%s has no NVLink to more than one other card", r->card);
-  plim_error_hint(error, "--link pcie");
-  return err;
-}
-
 plim_err job_understand(const job_args *args, const job_args *typed, job_request *out,
                         const char **source, plim_error *error) {
   *out = (job_request){0};
@@ -365,8 +281,8 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
   if (!err) err = job_understand_lora(args, out, error);
   if (!err) err = understand_recipe(args, out, error);
   if (!err) err = job_understand_contrast(args, typed, out, error);
-  if (!err) err = understand_target(args, out, source, error);
-  if (!err) err = understand_link(args, out, error);
+  if (!err) err = job_understand_target(args, out, source, error);
+  if (!err) err = job_understand_link(args, out, error);
   if (!err) err = job_check_effects(args, typed, out, error);
   return err;
 }

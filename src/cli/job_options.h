@@ -17,12 +17,13 @@ typedef struct {
   uint64_t world, nodes;
   // Indices into the choices.
   int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
-      offload, link, pooling;
+      offload, link, pooling, prepare;
   bool checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
   bool through_accelerate;    // it is accelerate that shards; Trainer's model it always is
   bool wraps_layers;          // checkpoints are FSDP's, around layers
   plim_zero_sizes zero_sizes; // DeepSpeed's, of files; JOB_AUTO_SIZE: by the model
   bool overlaps;              // overlap_comm
+  bool leaves_kbit;           // nothing prepares quantised weights, unless --prepare says so
   bool loads_whole;           // accelerate's zero3_init_flag is off
   bool is_fsdp_1;             // the strategy is the first FSDP, for which the second stands
   const cli_call *typed;      // the command line, whose args have these at `typed_at`; NULL: none
@@ -53,7 +54,7 @@ enum { JOB_LOAD_SHARDED = 3 };
 // Of the options that are a choice; core's own tables of names serve the others.
 extern const char *const job_dtypes[], *const job_amps[], *const job_lora_dtypes[];
 extern const char *const job_loops[], *const job_loads[], *const job_offloads[];
-extern const char *const job_reduce_dtypes[], *const job_links[];
+extern const char *const job_reduce_dtypes[], *const job_links[], *const job_prepares[];
 
 // Rows for the command's table of options; AT(field) is the offset of job.field.
 // clang-format off
@@ -101,6 +102,10 @@ extern const char *const job_reduce_dtypes[], *const job_links[];
   {"liger", 0, NULL, CLI_FLAG, AT(liger), "Liger-Kernel's norms, rotary positions, MLPs", NULL},   \
   {"weights", 0, "KIND", CLI_CHOICE, AT(weights),                                                  \
    "frozen weights as bitsandbytes keeps them (default: plain)", plim_weights_names},                     \
+  {"prepare", 0, "HOW", CLI_CHOICE, AT(prepare),                                                   \
+   "of quantised weights: what is not quantised made float32 by peft's "                           \
+   "prepare_model_for_kbit_training, or left as it is (default: what the files do, or peft)",      \
+   job_prepares},                                                                                  \
   {"offload", 0, "WHAT", CLI_CHOICE, AT(offload),                                                  \
    "keep on the host: activations, checkpoints, the optimizer, or parameters too", job_offloads},               \
   {"strategy", 0, "NAME", CLI_CHOICE, AT(strategy),                                                \
@@ -138,6 +143,7 @@ typedef struct {
   plim_target target;
   plim_alloc_conf conf;  // target.conf points here
   char card[128];        // in words: "RTX 4090"; empty: none was given or found
+  char card_note[160];   // what was made of its name or size; empty: nothing to say
   bool is_known_by_size; // its kernels and rates are an H200's
   char notes[8][224];    // what was assumed; unused ones are empty
 } job_request;
@@ -151,6 +157,11 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
 // Of it, what is about adapters; and the layers they go to: "q_proj,v_proj", "all-linear".
 plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error);
 const char *job_lora_targets(const job_args *args, const job_request *r);
+
+// And what is about the card, and how cards are connected (job_card.c).
+plim_err job_understand_target(const job_args *args, job_request *r, const char **source,
+                               plim_error *error);
+plim_err job_understand_link(const job_args *args, job_request *r, plim_error *error);
 
 // Adds to the notes; one too many is left out.
 void job_note(job_request *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,33 +1,35 @@
 #include "picture_options.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
-static bool is_same_file(const char *a, const char *b) {
-  struct stat x, y;
-  if (strcmp(a, b) == 0) return true;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+#include "output_file.h"
+
+// What only our own pictures have: svg.c and html.c write it.
+static bool is_svg(const char *text, size_t size) {
+  static const char own[] = "aria-label=\"GPU memory over time\"";
+  return memmem(text, size, own, sizeof own - 1);
 }
 
-static plim_err refuse(const char *option, const char *path, const char *why, const char *what,
-                       plim_error *error) {
-  plim_fail(error, PLIM_ERR_ARGUMENT, "%s %s: %s%s", option, path, why, what);
-  plim_error_hint(error, "%s timeline.%s", option, option + 2);
-  return PLIM_ERR_ARGUMENT;
+static bool is_html(const char *text, size_t size) {
+  static const char own[] = " - GPU memory</title>";
+  return memmem(text, size, own, sizeof own - 1);
 }
 
 plim_err picture_check(const picture_args *args, const char *input, const char *input_name,
                        plim_error *error) {
-  const char *options[] = {"--svg", "--html"}, *paths[] = {args->svg, args->html};
+  output_file files[] = {
+      {"--svg", args->svg, "timeline.svg", "a picture of plimsoll's", is_svg},
+      {"--html", args->html, "timeline.html", "a page of plimsoll's", is_html},
+  };
   for (size_t i = 0; i < 2; i++) {
-    const char *path = paths[i];
-    if (!path) continue;
-    if (strcmp(path, "-") == 0)
-      return refuse(options[i], path, "standard output is for the report", "", error);
-    if (input && is_same_file(path, input))
-      return refuse(options[i], path, "that is ", input_name, error);
-    if (i && paths[0] && is_same_file(path, paths[0]))
-      return refuse(options[i], path, "both pictures would go there", "", error);
+    const output_file *f = &files[i];
+    if (!f->path) continue;
+    if (input && output_is_same(f->path, input))
+      return output_refuse(f, "that is ", input_name, error);
+    if (i && args->svg && output_is_same(f->path, args->svg))
+      return output_refuse(f, "both pictures would go there", "", error);
+    plim_err err = output_check(f, error);
+    if (err) return err;
   }
   return PLIM_OK;
 }

@@ -18,7 +18,7 @@ typedef struct {
    "draw memory over time to FILE, a page to hover and zoom in", NULL}
 // clang-format on
 
-// Refuses standard output, one file for both, and `input`, which the command reads and calls
+// Refuses standard output, one file for both, a file that is no such picture, and `input`, which the command reads and calls
 // `input_name` ("the snapshot"); NULL: it reads no file.
 plim_err picture_check(const picture_args *args, const char *input, const char *input_name,
                        plim_error *error);

@@ -212,6 +212,7 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   json_bool(j, "is_tight", p->is_tight);
   plan_write_questions(j, c);
   environment(j, c);
+  json_string(j, "reproduce", c->reproduce);
   plan_write_launch(j, r, c);
   if (!r->files) return;
   sources(j, &r->files->project);

@@ -16,6 +16,9 @@ typedef struct {
   plim_plan plan;
   plim_plan writable;       // where the plan asks for work by hand: the best without it; or empty
   char writable_flags[320]; // "--fix chunked_loss=off"
+  char gpu[64];             // as it was typed; empty: the one in this machine
+  char *reproduce;          // the command that predicts the first rung; NULL: none does. Owned
+  const char *no_reproduce; // what it would take an option for
 } plan_for_card;
 
 typedef struct {
@@ -36,6 +39,8 @@ void plan_print_text(const plan_result *r);
 enum { PLAN_REASON_SIZE = 320 };
 void plan_reason(const plan_for_card *c, plim_knob knob, char *text, size_t size);
 void plan_print_reasons(const plan_for_card *c);
+void plan_reproduce(const plan_result *r, plan_for_card *c); // fills it in (plan_reproduce.c)
+void plan_print_reproduce(const plan_for_card *c);
 void plan_print_todo(const plan_result *r, const plan_for_card *c); // what no file can say
 void plan_print_questions(const plan_for_card *c);                  // that only the user can answer
 void plan_write_questions(json_writer *j, const plan_for_card *c);
@@ -44,8 +49,8 @@ void plan_print_launch(const plan_result *r, const plan_for_card *c);       // o
 bool plan_launch_checkpoints(const plan_result *r, const plan_for_card *c); // a file of its does
 void plan_write_launch(json_writer *j, const plan_result *r, const plan_for_card *c);
 void plan_print_ladder(const plim_plan *p);
-void plan_print_cards(const plan_for_card *cards, size_t count); // the best of each
-char *plan_json(const plan_result *r);                           // the document; free() it
+void plan_print_cards(const plan_result *r); // of several: the best of each
+char *plan_json(const plan_result *r);       // the document; free() it
 
 void plan_heading(const char *text);
 

@@ -168,7 +168,8 @@ static void signed_seconds(double seconds, char *text, size_t size) {
 // The allocator's settings by what they are, not "as it is"; their beginning, where they are long.
 static void value_now(const plan_for_card *c, const plim_plan_change *x, char *text, size_t size) {
   const char *conf = plim_choice_conf(&c->asked, &c->plan.before_choice);
-  if (x->knob != PLIM_KNOB_ALLOC_CONF) plan_value_text(x->knob, x->from, text, size);
+  if (x->knob == PLIM_KNOB_LORA_RANK && !x->from) snprintf(text, size, "none");
+  else if (x->knob != PLIM_KNOB_ALLOC_CONF) plan_value_text(x->knob, x->from, text, size);
   else if (!*conf) snprintf(text, size, "default");
   else snprintf(text, size, strlen(conf) > 16 ? "%.13s..." : "%s", conf);
 }
@@ -216,8 +217,11 @@ static void print_changes(const plan_for_card *c) {
   plan_print_reasons(c);
 }
 
+// A loss alone is a few bytes of "logits": nothing to plan with.
+static bool is_worth_a_row(uint64_t bytes) { return bytes >= PLIM_MIB; }
+
 static void budget_cell(term_table *t, uint64_t bytes) {
-  term_table_cell(t, TERM_PLAIN, "%s", bytes ? units_bytes(bytes).text : "-");
+  term_table_cell(t, TERM_PLAIN, "%s", is_worth_a_row(bytes) ? units_bytes(bytes).text : "-");
 }
 
 static void print_budgets(const plan_for_card *c) {
@@ -228,7 +232,7 @@ static void print_budgets(const plan_for_card *c) {
   const plim_estimate *a = &now, *b = &planned;
   term_table *t = term_table_new(columns, 3);
   for (int i = 0; i < PLIM_COMPONENTS; i++) {
-    if (!a->component_bytes[i] && !b->component_bytes[i]) continue;
+    if (!is_worth_a_row(a->component_bytes[i]) && !is_worth_a_row(b->component_bytes[i])) continue;
     term_table_cell(t, TERM_PLAIN, "%s", plim_component_names[i]);
     budget_cell(t, a->component_bytes[i]);
     budget_cell(t, b->component_bytes[i]);
@@ -434,19 +438,10 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   print_files(r, c);
   print_duration(r, c);
   print_unverified(c);
-}
-
-// ---- several cards ----------------------------------------------------------------------------------
-
-static void print_many(const plan_result *r) {
-  char text[256];
-  job_describe_model(&r->cards[0].request, r->args, text, sizeof text);
-  sentence(text);
-  printf("\n");
-  plan_print_cards(r->cards, r->count);
+  plan_print_reproduce(c);
 }
 
 void plan_print_text(const plan_result *r) {
   if (r->count == 1) print_one(r, &r->cards[0]);
-  else print_many(r);
+  else plan_print_cards(r);
 }

@@ -107,6 +107,8 @@ static const asked_count open_counts[] = {
     {PLIM_KNOB_SEQUENCE, "--seq", "2048", offsetof(job_args, seq), false},
     {PLIM_KNOB_LORA_RANK, "--lora-rank", "16, or 0 for no adapters", offsetof(job_args, lora_rank),
      false},
+    {PLIM_KNOB_POSITIVES, "--contrastive --columns", "3", offsetof(job_args, columns), false},
+    {PLIM_KNOB_NEGATIVES, "--contrastive --columns", "3", offsetof(job_args, columns), false},
 };
 
 // What to type where the files leave a count open.
@@ -350,64 +352,6 @@ static void fill_types(project_job *p, job_args *a) {
   if (a->lora_rank) a->lora_dtype = 1; // that of the parameters
 }
 
-static void note_upcast(project_job *p, const job_args *a) {
-  bool is_mixed = a->through_accelerate && a->strategy == PLIM_SHARD_FSDP2 && a->amp;
-  if (is_mixed && !a->lora_rank)
-    note(p, "accelerate's FSDP keeps what is trained in float32, whatever it is loaded in");
-  else if (is_mixed)
-    note(p, "accelerate before 1.13 makes frozen parameters float32 too under FSDP2: update it");
-}
-
-static void note_world(project_job *p, const job_args *a) {
-  const plim_project_knob *world = &p->project.knobs[PLIM_KNOB_WORLD];
-  bool is_inferred = world->said == PLIM_DEFAULTED && *world->why && a->world > 1;
-  if (is_inferred && (int64_t)a->world == p->run.world.count)
-    note(p, "%llu GPUs: %s", (unsigned long long)a->world, world->why);
-}
-
-// What is loaded without a type is float32 in transformers 4, and as it is stored in 5.
-static void note_type(project_job *p, const job_args *a) {
-  bool is_open = p->run.dtype.said <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
-  const plim_setting *loads = project_job_setting(p, "Model", ".pretrained_model_name_or_path");
-  if (is_open && loads)
-    note(p, "%.80s has no dtype: transformers 5 takes the checkpoint's, 4 float32", loads->key);
-}
-
-// Words that are written and yet not known: the prediction takes what holds without them.
-static void note_unclear(project_job *p, const job_args *a) {
-  static const struct {
-    plim_knob knob;
-    const char *what, *taken;
-    size_t at; // of job_args
-  } words[] = {
-      {PLIM_KNOB_CHECKPOINT, "checkpointing", "off", offsetof(job_args, checkpoint)},
-      {PLIM_KNOB_PRECISION, "the precision", "none", offsetof(job_args, amp)},
-      {PLIM_KNOB_DTYPE, "the type of the parameters", "bf16", offsetof(job_args, dtype)},
-      {PLIM_KNOB_QUANTISATION, "the quantisation", "plain", offsetof(job_args, weights)},
-      {PLIM_KNOB_LORA_TARGETS, "where adapters are put", "all-linear",
-       offsetof(job_args, lora_targets)},
-  };
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    const plim_project_knob *k = &p->project.knobs[words[i].knob];
-    bool has_no_adapters = words[i].knob == PLIM_KNOB_LORA_TARGETS && !a->lora_rank;
-    if (k->said != PLIM_UNCLEAR || has_no_adapters) continue;
-    if (job_is_typed(a, (const char *)a + words[i].at)) continue;
-    note(p, "%s is not clear: %.150s; predicted as %s", words[i].what, k->why, words[i].taken);
-  }
-}
-
-// What changes memory or time and has no part in the prediction.
-static void note_unmodelled(project_job *p) {
-  const char *freezes = plim_project_freezes(&p->project);
-  if (freezes)
-    note(p, "%.120s freezes parameters: predicted as if all were trained, which takes more",
-         freezes);
-  if (is(p->run.compile, "on")) note(p, "torch.compile is not modelled: predicted as without it");
-  if (is_known(p->run.empty_cache.said) && p->run.empty_cache.count > 0)
-    note(p, "emptying the cache every %lld steps is not modelled: predicted as without it",
-         (long long)p->run.empty_cache.count);
-}
-
 plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
   plim_said_text attention = r->attention, precision = r->precision;
@@ -433,13 +377,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   project_job_contrast(p, a);
   fill_strategy(p, a);
   fill_types(p, a);
-  note_unclear(p, a);
-  note_unmodelled(p);
-  project_job_note_code(p, a);
-  note_type(p, a);
-  note_world(p, a);
-  project_job_note_ecosystem(p, a);
-  note_upcast(p, a);
+  project_job_note_open(p, a);
   project_job_fill_allocator(p, a);
   if (is_known(r->clip.said) && r->clip.number == 0) a->no_clip = true;
   return PLIM_OK;

@@ -30,6 +30,9 @@ plim_err project_job_fill(project_job *p, job_args *args, plim_error *error);
 plim_err project_job_blame(const project_job *p, const job_args *args, plim_err err,
                            plim_error *error);
 
+// All that is read as something else, or left open, once the rest is filled in (project_job_notes.c).
+void project_job_note_open(project_job *p, const job_args *args);
+
 // Adds to what was read as what.
 void project_job_note(project_job *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

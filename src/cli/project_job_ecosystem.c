@@ -40,9 +40,60 @@ static void fill_factory(const project_job *p, job_args *a) {
   if (a->strategy <= PLIM_SHARD_DDP && !job_is_typed(a, &a->amp)) a->amp = 0;
 }
 
+// ---- quantised weights ------------------------------------------------------------------------------
+
+// Ecosystems that quantise by themselves and leave the rest in its type: TRL since 0.27 (sft_trainer.py; the
+// prepare_peft_model of 0.26 called peft's function); Axolotl (loaders/model.py: peft's function, behind which
+// _convert_embedding_modules_dtype makes norms, embeddings and head 16 bits again); LLaMA-Factory (model_utils/
+// checkpointing.py: norms, if upcast_layernorm says so); torchtune (NF4 tensors of torchao, no cast); Unsloth (its
+// own function of that name, unsloth_zoo's prepare_model_for_training, makes adapters and norms float32 alone).
+static const plim_dialect leaving[] = {
+    PLIM_DIALECT_TRL,           PLIM_DIALECT_AXOLOTL,
+    PLIM_DIALECT_LLAMA_FACTORY, PLIM_DIALECT_LLAMA_FACTORY_V1,
+    PLIM_DIALECT_TORCHTUNE,     PLIM_DIALECT_UNSLOTH,
+};
+
+static bool leaves_by_itself(const project_job *p) {
+  for (size_t i = 0; i < sizeof leaving / sizeof *leaving; i++)
+    if (p->project.dialect == leaving[i]) return true;
+  return false;
+}
+
+static bool has_script(const project_job *p) {
+  for (size_t i = 0; i < p->project.files.len; i++)
+    if (p->project.files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return true;
+  return false;
+}
+
+static bool upcasts_norms(const project_job *p) {
+  const plim_setting *norms = project_job_setting(p, "upcast_layernorm", "");
+  return norms && norms->value.kind == PLIM_VALUE_BOOL && norms->value.flag;
+}
+
+// A script that does not call it leaves it; whether one that is not here does is not known.
+static void fill_kbit(project_job *p, job_args *a) {
+  bool is_called = project_job_calls(p, "prepare_model_for_kbit_training(");
+  bool is_own = leaves_by_itself(p);
+  a->leaves_kbit = !is_called && (is_own || has_script(p)) && !upcasts_norms(p);
+}
+
+static void note_kbit(project_job *p, const job_args *a) {
+  if (!a->weights || a->prepare) return;
+  if (upcasts_norms(p))
+    note(p, "upcast_layernorm is predicted as peft's prepare_model_for_kbit_training, which takes "
+            "more");
+  else if (p->project.dialect == PLIM_DIALECT_TRL && a->leaves_kbit && a->dtype != DTYPE_FP32)
+    note(p,
+         "TRL before 0.27 makes what is not quantised float32, which takes more: --prepare peft");
+  else if (!leaves_by_itself(p) && !has_script(p))
+    note(p, "whether prepare_model_for_kbit_training runs is not in the files: predicted with it "
+            "(--prepare none)");
+}
+
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_megatron(p, a);
   fill_factory(p, a);
+  fill_kbit(p, a);
 }
 
 // How many GPUs there are is said where the run is started, which is not among these files.
@@ -87,6 +138,7 @@ static void note_loss(project_job *p, const job_args *a) {
 
 void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_loss(p, a);
+  note_kbit(p, a);
   note_recipe(p);
   note_open(p, a);
 }

@@ -39,6 +39,10 @@ const plim_gpu *plim_gpu_named(const char *name);
 // All cards that a name could stand for, at most PLIM_MAX_GPUS; returns how many.
 size_t plim_gpu_candidates(const char *name, const plim_gpu *out[PLIM_MAX_GPUS]);
 
+// The other cards that a short name could have meant: PCIe and NVL of "H100", which is the SXM's. None where
+// the name is the card's own.
+size_t plim_gpu_others(const char *name, const plim_gpu *meant, const plim_gpu *out[PLIM_MAX_GPUS]);
+
 // The same for a card that is there, by the driver's name for it. Its memory decides between cards of one
 // name.
 const plim_gpu *plim_gpu_present(const char *name, uint64_t memory_mib);

@@ -174,6 +174,18 @@ const plim_gpu *plim_gpu_named(const char *name) {
   return plim_gpu_candidates(name, found) == 1 ? found[0] : NULL;
 }
 
+size_t plim_gpu_others(const char *name, const plim_gpu *meant,
+                       const plim_gpu *out[PLIM_MAX_GPUS]) {
+  card_name asked = read_name(name, strlen(name)),
+            own = read_name(meant->name, strlen(meant->name));
+  size_t count = 0;
+  if (compare(meant, &own, &asked) > SOME_WORDS) return 0;
+  for (size_t i = 0; i < plim_gpu_count; i++)
+    if (&plim_gpus[i] != meant && likeness_of(&plim_gpus[i], &asked) != NOT_MEANT)
+      out[count++] = &plim_gpus[i];
+  return count;
+}
+
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
 const plim_gpu *plim_gpu_present(const char *name, uint64_t memory_mib) {

@@ -185,7 +185,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   // Trainer moves the model when it has its adapters; who moves it himself does so before.
   bool moves_late = is_built_on_host(job) && job->recipe.is_trainer && is_plain;
   if (m && !moves_late) put_on_device(t, m, job);
-  if (m && job->prepares_kbit) plim_prepare_kbit(t, m);
+  if (m && job->prepares_kbit && !is_plain) plim_prepare_kbit(t, m);
   if (m && job->lora.rank) add_adapters(t, m, &job->lora);
   if (m && moves_late) put_on_device(t, m, job);
   for (size_t i = 0; m && i < m->parameters.len; i++)

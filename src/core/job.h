@@ -21,7 +21,9 @@ typedef struct {
   plim_load load;
   plim_lora lora;            // rank 0: no adapters
   plim_weights_kind weights; // of the projections, frozen; other than plain: they need adapters
-  bool prepares_kbit;    // prepare_model_for_kbit_training: what is not quantised becomes float32
+  bool
+      prepares_kbit; // peft's prepare_model_for_kbit_training: what is not quantised beside quantised
+                     // weights becomes float32
   plim_sdpa_kernel sdpa; // what the card prefers
   plim_sharding sharding;
   plim_recipe recipe;

@@ -130,6 +130,8 @@ int64_t plim_sequences_per_anchor(int64_t positives, int64_t negatives);
 int64_t plim_choice_sequences(const plim_choice *choice);
 
 // The job of a choice, and its allocator settings.
+// Passes per step, at most, of what a plan shows: the others do the same again.
+enum { PLIM_SHOWN_PASSES = 8 };
 plim_job plim_choice_job(const plim_plan_request *request, const plim_choice *choice);
 const char *plim_choice_conf(const plim_plan_request *request, const plim_choice *choice);
 

@@ -9,7 +9,7 @@
 enum { SEARCH_PASSES = 2, SEARCH_STEPS = 2 };
 // What is shown has three steps of at most so many passes: the others do the same again. For what is
 // compared with the plan three do: they reserve the same within a segment of 2 MiB.
-enum { SHOWN_PASSES = 8, COMPARED_PASSES = 3 };
+enum { COMPARED_PASSES = 3 };
 
 // ---- does it fit ------------------------------------------------------------------------------------
 
@@ -52,7 +52,7 @@ static plim_err estimate(const plim_plan_request *r, const plim_choice *choice, 
 
 plim_err plim_choice_estimate(const plim_plan_request *r, const plim_choice *choice,
                               plim_estimate *out, plim_error *error) {
-  plim_err err = estimate(r, choice, SHOWN_PASSES, out, error);
+  plim_err err = estimate(r, choice, PLIM_SHOWN_PASSES, out, error);
   if (!err) out->fits = plim_is_safe(r, out);
   return err;
 }
@@ -95,7 +95,7 @@ static bool run(plim_search *s, const plim_choice *choice, int passes, plim_rung
 }
 
 bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out) {
-  if (!s->failed && !run(s, choice, SHOWN_PASSES, out)) s->failed = true;
+  if (!s->failed && !run(s, choice, PLIM_SHOWN_PASSES, out)) s->failed = true;
   return !s->failed;
 }
 

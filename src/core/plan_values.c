@@ -194,7 +194,6 @@ plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) 
   if (!job.lora.rank) job.lora.targets = PLIM_ALL_LINEAR;
   job.lora.rank = choice->at[PLIM_KNOB_LORA_RANK];
   job.weights = (plim_weights_kind)choice->at[PLIM_KNOB_QUANTISATION];
-  job.prepares_kbit = job.weights != PLIM_WEIGHTS_PLAIN;
   set_sharding(r, &job, (plim_strategy)choice->at[PLIM_KNOB_STRATEGY],
                choice->at[PLIM_KNOB_OFFLOAD]);
   plim_precision_set(choice, &job);

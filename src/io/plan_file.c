@@ -201,6 +201,17 @@ plim_err plim_plan_file_parse(const char *text, size_t size, uint64_t rung, plim
   return err;
 }
 
+bool plim_is_plan(const char *text, size_t size) {
+  static const char key[] = "\"format_version\"";
+  if (!memmem(text, size, key, sizeof key - 1)) return false;
+  json_t *root = json_loadb(text, size, 0, NULL);
+  bool has_rungs = json_is_array(json_object_get(root, "ladder")) ||
+                   json_is_array(json_object_get(root, "cards"));
+  bool is_plan = json_is_integer(json_object_get(root, "format_version")) && has_rungs;
+  json_decref(root);
+  return is_plan;
+}
+
 void plim_plan_file_clear(plim_plan_file *plan) {
   for (size_t i = 0; i < plan->files.len; i++) free(plan->files.at[i].path);
   for (size_t i = 0; i < plan->places.len; i++) {

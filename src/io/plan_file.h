@@ -37,6 +37,8 @@ typedef struct {
 // Of the text of a plan that `plimsoll plan --out` wrote. `rung` is counted from 1.
 plim_err plim_plan_file_parse(const char *text, size_t size, uint64_t rung, plim_plan_file *out,
                               plim_error *error);
+// Whether a text is a plan that was saved, for one card or several, also one that cannot be applied.
+bool plim_is_plan(const char *text, size_t size);
 void plim_plan_file_clear(plim_plan_file *plan);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "key_names.h"
+#include "plan_file.h"
 #include "project_impl.h"
 #include "text_file.h"
 
@@ -32,6 +33,14 @@ static bool is_notebook(const char *path) {
   return dot && strcmp(dot, ".ipynb") == 0;
 }
 
+static plim_err refuse_plan(const plim_project_file *f, plim_error *error) {
+  if (!plim_is_plan(f->text, f->size)) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this is a saved plan, no configuration");
+  plim_error_hint(error, "plimsoll apply %.200s   writes it into the files it was made from",
+                  f->path);
+  return err;
+}
+
 static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *error) {
   plim_format format;
   if (!f->path || !f->text || !vec_reserve(&p->files, 1)) return plim_no_memory(error);
@@ -41,7 +50,8 @@ static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *erro
     plim_error_hint(error, "%s", is_notebook(f->path) ? NOTEBOOK_HINT : FORMAT_HINT);
     return err;
   }
-  plim_err err = plim_settings_read(format, f->text, f->size, &f->settings, error);
+  plim_err err = refuse_plan(f, error);
+  if (!err) err = plim_settings_read(format, f->text, f->size, &f->settings, error);
   if (!err) p->files.at[p->files.len++] = f;
   return err;
 }
@@ -244,7 +254,7 @@ static bool is_statement(const plim_project *p, size_t file, plim_knob knob) {
 
 static void add_place(plim_project_knob *k, size_t file, const plim_reading *r) {
   if (k->place_count < PLIM_PLACES)
-    k->places[k->place_count++] = (plim_knob_place){file, r->setting, r->key};
+    k->places[k->place_count++] = (plim_knob_place){file, r->setting, r->key, r->value};
 }
 
 static void take(plim_project_knob *k, size_t file, const plim_reading *r) {
@@ -262,7 +272,7 @@ static void say_disagreement(const plim_project *p, plim_project_knob *k, size_t
   snprintf(k->why, sizeof k->why, "%.70s says %.30s, %.70s says %.30s",
            p->files.at[k->places[0].file]->path, first, p->files.at[file]->path, second);
   k->said = PLIM_UNCLEAR;
-  k->is_fixed = true;
+  k->is_fixed = k->differs = true;
   k->value = (plim_value){0};
   add_place(k, file, r);
 }
@@ -283,10 +293,12 @@ static void weigh_others(plim_project *p, plim_knob knob, size_t best) {
   int most = authority(p->files.at[best], reading_of(p, best, knob));
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_reading *r = reading_of(p, i, knob);
-    if (i == best || k->said != PLIM_SAID || !r || r->said != PLIM_SAID) continue;
+    if (i == best || !r || r->said != PLIM_SAID) continue;
     if (is_left_to_others(p, i, knob, r)) continue;
     bool is_same = plim_value_same(&r->value, &k->value);
     bool is_equal = authority(p->files.at[i], r) == most;
+    if (k->differs && is_equal) add_place(k, i, r);
+    if (k->said != PLIM_SAID) continue;
     bool must_agree = r->key && r->key->flags & PLIM_KEY_AGREES;
     bool follows = r->key && r->key->flags & PLIM_KEY_FOLLOWS;
     if (is_equal && !is_same) say_disagreement(p, k, i, r);
@@ -386,6 +398,7 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
     if (!err) err = plim_bindings_decide(p, (plim_knob)i, error);
   }
   if (err) return err;
+  plim_project_take_stage(p);
   plim_fsdp_refine(p);
   plim_project_find_model(p);
   plim_project_doubt_counts(p);

@@ -38,6 +38,7 @@ typedef struct {
   size_t file; // of the project
   const plim_setting *setting;
   const plim_key *key;
+  plim_value value; // that it has there
 } plim_knob_place;
 
 enum { PLIM_PLACES = 16 };
@@ -48,6 +49,7 @@ typedef struct {
   plim_knob_place places[PLIM_PLACES]; // the first is in force; the others must say the same
   size_t place_count;                  // 0 unless it is SAID or UNCLEAR
   bool is_fixed;                       // `why` says why it does not change
+  bool differs;                        // between files of one kind, all of which are in `places`
   char why[224];
 } plim_project_knob;
 

@@ -63,6 +63,8 @@ size_t plim_twins_change(const plim_project_file *f, const plim_key *key, const 
 size_t plim_twins_insert(const plim_project_file *f, const char *key, const plim_value *value,
                          plim_edit *edits, size_t most);
 
+// Stages of one training, a file each, that say different counts: those of the stage that takes most (project_stages.c).
+void plim_project_take_stage(plim_project *p);
 // Counts that are none leave the knob open (project_counts.c).
 void plim_project_doubt_counts(plim_project *p);
 // An accumulation that goes by a name of its own leaves the knob open (project_loops.c).

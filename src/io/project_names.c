@@ -274,6 +274,7 @@ static void agree(plim_project *p, plim_project_knob *k, plim_knob_place place,
     memcpy(k->why, r->why, sizeof k->why);
   } else if (k->said == PLIM_SAID && !plim_value_same(&k->value, &r->value)) {
     k->said = PLIM_UNCLEAR, k->value = (plim_value){0};
+    k->is_fixed = k->differs = true;
     snprintf(k->why, sizeof k->why, "%.90s and %.90s differ", p->files.at[k->places[0].file]->path,
              p->files.at[place.file]->path);
   }
@@ -295,7 +296,7 @@ plim_err plim_bindings_decide(plim_project *p, plim_knob knob, plim_error *error
     if (!setting) return no_key(f, b, error);
     plim_reading r;
     err = plim_reading_of(&f->settings, setting, &b->key, &r, error);
-    if (!err) agree(p, &decided, (plim_knob_place){file, r.setting, &b->key}, &r);
+    if (!err) agree(p, &decided, (plim_knob_place){file, r.setting, &b->key, r.value}, &r);
   }
   if (!err && decided.place_count) p->knobs[knob] = decided;
   return err;

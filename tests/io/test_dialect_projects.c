@@ -83,7 +83,35 @@ TEST(lightning_with_stages) {
   CHECK(!READ(FIXTURES "seed3/conf/text_curriculum/01_stage.yaml",
               FIXTURES "seed3/conf/text_curriculum/02_stage.yaml"),
         "%s", error.message);
-  CHECK(says("n_negatives=unclear"), "stages differ, and nobody said which");
+  CHECK(says("n_negatives=24"), "of the stage that takes most");
+  CHECK(refuses("n_negatives", "16", "says 24"), "no one value is both stages'");
+}
+
+static plim_err read_stages(const char *first, const char *second) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = plim_project_add(&project, "1.yaml", first, strlen(first), &error);
+  if (!err) err = plim_project_add(&project, "2.yaml", second, strlen(second), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+// Which stage takes most is known where one of them has the most of all that differs.
+TEST(stages_that_differ) {
+#define STAGE(batch, length)                                                                       \
+  "base_model: meta-llama/Llama-3.2-1B\nmicro_batch_size: " batch "\nsequence_len: " length        \
+  "\ngradient_accumulation_steps: 4\n"
+  CHECK(!read_stages(STAGE("2", "512"), STAGE("4", "2048")), "%s", error.message);
+  CHECK(says("micro_batch=4 sequence=2048 accumulate=4"), "the second");
+  CHECK(project.knobs[PLIM_KNOB_SEQUENCE].places[0].file == 1, "it is named");
+  CHECK(refuses("micro_batch", "2", "1.yaml says 2"), "held");
+  CHECK(changes("accumulate", "8"), "in both");
+  CHECK(!read_stages(STAGE("8", "512"), STAGE("2", "2048")), "%s", error.message);
+  CHECK(says("micro_batch=unclear sequence=unclear"), "neither has the most of both");
+  CHECK(!read_stages("base_model: x\nmicro_batch_size: 2\nadapter: lora\nlora_r: 8\n",
+                     "base_model: x\nmicro_batch_size: 2\nadapter: lora\nlora_r: 64\n"),
+        "%s", error.message);
+  CHECK(says("lora_rank=64"), "the larger adapters");
 }
 
 TEST(dockerfile_with_a_loop_of_its_own) {

@@ -6,6 +6,6 @@ $PLIMSOLL apply ../plan.json; echo "exit $?" && ls -A && $PLIMSOLL apply ../plan
 $PLIMSOLL apply ../plan.json --rung 2
 echo "# edited" >>train.yaml && $PLIMSOLL apply ../plan.json --rung 2
 cd .. && $PLIMSOLL apply plan.json
-cd project && $PLIMSOLL plan train.yaml --gpu 12GiB,24GiB --try micro_batch=1,2 --out ../plan.json >/dev/null
+cd project && $PLIMSOLL plan train.yaml --gpu 12GiB,24GiB --try micro_batch=1,2 --json >../plan.json
 $PLIMSOLL apply ../plan.json
 rm -rf "$work"

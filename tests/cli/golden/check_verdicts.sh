@@ -16,3 +16,16 @@ last endless.py --model qwen2.5-0.5b --gpu 12GiB
 echo 'a: 1' >nothing.yaml && last nothing.yaml --gpu 80GiB
 last
 $PLIMSOLL check nameless.yaml --gpu 80GiB --json | grep -A2 '"ready"'
+# What the plan is not sure of, check is not either.
+peak=$($PLIMSOLL check fixtures/small/train.yaml --gpu 80GiB --json | sed -n 's/.*fits: \([0-9.]* GiB\) of.*/\1/p' | tr -d ' ')
+$PLIMSOLL check fixtures/small/train.yaml --gpu $peak | grep -A3 "to spare"
+last fixtures/small/train.yaml --gpu $peak
+# Adapters that are imported and put on nothing.
+cat >kbit.py <<'P'
+from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+from transformers import AutoModelForCausalLM, TrainingArguments, Trainer
+model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-3.1-8B", load_in_4bit=True)
+args = TrainingArguments(output_dir="o", per_device_train_batch_size=1, bf16=True)
+Trainer(model=model, args=args).train()
+P
+$PLIMSOLL check kbit.py -g 24GiB | grep -A1 "FAIL"

@@ -1,0 +1,43 @@
+#include "output_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "text_file.h"
+
+enum { MAX_BYTES = 256 << 20 };
+
+bool output_is_same(const char *a, const char *b) {
+  struct stat x, y;
+  if (strcmp(a, b) == 0) return true;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+plim_err output_refuse(const output_file *file, const char *why, const char *what,
+                       plim_error *error) {
+  plim_fail(error, PLIM_ERR_ARGUMENT, "%s %.200s: %s%s", file->option, file->path, why, what);
+  plim_error_hint(error, "%s %s", file->option, file->example);
+  return PLIM_ERR_ARGUMENT;
+}
+
+// An empty file has nothing to lose; pipes and devices are written, not replaced.
+static bool may_replace(const output_file *file) {
+  struct stat found;
+  char *text;
+  size_t size;
+  if (stat(file->path, &found) || !S_ISREG(found.st_mode) || !found.st_size) return true;
+  if (plim_text_file_read(file->path, MAX_BYTES, &text, &size, NULL)) return false;
+  bool is_own = file->is_own(text, size);
+  free(text);
+  return is_own;
+}
+
+plim_err output_check(const output_file *file, plim_error *error) {
+  if (strcmp(file->path, "-") == 0)
+    return output_refuse(file, "standard output is for the report", "", error);
+  if (!may_replace(file))
+    return output_refuse(file, "there is a file of that name already, which is not ", file->kind,
+                         error);
+  return PLIM_OK;
+}

@@ -1,0 +1,22 @@
+// A file that a command writes: never over what it reads, nor over anything but an older one of its own.
+#ifndef PLIM_CLI_OUTPUT_FILE_H
+#define PLIM_CLI_OUTPUT_FILE_H
+
+#include "plimsoll.h"
+
+typedef struct {
+  const char *option, *path; // "--out", "plan.json"
+  const char *example;       // what to type instead: "plan.json"
+  const char *kind;          // what it makes: "a plan"
+  bool (*is_own)(const char *text, size_t size);
+} output_file;
+
+// Whether both name one file, by whatever path.
+bool output_is_same(const char *a, const char *b);
+
+plim_err output_refuse(const output_file *file, const char *why, const char *what,
+                       plim_error *error);
+// Refuses standard output, and a file that is there and has something else in it.
+plim_err output_check(const output_file *file, plim_error *error);
+
+#endif

@@ -1,0 +1,142 @@
+// What was read as what, and what the files leave open, in words.
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "project_job.h"
+
+#define note project_job_note
+
+enum { LEFT_OUT = 3 }; // settings, before it is told
+
+static bool is_on(plim_said_text said) {
+  bool is_known = said.said == PLIM_SAID || said.said == PLIM_DEFAULTED;
+  return is_known && strcmp(said.text, "on") == 0;
+}
+
+static void note_upcast(project_job *p, const job_args *a) {
+  bool is_mixed = a->through_accelerate && a->strategy == PLIM_SHARD_FSDP2 && a->amp;
+  if (is_mixed && !a->lora_rank)
+    note(p, "accelerate's FSDP keeps what is trained in float32, whatever it is loaded in");
+  else if (is_mixed)
+    note(p, "accelerate before 1.13 makes frozen parameters float32 too under FSDP2: update it");
+}
+
+static void note_world(project_job *p, const job_args *a) {
+  const plim_project_knob *world = &p->project.knobs[PLIM_KNOB_WORLD];
+  bool is_inferred = world->said == PLIM_DEFAULTED && *world->why && a->world > 1;
+  if (is_inferred && (int64_t)a->world == p->run.world.count)
+    note(p, "%llu GPUs: %s", (unsigned long long)a->world, world->why);
+}
+
+// What is loaded without a type is float32 in transformers 4, and as it is stored in 5.
+static void note_type(project_job *p, const job_args *a) {
+  bool is_open = p->run.dtype.said <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
+  const plim_setting *loads = project_job_setting(p, "Model", ".pretrained_model_name_or_path");
+  if (is_open && loads)
+    note(p, "%.80s has no dtype: transformers 5 takes the checkpoint's, 4 float32", loads->key);
+}
+
+// Words that are written and yet not known: the prediction takes what holds without them.
+static void note_unclear(project_job *p, const job_args *a) {
+  static const struct {
+    plim_knob knob;
+    const char *what, *taken;
+    size_t at; // of job_args
+  } words[] = {
+      {PLIM_KNOB_CHECKPOINT, "checkpointing", "off", offsetof(job_args, checkpoint)},
+      {PLIM_KNOB_PRECISION, "the precision", "none", offsetof(job_args, amp)},
+      {PLIM_KNOB_DTYPE, "the type of the parameters", "bf16", offsetof(job_args, dtype)},
+      {PLIM_KNOB_QUANTISATION, "the quantisation", "plain", offsetof(job_args, weights)},
+      {PLIM_KNOB_LORA_TARGETS, "where adapters are put", "all-linear",
+       offsetof(job_args, lora_targets)},
+  };
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    const plim_project_knob *k = &p->project.knobs[words[i].knob];
+    bool has_no_adapters = words[i].knob == PLIM_KNOB_LORA_TARGETS && !a->lora_rank;
+    if (k->said != PLIM_UNCLEAR || has_no_adapters) continue;
+    if (job_is_typed(a, (const char *)a + words[i].at)) continue;
+    note(p, "%s is not clear: %.150s; predicted as %s", words[i].what, k->why, words[i].taken);
+  }
+}
+
+static void note_stage(project_job *p) {
+  for (int i = 0; i < PLIM_KNOBS; i++) {
+    const plim_project_knob *k = &p->project.knobs[i];
+    if (!k->differs || k->said != PLIM_SAID) continue;
+    note(p, "the files differ as stages do; predicted is the one that takes most: %.150s",
+         p->project.files.at[k->places[0].file]->path);
+    return;
+  }
+}
+
+// What changes memory or time and has no part in the prediction.
+static void note_unmodelled(project_job *p) {
+  const char *freezes = plim_project_freezes(&p->project);
+  if (freezes)
+    note(p, "%.120s freezes parameters: predicted as if all were trained, which takes more",
+         freezes);
+  if (is_on(p->run.compile)) note(p, "torch.compile is not modelled: predicted as without it");
+  bool empties = p->run.empty_cache.said == PLIM_SAID || p->run.empty_cache.said == PLIM_DEFAULTED;
+  if (empties && p->run.empty_cache.count > 0)
+    note(p, "emptying the cache every %lld steps is not modelled: predicted as without it",
+         (long long)p->run.empty_cache.count);
+}
+
+// ---- what nobody says -------------------------------------------------------------------------------
+
+static void batch_words(const job_args *a, char *text, size_t size) {
+  snprintf(text, size, "micro batch (%llu)", (unsigned long long)a->batch);
+}
+
+static void precision_words(const job_args *a, char *text, size_t size) {
+  snprintf(text, size, "precision (%s)", a->amp ? job_amps[a->amp] : "no autocast");
+}
+
+static void adapter_words(const job_args *a, char *text, size_t size) {
+  if (a->lora_rank) snprintf(text, size, "adapters (rank %llu)", (unsigned long long)a->lora_rank);
+  else snprintf(text, size, "adapters (none: all is trained)");
+}
+
+static void checkpoint_words(const job_args *a, char *text, size_t size) {
+  bool is_on = a->checkpoint || a->reentrant;
+  snprintf(text, size, "checkpointing (%s)", is_on ? "on" : "off");
+}
+
+// Where a file was cut off, or is the wrong one, this is how it shows: one thing left out is usual, several are not.
+static void note_unsaid(project_job *p, const job_args *a) {
+  static const struct {
+    plim_knob knob;
+    size_t at; // of job_args
+    void (*words)(const job_args *a, char *text, size_t size);
+  } usual[] = {
+      {PLIM_KNOB_MICRO_BATCH, offsetof(job_args, batch), batch_words},
+      {PLIM_KNOB_PRECISION, offsetof(job_args, amp), precision_words},
+      {PLIM_KNOB_LORA_RANK, offsetof(job_args, lora_rank), adapter_words},
+      {PLIM_KNOB_CHECKPOINT, offsetof(job_args, checkpoint), checkpoint_words},
+  };
+  char list[200] = "";
+  int count = 0;
+  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+    plim_said said = p->project.knobs[usual[i].knob].said;
+    bool is_typed = job_is_typed(a, (const char *)a + usual[i].at);
+    size_t used = strlen(list);
+    if (said >= PLIM_UNCLEAR || is_typed) continue;
+    char words[48];
+    usual[i].words(a, words, sizeof words);
+    snprintf(list + used, sizeof list - used, "%s%s", count++ ? ", " : "", words);
+  }
+  if (count >= LEFT_OUT) note(p, "the files do not say, and it is taken as: %s", list);
+}
+
+void project_job_note_open(project_job *p, const job_args *a) {
+  note_stage(p);
+  note_unclear(p, a);
+  note_unmodelled(p);
+  project_job_note_code(p, a);
+  note_type(p, a);
+  note_world(p, a);
+  project_job_note_ecosystem(p, a);
+  note_upcast(p, a);
+  note_unsaid(p, a);
+}
