@@ -70,11 +70,12 @@ static bool upcasts_norms(const project_job *p) {
   return norms && norms->value.kind == PLIM_VALUE_BOOL && norms->value.flag;
 }
 
-// A script that does not call it leaves it; whether one that is not here does is not known.
+// A script that quantises and does not call it leaves the rest; whether one that is not here does, or one that has yet
+// to quantise, is not known.
 static void fill_kbit(project_job *p, job_args *a) {
   bool is_called = project_job_calls(p, "prepare_model_for_kbit_training(");
-  bool is_own = leaves_by_itself(p);
-  a->leaves_kbit = !is_called && (is_own || has_script(p)) && !upcasts_norms(p);
+  bool is_left = leaves_by_itself(p) || (has_script(p) && a->weights);
+  a->leaves_kbit = !is_called && is_left && !upcasts_norms(p);
 }
 
 static void note_kbit(project_job *p, const job_args *a) {
