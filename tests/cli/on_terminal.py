@@ -6,7 +6,7 @@ import fcntl, os, pty, re, struct, subprocess, sys, termios, threading, unicoded
 
 USUAL = 80
 WIDE = 400
-PROGRAMS = "plimsoll|python|pip|torchrun|accelerate|deepspeed|llamafactory-cli|sbatch|srun|export|unset|git"
+PROGRAMS = "plimsoll|python|pip|torchrun|accelerate|deepspeed|llamafactory-cli|tune|sbatch|srun|export|unset|git"
 TO_PASTE = re.compile(rf"\s*(help: |fix: )?'?(\w+=\S+ )*({PROGRAMS}) |\s*-->")
 DIFF_BEGINS = re.compile(r"in your files|diff --git |--- ")
 DIFF_LINE = re.compile(r"[-+ @\\]|diff --git |new file |index |in your files|$")

@@ -35,7 +35,9 @@ if ! python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
   exit 0
 fi
 cd "$here/golden" || exit 2
-on_terminal 80 300 {plan,apply,undo,check,estimate,help,files,set,value,option,command}_*.sh
+# Of those that share a project in every way, one is enough.
+on_terminal 80 300 {plan,undo,check,estimate,help,files,set,value,option,command}_*.sh \
+  apply_{again,beside,liger,links,paths,recompute,seed*,share_hf,zero_set}.sh
 on_terminal 60 100 {check,estimate,help,value,option,command}_*.sh plan_{cards,host,launch,world,script}.sh
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
