@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_alloc.h"
+
 // A knob's value as files know it.
 static plim_value file_value(const plan_for_card *c, plim_knob knob, const plim_choice *choice) {
   const char *text = plim_knob_value_name(knob, choice->at[knob]);
@@ -16,6 +18,7 @@ static bool can_write(const plim_project *p, const plim_knob_change *changes, si
                       plim_error *error) {
   plim_edit_set edits;
   plim_err err = plim_project_set(p, changes, count, &edits, error);
+  if (err == PLIM_ERR_NOMEM) cli_out_of_memory(); // which is no reason to leave it to the user
   if (!err) plim_edit_set_clear(&edits);
   return !err;
 }
