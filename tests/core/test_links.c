@@ -2,33 +2,16 @@
 #include <math.h>
 #include <string.h>
 
-#include "catalogue.h"
 #include "estimate.h"
-#include "family.h"
 #include "plan.h"
-#include "test.h"
+#include "shared_job.h"
 
 static plim_job job_of(const char *model, plim_strategy strategy, int64_t world) {
-  plim_job job = {.dtype = PLIM_BF16, .load = PLIM_LOAD_INIT};
-  plim_config_init(&job.model, "llama", NULL);
-  if (plim_catalogue_config(plim_catalogue_named(model), &job.model, NULL)) test_failed = true;
-  job.recipe = (plim_recipe){.batch = 1,
-                             .length = 512,
-                             .steps = 2,
-                             .accumulate = 1,
-                             .is_bare = true,
-                             .optimizer = plim_optimizer_named("adamw")};
-  job.sharding = (plim_sharding){
-      .strategy = strategy, .world = world, .compute_dtype = PLIM_BOOL, .reduce_dtype = PLIM_BOOL};
-  return job;
+  return shared_job(model, 512, strategy, world);
 }
 
 static plim_step_time step_of(const plim_job *job, const char *card) {
-  plim_prediction p = {0};
-  plim_predict_request r = {.job = job, .gpu = plim_gpu_named(card), .limit_bytes = PLIM_UNKNOWN};
-  plim_error error = {0};
-  if (plim_predict(&r, &p, &error)) test_failed = true;
-  return p.step;
+  return predict_on(job, card).step;
 }
 
 static double seconds(const plim_job *job, const char *card) { return step_of(job, card).seconds; }

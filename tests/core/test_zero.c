@@ -1,34 +1,11 @@
 // DeepSpeed's ZeRO where no recording reaches: its sizes, sub groups, and models loaded in parts.
-#include "catalogue.h"
-#include "family.h"
-#include "job.h"
-#include "predict.h"
-#include "test.h"
+#include "shared_job.h"
 
 static plim_job job_of(plim_strategy strategy, int64_t world) {
-  plim_job job = {.dtype = PLIM_BF16, .load = PLIM_LOAD_INIT};
-  plim_config_init(&job.model, "llama", NULL);
-  if (plim_catalogue_config(plim_catalogue_named("qwen2.5-0.5b"), &job.model, NULL))
-    test_failed = true;
-  job.recipe = (plim_recipe){.batch = 1,
-                             .length = 128,
-                             .steps = 2,
-                             .accumulate = 1,
-                             .is_bare = true,
-                             .optimizer = plim_optimizer_named("adamw")};
-  job.sharding = (plim_sharding){
-      .strategy = strategy, .world = world, .compute_dtype = PLIM_BOOL, .reduce_dtype = PLIM_BOOL};
-  return job;
+  return shared_job("qwen2.5-0.5b", 128, strategy, world);
 }
 
-static plim_prediction predict(const plim_job *job) {
-  plim_prediction p = {0};
-  plim_error error = {0};
-  plim_predict_request r = {
-      .job = job, .gpu = plim_gpu_named("RTX 4090"), .limit_bytes = PLIM_UNKNOWN};
-  if (plim_predict(&r, &p, &error)) test_failed = true;
-  return p;
-}
+static plim_prediction predict(const plim_job *job) { return predict_on(job, "RTX 4090"); }
 
 static int64_t saved(const plim_job *than, const plim_job *by) {
   return (int64_t)predict(than).peak_allocated_bytes - (int64_t)predict(by).peak_allocated_bytes;
