@@ -122,7 +122,8 @@ static void fill_unverified_time(plim_estimate *e, const plim_job *job) {
   add_reason(e, s->nodes > 1 && !(s->network_gbs > 0),
              "the network between machines: 12 GB/s each, 100 Gbit/s, assumed");
   add_reason(e, plim_job_moves_to_host(job),
-             "the time of what goes to the host and is computed there: rates of data sheets");
+             "the time of what goes to the host and is computed there: rates of one H200's host, "
+             "others differ");
 }
 
 plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim_estimate *out,

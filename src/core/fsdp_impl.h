@@ -43,6 +43,8 @@ typedef struct fsdp {
   double copied_out;          // when the last group is: the next is gathered no sooner
   double reduced;  // when the last gradients are, and are on the host if they are offloaded
   int64_t trained; // elements of this rank that the optimizer updates
+  size_t trained_count;
+  plim_dtype trained_dtype;
 } fsdp;
 
 static inline fsdp_group *fsdp_other(const fsdp *f, int which) {

@@ -2,6 +2,7 @@
 #include "modules.h"
 #include "ops.h"
 #include "quantised.h"
+#include "work.h"
 
 const char *const plim_projection_names[PLIM_PROJECTIONS] = {
     [PLIM_Q_PROJ] = "q_proj",
@@ -141,8 +142,12 @@ static plim_tensor *quantised_lora(plim_tape *t, const plim_linear *p, plim_tens
   return out;
 }
 
+// peft's layer, what it wraps, dropout and both matrices are modules.
+enum { MODULES_OF_LORA = 5 };
+
 plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {
   plim_tape_at(t, p->name);
+  plim_work_modules(t, p->lora_a ? MODULES_OF_LORA : 1);
   if (!p->lora_a) return base_forward(t, p, x);
   if (p->weight->quant) return quantised_lora(t, p, x);
   plim_tensor *result = NULL, *input = NULL;

@@ -1,5 +1,5 @@
-// What joins a card to others and to the host, and how long a ring over it takes. Nothing of it was
-// measured here: the rates are those that NCCL itself computes with.
+// What joins a card to others and to the host, and how long a ring over it takes. Copies to the host were measured;
+// rates between cards are those that NCCL itself computes with.
 #ifndef PLIM_CORE_LINKS_H
 #define PLIM_CORE_LINKS_H
 
@@ -16,7 +16,8 @@ typedef struct {
 
 #define PLIM_NETWORK_GBS 12.0 // 100 Gbit/s: NCCL's own default, NET_BW in src/graph/topo.h
 
-double plim_gpu_pcie_gbs(const plim_gpu *gpu);   // in each direction
+double plim_gpu_pcie_gbs(const plim_gpu *gpu);   // in each direction, between cards
+double plim_gpu_host_gbs(const plim_gpu *gpu);   // the same, to pinned memory of the host
 double plim_gpu_nvlink_gbs(const plim_gpu *gpu); // in each direction, all links; 0: it has none
 
 typedef struct {

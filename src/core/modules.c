@@ -7,6 +7,7 @@
 #include "ops.h"
 #include "sharding.h"
 #include "tape_impl.h"
+#include "work.h"
 
 // ---- activations ------------------------------------------------------------------------------------
 
@@ -33,6 +34,7 @@ plim_norm plim_norm_new(plim_tape *t, plim_model *m, int64_t width, plim_dtype d
 }
 
 plim_tensor *plim_norm_forward(plim_tape *t, const plim_norm *n, plim_tensor *x) {
+  plim_work_modules(t, 1);
   return layer_norm(t, x, n->weight, n->bias);
 }
 
@@ -42,6 +44,7 @@ void plim_norm_visit(const plim_norm *n, plim_visit *visit, void *context) {
 }
 
 plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_work_modules(t, 1);
   if (plim_tape_uses_liger(t)) return plim_liger_rms_norm(t, x, weight);
   plim_tensor *hidden = NULL, *variance = NULL;
   plim_tape_at(t, "norm");
@@ -56,6 +59,7 @@ plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
 }
 
 plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_work_modules(t, 1);
   plim_tensor *wide = NULL, *out = NULL;
   plim_tape_at(t, "norm");
   bool was = hold(x);
@@ -69,6 +73,7 @@ plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) 
 }
 
 plim_tensor *plim_t5_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_work_modules(t, 1);
   plim_tensor *hidden = NULL, *variance = NULL;
   plim_tape_at(t, "norm");
   bool was = hold(x);

@@ -5,6 +5,7 @@
 #include "modules.h"
 #include "tape_impl.h"
 #include "traffic.h"
+#include "work.h"
 
 const char *const plim_strategy_names[PLIM_STRATEGIES + 1] = {
     [PLIM_SHARD_NONE] = "none",   [PLIM_SHARD_DDP] = "ddp",     [PLIM_SHARD_FSDP2] = "fsdp2",
@@ -93,11 +94,16 @@ uint64_t plim_host_bytes(const plim_model *m, const plim_optimizer *o) {
 
 // ---- calls ----------------------------------------------------------------------------------------
 
+// Modules beside linear ones and norms, which count themselves. Around the layers: the model and the one inside it,
+// its embedding, its rotary embedding and its head. In a layer: itself, its attention, its MLP and the activation.
+enum { MODULES_AROUND_LAYERS = 5, MODULES_OF_A_LAYER = 4 };
+
 plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batch,
                              plim_tensor **logits) {
   plim_shards *s = m->shards;
   if (s) s->next_layer = 0;
   if (s && s->before_model) s->before_model(t, s);
+  plim_work_modules(t, MODULES_AROUND_LAYERS);
   plim_tensor *loss = m->forward(t, m, batch, logits);
   plim_tensor *out = loss ? loss : *logits; // a bare encoder has no loss of its own
   if (s && s->after_model && out) out = s->after_model(t, s, out);
@@ -109,6 +115,7 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
                               plim_tensor *x) {
   const struct layer_call *c = context;
   plim_shards *s = c->shards;
+  plim_work_modules(t, MODULES_OF_A_LAYER);
   if (t->is_recomputing || !s->before_layer) return c->call.function(t, c->call.context, held, x);
   plim_tensor *input = s->before_layer(t, s, c->layer, x);
   bool was = hold(input);

@@ -36,6 +36,8 @@ struct tape_clock {
   double neighbours;                              // GPUs of one machine
   plim_ring ring;
   uint32_t operators;          // of forward, since the last look at the loss
+  uint32_t modules;            // of forward, since an engine last counted them
+  double visit_seconds;        // that hooks on every module take around a call of one; 0: no hooks
   bool is_causal, has_dropout; // attention that comes next
   plim_step_time now, last, step_before;
   struct tape_rhythm passes, turns; // of this step; of the loop inside a pass that runs
@@ -79,6 +81,7 @@ struct plim_tape {
   bool has_own_linear;    // DeepSpeed's: gives its weight's gradient as it is, not as a view
   bool is_stopped;        // all that was wanted is there: nothing is allocated any more
   bool reduces_gradients; // this backward: it is not under no_sync
+  bool ends_step;         // this backward: it is the last before the optimizer
   bool reduces_once;      // in a step: all but its last backward are
   bool ran_math;          // attention without a fused kernel
   bool uses_liger;

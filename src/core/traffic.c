@@ -4,15 +4,34 @@
 
 #include "clock.h"
 #include "tape_impl.h"
+#include "work.h"
 
-// Memory of the host: eight channels of DDR4-3200 at 25.6 GB/s, one socket of the servers that such
-// cards are in. Not measured.
-#define HOST_MEMORY_GBS 204.8
+// Memory of the host: that of an H200's, with 16 threads (tests/truth/timing_offload.json): a copy reads and writes
+// 70.3 GB/s, for which what is written is read first.
+#define HOST_MEMORY_GBS (70.3 * 3 / 2)
 
-// Bytes of the host's memory that a step moves per element. DeepSpeedCPUAdam in one loop: parameter,
-// gradient and two moments read, three of them written, and the copy in 16 bits for the card. torch's
-// own loop over operators: each of its eight reads and writes tensors of their own, 20 times 4 bytes.
-static const double step_bytes[] = {[PLIM_HOST_DEEPSPEED] = 7 * 4 + 2, [PLIM_HOST_TORCH] = 20 * 4};
+// That machine was the part of a larger one that belongs to one GPU. Where several are at work, each has its part, up
+// to what two sockets with eight channels of DDR5-4800 have. Not measured.
+#define MACHINE_MEMORY_GBS (2 * 8 * 38.4)
+
+// Before the first byte of a copy: 1 and 8 MiB take 11 and 9 us more than they would at the rate of a GiB
+// (tests/truth/timing_host.json).
+#define COPY_SECONDS 10e-6
+
+// What is not pinned goes through a buffer of the driver's, which one thread fills: 7.2 and 8.9 GB/s of a GiB
+// (timing_offload.json, timing_host.json).
+#define PAGEABLE_GBS 8.0
+
+// DeepSpeed's step, in bytes of the host's memory per element: gradients scaled (2 accesses of float32), all of
+// DeepSpeedCPUAdam in one loop (7: parameter, gradient and two moments, the gradient only read), and the copy for
+// the card (float32 to 16 bits).
+#define DEEPSPEED_STEP_BYTES (2 * 4 + 7 * 4 + 4 + 2)
+
+// torch's loop over operators, with clipping, which new memory for the quotient and arithmetic in 16 bits slow down:
+// seconds per element in the types of 16 bits and in float32, and for the Python of one parameter, measured on the same
+// host (the two runs of FSDP2, and that of ZeRO with torch's AdamW).
+static const double torch_step_seconds[] = {1.10e-9, 1.52e-9};
+#define TORCH_PARAMETER_SECONDS 140e-6
 
 static bool is_on(const plim_tape *t) { return t->gpu->bandwidth_gbs > 0 && !t->is_stopped; }
 
@@ -48,14 +67,21 @@ double plim_send_reduce(plim_tape *t, double bytes, double after) {
   return collective(t, bytes, 2, after);
 }
 
+static double copy(plim_tape *t, double *way, double bytes, double gbs, double after) {
+  return transfer(t, way, bytes > 0 ? COPY_SECONDS + bytes / (gbs * 1e9) : 0, after);
+}
+
 double plim_copy_to_host(plim_tape *t, double bytes, double after) {
-  double seconds = bytes / (plim_gpu_pcie_gbs(t->gpu) * 1e9);
-  return transfer(t, &t->clock.to_host_free, seconds, after);
+  return copy(t, &t->clock.to_host_free, bytes, plim_gpu_host_gbs(t->gpu), after);
+}
+
+double plim_copy_pageable(plim_tape *t, double bytes, double after) {
+  double gbs = fmin(PAGEABLE_GBS, plim_gpu_host_gbs(t->gpu));
+  return copy(t, &t->clock.from_host_free, bytes, gbs, after);
 }
 
 double plim_copy_from_host(plim_tape *t, double bytes, double after) {
-  double seconds = bytes / (plim_gpu_pcie_gbs(t->gpu) * 1e9);
-  return transfer(t, &t->clock.from_host_free, seconds, after);
+  return copy(t, &t->clock.from_host_free, bytes, plim_gpu_host_gbs(t->gpu), after);
 }
 
 void plim_await(plim_tape *t, double moment) {
@@ -75,9 +101,17 @@ void plim_await_once(plim_tape *t, double moment) {
   t->clock.once += plim_traffic_now(t) - was;
 }
 
-void plim_update_on_host(plim_tape *t, plim_host_step kind, double elements) {
+static void update_on_host(plim_tape *t, double elements, double seconds) {
   if (!is_on(t)) return;
-  double ranks = fmax(1, t->clock.neighbours);
-  t->clock.cpu =
-      plim_traffic_now(t) + ranks * elements * step_bytes[kind] / (HOST_MEMORY_GBS * 1e9);
+  double crowding = fmax(1, t->clock.neighbours * HOST_MEMORY_GBS / MACHINE_MEMORY_GBS);
+  t->clock.cpu = plim_traffic_now(t) + crowding * elements * seconds;
+}
+
+void plim_update_by_deepspeed(plim_tape *t, double elements) {
+  update_on_host(t, elements, DEEPSPEED_STEP_BYTES / (HOST_MEMORY_GBS * 1e9));
+}
+
+void plim_update_by_torch(plim_tape *t, size_t parameters, double elements, plim_dtype dtype) {
+  update_on_host(t, elements, torch_step_seconds[plim_dtype_bytes[dtype] > 2]);
+  plim_work_cpu(t, TORCH_PARAMETER_SECONDS * (double)parameters);
 }

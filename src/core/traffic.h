@@ -24,14 +24,15 @@ double plim_send_scatter(plim_tape *t, double bytes, double after); // reduce-sc
 double plim_send_reduce(plim_tape *t, double bytes, double after);  // all-reduce
 double plim_copy_to_host(plim_tape *t, double bytes, double after);
 double plim_copy_from_host(plim_tape *t, double bytes, double after);
+double plim_copy_pageable(plim_tape *t, double bytes,
+                          double after); // from memory that is not pinned
 
 void plim_await(plim_tape *t, double moment);         // the card
 void plim_await_on_host(plim_tape *t, double moment); // the CPU
 void plim_await_once(plim_tape *t, double moment);    // the card, in one pass of a step alone
 
-// An optimizer step on the host over so many elements of this rank. All ranks of a machine share its
-// memory.
-typedef enum { PLIM_HOST_DEEPSPEED, PLIM_HOST_TORCH } plim_host_step;
-void plim_update_on_host(plim_tape *t, plim_host_step kind, double elements);
+// An AdamW step on the host over so many elements of this rank, with clipping. The ranks of a machine share its memory.
+void plim_update_by_deepspeed(plim_tape *t, double elements); // and a copy in 16 bits
+void plim_update_by_torch(plim_tape *t, size_t parameters, double elements, plim_dtype dtype);
 
 #endif

@@ -61,6 +61,7 @@ void train_backward(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scal
                     plim_tensor *loss, bool is_last) {
   t->reduces_once = r->is_trainer || r->uses_accelerator; // its no_sync; a plain loop has none
   t->reduces_gradients = is_last || !t->reduces_once;
+  t->ends_step = is_last;
   if (has_engine(m)) engine_backward(t, m->shards, loss, is_last);
   else scale_and_run_backward(t, r, scaler, loss);
   plim_work_pass_end(t);

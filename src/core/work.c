@@ -100,6 +100,13 @@ void plim_work_parameters(plim_tape *t, size_t count) {
   cpu_works(t, host.parameter_seconds * (double)count);
 }
 
+void plim_work_cpu(plim_tape *t, double seconds) { cpu_works(t, seconds); }
+
+void plim_work_modules(plim_tape *t, uint32_t count) {
+  cpu_works(t, t->clock.visit_seconds * count);
+  t->clock.modules += t->is_recomputing ? 0 : count;
+}
+
 void plim_work_synchronize(plim_tape *t) {
   t->clock.cpu = t->clock.gpu_free = fmax(t->clock.cpu, t->clock.gpu_free);
 }

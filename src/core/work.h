@@ -40,6 +40,8 @@ void plim_work_node(plim_tape *t);                     // a node of backward
 void plim_work_triton(plim_tape *t);                   // a kernel that Python launches by Triton
 void plim_work_hook(plim_tape *t);                     // a saved tensor packed or unpacked
 void plim_work_parameters(plim_tape *t, size_t count); // a loop over parameters in Python
+void plim_work_modules(plim_tape *t, uint32_t count);  // called in forward, if hooks are on them
+void plim_work_cpu(plim_tape *t, double seconds);      // anything else
 // What Trainer does around a forward and backward: it looks at the loss, and walks the modules.
 void plim_work_trainer(plim_tape *t);
 // The CPU waits for the card.

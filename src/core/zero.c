@@ -6,6 +6,8 @@
 #include "sharding.h"
 #include "tape_impl.h"
 #include "traffic.h"
+#include "work.h"
+#include "zero_work.h"
 
 #define START_ALIGNMENT 2 // elements: all-gathers start at multiples of 4 bytes
 
@@ -32,7 +34,8 @@ typedef struct zero {
   plim_tensor *norm;       // of all gradients; the last one
   vec(parameter *) bucket; // what is in the buffer
   int64_t bucket_elements;
-  double reduced; // when the last bucket is
+  double reduced;   // when the last bucket is
+  bool accumulates; // in a step, gradients on the host
 } zero;
 
 static bool keeps_gradients(const zero *z) { return z->how.strategy == PLIM_SHARD_ZERO1; }
@@ -90,13 +93,21 @@ static void await_reduced(plim_tape *t, const zero *z) {
   else plim_await(t, z->reduced);
 }
 
+// In float32 where the step ends. Gradients of several passes go to the host and back in their own type to be added up.
+static double offloaded_bytes(const plim_tape *t, zero *z) {
+  double elements = (double)z->bucket_elements / (double)z->how.world;
+  z->accumulates |= !t->ends_step;
+  return elements *
+         ((t->ends_step ? 4 : 0) + (z->accumulates ? 2 * plim_dtype_bytes[z->flat->dtype] : 0));
+}
+
 // On the compute stream, unless overlap_comm is asked for: then the end of backward waits. Where a bucket goes
 // to several ranks it is reduced for all of them (use_multi_rank_bucket_allreduce).
 static void send_bucket(plim_tape *t, zero *z) {
   double element = plim_dtype_bytes[z->flat->dtype], bytes = (double)z->bucket_elements * element;
   z->reduced = plim_send_reduce(t, bytes, plim_traffic_now(t));
   if (z->how.offloads_optimizer)
-    z->reduced = plim_copy_to_host(t, bytes / (double)z->how.world, z->reduced);
+    z->reduced = plim_copy_to_host(t, offloaded_bytes(t, z), z->reduced);
   if (!z->how.overlaps) await_reduced(t, z);
 }
 
@@ -120,6 +131,7 @@ static void reduce_bucket(plim_tape *t, zero *z) {
 static void add_to_bucket(plim_tape *t, parameter *p) {
   zero *z = p->all;
   plim_tensor *x = p->tensor;
+  zero_work_gradient(t, z->how.offloads_optimizer);
   if (z->bucket_elements + p->elements > z->most) reduce_bucket(t, z);
   if (p->elements <= z->most) set(t, &x->grad, alias_of(t, z->buffer, x->shape, x->stride));
   z->bucket_elements += p->elements;
@@ -165,7 +177,10 @@ static size_t take_norms(plim_tape *t, const zero *z) {
 // The gradients of the partition, put together and in float32, are the optimizer's.
 static void before_step(plim_tape *t, plim_shards *s) {
   zero *z = (zero *)s;
+  zero_work_step(t, z->count, z->how.offloads_optimizer ? z->count : 0);
+  z->accumulates = false;
   if (z->how.offloads_optimizer) return;
+  plim_work_bytes(t, ZERO_STEP_BYTES * (double)z->partition);
   plim_tensor *together = NULL;
   size_t count = take_norms(t, z);
   set(t, &z->norm, empty_for(t, PLIM_FOR_OPTIMIZER, (plim_dims){0}, PLIM_FP32));
@@ -181,7 +196,7 @@ static void after_step(plim_tape *t, plim_shards *s) {
   zero *z = (zero *)s;
   double part = (double)z->partition * plim_dtype_bytes[z->flat->dtype];
   if (z->how.offloads_optimizer) {
-    plim_update_on_host(t, PLIM_HOST_DEEPSPEED, (double)z->partition);
+    plim_update_by_deepspeed(t, (double)z->partition);
     plim_await(t, plim_copy_from_host(t, part, plim_traffic_now(t)));
   }
   plim_await(t, plim_send_gather(t, part * (double)z->how.world, plim_traffic_now(t)));

@@ -5,6 +5,7 @@
 
 #include "traffic.h"
 #include "zero3_impl.h"
+#include "zero_work.h"
 
 typedef zero3_parameter parameter;
 typedef zero3_group group;
@@ -20,12 +21,15 @@ static uint64_t whole_bytes(const parameter *p) {
 
 static bool is_here(const parameter *p) { return p->is_persistent || p->is_whole || p->flat; }
 
-// Parameters that are asked for together travel together; offloaded parts come from the host first.
+// Parameters that are asked for together travel together; offloaded parts come from the host first, and Python waits
+// for them: `tensor.to(device)` of several ranks returns when it is done, and with one rank the next parameter that is
+// used waits for all that was asked for.
 static double send_parts(plim_tape *t, const zero3 *z, double whole) {
   double after = 0;
   if (!(whole > 0)) return 0;
   if (z->how.offloads_parameters)
     after = plim_copy_from_host(t, whole / (double)z->how.world, after);
+  plim_await_on_host(t, after);
   return plim_send_gather(t, whole, after);
 }
 
@@ -62,8 +66,10 @@ static void gather_together(plim_tape *t, parameter **members, size_t count) {
 
 static void send_together(plim_tape *t, parameter **members, size_t count) {
   double whole = 0;
+  size_t missing = 0;
   for (size_t i = 0; i < count; i++)
-    if (!is_here(members[i])) whole += (double)whole_bytes(members[i]);
+    if (!is_here(members[i])) missing++, whole += (double)whole_bytes(members[i]);
+  zero_work_gather(t, missing);
   double ready = count ? send_parts(t, members[0]->all, whole) : 0;
   for (size_t i = 0; i < count; i++)
     if (!is_here(members[i])) members[i]->ready = ready;
@@ -146,12 +152,15 @@ static void offload(plim_tape *t, const parameter *p) {
   plim_consume(t, copy);
 }
 
-// Beside what the card computes: overlap_comm is on in this stage.
+// Beside what the card computes: overlap_comm is on in this stage. To the host and back to the card, to be added to
+// by the next pass, or, in float32, to the host for the optimizer.
 static void send_bucket(plim_tape *t, zero3 *z) {
   double whole = (double)z->bucket_elements * plim_dtype_bytes[z->parts->dtype];
   z->reduced = plim_send_scatter(t, whole, plim_traffic_now(t));
-  if (z->how.offloads_optimizer)
-    z->reduced = plim_copy_to_host(t, whole / (double)z->how.world, z->reduced);
+  if (!z->how.offloads_optimizer) return;
+  double own = whole / (double)z->how.world, elements = own / plim_dtype_bytes[z->parts->dtype];
+  z->reduced = plim_copy_to_host(t, 2 * own, z->reduced);
+  if (t->ends_step) z->offloaded = plim_copy_to_host(t, 4 * elements, z->reduced);
 }
 
 static void reduce_bucket(plim_tape *t, zero3 *z) {
@@ -183,6 +192,7 @@ static void on_grad(plim_tape *t, void *context) {
   if (z->bucket_elements + p->elements > z->sizes.reduce_bucket) reduce_bucket(t, z);
   z->bucket_elements += p->part * z->how.world;
   if (!vec_push(&z->bucket, p)) t->failed = true;
+  zero_work_gradient(t, z->how.offloads_optimizer);
   drop(t, &p->tensor->grad);
   if (!is_before_layers(p)) release(t, p);
 }
@@ -195,6 +205,7 @@ static void use_again(plim_tape *t, void *context) {
   zero3 *z = g->all;
   if (z->last && z->last != g) done_with(t, z->last);
   z->last = g;
+  zero_work_backward(t, g->modules);
   use(t, g);
 }
 
@@ -220,6 +231,7 @@ static void pass_on(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tens
 // What comes before the layers is gathered for its backward, too.
 static plim_tensor *before_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *x) {
   zero3 *z = (zero3 *)s;
+  if (layer == 0) before_layers(z)->modules = zero_count_modules(t);
   if (layer == 0) done_with(t, before_layers(z));
   use(t, &z->groups[layer + 1]);
   plim_grad_node *n = layer ? NULL : node_begin(t, pass_on, &x, 1);
@@ -233,6 +245,7 @@ static plim_tensor *before_layer(plim_tape *t, plim_shards *s, size_t layer, pli
 static void after_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *out) {
   zero3 *z = (zero3 *)s;
   group *g = &z->groups[layer + 1];
+  g->modules = zero_count_modules(t);
   done_with(t, g);
   if (out->fn) out->fn->before = gather_again(g);
   if (layer + 1 == s->layers) use(t, behind_layers(z));
@@ -240,6 +253,7 @@ static void after_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor 
 
 static plim_tensor *after_model(plim_tape *t, plim_shards *s, plim_tensor *loss) {
   zero3 *z = (zero3 *)s;
+  behind_layers(z)->modules = zero_count_modules(t);
   done_with(t, behind_layers(z));
   if (loss->fn) loss->fn->before = gather_again(behind_layers(z));
   return loss;
@@ -250,6 +264,8 @@ static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {
   (void)is_last;
   reduce_bucket(t, z);
   plim_await(t, z->reduced);
+  plim_await_once(t, z->offloaded);
+  plim_await_on_host(t, plim_traffic_now(t));
   for (size_t i = 0; i < z->count; i++) release(t, &z->parameters[i]);
   z->last = NULL;
   z->is_traced = true;
@@ -328,6 +344,7 @@ plim_shards *plim_zero3_new(plim_tape *t, plim_model *m, const plim_sharding *ho
   z->how = *how;
   z->sizes = plim_zero_sizes_of(how);
   t->has_own_linear = true;
+  zero_watch_modules(t);
   if (m->parameters.len && list_parameters(z, m) && zero3_make_states(t, z, m)) return &z->shards;
   if (!z->groups) z->group_count = 0;
   destroy(&z->shards);

@@ -20,6 +20,7 @@ typedef struct {
   struct zero3 *all;
   vec(zero3_parameter *) members;
   plim_hook before_backward;
+  uint32_t modules; // that its forward calls
 } zero3_group;
 
 // What the optimizer updates at a time.
@@ -42,7 +43,8 @@ typedef struct zero3 {
   vec(zero3_parameter *) bucket; // gradients on their way to be reduced
   vec(zero3_sub_group) sub_groups;
   int64_t partition, live, bucket_elements;
-  double reduced; // when the last bucket is
+  double reduced;   // when the last bucket is
+  double offloaded; // when its gradients are on the host, for the optimizer
   plim_tensor *parts, *buffer, *gradients, *norm, *tracker;
   bool is_traced;
 } zero3;

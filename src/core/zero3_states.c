@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "traffic.h"
+#include "work.h"
 #include "zero3_impl.h"
+#include "zero_work.h"
 
 typedef zero3_parameter parameter;
 typedef zero3_sub_group sub_group;
@@ -157,9 +159,17 @@ bool zero3_make_states(plim_tape *t, zero3 *z, plim_model *m) {
 
 // ---- the step ---------------------------------------------------------------------------------------
 
+static size_t trained_of(const zero3 *z) {
+  size_t count = 0;
+  for (size_t i = 0; i < z->count; i++) count += z->parameters[i].is_trained;
+  return count;
+}
+
 void zero3_before_step(plim_tape *t, plim_shards *s) {
   zero3 *z = (zero3 *)s;
+  zero_work_step(t, z->count, z->how.offloads_optimizer ? trained_of(z) : 0);
   if (z->how.offloads_optimizer) return;
+  plim_work_bytes(t, ZERO_STEP_BYTES * (double)z->partition);
   for (size_t i = 0; i < z->count; i++)
     if (z->parameters[i].is_trained)
       plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(z->parameters[i].part), PLIM_FP64));
@@ -179,8 +189,9 @@ void zero3_before_update(plim_tape *t, plim_shards *s, size_t index) {
 void zero3_after_step(plim_tape *t, plim_shards *s) {
   const zero3 *z = (zero3 *)s;
   if (!z->how.offloads_optimizer) return;
-  plim_update_on_host(t, PLIM_HOST_DEEPSPEED, (double)z->partition);
+  plim_update_by_deepspeed(t, (double)z->partition);
   if (z->how.offloads_parameters) return;
   double part = (double)z->partition * plim_dtype_bytes[z->parts->dtype];
-  plim_await(t, plim_copy_from_host(t, part, plim_traffic_now(t)));
+  plim_await(t,
+             plim_copy_pageable(t, part, plim_traffic_now(t))); // rounded by torch, into new memory
 }
