@@ -40,6 +40,21 @@ TEST(buckets_in_turn_are_two) {
   CHECK(overlaps < 0.99 * waits, "%g s, without %g s", overlaps, waits);
 }
 
+static double hooks_seconds(uint32_t targets) {
+  plim_job hooked = job_of(PLIM_SHARD_ZERO3, 1), plain;
+  hooked.lora = (plim_lora){.rank = 8, .targets = targets};
+  plain = hooked;
+  plain.sharding.strategy = PLIM_SHARD_ZERO2;
+  return predict(&hooked).step.seconds - predict(&plain).step.seconds;
+}
+
+// A layer of 13 modules gets four more for each adapter: those of one or of seven.
+TEST(stage_3_has_hooks_on_every_module) {
+  double one = hooks_seconds(1u << PLIM_Q_PROJ), seven = hooks_seconds(PLIM_ALL_LINEAR);
+  double modules = (13.0 + 4 * 7) / (13.0 + 4);
+  CHECK(seven > 0.8 * modules * one && seven < 1.2 * modules * one, "%g s and %g s", one, seven);
+}
+
 // At the optimizer's step a sub group has its gradients twice, in their own type and in float32; of the others only
 // what all steps keep is there.
 TEST(sub_groups_are_updated_one_by_one) {
