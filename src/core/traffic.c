@@ -10,8 +10,8 @@
 // 70.3 GB/s, for which what is written is read first.
 #define HOST_MEMORY_GBS (70.3 * 3 / 2)
 
-// That machine was the part of a larger one that belongs to one GPU. Where several are at work, each has its part, up
-// to what two sockets with eight channels of DDR5-4800 have. Not measured.
+// That machine had one GPU. Where there are several, each is taken to have as much, up to what two sockets with eight
+// channels of DDR5-4800 have. Not measured.
 #define MACHINE_MEMORY_GBS (2 * 8 * 38.4)
 
 // Before the first byte of a copy: 1 and 8 MiB take 11 and 9 us more than they would at the rate of a GiB
