@@ -30,6 +30,7 @@ static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
   r->quantises_once = !can_say(p, PLIM_KNOB_QUANTISATION, "nf4-double") &&
                       can_say(p, PLIM_KNOB_QUANTISATION, "nf4");
   r->optimizer_by_hand = !can_say(p, PLIM_KNOB_OPTIMIZER, "paged-adamw");
+  r->conf_by_hand = !can_say(p, PLIM_KNOB_ALLOC_CONF, "expandable_segments:True");
 }
 
 static void keep_own(plim_plan_request *r, plim_knob knob) {

@@ -40,6 +40,13 @@ static const struct {
      "quantization_config=BitsAndBytesConfig(load_in_8bit=True)"},
 };
 
+// CachedMultipleNegativesRankingLoss is sentence-transformers' own.
+static void print_cached(const char *value) {
+  printf("cached_batch, instead of your loss:\n"
+         "    losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=%s)\n",
+         value);
+}
+
 void plan_print_code(const plan_edits *edits, bool is_checkpointed) {
   for (size_t i = 0; i < edits->by_hand_count; i++) {
     char value[96];
@@ -49,6 +56,7 @@ void plan_print_code(const plan_edits *edits, bool is_checkpointed) {
       continue;
     }
     plim_value_print(&edits->by_hand[i].value, value, sizeof value);
+    if (knob == PLIM_KNOB_CACHED_BATCH) print_cached(value);
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
       if (lines[k].knob == knob && strcmp(lines[k].value, value) == 0)
         printf("%s, %s:\n    %s\n", plim_knob_table[knob].name, lines[k].where, lines[k].line);

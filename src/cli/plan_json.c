@@ -195,6 +195,8 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   json_bool(j, "fits", p->rungs.len > 0);
   if (p->rungs.len) rung(j, "chosen", r, c, &p->rungs.at[0]);
   else json_null(j, "chosen");
+  if (p->passed) rung(j, "faster", r, c, &p->faster);
+  else json_null(j, "faster");
   json_array(j, "ladder");
   for (size_t i = 0; i < p->rungs.len; i++) rung(j, NULL, r, c, &p->rungs.at[i]);
   json_end(j);

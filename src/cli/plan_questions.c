@@ -43,7 +43,8 @@ typedef struct {
 static cached_loss cached_instead(const plan_for_card *c) {
   plim_choice choice = c->plan.before_choice;
   cached_loss x = {0};
-  bool is_plain = c->asked.job.recipe.loss == PLIM_LOSS_CONTRASTIVE &&
+  bool is_planned = c->plan.rungs.len && c->plan.rungs.at[0].choice.at[PLIM_KNOB_CACHED_BATCH];
+  bool is_plain = !is_planned && c->asked.job.recipe.loss == PLIM_LOSS_CONTRASTIVE &&
                   !choice.at[PLIM_KNOB_CACHED_BATCH] && choice.at[PLIM_KNOB_MICRO_BATCH] > 1;
   for (int64_t n = PLIM_CACHED_BATCH; is_plain && n >= 1 && !x.e.fits; n /= 2) {
     if (n >= choice.at[PLIM_KNOB_MICRO_BATCH]) continue;

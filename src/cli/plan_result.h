@@ -42,7 +42,12 @@ void plan_print_reasons(const plan_for_card *c);
 void plan_reproduce(const plan_result *r, plan_for_card *c); // fills it in (plan_reproduce.c)
 void plan_print_reproduce(const plan_for_card *c);
 void plan_print_todo(const plan_result *r, const plan_for_card *c); // what no file can say
-void plan_print_questions(const plan_for_card *c);                  // that only the user can answer
+// Why the plan is first, and what is faster; how its changes add up; which moments its budget is of
+// (plan_preference.c).
+void plan_print_preference(const plan_for_card *c);
+void plan_print_sum(const plan_for_card *c);
+void plan_print_moments(const plan_for_card *c);
+void plan_print_questions(const plan_for_card *c); // that only the user can answer
 void plan_write_questions(json_writer *j, const plan_for_card *c);
 bool plan_has_launch(const plan_result *r, const plan_for_card *c); // whether that prints anything
 void plan_print_launch(const plan_result *r, const plan_for_card *c);       // of several GPUs

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli_alloc.h"
 #include "plan_result.h"
 #include "term.h"
 #include "units.h"
@@ -152,8 +153,7 @@ static void fill_ladder(term_table *t, const layout *l, const void *rows, size_t
 }
 
 void plan_print_ladder(const plim_plan *p) {
-  const plim_rung **rungs = calloc(p->rungs.len, sizeof *rungs);
-  if (!rungs) return;
+  const plim_rung **rungs = cli_alloc(p->rungs.len * sizeof *rungs);
   for (size_t i = 0; i < p->rungs.len; i++) rungs[i] = &p->rungs.at[i];
   layout l = layout_of((term_column){"", .right = true}, (rung_list){rungs, p->rungs.len},
                        &p->before_choice, NULL);

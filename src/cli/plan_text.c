@@ -104,8 +104,9 @@ static bool is_any_allowed(const plim_plan_request *r) {
 static void print_nothing_fits(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   char line[320];
-  const char *how = is_any_allowed(&c->asked) ? "even with all that is allowed"
-                                              : "without changing what is learned";
+  const char *how = p->is_beyond                ? "even with all that could be allowed"
+                    : is_any_allowed(&c->asked) ? "even with all that is allowed"
+                                                : "without changing what is learned";
   const char *tight = c->asked.margin < 0
                           ? ": it fits, but with less to spare than the estimate is sure of "
                             "(--margin 0 takes it nevertheless)"
@@ -115,13 +116,6 @@ static void print_nothing_fits(const plan_for_card *c) {
   snprintf(line, sizeof line, "NOTHING FITS %s; the smallest of %zu tried needs %s%s", how,
            p->tried, needs, p->is_tight ? tight : "");
   sentence(line);
-}
-
-// A rung below is clearly faster: it takes more of the user than its time is worth.
-static bool is_passed_below(const plim_plan *p) {
-  for (size_t i = 1; i < p->rungs.len; i++)
-    if (p->rungs.at[i].tokens_per_second > 1.01 * p->rungs.at[0].tokens_per_second) return true;
-  return false;
 }
 
 static void print_verdict(const plan_for_card *c) {
@@ -147,8 +141,8 @@ static void print_verdict(const plan_for_card *c) {
   if (!isnan(best->step_seconds))
     printf(", %s per step, %s tokens per second", units_seconds(best->step_seconds).text,
            units_count((uint64_t)best->tokens_per_second).text);
-  printf("\n%10sthe fastest that fits%s, of %zu tried\n", "",
-         is_passed_below(p) ? " in your own way to share" : "", p->tried);
+  printf("\n");
+  plan_print_preference(c);
   if (c->request.is_known_by_size)
     sentence("times are those of an H200; name the card (--gpu 4090) for its own");
 }
@@ -207,13 +201,14 @@ static void print_changes(const plan_for_card *c) {
   if (!p->rungs.len) return;
   plan_heading("changes");
   if (!p->changes.len) {
-    printf("none: what you have is the fastest that fits\n");
+    printf(p->passed ? "none\n" : "none: what you have is the fastest that fits\n");
     return;
   }
   term_table *t = term_table_new(columns, 6);
   for (size_t i = 0; i < p->changes.len; i++) change_cells(t, c, &p->changes.at[i]);
   term_table_print(t, stdout);
   term_table_free(t);
+  plan_print_sum(c);
   plan_print_reasons(c);
 }
 
@@ -243,6 +238,7 @@ static void print_budgets(const plan_for_card *c) {
   plan_heading("budget");
   term_table_print(t, stdout);
   term_table_free(t);
+  plan_print_moments(c);
 }
 
 // What is kept there, by one GPU and by all of them.
@@ -312,8 +308,10 @@ static void print_duration(const plan_result *r, const plan_for_card *c) {
   if (!c->plan.rungs.len || r->samples == PLIM_UNKNOWN) return;
   const plim_rung *best = &c->plan.rungs.at[0];
   double hours = plan_hours(r, best);
-  printf("\n%s steps", units_count(plan_steps(r, best)).text);
-  if (!isnan(hours)) printf(", %.1f hours", hours);
+  uint64_t steps = plan_steps(r, best);
+  printf("\n%s step%s", units_count(steps).text, steps == 1 ? "" : "s");
+  if (!isnan(hours) && hours < 1) printf(", %.1f minutes", hours * 60);
+  else if (!isnan(hours)) printf(", %.1f hours", hours);
   if (!isnan(plan_price(r, c, best)))
     printf(", %.2f at %.2f per GPU and hour", plan_price(r, c, best), r->price_per_hour);
   printf("\n");

@@ -43,11 +43,10 @@ static plim_err predict_both(const plim_job *job, const plim_target *target, pli
                              plim_error *error) {
   plim_predict_request request = {
       .job = job, .gpu = target->gpu, .conf = target->conf, .limit_bytes = target->limit_bytes};
-  bool is_limited = target->limit_bytes != PLIM_UNKNOWN;
-  plim_err err = is_limited ? plim_predict_both(&request, &e->capped, &e->p, error)
-                            : plim_predict(&request, &e->p, error);
-  if (!is_limited) e->capped = e->p;
-  if (!e->capped.runs_out) e->p = e->capped;
+  bool needs_both = target->limit_bytes != PLIM_UNKNOWN && !target->is_verdict_enough;
+  plim_err err = needs_both ? plim_predict_both(&request, &e->capped, &e->p, error)
+                            : plim_predict(&request, &e->capped, error);
+  if (!needs_both || !e->capped.runs_out) e->p = e->capped;
   return err;
 }
 
@@ -135,7 +134,7 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
                          .pass_seconds = NAN,
                          .tokens_per_second = NAN};
   plim_err err = predict_both(job, target, out, error);
-  if (err) return err;
+  if (err || (target->is_verdict_enough && out->capped.runs_out)) return err;
   if (out->p.runs_out)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "this takes more memory than any address space has");
   out->fits = !out->capped.runs_out &&

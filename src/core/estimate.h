@@ -23,6 +23,8 @@ typedef struct {
   uint64_t budget_bytes;       // of the whole card; PLIM_UNKNOWN: not known
   uint64_t limit_bytes;        // that the allocator may take; PLIM_UNKNOWN: any
   const plim_alloc_conf *conf; // NULL: PyTorch's defaults
+  bool
+      is_verdict_enough; // a run that runs out ends there, and what it would need stays 0: that is faster
 } plim_target;
 
 // A card of the catalogue; one of which only the size is known, and one of which nothing is: kernels and

@@ -19,6 +19,18 @@ static plim_err check_request(const plim_plan_request *r, plim_error *error) {
   return PLIM_OK;
 }
 
+// As with estimate: what transformers has no code for cannot be asked for.
+static plim_err check_checkpoints(const plim_plan_request *r, plim_error *error) {
+  const plim_domain *d = &r->domains[PLIM_KNOB_CHECKPOINT];
+  bool is_asked = false;
+  for (int i = 0; i < d->count; i++) is_asked |= d->at[i] != PLIM_CHECKPOINT_OFF;
+  if (!is_asked || !r->job.model.cannot_checkpoint) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "transformers has no gradient checkpointing for this family");
+  plim_error_hint(error, "--fix checkpoint=off, or none");
+  return err;
+}
+
 static plim_err nothing_divides(const plim_plan_request *r, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
                            "no micro batch and accumulation that may be tried make a batch of %llu",
@@ -45,14 +57,14 @@ static bool concedes(const plim_search *s, const plim_level *level) {
   return memcmp(&least.at, &level->at, sizeof level->at) != 0;
 }
 
-// Where nothing fits: how much is missing.
+// Where nothing fits: how much is missing, with all that is allowed and all that can go to the host.
 static void look_for_smallest(plim_search *s) {
   plim_rung smallest;
-  plim_level level = plim_level_of(s);
-  for (size_t i = 0; i < plim_reach_count && !s->failed; i++) {
-    level.reach = plim_reach_at(s, i);
-    plim_level_fits(s, &level, &smallest);
-  }
+  plim_level level = plim_level_of(s), all = plim_level_of_all(s);
+  plim_level_fits(s, &level, &smallest);
+  level.reach = plim_reach_of(s);
+  plim_level_fits(s, &level, &smallest);
+  plim_level_fits(s, &all, &smallest);
 }
 
 static void climb(plim_search *s, const plim_level *level) {
@@ -61,16 +73,56 @@ static void climb(plim_search *s, const plim_level *level) {
   s->plan->concedes = concedes(s, level);
 }
 
-// Where the user's own settings fit, nothing has to be conceded. What seems to fit may not when it is run
-// in full: then the next level is it.
+static bool is_any_allowed(const plim_plan_request *r) {
+  for (size_t i = 0; i < plim_conceded_knob_count; i++)
+    if (plim_knob_concessions(r, plim_conceded_knobs[i], false).count > 1) return true;
+  return false;
+}
+
+static bool asks_much(const plim_search *s, const plim_choice *choice) {
+  return plim_goes_to_host(s->r, choice) || plim_hand_work_of(s->r, choice).code;
+}
+
+// What leaves the card rests on rates that nobody measured, or takes work: where something is allowed that makes
+// this needless, and is faster, it is taken instead.
+static bool concede_for_time(plim_search *s, plim_level_kind kind) {
+  plim_plan *plan = s->plan, kept = *plan;
+  plim_level level;
+  size_t next = 0;
+  if (!plim_find_level(s, kind, &next, &level)) return false;
+  double speed = kept.rungs.at[0].tokens_per_second;
+  plan->rungs.at = NULL;
+  plan->rungs.len = plan->rungs.cap = 0;
+  climb(s, &level);
+  const plim_rung *x = plan->rungs.len ? &plan->rungs.at[0] : NULL;
+  bool is_worth_it = x && x->tokens_per_second > (1 + PLIM_SAME_TIME) * speed;
+  if (!is_worth_it) {
+    vec_free(&plan->rungs);
+    kept.tried = plan->tried;
+    *plan = kept;
+  } else vec_free(&kept.rungs);
+  return is_worth_it;
+}
+
+static void concede(plim_search *s) {
+  const plim_choice *first = &s->plan->rungs.at[0].choice;
+  if (!asks_much(s, first) || !is_any_allowed(s->r)) return;
+  bool goes_to_host = plim_goes_to_host(s->r, first);
+  if (concede_for_time(s, (plim_level_kind){.is_easy = true}) || !goes_to_host) return;
+  concede_for_time(s, (plim_level_kind){.on_card = true});
+}
+
+// Nothing is conceded where something fits without. What seems to fit may not when it is run in full: then
+// the next level is it.
 static void search(plim_search *s) {
   plim_plan *plan = s->plan;
   plim_level level = plim_level_of(s);
   size_t next = 0;
-  if (plim_own_is_candidate(s)) climb(s, &level);
-  else
-    while (!plan->rungs.len && !s->failed && plim_find_level(s, false, &next, &level))
-      climb(s, &level);
+  level.reach = plim_reach_of(s);
+  climb(s, &level);
+  if (plan->rungs.len && !s->failed) concede(s);
+  while (!plan->rungs.len && !s->failed && plim_find_level(s, (plim_level_kind){0}, &next, &level))
+    climb(s, &level);
   if (!plan->rungs.len && !s->failed) look_for_smallest(s);
   plan->concedes = plan->concedes && plan->rungs.len;
   plan->is_tight = !plan->rungs.len && plan->smallest.e.fits;
@@ -88,7 +140,8 @@ static plim_err no_way(plim_error *error) {
 
 static plim_err check_ways(const plim_plan_request *r, plim_error *error) {
   plim_way ways[PLIM_MAX_WAYS];
-  plim_level level = {.r = r, .reach = plim_reaches[plim_reach_count - 1]};
+  plim_level level = {.r = r,
+                      .reach = {.activations = true, .optimizer = true, .parameters = true}};
   return plim_level_ways(&level, ways) ? PLIM_OK : no_way(error);
 }
 
@@ -97,6 +150,7 @@ plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_e
                      .effective_batch = request->effective_batch};
   plim_search s = {.r = request, .plan = out, .error = error};
   plim_err err = check_request(request, error);
+  if (!err) err = check_checkpoints(request, error);
   if (!err) err = check_ways(request, error);
   if (!err && look_at_own(&s)) search(&s);
   vec_free(&s.tried);

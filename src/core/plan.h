@@ -46,11 +46,11 @@ typedef struct {
   double margin;            // share of the memory to leave free; negative: the interval's
   plim_domain domains[PLIM_KNOBS]; // what --fix and --try say
   bool allowed[PLIM_KNOBS];        // of the knobs that change what is learned
-  // Ways to share that the user would have to set up by hand, by the values of strategy and offload:
-  // tried where nothing else fits.
+  // Ways to share that the user would have to set up by hand, by the values of strategy and offload.
   bool by_hand[PLIM_STRATEGIES][PLIM_OFFLOADS];
   bool quantises_once; // nf4 is what the files have a word for, nf4-double is not
   bool checkpoint_by_hand, optimizer_by_hand; // the same of checkpoints and states on the host
+  bool conf_by_hand;                          // and of the allocator's settings
   bool holds_others;                          // knobs without a domain stay as they are
   bool is_contrastive;                        // the loss compares within a micro batch, or
   bool has_batch_norm; // the model does: micro_batch then changes what is learned
@@ -65,6 +65,7 @@ bool plim_plan_may_share(const plim_plan_request *r, int64_t strategy, int64_t o
 typedef struct {
   plim_choice choice;
   int changes; // knobs that differ from the user's settings
+  int passes;  // of a step, at most, that were run
   plim_estimate e;
   double step_seconds; // of the whole effective batch; NaN: the card's rates are not known
   double tokens_per_second;
@@ -98,6 +99,9 @@ typedef struct {
   bool is_instead; // of what the plan moves to the host
 } plim_concession;
 
+// Why something faster is not first.
+typedef enum { PLIM_PASSED_NONE, PLIM_PASSED_HOST, PLIM_PASSED_WAY, PLIM_PASSED_CODE } plim_passed;
+
 typedef struct {
   plim_choice before_choice;
   plim_estimate before; // the user's own settings
@@ -106,9 +110,16 @@ typedef struct {
       rungs; // each smaller than the one before, the first to take first; empty: nothing fits
   vec(plim_plan_change) changes; // of the first rung
   vec(plim_concession) concessions;
+  plim_passed
+      passed; // something is faster than the first rung by more than the clock's error, and why
+  plim_rung faster; // it is not the first
+  plim_rung
+      tight; // the fastest that fits, but not surely, and asks for no more than the first; or empty
+  plim_rung own_way; // the fastest that shares as the user does, where the first does not; or empty
   plim_rung smallest; // of what was tried, fitting or not
   bool is_tight;      // nothing is sure to fit, though the smallest would: the margin is in the way
   bool concedes;      // something changes what is learned, as it was allowed
+  bool is_beyond;     // nothing fits, and nothing would with all that could be allowed
   size_t tried;
   uint64_t effective_batch;
 } plim_plan;

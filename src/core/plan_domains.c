@@ -60,6 +60,11 @@ static bool is_paged(int64_t optimizer) {
   return plim_optimizer_is_paged(plim_optimizer_named(plim_optimizer_name((size_t)optimizer)));
 }
 
+int64_t plim_optimizer_on_card(int64_t optimizer) {
+  if (!is_paged(optimizer)) return optimizer;
+  return implemented(optimizer, rounds(optimizer) ? ROUNDED : FASTEST);
+}
+
 // ---- what is learned --------------------------------------------------------------------------------
 
 // As in the order of concessions that people name: the optimizer's rounding is nearly exact; adapters
@@ -170,18 +175,14 @@ static bool has_logits(const plim_job *job) {
   return job->recipe.loss == PLIM_LOSS_FULL && has_causal_head(job);
 }
 
-static bool can_use_liger(const plim_level *l) {
-  const plim_plan_request *r = l->r;
+bool plim_can_use_liger(const plim_plan_request *r) {
   bool is_open = r->offers_liger && plim_may_be(&r->domains[PLIM_KNOB_LIGER], true);
   return is_open && has_logits(&r->job) && plim_liger_knows(r->job.model.family->model_type);
 }
 
-// Where one's own files can turn Liger on, nobody has to write a loss of one's own; nor where several
-// GPUs can share what there is.
 static void chunks(const plim_level *l, plim_domain *d) {
   const plim_plan_request *r = l->r;
-  bool has_better = can_use_liger(l) || (r->world > 1 && !r->chunk_tokens);
-  if (!has_logits(&r->job) || (has_better && !l->reach.own_loss)) return;
+  if (!has_logits(&r->job)) return;
   push(d, r->chunk_tokens ? r->chunk_tokens : 512); // as measured: tests/truth/seeds_chunked.json
 }
 
@@ -206,20 +207,22 @@ static void optimizers(const plim_level *l, int64_t own, plim_domain *d) {
   if (is_held && rounds(own) == is_rounded) push(d, own);
   else push(d, implemented(own, is_rounded ? ROUNDED : FASTEST));
   if (is_paged(own) && rounds(own) == is_rounded) push(d, own);
-  bool is_handy = l->reach.by_hand || !l->r->optimizer_by_hand;
-  if (!is_held && l->reach.optimizer && is_handy && l->r->world == 1)
+  if (!is_held && l->reach.optimizer && l->r->world == 1)
     push(d, implemented(own, is_rounded ? ROUNDED_PAGED : PAGED));
 }
 
 // So many mini batches at most: the more there are, the longer one forward pass takes to predict, and to run.
 enum { MOST_MINI_BATCHES = 512 };
 
-// Powers of two up to the batch, where the user's loss is a cached one. More at a time is faster.
+// Of a loss that the user would have to change: fewer, as each of them is a forward pass more.
+enum { MOST_OFFERED = 16 };
+
+// Powers of two up to the batch, where the loss compares all of it. More at a time is faster.
 static void cached_batches(const plim_plan_request *r, int64_t own, plim_domain *d) {
-  int64_t batch = r->job.recipe.batch;
-  if (!own) return;
+  int64_t batch = r->job.recipe.batch, most = own ? MOST_MINI_BATCHES : MOST_OFFERED;
+  if (r->job.recipe.loss != PLIM_LOSS_CONTRASTIVE || r->job.recipe.is_pairwise) return;
   for (int64_t b = 1; b <= batch; b *= 2)
-    if (b * MOST_MINI_BATCHES >= batch) push(d, b);
+    if (b * most >= batch) push(d, b);
 }
 
 static void free_values(const plim_level *l, plim_knob knob, int64_t own, plim_domain *d) {
@@ -229,7 +232,7 @@ static void free_values(const plim_level *l, plim_knob knob, int64_t own, plim_d
   case PLIM_KNOB_CHECKPOINT: checkpoints(l, own, d); break;
   case PLIM_KNOB_CHUNKED_LOSS: chunks(l, d); break;
   case PLIM_KNOB_CACHED_BATCH: cached_batches(l->r, own, d); break;
-  case PLIM_KNOB_LIGER: push(d, own || can_use_liger(l)); break;
+  case PLIM_KNOB_LIGER: push(d, own || plim_can_use_liger(l->r)); break;
   default: break;
   }
 }
@@ -307,9 +310,8 @@ bool plim_plan_may_share(const plim_plan_request *r, int64_t strategy, int64_t o
 static bool is_reached(const plim_level *l, plim_way w) {
   const bool reached[PLIM_OFFLOADS] = {true, l->reach.optimizer, l->reach.parameters,
                                        l->reach.activations};
-  bool is_handy = l->reach.by_hand || !l->r->by_hand[w.strategy][w.offload];
   bool goes_there = l->r->domains[PLIM_KNOB_OFFLOAD].count || reached[w.offload];
-  return goes_there && is_of_size(l->r, w) && is_handy;
+  return goes_there && is_of_size(l->r, w);
 }
 
 static bool is_way(const plim_level *l, plim_way w, plim_way own) {

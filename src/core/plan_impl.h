@@ -1,7 +1,8 @@
 // What the parts of the planner share: plan.c (the plan as a whole), plan_run.c (one candidate),
-// plan_search.c (all that fit on a level), plan_levels.c (levels: what is conceded), plan_ladder.c (rungs
-// and their changes), plan_values.c (knobs as numbers), plan_domains.c (what may be tried),
-// plan_precision.c (types of numbers), plan_anchors.c (what is compared), plan_check.c (a look from outside).
+// plan_rows.c, plan_search.c and plan_small.c (all that fit on a level), plan_levels.c (levels: what is conceded), plan_offers.c (what was
+// not allowed), plan_order.c (what is preferred), plan_ladder.c (rungs), plan_changes.c (what their changes
+// do), plan_values.c (knobs as numbers), plan_domains.c (what may be tried), plan_precision.c (types of
+// numbers), plan_anchors.c (what is compared), plan_check.c (a look from outside).
 #ifndef PLIM_CORE_PLAN_IMPL_H
 #define PLIM_CORE_PLAN_IMPL_H
 
@@ -17,11 +18,9 @@ enum {
 
 // ---- levels -----------------------------------------------------------------------------------------
 
-// How far a search goes from the user's own way to train, without changing what is learned.
+// What may go to the host beside what the user has there, without changing what is learned.
 typedef struct {
-  bool own_loss;                           // written by hand where files could turn Liger on
-  bool activations, optimizer, parameters; // on the host
-  bool by_hand;                            // ways to share that files have no place for
+  bool activations, optimizer, parameters;
 } plim_reach;
 
 // What is conceded: one value for each knob that changes what is learned. The rest is free.
@@ -29,7 +28,8 @@ typedef struct {
   const plim_plan_request *r;
   plim_reach reach;
   plim_choice at;
-  int cost; // see plan_levels.c
+  bool is_easy; // nothing more on the host, no code of one's own
+  int cost;     // see plan_levels.c
 } plim_level;
 
 // Knobs that may change what is learned, those first that do so least.
@@ -48,6 +48,8 @@ plim_domain plim_fewer_per_anchor(int64_t own);
 // The free values of a knob on a level, those first that are likely to be best.
 plim_domain plim_level_domain(const plim_level *level, plim_knob knob);
 bool plim_may_be(const plim_domain *d, int64_t value); // it is in there, or all are
+bool plim_can_use_liger(const plim_plan_request *r);   // the user's files can turn it on
+int64_t plim_optimizer_on_card(int64_t optimizer);     // the same without managed memory
 void plim_domain_push(plim_domain *d, int64_t value);  // once
 
 // Ways to share the work, and the host's part in it.
@@ -84,15 +86,21 @@ typedef struct {
   vec(plim_choice) out;     // those that were found to run out
   vec(plim_rung) fitting;   // on the level that is searched
   plim_rung before;         // the user's own settings, run in full
-  double fastest;           // tokens per second of what fits
+  double fastest, surest;   // tokens per second of what fits; and with plim_worth
+  double untold;            // fastest, before what can only be told is tried
   bool failed;              // err says why, or memory is out
   plim_err err;
   plim_error *error;
 } plim_search;
 
+// In a search, two forward passes per step stand for all of them.
+enum { PLIM_SEARCH_PASSES = 2 };
+
 // A candidate, with fewer steps and passes than it is shown with. NULL: there is no program for it, or
 // the search failed. Valid until the next.
 const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice);
+// The same for its time alone: it need not be one that may be.
+const plim_rung *plim_search_time(plim_search *s, const plim_choice *choice);
 // Whether it runs out of memory, which is found out faster than what it would take.
 bool plim_search_runs_out(plim_search *s, const plim_choice *choice);
 // As it is shown. False: the search failed.
@@ -105,24 +113,53 @@ bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e);
 
 // Fills `fitting` with what fits on the level, all that could be the best or a rung below it.
 void plim_search_level(plim_search *s, const plim_level *level);
+// Adds the smallest of each way to share, and what is near a choice.
+void plim_search_small(plim_search *s, const plim_level *level);
+void plim_search_near(plim_search *s, const plim_level *level, const plim_choice *choice);
 // Whether something fits on the level: a small one that does, or the smallest that there is. NULL: that
 // is not asked for, which is faster.
 bool plim_level_fits(plim_search *s, const plim_level *level, plim_rung *smallest);
 // Accumulation that makes the batch of a micro batch; false: there is none that may be.
 bool plim_set_accumulation(const plim_plan_request *r, plim_choice *choice);
 
-// The least that has to be conceded, of what is allowed or, if `is_offered`, could be; false: nothing
-// fits. Levels of no concession are tried first. `from` is where to go on with the next; 0 at first.
-bool plim_find_level(plim_search *s, bool is_offered, size_t *from, plim_level *out);
-// A level of nothing conceded, as near to the user's own way as can be.
+// The least that has to be conceded, of what is allowed or could be; false: nothing fits. `from` is where to
+// go on with the next; 0 at first.
+typedef struct {
+  bool is_offered;       // of what could be allowed
+  bool is_easy, on_card; // see plim_level; with nothing more on the host
+} plim_level_kind;
+bool plim_find_level(plim_search *s, plim_level_kind kind, size_t *from, plim_level *out);
+// A level of nothing conceded, and one of all that is allowed.
 plim_level plim_level_of(const plim_search *s);
-extern const plim_reach plim_reaches[]; // from near to far
-extern const size_t plim_reach_count;
-plim_reach plim_reach_at(const plim_search *s, size_t index); // without what would not help
-void plim_list_concessions(plim_search *s);
+plim_level plim_level_of_all(const plim_search *s);
+plim_reach plim_reach_of(const plim_search *s); // all that would help
+void plim_list_concessions(plim_search *s);     // plan_offers.c
+
+// ---- what is preferred (plan_order.c) ---------------------------------------------------------------
+
+// What the user has to do that no file can say: code of one's own, and lines in an environment.
+typedef struct {
+  int code, lines;
+} plim_hand_work;
+plim_hand_work plim_hand_work_of(const plim_plan_request *r, const plim_choice *choice);
+// It takes to the host what the user has on the card; its GPUs share in another way.
+bool plim_goes_to_host(const plim_plan_request *r, const plim_choice *choice);
+bool plim_is_another_way(const plim_plan_request *r, const plim_choice *choice);
+// How much of its speed counts: less where it rests on rates that nobody measured, or takes work.
+double plim_worth(const plim_plan_request *r, const plim_choice *choice);
+// The one to take, of those that need at most so many bytes and are no faster than that; NULL: none.
+const plim_rung *plim_pick(const plim_search *s, uint64_t most, double no_faster);
+double plim_surest(const plim_search *s, uint64_t most, double no_faster); // speed of the best
 
 bool plim_own_is_candidate(const plim_search *s); // it may be, and fits
 void plim_build_ladder(plim_search *s, const plim_level *level);
+
+// ---- what its changes do (plan_changes.c) -----------------------------------------------------------
+
+// A choice with one knob, and what goes with it, as the user has it.
+plim_choice plim_turned_back(const plim_search *s, const plim_choice *choice, plim_knob knob);
+bool plim_follows(const plim_choice *own, const plim_choice *choice, plim_knob knob);
+bool plim_has_its_batch(const plim_plan_request *r, const plim_choice *c);
 void plim_explain_changes(plim_search *s);
 
 #endif

@@ -1,71 +1,15 @@
-// The ladder: of what fits the fastest, and below it what is smaller; and what its changes do.
+// The ladder: of what fits the one to take first, and below it what is smaller.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "plan_impl.h"
 
-// ---- the order --------------------------------------------------------------------------------------
-
-// Classes instead of distances, so that the order is one.
-static int speed_class(const plim_rung *x) {
-  return (int)floor(log(x->tokens_per_second) / log(1 + PLIM_SAME_TIME));
-}
-
-// Of those that are as fast, the one that sends least.
-static int by_speed(const void *x, const void *y) {
-  const plim_rung *a = x, *b = y;
-  int fast = speed_class(b), slow = speed_class(a);
-  int way = plim_way_place(&a->choice) - plim_way_place(&b->choice);
-  if (fast != slow) return fast > slow ? 1 : -1;
-  if (way) return way;
-  if (a->e.device_bytes != b->e.device_bytes) return a->e.device_bytes > b->e.device_bytes ? 1 : -1;
-  return a->changes - b->changes;
-}
-
-// Without rates there is no order by time: what changes least comes first, then what saves most.
-static int by_changes(const void *x, const void *y) {
-  const plim_rung *a = x, *b = y;
-  if (a->changes != b->changes) return a->changes - b->changes;
-  return (a->e.device_bytes > b->e.device_bytes) - (a->e.device_bytes < b->e.device_bytes);
-}
-
 // ---- nothing that is not needed ---------------------------------------------------------------------
-
-// The knob that goes with this one.
-static plim_knob companion(const plim_choice *from, const plim_choice *to, plim_knob knob) {
-  bool has_types = from->at[PLIM_KNOB_DTYPE] != to->at[PLIM_KNOB_DTYPE];
-  bool is_shared = from->at[PLIM_KNOB_OFFLOAD] != to->at[PLIM_KNOB_OFFLOAD];
-  bool is_split = from->at[PLIM_KNOB_ACCUMULATE] != to->at[PLIM_KNOB_ACCUMULATE];
-  if (knob == PLIM_KNOB_MICRO_BATCH && is_split) return PLIM_KNOB_ACCUMULATE;
-  if (knob == PLIM_KNOB_STRATEGY && is_shared) return PLIM_KNOB_OFFLOAD;
-  bool is_quantised = from->at[PLIM_KNOB_QUANTISATION] != to->at[PLIM_KNOB_QUANTISATION];
-  bool needs_adapters = !from->at[PLIM_KNOB_LORA_RANK] && is_quantised;
-  if (knob == PLIM_KNOB_LORA_RANK && needs_adapters) return PLIM_KNOB_QUANTISATION;
-  return knob == PLIM_KNOB_PRECISION && has_types ? PLIM_KNOB_DTYPE : PLIM_KNOBS;
-}
-
-// A choice with one knob, and what goes with it, as the user has it.
-static plim_choice turned_back(const plim_search *s, const plim_choice *choice, plim_knob knob) {
-  const plim_choice *own = &s->plan->before_choice;
-  plim_choice back = *choice;
-  plim_knob with = companion(own, choice, knob);
-  back.at[knob] = own->at[knob];
-  bool keeps_batch =
-      knob == PLIM_KNOB_MICRO_BATCH && s->r->effective_batch && plim_set_accumulation(s->r, &back);
-  if (with != PLIM_KNOBS && !keeps_batch) back.at[with] = own->at[with];
-  return back;
-}
-
-static bool has_its_batch(const plim_plan_request *r, const plim_choice *c) {
-  int64_t batch = c->at[PLIM_KNOB_MICRO_BATCH] * c->at[PLIM_KNOB_ACCUMULATE] * r->world;
-  return !r->effective_batch || batch == (int64_t)r->effective_batch;
-}
 
 static bool may_be(const plim_plan_request *r, const plim_choice *c) {
   for (size_t i = 0; i < plim_plan_knob_count; i++)
     if (!plim_may_be(&r->domains[plim_plan_knobs[i]], c->at[plim_plan_knobs[i]])) return false;
-  return has_its_batch(r, c);
+  return plim_has_its_batch(r, c);
 }
 
 // Whole pages cost a line and no time: where less than this is left of the card they stay if they save
@@ -76,74 +20,113 @@ static bool may_be(const plim_plan_request *r, const plim_choice *c) {
 static bool wants_pages(const plim_search *s, const plim_rung *without, const plim_rung *with) {
   uint64_t budget = s->r->target.budget_bytes;
   if (s->plan->rungs.len) return true; // rungs below the first are there to save memory
-  if (budget == PLIM_UNKNOWN) return false;
+  if (budget == PLIM_UNKNOWN || s->r->conf_by_hand) return false;
   bool is_roomy = (double)without->e.interval_bytes[1] <= (1 - ROOMY) * (double)budget;
   double saved = (double)without->e.device_bytes - (double)with->e.device_bytes;
   return !is_roomy && saved >= WORTH_A_LINE * (double)with->e.device_bytes;
 }
 
-// It does as well: it fits, in no more memory than there may be, and is not clearly slower.
-static bool is_as_good(const plim_search *s, plim_rung x, const plim_rung *best, uint64_t most) {
-  bool is_slow = x.tokens_per_second < (1 - PLIM_SAME_TIME) * best->tokens_per_second;
-  return plim_is_safe(s->r, &x.e) && !is_slow && x.e.device_bytes <= most;
+// A rung has to do as well as what it was made of: fit, in so much memory, and so fast.
+typedef struct {
+  uint64_t most;
+  double least, no_faster; // tokens per second: of the first those that are sure, below as they are
+} standard;
+
+static double counted_speed(const plim_search *s, const plim_rung *x) {
+  return x->tokens_per_second * (s->plan->rungs.len ? 1 : plim_worth(s->r, &x->choice));
 }
 
-static bool follows(const plim_choice *own, const plim_choice *choice, plim_knob knob) {
-  static const plim_knob leads[] = {PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_PRECISION, PLIM_KNOB_STRATEGY,
-                                    PLIM_KNOB_LORA_RANK};
-  for (size_t i = 0; i < sizeof leads / sizeof *leads; i++)
-    if (own->at[leads[i]] != choice->at[leads[i]] && companion(own, choice, leads[i]) == knob)
-      return true;
-  return false;
+static bool is_met(const plim_search *s, const plim_rung *x, standard by) {
+  double speed = counted_speed(s, x);
+  bool is_as_fast = !(speed < by.least) && !(x->tokens_per_second > by.no_faster);
+  return plim_is_safe(s->r, &x->e) && is_as_fast && x->e.device_bytes <= by.most;
+}
+
+static void turn_back(plim_search *s, plim_rung *rung, plim_knob knob, standard by) {
+  const plim_choice *own = &s->plan->before_choice;
+  bool is_free = knob == PLIM_KNOB_MICRO_BATCH && !s->r->effective_batch; // as fast as can be
+  if (is_free || rung->choice.at[knob] == own->at[knob]) return;
+  if (plim_follows(own, &rung->choice, knob)) return;
+  plim_choice back = plim_turned_back(s, &rung->choice, knob);
+  const plim_rung *x = may_be(s->r, &back) ? plim_search_run(s, &back) : NULL;
+  if (x && knob == PLIM_KNOB_ALLOC_CONF && wants_pages(s, x, rung)) return;
+  if (x && is_met(s, x, by)) *rung = *x;
 }
 
 // Turns back every knob that neither makes it fit nor saves time: what asks most of the user first.
-static void simplify(plim_search *s, plim_rung *rung, uint64_t most) {
+static void simplify(plim_search *s, plim_rung *rung, standard by) {
   static const plim_knob order[] = {
       PLIM_KNOB_CHUNKED_LOSS, PLIM_KNOB_LIGER,      PLIM_KNOB_STRATEGY,     PLIM_KNOB_OFFLOAD,
       PLIM_KNOB_OPTIMIZER,    PLIM_KNOB_ATTENTION,  PLIM_KNOB_PRECISION,    PLIM_KNOB_DTYPE,
       PLIM_KNOB_CHECKPOINT,   PLIM_KNOB_ALLOC_CONF, PLIM_KNOB_CACHED_BATCH, PLIM_KNOB_MICRO_BATCH};
-  const plim_choice *own = &s->plan->before_choice;
-  const plim_rung *same = plim_search_run(s, &rung->choice); // as many passes as the others have
-  plim_rung best = same ? *same : *rung;
-  for (size_t i = 0; i < sizeof order / sizeof *order && !s->failed; i++) {
-    plim_knob knob = order[i];
-    if (rung->choice.at[knob] == own->at[knob] || follows(own, &rung->choice, knob)) continue;
-    plim_choice back = turned_back(s, &rung->choice, knob);
-    const plim_rung *x = may_be(s->r, &back) ? plim_search_run(s, &back) : NULL;
-    if (x && knob == PLIM_KNOB_ALLOC_CONF && wants_pages(s, x, rung)) continue;
-    if (x && is_as_good(s, *x, &best, most)) *rung = *x;
-  }
-}
-
-// What the user has comes first if nothing is clearly faster.
-static bool keeps_own(const plim_search *s, const plim_rung *fastest) {
-  return may_be(s->r, &s->before.choice) && is_as_good(s, s->before, fastest, UINT64_MAX);
+  if (s->r->conf_by_hand) turn_back(s, rung, PLIM_KNOB_ALLOC_CONF, by);
+  for (size_t i = 0; i < sizeof order / sizeof *order && !s->failed; i++)
+    turn_back(s, rung, order[i], by);
 }
 
 // ---- rungs ------------------------------------------------------------------------------------------
 
-enum { MAX_RUNGS = 8 };
+enum { MAX_RUNGS = 6 };
 #define RUNG_STEP 0.97 // the next rung takes at least 3 % less memory, or it is none
 
-// With more passes it must still fit, and be below the one above; the first is run in full.
-static bool show(plim_search *s, const plim_choice *choice, uint64_t below, plim_rung *out) {
-  bool is_first = below == UINT64_MAX;
-  if (!plim_search_compare(s, choice, out) || !plim_is_safe(s->r, &out->e)) return false;
-  if (is_first && !plim_search_show(s, choice, out)) return false;
-  return plim_is_safe(s->r, &out->e) && out->e.device_bytes < below;
+// Rungs are told from the fastest on: none is clearly faster than one above it.
+static double slowest_so_far(const plim_plan *plan) {
+  double speed = INFINITY;
+  for (size_t i = 0; i < plan->rungs.len; i++)
+    speed = fmin(speed, (1 + PLIM_SAME_TIME) * plan->rungs.at[i].tokens_per_second);
+  return speed;
 }
 
-static void add_rung(plim_search *s, const plim_rung *found, uint64_t most) {
+static standard standard_of(const plim_search *s, uint64_t most) {
+  double no_faster = slowest_so_far(s->plan);
+  double best = plim_surest(s, most, no_faster);
+  return (standard){most, (1 - PLIM_SAME_TIME) * best, no_faster};
+}
+
+static uint64_t lowest_so_far(const plim_plan *plan) {
+  size_t n = plan->rungs.len;
+  return n ? plan->rungs.at[n - 1].e.device_bytes : UINT64_MAX;
+}
+
+// With more passes it must still fit, and be below the ones above in memory and speed; the first is run in full.
+static bool show(plim_search *s, const plim_choice *choice, standard by, plim_rung *out) {
+  if (!plim_search_compare(s, choice, out) || !plim_is_safe(s->r, &out->e)) return false;
+  if (!s->plan->rungs.len && !plim_search_show(s, choice, out)) return false;
+  bool is_faster = out->tokens_per_second > by.no_faster;
+  return plim_is_safe(s->r, &out->e) && out->e.device_bytes < lowest_so_far(s->plan) && !is_faster;
+}
+
+// What the user has comes first if nothing is clearly faster.
+static bool keeps_own(const plim_search *s, standard by) {
+  return may_be(s->r, &s->before.choice) && is_met(s, &s->before, by);
+}
+
+// Where any batch will do: more passes divide the optimizer's step, until that is as good as nothing.
+#define AS_GOOD 0.999
+
+static void settle_passes(plim_search *s, plim_rung *rung) {
+  double n = (double)rung->choice.at[PLIM_KNOB_ACCUMULATE], pass = rung->e.pass_seconds;
+  double rest = rung->step_seconds - n * pass, best = n / rung->step_seconds;
+  bool is_free = !s->r->effective_batch && !s->r->domains[PLIM_KNOB_ACCUMULATE].count;
+  for (int64_t k = 2; is_free && !s->r->holds_others && k < (int64_t)n; k *= 2) {
+    if (!((double)k / (rest + (double)k * pass) >= AS_GOOD * best)) continue;
+    plim_choice fewer = rung->choice;
+    fewer.at[PLIM_KNOB_ACCUMULATE] = k;
+    const plim_rung *x = plim_search_run(s, &fewer);
+    if (x && plim_is_safe(s->r, &x->e)) *rung = *x;
+    return;
+  }
+}
+
+static void add_rung(plim_search *s, const plim_rung *found, standard by) {
   plim_plan *plan = s->plan;
   plim_rung rung, simple = *found;
-  uint64_t below =
-      plan->rungs.len ? plan->rungs.at[plan->rungs.len - 1].e.device_bytes : UINT64_MAX;
-  simplify(s, &simple, most);
+  simplify(s, &simple, by);
+  settle_passes(s, &simple);
   bool is_simpler = memcmp(&simple.choice, &found->choice, sizeof simple.choice) != 0;
-  bool is_shown = show(s, &simple.choice, below, &rung) ||
-                  (is_simpler && show(s, &found->choice, below, &rung));
-  if (is_shown && !plan->rungs.len && keeps_own(s, &rung)) rung = s->before;
+  bool is_shown =
+      show(s, &simple.choice, by, &rung) || (is_simpler && show(s, &found->choice, by, &rung));
+  if (is_shown && !plan->rungs.len && keeps_own(s, by)) rung = s->before;
   if (is_shown && !s->failed && !vec_push(&plan->rungs, rung)) s->failed = true;
 }
 
@@ -167,102 +150,122 @@ static void add_expandable(plim_search *s, const plim_level *level) {
   uint64_t most = (uint64_t)(RUNG_STEP * (double)s->plan->rungs.at[0].e.device_bytes);
   if (!x || x->e.device_bytes > most) return;
   plim_rung found = *x;
-  add_rung(s, &found, most);
+  add_rung(s, &found, standard_of(s, most));
 }
 
-static void sort(plim_search *s, bool has_times) {
-  if (s->fitting.len)
-    qsort(s->fitting.at, s->fitting.len, sizeof *s->fitting.at, has_times ? by_speed : by_changes);
-}
+// ---- the first, and what is faster ------------------------------------------------------------------
 
 // Two passes tell times within a few percent: those that are as near to the fastest are run with more.
 enum { NEAREST = 4 };
 #define NEAR 0.97
 
+static double sure_speed(const plim_search *s, const plim_rung *x) {
+  return x->tokens_per_second * plim_worth(s->r, &x->choice);
+}
+
+static plim_rung *fastest_of(const plim_search *s, int passes) {
+  plim_rung *best = NULL;
+  for (size_t i = 0; i < s->fitting.len; i++) {
+    plim_rung *x = &s->fitting.at[i];
+    if (x->passes <= passes && (!best || sure_speed(s, x) > sure_speed(s, best))) best = x;
+  }
+  return best;
+}
+
+static void leave_out(plim_search *s, plim_rung *x) { *x = s->fitting.at[--s->fitting.len]; }
+
 static void refine(plim_search *s) {
-  for (size_t i = 0; i < s->fitting.len && i < NEAREST && !s->failed; i++) {
-    plim_rung *x = &s->fitting.at[i], more;
-    if (x->tokens_per_second < NEAR * s->fitting.at[0].tokens_per_second) return;
+  for (int i = 0; i < NEAREST && !s->failed; i++) {
+    plim_rung *x = fastest_of(s, PLIM_SEARCH_PASSES), *best = fastest_of(s, INT32_MAX), more;
+    if (!x || sure_speed(s, x) < NEAR * sure_speed(s, best)) return;
     if (!plim_search_compare(s, &x->choice, &more)) return;
     if (plim_is_safe(s->r, &more.e)) *x = more;
+    else leave_out(s, x);
   }
 }
 
-// What links take is of data sheets: GPUs that share a run in one way are moved to another for no less than this,
-// and one GPU that shares with nobody to a library for sharing.
-#define WORTH_ANOTHER_WAY 0.1
+static plim_passed why_passed(const plim_search *s, const plim_choice *choice) {
+  const plim_choice *first = &s->plan->rungs.at[0].choice;
+  if (plim_goes_to_host(s->r, choice) && !plim_goes_to_host(s->r, first)) return PLIM_PASSED_HOST;
+  bool is_moved = plim_is_another_way(s->r, choice) && !plim_is_another_way(s->r, first);
+  return is_moved ? PLIM_PASSED_WAY : PLIM_PASSED_CODE;
+}
 
-static bool is_moved(const plim_search *s, const plim_rung *x) {
+static bool is_clearly_faster(const plim_rung *x, const plim_rung *than) {
+  return x->tokens_per_second > (1 + PLIM_SAME_TIME) * than->tokens_per_second;
+}
+
+static void note_faster(plim_search *s) {
+  plim_plan *plan = s->plan;
+  const plim_rung *first = &plan->rungs.at[0], *best = first;
+  for (size_t i = 0; i < s->fitting.len; i++)
+    if (s->fitting.at[i].tokens_per_second > best->tokens_per_second) best = &s->fitting.at[i];
+  plan->passed = PLIM_PASSED_NONE;
+  if (!is_clearly_faster(best, first)) return;
+  if (!plim_search_compare(s, &best->choice, &plan->faster)) return;
+  bool is_so = plim_is_safe(s->r, &plan->faster.e) && is_clearly_faster(&plan->faster, first);
+  if (is_so) plan->passed = why_passed(s, &plan->faster.choice);
+}
+
+static bool is_own_way(const plim_search *s, const plim_choice *choice) {
   const plim_choice *own = &s->plan->before_choice;
-  return own->at[PLIM_KNOB_STRATEGY] != x->choice.at[PLIM_KNOB_STRATEGY];
+  return choice->at[PLIM_KNOB_STRATEGY] == own->at[PLIM_KNOB_STRATEGY] &&
+         choice->at[PLIM_KNOB_OFFLOAD] == own->at[PLIM_KNOB_OFFLOAD];
 }
 
-static void prefer_own_way(plim_search *s) {
-  plim_rung *all = s->fitting.at;
-  if (!s->fitting.len || !is_moved(s, &all[0])) return;
-  for (size_t i = 1; i < s->fitting.len; i++) {
-    if (all[i].tokens_per_second < (1 - WORTH_ANOTHER_WAY) * all[0].tokens_per_second) return;
-    if (is_moved(s, &all[i])) continue;
-    plim_rung own = all[i];
-    memmove(all + 1, all, i * sizeof *all);
-    all[0] = own;
-    return;
+static void note_own_way(plim_search *s) {
+  plim_plan *plan = s->plan;
+  plan->own_way = (plim_rung){0};
+  if (is_own_way(s, &plan->rungs.at[0].choice)) return;
+  for (size_t i = 0; i < s->fitting.len; i++) {
+    const plim_rung *x = &s->fitting.at[i];
+    bool is_better = !(x->tokens_per_second <= plan->own_way.tokens_per_second);
+    if (is_own_way(s, &x->choice) && is_better) plan->own_way = *x;
   }
+}
+
+// ---- all of it --------------------------------------------------------------------------------------
+
+static bool add_next(plim_search *s, standard by) {
+  size_t had = s->plan->rungs.len;
+  const plim_rung *x = plim_pick(s, by.most, by.no_faster);
+  if (!x || s->failed) return false;
+  plim_rung found = *x;
+  size_t place = (size_t)(x - s->fitting.at);
+  add_rung(s, &found, by);
+  if (s->plan->rungs.len == had) leave_out(s, &s->fitting.at[place]);
+  return !s->failed;
+}
+
+static standard next_standard(const plim_search *s) {
+  const plim_plan *plan = s->plan;
+  if (!plan->rungs.len) return standard_of(s, UINT64_MAX);
+  double last = (double)plan->rungs.at[plan->rungs.len - 1].e.device_bytes;
+  return standard_of(s, (uint64_t)(RUNG_STEP * last));
+}
+
+static standard any_smaller(const plim_search *s) {
+  standard by = next_standard(s);
+  by.no_faster = INFINITY;
+  by.least = 0;
+  return by;
 }
 
 void plim_build_ladder(plim_search *s, const plim_level *level) {
   plim_plan *plan = s->plan;
   add_own(s);
-  bool has_times = s->fitting.len && !isnan(s->fitting.at[0].step_seconds);
-  sort(s, has_times);
-  if (has_times) refine(s);
-  sort(s, has_times);
-  if (has_times) prefer_own_way(s);
-  for (size_t i = 0; i < s->fitting.len && plan->rungs.len < MAX_RUNGS && !s->failed; i++) {
-    size_t had = plan->rungs.len;
-    uint64_t most = UINT64_MAX;
-    if (had) most = (uint64_t)(RUNG_STEP * (double)plan->rungs.at[had - 1].e.device_bytes);
-    if (s->fitting.at[i].e.device_bytes > most) continue;
-    plim_rung found = s->fitting.at[i];
-    add_rung(s, &found, most);
-    if (!had && plan->rungs.len && !s->failed) add_expandable(s, level);
+  if (s->fitting.len && !isnan(s->fitting.at[0].step_seconds)) refine(s);
+  while (!plan->rungs.len && add_next(s, next_standard(s))) {}
+  if (!plan->rungs.len || s->failed) return;
+  const plim_choice first = plan->rungs.at[0].choice;
+  note_faster(s);
+  note_own_way(s);
+  add_expandable(s, level);
+  if (!first.at[PLIM_KNOB_CACHED_BATCH]) { // whose runs take long to predict
+    plim_search_near(s, level, &first);
+    plim_search_small(s, level);
   }
-}
-
-// ---- what the changes do ----------------------------------------------------------------------------
-
-static void add_change(plim_search *s, plim_knob knob) {
-  plim_plan *plan = s->plan;
-  const plim_rung chosen = plan->rungs.at[0];
-  const plim_choice *own = &plan->before_choice;
-  plim_rung without;
-  plim_plan_change change = {.knob = knob,
-                             .with = companion(own, &chosen.choice, knob),
-                             .from = own->at[knob],
-                             .to = chosen.choice.at[knob]};
-  plim_choice back = turned_back(s, &chosen.choice, knob);
-  if (!plim_search_compare(s, &back, &without)) return;
-  change.saves_bytes = (int64_t)without.e.device_bytes - (int64_t)chosen.e.device_bytes;
-  change.costs_seconds = chosen.step_seconds - without.step_seconds;
-  change.is_asked = !has_its_batch(s->r, &back);
-  change.is_needed = !plim_is_safe(s->r, &without.e);
-  if (!vec_push(&plan->changes, change)) s->failed = true;
-  if (s->failed || change.with == PLIM_KNOBS) return;
-  plim_plan_change other = {.knob = change.with,
-                            .with = knob,
-                            .follows = true,
-                            .from = own->at[change.with],
-                            .to = chosen.choice.at[change.with],
-                            .costs_seconds = NAN,
-                            .is_needed = change.is_needed};
-  if (!vec_push(&plan->changes, other)) s->failed = true;
-}
-
-void plim_explain_changes(plim_search *s) {
-  const plim_choice *own = &s->plan->before_choice;
-  const plim_choice chosen = s->plan->rungs.at[0].choice;
-  for (size_t i = 0; i < plim_plan_knob_count && !s->failed; i++) {
-    plim_knob knob = plim_plan_knobs[i];
-    if (own->at[knob] != chosen.at[knob] && !follows(own, &chosen, knob)) add_change(s, knob);
-  }
+  while (plan->rungs.len < MAX_RUNGS && add_next(s, next_standard(s))) {}
+  if (plan->rungs.len < 2) plim_search_small(s, level);
+  while (plan->rungs.len < 2 && add_next(s, any_smaller(s))) {}
 }

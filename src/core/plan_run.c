@@ -6,7 +6,7 @@
 
 // In a search, two forward passes per step and two steps stand for all of them: by then gradients stay
 // through a forward pass, and the optimizer's state is there.
-enum { SEARCH_PASSES = 2, SEARCH_STEPS = 2 };
+enum { SEARCH_PASSES = PLIM_SEARCH_PASSES, SEARCH_STEPS = 2 };
 // What is shown has three steps of at most so many passes: the others do the same again. For what is
 // compared with the plan three do: they reserve the same within a segment of 2 MiB.
 enum { COMPARED_PASSES = 3 };
@@ -41,10 +41,11 @@ static plim_job job_of(const plim_plan_request *r, const plim_choice *choice, in
 }
 
 static plim_err estimate(const plim_plan_request *r, const plim_choice *choice, int passes,
-                         plim_estimate *out, plim_error *error) {
+                         bool is_verdict_enough, plim_estimate *out, plim_error *error) {
   plim_alloc_conf conf;
   plim_job job = job_of(r, choice, passes);
   plim_target target = r->target;
+  target.is_verdict_enough = is_verdict_enough;
   plim_alloc_conf_parse(plim_choice_conf(r, choice), &conf, NULL);
   target.conf = &conf;
   return plim_estimate_make(&job, &target, out, error);
@@ -52,7 +53,7 @@ static plim_err estimate(const plim_plan_request *r, const plim_choice *choice, 
 
 plim_err plim_choice_estimate(const plim_plan_request *r, const plim_choice *choice,
                               plim_estimate *out, plim_error *error) {
-  plim_err err = estimate(r, choice, PLIM_SHOWN_PASSES, out, error);
+  plim_err err = estimate(r, choice, PLIM_SHOWN_PASSES, false, out, error);
   if (!err) out->fits = plim_is_safe(r, out);
   return err;
 }
@@ -85,22 +86,24 @@ static int distance(const plim_choice *a, const plim_choice *b) {
 }
 
 // False: it could not be run, and s->err says why.
-static bool run(plim_search *s, const plim_choice *choice, int passes, plim_rung *out) {
-  *out = (plim_rung){.choice = *choice, .changes = distance(choice, &s->plan->before_choice)};
+static bool run(plim_search *s, const plim_choice *choice, int passes, bool is_verdict_enough,
+                plim_rung *out) {
+  *out = (plim_rung){
+      .choice = *choice, .passes = passes, .changes = distance(choice, &s->plan->before_choice)};
   s->plan->tried++;
-  s->err = estimate(s->r, choice, passes, &out->e, s->error);
+  s->err = estimate(s->r, choice, passes, is_verdict_enough, &out->e, s->error);
   if (s->err) return false;
   fill_time(s->r, out, passes);
   return true;
 }
 
 bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out) {
-  if (!s->failed && !run(s, choice, PLIM_SHOWN_PASSES, out)) s->failed = true;
+  if (!s->failed && !run(s, choice, PLIM_SHOWN_PASSES, false, out)) s->failed = true;
   return !s->failed;
 }
 
 bool plim_search_compare(plim_search *s, const plim_choice *choice, plim_rung *out) {
-  if (!s->failed && !run(s, choice, COMPARED_PASSES, out)) s->failed = true;
+  if (!s->failed && !run(s, choice, COMPARED_PASSES, false, out)) s->failed = true;
   return !s->failed;
 }
 
@@ -122,43 +125,49 @@ static void keep_smallest(plim_plan *plan, const plim_rung *rung) {
     plan->smallest = *rung;
 }
 
-const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice) {
-  plim_rung rung;
+static const plim_rung *find_tried(const plim_search *s, const plim_choice *choice) {
   for (size_t i = 0; i < s->tried.len; i++)
     if (is_same(&s->tried.at[i].choice, choice)) return &s->tried.at[i];
-  if (s->failed || is_in_list(s->refused.at, s->refused.len, choice)) return NULL;
-  if (!run(s, choice, SEARCH_PASSES, &rung)) {
-    bool is_passed_over = s->err != PLIM_ERR_NOMEM; // a combination without a program
-    if (is_passed_over) s->err = PLIM_OK;
-    s->failed = !is_passed_over || !vec_push(&s->refused, *choice);
-    return NULL;
-  }
-  keep_smallest(s->plan, &rung);
+  return NULL;
+}
+
+// False: there is no program for it, or the search failed.
+static bool run_once(plim_search *s, const plim_choice *choice, bool is_verdict_enough,
+                     plim_rung *out) {
+  if (s->failed || is_in_list(s->refused.at, s->refused.len, choice)) return false;
+  if (run(s, choice, SEARCH_PASSES, is_verdict_enough, out)) return true;
+  bool is_passed_over = s->err != PLIM_ERR_NOMEM; // a combination without a program
+  if (is_passed_over) s->err = PLIM_OK;
+  s->failed = !is_passed_over || !vec_push(&s->refused, *choice);
+  return false;
+}
+
+const plim_rung *plim_search_time(plim_search *s, const plim_choice *choice) {
+  plim_rung rung;
+  const plim_rung *had = find_tried(s, choice);
+  if (had || !run_once(s, choice, false, &rung)) return had;
   s->failed = !vec_push(&s->tried, rung);
   return s->failed ? NULL : &s->tried.at[s->tried.len - 1];
 }
 
-// Under the card's limit alone, where a run that runs out ends early.
-static bool runs_out(plim_search *s, const plim_choice *choice) {
-  plim_alloc_conf conf;
-  plim_prediction p;
-  plim_job job = job_of(s->r, choice, SEARCH_PASSES);
-  const plim_target *target = &s->r->target;
-  plim_alloc_conf_parse(plim_choice_conf(s->r, choice), &conf, NULL);
-  plim_predict_request request = {
-      .job = &job, .gpu = target->gpu, .conf = &conf, .limit_bytes = target->limit_bytes};
-  plim_err err = plim_predict(&request, &p, s->error);
-  if (err == PLIM_ERR_NOMEM) s->failed = true, s->err = err;
-  return !err && p.runs_out;
+const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice) {
+  const plim_rung *x = plim_search_time(s, choice);
+  if (!x) return NULL;
+  keep_smallest(s->plan, x);
+  bool is_tight = x->e.has_verdict && x->e.fits && !plim_is_safe(s->r, &x->e);
+  bool is_plain = plim_worth(s->r, choice) >= 1;
+  if (is_tight && is_plain && x->tokens_per_second > s->plan->tight.tokens_per_second)
+    s->plan->tight = *x;
+  return x;
 }
 
 bool plim_search_runs_out(plim_search *s, const plim_choice *choice) {
+  plim_rung rung;
+  const plim_rung *had = find_tried(s, choice);
+  if (had) return !had->e.fits;
   if (is_in_list(s->out.at, s->out.len, choice)) return true;
-  for (size_t i = 0; i < s->tried.len; i++)
-    if (is_same(&s->tried.at[i].choice, choice)) return !s->tried.at[i].e.fits;
-  if (s->failed || s->r->target.limit_bytes == PLIM_UNKNOWN) return false;
-  s->plan->tried++;
-  if (!runs_out(s, choice)) return false;
-  s->failed = !vec_push(&s->out, *choice);
-  return true;
+  if (s->r->target.limit_bytes == PLIM_UNKNOWN || !run_once(s, choice, true, &rung)) return false;
+  bool is_out = rung.e.capped.runs_out;
+  s->failed = is_out ? !vec_push(&s->out, *choice) : !vec_push(&s->tried, rung);
+  return is_out;
 }

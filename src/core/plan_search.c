@@ -1,341 +1,148 @@
 // The search on one level: everything that could be the fastest that fits, or a rung below it.
-//
-// A row is one combination of all knobs but micro batch, accumulation and the allocator's settings. What
-// bounds it:
-// - More at once takes more memory as long as gradients are accumulated, so the largest that fits is
-//   found by halves. Without accumulation no gradient is held through a forward pass: that one stands
-//   for itself.
-// - More at once is faster, but for what the last wave of blocks leaves idle: from the largest that fits
-//   downwards all are tried that are nearly as fast as the best so far, of the others every half.
-// - A level on which the settings that save most do not fit has nothing that does.
-// - The allocator's settings take no time: the better ones are tried, others where those do not fit.
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
-#include "plan_impl.h"
+#include "plan_rows.h"
 
-// ---- batches ----------------------------------------------------------------------------------------
+// ---- rows that are tried last -----------------------------------------------------------------------
 
-bool plim_set_accumulation(const plim_plan_request *r, plim_choice *choice) {
-  int64_t at_once = choice->at[PLIM_KNOB_MICRO_BATCH] * r->world;
-  if (at_once < 1) return false;
-  int64_t passes = (int64_t)r->effective_batch / at_once;
-  if (passes * at_once != (int64_t)r->effective_batch) return false;
-  choice->at[PLIM_KNOB_ACCUMULATE] = passes;
-  return plim_may_be(&r->domains[PLIM_KNOB_ACCUMULATE], passes);
-}
+// Beyond so many tokens at once nothing gets faster, and takes long to predict.
+enum { MANY_TOKENS = 1 << 17 };
 
-typedef struct {
-  int64_t batch, passes;
-} split; // of the effective batch
-
-typedef struct {
-  split at[PLIM_MAX_VALUES];
-  int count;
-} split_list;
-
-// In this order: by what is done at once. `alone`: those without accumulation, or the others.
-static void splits_of(const plim_level *l, bool alone, split_list *out) {
-  const plim_plan_request *r = l->r;
-  plim_domain batches = plim_level_domain(l, PLIM_KNOB_MICRO_BATCH),
-              passes = r->domains[PLIM_KNOB_ACCUMULATE];
-  if (!passes.count) passes = (plim_domain){1, {1}};
-  out->count = 0;
-  for (int i = 0; i < batches.count; i++) {
-    plim_choice c = {.at = {[PLIM_KNOB_MICRO_BATCH] = batches.at[i]}};
-    bool is_given = r->effective_batch;
-    if (is_given && !plim_set_accumulation(r, &c)) continue;
-    for (int k = 0; k < (is_given ? 1 : passes.count) && out->count < PLIM_MAX_VALUES; k++) {
-      int64_t n = is_given ? c.at[PLIM_KNOB_ACCUMULATE] : passes.at[k];
-      if ((n == 1) == alone) out->at[out->count++] = (split){batches.at[i], n};
+static bool largest_split(const plim_level *l, plim_split *out) {
+  plim_split_list list;
+  int64_t most = MANY_TOKENS / l->at.at[PLIM_KNOB_SEQUENCE];
+  *out = (plim_split){0};
+  for (int alone = 0; alone < 2; alone++) {
+    plim_splits_of(l, alone, &list);
+    for (int i = 0; i < list.count; i++) {
+      bool is_first = !out->batch, is_larger = list.at[i].batch >= out->batch;
+      if (is_first || (is_larger && list.at[i].batch <= most)) *out = list.at[i];
     }
   }
+  return out->batch;
 }
 
-// ---- rows -------------------------------------------------------------------------------------------
-
-typedef struct {
-  plim_search *s;
-  const plim_level *level;
-  plim_domain confs;
-  bool
-      is_quick; // what does not fit, or only with worse settings of the allocator, is of no interest
-} row_search;
-
-// The first of the allocator's settings with which it fits; if none does, the first. NULL: it does not
-// run.
-static const plim_rung *run_fitting(const row_search *w, plim_choice choice, split at) {
-  plim_search *s = w->s;
-  choice.at[PLIM_KNOB_MICRO_BATCH] = at.batch;
-  choice.at[PLIM_KNOB_ACCUMULATE] = at.passes;
-  for (int i = 0; i < w->confs.count; i++) {
-    choice.at[PLIM_KNOB_ALLOC_CONF] = w->confs.at[i];
-    if (w->is_quick && plim_search_runs_out(s, &choice)) return NULL;
-    const plim_rung *x = plim_search_run(s, &choice);
-    if (!x || plim_is_safe(s->r, &x->e) || plim_is_hopeless(s->r, &x->e)) return x;
-  }
+// Tokens per second with all at once, whether that fits or not.
+static double speed_at_most(const plim_row_search *w, plim_choice choice) {
+  plim_split most;
+  if (!largest_split(w->level, &most)) return 0;
+  choice.at[PLIM_KNOB_MICRO_BATCH] = most.batch;
+  choice.at[PLIM_KNOB_ACCUMULATE] = most.passes;
   choice.at[PLIM_KNOB_ALLOC_CONF] = w->confs.at[0];
-  return plim_search_run(s, &choice);
+  const plim_rung *x = plim_search_time(w->s, &choice);
+  return x ? x->tokens_per_second / NEARLY : INFINITY;
 }
 
-static bool fits(const row_search *w, const plim_choice *row, split at) {
-  const plim_rung *x = run_fitting(w, *row, at);
-  return x && plim_is_safe(w->s->r, &x->e);
+// The same on the card, with the loss of the library, in the way that sends least.
+static plim_choice without_work(const plim_row_search *w, plim_choice row) {
+  const plim_choice *own = &w->s->plan->before_choice;
+  row.at[PLIM_KNOB_STRATEGY] = w->s->r->world > 1 ? PLIM_SHARD_DDP : PLIM_SHARD_NONE;
+  row.at[PLIM_KNOB_OFFLOAD] = PLIM_OFFLOAD_NONE;
+  row.at[PLIM_KNOB_OPTIMIZER] = plim_optimizer_on_card(row.at[PLIM_KNOB_OPTIMIZER]);
+  row.at[PLIM_KNOB_CHUNKED_LOSS] = own->at[PLIM_KNOB_CHUNKED_LOSS];
+  row.at[PLIM_KNOB_CACHED_BATCH] = own->at[PLIM_KNOB_CACHED_BATCH];
+  if (row.at[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_OFFLOADED)
+    row.at[PLIM_KNOB_CHECKPOINT] = PLIM_CHECKPOINT_ON;
+  return row;
 }
-
-// Tokens per second; 0: it does not fit.
-static double keep(const row_search *w, const plim_choice *row, split at) {
-  plim_search *s = w->s;
-  const plim_rung *x = run_fitting(w, *row, at);
-  if (!x || !plim_is_safe(s->r, &x->e)) return 0;
-  plim_rung rung = *x;
-  if (!vec_push(&s->fitting, rung)) s->failed = true;
-  if (rung.tokens_per_second > s->fastest) s->fastest = rung.tokens_per_second;
-  return isnan(rung.tokens_per_second) ? 1 : rung.tokens_per_second;
-}
-
-// How many of them fit, from the first on.
-static int count_fitting(const row_search *w, const plim_choice *row, const split_list *list) {
-  int low = 0, high = list->count;
-  if (!list->count || !fits(w, row, list->at[0])) return 0;
-  for (low = 1; low < high && !w->s->failed;) {
-    int middle = (low + high) / 2;
-    if (fits(w, row, list->at[middle])) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-#define NEARLY 0.97 // as fast: waves of blocks differ by less
-enum { NEIGHBOURS = 6 };
-
-static void try_splits(const row_search *w, const plim_choice *row, const split_list *list) {
-  int near = 0;
-  int64_t last = 0;
-  for (int i = count_fitting(w, row, list) - 1; i >= 0 && !w->s->failed; i--) {
-    bool is_next = near < NEIGHBOURS || 2 * list->at[i].batch <= last || i == 0;
-    if (!is_next) continue;
-    double speed = keep(w, row, list->at[i]);
-    near = speed >= NEARLY * w->s->fastest ? near + 1 : NEIGHBOURS;
-    last = list->at[i].batch;
-  }
-}
-
-// Without accumulation no gradient stays through a forward pass; all else takes as much or more.
-static bool may_fit_alone(const row_search *w, const plim_choice *row, const split_list *list) {
-  const plim_rung *x = list->count && !w->is_quick ? run_fitting(w, *row, list->at[0]) : NULL;
-  uint64_t budget = w->s->r->target.budget_bytes;
-  if (!x || budget == PLIM_UNKNOWN) return true;
-  return x->e.p.peak_allocated_bytes <= budget + x->e.p.trainable * 4;
-}
-
-static void try_row(const row_search *w, const plim_choice *row) {
-  split_list list;
-  splits_of(w->level, false, &list);
-  try_splits(w, row, &list);
-  if (!may_fit_alone(w, row, &list)) return;
-  splits_of(w->level, true, &list);
-  try_splits(w, row, &list);
-}
-
-// ---- all rows of a level ----------------------------------------------------------------------------
-
-typedef void row_visitor(const row_search *w, const plim_choice *row);
-
-static bool is_of_row(plim_knob knob) {
-  return knob != PLIM_KNOB_MICRO_BATCH && knob != PLIM_KNOB_ACCUMULATE &&
-         knob != PLIM_KNOB_ALLOC_CONF && knob != PLIM_KNOB_STRATEGY && knob != PLIM_KNOB_OFFLOAD &&
-         knob != PLIM_KNOB_CACHED_BATCH;
-}
-
-static bool has_liger(const plim_level *l) {
-  plim_domain d = plim_level_domain(l, PLIM_KNOB_LIGER);
-  return plim_may_be(&d, true);
-}
-
-// Of the planner's own values those that save most, as far as that is known without a run: of
-// checkpoints any, on the host best; states on the host; a loss in chunks.
-static bool saves_most(const plim_level *l, const plim_choice *way, plim_knob knob,
-                       const plim_domain *d, int64_t value) {
-  int64_t offload = way->at[PLIM_KNOB_OFFLOAD], last = d->at[d->count - 1];
-  bool has_state = offload == PLIM_OFFLOAD_OPTIMIZER || offload == PLIM_OFFLOAD_PARAMETERS;
-  switch (knob) {
-  case PLIM_KNOB_CHECKPOINT:
-    if (l->r->domains[knob].count || offload == PLIM_OFFLOAD_ACTIVATIONS) return value;
-    return last == PLIM_CHECKPOINT_OFFLOADED ? value == last : value;
-  case PLIM_KNOB_OPTIMIZER: return l->r->domains[knob].count || has_state || value == last;
-  case PLIM_KNOB_CHUNKED_LOSS: return value || has_liger(l);
-  default: return true;
-  }
-}
-
-static plim_domain savers_of(const plim_level *l, const plim_choice *way, plim_knob knob,
-                             const plim_domain *d) {
-  plim_domain rest = {0};
-  for (int i = 0; i < d->count; i++)
-    if (saves_most(l, way, knob, d, d->at[i])) plim_domain_push(&rest, d->at[i]);
-  return rest.count ? rest : *d;
-}
-
-// ---- mini batches of a cached loss ------------------------------------------------------------------
-
-// More takes longer to predict than all else: smaller ones are tried where no larger one fits.
-enum { MANY_MINI_BATCHES = 64 };
-#define SEGMENTS 1.02 // by so much the allocator's segments bend a line
 
 typedef struct {
-  int64_t batch[2]; // the last two that ran, the later one first
-  double bytes[2];
-  int count;
-} slope;
+  plim_choice row;
+  double at_most, counts; // tokens per second, and what of them counts
+  bool is_tried;
+} late_row;
 
-static void note(slope *x, int64_t batch, uint64_t bytes) {
-  x->batch[1] = x->batch[0], x->bytes[1] = x->bytes[0];
-  x->batch[0] = batch, x->bytes[0] = (double)bytes;
-  x->count++;
+typedef struct {
+  plim_row_search rows; // first: visitors get this
+  vec(late_row) late;
+} late_search;
+
+static void try_first(const plim_row_search *w, const plim_choice *row) {
+  if (!plim_is_last(w, row)) plim_try_row(w, row);
 }
 
-// Each phase of a step takes memory by the line, and the peak is the largest of them: below the last
-// two it falls no faster than between them.
-static double least_bytes(const slope *x, int64_t batch) {
-  if (x->count < 2) return 0;
-  double each = (x->bytes[1] - x->bytes[0]) / (double)(x->batch[1] - x->batch[0]);
-  return x->bytes[0] - each * (double)(x->batch[0] - batch);
+static bool may_be_first(const plim_search *s, const late_row *x) {
+  return isnan(x->at_most) ? !s->fitting.len : x->at_most * plim_worth(s->r, &x->row) > s->surest;
 }
 
-static void sort_falling(plim_domain *d) {
-  for (int i = 1; i < d->count; i++)
-    for (int k = i; k > 0 && d->at[k] > d->at[k - 1]; k--) {
-      int64_t more = d->at[k];
-      d->at[k] = d->at[k - 1], d->at[k - 1] = more;
-    }
+// It need not be first to be told: of those that are faster than all that may be, the first that is found will
+// do, unless another is surely faster still.
+static bool may_be_told(const plim_search *s, const late_row *x) {
+  double slack = s->fastest > s->untold ? NEARLY : 1;
+  return slack * x->at_most > (1 + PLIM_SAME_TIME) * s->fastest;
 }
 
-static bool first_split(const plim_level *l, split *out) {
-  split_list list;
-  splits_of(l, false, &list);
-  if (!list.count) splits_of(l, true, &list);
-  if (list.count) *out = list.at[0];
-  return list.count;
+// Whether its smallest batch fits, which is found out faster than its speed.
+static bool fits_at_all(const plim_row_search *w, const plim_choice *row) {
+  plim_split_list list;
+  bool fits = row->at[PLIM_KNOB_CACHED_BATCH] > 0; // a smaller one might
+  for (int alone = 0; alone < 2 && !fits; alone++) {
+    plim_splits_of(w->level, alone, &list);
+    const plim_rung *x = list.count ? plim_run_fitting(w, *row, list.at[0]) : NULL;
+    fits = x && plim_is_safe(w->s->r, &x->e);
+  }
+  return fits;
 }
 
-// From the largest on, which is the fastest.
-static void visit_mini_batches(const row_search *w, plim_choice row, bool only_one,
-                               row_visitor *visit) {
-  const plim_plan_request *r = w->level->r;
-  plim_domain d = plim_level_domain(w->level, PLIM_KNOB_CACHED_BATCH);
-  row_search full = *w;
-  slope so_far = {0};
-  split at;
-  bool has_fit = false, looks_for_smallest = only_one && !w->is_quick;
-  full.is_quick = false;
-  sort_falling(&d);
-  for (int i = 0; i < d.count && first_split(w->level, &at) && !w->s->failed; i++) {
-    row.at[PLIM_KNOB_CACHED_BATCH] = d.at[i];
-    if (d.count == 1) visit(w, &row);
-    if (d.count == 1 || (has_fit && (only_one || at.batch > MANY_MINI_BATCHES * d.at[i]))) return;
-    bool is_wanted = looks_for_smallest && i + 1 == d.count;
-    double most = SEGMENTS * (double)r->target.budget_bytes;
-    if (!is_wanted && least_bytes(&so_far, d.at[i]) > most) continue;
-    const plim_rung *x = run_fitting(&full, row, at);
-    if (!x) continue;
-    note(&so_far, d.at[i], x->e.device_bytes);
-    has_fit |= plim_is_safe(r, &x->e);
-    visit(w, &row);
+static void collect(const plim_row_search *w, const plim_choice *row) {
+  late_search *l = (late_search *)(void *)w;
+  late_row x = {.row = *row};
+  if (!plim_is_last(w, row)) return;
+  x.at_most = speed_at_most(w, without_work(w, *row));
+  if (!may_be_first(w->s, &x) && !may_be_told(w->s, &x)) return;
+  if (!fits_at_all(w, row)) return;
+  x.at_most = speed_at_most(w, *row);
+  x.counts = x.at_most * plim_worth(w->s->r, row);
+  if (!vec_push(&l->late, x)) w->s->failed = true;
+}
+
+static int by_what_counts(const void *x, const void *y) {
+  const late_row *a = x, *b = y;
+  return (b->counts > a->counts) - (b->counts < a->counts);
+}
+
+static int by_speed(const void *x, const void *y) {
+  const late_row *a = x, *b = y;
+  return (b->at_most > a->at_most) - (b->at_most < a->at_most);
+}
+
+typedef bool late_test(const plim_search *s, const late_row *x);
+
+// In this order, as long as they may be what is looked for; each once.
+static void try_in_order(late_search *w, int order(const void *, const void *), late_test *may_be) {
+  if (w->late.len) qsort(w->late.at, w->late.len, sizeof *w->late.at, order);
+  for (size_t i = 0; i < w->late.len && !w->rows.s->failed; i++) {
+    late_row *x = &w->late.at[i];
+    if (x->is_tried || !may_be(w->rows.s, x)) continue;
+    plim_try_row(&w->rows, &x->row);
+    x->is_tried = true;
   }
 }
 
-// ---- knob by knob -----------------------------------------------------------------------------------
-
-static void visit_knobs(const row_search *w, plim_choice choice, size_t from, bool only_savers,
-                        row_visitor *visit) {
-  if (w->s->failed) return;
-  if (from == plim_plan_knob_count) {
-    if (plim_choice_is_sound(w->level->r, &choice))
-      visit_mini_batches(w, choice, only_savers, visit);
-    return;
-  }
-  plim_knob knob = plim_plan_knobs[from];
-  if (!is_of_row(knob)) {
-    visit_knobs(w, choice, from + 1, only_savers, visit);
-    return;
-  }
-  plim_domain d = plim_level_domain(w->level, knob);
-  if (only_savers) d = savers_of(w->level, &choice, knob, &d);
-  for (int i = 0; i < d.count; i++) {
-    choice.at[knob] = d.at[i];
-    visit_knobs(w, choice, from + 1, only_savers, visit);
-  }
+// The most promising first, until none can be better than what was found. Without times the first that fits
+// is it.
+static void try_last(plim_search *s, const plim_level *level) {
+  late_search w = {.rows = plim_rows_of(s, level)};
+  w.rows.is_quick = w.rows.only_fastest = true;
+  plim_visit_rows(&w.rows, false, collect);
+  try_in_order(&w, by_what_counts, may_be_first);
+  s->untold = s->fastest;
+  try_in_order(&w, by_speed, may_be_told);
+  vec_free(&w.late);
 }
 
-static void visit_rows(const row_search *w, bool only_savers, row_visitor *visit) {
-  plim_way ways[PLIM_MAX_WAYS];
-  size_t count = plim_level_ways(w->level, ways);
-  plim_choice choice = w->s->plan->before_choice;
-  for (size_t i = count; i-- > 0;) { // those that keep least on the card first
-    choice.at[PLIM_KNOB_STRATEGY] = ways[i].strategy;
-    choice.at[PLIM_KNOB_OFFLOAD] = ways[i].offload;
-    visit_knobs(w, choice, 0, only_savers, visit);
-  }
-}
-
-static row_search rows_of(plim_search *s, const plim_level *level) {
-  return (row_search){s, level, plim_level_domain(level, PLIM_KNOB_ALLOC_CONF), false};
-}
-
+// What fits is found without the host and without work first, then with it.
 void plim_search_level(plim_search *s, const plim_level *level) {
-  row_search w = rows_of(s, level);
-  w.is_quick = level->cost > 0; // little of it fits
+  plim_level card = *level;
+  bool has_own = !level->cost && plim_own_is_candidate(s);
+  card.reach = (plim_reach){0};
   s->fitting.len = 0;
-  s->fastest = 0;
-  visit_rows(&w, false, try_row);
-}
-
-// ---- the smallest -----------------------------------------------------------------------------------
-
-typedef struct {
-  row_search rows; // first: visitors get this
-  plim_rung *smallest;
-  bool fits;
-  bool has_sent; // all that is saved for backward went to the host: nothing without that is smaller
-} smallest_search;
-
-static void look_at(smallest_search *w, const plim_choice *row, split at) {
-  const plim_rung *x = run_fitting(&w->rows, *row, at);
-  if (!x) return;
-  bool is_safe = plim_is_safe(w->rows.s->r, &x->e);
-  bool is_smaller = plim_needed_bytes(&x->e) < plim_needed_bytes(&w->smallest->e);
-  if (!w->smallest->e.device_bytes || (is_safe == w->fits ? is_smaller : is_safe))
-    *w->smallest = *x;
-  w->fits = w->fits || is_safe;
-}
-
-// Of each kind of batch the smallest.
-static void look_at_splits(smallest_search *w, const plim_choice *row) {
-  const row_search *rows = &w->rows;
-  split_list list;
-  splits_of(rows->level, false, &list);
-  if (list.count) look_at(w, row, list.at[0]);
-  if (w->fits || !may_fit_alone(rows, row, &list)) return;
-  splits_of(rows->level, true, &list);
-  if (list.count) look_at(w, row, list.at[0]);
-}
-
-static void look_at_row(const row_search *rows, const plim_choice *row) {
-  smallest_search *w = (smallest_search *)(void *)rows;
-  int64_t offload = row->at[PLIM_KNOB_OFFLOAD];
-  bool is_larger = w->has_sent && !row->at[PLIM_KNOB_STRATEGY] && !offload;
-  size_t refused = rows->s->refused.len;
-  if (w->fits || is_larger) return; // one that fits is enough
-  look_at_splits(w, row);
-  if (offload == PLIM_OFFLOAD_ACTIVATIONS && refused == rows->s->refused.len) w->has_sent = true;
-}
-
-bool plim_level_fits(plim_search *s, const plim_level *level, plim_rung *smallest) {
-  plim_rung found = {0};
-  smallest_search w = {.rows = rows_of(s, level), .smallest = &found};
-  w.rows.is_quick = !smallest;
-  visit_rows(&w.rows, true, look_at_row);
-  if (smallest) *smallest = found;
-  return w.fits;
+  s->fastest = s->surest = s->untold = 0;
+  plim_row_search w = plim_rows_of(s, &card);
+  w.is_quick = level->cost > 0; // little of it fits
+  bool fits_card = has_own || plim_level_fits(s, &card, NULL);
+  if (fits_card) plim_visit_rows(&w, false, try_first);
+  if (level->is_easy) return;
+  if (fits_card || plim_level_fits(s, level, NULL)) try_last(s, level);
 }

@@ -212,6 +212,7 @@ static plim_err check_insertion(const plim_settings *s, const char *key, const p
   bool is_there = found && found->value.kind != PLIM_VALUE_DERIVED && after.at.len == s->at.len + 1;
   if (!err) plim_settings_clear(&after);
   free(text);
+  if (err == PLIM_ERR_NOMEM) return err;
   return is_there ? PLIM_OK : refuse(key, "the text around it is not understood", error);
 }
 

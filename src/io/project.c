@@ -52,6 +52,8 @@ static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *erro
   }
   plim_err err = refuse_plan(f, error);
   if (!err) err = plim_settings_read(format, f->text, f->size, &f->settings, error);
+  if (err == PLIM_ERR_PARSE && error && !*error->hint)
+    plim_error_hint(error, "mend it there, or leave this file out");
   if (!err) p->files.at[p->files.len++] = f;
   return err;
 }

@@ -145,7 +145,9 @@ static plim_err change_places(const job *j, const plim_knob_change *c, plim_erro
     t.key = place->key;
     t.is_bound = place->key && !*place->key->key;
     if (!t.is_bound && is_done(j, place->file, c)) continue;
-    if (plim_task_perform(&t, &why)) err = keep(j->out, place->file, &t, error);
+    bool is_made = plim_task_perform(&t, &why);
+    if (is_made) err = keep(j->out, place->file, &t, error);
+    else if (t.has_no_memory) err = plim_no_memory(error);
     else err = refuse(j->p, place, c, t.why, &why, error);
   }
   return err;
@@ -234,6 +236,7 @@ static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_er
       plim_task t = task_of(j, i, c);
       if (is_done(j, i, c)) return PLIM_OK;
       if (plim_task_perform(&t, &why)) return keep(j->out, i, &t, error);
+      if (t.has_no_memory) return plim_no_memory(error);
       if (!*tried) memcpy(tried, t.why, sizeof tried);
     }
   if (why.message[0] || *tried) return refuse(p, NULL, c, tried, &why, error);

@@ -64,9 +64,15 @@ static bool follows(const plim_reading *reading) {
   return reading->setting && reading->setting->value.kind == PLIM_VALUE_DERIVED;
 }
 
+// An attempt that fails is no answer where memory was what it lacked.
+static bool went_well(task *t, plim_err err) {
+  t->has_no_memory |= err == PLIM_ERR_NOMEM;
+  return !err;
+}
+
 static bool reads_well(task *t, plim_settings *s) {
   plim_recipe_file recipe;
-  if (plim_recipe_file_read(s, t->f->recipe.dialect, &recipe, NULL)) return false;
+  if (!went_well(t, plim_recipe_file_read(s, t->f->recipe.dialect, &recipe, NULL))) return false;
   for (int i = 0; i < PLIM_KNOBS; i++) {
     const plim_reading *now = &recipe.knobs[i];
     if (i == (int)t->knob || is_as_before(now, &t->f->recipe.knobs[i])) continue;
@@ -80,7 +86,7 @@ static bool reads_bound(task *t, plim_settings *s) {
   const plim_setting *setting = plim_settings_find(s, t->decides->key);
   plim_reading r;
   if (!setting) return say(t, "%.96s would be gone", t->decides->key);
-  return !plim_reading_of(s, setting, t->key, &r, NULL) && has_new_value(t, &r);
+  return went_well(t, plim_reading_of(s, setting, t->key, &r, NULL)) && has_new_value(t, &r);
 }
 
 // Takes the edits over if they do it.
@@ -89,8 +95,9 @@ static bool try(task *t, plim_edit *edits, size_t count) {
   size_t size;
   plim_settings s;
   bool ok = false;
-  if (plim_edits_apply(t->f->text, t->f->size, edits, count, &text, &size, NULL)) return false;
-  if (!plim_settings_read(t->f->settings.format, text, size, &s, NULL)) {
+  if (!went_well(t, plim_edits_apply(t->f->text, t->f->size, edits, count, &text, &size, NULL)))
+    return false;
+  if (went_well(t, plim_settings_read(t->f->settings.format, text, size, &s, NULL))) {
     plim_conditions_adopt(&s, &t->f->settings);
     ok = t->is_bound ? reads_bound(t, &s) : reads_well(t, &s);
     plim_settings_clear(&s);
@@ -132,14 +139,13 @@ static bool is_hushed(const plim_edit *edits, size_t count, const plim_edit *edi
 }
 
 // An edit after which the setting agrees, is silent, or is gone.
-static bool hush_edit(const task *t, const plim_key *key, const plim_setting *setting,
-                      plim_edit *out) {
+static bool hush_edit(task *t, const plim_key *key, const plim_setting *setting, plim_edit *out) {
   plim_value value;
   const plim_settings *s = &t->f->settings;
   bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to;
-  if (quiet_value(t, key, &value) && !plim_settings_change(s, setting, &value, out, NULL))
-    return true;
-  return !is_closed && !plim_settings_remove(s, setting, out, NULL);
+  bool is_quiet = quiet_value(t, key, &value);
+  if (is_quiet && went_well(t, plim_settings_change(s, setting, &value, out, NULL))) return true;
+  return !is_closed && went_well(t, plim_settings_remove(s, setting, out, NULL));
 }
 
 static void add_edit(plim_edit edits[EDITS], size_t *count, plim_edit edit) {
@@ -147,7 +153,7 @@ static void add_edit(plim_edit edits[EDITS], size_t *count, plim_edit edit) {
   else edits[(*count)++] = edit;
 }
 
-static void hush_one(const task *t, const plim_key *key, const plim_setting *setting,
+static void hush_one(task *t, const plim_key *key, const plim_setting *setting,
                      plim_edit edits[EDITS], size_t *count) {
   plim_edit edit;
   if (contradicts(t, key, setting) && hush_edit(t, key, setting, &edit))
@@ -155,8 +161,7 @@ static void hush_one(const task *t, const plim_key *key, const plim_setting *set
 }
 
 // Edits that make all other rows agree or fall silent, behind the one that is there.
-static size_t hush(const task *t, const plim_setting *except, plim_edit edits[EDITS],
-                   size_t count) {
+static size_t hush(task *t, const plim_setting *except, plim_edit edits[EDITS], size_t count) {
   plim_dialect at = t->f->recipe.dialect;
   for (; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
     for (const plim_key *key = plim_dialect_table[at].keys; key->key && count < EDITS; key++) {
@@ -197,7 +202,7 @@ static bool is_listed(const char *list, const char *word) {
 }
 
 // Takes out what the new value does not know; the number of edits with those.
-static size_t take_out(const task *t, plim_edit edits[EDITS], size_t count) {
+static size_t take_out(task *t, plim_edit edits[EDITS], size_t count) {
   bool is_nested = plim_dialect_table[t->f->recipe.dialect].is_nested;
   const char *word = t->value->kind == PLIM_VALUE_TEXT ? t->value->text : "";
   plim_edit edit;
@@ -205,7 +210,7 @@ static size_t take_out(const task *t, plim_edit edits[EDITS], size_t count) {
     if (belongings[i].knob != t->knob || is_listed(belongings[i].values, word)) continue;
     plim_key key = {.key = belongings[i].key, .knob = t->knob};
     const plim_setting *setting = setting_of(t, &key, is_nested);
-    if (setting && !plim_settings_remove(&t->f->settings, setting, &edit, NULL))
+    if (setting && went_well(t, plim_settings_remove(&t->f->settings, setting, &edit, NULL)))
       add_edit(edits, &count, edit);
   }
   return count;
@@ -259,7 +264,8 @@ static bool try_change(task *t, const plim_key *key, const plim_setting *setting
   if (key->flags & PLIM_KEY_READ_ONLY || !plim_key_inverse(key, t->value, &value)) return false;
   if (value.kind == PLIM_VALUE_NULL && *setting->key == '-') return false; // see try_removal
   keep_text(t, setting, &value);
-  if (plim_settings_change(&t->f->settings, setting, &value, &edit, error)) return false;
+  if (!went_well(t, plim_settings_change(&t->f->settings, setting, &value, &edit, error)))
+    return false;
   return try_twins(t, key, setting, &value, edit) || try_with_silence(t, setting, edit);
 }
 
@@ -270,7 +276,7 @@ static bool try_removal(task *t, const plim_key *key, const plim_setting *settin
   plim_value value;
   bool is_null = plim_key_inverse(key, t->value, &value) && value.kind == PLIM_VALUE_NULL;
   if (key->flags & PLIM_KEY_READ_ONLY || t->is_bound || !is_null) return false;
-  if (plim_settings_remove(&t->f->settings, setting, &edit, error)) return false;
+  if (!went_well(t, plim_settings_remove(&t->f->settings, setting, &edit, error))) return false;
   return try_with_silence(t, setting, edit);
 }
 
@@ -280,7 +286,8 @@ static bool try_default(task *t, const plim_key *key, const plim_setting *settin
   plim_edit edit;
   bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to || t->is_bound;
   if (is_closed || !plim_key_silence(key, &value)) return false;
-  if (plim_settings_change(&t->f->settings, setting, &value, &edit, NULL)) return false;
+  if (!went_well(t, plim_settings_change(&t->f->settings, setting, &value, &edit, NULL)))
+    return false;
   bool was_told = t->why[0];
   if (try(t, &edit, 1)) return true;
   if (!was_told) t->why[0] = 0; // it was not meant to do it
@@ -294,7 +301,8 @@ static bool try_insert(task *t, const plim_key *key, const char *name, plim_erro
   plim_value value;
   plim_edit edit;
   if (!plim_key_inverse(key, t->value, &value)) return false;
-  if (plim_settings_insert(&t->f->settings, name, &value, &edit, error)) return false;
+  if (!went_well(t, plim_settings_insert(&t->f->settings, name, &value, &edit, error)))
+    return false;
   return try_with_silence(t, NULL, edit);
 }
 
@@ -339,10 +347,17 @@ static bool try_environment(task *t, plim_error *error) {
   return try_insert(t, &plim_launch_keys[0], "$PYTORCH_CUDA_ALLOC_CONF", error);
 }
 
-bool plim_task_perform(task *t, plim_error *error) {
+static bool perform(task *t, plim_error *error) {
   if (t->decides && t->key && try_change(t, t->key, t->decides, error)) return true;
   if (t->decides && t->key && try_removal(t, t->key, t->decides, error)) return true;
   if (t->decides && t->key && try_default(t, t->key, t->decides)) return true;
   if (t->is_bound) return false;
   return try_rows(t, false, error) || try_rows(t, true, error) || try_environment(t, error);
+}
+
+bool plim_task_perform(task *t, plim_error *error) {
+  bool is_made = perform(t, error);
+  if (!t->has_no_memory) return is_made;
+  for (size_t i = 0; is_made && i < t->done_count; i++) free(t->done[i].text);
+  return false;
 }

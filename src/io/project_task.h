@@ -19,6 +19,7 @@ typedef struct {
   char spelling[64];               // of a value that was written as a text, and is again
   plim_edit done[PLIM_TASK_EDITS]; // what did it; their texts are the caller's
   size_t done_count;
+  bool has_no_memory; // an attempt failed for want of it, which says nothing about the file
 } plim_task;
 
 // False if no edit does it; `error` then says why, if an editor had a reason.

@@ -56,9 +56,23 @@ TEST(without_files_the_loss_is_written_by_hand) {
 }
 
 TEST(liger_comes_first_where_files_can_turn_it_on) {
+  plim_plan_request r = request("qwen2", "qwen2.5-7b");
+  r.offers_liger = true;
+  r.job.recipe.length = 2048;
+  r.job.lora = (plim_lora){.rank = 16, .targets = PLIM_ALL_LINEAR};
+  r.target = plim_target_size(24 * PLIM_GIB);
+  CHECK_PLANNED(r, 0, 1);
+}
+
+// Its kernels take their time to start. A loss of one's own is faster where that is most of a step, which is told.
+TEST(a_faster_loss_of_ones_own_is_told) {
   plim_plan_request r = request("qwen2", "qwen2.5-0.5b");
+  plim_plan plan;
   r.offers_liger = true;
   CHECK_PLANNED(r, 0, 1);
+  CHECK(!plim_plan_make(&r, &plan, NULL) && plan.rungs.len, "a plan");
+  CHECK(plan.passed && plan.faster.choice.at[PLIM_KNOB_CHUNKED_LOSS] == 512, "in chunks");
+  plim_plan_clear(&plan);
 }
 
 TEST(not_for_a_family_it_has_no_kernels_for) {

@@ -98,6 +98,7 @@ TEST(allowed_and_needed_it_is_done) {
   plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BF16, 0);
   plim_plan plan;
   keep_off_host(&r);
+  r.target.budget_bytes = r.target.limit_bytes = PLIM_GIB; // where the smallest is looked for
   CHECK(!plim_plan_make(&r, &plan, NULL), "a plan");
   r.target.budget_bytes = plan.smallest.e.interval_bytes[1] - 512 * PLIM_MIB;
   r.target.limit_bytes = r.target.budget_bytes - plan.smallest.e.context_bytes;

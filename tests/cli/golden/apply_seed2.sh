@@ -1,9 +1,20 @@
-# A home-made YAML with a global batch that must multiply out.
-# The plan is saved, shown as a diff that git takes, written, and taken back to the byte.
+# A home-made YAML with a global batch that must multiply out, and a plan that takes a line of code.
+# Half of it alone would not fit and is refused; once the other half is done by hand, the plan is shown as a diff
+# that git takes, written, and taken back to the byte. The same with what files alone can say.
 work=$(mktemp -d) && cp -r fixtures/seed2 "$work/project" && cd "$work/project" || exit 9
-$PLIMSOLL plan run.sh configs/pretrain_512m.yaml --model llama-3.2-1b --gpu 16GiB --out ../plan.json | grep -E "^(as it|planned|NOTHING)"
-$PLIMSOLL apply ../plan.json --dry-run | tee ../plan.diff | grep -E "^[-+]"
-git init -q . && git apply --check ../plan.diff && echo "git takes it"
-cp -r . ../before && $PLIMSOLL apply ../plan.json && git apply -R --check ../plan.diff && echo "as the diff says"
-$PLIMSOLL undo && diff -r --exclude=.git --exclude=.plimsoll . ../before && echo "as before"
+files="run.sh configs/pretrain_512m.yaml --model llama-3.2-1b --gpu 16GiB"
+there_and_back() {
+    $PLIMSOLL apply ../plan.json "$@" --dry-run | tee ../plan.diff | grep -E "^[-+]"
+    git apply --check ../plan.diff && echo "git takes it"
+    rm -rf ../before && cp -r . ../before && $PLIMSOLL apply ../plan.json "$@" &&
+        git apply -R --check ../plan.diff && echo "as the diff says"
+    $PLIMSOLL undo && diff -r --exclude=.git --exclude=.plimsoll . ../before && echo "as before"
+}
+git init -q .
+$PLIMSOLL plan $files --out ../plan.json | grep -E "^(as it|planned|NOTHING|chunked_loss 512|without it)"
+$PLIMSOLL apply ../plan.json
+$PLIMSOLL help chunked_loss > chunked_loss.py && there_and_back --done chunked_loss
+echo "== in files alone"
+$PLIMSOLL plan $files --fix chunked_loss=off --fix strategy=ddp --out ../plan.json | grep -E "^(as it|planned|NOTHING)"
+there_and_back
 rm -rf "$work"

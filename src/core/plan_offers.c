@@ -1,0 +1,146 @@
+// What was not allowed, and what it would buy.
+#include "plan_impl.h"
+
+static bool is_open(const plim_plan_request *r, plim_knob knob) {
+  return plim_knob_changes_learning(r, knob) && !r->allowed[knob] && !r->domains[knob].count;
+}
+
+static void add(plim_search *s, const plim_level *l, const plim_rung *got, bool is_safe) {
+  plim_plan *plan = s->plan;
+  plim_concession c = {.fits = is_safe, .device_bytes = plim_needed_bytes(&got->e)};
+  const plim_rung *than = plan->rungs.len ? &plan->rungs.at[0] : &plan->smallest;
+  plim_choice had = plan->rungs.len ? than->choice : plim_level_of(s).at;
+  for (size_t i = 0; i < plim_conceded_knob_count; i++) {
+    plim_knob knob = plim_conceded_knobs[i];
+    if (l->at.at[knob] == had.at[knob]) continue;
+    c.knob[c.count] = knob;
+    c.from[c.count] = had.at[knob];
+    c.to[c.count++] = l->at.at[knob];
+  }
+  c.saves_bytes = (int64_t)plim_needed_bytes(&than->e) - (int64_t)c.device_bytes;
+  c.tokens_per_second = got->tokens_per_second;
+  if (c.count && !vec_push(&plan->concessions, c)) s->failed = true;
+}
+
+// What one knob buys on top of the plan: its first step that is worth naming.
+#define WORTH_NAMING 0.01 // of the plan's memory, at least
+
+static void offer_saving(plim_search *s, plim_knob knob) {
+  const plim_rung *plan = &s->plan->rungs.at[0];
+  plim_domain d = plim_knob_concessions(s->r, knob, true);
+  for (int i = 1; i < d.count && !s->failed; i++) {
+    plim_level level = {.r = s->r, .at = plan->choice};
+    plim_choice choice = plan->choice;
+    choice.at[knob] = level.at.at[knob] = d.at[i];
+    if (knob == PLIM_KNOB_MICRO_BATCH && !plim_set_accumulation(s->r, &choice)) continue;
+    const plim_rung *x = plim_search_run(s, &choice);
+    double saved = x ? (double)plan->e.device_bytes - (double)x->e.device_bytes : 0;
+    if (saved < WORTH_NAMING * (double)plan->e.device_bytes) continue;
+    add(s, &level, x, plim_is_safe(s->r, &x->e));
+    return;
+  }
+}
+
+// Whether the plan moves to the host what the user has on the card, beside activations.
+static bool moves_to_host(const plim_plan *plan) {
+  int64_t was = plan->before_choice.at[PLIM_KNOB_OFFLOAD];
+  int64_t is = plan->rungs.at[0].choice.at[PLIM_KNOB_OFFLOAD];
+  return is != was && is != PLIM_OFFLOAD_NONE && is != PLIM_OFFLOAD_ACTIVATIONS;
+}
+
+static const plim_rung *fastest_on(plim_search *s, const plim_level *level) {
+  const plim_rung *best = NULL;
+  plim_search_level(s, level);
+  for (size_t i = 0; i < s->fitting.len && !s->failed; i++)
+    if (!best || s->fitting.at[i].tokens_per_second > best->tokens_per_second)
+      best = &s->fitting.at[i];
+  return best;
+}
+
+// As far as can be without moving to the host what the plan moves there.
+static plim_reach reach_without(const plim_search *s, int64_t offload) {
+  plim_reach reach = plim_reach_of(s);
+  reach.parameters = false;
+  if (offload == PLIM_OFFLOAD_OPTIMIZER) reach.optimizer = false;
+  return reach;
+}
+
+// The least of a knob that fits on the level; false: none of it does.
+static bool least_that_fits(plim_search *s, plim_knob knob, plim_level *level) {
+  plim_domain d = plim_knob_concessions(s->r, knob, true);
+  if (d.count < 2) return false;
+  level->at.at[knob] = d.at[d.count - 1];
+  if (!plim_level_fits(s, level, NULL)) return false;
+  for (int i = 1; i < d.count - 1 && !s->failed; i++) {
+    level->at.at[knob] = d.at[i];
+    if (plim_level_fits(s, level, NULL)) return true;
+  }
+  level->at.at[knob] = d.at[d.count - 1];
+  return true;
+}
+
+// Where the plan moves to the host, which is slow: what one knob takes that makes this needless. False: none does.
+static bool offer_instead(plim_search *s, plim_knob knob) {
+  const plim_choice *plan = &s->plan->rungs.at[0].choice;
+  plim_level level = plim_level_of(s);
+  level.reach = reach_without(s, plan->at[PLIM_KNOB_OFFLOAD]);
+  if (!least_that_fits(s, knob, &level)) return false;
+  const plim_rung *best = fastest_on(s, &level);
+  if (!best) return false;
+  plim_rung shown = *best;
+  plim_level told = {.r = s->r, .at = *plan};
+  told.at.at[knob] = level.at.at[knob];
+  size_t before = s->plan->concessions.len;
+  add(s, &told, &shown, true);
+  if (s->plan->concessions.len > before) s->plan->concessions.at[before].is_instead = true;
+  return true;
+}
+
+// What one knob would take where nothing fits: the least of it that does, or the most it can do.
+static bool offer_fitting(plim_search *s, plim_knob knob, const plim_level *base,
+                          const plim_rung *without) {
+  plim_domain d = plim_knob_concessions(s->r, knob, true);
+  plim_rung smallest = {0};
+  plim_level level = *base;
+  bool fits = false;
+  for (int i = 1; i < d.count && !fits && !s->failed; i++) {
+    level.at.at[knob] = d.at[i];
+    fits = plim_level_fits(s, &level, NULL);
+  }
+  if (d.count > 1) plim_level_fits(s, &level, &smallest);
+  double needed = (double)plim_needed_bytes(&smallest.e);
+  bool helps = needed < (1 - WORTH_NAMING) * (double)plim_needed_bytes(&without->e);
+  s->plan->smallest = *without; // of what may be: offers are none
+  if (smallest.e.device_bytes && (fits || helps) && !s->failed) add(s, &level, &smallest, fits);
+  return fits;
+}
+
+// Several together, where no single one is enough.
+static bool offer_several(plim_search *s, const plim_rung *without) {
+  plim_level level;
+  plim_rung smallest;
+  size_t from = 0;
+  bool fits = plim_find_level(s, (plim_level_kind){.is_offered = true}, &from, &level) &&
+              plim_level_fits(s, &level, &smallest);
+  s->plan->smallest = *without;
+  if (fits) add(s, &level, &smallest, true);
+  return fits;
+}
+
+void plim_list_concessions(plim_search *s) {
+  plim_level base = plim_level_of(s);
+  plim_rung smallest = s->plan->smallest, tight = s->plan->tight;
+  bool fits = false;
+  base.reach = plim_reach_of(s);
+  for (size_t i = 0; i < plim_conceded_knob_count && !s->failed; i++) {
+    plim_knob knob = plim_conceded_knobs[i];
+    if (!is_open(s->r, knob)) continue;
+    if (s->plan->rungs.len && moves_to_host(s->plan) && offer_instead(s, knob)) continue;
+    if (s->plan->rungs.len) offer_saving(s, knob);
+    else fits |= offer_fitting(s, knob, &base, &smallest);
+  }
+  if (!s->plan->rungs.len && !fits && !s->failed) fits = offer_several(s, &smallest);
+  s->plan->is_beyond = !s->plan->rungs.len && !fits;
+  s->plan->smallest = smallest;
+  s->plan->tight = tight;
+}

@@ -1,0 +1,144 @@
+// Which of those that fit comes first.
+//
+// The fastest does, and nothing else decides as long as times differ by more than the clock's error. But a
+// speed counts only in part where it rests on what nobody measured, or asks for work that files cannot do:
+// it has to be clearly faster to be worth that. As that share is one of the candidate alone, a larger card,
+// a permission or a knob that is left free can only raise the best of them. What a preference keeps from
+// being first is told beside the plan (plim_plan.faster).
+#include <math.h>
+
+#include "plan_impl.h"
+
+// What links take between GPUs was not measured, and a library for sharing is a new one to learn.
+#define WORTH_ANOTHER_WAY 0.1
+// What the host takes was measured on one machine, where the clock is within a fifth of every row
+// (docs/measurements.md, "What goes to the host"); another host may be as much slower.
+#define WORTH_THE_HOST 0.2
+// What files have no place for: a way to share, states or checkpoints on the host, another class of loss; and a
+// loss of one's own where they can turn Liger's on or several GPUs can share what there is. Code has to be twice
+// as fast to be worth more than lines in files.
+#define WORTH_CODE 0.5
+
+static bool is_paged(const plim_choice *choice) {
+  return plim_optimizer_is_paged(
+      plim_optimizer_named(plim_optimizer_name((size_t)choice->at[PLIM_KNOB_OPTIMIZER])));
+}
+
+static bool offloads_checkpoints(const plim_choice *choice) {
+  return choice->at[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_OFFLOADED;
+}
+
+bool plim_goes_to_host(const plim_plan_request *r, const plim_choice *choice) {
+  plim_choice own = plim_plan_own_choice(r);
+  int64_t offload = choice->at[PLIM_KNOB_OFFLOAD];
+  return (offload && offload != own.at[PLIM_KNOB_OFFLOAD]) ||
+         (is_paged(choice) && !is_paged(&own)) ||
+         (offloads_checkpoints(choice) && !offloads_checkpoints(&own));
+}
+
+bool plim_is_another_way(const plim_plan_request *r, const plim_choice *choice) {
+  return choice->at[PLIM_KNOB_STRATEGY] != plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY];
+}
+
+static bool is_shared_by_hand(const plim_plan_request *r, const plim_choice *own,
+                              const plim_choice *choice) {
+  int64_t strategy = choice->at[PLIM_KNOB_STRATEGY], offload = choice->at[PLIM_KNOB_OFFLOAD];
+  bool is_own = strategy == own->at[PLIM_KNOB_STRATEGY] && offload == own->at[PLIM_KNOB_OFFLOAD];
+  return !is_own && r->by_hand[strategy][offload];
+}
+
+static bool has_own_loss(const plim_plan_request *r, const plim_choice *own,
+                         const plim_choice *choice) {
+  return choice->at[PLIM_KNOB_CHUNKED_LOSS] && !own->at[PLIM_KNOB_CHUNKED_LOSS] && !r->chunk_tokens;
+}
+
+static bool has_new_cache(const plim_choice *own, const plim_choice *choice) {
+  return choice->at[PLIM_KNOB_CACHED_BATCH] && !own->at[PLIM_KNOB_CACHED_BATCH];
+}
+
+static int keeps_on_host_by_hand(const plim_plan_request *r, const plim_choice *own,
+                                 const plim_choice *choice) {
+  bool has_checkpoints = offloads_checkpoints(choice) && !offloads_checkpoints(own);
+  bool has_states = is_paged(choice) && !is_paged(own);
+  return (has_checkpoints && r->checkpoint_by_hand) + (has_states && r->optimizer_by_hand);
+}
+
+plim_hand_work plim_hand_work_of(const plim_plan_request *r, const plim_choice *choice) {
+  plim_choice own = plim_plan_own_choice(r);
+  plim_hand_work work = {0};
+  work.code += has_own_loss(r, &own, choice);
+  work.code += has_new_cache(&own, choice);
+  work.code += keeps_on_host_by_hand(r, &own, choice);
+  work.code += is_shared_by_hand(r, &own, choice);
+  work.lines = choice->at[PLIM_KNOB_ALLOC_CONF] && r->conf_by_hand;
+  return work;
+}
+
+double plim_worth(const plim_plan_request *r, const plim_choice *choice) {
+  plim_choice own = plim_plan_own_choice(r);
+  bool is_needless = has_own_loss(r, &own, choice) && (plim_can_use_liger(r) || r->world > 1);
+  bool takes_code = is_needless || has_new_cache(&own, choice) ||
+                    is_shared_by_hand(r, &own, choice) || keeps_on_host_by_hand(r, &own, choice);
+  return (plim_goes_to_host(r, choice) ? 1 - WORTH_THE_HOST : 1) *
+         (plim_is_another_way(r, choice) ? 1 - WORTH_ANOTHER_WAY : 1) *
+         (takes_code ? 1 - WORTH_CODE : 1);
+}
+
+// ---- of those that are as fast ----------------------------------------------------------------------
+
+static int compare_counts(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
+
+// Below 0: the first is to be preferred.
+static int compare_ease(const plim_plan_request *r, const plim_rung *a, const plim_rung *b) {
+  plim_hand_work x = plim_hand_work_of(r, &a->choice), y = plim_hand_work_of(r, &b->choice);
+  int code = x.code - y.code, lines = x.lines - y.lines;
+  int host = plim_goes_to_host(r, &a->choice) - plim_goes_to_host(r, &b->choice);
+  int way = plim_way_place(&a->choice) - plim_way_place(&b->choice);
+  int bytes = compare_counts(a->e.device_bytes, b->e.device_bytes);
+  return code    ? code
+         : lines ? lines
+         : host  ? host
+         : way   ? way
+         : bytes ? bytes
+                 : a->changes - b->changes;
+}
+
+// Without rates there is no order by time: what changes least comes first, then what saves most.
+static int compare_changes(const plim_rung *a, const plim_rung *b) {
+  if (a->changes != b->changes) return a->changes - b->changes;
+  return compare_counts(a->e.device_bytes, b->e.device_bytes);
+}
+
+// ---- the pick ---------------------------------------------------------------------------------------
+
+// Rungs below the first go by their speed alone.
+static double counted_speed(const plim_search *s, const plim_rung *x) {
+  double worth = s->plan->rungs.len ? 1 : plim_worth(s->r, &x->choice);
+  return isnan(x->tokens_per_second) ? 1 : x->tokens_per_second * worth;
+}
+
+static bool is_eligible(const plim_rung *x, uint64_t most, double no_faster) {
+  bool is_too_fast = x->tokens_per_second > no_faster; // NaN is none
+  return x->e.device_bytes <= most && !is_too_fast;
+}
+
+double plim_surest(const plim_search *s, uint64_t most, double no_faster) {
+  double best = 0;
+  for (size_t i = 0; i < s->fitting.len; i++)
+    if (is_eligible(&s->fitting.at[i], most, no_faster))
+      best = fmax(best, counted_speed(s, &s->fitting.at[i]));
+  return best;
+}
+
+const plim_rung *plim_pick(const plim_search *s, uint64_t most, double no_faster) {
+  double least = (1 - PLIM_SAME_TIME) * plim_surest(s, most, no_faster);
+  const plim_rung *best = NULL;
+  for (size_t i = 0; i < s->fitting.len; i++) {
+    const plim_rung *x = &s->fitting.at[i];
+    if (!is_eligible(x, most, no_faster) || counted_speed(s, x) < least) continue;
+    bool has_times = !isnan(x->tokens_per_second);
+    int order = !best ? -1 : has_times ? compare_ease(s->r, x, best) : compare_changes(x, best);
+    if (order < 0) best = x;
+  }
+  return best;
+}
