@@ -126,15 +126,16 @@ plim_err plim_job_check(const plim_job *job, plim_error *error) {
 
 // ---- as it runs -------------------------------------------------------------------------------------
 
-// deepspeed/runtime/engine.py, _configure_distributed_model: module.bfloat16() or module.half(). accelerate's
-// native_amp is off under DeepSpeed.
+// deepspeed/runtime/engine.py, _configure_distributed_model: module.bfloat16() or module.half(), but for what zero.Init
+// has made of that type, to which peft's adapters come later. accelerate's native_amp is off under DeepSpeed.
 plim_job plim_job_in_effect(const plim_job *job) {
   plim_job runs = *job;
   bool is_engine = job->sharding.strategy >= PLIM_SHARD_ZERO1;
   if (!is_engine || job->recipe.autocast == PLIM_BOOL) return runs;
   runs.dtype = job->recipe.autocast;
   runs.recipe.autocast = PLIM_BOOL;
-  runs.lora.keeps_dtype = true;
+  if (plim_job_loads_in_parts(job)) runs.sharding.loads_float32 = job->dtype == PLIM_FP32;
+  else runs.lora.keeps_dtype = true;
   return runs;
 }
 
@@ -212,6 +213,7 @@ static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
 static void copy_place(const plim_tensor *from, plim_tensor *to) {
   to->layer = from->layer;
   to->parts = from->parts;
+  to->module = from->module;
 }
 
 static void copy_layers(const plim_model *from, plim_model *to) {
@@ -267,9 +269,9 @@ plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
   plim_tape_purpose(t, PLIM_FOR_WEIGHTS);
   plim_model *m = build_sharded(t, job);
   // Whoever builds the whole model on the card to shard it there empties the cache, or has gained
-  // nothing; the measured programs do, accelerate does not.
-  if (job->sharding.strategy != PLIM_SHARD_NONE && !plim_is_accelerates(&job->sharding) &&
-      !plim_job_loads_in_parts(job))
+  // nothing; the measured programs do, accelerate does not, and DeepSpeed does so itself, at its own time.
+  if (job->sharding.strategy != PLIM_SHARD_NONE && job->sharding.strategy < PLIM_SHARD_ZERO1 &&
+      !plim_is_accelerates(&job->sharding) && !plim_job_loads_in_parts(job))
     plim_tape_empty_cache(t);
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   return m;

@@ -30,8 +30,8 @@ typedef struct {
 } plim_job;
 
 // The job as it runs: where DeepSpeed is told of a type of 16 bits (bf16.enabled, fp16.enabled; accelerate says so
-// for mixed_precision), its engine makes all parameters of that type, adapters too, whatever they are loaded in. It
-// has float32 parameters in the optimizer alone, and no autocast.
+// for mixed_precision), its engine makes all parameters of that type, whatever they are loaded in; adapters too, but
+// not those of a model that zero.Init cut. It has float32 parameters in the optimizer alone, and no autocast.
 plim_job plim_job_in_effect(const plim_job *job);
 
 // Refuses, with the reason, what there is no program for.

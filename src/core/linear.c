@@ -117,9 +117,16 @@ static plim_tensor *conv1d(plim_tape *t, const plim_linear *p, plim_tensor *x) {
 }
 
 static plim_tensor *base_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {
-  return p->weight->quant ? plim_quantised_linear(t, x, p->weight, p->bias)
-         : p->is_conv1d   ? conv1d(t, p, x)
-                          : linear(t, x, p->weight, p->bias);
+  plim_module_enter(t, p->weight, p->bias);
+  plim_tensor *out = p->weight->quant ? plim_quantised_linear(t, x, p->weight, p->bias)
+                     : p->is_conv1d   ? conv1d(t, p, x)
+                                      : linear(t, x, p->weight, p->bias);
+  return plim_module_leave(t, p->weight, out);
+}
+
+static plim_tensor *adapter(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_module_enter(t, weight, NULL);
+  return plim_module_leave(t, weight, linear(t, x, weight, NULL));
 }
 
 // peft's layer over a quantised one: the adapter's output is cast, not the sum, and only if autocast
@@ -131,8 +138,8 @@ static plim_tensor *quantised_lora(plim_tape *t, const plim_linear *p, plim_tens
   if (p->weight->quant->kind != PLIM_WEIGHTS_INT8) set(t, &result, contiguous_copy(t, result));
   plim_dtype dtype = (plim_dtype)result->dtype;
   set(t, &input, converts ? to(t, x, (plim_dtype)p->lora_a->dtype) : x);
-  plim_tensor *inner = linear(t, dropout(t, input, p->dropout), p->lora_a, NULL);
-  set(t, &delta, mul_scalar(t, linear(t, inner, p->lora_b, NULL)));
+  plim_tensor *inner = adapter(t, dropout(t, input, p->dropout), p->lora_a);
+  set(t, &delta, mul_scalar(t, adapter(t, inner, p->lora_b)));
   if (converts) set(t, &delta, to(t, delta, dtype));
   set(t, &result, add(t, result, delta));
   drop(t, &input);
@@ -155,8 +162,8 @@ plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *p, plim_tensor
   set(t, &result, base_forward(t, p, x));
   plim_dtype dtype = (plim_dtype)result->dtype;
   set(t, &input, to(t, x, (plim_dtype)p->lora_a->dtype));
-  plim_tensor *inner = linear(t, dropout(t, input, p->dropout), p->lora_a, NULL);
-  plim_tensor *delta = mul_scalar(t, linear(t, inner, p->lora_b, NULL));
+  plim_tensor *inner = adapter(t, dropout(t, input, p->dropout), p->lora_a);
+  plim_tensor *delta = mul_scalar(t, adapter(t, inner, p->lora_b));
   set(t, &result, add(t, result, delta));
   set(t, &result, to(t, result, dtype));
   drop(t, &input);

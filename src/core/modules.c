@@ -35,7 +35,8 @@ plim_norm plim_norm_new(plim_tape *t, plim_model *m, int64_t width, plim_dtype d
 
 plim_tensor *plim_norm_forward(plim_tape *t, const plim_norm *n, plim_tensor *x) {
   plim_work_modules(t, 1);
-  return layer_norm(t, x, n->weight, n->bias);
+  plim_module_enter(t, n->weight, n->bias);
+  return plim_module_leave(t, n->weight, layer_norm(t, x, n->weight, n->bias));
 }
 
 void plim_norm_visit(const plim_norm *n, plim_visit *visit, void *context) {
@@ -43,9 +44,7 @@ void plim_norm_visit(const plim_norm *n, plim_visit *visit, void *context) {
   visit(context, n->weight);
 }
 
-plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
-  plim_work_modules(t, 1);
-  if (plim_tape_uses_liger(t)) return plim_liger_rms_norm(t, x, weight);
+static plim_tensor *rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   plim_tensor *hidden = NULL, *variance = NULL;
   plim_tape_at(t, "norm");
   bool was = hold(x);
@@ -58,10 +57,19 @@ plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   return out;
 }
 
+plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_work_modules(t, 1);
+  plim_module_enter(t, weight, NULL);
+  plim_tensor *out =
+      plim_tape_uses_liger(t) ? plim_liger_rms_norm(t, x, weight) : rms_norm(t, x, weight);
+  return plim_module_leave(t, weight, out);
+}
+
 plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   plim_work_modules(t, 1);
   plim_tensor *wide = NULL, *out = NULL;
   plim_tape_at(t, "norm");
+  plim_module_enter(t, weight, NULL);
   bool was = hold(x);
   set(t, &wide, to(t, x, PLIM_FP32));
   set(t, &out, mul(t, wide, rsqrt(t, add_scalar(t, mean_last(t, square(t, wide))))));
@@ -69,13 +77,14 @@ plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) 
   set(t, &out, mul(t, out, add_scalar(t, to(t, weight, PLIM_FP32))));
   set(t, &out, to(t, out, (plim_dtype)x->dtype));
   let_go(t, x, was);
-  return give(t, &out);
+  return plim_module_leave(t, weight, give(t, &out));
 }
 
 plim_tensor *plim_t5_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   plim_work_modules(t, 1);
   plim_tensor *hidden = NULL, *variance = NULL;
   plim_tape_at(t, "norm");
+  plim_module_enter(t, weight, NULL);
   bool was = hold(x);
   set(t, &variance, mean_last(t, square(t, to(t, x, PLIM_FP32))));
   set(t, &hidden, mul(t, x, rsqrt(t, add_scalar(t, variance))));
@@ -83,7 +92,7 @@ plim_tensor *plim_t5_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   plim_tensor *out = mul(t, weight, hidden);
   drop_all(t, &hidden, &variance);
   let_go(t, x, was);
-  return out;
+  return plim_module_leave(t, weight, out);
 }
 
 // ---- attention ------------------------------------------------------------------------------------
@@ -207,7 +216,8 @@ plim_tensor *plim_embed_leave(plim_tape *t, const plim_batch *batch, plim_tensor
 plim_tensor *plim_embed(plim_tape *t, const plim_batch *batch, plim_tensor *table,
                         plim_tensor *ids) {
   plim_tensor *input = plim_part_enter(t, PLIM_PART_EMBEDDING, ids);
-  return plim_embed_leave(t, batch, embedding(t, table, input));
+  plim_module_enter(t, table, NULL);
+  return plim_module_leave(t, table, plim_embed_leave(t, batch, embedding(t, table, input)));
 }
 
 // ---- heads ----------------------------------------------------------------------------------------

@@ -97,6 +97,9 @@ plim_tensor *plim_softmax_own(plim_tape *t, plim_tensor *scores);
 // Around a part's forward: what it gets for x, floating if that is another; and its result as it is.
 plim_tensor *plim_part_enter(plim_tape *t, plim_part part, plim_tensor *x);
 plim_tensor *plim_part_leave(plim_tape *t, plim_part part, plim_tensor *out);
+// Around the forward of a module with these parameters (bias: NULL if there is none), and its result as it is.
+void plim_module_enter(plim_tape *t, plim_tensor *weight, plim_tensor *bias);
+plim_tensor *plim_module_leave(plim_tape *t, const plim_tensor *weight, plim_tensor *out);
 // get_input_embeddings()(ids), or the end of it. Under the model's own checkpoints its result needs a
 // gradient (enable_input_require_grads).
 plim_tensor *plim_embed(plim_tape *t, const plim_batch *batch, plim_tensor *table,

@@ -13,19 +13,29 @@ static plim_tensor *second_gradient(plim_tape *t, const plim_grad_node *n, plim_
   return back;
 }
 
+// DeepSpeed's linear, which it puts in the place of torch's: it saves its input for a weight that is frozen too, and
+// makes the gradient of the input first.
+static bool is_deepspeeds(const plim_tape *t, const plim_grad_node *n) {
+  return t->has_own_linear && n->is_transposed;
+}
+
 static void mm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
-  if (wants(n, 1)) out[1] = second_gradient(t, n, n->saved[n->saved_count - 1], in[0]);
-  if (!wants(n, 0)) return;
-  plim_tensor *flipped = k_transpose(t, n->saved[0], 0, 1);
-  out[0] = k_mm(t, in[0], flipped);
-  plim_consume(t, flipped);
+  bool is_weight_first = !is_deepspeeds(t, n);
+  plim_tensor *input = n->saved[n->saved_count - 1];
+  if (wants(n, 1) && is_weight_first) out[1] = second_gradient(t, n, input, in[0]);
+  if (wants(n, 0)) {
+    plim_tensor *flipped = k_transpose(t, n->saved[0], 0, 1);
+    out[0] = k_mm(t, in[0], flipped);
+    plim_consume(t, flipped);
+  }
+  if (wants(n, 1) && !is_weight_first) out[1] = second_gradient(t, n, input, in[0]);
 }
 
 plim_tensor *mm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   plim_grad_node *n = node2(t, mm_backward, a, b);
   if (n) n->is_transposed = b->stride.at[0] == 1;
   if (n && wants(n, 0)) node_save(t, n, b);
-  if (n && wants(n, 1)) node_save(t, n, a);
+  if (n && (wants(n, 1) || is_deepspeeds(t, n))) node_save(t, n, a);
   return finish(t, n, k_mm(t, a, b), a, b);
 }
 
@@ -94,7 +104,7 @@ static void addmm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pl
 plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor *b) {
   plim_grad_node *n = node_begin(t, addmm_backward, (plim_tensor *[]){bias, a, b}, 3);
   if (n) n->is_transposed = b->stride.at[0] == 1;
-  if (n && wants(n, 2)) node_save(t, n, a);
+  if (n && (wants(n, 2) || is_deepspeeds(t, n))) node_save(t, n, a);
   if (n && wants(n, 1)) node_save(t, n, b);
   plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);
   k_cublas_lt(t);

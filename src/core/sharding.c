@@ -151,6 +151,21 @@ plim_tensor *plim_part_leave(plim_tape *t, plim_part part, plim_tensor *out) {
   return out;
 }
 
+static bool has_module_hooks(const plim_tape *t, const plim_tensor *weight) {
+  return t->shards && t->shards->before_module && weight->sharded;
+}
+
+void plim_module_enter(plim_tape *t, plim_tensor *weight, plim_tensor *bias) {
+  weight->module = PLIM_MODULE_WEIGHT;
+  if (bias) bias->module = PLIM_MODULE_BIAS;
+  if (has_module_hooks(t, weight)) t->shards->before_module(t, t->shards, weight->sharded);
+}
+
+plim_tensor *plim_module_leave(plim_tape *t, const plim_tensor *weight, plim_tensor *out) {
+  if (has_module_hooks(t, weight)) t->shards->after_module(t, t->shards, weight->sharded, out);
+  return out;
+}
+
 void plim_after_backward(plim_tape *t) {
   if (t->shards && t->shards->after_backward) t->shards->after_backward(t, t->shards);
 }

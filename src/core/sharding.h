@@ -50,6 +50,8 @@ typedef struct {
   // ZeRO
   plim_zero_sizes sizes;
   bool overlaps; // stages 1 and 2, overlap_comm: two buckets in turn
+  bool
+      loads_float32; // zero.Init makes each parameter so, as the checkpoint has it, and then in its own type
   // How they are joined, which is a matter of time alone. Zeros: see plim_wiring.
   int64_t nodes;
   plim_link_kind link;
@@ -75,11 +77,14 @@ struct plim_shards {
   // The same around parts of the model outside its layers.
   plim_tensor *(*before_part)(plim_tape *t, plim_shards *s, plim_part part, plim_tensor *x);
   void (*after_part)(plim_tape *t, plim_shards *s, plim_part part, plim_tensor *out);
+  // The same around modules with parameters of their own: `sharded` of the weight.
+  void (*before_module)(plim_tape *t, plim_shards *s, void *sharded);
+  void (*after_module)(plim_tape *t, plim_shards *s, void *sharded, plim_tensor *out);
   void (*after_backward)(plim_tape *t, plim_shards *s);
   // DeepSpeed's engine: backward scales the loss, and has an end of its own; so has the step a start.
   void (*after_engine_backward)(plim_tape *t, plim_shards *s, bool is_last);
   void (*before_step)(plim_tape *t, plim_shards *s);
-  // Before the optimizer updates the parameter of that index; NULL: it updates all at once.
+  // Before the optimizer updates the parameter of that index, by itself.
   void (*before_update)(plim_tape *t, plim_shards *s, size_t index);
   void (*after_step)(plim_tape *t, plim_shards *s); // of the optimizer
   void (*destroy)(plim_shards *s);

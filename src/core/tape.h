@@ -125,6 +125,9 @@ typedef struct plim_hook {
   struct plim_hook *next; // that runs behind it; or NULL
 } plim_hook;
 
+// A module's weight is asked for when it is called, and its bias, which model.parameters() has behind it, with it.
+typedef enum { PLIM_OF_NO_MODULE, PLIM_MODULE_WEIGHT, PLIM_MODULE_BIAS } plim_module_role;
+
 struct plim_tensor {
   plim_storage *storage;
   plim_dims shape, stride;  // strides in elements
@@ -138,9 +141,11 @@ struct plim_tensor {
   plim_hook before_grad; // of a leaf: runs when its gradient is there, before it is accumulated
   plim_hook on_grad;     // of a leaf: runs when its gradient was accumulated
   plim_tensor *held;     // of a leaf: what its hook holds
+  void *sharded;         // of a leaf: what its strategy knows of it; or NULL
   uint32_t refs;
   uint32_t layer; // of a leaf: the layer that used it, counted from 1; 0 outside of all
   uint8_t parts;  // of a leaf: bit i: plim_part i used it
+  uint8_t module; // of a leaf: a plim_module_role
   uint8_t dtype;
   uint8_t output; // which output of fn it is
   bool requires_grad, is_floating;

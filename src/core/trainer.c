@@ -130,9 +130,9 @@ static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, tra
   set(t, &loss,
       train_is_contrastive(r) ? compute_contrastive_loss(t, m, r, v, i)
                               : compute_loss(t, m, r, &v->batches[i]));
-  set(t, &scaled, div_scalar(t, loss));
+  set(t, &scaled, train_has_engine(m) ? loss : div_scalar(t, loss));
   train_backward(t, m, r, &v->scaler, scaled, i + 1 == v->count);
-  drop_graph(t, scaled);
+  if (scaled != loss) drop_graph(t, scaled);
   drop(t, &scaled);
   detached = alias_of(t, loss, loss->shape, loss->stride);
   drop_graph(t, loss);

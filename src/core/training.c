@@ -43,14 +43,13 @@ static void scale_and_run_backward(plim_tape *t, const plim_recipe *r, plim_scal
   drop(t, &scaled);
 }
 
-static bool has_engine(const plim_model *m) {
-  return m->shards && m->shards->after_engine_backward;
-}
+bool train_has_engine(const plim_model *m) { return m->shards && m->shards->after_engine_backward; }
 
-// DeepSpeed: engine.backward(loss)
-static void engine_backward(plim_tape *t, plim_shards *s, plim_tensor *loss, bool is_last) {
+// DeepSpeed: engine.backward(loss). Trainer calls it with scale_wrt_gas=False, and has not divided either.
+static void engine_backward(plim_tape *t, plim_shards *s, const plim_recipe *r, plim_tensor *loss,
+                            bool is_last) {
   plim_tensor *share = NULL, *scaled = NULL;
-  set(t, &share, div_scalar(t, loss));
+  set(t, &share, r->is_trainer ? loss : div_scalar(t, loss));
   set(t, &scaled, mul_scalar(t, share));
   run_backward(t, scaled);
   s->after_engine_backward(t, s, is_last);
@@ -62,7 +61,7 @@ void train_backward(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scal
   t->reduces_once = r->is_trainer || r->uses_accelerator; // its no_sync; a plain loop has none
   t->reduces_gradients = is_last || !t->reduces_once;
   t->ends_step = is_last;
-  if (has_engine(m)) engine_backward(t, m->shards, loss, is_last);
+  if (train_has_engine(m)) engine_backward(t, m->shards, r, loss, is_last);
   else scale_and_run_backward(t, r, scaler, loss);
   plim_work_pass_end(t);
 }
@@ -74,7 +73,7 @@ void train_begin_optimizer(plim_tape *t, int step) {
 
 // An engine clips by itself, and prepares the gradients that its optimizer sees.
 bool train_clips(const plim_model *m, const plim_recipe *r) {
-  return !r->skips_clipping && m->parameters.len && !has_engine(m);
+  return !r->skips_clipping && m->parameters.len && !train_has_engine(m);
 }
 
 plim_tensor *train_clipped_norm(plim_tape *t, const plim_model *m, plim_scaler *scaler) {
@@ -82,8 +81,10 @@ plim_tensor *train_clipped_norm(plim_tape *t, const plim_model *m, plim_scaler *
   return plim_clip_grad_norm(t, m->parameters.at, m->parameters.len);
 }
 
+// DeepSpeed's engine calls the optimizer for each of its own groups.
 static void update_in_turn(plim_tape *t, const plim_model *m, const plim_recipe *r,
                            plim_tensor *const *parameters, plim_tensor **state) {
+  m->shards->before_step(t, m->shards);
   for (size_t i = 0; i < m->parameters.len; i++) {
     m->shards->before_update(t, m->shards, i);
     plim_optimizer_step_one(t, r->optimizer, parameters, m->parameters.len, state, i);
@@ -95,8 +96,7 @@ void train_update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler
                   plim_tensor *const *parameters, plim_tensor **state) {
   const plim_optimizer *o = r->optimizer;
   size_t count = m->parameters.len;
-  if (has_engine(m)) m->shards->before_step(t, m->shards);
-  if (has_engine(m) && m->shards->before_update) update_in_turn(t, m, r, m->parameters.at, state);
+  if (train_has_engine(m)) update_in_turn(t, m, r, m->parameters.at, state);
   else if (scaler->scale) plim_scaler_step(t, scaler, o, parameters, count, state, r->is_trainer);
   else plim_optimizer_step(t, o, parameters, count, state, r->is_trainer);
   if (m->shards && m->shards->after_step) m->shards->after_step(t, m->shards);

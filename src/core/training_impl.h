@@ -13,6 +13,7 @@ plim_tensor *train_call_model(plim_tape *t, plim_model *m, const plim_recipe *r,
                               const plim_batch *batch, plim_tensor **logits);
 void train_release_all(plim_tape *t, plim_tensors *tensors);
 bool train_is_contrastive(const plim_recipe *r);
+bool train_has_engine(const plim_model *m); // DeepSpeed's
 
 // loss.backward(), scaled where there is a scale. `is_last`: of the step.
 void train_backward(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,

@@ -62,15 +62,9 @@ static bool shards_elsewhere(const plim_job *job) {
                          : !is_causal;
 }
 
-static bool shards_adapters(const plim_job *job) { return has_engine(job) && job->lora.rank; }
-
 static bool shards_with_trainer(const plim_job *job) {
-  return job->sharding.strategy != PLIM_SHARD_NONE && job->recipe.is_trainer &&
+  return job->sharding.strategy != PLIM_SHARD_NONE && job->recipe.is_trainer && !has_engine(job) &&
          !plim_is_accelerates(&job->sharding);
-}
-
-static bool loads_in_parts(const plim_job *job) {
-  return job->sharding.strategy == PLIM_SHARD_ZERO3 && plim_job_loads_in_parts(job);
 }
 
 static bool has_sizes(const plim_job *job) {
@@ -118,9 +112,7 @@ static const struct {
   const char *reason;
 } rows[] = {
     {shards_elsewhere, "this family on several GPUs"},
-    {shards_adapters, "adapters under DeepSpeed"},
     {shards_with_trainer, "Trainer on several GPUs"},
-    {loads_in_parts, "a model that is loaded under zero.Init: from source, without a recording"},
     {has_sizes, "DeepSpeed's sizes other than its own: from its source, without a recording"},
     {is_fsdp_1, "FSDP 1, predicted as FSDP2: accelerate's runs under autocast"},
     {scales_under_fsdp, "float16 under accelerate's FSDP2, predicted without its GradScaler"},

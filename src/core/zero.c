@@ -1,6 +1,6 @@
-// DeepSpeed ZeRO, stages 1 and 2: parameters lie in one flat piece of memory on every GPU; each updates
-// its partition of it, with a float32 copy and the optimizer's state for that alone. Stage 2 also keeps
-// only the gradients of the partition. Read off DeepSpeed 0.19 (runtime/zero/stage_1_and_2.py).
+// DeepSpeed ZeRO, stages 1 and 2: the parameters of each of the optimizer's groups lie in one flat piece of memory on
+// every GPU; each updates its partition of it, with a float32 copy and the optimizer's state for that alone. Stage 2
+// also keeps only the gradients of the partition. Read off DeepSpeed 0.19 (runtime/zero/stage_1_and_2.py).
 #include <stdlib.h>
 
 #include "sharding.h"
@@ -13,23 +13,36 @@
 
 typedef struct {
   struct zero *all;
+  struct group *in;
   plim_tensor *tensor;
   int64_t offset, elements; // in the flat memory
 } parameter;
+
+// Parameters that the optimizer treats alike.
+typedef struct group {
+  parameter *parameters;
+  size_t count;
+  int64_t partition;   // elements
+  plim_tensor *flat;   // all of its parameters
+  plim_tensor *master; // this rank's partition in float32; over no memory of the card if offloaded
+  plim_tensor *tried;  // a gradient, to try
+} group;
+
+enum { MOST_GROUPS = 2 }; // with weight decay and without, as Trainer makes them
 
 typedef struct zero {
   plim_shards shards;
   plim_sharding how;
   int64_t most; // elements in a bucket
-  parameter *parameters;
+  plim_dtype dtype;
+  parameter *parameters; // group by group
   size_t count;
-  int64_t partition;    // elements
-  plim_tensor *flat;    // all parameters
-  plim_tensor *master;  // this rank's partition in float32; over no memory of the card if offloaded
-  plim_tensor *staging; // of one gradient on its way to the CPU
-  plim_tensor *buffer;  // gradients on their way to be reduced
-  plim_tensor *other;   // the next ones, while those are
-  plim_tensor *owned;   // gradients of the partition, of this backward
+  group groups[MOST_GROUPS];
+  size_t group_count;
+  plim_tensor *staging;    // of one gradient on its way to the CPU
+  plim_tensor *buffer;     // gradients on their way to be reduced
+  plim_tensor *other;      // the next ones, while those are
+  plim_tensor *owned;      // gradients of the partition, of this backward
   plim_tensor *averaged;   // and of the whole step
   plim_tensor *norm;       // of all gradients; the last one
   vec(parameter *) bucket; // what is in the buffer
@@ -40,11 +53,11 @@ typedef struct zero {
 
 static bool keeps_gradients(const zero *z) { return z->how.strategy == PLIM_SHARD_ZERO1; }
 
-static bool is_owned(const parameter *p) { return p->offset < p->all->partition; }
+static bool is_owned(const parameter *p) { return p->offset < p->in->partition; }
 
 // Of a parameter's gradient, what lies in this rank's partition.
 static int64_t owned_elements(const parameter *p) {
-  int64_t left = p->all->partition - p->offset;
+  int64_t left = p->in->partition - p->offset;
   return left < p->elements ? left : p->elements;
 }
 
@@ -56,8 +69,8 @@ static size_t pieces_of(const zero *z) {
   int64_t last_rank = -1;
   for (size_t i = 0; i < z->bucket.len; i++) {
     const parameter *p = z->bucket.at[i];
-    int64_t first = p->offset / z->partition;
-    int64_t last = (p->offset + p->elements - 1) / z->partition;
+    int64_t first = p->offset / p->in->partition;
+    int64_t last = (p->offset + p->elements - 1) / p->in->partition;
     pieces += (size_t)(last - first) + (first != last_rank);
     last_rank = last;
   }
@@ -98,13 +111,13 @@ static double offloaded_bytes(const plim_tape *t, zero *z) {
   double elements = (double)z->bucket_elements / (double)z->how.world;
   z->accumulates |= !t->ends_step;
   return elements *
-         ((t->ends_step ? 4 : 0) + (z->accumulates ? 2 * plim_dtype_bytes[z->flat->dtype] : 0));
+         ((t->ends_step ? 4 : 0) + (z->accumulates ? 2 * plim_dtype_bytes[z->dtype] : 0));
 }
 
 // On the compute stream, unless overlap_comm is asked for: then the end of backward waits. Where a bucket goes
 // to several ranks it is reduced for all of them (use_multi_rank_bucket_allreduce).
 static void send_bucket(plim_tape *t, zero *z) {
-  double element = plim_dtype_bytes[z->flat->dtype], bytes = (double)z->bucket_elements * element;
+  double element = plim_dtype_bytes[z->dtype], bytes = (double)z->bucket_elements * element;
   z->reduced = plim_send_reduce(t, bytes, plim_traffic_now(t));
   if (z->how.offloads_optimizer)
     z->reduced = plim_copy_to_host(t, offloaded_bytes(t, z), z->reduced);
@@ -112,10 +125,9 @@ static void send_bucket(plim_tape *t, zero *z) {
 }
 
 static void reduce_bucket(plim_tape *t, zero *z) {
-  plim_dtype dtype = (plim_dtype)z->flat->dtype;
   send_bucket(t, z);
   if (pieces_of(z) > 1)
-    plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(z->bucket_elements), dtype));
+    plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(z->bucket_elements), z->dtype));
   for (size_t i = 0; i < z->bucket.len; i++) {
     parameter *p = z->bucket.at[i];
     if (!is_owned(p)) {
@@ -141,10 +153,9 @@ static void add_to_bucket(plim_tape *t, parameter *p) {
 static void on_grad(plim_tape *t, void *context) {
   parameter *p = context;
   zero *z = p->all;
-  plim_dtype dtype = (plim_dtype)z->flat->dtype;
-  if (!z->buffer) set(t, &z->buffer, empty_for(t, PLIM_FOR_GRADIENTS, dims(z->most), dtype));
+  if (!z->buffer) set(t, &z->buffer, empty_for(t, PLIM_FOR_GRADIENTS, dims(z->most), z->dtype));
   if (z->how.overlaps && !z->other)
-    set(t, &z->other, empty_for(t, PLIM_FOR_GRADIENTS, dims(z->most), dtype));
+    set(t, &z->other, empty_for(t, PLIM_FOR_GRADIENTS, dims(z->most), z->dtype));
   if (!keeps_gradients(z)) add_to_bucket(t, p);
 }
 
@@ -163,40 +174,46 @@ static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {
 
 // ---- the step -------------------------------------------------------------------------------------
 
-static size_t take_norms(plim_tape *t, const zero *z) {
-  size_t count = 0;
-  for (size_t i = 0; i < z->count; i++) {
-    if (!is_owned(&z->parameters[i])) continue;
-    plim_consume(
-        t, empty_for(t, PLIM_FOR_WORKSPACE, dims(owned_elements(&z->parameters[i])), PLIM_FP64));
-    count++;
-  }
-  return count;
+static int64_t all_partitions(const zero *z) {
+  int64_t elements = 0;
+  for (size_t i = 0; i < z->group_count; i++) elements += z->groups[i].partition;
+  return elements;
 }
 
-// The gradients of the partition, put together and in float32, are the optimizer's.
 static void before_step(plim_tape *t, plim_shards *s) {
   zero *z = (zero *)s;
   zero_work_step(t, z->count, z->how.offloads_optimizer ? z->count : 0);
   z->accumulates = false;
   if (z->how.offloads_optimizer) return;
-  plim_work_bytes(t, ZERO_STEP_BYTES * (double)z->partition);
-  plim_tensor *together = NULL;
-  size_t count = take_norms(t, z);
+  plim_work_bytes(t, ZERO_STEP_BYTES * (double)all_partitions(z));
+  for (size_t i = 0; i < z->count; i++) {
+    const parameter *p = &z->parameters[i];
+    if (is_owned(p))
+      plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(owned_elements(p)), PLIM_FP64));
+  }
   set(t, &z->norm, empty_for(t, PLIM_FOR_OPTIMIZER, (plim_dims){0}, PLIM_FP32));
-  if (count > 1)
-    together = empty_for(t, PLIM_FOR_OPTIMIZER, dims(z->partition), (plim_dtype)z->flat->dtype);
-  set(t, &z->master->grad, empty_for(t, PLIM_FOR_OPTIMIZER, dims(z->partition), PLIM_FP32));
+}
+
+static bool is_in_pieces(const group *g) { return g->count > 1 && is_owned(&g->parameters[1]); }
+
+// The gradients of a group's partition, put together and in float32, are the optimizer's.
+static void before_update(plim_tape *t, plim_shards *s, size_t index) {
+  zero *z = (zero *)s;
+  group *g = &z->groups[index];
+  plim_tensor *together = NULL;
+  if (is_in_pieces(g)) together = empty_for(t, PLIM_FOR_OPTIMIZER, dims(g->partition), z->dtype);
+  set(t, &g->master->grad, empty_for(t, PLIM_FOR_OPTIMIZER, dims(g->partition), PLIM_FP32));
   plim_consume(t, together);
-  drop(t, &z->averaged);
+  if (index + 1 == z->group_count) drop(t, &z->averaged);
 }
 
 // The new parameters, from the host if they are made there, go to all ranks.
 static void after_step(plim_tape *t, plim_shards *s) {
   zero *z = (zero *)s;
-  double part = (double)z->partition * plim_dtype_bytes[z->flat->dtype];
+  int64_t elements = all_partitions(z);
+  double part = (double)elements * plim_dtype_bytes[z->dtype];
   if (z->how.offloads_optimizer) {
-    plim_update_by_deepspeed(t, (double)z->partition);
+    plim_update_by_deepspeed(t, (double)elements);
     plim_await(t, plim_copy_from_host(t, part, plim_traffic_now(t)));
   }
   plim_await(t, plim_send_gather(t, part * (double)z->how.world, plim_traffic_now(t)));
@@ -204,29 +221,49 @@ static void after_step(plim_tape *t, plim_shards *s) {
 
 // ---- construction ---------------------------------------------------------------------------------
 
-static bool list_parameters(zero *z, const plim_model *m) {
-  int64_t offset = 0, step = START_ALIGNMENT * z->how.world;
-  z->parameters = calloc(m->parameters.len + 1, sizeof *z->parameters);
-  if (!z->parameters) return false;
-  for (; z->count < m->parameters.len; z->count++) {
-    plim_tensor *x = m->parameters.at[z->count];
-    parameter *p = &z->parameters[z->count];
-    *p = (parameter){z, x, offset, plim_numel(&x->shape)};
-    x->on_grad = (plim_hook){on_grad, p};
-    offset += p->elements;
+static void add_parameter(zero *z, group *g, plim_tensor *x) {
+  parameter *p = &z->parameters[z->count++];
+  const parameter *before = g->count ? p - 1 : NULL;
+  int64_t offset = before ? before->offset + before->elements : 0;
+  *p = (parameter){z, g, x, offset, plim_numel(&x->shape)};
+  x->on_grad = (plim_hook){on_grad, p};
+  g->count++;
+}
+
+static int64_t elements_of(const group *g) {
+  const parameter *last = &g->parameters[g->count - 1];
+  return last->offset + last->elements;
+}
+
+static void add_group(zero *z, const plim_model *m, bool decaying) {
+  int64_t step = START_ALIGNMENT * z->how.world;
+  group *g = &z->groups[z->group_count];
+  g->parameters = z->parameters + z->count;
+  for (size_t i = 0; i < m->parameters.len; i++) {
+    plim_tensor *x = m->parameters.at[i];
+    bool decays = !m->is_grouped_by_decay || plim_decays(m, x);
+    if (decays == decaying) add_parameter(z, g, x);
   }
-  z->partition = (offset + step - 1) / step * step / z->how.world;
+  if (!g->count) return;
+  g->partition = (elements_of(g) + step - 1) / step * step / z->how.world;
+  z->group_count++;
+}
+
+static bool list_parameters(zero *z, const plim_model *m) {
+  z->parameters = calloc(m->parameters.len + 1, sizeof *z->parameters);
+  if (!z->parameters || !m->parameters.len) return false;
+  z->dtype = (plim_dtype)m->parameters.at[0]->dtype;
+  add_group(z, m, true);
+  add_group(z, m, false);
   return true;
 }
 
-static void flatten(plim_tape *t, zero *z) {
-  plim_dtype dtype = (plim_dtype)z->parameters[0].tensor->dtype;
-  const parameter *last = &z->parameters[z->count - 1];
-  int64_t missing = z->partition * z->how.world - last->offset - last->elements;
-  plim_tensor *padding = missing ? empty_for(t, PLIM_FOR_WORKSPACE, dims(missing), dtype) : NULL;
-  set(t, &z->flat, empty(t, dims(z->partition * z->how.world), dtype));
+static void flatten(plim_tape *t, const zero *z, group *g) {
+  int64_t whole = g->partition * z->how.world, missing = whole - elements_of(g);
+  plim_tensor *padding = missing ? empty_for(t, PLIM_FOR_WORKSPACE, dims(missing), z->dtype) : NULL;
+  set(t, &g->flat, empty(t, dims(whole), z->dtype));
   plim_consume(t, padding);
-  for (size_t i = 0; i < z->count; i++) plim_set_data(t, z->parameters[i].tensor, z->flat);
+  for (size_t i = 0; i < g->count; i++) plim_set_data(t, g->parameters[i].tensor, g->flat);
 }
 
 static int64_t largest_of(const zero *z) {
@@ -236,27 +273,44 @@ static int64_t largest_of(const zero *z) {
   return most;
 }
 
-// Pinned: master, its copy in the parameters' dtype, gradient, and room for the largest gradient.
+// Pinned: masters, their copies in the parameters' dtype, gradients, and room for the largest gradient.
 static void count_host(zero *z) {
-  uint64_t partition = (uint64_t)z->partition, element = plim_dtype_bytes[z->flat->dtype];
-  z->shards.pinned_bytes = 2 * plim_pinned_bytes(4 * partition) +
-                           plim_pinned_bytes(element * partition) +
-                           plim_pinned_bytes(element * (uint64_t)largest_of(z));
-  z->shards.moment_bytes = 4 * partition;
+  uint64_t element = plim_dtype_bytes[z->dtype];
+  z->shards.pinned_bytes = plim_pinned_bytes(element * (uint64_t)largest_of(z));
+  for (size_t i = 0; i < z->group_count; i++) {
+    uint64_t partition = (uint64_t)z->groups[i].partition;
+    z->shards.pinned_bytes +=
+        2 * plim_pinned_bytes(4 * partition) + plim_pinned_bytes(element * partition);
+  }
+  z->shards.moment_bytes = 4 * (uint64_t)all_partitions(z);
 }
 
-static void make_master(plim_tape *t, zero *z) {
-  plim_dtype dtype = (plim_dtype)z->flat->dtype;
-  plim_tensor *copy = empty_for(t, PLIM_FOR_WORKSPACE, dims(z->partition), dtype);
+static void make_master(plim_tape *t, const zero *z, group *g) {
+  plim_tensor *copy = empty_for(t, PLIM_FOR_WORKSPACE, dims(g->partition), z->dtype);
+  if (!z->how.offloads_optimizer)
+    set(t, &g->master, empty_for(t, PLIM_FOR_OPTIMIZER, dims(g->partition), PLIM_FP32));
+  plim_consume(t, copy);
+}
+
+static void try_gradients(plim_tape *t, zero *z) {
+  for (size_t i = 0; i < z->group_count; i++)
+    set(t, &z->groups[i].tried,
+        empty_for(t, PLIM_FOR_WORKSPACE, dims(z->groups[i].partition), PLIM_FP32));
+  for (size_t i = 0; i < z->group_count; i++) drop(t, &z->groups[i].tried);
+}
+
+// The cache is emptied before each group.
+static void make_groups(plim_tape *t, zero *z) {
+  for (size_t i = 0; i < z->group_count; i++) {
+    plim_tape_empty_cache(t);
+    flatten(t, z, &z->groups[i]);
+    make_master(t, z, &z->groups[i]);
+  }
   if (!z->how.offloads_optimizer) {
-    set(t, &z->master, empty_for(t, PLIM_FOR_OPTIMIZER, dims(z->partition), PLIM_FP32));
-    plim_consume(t, copy);
-    plim_consume(
-        t, empty_for(t, PLIM_FOR_WORKSPACE, dims(z->partition), PLIM_FP32)); // a gradient, to try
+    try_gradients(t, z);
     return;
   }
-  plim_consume(t, copy);
-  set(t, &z->staging, empty_for(t, PLIM_FOR_WORKSPACE, dims(largest_of(z)), dtype));
+  set(t, &z->staging, empty_for(t, PLIM_FOR_WORKSPACE, dims(largest_of(z)), z->dtype));
   count_host(z);
 }
 
@@ -272,18 +326,19 @@ plim_shards *plim_zero_new(plim_tape *t, plim_model *m, const plim_sharding *how
   if (!z) return NULL;
   z->shards = (plim_shards){.after_engine_backward = after_engine_backward,
                             .before_step = before_step,
+                            .before_update = before_update,
                             .after_step = after_step,
                             .destroy = destroy,
-                            .layers = layers};
+                            .layers = layers,
+                            .is_wrapped_late = true};
   z->how = *how;
   z->most = plim_zero_sizes_of(how).reduce_bucket;
-  if (!m->parameters.len || !list_parameters(z, m)) {
+  if (!list_parameters(z, m)) {
     destroy(&z->shards);
     return NULL;
   }
-  flatten(t, z);
-  make_master(t, z);
-  m->parameters.len = z->master ? 1 : 0;
-  m->parameters.at[0] = z->master;
+  make_groups(t, z);
+  m->parameters.len = how->offloads_optimizer ? 0 : z->group_count;
+  for (size_t i = 0; i < m->parameters.len; i++) m->parameters.at[i] = z->groups[i].master;
   return &z->shards;
 }

@@ -19,7 +19,7 @@ static uint64_t whole_bytes(const parameter *p) {
   return (uint64_t)(p->part * p->all->how.world) * plim_dtype_bytes[p->tensor->dtype];
 }
 
-static bool is_here(const parameter *p) { return p->is_persistent || p->is_whole || p->flat; }
+static bool is_here(const parameter *p) { return p->is_whole || p->flat; }
 
 // Parameters that are asked for together travel together; offloaded parts come from the host first, and Python waits
 // for them: `tensor.to(device)` of several ranks returns when it is done, and with one rank the next parameter that is
@@ -33,35 +33,62 @@ static double send_parts(plim_tape *t, const zero3 *z, double whole) {
   return plim_send_gather(t, whole, after);
 }
 
+// One rank alone has nothing to gather: what is on the card is used as it is.
+static bool uses_parts(const zero3 *z) { return z->how.world == 1 && !z->how.offloads_parameters; }
+
 static void copy_out(plim_tape *t, parameter *p) {
-  plim_resize_storage(t, p->tensor, whole_bytes(p));
+  plim_resize_storage(t, p->tensor, uses_parts(p->all) ? 0 : whole_bytes(p));
   p->is_whole = true;
 }
 
-static void gather(plim_tape *t, parameter *p) {
-  zero3 *z = p->all;
-  if (is_here(p)) return;
-  plim_tensor *part = NULL;
-  if (z->how.offloads_parameters)
-    part = empty_for(t, PLIM_FOR_WORKSPACE, dims(p->part), (plim_dtype)p->tensor->dtype);
-  copy_out(t, p);
-  plim_consume(t, part);
-  z->live += p->elements;
+static plim_tensor *part_on_card(plim_tape *t, const parameter *p) {
+  if (!p->all->how.offloads_parameters || p->all->how.world == 1) return NULL;
+  return empty_for(t, PLIM_FOR_WORKSPACE, dims(p->part), (plim_dtype)p->tensor->dtype);
 }
 
-// Several at once go into one piece of memory first.
-static void gather_together(plim_tape *t, parameter **members, size_t count) {
-  if (count == 1) gather(t, members[0]);
-  if (count < 2) return;
-  plim_tensor *flat = NULL;
+static void gather(plim_tape *t, parameter *p) {
+  if (is_here(p)) return;
+  copy_out(t, p);
+  plim_consume(t, part_on_card(t, p));
+  p->all->live += p->elements;
+}
+
+enum { MOST_TOGETHER = 256 };
+
+// Those of one type go into one piece of memory first.
+static void gather_type(plim_tape *t, parameter **members, size_t count, plim_dtype dtype) {
+  plim_tensor *flat = NULL, *parts[MOST_TOGETHER];
+  size_t part_count = 0;
   uint64_t bytes = 0;
-  for (size_t i = 0; i < count; i++) bytes += whole_bytes(members[i]);
-  set(t, &flat, scratch(t, bytes));
+  for (size_t i = 0; i < count; i++)
+    if (members[i]->tensor->dtype == dtype) bytes += whole_bytes(members[i]);
+  if (bytes) set(t, &flat, scratch(t, bytes));
   for (size_t i = 0; i < count; i++) {
+    if (members[i]->tensor->dtype != dtype) continue;
     set(t, &members[i]->flat, flat);
     members[i]->all->live += members[i]->elements;
+    parts[part_count++] = part_on_card(t, members[i]);
   }
+  for (size_t i = 0; i < part_count; i++) plim_consume(t, parts[i]);
   drop(t, &flat);
+}
+
+static void gather_together(plim_tape *t, parameter **members, size_t count) {
+  if (count > 1 && members[0]->all->how.world > 1) {
+    gather_type(t, members, count, members[0]->all->dtype);
+    if (members[0]->all->dtype != PLIM_FP32) gather_type(t, members, count, PLIM_FP32);
+    return;
+  }
+  for (size_t i = 0; i < count; i++) gather(t, members[i]);
+}
+
+// All that came together is copied out when the first of it is needed; their memory goes when all have been.
+static void wait_for(plim_tape *t, parameter *p) {
+  zero3 *z = p->all;
+  bool is_first = p->flat && !p->is_whole;
+  for (size_t i = 0; is_first && i < z->count; i++)
+    if (z->parameters[i].flat == p->flat) copy_out(t, &z->parameters[i]);
+  drop(t, &p->flat);
 }
 
 static void send_together(plim_tape *t, parameter **members, size_t count) {
@@ -75,59 +102,85 @@ static void send_together(plim_tape *t, parameter **members, size_t count) {
     if (!is_here(members[i])) members[i]->ready = ready;
 }
 
-enum { MOST_TOGETHER = 256 };
+// ---- ahead of time --------------------------------------------------------------------------------
+
+// The next of the queue, or NULL at its end; `at`: where in the trace it is used.
+static parameter *take_queued(zero3 *z, size_t *at) {
+  while (z->queued < z->trace.len && z->queued_member >= z->trace.at[z->queued]->members.len)
+    z->queued++, z->queued_member = 0;
+  if (z->queued == z->trace.len) return NULL;
+  *at = z->queued;
+  return z->trace.at[z->queued]->members.at[z->queued_member++];
+}
+
+// What is used now need not be fetched ahead any more.
+static void pass_by(zero3 *z, const group *g) {
+  size_t left = 0, at;
+  for (size_t i = 0; i < g->members.len; i++) left += g->members.at[i]->claimed <= z->position;
+  while (left) {
+    parameter *p = take_queued(z, &at);
+    if (!p) return;
+    p->claimed = at + 1;
+    left--;
+  }
+}
+
+static bool is_one_of(parameter *const *some, size_t count, const parameter *p) {
+  for (size_t i = 0; i < count; i++)
+    if (some[i] == p) return true;
+  return false;
+}
 
 // What the trace names next, as far as room for live parameters allows.
-static bool prefetch_some(plim_tape *t, zero3 *z) {
-  parameter *chosen[MOST_TOGETHER];
-  size_t count = 0;
+static void prefetch_some(plim_tape *t, zero3 *z) {
+  parameter *chosen[MOST_TOGETHER], *p = NULL;
+  size_t count = 0, at = 0;
   int64_t room = z->sizes.live - z->live, elements = 0;
   if (room > z->sizes.prefetch) room = z->sizes.prefetch;
-  for (size_t i = z->position; i < z->trace.len && elements < room; i++) {
-    const group *g = &z->groups[z->trace.at[i]];
-    for (size_t k = 0; k < g->members.len && elements < room && count < MOST_TOGETHER; k++) {
-      parameter *p = g->members.at[k];
-      bool is_chosen = false;
-      for (size_t c = 0; c < count; c++) is_chosen |= chosen[c] == p;
-      if (is_here(p) || is_chosen) continue;
-      chosen[count++] = p;
-      elements += p->elements;
-    }
+  while (elements < room && count < MOST_TOGETHER && (p = take_queued(z, &at))) {
+    p->claimed = at + 1;
+    if (is_here(p) || is_one_of(chosen, count, p)) continue;
+    chosen[count++] = p;
+    elements += p->elements;
   }
   send_together(t, chosen, count);
   gather_together(t, chosen, count);
-  return count > 0;
 }
+
+// ---- using ----------------------------------------------------------------------------------------
 
 static void use(plim_tape *t, group *g) {
   zero3 *z = g->all;
   plim_stream was = t->stream;
   t->stream = PLIM_GATHER_STREAM;
-  if (!z->is_traced && !vec_push(&z->trace, (size_t)(g - z->groups))) t->failed = true;
-  z->position++;
+  if (!z->is_traced && !vec_push(&z->trace, g)) t->failed = true;
   send_together(t, g->members.at, g->members.len);
   for (size_t i = 0; i < g->members.len; i++) {
     parameter *p = g->members.at[i];
     plim_await(t, p->ready);
     gather(t, p);
-    if (p->flat) copy_out(t, p);
+    wait_for(t, p);
   }
-  while (z->is_traced && prefetch_some(t, z)) {}
+  if (z->is_traced) pass_by(z, g);
+  if (z->is_traced) prefetch_some(t, z);
+  z->position++;
   t->stream = was;
-  for (size_t i = 0; i < g->members.len; i++) drop(t, &g->members.at[i]->flat);
 }
 
+// The first pass keeps nothing.
 static void release(plim_tape *t, parameter *p) {
-  if (!p->is_whole || p->is_persistent) return;
+  if (!p->is_whole || (p->is_persistent && p->all->is_traced)) return;
   plim_resize_storage(t, p->tensor, 0);
   p->is_whole = false;
   p->all->live -= p->elements;
 }
 
+// Or was passed over by what is fetched ahead, because it was there.
 static bool is_used_soon(const zero3 *z, const parameter *p) {
   int64_t distance = 0;
+  if (z->is_traced && p->claimed > z->position + 1) return true;
   for (size_t i = z->position; z->is_traced && i < z->trace.len; i++) {
-    const group *g = &z->groups[z->trace.at[i]];
+    const group *g = z->trace.at[i];
     if (distance >= z->sizes.reuse) return false;
     for (size_t k = 0; k < g->members.len; k++) {
       if (g->members.at[k] == p) return true;
@@ -144,32 +197,41 @@ static void done_with(plim_tape *t, group *g) {
 
 // ---- reducing -------------------------------------------------------------------------------------
 
+#define NORM_ELEMENTS 250000000 // stage3.py, _constant_buffered_norm2: buffer_size
+
 // Offloaded gradients are copied and their norms taken in float64, one by one, beside the others.
 static void offload(plim_tape *t, const parameter *p) {
-  plim_tensor *copy = empty_for(t, PLIM_FOR_WORKSPACE, dims(p->part), (plim_dtype)p->tensor->dtype);
-  plim_tensor *wide = empty_for(t, PLIM_FOR_WORKSPACE, dims(p->part), PLIM_FP64);
-  plim_consume(t, wide);
+  plim_tensor *copy = empty_for(t, PLIM_FOR_WORKSPACE, dims(p->part), p->all->dtype);
+  for (int64_t done = 0; done < p->part; done += NORM_ELEMENTS) {
+    int64_t left = p->part - done, elements = left < NORM_ELEMENTS ? left : NORM_ELEMENTS;
+    plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(elements), PLIM_FP64));
+  }
   plim_consume(t, copy);
 }
 
 // Beside what the card computes: overlap_comm is on in this stage. To the host and back to the card, to be added to
 // by the next pass, or, in float32, to the host for the optimizer.
 static void send_bucket(plim_tape *t, zero3 *z) {
-  double whole = (double)z->bucket_elements * plim_dtype_bytes[z->parts->dtype];
+  double whole = (double)z->bucket_elements * plim_dtype_bytes[z->dtype];
   z->reduced = plim_send_scatter(t, whole, plim_traffic_now(t));
   if (!z->how.offloads_optimizer) return;
-  double own = whole / (double)z->how.world, elements = own / plim_dtype_bytes[z->parts->dtype];
+  double own = whole / (double)z->how.world, elements = own / plim_dtype_bytes[z->dtype];
   z->reduced = plim_copy_to_host(t, 2 * own, z->reduced);
   if (t->ends_step) z->offloaded = plim_copy_to_host(t, 4 * elements, z->reduced);
+}
+
+static int in_model_order(const void *x, const void *y) {
+  const parameter *const *a = x, *const *b = y;
+  return (*a > *b) - (*a < *b);
 }
 
 static void reduce_bucket(plim_tape *t, zero3 *z) {
   if (!z->bucket.len) return;
   send_bucket(t, z);
+  qsort(z->bucket.at, z->bucket.len, sizeof *z->bucket.at, in_model_order);
   plim_stream was = t->stream;
   t->stream = PLIM_REDUCE_STREAM;
-  plim_tensor *inputs =
-      empty_for(t, PLIM_FOR_WORKSPACE, dims(z->bucket_elements), (plim_dtype)z->parts->dtype);
+  plim_tensor *inputs = empty_for(t, PLIM_FOR_WORKSPACE, dims(z->bucket_elements), z->dtype);
   for (size_t i = 0; z->how.offloads_optimizer && i < z->bucket.len; i++)
     offload(t, z->bucket.at[i]);
   plim_consume(t, inputs);
@@ -178,14 +240,8 @@ static void reduce_bucket(plim_tape *t, zero3 *z) {
   t->stream = was;
 }
 
-static bool is_before_layers(const parameter *p) {
-  const group *g = before_layers(p->all);
-  for (size_t i = 0; i < g->members.len; i++)
-    if (g->members.at[i] == p) return true;
-  return false;
-}
-
-// A gradient is copied into the bucket. What comes before the layers is let go at the very end.
+// A gradient is copied into the bucket. A module is let go when its input has its gradient; those of embeddings have
+// none, and they stay until the end.
 static void on_grad(plim_tape *t, void *context) {
   parameter *p = context;
   zero3 *z = p->all;
@@ -194,7 +250,7 @@ static void on_grad(plim_tape *t, void *context) {
   if (!vec_push(&z->bucket, p)) t->failed = true;
   zero_work_gradient(t, z->how.offloads_optimizer);
   drop(t, &p->tensor->grad);
-  if (!is_before_layers(p)) release(t, p);
+  if (!p->tensor->is_table && !is_used_soon(z, p)) release(t, p);
 }
 
 // ---- hooks ----------------------------------------------------------------------------------------
@@ -203,8 +259,9 @@ static void on_grad(plim_tape *t, void *context) {
 static void use_again(plim_tape *t, void *context) {
   group *g = context;
   zero3 *z = g->all;
-  if (z->last && z->last != g) done_with(t, z->last);
-  z->last = g;
+  group **last = g->is_module ? &z->last_module : &z->last;
+  if (*last && *last != g) done_with(t, *last);
+  *last = g;
   zero_work_backward(t, g->modules);
   use(t, g);
 }
@@ -214,12 +271,30 @@ static plim_hook *gather_again(group *g) {
   return &g->before_backward;
 }
 
+// Modules without parameters of their own are called, too. Of models: the one with a head, and the one in it; peft's
+// are around these. Before the layers: the rotary embedding. Of a layer: itself and its attention.
+enum { MODELS = 2, MODELS_OF_PEFT = 4, MODULES_OF_LAYER = 2 };
+
 static void before_model(plim_tape *t, plim_shards *s) {
   zero3 *z = (zero3 *)s;
-  z->position = 0;
-  for (size_t i = 0; i < z->count; i++)
-    if (z->parameters[i].is_persistent) copy_out(t, &z->parameters[i]);
-  use(t, before_layers(z));
+  z->position = z->queued = z->queued_member = 0;
+  for (size_t i = 0; i < z->count; i++) z->parameters[i].claimed = 0;
+  for (int i = 0; i < (z->has_adapters ? MODELS_OF_PEFT : MODELS); i++) use(t, before_layers(z));
+}
+
+static void before_module(plim_tape *t, plim_shards *s, void *sharded) {
+  parameter *p = sharded;
+  (void)s;
+  if (p->is_adapters) use(t, &p->around);
+  use(t, &p->module);
+}
+
+static void after_module(plim_tape *t, plim_shards *s, void *sharded, plim_tensor *out) {
+  parameter *p = sharded;
+  (void)s;
+  done_with(t, &p->module);
+  if (out->fn) out->fn->before = gather_again(&p->module);
+  else if (out->requires_grad) node_before(t, out, gather_again(&p->module));
 }
 
 static void pass_on(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
@@ -232,9 +307,10 @@ static void pass_on(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tens
 static plim_tensor *before_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *x) {
   zero3 *z = (zero3 *)s;
   if (layer == 0) before_layers(z)->modules = zero_count_modules(t);
-  if (layer == 0) done_with(t, before_layers(z));
-  use(t, &z->groups[layer + 1]);
-  plim_grad_node *n = layer ? NULL : node_begin(t, pass_on, &x, 1);
+  if (layer == 0) use(t, before_layers(z)), done_with(t, before_layers(z));
+  for (int i = 0; i < MODULES_OF_LAYER; i++) use(t, &z->groups[layer + 1]);
+  bool is_asked_for = layer == 0 && before_layers(z)->members.len;
+  plim_grad_node *n = is_asked_for ? node_begin(t, pass_on, &x, 1) : NULL;
   if (!n) return x;
   n->before = gather_again(before_layers(z));
   plim_tensor *input = view_of(t, x, x->shape, x->stride);
@@ -267,7 +343,7 @@ static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {
   plim_await_once(t, z->offloaded);
   plim_await_on_host(t, plim_traffic_now(t));
   for (size_t i = 0; i < z->count; i++) release(t, &z->parameters[i]);
-  z->last = NULL;
+  z->last = z->last_module = NULL;
   z->is_traced = true;
 }
 
@@ -276,6 +352,10 @@ static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {
 static void destroy(plim_shards *s) {
   zero3 *z = (zero3 *)s;
   for (size_t i = 0; i < z->group_count; i++) vec_free(&z->groups[i].members);
+  for (size_t i = 0; i < z->count; i++) {
+    vec_free(&z->parameters[i].module.members);
+    vec_free(&z->parameters[i].around.members);
+  }
   vec_free(&z->trace);
   vec_free(&z->bucket);
   vec_free(&z->sub_groups);
@@ -284,37 +364,62 @@ static void destroy(plim_shards *s) {
   free(z);
 }
 
-static bool add_member(group *g, parameter *p) {
-  return p->is_persistent || vec_push(&g->members, p);
+static bool add_member(group *g, parameter *p) { return vec_push(&g->members, p); }
+
+static group *layers_group(zero3 *z, const parameter *p, bool is_behind) {
+  return p->tensor->layer ? &z->groups[p->tensor->layer]
+         : is_behind      ? behind_layers(z)
+                          : before_layers(z);
+}
+
+// A bias is with the weight before it.
+static group *module_of(parameter *p) {
+  bool is_bias = p->tensor->module == PLIM_MODULE_BIAS && p > p->all->parameters;
+  parameter *weight = is_bias ? p - 1 : p;
+  return weight->tensor->module == PLIM_MODULE_WEIGHT ? &weight->module : NULL;
+}
+
+// lora_A, the first behind a module that is frozen.
+static bool is_asked_around(const parameter *p) {
+  return p->is_trained && p->tensor->behind && p > p->all->parameters && !p[-1].is_trained;
+}
+
+static bool ask_around(parameter *p) {
+  parameter *weight = p[-1].tensor->module == PLIM_MODULE_BIAS ? p - 2 : p - 1;
+  p->is_adapters = weight->is_adapters = true;
+  return add_member(&weight->around, p);
 }
 
 // Outside of the layers: what the model lists first is used first. A table used at both ends (a tied
-// head) is in both groups.
+// head) is in the group behind the layers, too.
 static bool group_parameters(zero3 *z) {
   bool ok = true, has_head = false, is_behind = false;
   for (size_t i = 0; i < z->count; i++) {
     parameter *p = &z->parameters[i];
     is_behind |= p->tensor->layer != 0;
-    group *g = p->tensor->layer ? &z->groups[p->tensor->layer]
-               : is_behind      ? behind_layers(z)
-                                : before_layers(z);
-    has_head |= g == behind_layers(z) && !p->is_persistent;
-    ok = ok && add_member(g, p);
+    group *around = layers_group(z, p, is_behind), *module = module_of(p);
+    has_head |= around == behind_layers(z) && !p->is_persistent;
+    ok = ok && add_member(module ? module : around, p);
+    if (is_asked_around(p)) ok = ok && ask_around(p);
   }
-  if (!has_head && before_layers(z)->members.len)
-    ok = ok && add_member(behind_layers(z), before_layers(z)->members.at[0]);
-  return ok;
+  return ok && (has_head || add_member(behind_layers(z), &z->parameters[0]));
 }
 
 static void add_parameter(zero3 *z, plim_tensor *x, bool is_trained) {
   parameter *p = &z->parameters[z->count++];
   int64_t elements = plim_numel(&x->shape);
   *p = (parameter){.all = z, .tensor = x, .elements = elements, .is_trained = is_trained};
+  p->module = p->around = (group){.all = z, .is_module = true};
+  x->sharded = p;
   p->part = (elements + z->how.world - 1) / z->how.world;
   p->is_persistent = elements <= z->sizes.persistent;
   if (!is_trained) return;
   x->on_grad = (plim_hook){on_grad, p};
   z->partition += p->part;
+}
+
+static void list_parameter(void *context, plim_tensor *x, size_t trained) {
+  add_parameter(context, x, trained != SIZE_MAX);
 }
 
 static bool list_parameters(zero3 *z, const plim_model *m) {
@@ -323,29 +428,34 @@ static bool list_parameters(zero3 *z, const plim_model *m) {
   z->parameters = calloc(m->frozen.len + m->parameters.len + 1, sizeof *z->parameters);
   if (!z->groups || !z->parameters) return false;
   for (size_t i = 0; i < z->group_count; i++) z->groups[i].all = z;
-  for (size_t i = 0; i < m->frozen.len; i++) add_parameter(z, m->frozen.at[i], false);
-  for (size_t i = 0; i < m->parameters.len; i++) add_parameter(z, m->parameters.at[i], true);
+  plim_each_parameter(m, list_parameter, z);
   return group_parameters(z);
 }
 
 plim_shards *plim_zero3_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers) {
-  zero3 *z = calloc(1, sizeof *z);
+  zero3 *z = m->parameters.len ? calloc(1, sizeof *z) : NULL;
   if (!z) return NULL;
   z->shards = (plim_shards){.before_model = before_model,
                             .after_model = after_model,
                             .before_layer = before_layer,
                             .after_layer = after_layer,
+                            .before_module = before_module,
+                            .after_module = after_module,
                             .after_engine_backward = after_engine_backward,
                             .before_step = zero3_before_step,
                             .before_update = zero3_before_update,
                             .after_step = zero3_after_step,
                             .destroy = destroy,
-                            .layers = layers};
+                            .layers = layers,
+                            .is_wrapped_late = true};
   z->how = *how;
   z->sizes = plim_zero_sizes_of(how);
+  z->dtype = (plim_dtype)(m->frozen.len ? m->frozen.at[0] : m->parameters.at[0])->dtype;
+  z->has_adapters = m->frozen.len > 0;
+  z->trained_dtype = (plim_dtype)m->parameters.at[0]->dtype;
   t->has_own_linear = true;
   zero_watch_modules(t);
-  if (m->parameters.len && list_parameters(z, m) && zero3_make_states(t, z, m)) return &z->shards;
+  if (list_parameters(z, m) && zero3_make_states(t, z, m)) return &z->shards;
   if (!z->groups) z->group_count = 0;
   destroy(&z->shards);
   return NULL;

@@ -5,23 +5,30 @@
 #include "sharding.h"
 #include "tape_impl.h"
 
-typedef struct {
+// What is asked for at once: the parameters of a module or, where the tape does not know the module, of a layer or of
+// what comes before or after all layers.
+typedef struct zero3_group {
   struct zero3 *all;
+  vec(struct zero3_parameter *) members;
+  plim_hook before_backward;
+  uint32_t modules; // of a layer: that its forward calls
+  bool is_module;
+} zero3_group;
+
+typedef struct zero3_parameter {
+  struct zero3 *all;
+  zero3_group module; // if it is the weight of one
+  zero3_group
+      around; // what is called before it: peft's layer, which asks lora_A for its type, or the dropout
   plim_tensor *tensor; // over no memory while it is partitioned
   plim_tensor *flat;   // gathered together with others, and not yet copied out
   plim_tensor *own;    // frozen: this rank's part; those of the others lie together
   double ready;        // when it is here, in seconds of the clock
+  size_t claimed;      // how far in the trace it was found to be there, or was asked for
   int64_t elements, part;
   bool is_persistent, is_whole, is_trained;
+  bool is_adapters; // or what an adapter is on
 } zero3_parameter;
-
-// The parameters of a layer, or of what comes before or after all layers, in one pass.
-typedef struct {
-  struct zero3 *all;
-  vec(zero3_parameter *) members;
-  plim_hook before_backward;
-  uint32_t modules; // that its forward calls
-} zero3_group;
 
 // What the optimizer updates at a time.
 typedef struct {
@@ -33,20 +40,23 @@ typedef struct zero3 {
   plim_shards shards;
   plim_sharding how;
   plim_zero_sizes sizes;
+  plim_dtype dtype;         // of the model, and of gradients
+  plim_dtype trained_dtype; // of adapters, which may be float32
   zero3_parameter *parameters;
   size_t count;
   zero3_group *groups; // before the layers, the layers, behind the layers
   size_t group_count;
-  zero3_group *last;             // used in backward
-  vec(size_t) trace;             // groups as they were used in the first pass, forward and backward
-  size_t position;               // in the trace
-  vec(zero3_parameter *) bucket; // gradients on their way to be reduced
+  zero3_group *last, *last_module; // used in backward
+  vec(zero3_group *) trace;        // as they were used in the first pass, forward and backward
+  size_t position;                 // in the trace
+  size_t queued, queued_member;    // of the trace: what is still to be prefetched
+  vec(zero3_parameter *) bucket;   // gradients on their way to be reduced
   vec(zero3_sub_group) sub_groups;
   int64_t partition, live, bucket_elements;
   double reduced;   // when the last bucket is
   double offloaded; // when its gradients are on the host, for the optimizer
   plim_tensor *parts, *buffer, *gradients, *norm, *tracker;
-  bool is_traced;
+  bool is_traced, has_adapters;
 } zero3;
 
 // Cuts all parameters and makes the optimizer's states; from here on m->parameters are the masters, none if they are

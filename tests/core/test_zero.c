@@ -1,4 +1,4 @@
-// DeepSpeed's ZeRO where no recording reaches: its sizes, sub groups, and models loaded in parts.
+// DeepSpeed's ZeRO where no recording reaches: its sizes and sub groups; models loaded in parts.
 #include "shared_job.h"
 
 static plim_job job_of(plim_strategy strategy, int64_t world) {
@@ -105,7 +105,8 @@ TEST(parts_are_loaded_one_by_one) {
   }
 }
 
-// On the host they take nothing of the card, neither while they are loaded nor afterwards.
+// On the host they take nothing of the card but for a moment: one by one, whole and what comes of it from the host,
+// which with one rank is all of it. The bucket comes to lie in one of the two pieces, so that there is a third.
 TEST(parts_on_the_host_leave_the_card) {
   plim_job job = job_of(PLIM_SHARD_ZERO3, 1);
   job.load = PLIM_LOAD_SHARDED;
@@ -113,7 +114,7 @@ TEST(parts_on_the_host_leave_the_card) {
   job.sharding.sizes.reduce_bucket = 1000000;
   plim_prediction p = predict(&job);
   double table = 2.0 * 151936 * 896;
-  CHECK((double)p.loading_bytes < 1.5 * table, "%llu bytes", (unsigned long long)p.loading_bytes);
+  CHECK((double)p.loading_bytes < 3.1 * table, "%llu bytes", (unsigned long long)p.loading_bytes);
   CHECK(p.loaded_bytes < 100 << 20, "%llu bytes", (unsigned long long)p.loaded_bytes);
 }
 

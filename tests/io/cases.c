@@ -100,7 +100,14 @@ static plim_sdpa_kernel kernel_of(const json_t *c) {
 // scripts/accelerate_fsdp.py says what accelerate is to compute in, "no" where nothing is mixed.
 static bool is_by_accelerate(const json_t *c) { return json_object_get(c, "mixed") != NULL; }
 
+// scripts/zero_init.py says who runs DeepSpeed: a loop with its engine, or Trainer. Both load a checkpoint.
+static bool is_by_engine(const json_t *c) {
+  return case_is(c, "strategy", "zero") && json_object_get(c, "loop") != NULL;
+}
+
 static plim_load load_of(const json_t *c) {
+  if (is_by_engine(c))
+    return case_integer(c, "stage", 1) == 3 ? PLIM_LOAD_SHARDED : PLIM_LOAD_PRETRAINED;
   bool is_on_host =
       case_is(c, "where", "cpu") || (is_by_accelerate(c) && case_is(c, "loop", "trainer"));
   return case_is(c, "load", "device_map")                   ? PLIM_LOAD_DEVICE_MAP
@@ -148,34 +155,34 @@ static void contrast_of(const json_t *c, plim_recipe *r) {
 }
 
 static plim_recipe recipe_of(const json_t *c) {
-  return (plim_recipe){.batch = case_integer(c, "batch", 0),
-                       .length = case_integer(c, "seq", 0),
-                       .target_length = case_integer(c, "tgt", 0),
-                       .steps = (int)case_integer(c, "steps", 3),
-                       .accumulate = (int)case_integer(c, "accum", 1),
-                       .optimizer = optimizer_of(c),
-                       .attention = attention_of(c),
-                       .padding = case_is(c, "mask", "pad") ? case_integer(c, "seq", 0) / 4 : 0,
-                       .mask = case_is(c, "mask", "pad")    ? PLIM_MASK_PAD
-                               : case_is(c, "mask", "ones") ? PLIM_MASK_ONES
-                                                            : PLIM_MASK_NONE,
-                       .autocast = dtype_named(case_text(c, "amp", ""), PLIM_BOOL),
-                       .checkpoint = !is_checkpointed(c)               ? PLIM_CHECKPOINT_OFF
-                                     : case_is(c, "offload", "layers") ? PLIM_CHECKPOINT_OFFLOADED
-                                     : case_flag(c, "reentrant")       ? PLIM_CHECKPOINT_REENTRANT
-                                                                       : PLIM_CHECKPOINT_ON,
-                       .wraps_layers = case_flag(c, "fsdp_ckpt"),
-                       .offloads_saved = case_is(c, "offload", "save_on_cpu"),
-                       .loss = loss_of(c),
-                       .loss_chunk = case_integer(c, "chunk", 0),
-                       .uses_liger = case_is(c, "liger", "all"),
-                       .is_trainer = case_is(c, "loop", "trainer"),
-                       .is_bare =
-                           json_object_get(c, "strategy") != NULL || case_is(c, "loop", "bare"),
-                       .uses_accelerator = case_is(c, "loop", "accelerate"),
-                       .clips_bare = json_is_number(json_object_get(c, "clip")),
-                       .skips_clipping = json_is_false(json_object_get(c, "clip")),
-                       .deletes_outputs = case_flag(c, "del_out")};
+  return (plim_recipe){
+      .batch = case_integer(c, "batch", 0),
+      .length = case_integer(c, "seq", 0),
+      .target_length = case_integer(c, "tgt", 0),
+      .steps = (int)case_integer(c, "steps", 3),
+      .accumulate = (int)case_integer(c, "accum", 1),
+      .optimizer = optimizer_of(c),
+      .attention = attention_of(c),
+      .padding = case_is(c, "mask", "pad") ? case_integer(c, "seq", 0) / 4 : 0,
+      .mask = case_is(c, "mask", "pad")    ? PLIM_MASK_PAD
+              : case_is(c, "mask", "ones") ? PLIM_MASK_ONES
+                                           : PLIM_MASK_NONE,
+      .autocast = is_by_engine(c) ? PLIM_BF16 : dtype_named(case_text(c, "amp", ""), PLIM_BOOL),
+      .checkpoint = !is_checkpointed(c)               ? PLIM_CHECKPOINT_OFF
+                    : case_is(c, "offload", "layers") ? PLIM_CHECKPOINT_OFFLOADED
+                    : case_flag(c, "reentrant")       ? PLIM_CHECKPOINT_REENTRANT
+                                                      : PLIM_CHECKPOINT_ON,
+      .wraps_layers = case_flag(c, "fsdp_ckpt"),
+      .offloads_saved = case_is(c, "offload", "save_on_cpu"),
+      .loss = loss_of(c),
+      .loss_chunk = case_integer(c, "chunk", 0),
+      .uses_liger = case_is(c, "liger", "all"),
+      .is_trainer = case_is(c, "loop", "trainer"),
+      .is_bare = json_object_get(c, "strategy") != NULL || case_is(c, "loop", "bare"),
+      .uses_accelerator = case_is(c, "loop", "accelerate"),
+      .clips_bare = json_is_number(json_object_get(c, "clip")),
+      .skips_clipping = json_is_false(json_object_get(c, "clip")),
+      .deletes_outputs = case_flag(c, "del_out")};
 }
 
 // ---- sharded runs -----------------------------------------------------------------------------------

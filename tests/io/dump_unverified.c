@@ -12,14 +12,15 @@
 
 static const char *const folders[] = {
     "accelerate", "bare",    "contrastive", "decoders", "encoders", "experts", "families",
-    "flash",      "kernels", "more",        "programs", "saving",   "sharded"};
+    "flash",      "kernels", "more",        "programs", "saving",   "sharded", "zero_init"};
 
 static void begin(void *context, plim_tape *t) { case_begin(context, t); }
 
 static void empty_cache(void *context, plim_tape *t) {
   const plim_job *job = context;
   const plim_sharding *how = &job->sharding;
-  if (how->strategy != PLIM_SHARD_NONE && !how->is_by_accelerate) plim_tape_empty_cache(t);
+  bool is_built = job->load == PLIM_LOAD_INIT && !how->is_by_accelerate;
+  if (how->strategy != PLIM_SHARD_NONE && is_built) plim_tape_empty_cache(t);
 }
 
 static bool predict(plim_job *job, plim_prediction *p) {

@@ -7,9 +7,9 @@
 #include "test.h"
 #include "truth.h"
 
-static const char *const folders[] = {"accelerate", "allocator", "contrastive", "families",
-                                      "foreign",    "kernels",   "programs",    "recorded",
-                                      "saving",     "sharded",   "snapshots",   "stories"};
+static const char *const folders[] = {
+    "accelerate", "allocator", "contrastive", "families",  "foreign", "kernels",  "programs",
+    "recorded",   "saving",    "sharded",     "snapshots", "stories", "zero_init"};
 
 // What a recording does not contain, and so cannot be matched. Each line names a file and why; a
 // file that needs no exception fails the test, so the list cannot outlive its reasons.
