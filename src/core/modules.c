@@ -213,6 +213,11 @@ plim_tensor *plim_embed_leave(plim_tape *t, const plim_batch *batch, plim_tensor
   return plim_part_leave(t, PLIM_PART_EMBEDDING, out);
 }
 
+plim_tensor *plim_look_up(plim_tape *t, plim_tensor *table, plim_tensor *ids) {
+  plim_module_enter(t, table, NULL);
+  return plim_module_leave(t, table, embedding(t, table, ids));
+}
+
 plim_tensor *plim_embed(plim_tape *t, const plim_batch *batch, plim_tensor *table,
                         plim_tensor *ids) {
   plim_tensor *input = plim_part_enter(t, PLIM_PART_EMBEDDING, ids);

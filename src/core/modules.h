@@ -100,6 +100,8 @@ plim_tensor *plim_part_leave(plim_tape *t, plim_part part, plim_tensor *out);
 // Around the forward of a module with these parameters (bias: NULL if there is none), and its result as it is.
 void plim_module_enter(plim_tape *t, plim_tensor *weight, plim_tensor *bias);
 plim_tensor *plim_module_leave(plim_tape *t, const plim_tensor *weight, plim_tensor *out);
+// nn.Embedding.
+plim_tensor *plim_look_up(plim_tape *t, plim_tensor *table, plim_tensor *ids);
 // get_input_embeddings()(ids), or the end of it. Under the model's own checkpoints its result needs a
 // gradient (enable_input_require_grads).
 plim_tensor *plim_embed(plim_tape *t, const plim_batch *batch, plim_tensor *table,

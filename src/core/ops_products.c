@@ -107,7 +107,8 @@ plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor 
   if (n && (wants(n, 2) || is_deepspeeds(t, n))) node_save(t, n, a);
   if (n && wants(n, 1)) node_save(t, n, b);
   plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);
-  k_cublas_lt(t);
+  bool adds_apart = t->has_own_linear && b->stride.at[0] == 1; // a product, then += bias
+  adds_apart ? k_cublas(t) : k_cublas_lt(t);
   plim_work_matmul(t, a, b, out);
   if (n) node_output(t, n, out);
   consume_all(t, bias, a, b); // casts, made from right to left

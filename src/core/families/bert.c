@@ -126,9 +126,9 @@ static plim_tensor *embed(plim_tape *t, const plim_bert *m, const plim_batch *ba
   if (batch->types) set(t, &types, batch->types);
   else set(t, &types, token_types(t, positions, &batch->ids->shape, &gathered));
   set(t, &words, plim_embed(t, batch, e->words, batch->ids));
-  set(t, &typed, embedding(t, m->token_types, types));
+  set(t, &typed, plim_look_up(t, m->token_types, types));
   set(t, &out, add(t, words, typed));
-  set(t, &placed, embedding(t, e->positions, positions));
+  set(t, &placed, plim_look_up(t, e->positions, positions));
   set(t, &out, add(t, out, placed));
   set(t, &out, plim_norm_forward(t, &e->norm, out));
   set(t, &out, dropout(t, out, e->c.dropout));

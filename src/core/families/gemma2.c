@@ -134,9 +134,11 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
 
 static plim_tensor *embed(plim_tape *t, const plim_gemma2 *m, const plim_batch *batch) {
   plim_tensor *ids = plim_part_enter(t, PLIM_PART_EMBEDDING, batch->ids);
+  plim_module_enter(t, m->embed_tokens, NULL);
   plim_tensor *embedded = embedding(t, m->embed_tokens, ids);
   plim_tensor *scale = to(t, m->embed_scale, (plim_dtype)m->embed_tokens->dtype);
-  return plim_embed_leave(t, batch, mul(t, embedded, scale));
+  plim_tensor *out = plim_embed_leave(t, batch, mul(t, embedded, scale));
+  return plim_module_leave(t, m->embed_tokens, out);
 }
 
 static plim_tensor *last_norm(plim_tape *t, const plim_gemma2 *m, plim_tensor *hidden) {

@@ -134,7 +134,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
   set(t, &embedded, plim_embed(t, batch, m->wte, ids));
   set(t, &positions, add_scalar(t, empty(t, dims(length), PLIM_I64)));
   set(t, &positions, unsqueeze(t, positions, 0));
-  set(t, &placed, embedding(t, m->wpe, positions));
+  set(t, &placed, plim_look_up(t, m->wpe, positions));
   set(t, &hidden, add(t, embedded, placed));
   set(t, &mask,
       plim_causal_mask(t, batch->attention, batch->mask_kind, embedded, positions, batch->mask));

@@ -124,7 +124,7 @@ static plim_tensor *embed(plim_tape *t, const plim_mpnet *m, const plim_batch *b
   plim_tensor *positions = NULL, *words = NULL, *placed = NULL, *out = NULL;
   set(t, &positions, plim_positions_from_ids(t, batch->ids, false));
   set(t, &words, plim_embed(t, batch, m->e.words, batch->ids));
-  set(t, &placed, embedding(t, m->e.positions, positions));
+  set(t, &placed, plim_look_up(t, m->e.positions, positions));
   set(t, &out, add(t, words, placed));
   set(t, &out, plim_norm_forward(t, &m->e.norm, out));
   set(t, &out, dropout(t, out, m->e.c.dropout));
