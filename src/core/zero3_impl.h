@@ -1,4 +1,5 @@
-// What the files of ZeRO's third stage share: zero3.c gathers and reduces, zero3_states.c has the parts and steps.
+// What the files of ZeRO's third stage share: zero3_gather.c gathers, zero3.c has the hooks and reduces, zero3_states.c
+// has the parts and steps.
 #ifndef PLIM_CORE_ZERO3_IMPL_H
 #define PLIM_CORE_ZERO3_IMPL_H
 
@@ -62,6 +63,13 @@ typedef struct zero3 {
 // Cuts all parameters and makes the optimizer's states; from here on m->parameters are the masters, none if they are
 // on the host. False when memory is out.
 bool zero3_make_states(plim_tape *t, zero3 *z, plim_model *m);
+
+// A module or a layer is about to run, forward or backward: its parameters come, and what is needed next.
+void zero3_use(plim_tape *t, zero3_group *g);
+// It has run: what is not used again soon goes.
+void zero3_done_with(plim_tape *t, zero3_group *g);
+bool zero3_is_used_soon(const zero3 *z, const zero3_parameter *p);
+void zero3_release(plim_tape *t, zero3_parameter *p); // if it is whole and may be cut
 
 // The step of the engine, as hooks.
 void zero3_before_step(plim_tape *t, plim_shards *s);
