@@ -67,6 +67,10 @@ static bool shards_with_trainer(const plim_job *job) {
          !plim_is_accelerates(&job->sharding);
 }
 
+static bool waits_for_host(const plim_job *job) {
+  return job->sharding.strategy == PLIM_SHARD_ZERO3 && job->sharding.offloads_parameters;
+}
+
 static bool has_sizes(const plim_job *job) {
   static const plim_zero_sizes none = {0};
   return has_engine(job) && memcmp(&job->sharding.sizes, &none, sizeof none) != 0;
@@ -113,6 +117,8 @@ static const struct {
 } rows[] = {
     {shards_elsewhere, "this family on several GPUs"},
     {shards_with_trainer, "Trainer on several GPUs"},
+    {waits_for_host, "ZeRO 3 with parameters on the host: when memory is free again depends on how "
+                     "busy the card is"},
     {has_sizes, "DeepSpeed's sizes other than its own: from its source, without a recording"},
     {is_fsdp_1, "FSDP 1, predicted as FSDP2: accelerate's runs under autocast"},
     {scales_under_fsdp, "float16 under accelerate's FSDP2, predicted without its GradScaler"},

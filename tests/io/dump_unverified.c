@@ -71,6 +71,7 @@ int main(void) {
   print_rows("sharded", models);
   print_rows("sharded_more", models);
   print_rows("sharded_ddp", models);
+  print_rows("zero_one_gpu", models);
   json_decref(models);
   return 0;
 }
