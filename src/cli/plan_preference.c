@@ -23,8 +23,9 @@ static const char *const among[] = {[PLIM_PASSED_NONE] = "",
                                     [PLIM_PASSED_WAY] = " in your own way to share",
                                     [PLIM_PASSED_CODE] = " without a loss of your own"};
 static const char *const because[] = {[PLIM_PASSED_NONE] = "",
-                                      [PLIM_PASSED_HOST] = " by rates of another host",
-                                      [PLIM_PASSED_WAY] = " by rates not measured",
+                                      [PLIM_PASSED_HOST] = " if your host is like the one measured",
+                                      [PLIM_PASSED_WAY] =
+                                          " by rates of links that were not measured",
                                       [PLIM_PASSED_CODE] = ", with code by hand"};
 
 static void print_first(const plan_for_card *c) {

@@ -167,11 +167,29 @@ static size_t command_bytes(const char *text) {
   return bytes;
 }
 
+// "1.28 GiB", "19 %,"; 0 where no such number begins.
+static size_t quantity_bytes(const char *text) {
+  static const char *const units[] = {"%", "GiB", "MiB", "KiB", "GB", "s", "ms"};
+  size_t digits = strspn(text, "0123456789.,");
+  if (!digits || text[digits] != ' ') return 0;
+  size_t word = strcspn(text + digits + 1, " \n"), bytes = strcspn(text + digits + 1, " \n,;:).");
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+    if (strlen(units[i]) == bytes && memcmp(text + digits + 1, units[i], bytes) == 0)
+      return digits + 1 + word;
+  return 0;
+}
+
+// What is broken at no blank inside it.
+static size_t unit_bytes(const char *text) {
+  size_t bytes = command_bytes(text);
+  if (!bytes) bytes = quantity_bytes(text);
+  return bytes ? bytes : strcspn(text, " \n");
+}
+
 void term_wrap(FILE *out, const char *text, size_t column, size_t indent, size_t width) {
   wrapping w = {out, column, indent, width, true};
   while (*text) {
-    size_t bytes = command_bytes(text);
-    if (!bytes) bytes = strcspn(text, " \n");
+    size_t bytes = unit_bytes(text);
     char *word = cli_strndup(text, bytes);
     wrap_word(&w, word);
     free(word);

@@ -68,6 +68,12 @@ TEST(a_command_to_paste_stays_in_one_piece) {
             "a call of plimsoll undo takes\nit back\n");
 }
 
+TEST(a_number_stays_with_its_unit) {
+  CHECK_STR(wrapped("it would be 19 % faster", 0, 0, 15), "it would be\n19 % faster\n");
+  CHECK_STR(wrapped("which saves 1.28 GiB: now", 0, 0, 18), "which saves\n1.28 GiB: now\n");
+  CHECK_STR(wrapped("there are 19 apples", 0, 0, 13), "there are 19\napples\n");
+}
+
 TEST(off_a_terminal_what_is_said_is_one_line) {
   FILE *out = tmpfile();
   char line[64] = "";
