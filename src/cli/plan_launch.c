@@ -58,7 +58,9 @@ static void write_deepspeed(const launch *l, FILE *out) {
           "    \"stage\": %d,\n"
           "    \"offload_optimizer\": {\"device\": \"%s\"}%s\n  }\n}\n",
           (int)(l->strategy - PLIM_SHARD_ZERO1 + 1), how->offloads_optimizer ? "cpu" : "none",
-          how->offloads_parameters ? ",\n    \"offload_param\": {\"device\": \"cpu\"}" : "");
+          how->offloads_parameters
+              ? ",\n    \"offload_param\": {\"device\": \"cpu\", \"pin_memory\": true}"
+              : "");
 }
 
 // accelerate's file for FSDP2.

@@ -130,7 +130,10 @@ static plim_err read_batch(const plan_args *args, plim_plan_request *r, plim_err
   const plim_recipe *c = &r->job.recipe;
   if (!args->effective_batch) {
     r->effective_batch = (uint64_t)(c->batch * (c->accumulate > 1 ? c->accumulate : 1) * r->world);
-    return PLIM_OK;
+    if (r->effective_batch <= PLIM_MAX_BATCH) return PLIM_OK;
+    return plim_fail(error, PLIM_ERR_ARGUMENT,
+                     "a batch of %llu sequences: at most %d can be planned",
+                     (unsigned long long)r->effective_batch, PLIM_MAX_BATCH);
   }
   if (strcmp(args->effective_batch, "any") == 0) return PLIM_OK;
   uint64_t value;

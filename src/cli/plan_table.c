@@ -19,6 +19,7 @@ typedef struct {
   const plan_result *lasts; // where hours and a price are asked for; NULL: they are not
   size_t leading;           // columns before those of knobs
   bool is_narrow;           // one column for all settings
+  bool has_any_batch;       // steps of different batches do not compare: tokens per second do
 } layout;
 
 typedef struct {
@@ -37,12 +38,16 @@ static bool has_own_column(plim_knob knob) {
 }
 
 // The widest text is last, where it can be cut.
-static layout layout_of(term_column first, rung_list rungs, const plim_choice *before,
+static layout layout_of(term_column first, rung_list rungs, const plim_plan *plan,
                         const plan_result *lasts) {
-  layout l = {.columns = {first, {"memory", .right = true}, {"step", .right = true}},
+  const plim_choice *before = &plan->before_choice;
+  bool has_any_batch = !plan->effective_batch;
+  const char *speed = has_any_batch ? "tokens/s" : "step";
+  layout l = {.columns = {first, {"memory", .right = true}, {speed, .right = true}},
               .before = before,
               .lasts = lasts,
-              .leading = LEADING - 1};
+              .leading = LEADING - 1,
+              .has_any_batch = has_any_batch};
   if (lasts) l.columns[l.leading++] = (term_column){"hours", .right = true};
   if (lasts && !isnan(lasts->price_per_hour))
     l.columns[l.leading++] = (term_column){"price", .right = true};
@@ -111,7 +116,10 @@ static void lasting_cells(term_table *t, const plan_result *r, const plan_for_ca
 
 static void rung_cells(term_table *t, const layout *l, const plan_for_card *c, const plim_rung *x) {
   term_table_cell(t, TERM_PLAIN, "%s", units_bytes(x->e.device_bytes).text);
-  term_table_cell(t, TERM_PLAIN, "%s", units_seconds(x->step_seconds).text);
+  bool has_tokens = l->has_any_batch && !isnan(x->tokens_per_second);
+  term_table_cell(t, TERM_PLAIN, "%s",
+                  has_tokens ? units_count((uint64_t)x->tokens_per_second).text
+                             : units_seconds(x->step_seconds).text);
   lasting_cells(t, l->lasts, c, x);
   term_table_cell(t, TERM_PLAIN, "%lld x %lld", (long long)x->choice.at[PLIM_KNOB_MICRO_BATCH],
                   (long long)x->choice.at[PLIM_KNOB_ACCUMULATE]);
@@ -155,8 +163,7 @@ static void fill_ladder(term_table *t, const layout *l, const void *rows, size_t
 void plan_print_ladder(const plim_plan *p) {
   const plim_rung **rungs = cli_alloc(p->rungs.len * sizeof *rungs);
   for (size_t i = 0; i < p->rungs.len; i++) rungs[i] = &p->rungs.at[i];
-  layout l = layout_of((term_column){"", .right = true}, (rung_list){rungs, p->rungs.len},
-                       &p->before_choice, NULL);
+  layout l = layout_of((term_column){"", .right = true}, (rung_list){rungs, p->rungs.len}, p, NULL);
   print_rows(&l, fill_ladder, rungs, p->rungs.len);
   free(rungs);
 }
@@ -179,8 +186,8 @@ static void print_table(const plan_result *r) {
   size_t found = 0;
   for (size_t i = 0; i < r->count; i++)
     if (r->cards[i].plan.rungs.len) best[found++] = &r->cards[i].plan.rungs.at[0];
-  layout l = layout_of((term_column){"card"}, (rung_list){best, found},
-                       &r->cards[0].plan.before_choice, r->samples == PLIM_UNKNOWN ? NULL : r);
+  layout l = layout_of((term_column){"card"}, (rung_list){best, found}, &r->cards[0].plan,
+                       r->samples == PLIM_UNKNOWN ? NULL : r);
   print_rows(&l, fill_cards, r->cards, r->count);
 }
 

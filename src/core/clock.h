@@ -13,14 +13,16 @@
 #include "tape.h"
 
 typedef struct {
-  double seconds;          // from the first launch until the card is done
-  double busy_seconds;     // of them the card computes
-  double pass_seconds;     // of them the last forward and backward
+  double seconds;      // from the first launch until the card is done
+  double busy_seconds; // of them the card computes
+  double
+      pass_seconds; // of them a forward and backward that another follows; the first adds to no gradient
   double sent_seconds;     // that links to other GPUs were busy, beside it or not
   double waited_seconds;   // that the card or the CPU waited for a link
   double flops;            // of matrix products and attention, without those computed again
   double recomputed_flops; // by checkpoints
   uint64_t kernels;
+  uint32_t passes;
 } plim_step_time;
 
 // The last step the tape ran; all but the first, which makes the optimizer's state, are alike. Zeros

@@ -45,7 +45,7 @@ typedef struct {
   uint64_t interval_bytes[2];
   uint64_t component_bytes[PLIM_COMPONENTS]; // they add up to device_bytes
   double step_seconds, tokens_per_second;    // NaN: not known
-  double pass_seconds; // of the step's last forward and backward; NaN: not known
+  double pass_seconds; // of a forward and backward that another one follows; NaN: not known
   const char *unverified[PLIM_MAX_REASONS];
   size_t unverified_count;
 } plim_estimate;

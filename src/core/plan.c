@@ -83,7 +83,7 @@ static bool asks_much(const plim_search *s, const plim_choice *choice) {
   return plim_goes_to_host(s->r, choice) || plim_hand_work_of(s->r, choice).code;
 }
 
-// What leaves the card rests on rates that nobody measured, or takes work: where something is allowed that makes
+// What leaves the card rests on rates of another host, or takes work: where something is allowed that makes
 // this needless, and is faster, it is taken instead.
 static bool concede_for_time(plim_search *s, plim_level_kind kind) {
   plim_plan *plan = s->plan, kept = *plan;

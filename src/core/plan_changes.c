@@ -41,6 +41,10 @@ bool plim_follows(const plim_choice *own, const plim_choice *choice, plim_knob k
   return false;
 }
 
+static int64_t batch_of(const plim_choice *c) {
+  return c->at[PLIM_KNOB_MICRO_BATCH] * c->at[PLIM_KNOB_ACCUMULATE];
+}
+
 // The user's own way to share fits as well, in other settings.
 static bool is_other_way_of_it(const plim_plan *plan, plim_knob knob) {
   bool is_way = knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD;
@@ -59,7 +63,8 @@ static void add_change(plim_search *s, plim_knob knob) {
   plim_choice back = plim_turned_back(s, &chosen.choice, knob);
   if (!plim_search_compare(s, &back, &without)) return;
   change.saves_bytes = (int64_t)without.e.device_bytes - (int64_t)chosen.e.device_bytes;
-  change.costs_seconds = chosen.step_seconds - without.step_seconds;
+  bool compares = s->r->effective_batch || batch_of(&without.choice) == batch_of(&chosen.choice);
+  change.costs_seconds = compares ? chosen.step_seconds - without.step_seconds : NAN;
   change.is_asked = !plim_has_its_batch(s->r, &back);
   change.is_needed = !plim_is_safe(s->r, &without.e) && !is_other_way_of_it(plan, knob);
   if (!vec_push(&plan->changes, change)) s->failed = true;

@@ -339,17 +339,22 @@ size_t plim_level_ways(const plim_level *l, plim_way out[PLIM_MAX_WAYS]) {
 
 // ---- choices ----------------------------------------------------------------------------------------
 
-// The same thing is sent to the host only once, unless the user asks for that.
+// Activations are sent to the host only once, unless the user asks for that.
 static bool is_sent_twice(const plim_plan_request *r, const plim_choice *choice) {
-  int64_t offload = choice->at[PLIM_KNOB_OFFLOAD];
-  bool has_state = offload == PLIM_OFFLOAD_OPTIMIZER || offload == PLIM_OFFLOAD_PARAMETERS;
-  bool is_free = !r->domains[PLIM_KNOB_OPTIMIZER].count;
-  if (has_state && is_free && is_paged(choice->at[PLIM_KNOB_OPTIMIZER])) return true;
-  return offload == PLIM_OFFLOAD_ACTIVATIONS && !r->domains[PLIM_KNOB_CHECKPOINT].count &&
+  return choice->at[PLIM_KNOB_OFFLOAD] == PLIM_OFFLOAD_ACTIVATIONS &&
+         !r->domains[PLIM_KNOB_CHECKPOINT].count &&
          choice->at[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_OFFLOADED;
+}
+
+// States on the host are updated there: bitsandbytes' optimizers have no step on the CPU, and DeepSpeed refuses them.
+static bool has_no_step_there(const plim_choice *choice) {
+  int64_t offload = choice->at[PLIM_KNOB_OFFLOAD], optimizer = choice->at[PLIM_KNOB_OPTIMIZER];
+  bool has_state = offload == PLIM_OFFLOAD_OPTIMIZER || offload == PLIM_OFFLOAD_PARAMETERS;
+  return has_state && (is_paged(optimizer) || rounds(optimizer));
 }
 
 bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice) {
   bool has_two_losses = choice->at[PLIM_KNOB_CHUNKED_LOSS] && choice->at[PLIM_KNOB_LIGER];
-  return !has_two_losses && !is_sent_twice(r, choice) && plim_precision_is_sound(r, choice);
+  return !has_two_losses && !is_sent_twice(r, choice) && !has_no_step_there(choice) &&
+         plim_precision_is_sound(r, choice);
 }

@@ -77,6 +77,8 @@ bool plim_precision_is_sound(const plim_plan_request *r, const plim_choice *choi
 
 // Times this close are the same: the clock is not better than that.
 #define PLIM_SAME_TIME 0.01
+double plim_same_time(const plim_plan_request *
+                          r); // and where any batch will do, closer: speed is all that is asked for
 
 typedef struct {
   const plim_plan_request *r;
@@ -113,8 +115,8 @@ bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e);
 
 // Fills `fitting` with what fits on the level, all that could be the best or a rung below it.
 void plim_search_level(plim_search *s, const plim_level *level);
-// Adds the smallest of each way to share, and what is near a choice.
-void plim_search_small(plim_search *s, const plim_level *level);
+// Adds, of each way to share, the smallest and the largest that takes at most so many bytes; and what is near a choice.
+void plim_search_small(plim_search *s, const plim_level *level, uint64_t most);
 void plim_search_near(plim_search *s, const plim_level *level, const plim_choice *choice);
 // Whether something fits on the level: a small one that does, or the smallest that there is. NULL: that
 // is not asked for, which is faster.
@@ -145,8 +147,11 @@ plim_hand_work plim_hand_work_of(const plim_plan_request *r, const plim_choice *
 // It takes to the host what the user has on the card; its GPUs share in another way.
 bool plim_goes_to_host(const plim_plan_request *r, const plim_choice *choice);
 bool plim_is_another_way(const plim_plan_request *r, const plim_choice *choice);
-// How much of its speed counts: less where it rests on rates that nobody measured, or takes work.
+// How much of its speed counts: less where it rests on rates of another machine, or takes work.
 double plim_worth(const plim_plan_request *r, const plim_choice *choice);
+// Why a faster choice is not first.
+plim_passed plim_why_passed(const plim_plan_request *r, const plim_choice *choice,
+                            const plim_choice *first);
 // The one to take, of those that need at most so many bytes and are no faster than that; NULL: none.
 const plim_rung *plim_pick(const plim_search *s, uint64_t most, double no_faster);
 double plim_surest(const plim_search *s, uint64_t most, double no_faster); // speed of the best

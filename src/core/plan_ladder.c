@@ -69,7 +69,7 @@ static void simplify(plim_search *s, plim_rung *rung, standard by) {
 enum { MAX_RUNGS = 6 };
 #define RUNG_STEP 0.97 // the next rung takes at least 3 % less memory, or it is none
 
-// Rungs are told from the fastest on: none is clearly faster than one above it.
+// Rungs are told from the fastest on: none is clearly faster than one above it, unless there would be none at all.
 static double slowest_so_far(const plim_plan *plan) {
   double speed = INFINITY;
   for (size_t i = 0; i < plan->rungs.len; i++)
@@ -80,7 +80,7 @@ static double slowest_so_far(const plim_plan *plan) {
 static standard standard_of(const plim_search *s, uint64_t most) {
   double no_faster = slowest_so_far(s->plan);
   double best = plim_surest(s, most, no_faster);
-  return (standard){most, (1 - PLIM_SAME_TIME) * best, no_faster};
+  return (standard){most, (1 - plim_same_time(s->r)) * best, no_faster};
 }
 
 static uint64_t lowest_so_far(const plim_plan *plan) {
@@ -184,13 +184,6 @@ static void refine(plim_search *s) {
   }
 }
 
-static plim_passed why_passed(const plim_search *s, const plim_choice *choice) {
-  const plim_choice *first = &s->plan->rungs.at[0].choice;
-  if (plim_goes_to_host(s->r, choice) && !plim_goes_to_host(s->r, first)) return PLIM_PASSED_HOST;
-  bool is_moved = plim_is_another_way(s->r, choice) && !plim_is_another_way(s->r, first);
-  return is_moved ? PLIM_PASSED_WAY : PLIM_PASSED_CODE;
-}
-
 static bool is_clearly_faster(const plim_rung *x, const plim_rung *than) {
   return x->tokens_per_second > (1 + PLIM_SAME_TIME) * than->tokens_per_second;
 }
@@ -204,7 +197,7 @@ static void note_faster(plim_search *s) {
   if (!is_clearly_faster(best, first)) return;
   if (!plim_search_compare(s, &best->choice, &plan->faster)) return;
   bool is_so = plim_is_safe(s->r, &plan->faster.e) && is_clearly_faster(&plan->faster, first);
-  if (is_so) plan->passed = why_passed(s, &plan->faster.choice);
+  if (is_so) plan->passed = plim_why_passed(s->r, &plan->faster.choice, &first->choice);
 }
 
 static bool is_own_way(const plim_search *s, const plim_choice *choice) {
@@ -244,6 +237,17 @@ static standard next_standard(const plim_search *s) {
   return standard_of(s, (uint64_t)(RUNG_STEP * last));
 }
 
+// Small ones are looked for once below each rung: what then turns out to be none is left out for good.
+static void add_below(plim_search *s, const plim_level *level, bool looks) {
+  size_t looked = 0;
+  bool goes_on = true;
+  while (goes_on && s->plan->rungs.len < MAX_RUNGS) {
+    if (looks && looked != s->plan->rungs.len) plim_search_small(s, level, next_standard(s).most);
+    looked = s->plan->rungs.len;
+    goes_on = add_next(s, next_standard(s));
+  }
+}
+
 static standard any_smaller(const plim_search *s) {
   standard by = next_standard(s);
   by.no_faster = INFINITY;
@@ -261,11 +265,9 @@ void plim_build_ladder(plim_search *s, const plim_level *level) {
   note_faster(s);
   note_own_way(s);
   add_expandable(s, level);
-  if (!first.at[PLIM_KNOB_CACHED_BATCH]) { // whose runs take long to predict
-    plim_search_near(s, level, &first);
-    plim_search_small(s, level);
-  }
-  while (plan->rungs.len < MAX_RUNGS && add_next(s, next_standard(s))) {}
-  if (plan->rungs.len < 2) plim_search_small(s, level);
+  bool is_slow = first.at[PLIM_KNOB_CACHED_BATCH]; // to predict
+  if (!is_slow) plim_search_near(s, level, &first);
+  add_below(s, level, !is_slow);
+  if (plan->rungs.len < 2) plim_search_small(s, level, next_standard(s).most);
   while (plan->rungs.len < 2 && add_next(s, any_smaller(s))) {}
 }

@@ -1,7 +1,7 @@
 // Which of those that fit comes first.
 //
 // The fastest does, and nothing else decides as long as times differ by more than the clock's error. But a
-// speed counts only in part where it rests on what nobody measured, or asks for work that files cannot do:
+// speed counts only in part where it rests on what was not measured there, or asks for work that files cannot do:
 // it has to be clearly faster to be worth that. As that share is one of the candidate alone, a larger card,
 // a permission or a knob that is left free can only raise the best of them. What a preference keeps from
 // being first is told beside the plan (plim_plan.faster).
@@ -74,14 +74,35 @@ plim_hand_work plim_hand_work_of(const plim_plan_request *r, const plim_choice *
   return work;
 }
 
-double plim_worth(const plim_plan_request *r, const plim_choice *choice) {
+static bool takes_code(const plim_plan_request *r, const plim_choice *choice) {
   plim_choice own = plim_plan_own_choice(r);
   bool is_needless = has_own_loss(r, &own, choice) && (plim_can_use_liger(r) || r->world > 1);
-  bool takes_code = is_needless || has_new_cache(&own, choice) ||
-                    is_shared_by_hand(r, &own, choice) || keeps_on_host_by_hand(r, &own, choice);
-  return (plim_goes_to_host(r, choice) ? 1 - WORTH_THE_HOST : 1) *
-         (plim_is_another_way(r, choice) ? 1 - WORTH_ANOTHER_WAY : 1) *
-         (takes_code ? 1 - WORTH_CODE : 1);
+  return is_needless || has_new_cache(&own, choice) || is_shared_by_hand(r, &own, choice) ||
+         keeps_on_host_by_hand(r, &own, choice);
+}
+
+// What takes most of a speed first.
+static const struct {
+  bool (*applies)(const plim_plan_request *r, const plim_choice *choice);
+  double takes;
+  plim_passed reason;
+} shares[] = {{takes_code, WORTH_CODE, PLIM_PASSED_CODE},
+              {plim_goes_to_host, WORTH_THE_HOST, PLIM_PASSED_HOST},
+              {plim_is_another_way, WORTH_ANOTHER_WAY, PLIM_PASSED_WAY}};
+enum { SHARES = sizeof shares / sizeof *shares };
+
+double plim_worth(const plim_plan_request *r, const plim_choice *choice) {
+  double worth = 1;
+  for (int i = 0; i < SHARES; i++)
+    if (shares[i].applies(r, choice)) worth *= 1 - shares[i].takes;
+  return worth;
+}
+
+plim_passed plim_why_passed(const plim_plan_request *r, const plim_choice *choice,
+                            const plim_choice *first) {
+  for (int i = 0; i < SHARES; i++)
+    if (shares[i].applies(r, choice) && !shares[i].applies(r, first)) return shares[i].reason;
+  return PLIM_PASSED_NONE;
 }
 
 // ---- of those that are as fast ----------------------------------------------------------------------
@@ -109,6 +130,10 @@ static int compare_changes(const plim_rung *a, const plim_rung *b) {
   return compare_counts(a->e.device_bytes, b->e.device_bytes);
 }
 
+double plim_same_time(const plim_plan_request *r) {
+  return r->effective_batch ? PLIM_SAME_TIME : PLIM_SAME_TIME / 5;
+}
+
 // ---- the pick ---------------------------------------------------------------------------------------
 
 // Rungs below the first go by their speed alone.
@@ -131,7 +156,7 @@ double plim_surest(const plim_search *s, uint64_t most, double no_faster) {
 }
 
 const plim_rung *plim_pick(const plim_search *s, uint64_t most, double no_faster) {
-  double least = (1 - PLIM_SAME_TIME) * plim_surest(s, most, no_faster);
+  double least = (1 - plim_same_time(s->r)) * plim_surest(s, most, no_faster);
   const plim_rung *best = NULL;
   for (size_t i = 0; i < s->fitting.len; i++) {
     const plim_rung *x = &s->fitting.at[i];

@@ -119,8 +119,8 @@ static void try_splits(const plim_row_search *w, const plim_choice *row,
 }
 
 // Without accumulation no gradient stays through a forward pass; all else takes as much or more.
-bool plim_may_fit_alone(const plim_row_search *w, const plim_choice *row,
-                        const plim_split_list *list) {
+static bool may_fit_alone(const plim_row_search *w, const plim_choice *row,
+                          const plim_split_list *list) {
   const plim_rung *x = list->count && !w->is_quick ? plim_run_fitting(w, *row, list->at[0]) : NULL;
   uint64_t budget = w->s->r->target.budget_bytes;
   if (!x || budget == PLIM_UNKNOWN) return true;
@@ -131,7 +131,7 @@ static void try_batches(const plim_row_search *w, const plim_choice *row) {
   plim_split_list list;
   plim_splits_of(w->level, false, &list);
   try_splits(w, row, &list);
-  if (!plim_may_fit_alone(w, row, &list)) return;
+  if (!may_fit_alone(w, row, &list)) return;
   plim_splits_of(w->level, true, &list);
   try_splits(w, row, &list);
 }

@@ -20,6 +20,7 @@ typedef struct {
   plim_domain confs;
   bool is_quick; // what does not fit, or only with worse settings of the allocator, does not matter
   bool only_fastest; // nor what is slower than the largest that fits
+  uint64_t most;     // bytes, of small ones
 } plim_row_search;
 
 typedef void plim_row_visitor(const plim_row_search *w, const plim_choice *row);
@@ -41,9 +42,6 @@ void plim_try_row(const plim_row_search *w, const plim_choice *row);
 const plim_rung *plim_run_fitting(const plim_row_search *w, plim_choice choice, plim_split at);
 // Keeps it if it fits. Tokens per second; 0: it does not.
 double plim_keep(const plim_row_search *w, const plim_choice *row, plim_split at);
-// Without accumulation no gradient stays through a forward pass; all else takes as much or more.
-bool plim_may_fit_alone(const plim_row_search *w, const plim_choice *row,
-                        const plim_split_list *list);
 // It goes to the host, or takes code of one's own.
 bool plim_is_last(const plim_row_search *w, const plim_choice *row);
 

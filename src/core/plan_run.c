@@ -6,7 +6,7 @@
 
 // In a search, two forward passes per step and two steps stand for all of them: by then gradients stay
 // through a forward pass, and the optimizer's state is there.
-enum { SEARCH_PASSES = PLIM_SEARCH_PASSES, SEARCH_STEPS = 2 };
+enum { SEARCH_STEPS = 2 };
 // What is shown has three steps of at most so many passes: the others do the same again. For what is
 // compared with the plan three do: they reserve the same within a segment of 2 MiB.
 enum { COMPARED_PASSES = 3 };
@@ -35,7 +35,7 @@ bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e) {
 
 static plim_job job_of(const plim_plan_request *r, const plim_choice *choice, int passes) {
   plim_job job = plim_choice_job(r, choice);
-  if (passes == SEARCH_PASSES) job.recipe.steps = SEARCH_STEPS;
+  if (passes == PLIM_SEARCH_PASSES) job.recipe.steps = SEARCH_STEPS;
   if (job.recipe.accumulate > passes) job.recipe.accumulate = passes;
   return job;
 }
@@ -58,7 +58,7 @@ plim_err plim_choice_estimate(const plim_plan_request *r, const plim_choice *cho
   return err;
 }
 
-// Passes that were left out take as long as the last one that was not.
+// Passes that were left out take as long as the last one but one: the last may do more, for the optimizer.
 static void fill_time(const plim_plan_request *r, plim_rung *rung, int64_t passes) {
   const plim_estimate *e = &rung->e;
   int64_t all = rung->choice.at[PLIM_KNOB_ACCUMULATE];
@@ -135,7 +135,7 @@ static const plim_rung *find_tried(const plim_search *s, const plim_choice *choi
 static bool run_once(plim_search *s, const plim_choice *choice, bool is_verdict_enough,
                      plim_rung *out) {
   if (s->failed || is_in_list(s->refused.at, s->refused.len, choice)) return false;
-  if (run(s, choice, SEARCH_PASSES, is_verdict_enough, out)) return true;
+  if (run(s, choice, PLIM_SEARCH_PASSES, is_verdict_enough, out)) return true;
   bool is_passed_over = s->err != PLIM_ERR_NOMEM; // a combination without a program
   if (is_passed_over) s->err = PLIM_OK;
   s->failed = !is_passed_over || !vec_push(&s->refused, *choice);

@@ -16,8 +16,9 @@ static bool largest_split(const plim_level *l, plim_split *out) {
   for (int alone = 0; alone < 2; alone++) {
     plim_splits_of(l, alone, &list);
     for (int i = 0; i < list.count; i++) {
-      bool is_first = !out->batch, is_larger = list.at[i].batch >= out->batch;
-      if (is_first || (is_larger && list.at[i].batch <= most)) *out = list.at[i];
+      plim_split x = list.at[i];
+      bool is_larger = x.batch > out->batch || (x.batch == out->batch && x.passes > out->passes);
+      if (!out->batch || (is_larger && x.batch <= most)) *out = x;
     }
   }
   return out->batch;

@@ -53,12 +53,28 @@ bool plim_level_fits(plim_search *s, const plim_level *level, plim_rung *smalles
 
 // ---- small ones, for the ladder ---------------------------------------------------------------------
 
+// Those that take no more are first.
+static int count_below(const plim_row_search *w, const plim_choice *row,
+                       const plim_split_list *list) {
+  int low = 0, high = list->count;
+  while (low < high && !w->s->failed) {
+    int middle = (low + high) / 2;
+    const plim_rung *x = plim_run_fitting(w, *row, list->at[middle]);
+    bool is_below = x && plim_is_safe(w->s->r, &x->e) && x->e.device_bytes <= w->most;
+    if (is_below) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// The smallest, and the largest that takes no more than it may.
 static void keep_batches(const plim_row_search *w, const plim_choice *row) {
   plim_split_list list;
   for (int alone = 0; alone < 2; alone++) {
     plim_splits_of(w->level, alone, &list);
-    if (list.count) plim_keep(w, row, list.at[0]);
-    if (list.count) return;
+    int count = count_below(w, row, &list);
+    if (count) plim_keep(w, row, list.at[count - 1]);
+    if (count > 1) plim_keep(w, row, list.at[0]);
   }
 }
 
@@ -67,9 +83,10 @@ static void keep_small(const plim_row_search *w, const plim_choice *row) {
   plim_visit_whole(w, row, true, keep_batches);
 }
 
-void plim_search_small(plim_search *s, const plim_level *level) {
+void plim_search_small(plim_search *s, const plim_level *level, uint64_t most) {
   plim_row_search w = plim_rows_of(s, level);
   w.is_quick = true;
+  w.most = most;
   plim_visit_rows(&w, true, keep_small);
 }
 

@@ -30,13 +30,14 @@ struct tape_rhythm {
 
 // Two timelines in seconds, and what the step that runs has done so far.
 struct tape_clock {
-  double cpu, gpu_free, began, pass_began;
+  double cpu, gpu_free, began, pass_began, pass_before;
   double ring_free, to_host_free, from_host_free; // links (traffic.h)
   double once;                                    // of this pass, waited once in a step
   double neighbours;                              // GPUs of one machine
   plim_ring ring;
   uint32_t operators;          // of forward, since the last look at the loss
   uint32_t modules;            // of forward, since an engine last counted them
+  bool ends_longer;            // the last pass of a step does work that the others do not
   double visit_seconds;        // that hooks on every module take around a call of one; 0: no hooks
   bool is_causal, has_dropout; // attention that comes next
   plim_step_time now, last, step_before;

@@ -120,7 +120,11 @@ void plim_work_step_begin(plim_tape *t) {
 
 void plim_work_pass_end(plim_tape *t) {
   double now = fmax(t->clock.cpu, t->clock.gpu_free);
-  t->clock.now.pass_seconds = now - t->clock.pass_began - t->clock.once;
+  double seconds = now - t->clock.pass_began - t->clock.once;
+  uint32_t passes = ++t->clock.now.passes;
+  bool is_alike = passes == 1 || (passes == 2 && !t->clock.ends_longer);
+  t->clock.now.pass_seconds = is_alike ? seconds : t->clock.pass_before;
+  t->clock.pass_before = seconds;
   t->clock.pass_began = now;
   t->clock.once = 0;
 }

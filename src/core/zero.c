@@ -333,6 +333,7 @@ plim_shards *plim_zero_new(plim_tape *t, plim_model *m, const plim_sharding *how
                             .is_wrapped_late = true};
   z->how = *how;
   z->most = plim_zero_sizes_of(how).reduce_bucket;
+  zero_work_begin(t);
   if (!list_parameters(z, m)) {
     destroy(&z->shards);
     return NULL;

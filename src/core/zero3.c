@@ -273,6 +273,7 @@ plim_shards *plim_zero3_new(plim_tape *t, plim_model *m, const plim_sharding *ho
   z->has_adapters = m->frozen.len > 0;
   z->trained_dtype = (plim_dtype)m->parameters.at[0]->dtype;
   t->has_own_linear = true;
+  zero_work_begin(t);
   zero_watch_modules(t);
   if (list_parameters(z, m) && zero3_make_states(t, z, m)) return &z->shards;
   if (!z->groups) z->group_count = 0;

@@ -238,6 +238,9 @@ static void put_hooks(plim_tape *t, zero3 *z, const plim_model *m) {
 static void count_host(zero3 *z) {
   uint64_t partition = (uint64_t)z->partition, element = plim_dtype_bytes[z->dtype];
   if (z->how.offloads_parameters) z->shards.pinned_bytes += plim_pinned_bytes(element * partition);
+  for (size_t i = 0; z->how.offloads_parameters && i < z->count; i++) // each frozen one on its own
+    if (!z->parameters[i].is_trained)
+      z->shards.pinned_bytes += plim_pinned_bytes(element * (uint64_t)z->parameters[i].part);
   if (!z->how.offloads_optimizer) return;
   z->shards.pinned_bytes += plim_pinned_bytes(element * partition);
   z->shards.moment_bytes = 4 * partition;

@@ -4,6 +4,8 @@
 
 #include "tape.h"
 
+void zero_work_begin(plim_tape *t); // all stages: gradients go to the optimizer once a step
+
 // Stage 3: hooks before and after every module, in forward (which plim_work_modules counts from here on) and in
 // backward. How many modules forward has called since the last time they were counted:
 void zero_watch_modules(plim_tape *t);

@@ -168,6 +168,52 @@ TEST(any_batch_is_never_slower) {
   }
 }
 
+// What is found by hand with any batch is found without.
+TEST(any_batch_finds_what_is_fixed) {
+  static const uint64_t cards[] = {16, 24};
+  for (int k = 0; k < FEW; k++) {
+    plim_plan_request r = request(&cases[0]);
+    r.effective_batch = 0;
+    r.target = plim_target_size(cards[k] * PLIM_GIB);
+    answer any = answer_of(&r);
+    for (int64_t batch = 8; batch <= 32; batch *= 4) {
+      plim_plan_request held = r;
+      held.domains[PLIM_KNOB_MICRO_BATCH] = (plim_domain){1, {batch}};
+      held.domains[PLIM_KNOB_CHECKPOINT] = (plim_domain){1, {PLIM_CHECKPOINT_ON}};
+      CHECK_NO_SLOWER(any, answer_of(&held), "%d GiB, %d at once", (int)cards[k], (int)batch);
+    }
+  }
+}
+
+// No rung is beaten in memory and time by what fixed knobs find.
+TEST(no_rung_is_beaten) {
+  for (int i = 0; i < FEW; i++) {
+    plim_plan_request r = request(&cases[i]);
+    plim_plan plan, other;
+    r.target = plim_target_size(24 * PLIM_GIB);
+    CHECK(!plim_plan_make(&r, &plan, NULL) && plan.rungs.len > 1, "case %d: a ladder", i);
+    for (int64_t batch = 1; batch <= 4; batch *= 4) {
+      plim_plan_request held = r;
+      held.domains[PLIM_KNOB_MICRO_BATCH] = (plim_domain){1, {batch}};
+      const plim_rung *last = &plan.rungs.at[plan.rungs.len - 1];
+      held.domains[PLIM_KNOB_STRATEGY] = (plim_domain){1, {last->choice.at[PLIM_KNOB_STRATEGY]}};
+      held.domains[PLIM_KNOB_OFFLOAD] = (plim_domain){1, {last->choice.at[PLIM_KNOB_OFFLOAD]}};
+      CHECK(!plim_plan_make(&held, &other, NULL), "case %d: another", i);
+      for (size_t n = 0; n < other.rungs.len; n++) {
+        const plim_rung *x = &other.rungs.at[n];
+        bool is_beaten = x->e.device_bytes < last->e.device_bytes &&
+                         x->tokens_per_second > 1.1 * last->tokens_per_second;
+        CHECK(!is_beaten,
+              "case %d, %d at once: %.0f tokens per second in %.2f GiB, the last rung %.0f in %.2f",
+              i, (int)batch, x->tokens_per_second, (double)x->e.device_bytes / PLIM_GIB,
+              last->tokens_per_second, (double)last->e.device_bytes / PLIM_GIB);
+      }
+      plim_plan_clear(&other);
+    }
+    plim_plan_clear(&plan);
+  }
+}
+
 // Rungs: from the fastest on, each smaller; and there is one to fall to.
 TEST(a_ladder_goes_down) {
   static const uint64_t cards[] = {16, 24, 80};

@@ -1,7 +1,9 @@
 // What a plan says: the least that would fit, what cannot be asked for, what is needed, what is faster.
+#include <math.h>
+
 #include "catalogue.h"
 #include "family.h"
-#include "plan.h"
+#include "plan_impl.h"
 #include "test.h"
 
 static plim_plan_request request(const char *family, const char *model, int64_t batch,
@@ -94,7 +96,7 @@ TEST(another_way_is_not_needed_where_ones_own_fits) {
   }
 }
 
-// What the host would make faster, by rates that nobody measured, is told and not taken.
+// What the host would make faster, by rates of another host, is told and not taken.
 TEST(what_is_faster_by_the_host_is_told) {
   plim_plan_request r = request("qwen2", "qwen2.5-7b", 2, 2048);
   plim_plan plan;
@@ -109,6 +111,70 @@ TEST(what_is_faster_by_the_host_is_told) {
   CHECK(plan.passed == PLIM_PASSED_HOST && plan.faster.e.p.host_bytes, "and what is faster");
   CHECK(plan.faster.tokens_per_second > 1.01 * plan.rungs.at[0].tokens_per_second, "it is");
   plim_plan_clear(&plan);
+}
+
+// A plan runs a few passes of a step and works out the others: the last of them does more, for the optimizer.
+TEST(a_plan_takes_as_long_as_its_estimate) {
+  static const struct {
+    plim_strategy strategy;
+    int world;
+    bool optimizer, parameters;
+  } ways[] = {{PLIM_SHARD_DDP, 2},
+              {PLIM_SHARD_FSDP2, 2},
+              {PLIM_SHARD_ZERO1, 2},
+              {PLIM_SHARD_ZERO2, 1, true},
+              {PLIM_SHARD_ZERO3, 1, true, true}};
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    plim_plan_request r = request("llama", "llama-3.2-1b", 1, 256);
+    plim_estimate e;
+    plim_plan plan;
+    r.world = ways[i].world;
+    r.job.recipe.accumulate = 32;
+    r.effective_batch = 32 * (uint64_t)r.world;
+    r.job.sharding = (plim_sharding){.strategy = ways[i].strategy,
+                                     .world = r.world,
+                                     .offloads_optimizer = ways[i].optimizer,
+                                     .offloads_parameters = ways[i].parameters};
+    r.target = plim_target_size(80 * PLIM_GIB);
+    plim_choice own = plim_plan_own_choice(&r);
+    for (size_t k = 0; k < plim_plan_knob_count; k++)
+      r.domains[plim_plan_knobs[k]] = (plim_domain){1, {own.at[plim_plan_knobs[k]]}};
+    CHECK(!plim_estimate_make(&r.job, &r.target, &e, NULL), "an estimate");
+    CHECK(make(&r, &plan) && plan.rungs.len, "a plan");
+    double planned = plan.rungs.at[0].step_seconds;
+    CHECK(fabs(planned / e.step_seconds - 1) < 0.005, "%s: %.3f s, estimated %.3f s",
+          plim_strategy_names[ways[i].strategy], planned, e.step_seconds);
+    plim_plan_clear(&plan);
+  }
+}
+
+// Why something faster is not first: what of it takes most of its speed.
+TEST(the_reason_is_the_one_that_decides) {
+  plim_plan_request r = request("llama", "llama-3.2-1b", 2, 512);
+  plim_choice own = plim_plan_own_choice(&r), host = own, hand = own;
+  host.at[PLIM_KNOB_STRATEGY] = PLIM_SHARD_ZERO2;
+  host.at[PLIM_KNOB_OFFLOAD] = PLIM_OFFLOAD_OPTIMIZER;
+  hand.at[PLIM_KNOB_STRATEGY] = PLIM_SHARD_FSDP2;
+  CHECK(plim_why_passed(&r, &own, &own) == PLIM_PASSED_NONE, "a larger batch alone");
+  CHECK(plim_why_passed(&r, &host, &own) == PLIM_PASSED_HOST, "the host, not the way");
+  CHECK(plim_why_passed(&r, &hand, &own) == PLIM_PASSED_WAY, "the way");
+  r.by_hand[PLIM_SHARD_FSDP2][PLIM_OFFLOAD_NONE] = true;
+  CHECK(plim_why_passed(&r, &hand, &own) == PLIM_PASSED_CODE, "work by hand, not the way");
+  CHECK(plim_why_passed(&r, &hand, &hand) == PLIM_PASSED_NONE, "which the first takes too");
+  CHECK(plim_worth(&r, &hand) < plim_worth(&r, &host), "and which counts least");
+}
+
+// bitsandbytes' optimizers have no step on the CPU.
+TEST(states_on_the_host_are_of_an_optimizer_that_runs_there) {
+  plim_plan_request r = request("llama", "llama-3.2-1b", 2, 512);
+  plim_choice c = plim_plan_own_choice(&r);
+  c.at[PLIM_KNOB_STRATEGY] = PLIM_SHARD_ZERO2;
+  c.at[PLIM_KNOB_OFFLOAD] = PLIM_OFFLOAD_OPTIMIZER;
+  CHECK(plim_choice_is_sound(&r, &c), "torch's has one");
+  r.job.recipe.optimizer = plim_optimizer_named("paged-adamw");
+  c.at[PLIM_KNOB_OPTIMIZER] = plim_plan_own_choice(&r).at[PLIM_KNOB_OPTIMIZER];
+  r.domains[PLIM_KNOB_OPTIMIZER] = (plim_domain){1, {c.at[PLIM_KNOB_OPTIMIZER]}};
+  CHECK(!plim_choice_is_sound(&r, &c), "a paged one has none, even if it is asked for");
 }
 
 TEST_MAIN
