@@ -100,6 +100,11 @@ TEST(refusals_name_what_stands_in_the_way) {
                            "    dataloader_num_workers=N)\n"),
         "%s", error.message);
   CHECK(refuses("micro_batch", "2", "workers would become 2 with it"), "another knob");
+  CHECK(!read_text("c.py", "batch_size = 8\no = torch.optim.AdamW(model.parameters(), lr=2e-5)\n"),
+        "%s", error.message);
+  CHECK(refuses("optimizer", "paged-adamw", "the call torch.optim.AdamW(...) makes it") &&
+            !error.hint[0],
+        "a call: %s", error.hint);
 }
 
 // ---- what else would move ---------------------------------------------------------------------------
