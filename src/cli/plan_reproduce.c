@@ -191,9 +191,11 @@ static char *command_of(const job_args *a) {
 // What files say and no option does.
 static const char *without_option(const job_args *own) {
   static const plim_zero_sizes usual = {0};
-  bool has_sizes = memcmp(&own->zero_sizes, &usual, sizeof usual) != 0 || own->overlaps;
-  if (own->through_accelerate && own->strategy) return "accelerate's own way to share";
+  bool has_sizes = memcmp(&own->zero_sizes, &usual, sizeof usual) != 0;
+  if (own->through_accelerate && own->strategy == PLIM_SHARD_FSDP2)
+    return "accelerate's own way to share";
   if (has_sizes) return "DeepSpeed's sizes";
+  if (own->overlaps) return "DeepSpeed's overlap_comm";
   if (own->through_accelerate) return "accelerate's own loop";
   if (own->is_pairwise) return "a loss of one sample's texts";
   if (own->wraps_layers) return "FSDP's own checkpoints";

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "command_words.h"
 #include "plan_edits.h"
 
 static bool is_command(const plim_project_file *f) {
@@ -16,34 +17,14 @@ const char *plan_file_of(const plim_project *p, plim_dialect dialect) {
   return NULL;
 }
 
-// The next word of a command; its size is 0 where the command ends.
-static const char *next_word(const char *at, size_t *size) {
-  for (;; at += 2) {
-    at += strspn(at, " \t");
-    if (at[0] != '\\' || at[1] != '\n') break;
-  }
-  *size = strcspn(at, " \t\n;&|#");
-  return at;
+// ---- in a command -----------------------------------------------------------------------------------
+
+static bool is_word(const char *word, size_t size, const char *of) {
+  return strlen(of) == size && memcmp(word, of, size) == 0;
 }
 
 static bool is_script(const char *word, size_t size) {
   return size > 3 && memcmp(word + size - 3, ".py", 3) == 0;
-}
-
-// From the script to the end of its command, on one line. What only the script's shell knows, a variable
-// or a quoted text, is left to the reader.
-static bool copy_command(const char *at, char *text, size_t room) {
-  size_t size, used = 0;
-  *text = 0;
-  for (at = next_word(at, &size); size; at = next_word(at + size, &size)) {
-    if (used + size + 2 > room || strcspn(at, "$`'\"()\\") < size) return false;
-    used += (size_t)snprintf(text + used, room - used, "%s%.*s", used ? " " : "", (int)size, at);
-  }
-  return used > 0;
-}
-
-static bool is_word(const char *word, size_t size, const char *of) {
-  return strlen(of) == size && memcmp(word, of, size) == 0;
 }
 
 // What takes `-m MODULE`.
@@ -55,33 +36,66 @@ static bool is_launcher(const char *word, size_t size) {
 }
 
 // A module of one's own; torch.distributed.run and the like start what comes behind them.
-static bool is_module(const char *at) {
-  size_t size;
-  const char *name = next_word(at, &size);
-  bool is_torch = size > 6 && memcmp(name, "torch.", 6) == 0;
-  return size > 1 && *name != '-' && !is_torch;
+static bool is_module(const char *word, size_t size) {
+  return size > 1 && *word != '-' && !(size > 6 && memcmp(word, "torch.", 6) == 0);
 }
 
-// A file of Python's, or the -m before a module.
-static const char *script_in(const char *text, size_t *size) {
-  for (bool is_launched = false; *text; text += *size) {
-    if (*text == '#') text += strcspn(text, "\n");
-    size_t blanks = strspn(text, " \t\n;&|\\");
-    bool is_same = blanks == strspn(text, " \t") || memchr(text, '\\', blanks);
-    text += blanks;
-    *size = strcspn(text, " \t\n;&|#");
-    is_launched = (is_launched && is_same) || is_launcher(text, *size);
-    if (is_script(text, *size)) return text;
-    if (is_launched && is_word(text, *size, "-m") && is_module(text + *size)) return text;
-  }
-  return NULL;
+// The first command that starts a script, from the script on.
+typedef struct {
+  size_t command; // that the last word was of
+  bool is_launched, is_before_module;
+  bool is_found, is_whole; // is_whole: nothing was left out
+  char *text;
+  size_t room, used, head; // head: of the script, or of -m MODULE
+} finding;
+
+static bool can_put(const finding *f, size_t size) { return f->used + size + 6 < f->room; }
+
+static void put(finding *f, const char *word, size_t size) {
+  f->used += (size_t)snprintf(f->text + f->used, f->room - f->used, "%s%.*s", f->used ? " " : "",
+                              (int)size, word);
 }
 
-static bool find_in_file(const char *file, char *text, size_t room) {
-  size_t size;
-  const char *script = script_in(file, &size);
-  if (!script) return false;
-  if (!copy_command(script, text, room)) snprintf(text, room, "%.*s ...", (int)size, script);
+static bool is_plain(const char *word, size_t size) {
+  static const char special[] = " \t\n$`'\"()\\;&|<>#";
+  for (size_t i = 0; i < size; i++)
+    if (strchr(special, word[i])) return false;
+  return size > 0;
+}
+
+static void begin(finding *f, const char *word, size_t size) {
+  if (!can_put(f, size + 3)) return;
+  if (f->is_before_module) put(f, "-m", 2);
+  put(f, word, size);
+  f->head = f->used;
+  f->is_found = f->is_whole = true;
+}
+
+// What only the script's shell knows, a variable or a quoted text, is left to the reader.
+static void add(finding *f, const char *word, size_t size) {
+  f->is_whole = f->is_whole && is_plain(word, size) && can_put(f, size);
+  if (f->is_whole) put(f, word, size);
+}
+
+static void look_at(void *to, size_t command, const char *word, size_t size) {
+  finding *f = to;
+  bool is_same = command == f->command;
+  if (f->is_found && is_same) add(f, word, size);
+  if (f->is_found) return;
+  f->is_launched = f->is_launched && is_same;
+  f->is_before_module = f->is_before_module && is_same;
+  f->command = command;
+  if (f->is_before_module ? is_module(word, size) : is_script(word, size)) begin(f, word, size);
+  f->is_before_module = f->is_launched && is_word(word, size, "-m");
+  f->is_launched |= is_launcher(word, size);
+}
+
+static bool find_in_text(plim_format format, const char *file, size_t size, char *text,
+                         size_t room) {
+  finding f = {.text = text, .room = room};
+  *text = 0;
+  if (plim_command_words(format, file, size, look_at, &f) || !f.is_found) return false;
+  if (!f.is_whole) snprintf(text + f.head, room - f.head, " ...");
   return true;
 }
 
@@ -91,22 +105,24 @@ static bool find_in_command(const plim_project *p, const plim_edit_set *edits, c
   for (size_t i = 0; i < p->files.len && !is_found; i++) {
     char *file = NULL;
     size_t size;
-    if (p->files.at[i]->settings.format != PLIM_FORMAT_SHELL) continue;
+    if (!is_command(p->files.at[i])) continue;
     if (!plim_project_text(p, i, edits, &file, &size, NULL))
-      is_found = find_in_file(file, text, room);
+      is_found = find_in_text(p->files.at[i]->settings.format, file, size, text, room);
     free(file);
   }
   return is_found;
 }
 
 const char *plan_command_file(const plim_project *p) {
-  size_t size;
-  for (size_t i = 0; i < p->files.len; i++)
-    if (p->files.at[i]->settings.format == PLIM_FORMAT_SHELL &&
-        script_in(p->files.at[i]->text, &size))
-      return p->files.at[i]->path;
+  char text[512];
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    if (find_in_text(f->settings.format, f->text, f->size, text, sizeof text)) return f->path;
+  }
   return NULL;
 }
+
+// ---- in a project -----------------------------------------------------------------------------------
 
 // Ecosystems that train what a file of theirs says, by a module that any launcher takes.
 static const struct {
@@ -139,12 +155,15 @@ static bool takes_arguments(const plim_project_file *f) {
 
 void plan_script(const plim_project *p, const plan_edits *edits, char *text, size_t room) {
   plim_edit_set written = {0};
-  snprintf(text, room, "train.py ...");
-  if (!p) return;
+  if (!p) {
+    snprintf(text, room, "train.py ...");
+    return;
+  }
   if (edits->write_count) plim_project_set(p, edits->writes, edits->write_count, &written, NULL);
   bool is_found = find_in_command(p, &written, text, room);
   plim_edit_set_clear(&written);
   if (is_found || find_trainer(p, text, room)) return;
+  snprintf(text, room, "train.py ...");
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     bool trains = f->settings.format == PLIM_FORMAT_PYTHON && f->is.dialect != PLIM_DIALECTS;

@@ -31,14 +31,6 @@ static plim_err check_checkpoints(const plim_plan_request *r, plim_error *error)
   return err;
 }
 
-static plim_err nothing_divides(const plim_plan_request *r, plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                           "no micro batch and accumulation that may be tried make a batch of %llu",
-                           (unsigned long long)r->effective_batch);
-  plim_error_hint(error, "--effective-batch any, or other values for --try and --fix");
-  return err;
-}
-
 static plim_err out_of_memory(plim_error *error) {
   return plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
 }
@@ -158,8 +150,7 @@ plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_e
   vec_free(&s.out);
   vec_free(&s.fitting);
   if (!err && s.failed) err = s.err ? s.err : out_of_memory(error);
-  if (!err && !out->smallest.e.device_bytes && !out->rungs.len)
-    err = nothing_divides(request, error);
+  if (!err && !out->smallest.e.device_bytes && !out->rungs.len) err = plim_search_refuse(&s, error);
   if (!err) err = plim_plan_check(request, out, error);
   if (err) plim_plan_clear(out);
   return err;

@@ -2,7 +2,8 @@
 // plan_rows.c, plan_search.c and plan_small.c (all that fit on a level), plan_levels.c (levels: what is conceded), plan_offers.c (what was
 // not allowed), plan_order.c (what is preferred), plan_ladder.c (rungs), plan_changes.c (what their changes
 // do), plan_values.c (knobs as numbers), plan_domains.c (what may be tried), plan_precision.c (types of
-// numbers), plan_anchors.c (what is compared), plan_check.c (a look from outside).
+// numbers), plan_anchors.c (what is compared), plan_check.c (a look from outside),
+// plan_refusal.c (why there is no plan).
 #ifndef PLIM_CORE_PLAN_IMPL_H
 #define PLIM_CORE_PLAN_IMPL_H
 
@@ -136,6 +137,8 @@ plim_level plim_level_of(const plim_search *s);
 plim_level plim_level_of_all(const plim_search *s);
 plim_reach plim_reach_of(const plim_search *s); // all that would help
 void plim_list_concessions(plim_search *s);     // plan_offers.c
+// What to tell where nothing that may be tried is a run (plan_refusal.c). Fills the error.
+plim_err plim_search_refuse(const plim_search *s, plim_error *error);
 
 // ---- what is preferred (plan_order.c) ---------------------------------------------------------------
 

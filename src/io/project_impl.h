@@ -91,8 +91,12 @@ bool plim_project_place(const plim_project_file *f, const char *key, bool is_nes
 // The same for an argument of the model, in a command: beside where Hydra is told its name.
 bool plim_project_place_of_model(const plim_project_file *f, const char *key,
                                  char out[PLIM_KEY_BYTES]);
-// Whether that is because there are several: `why` says which.
-bool plim_project_has_several_places(const plim_project_file *f, char *why, size_t size);
+// Why it has none: there are several, or a call that does not take it. Nothing is written where there is none at all.
+void plim_project_why_no_place(const plim_project_file *f, const char *key, char *why, size_t size);
+// Whether the call in Python that a setting is an argument of takes this key as well; what is no call does
+// (project_calls.c). And a text that says that it does not.
+bool plim_call_takes(const plim_project_file *f, const char *beside, const char *key);
+void plim_call_refuses(const char *beside, const char *key, char *why, size_t size);
 // use_reentrant=False, where checkpointing is turned on in this file for adapters that need it; nothing where
 // it has no sure place (project_reentrant.c).
 void plim_project_add_reentrant(const plim_project *p, size_t file, plim_edit_set *out);

@@ -175,14 +175,36 @@ static plim_err check_file(const plim_project *p, const plim_setting *setting, p
   return err;
 }
 
+// A knob outside of its section, or a section that there is not.
+static plim_err refuse_section(const plim_setting *setting, plim_error *error) {
+  static const char *const sections[] = {"knobs", "files"};
+  char name[65];
+  size_t size = strcspn(setting->key, ".");
+  snprintf(name, sizeof name, "%.*s", (int)(size < 64 ? size : 64), setting->key);
+  bool is_knob = plim_knob_named(name) != PLIM_KNOBS;
+  const char *close = plim_suggest(name, sections, 2);
+  plim_err err = is_knob ? plim_fail(error, PLIM_ERR_PARSE, "%s stands outside of knobs:", name)
+                         : plim_fail(error, PLIM_ERR_PARSE,
+                                     "it has the sections knobs: and files:, not %s", name);
+  plim_error_at(error, setting->span.begin);
+  if (is_knob) plim_error_hint(error, "a line \"knobs:\" above it, and \"  %s: ...\" below", name);
+  else if (close) plim_error_hint(error, "%s:", close);
+  return err;
+}
+
+static plim_err read_setting(plim_project *p, const plim_settings *s, const plim_setting *setting,
+                             plim_error *error) {
+  if (starts_with(setting->key, "knobs.")) return read_entry(p, s, setting, error);
+  if (starts_with(setting->key, "files.")) return check_file(p, setting, error);
+  bool is_empty = strcmp(setting->key, "knobs") == 0 || strcmp(setting->key, "files") == 0;
+  return is_empty ? PLIM_OK : refuse_section(setting, error);
+}
+
 plim_err plim_names_read(plim_project *p, plim_error *error) {
   const plim_project_file *names = names_of(p);
   plim_err err = PLIM_OK;
-  for (size_t i = 0; names && i < names->settings.at.len && !err; i++) {
-    const plim_setting *setting = &names->settings.at.at[i];
-    if (starts_with(setting->key, "knobs.")) err = read_entry(p, &names->settings, setting, error);
-    if (starts_with(setting->key, "files.")) err = check_file(p, setting, error);
-  }
+  for (size_t i = 0; names && i < names->settings.at.len && !err; i++)
+    err = read_setting(p, &names->settings, &names->settings.at.at[i], error);
   return err ? plim_error_file(error, err, names->path) : PLIM_OK;
 }
 

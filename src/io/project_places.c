@@ -23,25 +23,39 @@ static bool is_under_one_roof(const plim_setting *a, const plim_setting *b) {
   return n == roof_size(b->key) && memcmp(a->key, b->key, n) == 0;
 }
 
-// A key of TrainingArguments in this file, wherever they are. `*rival` is one in another place; NULL:
-// there is none.
-static const plim_setting *argument_of(const plim_project_file *f, const plim_setting **rival) {
+// A key of TrainingArguments in this file, wherever they are and `key` may be as well. `*rival` is one in another
+// place; NULL: there is none.
+static const plim_setting *argument_of(const plim_project_file *f, const char *key,
+                                       const plim_setting **rival) {
   const plim_setting *found = NULL;
   *rival = NULL;
   for (size_t i = 0; i < f->settings.at.len; i++) {
     const plim_setting *setting = &f->settings.at.at[i];
     if (found && is_under_one_roof(found, setting)) continue;
     if (!is_argument(f->recipe.dialect, setting)) continue;
+    if (!plim_call_takes(f, setting->key, key)) continue;
     if (found) return *rival = setting, found;
     found = setting;
   }
   return found;
 }
 
-bool plim_project_has_several_places(const plim_project_file *f, char *why, size_t size) {
-  const plim_setting *rival, *first = argument_of(f, &rival);
+// An argument beside which the key cannot be; NULL: none.
+static const plim_setting *closed_argument(const plim_project_file *f, const char *key) {
+  for (size_t i = 0; i < f->settings.at.len; i++) {
+    const plim_setting *setting = &f->settings.at.at[i];
+    if (is_argument(f->recipe.dialect, setting) && !plim_call_takes(f, setting->key, key))
+      return setting;
+  }
+  return NULL;
+}
+
+void plim_project_why_no_place(const plim_project_file *f, const char *key, char *why,
+                               size_t size) {
+  const plim_setting *rival, *first = argument_of(f, key, &rival);
+  const plim_setting *closed = first ? NULL : closed_argument(f, key);
   if (rival) snprintf(why, size, "it could go beside %.60s or %.60s", first->key, rival->key);
-  return rival;
+  else if (closed) plim_call_refuses(closed->key, key, why, size);
 }
 
 static bool is_dashed(const char *key) {
@@ -65,7 +79,7 @@ bool plim_project_place(const plim_project_file *f, const char *key, bool is_nes
   plim_format format = f->settings.format;
   bool is_tree =
       format == PLIM_FORMAT_YAML || format == PLIM_FORMAT_JSON || format == PLIM_FORMAT_TOML;
-  const plim_setting *rival, *beside = argument_of(f, &rival);
+  const plim_setting *rival, *beside = argument_of(f, key, &rival);
   bool is_flat = is_tree && !plim_dialect_table[f->recipe.dialect].is_nested;
   if (is_flat) snprintf(out, PLIM_KEY_BYTES, "%.200s", key);
   else if (is_nested && beside && !rival) name_beside(beside->key, key, out);

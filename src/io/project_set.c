@@ -50,6 +50,21 @@ static plim_err keep(plim_edit_set *out, size_t file, plim_task *t, plim_error *
   return err;
 }
 
+// A row that goes by what is called, "*optim.adamw.*", whatever its arguments say.
+static bool is_by_call(const plim_knob_place *place) {
+  const char *key = place->key->key;
+  return *key && key[strlen(key) - 1] == '*' && place->setting && strrchr(place->setting->key, '.');
+}
+
+// "torch.optim.AdamW" of torch.optim.AdamW#2.lr
+static void say_by_call(const char *key, char *why, size_t size) {
+  const char *dot = strrchr(key, '.');
+  size_t number = strcspn(key, "#"), n = (size_t)(dot - key);
+  if (number < n) n = number;
+  snprintf(why, size, "the call %.*s(...) makes it, and has to be changed by hand",
+           (int)(n < 96 ? n : 96), key);
+}
+
 // Why the deciding key does not do it, whatever is tried; false if it could. Rows that match by a pattern go by what
 // they matched.
 static bool say_why(const plim_knob_place *place, const plim_value *value, const char *tried,
@@ -60,6 +75,7 @@ static bool say_why(const plim_knob_place *place, const plim_value *value, const
   const char *name = is_pattern && place->setting ? place->setting->key : key->key;
   if (is_closed) snprintf(why, size, "%.96s must not change alone: other keys go with it", name);
   else if (*tried || plim_key_inverse(key, value, &out)) return false;
+  else if (is_by_call(place)) say_by_call(place->setting->key, why, size);
   else snprintf(why, size, "%.96s has no word for it", name);
   return true;
 }
@@ -87,7 +103,7 @@ static plim_err refuse(const plim_project *p, const plim_knob_place *place,
   else if (!is_said && said->message[0]) snprintf(why, sizeof why, "%.190s", said->message);
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot become %s: %s", name, value, why);
-  hint_other_way(p, c, error);
+  if (!is_said || !is_by_call(place)) hint_other_way(p, c, error);
   return plim_error_file_of(p, place ? place->file : SIZE_MAX, err, error);
 }
 

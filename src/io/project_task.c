@@ -335,7 +335,7 @@ static bool try_rows(task *t, bool inserts, plim_error *error) {
       if (is_of_model) continue;
       if (!has_place && try_insert_twins(t, key)) return true;
       if (!has_place && !t->why[0] && info->is_nested)
-        plim_project_has_several_places(t->f, t->why, sizeof t->why);
+        plim_project_why_no_place(t->f, key->key, t->why, sizeof t->why);
     }
   }
   return false;

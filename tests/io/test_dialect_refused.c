@@ -90,6 +90,19 @@ TEST(names_of_ones_own_are_bound) {
   CHECK(changes("micro_batch", "3") && changes("checkpoint", "on"), "both change");
 }
 
+TEST(names_outside_of_their_section_are_refused) {
+  CHECK(read_named("model: c.toml:net.arch\nmicro_batch: c.toml:x\n", "c.toml", "x = 1\n"),
+        "model");
+  CHECK(strstr(error.message, "model stands outside of knobs:") &&
+            strcmp(error.file, "plimsoll.yaml") == 0 && strstr(error.hint, "\"knobs:\""),
+        "%s", error.message);
+  CHECK(read_named("checkpoint: {file: c.yaml, key: x}\n", "c.yaml", "x: 1\n"), "the long form");
+  CHECK(strstr(error.message, "checkpoint stands outside"), "%s", error.message);
+  CHECK(read_named("knob:\n  micro_batch: c.yaml:x\n", "c.yaml", "x: 1\n"), "knob:");
+  CHECK(strstr(error.message, "not knob") && strcmp(error.hint, "knobs:") == 0, "%s", error.hint);
+  CHECK(!read_named("knobs:\nfiles: {}\n", "c.yaml", "x: 1\n"), "%s", error.message);
+}
+
 TEST(wrong_names_are_refused_with_the_closest) {
   CHECK(read_named("knobs:\n  micro_bath: c.yaml:x\n", "c.yaml", "x: 1\n"), "no such knob");
   CHECK(strstr(error.message, "micro_bath") && strcmp(error.hint, "micro_batch") == 0, "%s",

@@ -56,6 +56,36 @@ TEST(a_new_key_goes_to_one_of_several_sections_only_by_hand) {
   CHECK(changes("empty_cache", "4"), "one place");
 }
 
+// ---- calls that take a key, and calls that do not ---------------------------------------------------
+
+#define ARGUMENTS "p.add_argument('--per_device_train_batch_size', type=int, default=8)\n"
+
+static const struct {
+  const char *text, *knob, *to, *refusal; // refusal: NULL: it is written
+} callees[] = {
+    {ARGUMENTS "a = Accelerator(gradient_accumulation_steps=4)\n", "liger", "on",
+     "Accelerator(...) is not known to take use_liger_kernel"},
+    {ARGUMENTS "a = accelerate.Accelerator(gradient_accumulation_steps=4)\n", "checkpoint", "on",
+     "Accelerator(...) is not known to take gradient_checkpointing"},
+    {ARGUMENTS "a = Accelerator(gradient_accumulation_steps=4)\nb = TrainingArguments(bf16=True)\n",
+     "liger", "on", NULL},
+    {ARGUMENTS "def train(bf16):\n    pass\ntrain(bf16=True)\n", "liger", "on",
+     "train(...) is not known to take use_liger_kernel"},
+    {"a = transformers.Seq2SeqTrainingArguments(per_device_train_batch_size=8)\n", "liger", "on",
+     NULL},
+    {"c = dict(per_device_train_batch_size=8)\n", "liger", "on", NULL},
+    {"c = {'per_device_train_batch_size': 8}\nArgs(**c)\n", "liger", "on", NULL},
+};
+
+TEST(a_new_key_goes_only_into_a_call_that_takes_it) {
+  for (size_t i = 0; i < sizeof callees / sizeof *callees; i++) {
+    bool ok = !read_text("t.py", callees[i].text);
+    ok = ok && (callees[i].refusal ? refuses(callees[i].knob, callees[i].to, callees[i].refusal)
+                                   : changes(callees[i].knob, callees[i].to));
+    test_count(callees[i].text, ok);
+  }
+}
+
 TEST(refusals_name_what_stands_in_the_way) {
   CHECK(!read_text("c.yaml", "a:\n  per_device_train_batch_size: 8\nb:\n"
                              "  per_device_train_batch_size: 8\n"),
@@ -70,6 +100,11 @@ TEST(refusals_name_what_stands_in_the_way) {
                            "    dataloader_num_workers=N)\n"),
         "%s", error.message);
   CHECK(refuses("micro_batch", "2", "workers would become 2 with it"), "another knob");
+  CHECK(!read_text("c.py", "batch_size = 8\no = torch.optim.AdamW(model.parameters(), lr=2e-5)\n"),
+        "%s", error.message);
+  CHECK(refuses("optimizer", "paged-adamw", "the call torch.optim.AdamW(...) makes it") &&
+            !error.hint[0],
+        "a call: %s", error.hint);
 }
 
 // ---- what else would move ---------------------------------------------------------------------------
