@@ -36,6 +36,7 @@ static bool copy_command(const char *at, char *text, size_t room) {
   size_t size, used = 0;
   *text = 0;
   for (at = next_word(at, &size); size; at = next_word(at + size, &size)) {
+    if (strcspn(at, "<>") < size) break; // where the output goes is the script's
     if (used + size + 2 > room || strcspn(at, "$`'\"()\\") < size) return false;
     used += (size_t)snprintf(text + used, room - used, "%s%.*s", used ? " " : "", (int)size, at);
   }
