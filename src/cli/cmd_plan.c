@@ -144,6 +144,7 @@ static plim_err read_files(const cli_call *call, plan_args *args, project_job *f
   if (!err) err = project_job_fill(files, &args->job, error);
   if (!err) note_environment(args, files);
   if (!err) project_job_note_one(files, &args->job);
+  if (!err) project_job_note_visible(files, &args->job);
   if (!err && !args->effective_batch && project_job_batch(files)) {
     snprintf(batch, size, "%llu", (unsigned long long)project_job_batch(files));
     args->effective_batch = batch;
