@@ -123,7 +123,8 @@ int64_t check_number(const check *c, plim_knob knob);
 int64_t check_product(int64_t a, int64_t b, int64_t c); // of counts; 0 if it overflows
 int64_t check_world(const check *c);
 int64_t check_local_world(const check *c); // GPUs on one machine
-bool check_is_sharded(const check *c);     // several processes train together
+bool check_is_sharded(const check *c);     // the work is shared, or several processes do it
+bool check_is_single(const check *c);      // one process trains, as far as it is known
 
 // The checks themselves, by file.
 void check_visible(check *c);
@@ -141,6 +142,7 @@ void check_batch(check *c);
 void check_agreement(check *c);
 void check_auto_batch(check *c);
 void check_conflicts(check *c);
+void check_launcher(check *c);
 void check_files(check *c);
 void check_idle(check *c);
 void check_loading(check *c);

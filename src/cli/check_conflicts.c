@@ -119,6 +119,7 @@ static bool spreads(const check_place *at) {
 static void check_device_map(check *c) {
   check_place at;
   if (!check_find(c, "device_map", &at) || !spreads(&at) || !check_is_sharded(c)) return;
+  if (check_is_single(c)) return; // it spreads over the one card
   if (at.file->settings.format != PLIM_FORMAT_PYTHON) return;
   bool is_ddp = !is_fsdp(c) && strncmp(c->files.run.strategy.text, "zero", 4) != 0;
   check_finding *f = check_add(c, "conflict.device_map", CHECK_FAILS,

@@ -20,13 +20,13 @@ static void leave_out_bad_conf(job_args *job) {
     job->alloc_conf = NULL;
 }
 
-static plim_err estimate(check *c, plim_error *error) {
+static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   static const job_args nothing = JOB_DEFAULTS;
   const char *source;
   c->job = (job_args)JOB_DEFAULTS_WITH(JOB_UNSET);
   c->job.model = c->model;
   c->job.gpu = c->gpu;
-  if (c->world) c->job.world = c->world;
+  if (world) c->job.world = world;
   plim_err err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
   if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
@@ -37,6 +37,22 @@ static plim_err estimate(check *c, plim_error *error) {
                                   project_job_count(&c->files, PLIM_KNOB_NEGATIVES));
   if (!err) err = plim_estimate_make(&c->request.job, &c->request.target, &c->estimate, error);
   return err;
+}
+
+// Nobody says how many GPUs share the model. One takes the most: what fits there fits on several.
+static bool fits_alone(check *c) {
+  plim_error error = {0};
+  bool is_open = !c->world && c->files.run.world.said == PLIM_UNSAID && check_is_sharded(c);
+  if (!is_open || estimate(c, 1, &error)) return false;
+  return c->estimate.has_verdict && c->estimate.fits;
+}
+
+static void estimate_alone(check *c) {
+  c->has_estimate = fits_alone(c);
+  if (c->has_estimate)
+    check_add(c, "fit.assumed", CHECK_NOTE,
+              "one GPU is assumed, on which it takes the most: the files do not say how many "
+              "(--world N)");
 }
 
 // ---- the verdict ------------------------------------------------------------------------------------
@@ -171,7 +187,8 @@ static void say_assumed(check *c) {
 
 void check_fit(check *c) {
   if (!c->trains) return;
-  c->has_estimate = !estimate(c, &c->no_estimate);
+  c->has_estimate = !estimate(c, c->world, &c->no_estimate);
+  if (!c->has_estimate) estimate_alone(c);
   if (!c->has_estimate) {
     if (c->no_estimate.code == PLIM_ERR_NOMEM) cli_out_of_memory();
     say_not_known(c);

@@ -156,7 +156,9 @@ static void fix_memory(const check *c, check_finding *f, uint64_t need) {
   unsigned long long gib = (unsigned long long)((need + m->limit_used_bytes) / PLIM_GIB + 2);
   if (is_limited(m) && plim_machine_room(m) < m->available_bytes && gib * PLIM_GIB < m->total_bytes)
     check_fix(f, "raise the limit: docker run --memory=%llug, or Slurm's --mem=%lluG", gib, gib);
-  else check_fix(f, "less offload: optimizer instead of parameters, or more GPUs to shard over");
+  else if (strstr(c->files.run.offload.text, "parameters"))
+    check_fix(f, "less offload: optimizer instead of parameters, or more GPUs to shard over");
+  else check_fix(f, "an optimizer with smaller states, or more GPUs to shard over");
 }
 
 void check_offload(check *c) {

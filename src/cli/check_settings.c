@@ -139,6 +139,11 @@ bool check_is_sharded(const check *c) {
          is_of_processes(&c->files.project.knobs[PLIM_KNOB_WORLD]);
 }
 
+bool check_is_single(const check *c) {
+  int64_t world = check_world(c);
+  return world == 1 || (!world && project_job_is_plain(&c->files));
+}
+
 const plim_gpu *check_gpu(const check *c) {
   if (c->gpu) return plim_gpu_named(c->gpu);
   const plim_card *card = &c->cards[0];

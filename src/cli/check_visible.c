@@ -91,10 +91,38 @@ static void leave(check *c, const card_list *list, size_t present) {
   c->card_count = seen;
 }
 
+// Processes of one machine, also where the files do not agree on it.
+static int64_t started(const check *c) {
+  static const char *const keys[] = {"nproc_per_node", "num_gpus", "num_processes"};
+  int64_t most = check_local_world(c);
+  check_place at;
+  for (size_t i = 0; !c->world && i < sizeof keys / sizeof *keys; i++)
+    if (check_find(c, keys[i], &at) && at.value.kind == PLIM_VALUE_INTEGER &&
+        at.value.integer > most && check_number(c, PLIM_KNOB_NODES) <= 1)
+      most = at.value.integer;
+  return most;
+}
+
+// Where the cards are not here to be counted, the files are.
+static void check_named(check *c) {
+  check_place at;
+  int64_t named = project_job_visible(&c->files), local = started(c);
+  if (c->card_count || !named || named >= local) return;
+  check_finding *f =
+      check_add(c, "environment.few_cards", CHECK_FAILS,
+                "CUDA_VISIBLE_DEVICES names %lld of the %lld cards that the run wants",
+                (long long)named, (long long)local);
+  if (check_find(c, "cuda_visible_devices", &at)) check_at(f, &at);
+  check_why(f, "a process without a card of its own ends with \"invalid device ordinal\"");
+  check_fix(f, "name %lld of them, or start %lld process%s", (long long)local, (long long)named,
+            named == 1 ? "" : "es");
+}
+
 void check_visible(check *c) {
   char text[128];
   card_list list;
   check_place place;
+  check_named(c);
   if (!c->card_count || !find_list(c, &place, text, sizeof text) || !read_list(text, &list)) return;
   size_t present = count_present(c, &list);
   if (present < list.count) say_missing(c, &place, text, present);

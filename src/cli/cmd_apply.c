@@ -97,10 +97,9 @@ static void list_left(const plim_plan_file *plan, const apply_args *args, const 
 
 // Half a plan can be worse than none: a larger batch without the loss in chunks that made room for it.
 static plim_err refuse_half(const plim_plan_file *plan, const apply_args *args, plim_error *error) {
-  char what[200], done[120], fixes[120], needs[96] = "may need too much";
+  char what[200], done[120], needs[96] = "may need too much";
   list_left(plan, args, ", ", "", what, sizeof what);
   list_left(plan, args, "--done ", " ", done, sizeof done);
-  list_left(plan, args, " --fix ", "=...", fixes, sizeof fixes);
   if (plan->fits_as_written || !*what) return PLIM_OK;
   if (plan->as_written_bytes)
     snprintf(needs, sizeof needs, "needs %s, which does not fit",
@@ -109,10 +108,7 @@ static plim_err refuse_half(const plim_plan_file *plan, const apply_args *args, 
       plim_fail(error, PLIM_ERR_UNSUPPORTED,
                 "the files have no place for %s, and without that the rest %s", what, needs);
   done[strlen(done) - 1] = 0; // a blank
-  plim_error_hint(error,
-                  "do it by hand, as plan says, then add %s; or plan without it: "
-                  "plimsoll plan FILES%s",
-                  done, fixes);
+  plim_error_hint(error, "do it by hand, then add %s; or plan without it", done);
   return err;
 }
 
@@ -124,9 +120,14 @@ static plim_err refuse_empty(const plim_plan_file *plan, const apply_args *args,
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT, "this rung changes nothing that can be written%s%s",
                 *what ? "; left to do by hand: " : "", what);
-  if (*what) plim_error_hint(error, "%.300s", plan->by_hand.at[0].reason);
+  if (*what) plim_error_hint(error, "do it by hand, or plan without it");
   else plim_error_hint(error, "the files are as it wants them, or what it asks is done by hand");
   return err;
+}
+
+static void print_lines(const plim_plan_file *plan, size_t from, size_t count, FILE *out) {
+  for (size_t i = from; i < from + count; i++)
+    fprintf(out, "%s%s\n", *plan->lines.at[i] ? "  " : "", plan->lines.at[i]);
 }
 
 static void print_left(const plim_plan_file *plan, const apply_args *args, FILE *out) {
@@ -137,7 +138,21 @@ static void print_left(const plim_plan_file *plan, const apply_args *args, FILE 
     snprintf(line, sizeof line, "%s: %s", what, plan->by_hand.at[i].reason);
     fprintf(out, "by hand: ");
     term_wrap(out, line, 9, 9, (size_t)term_width(out));
+    print_lines(plan, plan->by_hand.at[i].line, plan->by_hand.at[i].line_count, out);
   }
+}
+
+// The command is a line of its own: an error's hint may be too short for it.
+static void print_replan(const plim_plan_file *plan) {
+  fprintf(stderr, "without it: %s\n",
+          plan->replan ? plan->replan : "plimsoll plan FILES --fix KNOB=VALUE --out plan.json");
+}
+
+// Packages, and how it is started: what the files do not show.
+static void print_todo(const plim_plan_file *plan, FILE *out) {
+  if (plan->todo == plan->lines.len) return;
+  fprintf(out, "to do:\n");
+  print_lines(plan, plan->todo, plan->lines.len - plan->todo, out);
 }
 
 // ---- writing ------------------------------------------------------------------------------------------------
@@ -276,8 +291,17 @@ static plim_err recover(plim_error *error) {
   return err;
 }
 
+// What cannot be written as a whole, or at all. A diff is there to look at, whatever apply would say.
+static plim_err refuse(const plim_plan_file *plan, const apply_args *args, bool *is_refused,
+                       plim_error *error) {
+  plim_err err = plan->changes.len ? PLIM_OK : refuse_empty(plan, args, error);
+  if (!err && !args->dry_run) err = refuse_half(plan, args, error);
+  *is_refused = err;
+  return err;
+}
+
 static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool as_json,
-                      plim_error *error) {
+                      bool *is_refused, plim_error *error) {
   plim_project project;
   file_changes changes = {0};
   plim_err err = read_project(plan, &project, error);
@@ -287,8 +311,7 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
     say_applied(as_json, args->dry_run);
     return PLIM_OK;
   }
-  if (!err && !plan->changes.len) err = refuse_empty(plan, args, error);
-  if (!err && !args->dry_run) err = refuse_half(plan, args, error);
+  if (!err) err = refuse(plan, args, is_refused, error);
   if (!err) err = new_texts(&project, plan, &changes, error);
   FILE *out = args->dry_run ? stderr : stdout;
   char *comments = NULL;
@@ -299,6 +322,7 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
     err = args->dry_run ? show_diff(&project, plan, &changes, error)
                         : write_all(&changes, as_json, error);
   if (!err && !as_json) print_left(plan, args, out);
+  if (!err && !as_json) print_todo(plan, out);
   if (!err && !as_json) fputs(comments, out);
   free(comments);
   free_changes(&changes);
@@ -315,12 +339,15 @@ static int run(const cli_call *call) {
   plim_err err = args->dry_run ? PLIM_OK : recover(&error);
   if (!err) err = plim_text_file_read(call->words.at[0], PLAN_LIMIT, &text, &size, &error);
   if (!err) err = plim_plan_file_parse(text, size, args->rung, &plan, &error);
-  if (!err) err = apply(&plan, args, call->common.json, &error);
+  bool is_refused = false;
+  if (!err) err = apply(&plan, args, call->common.json, &is_refused, &error);
   bool is_shown = !err && args->dry_run; // the diff is there to look at, whatever apply would say
   if (is_shown) err = refuse_half(&plan, args, &error);
+  int status = err ? cli_report(&error, NULL) : CLI_OK;
+  if (is_refused) print_left(&plan, args, stderr);
+  if (plan.by_hand.len && (is_refused || (err && is_shown))) print_replan(&plan);
   plim_plan_file_clear(&plan);
   free(text);
-  int status = err ? cli_report(&error, NULL) : CLI_OK;
   return err && is_shown ? CLI_FINDING : status;
 }
 

@@ -144,6 +144,7 @@ static plim_err read_files(const cli_call *call, plan_args *args, project_job *f
   if (!err) err = project_job_fill(files, &args->job, error);
   if (!err) note_environment(args, files);
   if (!err) project_job_note_one(files, &args->job);
+  if (!err) project_job_note_visible(files, &args->job);
   if (!err && !args->effective_batch && project_job_batch(files)) {
     snprintf(batch, size, "%llu", (unsigned long long)project_job_batch(files));
     args->effective_batch = batch;
@@ -159,14 +160,8 @@ static plim_err read_files(const cli_call *call, plan_args *args, project_job *f
 
 static void leave_alone(const plan_for_card *c, plim_knob knob, plim_plan_request *held,
                         char *flags, size_t size) {
-  int64_t now = c->plan.before_choice.at[knob];
-  char value[96];
-  size_t used = strlen(flags);
-  held->domains[knob] = (plim_domain){.count = 1, .at = {now}};
-  if (knob == PLIM_KNOB_ALLOC_CONF) snprintf(value, sizeof value, "default");
-  else plan_value_text(knob, now, value, sizeof value);
-  snprintf(flags + used, size - used, "%s--fix %s=%s", used ? " " : "", plim_knob_table[knob].name,
-           value);
+  held->domains[knob] = (plim_domain){.count = 1, .at = {c->plan.before_choice.at[knob]}};
+  plan_fix_flag(c, knob, flags, size);
 }
 
 // The plan again, with the settings held that the files have no place for; and again, where the other way
@@ -307,7 +302,8 @@ static int run(const cli_call *call) {
                    .cards = calloc(PLAN_MAX_CARDS, sizeof *r.cards),
                    .samples = args->samples,
                    .price_per_hour = args->price,
-                   .sets = &args->set};
+                   .sets = &args->set,
+                   .call = call};
   plim_error error = {0};
   const char *source = NULL;
   if (!r.cards) return cli_fail("not enough memory on this machine");

@@ -307,6 +307,9 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
   if (runs.dtype != r->job.dtype && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, ", which DeepSpeed makes %s",
                      dtype_name(runs.dtype));
+  if (r->job.weights != PLIM_WEIGHTS_PLAIN && used < (int)size)
+    used += snprintf(text + used, size - (size_t)used, ", %s weights",
+                     plim_weights_names[r->job.weights]);
   if (!r->job.lora.rank || used >= (int)size) return;
   int commas = 0;
   for (const char *c = job_lora_targets(args, r); *c; c++) commas += *c == ',';

@@ -41,24 +41,28 @@ static const struct {
 };
 
 // CachedMultipleNegativesRankingLoss is sentence-transformers' own.
-static void print_cached(const char *value) {
-  printf("cached_batch, instead of your loss:\n"
-         "    losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=%s)\n",
-         value);
+static void print_cached(const char *value, FILE *out) {
+  fprintf(out,
+          "cached_batch, instead of your loss:\n"
+          "    losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=%s)\n",
+          value);
 }
 
-void plan_print_code(const plan_edits *edits, bool is_checkpointed) {
-  for (size_t i = 0; i < edits->by_hand_count; i++) {
-    char value[96];
-    plim_knob knob = edits->by_hand[i].knob;
-    if (is_checkpointed && knob == PLIM_KNOB_CHECKPOINT) {
-      printf("checkpoint: accelerate.yaml above turns it on\n");
-      continue;
-    }
-    plim_value_print(&edits->by_hand[i].value, value, sizeof value);
-    if (knob == PLIM_KNOB_CACHED_BATCH) print_cached(value);
-    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
-      if (lines[k].knob == knob && strcmp(lines[k].value, value) == 0)
-        printf("%s, %s:\n    %s\n", plim_knob_table[knob].name, lines[k].where, lines[k].line);
+void plan_print_code_of(const plan_edits *edits, size_t at, bool is_checkpointed, FILE *out) {
+  char value[96];
+  plim_knob knob = edits->by_hand[at].knob;
+  if (is_checkpointed && knob == PLIM_KNOB_CHECKPOINT) {
+    fprintf(out, "checkpoint: accelerate.yaml above turns it on\n");
+    return;
   }
+  plim_value_print(&edits->by_hand[at].value, value, sizeof value);
+  if (knob == PLIM_KNOB_CACHED_BATCH) print_cached(value, out);
+  for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
+    if (lines[k].knob == knob && strcmp(lines[k].value, value) == 0)
+      fprintf(out, "%s, %s:\n    %s\n", plim_knob_table[knob].name, lines[k].where, lines[k].line);
+}
+
+void plan_print_code(const plan_edits *edits, bool is_checkpointed, FILE *out) {
+  for (size_t i = 0; i < edits->by_hand_count; i++)
+    plan_print_code_of(edits, i, is_checkpointed, out);
 }

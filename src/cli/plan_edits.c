@@ -89,6 +89,15 @@ static void add_types(const plim_project *p, plan_edits *out, const plim_knob_ch
   for (size_t i = 0; !together && i < count; i++) add(p, out, &changes[i], 1);
 }
 
+void plan_fix_flag(const plan_for_card *c, plim_knob knob, char *text, size_t size) {
+  char value[96] = "default";
+  size_t used = strlen(text);
+  if (knob != PLIM_KNOB_ALLOC_CONF)
+    plan_value_text(knob, c->plan.before_choice.at[knob], value, sizeof value);
+  snprintf(text + used, size - used, "%s--fix %s=%s", used ? " " : "", plim_knob_table[knob].name,
+           value);
+}
+
 static bool is_zero(const plim_choice *c) { return c->at[PLIM_KNOB_STRATEGY] >= PLIM_SHARD_ZERO1; }
 
 // Trainer's DeepSpeed computes in what its arguments say, whatever the weights are loaded in: without bf16 it makes

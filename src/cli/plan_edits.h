@@ -28,7 +28,19 @@ void plan_edits_of(const plim_project *project, const plan_for_card *c, const pl
 bool plan_edits_are_half(const plan_edits *edits);
 
 // The lines of code for what is left by hand; checkpointing may be turned on by a file beside them (plan_by_hand.c).
-void plan_print_code(const plan_edits *edits, bool is_checkpointed);
+void plan_print_code(const plan_edits *edits, bool is_checkpointed, FILE *out);
+void plan_print_code_of(const plan_edits *edits, size_t at, bool is_checkpointed, FILE *out);
+
+// Of a saved plan, for whoever applies a rung: the lines of code of what is left by hand, what else is to do once it
+// is written, and the command that plans without what is left (plan_steps.c).
+void plan_write_code(json_writer *j, const plan_result *r, const plan_for_card *c, size_t rung,
+                     const plan_edits *edits, size_t at);
+void plan_write_todo(json_writer *j, const plan_result *r, const plan_for_card *c, size_t rung);
+void plan_write_replan(json_writer *j, const plan_result *r, const plan_for_card *c,
+                       const plan_edits *edits);
+
+// "--fix chunked_loss=off": what holds a knob at what the files say, behind what `text` has.
+void plan_fix_flag(const plan_for_card *c, plim_knob knob, char *text, size_t size);
 
 // Whether this way to share can be written; values are those of the planner.
 bool plan_can_share(const plim_project *project, int64_t strategy, int64_t offload);

@@ -171,10 +171,13 @@ static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) 
       json_string(j, "knob", plim_knob_table[edits.by_hand[k].knob].name);
       json_value_of(j, "value", &edits.by_hand[k].value);
       json_string(j, "reason", edits.by_hand[k].reason);
+      plan_write_code(j, r, c, i, &edits, k);
       json_end(j);
     }
     json_end(j);
     if (edits.by_hand_count) as_written(j, &edits.as_written);
+    if (edits.by_hand_count) plan_write_replan(j, r, c, &edits);
+    plan_write_todo(j, r, c, i);
     json_end(j);
   }
   json_end(j);

@@ -18,6 +18,7 @@ typedef struct {
   const char *own_file; // the project's DeepSpeed or accelerate file, where the way takes one
   bool wraps_layers;    // checkpointing is planned, and the files have no other place for it
   char script[512];     // what is started
+  FILE *out;            // for people
 } launch;
 
 static bool is_zero(const launch *l) { return l->strategy >= PLIM_SHARD_ZERO1; }
@@ -222,21 +223,22 @@ static void print_where(const launch *l) {
   if (!file) return;
   snprintf(line, sizeof line, "in %s, instead of its own command%s:", file,
            is_zero(l) && l->world == 1 ? ", as DeepSpeed needs a launcher even for one GPU" : "");
-  term_wrap(stdout, line, 0, 2, (size_t)term_width(stdout));
+  term_wrap(l->out, line, 0, 2, (size_t)term_width(l->out));
 }
 
 static void print_command(const launch *l) {
   char line[1024], batch[1280];
   make_line(l, line, sizeof line);
   if (l->nodes == 1) {
-    printf("\n");
+    fprintf(l->out, "\n");
     print_where(l);
-    printf("%s\n", line);
+    fprintf(l->out, "%s\n", line);
     return;
   }
   make_batch_line(l, line, batch, sizeof batch);
-  printf("\nexport HEAD=...   # the first machine's name; then on each machine%s:\n%s\n%s\n",
-         strstr(line, "SLURM") ? ", SLURM_NODEID its number from 0" : "", line, batch);
+  fprintf(l->out,
+          "\nexport HEAD=...   # the first machine's name; then on each machine%s:\n%s\n%s\n",
+          strstr(line, "SLURM") ? ", SLURM_NODEID its number from 0" : "", line, batch);
 }
 
 // ---- what is known of it ----------------------------------------------------------------------------
@@ -284,8 +286,8 @@ static void print_in_own(const launch *l) {
   else
     snprintf(line, sizeof line, "in %s: distributed_type FSDP, fsdp_config with fsdp_version 2%s",
              l->own_file, how->offloads_parameters ? " and fsdp_offload_params true" : "");
-  printf("\n");
-  term_wrap(stdout, line, 0, 2, (size_t)term_width(stdout));
+  fprintf(l->out, "\n");
+  term_wrap(l->out, line, 0, 2, (size_t)term_width(l->out));
 }
 
 // The file that a way to share takes where the user's own do not say it; NULL: none.
@@ -304,8 +306,8 @@ static void print_files(const launch *l) {
   if (l->is_written) return;
   if (l->own_way || l->own_file) print_in_own(l);
   else if (file) {
-    printf("\n%s:\n", file);
-    write(l, stdout);
+    fprintf(l->out, "\n%s:\n", file);
+    write(l, l->out);
   }
 }
 
@@ -342,9 +344,10 @@ bool plan_has_launch(const plan_result *r, const plan_for_card *c) {
   return has_file || !starts_as_ever(&l);
 }
 
-void plan_print_launch(const plan_result *r, const plan_for_card *c) {
+void plan_print_launch(const plan_result *r, const plan_for_card *c, FILE *out) {
   launch l;
   if (!launch_of(r, c, &l)) return;
+  l.out = out;
   print_files(&l);
   if (!starts_as_ever(&l)) print_command(&l);
 }

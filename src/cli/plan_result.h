@@ -32,6 +32,7 @@ typedef struct {
   const project_job *files; // NULL: made from flags alone
   uint64_t own_batch;       // the effective batch that the files say; 0: they do not
   const cli_strings *sets;  // of --set
+  const cli_call *call;     // as it was typed
 } plan_result;
 
 void plan_print_text(const plan_result *r);
@@ -42,6 +43,9 @@ void plan_print_reasons(const plan_for_card *c);
 void plan_reproduce(const plan_result *r, plan_for_card *c); // fills it in (plan_reproduce.c)
 void plan_print_reproduce(const plan_for_card *c);
 void plan_print_todo(const plan_result *r, const plan_for_card *c); // what no file can say
+// Of that: what is to be installed and looked after; lines of code for a loss in chunks.
+void plan_print_needs(const plan_result *r, const plan_for_card *c, FILE *out);
+void plan_print_loss(int64_t tokens, FILE *out);
 // Why the plan is first, and what is faster; how its changes add up; which moments its budget is of
 // (plan_preference.c).
 void plan_print_preference(const plan_for_card *c);
@@ -50,7 +54,8 @@ void plan_print_moments(const plan_for_card *c);
 void plan_print_questions(const plan_for_card *c); // that only the user can answer
 void plan_write_questions(json_writer *j, const plan_for_card *c);
 bool plan_has_launch(const plan_result *r, const plan_for_card *c); // whether that prints anything
-void plan_print_launch(const plan_result *r, const plan_for_card *c);       // of several GPUs
+// Of several GPUs, or one with an engine that needs a launcher.
+void plan_print_launch(const plan_result *r, const plan_for_card *c, FILE *out);
 bool plan_launch_checkpoints(const plan_result *r, const plan_for_card *c); // a file of its does
 void plan_write_launch(json_writer *j, const plan_result *r, const plan_for_card *c);
 void plan_print_ladder(const plim_plan *p);

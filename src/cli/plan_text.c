@@ -377,7 +377,7 @@ static void print_files(const plan_result *r, const plan_for_card *c) {
   plan_edits_of(&r->files->project, c, &c->plan.rungs.at[0], &edits);
   if (edits.by_hand_count) plan_heading("by hand: these files have no place for it");
   print_by_hand(&edits);
-  plan_print_code(&edits, plan_launch_checkpoints(r, c));
+  plan_print_code(&edits, plan_launch_checkpoints(r, c), stdout);
   if (plan_edits_are_half(&edits)) print_without(c, &edits);
   if (plan_diff_of(&r->files->project, edits.writes, edits.write_count, &diff, &error)) return;
   if (diff.len) {
@@ -432,7 +432,7 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   plan_print_questions(c);
   print_concessions(c);
   plan_print_todo(r, c);
-  plan_print_launch(r, c);
+  plan_print_launch(r, c, stdout);
   print_files(r, c);
   print_duration(r, c);
   print_unverified(c);

@@ -58,26 +58,27 @@ static void list_packages(const plan_result *r, const plan_for_card *c, char *te
 // ---- a loss in chunks -------------------------------------------------------------------------------
 
 // The file that was measured: docs/chunked-loss.md.
-static void print_loss(const plan_for_card *c) {
-  printf("plimsoll help chunked_loss > chunked_loss.py   # beside your script, and in it:\n"
-         "    from chunked_loss import use_chunked_loss\n"
-         "    use_chunked_loss(model, %lld)   # behind from_pretrained\n",
-         (long long)c->plan.rungs.at[0].choice.at[PLIM_KNOB_CHUNKED_LOSS]);
+void plan_print_loss(int64_t tokens, FILE *out) {
+  fprintf(out,
+          "plimsoll help chunked_loss > chunked_loss.py   # beside your script, and in it:\n"
+          "    from chunked_loss import use_chunked_loss\n"
+          "    use_chunked_loss(model, %lld)   # behind from_pretrained\n",
+          (long long)tokens);
 }
 
 // ---- Liger-Kernel -----------------------------------------------------------------------------------
 
-static void print_liger(const plan_result *r) {
+static void print_liger(const plan_result *r, FILE *out) {
   static const plim_value on = {.kind = PLIM_VALUE_TEXT, .text = "on"};
   bool is_axolotl = r->files && r->files->project.dialect == PLIM_DIALECT_AXOLOTL;
   if (is_axolotl && !has_place(r, PLIM_KNOB_LIGER, on))
-    printf("\nin your Axolotl file:\n"
-           "  plugins:\n"
-           "    - axolotl.integrations.liger.LigerPlugin\n"
-           "  liger_rope: true\n"
-           "  liger_rms_norm: true\n"
-           "  liger_glu_activation: true\n"
-           "  liger_fused_linear_cross_entropy: true\n");
+    fprintf(out, "\nin your Axolotl file:\n"
+                 "  plugins:\n"
+                 "    - axolotl.integrations.liger.LigerPlugin\n"
+                 "  liger_rope: true\n"
+                 "  liger_rms_norm: true\n"
+                 "  liger_glu_activation: true\n"
+                 "  liger_fused_linear_cross_entropy: true\n");
 }
 
 // ---- FSDP2 in the trainer's own keys ----------------------------------------------------------------
@@ -118,20 +119,25 @@ static const char *conf_to_export(const plan_result *r, const plan_for_card *c) 
   return is_left ? plim_choice_conf(&c->asked, &best->choice) : "";
 }
 
+void plan_print_needs(const plan_result *r, const plan_for_card *c, FILE *out) {
+  char needed[128];
+  list_packages(r, c, needed, sizeof needed);
+  if (*needed) fprintf(out, "pip install%s\n", needed);
+  if (is_turned_on(c, PLIM_KNOB_LIGER)) print_liger(r, out);
+  if (runs_version_1(r, c)) fprintf(out, "transformers 5: with these keys, 4 runs FSDP 1\n");
+}
+
 void plan_print_todo(const plan_result *r, const plan_for_card *c) {
   if (!c->plan.rungs.len) return;
   const char *conf = conf_to_export(r, c);
   int64_t chunk = c->plan.rungs.at[0].choice.at[PLIM_KNOB_CHUNKED_LOSS];
   bool chunks = is_turned_on(c, PLIM_KNOB_CHUNKED_LOSS) &&
                 !has_place(r, PLIM_KNOB_CHUNKED_LOSS, count(chunk));
-  bool has_liger = is_turned_on(c, PLIM_KNOB_LIGER);
   char needed[128];
   list_packages(r, c, needed, sizeof needed);
   if (!*conf && !chunks && !*needed && !runs_version_1(r, c) && !plan_has_launch(r, c)) return;
   plan_heading("to do");
   if (*conf) printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", conf);
-  if (*needed) printf("pip install%s\n", needed);
-  if (has_liger) print_liger(r);
-  if (chunks) print_loss(c);
-  if (runs_version_1(r, c)) printf("transformers 5: with these keys, 4 runs FSDP 1\n");
+  plan_print_needs(r, c, stdout);
+  if (chunks) plan_print_loss(chunk, stdout);
 }

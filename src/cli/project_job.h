@@ -64,6 +64,11 @@ int64_t project_job_count(const project_job *p, plim_knob knob);
 // Parts of it: how many GPUs there are must be known where they share the model or divide the batch; and
 // what they leave of the batch (project_job_world.c).
 plim_err project_job_check_world(project_job *p, const job_args *args, plim_error *error);
+// Cards that the files' CUDA_VISIBLE_DEVICES names; 0: it is not there, or cannot be read.
+int64_t project_job_visible(const project_job *p);
+void project_job_note_visible(project_job *p, const job_args *args); // where they are too few
+// Python alone starts it, as far as the files show: one process.
+bool project_job_is_plain(const project_job *p);
 plim_err project_job_divide(const project_job *p, job_args *args, bool is_open, plim_error *error);
 
 // The effective batch the files ask for; 0: they do not say.

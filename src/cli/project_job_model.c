@@ -54,7 +54,9 @@ static plim_err refuse_shared_bits(const project_job *p, const job_args *a, plim
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED,
                 "quantised weights (%s) that GPUs share by %s are not modelled", bits, strategy);
-  plim_error_hint(error, "ddp keeps them whole: --strategy ddp --world 8");
+  long long world = project_job_count(p, PLIM_KNOB_WORLD);
+  plim_error_hint(error, "--strategy ddp --world %lld # keeps them whole on each GPU",
+                  world > 1 ? world : 8);
   return err;
 }
 

@@ -57,17 +57,44 @@ static bool is_plain_script(const plim_project *p) {
   return has_script;
 }
 
+bool project_job_is_plain(const project_job *p) { return is_plain_script(&p->project); }
+
 plim_err project_job_check_world(project_job *p, const job_args *a, plim_error *error) {
   int64_t steps;
   bool is_open = a->world == JOB_UNSET && p->run.world.said == PLIM_UNSAID;
   if (!is_open) return PLIM_OK;
   bool is_zero = strncmp(p->run.strategy.text, "zero", 4) == 0;
   if (is_sharded(p, a) && is_zero && is_plain_script(&p->project))
-    project_job_note(p, "no launcher is named: one GPU, as python alone takes; --world 8 for more");
+    project_job_note(p, "no launcher is named: one GPU is assumed; --world 8 for more");
   else if (is_sharded(p, a)) return ask("share the model by ", p->run.strategy.text, error);
   if (a->accumulate == JOB_UNSET && plim_project_accumulation(&p->project, 1, 1, &steps))
     return ask("there are: accumulation is what they leave of the global batch", "", error);
   return PLIM_OK;
+}
+
+// ---- which cards it sees ----------------------------------------------------------------------------
+
+int64_t project_job_visible(const project_job *p) {
+  const plim_setting *s = project_job_setting(p, "cuda_visible_devices", "cuda_visible_devices");
+  bool is_number = s && s->value.kind == PLIM_VALUE_INTEGER;
+  if (is_number) return s->value.integer >= 0;
+  if (!s || s->value.kind != PLIM_VALUE_TEXT || !*s->value.text) return 0;
+  int64_t count = 1;
+  for (const char *at = s->value.text; *at; at++) {
+    if (strchr("$`-", *at)) return 0; // of the shell, or none at all
+    count += *at == ',';
+  }
+  return count;
+}
+
+void project_job_note_visible(project_job *p, const job_args *a) {
+  int64_t visible = project_job_visible(p);
+  uint64_t local = a->nodes > 1 ? a->world / a->nodes : a->world;
+  if (a->world == JOB_UNSET || !visible || (uint64_t)visible >= local) return;
+  project_job_note(p,
+                   "CUDA_VISIBLE_DEVICES in the files names %lld of the %llu GPUs: a process "
+                   "without one ends with \"invalid device ordinal\"",
+                   (long long)visible, (unsigned long long)local);
 }
 
 // Machines of another number of GPUs than was typed are not the files'.

@@ -107,6 +107,22 @@ static plim_err read_writes(const json_t *writes, plim_plan_file *out, plim_erro
   return PLIM_OK;
 }
 
+// Text for people. Plans of earlier versions have none.
+static plim_err read_lines(const json_t *lines, plim_plan_file *out, plim_error *error) {
+  for (size_t i = 0; i < json_array_size(lines); i++) {
+    const char *line = keep_words(json_array_get(lines, i), out);
+    if (!line) return is_no_plan(error, "a line of what is to do is not there");
+    if (!vec_push(&out->lines, line)) return out_of_memory(error);
+  }
+  return PLIM_OK;
+}
+
+static plim_err read_todo(const json_t *rung, plim_plan_file *out, plim_error *error) {
+  out->todo = out->lines.len;
+  out->replan = keep_words(json_object_get(rung, "replan"), out);
+  return read_lines(json_object_get(rung, "todo"), out, error);
+}
+
 static plim_err read_by_hand(const json_t *rung, plim_plan_file *out, plim_error *error) {
   const json_t *left = json_object_get(rung, "by_hand");
   const json_t *written = json_object_get(rung, "as_written");
@@ -114,10 +130,14 @@ static plim_err read_by_hand(const json_t *rung, plim_plan_file *out, plim_error
     const json_t *x = json_array_get(left, i);
     const char *knob = json_string_value(json_object_get(x, "knob"));
     plim_plan_left item = {.knob = knob ? plim_knob_named(knob) : PLIM_KNOBS,
-                           .reason = keep_words(json_object_get(x, "reason"), out)};
+                           .reason = keep_words(json_object_get(x, "reason"), out),
+                           .line = out->lines.len};
     if (item.knob == PLIM_KNOBS || !item.reason ||
         !read_value(json_object_get(x, "value"), out, &item.value))
       return is_no_plan(error, "what is left to do by hand is not described");
+    plim_err err = read_lines(json_object_get(x, "lines"), out, error);
+    if (err) return err;
+    item.line_count = out->lines.len - item.line;
     if (!vec_push(&out->by_hand, item)) return out_of_memory(error);
   }
   out->fits_as_written = !out->by_hand.len || json_is_true(json_object_get(written, "fits"));
@@ -180,6 +200,7 @@ static plim_err read_root(const json_t *root, uint64_t rung, plim_plan_file *out
   const json_t *chosen = json_array_get(json_object_get(root, "rungs"), rung - 1);
   if (!err) err = read_writes(json_object_get(chosen, "writes"), out, error);
   if (!err) err = read_by_hand(chosen, out, error);
+  if (!err) err = read_todo(chosen, out, error);
   return err ? err : plim_plan_file_check_values(out, error);
 }
 
@@ -223,5 +244,6 @@ void plim_plan_file_clear(plim_plan_file *plan) {
   vec_free(&plan->places);
   vec_free(&plan->changes);
   vec_free(&plan->by_hand);
+  vec_free(&plan->lines);
   vec_free(&plan->texts);
 }

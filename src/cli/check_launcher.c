@@ -1,0 +1,42 @@
+// An engine that a launcher has to start, and a command that has none.
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "plan_edits.h"
+
+// Who sets what a launcher sets needs none: in code, or in the shell.
+static bool sets_ranks(const check *c) {
+  check_place at;
+  return check_mention(c, "MASTER_ADDR", NULL) || check_mention(c, "init_process_group(", NULL) ||
+         check_find(c, "master_addr", &at);
+}
+
+// Lightning starts its processes itself.
+static bool needs_launcher(const check *c) {
+  const plim_project_knob *k = &c->files.project.knobs[PLIM_KNOB_STRATEGY];
+  bool is_zero = k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_TEXT &&
+                 strncmp(k->value.text, "zero", 4) == 0;
+  return is_zero && c->files.project.dialect != PLIM_DIALECT_LIGHTNING && !sets_ranks(c);
+}
+
+static void fix_launcher(const check *c, check_finding *f, const char *file) {
+  char script[200];
+  long long gpus = check_local_world(c);
+  plan_script(&c->files.project, &(plan_edits){0}, script, sizeof script);
+  bool is_module = strncmp(script, "-m ", 3) == 0; // deepspeed's own flag for it is another
+  check_fix(f, "in %.80s: %s %lld %s", file,
+            is_module ? "torchrun --nproc_per_node" : "deepspeed --num_gpus", gpus, script);
+}
+
+// deepspeed.init_distributed reads RANK, WORLD_SIZE and MASTER_ADDR; without them it asks MPI, which is rarely there.
+void check_launcher(check *c) {
+  const char *file = plan_command_file(&c->files.project);
+  if (!c->trains || !file || !needs_launcher(c) || !project_job_is_plain(&c->files)) return;
+  check_finding *f = check_add(c, "conflict.no_launcher", CHECK_FAILS,
+                               "DeepSpeed is on, and plain python starts the run");
+  snprintf(f->file, sizeof f->file, "%s", file);
+  check_why(f, "DeepSpeed needs a launcher even for one GPU: without its RANK and MASTER_ADDR it "
+               "asks MPI, and ends with \"No module named 'mpi4py'\"");
+  fix_launcher(c, f, file);
+}

@@ -1,0 +1,13 @@
+// A command as it was typed, to be typed again with more.
+#ifndef PLIM_CLI_TYPED_LINE_H
+#define PLIM_CLI_TYPED_LINE_H
+
+#include <stdio.h>
+
+#include "options.h"
+
+// "plimsoll plan train.py --gpu 4090": its words and the options that were given, quoted for a shell where they need
+// it; without the common options.
+void typed_line(const cli_call *call, FILE *out);
+
+#endif
