@@ -29,7 +29,7 @@ S
 $PLIMSOLL apply old.json 2>&1
 $PLIMSOLL apply old.json --done chunked_loss
 cp -r fixtures/seed0 seed && cd seed && chmod -R u+w .
-$PLIMSOLL plan start_baseline.sh --gpu 24564MiB --out plan.json >/dev/null
+$PLIMSOLL plan start_baseline.sh --gpu 24564MiB --fix chunked_loss=off --out plan.json >/dev/null
 echo "== below the first: an engine that needs a launcher"
 for n in 2 3 4 5 6; do
   $PLIMSOLL apply plan.json --rung $n --dry-run 2>&1 >/dev/null | grep -q num_gpus && break

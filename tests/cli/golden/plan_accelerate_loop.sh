@@ -35,5 +35,5 @@ hand() {
   mv was.sh launch.sh; mv was.json ds.json
 }
 hand liger liger=on
-hand checkpoint liger=off
+hand checkpoint checkpoint=on
 grep -c 'mixed_precision="bf16")$' train.py
