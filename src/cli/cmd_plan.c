@@ -88,6 +88,7 @@ static void offer_losses(const project_job *files, plim_plan_request *r) {
   bool has_own_models = p->dialect < PLIM_DIALECTS && plim_dialect_table[p->dialect].has_own_models;
   if (has_own_models && !r->chunk_tokens) keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
   bool has_key = plan_can_write(p, &(plim_knob_change){PLIM_KNOB_LIGER, on}, 1);
+  if (has_own_models && !has_key) keep_own(r, PLIM_KNOB_LIGER);
   r->offers_liger = !r->chunk_tokens && (has_key || p->dialect == PLIM_DIALECT_AXOLOTL);
 }
 

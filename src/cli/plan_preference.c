@@ -21,12 +21,14 @@ static bool is_any_allowed(const plim_plan_request *r) {
 static const char *const among[] = {[PLIM_PASSED_NONE] = "",
                                     [PLIM_PASSED_HOST] = " on the card",
                                     [PLIM_PASSED_WAY] = " in your own way to share",
-                                    [PLIM_PASSED_CODE] = " without work by hand"};
+                                    [PLIM_PASSED_CODE] = " without work by hand",
+                                    [PLIM_PASSED_LIGER] = " without Liger-Kernel"};
 static const char *const because[] = {[PLIM_PASSED_NONE] = "",
                                       [PLIM_PASSED_HOST] = " if your host is like the one measured",
                                       [PLIM_PASSED_WAY] =
                                           " by rates of links that were not measured",
-                                      [PLIM_PASSED_CODE] = ", with work by hand"};
+                                      [PLIM_PASSED_CODE] = ", with work by hand",
+                                      [PLIM_PASSED_LIGER] = ", with --fix liger=on"};
 
 static void print_first(const plan_for_card *c) {
   const plim_plan *p = &c->plan;

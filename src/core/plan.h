@@ -100,7 +100,13 @@ typedef struct {
 } plim_concession;
 
 // Why something faster is not first.
-typedef enum { PLIM_PASSED_NONE, PLIM_PASSED_HOST, PLIM_PASSED_WAY, PLIM_PASSED_CODE } plim_passed;
+typedef enum {
+  PLIM_PASSED_NONE,
+  PLIM_PASSED_HOST,
+  PLIM_PASSED_WAY,
+  PLIM_PASSED_CODE,
+  PLIM_PASSED_LIGER // nothing in the user's files turns it on
+} plim_passed;
 
 typedef struct {
   plim_choice before_choice;

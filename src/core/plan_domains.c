@@ -175,9 +175,13 @@ static bool has_logits(const plim_job *job) {
   return job->recipe.loss == PLIM_LOSS_FULL && has_causal_head(job);
 }
 
-bool plim_can_use_liger(const plim_plan_request *r) {
-  bool is_open = r->offers_liger && plim_may_be(&r->domains[PLIM_KNOB_LIGER], true);
+bool plim_could_use_liger(const plim_plan_request *r) {
+  bool is_open = !r->holds_others && plim_may_be(&r->domains[PLIM_KNOB_LIGER], true);
   return is_open && has_logits(&r->job) && plim_liger_knows(r->job.model.family->model_type);
+}
+
+bool plim_can_use_liger(const plim_plan_request *r) {
+  return r->offers_liger && plim_could_use_liger(r);
 }
 
 static void chunks(const plim_level *l, plim_domain *d) {

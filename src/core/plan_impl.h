@@ -49,6 +49,7 @@ plim_domain plim_fewer_per_anchor(int64_t own);
 // The free values of a knob on a level, those first that are likely to be best.
 plim_domain plim_level_domain(const plim_level *level, plim_knob knob);
 bool plim_may_be(const plim_domain *d, int64_t value); // it is in there, or all are
+bool plim_could_use_liger(const plim_plan_request *r); // by hand at least
 bool plim_can_use_liger(const plim_plan_request *r);   // the user's files can turn it on
 int64_t plim_optimizer_on_card(int64_t optimizer);     // the same without managed memory
 void plim_domain_push(plim_domain *d, int64_t value);  // once

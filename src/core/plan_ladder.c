@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan_impl.h"
+#include "plan_rows.h"
 
 // ---- nothing that is not needed ---------------------------------------------------------------------
 
@@ -200,6 +200,26 @@ static void note_faster(plim_search *s) {
   if (is_so) plan->passed = plim_why_passed(s->r, &plan->faster.choice, &first->choice);
 }
 
+// Where no file turns Liger on it is not searched: what it would do for the first rung, in batches that fit, is told.
+static void note_liger(plim_search *s, const plim_level *level) {
+  plim_plan *plan = s->plan;
+  plim_row_search w = plim_rows_of(s, level);
+  plim_choice row = plan->rungs.at[0].choice;
+  plim_rung shown, best = plan->passed ? plan->faster : plan->rungs.at[0];
+  bool is_news = plim_could_use_liger(s->r) && !plim_can_use_liger(s->r);
+  if (!is_news || row.at[PLIM_KNOB_LIGER]) return;
+  row.at[PLIM_KNOB_LIGER] = 1;
+  row.at[PLIM_KNOB_CHUNKED_LOSS] = 0;
+  w.is_quick = true;
+  const plim_rung *x = plim_choice_is_sound(s->r, &row)
+                           ? plim_fastest_split(&w, &row, best.tokens_per_second)
+                           : NULL;
+  if (!x || !plim_search_compare(s, &x->choice, &shown) || !plim_is_safe(s->r, &shown.e)) return;
+  if (!is_clearly_faster(&shown, &best)) return;
+  plan->faster = shown;
+  plan->passed = PLIM_PASSED_LIGER;
+}
+
 static bool is_own_way(const plim_search *s, const plim_choice *choice) {
   const plim_choice *own = &s->plan->before_choice;
   return choice->at[PLIM_KNOB_STRATEGY] == own->at[PLIM_KNOB_STRATEGY] &&
@@ -263,6 +283,7 @@ void plim_build_ladder(plim_search *s, const plim_level *level) {
   if (!plan->rungs.len || s->failed) return;
   const plim_choice first = plan->rungs.at[0].choice;
   note_faster(s);
+  note_liger(s, level);
   note_own_way(s);
   add_expandable(s, level);
   bool is_slow = first.at[PLIM_KNOB_CACHED_BATCH]; // to predict

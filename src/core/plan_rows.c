@@ -301,6 +301,23 @@ plim_row_search plim_rows_of(plim_search *s, const plim_level *level) {
       .s = s, .level = level, .confs = plim_level_domain(level, PLIM_KNOB_ALLOC_CONF)};
 }
 
+const plim_rung *plim_fastest_split(const plim_row_search *w, const plim_choice *row, double than) {
+  plim_choice best = *row;
+  bool found = false;
+  for (int alone = 0; alone < 2; alone++) {
+    plim_split_list list;
+    plim_splits_of(w->level, alone, &list);
+    for (int i = count_fitting(w, row, &list) - 1; i >= 0 && !w->s->failed; i--) {
+      const plim_rung *x = plim_run_fitting(w, *row, list.at[i]);
+      if (!x || !(x->tokens_per_second > than)) break; // smaller ones are slower
+      than = x->tokens_per_second;
+      best = x->choice;
+      found = true;
+    }
+  }
+  return found ? plim_search_run(w->s, &best) : NULL;
+}
+
 bool plim_is_last(const plim_row_search *w, const plim_choice *row) {
   return plim_goes_to_host(w->s->r, row) || plim_hand_work_of(w->s->r, row).code;
 }

@@ -42,6 +42,8 @@ void plim_try_row(const plim_row_search *w, const plim_choice *row);
 const plim_rung *plim_run_fitting(const plim_row_search *w, plim_choice choice, plim_split at);
 // Keeps it if it fits. Tokens per second; 0: it does not.
 double plim_keep(const plim_row_search *w, const plim_choice *row, plim_split at);
+// The fastest batch of a row that fits and is faster than that; NULL: none is.
+const plim_rung *plim_fastest_split(const plim_row_search *w, const plim_choice *row, double than);
 // It goes to the host, or takes code of one's own.
 bool plim_is_last(const plim_row_search *w, const plim_choice *row);
 

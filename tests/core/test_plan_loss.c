@@ -55,6 +55,22 @@ TEST(without_files_the_loss_is_written_by_hand) {
   CHECK_PLANNED(r, 512, 0);
 }
 
+TEST(liger_that_no_file_turns_on_is_told_where_it_is_faster) {
+  plim_plan_request r = request("qwen2", "qwen2.5-7b");
+  plim_plan plan;
+  r.job.recipe.length = 2048;
+  r.job.lora = (plim_lora){.rank = 16, .targets = PLIM_ALL_LINEAR};
+  r.target = plim_target_size(24 * PLIM_GIB);
+  CHECK(!plim_plan_make(&r, &plan, NULL) && plan.rungs.len, "a plan");
+  CHECK(!plan.rungs.at[0].choice.at[PLIM_KNOB_LIGER], "without it");
+  CHECK(plan.passed == PLIM_PASSED_LIGER && plan.faster.choice.at[PLIM_KNOB_LIGER], "told");
+  CHECK(plan.faster.tokens_per_second > 1.01 * plan.rungs.at[0].tokens_per_second, "faster");
+  plim_plan_clear(&plan);
+  r.domains[PLIM_KNOB_LIGER] = (plim_domain){1, {0}};
+  CHECK(!plim_plan_make(&r, &plan, NULL) && plan.passed != PLIM_PASSED_LIGER, "not if it is held");
+  plim_plan_clear(&plan);
+}
+
 TEST(liger_comes_first_where_files_can_turn_it_on) {
   plim_plan_request r = request("qwen2", "qwen2.5-7b");
   r.offers_liger = true;
