@@ -144,7 +144,7 @@ static void print_left(const plim_plan_file *plan, const apply_args *args, FILE 
 
 // The command is a line of its own: an error's hint may be too short for it.
 static void print_replan(const plim_plan_file *plan) {
-  fprintf(stderr, "without it: %s\n",
+  fprintf(stderr, "without it:\n  %s\n",
           plan->replan ? plan->replan : "plimsoll plan FILES --fix KNOB=VALUE --out plan.json");
 }
 

@@ -13,7 +13,7 @@ S
 echo "== refused: the lines to paste, and a command that can be typed"
 $PLIMSOLL plan train.py --gpu "12 GiB" --fix micro_batch=4 --fix checkpoint=off --fix optimizer=adamw-foreach --fix alloc_conf=default --out p.json >/dev/null
 $PLIMSOLL apply p.json 2>&1
-again=$($PLIMSOLL apply p.json 2>&1 | sed -n 's/^without it: plimsoll //p')
+again=$($PLIMSOLL apply p.json 2>&1 | sed -n 's/^  plimsoll plan /plan /p')
 echo "typed again: $again"
 eval "$PLIMSOLL $again" 2>&1 | grep -E "^error|as it is|planned:"
 echo "== done by hand: what is done is not said again"
