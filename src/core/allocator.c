@@ -277,13 +277,13 @@ static uint32_t find_cached(plim_allocator *a, uint32_t lane, uint64_t bytes) {
 static uint32_t find_new(plim_allocator *a, uint32_t lane, uint64_t bytes) {
   uint64_t request = segment_request(&a->options.conf, bytes);
   if (gc_is_on(a)) release_old(a);
-  uint32_t found = segment_obtain(a, lane, bytes, request);
-  if (found || a->options.conf.throw_on_cudamalloc_oom) return found;
+  uint32_t found = a->out_of_host_memory ? 0 : segment_obtain(a, lane, bytes, request);
+  if (found || a->options.conf.throw_on_cudamalloc_oom || a->out_of_host_memory) return found;
   if (release_oversize(a, lane, bytes)) found = segment_obtain(a, lane, bytes, request);
-  if (found) return found;
+  if (found || a->out_of_host_memory) return found; // what is half done is not touched again
   release_all(a);
   a->stats.retries++;
-  return segment_obtain(a, lane, bytes, request);
+  return a->out_of_host_memory ? 0 : segment_obtain(a, lane, bytes, request);
 }
 
 // A slot that is asked for again while it is held: its free, or the end of its wait, was lost.

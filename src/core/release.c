@@ -135,7 +135,7 @@ static void choose_all(plim_allocator *a, choice *chosen) {
 
 static void release_chosen(plim_allocator *a, choice *chosen) {
   unmark(a, chosen);
-  for (size_t i = 0; i < chosen->len; i++) {
+  for (size_t i = 0; i < chosen->len && !a->out_of_host_memory; i++) {
     if (block_is_expandable(block_at(a, chosen->at[i]))) pages_release(a, chosen->at[i]);
     else segment_release(a, chosen->at[i]);
   }
