@@ -37,6 +37,8 @@ static plim_plan_request request(const job_case *c) {
   r.job.lora = (plim_lora){.rank = c->rank, .targets = PLIM_ALL_LINEAR};
   if (c->world > 1) r.job.sharding = (plim_sharding){.strategy = PLIM_SHARD_DDP, .world = c->world};
   r.effective_batch = (uint64_t)(c->batch * c->accumulate * c->world);
+  r.domains[PLIM_KNOB_LIGER] =
+      (plim_domain){1, {0}}; // by hand it is not searched, only told of a plan
   return r;
 }
 
