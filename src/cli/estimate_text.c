@@ -17,7 +17,8 @@ static void print_subject(const estimate_result *r) {
   char text[256];
   size_t width = (size_t)term_width(stdout);
   job_describe_model(&r->request, r->args, text, sizeof text);
-  term_print(stdout, TERM_BOLD, "%s\n", text);
+  if (strlen(text) > width) term_wrap(stdout, text, 0, 0, width);
+  else term_print(stdout, TERM_BOLD, "%s\n", text);
   job_describe_recipe(&r->request, r->args, text, sizeof text);
   term_wrap(stdout, text, 0, 0, width);
   for (size_t i = 0; i < sizeof r->request.notes / sizeof *r->request.notes; i++) {
