@@ -60,13 +60,6 @@ static int row_of(const char *callee) {
   return CALLS;
 }
 
-static bool is_listed(const char *list, const char *key) {
-  size_t n = strlen(key);
-  for (; list && *list; list += strcspn(list, ","), list += *list == ',')
-    if (strcspn(list, ",") == n && memcmp(list, key, n) == 0) return true;
-  return false;
-}
-
 bool plim_call_takes(const plim_project_file *f, const char *beside, const char *key) {
   char callee[NAME_BYTES];
   bool is_python = f->settings.format == PLIM_FORMAT_PYTHON;
@@ -74,7 +67,8 @@ bool plim_call_takes(const plim_project_file *f, const char *beside, const char 
     return true; // a dict takes what it is given
   int row = row_of(callee);
   if (row == CALLS) return false;
-  return calls[row].takes ? is_listed(calls[row].takes, key) : !is_listed(calls[row].lacks, key);
+  return calls[row].takes ? plim_is_listed(calls[row].takes, key)
+                          : !plim_is_listed(calls[row].lacks, key);
 }
 
 void plim_call_refuses(const char *beside, const char *key, char *why, size_t size) {

@@ -143,4 +143,6 @@ bool plim_is_without_a_word(plim_knob knob, const plim_value *want);
 plim_err plim_project_check(const plim_project *p, const plim_knob_change *changes, size_t count,
                             const plim_edit_set *edits, plim_error *error);
 
+bool plim_is_listed(const char *list, const char *word); // in "a,b,c"
+
 #endif

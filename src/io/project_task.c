@@ -194,7 +194,7 @@ static const struct {
     {PLIM_KNOB_CHECKPOINT, "model.activations_checkpoint_num_layers", "on"},
 };
 
-static bool is_listed(const char *list, const char *word) {
+bool plim_is_listed(const char *list, const char *word) {
   size_t n = strlen(word);
   for (; list && *list; list += strcspn(list, ","), list += *list == ',')
     if (strcspn(list, ",") == n && memcmp(list, word, n) == 0) return true;
@@ -207,7 +207,7 @@ static size_t take_out(task *t, plim_edit edits[EDITS], size_t count) {
   const char *word = t->value->kind == PLIM_VALUE_TEXT ? t->value->text : "";
   plim_edit edit;
   for (size_t i = 0; i < sizeof belongings / sizeof *belongings; i++) {
-    if (belongings[i].knob != t->knob || is_listed(belongings[i].values, word)) continue;
+    if (belongings[i].knob != t->knob || plim_is_listed(belongings[i].values, word)) continue;
     plim_key key = {.key = belongings[i].key, .knob = t->knob};
     const plim_setting *setting = setting_of(t, &key, is_nested);
     if (setting && went_well(t, plim_settings_remove(&t->f->settings, setting, &edit, NULL)))
