@@ -26,11 +26,30 @@ badly_formatted() {
 sideways_includes() { grep -rnE '#include "(\.\./|.*/\.\./)' include src; }
 library_prints() {
   grep -rnE '(^|[^a-z_>.])((printf|puts|putchar|perror|exit|abort)\(|fprintf\((stdout|stderr))' \
-    --include='*.[ch]' src/core src/io src/system | grep -vE 'format\(printf|^[^:]*:[0-9]+: *//'
+    --include='*.[ch]' src/core src/io src/system src/app | grep -vE 'format\(printf|^[^:]*:[0-9]+: *//'
+}
+
+foreign_impl_headers() {
+  local file name folder
+  find src -name '*_impl.h' | while read -r file; do
+    name=${file##*/} folder=${file%/*}
+    grep -rlF "#include \"$name\"" src --include='*.[ch]' | grep -v "^$folder/[^/]*$"
+  done
+}
+names_used_twice() { find src -name '*.[ch]' -printf '%f\n' | sort | uniq -d; }
+# Short names of tensors' operations are ordinary words: only programs on the tape include them.
+short_names_elsewhere() {
+  grep -rlE '#include "(tape|op)_names.h"' src |
+    grep -vE '^src/core/(tape|ops|modules|families|optimizers|sharding|loops)/'
+  grep -rnE '^ *# *define [a-z]' src --include='*.h' |
+    grep -vE '^src/core/(base/vec|tape/tape_names|ops/op_names)\.h:|define plim_'
 }
 
 rule "sources are formatted" badly_formatted
 rule "no include climbs out of its room" sideways_includes
+rule "what is private to a folder stays there" foreign_impl_headers
+rule "every file name says one thing" names_used_twice
+rule "short names stay on the tape" short_names_elsewhere
 rule "nothing outside src/cli prints or exits" library_prints
 
 echo "$passed passed, $failed failed"

@@ -1,3 +1,3 @@
-#include "command.h"
+#include "program.h"
 
-int main(int argc, char **argv) { return cli_main(argc, argv); }
+int main(int argc, char **argv) { return plimsoll_main(argc, argv); }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats.h"
 #include "remove_property.h"
 #include "settings.h"
 

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats.h"
 #include "project.h"
+#include "project_change.h"
 
 static void expect(bool condition) {
   if (!condition) abort();

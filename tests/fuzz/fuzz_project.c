@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats.h"
+#include "project_change.h"
 #include "project_job.h"
 
 enum { MAX_FILES = 5, MAX_BYTES = 6000, SEPARATOR = 0x1e };

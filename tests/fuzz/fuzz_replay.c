@@ -5,8 +5,8 @@
 #include "inspect.h"
 #include "replay.h"
 #include "snapshot.h"
-#include "story.h"
 #include "timeline.h"
+#include "trace_analysis.h"
 #include "tune.h"
 
 static void tell_story(const plim_trace *trace, const plim_replay_options *options,

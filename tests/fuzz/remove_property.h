@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats.h"
 #include "settings.h"
 
 static void removal_expect(bool condition) {

@@ -4,6 +4,8 @@
 #include "flash_attention.h"
 #include "ops.h"
 
+#include "op_names.h"
+
 typedef struct {
   const struct plim_bert *m;
   plim_linear query, key, value;

@@ -1,6 +1,6 @@
 // BERT and RoBERTa: encoders that see both ways, with a head for masked tokens or bare.
-#ifndef PLIM_CORE_FAMILIES_BERT_H
-#define PLIM_CORE_FAMILIES_BERT_H
+#ifndef PLIM_CORE_BERT_H
+#define PLIM_CORE_BERT_H
 
 #include "config.h"
 #include "model.h"

@@ -2,6 +2,8 @@
 
 #include "ops.h"
 
+#include "op_names.h"
+
 // One mask for all layers, or one for each kind of layer, of which the one without a window is made
 // even if no layer asks for it.
 static void make_masks(plim_tape *t, const plim_config *c, const plim_batch *b,

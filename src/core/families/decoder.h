@@ -1,7 +1,7 @@
 // What decoders with rotary positions share: what is made before the first layer, how a layer is
 // called, and the head's weight.
-#ifndef PLIM_CORE_FAMILIES_DECODER_H
-#define PLIM_CORE_FAMILIES_DECODER_H
+#ifndef PLIM_CORE_DECODER_H
+#define PLIM_CORE_DECODER_H
 
 #include "config.h"
 #include "modules.h"

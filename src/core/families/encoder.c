@@ -4,6 +4,8 @@
 #include "loss.h"
 #include "ops.h"
 
+#include "op_names.h"
+
 // ---- parts of layers ------------------------------------------------------------------------------
 
 plim_linear plim_encoder_square(plim_tape *t, plim_encoder *e, plim_projection projection,
@@ -105,7 +107,7 @@ static plim_tensor *masked_head_forward(plim_tape *t, const plim_masked_head *h,
   plim_tape_at(t, "decoder");
   plim_tensor *input = plim_part_enter(t, PLIM_PART_HEAD, scores);
   set(t, &scores, plim_part_leave(t, PLIM_PART_HEAD, linear(t, input, h->weight, h->bias)));
-  plim_tensor *loss = masked_loss(t, scores, batch->labels);
+  plim_tensor *loss = plim_masked_loss(t, scores, batch->labels);
   plim_tape_purpose(t, purpose_was);
   set(t, logits, give(t, &scores));
   let_go(t, hidden, was);

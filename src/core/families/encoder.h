@@ -1,6 +1,6 @@
 // What encoders share: BERT, RoBERTa and MPNet.
-#ifndef PLIM_CORE_FAMILIES_ENCODER_H
-#define PLIM_CORE_FAMILIES_ENCODER_H
+#ifndef PLIM_CORE_ENCODER_H
+#define PLIM_CORE_ENCODER_H
 
 #include "config.h"
 #include "modules.h"

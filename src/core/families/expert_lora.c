@@ -4,6 +4,8 @@
 #include "ops.h"
 #include "work.h"
 
+#include "op_names.h"
+
 plim_expert_lora plim_expert_lora_new(plim_tape *t, plim_model *m, const plim_tensor *weight,
                                       int64_t rank) {
   bool is_stacked = weight->shape.n == 3;

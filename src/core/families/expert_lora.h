@@ -1,7 +1,7 @@
 // peft's adapters on parameters (ParamWrapper), which stand for a mixture's router and stacked experts:
 // merged into the weight anew in every forward.
-#ifndef PLIM_CORE_FAMILIES_EXPERT_LORA_H
-#define PLIM_CORE_FAMILIES_EXPERT_LORA_H
+#ifndef PLIM_CORE_EXPERT_LORA_H
+#define PLIM_CORE_EXPERT_LORA_H
 
 #include "model.h"
 

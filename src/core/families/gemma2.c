@@ -3,6 +3,8 @@
 #include "decoder.h"
 #include "ops.h"
 
+#include "op_names.h"
+
 typedef struct {
   const struct plim_gemma2 *m;
   plim_linear q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj;

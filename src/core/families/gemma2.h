@@ -1,7 +1,7 @@
 // Gemma 2: scaled embeddings, four norms a layer, windows in every other layer, capped scores and
 // logits.
-#ifndef PLIM_CORE_FAMILIES_GEMMA2_H
-#define PLIM_CORE_FAMILIES_GEMMA2_H
+#ifndef PLIM_CORE_GEMMA2_H
+#define PLIM_CORE_GEMMA2_H
 
 #include "config.h"
 #include "model.h"

@@ -3,6 +3,8 @@
 #include "modules.h"
 #include "ops.h"
 
+#include "op_names.h"
+
 typedef struct {
   const struct plim_gpt2 *m;
   plim_norm ln_1, ln_2;

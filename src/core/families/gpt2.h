@@ -1,6 +1,6 @@
 // GPT-2: learned positions, LayerNorm, Conv1D projections, dropout.
-#ifndef PLIM_CORE_FAMILIES_GPT2_H
-#define PLIM_CORE_FAMILIES_GPT2_H
+#ifndef PLIM_CORE_GPT2_H
+#define PLIM_CORE_GPT2_H
 
 #include "config.h"
 #include "model.h"

@@ -4,6 +4,8 @@
 #include "ops.h"
 #include "rope.h"
 
+#include "op_names.h"
+
 typedef struct {
   const struct plim_gpt_neox *m;
   plim_norm input_norm, post_attention_norm;

@@ -1,6 +1,6 @@
 // GPT-NeoX (Pythia): attention and MLP side by side, part of each head turned.
-#ifndef PLIM_CORE_FAMILIES_GPT_NEOX_H
-#define PLIM_CORE_FAMILIES_GPT_NEOX_H
+#ifndef PLIM_CORE_GPT_NEOX_H
+#define PLIM_CORE_GPT_NEOX_H
 
 #include "config.h"
 #include "model.h"

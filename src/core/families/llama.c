@@ -5,6 +5,8 @@
 #include "mixtral.h"
 #include "ops.h"
 
+#include "op_names.h"
+
 typedef struct {
   const struct plim_llama *m;
   plim_linear q_proj, k_proj, v_proj, o_proj;

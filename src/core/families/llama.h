@@ -1,7 +1,7 @@
 // Llama and its siblings mistral, mixtral, qwen2, qwen3, phi3: RMSNorm, rotary positions, grouped
 // attention, SwiGLU.
-#ifndef PLIM_CORE_FAMILIES_LLAMA_H
-#define PLIM_CORE_FAMILIES_LLAMA_H
+#ifndef PLIM_CORE_LLAMA_H
+#define PLIM_CORE_LLAMA_H
 
 #include "config.h"
 #include "model.h"

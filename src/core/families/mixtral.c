@@ -5,6 +5,8 @@
 #include "moe.h"
 #include "ops.h"
 
+#include "op_names.h"
+
 plim_experts plim_experts_new(plim_tape *t, plim_model *m, const plim_config *c, plim_dtype dtype) {
   int64_t n = c->experts, h = c->hidden, i = c->intermediate;
   plim_experts e = {.per_token = c->experts_per_token};

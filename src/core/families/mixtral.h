@@ -1,6 +1,6 @@
 // Mixtral's mixture of experts, which takes the place of llama's MLP; all else is llama's.
-#ifndef PLIM_CORE_FAMILIES_MIXTRAL_H
-#define PLIM_CORE_FAMILIES_MIXTRAL_H
+#ifndef PLIM_CORE_MIXTRAL_H
+#define PLIM_CORE_MIXTRAL_H
 
 #include "config.h"
 #include "expert_lora.h"

@@ -3,6 +3,8 @@
 #include "encoder.h"
 #include "ops.h"
 
+#include "op_names.h"
+
 typedef struct {
   plim_linear q, k, v, o;
   plim_norm norm; // after attention

@@ -1,7 +1,7 @@
 // MPNet: an encoder with a bias by relative position, which all layers share, and attention written
 // out: transformers has no other for it, and no checkpointing.
-#ifndef PLIM_CORE_FAMILIES_MPNET_H
-#define PLIM_CORE_FAMILIES_MPNET_H
+#ifndef PLIM_CORE_MPNET_H
+#define PLIM_CORE_MPNET_H
 
 #include "config.h"
 #include "model.h"

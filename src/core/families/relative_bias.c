@@ -3,6 +3,8 @@
 #include "kernels.h"
 #include "ops.h"
 
+#include "op_names.h"
+
 static plim_tensor *range(plim_tape *t, plim_dims shape) { return empty(t, shape, PLIM_I64); }
 
 static plim_tensor *as_bool(plim_tape *t, const plim_tensor *x) {

@@ -1,6 +1,6 @@
 // Relative positions as T5 has them: distances in buckets, and a learned bias per bucket and head.
-#ifndef PLIM_CORE_FAMILIES_RELATIVE_BIAS_H
-#define PLIM_CORE_FAMILIES_RELATIVE_BIAS_H
+#ifndef PLIM_CORE_RELATIVE_BIAS_H
+#define PLIM_CORE_RELATIVE_BIAS_H
 
 #include "tape.h"
 

@@ -9,6 +9,8 @@
 #include "ops.h"
 #include "relative_bias.h"
 
+#include "op_names.h"
+
 typedef struct {
   plim_linear q, k, v, o;
   plim_tensor *relative; // bias by distance, (buckets, heads); of a stack's first self attention
@@ -355,7 +357,7 @@ static plim_tensor *forward(plim_tape *t, plim_model *model, const plim_batch *b
   plim_tape_at(t, "lm_head");
   plim_tensor *input = plim_part_enter(t, PLIM_PART_HEAD, last);
   set(t, &scores, plim_part_leave(t, PLIM_PART_HEAD, linear(t, input, m->lm_head, NULL)));
-  plim_tensor *loss = masked_loss(t, scores, batch->labels); // labels are not shifted
+  plim_tensor *loss = plim_masked_loss(t, scores, batch->labels); // labels are not shifted
   plim_tape_purpose(t, purpose_was);
   drop_all(t, &ids, &decoded, &last);
   set(t, logits, give(t, &scores));

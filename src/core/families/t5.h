@@ -1,6 +1,6 @@
 // T5: encoder and decoder, relative positions as a bias of the scores, one table of embeddings.
-#ifndef PLIM_CORE_FAMILIES_T5_H
-#define PLIM_CORE_FAMILIES_T5_H
+#ifndef PLIM_CORE_T5_H
+#define PLIM_CORE_T5_H
 
 #include "config.h"
 #include "model.h"

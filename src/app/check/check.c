@@ -1,0 +1,150 @@
+#include "check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "text.h"
+
+// ---- the list ---------------------------------------------------------------------------------------
+
+// In the order they are shown. Those before may fill what those behind use.
+static void (*const checks[])(check *) = {
+    check_visible,    check_cards,       check_card_count, check_environment, check_memory,
+    check_allocator,  check_interrupted, check_recognised, check_batch,       check_agreement,
+    check_auto_batch, check_files,       check_conflicts,  check_launcher,    check_idle,
+    check_loading,    check_shell,       check_yaml,       check_typos,       check_readers,
+    check_precision,  check_fit,         check_offload,    check_locked,      check_shared_memory,
+    check_folder,
+};
+
+plim_err check_all(check *c, plim_error *error) {
+  for (size_t i = 0; i < sizeof checks / sizeof *checks && !c->has_no_memory; i++) checks[i](c);
+  return c->has_no_memory ? plim_no_memory(error) : PLIM_OK;
+}
+
+size_t check_count(const check *c, check_severity severity) {
+  size_t count = 0;
+  for (size_t i = 0; i < c->findings.len; i++) count += c->findings.at[i].severity == severity;
+  return count;
+}
+
+static bool fits_badly(const check *c) {
+  for (size_t i = 0; i < c->findings.len; i++)
+    if (strcmp(c->findings.at[i].id, "fit") == 0 && c->findings.at[i].severity == CHECK_WARNING)
+      return true;
+  return false;
+}
+
+check_verdict check_decide(const check *c, const char **why_not) {
+  *why_not = NULL;
+  if (check_count(c, CHECK_FAILS)) return CHECK_NOT_READY;
+  if (!c->files.project.files.len) return CHECK_READY; // the machine was asked about
+  if (!c->trains) *why_not = "nothing here is known as a training configuration";
+  else if (!c->has_estimate) *why_not = c->no_estimate.message;
+  else if (!c->estimate.has_verdict) *why_not = "no card is named, and none is here";
+  if (*why_not) return CHECK_NOT_CHECKED;
+  return fits_badly(c) ? CHECK_MAY_NOT_FIT : CHECK_READY;
+}
+
+// ---- where to look ----------------------------------------------------------------------------------
+
+static void look_at_processes(check *c, size_t card) {
+  plim_card_process found[PLIM_MAX_PROCESSES];
+  size_t count = plim_nvml_processes(&c->cards[card], found);
+  for (size_t i = 0; i < count; i++) {
+    check_process p = {.card = card, .process = found[i]};
+    if (!plim_process_name(c->root, found[i].pid, p.name, sizeof p.name)) p.name[0] = 0;
+    if (!vec_push(&c->processes, p)) c->has_no_memory = true;
+  }
+}
+
+void check_look(check *c) {
+  plim_machine_read(c->root, &c->machine);
+  c->card_count = plim_nvml_cards(c->cards);
+  for (size_t i = 0; i < c->card_count; i++) look_at_processes(c, i);
+}
+
+plim_err check_read(check *c, const char *const *files, size_t count, const cli_strings *sets,
+                    plim_error *error) {
+  plim_error why = {0};
+  plim_err err = project_job_open(&c->files, files, count, sets, error);
+  if (err) return err;
+  c->trains = !plim_run_settings_of(&c->files.project, &c->files.run, &why);
+  if (why.code != PLIM_ERR_NOMEM) return PLIM_OK;
+  project_job_clear(&c->files);
+  return plim_fail(error, PLIM_ERR_NOMEM, "%s", why.message);
+}
+
+void check_clear(check *c) {
+  project_job_clear(&c->files);
+  vec_free(&c->processes);
+  vec_free(&c->findings);
+}
+
+// ---- findings ---------------------------------------------------------------------------------------
+
+static void print_into(char *text, size_t size, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
+static void print_into(char *text, size_t size, const char *format, va_list args) {
+  vsnprintf(text, size, format, args);
+  plim_text_disarm(text);
+}
+
+check_finding *check_add(check *c, const char *id, check_severity severity, const char *format,
+                         ...) {
+  check_finding finding = {.id = id, .severity = severity, .caret = -1};
+  va_list args;
+  va_start(args, format);
+  print_into(finding.what, sizeof finding.what, format, args);
+  va_end(args);
+  if (vec_push(&c->findings, finding)) return &c->findings.at[c->findings.len - 1];
+  c->has_no_memory = true;
+  return &c->lost;
+}
+
+void check_why(check_finding *f, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  print_into(f->why, sizeof f->why, format, args);
+  va_end(args);
+}
+
+void check_fix(check_finding *f, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  print_into(f->fix, sizeof f->fix, format, args);
+  va_end(args);
+}
+
+static bool is_inside(char c) { return ((unsigned char)c & 0xC0) == 0x80; } // of a UTF-8 character
+
+void check_show(check_finding *f, const char *text, size_t byte) {
+  enum { BEFORE = 56, SHOWN = 72 };
+  size_t start = byte;
+  while (start > 0 && text[start - 1] != '\n') start--;
+  if (byte - start > BEFORE && strcspn(text + start, "\n") > SHOWN) start = byte - BEFORE;
+  while (start < byte && is_inside(text[start])) start++;
+  size_t size = strcspn(text + start, "\n");
+  if (size > SHOWN) size = SHOWN;
+  while (size > 0 && is_inside(text[start + size])) size--;
+  snprintf(f->excerpt, sizeof f->excerpt, "%.*s", (int)size, text + start);
+  for (char *at = f->excerpt; *at; at++)
+    if (*at == '\t') *at = ' ';
+  plim_text_disarm(f->excerpt);
+  f->caret = (int)(byte - start);
+}
+
+void check_at(check_finding *f, const check_place *place) {
+  snprintf(f->file, sizeof f->file, "%s", place->file->path);
+  plim_text_disarm(f->file);
+  f->line = place->setting->line;
+}
+
+void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte) {
+  snprintf(f->file, sizeof f->file, "%s", file->path);
+  plim_text_disarm(f->file);
+  f->line = 1;
+  for (size_t i = 0; i < byte; i++) f->line += file->text[i] == '\n';
+}

@@ -1,0 +1,245 @@
+// Whether the run fits, and a hint at files that could be checked.
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc_conf.h"
+#include "check.h"
+#include "formats.h"
+#include "job_moment.h"
+#include "plan.h"
+#include "units.h"
+
+// ---- the estimate -----------------------------------------------------------------------------------
+
+// An allocator setting that PyTorch refuses is a finding of its own.
+static void leave_out_bad_conf(job_args *job) {
+  plim_alloc_conf conf;
+  if (job->alloc_conf && plim_alloc_conf_parse(job->alloc_conf, &conf, NULL))
+    job->alloc_conf = NULL;
+}
+
+static plim_err estimate(check *c, uint64_t world, plim_error *error) {
+  static const job_args nothing = JOB_DEFAULTS;
+  const char *source;
+  c->job = (job_args)JOB_DEFAULTS_WITH(JOB_UNSET);
+  c->job.model = c->model;
+  c->job.gpu = c->gpu;
+  if (world) c->job.world = world;
+  plim_err err = project_job_fill(&c->files, &c->job, error);
+  leave_out_bad_conf(&c->job);
+  if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
+  err = project_job_blame(&c->files, &c->job, err, error);
+  if (!err && c->request.job.recipe.loss != PLIM_LOSS_CONTRASTIVE)
+    c->request.job.recipe.batch *=
+        plim_sequences_per_anchor(project_job_count(&c->files, PLIM_KNOB_POSITIVES),
+                                  project_job_count(&c->files, PLIM_KNOB_NEGATIVES));
+  if (!err) err = plim_estimate_make(&c->request.job, &c->request.target, &c->estimate, error);
+  return err;
+}
+
+// Nobody says how many GPUs share the model. One takes the most: what fits there fits on several.
+static bool fits_alone(check *c) {
+  plim_error error = {0};
+  bool is_open = !c->world && c->files.run.world.said == PLIM_UNSAID && check_is_sharded(c);
+  if (!is_open || estimate(c, 1, &error)) return false;
+  return c->estimate.has_verdict && c->estimate.fits;
+}
+
+static void estimate_alone(check *c) {
+  c->has_estimate = fits_alone(c);
+  if (c->has_estimate)
+    check_add(c, "fit.assumed", CHECK_NOTE,
+              "one GPU is assumed, on which it takes the most: the files do not say how many "
+              "(--world N)");
+}
+
+// ---- the verdict ------------------------------------------------------------------------------------
+
+static const char *card_of(const check *c) {
+  return *c->request.card ? c->request.card : "the limit";
+}
+
+// Paths that fit on a line; the files they name are found again.
+static void list_files(const check *c, char *text, size_t size) {
+  const plim_project *p = &c->files.project;
+  *text = 0;
+  for (size_t i = 0; i < p->files.len; i++) {
+    size_t used = strlen(text);
+    if (used + strlen(p->files.at[i]->path) + 2 > size) return;
+    snprintf(text + used, size - used, " %s", p->files.at[i]->path);
+  }
+}
+
+static void fix_plan(const check *c, check_finding *f) {
+  char files[160], model[96] = "", gpu[64] = "", world[32] = "";
+  list_files(c, files, sizeof files);
+  if (c->model) snprintf(model, sizeof model, " --model %.80s", c->model);
+  if (c->gpu) snprintf(gpu, sizeof gpu, " --gpu \"%.48s\"", c->gpu);
+  if (c->world) snprintf(world, sizeof world, " --world %llu", (unsigned long long)c->world);
+  check_fix(f, "plimsoll plan%s%s%s%s --out plan.json", files, model, gpu, world);
+}
+
+// What only `plan` can be told is told to it.
+static void say_not_known(check *c) {
+  static const char *const own[] = {"--model", "--world", "--gpu", "--set"};
+  const char *hint = c->no_estimate.hint;
+  char files[160] = "";
+  bool is_of_plan = strncmp(hint, "--", 2) == 0;
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    is_of_plan = is_of_plan && strncmp(hint, own[i], strlen(own[i])) != 0;
+  check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "whether it fits is not known: %s",
+                               c->no_estimate.message);
+  if (is_of_plan) list_files(c, files, sizeof files);
+  check_fix(f, "%s%s%s%s", is_of_plan ? "plimsoll plan" : "", files, is_of_plan ? " " : "", hint);
+}
+
+// What was assumed instead of read is not sure to fail.
+static bool is_sure(const check *c) {
+  static const plim_knob knobs[] = {PLIM_KNOB_SEQUENCE, PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_LORA_RANK,
+                                    PLIM_KNOB_CHECKPOINT, PLIM_KNOB_QUANTISATION};
+  for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
+    if (c->files.project.knobs[knobs[i]].said == PLIM_UNCLEAR) return false;
+  return check_number(c, PLIM_KNOB_SEQUENCE) && c->micro_batch;
+}
+
+static void say_too_large(check *c) {
+  const plim_estimate *e = &c->estimate;
+  char where[128];
+  check_finding *f = check_add(
+      c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING, "does not fit: needs %s, %s has %s",
+      units_bytes(e->device_bytes).text, card_of(c), units_bytes(e->budget_bytes).text);
+  estimate_place(&e->capped.runs_out_at, where, sizeof where);
+  check_why(f, "runs out of memory in %s%s", where,
+            is_sure(c) ? "" : "; the files do not say all, see the notes");
+  fix_plan(c, f);
+}
+
+// The card that is there, if that is the one the estimate is for.
+static uint64_t free_now(const check *c) {
+  return !c->gpu && c->card_count ? c->cards[0].free_bytes : PLIM_UNKNOWN;
+}
+
+// Whether it also fits into what is free now. With less, the allocator gives back what it caches.
+static bool fits_now(const check *c) {
+  plim_target target = c->request.target;
+  plim_estimate now;
+  uint64_t free = free_now(c);
+  if (c->estimate.device_bytes <= free || target.budget_bytes <= free) return true;
+  uint64_t taken = target.budget_bytes - free;
+  if (target.limit_bytes <= taken) return false;
+  target.budget_bytes -= taken;
+  target.limit_bytes -= taken;
+  return !plim_estimate_make(&c->request.job, &target, &now, NULL) && now.fits;
+}
+
+static void say_crowded(check *c) {
+  const plim_estimate *e = &c->estimate;
+  check_finding *f = check_add(c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING,
+                               "fits on an empty card only: needs %s, %s of %s are free now",
+                               units_bytes(e->device_bytes).text, units_bytes(free_now(c)).text,
+                               units_bytes(e->budget_bytes).text);
+  check_why(f, "what others hold on the card is missing");
+  check_fix(f, "free the card first; nvidia-smi shows who is on it");
+}
+
+// As the plan does: what may take more than there is, is not sure to run.
+static bool is_tight(const plim_estimate *e) { return e->interval_bytes[1] > e->budget_bytes; }
+
+static void say_tight(check *c) {
+  const plim_estimate *e = &c->estimate;
+  check_finding *f =
+      check_add(c, "fit", CHECK_WARNING, "fits with too little to spare to be sure: %s of %s on %s",
+                units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text, card_of(c));
+  check_why(f, "it may take between %s and %s", units_bytes(e->interval_bytes[0]).text,
+            units_bytes(e->interval_bytes[1]).text);
+  fix_plan(c, f);
+}
+
+static void say_verdict(check *c) {
+  const plim_estimate *e = &c->estimate;
+  if (!e->has_verdict) {
+    check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "needs %s on the card",
+                                 units_bytes(e->device_bytes).text);
+    check_fix(f, "name the card to see whether it fits: --gpu 24GiB");
+  } else if (!e->fits) say_too_large(c);
+  else if (!fits_now(c)) say_crowded(c);
+  else if (is_tight(e)) say_tight(c);
+  else
+    check_add(c, "fit", CHECK_OK, "fits: %s of %s on %s", units_bytes(e->device_bytes).text,
+              units_bytes(e->budget_bytes).text, card_of(c));
+}
+
+static void say_assumed(check *c) {
+  const plim_model_source *model = &c->request.source;
+  if (*c->request.card_note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->request.card_note);
+  if (*model->note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", model->note);
+  if (*model->quantization)
+    check_add(c, "fit.assumed", CHECK_NOTE,
+              "the checkpoint is quantized (%s); predicted as if it were not", model->quantization);
+  if (!check_number(c, PLIM_KNOB_SEQUENCE))
+    check_add(c, "fit.assumed", CHECK_NOTE, "no length is said: %lld tokens assumed",
+              (long long)c->request.job.recipe.length);
+  for (size_t i = 0; i < sizeof c->files.notes / sizeof *c->files.notes; i++)
+    if (*c->files.notes[i]) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->files.notes[i]);
+}
+
+void check_fit(check *c) {
+  if (!c->trains) return;
+  c->has_estimate = !estimate(c, c->world, &c->no_estimate);
+  if (!c->has_estimate) estimate_alone(c);
+  if (!c->has_estimate) {
+    if (c->no_estimate.code == PLIM_ERR_NOMEM) c->has_no_memory = true;
+    else say_not_known(c);
+    return;
+  }
+  say_verdict(c);
+  say_assumed(c);
+}
+
+// ---- the folder -------------------------------------------------------------------------------------
+
+enum { MAX_LOOKED_AT = 64, MAX_BYTES = 256 << 10 };
+
+static bool is_candidate(const char *name) {
+  plim_format format;
+  return *name != '.' && plim_format_of(name, "", 0, &format);
+}
+
+// Of an ecosystem, by its keys.
+static bool is_recognised(const char *name) {
+  plim_format format;
+  plim_settings s = {0};
+  plim_recognition is = {.dialect = PLIM_DIALECTS};
+  char *text;
+  size_t size;
+  if (plim_text_file_read(name, MAX_BYTES, &text, &size, NULL)) return false;
+  bool is_read = plim_format_of(name, text, size, &format) &&
+                 !plim_settings_read(format, text, size, &s, NULL);
+  if (is_read) plim_dialect_recognise(&s, &is);
+  plim_settings_clear(&s);
+  free(text);
+  return is.dialect != PLIM_DIALECTS && is.dialect != PLIM_DIALECT_HOME;
+}
+
+// Looks whether there is something to check, without checking it.
+void check_folder(check *c) {
+  struct dirent **entries;
+  char list[200] = "";
+  if (c->files.project.files.len) return;
+  int count = scandir(".", &entries, NULL, alphasort);
+  for (int i = 0, looked = 0; i < count; i++) {
+    const char *name = entries[i]->d_name;
+    size_t used = strlen(list);
+    if (used + strlen(name) + 2 < sizeof list && is_candidate(name) && looked++ < MAX_LOOKED_AT &&
+        is_recognised(name))
+      snprintf(list + used, sizeof list - used, " %.190s", name);
+    free(entries[i]);
+  }
+  if (count >= 0) free(entries);
+  if (!*list) return;
+  check_finding *f =
+      check_add(c, "files.here", CHECK_NOTE, "training configurations here, not checked:%s", list);
+  check_fix(f, "plimsoll check%s", list);
+}

@@ -1,0 +1,142 @@
+// Checks of texts that are read here, and that their own readers refuse or read otherwise.
+#include "check.h"
+#include "lenient_reads.h"
+
+// What reads a file, and what it does with each kind.
+typedef struct {
+  const char *name;
+  struct {
+    check_severity severity; // CHECK_OK: it takes this
+    const char *why;
+  } does[PLIM_LOOSE_KINDS];
+} reader;
+
+#define LAST_WINS "takes the last and drops the others without a word"
+#define ONE_DOCUMENT "wants one document: ComposerError, expected a single document in the stream"
+
+// accelerate's HfDeepSpeedConfig, which transformers uses too, and HfArgumentParser.
+static const reader json_load = {
+    "json.load, by which transformers and accelerate read it,",
+    {
+        [PLIM_LOOSE_COMMA] = {CHECK_FAILS, "ends with JSONDecodeError"},
+        [PLIM_LOOSE_COMMENT] = {CHECK_FAILS, "ends with JSONDecodeError"},
+        [PLIM_LOOSE_TWICE] = {CHECK_WARNING, LAST_WINS},
+    }};
+
+// deepspeed.initialize(config=FILE), the deepspeed_config argument.
+static const reader hjson = {
+    "DeepSpeed",
+    {
+        [PLIM_LOOSE_COMMA] = {CHECK_NOTE, "takes this; json.load, by which transformers and "
+                                          "accelerate read the file, does not"},
+        [PLIM_LOOSE_COMMENT] = {CHECK_NOTE, "takes this; json.load, by which transformers and "
+                                            "accelerate read the file, does not"},
+        [PLIM_LOOSE_TWICE] = {CHECK_FAILS,
+                              "ends with ValueError: Duplicate keys in DeepSpeed config"},
+    }};
+
+static const reader some_json = {
+    "Python's json",
+    {
+        [PLIM_LOOSE_COMMA] = {CHECK_WARNING, "ends with JSONDecodeError"},
+        [PLIM_LOOSE_COMMENT] = {CHECK_WARNING, "ends with JSONDecodeError"},
+        [PLIM_LOOSE_TWICE] = {CHECK_WARNING, LAST_WINS},
+    }};
+
+static const reader pyyaml = {"yaml.safe_load",
+                              {
+                                  [PLIM_LOOSE_TWICE] = {CHECK_WARNING, LAST_WINS},
+                                  [PLIM_LOOSE_DOCUMENTS] = {CHECK_FAILS, ONE_DOCUMENT},
+                              }};
+
+static const reader omegaconf = {
+    "OmegaConf",
+    {
+        [PLIM_LOOSE_TWICE] = {CHECK_FAILS, "ends with ConstructorError: found duplicate key"},
+        [PLIM_LOOSE_DOCUMENTS] = {CHECK_FAILS, ONE_DOCUMENT},
+    }};
+
+// A script of one's own may call safe_load_all.
+static const reader some_yaml = {
+    "yaml.safe_load",
+    {
+        [PLIM_LOOSE_TWICE] = {CHECK_WARNING, LAST_WINS "; OmegaConf refuses it"},
+        [PLIM_LOOSE_DOCUMENTS] = {CHECK_WARNING, ONE_DOCUMENT},
+    }};
+
+// LLaMA-Factory reads by OmegaConf since July 2025 (its #8505), by PyYAML before.
+static const reader factory = {
+    "LLaMA-Factory",
+    {
+        [PLIM_LOOSE_TWICE] = {CHECK_WARNING,
+                              "has ended, since July 2025, with ConstructorError: found "
+                              "duplicate key; before, it took the last"},
+        [PLIM_LOOSE_DOCUMENTS] = {CHECK_FAILS, ONE_DOCUMENT},
+    }};
+
+static const struct {
+  plim_dialect dialect;
+  const reader *reads;
+} yaml_readers[] = {
+    {PLIM_DIALECT_TORCHTUNE, &omegaconf},   {PLIM_DIALECT_NEMO, &omegaconf},
+    {PLIM_DIALECT_LLM_FOUNDRY, &omegaconf}, {PLIM_DIALECT_MEGATRON_BRIDGE, &omegaconf},
+    {PLIM_DIALECT_LLAMA_FACTORY, &factory}, {PLIM_DIALECT_LLAMA_FACTORY_V1, &factory},
+    {PLIM_DIALECT_HOME, &some_yaml},        {PLIM_DIALECTS, &some_yaml},
+};
+
+static const reader *yaml_reader(const plim_project_file *f) {
+  for (size_t i = 0; i < sizeof yaml_readers / sizeof *yaml_readers; i++)
+    if (yaml_readers[i].dialect == f->is.dialect) return yaml_readers[i].reads;
+  return &pyyaml;
+}
+
+static bool has_dialect(const check *c, plim_dialect dialect) {
+  for (size_t i = 0; i < c->files.project.files.len; i++)
+    if (c->files.project.files.at[i]->is.dialect == dialect) return true;
+  return false;
+}
+
+static const reader *json_reader(const check *c, const plim_project_file *f) {
+  plim_dialect d = c->files.project.dialect;
+  bool is_trainer = d != PLIM_DIALECTS && plim_dialect_table[d].has_trainer;
+  if (f->is.dialect != PLIM_DIALECT_DEEPSPEED)
+    return f->is.dialect == PLIM_DIALECTS ? &some_json : &json_load;
+  return is_trainer || has_dialect(c, PLIM_DIALECT_ACCELERATE) ? &json_load : &hjson;
+}
+
+// ---- findings ---------------------------------------------------------------------------------------
+
+static const struct {
+  const char *id, *what, *fix;
+} kinds[PLIM_LOOSE_KINDS] = {
+    [PLIM_LOOSE_COMMA] = {"text.comma", "a comma behind the last value", "take the comma out"},
+    [PLIM_LOOSE_COMMENT] = {"text.comment", "a comment in JSON", "take the comment out"},
+    [PLIM_LOOSE_TWICE] = {"text.twice", "a key is there twice", "keep one of them"},
+    [PLIM_LOOSE_DOCUMENTS] = {"text.documents", "several documents in one file",
+                              "a file for each of them"},
+};
+
+static void say(check *c, const plim_project_file *file, const reader *r, int kind,
+                const plim_loose *loose) {
+  if (r->does[kind].severity == CHECK_OK) return;
+  bool has_key = *loose->key;
+  check_finding *f = check_add(c, kinds[kind].id, r->does[kind].severity, "%s%s%.90s",
+                               kinds[kind].what, has_key ? ": " : "", loose->key);
+  check_at_byte(f, file, loose->byte);
+  check_show(f, file->text, loose->byte);
+  check_why(f, "%s %s", r->name, r->does[kind].why);
+  check_fix(f, "%s", kinds[kind].fix);
+}
+
+static void check_file(check *c, const plim_project_file *f) {
+  plim_loose loose[PLIM_LOOSE_KINDS];
+  if (plim_loose_find(f->settings.format, f->text, f->size, loose, NULL)) return;
+  const reader *r = f->settings.format == PLIM_FORMAT_JSON ? json_reader(c, f) : yaml_reader(f);
+  for (int i = 0; i < PLIM_LOOSE_KINDS; i++)
+    if (loose[i].is_there) say(c, f, r, i, &loose[i]);
+}
+
+void check_readers(check *c) {
+  for (size_t i = 0; i < c->files.project.files.len; i++)
+    check_file(c, c->files.project.files.at[i]);
+}

@@ -1,0 +1,12 @@
+// Moments of a training run in words.
+#ifndef PLIM_APP_JOB_MOMENT_H
+#define PLIM_APP_JOB_MOMENT_H
+
+#include "tape.h"
+
+extern const char *const estimate_phases[PLIM_PHASES]; // "loading", "forward", ...
+
+// "step 2, backward, layer 27: down_proj", or "loading".
+void estimate_place(const plim_place *place, char *text, size_t size);
+
+#endif

@@ -1,0 +1,173 @@
+// The options that describe a training run, shared by the commands that predict one.
+#ifndef PLIM_APP_JOB_OPTIONS_H
+#define PLIM_APP_JOB_OPTIONS_H
+
+#include "estimate.h"
+#include "model_config.h"
+#include "options.h"
+
+// What was typed. A command embeds this in its args struct as `job`. Targets: NULL for all-linear; a
+// chunk of the loss: PLIM_UNKNOWN for the default.
+typedef struct {
+  const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
+  uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes, loss_chunk;
+  uint64_t columns, cached_batch; // 0: two columns, no cached loss
+  bool is_pairwise;               // the loss compares texts of one sample alone
+  double lora_alpha, lora_dropout, network;
+  uint64_t world, nodes;
+  // Indices into the choices.
+  int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
+      offload, link, pooling, prepare;
+  bool checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
+  bool through_accelerate;    // it is accelerate that shards; Trainer's model it always is
+  bool wraps_layers;          // checkpoints are FSDP's, around layers
+  plim_zero_sizes zero_sizes; // DeepSpeed's, of files; JOB_AUTO_SIZE: by the model
+  bool overlaps;              // overlap_comm
+  bool leaves_kbit;           // nothing prepares quantised weights, unless --prepare says so
+  bool loads_whole;           // accelerate's zero3_init_flag is off
+  bool is_fsdp_1;             // the strategy is the first FSDP, for which the second stands
+  const cli_call *typed;      // the command line, whose args have these at `typed_at`; NULL: none
+  size_t typed_at;
+} job_args;
+
+// Whether the option was typed that fills this field of `args`.
+bool job_is_typed(const job_args *args, const void *field);
+
+#define JOB_AUTO_SIZE INT64_MIN
+
+// In job_loads: in parts, which Trainer and accelerate see to by themselves.
+enum { JOB_LOAD_SHARDED = 3 };
+
+// Adapters where peft puts them by itself.
+#define JOB_PEFT_TARGETS "default"
+
+// Of counts that the user's files may say: not typed.
+#define JOB_UNSET PLIM_UNKNOWN
+#define JOB_DEFAULTS JOB_DEFAULTS_WITH(1)
+// Batch, accumulation and GPUs are `count` where they are not typed.
+#define JOB_DEFAULTS_WITH(count)                                                                   \
+  {                                                                                                \
+    .batch = count, .world = count, .nodes = 1, .accumulate = count, .steps = 3,                   \
+    .optimizer = "adamw", .loss_chunk = PLIM_UNKNOWN, .limit_bytes = PLIM_UNKNOWN                  \
+  }
+
+// Of the options that are a choice; core's own tables of names serve the others.
+extern const char *const job_dtypes[], *const job_amps[], *const job_lora_dtypes[];
+extern const char *const job_loops[], *const job_loads[], *const job_offloads[];
+extern const char *const job_reduce_dtypes[], *const job_links[], *const job_prepares[];
+
+// Rows for the command's table of options; AT(field) is the offset of job.field.
+// clang-format off
+#define JOB_OPTIONS(AT)                                                                            \
+  {"model", 'm', "MODEL", CLI_MODEL, AT(model),                                                   \
+   "a name of the catalogue, an id in the Hugging Face cache, or a config.json", NULL},            \
+  {"batch", 'b', "N", CLI_UINT, AT(batch), "sequences per forward pass (default: 1)", NULL},       \
+  {"seq", 's', "N", CLI_UINT, AT(seq),                                                             \
+   "tokens per sequence (default: 2048, or what the model can)", NULL},                            \
+  {"target-seq", 0, "N", CLI_UINT, AT(target_seq),                                                 \
+   "tokens per target of an encoder-decoder (default: as --seq)", NULL},                           \
+  {"dtype", 0, "TYPE", CLI_CHOICE, AT(dtype),                                                      \
+   "of the parameters (default: the checkpoint's, as transformers 5 does; else bf16)", job_dtypes},                          \
+  {"amp", 0, "TYPE", CLI_CHOICE, AT(amp), "autocast to this type (default: none)", job_amps},      \
+  {"lora-rank", 0, "R", CLI_UINT, AT(lora_rank), "train peft's adapters of this rank", NULL},      \
+  {"lora-alpha", 0, "A", CLI_NUMBER, AT(lora_alpha), "their scale; changes no memory", NULL},      \
+  {"lora-dropout", 0, "P", CLI_NUMBER, AT(lora_dropout), "their dropout (default: 0)", NULL},      \
+  {"lora-targets", 0, "LIST", CLI_STRING, AT(lora_targets),                                        \
+   "the layers they go to: q_proj,v_proj (default: all-linear)", NULL},                            \
+  {"lora-dtype", 0, "TYPE", CLI_CHOICE, AT(lora_dtype),                                            \
+   "their type (default: fp32, as peft does)", job_lora_dtypes},                                   \
+  {"checkpoint", 'c', NULL, CLI_FLAG, AT(checkpoint), "gradient checkpointing", NULL},             \
+  {"reentrant", 0, NULL, CLI_FLAG, AT(reentrant), "checkpointing with use_reentrant=True", NULL},  \
+  {"attention", 0, "KIND", CLI_CHOICE, AT(attention),                                              \
+   "attn_implementation; flash: flash_attention_2 (default: sdpa)", plim_attention_names},                                         \
+  {"mask", 0, "KIND", CLI_CHOICE, AT(mask),                                                        \
+   "attention_mask: none, all ones, with padding, or padded to the longest of the batch, so "      \
+   "that one sequence has no padding (default: none)", plim_mask_names},                                 \
+  {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "adamw (fused), adamw-foreach, adamw-8bit, sgd, lion, ... or a name of "        \
+   "TrainingArguments (default: adamw)", NULL},          \
+  {"accumulate", 'a', "N", CLI_UINT, AT(accumulate),                                               \
+   "forward passes per optimizer step (default: 1)", NULL},                                        \
+  {"no-clip", 0, NULL, CLI_FLAG, AT(no_clip), "no clip_grad_norm_", NULL},                         \
+  {"loss", 0, "KIND", CLI_CHOICE, AT(loss),                                                        \
+   "cross entropy of all logits, in chunks, fused as Liger-Kernel does, or in eighths as torchtune " \
+   "does; contrastive: embeddings "                                                                \
+   "compared, as sentence-transformers does (default: full)", plim_loss_names},                      \
+  {"loss-chunk", 0, "N", CLI_UINT, AT(loss_chunk), "tokens per chunk (default: 512)", NULL},       \
+  {"columns", 0, "N", CLI_UINT, AT(columns),                                                       \
+   "texts of a contrastive loss: an anchor, a positive, negatives (default: 2)", NULL},            \
+  {"cached-batch", 0, "N", CLI_UINT, AT(cached_batch),                                             \
+   "sequences at a time of a cached one, its mini_batch_size (default: it is no cached one)", NULL}, \
+  {"pooling", 0, "KIND", CLI_CHOICE, AT(pooling),                                                  \
+   "how their tokens become an embedding (default: mean)", plim_pooling_names},                    \
+  {"liger", 0, NULL, CLI_FLAG, AT(liger), "Liger-Kernel's norms, rotary positions, MLPs", NULL},   \
+  {"weights", 0, "KIND", CLI_CHOICE, AT(weights),                                                  \
+   "frozen weights as bitsandbytes keeps them (default: plain)", plim_weights_names},                     \
+  {"prepare", 0, "HOW", CLI_CHOICE, AT(prepare),                                                   \
+   "of quantised weights: what is not quantised made float32 by peft's "                           \
+   "prepare_model_for_kbit_training, or left as it is (default: what the files do, or peft)",      \
+   job_prepares},                                                                                  \
+  {"offload", 0, "WHAT", CLI_CHOICE, AT(offload),                                                  \
+   "keep on the host: activations, checkpoints, the optimizer, or parameters too", job_offloads},               \
+  {"strategy", 0, "NAME", CLI_CHOICE, AT(strategy),                                                \
+   "how several GPUs share the work (default: none)", plim_strategy_names},                        \
+  {"world", 0, "N", CLI_UINT, AT(world), "GPUs (default: 1)", NULL},                               \
+  {"nodes", 0, "N", CLI_UINT, AT(nodes), "machines they are in (default: 1)", NULL},               \
+  {"link", 0, "KIND", CLI_CHOICE, AT(link),                                                        \
+   "between GPUs of one machine (default: NVLink on SXM cards, PCIe on others)", job_links},       \
+  {"network", 0, "GB/S", CLI_NUMBER, AT(network),                                                  \
+   "of one machine to the others, in each direction (default: 12, which is 100 Gbit/s)", NULL},    \
+  {"no-reshard", 0, NULL, CLI_FLAG, AT(no_reshard),                                                \
+   "FSDP2 keeps a layer's parameters after its forward", NULL},                                    \
+  {"reduce-dtype", 0, "TYPE", CLI_CHOICE, AT(reduce_dtype),                                        \
+   "FSDP2 reduces gradients in this type (default: fp32; Trainer: that of --amp)", job_reduce_dtypes}, \
+  {"bucket-views", 0, NULL, CLI_FLAG, AT(bucket_views), "DDP's gradient_as_bucket_view", NULL},    \
+  {"delete-outputs", 0, NULL, CLI_FLAG, AT(delete_outputs),                                        \
+   "the loop lets go of the model's outputs after backward", NULL},                                \
+  {"loop", 0, "KIND", CLI_CHOICE, AT(loop),                                                        \
+   "a plain loop, transformers.Trainer, or the shortest loop (default: manual)", job_loops},                          \
+  {"load", 0, "HOW", CLI_CHOICE, AT(load),                                                         \
+   "from_pretrained to the CPU and moved, straight to the card with device_map, random weights "   \
+   "built there, or under zero.Init, whole on no GPU (default: pretrained)", job_loads},           \
+  {"steps", 0, "N", CLI_UINT, AT(steps), "optimizer steps to simulate (default: 3)", NULL},        \
+  {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf), "PYTORCH_CUDA_ALLOC_CONF", NULL},           \
+  {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),                                                        \
+   "a card by name, or its size: RTX 4090, 24GiB (default: the one in this machine)", NULL},       \
+  {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),                                                 \
+   "memory PyTorch may take, as set_per_process_memory_fraction would allow", NULL}
+// clang-format on
+
+// A job and the card it is for, as understood.
+typedef struct {
+  plim_job job;
+  plim_model_source source;
+  plim_target target;
+  plim_alloc_conf conf;  // target.conf points here
+  char card[128];        // in words: "RTX 4090"; empty: none was given or found
+  char card_note[160];   // what was made of its name or size; empty: nothing to say
+  bool is_known_by_size; // its kernels and rates are an H200's
+  char notes[8][224];    // what was assumed; unused ones are empty
+} job_request;
+
+// Fills *out, which must not move afterwards. `typed` are the arguments as they were before files were
+// read: what was typed and has no effect is an error, what files say a note. On error, `*source` is the
+// text error->byte points into, or NULL.
+plim_err job_understand(const job_args *args, const job_args *typed, job_request *out,
+                        const char **source, plim_error *error);
+
+// Of it, what is about adapters; and the layers they go to: "q_proj,v_proj", "all-linear".
+plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error);
+const char *job_lora_targets(const job_args *args, const job_request *r);
+
+// And what is about the card, and how cards are connected (job_card.c).
+plim_err job_understand_target(const job_args *args, job_request *r, const char **source,
+                               plim_error *error);
+plim_err job_understand_link(const job_args *args, job_request *r, plim_error *error);
+
+// Adds to the notes; one too many is left out.
+void job_note(job_request *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// "qwen2.5-7b, LoRA r=16 on 7 kinds of layers, bf16" and "batch 2 x 2048 tokens, ...".
+void job_describe_model(const job_request *r, const job_args *args, char *text, size_t size);
+void job_describe_recipe(const job_request *r, const job_args *args, char *text, size_t size);
+
+#endif

@@ -1,0 +1,385 @@
+#include "project_job.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "job_contrast.h"
+
+#define note project_job_note
+
+void project_job_note(project_job *p, const char *format, ...) {
+  size_t i = 0, count = sizeof p->notes / sizeof *p->notes;
+  while (i < count && *p->notes[i]) i++;
+  if (i == count) return;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(p->notes[i], sizeof *p->notes, format, args);
+  va_end(args);
+}
+
+// ---- reading ----------------------------------------------------------------------------------------
+
+static plim_err bind(project_job *p, const char *text, plim_error *error) {
+  char copy[512];
+  snprintf(copy, sizeof copy, "%s", text);
+  char *file = strchr(copy, '='), *key = file ? strchr(file + 1, ':') : NULL;
+  if (!key || !key[1]) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--set %.96s is not KNOB=FILE:KEY", text);
+    plim_error_hint(error, "--set micro_batch=config.py:TRAINING.batch");
+    return err;
+  }
+  *file++ = *key++ = 0;
+  plim_knob knob = plim_knob_named(copy);
+  if (knob == PLIM_KNOBS)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "there is no knob \"%.48s\"", copy);
+  size_t at;
+  plim_err err = PLIM_OK;
+  if (plim_project_find(&p->project, file, &at, NULL) && plim_is_file(file))
+    err = plim_project_read(&p->project, file, error);
+  return err ? err : plim_project_bind(&p->project, knob, file, key, error);
+}
+
+plim_err project_job_open(project_job *p, const char *const *files, size_t count,
+                          const cli_strings *sets, plim_error *error) {
+  plim_err err = PLIM_OK;
+  *p = (project_job){0};
+  for (size_t i = 0; !err && i < count; i++) err = plim_project_read(&p->project, files[i], error);
+  if (!err) err = plim_project_follow(&p->project, error);
+  for (size_t i = 0; !err && sets && i < sets->len; i++) err = bind(p, sets->at[i], error);
+  if (!err) err = plim_project_finish(&p->project, error);
+  if (err) project_job_clear(p);
+  return err;
+}
+
+plim_err project_job_read(project_job *p, const char *const *files, size_t count,
+                          const cli_strings *sets, plim_error *error) {
+  plim_err err = project_job_open(p, files, count, sets, error);
+  if (!err) err = plim_run_settings_of(&p->project, &p->run, error);
+  if (!err) plim_project_note_typos(&p->project);
+  for (size_t i = 0; !err && i < p->project.notes.len; i++) note(p, "%s", p->project.notes.at[i]);
+  if (err) project_job_clear(p);
+  return err;
+}
+
+void project_job_clear(project_job *p) {
+  plim_project_clear(&p->project);
+  free(p->targets);
+  p->targets = NULL;
+}
+
+uint64_t project_job_batch(const project_job *p) {
+  return p->run.global_batch.said >= PLIM_SAID ? (uint64_t)p->run.global_batch.count : 0;
+}
+
+// ---- into arguments ---------------------------------------------------------------------------------
+
+static bool is_known(plim_said said) { return said == PLIM_SAID || said == PLIM_DEFAULTED; }
+
+static void fill_count(project_job *p, const job_args *a, const char *what, plim_said_count said,
+                       uint64_t unless, uint64_t *out) {
+  if (*out != unless || job_is_typed(a, out)) return;
+  if (is_known(said.said) && said.count > 0) *out = (uint64_t)said.count;
+  else if (said.said == PLIM_UNCLEAR) note(p, "%s is not clear from the files", what);
+}
+
+// ---- how many at once ---------------------------------------------------------------------------------
+
+typedef struct {
+  plim_knob knob;
+  const char *option, *example;
+  size_t at;             // of job_args
+  bool is_one_if_unsaid; // nobody accumulates, or takes several GPUs, without saying so
+} asked_count;
+
+static const asked_count counts[] = {
+    {PLIM_KNOB_MICRO_BATCH, "--batch", "8", offsetof(job_args, batch), false},
+    {PLIM_KNOB_ACCUMULATE, "--accumulate", "8", offsetof(job_args, accumulate), true},
+    {PLIM_KNOB_WORLD, "--world", "8", offsetof(job_args, world), true},
+};
+
+// What has an answer where nothing is said, and none where it is not clear.
+static const asked_count open_counts[] = {
+    {PLIM_KNOB_SEQUENCE, "--seq", "2048", offsetof(job_args, seq), false},
+    {PLIM_KNOB_LORA_RANK, "--lora-rank", "16, or 0 for no adapters", offsetof(job_args, lora_rank),
+     false},
+    {PLIM_KNOB_POSITIVES, "--contrastive --columns", "3", offsetof(job_args, columns), false},
+    {PLIM_KNOB_NEGATIVES, "--contrastive --columns", "3", offsetof(job_args, columns), false},
+};
+
+// What to type where the files leave a count open.
+static void hint_count(const project_job *p, const asked_count *c, plim_error *error) {
+  const plim_project_knob *k = &p->project.knobs[c->knob];
+  const plim_setting *first = k->place_count ? k->places[0].setting : NULL;
+  const char *knob = plim_knob_table[c->knob].name;
+  plim_value said = !first                                    ? (plim_value){0}
+                    : first->value.kind == PLIM_VALUE_DERIVED ? first->computed
+                                                              : first->value;
+  bool is_count = said.kind == PLIM_VALUE_INTEGER && said.integer > 0;
+  if (is_count && c->knob == PLIM_KNOB_LORA_RANK)
+    plim_error_hint(error, "%s %lld, or 0 for no adapters", c->option, (long long)said.integer);
+  else if (is_count && k->place_count > 1)
+    plim_error_hint(error, "which one counts: --set %s=%s:%s or --set %s=%s:%s", knob,
+                    p->project.files.at[k->places[0].file]->path, first->key, knob,
+                    p->project.files.at[k->places[1].file]->path, k->places[1].setting->key);
+  else if (is_count)
+    plim_error_hint(error, "%s %lld, or which one counts: --set %s=%s:%s", c->option,
+                    (long long)said.integer, knob, p->project.files.at[k->places[0].file]->path,
+                    first->key);
+  else if (first) plim_error_hint(error, "%s %s", c->option, c->example);
+  else
+    plim_error_hint(error, "%s %s, or where it is: --set %s=FILE:KEY", c->option, c->example, knob);
+}
+
+static plim_err refuse_count(const project_job *p, const asked_count *c, plim_error *error) {
+  const plim_project_knob *k = &p->project.knobs[c->knob];
+  const plim_knob_info *knob = &plim_knob_table[c->knob];
+  plim_err err = k->said == PLIM_UNCLEAR
+                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "%s (%s) is not clear: %s", knob->name,
+                                 knob->what, k->why)
+                     : plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say %s (%s)",
+                                 knob->name, knob->what);
+  hint_count(p, c, error);
+  if (!k->place_count) return err;
+  return plim_error_file(error, err, p->project.files.at[k->places[0].file]->path);
+}
+
+static uint64_t count_of(const plim_project_knob *k) {
+  if (!is_known(k->said)) return 0;
+  if (k->value.kind == PLIM_VALUE_REAL)
+    return k->value.real >= 1 && k->value.real < 1e15 ? (uint64_t)k->value.real : 0;
+  bool is_count = k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0;
+  return is_count ? (uint64_t)k->value.integer : 0;
+}
+
+int64_t project_job_count(const project_job *p, plim_knob knob) {
+  uint64_t count = count_of(&p->project.knobs[knob]);
+  return count < 1 << 16 ? (int64_t)count : 1 << 16;
+}
+
+static plim_err fill_counts(const project_job *p, job_args *a, plim_error *error) {
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    const plim_project_knob *k = &p->project.knobs[counts[i].knob];
+    uint64_t *out = (uint64_t *)((char *)a + counts[i].at);
+    if (*out != JOB_UNSET) continue;
+    if (count_of(k)) *out = count_of(k);
+    else if (k->said == PLIM_UNSAID && counts[i].is_one_if_unsaid) *out = 1;
+    else return refuse_count(p, &counts[i], error);
+  }
+  return PLIM_OK;
+}
+
+static plim_err ask_open(const project_job *p, const job_args *a, plim_error *error) {
+  for (size_t i = 0; i < sizeof open_counts / sizeof *open_counts; i++) {
+    const asked_count *c = &open_counts[i];
+    bool is_told = job_is_typed(a, (const char *)a + c->at);
+    if (!is_told && p->project.knobs[c->knob].said == PLIM_UNCLEAR)
+      return refuse_count(p, c, error);
+  }
+  return PLIM_OK;
+}
+
+// The place of a word among choices; the choice stays if it is none of them.
+static void fill_choice(project_job *p, const job_args *a, const char *what, plim_said_text said,
+                        const char *const *choices, int *out) {
+  if (*out || job_is_typed(a, out) || !is_known(said.said) || !*said.text) return;
+  for (int i = 0; choices[i]; i++)
+    if (strcmp(choices[i], said.text) == 0) {
+      *out = i;
+      return;
+    }
+  note(p, "%s is %s, which is not modelled: predicted as %s", what, said.text, choices[0]);
+  if (said.text == p->run.precision.text) p->holds_precision = true;
+}
+
+static bool is(plim_said_text said, const char *value) {
+  return is_known(said.said) && strcmp(said.text, value) == 0;
+}
+
+static bool may_offload(const job_args *a) { return !a->offload && !job_is_typed(a, &a->offload); }
+
+// fsdp_activation_checkpointing of accelerate's file, activation_checkpointing of fsdp_config.
+static bool is_checkpointed_by_fsdp(const project_job *p) {
+  const plim_project_knob *k = &p->project.knobs[PLIM_KNOB_CHECKPOINT];
+  const char *key = k->place_count ? k->places[0].setting->key : "";
+  bool is_file =
+      k->place_count && p->project.files.at[k->places[0].file]->is.dialect == PLIM_DIALECT_FSDP;
+  return (is_file || strstr(key, "fsdp")) && strstr(key, "activation_checkpointing");
+}
+
+static void fill_checkpoint(project_job *p, job_args *a) {
+  if (a->checkpoint || a->reentrant) return;
+  a->checkpoint = is(p->run.checkpoint, "on");
+  a->wraps_layers = a->checkpoint && is_checkpointed_by_fsdp(p);
+  a->reentrant = is(p->run.checkpoint, "reentrant");
+  if (is(p->run.checkpoint, "offloaded") && may_offload(a)) a->offload = 2;
+}
+
+// The setting whose key has this part and this end, without case; NULL: none.
+const plim_setting *project_job_setting(const project_job *p, const char *part, const char *end) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++) {
+      const char *key = s->at.at[k].key, *found = strcasestr(key, part);
+      size_t n = strlen(key), m = strlen(end);
+      if (found && n >= m && strcasecmp(key + n - m, end) == 0) return &s->at.at[k];
+    }
+  }
+  return NULL;
+}
+
+// transformers' Trainer hands the model to accelerate; so do loops that are started with a file of its.
+static bool goes_through_accelerate(const plim_project *p) {
+  if (p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer) return true;
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->is.dialect == PLIM_DIALECT_ACCELERATE) return true;
+  return false;
+}
+
+// The file that fsdp_config names says it.
+static bool has_version_in_file(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->is.dialect == PLIM_DIALECT_FSDP &&
+        p->files.at[i]->recipe.knobs[PLIM_KNOB_STRATEGY].said == PLIM_SAID)
+      return true;
+  return false;
+}
+
+// TrainingArguments' `fsdp` without a version in fsdp_config; accelerate's own file means the first then.
+static bool leaves_version_open(const project_job *p) {
+  const plim_project_knob *strategy = &p->project.knobs[PLIM_KNOB_STRATEGY];
+  plim_dialect trains = p->project.dialect;
+  if (!is(p->run.strategy, "fsdp") || !strategy->place_count || trains == PLIM_DIALECTS)
+    return false;
+  plim_dialect said_in = p->project.files.at[strategy->places[0].file]->is.dialect;
+  bool is_trainers = plim_dialect_table[trains].has_trainer && trains != PLIM_DIALECT_AXOLOTL;
+  return is_trainers && said_in != PLIM_DIALECT_ACCELERATE &&
+         !project_job_setting(p, "fsdp", "version") && !has_version_in_file(&p->project);
+}
+
+// How several GPUs share the work where nothing says it: data parallel, or the only way the ecosystem has.
+static int usual_strategy(const plim_project *p) {
+  const char *shares = p->dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[p->dialect].shares;
+  return shares && strcmp(shares, "fsdp2") == 0 ? PLIM_SHARD_FSDP2 : PLIM_SHARD_DDP;
+}
+
+static void fill_strategy(project_job *p, job_args *a) {
+  plim_said_text strategy = p->run.strategy;
+  bool is_open = leaves_version_open(p);
+  a->is_fsdp_1 = is(strategy, "fsdp") && !is_open;
+  if (is(strategy, "fsdp")) strategy.text = "fsdp2";
+  if (is_open && !job_is_typed(a, &a->strategy))
+    note(p, "fsdp_config has no version: transformers 5 takes FSDP2, 4 the first FSDP");
+  fill_choice(p, a, "the strategy", strategy, plim_strategy_names, &a->strategy);
+  bool is_typed = job_is_typed(a, &a->strategy);
+  if (is_typed) a->is_fsdp_1 = false;
+  if (is(p->run.offload, "optimizer") && may_offload(a)) a->offload = 3;
+  if (is(p->run.offload, "weights") && may_offload(a))
+    note(p,
+         "parameters on the host without their optimizer are not modelled: predicted on the card");
+  if (is_known(p->run.offload.said) && strstr(p->run.offload.text, "parameters") && may_offload(a))
+    a->offload = 4;
+  if (a->offload >= 3 && is_known(p->run.offload.said) &&
+      strstr(p->run.offload.text, "activations"))
+    note(p, "activations on the host beside parameters are not modelled: predicted on the card");
+  if (a->world > 1 && !a->strategy && !is_typed) a->strategy = usual_strategy(&p->project);
+  a->through_accelerate = goes_through_accelerate(&p->project);
+  project_job_fill_engine(p, a);
+  if (is(p->run.reshard, "off") && a->strategy == PLIM_SHARD_FSDP2) a->no_reshard = true;
+}
+
+static void fill_loss(project_job *p, job_args *a) {
+  if (a->loss || job_is_typed(a, &a->loss)) return;
+  if (is(p->run.loss, "fused")) a->loss = PLIM_LOSS_FUSED;
+  if (is(p->run.loss, "chunked")) a->loss = PLIM_LOSS_CHUNKED;
+  bool is_tune = p->project.dialect == PLIM_DIALECT_TORCHTUNE;
+  if (is(p->run.loss, "eighths-listed")) a->loss = PLIM_LOSS_LISTED;
+  if (is(p->run.loss, "eighths") && is_tune) a->loss = PLIM_LOSS_EIGHTHS;
+  else if (is(p->run.loss, "eighths"))
+    note(p, "the loss in eighths is predicted as that of all logits, which takes more");
+  if (a->loss == PLIM_LOSS_CHUNKED && is_known(p->run.loss_chunk.said) && p->run.loss_chunk.count)
+    a->loss_chunk = (uint64_t)p->run.loss_chunk.count;
+  if (is(p->run.liger, "on")) a->liger = true;
+}
+
+// Ecosystems that hand a configuration without target_modules to peft, which has its own.
+static bool leaves_targets_to_peft(const project_job *p) {
+  plim_dialect dialect = p->project.dialect;
+  bool is_trainer = dialect == PLIM_DIALECT_HF || dialect == PLIM_DIALECT_TRL;
+  bool is_own = dialect == PLIM_DIALECT_HOME || dialect == PLIM_DIALECT_SENTENCE ||
+                dialect == PLIM_DIALECT_LIGHTNING;
+  return is_trainer || (is_own && project_job_setting(p, "loraconfig.", ""));
+}
+
+// Adapters on layers that none of our names has are left out, and said.
+static plim_err fill_targets(project_job *p, job_args *a, plim_error *error) {
+  bool is_open = p->run.lora_targets.said == PLIM_UNSAID && !a->lora_targets && a->lora_rank;
+  if (is_open && leaves_targets_to_peft(p)) a->lora_targets = JOB_PEFT_TARGETS;
+  if (!is_known(p->run.lora_targets.said) || !*p->run.lora_targets.text) return PLIM_OK;
+  bool is_idle = p->run.lora_targets.said == PLIM_DEFAULTED && !a->lora_rank;
+  if (a->lora_targets || is_idle) return PLIM_OK;
+  p->targets = strdup(p->run.lora_targets.text);
+  if (!p->targets) return plim_no_memory(error);
+  a->lora_targets = p->targets;
+  return PLIM_OK;
+}
+
+static plim_err fill_adapters(project_job *p, job_args *a, plim_error *error) {
+  fill_count(p, a, "the rank of the adapters", p->run.lora_rank, 0, &a->lora_rank);
+  if (a->lora_dropout == 0 && !job_is_typed(a, &a->lora_dropout) &&
+      is_known(p->run.lora_dropout.said))
+    a->lora_dropout = p->run.lora_dropout.number;
+  fill_choice(p, a, "the quantisation", p->run.quantisation, plim_weights_names, &a->weights);
+  return fill_targets(p, a, error);
+}
+
+static void fill_optimizer(project_job *p, job_args *a) {
+  if (strcmp(a->optimizer, "adamw") != 0 || job_is_typed(a, &a->optimizer)) return;
+  if (!is_known(p->run.optimizer.said)) return;
+  if (plim_optimizer_named(p->run.optimizer.text)) a->optimizer = p->run.optimizer.text;
+  else note(p, "the optimizer %s is not modelled: predicted as adamw", p->run.optimizer.text);
+}
+
+// Where one type holds for everything, there is no autocast to turn on.
+static void fill_types(project_job *p, job_args *a) {
+  plim_dialect dialect = p->project.dialect;
+  project_job_fill_ecosystem(p, a);
+  if (dialect == PLIM_DIALECTS || !plim_dialect_table[dialect].has_one_type) return;
+  p->holds_precision = true;
+  if (a->lora_rank) a->lora_dtype = 1; // that of the parameters
+}
+
+plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
+  const plim_run_settings *r = &p->run;
+  plim_said_text attention = r->attention, precision = r->precision;
+  bool is_open = a->accumulate == JOB_UNSET;
+  plim_err err = project_job_take_model(p, a, error);
+  if (!err) err = plim_project_refuse_documents(&p->project, error);
+  if (!err) err = project_job_check_world(p, a, error);
+  if (!err) err = fill_counts(p, a, error);
+  if (!err) err = ask_open(p, a, error);
+  fill_count(p, a, "the number of machines", r->nodes, 1, &a->nodes);
+  if (!err) err = project_job_divide(p, a, is_open, error);
+  if (err) return err;
+  fill_count(p, a, "the length", r->sequence, 0, &a->seq);
+  fill_choice(p, a, "the precision", precision, job_amps, &a->amp);
+  fill_choice(p, a, "the type of the parameters", r->dtype, job_dtypes, &a->dtype);
+  fill_choice(p, a, "the attention", attention, plim_attention_names, &a->attention);
+  fill_choice(p, a, "the loop", r->loop, job_loops, &a->loop);
+  fill_choice(p, a, "the mask", r->mask, plim_mask_names, &a->mask);
+  fill_checkpoint(p, a);
+  err = fill_adapters(p, a, error);
+  if (err) return err;
+  fill_optimizer(p, a);
+  fill_loss(p, a);
+  project_job_contrast(p, a);
+  fill_strategy(p, a);
+  fill_types(p, a);
+  project_job_note_open(p, a);
+  project_job_fill_allocator(p, a);
+  if (is_known(r->clip.said) && r->clip.number == 0) a->no_clip = true;
+  return PLIM_OK;
+}

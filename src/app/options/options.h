@@ -1,0 +1,95 @@
+// Commands, options and positional arguments as tables, and what was typed.
+#ifndef PLIM_CLI_OPTIONS_H
+#define PLIM_CLI_OPTIONS_H
+
+#include "plimsoll.h"
+#include "vec.h"
+
+// What a value is: how it is read, what field it fills, and how a shell completes it.
+typedef enum {
+  CLI_FLAG,     // bool; takes no value
+  CLI_STRING,   // const char *, pointing into argv
+  CLI_STRINGS,  // cli_strings; may be given more than once
+  CLI_FILE,     // const char *; a path
+  CLI_DIR,      // const char *; a path of a directory
+  CLI_BYTES,    // uint64_t; 24GiB
+  CLI_UINT,     // uint64_t
+  CLI_NUMBER,   // double
+  CLI_CHOICE,   // int; index into the row's choices
+  CLI_COMMAND,  // const char *; the name of one of our commands
+  CLI_TOPIC,    // const char *; that, or one of the lists that help prints
+  CLI_MODEL,    // const char *; a name of the catalogue, or a path
+  CLI_CARD,     // const char *; a card's name, or a size
+  CLI_KNOBS,    // cli_strings of the planner's knobs
+  CLI_SETTINGS, // cli_strings of the same with a value: checkpoint=on
+  CLI_KIND_COUNT
+} cli_kind;
+
+typedef vec(const char *) cli_strings;
+
+bool cli_is_repeated(cli_kind kind); // fills cli_strings
+
+// One option: one row. A table ends with {0}.
+//
+//   {"limit", 0, "SIZE", CLI_BYTES, offsetof(args, limit_bytes), "memory limit", NULL}
+typedef struct cli_option {
+  const char *name;           // without the dashes; NULL: the option has a letter only
+  char letter;                // its short form, or 0
+  const char *argument;       // placeholder in the help; NULL for a flag
+  cli_kind kind;              //
+  size_t offset;              // of the field in the command's args struct
+  const char *help;           // begins in lower case, no full stop
+  const char *const *choices; // for CLI_CHOICE, ends with NULL
+} cli_option;
+
+// One positional argument: one row. A table ends with {0}.
+typedef struct cli_positional {
+  const char *name; // as in the help: SNAPSHOT
+  const char *help;
+  cli_kind kind;
+  size_t min, max;            // how many; max SIZE_MAX: any number (only in the last row)
+  const char *const *choices; // for CLI_CHOICE, ends with NULL
+} cli_positional;
+
+// What every command understands.
+typedef struct {
+  bool json;
+  int color; // a term_when
+  bool short_help, full_help;
+} cli_common;
+
+// A parsed command line (cli/frame/parse.h).
+typedef struct cli_call {
+  const struct cli_command *command;
+  cli_common common;
+  void *args;              // the command's own args struct
+  vec(const char *) words; // the positional arguments
+  vec(size_t) given;       // offsets of the fields that were typed, also where that changed nothing
+} cli_call;
+
+typedef struct {
+  const char *command; // as typed
+  const char *what;    // what it does, one line
+} cli_example;
+
+typedef struct cli_command {
+  const char *name;                  // NULL: the program itself
+  const char *summary;               // one line, lower case, no full stop
+  const cli_positional *positionals; // or NULL
+  const cli_option *options;         // its own, without the common ones; or NULL
+  size_t args_size;                  // sizeof its args struct; 0 if it has none
+  const void *defaults;              // an args struct to start from; NULL: all zero
+  int (*run)(const cli_call *call);  // returns a CLI_ exit code
+  const char *const *description;    // paragraphs, ends with NULL; or NULL
+  const cli_example *examples;       // ends with {0}; or NULL
+  const char *finding;               // what exit 1 means here; NULL: it does not occur
+} cli_command;
+
+// Whether the option that fills the field at this offset of the args struct was typed.
+bool cli_was_given(const cli_call *call, size_t offset);
+
+// Rows without the closing one. NULL has none.
+size_t cli_option_count(const cli_option *options);
+size_t cli_positional_count(const cli_positional *positionals);
+
+#endif

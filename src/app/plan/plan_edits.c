@@ -1,0 +1,205 @@
+#include "plan_edits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "project_change.h"
+
+// A knob's value as files know it.
+static plim_value file_value(const plan_for_card *c, plim_knob knob, const plim_choice *choice) {
+  const char *text = plim_knob_value_name(knob, choice->at[knob]);
+  if (knob == PLIM_KNOB_ALLOC_CONF) text = plim_choice_conf(&c->asked, choice);
+  if (text) return (plim_value){.kind = PLIM_VALUE_TEXT, .text = text};
+  return (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = choice->at[knob]};
+}
+
+// Memory that is out is no reason to leave a change to the user: it is an error of its own. `why` says what else is.
+static plim_err try_write(const plim_project *p, const plim_knob_change *changes, size_t count,
+                          bool *can, plim_error *why) {
+  plim_edit_set edits;
+  plim_err err = plim_project_set(p, changes, count, &edits, why);
+  *can = !err;
+  if (!err) plim_edit_set_clear(&edits);
+  return err == PLIM_ERR_NOMEM ? err : PLIM_OK;
+}
+
+plim_err plan_can_write(const plim_project *project, const plim_knob_change *changes, size_t count,
+                        bool *can, plim_error *error) {
+  plim_error why = {0};
+  plim_err err = try_write(project, changes, count, can, &why);
+  return err ? plim_fail(error, err, "%s", why.message) : PLIM_OK;
+}
+
+static void leave(plan_edits *out, const plim_knob_change *change, const plim_error *error) {
+  if (out->by_hand_count == PLAN_MAX_WRITES) return;
+  size_t i = out->by_hand_count++;
+  out->by_hand[i].knob = change->knob;
+  out->by_hand[i].value = change->value;
+  char *reason = out->by_hand[i].reason;
+  size_t size = sizeof out->by_hand[i].reason;
+  if (change->knob == PLIM_KNOB_ALLOC_CONF)
+    snprintf(reason, size,
+             "export PYTORCH_CUDA_ALLOC_CONF=%s in the shell that starts the training",
+             change->value.text);
+  else snprintf(reason, size, "%s%s%s", error->message, *error->hint ? "; " : "", error->hint);
+}
+
+// Together with what is written already, or not at all.
+static plim_err add(const plim_project *p, plan_edits *out, const plim_knob_change *changes,
+                    size_t count, plim_error *error) {
+  bool can;
+  if (out->write_count + count > PLAN_MAX_WRITES) return PLIM_OK;
+  memcpy(out->writes + out->write_count, changes, count * sizeof *changes);
+  plim_error why = {0};
+  plim_err err = try_write(p, out->writes, out->write_count + count, &can, &why);
+  if (err) return plim_fail(error, err, "%s", why.message);
+  if (can) out->write_count += count;
+  for (size_t i = 0; !can && i < count; i++) leave(out, &changes[i], &why);
+  return PLIM_OK;
+}
+
+bool plan_edits_are_half(const plan_edits *edits) {
+  return edits->by_hand_count && !edits->as_written.fits;
+}
+
+static void estimate_as_written(const plan_for_card *c, const plim_rung *rung, plan_edits *out) {
+  plim_choice written = rung->choice;
+  for (size_t i = 0; i < out->by_hand_count; i++) {
+    plim_knob knob = out->by_hand[i].knob;
+    written.at[knob] = c->plan.before_choice.at[knob];
+  }
+  plim_error error = {0};
+  if (plim_choice_estimate(&c->asked, &written, &out->as_written, &error))
+    out->as_written = (plim_estimate){0}; // not known: taken for one that does not fit
+}
+
+// What goes together or not at all: micro batch and accumulation multiply to one number, strategy and
+// offload are one way to share.
+static int group_of(plim_knob knob) {
+  if (knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE) return 1;
+  return knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD ? 2 : 0;
+}
+
+// One key may say both, or each has its own: what cannot be written together is tried one by one.
+static plim_err add_types(const plim_project *p, plan_edits *out, const plim_knob_change *changes,
+                          size_t count, plim_error *error) {
+  plim_knob_change all[PLAN_MAX_WRITES];
+  size_t had = out->write_count;
+  if (had + count > PLAN_MAX_WRITES) return PLIM_OK;
+  memcpy(all, out->writes, had * sizeof *all);
+  memcpy(all + had, changes, count * sizeof *all);
+  bool together = false;
+  plim_err err = count > 1 ? plan_can_write(p, all, had + count, &together, error) : PLIM_OK;
+  if (!err && together) return add(p, out, changes, count, error);
+  for (size_t i = 0; !err && i < count; i++) err = add(p, out, &changes[i], 1, error);
+  return err;
+}
+
+void plan_fix_flag(const plan_for_card *c, plim_knob knob, char *text, size_t size) {
+  char value[96] = "default";
+  size_t used = strlen(text);
+  if (knob != PLIM_KNOB_ALLOC_CONF)
+    plan_value_text(knob, c->plan.before_choice.at[knob], value, sizeof value);
+  snprintf(text + used, size - used, "%s--fix %s=%s", used ? " " : "", plim_knob_table[knob].name,
+           value);
+}
+
+static bool is_zero(const plim_choice *c) { return c->at[PLIM_KNOB_STRATEGY] >= PLIM_SHARD_ZERO1; }
+
+// Trainer's DeepSpeed computes in what its arguments say, whatever the weights are loaded in: without bf16 it makes
+// them float32. That takes nothing more where the weights are bf16 already.
+static bool must_say_bf16(const plim_project *p, const plan_for_card *c, const plim_choice *to) {
+  const plim_choice *from = &c->plan.before_choice;
+  plim_job job = plim_choice_job(&c->asked, to);
+  bool is_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
+  bool is_silent = from->at[PLIM_KNOB_PRECISION] == to->at[PLIM_KNOB_PRECISION] &&
+                   strcmp(file_value(c, PLIM_KNOB_PRECISION, to).text, "none") == 0;
+  return is_trainer && is_zero(to) && !is_zero(from) && is_silent && job.dtype == PLIM_BF16;
+}
+
+static plim_err add_sharing(const plim_project *p, const plan_for_card *c, const plim_choice *to,
+                            plan_edits *out, plim_knob_change changes[3], size_t count,
+                            plim_error *error) {
+  if (must_say_bf16(p, c, to))
+    changes[count++] =
+        (plim_knob_change){PLIM_KNOB_PRECISION, {.kind = PLIM_VALUE_TEXT, .text = "bf16"}};
+  return add(p, out, changes, count, error);
+}
+
+plim_err plan_edits_of(const plim_project *project, const plan_for_card *c, const plim_rung *rung,
+                       plan_edits *out, plim_error *error) {
+  const plim_choice *from = &c->plan.before_choice, *to = &rung->choice;
+  plim_knob_change groups[3][3], types[2];
+  size_t counts[3] = {0}, of_types = 0;
+  plim_err err = PLIM_OK;
+  *out = (plan_edits){0};
+  for (size_t i = 0; !err && i < plim_plan_knob_count; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    if (from->at[knob] == to->at[knob]) continue;
+    plim_knob_change change = {knob, file_value(c, knob, to)};
+    int group = group_of(knob);
+    if (group) groups[group][counts[group]++] = change;
+    else if (knob == PLIM_KNOB_PRECISION || knob == PLIM_KNOB_DTYPE) types[of_types++] = change;
+    else err = add(project, out, &change, 1, error);
+  }
+  if (!err) err = add_types(project, out, types, of_types, error);
+  if (!err && counts[2]) err = add_sharing(project, c, to, out, groups[2], counts[2], error);
+  if (!err && counts[1]) err = add(project, out, groups[1], counts[1], error);
+  if (!err && out->by_hand_count) estimate_as_written(c, rung, out);
+  return err;
+}
+
+static bool says_offload(const plim_project *p) {
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_OFFLOAD];
+  return k->value.kind == PLIM_VALUE_TEXT && strcmp(k->value.text, "none") != 0;
+}
+
+plim_err plan_can_share(const plim_project *project, int64_t strategy, int64_t offload, bool *can,
+                        plim_error *error) {
+  plim_knob_change both[] = {
+      {PLIM_KNOB_STRATEGY,
+       {.kind = PLIM_VALUE_TEXT, .text = plim_knob_value_name(PLIM_KNOB_STRATEGY, strategy)}},
+      {PLIM_KNOB_OFFLOAD,
+       {.kind = PLIM_VALUE_TEXT, .text = plim_knob_value_name(PLIM_KNOB_OFFLOAD, offload)}}};
+  size_t count = offload || says_offload(project) ? 2 : 1;
+  return plan_can_write(project, both, count, can, error);
+}
+
+bool plan_edits_outside(const plim_project *p, const plim_edit_set *edits) {
+  bool is_outside = false;
+  for (size_t i = 0; i < edits->at.len && !is_outside; i++)
+    is_outside = plim_path_is_outside(p->files.at[edits->at.at[i].file]->path);
+  for (size_t i = 0; i < edits->files.len && !is_outside; i++)
+    is_outside = plim_path_is_outside(edits->files.at[i].path);
+  return is_outside;
+}
+
+plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, size_t count,
+                      plim_diff *out, plim_error *error) {
+  plim_edit_set edits;
+  *out = (plim_diff){0};
+  if (!count) return PLIM_OK;
+  plim_err err = plim_project_set(p, changes, count, &edits, error);
+  if (err) return err;
+  bool from_root = plan_edits_outside(p, &edits);
+  for (size_t i = 0; !err && i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    char *text = NULL, name[PLIM_PATH_BYTES];
+    size_t size;
+    plim_path_in_diff(f->path, from_root, name);
+    err = plim_project_text(p, i, &edits, &text, &size, error);
+    if (!err) err = plim_diff_add(out, name, f->text, f->size, text, size, error);
+    free(text);
+  }
+  for (size_t i = 0; !err && i < edits.files.len; i++) {
+    const plim_new_file *f = &edits.files.at[i];
+    char name[PLIM_PATH_BYTES];
+    if (f->is_there) continue;
+    plim_path_in_diff(f->path, from_root, name);
+    err = plim_diff_add(out, name, NULL, 0, f->text, strlen(f->text), error);
+  }
+  plim_edit_set_clear(&edits);
+  if (err) plim_diff_clear(out);
+  return err;
+}

@@ -1,0 +1,22 @@
+// What `plimsoll plan` is asked: its options, and how they make a request.
+#ifndef PLIM_APP_PLAN_OPTIONS_H
+#define PLIM_APP_PLAN_OPTIONS_H
+
+#include "job_options.h"
+#include "plan.h"
+
+typedef struct {
+  job_args job;
+  const job_args *typed; // `job` before files were read
+  const char *effective_batch, *margin, *out;
+  cli_strings fix, tries, allow, set;
+  double epochs, price; // NaN: not said
+  uint64_t samples;
+  bool contrastive, batch_norm;
+  int64_t positives, negatives; // as the files say
+} plan_args;
+
+// Fills in what --fix, --try, --allow, --margin and --effective-batch say. The job is there already.
+plim_err plan_read_options(const plan_args *args, plim_plan_request *r, plim_error *error);
+
+#endif

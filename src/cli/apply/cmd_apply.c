@@ -1,0 +1,396 @@
+// plimsoll apply: writes a plan into the user's own files, all of them or none.
+#include <stdlib.h>
+#include <string.h>
+
+#include "apply_report.h"
+#include "changeset.h"
+#include "cli_alloc.h"
+#include "command.h"
+#include "json.h"
+#include "plan_edits.h"
+#include "plan_file.h"
+#include "term.h"
+#include "text.h"
+#include "text_file.h"
+#include "units.h"
+
+enum { PLAN_LIMIT = 16 << 20 }; // bytes
+
+typedef struct {
+  uint64_t rung;
+  bool dry_run;
+  cli_strings done;
+} apply_args;
+
+static const apply_args defaults = {.rung = 1};
+
+// ---- the files as they are now ------------------------------------------------------------------------------
+
+static bool is_source(const char *text, size_t size, const plim_plan_source *source) {
+  uint8_t digest[PLIM_SHA256_BYTES];
+  plim_sha256(text, size, digest);
+  return size == source->size && memcmp(digest, source->sha256, sizeof digest) == 0;
+}
+
+static plim_err check_unchanged(const plim_project_file *f, const plim_plan_source *source,
+                                plim_error *error) {
+  if (is_source(f->text, f->size, source)) return PLIM_OK;
+  plim_content now = plim_content_of(f->text, f->size);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.200s has changed since the plan was made", f->path);
+  if (plim_changeset_made(".", f->path, &now))
+    plim_error_hint(error, "it is as plimsoll apply left it; to write another rung: plimsoll undo, "
+                           "then apply again");
+  else plim_error_hint(error, "plan again: plimsoll plan FILES --gpu CARD --out plan.json");
+  return err;
+}
+
+static plim_err finish_project(const plim_plan_file *plan, plim_project *p, plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && i < plan->places.len; i++)
+    err = plim_project_bind(p, plan->places.at[i].knob, plan->places.at[i].path,
+                            plan->places.at[i].key, error);
+  return err ? err : plim_project_finish(p, error);
+}
+
+static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_error *error) {
+  plim_err err = PLIM_OK;
+  *p = (plim_project){0};
+  for (size_t i = 0; !err && i < plan->files.len; i++)
+    err = plim_project_read(p, plan->files.at[i].path, error);
+  if (err == PLIM_ERR_IO && !plim_is_file(error->file))
+    plim_error_hint(error, "paths of a plan are from the folder it was made in: cd there first");
+  for (size_t i = 0; !err && i < p->files.len && i < plan->files.len; i++)
+    err = check_unchanged(p->files.at[i], &plan->files.at[i], error);
+  return err ? err : finish_project(plan, p, error);
+}
+
+// ---- what the files have no place for -----------------------------------------------------------------------
+
+static bool is_done(const apply_args *args, plim_knob knob) {
+  for (size_t i = 0; i < args->done.len; i++)
+    if (plim_knob_named(args->done.at[i]) == knob) return true;
+  return false;
+}
+
+static void describe(const plim_plan_left *left, char *text, size_t size) {
+  char value[96];
+  plim_value_print(&left->value, value, sizeof value);
+  snprintf(text, size, "%s %s", plim_knob_table[left->knob].name, value);
+}
+
+// All that is left to do, each between these two, with its value or without.
+static void list_left(const plim_plan_file *plan, const apply_args *args, const char *before,
+                      const char *after, char *text, size_t size) {
+  bool has_value = !*after;
+  size_t used = 0;
+  *text = 0;
+  for (size_t i = 0; i < plan->by_hand.len && used < size; i++) {
+    const plim_plan_left *left = &plan->by_hand.at[i];
+    char what[160];
+    if (is_done(args, left->knob)) continue;
+    describe(left, what, sizeof what);
+    used += (size_t)snprintf(text + used, size - used, "%s%s%s", used || !has_value ? before : "",
+                             has_value ? what : plim_knob_table[left->knob].name, after);
+  }
+}
+
+// Half a plan can be worse than none: a larger batch without the loss in chunks that made room for it.
+static plim_err refuse_half(const plim_plan_file *plan, const apply_args *args, plim_error *error) {
+  char what[200], done[120], needs[96] = "may need too much";
+  list_left(plan, args, ", ", "", what, sizeof what);
+  list_left(plan, args, "--done ", " ", done, sizeof done);
+  if (plan->fits_as_written || !*what) return PLIM_OK;
+  if (plan->as_written_bytes)
+    snprintf(needs, sizeof needs, "needs %s, which does not fit",
+             units_bytes(plan->as_written_bytes).text);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                "the files have no place for %s, and without that the rest %s", what, needs);
+  done[strlen(done) - 1] = 0; // a blank
+  plim_error_hint(error, "do it by hand, then add %s; or plan without it", done);
+  return err;
+}
+
+// All of it is to be done by hand, or nothing differs from the files.
+static plim_err refuse_empty(const plim_plan_file *plan, const apply_args *args,
+                             plim_error *error) {
+  char what[200];
+  list_left(plan, args, ", ", "", what, sizeof what);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "this rung changes nothing that can be written%s%s",
+                *what ? "; left to do by hand: " : "", what);
+  if (*what) plim_error_hint(error, "do it by hand, or plan without it");
+  else plim_error_hint(error, "the files are as it wants them, or what it asks is done by hand");
+  return err;
+}
+
+static void print_lines(const plim_plan_file *plan, size_t from, size_t count, FILE *out) {
+  for (size_t i = from; i < from + count; i++)
+    fprintf(out, "%s%s\n", *plan->lines.at[i] ? "  " : "", plan->lines.at[i]);
+}
+
+static void print_left(const plim_plan_file *plan, const apply_args *args, FILE *out) {
+  for (size_t i = 0; i < plan->by_hand.len; i++) {
+    char what[160], line[1024];
+    if (is_done(args, plan->by_hand.at[i].knob)) continue;
+    describe(&plan->by_hand.at[i], what, sizeof what);
+    snprintf(line, sizeof line, "%s: %s", what, plan->by_hand.at[i].reason);
+    fprintf(out, "by hand: ");
+    term_wrap(out, line, 9, 9, (size_t)term_width(out));
+    print_lines(plan, plan->by_hand.at[i].line, plan->by_hand.at[i].line_count, out);
+  }
+}
+
+// The command is a line of its own: an error's hint may be too short for it.
+static void print_replan(const plim_plan_file *plan) {
+  fprintf(stderr, "without it:\n  %s\n",
+          plan->replan ? plan->replan : "plimsoll plan FILES --fix KNOB=VALUE --out plan.json");
+}
+
+// Packages, and how it is started: what the files do not show.
+static void print_todo(const plim_plan_file *plan, FILE *out) {
+  if (plan->todo == plan->lines.len) return;
+  fprintf(out, "to do:\n");
+  print_lines(plan, plan->todo, plan->lines.len - plan->todo, out);
+}
+
+// ---- writing ------------------------------------------------------------------------------------------------
+
+typedef vec(plim_file_change) file_changes;
+
+static plim_err new_texts(const plim_project *p, const plim_plan_file *plan, file_changes *out,
+                          plim_error *error) {
+  plim_edit_set edits;
+  plim_err err = plim_project_set(p, plan->changes.at, plan->changes.len, &edits, error);
+  if (err) return err;
+  for (size_t i = 0; !err && i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    char *text = NULL;
+    size_t size;
+    err = plim_project_text(p, i, &edits, &text, &size, error);
+    if (err) break;
+    plim_file_change change = {f->path, plim_content_of(f->text, f->size), text, size};
+    bool is_same = size == f->size && memcmp(text, f->text, size) == 0;
+    bool is_kept = !is_same && vec_push(out, change);
+    if (!is_kept) free(text);
+    if (!is_kept && !is_same) err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  }
+  for (size_t i = 0; !err && i < edits.files.len; i++) {
+    plim_new_file *f = &edits.files.at[i];
+    if (f->is_there) continue;
+    plim_file_change change = {f->path, plim_content_of(NULL, 0), f->text, strlen(f->text)};
+    if (vec_push(out, change)) f->path = f->text = NULL; // they are the change's now
+    else err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  }
+  plim_edit_set_clear(&edits);
+  return err;
+}
+
+static bool is_outside(const plim_changes *done) {
+  for (size_t i = 0; i < done->count; i++)
+    if (*done->files[i].path == '/') return true;
+  return false;
+}
+
+static plim_err write_all(const file_changes *changes, bool as_json, plim_error *error) {
+  plim_changeset_result result = {0};
+  plim_err err = plim_changeset_apply(".", changes->at, changes->len, NULL, &result, error);
+  apply_print_earlier(&result.earlier);
+  if (!err) apply_print_done(&result.done, "changed", as_json);
+  if (!err && !as_json && result.done.count)
+    printf("plimsoll undo%s   takes it back\n", is_outside(&result.done) ? " --outside" : "");
+  plim_changeset_result_clear(&result);
+  return err;
+}
+
+// ---- a plan that was applied already ------------------------------------------------------------------------
+
+// The file as the plan was made from it: as it is, or as the last apply kept it.
+static bool add_source(plim_project *p, const plim_plan_source *source) {
+  char *text = NULL, *backup = NULL;
+  size_t size;
+  bool is_read = !plim_text_file_read(source->path, PLAN_LIMIT, &text, &size, NULL);
+  if (is_read && !is_source(text, size, source)) {
+    plim_content now = plim_content_of(text, size);
+    free(text), text = NULL;
+    backup = plim_changeset_backup(".", source->path, &now);
+    is_read = backup && !plim_text_file_read(backup, PLAN_LIMIT, &text, &size, NULL);
+  }
+  bool is_added = is_read && is_source(text, size, source) &&
+                  !plim_project_add(p, source->path, text, size, NULL);
+  free(text);
+  free(backup);
+  return is_added;
+}
+
+static bool holds_now(const plim_file_change *change) {
+  char *text = NULL;
+  size_t size;
+  bool is = !plim_text_file_read(change->path, PLAN_LIMIT, &text, &size, NULL) &&
+            size == change->after_size && memcmp(text, change->after, size) == 0;
+  free(text);
+  return is;
+}
+
+static void free_changes(file_changes *changes) {
+  for (size_t i = 0; i < changes->len; i++) {
+    if (!changes->at[i].before.exists) free((void *)changes->at[i].path);
+    free((void *)changes->at[i].after);
+  }
+  vec_free(changes);
+}
+
+// All files are what the plan makes of those it was made from.
+static bool is_applied(const plim_plan_file *plan) {
+  plim_project before = {0};
+  file_changes changes = {0};
+  bool is = true;
+  for (size_t i = 0; is && i < plan->files.len; i++) is = add_source(&before, &plan->files.at[i]);
+  is = is && !finish_project(plan, &before, NULL) && !new_texts(&before, plan, &changes, NULL);
+  is = is && changes.len;
+  for (size_t i = 0; is && i < changes.len; i++) is = holds_now(&changes.at[i]);
+  free_changes(&changes);
+  plim_project_clear(&before);
+  return is;
+}
+
+static void say_applied(bool as_json, bool is_dry) {
+  if (as_json) apply_print_done(&(plim_changes){0}, "changed", true);
+  else
+    fprintf(is_dry ? stderr : stdout, "already applied: the files are as this plan makes them\n");
+}
+
+static void note_outside(const file_changes *changes) {
+  bool is_outside = false;
+  for (size_t i = 0; i < changes->len && !is_outside; i++)
+    is_outside = plim_path_is_outside(changes->at[i].path);
+  if (is_outside)
+    apply_note(
+        cli_format("some files lie outside this folder; apply this diff with git -C / apply"));
+}
+
+static plim_err show_diff(const plim_project *p, const plim_plan_file *plan,
+                          const file_changes *changes, plim_error *error) {
+  plim_diff diff = {0};
+  plim_err err = plan_diff_of(p, plan->changes.at, plan->changes.len, &diff, error);
+  if (!err) fwrite(diff.at, 1, diff.len, stdout);
+  if (!err) note_outside(changes);
+  plim_diff_clear(&diff);
+  return err;
+}
+
+// ---- the commands -------------------------------------------------------------------------------------------
+
+// Before anything is read, what a killed call left half done is put in order.
+static plim_err recover(plim_error *error) {
+  plim_changeset_result result = {0};
+  plim_err err = plim_changeset_recover(".", NULL, &result, error);
+  apply_print_earlier(&result.earlier);
+  plim_changeset_result_clear(&result);
+  return err;
+}
+
+// What cannot be written as a whole, or at all. A diff is there to look at, whatever apply would say.
+static plim_err refuse(const plim_plan_file *plan, const apply_args *args, bool *is_refused,
+                       plim_error *error) {
+  plim_err err = plan->changes.len ? PLIM_OK : refuse_empty(plan, args, error);
+  if (!err && !args->dry_run) err = refuse_half(plan, args, error);
+  *is_refused = err;
+  return err;
+}
+
+static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool as_json,
+                      bool *is_refused, plim_error *error) {
+  plim_project project;
+  file_changes changes = {0};
+  plim_err err = read_project(plan, &project, error);
+  if (err && plan->changes.len && is_applied(plan)) {
+    plim_project_clear(&project);
+    *error = (plim_error){0};
+    say_applied(as_json, args->dry_run);
+    return PLIM_OK;
+  }
+  if (!err) err = refuse(plan, args, is_refused, error);
+  if (!err) err = new_texts(&project, plan, &changes, error);
+  FILE *out = args->dry_run ? stderr : stdout;
+  char *comments = NULL;
+  if (!err) err = plan_comments(&project, plan->changes.at, plan->changes.len, &comments, error);
+  if (!err)
+    err = args->dry_run ? show_diff(&project, plan, &changes, error)
+                        : write_all(&changes, as_json, error);
+  if (!err && !as_json) print_left(plan, args, out);
+  if (!err && !as_json) print_todo(plan, out);
+  if (!err && !as_json) term_notes(out, comments);
+  free(comments);
+  free_changes(&changes);
+  plim_project_clear(&project);
+  return err;
+}
+
+static int run(const cli_call *call) {
+  const apply_args *args = call->args;
+  char *text = NULL;
+  size_t size;
+  plim_plan_file plan = {0};
+  plim_error error = {0};
+  plim_err err = args->dry_run ? PLIM_OK : recover(&error);
+  if (!err) err = plim_text_file_read(call->words.at[0], PLAN_LIMIT, &text, &size, &error);
+  if (!err) err = plim_plan_file_parse(text, size, args->rung, &plan, &error);
+  bool is_refused = false;
+  if (!err) err = apply(&plan, args, call->common.json, &is_refused, &error);
+  bool is_shown = !err && args->dry_run; // the diff is there to look at, whatever apply would say
+  if (is_shown) err = refuse_half(&plan, args, &error);
+  int status = err ? cli_report(&error, NULL) : CLI_OK;
+  if (is_refused) print_left(&plan, args, stderr);
+  if (plan.by_hand.len && (is_refused || (err && is_shown))) print_replan(&plan);
+  plim_plan_file_clear(&plan);
+  free(text);
+  return err && is_shown ? CLI_FINDING : status;
+}
+
+static const cli_positional positionals[] = {
+    {"PLAN", "what plimsoll plan --out wrote", CLI_FILE, 1, 1, NULL},
+    {0},
+};
+
+static const cli_option options[] = {
+    {"dry-run", 'n', NULL, CLI_FLAG, offsetof(apply_args, dry_run),
+     "print a diff that git apply takes, and change nothing; exit 1: apply would refuse", NULL},
+    {"rung", 0, "N", CLI_UINT, offsetof(apply_args, rung),
+     "the rung of the ladder to write (default: 1, the fastest)", NULL},
+    {"done", 0, "KNOB", CLI_STRINGS, offsetof(apply_args, done),
+     "this was done by hand, as the plan asked", NULL},
+    {0},
+};
+
+static const char *const description[] = {
+    "Writes a plan into the files it was made from: all of them or none. Only the bytes of the "
+    "changed "
+    "values change; comments, order, quoting and line ends stay. A backup of each file stays "
+    "beside "
+    "it, and plimsoll undo takes all of it back. Files that have changed since the plan was made "
+    "are "
+    "refused. A call that is killed leaves every file whole, old or new; the next one puts the set "
+    "in "
+    "order and says so.",
+    NULL,
+};
+
+static const cli_example examples[] = {
+    {"plimsoll apply plan.json --dry-run | git apply --check", "would it apply"},
+    {"plimsoll apply plan.json", "write it"},
+    {0},
+};
+
+const cli_command cmd_apply = {
+    .name = "apply",
+    .summary = "write a plan into your own files",
+    .positionals = positionals,
+    .options = options,
+    .args_size = sizeof(apply_args),
+    .defaults = &defaults,
+    .run = run,
+    .description = description,
+    .examples = examples,
+};

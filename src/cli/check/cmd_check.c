@@ -1,0 +1,100 @@
+// plimsoll check: the pre-flight list before a training run.
+#include <stdlib.h>
+
+#include "check_show.h"
+#include "cli_alloc.h"
+#include "command.h"
+
+typedef struct {
+  const char *model, *gpu;
+  uint64_t world;
+  cli_strings set;
+} check_args;
+
+// What was typed wrong is an error; what the files name and nobody knows is a note.
+static plim_err check_typed(const check_args *args, plim_error *error) {
+  job_request request;
+  job_args probe = JOB_DEFAULTS;
+  const char *source;
+  if (!args->model && !args->gpu) return PLIM_OK;
+  probe.model = args->model ? args->model : "gpt2"; // any that is there
+  probe.gpu = args->gpu;
+  return job_understand(&probe, &probe, &request, &source, error);
+}
+
+static int show(check *c, const cli_call *call) {
+  if (call->common.json) check_print_json(c);
+  else check_print_text(c);
+  return check_count(c, CHECK_FAILS) ? CLI_FINDING : CLI_OK;
+}
+
+static int run(const cli_call *call) {
+  const check_args *args = call->args;
+  const char *root = getenv("PLIMSOLL_ROOT");
+  plim_error error = {0};
+  if (check_typed(args, &error)) return cli_report(&error, NULL);
+  check *c = cli_alloc(sizeof *c);
+  *c = (check){.environment = getenv,
+               .root = root ? root : "",
+               .model = args->model,
+               .gpu = args->gpu,
+               .world = args->world};
+  check_look(c);
+  plim_err err =
+      check_read(c, (const char *const *)call->words.at, call->words.len, &args->set, &error);
+  if (!err) err = check_all(c, &error);
+  int status = err ? cli_report(&error, NULL) : show(c, call);
+  check_clear(c);
+  free(c);
+  return status;
+}
+
+// ---- its row ------------------------------------------------------------------------------------------------
+
+#define AT(field) offsetof(check_args, field)
+static const cli_option options[] = {
+    {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),
+     "the card it is to fit on: RTX 4090, 24GiB (default: the one in this machine)", NULL},
+    {"model", 'm', "MODEL", CLI_MODEL, AT(model), "the model, where the files do not name it",
+     NULL},
+    {"world", 0, "N", CLI_UINT, AT(world), "GPUs, where the files do not say how many", NULL},
+    {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),
+     "where a knob is in your files, if it was not found", NULL},
+    {0},
+};
+
+static const cli_positional positionals[] = {
+    {"FILES", "your own configuration: training files, launch scripts, DeepSpeed, accelerate",
+     CLI_FILE, 0, SIZE_MAX, NULL},
+    {0},
+};
+
+static const char *const description[] = {
+    "Goes through the list before a run starts: the card, its free memory and who else is on it; "
+    "the effective batch, and whether DeepSpeed, accelerate and the training arguments mean the "
+    "same; PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF, set and valid; memory of the host, "
+    "limits of containers and /dev/shm against what offload and loader workers need; options that "
+    "fight each other; YAML values that read as another type than meant; and whether it fits.",
+    "Each finding says what, why it matters and what to type. Files that your files name are read "
+    "as well. Without FILES the machine and the environment are checked. Nothing is changed.",
+    NULL,
+};
+
+static const cli_example examples[] = {
+    {"plimsoll check train.yaml launch.sh", "everything, before the run"},
+    {"plimsoll check train.yaml --gpu 24GiB", "will it fit there"},
+    {"plimsoll check", "the machine and the environment alone"},
+    {0},
+};
+
+const cli_command cmd_check = {
+    .name = "check",
+    .summary = "go through the list before a training run",
+    .positionals = positionals,
+    .options = options,
+    .args_size = sizeof(check_args),
+    .run = run,
+    .description = description,
+    .examples = examples,
+    .finding = "something would fail",
+};

@@ -1,0 +1,35 @@
+// What `plimsoll estimate` found out, and the two ways to show it.
+#ifndef PLIM_CLI_ESTIMATE_RESULT_H
+#define PLIM_CLI_ESTIMATE_RESULT_H
+
+#include "holders.h"
+#include "job_moment.h"
+#include "job_options.h"
+#include "json.h"
+
+typedef struct {
+  const job_args *args;
+  job_request request;
+  plim_estimate e;
+  plim_holders holders; // empty unless asked for
+} estimate_result;
+
+void estimate_print_text(const estimate_result *r);
+void estimate_print_json(const estimate_result *r);
+
+// The members of an estimate, into an open object.
+void estimate_json_members(json_writer *j, const plim_estimate *e);
+
+// The run that the estimate is of: under the limit if it fits, otherwise without one.
+plim_predict_request estimate_request(const estimate_result *r);
+
+// "29.4 GiB"; where the allocator would take without end, "at least 20.1 GiB".
+void estimate_needs(const plim_estimate *e, char *text, size_t size);
+
+// As it is shown: where the allocator would take without end, what it holds unused is left out.
+plim_estimate estimate_shown(const plim_estimate *e);
+
+// "activations of the layers, bf16 (2, 2048, 18944)".
+void estimate_holding(const plim_holding *h, char *text, size_t size);
+
+#endif

@@ -1,0 +1,291 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "estimate_result.h"
+#include "term.h"
+#include "units.h"
+
+static double percent(uint64_t bytes, uint64_t whole) {
+  return whole ? 100 * (double)bytes / (double)whole : 0;
+}
+
+// ---- the verdict ------------------------------------------------------------------------------------
+
+static void print_subject(const estimate_result *r) {
+  char text[256];
+  size_t width = (size_t)term_width(stdout);
+  job_describe_model(&r->request, r->args, text, sizeof text);
+  if (strlen(text) > width) term_wrap(stdout, text, 0, 0, width);
+  else term_print(stdout, TERM_BOLD, "%s\n", text);
+  job_describe_recipe(&r->request, r->args, text, sizeof text);
+  term_wrap(stdout, text, 0, 0, width);
+  for (size_t i = 0; i < sizeof r->request.notes / sizeof *r->request.notes; i++) {
+    if (!*r->request.notes[i]) continue;
+    printf("note: ");
+    term_wrap(stdout, r->request.notes[i], 6, 6, width);
+  }
+}
+
+// max_split_size with expandable segments never reuses its large blocks: reserved memory grows with time,
+// until a limit ends it. What is in use is then all that can be said.
+static bool is_endless(const plim_estimate *e) {
+  bool is_too_much = e->has_verdict && !e->fits;
+  return is_too_much && e->p.peak_reserved_bytes > 2 * e->p.peak_allocated_bytes;
+}
+
+plim_estimate estimate_shown(const plim_estimate *e) {
+  plim_estimate shown = *e;
+  if (!is_endless(e)) return shown;
+  shown.device_bytes -= shown.component_bytes[PLIM_COMPONENT_FRAGMENTATION];
+  shown.component_bytes[PLIM_COMPONENT_FRAGMENTATION] = 0;
+  return shown;
+}
+
+void estimate_needs(const plim_estimate *e, char *text, size_t size) {
+  plim_estimate shown = estimate_shown(e);
+  uint64_t needed = plim_needed_bytes(e);
+  bool is_loading = needed > e->device_bytes;
+  snprintf(text, size, "%s%s%s", is_endless(e) ? "at least " : "",
+           units_bytes(is_loading ? needed : shown.device_bytes).text,
+           is_loading ? " while its model is loaded" : "");
+}
+
+static void print_fit(const plim_estimate *e, const char *card) {
+  char text[256], spare[64] = "";
+  if (e->budget_bytes > e->device_bytes)
+    snprintf(spare, sizeof spare, ": %s to spare",
+             units_bytes(e->budget_bytes - e->device_bytes).text);
+  snprintf(text, sizeof text, "%s of %s on %s%s%s", units_bytes(e->device_bytes).text,
+           units_bytes(e->budget_bytes).text, card, spare,
+           e->interval_bytes[1] > e->budget_bytes ? ", less than the estimate is sure of" : "");
+  term_print(stdout, TERM_GREEN, "FITS");
+  printf("  ");
+  term_say(stdout, text, 6, 6);
+}
+
+static void print_misfit(const plim_estimate *e, const char *card) {
+  char text[256], needs[64], excess[64] = "";
+  uint64_t needed = plim_needed_bytes(e);
+  estimate_needs(e, needs, sizeof needs);
+  if (needed > e->budget_bytes && !is_endless(e))
+    snprintf(excess, sizeof excess, ": %s too much", units_bytes(needed - e->budget_bytes).text);
+  snprintf(text, sizeof text, "needs %s, %s has %s%s", needs, card,
+           units_bytes(e->budget_bytes).text, excess);
+  term_print(stdout, TERM_RED, "DOES NOT FIT");
+  printf("  ");
+  term_say(stdout, text, 14, 14);
+}
+
+static void print_verdict(const estimate_result *r) {
+  const plim_estimate *e = &r->e;
+  const char *card = *r->request.card ? r->request.card : "the limit";
+  printf("\n");
+  if (!e->has_verdict)
+    printf("needs %s; name a card with --gpu to see whether it fits\n",
+           units_bytes(e->device_bytes).text);
+  else if (e->fits) print_fit(e, card);
+  else print_misfit(e, card);
+}
+
+// ---- the bar ----------------------------------------------------------------------------------------
+
+// One letter per line of the budget, so that the bar reads without colour.
+static const char letters[PLIM_COMPONENTS + 1] = "WAGOalw~C";
+
+static void print_bar(const plim_estimate *estimate) {
+  const plim_estimate shown = estimate_shown(estimate), *e = &shown;
+  int width = term_width(stdout) - 4;
+  if (width > 76) width = 76;
+  bool is_known = e->budget_bytes != PLIM_UNKNOWN;
+  uint64_t whole =
+      is_known && e->budget_bytes > e->device_bytes ? e->budget_bytes : e->device_bytes;
+  double scale = (double)width / (double)whole, end = 0;
+  int at = 0, mark = is_known ? (int)((double)e->budget_bytes * scale) : width;
+  printf("\n  [");
+  for (int i = 0; i < PLIM_COMPONENTS; i++) {
+    end += (double)e->component_bytes[i] * scale;
+    for (; at < (int)(end + 0.5) && at < width; at++) putchar(at == mark ? '|' : letters[i]);
+  }
+  for (; at < width; at++) putchar('.');
+  printf("]\n");
+}
+
+// ---- the budget -------------------------------------------------------------------------------------
+
+static void about(const estimate_result *r, int component, char *text, size_t size) {
+  const plim_estimate *e = &r->e;
+  *text = 0;
+  switch (component) {
+  case PLIM_FOR_WEIGHTS:
+    snprintf(text, size, "%s parameters", units_count(e->p.parameters).text);
+    break;
+  case PLIM_FOR_ADAPTERS:
+    snprintf(text, size, "%s parameters are trained", units_count(e->p.trainable).text);
+    break;
+  case PLIM_COMPONENT_FRAGMENTATION:
+    snprintf(text, size, "reserved, not in use at the peak");
+    break;
+  case PLIM_COMPONENT_CONTEXT: snprintf(text, size, "CUDA and its kernels"); break;
+  default: break;
+  }
+}
+
+static void print_budget(const estimate_result *r) {
+  static const term_column columns[] = {
+      {""}, {""}, {"", .right = true}, {"", .right = true}, {"", .wraps = true}};
+  const plim_estimate shown = estimate_shown(&r->e), *e = &shown;
+  term_table *t = term_table_new(columns, 5);
+  for (int i = 0; i < PLIM_COMPONENTS; i++) {
+    char text[96];
+    about(r, i, text, sizeof text);
+    bool is_small = e->component_bytes[i] < PLIM_MIB; // such as a loss alone
+    if (!e->component_bytes[i] || (is_small && !*text)) continue;
+    term_table_cell(t, TERM_DIM, " %c", letters[i]);
+    term_table_cell(t, TERM_PLAIN, "%s", plim_component_names[i]);
+    term_table_cell(t, TERM_PLAIN, "%s", units_bytes(e->component_bytes[i]).text);
+    term_table_cell(t, TERM_DIM, "%.0f %%", percent(e->component_bytes[i], e->device_bytes));
+    term_table_cell(t, TERM_DIM, "%s", text);
+  }
+  term_table_cell(t, TERM_PLAIN, "%s", "");
+  term_table_cell(t, TERM_BOLD, "total");
+  term_table_cell(t, TERM_BOLD, "%s", units_bytes(e->device_bytes).text);
+  term_table_cell(t, TERM_DIM, "%s", "");
+  if (is_endless(&r->e)) term_table_cell(t, TERM_DIM, "and what the allocator never reuses");
+  else
+    term_table_cell(t, TERM_DIM, "between %s and %s", units_bytes(e->interval_bytes[0]).text,
+                    units_bytes(e->interval_bytes[1]).text);
+  printf("\n");
+  term_table_print(t, stdout);
+  term_table_free(t);
+}
+
+// ---- the rest ---------------------------------------------------------------------------------------
+
+// A line that goes on below itself on a narrow terminal.
+__attribute__((format(printf, 1, 2))) static void print_fact(const char *format, ...) {
+  char line[256];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(line, sizeof line, format, args);
+  va_end(args);
+  term_say(stdout, line, 0, 2);
+}
+
+// ZeRO 3 runs out while it loads what it will cut.
+static bool is_loaded_whole(const estimate_result *r) {
+  const plim_estimate *e = &r->e;
+  return r->request.job.sharding.strategy == PLIM_SHARD_ZERO3 &&
+         r->request.job.load == PLIM_LOAD_PRETRAINED && e->has_verdict && !e->fits &&
+         e->capped.runs_out_at.phase == PLIM_PHASE_LOAD;
+}
+
+static void print_facts(const estimate_result *r) {
+  const plim_estimate *e = &r->e;
+  char text[128];
+  estimate_place(&e->p.peak_at, text, sizeof text);
+  printf("\n");
+  print_fact("peak: %s allocated, %s reserved; %s", units_bytes(e->p.peak_allocated_bytes).text,
+             units_bytes(e->p.peak_reserved_bytes).text, text);
+  if (e->p.host_bytes)
+    print_fact("host: %s of the CPU's memory per GPU", units_bytes(e->p.host_bytes).text);
+  if (e->p.retries)
+    print_fact("retries: %s; cached memory goes back to the driver, which costs time",
+               units_count(e->p.retries).text);
+  if (e->has_verdict && !e->fits) {
+    estimate_place(&e->capped.runs_out_at, text, sizeof text);
+    print_fact("runs out: %s more are asked for; %s", units_bytes(e->capped.runs_out_bytes).text,
+               text);
+  }
+  if (is_loaded_whole(r))
+    print_fact("help: loaded under HfDeepSpeedConfig it is whole on no GPU: --load sharded");
+  if (!isnan(e->step_seconds))
+    print_fact("time: %s per step, %s tokens per second%s", units_seconds(e->step_seconds).text,
+               units_count((uint64_t)e->tokens_per_second).text,
+               r->request.target.gpu && (r->request.is_known_by_size || !*r->request.card)
+                   ? ", at the rates of an H200"
+                   : "");
+}
+
+static void print_warnings(const plim_estimate *e) {
+  if (!e->p.ran_math) return;
+  term_print(stdout, TERM_YELLOW, "warning: ");
+  term_wrap(
+      stdout,
+      "attention has no fused kernel here and runs as plain products, with its scores of every "
+      "query and key in memory",
+      9, 9, (size_t)term_width(stdout));
+}
+
+static void print_unverified(const plim_estimate *e) {
+  for (size_t i = 0; i < e->unverified_count; i++) {
+    term_print(stdout, TERM_YELLOW, "unverified: ");
+    term_wrap(stdout, e->unverified[i], 12, 12, (size_t)term_width(stdout));
+  }
+}
+
+// ---- what holds the peak ----------------------------------------------------------------------------
+
+enum { SHOWN = 20 };
+
+static void shape_text(const plim_holding *h, char *text, size_t size) {
+  static const char *const names[PLIM_DTYPE_COUNT] = {"bool", "uint8", "int32", "int64",
+                                                      "bf16", "fp16",  "fp32",  "fp64"};
+  *text = 0;
+  if (!h->shape.n) return; // of several shapes
+  size_t used = (size_t)snprintf(text, size, "%s (", names[h->dtype]);
+  for (int i = 0; i < h->shape.n && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%" PRIi64, i ? ", " : "", h->shape.at[i]);
+  if (used < size) snprintf(text + used, size - used, ")");
+}
+
+static void holder_text(const plim_holding *h, char *text, size_t size) {
+  const char *what = h->place.what ? h->place.what : plim_component_names[h->purpose];
+  if (h->is_in_layers) snprintf(text, size, "%s of the layers", what);
+  else if (h->place.layer >= 0) snprintf(text, size, "%s of layer %d", what, (int)h->place.layer);
+  else snprintf(text, size, "%s", what);
+}
+
+void estimate_holding(const plim_holding *h, char *text, size_t size) {
+  char name[96], shape[96];
+  holder_text(h, name, sizeof name);
+  shape_text(h, shape, sizeof shape);
+  snprintf(text, size, "%s%s%s", name, *shape ? ", " : "", shape);
+}
+
+static void print_holders(const estimate_result *r) {
+  static const term_column columns[] = {{"bytes", .right = true},
+                                        {"tensors", .right = true},
+                                        {"for"},
+                                        {"each"},
+                                        {"made by", .wraps = true}};
+  if (!r->holders.len) return;
+  term_table *t = term_table_new(columns, 5);
+  for (size_t i = 0; i < r->holders.len && i < SHOWN; i++) {
+    const plim_holding *h = &r->holders.at[i];
+    char shape[96], place[96];
+    shape_text(h, shape, sizeof shape);
+    holder_text(h, place, sizeof place);
+    term_table_cell(t, TERM_PLAIN, "%s", units_bytes(h->bytes).text);
+    term_table_cell(t, TERM_PLAIN, "%s", units_count(h->count).text);
+    term_table_cell(t, TERM_PLAIN, "%s", plim_component_names[h->purpose]);
+    term_table_cell(t, TERM_PLAIN, "%s", shape);
+    term_table_cell(t, TERM_PLAIN, "%s", place);
+  }
+  printf("\n");
+  term_print(stdout, TERM_BOLD, "largest at the peak\n");
+  term_table_print(t, stdout);
+  term_table_free(t);
+}
+
+void estimate_print_text(const estimate_result *r) {
+  print_subject(r);
+  print_verdict(r);
+  print_bar(&r->e);
+  print_budget(r);
+  print_facts(r);
+  print_warnings(&r->e);
+  print_unverified(&r->e);
+  print_holders(r);
+}

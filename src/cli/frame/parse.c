@@ -1,0 +1,383 @@
+#include "parse.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli_alloc.h"
+#include "command.h"
+#include "help_lists.h"
+#include "suggest.h"
+#include "units.h"
+
+static const char *const color_choices[] = {"auto", "always", "never", NULL};
+
+const cli_option cli_common_options[] = {
+    {"json", 0, NULL, CLI_FLAG, offsetof(cli_common, json), "print the result as JSON", NULL},
+    {"color", 0, "WHEN", CLI_CHOICE, offsetof(cli_common, color),
+     "colour the output: auto, always or never", color_choices},
+    {NULL, 'h', NULL, CLI_FLAG, offsetof(cli_common, short_help), "print a short help", NULL},
+    {"help", 0, NULL, CLI_FLAG, offsetof(cli_common, full_help), "print the full help", NULL},
+    {0},
+};
+
+// ---- the state of a parse -----------------------------------------------------------------------
+
+typedef struct {
+  const cli_command *command;
+  cli_call *call;
+  cli_usage *usage;
+  char **argv;
+  int argc, at;
+} parser;
+
+// An option of ours together with the struct that its field is in.
+typedef struct {
+  const cli_option *option;
+  char *base;
+} match;
+
+// "plimsoll replay", or "plimsoll" alone.
+static const char *called(const cli_command *command, char out[64]) {
+  snprintf(out, 64, command->name ? "plimsoll %s" : "plimsoll", command->name);
+  return out;
+}
+
+static const char *article(const char *noun) { return strchr("AEIO", *noun) ? "an" : "a"; }
+
+#define FAIL(p, ...) plim_fail(&(p)->usage->error, PLIM_ERR_ARGUMENT, __VA_ARGS__)
+#define HINT(p, ...) plim_error_hint(&(p)->usage->error, __VA_ARGS__)
+
+// ---- values -----------------------------------------------------------------------------------
+
+// "--limit", or "-n" for an option without a long name.
+static const char *option_text(const cli_option *option, char out[64]) {
+  if (option->name) snprintf(out, 64, "--%s", option->name);
+  else snprintf(out, 64, "-%c", option->letter);
+  return out;
+}
+
+static size_t choice_count(const char *const *choices) {
+  size_t count = 0;
+  while (choices[count]) count++;
+  return count;
+}
+
+static void list_choices(const char *const *choices, char *out, size_t size) {
+  size_t count = choice_count(choices), used = 0;
+  for (size_t i = 0; i < count && used < size; i++) {
+    const char *before = i == 0 ? "" : i + 1 == count ? " or " : ", ";
+    used += (size_t)snprintf(out + used, size - used, "%s%s", before, choices[i]);
+  }
+}
+
+// The index of `text` in choices; on failure fills the error (what is it called, what is allowed).
+static bool find_choice(const char *const *choices, const char *text, int *index,
+                        plim_error *error) {
+  for (int i = 0; choices[i]; i++) {
+    if (strcmp(choices[i], text) != 0) continue;
+    *index = i;
+    return true;
+  }
+  char list[200];
+  list_choices(choices, list, sizeof list);
+  plim_fail(error, PLIM_ERR_ARGUMENT, "\"%s\" is not %s", text, list);
+  plim_error_at(error, 0);
+  return false;
+}
+
+static bool set_string(const cli_option *option, void *field, const char *text, plim_error *error) {
+  (void)option, (void)error;
+  *(const char **)field = text;
+  return true;
+}
+
+static bool add_string(const cli_option *option, void *field, const char *text, plim_error *error) {
+  (void)option, (void)error;
+  if (!vec_push((cli_strings *)field, text)) cli_out_of_memory();
+  return true;
+}
+
+static bool set_bytes(const cli_option *option, void *field, const char *text, plim_error *error) {
+  (void)option;
+  return units_parse_bytes(text, field, error) == PLIM_OK;
+}
+
+static bool set_u64(const cli_option *option, void *field, const char *text, plim_error *error) {
+  (void)option;
+  return units_parse_u64(text, field, error) == PLIM_OK;
+}
+
+static bool set_number(const cli_option *option, void *field, const char *text, plim_error *error) {
+  (void)option;
+  return units_parse_number(text, field, error) == PLIM_OK;
+}
+
+static bool set_choice(const cli_option *option, void *field, const char *text, plim_error *error) {
+  return find_choice(option->choices, text, field, error);
+}
+
+// How each kind of value is read, and an example of one for hints (NULL: the placeholder).
+static const struct {
+  bool (*set)(const cli_option *option, void *field, const char *text, plim_error *error);
+  const char *example;
+} kinds[CLI_KIND_COUNT] = {
+    [CLI_STRING] = {set_string, NULL},  [CLI_STRINGS] = {add_string, NULL},
+    [CLI_FILE] = {set_string, NULL},    [CLI_DIR] = {set_string, NULL},
+    [CLI_BYTES] = {set_bytes, "24GiB"}, [CLI_UINT] = {set_u64, "1"},
+    [CLI_NUMBER] = {set_number, "0.5"}, [CLI_CHOICE] = {set_choice, NULL},
+    [CLI_COMMAND] = {set_string, NULL}, [CLI_TOPIC] = {set_string, NULL},
+    [CLI_MODEL] = {set_string, NULL},   [CLI_CARD] = {set_string, NULL},
+    [CLI_KNOBS] = {add_string, NULL},   [CLI_SETTINGS] = {add_string, NULL},
+};
+
+// What to type instead of a wrong value.
+static const char *good_value(const cli_option *option, const char *wrong) {
+  if (kinds[option->kind].example) return kinds[option->kind].example;
+  if (option->kind != CLI_CHOICE) return option->argument;
+  const char *near =
+      wrong ? plim_suggest(wrong, option->choices, choice_count(option->choices)) : NULL;
+  return near ? near : option->choices[0];
+}
+
+// Turns the error of a value into one of the option: names it, and moves the caret to where the
+// value stands on the command line.
+static bool fail_value(parser *p, const cli_option *option, const char *value) {
+  char name[64], message[sizeof p->usage->error.message];
+  plim_error *error = &p->usage->error;
+  uint64_t byte = error->byte;
+  snprintf(message, sizeof message, "%s", error->message);
+  option_text(option, name);
+  FAIL(p, "%s: %s", name, message);
+  HINT(p, "%s %s", name, good_value(option, value));
+  snprintf(p->usage->source, sizeof p->usage->source, "%s %s", name, value);
+  plim_error_at(error, strlen(name) + 1 + byte);
+  return false;
+}
+
+static void mark_given(parser *p, match found) {
+  bool is_own = found.base == p->call->args;
+  if (is_own && !vec_push(&p->call->given, found.option->offset)) cli_out_of_memory();
+}
+
+static bool set_value(parser *p, match found, const char *value) {
+  void *field = found.base + found.option->offset;
+  mark_given(p, found);
+  if (kinds[found.option->kind].set(found.option, field, value, &p->usage->error)) return true;
+  return fail_value(p, found.option, value);
+}
+
+// ---- finding options ----------------------------------------------------------------------------
+
+static match find_in(const cli_option *options, void *base, const char *name, size_t bytes,
+                     char letter) {
+  for (const cli_option *option = options; option && (option->name || option->letter); option++) {
+    bool same_name = name && option->name && strlen(option->name) == bytes &&
+                     strncmp(option->name, name, bytes) == 0;
+    if (same_name || (letter && option->letter == letter)) return (match){option, base};
+  }
+  return (match){0};
+}
+
+// By long name (of `bytes` bytes), or by letter if name is NULL.
+static match find_option(const parser *p, const char *name, size_t bytes, char letter) {
+  match own = find_in(p->command->options, p->call->args, name, bytes, letter);
+  if (own.option) return own;
+  return find_in(cli_common_options, &p->call->common, name, bytes, letter);
+}
+
+static bool is_known_option(const parser *p, const char *word) {
+  if (word[0] != '-' || !word[1]) return false;
+  if (word[1] != '-') return find_option(p, NULL, 0, word[1]).option != NULL;
+  return find_option(p, word + 2, strcspn(word + 2, "="), 0).option != NULL;
+}
+
+static const char *nearest_option(const parser *p, const char *name) {
+  const char *names[64];
+  size_t count = 0;
+  const cli_option *tables[] = {p->command->options, cli_common_options};
+  for (size_t t = 0; t < 2; t++)
+    for (size_t i = 0; i < cli_option_count(tables[t]) && count < 64; i++)
+      names[count++] = tables[t][i].name;
+  return plim_suggest(name, names, count);
+}
+
+static bool fail_unknown(parser *p, const char *word, size_t bytes) {
+  char name[64], command[64];
+  snprintf(name, sizeof name, "%.*s", (int)bytes, word);
+  FAIL(p, "unknown option %s", name);
+  called(p->command, command);
+  const char *near = nearest_option(p, name + strspn(name, "-"));
+  if (!near) {
+    HINT(p, "%s -h   lists the options", command);
+    return false;
+  }
+  const cli_option *option = find_option(p, near, strlen(near), 0).option;
+  HINT(p, "--%s%s%s   (see %s -h)", near, option->argument ? " " : "",
+       option->argument ? option->argument : "", command);
+  return false;
+}
+
+// ---- reading words ------------------------------------------------------------------------------
+
+static bool fail_missing_value(parser *p, const cli_option *option) {
+  char name[64];
+  option_text(option, name);
+  FAIL(p, "%s needs %s %s", name, article(option->argument), option->argument);
+  HINT(p, "%s %s", name, good_value(option, NULL));
+  return false;
+}
+
+// The value is the rest of the word, or else the next word, unless that is an option itself.
+static bool read_value(parser *p, match found, const char *attached) {
+  if (attached) return set_value(p, found, attached);
+  if (p->at == p->argc || is_known_option(p, p->argv[p->at]))
+    return fail_missing_value(p, found.option);
+  return set_value(p, found, p->argv[p->at++]);
+}
+
+static bool set_flag(parser *p, match found) {
+  mark_given(p, found);
+  *(bool *)(void *)(found.base + found.option->offset) = true;
+  return true;
+}
+
+static bool read_long(parser *p, const char *word) {
+  size_t bytes = strcspn(word + 2, "=");
+  const char *attached = word[2 + bytes] ? word + 3 + bytes : NULL;
+  match found = find_option(p, word + 2, bytes, 0);
+  if (!found.option) return fail_unknown(p, word, 2 + bytes);
+  if (found.option->kind != CLI_FLAG) return read_value(p, found, attached);
+  if (!attached) return set_flag(p, found);
+  FAIL(p, "--%s takes no value", found.option->name);
+  HINT(p, "--%s", found.option->name);
+  return false;
+}
+
+// -a, -ab (two flags), -n 5, -n5.
+static bool read_short(parser *p, const char *word) {
+  for (const char *letter = word + 1; *letter; letter++) {
+    match found = find_option(p, NULL, 0, *letter);
+    if (!found.option) return fail_unknown(p, word, strlen(word));
+    if (found.option->kind != CLI_FLAG) return read_value(p, found, letter[1] ? letter + 1 : NULL);
+    set_flag(p, found);
+  }
+  return true;
+}
+
+static void add_word(parser *p, const char *word) {
+  if (!vec_push(&p->call->words, word)) cli_out_of_memory();
+}
+
+static bool is_option(const char *word) { return word[0] == '-' && word[1]; }
+
+static bool read_words(parser *p, bool until_word) {
+  while (p->at < p->argc) {
+    const char *word = p->argv[p->at];
+    if (until_word && !is_option(word)) return true;
+    p->at++;
+    if (strcmp(word, "--") == 0) break;
+    if (!is_option(word)) add_word(p, word);
+    else if (!(word[1] == '-' ? read_long(p, word) : read_short(p, word))) return false;
+  }
+  while (!until_word && p->at < p->argc) add_word(p, p->argv[p->at++]);
+  return true;
+}
+
+// ---- positional arguments
+// -------------------------------------------------------------------------
+
+static bool fail_word_choice(parser *p, const cli_positional *row, const char *word) {
+  char command[64];
+  const char *near = plim_suggest(word, row->choices, choice_count(row->choices));
+  HINT(p, "%s %s", called(p->command, command), near ? near : row->choices[0]);
+  p->usage->error.byte = PLIM_UNKNOWN; // the message names the word; a caret would add nothing
+  return false;
+}
+
+static bool fail_word_command(parser *p, const char *word) {
+  char command[64];
+  const char *near = cli_nearest(word);
+  FAIL(p, "unknown command %s", word);
+  if (near) HINT(p, "%s %s", called(p->command, command), near);
+  else HINT(p, "plimsoll -h   lists the commands");
+  return false;
+}
+
+static bool fail_word_topic(parser *p, const char *word) {
+  const char *names[8], *near = cli_nearest(word);
+  size_t count = 0;
+  for (; help_lists[count].name && count < 8; count++) names[count] = help_lists[count].name;
+  if (!near) near = plim_suggest(word, names, count);
+  FAIL(p, "there is no help on %s", word);
+  if (near) HINT(p, "plimsoll help %s", near);
+  else HINT(p, "plimsoll -h lists the commands; plimsoll help --help, the lists");
+  return false;
+}
+
+static bool check_word(parser *p, const cli_positional *row, const char *word) {
+  int index;
+  if (row->kind == CLI_CHOICE && !find_choice(row->choices, word, &index, &p->usage->error))
+    return fail_word_choice(p, row, word);
+  if (row->kind == CLI_COMMAND && !cli_find(word)) return fail_word_command(p, word);
+  if (row->kind == CLI_TOPIC && !cli_find(word) && !help_list_named(word))
+    return fail_word_topic(p, word);
+  return true;
+}
+
+static bool fail_too_few(parser *p, const cli_positional *row) {
+  char command[64];
+  called(p->command, command);
+  FAIL(p, "%s needs %s %s", p->command->name, article(row->name), row->name);
+  HINT(p, "%s %s   (see %s -h)", command, row->name, command);
+  return false;
+}
+
+static bool fail_too_many(parser *p, const char *word) {
+  char command[64];
+  called(p->command, command);
+  FAIL(p, "unexpected argument \"%s\"", word);
+  HINT(p, "%s -h   shows what it takes", command);
+  return false;
+}
+
+static bool check_words(parser *p) {
+  size_t used = 0, count = p->call->words.len;
+  size_t rows = cli_positional_count(p->command->positionals);
+  for (size_t i = 0; i < rows; i++) {
+    const cli_positional *row = &p->command->positionals[i];
+    size_t taken = 0;
+    for (; taken < row->max && used < count; taken++, used++)
+      if (!check_word(p, row, p->call->words.at[used])) return false;
+    if (taken < row->min) return fail_too_few(p, row);
+  }
+  return used == count || fail_too_many(p, p->call->words.at[used]);
+}
+
+// ---- the whole --------------------------------------------------------------------------------
+
+static void start_call(const cli_command *command, cli_call *call) {
+  *call = (cli_call){.command = command, .args = cli_alloc(command->args_size)};
+  if (command->defaults) memcpy(call->args, command->defaults, command->args_size);
+}
+
+bool cli_parse(const cli_command *command, int argc, char **argv, int first, bool until_word,
+               int *next, cli_call *call, cli_usage *usage) {
+  parser p = {command, call, usage, argv, argc, first};
+  usage->source[0] = '\0';
+  start_call(command, call);
+  bool ok = read_words(&p, until_word);
+  if (next) *next = p.at;
+  if (!ok) return false;
+  if (until_word || call->common.short_help || call->common.full_help) return true;
+  return check_words(&p);
+}
+
+void cli_call_clear(cli_call *call) {
+  for (const cli_option *o = call->command->options; o && (o->name || o->letter); o++)
+    if (cli_is_repeated(o->kind)) vec_free((cli_strings *)(void *)((char *)call->args + o->offset));
+  free(call->args);
+  vec_free(&call->words);
+  vec_free(&call->given);
+  call->args = NULL;
+}

@@ -1,0 +1,423 @@
+// plimsoll plan: the fastest settings that fit, without changing what is learned.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "atomic_file.h"
+#include "command.h"
+#include "interrupted.h"
+#include "job_contrast.h"
+#include "output_file.h"
+#include "plan_file.h"
+#include "plan_options.h"
+#include "plan_show.h"
+#include "term.h"
+
+// ---- the command --------------------------------------------------------------------------------------------
+
+static bool can_say(const plim_project *p, plim_knob knob, const char *text) {
+  plim_knob_change change = {knob, {.kind = PLIM_VALUE_TEXT, .text = text}};
+  return plan_file_takes(p, &change, 1);
+}
+
+// Ways to share that cannot be written into the user's files are left to them.
+static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
+  for (int strategy = 0; strategy < PLIM_STRATEGIES; strategy++)
+    for (int offload = strategy ? 0 : 1; offload < PLIM_OFFLOADS; offload++)
+      r->by_hand[strategy][offload] =
+          plim_plan_may_share(r, strategy, offload) && !plan_file_shares(p, strategy, offload);
+  r->checkpoint_by_hand = !can_say(p, PLIM_KNOB_CHECKPOINT, "offloaded");
+  r->quantises_once = !can_say(p, PLIM_KNOB_QUANTISATION, "nf4-double") &&
+                      can_say(p, PLIM_KNOB_QUANTISATION, "nf4");
+  r->optimizer_by_hand = !can_say(p, PLIM_KNOB_OPTIMIZER, "paged-adamw");
+  r->conf_by_hand = !can_say(p, PLIM_KNOB_ALLOC_CONF, "expandable_segments:True");
+}
+
+static void keep_own(plim_plan_request *r, plim_knob knob) {
+  if (!r->domains[knob].count && !r->allowed[knob])
+    r->domains[knob] = (plim_domain){1, {plim_plan_own_choice(r).at[knob]}};
+}
+
+// Only the ways to share that the ecosystem has: nobody starts Megatron with DeepSpeed.
+static void hold_ways(const project_job *files, plim_plan_request *r) {
+  plim_domain *d = &r->domains[PLIM_KNOB_STRATEGY];
+  plim_dialect dialect = files->is_megatron ? PLIM_DIALECT_MEGATRON : files->project.dialect;
+  const char *shares = dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[dialect].shares;
+  if (shares && r->world < 2) keep_own(r, PLIM_KNOB_STRATEGY);
+  if (!shares || d->count || r->world < 2) return;
+  int64_t own = plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY];
+  for (int64_t i = PLIM_SHARD_DDP; i < PLIM_STRATEGIES; i++)
+    if (i == own || strstr(shares, plim_strategy_names[i])) d->at[d->count++] = i;
+}
+
+// What the files say must not change does not, unless it is allowed.
+static void hold_fixed(const plim_project *p, plim_plan_request *r) {
+  for (size_t i = 0; i < plim_plan_knob_count; i++)
+    if (p->knobs[plim_plan_knobs[i]].is_fixed) keep_own(r, plim_plan_knobs[i]);
+}
+
+// Where one key says what products are computed in and what parameters are kept in, only some pairs can
+// be said. A type that is not modelled stays what it is.
+static void hold_types(const project_job *files, plim_plan_request *r) {
+  plim_choice own = plim_plan_own_choice(r), best = plim_plan_best_types(r);
+  plim_knob_change changes[2];
+  size_t count = 0;
+  static const plim_knob knobs[] = {PLIM_KNOB_PRECISION, PLIM_KNOB_DTYPE};
+  for (size_t i = 0; i < 2; i++) {
+    const char *name = plim_knob_value_name(knobs[i], best.at[knobs[i]]);
+    if (own.at[knobs[i]] == best.at[knobs[i]]) continue;
+    changes[count++] = (plim_knob_change){knobs[i], {.kind = PLIM_VALUE_TEXT, .text = name}};
+  }
+  bool has_place = plan_file_takes(&files->project, changes, count);
+  if (files->holds_precision) keep_own(r, PLIM_KNOB_PRECISION);
+  if (files->holds_precision || !has_place) keep_own(r, PLIM_KNOB_DTYPE);
+}
+
+// Which losses without all logits the files can turn on.
+static void offer_losses(const project_job *files, plim_plan_request *r) {
+  const plim_project *p = &files->project;
+  static const int64_t sizes[] = {512, 256};
+  static const plim_value on = {.kind = PLIM_VALUE_TEXT, .text = "on"};
+  if (files->is_megatron) keep_own(r, PLIM_KNOB_LIGER), keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
+  if (files->is_megatron) return;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !r->chunk_tokens; i++) {
+    plim_value tokens = {.kind = PLIM_VALUE_INTEGER, .integer = sizes[i]};
+    plim_knob_change change = {PLIM_KNOB_CHUNKED_LOSS, tokens};
+    if (plan_file_takes(p, &change, 1)) r->chunk_tokens = sizes[i];
+  }
+  bool has_own_models = p->dialect < PLIM_DIALECTS && plim_dialect_table[p->dialect].has_own_models;
+  if (has_own_models && !r->chunk_tokens) keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
+  bool has_key = plan_file_takes(p, &(plim_knob_change){PLIM_KNOB_LIGER, on}, 1);
+  if (has_own_models && !has_key) keep_own(r, PLIM_KNOB_LIGER);
+  r->offers_liger = !r->chunk_tokens && (has_key || p->dialect == PLIM_DIALECT_AXOLOTL);
+}
+
+static plim_err plan_card(const plan_args *args, const project_job *files, const char *gpu,
+                          plan_for_card *c, const char **source, plim_error *error) {
+  job_args job = args->job;
+  job.gpu = gpu;
+  plim_err err = job_understand(&job, args->typed, &c->request, source, error);
+  if (err) return files ? project_job_blame(files, &args->job, err, error) : err;
+  if (!files && job.strategy && !job_is_typed(&job, &job.strategy))
+    job_note(&c->request, "no --strategy given: as it is means ddp");
+  c->asked = (plim_plan_request){.job = c->request.job,
+                                 .alloc_conf = args->job.alloc_conf,
+                                 .target = c->request.target,
+                                 .world = (int)args->job.world,
+                                 .is_contrastive = args->contrastive,
+                                 .has_batch_norm = args->batch_norm,
+                                 .positives = args->positives,
+                                 .negatives = args->negatives};
+  if (c->request.target.limit_bytes == PLIM_UNKNOWN) {
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "for which card?");
+    plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
+  }
+  if (!err) err = plan_read_options(args, &c->asked, error);
+  if (!err && files) hold_fixed(&files->project, &c->asked);
+  if (!err && files) hold_types(files, &c->asked);
+  if (!err && files) offer_losses(files, &c->asked);
+  if (!err && files) hold_ways(files, &c->asked);
+  if (!err && files) mark_by_hand(&files->project, &c->asked);
+  if (!err) err = plim_plan_make(&c->asked, &c->plan, error);
+  if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
+  return err;
+}
+
+// torch.nn.BatchNorm1d and the like, or SyncBatchNorm, in a script.
+static bool has_batch_norm(const plim_project_file *f) {
+  static const char word[] = "BatchNorm";
+  if (f->settings.format != PLIM_FORMAT_PYTHON) return false;
+  return memmem(f->text, f->size, word, sizeof word - 1);
+}
+
+// The batch that the files ask for in all is kept, whatever their micro batch and accumulation give.
+static void note_environment(const plan_args *args, project_job *files) {
+  const char *conf = args->job.alloc_conf;
+  bool is_typed = job_is_typed(&args->job, &args->job.alloc_conf);
+  if (conf && !is_typed && files->run.alloc_conf.said != PLIM_SAID)
+    project_job_note(files, "the allocator's settings are this environment's: %.120s", conf);
+}
+
+static plim_err read_files(const cli_call *call, plan_args *args, project_job *files, char *batch,
+                           size_t size, plim_error *error) {
+  plim_err err = project_job_read(files, (const char *const *)call->words.at, call->words.len,
+                                  &args->set, error);
+  if (!err) err = project_job_fill(files, &args->job, error);
+  if (!err) note_environment(args, files);
+  if (!err) project_job_note_one(files, &args->job);
+  if (!err) project_job_note_visible(files, &args->job);
+  if (!err && !args->effective_batch && project_job_batch(files)) {
+    snprintf(batch, size, "%llu", (unsigned long long)project_job_batch(files));
+    args->effective_batch = batch;
+  }
+  if (!err) args->positives = project_job_count(files, PLIM_KNOB_POSITIVES);
+  if (!err) args->negatives = project_job_count(files, PLIM_KNOB_NEGATIVES);
+  const plim_said_number *epochs = &files->run.epochs;
+  if (!err && isnan(args->epochs) && epochs->said >= PLIM_DEFAULTED) args->epochs = epochs->number;
+  for (size_t i = 0; !err && i < files->project.files.len; i++)
+    args->batch_norm = args->batch_norm || has_batch_norm(files->project.files.at[i]);
+  return err;
+}
+
+static void leave_alone(const plan_for_card *c, plim_knob knob, plim_plan_request *held,
+                        char *flags, size_t size) {
+  held->domains[knob] = (plim_domain){.count = 1, .at = {c->plan.before_choice.at[knob]}};
+  plan_fix_flag(c, knob, flags, size);
+}
+
+// The plan again, with the settings held that the files have no place for; and again, where the other way
+// asks for others.
+static plim_err plan_writable(const plan_result *r, plan_for_card *c, plim_error *error) {
+  const plim_plan *best = &c->plan;
+  plim_plan_request held = c->asked;
+  plim_err err = PLIM_OK;
+  while (!err && r->files && best->rungs.len) {
+    plan_edits edits;
+    plan_edits_or_end(&r->files->project, c, &best->rungs.at[0], &edits);
+    if (!plan_edits_are_half(&edits)) break;
+    for (size_t i = 0; i < edits.by_hand_count; i++)
+      leave_alone(c, edits.by_hand[i].knob, &held, c->writable_flags, sizeof c->writable_flags);
+    plim_plan_clear(&c->writable);
+    err = plim_plan_make(&held, &c->writable, error);
+    best = &c->writable;
+  }
+  return err;
+}
+
+// Several GPUs start from data parallel; how they share the work in the end is for the plan to say.
+static void settle(job_args *job) {
+  uint64_t *counts[] = {&job->batch, &job->accumulate, &job->world};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+    if (*counts[i] == JOB_UNSET) *counts[i] = 1;
+  bool is_open = !job->strategy && !job_is_typed(job, &job->strategy);
+  if (job->world > 1 && is_open) job->strategy = PLIM_SHARD_DDP;
+}
+
+// Where nobody says how many texts there are, they are an anchor, a positive and the other columns.
+static void settle_columns(plan_args *a) {
+  if (a->contrastive && !a->job.loss) a->job.loss = PLIM_LOSS_CONTRASTIVE;
+  if (a->job.loss != PLIM_LOSS_CONTRASTIVE) return;
+  a->contrastive = !a->job.is_pairwise;
+  if (a->positives + a->negatives > 0 || a->job.columns == 1) return;
+  a->positives = 1;
+  a->negatives = a->job.columns > JOB_COLUMNS ? (int64_t)a->job.columns - JOB_COLUMNS : 0;
+}
+
+static plim_err save(const char *json, const char *path, plim_error *error) {
+  plim_atomic_file file;
+  plim_err err = plim_atomic_open(&file, path, error);
+  if (err) return err;
+  fputs(json, file.out);
+  return plim_atomic_commit(&file, error);
+}
+
+static plim_err plan_cards(const plan_args *args, plan_result *r, const char **source,
+                           plim_error *error) {
+  char list[512], *rest = list, *gpu;
+  if (!args->job.gpu) {
+    r->count = 1;
+    return plan_card(args, r->files, NULL, &r->cards[0], source, error);
+  }
+  snprintf(list, sizeof list, "%s", args->job.gpu);
+  while ((gpu = strsep(&rest, ","))) {
+    if (r->count == PLAN_MAX_CARDS)
+      return plim_fail(error, PLIM_ERR_ARGUMENT, "more than %d cards", PLAN_MAX_CARDS);
+    while (*gpu == ' ') gpu++;
+    plim_err err = plan_card(args, r->files, gpu, &r->cards[r->count], source, error);
+    if (err) return err;
+    r->count++;
+  }
+  return PLIM_OK;
+}
+
+static plim_err refuse_several(const plan_args *args, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "--out %.200s: only a plan for one card can be applied", args->out);
+  plim_error_hint(error, "--gpu \"%.*s\" --out %.200s, or --json for all of them",
+                  (int)strcspn(args->job.gpu, ","), args->job.gpu, args->out);
+  return err;
+}
+
+// Nothing that the plan is made from is written over, nor anything but an older plan.
+static plim_err check_out(const plan_args *args, const plan_result *r, plim_error *error) {
+  output_file out = {"--out", args->out, "plan.json", "a plan", plim_is_plan};
+  const plim_project *p = r->files ? &r->files->project : NULL;
+  if (!args->out) return PLIM_OK;
+  if (args->job.model && output_is_same(args->out, args->job.model))
+    return output_refuse(&out, "that is the model itself", "", error);
+  for (size_t i = 0; p && i < p->files.len; i++)
+    if (output_is_same(args->out, p->files.at[i]->path))
+      return output_refuse(&out, "the plan is made from that file", "", error);
+  return args->job.gpu && strchr(args->job.gpu, ',') ? refuse_several(args, error)
+                                                     : output_check(&out, error);
+}
+
+static plim_err no_number(const char *option, double value, const char *why, const char *example,
+                          plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s %g: %s", option, value, why);
+  plim_error_hint(error, "%s %s", option, example);
+  return err;
+}
+
+// How long it takes and what that costs is asked for as a whole.
+static plim_err check_duration(const plan_args *args, plim_error *error) {
+  bool is_lasting = args->samples != PLIM_UNKNOWN;
+  if (!args->samples)
+    return no_number("--samples", 0, "there is nothing to train on", "50000", error);
+  if (args->epochs <= 0) return no_number("--epochs", args->epochs, "more than 0", "3", error);
+  if (args->price < 0) return no_number("--price", args->price, "0 or more", "1.99", error);
+  if (is_lasting || (isnan(args->price) && isnan(args->epochs))) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s needs the number of sequences in the data",
+                           isnan(args->price) ? "--epochs" : "--price");
+  plim_error_hint(error, "--samples 50000");
+  return err;
+}
+
+static int show(const plan_result *r, const plan_args *args, const cli_call *call) {
+  plim_error error = {0};
+  bool fits = false;
+  char *json = args->out || call->common.json ? plan_json(r) : NULL;
+  plim_err err = args->out ? save(json, args->out, &error) : PLIM_OK;
+  if (!err && call->common.json) fputs(json, stdout);
+  free(json);
+  if (err) return cli_report(&error, NULL);
+  if (!call->common.json) plan_print_text(r);
+  for (size_t i = 0; i < r->count; i++) fits = fits || r->cards[i].plan.rungs.len;
+  return fits ? CLI_OK : CLI_FINDING;
+}
+
+static void note_interrupted(void) {
+  interrupted found;
+  if (!interrupted_find(&found)) return;
+  fprintf(stderr, "note: ");
+  term_say(stderr, found.what, 6, 6);
+  fprintf(stderr, "help: %s\n", found.fix);
+}
+
+static int run(const cli_call *call) {
+  plan_args given = *(const plan_args *)call->args, *args = &given;
+  args->typed = &((const plan_args *)call->args)->job;
+  project_job files = {0};
+  char batch[24];
+  plan_result r = {.args = &args->job,
+                   .cards = calloc(PLAN_MAX_CARDS, sizeof *r.cards),
+                   .samples = args->samples,
+                   .price_per_hour = args->price,
+                   .sets = &args->set,
+                   .call = call};
+  plim_error error = {0};
+  const char *source = NULL;
+  if (!r.cards) return cli_fail("not enough memory on this machine");
+  plim_err err = check_duration(args, &error);
+  args->job.typed = call;
+  args->job.typed_at = offsetof(plan_args, job);
+  if (!err && call->words.len) {
+    note_interrupted();
+    err = read_files(call, args, &files, batch, sizeof batch, &error);
+    r.files = &files;
+  }
+  settle(&args->job);
+  if (!err && r.files) r.own_batch = project_job_own_batch(&files, args->job.world);
+  settle_columns(args);
+  r.nodes = args->job.nodes;
+  r.epochs = isnan(args->epochs) ? 1 : args->epochs;
+  if (!err) err = check_out(args, &r, &error);
+  if (!err) err = plan_cards(args, &r, &source, &error);
+  if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
+  for (size_t i = 0; !err && i < r.count; i++) err = plan_reproduce(&r, &r.cards[i], &error);
+  int status = err ? cli_report(&error, source) : show(&r, args, call);
+  for (size_t i = 0; i < r.count; i++) {
+    plim_plan_clear(&r.cards[i].plan);
+    plim_plan_clear(&r.cards[i].writable);
+    free(r.cards[i].reproduce);
+  }
+  project_job_clear(&files);
+  free(r.cards);
+  return status;
+}
+
+// ---- its row ------------------------------------------------------------------------------------------------
+
+static const plan_args defaults = {
+    .job = JOB_DEFAULTS_WITH(JOB_UNSET), .price = NAN, .epochs = NAN, .samples = PLIM_UNKNOWN};
+
+#define AT(field) offsetof(plan_args, job.field)
+static const cli_option options[] = {
+    {"effective-batch", 0, "N|any", CLI_STRING, offsetof(plan_args, effective_batch),
+     "sequences per optimizer step to keep (default: batch x accumulate x world)", NULL},
+    {"fix", 0, "KNOB=V", CLI_SETTINGS, offsetof(plan_args, fix), "hold a knob", NULL},
+    {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
+     "try only these values, and leave the knobs alone that are not named (with --effective-batch, "
+     "the micro batch is free)",
+     NULL},
+    {"allow", 0, "KNOB,KNOB|all", CLI_KNOBS, offsetof(plan_args, allow),
+     "let a knob change that changes what is learned: optimizer (8-bit states), dtype, "
+     "micro_batch and n_negatives of a contrastive loss, quantisation, sequence, lora_rank; the "
+     "least "
+     "is given up, in this order",
+     NULL},
+    {"margin", 0, "SHARE", CLI_STRING, offsetof(plan_args, margin),
+     "share of the memory to leave free, 0.05 or 5% (default: what the estimate is uncertain by)",
+     NULL},
+    {"contrastive", 0, NULL, CLI_FLAG, offsetof(plan_args, contrastive),
+     "the loss compares within the micro batch, which then stays unless it is allowed to change",
+     NULL},
+    {"batch-norm", 0, NULL, CLI_FLAG, offsetof(plan_args, batch_norm),
+     "the model normalises over the micro batch, which then stays likewise", NULL},
+    {"samples", 0, "N", CLI_UINT, offsetof(plan_args, samples), "sequences in the data", NULL},
+    {"epochs", 0, "N", CLI_NUMBER, offsetof(plan_args, epochs),
+     "passes over them, also a part (default: what the files say, or 1)", NULL},
+    {"price", 0, "X", CLI_NUMBER, offsetof(plan_args, price), "of a GPU per hour", NULL},
+    {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, offsetof(plan_args, set),
+     "where a knob is in your files, if it was not found", NULL},
+    {"out", 0, "FILE", CLI_FILE, offsetof(plan_args, out), "save the plan, for plimsoll apply",
+     NULL},
+    JOB_OPTIONS(AT),
+    {0},
+};
+
+static const char *const description[] = {
+    "Finds the settings that train fastest on the given card without running out of memory and "
+    "without changing what is learned: micro batch and accumulation (exact divisors of the "
+    "effective "
+    "batch), precision, checkpointing, a loss in chunks, allocator settings, the optimizer's "
+    "implementation, ways to share work between GPUs and, where nothing else fits, the host's "
+    "memory. Every candidate is executed on shapes and run through the simulated allocator, and "
+    "timed by the clock.",
+    "Shows what each change saves and costs, the budget before and after, and a ladder of rungs "
+    "from "
+    "fastest to safest: the rung to fall to when a run still fails. Settings that change what is "
+    "learned are touched only with --allow.",
+    "plimsoll help models, help gpus and help knobs list what --model, --gpu, --fix, --try and "
+    "--allow take.",
+    NULL,
+};
+
+static const cli_positional positionals[] = {
+    {"FILES", "your own configuration: training files, launch scripts, DeepSpeed, accelerate",
+     CLI_FILE, 0, SIZE_MAX, NULL},
+    {0},
+};
+
+static const cli_example examples[] = {
+    {"plimsoll plan train.yaml --gpu 24GiB --out plan.json",
+     "from your own files, to be written by plimsoll apply"},
+    {"plimsoll plan -m qwen2.5-7b --lora-rank 128 -b 2 -a 8 -c -g 4090",
+     "the fastest way to run this on an RTX 4090"},
+    {"plimsoll plan -m llama-3.1-8b --lora-rank 16 -b 4 -g 24GiB,32GiB,80GiB",
+     "on which card what is possible"},
+    {0},
+};
+
+const cli_command cmd_plan = {
+    .name = "plan",
+    .summary = "find the fastest settings that fit",
+    .positionals = positionals,
+    .options = options,
+    .args_size = sizeof(plan_args),
+    .defaults = &defaults,
+    .run = run,
+    .description = description,
+    .examples = examples,
+    .finding = "nothing fits",
+};

@@ -1,0 +1,268 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli_alloc.h"
+#include "estimate_result.h"
+#include "plan_digest.h"
+#include "plan_show.h"
+#include "sha256.h"
+
+// On and off are booleans; counts are numbers; the rest is text.
+static void value(json_writer *j, const char *key, plim_knob knob, int64_t x) {
+  const char *name = plim_knob_value_name(knob, x);
+  if (!name) json_i64(j, key, x);
+  else if (strcmp(name, "on") == 0 || strcmp(name, "off") == 0)
+    json_bool(j, key, strcmp(name, "on") == 0);
+  else json_string(j, key, name);
+}
+
+static void rung(json_writer *j, const char *key, const plan_result *r, const plan_for_card *c,
+                 const plim_rung *x) {
+  plim_estimate e = x->e;
+  e.step_seconds = x->step_seconds;
+  e.tokens_per_second = x->tokens_per_second;
+  json_object(j, key);
+  for (size_t i = 0; i < plim_plan_knob_count; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    bool is_per_anchor = knob == PLIM_KNOB_POSITIVES || knob == PLIM_KNOB_NEGATIVES;
+    if (is_per_anchor && !c->asked.positives && !c->asked.negatives) continue;
+    if (knob == PLIM_KNOB_CACHED_BATCH && !c->asked.is_contrastive) continue;
+    if (knob == PLIM_KNOB_ALLOC_CONF)
+      json_string(j, plim_knob_table[knob].name, plim_choice_conf(&c->asked, &x->choice));
+    else value(j, plim_knob_table[knob].name, knob, x->choice.at[knob]);
+  }
+  json_i64(j, "effective_batch",
+           x->choice.at[PLIM_KNOB_MICRO_BATCH] * x->choice.at[PLIM_KNOB_ACCUMULATE] *
+               c->asked.world);
+  if (r->samples != PLIM_UNKNOWN) {
+    json_u64(j, "steps", plan_steps(r, x));
+    json_number(j, "hours", plan_hours(r, x));
+    json_number(j, "price", plan_price(r, c, x));
+  }
+  json_object(j, "estimate");
+  estimate_json_members(j, &e);
+  json_end(j);
+  json_end(j);
+}
+
+static void change(json_writer *j, const plan_for_card *c, const plim_plan_change *x) {
+  char why[PLAN_REASON_SIZE];
+  plan_reason(c, x->knob, why, sizeof why);
+  json_object(j, NULL);
+  json_string(j, "knob", plim_knob_table[x->knob].name);
+  value(j, "from", x->knob, x->from);
+  value(j, "to", x->knob, x->to);
+  if (x->follows) json_null(j, "saves_bytes");
+  else json_i64(j, "saves_bytes", x->saves_bytes);
+  json_number(j, "costs_seconds", x->costs_seconds);
+  json_bool(j, "is_needed", x->is_needed);
+  json_bool(j, "is_asked", x->is_asked);
+  json_bool(j, "follows", x->follows);
+  json_string(j, "with", x->with == PLIM_KNOBS ? NULL : plim_knob_table[x->with].name);
+  json_string_or_null(j, "why", why);
+  json_end(j);
+}
+
+static void concession(json_writer *j, const plim_concession *x) {
+  json_object(j, NULL);
+  json_array(j, "allow");
+  for (int i = 0; i < x->count; i++) {
+    json_object(j, NULL);
+    json_string(j, "knob", plim_knob_table[x->knob[i]].name);
+    value(j, "from", x->knob[i], x->from[i]);
+    value(j, "to", x->knob[i], x->to[i]);
+    json_end(j);
+  }
+  json_end(j);
+  json_bool(j, "fits", x->fits);
+  json_bytes(j, "device_bytes", x->device_bytes);
+  json_i64(j, "saves_bytes", x->saves_bytes);
+  json_number(j, "tokens_per_second", x->tokens_per_second);
+  json_bool(j, "is_instead_of_offload", x->is_instead);
+  json_end(j);
+}
+
+// ---- the user's files -------------------------------------------------------------------------------
+
+static void json_value_of(json_writer *j, const char *key, const plim_value *v) {
+  if (v->kind == PLIM_VALUE_INTEGER) json_i64(j, key, v->integer);
+  else json_string(j, key, v->text);
+}
+
+static void sources(json_writer *j, const plim_project *p) {
+  json_array(j, "files");
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    uint8_t digest[PLIM_SHA256_BYTES];
+    char hex[2 * PLIM_SHA256_BYTES + 1];
+    plim_sha256(f->text, f->size, digest);
+    for (size_t k = 0; k < PLIM_SHA256_BYTES; k++) snprintf(hex + 2 * k, 3, "%02x", digest[k]);
+    json_object(j, NULL);
+    json_string(j, "path", f->path);
+    json_u64(j, "bytes", f->size);
+    json_string(j, "sha256", hex);
+    json_string(j, "dialect",
+                f->is.dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[f->is.dialect].name);
+    json_end(j);
+  }
+  json_end(j);
+}
+
+static void places(json_writer *j, const cli_strings *sets) {
+  json_array(j, "set");
+  for (size_t i = 0; sets && i < sets->len; i++) {
+    char copy[512];
+    snprintf(copy, sizeof copy, "%s", sets->at[i]);
+    char *file = strchr(copy, '='), *key = file ? strchr(file + 1, ':') : NULL;
+    if (!key) continue;
+    *file++ = *key++ = 0;
+    json_object(j, NULL);
+    json_string(j, "knob", copy);
+    json_string(j, "file", file);
+    json_string(j, "key", key);
+    json_end(j);
+  }
+  json_end(j);
+}
+
+// What the files need while something is left to do by hand.
+static void as_written(json_writer *j, const plim_estimate *e) {
+  json_object(j, "as_written");
+  json_bool(j, "fits", e->fits);
+  json_bytes(j, "device_bytes", e->device_bytes);
+  json_end(j);
+}
+
+// Files that are not there yet.
+static void new_files(json_writer *j, const plim_project *p, const plan_edits *edits) {
+  plim_edit_set set = {0};
+  if (edits->write_count) plim_project_set(p, edits->writes, edits->write_count, &set, NULL);
+  json_array(j, "creates");
+  for (size_t i = 0; i < set.files.len; i++) {
+    json_object(j, NULL);
+    json_string(j, "path", set.files.at[i].path);
+    json_string(j, "text", set.files.at[i].text);
+    json_end(j);
+  }
+  json_end(j);
+  plim_edit_set_clear(&set);
+}
+
+// What each rung of the ladder writes.
+static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) {
+  json_array(j, "rungs");
+  for (size_t i = 0; i < c->plan.rungs.len; i++) {
+    plan_edits edits;
+    plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[i], &edits);
+    json_object(j, NULL);
+    json_array(j, "writes");
+    for (size_t k = 0; k < edits.write_count; k++) {
+      json_object(j, NULL);
+      json_string(j, "knob", plim_knob_table[edits.writes[k].knob].name);
+      json_value_of(j, "value", &edits.writes[k].value);
+      json_end(j);
+    }
+    json_end(j);
+    new_files(j, &r->files->project, &edits);
+    json_array(j, "by_hand");
+    for (size_t k = 0; k < edits.by_hand_count; k++) {
+      json_object(j, NULL);
+      json_string(j, "knob", plim_knob_table[edits.by_hand[k].knob].name);
+      json_value_of(j, "value", &edits.by_hand[k].value);
+      json_string(j, "reason", edits.by_hand[k].reason);
+      plan_write_code(j, r, c, i, &edits, k);
+      json_end(j);
+    }
+    json_end(j);
+    if (edits.by_hand_count) as_written(j, &edits.as_written);
+    if (edits.by_hand_count) plan_write_replan(j, r, c, &edits);
+    plan_write_todo(j, r, c, i);
+    json_end(j);
+  }
+  json_end(j);
+}
+
+static void environment(json_writer *j, const plan_for_card *c) {
+  const plim_rung *x = c->plan.rungs.len ? &c->plan.rungs.at[0] : NULL;
+  const char *conf = x ? plim_choice_conf(&c->asked, &x->choice) : "";
+  json_object(j, "environment");
+  if (*conf) json_string(j, "PYTORCH_CUDA_ALLOC_CONF", conf);
+  json_end(j);
+}
+
+static void members(json_writer *j, const plan_result *r, const plan_for_card *c) {
+  const plim_plan *p = &c->plan;
+  json_string_or_null(j, "gpu", c->request.card);
+  json_bytes(j, "budget_bytes", c->request.target.budget_bytes);
+  json_bool(j, "fits", p->rungs.len > 0);
+  if (p->rungs.len) rung(j, "chosen", r, c, &p->rungs.at[0]);
+  else json_null(j, "chosen");
+  if (p->passed) rung(j, "faster", r, c, &p->faster);
+  else json_null(j, "faster");
+  json_array(j, "ladder");
+  for (size_t i = 0; i < p->rungs.len; i++) rung(j, NULL, r, c, &p->rungs.at[i]);
+  json_end(j);
+  json_array(j, "changes");
+  for (size_t i = 0; i < p->changes.len; i++) change(j, c, &p->changes.at[i]);
+  json_end(j);
+  json_array(j, "concessions");
+  for (size_t i = 0; i < p->concessions.len; i++) concession(j, &p->concessions.at[i]);
+  json_end(j);
+  json_object(j, "before");
+  estimate_json_members(j, &p->before);
+  json_end(j);
+  json_u64(j, "tried", p->tried);
+  json_bool(j, "concedes", p->concedes);
+  json_bool(j, "is_tight", p->is_tight);
+  plan_write_questions(j, c);
+  environment(j, c);
+  json_string(j, "reproduce", c->reproduce);
+  plan_write_launch(j, r, c);
+  if (!r->files) return;
+  sources(j, &r->files->project);
+  places(j, r->sets);
+  rungs(j, r, c);
+}
+
+static void document(json_writer *j, const plan_result *r) {
+  json_u64(j, "format_version", 1);
+  json_string(j, "model", r->args->model);
+  if (r->count == 1) {
+    members(j, r, &r->cards[0]);
+    return;
+  }
+  json_array(j, "cards");
+  for (size_t i = 0; i < r->count; i++) {
+    json_object(j, NULL);
+    members(j, r, &r->cards[i]);
+    json_end(j);
+  }
+  json_end(j);
+}
+
+// The digest of the document so far, of which only the last brace is missing.
+static void seal(json_writer *j, char *const *text) {
+  plim_plan_digest digest;
+  if (fflush(j->out)) cli_out_of_memory();
+  char *whole = cli_format("%s}", *text);
+  if (plim_plan_digest_of_text(whole, strlen(whole), &digest, NULL)) cli_out_of_memory();
+  json_string(j, PLIM_PLAN_DIGEST_KEY, digest.hex);
+  free(whole);
+}
+
+char *plan_json(const plan_result *r) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *memory = open_memstream(&text, &size);
+  if (!memory) cli_out_of_memory();
+  json_writer j = json_begin(memory);
+  json_object(&j, NULL);
+  document(&j, r);
+  if (r->files && r->count == 1) seal(&j, &text);
+  json_end(&j);
+  json_finish(&j);
+  bool is_whole = !ferror(memory);
+  if (fclose(memory) || !is_whole) cli_out_of_memory();
+  return text;
+}

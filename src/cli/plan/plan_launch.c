@@ -1,0 +1,389 @@
+// The files and command lines that a plan over several GPUs needs.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_show.h"
+#include "project_share.h"
+#include "term.h"
+
+typedef struct {
+  const plan_result *r;
+  const plim_choice *choice;
+  plim_job job;
+  int world, nodes, per_node;
+  int64_t strategy;
+  bool is_written;      // the files say it already, or will when the plan is applied
+  bool is_started;      // the user's own command starts so many GPUs
+  const char *own_way;  // the ecosystem's own word for the way to share; NULL: none
+  const char *own_file; // the project's DeepSpeed or accelerate file, where the way takes one
+  bool wraps_layers;    // checkpointing is planned, and the files have no other place for it
+  char script[512];     // what is started
+  FILE *out;            // for people
+} launch;
+
+static bool is_zero(const launch *l) { return l->strategy >= PLIM_SHARD_ZERO1; }
+
+// ---- files ------------------------------------------------------------------------------------------
+
+// transformers fills in "auto" from its own arguments, so that the two cannot disagree; other loops
+// have to be told.
+static void write_batches(const launch *l, FILE *out) {
+  bool is_trainer = l->job.recipe.is_trainer;
+  if (is_trainer)
+    fprintf(out, "  \"train_micro_batch_size_per_gpu\": \"auto\",\n"
+                 "  \"gradient_accumulation_steps\": \"auto\",\n"
+                 "  \"gradient_clipping\": \"auto\",\n");
+  else
+    fprintf(out,
+            "  \"train_micro_batch_size_per_gpu\": %lld,\n"
+            "  \"gradient_accumulation_steps\": %lld,\n",
+            (long long)l->choice->at[PLIM_KNOB_MICRO_BATCH],
+            (long long)l->choice->at[PLIM_KNOB_ACCUMULATE]);
+}
+
+// The type of 16 bits that is computed in; NULL: none.
+static const char *half_of(const launch *l) {
+  plim_dtype dtype = l->job.dtype, computes = l->job.recipe.autocast;
+  if (computes == PLIM_BF16 || dtype == PLIM_BF16) return "bf16";
+  return computes == PLIM_FP16 || dtype == PLIM_FP16 ? "fp16" : NULL;
+}
+
+static void write_deepspeed(const launch *l, FILE *out) {
+  const plim_sharding *how = &l->job.sharding;
+  const char *type = half_of(l);
+  fprintf(out, "{\n");
+  write_batches(l, out);
+  if (type) fprintf(out, "  \"%s\": {\"enabled\": true},\n", type);
+  fprintf(out,
+          "  \"zero_optimization\": {\n"
+          "    \"stage\": %d,\n"
+          "    \"offload_optimizer\": {\"device\": \"%s\"}%s\n  }\n}\n",
+          (int)(l->strategy - PLIM_SHARD_ZERO1 + 1), how->offloads_optimizer ? "cpu" : "none",
+          how->offloads_parameters
+              ? ",\n    \"offload_param\": {\"device\": \"cpu\", \"pin_memory\": true}"
+              : "");
+}
+
+// accelerate's file for FSDP2.
+static void write_accelerate(const launch *l, FILE *out) {
+  plim_dtype computes = l->job.sharding.compute_dtype;
+  const char *mixed = computes == PLIM_BF16 ? "bf16" : computes == PLIM_FP16 ? "fp16" : "'no'";
+  fprintf(out,
+          "compute_environment: LOCAL_MACHINE\n"
+          "distributed_type: FSDP\n"
+          "mixed_precision: %s\n"
+          "num_machines: %d\n"
+          "num_processes: %d\n"
+          "fsdp_config:\n"
+          "  fsdp_version: 2\n"
+          "  fsdp_reshard_after_forward: true\n"
+          "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+          "  fsdp_offload_params: %s\n"
+          "  fsdp_activation_checkpointing: %s\n"
+          "  fsdp_state_dict_type: FULL_STATE_DICT\n",
+          mixed, l->nodes, l->world, l->job.sharding.offloads_parameters ? "true" : "false",
+          l->wraps_layers ? "true" : "false");
+  if (l->nodes > 1) // the command line says better
+    fprintf(out, "machine_rank: 0  # 1 and so on, on the other machines\n"
+                 "main_process_ip: FIRST  # the first machine's name\n"
+                 "main_process_port: 29500\n");
+}
+
+// ---- command lines ----------------------------------------------------------------------------------
+
+static const plim_project *project_of(const launch *l) {
+  return l->r->files ? &l->r->files->project : NULL;
+}
+
+static const char *accelerate_file(const launch *l) {
+  const char *own = plan_file_of(project_of(l), PLIM_DIALECT_ACCELERATE);
+  if (own || l->own_way || l->is_written) return own;
+  return l->strategy == PLIM_SHARD_FSDP2 ? "accelerate.yaml" : NULL;
+}
+
+// The user's own file is for another number of GPUs.
+static bool counts_otherwise(const launch *l) {
+  const plim_project *p = project_of(l);
+  const plim_project_knob *k = p ? &p->knobs[PLIM_KNOB_WORLD] : NULL;
+  return k && k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_INTEGER &&
+         k->value.integer != l->world;
+}
+
+// Machines find each other at HEAD, which Slurm's batch script runs on.
+static void accelerate_line(const launch *l, const char *config, char *text, size_t size) {
+  char machines[192] = "";
+  if (l->nodes > 1)
+    snprintf(machines, sizeof machines,
+             " --num_machines %d --num_processes %d --machine_rank $SLURM_NODEID"
+             " --main_process_ip $HEAD --main_process_port 29500",
+             l->nodes, l->world);
+  else if (counts_otherwise(l))
+    snprintf(machines, sizeof machines, " --num_processes %d", l->world);
+  snprintf(text, size, "accelerate launch --config_file %s%s %s", config, machines, l->script);
+}
+
+static void torchrun_line(const launch *l, const char *deepspeed, char *text, size_t size) {
+  snprintf(text, size, "torchrun --nnodes %d --nproc_per_node %d%s %s%s", l->nodes, l->per_node,
+           l->nodes > 1 ? " --rdzv_backend c10d --rdzv_endpoint $HEAD:29500" : "", l->script,
+           deepspeed);
+}
+
+// LLaMA-Factory starts torchrun by itself, as the environment says, which also asks for its version 1.
+static void factory_line(const launch *l, plim_dialect dialect, char *text, size_t size) {
+  char machines[128] = "";
+  const char *version = dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 ? "USE_V1=1 " : "";
+  if (l->nodes > 1)
+    snprintf(machines, sizeof machines,
+             " NNODES=%d NODE_RANK=$SLURM_NODEID MASTER_ADDR=$HEAD MASTER_PORT=29500", l->nodes);
+  snprintf(text, size, "%sFORCE_TORCHRUN=1%s NPROC_PER_NODE=%d llamafactory-cli train %s", version,
+           machines, l->per_node, plan_file_of(project_of(l), dialect));
+}
+
+// The recipe that the file's own comment names, of several GPUs; else the plain one for what it trains.
+static void tune_recipe(const launch *l, const plim_project_file *f, char *name, size_t size) {
+  static const char *const ends[] = {"_distributed", "_single_device"};
+  bool has_adapters = l->choice->at[PLIM_KNOB_LORA_RANK] > 0;
+  snprintf(name, size, "%s_finetune_distributed", has_adapters ? "lora" : "full");
+  const char *from = strstr(f->text, "tune run ");
+  size_t line = from ? strcspn(from, "\n") : 0;
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    const char *end = from ? memmem(from, line, ends[i], strlen(ends[i])) : NULL, *begin = end;
+    while (begin && begin > from && !strchr(" \t", begin[-1])) begin--;
+    if (end && end > begin)
+      snprintf(name, size, "%.*s_distributed", (int)(end - begin > 40 ? 40 : end - begin), begin);
+    if (end) return;
+  }
+}
+
+static void tune_line(const launch *l, const plim_project_file *f, char *text, size_t size) {
+  char recipe[64], machines[96] = "";
+  tune_recipe(l, f, recipe, sizeof recipe);
+  if (l->nodes > 1)
+    snprintf(machines, sizeof machines,
+             "--nnodes %d --rdzv_backend c10d --rdzv_endpoint $HEAD:29500 ", l->nodes);
+  snprintf(text, size, "tune run %s--nproc_per_node %d %s --config %s", machines, l->per_node,
+           recipe, f->path);
+}
+
+static const plim_project_file *tune_file(const plim_project *p) {
+  for (size_t i = 0; p && i < p->files.len; i++)
+    if (p->files.at[i]->is.dialect == PLIM_DIALECT_TORCHTUNE &&
+        p->files.at[i]->settings.format == PLIM_FORMAT_YAML)
+      return p->files.at[i];
+  return NULL;
+}
+
+// Programs that have no other way to be started; false: this is none.
+static bool only_line(const launch *l, char *text, size_t size) {
+  const plim_project *p = project_of(l);
+  plim_dialect dialect = p ? p->dialect : PLIM_DIALECTS;
+  const plim_project_file *tune = dialect == PLIM_DIALECT_TORCHTUNE ? tune_file(p) : NULL;
+  bool is_version_1 = dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 && plan_file_of(p, dialect);
+  if (tune) tune_line(l, tune, text, size);
+  if (is_version_1) factory_line(l, dialect, text, size);
+  return tune || is_version_1;
+}
+
+// Programs that start their own processes; false: this is none.
+static bool own_line(const launch *l, char *text, size_t size) {
+  const plim_project *p = project_of(l);
+  plim_dialect dialect = p ? p->dialect : PLIM_DIALECTS;
+  bool is_factory = dialect == PLIM_DIALECT_LLAMA_FACTORY && plan_file_of(p, dialect);
+  bool is_lightning = dialect == PLIM_DIALECT_LIGHTNING && l->nodes == 1;
+  if (is_factory) factory_line(l, dialect, text, size);
+  if (is_lightning) snprintf(text, size, "python %s", l->script);
+  return is_factory || is_lightning;
+}
+
+static void make_line(const launch *l, char *text, size_t size) {
+  const char *config = accelerate_file(l);
+  bool is_new = is_zero(l) && !l->is_written && !l->own_file && !l->own_way;
+  const char *deepspeed = is_new ? " --deepspeed ds_config.json" : "";
+  bool is_module = strncmp(l->script, "-m ", 3) == 0; // of which deepspeed's own has another flag
+  if (only_line(l, text, size)) return;
+  if (config && !is_new) accelerate_line(l, config, text, size);
+  else if (own_line(l, text, size)) return;
+  else if (is_zero(l) && !l->own_way && l->nodes == 1 && !is_module)
+    snprintf(text, size, "deepspeed --num_gpus %d %s%s", l->per_node, l->script, deepspeed);
+  else torchrun_line(l, deepspeed, text, size);
+}
+
+// On several machines each line runs once per machine: Slurm does that.
+static void make_batch_line(const launch *l, const char *line, char *text, size_t size) {
+  snprintf(text, size,
+           "sbatch --nodes %d --ntasks-per-node 1 --gpus-per-node %d --wrap \\\n"
+           "  'export HEAD=$(hostname); srun bash -c '\\''%s'\\'",
+           l->nodes, l->per_node, line);
+}
+
+// The user's own command would start it as before.
+static void print_where(const launch *l) {
+  const char *file = project_of(l) ? plan_command_file(project_of(l)) : NULL;
+  char line[2 * PLIM_PATH_BYTES];
+  if (!file) return;
+  snprintf(line, sizeof line, "in %s, instead of its own command%s:", file,
+           is_zero(l) && l->world == 1 ? ", as DeepSpeed needs a launcher even for one GPU" : "");
+  term_wrap(l->out, line, 0, 2, (size_t)term_width(l->out));
+}
+
+static void print_command(const launch *l) {
+  char line[1024], batch[1280];
+  make_line(l, line, sizeof line);
+  if (l->nodes == 1) {
+    fprintf(l->out, "\n");
+    print_where(l);
+    fprintf(l->out, "%s\n", line);
+    return;
+  }
+  make_batch_line(l, line, batch, sizeof batch);
+  fprintf(l->out,
+          "\nexport HEAD=...   # the first machine's name; then on each machine%s:\n%s\n%s\n",
+          strstr(line, "SLURM") ? ", SLURM_NODEID its number from 0" : "", line, batch);
+}
+
+// ---- what is known of it ----------------------------------------------------------------------------
+
+static bool is_left_to_hand(const plan_edits *edits) {
+  for (size_t i = 0; i < edits->by_hand_count; i++)
+    if (edits->by_hand[i].knob == PLIM_KNOB_STRATEGY || edits->by_hand[i].knob == PLIM_KNOB_OFFLOAD)
+      return true;
+  return false;
+}
+
+// It is new, and nothing of the user's own turns it on.
+static bool lacks_checkpoint(const plan_for_card *c, const plim_choice *to,
+                             const plan_edits *edits) {
+  int64_t at = to->at[PLIM_KNOB_CHECKPOINT];
+  if (at == c->plan.before_choice.at[PLIM_KNOB_CHECKPOINT]) return false;
+  for (size_t i = 0; i < edits->write_count; i++)
+    if (edits->writes[i].knob == PLIM_KNOB_CHECKPOINT) return false;
+  return strcmp(plim_knob_value_name(PLIM_KNOB_CHECKPOINT, at), "on") == 0;
+}
+
+static void find_start(launch *l, const plan_for_card *c) {
+  const plim_project *p = project_of(l);
+  plan_edits edits = {0};
+  if (p) plan_edits_or_end(p, c, &c->plan.rungs.at[0], &edits);
+  l->wraps_layers = lacks_checkpoint(c, l->choice, &edits);
+  l->is_written = p && !is_left_to_hand(&edits);
+  l->is_started = p && plan_is_started(p, l->world);
+  if (p) l->own_way = plim_project_own_way(p, plim_strategy_names[l->strategy]);
+  if (is_zero(l)) l->own_file = plan_file_of(p, PLIM_DIALECT_DEEPSPEED);
+  if (l->strategy == PLIM_SHARD_FSDP2) l->own_file = plan_file_of(p, PLIM_DIALECT_ACCELERATE);
+  plan_script(p, &edits, l->script, sizeof l->script);
+}
+
+// What to change in the files that are there, instead of another file beside them.
+static void print_in_own(const launch *l) {
+  const plim_sharding *how = &l->job.sharding;
+  char line[2 * PLIM_PATH_BYTES];
+  if (l->own_way) snprintf(line, sizeof line, "in your own settings: %s", l->own_way);
+  else if (is_zero(l))
+    snprintf(line, sizeof line, "in %s: zero_optimization.stage %d%s%s", l->own_file,
+             (int)(l->strategy - PLIM_SHARD_ZERO1 + 1),
+             how->offloads_optimizer ? ", offload_optimizer.device cpu" : "",
+             how->offloads_parameters ? ", offload_param.device cpu" : "");
+  else
+    snprintf(line, sizeof line, "in %s: distributed_type FSDP, fsdp_config with fsdp_version 2%s",
+             l->own_file, how->offloads_parameters ? " and fsdp_offload_params true" : "");
+  fprintf(l->out, "\n");
+  term_wrap(l->out, line, 0, 2, (size_t)term_width(l->out));
+}
+
+// The file that a way to share takes where the user's own do not say it; NULL: none.
+typedef void file_writer(const launch *l, FILE *out);
+
+static const char *new_file(const launch *l, file_writer **write) {
+  bool is_fsdp = l->strategy == PLIM_SHARD_FSDP2;
+  if (l->is_written || l->own_way || l->own_file || (!is_fsdp && !is_zero(l))) return NULL;
+  *write = is_fsdp ? write_accelerate : write_deepspeed;
+  return is_fsdp ? "accelerate.yaml" : "ds_config.json";
+}
+
+static void print_files(const launch *l) {
+  file_writer *write;
+  const char *file = new_file(l, &write);
+  if (l->is_written) return;
+  if (l->own_way || l->own_file) print_in_own(l);
+  else if (file) {
+    fprintf(l->out, "\n%s:\n", file);
+    write(l, l->out);
+  }
+}
+
+// False: one GPU on its own is started as ever.
+static bool launch_of(const plan_result *r, const plan_for_card *c, launch *l) {
+  if (!c->plan.rungs.len) return false;
+  *l = (launch){.r = r,
+                .choice = &c->plan.rungs.at[0].choice,
+                .world = c->asked.world,
+                .nodes = (int)r->nodes,
+                .per_node = c->asked.world / (int)r->nodes};
+  l->job = plim_choice_job(&c->asked, l->choice);
+  l->strategy = l->choice->at[PLIM_KNOB_STRATEGY];
+  if (l->world < 2 && l->strategy == PLIM_SHARD_NONE) return false;
+  find_start(l, c);
+  return true;
+}
+
+static bool starts_as_ever(const launch *l) {
+  return l->is_started && (l->is_written || l->own_way || l->own_file);
+}
+
+bool plan_launch_checkpoints(const plan_result *r, const plan_for_card *c) {
+  launch l;
+  file_writer *write = NULL;
+  return launch_of(r, c, &l) && new_file(&l, &write) && write == write_accelerate && l.wraps_layers;
+}
+
+bool plan_has_launch(const plan_result *r, const plan_for_card *c) {
+  launch l;
+  file_writer *write;
+  if (!launch_of(r, c, &l)) return false;
+  bool has_file = !l.is_written && (l.own_way || l.own_file || new_file(&l, &write));
+  return has_file || !starts_as_ever(&l);
+}
+
+void plan_print_launch(const plan_result *r, const plan_for_card *c, FILE *out) {
+  launch l;
+  if (!launch_of(r, c, &l)) return;
+  l.out = out;
+  print_files(&l);
+  if (!starts_as_ever(&l)) print_command(&l);
+}
+
+// ---- as data ----------------------------------------------------------------------------------------
+
+static void write_file(json_writer *j, const launch *l, const char *name, file_writer *write) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return;
+  write(l, out);
+  fclose(out);
+  json_object(j, NULL);
+  json_string(j, "path", name);
+  json_string(j, "text", text);
+  json_end(j);
+  free(text);
+}
+
+void plan_write_launch(json_writer *j, const plan_result *r, const plan_for_card *c) {
+  launch l;
+  file_writer *write;
+  char line[1024], batch[1280];
+  json_object(j, "launch");
+  if (launch_of(r, c, &l)) {
+    const char *file = new_file(&l, &write);
+    bool is_new = !starts_as_ever(&l);
+    make_line(&l, line, sizeof line);
+    make_batch_line(&l, line, batch, sizeof batch);
+    json_string(j, "command", is_new ? line : NULL); // null: as it is started now
+    json_string(j, "sbatch", is_new && l.nodes > 1 ? batch : NULL);
+    json_array(j, "files");
+    if (file) write_file(j, &l, file, write);
+    json_end(j);
+  }
+  json_end(j);
+}

@@ -1,0 +1,142 @@
+// Why the plan is first, what is faster and is not, and how to read its figures.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "estimate_result.h"
+#include "plan_show.h"
+#include "term.h"
+#include "units.h"
+
+static void sentence(const char *text) {
+  term_wrap(stdout, text, 10, 10, (size_t)term_width(stdout));
+}
+
+static bool is_any_allowed(const plim_plan_request *r) {
+  for (int i = 0; i < PLIM_KNOBS; i++)
+    if (r->allowed[i]) return true;
+  return false;
+}
+
+static const char *const among[] = {[PLIM_PASSED_NONE] = "",
+                                    [PLIM_PASSED_HOST] = " on the card",
+                                    [PLIM_PASSED_WAY] = " in your own way to share",
+                                    [PLIM_PASSED_CODE] = " without work by hand",
+                                    [PLIM_PASSED_LIGER] = " without Liger-Kernel"};
+static const char *const because[] = {[PLIM_PASSED_NONE] = "",
+                                      [PLIM_PASSED_HOST] = " if your host is like the one measured",
+                                      [PLIM_PASSED_WAY] =
+                                          " by rates of links that were not measured",
+                                      [PLIM_PASSED_CODE] = ", with work by hand",
+                                      [PLIM_PASSED_LIGER] = ", with --fix liger=on"};
+
+static void print_first(const plan_for_card *c) {
+  const plim_plan *p = &c->plan;
+  const char *learned = p->concedes                 ? ", with the least given up"
+                        : is_any_allowed(&c->asked) ? " without changing what is learned"
+                                                    : "";
+  char line[200];
+  snprintf(line, sizeof line, "the fastest that fits%s%s, of %zu tried", among[p->passed], learned,
+           p->tried);
+  printf("%10s", "");
+  sentence(line);
+}
+
+static bool is_batch(plim_knob knob) {
+  return knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE;
+}
+
+// "16 x 1, strategy zero3, offload parameters"
+static size_t list_settings(const plim_choice *from, const plim_choice *to, char *text,
+                            size_t size) {
+  size_t used =
+      (size_t)snprintf(text, size, "%lld x %lld", (long long)to->at[PLIM_KNOB_MICRO_BATCH],
+                       (long long)to->at[PLIM_KNOB_ACCUMULATE]);
+  for (size_t i = 0; i < plim_plan_knob_count && used < size; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    char value[96];
+    if (from->at[knob] == to->at[knob] || is_batch(knob) || knob == PLIM_KNOB_ALLOC_CONF) continue;
+    plan_value_text(knob, to->at[knob], value, sizeof value);
+    used +=
+        (size_t)snprintf(text + used, size - used, ", %s %s", plim_knob_table[knob].name, value);
+  }
+  return used < size ? used : size - 1;
+}
+
+static double percent_faster(const plim_rung *x, const plim_rung *than) {
+  return 100 * (x->tokens_per_second / than->tokens_per_second - 1);
+}
+
+static void print_faster(const plim_plan *p) {
+  char line[512];
+  if (p->passed == PLIM_PASSED_NONE) return;
+  size_t used = list_settings(&p->rungs.at[0].choice, &p->faster.choice, line, sizeof line);
+  snprintf(line + used, sizeof line - used, " would be %.0f %% faster%s: %s per step",
+           percent_faster(&p->faster, &p->rungs.at[0]), because[p->passed],
+           units_seconds(p->faster.step_seconds).text);
+  printf("%10s", "");
+  sentence(line);
+}
+
+// What was left for its uncertainty.
+static void print_tight(const plim_plan *p) {
+  char line[512];
+  const plim_rung *first = &p->rungs.at[0];
+  if (!(percent_faster(&p->tight, first) > 1)) return;
+  size_t used = list_settings(&first->choice, &p->tight.choice, line, sizeof line);
+  snprintf(line + used, sizeof line - used,
+           " is %.0f %% faster, but needs up to %s with what the estimate is unsure of (--margin 0 "
+           "takes it)",
+           percent_faster(&p->tight, first), units_bytes(p->tight.e.interval_bytes[1]).text);
+  printf("%10s", "");
+  sentence(line);
+}
+
+static void print_own_way(const plim_plan *p) {
+  const plim_rung *x = &p->own_way;
+  char line[320];
+  if (!(x->tokens_per_second > 0)) return;
+  const int64_t *at = x->choice.at;
+  snprintf(line, sizeof line, "as you share now (%s), %lld x %lld fits: %s, %s per step",
+           at[PLIM_KNOB_STRATEGY] ? plim_knob_value_name(PLIM_KNOB_STRATEGY, at[PLIM_KNOB_STRATEGY])
+                                  : "one GPU alone",
+           (long long)at[PLIM_KNOB_MICRO_BATCH], (long long)at[PLIM_KNOB_ACCUMULATE],
+           units_bytes(x->e.device_bytes).text, units_seconds(x->step_seconds).text);
+  printf("%10s", "");
+  sentence(line);
+}
+
+void plan_print_preference(const plan_for_card *c) {
+  print_first(c);
+  print_faster(&c->plan);
+  if (c->asked.margin < 0) print_tight(&c->plan);
+  print_own_way(&c->plan);
+}
+
+// ---- how to read it ---------------------------------------------------------------------------------
+
+void plan_print_sum(const plan_for_card *c) {
+  size_t rows = 0;
+  for (size_t i = 0; i < c->plan.changes.len; i++) rows += !c->plan.changes.at[i].follows;
+  if (rows < 2) return;
+  term_wrap(
+      stdout,
+      "each row: the whole plan against the same without that one change, so rows do not add up", 0,
+      0, (size_t)term_width(stdout));
+}
+
+void plan_print_moments(const plan_for_card *c) {
+  char now[128], planned[128], line[320];
+  estimate_place(&c->plan.before.p.peak_at, now, sizeof now);
+  estimate_place(&c->plan.rungs.at[0].e.p.peak_at, planned, sizeof planned);
+  if (strcmp(now, planned) == 0) return;
+  snprintf(line, sizeof line, "two moments, each the peak of its run: %s; %s", now, planned);
+  term_wrap(stdout, line, 0, 0, (size_t)term_width(stdout));
+}
+
+void plan_print_reproduce(const plan_for_card *c) {
+  if (c->reproduce) printf("\nthe same prediction:\n%s\n", c->reproduce);
+  else if (c->no_reproduce)
+    printf("\nplimsoll estimate has no option for %s, so it predicts something else\n",
+           c->no_reproduce);
+}

@@ -1,0 +1,121 @@
+// Questions that only the user can answer: whether gradients may be accumulated over micro batches that
+// are not the same as one batch; and what a cached loss would do instead.
+#include <stdio.h>
+
+#include "plan_show.h"
+#include "term.h"
+#include "units.h"
+
+typedef struct {
+  const char *id, *why, *instead;
+} question;
+
+static const question contrastive = {"contrastive",
+                                     "the loss compares the sequences of one micro batch with each "
+                                     "other, so a smaller one, accumulated, "
+                                     "learns something else",
+                                     NULL};
+static const question batch_norm = {"batch_norm",
+                                    "batch norm takes its means over one micro batch, so a smaller "
+                                    "one, accumulated, learns something "
+                                    "else",
+                                    "SyncBatchNorm takes them over all GPUs"};
+
+// It is asked until the micro batch is said to stay, or to be free.
+static const question *asked(const plan_for_card *c) {
+  const plim_plan_request *r = &c->asked;
+  if (r->allowed[PLIM_KNOB_MICRO_BATCH] || r->domains[PLIM_KNOB_MICRO_BATCH].count) return NULL;
+  return r->is_contrastive ? &contrastive : r->has_batch_norm ? &batch_norm : NULL;
+}
+
+static long long micro_batch(const plan_for_card *c) {
+  return (long long)c->plan.before_choice.at[PLIM_KNOB_MICRO_BATCH];
+}
+
+// ---- a cached loss ----------------------------------------------------------------------------------
+
+typedef struct {
+  int64_t at_once; // 0: there is nothing to say
+  plim_estimate e;
+} cached_loss;
+
+// The user's own settings with a cached loss: as many at a time as usual, or as few as make it fit.
+static cached_loss cached_instead(const plan_for_card *c) {
+  plim_choice choice = c->plan.before_choice;
+  cached_loss x = {0};
+  bool is_planned = c->plan.rungs.len && c->plan.rungs.at[0].choice.at[PLIM_KNOB_CACHED_BATCH];
+  bool is_plain = !is_planned && c->asked.job.recipe.loss == PLIM_LOSS_CONTRASTIVE &&
+                  !choice.at[PLIM_KNOB_CACHED_BATCH] && choice.at[PLIM_KNOB_MICRO_BATCH] > 1;
+  for (int64_t n = PLIM_CACHED_BATCH; is_plain && n >= 1 && !x.e.fits; n /= 2) {
+    if (n >= choice.at[PLIM_KNOB_MICRO_BATCH]) continue;
+    choice.at[PLIM_KNOB_CACHED_BATCH] = n;
+    plim_error error = {0};
+    if (plim_choice_estimate(&c->asked, &choice, &x.e, &error)) return (cached_loss){0};
+    x.at_once = n;
+  }
+  return x;
+}
+
+static void print_cached(const plan_for_card *c, size_t width) {
+  cached_loss x = cached_instead(c);
+  char line[320];
+  if (!x.at_once) return;
+  int used =
+      snprintf(line, sizeof line,
+               "a cached loss (CachedMultipleNegativesRankingLoss with mini_batch_size=%lld, "
+               "or GradCache) compares all %lld and takes %s with the settings as they are, %s",
+               (long long)x.at_once, micro_batch(c), units_bytes(x.e.device_bytes).text,
+               x.e.fits ? "FITS" : "DOES NOT FIT");
+  if (x.e.tokens_per_second > 0 && used < (int)sizeof line)
+    snprintf(line + used, sizeof line - (size_t)used, ", %s tokens per second",
+             units_count((uint64_t)x.e.tokens_per_second).text);
+  term_wrap(stdout, line, 0, 0, width);
+}
+
+static void write_cached(json_writer *j, const plan_for_card *c) {
+  cached_loss x = cached_instead(c);
+  if (!x.at_once) {
+    json_null(j, "cached_loss");
+    return;
+  }
+  json_object(j, "cached_loss");
+  json_i64(j, "cached_batch", x.at_once);
+  json_bytes(j, "device_bytes", x.e.device_bytes);
+  json_bool(j, "fits", x.e.fits);
+  json_number(j, "tokens_per_second", x.e.tokens_per_second);
+  json_end(j);
+}
+
+// ---- showing it -------------------------------------------------------------------------------------
+
+void plan_print_questions(const plan_for_card *c) {
+  const question *q = asked(c);
+  char line[512];
+  size_t width = (size_t)term_width(stdout);
+  if (!q) return;
+  plan_heading("question: may the micro batch change?");
+  snprintf(line, sizeof line, "%s; it stays at %lld until you say", q->why, micro_batch(c));
+  term_wrap(stdout, line, 0, 0, width);
+  printf("yes: --allow micro_batch\nno:  --fix micro_batch=%lld\n", micro_batch(c));
+  if (q->instead) term_wrap(stdout, q->instead, 0, 0, width);
+  else print_cached(c, width);
+}
+
+void plan_write_questions(json_writer *j, const plan_for_card *c) {
+  const question *q = asked(c);
+  char no[64];
+  json_array(j, "questions");
+  if (q) {
+    snprintf(no, sizeof no, "--fix micro_batch=%lld", micro_batch(c));
+    json_object(j, NULL);
+    json_string(j, "about", q->id);
+    json_string(j, "knob", "micro_batch");
+    json_string(j, "question", "may the micro batch change?");
+    json_string(j, "why", q->why);
+    json_string(j, "yes", "--allow micro_batch");
+    json_string(j, "no", no);
+    if (!q->instead) write_cached(j, c);
+    json_end(j);
+  }
+  json_end(j);
+}

@@ -1,0 +1,122 @@
+// Why the plan makes its changes, and what they do to what is learned, where that is not plain from their
+// names.
+#include <stdio.h>
+#include <string.h>
+
+#include "estimate_result.h"
+#include "plan_show.h"
+#include "term.h"
+#include "units.h"
+
+typedef struct {
+  const plan_for_card *c;
+  int64_t from, to; // of the row's knob
+} change;
+
+static const char *name(plim_knob knob, int64_t value) { return plim_knob_value_name(knob, value); }
+
+static void say_precision(const change *x, char *text, size_t size) {
+  bool trains_wide = x->c->asked.job.dtype == PLIM_FP32 || x->c->asked.job.lora.rank;
+  bool is_fp16 = strcmp(name(PLIM_KNOB_PRECISION, x->to), "fp16") == 0;
+  const char *kept =
+      trains_wide ? "; what is trained, its gradients and the optimizer stay fp32" : "";
+  if (x->to == 0) snprintf(text, size, "no autocast: this card has no fast type of 16 bits");
+  else if (is_fp16)
+    snprintf(
+        text, size,
+        "autocast computes products in fp16, with a GradScaler for the loss (Trainer, accelerate "
+        "and Lightning bring it)%s%s",
+        kept, plim_plan_lacks_bf16(&x->c->asked) ? "; this card only emulates bf16" : "");
+  else
+    snprintf(text, size, "autocast computes products in bf16%s%s", kept,
+             !x->c->request.is_known_by_size
+                 ? ""
+                 : "; cards before Ampere (T4, V100) need fp16 instead: --gpu T4");
+}
+
+static void say_dtype(const change *x, char *text, size_t size) {
+  const char *to = name(PLIM_KNOB_DTYPE, x->to);
+  if (x->c->asked.job.lora.rank)
+    snprintf(
+        text, size,
+        "frozen weights are loaded in %s, which autocast makes of them anyway; the adapters that "
+        "are trained stay fp32",
+        to);
+  else
+    snprintf(text, size, "weights, gradients and optimizer in %s: small updates are rounded away",
+             to);
+}
+
+static void say_loss(const change *x, const char *how, char *text, size_t size) {
+  const char *same = "so that they never exist as a whole; the same loss up to rounding";
+  uint64_t bytes = estimate_shown(&x->c->plan.before).component_bytes[PLIM_FOR_LOGITS];
+  if (bytes >= 16 * PLIM_MIB) // less is a scalar, or a chunk
+    snprintf(text, size, "logits take %s of the peak as it is; %s, %s", units_bytes(bytes).text,
+             how, same);
+  else snprintf(text, size, "logits: %s, %s", how, same);
+}
+
+static void say_chunks(const change *x, char *text, size_t size) {
+  char how[96];
+  snprintf(how, sizeof how, "here they are made %lld tokens at a time", (long long)x->to);
+  if (x->to) say_loss(x, how, text, size);
+}
+
+static void say_liger(const change *x, char *text, size_t size) {
+  if (x->to) say_loss(x, "its cross entropy makes gradients chunk by chunk", text, size);
+}
+
+static void say_checkpoint(const change *x, char *text, size_t size) {
+  const char *to = name(PLIM_KNOB_CHECKPOINT, x->to);
+  if (!x->to) snprintf(text, size, "activations are kept, not computed twice");
+  else if (strcmp(to, "offloaded") == 0)
+    snprintf(text, size, "inputs of layers are kept on the host, the rest is computed twice");
+  else if (!x->from) snprintf(text, size, "a layer's activations are computed again, not kept");
+}
+
+static bool has_growing_segments(const plan_for_card *c, const plim_choice *choice) {
+  return strstr(plim_choice_conf(&c->asked, choice), "expandable_segments:True") != NULL;
+}
+
+static void say_alloc_conf(const change *x, char *text, size_t size) {
+  const plim_plan *p = &x->c->plan;
+  if (has_growing_segments(x->c, &p->before_choice))
+    snprintf(text, size, "segments grow in place already; the rest of it costs memory here");
+  else if (has_growing_segments(x->c, &p->rungs.at[0].choice))
+    snprintf(text, size, "segments grow in place instead of leaving gaps between them");
+}
+
+static void say_cached_batch(const change *x, char *text, size_t size) {
+  (void)x;
+  snprintf(text, size,
+           "the loss still compares the whole batch; embeddings and their gradients are computed "
+           "in other passes");
+}
+
+static const struct {
+  plim_knob knob;
+  void (*say)(const change *x, char *text, size_t size);
+} rows[] = {
+    {PLIM_KNOB_PRECISION, say_precision},       {PLIM_KNOB_DTYPE, say_dtype},
+    {PLIM_KNOB_CHUNKED_LOSS, say_chunks},       {PLIM_KNOB_LIGER, say_liger},
+    {PLIM_KNOB_CHECKPOINT, say_checkpoint},     {PLIM_KNOB_ALLOC_CONF, say_alloc_conf},
+    {PLIM_KNOB_CACHED_BATCH, say_cached_batch},
+};
+
+void plan_reason(const plan_for_card *c, plim_knob knob, char *text, size_t size) {
+  const plim_choice *from = &c->plan.before_choice, *to = &c->plan.rungs.at[0].choice;
+  change x = {c, from->at[knob], to->at[knob]};
+  *text = 0;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].knob == knob && x.from != x.to) rows[i].say(&x, text, size);
+}
+
+void plan_print_reasons(const plan_for_card *c) {
+  for (size_t i = 0; i < c->plan.changes.len; i++) {
+    plim_knob knob = c->plan.changes.at[i].knob;
+    char text[PLAN_REASON_SIZE], line[PLAN_REASON_SIZE + 40];
+    plan_reason(c, knob, text, sizeof text);
+    snprintf(line, sizeof line, "%s: %s", plim_knob_table[knob].name, text);
+    if (*text) term_wrap(stdout, line, 0, 2, (size_t)term_width(stdout));
+  }
+}

@@ -1,0 +1,444 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "estimate_result.h"
+#include "plan_show.h"
+#include "term.h"
+#include "units.h"
+
+void plan_heading(const char *text) {
+  printf("\n");
+  term_print(stdout, TERM_BOLD, "%s\n", text);
+}
+
+static void sentence(const char *text) {
+  term_wrap(stdout, text, 0, 0, (size_t)term_width(stdout));
+}
+
+void plan_value_text(plim_knob knob, int64_t value, char *text, size_t size) {
+  const char *name = plim_knob_value_name(knob, value);
+  if (name) snprintf(text, size, "%s", name);
+  else if ((knob == PLIM_KNOB_CHUNKED_LOSS || knob == PLIM_KNOB_CACHED_BATCH) && !value)
+    snprintf(text, size, "off");
+  else snprintf(text, size, "%lld", (long long)value);
+}
+
+uint64_t plan_steps(const plan_result *r, const plim_rung *rung) {
+  if (r->samples == PLIM_UNKNOWN) return 0;
+  const int64_t *at = rung->choice.at;
+  double batch =
+      (double)(at[PLIM_KNOB_MICRO_BATCH] * at[PLIM_KNOB_ACCUMULATE] * r->cards[0].asked.world);
+  return (uint64_t)ceil(ceil((double)r->samples / batch) * r->epochs); // as Trainer counts them
+}
+
+double plan_hours(const plan_result *r, const plim_rung *rung) {
+  uint64_t steps = plan_steps(r, rung);
+  return steps ? (double)steps * rung->step_seconds / 3600 : NAN;
+}
+
+double plan_price(const plan_result *r, const plan_for_card *c, const plim_rung *rung) {
+  return plan_hours(r, rung) * r->price_per_hour * c->asked.world;
+}
+
+// ---- before and after -------------------------------------------------------------------------------
+
+static void print_anchors(const plan_for_card *c) {
+  const plim_choice *own = &c->plan.before_choice;
+  long long anchors = (long long)own->at[PLIM_KNOB_MICRO_BATCH];
+  long long negatives = (long long)own->at[PLIM_KNOB_NEGATIVES];
+  long long at_a_time = (long long)own->at[PLIM_KNOB_CACHED_BATCH];
+  bool has_positives = own->at[PLIM_KNOB_POSITIVES];
+  char line[160], others[48] = "", cached[48] = "";
+  if (plim_choice_sequences(own) == 1) return;
+  if (negatives)
+    snprintf(others, sizeof others, "%s%lld negative%s", has_positives ? " and " : "", negatives,
+             negatives == 1 ? "" : "s");
+  if (at_a_time) snprintf(cached, sizeof cached, ", %lld at a time", at_a_time);
+  if (c->asked.job.recipe.is_pairwise)
+    snprintf(line, sizeof line, "%lld samples of %lld texts: %lld sequences", anchors,
+             (long long)plim_choice_sequences(own),
+             anchors * (long long)plim_choice_sequences(own));
+  else
+    snprintf(line, sizeof line, "%lld anchors, each with %s%s: %lld sequences%s", anchors,
+             has_positives ? "one of its positives" : "", others,
+             anchors * (long long)plim_choice_sequences(own), cached);
+  sentence(line);
+}
+
+static void print_subject(const plan_result *r, const plan_for_card *c) {
+  char text[256];
+  job_describe_model(&c->request, r->args, text, sizeof text);
+  sentence(text);
+  const char *card = *c->request.card ? c->request.card : "the limit";
+  printf("%s", card);
+  if (!c->request.is_known_by_size)
+    printf(" with %s", units_bytes(c->request.target.budget_bytes).text);
+  const int64_t *now = c->plan.before_choice.at;
+  uint64_t had =
+      (uint64_t)(now[PLIM_KNOB_MICRO_BATCH] * now[PLIM_KNOB_ACCUMULATE]) * (uint64_t)c->asked.world;
+  if (c->plan.effective_batch && r->own_batch && r->own_batch != c->plan.effective_batch)
+    printf(", effective batch %s (the files say %s)\n", units_count(c->plan.effective_batch).text,
+           units_count(r->own_batch).text);
+  else if (c->plan.effective_batch && had == c->plan.effective_batch)
+    printf(", effective batch %s kept\n", units_count(had).text);
+  else if (c->plan.effective_batch)
+    printf(", effective batch %s instead of %s\n", units_count(c->plan.effective_batch).text,
+           units_count(had).text);
+  else printf(", any batch: as many tokens per second as possible\n");
+  print_anchors(c);
+  for (size_t i = 0; i < sizeof c->request.notes / sizeof *c->request.notes; i++)
+    if (*c->request.notes[i]) {
+      printf("note: ");
+      term_wrap(stdout, c->request.notes[i], 6, 6, (size_t)term_width(stdout));
+    }
+}
+
+static bool is_any_allowed(const plim_plan_request *r) {
+  for (int i = 0; i < PLIM_KNOBS; i++)
+    if (r->allowed[i]) return true;
+  return false;
+}
+
+static void print_nothing_fits(const plan_for_card *c) {
+  const plim_plan *p = &c->plan;
+  char line[320];
+  const char *how = p->is_beyond                ? "even with all that could be allowed"
+                    : is_any_allowed(&c->asked) ? "even with all that is allowed"
+                                                : "without changing what is learned";
+  const char *tight = c->asked.margin < 0
+                          ? ": it fits, but with less to spare than the estimate is sure of "
+                            "(--margin 0 takes it nevertheless)"
+                          : ": it fits, but leaves less free than --margin asks for";
+  char needs[64];
+  estimate_needs(&p->smallest.e, needs, sizeof needs);
+  snprintf(line, sizeof line, "NOTHING FITS %s; the smallest of %zu tried needs %s%s", how,
+           p->tried, needs, p->is_tight ? tight : "");
+  sentence(line);
+}
+
+static void print_verdict(const plan_for_card *c) {
+  const plim_plan *p = &c->plan;
+  const plim_estimate *now = &p->before;
+  char needs[64], line[160];
+  estimate_needs(now, needs, sizeof needs);
+  bool is_tight = now->has_verdict && now->fits && now->interval_bytes[1] > now->budget_bytes;
+  if (now->has_verdict && !now->fits)
+    snprintf(line, sizeof line, "\nas it is: needs %s, DOES NOT FIT", needs);
+  else
+    snprintf(line, sizeof line, "\nas it is: %s, %s per step%s",
+             units_bytes(now->device_bytes).text, units_seconds(p->before_seconds).text,
+             is_tight ? "; fits with too little to spare to be sure" : "");
+  sentence(line);
+  if (!p->rungs.len) {
+    print_nothing_fits(c);
+    return;
+  }
+  const plim_rung *best = &p->rungs.at[0];
+  term_print(stdout, TERM_GREEN, "planned:");
+  printf("  %s, FITS", units_bytes(best->e.device_bytes).text);
+  if (!isnan(best->step_seconds))
+    printf(", %s per step, %s tokens per second", units_seconds(best->step_seconds).text,
+           units_count((uint64_t)best->tokens_per_second).text);
+  printf("\n");
+  plan_print_preference(c);
+  if (c->request.is_known_by_size)
+    sentence("times are those of an H200; name the card (--gpu 4090) for its own");
+}
+
+static void signed_bytes(int64_t bytes, char *text, size_t size) {
+  const char *sign = bytes < 0 ? "+" : "-";
+  if (!bytes) snprintf(text, size, "-");
+  else snprintf(text, size, "%s%s", sign, units_bytes((uint64_t)(bytes < 0 ? -bytes : bytes)).text);
+}
+
+static void signed_seconds(double seconds, char *text, size_t size) {
+  if (isnan(seconds)) snprintf(text, size, "?");
+  else if (fabs(seconds) < 0.0005) snprintf(text, size, "-");
+  else snprintf(text, size, "%s%s", seconds < 0 ? "-" : "+", units_seconds(fabs(seconds)).text);
+}
+
+// The allocator's settings by what they are, not "as it is"; their beginning, where they are long.
+static void value_now(const plan_for_card *c, const plim_plan_change *x, char *text, size_t size) {
+  const char *conf = plim_choice_conf(&c->asked, &c->plan.before_choice);
+  if (x->knob == PLIM_KNOB_LORA_RANK && !x->from) snprintf(text, size, "none");
+  else if (x->knob != PLIM_KNOB_ALLOC_CONF) plan_value_text(x->knob, x->from, text, size);
+  else if (!*conf) snprintf(text, size, "default");
+  else snprintf(text, size, strlen(conf) > 16 ? "%.13s..." : "%s", conf);
+}
+
+// What goes with the row above has no figures of its own.
+static const char *remark(const plan_for_card *c, const plim_plan_change *x) {
+  bool is_consented = c->plan.concedes && c->asked.allowed[x->knob];
+  if (x->follows) return "with it";
+  if (x->is_asked) return "asked for";
+  return x->is_needed ? is_consented ? "needed, allowed" : "needed" : "";
+}
+
+static void change_cells(term_table *t, const plan_for_card *c, const plim_plan_change *x) {
+  char from[96], to[96], saves[48] = "", costs[48] = "";
+  value_now(c, x, from, sizeof from);
+  plan_value_text(x->knob, x->to, to, sizeof to);
+  if (!x->follows) signed_bytes(x->saves_bytes, saves, sizeof saves);
+  if (!x->follows) signed_seconds(x->costs_seconds, costs, sizeof costs);
+  term_table_cell(t, TERM_PLAIN, "%s", plim_knob_table[x->knob].name);
+  term_table_cell(t, TERM_PLAIN, "%s", from);
+  term_table_cell(t, TERM_BOLD, "%s", to);
+  term_table_cell(t, TERM_PLAIN, "%s", saves);
+  term_table_cell(t, TERM_PLAIN, "%s", costs);
+  term_table_cell(t, TERM_DIM, "%s", remark(c, x));
+}
+
+static void print_changes(const plan_for_card *c) {
+  static const term_column columns[] = {{"setting"},
+                                        {"now", .shrinks = true},
+                                        {"planned"},
+                                        {"memory", .right = true},
+                                        {"time", .right = true},
+                                        {"", .wraps = true}};
+  const plim_plan *p = &c->plan;
+  if (!p->rungs.len) return;
+  plan_heading("changes");
+  if (!p->changes.len) {
+    printf(p->passed ? "none\n" : "none: what you have is the fastest that fits\n");
+    return;
+  }
+  term_table *t = term_table_new(columns, 6);
+  for (size_t i = 0; i < p->changes.len; i++) change_cells(t, c, &p->changes.at[i]);
+  term_table_print(t, stdout);
+  term_table_free(t);
+  plan_print_sum(c);
+  plan_print_reasons(c);
+}
+
+// A loss alone is a few bytes of "logits": nothing to plan with.
+static bool is_worth_a_row(uint64_t bytes) { return bytes >= PLIM_MIB; }
+
+static void budget_cell(term_table *t, uint64_t bytes) {
+  term_table_cell(t, TERM_PLAIN, "%s", is_worth_a_row(bytes) ? units_bytes(bytes).text : "-");
+}
+
+static void print_budgets(const plan_for_card *c) {
+  static const term_column columns[] = {{""}, {"now", .right = true}, {"planned", .right = true}};
+  const plim_plan *p = &c->plan;
+  if (!p->rungs.len) return;
+  const plim_estimate now = estimate_shown(&p->before), planned = estimate_shown(&p->rungs.at[0].e);
+  const plim_estimate *a = &now, *b = &planned;
+  term_table *t = term_table_new(columns, 3);
+  for (int i = 0; i < PLIM_COMPONENTS; i++) {
+    if (!is_worth_a_row(a->component_bytes[i]) && !is_worth_a_row(b->component_bytes[i])) continue;
+    term_table_cell(t, TERM_PLAIN, "%s", plim_component_names[i]);
+    budget_cell(t, a->component_bytes[i]);
+    budget_cell(t, b->component_bytes[i]);
+  }
+  term_table_cell(t, TERM_BOLD, "total");
+  term_table_cell(t, TERM_BOLD, "%s", units_bytes(a->device_bytes).text);
+  term_table_cell(t, TERM_BOLD, "%s", units_bytes(b->device_bytes).text);
+  plan_heading("budget");
+  term_table_print(t, stdout);
+  term_table_free(t);
+  plan_print_moments(c);
+}
+
+// What is kept there, by one GPU and by all of them.
+static void print_host(const plan_for_card *c) {
+  if (!c->plan.rungs.len || !c->plan.rungs.at[0].e.p.host_bytes) return;
+  uint64_t bytes = c->plan.rungs.at[0].e.p.host_bytes;
+  printf("host memory: %s", units_bytes(bytes).text);
+  if (c->asked.world > 1)
+    printf(" for each GPU, %s in all", units_bytes(bytes * (uint64_t)c->asked.world).text);
+  printf("\n");
+}
+
+// ---- the ladder -------------------------------------------------------------------------------------
+
+static void print_ladder(const plan_for_card *c) {
+  if (c->plan.rungs.len < 2) return;
+  plan_heading("ladder: where to go when a run still fails");
+  plan_print_ladder(&c->plan);
+}
+
+// ---- what was not allowed ---------------------------------------------------------------------------
+
+// "LoRA of rank 64 instead of all parameters"
+static size_t concession_words(const plim_concession *x, int k, char *text, size_t size) {
+  char from[96], to[96];
+  plan_value_text(x->knob[k], x->from[k], from, sizeof from);
+  plan_value_text(x->knob[k], x->to[k], to, sizeof to);
+  bool is_new = x->knob[k] == PLIM_KNOB_LORA_RANK && !x->from[k];
+  const char *what = is_new ? "LoRA of rank " : "",
+             *than = is_new ? "training all parameters" : from;
+  int used = snprintf(text, size, "%s--allow %s: %s%s instead of %s", k ? ", " : "",
+                      plim_knob_table[x->knob[k]].name, what, to, than);
+  return used < (int)size ? (size_t)used : size;
+}
+
+static void print_concession(const plim_plan *p, const plim_concession *x) {
+  char line[512];
+  size_t used = 0;
+  for (int k = 0; k < x->count; k++)
+    used += concession_words(x, k, line + used, sizeof line - used);
+  if (x->is_instead)
+    snprintf(line + used, sizeof line - used,
+             " takes %s without offload of %s, %s tokens per second",
+             units_bytes(x->device_bytes).text,
+             plim_knob_value_name(PLIM_KNOB_OFFLOAD, p->rungs.at[0].choice.at[PLIM_KNOB_OFFLOAD]),
+             units_count((uint64_t)x->tokens_per_second).text);
+  else if (p->rungs.len)
+    snprintf(line + used, sizeof line - used, " saves %s: %s",
+             units_bytes((uint64_t)x->saves_bytes).text, units_bytes(x->device_bytes).text);
+  else
+    snprintf(line + used, sizeof line - used, " takes %s, %s", units_bytes(x->device_bytes).text,
+             x->fits ? "fits" : "still does not fit");
+  sentence(line);
+}
+
+static void print_concessions(const plan_for_card *c) {
+  const plim_plan *p = &c->plan;
+  if (!p->concessions.len) return;
+  plan_heading(p->rungs.len ? "not done, as it changes what is learned"
+                            : "the smallest changes of what is learned that would help");
+  for (size_t i = 0; i < p->concessions.len; i++) print_concession(p, &p->concessions.at[i]);
+}
+
+// ---- how to get there -------------------------------------------------------------------------------
+
+static void print_duration(const plan_result *r, const plan_for_card *c) {
+  if (!c->plan.rungs.len || r->samples == PLIM_UNKNOWN) return;
+  const plim_rung *best = &c->plan.rungs.at[0];
+  double hours = plan_hours(r, best);
+  uint64_t steps = plan_steps(r, best);
+  printf("\n%s step%s", units_count(steps).text, steps == 1 ? "" : "s");
+  if (!isnan(hours) && hours < 1) printf(", %.1f minutes", hours * 60);
+  else if (!isnan(hours)) printf(", %.1f hours", hours);
+  if (!isnan(plan_price(r, c, best)))
+    printf(", %.2f at %.2f per GPU and hour", plan_price(r, c, best), r->price_per_hour);
+  printf("\n");
+}
+
+static void print_unverified(const plan_for_card *c) {
+  if (!c->plan.rungs.len) return;
+  const plim_estimate *e = &c->plan.rungs.at[0].e;
+  for (size_t i = 0; i < e->unverified_count; i++) {
+    term_print(stdout, TERM_YELLOW, "%sunverified: ", i ? "" : "\n");
+    term_wrap(stdout, e->unverified[i], 12, 12, (size_t)term_width(stdout));
+  }
+}
+
+// ---- the user's files -------------------------------------------------------------------------------
+
+// What is left of the plan until then, and the best plan that can be written as a whole.
+static void print_without(const plan_for_card *c, const plan_edits *edits) {
+  char line[512];
+  if (edits->write_count)
+    snprintf(line, sizeof line, "until then the rest needs %s and DOES NOT FIT",
+             units_bytes(estimate_shown(&edits->as_written).device_bytes).text);
+  else snprintf(line, sizeof line, "until then it DOES NOT FIT");
+  sentence(line);
+  const plim_plan *p = &c->writable;
+  if (!p->tried) return;
+  if (!p->rungs.len) {
+    sentence("nothing that can be written into these files alone fits");
+    return;
+  }
+  const plim_rung *x = &p->rungs.at[0];
+  snprintf(line, sizeof line,
+           "without it (%s): %lld x %lld, %s, FITS, %s per step, %s tokens per second",
+           c->writable_flags, (long long)x->choice.at[PLIM_KNOB_MICRO_BATCH],
+           (long long)x->choice.at[PLIM_KNOB_ACCUMULATE], units_bytes(x->e.device_bytes).text,
+           units_seconds(x->step_seconds).text, units_count((uint64_t)x->tokens_per_second).text);
+  sentence(line);
+}
+
+// What has one and the same reason is one line.
+static void print_by_hand(const plan_edits *edits) {
+  for (size_t i = 0; i < edits->by_hand_count;) {
+    char line[1200];
+    size_t used = 0, first = i;
+    const char *reason = edits->by_hand[first].reason;
+    for (; i < edits->by_hand_count && strcmp(edits->by_hand[i].reason, reason) == 0; i++) {
+      char value[96];
+      plim_value_print(&edits->by_hand[i].value, value, sizeof value);
+      if (used < sizeof line / 4)
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s", i > first ? ", " : "",
+                                 plim_knob_table[edits->by_hand[i].knob].name, value);
+    }
+    snprintf(line + used, sizeof line - used, ": %s", reason);
+    sentence(line);
+  }
+}
+
+static void print_files(const plan_result *r, const plan_for_card *c) {
+  plan_edits edits;
+  plim_diff diff;
+  plim_error error = {0};
+  if (!r->files || !c->plan.rungs.len) return;
+  plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[0], &edits);
+  if (edits.by_hand_count) plan_heading("by hand: these files have no place for it");
+  print_by_hand(&edits);
+  plan_print_code(&edits, plan_launch_checkpoints(r, c), stdout);
+  if (plan_edits_are_half(&edits)) print_without(c, &edits);
+  if (plan_diff_of(&r->files->project, edits.writes, edits.write_count, &diff, &error)) return;
+  if (diff.len) {
+    plan_heading("in your files (--out plan.json, then plimsoll apply plan.json)");
+    fwrite(diff.at, 1, diff.len, stdout);
+    plan_print_comments(&r->files->project, &edits);
+  }
+  plim_diff_clear(&diff);
+}
+
+static void print_sources(const plan_result *r) {
+  char text[1024];
+  size_t used = 0;
+  if (!r->files) return;
+  for (size_t i = 0; i < r->files->project.files.len && used < sizeof text; i++) {
+    const plim_project_file *f = r->files->project.files.at[i];
+    bool is_known = f->is.dialect != PLIM_DIALECTS;
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s%s%s", i ? ", " : "from ",
+                             f->path, is_known ? " (" : "",
+                             is_known ? plim_dialect_table[f->is.dialect].name : "",
+                             is_known ? ")" : "");
+  }
+  sentence(text);
+  for (size_t i = 0; i < sizeof r->files->notes / sizeof *r->files->notes; i++)
+    if (*r->files->notes[i]) {
+      printf("note: ");
+      term_wrap(stdout, r->files->notes[i], 6, 6, (size_t)term_width(stdout));
+    }
+}
+
+static void print_fixed(const plan_result *r) {
+  for (size_t i = 0; r->files && i < plim_plan_knob_count; i++) {
+    const plim_project_knob *k = &r->files->project.knobs[plim_plan_knobs[i]];
+    char text[320];
+    if (!k->is_fixed) continue;
+    snprintf(text, sizeof text, "%s stays as it is: %s", plim_knob_table[plim_plan_knobs[i]].name,
+             k->why);
+    printf("note: ");
+    term_wrap(stdout, text, 6, 6, (size_t)term_width(stdout));
+  }
+}
+
+static void print_one(const plan_result *r, const plan_for_card *c) {
+  print_subject(r, c);
+  print_sources(r);
+  print_fixed(r);
+  print_verdict(c);
+  print_changes(c);
+  print_budgets(c);
+  print_host(c);
+  print_ladder(c);
+  plan_print_questions(c);
+  print_concessions(c);
+  plan_print_todo(r, c);
+  plan_print_launch(r, c, stdout);
+  print_files(r, c);
+  print_duration(r, c);
+  print_unverified(c);
+  plan_print_reproduce(c);
+}
+
+void plan_print_text(const plan_result *r) {
+  if (r->count == 1) print_one(r, &r->cards[0]);
+  else plan_print_cards(r);
+}

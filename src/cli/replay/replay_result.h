@@ -1,0 +1,87 @@
+// What `plimsoll replay` found out. Text and JSON render this same struct.
+#ifndef PLIM_CLI_REPLAY_RESULT_H
+#define PLIM_CLI_REPLAY_RESULT_H
+
+#include "inspect.h"
+#include "replay.h"
+#include "snapshot.h"
+#include "trace_analysis.h"
+#include "tune.h"
+
+enum { REPLAY_MAX_OOMS = 64 }; // the first so many are looked at in detail
+
+// A failed request, and what memory looked like.
+typedef struct {
+  size_t event;
+  uint64_t request_bytes;
+  // Free if all blocks in use lay side by side. An inferred limit is known only to lie between two
+  // values, and so are these; both are PLIM_UNKNOWN without a limit.
+  uint64_t compacted_low_bytes, compacted_high_bytes;
+  plim_moment moment;
+} replay_oom;
+
+typedef struct {
+  const char *path;
+  plim_snapshot_info info;
+  plim_trace trace;
+  plim_story story;
+
+  plim_replay_options recorded_options; // settings, order and limit of the recording
+  plim_guided guided;
+  bool limit_is_guessed; // the limit was inferred from the recording's failures
+
+  plim_replay_options options; // what was simulated
+  bool is_what_if;             // other settings or another limit than recorded
+  plim_replay_totals simulated;
+  uint64_t first_oom_event; // of the simulation; PLIM_UNKNOWN if none
+
+  // Of the simulation where that is another than the recording, else of the recording.
+  plim_moment peak;                 // at the peak of allocated bytes
+  plim_moment peak_reserved;        // at the peak of reserved bytes
+  replay_oom ooms[REPLAY_MAX_OOMS]; // of a simulation just the first: there the program ends
+  size_t oom_count;
+
+  plim_leaks leaks;
+  plim_duplicates duplicates;
+
+  vec(plim_tune_row) tune;  // best first; empty without --tune
+  char *recorded_conf_text; // owned; the settings of the recorded row
+  vec(char *) notes;        // sentences: what the snapshot does not record, what was assumed
+  uint64_t top;             // how many holders the text lists
+} replay_result;
+
+// What was asked for.
+typedef struct {
+  const plim_alloc_conf *conf; // NULL: the recorded settings
+  uint64_t limit_bytes;        // PLIM_UNKNOWN: none given
+  const char *torch;           // a version; NULL: found out
+  bool tune;
+} replay_request;
+
+// How to record a snapshot that has all that is needed.
+#define REPLAY_HOW_TO_RECORD                                                                       \
+  "torch.cuda.memory._record_memory_history(context=\"all\", stacks=\"python\")"
+
+// Fills *r, whose path, info and trace are set, trace unlinked. Whatever the outcome, clear it.
+plim_err replay_investigate(replay_result *r, const replay_request *request, plim_error *error);
+void replay_result_clear(replay_result *r);
+
+// Step at which the limit is reached if memory goes on growing; 0 if there is no limit.
+uint64_t replay_full_at_step(const replay_result *r, uint64_t bytes_per_step);
+
+typedef enum { REPLAY_NOT_KNOWN, REPLAY_WOULD_FIT, REPLAY_WOULD_NOT_FIT } replay_verdict;
+
+// Whether a failed request would have fitted in compacted memory.
+replay_verdict replay_compacted_verdict(const replay_oom *oom);
+
+// The row of --tune to recommend: of those that fit and reserve no more than the model's error above
+// the best, the one that asks least of the user and of the driver. NULL if none fits.
+const plim_tune_row *replay_recommended(const replay_result *r);
+
+// Elapsed seconds at an event since the first one; NaN where no times were recorded.
+double replay_seconds_at(const replay_result *r, size_t event);
+
+void replay_print_text(const replay_result *r);
+void replay_print_json(const replay_result *r);
+
+#endif

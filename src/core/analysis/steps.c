@@ -1,0 +1,396 @@
+// Finds the training steps.
+//
+// A step ends with its optimizer step, so the optimizer's spans are found first: by the markers
+// PyTorch itself leaves ("Optimizer.step#AdamW.step"), or else by the stacks. Several optimizers may
+// belong to one step (a GAN's two, Muon with AdamW): the first one's name beats the time, and what
+// steps between two of its beats belongs to the step before.
+#include <string.h>
+
+#include "trace_analysis_impl.h"
+
+// Small allocations between an optimizer's step and its zero_grad (a gradient scaler's update) do
+// not keep zero_grad from belonging to the step.
+enum { MAX_ALLOCS_BEFORE_ZERO_GRAD = 8 };
+
+typedef struct {
+  size_t first, end;
+  uint32_t name; // text offset of the marker; 0 if found by stacks
+} marker;
+
+typedef vec(marker) markers;
+
+static bool is_request(const plim_event *e) {
+  return e->action == PLIM_EV_ALLOC || e->action == PLIM_EV_OOM || plim_event_is_map(e);
+}
+
+static size_t count_allocs(const plim_trace *t, size_t from, size_t to) {
+  size_t count = 0;
+  for (size_t i = from; i < to; i++) count += story_is_alloc(t, i);
+  return count;
+}
+
+// The last failed request from an event on; SIZE_MAX if there is none.
+static size_t last_oom(const plim_trace *t, size_t from) {
+  for (size_t i = t->events.len; i > from; i--)
+    if (t->events.at[i - 1].action == PLIM_EV_OOM) return i - 1;
+  return SIZE_MAX;
+}
+
+// ---- annotations ----------------------------------------------------------------------------------
+
+typedef struct {
+  uint64_t time_us;
+  uint32_t name;
+  uint32_t order; // as recorded: the tie-breaker
+  bool is_end;
+} moment;
+
+static int moment_order(const void *x, const void *y) {
+  const moment *a = x, *b = y;
+  if (a->time_us != b->time_us) return a->time_us < b->time_us ? -1 : 1;
+  return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static bool has_prefix(const plim_trace *t, uint32_t name, const char *prefix) {
+  return strncmp(plim_trace_text(t, name), prefix, strlen(prefix)) == 0;
+}
+
+// The annotations with a prefix, by time; only those inside the recording.
+static bool collect_moments(const plim_trace *t, const char *prefix, moment **out, size_t *count) {
+  vec(moment) found = {0};
+  for (size_t i = 0; i < t->annotations.len; i++) {
+    const plim_annotation *a = &t->annotations.at[i];
+    if (!has_prefix(t, a->name, prefix)) continue;
+    if (!vec_push(&found, (moment){a->time_us, a->name, (uint32_t)i, a->is_end})) {
+      vec_free(&found);
+      return false;
+    }
+  }
+  if (found.len) qsort(found.at, found.len, sizeof *found.at, moment_order);
+  *out = found.at;
+  *count = found.len;
+  return true;
+}
+
+// The first event at or after a time (after it, for an end), from *from on. Times of events may run
+// backwards between threads: the first later one decides.
+static size_t event_at(const plim_trace *t, size_t from, const moment *m) {
+  while (from < t->events.len && (t->events.at[from].time_us < m->time_us ||
+                                  (m->is_end && t->events.at[from].time_us == m->time_us)))
+    from++;
+  return from;
+}
+
+// Spans of the annotations with a prefix, outermost ones only. A start without end (the run died in
+// it) lasts to the failure, or to the end of the recording.
+static bool collect_spans(const plim_trace *t, const char *prefix, markers *out) {
+  moment *m = NULL;
+  size_t count = 0;
+  if (!collect_moments(t, prefix, &m, &count)) return false;
+  bool ok = true;
+  size_t event = 0, depth = 0;
+  marker open = {0};
+  for (size_t i = 0; ok && i < count; i++) {
+    event = event_at(t, event, &m[i]);
+    if (!m[i].is_end && depth++ == 0) open = (marker){.first = event, .name = m[i].name};
+    if (!m[i].is_end || !depth || --depth) continue;
+    open.end = event;
+    if (open.end > 0) ok = vec_push(out, open); // else it was over before the recording began
+  }
+  if (ok && depth && open.first < t->events.len) {
+    size_t oom = last_oom(t, open.first);
+    open.end = oom == SIZE_MAX ? t->events.len : oom + 1;
+    ok = vec_push(out, open);
+  }
+  free(m);
+  return ok;
+}
+
+static bool has_times(const plim_trace *t) {
+  return t->events.len && t->events.at[t->events.len - 1].time_us != 0;
+}
+
+// ---- stacks ---------------------------------------------------------------------------------------
+
+// Fused optimizers allocate nothing after their first step, but zero_grad frees the gradients of
+// every one; frees tell only if they were recorded with stacks of their own.
+static bool tells_optimizer(const story_reader *r, size_t i) {
+  stack_facts f = story_facts(r, i);
+  if (r->trace->events.at[i].action == PLIM_EV_ALLOC) return f.in_optimizer;
+  bool is_free = r->trace->events.at[i].action == PLIM_EV_FREE ||
+                 r->trace->events.at[i].action == PLIM_EV_FREE_REQUESTED;
+  return is_free && r->frees_have_stacks && (f.in_optimizer || f.in_zero_grad);
+}
+
+// A run of events of the optimizer with no forward or backward work in between is one span.
+static bool collect_stack_spans(const story_reader *r, markers *out) {
+  bool is_open = false;
+  for (size_t i = 0; i < r->trace->events.len; i++) {
+    if (tells_optimizer(r, i)) {
+      if (!is_open && !vec_push(out, (marker){.first = i})) return false;
+      is_open = true;
+      out->at[out->len - 1].end = i + 1;
+    } else if (story_is_alloc(r->trace, i)) {
+      story_phase phase = story_facts(r, i).phase;
+      if (phase == PHASE_FORWARD || phase == PHASE_BACKWARD) is_open = false;
+    }
+  }
+  return true;
+}
+
+// ---- from spans to steps --------------------------------------------------------------------------
+
+static const plim_step *zero_grad_behind(const story_reader *r, size_t event, size_t *cursor) {
+  while (*cursor < r->zero_grads.len && r->zero_grads.at[*cursor].first < event) ++*cursor;
+  return *cursor < r->zero_grads.len ? &r->zero_grads.at[*cursor] : NULL;
+}
+
+static bool few_requests(const plim_trace *t, size_t from, size_t to) {
+  size_t count = 0;
+  for (size_t i = from; i < to && count <= MAX_ALLOCS_BEFORE_ZERO_GRAD; i++)
+    count += t->events.at[i].action == PLIM_EV_ALLOC;
+  return count <= MAX_ALLOCS_BEFORE_ZERO_GRAD;
+}
+
+// Where frees that follow a step stop being of what the step made before its optimizer ran. Those
+// are gradients and activations; a model that is dropped right after training is no part of it.
+static size_t behind_own_frees(const story_reader *r, const uint32_t *born, size_t first,
+                               size_t optimizer, size_t end) {
+  const plim_trace *t = r->trace;
+  for (; end < t->events.len; end++) {
+    if (is_request(&t->events.at[end])) break;
+    if (born[end] == PLIM_NEVER) continue; // no free of a known allocation
+    if (born[end] < first || born[end] >= optimizer) break;
+  }
+  return end;
+}
+
+// By event: the ALLOC that a free is about, PLIM_NEVER for everything else.
+static uint32_t *births(const story_reader *r) {
+  size_t n = r->trace->events.len;
+  uint32_t *born = malloc((n + 1) * sizeof *born);
+  for (size_t i = 0; born && i < n; i++) born[i] = PLIM_NEVER;
+  for (size_t i = 0; born && i < n; i++)
+    if (r->story->freed_at.at[i] != PLIM_NEVER) born[r->story->freed_at.at[i]] = (uint32_t)i;
+  return born;
+}
+
+static size_t step_end(const story_reader *r, const uint32_t *born, size_t first,
+                       const marker *last, size_t limit, size_t *cursor) {
+  size_t end = last->end;
+  const plim_step *zero = zero_grad_behind(r, last->end, cursor);
+  if (zero && zero->end <= limit && few_requests(r->trace, end, zero->first)) end = zero->end;
+  end = behind_own_frees(r, born, first, last->first, end);
+  return end < limit ? end : limit;
+}
+
+static bool steps_from_markers(story_reader *r, const markers *m) {
+  const plim_trace *t = r->trace;
+  uint32_t *born = births(r);
+  if (!born) return false;
+  bool ok = true;
+  size_t first = 0, cursor = 0;
+  for (size_t i = 0; ok && i < m->len;) {
+    size_t next = i + 1;
+    while (next < m->len && m->at[next].name != m->at[0].name) next++;
+    size_t limit = next < m->len ? m->at[next].first : t->events.len;
+    size_t end = step_end(r, born, first, &m->at[next - 1], limit, &cursor);
+    if (end > first) ok = vec_push(&r->story->steps, (plim_step){first, end});
+    first = end;
+    i = next;
+  }
+  free(born);
+  return ok;
+}
+
+// A gradient scaler skips the optimizer when a gradient overflowed; zero_grad still ends that step.
+// A zero_grad behind other work than an optimizer step stands for a skipped one.
+static bool add_skipped(const story_reader *r, markers *m) {
+  markers all = {0};
+  bool ok = true;
+  size_t next = 0, from = m->len ? 0 : r->trace->events.len;
+  for (size_t z = 0; ok && z < r->zero_grads.len; z++) {
+    const plim_step *zero = &r->zero_grads.at[z];
+    bool has_step = false;
+    for (; ok && next < m->len && m->at[next].first <= zero->first; next++, has_step = true)
+      ok = vec_push(&all, m->at[next]);
+    bool is_nested = next && zero->first < m->at[next - 1].end; // a closure's, as LBFGS calls it
+    bool frees = zero->end > zero->first;
+    if (ok && !has_step && !is_nested && frees && !few_requests(r->trace, from, zero->first))
+      ok = vec_push(&all, (marker){zero->first, zero->first, m->at[0].name});
+    from = zero->end;
+  }
+  for (; ok && next < m->len; next++) ok = vec_push(&all, m->at[next]);
+  markers old = *m;
+  *m = all;
+  vec_free(&old);
+  return ok;
+}
+
+static bool keep_spans(story_reader *r, const markers *m) {
+  for (size_t i = 0; i < m->len; i++)
+    if (!vec_push(&r->spans, (plim_step){m->at[i].first, m->at[i].end})) return false;
+  return true;
+}
+
+// ---- where set-up ends ----------------------------------------------------------------------------
+
+// Allocations of the second step before its optimizer runs.
+static size_t second_step_work(const story_reader *r) {
+  if (r->story->steps.len < 2) return 0;
+  size_t first = r->story->steps.at[1].first;
+  for (size_t i = 0; i < r->spans.len; i++)
+    if (r->spans.at[i].first > first) return count_allocs(r->trace, first, r->spans.at[i].first);
+  return 0;
+}
+
+// Set-up makes what lives on and short-lived scratch; from the first tensor of the first forward to
+// the optimizer something of the step is always alive. So the first step begins at the start of the
+// last unbroken chain of overlapping short lives before the first optimizer step. Gradients that are
+// zeroed in place are not short-lived, so the chain may break behind backward: the first step has to
+// be about as long as the second.
+static size_t find_set_up_end(const story_reader *r) {
+  const plim_trace *t = r->trace;
+  size_t optimizer = r->spans.at[0].first;
+  size_t bound = r->spans.len > 1 ? r->spans.at[1].first : r->story->steps.at[0].end;
+  size_t left = count_allocs(t, 0, optimizer), needed = second_step_work(r) / 4 * 3;
+  size_t chain = 0, reach = 0;
+  bool is_known = false;
+  for (size_t i = 0; i < optimizer; i++) {
+    if (!story_is_alloc(t, i)) continue;
+    left--;
+    size_t death = story_death(r->story, i);
+    if (death >= bound) continue;
+    if (!is_known || (reach < i && left >= needed)) chain = i, is_known = true;
+    if (death > reach) reach = death;
+  }
+  return is_known ? chain : r->story->steps.at[0].first;
+}
+
+// A recording that starts inside a step shows it by freeing what was there before.
+static bool starts_inside_step(const story_reader *r) {
+  size_t end = r->story->steps.at[0].end;
+  for (size_t i = 0; i < r->story->start_freed_at.len; i++)
+    if (r->story->start_freed_at.at[i] < end) return true;
+  return false;
+}
+
+// ---- the unfinished last step ---------------------------------------------------------------------
+
+static bool push_cut_step(story_reader *r, size_t first) {
+  size_t oom = last_oom(r->trace, first);
+  r->is_unfinished = true;
+  r->cut = oom == SIZE_MAX ? r->trace->events.len : oom;
+  return vec_push(&r->story->steps, (plim_step){first, r->trace->events.len});
+}
+
+static bool has_backward(const story_reader *r, size_t from) {
+  for (size_t i = from; i < r->trace->events.len; i++)
+    if (story_is_alloc(r->trace, i) && story_facts(r, i).phase == PHASE_BACKWARD) return true;
+  return false;
+}
+
+// What follows the last finished step is another one if a request failed in it, or if it has a
+// backward pass; without stacks, if it made half of what a step makes. Else it is an evaluation.
+static bool add_unfinished(story_reader *r) {
+  const plim_step last = r->story->steps.at[r->story->steps.len - 1];
+  bool is_step = last_oom(r->trace, last.end) != SIZE_MAX;
+  if (!is_step && r->has_stacks) is_step = has_backward(r, last.end);
+  else if (!is_step)
+    is_step = count_allocs(r->trace, last.end, r->trace->events.len) >
+              count_allocs(r->trace, last.first, last.end) / 2;
+  return !is_step || push_cut_step(r, last.end);
+}
+
+// A run that died in its first step has no optimizer step, but stacks show where forward began.
+// Without a backward pass or a failure it is no training.
+static bool add_only_step(story_reader *r) {
+  const plim_trace *t = r->trace;
+  size_t first = 0;
+  while (first < t->events.len &&
+         !(story_is_alloc(t, first) && story_facts(r, first).phase == PHASE_FORWARD))
+    first++;
+  if (!r->has_stacks || first == t->events.len) return true;
+  if (!has_backward(r, first) && last_oom(t, first) == SIZE_MAX) return true;
+  r->story->steps_source = PLIM_STEPS_STACKS;
+  return push_cut_step(r, first);
+}
+
+// ---- all of it ------------------------------------------------------------------------------------
+
+// The last allocation of a step that may be of its backward pass.
+static size_t backward_end(const story_reader *r, const plim_step *step) {
+  size_t end = step->end;
+  while (end > step->first &&
+         !(story_is_alloc(r->trace, end - 1) &&
+           (!r->has_stacks || story_facts(r, end - 1).phase == PHASE_BACKWARD)))
+    end--;
+  return end;
+}
+
+// Where no optimizer is seen, it is what comes behind the backward pass; without stacks, nothing.
+static bool guess_spans(story_reader *r) {
+  r->spans_are_guessed = true;
+  for (size_t i = 0; i < r->story->steps.len; i++) {
+    plim_step *step = &r->story->steps.at[i];
+    size_t first = backward_end(r, step);
+    size_t end = r->has_stacks ? step->end : first;
+    if (!vec_push(&r->spans, (plim_step){first, end})) return false;
+  }
+  return true;
+}
+
+// "ProfilerStep#7" spans the step itself. Used where no optimizer of PyTorch's kind is seen.
+static bool steps_from_profiler(story_reader *r) {
+  markers m = {0};
+  bool ok = collect_spans(r->trace, "ProfilerStep#", &m);
+  for (size_t i = 0; ok && i < m.len; i++)
+    if (m.at[i].end > m.at[i].first)
+      ok = vec_push(&r->story->steps, (plim_step){m.at[i].first, m.at[i].end});
+  if (r->story->steps.len) r->story->steps_source = PLIM_STEPS_ANNOTATED;
+  vec_free(&m);
+  return ok;
+}
+
+static bool steps_from_optimizer(story_reader *r) {
+  markers m = {0}, zero = {0};
+  bool ok = true;
+  if (has_times(r->trace))
+    ok = collect_spans(r->trace, "Optimizer.step#", &m) &&
+         collect_spans(r->trace, "Optimizer.zero_grad#", &zero);
+  for (size_t i = 0; ok && i < zero.len; i++)
+    ok = vec_push(&r->zero_grads, (plim_step){zero.at[i].first, zero.at[i].end});
+  plim_steps_source source = PLIM_STEPS_ANNOTATED;
+  if (ok && !m.len && r->has_stacks) {
+    source = PLIM_STEPS_STACKS;
+    ok = collect_stack_spans(r, &m);
+  }
+  if (ok && m.len) ok = add_skipped(r, &m) && keep_spans(r, &m) && steps_from_markers(r, &m);
+  if (ok && r->story->steps.len) r->story->steps_source = source;
+  vec_free(&m);
+  vec_free(&zero);
+  return ok;
+}
+
+static void find_horizon(story_reader *r) {
+  size_t oom = last_oom(r->trace, 0);
+  if (r->spans.len) r->horizon = r->spans.at[r->spans.len - 1].first;
+  else if (oom != SIZE_MAX) r->horizon = oom;
+  else r->horizon = r->trace->events.len;
+}
+
+bool story_read_steps(story_reader *r) {
+  plim_story *s = r->story;
+  bool ok = steps_from_optimizer(r), is_profiled = false;
+  if (ok && !s->steps.len && has_times(r->trace)) {
+    ok = steps_from_profiler(r);
+    is_profiled = s->steps.len > 0;
+  }
+  if (ok && !s->steps.len) ok = story_read_rhythm(r);
+  if (ok && s->steps.len && !r->spans.len) ok = guess_spans(r);
+  if (ok && s->steps.len && !is_profiled && !starts_inside_step(r))
+    s->steps.at[0].first = find_set_up_end(r);
+  if (ok) ok = s->steps.len ? add_unfinished(r) : add_only_step(r);
+  if (ok) find_horizon(r);
+  return ok;
+}

@@ -1,0 +1,309 @@
+#include "timeline.h"
+
+#include "driver.h"
+#include "timeline_impl.h"
+#include "trace_start.h"
+
+_Static_assert((int)PLIM_KIND_COUNT <= PLIM_TIMELINE_PARTS, "every kind has a part");
+
+// ---- who holds what -----------------------------------------------------------------------------
+
+// What a slot holds right now.
+typedef struct {
+  uint64_t bytes; // of its block; 0 if it holds none
+  uint32_t line;  // index into ledger.lines
+  uint8_t kind;
+} tenant;
+
+// Bytes by kind and by line, kept up to date event by event.
+typedef struct {
+  const plim_trace *trace;
+  const plim_story *story;
+  tenant *tenants;         // by slot
+  uint32_t *line_of_stack; // by stack: index into lines
+  vec(plim_holder) lines;  // the lines that occur in the story, each once
+  uint64_t kind_bytes[PLIM_KIND_COUNT];
+} ledger;
+
+static void ledger_clear(ledger *l) {
+  free(l->tenants);
+  free(l->line_of_stack);
+  vec_free(&l->lines);
+}
+
+// Gives each line of the story one entry, so that finding the largest does not visit all frames.
+static bool number_lines(ledger *l) {
+  size_t frames = l->trace->frames.len, stacks = l->story->line.len;
+  uint32_t *entry_of = malloc((frames + 1) * sizeof *entry_of); // the last one is for no line
+  for (size_t i = 0; entry_of && i <= frames; i++) entry_of[i] = UINT32_MAX;
+  bool ok = entry_of != NULL;
+  for (size_t i = 0; ok && i < stacks; i++) {
+    uint32_t line = l->story->line.at[i];
+    uint32_t *entry = &entry_of[line < frames ? line : frames];
+    if (*entry == UINT32_MAX) {
+      *entry = (uint32_t)l->lines.len;
+      ok = vec_push(&l->lines, (plim_holder){.line = line});
+    }
+    l->line_of_stack[i] = *entry;
+  }
+  free(entry_of);
+  return ok;
+}
+
+static bool ledger_init(ledger *l, const plim_trace *trace, const plim_story *story) {
+  *l = (ledger){.trace = trace, .story = story};
+  l->tenants = calloc((size_t)trace->block_slots + 1, sizeof *l->tenants);
+  l->line_of_stack = calloc(story->line.len + 1, sizeof *l->line_of_stack);
+  if (l->tenants && l->line_of_stack && number_lines(l)) return true;
+  ledger_clear(l);
+  return false;
+}
+
+static void move_out(ledger *l, uint32_t slot) {
+  tenant *t = &l->tenants[slot];
+  l->kind_bytes[t->kind] -= t->bytes;
+  l->lines.at[t->line].bytes -= t->bytes;
+  t->bytes = 0;
+}
+
+// `bytes` is PLIM_UNKNOWN where the simulation had no block to give.
+static void move_in(ledger *l, uint32_t slot, uint64_t bytes, uint8_t kind, uint32_t stack) {
+  move_out(l, slot);
+  if (bytes == PLIM_UNKNOWN) return;
+  l->tenants[slot] = (tenant){bytes, l->line_of_stack[stack], kind};
+  l->kind_bytes[kind] += bytes;
+  l->lines.at[l->tenants[slot].line].bytes += bytes;
+}
+
+// A block that waits for another stream is no longer allocated, so a requested free counts.
+static void ledger_follow(ledger *l, size_t event, const plim_allocator *a) {
+  const plim_event *e = &l->trace->events.at[event];
+  if (e->action == PLIM_EV_ALLOC)
+    move_in(l, e->block, plim_allocator_block_bytes(a, e->block), l->story->kind.at[event],
+            e->stack);
+  if (e->action == PLIM_EV_FREE || e->action == PLIM_EV_FREE_REQUESTED) move_out(l, e->block);
+}
+
+static void ledger_start(ledger *l, const plim_allocator *a) {
+  for (size_t i = 0; i < l->trace->start_blocks.len; i++) {
+    const plim_start_block *b = &l->trace->start_blocks.at[i];
+    if (b->is_pending) continue;
+    move_in(l, b->slot, plim_allocator_block_bytes(a, b->slot), l->story->start_kind.at[i],
+            b->stack);
+  }
+}
+
+// ---- columns ------------------------------------------------------------------------------------
+
+bool timeline_make_columns(plim_timeline *t, size_t events, size_t count) {
+  if (count > events) count = events;
+  if (!vec_reserve(&t->columns, count)) return false;
+  for (size_t i = 0; i < count; i++) t->columns.at[i] = (plim_column){.instant = SIZE_MAX};
+  t->columns.len = count;
+  for (size_t i = 0; i < count; i++) { // the inverse of timeline_column_of
+    plim_column *c = &t->columns.at[i];
+    c->first_event = (size_t)(((uint64_t)i * events + count - 1) / count);
+    c->end_event = (size_t)(((uint64_t)(i + 1) * events + count - 1) / count);
+  }
+  return true;
+}
+
+size_t timeline_column_of(const plim_timeline *t, size_t events, size_t event) {
+  size_t i = event < events ? event : events - 1;
+  return (size_t)((uint64_t)i * t->columns.len / events);
+}
+
+bool timeline_offer(plim_column *c, size_t instant, const plim_usage *now) {
+  bool empty = c->instant == SIZE_MAX;
+  if (!empty && now->allocated_bytes <= c->allocated_bytes) return false;
+  c->instant = instant;
+  c->allocated_bytes = now->allocated_bytes;
+  c->reserved_bytes = now->reserved_bytes;
+  return true;
+}
+
+static void raise(uint64_t *highest, uint64_t value) {
+  if (value > *highest) *highest = value;
+}
+
+// Memory may be mapped and released again within one malloc: the allocator's own peak knows.
+static uint64_t highest_reserved_since(const plim_allocator_stats_t *last,
+                                       const plim_allocator_stats_t *now) {
+  bool is_new_peak = now->peak.reserved_bytes > last->peak.reserved_bytes;
+  return is_new_peak ? now->peak.reserved_bytes : now->now.reserved_bytes;
+}
+
+void timeline_raise_reserved(plim_column *c, const plim_allocator_stats_t *last,
+                             const plim_allocator_stats_t *now) {
+  raise(&c->peak_reserved_bytes, highest_reserved_since(last, now));
+}
+
+void timeline_offer_holder(plim_holder top[PLIM_TIMELINE_HOLDERS], plim_holder line) {
+  if (line.bytes <= top[PLIM_TIMELINE_HOLDERS - 1].bytes) return;
+  size_t at = PLIM_TIMELINE_HOLDERS - 1;
+  for (; at > 0 && top[at - 1].bytes < line.bytes; at--) top[at] = top[at - 1];
+  top[at] = line;
+}
+
+void timeline_find_peaks(plim_timeline *t) {
+  for (size_t i = 0; i < t->columns.len; i++) {
+    const plim_column *c = &t->columns.at[i];
+    if (c->allocated_bytes > t->columns.at[t->peak].allocated_bytes) t->peak = i;
+    raise(&t->peak_reserved_bytes, c->peak_reserved_bytes);
+  }
+}
+
+// ---- the two passes -----------------------------------------------------------------------------
+
+typedef struct {
+  const plim_trace *trace;
+  const plim_story *story;
+  const plim_replay_options *options;
+  const plim_guided *guided; // NULL: show the recording
+  plim_timeline *out;
+  plim_allocator_stats_t last; // as the previous call saw them
+  size_t next_event;           // the first that the watch was not told of yet
+  size_t next_column;          // second pass: the first that is not filled in yet
+  ledger ledger;
+} builder;
+
+static size_t column_of(const builder *b, size_t event) {
+  return timeline_column_of(b->out, b->trace->events.len, event);
+}
+
+static void count_failures(builder *b, size_t event, const plim_allocator_stats_t *s) {
+  plim_column *c = &b->out->columns.at[column_of(b, event)];
+  c->ooms += (uint32_t)(s->ooms - b->last.ooms);
+  c->retries += (uint32_t)(s->retries - b->last.retries);
+  if (s->ooms > b->last.ooms && b->out->first_oom_event == PLIM_UNKNOWN)
+    b->out->first_oom_event = event;
+}
+
+// First pass: finds each column's instant. A malloc with its segment events happens at once, and
+// may reach over several columns: it is an instant of all of them.
+static bool find_instant(void *context, size_t event, const plim_allocator *a) {
+  builder *b = context;
+  const plim_allocator_stats_t *s = plim_allocator_stats(a);
+  for (size_t i = column_of(b, b->next_event); i <= column_of(b, event); i++) {
+    plim_column *c = &b->out->columns.at[i];
+    timeline_offer(c, event + 1, &s->now);
+    timeline_raise_reserved(c, &b->last, s);
+  }
+  count_failures(b, event, s);
+  b->last = *s;
+  b->next_event = event + 1;
+  return true;
+}
+
+static void fill_column(builder *b, plim_column *c) {
+  for (size_t i = 0; i < PLIM_KIND_COUNT; i++) c->part_bytes[i] = b->ledger.kind_bytes[i];
+  for (size_t i = 0; i < b->ledger.lines.len; i++)
+    timeline_offer_holder(c->holders, b->ledger.lines.at[i]);
+  c->entry = c->instant ? b->trace->events.at[c->instant - 1].entry : 0;
+  c->step = plim_story_step_of(b->story, c->instant ? c->instant - 1 : 0);
+}
+
+static void fill_columns_at(builder *b, size_t instant) {
+  for (; b->next_column < b->out->columns.len; b->next_column++) {
+    plim_column *c = &b->out->columns.at[b->next_column];
+    if (c->instant != instant) return;
+    fill_column(b, c);
+  }
+}
+
+// Second pass: collects what was held at these instants.
+static bool collect(void *context, size_t event, const plim_allocator *a) {
+  builder *b = context;
+  for (; b->next_event <= event; b->next_event++) ledger_follow(&b->ledger, b->next_event, a);
+  fill_columns_at(b, event + 1);
+  return b->next_column < b->out->columns.len;
+}
+
+static bool replay_with(builder *b, bool (*after_event)(void *, size_t, const plim_allocator *),
+                        plim_guided *own) {
+  plim_replay_watch watch = {after_event, b};
+  plim_what_if ignored;
+  b->next_event = 0;
+  if (!b->guided) return plim_replay_guided(b->trace, b->options, &watch, own);
+  return plim_replay_what_if(b->trace, b->guided, b->options, PLIM_ADDRESSES_MODEL, &watch, NULL,
+                             NULL, &ignored);
+}
+
+static void place_marks(builder *b, const plim_guided *guided) {
+  for (size_t i = 0; i < guided->marks.len; i++) {
+    const plim_mark *m = &guided->marks.at[i];
+    if (m->kind == PLIM_MARK_EMPTY_CACHE) b->out->columns.at[column_of(b, m->event)].empty_caches++;
+  }
+}
+
+static bool first_pass(builder *b) {
+  plim_guided own = {0};
+  bool ok = replay_with(b, find_instant, &own);
+  if (ok) place_marks(b, b->guided ? b->guided : &own);
+  plim_guided_clear(&own);
+  return ok;
+}
+
+static bool second_pass(builder *b) {
+  plim_guided own = {0};
+  fill_columns_at(b, 0);
+  bool ok = replay_with(b, collect, &own);
+  plim_guided_clear(&own);
+  return ok;
+}
+
+// ---- the start and the whole ----------------------------------------------------------------------
+
+// The allocator as the recording found it; NULL when memory is out.
+static plim_allocator *start_state(const builder *b, plim_address_model *model) {
+  plim_allocator_options setup = {.conf = b->options->conf,
+                                  .order = b->options->order,
+                                  .driver = plim_address_model_driver(model),
+                                  .limit_bytes = PLIM_UNKNOWN,
+                                  .capacity_bytes = PLIM_UNKNOWN,
+                                  .range_bytes = PLIM_UNKNOWN,
+                                  .streams = b->trace->streams.at,
+                                  .stream_count = (uint32_t)b->trace->streams.len,
+                                  .pool_count = (uint32_t)b->trace->pools.len};
+  plim_allocator *a = plim_allocator_new(&setup);
+  bool consistent;
+  if (a && plim_start_seed(b->trace, &b->options->conf, a, &consistent)) return a;
+  plim_allocator_delete(a);
+  return NULL;
+}
+
+// What was there before the first event is an instant of the first column.
+static bool begin(builder *b) {
+  plim_address_model model;
+  plim_address_model_init(&model);
+  plim_allocator *a = start_state(b, &model);
+  if (a) {
+    b->last = *plim_allocator_stats(a);
+    ledger_start(&b->ledger, a);
+    timeline_offer(&b->out->columns.at[0], 0, &b->last.now);
+    b->out->columns.at[0].peak_reserved_bytes = b->last.now.reserved_bytes;
+  }
+  plim_allocator_delete(a);
+  plim_address_model_clear(&model);
+  return a != NULL;
+}
+
+bool plim_timeline_build(const plim_trace *trace, const plim_story *story,
+                         const plim_replay_options *options, const plim_guided *guided,
+                         size_t columns, plim_timeline *out) {
+  builder b = {.trace = trace, .story = story, .options = options, .guided = guided, .out = out};
+  *out = (plim_timeline){.first_oom_event = PLIM_UNKNOWN};
+  if (!trace->events.len || !columns) return true;
+  if (!ledger_init(&b.ledger, trace, story)) return false;
+  bool ok = timeline_make_columns(out, trace->events.len, columns) && begin(&b) && first_pass(&b) &&
+            second_pass(&b);
+  if (ok) timeline_find_peaks(out);
+  else plim_timeline_clear(out);
+  ledger_clear(&b.ledger);
+  return ok;
+}
+
+void plim_timeline_clear(plim_timeline *timeline) {
+  if (!timeline) return;
+  vec_free(&timeline->columns);
+}

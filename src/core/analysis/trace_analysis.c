@@ -1,0 +1,108 @@
+// Reads the story of a trace: lifetimes first, then lines, steps and kinds, each in a few linear
+// passes over the events.
+#include "trace_analysis_impl.h"
+
+const char *const plim_kind_names[PLIM_KIND_COUNT] = {
+    "parameters", "gradients",   "optimizer state", "activations",
+    "workspaces", "temporaries", "other",           "leaked"};
+
+// ---- lifetimes ------------------------------------------------------------------------------------
+
+#define NO_OWNER UINT32_MAX
+#define START_OWNER 0x80000000u // an owner that is a start block
+
+typedef struct {
+  story_reader *r;
+  uint32_t *owner; // by slot: the ALLOC event (or start block) that holds it
+} lifetimes;
+
+static void end_life(lifetimes *l, uint32_t owner, size_t event) {
+  plim_story *story = l->r->story;
+  if (owner & START_OWNER) {
+    story->start_freed_at.at[owner & ~START_OWNER] = (uint32_t)event;
+    return;
+  }
+  const plim_trace *t = l->r->trace;
+  story->freed_at.at[owner] = (uint32_t)event;
+  // Without context of their own, frees carry the stack of their allocation.
+  if (t->events.at[event].stack && t->events.at[event].stack != t->events.at[owner].stack &&
+      !story_is_alloc(t, event))
+    l->r->frees_have_stacks = true;
+}
+
+static void read_event(lifetimes *l, size_t i) {
+  const plim_event *e = &l->r->trace->events.at[i];
+  if (e->block >= l->r->trace->block_slots) return;
+  uint32_t *owner = &l->owner[e->block];
+  switch (e->action) {
+  case PLIM_EV_ALLOC: // a slot still held: its free was not recorded
+    if (*owner != NO_OWNER) end_life(l, *owner, i);
+    *owner = (uint32_t)i;
+    break;
+  case PLIM_EV_FREE:
+  case PLIM_EV_FREE_REQUESTED:
+  case PLIM_EV_FREE_COMPLETED: // its request ended the life already, unless that was not recorded
+    if (*owner != NO_OWNER) end_life(l, *owner, i);
+    *owner = NO_OWNER;
+    break;
+  default: break;
+  }
+}
+
+static bool read_lifetimes(story_reader *r) {
+  const plim_trace *t = r->trace;
+  plim_story *s = r->story;
+  lifetimes l = {.r = r, .owner = malloc(((size_t)t->block_slots + 1) * sizeof *l.owner)};
+  bool ok = l.owner && vec_reserve(&s->freed_at, t->events.len) &&
+            vec_reserve(&s->start_freed_at, t->start_blocks.len);
+  if (ok) {
+    s->freed_at.len = t->events.len;
+    s->start_freed_at.len = t->start_blocks.len;
+    for (size_t i = 0; i < t->events.len; i++) s->freed_at.at[i] = PLIM_NEVER;
+    for (size_t i = 0; i < t->block_slots; i++) l.owner[i] = NO_OWNER;
+    for (size_t i = 0; i < t->start_blocks.len; i++) {
+      s->start_freed_at.at[i] = PLIM_NEVER;
+      uint32_t slot = t->start_blocks.at[i].slot;
+      if (slot < t->block_slots) l.owner[slot] = START_OWNER | (uint32_t)i;
+    }
+    for (size_t i = 0; i < t->events.len; i++) read_event(&l, i);
+  }
+  free(l.owner);
+  return ok;
+}
+
+// ---- the whole ------------------------------------------------------------------------------------
+
+bool plim_story_read(const plim_trace *trace, plim_story *story) {
+  *story = (plim_story){0};
+  story_reader r = {.trace = trace, .story = story};
+  bool ok =
+      read_lifetimes(&r) && story_read_lines(&r) && story_read_steps(&r) && story_read_kinds(&r);
+  vec_free(&r.facts);
+  vec_free(&r.spans);
+  vec_free(&r.zero_grads);
+  if (!ok) plim_story_clear(story);
+  return ok;
+}
+
+void plim_story_clear(plim_story *story) {
+  if (!story) return;
+  vec_free(&story->steps);
+  vec_free(&story->freed_at);
+  vec_free(&story->kind);
+  vec_free(&story->start_freed_at);
+  vec_free(&story->start_kind);
+  vec_free(&story->line);
+  vec_free(&story->user_line);
+  *story = (plim_story){0};
+}
+
+size_t plim_story_step_of(const plim_story *story, size_t event) {
+  size_t low = 0, high = story->steps.len; // steps that begin at or before the event
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (story->steps.at[middle].first <= event) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

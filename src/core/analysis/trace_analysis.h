@@ -1,0 +1,110 @@
+// What a trace tells about the program: training steps, which line made each allocation, how long
+// it lived and what it probably is. Pictures, holders, leaks and duplicates are read off this.
+#ifndef PLIM_CORE_TRACE_ANALYSIS_H
+#define PLIM_CORE_TRACE_ANALYSIS_H
+
+#include "trace.h"
+
+// What an allocation is. Every allocation has exactly one kind, so shares add up to the whole.
+typedef enum {
+  PLIM_KIND_PARAMETER,  // weights and buffers: made before the first step, alive ever after
+  PLIM_KIND_GRADIENT,   // made in a backward pass, alive when the optimizer steps
+  PLIM_KIND_OPTIMIZER,  // made inside the optimizer's step, alive after it
+  PLIM_KIND_ACTIVATION, // made in a forward pass, alive when the backward pass begins
+  PLIM_KIND_WORKSPACE,  // library scratch space that is never freed (cuBLAS, cuBLASLt)
+  PLIM_KIND_TEMPORARY,  // everything that comes and goes within one phase
+  PLIM_KIND_OTHER,      // alive for long, and nothing shows what for
+  PLIM_KIND_LEAKED,     // of a line that leaks, see plim_mark_leaks
+  PLIM_KIND_COUNT
+} plim_kind;
+
+extern const char *const plim_kind_names[PLIM_KIND_COUNT]; // "parameters", "gradients", ...
+
+#define PLIM_NEVER UINT32_MAX // freed_at of what is alive at the end
+#define PLIM_NO_LINE UINT32_MAX
+
+// Events [first, end) of one training step.
+typedef struct {
+  size_t first, end;
+} plim_step;
+
+// How the steps were found.
+typedef enum {
+  PLIM_STEPS_NONE,      // there are none to be seen
+  PLIM_STEPS_ANNOTATED, // by the optimizer's own markers
+  PLIM_STEPS_STACKS,    // by calls of an optimizer's step in the stacks
+  PLIM_STEPS_PERIODIC   // by the rhythm of the allocations
+} plim_steps_source;
+
+typedef struct plim_story {
+  vec(plim_step) steps; // by event; what comes before the first step is set-up
+  plim_steps_source steps_source;
+  vec(uint32_t) freed_at;       // by event: where an ALLOC is freed (or its free requested)
+  vec(uint8_t) kind;            // by event: a plim_kind, of ALLOC events
+  vec(uint32_t) start_freed_at; // the same for trace.start_blocks
+  vec(uint8_t) start_kind;
+  vec(uint32_t) line;      // by stack: the frame that is responsible (index into
+                           // trace.frames), the innermost outside PyTorch's own code;
+                           // PLIM_NO_LINE if the stack has no Python frame
+  vec(uint32_t) user_line; // by stack: the innermost frame outside installed packages
+} plim_story;
+
+// False when memory is out. The trace must be linked.
+bool plim_story_read(const plim_trace *trace, plim_story *story);
+void plim_story_clear(plim_story *story);
+
+// The step an event belongs to, counted from 1; 0 before the first step.
+size_t plim_story_step_of(const plim_story *story, size_t event);
+
+// Both are safe to print: control characters in them are replaced.
+// "modeling_llama.py:212 (forward)" for a frame, shortened from the left to `size`; "(no stack)"
+// for PLIM_NO_LINE.
+void plim_line_name(const plim_trace *trace, uint32_t frame, char *text, size_t size);
+// The file of a frame as a Python module ("transformers.models.llama.modeling_llama").
+void plim_module_name(const plim_trace *trace, uint32_t frame, char *text, size_t size);
+
+// ---- leaks ----------------------------------------------------------------------------------------
+
+typedef struct {
+  uint32_t stack;                      // a stack that made them; 0 if none were recorded
+  uint32_t line;                       // as in plim_story.line
+  uint64_t bytes_per_step;             // mean over the steps it was seen in
+  uint64_t bytes;                      // alive at the end
+  uint64_t count;                      // allocations alive at the end
+  size_t first_step, last_step, steps; // steps that left something behind
+} plim_leak;
+
+typedef vec(plim_leak) plim_leaks;
+
+// Allocations that survive step after step, grouped by the line that made them (by size where no
+// stacks were recorded), largest bytes per step first.
+bool plim_find_leaks(const plim_trace *trace, const plim_story *story, plim_leaks *leaks);
+
+// Gives what these leaks left behind the kind PLIM_KIND_LEAKED.
+void plim_mark_leaks(const plim_trace *trace, const plim_leaks *leaks, plim_story *story);
+
+// ---- duplicates -----------------------------------------------------------------------------------
+
+typedef struct {
+  uint32_t stack, line; // of the line that made this copy, as the user would know it
+  uint64_t bytes, count;
+  size_t first_event;
+  double bytes_per_element_ratio; // against the first copy: 0.5 for bf16 after fp32
+} plim_copy;
+
+typedef struct {
+  uint64_t tensors;      // that the copies have in common
+  uint64_t wasted_bytes; // all copies but the smallest
+  size_t event;          // a moment at which all were alive
+  vec(plim_copy) copies; // two or more, in the order they were made
+} plim_duplicate;
+
+typedef vec(plim_duplicate) plim_duplicates;
+
+// Sets of tensors of the same shapes held twice or more at the same time, same or another dtype.
+// Gradients and optimizer state mirror the parameters by nature and are not counted.
+bool plim_find_duplicates(const plim_trace *trace, const plim_story *story,
+                          plim_duplicates *duplicates);
+void plim_duplicates_clear(plim_duplicates *duplicates);
+
+#endif

@@ -1,0 +1,60 @@
+// What the parts of the story share while it is read; nothing outside story*.c, lines.c, steps.c,
+// rhythm.c and kinds.c needs it.
+#ifndef PLIM_CORE_TRACE_ANALYSIS_IMPL_H
+#define PLIM_CORE_TRACE_ANALYSIS_IMPL_H
+
+#include "trace_analysis.h"
+
+// What the program was doing when a stack was recorded, by its innermost telling frame.
+typedef enum {
+  PHASE_UNKNOWN,   // nothing in the stack tells
+  PHASE_FORWARD,   // inside a module's forward; also a checkpoint's recomputation
+  PHASE_BACKWARD,  // inside autograd. Its device threads have no Python frames at all
+  PHASE_OPTIMIZER, // inside an optimizer's step
+  PHASE_STATE      // an optimizer loads its state
+} story_phase;
+
+typedef struct {
+  uint8_t phase;     // a story_phase
+  bool in_optimizer; // a frame of an optimizer's step, innermost or not
+  bool in_zero_grad;
+} stack_facts;
+
+typedef struct {
+  const plim_trace *trace;
+  plim_story *story;
+  vec(stack_facts) facts;    // by stack
+  bool has_stacks;           // a tenth of the allocations or more have one
+  bool frees_have_stacks;    // frees show where they happened, not where the block was made
+  vec(plim_step) spans;      // optimizer steps, by event; several may belong to one step
+  vec(plim_step) zero_grads; // spans of zero_grad
+  bool spans_are_guessed;    // the spans are the ends of the steps: no optimizer was seen
+  bool is_unfinished;        // the last step was cut short
+  size_t cut;                // then: the moment, a failed request or the end of the recording
+  size_t horizon;            // the last moment of training: what is alive here lived to the end
+} story_reader;
+
+// lines.c: fills facts, line and user_line. False when memory is out.
+bool story_read_lines(story_reader *r);
+// steps.c: fills spans and steps. False when memory is out.
+bool story_read_steps(story_reader *r);
+// rhythm.c: fills steps by periodicity, if there is one beyond doubt. False when memory is out.
+bool story_read_rhythm(story_reader *r);
+// kinds.c: fills kind and start_kind. False when memory is out.
+bool story_read_kinds(story_reader *r);
+
+static inline bool story_is_alloc(const plim_trace *trace, size_t event) {
+  return trace->events.at[event].action == PLIM_EV_ALLOC;
+}
+
+// Where an allocation ends, for comparisons: behind everything if it is never freed.
+static inline size_t story_death(const plim_story *story, size_t event) {
+  return story->freed_at.at[event] == PLIM_NEVER ? SIZE_MAX : story->freed_at.at[event];
+}
+
+static inline stack_facts story_facts(const story_reader *r, size_t event) {
+  uint32_t stack = r->trace->events.at[event].stack;
+  return stack < r->facts.len ? r->facts.at[stack] : (stack_facts){0};
+}
+
+#endif

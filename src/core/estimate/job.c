@@ -1,0 +1,278 @@
+#include "job.h"
+
+#include "family.h"
+#include "liger.h"
+#include "loading.h"
+
+// ---- what there is no program for -------------------------------------------------------------------
+
+// Adapters on parameters are merged into them, so that nothing is left to drop: peft 0.21 raises.
+static bool drops_experts(const plim_job *job) {
+  bool adapts_experts = job->model.experts && job->lora.targets == PLIM_ALL_LINEAR;
+  return job->lora.rank && adapts_experts && job->lora.dropout > 0;
+}
+
+static bool has_no_causal_head(const plim_job *job) {
+  bool is_causal = job->model.head == PLIM_HEAD_CAUSAL && !job->model.is_encoder_decoder;
+  bool is_of_tokens =
+      job->recipe.loss != PLIM_LOSS_FULL && job->recipe.loss != PLIM_LOSS_CONTRASTIVE;
+  return is_of_tokens && !is_causal;
+}
+
+static bool is_contrastive(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_CONTRASTIVE;
+}
+
+static bool contrasts_encoder_decoder(const plim_job *job) {
+  return is_contrastive(job) && job->model.is_encoder_decoder;
+}
+
+static bool contrasts_nothing(const plim_job *job) {
+  return is_contrastive(job) && job->recipe.columns < (job->recipe.is_pairwise ? 1 : 2);
+}
+
+static bool has_too_many_mini_batches(const plim_job *job) {
+  return plim_mini_batches(&job->recipe) > PLIM_MOST_MINI_BATCHES;
+}
+
+// Wrapped models are called with their head, and once in a pass.
+static bool shares_contrast(const plim_job *job) {
+  bool has_head = job->model.head != PLIM_HEAD_NONE, is_cached = job->recipe.cached_batch > 0;
+  return is_contrastive(job) && ((has_head && job->sharding.strategy != PLIM_SHARD_NONE) ||
+                                 (is_cached && job->sharding.strategy > PLIM_SHARD_DDP));
+}
+
+static bool calls_without_head(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_LOOP &&
+         (job->sharding.strategy != PLIM_SHARD_NONE || job->recipe.is_trainer);
+}
+
+static bool shards_quantised(const plim_job *job) {
+  return job->weights != PLIM_WEIGHTS_PLAIN && job->sharding.strategy > PLIM_SHARD_DDP;
+}
+
+static bool offloads_two_stacks(const plim_job *job) {
+  return job->model.is_encoder_decoder && job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED;
+}
+
+static bool chunks_nothing(const plim_job *job) {
+  bool in_chunks = job->recipe.loss == PLIM_LOSS_CHUNKED || job->recipe.loss == PLIM_LOSS_LOOP;
+  return in_chunks && job->recipe.length < 2;
+}
+
+static bool flashes(const plim_job *job) { return job->recipe.attention == PLIM_ATTENTION_FLASH; }
+
+// T5 and MPNet add a bias to the scores, which flash-attn's kernels do not take.
+static bool flashes_with_bias(const plim_job *job) {
+  return flashes(job) && job->model.relative_buckets;
+}
+
+static bool flashes_in_full_precision(const plim_job *job) {
+  return flashes(job) && job->dtype == PLIM_FP32 && job->recipe.autocast == PLIM_BOOL &&
+         job->sharding.compute_dtype != PLIM_BF16 && job->sharding.compute_dtype != PLIM_FP16;
+}
+
+static bool flashes_on_old_card(const plim_job *job) {
+  return flashes(job) && job->sdpa == PLIM_SDPA_EFFICIENT; // what cards before Ampere prefer
+}
+
+static bool flashes_wide_heads(const plim_job *job) {
+  return flashes(job) && job->model.head_dim > 256;
+}
+
+static bool trains_quantised(const plim_job *job) {
+  return job->weights != PLIM_WEIGHTS_PLAIN && !job->lora.rank;
+}
+
+static const struct {
+  bool (*applies)(const plim_job *job);
+  const char *message, *hint;
+} refusals[] = {
+    {drops_experts, "\"all-linear\" puts adapters on the experts too, where peft allows no dropout",
+     "--lora-dropout 0, or --lora-targets q_proj,k_proj,v_proj,o_proj"},
+    {offloads_two_stacks, "checkpoints on the host are not modelled for encoder-decoders",
+     "--checkpoint"},
+    {chunks_nothing, "a chunked loss needs two tokens at least", "--loss full"},
+    {trains_quantised, "quantised weights cannot be trained: they need adapters", "--lora-rank 16"},
+    {has_no_causal_head, "chunked and fused losses are modelled for causal language models only",
+     "the full loss is modelled for all"},
+    {contrasts_encoder_decoder, "contrastive losses are not modelled for encoder-decoders",
+     "--loss full"},
+    {contrasts_nothing, "a contrastive loss compares two columns at least", "--columns 2"},
+    {has_too_many_mini_batches, "a cached loss is predicted with up to 131072 mini batches",
+     "a larger --cached-batch"},
+    {shares_contrast,
+     "contrastive losses are modelled for encoders on several GPUs, cached ones with ddp alone",
+     "--strategy ddp"},
+    {calls_without_head, "a loop of one's own is needed to call a model without its head",
+     "--loss chunked computes it in the model"},
+    {flashes_with_bias, "transformers has no flash attention for this family", "--attention sdpa"},
+    {flashes_in_full_precision, "flash-attn takes float16 and bfloat16 alone", "--amp bf16"},
+    {flashes_on_old_card, "flash-attn needs an Ampere card or a newer one", "--attention sdpa"},
+    {flashes_wide_heads, "flash-attn takes heads of up to 256", "--attention sdpa"},
+    {shards_quantised, "quantised weights that GPUs share are not modelled",
+     "ddp keeps them whole: --strategy ddp"},
+};
+
+plim_err plim_job_check(const plim_job *job, plim_error *error) {
+  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+    if (!refusals[i].applies(job)) continue;
+    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s", refusals[i].message);
+    plim_error_hint(error, "%s", refusals[i].hint);
+    return err;
+  }
+  return PLIM_OK;
+}
+
+// ---- as it runs -------------------------------------------------------------------------------------
+
+// deepspeed/runtime/engine.py, _configure_distributed_model: module.bfloat16() or module.half(), but for what zero.Init
+// has made of that type, to which peft's adapters come later. accelerate's native_amp is off under DeepSpeed.
+plim_job plim_job_in_effect(const plim_job *job) {
+  plim_job runs = *job;
+  bool is_engine = job->sharding.strategy >= PLIM_SHARD_ZERO1;
+  if (!is_engine || job->recipe.autocast == PLIM_BOOL) return runs;
+  runs.dtype = job->recipe.autocast;
+  runs.recipe.autocast = PLIM_BOOL;
+  if (plim_job_loads_in_parts(job)) runs.sharding.loads_float32 = job->dtype == PLIM_FP32;
+  else runs.lora.keeps_dtype = true;
+  return runs;
+}
+
+// ---- building ---------------------------------------------------------------------------------------
+
+static bool is_built_on_host(const plim_job *job) {
+  return job->load == PLIM_LOAD_PRETRAINED || job->load == PLIM_LOAD_SHARDED;
+}
+
+bool plim_job_loads_in_parts(const plim_job *job) {
+  plim_strategy strategy = job->sharding.strategy;
+  bool shares = strategy == PLIM_SHARD_FSDP2 ||
+                (strategy == PLIM_SHARD_ZERO3 && job->load == PLIM_LOAD_SHARDED);
+  return shares && is_built_on_host(job) && job->weights == PLIM_WEIGHTS_PLAIN;
+}
+
+// accelerate's prepare_model makes FSDP 1's flat parameters float32 whenever mixed_precision is not "no";
+// what it does for FSDP2 is in fsdp_units.c.
+static plim_dtype built_dtype(const plim_job *job) {
+  const plim_sharding *how = &job->sharding;
+  bool is_mixed = how->strategy == PLIM_SHARD_FSDP2 && how->compute_dtype != PLIM_BOOL;
+  bool is_upcast = is_mixed && how->is_by_accelerate && how->is_version_1 && !job->lora.rank;
+  return is_upcast ? PLIM_FP32 : job->dtype;
+}
+
+static void add_adapters(plim_tape *t, plim_model *m, const plim_lora *lora) {
+  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_ADAPTERS);
+  m->add_lora(t, m, lora);
+  plim_tape_purpose(t, was);
+}
+
+static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
+  if (plim_job_loads_in_parts(job)) return;
+  bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
+  if (job->load == PLIM_LOAD_DEVICE_MAP || !is_plain) plim_load_to_device(t, m, job->weights);
+  else if (is_built_on_host(job)) plim_move_model(t);
+}
+
+// Quantised weights are those of a checkpoint.
+static plim_model *build(plim_tape *t, const plim_job *job) {
+  bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
+  plim_tape_set_sdpa(t, job->sdpa);
+  plim_tape_set_liger(t, job->recipe.uses_liger);
+  if (job->load != PLIM_LOAD_INIT || !is_plain) plim_tape_begin_host(t);
+  plim_config c = job->model;
+  c.fills_cache = c.is_encoder_decoder && job->load != PLIM_LOAD_INIT;
+  plim_model *m = c.family->build(t, &c, built_dtype(job));
+  // Trainer moves the model when it has its adapters; who moves it himself does so before.
+  bool moves_late = is_built_on_host(job) && job->recipe.is_trainer && is_plain;
+  if (m && !moves_late) put_on_device(t, m, job);
+  if (m && job->prepares_kbit && !is_plain) plim_prepare_kbit(t, m);
+  if (m && job->lora.rank) add_adapters(t, m, &job->lora);
+  if (m && moves_late) put_on_device(t, m, job);
+  for (size_t i = 0; m && i < m->parameters.len; i++)
+    m->trainable += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
+  if (m) m->is_grouped_by_decay = job->recipe.is_trainer;
+  return m ? plim_model_finish(m) : NULL;
+}
+
+// ---- rehearsal --------------------------------------------------------------------------------------
+
+// What lives on the rehearsal's tape, by number; 0 once it is gone.
+typedef struct {
+  vec(uint64_t) bytes;
+  bool failed;
+} living;
+
+static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
+  living *l = context;
+  if (kind == PLIM_STREAM_EMPTY_CACHE) return;
+  if (kind != PLIM_STREAM_ALLOC && id < l->bytes.len) l->bytes.at[id] = 0;
+  if (kind == PLIM_STREAM_ALLOC && !vec_push(&l->bytes, bytes)) l->failed = true;
+}
+
+static void copy_place(const plim_tensor *from, plim_tensor *to) {
+  to->layer = from->layer;
+  to->parts = from->parts;
+  to->module = from->module;
+}
+
+static void copy_layers(const plim_model *from, plim_model *to) {
+  for (size_t i = 0; i < to->parameters.len; i++)
+    copy_place(from->parameters.at[i], to->parameters.at[i]);
+  for (size_t i = 0; i < to->frozen.len; i++) copy_place(from->frozen.at[i], to->frozen.at[i]);
+}
+
+// What a model holds beside its parameters when it is built.
+static bool find_buffers(const plim_model *built, living *l, plim_model *m) {
+  bool ok = true;
+  for (size_t i = 0; i < built->parameters.len; i++)
+    l->bytes.at[built->parameters.at[i]->storage->id] = 0;
+  for (size_t i = 0; i < built->frozen.len; i++) l->bytes.at[built->frozen.at[i]->storage->id] = 0;
+  for (size_t i = 0; i < l->bytes.len; i++)
+    if (l->bytes.at[i]) ok = ok && vec_push(&m->buffer_bytes, l->bytes.at[i]);
+  return ok;
+}
+
+// Which layer uses which parameter, and which buffers there are: a rehearsal on a tape of its own.
+static bool rehearse(const plim_job *job, plim_model *m) {
+  living l = {0};
+  plim_tape *t = plim_tape_new((plim_tape_sink){follow, &l});
+  if (t) plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
+  plim_model *rehearsed = t ? build(t, job) : NULL;
+  if (rehearsed && plim_job_loads_in_parts(job)) plim_move_model(t);
+  bool ok = rehearsed && !l.failed && !plim_tape_failed(t) && find_buffers(rehearsed, &l, m);
+  plim_tensor *logits = NULL;
+  plim_batch batch = {.attention = job->recipe.attention};
+  if (ok) {
+    plim_set(t, &batch.ids, plim_empty(t, (plim_dims){2, {1, 8}}, PLIM_I64));
+    plim_set(t, &batch.labels, batch.ids);
+    plim_consume(t, rehearsed->forward(t, rehearsed, &batch, &logits));
+    copy_layers(rehearsed, m);
+  }
+  ok = ok && !plim_tape_failed(t) && !l.failed;
+  plim_model_delete(rehearsed);
+  plim_tape_delete(t);
+  vec_free(&l.bytes);
+  return ok;
+}
+
+static plim_model *build_sharded(plim_tape *t, const plim_job *job) {
+  plim_model *m = build(t, job);
+  if (!m || job->sharding.strategy == PLIM_SHARD_NONE) return m;
+  if (rehearse(job, m) && plim_shard(t, m, &job->sharding)) return m;
+  plim_model_delete(m);
+  return NULL;
+}
+
+plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
+  plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
+  plim_tape_purpose(t, PLIM_FOR_WEIGHTS);
+  plim_model *m = build_sharded(t, job);
+  // Whoever builds the whole model on the card to shard it there empties the cache, or has gained
+  // nothing; the measured programs do, accelerate does not, and DeepSpeed does so itself, at its own time.
+  if (job->sharding.strategy != PLIM_SHARD_NONE && job->sharding.strategy < PLIM_SHARD_ZERO1 &&
+      !plim_is_accelerates(&job->sharding) && !plim_job_loads_in_parts(job))
+    plim_tape_empty_cache(t);
+  plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
+  return m;
+}

@@ -1,0 +1,319 @@
+// Rounds of a loop inside a pass, such as the mini batches of a cached loss, of which each may leave something
+// behind: then the allocator never comes back to a state it was in, although each round asks for the same. The
+// tape runs some, of which the last are written down; the others are what is written, done again. Small and large
+// blocks never mix, so where those of one pool came back to their places they go on in that circle, and
+// what is asked of it need not be done: it counts for the peak alone. The other pool is asked as it would be.
+//
+// The limit of a card is common to both pools. A round that comes near it is left to the tape.
+#include <string.h>
+
+#include "loop_replay_impl.h"
+
+// ---- writing down -----------------------------------------------------------------------------------
+
+static void start(follower *f, bool is_on) {
+  vec_free(&f->echo.events);
+  f->echo = (echo_book){.is_on = is_on, .rounds.first = f->next_id};
+}
+
+void echo_turns(void *context, bool begin) { start(context, begin); }
+
+void echo_clear(follower *f) { start(f, false); }
+
+static uint64_t allocated_in(const predict_lane *l) {
+  return plim_allocator_stats(l->allocator)->now.allocated_bytes;
+}
+
+void echo_note(follower *f, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
+  echo_book *b = &f->echo;
+  plim_stream stream = plim_tape_stream(f->tape);
+  plim_rounds_note(&b->rounds, kind, stream, id, bytes);
+  if (!b->period) return;
+  echo_event e = {.bytes = bytes,
+                  .place = plim_tape_place(f->tape),
+                  .id = id,
+                  .round = b->written,
+                  .kind = kind};
+  memcpy(e.live, plim_tape_live(f->tape), sizeof e.live);
+  for (int i = 0; i < f->count; i++) e.allocated[i] = allocated_in(&f->lanes[i]);
+  b->is_void |=
+      f->count != b->lanes || kind == PLIM_STREAM_EMPTY_CACHE || stream != PLIM_COMPUTE_STREAM;
+  if (!vec_push(&b->events, e)) f->failed = true;
+}
+
+static void begin_writing(follower *f, int period) {
+  echo_book *b = &f->echo;
+  b->period = period;
+  b->written = 0;
+  b->lanes = f->count;
+  b->is_void = false;
+  b->events.len = 0;
+  b->firsts[0] = f->next_id;
+  for (int i = 0; i < f->count; i++) b->allocated[i] = allocated_in(&f->lanes[i]);
+}
+
+// ---- what came back ---------------------------------------------------------------------------------
+
+static uint64_t *pools_at(echo_book *b, int round) { return b->pools[round % (ECHO_LONGEST + 1)]; }
+
+static void end_round(follower *f) {
+  echo_book *b = &f->echo;
+  uint64_t *pools = pools_at(b, b->rounds.rounds), one[ECHO_POOLS];
+  pools[0] = pools[1] = (uint64_t)f->count;
+  for (int i = 0; i < f->count; i++) {
+    const predict_lane *l = &f->lanes[i];
+    plim_rounds_pools(&b->rounds, l->allocator, one);
+    for (int k = 0; k < ECHO_POOLS; k++) pools[k] = 31 * pools[k] + one[k] + l->out->runs_out;
+  }
+  plim_rounds_end(&b->rounds, 0, f->next_id);
+}
+
+// How many of the pools are as they were so many rounds ago.
+static int find_returned(echo_book *b, int period) {
+  int last = b->rounds.rounds - 1, count = 0;
+  if (b->rounds.alike <= period || last < period) return -1;
+  for (int i = 0; i < ECHO_POOLS; i++) {
+    b->returned[i] = pools_at(b, last)[i] == pools_at(b, last - period)[i];
+    count += b->returned[i];
+  }
+  return count;
+}
+
+// The shortest after which most of them are. One that something is left in cannot be; others are waited
+// for, but not for ever.
+static int find_period(echo_book *b, bool keeps) {
+  int best = 0, most = -1;
+  for (int p = 1; p <= ECHO_LONGEST; p++) {
+    int count = find_returned(b, p);
+    if (count > most) best = p, most = count;
+  }
+  bool is_all = most >= ECHO_POOLS - keeps;
+  return is_all || b->rounds.alike > ECHO_LONGEST ? best : 0;
+}
+
+// ---- round by round ---------------------------------------------------------------------------------
+
+// The number of an allocation when its round is done for the nth time, from 1. Two rounds' live at a time, so
+// two sets of numbers do; after an even number of rounds they are those that the tape knows.
+static uint32_t name_of(const echo *x, const echo_event *e, int64_t n) {
+  uint32_t first = x->f->echo.firsts[e->round];
+  bool is_older = e->id < first;
+  uint32_t place = is_older ? e->id + x->size - first : e->id - first;
+  n -= is_older;
+  if (x->kept && x->base + place == x->kept->id && n > 0) return x->kept_base + (uint32_t)(n - 1);
+  return (n % 2 ? x->other : x->base) + place;
+}
+
+static void note_peak(const echo *x, int lane, int64_t more, size_t event, int64_t n) {
+  const follower *f = x->f;
+  const echo_book *b = &f->echo;
+  plim_prediction *out = f->lanes[lane].out;
+  const echo_event *e = echo_event_at(x, event);
+  uint64_t peak = (uint64_t)((int64_t)allocated_in(&f->lanes[lane]) + x->aside[lane] + more);
+  if (peak <= out->peak_allocated_bytes) return;
+  out->peak_allocated_bytes = peak;
+  out->peak_at = e->place;
+  out->peak_event = f->events + (uint64_t)((n - 1) / b->period) * b->events.len + event;
+  memcpy(out->live_bytes, e->live, sizeof out->live_bytes);
+  int64_t since = n - (e->round - b->period + 1);
+  if (x->kept) out->live_bytes[x->kept->purpose] += (uint64_t)since * x->kept->bytes;
+}
+
+static void count(echo *x, int lane, const echo_tally *sum, int64_t n) {
+  note_peak(x, lane, sum->most[lane], sum->highest[lane], n);
+  x->aside[lane] += sum->change[lane];
+}
+
+static void do_stroke(echo *x, int lane, const echo_stroke *s, int64_t n) {
+  follower *f = x->f;
+  plim_allocator *a = f->lanes[lane].allocator;
+  const echo_event *e = echo_event_at(x, s->event);
+  if (s->is_counted) count(x, lane, &s->sum, n);
+  else if (e->kind == PLIM_STREAM_ALLOC) {
+    plim_malloc_result got =
+        plim_allocator_malloc(a, name_of(x, e, n), e->bytes, PLIM_COMPUTE_STREAM, 0);
+    f->failed |= got == PLIM_MALLOC_NO_HOST_MEMORY;
+    if (got == PLIM_MALLOC_OK) note_peak(x, lane, 0, s->event, n);
+  } else plim_allocator_free(a, name_of(x, e, n));
+}
+
+static bool has_room(const echo *x, uint64_t bytes) {
+  for (int i = 0; i < x->f->count; i++) {
+    const predict_lane *l = &x->f->lanes[i];
+    if (!l->out->runs_out &&
+        plim_allocator_would_reuse(l->allocator, bytes, PLIM_COMPUTE_STREAM, 0) == PLIM_UNKNOWN)
+      return false;
+  }
+  return true;
+}
+
+// Does it, or the span that begins with it; the stroke behind.
+static size_t do_next(echo *x, size_t at, int64_t n) {
+  const echo_stroke *s = &x->strokes.at[at];
+  bool is_span = s->behind && has_room(x, s->room_bytes);
+  for (int i = 0; i < x->f->count; i++) {
+    if (x->f->lanes[i].out->runs_out) continue;
+    if (is_span) count(x, i, &s->span, n);
+    else do_stroke(x, i, s, n);
+  }
+  return is_span ? s->behind : at + 1;
+}
+
+// Memory that was given back: the allocator has met the limit.
+static uint64_t given_back(const follower *f) {
+  uint64_t sum = 0;
+  for (int i = 0; i < f->count; i++) {
+    const plim_allocator_stats_t *s = plim_allocator_stats(f->lanes[i].allocator);
+    sum += s->retries + s->ooms + s->segment_frees;
+  }
+  return sum;
+}
+
+// How many rounds went well, of so many.
+static int do_rounds(echo *x, int times) {
+  follower *f = x->f;
+  uint64_t before = given_back(f);
+  memset(x->aside, 0, sizeof x->aside);
+  size_t at = 0;
+  for (int n = 1; n <= times && !f->failed; n++) {
+    int round = (n - 1) % f->echo.period;
+    if (!round) at = 0;
+    while (at < x->strokes.len && echo_event_at(x, x->strokes.at[at].event)->round == round)
+      at = do_next(x, at, n);
+    if (given_back(f) != before) return n - 1;
+  }
+  return times;
+}
+
+// ---- and back ---------------------------------------------------------------------------------------
+
+typedef struct {
+  plim_allocator *allocator;
+  plim_address_model addresses;
+  plim_prediction out;
+} saved_lane;
+
+static uint64_t limit_of(const follower *f, int lane) {
+  return lane ? PLIM_UNKNOWN : f->request->limit_bytes;
+}
+
+static bool save(follower *f, saved_lane *saved) {
+  bool ok = true;
+  for (int i = 0; i < f->count; i++) {
+    predict_lane *l = &f->lanes[i];
+    saved[i].out = *l->out;
+    ok &= plim_address_model_copy(&saved[i].addresses, &l->addresses);
+    saved[i].allocator = plim_allocator_clone(
+        l->allocator, plim_address_model_driver(&l->addresses), limit_of(f, i));
+    ok &= saved[i].allocator != NULL;
+  }
+  return ok;
+}
+
+static void restore(follower *f, saved_lane *saved) {
+  for (int i = 0; i < f->count; i++) {
+    predict_lane *l = &f->lanes[i], now = *l;
+    l->allocator = saved[i].allocator;
+    l->addresses = saved[i].addresses;
+    *l->out = saved[i].out;
+    saved[i].allocator = now.allocator;
+    saved[i].addresses = now.addresses;
+  }
+}
+
+static void forget(const follower *f, saved_lane *saved) {
+  for (int i = 0; i < f->count; i++) {
+    plim_allocator_delete(saved[i].allocator);
+    plim_address_model_clear(&saved[i].addresses);
+  }
+}
+
+// So many rounds that the pools which came back are there again, and the names are the tape's.
+static int whole(const echo_book *b, int times) {
+  int unit = b->period % 2 ? 2 * b->period : b->period;
+  return times - times % unit;
+}
+
+static int do_well(echo *x, int times) {
+  follower *f = x->f;
+  saved_lane saved[MAX_LANES] = {0};
+  bool ok = save(f, saved) && echo_make_strokes(x);
+  int done = ok ? do_rounds(x, times) : 0;
+  if (ok && done < times && !f->failed) {
+    restore(f, saved);
+    done = do_rounds(x, whole(&f->echo, done));
+  }
+  f->failed |= !ok;
+  forget(f, saved);
+  vec_free(&x->strokes);
+  return f->failed ? 0 : done;
+}
+
+// ---- the whole --------------------------------------------------------------------------------------
+
+// An observer that waits for an event sees the rounds around it.
+static int leave_shown(const follower *f, int times) {
+  uint64_t shown = f->request->shown_event, each = f->echo.events.len / (size_t)f->echo.period;
+  if (shown < f->events || !each) return times;
+  uint64_t before = (shown - f->events) / each;
+  return before < (uint64_t)times ? (int)before : times;
+}
+
+// What happened is of this round and the one before, and what is left is of this.
+static bool is_sound(const echo *x) {
+  const echo_book *b = &x->f->echo;
+  for (size_t i = 0; i < b->events.len; i++)
+    if (echo_event_at(x, i)->id < b->firsts[echo_event_at(x, i)->round] - x->size) return false;
+  return !b->is_void && x->base >= x->size && (!x->kept || x->kept->id >= x->base);
+}
+
+static void tell(follower *f, const echo *x, int times, uint64_t events) {
+  const plim_observer *o = f->request->observer;
+  f->events += events;
+  if (o && o->skips) o->skips(o->context, events);
+  for (int i = 0; x->kept && o && o->keeps && i < times; i++)
+    o->keeps(o->context, x->kept_base + (uint32_t)i, x->kept->id);
+  for (int i = 0; f->watches_rounds && i < PLIM_CYCLES; i++)
+    plim_rounds_note(&f->rounds[i], PLIM_STREAM_KINDS, 0, 0, events);
+}
+
+static int do_again(follower *f, const plim_storage *kept, int times) {
+  echo_book *b = &f->echo;
+  uint32_t base = b->firsts[b->period - 1];
+  echo x = {.f = f, .kept = kept, .base = base, .size = f->next_id - base, .kept_base = f->next_id};
+  times = whole(b, leave_shown(f, times));
+  if (!times || !is_sound(&x)) return 0;
+  x.other = f->next_id + (kept ? (uint32_t)times : 0);
+  bool is_circle = !kept && b->returned[0] && b->returned[1];
+  if (!is_circle) times = do_well(&x, times);
+  if (!times) return 0;
+  tell(f, &x, times, (uint64_t)(times / b->period) * b->events.len);
+  if (kept) f->next_id += (uint32_t)times;
+  return times;
+}
+
+static bool is_written(follower *f) {
+  echo_book *b = &f->echo;
+  if (!b->period) return false;
+  b->written++;
+  if (b->written < b->period) b->firsts[b->written] = f->next_id;
+  return b->written == b->period;
+}
+
+int echo_again(void *context, const plim_storage *kept, int most) {
+  follower *f = context;
+  echo_book *b = &f->echo;
+  int done = 0;
+  end_round(f);
+  // A collection goes by the age of blocks, which is no part of the state that is compared.
+  if (f->failed || predict_collects_garbage(f)) return 0;
+  if (is_written(f)) {
+    if (find_returned(b, b->period) >= 0) done = do_again(f, kept, most);
+    b->period = 0;
+    if (done) start(f, true);
+    return done;
+  }
+  int period = b->period || !most ? 0 : find_period(b, kept);
+  if (period) begin_writing(f, period);
+  return 0;
+}

@@ -1,0 +1,146 @@
+// What there is to do of rounds that were written down: strokes, and spans of them that need not be done.
+#include "loop_replay_impl.h"
+
+// ---- strokes ----------------------------------------------------------------------------------------
+
+static int64_t change_of(const echo *x, size_t event, int lane) {
+  const echo_book *b = &x->f->echo;
+  uint64_t before = event ? b->events.at[event - 1].allocated[lane] : b->allocated[lane];
+  return (int64_t)(b->events.at[event].allocated[lane] - before);
+}
+
+static void add(echo_tally *sum, int lane, int64_t most, size_t highest, int64_t change,
+                bool is_first) {
+  if (is_first || sum->change[lane] + most > sum->most[lane])
+    sum->most[lane] = sum->change[lane] + most, sum->highest[lane] = highest;
+  sum->change[lane] += change;
+}
+
+static void add_event(const echo *x, echo_tally *sum, size_t event, bool is_first) {
+  for (int i = 0; i < x->f->count; i++) {
+    int64_t change = change_of(x, event, i);
+    add(sum, i, change, event, change, is_first);
+  }
+}
+
+static void add_tally(const echo *x, echo_tally *sum, const echo_tally *more) {
+  for (int i = 0; i < x->f->count; i++)
+    add(sum, i, more->most[i], more->highest[i], more->change[i], false);
+}
+
+static bool is_large(const echo *x, const echo_event *e) {
+  return plim_request_is_large(&x->conf, e->bytes);
+}
+
+static bool cut(echo *x) {
+  for (size_t i = 0; i < x->f->echo.events.len; i++) {
+    const echo_event *e = echo_event_at(x, i);
+    echo_stroke *last = x->strokes.len ? &x->strokes.at[x->strokes.len - 1] : NULL;
+    bool is_counted = x->f->echo.returned[is_large(x, e)];
+    bool goes_on =
+        is_counted && last && last->is_counted && echo_event_at(x, last->event)->round == e->round;
+    if (!goes_on) {
+      echo_stroke fresh = {.event = i, .is_counted = is_counted};
+      if (!vec_push(&x->strokes, fresh)) return false;
+      last = &x->strokes.at[x->strokes.len - 1];
+    }
+    if (is_counted) add_event(x, &last->sum, i, !goes_on);
+  }
+  return true;
+}
+
+// ---- spans ------------------------------------------------------------------------------------------
+
+// Small blocks are as large as what was asked for, and free ones that touch are one. So a span of events that
+// frees all it allocates, and nothing else, leaves the pool as it was, unless a request misses. None does where
+// one free block is as large as all that is asked for together, less what spans inside it have given back.
+
+enum { MOST_ROOM = 512 << 10 }; // larger free blocks are rare in segments of 2 MiB
+
+typedef struct {
+  uint64_t bytes;
+  uint32_t id;
+  size_t frees_before;
+  bool is_free;
+} tenant;
+
+typedef struct {
+  vec(tenant) tenants; // of spans that have not ended
+  size_t frees, live;
+  uint64_t bytes, room_bytes;
+} span;
+
+// The longest span that ends here is over.
+static void settle(span *s) {
+  size_t first = s->tenants.len;
+  for (size_t i = s->tenants.len; i-- > 0 && s->tenants.at[i].is_free;)
+    if (s->frees - s->tenants.at[i].frees_before == s->tenants.len - i) first = i;
+  for (size_t i = first; i < s->tenants.len; i++) {
+    s->bytes -= s->tenants.at[i].bytes;
+    s->frees -= 1;
+  }
+  s->tenants.len = first;
+}
+
+static bool span_alloc(const echo *x, span *s, const echo_event *e) {
+  tenant fresh = {plim_round_request(&x->conf, e->bytes), e->id, s->frees, false};
+  s->bytes += fresh.bytes;
+  s->live++;
+  if (s->bytes > s->room_bytes) s->room_bytes = s->bytes;
+  return s->room_bytes <= MOST_ROOM && vec_push(&s->tenants, fresh);
+}
+
+static bool span_free(span *s, const echo_event *e) {
+  size_t i = s->tenants.len;
+  while (i > 0 && s->tenants.at[i - 1].id != e->id) i--;
+  if (!i) return false; // of something older
+  s->tenants.at[i - 1].is_free = true;
+  s->frees++;
+  s->live--;
+  settle(s);
+  return true;
+}
+
+static bool span_goes_on(const echo *x, span *s, const echo_stroke *next) {
+  const echo_event *e = echo_event_at(x, next->event);
+  if (next->is_counted) return true;
+  if (is_large(x, e)) return false;
+  return e->kind == PLIM_STREAM_ALLOC ? span_alloc(x, s, e) : span_free(s, e);
+}
+
+// The longest that begins at this stroke.
+static void find_span(const echo *x, size_t from) {
+  echo_stroke *head = &x->strokes.at[from];
+  span s = {.live = 0};
+  echo_tally sum = {.change = {0}};
+  int round = echo_event_at(x, head->event)->round;
+  for (size_t i = from; i < x->strokes.len; i++) {
+    const echo_stroke *next = &x->strokes.at[i];
+    if (echo_event_at(x, next->event)->round != round || !span_goes_on(x, &s, next)) break;
+    if (next->is_counted) add_tally(x, &sum, &next->sum);
+    else add_event(x, &sum, next->event, i == from);
+    if (s.live || next->is_counted) continue;
+    head->behind = i + 1;
+    head->room_bytes = s.room_bytes;
+    head->span = sum;
+  }
+  vec_free(&s.tenants);
+}
+
+static void find_spans(const echo *x) {
+  for (size_t i = 0; i < x->strokes.len; i++) {
+    const echo_event *e = echo_event_at(x, x->strokes.at[i].event);
+    bool may_begin = e->kind == PLIM_STREAM_ALLOC && !x->strokes.at[i].is_counted;
+    if (may_begin && !is_large(x, e)) find_span(x, i);
+    if (x->strokes.at[i].behind) i = x->strokes.at[i].behind - 1;
+  }
+}
+
+bool echo_make_strokes(echo *x) {
+  const plim_alloc_conf *conf = x->f->request->conf;
+  if (conf) x->conf = *conf;
+  else plim_alloc_conf_parse("", &x->conf, NULL);
+  if (!cut(x)) return false;
+  find_spans(x);
+  return true;
+}

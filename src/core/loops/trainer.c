@@ -1,0 +1,188 @@
+// transformers.Trainer, and sentence-transformers' on top of it.
+#include <stdlib.h>
+
+#include "cycle.h"
+#include "kernels.h"
+#include "ops.h"
+#include "sharding.h"
+#include "tape_state.h"
+#include "training_impl.h"
+#include "work.h"
+
+#include "op_names.h"
+
+typedef struct {
+  plim_batch *batches; // of this step
+  int count;
+  plim_tensor *total_loss, *loss, *norm, *items;
+  plim_scaler scaler;
+  plim_contrast contrast;
+} trainer;
+
+// (labels[:, 1:] != -100).sum()
+static plim_tensor *count_items(plim_tape *t, const plim_model *m, const plim_recipe *r) {
+  plim_dims shape = train_labels_shape(m, r);
+  if (!m->has_aligned_labels) shape.at[1]--;
+  plim_tensor *is_item = empty(t, shape, PLIM_BOOL), *sum = empty(t, (plim_dims){0}, PLIM_I64);
+  plim_consume(t, empty(t, shape, PLIM_I64));
+  plim_consume(t, is_item);
+  return sum;
+}
+
+// accelerator.gather(count).sum()
+static plim_tensor *sum_of_ranks(plim_tape *t, int64_t world) {
+  plim_tensor *own = empty(t, (plim_dims){0}, PLIM_I64), *all = empty(t, dims(world), PLIM_I64);
+  plim_consume(t, own);
+  plim_tensor *sum = empty(t, (plim_dims){0}, PLIM_I64);
+  plim_consume(t, all);
+  return sum;
+}
+
+// The sum over the batches, each count added in turn.
+static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const plim_recipe *r,
+                                    int count) {
+  plim_tensor *total = NULL, *one = NULL;
+  for (int i = 0; i < count; i++) {
+    set(t, &one, count_items(t, m, r));
+    set(t, &total, total ? add(t, total, one) : k_unary(t, one));
+    drop(t, &one);
+  }
+  if (m->shards && m->shards->world > 1) set(t, &total, sum_of_ranks(t, m->shards->world));
+  return give(t, &total);
+}
+
+static plim_batch batch_new(plim_tape *t, const plim_model *m, const plim_recipe *r) {
+  plim_dims shape = dims(r->batch, r->length);
+  plim_batch b = {.mask_kind = train_mask_of(r) == PLIM_MASK_PAD ? PLIM_MASK_PAD : PLIM_MASK_ONES,
+                  .attention = r->attention,
+                  .checkpoint = r->checkpoint,
+                  .loss = r->loss,
+                  .loss_chunk = r->loss_chunk};
+  if (train_is_contrastive(r)) {
+    b.columns = plim_columns_new(t, m, r);
+    plim_state(t)->failed |= !b.columns;
+    return b;
+  }
+  set(t, &b.ids, empty(t, shape, PLIM_I64));
+  set(t, &b.mask, empty(t, shape, PLIM_I64));
+  if (!m->is_bare) set(t, &b.labels, empty(t, train_labels_shape(m, r), PLIM_I64));
+  return b;
+}
+
+static void batch_drop(plim_tape *t, const plim_recipe *r, plim_batch *b) {
+  drop_all(t, &b->ids, &b->mask, &b->labels);
+  plim_columns_drop(t, r, b->columns);
+}
+
+// All batches of a step are fetched before the last step's go; the one that was used last is still
+// in a variable, until the first of the new takes its place.
+static bool next_batches(plim_tape *t, const plim_model *m, const plim_recipe *r, trainer *v) {
+  int count = train_micro_batches(r);
+  plim_batch *fresh = calloc((size_t)count, sizeof *fresh), *old = v->batches;
+  if (!fresh) return false;
+  for (int i = 0; i < count; i++) fresh[i] = batch_new(t, m, r);
+  plim_tensor *items = m->is_bare ? NULL : count_all_items(t, m, r, count);
+  for (int i = v->count - 1; i-- > 0;) batch_drop(t, r, &old[i]);
+  set(t, &v->items, items);
+  if (old) batch_drop(t, r, &old[v->count - 1]);
+  free(old);
+  v->batches = fresh;
+  v->count = count;
+  return true;
+}
+
+// Under autocast, accelerate turns an output into float32.
+static void widen(plim_tape *t, const plim_recipe *r, plim_tensor **wide, plim_tensor *output) {
+  if (output) set(t, wide, r->autocast == PLIM_BOOL ? output : to(t, output, PLIM_FP32));
+}
+
+// The copies of outputs go when the loss has been taken out.
+static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe *r,
+                                 const plim_batch *b) {
+  plim_tensor *logits = NULL, *loss = NULL, *wide = NULL, *wide_extra = NULL;
+  plim_autocast(t, r->autocast);
+  set(t, &loss, train_call_model(t, m, r, b, &logits));
+  plim_autocast(t, PLIM_BOOL);
+  widen(t, r, &wide, logits);
+  widen(t, r, &wide_extra, m->extra);
+  drop(t, &logits);
+  drop(t, &m->extra);
+  set(t, &loss, loss ? mul_scalar_in_place(t, loss) : plim_mean_square(t, wide));
+  plim_tensor *out = give(t, &loss);
+  drop(t, &wide);
+  train_release_all(t, &m->cached);
+  drop(t, &wide_extra);
+  return out;
+}
+
+// What the model left in its features goes when the loss is there. Trainer divides it by the number of passes,
+// which the other loss is told.
+static plim_tensor *compute_contrastive_loss(plim_tape *t, plim_model *m, const plim_recipe *r,
+                                             trainer *v, int i) {
+  int64_t pass = v->contrast.model ? v->contrast.pass + 1 : 0;
+  v->contrast = (plim_contrast){m, r, v->batches[i].columns, .pass = pass};
+  plim_tensor *loss = plim_contrastive_loss(t, &v->contrast);
+  plim_columns_forget(t, r, v->batches[i].columns);
+  return div_scalar(t, loss);
+}
+
+static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, trainer *v, int i) {
+  plim_tensor *loss = NULL, *scaled = NULL, *detached = NULL;
+  v->batches[i].items = v->items;
+  set(t, &loss,
+      train_is_contrastive(r) ? compute_contrastive_loss(t, m, r, v, i)
+                              : compute_loss(t, m, r, &v->batches[i]));
+  set(t, &scaled, train_has_engine(m) ? loss : div_scalar(t, loss));
+  train_backward(t, m, r, &v->scaler, scaled, i + 1 == v->count);
+  if (scaled != loss) drop_graph(t, scaled);
+  drop(t, &scaled);
+  detached = alias_of(t, loss, loss->shape, loss->stride);
+  drop_graph(t, loss);
+  drop(t, &loss);
+  set(t, &v->loss, detached);
+}
+
+// isnan and isinf of the loss, which Python looks at.
+static void check_loss(plim_tape *t, const plim_tensor *loss) {
+  plim_consume(t, empty(t, (plim_dims){0}, PLIM_BOOL));
+  plim_tensor *size = k_unary(t, loss), *is_infinite = empty(t, (plim_dims){0}, PLIM_BOOL);
+  plim_consume(t, size);
+  plim_consume(t, is_infinite);
+  plim_work_trainer(t);
+}
+
+// Weights decay, norms and biases do not: two groups, each in the model's order.
+static void group_parameters(const plim_model *m, plim_tensor **grouped) {
+  size_t n = 0;
+  for (int decaying = 1; decaying >= 0; decaying--)
+    for (size_t i = 0; i < m->parameters.len; i++)
+      if (plim_decays(m, m->parameters.at[i]) == decaying) grouped[n++] = m->parameters.at[i];
+}
+
+bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state,
+                        plim_tensor **grouped) {
+  bool ok = true;
+  trainer v = {0};
+  group_parameters(m, grouped);
+  if (!m->shards || !m->shards->is_wrapped_late) plim_tape_empty_cache(t);
+  set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
+  for (int i = 0; ok && i < r->steps && !plim_state(t)->failed; i++) {
+    plim_work_step_begin(t);
+    plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
+    ok = next_batches(t, m, r, &v);
+    for (int k = 0; ok && k < v.count && !plim_state(t)->failed; k++) {
+      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
+      training_step(t, m, r, &v, k);
+      check_loss(t, v.loss);
+      k = train_next_pass(t, r, k);
+    }
+    train_begin_optimizer(t, i);
+    drop(t, &v.norm);
+    if (train_clips(m, r)) set(t, &v.norm, train_clipped_norm(t, m, &v.scaler));
+    train_update(t, m, r, &v.scaler, grouped, state);
+    i = train_next_step(t, r, i);
+  }
+  for (int i = 0; i < v.count; i++) free(v.batches[i].columns);
+  free(v.batches);
+  return ok;
+}

@@ -1,0 +1,326 @@
+#include "training.h"
+
+#include <stdlib.h>
+
+#include "contrastive.h"
+#include "cycle.h"
+#include "flash_attention.h"
+#include "kernels.h"
+#include "loss.h"
+#include "ops.h"
+#include "scaler.h"
+#include "sharding.h"
+#include "tape_state.h"
+#include "training_impl.h"
+#include "work.h"
+
+#include "op_names.h"
+
+// loss.backward(): the gradient of 1 lives until it returns; the engine has a thread of its own.
+static void run_backward(plim_tape *t, plim_tensor *loss) {
+  plim_tensor *one = NULL;
+  set(t, &one, empty(t, loss->shape, (plim_dtype)loss->dtype));
+  plim_retain(one);
+  plim_state(t)->thread = PLIM_BACKWARD_THREAD;
+  plim_tape_set_phase(t, PLIM_PHASE_BACKWARD, plim_tape_place(t).step);
+  backward(t, loss, one);
+  plim_after_backward(t);
+  plim_state(t)->thread = PLIM_MAIN_THREAD;
+  drop(t, &one);
+}
+
+// accelerator.backward(loss) divides by the batches of a step; other loops have done so.
+static plim_tensor *share_of(plim_tape *t, const plim_recipe *r, plim_tensor *loss) {
+  return r->is_bare && r->uses_accelerator ? div_scalar(t, loss) : loss;
+}
+
+// With float16, of the loss times the scale: `scaler.scale(loss).backward()`.
+static void scale_and_run_backward(plim_tape *t, const plim_recipe *r, plim_scaler *scaler,
+                                   plim_tensor *loss) {
+  plim_tensor *scaled = NULL;
+  set(t, &scaled,
+      r->autocast == PLIM_FP16 ? plim_scaler_scale(t, scaler, loss) : share_of(t, r, loss));
+  run_backward(t, scaled);
+  if (scaled != loss) drop_graph(t, scaled);
+  drop(t, &scaled);
+}
+
+bool train_has_engine(const plim_model *m) { return m->shards && m->shards->after_engine_backward; }
+
+// DeepSpeed: engine.backward(loss). Trainer calls it with scale_wrt_gas=False, and has not divided either.
+static void engine_backward(plim_tape *t, plim_shards *s, const plim_recipe *r, plim_tensor *loss,
+                            bool is_last) {
+  plim_tensor *share = NULL, *scaled = NULL;
+  set(t, &share, r->is_trainer ? loss : div_scalar(t, loss));
+  set(t, &scaled, mul_scalar(t, share));
+  run_backward(t, scaled);
+  s->after_engine_backward(t, s, is_last);
+  drop_all(t, &scaled, &share);
+}
+
+void train_backward(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
+                    plim_tensor *loss, bool is_last) {
+  plim_state(t)->reduces_once =
+      r->is_trainer || r->uses_accelerator; // its no_sync; a plain loop has none
+  plim_state(t)->reduces_gradients = is_last || !plim_state(t)->reduces_once;
+  plim_state(t)->ends_step = is_last;
+  if (train_has_engine(m)) engine_backward(t, m->shards, r, loss, is_last);
+  else scale_and_run_backward(t, r, scaler, loss);
+  plim_work_pass_end(t);
+}
+
+void train_begin_optimizer(plim_tape *t, int step) {
+  plim_tape_set_phase(t, PLIM_PHASE_OPTIMIZER, step);
+  plim_tape_purpose(t, PLIM_FOR_OPTIMIZER);
+}
+
+// An engine clips by itself, and prepares the gradients that its optimizer sees.
+bool train_clips(const plim_model *m, const plim_recipe *r) {
+  return !r->skips_clipping && m->parameters.len && !train_has_engine(m);
+}
+
+plim_tensor *train_clipped_norm(plim_tape *t, const plim_model *m, plim_scaler *scaler) {
+  if (scaler->scale) plim_scaler_unscale(t, scaler);
+  return plim_clip_grad_norm(t, m->parameters.at, m->parameters.len);
+}
+
+// DeepSpeed's engine calls the optimizer for each of its own groups.
+static void update_in_turn(plim_tape *t, const plim_model *m, const plim_recipe *r,
+                           plim_tensor *const *parameters, plim_tensor **state) {
+  m->shards->before_step(t, m->shards);
+  for (size_t i = 0; i < m->parameters.len; i++) {
+    m->shards->before_update(t, m->shards, i);
+    plim_optimizer_step_one(t, r->optimizer, parameters, m->parameters.len, state, i);
+    drop(t, &parameters[i]->grad);
+  }
+}
+
+void train_update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
+                  plim_tensor *const *parameters, plim_tensor **state) {
+  const plim_optimizer *o = r->optimizer;
+  size_t count = m->parameters.len;
+  if (train_has_engine(m)) update_in_turn(t, m, r, m->parameters.at, state);
+  else if (scaler->scale) plim_scaler_step(t, scaler, o, parameters, count, state, r->is_trainer);
+  else plim_optimizer_step(t, o, parameters, count, state, r->is_trainer);
+  if (m->shards && m->shards->after_step) m->shards->after_step(t, m->shards);
+  plim_zero_grad(t, m->parameters.at, count);
+  plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
+  plim_work_step_end(t);
+}
+
+bool train_is_contrastive(const plim_recipe *r) { return r->loss == PLIM_LOSS_CONTRASTIVE; }
+
+int train_micro_batches(const plim_recipe *r) { return r->accumulate > 1 ? r->accumulate : 1; }
+
+// Passes and steps that would be as the one just done are not run, but the last pass of a step is: an
+// engine reduces after it.
+int train_next_pass(plim_tape *t, const plim_recipe *r, int done) {
+  return plim_skip_alike(t, PLIM_CYCLE_PASS, done, train_micro_batches(r) - 2);
+}
+
+int train_next_step(plim_tape *t, const plim_recipe *r, int done) {
+  return plim_skip_alike(t, PLIM_CYCLE_STEP, done, r->steps - 1);
+}
+
+// Variables of the loop: what a step leaves in them lives until the next one rebinds it.
+typedef struct {
+  plim_batch batch;
+  plim_tensor *logits, *extra, *loss, *scaled;
+  plim_tensor *hidden, *targets; // of a chunked loss
+  plim_tensors cached;
+  plim_scaler scaler;
+  plim_contrast contrast;
+} variables;
+
+static bool has_targets(const plim_model *m, const plim_recipe *r) {
+  return m->is_encoder_decoder && r->target_length;
+}
+
+plim_dims train_labels_shape(const plim_model *m, const plim_recipe *r) {
+  return dims(r->batch, has_targets(m, r) ? r->target_length : r->length);
+}
+
+plim_mask_kind train_mask_of(const plim_recipe *r) {
+  if (r->mask != PLIM_MASK_LONGEST) return r->mask;
+  return r->batch > 1 ? PLIM_MASK_PAD : PLIM_MASK_ONES;
+}
+
+// The new batch exists before the old one goes.
+static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, plim_batch *b) {
+  plim_dims shape = dims(r->batch, r->length);
+  plim_tensor *ids = empty(t, shape, PLIM_I64);
+  plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
+  plim_tensor *labels = m->is_bare ? NULL : empty(t, train_labels_shape(m, r), PLIM_I64);
+  set(t, &b->ids, ids);
+  set(t, &b->mask, mask);
+  set(t, &b->labels, labels);
+  b->mask_kind = train_mask_of(r);
+  b->attention = r->attention;
+  b->checkpoint = r->checkpoint;
+  b->loss = r->loss;
+  b->loss_chunk = r->loss_chunk;
+}
+
+void train_release_all(plim_tape *t, plim_tensors *tensors) {
+  for (size_t i = 0; i < tensors->len; i++) plim_release(t, tensors->at[i]);
+  tensors->len = 0;
+}
+
+// model(**batch), with what it saves on the host if the recipe says so.
+plim_tensor *train_call_model(plim_tape *t, plim_model *m, const plim_recipe *r,
+                              const plim_batch *batch, plim_tensor **logits) {
+  plim_save_on_host(t, r->offloads_saved);
+  plim_tensor *loss = plim_call_model(t, m, batch, logits);
+  plim_save_on_host(t, false);
+  return loss;
+}
+
+static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v, bool is_last) {
+  load_batch(t, m, r, &v->batch);
+  plim_tensor *logits = NULL;
+  plim_autocast(t, r->autocast);
+  plim_tensor *loss = train_call_model(t, m, r, &v->batch, &logits);
+  set(t, &v->logits, give(t, &logits));
+  train_release_all(t, &v->cached);
+  plim_tensors fresh = m->cached;
+  m->cached = v->cached;
+  v->cached = fresh;
+  set(t, &v->extra, give(t, &m->extra));
+  set(t, &v->loss, loss ? loss : plim_mean_square(t, v->logits));
+  plim_autocast(t, PLIM_BOOL);
+  plim_tensor *scaled = div_scalar(t, v->loss);
+  drop_graph(t, v->scaled);
+  set(t, &v->scaled, scaled);
+  train_backward(t, m, r, &v->scaler, v->scaled, is_last);
+  if (!r->deletes_outputs) return;
+  drop(t, &v->logits);
+  train_release_all(t, &v->cached);
+  drop(t, &v->extra);
+}
+
+// The loop calls the model without its head and computes the loss itself. No variable holds logits;
+// the graph goes when the sum starts again at 0.
+static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
+                         bool is_last) {
+  plim_dims shape = dims(r->batch, r->length);
+  set(t, &v->batch.ids, empty(t, shape, PLIM_I64));
+  if (r->mask != PLIM_MASK_NONE) set(t, &v->batch.mask, empty(t, shape, PLIM_I64));
+  v->batch.mask_kind = train_mask_of(r);
+  v->batch.attention = r->attention;
+  v->batch.checkpoint = r->checkpoint;
+  plim_autocast(t, r->autocast);
+  plim_tensor *hidden = slice(t, m->inner(t, m, &v->batch), 1, 0, r->length - 1);
+  set(t, &v->hidden, reshape(t, hidden, dims(-1, hidden->shape.at[2])));
+  set(t, &v->targets, reshape(t, slice(t, v->batch.ids, 1, 1, r->length), dims(-1)));
+  drop_graph(t, v->loss);
+  drop(t, &v->loss);
+  plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_chunked_loss(t, v->hidden, m->head, v->targets, r->loss_chunk, false, &v->loss);
+  plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
+  plim_autocast(t, PLIM_BOOL);
+  set(t, &v->scaled, div_scalar(t, div_scalar(t, v->loss)));
+  train_backward(t, m, r, &v->scaler, v->scaled, is_last);
+  drop_graph(t, v->scaled);
+  drop(t, &v->scaled);
+}
+
+// The loss of the step before goes when `l` is bound again.
+static void contrastive_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
+                             bool is_last) {
+  plim_autocast(t, r->autocast);
+  set(t, &v->loss, plim_contrastive_forward(t, m, r, &v->contrast));
+  plim_autocast(t, PLIM_BOOL);
+  plim_tensor *scaled = div_scalar(t, v->loss);
+  drop_graph(t, v->scaled);
+  set(t, &v->scaled, scaled);
+  train_backward(t, m, r, &v->scaler, scaled, is_last);
+}
+
+static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
+  variables v = {0};
+  for (int i = 0; i < r->steps && !plim_state(t)->failed; i++) {
+    plim_work_step_begin(t);
+    for (int k = 0; k < train_micro_batches(r); k++) {
+      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
+      bool is_last = k + 1 == train_micro_batches(r);
+      (train_is_contrastive(r)     ? contrastive_step
+       : r->loss == PLIM_LOSS_LOOP ? chunked_step
+                                   : step)(t, m, r, &v, is_last);
+      k = train_next_pass(t, r, k);
+    }
+    train_begin_optimizer(t, i);
+    if (train_clips(m, r)) plim_consume(t, train_clipped_norm(t, m, &v.scaler));
+    train_update(t, m, r, &v.scaler, m->parameters.at, state);
+    i = train_next_step(t, r, i);
+  }
+  vec_free(&v.cached);
+  free(v.contrast.columns);
+}
+
+// ---- the shortest loop ------------------------------------------------------------------------------
+
+// Each variable lets its last value go as it gets the new one.
+static void load_bare_batch(plim_tape *t, const plim_model *m, const plim_recipe *r,
+                            plim_batch *b) {
+  plim_dims shape = dims(r->batch, r->length);
+  set(t, &b->ids, empty(t, shape, PLIM_I64));
+  if (r->mask != PLIM_MASK_NONE) set(t, &b->mask, empty(t, shape, PLIM_I64));
+  if (has_targets(m, r)) set(t, &b->labels, empty(t, train_labels_shape(m, r), PLIM_I64));
+  b->mask_kind = r->mask;
+  b->attention = r->attention;
+  b->checkpoint = r->checkpoint;
+  b->loss = r->loss;
+  b->loss_chunk = r->loss_chunk;
+}
+
+// loss = model(input_ids=ids, attention_mask=mask, labels=ids).loss; loss.backward()
+static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
+                      bool is_last) {
+  load_bare_batch(t, m, r, &v->batch);
+  plim_batch batch = v->batch;
+  if (!batch.labels && !m->is_bare) batch.labels = batch.ids;
+  plim_tensor *logits = NULL;
+  plim_autocast(t, r->autocast);
+  plim_tensor *fresh = train_call_model(t, m, r, &batch, &logits);
+  if (!fresh) fresh = plim_mean_square(t, logits);
+  drop(t, &logits);
+  train_release_all(t, &m->cached);
+  drop(t, &m->extra);
+  drop_graph(t, v->loss);
+  set(t, &v->loss, fresh);
+  plim_autocast(t, PLIM_BOOL);
+  train_backward(t, m, r, &v->scaler, v->loss, is_last);
+}
+
+static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
+  variables v = {0};
+  for (int i = 0; i < r->steps && !plim_state(t)->failed; i++) {
+    plim_work_step_begin(t);
+    for (int k = 0; k < train_micro_batches(r); k++) {
+      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
+      (train_is_contrastive(r) ? contrastive_step : bare_step)(t, m, r, &v,
+                                                               k + 1 == train_micro_batches(r));
+      k = train_next_pass(t, r, k);
+    }
+    train_begin_optimizer(t, i);
+    if (r->clips_bare && train_clips(m, r)) plim_consume(t, train_clipped_norm(t, m, &v.scaler));
+    train_update(t, m, r, &v.scaler, m->parameters.at, state);
+    i = train_next_step(t, r, i);
+  }
+  free(v.contrast.columns);
+}
+
+bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
+  size_t count = m->parameters.len;
+  plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + PLIM_OPTIMIZER_SHARED, sizeof *state);
+  plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
+  bool ok = state && grouped;
+  plim_tape_set_padding(t, recipe->padding);
+  plim_state(t)->wraps_layers = recipe->wraps_layers;
+  if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
+  else if (ok && recipe->is_bare) train_barely(t, m, recipe, state);
+  else if (ok) train_plainly(t, m, recipe, state);
+  free(state);
+  free(grouped);
+  return ok && !plim_tape_failed(t);
+}

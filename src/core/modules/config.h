@@ -1,0 +1,97 @@
+// A model's configuration: what transformers' config.json says, in one struct for all families.
+//
+//   plim_config c;
+//   plim_err err = plim_config_init(&c, "llama", &error);
+//   if (!err) plim_config_number(&c, "hidden_size", 4096); // ... every key of the file
+//   if (!err) err = plim_config_finish(&c, &error);
+#ifndef PLIM_CORE_CONFIG_H
+#define PLIM_CORE_CONFIG_H
+
+#include "plimsoll.h"
+
+typedef enum {
+  PLIM_HEAD_CAUSAL, // the next token; of an encoder-decoder, the target's
+  PLIM_HEAD_MASKED, // the masked tokens
+  PLIM_HEAD_NONE    // a bare encoder
+} plim_head;
+
+typedef enum {
+  PLIM_ACT_GELU,     // one kernel, exact or by tanh
+  PLIM_ACT_NEW_GELU, // by tanh, operator by operator
+  PLIM_ACT_RELU,
+  PLIM_ACT_SILU,
+  PLIM_ACT_UNKNOWN
+} plim_activation;
+
+// Which layers attend only to a sliding window of tokens, where the configuration has a window.
+typedef enum {
+  PLIM_WINDOWS_NOWHERE,    // the family's code has no windows
+  PLIM_WINDOWS_EVERYWHERE, // mistral, mixtral, phi3
+  PLIM_WINDOWS_LATE,       // qwen2, qwen3: if use_sliding_window, from layer max_window_layers on
+  PLIM_WINDOWS_ALTERNATE   // gemma2: every other layer, the first among them
+} plim_windows;
+
+// How rotary frequencies are scaled for long texts: "rope_type".
+typedef enum {
+  PLIM_ROPE_DEFAULT,
+  PLIM_ROPE_LINEAR,
+  PLIM_ROPE_DYNAMIC,
+  PLIM_ROPE_LLAMA3,
+  PLIM_ROPE_LONG,
+  PLIM_ROPE_YARN
+} plim_rope_kind;
+
+typedef struct plim_family plim_family;
+
+typedef struct {
+  const plim_family *family;
+  plim_head head;
+  plim_activation activation;
+  int64_t hidden, intermediate, layers, decoder_layers, heads, kv_heads, head_dim;
+  int64_t vocabulary, positions, token_types, experts, experts_per_token;
+  int64_t sliding_window; // in tokens; 0: none
+  int64_t first_window_layer;
+  int64_t relative_buckets; // of relative positions
+  double dropout, attention_dropout, embedding_dropout;
+  double rotary_share;                     // of each head
+  double attention_softcap, final_softcap; // gemma2: bounds of scores and logits; 0: none
+  plim_rope_kind rope;
+  int64_t original_positions; // before they were scaled
+  bool ties_embeddings, has_attention_bias, has_mlp_bias, has_gated_mlp;
+  // t5: a head with a weight of its own. No key of config.json says so ("tie_word_embeddings" tells T5
+  // from T5 1.1, and from a configuration both are tied), but the checkpoints of T5 1.1 hold one.
+  bool has_own_head;
+  bool uses_sliding_window; // of qwen2 and qwen3; the others do not ask
+  // Traits of the family, which no file changes.
+  bool has_qkv_bias;           // qwen2
+  bool has_qk_norm;            // qwen3
+  bool has_fused_projections;  // phi3
+  bool keeps_mask_arguments;   // qwen2, qwen3, gemma2: their forward keeps them in a dict
+  bool passes_positions_first; // mistral, mixtral, phi3: to a layer, before cos and sin
+  bool counts_positions;       // roberta: from the token ids, padding left out
+  bool is_encoder_decoder;     // t5
+  bool cannot_checkpoint;      // mpnet: its class lacks supports_gradient_checkpointing
+  bool fills_cache;            // t5, loaded: its decoder has a configuration of its own: use_cache
+  bool has_position_table;     // gpt2, bert, mpnet, roberta: no sequence is longer than it
+  int64_t position_offset;     // mpnet, roberta: so many of them are for padding
+  plim_windows windows;
+} plim_config;
+
+// One key of config.json: a number (a bool is 0 or 1, null is 0) or a text. Keys that do not change
+// memory are passed over. The keys inside "rope_scaling" or "rope_parameters" are given like the
+// others.
+void plim_config_number(plim_config *c, const char *key, double value);
+void plim_config_text(plim_config *c, const char *key, const char *value);
+
+// Whether a key is one that plim_config_number takes, so that anything else there is a mistake.
+bool plim_config_is_number(const char *key);
+
+// Derives what was left open and checks all of it.
+plim_err plim_config_finish(plim_config *c, plim_error *error);
+
+// Whether a layer attends to a sliding window only.
+bool plim_config_slides(const plim_config *c, int64_t layer);
+// How much of a head is turned by its position.
+int64_t plim_config_rotary_width(const plim_config *c);
+
+#endif

@@ -1,0 +1,66 @@
+#include "loading.h"
+
+#include "modules.h"
+
+#include "tape_names.h"
+
+typedef struct {
+  plim_tape *t;
+  plim_model *m;
+  plim_weights_kind kind;
+  double bytes; // as transformers counts them
+} loading;
+
+static double element_bytes(const loading *l, const plim_tensor *p) {
+  if (!p->is_projection || l->kind == PLIM_WEIGHTS_PLAIN) return plim_dtype_bytes[p->dtype];
+  return l->kind == PLIM_WEIGHTS_INT8 ? 1 : 0.5;
+}
+
+static void count_bytes(void *context, plim_tensor *p) {
+  loading *l = context;
+  l->bytes += (double)plim_numel(&p->shape) * element_bytes(l, p);
+}
+
+// Plain parameters that are whole are moved when all pieces are there.
+static void load_parameter(void *context, plim_tensor *p) {
+  loading *l = context;
+  if (l->m->assemble && l->m->assemble(l->t, l->m, p)) return;
+  if (l->kind == PLIM_WEIGHTS_PLAIN) return;
+  plim_retype(l->t, p, (plim_dtype)p->dtype);
+  if (p->is_projection) plim_quantise(l->t, p, l->kind);
+}
+
+static void for_each(plim_model *m, void (*visit)(void *, plim_tensor *), void *context) {
+  if (m->in_name_order) m->in_name_order(m, visit, context);
+  else
+    for (size_t i = 0; i < m->parameters.len; i++) visit(context, m->parameters.at[i]);
+}
+
+void plim_move_model(plim_tape *t) {
+  plim_tape_end_host(t);
+  plim_tape_move_to_device(t);
+}
+
+// transformers' caching_allocator_warmup, in units of float16: parameters come to lie in one segment.
+static void warm_up(plim_tape *t, plim_model *m, loading *l) {
+  for_each(m, count_bytes, l);
+  plim_consume(t, scratch(t, (uint64_t)l->bytes / 2 * 2));
+}
+
+// Buffers, which no checkpoint holds, come last.
+void plim_load_to_device(plim_tape *t, plim_model *m, plim_weights_kind kind) {
+  loading l = {.t = t, .m = m, .kind = kind};
+  plim_tape_end_host(t);
+  warm_up(t, m, &l);
+  for_each(m, load_parameter, &l);
+  plim_tape_move_to_device(t);
+  if (m->padded) plim_retype(t, m->padded, (plim_dtype)m->padded->dtype);
+}
+
+void plim_prepare_kbit(plim_tape *t, plim_model *m) {
+  for (size_t i = 0; i < m->parameters.len; i++) {
+    plim_tensor *p = m->parameters.at[i];
+    if (!p->quant && p->dtype != PLIM_FP32) plim_retype(t, p, PLIM_FP32);
+  }
+  plim_tape_empty_cache(t);
+}

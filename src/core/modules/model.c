@@ -1,0 +1,59 @@
+#include "model.h"
+
+#include <stdlib.h>
+
+#include "wrapper.h"
+
+#include "tape_names.h"
+
+const char *const plim_checkpoint_names[PLIM_CHECKPOINT_KINDS + 1] = {
+    [PLIM_CHECKPOINT_OFF] = "off",
+    [PLIM_CHECKPOINT_ON] = "on",
+    [PLIM_CHECKPOINT_REENTRANT] = "reentrant",
+    [PLIM_CHECKPOINT_OFFLOADED] = "offloaded",
+};
+
+void *plim_model_new(size_t bytes, plim_model methods) {
+  plim_model *m = calloc(1, bytes);
+  if (m) *m = methods;
+  return m;
+}
+
+void *plim_model_array(plim_model *m, int64_t count, size_t bytes) {
+  void *array = calloc((size_t)count, bytes);
+  if (array && vec_push(&m->arrays, array)) return array;
+  free(array);
+  m->failed = true;
+  return NULL;
+}
+
+plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype) {
+  plim_tensor *p = NULL;
+  set(t, &p, empty(t, shape, dtype));
+  p->requires_grad = true;
+  m->elements += (uint64_t)plim_numel(&shape);
+  if (!vec_push(&m->parameters, p)) m->failed = true;
+  return p;
+}
+
+plim_model *plim_model_finish(plim_model *m) {
+  if (!m->failed) return m;
+  plim_model_delete(m);
+  return NULL;
+}
+
+bool plim_decays(const plim_model *m, const plim_tensor *p) {
+  return p->shape.n > 1 && p != m->undecayed[0] && p != m->undecayed[1];
+}
+
+void plim_model_delete(plim_model *m) {
+  if (!m) return;
+  plim_shards_delete(m->shards);
+  for (size_t i = 0; i < m->arrays.len; i++) free(m->arrays.at[i]);
+  vec_free(&m->arrays);
+  vec_free(&m->parameters);
+  vec_free(&m->frozen);
+  vec_free(&m->cached);
+  vec_free(&m->buffer_bytes);
+  free(m);
+}

@@ -1,0 +1,259 @@
+#include "modules.h"
+
+#include "attention.h"
+#include "flash_attention.h"
+#include "liger.h"
+#include "loss.h"
+#include "ops.h"
+#include "tape_state.h"
+#include "work.h"
+
+#include "op_names.h"
+
+// ---- activations ------------------------------------------------------------------------------------
+
+plim_tensor *plim_new_gelu(plim_tape *t, plim_tensor *x) {
+  plim_tape_at(t, "gelu");
+  bool was = hold(x);
+  plim_tensor *half = mul_scalar(t, x);
+  plim_tensor *wide = plim_autocast_is_on(t) ? to(t, x, PLIM_FP32) : x;
+  plim_tensor *cube = mul_scalar(t, square(t, wide));
+  plim_tensor *inner = mul_scalar(t, add(t, x, cube));
+  plim_tensor *curve = tanh_(t, inner);
+  plim_tape_at(t, "gelu");
+  plim_tensor *out = mul(t, half, add_scalar(t, curve));
+  let_go(t, x, was);
+  return out;
+}
+
+// ---- norms ----------------------------------------------------------------------------------------
+
+plim_norm plim_norm_new(plim_tape *t, plim_model *m, int64_t width, plim_dtype dtype) {
+  plim_norm n = {.weight = plim_model_parameter(t, m, dims(width), dtype)};
+  n.bias = plim_model_parameter(t, m, dims(width), dtype);
+  return n;
+}
+
+plim_tensor *plim_norm_forward(plim_tape *t, const plim_norm *n, plim_tensor *x) {
+  plim_work_modules(t, 1);
+  plim_module_enter(t, n->weight, n->bias);
+  return plim_module_leave(t, n->weight, layer_norm(t, x, n->weight, n->bias));
+}
+
+void plim_norm_visit(const plim_norm *n, plim_visit *visit, void *context) {
+  visit(context, n->bias);
+  visit(context, n->weight);
+}
+
+static plim_tensor *rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_tensor *hidden = NULL, *variance = NULL;
+  plim_tape_at(t, "norm");
+  bool was = hold(x);
+  set(t, &hidden, to(t, x, PLIM_FP32));
+  set(t, &variance, mean_last(t, square(t, hidden)));
+  set(t, &hidden, mul(t, hidden, rsqrt(t, add_scalar(t, variance))));
+  plim_tensor *out = mul(t, weight, to(t, hidden, (plim_dtype)x->dtype));
+  drop_all(t, &hidden, &variance);
+  let_go(t, x, was);
+  return out;
+}
+
+plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_work_modules(t, 1);
+  plim_module_enter(t, weight, NULL);
+  plim_tensor *out =
+      plim_tape_uses_liger(t) ? plim_liger_rms_norm(t, x, weight) : rms_norm(t, x, weight);
+  return plim_module_leave(t, weight, out);
+}
+
+plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_work_modules(t, 1);
+  plim_tensor *wide = NULL, *out = NULL;
+  plim_tape_at(t, "norm");
+  plim_module_enter(t, weight, NULL);
+  bool was = hold(x);
+  set(t, &wide, to(t, x, PLIM_FP32));
+  set(t, &out, mul(t, wide, rsqrt(t, add_scalar(t, mean_last(t, square(t, wide))))));
+  drop(t, &wide);
+  set(t, &out, mul(t, out, add_scalar(t, to(t, weight, PLIM_FP32))));
+  set(t, &out, to(t, out, (plim_dtype)x->dtype));
+  let_go(t, x, was);
+  return plim_module_leave(t, weight, give(t, &out));
+}
+
+plim_tensor *plim_t5_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_work_modules(t, 1);
+  plim_tensor *hidden = NULL, *variance = NULL;
+  plim_tape_at(t, "norm");
+  plim_module_enter(t, weight, NULL);
+  bool was = hold(x);
+  set(t, &variance, mean_last(t, square(t, to(t, x, PLIM_FP32))));
+  set(t, &hidden, mul(t, x, rsqrt(t, add_scalar(t, variance))));
+  set(t, &hidden, to(t, hidden, (plim_dtype)weight->dtype));
+  plim_tensor *out = mul(t, weight, hidden);
+  drop_all(t, &hidden, &variance);
+  let_go(t, x, was);
+  return plim_module_leave(t, weight, out);
+}
+
+// ---- attention ------------------------------------------------------------------------------------
+
+plim_tensor *plim_split_heads(plim_tape *t, plim_tensor *x, int64_t head_dim, plim_tensor *norm) {
+  plim_tensor *heads = view(t, x, dims(x->shape.at[0], x->shape.at[1], -1, head_dim));
+  return transpose(t, norm ? plim_rms_norm(t, heads, norm) : heads, 1, 2);
+}
+
+plim_tensor *plim_join_heads(plim_tape *t, plim_tensor *x) {
+  return contiguous(t, reshape(t, x, dims(x->shape.at[0], x->shape.at[1], -1)));
+}
+
+static plim_tensor *repeat_kv(plim_tape *t, plim_tensor *x, int64_t times) { // (B,K*times,T,D)
+  if (times == 1) return x;
+  int64_t b = x->shape.at[0], k = x->shape.at[1], length = x->shape.at[2], d = x->shape.at[3];
+  plim_tensor *spread = expand(t, unsqueeze(t, x, 2), dims(b, k, times, length, d));
+  return reshape(t, spread, dims(b, k * times, length, d));
+}
+
+// softcap * tanh(x / softcap), in a variable.
+static void cap(plim_tape *t, plim_tensor **x) {
+  set(t, x, div_scalar(t, *x));
+  set(t, x, tanh_(t, *x));
+  set(t, x, mul_scalar(t, *x));
+}
+
+plim_tensor *plim_softmax_own(plim_tape *t, plim_tensor *scores) {
+  return softmax(t, scores, plim_autocast_is_on(t) ? PLIM_FP32 : (plim_dtype)scores->dtype);
+}
+
+// Scores in a variable become probabilities.
+static void take_softmax(plim_tape *t, plim_softmax_kind kind, const plim_tensor *q,
+                         const plim_tensor *v, plim_tensor **weights) {
+  if (kind == PLIM_SOFTMAX_WIDE) {
+    set(t, weights, to(t, softmax(t, *weights, PLIM_FP32), (plim_dtype)q->dtype));
+    return;
+  }
+  set(t, weights, plim_softmax_own(t, *weights));
+  if (kind == PLIM_SOFTMAX_OWN_AND_BACK) set(t, weights, to(t, *weights, (plim_dtype)v->dtype));
+}
+
+plim_tensor *plim_attend_eagerly(plim_tape *t, const plim_attending *how, plim_tensor *q,
+                                 plim_tensor *k, plim_tensor *v, plim_tensor *bias,
+                                 plim_tensor *mask, plim_tensor **kept) {
+  int64_t groups = q->shape.at[1] / k->shape.at[1];
+  plim_tensor *keys = NULL, *values = NULL, *weights = NULL, *out = NULL;
+  plim_tape_at(t, "attention");
+  set(t, &keys, repeat_kv(t, k, groups));
+  set(t, &values, repeat_kv(t, v, groups));
+  set(t, &weights, mul_scalar(t, matmul(t, q, transpose(t, keys, 2, 3))));
+  if (how->is_capped) cap(t, &weights);
+  if (bias) set(t, &weights, add(t, weights, bias));
+  if (mask) set(t, &weights, add(t, weights, mask));
+  take_softmax(t, how->softmax, q, v, &weights);
+  set(t, &weights, dropout(t, weights, how->dropout_p));
+  plim_tape_at(t, "attention");
+  set(t, &out, matmul(t, weights, values));
+  set(t, &out, transpose(t, out, 1, 2));
+  if (!how->is_left_strided) set(t, &out, contiguous(t, out));
+  drop_all(t, &keys, &values);
+  set(t, kept, give(t, &weights));
+  return give(t, &out);
+}
+
+// With a mask, keys and values are repeated for every head; without, the kernel does that itself.
+static plim_tensor *attend_by_kernel(plim_tape *t, const plim_attending *how, plim_tensor *q,
+                                     plim_tensor *k, plim_tensor *v, plim_tensor *mask) {
+  int64_t groups = q->shape.at[1] / k->shape.at[1];
+  plim_tensor *keys = NULL, *values = NULL;
+  set(t, &keys, mask ? repeat_kv(t, k, groups) : k);
+  set(t, &values, mask ? repeat_kv(t, v, groups) : v);
+  plim_tensor *attended = how->sees_all ? full_attention(t, q, keys, values, mask, how->dropout_p)
+                                        : attention(t, q, keys, values, mask, how->dropout_p);
+  plim_tensor *out = contiguous(t, transpose(t, attended, 1, 2));
+  drop_all(t, &keys, &values);
+  return out;
+}
+
+plim_tensor *plim_attend(plim_tape *t, const plim_attending *how, plim_tensor *q, plim_tensor *k,
+                         plim_tensor *v, plim_tensor *mask, plim_tensor **weights) {
+  if (how->kind == PLIM_ATTENTION_EAGER)
+    return plim_attend_eagerly(t, how, q, k, v, NULL, mask, weights);
+  if (how->kind == PLIM_ATTENTION_SDPA) return attend_by_kernel(t, how, q, k, v, mask);
+  plim_flash_options o = {mask, .dropout_p = how->dropout_p};
+  o.is_causal = o.has_positions = !how->sees_all;
+  return plim_flash_attention(t, q, k, v, o);
+}
+
+// ---- layers ---------------------------------------------------------------------------------------
+
+plim_tensor *plim_embed_leave(plim_tape *t, const plim_batch *batch, plim_tensor *out) {
+  if (batch->checkpoint && !plim_state(t)->wraps_layers) out->requires_grad = true;
+  return plim_part_leave(t, PLIM_PART_EMBEDDING, out);
+}
+
+plim_tensor *plim_look_up(plim_tape *t, plim_tensor *table, plim_tensor *ids) {
+  plim_module_enter(t, table, NULL);
+  return plim_module_leave(t, table, embedding(t, table, ids));
+}
+
+plim_tensor *plim_embed(plim_tape *t, const plim_batch *batch, plim_tensor *table,
+                        plim_tensor *ids) {
+  plim_tensor *input = plim_part_enter(t, PLIM_PART_EMBEDDING, ids);
+  plim_module_enter(t, table, NULL);
+  return plim_module_leave(t, table, plim_embed_leave(t, batch, embedding(t, table, input)));
+}
+
+// ---- heads ----------------------------------------------------------------------------------------
+
+// docs/chunked_loss.py
+static plim_tensor *chunked_head(plim_tape *t, const plim_model *m, plim_tensor *hidden,
+                                 const plim_batch *batch) {
+  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_tape_at(t, "lm_head");
+  plim_tensor *loss = plim_chunked_causal_loss(t, hidden, m->head, batch->labels, batch->items,
+                                               batch->loss_chunk, m->caps_logits);
+  plim_tape_purpose(t, was);
+  return loss;
+}
+
+static bool is_in_eighths(const plim_batch *batch) {
+  return batch->loss == PLIM_LOSS_EIGHTHS || batch->loss == PLIM_LOSS_LISTED;
+}
+
+static plim_tensor *head_in_eighths(plim_tape *t, const plim_model *m, plim_tensor *hidden,
+                                    const plim_batch *batch) {
+  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_tape_at(t, "lm_head");
+  plim_tensor *loss =
+      plim_eighths_causal_loss(t, hidden, m->head, batch->labels, batch->loss == PLIM_LOSS_LISTED);
+  plim_tape_purpose(t, was);
+  return loss;
+}
+
+// `hidden` is let go when logits and loss are there.
+static plim_tensor *causal_head(plim_tape *t, const plim_model *m, plim_tensor *hidden,
+                                const plim_batch *batch, plim_tensor **logits) {
+  if (batch->loss == PLIM_LOSS_CHUNKED) return chunked_head(t, m, hidden, batch);
+  if (is_in_eighths(batch)) return head_in_eighths(t, m, hidden, batch);
+  plim_tensor *scores = NULL, *loss = NULL;
+  bool was = hold(hidden);
+  plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_tape_at(t, "lm_head");
+  plim_tensor *all = slice(t, hidden, 1, 0, hidden->shape.at[1]); // logits_to_keep: every position
+  if (batch->loss == PLIM_LOSS_FUSED)
+    loss = plim_fused_loss(t, all, m->head, batch->labels, batch->items);
+  else {
+    all = plim_part_enter(t, PLIM_PART_HEAD, all);
+    set(t, &scores, plim_part_leave(t, PLIM_PART_HEAD, linear(t, all, m->head, NULL)));
+    if (m->caps_logits) cap(t, &scores);
+    loss = plim_causal_loss(t, scores, batch->labels, batch->items);
+  }
+  set(t, logits, give(t, &scores));
+  plim_tape_purpose(t, purpose_was);
+  let_go(t, hidden, was);
+  return loss;
+}
+
+plim_tensor *plim_causal_forward(plim_tape *t, plim_model *m, const plim_batch *batch,
+                                 plim_tensor **logits) {
+  return causal_head(t, m, m->inner(t, m, batch), batch, logits);
+}

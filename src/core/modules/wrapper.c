@@ -1,0 +1,132 @@
+#include "wrapper.h"
+
+#include <stdlib.h>
+
+#include "tape_state.h"
+#include "work.h"
+
+#include "tape_names.h"
+
+struct layer_call {
+  plim_shards *shards;
+  size_t layer;
+  plim_closure call;
+};
+
+bool plim_wrap(plim_tape *t, plim_model *m, plim_shards *s) {
+  s->calls = calloc(s->layers + 1, sizeof *s->calls);
+  m->shards = plim_state(t)->shards = s;
+  return s->calls != NULL;
+}
+
+void plim_shards_delete(plim_shards *s) {
+  if (!s) return;
+  free(s->calls);
+  s->destroy(s);
+}
+
+// Modules beside linear ones and norms, which count themselves. Around the layers: the model and the one inside it,
+// its embedding, its rotary embedding and its head. In a layer: itself, its attention, its MLP and the activation.
+enum { MODULES_AROUND_LAYERS = 5, MODULES_OF_A_LAYER = 4 };
+
+plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batch,
+                             plim_tensor **logits) {
+  plim_shards *s = m->shards;
+  if (s) s->next_layer = 0;
+  if (s && s->before_model) s->before_model(t, s);
+  plim_work_modules(t, MODULES_AROUND_LAYERS);
+  plim_tensor *loss = m->forward(t, m, batch, logits);
+  plim_tensor *out = loss ? loss : *logits; // a bare encoder has no loss of its own
+  if (s && s->after_model && out) out = s->after_model(t, s, out);
+  return loss ? out : NULL;
+}
+
+static plim_tensor *call_closure(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                                 plim_tensor *x) {
+  switch (kind) {
+  case PLIM_CHECKPOINT_ON: return checkpoint(t, call, x);
+  case PLIM_CHECKPOINT_REENTRANT: return checkpoint_reentrant(t, call, x);
+  case PLIM_CHECKPOINT_OFFLOADED: return checkpoint_offloaded(t, call, x);
+  default: return call.function(t, call.context, call.held, x);
+  }
+}
+
+static plim_tensor *call_plain_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                                     plim_tensor *x) {
+  plim_tape_enter_layer(t);
+  plim_tensor *out = call_closure(t, kind, call, x);
+  plim_tape_enter(t, -1, NULL);
+  return out;
+}
+
+// A layer that is computed again finds its parameters there: the hook of its output has seen to it.
+static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *const *held,
+                              plim_tensor *x) {
+  const struct layer_call *c = context;
+  plim_shards *s = c->shards;
+  plim_work_modules(t, MODULES_OF_A_LAYER);
+  if (plim_state(t)->is_recomputing || !s->before_layer)
+    return c->call.function(t, c->call.context, held, x);
+  plim_tensor *input = s->before_layer(t, s, c->layer, x);
+  bool was = hold(input);
+  plim_tensor *out = c->call.function(t, c->call.context, held, input);
+  s->after_layer(t, s, c->layer, out);
+  let_go(t, input, was);
+  return out;
+}
+
+static plim_tensor *call_wrapped_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                                       plim_tensor *x) {
+  plim_shards *s = plim_state(t)->shards;
+  size_t layer = s->next_layer++;
+  if (layer >= s->layers) return call_plain_layer(t, kind, call, x);
+  s->calls[layer] = (struct layer_call){s, layer, call};
+  plim_closure wrapped = call;
+  wrapped.function = run_layer;
+  wrapped.context = &s->calls[layer];
+  return call_plain_layer(t, kind, wrapped, x);
+}
+
+plim_tensor *plim_call_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
+                             plim_tensor *x) {
+  return plim_state(t)->shards ? call_wrapped_layer(t, kind, call, x)
+                               : call_plain_layer(t, kind, call, x);
+}
+
+plim_tensor *plim_part_enter(plim_tape *t, plim_part part, plim_tensor *x) {
+  plim_state(t)->parts |= (uint8_t)(1u << part);
+  if (!plim_state(t)->shards || !plim_state(t)->shards->before_part) return x;
+  plim_tensor *input = plim_state(t)->shards->before_part(t, plim_state(t)->shards, part, x);
+  if (input != x) plim_consume(t, x);
+  return input;
+}
+
+plim_tensor *plim_part_leave(plim_tape *t, plim_part part, plim_tensor *out) {
+  plim_state(t)->parts &= (uint8_t) ~(1u << part);
+  if (plim_state(t)->shards && plim_state(t)->shards->after_part)
+    plim_state(t)->shards->after_part(t, plim_state(t)->shards, part, out);
+  return out;
+}
+
+static bool has_module_hooks(const plim_tape *t, const plim_tensor *weight) {
+  return plim_const_state(t)->shards && plim_const_state(t)->shards->before_module &&
+         weight->sharded;
+}
+
+void plim_module_enter(plim_tape *t, plim_tensor *weight, plim_tensor *bias) {
+  weight->module = PLIM_MODULE_WEIGHT;
+  if (bias) bias->module = PLIM_MODULE_BIAS;
+  if (has_module_hooks(t, weight))
+    plim_state(t)->shards->before_module(t, plim_state(t)->shards, weight->sharded);
+}
+
+plim_tensor *plim_module_leave(plim_tape *t, const plim_tensor *weight, plim_tensor *out) {
+  if (has_module_hooks(t, weight))
+    plim_state(t)->shards->after_module(t, plim_state(t)->shards, weight->sharded, out);
+  return out;
+}
+
+void plim_after_backward(plim_tape *t) {
+  if (plim_state(t)->shards && plim_state(t)->shards->after_backward)
+    plim_state(t)->shards->after_backward(t, plim_state(t)->shards);
+}

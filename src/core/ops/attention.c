@@ -1,0 +1,355 @@
+#include "attention.h"
+
+#include "kernels.h"
+#include "ops.h"
+#include "tape_state.h"
+#include "work.h"
+
+#include "op_names.h"
+
+static int64_t round_to(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
+typedef struct {
+  plim_tensor *mask; // NULL: none
+  double dropout_p;  // of the probabilities
+  bool is_causal;
+} options;
+
+// A tensor seen as (B,H,T,D) whose memory is (B,T,H,D).
+static plim_tensor *heads_inside(plim_tape *t, const plim_tensor *like, int64_t heads) {
+  int64_t b = like->shape.at[0], length = like->shape.at[2], d = like->shape.at[3];
+  plim_dims shape = dims(b, heads, length, d), stride = dims(length * heads * d, d, heads * d, 1);
+  return empty_strided(t, shape, stride, (plim_dtype)like->dtype);
+}
+
+// ---- cuDNN ----------------------------------------------------------------------------------------
+
+// cuDNN's fused attention, by its fingerprint in the recordings.
+static uint64_t cudnn_workspace_bytes(const plim_tensor *q, const plim_tensor *k) {
+  int64_t batch = q->shape.at[0], heads = q->shape.at[1], queries = q->shape.at[2];
+  int64_t width = q->shape.at[3], keys = k->shape.at[2];
+  int64_t bytes = batch * heads * queries * (width * 4 + 4) + 256;
+  if (k->shape.at[1] != heads) bytes += batch * heads * keys * width * 4;
+  return (uint64_t)bytes;
+}
+
+// What attention saves, in the order of release; the bias only if there is a mask.
+enum { SAVED_KEY, SAVED_QUERY, SAVED_VALUE };
+
+static void cudnn_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)in;
+  plim_tensor **saved = n->saved + n->number; // behind the bias
+  out[0] = k_like(t, saved[SAVED_QUERY]);
+  out[1] = k_like(t, saved[SAVED_KEY]);
+  out[2] = k_like(t, saved[SAVED_VALUE]);
+  plim_work_attention_backward(t, n, PLIM_SDPA_CUDNN, out);
+  plim_consume(t, scratch(t, cudnn_workspace_bytes(saved[SAVED_QUERY], saved[SAVED_KEY])));
+}
+
+// 0 where the mask is true, minus infinity elsewhere: two scalars and a tensor. A mask of numbers is
+// a bias already.
+static plim_tensor *bias_from(plim_tape *t, plim_tensor *mask, plim_dtype dtype) {
+  if (mask->dtype != PLIM_BOOL) return mask;
+  plim_tensor *zero = empty(t, (plim_dims){0}, dtype), *infinity = empty(t, (plim_dims){0}, dtype);
+  plim_tensor *bias = k_map(t, mask->shape, dtype, mask, NULL);
+  plim_consume(t, infinity);
+  plim_consume(t, zero);
+  return bias;
+}
+
+static plim_tensor *cudnn(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                          plim_tensor *mask) {
+  plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
+  plim_grad_node *n = node_begin(t, cudnn_backward, (plim_tensor *[]){q, k, v}, 3);
+  if (n) n->number = bias != NULL, node_save(t, n, bias);
+  if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
+  plim_dims scalar = {0}, shape = q->shape, rows = q->shape;
+  plim_tensor *seed = empty(t, scalar, PLIM_I64), *offset = empty(t, scalar, PLIM_I64);
+  shape.at[3] = v->shape.at[3];
+  rows.at[3] = 1;
+  plim_tensor *out = empty_strided(t, shape, k_strides(q, NULL), (plim_dtype)q->dtype);
+  plim_tensor *logsumexp = n ? empty(t, rows, PLIM_FP32) : NULL;
+  plim_work_attention(t, n, PLIM_SDPA_CUDNN, q, k);
+  plim_consume(t, scratch(t, 256));
+  plim_tensor *kept[] = {logsumexp, out, offset, seed};
+  for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
+  if (n) node_output(t, n, out);
+  consume_all(t, logsumexp, seed, offset, bias, q, k, v, mask);
+  return out;
+}
+
+// ---- flash ----------------------------------------------------------------------------------------
+
+static void flash_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)in;
+  plim_tensor *q = n->saved[SAVED_QUERY], *k = n->saved[SAVED_KEY], *v = n->saved[SAVED_VALUE];
+  int64_t b = q->shape.at[0], heads = q->shape.at[1], d = q->shape.at[3];
+  int64_t rows = round_to(q->shape.at[2], 128);
+  out[0] = heads_inside(t, q, heads);
+  out[1] = heads_inside(t, k, k->shape.at[1]);
+  out[2] = heads_inside(t, v, v->shape.at[1]);
+  plim_work_attention_backward(t, n, PLIM_SDPA_FLASH, out);
+  plim_tensor *sums = empty(t, dims(b, heads, rows), PLIM_FP32);
+  plim_tensor *dq = empty(t, dims(b, rows, heads, round_to(d, d <= 128 ? 32 : 64)), PLIM_FP32);
+  bool grouped = k->shape.at[1] != heads;
+  plim_tensor *wide_k = grouped ? heads_inside(t, k, heads) : NULL;
+  plim_tensor *wide_v = grouped ? heads_inside(t, v, heads) : NULL;
+  consume_all(t, wide_v, wide_k, dq, sums);
+}
+
+static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                          double dropout_p) {
+  plim_grad_node *n = node_begin(t, flash_backward, (plim_tensor *[]){q, k, v}, 3);
+  if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
+  plim_tensor *out = heads_inside(t, q, q->shape.at[1]);
+  plim_work_attention(t, n, PLIM_SDPA_FLASH, q, k);
+  plim_dims rows = dims(q->shape.at[0], q->shape.at[1], q->shape.at[2]);
+  plim_tensor *logsumexp = empty(t, rows, PLIM_FP32);
+  plim_tensor *state = empty(t, dims(2), PLIM_I64), *unused = empty(t, (plim_dims){0}, PLIM_I64);
+  if (dropout_p > 0) { // the generator's state replaces the empty one
+    plim_tensor *drawn = empty(t, dims(2), PLIM_I64);
+    plim_consume(t, state);
+    state = drawn;
+  }
+  plim_tensor *kept[] = {logsumexp, out, state, unused};
+  for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
+  if (n) node_output(t, n, out);
+  consume_all(t, logsumexp, state, unused);
+  return out;
+}
+
+// ---- memory-efficient -----------------------------------------------------------------------------
+
+enum { SAVED_BIAS_FIRST = 1 };
+
+// The bias's gradient has rows of whole 16 elements.
+static plim_tensor *bias_gradient(plim_tape *t, const plim_tensor *bias) {
+  plim_dims wide = bias->shape;
+  wide.at[3] = round_to(wide.at[3], 16);
+  plim_tensor *padded = empty(t, wide, (plim_dtype)bias->dtype);
+  plim_tensor *gradient = alias_of(t, padded, bias->shape, padded->stride);
+  plim_consume(t, padded);
+  return gradient;
+}
+
+// Temporary memory of backward: a tile of the query's gradient in float32 for every block, with 16
+// bytes of bookkeeping. Heads above 128 in half precision also need the gradients of key and value
+// there, once for every part the keys are split into. Sizes of tiles as measured on Hopper, which
+// runs the kernels made for Ampere, with heads of 32 to 256.
+static uint64_t efficient_workspace_bytes(const plim_tensor *q, const plim_tensor *k) {
+  int64_t lines = q->shape.at[0] * q->shape.at[1], d = q->shape.at[3];
+  bool is_half = q->dtype != PLIM_FP32;
+  int64_t rows = d <= 64 ? 64 : 128, columns = is_half && d > 64 && d <= 128 ? 128 : 64;
+  int64_t tiles = round_to(q->shape.at[2], rows) / rows * (round_to(d, columns) / columns);
+  int64_t bytes = tiles * (16 + rows * columns * 4);
+  if (is_half && d > 128) {
+    int64_t parts = round_to(k->shape.at[2], 128) / 128,
+            most = 200 / lines; // attention_backward.cu
+    if (parts > most) parts = most > 1 ? most : 1;
+    bytes += 2 * parts * 128 * round_to(d, 128) * 4;
+  }
+  return (uint64_t)(lines * bytes);
+}
+
+static void efficient_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                               plim_tensor **out) {
+  (void)in;
+  plim_tensor **saved = n->saved + n->number; // behind the bias
+  plim_tensor *q = saved[SAVED_QUERY], *k = saved[SAVED_KEY], *v = saved[SAVED_VALUE];
+  int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2], d = q->shape.at[3];
+  out[0] = heads_inside(t, q, heads);
+  out[1] = heads_inside(t, k, k->shape.at[1]);
+  out[2] = heads_inside(t, v, v->shape.at[1]);
+  if (wants(n, 3)) out[3] = bias_gradient(t, n->saved[0]);
+  plim_tensor *delta;
+  if (q->dtype == PLIM_FP32) {
+    plim_tensor *product = empty(t, dims(b, length, heads, d), PLIM_FP32);
+    plim_tensor *sum = empty(t, dims(b, length, heads), PLIM_FP32);
+    delta = empty(t, dims(b, heads, length), PLIM_FP32);
+    plim_consume(t, sum);
+    plim_consume(t, product);
+  } else delta = empty(t, dims(b, heads, length), PLIM_FP32);
+  plim_tensor *workspace = scratch(t, efficient_workspace_bytes(q, k));
+  plim_consume(t, delta);
+  plim_consume(t, workspace);
+  plim_work_attention_backward(t, n, PLIM_SDPA_EFFICIENT, out);
+}
+
+static void pad_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
+}
+
+// Rows of a bias are padded to whole 8 elements, and the padding is cut off again.
+static plim_tensor *align_rows(plim_tape *t, plim_tensor *bias) {
+  int last = bias->shape.n - 1;
+  int64_t keys = bias->shape.at[last];
+  if (keys % 8 == 0) return bias;
+  plim_dims wide = bias->shape;
+  wide.at[last] = round_to(keys, 8);
+  plim_grad_node *n = node_begin(t, pad_backward, &bias, 1);
+  if (n) n->shape = bias->shape;
+  plim_tensor *padded = empty(t, wide, (plim_dtype)bias->dtype);
+  plim_work_map(t, bias, NULL, padded);
+  if (n) node_output(t, n, padded);
+  plim_consume(t, bias);
+  return slice(t, padded, last, 0, keys);
+}
+
+static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                              plim_tensor *mask) {
+  int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2];
+  plim_tensor *bias = mask ? bias_from(t, mask, (plim_dtype)q->dtype) : NULL;
+  if (bias) bias = expand(t, align_rows(t, bias), dims(b, heads, length, k->shape.at[2]));
+  plim_grad_node *n = node_begin(t, efficient_backward, (plim_tensor *[]){q, k, v, bias}, 4);
+  if (n) n->number = bias ? SAVED_BIAS_FIRST : 0, node_save(t, n, bias);
+  if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
+  plim_tensor *out = heads_inside(t, q, heads);
+  plim_work_attention(t, n, PLIM_SDPA_EFFICIENT, q, k);
+  plim_tensor *logsumexp = n ? empty(t, dims(b, heads, round_to(length, 32)), PLIM_FP32) : NULL;
+  if (n) node_save_output(t, n, logsumexp), node_save_output(t, n, out), node_output(t, n, out);
+  plim_consume(t, logsumexp);
+  plim_consume(t, bias);
+  return out;
+}
+
+// ---- math -----------------------------------------------------------------------------------------
+
+static plim_tensor *causal_bias(plim_tape *t, int64_t queries, int64_t keys, plim_dtype dtype) {
+  plim_tensor *ones = empty(t, dims(queries, keys), PLIM_BOOL);
+  plim_tensor *lower = empty(t, dims(queries, keys), PLIM_BOOL);
+  plim_consume(t, ones);
+  plim_tensor *bias = bias_from(t, lower, dtype);
+  plim_consume(t, lower);
+  return bias;
+}
+
+static plim_tensor *repeat_heads(plim_tape *t, plim_tensor *x, int64_t times) {
+  int64_t b = x->shape.at[0], h = x->shape.at[1], length = x->shape.at[2], d = x->shape.at[3];
+  plim_tensor *spread = expand(t, unsqueeze(t, x, 2), dims(b, h, times, length, d));
+  return view(t, contiguous_copy(t, spread), dims(b, h * times, length, d));
+}
+
+// Written out in float32: scores of every query against every key.
+static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                         const options *o) {
+  plim_dtype dtype = (plim_dtype)q->dtype;
+  int64_t groups = q->shape.at[1] / k->shape.at[1];
+  plim_tensor *wide_q = NULL, *wide_k = NULL, *wide_v = NULL, *scaled = NULL, *bias = NULL;
+  plim_tensor *weights = NULL, *low = NULL, *keys = NULL, *values = NULL;
+  if (o->mask) set(t, &bias, bias_from(t, o->mask, dtype));
+  set(t, &wide_q, to(t, q, PLIM_FP32));
+  set(t, &wide_k, to(t, k, PLIM_FP32));
+  set(t, &wide_v, to(t, v, PLIM_FP32));
+  set(t, &scaled, mul_scalar(t, wide_q));
+  if (o->is_causal) set(t, &bias, causal_bias(t, q->shape.at[2], k->shape.at[2], PLIM_FP32));
+  set(t, &keys, groups > 1 ? repeat_heads(t, wide_k, groups) : wide_k);
+  set(t, &values, groups > 1 ? repeat_heads(t, wide_v, groups) : wide_v);
+  set(t, &weights, matmul(t, scaled, mul_scalar(t, transpose(t, keys, 2, 3))));
+  if (bias) add_in_place(t, weights, bias);
+  set(t, &weights, safe_softmax(t, weights));
+  set(t, &weights, dropout(t, weights, o->dropout_p));
+  set(t, &low, to(t, weights, dtype));
+  plim_tensor *out = to(t, matmul(t, weights, values), dtype);
+  drop_all(t, &weights, &keys, &values, &scaled, &bias, &wide_v, &wide_k, &wide_q, &low);
+  return out;
+}
+
+// ---- the choice -----------------------------------------------------------------------------------
+
+void plim_tape_set_sdpa(plim_tape *t, plim_sdpa_kernel preferred) {
+  plim_state(t)->sdpa = (uint8_t)preferred;
+}
+
+bool plim_tape_ran_math(const plim_tape *t) { return plim_const_state(t)->ran_math; }
+
+// sdp_utils.cpp, check_prefer_cudnn_attention: Hopper and data centre Blackwell. Flash needs Ampere.
+plim_sdpa_kernel plim_sdpa_preferred(const plim_gpu *gpu) {
+  bool prefers_cudnn = gpu->capability >= 90 && gpu->capability < 110;
+  return prefers_cudnn           ? PLIM_SDPA_CUDNN
+         : gpu->capability >= 80 ? PLIM_SDPA_FLASH
+                                 : PLIM_SDPA_EFFICIENT;
+}
+
+// Consumer cards have too little shared memory for flash's backward of the largest heads; sdp_utils.cpp,
+// check_requires_grad_and_head_dim_gt192_constraints_on_sm86_89_or_120.
+static bool flash_fits(const plim_gpu *gpu, const plim_sdpa_call *c) {
+  bool is_small = gpu->capability == 86 || gpu->capability == 89 || gpu->capability >= 120;
+  bool is_odd = c->head_dim > 192 && c->head_dim <= 224;
+  return !is_small || !(is_odd || (c->head_dim > 224 && c->has_dropout));
+}
+
+// What sdp_utils.cpp demands of each kernel. cuDNN takes heads of 256 on Hopper (recorded: gemma2).
+static bool kernel_can(plim_sdpa_kernel kernel, const plim_gpu *gpu, const plim_sdpa_call *c) {
+  bool is_half = c->dtype == PLIM_FP16 || c->dtype == PLIM_BF16;
+  bool mask_is_dense = !c->mask || c->mask->stride.at[c->mask->stride.n - 1] == 1;
+  switch (kernel) {
+  case PLIM_SDPA_CUDNN:
+    return is_half && c->head_dim <= (gpu->capability == 90 ? 256 : 128) && mask_is_dense &&
+           !(c->mask && c->mask->requires_grad);
+  case PLIM_SDPA_FLASH:
+    return is_half && gpu->capability >= 80 && c->head_dim <= 256 && !c->mask && flash_fits(gpu, c);
+  case PLIM_SDPA_EFFICIENT:
+    return c->heads_are_equal && mask_is_dense && (c->dtype != PLIM_BF16 || gpu->capability >= 80);
+  default: return true;
+  }
+}
+
+// Kernels are tried in the order of their enumeration, from the one the card prefers on.
+plim_sdpa_kernel plim_sdpa_choose(plim_sdpa_kernel preferred, const plim_gpu *gpu,
+                                  const plim_sdpa_call *call) {
+  int kernel = (int)preferred;
+  while (!kernel_can((plim_sdpa_kernel)kernel, gpu, call)) kernel++;
+  return (plim_sdpa_kernel)kernel;
+}
+
+static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                               const options *o) {
+  plim_sdpa_call call = {.dtype = (plim_dtype)q->dtype,
+                         .head_dim = q->shape.at[3],
+                         .mask = o->mask,
+                         .heads_are_equal = q->shape.at[1] == k->shape.at[1],
+                         .has_dropout = o->dropout_p > 0};
+  plim_sdpa_kernel kernel =
+      plim_sdpa_choose((plim_sdpa_kernel)plim_state(t)->sdpa, plim_tape_gpu(t), &call);
+  plim_state(t)->ran_math |= kernel == PLIM_SDPA_MATH;
+  switch (kernel) {
+  case PLIM_SDPA_FLASH: return flash(t, q, k, v, o->dropout_p);
+  case PLIM_SDPA_EFFICIENT: return efficient(t, q, k, v, o->mask);
+  case PLIM_SDPA_MATH: return math(t, q, k, v, o);
+  default: return cudnn(t, q, k, v, o->mask);
+  }
+}
+
+// Autocast casts bias, value, key, query: right to left.
+static plim_tensor *run(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v, options o) {
+  plim_tape_at(t, "attention");
+  plim_work_attention_kind(t, o.is_causal, o.dropout_p > 0);
+  bool q_was = hold(q), k_was = hold(k), v_was = hold(v);
+  plim_tensor *bias = cast(t, o.mask), *value = cast(t, v), *key = cast(t, k);
+  plim_tensor *query = cast(t, q);
+  bool bias_was = bias && hold(bias), value_was = hold(value), key_was = hold(key);
+  bool query_was = hold(query);
+  uint8_t autocast_was = plim_const_state(t)->autocast;
+  plim_state(t)->autocast = PLIM_BOOL; // inside the kernels nothing is cast any more
+  o.mask = bias;
+  plim_tensor *out = run_kernel(t, query, key, value, &o);
+  plim_state(t)->autocast = autocast_was;
+  let_go(t, query, query_was);
+  let_go(t, key, key_was);
+  let_go(t, value, value_was);
+  let_go(t, bias, bias_was);
+  let_go(t, q, q_was);
+  let_go(t, k, k_was);
+  let_go(t, v, v_was);
+  return out;
+}
+
+plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                       plim_tensor *mask, double dropout_p) {
+  return run(t, q, k, v, (options){mask, dropout_p, .is_causal = !mask});
+}
+
+plim_tensor *full_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                            plim_tensor *mask, double dropout_p) {
+  return run(t, q, k, v, (options){mask, dropout_p, .is_causal = false});
+}

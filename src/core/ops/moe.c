@@ -1,0 +1,136 @@
+#include "moe.h"
+
+#include "ops_impl.h"
+
+#include "op_names.h"
+
+static plim_tensor *indices_new(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
+
+// ---- choosing and sorting -------------------------------------------------------------------------
+
+// Zeros of the source, with what came put where it was.
+static void topk_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
+}
+
+void topk(plim_tape *t, plim_tensor *x, int64_t k, plim_tensor **values, plim_tensor **indices) {
+  plim_grad_node *n = node1(t, topk_backward, x);
+  if (n) n->shape = x->shape;
+  plim_dims shape = x->shape;
+  shape.at[shape.n - 1] = k;
+  plim_tensor *chosen = empty(t, shape, (plim_dtype)x->dtype), *where = empty(t, shape, PLIM_I64);
+  plim_work_map(t, x, NULL, chosen);
+  if (n) node_save_output(t, n, where), node_output(t, n, chosen);
+  set(t, values, chosen);
+  set(t, indices, where);
+  plim_consume(t, x);
+}
+
+// At most as many are sorted in place; PyTorch's should_use_small_sort.
+enum { SORT_IN_PLACE = 4096 };
+
+void sort_indices(plim_tape *t, plim_tensor *x, plim_tensor **sorted, plim_tensor **order) {
+  int64_t count = x->shape.at[0];
+  plim_tensor *values = indices_new(t, count), *from = indices_new(t, count);
+  plim_tensor *range = indices_new(t, count);
+  if (count > SORT_IN_PLACE) plim_consume(t, scratch(t, k_sort_bytes(count, 64)));
+  plim_consume(t, range);
+  set(t, sorted, values);
+  set(t, order, from);
+  plim_consume(t, x);
+}
+
+// ---- elementwise ----------------------------------------------------------------------------------
+
+// The gradient of b needs what a was: a copy of it is kept.
+void div_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_grad_node *n = node2(t, plim_divide_backward, a, b);
+  plim_work_map(t, a, b, a);
+  if (n) {
+    node_save(t, n, b);
+    plim_tensor *before = k_like(t, a);
+    node_save(t, n, before);
+    plim_consume(t, before);
+  }
+  finish_in_place(t, n, a);
+  plim_consume(t, b);
+}
+
+static void masked_fill_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                                 plim_tensor **out) {
+  (void)n;
+  out[0] = k_unary(t, in[0]);
+}
+
+plim_tensor *masked_fill(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
+  plim_grad_node *n = node1(t, masked_fill_backward, x);
+  if (n) node_save(t, n, mask);
+  return finish(t, n, k_unary(t, x), x, NULL);
+}
+
+void masked_fill_in_place(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
+  plim_grad_node *n = node1(t, masked_fill_backward, x);
+  plim_work_map(t, x, mask, x);
+  if (n) node_save(t, n, mask);
+  finish_in_place(t, n, x);
+}
+
+// ---- products -------------------------------------------------------------------------------------
+
+// Of bfloat16, by cards of compute capability 9 and 10; others multiply group by group (PyTorch's
+// GroupedBlas.cpp, use_fast_path).
+static bool has_group_kernel(const plim_gpu *gpu, plim_dtype dtype) {
+  int major = gpu->capability / 10;
+  return dtype == PLIM_BF16 && (major == 9 || major == 10);
+}
+
+// PyTorch's GroupMM.cu: pointers (an even number), strides and extents of three matrices a group; and
+// 4 descriptors of 128 bytes for each multiprocessor, recorded on Hopper.
+static void group_workspace(plim_tape *t, plim_dtype dtype, int64_t groups) {
+  if (!has_group_kernel(plim_tape_gpu(t), dtype)) {
+    k_cublas(t);
+    return;
+  }
+  int64_t pointers = (groups + 1) / 2 * 2 * 8;
+  plim_tensor *arguments = scratch(t, (uint64_t)(3 * pointers + groups * (3 * 8 + 3 * 4)));
+  plim_consume(t, scratch(t, 4ull * 128 * plim_tape_gpu(t)->multiprocessors));
+  plim_consume(t, arguments);
+}
+
+// Of the stacked weights: each matrix as it is, or transposed.
+static plim_dims stack_strides(const plim_grad_node *n) {
+  plim_dims shape = n->shape;
+  int64_t rows = shape.at[1], columns = shape.at[2];
+  return n->is_transposed ? dims(rows * columns, 1, rows) : plim_contiguous_strides(&shape);
+}
+
+// Saved weight (if the rows want a gradient), offsets, rows (if the weight wants one).
+static void grouped_mm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                                plim_tensor **out) {
+  plim_dtype dtype = (plim_dtype)in[0]->dtype;
+  int64_t groups = n->shape.at[0], width = n->shape.at[1];
+  if (wants(n, 1)) {
+    out[1] = empty_strided(t, n->shape, stack_strides(n), dtype);
+    group_workspace(t, dtype, groups);
+    const plim_tensor *rows = n->saved[n->saved_count - 1];
+    plim_work_products(t, rows->shape.at[0] / groups, rows, in[0], out[1]);
+  }
+  if (!wants(n, 0)) return;
+  out[0] = empty(t, dims(in[0]->shape.at[0], width), dtype);
+  group_workspace(t, dtype, groups);
+  plim_work_matmul(t, in[0], n->saved[0], out[0]);
+}
+
+plim_tensor *grouped_mm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *offsets) {
+  plim_tensor *rows = to(t, x, (plim_dtype)weight->dtype);
+  plim_grad_node *n = node2(t, grouped_mm_backward, rows, weight);
+  if (n) n->shape = weight->shape, n->is_transposed = weight->stride.at[1] == 1;
+  if (n && wants(n, 0)) node_save(t, n, weight);
+  if (n) node_save(t, n, offsets);
+  if (n && wants(n, 1)) node_save(t, n, rows);
+  plim_dims shape = dims(rows->shape.at[0], weight->shape.at[2]);
+  plim_tensor *out = empty(t, shape, (plim_dtype)rows->dtype);
+  group_workspace(t, (plim_dtype)rows->dtype, weight->shape.at[0]);
+  plim_work_matmul(t, rows, weight, out);
+  return finish(t, n, out, rows, weight);
+}

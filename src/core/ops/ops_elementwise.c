@@ -1,0 +1,226 @@
+#include "ops_impl.h"
+
+#include "op_names.h"
+
+plim_tensor *add(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_grad_node *n = node2(t, pass_backward, a, b);
+  return finish(t, n, k_binary(t, a, b), a, b);
+}
+
+void add_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_grad_node *n = node2(t, pass_backward, a, b);
+  plim_work_map(t, a, b, a);
+  finish_in_place(t, n, a);
+}
+
+plim_tensor *add_scalar(plim_tape *t, plim_tensor *a) {
+  plim_grad_node *n = node1(t, pass_backward, a);
+  return finish(t, n, k_unary(t, a), a, NULL);
+}
+
+static void sub_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  if (wants(n, 1)) out[1] = k_unary(t, in[0]);
+  if (wants(n, 0)) out[0] = pass(in[0]);
+}
+
+plim_tensor *sub(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_grad_node *n = node2(t, sub_backward, a, b);
+  return finish(t, n, k_binary(t, a, b), a, b);
+}
+
+// Gradients are made in the order of the arguments' names: other, then self.
+static void mul_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *other = wants(n, 0) ? n->saved[0] : NULL;
+  plim_tensor *self = wants(n, 1) ? n->saved[n->saved_count - 1] : NULL;
+  if (self) out[1] = k_binary(t, in[0], self);
+  if (other) out[0] = k_binary(t, in[0], other);
+}
+
+plim_tensor *mul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_grad_node *n = node2(t, mul_backward, a, b);
+  if (n && wants(n, 0)) node_save(t, n, b);
+  if (n && wants(n, 1)) node_save(t, n, a);
+  return finish(t, n, k_binary(t, a, b), a, b);
+}
+
+static void unary_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)n;
+  out[0] = k_unary(t, in[0]);
+}
+
+static plim_tensor *scaled(plim_tape *t, plim_tensor *a) {
+  plim_grad_node *n = node1(t, unary_backward, a);
+  return finish(t, n, k_unary(t, a), a, NULL);
+}
+
+static void with_saved_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                                plim_tensor **out) {
+  out[0] = k_binary(t, in[0], n->saved[0]);
+}
+
+plim_tensor *divide(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_grad_node *n = node2(t, with_saved_backward, a, b);
+  if (n) node_save(t, n, b);
+  return finish(t, n, k_binary(t, a, b), a, b);
+}
+
+// -grad * ((self / other) / other), then grad / other.
+void plim_divide_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  const plim_tensor *other = n->saved[0], *self = n->saved[1];
+  plim_tensor *negative = k_unary(t, in[0]), *once = k_binary(t, self, other);
+  plim_tensor *twice = k_binary(t, once, other);
+  out[1] = k_binary(t, negative, twice);
+  consume_all(t, twice, once, negative);
+  out[0] = k_binary(t, in[0], other);
+}
+
+plim_tensor *mul_scalar_in_place(plim_tape *t, plim_tensor *a) {
+  plim_grad_node *n = node1(t, unary_backward, a);
+  plim_work_map(t, a, NULL, a);
+  if (!n) return a;
+  return finish(t, n, alias_of(t, a, a->shape, a->stride), a, NULL);
+}
+
+plim_tensor *mul_scalar(plim_tape *t, plim_tensor *a) { return scaled(t, a); }
+plim_tensor *div_scalar(plim_tape *t, plim_tensor *a) { return scaled(t, a); }
+plim_tensor *neg(plim_tape *t, plim_tensor *a) { return scaled(t, a); }
+
+// grad * (k * x^(k-1)): three temporaries, even for the square.
+static void square_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *power = k_unary(t, n->saved[0]), *times = k_unary(t, power);
+  out[0] = k_binary(t, in[0], times);
+  plim_consume(t, times);
+  plim_consume(t, power);
+}
+
+plim_tensor *square(plim_tape *t, plim_tensor *a) {
+  plim_grad_node *n = node1(t, square_backward, a);
+  if (n) node_save(t, n, a);
+  return finish(t, n, k_unary(t, a), a, NULL);
+}
+
+static void rsqrt_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *half = k_unary(t, in[0]), *cube = k_unary(t, n->saved[0]);
+  out[0] = k_binary(t, half, cube);
+  plim_consume(t, cube);
+  plim_consume(t, half);
+}
+
+plim_tensor *rsqrt(plim_tape *t, plim_tensor *a) {
+  plim_grad_node *n = node1(t, rsqrt_backward, a);
+  plim_tensor *out = k_unary(t, a);
+  if (n) node_save_output(t, n, out);
+  return finish(t, n, out, a, NULL);
+}
+
+static plim_tensor *activation_by_result(plim_tape *t, plim_tensor *a) {
+  plim_grad_node *n = node1(t, with_saved_backward, a);
+  plim_tensor *out = k_unary(t, a);
+  if (n) node_save_output(t, n, out);
+  return finish(t, n, out, a, NULL);
+}
+
+plim_tensor *tanh_(plim_tape *t, plim_tensor *a) {
+  plim_tape_at(t, "tanh");
+  return activation_by_result(t, a);
+}
+plim_tensor *relu(plim_tape *t, plim_tensor *a) {
+  plim_tape_at(t, "relu");
+  return activation_by_result(t, a);
+}
+
+static plim_tensor *activation(plim_tape *t, plim_tensor *a) { // in one kernel
+  plim_grad_node *n = node1(t, with_saved_backward, a);
+  if (n) node_save(t, n, a);
+  return finish(t, n, k_unary(t, a), a, NULL);
+}
+
+plim_tensor *silu(plim_tape *t, plim_tensor *a) {
+  plim_tape_at(t, "silu");
+  return activation(t, a);
+}
+plim_tensor *gelu(plim_tape *t, plim_tensor *a) {
+  plim_tape_at(t, "gelu");
+  return activation(t, a);
+}
+
+// The number becomes a tensor without dimensions, forward and backward.
+static void where_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_dtype dtype = (plim_dtype)in[0]->dtype;
+  plim_tensor *number = empty(t, (plim_dims){0}, dtype);
+  out[0] = k_binary_as(t, n->saved[0], in[0], dtype);
+  plim_consume(t, number);
+}
+
+plim_tensor *where(plim_tape *t, plim_tensor *condition, plim_tensor *a) {
+  plim_dtype dtype = (plim_dtype)a->dtype;
+  plim_tensor *number = empty(t, (plim_dims){0}, dtype);
+  plim_grad_node *n = node1(t, where_backward, a);
+  if (n) node_save(t, n, condition);
+  plim_tensor *out = k_binary_as(t, condition, a, dtype);
+  plim_consume(t, number);
+  return finish(t, n, out, condition, a);
+}
+
+// The mask is one byte an element; it alone is kept.
+plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p) {
+  if (p == 0) return a;
+  const char *where = plim_tape_place(t).what; // what follows still belongs to it
+  plim_tape_at(t, "dropout");
+  plim_grad_node *n = node1(t, with_saved_backward, a);
+  plim_dims stride = k_strides(a, NULL);
+  plim_tensor *mask = empty_strided(t, a->shape, stride, PLIM_BOOL);
+  plim_tensor *out = empty_strided(t, a->shape, stride, (plim_dtype)a->dtype);
+  if (n) node_save_output(t, n, mask);
+  plim_work_map(t, a, mask, out);
+  finish(t, n, out, a, NULL);
+  plim_consume(t, mask);
+  plim_tape_at(t, where);
+  return out;
+}
+
+static void to_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *cast = k_to(t, in[0], (plim_dtype)n->dtype);
+  out[0] = cast == in[0] ? pass(cast) : cast;
+}
+
+plim_tensor *to(plim_tape *t, plim_tensor *a, plim_dtype dtype) {
+  if (a->dtype == dtype) return a;
+  plim_grad_node *n = node1(t, to_backward, a);
+  if (n) n->dtype = a->dtype;
+  return finish(t, n, k_to(t, a, dtype), a, NULL);
+}
+
+static void mean_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *spread = k_expand(t, in[0], n->shape);
+  out[0] = k_unary(t, spread);
+  plim_consume(t, spread);
+}
+
+plim_tensor *mean_last(plim_tape *t, plim_tensor *a) {
+  plim_grad_node *n = node1(t, mean_backward, a);
+  if (n) n->shape = a->shape;
+  plim_tensor *out = k_sum(t, a, 1u << (a->shape.n - 1), true, (plim_dtype)a->dtype);
+  return finish(t, n, out, a, NULL);
+}
+
+plim_tensor *mean_all(plim_tape *t, plim_tensor *a) {
+  plim_grad_node *n = node1(t, mean_backward, a);
+  if (n) n->shape = a->shape;
+  plim_tensor *out = k_sum(t, a, (1u << a->shape.n) - 1, false, (plim_dtype)a->dtype);
+  return finish(t, n, out, a, NULL);
+}
+
+static void sum_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_dims kept = n->shape;
+  kept.at[n->number] = 1;
+  plim_tensor *row = k_view(t, in[0], kept);
+  out[0] = k_expand(t, row, n->shape);
+  plim_consume(t, row);
+}
+
+plim_tensor *sum_dim(plim_tape *t, plim_tensor *x, int dim, bool keep, plim_dtype dtype) {
+  plim_grad_node *n = node1(t, sum_backward, x);
+  if (n) n->shape = x->shape, n->number = dim;
+  return finish(t, n, k_sum(t, x, 1u << dim, keep, dtype), x, NULL);
+}

@@ -1,0 +1,150 @@
+#include "ops_impl.h"
+
+#include "op_names.h"
+
+// A gradient for the second operand is made in its memory order: transposed if that is.
+static plim_tensor *second_gradient(plim_tape *t, const plim_grad_node *n, plim_tensor *first,
+                                    plim_tensor *grad) {
+  bool transposed = n->is_transposed;
+  plim_tensor *flipped = k_transpose(t, transposed ? grad : first, 0, 1);
+  plim_tensor *product = transposed ? k_mm(t, flipped, first) : k_mm(t, flipped, grad);
+  plim_consume(t, flipped);
+  if (!transposed) return product;
+  plim_tensor *back = k_transpose(t, product, 0, 1);
+  plim_consume(t, product);
+  return back;
+}
+
+// DeepSpeed's linear, which it puts in the place of torch's: it saves its input for a weight that is frozen too, and
+// makes the gradient of the input first.
+static bool is_deepspeeds(const plim_tape *t, const plim_grad_node *n) {
+  return plim_const_state(t)->has_own_linear && n->is_transposed;
+}
+
+static void mm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  bool is_weight_first = !is_deepspeeds(t, n);
+  plim_tensor *input = n->saved[n->saved_count - 1];
+  if (wants(n, 1) && is_weight_first) out[1] = second_gradient(t, n, input, in[0]);
+  if (wants(n, 0)) {
+    plim_tensor *flipped = k_transpose(t, n->saved[0], 0, 1);
+    out[0] = k_mm(t, in[0], flipped);
+    plim_consume(t, flipped);
+  }
+  if (wants(n, 1) && !is_weight_first) out[1] = second_gradient(t, n, input, in[0]);
+}
+
+plim_tensor *mm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_grad_node *n = node2(t, mm_backward, a, b);
+  if (n) n->is_transposed = b->stride.at[0] == 1;
+  if (n && wants(n, 0)) node_save(t, n, b);
+  if (n && (wants(n, 1) || is_deepspeeds(t, n))) node_save(t, n, a);
+  return finish(t, n, k_mm(t, a, b), a, b);
+}
+
+static void bmm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *second = wants(n, 0) ? n->saved[0] : NULL;
+  plim_tensor *first = wants(n, 1) ? n->saved[n->saved_count - 1] : NULL;
+  plim_tensor *flipped = first ? k_transpose(t, first, 1, 2) : NULL;
+  if (first) out[1] = k_bmm(t, flipped, in[0]);
+  plim_consume(t, flipped);
+  flipped = second ? k_transpose(t, second, 1, 2) : NULL;
+  if (second) out[0] = k_bmm(t, in[0], flipped);
+  plim_consume(t, flipped);
+}
+
+plim_tensor *bmm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  plim_grad_node *n = node2(t, bmm_backward, a, b);
+  if (n && wants(n, 0)) node_save(t, n, b);
+  if (n && wants(n, 1)) node_save(t, n, a);
+  return finish(t, n, k_bmm(t, a, b), a, b);
+}
+
+static plim_tensor *fold_batch(plim_tape *t, plim_tensor *x, int64_t b, int64_t h) { // (B*H,M,N)
+  plim_tensor *spread = expand(t, x, dims(b, h, -1, -1));
+  return reshape(t, spread, dims(b * h, x->shape.at[2], x->shape.at[3]));
+}
+
+// Autocast casts the arguments from right to left. What was folded goes from right to left too.
+plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  b = cast(t, b);
+  a = cast(t, a);
+  int64_t batch = a->shape.at[0] != 1 ? a->shape.at[0] : b->shape.at[0];
+  int64_t heads = a->shape.at[1] != 1 ? a->shape.at[1] : b->shape.at[1];
+  plim_dims shape = dims(batch, heads, a->shape.at[2], b->shape.at[3]);
+  bool a_was = hold(a), b_was = hold(b);
+  plim_tensor *left = fold_batch(t, a, batch, heads), *right = fold_batch(t, b, batch, heads);
+  bool left_was = hold(left), right_was = hold(right);
+  plim_tensor *out = unsafe_view(t, bmm(t, left, right), shape);
+  let_go(t, right, right_was);
+  let_go(t, left, left_was);
+  let_go(t, a, a_was);
+  let_go(t, b, b_was);
+  return out;
+}
+
+plim_tensor *matmul2(plim_tape *t, plim_tensor *a, plim_tensor *b) {
+  bool a_was = hold(a), b_was = hold(b);
+  plim_tensor *right = cast(t, b), *left = cast(t, a);
+  plim_tensor *out = mm(t, left, right);
+  let_go(t, a, a_was);
+  let_go(t, b, b_was);
+  return out;
+}
+
+// Bias, input, weight; gradients are made for input, then weight, and the bias gets what arrived.
+static void addmm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *input = wants(n, 2) ? n->saved[0] : NULL;
+  if (wants(n, 1)) {
+    plim_tensor *flipped = k_transpose(t, n->saved[n->saved_count - 1], 0, 1);
+    out[1] = k_mm(t, in[0], flipped);
+    plim_consume(t, flipped);
+  }
+  if (input) out[2] = second_gradient(t, n, input, in[0]);
+  if (wants(n, 0)) out[0] = pass(in[0]);
+}
+
+plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor *b) {
+  plim_grad_node *n = node_begin(t, addmm_backward, (plim_tensor *[]){bias, a, b}, 3);
+  if (n) n->is_transposed = b->stride.at[0] == 1;
+  if (n && (wants(n, 2) || is_deepspeeds(t, n))) node_save(t, n, a);
+  if (n && wants(n, 1)) node_save(t, n, b);
+  plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);
+  bool adds_apart =
+      plim_const_state(t)->has_own_linear && b->stride.at[0] == 1; // a product, then += bias
+  adds_apart ? k_cublas(t) : k_cublas_lt(t);
+  plim_work_matmul(t, a, b, out);
+  if (n) node_output(t, n, out);
+  consume_all(t, bias, a, b); // casts, made from right to left
+  return out;
+}
+
+// With a bias the rows are there before the weight is transposed (_flatten_nd_linear), without one after
+// it (matmul): backward runs the two in the other order.
+static plim_tensor *linear_rows(plim_tape *t, plim_tensor *x, plim_tensor *weight,
+                                plim_tensor *bias) {
+  plim_dims shape = x->shape, flat = dims(-1, shape.at[shape.n - 1]);
+  bool is_flat = shape.n == 2;
+  plim_tensor *rows = bias && !is_flat ? reshape(t, x, flat) : x;
+  plim_tensor *flipped = transpose(t, weight, 0, 1);
+  if (is_flat) return bias ? addmm(t, bias, x, flipped) : mm(t, x, flipped);
+  if (!bias) rows = reshape(t, x, flat);
+  shape.at[shape.n - 1] = weight->shape.at[0];
+  if (bias) return view(t, addmm(t, bias, rows, flipped), shape);
+  return unsafe_view(t, mm(t, rows, flipped), shape);
+}
+
+// Autocast casts the arguments from right to left. Arguments and casts live until the end, and go
+// from left to right.
+plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
+  bool was = hold(x);
+  bias = cast(t, bias);
+  weight = cast(t, weight);
+  plim_tensor *input = cast(t, x);
+  bool input_was = hold(input), weight_was = hold(weight), bias_was = bias && hold(bias);
+  plim_tensor *out = linear_rows(t, input, weight, bias);
+  let_go(t, input, input_was);
+  let_go(t, weight, weight_was);
+  let_go(t, bias, bias_was);
+  let_go(t, x, was);
+  return out;
+}

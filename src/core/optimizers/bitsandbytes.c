@@ -1,0 +1,76 @@
+// The optimizers of bitsandbytes 0.50: states in blocks of 8-bit numbers with a scale each, or in
+// float32, on the card or in managed memory. The step itself happens in place.
+#include "optimizer_impl.h"
+#include "traffic.h"
+#include "work.h"
+
+#include "tape_names.h"
+
+#define SMALLEST_8BIT 4096 // elements; smaller parameters have states in float32: min_8bit_size
+#define SMALLEST_PAGED 1e5 // elements; smaller states stay on the card: get_state_buffer
+#define BLOCK 256          // elements with a scale of their own: blocksize
+#define QUANTILES 256      // values of an 8-bit code: create_dynamic_map
+
+enum { MOMENT, SCALE = 2 }; // first of each in a parameter's state
+
+static plim_tensor *state_buffer(plim_tape *t, const plim_optimizer *o, const plim_tensor *p,
+                                 plim_dtype dtype) {
+  bool is_paged = o->is_paged && (double)plim_numel(&p->shape) >= SMALLEST_PAGED;
+  return is_paged ? empty_on_host(t, p->shape, dtype) : empty(t, p->shape, dtype);
+}
+
+static void make_wide(plim_tape *t, const plim_optimizer *o, const plim_tensor *p,
+                      plim_tensor **state) {
+  for (int k = 0; k < o->moments; k++) set(t, &state[MOMENT + k], state_buffer(t, o, p, PLIM_FP32));
+}
+
+// The code tables of both moments come to the card with the first parameter that needs them.
+static void make_narrow(plim_tape *t, const plim_optimizer *o, const plim_tensor *p,
+                        plim_tensor **state, plim_tensor **codes) {
+  for (int k = 0; k < o->moments; k++)
+    if (!codes[k]) set(t, &codes[k], empty(t, dims(QUANTILES), PLIM_FP32));
+  for (int k = 0; k < o->moments; k++) set(t, &state[MOMENT + k], state_buffer(t, o, p, PLIM_U8));
+  int64_t blocks = (plim_numel(&p->shape) + BLOCK - 1) / BLOCK;
+  for (int k = 0; k < o->moments; k++) set(t, &state[SCALE + k], empty(t, dims(blocks), PLIM_FP32));
+}
+
+// One kernel for each parameter: it is read and written, its gradient is read, and so are moments,
+// read and written, of `bits` bits.
+static void update_by_bits(plim_tape *t, const plim_optimizer *o, const update *u) {
+  for (size_t i = 0; i < u->count; i++) {
+    double moment = o->bits / 8.0 / plim_dtype_bytes[u->parameters[i]->dtype];
+    update one = {.parameters = u->parameters + i, .count = 1};
+    update_in_place(t, &one, 1, 3 + 2 * o->moments * moment);
+  }
+}
+
+static double paged_bytes(const plim_optimizer *o, const update *u) {
+  double bytes = 0;
+  for (size_t i = 0; i < u->count; i++)
+    for (int k = 0; k < o->moments; k++) {
+      const plim_tensor *moment = state_of(u, i)[MOMENT + k];
+      if (moment && moment->storage->is_on_host) bytes += plim_bytes_of(moment);
+    }
+  return bytes;
+}
+
+// Paged states come to the card for the step and leave it for the next forward. On a card that has
+// room for all of it they would stay; they are paged because it has not.
+static void page(plim_tape *t, const plim_optimizer *o, const update *u) {
+  double bytes = paged_bytes(o, u), now = plim_traffic_now(t);
+  plim_await(t, plim_copy_from_host(t, bytes, now));
+  plim_await(t, plim_copy_to_host(t, bytes, now));
+}
+
+void step_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u) {
+  for (size_t i = 0; i < u->count; i++) {
+    const plim_tensor *p = u->parameters[i];
+    if (!is_new(u, i)) continue;
+    bool is_wide =
+        o->bits == 32 || plim_numel(&p->shape) < SMALLEST_8BIT || (u->widens_tables && p->is_table);
+    if (is_wide) make_wide(t, o, p, state_of(u, i));
+    else make_narrow(t, o, p, state_of(u, i), u->shared);
+  }
+  if (o->is_paged) page(t, o, u);
+  update_by_bits(t, o, u);
+}

@@ -1,0 +1,173 @@
+#include "optimizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "optimizer_impl.h"
+#include "tape_state.h"
+#include "work.h"
+#include "wrapper.h"
+
+#include "tape_names.h"
+
+#define NORM_CHUNK 65536 // elements a block of the multi-tensor norm handles
+
+static uint64_t norm_buffer_bytes(plim_tensor *const *parameters, size_t count, size_t with_grad) {
+  uint64_t most = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (!parameters[i]->grad) continue;
+    uint64_t chunks =
+        ((uint64_t)plim_numel(&parameters[i]->grad->shape) + NORM_CHUNK - 1) / NORM_CHUNK;
+    if (chunks > most) most = chunks;
+  }
+  return most * with_grad * 4;
+}
+
+// One norm per gradient, stacked, and the norm of those.
+// DTensor's partial norms of all ranks: raised to the power, summed, and the root taken.
+static plim_tensor *reduce_norms(plim_tape *t, const plim_tensor *stacked) {
+  plim_tensor *powers = empty(t, stacked->shape, (plim_dtype)stacked->dtype);
+  plim_tensor *sums = empty(t, stacked->shape, (plim_dtype)stacked->dtype);
+  plim_tensor *roots = empty(t, stacked->shape, (plim_dtype)stacked->dtype);
+  plim_consume(t, powers);
+  plim_consume(t, sums);
+  return roots;
+}
+
+static plim_tensor *total_norm(plim_tape *t, plim_tensor *const *parameters, size_t count) {
+  size_t n = 0;
+  plim_dtype dtype = PLIM_FP32;
+  for (size_t i = 0; i < count; i++)
+    if (parameters[i]->grad) n++, dtype = (plim_dtype)parameters[i]->grad->dtype;
+  plim_tensor **norms = calloc(n + 1, sizeof(plim_tensor *));
+  if (!norms) plim_tape_stop(t);
+  if (!norms) return empty(t, (plim_dims){0}, dtype);
+  plim_tensor *buffer = scratch(t, norm_buffer_bytes(parameters, count, n));
+  for (size_t i = 0; i < n; i++) norms[i] = empty(t, (plim_dims){0}, dtype);
+  plim_consume(t, buffer);
+  plim_tensor *stacked = empty(t, dims((int64_t)n), dtype), *reduced = stacked;
+  if (plim_state(t)->shards && plim_state(t)->shards->has_dtensors)
+    reduced = reduce_norms(t, stacked);
+  plim_tensor *total = empty(t, (plim_dims){0}, dtype);
+  if (reduced != stacked) plim_consume(t, reduced);
+  plim_consume(t, stacked);
+  for (size_t i = n; i-- > 0;) plim_consume(t, norms[i]);
+  free(norms);
+  return total;
+}
+
+plim_tensor *plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count) {
+  plim_work_parameters(t, count);
+  plim_work_foreach(t, parameters, count, 1); // the norms, and
+  plim_work_foreach(t, parameters, count, 2); // the gradients times what is clamped below
+  plim_tensor *total = total_norm(t, parameters, count);
+  plim_tensor *plus = k_unary(t, total), *inverse = k_unary(t, plus), *factor = k_unary(t, inverse);
+  plim_consume(t, inverse);
+  plim_consume(t, plus);
+  plim_tensor *clamped = k_unary(t, factor);
+  plim_consume(t, factor);
+  plim_consume(t, clamped);
+  return total;
+}
+
+// ---- the clock --------------------------------------------------------------------------------------
+
+void update_in_place(plim_tape *t, const update *u, int kernels, double passes) {
+  for (int k = 0; k < kernels; k++) plim_work_foreach(t, u->parameters, u->count, passes / kernels);
+}
+
+void update_one_by_one(plim_tape *t, const update *u, int kernels, double passes) {
+  for (size_t i = 0; i < u->count; i++)
+    update_in_place(t, &(update){.parameters = u->parameters + i, .count = 1}, kernels, passes);
+}
+
+// ---- the table ------------------------------------------------------------------------------------
+
+static const plim_optimizer optimizers[] = {
+    {.name = "adamw", step_adamw_fused, .moments = 2, .takes_scale = true},
+    {.name = "adamw-foreach", step_adamw_foreach, .moments = 2},
+    {.name = "adamw-loop", step_adamw_loop, .moments = 2},
+    {.name = "adamw-8bit", step_bitsandbytes, .moments = 2, .bits = 8},
+    {.name = "paged-adamw", step_bitsandbytes, .moments = 2, .bits = 32, .is_paged = true},
+    {.name = "paged-adamw-8bit", step_bitsandbytes, .moments = 2, .bits = 8, .is_paged = true},
+    {.name = "lion", step_lion, .moments = 1},
+    {.name = "lion-bnb", step_bitsandbytes, .moments = 1, .bits = 32},
+    {.name = "lion-8bit", step_bitsandbytes, .moments = 1, .bits = 8},
+    {.name = "paged-lion", step_bitsandbytes, .moments = 1, .bits = 32, .is_paged = true},
+    {.name = "paged-lion-8bit", step_bitsandbytes, .moments = 1, .bits = 8, .is_paged = true},
+    {.name = "sgd", step_sgd},
+    {.name = "sgd-momentum", step_sgd_momentum, .moments = 1},
+    {.name = "adafactor", step_adafactor},
+};
+enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
+
+// What transformers' TrainingArguments calls them.
+static const struct {
+  const char *name, *ours;
+} aliases[] = {
+    {"adamw_torch", "adamw-foreach"},
+    {"adamw_torch_fused", "adamw"},
+    {"adamw_bnb_8bit", "adamw-8bit"},
+    {"adamw_8bit", "adamw-8bit"},
+    {"paged_adamw_32bit", "paged-adamw"},
+    {"paged_adamw_8bit", "paged-adamw-8bit"},
+    {"lion_32bit", "lion-bnb"},
+    {"lion_8bit", "lion-8bit"},
+    {"paged_lion_32bit", "paged-lion"},
+    {"paged_lion_8bit", "paged-lion-8bit"},
+    {"sgd", "sgd"},
+    {"adafactor", "adafactor"},
+};
+
+static const char *without_alias(const char *name) {
+  for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+    if (strcmp(aliases[i].name, name) == 0) return aliases[i].ours;
+  return name;
+}
+
+const plim_optimizer *plim_optimizer_named(const char *name) {
+  name = without_alias(name);
+  for (size_t i = 0; i < OPTIMIZERS; i++)
+    if (strcmp(optimizers[i].name, name) == 0) return &optimizers[i];
+  return NULL;
+}
+
+const char *plim_optimizer_name(size_t index) {
+  return index < OPTIMIZERS ? optimizers[index].name : NULL;
+}
+
+const char *plim_optimizer_own_name(const char *name) {
+  const plim_optimizer *o = plim_optimizer_named(name);
+  return o ? o->name : NULL;
+}
+
+const char *plim_optimizer_trainer_name(const char *own) {
+  for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+    if (strcmp(aliases[i].ours, own) == 0) return aliases[i].name;
+  return NULL;
+}
+
+bool plim_optimizer_takes_scale(const plim_optimizer *o) { return o->takes_scale; }
+bool plim_optimizer_is_paged(const plim_optimizer *o) { return o->is_paged; }
+bool plim_optimizer_rounds(const plim_optimizer *o) { return o->bits == 8; }
+int plim_optimizer_moments(const plim_optimizer *o) { return o->moments; }
+
+void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
+                         size_t count, plim_tensor **state, bool widens_tables) {
+  plim_tensor **shared = state + PLIM_OPTIMIZER_STATE * count;
+  plim_work_parameters(t, count);
+  o->step(t, o, &(update){parameters, state, shared, count, widens_tables});
+}
+
+void plim_optimizer_step_one(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
+                             size_t count, plim_tensor **state, size_t index) {
+  plim_tensor **shared = state + PLIM_OPTIMIZER_STATE * count;
+  plim_work_parameters(t, 1);
+  o->step(t, o,
+          &(update){parameters + index, state + PLIM_OPTIMIZER_STATE * index, shared, 1, false});
+}
+
+void plim_zero_grad(plim_tape *t, plim_tensor *const *parameters, size_t count) {
+  for (size_t i = 0; i < count; i++) drop(t, &parameters[i]->grad);
+}

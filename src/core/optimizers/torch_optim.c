@@ -1,0 +1,84 @@
+// Optimizers of torch.optim, and Lion: what a step allocates.
+#include <stdlib.h>
+
+#include "kernels.h"
+#include "optimizer_impl.h"
+
+#include "tape_names.h"
+
+// `n` tensors like each parameter that has a gradient and no state yet, from state `first` on.
+static void make_state(plim_tape *t, const update *u, size_t i, int first, int n) {
+  for (int k = first; k < first + n; k++) set(t, &state_of(u, i)[k], k_like(t, u->parameters[i]));
+}
+
+// The step counter is a tensor on the card; the rest happens in place.
+void step_adamw_fused(plim_tape *t, const plim_optimizer *o, const update *u) {
+  (void)o;
+  for (size_t i = 0; i < u->count; i++) {
+    if (!is_new(u, i)) continue;
+    set(t, state_of(u, i), empty(t, (plim_dims){0}, PLIM_FP32));
+    make_state(t, u, i, 1, 2);
+  }
+  update_in_place(t, u, 1, 7); // parameter, gradient and two moments; the gradient is only read
+}
+
+static void adamw_states(plim_tape *t, const update *u) {
+  for (size_t i = 0; i < u->count; i++)
+    if (is_new(u, i)) make_state(t, u, i, 0, 2);
+}
+
+// Counters are on the CPU. Every step makes the square roots of all second moments at once.
+void step_adamw_foreach(plim_tape *t, const plim_optimizer *o, const update *u) {
+  (void)o;
+  adamw_states(t, u);
+  plim_tensor **roots = calloc(u->count, sizeof(plim_tensor *));
+  if (!roots) {
+    plim_tape_stop(t);
+    return;
+  }
+  for (size_t i = 0; i < u->count; i++)
+    if (u->parameters[i]->grad) roots[i] = k_like(t, u->parameters[i]);
+  update_in_place(t, u, 8, 20); // decay, lerp, mul, addcmul, sqrt, div, add, addcdiv
+  for (size_t i = u->count; i-- > 0;) plim_consume(t, roots[i]);
+  free(roots);
+}
+
+// The quotient of a parameter lives until that of the next exists.
+void step_adamw_loop(plim_tape *t, const plim_optimizer *o, const update *u) {
+  (void)o;
+  plim_tensor *quotient = NULL;
+  adamw_states(t, u);
+  update_one_by_one(t, u, 8, 20); // as above
+  for (size_t i = 0; i < u->count; i++) {
+    if (!u->parameters[i]->grad) continue;
+    plim_tensor *root = k_like(t, u->parameters[i]), *next = k_like(t, u->parameters[i]);
+    plim_consume(t, root);
+    set(t, &quotient, next);
+  }
+  drop(t, &quotient);
+}
+
+void step_sgd(plim_tape *t, const plim_optimizer *o, const update *u) {
+  (void)o;
+  update_in_place(t, u, 1, 3);
+}
+
+void step_sgd_momentum(plim_tape *t, const plim_optimizer *o, const update *u) {
+  (void)o;
+  for (size_t i = 0; i < u->count; i++)
+    if (is_new(u, i)) make_state(t, u, i, 0, 1);
+  update_in_place(t, u, 3, 8); // the buffer times momentum, plus the gradient; the parameter
+}
+
+// As lion-pytorch writes it: exp_avg.clone().mul_().add(grad).sgn_(), parameter by parameter.
+void step_lion(plim_tape *t, const plim_optimizer *o, const update *u) {
+  (void)o;
+  for (size_t i = 0; i < u->count; i++) {
+    if (!u->parameters[i]->grad) continue;
+    if (is_new(u, i)) make_state(t, u, i, 0, 1);
+    plim_tensor *copy = k_like(t, u->parameters[i]), *sum = k_like(t, u->parameters[i]);
+    plim_consume(t, copy);
+    plim_consume(t, sum);
+  }
+  update_one_by_one(t, u, 8, 19); // decay, clone, mul, add, sgn, add; the average mul, add
+}

@@ -1,0 +1,115 @@
+// Why a search came to nothing: no batch may be tried, or what was named cannot be had, alone or together.
+#include <stdio.h>
+#include <string.h>
+
+#include "candidate_families.h"
+
+static bool has_splits(const plim_search *s) {
+  plim_split_list alone, passes;
+  plim_level level = plim_level_of_all(s);
+  plim_splits_of(&level, true, &alone);
+  plim_splits_of(&level, false, &passes);
+  return alone.count || passes.count;
+}
+
+static plim_err nothing_divides(const plim_plan_request *r, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "no micro batch and accumulation that may be tried make a batch of %llu",
+                           (unsigned long long)r->effective_batch);
+  plim_error_hint(error, "--effective-batch any, or other values for --try and --fix");
+  return err;
+}
+
+// ---- a value that cannot be had ---------------------------------------------------------------------
+
+typedef struct {
+  char text[80]; // "liger=on"
+} setting;
+
+static setting setting_of(plim_knob knob, int64_t value) {
+  const char *name = plim_knob_value_name(knob, value);
+  setting out;
+  if (name) snprintf(out.text, sizeof out.text, "%s=%.48s", plim_knob_table[knob].name, name);
+  else snprintf(out.text, sizeof out.text, "%s=%lld", plim_knob_table[knob].name, (long long)value);
+  return out;
+}
+
+static bool has_program(const plim_plan_request *r, const plim_choice *choice, plim_error *why) {
+  plim_estimate e;
+  return plim_choice_is_sound(r, choice) && !plim_choice_estimate(r, choice, &e, why);
+}
+
+// Whether the user's own settings have no program with any of the values that are named for it; `out` has the last.
+static bool cannot_be(const plim_plan_request *r, plim_knob knob, plim_choice *out,
+                      plim_error *why) {
+  const plim_domain *d = &r->domains[knob];
+  *out = plim_plan_own_choice(r);
+  for (int i = 0; i < d->count; i++) {
+    out->at[knob] = d->at[i];
+    if (has_program(r, out, why)) return false;
+  }
+  return d->count;
+}
+
+// The one of the user's own settings without which it could be; PLIM_KNOBS: none is it.
+static plim_knob partner_of(const plim_plan_request *r, plim_knob knob, const plim_choice *choice) {
+  for (size_t i = 0; i < plim_plan_knob_count; i++) {
+    plim_choice other = *choice;
+    plim_knob at = plim_plan_knobs[i];
+    if (at == knob || !other.at[at]) continue;
+    other.at[at] = 0;
+    if (has_program(r, &other, NULL)) return at;
+  }
+  return PLIM_KNOBS;
+}
+
+static plim_err refuse_together(const plim_plan_request *r, plim_error *error) {
+  char names[200] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < plim_plan_knob_count; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    if (!r->domains[knob].count || used + 24 > sizeof names) continue;
+    used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                             plim_knob_table[knob].name);
+  }
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT,
+                "what is named cannot be had together: no values of %s make a run", names);
+  plim_error_hint(error, "leave one --fix or --try out, or name more values");
+  return err;
+}
+
+static plim_err refuse_pair(plim_knob knob, plim_knob partner, const plim_choice *choice,
+                            plim_error *error) {
+  setting named = setting_of(knob, choice->at[knob]);
+  setting own = setting_of(partner, choice->at[partner]), off = setting_of(partner, 0);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s cannot be had with %s, which you have",
+                           named.text, own.text);
+  plim_error_hint(error, "--fix %s as well, or without --fix %s", off.text, named.text);
+  return err;
+}
+
+static plim_err refuse(const plim_plan_request *r, plim_knob knob, const plim_choice *choice,
+                       const plim_error *why, plim_error *error) {
+  plim_knob partner = partner_of(r, knob, choice);
+  if (partner != PLIM_KNOBS)
+    return r->domains[partner].count ? refuse_together(r, error)
+                                     : refuse_pair(knob, partner, choice, error);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "%s cannot be had here%s%.150s",
+                setting_of(knob, choice->at[knob]).text, why->message[0] ? ": " : "", why->message);
+  plim_error_hint(error, "plan without --fix and --try of %s", plim_knob_table[knob].name);
+  return err;
+}
+
+plim_err plim_search_refuse(const plim_search *s, plim_error *error) {
+  const plim_plan_request *r = s->r;
+  if (!has_splits(s)) return nothing_divides(r, error);
+  for (size_t i = 0; i < plim_plan_knob_count; i++) {
+    plim_choice choice;
+    plim_error why = {0};
+    if (cannot_be(r, plim_plan_knobs[i], &choice, &why))
+      return refuse(r, plim_plan_knobs[i], &choice, &why, error);
+  }
+  return refuse_together(r, error);
+}

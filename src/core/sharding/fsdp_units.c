@@ -1,0 +1,215 @@
+// How FSDP2 cuts a model: layer by layer and then what is left, or as accelerate does.
+//
+// accelerate (1.15: Accelerator._prepare_fsdp2, utils/fsdp_utils.py) shards the layers, the embedding, the
+// tail (the last norm and the head) and what is left, each for itself; a head that is tied to the embedding
+// makes that one part of the tail. The tail and the rest stay whole between forward and backward.
+#include <stdlib.h>
+
+#include "fsdp_impl.h"
+
+#include "tape_names.h"
+
+static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static plim_dtype compute_dtype(const fsdp *f, const plim_tensor *p) {
+  return f->how.compute_dtype == PLIM_BOOL ? (plim_dtype)p->dtype : f->how.compute_dtype;
+}
+
+// ---- which group a parameter is in ------------------------------------------------------------------
+
+enum {
+  EMBEDDING = 1u << PLIM_PART_EMBEDDING,
+  NORM = 1u << PLIM_PART_NORM,
+  HEAD = 1u << PLIM_PART_HEAD
+};
+
+static void find_tied(void *context, plim_tensor *p, size_t trained) {
+  (void)trained;
+  if ((p->parts & EMBEDDING) && (p->parts & HEAD)) *(bool *)context = true;
+}
+
+// accelerate looks for the norm among the children of the base model; of peft's wrapper that is the
+// model with its head, which has none.
+static void choose_parts(fsdp *f, const plim_model *m) {
+  bool is_tied = false;
+  plim_each_parameter(m, find_tied, &is_tied);
+  unsigned norm = m->frozen.len ? 0 : NORM;
+  fsdp_other(f, FSDP_EMBEDDING)->parts = is_tied ? 0 : EMBEDDING;
+  fsdp_other(f, FSDP_TAIL)->parts = is_tied ? norm | EMBEDDING | HEAD : norm | HEAD;
+}
+
+static const fsdp_group *group_of(const fsdp *f, const plim_tensor *p) {
+  if (p->layer) return &f->groups[p->layer - 1];
+  for (int i = FSDP_EMBEDDING; i <= FSDP_TAIL; i++)
+    if (fsdp_other(f, i)->parts & p->parts) return fsdp_other(f, i);
+  return fsdp_other(f, FSDP_ROOT);
+}
+
+// ---- cutting ----------------------------------------------------------------------------------------
+
+// The first rank's part: rows, as torch.chunk cuts them.
+static void cut(plim_tape *t, const fsdp *f, fsdp_parameter *p) {
+  plim_dims shape = p->full->shape;
+  shape.at[0] = divide_up(shape.at[0], f->how.world);
+  p->elements = plim_numel(&shape);
+  set(t, &p->shard, empty(t, shape, p->own_dtype));
+  if (f->how.offloads_parameters) plim_resize_storage(t, p->shard, 0);
+}
+
+typedef struct {
+  fsdp_group *g;
+  unsigned part; // 0: any
+  bool ok;
+} gathering;
+
+static bool has(const fsdp_group *g, const plim_tensor *p) {
+  for (size_t i = 0; i < g->parameters.len; i++)
+    if (g->parameters.at[i].full == p) return true;
+  return false;
+}
+
+static void take(void *context, plim_tensor *p, size_t trained) {
+  gathering *w = context;
+  if (group_of(w->g->all, p) != w->g || (w->part && !(p->parts & w->part))) return;
+  if (w->part && has(w->g, p)) return; // tied
+  fsdp_parameter one = {.full = p, .own_dtype = (plim_dtype)p->dtype, .index = trained};
+  w->ok = vec_push(&w->g->parameters, one) && w->ok;
+}
+
+// A group of parts has them in the order in which accelerate names those.
+static bool collect(fsdp_group *g, const plim_model *m) {
+  static const unsigned order[] = {NORM, EMBEDDING, HEAD};
+  gathering w = {g, 0, true};
+  if (!g->parts) plim_each_parameter(m, take, &w);
+  for (size_t i = 0; g->parts && i < sizeof order / sizeof *order; i++) {
+    w.part = order[i];
+    if (g->parts & w.part) plim_each_parameter(m, take, &w);
+  }
+  return w.ok;
+}
+
+// fully_shard: what is on the host comes to the card first; with the model's own, the buffers.
+static bool wrap(plim_tape *t, fsdp_group *g, const plim_model *m) {
+  if (!collect(g, m)) return false;
+  for (size_t i = 0; i < g->parameters.len; i++) plim_tape_move(t, g->parameters.at[i].full);
+  if (g == fsdp_other(g->all, FSDP_ROOT)) plim_tape_move_to_device(t);
+  for (size_t i = 0; i < g->parameters.len; i++) cut(t, g->all, &g->parameters.at[i]);
+  return true;
+}
+
+static void let_whole_go(plim_tape *t, const fsdp *f, plim_tensor *p) {
+  plim_resize_storage(t, p, 0);
+  p->dtype = (uint8_t)compute_dtype(f, p);
+}
+
+// ---- fully_shard(layer), fully_shard(model) ----------------------------------------------------------
+
+// All parts of a group are there before the whole parameters go.
+static bool cut_plainly(plim_tape *t, fsdp *f, const plim_model *m) {
+  plim_tape_end_host(t);
+  for (size_t i = 0; i < f->count; i++) {
+    fsdp_group *g = &f->groups[i];
+    g->keeps_full = f->how.keeps_full;
+    if (!wrap(t, g, m)) return false;
+    for (size_t k = 0; k < g->parameters.len; k++) let_whole_go(t, f, g->parameters.at[k].full);
+  }
+  return true;
+}
+
+// ---- accelerate ---------------------------------------------------------------------------------------
+
+// What variables of accelerate's functions hold longer than the rest.
+typedef struct {
+  plim_tape *t;
+  fsdp *f;
+  plim_tensor *embedding, *head; // input_weight, output_weight
+  plim_tensor *last;             // of model.named_parameters()
+  plim_tensor *last_updated;     // of the optimizer's
+  plim_tensors stand_ins;        // for the optimizer's, meanwhile
+  bool was_on_host, ok;
+} preparing;
+
+// Trainer's optimizer has what decays first.
+static plim_tensor *last_updated(const plim_model *m) {
+  size_t i = m->parameters.len;
+  while (m->is_grouped_by_decay && i && plim_decays(m, m->parameters.at[i - 1])) i--;
+  if (!i) i = m->parameters.len;
+  return i ? m->parameters.at[i - 1] : NULL;
+}
+
+static void find_held(void *context, plim_tensor *p, size_t trained) {
+  preparing *w = context;
+  (void)trained;
+  if (p->parts & EMBEDDING) w->embedding = p;
+  if ((p->parts & HEAD) && p->shape.n > 1) w->head = p;
+  w->was_on_host |= p->storage->is_waiting;
+  w->last = p;
+}
+
+static bool is_held(const preparing *w, const plim_tensor *p) {
+  return p == w->embedding || p == w->head || p == w->last_updated ||
+         (w->was_on_host && p == w->last);
+}
+
+static void widen(void *context, plim_tensor *p, size_t trained) {
+  preparing *w = context;
+  if (trained != SIZE_MAX && p->dtype != PLIM_FP32) plim_retype(w->t, p, PLIM_FP32);
+}
+
+// On the card, the optimizer gets tensors of one element that its parameters are found again by.
+static void put_stand_ins(preparing *w, const plim_model *m) {
+  for (size_t i = 0; i < m->parameters.len && !w->was_on_host; i++) {
+    plim_tensor *one = NULL;
+    set(w->t, &one, empty(w->t, dims(1), (plim_dtype)m->parameters.at[i]->dtype));
+    w->ok = vec_push(&w->stand_ins, one) && w->ok;
+  }
+}
+
+static void let_unheld_go(void *context, plim_tensor *p, size_t trained) {
+  preparing *w = context;
+  (void)trained;
+  if (!is_held(w, p)) let_whole_go(w->t, w->f, p);
+}
+
+// A state dict holds what was on the card until all is sharded; what comes from the host it does not.
+static void let_group_go(preparing *w, const fsdp_group *g) {
+  for (size_t i = 0; i < g->parameters.len && w->was_on_host; i++)
+    let_unheld_go(w, g->parameters.at[i].full, 0);
+}
+
+static void let_held_go(preparing *w) {
+  plim_tensor *const held[] = {w->last, w->embedding, w->head, w->last_updated};
+  for (size_t i = 0; i < sizeof held / sizeof *held; i++)
+    if (held[i] && (i == 3 || held[i] != w->last_updated) &&
+        (i > 0 || (held[i] != w->embedding && held[i] != w->head)))
+      let_whole_go(w->t, w->f, held[i]);
+  while (w->stand_ins.len) plim_release(w->t, w->stand_ins.at[--w->stand_ins.len]);
+}
+
+static bool cut_as_accelerate(plim_tape *t, fsdp *f, const plim_model *m) {
+  preparing w = {.t = t, .f = f, .last_updated = last_updated(m), .ok = true};
+  plim_each_parameter(m, find_held, &w);
+  choose_parts(f, m);
+  put_stand_ins(&w, m);
+  if (f->how.compute_dtype != PLIM_BOOL) plim_each_parameter(m, widen, &w);
+  plim_tape_end_host(t);
+  for (size_t i = 0; i < f->count && w.ok; i++) {
+    fsdp_group *g = &f->groups[i];
+    g->keeps_full = f->how.keeps_full || i > f->shards.layers + FSDP_EMBEDDING;
+    w.ok = wrap(t, g, m);
+    let_group_go(&w, g);
+  }
+  if (!w.was_on_host) plim_each_parameter(m, let_unheld_go, &w);
+  let_held_go(&w);
+  vec_free(&w.stand_ins);
+  return w.ok;
+}
+
+bool fsdp_cut(plim_tape *t, fsdp *f, plim_model *m) {
+  size_t count = f->shards.layers + FSDP_OTHERS;
+  f->groups = calloc(count, sizeof *f->groups);
+  if (!f->groups) return false;
+  f->count = count;
+  for (size_t i = 0; i < f->count; i++) f->groups[i].all = f;
+  return plim_is_accelerates(&f->how) ? cut_as_accelerate(t, f, m) : cut_plainly(t, f, m);
+}

@@ -1,0 +1,228 @@
+#include "cycle.h"
+
+#include <limits.h>
+#include <math.h>
+
+#include "tape_impl.h"
+
+// ---- the clock --------------------------------------------------------------------------------------
+
+// Rates add up to the same sum in another order only up to rounding.
+static bool same_seconds(double a, double b) { return fabs(a - b) <= 1e-9 * fabs(a); }
+
+typedef struct tape_time_mark mark;
+
+static mark mark_now(const plim_tape *t) {
+  return (mark){t->clock.cpu, t->clock.gpu_free, t->clock.operators, t->clock.now};
+}
+
+// Whether a link is still busy with something that a later pass will wait for.
+static bool is_sending(const struct tape_clock *c) {
+  double now = fmax(c->cpu, c->gpu_free);
+  return fmax(c->ring_free, fmax(c->to_host_free, c->from_host_free)) > now;
+}
+
+// What a round added.
+static mark difference(const mark *now, const mark *then) {
+  mark d = *now;
+  d.cpu -= then->cpu;
+  d.gpu_free -= then->gpu_free;
+  d.operators -= then->operators;
+  d.now.busy_seconds -= then->now.busy_seconds;
+  d.now.sent_seconds -= then->now.sent_seconds;
+  d.now.waited_seconds -= then->now.waited_seconds;
+  d.now.flops -= then->now.flops;
+  d.now.recomputed_flops -= then->now.recomputed_flops;
+  d.now.kernels -= then->now.kernels;
+  return d;
+}
+
+// Both timelines grow as in the round before, and the CPU does not catch up with the card: then both go on
+// so. Where the card is ahead by more in each round, gaps that are left would close, and the round change.
+static bool rounds_are_even(const plim_tape *t, struct tape_rhythm *r) {
+  mark now = mark_now(t), before = r->each;
+  r->each = difference(&now, &r->ends[0]);
+  bool are_even = r->marked >= 2 && !is_sending(&t->clock) &&
+                  same_seconds(r->each.cpu, before.cpu) &&
+                  same_seconds(r->each.gpu_free, before.gpu_free) &&
+                  r->each.gpu_free >= r->each.cpu * (1 - 1e-9);
+  r->ends[1] = r->ends[0];
+  r->ends[0] = now;
+  r->marked++;
+  return are_even;
+}
+
+static bool steps_are_even(plim_tape *t) {
+  struct tape_clock *c = &t->clock;
+  bool are_even = same_seconds(c->last.seconds, c->step_before.seconds) &&
+                  same_seconds(c->last.pass_seconds, c->step_before.pass_seconds);
+  c->step_before = c->last;
+  c->passes.marked = 0;
+  return are_even;
+}
+
+static void skip_rounds(struct tape_clock *c, const mark *each, int times) {
+  c->cpu += times * each->cpu;
+  c->gpu_free += times * each->gpu_free;
+  c->now.busy_seconds += times * each->now.busy_seconds;
+  c->now.sent_seconds += times * each->now.sent_seconds;
+  c->now.waited_seconds += times * each->now.waited_seconds;
+  c->now.flops += times * each->now.flops;
+  c->now.recomputed_flops += times * each->now.recomputed_flops;
+  c->now.kernels += (uint64_t)times * each->now.kernels;
+}
+
+static void skip_passes(struct tape_clock *c, int times) {
+  skip_rounds(c, &c->passes.each, times);
+  c->pass_began += times * c->passes.each.gpu_free; // the later of the two
+}
+
+// ---- loops ------------------------------------------------------------------------------------------
+
+int plim_skip_alike(plim_tape *t, plim_cycle cycle, int done, int last) {
+  bool is_pass = cycle == PLIM_CYCLE_PASS;
+  bool is_even = is_pass ? rounds_are_even(t, &t->clock.passes) : steps_are_even(t);
+  if (!t->sink.repeats || t->state.is_stopped || t->state.failed) return done;
+  int period = t->sink.repeats(t->sink.context, cycle);
+  int times = period && is_even && last > done ? (last - done) / period : 0;
+  if (!times) return done;
+  if (is_pass) skip_passes(&t->clock, times * period);
+  t->sink.skips(t->sink.context, cycle, (uint64_t)times);
+  return done + times * period;
+}
+
+// ---- loops inside a pass ----------------------------------------------------------------------------
+
+void plim_turns_begin(plim_tape *t) {
+  t->clock.turns.marked = 0;
+  if (t->sink.turns) t->sink.turns(t->sink.context, true);
+}
+
+void plim_turns_end(plim_tape *t) {
+  if (t->sink.turns) t->sink.turns(t->sink.context, false);
+}
+
+// Another like it, whose memory the sink knows by this number.
+static plim_tensor *twin_of(plim_tape *t, const plim_tensor *x, uint32_t id) {
+  plim_storage *s = tape_take(t, &t->storages, sizeof *s);
+  plim_tensor *twin = tape_take(t, &t->tensors, sizeof *twin);
+  *s = *x->storage;
+  s->refs = 1;
+  s->id = id;
+  t->live[s->purpose] += s->bytes;
+  twin->storage = s;
+  twin->shape = x->shape;
+  twin->stride = x->stride;
+  twin->dtype = x->dtype;
+  twin->refs = 1;
+  return twin;
+}
+
+int64_t plim_turns_skip(plim_tape *t, const plim_tensor *kept, int64_t most, plim_tensor **more) {
+  struct tape_rhythm *r = &t->clock.turns;
+  bool is_even = rounds_are_even(t, r);
+  if (!t->sink.turns_again || t->state.is_stopped || t->state.failed) return 0;
+  const plim_storage *s = kept ? kept->storage : NULL;
+  if (!is_even || t->state.outlier_count || most < 0) most = 0;
+  if (most > INT_MAX) most = INT_MAX;
+  int times = t->sink.turns_again(t->sink.context, s, (int)most);
+  for (int i = 0; kept && i < times; i++) more[i] = twin_of(t, kept, t->next_id++);
+  skip_rounds(&t->clock, &r->each, times);
+  t->clock.operators += (uint32_t)times * r->each.operators;
+  if (times) r->marked = 0;
+  return times;
+}
+
+// ---- digests ----------------------------------------------------------------------------------------
+
+// The finaliser of splitmix64: every bit of the input changes half of those of the output.
+static uint64_t mix(uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xbf58476d1ce4e5b9u;
+  x ^= x >> 27;
+  x *= 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
+static uint64_t digest_of(const uint64_t *words, size_t count) {
+  uint64_t digest = count;
+  for (size_t i = 0; i < count; i++) digest = mix(digest ^ words[i]) + 0x9e3779b97f4a7c15u;
+  return digest;
+}
+
+#define DIGEST(...)                                                                                \
+  digest_of((const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / 8)
+
+#define RELATIVE (1ull << 40) // above all numbers of allocations
+
+static uint64_t name_of(const plim_rounds *r, uint32_t id) {
+  return id >= r->first_before ? RELATIVE + id - r->first : id;
+}
+
+void plim_rounds_note(plim_rounds *r, plim_stream_kind kind, uint32_t stream, uint32_t id,
+                      uint64_t bytes) {
+  r->digest = DIGEST(r->digest, kind, stream, name_of(r, id), bytes);
+}
+
+typedef struct {
+  const plim_rounds *rounds;
+  uint64_t digests
+      [2]; // of small blocks, and large ones: sums, so that the order of visits does not matter
+} survey;
+
+static void add_block(void *context, const plim_block_view *b) {
+  uint64_t kind = b->is_free + 2u * b->is_pending + 4u * b->is_large + 8u * b->starts_segment;
+  ((survey *)context)->digests[b->is_large] += DIGEST(b->addr, b->bytes, b->stream, b->pool, kind);
+}
+
+static void add_slot(void *context, uint32_t slot, uint64_t addr, bool is_large) {
+  survey *s = context;
+  s->digests[is_large] += DIGEST(name_of(s->rounds, slot), addr);
+}
+
+void plim_rounds_pools(const plim_rounds *r, const plim_allocator *a, uint64_t digests[2]) {
+  survey s = {r, {0}};
+  plim_allocator_visit(a, add_block, &s);
+  plim_allocator_visit_slots(a, add_slot, &s);
+  digests[0] = s.digests[0];
+  digests[1] = s.digests[1];
+}
+
+uint64_t plim_rounds_state(const plim_rounds *r, const plim_allocator *a,
+                           const plim_address_model *addresses) {
+  uint64_t pools[2];
+  plim_rounds_pools(r, a, pools);
+  uint64_t state = pools[0] + pools[1];
+  for (size_t i = 0; i < addresses->ranges.len; i++) {
+    const plim_address_range *range = &addresses->ranges.at[i];
+    state += DIGEST(range->start, range->bytes, range->used_bytes);
+  }
+  for (size_t i = 0; i < addresses->holes.len; i++)
+    state += DIGEST(addresses->holes.at[i].addr, addresses->holes.at[i].bytes, 0, 0);
+  return state;
+}
+
+// Events are alike for a round longer than the period, so that what they named was alike too.
+static int period_of(const plim_rounds *r, uint64_t state) {
+  for (int p = 1; p <= PLIM_LONGEST_PERIOD && p <= r->rounds && p < r->alike; p++)
+    if (r->states[(r->rounds - p) % PLIM_LONGEST_PERIOD] == state) return p;
+  return 0;
+}
+
+int plim_rounds_end(plim_rounds *r, uint64_t state, uint32_t next) {
+  bool is_alike = r->rounds && r->digest == r->digest_before;
+  r->alike = is_alike ? r->alike + 1 : 0;
+  int period = period_of(r, state);
+  r->states[r->rounds++ % PLIM_LONGEST_PERIOD] = state;
+  r->digest_before = r->digest;
+  r->digest = 0;
+  r->first_before = r->first;
+  r->first = next;
+  return period;
+}
+
+bool plim_rounds_seem_settled(plim_rounds *r, uint64_t level, int enough) {
+  r->level_rounds = level == r->level ? r->level_rounds + 1 : 0;
+  r->level = level;
+  return r->alike >= enough && r->level_rounds >= enough;
+}

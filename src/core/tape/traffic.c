@@ -1,0 +1,117 @@
+#include "traffic.h"
+
+#include <math.h>
+
+#include "clock.h"
+#include "tape_impl.h"
+#include "work.h"
+
+// Memory of the host: that of an H200's, with 16 threads (tests/truth/timing_offload.json): a copy reads and writes
+// 70.3 GB/s, for which what is written is read first.
+#define HOST_MEMORY_GBS (70.3 * 3 / 2)
+
+// That machine had one GPU. Where there are several, each is taken to have as much, up to what two sockets with eight
+// channels of DDR5-4800 have. Not measured.
+#define MACHINE_MEMORY_GBS (2 * 8 * 38.4)
+
+// Before the first byte of a copy: 1 and 8 MiB take 11 and 9 us more than they would at the rate of a GiB
+// (tests/truth/timing_host.json).
+#define COPY_SECONDS 10e-6
+
+// What is not pinned goes through a buffer of the driver's, which one thread fills: 7.2 and 8.9 GB/s of a GiB
+// (timing_offload.json, timing_host.json).
+#define PAGEABLE_GBS 8.0
+
+// DeepSpeed's step, in bytes of the host's memory per element: gradients scaled (2 accesses of float32), all of
+// DeepSpeedCPUAdam in one loop (7: parameter, gradient and two moments, the gradient only read), and the copy for
+// the card (float32 to 16 bits).
+#define DEEPSPEED_STEP_BYTES (2 * 4 + 7 * 4 + 4 + 2)
+
+// torch's loop over operators, with clipping, which new memory for the quotient and arithmetic in 16 bits slow down:
+// seconds per element in the types of 16 bits and in float32, and for the Python of one parameter, measured on the same
+// host (the two runs of FSDP2, and that of ZeRO with torch's AdamW).
+static const double torch_step_seconds[] = {1.10e-9, 1.52e-9};
+#define TORCH_PARAMETER_SECONDS 140e-6
+
+static bool is_on(const plim_tape *t) { return t->gpu->bandwidth_gbs > 0 && !t->state.is_stopped; }
+
+void plim_traffic_wire(plim_tape *t, const plim_wiring *wiring) {
+  t->clock.ring = plim_ring_of(t->gpu, wiring);
+  int64_t nodes = wiring->nodes > 1 ? wiring->nodes : 1;
+  t->clock.neighbours = (double)wiring->world / (double)nodes;
+}
+
+double plim_traffic_now(const plim_tape *t) { return fmax(t->clock.cpu, t->clock.gpu_free); }
+
+static double transfer(plim_tape *t, double *way, double seconds, double after) {
+  if (!is_on(t) || !(seconds > 0)) return after;
+  *way = fmax(fmax(*way, t->clock.cpu), after) + seconds;
+  return *way;
+}
+
+static double collective(plim_tape *t, double bytes, int rounds, double after) {
+  double seconds = plim_ring_seconds(&t->clock.ring, bytes, rounds);
+  if (is_on(t)) t->clock.now.sent_seconds += seconds;
+  return transfer(t, &t->clock.ring_free, seconds, after);
+}
+
+double plim_send_gather(plim_tape *t, double bytes, double after) {
+  return collective(t, bytes, 1, after);
+}
+
+double plim_send_scatter(plim_tape *t, double bytes, double after) {
+  return collective(t, bytes, 1, after);
+}
+
+double plim_send_reduce(plim_tape *t, double bytes, double after) {
+  return collective(t, bytes, 2, after);
+}
+
+static double copy(plim_tape *t, double *way, double bytes, double gbs, double after) {
+  return transfer(t, way, bytes > 0 ? COPY_SECONDS + bytes / (gbs * 1e9) : 0, after);
+}
+
+double plim_copy_to_host(plim_tape *t, double bytes, double after) {
+  return copy(t, &t->clock.to_host_free, bytes, plim_gpu_host_gbs(t->gpu), after);
+}
+
+double plim_copy_pageable(plim_tape *t, double bytes, double after) {
+  double gbs = fmin(PAGEABLE_GBS, plim_gpu_host_gbs(t->gpu));
+  return copy(t, &t->clock.from_host_free, bytes, gbs, after);
+}
+
+double plim_copy_from_host(plim_tape *t, double bytes, double after) {
+  return copy(t, &t->clock.from_host_free, bytes, plim_gpu_host_gbs(t->gpu), after);
+}
+
+void plim_await(plim_tape *t, double moment) {
+  double now = plim_traffic_now(t);
+  if (!is_on(t)) return;
+  t->clock.gpu_free = fmax(t->clock.gpu_free, moment);
+  t->clock.now.waited_seconds += fmax(0, moment - now);
+}
+
+void plim_await_on_host(plim_tape *t, double moment) {
+  if (is_on(t)) t->clock.cpu = fmax(t->clock.cpu, moment);
+}
+
+void plim_await_once(plim_tape *t, double moment) {
+  double was = plim_traffic_now(t);
+  plim_await(t, moment);
+  t->clock.once += plim_traffic_now(t) - was;
+}
+
+static void update_on_host(plim_tape *t, double elements, double seconds) {
+  if (!is_on(t)) return;
+  double crowding = fmax(1, t->clock.neighbours * HOST_MEMORY_GBS / MACHINE_MEMORY_GBS);
+  t->clock.cpu = plim_traffic_now(t) + crowding * elements * seconds;
+}
+
+void plim_update_by_deepspeed(plim_tape *t, double elements) {
+  update_on_host(t, elements, DEEPSPEED_STEP_BYTES / (HOST_MEMORY_GBS * 1e9));
+}
+
+void plim_update_by_torch(plim_tape *t, size_t parameters, double elements, plim_dtype dtype) {
+  update_on_host(t, elements, torch_step_seconds[plim_dtype_bytes[dtype] > 2]);
+  plim_work_cpu(t, TORCH_PARAMETER_SECONDS * (double)parameters);
+}

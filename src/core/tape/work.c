@@ -1,0 +1,310 @@
+#include "work.h"
+
+#include <math.h>
+
+#include "clock.h"
+#include "tape_impl.h"
+
+// ---- constants ------------------------------------------------------------------------------------
+// Measured on an H200 with torch 2.11; the tables are in docs/measurements.md, "The clock".
+
+// Of the card: shares of what its data sheet says, so that they carry over to other cards.
+static const struct {
+  double kernel_seconds; // from the end of one kernel to the first result of the next
+  double stream;         // of the bandwidth: elementwise kernels on plain tensors
+  double uneven;         // elements a second per float32 operation a second: elementwise kernels
+                         // that widen, broadcast or follow strides, which load one by one
+  double listed;         // the same for accesses of kernels over lists of tensors
+  double matmul_seconds; // filling the pipeline of a matrix product, and draining it
+  double matmul;         // of the tensor cores' peak
+  double matmul_stream;  // of the bandwidth, where products are limited by it
+  double matmul_exposed; // of the time for a product's bytes that its arithmetic does not hide
+  double odd_rows[3];    // what is left of a product's rate when rows begin at multiples of 16,
+                         // of 4 and of 2 bytes: tensor cores of Hopper, of Ampere, of Turing
+} card = {.kernel_seconds = 3e-6,
+          .stream = 0.92,
+          .uneven = 390e9 / 66.9e12,
+          .listed = 1300e9 / 66.9e12,
+          .matmul_seconds = 2e-6,
+          .matmul = 0.76,
+          .matmul_stream = 0.75,
+          .matmul_exposed = 0.4,
+          .odd_rows = {1, 0.33, 0.15}};
+
+// Pairs of query and key a second, per float32 operation a second: exponentials and scaling, and
+// random numbers where there is dropout; beside the products, which tensor cores do.
+static const struct {
+  double forward, backward;
+} pairs_rate[] = {
+    [PLIM_SDPA_CUDNN] = {2e12 / 66.9e12, 0.8e12 / 66.9e12},
+    [PLIM_SDPA_FLASH] = {2e12 / 66.9e12, 0.8e12 / 66.9e12}, // taken for cuDNN's; not measured
+    [PLIM_SDPA_EFFICIENT] = {0.22e12 / 66.9e12, 0.1e12 / 66.9e12},
+};
+#define DROPOUT_PAIRS (1e12 / 66.9e12)
+
+// Of the CPU: the H200's host (Xeon, virtual machine) with Python 3.12, in the middle of several
+// runs (timing.json, timing_again.json), between which it differs by up to a factor of two.
+static const struct {
+  double operator_seconds;  // Python, the dispatcher and the making of a node
+  double node_seconds;      // the engine and a node's function
+  double launch_seconds;    // the launch of a kernel and the memory for its result
+  double hook_seconds;      // a saved tensor through a hook in Python, with the garbage it makes
+  double parameter_seconds; // one round of a Python loop over parameters
+  double walk_seconds;      // Trainer's walks over the modules, for every operator of forward
+  double triton_seconds;    // a kernel of Liger-Kernel: its Python and that of Triton's launch
+} host = {.operator_seconds = 10e-6,
+          .node_seconds = 14.5e-6,
+          .launch_seconds = 10e-6,
+          .hook_seconds = 22e-6,
+          .parameter_seconds = 9e-6,
+          .walk_seconds = 2.7e-6,
+          .triton_seconds = 500e-6};
+
+// ---- the two timelines ----------------------------------------------------------------------------
+
+static bool is_on(const plim_tape *t) { return t->gpu->bandwidth_gbs > 0 && !t->state.is_stopped; }
+
+static void cpu_works(plim_tape *t, double seconds) {
+  if (is_on(t)) t->clock.cpu += seconds;
+}
+
+static void launch(plim_tape *t, double seconds) {
+  struct tape_clock *c = &t->clock;
+  c->cpu += host.launch_seconds;
+  seconds += card.kernel_seconds;
+  c->gpu_free = fmax(c->gpu_free, c->cpu) + seconds;
+  c->now.busy_seconds += seconds;
+  c->now.kernels++;
+}
+
+static void count_flops(plim_tape *t, double flops) {
+  if (t->state.is_recomputing) t->clock.now.recomputed_flops += flops;
+  else t->clock.now.flops += flops;
+}
+
+void plim_work_operator(plim_tape *t) {
+  cpu_works(t, host.operator_seconds);
+  t->clock.operators += !t->state.is_recomputing;
+}
+
+void plim_work_trainer(plim_tape *t) {
+  plim_work_synchronize(t);
+  cpu_works(t, host.walk_seconds * (double)t->clock.operators);
+  t->clock.operators = 0;
+}
+
+void plim_work_node(plim_tape *t) { cpu_works(t, host.node_seconds); }
+void plim_work_triton(plim_tape *t) { cpu_works(t, host.triton_seconds); }
+void plim_work_hook(plim_tape *t) { cpu_works(t, host.hook_seconds); }
+void plim_work_parameters(plim_tape *t, size_t count) {
+  cpu_works(t, host.parameter_seconds * (double)count);
+}
+
+void plim_work_cpu(plim_tape *t, double seconds) { cpu_works(t, seconds); }
+
+void plim_work_modules(plim_tape *t, uint32_t count) {
+  cpu_works(t, t->clock.visit_seconds * count);
+  t->clock.modules += t->state.is_recomputing ? 0 : count;
+}
+
+void plim_work_hook_modules(plim_tape *t, double seconds) { t->clock.visit_seconds = seconds; }
+
+uint32_t plim_work_take_modules(plim_tape *t) {
+  uint32_t count = t->clock.modules;
+  t->clock.modules = 0;
+  return count;
+}
+
+void plim_work_ends_longer(plim_tape *t) { t->clock.ends_longer = true; }
+
+void plim_work_synchronize(plim_tape *t) {
+  t->clock.cpu = t->clock.gpu_free = fmax(t->clock.cpu, t->clock.gpu_free);
+}
+
+void plim_work_step_begin(plim_tape *t) {
+  plim_work_synchronize(t);
+  t->clock.began = t->clock.pass_began = t->clock.cpu;
+  t->clock.operators = 0;
+  t->clock.now = (plim_step_time){0};
+}
+
+void plim_work_pass_end(plim_tape *t) {
+  double now = fmax(t->clock.cpu, t->clock.gpu_free);
+  double seconds = now - t->clock.pass_began - t->clock.once;
+  uint32_t passes = ++t->clock.now.passes;
+  bool is_alike = passes == 1 || (passes == 2 && !t->clock.ends_longer);
+  t->clock.now.pass_seconds = is_alike ? seconds : t->clock.pass_before;
+  t->clock.pass_before = seconds;
+  t->clock.pass_began = now;
+  t->clock.once = 0;
+}
+
+void plim_work_step_end(plim_tape *t) {
+  plim_work_synchronize(t);
+  t->clock.last = t->clock.now;
+  t->clock.last.seconds = t->clock.cpu - t->clock.began;
+}
+
+plim_step_time plim_clock_last_step(const plim_tape *t) { return t->clock.last; }
+
+// ---- kernels that move bytes ----------------------------------------------------------------------
+
+static double stream_seconds(const plim_tape *t, double bytes) {
+  return bytes / (t->gpu->bandwidth_gbs * 1e9 * card.stream);
+}
+
+static double uneven_seconds(const plim_tape *t, double elements) {
+  return elements / (t->gpu->fp32_tflops * 1e12 * card.uneven);
+}
+
+// What is repeated or seen in part is touched once.
+double plim_bytes_of(const plim_tensor *x) {
+  if (!x) return 0;
+  double seen = (double)plim_numel(&x->shape) * plim_dtype_bytes[x->dtype];
+  return fmin(seen, (double)x->storage->bytes);
+}
+
+// Whether a kernel can load it in vectors, side by side with what it writes.
+static bool is_plain(const plim_tensor *x, const plim_tensor *out) {
+  if (!x || !x->shape.n) return true;
+  return plim_same(&x->shape, &out->shape) && plim_same(&x->stride, &out->stride) &&
+         plim_dtype_bytes[x->dtype] >= plim_dtype_bytes[out->dtype] && plim_is_dense(x);
+}
+
+void plim_work_bytes(plim_tape *t, double bytes) {
+  if (is_on(t)) launch(t, stream_seconds(t, bytes));
+}
+
+void plim_work_map(plim_tape *t, const plim_tensor *a, const plim_tensor *b, plim_tensor *out) {
+  out->storage->is_written = true;
+  if (!is_on(t) || !out->storage->bytes) return;
+  double seconds = stream_seconds(t, plim_bytes_of(a) + plim_bytes_of(b) + plim_bytes_of(out));
+  if (!is_plain(a, out) || !is_plain(b, out))
+    seconds = fmax(seconds, uneven_seconds(t, (double)plim_numel(&out->shape)));
+  launch(t, seconds);
+}
+
+void plim_work_default(plim_tape *t, const plim_tensor *a, const plim_tensor *b, plim_tensor *out) {
+  bool is_view = (a && a->storage == out->storage) || (b && b->storage == out->storage);
+  if (!out->storage->is_written && !is_view) plim_work_map(t, a, b, out);
+}
+
+void plim_work_sum(plim_tape *t, const plim_tensor *x, bool over_rows, plim_tensor *out) {
+  out->storage->is_written = true;
+  if (!is_on(t)) return;
+  double seconds = stream_seconds(t, plim_bytes_of(x));
+  launch(t, over_rows ? seconds : fmax(seconds, uneven_seconds(t, (double)plim_numel(&x->shape))));
+}
+
+// Rows of up to 1024 stay in registers; longer ones are read again for the sum (and the maximum).
+void plim_work_softmax(plim_tape *t, int inputs, plim_tensor *out) {
+  out->storage->is_written = true;
+  bool is_long = out->shape.n && out->shape.at[out->shape.n - 1] > 1024;
+  int again = !is_long ? 0 : inputs == 1 ? 2 : 1;
+  plim_work_bytes(t, (inputs + again + 1) * plim_bytes_of(out));
+}
+
+enum {
+  CHUNK_ELEMENTS = 65536, // of one block of a multi-tensor kernel: PyTorch's kChunkSize
+  CHUNKS = 320,           // of one launch
+  TENSORS = 36            // of one launch with four lists
+};
+
+void plim_work_foreach(plim_tape *t, plim_tensor *const *parameters, size_t count, double passes) {
+  if (!is_on(t)) return;
+  double bytes = 0, elements = 0, listed = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (!parameters[i]->grad) continue;
+    bytes += plim_bytes_of(parameters[i]);
+    elements += (double)plim_numel(&parameters[i]->shape);
+    listed++;
+  }
+  double seconds = fmax(stream_seconds(t, passes * bytes),
+                        passes * elements / (t->gpu->fp32_tflops * 1e12 * card.listed));
+  int launches = (int)ceil(fmax(listed / TENSORS, elements / CHUNK_ELEMENTS / CHUNKS));
+  for (int i = 0; i < launches; i++) launch(t, seconds / launches);
+}
+
+// ---- matrix products ------------------------------------------------------------------------------
+
+static double peak_flops(const plim_gpu *gpu, plim_dtype dtype) {
+  double tflops = dtype == PLIM_BF16   ? gpu->bf16_tflops
+                  : dtype == PLIM_FP16 ? gpu->fp16_tflops
+                                       : gpu->fp32_tflops;
+  return 1e12 * (tflops > 0 ? tflops : gpu->fp32_tflops);
+}
+
+// 0: rows begin at multiples of 16 bytes; 1: of 4; 2: of less.
+static int oddness(const plim_tensor *x) {
+  int last = x->shape.n - 1;
+  int64_t row = x->stride.at[last] == 1 ? x->stride.at[last - 1] : x->stride.at[last];
+  int64_t bytes = row * plim_dtype_bytes[x->dtype];
+  return bytes % 16 == 0 ? 0 : bytes % 4 == 0 ? 1 : 2;
+}
+
+static double product_rate(const plim_tape *t, const plim_tensor *a, const plim_tensor *b,
+                           const plim_tensor *out) {
+  int odd = oddness(a), of_b = oddness(b), of_out = oddness(out);
+  if (of_b > odd) odd = of_b;
+  if (of_out > odd) odd = of_out;
+  bool is_wide = a->dtype == PLIM_FP32; // no tensor cores, no such demands
+  return peak_flops(t->gpu, (plim_dtype)a->dtype) * card.matmul *
+         (is_wide ? 1 : card.odd_rows[odd]);
+}
+
+void plim_work_matmul(plim_tape *t, const plim_tensor *a, const plim_tensor *b, plim_tensor *out) {
+  plim_work_products(t, a->shape.at[a->shape.n - 1], a, b, out);
+}
+
+void plim_work_products(plim_tape *t, int64_t k, const plim_tensor *a, const plim_tensor *b,
+                        plim_tensor *out) {
+  out->storage->is_written = true;
+  if (!is_on(t)) return;
+  double flops = 2.0 * (double)k * (double)plim_numel(&out->shape);
+  double bytes = plim_bytes_of(a) + plim_bytes_of(b) + plim_bytes_of(out);
+  double moving = bytes / (t->gpu->bandwidth_gbs * 1e9);
+  double computing = flops / product_rate(t, a, b, out) + card.matmul_exposed * moving;
+  count_flops(t, flops);
+  launch(t, card.matmul_seconds + fmax(computing, moving / card.matmul_stream));
+}
+
+// ---- attention ------------------------------------------------------------------------------------
+
+void plim_work_attention_kind(plim_tape *t, bool is_causal, bool has_dropout) {
+  t->clock.is_causal = is_causal;
+  t->clock.has_dropout = has_dropout;
+}
+
+// `products` of matrices, each two operations for every pair and every element of a head.
+static double attention_seconds(plim_tape *t, double pairs, double width, double products,
+                                double rate, plim_dtype dtype) {
+  double peak = peak_flops(t->gpu, dtype), flops = 2 * products * pairs * width;
+  count_flops(t, flops);
+  double other = pairs / (rate * t->gpu->fp32_tflops * 1e12);
+  return card.matmul_seconds + flops / (peak * card.matmul) + other;
+}
+
+void plim_work_attention(plim_tape *t, plim_grad_node *node, plim_sdpa_kernel kernel,
+                         const plim_tensor *q, const plim_tensor *k) {
+  if (!is_on(t)) return;
+  double queries = (double)q->shape.at[0] * (double)q->shape.at[1] * (double)q->shape.at[2];
+  double pairs = queries * (double)k->shape.at[2] * (t->clock.is_causal ? 0.5 : 1);
+  double width = (double)q->shape.at[3];
+  if (node) node->pairs = pairs, node->width = width;
+  double rate = pairs_rate[kernel].forward;
+  if (t->clock.has_dropout) rate = 1 / (1 / rate + 1 / DROPOUT_PAIRS);
+  launch(t, attention_seconds(t, pairs, width, 2, rate, (plim_dtype)q->dtype));
+}
+
+// Before the kernel itself, the gradient times the output is summed; after it, the gradient of the
+// queries is rounded from float32.
+void plim_work_attention_backward(plim_tape *t, const plim_grad_node *node, plim_sdpa_kernel kernel,
+                                  plim_tensor *const *gradients) {
+  for (int i = 0; i < 3; i++) gradients[i]->storage->is_written = true;
+  if (!is_on(t)) return;
+  plim_dtype dtype = (plim_dtype)gradients[0]->dtype;
+  double bytes = plim_bytes_of(gradients[0]), elements = (double)plim_numel(&gradients[0]->shape);
+  launch(t, stream_seconds(t, 2 * bytes));
+  launch(t, attention_seconds(t, node->pairs, node->width, 5, pairs_rate[kernel].backward, dtype));
+  launch(t, uneven_seconds(t, elements));
+}

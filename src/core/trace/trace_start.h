@@ -1,0 +1,12 @@
+// Puts an allocator into the state that a trace's recording began with.
+#ifndef PLIM_CORE_TRACE_START_H
+#define PLIM_CORE_TRACE_START_H
+
+#include "allocator.h"
+#include "trace.h"
+
+// False when memory is out or the recorded pieces contradict each other (*consistent says which).
+bool plim_start_seed(const plim_trace *trace, const plim_alloc_conf *conf, plim_allocator *a,
+                     bool *consistent);
+
+#endif

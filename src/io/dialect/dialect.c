@@ -1,0 +1,438 @@
+#include "dialect.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "comment_locks.h"
+#include "conditions.h"
+#include "dialect_values.h"
+#include "key_index.h"
+
+enum { LIST_BYTES = 1024, ROOTS = 8 };
+
+// The file being read, with its keys under the tables' spelling.
+typedef struct {
+  plim_settings *s;
+  plim_key_index names;
+  bool has_faint, hears_faint; // some are; nothing else says anything
+} reader;
+
+// A quick look before the whole names are compared.
+static bool may_fit(const plim_key *key, const plim_setting *setting) {
+  size_t n = strlen(setting->key), m = strlen(key->key);
+  if (setting->group || key->how == PLIM_AS_LIST || !n || !m || strpbrk(key->key, "*?["))
+    return true;
+  int last = tolower((unsigned char)setting->key[n - 1]);
+  return (last == '-' ? '_' : last) == key->key[m - 1];
+}
+
+bool plim_key_is_of(const plim_key *key, const plim_setting *setting, bool is_nested) {
+  char name[PLIM_KEY_BYTES];
+  if (!may_fit(key, setting)) return false;
+  plim_key_name(setting->key, name);
+  if (setting->group) name[strcspn(name, "#")] = 0;
+  bool is_of_evaluation = setting->is_of_evaluation || plim_key_is_of_evaluation(name);
+  if (setting->is_aside || (is_nested && is_of_evaluation)) return false;
+  return plim_key_fits(name, key->key, is_nested) ||
+         (key->how == PLIM_AS_LIST && plim_key_is_item(name, key->key, is_nested));
+}
+
+// ---- computed values --------------------------------------------------------------------------------
+
+static const plim_setting *root_of(const plim_settings *s, const plim_setting *setting) {
+  for (int i = 0; i < ROOTS && setting->value.kind == PLIM_VALUE_DERIVED && setting->root; i++) {
+    const plim_setting *root = plim_settings_find(s, setting->root);
+    if (!root || root == setting) break;
+    setting = root;
+  }
+  return setting;
+}
+
+static void say_computed(const plim_setting *setting, plim_reading *out) {
+  int used = snprintf(out->why, sizeof out->why, "%.60s is computed: %.80s", setting->key,
+                      setting->value.text);
+  if (setting->root && used > 0 && (size_t)used < sizeof out->why)
+    snprintf(out->why + used, sizeof out->why - (size_t)used, " (from %.40s)", setting->root);
+}
+
+static void say_unreadable(const plim_settings *s, const plim_setting *setting, const plim_key *key,
+                           plim_reading *out) {
+  char text[96];
+  *out = (plim_reading){.said = PLIM_UNCLEAR, .setting = setting, .key = key, .is_fixed = true};
+  if (plim_setting_counts(s, setting) == PLIM_MAYBE) {
+    snprintf(out->why, sizeof out->why, "%.60s (line %d) depends on %.80s, which is not known",
+             setting->key, setting->line, plim_setting_doubt(s, setting));
+  } else if (setting->is_open) {
+    const char *flag = strstr(setting->key, "--");
+    snprintf(out->why, sizeof out->why,
+             "%.60s has no default, and no command that is read gives it",
+             flag ? flag : setting->key);
+  } else if (setting->value.kind == PLIM_VALUE_DERIVED) {
+    say_computed(setting, out);
+  } else {
+    plim_value_print(&setting->value, text, sizeof text);
+    snprintf(out->why, sizeof out->why, "%.60s has a value that is not understood: %.80s",
+             setting->key, text);
+  }
+}
+
+// ---- one row ----------------------------------------------------------------------------------------
+
+typedef struct {
+  plim_reading reading;
+  plim_force force;
+  const plim_setting *unreadable; // the last that was
+  const plim_key *unreadable_key;
+} decision;
+
+static bool is_direct(const plim_key *key) { return key && key->how != PLIM_AS_WORDS; }
+
+static void say_twice(decision *d, const plim_setting *setting, const plim_value *value) {
+  char first[48], second[48];
+  const plim_setting *before = d->reading.setting;
+  if (d->reading.said == PLIM_UNCLEAR) return; // it is said already
+  plim_value_print(&d->reading.value, first, sizeof first);
+  plim_value_print(value, second, sizeof second);
+  snprintf(d->reading.why, sizeof d->reading.why, "%.60s says %.40s, %.60s says %.40s", before->key,
+           first, setting->key, second);
+  d->reading.said = PLIM_UNCLEAR;
+  d->reading.is_fixed = true;
+  d->reading.value = (plim_value){0};
+  d->reading.rival = setting;
+}
+
+// Two functions have a variable of that name: which of them it is, nobody knows.
+static void say_both(decision *d, const plim_setting *setting) {
+  snprintf(d->reading.why, sizeof d->reading.why, "it could be %.80s or %.80s",
+           d->reading.setting->key, setting->key);
+  d->reading.is_fixed = true;
+}
+
+static void join(reader *r, decision *d, const plim_value *value) {
+  char text[LIST_BYTES];
+  char by = d->reading.key->knob == PLIM_KNOB_LORA_TARGETS ? ',' : '+';
+  snprintf(text, sizeof text, "%s%c%s", d->reading.value.text, by, value->text);
+  const char *kept = plim_settings_keep(r->s, text, strlen(text));
+  if (kept) d->reading.value.text = kept;
+}
+
+static void take(decision *d, const plim_key *key, const plim_setting *setting, plim_token t) {
+  d->force = t.force;
+  d->reading = (plim_reading){.said = PLIM_SAID, .value = t.value, .setting = setting, .key = key};
+}
+
+static void hear(reader *r, decision *d, const plim_key *key, const plim_setting *setting,
+                 plim_token t) {
+  plim_reading *now = &d->reading;
+  if (t.force == PLIM_NOTHING) return;
+  if (t.force == PLIM_UNREADABLE) {
+    d->unreadable = setting, d->unreadable_key = key;
+    return;
+  }
+  if (key->applies_to) {
+    plim_value wanted = plim_token_of(key->applies_to).value;
+    if (now->value.kind == PLIM_VALUE_NULL || !plim_value_same(&now->value, &wanted)) return;
+    if (now->said == PLIM_DEFAULTED || !plim_value_same(&now->value, &t.value))
+      take(d, key, setting, t);
+    return;
+  }
+  if (t.force == PLIM_WEAK && d->force != PLIM_NOTHING) return;
+  bool is_rival = d->force == PLIM_STRONG && t.force == PLIM_STRONG && now->setting != setting;
+  bool is_same = now->said == PLIM_SAID && plim_value_same(&now->value, &t.value);
+  bool is_last = key->flags & PLIM_KEY_LAST;
+  bool is_settled = now->is_fixed && (now->said == PLIM_UNCLEAR || now->setting == setting);
+  if (is_settled && is_direct(key) && !is_last) return; // once more does not make it clear
+  bool is_of_other_command =
+      is_rival && setting->group && now->setting && now->setting->group != setting->group;
+  if (is_rival && key->flags & PLIM_KEY_ADDS && now->value.kind == PLIM_VALUE_TEXT)
+    join(r, d, &t.value);
+  else if (is_of_other_command && now->key == key && !is_same) say_twice(d, setting, &t.value);
+  else if (is_rival && is_direct(key) && is_direct(now->key) && !is_same && !is_last &&
+           !(key->flags & PLIM_KEY_OLD))
+    say_twice(d, setting, &t.value);
+  else if (is_rival && is_same && setting->is_faint && now->setting->is_faint) say_both(d, setting);
+  else take(d, key, setting, t);
+}
+
+// The items of a list, each by the row's words, without those said already.
+static bool hear_items(reader *r, decision *d, const plim_key *key, bool is_nested) {
+  char text[LIST_BYTES] = "";
+  size_t used = 0;
+  const plim_setting *first = NULL;
+  for (size_t i = 0; i < r->s->at.len; i++) {
+    const plim_setting *item = &r->s->at.at[i];
+    if (!plim_key_is_item(r->names.names[i], key->key, is_nested)) continue;
+    if (plim_setting_counts(r->s, item) == PLIM_NO) continue;
+    if (!first) first = item;
+    plim_token t = plim_key_read(key, r->s, item);
+    if (t.force == PLIM_NOTHING || t.value.kind != PLIM_VALUE_TEXT || strstr(text, t.value.text))
+      continue;
+    int n = snprintf(text + used, sizeof text - used, "%s%s", used ? "," : "", t.value.text);
+    if (n > 0 && (size_t)n < sizeof text - used) used += (size_t)n;
+  }
+  if (!used) return first != NULL;
+  const char *kept = plim_settings_keep(r->s, text, strlen(text));
+  plim_token all = {PLIM_STRONG, {.kind = PLIM_VALUE_TEXT, .text = kept}};
+  if (kept) hear(r, d, key, first, all);
+  return true;
+}
+
+// The same command has the flag again, in another spelling. `search` goes on behind it.
+static bool is_said_again(const plim_settings *s, const plim_setting *flag,
+                          plim_key_search search) {
+  size_t i = flag->group && flag->key[0] == '-' ? plim_key_search_next(&search) : SIZE_MAX;
+  for (; i != SIZE_MAX && s->at.at[i].group == flag->group; i = plim_key_search_next(&search))
+    if (!plim_setting_is_passed_over(s, &s->at.at[i])) return true;
+  return false;
+}
+
+// What stands beside an evaluation does not count where the same key stands elsewhere too.
+static bool has_training_row(const reader *r, const plim_key *key, bool is_nested) {
+  plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
+  for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
+    bool is_of_evaluation = is_nested && plim_key_is_of_evaluation(r->names.names[i]);
+    if (!r->s->at.at[i].is_of_evaluation && !is_of_evaluation) return true;
+  }
+  return false;
+}
+
+// The other branch says the same.
+static bool has_twin(reader *r, const plim_key *key, bool is_nested, const plim_setting *setting,
+                     const plim_token *t) {
+  plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
+  for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
+    const plim_setting *other = &r->s->at.at[i];
+    if (!plim_settings_alternate(r->s, setting, other)) continue;
+    plim_token same = plim_key_read(key, r->s, root_of(r->s, other));
+    if (same.force == t->force && plim_value_same(&same.value, &t->value)) return true;
+  }
+  return false;
+}
+
+// What may not run leaves the knob open; a model is loaded in any case.
+static void hear_setting(reader *r, decision *d, const plim_key *key, bool is_nested,
+                         const plim_setting *setting) {
+  bool is_by_name = key->key[strlen(key->key) - 1] == '*'; // whatever it says
+  const plim_setting *root = is_by_name ? setting : root_of(r->s, setting);
+  plim_token t = plim_key_read(key, r->s, root);
+  bool is_open = plim_setting_counts(r->s, setting) == PLIM_MAYBE && t.force != PLIM_NOTHING &&
+                 key->knob != PLIM_KNOB_MODEL && !has_twin(r, key, is_nested, setting, &t);
+  if (is_open) d->unreadable = setting, d->unreadable_key = key;
+  else hear(r, d, key, root, t);
+}
+
+// All settings with the row's key: the last of equal keys; different keys must agree. False if there
+// is none.
+static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested) {
+  bool is_there = false, has_training = has_training_row(r, key, is_nested);
+  plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
+  for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
+    const plim_setting *setting = &r->s->at.at[i];
+    if (is_nested && plim_key_is_of_evaluation(r->names.names[i])) continue;
+    if (setting->is_aside || plim_setting_is_passed_over(r->s, setting)) continue;
+    if (plim_setting_counts(r->s, setting) == PLIM_NO) continue;
+    if (is_said_again(r->s, setting, search)) continue;
+    if (setting->is_of_evaluation && has_training) continue;
+    if (setting->is_faint && !r->hears_faint) continue;
+    is_there = true;
+    hear_setting(r, d, key, is_nested, setting);
+  }
+  if (key->how == PLIM_AS_LIST && hear_items(r, d, key, is_nested)) is_there = true;
+  return is_there;
+}
+
+// ---- one knob ---------------------------------------------------------------------------------------
+
+static bool is_late(const plim_key *key) { return key->applies_to || key->flags & PLIM_KEY_LAST; }
+
+static void assume(decision *d, const plim_key *key) {
+  if (d->reading.said != PLIM_UNSAID) return;
+  d->reading = (plim_reading){.said = PLIM_DEFAULTED, .value = plim_token_of(key->otherwise).value};
+}
+
+// What a late row says by its absence: it changes the value, not who said it.
+static void assume_late(decision *d, const plim_key *key) {
+  plim_value value = plim_token_of(key->otherwise).value;
+  if (!key->applies_to) {
+    d->reading = (plim_reading){.said = PLIM_DEFAULTED, .value = value};
+    snprintf(d->reading.why, sizeof d->reading.why, "%s is not set", key->key);
+    return;
+  }
+  plim_value wanted = plim_token_of(key->applies_to).value;
+  if (plim_value_same(&d->reading.value, &wanted)) d->reading.value = value;
+}
+
+static bool is_about(const plim_key *key, plim_knob knob, plim_format format) {
+  return key->knob == knob && (!key->formats || key->formats & 1u << format);
+}
+
+// Whether the table has something to say about the knob.
+static bool hear_table(reader *r, const plim_key *keys, bool is_nested, plim_knob knob,
+                       decision *d) {
+  bool is_there = false, is_vaguely_there = false;
+  plim_format format = r->s->format;
+  for (const plim_key *key = keys; key->key; key++)
+    if (is_about(key, knob, format) && !is_late(key) && !(key->flags & PLIM_KEY_VAGUE))
+      is_there |= hear_row(r, d, key, is_nested);
+  for (const plim_key *key = keys; !is_there && key->key; key++)
+    if (is_about(key, knob, format) && key->flags & PLIM_KEY_VAGUE)
+      is_vaguely_there |= hear_row(r, d, key, is_nested);
+  for (const plim_key *key = keys; key->key; key++)
+    if (is_about(key, knob, format) && key->otherwise && !is_late(key))
+      is_there = true, assume(d, key);
+  for (const plim_key *key = keys; key->key; key++) {
+    if (!is_about(key, knob, format) || !is_late(key)) continue;
+    if (hear_row(r, d, key, is_nested)) is_there = true;
+    else if (key->otherwise) assume_late(d, key);
+  }
+  return is_there || is_vaguely_there;
+}
+
+// Of an item of a list, the list's name: "lora.target_modules.0".
+static void last_part(const char *key, char out[PLIM_KEY_BYTES]) {
+  snprintf(out, PLIM_KEY_BYTES, "%s", key);
+  char *dot = strrchr(out, '.');
+  if (dot && isdigit((unsigned char)dot[1])) *dot = 0, dot = strrchr(out, '.');
+  if (dot) memmove(out, dot + 1, strlen(dot));
+}
+
+bool plim_reading_explains(const plim_reading *reading, const plim_setting *computed) {
+  char name[PLIM_KEY_BYTES];
+  if (!reading->setting || computed->value.kind != PLIM_VALUE_DERIVED) return false;
+  last_part(reading->setting->key, name);
+  return strcasestr(computed->value.text, name);
+}
+
+// A computed value is in force, unless it is computed from the one that was read.
+static plim_reading decide(const reader *r, decision *d) {
+  bool is_read = d->reading.said == PLIM_SAID && d->reading.setting;
+  bool is_open = d->unreadable && !(is_read && plim_reading_explains(&d->reading, d->unreadable));
+  if (is_open) say_unreadable(r->s, d->unreadable, d->unreadable_key, &d->reading);
+  return d->reading;
+}
+
+static void hear_tables(reader *r, plim_dialect dialect, plim_knob knob, decision *d) {
+  for (plim_dialect at = dialect; at != PLIM_DIALECTS; at = plim_dialect_table[at].base) {
+    const plim_dialect_info *info = &plim_dialect_table[at];
+    if (hear_table(r, info->keys, info->is_nested, knob, d)) break;
+  }
+}
+
+static bool is_silent(const decision *d) {
+  return d->reading.said <= PLIM_DEFAULTED && !d->unreadable;
+}
+
+static void hear_knob(reader *r, plim_dialect dialect, plim_knob knob, plim_reading *out) {
+  decision d = {0}, faint = {0};
+  hear_tables(r, dialect, knob, &d);
+  r->hears_faint = r->has_faint && is_silent(&d);
+  if (r->hears_faint) hear_tables(r, dialect, knob, &faint);
+  r->hears_faint = false;
+  if (!is_silent(&faint)) d = faint;
+  decision launch = {0};
+  bool is_launched = r->s->format == PLIM_FORMAT_SHELL || r->s->format == PLIM_FORMAT_DOCKERFILE ||
+                     r->s->format == PLIM_FORMAT_PYTHON;
+  if (is_launched && d.reading.said <= PLIM_DEFAULTED)
+    hear_table(r, plim_launch_keys, false, knob, &launch);
+  *out = decide(r, &d);
+  plim_reading launched = decide(r, &launch);
+  if (launched.said > PLIM_DEFAULTED) *out = launched;
+}
+
+// ---- what must not change ---------------------------------------------------------------------------
+
+// A setting that binds a knob: above `limit`, or true.
+static const struct {
+  const char *key;
+  int64_t limit;
+  plim_knob knob;
+  const char *reason;
+} bonds[] = {
+    {"context_parallel_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 where a sequence is split"},
+    {"cp_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 where a sequence is split"},
+    {"optimizer_in_bwd", 0, PLIM_KNOB_ACCUMULATE,
+     "must be 1 where the optimizer steps in backward"},
+    {"pipeline_model_parallel_size", 1, PLIM_KNOB_MICRO_BATCH, "a pipeline's schedule rests on it"},
+    {"pipeline_model_parallel_size", 1, PLIM_KNOB_ACCUMULATE, "a pipeline's schedule rests on it"},
+    {"auto_find_batch_size", 0, PLIM_KNOB_MICRO_BATCH, "Trainer changes it by itself"},
+};
+
+static bool exceeds(const plim_value *value, int64_t limit) {
+  if (value->kind == PLIM_VALUE_BOOL) return value->flag;
+  plim_value n = *value;
+  if (value->kind == PLIM_VALUE_TEXT && !plim_number_of(value->text, &n))
+    return strcasecmp(value->text, "true") == 0;
+  return n.kind == PLIM_VALUE_INTEGER && n.integer > limit;
+}
+
+static void fix(plim_reading *reading, const char *reason, const char *source) {
+  if (reading->is_fixed || reading->said == PLIM_UNSAID) return;
+  reading->is_fixed = true;
+  snprintf(reading->why, sizeof reading->why, "%.100s (%.110s)", reason, source);
+}
+
+static void apply_bonds(reader *r, plim_recipe_file *out) {
+  bool is_nested = plim_dialect_table[out->dialect].is_nested;
+  for (size_t i = 0; i < sizeof bonds / sizeof *bonds; i++) {
+    plim_key_search search = plim_key_index_search(&r->names, bonds[i].key, is_nested);
+    for (size_t k; (k = plim_key_search_next(&search)) != SIZE_MAX;) {
+      const plim_setting *setting = &r->s->at.at[k];
+      if (exceeds(&setting->value, bonds[i].limit))
+        fix(&out->knobs[bonds[i].knob], bonds[i].reason, setting->key);
+    }
+  }
+}
+
+static void heed_comments(const plim_settings *s, plim_recipe_file *out) {
+  for (int i = 0; i < PLIM_KNOBS; i++) {
+    plim_reading *reading = &out->knobs[i];
+    if (!reading->setting || reading->is_fixed) continue;
+    const char *ban = plim_ban_of(s, reading->setting);
+    if (ban) fix(reading, "a comment forbids it", ban);
+  }
+}
+
+// ---- the file ---------------------------------------------------------------------------------------
+
+plim_err plim_recipe_file_read(plim_settings *s, plim_dialect dialect, plim_recipe_file *out,
+                               plim_error *error) {
+  *out = (plim_recipe_file){.dialect = dialect};
+  reader r = {.s = s};
+  for (size_t i = 0; i < s->at.len; i++) r.has_faint |= s->at.at[i].is_faint;
+  plim_err err = plim_key_index_make(s, &r.names)
+                     ? PLIM_OK
+                     : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  for (int i = 0; i < PLIM_KNOBS && !err; i++) hear_knob(&r, dialect, (plim_knob)i, &out->knobs[i]);
+  if (!err) apply_bonds(&r, out);
+  heed_comments(s, out);
+  plim_key_index_free(&r.names);
+  return !err && s->has_failed ? plim_fail(error, PLIM_ERR_NOMEM, "out of memory") : err;
+}
+
+plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const plim_key *key,
+                         plim_reading *out, plim_error *error) {
+  decision d = {0};
+  reader r = {.s = s};
+  const plim_setting *root = root_of(s, setting);
+  hear(&r, &d, key, root, plim_key_read(key, s, root));
+  *out = decide(&r, &d);
+  if (out->said == PLIM_UNSAID) *out = (plim_reading){.setting = root, .key = key};
+  const char *ban = out->setting ? plim_ban_beside(out->setting) : NULL;
+  if (ban) fix(out, "a comment forbids it", ban);
+  return s->has_failed ? plim_fail(error, PLIM_ERR_NOMEM, "out of memory") : PLIM_OK;
+}
+
+const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_file *recipe) {
+  if (plim_dialect_table[recipe->dialect].is_part)
+    return "it says how a run is started, not what is trained";
+  bool is_home = recipe->dialect == PLIM_DIALECT_HOME;
+  if (is_home && recipe->knobs[PLIM_KNOB_MICRO_BATCH].said == PLIM_UNSAID)
+    return "it sets no batch size under a name that is known";
+  bool is_tune = recipe->dialect == PLIM_DIALECT_TORCHTUNE;
+  if (is_tune && !plim_settings_find(s, "optimizer._component_"))
+    return "it has no optimizer: it does not train";
+  return NULL;
+}

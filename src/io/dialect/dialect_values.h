@@ -1,0 +1,28 @@
+// Values of files as values of knobs, and back.
+#ifndef PLIM_IO_DIALECT_VALUES_H
+#define PLIM_IO_DIALECT_VALUES_H
+
+#include "dialect.h"
+
+// How much a row says: nothing, something that others may replace, or its word.
+typedef enum { PLIM_NOTHING, PLIM_WEAK, PLIM_STRONG, PLIM_UNREADABLE } plim_force;
+
+typedef struct {
+  plim_force force;
+  plim_value value; // its text is static, or kept by the settings
+} plim_token;
+
+// What a setting says, read as the row has it. Memory that ran out reads as NOTHING; callers that
+// care look at s->strings.
+plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setting *setting);
+
+// A value with which the row says nothing, or only weakly; false if it has none.
+bool plim_key_silence(const plim_key *key, plim_value *out);
+
+// A knob's word: "4", "0.05", "on", "?off", "-".
+plim_token plim_token_of(const char *word);
+
+// The number in a text, or the product of several: "8", "5 * 8". False if there is none.
+bool plim_number_of(const char *text, plim_value *out);
+
+#endif

@@ -1,0 +1,358 @@
+#include "model_config.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "catalogue.h"
+#include "families.h"
+#include "hub_cache.h"
+#include "model_names.h"
+#include "suggest.h"
+#include "text.h"
+
+enum { SHAPE_WORD_BYTES = 64 };      // as catalogue.c reads them
+enum { LISTED = 8 };                 // candidates that a refusal names
+enum { MAX_CONFIG_BYTES = 4 << 20 }; // the largest have a label for each of 20,000 classes: 1 MiB
+
+static const char *text_of(const json_t *object, const char *key) {
+  const char *text = json_string_value(json_object_get(object, key));
+  return text ? text : "";
+}
+
+// ---- the head ---------------------------------------------------------------------------------------
+
+static bool ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), tail = strlen(end);
+  return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+static bool is_encoder(const plim_config *c) {
+  static const char *const families[] = {"bert", "roberta", "mpnet"};
+  for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+    if (strcmp(c->family->model_type, families[i]) == 0) return true;
+  return false;
+}
+
+// What a class is called by its last words, in the order they are tried.
+static const struct {
+  const char *end;
+  plim_head head;
+  bool is_exact; // false: the class has another head, which is left out and noted
+} heads[] = {
+    {"ForCausalLM", PLIM_HEAD_CAUSAL, true},
+    {"ForConditionalGeneration", PLIM_HEAD_CAUSAL, true},
+    {"LMHeadModel", PLIM_HEAD_CAUSAL, true},
+    {"ForMaskedLM", PLIM_HEAD_MASKED, true},
+    {"ForPreTraining", PLIM_HEAD_MASKED, false},
+    {"Model", PLIM_HEAD_NONE, true},
+    {"", PLIM_HEAD_NONE, false}, // ForSequenceClassification and the like
+};
+
+static plim_err refuse_head(const plim_config *c, const char *name, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "architectures names %.64s, whose head has no program here", name);
+  plim_error_hint(error, "known for %s: %s", c->family->model_type,
+                  is_encoder(c) ? "...ForMaskedLM, ...Model" : "...ForCausalLM");
+  return err;
+}
+
+// An encoder has the head its class names; every other family has a program for one head alone.
+static plim_err read_head(const json_t *root, plim_model_source *out, plim_error *error) {
+  plim_config *c = &out->config;
+  const char *name = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
+  if (is_encoder(c) && c->head == PLIM_HEAD_CAUSAL) c->head = PLIM_HEAD_NONE;
+  if (!name) return PLIM_OK;
+  size_t i = 0;
+  while (!ends_with(name, heads[i].end)) i++;
+  bool fits = is_encoder(c) == (heads[i].head != PLIM_HEAD_CAUSAL);
+  bool is_bare = ends_with(name, "Model") && !ends_with(name, "EncoderModel");
+  if (!fits && !is_bare) return refuse_head(c, name, error);
+  if (is_encoder(c) && fits) c->head = heads[i].head;
+  if (fits && heads[i].is_exact) return PLIM_OK;
+  const char *taken_for = c->head == PLIM_HEAD_CAUSAL   ? "language model with its head"
+                          : c->head == PLIM_HEAD_MASKED ? "masked language model"
+                                                        : "bare encoder";
+  snprintf(out->note, sizeof out->note, "%.64s is taken for a %s", name, taken_for);
+  return PLIM_OK;
+}
+
+// ---- the rest of the file ---------------------------------------------------------------------------
+
+static const struct {
+  const char *name;
+  plim_dtype dtype;
+} dtypes[] = {{"bfloat16", PLIM_BF16}, {"float16", PLIM_FP16}, {"float32", PLIM_FP32}};
+
+static plim_dtype read_dtype(const json_t *root) {
+  static const char prefix[] = "torch.";
+  const char *name = text_of(root, json_object_get(root, "dtype") ? "dtype" : "torch_dtype");
+  if (strncmp(name, prefix, sizeof prefix - 1) == 0) name += sizeof prefix - 1;
+  for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+    if (strcmp(name, dtypes[i].name) == 0) return dtypes[i].dtype;
+  return PLIM_DTYPE_COUNT;
+}
+
+static int bits_of(const json_t *quantization) {
+  if (json_is_true(json_object_get(quantization, "load_in_4bit"))) return 4;
+  if (json_is_true(json_object_get(quantization, "load_in_8bit"))) return 8;
+  double bits = json_number_value(json_object_get(quantization, "bits"));
+  if (bits >= 1 && bits <= 16) return (int)bits;
+  return strstr(text_of(quantization, "quant_method"), "fp8") ? 8 : 0;
+}
+
+static void read_quantization(const json_t *root, plim_model_source *out) {
+  const json_t *quantization = json_object_get(root, "quantization_config");
+  if (!json_is_object(quantization)) return;
+  const char *method = text_of(quantization, "quant_method");
+  snprintf(out->quantization, sizeof out->quantization, "%s", *method ? method : "unnamed");
+  plim_text_disarm(out->quantization);
+  out->quantized_bits = bits_of(quantization);
+}
+
+// Models that see or hear keep the language model's keys one level down.
+static plim_err refuse_nested(const json_t *root, plim_error *error) {
+  static const char *const parts[] = {"text_config",   "llm_config",     "language_config",
+                                      "vision_config", "thinker_config", "audio_config"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    if (!json_is_object(json_object_get(root, parts[i]))) continue;
+    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                             "model_type \"%.64s\" is a model of several parts (%s), which has no "
+                             "program here",
+                             text_of(root, "model_type"), parts[i]);
+    plim_error_hint(error, "a language model alone can be planned for");
+    return err;
+  }
+  return PLIM_OK;
+}
+
+static plim_err read_key(plim_config *c, const char *key, const json_t *value, plim_error *error) {
+  bool is_number = json_is_number(value) || json_is_boolean(value) || json_is_null(value);
+  if (is_number) plim_config_number(c, key, json_is_true(value) ? 1 : json_number_value(value));
+  else if (plim_config_is_number(key))
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is not a number", key);
+  else if (json_is_string(value)) plim_config_text(c, key, json_string_value(value));
+  return PLIM_OK;
+}
+
+static plim_err read_object(plim_config *c, json_t *object, plim_error *error) {
+  const char *key;
+  json_t *value;
+  plim_err err = PLIM_OK;
+  json_object_foreach(object, key, value) {
+    if (!err) err = read_key(c, key, value, error);
+  }
+  return err;
+}
+
+// The parameters of the rotation are an object of their own: its keys count as if they were outside.
+static plim_err read_keys(json_t *root, plim_model_source *out, plim_error *error) {
+  static const char *const rotations[] = {"rope_scaling", "rope_parameters"};
+  plim_err err = read_object(&out->config, root, error);
+  for (size_t i = 0; !err && i < sizeof rotations / sizeof *rotations; i++) {
+    json_t *rotation = json_object_get(root, rotations[i]);
+    if (json_is_object(rotation)) err = read_object(&out->config, rotation, error);
+  }
+  return err;
+}
+
+static plim_err read_root(json_t *root, plim_model_source *out, plim_error *error) {
+  plim_err err = refuse_nested(root, error);
+  if (err) return err;
+  const char *model_type = text_of(root, "model_type");
+  if (!*model_type) {
+    err = plim_fail(error, PLIM_ERR_PARSE, "there is no model_type in it");
+    plim_error_hint(error, "transformers' config.json has one, such as \"model_type\": \"llama\"");
+    return err;
+  }
+  err = plim_config_init(&out->config, model_type, error);
+  if (!err) err = read_keys(root, out, error);
+  if (!err) err = read_head(root, out, error);
+  if (!err) err = plim_config_finish(&out->config, error);
+  if (err) return err;
+  out->dtype = read_dtype(root);
+  read_quantization(root, out);
+  return PLIM_OK;
+}
+
+plim_err plim_model_config_parse(const char *text, size_t size, plim_model_source *out,
+                                 plim_error *error) {
+  *out = (plim_model_source){.dtype = PLIM_DTYPE_COUNT};
+  json_error_t why;
+  // Whole numbers as reals: one too long for 64 bits is then too large, not a broken file.
+  json_t *root = json_loadb(text, size, JSON_DECODE_INT_AS_REAL, &why);
+  plim_err err;
+  if (!root) {
+    err = plim_fail(error, PLIM_ERR_PARSE, "this is not JSON: line %d, %.160s", why.line, why.text);
+    plim_error_at(error, why.position > 0 ? (uint64_t)why.position : 0);
+  } else if (!json_is_object(root)) {
+    err = plim_fail(error, PLIM_ERR_PARSE, "this is no configuration: not a JSON object");
+  } else {
+    err = read_root(root, out, error);
+  }
+  json_decref(root);
+  if (error) plim_text_disarm(error->message);
+  plim_text_disarm(out->note);
+  return err;
+}
+
+// ---- places -----------------------------------------------------------------------------------------
+
+static void folder_of(char folder[PLIM_PATH_BYTES], const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (!slash) snprintf(folder, PLIM_PATH_BYTES, ".");
+  else if (slash == path) snprintf(folder, PLIM_PATH_BYTES, "/");
+  else snprintf(folder, PLIM_PATH_BYTES, "%.*s", (int)(slash - path), path);
+}
+
+plim_err plim_model_config_read(const char *path, plim_model_source *out, plim_error *error) {
+  char joined[PLIM_PATH_BYTES], *text;
+  size_t size;
+  if (plim_is_folder(path)) {
+    if (!plim_path_join(joined, path, "config.json"))
+      return plim_fail(error, PLIM_ERR_ARGUMENT, "the path is too long");
+    path = joined;
+  }
+  plim_err err = plim_text_file_read(path, MAX_CONFIG_BYTES, &text, &size, error);
+  if (err) {
+    plim_error_hint(error, "give a model's config.json, or the folder it is in");
+    return err;
+  }
+  err = plim_model_config_parse(text, size, out, error);
+  free(text);
+  if (err) return plim_error_file(error, err, path);
+  folder_of(out->folder, path);
+  return PLIM_OK;
+}
+
+static plim_err from_catalogue(const plim_catalogue_model *model, plim_model_source *out,
+                               plim_error *error) {
+  *out = (plim_model_source){
+      .origin = PLIM_ORIGIN_CATALOGUE, .dtype = model->dtype, .parameters = model->parameters};
+  return plim_catalogue_config(model, &out->config, error);
+}
+
+bool plim_model_is_shape(const char *what) {
+  static const char start[] = "model_type=";
+  return strncmp(what, start, sizeof start - 1) == 0;
+}
+
+// A number under a key that no configuration has is a slip.
+static plim_err check_pair(const char *at, size_t size, plim_error *error) {
+  char key[SHAPE_WORD_BYTES];
+  size_t name = strcspn(at, "= ");
+  bool is_pair = size < sizeof key && name && name < size;
+  snprintf(key, sizeof key, "%.*s", (int)(name < sizeof key ? name : sizeof key - 1), at);
+  bool is_number = is_pair && at[name + 1] >= '0' && at[name + 1] <= '9';
+  if (is_pair && (!is_number || plim_config_is_number(key))) return PLIM_OK;
+  plim_err err = plim_fail(
+      error, PLIM_ERR_ARGUMENT,
+      is_pair ? "no model's configuration has the key %s" : "\"%s\" is no KEY=VALUE", key);
+  plim_error_hint(error, "the keys of a config.json, one blank between: --model \"model_type=llama "
+                         "hidden_size=2048\"");
+  return err;
+}
+
+static plim_err from_shape(const char *keys, plim_model_source *out, plim_error *error) {
+  const plim_catalogue_model model = {.keys = keys, .head = PLIM_HEAD_CAUSAL};
+  *out = (plim_model_source){.origin = PLIM_ORIGIN_SHAPE, .dtype = PLIM_DTYPE_COUNT};
+  plim_err err = PLIM_OK;
+  for (const char *at = keys; *at && !err; at += strcspn(at, " "), at += *at == ' ')
+    err = check_pair(at, strcspn(at, " "), error);
+  if (!err) err = plim_catalogue_config(&model, &out->config, error);
+  if (error) plim_text_disarm(error->message);
+  return err;
+}
+
+static plim_err refuse_several(const char *what, const plim_catalogue_model *const *found,
+                               size_t count, plim_error *error) {
+  const char *names[LISTED];
+  bool has_owner = strchr(what, '/') != NULL;
+  for (size_t i = 0; i < count && i < LISTED; i++)
+    names[i] = has_owner ? found[i]->id : found[i]->name;
+  char list[192];
+  plim_suggest_list(names, count, LISTED, list, sizeof list);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "\"%.64s\" could be %s", what, list);
+  plim_error_hint(error, "plimsoll help models lists them, or give the path of a config.json");
+  return err;
+}
+
+// A mirror, or a folder that is not here: by its name alone.
+static plim_err from_namesake(const char *what, const plim_catalogue_model *model,
+                              plim_model_source *out, plim_error *error) {
+  plim_err err = from_catalogue(model, out, error);
+  snprintf(out->note, sizeof out->note, "%.80s is taken for %.64s, by its name%s", what, model->id,
+           plim_model_is_path(what) ? ": it is not here" : "");
+  if (plim_model_is_quantized(what)) {
+    snprintf(out->quantization, sizeof out->quantization, "bitsandbytes");
+    out->quantized_bits = 4;
+  }
+  plim_text_disarm(out->note);
+  return err;
+}
+
+static plim_err refuse_unknown(const char *what, plim_error *error) {
+  const char *close = plim_catalogue_suggest(what);
+  if (close && !plim_model_has_digits(close, what)) close = NULL; // another model, no slip
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "no model is called \"%.96s\"%s%s%s", what,
+                close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
+  if (plim_model_is_path(what))
+    plim_error_hint(error, "it is not here: give the folder with its config.json, or --model NAME");
+  else if (strchr(what, '/'))
+    plim_error_hint(error,
+                    "download its configuration, hf download %.96s config.json, or give the "
+                    "path of a config.json",
+                    what);
+  else
+    plim_error_hint(error, "give the path of a config.json, or of the folder it is in; plimsoll "
+                           "help models lists the names");
+  return err;
+}
+
+static plim_err refuse_family(const char *what, const char *family, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "%.96s is of a family that is not followed: %s", what, family);
+  plim_error_hint(error, "plimsoll help models lists those that are; of others, record a snapshot "
+                         "and plimsoll replay it");
+  return err;
+}
+
+static plim_err refuse_name(const char *what, plim_error *error) {
+  const plim_catalogue_model *found[PLIM_MAX_MODELS];
+  const char *family = plim_catalogue_unfollowed(what);
+  size_t count = plim_catalogue_candidates(what, found);
+  plim_err err = family      ? refuse_family(what, family, error)
+                 : count > 1 ? refuse_several(what, found, count, error)
+                             : refuse_unknown(what, error);
+  if (error) plim_text_disarm(error->message), plim_text_disarm(error->hint);
+  return err;
+}
+
+static bool could_be_several(const char *what) {
+  const plim_catalogue_model *found[PLIM_MAX_MODELS];
+  return plim_catalogue_candidates(what, found) > 1;
+}
+
+// A snapshot may hold a few files only; without config.json it says nothing.
+static bool in_cache(const char *id, char path[PLIM_PATH_BYTES]) {
+  char folder[PLIM_PATH_BYTES];
+  return plim_hub_snapshot(id, folder) && plim_path_join(path, folder, "config.json") &&
+         plim_is_file(path);
+}
+
+plim_err plim_model_find(const char *what, plim_model_source *out, plim_error *error) {
+  char cached[PLIM_PATH_BYTES];
+  if (plim_model_is_shape(what)) return from_shape(what, out, error);
+  if (plim_is_file(what) || plim_is_folder(what)) return plim_model_config_read(what, out, error);
+  if (in_cache(what, cached)) {
+    plim_err err = plim_model_config_read(cached, out, error);
+    out->origin = PLIM_ORIGIN_CACHE;
+    return err;
+  }
+  const plim_catalogue_model *model = plim_catalogue_named(what);
+  if (model) return from_catalogue(model, out, error);
+  model = could_be_several(what) ? NULL : plim_model_called(what);
+  return model ? from_namesake(what, model, out, error) : refuse_name(what, error);
+}

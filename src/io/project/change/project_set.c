@@ -1,0 +1,338 @@
+// Changes of knobs as edits of files.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "project_change_impl.h"
+#include "project_share.h"
+#include "project_task.h"
+
+// ---- one knob in all its places ---------------------------------------------------------------------
+
+static bool is_idle(const plim_project_file *f, const plim_edit *edit) {
+  size_t size = edit->span.end - edit->span.begin;
+  return strlen(edit->text) == size && memcmp(f->text + edit->span.begin, edit->text, size) == 0;
+}
+
+static plim_err keep(plim_edit_set *out, size_t file, plim_task *t, plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; i < t->done_count; i++)
+    if (is_idle(t->f, &t->done[i])) free(t->done[i].text);
+    else if (err || !vec_push(&out->at, (plim_file_edit){file, t->done[i]})) {
+      free(t->done[i].text);
+      err = plim_no_memory(error);
+    }
+  return err;
+}
+
+// A row that goes by what is called, "*optim.adamw.*", whatever its arguments say.
+static bool is_by_call(const plim_knob_place *place) {
+  const char *key = place->key->key;
+  return *key && key[strlen(key) - 1] == '*' && place->setting && strrchr(place->setting->key, '.');
+}
+
+// "torch.optim.AdamW" of torch.optim.AdamW#2.lr
+static void say_by_call(const char *key, char *why, size_t size) {
+  const char *dot = strrchr(key, '.');
+  size_t number = strcspn(key, "#"), n = (size_t)(dot - key);
+  if (number < n) n = number;
+  snprintf(why, size, "the call %.*s(...) makes it, and has to be changed by hand",
+           (int)(n < 96 ? n : 96), key);
+}
+
+// Why the deciding key does not do it, whatever is tried; false if it could. Rows that match by a pattern go by what
+// they matched.
+static bool say_why(const plim_knob_place *place, const plim_value *value, const char *tried,
+                    char *why, size_t size) {
+  plim_value out;
+  const plim_key *key = place->key;
+  bool is_closed = key->flags & PLIM_KEY_READ_ONLY, is_pattern = strchr(key->key, '*') != NULL;
+  const char *name = is_pattern && place->setting ? place->setting->key : key->key;
+  if (is_closed) snprintf(why, size, "%.96s must not change alone: other keys go with it", name);
+  else if (*tried || plim_key_inverse(key, value, &out)) return false;
+  else if (is_by_call(place)) say_by_call(place->setting->key, why, size);
+  else snprintf(why, size, "%.96s has no word for it", name);
+  return true;
+}
+
+// torchtune's two keys together move the inputs of checkpointed layers.
+static void hint_other_way(const plim_project *p, const plim_knob_change *c, plim_error *error) {
+  bool is_tune = p->dialect == PLIM_DIALECT_TORCHTUNE && c->knob == PLIM_KNOB_CHECKPOINT;
+  if (is_tune)
+    plim_error_hint(error,
+                    "enable_activation_checkpointing and enable_activation_offloading: True");
+  else
+    plim_error_hint(error, "if it has another name or place: --set %s=FILE:KEY",
+                    plim_knob_table[c->knob].name);
+}
+
+// `place` is what decides; NULL: nothing. `tried` is what came of it, `said` what the editor said.
+static plim_err refuse(const plim_project *p, const plim_knob_place *place,
+                       const plim_knob_change *c, const char *tried, const plim_error *said,
+                       plim_error *error) {
+  char value[64], why[200] = "there is no sure place for it";
+  const char *name = plim_knob_table[c->knob].name;
+  plim_value_print(&c->value, value, sizeof value);
+  bool is_said = place && place->key && say_why(place, &c->value, tried, why, sizeof why);
+  if (!is_said && *tried) snprintf(why, sizeof why, "%.190s", tried);
+  else if (!is_said && said->message[0]) snprintf(why, sizeof why, "%.190s", said->message);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot become %s: %s", name, value, why);
+  if (!is_said || !is_by_call(place)) hint_other_way(p, c, error);
+  return plim_error_file_of(p, place ? place->file : SIZE_MAX, err, error);
+}
+
+// Everything that changes, and how far it is done.
+typedef struct {
+  const plim_project *p;
+  const plim_knob_change *changes;
+  size_t count;
+  plim_edit_set *out;
+} job;
+
+static bool has_edits(const job *j, size_t file) {
+  for (size_t i = 0; i < j->out->at.len; i++)
+    if (j->out->at.at[i].file == file) return true;
+  return false;
+}
+
+// The file as it is to be says it already: by a key that another knob changed.
+static bool is_done(const job *j, size_t file, const plim_knob_change *c) {
+  const plim_project_file *f = j->p->files.at[file];
+  plim_settings s;
+  plim_recipe_file recipe;
+  char *text;
+  size_t size;
+  bool is = false;
+  if (f->recipe.dialect == PLIM_DIALECTS || !has_edits(j, file)) return false;
+  if (plim_project_text(j->p, file, j->out, &text, &size, NULL)) return false;
+  if (!plim_settings_read_like(&f->settings, text, size, &s, NULL)) {
+    is = !plim_recipe_file_read(&s, f->recipe.dialect, &recipe, NULL) &&
+         recipe.knobs[c->knob].said >= PLIM_DEFAULTED &&
+         plim_value_same(&recipe.knobs[c->knob].value, &c->value);
+    plim_settings_clear(&s);
+  }
+  free(text);
+  return is;
+}
+
+static plim_task task_of(const job *j, size_t file, const plim_knob_change *c) {
+  return (plim_task){.f = j->p->files.at[file],
+                     .knob = c->knob,
+                     .value = &c->value,
+                     .changes = j->changes,
+                     .change_count = j->count};
+}
+
+static plim_err change_places(const job *j, const plim_knob_change *c, plim_error *error) {
+  const plim_project_knob *k = &j->p->knobs[c->knob];
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; i < k->place_count && !err; i++) {
+    const plim_knob_place *place = &k->places[i];
+    if (place->setting && place->setting->value.kind == PLIM_VALUE_DERIVED) continue;
+    plim_task t = task_of(j, place->file, c);
+    plim_error why = {0};
+    t.decides = place->setting;
+    t.key = place->key;
+    t.is_bound = place->key && !*place->key->key;
+    if (!t.is_bound && is_done(j, place->file, c)) continue;
+    bool is_made = plim_task_perform(&t, &why);
+    if (is_made) err = keep(j->out, place->file, &t, error);
+    else if (t.has_no_memory) err = plim_no_memory(error);
+    else err = refuse(j->p, place, c, t.why, &why, error);
+  }
+  return err;
+}
+
+static bool is_shared(const plim_project *p) {
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_STRATEGY];
+  bool is_known = k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_TEXT;
+  return is_known &&
+         (strncmp(k->value.text, "zero", 4) == 0 || strcmp(k->value.text, "fsdp2") == 0);
+}
+
+static bool has_adapters(const plim_project *p) {
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_LORA_RANK];
+  return k->said >= PLIM_UNCLEAR || (k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0);
+}
+
+// What only some ways to share have, or adapters.
+static const char *why_idle(const plim_project *p, const plim_knob_change *c) {
+  bool is_of_adapters = c->knob == PLIM_KNOB_LORA_ALPHA || c->knob == PLIM_KNOB_LORA_DROPOUT;
+  if (is_of_adapters && !has_adapters(p)) return "nothing here makes adapters";
+  const char *to = c->value.kind == PLIM_VALUE_TEXT ? c->value.text : "";
+  bool is_of_state = strcmp(to, "optimizer") == 0 || strcmp(to, "parameters") == 0;
+  if (is_shared(p)) return NULL;
+  if (c->knob == PLIM_KNOB_RESHARD) return "it is a setting of FSDP2, which these files do not use";
+  return c->knob == PLIM_KNOB_OFFLOAD && is_of_state ? "only ZeRO and FSDP2 keep that on the host"
+                                                     : NULL;
+}
+
+static bool has_row(plim_dialect dialect, plim_knob knob) {
+  for (; dialect != PLIM_DIALECTS; dialect = plim_dialect_table[dialect].base)
+    for (const plim_key *key = plim_dialect_table[dialect].keys; key->key; key++)
+      if (key->knob == knob) return true;
+  return false;
+}
+
+// The one ecosystem of these files, where it has no key for the knob; NULL: it has, or there are several.
+static const char *without_key(const plim_project *p, plim_knob knob) {
+  plim_dialect only = PLIM_DIALECTS;
+  for (size_t i = 0; i < p->files.len; i++) {
+    plim_dialect dialect = p->files.at[i]->recipe.dialect;
+    if (dialect == PLIM_DIALECTS || dialect == only) continue;
+    if (only != PLIM_DIALECTS || dialect == PLIM_DIALECT_HOME) return NULL;
+    only = dialect;
+  }
+  return only == PLIM_DIALECTS || has_row(only, knob) ? NULL : plim_dialect_table[only].name;
+}
+
+static plim_err refuse_absent(const plim_project *p, plim_knob knob, plim_error *error) {
+  const char *name = plim_knob_table[knob].name, *lacks = without_key(p, knob);
+  plim_err err =
+      lacks ? plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s has no key for %s", lacks, name)
+            : plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                        "nothing in these files sets %s, and there is no sure place for it", name);
+  plim_error_hint(error, "say where it is: --set %s=FILE:KEY", name);
+  return err;
+}
+
+// Where --set says, a key that is not there yet.
+static plim_err insert_bound(const job *j, const plim_binding *b, size_t file,
+                             const plim_knob_change *c, plim_error *error) {
+  const plim_project_file *f = j->p->files.at[file];
+  plim_knob_place place = {file, NULL, &b->key};
+  plim_error said = {0};
+  plim_value value;
+  plim_edit edit;
+  if (!plim_key_inverse(&b->key, &c->value, &value))
+    return refuse(j->p, &place, c, "there is no word for it", &said, error);
+  if (plim_settings_insert(&f->settings, b->name, &value, &edit, &said))
+    return refuse(j->p, &place, c, "", &said, error);
+  if (vec_push(&j->out->at, (plim_file_edit){file, edit})) return PLIM_OK;
+  free(edit.text);
+  return plim_no_memory(error);
+}
+
+static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_error *error) {
+  const plim_project *p = j->p;
+  plim_error why = {0};
+  char tried[sizeof((plim_task *)0)->why] = "";
+  size_t named;
+  const plim_binding *bound = plim_binding_to_add(p, c->knob, &named);
+  if (bound && *bound->name) return insert_bound(j, bound, named, c, error);
+  for (int order = 0; order < 3; order++)
+    for (size_t i = 0; i < p->files.len; i++) {
+      if (plim_project_rank(p, i) != order) continue;
+      plim_task t = task_of(j, i, c);
+      if (is_done(j, i, c)) return PLIM_OK;
+      if (plim_task_perform(&t, &why)) return keep(j->out, i, &t, error);
+      if (t.has_no_memory) return plim_no_memory(error);
+      if (!*tried) memcpy(tried, t.why, sizeof tried);
+    }
+  if (why.message[0] || *tried) return refuse(p, NULL, c, tried, &why, error);
+  const char *idle = why_idle(p, c);
+  if (idle) return refuse(p, NULL, c, idle, &why, error);
+  return refuse_absent(p, c->knob, error);
+}
+
+static bool is_there_already(const plim_project_knob *k, plim_knob knob, const plim_value *value) {
+  bool is_silent = k->said == PLIM_UNSAID && knob == PLIM_KNOB_OFFLOAD;
+  if (is_silent && plim_is_without_a_word(knob, value)) return true;
+  bool is_known = k->said == PLIM_SAID || k->said == PLIM_DEFAULTED;
+  return is_known && plim_value_same(&k->value, value);
+}
+
+static bool turns_checkpoint_on(const plim_knob_change *c) {
+  return c->knob == PLIM_KNOB_CHECKPOINT && c->value.kind == PLIM_VALUE_TEXT &&
+         strcmp(c->value.text, "on") == 0;
+}
+
+static void forget_from(plim_edit_set *edits, size_t count) {
+  while (edits->at.len > count) free(edits->at.at[--edits->at.len].edit.text);
+}
+
+// It stays if the file then says the same.
+static void keep_company(const job *j, const plim_knob_change *c, size_t file) {
+  size_t had = j->out->at.len;
+  plim_project_add_reentrant(j->p, file, j->out);
+  if (j->out->at.len > had && !is_done(j, file, c)) forget_from(j->out, had);
+}
+
+static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error *error) {
+  const plim_project *p = j->p;
+  const plim_project_knob *k = &p->knobs[c->knob];
+  bool is_quotient = c->knob == PLIM_KNOB_ACCUMULATE && plim_project_divides(p);
+  if (is_there_already(k, c->knob, &c->value) || is_quotient) return PLIM_OK;
+  if (k->is_fixed) {
+    const char *name = plim_knob_table[c->knob].name;
+    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot be changed: %s", name, k->why);
+    plim_error_hint(error, "if another place decides: --set %s=FILE:KEY", name);
+    return plim_error_file_of(p, k->place_count ? k->places[0].file : SIZE_MAX, err, error);
+  }
+  if (plim_project_takes_liger(p, c)) return plim_project_add_liger(p, j->out, error);
+  if (plim_project_takes_devices(p, c)) return plim_project_put_devices(p, c, j->out, error);
+  size_t had = j->out->at.len;
+  plim_err err = k->place_count ? change_places(j, c, error) : insert_anywhere(j, c, error);
+  if (!err && turns_checkpoint_on(c) && j->out->at.len > had)
+    keep_company(j, c, j->out->at.at[had].file);
+  return err;
+}
+
+// ---- how GPUs share the run -------------------------------------------------------------------------
+
+static const char *wanted_text(const job *j, plim_knob knob) {
+  const plim_value *value = plim_change_of(j->changes, j->count, knob);
+  if (!value && j->p->knobs[knob].said == PLIM_SAID) value = &j->p->knobs[knob].value;
+  return value && value->kind == PLIM_VALUE_TEXT ? value->text : "none";
+}
+
+// What was tried first may have failed though all is well: nobody is told.
+static plim_err tell(plim_err err, const plim_error *said, plim_error *error) {
+  if (err && error) *error = *said;
+  return err;
+}
+
+static bool becomes_stage_3(const job *j) {
+  const plim_value *to = plim_change_of(j->changes, j->count, PLIM_KNOB_STRATEGY);
+  const plim_project_knob *k = &j->p->knobs[PLIM_KNOB_STRATEGY];
+  bool is_asked = to && to->kind == PLIM_VALUE_TEXT && strcmp(to->text, "zero3") == 0;
+  return is_asked && !(k->said == PLIM_SAID && plim_value_same(&k->value, to));
+}
+
+// Key by key where that does it; else as a whole.
+static plim_err change_ways(const job *j, plim_error *error) {
+  plim_err err = PLIM_OK;
+  size_t had = j->out->at.len;
+  plim_error said = {0}, why = {0};
+  for (size_t i = 0; i < j->count && !err; i++)
+    if (plim_is_sharing(j->changes[i].knob)) err = change_knob(j, &j->changes[i], &said);
+  bool is_whole = plim_change_of(j->changes, j->count, PLIM_KNOB_STRATEGY);
+  if (!err || (!is_whole && !is_shared(j->p))) return tell(err, &said, error);
+  forget_from(j->out, had);
+  plim_way_to_share way = {wanted_text(j, PLIM_KNOB_STRATEGY), wanted_text(j, PLIM_KNOB_OFFLOAD),
+                           wanted_text(j, PLIM_KNOB_CHECKPOINT)};
+  plim_err other = plim_project_share(j->p, &way, j->out, &why);
+  return other && !is_whole ? tell(err, &said, error) : tell(other, &why, error);
+}
+
+static plim_err change_sharing(const job *j, plim_error *error) {
+  plim_err err = change_ways(j, error);
+  return err || !becomes_stage_3(j) ? err : plim_project_suit_stage_3(j->p, j->out, error);
+}
+
+// ---- all knobs together -----------------------------------------------------------------------------
+
+plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes, size_t count,
+                          plim_edit_set *out, plim_error *error) {
+  *out = (plim_edit_set){0};
+  plim_err err = PLIM_OK;
+  job j = {p, changes, count, out};
+  if (!count) return PLIM_OK;
+  for (size_t i = 0; i < count && !err; i++)
+    if (!plim_is_sharing(changes[i].knob)) err = change_knob(&j, &changes[i], error);
+  if (!err) err = change_sharing(&j, error);
+  if (!err) err = plim_project_check(p, changes, count, out, error);
+  if (err) plim_edit_set_clear(out);
+  return err;
+}

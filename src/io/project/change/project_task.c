@@ -1,0 +1,363 @@
+// A knob changed in one file. Whatever edit is tried, the file is read again with it: it counts if the
+// knob then has the new value, and every other knob still has its own, or the one it is to have as well.
+#include "project_task.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "conditions.h"
+#include "dialect_values.h"
+#include "key_names.h"
+#include "project_change_impl.h"
+
+// ---- one file ---------------------------------------------------------------------------------------
+
+enum { EDITS = PLIM_TASK_EDITS };
+typedef plim_task task;
+
+const plim_value *plim_change_of(const plim_knob_change *changes, size_t count, plim_knob knob) {
+  for (size_t i = 0; i < count; i++)
+    if (changes[i].knob == knob) return &changes[i].value;
+  return NULL;
+}
+
+static bool is_as_before(const plim_reading *now, const plim_reading *then) {
+  return now->said == then->said && plim_value_same(&now->value, &then->value);
+}
+
+// One key may say two knobs, which then change together.
+static bool is_as_wanted(const task *t, const plim_reading *now, plim_knob knob) {
+  const plim_value *value = plim_change_of(t->changes, t->change_count, knob);
+  return value && now->said >= PLIM_DEFAULTED && plim_value_same(&now->value, value);
+}
+
+__attribute__((format(printf, 2, 3))) static bool say(task *t, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  if (!t->why[0]) vsnprintf(t->why, sizeof t->why, format, args);
+  va_end(args);
+  return false;
+}
+
+static bool say_other(task *t, plim_knob knob, const plim_reading *now) {
+  char value[48];
+  plim_value_print(&now->value, value, sizeof value);
+  const char *name = plim_knob_table[knob].name;
+  if (now->said == PLIM_UNCLEAR) return say(t, "%s would be unclear: %.120s", name, now->why);
+  return say(t, "%s would become %s with it", name, value);
+}
+
+static bool has_new_value(task *t, const plim_reading *mine) {
+  char value[48];
+  bool is_known = mine->said == PLIM_SAID || mine->said == PLIM_DEFAULTED; // once its key is gone
+  if (is_known && plim_value_same(&mine->value, t->value)) return true;
+  if (mine->said == PLIM_UNCLEAR) return say(t, "it would be unclear: %.150s", mine->why);
+  plim_value_print(&mine->value, value, sizeof value);
+  return say(t, "it would still be %s", value);
+}
+
+// What is computed follows what it is computed from; all knobs together are compared at the end.
+static bool follows(const plim_reading *reading) {
+  return reading->setting && reading->setting->value.kind == PLIM_VALUE_DERIVED;
+}
+
+// An attempt that fails is no answer where memory was what it lacked.
+static bool went_well(task *t, plim_err err) {
+  t->has_no_memory |= err == PLIM_ERR_NOMEM;
+  return !err;
+}
+
+static bool reads_well(task *t, plim_settings *s) {
+  plim_recipe_file recipe;
+  if (!went_well(t, plim_recipe_file_read(s, t->f->recipe.dialect, &recipe, NULL))) return false;
+  for (int i = 0; i < PLIM_KNOBS; i++) {
+    const plim_reading *now = &recipe.knobs[i];
+    if (i == (int)t->knob || is_as_before(now, &t->f->recipe.knobs[i])) continue;
+    if (follows(&t->f->recipe.knobs[i])) continue;
+    if (!is_as_wanted(t, now, (plim_knob)i)) return say_other(t, (plim_knob)i, now);
+  }
+  return has_new_value(t, &recipe.knobs[t->knob]);
+}
+
+static bool reads_bound(task *t, plim_settings *s) {
+  const plim_setting *setting = plim_settings_find(s, t->decides->key);
+  plim_reading r;
+  if (!setting) return say(t, "%.96s would be gone", t->decides->key);
+  return went_well(t, plim_reading_of(s, setting, t->key, &r, NULL)) && has_new_value(t, &r);
+}
+
+// Takes the edits over if they do it.
+static bool try(task *t, plim_edit *edits, size_t count) {
+  char *text;
+  size_t size;
+  plim_settings s;
+  bool ok = false;
+  if (!went_well(t, plim_edits_apply(t->f->text, t->f->size, edits, count, &text, &size, NULL)))
+    return false;
+  if (went_well(t, plim_settings_read_like(&t->f->settings, text, size, &s, NULL))) {
+    plim_conditions_adopt(&s, &t->f->settings);
+    ok = t->is_bound ? reads_bound(t, &s) : reads_well(t, &s);
+    plim_settings_clear(&s);
+  }
+  free(text);
+  if (!ok) return false;
+  memcpy(t->done, edits, count * sizeof *edits);
+  t->done_count = count;
+  return true;
+}
+
+// What makes a row say the new value, or nothing at all.
+static bool quiet_value(const task *t, const plim_key *key, plim_value *out) {
+  bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to;
+  return !is_closed && (plim_key_inverse(key, t->value, out) || plim_key_silence(key, out));
+}
+
+static const plim_setting *setting_of(const task *t, const plim_key *key, bool is_nested) {
+  for (size_t i = t->f->settings.at.len; i-- > 0;)
+    if (plim_key_is_of(key, &t->f->settings.at.at[i], is_nested)) return &t->f->settings.at.at[i];
+  return NULL;
+}
+
+static bool contradicts(const task *t, const plim_key *key, const plim_setting *setting) {
+  plim_settings borrowed = t->f->settings; // reading keeps texts, which must not stay
+  borrowed.strings.at = NULL, borrowed.strings.len = borrowed.strings.cap = 0;
+  plim_token token = plim_key_read(key, &borrowed, setting);
+  bool does = token.force == PLIM_STRONG && !plim_value_same(&token.value, t->value);
+  for (size_t i = 0; i < borrowed.strings.len; i++) free(borrowed.strings.at[i]);
+  vec_free(&borrowed.strings);
+  return does;
+}
+
+// Rows of a dialect and of its base may name the same setting.
+static bool is_hushed(const plim_edit *edits, size_t count, const plim_edit *edit) {
+  for (size_t i = 0; i < count; i++)
+    if (edits[i].span.begin == edit->span.begin && edits[i].span.end == edit->span.end) return true;
+  return false;
+}
+
+// An edit after which the setting agrees, is silent, or is gone.
+static bool hush_edit(task *t, const plim_key *key, const plim_setting *setting, plim_edit *out) {
+  plim_value value;
+  const plim_settings *s = &t->f->settings;
+  bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to;
+  bool is_quiet = quiet_value(t, key, &value);
+  if (is_quiet && went_well(t, plim_settings_change(s, setting, &value, out, NULL))) return true;
+  return !is_closed && went_well(t, plim_settings_remove(s, setting, out, NULL));
+}
+
+static void add_edit(plim_edit edits[EDITS], size_t *count, plim_edit edit) {
+  if (*count == EDITS || is_hushed(edits, *count, &edit)) free(edit.text);
+  else edits[(*count)++] = edit;
+}
+
+static void hush_one(task *t, const plim_key *key, const plim_setting *setting,
+                     plim_edit edits[EDITS], size_t *count) {
+  plim_edit edit;
+  if (contradicts(t, key, setting) && hush_edit(t, key, setting, &edit))
+    add_edit(edits, count, edit);
+}
+
+// Edits that make all other rows agree or fall silent, behind the one that is there.
+static size_t hush(task *t, const plim_setting *except, plim_edit edits[EDITS], size_t count) {
+  plim_dialect at = t->f->recipe.dialect;
+  for (; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
+    for (const plim_key *key = plim_dialect_table[at].keys; key->key && count < EDITS; key++) {
+      const plim_setting *setting =
+          key->knob == t->knob ? setting_of(t, key, plim_dialect_table[at].is_nested) : NULL;
+      if (setting && setting != except) hush_one(t, key, setting, edits, &count);
+    }
+  return count;
+}
+
+// ---- what only the old value knows ------------------------------------------------------------------
+
+// Settings that belong to some values of a knob; with others the library refuses them.
+static const struct {
+  plim_knob knob;
+  const char *key, *values; // values: as plim_word's; NULL: to none but the old one
+} belongings[] = {
+    {PLIM_KNOB_OPTIMIZER, "optimizer.fused", "adamw,adamw-foreach,adamw-loop,sgd"},
+    {PLIM_KNOB_OPTIMIZER, "optimizer.foreach", "adamw,adamw-foreach,adamw-loop,sgd"},
+    {PLIM_KNOB_OPTIMIZER, "optimizer.init_args.fused", "adamw,adamw-foreach,adamw-loop,sgd"},
+    {PLIM_KNOB_OPTIMIZER, "optim_args", NULL},
+    {PLIM_KNOB_CHECKPOINT, "recompute_method", "on"},
+    {PLIM_KNOB_CHECKPOINT, "recompute_num_layers", "on"},
+    {PLIM_KNOB_CHECKPOINT, "recompute_modules", "selective"},
+    {PLIM_KNOB_CHECKPOINT, "distribute_saved_activations", "on"},
+    {PLIM_KNOB_CHECKPOINT, "model.recompute_method", "on"},
+    {PLIM_KNOB_CHECKPOINT, "model.recompute_num_layers", "on"},
+    {PLIM_KNOB_CHECKPOINT, "model.recompute_modules", "selective"},
+    {PLIM_KNOB_CHECKPOINT, "model.activations_checkpoint_method", "on"},
+    {PLIM_KNOB_CHECKPOINT, "model.activations_checkpoint_num_layers", "on"},
+};
+
+bool plim_is_listed(const char *list, const char *word) {
+  size_t n = strlen(word);
+  for (; list && *list; list += strcspn(list, ","), list += *list == ',')
+    if (strcspn(list, ",") == n && memcmp(list, word, n) == 0) return true;
+  return false;
+}
+
+// Takes out what the new value does not know; the number of edits with those.
+static size_t take_out(task *t, plim_edit edits[EDITS], size_t count) {
+  bool is_nested = plim_dialect_table[t->f->recipe.dialect].is_nested;
+  const char *word = t->value->kind == PLIM_VALUE_TEXT ? t->value->text : "";
+  plim_edit edit;
+  for (size_t i = 0; i < sizeof belongings / sizeof *belongings; i++) {
+    if (belongings[i].knob != t->knob || plim_is_listed(belongings[i].values, word)) continue;
+    plim_key key = {.key = belongings[i].key, .knob = t->knob};
+    const plim_setting *setting = setting_of(t, &key, is_nested);
+    if (setting && went_well(t, plim_settings_remove(&t->f->settings, setting, &edit, NULL)))
+      add_edit(edits, &count, edit);
+  }
+  return count;
+}
+
+// bf16 and fp16 together: no trainer starts, whichever comes later.
+static bool is_exclusive(plim_knob knob) { return knob == PLIM_KNOB_PRECISION; }
+
+// The edit, and if it is not enough, together with what contradicts it.
+static bool try_with_silence(task *t, const plim_setting *of, plim_edit edit) {
+  plim_edit all[EDITS] = {edit};
+  size_t count = t->is_bound ? 1 : take_out(t, all, 1);
+  if (!is_exclusive(t->knob) && try(t, all, count)) return true;
+  if (!t->is_bound) count = hush(t, of, all, count);
+  if (try(t, all, count)) return true;
+  for (size_t i = 0; i < count; i++) free(all[i].text);
+  return false;
+}
+
+// A number or a flag that was written as a text, "8", stays one: its quotes are the user's.
+static void keep_text(task *t, const plim_setting *setting, plim_value *value) {
+  plim_value old = setting->value;
+  bool is_word = value->kind == PLIM_VALUE_BOOL;
+  if (old.kind != PLIM_VALUE_TEXT || (value->kind != PLIM_VALUE_INTEGER && !is_word)) return;
+  bool is_same_kind = is_word
+                          ? strcasecmp(old.text, "true") == 0 || strcasecmp(old.text, "false") == 0
+                          : plim_number_of(old.text, &old);
+  if (!is_same_kind) return;
+  bool is_upper = setting->value.text[0] == 'T' || setting->value.text[0] == 'F';
+  plim_value_print(value, t->spelling, sizeof t->spelling);
+  if (is_word) strcpy(t->spelling, value->flag ? "true" : "false");
+  if (is_word && is_upper) t->spelling[0] = value->flag ? 'T' : 'F';
+  *value = (plim_value){.kind = PLIM_VALUE_TEXT, .text = t->spelling};
+}
+
+// The edit together with those of the settings that say the same for other trainings; it stays the caller's if
+// that does not do it.
+static bool try_twins(task *t, const plim_key *key, const plim_setting *setting,
+                      const plim_value *value, plim_edit edit) {
+  plim_edit all[EDITS] = {edit};
+  size_t count = t->is_bound ? 1 : plim_trainings_change(t->f, key, setting, value, all, 1, EDITS);
+  bool is_done = count > 1 && try(t, all, count);
+  for (size_t i = 1; !is_done && i < count; i++) free(all[i].text);
+  return is_done;
+}
+
+static bool try_change(task *t, const plim_key *key, const plim_setting *setting,
+                       plim_error *error) {
+  plim_value value;
+  plim_edit edit;
+  if (key->flags & PLIM_KEY_READ_ONLY || !plim_key_inverse(key, t->value, &value)) return false;
+  if (value.kind == PLIM_VALUE_NULL && *setting->key == '-') return false; // see try_removal
+  keep_text(t, setting, &value);
+  if (!went_well(t, plim_settings_change(&t->f->settings, setting, &value, &edit, error)))
+    return false;
+  return try_twins(t, key, setting, &value, edit) || try_with_silence(t, setting, edit);
+}
+
+// A command line has no word for null: there, the option goes.
+static bool try_removal(task *t, const plim_key *key, const plim_setting *setting,
+                        plim_error *error) {
+  plim_edit edit;
+  plim_value value;
+  bool is_null = plim_key_inverse(key, t->value, &value) && value.kind == PLIM_VALUE_NULL;
+  if (key->flags & PLIM_KEY_READ_ONLY || t->is_bound || !is_null) return false;
+  if (!went_well(t, plim_settings_remove(&t->f->settings, setting, &edit, error))) return false;
+  return try_with_silence(t, setting, edit);
+}
+
+// Once the key that decides says nothing, the default may be what is wanted.
+static bool try_default(task *t, const plim_key *key, const plim_setting *setting) {
+  plim_value value;
+  plim_edit edit;
+  bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to || t->is_bound;
+  if (is_closed || !plim_key_silence(key, &value)) return false;
+  if (!went_well(t, plim_settings_change(&t->f->settings, setting, &value, &edit, NULL)))
+    return false;
+  bool was_told = t->why[0];
+  if (try(t, &edit, 1)) return true;
+  if (!was_told) t->why[0] = 0; // it was not meant to do it
+  free(edit.text);
+  return false;
+}
+
+// ---- a key that is not there ------------------------------------------------------------------------
+
+static bool try_insert(task *t, const plim_key *key, const char *name, plim_error *error) {
+  plim_value value;
+  plim_edit edit;
+  if (!plim_key_inverse(key, t->value, &value)) return false;
+  if (!went_well(t, plim_settings_insert(&t->f->settings, name, &value, &edit, error)))
+    return false;
+  return try_with_silence(t, NULL, edit);
+}
+
+static bool try_insert_twins(task *t, const plim_key *key) {
+  plim_value value;
+  plim_edit all[EDITS];
+  if (!plim_key_inverse(key, t->value, &value)) return false;
+  size_t count = plim_trainings_insert(t->f, key->key, &value, all, EDITS);
+  if (count && try(t, all, count)) return true;
+  while (count > 0) free(all[--count].text);
+  return false;
+}
+
+// ---- all rows ---------------------------------------------------------------------------------------
+
+static bool try_rows(task *t, bool inserts, plim_error *error) {
+  char name[PLIM_KEY_BYTES];
+  plim_dialect at = t->f->recipe.dialect;
+  for (; at != PLIM_DIALECTS; at = plim_dialect_table[at].base) {
+    const plim_dialect_info *info = &plim_dialect_table[at];
+    for (const plim_key *key = info->keys; key->key; key++) {
+      if (key->knob != t->knob) continue;
+      const plim_setting *setting = setting_of(t, key, info->is_nested);
+      if (!inserts && setting && try_change(t, key, setting, error)) return true;
+      bool is_of_model = key->flags & PLIM_KEY_OF_MODEL;
+      if (!inserts || setting || !(key->flags & PLIM_KEY_ADDABLE || is_of_model)) continue;
+      bool has_place = is_of_model ? plim_project_place_of_model(t->f, key->key, name)
+                                   : plim_project_place(t->f, key->key, info->is_nested, name);
+      if (has_place && try_insert(t, key, name, error)) return true;
+      if (is_of_model) continue;
+      if (!has_place && try_insert_twins(t, key)) return true;
+      if (!has_place && !t->why[0] && info->is_nested)
+        plim_project_why_no_place(t->f, key->key, t->why, sizeof t->why);
+    }
+  }
+  return false;
+}
+
+static bool try_environment(task *t, plim_error *error) {
+  bool is_shell = t->f->settings.format == PLIM_FORMAT_SHELL;
+  if (t->knob != PLIM_KNOB_ALLOC_CONF || !is_shell) return false;
+  return try_insert(t, &plim_launch_keys[0], "$PYTORCH_CUDA_ALLOC_CONF", error);
+}
+
+static bool perform(task *t, plim_error *error) {
+  if (t->decides && t->key && try_change(t, t->key, t->decides, error)) return true;
+  if (t->decides && t->key && try_removal(t, t->key, t->decides, error)) return true;
+  if (t->decides && t->key && try_default(t, t->key, t->decides)) return true;
+  if (t->is_bound) return false;
+  return try_rows(t, false, error) || try_rows(t, true, error) || try_environment(t, error);
+}
+
+bool plim_task_perform(task *t, plim_error *error) {
+  bool is_made = perform(t, error);
+  if (!t->has_no_memory) return is_made;
+  for (size_t i = 0; is_made && i < t->done_count; i++) free(t->done[i].text);
+  return false;
+}

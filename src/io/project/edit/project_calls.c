@@ -1,0 +1,78 @@
+// Calls in Python, and the keys that they take. A key goes only into a call that surely has it: any other is an
+// unexpected keyword argument, and the run does not start.
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "project_places.h"
+
+// By what is called, in lower case, with * and ?; the first that matches counts. Lists have commas between; NULL of
+// `takes`: all that a trainer has, without `lacks`. What matches none takes nothing for sure.
+static const struct {
+  const char *name, *takes, *lacks;
+} calls[] = {
+    // accelerate 1.x: Accelerator.__init__
+    {"accelerator", "gradient_accumulation_steps,mixed_precision", NULL},
+    {"trainingarguments", NULL, "max_length,packing,loss_type"}, // those are SFTConfig's
+    {"*arguments", NULL, NULL},
+    {"*args", NULL, NULL},
+    {"loraconfig", "", NULL},
+    {"*config", NULL, NULL}, // SFTConfig and its kin, and dataclasses of one's own
+    {"dict", NULL, NULL},
+    {"update", NULL, NULL}, // of a dict
+};
+enum { CALLS = sizeof calls / sizeof *calls };
+
+enum { NAME_BYTES = 96 };
+
+// The part of the key above its last, without its number: "Accelerator" of accelerate.Accelerator#2.split_batches.
+static bool callee_of(const char *key, char out[NAME_BYTES]) {
+  const char *end = strrchr(key, '.'), *begin = end;
+  if (!end) return false;
+  while (begin > key && begin[-1] != '.') begin--;
+  size_t size = strcspn(begin, ".#");
+  snprintf(out, NAME_BYTES, "%.*s", (int)(size < NAME_BYTES ? size : NAME_BYTES - 1), begin);
+  return *out;
+}
+
+static bool is_of_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+// Whether the file calls, or defines, what has this name.
+static bool is_called(const plim_project_file *f, const char *name) {
+  size_t size = strlen(name);
+  const char *at = f->text, *end = f->text + f->size;
+  for (; (at = memmem(at, (size_t)(end - at), name, size)); at += size) {
+    const char *next = at + size;
+    while (next < end && *next == ' ') next++;
+    bool is_whole = at == f->text || !is_of_name(at[-1]);
+    if (is_whole && next < end && *next == '(') return true;
+  }
+  return false;
+}
+
+static int row_of(const char *callee) {
+  char name[NAME_BYTES];
+  size_t size = strlen(callee);
+  for (size_t i = 0; i <= size; i++) name[i] = (char)tolower((unsigned char)callee[i]);
+  for (int i = 0; i < CALLS; i++)
+    if (fnmatch(calls[i].name, name, FNM_NOESCAPE) == 0) return i;
+  return CALLS;
+}
+
+bool plim_call_takes(const plim_project_file *f, const char *beside, const char *key) {
+  char callee[NAME_BYTES];
+  bool is_python = f->settings.format == PLIM_FORMAT_PYTHON;
+  if (!is_python || !callee_of(beside, callee) || !is_called(f, callee))
+    return true; // a dict takes what it is given
+  int row = row_of(callee);
+  if (row == CALLS) return false;
+  return calls[row].takes ? plim_is_listed(calls[row].takes, key)
+                          : !plim_is_listed(calls[row].lacks, key);
+}
+
+void plim_call_refuses(const char *beside, const char *key, char *why, size_t size) {
+  char callee[NAME_BYTES] = "";
+  callee_of(beside, callee);
+  snprintf(why, size, "%s(...) is not known to take %.80s", callee, key);
+}

@@ -1,0 +1,427 @@
+#include "project.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "formats.h"
+#include "key_names.h"
+#include "project_impl.h"
+#include "text_file.h"
+
+enum { MAX_BYTES = 4 << 20 };
+
+// ---- files ------------------------------------------------------------------------------------------
+
+static void free_file(plim_project_file *f) {
+  if (!f) return;
+  plim_settings_clear(&f->settings);
+  free(f->path);
+  free(f->real);
+  free(f->flags);
+  free(f->text);
+  free(f);
+}
+
+#define FORMAT_HINT "YAML, JSON, TOML, Python, shell and Dockerfile are, by the file's ending"
+#define NOTEBOOK_HINT                                                                              \
+  "make a script of the notebook first: jupyter nbconvert --to script NOTEBOOK.ipynb"
+
+static bool is_notebook(const char *path) {
+  const char *dot = strrchr(path, '.');
+  return dot && strcmp(dot, ".ipynb") == 0;
+}
+
+bool plim_is_plan(const char *text, size_t size) {
+  static const char key[] = "\"format_version\"";
+  if (!memmem(text, size, key, sizeof key - 1)) return false;
+  json_t *root = json_loadb(text, size, 0, NULL);
+  bool has_rungs = json_is_array(json_object_get(root, "ladder")) ||
+                   json_is_array(json_object_get(root, "cards"));
+  bool is_plan = json_is_integer(json_object_get(root, "format_version")) && has_rungs;
+  json_decref(root);
+  return is_plan;
+}
+
+static plim_err refuse_plan(const plim_project_file *f, plim_error *error) {
+  if (!plim_is_plan(f->text, f->size)) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this is a saved plan, no configuration");
+  plim_error_hint(error, "plimsoll apply %.200s   writes it into the files it was made from",
+                  f->path);
+  return err;
+}
+
+static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *error) {
+  plim_format format;
+  if (!f->path || !f->text || !vec_reserve(&p->files, 1)) return plim_no_memory(error);
+  if (!plim_format_of(f->path, f->text, f->size, &format)) {
+    plim_err err =
+        plim_fail(error, PLIM_ERR_UNSUPPORTED, "this is no configuration that can be read");
+    plim_error_hint(error, "%s", is_notebook(f->path) ? NOTEBOOK_HINT : FORMAT_HINT);
+    return err;
+  }
+  plim_err err = refuse_plan(f, error);
+  if (!err) err = plim_settings_read(format, f->text, f->size, &f->settings, error);
+  if (err == PLIM_ERR_PARSE && error && !*error->hint)
+    plim_error_hint(error, "mend it there, or leave this file out");
+  if (!err) p->files.at[p->files.len++] = f;
+  return err;
+}
+
+plim_err plim_project_add(plim_project *p, const char *path, const char *text, size_t size,
+                          plim_error *error) {
+  plim_project_file *f = calloc(1, sizeof *f);
+  if (!f) return plim_no_memory(error);
+  f->path = strdup(path);
+  f->text = malloc(size + 1);
+  f->size = size;
+  if (f->text) memcpy(f->text, text, size), f->text[size] = 0;
+  plim_err err = add_file(p, f, error);
+  if (err) free_file(f);
+  return err ? plim_error_file(error, err, path) : PLIM_OK;
+}
+
+plim_err plim_project_read(plim_project *p, const char *named, plim_error *error) {
+  char *text, path[PLIM_PATH_BYTES], name[PLIM_PATH_BYTES];
+  size_t size;
+  if (!plim_path_tidy(named, path))
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "the path is too long");
+  plim_path_shorten(path, name);
+  if (plim_project_has(p, name)) return PLIM_OK; // named twice
+  plim_err err = plim_text_file_read(name, MAX_BYTES, &text, &size, error);
+  if (!err) err = plim_project_add(p, name, text, size, error);
+  if (!err) p->files.at[p->files.len - 1]->real = realpath(name, NULL);
+  free(text);
+  return err;
+}
+
+void plim_project_clear(plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++) free_file(p->files.at[i]);
+  for (size_t i = 0; i < p->notes.len; i++) free(p->notes.at[i]);
+  plim_bindings_clear(p);
+  vec_free(&p->files);
+  vec_free(&p->notes);
+  free(p->missing);
+  p->missing = NULL;
+}
+
+plim_err plim_error_file_of(const plim_project *p, size_t file, plim_err code, plim_error *error) {
+  return file == SIZE_MAX ? code : plim_error_file(error, code, p->files.at[file]->path);
+}
+
+bool plim_project_note(plim_project *p, const char *format, ...) {
+  char text[512];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  char *note = strdup(text);
+  if (note && vec_push(&p->notes, note)) return true;
+  free(note);
+  return false;
+}
+
+// ---- dialects ---------------------------------------------------------------------------------------
+
+static bool trains(plim_dialect dialect) {
+  return dialect != PLIM_DIALECTS && !plim_dialect_table[dialect].is_part;
+}
+
+// What trains: of files before command lines, an ecosystem before names of one's own.
+static plim_dialect find_dialect(const plim_project *p) {
+  plim_dialect found = PLIM_DIALECTS;
+  for (int pass = 0; pass < 2; pass++)
+    for (size_t i = 0; i < p->files.len; i++) {
+      const plim_project_file *f = p->files.at[i];
+      if (plim_is_command(f) != (pass == 1) || !trains(f->is.dialect)) continue;
+      if (found == PLIM_DIALECTS || found == PLIM_DIALECT_HOME) found = f->is.dialect;
+    }
+  return found;
+}
+
+// A command line speaks the dialect of what it starts.
+static void adopt(const plim_project *p, plim_project_file *f) {
+  bool is_own = f->is.dialect == PLIM_DIALECT_MEGATRON || f->is.dialect == PLIM_DIALECT_NANOGPT;
+  if (!plim_is_command(f) || is_own) return;
+  bool is_vague = f->is.dialect == PLIM_DIALECTS || f->is.dialect == PLIM_DIALECT_HOME;
+  bool is_general =
+      (f->is.dialect == PLIM_DIALECT_HF || f->flags) && p->dialect != PLIM_DIALECT_HOME;
+  f->is.rival = PLIM_DIALECTS;
+  if (p->dialect != PLIM_DIALECTS && (is_vague || is_general)) {
+    f->is.dialect = p->dialect;
+    snprintf(f->is.reason, sizeof f->is.reason, "it starts %s",
+             plim_dialect_table[p->dialect].name);
+  }
+  if (f->is.dialect == PLIM_DIALECTS) f->is.dialect = PLIM_DIALECT_HOME;
+}
+
+static void recognise_fsdp(plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    plim_project_file *f = p->files.at[i];
+    if (!plim_is_fsdp_file(p, f)) continue;
+    f->is = (plim_recognition){.dialect = PLIM_DIALECT_FSDP, .rival = PLIM_DIALECTS};
+    snprintf(f->is.reason, sizeof f->is.reason, "fsdp_config names it");
+  }
+}
+
+static void recognise(plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    plim_project_file *f = p->files.at[i];
+    plim_dialect told = plim_names_dialect(p, f->path);
+    plim_dialect_recognise(&f->settings, &f->is);
+    if (told == PLIM_DIALECTS) continue;
+    f->is = (plim_recognition){.dialect = told, .rival = PLIM_DIALECTS};
+    snprintf(f->is.reason, sizeof f->is.reason, "plimsoll.yaml says so");
+  }
+  recognise_fsdp(p);
+  p->dialect = find_dialect(p);
+  for (size_t i = 0; i < p->files.len; i++) {
+    plim_project_file *f = p->files.at[i];
+    if (plim_is_names(f->path)) f->is.dialect = f->is.rival = PLIM_DIALECTS;
+    else adopt(p, f);
+    if (f->is.rival != PLIM_DIALECTS)
+      plim_project_note(p, "%s: %s; plimsoll.yaml can say which", f->path, f->is.reason);
+  }
+}
+
+static plim_err read_recipes(plim_project *p, plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; i < p->files.len && !err; i++) {
+    plim_project_file *f = p->files.at[i];
+    if (f->settings.has_failed) return plim_no_memory(error); // which dialect it is, is not known
+    f->recipe.dialect = PLIM_DIALECTS;
+    if (f->is.dialect != PLIM_DIALECTS)
+      err = plim_recipe_file_read(&f->settings, f->is.dialect, &f->recipe, error);
+    if (!err) plim_trainings_doubt(f);
+  }
+  return err;
+}
+
+// ---- which file is in force -------------------------------------------------------------------------
+
+enum { DEEPSPEED_FILE = 1, ACCELERATE_FILE, ARGUMENT_DEFAULT, TRAINING_FILE, COMMAND, APART };
+
+static bool is_apart(const plim_reading *r) { return r->key && r->key->flags & PLIM_KEY_APART; }
+
+static int authority(const plim_project_file *f, const plim_reading *reading) {
+  if (is_apart(reading)) return APART;
+  if (plim_is_command(f)) return COMMAND;
+  if (f->is.dialect == PLIM_DIALECT_DEEPSPEED) return DEEPSPEED_FILE;
+  if (f->is.dialect == PLIM_DIALECT_ACCELERATE || f->is.dialect == PLIM_DIALECT_FSDP)
+    return ACCELERATE_FILE;
+  bool is_default = reading->setting && strstr(reading->setting->key, ".--");
+  return is_default ? ARGUMENT_DEFAULT : TRAINING_FILE;
+}
+
+static const plim_reading *reading_of(const plim_project *p, size_t file, plim_knob knob) {
+  const plim_project_file *f = p->files.at[file];
+  return f->recipe.dialect == PLIM_DIALECTS ? NULL : &f->recipe.knobs[knob];
+}
+
+// A computed value whose name is defined in another file is no statement of its own.
+static bool is_explained(const plim_project *p, size_t file, plim_knob knob,
+                         const plim_setting *computed) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_reading *other = i == file ? NULL : reading_of(p, i, knob);
+    if (other && other->said == PLIM_SAID && plim_reading_explains(other, computed)) return true;
+  }
+  return false;
+}
+
+static bool says_word(const plim_reading *r, const char *word) {
+  return r->value.kind == PLIM_VALUE_TEXT && strcmp(r->value.text, word) == 0;
+}
+
+static bool is_known_elsewhere(const plim_project *p, size_t file, plim_knob knob) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_reading *other = i == file ? NULL : reading_of(p, i, knob);
+    if (other && other->said != PLIM_UNSAID) return true;
+  }
+  return false;
+}
+
+static bool is_shared_elsewhere(const plim_project *p, size_t file) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_reading *other = i == file ? NULL : reading_of(p, i, PLIM_KNOB_STRATEGY);
+    if (other && other->said >= PLIM_UNCLEAR && !says_word(other, "none")) return true;
+  }
+  return false;
+}
+
+// Turned off, a thing apart leaves the word to others, and so does one way to share to another; a version alone turns
+// nothing on.
+static bool is_left_to_others(const plim_project *p, size_t file, plim_knob knob,
+                              const plim_reading *r) {
+  if (is_apart(r) && says_word(r, "off")) return is_known_elsewhere(p, file, knob);
+  if (knob != PLIM_KNOB_STRATEGY) return false;
+  bool is_fsdp = p->files.at[file]->is.dialect == PLIM_DIALECT_FSDP;
+  return is_fsdp || (says_word(r, "none") && is_shared_elsewhere(p, file));
+}
+
+static bool is_statement(const plim_project *p, size_t file, plim_knob knob) {
+  const plim_reading *r = reading_of(p, file, knob);
+  if (!r || r->said < PLIM_UNCLEAR || is_left_to_others(p, file, knob, r)) return false;
+  return r->said == PLIM_SAID || !r->setting || !is_explained(p, file, knob, r->setting);
+}
+
+static void add_place(plim_project_knob *k, size_t file, const plim_reading *r) {
+  if (k->place_count < PLIM_PLACES)
+    k->places[k->place_count++] = (plim_knob_place){file, r->setting, r->key, r->value};
+}
+
+static void take(plim_project_knob *k, size_t file, const plim_reading *r) {
+  *k = (plim_project_knob){.said = r->said, .value = r->value, .is_fixed = r->is_fixed};
+  memcpy(k->why, r->why, sizeof k->why);
+  if (r->setting) add_place(k, file, r);
+  if (r->rival) add_place(k, file, &(plim_reading){.setting = r->rival, .key = r->key});
+}
+
+static void say_disagreement(const plim_project *p, plim_project_knob *k, size_t file,
+                             const plim_reading *r) {
+  char first[48], second[48];
+  plim_value_print(&k->value, first, sizeof first);
+  plim_value_print(&r->value, second, sizeof second);
+  snprintf(k->why, sizeof k->why, "%.70s says %.30s, %.70s says %.30s",
+           p->files.at[k->places[0].file]->path, first, p->files.at[file]->path, second);
+  k->said = PLIM_UNCLEAR;
+  k->is_fixed = k->differs = true;
+  k->value = (plim_value){0};
+  add_place(k, file, r);
+}
+
+static size_t strongest(const plim_project *p, plim_knob knob) {
+  size_t best = SIZE_MAX;
+  int most = 0;
+  for (size_t i = 0; i < p->files.len; i++) {
+    if (!is_statement(p, i, knob)) continue;
+    int mine = authority(p->files.at[i], reading_of(p, i, knob));
+    if (mine > most) best = i, most = mine;
+  }
+  return best;
+}
+
+static void weigh_others(plim_project *p, plim_knob knob, size_t best) {
+  plim_project_knob *k = &p->knobs[knob];
+  int most = authority(p->files.at[best], reading_of(p, best, knob));
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_reading *r = reading_of(p, i, knob);
+    if (i == best || !r || r->said != PLIM_SAID) continue;
+    if (is_left_to_others(p, i, knob, r)) continue;
+    bool is_same = plim_value_same(&r->value, &k->value);
+    bool is_equal = authority(p->files.at[i], r) == most;
+    if (k->differs && is_equal) add_place(k, i, r);
+    if (k->said != PLIM_SAID) continue;
+    bool must_agree = r->key && r->key->flags & PLIM_KEY_AGREES;
+    bool follows = r->key && r->key->flags & PLIM_KEY_FOLLOWS;
+    if (is_equal && !is_same) say_disagreement(p, k, i, r);
+    else if (is_equal || must_agree || follows) add_place(k, i, r);
+    if (must_agree && !is_same)
+      plim_project_note(p, "%s: %s is not what %s says: the run would not start",
+                        p->files.at[i]->path, r->setting->key, p->files.at[best]->path);
+  }
+}
+
+static void assume(plim_project *p, plim_knob knob) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_reading *r = reading_of(p, i, knob);
+    if (!r || r->said != PLIM_DEFAULTED || p->files.at[i]->is.dialect != p->dialect) continue;
+    p->knobs[knob] = (plim_project_knob){.said = PLIM_DEFAULTED, .value = r->value};
+    memcpy(p->knobs[knob].why, r->why, sizeof r->why);
+    return;
+  }
+}
+
+static void decide(plim_project *p, plim_knob knob) {
+  size_t best = strongest(p, knob);
+  p->knobs[knob] = (plim_project_knob){0};
+  if (best == SIZE_MAX) {
+    assume(p, knob);
+    return;
+  }
+  take(&p->knobs[knob], best, reading_of(p, best, knob));
+  weigh_others(p, knob, best);
+}
+
+// ---- batches that multiply out ----------------------------------------------------------------------
+
+static int64_t count_of(const plim_project *p, plim_knob knob, int64_t unknown) {
+  const plim_project_knob *k = &p->knobs[knob];
+  bool is_known = k->said == PLIM_SAID || k->said == PLIM_DEFAULTED;
+  return is_known && k->value.kind == PLIM_VALUE_INTEGER ? k->value.integer : unknown;
+}
+
+int64_t plim_project_ranks(const plim_project *p, int64_t world) {
+  if (!world) world = count_of(p, PLIM_KNOB_WORLD, 0);
+  int64_t shared =
+      count_of(p, PLIM_KNOB_TENSOR_PARALLEL, 1) * count_of(p, PLIM_KNOB_CONTEXT_PARALLEL, 1);
+  return world > 0 && shared > 0 && world % shared == 0 ? world / shared : 0;
+}
+
+bool plim_project_divides(const plim_project *p) {
+  bool is_known = p->dialect != PLIM_DIALECTS && p->knobs[PLIM_KNOB_GLOBAL_BATCH].said == PLIM_SAID;
+  return is_known && p->knobs[PLIM_KNOB_ACCUMULATE].said != PLIM_SAID &&
+         plim_dialect_table[p->dialect].divides_batch;
+}
+
+int64_t plim_project_quotient(const plim_project *p, int64_t ranks) {
+  int64_t global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0);
+  int64_t micro = count_of(p, PLIM_KNOB_MICRO_BATCH, 0), each;
+  bool is_known = global > 0 && micro > 0 && ranks > 0;
+  if (!is_known || __builtin_mul_overflow(micro, ranks, &each) || global % each) return 0;
+  return global / each;
+}
+
+static void divide_batch(plim_project *p) {
+  long long global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0);
+  plim_project_knob *k = &p->knobs[PLIM_KNOB_ACCUMULATE];
+  if (!plim_project_divides(p) || count_of(p, PLIM_KNOB_MICRO_BATCH, 0) <= 0) return;
+  *k = (plim_project_knob){.is_fixed = true};
+  snprintf(k->why, sizeof k->why, "it is what the global batch of %lld leaves", global);
+  int64_t quotient = plim_project_quotient(p, plim_project_ranks(p, 0));
+  if (!quotient) return;
+  k->said = PLIM_DEFAULTED;
+  k->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = quotient};
+}
+
+bool plim_project_multiplies_out(const plim_project *p) {
+  int64_t ranks = plim_project_ranks(p, 0), global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0),
+          product;
+  int64_t micro = count_of(p, PLIM_KNOB_MICRO_BATCH, 0),
+          steps = count_of(p, PLIM_KNOB_ACCUMULATE, 0);
+  bool is_known = p->knobs[PLIM_KNOB_GLOBAL_BATCH].said == PLIM_SAID && micro && steps;
+  if (!is_known || !ranks) return true;
+  bool overflows = __builtin_mul_overflow(micro, steps, &product) ||
+                   __builtin_mul_overflow(product, ranks, &product);
+  return !overflows && product == global;
+}
+
+// ---- all together -----------------------------------------------------------------------------------
+
+plim_err plim_project_finish(plim_project *p, plim_error *error) {
+  plim_err err = plim_names_read(p, error);
+  if (!err) err = plim_project_find_flags(p, error);
+  if (err) return err;
+  recognise(p);
+  plim_project_decide_conditions(p);
+  err = read_recipes(p, error);
+  for (int i = 0; i < PLIM_KNOBS && !err; i++) {
+    decide(p, (plim_knob)i);
+    err = plim_flags_decide(p, (plim_knob)i, error);
+    if (!err) err = plim_bindings_decide(p, (plim_knob)i, error);
+  }
+  if (err) return err;
+  plim_project_take_stage(p);
+  plim_fsdp_refine(p);
+  plim_project_find_model(p);
+  plim_project_doubt_counts(p);
+  plim_project_doubt_loops(p);
+  plim_project_settle_world(p);
+  divide_batch(p);
+  if (!plim_project_multiplies_out(p))
+    plim_project_note(p,
+                      "micro batch, accumulation and GPUs do not multiply out to the global batch");
+  return PLIM_OK;
+}

@@ -1,0 +1,27 @@
+// Several documents in one YAML file: which of them is the run's, nobody says.
+#include "lenient_reads.h"
+#include "project_impl.h"
+
+static int line_of(const char *text, size_t byte) {
+  int line = 1;
+  for (size_t i = 0; i < byte; i++) line += text[i] == '\n';
+  return line;
+}
+
+plim_err plim_project_refuse_documents(const plim_project *p, plim_error *error) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    plim_loose loose[PLIM_LOOSE_KINDS];
+    bool is_read = f->settings.format == PLIM_FORMAT_YAML && f->recipe.dialect != PLIM_DIALECTS;
+    if (!is_read || plim_loose_find(f->settings.format, f->text, f->size, loose, NULL)) continue;
+    if (!loose[PLIM_LOOSE_DOCUMENTS].is_there) continue;
+    size_t byte = loose[PLIM_LOOSE_DOCUMENTS].byte;
+    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                             "several YAML documents in one file, the second in line %d: which of "
+                             "them is the run's is not known",
+                             line_of(f->text, byte));
+    plim_error_hint(error, "a file for each of them; yaml.safe_load takes no more than one");
+    return plim_error_file(error, err, f->path);
+  }
+  return PLIM_OK;
+}

@@ -1,0 +1,83 @@
+// What the files of this folder share.
+#ifndef PLIM_IO_PROJECT_IMPL_H
+#define PLIM_IO_PROJECT_IMPL_H
+
+#include "key_names.h"
+#include "project.h"
+
+// Adds to the project's notes; false when memory is out.
+bool plim_project_note(plim_project *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// Makes GPUs of one machine those of all; where none are said, those that the global batch takes
+// (project_world.c).
+void plim_project_settle_world(plim_project *p);
+// Reads the file that `from` names, if it is found in its folder or above.
+plim_err plim_follow_name(plim_project *p, const char *from, const char *name, plim_error *error);
+// What Hydra puts together: the configuration of a script's hydra.main, and the files of its defaults
+// list, as command lines choose them (project_hydra.c).
+plim_err plim_follow_hydra(plim_project *p, const plim_project_file *f, plim_error *error);
+
+// What a command line says instead of the default of a script's argument (project_flags.c).
+plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error);
+// The flag of a command that sets an argument; false: none does.
+bool plim_project_flag(const plim_project *p, const char *argument, plim_knob_place *out);
+// Another command sets it otherwise: NULL if none does.
+const plim_setting *plim_project_rival_flag(const plim_project *p, const char *argument,
+                                            const plim_knob_place *flag);
+// Finds out which flags a command can take (project_parsers.c), and whether a new one is among them.
+plim_err plim_project_find_flags(plim_project *p, plim_error *error);
+// What a name of a script stands for in another file of the project (project_loads.c): a setting, a mapping that
+// holds something, or a key that the file it comes from does not have.
+typedef enum {
+  PLIM_NAME_UNKNOWN,
+  PLIM_NAME_FOUND,
+  PLIM_NAME_FILLED,
+  PLIM_NAME_MISSING
+} plim_found_name;
+plim_found_name plim_project_lookup(const plim_project *p, const plim_settings *s, const char *name,
+                                    plim_knob_place *out);
+
+// The JSON that a trainer's fsdp_config names (project_fsdp.c): whether this file is it, and what its version makes of
+// a strategy that is fsdp.
+bool plim_is_fsdp_file(const plim_project *p, const plim_project_file *f);
+void plim_fsdp_refine(plim_project *p);
+
+// Where several trainings in one script say different things, the knob is not clear (project_parallel_trainings.c).
+void plim_trainings_doubt(plim_project_file *f);
+
+// Stages of one training, a file each, that say different counts: those of the stage that takes most (project_stages.c).
+void plim_project_take_stage(plim_project *p);
+// Counts that are none leave the knob open (project_counts.c).
+void plim_project_doubt_counts(plim_project *p);
+// An accumulation that goes by a name of its own leaves the knob open (project_loops.c).
+void plim_project_doubt_loops(plim_project *p);
+// What command lines and configurations say about the conditions of scripts (project_conditions.c).
+void plim_project_decide_conditions(plim_project *p);
+
+// The model, where no key names it outright (project_model.c): what the environment has by default, a file
+// of a group of Hydra's, a shape. After it, knobs[PLIM_KNOB_MODEL].why says what was taken.
+void plim_project_find_model(plim_project *p);
+// Whether a group of Hydra's is the model's, by its name.
+bool plim_is_model_group(const char *name, size_t size);
+// Where no name says it, the model that the files describe by its shape (project_shape.c).
+void plim_project_take_shape(plim_project *p);
+
+// ---- plimsoll.yaml (project_names.c) ----------------------------------------------------------------
+
+// The dialect it says a file has; PLIM_DIALECTS: it does not.
+plim_dialect plim_names_dialect(const plim_project *p, const char *path);
+// Turns what it says into bindings.
+plim_err plim_names_read(plim_project *p, plim_error *error);
+// What bindings say about a knob, instead of what the files do by themselves.
+plim_err plim_bindings_decide(plim_project *p, plim_knob knob, plim_error *error);
+void plim_bindings_clear(plim_project *p);
+
+// From the current folder if it lies below, else as it is.
+void plim_path_shorten(const char *path, char out[PLIM_PATH_BYTES]);
+// The name of the folder that a file is in, "model" of conf/model/small.yaml; its end is 0: it has none.
+plim_span plim_path_folder(const char *path);
+// Whether this file was read, by this path or another.
+bool plim_project_has(const plim_project *p, const char *path);
+
+#endif

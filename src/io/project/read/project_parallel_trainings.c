@@ -1,0 +1,71 @@
+// Several trainings in one script that say the same: TrainingArguments of a first and of a second stage. They are
+// changed together, and where they do not say the same, nobody knows which of them is meant.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conditions.h"
+#include "dialect_values.h"
+#include "project_impl.h"
+
+static const char batch_key[] = ".per_device_train_batch_size";
+
+static bool is_batch(const plim_setting *setting) {
+  size_t n = strlen(setting->key), m = sizeof batch_key - 1;
+  return n > m && strcmp(setting->key + n - m, batch_key) == 0;
+}
+
+size_t plim_trainings_find(const plim_settings *s, plim_training out[PLIM_MAX_TRAININGS]) {
+  size_t count = 0;
+  for (size_t i = 0; s->format == PLIM_FORMAT_PYTHON && i < s->at.len; i++) {
+    const plim_setting *x = &s->at.at[i];
+    if (!is_batch(x) || x->is_of_evaluation || plim_setting_counts(s, x) == PLIM_NO) continue;
+    if (count == PLIM_MAX_TRAININGS) return 0;
+    out[count++] = (plim_training){x->key, strlen(x->key) - (sizeof batch_key - 1)};
+  }
+  return count;
+}
+
+static const plim_setting *setting_in(const plim_settings *s, plim_training t, const char *key) {
+  char name[PLIM_KEY_BYTES];
+  int size = snprintf(name, sizeof name, "%.*s.%s", (int)t.size, t.name, key);
+  return size > 0 && (size_t)size < sizeof name ? plim_settings_find(s, name) : NULL;
+}
+
+// ---- where they differ ------------------------------------------------------------------------------
+
+static plim_token say(plim_settings *s, const plim_key *key, const plim_setting *setting) {
+  plim_token nothing = {0};
+  const plim_setting *root = setting && setting->root ? plim_settings_find(s, setting->root) : NULL;
+  if (setting) return plim_key_read(key, s, root ? root : setting);
+  return key->otherwise ? plim_token_of(key->otherwise) : nothing;
+}
+
+// One says it and the other leaves it as it is without.
+static void compare(plim_settings *s, const plim_key *key, plim_training a, plim_training b,
+                    plim_reading *out) {
+  const plim_setting *first = setting_in(s, a, key->key), *second = setting_in(s, b, key->key);
+  plim_token x = say(s, key, first), y = say(s, key, second);
+  bool is_one = !first != !second;
+  if (!is_one || out->said == PLIM_UNCLEAR || plim_value_same(&x.value, &y.value)) return;
+  const plim_setting *there = first ? first : second;
+  *out = (plim_reading){.said = PLIM_UNCLEAR, .setting = there, .key = key, .is_fixed = true};
+  plim_training other = first ? b : a;
+  snprintf(out->why, sizeof out->why, "%.90s is there (line %d), and %.*s has none", there->key,
+           there->line, (int)(other.size < 60 ? other.size : 60), other.name);
+}
+
+void plim_trainings_doubt(plim_project_file *f) {
+  static const plim_knob knobs[] = {PLIM_KNOB_ACCUMULATE, PLIM_KNOB_CHECKPOINT, PLIM_KNOB_PRECISION,
+                                    PLIM_KNOB_OPTIMIZER,  PLIM_KNOB_SEQUENCE,   PLIM_KNOB_LIGER};
+  plim_training all[PLIM_MAX_TRAININGS];
+  size_t count = plim_trainings_find(&f->settings, all);
+  bool is_trainer =
+      f->recipe.dialect != PLIM_DIALECTS && plim_dialect_table[f->recipe.dialect].has_trainer;
+  for (plim_dialect at = f->recipe.dialect; count > 1 && is_trainer && at != PLIM_DIALECTS;
+       at = plim_dialect_table[at].base)
+    for (const plim_key *key = plim_dialect_table[at].keys; key->key; key++)
+      for (size_t k = 0; k < sizeof knobs / sizeof *knobs; k++)
+        for (size_t i = 1; key->knob == knobs[k] && !strchr(key->key, '.') && i < count; i++)
+          compare(&f->settings, key, all[0], all[i], &f->recipe.knobs[knobs[k]]);
+}

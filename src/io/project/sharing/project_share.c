@@ -1,0 +1,236 @@
+// Ways to share a run among GPUs that no single key turns on: the keys of a trainer (project_share_trainer.c), or
+// accelerate's type with the block that goes with it. What another way has set up before is taken out
+// (project_unshare.c).
+#include "project_share.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "project_places.h"
+#include "project_steps.h"
+
+static bool is_alone(const plim_way_to_share *w) { return strcmp(w->strategy, "none") == 0; }
+
+// PLIM_SHARE_PLAIN is one GPU, or copies of the whole.
+static bool kind_of(const plim_way_to_share *w, plim_share_kind *out) {
+  *out = plim_share_stage(w) ? PLIM_SHARE_ZERO : PLIM_SHARE_PLAIN;
+  if (strcmp(w->strategy, "fsdp2") == 0) *out = PLIM_SHARE_FSDP;
+  return *out != PLIM_SHARE_PLAIN || is_alone(w) || strcmp(w->strategy, "ddp") == 0;
+}
+
+// ---- accelerate's file ------------------------------------------------------------------------------
+
+static const char *type_of(const plim_way_to_share *w, plim_share_kind kind) {
+  static const char *const types[] = {"MULTI_GPU", "DEEPSPEED", "FSDP"};
+  return is_alone(w) ? "NO" : types[kind];
+}
+
+// Whatever is left out is accelerate's own default: nothing on the host, parameters let go again.
+static char *accelerate_block(const plim_way_to_share *w, const char *before) {
+  char *text = NULL;
+  int stage = plim_share_stage(w), size;
+  bool has_parameters = plim_share_offloads(w, "parameters");
+  if (!stage)
+    size = asprintf(&text,
+                    "%sfsdp_config:\n"
+                    "  fsdp_version: 2\n"
+                    "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+                    "  fsdp_state_dict_type: FULL_STATE_DICT\n%s",
+                    before, has_parameters ? "  fsdp_offload_params: true\n" : "");
+  else
+    size = asprintf(&text, "%sdeepspeed_config:\n  zero_stage: %d\n%s%s%s", before, stage,
+                    stage == 3 ? "  zero3_init_flag: true\n  zero3_save_16bit_model: true\n" : "",
+                    plim_share_offloads(w, "optimizer") ? "  offload_optimizer_device: cpu\n" : "",
+                    stage == 3 && has_parameters ? "  offload_param_device: cpu\n" : "");
+  return size < 0 ? NULL : text;
+}
+
+// Behind the last line.
+static plim_err make_block(const plim_project_file *f, const char *name, const void *what,
+                           plim_edit *edit, plim_error *error) {
+  (void)name;
+  bool ends_in_line = !f->size || f->text[f->size - 1] == '\n';
+  char *block = accelerate_block(what, ends_in_line ? "" : "\n");
+  *edit = (plim_edit){{f->size, f->size}, plim_broken_like(f, block)};
+  return edit->text ? PLIM_OK : plim_no_memory(error);
+}
+
+static size_t accelerate_file(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->recipe.dialect == PLIM_DIALECT_ACCELERATE &&
+        p->files.at[i]->settings.format == PLIM_FORMAT_YAML)
+      return i;
+  return SIZE_MAX;
+}
+
+// One of the types whose blocks are known; of one GPU, only what needs no other.
+static bool is_open(const plim_project_file *f, plim_share_kind kind) {
+  static const char *const known[] = {"MULTI_GPU", "DEEPSPEED", "FSDP", "NO"};
+  const plim_setting *type = plim_settings_find(&f->settings, "distributed_type");
+  const char *text = type && type->value.kind == PLIM_VALUE_TEXT ? type->value.text : "";
+  size_t count = kind == PLIM_SHARE_PLAIN ? 4 : 3;
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(text, known[i]) == 0) return i != (size_t)kind || kind == PLIM_SHARE_PLAIN;
+  return false;
+}
+
+static const char *why_closed(const plim_project_file *f) {
+  const plim_setting *type = plim_settings_find(&f->settings, "distributed_type");
+  if (plim_project_setting(f, "deepspeed_config_file"))
+    return "the DeepSpeed file that accelerate's names decides it";
+  if (!type) return "accelerate's file has no distributed_type";
+  if (type->value.kind == PLIM_VALUE_BOOL)
+    return "distributed_type reads as false: NO wants quotes";
+  if (type->value.kind == PLIM_VALUE_TEXT && strcmp(type->value.text, "NO") == 0)
+    return "accelerate's file is set up for one GPU";
+  return "accelerate's file is set up for another way to share";
+}
+
+// The type, and the block behind the last line instead of the one that was there.
+static plim_err change_accelerate(const plim_project *p, size_t file, const plim_way_to_share *w,
+                                  plim_share_kind kind, plim_edit_set *out, plim_error *error) {
+  if (!is_open(p->files.at[file], kind))
+    return plim_share_refuse(w, why_closed(p->files.at[file]), error);
+  plim_err err =
+      plim_share_say(p, file, plim_share_text, "distributed_type", type_of(w, kind), out, error);
+  if (!err) err = plim_share_take_blocks(p, file, out, error);
+  return err || kind == PLIM_SHARE_PLAIN ? err
+                                         : plim_share_say(p, file, make_block, "", w, out, error);
+}
+
+// ---- ecosystems with ways of their own --------------------------------------------------------------
+
+static const struct {
+  plim_dialect dialect;
+  const char *strategy, *words;
+} own_ways[] = {
+    {PLIM_DIALECT_MEGATRON, "zero1", "--use-distributed-optimizer"},
+    {PLIM_DIALECT_MEGATRON, "fsdp2", "--use-torch-fsdp2"},
+    {PLIM_DIALECT_MEGATRON_BRIDGE, "zero1", "optimizer.use_distributed_optimizer: true"},
+    {PLIM_DIALECT_MEGATRON_BRIDGE, "fsdp2", "ddp.use_torch_fsdp2: true"},
+    {PLIM_DIALECT_NEMO, "zero1", "model.optim.name: distributed_fused_adam"},
+    {PLIM_DIALECT_NEMO, "fsdp2", "model.fsdp: true"},
+    {PLIM_DIALECT_TORCHTITAN, "fsdp2", "parallelism.data_parallel_shard_degree = -1"},
+    {PLIM_DIALECT_TORCHTUNE, "fsdp2", "a recipe whose name ends in _distributed"},
+    {PLIM_DIALECT_LITGPT, "fsdp2", "devices, above 1"},
+    {PLIM_DIALECT_LIGHTNING, "zero1", "Trainer(strategy=\"deepspeed_stage_1\")"},
+    {PLIM_DIALECT_LIGHTNING, "zero2", "Trainer(strategy=\"deepspeed_stage_2\")"},
+    {PLIM_DIALECT_LIGHTNING, "zero3", "Trainer(strategy=\"deepspeed_stage_3\")"},
+    {PLIM_DIALECT_LIGHTNING, "fsdp2",
+     "Trainer(strategy=ModelParallelStrategy()), with fully_shard in configure_model"},
+    {PLIM_DIALECT_LLM_FOUNDRY, "fsdp2", "fsdp_config.sharding_strategy: FULL_SHARD"},
+};
+
+const char *plim_project_own_way(const plim_project *p, const char *strategy) {
+  for (size_t i = 0; i < sizeof own_ways / sizeof *own_ways; i++)
+    if (own_ways[i].dialect == p->dialect && strcmp(own_ways[i].strategy, strategy) == 0)
+      return own_ways[i].words;
+  return NULL;
+}
+
+static plim_err refuse_own(const plim_way_to_share *w, const char *words, plim_error *error) {
+  char why[160];
+  snprintf(why, sizeof why, "it is turned on by %s", words);
+  return plim_share_refuse(w, why, error);
+}
+
+// ---- all together -----------------------------------------------------------------------------------
+
+static bool has_dialect(const plim_project *p, plim_dialect dialect) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->is.dialect == dialect) return true;
+  return false;
+}
+
+static bool has_trainer(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (plim_share_is_trainer(p->files.at[i]->recipe.dialect)) return true;
+  return false;
+}
+
+static const plim_value on = {.kind = PLIM_VALUE_BOOL, .flag = true};
+
+// FSDP's checkpointing goes with FSDP; the trainer's own takes its place.
+static plim_err keep_checkpoint(const plim_project *p, const plim_way_to_share *w,
+                                plim_edit_set *out, plim_error *error) {
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_CHECKPOINT];
+  bool is_of_fsdp = k->place_count && k->places[0].setting &&
+                    (strstr(k->places[0].setting->key, "fsdp_config.") != NULL ||
+                     p->files.at[k->places[0].file]->is.dialect == PLIM_DIALECT_FSDP);
+  if (!is_of_fsdp || strcmp(w->checkpoint, "on") != 0) return PLIM_OK;
+  for (int order = 0; order < 2; order++)
+    for (size_t i = 0; i < p->files.len; i++) {
+      bool is_place =
+          plim_project_rank(p, i) == order && plim_share_is_trainer(p->files.at[i]->recipe.dialect);
+      if (is_place &&
+          !plim_share_say(p, i, plim_share_value, "gradient_checkpointing", &on, out, NULL))
+        return PLIM_OK;
+    }
+  return plim_share_refuse(w, "the checkpointing of FSDP has no other place", error);
+}
+
+static plim_err refuse_others(const plim_project *p, const plim_way_to_share *w,
+                              plim_share_kind kind, plim_error *error) {
+  bool has_file = has_dialect(p, PLIM_DIALECT_DEEPSPEED);
+  if (has_file && kind == PLIM_SHARE_ZERO)
+    return plim_share_refuse(w, "the DeepSpeed file that is there is set up for another", error);
+  if (has_file)
+    return plim_share_refuse(
+        w, "a DeepSpeed file is not turned off in itself, but where it is named", error);
+  if (kind == PLIM_SHARE_PLAIN)
+    return plim_share_refuse(w, "no key says it: the loop itself does, and how it is started",
+                             error);
+  return plim_share_refuse(w, plim_share_lacks[kind], error);
+}
+
+// A key that none of these ways has: LLaMA-Factory with Megatron.
+static plim_err refuse_foreign(const plim_way_to_share *w, const char *key, plim_error *error) {
+  char why[160];
+  snprintf(why, sizeof why, "%.96s decides it, and other keys go with that", key);
+  return plim_share_refuse(w, why, error);
+}
+
+static const char *foreign_key(const plim_project *p) {
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_STRATEGY];
+  const plim_knob_place *place = k->place_count ? &k->places[0] : NULL;
+  if (!place || !place->setting) return NULL;
+  bool is_trainers = plim_share_is_trainer(p->files.at[place->file]->recipe.dialect);
+  return is_trainers && !plim_share_is_key(place->setting->key) ? place->setting->key : NULL;
+}
+
+static plim_err write_kind(const plim_project *p, const plim_way_to_share *w, plim_share_kind kind,
+                           plim_edit_set *out, plim_error *error) {
+  size_t file = accelerate_file(p);
+  bool is_named = kind == PLIM_SHARE_ZERO && has_dialect(p, PLIM_DIALECT_DEEPSPEED);
+  if (file == SIZE_MAX && (!has_trainer(p) || is_named)) return refuse_others(p, w, kind, error);
+  const char *foreign = foreign_key(p);
+  if (foreign) return refuse_foreign(w, foreign, error);
+  plim_err err = plim_share_take_keys(p, kind, out, error);
+  if (!err && file != SIZE_MAX) err = change_accelerate(p, file, w, kind, out, error);
+  else if (!err && kind != PLIM_SHARE_PLAIN) err = plim_share_add(p, w, kind, out, error);
+  return err || kind == PLIM_SHARE_FSDP ? err : keep_checkpoint(p, w, out, error);
+}
+
+// The ecosystem, where it has ways of its own and this is none of them; NULL: it could be.
+static const char *who_does_not(const plim_project *p, const plim_way_to_share *w) {
+  if (p->dialect == PLIM_DIALECTS || is_alone(w)) return NULL;
+  const plim_dialect_info *info = &plim_dialect_table[p->dialect];
+  return info->shares && !strstr(info->shares, w->strategy) ? info->name : NULL;
+}
+
+static plim_err refuse_unknown(const plim_way_to_share *w, const char *who, plim_error *error) {
+  char why[96];
+  snprintf(why, sizeof why, "%s does not share a run that way", who);
+  return plim_share_refuse(w, why, error);
+}
+
+plim_err plim_project_share(const plim_project *p, const plim_way_to_share *w, plim_edit_set *out,
+                            plim_error *error) {
+  const char *words = plim_project_own_way(p, w->strategy), *who = who_does_not(p, w);
+  plim_share_kind kind;
+  if (words) return refuse_own(w, words, error);
+  if (who) return refuse_unknown(w, who, error);
+  if (kind_of(w, &kind)) return write_kind(p, w, kind, out, error);
+  return plim_share_refuse(w, "FSDP 1 is on its way out: fsdp2 is written instead", error);
+}

@@ -1,0 +1,145 @@
+// Which names of a Python file are bound where, and which literal a name stands for.
+//
+// Scopes are functions, numbered in the order of the text; 0 is the module. What is bound is collected
+// while reading and asked for at the end, since a function may use what is assigned below it. In doubt a
+// name stands for nothing: too many bindings cost a root, too few would name a wrong one.
+#ifndef PLIM_IO_PYTHON_NAMES_H
+#define PLIM_IO_PYTHON_NAMES_H
+
+#include "hash.h"
+#include "literals.h"
+#include "settings.h"
+
+typedef struct {
+  uint32_t setting;
+  uint32_t scope;
+  uint64_t line;         // the number of its logical line
+  uint32_t base_size;    // bytes of the key that are its first name
+  const char *key;       // kept by the settings
+  const char *class_key; // the same within the class it stands in; NULL: in none
+} plim_py_reference;
+
+// A name that a condition tests.
+typedef struct {
+  uint32_t condition;
+  plim_py_reference of;
+} plim_py_test;
+
+// Where the expression of a DERIVED stands, for the names in it.
+typedef struct {
+  uint32_t setting;
+  uint32_t scope;
+  uint64_t line;
+  const char *class_path;    // of the class it stands in, kept by the settings; NULL: in none
+  bool is_known, is_unknown; // once it was computed, or could not be
+} plim_py_expression;
+
+// A literal that is local to a function, until it is known whether it is the only one of its name.
+typedef struct {
+  uint32_t setting, scope;
+  const char *name; // in the text
+  size_t size;
+} plim_py_local_name;
+
+// A name that is used, and where.
+typedef struct {
+  const char *name; // in the text
+  uint32_t size, scope, function;
+  uint32_t condition; // under which; 0: always
+  bool is_given;      // to a call that may do what it says
+} plim_py_site;
+
+// A function; or a variable that holds the configuration of adapters.
+typedef struct {
+  const char *name; // in the text
+  uint32_t size, scope;
+  const char *call; // of a variable: what it is filed under, kept by the settings
+} plim_py_holder;
+
+// A dict literal that a name is given.
+typedef struct {
+  const char *name; // in the text
+  uint32_t size, scope;
+  uint32_t from, to; // its settings
+  bool is_local;     // to a function
+} plim_py_dict;
+
+typedef struct {
+  vec(uint32_t) parents;   // of each scope
+  vec(const char *) paths; // of each function, kept by the settings; NULL: it has none
+  vec(plim_py_local_name) locals;
+  plim_hash facts; // what is known about a name in a scope: see python_names.c
+  vec(const char *) aliases;
+  vec(plim_py_reference) references;
+  vec(plim_py_expression) expressions; // by their settings
+  vec(plim_py_test) tests, loads;      // of loads, `condition` is the load's number
+  vec(plim_py_site) sites;             // python_uses.c
+  vec(plim_py_holder) functions, adapters;
+  vec(plim_py_dict) dicts; // python_dicts.c
+  vec(uint32_t) owners;    // of each setting: the function it stands in
+  bool is_out_of_memory;
+} plim_py_names;
+
+uint32_t plim_py_scope_new(plim_py_names *n, uint32_t parent, const char *path);
+void plim_py_names_free(plim_py_names *n);
+
+// A plain assignment, and every other way to bind a name (imports, loops, parameters, ...).
+void plim_py_assign(plim_py_names *n, uint32_t scope, const char *name, size_t size);
+void plim_py_bind(plim_py_names *n, uint32_t scope, const char *name, size_t size);
+// The variables of comprehensions and lambdas, which live within a logical line.
+void plim_py_bind_in_line(plim_py_names *n, uint64_t line, const char *name, size_t size);
+// nonlocal: some function around this one has the name.
+void plim_py_bind_around(plim_py_names *n, uint32_t scope, const char *name, size_t size);
+void plim_py_declare_global(plim_py_names *n, uint32_t scope, const char *name, size_t size);
+bool plim_py_is_global(const plim_py_names *n, uint32_t scope, const char *name, size_t size);
+
+void plim_py_add_class(plim_py_names *n, const char *path, size_t size);
+bool plim_py_is_class(const plim_py_names *n, const char *path, size_t size);
+
+// How many calls of this name were counted.
+uint32_t plim_py_calls(const plim_py_names *n, const char *name, size_t size);
+void plim_py_count_call(plim_py_names *n, const char *name, size_t size);
+
+// A name that is used: what it was assigned so far is what counts there.
+void plim_py_use(plim_py_names *n, uint32_t scope, const char *name, size_t size);
+// The same by more than what prints it; and in a call that takes its entries as settings.
+void plim_py_need(plim_py_names *n, const char *name, size_t size);
+bool plim_py_is_needed(const plim_py_names *n, const char *name, size_t size);
+void plim_py_unpack(plim_py_names *n, uint32_t scope, const char *name, size_t size);
+bool plim_py_is_unpacked(const plim_py_names *n, uint32_t scope, const char *name, size_t size);
+bool plim_py_is_mutated(const plim_py_names *n, const char *name, size_t size);
+// name.update(...), setattr(name, ...), {**name, **other}: what it holds is no longer what was written.
+void plim_py_mutate(plim_py_names *n, const char *name, size_t size);
+
+// name = Call(...): what is read from the name was given to the call. `call` is kept by the settings.
+void plim_py_add_alias(plim_py_names *n, uint32_t scope, const char *name, size_t size,
+                       const char *call);
+// name = parser.parse_args(): what is read from the name are arguments.
+void plim_py_add_arguments(plim_py_names *n, const char *name, size_t size);
+// The setting of an argument by the attribute it is stored in.
+void plim_py_add_destination(plim_py_names *n, const char *name, size_t size, uint32_t setting);
+
+void plim_py_add_local(plim_py_names *n, plim_py_local_name local);
+// Whether the name is bound nowhere else in its function.
+bool plim_py_is_only(const plim_py_names *n, const plim_py_local_name *local);
+
+// The scope whose name this is, by the rules of scopes; 0: the module's, or unknown.
+uint32_t plim_py_scope_of(const plim_py_names *n, uint32_t scope, const char *name, size_t size);
+
+void plim_py_add_reference(plim_py_names *n, plim_py_reference reference);
+
+// A literal that is not in force everywhere becomes DERIVED; false when memory is out.
+bool plim_py_doubt(plim_settings *s, plim_setting *setting);
+
+// Fills the roots of all settings that refer to a literal. A name of the module that is assigned again behind
+// a use, or changed by a method, stands for no literal: its settings become DERIVED.
+bool plim_py_resolve(plim_py_names *n, plim_settings *s);
+// The setting that a reference means, by the rules of scopes; NULL: none, or it is not known. After
+// plim_py_resolve.
+const plim_setting *plim_py_target(const plim_py_names *n, const plim_settings *s,
+                                   const plim_py_reference *r);
+
+// What is computed, in numbers (python_expressions.c). After plim_py_resolve; false when memory is out.
+bool plim_py_compute(plim_py_names *n, plim_settings *s);
+
+#endif

@@ -1,0 +1,214 @@
+// Shell scripts: launch scripts, sbatch files.
+#include "edit_shell.h"
+
+#include <string.h>
+
+#include "new_arguments.h"
+#include "shell_settings.h"
+
+static plim_err find_in(plim_finder *f, plim_shell_view *view, plim_error *error) {
+  plim_shell_text all = {.text = f->s->text, .size = f->s->size};
+  return plim_shell_find(f, &all, view, error);
+}
+
+static plim_err find(plim_finder *f, plim_error *error) {
+  plim_shell_view view;
+  plim_err err = find_in(f, &view, error);
+  plim_shell_view_clear(&view);
+  return err;
+}
+
+static plim_err read(plim_settings *s, plim_error *error) {
+  return plim_found_read(s, find, error);
+}
+
+static plim_err change(const plim_settings *s, const plim_setting *setting, const plim_value *value,
+                       plim_edit *out, plim_error *error) {
+  return plim_found_change(s, setting, find, value, out, error);
+}
+
+// ---- insert: words of a command ---------------------------------------------------------------------
+
+typedef struct {
+  const plim_settings *s;
+  const char *key;
+  const plim_value *value;
+  plim_finder f;
+  plim_shell_view view;
+  plim_edit *out;
+  plim_error *error;
+} job;
+
+static plim_err refuse_unless_one(const job *j) {
+  char candidates[256];
+  if (j->view.trainings.len == 1) return PLIM_OK;
+  if (!j->view.trainings.len)
+    return plim_fail(j->error, PLIM_ERR_UNSUPPORTED,
+                     "no command here runs a training to add %.96s to", j->key);
+  plim_err err = plim_fail(j->error, PLIM_ERR_UNSUPPORTED,
+                           "%zu commands here run a training, and %.96s could go to any",
+                           j->view.trainings.len, j->key);
+  plim_shell_candidates(&j->view, j->s->text, candidates, sizeof candidates);
+  plim_error_hint(j->error, "add it by hand; %s", candidates);
+  return err;
+}
+
+static plim_err insert_words(job *j) {
+  plim_shell_gap gap = {0};
+  plim_bytes words = {0};
+  plim_err err = refuse_unless_one(j);
+  if (err) return err;
+  size_t command = j->view.trainings.at[0];
+  if (!plim_shell_end_of(&j->view, j->s->text, j->s->size, command, &gap))
+    err = plim_no_memory(j->error);
+  if (!err)
+    err = plim_new_words(&j->f, j->view.groups.at[command], j->key, j->value, PLIM_PLACE_WORD,
+                         &words, j->error);
+  if (!err) err = plim_edit_insert(gap.at, gap.separator.at, words.at, j->out, j->error);
+  vec_free(&gap.separator);
+  vec_free(&words);
+  return err;
+}
+
+// ---- insert: lines ----------------------------------------------------------------------------------
+
+// Behind the line's end; `*is_open` if the text ends without one.
+static size_t next_line(const job *j, size_t at, bool *is_open) {
+  const char *end = memchr(j->s->text + at, '\n', j->s->size - at);
+  *is_open = !end;
+  return end ? (size_t)(end - j->s->text) + 1 : j->s->size;
+}
+
+static const char *line_feed(const job *j) {
+  const char *end = memchr(j->s->text, '\n', j->s->size);
+  return end && end > j->s->text && end[-1] == '\r' ? "\r\n" : "\n";
+}
+
+static plim_span word(const job *j, const plim_shell_command *c, size_t i) {
+  return j->view.script.words.at[c->first + i];
+}
+
+static bool is_program(const job *j, const plim_shell_command *c, const char *name) {
+  plim_span first = word(j, c, 0);
+  size_t n = strlen(name);
+  return !c->list.end && first.end - first.begin == n &&
+         memcmp(j->s->text + first.begin, name, n) == 0;
+}
+
+// Nothing but a comment stands behind it on its line.
+static bool ends_line(const job *j, const plim_shell_command *c) {
+  size_t at = word(j, c, c->count - 1).end;
+  while (at < j->s->size && strchr(" \t\r", j->s->text[at])) at++;
+  return at == j->s->size || j->s->text[at] == '\n' || j->s->text[at] == '#';
+}
+
+static bool is_line(const job *j, const plim_shell_command *c) {
+  return c->is_plain && !c->substitutions && ends_line(j, c);
+}
+
+// The last export on a line of its own above the training (or at all, if there is none).
+static const plim_shell_command *last_export(const job *j) {
+  const plim_shell_command *last = NULL;
+  const plim_shell_script *script = &j->view.script;
+  size_t end = j->view.trainings.len ? j->view.trainings.at[0] : script->commands.len;
+  for (size_t i = 0; i < end; i++) {
+    const plim_shell_command *c = &script->commands.at[i];
+    if (c->count > 1 && is_program(j, c, "export") && is_line(j, c)) last = c;
+  }
+  return last;
+}
+
+// Behind #!, #SBATCH and the first `set` lines.
+static size_t end_of_head(const job *j, bool *is_open) {
+  const plim_shell_script *script = &j->view.script;
+  const char *text = j->s->text;
+  size_t at = 0, first = script->commands.len ? script->commands.at[0].begin : j->s->size;
+  *is_open = false;
+  for (size_t i = 0; i < script->comments.len && script->comments.at[i].begin < first; i++) {
+    plim_span c = script->comments.at[i];
+    bool is_head = (c.begin == 0 && c.end > 1 && text[1] == '!') ||
+                   (c.end - c.begin >= 7 && memcmp(text + c.begin, "#SBATCH", 7) == 0);
+    if (is_head) at = next_line(j, c.end, is_open);
+  }
+  for (size_t i = 0; i < script->commands.len; i++) {
+    const plim_shell_command *c = &script->commands.at[i];
+    if (!is_program(j, c, "set") || !is_line(j, c)) break;
+    at = next_line(j, word(j, c, c->count - 1).end, is_open);
+  }
+  return at;
+}
+
+// Quotes as the other exports have them.
+static const char *model_value(const job *j, const plim_shell_command *model, size_t *size) {
+  *size = 0;
+  if (!model) return "";
+  plim_argument a = plim_argument_at(j->s->text, word(j, model, model->count - 1), PLIM_PLACE_WORD);
+  if (!a.has_tail || a.tail_place != PLIM_PLACE_WORD) return "";
+  *size = a.tail.end - a.tail.begin;
+  return j->s->text + a.tail.begin;
+}
+
+static bool write_export(job *j, const plim_shell_command *model, bool is_open, plim_bytes *out,
+                         bool *is_out) {
+  plim_bytes text = {0}, written = {0};
+  size_t size;
+  const char *old = model_value(j, model, &size), *feed = line_feed(j);
+  bool is_said = plim_value_to_text(j->value, "", &text, is_out) &&
+                 plim_place_write(PLIM_PLACE_WORD, old, size, text.at, &written, is_out);
+  if (is_said)
+    *is_out = (is_open && !plim_bytes_add(out, feed, strlen(feed))) ||
+              !plim_bytes_add(out, "export ", 7) ||
+              !plim_bytes_add(out, j->key + 1, strlen(j->key + 1)) ||
+              !plim_bytes_add(out, "=", 1) ||
+              !plim_bytes_add(out, written.at, strlen(written.at)) ||
+              (!is_open && !plim_bytes_add(out, feed, strlen(feed)));
+  vec_free(&text);
+  vec_free(&written);
+  return is_said && !*is_out;
+}
+
+static plim_err insert_variable(job *j) {
+  const plim_shell_command *model = last_export(j);
+  bool is_open = false, is_out = false;
+  plim_bytes line = {0};
+  plim_err err = model && !j->view.trainings.len ? PLIM_OK : refuse_unless_one(j);
+  if (err) return err;
+  size_t at = model ? next_line(j, word(j, model, model->count - 1).end, &is_open)
+                    : end_of_head(j, &is_open);
+  if (write_export(j, model, is_open, &line, &is_out))
+    err = plim_edit_insert(at, "", line.at, j->out, j->error);
+  else if (is_out) err = plim_no_memory(j->error);
+  else err = plim_fail(j->error, PLIM_ERR_UNSUPPORTED, "%.96s cannot have this value", j->key);
+  vec_free(&line);
+  return err;
+}
+
+// ---- insert: which -----------------------------------------------------------------------------------
+
+static plim_err insert_as(job *j) {
+  if (plim_is_variable_key(j->key)) return insert_variable(j);
+  if (plim_is_flag_key(j->key) || plim_is_override_key(j->key)) return insert_words(j);
+  return plim_fail(j->error, PLIM_ERR_ARGUMENT, "%.96s is no key of a shell script", j->key);
+}
+
+static plim_err insert(const plim_settings *s, const char *key, const plim_value *value,
+                       plim_edit *out, plim_error *error) {
+  if (plim_settings_find(s, key))
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is there already", key);
+  plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
+  job j = {.s = s, .key = key, .value = value, .f = {.s = &again}, .out = out, .error = error};
+  plim_err err = find_in(&j.f, &j.view, error);
+  if (!err) err = insert_as(&j);
+  if (!err) err = plim_edit_check(s, key, NULL, value, out, error);
+  plim_shell_view_clear(&j.view);
+  plim_finder_clear(&j.f);
+  plim_settings_clear(&again);
+  return err;
+}
+
+static plim_err remove_words(const plim_settings *s, const plim_setting *setting, plim_edit *out,
+                             plim_error *error) {
+  return plim_found_remove(s, setting, find, out, error);
+}
+
+const plim_editor plim_shell_editor = {read, change, insert, remove_words, NULL};

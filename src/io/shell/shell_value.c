@@ -1,0 +1,325 @@
+#include "shell_value.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "evaluate.h"
+
+#define ROOT_STEPS 16 // copies of copies that are followed
+
+void plim_finder_clear(plim_finder *f) {
+  vec_free(&f->at);
+  vec_free(&f->set);
+  vec_free(&f->lists);
+  vec_free(&f->comments);
+  vec_free(&f->scratch);
+}
+
+const char *plim_finder_keep(plim_finder *f, const char *text, size_t size) {
+  const char *kept = plim_settings_keep(f->s, text, size);
+  if (!kept) f->is_out = true;
+  return kept ? kept : "";
+}
+
+const char *plim_finder_keep_span(plim_finder *f, const char *text, plim_span span,
+                                  const char *prefix) {
+  size_t before = strlen(prefix), size = span.end - span.begin;
+  f->scratch.len = 0;
+  if (!vec_reserve(&f->scratch, before + size)) return f->is_out = true, "";
+  memcpy(f->scratch.at, prefix, before);
+  memcpy(f->scratch.at + before, text + span.begin, size);
+  return plim_finder_keep(f, f->scratch.at, before + size);
+}
+
+void plim_finder_add(plim_finder *f, plim_found found) {
+  if (!vec_push(&f->at, found)) f->is_out = true;
+}
+
+void plim_finder_doubt(plim_finder *f, size_t from, const char *text, const char *why) {
+  char doubt[256];
+  for (size_t i = from; i < f->at.len; i++) {
+    plim_found *found = &f->at.at[i];
+    plim_span at = found->is_bare ? found->word : found->span;
+    size_t size = at.end - at.begin;
+    int n = snprintf(doubt, sizeof doubt, "%.*s, %s", (int)(size < 128 ? size : 128),
+                     text + at.begin, why);
+    found->value = (plim_value){.kind = PLIM_VALUE_DERIVED,
+                                .text = plim_finder_keep(f, doubt, n > 0 ? (size_t)n : 0)};
+    found->reference = NULL;
+  }
+}
+
+// ---- names ------------------------------------------------------------------------------------------
+
+void plim_finder_name(plim_finder *f, plim_names *names, const char *name) {
+  if (!vec_push(names, name)) f->is_out = true;
+}
+
+static int by_text(const void *x, const void *y) {
+  return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+void plim_names_sort(plim_names *names) {
+  if (names->len) qsort(names->at, names->len, sizeof *names->at, by_text);
+}
+
+// The first place that does not come before `name` (or not before what follows it).
+static size_t bound(const plim_names *names, const char *name, int at_least) {
+  size_t low = 0, high = names->len;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (strcmp(names->at[middle], name) < at_least) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+size_t plim_names_count(const plim_names *names, const char *name) {
+  return bound(names, name, 1) - bound(names, name, 0);
+}
+
+// ---- roots ------------------------------------------------------------------------------------------
+
+// The variables found, by name, to follow copies.
+typedef vec(plim_found *) found_list;
+
+static int by_found_name(const void *x, const void *y) {
+  const plim_found *const *a = x, *const *b = y;
+  return strcmp((*a)->name, (*b)->name);
+}
+
+static plim_found *variable(const plim_finder *f, const found_list *variables, const char *name) {
+  plim_found wanted = {.name = name}, *key = &wanted, **hit;
+  if (plim_names_count(&f->set, name) != 1 || !variables->len) return NULL;
+  hit = bsearch(&key, variables->at, variables->len, sizeof *variables->at, by_found_name);
+  return hit ? *hit : NULL;
+}
+
+static const char *root_of(const plim_finder *f, const found_list *variables,
+                           const plim_found *found) {
+  for (int i = 0; i < ROOT_STEPS && found && found->reference; i++) {
+    found = variable(f, variables, found->reference);
+    if (found && found->value.kind != PLIM_VALUE_DERIVED) return found->name;
+  }
+  return NULL;
+}
+
+// A variable's number, which may be computed from others.
+typedef struct {
+  const plim_finder *f;
+  const found_list *variables;
+  int steps;
+} shell_numbers;
+
+static bool number_of(void *context, const char *name, plim_value *out);
+
+// What was computed once is kept: variables that build on each other are many.
+static bool compute(shell_numbers *n, plim_found *found) {
+  plim_evaluator by = {number_of, n, true, &n->steps};
+  if (!found->is_computed && !plim_evaluate(found->value.text, &by, &found->computed))
+    found->computed = (plim_value){0};
+  found->is_computed = true;
+  return found->computed.kind != PLIM_VALUE_NULL;
+}
+
+static bool number_of(void *context, const char *name, plim_value *out) {
+  shell_numbers *n = context;
+  plim_found *found = variable(n->f, n->variables, name);
+  if (!found || --n->steps < 0) return false;
+  bool is_literal = found->value.kind != PLIM_VALUE_DERIVED;
+  if (!is_literal && !compute(n, found)) return false;
+  *out = is_literal ? found->value : found->computed;
+  return true;
+}
+
+static plim_value computed_of(const plim_finder *f, const found_list *variables,
+                              plim_found *found) {
+  shell_numbers n = {f, variables, PLIM_EVALUATE_STEPS};
+  if (found->value.kind == PLIM_VALUE_DERIVED) compute(&n, found);
+  return found->computed;
+}
+
+static found_list variables_of(plim_finder *f) {
+  found_list variables = {0};
+  for (size_t i = 0; i < f->at.len; i++)
+    if (f->at.at[i].kind == PLIM_FOUND_VARIABLE && !vec_push(&variables, &f->at.at[i]))
+      f->is_out = true;
+  if (variables.len) qsort(variables.at, variables.len, sizeof *variables.at, by_found_name);
+  return variables;
+}
+
+// ---- numbers of groups ------------------------------------------------------------------------------
+
+typedef struct {
+  plim_found *found;
+  int number;
+} numbered;
+
+static int by_group(const void *x, const void *y) {
+  const plim_found *a = ((const numbered *)x)->found, *b = ((const numbered *)y)->found;
+  int name = strcmp(a->name, b->name);
+  if (name) return name;
+  if (a->group != b->group) return a->group < b->group ? -1 : 1;
+  return (a > b) - (a < b);
+}
+
+static bool is_same_group(const numbered *a, const numbered *b) {
+  return a->found->group == b->found->group && strcmp(a->found->name, b->found->name) == 0;
+}
+
+// Of one name in one group the last word counts. Lists may be passed in another order than they are
+// written in; what comes behind the winner in the text gets a number of its own.
+static void number_group(numbered *at, size_t count, int *number) {
+  size_t winner = 0;
+  for (size_t i = 1; i < count; i++)
+    if (at[i].found->order >= at[winner].found->order) winner = i;
+  ++*number;
+  for (size_t i = 0; i < count; i++) {
+    if (i == winner + 1) ++*number;
+    at[i].number = *number;
+  }
+}
+
+static void number_all(numbered *at, size_t count) {
+  int number = 0;
+  for (size_t i = 0, next; i < count; i = next) {
+    for (next = i + 1; next < count && is_same_group(&at[i], &at[next]);) next++;
+    if (i && strcmp(at[i].found->name, at[i - 1].found->name) != 0) number = 0;
+    number_group(at + i, next - i, &number);
+  }
+}
+
+static const char *numbered_key(plim_finder *f, const char *name, int number) {
+  char suffix[16];
+  if (number == 1) return name;
+  snprintf(suffix, sizeof suffix, "#%d", number);
+  size_t size = strlen(name), more = strlen(suffix);
+  f->scratch.len = 0;
+  if (!vec_reserve(&f->scratch, size + more)) return f->is_out = true, "";
+  memcpy(f->scratch.at, name, size);
+  memcpy(f->scratch.at + size, suffix, more);
+  return plim_finder_keep(f, f->scratch.at, size + more);
+}
+
+// ---- comments ---------------------------------------------------------------------------------------
+
+// Walks the text once, with the settings in its order.
+typedef struct {
+  int number;        // of the line, from 1
+  size_t begin, end; // of the line; `end` is its line feed
+  size_t comment;    // the first comment that does not end before this line
+  const char *above; // comments on the lines above; NULL: not looked for yet
+} line;
+
+static size_t end_of_line(const plim_finder *f, size_t at) {
+  const char *end = memchr(f->s->text + at, '\n', f->s->size - at);
+  return end ? (size_t)(end - f->s->text) : f->s->size;
+}
+
+static void go_to(const plim_finder *f, line *l, size_t at) {
+  while (l->end < at) {
+    l->number++;
+    l->begin = l->end + 1;
+    l->end = end_of_line(f, l->begin);
+    l->above = NULL;
+  }
+  while (l->comment < f->comments.len && f->comments.at[l->comment].begin < l->begin) l->comment++;
+}
+
+static bool is_blank(const char *text, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; i++)
+    if (!strchr(" \t\r", text[i])) return false;
+  return true;
+}
+
+// Whether the line that ends before `line_begin` is nothing but this comment; its own beginning.
+static bool is_own_line(const plim_finder *f, plim_span comment, size_t line_begin, size_t *begin) {
+  const char *text = f->s->text;
+  size_t feed = comment.end + (comment.end < f->s->size && text[comment.end] == '\r');
+  if (feed + 1 != line_begin) return false;
+  for (*begin = comment.begin; *begin && text[*begin - 1] != '\n';) --*begin;
+  return is_blank(text, *begin, comment.begin);
+}
+
+static bool is_shebang(const plim_finder *f, plim_span comment) {
+  return comment.begin == 0 && comment.end > 1 && f->s->text[1] == '!';
+}
+
+static void append_comment(plim_finder *f, plim_span c) {
+  const char *text = f->s->text;
+  while (c.begin < c.end && strchr("# \t", text[c.begin])) c.begin++;
+  while (c.end > c.begin && strchr(" \t\r", text[c.end - 1])) c.end--;
+  if (f->scratch.len && !vec_push(&f->scratch, '\n')) f->is_out = true;
+  if (!vec_reserve(&f->scratch, c.end - c.begin + 1)) {
+    f->is_out = true;
+    return;
+  }
+  memcpy(f->scratch.at + f->scratch.len, text + c.begin, c.end - c.begin);
+  f->scratch.len += c.end - c.begin;
+}
+
+static const char *comment_above(plim_finder *f, const line *l) {
+  size_t first = l->comment, begin = l->begin;
+  while (first > 0 && !is_shebang(f, f->comments.at[first - 1]) &&
+         is_own_line(f, f->comments.at[first - 1], begin, &begin))
+    first--;
+  f->scratch.len = 0;
+  for (size_t i = first; i < l->comment; i++) append_comment(f, f->comments.at[i]);
+  return f->scratch.len ? plim_finder_keep(f, f->scratch.at, f->scratch.len) : "";
+}
+
+static const char *comment_of(plim_finder *f, line *l, plim_span span) {
+  size_t i = l->comment;
+  while (i < f->comments.len && f->comments.at[i].begin < span.end) i++;
+  bool is_behind = i < f->comments.len && f->comments.at[i].begin < l->end;
+  if (is_behind) {
+    f->scratch.len = 0;
+    append_comment(f, f->comments.at[i]);
+    return plim_finder_keep(f, f->scratch.at, f->scratch.len);
+  }
+  if (!l->above) l->above = comment_above(f, l);
+  return l->above;
+}
+
+// ---- settings ---------------------------------------------------------------------------------------
+
+static void add_setting(plim_finder *f, const found_list *variables, line *l, const numbered *n) {
+  plim_found *found = n->found;
+  plim_setting setting = {.value = found->value, .span = found->span};
+  setting.group = found->kind == PLIM_FOUND_VARIABLE ? 0 : found->group + 1;
+  setting.is_aside = found->is_aside;
+  go_to(f, l, found->span.begin);
+  setting.line = l->number;
+  setting.comment = comment_of(f, l, found->span);
+  setting.key = numbered_key(f, found->name, n->number);
+  if (found->reference) setting.root = root_of(f, variables, found);
+  setting.computed = computed_of(f, variables, found);
+  if (!plim_settings_add(f->s, setting)) f->is_out = true;
+}
+
+static int by_place(const void *x, const void *y) {
+  const plim_found *a = x, *b = y;
+  if (a->span.begin != b->span.begin) return a->span.begin < b->span.begin ? -1 : 1;
+  return (a->span.end > b->span.end) - (a->span.end < b->span.end);
+}
+
+static int by_found(const void *x, const void *y) {
+  const plim_found *a = ((const numbered *)x)->found, *b = ((const numbered *)y)->found;
+  return (a > b) - (a < b);
+}
+
+plim_err plim_finder_finish(plim_finder *f, plim_error *error) {
+  numbered *all = calloc(f->at.len + 1, sizeof *all);
+  if (!all) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  if (f->at.len) qsort(f->at.at, f->at.len, sizeof *f->at.at, by_place);
+  for (size_t i = 0; i < f->at.len; i++) all[i].found = &f->at.at[i];
+  found_list variables = variables_of(f);
+  qsort(all, f->at.len, sizeof *all, by_group);
+  number_all(all, f->at.len);
+  qsort(all, f->at.len, sizeof *all, by_found);
+  line l = {.number = 1, .end = f->s->size ? end_of_line(f, 0) : 0};
+  for (size_t i = 0; i < f->at.len && !f->is_out; i++) add_setting(f, &variables, &l, &all[i]);
+  vec_free(&variables);
+  free(all);
+  return f->is_out ? plim_fail(error, PLIM_ERR_NOMEM, "out of memory") : PLIM_OK;
+}

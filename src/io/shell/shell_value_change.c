@@ -1,0 +1,277 @@
+// Changes of what was found, each checked by reading the changed text again.
+#include <string.h>
+
+#include "shell_value.h"
+
+#define MAX_BYTES (16u << 20) // of a script or a Dockerfile
+
+// ---- reading ----------------------------------------------------------------------------------------
+
+static plim_err refuse_odd(const plim_settings *s, plim_error *error) {
+  const char *zero = s->size ? memchr(s->text, 0, s->size) : NULL;
+  if (s->size > MAX_BYTES)
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "this %s file is larger than 16 MiB",
+                     plim_format_names[s->format]);
+  if (!zero) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_PARSE, "this is no text: there is a zero byte in it");
+  plim_error_at(error, (uint64_t)(zero - s->text));
+  return err;
+}
+
+plim_err plim_found_read(plim_settings *s, plim_find find, plim_error *error) {
+  plim_finder f = {.s = s};
+  plim_err err = refuse_odd(s, error);
+  if (!err) err = find(&f, error);
+  if (!err) err = plim_finder_finish(&f, error);
+  plim_finder_clear(&f);
+  return err;
+}
+
+// ---- checking ---------------------------------------------------------------------------------------
+
+static bool is_same(const plim_setting *a, const plim_setting *b) {
+  return strcmp(a->key, b->key) == 0 && a->value.kind == b->value.kind &&
+         plim_values_equal(&a->value, &b->value);
+}
+
+static bool has_value(const plim_setting *a, const char *key, const plim_value *value) {
+  return strcmp(a->key, key) == 0 && plim_values_equal(&a->value, value);
+}
+
+static bool is_one_less(const plim_settings *before, const plim_settings *after,
+                        const plim_value *value) {
+  return after->at.len + 1 == before->at.len && value->kind == PLIM_VALUE_BOOL && !value->flag;
+}
+
+// A flag is gone: no other of that key is in force now, and those of other commands move up by one.
+static bool lost_only(const plim_settings *before, const plim_settings *after, size_t gone) {
+  const char *key = before->at.at[gone].key;
+  size_t name = strcspn(key + 1, "#") + 1;
+  for (size_t i = 0; i < after->at.len; i++) {
+    plim_setting a = before->at.at[i < gone ? i : i + 1], b = after->at.at[i];
+    bool is_named = strncmp(a.key, key, name) == 0 && (!a.key[name] || a.key[name] == '#');
+    if (is_named && strcmp(a.key, key) == 0) return false;
+    if (is_named) a.key = b.key;
+    if (!is_same(&a, &b)) return false;
+  }
+  return true;
+}
+
+// Both lists in the order of the text: the same, but for one.
+static bool differs_only_in(const plim_settings *before, const plim_settings *after,
+                            const char *key, size_t changed, const plim_value *value) {
+  bool is_new = changed == SIZE_MAX, is_there = false;
+  if (!is_new && is_one_less(before, after, value)) return lost_only(before, after, changed);
+  if (after->at.len != before->at.len + is_new) return false;
+  for (size_t i = 0, k = 0; k < after->at.len; k++) {
+    const plim_setting *now = &after->at.at[k];
+    bool is_wanted = (is_new || i == changed) && !is_there && has_value(now, key, value);
+    is_there |= is_wanted;
+    if (is_wanted && is_new) continue;
+    if (i >= before->at.len || (!is_wanted && !is_same(&before->at.at[i], now))) return false;
+    i++;
+  }
+  return is_there;
+}
+
+static size_t index_of(const plim_settings *s, const plim_setting *setting) {
+  for (size_t i = 0; setting && i < s->at.len; i++)
+    if (s->at.at[i].span.begin == setting->span.begin && s->at.at[i].key == setting->key) return i;
+  return SIZE_MAX;
+}
+
+plim_err plim_edit_check(const plim_settings *s, const char *key, const plim_setting *changed,
+                         const plim_value *value, plim_edit *edit, plim_error *error) {
+  plim_settings after;
+  plim_error ignored;
+  char *text = NULL;
+  size_t size = 0, index = index_of(s, changed);
+  plim_err err = plim_edits_apply(s->text, s->size, edit, 1, &text, &size, error);
+  if (!err && plim_settings_read_like(s, text, size, &after, &ignored) == PLIM_OK) {
+    if (!differs_only_in(s, &after, key, index, value)) err = PLIM_ERR_UNSUPPORTED;
+    plim_settings_clear(&after);
+  } else if (!err) err = PLIM_ERR_UNSUPPORTED;
+  if (err == PLIM_ERR_UNSUPPORTED) {
+    plim_fail(error, err, "%.96s cannot be set to this value here", key);
+    plim_error_at(error, edit->span.begin);
+  }
+  if (err) free(edit->text), *edit = (plim_edit){0};
+  free(text);
+  return err;
+}
+
+// ---- changing ---------------------------------------------------------------------------------------
+
+// The text of the value that is written there now, to take its spelling from.
+static void old_text(const plim_found *found, const char *text, plim_bytes *out) {
+  bool is_out;
+  plim_bytes read = {0};
+  out->len = 0;
+  if (!found->is_bare && plim_place_read(found->place, text, found->span, &read, &is_out)) {
+    vec_free(out);
+    *out = read;
+  } else {
+    vec_free(&read);
+    if (!vec_push(out, 0)) return;
+  }
+}
+
+// How another flag of the same command says true or false in a word; NULL: none does.
+static const plim_found *spoken_bool(const plim_finder *f, size_t group) {
+  for (size_t i = 0; i < f->at.len; i++) {
+    const plim_found *found = &f->at.at[i];
+    if (found->kind == PLIM_FOUND_FLAG && found->group == group && !found->is_bare &&
+        found->value.kind == PLIM_VALUE_BOOL)
+      return found;
+  }
+  return NULL;
+}
+
+// A flag that says true by being there is taken away, with what separates it from the word before.
+static plim_err remove_flag(const plim_settings *s, const plim_found *found, plim_edit *out,
+                            plim_error *error) {
+  plim_span span = found->word;
+  for (size_t i = found->gap; found->gap && i < span.begin; i++)
+    if (!strchr(" \t\r\n\\,", s->text[i])) return plim_edit_make(span, "", out, error);
+  if (found->gap) span.begin = found->gap;
+  return plim_edit_make(span, "", out, error);
+}
+
+static const char *separator(const plim_found *found) {
+  if (found->place == PLIM_PLACE_ELEMENT) return ", ";
+  return " ";
+}
+
+// A value behind a flag that had none.
+static plim_err give_value(const plim_found *found, const plim_bytes *text, plim_edit *out,
+                           plim_error *error) {
+  plim_bytes all = {0}, written = {0};
+  bool is_out = false;
+  plim_err err;
+  if (!plim_place_write(found->place, "", 0, text->at, &written, &is_out))
+    err = is_out
+              ? plim_no_memory(error)
+              : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be written there", text->at);
+  else if (!vec_reserve(&all, written.len + 2)) err = plim_no_memory(error);
+  else {
+    strcpy(all.at, separator(found));
+    strcat(all.at, written.at);
+    err = plim_edit_make(found->span, all.at, out, error);
+  }
+  vec_free(&all);
+  vec_free(&written);
+  return err;
+}
+
+static plim_err change_bare(const plim_settings *s, const plim_finder *f, const plim_found *found,
+                            const plim_value *value, plim_edit *out, plim_error *error) {
+  const plim_found *model = spoken_bool(f, found->group);
+  plim_bytes old = {0}, text = {0};
+  bool is_out = false;
+  plim_err err;
+  if (value->kind == PLIM_VALUE_BOOL && value->flag)
+    return plim_edit_make(found->span, "", out, error);
+  if (value->kind == PLIM_VALUE_BOOL && !model) return remove_flag(s, found, out, error);
+  if (model) old_text(model, s->text, &old);
+  if (plim_value_to_text(value, old.len ? old.at : "", &text, &is_out))
+    err = give_value(found, &text, out, error);
+  else
+    err = is_out ? plim_no_memory(error)
+                 : plim_fail(error, PLIM_ERR_UNSUPPORTED, "no flag has this value");
+  vec_free(&old);
+  vec_free(&text);
+  return err;
+}
+
+static plim_err write_value(const plim_settings *s, const plim_found *found,
+                            const plim_value *value, plim_bytes *text, plim_bytes *written,
+                            plim_edit *out, plim_error *error) {
+  size_t size = found->span.end - found->span.begin;
+  const char *old = s->text + found->span.begin;
+  bool is_out = false, is_override = found->kind == PLIM_FOUND_OVERRIDE;
+  plim_bytes spelling = {0};
+  old_text(found, s->text, &spelling);
+  bool is_said = spelling.len && (is_override ? plim_override_text : plim_value_to_text)(
+                                     value, spelling.at, text, &is_out);
+  vec_free(&spelling);
+  if (is_said && plim_place_write(found->place, old, size, text->at, written, &is_out))
+    return plim_edit_make(found->span, written->at, out, error);
+  if (is_out) return plim_no_memory(error);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be set to this value here", found->name);
+  plim_error_at(error, found->span.begin);
+  return err;
+}
+
+static plim_err change_written(const plim_settings *s, const plim_found *found,
+                               const plim_value *value, plim_edit *out, plim_error *error) {
+  plim_bytes text = {0}, written = {0};
+  plim_err err;
+  if (found->is_several || (found->kind == PLIM_FOUND_OVERRIDE && !found->is_joined)) {
+    err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s is not one value here", found->name);
+    plim_error_at(error, found->span.begin);
+    return err;
+  }
+  err = write_value(s, found, value, &text, &written, out, error);
+  vec_free(&text);
+  vec_free(&written);
+  return err;
+}
+
+const plim_found *plim_found_again(const plim_finder *f, const plim_setting *setting) {
+  for (size_t i = 0; i < f->at.len; i++)
+    if (f->at.at[i].span.begin == setting->span.begin &&
+        f->at.at[i].span.end == setting->span.end &&
+        strncmp(f->at.at[i].name, setting->key, strlen(f->at.at[i].name)) == 0)
+      return &f->at.at[i];
+  return NULL;
+}
+
+plim_err plim_found_change(const plim_settings *s, const plim_setting *setting, plim_find find,
+                           const plim_value *value, plim_edit *out, plim_error *error) {
+  plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
+  plim_finder f = {.s = &again};
+  plim_err err = find(&f, error);
+  const plim_found *found = err ? NULL : plim_found_again(&f, setting);
+  if (!err && !found)
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is no setting of this text", setting->key);
+  if (!err && found->is_bare) err = change_bare(s, &f, found, value, out, error);
+  else if (!err) err = change_written(s, found, value, out, error);
+  if (!err) err = plim_edit_check(s, setting->key, setting, value, out, error);
+  plim_finder_clear(&f);
+  plim_settings_clear(&again);
+  return err;
+}
+
+// ---- overrides --------------------------------------------------------------------------------------
+
+static bool append(plim_bytes *out, const char *text, bool *is_out) {
+  size_t n = strlen(text);
+  if (!vec_reserve(out, n + 1)) return *is_out = true, false;
+  memcpy(out->at + out->len, text, n + 1);
+  out->len += n;
+  return true;
+}
+
+static bool is_hydra_list(const char *text) {
+  size_t n = strlen(text);
+  return n >= 2 && ((*text == '[' && text[n - 1] == ']') || (*text == '{' && text[n - 1] == '}'));
+}
+
+static bool needs_quotes(const char *text) {
+  if (is_hydra_list(text)) return false;
+  return !*text || strpbrk(text, ",()[]{}'\"=\\ \t\n") || strcmp(text, "null") == 0;
+}
+
+bool plim_override_text(const plim_value *value, const char *old, plim_bytes *out, bool *is_out) {
+  bool was_quoted = strlen(old) >= 2 && strchr("'\"", *old);
+  const char *text = value->text;
+  out->len = 0;
+  *is_out = false;
+  if (value->kind == PLIM_VALUE_NULL) return append(out, "null", is_out);
+  if (value->kind != PLIM_VALUE_TEXT) return plim_value_to_text(value, old, out, is_out);
+  if (!was_quoted && !needs_quotes(text)) return append(out, text, is_out);
+  const char *quote = (was_quoted && *old == '"') || strchr(text, '\'') ? "\"" : "'";
+  if (strchr(text, *quote) || strchr(text, '\\')) return false;
+  return append(out, quote, is_out) && append(out, text, is_out) && append(out, quote, is_out);
+}

@@ -1,0 +1,142 @@
+// What a value means that a shell would expand.
+#include <string.h>
+
+#include "shell_value.h"
+#include "shell_words.h"
+
+#define DEFAULTS 8 // ${A:-${B:-...}} within each other
+
+// One expansion that is all of a value: $NAME, ${NAME}, ${NAME:-other} or $((NAME)).
+typedef struct {
+  plim_span name;
+  plim_span other;
+  bool has_other;
+} expansion;
+
+static size_t name_length(const char *text, plim_span span) {
+  size_t n = span.begin;
+  bool is_position = n < span.end && text[n] >= '0' && text[n] <= '9';
+  while (n < span.end && plim_shell_is_name(text[n], n == span.begin && !is_position)) n++;
+  return n - span.begin;
+}
+
+static bool read_braces(const char *text, plim_span inner, expansion *out) {
+  size_t n = name_length(text, inner), at = inner.begin + n;
+  *out = (expansion){.name = {inner.begin, at}};
+  if (!n) return false;
+  if (at == inner.end) return true;
+  at += text[at] == ':';
+  if (at == inner.end || (text[at] != '-' && text[at] != '=')) return false;
+  out->has_other = true;
+  out->other = (plim_span){at + 1, inner.end};
+  return true;
+}
+
+static bool read_plain(const char *text, plim_span inner, expansion *out) {
+  *out = (expansion){.name = inner};
+  return inner.end > inner.begin && name_length(text, inner) == inner.end - inner.begin;
+}
+
+// $((NAME)) and $(($NAME)) copy; anything more computes.
+static bool read_arithmetic(const char *text, plim_span inner, expansion *out) {
+  while (inner.begin < inner.end && text[inner.begin] == ' ') inner.begin++;
+  while (inner.end > inner.begin && text[inner.end - 1] == ' ') inner.end--;
+  inner.begin += inner.begin < inner.end && text[inner.begin] == '$';
+  bool is_number = inner.begin < inner.end && text[inner.begin] >= '0' && text[inner.begin] <= '9';
+  return !is_number && read_plain(text, inner, out);
+}
+
+// `span` begins with a $ and is one expansion.
+static bool read_dollar(const char *text, plim_span span, expansion *out) {
+  size_t size = span.end - span.begin;
+  const char *at = text + span.begin;
+  if (size > 5 && memcmp(at, "$((", 3) == 0)
+    return read_arithmetic(text, (plim_span){span.begin + 3, span.end - 2}, out);
+  if (size > 3 && at[1] == '{')
+    return read_braces(text, (plim_span){span.begin + 2, span.end - 1}, out);
+  return read_plain(text, (plim_span){span.begin + 1, span.end}, out);
+}
+
+static bool is_quoted_whole(const char *text, plim_span span) {
+  return span.end - span.begin >= 2 && text[span.begin] == '"' &&
+         plim_shell_double_end(text, span) == span.end;
+}
+
+static bool read_expansion(const char *text, plim_span span, bool in_quotes, expansion *out) {
+  return span.end - span.begin >= 2 && text[span.begin] == '$' &&
+         plim_shell_dollar_end(text, span, in_quotes) == span.end && read_dollar(text, span, out);
+}
+
+plim_span plim_reference_at(const char *text, plim_span span) {
+  bool in_quotes = is_quoted_whole(text, span);
+  plim_span inner = {span.begin + in_quotes, span.end - in_quotes};
+  expansion e;
+  bool is_copy = read_expansion(text, inner, in_quotes, &e) && !e.has_other;
+  return is_copy && plim_shell_is_name(text[e.name.begin], true) ? e.name : (plim_span){0};
+}
+
+static plim_found derived(plim_finder *f, const char *text, plim_span span, plim_place place) {
+  const char *from = plim_finder_keep_span(f, text, span, "");
+  return (plim_found){
+      .value = {.kind = PLIM_VALUE_DERIVED, .text = from}, .span = span, .place = place};
+}
+
+static const plim_place default_places[PLIM_PLACES] = {
+    [PLIM_PLACE_WORD] = PLIM_PLACE_DEFAULT,
+    [PLIM_PLACE_SINGLE] = PLIM_PLACES,
+    [PLIM_PLACE_DOUBLE] = PLIM_PLACE_DEFAULT_DOUBLE,
+    [PLIM_PLACE_DEFAULT] = PLIM_PLACE_DEFAULT,
+    [PLIM_PLACE_DEFAULT_DOUBLE] = PLIM_PLACE_DEFAULT_DOUBLE,
+    [PLIM_PLACE_PIECE] = PLIM_PLACE_PIECE,
+    [PLIM_PLACE_ELEMENT] = PLIM_PLACES,
+    [PLIM_PLACE_JSON] = PLIM_PLACES,
+    [PLIM_PLACE_ENV] = PLIM_PLACE_DEFAULT,
+    [PLIM_PLACE_REST] = PLIM_PLACE_DEFAULT,
+}; // of a default in each; PLIM_PLACES: nothing is expanded there
+
+static bool is_set(const plim_finder *f, const char *name, const char *self) {
+  if (f->has_source && plim_shell_is_name(name[1], true)) return true;
+  bool is_self = self && strcmp(self, name) == 0;
+  return plim_names_count(&f->set, name) > (is_self ? 1 : 0);
+}
+
+static plim_found read_value(plim_finder *f, const char *text, plim_span span, plim_place place,
+                             const char *self, int depth);
+
+static plim_found read_computed(plim_finder *f, const char *text, plim_span span, plim_place place,
+                                const char *self, int depth) {
+  bool is_wrapped = place == PLIM_PLACE_WORD || place == PLIM_PLACE_DEFAULT ||
+                    place == PLIM_PLACE_ENV || place == PLIM_PLACE_REST;
+  is_wrapped = is_wrapped && is_quoted_whole(text, span);
+  plim_place inner_place = is_wrapped ? PLIM_PLACE_DOUBLE : place;
+  plim_span inner = {span.begin + is_wrapped, span.end - is_wrapped};
+  bool in_quotes = inner_place == PLIM_PLACE_DOUBLE || inner_place == PLIM_PLACE_DEFAULT_DOUBLE ||
+                   inner_place == PLIM_PLACE_PIECE;
+  expansion e;
+  plim_found found = derived(f, text, span, place);
+  if (default_places[place] == PLIM_PLACES || !read_expansion(text, inner, in_quotes, &e))
+    return found;
+  const char *name = plim_finder_keep_span(f, text, e.name, "$");
+  if (!e.has_other || is_set(f, name, self)) found.reference = name;
+  else if (depth < DEFAULTS)
+    found = read_value(f, text, e.other, default_places[inner_place], self, depth + 1);
+  return found;
+}
+
+static plim_found read_value(plim_finder *f, const char *text, plim_span span, plim_place place,
+                             const char *self, int depth) {
+  bool is_out = false;
+  bool is_literal = plim_place_read(place, text, span, &f->scratch, &is_out);
+  f->is_out |= is_out;
+  if (!is_literal) return read_computed(f, text, span, place, self, depth);
+  plim_found found = {.span = span, .place = place};
+  found.value = plim_value_of_text(f->is_out ? "" : f->scratch.at);
+  if (found.value.kind == PLIM_VALUE_TEXT && !f->is_out)
+    found.value.text = plim_finder_keep(f, f->scratch.at, f->scratch.len - 1);
+  return found;
+}
+
+plim_found plim_finder_read(plim_finder *f, const char *text, plim_span span, plim_place place,
+                            const char *self) {
+  return read_value(f, text, span, place, self, 0);
+}

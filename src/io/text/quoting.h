@@ -1,0 +1,43 @@
+// How a value is written where it stands, in shell scripts and Dockerfiles: read and written by one row
+// per kind of place.
+#ifndef PLIM_IO_QUOTING_H
+#define PLIM_IO_QUOTING_H
+
+#include "value.h"
+
+typedef enum {
+  PLIM_PLACE_WORD,           // a shell word, or the end of one
+  PLIM_PLACE_SINGLE,         // within '...'
+  PLIM_PLACE_DOUBLE,         // within "..."
+  PLIM_PLACE_DEFAULT,        // ${NAME:-here}
+  PLIM_PLACE_DEFAULT_DOUBLE, // "${NAME:-here}"
+  PLIM_PLACE_PIECE,          // a word of a quoted string that the shell splits later
+  PLIM_PLACE_ELEMENT,        // a string of a JSON array
+  PLIM_PLACE_JSON,           // within one
+  PLIM_PLACE_ENV,            // a word of ENV NAME=here
+  PLIM_PLACE_REST,           // ENV NAME here, to the end of the line
+  PLIM_PLACES
+} plim_place;
+
+typedef vec(char) plim_bytes;
+
+// What is written there, with a 0 behind it; false if it is not written out but computed, or memory is
+// out (then `*is_out` is set).
+bool plim_place_read(plim_place place, const char *text, plim_span span, plim_bytes *out,
+                     bool *is_out);
+
+// `value` as it must be written in the place of `old`, in its quotes, with a 0 behind it; false if it
+// cannot be written there, or memory is out.
+bool plim_place_write(plim_place place, const char *old, size_t old_size, const char *value,
+                      plim_bytes *out, bool *is_out);
+
+// A number, true or false, or a text; `text` must outlive it.
+plim_value plim_value_of_text(const char *text);
+
+// The text of a value, in the spelling of `old` (what is written there now; "" if nothing is). False if
+// a shell has no such value, or memory is out.
+bool plim_value_to_text(const plim_value *value, const char *old, plim_bytes *out, bool *is_out);
+
+bool plim_values_equal(const plim_value *a, const plim_value *b);
+
+#endif

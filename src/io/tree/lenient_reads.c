@@ -1,0 +1,57 @@
+#include "lenient_reads.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tree.h"
+
+static void note(plim_loose *out, size_t byte) {
+  if (out->is_there && out->byte <= byte) return;
+  out->is_there = true;
+  out->byte = byte;
+}
+
+// The keys 1 and "1" are two.
+static bool is_again(const plim_tree *t, const plim_named *a, const plim_named *b) {
+  const plim_node *x = &t->at.at[t->at.at[a->id].key], *y = &t->at.at[t->at.at[b->id].key];
+  return a->parent == b->parent && strcmp(a->text, b->text) == 0 && x->value.kind == y->value.kind;
+}
+
+static plim_err find_twice(const plim_tree *t, plim_loose *out, plim_error *error) {
+  size_t count;
+  plim_named *names = plim_tree_named(t, &count);
+  if (!names) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  for (size_t i = 1; i < count; i++) {
+    const plim_node *key = &t->at.at[t->at.at[names[i].id].key];
+    bool is_earlier = !out->is_there || key->span.begin < out->byte;
+    if (!is_again(t, &names[i - 1], &names[i]) || !is_earlier) continue;
+    note(out, key->span.begin);
+    snprintf(out->key, sizeof out->key, "%s", names[i].text);
+  }
+  free(names);
+  return PLIM_OK;
+}
+
+static void find_json(const plim_tree *t, plim_loose out[PLIM_LOOSE_KINDS]) {
+  if (t->comma != SIZE_MAX) note(&out[PLIM_LOOSE_COMMA], t->comma);
+  if (t->comment != SIZE_MAX) note(&out[PLIM_LOOSE_COMMENT], t->comment);
+}
+
+static void find_documents(const plim_tree *t, plim_loose *out) {
+  if (t->roots.len > 1) note(out, t->at.at[t->roots.at[1]].span.begin);
+}
+
+plim_err plim_loose_find(plim_format format, const char *text, size_t size,
+                         plim_loose out[PLIM_LOOSE_KINDS], plim_error *error) {
+  plim_tree tree = {0};
+  bool is_json = format == PLIM_FORMAT_JSON;
+  memset(out, 0, PLIM_LOOSE_KINDS * sizeof *out);
+  if (!is_json && format != PLIM_FORMAT_YAML) return PLIM_OK;
+  plim_err err = (is_json ? plim_json_parse : plim_yaml_parse)(text, size, &tree, error);
+  if (!err) err = find_twice(&tree, &out[PLIM_LOOSE_TWICE], error);
+  if (!err && is_json) find_json(&tree, out);
+  if (!err && !is_json) find_documents(&tree, &out[PLIM_LOOSE_DOCUMENTS]);
+  plim_tree_clear(&tree);
+  return err;
+}

@@ -1,0 +1,167 @@
+// Whichever request for memory fails, a command says so or gives the answer it would have given: it never
+// ends by a signal and never tells another number.
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fault_memory.h"
+#include "folder.h"
+#include "program.h"
+#include "test.h"
+
+#ifdef __SANITIZE_ADDRESS__
+enum { MAX_RUNS = 60 }; // a process of its own takes ten times as long
+#else
+enum { MAX_RUNS = 500 };
+#endif
+enum { MAX_WORDS = 16, MAX_OUTPUT = 1 << 16 };
+
+typedef struct {
+  int status; // exit code; -1: a signal
+  size_t requests;
+  char out[MAX_OUTPUT], err[MAX_OUTPUT];
+} run_result;
+
+static FILE *out_file, *err_file;
+
+static void read_back(FILE *file, char *text) {
+  rewind(file);
+  text[fread(text, 1, MAX_OUTPUT - 1, file)] = 0;
+}
+
+static void child(const char *const *words, size_t at, bool stays) {
+  char *argv[MAX_WORDS + 1] = {"plimsoll"};
+  int argc = 1;
+  while (argc < MAX_WORDS && words[argc - 1]) argc++;
+  for (int i = 1; i < argc; i++) argv[i] = (char *)words[i - 1];
+  dup2(fileno(out_file), STDOUT_FILENO);
+  dup2(fileno(err_file), STDERR_FILENO);
+  fault_memory_set(at, stays);
+  int status = plimsoll_main(argc, argv);
+  size_t requests = fault_memory_count();
+  fault_memory_set(FAULT_NEVER, false);
+  fflush(stdout);
+  if (write(fileno(err_file), &requests, sizeof requests) < 0) _exit(99);
+  _exit(status);
+}
+
+// The number of requests is the last of what is written to stderr.
+static void run(const char *const *words, size_t at, bool stays, run_result *r) {
+  int status;
+  if (!out_file) out_file = tmpfile(), err_file = tmpfile();
+  if (ftruncate(fileno(out_file), 0) || ftruncate(fileno(err_file), 0)) abort();
+  rewind(out_file), rewind(err_file);
+  fflush(stdout);
+  pid_t pid = fork();
+  if (pid == 0) child(words, at, stays);
+  if (pid < 0 || waitpid(pid, &status, 0) != pid) abort();
+  *r = (run_result){.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1};
+  read_back(out_file, r->out);
+  rewind(err_file);
+  size_t length = fread(r->err, 1, MAX_OUTPUT - 1, err_file);
+  if (r->status < 0 || length < sizeof r->requests) return;
+  memcpy(&r->requests, r->err + length - sizeof r->requests, sizeof r->requests);
+  r->err[length - sizeof r->requests] = 0;
+}
+
+static run_result undisturbed, disturbed;
+
+static bool is_right(const run_result *r) {
+  if (r->status == 2) return strstr(r->err, "error: ") != NULL;
+  return r->status == undisturbed.status && strcmp(r->out, undisturbed.out) == 0 &&
+         strcmp(r->err, undisturbed.err) == 0;
+}
+
+static size_t try_one(const char *const *words, size_t at, bool stays) {
+  run(words, at, stays, &disturbed);
+  if (is_right(&disturbed)) return 0;
+  printf("  request %zu%s fails: exit %d, %.200s%.200s\n", at, stays ? " and all after it" : "",
+         disturbed.status, disturbed.err,
+         disturbed.status == undisturbed.status ? "another answer" : "");
+  return 1;
+}
+
+// Every request of a small command; of a larger one as many as there is time for, evenly.
+static void try_every_request(const char *const *words) {
+  run(words, FAULT_NEVER, false, &undisturbed);
+  CHECK(undisturbed.status == 0 || undisturbed.status == 1, "exit %d: %s", undisturbed.status,
+        undisturbed.err);
+  bool all = getenv("FAULT_EVERY"); // however long it takes
+  size_t step = all ? 1 : undisturbed.requests / MAX_RUNS + 1, wrong = 0;
+  for (size_t at = 0; at < undisturbed.requests; at += step)
+    wrong += try_one(words, at, false) + try_one(words, at, true);
+  printf("  %zu requests, every %zu\n", undisturbed.requests, step);
+  CHECK(undisturbed.requests > 50, "%zu requests", undisturbed.requests);
+  CHECK(!wrong, "%zu wrong ends", wrong);
+}
+
+#define TRY(...) try_every_request((const char *const[]){__VA_ARGS__, NULL})
+
+TEST(estimate) { TRY("estimate", "-m", "tiny-llama", "-b", "2", "-s", "128", "--steps", "2"); }
+
+TEST(estimate_under_a_limit_as_json) {
+  TRY("estimate", "-m", "tiny-llama", "-b", "2", "-s", "128", "--steps", "2", "--limit", "1200MiB",
+      "--explain", "--json");
+}
+
+TEST(estimate_on_several_gpus) {
+  TRY("estimate", "-m", "tiny-llama", "-s", "64", "--steps", "1", "--strategy", "zero3", "--world",
+      "2");
+}
+
+TEST(estimate_of_a_contrastive_loss) {
+  TRY("estimate", "-m", "minilm-l6", "-b", "48", "-s", "64", "--steps", "1", "--loss",
+      "contrastive", "--loop", "trainer", "--cached-batch", "2");
+}
+
+TEST(replay) { TRY("replay", TEST_ROOT "/truth/recorded/poll-order.pickle.xz"); }
+
+// A file to plan for, and a machine that stays as it is.
+static void make_project(void) {
+  folder_make();
+  folder_write_text("train.yaml", "model_name_or_path: tiny-llama\n"
+                                  "per_device_train_batch_size: 2\n"
+                                  "gradient_accumulation_steps: 2\n"
+                                  "max_length: 64\n"
+                                  "gradient_checkpointing: true  # to be safe\n"
+                                  "output_dir: out\n"
+                                  "learning_rate: 1.0e-4\n");
+  setenv("PLIMSOLL_ROOT", TEST_ROOT "/fixtures/check/machine", 1);
+}
+
+TEST(plan_for_a_script) {
+  folder_make();
+  folder_write_text("train.py",
+                    "def load(name):\n    return AutoModel.from_pretrained(name)\n"
+                    "def main(args):\n    lr = 1e-4\n    m = load('tiny-llama')\n"
+                    "    if args.lora:\n        m = get_peft_model(m, LoraConfig(r=8))\n"
+                    "    a = TrainingArguments('o', per_device_train_batch_size=2)\n"
+                    "    Trainer(m, a).train()\n"
+                    "p.add_argument('--lora', action='store_true')\n"
+                    "main(p.parse_args())\n");
+  TRY("plan", folder_path("train.py"), "-m", "tiny-llama", "-s", "64", "--gpu", "4GiB");
+  folder_remove();
+}
+
+TEST(check) {
+  make_project();
+  TRY("check", folder_path("train.yaml"), "--gpu", "4GiB");
+  folder_remove();
+}
+
+TEST(plan) {
+  TRY("plan", "-m", "tiny-llama", "-b", "2", "-s", "64", "--gpu", "4GiB", "--try", "micro_batch=1");
+}
+
+TEST(apply) {
+  make_project();
+  const char *file = folder_path("train.yaml"), *saved = folder_path("plan.json");
+  run((const char *const[]){"plan", file, "--gpu", "4GiB", "--try", "checkpoint=off", "--out",
+                            saved, NULL},
+      FAULT_NEVER, false, &undisturbed);
+  if (undisturbed.status == 0) TRY("apply", saved, "--dry-run");
+  CHECK(undisturbed.status == 0, "exit %d: %s", undisturbed.status, undisturbed.err);
+  folder_remove();
+}
+
+TEST_MAIN

@@ -1,0 +1,216 @@
+// Every model of the catalogue builds on the tape to exactly the parameters it is published with, and
+// is found by the names people use.
+#include "catalogue.h"
+#include "family.h"
+#include "test.h"
+
+static void ignore(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
+  (void)context, (void)kind, (void)id, (void)bytes;
+}
+
+static uint64_t built_parameters(const plim_config *c) {
+  plim_tape *t = plim_tape_new((plim_tape_sink){ignore, NULL});
+  plim_model *m = t ? c->family->build(t, c, PLIM_BF16) : NULL;
+  uint64_t count = 0;
+  for (size_t i = 0; m && i < m->parameters.len; i++)
+    count += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
+  plim_model_delete(m);
+  plim_tape_delete(t);
+  return count;
+}
+
+// A family that is no program yet is left out, and the test says how many were.
+TEST(catalogue_parameters_are_those_published) {
+  size_t left_out = 0;
+  for (size_t i = 0; i < plim_catalogue_count; i++) {
+    const plim_catalogue_model *model = &plim_catalogue[i];
+    plim_config c;
+    plim_error error = {0};
+    plim_err err = plim_catalogue_config(model, &c, &error);
+    bool has_no_program = err == PLIM_ERR_UNSUPPORTED && strstr(error.message, "model_type");
+    left_out += has_no_program;
+    if (has_no_program) continue;
+    CHECK(!err, "%s: %s", model->name, error.message);
+    uint64_t built = built_parameters(&c);
+    CHECK(built == model->parameters, "%s: built %" PRIu64 ", published %" PRIu64, model->name,
+          built, model->parameters);
+  }
+  printf("  %zu models, %zu of families without a program\n", plim_catalogue_count, left_out);
+  CHECK(plim_catalogue_count >= 45 && left_out < plim_catalogue_count / 2, "%zu left out",
+        left_out);
+}
+
+TEST(catalogue_names_are_unique) {
+  for (size_t i = 0; i < plim_catalogue_count; i++) {
+    const plim_catalogue_model *model = &plim_catalogue[i];
+    CHECK(plim_catalogue_named(model->id) == model, "%s", model->id);
+    CHECK(plim_catalogue_named(model->name) == model, "%s", model->name);
+  }
+}
+
+TEST(catalogue_is_found_by_what_people_type) {
+  static const struct {
+    const char *typed, *name;
+  } cases[] = {
+      {"meta-llama/Llama-3.1-8B", "llama-3.1-8b"},
+      {"Llama-3.1-8B", "llama-3.1-8b"},
+      {"LLAMA-3.1-8b", "llama-3.1-8b"},
+      {"meta-llama/Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b"},
+      {"Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"},
+      {"Qwen/Qwen3-8B-Base", "qwen3-8b"},
+      {"mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b-v0.3"},
+      {"mistralai/Mistral-7B-Instruct-v0.2", "mistral-7b"},
+      {"meta-llama/Llama-2-7b-chat-hf", "llama-2-7b"},
+      {"bert-base-uncased", "bert-base"},
+      {"all-MiniLM-L6-v2", "minilm-l6"},
+      {"gpt2", "gpt2"},
+      {"GPT-2", "gpt2"},
+      {"tinyllama", "tinyllama-1.1b"},
+      {"tiny llama", "tinyllama-1.1b"},
+      {"TinyLlama-1.1B", "tinyllama-1.1b"},
+      {"llama3.1-8b", "llama-3.1-8b"},
+      {"llama3.1:8b", "llama-3.1-8b"},
+      {"Llama 3.1 8B", "llama-3.1-8b"},
+      {"llama3:8b", "llama-3-8b"},
+      {"llama-3-8b", "llama-3-8b"},
+      {"Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b"},
+      {"llama-3.3", "llama-3.3-70b"},
+      {"qwen2.5:7b", "qwen2.5-7b"},
+      {"qwen-2.5-7b-instruct", "qwen2.5-7b"},
+      {"mistral 7b", "mistral-7b"},
+      {"mistral:7b-instruct", "mistral-7b"},
+      {"mixtral", "mixtral-8x7b"},
+      {"codellama", "codellama-7b"},
+      {"mistralai/Mistral-Nemo-Instruct-2407", "mistral-nemo"},
+      {"Mistral-Small-24B-Instruct-2501", "mistral-small-24b"},
+      {"phi3-mini", "phi-3-mini"},
+      {"google/gemma-2-9b-it", "gemma-2-9b-it"},
+      {"gemma2:9b", "gemma-2-9b"},
+      {"bge-small-en", "bge-small"},
+      {"tiny-llama", "tiny-llama"}, // of the tests, by exactly this
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const plim_catalogue_model *model = plim_catalogue_named(cases[i].typed);
+    CHECK(model, "%s is not found", cases[i].typed);
+    CHECK_STR(model->name, cases[i].name);
+  }
+}
+
+TEST(catalogue_refuses_the_rest) {
+  static const char *const names[] = {"",
+                                      "-",
+                                      "instruct",
+                                      "someone/llama-3.1-8b",
+                                      "llama",
+                                      "qwen2.5",
+                                      "bert",
+                                      "flan-t5",
+                                      "phi-3",
+                                      "deepseek-r1",
+                                      "mistralai/Mistral-7B-Instruct",
+                                      "qwen2.5-7",
+                                      "mixtral tiny"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    CHECK(!plim_catalogue_named(names[i]), "%s", names[i]);
+  char long_name[300];
+  memset(long_name, 'x', sizeof long_name - 1);
+  long_name[sizeof long_name - 1] = '\0';
+  CHECK(!plim_catalogue_named(long_name) && !plim_catalogue_suggest(long_name), "found");
+}
+
+TEST(catalogue_says_what_a_name_could_be) {
+  const plim_catalogue_model *found[PLIM_MAX_MODELS];
+  CHECK_U64(plim_catalogue_candidates("llama3", found), 2);
+  CHECK_STR(found[0]->name, "llama-3-8b");
+  CHECK_STR(found[1]->name, "llama-3-70b");
+  CHECK_U64(plim_catalogue_candidates("phi-3-m", found), 2); // not phi-3.5
+  CHECK_U64(plim_catalogue_candidates("flan-t5", found), 5);
+  CHECK_U64(plim_catalogue_candidates("qwen2.5-7", found), 2);
+  CHECK_U64(plim_catalogue_candidates("deepseek", found), 1);
+  CHECK_U64(plim_catalogue_candidates("", found), 0);
+}
+
+// What dtype="auto" gives, which is transformers' default from 5 on.
+TEST(catalogue_types_are_those_loaded) {
+  static const struct {
+    const char *name;
+    plim_dtype dtype;
+  } cases[] = {{"llama-3.1-8b", PLIM_BF16}, {"llama-2-7b", PLIM_FP16},    {"pythia-12b", PLIM_FP16},
+               {"gemma-2-2b", PLIM_FP32},   {"gemma-2-2b-it", PLIM_BF16}, {"gpt2", PLIM_FP32},
+               {"flan-t5-xl", PLIM_FP32},   {"bert-base", PLIM_FP32},     {"qwen3-8b", PLIM_BF16}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    CHECK(plim_catalogue_named(cases[i].name)->dtype == cases[i].dtype, "%s", cases[i].name);
+  for (size_t i = 0; i < plim_catalogue_count; i++)
+    CHECK(plim_catalogue_is_public(&plim_catalogue[i]) ==
+              (plim_catalogue[i].dtype != PLIM_DTYPE_COUNT),
+          "%s", plim_catalogue[i].name);
+}
+
+TEST(catalogue_answers_typos) {
+  CHECK_STR(plim_catalogue_suggest("lama-3.1-8b"), "llama-3.1-8b");
+  CHECK_STR(plim_catalogue_suggest("Qwen/Qwen2.5-7"), "Qwen/Qwen2.5-7B");
+  CHECK(!plim_catalogue_suggest("stable-diffusion-xl-base-1.0"), "suggested");
+}
+
+TEST(catalogue_knows_families_that_are_not_followed) {
+  static const struct {
+    const char *name, *family;
+  } cases[] = {
+      {"gemma-2b", "gemma"},
+      {"google/gemma-7b-it", "gemma"},
+      {"google/gemma-3-12b-it", "gemma3"},
+      {"google/gemma-2-2b", NULL},
+      {"models/Mistral-Small-3.1-24B-Instruct-2503", "mistral3"},
+      {"mistralai/Mistral-Small-24B-Base-2501", NULL},
+      {"stabilityai/stablelm-2-1_6b", "stablelm"},
+      {"stabilityai/stablelm-base-alpha-7b", NULL}, // gpt_neox
+      {"deepseek-ai/DeepSeek-R1", "deepseek_v3"},
+      {"deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", NULL},
+      {"microsoft/phi-2", "phi"},
+      {"microsoft/phi-1_5", "phi"},
+      {"x/phi-20b", NULL},
+      {"facebook/opt-1.3b", "opt"},
+      {"x/opt-out", NULL},
+      {"EleutherAI/gpt-neo-125m", "gpt_neo"},
+      {"EleutherAI/gpt-neox-20b", NULL},
+      {"/tmp/gpt-oss-20b/", "gpt_oss"},
+      {"", NULL},
+      {"/", NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *family = plim_catalogue_unfollowed(cases[i].name), *want = cases[i].family;
+    CHECK(want ? family && strcmp(family, want) == 0 : !family, "%s: %s", cases[i].name,
+          family ? family : "none");
+  }
+}
+
+TEST(catalogue_follows_its_own) {
+  for (size_t i = 0; i < plim_catalogue_count; i++) {
+    CHECK(!plim_catalogue_unfollowed(plim_catalogue[i].id), "%s", plim_catalogue[i].id);
+    CHECK(!plim_catalogue_unfollowed(plim_catalogue[i].name), "%s", plim_catalogue[i].name);
+  }
+}
+
+TEST(catalogue_keys_reach_the_configuration) {
+  plim_config c;
+  CHECK(!plim_catalogue_config(plim_catalogue_named("qwen3-4b"), &c, NULL), "qwen3-4b");
+  CHECK(c.head_dim == 128 && c.kv_heads == 8 && c.ties_embeddings && !plim_config_slides(&c, 0),
+        "qwen3-4b");
+  CHECK(!plim_catalogue_config(plim_catalogue_named("Mistral-7B-v0.1"), &c, NULL), "mistral");
+  CHECK(c.sliding_window == 4096, "mistral: window of %d", (int)c.sliding_window);
+  CHECK(!plim_catalogue_config(plim_catalogue_named("mistral-7b"), &c, NULL), "mistral");
+  CHECK(c.sliding_window == 0 && c.intermediate == 14336, "mistral");
+  CHECK(!plim_catalogue_config(plim_catalogue_named("phi-4-mini"), &c, NULL), "phi");
+  CHECK(c.rotary_share == 0.75, "phi: %f", c.rotary_share);
+}
+
+TEST(catalogue_refuses_a_family_without_a_program) {
+  static const plim_catalogue_model other = {
+      "a/b", "b", 1, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=mamba hidden_size=8"};
+  plim_config c;
+  plim_error error;
+  CHECK(plim_catalogue_config(&other, &c, &error) == PLIM_ERR_UNSUPPORTED, "accepted");
+  CHECK(strstr(error.message, "\"mamba\""), "%s", error.message);
+}
+
+TEST_MAIN

@@ -1,0 +1,199 @@
+// Estimates: what is refused, what is not measured, and what a limit does.
+#include <string.h>
+
+#include "catalogue.h"
+#include "estimate.h"
+#include "families.h"
+#include "test.h"
+
+static plim_job job_of(const char *model) {
+  plim_job job = {.dtype = PLIM_BF16, .load = PLIM_LOAD_INIT};
+  plim_config_init(&job.model, "llama", NULL);
+  if (plim_catalogue_config(plim_catalogue_named(model), &job.model, NULL)) test_failed = true;
+  job.recipe = (plim_recipe){.batch = 1,
+                             .length = 64,
+                             .steps = 2,
+                             .accumulate = 1,
+                             .optimizer = plim_optimizer_named("adamw")};
+  return job;
+}
+
+static plim_err estimate(const plim_job *job, uint64_t limit, plim_estimate *e, plim_error *error) {
+  plim_target target = plim_target_any();
+  target.limit_bytes = limit;
+  return plim_estimate_make(job, &target, e, error);
+}
+
+TEST(what_is_not_measured_widens_the_interval) {
+  plim_job job = job_of("tiny-llama");
+  plim_estimate plain, flash;
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &plain, NULL), "plain");
+  job.recipe.attention = PLIM_ATTENTION_FLASH;
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &flash, NULL), "flash");
+  uint64_t a = plain.interval_bytes[1] - plain.interval_bytes[0];
+  uint64_t b = flash.interval_bytes[1] - flash.interval_bytes[0];
+  CHECK(!plain.unverified_count && flash.unverified_count == 1, "reasons");
+  CHECK((double)a <= 0.02 * (double)plain.device_bytes && b > 3 * a, "%llu and %llu bytes wide",
+        (unsigned long long)a, (unsigned long long)b);
+}
+
+// The rest of its step does not go on in the little memory that is set aside for its end.
+TEST(a_run_that_runs_out_before_thousands_of_chunks_ends) {
+  plim_job job = job_of("smollm2-135m");
+  plim_prediction p;
+  plim_alloc_conf conf;
+  plim_alloc_conf_parse("", &conf, NULL);
+  plim_predict_request request = {.job = &job, .conf = &conf, .limit_bytes = 8ull << 30};
+  job.recipe.batch = 512;
+  job.recipe.length = 8192;
+  job.recipe.loss = PLIM_LOSS_CHUNKED;
+  job.recipe.loss_chunk = 512;
+  CHECK(!plim_predict(&request, &p, NULL) && p.runs_out, "8192 chunks");
+  job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
+  CHECK(!plim_predict(&request, &p, NULL) && p.runs_out, "layers in checkpoints");
+}
+
+TEST(a_limit_is_a_verdict_and_needs_are_told_without_it) {
+  plim_job job = job_of("tiny-llama");
+  plim_estimate free_run, tight;
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &free_run, NULL), "free");
+  CHECK(!estimate(&job, free_run.p.peak_allocated_bytes / 2, &tight, NULL), "tight");
+  CHECK(!free_run.has_verdict && tight.has_verdict && !tight.fits, "verdicts");
+  CHECK(tight.p.peak_reserved_bytes == free_run.p.peak_reserved_bytes, "needs %llu, free %llu",
+        (unsigned long long)tight.p.peak_reserved_bytes,
+        (unsigned long long)free_run.p.peak_reserved_bytes);
+  CHECK(!estimate(&job, free_run.p.peak_reserved_bytes, &tight, NULL) && tight.fits, "just fits");
+}
+
+// Each stage may be the one that runs out.
+TEST(every_limit_gives_a_verdict_and_more_is_never_worse) {
+  plim_job job = job_of("tiny-llama");
+  job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
+  bool fitted = false;
+  for (uint64_t limit = 40 * PLIM_MIB; limit <= 1600 * PLIM_MIB; limit += 60 * PLIM_MIB) {
+    plim_estimate e;
+    CHECK(!estimate(&job, limit, &e, NULL), "%llu MiB", (unsigned long long)(limit / PLIM_MIB));
+    CHECK(e.fits || !fitted, "%llu MiB does not fit, less did",
+          (unsigned long long)(limit / PLIM_MIB));
+    fitted = fitted || e.fits;
+  }
+  CHECK(fitted, "nothing fits");
+}
+
+// What stands on top of an encoder is not known, only how much it takes: a little.
+TEST(an_encoders_own_loss_is_not_verified) {
+  plim_estimate e;
+  plim_job job = job_of("minilm-l6");
+  job.model.head = PLIM_HEAD_NONE;
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL) && !e.unverified_count, "the plain loop");
+  job.recipe.is_trainer = true;
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL) && e.unverified_count == 1, "Trainer");
+}
+
+TEST(what_there_is_no_program_for_is_refused) {
+  plim_estimate e;
+  plim_error error;
+  plim_job job = job_of("tiny-llama");
+  job.recipe.loss = PLIM_LOSS_CHUNKED;
+  job.recipe.loss_chunk = 512;
+  job.recipe.length = 1;
+  CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_UNSUPPORTED, "no token to predict");
+  job = job_of("tiny-llama");
+  job.weights = PLIM_WEIGHTS_NF4;
+  CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_UNSUPPORTED, "training 4 bits");
+  job = job_of("tiny-llama");
+  job.recipe.attention = PLIM_ATTENTION_FLASH;
+  job.dtype = PLIM_FP32;
+  CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_UNSUPPORTED, "flash in float32");
+  job = job_of("t5-small");
+  job.recipe.attention = PLIM_ATTENTION_FLASH;
+  CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_UNSUPPORTED, "flash with a bias");
+  job = job_of("gpt2");
+  job.lora = (plim_lora){.rank = 8, .targets = 1u << PLIM_Q_PROJ};
+  CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_ARGUMENT, "adapters on nothing");
+  CHECK(strstr(error.message, "nothing is trained"), "%s", error.message);
+}
+
+// ---- rounds that repeat -----------------------------------------------------------------------------
+
+static bool same_seconds(double a, double b) {
+  double difference = a > b ? a - b : b - a;
+  return difference <= 1e-6 * a;
+}
+
+static bool same_times(const plim_step_time *a, const plim_step_time *b) {
+  return same_seconds(a->seconds, b->seconds) && same_seconds(a->pass_seconds, b->pass_seconds) &&
+         same_seconds(a->busy_seconds, b->busy_seconds) && same_seconds(a->flops, b->flops) &&
+         same_seconds(a->recomputed_flops, b->recomputed_flops) && a->kernels == b->kernels;
+}
+
+static bool same_but_for_time(const plim_prediction *a, const plim_prediction *b) {
+  return a->peak_allocated_bytes == b->peak_allocated_bytes &&
+         a->peak_reserved_bytes == b->peak_reserved_bytes && a->peak_event == b->peak_event &&
+         a->loaded_bytes == b->loaded_bytes && a->host_bytes == b->host_bytes &&
+         a->events == b->events && a->retries == b->retries && a->runs_out == b->runs_out &&
+         memcmp(a->live_bytes, b->live_bytes, sizeof a->live_bytes) == 0;
+}
+
+// How many events were really run is how one tells.
+static void count(void *context, const plim_tape *t, const plim_allocator *a, plim_stream_kind kind,
+                  uint32_t id, uint64_t bytes) {
+  (void)t, (void)a, (void)kind, (void)id, (void)bytes;
+  ++*(uint64_t *)context;
+}
+
+static bool skips_and_agrees(const char *what, const plim_job *job, const char *settings,
+                             uint64_t limit) {
+  plim_alloc_conf conf;
+  uint64_t events = 0;
+  plim_observer observer = {.event = count, .context = &events};
+  plim_prediction all, some;
+  plim_alloc_conf_parse(settings, &conf, NULL);
+  plim_predict_request request = {.job = job,
+                                  .gpu = plim_gpu_named("H200"),
+                                  .conf = &conf,
+                                  .limit_bytes = limit,
+                                  .observer = &observer};
+  bool ok = !plim_predict(&request, &some, NULL) && events < some.events;
+  request.runs_all = true;
+  request.observer = NULL;
+  ok = ok && !plim_predict(&request, &all, NULL) && same_but_for_time(&all, &some) &&
+       same_times(&all.step, &some.step);
+  printf("  %s: %llu of %llu events, %llu retries\n", what, (unsigned long long)events,
+         (unsigned long long)some.events, (unsigned long long)some.retries);
+  if (!ok)
+    printf(
+        "  in full: peaks %llu %llu, events %llu, retries %llu, %.9f s; skipping: %llu %llu, "
+        "%llu, %.9f s\n",
+        (unsigned long long)all.peak_allocated_bytes, (unsigned long long)all.peak_reserved_bytes,
+        (unsigned long long)all.events, (unsigned long long)all.retries, all.step.seconds,
+        (unsigned long long)some.peak_allocated_bytes, (unsigned long long)some.peak_reserved_bytes,
+        (unsigned long long)some.events, some.step.seconds);
+  return ok;
+}
+
+TEST(rounds_that_repeat_are_skipped_and_change_nothing) {
+  plim_job job = job_of("tiny-llama");
+  plim_estimate e;
+  job.recipe.accumulate = 20;
+  job.recipe.steps = 9;
+  CHECK(skips_and_agrees("plain", &job, "", PLIM_UNKNOWN), "plain");
+  CHECK(skips_and_agrees("pages", &job, "expandable_segments:True", PLIM_UNKNOWN), "pages");
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL), "estimate");
+  uint64_t tight = e.p.peak_reserved_bytes - 24 * PLIM_MIB;
+  CHECK(skips_and_agrees("under a limit", &job, "", tight), "limit");
+  job.recipe.is_trainer = true;
+  CHECK(skips_and_agrees("Trainer", &job, "", PLIM_UNKNOWN), "trainer");
+  job.recipe.is_trainer = false;
+  job.recipe.is_bare = true;
+  job.sharding = (plim_sharding){.strategy = PLIM_SHARD_ZERO2, .world = 4};
+  CHECK(skips_and_agrees("ZeRO-2", &job, "", PLIM_UNKNOWN), "zero2");
+  job.sharding.strategy = PLIM_SHARD_ZERO3;
+  CHECK(skips_and_agrees("ZeRO-3", &job, "", PLIM_UNKNOWN), "zero3");
+  job.sharding.strategy = PLIM_SHARD_FSDP2;
+  CHECK(skips_and_agrees("FSDP2", &job, "", PLIM_UNKNOWN), "fsdp2");
+  job.sharding.strategy = PLIM_SHARD_DDP;
+  CHECK(skips_and_agrees("DDP", &job, "", PLIM_UNKNOWN), "ddp");
+}
+
+TEST_MAIN

@@ -1,0 +1,180 @@
+// What a plan says: the least that would fit, what cannot be asked for, what is needed, what is faster.
+#include <math.h>
+
+#include "catalogue.h"
+#include "families.h"
+#include "plan_impl.h"
+#include "test.h"
+
+static plim_plan_request request(const char *family, const char *model, int64_t batch,
+                                 int64_t length) {
+  plim_plan_request r = {.world = 1, .margin = -1};
+  r.job = (plim_job){.dtype = PLIM_BF16, .load = PLIM_LOAD_INIT};
+  plim_config_init(&r.job.model, family, NULL);
+  if (plim_catalogue_config(plim_catalogue_named(model), &r.job.model, NULL)) test_failed = true;
+  r.job.recipe = (plim_recipe){.batch = batch,
+                               .length = length,
+                               .steps = 3,
+                               .accumulate = 1,
+                               .optimizer = plim_optimizer_named("adamw")};
+  r.effective_batch = (uint64_t)batch;
+  return r;
+}
+
+static bool make(const plim_plan_request *r, plim_plan *plan) {
+  plim_error error = {0};
+  if (!plim_plan_make(r, plan, &error)) return true;
+  printf("  %s\n", error.message);
+  return false;
+}
+
+// What fits on a larger card with all that is allowed is no smaller than the least of a smaller one.
+TEST(the_least_counts_what_is_allowed) {
+  static const plim_knob allowed[] = {PLIM_KNOB_OPTIMIZER, PLIM_KNOB_SEQUENCE, PLIM_KNOB_LORA_RANK,
+                                      PLIM_KNOB_QUANTISATION};
+  plim_plan_request r = request("qwen2", "qwen2.5-0.5b", 4, 1024);
+  plim_plan strict, all;
+  r.target = plim_target_size(1 * PLIM_GIB);
+  CHECK(make(&r, &strict) && !strict.rungs.len, "nothing fits");
+  for (int i = 0; i < 4; i++) r.allowed[allowed[i]] = true;
+  CHECK(make(&r, &all) && !all.rungs.len && all.is_beyond, "nor with all that is allowed");
+  CHECK(all.smallest.e.device_bytes < strict.smallest.e.device_bytes, "which takes less");
+  r.target = plim_target_size(all.smallest.e.device_bytes + 256 * PLIM_MIB);
+  uint64_t least = all.smallest.e.device_bytes;
+  plim_plan_clear(&strict);
+  plim_plan_clear(&all);
+  CHECK(make(&r, &all) && all.rungs.len && !all.is_beyond, "and fits on a card of that size");
+  CHECK(all.rungs.at[all.rungs.len - 1].e.device_bytes + 16 * PLIM_MIB >= least, "no less");
+  plim_plan_clear(&all);
+}
+
+TEST(checkpoints_that_a_family_lacks_are_refused) {
+  plim_plan_request r = request("mpnet", "all-mpnet-base-v2", 16, 128);
+  plim_plan plan;
+  r.target = plim_target_size(24 * PLIM_GIB);
+  r.domains[PLIM_KNOB_CHECKPOINT] = (plim_domain){1, {PLIM_CHECKPOINT_ON}};
+  CHECK(plim_plan_make(&r, &plan, NULL) == PLIM_ERR_ARGUMENT, "as by estimate");
+  r.domains[PLIM_KNOB_CHECKPOINT] = (plim_domain){1, {PLIM_CHECKPOINT_OFF}};
+  CHECK(make(&r, &plan) && plan.rungs.len, "off it may be");
+  plim_plan_clear(&plan);
+}
+
+// A cached loss compares the same: where the plain one does not fit, it comes before the host.
+TEST(a_cached_loss_comes_before_the_host) {
+  plim_plan_request r = request("mpnet", "all-mpnet-base-v2", 128, 256);
+  plim_plan plan;
+  r.job.recipe.loss = PLIM_LOSS_CONTRASTIVE;
+  r.job.model.head = PLIM_HEAD_NONE;
+  r.is_contrastive = true;
+  r.positives = 1;
+  r.target = plim_target_size(12 * PLIM_GIB);
+  CHECK(make(&r, &plan) && !plan.before.fits && plan.rungs.len, "it fits in some way");
+  CHECK(plan.rungs.at[0].choice.at[PLIM_KNOB_CACHED_BATCH] > 0, "in mini batches");
+  CHECK(!plan.rungs.at[0].e.p.host_bytes && !plan.concedes,
+        "on the card, with what is learned kept");
+  plim_plan_clear(&plan);
+}
+
+// One is moved to another way to share for its time alone where the own one fits: it is not needed.
+TEST(another_way_is_not_needed_where_ones_own_fits) {
+  static const uint64_t cards[] = {12, 16, 24, 32};
+  for (int i = 0; i < 4; i++) {
+    plim_plan_request r = request("qwen2", "qwen2.5-0.5b", 8, 2048);
+    plim_plan plan;
+    r.world = 8;
+    r.effective_batch = 128;
+    r.job.recipe.accumulate = 2;
+    r.job.sharding = (plim_sharding){.strategy = PLIM_SHARD_ZERO3, .world = 8};
+    r.target = plim_target_size(cards[i] * PLIM_GIB);
+    CHECK(make(&r, &plan) && plan.rungs.len, "a plan");
+    for (size_t k = 0; k < plan.changes.len; k++)
+      if (plan.changes.at[k].knob == PLIM_KNOB_STRATEGY)
+        CHECK(!(plan.changes.at[k].is_needed && plan.own_way.e.device_bytes), "needless");
+    bool is_own = plan.rungs.at[0].choice.at[PLIM_KNOB_STRATEGY] == PLIM_SHARD_ZERO3;
+    CHECK(!is_own || plan.passed != PLIM_PASSED_NONE || plan.faster.tokens_per_second <= 0, "told");
+    plim_plan_clear(&plan);
+  }
+}
+
+// What the host would make faster, by rates of another host, is told and not taken.
+TEST(what_is_faster_by_the_host_is_told) {
+  plim_plan_request r = request("qwen2", "qwen2.5-7b", 2, 2048);
+  plim_plan plan;
+  r.effective_batch = 16;
+  r.job.recipe.accumulate = 8;
+  r.job.recipe.autocast = PLIM_BF16;
+  r.job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
+  r.job.lora = (plim_lora){.rank = 128, .targets = PLIM_ALL_LINEAR};
+  r.target = plim_target_size(24 * PLIM_GIB);
+  CHECK(make(&r, &plan) && plan.rungs.len, "a plan");
+  CHECK(!plan.rungs.at[0].e.p.host_bytes, "on the card");
+  CHECK(plan.passed == PLIM_PASSED_HOST && plan.faster.e.p.host_bytes, "and what is faster");
+  CHECK(plan.faster.tokens_per_second > 1.01 * plan.rungs.at[0].tokens_per_second, "it is");
+  plim_plan_clear(&plan);
+}
+
+// A plan runs a few passes of a step and works out the others: the last of them does more, for the optimizer.
+TEST(a_plan_takes_as_long_as_its_estimate) {
+  static const struct {
+    plim_strategy strategy;
+    int world;
+    bool optimizer, parameters;
+  } ways[] = {{PLIM_SHARD_DDP, 2},
+              {PLIM_SHARD_FSDP2, 2},
+              {PLIM_SHARD_ZERO1, 2},
+              {PLIM_SHARD_ZERO2, 1, true},
+              {PLIM_SHARD_ZERO3, 1, true, true}};
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    plim_plan_request r = request("llama", "llama-3.2-1b", 1, 256);
+    plim_estimate e;
+    plim_plan plan;
+    r.world = ways[i].world;
+    r.job.recipe.accumulate = 32;
+    r.effective_batch = 32 * (uint64_t)r.world;
+    r.job.sharding = (plim_sharding){.strategy = ways[i].strategy,
+                                     .world = r.world,
+                                     .offloads_optimizer = ways[i].optimizer,
+                                     .offloads_parameters = ways[i].parameters};
+    r.target = plim_target_size(80 * PLIM_GIB);
+    plim_choice own = plim_plan_own_choice(&r);
+    for (size_t k = 0; k < plim_plan_knob_count; k++)
+      r.domains[plim_plan_knobs[k]] = (plim_domain){1, {own.at[plim_plan_knobs[k]]}};
+    CHECK(!plim_estimate_make(&r.job, &r.target, &e, NULL), "an estimate");
+    CHECK(make(&r, &plan) && plan.rungs.len, "a plan");
+    double planned = plan.rungs.at[0].step_seconds;
+    CHECK(fabs(planned / e.step_seconds - 1) < 0.005, "%s: %.3f s, estimated %.3f s",
+          plim_strategy_names[ways[i].strategy], planned, e.step_seconds);
+    plim_plan_clear(&plan);
+  }
+}
+
+// Why something faster is not first: what of it takes most of its speed.
+TEST(the_reason_is_the_one_that_decides) {
+  plim_plan_request r = request("llama", "llama-3.2-1b", 2, 512);
+  plim_choice own = plim_plan_own_choice(&r), host = own, hand = own;
+  host.at[PLIM_KNOB_STRATEGY] = PLIM_SHARD_ZERO2;
+  host.at[PLIM_KNOB_OFFLOAD] = PLIM_OFFLOAD_OPTIMIZER;
+  hand.at[PLIM_KNOB_STRATEGY] = PLIM_SHARD_FSDP2;
+  CHECK(plim_why_passed(&r, &own, &own) == PLIM_PASSED_NONE, "a larger batch alone");
+  CHECK(plim_why_passed(&r, &host, &own) == PLIM_PASSED_HOST, "the host, not the way");
+  CHECK(plim_why_passed(&r, &hand, &own) == PLIM_PASSED_WAY, "the way");
+  r.by_hand[PLIM_SHARD_FSDP2][PLIM_OFFLOAD_NONE] = true;
+  CHECK(plim_why_passed(&r, &hand, &own) == PLIM_PASSED_CODE, "work by hand, not the way");
+  CHECK(plim_why_passed(&r, &hand, &hand) == PLIM_PASSED_NONE, "which the first takes too");
+  CHECK(plim_worth(&r, &hand) < plim_worth(&r, &host), "and which counts least");
+}
+
+// bitsandbytes' optimizers have no step on the CPU.
+TEST(states_on_the_host_are_of_an_optimizer_that_runs_there) {
+  plim_plan_request r = request("llama", "llama-3.2-1b", 2, 512);
+  plim_choice c = plim_plan_own_choice(&r);
+  c.at[PLIM_KNOB_STRATEGY] = PLIM_SHARD_ZERO2;
+  c.at[PLIM_KNOB_OFFLOAD] = PLIM_OFFLOAD_OPTIMIZER;
+  CHECK(plim_choice_is_sound(&r, &c), "torch's has one");
+  r.job.recipe.optimizer = plim_optimizer_named("paged-adamw");
+  c.at[PLIM_KNOB_OPTIMIZER] = plim_plan_own_choice(&r).at[PLIM_KNOB_OPTIMIZER];
+  r.domains[PLIM_KNOB_OPTIMIZER] = (plim_domain){1, {c.at[PLIM_KNOB_OPTIMIZER]}};
+  CHECK(!plim_choice_is_sound(&r, &c), "a paged one has none, even if it is asked for");
+}
+
+TEST_MAIN

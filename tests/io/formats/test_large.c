@@ -1,0 +1,104 @@
+// Large files are read and changed in time that grows with their size, not with its square: twice as much
+// takes about twice as long (CPU time), where a search through all settings for each takes four times.
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "project.h"
+#include "project_change.h"
+#include "test.h"
+
+#ifdef __SANITIZE_ADDRESS__ // under which times say little: it is read and changed all the same
+enum { COPIES = 2000 };
+#else
+enum { COPIES = 15000 };
+#endif
+#define MOST_TIMES 3.0
+#define NOISE_SECONDS 0.2
+
+#define CALL "TrainingArguments(per_device_train_batch_size=8)\n"
+#define ARGUMENT                                                                                   \
+  "p = argparse.ArgumentParser()\np.add_argument('--z', default=1)\nargs = p.parse_args()\n"
+
+static const struct {
+  const char *path, *front, *copy, *back; // `copy` has one %d for its number
+} files[] = {
+    {"calls.py", "size = 8\n", "TrainingArguments(per_device_train_batch_size=size, seed=%d)\n",
+     ""},
+    {"functions.py", "", "def f%d(x):\n    y = 1\n    return f(x, z=y)\n", CALL},
+    {"overloads.py", "", "def f(x):\n    y = %d\n    return f(x, z=y)\n", CALL},
+    {"classes.py", "", "class C%d:\n    a: int = 1\n    def g(self):\n        self.b = 1\n", CALL},
+    {"ifs.py", ARGUMENT, "if args.z == %d:\n    y = 1\nelse:\n    y = 2\n", CALL},
+    {"elifs.py", ARGUMENT "if args.z:\n    y = 1\n", "elif args.z == %d:\n    y = 1\n", CALL},
+    {"same.py", "", "y = %d\n", CALL},
+    {"same_dict.py", "", "y = {'z': %d}\n", CALL},
+    {"arguments.py", ARGUMENT, "p.add_argument('--a%d', default=1)\n", CALL},
+    {"dict.py", "y = {", "'k%d': 1, ", "}\n" CALL},
+    {"with.py", "with a() as b", ", a() as b%d", ":\n    pass\n" CALL},
+    {"chain.py", "y = 1\n", "y%d = y\ny = y\n", CALL},
+    {"sums.py", "z = q\n", "y%d = z + 1\nz = z + 1\n", CALL},
+    {"loads.py", "c = yaml.safe_load(open('c.yaml'))\n", "f(y=d.k%d)\n", CALL},
+    {"sections.yaml", "", "section_%d:\n  per_device_eval_batch_size: 8\n",
+     "training:\n  per_device_train_batch_size: 8\n"},
+    {"rows.yaml", "", "section_%d:\n  per_device_train_batch_size: 8\n", ""},
+    {"aliases.yaml", "size: &size 8\n", "section_%d: {per_device_train_batch_size: *size}\n", ""},
+    {"vars.sh", "", "VARIABLE_%d=8\n", "python train.py --per_device_train_batch_size 8\n"},
+    {"chain.sh", "V=8\n", "V%d=$V\nV=$V\n", "python train.py --per_device_train_batch_size 8\n"},
+    {"many.sh", "", "python train.py --per_device_train_batch_size 8 --seed %d\n", ""},
+    {"flags.sh", "python train.py", " --flag_%d 8", " --per_device_train_batch_size 8\n"},
+    {"Dockerfile", "FROM x\n", "ENV VARIABLE_%d=8\n",
+     "CMD python train.py --per_device_train_batch_size 8\n"},
+    {"keys.toml", "", "key_%d = 8\n", "per_device_train_batch_size = 8\n"},
+};
+
+static char *text_of(size_t file, int copies) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return NULL;
+  fputs(files[file].front, out);
+  for (int i = 0; i < copies; i++) {
+    const char *sign = strstr(files[file].copy, "%d");
+    fprintf(out, "%.*s%d%s", (int)(sign - files[file].copy), files[file].copy, i, sign + 2);
+  }
+  fputs(files[file].back, out);
+  fclose(out);
+  return text;
+}
+
+static void try_a_change(const plim_project *p) {
+  plim_knob_change change = {PLIM_KNOB_MICRO_BATCH, {.kind = PLIM_VALUE_INTEGER, .integer = 4}};
+  plim_edit_set edits;
+  if (!plim_project_set(p, &change, 1, &edits, NULL)) plim_edit_set_clear(&edits);
+}
+
+// NaN if it is not read as it should be.
+static double seconds_of(size_t file, int copies) {
+  plim_project p = {0};
+  plim_error error = {0};
+  char *text = text_of(file, copies);
+  clock_t begin = clock();
+  plim_err err = plim_project_add(&p, files[file].path, text, strlen(text), &error);
+  if (!err) err = plim_project_finish(&p, &error);
+  if (!err) try_a_change(&p);
+  double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+  const plim_project_knob *k = &p.knobs[PLIM_KNOB_MICRO_BATCH];
+  bool ok = !err && k->said == PLIM_SAID && k->value.integer == 8;
+  printf("%-14s %5.1f MB %5.2f s %s\n", files[file].path, (double)strlen(text) / 1e6, seconds,
+         error.message);
+  plim_project_clear(&p);
+  free(text);
+  return ok ? seconds : NAN;
+}
+
+static bool is_read_in_time(size_t file) {
+  double once = seconds_of(file, COPIES);
+  return seconds_of(file, 2 * COPIES) < MOST_TIMES * once + NOISE_SECONDS;
+}
+
+TEST(large_files_are_read_and_changed_in_time) {
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    test_count(files[i].path, is_read_in_time(i));
+}
+
+TEST_MAIN

@@ -1,0 +1,347 @@
+// A model is found by path, in the local Hugging Face cache or in the catalogue; whatever else a
+// config.json says is refused with what is wrong and what to do.
+#include <stdlib.h>
+
+#include "families.h"
+#include "folder.h"
+#include "model_config.h"
+#include "test.h"
+
+static plim_model_source source;
+static plim_error error;
+
+static plim_err parse(const char *text) {
+  error = (plim_error){0};
+  return plim_model_config_parse(text, strlen(text), &source, &error);
+}
+
+static bool has_family(const char *model_type) {
+  for (size_t i = 0; i < plim_family_count; i++)
+    if (strcmp(plim_families[i].model_type, model_type) == 0) return true;
+  return false;
+}
+
+// The keys that transformers writes, with some that do not change memory.
+static const char qwen[] =
+    "{\"architectures\": [\"Qwen2ForCausalLM\"], \"attention_dropout\": 0.0, \"bos_token_id\": "
+    "151643,"
+    " \"hidden_act\": \"silu\", \"hidden_size\": 896, \"initializer_range\": 0.02,"
+    " \"intermediate_size\": 4864, \"max_position_embeddings\": 32768, \"max_window_layers\": 24,"
+    " \"model_type\": \"qwen2\", \"num_attention_heads\": 14, \"num_hidden_layers\": 24,"
+    " \"num_key_value_heads\": 2, \"rope_scaling\": null, \"sliding_window\": 32768,"
+    " \"tie_word_embeddings\": true, \"torch_dtype\": \"bfloat16\", \"use_sliding_window\": false,"
+    " \"vocab_size\": 151936}";
+
+// ---- what a file says -------------------------------------------------------------------------------
+
+TEST(config_of_a_model_is_read) {
+  CHECK(!parse(qwen), "%s", error.message);
+  const plim_config *c = &source.config;
+  CHECK(c->hidden == 896 && c->layers == 24 && c->kv_heads == 2 && c->head_dim == 64, "extents");
+  CHECK(c->vocabulary == 151936 && c->ties_embeddings, "vocabulary");
+  CHECK(!plim_config_slides(c, 40), "a window that is not used: %d", (int)c->sliding_window);
+  CHECK(source.dtype == PLIM_BF16 && !*source.quantization && !*source.note, "the rest");
+}
+
+TEST(config_says_the_checkpoints_dtype) {
+  static const struct {
+    const char *text;
+    plim_dtype dtype;
+  } cases[] = {
+      {"{\"model_type\": \"llama\", \"dtype\": \"float16\"}", PLIM_FP16},
+      {"{\"model_type\": \"llama\", \"torch_dtype\": \"torch.float32\"}", PLIM_FP32},
+      {"{\"model_type\": \"llama\", \"torch_dtype\": 3}", PLIM_DTYPE_COUNT},
+      {"{\"model_type\": \"llama\"}", PLIM_DTYPE_COUNT},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    CHECK(!parse(cases[i].text), "%s", error.message);
+    CHECK(source.dtype == cases[i].dtype, "%s: %d", cases[i].text, (int)source.dtype);
+  }
+}
+
+TEST(config_says_how_weights_are_quantized) {
+  static const struct {
+    const char *quantization, *method;
+    int bits;
+  } cases[] = {
+      {"{\"quant_method\": \"gptq\", \"bits\": 4}", "gptq", 4},
+      {"{\"quant_method\": \"bitsandbytes\", \"load_in_4bit\": true}", "bitsandbytes", 4},
+      {"{\"load_in_8bit\": true}", "unnamed", 8},
+      {"{\"quant_method\": \"fbgemm_fp8\"}", "fbgemm_fp8", 8},
+      {"{\"quant_method\": \"awq\", \"bits\": 1e300}", "awq", 0},
+      {"null", "", 0},
+  };
+  char text[256];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    snprintf(text, sizeof text, "{\"model_type\": \"llama\", \"quantization_config\": %s}",
+             cases[i].quantization);
+    CHECK(!parse(text), "%s", error.message);
+    CHECK_STR(source.quantization, cases[i].method);
+    CHECK(source.quantized_bits == cases[i].bits, "%s: %d bits", text, source.quantized_bits);
+  }
+}
+
+TEST(config_reads_the_share_of_heads_that_is_rotated) {
+  CHECK(
+      !parse("{\"model_type\": \"phi3\", \"rope_parameters\": {\"partial_rotary_factor\": 0.75}}"),
+      "%s", error.message);
+  CHECK(source.config.rotary_share == 0.75, "%f", source.config.rotary_share);
+}
+
+// ---- heads ------------------------------------------------------------------------------------------
+
+static void check_head(const char *model_type, const char *name, plim_head head, const char *note) {
+  char text[256];
+  snprintf(text, sizeof text, "{\"model_type\": \"%s\", \"architectures\": [\"%s\"]}", model_type,
+           name);
+  CHECK(!parse(text), "%s", error.message);
+  CHECK(source.config.head == head, "%s: head %d", name, (int)source.config.head);
+  CHECK_STR(source.note, note);
+}
+
+TEST(config_of_a_decoder_has_the_causal_head) {
+  check_head("llama", "LlamaForCausalLM", PLIM_HEAD_CAUSAL, "");
+  check_head("gpt2", "GPT2LMHeadModel", PLIM_HEAD_CAUSAL, "");
+  check_head("mistral", "MistralModel", PLIM_HEAD_CAUSAL,
+             "MistralModel is taken for a language model with its head");
+  CHECK(
+      parse(
+          "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}") ==
+          PLIM_ERR_UNSUPPORTED,
+      "accepted");
+  CHECK_STR(error.message,
+            "architectures names LlamaForSequenceClassification, whose head has no program here");
+  CHECK_STR(error.hint, "known for llama: ...ForCausalLM");
+}
+
+TEST(config_of_an_encoder_has_the_head_it_names) {
+  if (!has_family("bert")) SKIP("bert is no program yet");
+  check_head("bert", "BertForMaskedLM", PLIM_HEAD_MASKED, "");
+  check_head("bert", "BertModel", PLIM_HEAD_NONE, "");
+  check_head("bert", "BertForSequenceClassification", PLIM_HEAD_NONE,
+             "BertForSequenceClassification is taken for a bare encoder");
+  check_head("bert", "BertForPreTraining", PLIM_HEAD_MASKED,
+             "BertForPreTraining is taken for a masked language model");
+}
+
+// ---- refusals ---------------------------------------------------------------------------------------
+
+static const struct {
+  const char *text;
+  plim_err code;
+  const char *message, *hint;
+} refused[] = {
+    {"{\"model_type\": \"llama\",\n \"hidden_size\": }", PLIM_ERR_PARSE,
+     "this is not JSON: line 2, unexpected token near '}'", ""},
+    {"[]", PLIM_ERR_PARSE, "this is no configuration: not a JSON object", ""},
+    {"", PLIM_ERR_PARSE, "this is not JSON: line 1, '[' or '{' expected near end of file", ""},
+    {"{\"hidden_size\": 8}", PLIM_ERR_PARSE, "there is no model_type in it",
+     "transformers' config.json has one, such as \"model_type\": \"llama\""},
+    {"{\"model_type\": 5}", PLIM_ERR_PARSE, "there is no model_type in it", NULL},
+    {"{\"model_type\": \"lama\"}", PLIM_ERR_UNSUPPORTED,
+     "model_type \"lama\" is not one we know; did you mean \"llama\"?", NULL},
+    {"{\"model_type\": \"gemma\"}", PLIM_ERR_UNSUPPORTED, "model_type \"gemma\" is not one we know",
+     NULL},
+    {"{\"model_type\": \"mistral3\"}", PLIM_ERR_UNSUPPORTED,
+     "model_type \"mistral3\" is not one we know", NULL},
+    {"{\"model_type\": \"llava\", \"text_config\": {\"model_type\": \"llama\"}}",
+     PLIM_ERR_UNSUPPORTED,
+     "model_type \"llava\" is a model of several parts (text_config), which has no program here",
+     "a language model alone can be planned for"},
+    {"{\"model_type\": \"llama\", \"hidden_size\": \"4096\"}", PLIM_ERR_ARGUMENT,
+     "hidden_size is not a number", ""},
+    {"{\"model_type\": \"llama\", \"intermediate_size\": [1, 2]}", PLIM_ERR_ARGUMENT,
+     "intermediate_size is not a number", ""},
+    {"{\"model_type\": \"llama\", \"hidden_size\": -4096}", PLIM_ERR_ARGUMENT,
+     "the hidden size is missing or no positive number", ""},
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 1e300}", PLIM_ERR_ARGUMENT,
+     "the number of layers is missing or no positive number", ""},
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 99999999999999999999999999}",
+     PLIM_ERR_ARGUMENT, "the number of layers is missing or no positive number", ""},
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 1000000}", PLIM_ERR_ARGUMENT,
+     "the number of layers is not between 1 and 4096", ""},
+    {"{\"model_type\": \"gpt_neox\", \"rotary_pct\": 1e300}", PLIM_ERR_ARGUMENT,
+     "the share of each head that is rotated is not between 0 and 1", ""},
+    {"{\"model_type\": \"gpt2\", \"resid_pdrop\": -0.5}", PLIM_ERR_ARGUMENT,
+     "the dropout is not between 0 and 1", ""},
+    {"{\"model_type\": \"llama\", \"hidden_act\": \"mish\"}", PLIM_ERR_UNSUPPORTED,
+     "the model's activation function is not one we know", ""},
+};
+
+TEST(config_that_cannot_be_is_refused_by_name) {
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    plim_err err = parse(refused[i].text);
+    CHECK(err == refused[i].code, "%s: code %d, %s", refused[i].text, (int)err, error.message);
+    CHECK_STR(error.message, refused[i].message);
+    if (refused[i].hint) CHECK_STR(error.hint, refused[i].hint);
+  }
+}
+
+TEST(config_says_where_it_is_no_json) {
+  CHECK(parse("{\"a\": 1,\n  oops}") == PLIM_ERR_PARSE, "accepted");
+  CHECK(error.byte >= 11 && error.byte <= 16, "byte %" PRIu64, error.byte);
+}
+
+TEST(config_nested_too_deep_is_refused) {
+  char *text = malloc(100001);
+  memset(text, '[', 100000);
+  text[100000] = '\0';
+  plim_err err = parse(text);
+  free(text);
+  CHECK(err == PLIM_ERR_PARSE, "%s", error.message);
+}
+
+TEST(config_cannot_steer_a_terminal) {
+  CHECK(parse("{\"model_type\": \"\\u001b[2J\"}") == PLIM_ERR_UNSUPPORTED, "accepted");
+  CHECK(!strchr(error.message, '\033'), "an escape in the message");
+}
+
+// ---- places -----------------------------------------------------------------------------------------
+
+static plim_err find(const char *what) {
+  error = (plim_error){0};
+  return plim_model_find(what, &source, &error);
+}
+
+static void clear_environment(void) {
+  static const char *const names[] = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME",
+                                      "XDG_CACHE_HOME"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
+  setenv("HOME", folder_path("home"), 1);
+}
+
+TEST(model_is_found_by_file_and_by_folder) {
+  folder_make();
+  folder_write_text("model/config.json", qwen);
+  plim_err by_folder = find(folder_path("model"));
+  CHECK(!by_folder && source.origin == PLIM_ORIGIN_FILE, "%s", error.message);
+  CHECK_STR(source.folder, folder_path("model"));
+  CHECK(!find(folder_path("model/config.json")) && source.config.hidden == 896, "%s",
+        error.message);
+  CHECK_STR(source.folder, folder_path("model"));
+  folder_remove();
+}
+
+TEST(model_folder_without_a_configuration_says_so) {
+  folder_make();
+  folder_write_text("model/other.json", "{}");
+  plim_err err = find(folder_path("model"));
+  CHECK(err == PLIM_ERR_IO, "%d", (int)err);
+  CHECK_STR(error.message, "cannot open: No such file or directory");
+  CHECK_STR(error.file, folder_path("model/config.json"));
+  CHECK_STR(error.hint, "give a model's config.json, or the folder it is in");
+  folder_remove();
+}
+
+TEST(model_file_that_is_too_large_is_refused) {
+  folder_make();
+  size_t size = (4 << 20) + 1;
+  char *text = calloc(1, size);
+  folder_write("config.json", text, size);
+  free(text);
+  plim_err err = find(folder_path("config.json"));
+  folder_remove();
+  CHECK(err == PLIM_ERR_UNSUPPORTED, "%s", error.message);
+}
+
+static void check_cached(const char *variable, const char *value, const char *below) {
+  char name[256];
+  folder_make();
+  clear_environment();
+  if (variable) setenv(variable, folder_path(value), 1);
+  snprintf(name, sizeof name, "%s/models--a--b/refs/main", below);
+  folder_write_text(name, "abc123");
+  snprintf(name, sizeof name, "%s/models--a--b/snapshots/abc123/config.json", below);
+  folder_write_text(name, qwen);
+  snprintf(name, sizeof name, "%s/models--a--b/snapshots/older/config.json", below);
+  folder_write_text(name, "{}");
+  plim_err err = find("a/b");
+  clear_environment();
+  folder_remove();
+  CHECK(!err && source.origin == PLIM_ORIGIN_CACHE, "%s: %s", value, error.message);
+  CHECK(strstr(source.folder, "/snapshots/abc123"), "%s", source.folder);
+}
+
+TEST(model_is_found_in_the_cache) {
+  check_cached("HF_HUB_CACHE", "x", "x");
+  check_cached("HF_HOME", "y", "y/hub");
+  check_cached("XDG_CACHE_HOME", "z", "z/huggingface/hub");
+  check_cached(NULL, "home", "home/.cache/huggingface/hub");
+}
+
+TEST(model_without_refs_is_found_if_there_is_one_snapshot) {
+  folder_make();
+  clear_environment();
+  setenv("HF_HUB_CACHE", folder_path("hub"), 1);
+  folder_write_text("hub/models--gpt2/snapshots/one/config.json", qwen);
+  CHECK(!find("gpt2") && source.origin == PLIM_ORIGIN_CACHE, "%s", error.message);
+  folder_write_text("hub/models--gpt2/snapshots/two/config.json", qwen);
+  CHECK(!find("gpt2") && source.origin == PLIM_ORIGIN_CATALOGUE, "%s", error.message);
+  clear_environment();
+  folder_remove();
+}
+
+TEST(model_snapshot_without_a_configuration_is_passed_over) {
+  folder_make();
+  clear_environment();
+  setenv("HF_HUB_CACHE", folder_path("hub"), 1);
+  folder_write_text("hub/models--gpt2/snapshots/one/tokenizer.json", "{}");
+  CHECK(!find("gpt2") && source.origin == PLIM_ORIGIN_CATALOGUE, "%s", error.message);
+  clear_environment();
+  folder_remove();
+}
+
+TEST(model_id_does_not_climb_out_of_the_cache) {
+  folder_make();
+  clear_environment();
+  setenv("HF_HUB_CACHE", folder_path("hub"), 1);
+  folder_write_text("hub/models--a--b/refs/main", "../../../outside");
+  folder_write_text("outside/config.json", qwen);
+  CHECK(find("a/b"), "found");
+  CHECK(find("../outside/x") && find("a/../b") && find("a/b/c"), "found");
+  clear_environment();
+  folder_remove();
+}
+
+TEST(model_is_found_in_the_catalogue) {
+  folder_make();
+  clear_environment();
+  CHECK(!find("meta-llama/Llama-3.1-8B-Instruct"), "%s", error.message);
+  CHECK(source.origin == PLIM_ORIGIN_CATALOGUE && source.config.layers == 32, "Llama 3.1");
+  CHECK_U64(source.parameters, 8030261248ull);
+  CHECK(!*source.folder, "%s", source.folder);
+  folder_remove();
+}
+
+TEST(model_is_its_keys) {
+  CHECK(!find("model_type=llama hidden_size=512 num_hidden_layers=4 num_attention_heads=8 "
+              "vocab_size=1000 tie_word_embeddings=true"),
+        "%s", error.message);
+  const plim_config *c = &source.config;
+  CHECK(source.origin == PLIM_ORIGIN_SHAPE && source.dtype == PLIM_DTYPE_COUNT, "origin");
+  CHECK(c->hidden == 512 && c->layers == 4 && c->head_dim == 64 && c->ties_embeddings, "extents");
+  CHECK(find("model_type=llama hiden_size=512") == PLIM_ERR_ARGUMENT, "a slip");
+  CHECK_STR(error.message, "no model's configuration has the key hiden_size");
+  CHECK(find("model_type=llama small") == PLIM_ERR_ARGUMENT, "no pair");
+  CHECK_STR(error.message, "\"small\" is no KEY=VALUE");
+  CHECK(find("model_type=gemma hidden_size=512") == PLIM_ERR_UNSUPPORTED, "not followed");
+  CHECK(find("model_type=llama num_attention_heads=7 num_key_value_heads=2"), "what cannot be");
+}
+
+TEST(model_name_that_is_none_is_answered) {
+  folder_make();
+  clear_environment();
+  CHECK(find("lama-3.1-8b") == PLIM_ERR_ARGUMENT, "found");
+  CHECK_STR(error.message, "no model is called \"lama-3.1-8b\"; did you mean \"llama-3.1-8b\"?");
+  CHECK_STR(error.hint, "give the path of a config.json, or of the folder it is in; plimsoll help "
+                        "models lists the names");
+  CHECK(find("llama3") == PLIM_ERR_ARGUMENT, "found");
+  CHECK_STR(error.message, "\"llama3\" could be llama-3-8b or llama-3-70b");
+  CHECK(find("someone/else") == PLIM_ERR_ARGUMENT, "found");
+  CHECK_STR(error.hint,
+            "download its configuration, hf download someone/else config.json, or give the "
+            "path of a config.json");
+  folder_remove();
+}
+
+TEST_MAIN

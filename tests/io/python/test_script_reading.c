@@ -1,0 +1,383 @@
+// What users' own scripts say, read by where it counts: adapters by where they are applied, functions by where
+// they are called, autocast by its place among the arguments, conditions by the files that decide them.
+#include <string.h>
+
+#include "project.h"
+#include "project_change.h"
+#include "python_code.h"
+#include "test.h"
+
+static plim_project project;
+static plim_error error;
+
+typedef struct {
+  const char *path, *text;
+} file;
+
+static plim_err read_all(const file *files) {
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  error = (plim_error){0};
+  plim_err err = PLIM_OK;
+  for (; files->path && !err; files++)
+    err = plim_project_add(&project, files->path, files->text, strlen(files->text), &error);
+  return err ? err : plim_project_finish(&project, &error);
+}
+
+#define READ(...) read_all((const file[]){__VA_ARGS__, {NULL, NULL}})
+
+static bool is_value(plim_knob knob, const char *want) {
+  char text[256];
+  const plim_project_knob *k = &project.knobs[knob];
+  if (k->said == PLIM_UNCLEAR) snprintf(text, sizeof text, "unclear");
+  else plim_value_print(&k->value, text, sizeof text);
+  if (strcmp(text, want) == 0) return true;
+  printf("%s is %s (%s), not %s\n", plim_knob_table[knob].name, text, k->why, want);
+  return false;
+}
+
+// "micro_batch=4 checkpoint=on", all of them true. Prints those that are not.
+static bool says(const char *expected) {
+  bool ok = true;
+  for (const char *at = expected; *at; at += strcspn(at, " "), at += *at == ' ') {
+    char name[64], want[128];
+    int name_size = (int)strcspn(at, "="), size = (int)strcspn(at, " ");
+    snprintf(name, sizeof name, "%.*s", name_size, at);
+    snprintf(want, sizeof want, "%.*s", size - name_size - 1, at + name_size + 1);
+    plim_knob knob = plim_knob_named(name);
+    ok = knob != PLIM_KNOBS && is_value(knob, want) && ok;
+  }
+  return ok;
+}
+
+#define SWITCHES                                                                                   \
+  "p.add_argument('--lora', action='store_true')\n"                                                \
+  "p.add_argument('--full', action='store_true')\n"                                                \
+  "args = p.parse_args()\n"                                                                        \
+  "targs = TrainingArguments('o', per_device_train_batch_size=4)\n"
+
+// ---- adapters ---------------------------------------------------------------------------------------
+
+static const struct {
+  const char *what, *text, *without, *with; // the rank, without and with --lora
+} adapters[] = {
+    {"applied under an if", "c = LoraConfig(r=16)\nif args.lora:\n    m = get_peft_model(m, c)\n",
+     "0", "16"},
+    {"given under a condition",
+     "c = LoraConfig(r=16)\nSFTTrainer(m, peft_config=c if args.lora else None)\n", "0", "16"},
+    {"given unless", "c = LoraConfig(r=16)\nSFTTrainer(m, peft_config=None if args.full else c)\n",
+     "16", "16"},
+    {"given in any case", "c = LoraConfig(r=16)\nprint(c)\nSFTTrainer(m, peft_config=c)\n", "16",
+     "16"},
+    {"shown in any case, applied under an if",
+     "c = LoraConfig(r=16)\nprint(c)\nif args.lora:\n    m = get_peft_model(m, c)\n", "0", "16"},
+    {"applied under what nobody knows",
+     "c = LoraConfig(r=16)\nif WANTED:\n    m = get_peft_model(m, c)\n", "unclear", "unclear"},
+    {"made in a function that is called under an if",
+     "def adapt(m):\n    c = LoraConfig(r=16)\n    return get_peft_model(m, c)\n"
+     "def main():\n    if args.lora:\n        adapt(load())\nmain()\n",
+     "0", "16"},
+    {"made in a function that is called twice",
+     "def adapt(m):\n    return get_peft_model(m, LoraConfig(r=16))\n"
+     "if args.lora:\n    adapt(a)\nadapt(b)\n",
+     "16", "16"},
+    {"made in a function that nobody calls here",
+     "def adapt(m):\n    return get_peft_model(m, LoraConfig(r=16))\n", "16", "16"},
+    {"behind a return",
+     "def adapt(m):\n    if not args.lora:\n        return m\n"
+     "    return get_peft_model(m, LoraConfig(r=16))\nadapt(m)\n",
+     "0", "16"},
+    {"behind a return on one line",
+     "def adapt(m):\n    if not args.lora: return m\n"
+     "    return get_peft_model(m, LoraConfig(r=16))\nadapt(m)\n",
+     "0", "16"},
+    {"behind a return that hangs on a parameter",
+     "def adapt(m, wanted):\n    if not wanted:\n        return m\n"
+     "    return get_peft_model(m, LoraConfig(r=16))\nadapt(m, yes)\n",
+     "unclear", "unclear"},
+    {"behind the end of a run that nobody knows about",
+     "def main():\n    if done():\n        return\n    get_peft_model(m, "
+     "LoraConfig(r=16))\nmain()\n",
+     "16", "16"},
+};
+
+TEST(adapters_count_where_they_are_applied) {
+  for (size_t i = 0; i < sizeof adapters / sizeof *adapters; i++) {
+    char text[1024], want[32];
+    snprintf(text, sizeof text, SWITCHES "%s", adapters[i].text);
+    CHECK(!READ({"train.py", text}, {"run.sh", "python train.py\n"}), "%s", error.message);
+    snprintf(want, sizeof want, "lora_rank=%s", adapters[i].without);
+    CHECK(says(want), "%s, without --lora", adapters[i].what);
+    CHECK(!READ({"train.py", text}, {"run.sh", "python train.py --lora\n"}), "%s", error.message);
+    snprintf(want, sizeof want, "lora_rank=%s", adapters[i].with);
+    CHECK(says(want), "%s, with --lora", adapters[i].what);
+  }
+}
+
+// ---- values that are one of two ---------------------------------------------------------------------
+
+TEST(a_value_that_is_one_of_two_is_the_one_that_counts) {
+  static const char text[] = SWITCHES
+      "m = AutoModel.from_pretrained('a/b', dtype=torch.bfloat16 if args.lora else 'float32')\n"
+      "t = TrainingArguments('o', gradient_checkpointing=not args.lora,\n"
+      "    bf16=is_bfloat16_supported(), fp16=not is_bfloat16_supported())\n";
+  CHECK(!READ({"train.py", text}, {"run.sh", "python train.py\n"}), "%s", error.message);
+  CHECK(says("dtype=fp32 checkpoint=on precision=bf16"), "without --lora");
+  CHECK(!READ({"train.py", text}, {"run.sh", "python train.py --lora\n"}), "%s", error.message);
+  CHECK(says("dtype=bf16 checkpoint=off precision=bf16"), "with --lora");
+}
+
+// ---- autocast ---------------------------------------------------------------------------------------
+
+static const struct {
+  const char *call, *precision;
+} autocasts[] = {
+    {"torch.autocast('cuda', torch.bfloat16)", "bf16"},
+    {"torch.amp.autocast('cuda', torch.float16)", "fp16"},
+    {"torch.cuda.amp.autocast()", "fp16"},
+    {"autocast()", "fp16"},
+    {"autocast(device_type='cuda')", "fp16"},
+    {"autocast(device.type, torch.bfloat16)", "bf16"},
+    {"torch.cuda.amp.autocast(True, torch.bfloat16)", "bf16"},
+    {"torch.cuda.amp.autocast(enabled=not args.full)", "fp16"},
+    {"torch.cuda.amp.autocast(args.full)", "unknown"},
+    {"torch.autocast('cuda', torch.bfloat16, args.full)", "unknown"},
+    {"torch.autocast('cuda', dtype=torch.bfloat16, enabled=False)", "unknown"},
+    {"torch.autocast('cuda', dtype=torch.bfloat16, enabled=WANTED)", "unclear"},
+    {"torch.autocast('cpu')", "unknown"},
+    {"accelerator.autocast()", "unknown"},
+};
+
+TEST(autocast_computes_in_what_it_is_given) {
+  for (size_t i = 0; i < sizeof autocasts / sizeof *autocasts; i++) {
+    char text[512], want[32];
+    snprintf(text, sizeof text,
+             "p.add_argument('--full', action='store_true')\nargs = p.parse_args()\n"
+             "DataLoader(data, batch_size=4)\nwith %s:\n    loss = model(x)\n",
+             autocasts[i].call);
+    CHECK(!READ({"train.py", text}), "%s", error.message);
+    snprintf(want, sizeof want, "precision=%s", autocasts[i].precision);
+    CHECK(says(want), "%s", autocasts[i].call);
+  }
+}
+
+// ---- what other files decide ------------------------------------------------------------------------
+
+#define GUARDED(condition)                                                                         \
+  "DataLoader(data, batch_size=4)\nif " condition ":\n    get_peft_model(m, LoraConfig(r=16))\n"
+
+static const struct {
+  const char *what, *load, *condition,
+      *rank; // of train.yaml: lora: true, train: {lora: false, deep: {}}
+} loads[] = {
+    {"a subscript", "cfg = yaml.safe_load(open('train.yaml'))", "cfg['lora']", "16"},
+    {"below another", "cfg = yaml.safe_load(open('train.yaml'))", "cfg['train']['lora']",
+     "unknown"},
+    {"a file by its handle", "with open('train.yaml') as f:\n    cfg = yaml.safe_load(f)",
+     "cfg['lora']", "16"},
+    {"attributes", "cfg = OmegaConf.load('train.yaml')", "cfg.train.lora", "unknown"},
+    {"a function of one's own", "cfg = load_config('conf/train.yaml')", "cfg['lora']", "16"},
+    {"made into something else",
+     "raw = yaml.safe_load(open('train.yaml'))\ncfg = SimpleNamespace(**raw)", "cfg.lora", "16"},
+    {"a part", "cfg = yaml.safe_load(open('train.yaml'))\nt = cfg['train']", "t['lora']",
+     "unknown"},
+    {"a default that is not needed", "cfg = yaml.safe_load(open('train.yaml'))",
+     "cfg.get('lora', False)", "16"},
+    {"a default that is", "cfg = yaml.safe_load(open('train.yaml'))", "cfg.get('peft', True)",
+     "16"},
+    {"no default", "cfg = yaml.safe_load(open('train.yaml'))", "cfg.get('peft')", "unknown"},
+    {"a key that is not there", "cfg = yaml.safe_load(open('train.yaml'))", "cfg['peft']",
+     "unclear"},
+    {"a mapping", "cfg = yaml.safe_load(open('train.yaml'))", "cfg.get('train')", "16"},
+    {"a path from the command line", "cfg = yaml.safe_load(open(sys.argv[1]))", "cfg['lora']",
+     "16"},
+    {"a path that is an argument",
+     "p.add_argument('--config', default='train.yaml')\nargs = p.parse_args()\n"
+     "cfg = load_config(args.config)",
+     "cfg['lora']", "16"},
+    {"a file that is not here", "cfg = yaml.safe_load(open('other.yaml'))", "cfg['lora']",
+     "unclear"},
+    {"what is changed", "cfg = yaml.safe_load(open('train.yaml'))\ncfg.update(more)", "cfg['lora']",
+     "unclear"},
+};
+
+TEST(conditions_on_what_a_configuration_says) {
+  for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
+    char text[1024], want[32];
+    snprintf(text, sizeof text,
+             "%s\nDataLoader(data, batch_size=4)\nif %s:\n"
+             "    get_peft_model(m, LoraConfig(r=16))\n",
+             loads[i].load, loads[i].condition);
+    CHECK(!READ({"train.py", text}, {"conf/train.yaml", "lora: true\ntrain:\n  lora: false\n"}),
+          "%s", error.message);
+    snprintf(want, sizeof want, "lora_rank=%s", loads[i].rank);
+    CHECK(says(want), "%s", loads[i].what);
+  }
+}
+
+TEST(a_command_chooses_the_configuration) {
+  static const char script[] =
+      "p.add_argument('--config', default='a.yaml')\nargs = p.parse_args()\n"
+      "cfg = load(args.config)\n" GUARDED("cfg['lora']");
+  static const char a[] = "lora: false\n", b[] = "lora: true\n";
+  CHECK(!READ({"train.py", script}, {"a.yaml", a}, {"b.yaml", b}), "%s", error.message);
+  CHECK(says("lora_rank=unknown"), "the default");
+  CHECK(!READ({"train.py", script}, {"a.yaml", a}, {"b.yaml", b},
+              {"run.sh", "python train.py --config b.yaml\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=16"), "the other");
+}
+
+TEST(conditions_on_fields_and_on_arguments_of_other_modules) {
+  static const char script[] = "from options import args\n" GUARDED("args.use_lora");
+  static const char options[] = "p.add_argument('--use-lora', action='store_true')\n"
+                                "args = p.parse_args()\n";
+  CHECK(!READ({"train.py", script}, {"options.py", options}), "%s", error.message);
+  CHECK(says("lora_rank=unknown"), "the default");
+  CHECK(!READ({"train.py", script}, {"options.py", options},
+              {"run.sh", "python train.py --use-lora\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=16"), "given");
+  static const char fields[] = "@dataclass\nclass ModelArguments:\n"
+                               "    use_lora: bool = field(default=False)\n";
+  static const char parsed[] =
+      "from fields import ModelArguments\n"
+      "model_args, targs = HfArgumentParser((ModelArguments, TrainingArguments))"
+      ".parse_args_into_dataclasses()\n" GUARDED("model_args.use_lora");
+  CHECK(!READ({"train.py", parsed}, {"fields.py", fields}), "%s", error.message);
+  CHECK(says("lora_rank=unknown"), "a field's default");
+  CHECK(!READ({"train.py", parsed}, {"fields.py", fields},
+              {"run.sh", "python train.py --use_lora True\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=16"), "a field by its flag");
+}
+
+TEST(hydra_decides_conditions) {
+  static const char script[] =
+      "@hydra.main(config_path='conf', config_name='config')\n"
+      "def main(cfg):\n    DataLoader(data, batch_size=4)\n"
+      "    if cfg.model.lora:\n        get_peft_model(m, LoraConfig(r=16))\n"
+      "main()\n";
+  static const char config[] = "defaults:\n  - model: small\nseed: 1\n";
+  CHECK(!READ({"train.py", script}, {"conf/config.yaml", config},
+              {"conf/model/small.yaml", "lora: true\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=16"), "a group's file");
+  CHECK(!READ({"train.py", script}, {"conf/config.yaml", config},
+              {"conf/model/small.yaml", "lora: true\n"},
+              {"run.sh", "python train.py model.lora=false\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=unknown"), "the command line's word");
+}
+
+TEST(values_that_a_script_copies_from_a_configuration) {
+  CHECK(!READ({"train.py", "cfg = yaml.safe_load(open('run.yaml'))\n"
+                           "TrainingArguments('o', per_device_train_batch_size=cfg['n'],\n"
+                           "    gradient_checkpointing=cfg['save'], bf16=cfg['half'])\n"},
+              {"run.yaml", "n: 6\nsave: true\nhalf: false\n"}),
+        "%s", error.message);
+  CHECK(says("micro_batch=6 checkpoint=on precision=none"), "names of one's own");
+  plim_edit_set edits;
+  plim_knob_change change = {PLIM_KNOB_MICRO_BATCH, {.kind = PLIM_VALUE_INTEGER, .integer = 3}};
+  CHECK(!plim_project_set(&project, &change, 1, &edits, &error), "%s", error.message);
+  CHECK(edits.at.len == 1 && edits.at.at[0].file == 1, "it is changed where it stands");
+  plim_edit_set_clear(&edits);
+}
+
+// ---- what is so without being said ------------------------------------------------------------------
+
+#define TRAINER "TrainingArguments('o', per_device_train_batch_size=4)\n"
+
+TEST(what_peft_does_by_itself) {
+  CHECK(!READ({"train.py", TRAINER "SFTTrainer(m, peft_config=LoraConfig(lora_alpha=16))\n"}), "%s",
+        error.message);
+  CHECK(says("lora_rank=8 lora_targets=unknown"), "its own rank");
+  CHECK(!READ({"train.py", TRAINER "def adapt(n):\n    return LoraConfig(r=n, lora_alpha=16)\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=unclear"), "another that is not known");
+  CHECK(!READ({"train.py", TRAINER "SFTTrainer(m, peft_config=LoraConfig(**cfg))\n"}), "%s",
+        error.message);
+  CHECK(says("lora_rank=unclear"), "what is unpacked may have it");
+  CHECK(!READ({"train.py", TRAINER "m = prepare_model_for_kbit_training(m)\n"}), "%s",
+        error.message);
+  CHECK(says("checkpoint=on"), "it checkpoints");
+  CHECK(!READ({"train.py", TRAINER "m = prepare_model_for_kbit_training(m, False)\n"}), "%s",
+        error.message);
+  CHECK(says("checkpoint=off"), "unless it is told not to");
+  CHECK(!READ({"train.py", TRAINER "m = PeftModel.from_pretrained(m, 'a/b', is_trainable=True)\n"}),
+        "%s", error.message);
+  CHECK(says("lora_rank=unclear"), "adapters of which nothing is known");
+}
+
+TEST(short_flags_are_flags) {
+  static const char script[] = "p.add_argument('-b', '--batch-size', type=int, default=32)\n"
+                               "p.add_argument('--len', '-l', type=int, default=512)\n"
+                               "args = p.parse_args()\nDataLoader(d, batch_size=args.batch_size)\n"
+                               "tokenizer(t, max_length=args.len)\n";
+  CHECK(!READ({"train.py", script}, {"run.sh", "python train.py -b 8 -l 128\n"}), "%s",
+        error.message);
+  CHECK(says("micro_batch=8 sequence=128"), "what the command gives");
+  CHECK(!READ({"train.py", script}, {"run.sh", "python train.py\n"}), "%s", error.message);
+  CHECK(says("micro_batch=32 sequence=512"), "the defaults");
+}
+
+TEST(what_comments_strings_and_imports_say_is_no_code) {
+  static const char script[] = "import torch.utils.checkpoint\nfrom x import PeftModel\n"
+                               "# PeftModel.from_pretrained(m, 'a', is_trainable=True)\n"
+                               "f(a,  # fully_shard(m)\n  MyPeftModel(b))\ns = 'model.half()'\n"
+                               "model.to(torch.bfloat16)\n";
+  static const char *const absent[] = {"torch.utils.checkpoint", "PeftModel", "fully_shard(",
+                                       "model.half()", "is_trainable=True"};
+  for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+    CHECK(!plim_python_has(script, strlen(script), absent[i]), "%s", absent[i]);
+  CHECK(plim_python_has(script, strlen(script), ".to(torch.bfloat16)"), "code");
+  CHECK(plim_python_has(script, strlen(script), "MyPeftModel("), "in a bracket");
+  CHECK(!READ({"train.py", "class PreferenceArguments:\n    model: str = 'Qwen/Qwen2.5-7B'\n"
+                           "class RefArguments:\n    model: str = 'Qwen/Qwen2.5-1.5B'\n"
+                           "DataLoader(d, batch_size=4)\n"}),
+        "%s", error.message);
+  CHECK(says("model=Qwen/Qwen2.5-7B"), "a preference is no reference");
+}
+
+// None is no batch size: it is what the command gives, or it is asked for.
+TEST(arguments_without_a_default) {
+  static const char *const ends[] = {"", ", required=True"};
+  for (size_t i = 0; i < 2; i++) {
+    char script[512];
+    snprintf(script, sizeof script,
+             "p.add_argument('--bs', type=int%s)\np.add_argument('--resume'%s)\n"
+             "args = p.parse_args()\n"
+             "targs = TrainingArguments('o', per_device_train_batch_size=args.bs)\n"
+             "if args.resume is None:\n    m.gradient_checkpointing_enable()\n",
+             ends[i], ends[i]);
+    CHECK(!READ({"train.py", script}, {"run.sh", "python train.py --bs 2\n"}), "%s", error.message);
+    CHECK(says("micro_batch=2"), "what the command gives");
+    CHECK(says(i ? "checkpoint=unclear" : "checkpoint=on"), "None, unless it must be given");
+    CHECK(!READ({"train.py", script}), "%s", error.message);
+    CHECK(says("micro_batch=unclear"), "nobody gives it");
+    CHECK(strstr(project.knobs[PLIM_KNOB_MICRO_BATCH].why, "--bs has no default"), "why: %s",
+          project.knobs[PLIM_KNOB_MICRO_BATCH].why);
+  }
+}
+
+TEST(types_by_their_names) {
+  static const char script[] = "DTYPE = torch.bfloat16\ndef main():\n"
+                               "    m = AutoModel.from_pretrained('a/b', torch_dtype=DTYPE)\n"
+                               "    optimizer = torch.optim.SGD(m.parameters(), lr=0.1)\n"
+                               "    m, optimizer = accelerator.prepare(m, optimizer)\n"
+                               "    DataLoader(d, batch_size=4)\n";
+  CHECK(!READ({"train.py", script}), "%s", error.message);
+  CHECK(says("dtype=bf16 optimizer=sgd"), "a constant, and an optimizer's class");
+  static const char local[] =
+      "p.add_argument('--dtype', default='fp32')\ndef main():\n    args = p.parse_args()\n"
+      "    kind = torch.bfloat16 if args.dtype == 'bf16' else torch.float32\n"
+      "    m = AutoModel.from_pretrained('a/b', torch_dtype=kind)\n"
+      "    DataLoader(d, batch_size=4)\n";
+  CHECK(!READ({"train.py", local}), "%s", error.message);
+  CHECK(says("dtype=fp32"), "a local one of two");
+  CHECK(!READ({"train.py", local}, {"run.sh", "python train.py --dtype bf16\n"}), "%s",
+        error.message);
+  CHECK(says("dtype=bf16"), "the other");
+}
+
+TEST_MAIN

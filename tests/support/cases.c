@@ -1,0 +1,244 @@
+#include "cases.h"
+
+#include <string.h>
+
+#include "families.h"
+#include "tape_names.h"
+
+// ---- values -----------------------------------------------------------------------------------------
+
+int64_t case_integer(const json_t *object, const char *key, int64_t otherwise) {
+  const json_t *value = json_object_get(object, key);
+  return json_is_integer(value) ? json_integer_value(value) : otherwise;
+}
+
+double case_number(const json_t *object, const char *key, double otherwise) {
+  const json_t *value = json_object_get(object, key);
+  return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+const char *case_text(const json_t *object, const char *key, const char *otherwise) {
+  const char *value = json_string_value(json_object_get(object, key));
+  return value ? value : otherwise;
+}
+
+bool case_is(const json_t *object, const char *key, const char *value) {
+  return strcmp(case_text(object, key, ""), value) == 0;
+}
+
+bool case_flag(const json_t *object, const char *key) {
+  return json_is_true(json_object_get(object, key));
+}
+
+// ---- parts of a job ---------------------------------------------------------------------------------
+
+// The measuring program's own names; the others are Trainer's.
+static const struct {
+  const char *recorded, *ours;
+} optimizers[] = {
+    {"adamw_fused", "adamw"},     {"adamw_foreach", "adamw-foreach"},
+    {"adamw_loop", "adamw-loop"}, {"sgd_momentum", "sgd-momentum"},
+    {"lion_pytorch", "lion"},
+};
+
+static const plim_optimizer *optimizer_of(const json_t *c) {
+  const char *name = case_text(c, "optim", "adamw_fused");
+  for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
+    if (strcmp(name, optimizers[i].recorded) == 0) return plim_optimizer_named(optimizers[i].ours);
+  return plim_optimizer_named(name);
+}
+
+static void read_keys(const json_t *json, plim_config *c) {
+  const char *key;
+  const json_t *value;
+  json_object_foreach((json_t *)json, key, value) {
+    if (json_is_object(value)) read_keys(value, c);
+    else if (json_is_string(value)) plim_config_text(c, key, json_string_value(value));
+    else plim_config_number(c, key, json_is_true(value) ? 1 : json_number_value(value));
+  }
+}
+
+static bool config_of(const json_t *json, plim_config *c) {
+  if (plim_config_init(c, case_text(json, "model_type", "?"), NULL)) return false;
+  read_keys(json, c);
+  if (case_is(json, "_kind", "mlm")) c->head = PLIM_HEAD_MASKED;
+  if (case_is(json, "_kind", "encoder")) c->head = PLIM_HEAD_NONE;
+  return !plim_config_finish(c, NULL);
+}
+
+static uint32_t targets_of(const json_t *lora) {
+  const json_t *targets = json_object_get(lora, "targets");
+  uint32_t bits = 0;
+  if (json_is_string(targets)) return (1u << PLIM_PROJECTIONS) - 1; // all-linear
+  for (size_t i = 0; i < json_array_size(targets); i++)
+    for (int k = 0; k < PLIM_PROJECTIONS; k++)
+      if (strcmp(json_string_value(json_array_get(targets, i)), plim_projection_names[k]) == 0)
+        bits |= 1u << k;
+  return bits;
+}
+
+static plim_lora lora_of(const json_t *lora) {
+  return (plim_lora){.rank = case_integer(lora, "r", 0),
+                     .dropout = case_number(lora, "dropout", 0),
+                     .targets = targets_of(lora),
+                     .keeps_dtype = json_is_false(json_object_get(lora, "fp32_adapters"))};
+}
+
+static plim_dtype dtype_named(const char *name, plim_dtype otherwise) {
+  return strcmp(name, "bf16") == 0   ? PLIM_BF16
+         : strcmp(name, "fp16") == 0 ? PLIM_FP16
+         : strcmp(name, "fp32") == 0 ? PLIM_FP32
+                                     : otherwise;
+}
+
+static plim_sdpa_kernel kernel_of(const json_t *c) {
+  return case_is(c, "sdp", "flash")       ? PLIM_SDPA_FLASH
+         : case_is(c, "sdp", "efficient") ? PLIM_SDPA_EFFICIENT
+         : case_is(c, "sdp", "math")      ? PLIM_SDPA_MATH
+                                          : PLIM_SDPA_CUDNN;
+}
+
+// scripts/accelerate_fsdp.py says what accelerate is to compute in, "no" where nothing is mixed.
+static bool is_by_accelerate(const json_t *c) { return json_object_get(c, "mixed") != NULL; }
+
+// scripts/zero_init.py says who runs DeepSpeed: a loop with its engine, or Trainer. Both load a checkpoint.
+static bool is_by_engine(const json_t *c) {
+  return case_is(c, "strategy", "zero") && json_object_get(c, "loop") != NULL;
+}
+
+static plim_load load_of(const json_t *c) {
+  if (is_by_engine(c))
+    return case_integer(c, "stage", 1) == 3 ? PLIM_LOAD_SHARDED : PLIM_LOAD_PRETRAINED;
+  bool is_on_host =
+      case_is(c, "where", "cpu") || (is_by_accelerate(c) && case_is(c, "loop", "trainer"));
+  return case_is(c, "load", "device_map")                   ? PLIM_LOAD_DEVICE_MAP
+         : json_object_get(c, "load") != NULL || is_on_host ? PLIM_LOAD_PRETRAINED
+                                                            : PLIM_LOAD_INIT;
+}
+
+// The first recordings' chunks are the training loop's.
+static plim_loss_kind loss_of(const json_t *c) {
+  if (json_object_get(c, "columns")) return PLIM_LOSS_CONTRASTIVE;
+  return case_is(c, "loss", "chunked")         ? PLIM_LOSS_LOOP
+         : case_is(c, "loss", "chunked-model") ? PLIM_LOSS_CHUNKED
+         : case_is(c, "loss", "fused")         ? PLIM_LOSS_FUSED
+                                               : PLIM_LOSS_FULL;
+}
+
+static plim_attention_kind attention_of(const json_t *c) {
+  return case_is(c, "attn", "eager")               ? PLIM_ATTENTION_EAGER
+         : case_is(c, "attn", "flash_attention_2") ? PLIM_ATTENTION_FLASH
+                                                   : PLIM_ATTENTION_SDPA;
+}
+
+static bool is_checkpointed(const json_t *c) {
+  return case_flag(c, "ckpt") || case_flag(c, "fsdp_ckpt");
+}
+
+// scripts/contrastive.py: words in a list.
+static bool has_option(const json_t *c, const char *word) {
+  const json_t *options = json_object_get(c, "options");
+  for (size_t i = 0; i < json_array_size(options); i++)
+    if (strcmp(json_string_value(json_array_get(options, i)), word) == 0) return true;
+  return false;
+}
+
+// A tokenizer always makes a mask; every second row of the padded ones is a quarter shorter.
+static void contrast_of(const json_t *c, plim_recipe *r) {
+  r->columns = case_integer(c, "columns", 0);
+  r->cached_batch = case_integer(c, "mini_batch", 0);
+  r->pooling = has_option(c, "cls") ? PLIM_POOL_CLS : PLIM_POOL_MEAN;
+  r->normalizes = has_option(c, "norm");
+  r->mask = has_option(c, "pad") ? PLIM_MASK_PAD : PLIM_MASK_ONES;
+  r->is_trainer = has_option(c, "trainer");
+  r->accumulate = has_option(c, "accum") ? 2 : 1;
+  if (has_option(c, "ckpt")) r->checkpoint = PLIM_CHECKPOINT_ON;
+}
+
+static plim_recipe recipe_of(const json_t *c) {
+  return (plim_recipe){
+      .batch = case_integer(c, "batch", 0),
+      .length = case_integer(c, "seq", 0),
+      .target_length = case_integer(c, "tgt", 0),
+      .steps = (int)case_integer(c, "steps", 3),
+      .accumulate = (int)case_integer(c, "accum", 1),
+      .optimizer = optimizer_of(c),
+      .attention = attention_of(c),
+      .padding = case_is(c, "mask", "pad") ? case_integer(c, "seq", 0) / 4 : 0,
+      .mask = case_is(c, "mask", "pad")    ? PLIM_MASK_PAD
+              : case_is(c, "mask", "ones") ? PLIM_MASK_ONES
+                                           : PLIM_MASK_NONE,
+      .autocast = is_by_engine(c) ? PLIM_BF16 : dtype_named(case_text(c, "amp", ""), PLIM_BOOL),
+      .checkpoint = !is_checkpointed(c)               ? PLIM_CHECKPOINT_OFF
+                    : case_is(c, "offload", "layers") ? PLIM_CHECKPOINT_OFFLOADED
+                    : case_flag(c, "reentrant")       ? PLIM_CHECKPOINT_REENTRANT
+                                                      : PLIM_CHECKPOINT_ON,
+      .wraps_layers = case_flag(c, "fsdp_ckpt"),
+      .offloads_saved = case_is(c, "offload", "save_on_cpu"),
+      .loss = loss_of(c),
+      .loss_chunk = case_integer(c, "chunk", 0),
+      .uses_liger = case_is(c, "liger", "all"),
+      .is_trainer = case_is(c, "loop", "trainer"),
+      .is_bare = json_object_get(c, "strategy") != NULL || case_is(c, "loop", "bare"),
+      .uses_accelerator = case_is(c, "loop", "accelerate"),
+      .clips_bare = json_is_number(json_object_get(c, "clip")),
+      .skips_clipping = json_is_false(json_object_get(c, "clip")),
+      .deletes_outputs = case_flag(c, "del_out")};
+}
+
+// ---- sharded runs -----------------------------------------------------------------------------------
+
+static plim_strategy strategy_of(const json_t *c) {
+  const char *name = case_text(c, "strategy", "none");
+  if (strcmp(name, "zero") == 0)
+    return (plim_strategy)(PLIM_SHARD_ZERO1 - 1 + case_integer(c, "stage", 1));
+  for (int i = 0; i < PLIM_STRATEGIES; i++)
+    if (strcmp(name, plim_strategy_names[i]) == 0) return (plim_strategy)i;
+  return PLIM_STRATEGIES;
+}
+
+// The policy that scripts/dist.py makes: gradients are reduced in float32 where dtypes are mixed.
+// accelerate's reduces them in the dtype it computes in.
+static plim_sharding sharding_of(const json_t *c) {
+  const char *mixed = case_text(c, "mixed", case_text(c, "mp", ""));
+  const char *reduce = is_by_accelerate(c) ? mixed : case_text(c, "reduce", "fp32");
+  bool is_mixed = *mixed;
+  return (plim_sharding){
+      .strategy = strategy_of(c),
+      .world = case_integer(c, "world", 1),
+      .has_bucket_views = case_flag(c, "bucket_view"),
+      .compute_dtype = dtype_named(mixed, PLIM_BOOL),
+      .reduce_dtype = is_mixed ? dtype_named(reduce, PLIM_BOOL) : PLIM_BOOL,
+      .is_by_accelerate = is_by_accelerate(c),
+      .keeps_full = json_is_false(json_object_get(c, "reshard")),
+      .offloads_optimizer = case_flag(c, "offload") || case_flag(c, "offload_optimizer"),
+      .offloads_parameters = case_flag(c, "offload") || case_flag(c, "offload_param")};
+}
+
+bool case_job(const json_t *c, const json_t *config, plim_job *job) {
+  const char *dtype = case_text(c, "param_dtype", case_text(c, "param", ""));
+  *job = (plim_job){.dtype = dtype_named(dtype, PLIM_BF16),
+                    .lora = lora_of(json_object_get(c, "lora")),
+                    .load = load_of(c),
+                    .sdpa = kernel_of(c),
+                    .sharding = sharding_of(c),
+                    .recipe = recipe_of(c)};
+  for (int i = 0; i < PLIM_WEIGHTS_COUNT; i++)
+    if (case_is(c, "weights", plim_weights_names[i])) job->weights = (plim_weights_kind)i;
+  job->prepares_kbit = case_flag(c, "prepare");
+  if (job->recipe.loss == PLIM_LOSS_CONTRASTIVE) {
+    contrast_of(c, &job->recipe);
+    job->load = PLIM_LOAD_PRETRAINED;
+    job->dtype = PLIM_FP32;
+  }
+  if (job->sharding.strategy == PLIM_STRATEGIES) return false;
+  if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
+  return plim_job_check(job, NULL) == PLIM_OK;
+}
+
+void case_begin(const plim_job *job, plim_tape *t) {
+  plim_tensor *epsilon = NULL;
+  bool is_sharded = job->sharding.strategy != PLIM_SHARD_NONE;
+  if (is_sharded && job->load == PLIM_LOAD_INIT)
+    set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
+}

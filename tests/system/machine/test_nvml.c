@@ -1,0 +1,84 @@
+// Cards are read from whatever version of the driver's library there is; without one there are none.
+#include "nvml.h"
+
+#include <stdlib.h>
+
+#include "test.h"
+
+static plim_card cards[PLIM_MAX_CARDS];
+
+static size_t count_with(const char *library) {
+  setenv("PLIMSOLL_NVML", library, 1);
+  size_t count = plim_nvml_cards(cards);
+  unsetenv("PLIMSOLL_NVML");
+  return count;
+}
+
+TEST(nvml_reads_the_cards) {
+  size_t count = count_with(FAKE_NVML);
+  CHECK(count == 2, "%zu cards", count); // the third refuses
+  CHECK_STR(cards[1].name, "NVIDIA GeForce RTX 4090");
+  CHECK_U64(cards[1].total_bytes, 24564 * PLIM_MIB);
+  CHECK_U64(cards[1].free_bytes, 23000 * PLIM_MIB);
+  CHECK_U64(cards[1].used_bytes, 1081 * PLIM_MIB);
+}
+
+TEST(nvml_of_an_old_driver_is_read) {
+  size_t count = count_with(FAKE_OLD_NVML);
+  CHECK(count == 2, "%zu cards", count);
+  CHECK_U64(cards[0].total_bytes, 24564 * PLIM_MIB);
+  CHECK_U64(cards[0].used_bytes, 1564 * PLIM_MIB);
+}
+
+TEST(nvml_that_does_not_start_has_no_cards) {
+  setenv("FAKE_NVML_BROKEN", "1", 1);
+  size_t count = count_with(FAKE_NVML);
+  unsetenv("FAKE_NVML_BROKEN");
+  CHECK(count == 0, "%zu cards", count);
+}
+
+TEST(nvml_that_is_not_there_has_no_cards) {
+  CHECK(count_with("/nonexistent/libnvidia-ml.so") == 0, "cards");
+  CHECK(count_with("libm.so.6") == 0, "cards of a library that is something else");
+}
+
+static size_t busy_with(const char *library, size_t card, plim_card_process *processes) {
+  setenv("FAKE_NVML_BUSY", "2", 1);
+  count_with(library);
+  setenv("PLIMSOLL_NVML", library, 1);
+  size_t count = plim_nvml_processes(&cards[card], processes);
+  unsetenv("PLIMSOLL_NVML");
+  unsetenv("FAKE_NVML_BUSY");
+  return count;
+}
+
+TEST(nvml_lists_processes_once) {
+  plim_card_process p[PLIM_MAX_PROCESSES];
+  size_t count = busy_with(FAKE_NVML, 0, p);
+  CHECK(count == 3, "%zu processes", count); // one computes and draws
+  CHECK(p[0].pid == 4100 && p[1].pid == 4101 && p[2].pid == 900, "pid %u", p[2].pid);
+  CHECK_U64(p[1].used_bytes, 2048 * PLIM_MIB);
+  CHECK_U64(p[2].used_bytes, PLIM_UNKNOWN);
+  CHECK_U64(cards[0].free_bytes, (23000 - 4096) * PLIM_MIB);
+  CHECK(busy_with(FAKE_NVML, 1, p) == 0, "processes on the other card");
+}
+
+TEST(nvml_that_cannot_list_processes_has_none) {
+  plim_card_process p[PLIM_MAX_PROCESSES];
+  CHECK(busy_with(FAKE_OLD_NVML, 0, p) == 0, "processes of an old driver");
+}
+
+// Whatever this machine has, asking is harmless.
+TEST(nvml_of_this_machine) {
+  size_t count = plim_nvml_cards(cards);
+  printf("  %zu cards\n", count);
+  for (size_t i = 0; i < count; i++) {
+    printf("  %s: %llu MiB, %llu free, %llu used\n", cards[i].name,
+           (unsigned long long)(cards[i].total_bytes / PLIM_MIB),
+           (unsigned long long)(cards[i].free_bytes / PLIM_MIB),
+           (unsigned long long)(cards[i].used_bytes / PLIM_MIB));
+    CHECK(cards[i].total_bytes >= cards[i].free_bytes, "more is free than there is");
+  }
+}
+
+TEST_MAIN
