@@ -189,10 +189,10 @@ def margin_section(runs):
     others = [abs(error) for _, strategy, error in runs if strategy != "ddp"]
     margin = smallest_margin(ddp, verified)
     if margin != constant("DDP_MARGIN"):
-        sys.exit(f"DDP_MARGIN in src/core/estimate.c is {constant('DDP_MARGIN')}, the recordings say {margin}")
+        sys.exit(f"DDP_MARGIN in src/core/estimate/estimate.c is {constant('DDP_MARGIN')}, the recordings say {margin}")
     unverified = constant("UNVERIFIED_MARGIN")
     if smallest_margin(others, verified) > unverified:
-        sys.exit(f"UNVERIFIED_MARGIN in src/core/estimate.c is {unverified}, 95 % of the other runs need {smallest_margin(others, verified)}")
+        sys.exit(f"UNVERIFIED_MARGIN in src/core/estimate/estimate.c is {unverified}, 95 % of the other runs need {smallest_margin(others, verified)}")
     sure, wide = (sum(error / 100 <= m for error in others) for m in (verified, verified + unverified))
     held = sum(error / 100 <= verified + margin for error in ddp)
     lines = ["", "## What is marked unverified", "",

@@ -19,9 +19,9 @@ static void read_as_all(plim_settings *s) {
     expect(!plim_recipe_file_read(s, (plim_dialect)i, &recipe, NULL));
     for (int k = 0; k < PLIM_KNOBS; k++) {
       const plim_reading *r = &recipe.knobs[k];
-      expect(r->said != PLIM_UNCLEAR || r->why[0]);
-      expect(r->said != PLIM_SAID || r->value.kind != PLIM_VALUE_NULL);
-      expect(r->said == PLIM_SAID || !r->is_fixed || r->why[0]);
+      expect(r->origin != PLIM_UNCLEAR || r->why[0]);
+      expect(r->origin != PLIM_EXPLICIT || r->value.kind != PLIM_VALUE_NULL);
+      expect(r->origin == PLIM_EXPLICIT || !r->is_fixed || r->why[0]);
     }
   }
 }
@@ -60,7 +60,7 @@ static size_t times(const plim_settings *s, const char *key) {
 
 // The same setting in the text after; NULL if there are several of its key. One key taken out and another put in move
 // those between.
-static const plim_setting *twin(const plim_settings *after, size_t i, const plim_setting *a) {
+static const plim_setting *parallel(const plim_settings *after, size_t i, const plim_setting *a) {
   if (strcmp(after->at.at[i].key, a->key) == 0) return &after->at.at[i];
   return times(after, a->key) > 1 ? NULL : plim_settings_find(after, a->key);
 }
@@ -75,7 +75,7 @@ static void check_others(const plim_project *p, const plim_edit_set *edits) {
   expect(!plim_project_text(p, 0, edits, &text, &size, NULL));
   expect(!plim_settings_read(f->settings.format, text, size, &after, NULL));
   for (size_t i = 0; after.at.len == f->settings.at.len && i < after.at.len; i++) {
-    const plim_setting *a = &f->settings.at.at[i], *b = twin(&after, i, a);
+    const plim_setting *a = &f->settings.at.at[i], *b = parallel(&after, i, a);
     if (is_touched(a, edits) || is_row(f, a) || a->key[0] == '$') continue;
     if (a->root && f->settings.format == PLIM_FORMAT_PYTHON && !strchr(a->key, '.')) continue;
     expect(times(&after, a->key));

@@ -11,23 +11,23 @@
 
 static void tell_story(const plim_trace *trace, const plim_replay_options *options,
                        const plim_guided *guided) {
-  plim_story story;
-  if (!plim_story_read(trace, &story)) return;
+  plim_trace_analysis analysis;
+  if (!plim_trace_analysis_read(trace, &analysis)) return;
   plim_leaks leaks = {0};
   plim_duplicates duplicates = {0};
-  plim_find_leaks(trace, &story, &leaks);
-  plim_find_duplicates(trace, &story, &duplicates);
+  plim_find_leaks(trace, &analysis, &leaks);
+  plim_find_duplicates(trace, &analysis, &duplicates);
   size_t events[] = {guided->peak_event, guided->peak_reserved_event};
   plim_moment moments[2];
-  plim_inspect(trace, &story, NULL, options, events, 2, moments);
+  plim_inspect(trace, &analysis, NULL, options, events, 2, moments);
   plim_timeline timeline;
-  if (plim_timeline_build(trace, &story, options, NULL, 50, &timeline))
+  if (plim_timeline_build(trace, &analysis, options, NULL, 50, &timeline))
     plim_timeline_clear(&timeline);
   plim_moment_clear(&moments[0]);
   plim_moment_clear(&moments[1]);
   plim_duplicates_clear(&duplicates);
   vec_free(&leaks);
-  plim_story_clear(&story);
+  plim_trace_analysis_clear(&analysis);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -46,7 +46,7 @@ static inline const char *value_of(plim_knob knob) {
   static int next;
   char *out = text[next++ % 4];
   const plim_project_knob *k = &project.knobs[knob];
-  if (k->said == PLIM_UNCLEAR) snprintf(out, sizeof *text, "unclear");
+  if (k->origin == PLIM_UNCLEAR) snprintf(out, sizeof *text, "unclear");
   else plim_value_print(&k->value, out, sizeof *text);
   return out;
 }

@@ -115,7 +115,7 @@ void check_at(check_finding *f, const check_place *place);
 const plim_gpu *check_gpu(const check *c);
 bool check_is_command(const plim_project_file *f); // a shell script, a Dockerfile
 bool check_is_on(const plim_value *value);
-bool check_is_known(plim_said said);
+bool check_is_known(plim_origin origin);
 // Whether the files, or their ecosystem, say that a knob has this value.
 bool check_says(const check *c, plim_knob knob, const char *value);
 // The count that a knob has; 0 if it is not known, or beyond all reason.

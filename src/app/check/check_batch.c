@@ -175,7 +175,7 @@ void check_agreement(check *c) {
   if (!c->trains) return;
   for (int knob = 0; knob < PLIM_KNOBS; knob++) {
     const plim_project_knob *k = &c->files.project.knobs[knob];
-    for (size_t i = 1; k->said == PLIM_SAID && i < k->place_count; i++) {
+    for (size_t i = 1; k->origin == PLIM_EXPLICIT && i < k->place_count; i++) {
       const plim_project_file *f = c->files.project.files.at[k->places[i].file];
       bool must_agree = k->places[i].key && k->places[i].key->flags & PLIM_KEY_AGREES;
       if (must_agree && !plim_value_same(&f->recipe.knobs[knob].value, &k->value))

@@ -91,8 +91,8 @@ static bool says_reentrant(const check *c) {
 static void check_reentrant(check *c) {
   size_t byte;
   bool is_reentrant = check_says(c, PLIM_KNOB_CHECKPOINT, "reentrant");
-  bool is_unsaid = check_says(c, PLIM_KNOB_CHECKPOINT, "on") && !says_reentrant(c);
-  if (!rank(c) || !(is_reentrant || is_unsaid) || !wraps_itself(c) || has_input_gradients(c))
+  bool is_absent = check_says(c, PLIM_KNOB_CHECKPOINT, "on") && !says_reentrant(c);
+  if (!rank(c) || !(is_reentrant || is_absent) || !wraps_itself(c) || has_input_gradients(c))
     return;
   const plim_project_file *file = check_mention(c, "get_peft_model(", &byte);
   check_finding *f =
@@ -165,7 +165,7 @@ static bool has_adapter(const check *c) {
   static const char *const keys[] = {"use_peft", "use_lora", "lora"};
   static const char *const words[] = {"get_peft_model", "PeftModel", "peft_config", "add_adapter"};
   const plim_project_knob *k = &c->files.project.knobs[PLIM_KNOB_LORA_RANK];
-  if (rank(c) || !check_is_known(k->said)) return true;
+  if (rank(c) || !check_is_known(k->origin)) return true;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     if (check_find_on(c, keys[i], &at)) return true;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -175,7 +175,7 @@ static bool has_adapter(const check *c) {
 
 static void check_kbit(check *c) {
   const plim_project_knob *k = &c->files.project.knobs[PLIM_KNOB_QUANTISATION];
-  bool is_kbit = k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_TEXT &&
+  bool is_kbit = k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_TEXT &&
                  strcmp(k->value.text, "plain") != 0;
   if (!is_kbit || has_adapter(c)) return;
   check_finding *f =
@@ -206,9 +206,10 @@ static void check_both_halves(check *c) {
 
 static void check_8bit_offload(check *c) {
   const plim_run_settings *run = &c->files.run;
-  bool is_8bit = check_is_known(run->optimizer.said) &&
+  bool is_8bit = check_is_known(run->optimizer.origin) &&
                  (strstr(run->optimizer.text, "8bit") || strstr(run->optimizer.text, "8-bit"));
-  bool is_offloaded = check_is_known(run->offload.said) && strstr(run->offload.text, "parameters");
+  bool is_offloaded =
+      check_is_known(run->offload.origin) && strstr(run->offload.text, "parameters");
   if (!is_8bit || !is_offloaded || !check_says(c, PLIM_KNOB_STRATEGY, "fsdp2")) return;
   check_finding *f = check_add(c, "conflict.8bit_offload", CHECK_FAILS,
                                "an 8-bit optimizer (%s) with FSDP2's offload", run->optimizer.text);
@@ -258,8 +259,8 @@ static void check_lightning(check *c) {
 
 static void check_padding_free(check *c) {
   check_place at;
-  const plim_said_text *attention = &c->files.run.attention;
-  if (!check_find_on(c, "padding_free", &at) || !check_is_known(attention->said)) return;
+  const plim_known_text *attention = &c->files.run.attention;
+  if (!check_find_on(c, "padding_free", &at) || !check_is_known(attention->origin)) return;
   if (strncmp(attention->text, "flash", 5) == 0) return;
   check_finding *f = check_add(c, "conflict.padding_free", CHECK_WARNING,
                                "padding_free with %s attention", attention->text);

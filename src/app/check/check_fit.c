@@ -42,7 +42,7 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
 // Nobody says how many GPUs share the model. One takes the most: what fits there fits on several.
 static bool fits_alone(check *c) {
   plim_error error = {0};
-  bool is_open = !c->world && c->files.run.world.said == PLIM_UNSAID && check_is_sharded(c);
+  bool is_open = !c->world && c->files.run.world.origin == PLIM_ABSENT && check_is_sharded(c);
   if (!is_open || estimate(c, 1, &error)) return false;
   return c->estimate.has_verdict && c->estimate.fits;
 }
@@ -100,7 +100,7 @@ static bool is_sure(const check *c) {
   static const plim_knob knobs[] = {PLIM_KNOB_SEQUENCE, PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_LORA_RANK,
                                     PLIM_KNOB_CHECKPOINT, PLIM_KNOB_QUANTISATION};
   for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
-    if (c->files.project.knobs[knobs[i]].said == PLIM_UNCLEAR) return false;
+    if (c->files.project.knobs[knobs[i]].origin == PLIM_UNCLEAR) return false;
   return check_number(c, PLIM_KNOB_SEQUENCE) && c->micro_batch;
 }
 

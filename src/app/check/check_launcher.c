@@ -15,7 +15,7 @@ static bool sets_ranks(const check *c) {
 // Lightning starts its processes itself.
 static bool needs_launcher(const check *c) {
   const plim_project_knob *k = &c->files.project.knobs[PLIM_KNOB_STRATEGY];
-  bool is_zero = k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_TEXT &&
+  bool is_zero = k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_TEXT &&
                  strncmp(k->value.text, "zero", 4) == 0;
   return is_zero && c->files.project.dialect != PLIM_DIALECT_LIGHTNING && !sets_ranks(c);
 }

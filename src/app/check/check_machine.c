@@ -142,8 +142,8 @@ void check_memory(check *c) {
 }
 
 static bool offloads(const check *c) {
-  const plim_said_text *offload = &c->files.run.offload;
-  return c->trains && check_is_known(offload->said) && *offload->text &&
+  const plim_known_text *offload = &c->files.run.offload;
+  return c->trains && check_is_known(offload->origin) && *offload->text &&
          strcmp(offload->text, "none") != 0;
 }
 
@@ -168,7 +168,7 @@ void check_offload(check *c) {
     check_finding *f = check_add(c, "host.offload", CHECK_NOTE,
                                  "offload (%s) takes memory of the host; how much is not known",
                                  c->files.run.offload.text);
-    if (!check_is_known(c->files.run.model.said))
+    if (!check_is_known(c->files.run.model.origin))
       check_fix(f, "name the model: --model qwen2.5-7b");
     return;
   }

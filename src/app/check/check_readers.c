@@ -117,7 +117,7 @@ static const struct {
 };
 
 static void say(check *c, const plim_project_file *file, const reader *r, int kind,
-                const plim_loose *loose) {
+                const plim_lenient_read *loose) {
   if (r->does[kind].severity == CHECK_OK) return;
   bool has_key = *loose->key;
   check_finding *f = check_add(c, kinds[kind].id, r->does[kind].severity, "%s%s%.90s",
@@ -129,8 +129,8 @@ static void say(check *c, const plim_project_file *file, const reader *r, int ki
 }
 
 static void check_file(check *c, const plim_project_file *f) {
-  plim_loose loose[PLIM_LOOSE_KINDS];
-  if (plim_loose_find(f->settings.format, f->text, f->size, loose, NULL)) return;
+  plim_lenient_read loose[PLIM_LOOSE_KINDS];
+  if (plim_lenient_reads_find(f->settings.format, f->text, f->size, loose, NULL)) return;
   const reader *r = f->settings.format == PLIM_FORMAT_JSON ? json_reader(c, f) : yaml_reader(f);
   for (int i = 0; i < PLIM_LOOSE_KINDS; i++)
     if (loose[i].is_there) say(c, f, r, i, &loose[i]);

@@ -16,7 +16,9 @@ bool check_is_on(const plim_value *value) {
   return value->kind == PLIM_VALUE_BOOL && value->flag;
 }
 
-bool check_is_known(plim_said said) { return said == PLIM_SAID || said == PLIM_DEFAULTED; }
+bool check_is_known(plim_origin origin) {
+  return origin == PLIM_EXPLICIT || origin == PLIM_DEFAULTED;
+}
 
 // ---- settings ---------------------------------------------------------------------------------------
 
@@ -97,7 +99,7 @@ const plim_project_file *check_mention(const check *c, const char *word, size_t 
 
 bool check_says(const check *c, plim_knob knob, const char *value) {
   const plim_project_knob *k = &c->files.project.knobs[knob];
-  return check_is_known(k->said) && k->value.kind == PLIM_VALUE_TEXT &&
+  return check_is_known(k->origin) && k->value.kind == PLIM_VALUE_TEXT &&
          strcmp(k->value.text, value) == 0;
 }
 
@@ -105,7 +107,7 @@ static int64_t count_in(int64_t number) { return number > 0 && number <= INT32_M
 
 int64_t check_number(const check *c, plim_knob knob) {
   const plim_project_knob *k = &c->files.project.knobs[knob];
-  bool is_count = check_is_known(k->said) && k->value.kind == PLIM_VALUE_INTEGER;
+  bool is_count = check_is_known(k->origin) && k->value.kind == PLIM_VALUE_INTEGER;
   return is_count ? count_in(k->value.integer) : 0;
 }
 
@@ -133,8 +135,8 @@ static bool is_of_processes(const plim_project_knob *world) {
 
 bool check_is_sharded(const check *c) {
   const plim_project_knob *strategy = &c->files.project.knobs[PLIM_KNOB_STRATEGY];
-  bool is_said = strategy->said == PLIM_SAID && strategy->value.kind == PLIM_VALUE_TEXT;
-  if (is_said && strcmp(strategy->value.text, "none") != 0) return true;
+  bool is_explicit = strategy->origin == PLIM_EXPLICIT && strategy->value.kind == PLIM_VALUE_TEXT;
+  if (is_explicit && strcmp(strategy->value.text, "none") != 0) return true;
   return check_number(c, PLIM_KNOB_WORLD) > 1 &&
          is_of_processes(&c->files.project.knobs[PLIM_KNOB_WORLD]);
 }

@@ -77,9 +77,9 @@ plim_err job_understand_contrast(const job_args *args, const job_args *typed, jo
 // ---- from files -------------------------------------------------------------------------------------
 
 static bool is_contrastive(const project_job *p, int64_t texts) {
-  const plim_said_text *kind = &p->run.loss_kind;
-  bool is_said = kind->said == PLIM_SAID || kind->said == PLIM_DEFAULTED;
-  return texts > 1 || (is_said && strcmp(kind->text, "contrastive") == 0);
+  const plim_known_text *kind = &p->run.loss_kind;
+  bool is_explicit = kind->origin == PLIM_EXPLICIT || kind->origin == PLIM_DEFAULTED;
+  return texts > 1 || (is_explicit && strcmp(kind->text, "contrastive") == 0);
 }
 
 // CachedMultipleNegativesRankingLoss(model), without a word on how many at a time.
@@ -95,8 +95,8 @@ static bool has_cached_loss(const plim_project *p) {
 }
 
 static uint64_t cached_batch(const project_job *p) {
-  int64_t said = project_job_count(p, PLIM_KNOB_CACHED_BATCH);
-  if (said > 0) return (uint64_t)said;
+  int64_t origin = project_job_count(p, PLIM_KNOB_CACHED_BATCH);
+  if (origin > 0) return (uint64_t)origin;
   return has_cached_loss(&p->project) ? PLIM_CACHED_BATCH : 0;
 }
 

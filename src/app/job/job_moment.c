@@ -4,7 +4,7 @@
 
 const char *const estimate_phases[PLIM_PHASES] = {"loading", "forward", "backward", "optimizer"};
 
-void estimate_place(const plim_place *place, char *text, size_t size) {
+void estimate_place(const plim_program_point *place, char *text, size_t size) {
   const char *phase = estimate_phases[place->phase];
   int used = place->phase == PLIM_PHASE_LOAD
                  ? snprintf(text, size, "%s", phase)

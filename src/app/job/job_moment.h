@@ -7,6 +7,6 @@
 extern const char *const estimate_phases[PLIM_PHASES]; // "loading", "forward", ...
 
 // "step 2, backward, layer 27: down_proj", or "loading".
-void estimate_place(const plim_place *place, char *text, size_t size);
+void estimate_place(const plim_program_point *place, char *text, size_t size);
 
 #endif

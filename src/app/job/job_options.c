@@ -48,9 +48,9 @@ void job_note(job_request *r, const char *format, ...) {
 // What was said; or what the file says; or, of a model of the catalogue, what its checkpoint is loaded in.
 // Random weights have no checkpoint.
 static plim_dtype chosen_dtype(const job_args *args, const job_request *r) {
-  plim_dtype said = dtypes[args->dtype];
+  plim_dtype origin = dtypes[args->dtype];
   bool is_random = loads[args->load] == PLIM_LOAD_INIT;
-  if (said != PLIM_DTYPE_COUNT) return said;
+  if (origin != PLIM_DTYPE_COUNT) return origin;
   return r->source.origin == PLIM_ORIGIN_CATALOGUE && is_random ? PLIM_DTYPE_COUNT
                                                                 : r->source.dtype;
 }
@@ -136,16 +136,15 @@ static plim_err understand_optimizer(const job_args *args, job_request *r, plim_
   return err;
 }
 
-// Places in job_offloads and job_loops.
-enum { OFFLOAD_ACTIVATIONS = 1, OFFLOAD_CHECKPOINTS, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS };
+// Places in job_loops.
 enum { LOOP_TRAINER = 1, LOOP_BARE };
 enum { PREPARE_PEFT = 1 }; // in job_prepares
 
 static plim_checkpoint_kind checkpoint_of(const job_args *args) {
-  return args->offload == OFFLOAD_CHECKPOINTS ? PLIM_CHECKPOINT_OFFLOADED
-         : args->reentrant                    ? PLIM_CHECKPOINT_REENTRANT
-         : args->checkpoint                   ? PLIM_CHECKPOINT_ON
-                                              : PLIM_CHECKPOINT_OFF;
+  return args->offload == JOB_OFFLOAD_CHECKPOINTS ? PLIM_CHECKPOINT_OFFLOADED
+         : args->reentrant                        ? PLIM_CHECKPOINT_REENTRANT
+         : args->checkpoint                       ? PLIM_CHECKPOINT_ON
+                                                  : PLIM_CHECKPOINT_OFF;
 }
 
 // integrations/deepspeed.py of transformers 5.17, trainer_config_finalize; accelerate's _prepare_deepspeed.
@@ -159,16 +158,16 @@ static plim_zero_sizes zero_sizes_of(const job_args *args, int64_t hidden) {
 
 // Trainer and accelerate run from_pretrained under zero.Init where stage 3 is asked for.
 static plim_load load_of(const job_args *args, bool by_accelerate) {
-  plim_load said = loads[args->load];
-  bool is_in_parts = said == PLIM_LOAD_PRETRAINED && by_accelerate && !args->loads_whole;
-  return is_in_parts ? PLIM_LOAD_SHARDED : said;
+  plim_load origin = loads[args->load];
+  bool is_in_parts = origin == PLIM_LOAD_PRETRAINED && by_accelerate && !args->loads_whole;
+  return is_in_parts ? PLIM_LOAD_SHARDED : origin;
 }
 
 // FSDP2 computes in another type by its own policy, not by autocast. Its CPUOffloadPolicy takes the
 // parameters and the optimizer along.
 static void understand_sharding(const job_args *args, job_request *r) {
   bool is_fsdp = args->strategy == PLIM_SHARD_FSDP2;
-  bool offloads = args->offload == OFFLOAD_PARAMETERS;
+  bool offloads = args->offload == JOB_OFFLOAD_PARAMETERS;
   bool by_accelerate = args->through_accelerate || args->loop == LOOP_TRAINER;
   r->job.sharding = (plim_sharding){
       .strategy = (plim_strategy)args->strategy,
@@ -182,10 +181,10 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .is_version_1 = args->is_fsdp_1,
       .sizes = zero_sizes_of(args, r->job.model.hidden),
       .overlaps = args->overlaps,
-      .offloads_optimizer = offloads || args->offload == OFFLOAD_OPTIMIZER,
-      .offloads_parameters = offloads || (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)};
+      .offloads_optimizer = offloads || args->offload == JOB_OFFLOAD_OPTIMIZER,
+      .offloads_parameters = offloads || (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)};
   r->job.load = load_of(args, by_accelerate);
-  if (is_fsdp && args->offload == OFFLOAD_OPTIMIZER)
+  if (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)
     job_note(r, "FSDP2 moves parameters to the host along with the optimizer");
   if (args->strategy && args->loop == 0)
     job_note(r,
@@ -215,7 +214,7 @@ static plim_err check_sharding(const job_args *args, plim_error *error) {
   plim_err err = check_count("--world", args->world, 1 << 16, error);
   if (!err) err = check_wiring(args, error);
   bool is_sharded = args->strategy != PLIM_SHARD_NONE;
-  bool needs_it = args->offload >= OFFLOAD_OPTIMIZER;
+  bool needs_it = args->offload >= JOB_OFFLOAD_OPTIMIZER;
   if (!err && args->world > 1 && !is_sharded) {
     err = plim_fail(error, PLIM_ERR_ARGUMENT, "how do %llu GPUs share the work?",
                     (unsigned long long)args->world);
@@ -253,7 +252,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .loss = (plim_loss_kind)args->loss,
                     .loss_chunk = (int64_t)chunk_of(args),
                     .uses_liger = args->liger,
-                    .offloads_saved = args->offload == OFFLOAD_ACTIVATIONS,
+                    .offloads_saved = args->offload == JOB_OFFLOAD_ACTIVATIONS,
                     .is_trainer = args->loop == LOOP_TRAINER,
                     .uses_accelerator = args->through_accelerate && args->loop != LOOP_TRAINER,
                     .is_bare = is_bare(args),

@@ -54,6 +54,14 @@ enum { JOB_LOAD_SHARDED = 3 };
 // Of the options that are a choice; core's own tables of names serve the others.
 extern const char *const job_dtypes[], *const job_amps[], *const job_lora_dtypes[];
 extern const char *const job_loops[], *const job_loads[], *const job_offloads[];
+// Places in job_offloads.
+enum {
+  JOB_OFFLOAD_NONE,
+  JOB_OFFLOAD_ACTIVATIONS,
+  JOB_OFFLOAD_CHECKPOINTS,
+  JOB_OFFLOAD_OPTIMIZER,
+  JOB_OFFLOAD_PARAMETERS
+};
 extern const char *const job_reduce_dtypes[], *const job_links[], *const job_prepares[];
 
 // Rows for the command's table of options; AT(field) is the offset of job.field.

@@ -72,18 +72,20 @@ void project_job_clear(project_job *p) {
 }
 
 uint64_t project_job_batch(const project_job *p) {
-  return p->run.global_batch.said >= PLIM_SAID ? (uint64_t)p->run.global_batch.count : 0;
+  return p->run.global_batch.origin >= PLIM_EXPLICIT ? (uint64_t)p->run.global_batch.count : 0;
 }
 
 // ---- into arguments ---------------------------------------------------------------------------------
 
-static bool is_known(plim_said said) { return said == PLIM_SAID || said == PLIM_DEFAULTED; }
+static bool is_known(plim_origin origin) {
+  return origin == PLIM_EXPLICIT || origin == PLIM_DEFAULTED;
+}
 
-static void fill_count(project_job *p, const job_args *a, const char *what, plim_said_count said,
+static void fill_count(project_job *p, const job_args *a, const char *what, plim_known_count origin,
                        uint64_t unless, uint64_t *out) {
   if (*out != unless || job_is_typed(a, out)) return;
-  if (is_known(said.said) && said.count > 0) *out = (uint64_t)said.count;
-  else if (said.said == PLIM_UNCLEAR) note(p, "%s is not clear from the files", what);
+  if (is_known(origin.origin) && origin.count > 0) *out = (uint64_t)origin.count;
+  else if (origin.origin == PLIM_UNCLEAR) note(p, "%s is not clear from the files", what);
 }
 
 // ---- how many at once ---------------------------------------------------------------------------------
@@ -92,7 +94,7 @@ typedef struct {
   plim_knob knob;
   const char *option, *example;
   size_t at;             // of job_args
-  bool is_one_if_unsaid; // nobody accumulates, or takes several GPUs, without saying so
+  bool is_one_if_absent; // nobody accumulates, or takes several GPUs, without saying so
 } asked_count;
 
 static const asked_count counts[] = {
@@ -115,19 +117,19 @@ static void hint_count(const project_job *p, const asked_count *c, plim_error *e
   const plim_project_knob *k = &p->project.knobs[c->knob];
   const plim_setting *first = k->place_count ? k->places[0].setting : NULL;
   const char *knob = plim_knob_table[c->knob].name;
-  plim_value said = !first                                    ? (plim_value){0}
-                    : first->value.kind == PLIM_VALUE_DERIVED ? first->computed
-                                                              : first->value;
-  bool is_count = said.kind == PLIM_VALUE_INTEGER && said.integer > 0;
+  plim_value origin = !first                                    ? (plim_value){0}
+                      : first->value.kind == PLIM_VALUE_DERIVED ? first->computed
+                                                                : first->value;
+  bool is_count = origin.kind == PLIM_VALUE_INTEGER && origin.integer > 0;
   if (is_count && c->knob == PLIM_KNOB_LORA_RANK)
-    plim_error_hint(error, "%s %lld, or 0 for no adapters", c->option, (long long)said.integer);
+    plim_error_hint(error, "%s %lld, or 0 for no adapters", c->option, (long long)origin.integer);
   else if (is_count && k->place_count > 1)
     plim_error_hint(error, "which one counts: --set %s=%s:%s or --set %s=%s:%s", knob,
                     p->project.files.at[k->places[0].file]->path, first->key, knob,
                     p->project.files.at[k->places[1].file]->path, k->places[1].setting->key);
   else if (is_count)
     plim_error_hint(error, "%s %lld, or which one counts: --set %s=%s:%s", c->option,
-                    (long long)said.integer, knob, p->project.files.at[k->places[0].file]->path,
+                    (long long)origin.integer, knob, p->project.files.at[k->places[0].file]->path,
                     first->key);
   else if (first) plim_error_hint(error, "%s %s", c->option, c->example);
   else
@@ -137,7 +139,7 @@ static void hint_count(const project_job *p, const asked_count *c, plim_error *e
 static plim_err refuse_count(const project_job *p, const asked_count *c, plim_error *error) {
   const plim_project_knob *k = &p->project.knobs[c->knob];
   const plim_knob_info *knob = &plim_knob_table[c->knob];
-  plim_err err = k->said == PLIM_UNCLEAR
+  plim_err err = k->origin == PLIM_UNCLEAR
                      ? plim_fail(error, PLIM_ERR_ARGUMENT, "%s (%s) is not clear: %s", knob->name,
                                  knob->what, k->why)
                      : plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say %s (%s)",
@@ -148,7 +150,7 @@ static plim_err refuse_count(const project_job *p, const asked_count *c, plim_er
 }
 
 static uint64_t count_of(const plim_project_knob *k) {
-  if (!is_known(k->said)) return 0;
+  if (!is_known(k->origin)) return 0;
   if (k->value.kind == PLIM_VALUE_REAL)
     return k->value.real >= 1 && k->value.real < 1e15 ? (uint64_t)k->value.real : 0;
   bool is_count = k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0;
@@ -166,7 +168,7 @@ static plim_err fill_counts(const project_job *p, job_args *a, plim_error *error
     uint64_t *out = (uint64_t *)((char *)a + counts[i].at);
     if (*out != JOB_UNSET) continue;
     if (count_of(k)) *out = count_of(k);
-    else if (k->said == PLIM_UNSAID && counts[i].is_one_if_unsaid) *out = 1;
+    else if (k->origin == PLIM_ABSENT && counts[i].is_one_if_absent) *out = 1;
     else return refuse_count(p, &counts[i], error);
   }
   return PLIM_OK;
@@ -176,27 +178,27 @@ static plim_err ask_open(const project_job *p, const job_args *a, plim_error *er
   for (size_t i = 0; i < sizeof open_counts / sizeof *open_counts; i++) {
     const asked_count *c = &open_counts[i];
     bool is_told = job_is_typed(a, (const char *)a + c->at);
-    if (!is_told && p->project.knobs[c->knob].said == PLIM_UNCLEAR)
+    if (!is_told && p->project.knobs[c->knob].origin == PLIM_UNCLEAR)
       return refuse_count(p, c, error);
   }
   return PLIM_OK;
 }
 
 // The place of a word among choices; the choice stays if it is none of them.
-static void fill_choice(project_job *p, const job_args *a, const char *what, plim_said_text said,
+static void fill_choice(project_job *p, const job_args *a, const char *what, plim_known_text origin,
                         const char *const *choices, int *out) {
-  if (*out || job_is_typed(a, out) || !is_known(said.said) || !*said.text) return;
+  if (*out || job_is_typed(a, out) || !is_known(origin.origin) || !*origin.text) return;
   for (int i = 0; choices[i]; i++)
-    if (strcmp(choices[i], said.text) == 0) {
+    if (strcmp(choices[i], origin.text) == 0) {
       *out = i;
       return;
     }
-  note(p, "%s is %s, which is not modelled: predicted as %s", what, said.text, choices[0]);
-  if (said.text == p->run.precision.text) p->holds_precision = true;
+  note(p, "%s is %s, which is not modelled: predicted as %s", what, origin.text, choices[0]);
+  if (origin.text == p->run.precision.text) p->holds_precision = true;
 }
 
-static bool is(plim_said_text said, const char *value) {
-  return is_known(said.said) && strcmp(said.text, value) == 0;
+static bool is(plim_known_text origin, const char *value) {
+  return is_known(origin.origin) && strcmp(origin.text, value) == 0;
 }
 
 static bool may_offload(const job_args *a) { return !a->offload && !job_is_typed(a, &a->offload); }
@@ -215,7 +217,7 @@ static void fill_checkpoint(project_job *p, job_args *a) {
   a->checkpoint = is(p->run.checkpoint, "on");
   a->wraps_layers = a->checkpoint && is_checkpointed_by_fsdp(p);
   a->reentrant = is(p->run.checkpoint, "reentrant");
-  if (is(p->run.checkpoint, "offloaded") && may_offload(a)) a->offload = 2;
+  if (is(p->run.checkpoint, "offloaded") && may_offload(a)) a->offload = JOB_OFFLOAD_CHECKPOINTS;
 }
 
 // The setting whose key has this part and this end, without case; NULL: none.
@@ -243,7 +245,7 @@ static bool goes_through_accelerate(const plim_project *p) {
 static bool has_version_in_file(const plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++)
     if (p->files.at[i]->is.dialect == PLIM_DIALECT_FSDP &&
-        p->files.at[i]->recipe.knobs[PLIM_KNOB_STRATEGY].said == PLIM_SAID)
+        p->files.at[i]->recipe.knobs[PLIM_KNOB_STRATEGY].origin == PLIM_EXPLICIT)
       return true;
   return false;
 }
@@ -254,9 +256,9 @@ static bool leaves_version_open(const project_job *p) {
   plim_dialect trains = p->project.dialect;
   if (!is(p->run.strategy, "fsdp") || !strategy->place_count || trains == PLIM_DIALECTS)
     return false;
-  plim_dialect said_in = p->project.files.at[strategy->places[0].file]->is.dialect;
+  plim_dialect origin_in = p->project.files.at[strategy->places[0].file]->is.dialect;
   bool is_trainers = plim_dialect_table[trains].has_trainer && trains != PLIM_DIALECT_AXOLOTL;
-  return is_trainers && said_in != PLIM_DIALECT_ACCELERATE &&
+  return is_trainers && origin_in != PLIM_DIALECT_ACCELERATE &&
          !project_job_setting(p, "fsdp", "version") && !has_version_in_file(&p->project);
 }
 
@@ -267,7 +269,7 @@ static int usual_strategy(const plim_project *p) {
 }
 
 static void fill_strategy(project_job *p, job_args *a) {
-  plim_said_text strategy = p->run.strategy;
+  plim_known_text strategy = p->run.strategy;
   bool is_open = leaves_version_open(p);
   a->is_fsdp_1 = is(strategy, "fsdp") && !is_open;
   if (is(strategy, "fsdp")) strategy.text = "fsdp2";
@@ -276,13 +278,14 @@ static void fill_strategy(project_job *p, job_args *a) {
   fill_choice(p, a, "the strategy", strategy, plim_strategy_names, &a->strategy);
   bool is_typed = job_is_typed(a, &a->strategy);
   if (is_typed) a->is_fsdp_1 = false;
-  if (is(p->run.offload, "optimizer") && may_offload(a)) a->offload = 3;
+  if (is(p->run.offload, "optimizer") && may_offload(a)) a->offload = JOB_OFFLOAD_OPTIMIZER;
   if (is(p->run.offload, "weights") && may_offload(a))
     note(p,
          "parameters on the host without their optimizer are not modelled: predicted on the card");
-  if (is_known(p->run.offload.said) && strstr(p->run.offload.text, "parameters") && may_offload(a))
-    a->offload = 4;
-  if (a->offload >= 3 && is_known(p->run.offload.said) &&
+  if (is_known(p->run.offload.origin) && strstr(p->run.offload.text, "parameters") &&
+      may_offload(a))
+    a->offload = JOB_OFFLOAD_PARAMETERS;
+  if (a->offload >= JOB_OFFLOAD_OPTIMIZER && is_known(p->run.offload.origin) &&
       strstr(p->run.offload.text, "activations"))
     note(p, "activations on the host beside parameters are not modelled: predicted on the card");
   if (a->world > 1 && !a->strategy && !is_typed) a->strategy = usual_strategy(&p->project);
@@ -300,7 +303,7 @@ static void fill_loss(project_job *p, job_args *a) {
   if (is(p->run.loss, "eighths") && is_tune) a->loss = PLIM_LOSS_EIGHTHS;
   else if (is(p->run.loss, "eighths"))
     note(p, "the loss in eighths is predicted as that of all logits, which takes more");
-  if (a->loss == PLIM_LOSS_CHUNKED && is_known(p->run.loss_chunk.said) && p->run.loss_chunk.count)
+  if (a->loss == PLIM_LOSS_CHUNKED && is_known(p->run.loss_chunk.origin) && p->run.loss_chunk.count)
     a->loss_chunk = (uint64_t)p->run.loss_chunk.count;
   if (is(p->run.liger, "on")) a->liger = true;
 }
@@ -316,10 +319,10 @@ static bool leaves_targets_to_peft(const project_job *p) {
 
 // Adapters on layers that none of our names has are left out, and said.
 static plim_err fill_targets(project_job *p, job_args *a, plim_error *error) {
-  bool is_open = p->run.lora_targets.said == PLIM_UNSAID && !a->lora_targets && a->lora_rank;
+  bool is_open = p->run.lora_targets.origin == PLIM_ABSENT && !a->lora_targets && a->lora_rank;
   if (is_open && leaves_targets_to_peft(p)) a->lora_targets = JOB_PEFT_TARGETS;
-  if (!is_known(p->run.lora_targets.said) || !*p->run.lora_targets.text) return PLIM_OK;
-  bool is_idle = p->run.lora_targets.said == PLIM_DEFAULTED && !a->lora_rank;
+  if (!is_known(p->run.lora_targets.origin) || !*p->run.lora_targets.text) return PLIM_OK;
+  bool is_idle = p->run.lora_targets.origin == PLIM_DEFAULTED && !a->lora_rank;
   if (a->lora_targets || is_idle) return PLIM_OK;
   p->targets = strdup(p->run.lora_targets.text);
   if (!p->targets) return plim_no_memory(error);
@@ -330,7 +333,7 @@ static plim_err fill_targets(project_job *p, job_args *a, plim_error *error) {
 static plim_err fill_adapters(project_job *p, job_args *a, plim_error *error) {
   fill_count(p, a, "the rank of the adapters", p->run.lora_rank, 0, &a->lora_rank);
   if (a->lora_dropout == 0 && !job_is_typed(a, &a->lora_dropout) &&
-      is_known(p->run.lora_dropout.said))
+      is_known(p->run.lora_dropout.origin))
     a->lora_dropout = p->run.lora_dropout.number;
   fill_choice(p, a, "the quantisation", p->run.quantisation, plim_weights_names, &a->weights);
   return fill_targets(p, a, error);
@@ -338,7 +341,7 @@ static plim_err fill_adapters(project_job *p, job_args *a, plim_error *error) {
 
 static void fill_optimizer(project_job *p, job_args *a) {
   if (strcmp(a->optimizer, "adamw") != 0 || job_is_typed(a, &a->optimizer)) return;
-  if (!is_known(p->run.optimizer.said)) return;
+  if (!is_known(p->run.optimizer.origin)) return;
   if (plim_optimizer_named(p->run.optimizer.text)) a->optimizer = p->run.optimizer.text;
   else note(p, "the optimizer %s is not modelled: predicted as adamw", p->run.optimizer.text);
 }
@@ -354,7 +357,7 @@ static void fill_types(project_job *p, job_args *a) {
 
 plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
-  plim_said_text attention = r->attention, precision = r->precision;
+  plim_known_text attention = r->attention, precision = r->precision;
   bool is_open = a->accumulate == JOB_UNSET;
   plim_err err = project_job_take_model(p, a, error);
   if (!err) err = plim_project_refuse_documents(&p->project, error);
@@ -380,6 +383,6 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   fill_types(p, a);
   project_job_note_open(p, a);
   project_job_fill_allocator(p, a);
-  if (is_known(r->clip.said) && r->clip.number == 0) a->no_clip = true;
+  if (is_known(r->clip.origin) && r->clip.number == 0) a->no_clip = true;
   return PLIM_OK;
 }

@@ -37,7 +37,7 @@ void project_job_note_code(project_job *p, const job_args *a) {
   for (size_t i = 0; i < sizeof code / sizeof *code; i++) {
     const char *path = project_job_calls(p, code[i].word);
     bool is_told = job_is_typed(a, (const char *)a + code[i].at);
-    if (!path || is_told || p->project.knobs[code[i].knob].said == PLIM_SAID) continue;
+    if (!path || is_told || p->project.knobs[code[i].knob].origin == PLIM_EXPLICIT) continue;
     project_job_note(p, "%.80s %s (%s), which is not read: %s", path, code[i].what, code[i].word,
                      code[i].option);
   }

@@ -102,7 +102,7 @@ void project_job_note_one(project_job *p, const job_args *a) {
   plim_dialect d = p->project.dialect;
   bool is_of_launcher = d == PLIM_DIALECT_TRL || d == PLIM_DIALECT_AXOLOTL ||
                         d == PLIM_DIALECT_LLAMA_FACTORY || d == PLIM_DIALECT_LLAMA_FACTORY_V1;
-  if (!is_of_launcher || p->run.world.said != PLIM_UNSAID || job_is_typed(a, &a->world)) return;
+  if (!is_of_launcher || p->run.world.origin != PLIM_ABSENT || job_is_typed(a, &a->world)) return;
   for (size_t i = 0; i < p->project.files.len; i++)
     if (p->project.files.at[i]->settings.format > PLIM_FORMAT_TOML) return;
   note(p, "one GPU is assumed: the files do not say how many there are (--world N)");
@@ -113,7 +113,7 @@ static void note_open(project_job *p, const job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return;
   if (!a->seq)
     note(p, "tokenizer.max_seq_len is not set: a sequence is as long as its sample (--seq N)");
-  if (p->run.world.said == PLIM_UNSAID && !job_is_typed(a, &a->world))
+  if (p->run.world.origin == PLIM_ABSENT && !job_is_typed(a, &a->world))
     note(p, "one GPU is assumed; torchtune's recipes for several share the model by fsdp2 "
             "(--world N)");
 }
@@ -132,7 +132,7 @@ static void note_recipe(project_job *p) {
 
 // TRL's pull request 5846 made chunks the default of SFTConfig.loss_type, in 1.7.
 static void note_loss(project_job *p, const job_args *a) {
-  bool is_open = p->project.dialect == PLIM_DIALECT_TRL && p->run.loss.said == PLIM_DEFAULTED;
+  bool is_open = p->project.dialect == PLIM_DIALECT_TRL && p->run.loss.origin == PLIM_DEFAULTED;
   if (is_open && a->loss == PLIM_LOSS_CHUNKED)
     note(p, "no loss_type: the loss is in chunks since TRL 1.7; older ones take all logits");
 }
@@ -153,7 +153,8 @@ static const char *valid_conf(const char *name) {
 
 void project_job_fill_allocator(const project_job *p, job_args *a) {
   static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
-  if (!a->alloc_conf && p->run.alloc_conf.said == PLIM_SAID) a->alloc_conf = p->run.alloc_conf.text;
+  if (!a->alloc_conf && p->run.alloc_conf.origin == PLIM_EXPLICIT)
+    a->alloc_conf = p->run.alloc_conf.text;
   for (size_t i = 0; !a->alloc_conf && i < sizeof names / sizeof *names; i++)
     a->alloc_conf = valid_conf(names[i]);
 }

@@ -19,7 +19,7 @@ static const plim_value *value_of(const project_job *p, const char *part, const 
   return s->value.kind == PLIM_VALUE_DERIVED ? &s->computed : &s->value;
 }
 
-static bool is_said(const project_job *p, const char *part, const char *key, bool flag) {
+static bool is_explicit(const project_job *p, const char *part, const char *key, bool flag) {
   const plim_value *v = value_of(p, part, key);
   return v && v->kind == PLIM_VALUE_BOOL && v->flag == flag;
 }
@@ -40,13 +40,13 @@ static void fill_sizes(const project_job *p, job_args *a) {
     const plim_value *v = value_of(p, "zero_optimization", sizes[i].key);
     if (v) *(int64_t *)((char *)&a->zero_sizes + sizes[i].at) = size_said(v);
   }
-  a->overlaps = is_said(p, "zero_optimization", ".overlap_comm", true);
+  a->overlaps = is_explicit(p, "zero_optimization", ".overlap_comm", true);
 }
 
 // zero3_init_flag of accelerate's file; a script's own HfDeepSpeedConfig, or zero.Init.
 static void fill_load(const project_job *p, job_args *a) {
   bool is_cut = a->strategy == PLIM_SHARD_ZERO3; // else the flag is turned on with the stage
-  a->loads_whole = is_cut && is_said(p, "", "zero3_init_flag", false);
+  a->loads_whole = is_cut && is_explicit(p, "", "zero3_init_flag", false);
   bool is_in_code =
       project_job_calls(p, "HfDeepSpeedConfig(") || project_job_calls(p, "zero.Init(");
   if (is_in_code && !job_is_typed(a, &a->load)) a->load = JOB_LOAD_SHARDED;

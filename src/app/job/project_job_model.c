@@ -5,7 +5,7 @@
 
 static plim_err refuse_nameless(const project_job *p, plim_error *error) {
   const plim_project_knob *model = &p->project.knobs[PLIM_KNOB_MODEL];
-  bool is_unclear = model->said == PLIM_UNCLEAR && *model->why;
+  bool is_unclear = model->origin == PLIM_UNCLEAR && *model->why;
   plim_err err = plim_project_refuse_shape(&p->project, error);
   if (err) return err;
   const char *missing = p->project.missing;
@@ -28,7 +28,7 @@ static plim_err refuse_nameless(const project_job *p, plim_error *error) {
 
 static void note_origin(project_job *p) {
   const plim_project_knob *model = &p->project.knobs[PLIM_KNOB_MODEL];
-  if (model->said == PLIM_DEFAULTED && *model->why) project_job_note(p, "%s", model->why);
+  if (model->origin == PLIM_DEFAULTED && *model->why) project_job_note(p, "%s", model->why);
 }
 
 // The model alone, before anything is predicted with it. A name in the files that is not known may stand beside
@@ -62,7 +62,8 @@ static plim_err refuse_shared_bits(const project_job *p, const job_args *a, plim
 
 plim_err project_job_take_model(project_job *p, job_args *a, plim_error *error) {
   plim_error why = {0}, *into = error ? error : &why;
-  if (!a->model && (p->run.model.said == PLIM_SAID || p->run.model.said == PLIM_DEFAULTED)) {
+  if (!a->model &&
+      (p->run.model.origin == PLIM_EXPLICIT || p->run.model.origin == PLIM_DEFAULTED)) {
     a->model = p->run.model.text;
     note_origin(p);
   }

@@ -9,9 +9,9 @@
 
 enum { LEFT_OUT = 3 }; // settings, before it is told
 
-static bool is_on(plim_said_text said) {
-  bool is_known = said.said == PLIM_SAID || said.said == PLIM_DEFAULTED;
-  return is_known && strcmp(said.text, "on") == 0;
+static bool is_on(plim_known_text origin) {
+  bool is_known = origin.origin == PLIM_EXPLICIT || origin.origin == PLIM_DEFAULTED;
+  return is_known && strcmp(origin.text, "on") == 0;
 }
 
 static void note_upcast(project_job *p, const job_args *a) {
@@ -24,14 +24,14 @@ static void note_upcast(project_job *p, const job_args *a) {
 
 static void note_world(project_job *p, const job_args *a) {
   const plim_project_knob *world = &p->project.knobs[PLIM_KNOB_WORLD];
-  bool is_inferred = world->said == PLIM_DEFAULTED && *world->why && a->world > 1;
+  bool is_inferred = world->origin == PLIM_DEFAULTED && *world->why && a->world > 1;
   if (is_inferred && (int64_t)a->world == p->run.world.count)
     note(p, "%llu GPUs: %s", (unsigned long long)a->world, world->why);
 }
 
 // What is loaded without a type is float32 in transformers 4, and as it is stored in 5.
 static void note_type(project_job *p, const job_args *a) {
-  bool is_open = p->run.dtype.said <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
+  bool is_open = p->run.dtype.origin <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
   const plim_setting *loads = project_job_setting(p, "Model", ".pretrained_model_name_or_path");
   if (is_open && loads)
     note(p, "%.80s has no dtype: transformers 5 takes the checkpoint's, 4 float32", loads->key);
@@ -54,7 +54,7 @@ static void note_unclear(project_job *p, const job_args *a) {
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     const plim_project_knob *k = &p->project.knobs[words[i].knob];
     bool has_no_adapters = words[i].knob == PLIM_KNOB_LORA_TARGETS && !a->lora_rank;
-    if (k->said != PLIM_UNCLEAR || has_no_adapters) continue;
+    if (k->origin != PLIM_UNCLEAR || has_no_adapters) continue;
     if (job_is_typed(a, (const char *)a + words[i].at)) continue;
     note(p, "%s is not clear: %.150s; predicted as %s", words[i].what, k->why, words[i].taken);
   }
@@ -63,7 +63,7 @@ static void note_unclear(project_job *p, const job_args *a) {
 static void note_stage(project_job *p) {
   for (int i = 0; i < PLIM_KNOBS; i++) {
     const plim_project_knob *k = &p->project.knobs[i];
-    if (!k->differs || k->said != PLIM_SAID) continue;
+    if (!k->differs || k->origin != PLIM_EXPLICIT) continue;
     note(p, "the files differ as stages do; predicted is the one that takes most: %.150s",
          p->project.files.at[k->places[0].file]->path);
     return;
@@ -77,7 +77,8 @@ static void note_unmodelled(project_job *p) {
     note(p, "%.120s freezes parameters: predicted as if all were trained, which takes more",
          freezes);
   if (is_on(p->run.compile)) note(p, "torch.compile is not modelled: predicted as without it");
-  bool empties = p->run.empty_cache.said == PLIM_SAID || p->run.empty_cache.said == PLIM_DEFAULTED;
+  bool empties =
+      p->run.empty_cache.origin == PLIM_EXPLICIT || p->run.empty_cache.origin == PLIM_DEFAULTED;
   if (empties && p->run.empty_cache.count > 0)
     note(p, "emptying the cache every %lld steps is not modelled: predicted as without it",
          (long long)p->run.empty_cache.count);
@@ -104,7 +105,7 @@ static void checkpoint_words(const job_args *a, char *text, size_t size) {
 }
 
 // Where a file was cut off, or is the wrong one, this is how it shows: one thing left out is usual, several are not.
-static void note_unsaid(project_job *p, const job_args *a) {
+static void note_absent(project_job *p, const job_args *a) {
   static const struct {
     plim_knob knob;
     size_t at; // of job_args
@@ -118,10 +119,10 @@ static void note_unsaid(project_job *p, const job_args *a) {
   char list[200] = "";
   int count = 0;
   for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-    plim_said said = p->project.knobs[usual[i].knob].said;
+    plim_origin origin = p->project.knobs[usual[i].knob].origin;
     bool is_typed = job_is_typed(a, (const char *)a + usual[i].at);
     size_t used = strlen(list);
-    if (said >= PLIM_UNCLEAR || is_typed) continue;
+    if (origin >= PLIM_UNCLEAR || is_typed) continue;
     char words[48];
     usual[i].words(a, words, sizeof words);
     snprintf(list + used, sizeof list - used, "%s%s", count++ ? ", " : "", words);
@@ -138,5 +139,5 @@ void project_job_note_open(project_job *p, const job_args *a) {
   note_world(p, a);
   project_job_note_ecosystem(p, a);
   note_upcast(p, a);
-  note_unsaid(p, a);
+  note_absent(p, a);
 }

@@ -61,7 +61,7 @@ bool project_job_is_plain(const project_job *p) { return is_plain_script(&p->pro
 
 plim_err project_job_check_world(project_job *p, const job_args *a, plim_error *error) {
   int64_t steps;
-  bool is_open = a->world == JOB_UNSET && p->run.world.said == PLIM_UNSAID;
+  bool is_open = a->world == JOB_UNSET && p->run.world.origin == PLIM_ABSENT;
   if (!is_open) return PLIM_OK;
   bool is_zero = strncmp(p->run.strategy.text, "zero", 4) == 0;
   if (is_sharded(p, a) && is_zero && is_plain_script(&p->project))
@@ -107,7 +107,7 @@ uint64_t project_job_own_batch(const project_job *p, uint64_t world) {
   int64_t own = project_job_count(p, PLIM_KNOB_WORLD);
   int64_t ranks = plim_project_ranks(&p->project, own ? own : (int64_t)world);
   int64_t steps = project_job_count(p, PLIM_KNOB_ACCUMULATE);
-  if (p->run.accumulate.said == PLIM_UNSAID) steps = 1;
+  if (p->run.accumulate.origin == PLIM_ABSENT) steps = 1;
   if (project_job_batch(p)) return project_job_batch(p);
   return (uint64_t)(project_job_count(p, PLIM_KNOB_MICRO_BATCH) * steps * ranks);
 }

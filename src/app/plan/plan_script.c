@@ -181,7 +181,7 @@ static bool has_command(const plim_project *p) {
 
 bool plan_is_started(const plim_project *p, int world) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_WORLD];
-  bool is_same = k->said == PLIM_SAID && k->place_count && k->value.integer == world;
+  bool is_same = k->origin == PLIM_EXPLICIT && k->place_count && k->value.integer == world;
   if (!is_same) return false;
   const plim_project_file *f = p->files.at[k->places[0].file];
   return is_command(f) || (f->is.dialect == PLIM_DIALECT_ACCELERATE && has_command(p));

@@ -2,7 +2,7 @@
 
 static const char *const phases[PLIM_PHASES] = {"load", "forward", "backward", "optimizer"};
 
-static void place(json_writer *j, const char *key, const plim_place *p) {
+static void place(json_writer *j, const char *key, const plim_program_point *p) {
   json_object(j, key);
   json_i64(j, "step", p->step + 1);
   json_string(j, "phase", phases[p->phase]);

@@ -17,12 +17,12 @@ static const picture_layer layers[] = {
 _Static_assert(sizeof layers / sizeof *layers == PLIM_PURPOSES, "every purpose has a layer");
 
 static void line_name(const void *context, uint32_t line, char *text, size_t size) {
-  const plim_forecast *f = context;
+  const plim_predicted_timeline *f = context;
   estimate_holding(&f->lines.at[line], text, size);
 }
 
 static void place(const void *context, size_t column, char *text, size_t size) {
-  const plim_forecast *f = context;
+  const plim_predicted_timeline *f = context;
   estimate_place(&f->places.at[column], text, size);
 }
 
@@ -84,7 +84,7 @@ static void say(const estimate_result *r, texts *t) {
 // ---- the picture ------------------------------------------------------------------------------------
 
 // Those of the steps: what comes before them has its name in their row.
-static picture_span *name_phases(const plim_forecast *f, size_t *count) {
+static picture_span *name_phases(const plim_predicted_timeline *f, size_t *count) {
   picture_span *spans = cli_alloc((f->phases.len + 1) * sizeof *spans);
   *count = 0;
   for (size_t i = 0; i < f->phases.len; i++) {
@@ -95,7 +95,7 @@ static picture_span *name_phases(const plim_forecast *f, size_t *count) {
   return spans;
 }
 
-static plim_err save(const estimate_result *r, const plim_forecast *f,
+static plim_err save(const estimate_result *r, const plim_predicted_timeline *f,
                      const picture_request *wanted, plim_error *error) {
   texts t;
   say(r, &t);
@@ -123,10 +123,10 @@ static plim_err save(const estimate_result *r, const plim_forecast *f,
 plim_err estimate_draw(const void *context, const picture_request *wanted, plim_error *error) {
   const estimate_result *r = context;
   plim_predict_request request = estimate_request(r);
-  plim_forecast f;
-  if (!plim_forecast_make(&request, &r->e.p, wanted->columns, &f))
+  plim_predicted_timeline f;
+  if (!plim_predicted_timeline_make(&request, &r->e.p, wanted->columns, &f))
     return plim_fail(error, PLIM_ERR_NOMEM, "not enough memory to draw %s", wanted->path);
   plim_err err = save(r, &f, wanted, error);
-  plim_forecast_clear(&f);
+  plim_predicted_timeline_clear(&f);
   return err;
 }

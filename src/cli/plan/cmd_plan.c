@@ -134,7 +134,7 @@ static bool has_batch_norm(const plim_project_file *f) {
 static void note_environment(const plan_args *args, project_job *files) {
   const char *conf = args->job.alloc_conf;
   bool is_typed = job_is_typed(&args->job, &args->job.alloc_conf);
-  if (conf && !is_typed && files->run.alloc_conf.said != PLIM_SAID)
+  if (conf && !is_typed && files->run.alloc_conf.origin != PLIM_EXPLICIT)
     project_job_note(files, "the allocator's settings are this environment's: %.120s", conf);
 }
 
@@ -152,8 +152,9 @@ static plim_err read_files(const cli_call *call, plan_args *args, project_job *f
   }
   if (!err) args->positives = project_job_count(files, PLIM_KNOB_POSITIVES);
   if (!err) args->negatives = project_job_count(files, PLIM_KNOB_NEGATIVES);
-  const plim_said_number *epochs = &files->run.epochs;
-  if (!err && isnan(args->epochs) && epochs->said >= PLIM_DEFAULTED) args->epochs = epochs->number;
+  const plim_known_number *epochs = &files->run.epochs;
+  if (!err && isnan(args->epochs) && epochs->origin >= PLIM_DEFAULTED)
+    args->epochs = epochs->number;
   for (size_t i = 0; !err && i < files->project.files.len; i++)
     args->batch_norm = args->batch_norm || has_batch_norm(files->project.files.at[i]);
   return err;

@@ -13,13 +13,13 @@ typedef struct {
   plim_job job;
   int world, nodes, per_node;
   int64_t strategy;
-  bool is_written;      // the files say it already, or will when the plan is applied
-  bool is_started;      // the user's own command starts so many GPUs
-  const char *own_way;  // the ecosystem's own word for the way to share; NULL: none
-  const char *own_file; // the project's DeepSpeed or accelerate file, where the way takes one
-  bool wraps_layers;    // checkpointing is planned, and the files have no other place for it
-  char script[512];     // what is started
-  FILE *out;            // for people
+  bool is_written;          // the files say it already, or will when the plan is applied
+  bool is_started;          // the user's own command starts so many GPUs
+  const char *own_sharding; // the ecosystem's own word for the way to share; NULL: none
+  const char *own_file;     // the project's DeepSpeed or accelerate file, where the way takes one
+  bool wraps_layers;        // checkpointing is planned, and the files have no other place for it
+  char script[512];         // what is started
+  FILE *out;                // for people
 } launch;
 
 static bool is_zero(const launch *l) { return l->strategy >= PLIM_SHARD_ZERO1; }
@@ -98,7 +98,7 @@ static const plim_project *project_of(const launch *l) {
 
 static const char *accelerate_file(const launch *l) {
   const char *own = plan_file_of(project_of(l), PLIM_DIALECT_ACCELERATE);
-  if (own || l->own_way || l->is_written) return own;
+  if (own || l->own_sharding || l->is_written) return own;
   return l->strategy == PLIM_SHARD_FSDP2 ? "accelerate.yaml" : NULL;
 }
 
@@ -106,7 +106,7 @@ static const char *accelerate_file(const launch *l) {
 static bool counts_otherwise(const launch *l) {
   const plim_project *p = project_of(l);
   const plim_project_knob *k = p ? &p->knobs[PLIM_KNOB_WORLD] : NULL;
-  return k && k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_INTEGER &&
+  return k && k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_INTEGER &&
          k->value.integer != l->world;
 }
 
@@ -198,13 +198,13 @@ static bool own_line(const launch *l, char *text, size_t size) {
 
 static void make_line(const launch *l, char *text, size_t size) {
   const char *config = accelerate_file(l);
-  bool is_new = is_zero(l) && !l->is_written && !l->own_file && !l->own_way;
+  bool is_new = is_zero(l) && !l->is_written && !l->own_file && !l->own_sharding;
   const char *deepspeed = is_new ? " --deepspeed ds_config.json" : "";
   bool is_module = strncmp(l->script, "-m ", 3) == 0; // of which deepspeed's own has another flag
   if (only_line(l, text, size)) return;
   if (config && !is_new) accelerate_line(l, config, text, size);
   else if (own_line(l, text, size)) return;
-  else if (is_zero(l) && !l->own_way && l->nodes == 1 && !is_module)
+  else if (is_zero(l) && !l->own_sharding && l->nodes == 1 && !is_module)
     snprintf(text, size, "deepspeed --num_gpus %d %s%s", l->per_node, l->script, deepspeed);
   else torchrun_line(l, deepspeed, text, size);
 }
@@ -268,7 +268,7 @@ static void find_start(launch *l, const plan_for_card *c) {
   l->wraps_layers = lacks_checkpoint(c, l->choice, &edits);
   l->is_written = p && !is_left_to_hand(&edits);
   l->is_started = p && plan_is_started(p, l->world);
-  if (p) l->own_way = plim_project_own_way(p, plim_strategy_names[l->strategy]);
+  if (p) l->own_sharding = plim_project_own_sharding(p, plim_strategy_names[l->strategy]);
   if (is_zero(l)) l->own_file = plan_file_of(p, PLIM_DIALECT_DEEPSPEED);
   if (l->strategy == PLIM_SHARD_FSDP2) l->own_file = plan_file_of(p, PLIM_DIALECT_ACCELERATE);
   plan_script(p, &edits, l->script, sizeof l->script);
@@ -278,7 +278,7 @@ static void find_start(launch *l, const plan_for_card *c) {
 static void print_in_own(const launch *l) {
   const plim_sharding *how = &l->job.sharding;
   char line[2 * PLIM_PATH_BYTES];
-  if (l->own_way) snprintf(line, sizeof line, "in your own settings: %s", l->own_way);
+  if (l->own_sharding) snprintf(line, sizeof line, "in your own settings: %s", l->own_sharding);
   else if (is_zero(l))
     snprintf(line, sizeof line, "in %s: zero_optimization.stage %d%s%s", l->own_file,
              (int)(l->strategy - PLIM_SHARD_ZERO1 + 1),
@@ -296,7 +296,7 @@ typedef void file_writer(const launch *l, FILE *out);
 
 static const char *new_file(const launch *l, file_writer **write) {
   bool is_fsdp = l->strategy == PLIM_SHARD_FSDP2;
-  if (l->is_written || l->own_way || l->own_file || (!is_fsdp && !is_zero(l))) return NULL;
+  if (l->is_written || l->own_sharding || l->own_file || (!is_fsdp && !is_zero(l))) return NULL;
   *write = is_fsdp ? write_accelerate : write_deepspeed;
   return is_fsdp ? "accelerate.yaml" : "ds_config.json";
 }
@@ -305,7 +305,7 @@ static void print_files(const launch *l) {
   file_writer *write;
   const char *file = new_file(l, &write);
   if (l->is_written) return;
-  if (l->own_way || l->own_file) print_in_own(l);
+  if (l->own_sharding || l->own_file) print_in_own(l);
   else if (file) {
     fprintf(l->out, "\n%s:\n", file);
     write(l, l->out);
@@ -328,7 +328,7 @@ static bool launch_of(const plan_result *r, const plan_for_card *c, launch *l) {
 }
 
 static bool starts_as_ever(const launch *l) {
-  return l->is_started && (l->is_written || l->own_way || l->own_file);
+  return l->is_started && (l->is_written || l->own_sharding || l->own_file);
 }
 
 bool plan_launch_checkpoints(const plan_result *r, const plan_for_card *c) {
@@ -341,7 +341,7 @@ bool plan_has_launch(const plan_result *r, const plan_for_card *c) {
   launch l;
   file_writer *write;
   if (!launch_of(r, c, &l)) return false;
-  bool has_file = !l.is_written && (l.own_way || l.own_file || new_file(&l, &write));
+  bool has_file = !l.is_written && (l.own_sharding || l.own_file || new_file(&l, &write));
   return has_file || !starts_as_ever(&l);
 }
 

@@ -92,8 +92,8 @@ static void print_tight(const plim_plan *p) {
   sentence(line);
 }
 
-static void print_own_way(const plim_plan *p) {
-  const plim_rung *x = &p->own_way;
+static void print_own_sharding(const plim_plan *p) {
+  const plim_rung *x = &p->own_sharding;
   char line[320];
   if (!(x->tokens_per_second > 0)) return;
   const int64_t *at = x->choice.at;
@@ -110,7 +110,7 @@ void plan_print_preference(const plan_for_card *c) {
   print_first(c);
   print_faster(&c->plan);
   if (c->asked.margin < 0) print_tight(&c->plan);
-  print_own_way(&c->plan);
+  print_own_sharding(&c->plan);
 }
 
 // ---- how to read it ---------------------------------------------------------------------------------

@@ -118,14 +118,14 @@ static void put_entry(json_writer *j, const replay_result *r, size_t event) {
 static void put_moment(json_writer *j, const replay_result *r, size_t event) {
   put_entry(j, r, event);
   json_number(j, "seconds", replay_seconds_at(r, event));
-  json_u64(j, "step", plim_story_step_of(&r->story, event));
+  json_u64(j, "step", plim_trace_analysis_step_of(&r->analysis, event));
 }
 
 static void put_peak(json_writer *j, const replay_result *r) {
   json_object(j, "peak");
   put_moment(j, r, r->peak.event);
   uint32_t stack = r->trace.events.len ? r->trace.events.at[r->peak.event].stack : 0;
-  put_frame(j, &r->trace, r->story.line.at[stack]);
+  put_frame(j, &r->trace, r->analysis.line.at[stack]);
   json_end(j);
 }
 
@@ -142,7 +142,7 @@ static void put_oom(json_writer *j, const replay_result *r, size_t event, const 
   json_object(j, NULL);
   put_moment(j, r, event);
   json_bytes(j, "request_bytes", r->trace.events.at[event].bytes);
-  put_frame(j, &r->trace, r->story.line.at[r->trace.events.at[event].stack]);
+  put_frame(j, &r->trace, r->analysis.line.at[r->trace.events.at[event].stack]);
   if (oom) put_oom_details(j, oom);
   json_end(j);
 }
@@ -249,7 +249,7 @@ void replay_print_json(const replay_result *r) {
   json_string(j, "file", r->path);
   json_u64(j, "device", r->trace.device);
   json_u64(j, "entries", r->trace.entries);
-  json_u64(j, "steps", r->story.steps.len);
+  json_u64(j, "steps", r->analysis.steps.len);
   json_bool(j, "exact", r->guided.exact);
   put_divergence(j, r);
   put_conf(j, "recorded_alloc_conf", &r->recorded_options.conf);

@@ -43,7 +43,7 @@ static void say_totals(replay_scene *s) {
     snprintf(text, size, "nothing was recorded");
     return;
   }
-  size_t steps = s->story->steps.len;
+  size_t steps = s->analysis->steps.len;
   double seconds = seconds_at(s, s->trace->events.len - 1);
   size_t used =
       picture_append(text, size, 0, "%s allocated and %s reserved at most; %s entries",
@@ -88,7 +88,7 @@ picture replay_picture(replay_scene *s) {
                    .timeline = s->timeline,
                    .events = s->trace->events.len,
                    .lines = s->trace->frames.len,
-                   .steps = s->story->steps.at,
-                   .step_count = s->story->steps.len,
+                   .steps = s->analysis->steps.at,
+                   .step_count = s->analysis->steps.len,
                    .limit_bytes = s->limit_bytes};
 }

@@ -9,7 +9,7 @@ typedef struct {
   const char *path;     // of the snapshot
   const char *settings; // that were simulated
   const plim_trace *trace;
-  const plim_story *story;
+  const plim_trace_analysis *analysis;
   const plim_timeline *timeline;
   uint64_t limit_bytes;          // PLIM_UNKNOWN: none
   char subtitle[256], peak[200]; // to be filled in

@@ -180,7 +180,7 @@ static bool inspect(replay_result *r) {
   size_t count = 2 + find_ooms(r, events + 2, REPLAY_MAX_OOMS);
   plim_moment moments[REPLAY_MAX_OOMS + 2];
   bool ok =
-      plim_inspect(&r->trace, &r->story, r->is_what_if ? &r->guided : NULL,
+      plim_inspect(&r->trace, &r->analysis, r->is_what_if ? &r->guided : NULL,
                    r->is_what_if ? &r->options : &r->recorded_options, events, count, moments);
   r->peak = moments[0];
   r->peak_reserved = moments[1];
@@ -264,7 +264,7 @@ uint64_t replay_full_at_step(const replay_result *r, uint64_t bytes_per_step) {
   uint64_t limit = r->options.limit_bytes, peak = r->guided.recorded.peak_reserved_bytes;
   if (limit == PLIM_UNKNOWN || !bytes_per_step) return 0;
   uint64_t room = limit > peak ? limit - peak : 0;
-  return r->story.steps.len + room / bytes_per_step + 1;
+  return r->analysis.steps.len + room / bytes_per_step + 1;
 }
 
 void replay_result_clear(replay_result *r) {
@@ -278,7 +278,7 @@ void replay_result_clear(replay_result *r) {
   plim_moment_clear(&r->peak);
   plim_moment_clear(&r->peak_reserved);
   plim_guided_clear(&r->guided);
-  plim_story_clear(&r->story);
+  plim_trace_analysis_clear(&r->analysis);
   plim_trace_clear(&r->trace);
   plim_snapshot_info_clear(&r->info);
 }
@@ -290,11 +290,11 @@ plim_err replay_investigate(replay_result *r, const replay_request *args, plim_e
          plim_trace_text(&r->trace, r->trace.settings.conf));
   r->options = r->recorded_options;
   if (args->conf) r->options.conf = *args->conf;
-  bool ok = plim_trace_link(&r->trace) && plim_story_read(&r->trace, &r->story) &&
+  bool ok = plim_trace_link(&r->trace) && plim_trace_analysis_read(&r->trace, &r->analysis) &&
             follow_recording(r, args) && simulate(r, args) &&
-            plim_find_leaks(&r->trace, &r->story, &r->leaks) &&
-            plim_find_duplicates(&r->trace, &r->story, &r->duplicates);
-  if (ok) plim_mark_leaks(&r->trace, &r->leaks, &r->story);
+            plim_find_leaks(&r->trace, &r->analysis, &r->leaks) &&
+            plim_find_duplicates(&r->trace, &r->analysis, &r->duplicates);
+  if (ok) plim_mark_leaks(&r->trace, &r->leaks, &r->analysis);
   ok = ok && inspect(r) && (!args->tune || tune(r));
   if (!ok)
     return plim_fail(error, PLIM_ERR_NOMEM, "this machine has not enough memory for the snapshot");

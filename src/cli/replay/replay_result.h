@@ -24,7 +24,7 @@ typedef struct {
   const char *path;
   plim_snapshot_info info;
   plim_trace trace;
-  plim_story story;
+  plim_trace_analysis analysis;
 
   plim_replay_options recorded_options; // settings, order and limit of the recording
   plim_guided guided;

@@ -52,7 +52,8 @@ static void print_subject(const replay_result *r) {
   term_print(stdout, TERM_BOLD, "%s", file_name(r->path));
   printf("  %s entries", units_count(r->trace.entries).text);
   if (r->info.devices > 1) printf(" on device %u of %u", r->trace.device, r->info.devices);
-  if (r->story.steps.len) printf(", %zu step%s", r->story.steps.len, plural(r->story.steps.len));
+  if (r->analysis.steps.len)
+    printf(", %zu step%s", r->analysis.steps.len, plural(r->analysis.steps.len));
   double seconds = r->trace.events.len ? replay_seconds_at(r, r->trace.events.len - 1) : -1;
   if (seconds >= 0) printf(", %s", units_seconds(seconds).text);
   printf("\n");
@@ -119,7 +120,7 @@ static void print_totals(const replay_result *r) {
 // ---- moments --------------------------------------------------------------------------------------------
 
 static void print_moment(const replay_result *r, size_t event) {
-  size_t step = plim_story_step_of(&r->story, event);
+  size_t step = plim_trace_analysis_step_of(&r->analysis, event);
   double seconds = replay_seconds_at(r, event);
   printf("entry %s", units_count(entry_of(r, event)).text);
   if (seconds >= 0) printf(", %s", units_seconds(seconds).text);
@@ -128,7 +129,7 @@ static void print_moment(const replay_result *r, size_t event) {
 
 static void print_line_at(const replay_result *r, size_t event) {
   char line[256];
-  line_of(r, r->story.line.at[r->trace.events.at[event].stack], line, sizeof line);
+  line_of(r, r->analysis.line.at[r->trace.events.at[event].stack], line, sizeof line);
   if (has_stacks(r)) printf(", in\n  %s", line);
   printf("\n");
 }
@@ -314,9 +315,9 @@ static void print_leak(const replay_result *r, const plim_leak *leak) {
   line_of(r, leak->line, line, sizeof line);
   term_print(stdout, TERM_RED, "LEAK");
   printf("  %s a step, in %zu of %zu steps, %s in %s tensors at the end\n  made in %s\n",
-         units_bytes(leak->bytes_per_step).text, leak->steps, r->story.steps.len,
+         units_bytes(leak->bytes_per_step).text, leak->steps, r->analysis.steps.len,
          units_bytes(leak->bytes).text, units_count(leak->count).text, line);
-  uint32_t caller = r->story.user_line.at[leak->stack];
+  uint32_t caller = r->analysis.user_line.at[leak->stack];
   if (caller == PLIM_NO_LINE || caller == leak->line) return;
   line_of(r, caller, line, sizeof line);
   printf("  called from %s\n", line);
@@ -335,7 +336,7 @@ static void print_leak_outlook(const replay_result *r) {
 static void print_leaks(const replay_result *r) {
   enum { MANY = 4 }; // lines that leak together: not tensors are kept but what made them
   heading("Leaks");
-  if (!r->story.steps.len) {
+  if (!r->analysis.steps.len) {
     sentence("No training steps were recognised, so leaks cannot be told from growth.");
     return;
   }

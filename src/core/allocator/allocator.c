@@ -65,47 +65,49 @@ bool slots_reach(plim_allocator *a, uint32_t slot) {
   return true;
 }
 
-static bool lane_before(const plim_allocator *a, const plim_lane *x, const plim_lane *y) {
+static bool freelist_before(const plim_allocator *a, const plim_freelist *x,
+                            const plim_freelist *y) {
   uint64_t hx = a->options.streams[x->stream], hy = a->options.streams[y->stream];
   return hx != hy ? hx < hy : x->pool < y->pool;
 }
 
-static uint32_t lane_new(plim_allocator *a, uint32_t stream, uint32_t pool, bool is_large) {
-  plim_lane fresh = {.stream = stream, .pool = pool, .is_large = is_large};
-  if (!vec_push(&a->lanes, fresh) || !vec_push(&a->lane_order, 0)) return UINT32_MAX;
-  uint32_t index = (uint32_t)a->lanes.len - 1;
-  size_t i = a->lane_order.len - 1;
-  for (; i > 0 && lane_before(a, &fresh, lane_at(a, a->lane_order.at[i - 1])); i--)
-    a->lane_order.at[i] = a->lane_order.at[i - 1];
-  a->lane_order.at[i] = index;
+static uint32_t freelist_new(plim_allocator *a, uint32_t stream, uint32_t pool, bool is_large) {
+  plim_freelist fresh = {.stream = stream, .pool = pool, .is_large = is_large};
+  if (!vec_push(&a->freelists, fresh) || !vec_push(&a->freelist_order, 0)) return UINT32_MAX;
+  uint32_t index = (uint32_t)a->freelists.len - 1;
+  size_t i = a->freelist_order.len - 1;
+  for (; i > 0 && freelist_before(a, &fresh, freelist_at(a, a->freelist_order.at[i - 1])); i--)
+    a->freelist_order.at[i] = a->freelist_order.at[i - 1];
+  a->freelist_order.at[i] = index;
   return index;
 }
 
-uint32_t lane_of(plim_allocator *a, uint32_t stream, uint32_t pool, bool is_large) {
+uint32_t freelist_of(plim_allocator *a, uint32_t stream, uint32_t pool, bool is_large) {
   size_t key = ((size_t)pool * a->options.stream_count + stream) * 2 + is_large;
-  if (!a->lane_table.at[key]) {
-    uint32_t made = lane_new(a, stream, pool, is_large);
+  if (!a->freelist_table.at[key]) {
+    uint32_t made = freelist_new(a, stream, pool, is_large);
     if (made == UINT32_MAX) return UINT32_MAX;
-    a->lane_table.at[key] = made + 1;
+    a->freelist_table.at[key] = made + 1;
   }
-  return a->lane_table.at[key] - 1;
+  return a->freelist_table.at[key] - 1;
 }
 
 // ---- blocks -------------------------------------------------------------------------------------
 
-uint32_t block_new(plim_allocator *a, uint32_t lane, uint64_t addr, uint64_t bytes) {
+uint32_t block_new(plim_allocator *a, uint32_t freelist, uint64_t addr, uint64_t bytes) {
   uint32_t block = a->spare_blocks;
   if (block) a->spare_blocks = block_at(a, block)->next;
   else {
     if (a->blocks.len >= UINT32_MAX || !vec_push(&a->blocks, (plim_block){0})) return 0;
     block = (uint32_t)a->blocks.len - 1;
   }
-  *block_at(a, block) = (plim_block){.addr = addr, .bytes = bytes, .tie = addr, .lane = lane};
+  *block_at(a, block) =
+      (plim_block){.addr = addr, .bytes = bytes, .tie = addr, .freelist = freelist};
   return block;
 }
 
 uint32_t block_new_beside(plim_allocator *a, uint32_t block, uint64_t addr, uint64_t bytes) {
-  uint32_t fresh = block_new(a, block_at(a, block)->lane, addr, bytes);
+  uint32_t fresh = block_new(a, block_at(a, block)->freelist, addr, bytes);
   if (!fresh) return 0;
   plim_block *f = block_at(a, fresh), *b = block_at(a, block);
   f->range_start = b->range_start;
@@ -137,7 +139,7 @@ void block_link_after(plim_allocator *a, uint32_t block, uint32_t prev) {
 
 void free_insert(plim_allocator *a, uint32_t block) {
   plim_block *b = block_at(a, block);
-  plim_lane *l = lane_at(a, b->lane);
+  plim_freelist *l = freelist_at(a, b->freelist);
   b->state = BLOCK_FREE;
   b->searches_before = *searches_of(a, l);
   plim_freeset_insert(&l->free, a->blocks.at, block);
@@ -146,7 +148,7 @@ void free_insert(plim_allocator *a, uint32_t block) {
 
 void free_erase(plim_allocator *a, uint32_t block) {
   if (a->has_free_at) plim_hash_remove(&a->free_at, block_at(a, block)->addr, NULL);
-  plim_freeset_erase(&lane_at(a, block_at(a, block)->lane)->free, a->blocks.at, block);
+  plim_freeset_erase(&freelist_at(a, block_at(a, block)->freelist)->free, a->blocks.at, block);
 }
 
 // The tie key follows the address in address order; a registration number stays.
@@ -158,7 +160,7 @@ void block_move_to(plim_allocator *a, plim_block *b, uint64_t addr) {
 static void unset(plim_allocator *a, uint32_t block) {
   plim_block *b = block_at(a, block);
   if (b->state == BLOCK_FREE) free_erase(a, block);
-  else plim_address_tree_erase(&lane_at(a, b->lane)->unmapped, a->blocks.at, block);
+  else plim_address_tree_erase(&freelist_at(a, b->freelist)->unmapped, a->blocks.at, block);
 }
 
 static void absorb(plim_allocator *a, uint32_t block, uint32_t other, block_state state) {
@@ -192,7 +194,7 @@ static uint64_t expandable_bytes(const plim_allocator *a, const plim_block *b) {
   return b->bytes + (b->next && next->state == BLOCK_UNMAPPED ? next->bytes : 0);
 }
 
-static uint32_t prefer_less_room(const plim_allocator *a, const plim_lane *l, uint32_t found) {
+static uint32_t prefer_less_room(const plim_allocator *a, const plim_freelist *l, uint32_t found) {
   const plim_block *blocks = a->blocks.at;
   while (block_is_expandable(&blocks[found])) {
     uint32_t next = plim_freeset_next(&l->free, blocks, found);
@@ -202,7 +204,7 @@ static uint32_t prefer_less_room(const plim_allocator *a, const plim_lane *l, ui
   return found;
 }
 
-static uint32_t skip_expandable(const plim_allocator *a, const plim_lane *l, uint32_t found) {
+static uint32_t skip_expandable(const plim_allocator *a, const plim_freelist *l, uint32_t found) {
   while (found && block_is_expandable(&a->blocks.at[found]))
     found = plim_freeset_next(&l->free, a->blocks.at, found);
   return found;
@@ -216,7 +218,7 @@ static bool may_serve(const plim_alloc_conf *conf, uint64_t bytes, uint64_t have
 
 // The cached block a request of `bytes` (rounded) gets; 0 on a miss. PyTorch looks at one
 // candidate only: if max_split_size forbids it, the search has missed.
-static uint32_t search(const plim_allocator *a, const plim_lane *l, uint64_t bytes) {
+static uint32_t search(const plim_allocator *a, const plim_freelist *l, uint64_t bytes) {
   const plim_alloc_conf *conf = &a->options.conf;
   uint32_t found = plim_freeset_fit(&l->free, a->blocks.at, bytes);
   if (!found) return 0;
@@ -227,7 +229,7 @@ static uint32_t search(const plim_allocator *a, const plim_lane *l, uint64_t byt
 }
 
 static bool should_split(const plim_allocator *a, const plim_block *b, uint64_t bytes) {
-  bool is_large = a->lanes.at[b->lane].is_large;
+  bool is_large = a->freelists.at[b->freelist].is_large;
   return plim_block_is_split(&a->options.conf, is_large, bytes, b->bytes - bytes);
 }
 
@@ -265,25 +267,25 @@ static bool take(plim_allocator *a, uint32_t slot, uint32_t block, uint64_t byte
 
 // ---- malloc ---------------------------------------------------------------------------------------
 
-static uint32_t find_cached(plim_allocator *a, uint32_t lane, uint64_t bytes) {
-  if (gc_is_on(a)) ++*searches_of(a, lane_at(a, lane));
-  uint32_t found = search(a, lane_at(a, lane), bytes);
+static uint32_t find_cached(plim_allocator *a, uint32_t freelist, uint64_t bytes) {
+  if (gc_is_on(a)) ++*searches_of(a, freelist_at(a, freelist));
+  uint32_t found = search(a, freelist_at(a, freelist), bytes);
   if (found) free_erase(a, found);
   return found;
 }
 
 // A miss: collect garbage, ask for a segment, then release more and more and ask again. PyTorch
 // does not search again after a release, even if that freed a fitting block (recorded).
-static uint32_t find_new(plim_allocator *a, uint32_t lane, uint64_t bytes) {
+static uint32_t find_new(plim_allocator *a, uint32_t freelist, uint64_t bytes) {
   uint64_t request = segment_request(&a->options.conf, bytes);
   if (gc_is_on(a)) release_old(a);
-  uint32_t found = a->out_of_host_memory ? 0 : segment_obtain(a, lane, bytes, request);
+  uint32_t found = a->out_of_host_memory ? 0 : segment_obtain(a, freelist, bytes, request);
   if (found || a->options.conf.throw_on_cudamalloc_oom || a->out_of_host_memory) return found;
-  if (release_oversize(a, lane, bytes)) found = segment_obtain(a, lane, bytes, request);
+  if (release_oversize(a, freelist, bytes)) found = segment_obtain(a, freelist, bytes, request);
   if (found || a->out_of_host_memory) return found; // what is half done is not touched again
   release_all(a);
   a->stats.retries++;
-  return a->out_of_host_memory ? 0 : segment_obtain(a, lane, bytes, request);
+  return a->out_of_host_memory ? 0 : segment_obtain(a, freelist, bytes, request);
 }
 
 // A slot that is asked for again while it is held: its free, or the end of its wait, was lost.
@@ -306,10 +308,10 @@ plim_malloc_result plim_allocator_malloc(plim_allocator *a, uint32_t slot, uint6
     return PLIM_MALLOC_OOM;
   }
   uint64_t bytes = plim_round_request(&a->options.conf, requested);
-  uint32_t lane = lane_of(a, stream, pool, bytes > SMALL_LIMIT);
-  if (lane == UINT32_MAX) return PLIM_MALLOC_NO_HOST_MEMORY;
-  uint32_t block = find_cached(a, lane, bytes);
-  if (!block) block = find_new(a, lane, bytes);
+  uint32_t freelist = freelist_of(a, stream, pool, bytes > SMALL_LIMIT);
+  if (freelist == UINT32_MAX) return PLIM_MALLOC_NO_HOST_MEMORY;
+  uint32_t block = find_cached(a, freelist, bytes);
+  if (!block) block = find_new(a, freelist, bytes);
   if (a->out_of_host_memory) return PLIM_MALLOC_NO_HOST_MEMORY;
   if (!block) {
     a->stats.ooms++;
@@ -391,8 +393,8 @@ uint64_t plim_allocator_would_reuse(const plim_allocator *a, uint64_t requested,
   if (!is_known(a, stream, pool) || requested > MAX_REQUEST) return PLIM_UNKNOWN;
   uint64_t bytes = plim_round_request(&a->options.conf, requested);
   size_t key = ((size_t)pool * a->options.stream_count + stream) * 2 + (bytes > SMALL_LIMIT);
-  if (!a->lane_table.at[key]) return PLIM_UNKNOWN;
-  uint32_t found = search(a, &a->lanes.at[a->lane_table.at[key] - 1], bytes);
+  if (!a->freelist_table.at[key]) return PLIM_UNKNOWN;
+  uint32_t found = search(a, &a->freelists.at[a->freelist_table.at[key] - 1], bytes);
   return found ? a->blocks.at[found].addr : PLIM_UNKNOWN;
 }
 
@@ -411,7 +413,7 @@ bool plim_allocator_serves_when_complete(const plim_allocator *a, uint32_t slot,
   for (uint32_t i = blocks[block].next; i && is_or_will_be_free(&blocks[i]); i = blocks[i].next)
     have += blocks[i].bytes;
   uint64_t bytes = plim_round_request(&a->options.conf, requested);
-  bool same_size_class = a->lanes.at[blocks[block].lane].is_large == (bytes > SMALL_LIMIT);
+  bool same_size_class = a->freelists.at[blocks[block].freelist].is_large == (bytes > SMALL_LIMIT);
   return same_size_class && have >= bytes && may_serve(&a->options.conf, bytes, have);
 }
 
@@ -430,14 +432,14 @@ bool plim_allocator_place(plim_allocator *a, uint32_t slot, uint64_t requested, 
                           uint32_t pool, uint64_t addr) {
   if (!is_known(a, stream, pool) || requested > MAX_REQUEST || !slots_reach(a, slot)) return false;
   uint64_t bytes = plim_round_request(&a->options.conf, requested);
-  uint32_t lane = lane_of(a, stream, pool, bytes > SMALL_LIMIT);
-  if (lane == UINT32_MAX) return false;
+  uint32_t freelist = freelist_of(a, stream, pool, bytes > SMALL_LIMIT);
+  if (freelist == UINT32_MAX) return false;
   vacate(a, slot);
   if (!a->has_free_at && !index_free(a)) return false;
   const uint32_t *found = plim_hash_find(&a->free_at, addr);
   uint32_t i = found ? *found : 0;
-  if (!i || block_at(a, i)->lane != lane || block_at(a, i)->bytes < bytes) return false;
-  if (gc_is_on(a)) ++*searches_of(a, lane_at(a, lane));
+  if (!i || block_at(a, i)->freelist != freelist || block_at(a, i)->bytes < bytes) return false;
+  if (gc_is_on(a)) ++*searches_of(a, freelist_at(a, freelist));
   free_erase(a, i);
   return take(a, slot, i, bytes, requested);
 }

@@ -151,11 +151,11 @@ typedef struct {
   bool releases_all;                  // true: it comes to a release of all cached blocks
   vec(plim_segment_event) before_all; // garbage collection and oversize blocks, in order
   vec(plim_segment_event) all;        // then these, if releases_all
-} plim_release_forecast;
+} plim_release_preview;
 
-bool plim_allocator_forecast(plim_allocator *a, uint64_t bytes, uint32_t stream, uint32_t pool,
-                             plim_release_forecast *forecast);
-void plim_release_forecast_clear(plim_release_forecast *forecast);
+bool plim_allocator_preview(plim_allocator *a, uint64_t bytes, uint32_t stream, uint32_t pool,
+                            plim_release_preview *preview);
+void plim_release_preview_clear(plim_release_preview *preview);
 
 // One block of the current state. Blocks of a segment come in a row, by address.
 typedef struct {

@@ -23,22 +23,22 @@ typedef struct {
   uint32_t unmapped; // address tree of unmapped blocks
   uint32_t stream, pool;
   bool is_large;
-} plim_lane;
+} plim_freelist;
 
 struct plim_allocator {
   plim_allocator_options options;
   plim_allocator_stats_t stats;
   plim_blocks blocks;    // [0] is "none"
   uint32_t spare_blocks; // list of unused entries, linked by next
-  vec(plim_lane) lanes;
-  vec(uint32_t) lane_order;    // lanes by (stream handle, pool): the order of PyTorch's sets
-  vec(uint32_t) lane_table;    // (pool * streams + stream) * 2 + is_large -> lane + 1
-  vec(uint64_t) searches;      // by pool * 2 + is_large; counted while garbage collection is on
-  vec(uint32_t) block_of_slot; // 0 = slot is empty
-  vec(uint32_t) pending;       // slots whose free waits, oldest first; NO_SLOT where one is done
-  size_t pending_first;        // those before it are done
-  uint64_t registrations;      // segments made so far
-  plim_hash free_at;           // address -> free block; kept from the first plim_allocator_place on
+  vec(plim_freelist) freelists;
+  vec(uint32_t) freelist_order; // lanes by (stream handle, pool): the order of PyTorch's sets
+  vec(uint32_t) freelist_table; // (pool * streams + stream) * 2 + is_large -> lane + 1
+  vec(uint64_t) searches;       // by pool * 2 + is_large; counted while garbage collection is on
+  vec(uint32_t) block_of_slot;  // 0 = slot is empty
+  vec(uint32_t) pending;        // slots whose free waits, oldest first; NO_SLOT where one is done
+  size_t pending_first;         // those before it are done
+  uint64_t registrations;       // segments made so far
+  plim_hash free_at; // address -> free block; kept from the first plim_allocator_place on
   bool has_free_at;
   bool out_of_host_memory;
 };
@@ -47,9 +47,11 @@ static inline plim_block *block_at(plim_allocator *a, uint32_t block) {
   return &a->blocks.at[block];
 }
 
-static inline plim_lane *lane_at(plim_allocator *a, uint32_t index) { return &a->lanes.at[index]; }
+static inline plim_freelist *freelist_at(plim_allocator *a, uint32_t index) {
+  return &a->freelists.at[index];
+}
 
-static inline uint64_t *searches_of(plim_allocator *a, const plim_lane *l) {
+static inline uint64_t *searches_of(plim_allocator *a, const plim_freelist *l) {
   return &a->searches.at[l->pool * 2 + l->is_large];
 }
 
@@ -67,9 +69,9 @@ static inline void raise_peak(uint64_t now, uint64_t *peak) {
 bool is_known(const plim_allocator *a, uint32_t stream, uint32_t pool);
 bool slots_reach(plim_allocator *a, uint32_t slot); // false when memory is out
 // The lane of a stream and pool, made at its first use; UINT32_MAX when memory is out.
-uint32_t lane_of(plim_allocator *a, uint32_t stream, uint32_t pool, bool is_large);
+uint32_t freelist_of(plim_allocator *a, uint32_t stream, uint32_t pool, bool is_large);
 void count_allocated(plim_allocator *a, const plim_block *b);
-uint32_t block_new(plim_allocator *a, uint32_t lane, uint64_t addr, uint64_t bytes);
+uint32_t block_new(plim_allocator *a, uint32_t freelist, uint64_t addr, uint64_t bytes);
 // A block for a further piece of the segment that `block` is part of; not linked yet.
 uint32_t block_new_beside(plim_allocator *a, uint32_t block, uint64_t addr, uint64_t bytes);
 void block_move_to(plim_allocator *a, plim_block *b, uint64_t addr);
@@ -84,11 +86,11 @@ void block_merge(plim_allocator *a, uint32_t block);
 void complete_all(plim_allocator *a);
 
 // segments.c
-uint32_t range_block_new(plim_allocator *a, uint32_t lane, uint64_t addr, uint64_t bytes);
+uint32_t range_block_new(plim_allocator *a, uint32_t freelist, uint64_t addr, uint64_t bytes);
 uint64_t page_bytes(const plim_allocator *a, bool is_large);
 void emit(plim_allocator *a, plim_segment_action action, uint64_t addr, uint64_t bytes);
 // A block of at least `bytes` in no free set, from the driver; 0 if the limit or the driver says no.
-uint32_t segment_obtain(plim_allocator *a, uint32_t lane, uint64_t bytes, uint64_t request);
+uint32_t segment_obtain(plim_allocator *a, uint32_t freelist, uint64_t bytes, uint64_t request);
 void segment_release(plim_allocator *a, uint32_t block);
 void pages_release(plim_allocator *a, uint32_t block);
 // The full pages inside a free block of an expandable segment; *bytes is 0 if there are none.
@@ -96,7 +98,7 @@ uint64_t pages_inside(const plim_allocator *a, const plim_block *b, uint64_t *by
 
 // release.c
 void release_old(plim_allocator *a); // garbage collection
-bool release_oversize(plim_allocator *a, uint32_t lane, uint64_t bytes);
+bool release_oversize(plim_allocator *a, uint32_t freelist, uint64_t bytes);
 void release_all(plim_allocator *a);
 
 #endif

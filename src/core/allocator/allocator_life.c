@@ -15,11 +15,12 @@ static bool copy_streams(plim_allocator *a) {
 }
 
 static bool make_tables(plim_allocator *a) {
-  size_t pools = a->options.pool_count, lanes = pools * a->options.stream_count * 2;
-  if (!vec_reserve(&a->lane_table, lanes) || !vec_reserve(&a->searches, pools * 2)) return false;
-  memset(a->lane_table.at, 0, lanes * sizeof *a->lane_table.at);
+  size_t pools = a->options.pool_count, freelists = pools * a->options.stream_count * 2;
+  if (!vec_reserve(&a->freelist_table, freelists) || !vec_reserve(&a->searches, pools * 2))
+    return false;
+  memset(a->freelist_table.at, 0, freelists * sizeof *a->freelist_table.at);
   memset(a->searches.at, 0, pools * 2 * sizeof *a->searches.at);
-  a->lane_table.len = lanes;
+  a->freelist_table.len = freelists;
   a->searches.len = pools * 2;
   return vec_push(&a->blocks, (plim_block){0});
 }
@@ -38,9 +39,9 @@ void plim_allocator_delete(plim_allocator *a) {
   if (!a) return;
   free((void *)a->options.streams);
   vec_free(&a->blocks);
-  vec_free(&a->lanes);
-  vec_free(&a->lane_order);
-  vec_free(&a->lane_table);
+  vec_free(&a->freelists);
+  vec_free(&a->freelist_order);
+  vec_free(&a->freelist_table);
   vec_free(&a->searches);
   vec_free(&a->block_of_slot);
   vec_free(&a->pending);
@@ -53,9 +54,11 @@ static bool copy_state(const plim_allocator *from, plim_allocator *to) {
   uint64_t *streams = malloc(bytes + 1);
   to->options.streams = streams;
   if (streams && bytes) memcpy(streams, from->options.streams, bytes);
-  return streams && vec_copy(&to->blocks, &from->blocks) && vec_copy(&to->lanes, &from->lanes) &&
-         vec_copy(&to->lane_order, &from->lane_order) &&
-         vec_copy(&to->lane_table, &from->lane_table) && vec_copy(&to->searches, &from->searches) &&
+  return streams && vec_copy(&to->blocks, &from->blocks) &&
+         vec_copy(&to->freelists, &from->freelists) &&
+         vec_copy(&to->freelist_order, &from->freelist_order) &&
+         vec_copy(&to->freelist_table, &from->freelist_table) &&
+         vec_copy(&to->searches, &from->searches) &&
          vec_copy(&to->block_of_slot, &from->block_of_slot) &&
          vec_copy(&to->pending, &from->pending);
 }

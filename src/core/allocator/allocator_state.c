@@ -5,7 +5,7 @@
 
 static plim_block_view view_of(const plim_allocator *a, const plim_block *b) {
   const plim_block *prev = &a->blocks.at[b->prev];
-  const plim_lane *l = &a->lanes.at[b->lane];
+  const plim_freelist *l = &a->freelists.at[b->freelist];
   return (plim_block_view){
       .addr = b->addr,
       .bytes = b->bytes,
@@ -40,14 +40,15 @@ void plim_allocator_visit_slots(const plim_allocator *a,
   for (size_t slot = 0; slot < a->block_of_slot.len; slot++) {
     const plim_block *b = &a->blocks.at[a->block_of_slot.at[slot]];
     if (a->block_of_slot.at[slot])
-      visit(context, (uint32_t)slot, b->addr, a->lanes.at[b->lane].is_large);
+      visit(context, (uint32_t)slot, b->addr, a->freelists.at[b->freelist].is_large);
   }
 }
 
 // ---- setting --------------------------------------------------------------------------------------
 
-static uint32_t unmapped_around(plim_allocator *a, uint32_t lane, uint64_t addr, uint64_t end) {
-  uint32_t i = plim_address_tree_at_or_before(lane_at(a, lane)->unmapped, a->blocks.at, addr);
+static uint32_t unmapped_around(plim_allocator *a, uint32_t freelist, uint64_t addr, uint64_t end) {
+  uint32_t i =
+      plim_address_tree_at_or_before(freelist_at(a, freelist)->unmapped, a->blocks.at, addr);
   return i && end <= block_at(a, i)->addr + block_at(a, i)->bytes ? i : 0;
 }
 
@@ -55,14 +56,15 @@ static uint32_t unmapped_beside(plim_allocator *a, uint32_t whole, uint64_t addr
   uint32_t block = block_new_beside(a, whole, addr, bytes);
   if (!block) return 0;
   block_at(a, block)->state = BLOCK_UNMAPPED;
-  plim_address_tree_insert(&lane_at(a, block_at(a, block)->lane)->unmapped, a->blocks.at, block);
+  plim_address_tree_insert(&freelist_at(a, block_at(a, block)->freelist)->unmapped, a->blocks.at,
+                           block);
   return block;
 }
 
 // Cuts [addr, end) out of the unmapped block `whole`; what is left on either side stays unmapped.
 static bool carve(plim_allocator *a, uint32_t whole, uint64_t addr, uint64_t end) {
   plim_block old = *block_at(a, whole);
-  plim_address_tree_erase(&lane_at(a, old.lane)->unmapped, a->blocks.at, whole);
+  plim_address_tree_erase(&freelist_at(a, old.freelist)->unmapped, a->blocks.at, whole);
   block_move_to(a, block_at(a, whole), addr);
   block_at(a, whole)->bytes = end - addr;
   if (addr > old.addr) {
@@ -78,16 +80,16 @@ static bool carve(plim_allocator *a, uint32_t whole, uint64_t addr, uint64_t end
   return true;
 }
 
-static uint32_t seed_whole(plim_allocator *a, const plim_seed_segment *s, uint32_t lane) {
+static uint32_t seed_whole(plim_allocator *a, const plim_seed_segment *s, uint32_t freelist) {
   uint64_t end = s->addr + s->bytes;
   if (!s->is_expandable) {
-    uint32_t whole = block_new(a, lane, s->addr, s->bytes);
+    uint32_t whole = block_new(a, freelist, s->addr, s->bytes);
     if (whole && a->options.order == PLIM_ORDER_REGISTRATION)
       block_at(a, whole)->tie = a->registrations++;
     return whole;
   }
-  uint32_t whole = unmapped_around(a, lane, s->addr, end);
-  if (!whole) whole = range_block_new(a, lane, s->range_start, s->range_end - s->range_start);
+  uint32_t whole = unmapped_around(a, freelist, s->addr, end);
+  if (!whole) whole = range_block_new(a, freelist, s->range_start, s->range_end - s->range_start);
   return whole && carve(a, whole, s->addr, end) ? whole : 0;
 }
 
@@ -128,8 +130,8 @@ static bool seeds_fit(const plim_seed_segment *s, const plim_seed_block *blocks,
 bool plim_allocator_seed(plim_allocator *a, const plim_seed_segment *s,
                          const plim_seed_block *blocks, size_t count) {
   if (!is_known(a, s->stream, s->pool) || !seeds_fit(s, blocks, count)) return false;
-  uint32_t lane = lane_of(a, s->stream, s->pool, s->is_large);
-  uint32_t rest = lane == UINT32_MAX ? 0 : seed_whole(a, s, lane);
+  uint32_t freelist = freelist_of(a, s->stream, s->pool, s->is_large);
+  uint32_t rest = freelist == UINT32_MAX ? 0 : seed_whole(a, s, freelist);
   if (!rest) {
     a->out_of_host_memory = true;
     return false;

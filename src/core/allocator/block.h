@@ -21,7 +21,7 @@ typedef struct {
   uint64_t range_start;     // of the expandable segment it is part of; 0 = an ordinary segment
   uint32_t prev, next;      // neighbours in the segment
   uint32_t left, right;     // children in a free set's or unmapped set's tree
-  uint32_t lane;            // which free set it belongs to
+  uint32_t freelist;        // which free set it belongs to
   uint8_t state;            // a block_state
   bool is_chosen;           // marked for release by a collection under way
 } plim_block;

@@ -12,7 +12,7 @@
 //
 // The error of peak reserved when it stands in for the recorded addresses of the training runs in
 // tests/truth, same settings, same machine that it was read off; measured by
-// tests/io/test_address_model.c, which fails if it changes.
+// tests/core/allocator/test_address_model.c, which fails if it changes.
 #define PLIM_ADDRESS_MODEL_MEAN_PERCENT 0.04
 #define PLIM_ADDRESS_MODEL_WORST_PERCENT 2.2
 

@@ -23,18 +23,18 @@ typedef struct {
 } ages;
 
 static uint64_t age_of(plim_allocator *a, const plim_block *b) {
-  return *searches_of(a, lane_at(a, b->lane)) - b->searches_before;
+  return *searches_of(a, freelist_at(a, b->freelist)) - b->searches_before;
 }
 
-static bool is_collected_lane(const plim_lane *l) {
+static bool is_collected_freelist(const plim_freelist *l) {
   return l->is_large && l->pool == PLIM_DEFAULT_POOL;
 }
 
 static ages measure_ages(plim_allocator *a) {
   ages sum = {0, 0};
-  for (size_t i = 0; i < a->lane_order.len; i++) {
-    plim_lane *l = lane_at(a, a->lane_order.at[i]);
-    if (!is_collected_lane(l)) continue;
+  for (size_t i = 0; i < a->freelist_order.len; i++) {
+    plim_freelist *l = freelist_at(a, a->freelist_order.at[i]);
+    if (!is_collected_freelist(l)) continue;
     for (uint32_t b = plim_freeset_fit(&l->free, a->blocks.at, 0); b;
          b = plim_freeset_next(&l->free, a->blocks.at, b)) {
       if (block_is_split(block_at(a, b))) continue;
@@ -49,9 +49,9 @@ static ages measure_ages(plim_allocator *a) {
 static uint64_t choose_old_pass(plim_allocator *a, ages *left, choice *chosen) {
   double mean = (double)left->total_age / (double)left->count;
   uint64_t bytes = 0;
-  for (size_t i = 0; i < a->lane_order.len; i++) {
-    plim_lane *l = lane_at(a, a->lane_order.at[i]);
-    if (!is_collected_lane(l)) continue;
+  for (size_t i = 0; i < a->freelist_order.len; i++) {
+    plim_freelist *l = freelist_at(a, a->freelist_order.at[i]);
+    if (!is_collected_freelist(l)) continue;
     for (uint32_t b = plim_freeset_fit(&l->free, a->blocks.at, 0); b;
          b = plim_freeset_next(&l->free, a->blocks.at, b)) {
       plim_block *block = block_at(a, b);
@@ -86,11 +86,11 @@ static void choose_old(plim_allocator *a, choice *chosen) {
 
 // One block that is large enough, or several from the largest down. True if they suffice. What was
 // chosen on the way is released in any case.
-static bool choose_oversize(plim_allocator *a, uint32_t lane_index, uint64_t bytes,
+static bool choose_oversize(plim_allocator *a, uint32_t freelist_index, uint64_t bytes,
                             choice *chosen) {
   uint64_t oversize = a->options.conf.max_split_bytes;
   if (oversize == UINT64_MAX) return false;
-  const plim_freeset *set = &lane_at(a, lane_index)->free;
+  const plim_freeset *set = &freelist_at(a, freelist_index)->free;
   uint64_t wanted = bytes > oversize ? bytes : oversize, have = 0;
   uint32_t b = plim_freeset_fit(set, a->blocks.at, wanted);
   while (b && block_at(a, b)->is_chosen) b = plim_freeset_next(set, a->blocks.at, b);
@@ -111,8 +111,8 @@ static bool choose_oversize(plim_allocator *a, uint32_t lane_index, uint64_t byt
 
 // Of a lane: whole segments first, then the free blocks of expandable segments.
 static void choose_all_of(plim_allocator *a, bool is_large, bool expandable, choice *chosen) {
-  for (size_t i = 0; i < a->lane_order.len; i++) {
-    plim_lane *l = lane_at(a, a->lane_order.at[i]);
+  for (size_t i = 0; i < a->freelist_order.len; i++) {
+    plim_freelist *l = freelist_at(a, a->freelist_order.at[i]);
     if (l->is_large != is_large || l->pool != PLIM_DEFAULT_POOL) continue;
     for (uint32_t b = plim_freeset_fit(&l->free, a->blocks.at, 0); b;
          b = plim_freeset_next(&l->free, a->blocks.at, b)) {
@@ -148,9 +148,9 @@ void release_old(plim_allocator *a) {
   release_chosen(a, &chosen);
 }
 
-bool release_oversize(plim_allocator *a, uint32_t lane, uint64_t bytes) {
+bool release_oversize(plim_allocator *a, uint32_t freelist, uint64_t bytes) {
   choice chosen = {0};
-  bool enough = choose_oversize(a, lane, bytes, &chosen);
+  bool enough = choose_oversize(a, freelist, bytes, &chosen);
   release_chosen(a, &chosen);
   return enough;
 }
@@ -166,7 +166,7 @@ void release_all(plim_allocator *a) {
 // ---- forecast -------------------------------------------------------------------------------------------
 
 static bool list_from(plim_allocator *a, const choice *chosen, size_t from,
-                      plim_release_forecast *forecast, bool into_all) {
+                      plim_release_preview *preview, bool into_all) {
   for (size_t i = from; i < chosen->len; i++) {
     const plim_block *b = block_at(a, chosen->at[i]);
     plim_segment_event event = {PLIM_SEGMENT_FREE, b->addr, b->bytes};
@@ -175,7 +175,7 @@ static bool list_from(plim_allocator *a, const choice *chosen, size_t from,
       event.addr = pages_inside(a, b, &event.bytes);
       if (!event.bytes) continue;
     }
-    if (!(into_all ? vec_push(&forecast->all, event) : vec_push(&forecast->before_all, event)))
+    if (!(into_all ? vec_push(&preview->all, event) : vec_push(&preview->before_all, event)))
       return false;
   }
   return true;
@@ -192,31 +192,31 @@ static bool within_limit(const plim_allocator *a, uint64_t released, uint64_t re
   return a->options.limit_bytes == PLIM_UNKNOWN || would_be <= a->options.limit_bytes;
 }
 
-bool plim_allocator_forecast(plim_allocator *a, uint64_t requested, uint32_t stream, uint32_t pool,
-                             plim_release_forecast *forecast) {
-  *forecast = (plim_release_forecast){0};
+bool plim_allocator_preview(plim_allocator *a, uint64_t requested, uint32_t stream, uint32_t pool,
+                            plim_release_preview *preview) {
+  *preview = (plim_release_preview){0};
   choice chosen = {0};
   uint64_t request = plim_allocator_segment_request(a, requested);
   uint64_t bytes = plim_round_request(&a->options.conf, requested);
   bool is_large = bytes > SMALL_LIMIT, fits, done;
   if (gc_is_on(a)) choose_old(a, &chosen);
   fits = within_limit(a, bytes_of(a, &chosen), request);
-  for (uint32_t i = 0; !fits && i < a->lanes.len; i++) {
-    const plim_lane *l = lane_at(a, i);
+  for (uint32_t i = 0; !fits && i < a->freelists.len; i++) {
+    const plim_freelist *l = freelist_at(a, i);
     if (l->stream != stream || l->pool != pool || l->is_large != is_large) continue;
     fits = choose_oversize(a, i, bytes, &chosen) && within_limit(a, bytes_of(a, &chosen), request);
   }
-  done = list_from(a, &chosen, 0, forecast, false);
+  done = list_from(a, &chosen, 0, preview, false);
   size_t before = chosen.len;
-  forecast->releases_all = !fits;
+  preview->releases_all = !fits;
   if (!fits) choose_all(a, &chosen);
-  done = done && list_from(a, &chosen, before, forecast, true);
+  done = done && list_from(a, &chosen, before, preview, true);
   unmark(a, &chosen);
   vec_free(&chosen);
   return done;
 }
 
-void plim_release_forecast_clear(plim_release_forecast *forecast) {
-  vec_free(&forecast->before_all);
-  vec_free(&forecast->all);
+void plim_release_preview_clear(plim_release_preview *preview) {
+  vec_free(&preview->before_all);
+  vec_free(&preview->all);
 }

@@ -31,12 +31,12 @@ static uint32_t fail_host(plim_allocator *a) {
   return 0;
 }
 
-static uint32_t cuda_malloc(plim_allocator *a, uint32_t lane, uint64_t bytes) {
+static uint32_t cuda_malloc(plim_allocator *a, uint32_t freelist, uint64_t bytes) {
   if (!card_has(a, bytes)) return 0;
   uint64_t addr = a->options.driver.reserve(a->options.driver.self, bytes);
   if (addr == PLIM_DRIVER_FAILED) return fail_host(a);
   if (addr == PLIM_UNKNOWN) return 0;
-  uint32_t block = block_new(a, lane, addr, bytes);
+  uint32_t block = block_new(a, freelist, addr, bytes);
   if (!block) return fail_host(a);
   if (a->options.order == PLIM_ORDER_REGISTRATION) block_at(a, block)->tie = a->registrations++;
   emit(a, PLIM_SEGMENT_ALLOC, addr, bytes);
@@ -53,19 +53,19 @@ void segment_release(plim_allocator *a, uint32_t block) {
 
 // ---- expandable segments --------------------------------------------------------------------------
 
-uint32_t range_block_new(plim_allocator *a, uint32_t lane, uint64_t addr, uint64_t bytes) {
-  uint32_t block = block_new(a, lane, addr, bytes);
+uint32_t range_block_new(plim_allocator *a, uint32_t freelist, uint64_t addr, uint64_t bytes) {
+  uint32_t block = block_new(a, freelist, addr, bytes);
   if (!block) return fail_host(a);
   plim_block *b = block_at(a, block);
   b->range_start = addr;
   b->state = BLOCK_UNMAPPED;
   if (a->options.order == PLIM_ORDER_REGISTRATION) b->tie = a->registrations++;
-  plim_address_tree_insert(&lane_at(a, lane)->unmapped, a->blocks.at, block);
+  plim_address_tree_insert(&freelist_at(a, freelist)->unmapped, a->blocks.at, block);
   return block;
 }
 
-static uint32_t range_new(plim_allocator *a, uint32_t lane, uint64_t bytes) {
-  uint64_t page = page_bytes(a, lane_at(a, lane)->is_large);
+static uint32_t range_new(plim_allocator *a, uint32_t freelist, uint64_t bytes) {
+  uint64_t page = page_bytes(a, freelist_at(a, freelist)->is_large);
   uint64_t range =
       a->options.range_bytes == PLIM_UNKNOWN ? UNBOUNDED_RANGE : a->options.range_bytes;
   range = round_up(range, page);
@@ -73,7 +73,7 @@ static uint32_t range_new(plim_allocator *a, uint32_t lane, uint64_t bytes) {
   uint64_t addr = a->options.driver.reserve(a->options.driver.self, range);
   if (addr == PLIM_DRIVER_FAILED) return fail_host(a);
   if (addr == PLIM_UNKNOWN) return 0;
-  return range_block_new(a, lane, addr, range);
+  return range_block_new(a, freelist, addr, range);
 }
 
 static bool usable(const plim_allocator *a, uint32_t block) {
@@ -90,22 +90,22 @@ static bool has_room(const plim_allocator *a, uint32_t block, uint64_t bytes) {
 }
 
 // Where to grow: the lowest hole with enough room, together with the free block before it.
-static uint32_t place_to_grow(plim_allocator *a, uint32_t lane, uint64_t bytes) {
-  uint32_t root = lane_at(a, lane)->unmapped;
+static uint32_t place_to_grow(plim_allocator *a, uint32_t freelist, uint64_t bytes) {
+  uint32_t root = freelist_at(a, freelist)->unmapped;
   for (uint32_t hole = plim_address_tree_first(root, a->blocks.at); hole;
        hole = plim_address_tree_next(root, a->blocks.at, hole)) {
     uint32_t before = block_at(a, hole)->prev;
     uint32_t start = usable(a, before) ? before : hole;
     if (has_room(a, start, bytes)) return start;
   }
-  return range_new(a, lane, bytes);
+  return range_new(a, freelist, bytes);
 }
 
 // Maps enough pages at the start of an unmapped block for `bytes`; the block becomes free memory,
 // joined with its neighbours, and is back in the free set under the index it had.
 static bool map_pages(plim_allocator *a, uint32_t block, uint64_t bytes) {
   plim_block *b = block_at(a, block);
-  plim_lane *l = lane_at(a, b->lane);
+  plim_freelist *l = freelist_at(a, b->freelist);
   uint64_t mapped = round_up(bytes, page_bytes(a, l->is_large));
   if (mapped > b->bytes) mapped = b->bytes;
   if (!card_has(a, mapped)) return false;
@@ -128,8 +128,8 @@ static bool map_pages(plim_allocator *a, uint32_t block, uint64_t bytes) {
 
 static uint64_t at_most(uint64_t bytes, uint64_t limit) { return bytes < limit ? bytes : limit; }
 
-static uint32_t grow(plim_allocator *a, uint32_t lane, uint64_t bytes) {
-  uint32_t block = place_to_grow(a, lane, bytes);
+static uint32_t grow(plim_allocator *a, uint32_t freelist, uint64_t bytes) {
+  uint32_t block = place_to_grow(a, freelist, bytes);
   if (!block) return 0;
   if (block_at(a, block)->state == BLOCK_UNMAPPED &&
       !map_pages(a, block, at_most(bytes, block_at(a, block)->bytes)))
@@ -145,7 +145,7 @@ static uint32_t grow(plim_allocator *a, uint32_t lane, uint64_t bytes) {
 }
 
 uint64_t pages_inside(const plim_allocator *a, const plim_block *b, uint64_t *bytes) {
-  uint64_t page = page_bytes(a, a->lanes.at[b->lane].is_large), base = b->range_start;
+  uint64_t page = page_bytes(a, a->freelists.at[b->freelist].is_large), base = b->range_start;
   uint64_t first = base + round_up(b->addr - base, page);
   uint64_t end = base + (b->addr + b->bytes - base) / page * page;
   *bytes = end > first ? end - first : 0;
@@ -167,7 +167,7 @@ static bool keep_edge(plim_allocator *a, uint32_t block, uint64_t addr, uint64_t
 static void range_delete_if_empty(plim_allocator *a, uint32_t block) {
   plim_block *b = block_at(a, block);
   if (block_is_split(b)) return;
-  plim_address_tree_erase(&lane_at(a, b->lane)->unmapped, a->blocks.at, block);
+  plim_address_tree_erase(&freelist_at(a, b->freelist)->unmapped, a->blocks.at, block);
   a->options.driver.release(a->options.driver.self, b->addr, b->bytes);
   block_delete(a, block);
 }
@@ -186,15 +186,15 @@ void pages_release(plim_allocator *a, uint32_t block) {
   b->state = BLOCK_UNMAPPED;
   emit(a, PLIM_SEGMENT_UNMAP, first, bytes);
   block_merge(a, block);
-  plim_address_tree_insert(&lane_at(a, b->lane)->unmapped, a->blocks.at, block);
+  plim_address_tree_insert(&freelist_at(a, b->freelist)->unmapped, a->blocks.at, block);
   range_delete_if_empty(a, block);
 }
 
 // ---- either ---------------------------------------------------------------------------------------
 
-uint32_t segment_obtain(plim_allocator *a, uint32_t lane, uint64_t bytes, uint64_t request) {
+uint32_t segment_obtain(plim_allocator *a, uint32_t freelist, uint64_t bytes, uint64_t request) {
   uint64_t limit = a->options.limit_bytes;
   if (limit != PLIM_UNKNOWN && a->stats.now.reserved_bytes + request > limit) return 0;
-  if (a->options.conf.expandable_segments) return grow(a, lane, bytes);
-  return cuda_malloc(a, lane, request);
+  if (a->options.conf.expandable_segments) return grow(a, freelist, bytes);
+  return cuda_malloc(a, freelist, request);
 }

@@ -47,7 +47,7 @@ enum { RATIOS = sizeof ratios / sizeof *ratios };
 
 typedef struct {
   const plim_trace *trace;
-  const plim_story *story;
+  const plim_trace_analysis *analysis;
   size_t moment; // all that is compared is alive here
   tensors all;   // in the order they were made, after those that were there before
   size_t old;    // how many were there before
@@ -66,14 +66,14 @@ static bool is_lasting(uint8_t kind) {
 
 // The start of the last step: copies that are made late are there by then. Without steps, the
 // failure or the end.
-static size_t find_moment(const plim_trace *t, const plim_story *s) {
+static size_t find_moment(const plim_trace *t, const plim_trace_analysis *s) {
   if (s->steps.len) return s->steps.at[s->steps.len - 1].first;
   for (size_t i = t->events.len; i-- > 0;)
     if (t->events.at[i].action == PLIM_EV_OOM) return i;
   return t->events.len;
 }
 
-static uint32_t user_line(const plim_story *s, uint32_t stack) {
+static uint32_t user_line(const plim_trace_analysis *s, uint32_t stack) {
   return stack < s->user_line.len ? s->user_line.at[stack] : PLIM_NO_LINE;
 }
 
@@ -85,9 +85,9 @@ static int line_order(const void *x, const void *y) {
 static bool collect_old(search *s) {
   for (size_t i = 0; i < s->trace->start_blocks.len; i++) {
     const plim_start_block *b = &s->trace->start_blocks.at[i];
-    uint32_t line = user_line(s->story, b->stack);
-    bool is_alive = s->story->start_freed_at.at[i] >= s->moment;
-    if (!is_alive || line == PLIM_NO_LINE || !is_lasting(s->story->start_kind.at[i])) continue;
+    uint32_t line = user_line(s->analysis, b->stack);
+    bool is_alive = s->analysis->start_freed_at.at[i] >= s->moment;
+    if (!is_alive || line == PLIM_NO_LINE || !is_lasting(s->analysis->start_kind.at[i])) continue;
     if (!vec_push(&s->all, (tensor){b->requested_bytes, b->stack, line, 0})) return false;
   }
   s->old = s->all.len; // by address so far, which means nothing
@@ -98,9 +98,9 @@ static bool collect_old(search *s) {
 static bool collect_made(search *s) {
   for (size_t i = 0; i < s->moment && i < s->trace->events.len; i++) {
     const plim_event *e = &s->trace->events.at[i];
-    if (e->action != PLIM_EV_ALLOC || !is_lasting(s->story->kind.at[i])) continue;
-    if (s->story->freed_at.at[i] < s->moment) continue;
-    tensor made = {e->bytes, e->stack, user_line(s->story, e->stack), i};
+    if (e->action != PLIM_EV_ALLOC || !is_lasting(s->analysis->kind.at[i])) continue;
+    if (s->analysis->freed_at.at[i] < s->moment) continue;
+    tensor made = {e->bytes, e->stack, user_line(s->analysis, e->stack), i};
     if (!vec_push(&s->all, made)) return false;
   }
   return true;
@@ -108,26 +108,26 @@ static bool collect_made(search *s) {
 
 // Sequences are looked for in what set-up made: a leak repeats a sequence with every step.
 static size_t count_set_up(const search *s) {
-  size_t first = s->story->steps.len ? s->story->steps.at[0].first : SIZE_MAX, count = s->old;
+  size_t first = s->analysis->steps.len ? s->analysis->steps.at[0].first : SIZE_MAX, count = s->old;
   while (count < s->all.len && s->all.at[count].event < first) count++;
   return count;
 }
 
 // Gradients by size, of the step that made most.
 static bool collect_gradients(search *s) {
-  const plim_story *story = s->story;
+  const plim_trace_analysis *analysis = s->analysis;
   size_t best = 0, best_count = 0;
-  for (size_t k = 0; k < story->steps.len; k++) {
+  for (size_t k = 0; k < analysis->steps.len; k++) {
     size_t count = 0;
-    for (size_t i = story->steps.at[k].first; i < story->steps.at[k].end; i++)
-      count +=
-          s->trace->events.at[i].action == PLIM_EV_ALLOC && story->kind.at[i] == PLIM_KIND_GRADIENT;
+    for (size_t i = analysis->steps.at[k].first; i < analysis->steps.at[k].end; i++)
+      count += s->trace->events.at[i].action == PLIM_EV_ALLOC &&
+               analysis->kind.at[i] == PLIM_KIND_GRADIENT;
     if (count > best_count) best = k, best_count = count;
   }
-  for (size_t i = best_count ? story->steps.at[best].first : 0;
-       best_count && i < story->steps.at[best].end; i++) {
+  for (size_t i = best_count ? analysis->steps.at[best].first : 0;
+       best_count && i < analysis->steps.at[best].end; i++) {
     const plim_event *e = &s->trace->events.at[i];
-    if (e->action != PLIM_EV_ALLOC || story->kind.at[i] != PLIM_KIND_GRADIENT) continue;
+    if (e->action != PLIM_EV_ALLOC || analysis->kind.at[i] != PLIM_KIND_GRADIENT) continue;
     uint32_t *known = plim_hash_find(&s->gradients, e->bytes);
     if (known) ++*known;
     else if (!plim_hash_put(&s->gradients, e->bytes, 1)) return false;
@@ -394,11 +394,11 @@ static bool compare_sequences(search *s) {
 
 // ---- all of it ------------------------------------------------------------------------------------
 
-bool plim_find_duplicates(const plim_trace *trace, const plim_story *story,
+bool plim_find_duplicates(const plim_trace *trace, const plim_trace_analysis *analysis,
                           plim_duplicates *duplicates) {
   *duplicates = (plim_duplicates){0};
-  search s = {.trace = trace, .story = story, .out = duplicates};
-  s.moment = find_moment(trace, story);
+  search s = {.trace = trace, .analysis = analysis, .out = duplicates};
+  s.moment = find_moment(trace, analysis);
   bool ok = collect_old(&s) && collect_made(&s) && collect_gradients(&s);
   s.set_up = count_set_up(&s);
   s.sizes = ok ? malloc((s.all.len + 1) * sizeof *s.sizes) : NULL;

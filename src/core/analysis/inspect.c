@@ -63,14 +63,14 @@ static bool look_at_segments(const plim_allocator *a, plim_fragmentation *out) {
 
 typedef struct {
   const plim_trace *trace;
-  const plim_story *story;
+  const plim_trace_analysis *analysis;
   uint64_t (*by_line)[PLIM_KIND_COUNT]; // by frame; the last entry is "no stack"
   uint64_t *counts;
 } tally;
 
 static void tally_add(tally *t, plim_holders *out, uint32_t stack, uint8_t kind, uint64_t bytes) {
   if (bytes == PLIM_UNKNOWN) return; // a request that failed in this simulation
-  uint32_t line = t->story->line.at[stack];
+  uint32_t line = t->analysis->line.at[stack];
   size_t row = line == PLIM_NO_LINE ? t->trace->frames.len : line;
   t->by_line[row][kind] += bytes;
   t->counts[row]++;
@@ -83,13 +83,14 @@ static void tally_alive(tally *t, const plim_allocator *a, size_t moment, plim_h
   const plim_trace *trace = t->trace;
   for (size_t i = 0; i < trace->start_blocks.len; i++) {
     const plim_start_block *b = &trace->start_blocks.at[i];
-    if (t->story->start_freed_at.at[i] <= moment || b->is_pending) continue;
-    tally_add(t, out, b->stack, t->story->start_kind.at[i], plim_allocator_block_bytes(a, b->slot));
+    if (t->analysis->start_freed_at.at[i] <= moment || b->is_pending) continue;
+    tally_add(t, out, b->stack, t->analysis->start_kind.at[i],
+              plim_allocator_block_bytes(a, b->slot));
   }
   for (size_t i = 0; i <= moment && i < trace->events.len; i++) {
     const plim_event *e = &trace->events.at[i];
-    if (e->action != PLIM_EV_ALLOC || t->story->freed_at.at[i] <= moment) continue;
-    tally_add(t, out, e->stack, t->story->kind.at[i], plim_allocator_block_bytes(a, e->block));
+    if (e->action != PLIM_EV_ALLOC || t->analysis->freed_at.at[i] <= moment) continue;
+    tally_add(t, out, e->stack, t->analysis->kind.at[i], plim_allocator_block_bytes(a, e->block));
   }
 }
 
@@ -142,10 +143,10 @@ static bool list_modules(const plim_trace *trace, const plim_held_list *lines,
   return ok;
 }
 
-static bool look_at_holders(const plim_trace *trace, const plim_story *story,
+static bool look_at_holders(const plim_trace *trace, const plim_trace_analysis *analysis,
                             const plim_allocator *a, size_t moment, plim_holders *out) {
   size_t rows = trace->frames.len + 1;
-  tally t = {trace, story, calloc(rows, sizeof *t.by_line), calloc(rows, sizeof *t.counts)};
+  tally t = {trace, analysis, calloc(rows, sizeof *t.by_line), calloc(rows, sizeof *t.counts)};
   bool ok = t.by_line && t.counts;
   if (ok) tally_alive(&t, a, moment, out);
   ok = ok && list_lines(&t, &out->by_line) && list_modules(trace, &out->by_line, &out->by_module);
@@ -163,7 +164,7 @@ typedef struct {
 
 typedef struct {
   const plim_trace *trace;
-  const plim_story *story;
+  const plim_trace_analysis *analysis;
   target *targets; // by event
   size_t count, next;
   bool ok;
@@ -175,7 +176,7 @@ static bool look(void *context, size_t event, const plim_allocator *a) {
     plim_moment *m = in->targets[in->next].moment;
     m->event = event;
     in->ok = in->ok && look_at_segments(a, &m->fragmentation) &&
-             look_at_holders(in->trace, in->story, a, event, &m->holders);
+             look_at_holders(in->trace, in->analysis, a, event, &m->holders);
   }
   return in->ok && in->next < in->count;
 }
@@ -197,11 +198,11 @@ static bool replay(const plim_trace *trace, const plim_guided *guided,
   return ok;
 }
 
-bool plim_inspect(const plim_trace *trace, const plim_story *story, const plim_guided *guided,
-                  const plim_replay_options *options, const size_t *events, size_t count,
-                  plim_moment *moments) {
+bool plim_inspect(const plim_trace *trace, const plim_trace_analysis *analysis,
+                  const plim_guided *guided, const plim_replay_options *options,
+                  const size_t *events, size_t count, plim_moment *moments) {
   memset(moments, 0, count * sizeof *moments);
-  inspector in = {trace, story, calloc(count, sizeof(target)), count, 0, true};
+  inspector in = {trace, analysis, calloc(count, sizeof(target)), count, 0, true};
   if (!in.targets) return false;
   for (size_t i = 0; i < count; i++) in.targets[i] = (target){events[i], &moments[i]};
   qsort(in.targets, count, sizeof *in.targets, by_event);

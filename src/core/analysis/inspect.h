@@ -45,9 +45,9 @@ typedef struct {
 // Replays the trace again and looks at the given events, in any order: moments[i] is for events[i].
 // With `guided` NULL the replay is guided, as recorded; otherwise it is the what-if replay of that
 // guided one under `options`. Free each moment with plim_moment_clear. False when memory is out.
-bool plim_inspect(const plim_trace *trace, const plim_story *story, const plim_guided *guided,
-                  const plim_replay_options *options, const size_t *events, size_t count,
-                  plim_moment *moments);
+bool plim_inspect(const plim_trace *trace, const plim_trace_analysis *analysis,
+                  const plim_guided *guided, const plim_replay_options *options,
+                  const size_t *events, size_t count, plim_moment *moments);
 void plim_moment_clear(plim_moment *moment);
 
 #endif

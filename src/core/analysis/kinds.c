@@ -23,7 +23,7 @@
 enum { SCALAR_BYTES = 4 }; // one float32
 
 typedef struct {
-  story_reader *r;
+  analysis_reader *r;
   plim_hash parameter_sizes; // size -> how many parameters have it
   plim_hash late_keys;       // stack and size of what steps after the second leave behind
   bool grads_stay;           // gradients are zeroed in place
@@ -45,7 +45,7 @@ static bool in_span(const sweep *s, size_t i) {
   return s->span > 0 && i < s->r->spans.at[s->span - 1].end;
 }
 
-static bool in_zero_grad(const story_reader *r, size_t event) {
+static bool in_zero_grad(const analysis_reader *r, size_t event) {
   size_t low = 0, high = r->zero_grads.len;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -53,10 +53,11 @@ static bool in_zero_grad(const story_reader *r, size_t event) {
     else high = middle;
   }
   if (low && event < r->zero_grads.at[low - 1].end) return true;
-  return event < r->trace->events.len && r->frees_have_stacks && story_facts(r, event).in_zero_grad;
+  return event < r->trace->events.len && r->frees_have_stacks &&
+         analysis_facts(r, event).in_zero_grad;
 }
 
-static bool zero_grad_follows(const story_reader *r, size_t event) {
+static bool zero_grad_follows(const analysis_reader *r, size_t event) {
   return r->zero_grads.len && r->zero_grads.at[r->zero_grads.len - 1].first >= event;
 }
 
@@ -69,27 +70,27 @@ static uint64_t key_of(const plim_event *e) {
 }
 
 static size_t step_end(const sweep *s, size_t step) { // of a step counted from 1
-  const plim_story *story = s->r->story;
-  return step && step <= story->steps.len ? story->steps.at[step - 1].end : SIZE_MAX;
+  const plim_trace_analysis *analysis = s->r->analysis;
+  return step && step <= analysis->steps.len ? analysis->steps.at[step - 1].end : SIZE_MAX;
 }
 
 // Outlives the step behind its own.
 static bool stays(const sweep *s, size_t i) {
-  return s->step < s->r->story->steps.len &&
-         story_death(s->r->story, i) >= step_end(s, s->step + 1);
+  return s->step < s->r->analysis->steps.len &&
+         analysis_death(s->r->analysis, i) >= step_end(s, s->step + 1);
 }
 
 static bool may_be_gradient(const sweep *s, size_t i) {
   if (!s->step || in_span(s, i)) return false;
-  bool is_backward = !s->r->has_stacks || story_facts(s->r, i).phase == PHASE_BACKWARD;
+  bool is_backward = !s->r->has_stacks || analysis_facts(s->r, i).phase == PHASE_BACKWARD;
   size_t optimizer = span_first(s, s->span);
   if (optimizer == SIZE_MAX && s->r->is_unfinished) optimizer = s->r->cut;
-  return is_backward && story_death(s->r->story, i) >= optimizer;
+  return is_backward && analysis_death(s->r->analysis, i) >= optimizer;
 }
 
 static bool is_gradient(const sweep *s, size_t i) {
   if (!may_be_gradient(s, i)) return false;
-  size_t death = story_death(s->r->story, i);
+  size_t death = analysis_death(s->r->analysis, i);
   bool fits = has_parameter_size(s, s->r->trace->events.at[i].bytes);
   size_t again = span_first(s, s->span + 1);
   if (again != SIZE_MAX && death >= again) return fits && (s->grads_stay || !stays(s, i));
@@ -100,7 +101,7 @@ static bool is_gradient(const sweep *s, size_t i) {
 
 static plim_kind kind_of_staying(const sweep *s, size_t i) {
   const plim_event *e = &s->r->trace->events.at[i];
-  bool is_lasting = story_death(s->r->story, i) >= s->r->horizon;
+  bool is_lasting = analysis_death(s->r->analysis, i) >= s->r->horizon;
   if (!is_lasting || s->step > 2 || plim_hash_find(&s->late_keys, key_of(e)))
     return PLIM_KIND_OTHER;
   if (s->r->spans_are_guessed && has_parameter_size(s, e->bytes)) return PLIM_KIND_OPTIMIZER;
@@ -108,36 +109,36 @@ static plim_kind kind_of_staying(const sweep *s, size_t i) {
 }
 
 static plim_kind kind_in_set_up(const sweep *s, size_t i) {
-  const plim_story *story = s->r->story;
-  size_t death = story_death(story, i);
-  if (death < story->steps.at[0].first) return PLIM_KIND_TEMPORARY;
+  const plim_trace_analysis *analysis = s->r->analysis;
+  size_t death = analysis_death(analysis, i);
+  if (death < analysis->steps.at[0].first) return PLIM_KIND_TEMPORARY;
   if (death < s->r->horizon) return PLIM_KIND_OTHER;
-  stack_facts f = story_facts(s->r, i);
+  stack_facts f = analysis_facts(s->r, i);
   bool is_state = f.phase == PHASE_OPTIMIZER || f.phase == PHASE_STATE;
   return is_state ? PLIM_KIND_OPTIMIZER : PLIM_KIND_PARAMETER;
 }
 
 static plim_kind kind_in_step(const sweep *s, size_t i) {
-  size_t death = story_death(s->r->story, i);
+  size_t death = analysis_death(s->r->analysis, i);
   if (in_span(s, i))
     return death >= s->r->spans.at[s->span - 1].end ? PLIM_KIND_OPTIMIZER : PLIM_KIND_TEMPORARY;
   if (is_gradient(s, i)) return PLIM_KIND_GRADIENT;
   if (stays(s, i)) return kind_of_staying(s, i);
-  bool is_backward = s->r->has_stacks && story_facts(s->r, i).phase == PHASE_BACKWARD;
+  bool is_backward = s->r->has_stacks && analysis_facts(s->r, i).phase == PHASE_BACKWARD;
   if (is_backward) return death == SIZE_MAX ? PLIM_KIND_WORKSPACE : PLIM_KIND_TEMPORARY;
   return s->turn != SIZE_MAX && s->turn < death ? PLIM_KIND_ACTIVATION : PLIM_KIND_TEMPORARY;
 }
 
 static plim_kind kind_of(const sweep *s, size_t i) {
-  if (!s->r->story->steps.len)
-    return s->r->story->freed_at.at[i] == PLIM_NEVER ? PLIM_KIND_OTHER : PLIM_KIND_TEMPORARY;
+  if (!s->r->analysis->steps.len)
+    return s->r->analysis->freed_at.at[i] == PLIM_NEVER ? PLIM_KIND_OTHER : PLIM_KIND_TEMPORARY;
   return s->step ? kind_in_step(s, i) : kind_in_set_up(s, i);
 }
 
 // ---- the sweep ------------------------------------------------------------------------------------
 
 static void start_sweep(sweep *s) {
-  s->step = s->r->story->steps.len;
+  s->step = s->r->analysis->steps.len;
   s->span = s->r->spans.len;
   // A step cut short was not seen to turn: its end counts as a turn.
   s->turn = s->r->is_unfinished ? s->r->cut : SIZE_MAX;
@@ -146,15 +147,15 @@ static void start_sweep(sweep *s) {
 
 // Takes the sweep back to event i, which is an allocation.
 static void step_back(sweep *s, size_t i) {
-  const plim_story *story = s->r->story;
-  while (s->step && story->steps.at[s->step - 1].first > i) s->step--;
+  const plim_trace_analysis *analysis = s->r->analysis;
+  while (s->step && analysis->steps.at[s->step - 1].first > i) s->step--;
   while (s->span && s->r->spans.at[s->span - 1].first > i) s->span--;
 }
 
 static void note_turn(sweep *s, size_t i) {
   if (in_span(s, i)) return;
   if (s->r->has_stacks) {
-    if (story_facts(s->r, i).phase == PHASE_BACKWARD) s->turn = i;
+    if (analysis_facts(s->r, i).phase == PHASE_BACKWARD) s->turn = i;
     return;
   }
   bool is_scalar = s->r->trace->events.at[i].bytes <= SCALAR_BYTES;
@@ -168,7 +169,7 @@ typedef bool (*visit)(sweep *s, size_t event);
 static bool sweep_back(sweep *s, visit f) {
   start_sweep(s);
   for (size_t i = s->r->trace->events.len; i-- > 0;) {
-    if (!story_is_alloc(s->r->trace, i)) continue;
+    if (!analysis_is_alloc(s->r->trace, i)) continue;
     step_back(s, i);
     if (!f(s, i)) return false;
     note_turn(s, i);
@@ -183,7 +184,7 @@ static bool count_up(plim_hash *hash, uint64_t key) {
 }
 
 static bool note_parameter(sweep *s, size_t i) {
-  if (s->step || !s->r->story->steps.len) return true;
+  if (s->step || !s->r->analysis->steps.len) return true;
   if (kind_in_set_up(s, i) != PLIM_KIND_PARAMETER) return true;
   return count_up(&s->parameter_sizes, s->r->trace->events.at[i].bytes);
 }
@@ -194,7 +195,7 @@ static bool note_late(sweep *s, size_t i) {
 }
 
 static bool set_kind(sweep *s, size_t i) {
-  s->r->story->kind.at[i] = (uint8_t)kind_of(s, i);
+  s->r->analysis->kind.at[i] = (uint8_t)kind_of(s, i);
   return true;
 }
 
@@ -204,11 +205,11 @@ static void find_grads_mode(sweep *s) {
   size_t gone = 0, kept = 0;
   start_sweep(s);
   for (size_t i = s->r->trace->events.len; i-- > 0;) {
-    if (!story_is_alloc(s->r->trace, i)) continue;
+    if (!analysis_is_alloc(s->r->trace, i)) continue;
     step_back(s, i);
     if (s->step != 1 || !may_be_gradient(s, i)) continue;
     if (!has_parameter_size(s, s->r->trace->events.at[i].bytes)) continue;
-    size_t death = story_death(s->r->story, i);
+    size_t death = analysis_death(s->r->analysis, i);
     if (death >= span_first(s, s->span + 1)) kept++;
     else gone++;
     s->zero_grad_tells |= death != SIZE_MAX && in_zero_grad(s->r, death);
@@ -218,9 +219,9 @@ static void find_grads_mode(sweep *s) {
 
 // ---- what was there before the recording ----------------------------------------------------------
 
-static plim_kind start_kind(const story_reader *r, size_t i) {
+static plim_kind start_kind(const analysis_reader *r, size_t i) {
   const plim_start_block *b = &r->trace->start_blocks.at[i];
-  size_t freed = r->story->start_freed_at.at[i];
+  size_t freed = r->analysis->start_freed_at.at[i];
   if (freed != PLIM_NEVER && in_zero_grad(r, freed)) return PLIM_KIND_GRADIENT;
   if (!b->stack || b->stack >= r->facts.len) return PLIM_KIND_OTHER;
   stack_facts f = r->facts.at[b->stack]; // known only of what is alive at the end
@@ -229,26 +230,26 @@ static plim_kind start_kind(const story_reader *r, size_t i) {
 }
 
 static bool note_start_blocks(sweep *s) {
-  const story_reader *r = s->r;
+  const analysis_reader *r = s->r;
   for (size_t i = 0; i < r->trace->start_blocks.len; i++) {
-    size_t freed = r->story->start_freed_at.at[i];
+    size_t freed = r->analysis->start_freed_at.at[i];
     if (freed != PLIM_NEVER && freed < r->horizon) continue;
     if (!count_up(&s->parameter_sizes, r->trace->start_blocks.at[i].requested_bytes)) return false;
   }
   return true;
 }
 
-bool story_read_kinds(story_reader *r) {
-  plim_story *story = r->story;
+bool analysis_read_kinds(analysis_reader *r) {
+  plim_trace_analysis *analysis = r->analysis;
   sweep s = {.r = r};
-  bool ok = vec_reserve(&story->kind, r->trace->events.len) &&
-            vec_reserve(&story->start_kind, r->trace->start_blocks.len);
+  bool ok = vec_reserve(&analysis->kind, r->trace->events.len) &&
+            vec_reserve(&analysis->start_kind, r->trace->start_blocks.len);
   if (ok) {
-    story->kind.len = r->trace->events.len;
-    story->start_kind.len = r->trace->start_blocks.len;
-    for (size_t i = 0; i < story->kind.len; i++) story->kind.at[i] = PLIM_KIND_OTHER;
-    for (size_t i = 0; i < story->start_kind.len; i++)
-      story->start_kind.at[i] = (uint8_t)start_kind(r, i);
+    analysis->kind.len = r->trace->events.len;
+    analysis->start_kind.len = r->trace->start_blocks.len;
+    for (size_t i = 0; i < analysis->kind.len; i++) analysis->kind.at[i] = PLIM_KIND_OTHER;
+    for (size_t i = 0; i < analysis->start_kind.len; i++)
+      analysis->start_kind.at[i] = (uint8_t)start_kind(r, i);
     ok = note_start_blocks(&s) && sweep_back(&s, note_parameter) && sweep_back(&s, note_late);
   }
   if (ok) {

@@ -21,7 +21,7 @@ typedef struct {
 
 typedef struct {
   const plim_trace *trace;
-  const plim_story *story;
+  const plim_trace_analysis *analysis;
   vec(group) groups;
   uint32_t *by_line;    // by frame: its group
   plim_hash by_size;    // where there is no stack
@@ -33,12 +33,12 @@ typedef struct {
 } search;
 
 static size_t death_of(const search *s, size_t event) {
-  return s->story->freed_at.at[event] == PLIM_NEVER ? SIZE_MAX : s->story->freed_at.at[event];
+  return s->analysis->freed_at.at[event] == PLIM_NEVER ? SIZE_MAX : s->analysis->freed_at.at[event];
 }
 
 // After a failure everything is let go while the stack unwinds: the moment before it is the end.
-static size_t find_horizon(const plim_trace *t, const plim_story *story) {
-  const plim_step *last = &story->steps.at[story->steps.len - 1];
+static size_t find_horizon(const plim_trace *t, const plim_trace_analysis *analysis) {
+  const plim_step *last = &analysis->steps.at[analysis->steps.len - 1];
   for (size_t i = last->end; i > last->first; i--)
     if (t->events.at[i - 1].action == PLIM_EV_OOM) return i - 1;
   return last->end;
@@ -51,7 +51,7 @@ static uint32_t add_group(search *s, uint32_t stack, uint32_t line) {
 
 // The group of an allocation, made if new; NO_GROUP when memory is out.
 static uint32_t group_of(search *s, const plim_event *e) {
-  uint32_t line = e->stack < s->story->line.len ? s->story->line.at[e->stack] : PLIM_NO_LINE;
+  uint32_t line = e->stack < s->analysis->line.len ? s->analysis->line.at[e->stack] : PLIM_NO_LINE;
   if (line != PLIM_NO_LINE) {
     if (s->by_line[line] == NO_GROUP) s->by_line[line] = add_group(s, e->stack, line);
     return s->by_line[line];
@@ -83,23 +83,23 @@ static void count_survivor(search *s, group *g, uint64_t bytes, size_t step) {
 static void count_live(search *s, group *g, const plim_event *e, size_t step, size_t death) {
   for (size_t c = 0; c < 3; c++) {
     size_t at = s->checkpoint[c];
-    if (step <= at && death >= s->story->steps.at[at - 1].end) g->live[c] += e->bytes;
+    if (step <= at && death >= s->analysis->steps.at[at - 1].end) g->live[c] += e->bytes;
   }
 }
 
 // Optimizer state appears in the first steps, in the sizes of what the model works with.
 static bool is_lazy_state(const search *s, size_t event, size_t step) {
-  return step <= 2 && s->story->kind.at[event] == PLIM_KIND_OPTIMIZER;
+  return step <= 2 && s->analysis->kind.at[event] == PLIM_KIND_OPTIMIZER;
 }
 
 static bool read_allocations(search *s) {
   size_t step = 0;
-  for (size_t i = s->story->steps.at[0].first; i < s->trace->events.len && i < s->horizon; i++) {
-    while (step < s->steps && s->story->steps.at[step].first <= i) step++;
+  for (size_t i = s->analysis->steps.at[0].first; i < s->trace->events.len && i < s->horizon; i++) {
+    while (step < s->steps && s->analysis->steps.at[step].first <= i) step++;
     const plim_event *e = &s->trace->events.at[i];
     if (e->action != PLIM_EV_ALLOC || is_lazy_state(s, i, step)) continue;
     size_t death = death_of(s, i);
-    if (death < s->story->steps.at[step - 1].end) continue;
+    if (death < s->analysis->steps.at[step - 1].end) continue;
     uint32_t at = group_of(s, e);
     if (at == NO_GROUP) return false;
     if (death >= s->horizon) count_survivor(s, &s->groups.at[at], e->bytes, step);
@@ -149,12 +149,13 @@ static void set_window(search *s) {
   s->checkpoint[2] = s->last;
 }
 
-bool plim_find_leaks(const plim_trace *trace, const plim_story *story, plim_leaks *leaks) {
+bool plim_find_leaks(const plim_trace *trace, const plim_trace_analysis *analysis,
+                     plim_leaks *leaks) {
   *leaks = (plim_leaks){0};
-  if (story->steps.len < MIN_STEPS + 3) return true; // the first and the last two prove nothing
-  search s = {.trace = trace, .story = story, .steps = story->steps.len};
+  if (analysis->steps.len < MIN_STEPS + 3) return true; // the first and the last two prove nothing
+  search s = {.trace = trace, .analysis = analysis, .steps = analysis->steps.len};
   set_window(&s);
-  s.horizon = find_horizon(trace, story);
+  s.horizon = find_horizon(trace, analysis);
   s.by_line = malloc((trace->frames.len + 1) * sizeof *s.by_line);
   bool ok = s.by_line && search_once(&s, leaks);
   if (ok && !leaks->len) { // batches of varying length leave behind varying sizes
@@ -171,14 +172,15 @@ bool plim_find_leaks(const plim_trace *trace, const plim_story *story, plim_leak
 
 // ---- marking --------------------------------------------------------------------------------------
 
-void plim_mark_leaks(const plim_trace *trace, const plim_leaks *leaks, plim_story *story) {
+void plim_mark_leaks(const plim_trace *trace, const plim_leaks *leaks,
+                     plim_trace_analysis *analysis) {
   if (!leaks->len) return;
-  size_t end = find_horizon(trace, story);
-  for (size_t i = story->steps.at[0].first; i < end; i++) {
+  size_t end = find_horizon(trace, analysis);
+  for (size_t i = analysis->steps.at[0].first; i < end; i++) {
     const plim_event *e = &trace->events.at[i];
-    if (e->action != PLIM_EV_ALLOC || story->freed_at.at[i] < end) continue;
-    if (story->kind.at[i] != PLIM_KIND_OTHER) continue;
+    if (e->action != PLIM_EV_ALLOC || analysis->freed_at.at[i] < end) continue;
+    if (analysis->kind.at[i] != PLIM_KIND_OTHER) continue;
     for (size_t k = 0; k < leaks->len; k++)
-      if (leaks->at[k].line == story->line.at[e->stack]) story->kind.at[i] = PLIM_KIND_LEAKED;
+      if (leaks->at[k].line == analysis->line.at[e->stack]) analysis->kind.at[i] = PLIM_KIND_LEAKED;
   }
 }

@@ -17,7 +17,7 @@ typedef enum {
 
 typedef struct {
   uint8_t owner; // a code_owner
-  uint8_t phase; // a story_phase
+  uint8_t phase; // a analysis_phase
   bool is_zero_grad;
 } frame_facts;
 
@@ -74,7 +74,7 @@ static code_owner owner_of(const char *file) {
 
 // torch/optim/optimizer.py wraps every optimizer's step as `wrapper`, so that optimizers of other
 // packages are seen, too. lr_scheduler.py has steps of its own, which allocate nothing.
-static story_phase optimizer_phase(const char *torch_path, const char *name) {
+static analysis_phase optimizer_phase(const char *torch_path, const char *name) {
   if (!torch_path || !starts_with(torch_path, "torch/optim/")) return PHASE_UNKNOWN;
   if (ends_with(torch_path, "lr_scheduler.py")) return PHASE_UNKNOWN;
   if (strcmp(name, "load_state_dict") == 0) return PHASE_STATE;
@@ -82,7 +82,7 @@ static story_phase optimizer_phase(const char *torch_path, const char *name) {
   return wraps || strcmp(name, "step") == 0 ? PHASE_OPTIMIZER : PHASE_UNKNOWN;
 }
 
-static story_phase phase_of(const char *file, const char *name) {
+static analysis_phase phase_of(const char *file, const char *name) {
   if (strstr(name, "torch::autograd::Engine") || strcmp(name, "THPEngine_run_backward") == 0)
     return PHASE_BACKWARD;
   if (strcmp(name, "forward") == 0 || strcmp(name, "_call_impl") == 0) return PHASE_FORWARD;
@@ -106,7 +106,7 @@ static bool is_responsible(const frame_facts *f) {
   return f->owner == CODE_USER || f->owner == CODE_PACKAGE;
 }
 
-static stack_facts read_stack(story_reader *r, const frame_facts *frames, size_t stack) {
+static stack_facts read_stack(analysis_reader *r, const frame_facts *frames, size_t stack) {
   const plim_stack *s = &r->trace->stacks.at[stack];
   const uint32_t *at = s->count ? r->trace->stack_frames.at + s->first : NULL;
   stack_facts facts = {0};
@@ -122,8 +122,8 @@ static stack_facts read_stack(story_reader *r, const frame_facts *frames, size_t
     facts.in_zero_grad |= f->is_zero_grad;
   }
   // A stack of C++ frames alone (autograd's threads) has no line.
-  r->story->line.at[stack] = line == PLIM_NO_LINE ? inner : line;
-  r->story->user_line.at[stack] = user == PLIM_NO_LINE ? outer : user;
+  r->analysis->line.at[stack] = line == PLIM_NO_LINE ? inner : line;
+  r->analysis->user_line.at[stack] = user == PLIM_NO_LINE ? outer : user;
   return facts;
 }
 
@@ -131,22 +131,22 @@ static stack_facts read_stack(story_reader *r, const frame_facts *frames, size_t
 static bool has_stacks(const plim_trace *trace) {
   size_t allocs = 0, with = 0;
   for (size_t i = 0; i < trace->events.len; i++)
-    if (story_is_alloc(trace, i)) {
+    if (analysis_is_alloc(trace, i)) {
       allocs++;
       with += trace->events.at[i].stack != 0;
     }
   return with && with >= allocs / 10;
 }
 
-bool story_read_lines(story_reader *r) {
+bool analysis_read_lines(analysis_reader *r) {
   const plim_trace *t = r->trace;
   frame_facts *frames = malloc((t->frames.len + 1) * sizeof *frames);
   bool ok = frames && vec_reserve(&r->facts, t->stacks.len) &&
-            vec_reserve(&r->story->line, t->stacks.len) &&
-            vec_reserve(&r->story->user_line, t->stacks.len);
+            vec_reserve(&r->analysis->line, t->stacks.len) &&
+            vec_reserve(&r->analysis->user_line, t->stacks.len);
   if (ok) {
     for (size_t i = 0; i < t->frames.len; i++) frames[i] = frame_facts_of(t, &t->frames.at[i]);
-    r->facts.len = r->story->line.len = r->story->user_line.len = t->stacks.len;
+    r->facts.len = r->analysis->line.len = r->analysis->user_line.len = t->stacks.len;
     for (size_t i = 0; i < t->stacks.len; i++) r->facts.at[i] = read_stack(r, frames, i);
     r->has_stacks = has_stacks(t);
     if (r->has_stacks && r->facts.len) r->facts.at[0].phase = PHASE_BACKWARD;

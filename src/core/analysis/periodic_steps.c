@@ -52,11 +52,11 @@ static void beat(voice *v, size_t event, size_t ordinal) {
   v->count++;
 }
 
-static bool hear(const plim_trace *t, plim_hash *known, voices *all, size_t *requests) {
+static bool resolve(const plim_trace *t, plim_hash *known, voices *all, size_t *requests) {
   size_t ordinal = 0;
   uint64_t phrase[PHRASE] = {0};
   for (size_t i = 0; i < t->events.len && ordinal < MAX_HEARD; i++) {
-    if (!story_is_alloc(t, i)) continue;
+    if (!analysis_is_alloc(t, i)) continue;
     uint64_t key = signature(phrase, &t->events.at[i]);
     uint32_t *found = plim_hash_find(known, key);
     if (found) beat(&all->at[*found], i, ordinal);
@@ -111,7 +111,8 @@ static void keep_choir(voices *all, size_t requests) {
 
 // The voice at whose first beat least is alive begins the step: memory is lowest between the
 // optimizer and the next forward.
-static const voice *find_leader(const plim_trace *t, const plim_story *s, const voices *choir) {
+static const voice *find_leader(const plim_trace *t, const plim_trace_analysis *s,
+                                const voices *choir) {
   const voice *leader = NULL;
   size_t fewest = SIZE_MAX, live = 0, next = 0;
   for (size_t i = 0; i < t->events.len && next < choir->len; i++) {
@@ -119,7 +120,7 @@ static const voice *find_leader(const plim_trace *t, const plim_story *s, const 
       if (live < fewest) fewest = live, leader = &choir->at[next];
       next++;
     }
-    if (story_is_alloc(t, i) && s->freed_at.at[i] != PLIM_NEVER) live++;
+    if (analysis_is_alloc(t, i) && s->freed_at.at[i] != PLIM_NEVER) live++;
     else if (t->events.at[i].action == PLIM_EV_FREE && live) live--;
   }
   return leader;
@@ -128,49 +129,50 @@ static const voice *find_leader(const plim_trace *t, const plim_story *s, const 
 // Beats of the leader become the steps, from the first request of the phrase on. The last one is as
 // long as the others, or goes to the last request where that is near: frees behind it may be the
 // end of the program.
-static bool steps_from_leader(story_reader *r, const voice *leader) {
+static bool steps_from_leader(analysis_reader *r, const voice *leader) {
   const plim_trace *t = r->trace;
   uint64_t phrase[PHRASE] = {0};
   size_t recent[PHRASE] = {0}; // where the requests of the phrase are
   size_t since = 0, cut = 0;   // requests behind the last beat, and where they are a full step
   for (size_t i = 0; i < t->events.len; i++) {
-    if (!story_is_alloc(t, i)) continue;
+    if (!analysis_is_alloc(t, i)) continue;
     for (int k = 0; k + 1 < PHRASE; k++) recent[k] = recent[k + 1];
     recent[PHRASE - 1] = i;
     if (++since == leader->longest) cut = recent[0];
     if (signature(phrase, &t->events.at[i]) != leader->key) continue;
-    if (r->story->steps.len) r->story->steps.at[r->story->steps.len - 1].end = recent[0];
-    if (!vec_push(&r->story->steps, (plim_step){recent[0], t->events.len})) return false;
+    if (r->analysis->steps.len) r->analysis->steps.at[r->analysis->steps.len - 1].end = recent[0];
+    if (!vec_push(&r->analysis->steps, (plim_step){recent[0], t->events.len})) return false;
     since = 0;
   }
-  plim_step *last = &r->story->steps.at[r->story->steps.len - 1];
+  plim_step *last = &r->analysis->steps.at[r->analysis->steps.len - 1];
   last->end = since < leader->longest ? recent[PHRASE - 1] + 1 : cut;
   bool is_rest = since < leader->shortest / 10; // the leader ends a step: no other one follows
-  if (is_rest && r->story->steps.len > 1) r->story->steps.len--;
+  if (is_rest && r->analysis->steps.len > 1) r->analysis->steps.len--;
   return true;
 }
 
 // Where the leader ends its step, the first step is before its first beat, from the first phrase of
 // the loop on (or earlier: see find_set_up_end).
-static bool add_first_step(story_reader *r, const voices *choir, const voice *leader) {
-  plim_step first = {choir->at[0].first, r->story->steps.at[0].first};
+static bool add_first_step(analysis_reader *r, const voices *choir, const voice *leader) {
+  plim_step first = {choir->at[0].first, r->analysis->steps.at[0].first};
   if (choir->at[0].first >= first.end || leader == choir->at) return true;
-  if (!vec_push(&r->story->steps, first)) return false;
-  plim_step *at = r->story->steps.at;
-  for (size_t i = r->story->steps.len - 1; i > 0; i--) at[i] = at[i - 1];
+  if (!vec_push(&r->analysis->steps, first)) return false;
+  plim_step *at = r->analysis->steps.at;
+  for (size_t i = r->analysis->steps.len - 1; i > 0; i--) at[i] = at[i - 1];
   at[0] = first;
   return true;
 }
 
-bool story_read_rhythm(story_reader *r) {
+bool analysis_read_periods(analysis_reader *r) {
   plim_hash known = {0};
   voices all = {0};
   size_t requests = 0;
-  bool ok = hear(r->trace, &known, &all, &requests);
+  bool ok = resolve(r->trace, &known, &all, &requests);
   if (ok) keep_choir(&all, requests);
-  const voice *leader = ok && all.len >= MIN_VOICES ? find_leader(r->trace, r->story, &all) : NULL;
+  const voice *leader =
+      ok && all.len >= MIN_VOICES ? find_leader(r->trace, r->analysis, &all) : NULL;
   if (leader) {
-    r->story->steps_source = PLIM_STEPS_PERIODIC;
+    r->analysis->steps_source = PLIM_STEPS_PERIODIC;
     ok = steps_from_leader(r, leader) && add_first_step(r, &all, leader);
   }
   plim_hash_free(&known);

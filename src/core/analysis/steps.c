@@ -25,7 +25,7 @@ static bool is_request(const plim_event *e) {
 
 static size_t count_allocs(const plim_trace *t, size_t from, size_t to) {
   size_t count = 0;
-  for (size_t i = from; i < to; i++) count += story_is_alloc(t, i);
+  for (size_t i = from; i < to; i++) count += analysis_is_alloc(t, i);
   return count;
 }
 
@@ -114,8 +114,8 @@ static bool has_times(const plim_trace *t) {
 
 // Fused optimizers allocate nothing after their first step, but zero_grad frees the gradients of
 // every one; frees tell only if they were recorded with stacks of their own.
-static bool tells_optimizer(const story_reader *r, size_t i) {
-  stack_facts f = story_facts(r, i);
+static bool tells_optimizer(const analysis_reader *r, size_t i) {
+  stack_facts f = analysis_facts(r, i);
   if (r->trace->events.at[i].action == PLIM_EV_ALLOC) return f.in_optimizer;
   bool is_free = r->trace->events.at[i].action == PLIM_EV_FREE ||
                  r->trace->events.at[i].action == PLIM_EV_FREE_REQUESTED;
@@ -123,15 +123,15 @@ static bool tells_optimizer(const story_reader *r, size_t i) {
 }
 
 // A run of events of the optimizer with no forward or backward work in between is one span.
-static bool collect_stack_spans(const story_reader *r, markers *out) {
+static bool collect_stack_spans(const analysis_reader *r, markers *out) {
   bool is_open = false;
   for (size_t i = 0; i < r->trace->events.len; i++) {
     if (tells_optimizer(r, i)) {
       if (!is_open && !vec_push(out, (marker){.first = i})) return false;
       is_open = true;
       out->at[out->len - 1].end = i + 1;
-    } else if (story_is_alloc(r->trace, i)) {
-      story_phase phase = story_facts(r, i).phase;
+    } else if (analysis_is_alloc(r->trace, i)) {
+      analysis_phase phase = analysis_facts(r, i).phase;
       if (phase == PHASE_FORWARD || phase == PHASE_BACKWARD) is_open = false;
     }
   }
@@ -140,7 +140,7 @@ static bool collect_stack_spans(const story_reader *r, markers *out) {
 
 // ---- from spans to steps --------------------------------------------------------------------------
 
-static const plim_step *zero_grad_behind(const story_reader *r, size_t event, size_t *cursor) {
+static const plim_step *zero_grad_behind(const analysis_reader *r, size_t event, size_t *cursor) {
   while (*cursor < r->zero_grads.len && r->zero_grads.at[*cursor].first < event) ++*cursor;
   return *cursor < r->zero_grads.len ? &r->zero_grads.at[*cursor] : NULL;
 }
@@ -154,7 +154,7 @@ static bool few_requests(const plim_trace *t, size_t from, size_t to) {
 
 // Where frees that follow a step stop being of what the step made before its optimizer ran. Those
 // are gradients and activations; a model that is dropped right after training is no part of it.
-static size_t behind_own_frees(const story_reader *r, const uint32_t *born, size_t first,
+static size_t behind_own_frees(const analysis_reader *r, const uint32_t *born, size_t first,
                                size_t optimizer, size_t end) {
   const plim_trace *t = r->trace;
   for (; end < t->events.len; end++) {
@@ -166,16 +166,16 @@ static size_t behind_own_frees(const story_reader *r, const uint32_t *born, size
 }
 
 // By event: the ALLOC that a free is about, PLIM_NEVER for everything else.
-static uint32_t *births(const story_reader *r) {
+static uint32_t *births(const analysis_reader *r) {
   size_t n = r->trace->events.len;
   uint32_t *born = malloc((n + 1) * sizeof *born);
   for (size_t i = 0; born && i < n; i++) born[i] = PLIM_NEVER;
   for (size_t i = 0; born && i < n; i++)
-    if (r->story->freed_at.at[i] != PLIM_NEVER) born[r->story->freed_at.at[i]] = (uint32_t)i;
+    if (r->analysis->freed_at.at[i] != PLIM_NEVER) born[r->analysis->freed_at.at[i]] = (uint32_t)i;
   return born;
 }
 
-static size_t step_end(const story_reader *r, const uint32_t *born, size_t first,
+static size_t step_end(const analysis_reader *r, const uint32_t *born, size_t first,
                        const marker *last, size_t limit, size_t *cursor) {
   size_t end = last->end;
   const plim_step *zero = zero_grad_behind(r, last->end, cursor);
@@ -184,7 +184,7 @@ static size_t step_end(const story_reader *r, const uint32_t *born, size_t first
   return end < limit ? end : limit;
 }
 
-static bool steps_from_markers(story_reader *r, const markers *m) {
+static bool steps_from_markers(analysis_reader *r, const markers *m) {
   const plim_trace *t = r->trace;
   uint32_t *born = births(r);
   if (!born) return false;
@@ -195,7 +195,7 @@ static bool steps_from_markers(story_reader *r, const markers *m) {
     while (next < m->len && m->at[next].name != m->at[0].name) next++;
     size_t limit = next < m->len ? m->at[next].first : t->events.len;
     size_t end = step_end(r, born, first, &m->at[next - 1], limit, &cursor);
-    if (end > first) ok = vec_push(&r->story->steps, (plim_step){first, end});
+    if (end > first) ok = vec_push(&r->analysis->steps, (plim_step){first, end});
     first = end;
     i = next;
   }
@@ -205,7 +205,7 @@ static bool steps_from_markers(story_reader *r, const markers *m) {
 
 // A gradient scaler skips the optimizer when a gradient overflowed; zero_grad still ends that step.
 // A zero_grad behind other work than an optimizer step stands for a skipped one.
-static bool add_skipped(const story_reader *r, markers *m) {
+static bool add_skipped(const analysis_reader *r, markers *m) {
   markers all = {0};
   bool ok = true;
   size_t next = 0, from = m->len ? 0 : r->trace->events.len;
@@ -227,7 +227,7 @@ static bool add_skipped(const story_reader *r, markers *m) {
   return ok;
 }
 
-static bool keep_spans(story_reader *r, const markers *m) {
+static bool keep_spans(analysis_reader *r, const markers *m) {
   for (size_t i = 0; i < m->len; i++)
     if (!vec_push(&r->spans, (plim_step){m->at[i].first, m->at[i].end})) return false;
   return true;
@@ -236,9 +236,9 @@ static bool keep_spans(story_reader *r, const markers *m) {
 // ---- where set-up ends ----------------------------------------------------------------------------
 
 // Allocations of the second step before its optimizer runs.
-static size_t second_step_work(const story_reader *r) {
-  if (r->story->steps.len < 2) return 0;
-  size_t first = r->story->steps.at[1].first;
+static size_t second_step_work(const analysis_reader *r) {
+  if (r->analysis->steps.len < 2) return 0;
+  size_t first = r->analysis->steps.at[1].first;
   for (size_t i = 0; i < r->spans.len; i++)
     if (r->spans.at[i].first > first) return count_allocs(r->trace, first, r->spans.at[i].first);
   return 0;
@@ -249,51 +249,51 @@ static size_t second_step_work(const story_reader *r) {
 // last unbroken chain of overlapping short lives before the first optimizer step. Gradients that are
 // zeroed in place are not short-lived, so the chain may break behind backward: the first step has to
 // be about as long as the second.
-static size_t find_set_up_end(const story_reader *r) {
+static size_t find_set_up_end(const analysis_reader *r) {
   const plim_trace *t = r->trace;
   size_t optimizer = r->spans.at[0].first;
-  size_t bound = r->spans.len > 1 ? r->spans.at[1].first : r->story->steps.at[0].end;
+  size_t bound = r->spans.len > 1 ? r->spans.at[1].first : r->analysis->steps.at[0].end;
   size_t left = count_allocs(t, 0, optimizer), needed = second_step_work(r) / 4 * 3;
   size_t chain = 0, reach = 0;
   bool is_known = false;
   for (size_t i = 0; i < optimizer; i++) {
-    if (!story_is_alloc(t, i)) continue;
+    if (!analysis_is_alloc(t, i)) continue;
     left--;
-    size_t death = story_death(r->story, i);
+    size_t death = analysis_death(r->analysis, i);
     if (death >= bound) continue;
     if (!is_known || (reach < i && left >= needed)) chain = i, is_known = true;
     if (death > reach) reach = death;
   }
-  return is_known ? chain : r->story->steps.at[0].first;
+  return is_known ? chain : r->analysis->steps.at[0].first;
 }
 
 // A recording that starts inside a step shows it by freeing what was there before.
-static bool starts_inside_step(const story_reader *r) {
-  size_t end = r->story->steps.at[0].end;
-  for (size_t i = 0; i < r->story->start_freed_at.len; i++)
-    if (r->story->start_freed_at.at[i] < end) return true;
+static bool starts_inside_step(const analysis_reader *r) {
+  size_t end = r->analysis->steps.at[0].end;
+  for (size_t i = 0; i < r->analysis->start_freed_at.len; i++)
+    if (r->analysis->start_freed_at.at[i] < end) return true;
   return false;
 }
 
 // ---- the unfinished last step ---------------------------------------------------------------------
 
-static bool push_cut_step(story_reader *r, size_t first) {
+static bool push_cut_step(analysis_reader *r, size_t first) {
   size_t oom = last_oom(r->trace, first);
   r->is_unfinished = true;
   r->cut = oom == SIZE_MAX ? r->trace->events.len : oom;
-  return vec_push(&r->story->steps, (plim_step){first, r->trace->events.len});
+  return vec_push(&r->analysis->steps, (plim_step){first, r->trace->events.len});
 }
 
-static bool has_backward(const story_reader *r, size_t from) {
+static bool has_backward(const analysis_reader *r, size_t from) {
   for (size_t i = from; i < r->trace->events.len; i++)
-    if (story_is_alloc(r->trace, i) && story_facts(r, i).phase == PHASE_BACKWARD) return true;
+    if (analysis_is_alloc(r->trace, i) && analysis_facts(r, i).phase == PHASE_BACKWARD) return true;
   return false;
 }
 
 // What follows the last finished step is another one if a request failed in it, or if it has a
 // backward pass; without stacks, if it made half of what a step makes. Else it is an evaluation.
-static bool add_unfinished(story_reader *r) {
-  const plim_step last = r->story->steps.at[r->story->steps.len - 1];
+static bool add_unfinished(analysis_reader *r) {
+  const plim_step last = r->analysis->steps.at[r->analysis->steps.len - 1];
   bool is_step = last_oom(r->trace, last.end) != SIZE_MAX;
   if (!is_step && r->has_stacks) is_step = has_backward(r, last.end);
   else if (!is_step)
@@ -304,35 +304,35 @@ static bool add_unfinished(story_reader *r) {
 
 // A run that died in its first step has no optimizer step, but stacks show where forward began.
 // Without a backward pass or a failure it is no training.
-static bool add_only_step(story_reader *r) {
+static bool add_only_step(analysis_reader *r) {
   const plim_trace *t = r->trace;
   size_t first = 0;
   while (first < t->events.len &&
-         !(story_is_alloc(t, first) && story_facts(r, first).phase == PHASE_FORWARD))
+         !(analysis_is_alloc(t, first) && analysis_facts(r, first).phase == PHASE_FORWARD))
     first++;
   if (!r->has_stacks || first == t->events.len) return true;
   if (!has_backward(r, first) && last_oom(t, first) == SIZE_MAX) return true;
-  r->story->steps_source = PLIM_STEPS_STACKS;
+  r->analysis->steps_source = PLIM_STEPS_STACKS;
   return push_cut_step(r, first);
 }
 
 // ---- all of it ------------------------------------------------------------------------------------
 
 // The last allocation of a step that may be of its backward pass.
-static size_t backward_end(const story_reader *r, const plim_step *step) {
+static size_t backward_end(const analysis_reader *r, const plim_step *step) {
   size_t end = step->end;
   while (end > step->first &&
-         !(story_is_alloc(r->trace, end - 1) &&
-           (!r->has_stacks || story_facts(r, end - 1).phase == PHASE_BACKWARD)))
+         !(analysis_is_alloc(r->trace, end - 1) &&
+           (!r->has_stacks || analysis_facts(r, end - 1).phase == PHASE_BACKWARD)))
     end--;
   return end;
 }
 
 // Where no optimizer is seen, it is what comes behind the backward pass; without stacks, nothing.
-static bool guess_spans(story_reader *r) {
+static bool guess_spans(analysis_reader *r) {
   r->spans_are_guessed = true;
-  for (size_t i = 0; i < r->story->steps.len; i++) {
-    plim_step *step = &r->story->steps.at[i];
+  for (size_t i = 0; i < r->analysis->steps.len; i++) {
+    plim_step *step = &r->analysis->steps.at[i];
     size_t first = backward_end(r, step);
     size_t end = r->has_stacks ? step->end : first;
     if (!vec_push(&r->spans, (plim_step){first, end})) return false;
@@ -341,18 +341,18 @@ static bool guess_spans(story_reader *r) {
 }
 
 // "ProfilerStep#7" spans the step itself. Used where no optimizer of PyTorch's kind is seen.
-static bool steps_from_profiler(story_reader *r) {
+static bool steps_from_profiler(analysis_reader *r) {
   markers m = {0};
   bool ok = collect_spans(r->trace, "ProfilerStep#", &m);
   for (size_t i = 0; ok && i < m.len; i++)
     if (m.at[i].end > m.at[i].first)
-      ok = vec_push(&r->story->steps, (plim_step){m.at[i].first, m.at[i].end});
-  if (r->story->steps.len) r->story->steps_source = PLIM_STEPS_ANNOTATED;
+      ok = vec_push(&r->analysis->steps, (plim_step){m.at[i].first, m.at[i].end});
+  if (r->analysis->steps.len) r->analysis->steps_source = PLIM_STEPS_ANNOTATED;
   vec_free(&m);
   return ok;
 }
 
-static bool steps_from_optimizer(story_reader *r) {
+static bool steps_from_optimizer(analysis_reader *r) {
   markers m = {0}, zero = {0};
   bool ok = true;
   if (has_times(r->trace))
@@ -366,27 +366,27 @@ static bool steps_from_optimizer(story_reader *r) {
     ok = collect_stack_spans(r, &m);
   }
   if (ok && m.len) ok = add_skipped(r, &m) && keep_spans(r, &m) && steps_from_markers(r, &m);
-  if (ok && r->story->steps.len) r->story->steps_source = source;
+  if (ok && r->analysis->steps.len) r->analysis->steps_source = source;
   vec_free(&m);
   vec_free(&zero);
   return ok;
 }
 
-static void find_horizon(story_reader *r) {
+static void find_horizon(analysis_reader *r) {
   size_t oom = last_oom(r->trace, 0);
   if (r->spans.len) r->horizon = r->spans.at[r->spans.len - 1].first;
   else if (oom != SIZE_MAX) r->horizon = oom;
   else r->horizon = r->trace->events.len;
 }
 
-bool story_read_steps(story_reader *r) {
-  plim_story *s = r->story;
+bool analysis_read_steps(analysis_reader *r) {
+  plim_trace_analysis *s = r->analysis;
   bool ok = steps_from_optimizer(r), is_profiled = false;
   if (ok && !s->steps.len && has_times(r->trace)) {
     ok = steps_from_profiler(r);
     is_profiled = s->steps.len > 0;
   }
-  if (ok && !s->steps.len) ok = story_read_rhythm(r);
+  if (ok && !s->steps.len) ok = analysis_read_periods(r);
   if (ok && s->steps.len && !r->spans.len) ok = guess_spans(r);
   if (ok && s->steps.len && !is_profiled && !starts_inside_step(r))
     s->steps.at[0].first = find_set_up_end(r);

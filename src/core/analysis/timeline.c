@@ -1,7 +1,7 @@
 #include "timeline.h"
 
 #include "driver.h"
-#include "timeline_impl.h"
+#include "timeline_columns.h"
 #include "trace_start.h"
 
 _Static_assert((int)PLIM_KIND_COUNT <= PLIM_TIMELINE_PARTS, "every kind has a part");
@@ -18,7 +18,7 @@ typedef struct {
 // Bytes by kind and by line, kept up to date event by event.
 typedef struct {
   const plim_trace *trace;
-  const plim_story *story;
+  const plim_trace_analysis *analysis;
   tenant *tenants;         // by slot
   uint32_t *line_of_stack; // by stack: index into lines
   vec(plim_holder) lines;  // the lines that occur in the story, each once
@@ -33,12 +33,12 @@ static void ledger_clear(ledger *l) {
 
 // Gives each line of the story one entry, so that finding the largest does not visit all frames.
 static bool number_lines(ledger *l) {
-  size_t frames = l->trace->frames.len, stacks = l->story->line.len;
+  size_t frames = l->trace->frames.len, stacks = l->analysis->line.len;
   uint32_t *entry_of = malloc((frames + 1) * sizeof *entry_of); // the last one is for no line
   for (size_t i = 0; entry_of && i <= frames; i++) entry_of[i] = UINT32_MAX;
   bool ok = entry_of != NULL;
   for (size_t i = 0; ok && i < stacks; i++) {
-    uint32_t line = l->story->line.at[i];
+    uint32_t line = l->analysis->line.at[i];
     uint32_t *entry = &entry_of[line < frames ? line : frames];
     if (*entry == UINT32_MAX) {
       *entry = (uint32_t)l->lines.len;
@@ -50,10 +50,10 @@ static bool number_lines(ledger *l) {
   return ok;
 }
 
-static bool ledger_init(ledger *l, const plim_trace *trace, const plim_story *story) {
-  *l = (ledger){.trace = trace, .story = story};
+static bool ledger_init(ledger *l, const plim_trace *trace, const plim_trace_analysis *analysis) {
+  *l = (ledger){.trace = trace, .analysis = analysis};
   l->tenants = calloc((size_t)trace->block_slots + 1, sizeof *l->tenants);
-  l->line_of_stack = calloc(story->line.len + 1, sizeof *l->line_of_stack);
+  l->line_of_stack = calloc(analysis->line.len + 1, sizeof *l->line_of_stack);
   if (l->tenants && l->line_of_stack && number_lines(l)) return true;
   ledger_clear(l);
   return false;
@@ -79,7 +79,7 @@ static void move_in(ledger *l, uint32_t slot, uint64_t bytes, uint8_t kind, uint
 static void ledger_follow(ledger *l, size_t event, const plim_allocator *a) {
   const plim_event *e = &l->trace->events.at[event];
   if (e->action == PLIM_EV_ALLOC)
-    move_in(l, e->block, plim_allocator_block_bytes(a, e->block), l->story->kind.at[event],
+    move_in(l, e->block, plim_allocator_block_bytes(a, e->block), l->analysis->kind.at[event],
             e->stack);
   if (e->action == PLIM_EV_FREE || e->action == PLIM_EV_FREE_REQUESTED) move_out(l, e->block);
 }
@@ -88,7 +88,7 @@ static void ledger_start(ledger *l, const plim_allocator *a) {
   for (size_t i = 0; i < l->trace->start_blocks.len; i++) {
     const plim_start_block *b = &l->trace->start_blocks.at[i];
     if (b->is_pending) continue;
-    move_in(l, b->slot, plim_allocator_block_bytes(a, b->slot), l->story->start_kind.at[i],
+    move_in(l, b->slot, plim_allocator_block_bytes(a, b->slot), l->analysis->start_kind.at[i],
             b->stack);
   }
 }
@@ -157,7 +157,7 @@ void timeline_find_peaks(plim_timeline *t) {
 
 typedef struct {
   const plim_trace *trace;
-  const plim_story *story;
+  const plim_trace_analysis *analysis;
   const plim_replay_options *options;
   const plim_guided *guided; // NULL: show the recording
   plim_timeline *out;
@@ -200,7 +200,7 @@ static void fill_column(builder *b, plim_column *c) {
   for (size_t i = 0; i < b->ledger.lines.len; i++)
     timeline_offer_holder(c->holders, b->ledger.lines.at[i]);
   c->entry = c->instant ? b->trace->events.at[c->instant - 1].entry : 0;
-  c->step = plim_story_step_of(b->story, c->instant ? c->instant - 1 : 0);
+  c->step = plim_trace_analysis_step_of(b->analysis, c->instant ? c->instant - 1 : 0);
 }
 
 static void fill_columns_at(builder *b, size_t instant) {
@@ -288,13 +288,14 @@ static bool begin(builder *b) {
   return a != NULL;
 }
 
-bool plim_timeline_build(const plim_trace *trace, const plim_story *story,
+bool plim_timeline_build(const plim_trace *trace, const plim_trace_analysis *analysis,
                          const plim_replay_options *options, const plim_guided *guided,
                          size_t columns, plim_timeline *out) {
-  builder b = {.trace = trace, .story = story, .options = options, .guided = guided, .out = out};
+  builder b = {
+      .trace = trace, .analysis = analysis, .options = options, .guided = guided, .out = out};
   *out = (plim_timeline){.first_oom_event = PLIM_UNKNOWN};
   if (!trace->events.len || !columns) return true;
-  if (!ledger_init(&b.ledger, trace, story)) return false;
+  if (!ledger_init(&b.ledger, trace, analysis)) return false;
   bool ok = timeline_make_columns(out, trace->events.len, columns) && begin(&b) && first_pass(&b) &&
             second_pass(&b);
   if (ok) timeline_find_peaks(out);

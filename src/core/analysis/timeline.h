@@ -53,7 +53,7 @@ typedef struct plim_timeline {
 // The story must be that of the trace.
 //
 // False when memory is out; *out is then empty. Free it with plim_timeline_clear.
-bool plim_timeline_build(const plim_trace *trace, const plim_story *story,
+bool plim_timeline_build(const plim_trace *trace, const plim_trace_analysis *analysis,
                          const plim_replay_options *options, const plim_guided *guided,
                          size_t columns, plim_timeline *out);
 void plim_timeline_clear(plim_timeline *timeline); // NULL is fine

@@ -12,21 +12,21 @@ const char *const plim_kind_names[PLIM_KIND_COUNT] = {
 #define START_OWNER 0x80000000u // an owner that is a start block
 
 typedef struct {
-  story_reader *r;
+  analysis_reader *r;
   uint32_t *owner; // by slot: the ALLOC event (or start block) that holds it
 } lifetimes;
 
 static void end_life(lifetimes *l, uint32_t owner, size_t event) {
-  plim_story *story = l->r->story;
+  plim_trace_analysis *analysis = l->r->analysis;
   if (owner & START_OWNER) {
-    story->start_freed_at.at[owner & ~START_OWNER] = (uint32_t)event;
+    analysis->start_freed_at.at[owner & ~START_OWNER] = (uint32_t)event;
     return;
   }
   const plim_trace *t = l->r->trace;
-  story->freed_at.at[owner] = (uint32_t)event;
+  analysis->freed_at.at[owner] = (uint32_t)event;
   // Without context of their own, frees carry the stack of their allocation.
   if (t->events.at[event].stack && t->events.at[event].stack != t->events.at[owner].stack &&
-      !story_is_alloc(t, event))
+      !analysis_is_alloc(t, event))
     l->r->frees_have_stacks = true;
 }
 
@@ -49,9 +49,9 @@ static void read_event(lifetimes *l, size_t i) {
   }
 }
 
-static bool read_lifetimes(story_reader *r) {
+static bool read_lifetimes(analysis_reader *r) {
   const plim_trace *t = r->trace;
-  plim_story *s = r->story;
+  plim_trace_analysis *s = r->analysis;
   lifetimes l = {.r = r, .owner = malloc(((size_t)t->block_slots + 1) * sizeof *l.owner)};
   bool ok = l.owner && vec_reserve(&s->freed_at, t->events.len) &&
             vec_reserve(&s->start_freed_at, t->start_blocks.len);
@@ -73,35 +73,35 @@ static bool read_lifetimes(story_reader *r) {
 
 // ---- the whole ------------------------------------------------------------------------------------
 
-bool plim_story_read(const plim_trace *trace, plim_story *story) {
-  *story = (plim_story){0};
-  story_reader r = {.trace = trace, .story = story};
-  bool ok =
-      read_lifetimes(&r) && story_read_lines(&r) && story_read_steps(&r) && story_read_kinds(&r);
+bool plim_trace_analysis_read(const plim_trace *trace, plim_trace_analysis *analysis) {
+  *analysis = (plim_trace_analysis){0};
+  analysis_reader r = {.trace = trace, .analysis = analysis};
+  bool ok = read_lifetimes(&r) && analysis_read_lines(&r) && analysis_read_steps(&r) &&
+            analysis_read_kinds(&r);
   vec_free(&r.facts);
   vec_free(&r.spans);
   vec_free(&r.zero_grads);
-  if (!ok) plim_story_clear(story);
+  if (!ok) plim_trace_analysis_clear(analysis);
   return ok;
 }
 
-void plim_story_clear(plim_story *story) {
-  if (!story) return;
-  vec_free(&story->steps);
-  vec_free(&story->freed_at);
-  vec_free(&story->kind);
-  vec_free(&story->start_freed_at);
-  vec_free(&story->start_kind);
-  vec_free(&story->line);
-  vec_free(&story->user_line);
-  *story = (plim_story){0};
+void plim_trace_analysis_clear(plim_trace_analysis *analysis) {
+  if (!analysis) return;
+  vec_free(&analysis->steps);
+  vec_free(&analysis->freed_at);
+  vec_free(&analysis->kind);
+  vec_free(&analysis->start_freed_at);
+  vec_free(&analysis->start_kind);
+  vec_free(&analysis->line);
+  vec_free(&analysis->user_line);
+  *analysis = (plim_trace_analysis){0};
 }
 
-size_t plim_story_step_of(const plim_story *story, size_t event) {
-  size_t low = 0, high = story->steps.len; // steps that begin at or before the event
+size_t plim_trace_analysis_step_of(const plim_trace_analysis *analysis, size_t event) {
+  size_t low = 0, high = analysis->steps.len; // steps that begin at or before the event
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (story->steps.at[middle].first <= event) low = middle + 1;
+    if (analysis->steps.at[middle].first <= event) low = middle + 1;
     else high = middle;
   }
   return low;

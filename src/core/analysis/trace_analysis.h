@@ -36,7 +36,7 @@ typedef enum {
   PLIM_STEPS_PERIODIC   // by the rhythm of the allocations
 } plim_steps_source;
 
-typedef struct plim_story {
+typedef struct plim_trace_analysis {
   vec(plim_step) steps; // by event; what comes before the first step is set-up
   plim_steps_source steps_source;
   vec(uint32_t) freed_at;       // by event: where an ALLOC is freed (or its free requested)
@@ -47,14 +47,14 @@ typedef struct plim_story {
                            // trace.frames), the innermost outside PyTorch's own code;
                            // PLIM_NO_LINE if the stack has no Python frame
   vec(uint32_t) user_line; // by stack: the innermost frame outside installed packages
-} plim_story;
+} plim_trace_analysis;
 
 // False when memory is out. The trace must be linked.
-bool plim_story_read(const plim_trace *trace, plim_story *story);
-void plim_story_clear(plim_story *story);
+bool plim_trace_analysis_read(const plim_trace *trace, plim_trace_analysis *analysis);
+void plim_trace_analysis_clear(plim_trace_analysis *analysis);
 
 // The step an event belongs to, counted from 1; 0 before the first step.
-size_t plim_story_step_of(const plim_story *story, size_t event);
+size_t plim_trace_analysis_step_of(const plim_trace_analysis *analysis, size_t event);
 
 // Both are safe to print: control characters in them are replaced.
 // "modeling_llama.py:212 (forward)" for a frame, shortened from the left to `size`; "(no stack)"
@@ -67,7 +67,7 @@ void plim_module_name(const plim_trace *trace, uint32_t frame, char *text, size_
 
 typedef struct {
   uint32_t stack;                      // a stack that made them; 0 if none were recorded
-  uint32_t line;                       // as in plim_story.line
+  uint32_t line;                       // as in plim_trace_analysis.line
   uint64_t bytes_per_step;             // mean over the steps it was seen in
   uint64_t bytes;                      // alive at the end
   uint64_t count;                      // allocations alive at the end
@@ -78,10 +78,12 @@ typedef vec(plim_leak) plim_leaks;
 
 // Allocations that survive step after step, grouped by the line that made them (by size where no
 // stacks were recorded), largest bytes per step first.
-bool plim_find_leaks(const plim_trace *trace, const plim_story *story, plim_leaks *leaks);
+bool plim_find_leaks(const plim_trace *trace, const plim_trace_analysis *analysis,
+                     plim_leaks *leaks);
 
 // Gives what these leaks left behind the kind PLIM_KIND_LEAKED.
-void plim_mark_leaks(const plim_trace *trace, const plim_leaks *leaks, plim_story *story);
+void plim_mark_leaks(const plim_trace *trace, const plim_leaks *leaks,
+                     plim_trace_analysis *analysis);
 
 // ---- duplicates -----------------------------------------------------------------------------------
 
@@ -103,7 +105,7 @@ typedef vec(plim_duplicate) plim_duplicates;
 
 // Sets of tensors of the same shapes held twice or more at the same time, same or another dtype.
 // Gradients and optimizer state mirror the parameters by nature and are not counted.
-bool plim_find_duplicates(const plim_trace *trace, const plim_story *story,
+bool plim_find_duplicates(const plim_trace *trace, const plim_trace_analysis *analysis,
                           plim_duplicates *duplicates);
 void plim_duplicates_clear(plim_duplicates *duplicates);
 

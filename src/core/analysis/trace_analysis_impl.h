@@ -1,5 +1,5 @@
 // What the parts of the story share while it is read; nothing outside story*.c, lines.c, steps.c,
-// rhythm.c and kinds.c needs it.
+// periodic_steps.c and kinds.c needs it.
 #ifndef PLIM_CORE_TRACE_ANALYSIS_IMPL_H
 #define PLIM_CORE_TRACE_ANALYSIS_IMPL_H
 
@@ -12,17 +12,17 @@ typedef enum {
   PHASE_BACKWARD,  // inside autograd. Its device threads have no Python frames at all
   PHASE_OPTIMIZER, // inside an optimizer's step
   PHASE_STATE      // an optimizer loads its state
-} story_phase;
+} analysis_phase;
 
 typedef struct {
-  uint8_t phase;     // a story_phase
+  uint8_t phase;     // a analysis_phase
   bool in_optimizer; // a frame of an optimizer's step, innermost or not
   bool in_zero_grad;
 } stack_facts;
 
 typedef struct {
   const plim_trace *trace;
-  plim_story *story;
+  plim_trace_analysis *analysis;
   vec(stack_facts) facts;    // by stack
   bool has_stacks;           // a tenth of the allocations or more have one
   bool frees_have_stacks;    // frees show where they happened, not where the block was made
@@ -32,27 +32,27 @@ typedef struct {
   bool is_unfinished;        // the last step was cut short
   size_t cut;                // then: the moment, a failed request or the end of the recording
   size_t horizon;            // the last moment of training: what is alive here lived to the end
-} story_reader;
+} analysis_reader;
 
 // lines.c: fills facts, line and user_line. False when memory is out.
-bool story_read_lines(story_reader *r);
+bool analysis_read_lines(analysis_reader *r);
 // steps.c: fills spans and steps. False when memory is out.
-bool story_read_steps(story_reader *r);
-// rhythm.c: fills steps by periodicity, if there is one beyond doubt. False when memory is out.
-bool story_read_rhythm(story_reader *r);
+bool analysis_read_steps(analysis_reader *r);
+// periodic_steps.c: fills steps by periodicity, if there is one beyond doubt. False when memory is out.
+bool analysis_read_periods(analysis_reader *r);
 // kinds.c: fills kind and start_kind. False when memory is out.
-bool story_read_kinds(story_reader *r);
+bool analysis_read_kinds(analysis_reader *r);
 
-static inline bool story_is_alloc(const plim_trace *trace, size_t event) {
+static inline bool analysis_is_alloc(const plim_trace *trace, size_t event) {
   return trace->events.at[event].action == PLIM_EV_ALLOC;
 }
 
 // Where an allocation ends, for comparisons: behind everything if it is never freed.
-static inline size_t story_death(const plim_story *story, size_t event) {
-  return story->freed_at.at[event] == PLIM_NEVER ? SIZE_MAX : story->freed_at.at[event];
+static inline size_t analysis_death(const plim_trace_analysis *analysis, size_t event) {
+  return analysis->freed_at.at[event] == PLIM_NEVER ? SIZE_MAX : analysis->freed_at.at[event];
 }
 
-static inline stack_facts story_facts(const story_reader *r, size_t event) {
+static inline stack_facts analysis_facts(const analysis_reader *r, size_t event) {
   uint32_t stack = r->trace->events.at[event].stack;
   return stack < r->facts.len ? r->facts.at[stack] : (stack_facts){0};
 }

@@ -22,9 +22,9 @@ static void collect(void *context, const plim_tape *t, const plim_allocator *a,
   plim_holding *tensor = &c->tensors.at[id];
   if (kind != PLIM_STREAM_ALLOC) tensor->bytes = 0;
   else {
-    plim_wish wish = plim_tape_wish(t);
-    *tensor =
-        (plim_holding){plim_tape_place(t), wish.shape, wish.dtype, wish.purpose, bytes, 1, false};
+    plim_pending_alloc pending = plim_tape_pending(t);
+    *tensor = (plim_holding){
+        plim_tape_point(t), pending.shape, pending.dtype, pending.purpose, bytes, 1, false};
   }
   c->is_done = c->events++ == c->peak_event;
 }

@@ -6,7 +6,7 @@
 
 // Tensors of one shape that the same part of the program made, in one layer or in several.
 typedef struct {
-  plim_place place; // of the first of them; place.layer is the first layer
+  plim_program_point place; // of the first of them; place.layer is the first layer
   plim_dims shape;
   plim_dtype dtype;
   plim_purpose purpose;

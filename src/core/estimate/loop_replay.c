@@ -12,56 +12,56 @@
 // ---- writing down -----------------------------------------------------------------------------------
 
 static void start(follower *f, bool is_on) {
-  vec_free(&f->echo.events);
-  f->echo = (echo_book){.is_on = is_on, .rounds.first = f->next_id};
+  vec_free(&f->loop_replay.events);
+  f->loop_replay = (loop_book){.is_on = is_on, .rounds.first = f->next_id};
 }
 
-void echo_turns(void *context, bool begin) { start(context, begin); }
+void loop_replay_inner(void *context, bool begin) { start(context, begin); }
 
-void echo_clear(follower *f) { start(f, false); }
+void loop_replay_clear(follower *f) { start(f, false); }
 
-static uint64_t allocated_in(const predict_lane *l) {
+static uint64_t allocated_in(const predict_device *l) {
   return plim_allocator_stats(l->allocator)->now.allocated_bytes;
 }
 
-void echo_note(follower *f, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
-  echo_book *b = &f->echo;
+void loop_replay_note(follower *f, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
+  loop_book *b = &f->loop_replay;
   plim_stream stream = plim_tape_stream(f->tape);
   plim_rounds_note(&b->rounds, kind, stream, id, bytes);
   if (!b->period) return;
-  echo_event e = {.bytes = bytes,
-                  .place = plim_tape_place(f->tape),
+  loop_event e = {.bytes = bytes,
+                  .place = plim_tape_point(f->tape),
                   .id = id,
                   .round = b->written,
                   .kind = kind};
   memcpy(e.live, plim_tape_live(f->tape), sizeof e.live);
-  for (int i = 0; i < f->count; i++) e.allocated[i] = allocated_in(&f->lanes[i]);
+  for (int i = 0; i < f->count; i++) e.allocated[i] = allocated_in(&f->devices[i]);
   b->is_void |=
-      f->count != b->lanes || kind == PLIM_STREAM_EMPTY_CACHE || stream != PLIM_COMPUTE_STREAM;
+      f->count != b->devices || kind == PLIM_STREAM_EMPTY_CACHE || stream != PLIM_COMPUTE_STREAM;
   if (!vec_push(&b->events, e)) f->failed = true;
 }
 
 static void begin_writing(follower *f, int period) {
-  echo_book *b = &f->echo;
+  loop_book *b = &f->loop_replay;
   b->period = period;
   b->written = 0;
-  b->lanes = f->count;
+  b->devices = f->count;
   b->is_void = false;
   b->events.len = 0;
   b->firsts[0] = f->next_id;
-  for (int i = 0; i < f->count; i++) b->allocated[i] = allocated_in(&f->lanes[i]);
+  for (int i = 0; i < f->count; i++) b->allocated[i] = allocated_in(&f->devices[i]);
 }
 
 // ---- what came back ---------------------------------------------------------------------------------
 
-static uint64_t *pools_at(echo_book *b, int round) { return b->pools[round % (ECHO_LONGEST + 1)]; }
+static uint64_t *pools_at(loop_book *b, int round) { return b->pools[round % (ECHO_LONGEST + 1)]; }
 
 static void end_round(follower *f) {
-  echo_book *b = &f->echo;
+  loop_book *b = &f->loop_replay;
   uint64_t *pools = pools_at(b, b->rounds.rounds), one[ECHO_POOLS];
   pools[0] = pools[1] = (uint64_t)f->count;
   for (int i = 0; i < f->count; i++) {
-    const predict_lane *l = &f->lanes[i];
+    const predict_device *l = &f->devices[i];
     plim_rounds_pools(&b->rounds, l->allocator, one);
     for (int k = 0; k < ECHO_POOLS; k++) pools[k] = 31 * pools[k] + one[k] + l->out->runs_out;
   }
@@ -69,7 +69,7 @@ static void end_round(follower *f) {
 }
 
 // How many of the pools are as they were so many rounds ago.
-static int find_returned(echo_book *b, int period) {
+static int find_returned(loop_book *b, int period) {
   int last = b->rounds.rounds - 1, count = 0;
   if (b->rounds.alike <= period || last < period) return -1;
   for (int i = 0; i < ECHO_POOLS; i++) {
@@ -81,7 +81,7 @@ static int find_returned(echo_book *b, int period) {
 
 // The shortest after which most of them are. One that something is left in cannot be; others are waited
 // for, but not for ever.
-static int find_period(echo_book *b, bool keeps) {
+static int find_period(loop_book *b, bool keeps) {
   int best = 0, most = -1;
   for (int p = 1; p <= ECHO_LONGEST; p++) {
     int count = find_returned(b, p);
@@ -95,8 +95,8 @@ static int find_period(echo_book *b, bool keeps) {
 
 // The number of an allocation when its round is done for the nth time, from 1. Two rounds' live at a time, so
 // two sets of numbers do; after an even number of rounds they are those that the tape knows.
-static uint32_t name_of(const echo *x, const echo_event *e, int64_t n) {
-  uint32_t first = x->f->echo.firsts[e->round];
+static uint32_t name_of(const loop_replay *x, const loop_event *e, int64_t n) {
+  uint32_t first = x->f->loop_replay.firsts[e->round];
   bool is_older = e->id < first;
   uint32_t place = is_older ? e->id + x->size - first : e->id - first;
   n -= is_older;
@@ -104,12 +104,12 @@ static uint32_t name_of(const echo *x, const echo_event *e, int64_t n) {
   return (n % 2 ? x->other : x->base) + place;
 }
 
-static void note_peak(const echo *x, int lane, int64_t more, size_t event, int64_t n) {
+static void note_peak(const loop_replay *x, int device, int64_t more, size_t event, int64_t n) {
   const follower *f = x->f;
-  const echo_book *b = &f->echo;
-  plim_prediction *out = f->lanes[lane].out;
-  const echo_event *e = echo_event_at(x, event);
-  uint64_t peak = (uint64_t)((int64_t)allocated_in(&f->lanes[lane]) + x->aside[lane] + more);
+  const loop_book *b = &f->loop_replay;
+  plim_prediction *out = f->devices[device].out;
+  const loop_event *e = loop_event_at(x, event);
+  uint64_t peak = (uint64_t)((int64_t)allocated_in(&f->devices[device]) + x->aside[device] + more);
   if (peak <= out->peak_allocated_bytes) return;
   out->peak_allocated_bytes = peak;
   out->peak_at = e->place;
@@ -119,27 +119,27 @@ static void note_peak(const echo *x, int lane, int64_t more, size_t event, int64
   if (x->kept) out->live_bytes[x->kept->purpose] += (uint64_t)since * x->kept->bytes;
 }
 
-static void count(echo *x, int lane, const echo_tally *sum, int64_t n) {
-  note_peak(x, lane, sum->most[lane], sum->highest[lane], n);
-  x->aside[lane] += sum->change[lane];
+static void count(loop_replay *x, int device, const loop_tally *sum, int64_t n) {
+  note_peak(x, device, sum->most[device], sum->highest[device], n);
+  x->aside[device] += sum->change[device];
 }
 
-static void do_stroke(echo *x, int lane, const echo_stroke *s, int64_t n) {
+static void do_op(loop_replay *x, int device, const loop_op *s, int64_t n) {
   follower *f = x->f;
-  plim_allocator *a = f->lanes[lane].allocator;
-  const echo_event *e = echo_event_at(x, s->event);
-  if (s->is_counted) count(x, lane, &s->sum, n);
+  plim_allocator *a = f->devices[device].allocator;
+  const loop_event *e = loop_event_at(x, s->event);
+  if (s->is_counted) count(x, device, &s->sum, n);
   else if (e->kind == PLIM_STREAM_ALLOC) {
     plim_malloc_result got =
         plim_allocator_malloc(a, name_of(x, e, n), e->bytes, PLIM_COMPUTE_STREAM, 0);
     f->failed |= got == PLIM_MALLOC_NO_HOST_MEMORY;
-    if (got == PLIM_MALLOC_OK) note_peak(x, lane, 0, s->event, n);
+    if (got == PLIM_MALLOC_OK) note_peak(x, device, 0, s->event, n);
   } else plim_allocator_free(a, name_of(x, e, n));
 }
 
-static bool has_room(const echo *x, uint64_t bytes) {
+static bool has_room(const loop_replay *x, uint64_t bytes) {
   for (int i = 0; i < x->f->count; i++) {
-    const predict_lane *l = &x->f->lanes[i];
+    const predict_device *l = &x->f->devices[i];
     if (!l->out->runs_out &&
         plim_allocator_would_reuse(l->allocator, bytes, PLIM_COMPUTE_STREAM, 0) == PLIM_UNKNOWN)
       return false;
@@ -148,13 +148,13 @@ static bool has_room(const echo *x, uint64_t bytes) {
 }
 
 // Does it, or the span that begins with it; the stroke behind.
-static size_t do_next(echo *x, size_t at, int64_t n) {
-  const echo_stroke *s = &x->strokes.at[at];
+static size_t do_next(loop_replay *x, size_t at, int64_t n) {
+  const loop_op *s = &x->ops.at[at];
   bool is_span = s->behind && has_room(x, s->room_bytes);
   for (int i = 0; i < x->f->count; i++) {
-    if (x->f->lanes[i].out->runs_out) continue;
+    if (x->f->devices[i].out->runs_out) continue;
     if (is_span) count(x, i, &s->span, n);
-    else do_stroke(x, i, s, n);
+    else do_op(x, i, s, n);
   }
   return is_span ? s->behind : at + 1;
 }
@@ -163,22 +163,22 @@ static size_t do_next(echo *x, size_t at, int64_t n) {
 static uint64_t given_back(const follower *f) {
   uint64_t sum = 0;
   for (int i = 0; i < f->count; i++) {
-    const plim_allocator_stats_t *s = plim_allocator_stats(f->lanes[i].allocator);
+    const plim_allocator_stats_t *s = plim_allocator_stats(f->devices[i].allocator);
     sum += s->retries + s->ooms + s->segment_frees;
   }
   return sum;
 }
 
 // How many rounds went well, of so many.
-static int do_rounds(echo *x, int times) {
+static int do_rounds(loop_replay *x, int times) {
   follower *f = x->f;
   uint64_t before = given_back(f);
   memset(x->aside, 0, sizeof x->aside);
   size_t at = 0;
   for (int n = 1; n <= times && !f->failed; n++) {
-    int round = (n - 1) % f->echo.period;
+    int round = (n - 1) % f->loop_replay.period;
     if (!round) at = 0;
-    while (at < x->strokes.len && echo_event_at(x, x->strokes.at[at].event)->round == round)
+    while (at < x->ops.len && loop_event_at(x, x->ops.at[at].event)->round == round)
       at = do_next(x, at, n);
     if (given_back(f) != before) return n - 1;
   }
@@ -191,16 +191,16 @@ typedef struct {
   plim_allocator *allocator;
   plim_address_model addresses;
   plim_prediction out;
-} saved_lane;
+} saved_device;
 
-static uint64_t limit_of(const follower *f, int lane) {
-  return lane ? PLIM_UNKNOWN : f->request->limit_bytes;
+static uint64_t limit_of(const follower *f, int device) {
+  return device ? PLIM_UNKNOWN : f->request->limit_bytes;
 }
 
-static bool save(follower *f, saved_lane *saved) {
+static bool save(follower *f, saved_device *saved) {
   bool ok = true;
   for (int i = 0; i < f->count; i++) {
-    predict_lane *l = &f->lanes[i];
+    predict_device *l = &f->devices[i];
     saved[i].out = *l->out;
     ok &= plim_address_model_copy(&saved[i].addresses, &l->addresses);
     saved[i].allocator = plim_allocator_clone(
@@ -210,9 +210,9 @@ static bool save(follower *f, saved_lane *saved) {
   return ok;
 }
 
-static void restore(follower *f, saved_lane *saved) {
+static void restore(follower *f, saved_device *saved) {
   for (int i = 0; i < f->count; i++) {
-    predict_lane *l = &f->lanes[i], now = *l;
+    predict_device *l = &f->devices[i], now = *l;
     l->allocator = saved[i].allocator;
     l->addresses = saved[i].addresses;
     *l->out = saved[i].out;
@@ -221,7 +221,7 @@ static void restore(follower *f, saved_lane *saved) {
   }
 }
 
-static void forget(const follower *f, saved_lane *saved) {
+static void forget(const follower *f, saved_device *saved) {
   for (int i = 0; i < f->count; i++) {
     plim_allocator_delete(saved[i].allocator);
     plim_address_model_clear(&saved[i].addresses);
@@ -229,23 +229,23 @@ static void forget(const follower *f, saved_lane *saved) {
 }
 
 // So many rounds that the pools which came back are there again, and the names are the tape's.
-static int whole(const echo_book *b, int times) {
+static int whole(const loop_book *b, int times) {
   int unit = b->period % 2 ? 2 * b->period : b->period;
   return times - times % unit;
 }
 
-static int do_well(echo *x, int times) {
+static int do_well(loop_replay *x, int times) {
   follower *f = x->f;
-  saved_lane saved[MAX_LANES] = {0};
-  bool ok = save(f, saved) && echo_make_strokes(x);
+  saved_device saved[MAX_DEVICES] = {0};
+  bool ok = save(f, saved) && loop_make_ops(x);
   int done = ok ? do_rounds(x, times) : 0;
   if (ok && done < times && !f->failed) {
     restore(f, saved);
-    done = do_rounds(x, whole(&f->echo, done));
+    done = do_rounds(x, whole(&f->loop_replay, done));
   }
   f->failed |= !ok;
   forget(f, saved);
-  vec_free(&x->strokes);
+  vec_free(&x->ops);
   return f->failed ? 0 : done;
 }
 
@@ -253,21 +253,22 @@ static int do_well(echo *x, int times) {
 
 // An observer that waits for an event sees the rounds around it.
 static int leave_shown(const follower *f, int times) {
-  uint64_t shown = f->request->shown_event, each = f->echo.events.len / (size_t)f->echo.period;
+  uint64_t shown = f->request->shown_event,
+           each = f->loop_replay.events.len / (size_t)f->loop_replay.period;
   if (shown < f->events || !each) return times;
   uint64_t before = (shown - f->events) / each;
   return before < (uint64_t)times ? (int)before : times;
 }
 
 // What happened is of this round and the one before, and what is left is of this.
-static bool is_sound(const echo *x) {
-  const echo_book *b = &x->f->echo;
+static bool is_sound(const loop_replay *x) {
+  const loop_book *b = &x->f->loop_replay;
   for (size_t i = 0; i < b->events.len; i++)
-    if (echo_event_at(x, i)->id < b->firsts[echo_event_at(x, i)->round] - x->size) return false;
+    if (loop_event_at(x, i)->id < b->firsts[loop_event_at(x, i)->round] - x->size) return false;
   return !b->is_void && x->base >= x->size && (!x->kept || x->kept->id >= x->base);
 }
 
-static void tell(follower *f, const echo *x, int times, uint64_t events) {
+static void tell(follower *f, const loop_replay *x, int times, uint64_t events) {
   const plim_observer *o = f->request->observer;
   f->events += events;
   if (o && o->skips) o->skips(o->context, events);
@@ -278,9 +279,10 @@ static void tell(follower *f, const echo *x, int times, uint64_t events) {
 }
 
 static int do_again(follower *f, const plim_storage *kept, int times) {
-  echo_book *b = &f->echo;
+  loop_book *b = &f->loop_replay;
   uint32_t base = b->firsts[b->period - 1];
-  echo x = {.f = f, .kept = kept, .base = base, .size = f->next_id - base, .kept_base = f->next_id};
+  loop_replay x = {
+      .f = f, .kept = kept, .base = base, .size = f->next_id - base, .kept_base = f->next_id};
   times = whole(b, leave_shown(f, times));
   if (!times || !is_sound(&x)) return 0;
   x.other = f->next_id + (kept ? (uint32_t)times : 0);
@@ -293,16 +295,16 @@ static int do_again(follower *f, const plim_storage *kept, int times) {
 }
 
 static bool is_written(follower *f) {
-  echo_book *b = &f->echo;
+  loop_book *b = &f->loop_replay;
   if (!b->period) return false;
   b->written++;
   if (b->written < b->period) b->firsts[b->written] = f->next_id;
   return b->written == b->period;
 }
 
-int echo_again(void *context, const plim_storage *kept, int most) {
+int loop_replay_again(void *context, const plim_storage *kept, int most) {
   follower *f = context;
-  echo_book *b = &f->echo;
+  loop_book *b = &f->loop_replay;
   int done = 0;
   end_round(f);
   // A collection goes by the age of blocks, which is no part of the state that is compared.

@@ -3,46 +3,46 @@
 
 // ---- strokes ----------------------------------------------------------------------------------------
 
-static int64_t change_of(const echo *x, size_t event, int lane) {
-  const echo_book *b = &x->f->echo;
-  uint64_t before = event ? b->events.at[event - 1].allocated[lane] : b->allocated[lane];
-  return (int64_t)(b->events.at[event].allocated[lane] - before);
+static int64_t change_of(const loop_replay *x, size_t event, int device) {
+  const loop_book *b = &x->f->loop_replay;
+  uint64_t before = event ? b->events.at[event - 1].allocated[device] : b->allocated[device];
+  return (int64_t)(b->events.at[event].allocated[device] - before);
 }
 
-static void add(echo_tally *sum, int lane, int64_t most, size_t highest, int64_t change,
+static void add(loop_tally *sum, int device, int64_t most, size_t highest, int64_t change,
                 bool is_first) {
-  if (is_first || sum->change[lane] + most > sum->most[lane])
-    sum->most[lane] = sum->change[lane] + most, sum->highest[lane] = highest;
-  sum->change[lane] += change;
+  if (is_first || sum->change[device] + most > sum->most[device])
+    sum->most[device] = sum->change[device] + most, sum->highest[device] = highest;
+  sum->change[device] += change;
 }
 
-static void add_event(const echo *x, echo_tally *sum, size_t event, bool is_first) {
+static void add_event(const loop_replay *x, loop_tally *sum, size_t event, bool is_first) {
   for (int i = 0; i < x->f->count; i++) {
     int64_t change = change_of(x, event, i);
     add(sum, i, change, event, change, is_first);
   }
 }
 
-static void add_tally(const echo *x, echo_tally *sum, const echo_tally *more) {
+static void add_tally(const loop_replay *x, loop_tally *sum, const loop_tally *more) {
   for (int i = 0; i < x->f->count; i++)
     add(sum, i, more->most[i], more->highest[i], more->change[i], false);
 }
 
-static bool is_large(const echo *x, const echo_event *e) {
+static bool is_large(const loop_replay *x, const loop_event *e) {
   return plim_request_is_large(&x->conf, e->bytes);
 }
 
-static bool cut(echo *x) {
-  for (size_t i = 0; i < x->f->echo.events.len; i++) {
-    const echo_event *e = echo_event_at(x, i);
-    echo_stroke *last = x->strokes.len ? &x->strokes.at[x->strokes.len - 1] : NULL;
-    bool is_counted = x->f->echo.returned[is_large(x, e)];
+static bool cut(loop_replay *x) {
+  for (size_t i = 0; i < x->f->loop_replay.events.len; i++) {
+    const loop_event *e = loop_event_at(x, i);
+    loop_op *last = x->ops.len ? &x->ops.at[x->ops.len - 1] : NULL;
+    bool is_counted = x->f->loop_replay.returned[is_large(x, e)];
     bool goes_on =
-        is_counted && last && last->is_counted && echo_event_at(x, last->event)->round == e->round;
+        is_counted && last && last->is_counted && loop_event_at(x, last->event)->round == e->round;
     if (!goes_on) {
-      echo_stroke fresh = {.event = i, .is_counted = is_counted};
-      if (!vec_push(&x->strokes, fresh)) return false;
-      last = &x->strokes.at[x->strokes.len - 1];
+      loop_op fresh = {.event = i, .is_counted = is_counted};
+      if (!vec_push(&x->ops, fresh)) return false;
+      last = &x->ops.at[x->ops.len - 1];
     }
     if (is_counted) add_event(x, &last->sum, i, !goes_on);
   }
@@ -82,7 +82,7 @@ static void settle(span *s) {
   s->tenants.len = first;
 }
 
-static bool span_alloc(const echo *x, span *s, const echo_event *e) {
+static bool span_alloc(const loop_replay *x, span *s, const loop_event *e) {
   tenant fresh = {plim_round_request(&x->conf, e->bytes), e->id, s->frees, false};
   s->bytes += fresh.bytes;
   s->live++;
@@ -90,7 +90,7 @@ static bool span_alloc(const echo *x, span *s, const echo_event *e) {
   return s->room_bytes <= MOST_ROOM && vec_push(&s->tenants, fresh);
 }
 
-static bool span_free(span *s, const echo_event *e) {
+static bool span_free(span *s, const loop_event *e) {
   size_t i = s->tenants.len;
   while (i > 0 && s->tenants.at[i - 1].id != e->id) i--;
   if (!i) return false; // of something older
@@ -101,22 +101,22 @@ static bool span_free(span *s, const echo_event *e) {
   return true;
 }
 
-static bool span_goes_on(const echo *x, span *s, const echo_stroke *next) {
-  const echo_event *e = echo_event_at(x, next->event);
+static bool span_goes_on(const loop_replay *x, span *s, const loop_op *next) {
+  const loop_event *e = loop_event_at(x, next->event);
   if (next->is_counted) return true;
   if (is_large(x, e)) return false;
   return e->kind == PLIM_STREAM_ALLOC ? span_alloc(x, s, e) : span_free(s, e);
 }
 
 // The longest that begins at this stroke.
-static void find_span(const echo *x, size_t from) {
-  echo_stroke *head = &x->strokes.at[from];
+static void find_span(const loop_replay *x, size_t from) {
+  loop_op *head = &x->ops.at[from];
   span s = {.live = 0};
-  echo_tally sum = {.change = {0}};
-  int round = echo_event_at(x, head->event)->round;
-  for (size_t i = from; i < x->strokes.len; i++) {
-    const echo_stroke *next = &x->strokes.at[i];
-    if (echo_event_at(x, next->event)->round != round || !span_goes_on(x, &s, next)) break;
+  loop_tally sum = {.change = {0}};
+  int round = loop_event_at(x, head->event)->round;
+  for (size_t i = from; i < x->ops.len; i++) {
+    const loop_op *next = &x->ops.at[i];
+    if (loop_event_at(x, next->event)->round != round || !span_goes_on(x, &s, next)) break;
     if (next->is_counted) add_tally(x, &sum, &next->sum);
     else add_event(x, &sum, next->event, i == from);
     if (s.live || next->is_counted) continue;
@@ -127,16 +127,16 @@ static void find_span(const echo *x, size_t from) {
   vec_free(&s.tenants);
 }
 
-static void find_spans(const echo *x) {
-  for (size_t i = 0; i < x->strokes.len; i++) {
-    const echo_event *e = echo_event_at(x, x->strokes.at[i].event);
-    bool may_begin = e->kind == PLIM_STREAM_ALLOC && !x->strokes.at[i].is_counted;
+static void find_spans(const loop_replay *x) {
+  for (size_t i = 0; i < x->ops.len; i++) {
+    const loop_event *e = loop_event_at(x, x->ops.at[i].event);
+    bool may_begin = e->kind == PLIM_STREAM_ALLOC && !x->ops.at[i].is_counted;
     if (may_begin && !is_large(x, e)) find_span(x, i);
-    if (x->strokes.at[i].behind) i = x->strokes.at[i].behind - 1;
+    if (x->ops.at[i].behind) i = x->ops.at[i].behind - 1;
   }
 }
 
-bool echo_make_strokes(echo *x) {
+bool loop_make_ops(loop_replay *x) {
   const plim_alloc_conf *conf = x->f->request->conf;
   if (conf) x->conf = *conf;
   else plim_alloc_conf_parse("", &x->conf, NULL);

@@ -6,23 +6,23 @@
 
 // ---- following the stream ---------------------------------------------------------------------------
 
-static void note_peak(const follower *f, predict_lane *l) {
+static void note_peak(const follower *f, predict_device *l) {
   uint64_t peak = plim_allocator_stats(l->allocator)->peak.allocated_bytes;
   if (peak <= l->out->peak_allocated_bytes) return;
   l->out->peak_allocated_bytes = peak;
-  l->out->peak_at = plim_tape_place(f->tape);
+  l->out->peak_at = plim_tape_point(f->tape);
   l->out->peak_event = f->events;
   memcpy(l->out->live_bytes, plim_tape_live(f->tape), sizeof l->out->live_bytes);
 }
 
-static void allocate(follower *f, predict_lane *l, uint32_t id, uint64_t bytes) {
+static void allocate(follower *f, predict_device *l, uint32_t id, uint64_t bytes) {
   uint32_t stream = plim_tape_stream(f->tape);
   plim_malloc_result got = plim_allocator_malloc(l->allocator, id, bytes, stream, 0);
   if (got == PLIM_MALLOC_NO_HOST_MEMORY) f->failed = true;
   if (got == PLIM_MALLOC_OK) note_peak(f, l);
   if (got != PLIM_MALLOC_OOM) return;
   l->out->runs_out = true;
-  l->out->runs_out_at = plim_tape_place(f->tape);
+  l->out->runs_out_at = plim_tape_point(f->tape);
   l->out->runs_out_bytes = bytes;
 }
 
@@ -32,7 +32,7 @@ bool predict_collects_garbage(const follower *f) {
 
 // Where a request might come near the limit, the run without one goes its own way from here.
 static void fork_if_near(follower *f, uint64_t bytes) {
-  predict_lane *near = &f->lanes[0], *far = &f->lanes[1];
+  predict_device *near = &f->devices[0], *far = &f->devices[1];
   uint64_t reserved = plim_allocator_stats(near->allocator)->now.reserved_bytes;
   if (!predict_collects_garbage(f) && // which begins long before the limit
       reserved + plim_allocator_segment_request(near->allocator, bytes) <= f->request->limit_bytes)
@@ -51,7 +51,7 @@ static void fork_if_near(follower *f, uint64_t bytes) {
 
 static bool all_ran_out(const follower *f) {
   for (int i = 0; i < f->count; i++)
-    if (!f->lanes[i].out->runs_out) return false;
+    if (!f->devices[i].out->runs_out) return false;
   return true;
 }
 
@@ -59,7 +59,7 @@ static void note_round(follower *f, plim_stream_kind kind, uint32_t id, uint64_t
   if (kind == PLIM_STREAM_ALLOC) f->next_id = id + 1;
   for (int i = 0; i < PLIM_CYCLES && f->watches_rounds; i++)
     plim_rounds_note(&f->rounds[i], kind, plim_tape_stream(f->tape), id, bytes);
-  if (f->echo.is_on) echo_note(f, kind, id, bytes);
+  if (f->loop_replay.is_on) loop_replay_note(f, kind, id, bytes);
 }
 
 // A program that runs out ends there: on that card nothing of what follows happens.
@@ -69,7 +69,7 @@ static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
   if (plim_tape_failed(f->tape) || f->failed) return;
   if (f->unlimited && kind == PLIM_STREAM_ALLOC) fork_if_near(f, bytes);
   for (int i = 0; i < f->count && !f->failed; i++) {
-    predict_lane *l = &f->lanes[i];
+    predict_device *l = &f->devices[i];
     if (l->out->runs_out) continue;
     if (kind == PLIM_STREAM_ALLOC) allocate(f, l, id, bytes);
     else if (kind == PLIM_STREAM_EMPTY_CACHE) plim_allocator_empty_cache(l->allocator);
@@ -77,7 +77,7 @@ static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
     f->failed = f->failed || plim_allocator_out_of_host_memory(l->allocator);
   }
   if (f->failed) plim_tape_stop(f->tape);
-  if (o && o->event) o->event(o->context, f->tape, f->lanes[0].allocator, kind, id, bytes);
+  if (o && o->event) o->event(o->context, f->tape, f->devices[0].allocator, kind, id, bytes);
   f->events++;
   note_round(f, kind, id, bytes);
   if (all_ran_out(f)) plim_tape_stop(f->tape);
@@ -96,13 +96,13 @@ static bool has_many_turns(const plim_job *job) {
   return plim_mini_batches(&job->recipe) > MANY_ROUNDS;
 }
 
-static uint64_t retries_of(const predict_lane *l) {
+static uint64_t retries_of(const predict_device *l) {
   return plim_allocator_stats(l->allocator)->retries + l->retries;
 }
 
 static sums sums_now(const follower *f) {
   sums now = {.events = f->events};
-  for (int i = 0; i < f->count; i++) now.retries[i] = retries_of(&f->lanes[i]);
+  for (int i = 0; i < f->count; i++) now.retries[i] = retries_of(&f->devices[i]);
   return now;
 }
 
@@ -124,7 +124,7 @@ static int repeats(void *context, plim_cycle cycle) {
   // A collection goes by the age of blocks, which is no part of the state that is compared.
   if (f->failed || predict_collects_garbage(f)) return 0;
   for (int i = 0; i < f->count; i++) {
-    const predict_lane *l = &f->lanes[i];
+    const predict_device *l = &f->devices[i];
     const plim_allocator_stats_t *stats = plim_allocator_stats(l->allocator);
     state = 31 * state + plim_rounds_state(r, l->allocator, &l->addresses) + l->out->runs_out;
     level = 31 * level + stats->now.reserved_bytes + 7 * stats->peak.reserved_bytes +
@@ -144,8 +144,8 @@ static void skip(void *context, plim_cycle cycle, uint64_t times) {
   f->events += times * f->period[cycle].events;
   if (o && o->skips) o->skips(o->context, times * f->period[cycle].events);
   if (f->assumes)
-    for (int i = 0; i < f->count; i++) f->lanes[i].out->assumes_repetition = true;
-  for (int i = 0; i < f->count; i++) f->lanes[i].retries += times * f->period[cycle].retries[i];
+    for (int i = 0; i < f->count; i++) f->devices[i].out->assumes_repetition = true;
+  for (int i = 0; i < f->count; i++) f->devices[i].retries += times * f->period[cycle].retries[i];
 }
 
 static void pass_on(void *context, uint32_t id, plim_purpose purpose) {
@@ -155,7 +155,7 @@ static void pass_on(void *context, uint32_t id, plim_purpose purpose) {
 
 // ---- the run ----------------------------------------------------------------------------------------
 
-static void note_loaded(const plim_model *m, predict_lane *l) {
+static void note_loaded(const plim_model *m, predict_device *l) {
   l->out->parameters = m->elements;
   l->out->trainable = m->trainable;
   l->out->loaded_bytes = plim_allocator_stats(l->allocator)->now.allocated_bytes;
@@ -164,7 +164,7 @@ static void note_loaded(const plim_model *m, predict_lane *l) {
   if (!l->out->runs_out) l->out->peak_allocated_bytes = 0;
 }
 
-static void note_end(const follower *f, const plim_model *m, predict_lane *l) {
+static void note_end(const follower *f, const plim_model *m, predict_device *l) {
   const plim_allocator_stats_t *stats = plim_allocator_stats(l->allocator);
   l->out->events = f->events;
   l->out->peak_reserved_bytes = stats->peak.reserved_bytes;
@@ -178,21 +178,21 @@ static void note_end(const follower *f, const plim_model *m, predict_lane *l) {
 static bool train(follower *f, plim_model *m) {
   const plim_observer *o = f->request->observer;
   if (o && o->is_loaded) o->is_loaded(o->context, f->tape);
-  for (int i = 0; i < f->count; i++) note_loaded(m, &f->lanes[i]);
+  for (int i = 0; i < f->count; i++) note_loaded(m, &f->devices[i]);
   if (!plim_train(f->tape, m, &f->request->job->recipe) && !all_ran_out(f)) return false;
-  for (int i = 0; i < f->count; i++) note_end(f, m, &f->lanes[i]);
+  for (int i = 0; i < f->count; i++) note_end(f, m, &f->devices[i]);
   for (int i = 0; i < f->count; i++)
-    if (plim_allocator_out_of_host_memory(f->lanes[i].allocator)) return false;
+    if (plim_allocator_out_of_host_memory(f->devices[i].allocator)) return false;
   return true;
 }
 
 static bool run(follower *f) {
   const plim_observer *o = f->request->observer;
-  plim_tape_sink sink = {follow, f, pass_on, repeats, skip, echo_turns, echo_again};
+  plim_tape_sink sink = {follow, f, pass_on, repeats, skip, loop_replay_inner, loop_replay_again};
   f->watches_rounds = !f->request->runs_all && has_many_rounds(f->request->job);
   if (!f->watches_rounds) sink.repeats = NULL;
   if (f->request->runs_all || !has_many_turns(f->request->job))
-    sink.turns = NULL, sink.turns_again = NULL;
+    sink.inner_loop = NULL, sink.inner_loop_again = NULL;
   f->tape = plim_tape_new(sink);
   if (!f->tape) return false;
   if (o && o->begins) o->begins(o->context, f->tape);
@@ -207,8 +207,8 @@ static bool run(follower *f) {
 
 // ---- lanes ------------------------------------------------------------------------------------------
 
-static bool lane_open(predict_lane *l, const plim_alloc_conf *conf, uint64_t limit_bytes,
-                      plim_prediction *out) {
+static bool device_open(predict_device *l, const plim_alloc_conf *conf, uint64_t limit_bytes,
+                        plim_prediction *out) {
   static const uint64_t streams[PLIM_STREAMS] = {0, 1, 2};
   plim_address_model_init(&l->addresses);
   plim_allocator_options options = {.streams = streams,
@@ -233,12 +233,13 @@ static plim_err predict(follower *f, plim_prediction *out, plim_error *error) {
   plim_err err = plim_job_check(&job, error);
   if (err) return err;
   f->count = 1;
-  bool ok = lane_open(&f->lanes[0], request.conf, request.limit_bytes, out) && run(f) && !f->failed;
+  bool ok =
+      device_open(&f->devices[0], request.conf, request.limit_bytes, out) && run(f) && !f->failed;
   for (int i = 0; i < f->count; i++) {
-    plim_allocator_delete(f->lanes[i].allocator);
-    plim_address_model_clear(&f->lanes[i].addresses);
+    plim_allocator_delete(f->devices[i].allocator);
+    plim_address_model_clear(&f->devices[i].addresses);
   }
-  echo_clear(f);
+  loop_replay_clear(f);
   if (f->trains_nothing) {
     err = plim_fail(error, PLIM_ERR_ARGUMENT,
                     "none of these layers is in the model: nothing is trained");

@@ -41,17 +41,17 @@ typedef struct {
   uint64_t loading_bytes;         // reserved at most until then
   uint64_t peak_allocated_bytes, peak_reserved_bytes;
   uint64_t live_bytes[PLIM_PURPOSES]; // at the peak of allocated memory, before rounding
-  plim_place peak_at;
+  plim_program_point peak_at;
   uint64_t peak_event; // index of the event that made it
   uint64_t host_bytes; // of the CPU's memory: what is offloaded or paged
   uint64_t events;     // of the stream, from the first parameter to the end of training
   uint64_t retries;
-  plim_step_time step;     // the last; zeros if the card is unknown
-  bool assumes_repetition; // passes or steps that were not run and not known to repeat
-  bool ran_math;           // attention without a fused kernel, its scores in memory
-  bool runs_out;           // a request failed: the program ends there
-  plim_place runs_out_at;  //
-  uint64_t runs_out_bytes; // that were asked for
+  plim_step_time step;            // the last; zeros if the card is unknown
+  bool assumes_repetition;        // passes or steps that were not run and not known to repeat
+  bool ran_math;                  // attention without a fused kernel, its scores in memory
+  bool runs_out;                  // a request failed: the program ends there
+  plim_program_point runs_out_at; //
+  uint64_t runs_out_bytes;        // that were asked for
 } plim_prediction;
 
 plim_err plim_predict(const plim_predict_request *request, plim_prediction *out, plim_error *error);

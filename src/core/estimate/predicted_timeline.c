@@ -2,19 +2,19 @@
 
 #include <string.h>
 
-#include "timeline_impl.h"
+#include "timeline_columns.h"
 
 _Static_assert((int)PLIM_PURPOSES <= PLIM_TIMELINE_PARTS, "every purpose has a part");
 
 // What an allocation holds right now.
 typedef struct {
   uint64_t bytes; // of its block; 0 if it is free
-  uint32_t line;  // index into plim_forecast.lines
+  uint32_t line;  // index into plim_predicted_timeline.lines
   uint8_t purpose;
 } tenant;
 
 typedef struct {
-  plim_forecast *out;
+  plim_predicted_timeline *out;
   vec(tenant) tenants; // by the id of the allocation
   vec(uint64_t) line_bytes;
   uint64_t part_bytes[PLIM_PURPOSES];
@@ -52,11 +52,11 @@ static void move_out(watcher *w, uint32_t id) {
 static void follow_alloc(watcher *w, const plim_tape *t, const plim_allocator *a, uint32_t id) {
   uint64_t bytes = plim_allocator_block_bytes(a, id);
   if (bytes == PLIM_UNKNOWN) return; // there was no block to be had
-  plim_wish wish = plim_tape_wish(t);
-  plim_holding tensor = {.place = plim_tape_place(t),
-                         .shape = wish.shape,
-                         .dtype = wish.dtype,
-                         .purpose = wish.purpose};
+  plim_pending_alloc pending = plim_tape_pending(t);
+  plim_holding tensor = {.place = plim_tape_point(t),
+                         .shape = pending.shape,
+                         .dtype = pending.dtype,
+                         .purpose = pending.purpose};
   move_in(w, id, bytes, &tensor);
 }
 
@@ -71,19 +71,19 @@ static void repurpose(void *context, uint32_t id, plim_purpose purpose) {
 
 // ---- where the program is -----------------------------------------------------------------------
 
-static size_t step_of(const plim_place *place) {
+static size_t step_of(const plim_program_point *place) {
   return place->phase == PLIM_PHASE_LOAD ? 0 : (size_t)place->step + 1;
 }
 
-static void follow_steps(watcher *w, const plim_place *place) {
-  plim_forecast *f = w->out;
+static void follow_steps(watcher *w, const plim_program_point *place) {
+  plim_predicted_timeline *f = w->out;
   size_t i = w->event;
   if (step_of(place) > f->steps.len) w->failed |= !vec_push(&f->steps, (plim_step){i, i});
   if (f->steps.len) f->steps.at[f->steps.len - 1].end = i + 1;
 }
 
-static void follow_phases(watcher *w, const plim_place *place) {
-  plim_forecast *f = w->out;
+static void follow_phases(watcher *w, const plim_program_point *place) {
+  plim_predicted_timeline *f = w->out;
   size_t i = w->event;
   plim_phase phase = (plim_phase)place->phase;
   if (!f->phases.len || f->phases.at[f->phases.len - 1].phase != phase)
@@ -93,7 +93,7 @@ static void follow_phases(watcher *w, const plim_place *place) {
 
 // ---- columns ------------------------------------------------------------------------------------
 
-static void fill_column(watcher *w, size_t column, const plim_place *place) {
+static void fill_column(watcher *w, size_t column, const plim_program_point *place) {
   plim_column *c = &w->out->timeline.columns.at[column];
   memcpy(c->part_bytes, w->part_bytes, sizeof w->part_bytes);
   memset(c->holders, 0, sizeof c->holders);
@@ -114,7 +114,7 @@ static void count_marks(watcher *w, plim_column *c, plim_stream_kind kind,
 }
 
 static void follow_columns(watcher *w, const plim_allocator *a, plim_stream_kind kind,
-                           const plim_place *place) {
+                           const plim_program_point *place) {
   const plim_allocator_stats_t *now = plim_allocator_stats(a);
   size_t column = timeline_column_of(&w->out->timeline, w->out->events, w->event);
   plim_column *c = &w->out->timeline.columns.at[column];
@@ -127,7 +127,7 @@ static void follow_columns(watcher *w, const plim_allocator *a, plim_stream_kind
 static void watch(void *context, const plim_tape *t, const plim_allocator *a, plim_stream_kind kind,
                   uint32_t id, uint64_t bytes) {
   watcher *w = context;
-  plim_place place = plim_tape_place(t);
+  plim_program_point place = plim_tape_point(t);
   (void)bytes;
   if (kind == PLIM_STREAM_ALLOC) follow_alloc(w, t, a, id);
   else if (kind != PLIM_STREAM_EMPTY_CACHE) move_out(w, id);
@@ -139,7 +139,7 @@ static void watch(void *context, const plim_tape *t, const plim_allocator *a, pl
 
 // ---- the whole ----------------------------------------------------------------------------------
 
-static bool prepare(plim_forecast *f, size_t columns) {
+static bool prepare(plim_predicted_timeline *f, size_t columns) {
   if (!timeline_make_columns(&f->timeline, f->events, columns)) return false;
   size_t count = f->timeline.columns.len;
   if (!vec_reserve(&f->places, count)) return false;
@@ -147,7 +147,7 @@ static bool prepare(plim_forecast *f, size_t columns) {
   return true;
 }
 
-static bool run(const plim_predict_request *request, plim_forecast *out) {
+static bool run(const plim_predict_request *request, plim_predicted_timeline *out) {
   watcher w = {.out = out};
   plim_observer observer = {watch, &w, .repurpose = repurpose};
   plim_predict_request again = *request;
@@ -160,12 +160,13 @@ static bool run(const plim_predict_request *request, plim_forecast *out) {
   return ok;
 }
 
-bool plim_forecast_make(const plim_predict_request *request, const plim_prediction *p,
-                        size_t columns, plim_forecast *out) {
-  *out = (plim_forecast){.timeline.first_oom_event = PLIM_UNKNOWN, .events = (size_t)p->events};
+bool plim_predicted_timeline_make(const plim_predict_request *request, const plim_prediction *p,
+                                  size_t columns, plim_predicted_timeline *out) {
+  *out = (plim_predicted_timeline){.timeline.first_oom_event = PLIM_UNKNOWN,
+                                   .events = (size_t)p->events};
   if (!out->events || !columns) return true;
   if (!prepare(out, columns) || !run(request, out)) {
-    plim_forecast_clear(out);
+    plim_predicted_timeline_clear(out);
     return false;
   }
   timeline_find_peaks(&out->timeline);
@@ -173,7 +174,7 @@ bool plim_forecast_make(const plim_predict_request *request, const plim_predicti
   return true;
 }
 
-void plim_forecast_clear(plim_forecast *f) {
+void plim_predicted_timeline_clear(plim_predicted_timeline *f) {
   if (!f) return;
   plim_timeline_clear(&f->timeline);
   vec_free(&f->steps);

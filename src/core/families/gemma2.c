@@ -101,7 +101,7 @@ static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
   set(t, &q, plim_split_heads(t, plim_linear_forward(t, &l->q_proj, x), d, NULL));
   set(t, &k, plim_split_heads(t, plim_linear_forward(t, &l->k_proj, x), d, NULL));
   set(t, &v, plim_split_heads(t, plim_linear_forward(t, &l->v_proj, x), d, NULL));
-  plim_turn(t, held[PLIM_HELD_COS(c)], held[PLIM_HELD_SIN(c)], &q, &k);
+  plim_apply_rope(t, held[PLIM_HELD_COS(c)], held[PLIM_HELD_SIN(c)], &q, &k);
   set(t, &out, plim_attend(t, &how, q, k, v, held[PLIM_HELD_MASK], weights));
   set(t, &out, plim_join_heads(t, out));
   set(t, &out, plim_linear_forward(t, &l->o_proj, out));

@@ -87,7 +87,7 @@ static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
   plim_tensor *all = plim_linear_forward(t, &l->query_key_value, x);
   set(t, &qkv, plim_split_heads(t, all, 3 * (c->hidden / c->heads), NULL)); // (B,H,T,3*D)
   split(t, qkv, &q, &k, &v);
-  plim_turn_parts(t, held[HELD_COS], held[HELD_SIN], true, &q, &k);
+  plim_apply_rope_parts(t, held[HELD_COS], held[HELD_SIN], true, &q, &k);
   set(t, &out, plim_attend(t, &how, q, k, v, held[HELD_MASK], weights));
   set(t, &out, plim_join_heads(t, out));
   set(t, &out, plim_linear_forward(t, &l->dense, out));

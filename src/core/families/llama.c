@@ -186,8 +186,8 @@ static void turn(plim_tape *t, const plim_config *c, plim_tensor *const *held, p
                  plim_tensor **k) {
   plim_tensor *cos = held[PLIM_HELD_COS(c)], *sin = held[PLIM_HELD_SIN(c)];
   if (plim_tape_uses_liger(t)) plim_liger_rope(t, q, k, cos, sin);
-  else if (c->has_fused_projections) plim_turn_parts(t, cos, sin, false, q, k);
-  else plim_turn(t, cos, sin, q, k);
+  else if (c->has_fused_projections) plim_apply_rope_parts(t, cos, sin, false, q, k);
+  else plim_apply_rope(t, cos, sin, q, k);
 }
 
 static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,

@@ -90,12 +90,12 @@ typedef struct {
 
 static void embed_all(plim_tape *t, const plim_contrast *c, const embeddings *e) {
   bool was = set_grad_mode(t, false);
-  plim_turns_begin(t);
+  plim_inner_loop_begin(t);
   for (int64_t i = 0; i < e->columns * e->chunks && !plim_state(t)->failed; i++) {
     set(t, &e->at[i], embed_rows(t, c, &c->columns[i / e->chunks], i % e->chunks));
-    i += plim_turns_skip(t, e->at[i], alike_behind(c, i), &e->at[i + 1]);
+    i += plim_inner_loop_skip(t, e->at[i], alike_behind(c, i), &e->at[i + 1]);
   }
-  plim_turns_end(t);
+  plim_inner_loop_end(t);
   set_grad_mode(t, was);
 }
 
@@ -173,12 +173,12 @@ static plim_tensor *loss_in_chunks(plim_tape *t, plim_contrast *c, const embeddi
                                    chunked *x) {
   const plim_recipe *r = c->recipe;
   gather(t, c, e, x);
-  plim_turns_begin(t);
+  plim_inner_loop_begin(t);
   for (int64_t i = 0; i < e->chunks && !plim_state(t)->failed; i++) {
     loss_of_chunk(t, r, x, i);
-    i += plim_turns_skip(t, x->losses[i], e->chunks - 2 - i, &x->losses[i + 1]);
+    i += plim_inner_loop_skip(t, x->losses[i], e->chunks - 2 - i, &x->losses[i + 1]);
   }
-  plim_turns_end(t);
+  plim_inner_loop_end(t);
   plim_tensor *sum = sum_of(t, x->losses, e->chunks);
   drop(t, &x->anchors);
   for (int64_t i = r->columns - 1; i-- > 1;) drop(t, &x->docs[i]);
@@ -207,15 +207,15 @@ static void replay(plim_tape *t, void *context) {
   plim_tensor *embedded = NULL, *surrogate = NULL;
   bool was = set_grad_mode(t, true), reduces = plim_state(t)->reduces_gradients;
   int64_t chunks = chunk_count(r), count = r->columns * chunks;
-  plim_turns_begin(t);
+  plim_inner_loop_begin(t);
   for (int64_t i = 0; i < count && !plim_state(t)->failed; i++) {
     plim_tensor *gradients = (i < chunks ? c->anchors : c->others)->grad;
     plim_state(t)->reduces_gradients = reduces && i + 1 == count;
     set(t, &embedded, embed_rows(t, c, &c->columns[i / chunks], i % chunks));
     if (gradients) replay_chunk(t, embedded, gradients, &surrogate); // or memory was out
-    i += plim_turns_skip(t, NULL, alike_behind(c, i), NULL);
+    i += plim_inner_loop_skip(t, NULL, alike_behind(c, i), NULL);
   }
-  plim_turns_end(t);
+  plim_inner_loop_end(t);
   plim_state(t)->reduces_gradients = reduces;
   drop(t, &embedded);
   drop_graph(t, surrogate);

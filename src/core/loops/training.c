@@ -22,7 +22,7 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   set(t, &one, empty(t, loss->shape, (plim_dtype)loss->dtype));
   plim_retain(one);
   plim_state(t)->thread = PLIM_BACKWARD_THREAD;
-  plim_tape_set_phase(t, PLIM_PHASE_BACKWARD, plim_tape_place(t).step);
+  plim_tape_set_phase(t, PLIM_PHASE_BACKWARD, plim_tape_point(t).step);
   backward(t, loss, one);
   plim_after_backward(t);
   plim_state(t)->thread = PLIM_MAIN_THREAD;

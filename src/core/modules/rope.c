@@ -200,7 +200,8 @@ static plim_tensor *turned(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_
   return add(t, straight, across);
 }
 
-void plim_turn(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q, plim_tensor **k) {
+void plim_apply_rope(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q,
+                     plim_tensor **k) {
   plim_tensor *c = NULL, *s = NULL;
   plim_tape_at(t, "rope");
   set(t, &c, unsqueeze(t, cos, 1));
@@ -213,8 +214,8 @@ void plim_turn(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q
 }
 
 // All slices come before the first product: backward runs them in that order.
-void plim_turn_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, bool joins_last,
-                     plim_tensor **q, plim_tensor **k) {
+void plim_apply_rope_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, bool joins_last,
+                           plim_tensor **q, plim_tensor **k) {
   int64_t width = cos->shape.at[2], head_dim = (*q)->shape.at[3];
   plim_tensor *c = NULL, *s = NULL, *q_part = NULL, *q_rest = NULL, *k_part = NULL, *k_rest = NULL;
   plim_tensor *new_q = NULL, *new_k = NULL;

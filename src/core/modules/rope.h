@@ -26,10 +26,11 @@ void plim_rotary(plim_tape *t, const plim_tensor *inv_freq, int64_t length, plim
                  plim_tensor **cos, plim_tensor **sin);
 
 // Queries and keys, both variables, turned by their positions.
-void plim_turn(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q, plim_tensor **k);
+void plim_apply_rope(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q,
+                     plim_tensor **k);
 // The same with the first part of each head, as wide as cos; the rest, which may be nothing, is put
 // behind it, at once or when both are turned.
-void plim_turn_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, bool joins_last,
-                     plim_tensor **q, plim_tensor **k);
+void plim_apply_rope_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, bool joins_last,
+                           plim_tensor **q, plim_tensor **k);
 
 #endif

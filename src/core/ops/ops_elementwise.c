@@ -165,7 +165,7 @@ plim_tensor *where(plim_tape *t, plim_tensor *condition, plim_tensor *a) {
 // The mask is one byte an element; it alone is kept.
 plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p) {
   if (p == 0) return a;
-  const char *where = plim_tape_place(t).what; // what follows still belongs to it
+  const char *where = plim_tape_point(t).what; // what follows still belongs to it
   plim_tape_at(t, "dropout");
   plim_grad_node *n = node1(t, with_saved_backward, a);
   plim_dims stride = k_strides(a, NULL);

@@ -1,4 +1,4 @@
-// What the optimizers share: optimizer.c (the table), adam.c, adafactor.c, eight_bit.c. Nobody else
+// What the optimizers share: optimizer.c (the table), torch_optim.c, adafactor.c, bitsandbytes.c. Nobody else
 // includes this.
 #ifndef PLIM_CORE_OPTIMIZER_IMPL_H
 #define PLIM_CORE_OPTIMIZER_IMPL_H

@@ -40,9 +40,9 @@ static plim_domain passes_of(const plim_plan_request *r) {
 }
 
 // In this order: by what is done at once. `alone`: those without accumulation, or the others.
-void plim_splits_of(const plim_level *l, bool alone, plim_split_list *out) {
+void plim_splits_of(const plim_concessions *l, bool alone, plim_split_list *out) {
   const plim_plan_request *r = l->r;
-  plim_domain batches = plim_level_domain(l, PLIM_KNOB_MICRO_BATCH), passes = passes_of(r);
+  plim_domain batches = plim_concession_domain(l, PLIM_KNOB_MICRO_BATCH), passes = passes_of(r);
   out->count = 0;
   for (int i = 0; i < batches.count; i++) {
     plim_choice c = {.at = {[PLIM_KNOB_MICRO_BATCH] = batches.at[i]}};
@@ -59,7 +59,8 @@ void plim_splits_of(const plim_level *l, bool alone, plim_split_list *out) {
 
 // The first of the allocator's settings with which it fits; if none does, the first. NULL: it does not
 // run.
-const plim_rung *plim_run_fitting(const plim_row_search *w, plim_choice choice, plim_split at) {
+const plim_rung *plim_run_fitting(const plim_candidate_search *w, plim_choice choice,
+                                  plim_split at) {
   plim_search *s = w->s;
   choice.at[PLIM_KNOB_MICRO_BATCH] = at.batch;
   choice.at[PLIM_KNOB_ACCUMULATE] = at.passes;
@@ -73,15 +74,15 @@ const plim_rung *plim_run_fitting(const plim_row_search *w, plim_choice choice, 
   return plim_search_run(s, &choice);
 }
 
-static bool fits(const plim_row_search *w, const plim_choice *row, plim_split at) {
-  const plim_rung *x = plim_run_fitting(w, *row, at);
+static bool fits(const plim_candidate_search *w, const plim_choice *candidate, plim_split at) {
+  const plim_rung *x = plim_run_fitting(w, *candidate, at);
   return x && plim_is_safe(w->s->r, &x->e);
 }
 
 // Tokens per second; 0: it does not fit.
-double plim_keep(const plim_row_search *w, const plim_choice *row, plim_split at) {
+double plim_keep(const plim_candidate_search *w, const plim_choice *candidate, plim_split at) {
   plim_search *s = w->s;
-  const plim_rung *x = plim_run_fitting(w, *row, at);
+  const plim_rung *x = plim_run_fitting(w, *candidate, at);
   if (!x || !plim_is_safe(s->r, &x->e)) return 0;
   plim_rung rung = *x;
   if (!vec_push(&s->fitting, rung)) s->failed = true;
@@ -91,13 +92,13 @@ double plim_keep(const plim_row_search *w, const plim_choice *row, plim_split at
 }
 
 // How many of them fit, from the first on.
-static int count_fitting(const plim_row_search *w, const plim_choice *row,
+static int count_fitting(const plim_candidate_search *w, const plim_choice *candidate,
                          const plim_split_list *list) {
   int low = 0, high = list->count;
-  if (!list->count || !fits(w, row, list->at[0])) return 0;
+  if (!list->count || !fits(w, candidate, list->at[0])) return 0;
   for (low = 1; low < high && !w->s->failed;) {
     int middle = (low + high) / 2;
-    if (fits(w, row, list->at[middle])) low = middle + 1;
+    if (fits(w, candidate, list->at[middle])) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -105,36 +106,37 @@ static int count_fitting(const plim_row_search *w, const plim_choice *row,
 
 enum { NEIGHBOURS = 6, LATE_NEIGHBOURS = 2 };
 
-static void try_splits(const plim_row_search *w, const plim_choice *row,
+static void try_splits(const plim_candidate_search *w, const plim_choice *candidate,
                        const plim_split_list *list) {
   int near = 0, most = w->only_fastest ? LATE_NEIGHBOURS : NEIGHBOURS;
   int64_t last = 0;
-  for (int i = count_fitting(w, row, list) - 1; i >= 0 && !w->s->failed; i--) {
+  for (int i = count_fitting(w, candidate, list) - 1; i >= 0 && !w->s->failed; i--) {
     bool is_next = near < most || 2 * list->at[i].batch <= last || i == 0;
     if (w->only_fastest && near >= most) return;
     if (!is_next) continue;
-    double speed = plim_keep(w, row, list->at[i]);
+    double speed = plim_keep(w, candidate, list->at[i]);
     near = speed >= NEARLY * w->s->fastest ? near + 1 : most;
     last = list->at[i].batch;
   }
 }
 
 // Without accumulation no gradient stays through a forward pass; all else takes as much or more.
-static bool may_fit_alone(const plim_row_search *w, const plim_choice *row,
+static bool may_fit_alone(const plim_candidate_search *w, const plim_choice *candidate,
                           const plim_split_list *list) {
-  const plim_rung *x = list->count && !w->is_quick ? plim_run_fitting(w, *row, list->at[0]) : NULL;
+  const plim_rung *x =
+      list->count && !w->is_quick ? plim_run_fitting(w, *candidate, list->at[0]) : NULL;
   uint64_t budget = w->s->r->target.budget_bytes;
   if (!x || budget == PLIM_UNKNOWN) return true;
   return x->e.p.peak_allocated_bytes <= budget + x->e.p.trainable * 4;
 }
 
-static void try_batches(const plim_row_search *w, const plim_choice *row) {
+static void try_batches(const plim_candidate_search *w, const plim_choice *candidate) {
   plim_split_list list;
-  plim_splits_of(w->level, false, &list);
-  try_splits(w, row, &list);
-  if (!may_fit_alone(w, row, &list)) return;
-  plim_splits_of(w->level, true, &list);
-  try_splits(w, row, &list);
+  plim_splits_of(w->concessions, false, &list);
+  try_splits(w, candidate, &list);
+  if (!may_fit_alone(w, candidate, &list)) return;
+  plim_splits_of(w->concessions, true, &list);
+  try_splits(w, candidate, &list);
 }
 
 // ---- all rows of a level ----------------------------------------------------------------------------
@@ -145,16 +147,16 @@ static bool is_of_row(plim_knob knob) {
          knob != PLIM_KNOB_CACHED_BATCH;
 }
 
-static bool has_liger(const plim_level *l) {
-  plim_domain d = plim_level_domain(l, PLIM_KNOB_LIGER);
+static bool has_liger(const plim_concessions *l) {
+  plim_domain d = plim_concession_domain(l, PLIM_KNOB_LIGER);
   return plim_may_be(&d, true);
 }
 
 // Of the planner's own values those that save most, as far as that is known without a run: of
 // checkpoints any, on the host best; states on the host; a loss in chunks.
-static bool saves_most(const plim_level *l, const plim_choice *way, plim_knob knob,
+static bool saves_most(const plim_concessions *l, const plim_choice *mode, plim_knob knob,
                        const plim_domain *d, int64_t value) {
-  int64_t offload = way->at[PLIM_KNOB_OFFLOAD], last = d->at[d->count - 1];
+  int64_t offload = mode->at[PLIM_KNOB_OFFLOAD], last = d->at[d->count - 1];
   bool has_state = offload == PLIM_OFFLOAD_OPTIMIZER || offload == PLIM_OFFLOAD_PARAMETERS;
   switch (knob) {
   case PLIM_KNOB_CHECKPOINT:
@@ -166,11 +168,11 @@ static bool saves_most(const plim_level *l, const plim_choice *way, plim_knob kn
   }
 }
 
-static plim_domain savers_of(const plim_level *l, const plim_choice *way, plim_knob knob,
+static plim_domain savers_of(const plim_concessions *l, const plim_choice *mode, plim_knob knob,
                              const plim_domain *d) {
   plim_domain rest = {0};
   for (int i = 0; i < d->count; i++)
-    if (saves_most(l, way, knob, d, d->at[i])) plim_domain_push(&rest, d->at[i]);
+    if (saves_most(l, mode, knob, d, d->at[i])) plim_domain_push(&rest, d->at[i]);
   return rest.count ? rest : *d;
 }
 
@@ -208,7 +210,7 @@ static void sort_falling(plim_domain *d) {
     }
 }
 
-static bool first_split(const plim_level *l, plim_split *out) {
+static bool first_split(const plim_concessions *l, plim_split *out) {
   plim_split_list list;
   plim_splits_of(l, false, &list);
   if (!list.count) plim_splits_of(l, true, &list);
@@ -217,48 +219,50 @@ static bool first_split(const plim_level *l, plim_split *out) {
 }
 
 // From the largest on, which is the fastest.
-static void visit_mini_batches(const plim_row_search *w, plim_choice row, bool only_one,
-                               plim_row_visitor *visit) {
-  const plim_plan_request *r = w->level->r;
-  plim_domain d = plim_level_domain(w->level, PLIM_KNOB_CACHED_BATCH);
-  plim_row_search full = *w;
+static void visit_mini_batches(const plim_candidate_search *w, plim_choice candidate, bool only_one,
+                               plim_candidate_visitor *visit) {
+  const plim_plan_request *r = w->concessions->r;
+  plim_domain d = plim_concession_domain(w->concessions, PLIM_KNOB_CACHED_BATCH);
+  plim_candidate_search full = *w;
   slope so_far = {0};
   plim_split at;
   bool has_fit = false, looks_for_smallest = only_one && !w->is_quick;
   full.is_quick = false;
   sort_falling(&d);
-  for (int i = 0; i < d.count && d.at[i] && first_split(w->level, &at) && !w->s->failed; i++) {
-    row.at[PLIM_KNOB_CACHED_BATCH] = d.at[i];
-    if (d.count == 1) visit(w, &row);
+  for (int i = 0; i < d.count && d.at[i] && first_split(w->concessions, &at) && !w->s->failed;
+       i++) {
+    candidate.at[PLIM_KNOB_CACHED_BATCH] = d.at[i];
+    if (d.count == 1) visit(w, &candidate);
     if (d.count == 1 || (has_fit && (only_one || at.batch > MANY_MINI_BATCHES * d.at[i]))) return;
     bool is_last = i + 1 == d.count || !d.at[i + 1];
     bool is_wanted = looks_for_smallest && is_last;
     double most = SEGMENTS * (double)r->target.budget_bytes;
     if (!is_wanted && least_bytes(&so_far, d.at[i]) > most) continue;
-    const plim_rung *x = plim_run_fitting(&full, row, at);
+    const plim_rung *x = plim_run_fitting(&full, candidate, at);
     if (!x) continue;
     note(&so_far, d.at[i], x->e.device_bytes);
     has_fit |= plim_is_safe(r, &x->e);
-    visit(w, &row);
+    visit(w, &candidate);
   }
 }
 
 // A row, or, where its loss is a cached one, all of its mini batches.
-void plim_visit_whole(const plim_row_search *w, const plim_choice *row, bool only_one,
-                      plim_row_visitor *visit) {
-  if (row->at[PLIM_KNOB_CACHED_BATCH]) visit_mini_batches(w, *row, only_one, visit);
-  else visit(w, row);
+void plim_visit_whole(const plim_candidate_search *w, const plim_choice *candidate, bool only_one,
+                      plim_candidate_visitor *visit) {
+  if (candidate->at[PLIM_KNOB_CACHED_BATCH]) visit_mini_batches(w, *candidate, only_one, visit);
+  else visit(w, candidate);
 }
 
-void plim_try_row(const plim_row_search *w, const plim_choice *row) {
-  plim_visit_whole(w, row, w->only_fastest, try_batches);
+void plim_try_candidate(const plim_candidate_search *w, const plim_choice *candidate) {
+  plim_visit_whole(w, candidate, w->only_fastest, try_batches);
 }
 
 // ---- knob by knob -----------------------------------------------------------------------------------
 
 // All at once, and in mini batches, whose largest stands for them.
-static void visit_losses(const plim_row_search *w, plim_choice choice, plim_row_visitor *visit) {
-  plim_domain d = plim_level_domain(w->level, PLIM_KNOB_CACHED_BATCH);
+static void visit_losses(const plim_candidate_search *w, plim_choice choice,
+                         plim_candidate_visitor *visit) {
+  plim_domain d = plim_concession_domain(w->concessions, PLIM_KNOB_CACHED_BATCH);
   sort_falling(&d);
   for (int i = 0; i < 2; i++) {
     choice.at[PLIM_KNOB_CACHED_BATCH] = i ? d.at[0] : 0;
@@ -266,11 +270,11 @@ static void visit_losses(const plim_row_search *w, plim_choice choice, plim_row_
   }
 }
 
-static void visit_knobs(const plim_row_search *w, plim_choice choice, size_t from, bool only_savers,
-                        plim_row_visitor *visit) {
+static void visit_knobs(const plim_candidate_search *w, plim_choice choice, size_t from,
+                        bool only_savers, plim_candidate_visitor *visit) {
   if (w->s->failed) return;
   if (from == plim_plan_knob_count) {
-    if (plim_choice_is_sound(w->level->r, &choice)) visit_losses(w, choice, visit);
+    if (plim_choice_is_sound(w->concessions->r, &choice)) visit_losses(w, choice, visit);
     return;
   }
   plim_knob knob = plim_plan_knobs[from];
@@ -278,38 +282,42 @@ static void visit_knobs(const plim_row_search *w, plim_choice choice, size_t fro
     visit_knobs(w, choice, from + 1, only_savers, visit);
     return;
   }
-  plim_domain d = plim_level_domain(w->level, knob);
-  if (only_savers) d = savers_of(w->level, &choice, knob, &d);
+  plim_domain d = plim_concession_domain(w->concessions, knob);
+  if (only_savers) d = savers_of(w->concessions, &choice, knob, &d);
   for (int i = 0; i < d.count; i++) {
     choice.at[knob] = d.at[i];
     visit_knobs(w, choice, from + 1, only_savers, visit);
   }
 }
 
-void plim_visit_rows(const plim_row_search *w, bool only_savers, plim_row_visitor *visit) {
-  plim_way ways[PLIM_MAX_WAYS];
-  size_t count = plim_level_ways(w->level, ways);
+void plim_visit_candidates(const plim_candidate_search *w, bool only_savers,
+                           plim_candidate_visitor *visit) {
+  plim_sharing_mode modes[PLIM_MAX_SHARING_MODES];
+  size_t count = plim_concession_sharings(w->concessions, modes);
   plim_choice choice = w->s->plan->before_choice;
   for (size_t i = count; i-- > 0;) { // those that keep least on the card first
-    choice.at[PLIM_KNOB_STRATEGY] = ways[i].strategy;
-    choice.at[PLIM_KNOB_OFFLOAD] = ways[i].offload;
+    choice.at[PLIM_KNOB_STRATEGY] = modes[i].strategy;
+    choice.at[PLIM_KNOB_OFFLOAD] = modes[i].offload;
     visit_knobs(w, choice, 0, only_savers, visit);
   }
 }
 
-plim_row_search plim_rows_of(plim_search *s, const plim_level *level) {
-  return (plim_row_search){
-      .s = s, .level = level, .confs = plim_level_domain(level, PLIM_KNOB_ALLOC_CONF)};
+plim_candidate_search plim_candidates_of(plim_search *s, const plim_concessions *concessions) {
+  return (plim_candidate_search){.s = s,
+                                 .concessions = concessions,
+                                 .confs =
+                                     plim_concession_domain(concessions, PLIM_KNOB_ALLOC_CONF)};
 }
 
-const plim_rung *plim_fastest_split(const plim_row_search *w, const plim_choice *row, double than) {
-  plim_choice best = *row;
+const plim_rung *plim_fastest_split(const plim_candidate_search *w, const plim_choice *candidate,
+                                    double than) {
+  plim_choice best = *candidate;
   bool found = false;
   for (int alone = 0; alone < 2; alone++) {
     plim_split_list list;
-    plim_splits_of(w->level, alone, &list);
-    for (int i = count_fitting(w, row, &list) - 1; i >= 0 && !w->s->failed; i--) {
-      const plim_rung *x = plim_run_fitting(w, *row, list.at[i]);
+    plim_splits_of(w->concessions, alone, &list);
+    for (int i = count_fitting(w, candidate, &list) - 1; i >= 0 && !w->s->failed; i--) {
+      const plim_rung *x = plim_run_fitting(w, *candidate, list.at[i]);
       if (!x || !(x->tokens_per_second > than)) break; // smaller ones are slower
       than = x->tokens_per_second;
       best = x->choice;
@@ -319,6 +327,6 @@ const plim_rung *plim_fastest_split(const plim_row_search *w, const plim_choice 
   return found ? plim_search_run(w->s, &best) : NULL;
 }
 
-bool plim_is_last(const plim_row_search *w, const plim_choice *row) {
-  return plim_goes_to_host(w->s->r, row) || plim_hand_work_of(w->s->r, row).code;
+bool plim_is_last(const plim_candidate_search *w, const plim_choice *candidate) {
+  return plim_goes_to_host(w->s->r, candidate) || plim_hand_work_of(w->s->r, candidate).code;
 }

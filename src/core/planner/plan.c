@@ -44,25 +44,25 @@ static bool look_at_own(plim_search *s) {
   return true;
 }
 
-static bool concedes(const plim_search *s, const plim_level *level) {
-  plim_level least = plim_level_of(s);
-  return memcmp(&least.at, &level->at, sizeof level->at) != 0;
+static bool concedes(const plim_search *s, const plim_concessions *concessions) {
+  plim_concessions least = plim_concession_of(s);
+  return memcmp(&least.at, &concessions->at, sizeof concessions->at) != 0;
 }
 
 // Where nothing fits: how much is missing, with all that is allowed and all that can go to the host.
 static void look_for_smallest(plim_search *s) {
   plim_rung smallest;
-  plim_level level = plim_level_of(s), all = plim_level_of_all(s);
-  plim_level_fits(s, &level, &smallest);
-  level.reach = plim_reach_of(s);
-  plim_level_fits(s, &level, &smallest);
-  plim_level_fits(s, &all, &smallest);
+  plim_concessions concessions = plim_concession_of(s), all = plim_concession_of_all(s);
+  plim_concession_fits(s, &concessions, &smallest);
+  concessions.scope = plim_offload_scope_of(s);
+  plim_concession_fits(s, &concessions, &smallest);
+  plim_concession_fits(s, &all, &smallest);
 }
 
-static void climb(plim_search *s, const plim_level *level) {
-  plim_search_level(s, level);
-  if (!s->failed) plim_build_ladder(s, level);
-  s->plan->concedes = concedes(s, level);
+static void climb(plim_search *s, const plim_concessions *concessions) {
+  plim_search_concessions(s, concessions);
+  if (!s->failed) plim_build_ladder(s, concessions);
+  s->plan->concedes = concedes(s, concessions);
 }
 
 static bool is_any_allowed(const plim_plan_request *r) {
@@ -77,15 +77,15 @@ static bool asks_much(const plim_search *s, const plim_choice *choice) {
 
 // What leaves the card rests on rates of another host, or takes work: where something is allowed that makes
 // this needless, and is faster, it is taken instead.
-static bool concede_for_time(plim_search *s, plim_level_kind kind) {
+static bool concede_for_time(plim_search *s, plim_concession_kind kind) {
   plim_plan *plan = s->plan, kept = *plan;
-  plim_level level;
+  plim_concessions concessions;
   size_t next = 0;
-  if (!plim_find_level(s, kind, &next, &level)) return false;
+  if (!plim_find_concessions(s, kind, &next, &concessions)) return false;
   double speed = kept.rungs.at[0].tokens_per_second;
   plan->rungs.at = NULL;
   plan->rungs.len = plan->rungs.cap = 0;
-  climb(s, &level);
+  climb(s, &concessions);
   const plim_rung *x = plan->rungs.len ? &plan->rungs.at[0] : NULL;
   bool is_worth_it = x && x->tokens_per_second > (1 + PLIM_SAME_TIME) * speed;
   if (!is_worth_it) {
@@ -100,21 +100,22 @@ static void concede(plim_search *s) {
   const plim_choice *first = &s->plan->rungs.at[0].choice;
   if (!asks_much(s, first) || !is_any_allowed(s->r)) return;
   bool goes_to_host = plim_goes_to_host(s->r, first);
-  if (concede_for_time(s, (plim_level_kind){.is_easy = true}) || !goes_to_host) return;
-  concede_for_time(s, (plim_level_kind){.on_card = true});
+  if (concede_for_time(s, (plim_concession_kind){.is_easy = true}) || !goes_to_host) return;
+  concede_for_time(s, (plim_concession_kind){.on_card = true});
 }
 
 // Nothing is conceded where something fits without. What seems to fit may not when it is run in full: then
 // the next level is it.
 static void search(plim_search *s) {
   plim_plan *plan = s->plan;
-  plim_level level = plim_level_of(s);
+  plim_concessions concessions = plim_concession_of(s);
   size_t next = 0;
-  level.reach = plim_reach_of(s);
-  climb(s, &level);
+  concessions.scope = plim_offload_scope_of(s);
+  climb(s, &concessions);
   if (plan->rungs.len && !s->failed) concede(s);
-  while (!plan->rungs.len && !s->failed && plim_find_level(s, (plim_level_kind){0}, &next, &level))
-    climb(s, &level);
+  while (!plan->rungs.len && !s->failed &&
+         plim_find_concessions(s, (plim_concession_kind){0}, &next, &concessions))
+    climb(s, &concessions);
   if (!plan->rungs.len && !s->failed) look_for_smallest(s);
   plan->concedes = plan->concedes && plan->rungs.len;
   plan->is_tight = !plan->rungs.len && plan->smallest.e.fits;
@@ -131,10 +132,10 @@ static plim_err no_way(plim_error *error) {
 }
 
 static plim_err check_ways(const plim_plan_request *r, plim_error *error) {
-  plim_way ways[PLIM_MAX_WAYS];
-  plim_level level = {.r = r,
-                      .reach = {.activations = true, .optimizer = true, .parameters = true}};
-  return plim_level_ways(&level, ways) ? PLIM_OK : no_way(error);
+  plim_sharing_mode modes[PLIM_MAX_SHARING_MODES];
+  plim_concessions concessions = {
+      .r = r, .scope = {.activations = true, .optimizer = true, .parameters = true}};
+  return plim_concession_sharings(&concessions, modes) ? PLIM_OK : no_way(error);
 }
 
 plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_error *error) {

@@ -121,7 +121,8 @@ typedef struct {
   plim_rung faster; // it is not the first
   plim_rung
       tight; // the fastest that fits, but not surely, and asks for no more than the first; or empty
-  plim_rung own_way; // the fastest that shares as the user does, where the first does not; or empty
+  plim_rung
+      own_sharding; // the fastest that shares as the user does, where the first does not; or empty
   plim_rung smallest; // of what was tried, fitting or not
   bool is_tight;      // nothing is sure to fit, though the smallest would: the margin is in the way
   bool concedes;      // something changes what is learned, as it was allowed

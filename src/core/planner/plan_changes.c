@@ -16,7 +16,7 @@ static plim_knob companion(const plim_choice *from, const plim_choice *to, plim_
   return knob == PLIM_KNOB_PRECISION && has_types ? PLIM_KNOB_DTYPE : PLIM_KNOBS;
 }
 
-plim_choice plim_turned_back(const plim_search *s, const plim_choice *choice, plim_knob knob) {
+plim_choice plim_reverted(const plim_search *s, const plim_choice *choice, plim_knob knob) {
   const plim_choice *own = &s->plan->before_choice;
   plim_choice back = *choice;
   plim_knob with = companion(own, choice, knob);
@@ -48,7 +48,7 @@ static int64_t batch_of(const plim_choice *c) {
 // The user's own way to share fits as well, in other settings.
 static bool is_other_way_of_it(const plim_plan *plan, plim_knob knob) {
   bool is_way = knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD;
-  return is_way && plan->own_way.e.device_bytes;
+  return is_way && plan->own_sharding.e.device_bytes;
 }
 
 static void add_change(plim_search *s, plim_knob knob) {
@@ -60,7 +60,7 @@ static void add_change(plim_search *s, plim_knob knob) {
                              .with = companion(own, &chosen.choice, knob),
                              .from = own->at[knob],
                              .to = chosen.choice.at[knob]};
-  plim_choice back = plim_turned_back(s, &chosen.choice, knob);
+  plim_choice back = plim_reverted(s, &chosen.choice, knob);
   if (!plim_search_compare(s, &back, &without)) return;
   change.saves_bytes = (int64_t)without.e.device_bytes - (int64_t)chosen.e.device_bytes;
   bool compares = s->r->effective_batch || batch_of(&without.choice) == batch_of(&chosen.choice);

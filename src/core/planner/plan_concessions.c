@@ -34,10 +34,10 @@ static bool is_much(const plim_search *s, plim_purpose first, plim_purpose last)
          (double)bytes >= WORTH_SENDING * (double)e->budget_bytes;
 }
 
-plim_reach plim_reach_of(const plim_search *s) {
-  return (plim_reach){.activations = is_much(s, PLIM_FOR_ACTIVATIONS, PLIM_FOR_ACTIVATIONS),
-                      .optimizer = is_much(s, PLIM_FOR_GRADIENTS, PLIM_FOR_OPTIMIZER),
-                      .parameters = is_much(s, PLIM_FOR_WEIGHTS, PLIM_FOR_OPTIMIZER)};
+plim_offload_scope plim_offload_scope_of(const plim_search *s) {
+  return (plim_offload_scope){.activations = is_much(s, PLIM_FOR_ACTIVATIONS, PLIM_FOR_ACTIVATIONS),
+                              .optimizer = is_much(s, PLIM_FOR_GRADIENTS, PLIM_FOR_OPTIMIZER),
+                              .parameters = is_much(s, PLIM_FOR_WEIGHTS, PLIM_FOR_OPTIMIZER)};
 }
 
 // ---- points of it -----------------------------------------------------------------------------------
@@ -85,26 +85,26 @@ static bool add_points(const space *x, point p, size_t knob, point_list *out) {
   return true;
 }
 
-static plim_level level_at(const space *x, const point *p) {
-  plim_level l = {.r = x->s->r, .is_easy = x->is_easy, .cost = p->cost};
-  if (p->on_host) l.reach = plim_reach_of(x->s);
+static plim_concessions concessions_at(const space *x, const point *p) {
+  plim_concessions l = {.r = x->s->r, .is_easy = x->is_easy, .cost = p->cost};
+  if (p->on_host) l.scope = plim_offload_scope_of(x->s);
   l.at = plim_plan_own_choice(x->s->r);
   for (size_t i = 0; i < plim_conceded_knob_count; i++)
     if (x->values[i].count) l.at.at[plim_conceded_knobs[i]] = x->values[i].at[p->step[i]];
   return l;
 }
 
-plim_level plim_level_of(const plim_search *s) {
+plim_concessions plim_concession_of(const plim_search *s) {
   space x = space_of(s, false);
-  return level_at(&x, &(point){0});
+  return concessions_at(&x, &(point){0});
 }
 
-plim_level plim_level_of_all(const plim_search *s) {
+plim_concessions plim_concession_of_all(const plim_search *s) {
   space x = space_of(s, false);
   point most = {.on_host = true, .cost = STEP};
   for (size_t i = 0; i < plim_conceded_knob_count; i++)
     if (x.values[i].count) most.step[i] = x.values[i].count - 1;
-  return level_at(&x, &most);
+  return concessions_at(&x, &most);
 }
 
 // ---- finding one ------------------------------------------------------------------------------------
@@ -123,9 +123,9 @@ static bool is_known_to_fail(const point_list *failed, const point *p) {
 }
 
 static bool fits(plim_search *s, const space *x, const point *p, point_list *failed) {
-  plim_level level = level_at(x, p);
+  plim_concessions concessions = concessions_at(x, p);
   if (is_known_to_fail(failed, p)) return false;
-  if (plim_level_fits(s, &level, NULL)) return true;
+  if (plim_concession_fits(s, &concessions, NULL)) return true;
   if (!vec_push(failed, *p)) s->failed = true;
   return false;
 }
@@ -139,7 +139,8 @@ static point farthest(const space *x, const point *p) {
   return most;
 }
 
-bool plim_find_level(plim_search *s, plim_level_kind kind, size_t *from, plim_level *out) {
+bool plim_find_concessions(plim_search *s, plim_concession_kind kind, size_t *from,
+                           plim_concessions *out) {
   space x = space_of(s, kind.is_offered);
   x.is_easy = kind.is_easy;
   x.on_card = kind.is_easy || kind.on_card;
@@ -152,7 +153,7 @@ bool plim_find_level(plim_search *s, plim_level_kind kind, size_t *from, plim_le
     point most = farthest(&x, &points.at[i]);
     if (!fits(s, &x, &most, &failed)) continue;
     found = fits(s, &x, &points.at[i], &failed);
-    if (found) *out = level_at(&x, &points.at[i]);
+    if (found) *out = concessions_at(&x, &points.at[i]);
   }
   vec_free(&points);
   vec_free(&failed);

@@ -184,24 +184,24 @@ bool plim_can_use_liger(const plim_plan_request *r) {
   return r->offers_liger && plim_could_use_liger(r);
 }
 
-static void chunks(const plim_level *l, plim_domain *d) {
+static void chunks(const plim_concessions *l, plim_domain *d) {
   const plim_plan_request *r = l->r;
   if (!has_logits(&r->job)) return;
   push(d, r->chunk_tokens ? r->chunk_tokens : 512); // as measured: tests/truth/seeds_chunked.json
 }
 
 // Reentrant or not is one and the same but for what it asks of the model.
-static void checkpoints(const plim_level *l, int64_t own, plim_domain *d) {
+static void checkpoints(const plim_concessions *l, int64_t own, plim_domain *d) {
   push(d, PLIM_CHECKPOINT_OFF);
   if (l->r->job.model.cannot_checkpoint) return;
   if (own == PLIM_CHECKPOINT_OFF || own == PLIM_CHECKPOINT_OFFLOADED) push(d, PLIM_CHECKPOINT_ON);
   bool may_offload =
-      l->reach.activations && l->r->world == 1 && !l->r->job.model.is_encoder_decoder;
+      l->scope.activations && l->r->world == 1 && !l->r->job.model.is_encoder_decoder;
   if (may_offload) push(d, PLIM_CHECKPOINT_OFFLOADED);
 }
 
 // Of the kind that the level has: rounded or not.
-static void optimizers(const plim_level *l, int64_t own, plim_domain *d) {
+static void optimizers(const plim_concessions *l, int64_t own, plim_domain *d) {
   const plim_domain *all = &l->r->domains[PLIM_KNOB_OPTIMIZER];
   bool is_rounded = rounds(l->at.at[PLIM_KNOB_OPTIMIZER]);
   for (int i = 0; i < all->count; i++)
@@ -211,7 +211,7 @@ static void optimizers(const plim_level *l, int64_t own, plim_domain *d) {
   if (is_held && rounds(own) == is_rounded) push(d, own);
   else push(d, implemented(own, is_rounded ? ROUNDED : FASTEST));
   if (is_paged(own) && rounds(own) == is_rounded) push(d, own);
-  if (!is_held && l->reach.optimizer && l->r->world == 1)
+  if (!is_held && l->scope.optimizer && l->r->world == 1)
     push(d, implemented(own, is_rounded ? ROUNDED_PAGED : PAGED));
 }
 
@@ -229,7 +229,7 @@ static void cached_batches(const plim_plan_request *r, int64_t own, plim_domain 
     if (b * most >= batch) push(d, b);
 }
 
-static void free_values(const plim_level *l, plim_knob knob, int64_t own, plim_domain *d) {
+static void free_values(const plim_concessions *l, plim_knob knob, int64_t own, plim_domain *d) {
   switch (knob) {
   case PLIM_KNOB_PRECISION: push(d, plim_precision_offered(l->r)); break;
   case PLIM_KNOB_DTYPE: push(d, plim_dtype_offered(l->r)); break;
@@ -241,7 +241,7 @@ static void free_values(const plim_level *l, plim_knob knob, int64_t own, plim_d
   }
 }
 
-plim_domain plim_level_domain(const plim_level *l, plim_knob knob) {
+plim_domain plim_concession_domain(const plim_concessions *l, plim_knob knob) {
   const plim_plan_request *r = l->r;
   plim_domain d = {0};
   int64_t own = plim_plan_own_choice(r).at[knob];
@@ -268,27 +268,28 @@ plim_domain plim_level_domain(const plim_level *l, plim_knob knob) {
 // ---- ways to share ----------------------------------------------------------------------------------
 
 // From the one that sends least to the one that keeps least.
-static const plim_way ways[] = {
+static const plim_sharing_mode modes[] = {
     {PLIM_SHARD_NONE, PLIM_OFFLOAD_NONE},        {PLIM_SHARD_NONE, PLIM_OFFLOAD_ACTIVATIONS},
     {PLIM_SHARD_DDP, PLIM_OFFLOAD_NONE},         {PLIM_SHARD_ZERO1, PLIM_OFFLOAD_NONE},
     {PLIM_SHARD_ZERO2, PLIM_OFFLOAD_NONE},       {PLIM_SHARD_FSDP2, PLIM_OFFLOAD_NONE},
     {PLIM_SHARD_ZERO3, PLIM_OFFLOAD_NONE},       {PLIM_SHARD_ZERO2, PLIM_OFFLOAD_OPTIMIZER},
     {PLIM_SHARD_FSDP2, PLIM_OFFLOAD_PARAMETERS}, {PLIM_SHARD_ZERO3, PLIM_OFFLOAD_PARAMETERS},
 };
-enum { WAYS = sizeof ways / sizeof *ways };
+enum { WAYS = sizeof modes / sizeof *modes };
 
-static int place_of_way(plim_way w) {
+static int place_of_way(plim_sharing_mode w) {
   int i = 0;
-  while (i < WAYS && (ways[i].strategy != w.strategy || ways[i].offload != w.offload)) i++;
+  while (i < WAYS && (modes[i].strategy != w.strategy || modes[i].offload != w.offload)) i++;
   return i;
 }
 
 int plim_way_place(const plim_choice *choice) {
-  return place_of_way((plim_way){choice->at[PLIM_KNOB_STRATEGY], choice->at[PLIM_KNOB_OFFLOAD]});
+  return place_of_way(
+      (plim_sharing_mode){choice->at[PLIM_KNOB_STRATEGY], choice->at[PLIM_KNOB_OFFLOAD]});
 }
 
 // Without sharding only activations can go to the host; sharding takes the rest.
-static bool is_possible(plim_way w) {
+static bool is_possible(plim_sharing_mode w) {
   if (w.offload == PLIM_OFFLOAD_ACTIVATIONS) return w.strategy == PLIM_SHARD_NONE;
   bool is_shared = w.strategy > PLIM_SHARD_DDP;
   bool has_parameters = w.strategy == PLIM_SHARD_ZERO3 || w.strategy == PLIM_SHARD_FSDP2;
@@ -297,28 +298,28 @@ static bool is_possible(plim_way w) {
 }
 
 // One GPU alone has DeepSpeed's offload; what the user names is for any number.
-static bool is_of_size(const plim_plan_request *r, plim_way w) {
+static bool is_of_size(const plim_plan_request *r, plim_sharing_mode w) {
   bool is_lone = w.strategy == PLIM_SHARD_NONE || (w.offload && w.strategy >= PLIM_SHARD_ZERO1);
   bool is_its_size = r->world == 1 ? is_lone : w.strategy != PLIM_SHARD_NONE;
   return r->domains[PLIM_KNOB_STRATEGY].count || is_its_size;
 }
 
 bool plim_plan_may_share(const plim_plan_request *r, int64_t strategy, int64_t offload) {
-  plim_way w = {strategy, offload};
+  plim_sharing_mode w = {strategy, offload};
   return place_of_way(w) < WAYS && is_of_size(r, w) &&
          plim_may_be(&r->domains[PLIM_KNOB_STRATEGY], strategy) &&
          plim_may_be(&r->domains[PLIM_KNOB_OFFLOAD], offload);
 }
 
 // How far a way goes, unless the user names it.
-static bool is_reached(const plim_level *l, plim_way w) {
-  const bool reached[PLIM_OFFLOADS] = {true, l->reach.optimizer, l->reach.parameters,
-                                       l->reach.activations};
+static bool is_reached(const plim_concessions *l, plim_sharing_mode w) {
+  const bool reached[PLIM_OFFLOADS] = {true, l->scope.optimizer, l->scope.parameters,
+                                       l->scope.activations};
   bool goes_there = l->r->domains[PLIM_KNOB_OFFLOAD].count || reached[w.offload];
   return goes_there && is_of_size(l->r, w);
 }
 
-static bool is_way(const plim_level *l, plim_way w, plim_way own) {
+static bool is_way(const plim_concessions *l, plim_sharing_mode w, plim_sharing_mode own) {
   const plim_plan_request *r = l->r;
   const plim_domain *strategies = &r->domains[PLIM_KNOB_STRATEGY],
                     *offloads = &r->domains[PLIM_KNOB_OFFLOAD];
@@ -331,13 +332,14 @@ static bool is_way(const plim_level *l, plim_way w, plim_way own) {
   return is_possible(w) && (is_asked_for || (place_of_way(w) < WAYS && is_reached(l, w)));
 }
 
-size_t plim_level_ways(const plim_level *l, plim_way out[PLIM_MAX_WAYS]) {
+size_t plim_concession_sharings(const plim_concessions *l,
+                                plim_sharing_mode out[PLIM_MAX_SHARING_MODES]) {
   plim_choice choice = plim_plan_own_choice(l->r);
-  plim_way own = {choice.at[PLIM_KNOB_STRATEGY], choice.at[PLIM_KNOB_OFFLOAD]};
+  plim_sharing_mode own = {choice.at[PLIM_KNOB_STRATEGY], choice.at[PLIM_KNOB_OFFLOAD]};
   size_t count = 0;
   for (int64_t s = 0; s < PLIM_STRATEGIES; s++)
     for (int64_t o = 0; o < PLIM_OFFLOADS; o++)
-      if (is_way(l, (plim_way){s, o}, own)) out[count++] = (plim_way){s, o};
+      if (is_way(l, (plim_sharing_mode){s, o}, own)) out[count++] = (plim_sharing_mode){s, o};
   return count;
 }
 

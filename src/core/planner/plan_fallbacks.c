@@ -4,14 +4,14 @@
 // ---- the smallest -----------------------------------------------------------------------------------
 
 typedef struct {
-  plim_row_search rows; // first: visitors get this
+  plim_candidate_search rows; // first: visitors get this
   plim_rung *smallest;
   bool fits;
   bool has_sent; // all that is saved for backward went to the host: nothing without that is smaller
 } smallest_search;
 
-static void look_at(smallest_search *w, const plim_choice *row, plim_split at) {
-  const plim_rung *x = plim_run_fitting(&w->rows, *row, at);
+static void look_at(smallest_search *w, const plim_choice *candidate, plim_split at) {
+  const plim_rung *x = plim_run_fitting(&w->rows, *candidate, at);
   if (!x) return;
   bool is_safe = plim_is_safe(w->rows.s->r, &x->e);
   bool is_smaller = plim_needed_bytes(&x->e) < plim_needed_bytes(&w->smallest->e);
@@ -21,32 +21,33 @@ static void look_at(smallest_search *w, const plim_choice *row, plim_split at) {
 }
 
 // Of each kind of batch the smallest.
-static void look_at_batches(const plim_row_search *rows, const plim_choice *row) {
+static void look_at_batches(const plim_candidate_search *rows, const plim_choice *candidate) {
   smallest_search *w = (smallest_search *)(void *)rows;
   plim_split_list list;
-  plim_splits_of(rows->level, false, &list);
-  if (list.count) look_at(w, row, list.at[0]);
+  plim_splits_of(rows->concessions, false, &list);
+  if (list.count) look_at(w, candidate, list.at[0]);
   if (w->fits) return;
-  plim_splits_of(rows->level, true, &list);
-  if (list.count) look_at(w, row, list.at[0]);
+  plim_splits_of(rows->concessions, true, &list);
+  if (list.count) look_at(w, candidate, list.at[0]);
 }
 
-static void look_at_row(const plim_row_search *rows, const plim_choice *row) {
+static void look_at_row(const plim_candidate_search *rows, const plim_choice *candidate) {
   smallest_search *w = (smallest_search *)(void *)rows;
-  int64_t offload = row->at[PLIM_KNOB_OFFLOAD];
-  bool is_larger = w->has_sent && !row->at[PLIM_KNOB_STRATEGY] && !offload;
+  int64_t offload = candidate->at[PLIM_KNOB_OFFLOAD];
+  bool is_larger = w->has_sent && !candidate->at[PLIM_KNOB_STRATEGY] && !offload;
   size_t refused = rows->s->refused.len;
   if (w->fits || is_larger) return; // one that fits is enough
-  if (rows->level->is_easy && plim_is_last(rows, row)) return;
-  plim_visit_whole(rows, row, true, look_at_batches);
+  if (rows->concessions->is_easy && plim_is_last(rows, candidate)) return;
+  plim_visit_whole(rows, candidate, true, look_at_batches);
   if (offload == PLIM_OFFLOAD_ACTIVATIONS && refused == rows->s->refused.len) w->has_sent = true;
 }
 
-bool plim_level_fits(plim_search *s, const plim_level *level, plim_rung *smallest) {
+bool plim_concession_fits(plim_search *s, const plim_concessions *concessions,
+                          plim_rung *smallest) {
   plim_rung found = {0};
-  smallest_search w = {.rows = plim_rows_of(s, level), .smallest = &found};
+  smallest_search w = {.rows = plim_candidates_of(s, concessions), .smallest = &found};
   w.rows.is_quick = !smallest;
-  plim_visit_rows(&w.rows, true, look_at_row);
+  plim_visit_candidates(&w.rows, true, look_at_row);
   if (smallest) *smallest = found;
   return w.fits;
 }
@@ -54,12 +55,12 @@ bool plim_level_fits(plim_search *s, const plim_level *level, plim_rung *smalles
 // ---- small ones, for the ladder ---------------------------------------------------------------------
 
 // Those that take no more are first.
-static int count_below(const plim_row_search *w, const plim_choice *row,
+static int count_below(const plim_candidate_search *w, const plim_choice *candidate,
                        const plim_split_list *list) {
   int low = 0, high = list->count;
   while (low < high && !w->s->failed) {
     int middle = (low + high) / 2;
-    const plim_rung *x = plim_run_fitting(w, *row, list->at[middle]);
+    const plim_rung *x = plim_run_fitting(w, *candidate, list->at[middle]);
     bool is_below = x && plim_is_safe(w->s->r, &x->e) && x->e.device_bytes <= w->most;
     if (is_below) low = middle + 1;
     else high = middle;
@@ -68,44 +69,45 @@ static int count_below(const plim_row_search *w, const plim_choice *row,
 }
 
 // The smallest, and the largest that takes no more than it may.
-static void keep_batches(const plim_row_search *w, const plim_choice *row) {
+static void keep_batches(const plim_candidate_search *w, const plim_choice *candidate) {
   plim_split_list list;
   for (int alone = 0; alone < 2; alone++) {
-    plim_splits_of(w->level, alone, &list);
-    int count = count_below(w, row, &list);
-    if (count) plim_keep(w, row, list.at[count - 1]);
-    if (count > 1) plim_keep(w, row, list.at[0]);
+    plim_splits_of(w->concessions, alone, &list);
+    int count = count_below(w, candidate, &list);
+    if (count) plim_keep(w, candidate, list.at[count - 1]);
+    if (count > 1) plim_keep(w, candidate, list.at[0]);
   }
 }
 
-static void keep_small(const plim_row_search *w, const plim_choice *row) {
-  if (w->level->is_easy && plim_is_last(w, row)) return;
-  plim_visit_whole(w, row, true, keep_batches);
+static void keep_small(const plim_candidate_search *w, const plim_choice *candidate) {
+  if (w->concessions->is_easy && plim_is_last(w, candidate)) return;
+  plim_visit_whole(w, candidate, true, keep_batches);
 }
 
-void plim_search_small(plim_search *s, const plim_level *level, uint64_t most) {
-  plim_row_search w = plim_rows_of(s, level);
+void plim_search_small(plim_search *s, const plim_concessions *concessions, uint64_t most) {
+  plim_candidate_search w = plim_candidates_of(s, concessions);
   w.is_quick = true;
   w.most = most;
-  plim_visit_rows(&w, true, keep_small);
+  plim_visit_candidates(&w, true, keep_small);
 }
 
-static void keep_choice(const plim_row_search *w, const plim_choice *choice) {
+static void keep_choice(const plim_candidate_search *w, const plim_choice *choice) {
   plim_split at = {choice->at[PLIM_KNOB_MICRO_BATCH], choice->at[PLIM_KNOB_ACCUMULATE]};
-  bool is_out = w->level->is_easy && plim_is_last(w, choice);
+  bool is_out = w->concessions->is_easy && plim_is_last(w, choice);
   if (!is_out && plim_choice_is_sound(w->s->r, choice)) plim_keep(w, choice, at);
 }
 
 // The same with one knob turned, or shared in another way.
-void plim_search_near(plim_search *s, const plim_level *level, const plim_choice *choice) {
+void plim_search_near(plim_search *s, const plim_concessions *concessions,
+                      const plim_choice *choice) {
   static const plim_knob knobs[] = {PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHUNKED_LOSS, PLIM_KNOB_LIGER,
                                     PLIM_KNOB_OPTIMIZER};
-  plim_row_search w = plim_rows_of(s, level);
-  plim_way ways[PLIM_MAX_WAYS];
-  size_t count = plim_level_ways(level, ways);
+  plim_candidate_search w = plim_candidates_of(s, concessions);
+  plim_sharing_mode modes[PLIM_MAX_SHARING_MODES];
+  size_t count = plim_concession_sharings(concessions, modes);
   w.is_quick = true;
   for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++) {
-    plim_domain d = plim_level_domain(level, knobs[i]);
+    plim_domain d = plim_concession_domain(concessions, knobs[i]);
     for (int k = 0; k < d.count; k++) {
       plim_choice near = *choice;
       near.at[knobs[i]] = d.at[k];
@@ -114,8 +116,8 @@ void plim_search_near(plim_search *s, const plim_level *level, const plim_choice
   }
   for (size_t i = 0; i < count; i++) {
     plim_choice near = *choice;
-    near.at[PLIM_KNOB_STRATEGY] = ways[i].strategy;
-    near.at[PLIM_KNOB_OFFLOAD] = ways[i].offload;
+    near.at[PLIM_KNOB_STRATEGY] = modes[i].strategy;
+    near.at[PLIM_KNOB_OFFLOAD] = modes[i].offload;
     keep_choice(&w, &near);
   }
 }

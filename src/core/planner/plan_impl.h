@@ -1,8 +1,8 @@
 // What the parts of the planner share: plan.c (the plan as a whole), plan_run.c (one candidate),
-// plan_rows.c, plan_search.c and plan_small.c (all that fit on a level), plan_levels.c (levels: what is conceded), plan_offers.c (what was
+// candidate_families.c, plan_search.c and plan_fallbacks.c (all that fit on a level), plan_concessions.c (levels: what is conceded), plan_offers.c (what was
 // not allowed), plan_order.c (what is preferred), plan_ladder.c (rungs), plan_changes.c (what their changes
 // do), plan_values.c (knobs as numbers), plan_domains.c (what may be tried), plan_precision.c (types of
-// numbers), plan_anchors.c (what is compared), plan_check.c (a look from outside),
+// numbers), contrastive_counts.c (what is compared), plan_check.c (a look from outside),
 // plan_refusal.c (why there is no plan).
 #ifndef PLIM_CORE_PLAN_IMPL_H
 #define PLIM_CORE_PLAN_IMPL_H
@@ -22,16 +22,16 @@ enum {
 // What may go to the host beside what the user has there, without changing what is learned.
 typedef struct {
   bool activations, optimizer, parameters;
-} plim_reach;
+} plim_offload_scope;
 
 // What is conceded: one value for each knob that changes what is learned. The rest is free.
 typedef struct {
   const plim_plan_request *r;
-  plim_reach reach;
+  plim_offload_scope scope;
   plim_choice at;
   bool is_easy; // nothing more on the host, no code of one's own
-  int cost;     // see plan_levels.c
-} plim_level;
+  int cost;     // see plan_concessions.c
+} plim_concessions;
 
 // Knobs that may change what is learned, those first that do so least.
 extern const plim_knob plim_conceded_knobs[];
@@ -47,7 +47,7 @@ plim_domain plim_knob_concessions(const plim_plan_request *r, plim_knob knob, bo
 plim_domain plim_fewer_per_anchor(int64_t own);
 
 // The free values of a knob on a level, those first that are likely to be best.
-plim_domain plim_level_domain(const plim_level *level, plim_knob knob);
+plim_domain plim_concession_domain(const plim_concessions *concessions, plim_knob knob);
 bool plim_may_be(const plim_domain *d, int64_t value); // it is in there, or all are
 bool plim_could_use_liger(const plim_plan_request *r); // by hand at least
 bool plim_can_use_liger(const plim_plan_request *r);   // the user's files can turn it on
@@ -57,11 +57,12 @@ void plim_domain_push(plim_domain *d, int64_t value);  // once
 // Ways to share the work, and the host's part in it.
 typedef struct {
   int64_t strategy, offload;
-} plim_way;
+} plim_sharing_mode;
 
 int plim_way_place(const plim_choice *choice); // from the one that sends least
-enum { PLIM_MAX_WAYS = PLIM_STRATEGIES * PLIM_OFFLOADS };
-size_t plim_level_ways(const plim_level *level, plim_way out[PLIM_MAX_WAYS]);
+enum { PLIM_MAX_SHARING_MODES = PLIM_STRATEGIES * PLIM_OFFLOADS };
+size_t plim_concession_sharings(const plim_concessions *concessions,
+                                plim_sharing_mode out[PLIM_MAX_SHARING_MODES]);
 
 // The choice makes sense as a whole: its knobs do not contradict each other.
 bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice);
@@ -116,13 +117,14 @@ bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e);
 bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e);
 
 // Fills `fitting` with what fits on the level, all that could be the best or a rung below it.
-void plim_search_level(plim_search *s, const plim_level *level);
+void plim_search_concessions(plim_search *s, const plim_concessions *concessions);
 // Adds, of each way to share, the smallest and the largest that takes at most so many bytes; and what is near a choice.
-void plim_search_small(plim_search *s, const plim_level *level, uint64_t most);
-void plim_search_near(plim_search *s, const plim_level *level, const plim_choice *choice);
+void plim_search_small(plim_search *s, const plim_concessions *concessions, uint64_t most);
+void plim_search_near(plim_search *s, const plim_concessions *concessions,
+                      const plim_choice *choice);
 // Whether something fits on the level: a small one that does, or the smallest that there is. NULL: that
 // is not asked for, which is faster.
-bool plim_level_fits(plim_search *s, const plim_level *level, plim_rung *smallest);
+bool plim_concession_fits(plim_search *s, const plim_concessions *concessions, plim_rung *smallest);
 // Accumulation that makes the batch of a micro batch; false: there is none that may be.
 bool plim_set_accumulation(const plim_plan_request *r, plim_choice *choice);
 
@@ -130,14 +132,15 @@ bool plim_set_accumulation(const plim_plan_request *r, plim_choice *choice);
 // go on with the next; 0 at first.
 typedef struct {
   bool is_offered;       // of what could be allowed
-  bool is_easy, on_card; // see plim_level; with nothing more on the host
-} plim_level_kind;
-bool plim_find_level(plim_search *s, plim_level_kind kind, size_t *from, plim_level *out);
+  bool is_easy, on_card; // see plim_concessions; with nothing more on the host
+} plim_concession_kind;
+bool plim_find_concessions(plim_search *s, plim_concession_kind kind, size_t *from,
+                           plim_concessions *out);
 // A level of nothing conceded, and one of all that is allowed.
-plim_level plim_level_of(const plim_search *s);
-plim_level plim_level_of_all(const plim_search *s);
-plim_reach plim_reach_of(const plim_search *s); // all that would help
-void plim_list_concessions(plim_search *s);     // plan_offers.c
+plim_concessions plim_concession_of(const plim_search *s);
+plim_concessions plim_concession_of_all(const plim_search *s);
+plim_offload_scope plim_offload_scope_of(const plim_search *s); // all that would help
+void plim_list_concessions(plim_search *s);                     // plan_offers.c
 // What to tell where nothing that may be tried is a run (plan_refusal.c). Fills the error.
 plim_err plim_search_refuse(const plim_search *s, plim_error *error);
 
@@ -150,7 +153,7 @@ typedef struct {
 plim_hand_work plim_hand_work_of(const plim_plan_request *r, const plim_choice *choice);
 // It takes to the host what the user has on the card; its GPUs share in another way.
 bool plim_goes_to_host(const plim_plan_request *r, const plim_choice *choice);
-bool plim_is_another_way(const plim_plan_request *r, const plim_choice *choice);
+bool plim_is_another_sharding(const plim_plan_request *r, const plim_choice *choice);
 // How much of its speed counts: less where it rests on rates of another machine, or takes work.
 double plim_worth(const plim_plan_request *r, const plim_choice *choice);
 // Why a faster choice is not first.
@@ -161,12 +164,12 @@ const plim_rung *plim_pick(const plim_search *s, uint64_t most, double no_faster
 double plim_surest(const plim_search *s, uint64_t most, double no_faster); // speed of the best
 
 bool plim_own_is_candidate(const plim_search *s); // it may be, and fits
-void plim_build_ladder(plim_search *s, const plim_level *level);
+void plim_build_ladder(plim_search *s, const plim_concessions *concessions);
 
 // ---- what its changes do (plan_changes.c) -----------------------------------------------------------
 
 // A choice with one knob, and what goes with it, as the user has it.
-plim_choice plim_turned_back(const plim_search *s, const plim_choice *choice, plim_knob knob);
+plim_choice plim_reverted(const plim_search *s, const plim_choice *choice, plim_knob knob);
 bool plim_follows(const plim_choice *own, const plim_choice *choice, plim_knob knob);
 bool plim_has_its_batch(const plim_plan_request *r, const plim_choice *c);
 void plim_explain_changes(plim_search *s);

@@ -42,12 +42,12 @@ static bool is_met(const plim_search *s, const plim_rung *x, standard by) {
   return plim_is_safe(s->r, &x->e) && is_as_fast && x->e.device_bytes <= by.most;
 }
 
-static void turn_back(plim_search *s, plim_rung *rung, plim_knob knob, standard by) {
+static void revert(plim_search *s, plim_rung *rung, plim_knob knob, standard by) {
   const plim_choice *own = &s->plan->before_choice;
   bool is_free = knob == PLIM_KNOB_MICRO_BATCH && !s->r->effective_batch; // as fast as can be
   if (is_free || rung->choice.at[knob] == own->at[knob]) return;
   if (plim_follows(own, &rung->choice, knob)) return;
-  plim_choice back = plim_turned_back(s, &rung->choice, knob);
+  plim_choice back = plim_reverted(s, &rung->choice, knob);
   const plim_rung *x = may_be(s->r, &back) ? plim_search_run(s, &back) : NULL;
   if (x && knob == PLIM_KNOB_ALLOC_CONF && wants_pages(s, x, rung)) return;
   if (x && is_met(s, x, by)) *rung = *x;
@@ -59,9 +59,9 @@ static void simplify(plim_search *s, plim_rung *rung, standard by) {
       PLIM_KNOB_CHUNKED_LOSS, PLIM_KNOB_LIGER,      PLIM_KNOB_STRATEGY,     PLIM_KNOB_OFFLOAD,
       PLIM_KNOB_OPTIMIZER,    PLIM_KNOB_ATTENTION,  PLIM_KNOB_PRECISION,    PLIM_KNOB_DTYPE,
       PLIM_KNOB_CHECKPOINT,   PLIM_KNOB_ALLOC_CONF, PLIM_KNOB_CACHED_BATCH, PLIM_KNOB_MICRO_BATCH};
-  if (s->r->conf_by_hand) turn_back(s, rung, PLIM_KNOB_ALLOC_CONF, by);
+  if (s->r->conf_by_hand) revert(s, rung, PLIM_KNOB_ALLOC_CONF, by);
   for (size_t i = 0; i < sizeof order / sizeof *order && !s->failed; i++)
-    turn_back(s, rung, order[i], by);
+    revert(s, rung, order[i], by);
 }
 
 // ---- rungs ------------------------------------------------------------------------------------------
@@ -141,8 +141,8 @@ static void add_own(plim_search *s) {
 }
 
 // The same with whole pages, where that saves enough to be a rung.
-static void add_expandable(plim_search *s, const plim_level *level) {
-  plim_domain confs = plim_level_domain(level, PLIM_KNOB_ALLOC_CONF);
+static void add_expandable(plim_search *s, const plim_concessions *concessions) {
+  plim_domain confs = plim_concession_domain(concessions, PLIM_KNOB_ALLOC_CONF);
   plim_choice choice = s->plan->rungs.at[0].choice;
   if (choice.at[PLIM_KNOB_ALLOC_CONF] == confs.at[0]) return;
   choice.at[PLIM_KNOB_ALLOC_CONF] = confs.at[0];
@@ -201,18 +201,18 @@ static void note_faster(plim_search *s) {
 }
 
 // Where no file turns Liger on it is not searched: what it would do for the first rung, in batches that fit, is told.
-static void note_liger(plim_search *s, const plim_level *level) {
+static void note_liger(plim_search *s, const plim_concessions *concessions) {
   plim_plan *plan = s->plan;
-  plim_row_search w = plim_rows_of(s, level);
-  plim_choice row = plan->rungs.at[0].choice;
+  plim_candidate_search w = plim_candidates_of(s, concessions);
+  plim_choice candidate = plan->rungs.at[0].choice;
   plim_rung shown, best = plan->passed ? plan->faster : plan->rungs.at[0];
   bool is_news = plim_could_use_liger(s->r) && !plim_can_use_liger(s->r);
-  if (!is_news || row.at[PLIM_KNOB_LIGER]) return;
-  row.at[PLIM_KNOB_LIGER] = 1;
-  row.at[PLIM_KNOB_CHUNKED_LOSS] = 0;
+  if (!is_news || candidate.at[PLIM_KNOB_LIGER]) return;
+  candidate.at[PLIM_KNOB_LIGER] = 1;
+  candidate.at[PLIM_KNOB_CHUNKED_LOSS] = 0;
   w.is_quick = true;
-  const plim_rung *x = plim_choice_is_sound(s->r, &row)
-                           ? plim_fastest_split(&w, &row, best.tokens_per_second)
+  const plim_rung *x = plim_choice_is_sound(s->r, &candidate)
+                           ? plim_fastest_split(&w, &candidate, best.tokens_per_second)
                            : NULL;
   if (!x || !plim_search_compare(s, &x->choice, &shown) || !plim_is_safe(s->r, &shown.e)) return;
   if (!is_clearly_faster(&shown, &best)) return;
@@ -220,20 +220,20 @@ static void note_liger(plim_search *s, const plim_level *level) {
   plan->passed = PLIM_PASSED_LIGER;
 }
 
-static bool is_own_way(const plim_search *s, const plim_choice *choice) {
+static bool is_own_sharding(const plim_search *s, const plim_choice *choice) {
   const plim_choice *own = &s->plan->before_choice;
   return choice->at[PLIM_KNOB_STRATEGY] == own->at[PLIM_KNOB_STRATEGY] &&
          choice->at[PLIM_KNOB_OFFLOAD] == own->at[PLIM_KNOB_OFFLOAD];
 }
 
-static void note_own_way(plim_search *s) {
+static void note_own_sharding(plim_search *s) {
   plim_plan *plan = s->plan;
-  plan->own_way = (plim_rung){0};
-  if (is_own_way(s, &plan->rungs.at[0].choice)) return;
+  plan->own_sharding = (plim_rung){0};
+  if (is_own_sharding(s, &plan->rungs.at[0].choice)) return;
   for (size_t i = 0; i < s->fitting.len; i++) {
     const plim_rung *x = &s->fitting.at[i];
-    bool is_better = !(x->tokens_per_second <= plan->own_way.tokens_per_second);
-    if (is_own_way(s, &x->choice) && is_better) plan->own_way = *x;
+    bool is_better = !(x->tokens_per_second <= plan->own_sharding.tokens_per_second);
+    if (is_own_sharding(s, &x->choice) && is_better) plan->own_sharding = *x;
   }
 }
 
@@ -258,11 +258,12 @@ static standard next_standard(const plim_search *s) {
 }
 
 // Small ones are looked for once below each rung: what then turns out to be none is left out for good.
-static void add_below(plim_search *s, const plim_level *level, bool looks) {
+static void add_below(plim_search *s, const plim_concessions *concessions, bool looks) {
   size_t looked = 0;
   bool goes_on = true;
   while (goes_on && s->plan->rungs.len < MAX_RUNGS) {
-    if (looks && looked != s->plan->rungs.len) plim_search_small(s, level, next_standard(s).most);
+    if (looks && looked != s->plan->rungs.len)
+      plim_search_small(s, concessions, next_standard(s).most);
     looked = s->plan->rungs.len;
     goes_on = add_next(s, next_standard(s));
   }
@@ -275,7 +276,7 @@ static standard any_smaller(const plim_search *s) {
   return by;
 }
 
-void plim_build_ladder(plim_search *s, const plim_level *level) {
+void plim_build_ladder(plim_search *s, const plim_concessions *concessions) {
   plim_plan *plan = s->plan;
   add_own(s);
   if (s->fitting.len && !isnan(s->fitting.at[0].step_seconds)) refine(s);
@@ -283,12 +284,12 @@ void plim_build_ladder(plim_search *s, const plim_level *level) {
   if (!plan->rungs.len || s->failed) return;
   const plim_choice first = plan->rungs.at[0].choice;
   note_faster(s);
-  note_liger(s, level);
-  note_own_way(s);
-  add_expandable(s, level);
+  note_liger(s, concessions);
+  note_own_sharding(s);
+  add_expandable(s, concessions);
   bool is_slow = first.at[PLIM_KNOB_CACHED_BATCH]; // to predict
-  if (!is_slow) plim_search_near(s, level, &first);
-  add_below(s, level, !is_slow);
-  if (plan->rungs.len < 2) plim_search_small(s, level, next_standard(s).most);
+  if (!is_slow) plim_search_near(s, concessions, &first);
+  add_below(s, concessions, !is_slow);
+  if (plan->rungs.len < 2) plim_search_small(s, concessions, next_standard(s).most);
   while (plan->rungs.len < 2 && add_next(s, any_smaller(s))) {}
 }

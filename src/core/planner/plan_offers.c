@@ -5,11 +5,11 @@ static bool is_open(const plim_plan_request *r, plim_knob knob) {
   return plim_knob_changes_learning(r, knob) && !r->allowed[knob] && !r->domains[knob].count;
 }
 
-static void add(plim_search *s, const plim_level *l, const plim_rung *got, bool is_safe) {
+static void add(plim_search *s, const plim_concessions *l, const plim_rung *got, bool is_safe) {
   plim_plan *plan = s->plan;
   plim_concession c = {.fits = is_safe, .device_bytes = plim_needed_bytes(&got->e)};
   const plim_rung *than = plan->rungs.len ? &plan->rungs.at[0] : &plan->smallest;
-  plim_choice had = plan->rungs.len ? than->choice : plim_level_of(s).at;
+  plim_choice had = plan->rungs.len ? than->choice : plim_concession_of(s).at;
   for (size_t i = 0; i < plim_conceded_knob_count; i++) {
     plim_knob knob = plim_conceded_knobs[i];
     if (l->at.at[knob] == had.at[knob]) continue;
@@ -29,14 +29,14 @@ static void offer_saving(plim_search *s, plim_knob knob) {
   const plim_rung *plan = &s->plan->rungs.at[0];
   plim_domain d = plim_knob_concessions(s->r, knob, true);
   for (int i = 1; i < d.count && !s->failed; i++) {
-    plim_level level = {.r = s->r, .at = plan->choice};
+    plim_concessions concessions = {.r = s->r, .at = plan->choice};
     plim_choice choice = plan->choice;
-    choice.at[knob] = level.at.at[knob] = d.at[i];
+    choice.at[knob] = concessions.at.at[knob] = d.at[i];
     if (knob == PLIM_KNOB_MICRO_BATCH && !plim_set_accumulation(s->r, &choice)) continue;
     const plim_rung *x = plim_search_run(s, &choice);
     double saved = x ? (double)plan->e.device_bytes - (double)x->e.device_bytes : 0;
     if (saved < WORTH_NAMING * (double)plan->e.device_bytes) continue;
-    add(s, &level, x, plim_is_safe(s->r, &x->e));
+    add(s, &concessions, x, plim_is_safe(s->r, &x->e));
     return;
   }
 }
@@ -48,9 +48,9 @@ static bool moves_to_host(const plim_plan *plan) {
   return is != was && is != PLIM_OFFLOAD_NONE && is != PLIM_OFFLOAD_ACTIVATIONS;
 }
 
-static const plim_rung *fastest_on(plim_search *s, const plim_level *level) {
+static const plim_rung *fastest_on(plim_search *s, const plim_concessions *concessions) {
   const plim_rung *best = NULL;
-  plim_search_level(s, level);
+  plim_search_concessions(s, concessions);
   for (size_t i = 0; i < s->fitting.len && !s->failed; i++)
     if (!best || s->fitting.at[i].tokens_per_second > best->tokens_per_second)
       best = &s->fitting.at[i];
@@ -58,38 +58,38 @@ static const plim_rung *fastest_on(plim_search *s, const plim_level *level) {
 }
 
 // As far as can be without moving to the host what the plan moves there.
-static plim_reach reach_without(const plim_search *s, int64_t offload) {
-  plim_reach reach = plim_reach_of(s);
-  reach.parameters = false;
-  if (offload == PLIM_OFFLOAD_OPTIMIZER) reach.optimizer = false;
-  return reach;
+static plim_offload_scope scope_without(const plim_search *s, int64_t offload) {
+  plim_offload_scope scope = plim_offload_scope_of(s);
+  scope.parameters = false;
+  if (offload == PLIM_OFFLOAD_OPTIMIZER) scope.optimizer = false;
+  return scope;
 }
 
 // The least of a knob that fits on the level; false: none of it does.
-static bool least_that_fits(plim_search *s, plim_knob knob, plim_level *level) {
+static bool least_that_fits(plim_search *s, plim_knob knob, plim_concessions *concessions) {
   plim_domain d = plim_knob_concessions(s->r, knob, true);
   if (d.count < 2) return false;
-  level->at.at[knob] = d.at[d.count - 1];
-  if (!plim_level_fits(s, level, NULL)) return false;
+  concessions->at.at[knob] = d.at[d.count - 1];
+  if (!plim_concession_fits(s, concessions, NULL)) return false;
   for (int i = 1; i < d.count - 1 && !s->failed; i++) {
-    level->at.at[knob] = d.at[i];
-    if (plim_level_fits(s, level, NULL)) return true;
+    concessions->at.at[knob] = d.at[i];
+    if (plim_concession_fits(s, concessions, NULL)) return true;
   }
-  level->at.at[knob] = d.at[d.count - 1];
+  concessions->at.at[knob] = d.at[d.count - 1];
   return true;
 }
 
 // Where the plan moves to the host, which is slow: what one knob takes that makes this needless. False: none does.
 static bool offer_instead(plim_search *s, plim_knob knob) {
   const plim_choice *plan = &s->plan->rungs.at[0].choice;
-  plim_level level = plim_level_of(s);
-  level.reach = reach_without(s, plan->at[PLIM_KNOB_OFFLOAD]);
-  if (!least_that_fits(s, knob, &level)) return false;
-  const plim_rung *best = fastest_on(s, &level);
+  plim_concessions concessions = plim_concession_of(s);
+  concessions.scope = scope_without(s, plan->at[PLIM_KNOB_OFFLOAD]);
+  if (!least_that_fits(s, knob, &concessions)) return false;
+  const plim_rung *best = fastest_on(s, &concessions);
   if (!best) return false;
   plim_rung shown = *best;
-  plim_level told = {.r = s->r, .at = *plan};
-  told.at.at[knob] = level.at.at[knob];
+  plim_concessions told = {.r = s->r, .at = *plan};
+  told.at.at[knob] = concessions.at.at[knob];
   size_t before = s->plan->concessions.len;
   add(s, &told, &shown, true);
   if (s->plan->concessions.len > before) s->plan->concessions.at[before].is_instead = true;
@@ -97,41 +97,43 @@ static bool offer_instead(plim_search *s, plim_knob knob) {
 }
 
 // What one knob would take where nothing fits: the least of it that does, or the most it can do.
-static bool offer_fitting(plim_search *s, plim_knob knob, const plim_level *base,
+static bool offer_fitting(plim_search *s, plim_knob knob, const plim_concessions *base,
                           const plim_rung *without) {
   plim_domain d = plim_knob_concessions(s->r, knob, true);
   plim_rung smallest = {0};
-  plim_level level = *base;
+  plim_concessions concessions = *base;
   bool fits = false;
   for (int i = 1; i < d.count && !fits && !s->failed; i++) {
-    level.at.at[knob] = d.at[i];
-    fits = plim_level_fits(s, &level, NULL);
+    concessions.at.at[knob] = d.at[i];
+    fits = plim_concession_fits(s, &concessions, NULL);
   }
-  if (d.count > 1) plim_level_fits(s, &level, &smallest);
+  if (d.count > 1) plim_concession_fits(s, &concessions, &smallest);
   double needed = (double)plim_needed_bytes(&smallest.e);
   bool helps = needed < (1 - WORTH_NAMING) * (double)plim_needed_bytes(&without->e);
   s->plan->smallest = *without; // of what may be: offers are none
-  if (smallest.e.device_bytes && (fits || helps) && !s->failed) add(s, &level, &smallest, fits);
+  if (smallest.e.device_bytes && (fits || helps) && !s->failed)
+    add(s, &concessions, &smallest, fits);
   return fits;
 }
 
 // Several together, where no single one is enough.
 static bool offer_several(plim_search *s, const plim_rung *without) {
-  plim_level level;
+  plim_concessions concessions;
   plim_rung smallest;
   size_t from = 0;
-  bool fits = plim_find_level(s, (plim_level_kind){.is_offered = true}, &from, &level) &&
-              plim_level_fits(s, &level, &smallest);
+  bool fits =
+      plim_find_concessions(s, (plim_concession_kind){.is_offered = true}, &from, &concessions) &&
+      plim_concession_fits(s, &concessions, &smallest);
   s->plan->smallest = *without;
-  if (fits) add(s, &level, &smallest, true);
+  if (fits) add(s, &concessions, &smallest, true);
   return fits;
 }
 
 void plim_list_concessions(plim_search *s) {
-  plim_level base = plim_level_of(s);
+  plim_concessions base = plim_concession_of(s);
   plim_rung smallest = s->plan->smallest, tight = s->plan->tight;
   bool fits = false;
-  base.reach = plim_reach_of(s);
+  base.scope = plim_offload_scope_of(s);
   for (size_t i = 0; i < plim_conceded_knob_count && !s->failed; i++) {
     plim_knob knob = plim_conceded_knobs[i];
     if (!is_open(s->r, knob)) continue;

@@ -36,7 +36,7 @@ bool plim_goes_to_host(const plim_plan_request *r, const plim_choice *choice) {
          (offloads_checkpoints(choice) && !offloads_checkpoints(&own));
 }
 
-bool plim_is_another_way(const plim_plan_request *r, const plim_choice *choice) {
+bool plim_is_another_sharding(const plim_plan_request *r, const plim_choice *choice) {
   return choice->at[PLIM_KNOB_STRATEGY] != plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY];
 }
 
@@ -88,7 +88,7 @@ static const struct {
   plim_passed reason;
 } shares[] = {{takes_code, WORTH_CODE, PLIM_PASSED_CODE},
               {plim_goes_to_host, WORTH_THE_HOST, PLIM_PASSED_HOST},
-              {plim_is_another_way, WORTH_ANOTHER_WAY, PLIM_PASSED_WAY}};
+              {plim_is_another_sharding, WORTH_ANOTHER_WAY, PLIM_PASSED_WAY}};
 enum { SHARES = sizeof shares / sizeof *shares };
 
 double plim_worth(const plim_plan_request *r, const plim_choice *choice) {
@@ -114,12 +114,12 @@ static int compare_ease(const plim_plan_request *r, const plim_rung *a, const pl
   plim_hand_work x = plim_hand_work_of(r, &a->choice), y = plim_hand_work_of(r, &b->choice);
   int code = x.code - y.code, lines = x.lines - y.lines;
   int host = plim_goes_to_host(r, &a->choice) - plim_goes_to_host(r, &b->choice);
-  int way = plim_way_place(&a->choice) - plim_way_place(&b->choice);
+  int mode = plim_way_place(&a->choice) - plim_way_place(&b->choice);
   int bytes = compare_counts(a->e.device_bytes, b->e.device_bytes);
   return code    ? code
          : lines ? lines
          : host  ? host
-         : way   ? way
+         : mode  ? mode
          : bytes ? bytes
                  : a->changes - b->changes;
 }

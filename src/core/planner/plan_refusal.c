@@ -6,9 +6,9 @@
 
 static bool has_splits(const plim_search *s) {
   plim_split_list alone, passes;
-  plim_level level = plim_level_of_all(s);
-  plim_splits_of(&level, true, &alone);
-  plim_splits_of(&level, false, &passes);
+  plim_concessions concessions = plim_concession_of_all(s);
+  plim_splits_of(&concessions, true, &alone);
+  plim_splits_of(&concessions, false, &passes);
   return alone.count || passes.count;
 }
 

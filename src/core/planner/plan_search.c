@@ -9,7 +9,7 @@
 // Beyond so many tokens at once nothing gets faster, and takes long to predict.
 enum { MANY_TOKENS = 1 << 17 };
 
-static bool largest_split(const plim_level *l, plim_split *out) {
+static bool largest_split(const plim_concessions *l, plim_split *out) {
   plim_split_list list;
   int64_t most = MANY_TOKENS / l->at.at[PLIM_KNOB_SEQUENCE];
   *out = (plim_split){0};
@@ -25,9 +25,9 @@ static bool largest_split(const plim_level *l, plim_split *out) {
 }
 
 // Tokens per second with all at once, whether that fits or not.
-static double speed_at_most(const plim_row_search *w, plim_choice choice) {
+static double speed_at_most(const plim_candidate_search *w, plim_choice choice) {
   plim_split most;
-  if (!largest_split(w->level, &most)) return 0;
+  if (!largest_split(w->concessions, &most)) return 0;
   choice.at[PLIM_KNOB_MICRO_BATCH] = most.batch;
   choice.at[PLIM_KNOB_ACCUMULATE] = most.passes;
   choice.at[PLIM_KNOB_ALLOC_CONF] = w->confs.at[0];
@@ -36,35 +36,36 @@ static double speed_at_most(const plim_row_search *w, plim_choice choice) {
 }
 
 // The same on the card, with the loss of the library, in the way that sends least.
-static plim_choice without_work(const plim_row_search *w, plim_choice row) {
+static plim_choice without_work(const plim_candidate_search *w, plim_choice candidate) {
   const plim_choice *own = &w->s->plan->before_choice;
-  row.at[PLIM_KNOB_STRATEGY] = w->s->r->world > 1 ? PLIM_SHARD_DDP : PLIM_SHARD_NONE;
-  row.at[PLIM_KNOB_OFFLOAD] = PLIM_OFFLOAD_NONE;
-  row.at[PLIM_KNOB_OPTIMIZER] = plim_optimizer_on_card(row.at[PLIM_KNOB_OPTIMIZER]);
-  row.at[PLIM_KNOB_CHUNKED_LOSS] = own->at[PLIM_KNOB_CHUNKED_LOSS];
-  row.at[PLIM_KNOB_CACHED_BATCH] = own->at[PLIM_KNOB_CACHED_BATCH];
-  if (row.at[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_OFFLOADED)
-    row.at[PLIM_KNOB_CHECKPOINT] = PLIM_CHECKPOINT_ON;
-  return row;
+  candidate.at[PLIM_KNOB_STRATEGY] = w->s->r->world > 1 ? PLIM_SHARD_DDP : PLIM_SHARD_NONE;
+  candidate.at[PLIM_KNOB_OFFLOAD] = PLIM_OFFLOAD_NONE;
+  candidate.at[PLIM_KNOB_OPTIMIZER] = plim_optimizer_on_card(candidate.at[PLIM_KNOB_OPTIMIZER]);
+  candidate.at[PLIM_KNOB_CHUNKED_LOSS] = own->at[PLIM_KNOB_CHUNKED_LOSS];
+  candidate.at[PLIM_KNOB_CACHED_BATCH] = own->at[PLIM_KNOB_CACHED_BATCH];
+  if (candidate.at[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_OFFLOADED)
+    candidate.at[PLIM_KNOB_CHECKPOINT] = PLIM_CHECKPOINT_ON;
+  return candidate;
 }
 
 typedef struct {
-  plim_choice row;
+  plim_choice candidate;
   double at_most, counts; // tokens per second, and what of them counts
   bool is_tried;
 } late_row;
 
 typedef struct {
-  plim_row_search rows; // first: visitors get this
+  plim_candidate_search rows; // first: visitors get this
   vec(late_row) late;
 } late_search;
 
-static void try_first(const plim_row_search *w, const plim_choice *row) {
-  if (!plim_is_last(w, row)) plim_try_row(w, row);
+static void try_first(const plim_candidate_search *w, const plim_choice *candidate) {
+  if (!plim_is_last(w, candidate)) plim_try_candidate(w, candidate);
 }
 
 static bool may_be_first(const plim_search *s, const late_row *x) {
-  return isnan(x->at_most) ? !s->fitting.len : x->at_most * plim_worth(s->r, &x->row) > s->surest;
+  return isnan(x->at_most) ? !s->fitting.len
+                           : x->at_most * plim_worth(s->r, &x->candidate) > s->surest;
 }
 
 // It need not be first to be told: of those that are faster than all that may be, the first that is found will
@@ -75,26 +76,26 @@ static bool may_be_told(const plim_search *s, const late_row *x) {
 }
 
 // Whether its smallest batch fits, which is found out faster than its speed.
-static bool fits_at_all(const plim_row_search *w, const plim_choice *row) {
+static bool fits_at_all(const plim_candidate_search *w, const plim_choice *candidate) {
   plim_split_list list;
-  bool fits = row->at[PLIM_KNOB_CACHED_BATCH] > 0; // a smaller one might
+  bool fits = candidate->at[PLIM_KNOB_CACHED_BATCH] > 0; // a smaller one might
   for (int alone = 0; alone < 2 && !fits; alone++) {
-    plim_splits_of(w->level, alone, &list);
-    const plim_rung *x = list.count ? plim_run_fitting(w, *row, list.at[0]) : NULL;
+    plim_splits_of(w->concessions, alone, &list);
+    const plim_rung *x = list.count ? plim_run_fitting(w, *candidate, list.at[0]) : NULL;
     fits = x && plim_is_safe(w->s->r, &x->e);
   }
   return fits;
 }
 
-static void collect(const plim_row_search *w, const plim_choice *row) {
+static void collect(const plim_candidate_search *w, const plim_choice *candidate) {
   late_search *l = (late_search *)(void *)w;
-  late_row x = {.row = *row};
-  if (!plim_is_last(w, row)) return;
-  x.at_most = speed_at_most(w, without_work(w, *row));
+  late_row x = {.candidate = *candidate};
+  if (!plim_is_last(w, candidate)) return;
+  x.at_most = speed_at_most(w, without_work(w, *candidate));
   if (!may_be_first(w->s, &x) && !may_be_told(w->s, &x)) return;
-  if (!fits_at_all(w, row)) return;
-  x.at_most = speed_at_most(w, *row);
-  x.counts = x.at_most * plim_worth(w->s->r, row);
+  if (!fits_at_all(w, candidate)) return;
+  x.at_most = speed_at_most(w, *candidate);
+  x.counts = x.at_most * plim_worth(w->s->r, candidate);
   if (!vec_push(&l->late, x)) w->s->failed = true;
 }
 
@@ -116,17 +117,17 @@ static void try_in_order(late_search *w, int order(const void *, const void *), 
   for (size_t i = 0; i < w->late.len && !w->rows.s->failed; i++) {
     late_row *x = &w->late.at[i];
     if (x->is_tried || !may_be(w->rows.s, x)) continue;
-    plim_try_row(&w->rows, &x->row);
+    plim_try_candidate(&w->rows, &x->candidate);
     x->is_tried = true;
   }
 }
 
 // The most promising first, until none can be better than what was found. Without times the first that fits
 // is it.
-static void try_last(plim_search *s, const plim_level *level) {
-  late_search w = {.rows = plim_rows_of(s, level)};
+static void try_last(plim_search *s, const plim_concessions *concessions) {
+  late_search w = {.rows = plim_candidates_of(s, concessions)};
   w.rows.is_quick = w.rows.only_fastest = true;
-  plim_visit_rows(&w.rows, false, collect);
+  plim_visit_candidates(&w.rows, false, collect);
   try_in_order(&w, by_what_counts, may_be_first);
   s->untold = s->fastest;
   try_in_order(&w, by_speed, may_be_told);
@@ -134,16 +135,16 @@ static void try_last(plim_search *s, const plim_level *level) {
 }
 
 // What fits is found without the host and without work first, then with it.
-void plim_search_level(plim_search *s, const plim_level *level) {
-  plim_level card = *level;
-  bool has_own = !level->cost && plim_own_is_candidate(s);
-  card.reach = (plim_reach){0};
+void plim_search_concessions(plim_search *s, const plim_concessions *concessions) {
+  plim_concessions card = *concessions;
+  bool has_own = !concessions->cost && plim_own_is_candidate(s);
+  card.scope = (plim_offload_scope){0};
   s->fitting.len = 0;
   s->fastest = s->surest = s->untold = 0;
-  plim_row_search w = plim_rows_of(s, &card);
-  w.is_quick = level->cost > 0; // little of it fits
-  bool fits_card = has_own || plim_level_fits(s, &card, NULL);
-  if (fits_card) plim_visit_rows(&w, false, try_first);
-  if (level->is_easy) return;
-  if (fits_card || plim_level_fits(s, level, NULL)) try_last(s, level);
+  plim_candidate_search w = plim_candidates_of(s, &card);
+  w.is_quick = concessions->cost > 0; // little of it fits
+  bool fits_card = has_own || plim_concession_fits(s, &card, NULL);
+  if (fits_card) plim_visit_candidates(&w, false, try_first);
+  if (concessions->is_easy) return;
+  if (fits_card || plim_concession_fits(s, concessions, NULL)) try_last(s, concessions);
 }

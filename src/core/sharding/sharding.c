@@ -14,17 +14,17 @@ const char *const plim_strategy_names[PLIM_STRATEGIES + 1] = {
     [PLIM_SHARD_ZERO1] = "zero1", [PLIM_SHARD_ZERO2] = "zero2", [PLIM_SHARD_ZERO3] = "zero3",
 };
 
-static int64_t said_or(int64_t said, int64_t otherwise) { return said ? said : otherwise; }
+static int64_t given_or(int64_t given, int64_t otherwise) { return given ? given : otherwise; }
 
 // runtime/zero/config.py of DeepSpeed 0.19.
 plim_zero_sizes plim_zero_sizes_of(const plim_sharding *how) {
-  const plim_zero_sizes *said = &how->sizes;
-  return (plim_zero_sizes){.reduce_bucket = said_or(said->reduce_bucket, 500000000),
-                           .sub_group = said_or(said->sub_group, 1000000000),
-                           .prefetch = said_or(said->prefetch, 50000000),
-                           .live = said_or(said->live, 1000000000),
-                           .reuse = said_or(said->reuse, 1000000000),
-                           .persistent = said_or(said->persistent, 100000)};
+  const plim_zero_sizes *given = &how->sizes;
+  return (plim_zero_sizes){.reduce_bucket = given_or(given->reduce_bucket, 500000000),
+                           .sub_group = given_or(given->sub_group, 1000000000),
+                           .prefetch = given_or(given->prefetch, 50000000),
+                           .live = given_or(given->live, 1000000000),
+                           .reuse = given_or(given->reuse, 1000000000),
+                           .persistent = given_or(given->persistent, 100000)};
 }
 
 typedef plim_shards *constructor(plim_tape *t, plim_model *m, const plim_sharding *how,

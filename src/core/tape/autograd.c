@@ -343,7 +343,7 @@ void backward_all(plim_tape *t, plim_tensor *const *xs, plim_tensor *const *grad
   engine e = {.t = t};
   plim_edge roots[PLIM_MAX_EDGES];
   bool was = set_grad_mode(t, false);
-  plim_place place_was = t->place;
+  plim_program_point place_was = t->place;
   uint8_t purpose_was = t->purpose;
   for (int i = 0; i < count; i++) {
     roots[i] = edge_of(t, xs[i]);

@@ -166,7 +166,7 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   struct plim_checkpoint *outer = t->packing;
   bool was = set_grad_mode(t, true), was_recomputing = t->state.is_recomputing;
   plim_dtype autocast_was = enter_autocast(t, f);
-  plim_place place_was = t->place;
+  plim_program_point place_was = t->place;
   uint8_t purpose_was = t->purpose;
   t->packing = f;
   t->state.is_recomputing = true;

@@ -39,7 +39,7 @@ static mark difference(const mark *now, const mark *then) {
 
 // Both timelines grow as in the round before, and the CPU does not catch up with the card: then both go on
 // so. Where the card is ahead by more in each round, gaps that are left would close, and the round change.
-static bool rounds_are_even(const plim_tape *t, struct tape_rhythm *r) {
+static bool rounds_are_even(const plim_tape *t, struct tape_period *r) {
   mark now = mark_now(t), before = r->each;
   r->each = difference(&now, &r->ends[0]);
   bool are_even = r->marked >= 2 && !is_sending(&t->clock) &&
@@ -93,40 +93,41 @@ int plim_skip_alike(plim_tape *t, plim_cycle cycle, int done, int last) {
 
 // ---- loops inside a pass ----------------------------------------------------------------------------
 
-void plim_turns_begin(plim_tape *t) {
-  t->clock.turns.marked = 0;
-  if (t->sink.turns) t->sink.turns(t->sink.context, true);
+void plim_inner_loop_begin(plim_tape *t) {
+  t->clock.inner_loop.marked = 0;
+  if (t->sink.inner_loop) t->sink.inner_loop(t->sink.context, true);
 }
 
-void plim_turns_end(plim_tape *t) {
-  if (t->sink.turns) t->sink.turns(t->sink.context, false);
+void plim_inner_loop_end(plim_tape *t) {
+  if (t->sink.inner_loop) t->sink.inner_loop(t->sink.context, false);
 }
 
 // Another like it, whose memory the sink knows by this number.
-static plim_tensor *twin_of(plim_tape *t, const plim_tensor *x, uint32_t id) {
+static plim_tensor *parallel_of(plim_tape *t, const plim_tensor *x, uint32_t id) {
   plim_storage *s = tape_take(t, &t->storages, sizeof *s);
-  plim_tensor *twin = tape_take(t, &t->tensors, sizeof *twin);
+  plim_tensor *parallel = tape_take(t, &t->tensors, sizeof *parallel);
   *s = *x->storage;
   s->refs = 1;
   s->id = id;
   t->live[s->purpose] += s->bytes;
-  twin->storage = s;
-  twin->shape = x->shape;
-  twin->stride = x->stride;
-  twin->dtype = x->dtype;
-  twin->refs = 1;
-  return twin;
+  parallel->storage = s;
+  parallel->shape = x->shape;
+  parallel->stride = x->stride;
+  parallel->dtype = x->dtype;
+  parallel->refs = 1;
+  return parallel;
 }
 
-int64_t plim_turns_skip(plim_tape *t, const plim_tensor *kept, int64_t most, plim_tensor **more) {
-  struct tape_rhythm *r = &t->clock.turns;
+int64_t plim_inner_loop_skip(plim_tape *t, const plim_tensor *kept, int64_t most,
+                             plim_tensor **more) {
+  struct tape_period *r = &t->clock.inner_loop;
   bool is_even = rounds_are_even(t, r);
-  if (!t->sink.turns_again || t->state.is_stopped || t->state.failed) return 0;
+  if (!t->sink.inner_loop_again || t->state.is_stopped || t->state.failed) return 0;
   const plim_storage *s = kept ? kept->storage : NULL;
   if (!is_even || t->state.outlier_count || most < 0) most = 0;
   if (most > INT_MAX) most = INT_MAX;
-  int times = t->sink.turns_again(t->sink.context, s, (int)most);
-  for (int i = 0; kept && i < times; i++) more[i] = twin_of(t, kept, t->next_id++);
+  int times = t->sink.inner_loop_again(t->sink.context, s, (int)most);
+  for (int i = 0; kept && i < times; i++) more[i] = parallel_of(t, kept, t->next_id++);
   skip_rounds(&t->clock, &r->each, times);
   t->clock.operators += (uint32_t)times * r->each.operators;
   if (times) r->marked = 0;

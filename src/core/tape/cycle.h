@@ -17,19 +17,20 @@ int plim_skip_alike(plim_tape *t, plim_cycle cycle, int done, int last);
 
 // A loop inside a pass, whose rounds may each leave a tensor behind:
 //
-//   plim_turns_begin(t);
+//   plim_inner_loop_begin(t);
 //   for (i = 0; i < count; i++) {
 //     set(t, &all[i], round(t, i));
-//     i += plim_turns_skip(t, all[i], how many behind i are as i, &all[i + 1]);
+//     i += plim_inner_loop_skip(t, all[i], how many behind i are as i, &all[i + 1]);
 //   }
-//   plim_turns_end(t);
+//   plim_inner_loop_end(t);
 //
-// plim_turns_skip says how many rounds were done by it; what they leave is in `more`, which owns it. `kept` is
+// plim_inner_loop_skip says how many rounds were done by it; what they leave is in `more`, which owns it. `kept` is
 // NULL where a round leaves nothing; then `more` is not looked at. The last round of a loop is to be run, so
 // that variables hold what it left in them.
-void plim_turns_begin(plim_tape *t);
-int64_t plim_turns_skip(plim_tape *t, const plim_tensor *kept, int64_t most, plim_tensor **more);
-void plim_turns_end(plim_tape *t);
+void plim_inner_loop_begin(plim_tape *t);
+int64_t plim_inner_loop_skip(plim_tape *t, const plim_tensor *kept, int64_t most,
+                             plim_tensor **more);
+void plim_inner_loop_end(plim_tape *t);
 
 // ---- for sinks --------------------------------------------------------------------------------------
 

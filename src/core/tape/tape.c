@@ -93,16 +93,16 @@ plim_purpose plim_tape_purpose(plim_tape *t, plim_purpose purpose) {
 
 const uint64_t *plim_tape_live(const plim_tape *t) { return t->live; }
 
-plim_place plim_tape_place(const plim_tape *t) {
-  plim_place here = t->place;
+plim_program_point plim_tape_point(const plim_tape *t) {
+  plim_program_point here = t->place;
   here.is_recomputed = t->state.is_recomputing;
   return here;
 }
 
-plim_wish plim_tape_wish(const plim_tape *t) { return t->wish; }
+plim_pending_alloc plim_tape_pending(const plim_tape *t) { return t->pending; }
 
 void plim_tape_set_phase(plim_tape *t, plim_phase phase, int step) {
-  t->place = (plim_place){.layer = -1, .phase = (uint8_t)phase, .step = step};
+  t->place = (plim_program_point){.layer = -1, .phase = (uint8_t)phase, .step = step};
   t->state.next_layer = 0;
 }
 
@@ -242,7 +242,7 @@ void plim_tape_move_to_device(plim_tape *t) {
     plim_storage *s = t->waiting.at[i];
     if (!s) continue;
     s->is_waiting = false;
-    t->wish = (plim_wish){.purpose = (plim_purpose)s->purpose};
+    t->pending = (plim_pending_alloc){.purpose = (plim_purpose)s->purpose};
     storage_arrive(t, s);
   }
   t->waiting.len = 0;
@@ -253,7 +253,7 @@ void plim_tape_move(plim_tape *t, plim_tensor *x) {
   if (!s->is_waiting) return;
   forget_waiting(t, s);
   s->is_waiting = false;
-  t->wish = (plim_wish){x->shape, (plim_dtype)x->dtype, (plim_purpose)s->purpose};
+  t->pending = (plim_pending_alloc){x->shape, (plim_dtype)x->dtype, (plim_purpose)s->purpose};
   storage_arrive(t, s);
 }
 
@@ -396,7 +396,7 @@ static plim_tensor *tensor_new(plim_tape *t, plim_storage *s, plim_dims shape, p
 
 plim_tensor *empty_strided(plim_tape *t, plim_dims shape, plim_dims stride, plim_dtype dtype) {
   uint64_t bytes = (uint64_t)plim_numel(&shape) * plim_dtype_bytes[dtype];
-  t->wish = (plim_wish){shape, dtype, (plim_purpose)t->purpose};
+  t->pending = (plim_pending_alloc){shape, dtype, (plim_purpose)t->purpose};
   return tensor_new(t, storage_new(t, bytes), shape, stride, dtype);
 }
 
@@ -422,7 +422,7 @@ plim_tensor *scratch(plim_tape *t, uint64_t bytes) {
 
 void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   plim_storage *old = x->storage;
-  t->wish = (plim_wish){x->shape, dtype, (plim_purpose)t->purpose};
+  t->pending = (plim_pending_alloc){x->shape, dtype, (plim_purpose)t->purpose};
   x->storage = storage_new(t, (uint64_t)plim_numel(&x->shape) * plim_dtype_bytes[dtype]);
   x->dtype = (uint8_t)dtype;
   if (old->is_waiting && x->storage->is_waiting) x->storage->id = old->id; // keeps its place

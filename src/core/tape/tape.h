@@ -70,7 +70,7 @@ typedef struct {
   int32_t step;     // from 0
   uint8_t phase;
   bool is_recomputed;
-} plim_place;
+} plim_program_point;
 
 typedef struct {
   uint64_t bytes;
@@ -141,11 +141,11 @@ typedef struct {
   int (*repeats)(void *context, plim_cycle cycle);
   void (*skips)(void *context, plim_cycle cycle, uint64_t times);
   // A loop inside a pass begins, or is over.
-  void (*turns)(void *context, bool begin);
+  void (*inner_loop)(void *context, bool begin);
   // At the end of one of its rounds, which leaves `kept` behind (NULL: nothing): does the same again, at most so
   // many times. How many times it was done; what each left is numbered from the next allocation on. Or both
   // NULL: every round is run.
-  int (*turns_again)(void *context, const plim_storage *kept, int most);
+  int (*inner_loop_again)(void *context, const plim_storage *kept, int most);
 } plim_tape_sink;
 
 plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when memory is out
@@ -170,16 +170,16 @@ plim_purpose plim_tape_purpose(plim_tape *t, plim_purpose purpose);
 // Bytes that live, for each purpose; as asked for, before the allocator rounds them.
 const uint64_t *plim_tape_live(const plim_tape *t);
 
-plim_place plim_tape_place(const plim_tape *t);
+plim_program_point plim_tape_point(const plim_tape *t);
 
 // What the allocation that is being made is for; to be asked while its event is sent.
 typedef struct {
   plim_dims shape;
   plim_dtype dtype;
   plim_purpose purpose;
-} plim_wish;
+} plim_pending_alloc;
 
-plim_wish plim_tape_wish(const plim_tape *t);
+plim_pending_alloc plim_tape_pending(const plim_tape *t);
 void plim_tape_set_phase(plim_tape *t, plim_phase phase, int step);
 void plim_tape_enter(plim_tape *t, int layer, const char *what);
 void plim_tape_at(plim_tape *t, const char *what); // in the same layer

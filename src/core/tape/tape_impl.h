@@ -23,7 +23,7 @@ struct tape_time_mark {
 };
 
 // Of a loop: the ends of its last two rounds, the last first, and what the last one added.
-struct tape_rhythm {
+struct tape_period {
   struct tape_time_mark ends[2], each;
   int marked; // rounds so far
 };
@@ -41,15 +41,15 @@ struct tape_clock {
   double visit_seconds;        // that hooks on every module take around a call of one; 0: no hooks
   bool is_causal, has_dropout; // attention that comes next
   plim_step_time now, last, step_before;
-  struct tape_rhythm passes, turns; // of this step; of the loop inside a pass that runs
+  struct tape_period passes, inner_loop; // of this step; of the loop inside a pass that runs
 };
 
 struct plim_tape {
   plim_tape_state state; // first: plim_state finds it there
   plim_tape_sink sink;
   const plim_gpu *gpu;
-  plim_place place;
-  plim_wish wish;
+  plim_program_point place;
+  plim_pending_alloc pending;
   uint64_t live[PLIM_PURPOSES];
   uint8_t purpose;                     // a plim_purpose
   struct tape_chunk *chunks, *reserve; // reserve: an array, for when memory is out

@@ -130,12 +130,12 @@ static bool releases_are_its_own(guide *g, const group *gr) {
   uint64_t need = plim_allocator_stats(g->a)->now.reserved_bytes +
                   plim_allocator_segment_request(g->a, r->bytes);
   if (guess_limit) plim_allocator_set_limit(g->a, need - 1);
-  plim_release_forecast forecast;
-  if (!plim_allocator_forecast(g->a, r->bytes, r->stream, r->pool, &forecast)) g->no_memory = true;
-  size_t before = forecast.before_all.len;
-  bool own = begins_with(g, gr, forecast.before_all.at, before) &&
-             (forecast.releases_all || gr->releases == before);
-  plim_release_forecast_clear(&forecast);
+  plim_release_preview preview;
+  if (!plim_allocator_preview(g->a, r->bytes, r->stream, r->pool, &preview)) g->no_memory = true;
+  size_t before = preview.before_all.len;
+  bool own = begins_with(g, gr, preview.before_all.at, before) &&
+             (preview.releases_all || gr->releases == before);
+  plim_release_preview_clear(&preview);
   if (!guess_limit) return own;
   plim_allocator_set_limit(g->a, PLIM_UNKNOWN);
   return own && (before || r->action == PLIM_EV_OOM || may_have_failed(g, need));

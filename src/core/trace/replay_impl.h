@@ -5,7 +5,7 @@
 #include "driver.h"
 #include "replay.h"
 
-// The end of a wait. A free may stand for one: see guided.c, follow_event.
+// The end of a wait. A free may stand for one: see guided_replay.c, follow_event.
 static inline bool is_completion(const plim_event *e) {
   return e->action == PLIM_EV_FREE_COMPLETED || e->action == PLIM_EV_FREE;
 }

@@ -17,7 +17,7 @@ enum { LIST_BYTES = 1024, ROOTS = 8 };
 typedef struct {
   plim_settings *s;
   plim_key_index names;
-  bool has_faint, hears_faint; // some are; nothing else says anything
+  bool has_faint, accepts_faint; // some are; nothing else says anything
 } reader;
 
 // A quick look before the whole names are compared.
@@ -61,7 +61,7 @@ static void say_computed(const plim_setting *setting, plim_reading *out) {
 static void say_unreadable(const plim_settings *s, const plim_setting *setting, const plim_key *key,
                            plim_reading *out) {
   char text[96];
-  *out = (plim_reading){.said = PLIM_UNCLEAR, .setting = setting, .key = key, .is_fixed = true};
+  *out = (plim_reading){.origin = PLIM_UNCLEAR, .setting = setting, .key = key, .is_fixed = true};
   if (plim_setting_counts(s, setting) == PLIM_MAYBE) {
     snprintf(out->why, sizeof out->why, "%.60s (line %d) depends on %.80s, which is not known",
              setting->key, setting->line, plim_setting_doubt(s, setting));
@@ -93,12 +93,12 @@ static bool is_direct(const plim_key *key) { return key && key->how != PLIM_AS_W
 static void say_twice(decision *d, const plim_setting *setting, const plim_value *value) {
   char first[48], second[48];
   const plim_setting *before = d->reading.setting;
-  if (d->reading.said == PLIM_UNCLEAR) return; // it is said already
+  if (d->reading.origin == PLIM_UNCLEAR) return; // it is said already
   plim_value_print(&d->reading.value, first, sizeof first);
   plim_value_print(value, second, sizeof second);
   snprintf(d->reading.why, sizeof d->reading.why, "%.60s says %.40s, %.60s says %.40s", before->key,
            first, setting->key, second);
-  d->reading.said = PLIM_UNCLEAR;
+  d->reading.origin = PLIM_UNCLEAR;
   d->reading.is_fixed = true;
   d->reading.value = (plim_value){0};
   d->reading.rival = setting;
@@ -121,11 +121,12 @@ static void join(reader *r, decision *d, const plim_value *value) {
 
 static void take(decision *d, const plim_key *key, const plim_setting *setting, plim_token t) {
   d->force = t.force;
-  d->reading = (plim_reading){.said = PLIM_SAID, .value = t.value, .setting = setting, .key = key};
+  d->reading =
+      (plim_reading){.origin = PLIM_EXPLICIT, .value = t.value, .setting = setting, .key = key};
 }
 
-static void hear(reader *r, decision *d, const plim_key *key, const plim_setting *setting,
-                 plim_token t) {
+static void resolve(reader *r, decision *d, const plim_key *key, const plim_setting *setting,
+                    plim_token t) {
   plim_reading *now = &d->reading;
   if (t.force == PLIM_NOTHING) return;
   if (t.force == PLIM_UNREADABLE) {
@@ -135,15 +136,15 @@ static void hear(reader *r, decision *d, const plim_key *key, const plim_setting
   if (key->applies_to) {
     plim_value wanted = plim_token_of(key->applies_to).value;
     if (now->value.kind == PLIM_VALUE_NULL || !plim_value_same(&now->value, &wanted)) return;
-    if (now->said == PLIM_DEFAULTED || !plim_value_same(&now->value, &t.value))
+    if (now->origin == PLIM_DEFAULTED || !plim_value_same(&now->value, &t.value))
       take(d, key, setting, t);
     return;
   }
   if (t.force == PLIM_WEAK && d->force != PLIM_NOTHING) return;
   bool is_rival = d->force == PLIM_STRONG && t.force == PLIM_STRONG && now->setting != setting;
-  bool is_same = now->said == PLIM_SAID && plim_value_same(&now->value, &t.value);
+  bool is_same = now->origin == PLIM_EXPLICIT && plim_value_same(&now->value, &t.value);
   bool is_last = key->flags & PLIM_KEY_LAST;
-  bool is_settled = now->is_fixed && (now->said == PLIM_UNCLEAR || now->setting == setting);
+  bool is_settled = now->is_fixed && (now->origin == PLIM_UNCLEAR || now->setting == setting);
   if (is_settled && is_direct(key) && !is_last) return; // once more does not make it clear
   bool is_of_other_command =
       is_rival && setting->group && now->setting && now->setting->group != setting->group;
@@ -158,7 +159,7 @@ static void hear(reader *r, decision *d, const plim_key *key, const plim_setting
 }
 
 // The items of a list, each by the row's words, without those said already.
-static bool hear_items(reader *r, decision *d, const plim_key *key, bool is_nested) {
+static bool resolve_items(reader *r, decision *d, const plim_key *key, bool is_nested) {
   char text[LIST_BYTES] = "";
   size_t used = 0;
   const plim_setting *first = NULL;
@@ -176,13 +177,13 @@ static bool hear_items(reader *r, decision *d, const plim_key *key, bool is_nest
   if (!used) return first != NULL;
   const char *kept = plim_settings_keep(r->s, text, strlen(text));
   plim_token all = {PLIM_STRONG, {.kind = PLIM_VALUE_TEXT, .text = kept}};
-  if (kept) hear(r, d, key, first, all);
+  if (kept) resolve(r, d, key, first, all);
   return true;
 }
 
 // The same command has the flag again, in another spelling. `search` goes on behind it.
-static bool is_said_again(const plim_settings *s, const plim_setting *flag,
-                          plim_key_search search) {
+static bool is_given_again(const plim_settings *s, const plim_setting *flag,
+                           plim_key_search search) {
   size_t i = flag->group && flag->key[0] == '-' ? plim_key_search_next(&search) : SIZE_MAX;
   for (; i != SIZE_MAX && s->at.at[i].group == flag->group; i = plim_key_search_next(&search))
     if (!plim_setting_is_passed_over(s, &s->at.at[i])) return true;
@@ -200,8 +201,8 @@ static bool has_training_row(const reader *r, const plim_key *key, bool is_neste
 }
 
 // The other branch says the same.
-static bool has_twin(reader *r, const plim_key *key, bool is_nested, const plim_setting *setting,
-                     const plim_token *t) {
+static bool has_parallel(reader *r, const plim_key *key, bool is_nested,
+                         const plim_setting *setting, const plim_token *t) {
   plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
   for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
     const plim_setting *other = &r->s->at.at[i];
@@ -213,20 +214,20 @@ static bool has_twin(reader *r, const plim_key *key, bool is_nested, const plim_
 }
 
 // What may not run leaves the knob open; a model is loaded in any case.
-static void hear_setting(reader *r, decision *d, const plim_key *key, bool is_nested,
-                         const plim_setting *setting) {
+static void resolve_setting(reader *r, decision *d, const plim_key *key, bool is_nested,
+                            const plim_setting *setting) {
   bool is_by_name = key->key[strlen(key->key) - 1] == '*'; // whatever it says
   const plim_setting *root = is_by_name ? setting : root_of(r->s, setting);
   plim_token t = plim_key_read(key, r->s, root);
   bool is_open = plim_setting_counts(r->s, setting) == PLIM_MAYBE && t.force != PLIM_NOTHING &&
-                 key->knob != PLIM_KNOB_MODEL && !has_twin(r, key, is_nested, setting, &t);
+                 key->knob != PLIM_KNOB_MODEL && !has_parallel(r, key, is_nested, setting, &t);
   if (is_open) d->unreadable = setting, d->unreadable_key = key;
-  else hear(r, d, key, root, t);
+  else resolve(r, d, key, root, t);
 }
 
 // All settings with the row's key: the last of equal keys; different keys must agree. False if there
 // is none.
-static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested) {
+static bool resolve_row(reader *r, decision *d, const plim_key *key, bool is_nested) {
   bool is_there = false, has_training = has_training_row(r, key, is_nested);
   plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
   for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
@@ -234,13 +235,13 @@ static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested
     if (is_nested && plim_key_is_of_evaluation(r->names.names[i])) continue;
     if (setting->is_aside || plim_setting_is_passed_over(r->s, setting)) continue;
     if (plim_setting_counts(r->s, setting) == PLIM_NO) continue;
-    if (is_said_again(r->s, setting, search)) continue;
+    if (is_given_again(r->s, setting, search)) continue;
     if (setting->is_of_evaluation && has_training) continue;
-    if (setting->is_faint && !r->hears_faint) continue;
+    if (setting->is_faint && !r->accepts_faint) continue;
     is_there = true;
-    hear_setting(r, d, key, is_nested, setting);
+    resolve_setting(r, d, key, is_nested, setting);
   }
-  if (key->how == PLIM_AS_LIST && hear_items(r, d, key, is_nested)) is_there = true;
+  if (key->how == PLIM_AS_LIST && resolve_items(r, d, key, is_nested)) is_there = true;
   return is_there;
 }
 
@@ -249,15 +250,16 @@ static bool hear_row(reader *r, decision *d, const plim_key *key, bool is_nested
 static bool is_late(const plim_key *key) { return key->applies_to || key->flags & PLIM_KEY_LAST; }
 
 static void assume(decision *d, const plim_key *key) {
-  if (d->reading.said != PLIM_UNSAID) return;
-  d->reading = (plim_reading){.said = PLIM_DEFAULTED, .value = plim_token_of(key->otherwise).value};
+  if (d->reading.origin != PLIM_ABSENT) return;
+  d->reading =
+      (plim_reading){.origin = PLIM_DEFAULTED, .value = plim_token_of(key->otherwise).value};
 }
 
 // What a late row says by its absence: it changes the value, not who said it.
 static void assume_late(decision *d, const plim_key *key) {
   plim_value value = plim_token_of(key->otherwise).value;
   if (!key->applies_to) {
-    d->reading = (plim_reading){.said = PLIM_DEFAULTED, .value = value};
+    d->reading = (plim_reading){.origin = PLIM_DEFAULTED, .value = value};
     snprintf(d->reading.why, sizeof d->reading.why, "%s is not set", key->key);
     return;
   }
@@ -270,22 +272,22 @@ static bool is_about(const plim_key *key, plim_knob knob, plim_format format) {
 }
 
 // Whether the table has something to say about the knob.
-static bool hear_table(reader *r, const plim_key *keys, bool is_nested, plim_knob knob,
-                       decision *d) {
+static bool resolve_table(reader *r, const plim_key *keys, bool is_nested, plim_knob knob,
+                          decision *d) {
   bool is_there = false, is_vaguely_there = false;
   plim_format format = r->s->format;
   for (const plim_key *key = keys; key->key; key++)
     if (is_about(key, knob, format) && !is_late(key) && !(key->flags & PLIM_KEY_VAGUE))
-      is_there |= hear_row(r, d, key, is_nested);
+      is_there |= resolve_row(r, d, key, is_nested);
   for (const plim_key *key = keys; !is_there && key->key; key++)
     if (is_about(key, knob, format) && key->flags & PLIM_KEY_VAGUE)
-      is_vaguely_there |= hear_row(r, d, key, is_nested);
+      is_vaguely_there |= resolve_row(r, d, key, is_nested);
   for (const plim_key *key = keys; key->key; key++)
     if (is_about(key, knob, format) && key->otherwise && !is_late(key))
       is_there = true, assume(d, key);
   for (const plim_key *key = keys; key->key; key++) {
     if (!is_about(key, knob, format) || !is_late(key)) continue;
-    if (hear_row(r, d, key, is_nested)) is_there = true;
+    if (resolve_row(r, d, key, is_nested)) is_there = true;
     else if (key->otherwise) assume_late(d, key);
   }
   return is_there || is_vaguely_there;
@@ -308,38 +310,38 @@ bool plim_reading_explains(const plim_reading *reading, const plim_setting *comp
 
 // A computed value is in force, unless it is computed from the one that was read.
 static plim_reading decide(const reader *r, decision *d) {
-  bool is_read = d->reading.said == PLIM_SAID && d->reading.setting;
+  bool is_read = d->reading.origin == PLIM_EXPLICIT && d->reading.setting;
   bool is_open = d->unreadable && !(is_read && plim_reading_explains(&d->reading, d->unreadable));
   if (is_open) say_unreadable(r->s, d->unreadable, d->unreadable_key, &d->reading);
   return d->reading;
 }
 
-static void hear_tables(reader *r, plim_dialect dialect, plim_knob knob, decision *d) {
+static void resolve_tables(reader *r, plim_dialect dialect, plim_knob knob, decision *d) {
   for (plim_dialect at = dialect; at != PLIM_DIALECTS; at = plim_dialect_table[at].base) {
     const plim_dialect_info *info = &plim_dialect_table[at];
-    if (hear_table(r, info->keys, info->is_nested, knob, d)) break;
+    if (resolve_table(r, info->keys, info->is_nested, knob, d)) break;
   }
 }
 
 static bool is_silent(const decision *d) {
-  return d->reading.said <= PLIM_DEFAULTED && !d->unreadable;
+  return d->reading.origin <= PLIM_DEFAULTED && !d->unreadable;
 }
 
-static void hear_knob(reader *r, plim_dialect dialect, plim_knob knob, plim_reading *out) {
+static void resolve_knob(reader *r, plim_dialect dialect, plim_knob knob, plim_reading *out) {
   decision d = {0}, faint = {0};
-  hear_tables(r, dialect, knob, &d);
-  r->hears_faint = r->has_faint && is_silent(&d);
-  if (r->hears_faint) hear_tables(r, dialect, knob, &faint);
-  r->hears_faint = false;
+  resolve_tables(r, dialect, knob, &d);
+  r->accepts_faint = r->has_faint && is_silent(&d);
+  if (r->accepts_faint) resolve_tables(r, dialect, knob, &faint);
+  r->accepts_faint = false;
   if (!is_silent(&faint)) d = faint;
   decision launch = {0};
   bool is_launched = r->s->format == PLIM_FORMAT_SHELL || r->s->format == PLIM_FORMAT_DOCKERFILE ||
                      r->s->format == PLIM_FORMAT_PYTHON;
-  if (is_launched && d.reading.said <= PLIM_DEFAULTED)
-    hear_table(r, plim_launch_keys, false, knob, &launch);
+  if (is_launched && d.reading.origin <= PLIM_DEFAULTED)
+    resolve_table(r, plim_launch_keys, false, knob, &launch);
   *out = decide(r, &d);
   plim_reading launched = decide(r, &launch);
-  if (launched.said > PLIM_DEFAULTED) *out = launched;
+  if (launched.origin > PLIM_DEFAULTED) *out = launched;
 }
 
 // ---- what must not change ---------------------------------------------------------------------------
@@ -369,7 +371,7 @@ static bool exceeds(const plim_value *value, int64_t limit) {
 }
 
 static void fix(plim_reading *reading, const char *reason, const char *source) {
-  if (reading->is_fixed || reading->said == PLIM_UNSAID) return;
+  if (reading->is_fixed || reading->origin == PLIM_ABSENT) return;
   reading->is_fixed = true;
   snprintf(reading->why, sizeof reading->why, "%.100s (%.110s)", reason, source);
 }
@@ -386,11 +388,11 @@ static void apply_bonds(reader *r, plim_recipe_file *out) {
   }
 }
 
-static void heed_comments(const plim_settings *s, plim_recipe_file *out) {
+static void apply_locks(const plim_settings *s, plim_recipe_file *out) {
   for (int i = 0; i < PLIM_KNOBS; i++) {
     plim_reading *reading = &out->knobs[i];
     if (!reading->setting || reading->is_fixed) continue;
-    const char *ban = plim_ban_of(s, reading->setting);
+    const char *ban = plim_lock_of(s, reading->setting);
     if (ban) fix(reading, "a comment forbids it", ban);
   }
 }
@@ -405,9 +407,10 @@ plim_err plim_recipe_file_read(plim_settings *s, plim_dialect dialect, plim_reci
   plim_err err = plim_key_index_make(s, &r.names)
                      ? PLIM_OK
                      : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-  for (int i = 0; i < PLIM_KNOBS && !err; i++) hear_knob(&r, dialect, (plim_knob)i, &out->knobs[i]);
+  for (int i = 0; i < PLIM_KNOBS && !err; i++)
+    resolve_knob(&r, dialect, (plim_knob)i, &out->knobs[i]);
   if (!err) apply_bonds(&r, out);
-  heed_comments(s, out);
+  apply_locks(s, out);
   plim_key_index_free(&r.names);
   return !err && s->has_failed ? plim_fail(error, PLIM_ERR_NOMEM, "out of memory") : err;
 }
@@ -417,10 +420,10 @@ plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const pl
   decision d = {0};
   reader r = {.s = s};
   const plim_setting *root = root_of(s, setting);
-  hear(&r, &d, key, root, plim_key_read(key, s, root));
+  resolve(&r, &d, key, root, plim_key_read(key, s, root));
   *out = decide(&r, &d);
-  if (out->said == PLIM_UNSAID) *out = (plim_reading){.setting = root, .key = key};
-  const char *ban = out->setting ? plim_ban_beside(out->setting) : NULL;
+  if (out->origin == PLIM_ABSENT) *out = (plim_reading){.setting = root, .key = key};
+  const char *ban = out->setting ? plim_lock_beside(out->setting) : NULL;
   if (ban) fix(out, "a comment forbids it", ban);
   return s->has_failed ? plim_fail(error, PLIM_ERR_NOMEM, "out of memory") : PLIM_OK;
 }
@@ -429,7 +432,7 @@ const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_f
   if (plim_dialect_table[recipe->dialect].is_part)
     return "it says how a run is started, not what is trained";
   bool is_home = recipe->dialect == PLIM_DIALECT_HOME;
-  if (is_home && recipe->knobs[PLIM_KNOB_MICRO_BATCH].said == PLIM_UNSAID)
+  if (is_home && recipe->knobs[PLIM_KNOB_MICRO_BATCH].origin == PLIM_ABSENT)
     return "it sets no batch size under a name that is known";
   bool is_tune = recipe->dialect == PLIM_DIALECT_TORCHTUNE;
   if (is_tune && !plim_settings_find(s, "optimizer._component_"))

@@ -156,14 +156,14 @@ void plim_dialect_recognise(plim_settings *s, plim_recognition *out);
 // ---- reading ----------------------------------------------------------------------------------------
 
 typedef enum {
-  PLIM_UNSAID,    // neither the file nor its ecosystem says anything
+  PLIM_ABSENT,    // neither the file nor its ecosystem says anything
   PLIM_DEFAULTED, // the file does not, and this is what the ecosystem does then
   PLIM_UNCLEAR,   // it is written, but computed, or twice and different: `why` says it
-  PLIM_SAID
-} plim_said;
+  PLIM_EXPLICIT
+} plim_origin;
 
 typedef struct {
-  plim_said said;
+  plim_origin origin;
   plim_value value;            // NULL unless SAID or DEFAULTED
   const plim_setting *setting; // that decides; NULL: none
   const plim_key *key;         // how it is read; NULL: none

@@ -26,10 +26,10 @@ static plim_err edited(plim_error *error, const char *what) {
 
 plim_err plim_plan_file_check_digest(const json_t *plan, plim_error *error) {
   plim_plan_digest digest;
-  const char *said = json_string_value(json_object_get(plan, PLIM_PLAN_DIGEST_KEY));
-  if (!said) return edited(error, "it has no " PLIM_PLAN_DIGEST_KEY);
+  const char *origin = json_string_value(json_object_get(plan, PLIM_PLAN_DIGEST_KEY));
+  if (!origin) return edited(error, "it has no " PLIM_PLAN_DIGEST_KEY);
   plim_err err = plim_plan_digest_of(plan, &digest, error);
-  if (err || strcmp(said, digest.hex) == 0) return err;
+  if (err || strcmp(origin, digest.hex) == 0) return err;
   return edited(error, "its files, rungs or ladder are not those that were found");
 }
 

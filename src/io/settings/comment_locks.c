@@ -90,7 +90,7 @@ static bool is_of_another(const char *comment, const char *found, const char *ke
   return memchr(word, '_', size) && !(strlen(own) == size && memcmp(own, word, size) == 0);
 }
 
-const char *plim_ban_beside(const plim_setting *setting) {
+const char *plim_lock_beside(const plim_setting *setting) {
   const char *comment = setting->comment;
   for (const char *at = comment, *found; (found = find_phrase(comment, at)); at = found + 1)
     if (!is_of_another(comment, found, setting->key)) return comment;
@@ -98,7 +98,7 @@ const char *plim_ban_beside(const plim_setting *setting) {
 }
 
 // "micro_batch_size must be 1", somewhere in the file.
-static const char *ban_elsewhere(const plim_settings *s, const char *key) {
+static const char *lock_elsewhere(const plim_settings *s, const char *key) {
   char phrase[PLIM_KEY_BYTES];
   snprintf(phrase, sizeof phrase, "%.200s must", last_part(key));
   for (size_t i = 0; i < s->at.len; i++) {
@@ -108,7 +108,7 @@ static const char *ban_elsewhere(const plim_settings *s, const char *key) {
   return NULL;
 }
 
-const char *plim_ban_of(const plim_settings *s, const plim_setting *setting) {
-  const char *ban = plim_ban_beside(setting);
-  return ban ? ban : ban_elsewhere(s, setting->key);
+const char *plim_lock_of(const plim_settings *s, const plim_setting *setting) {
+  const char *ban = plim_lock_beside(setting);
+  return ban ? ban : lock_elsewhere(s, setting->key);
 }

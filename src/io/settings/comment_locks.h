@@ -5,9 +5,9 @@
 #include "settings.h"
 
 // The setting's own comment, if it forbids a change; NULL: it does not.
-const char *plim_ban_beside(const plim_setting *setting);
+const char *plim_lock_beside(const plim_setting *setting);
 
 // The same, or a comment elsewhere that names the key: "micro_batch_size must be 1".
-const char *plim_ban_of(const plim_settings *s, const plim_setting *setting);
+const char *plim_lock_of(const plim_settings *s, const plim_setting *setting);
 
 #endif

@@ -10,20 +10,20 @@
 static bool is_head(char c) { return isalnum((unsigned char)c) || (c && strchr("_-.+~@/", c)); }
 
 // The word without its quotes, if one pair is around all of it.
-static plim_span unwrap(const char *text, plim_span span, plim_place *place) {
+static plim_span unwrap(const char *text, plim_span span, plim_word_context *place) {
   char first = span.end - span.begin >= 2 ? text[span.begin] : 0;
   plim_span inner = {span.begin + 1, span.end - 1};
-  if (*place == PLIM_PLACE_ELEMENT) return *place = PLIM_PLACE_JSON, inner;
-  if (*place != PLIM_PLACE_WORD) return span;
+  if (*place == PLIM_WORD_ELEMENT) return *place = PLIM_WORD_JSON, inner;
+  if (*place != PLIM_WORD_WORD) return span;
   if (first == '"' && plim_shell_double_end(text, span) == span.end)
-    return *place = PLIM_PLACE_DOUBLE, inner;
+    return *place = PLIM_WORD_DOUBLE, inner;
   if (first == '\'' &&
       memchr(text + inner.begin, '\'', span.end - inner.begin) == (const void *)(text + inner.end))
-    return *place = PLIM_PLACE_SINGLE, inner;
+    return *place = PLIM_WORD_SINGLE, inner;
   return span;
 }
 
-plim_argument plim_argument_at(const char *text, plim_span span, plim_place place) {
+plim_argument plim_argument_at(const char *text, plim_span span, plim_word_context place) {
   plim_argument a = {.span = span, .place = place, .tail_place = place};
   plim_span inner = unwrap(text, span, &a.tail_place);
   size_t i = inner.begin;
@@ -49,7 +49,7 @@ bool plim_argument_ends(const char *text, const plim_argument *a, const char *en
 // ---- what a word is ---------------------------------------------------------------------------------
 
 typedef struct {
-  plim_finder *f;
+  plim_shell_scanner *f;
   const plim_argument_list *list;
   const char *text;
   size_t i;
@@ -94,7 +94,7 @@ static bool is_many(const walk *w, const plim_argument *a) {
                                       "OPTIONS", "args", "opts",  "flags"};
   const char *at = w->text + a->span.begin;
   size_t size = a->span.end - a->span.begin;
-  if (a->place != PLIM_PLACE_WORD && a->place != PLIM_PLACE_PIECE) return false;
+  if (a->place != PLIM_WORD_WORD && a->place != PLIM_WORD_PIECE) return false;
   bool is_quoted = size > 2 && *at == '"';
   if (at[is_quoted] != '$' || memmem(at, size, "${#", 3)) return false;
   if (memmem(at, size, "$@", 2) || memmem(at, size, "$*", 2) || memmem(at, size, "[@]", 3) ||
@@ -102,7 +102,7 @@ static bool is_many(const walk *w, const plim_argument *a) {
     return true;
   plim_span name = plim_reference_at(w->text, a->span);
   if (!name.end || is_quoted) return false;
-  const char *key = plim_finder_keep_span(w->f, w->text, name, "$");
+  const char *key = plim_scanner_keep_span(w->f, w->text, name, "$");
   if (plim_names_count(&w->f->lists, key)) return true;
   for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
     if (!plim_names_count(&w->f->set, key) && strstr(key, hints[i])) return true;
@@ -155,10 +155,10 @@ static bool is_number(plim_value_kind kind) {
 
 static const char *key_of(const walk *w, const plim_argument *a, size_t sign) {
   plim_span name = {a->head.begin + sign, a->head.end};
-  return plim_finder_keep_span(w->f, w->text, name, w->list->prefix);
+  return plim_scanner_keep_span(w->f, w->text, name, w->list->prefix);
 }
 
-static plim_found with_place(const walk *w, plim_found found, const plim_argument *a) {
+static plim_shell_value with_place(const walk *w, plim_shell_value found, const plim_argument *a) {
   found.name = key_of(w, a, 0);
   found.group = w->list->group;
   found.order = w->list->order + (w->list->is_list ? 0 : w->i);
@@ -169,12 +169,12 @@ static plim_found with_place(const walk *w, plim_found found, const plim_argumen
 }
 
 // More words behind the first value, of its kind: --betas 0.9 0.95, --lora_target_modules q_proj v_proj.
-static size_t count_values(const walk *w, const plim_found *first) {
+static size_t count_values(const walk *w, const plim_shell_value *first) {
   size_t n = 1;
   if (!w->saw_script || first->value.kind == PLIM_VALUE_DERIVED) return 1;
   for (size_t i = w->i + 2; i < w->list->count && is_one_more_value(w, &w->list->at[i]); i++, n++) {
     const plim_argument *a = &w->list->at[i];
-    plim_found next = plim_finder_read(w->f, w->text, a->span, a->place, NULL);
+    plim_shell_value next = plim_scanner_read(w->f, w->text, a->span, a->place, NULL);
     if (next.value.kind == PLIM_VALUE_DERIVED ||
         is_number(next.value.kind) != is_number(first->value.kind))
       break;
@@ -182,35 +182,35 @@ static size_t count_values(const walk *w, const plim_found *first) {
   return n;
 }
 
-static void join_values(const walk *w, plim_found *found, size_t n) {
+static void join_values(const walk *w, plim_shell_value *found, size_t n) {
   const plim_argument *first = &w->list->at[w->i + 1];
   plim_span span = {first->span.begin, first[n - 1].span.end};
-  found->value =
-      (plim_value){.kind = PLIM_VALUE_TEXT, .text = plim_finder_keep_span(w->f, w->text, span, "")};
+  found->value = (plim_value){.kind = PLIM_VALUE_TEXT,
+                              .text = plim_scanner_keep_span(w->f, w->text, span, "")};
   found->span = span;
   found->is_several = true;
 }
 
 static void add_separate(walk *w, const plim_argument *a) {
   const plim_argument *value = a + 1;
-  plim_found found = plim_finder_read(w->f, w->text, value->span, value->place, NULL);
+  plim_shell_value found = plim_scanner_read(w->f, w->text, value->span, value->place, NULL);
   size_t n = count_values(w, &found);
   if (n > 1) join_values(w, &found, n);
-  plim_finder_add(w->f, with_place(w, found, a));
+  plim_scanner_add(w->f, with_place(w, found, a));
   w->i += n;
 }
 
 static void add_joined(walk *w, const plim_argument *a) {
-  plim_found found = plim_finder_read(w->f, w->text, a->tail, a->tail_place, NULL);
+  plim_shell_value found = plim_scanner_read(w->f, w->text, a->tail, a->tail_place, NULL);
   found.is_joined = true;
-  plim_finder_add(w->f, with_place(w, found, a));
+  plim_scanner_add(w->f, with_place(w, found, a));
 }
 
 static void add_bare(walk *w, const plim_argument *a) {
-  plim_found found = {.value = {.kind = PLIM_VALUE_BOOL, .flag = true}, .is_bare = true};
+  plim_shell_value found = {.value = {.kind = PLIM_VALUE_BOOL, .flag = true}, .is_bare = true};
   found.span = (plim_span){a->span.end, a->span.end};
   found.place = a->place;
-  plim_finder_add(w->f, with_place(w, found, a));
+  plim_scanner_add(w->f, with_place(w, found, a));
 }
 
 static void find_flag(walk *w, const plim_argument *a) {
@@ -230,28 +230,28 @@ static bool is_hydra_computed(const char *text) {
   return false;
 }
 
-static void read_hydra(plim_finder *f, plim_found *found, const char *text) {
+static void read_hydra(plim_shell_scanner *f, plim_shell_value *found, const char *text) {
   const char *value = found->value.text;
   size_t n = found->value.kind == PLIM_VALUE_TEXT ? strlen(value) : 0;
   if (!n) return;
   if (n >= 2 && strchr("'\"", *value) && value[n - 1] == *value && !strchr(value, '\\') &&
       strchr(value + 1, *value) == value + n - 1)
-    found->value.text = plim_finder_keep(f, value + 1, n - 2);
+    found->value.text = plim_scanner_keep(f, value + 1, n - 2);
   else if (strcmp(value, "null") == 0) found->value = (plim_value){.kind = PLIM_VALUE_NULL};
   else if (is_hydra_computed(value))
     found->value = (plim_value){.kind = PLIM_VALUE_DERIVED,
-                                .text = plim_finder_keep_span(f, text, found->span, "")};
+                                .text = plim_scanner_keep_span(f, text, found->span, "")};
 }
 
 static void find_override(walk *w, const plim_argument *a, size_t sign) {
-  plim_found found = {.span = {a->span.end, a->span.end}, .place = a->place};
-  if (a->has_tail) found = plim_finder_read(w->f, w->text, a->tail, a->tail_place, NULL);
+  plim_shell_value found = {.span = {a->span.end, a->span.end}, .place = a->place};
+  if (a->has_tail) found = plim_scanner_read(w->f, w->text, a->tail, a->tail_place, NULL);
   if (a->has_tail) read_hydra(w->f, &found, w->text);
   found = with_place(w, found, a);
   found.kind = PLIM_FOUND_OVERRIDE;
   found.name = key_of(w, a, sign);
   found.is_joined = a->has_tail;
-  plim_finder_add(w->f, found);
+  plim_scanner_add(w->f, found);
 }
 
 // python -m: of a launcher, whose script is still to come.
@@ -276,7 +276,7 @@ static bool names_script(const plim_argument_list *list) {
   return false;
 }
 
-void plim_arguments_find(plim_finder *f, const plim_argument_list *list) {
+void plim_arguments_find(plim_shell_scanner *f, const plim_argument_list *list) {
   walk w = {f, list, list->text, 0, !list->expects_script || !names_script(list)};
   for (; w.i < list->count; w.i++) {
     const plim_argument *a = &list->at[w.i];

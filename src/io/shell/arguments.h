@@ -7,14 +7,14 @@
 
 typedef struct {
   plim_span span; // all of the word, quotes included
-  plim_place place;
+  plim_word_context place;
   plim_span head; // its plain beginning: all of it, or what stands before "="; empty if it has none
   plim_span tail; // what stands behind "="
-  plim_place tail_place;
+  plim_word_context tail_place;
   bool has_tail;
 } plim_argument;
 
-plim_argument plim_argument_at(const char *text, plim_span span, plim_place place);
+plim_argument plim_argument_at(const char *text, plim_span span, plim_word_context place);
 bool plim_argument_is(const char *text, const plim_argument *a, const char *word);
 bool plim_argument_ends(const char *text, const plim_argument *a, const char *ending);
 
@@ -33,7 +33,7 @@ typedef struct {
   bool is_aside;       // of a command that does not train
 } plim_argument_list;
 
-void plim_arguments_find(plim_finder *f, const plim_argument_list *list);
+void plim_arguments_find(plim_shell_scanner *f, const plim_argument_list *list);
 
 // ---- what commands are ------------------------------------------------------------------------------
 

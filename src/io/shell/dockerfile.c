@@ -229,7 +229,7 @@ bool plim_docker_array(const plim_docker *d, plim_arguments *out) {
     size_t end = d->line.at[at] == '"' ? string_end(d, at) : 0;
     if (!end) return false;
     plim_span word = {at, end};
-    if (!vec_push(out, plim_argument_at(d->line.at, word, PLIM_PLACE_ELEMENT))) return false;
+    if (!vec_push(out, plim_argument_at(d->line.at, word, PLIM_WORD_ELEMENT))) return false;
     at = skip_blanks(d, end);
     if (at == last) return true;
     if (d->line.at[at] != ',') return false;

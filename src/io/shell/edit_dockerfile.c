@@ -18,12 +18,12 @@ static bool is_command(const plim_docker *d) {
   return plim_docker_is(d, "CMD") || plim_docker_is(d, "ENTRYPOINT");
 }
 
-static void note_names(plim_finder *f, const plim_docker *d) {
+static void note_names(plim_shell_scanner *f, const plim_docker *d) {
   size_t at = d->rest.begin;
   plim_docker_pair pair;
   while (plim_docker_pair_next(d, plim_docker_is(d, "ENV"), &at, &pair))
     if (pair.has_value)
-      plim_finder_name(f, &f->set, plim_finder_keep_span(f, d->line.at, pair.name, "$"));
+      plim_scanner_name(f, &f->set, plim_scanner_keep_span(f, d->line.at, pair.name, "$"));
 }
 
 // With another escape the quotes of values are not ours to know.
@@ -33,25 +33,26 @@ static bool is_foreign(const plim_docker *d, plim_span value) {
   return d->escape != '\\' && n && (memchr(at, '\\', n) || memchr(at, '`', n));
 }
 
-static plim_found read_variable(plim_finder *f, const plim_docker *d, const plim_docker_pair *pair,
-                                const char *key) {
-  plim_place place = pair->is_rest ? PLIM_PLACE_REST : PLIM_PLACE_ENV;
-  if (!is_foreign(d, pair->value)) return plim_finder_read(f, d->line.at, pair->value, place, key);
-  const char *text = plim_finder_keep_span(f, d->line.at, pair->value, "");
-  return (plim_found){.value = {.kind = PLIM_VALUE_DERIVED, .text = text}, .span = pair->value};
+static plim_shell_value read_variable(plim_shell_scanner *f, const plim_docker *d,
+                                      const plim_docker_pair *pair, const char *key) {
+  plim_word_context place = pair->is_rest ? PLIM_WORD_REST : PLIM_WORD_ENV;
+  if (!is_foreign(d, pair->value)) return plim_scanner_read(f, d->line.at, pair->value, place, key);
+  const char *text = plim_scanner_keep_span(f, d->line.at, pair->value, "");
+  return (plim_shell_value){.value = {.kind = PLIM_VALUE_DERIVED, .text = text},
+                            .span = pair->value};
 }
 
-static void find_variables(plim_finder *f, const plim_docker *d, size_t stage) {
+static void find_variables(plim_shell_scanner *f, const plim_docker *d, size_t stage) {
   size_t at = d->rest.begin;
   plim_docker_pair pair;
   while (plim_docker_pair_next(d, plim_docker_is(d, "ENV"), &at, &pair)) {
     if (!pair.has_value || pair.name.begin == pair.name.end) continue;
-    const char *key = plim_finder_keep_span(f, d->line.at, pair.name, "$");
-    plim_found found = read_variable(f, d, &pair, key);
+    const char *key = plim_scanner_keep_span(f, d->line.at, pair.name, "$");
+    plim_shell_value found = read_variable(f, d, &pair, key);
     found.kind = PLIM_FOUND_VARIABLE;
     found.name = key;
     found.group = stage;
-    plim_finder_add(f, found);
+    plim_scanner_add(f, found);
   }
 }
 
@@ -72,7 +73,7 @@ static void move(plim_span *span, size_t by) {
 }
 
 // From places in the shell's text to places in the instruction.
-static void move_found(plim_finder *f, size_t from, size_t by) {
+static void move_found(plim_shell_scanner *f, size_t from, size_t by) {
   for (size_t i = from; i < f->at.len; i++) {
     move(&f->at.at[i].span, by);
     move(&f->at.at[i].word, by);
@@ -81,7 +82,7 @@ static void move_found(plim_finder *f, size_t from, size_t by) {
 }
 
 // What no shell understands is passed over: the shell may be another one, and the build says so.
-static plim_err find_shell(plim_finder *f, const plim_docker *d, plim_shell_view *view) {
+static plim_err find_shell(plim_shell_scanner *f, const plim_docker *d, plim_shell_view *view) {
   plim_span text = shell_text(d);
   plim_error ignored;
   size_t from = f->at.len;
@@ -97,8 +98,8 @@ static plim_err find_shell(plim_finder *f, const plim_docker *d, plim_shell_view
   return err == PLIM_ERR_NOMEM ? err : PLIM_OK;
 }
 
-static void find_words(plim_finder *f, const plim_docker *d, const plim_argument *at, size_t count,
-                       size_t stage) {
+static void find_words(plim_shell_scanner *f, const plim_docker *d, const plim_argument *at,
+                       size_t count, size_t stage) {
   plim_command_kind kind = plim_command_kind_of(d->line.at, at, count, false);
   if (kind.is_launcher && !kind.is_training) return;
   plim_argument_list list = {.text = d->line.at,
@@ -112,7 +113,7 @@ static void find_words(plim_finder *f, const plim_docker *d, const plim_argument
   plim_arguments_find(f, &list);
 }
 
-static void find_array(plim_finder *f, const plim_docker *d, const plim_arguments *words,
+static void find_array(plim_shell_scanner *f, const plim_docker *d, const plim_arguments *words,
                        size_t stage) {
   size_t count = plim_quoted_command(d->line.at, words->at, words->len);
   plim_arguments pieces = {0};
@@ -125,16 +126,16 @@ static void find_array(plim_finder *f, const plim_docker *d, const plim_argument
 }
 
 // From places in the instruction to places in the file.
-static void place_found(plim_finder *f, size_t from, const plim_docker *d) {
+static void place_found(plim_shell_scanner *f, size_t from, const plim_docker *d) {
   for (size_t i = from; i < f->at.len; i++) {
-    plim_found *found = &f->at.at[i];
+    plim_shell_value *found = &f->at.at[i];
     found->span = plim_docker_place(d, found->span);
     if (found->word.end) found->word = plim_docker_place(d, found->word);
     if (found->gap) found->gap = d->from.at[found->gap - 1] + 1u;
   }
 }
 
-static plim_err find_in_instruction(plim_finder *f, const plim_docker *d, size_t stage) {
+static plim_err find_in_instruction(plim_shell_scanner *f, const plim_docker *d, size_t stage) {
   plim_arguments words = {0};
   plim_shell_view view = {0};
   plim_err err = PLIM_OK;
@@ -161,7 +162,8 @@ static bool is_instruction(const plim_docker *d) {
   return true;
 }
 
-static plim_err find_names(plim_finder *f, const plim_docker_stages *stages, plim_error *error) {
+static plim_err find_names(plim_shell_scanner *f, const plim_docker_stages *stages,
+                           plim_error *error) {
   plim_docker d = plim_docker_begin(f->s->text, f->s->size);
   plim_err err = PLIM_OK;
   while (!err && plim_docker_next(&d)) {
@@ -175,7 +177,8 @@ static plim_err find_names(plim_finder *f, const plim_docker_stages *stages, pli
 }
 
 // All that is in force is one image: the last FROM stands for it.
-static plim_err find_in_force(plim_finder *f, const plim_docker_stages *stages, plim_error *error) {
+static plim_err find_in_force(plim_shell_scanner *f, const plim_docker_stages *stages,
+                              plim_error *error) {
   plim_err err = find_names(f, stages, error);
   plim_docker d = plim_docker_begin(f->s->text, f->s->size);
   size_t image = stages->at.len ? stages->at.at[stages->at.len - 1].begin + 1 : 0;
@@ -187,7 +190,7 @@ static plim_err find_in_force(plim_finder *f, const plim_docker_stages *stages, 
   return err;
 }
 
-static plim_err find(plim_finder *f, plim_error *error) {
+static plim_err find(plim_shell_scanner *f, plim_error *error) {
   plim_docker_stages stages;
   bool ok = plim_docker_stages_find(f->s->text, f->s->size, &stages);
   plim_err err = ok ? find_in_force(f, &stages, error) : plim_no_memory(error);
@@ -196,12 +199,12 @@ static plim_err find(plim_finder *f, plim_error *error) {
 }
 
 static plim_err read(plim_settings *s, plim_error *error) {
-  return plim_found_read(s, find, error);
+  return plim_shell_value_read(s, find, error);
 }
 
 static plim_err change(const plim_settings *s, const plim_setting *setting, const plim_value *value,
                        plim_edit *out, plim_error *error) {
-  return plim_found_change(s, setting, find, value, out, error);
+  return plim_shell_value_change(s, setting, find, value, out, error);
 }
 
 // ---- insert -----------------------------------------------------------------------------------------
@@ -252,8 +255,8 @@ static plim_err insert_variable(const plim_settings *s, const last_stage *l, con
   bool is_out = false;
   plim_err err;
   if (!plim_value_to_text(value, "", &text, &is_out) ||
-      !plim_place_write(PLIM_PLACE_ENV, s->text + l->model.begin, l->model.end - l->model.begin,
-                        text.at, &written, &is_out))
+      !plim_word_write(PLIM_WORD_ENV, s->text + l->model.begin, l->model.end - l->model.begin,
+                       text.at, &written, &is_out))
     err = is_out ? plim_no_memory(error)
                  : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot have this value", key);
   else if ((l->is_open && !plim_bytes_add(&line, feed, strlen(feed))) ||
@@ -293,7 +296,7 @@ static bool add_separator(const plim_docker *d, plim_span last, bool is_array, p
 
 typedef struct {
   plim_span last; // word of the command, in the file
-  plim_place place;
+  plim_word_context place;
   size_t group;
 } target;
 
@@ -304,7 +307,7 @@ static bool runs_training(const plim_docker *d, const plim_arguments *words) {
 // The end of the one training in a shell's line.
 static bool find_shell_target(const plim_docker *d, target *out) {
   plim_settings scratch = {0};
-  plim_finder f = {.s = &scratch};
+  plim_shell_scanner f = {.s = &scratch};
   plim_shell_view view;
   plim_arguments words = {0};
   plim_span text = shell_text(d);
@@ -315,13 +318,13 @@ static bool find_shell_target(const plim_docker *d, target *out) {
     if (is_one) {
       plim_span last = words.at[words.len - 1].span;
       move(&last, text.begin);
-      *out = (target){plim_docker_place(d, last), PLIM_PLACE_WORD,
+      *out = (target){plim_docker_place(d, last), PLIM_WORD_WORD,
                       d->span.begin + view.groups.at[command]};
     }
   }
   vec_free(&words);
   plim_shell_view_clear(&view);
-  plim_finder_clear(&f);
+  plim_scanner_clear(&f);
   plim_settings_clear(&scratch);
   return is_one;
 }
@@ -340,7 +343,7 @@ static bool find_array_target(const plim_docker *d, size_t stage, target *out) {
   plim_arguments words = {0};
   bool is_array = plim_docker_array(d, &words) && words.len;
   if (is_array)
-    *out = (target){plim_docker_place(d, words.at[words.len - 1].span), PLIM_PLACE_ELEMENT, stage};
+    *out = (target){plim_docker_place(d, words.at[words.len - 1].span), PLIM_WORD_ELEMENT, stage};
   vec_free(&words);
   return is_array;
 }
@@ -358,7 +361,7 @@ static size_t choose(const plim_settings *s, const last_stage *l, bool *is_sure)
 static plim_err insert_words(const plim_settings *s, const last_stage *l, const char *key,
                              const plim_value *value, plim_edit *out, plim_error *error) {
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
-  plim_finder f = {.s = &again};
+  plim_shell_scanner f = {.s = &again};
   plim_docker d = plim_docker_begin(s->text, s->size);
   plim_bytes words = {0}, separator = {0};
   target t = {0};
@@ -371,13 +374,13 @@ static plim_err insert_words(const plim_settings *s, const last_stage *l, const 
                      : plim_fail(error, PLIM_ERR_UNSUPPORTED,
                                  "no CMD or ENTRYPOINT here runs a training to add %.96s to", key);
   if (!err) err = plim_new_words(&f, t.group, key, value, t.place, &words, error);
-  if (!err && !add_separator(&d, t.last, t.place == PLIM_PLACE_ELEMENT, &separator))
+  if (!err && !add_separator(&d, t.last, t.place == PLIM_WORD_ELEMENT, &separator))
     err = plim_no_memory(error);
   if (!err) err = plim_edit_insert(t.last.end, separator.at, words.at, out, error);
   vec_free(&words);
   vec_free(&separator);
   plim_docker_end(&d);
-  plim_finder_clear(&f);
+  plim_scanner_clear(&f);
   plim_settings_clear(&again);
   return err;
 }
@@ -398,7 +401,7 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
 
 static plim_err remove_words(const plim_settings *s, const plim_setting *setting, plim_edit *out,
                              plim_error *error) {
-  return plim_found_remove(s, setting, find, out, error);
+  return plim_shell_value_remove(s, setting, find, out, error);
 }
 
 const plim_editor plim_dockerfile_editor = {read, change, insert, remove_words, NULL};

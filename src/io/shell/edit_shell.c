@@ -6,12 +6,12 @@
 #include "new_arguments.h"
 #include "shell_settings.h"
 
-static plim_err find_in(plim_finder *f, plim_shell_view *view, plim_error *error) {
+static plim_err find_in(plim_shell_scanner *f, plim_shell_view *view, plim_error *error) {
   plim_shell_text all = {.text = f->s->text, .size = f->s->size};
   return plim_shell_find(f, &all, view, error);
 }
 
-static plim_err find(plim_finder *f, plim_error *error) {
+static plim_err find(plim_shell_scanner *f, plim_error *error) {
   plim_shell_view view;
   plim_err err = find_in(f, &view, error);
   plim_shell_view_clear(&view);
@@ -19,12 +19,12 @@ static plim_err find(plim_finder *f, plim_error *error) {
 }
 
 static plim_err read(plim_settings *s, plim_error *error) {
-  return plim_found_read(s, find, error);
+  return plim_shell_value_read(s, find, error);
 }
 
 static plim_err change(const plim_settings *s, const plim_setting *setting, const plim_value *value,
                        plim_edit *out, plim_error *error) {
-  return plim_found_change(s, setting, find, value, out, error);
+  return plim_shell_value_change(s, setting, find, value, out, error);
 }
 
 // ---- insert: words of a command ---------------------------------------------------------------------
@@ -33,7 +33,7 @@ typedef struct {
   const plim_settings *s;
   const char *key;
   const plim_value *value;
-  plim_finder f;
+  plim_shell_scanner f;
   plim_shell_view view;
   plim_edit *out;
   plim_error *error;
@@ -62,7 +62,7 @@ static plim_err insert_words(job *j) {
   if (!plim_shell_end_of(&j->view, j->s->text, j->s->size, command, &gap))
     err = plim_no_memory(j->error);
   if (!err)
-    err = plim_new_words(&j->f, j->view.groups.at[command], j->key, j->value, PLIM_PLACE_WORD,
+    err = plim_new_words(&j->f, j->view.groups.at[command], j->key, j->value, PLIM_WORD_WORD,
                          &words, j->error);
   if (!err) err = plim_edit_insert(gap.at, gap.separator.at, words.at, j->out, j->error);
   vec_free(&gap.separator);
@@ -142,8 +142,8 @@ static size_t end_of_head(const job *j, bool *is_open) {
 static const char *model_value(const job *j, const plim_shell_command *model, size_t *size) {
   *size = 0;
   if (!model) return "";
-  plim_argument a = plim_argument_at(j->s->text, word(j, model, model->count - 1), PLIM_PLACE_WORD);
-  if (!a.has_tail || a.tail_place != PLIM_PLACE_WORD) return "";
+  plim_argument a = plim_argument_at(j->s->text, word(j, model, model->count - 1), PLIM_WORD_WORD);
+  if (!a.has_tail || a.tail_place != PLIM_WORD_WORD) return "";
   *size = a.tail.end - a.tail.begin;
   return j->s->text + a.tail.begin;
 }
@@ -153,9 +153,9 @@ static bool write_export(job *j, const plim_shell_command *model, bool is_open, 
   plim_bytes text = {0}, written = {0};
   size_t size;
   const char *old = model_value(j, model, &size), *feed = line_feed(j);
-  bool is_said = plim_value_to_text(j->value, "", &text, is_out) &&
-                 plim_place_write(PLIM_PLACE_WORD, old, size, text.at, &written, is_out);
-  if (is_said)
+  bool is_explicit = plim_value_to_text(j->value, "", &text, is_out) &&
+                     plim_word_write(PLIM_WORD_WORD, old, size, text.at, &written, is_out);
+  if (is_explicit)
     *is_out = (is_open && !plim_bytes_add(out, feed, strlen(feed))) ||
               !plim_bytes_add(out, "export ", 7) ||
               !plim_bytes_add(out, j->key + 1, strlen(j->key + 1)) ||
@@ -164,7 +164,7 @@ static bool write_export(job *j, const plim_shell_command *model, bool is_open, 
               (!is_open && !plim_bytes_add(out, feed, strlen(feed)));
   vec_free(&text);
   vec_free(&written);
-  return is_said && !*is_out;
+  return is_explicit && !*is_out;
 }
 
 static plim_err insert_variable(job *j) {
@@ -201,14 +201,14 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
   if (!err) err = insert_as(&j);
   if (!err) err = plim_edit_check(s, key, NULL, value, out, error);
   plim_shell_view_clear(&j.view);
-  plim_finder_clear(&j.f);
+  plim_scanner_clear(&j.f);
   plim_settings_clear(&again);
   return err;
 }
 
 static plim_err remove_words(const plim_settings *s, const plim_setting *setting, plim_edit *out,
                              plim_error *error) {
-  return plim_found_remove(s, setting, find, out, error);
+  return plim_shell_value_remove(s, setting, find, out, error);
 }
 
 const plim_editor plim_shell_editor = {read, change, insert, remove_words, NULL};

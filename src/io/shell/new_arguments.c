@@ -40,10 +40,10 @@ plim_err plim_edit_insert(size_t at, const char *separator, const char *words, p
 // ---- style ------------------------------------------------------------------------------------------
 
 // The last flag of the command with a value, of a kind if one is asked for.
-static const plim_found *model(const plim_finder *f, size_t group, bool is_bool) {
-  const plim_found *best = NULL;
+static const plim_shell_value *model(const plim_shell_scanner *f, size_t group, bool is_bool) {
+  const plim_shell_value *best = NULL;
   for (size_t i = 0; i < f->at.len; i++) {
-    const plim_found *found = &f->at.at[i];
+    const plim_shell_value *found = &f->at.at[i];
     if (found->kind != PLIM_FOUND_FLAG || found->group != group || found->is_bare) continue;
     if (is_bool && found->value.kind != PLIM_VALUE_BOOL) continue;
     if (!best || found->order >= best->order) best = found;
@@ -52,7 +52,7 @@ static const plim_found *model(const plim_finder *f, size_t group, bool is_bool)
 }
 
 // `True` if that is how the command says it.
-static const char *spelling(const plim_finder *f, const plim_found *spoken) {
+static const char *spelling(const plim_shell_scanner *f, const plim_shell_value *spoken) {
   if (!spoken) return "";
   const char *at = f->s->text + spoken->span.begin;
   size_t size = spoken->span.end - spoken->span.begin;
@@ -73,8 +73,8 @@ static void free_buffers(buffers *b) {
 }
 
 // One word, quoted as it must be.
-static bool add_word(buffers *b, plim_place place, plim_bytes *out, bool *is_out) {
-  if (!plim_place_write(place, "", 0, b->word.at, &b->written, is_out)) return false;
+static bool add_word(buffers *b, plim_word_context place, plim_bytes *out, bool *is_out) {
+  if (!plim_word_write(place, "", 0, b->word.at, &b->written, is_out)) return false;
   *is_out = !plim_bytes_add(out, b->written.at, strlen(b->written.at));
   return !*is_out;
 }
@@ -86,9 +86,9 @@ static bool set_word(buffers *b, const char *first, const char *sign, const char
          plim_bytes_add(&b->word, second, strlen(second));
 }
 
-static bool add_flag(buffers *b, const char *key, bool is_joined, plim_place place, plim_bytes *out,
-                     bool *is_out) {
-  const char *separator = place == PLIM_PLACE_ELEMENT ? ", " : " ";
+static bool add_flag(buffers *b, const char *key, bool is_joined, plim_word_context place,
+                     plim_bytes *out, bool *is_out) {
+  const char *separator = place == PLIM_WORD_ELEMENT ? ", " : " ";
   bool is_set = set_word(b, key, is_joined ? "=" : "", is_joined ? b->text.at : "");
   if (!is_set) return *is_out = true, false;
   if (!add_word(b, place, out, is_out)) return false;
@@ -101,10 +101,10 @@ static plim_err refuse(const char *key, plim_error *error) {
   return plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be set to this value here", key);
 }
 
-static plim_err new_flag(const plim_finder *f, size_t group, const char *key,
-                         const plim_value *value, plim_place place, buffers *b, plim_bytes *out,
-                         plim_error *error) {
-  const plim_found *any = model(f, group, false), *spoken = model(f, group, true);
+static plim_err new_flag(const plim_shell_scanner *f, size_t group, const char *key,
+                         const plim_value *value, plim_word_context place, buffers *b,
+                         plim_bytes *out, plim_error *error) {
+  const plim_shell_value *any = model(f, group, false), *spoken = model(f, group, true);
   bool is_out = false;
   if (value->kind == PLIM_VALUE_BOOL && !spoken) {
     if (value->flag && set_word(b, key, "", "") && add_word(b, place, out, &is_out)) return PLIM_OK;
@@ -127,7 +127,7 @@ static size_t roof_of(const char *key) {
 }
 
 // The name that is written before the value, with one + before it.
-static bool has_one_plus(const plim_finder *f, const plim_found *found) {
+static bool has_one_plus(const plim_shell_scanner *f, const plim_shell_value *found) {
   size_t size = strlen(found->name), at = found->span.begin;
   const char *text = f->s->text;
   while (at > size && memcmp(text + at - size, found->name, size) != 0 && text[at - 1] != '\n')
@@ -138,10 +138,10 @@ static bool has_one_plus(const plim_finder *f, const plim_found *found) {
 }
 
 // How others of the group are added: +a.b=c. Without such, ++ does it whether the key is there or not.
-static const char *sign_for(const plim_finder *f, size_t group, const char *key) {
+static const char *sign_for(const plim_shell_scanner *f, size_t group, const char *key) {
   size_t roof = roof_of(key);
   for (size_t i = 0; roof && i < f->at.len; i++) {
-    const plim_found *found = &f->at.at[i];
+    const plim_shell_value *found = &f->at.at[i];
     bool is_beside = found->kind == PLIM_FOUND_OVERRIDE && found->group == group &&
                      roof_of(found->name) == roof && memcmp(found->name, key, roof) == 0;
     if (is_beside && has_one_plus(f, found)) return "+";
@@ -150,7 +150,8 @@ static const char *sign_for(const plim_finder *f, size_t group, const char *key)
 }
 
 static plim_err new_override(const char *sign, const char *key, const plim_value *value,
-                             plim_place place, buffers *b, plim_bytes *out, plim_error *error) {
+                             plim_word_context place, buffers *b, plim_bytes *out,
+                             plim_error *error) {
   bool is_out = false;
   if (!plim_override_text(value, "", &b->text, &is_out))
     return is_out ? plim_no_memory(error) : refuse(key, error);
@@ -163,8 +164,8 @@ static plim_err new_override(const char *sign, const char *key, const plim_value
   return is_out ? plim_no_memory(error) : refuse(key, error);
 }
 
-plim_err plim_new_words(const plim_finder *f, size_t group, const char *key,
-                        const plim_value *value, plim_place place, plim_bytes *out,
+plim_err plim_new_words(const plim_shell_scanner *f, size_t group, const char *key,
+                        const plim_value *value, plim_word_context place, plim_bytes *out,
                         plim_error *error) {
   buffers b = {0};
   plim_err err = plim_is_flag_key(key)

@@ -10,9 +10,9 @@ bool plim_is_variable_key(const char *key);
 bool plim_is_override_key(const char *key);
 
 // The words for the command of `group`: --flag value, --flag=value, --flag or ++a.b=value, as shell
-// words or, for PLIM_PLACE_ELEMENT, as strings of a JSON array.
-plim_err plim_new_words(const plim_finder *f, size_t group, const char *key,
-                        const plim_value *value, plim_place place, plim_bytes *out,
+// words or, for PLIM_WORD_ELEMENT, as strings of a JSON array.
+plim_err plim_new_words(const plim_shell_scanner *f, size_t group, const char *key,
+                        const plim_value *value, plim_word_context place, plim_bytes *out,
                         plim_error *error);
 
 bool plim_bytes_add(plim_bytes *out, const char *text, size_t size);

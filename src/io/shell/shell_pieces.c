@@ -61,7 +61,7 @@ static bool is_flag(const char *text, plim_span piece) {
 }
 
 static bool is_launched(const char *text, plim_span piece) {
-  plim_argument words[2] = {plim_argument_at(text, piece, PLIM_PLACE_PIECE)};
+  plim_argument words[2] = {plim_argument_at(text, piece, PLIM_WORD_PIECE)};
   words[1] = (plim_argument){.head = piece, .has_tail = true};
   return plim_command_kind_of(text, words, 1, false).is_launcher;
 }
@@ -89,7 +89,7 @@ bool plim_argument_pieces(const char *text, plim_span quoted, plim_arguments *ou
   plim_span piece;
   size_t at = quoted.begin + 1;
   while (next_piece(text, quoted, &at, &piece))
-    if (!vec_push(out, plim_argument_at(text, piece, PLIM_PLACE_PIECE))) return false;
+    if (!vec_push(out, plim_argument_at(text, piece, PLIM_WORD_PIECE))) return false;
   return true;
 }
 
@@ -112,7 +112,7 @@ bool plim_directive_words(const char *text, plim_span line, plim_arguments *out)
     size_t end = plim_shell_word_end(text, (plim_span){at, line.end});
     if (end <= at) return true;
     plim_span word = {at, end};
-    if (!vec_push(out, plim_argument_at(text, word, PLIM_PLACE_WORD))) return false;
+    if (!vec_push(out, plim_argument_at(text, word, PLIM_WORD_WORD))) return false;
     at = end;
   }
 }

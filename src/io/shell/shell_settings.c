@@ -13,7 +13,7 @@ typedef struct {
 } use;
 
 typedef struct {
-  plim_finder *f;
+  plim_shell_scanner *f;
   const char *text;
   size_t first_group;
   bool is_instruction, only_trainings;
@@ -68,7 +68,7 @@ static bool read_words(const plim_shell_view *view, const char *text, const plim
     plim_span word = view->script.words.at[c->first + i];
     if (is_list(c) && plim_is_flag_text(text, word)) {
       if (!plim_argument_pieces(text, word, out)) return false;
-    } else if (!vec_push(out, plim_argument_at(text, word, PLIM_PLACE_WORD))) return false;
+    } else if (!vec_push(out, plim_argument_at(text, word, PLIM_WORD_WORD))) return false;
   }
   return true;
 }
@@ -96,13 +96,13 @@ bool plim_shell_arguments(const plim_shell_view *view, const char *text, size_t 
 // ---- first: which variables are set -----------------------------------------------------------------
 
 static const char *variable_key(reader *r, plim_span name) {
-  return plim_finder_keep_span(r->f, r->text, name, "$");
+  return plim_scanner_keep_span(r->f, r->text, name, "$");
 }
 
 // A variable that is set in a way that makes it no root.
 static void set_oddly(reader *r, const char *key) {
-  plim_finder_name(r->f, &r->f->set, key);
-  plim_finder_name(r->f, &r->f->set, key);
+  plim_scanner_name(r->f, &r->f->set, key);
+  plim_scanner_name(r->f, &r->f->set, key);
 }
 
 // source vars.sh: whatever was said before it may be said otherwise there.
@@ -128,15 +128,15 @@ static void note_assignment(reader *r, const plim_argument *a, bool is_lasting) 
   bool is_odd =
       is_appended || !is_lasting || holds_arguments || has_list(r->text, a) || is_before_source(r);
   if (holds_arguments || has_list(r->text, a) || is_empty(r->text, a))
-    plim_finder_name(r->f, &r->f->lists, key);
+    plim_scanner_name(r->f, &r->f->lists, key);
   if (is_odd) set_oddly(r, key);
-  else if (!plim_shell_is_given(r->text, a)) plim_finder_name(r->f, &r->f->set, key);
+  else if (!plim_shell_is_given(r->text, a)) plim_scanner_name(r->f, &r->f->set, key);
 }
 
 static void note_defaults(reader *r) {
   for (size_t i = 1; i < r->words.len; i++) {
     plim_span name = plim_shell_assigned_default(r->text, r->words.at[i].span);
-    if (name.end) plim_finder_name(r->f, &r->f->set, variable_key(r, name));
+    if (name.end) plim_scanner_name(r->f, &r->f->set, variable_key(r, name));
   }
 }
 
@@ -247,23 +247,23 @@ static void find_variable(reader *r, const plim_argument *a, size_t command) {
   if (plim_is_argument_text(r->text, a->tail)) {
     size_t group = follow(r, key, command, &order), from = r->f->at.len;
     find_pieces(r, a->tail, group, order);
-    if (is_conditional(r)) plim_finder_doubt(r->f, from, r->text, under_condition);
+    if (is_conditional(r)) plim_scanner_doubt(r->f, from, r->text, under_condition);
     return;
   }
   if (plim_shell_is_given(r->text, a) && plim_names_count(&r->f->set, key)) return;
-  plim_found found = plim_finder_read(r->f, r->text, a->tail, a->tail_place, key);
+  plim_shell_value found = plim_scanner_read(r->f, r->text, a->tail, a->tail_place, key);
   if (is_appended)
-    found = (plim_found){
+    found = (plim_shell_value){
         .value = {.kind = PLIM_VALUE_DERIVED}, .span = a->tail, .place = a->tail_place};
-  if (is_appended) found.value.text = plim_finder_keep_span(r->f, r->text, a->span, "");
+  if (is_appended) found.value.text = plim_scanner_keep_span(r->f, r->text, a->span, "");
   found.kind = PLIM_FOUND_VARIABLE;
   found.name = key;
   size_t from = r->f->at.len;
   bool is_literal = found.value.kind != PLIM_VALUE_DERIVED;
   bool is_alternative = is_conditional(r) && plim_names_count(&r->f->set, key) > 1;
-  plim_finder_add(r->f, found);
-  if (is_literal && is_before_source(r)) plim_finder_doubt(r->f, from, r->text, before_source);
-  else if (is_literal && is_alternative) plim_finder_doubt(r->f, from, r->text, under_condition);
+  plim_scanner_add(r->f, found);
+  if (is_literal && is_before_source(r)) plim_scanner_doubt(r->f, from, r->text, before_source);
+  else if (is_literal && is_alternative) plim_scanner_doubt(r->f, from, r->text, under_condition);
 }
 
 static void find_defaults(reader *r) {
@@ -271,10 +271,11 @@ static void find_defaults(reader *r) {
     plim_span name = plim_shell_assigned_default(r->text, r->words.at[i].span);
     if (!name.end) continue;
     const char *key = variable_key(r, name);
-    plim_found found = plim_finder_read(r->f, r->text, r->words.at[i].span, PLIM_PLACE_WORD, key);
+    plim_shell_value found =
+        plim_scanner_read(r->f, r->text, r->words.at[i].span, PLIM_WORD_WORD, key);
     found.kind = PLIM_FOUND_VARIABLE;
     found.name = key;
-    plim_finder_add(r->f, found);
+    plim_scanner_add(r->f, found);
   }
 }
 
@@ -300,7 +301,7 @@ static void find_flags(reader *r, const plim_shell_command *c, size_t command, s
                                       .expects_script = kind.is_launcher,
                                       .has_overrides = kind.is_launcher,
                                       .is_aside = kind.is_aside});
-  if (is_list(c) && c->is_conditional) plim_finder_doubt(r->f, from, r->text, under_condition);
+  if (is_list(c) && c->is_conditional) plim_scanner_doubt(r->f, from, r->text, under_condition);
   r->view->groups.at[command] = group;
   if (end < r->words.len) find_pieces(r, r->words.at[end + 1].span, group, end);
 }
@@ -400,7 +401,7 @@ static void leave_out_passed_lists(plim_shell_view *view) {
   view->trainings.len = kept;
 }
 
-plim_err plim_shell_find(plim_finder *f, const plim_shell_text *t, plim_shell_view *view,
+plim_err plim_shell_find(plim_shell_scanner *f, const plim_shell_text *t, plim_shell_view *view,
                          plim_error *error) {
   *view = (plim_shell_view){0};
   reader r = {.f = f, .text = t->text, .first_group = t->first_group, .view = view};

@@ -21,7 +21,7 @@ typedef struct {
 } plim_shell_text;
 
 // Finds what the text says; the view is the caller's to clear, also after an error.
-plim_err plim_shell_find(plim_finder *f, const plim_shell_text *t, plim_shell_view *view,
+plim_err plim_shell_find(plim_shell_scanner *f, const plim_shell_text *t, plim_shell_view *view,
                          plim_error *error);
 void plim_shell_view_clear(plim_shell_view *view);
 

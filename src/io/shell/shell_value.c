@@ -7,7 +7,7 @@
 
 #define ROOT_STEPS 16 // copies of copies that are followed
 
-void plim_finder_clear(plim_finder *f) {
+void plim_scanner_clear(plim_shell_scanner *f) {
   vec_free(&f->at);
   vec_free(&f->set);
   vec_free(&f->lists);
@@ -15,43 +15,43 @@ void plim_finder_clear(plim_finder *f) {
   vec_free(&f->scratch);
 }
 
-const char *plim_finder_keep(plim_finder *f, const char *text, size_t size) {
+const char *plim_scanner_keep(plim_shell_scanner *f, const char *text, size_t size) {
   const char *kept = plim_settings_keep(f->s, text, size);
   if (!kept) f->is_out = true;
   return kept ? kept : "";
 }
 
-const char *plim_finder_keep_span(plim_finder *f, const char *text, plim_span span,
-                                  const char *prefix) {
+const char *plim_scanner_keep_span(plim_shell_scanner *f, const char *text, plim_span span,
+                                   const char *prefix) {
   size_t before = strlen(prefix), size = span.end - span.begin;
   f->scratch.len = 0;
   if (!vec_reserve(&f->scratch, before + size)) return f->is_out = true, "";
   memcpy(f->scratch.at, prefix, before);
   memcpy(f->scratch.at + before, text + span.begin, size);
-  return plim_finder_keep(f, f->scratch.at, before + size);
+  return plim_scanner_keep(f, f->scratch.at, before + size);
 }
 
-void plim_finder_add(plim_finder *f, plim_found found) {
+void plim_scanner_add(plim_shell_scanner *f, plim_shell_value found) {
   if (!vec_push(&f->at, found)) f->is_out = true;
 }
 
-void plim_finder_doubt(plim_finder *f, size_t from, const char *text, const char *why) {
+void plim_scanner_doubt(plim_shell_scanner *f, size_t from, const char *text, const char *why) {
   char doubt[256];
   for (size_t i = from; i < f->at.len; i++) {
-    plim_found *found = &f->at.at[i];
+    plim_shell_value *found = &f->at.at[i];
     plim_span at = found->is_bare ? found->word : found->span;
     size_t size = at.end - at.begin;
     int n = snprintf(doubt, sizeof doubt, "%.*s, %s", (int)(size < 128 ? size : 128),
                      text + at.begin, why);
     found->value = (plim_value){.kind = PLIM_VALUE_DERIVED,
-                                .text = plim_finder_keep(f, doubt, n > 0 ? (size_t)n : 0)};
+                                .text = plim_scanner_keep(f, doubt, n > 0 ? (size_t)n : 0)};
     found->reference = NULL;
   }
 }
 
 // ---- names ------------------------------------------------------------------------------------------
 
-void plim_finder_name(plim_finder *f, plim_names *names, const char *name) {
+void plim_scanner_name(plim_shell_scanner *f, plim_names *names, const char *name) {
   if (!vec_push(names, name)) f->is_out = true;
 }
 
@@ -81,22 +81,23 @@ size_t plim_names_count(const plim_names *names, const char *name) {
 // ---- roots ------------------------------------------------------------------------------------------
 
 // The variables found, by name, to follow copies.
-typedef vec(plim_found *) found_list;
+typedef vec(plim_shell_value *) found_list;
 
 static int by_found_name(const void *x, const void *y) {
-  const plim_found *const *a = x, *const *b = y;
+  const plim_shell_value *const *a = x, *const *b = y;
   return strcmp((*a)->name, (*b)->name);
 }
 
-static plim_found *variable(const plim_finder *f, const found_list *variables, const char *name) {
-  plim_found wanted = {.name = name}, *key = &wanted, **hit;
+static plim_shell_value *variable(const plim_shell_scanner *f, const found_list *variables,
+                                  const char *name) {
+  plim_shell_value wanted = {.name = name}, *key = &wanted, **hit;
   if (plim_names_count(&f->set, name) != 1 || !variables->len) return NULL;
   hit = bsearch(&key, variables->at, variables->len, sizeof *variables->at, by_found_name);
   return hit ? *hit : NULL;
 }
 
-static const char *root_of(const plim_finder *f, const found_list *variables,
-                           const plim_found *found) {
+static const char *root_of(const plim_shell_scanner *f, const found_list *variables,
+                           const plim_shell_value *found) {
   for (int i = 0; i < ROOT_STEPS && found && found->reference; i++) {
     found = variable(f, variables, found->reference);
     if (found && found->value.kind != PLIM_VALUE_DERIVED) return found->name;
@@ -106,7 +107,7 @@ static const char *root_of(const plim_finder *f, const found_list *variables,
 
 // A variable's number, which may be computed from others.
 typedef struct {
-  const plim_finder *f;
+  const plim_shell_scanner *f;
   const found_list *variables;
   int steps;
 } shell_numbers;
@@ -114,7 +115,7 @@ typedef struct {
 static bool number_of(void *context, const char *name, plim_value *out);
 
 // What was computed once is kept: variables that build on each other are many.
-static bool compute(shell_numbers *n, plim_found *found) {
+static bool compute(shell_numbers *n, plim_shell_value *found) {
   plim_evaluator by = {number_of, n, true, &n->steps};
   if (!found->is_computed && !plim_evaluate(found->value.text, &by, &found->computed))
     found->computed = (plim_value){0};
@@ -124,7 +125,7 @@ static bool compute(shell_numbers *n, plim_found *found) {
 
 static bool number_of(void *context, const char *name, plim_value *out) {
   shell_numbers *n = context;
-  plim_found *found = variable(n->f, n->variables, name);
+  plim_shell_value *found = variable(n->f, n->variables, name);
   if (!found || --n->steps < 0) return false;
   bool is_literal = found->value.kind != PLIM_VALUE_DERIVED;
   if (!is_literal && !compute(n, found)) return false;
@@ -132,14 +133,14 @@ static bool number_of(void *context, const char *name, plim_value *out) {
   return true;
 }
 
-static plim_value computed_of(const plim_finder *f, const found_list *variables,
-                              plim_found *found) {
+static plim_value computed_of(const plim_shell_scanner *f, const found_list *variables,
+                              plim_shell_value *found) {
   shell_numbers n = {f, variables, PLIM_EVALUATE_STEPS};
   if (found->value.kind == PLIM_VALUE_DERIVED) compute(&n, found);
   return found->computed;
 }
 
-static found_list variables_of(plim_finder *f) {
+static found_list variables_of(plim_shell_scanner *f) {
   found_list variables = {0};
   for (size_t i = 0; i < f->at.len; i++)
     if (f->at.at[i].kind == PLIM_FOUND_VARIABLE && !vec_push(&variables, &f->at.at[i]))
@@ -151,12 +152,12 @@ static found_list variables_of(plim_finder *f) {
 // ---- numbers of groups ------------------------------------------------------------------------------
 
 typedef struct {
-  plim_found *found;
+  plim_shell_value *found;
   int number;
 } numbered;
 
 static int by_group(const void *x, const void *y) {
-  const plim_found *a = ((const numbered *)x)->found, *b = ((const numbered *)y)->found;
+  const plim_shell_value *a = ((const numbered *)x)->found, *b = ((const numbered *)y)->found;
   int name = strcmp(a->name, b->name);
   if (name) return name;
   if (a->group != b->group) return a->group < b->group ? -1 : 1;
@@ -189,7 +190,7 @@ static void number_all(numbered *at, size_t count) {
   }
 }
 
-static const char *numbered_key(plim_finder *f, const char *name, int number) {
+static const char *numbered_key(plim_shell_scanner *f, const char *name, int number) {
   char suffix[16];
   if (number == 1) return name;
   snprintf(suffix, sizeof suffix, "#%d", number);
@@ -198,7 +199,7 @@ static const char *numbered_key(plim_finder *f, const char *name, int number) {
   if (!vec_reserve(&f->scratch, size + more)) return f->is_out = true, "";
   memcpy(f->scratch.at, name, size);
   memcpy(f->scratch.at + size, suffix, more);
-  return plim_finder_keep(f, f->scratch.at, size + more);
+  return plim_scanner_keep(f, f->scratch.at, size + more);
 }
 
 // ---- comments ---------------------------------------------------------------------------------------
@@ -211,12 +212,12 @@ typedef struct {
   const char *above; // comments on the lines above; NULL: not looked for yet
 } line;
 
-static size_t end_of_line(const plim_finder *f, size_t at) {
+static size_t end_of_line(const plim_shell_scanner *f, size_t at) {
   const char *end = memchr(f->s->text + at, '\n', f->s->size - at);
   return end ? (size_t)(end - f->s->text) : f->s->size;
 }
 
-static void go_to(const plim_finder *f, line *l, size_t at) {
+static void go_to(const plim_shell_scanner *f, line *l, size_t at) {
   while (l->end < at) {
     l->number++;
     l->begin = l->end + 1;
@@ -233,7 +234,8 @@ static bool is_blank(const char *text, size_t begin, size_t end) {
 }
 
 // Whether the line that ends before `line_begin` is nothing but this comment; its own beginning.
-static bool is_own_line(const plim_finder *f, plim_span comment, size_t line_begin, size_t *begin) {
+static bool is_own_line(const plim_shell_scanner *f, plim_span comment, size_t line_begin,
+                        size_t *begin) {
   const char *text = f->s->text;
   size_t feed = comment.end + (comment.end < f->s->size && text[comment.end] == '\r');
   if (feed + 1 != line_begin) return false;
@@ -241,11 +243,11 @@ static bool is_own_line(const plim_finder *f, plim_span comment, size_t line_beg
   return is_blank(text, *begin, comment.begin);
 }
 
-static bool is_shebang(const plim_finder *f, plim_span comment) {
+static bool is_shebang(const plim_shell_scanner *f, plim_span comment) {
   return comment.begin == 0 && comment.end > 1 && f->s->text[1] == '!';
 }
 
-static void append_comment(plim_finder *f, plim_span c) {
+static void append_comment(plim_shell_scanner *f, plim_span c) {
   const char *text = f->s->text;
   while (c.begin < c.end && strchr("# \t", text[c.begin])) c.begin++;
   while (c.end > c.begin && strchr(" \t\r", text[c.end - 1])) c.end--;
@@ -258,24 +260,24 @@ static void append_comment(plim_finder *f, plim_span c) {
   f->scratch.len += c.end - c.begin;
 }
 
-static const char *comment_above(plim_finder *f, const line *l) {
+static const char *comment_above(plim_shell_scanner *f, const line *l) {
   size_t first = l->comment, begin = l->begin;
   while (first > 0 && !is_shebang(f, f->comments.at[first - 1]) &&
          is_own_line(f, f->comments.at[first - 1], begin, &begin))
     first--;
   f->scratch.len = 0;
   for (size_t i = first; i < l->comment; i++) append_comment(f, f->comments.at[i]);
-  return f->scratch.len ? plim_finder_keep(f, f->scratch.at, f->scratch.len) : "";
+  return f->scratch.len ? plim_scanner_keep(f, f->scratch.at, f->scratch.len) : "";
 }
 
-static const char *comment_of(plim_finder *f, line *l, plim_span span) {
+static const char *comment_of(plim_shell_scanner *f, line *l, plim_span span) {
   size_t i = l->comment;
   while (i < f->comments.len && f->comments.at[i].begin < span.end) i++;
   bool is_behind = i < f->comments.len && f->comments.at[i].begin < l->end;
   if (is_behind) {
     f->scratch.len = 0;
     append_comment(f, f->comments.at[i]);
-    return plim_finder_keep(f, f->scratch.at, f->scratch.len);
+    return plim_scanner_keep(f, f->scratch.at, f->scratch.len);
   }
   if (!l->above) l->above = comment_above(f, l);
   return l->above;
@@ -283,8 +285,9 @@ static const char *comment_of(plim_finder *f, line *l, plim_span span) {
 
 // ---- settings ---------------------------------------------------------------------------------------
 
-static void add_setting(plim_finder *f, const found_list *variables, line *l, const numbered *n) {
-  plim_found *found = n->found;
+static void add_setting(plim_shell_scanner *f, const found_list *variables, line *l,
+                        const numbered *n) {
+  plim_shell_value *found = n->found;
   plim_setting setting = {.value = found->value, .span = found->span};
   setting.group = found->kind == PLIM_FOUND_VARIABLE ? 0 : found->group + 1;
   setting.is_aside = found->is_aside;
@@ -298,17 +301,17 @@ static void add_setting(plim_finder *f, const found_list *variables, line *l, co
 }
 
 static int by_place(const void *x, const void *y) {
-  const plim_found *a = x, *b = y;
+  const plim_shell_value *a = x, *b = y;
   if (a->span.begin != b->span.begin) return a->span.begin < b->span.begin ? -1 : 1;
   return (a->span.end > b->span.end) - (a->span.end < b->span.end);
 }
 
 static int by_found(const void *x, const void *y) {
-  const plim_found *a = ((const numbered *)x)->found, *b = ((const numbered *)y)->found;
+  const plim_shell_value *a = ((const numbered *)x)->found, *b = ((const numbered *)y)->found;
   return (a > b) - (a < b);
 }
 
-plim_err plim_finder_finish(plim_finder *f, plim_error *error) {
+plim_err plim_scanner_finish(plim_shell_scanner *f, plim_error *error) {
   numbered *all = calloc(f->at.len + 1, sizeof *all);
   if (!all) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   if (f->at.len) qsort(f->at.at, f->at.len, sizeof *f->at.at, by_place);

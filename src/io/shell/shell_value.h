@@ -6,14 +6,14 @@
 #include "quoting.h"
 #include "settings.h"
 
-typedef enum { PLIM_FOUND_FLAG, PLIM_FOUND_OVERRIDE, PLIM_FOUND_VARIABLE } plim_found_kind;
+typedef enum { PLIM_FOUND_FLAG, PLIM_FOUND_OVERRIDE, PLIM_FOUND_VARIABLE } plim_shell_value_kind;
 
 typedef struct {
-  plim_found_kind kind;
+  plim_shell_value_kind kind;
   const char *name; // the key, without the number of its group
   plim_value value;
   plim_span span;
-  plim_place place;
+  plim_word_context place;
   const char *reference; // of a DERIVED: the variable it is a copy of, such as "$BATCH"; or NULL
   size_t group;          // flags of one command are one group, and the last of them counts
   size_t order;          // of the words within the group, as the program sees them
@@ -25,46 +25,46 @@ typedef struct {
   bool is_aside;         // of a command that does not train
   plim_value computed;   // of a DERIVED, once it was looked for: its number; NULL: it has none
   bool is_computed;
-} plim_found;
+} plim_shell_value;
 
 typedef vec(const char *) plim_names;
 typedef vec(plim_span) plim_spans;
 
 typedef struct {
   plim_settings *s; // keeps the texts
-  vec(plim_found) at;
+  vec(plim_shell_value) at;
   plim_names set;      // "$NAME" once for each assignment; twice for what no root may be
   plim_names lists;    // "$NAME" of variables that hold arguments
   plim_spans comments; // from # to the end of the line, in order
   plim_bytes scratch;
   bool has_source; // it runs another script, which may set any variable
   bool is_out;     // of memory
-} plim_finder;
+} plim_shell_scanner;
 
-void plim_finder_clear(plim_finder *f);
+void plim_scanner_clear(plim_shell_scanner *f);
 
 // Texts kept; "" when memory is out, with is_out set.
-const char *plim_finder_keep(plim_finder *f, const char *text, size_t size);
-const char *plim_finder_keep_span(plim_finder *f, const char *text, plim_span span,
-                                  const char *prefix);
-void plim_finder_add(plim_finder *f, plim_found found);
-void plim_finder_name(plim_finder *f, plim_names *names, const char *name);
+const char *plim_scanner_keep(plim_shell_scanner *f, const char *text, size_t size);
+const char *plim_scanner_keep_span(plim_shell_scanner *f, const char *text, plim_span span,
+                                   const char *prefix);
+void plim_scanner_add(plim_shell_scanner *f, plim_shell_value found);
+void plim_scanner_name(plim_shell_scanner *f, plim_names *names, const char *name);
 
 // For lookups by name, once all are there.
 void plim_names_sort(plim_names *names);
 size_t plim_names_count(const plim_names *names, const char *name);
 
 // Puts what was found into the settings: in order, numbered (--lr, --lr#2), with roots and comments.
-plim_err plim_finder_finish(plim_finder *f, plim_error *error);
+plim_err plim_scanner_finish(plim_shell_scanner *f, plim_error *error);
 
 // What a value means that is written at `span` of `text`: the literal, the default of a variable that
 // is set nowhere, or what it is computed from. `self` is the variable it is assigned to, or NULL. Only
 // value, span, place and reference are filled in.
-plim_found plim_finder_read(plim_finder *f, const char *text, plim_span span, plim_place place,
-                            const char *self);
+plim_shell_value plim_scanner_read(plim_shell_scanner *f, const char *text, plim_span span,
+                                   plim_word_context place, const char *self);
 
 // What was found from `from` on holds only under a condition, or not for long: it is no literal.
-void plim_finder_doubt(plim_finder *f, size_t from, const char *text, const char *why);
+void plim_scanner_doubt(plim_shell_scanner *f, size_t from, const char *text, const char *why);
 
 // The variable that `span` is no more than a copy of: its name's span; empty if it is none.
 plim_span plim_reference_at(const char *text, plim_span span);
@@ -72,16 +72,18 @@ plim_span plim_reference_at(const char *text, plim_span span);
 // ---- changes ----------------------------------------------------------------------------------------
 
 // Reads s->text into a finder, without finishing it.
-typedef plim_err (*plim_find)(plim_finder *f, plim_error *error);
+typedef plim_err (*plim_find)(plim_shell_scanner *f, plim_error *error);
 
-plim_err plim_found_read(plim_settings *s, plim_find find, plim_error *error);
-plim_err plim_found_change(const plim_settings *s, const plim_setting *setting, plim_find find,
-                           const plim_value *value, plim_edit *out, plim_error *error);
+plim_err plim_shell_value_read(plim_settings *s, plim_find find, plim_error *error);
+plim_err plim_shell_value_change(const plim_settings *s, const plim_setting *setting,
+                                 plim_find find, const plim_value *value, plim_edit *out,
+                                 plim_error *error);
 
 // Flags with their values, overrides, and variables on lines of their own that nothing else reads.
-plim_err plim_found_remove(const plim_settings *s, const plim_setting *setting, plim_find find,
-                           plim_edit *out, plim_error *error);
-const plim_found *plim_found_again(const plim_finder *f, const plim_setting *setting);
+plim_err plim_shell_value_remove(const plim_settings *s, const plim_setting *setting,
+                                 plim_find find, plim_edit *out, plim_error *error);
+const plim_shell_value *plim_shell_value_again(const plim_shell_scanner *f,
+                                               const plim_setting *setting);
 
 // `value` in the way overrides are written behind their "=": quoted for Hydra if it must be.
 bool plim_override_text(const plim_value *value, const char *old, plim_bytes *out, bool *is_out);

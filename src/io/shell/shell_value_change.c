@@ -18,12 +18,12 @@ static plim_err refuse_odd(const plim_settings *s, plim_error *error) {
   return err;
 }
 
-plim_err plim_found_read(plim_settings *s, plim_find find, plim_error *error) {
-  plim_finder f = {.s = s};
+plim_err plim_shell_value_read(plim_settings *s, plim_find find, plim_error *error) {
+  plim_shell_scanner f = {.s = s};
   plim_err err = refuse_odd(s, error);
   if (!err) err = find(&f, error);
-  if (!err) err = plim_finder_finish(&f, error);
-  plim_finder_clear(&f);
+  if (!err) err = plim_scanner_finish(&f, error);
+  plim_scanner_clear(&f);
   return err;
 }
 
@@ -103,11 +103,11 @@ plim_err plim_edit_check(const plim_settings *s, const char *key, const plim_set
 // ---- changing ---------------------------------------------------------------------------------------
 
 // The text of the value that is written there now, to take its spelling from.
-static void old_text(const plim_found *found, const char *text, plim_bytes *out) {
+static void old_text(const plim_shell_value *found, const char *text, plim_bytes *out) {
   bool is_out;
   plim_bytes read = {0};
   out->len = 0;
-  if (!found->is_bare && plim_place_read(found->place, text, found->span, &read, &is_out)) {
+  if (!found->is_bare && plim_word_read(found->place, text, found->span, &read, &is_out)) {
     vec_free(out);
     *out = read;
   } else {
@@ -117,9 +117,9 @@ static void old_text(const plim_found *found, const char *text, plim_bytes *out)
 }
 
 // How another flag of the same command says true or false in a word; NULL: none does.
-static const plim_found *spoken_bool(const plim_finder *f, size_t group) {
+static const plim_shell_value *spoken_bool(const plim_shell_scanner *f, size_t group) {
   for (size_t i = 0; i < f->at.len; i++) {
-    const plim_found *found = &f->at.at[i];
+    const plim_shell_value *found = &f->at.at[i];
     if (found->kind == PLIM_FOUND_FLAG && found->group == group && !found->is_bare &&
         found->value.kind == PLIM_VALUE_BOOL)
       return found;
@@ -128,7 +128,7 @@ static const plim_found *spoken_bool(const plim_finder *f, size_t group) {
 }
 
 // A flag that says true by being there is taken away, with what separates it from the word before.
-static plim_err remove_flag(const plim_settings *s, const plim_found *found, plim_edit *out,
+static plim_err remove_flag(const plim_settings *s, const plim_shell_value *found, plim_edit *out,
                             plim_error *error) {
   plim_span span = found->word;
   for (size_t i = found->gap; found->gap && i < span.begin; i++)
@@ -137,18 +137,18 @@ static plim_err remove_flag(const plim_settings *s, const plim_found *found, pli
   return plim_edit_make(span, "", out, error);
 }
 
-static const char *separator(const plim_found *found) {
-  if (found->place == PLIM_PLACE_ELEMENT) return ", ";
+static const char *separator(const plim_shell_value *found) {
+  if (found->place == PLIM_WORD_ELEMENT) return ", ";
   return " ";
 }
 
 // A value behind a flag that had none.
-static plim_err give_value(const plim_found *found, const plim_bytes *text, plim_edit *out,
+static plim_err give_value(const plim_shell_value *found, const plim_bytes *text, plim_edit *out,
                            plim_error *error) {
   plim_bytes all = {0}, written = {0};
   bool is_out = false;
   plim_err err;
-  if (!plim_place_write(found->place, "", 0, text->at, &written, &is_out))
+  if (!plim_word_write(found->place, "", 0, text->at, &written, &is_out))
     err = is_out
               ? plim_no_memory(error)
               : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be written there", text->at);
@@ -163,9 +163,10 @@ static plim_err give_value(const plim_found *found, const plim_bytes *text, plim
   return err;
 }
 
-static plim_err change_bare(const plim_settings *s, const plim_finder *f, const plim_found *found,
-                            const plim_value *value, plim_edit *out, plim_error *error) {
-  const plim_found *model = spoken_bool(f, found->group);
+static plim_err change_bare(const plim_settings *s, const plim_shell_scanner *f,
+                            const plim_shell_value *found, const plim_value *value, plim_edit *out,
+                            plim_error *error) {
+  const plim_shell_value *model = spoken_bool(f, found->group);
   plim_bytes old = {0}, text = {0};
   bool is_out = false;
   plim_err err;
@@ -183,7 +184,7 @@ static plim_err change_bare(const plim_settings *s, const plim_finder *f, const 
   return err;
 }
 
-static plim_err write_value(const plim_settings *s, const plim_found *found,
+static plim_err write_value(const plim_settings *s, const plim_shell_value *found,
                             const plim_value *value, plim_bytes *text, plim_bytes *written,
                             plim_edit *out, plim_error *error) {
   size_t size = found->span.end - found->span.begin;
@@ -191,10 +192,10 @@ static plim_err write_value(const plim_settings *s, const plim_found *found,
   bool is_out = false, is_override = found->kind == PLIM_FOUND_OVERRIDE;
   plim_bytes spelling = {0};
   old_text(found, s->text, &spelling);
-  bool is_said = spelling.len && (is_override ? plim_override_text : plim_value_to_text)(
-                                     value, spelling.at, text, &is_out);
+  bool is_explicit = spelling.len && (is_override ? plim_override_text : plim_value_to_text)(
+                                         value, spelling.at, text, &is_out);
   vec_free(&spelling);
-  if (is_said && plim_place_write(found->place, old, size, text->at, written, &is_out))
+  if (is_explicit && plim_word_write(found->place, old, size, text->at, written, &is_out))
     return plim_edit_make(found->span, written->at, out, error);
   if (is_out) return plim_no_memory(error);
   plim_err err =
@@ -203,7 +204,7 @@ static plim_err write_value(const plim_settings *s, const plim_found *found,
   return err;
 }
 
-static plim_err change_written(const plim_settings *s, const plim_found *found,
+static plim_err change_written(const plim_settings *s, const plim_shell_value *found,
                                const plim_value *value, plim_edit *out, plim_error *error) {
   plim_bytes text = {0}, written = {0};
   plim_err err;
@@ -218,7 +219,8 @@ static plim_err change_written(const plim_settings *s, const plim_found *found,
   return err;
 }
 
-const plim_found *plim_found_again(const plim_finder *f, const plim_setting *setting) {
+const plim_shell_value *plim_shell_value_again(const plim_shell_scanner *f,
+                                               const plim_setting *setting) {
   for (size_t i = 0; i < f->at.len; i++)
     if (f->at.at[i].span.begin == setting->span.begin &&
         f->at.at[i].span.end == setting->span.end &&
@@ -227,18 +229,19 @@ const plim_found *plim_found_again(const plim_finder *f, const plim_setting *set
   return NULL;
 }
 
-plim_err plim_found_change(const plim_settings *s, const plim_setting *setting, plim_find find,
-                           const plim_value *value, plim_edit *out, plim_error *error) {
+plim_err plim_shell_value_change(const plim_settings *s, const plim_setting *setting,
+                                 plim_find find, const plim_value *value, plim_edit *out,
+                                 plim_error *error) {
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
-  plim_finder f = {.s = &again};
+  plim_shell_scanner f = {.s = &again};
   plim_err err = find(&f, error);
-  const plim_found *found = err ? NULL : plim_found_again(&f, setting);
+  const plim_shell_value *found = err ? NULL : plim_shell_value_again(&f, setting);
   if (!err && !found)
     err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is no setting of this text", setting->key);
   if (!err && found->is_bare) err = change_bare(s, &f, found, value, out, error);
   else if (!err) err = change_written(s, found, value, out, error);
   if (!err) err = plim_edit_check(s, setting->key, setting, value, out, error);
-  plim_finder_clear(&f);
+  plim_scanner_clear(&f);
   plim_settings_clear(&again);
   return err;
 }

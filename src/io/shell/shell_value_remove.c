@@ -6,7 +6,7 @@
 #include "shell_value.h"
 
 // The flag and its value, with what separates them from the word before.
-static plim_span words_of(const plim_settings *s, const plim_found *found) {
+static plim_span words_of(const plim_settings *s, const plim_shell_value *found) {
   plim_span span = found->word;
   if (found->span.end > span.end) span.end = found->span.end;
   for (size_t i = found->gap; found->gap && i < span.begin; i++)
@@ -32,7 +32,7 @@ static bool is_used(const plim_settings *s, const char *name) {
 }
 
 // NAME=value, or export NAME=value.
-static plim_span assignment_of(const plim_settings *s, const plim_found *found) {
+static plim_span assignment_of(const plim_settings *s, const plim_shell_value *found) {
   size_t n = strlen(found->name + 1), sign = found->span.begin;
   if (sign < n + 1 || s->text[sign - 1] != '=') return (plim_span){0, 0};
   size_t begin = sign - 1 - n;
@@ -42,7 +42,7 @@ static plim_span assignment_of(const plim_settings *s, const plim_found *found) 
 }
 
 static plim_err remove_variable(const plim_settings *s, const plim_setting *setting,
-                                const plim_found *found, plim_edit *out, plim_error *error) {
+                                const plim_shell_value *found, plim_edit *out, plim_error *error) {
   plim_span assignment = assignment_of(s, found), lines;
   if (is_used(s, found->name + 1)) return plim_removal_refuse(setting, "it is used here", error);
   bool is_line = s->format == PLIM_FORMAT_SHELL && assignment.end > assignment.begin &&
@@ -55,19 +55,19 @@ static plim_err remove_variable(const plim_settings *s, const plim_setting *sett
 // ---- all of them ------------------------------------------------------------------------------------
 
 static plim_err remove_found(const plim_settings *s, const plim_setting *setting,
-                             const plim_found *found, plim_edit *out, plim_error *error) {
+                             const plim_shell_value *found, plim_edit *out, plim_error *error) {
   if (!found) return plim_removal_refuse(setting, "it is not where it was", error);
   if (found->kind == PLIM_FOUND_VARIABLE) return remove_variable(s, setting, found, out, error);
   return plim_span_remove(s, setting, words_of(s, found), out, error);
 }
 
-plim_err plim_found_remove(const plim_settings *s, const plim_setting *setting, plim_find find,
-                           plim_edit *out, plim_error *error) {
+plim_err plim_shell_value_remove(const plim_settings *s, const plim_setting *setting,
+                                 plim_find find, plim_edit *out, plim_error *error) {
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
-  plim_finder f = {.s = &again};
+  plim_shell_scanner f = {.s = &again};
   plim_err err = find(&f, error);
-  if (!err) err = remove_found(s, setting, plim_found_again(&f, setting), out, error);
-  plim_finder_clear(&f);
+  if (!err) err = remove_found(s, setting, plim_shell_value_again(&f, setting), out, error);
+  plim_scanner_clear(&f);
   plim_settings_clear(&again);
   return err;
 }

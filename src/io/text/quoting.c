@@ -300,17 +300,17 @@ static bool write_rest(sink *k, const char *old, size_t size, const char *text) 
 static const struct {
   bool (*read)(source *r);
   bool (*write)(sink *k, const char *old, size_t size, const char *text);
-} places[PLIM_PLACES] = {
-    [PLIM_PLACE_WORD] = {read_word, write_word},
-    [PLIM_PLACE_SINGLE] = {read_plain, write_in_single},
-    [PLIM_PLACE_DOUBLE] = {read_within_double, write_in_double},
-    [PLIM_PLACE_DEFAULT] = {read_word, write_default},
-    [PLIM_PLACE_DEFAULT_DOUBLE] = {read_within_double, write_default_in_double},
-    [PLIM_PLACE_PIECE] = {read_piece, write_piece},
-    [PLIM_PLACE_ELEMENT] = {read_element, write_element},
-    [PLIM_PLACE_JSON] = {read_within_json, write_json},
-    [PLIM_PLACE_ENV] = {read_env, write_env},
-    [PLIM_PLACE_REST] = {read_env, write_rest},
+} places[PLIM_WORD_CONTEXTS] = {
+    [PLIM_WORD_WORD] = {read_word, write_word},
+    [PLIM_WORD_SINGLE] = {read_plain, write_in_single},
+    [PLIM_WORD_DOUBLE] = {read_within_double, write_in_double},
+    [PLIM_WORD_DEFAULT] = {read_word, write_default},
+    [PLIM_WORD_DEFAULT_DOUBLE] = {read_within_double, write_default_in_double},
+    [PLIM_WORD_PIECE] = {read_piece, write_piece},
+    [PLIM_WORD_ELEMENT] = {read_element, write_element},
+    [PLIM_WORD_JSON] = {read_within_json, write_json},
+    [PLIM_WORD_ENV] = {read_env, write_env},
+    [PLIM_WORD_REST] = {read_env, write_rest},
 };
 
 static bool finish(sink *k, bool is_right, bool *is_out) {
@@ -319,16 +319,16 @@ static bool finish(sink *k, bool is_right, bool *is_out) {
   return is_right && !k->is_out;
 }
 
-bool plim_place_read(plim_place place, const char *text, plim_span span, plim_bytes *out,
-                     bool *is_out) {
+bool plim_word_read(plim_word_context place, const char *text, plim_span span, plim_bytes *out,
+                    bool *is_out) {
   out->len = 0;
   source r = {text, span.begin, span.end, {out, false}};
   bool is_literal = places[place].read(&r);
   return finish(&r.to, is_literal, is_out);
 }
 
-bool plim_place_write(plim_place place, const char *old, size_t old_size, const char *value,
-                      plim_bytes *out, bool *is_out) {
+bool plim_word_write(plim_word_context place, const char *old, size_t old_size, const char *value,
+                     plim_bytes *out, bool *is_out) {
   out->len = 0;
   sink k = {out, false};
   bool is_right = places[place].write(&k, old, old_size, value);

@@ -6,30 +6,30 @@
 #include "value.h"
 
 typedef enum {
-  PLIM_PLACE_WORD,           // a shell word, or the end of one
-  PLIM_PLACE_SINGLE,         // within '...'
-  PLIM_PLACE_DOUBLE,         // within "..."
-  PLIM_PLACE_DEFAULT,        // ${NAME:-here}
-  PLIM_PLACE_DEFAULT_DOUBLE, // "${NAME:-here}"
-  PLIM_PLACE_PIECE,          // a word of a quoted string that the shell splits later
-  PLIM_PLACE_ELEMENT,        // a string of a JSON array
-  PLIM_PLACE_JSON,           // within one
-  PLIM_PLACE_ENV,            // a word of ENV NAME=here
-  PLIM_PLACE_REST,           // ENV NAME here, to the end of the line
-  PLIM_PLACES
-} plim_place;
+  PLIM_WORD_WORD,           // a shell word, or the end of one
+  PLIM_WORD_SINGLE,         // within '...'
+  PLIM_WORD_DOUBLE,         // within "..."
+  PLIM_WORD_DEFAULT,        // ${NAME:-here}
+  PLIM_WORD_DEFAULT_DOUBLE, // "${NAME:-here}"
+  PLIM_WORD_PIECE,          // a word of a quoted string that the shell splits later
+  PLIM_WORD_ELEMENT,        // a string of a JSON array
+  PLIM_WORD_JSON,           // within one
+  PLIM_WORD_ENV,            // a word of ENV NAME=here
+  PLIM_WORD_REST,           // ENV NAME here, to the end of the line
+  PLIM_WORD_CONTEXTS
+} plim_word_context;
 
 typedef vec(char) plim_bytes;
 
 // What is written there, with a 0 behind it; false if it is not written out but computed, or memory is
 // out (then `*is_out` is set).
-bool plim_place_read(plim_place place, const char *text, plim_span span, plim_bytes *out,
-                     bool *is_out);
+bool plim_word_read(plim_word_context place, const char *text, plim_span span, plim_bytes *out,
+                    bool *is_out);
 
 // `value` as it must be written in the place of `old`, in its quotes, with a 0 behind it; false if it
 // cannot be written there, or memory is out.
-bool plim_place_write(plim_place place, const char *old, size_t old_size, const char *value,
-                      plim_bytes *out, bool *is_out);
+bool plim_word_write(plim_word_context place, const char *old, size_t old_size, const char *value,
+                     plim_bytes *out, bool *is_out);
 
 // A number, true or false, or a text; `text` must outlive it.
 plim_value plim_value_of_text(const char *text);

@@ -6,7 +6,7 @@
 
 #include "tree.h"
 
-static void note(plim_loose *out, size_t byte) {
+static void note(plim_lenient_read *out, size_t byte) {
   if (out->is_there && out->byte <= byte) return;
   out->is_there = true;
   out->byte = byte;
@@ -18,7 +18,7 @@ static bool is_again(const plim_tree *t, const plim_named *a, const plim_named *
   return a->parent == b->parent && strcmp(a->text, b->text) == 0 && x->value.kind == y->value.kind;
 }
 
-static plim_err find_twice(const plim_tree *t, plim_loose *out, plim_error *error) {
+static plim_err find_twice(const plim_tree *t, plim_lenient_read *out, plim_error *error) {
   size_t count;
   plim_named *names = plim_tree_named(t, &count);
   if (!names) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
@@ -33,17 +33,17 @@ static plim_err find_twice(const plim_tree *t, plim_loose *out, plim_error *erro
   return PLIM_OK;
 }
 
-static void find_json(const plim_tree *t, plim_loose out[PLIM_LOOSE_KINDS]) {
+static void find_json(const plim_tree *t, plim_lenient_read out[PLIM_LOOSE_KINDS]) {
   if (t->comma != SIZE_MAX) note(&out[PLIM_LOOSE_COMMA], t->comma);
   if (t->comment != SIZE_MAX) note(&out[PLIM_LOOSE_COMMENT], t->comment);
 }
 
-static void find_documents(const plim_tree *t, plim_loose *out) {
+static void find_documents(const plim_tree *t, plim_lenient_read *out) {
   if (t->roots.len > 1) note(out, t->at.at[t->roots.at[1]].span.begin);
 }
 
-plim_err plim_loose_find(plim_format format, const char *text, size_t size,
-                         plim_loose out[PLIM_LOOSE_KINDS], plim_error *error) {
+plim_err plim_lenient_reads_find(plim_format format, const char *text, size_t size,
+                                 plim_lenient_read out[PLIM_LOOSE_KINDS], plim_error *error) {
   plim_tree tree = {0};
   bool is_json = format == PLIM_FORMAT_JSON;
   memset(out, 0, PLIM_LOOSE_KINDS * sizeof *out);

@@ -10,16 +10,16 @@ typedef enum {
   PLIM_LOOSE_TWICE,     // JSON, YAML: a key is there twice; the last was read
   PLIM_LOOSE_DOCUMENTS, // YAML: there are several
   PLIM_LOOSE_KINDS
-} plim_loose_kind;
+} plim_lenient_kind;
 
 typedef struct {
   bool is_there;
   size_t byte;  // of the first
   char key[96]; // that is there twice
-} plim_loose;
+} plim_lenient_read;
 
 // Of a text that plim_settings_read has read; formats other than JSON and YAML have none of these.
-plim_err plim_loose_find(plim_format format, const char *text, size_t size,
-                         plim_loose out[PLIM_LOOSE_KINDS], plim_error *error);
+plim_err plim_lenient_reads_find(plim_format format, const char *text, size_t size,
+                                 plim_lenient_read out[PLIM_LOOSE_KINDS], plim_error *error);
 
 #endif

@@ -20,7 +20,7 @@ static char *join(const char *a, const char *b) {
   return asprintf(&text, "%s%s", a, b) < 0 ? NULL : text;
 }
 
-static bool name_parts(plim_project *p, const char *root) {
+static bool name_parts(plim_change_store *p, const char *root) {
   p->root = realpath(root, NULL);
   if (!p->root) return false;
   p->folder = join(strcmp(p->root, "/") ? p->root : "", FOLDER);
@@ -41,7 +41,7 @@ static bool is_still_there(int fd, const char *path) {
 }
 
 // What is in a folder survives a power cut only if the folder does.
-static int make_folder(const plim_project *p) {
+static int make_folder(const plim_change_store *p) {
   struct stat found;
   if (p->disk->mkdir(p->folder, 0777) == 0) return plim_disk_sync_folder(p->disk, p->folder);
   if (errno != EEXIST) return errno;
@@ -50,7 +50,7 @@ static int make_folder(const plim_project *p) {
 
 // 0, EAGAIN (try again), EWOULDBLOCK's meaning as EBUSY, or another errno. Whoever ends removes the
 // lock file and the folder, so each may vanish between any two lines.
-static int try_lock(plim_project *p) {
+static int try_lock(plim_change_store *p) {
   int made = make_folder(p);
   if (made) return made;
   int fd = p->disk->open(p->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -63,13 +63,13 @@ static int try_lock(plim_project *p) {
   return number;
 }
 
-static int take_lock(plim_project *p) {
+static int take_lock(plim_change_store *p) {
   int number = EAGAIN;
   for (int i = 0; i < LOCK_TRIES && number == EAGAIN; i++) number = try_lock(p);
   return number == EAGAIN ? EBUSY : number;
 }
 
-static plim_err fail_lock(const plim_project *p, int number, plim_error *error) {
+static plim_err fail_lock(const plim_change_store *p, int number, plim_error *error) {
   if (number == ENOTDIR) {
     plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is no folder", p->folder);
     plim_error_hint(error, "what is being changed is written down in there: remove it");
@@ -84,9 +84,9 @@ static plim_err fail_lock(const plim_project *p, int number, plim_error *error) 
   return PLIM_ERR_UNSUPPORTED;
 }
 
-plim_err plim_project_open(plim_project *p, const char *root, const plim_disk *disk,
-                           plim_error *error) {
-  *p = (plim_project){.disk = disk ? disk : &plim_real_disk, .lock_fd = -1};
+plim_err plim_store_open(plim_change_store *p, const char *root, const plim_disk *disk,
+                         plim_error *error) {
+  *p = (plim_change_store){.disk = disk ? disk : &plim_real_disk, .lock_fd = -1};
   if (!name_parts(p, root)) return plim_disk_fail(error, "open", root, errno);
   int number = take_lock(p);
   if (number) return fail_lock(p, number, error);
@@ -94,19 +94,19 @@ plim_err plim_project_open(plim_project *p, const char *root, const plim_disk *d
   return PLIM_OK;
 }
 
-plim_err plim_project_peek(plim_project *p, const char *root, plim_error *error) {
-  *p = (plim_project){.disk = &plim_real_disk, .lock_fd = -1, .trusts_outside = true};
+plim_err plim_store_peek(plim_change_store *p, const char *root, plim_error *error) {
+  *p = (plim_change_store){.disk = &plim_real_disk, .lock_fd = -1, .trusts_outside = true};
   return name_parts(p, root) ? PLIM_OK : plim_disk_fail(error, "open", root, errno);
 }
 
-bool plim_project_is_busy(const plim_project *p) {
+bool plim_store_is_busy(const plim_change_store *p) {
   int fd = open(p->lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   bool is_busy = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
   if (fd >= 0) close(fd);
   return is_busy;
 }
 
-void plim_project_close(plim_project *p) {
+void plim_store_close(plim_change_store *p) {
   if (p->lock_fd >= 0) {
     p->disk->unlink(p->lock);
     p->disk->rmdir(p->folder);
@@ -117,10 +117,10 @@ void plim_project_close(plim_project *p) {
   free(p->lock);
   free(p->journal);
   free(p->journal_new);
-  *p = (plim_project){.lock_fd = -1};
+  *p = (plim_change_store){.lock_fd = -1};
 }
 
-bool plim_project_exists(const char *root) {
+bool plim_store_exists(const char *root) {
   char *folder = join(root, FOLDER);
   struct stat found;
   bool exists = !folder || stat(folder, &found) == 0;
@@ -130,7 +130,7 @@ bool plim_project_exists(const char *root) {
 
 // ---- journal ----------------------------------------------------------------------------------
 
-static int replace_journal(const plim_project *p, const char *text, size_t size) {
+static int replace_journal(const plim_change_store *p, const char *text, size_t size) {
   int number = plim_disk_write_file(p->disk, p->journal_new, text, size, NULL);
   if (!number && p->disk->rename(p->journal_new, p->journal)) {
     number = errno;
@@ -139,8 +139,8 @@ static int replace_journal(const plim_project *p, const char *text, size_t size)
   return number ? number : plim_disk_sync_folder(p->disk, p->journal);
 }
 
-plim_err plim_project_write_journal(const plim_project *p, const plim_transaction *t,
-                                    plim_error *error) {
+plim_err plim_store_write_journal(const plim_change_store *p, const plim_transaction *t,
+                                  plim_error *error) {
   size_t size;
   char *text = plim_journal_write(t, &size);
   int number = text ? replace_journal(p, text, size) : ENOMEM;
@@ -148,13 +148,13 @@ plim_err plim_project_write_journal(const plim_project *p, const plim_transactio
   return number ? plim_disk_fail(error, "write", p->journal, number) : PLIM_OK;
 }
 
-static bool name_steps(const plim_project *p, plim_transaction *t) {
+static bool name_steps(const plim_change_store *p, plim_transaction *t) {
   for (size_t i = 0; i < t->steps.len; i++)
     if (!plim_transaction_name(t, p->root, &t->steps.at[i])) return false;
   return true;
 }
 
-static plim_err parse(const plim_project *p, const char *path, const char *text, size_t size,
+static plim_err parse(const plim_change_store *p, const char *path, const char *text, size_t size,
                       plim_transaction *out, plim_error *error) {
   if (plim_journal_read(text, size, out, error)) {
     plim_error_hint(error, "it says what was done to which file; look at them, then remove %s",
@@ -178,8 +178,8 @@ static bool stays_inside(const plim_step *s) {
   return stays;
 }
 
-static plim_err check_inside(const plim_project *p, const char *path, const plim_transaction *t,
-                             plim_error *error) {
+static plim_err check_inside(const plim_change_store *p, const char *path,
+                             const plim_transaction *t, plim_error *error) {
   for (size_t i = 0; i < t->steps.len && !p->trusts_outside; i++) {
     const plim_step *s = &t->steps.at[i];
     if (stays_inside(s)) continue;
@@ -193,8 +193,8 @@ static plim_err check_inside(const plim_project *p, const char *path, const plim
   return PLIM_OK;
 }
 
-plim_err plim_project_load(const plim_project *p, const char *path, plim_transaction *out,
-                           plim_error *error) {
+plim_err plim_store_load(const plim_change_store *p, const char *path, plim_transaction *out,
+                         plim_error *error) {
   char *text;
   size_t size;
   *out = (plim_transaction){0};
@@ -218,7 +218,7 @@ static unsigned record_number(const char *name) {
   return *end || number >= INT32_MAX ? 0 : (unsigned)number;
 }
 
-unsigned plim_project_last_record(const plim_project *p) {
+unsigned plim_store_last_record(const plim_change_store *p) {
   unsigned last = 0;
   DIR *folder = opendir(p->folder);
   for (struct dirent *entry; folder && (entry = readdir(folder));) {
@@ -229,15 +229,16 @@ unsigned plim_project_last_record(const plim_project *p) {
   return last;
 }
 
-char *plim_project_record_path(const plim_project *p, unsigned number) {
+char *plim_store_record_path(const plim_change_store *p, unsigned number) {
   char *path = NULL;
   return asprintf(&path, "%s/" RECORD "%u", p->folder, number) < 0 ? NULL : path;
 }
 
-plim_err plim_project_load_last(const plim_project *p, plim_transaction *out, plim_error *error) {
+plim_err plim_store_load_last(const plim_change_store *p, plim_transaction *out,
+                              plim_error *error) {
   *out = (plim_transaction){0};
-  char *path = plim_project_record_path(p, plim_project_last_record(p));
-  plim_err err = path ? plim_project_load(p, path, out, error)
+  char *path = plim_store_record_path(p, plim_store_last_record(p));
+  plim_err err = path ? plim_store_load(p, path, out, error)
                       : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   free(path);
   return err;

@@ -46,9 +46,9 @@ void plim_changes_describe(const plim_transaction *t, plim_changes_way way,
 
 // ---- without touching anything ------------------------------------------------------------------
 
-static plim_err look(const plim_project *p, plim_changes *out, plim_error *error) {
+static plim_err look(const plim_change_store *p, plim_changes *out, plim_error *error) {
   plim_transaction t;
-  plim_err err = plim_project_load(p, p->journal, &t, error);
+  plim_err err = plim_store_load(p, p->journal, &t, error);
   if (!err && t.steps.len) plim_changes_describe(&t, PLIM_CHANGES_INTERRUPTED, NULL, out);
   for (size_t i = 0; i < out->count; i++) out->files[i].found = plim_step_side(&t.steps.at[i]);
   plim_transaction_clear(&t);
@@ -56,12 +56,12 @@ static plim_err look(const plim_project *p, plim_changes *out, plim_error *error
 }
 
 plim_err plim_changeset_look(const char *root, plim_changes *out, plim_error *error) {
-  plim_project p;
+  plim_change_store p;
   *out = (plim_changes){0};
-  if (!plim_project_exists(root)) return PLIM_OK;
-  plim_err err = plim_project_peek(&p, root, error);
-  if (!err && !plim_project_is_busy(&p)) err = look(&p, out, error);
-  plim_project_close(&p);
+  if (!plim_store_exists(root)) return PLIM_OK;
+  plim_err err = plim_store_peek(&p, root, error);
+  if (!err && !plim_store_is_busy(&p)) err = look(&p, out, error);
+  plim_store_close(&p);
   return err;
 }
 
@@ -78,15 +78,15 @@ static const plim_step *maker(const plim_transaction *last, const char *path,
 }
 
 static bool find_made(const char *root, const char *path, const plim_content *now, char **backup) {
-  plim_project p;
+  plim_change_store p;
   plim_transaction last = {0};
   *backup = NULL;
-  if (!plim_project_exists(root)) return false;
-  bool is_read = !plim_project_peek(&p, root, NULL) && !plim_project_load_last(&p, &last, NULL);
+  if (!plim_store_exists(root)) return false;
+  bool is_read = !plim_store_peek(&p, root, NULL) && !plim_store_load_last(&p, &last, NULL);
   const plim_step *made = is_read ? maker(&last, path, now) : NULL;
   if (made && made->kept_path) *backup = strdup(made->kept_path);
   plim_transaction_clear(&last);
-  plim_project_close(&p);
+  plim_store_close(&p);
   return made;
 }
 

@@ -27,7 +27,7 @@ static plim_err refuse(plim_error *error, const char *path, const char *hint) {
 
 // ---- an interrupted call ------------------------------------------------------------------------
 
-static plim_err recover_journal(const plim_project *p, plim_transaction *t, bool force,
+static plim_err recover_journal(const plim_change_store *p, plim_transaction *t, bool force,
                                 plim_changes *out, plim_error *error) {
   plim_changes_way way;
   plim_file_side *found = calloc(t->steps.len, sizeof *found);
@@ -39,8 +39,8 @@ static plim_err recover_journal(const plim_project *p, plim_transaction *t, bool
 }
 
 // An undo whose last act is missing: all files are restored, its traces are not removed.
-static plim_err finish_undo(const plim_project *p, const plim_transaction *t, plim_changes *out,
-                            plim_error *error) {
+static plim_err finish_undo(const plim_change_store *p, const plim_transaction *t,
+                            plim_changes *out, plim_error *error) {
   int number = plim_transaction_clean(p, t);
   if (number) return plim_disk_fail(error, "remove what an undo left in", p->folder, number);
   plim_changes_clear(out);
@@ -49,21 +49,22 @@ static plim_err finish_undo(const plim_project *p, const plim_transaction *t, pl
   return PLIM_OK;
 }
 
-static plim_err recover(const plim_project *p, bool force, plim_changes *out, plim_error *error) {
+static plim_err recover(const plim_change_store *p, bool force, plim_changes *out,
+                        plim_error *error) {
   plim_transaction t, last;
-  plim_err err = plim_project_load(p, p->journal, &t, error);
+  plim_err err = plim_store_load(p, p->journal, &t, error);
   if (!err && t.steps.len) err = recover_journal(p, &t, force, out, error);
   plim_transaction_clear(&t);
   if (err) return err;
-  err = plim_project_load_last(p, &last, error);
+  err = plim_store_load_last(p, &last, error);
   if (!err && last.kind == PLIM_CHANGES_UNDO) err = finish_undo(p, &last, out, error);
   plim_transaction_clear(&last);
   return err;
 }
 
-static plim_err open_project(plim_project *p, const char *root, const plim_changeset_options *o,
-                             plim_error *error) {
-  plim_err err = plim_project_open(p, root, o->disk, error);
+static plim_err open_project(plim_change_store *p, const char *root,
+                             const plim_changeset_options *o, plim_error *error) {
+  plim_err err = plim_store_open(p, root, o->disk, error);
   p->trusts_outside = o->outside;
   return err;
 }
@@ -71,12 +72,12 @@ static plim_err open_project(plim_project *p, const char *root, const plim_chang
 plim_err plim_changeset_recover(const char *root, const plim_changeset_options *options,
                                 plim_changeset_result *result, plim_error *error) {
   const plim_changeset_options *o = options ? options : &no_options;
-  plim_project p;
+  plim_change_store p;
   *result = (plim_changeset_result){0};
-  if (!plim_project_exists(root)) return PLIM_OK;
+  if (!plim_store_exists(root)) return PLIM_OK;
   plim_err err = open_project(&p, root, o, error);
   if (!err) err = recover(&p, o->force, &result->earlier, error);
-  plim_project_close(&p);
+  plim_store_close(&p);
   return err;
 }
 
@@ -136,9 +137,9 @@ static plim_err choose_backup(plim_step *s, const char *target, plim_error *erro
   return PLIM_OK;
 }
 
-static plim_err begin(const plim_project *p, plim_changes_kind kind, plim_transaction *t,
+static plim_err begin(const plim_change_store *p, plim_changes_kind kind, plim_transaction *t,
                       plim_error *error) {
-  *t = (plim_transaction){.kind = kind, .record = plim_project_last_record(p)};
+  *t = (plim_transaction){.kind = kind, .record = plim_store_last_record(p)};
   if (kind == PLIM_CHANGES_APPLY) t->record++;
   if (getrandom(&t->id, sizeof t->id, 0) == sizeof t->id) return PLIM_OK;
   return plim_disk_fail(error, "read", "random numbers", errno);
@@ -218,8 +219,8 @@ static plim_err plan_change(const plim_file_change *c, const char *target, plim_
 }
 
 // The step belongs to the transaction also when this fails.
-static plim_err add_change(const plim_project *p, const plim_file_change *c, const char *target,
-                           plim_transaction *t, plim_error *error) {
+static plim_err add_change(const plim_change_store *p, const plim_file_change *c,
+                           const char *target, plim_transaction *t, plim_error *error) {
   const char *path = inside(p->root, target);
   plim_err err = check_twice(t, path, error);
   if (err) return err;
@@ -233,8 +234,8 @@ static plim_err add_change(const plim_project *p, const plim_file_change *c, con
   return err || plim_transaction_name(t, p->root, s) ? err : out_of_memory(error);
 }
 
-static plim_err plan_apply(const plim_project *p, const plim_file_change *changes, size_t count,
-                           plim_transaction *t, plim_error *error) {
+static plim_err plan_apply(const plim_change_store *p, const plim_file_change *changes,
+                           size_t count, plim_transaction *t, plim_error *error) {
   plim_err err = begin(p, PLIM_CHANGES_APPLY, t, error);
   for (size_t i = 0; i < count && !err; i++) {
     char *target = NULL;
@@ -255,14 +256,14 @@ static void leave_out_unchanged(plim_transaction *t) {
   t->steps.len = kept;
 }
 
-static plim_err run(const plim_project *p, plim_transaction *t, plim_changes *out,
+static plim_err run(const plim_change_store *p, plim_transaction *t, plim_changes *out,
                     plim_error *error) {
   plim_err err = t->steps.len ? plim_transaction_run(p, t, error) : PLIM_OK;
   if (!err && t->steps.len) plim_changes_describe(t, PLIM_CHANGES_DONE, NULL, out);
   return err;
 }
 
-static plim_err apply(const plim_project *p, const plim_file_change *changes, size_t count,
+static plim_err apply(const plim_change_store *p, const plim_file_change *changes, size_t count,
                       plim_changes *out, plim_error *error) {
   plim_transaction t;
   plim_err err = plan_apply(p, changes, count, &t, error);
@@ -276,12 +277,12 @@ plim_err plim_changeset_apply(const char *root, const plim_file_change *changes,
                               const plim_changeset_options *options, plim_changeset_result *result,
                               plim_error *error) {
   const plim_changeset_options *o = options ? options : &no_options;
-  plim_project p;
+  plim_change_store p;
   *result = (plim_changeset_result){0};
   plim_err err = open_project(&p, root, o, error);
   if (!err) err = recover(&p, o->force, &result->earlier, error);
   if (!err) err = apply(&p, changes, count, &result->done, error);
-  plim_project_close(&p);
+  plim_store_close(&p);
   return err;
 }
 
@@ -334,7 +335,7 @@ static plim_err plan_restore(const plim_step *applied, bool force, plim_step *s,
   return !err && s->from.exists && !is_ours ? choose_backup(s, applied->target, error) : err;
 }
 
-static plim_err plan_undo(const plim_project *p, const plim_transaction *applied, bool force,
+static plim_err plan_undo(const plim_change_store *p, const plim_transaction *applied, bool force,
                           plim_transaction *t, plim_error *error) {
   plim_err err = begin(p, PLIM_CHANGES_UNDO, t, error);
   for (size_t i = 0; i < applied->steps.len && !err; i++) {
@@ -352,7 +353,7 @@ static plim_err plan_undo(const plim_project *p, const plim_transaction *applied
   return err;
 }
 
-static plim_err undo_record(const plim_project *p, const plim_transaction *applied, bool force,
+static plim_err undo_record(const plim_change_store *p, const plim_transaction *applied, bool force,
                             plim_changes *out, plim_error *error) {
   plim_transaction t;
   plim_err err = plan_undo(p, applied, force, &t, error);
@@ -361,9 +362,9 @@ static plim_err undo_record(const plim_project *p, const plim_transaction *appli
   return err;
 }
 
-static plim_err undo(const plim_project *p, bool force, plim_changes *out, plim_error *error) {
+static plim_err undo(const plim_change_store *p, bool force, plim_changes *out, plim_error *error) {
   plim_transaction applied;
-  plim_err err = plim_project_load_last(p, &applied, error);
+  plim_err err = plim_store_load_last(p, &applied, error);
   if (!err && !applied.steps.len) err = nothing_to_undo(p->root, error);
   if (!err) err = undo_record(p, &applied, force, out, error);
   plim_transaction_clear(&applied);
@@ -380,12 +381,12 @@ static bool is_undone_already(const plim_changes *earlier) {
 plim_err plim_changeset_undo(const char *root, const plim_changeset_options *options,
                              plim_changeset_result *result, plim_error *error) {
   const plim_changeset_options *o = options ? options : &no_options;
-  plim_project p;
+  plim_change_store p;
   *result = (plim_changeset_result){0};
-  if (!plim_project_exists(root)) return nothing_to_undo(root, error);
+  if (!plim_store_exists(root)) return nothing_to_undo(root, error);
   plim_err err = open_project(&p, root, o, error);
   if (!err) err = recover(&p, o->force, &result->earlier, error);
   if (!err && !is_undone_already(&result->earlier)) err = undo(&p, o->force, &result->done, error);
-  plim_project_close(&p);
+  plim_store_close(&p);
   return err;
 }

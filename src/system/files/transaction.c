@@ -105,21 +105,21 @@ static plim_err fail_step(plim_error *error, const plim_step *s, int number) {
   return err;
 }
 
-static plim_err stage(const plim_project *p, const plim_step *s, plim_error *error) {
+static plim_err stage(const plim_change_store *p, const plim_step *s, plim_error *error) {
   if (!s->to.exists) return PLIM_OK;
   const char *like = s->dropped_path ? s->dropped_path : s->from.exists ? s->target : NULL;
   int number = plim_disk_write_file(p->disk, s->staged, s->new_data, s->to.size, like);
   return number ? fail_step(error, s, number) : PLIM_OK;
 }
 
-static plim_err save(const plim_project *p, const plim_step *s, plim_error *error) {
+static plim_err save(const plim_change_store *p, const plim_step *s, plim_error *error) {
   if (!s->from.exists) return PLIM_OK;
   int number = plim_disk_write_file(p->disk, s->copy, s->old_data, s->from.size, s->target);
   if (!number && s->kept_path && p->disk->rename_new(s->copy, s->kept_path)) number = errno;
   return number ? fail_step(error, s, number) : PLIM_OK;
 }
 
-static int put_in_place(const plim_project *p, const plim_step *s) {
+static int put_in_place(const plim_change_store *p, const plim_step *s) {
   int failed;
   if (!s->to.exists) return plim_disk_remove(p->disk, s->target); // may be gone already
   if (!s->from.exists) failed = p->disk->rename_new(s->staged, s->target);
@@ -127,7 +127,7 @@ static int put_in_place(const plim_project *p, const plim_step *s) {
   return failed ? errno : 0;
 }
 
-static plim_err place(const plim_project *p, const plim_step *s, plim_error *error) {
+static plim_err place(const plim_change_store *p, const plim_step *s, plim_error *error) {
   if (!holds(s->target, &s->from)) {
     plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s was changed by another program just now", s->path);
     plim_error_hint(error, "nothing was changed; run this again when that program is done");
@@ -143,7 +143,7 @@ static bool is_same_folder(const char *a, const char *b) {
   return size == (size_t)(strrchr(b, '/') - b) && memcmp(a, b, size) == 0;
 }
 
-static int sync_folders(const plim_project *p, const plim_transaction *t) {
+static int sync_folders(const plim_change_store *p, const plim_transaction *t) {
   int number = 0;
   for (size_t i = 0; i < t->steps.len && !number; i++) {
     const char *path = t->steps.at[i].target;
@@ -162,7 +162,7 @@ static int unreadable(const char *path) {
   return number == EINVAL ? 0 : number;
 }
 
-static int restore(const plim_project *p, const plim_step *s) {
+static int restore(const plim_change_store *p, const plim_step *s) {
   int number = unreadable(s->target);
   if (!number && s->from.exists) number = unreadable(rescue_of(s));
   if (number || plim_step_side(s) != PLIM_FILE_NEW) return number;
@@ -172,7 +172,7 @@ static int restore(const plim_project *p, const plim_step *s) {
 }
 
 // The backup goes only where the file itself holds what is in it.
-static int remove_traces(const plim_project *p, const plim_step *s) {
+static int remove_traces(const plim_change_store *p, const plim_step *s) {
   int number = plim_disk_remove(p->disk, s->staged);
   if (!number) number = plim_disk_remove(p->disk, s->copy);
   bool is_spare = s->kept_path && holds(s->kept_path, &s->from) && holds(s->target, &s->from);
@@ -180,7 +180,7 @@ static int remove_traces(const plim_project *p, const plim_step *s) {
 }
 
 // Stops at the first call that fails after having tried to restore every file; the journal stays then.
-static int go_back(const plim_project *p, const plim_transaction *t) {
+static int go_back(const plim_change_store *p, const plim_transaction *t) {
   int number = 0;
   for (size_t i = 0; i < t->steps.len && t->is_ready; i++) {
     int failed = restore(p, &t->steps.at[i]);
@@ -195,7 +195,7 @@ static int go_back(const plim_project *p, const plim_transaction *t) {
 
 // ---- forward ----------------------------------------------------------------------------------
 
-static int clean_steps(const plim_project *p, const plim_transaction *t) {
+static int clean_steps(const plim_change_store *p, const plim_transaction *t) {
   int number = 0;
   for (size_t i = 0; i < t->steps.len && !number; i++) {
     const plim_step *s = &t->steps.at[i];
@@ -206,8 +206,8 @@ static int clean_steps(const plim_project *p, const plim_transaction *t) {
   return number ? number : sync_folders(p, t);
 }
 
-int plim_transaction_clean(const plim_project *p, const plim_transaction *t) {
-  char *record = plim_project_record_path(p, t->record);
+int plim_transaction_clean(const plim_change_store *p, const plim_transaction *t) {
+  char *record = plim_store_record_path(p, t->record);
   int number = record ? clean_steps(p, t) : ENOMEM;
   if (!number) number = plim_disk_remove(p->disk, record);
   free(record);
@@ -216,8 +216,8 @@ int plim_transaction_clean(const plim_project *p, const plim_transaction *t) {
 
 // The record of what was done; of an undo, in place of what it undid, until all traces are removed.
 // Should that fail, or the folder not reach the disk, the next call finds out and goes on from here.
-static plim_err commit(const plim_project *p, const plim_transaction *t, plim_error *error) {
-  char *record = plim_project_record_path(p, t->record);
+static plim_err commit(const plim_change_store *p, const plim_transaction *t, plim_error *error) {
+  char *record = plim_store_record_path(p, t->record);
   int number = !record ? ENOMEM : p->disk->rename(p->journal, record) ? errno : 0;
   free(record);
   if (number) return plim_disk_fail(error, "write", p->journal, number);
@@ -226,28 +226,29 @@ static plim_err commit(const plim_project *p, const plim_transaction *t, plim_er
   return PLIM_OK;
 }
 
-static plim_err sync_all(const plim_project *p, const plim_transaction *t, plim_error *error) {
+static plim_err sync_all(const plim_change_store *p, const plim_transaction *t, plim_error *error) {
   int number = sync_folders(p, t);
   return number ? plim_disk_fail(error, "write", p->root, number) : PLIM_OK;
 }
 
-static plim_err prepare(const plim_project *p, plim_transaction *t, plim_error *error) {
-  plim_err err = plim_project_write_journal(p, t, error);
+static plim_err prepare(const plim_change_store *p, plim_transaction *t, plim_error *error) {
+  plim_err err = plim_store_write_journal(p, t, error);
   for (size_t i = 0; i < t->steps.len && !err; i++) err = stage(p, &t->steps.at[i], error);
   for (size_t i = 0; i < t->steps.len && !err; i++) err = save(p, &t->steps.at[i], error);
   if (!err) err = sync_all(p, t, error);
   t->is_ready = !err;
-  return err ? err : plim_project_write_journal(p, t, error);
+  return err ? err : plim_store_write_journal(p, t, error);
 }
 
-static plim_err replace_all(const plim_project *p, const plim_transaction *t, plim_error *error) {
+static plim_err replace_all(const plim_change_store *p, const plim_transaction *t,
+                            plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < t->steps.len && !err; i++) err = place(p, &t->steps.at[i], error);
   if (!err) err = sync_all(p, t, error);
   return err ? err : commit(p, t, error);
 }
 
-plim_err plim_transaction_run(const plim_project *p, plim_transaction *t, plim_error *error) {
+plim_err plim_transaction_run(const plim_change_store *p, plim_transaction *t, plim_error *error) {
   plim_err err = prepare(p, t, error);
   if (!err) err = replace_all(p, t, error);
   if (err && go_back(p, t))
@@ -281,7 +282,7 @@ static const plim_step *obstacle(const plim_transaction *t, const plim_file_side
   return NULL;
 }
 
-static plim_err go_forward(const plim_project *p, const plim_transaction *t,
+static plim_err go_forward(const plim_change_store *p, const plim_transaction *t,
                            const plim_file_side *sides, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < t->steps.len && !err; i++) {
@@ -317,7 +318,7 @@ static void spare_backups(plim_transaction *t, const plim_file_side *sides) {
   }
 }
 
-plim_err plim_transaction_recover(const plim_project *p, plim_transaction *t, bool force,
+plim_err plim_transaction_recover(const plim_change_store *p, plim_transaction *t, bool force,
                                   plim_file_side *found, plim_changes_way *way, plim_error *error) {
   for (size_t i = 0; i < t->steps.len; i++) found[i] = plim_step_side(&t->steps.at[i]);
   spare_backups(t, found);

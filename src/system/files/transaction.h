@@ -69,45 +69,45 @@ typedef struct {
   char *lock, *journal, *journal_new;
   int lock_fd;
   bool trusts_outside; // see plim_changeset_options.outside
-} plim_project;
+} plim_change_store;
 
 // Takes the lock, which must be free.
-plim_err plim_project_open(plim_project *p, const char *root, const plim_disk *disk,
-                           plim_error *error);
+plim_err plim_store_open(plim_change_store *p, const char *root, const plim_disk *disk,
+                         plim_error *error);
 // The same without the lock, for looking alone; close it too.
-plim_err plim_project_peek(plim_project *p, const char *root, plim_error *error);
+plim_err plim_store_peek(plim_change_store *p, const char *root, plim_error *error);
 // Whether someone else has the lock.
-bool plim_project_is_busy(const plim_project *p);
+bool plim_store_is_busy(const plim_change_store *p);
 // Lets it go, and removes the folder if it is empty. Fine after a failed open.
-void plim_project_close(plim_project *p);
+void plim_store_close(plim_change_store *p);
 
 // Whether anything was ever written down; false leaves nothing to open.
-bool plim_project_exists(const char *root);
+bool plim_store_exists(const char *root);
 
 // Puts the transaction into the journal, on the disk.
-plim_err plim_project_write_journal(const plim_project *p, const plim_transaction *t,
-                                    plim_error *error);
+plim_err plim_store_write_journal(const plim_change_store *p, const plim_transaction *t,
+                                  plim_error *error);
 
 // What a journal or a record says, with paths filled in. No such file: no steps. One that names files
 // outside the project is refused unless it is trusted: it may have come with the folder.
-plim_err plim_project_load(const plim_project *p, const char *path, plim_transaction *out,
-                           plim_error *error);
+plim_err plim_store_load(const plim_change_store *p, const char *path, plim_transaction *out,
+                         plim_error *error);
 
 // The highest number of a record; 0: none.
-unsigned plim_project_last_record(const plim_project *p);
-char *plim_project_record_path(const plim_project *p, unsigned number); // the caller frees it
-plim_err plim_project_load_last(const plim_project *p, plim_transaction *out, plim_error *error);
+unsigned plim_store_last_record(const plim_change_store *p);
+char *plim_store_record_path(const plim_change_store *p, unsigned number); // the caller frees it
+plim_err plim_store_load_last(const plim_change_store *p, plim_transaction *out, plim_error *error);
 
 // ---- doing it ---------------------------------------------------------------------------------
 
 // All steps or, on an error, none.
-plim_err plim_transaction_run(const plim_project *p, plim_transaction *t, plim_error *error);
+plim_err plim_transaction_run(const plim_change_store *p, plim_transaction *t, plim_error *error);
 
 // Completes or takes back what was found in the journal. `found` has room for each step.
-plim_err plim_transaction_recover(const plim_project *p, plim_transaction *t, bool force,
+plim_err plim_transaction_recover(const plim_change_store *p, plim_transaction *t, bool force,
                                   plim_file_side *found, plim_changes_way *way, plim_error *error);
 
 // Removes what an undo has left behind, its record last.
-int plim_transaction_clean(const plim_project *p, const plim_transaction *t);
+int plim_transaction_clean(const plim_change_store *p, const plim_transaction *t);
 
 #endif

@@ -151,7 +151,7 @@ TEST(check_asks_what_axolotl_makes_of_a_batch_size) {
         (long long)c.accumulate);
   CHECK_FOUND("batch.unknown", CHECK_NOTE);
   const plim_project_knob *k = &c.files.project.knobs[PLIM_KNOB_ACCUMULATE];
-  CHECK(k->said == PLIM_UNCLEAR && strstr(k->why, "batch_size is 32"), "%s", k->why);
+  CHECK(k->origin == PLIM_UNCLEAR && strstr(k->why, "batch_size is 32"), "%s", k->why);
 }
 
 TEST_MAIN

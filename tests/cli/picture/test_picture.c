@@ -13,7 +13,7 @@
 
 typedef struct {
   plim_trace trace;
-  plim_story story;
+  plim_trace_analysis analysis;
   plim_timeline timeline;
   replay_scene replay;
   picture p;
@@ -21,16 +21,17 @@ typedef struct {
 
 static void scene_clear(scene *s) {
   plim_timeline_clear(&s->timeline);
-  plim_story_clear(&s->story);
+  plim_trace_analysis_clear(&s->analysis);
   plim_trace_clear(&s->trace);
 }
 
 static bool scene_finish(scene *s, const char *name, size_t columns) {
   plim_replay_options options = {.limit_bytes = PLIM_UNKNOWN};
-  bool ok = plim_trace_link(&s->trace) && plim_story_read(&s->trace, &s->story) &&
+  bool ok = plim_trace_link(&s->trace) && plim_trace_analysis_read(&s->trace, &s->analysis) &&
             plim_replay_recorded_conf(&s->trace, &options.conf) &&
-            plim_timeline_build(&s->trace, &s->story, &options, NULL, columns, &s->timeline);
-  s->replay = (replay_scene){name, "as recorded", &s->trace, &s->story, &s->timeline, PLIM_UNKNOWN};
+            plim_timeline_build(&s->trace, &s->analysis, &options, NULL, columns, &s->timeline);
+  s->replay =
+      (replay_scene){name, "as recorded", &s->trace, &s->analysis, &s->timeline, PLIM_UNKNOWN};
   if (ok) s->p = replay_picture(&s->replay);
   return ok;
 }

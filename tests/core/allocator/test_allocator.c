@@ -1,4 +1,4 @@
-// The allocator's rules one by one. That they are PyTorch's is proven by tests/io/test_truth.c;
+// The allocator's rules one by one. That they are PyTorch's is proven by tests/core/trace/test_truth.c;
 // these tests say which rule broke.
 #include "allocator.h"
 

@@ -27,16 +27,16 @@ static bool fragmentation_adds_up(const plim_fragmentation *f) {
 
 static bool moments_add_up(const truth_file *file) {
   plim_trace trace;
-  plim_story story;
+  plim_trace_analysis analysis;
   plim_guided g;
   plim_replay_options options = {.limit_bytes = file->limit_bytes};
-  if (!truth_load(file, &trace) || !plim_story_read(&trace, &story) ||
+  if (!truth_load(file, &trace) || !plim_trace_analysis_read(&trace, &analysis) ||
       !plim_replay_recorded_conf(&trace, &options.conf) ||
       !plim_replay_guided(&trace, &options, NULL, &g))
     return false;
   size_t events[] = {g.peak_event, g.peak_reserved_event, trace.events.len / 2};
   plim_moment m[3];
-  bool ok = plim_inspect(&trace, &story, NULL, &options, events, 3, m);
+  bool ok = plim_inspect(&trace, &analysis, NULL, &options, events, 3, m);
   ok = ok && m[0].fragmentation.usage.allocated_bytes == g.recorded.peak_allocated_bytes;
   ok = ok && (g.lost || m[1].fragmentation.usage.reserved_bytes == g.recorded.peak_reserved_bytes);
   for (int i = 0; ok && i < 3; i++) {
@@ -48,7 +48,7 @@ static bool moments_add_up(const truth_file *file) {
   }
   for (int i = 0; i < 3; i++) plim_moment_clear(&m[i]);
   plim_guided_clear(&g);
-  plim_story_clear(&story);
+  plim_trace_analysis_clear(&analysis);
   plim_trace_clear(&trace);
   return ok;
 }
@@ -70,21 +70,22 @@ TEST(an_oom_by_fragmentation_is_told_from_a_full_card) {
   for (size_t i = 0; i < files.len; i++) {
     if (strcmp(files.at[i].name, "snapshots/varlen-cap-oom") != 0) continue;
     plim_trace trace;
-    plim_story story;
+    plim_trace_analysis analysis;
     plim_moment m;
     plim_replay_options options = {.limit_bytes = files.at[i].limit_bytes};
-    CHECK(truth_load(&files.at[i], &trace) && plim_story_read(&trace, &story), "reading");
+    CHECK(truth_load(&files.at[i], &trace) && plim_trace_analysis_read(&trace, &analysis),
+          "reading");
     CHECK(plim_replay_recorded_conf(&trace, &options.conf), "settings");
     size_t oom = 0;
     while (trace.events.at[oom].action != PLIM_EV_OOM) oom++;
-    CHECK(plim_inspect(&trace, &story, NULL, &options, &oom, 1, &m), "memory");
+    CHECK(plim_inspect(&trace, &analysis, NULL, &options, &oom, 1, &m), "memory");
     uint64_t request = trace.events.at[oom].bytes;
     uint64_t unused = options.limit_bytes - m.fragmentation.usage.active_bytes;
     CHECK(unused > request, "compacted, %" PRIu64 " would be free", unused);
     CHECK(m.fragmentation.largest_free_bytes < request, "it was not one block");
     CHECK(m.fragmentation.usage.reserved_bytes + request > options.limit_bytes, "nor a segment");
     plim_moment_clear(&m);
-    plim_story_clear(&story);
+    plim_trace_analysis_clear(&analysis);
     plim_trace_clear(&trace);
   }
   vec_free(&files);

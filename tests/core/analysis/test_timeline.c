@@ -10,7 +10,7 @@
 
 typedef struct {
   plim_trace trace;
-  plim_story story;
+  plim_trace_analysis analysis;
   plim_replay_options options;
   plim_guided guided;
 } recording;
@@ -20,14 +20,14 @@ static bool recording_open(recording *r, const char *name) {
   snprintf(path, sizeof path, TEST_ROOT "/truth/%s.pickle.xz", name);
   *r = (recording){.options.limit_bytes = PLIM_UNKNOWN};
   if (plim_snapshot_read(path, -1, &r->trace, NULL, NULL)) return false;
-  return plim_trace_link(&r->trace) && plim_story_read(&r->trace, &r->story) &&
+  return plim_trace_link(&r->trace) && plim_trace_analysis_read(&r->trace, &r->analysis) &&
          plim_replay_recorded_conf(&r->trace, &r->options.conf) &&
          plim_replay_guided(&r->trace, &r->options, NULL, &r->guided);
 }
 
 static void recording_close(recording *r) {
   plim_guided_clear(&r->guided);
-  plim_story_clear(&r->story);
+  plim_trace_analysis_clear(&r->analysis);
   plim_trace_clear(&r->trace);
 }
 
@@ -86,7 +86,7 @@ static bool shows(const plim_timeline *t, const plim_replay_totals *totals) {
 static bool is_sound(const recording *r, const plim_guided *guided, size_t columns,
                      const plim_replay_totals *totals) {
   plim_timeline t;
-  if (!plim_timeline_build(&r->trace, &r->story, &r->options, guided, columns, &t)) return false;
+  if (!plim_timeline_build(&r->trace, &r->analysis, &r->options, guided, columns, &t)) return false;
   const char *fault = fault_of(&t, r->trace.events.len);
   if (fault) printf("%zu columns: %s\n", columns, fault);
   bool sound = !fault && shows(&t, totals);
@@ -152,7 +152,7 @@ TEST(timeline_marks_the_first_failure) {
   recording r;
   CHECK(recording_open(&r, "snapshots/varlen-cap-oom"), "cannot be read");
   plim_timeline t;
-  CHECK(plim_timeline_build(&r.trace, &r.story, &r.options, NULL, 500, &t), "no memory");
+  CHECK(plim_timeline_build(&r.trace, &r.analysis, &r.options, NULL, 500, &t), "no memory");
   CHECK(t.first_oom_event < r.trace.events.len, "no failure is marked");
   CHECK_U64(r.trace.events.at[t.first_oom_event].action, (uint64_t)PLIM_EV_OOM);
   plim_timeline_clear(&t);
@@ -162,9 +162,9 @@ TEST(timeline_marks_the_first_failure) {
 TEST(timeline_of_nothing_is_empty) {
   recording r = {.options.limit_bytes = PLIM_UNKNOWN};
   CHECK(plim_trace_init(&r.trace) && plim_trace_link(&r.trace), "no memory");
-  CHECK(plim_story_read(&r.trace, &r.story), "no memory");
+  CHECK(plim_trace_analysis_read(&r.trace, &r.analysis), "no memory");
   plim_timeline t;
-  CHECK(plim_timeline_build(&r.trace, &r.story, &r.options, NULL, 100, &t), "no memory");
+  CHECK(plim_timeline_build(&r.trace, &r.analysis, &r.options, NULL, 100, &t), "no memory");
   CHECK_U64(t.columns.len, 0u);
   plim_timeline_clear(&t);
   recording_close(&r);

@@ -11,7 +11,7 @@ typedef enum { WITHOUT_STACKS = 1, WITHOUT_MARKERS = 2 } reading;
 
 typedef struct {
   plim_trace trace;
-  plim_story story;
+  plim_trace_analysis analysis;
   plim_leaks leaks;
   plim_duplicates duplicates;
 } told;
@@ -24,9 +24,9 @@ static void forget(plim_trace *trace, int less) {
 }
 
 static bool tell_trace(told *t) {
-  return plim_story_read(&t->trace, &t->story) &&
-         plim_find_leaks(&t->trace, &t->story, &t->leaks) &&
-         plim_find_duplicates(&t->trace, &t->story, &t->duplicates);
+  return plim_trace_analysis_read(&t->trace, &t->analysis) &&
+         plim_find_leaks(&t->trace, &t->analysis, &t->leaks) &&
+         plim_find_duplicates(&t->trace, &t->analysis, &t->duplicates);
 }
 
 // "families/llama-bf16", less what is to be forgotten before it is read.
@@ -40,7 +40,7 @@ static bool tell(const char *name, int less, told *t) {
 }
 
 static void end(told *t) {
-  plim_story_clear(&t->story);
+  plim_trace_analysis_clear(&t->analysis);
   vec_free(&t->leaks);
   plim_duplicates_clear(&t->duplicates);
   plim_trace_clear(&t->trace);
@@ -68,15 +68,16 @@ static account count_kinds(const told *t) {
   uint64_t live[PLIM_KIND_COUNT] = {0}, total = 0;
   uint32_t *dying = calloc(t->trace.events.len + 1, sizeof *dying); // event + 1 that ends here
   for (size_t i = 0; i < t->trace.events.len; i++)
-    if (t->story.freed_at.at[i] != PLIM_NEVER) dying[t->story.freed_at.at[i]] = (uint32_t)i + 1;
+    if (t->analysis.freed_at.at[i] != PLIM_NEVER)
+      dying[t->analysis.freed_at.at[i]] = (uint32_t)i + 1;
   for (size_t i = 0; i < t->trace.events.len; i++) {
     const plim_event *e = &t->trace.events.at[i];
     if (dying[i]) {
-      live[t->story.kind.at[dying[i] - 1]] -= t->trace.events.at[dying[i] - 1].bytes;
+      live[t->analysis.kind.at[dying[i] - 1]] -= t->trace.events.at[dying[i] - 1].bytes;
       total -= t->trace.events.at[dying[i] - 1].bytes;
     }
     if (e->action != PLIM_EV_ALLOC) continue;
-    uint8_t kind = t->story.kind.at[i];
+    uint8_t kind = t->analysis.kind.at[i];
     live[kind] += e->bytes;
     total += e->bytes;
     if (live[kind] > a.most[kind]) a.most[kind] = live[kind];
@@ -212,7 +213,7 @@ TEST(gradients_zeroed_in_place_and_accumulated_ones_are_gradients) {
     told t;
     CHECK(tell(names[i], 0, &t), "%s", names[i]);
     account a = count_kinds(&t);
-    CHECK_U64(t.story.steps.len, (size_t)5);
+    CHECK_U64(t.analysis.steps.len, (size_t)5);
     end(&t);
     CHECK_U64(a.most[PLIM_KIND_PARAMETER], NET_BYTES);
     CHECK_U64(a.most[PLIM_KIND_GRADIENT], NET_BYTES);
@@ -264,8 +265,8 @@ TEST(steps_are_counted) {
     const steps_case *c = &steps_cases[i];
     told t;
     CHECK(tell(c->name, c->less, &t), "%s", c->name);
-    size_t steps = t.story.steps.len;
-    plim_steps_source source = t.story.steps_source;
+    size_t steps = t.analysis.steps.len;
+    plim_steps_source source = t.analysis.steps_source;
     end(&t);
     CHECK(steps == c->steps && source == c->source, "%s (less %d): %zu steps by %d, want %zu by %d",
           c->name, c->less, steps, source, c->steps, c->source);
@@ -301,8 +302,8 @@ TEST(two_optimizers_make_one_step) {
   for (size_t count = 1; count <= 2; count++) {
     told t = {0};
     CHECK(make_marked_trace(&t.trace, 5, names, count) && tell_trace(&t), "memory");
-    size_t steps = t.story.steps.len;
-    size_t events = steps > 1 ? t.story.steps.at[1].end - t.story.steps.at[1].first : 0;
+    size_t steps = t.analysis.steps.len;
+    size_t events = steps > 1 ? t.analysis.steps.at[1].end - t.analysis.steps.at[1].first : 0;
     end(&t);
     CHECK_U64(steps, (size_t)5);
     CHECK_U64(events, 20 * count);
@@ -315,7 +316,7 @@ TEST(random_allocation_programs_have_no_steps) {
   for (size_t i = 0; i < files.len; i++) {
     told t;
     CHECK(tell(files.at[i].name, 0, &t), "%s", files.at[i].name);
-    size_t steps = t.story.steps.len;
+    size_t steps = t.analysis.steps.len;
     end(&t);
     CHECK(steps == 0, "%s: %zu steps", files.at[i].name, steps);
   }
@@ -337,8 +338,8 @@ TEST(set_up_ends_where_the_first_batch_is_made) {
     for (int less = 0; less <= WITHOUT_MARKERS; less += WITHOUT_MARKERS) {
       told t;
       CHECK(tell(cases[i].name, less, &t), "%s", cases[i].name);
-      const plim_event *first = &t.trace.events.at[t.story.steps.at[0].first];
-      const plim_frame *frame = &t.trace.frames.at[t.story.line.at[first->stack]];
+      const plim_event *first = &t.trace.events.at[t.analysis.steps.at[0].first];
+      const plim_frame *frame = &t.trace.frames.at[t.analysis.line.at[first->stack]];
       const char *function = plim_trace_text(&t.trace, frame->name);
       bool is_right = frame->line == cases[i].line && strcmp(function, cases[i].function) == 0;
       printf("  %s: the first step begins at line %u (%s)\n", cases[i].name, frame->line, function);
@@ -353,8 +354,9 @@ TEST(an_event_is_in_its_step) {
   size_t oom = t.trace.events.len;
   for (size_t i = 0; i < t.trace.events.len; i++)
     if (t.trace.events.at[i].action == PLIM_EV_OOM) oom = i;
-  size_t of_oom = plim_story_step_of(&t.story, oom), of_first = plim_story_step_of(&t.story, 0);
-  size_t at_seam = plim_story_step_of(&t.story, t.story.steps.at[0].end);
+  size_t of_oom = plim_trace_analysis_step_of(&t.analysis, oom),
+         of_first = plim_trace_analysis_step_of(&t.analysis, 0);
+  size_t at_seam = plim_trace_analysis_step_of(&t.analysis, t.analysis.steps.at[0].end);
   end(&t);
   CHECK_U64(of_oom, (size_t)3);
   CHECK_U64(of_first, (size_t)0);
@@ -366,7 +368,7 @@ TEST(a_run_that_dies_in_its_first_step_has_one) {
   told whole, t = {0};
   CHECK(tell("snapshots/stacks-tiny", 0, &whole), "read");
   account want = count_kinds(&whole);
-  size_t length = whole.story.steps.at[0].end / 2, first = whole.story.steps.at[0].first;
+  size_t length = whole.analysis.steps.at[0].end / 2, first = whole.analysis.steps.at[0].first;
   end(&whole);
   CHECK(!plim_snapshot_read(TEST_ROOT "/truth/snapshots/stacks-tiny.pickle.xz", -1, &t.trace, NULL,
                             NULL),
@@ -376,7 +378,7 @@ TEST(a_run_that_dies_in_its_first_step_has_one) {
   plim_event oom = {.bytes = PLIM_GIB, .action = PLIM_EV_OOM};
   CHECK(plim_trace_push(&t.trace, &oom) && plim_trace_link(&t.trace) && tell_trace(&t), "memory");
   account got = count_kinds(&t);
-  size_t steps = t.story.steps.len, begins = steps ? t.story.steps.at[0].first : 0;
+  size_t steps = t.analysis.steps.len, begins = steps ? t.analysis.steps.at[0].first : 0;
   end(&t);
   CHECK_U64(steps, (size_t)1);
   CHECK(begins >= first && begins < first + 10, "begins at %zu, the whole at %zu", begins, first);
@@ -431,7 +433,7 @@ TEST(responsible_lines_are_neither_pytorch_nor_c_plus_plus) {
     told t;
     CHECK(tell(names[n], 0, &t), "%s", names[n]);
     size_t wrong = 0, users = 0;
-    for (size_t i = 0; i < t.story.line.len; i++) {
+    for (size_t i = 0; i < t.analysis.line.len; i++) {
       const plim_stack *s = &t.trace.stacks.at[i];
       bool has_other = false, has_user = false, has_python = false;
       for (uint32_t k = 0; k < s->count; k++) {
@@ -443,7 +445,7 @@ TEST(responsible_lines_are_neither_pytorch_nor_c_plus_plus) {
         has_python |= is_python;
         has_other |= is_user || (strstr(file, "-packages/") && !strstr(file, "-packages/torch/"));
       }
-      uint32_t line = t.story.line.at[i], user = t.story.user_line.at[i];
+      uint32_t line = t.analysis.line.at[i], user = t.analysis.user_line.at[i];
       wrong += has_other &&
                (owns(&t.trace, line, "-packages/torch/") || !owns(&t.trace, line, ".py")) &&
                !owns(&t.trace, line, "<string>");
@@ -533,7 +535,7 @@ TEST(leaks_of_varying_size_are_found_and_queues_are_not) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     told t = {0};
     CHECK(make_leaking_trace(&t.trace, cases[i].steps, cases[i].kept) && tell_trace(&t), "memory");
-    size_t leaks = t.leaks.len, steps = t.story.steps.len;
+    size_t leaks = t.leaks.len, steps = t.analysis.steps.len;
     end(&t);
     CHECK(leaks == cases[i].leaks && steps == cases[i].steps,
           "%zu steps that keep the last %zu: %zu leaks in %zu steps, want %zu", cases[i].steps,
@@ -588,7 +590,7 @@ TEST(a_frozen_reference_model_is_a_duplicate) {
 // ---- every recording ------------------------------------------------------------------------------
 
 static const char *find_flaw(const told *t) {
-  const plim_story *s = &t->story;
+  const plim_trace_analysis *s = &t->analysis;
   if (s->kind.len != t->trace.events.len || s->freed_at.len != t->trace.events.len) return "length";
   for (size_t i = 0; i < s->steps.len; i++) {
     if (s->steps.at[i].first >= s->steps.at[i].end) return "an empty step";
@@ -655,7 +657,7 @@ TEST(only_the_known_recordings_leak_or_duplicate) {
 TEST(an_empty_trace_has_an_empty_story) {
   told t = {0};
   CHECK(plim_trace_init(&t.trace) && plim_trace_link(&t.trace) && tell_trace(&t), "memory");
-  size_t steps = t.story.steps.len, leaks = t.leaks.len, duplicates = t.duplicates.len;
+  size_t steps = t.analysis.steps.len, leaks = t.leaks.len, duplicates = t.duplicates.len;
   end(&t);
   CHECK(!steps && !leaks && !duplicates, "%zu steps, %zu leaks, %zu duplicates", steps, leaks,
         duplicates);
@@ -707,7 +709,7 @@ TEST(hostile_traces_have_sound_stories) {
     told t = {0};
     CHECK(make_hostile_trace(&t.trace, seed * 0x9e3779b97f4a7c15ull) && tell_trace(&t), "memory");
     const char *flaw = find_flaw(&t);
-    with_steps += t.story.steps.len > 0;
+    with_steps += t.analysis.steps.len > 0;
     end(&t);
     CHECK(!flaw, "seed %" PRIu64 ": %s", seed, flaw);
   }

@@ -59,7 +59,7 @@ static plim_job job_of(const variant *v) {
 
 static bool is_near(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(a); }
 
-static bool is_same_place(const plim_place *a, const plim_place *b) {
+static bool is_same_place(const plim_program_point *a, const plim_program_point *b) {
   return a->layer == b->layer && a->step == b->step && a->phase == b->phase && a->what == b->what;
 }
 

@@ -57,7 +57,7 @@ static uint64_t sum_of_parts(const plim_column *c) {
   return sum;
 }
 
-static bool holders_are_sound(const plim_forecast *f, const plim_column *c) {
+static bool holders_are_sound(const plim_predicted_timeline *f, const plim_column *c) {
   uint64_t sum = 0;
   for (size_t i = 0; i < PLIM_TIMELINE_HOLDERS && c->holders[i].bytes; i++) {
     if (i && c->holders[i].bytes > c->holders[i - 1].bytes) return false;
@@ -67,7 +67,7 @@ static bool holders_are_sound(const plim_forecast *f, const plim_column *c) {
   return sum && sum <= c->allocated_bytes;
 }
 
-static const char *fault_of_columns(const plim_forecast *f) {
+static const char *fault_of_columns(const plim_predicted_timeline *f) {
   size_t expected_first = 0;
   for (size_t i = 0; i < f->timeline.columns.len; i++) {
     const plim_column *c = &f->timeline.columns.at[i];
@@ -78,14 +78,14 @@ static const char *fault_of_columns(const plim_forecast *f) {
     if (sum_of_parts(c) != c->allocated_bytes) return "purposes do not add up";
     if (c->allocated_bytes > c->reserved_bytes) return "more is allocated than reserved";
     if (c->reserved_bytes > c->peak_reserved_bytes) return "reserved is above its peak";
-    const plim_place *place = &f->places.at[i];
+    const plim_program_point *place = &f->places.at[i];
     size_t step = place->phase == PLIM_PHASE_LOAD ? 0 : (size_t)place->step + 1;
     if (c->step != step) return "the step is not that of the place";
   }
   return expected_first == f->events ? NULL : "the last events are missing";
 }
 
-static const char *fault_of_steps(const plim_forecast *f) {
+static const char *fault_of_steps(const plim_predicted_timeline *f) {
   if (f->steps.len != STEPS) return "steps are missing";
   for (size_t i = 1; i < f->steps.len; i++)
     if (f->steps.at[i].first != f->steps.at[i - 1].end) return "a gap between steps";
@@ -96,7 +96,7 @@ static const char *fault_of_steps(const plim_forecast *f) {
   return f->phases.at[f->phases.len - 1].end == f->events ? NULL : "the last phase does not end";
 }
 
-static bool is_same_place(const plim_place *a, const plim_place *b) {
+static bool is_same_place(const plim_program_point *a, const plim_program_point *b) {
   return a->step == b->step && a->phase == b->phase && a->layer == b->layer &&
          a->is_recomputed == b->is_recomputed;
 }
@@ -106,7 +106,7 @@ static bool is_rounded(uint64_t block_bytes, uint64_t live_bytes) {
   return block_bytes >= live_bytes && (block_bytes == 0) == (live_bytes == 0);
 }
 
-static const char *fault_of_peak(const plim_forecast *f, const plim_prediction *p) {
+static const char *fault_of_peak(const plim_predicted_timeline *f, const plim_prediction *p) {
   const plim_timeline *t = &f->timeline;
   const plim_column *peak = &t->columns.at[t->peak];
   if (peak->allocated_bytes != p->peak_allocated_bytes) return "another peak of allocated bytes";
@@ -119,13 +119,13 @@ static const char *fault_of_peak(const plim_forecast *f, const plim_prediction *
 }
 
 static bool is_sound(const run *r, size_t columns) {
-  plim_forecast f;
-  if (!plim_forecast_make(&r->request, &r->p, columns, &f)) return false;
+  plim_predicted_timeline f;
+  if (!plim_predicted_timeline_make(&r->request, &r->p, columns, &f)) return false;
   const char *fault = fault_of_columns(&f);
   if (!fault) fault = fault_of_steps(&f);
   if (!fault) fault = fault_of_peak(&f, &r->p);
   if (fault) printf("%zu columns: %s\n", columns, fault);
-  plim_forecast_clear(&f);
+  plim_predicted_timeline_clear(&f);
   return !fault;
 }
 
@@ -140,7 +140,7 @@ TEST(forecasts_agree_with_the_prediction) {
 
 // ---- what is said of the program ----------------------------------------------------------------------
 
-static uint64_t most_in(const plim_forecast *f, plim_phase phase, plim_purpose purpose) {
+static uint64_t most_in(const plim_predicted_timeline *f, plim_phase phase, plim_purpose purpose) {
   uint64_t most = 0;
   for (size_t i = 0; i < f->timeline.columns.len; i++) {
     uint64_t bytes = f->timeline.columns.at[i].part_bytes[purpose];
@@ -151,32 +151,32 @@ static uint64_t most_in(const plim_forecast *f, plim_phase phase, plim_purpose p
 
 TEST(gradients_are_those_of_all_parameters) {
   run r;
-  plim_forecast f;
+  plim_predicted_timeline f;
   CHECK(run_variant(&r, &variants[0]), "no prediction");
-  CHECK(plim_forecast_make(&r.request, &r.p, SIZE_MAX, &f), "no memory");
+  CHECK(plim_predicted_timeline_make(&r.request, &r.p, SIZE_MAX, &f), "no memory");
   uint64_t weights = most_in(&f, PLIM_PHASE_OPTIMIZER, PLIM_FOR_WEIGHTS);
   CHECK_U64(most_in(&f, PLIM_PHASE_LOAD, PLIM_FOR_GRADIENTS), 0u);
   uint64_t gradients = most_in(&f, PLIM_PHASE_OPTIMIZER, PLIM_FOR_GRADIENTS);
   CHECK(gradients > weights - weights / 50 && gradients < weights + weights / 50, // whole blocks
         "%" PRIu64 " for %" PRIu64, gradients, weights);
-  plim_forecast_clear(&f);
+  plim_predicted_timeline_clear(&f);
 }
 
 TEST(a_phase_per_forward_backward_and_step) {
   run r;
-  plim_forecast f;
+  plim_predicted_timeline f;
   CHECK(run_variant(&r, &variants[1]), "no prediction");
-  CHECK(plim_forecast_make(&r.request, &r.p, 100, &f), "no memory");
+  CHECK(plim_predicted_timeline_make(&r.request, &r.p, 100, &f), "no memory");
   CHECK_U64(f.phases.len, 1u + STEPS * (2u * 3u + 1u));
-  plim_forecast_clear(&f);
+  plim_predicted_timeline_clear(&f);
 }
 
 TEST(the_largest_at_the_peak_are_the_holders) {
   run r;
-  plim_forecast f;
+  plim_predicted_timeline f;
   plim_holders h = {0};
   CHECK(run_variant(&r, &variants[2]), "no prediction");
-  CHECK(plim_forecast_make(&r.request, &r.p, 50, &f), "no memory");
+  CHECK(plim_predicted_timeline_make(&r.request, &r.p, 50, &f), "no memory");
   CHECK(plim_holders_find(&r.request, &r.p, &h), "no memory");
   const plim_holder *top = f.timeline.columns.at[f.timeline.peak].holders;
   for (size_t i = 0; i < PLIM_TIMELINE_HOLDERS; i++) {
@@ -186,7 +186,7 @@ TEST(the_largest_at_the_peak_are_the_holders) {
           "holder %zu", i);
   }
   vec_free(&h);
-  plim_forecast_clear(&f);
+  plim_predicted_timeline_clear(&f);
 }
 
 TEST_MAIN

@@ -20,19 +20,20 @@ static json_t *truth(const char *name) {
 
 // ---- scenarios of timing.json -----------------------------------------------------------------------
 
-static bool is_of(const json_t *row, const char *scenario) {
-  const char *id = case_text(row, "id", "");
+static bool is_of(const json_t *candidate, const char *scenario) {
+  const char *id = case_text(candidate, "id", "");
   size_t n = strlen(scenario);
   return strncmp(id, scenario, n) == 0 && id[n] == '-';
 }
 
-static double throughput(const json_t *row) {
-  const json_t *c = json_object_get(row, "case");
-  return (double)case_integer(c, "batch", 0) / case_number(row, "step_seconds", NAN);
+static double throughput(const json_t *candidate) {
+  const json_t *c = json_object_get(candidate, "case");
+  return (double)case_integer(c, "batch", 0) / case_number(candidate, "step_seconds", NAN);
 }
 
-static bool fits(const json_t *row, uint64_t bytes) {
-  int64_t device = case_integer(row, "peak_reserved", 0) + case_integer(row, "context_end", 0);
+static bool fits(const json_t *candidate, uint64_t bytes) {
+  int64_t device =
+      case_integer(candidate, "peak_reserved", 0) + case_integer(candidate, "context_end", 0);
   return device > 0 && (uint64_t)device <= bytes;
 }
 
@@ -50,10 +51,11 @@ static int by_value(const void *x, const void *y) {
 // The measured choice the plan took; NULL if it was not measured.
 static const json_t *row_of(const json_t *rows, const char *scenario, const plim_choice *choice) {
   for (size_t i = 0; i < json_array_size(rows); i++) {
-    const json_t *row = json_array_get(rows, i), *c = json_object_get(row, "case");
-    if (is_of(row, scenario) && case_integer(c, "batch", 0) == choice->at[PLIM_KNOB_MICRO_BATCH] &&
+    const json_t *candidate = json_array_get(rows, i), *c = json_object_get(candidate, "case");
+    if (is_of(candidate, scenario) &&
+        case_integer(c, "batch", 0) == choice->at[PLIM_KNOB_MICRO_BATCH] &&
         case_flag(c, "ckpt") == (choice->at[PLIM_KNOB_CHECKPOINT] != PLIM_CHECKPOINT_OFF))
-      return row;
+      return candidate;
   }
   return NULL;
 }
@@ -66,8 +68,8 @@ static plim_plan_request request_of(const json_t *rows, const char *scenario, co
                                     int which) {
   plim_plan_request r = {.world = 1, .margin = -1, .holds_others = true};
   for (size_t i = 0; i < json_array_size(rows); i++) {
-    const json_t *row = json_array_get(rows, i), *c = json_object_get(row, "case");
-    if (!is_of(row, scenario) || !(which & (case_flag(c, "ckpt") ? ON : OFF))) continue;
+    const json_t *candidate = json_array_get(rows, i), *c = json_object_get(candidate, "case");
+    if (!is_of(candidate, scenario) || !(which & (case_flag(c, "ckpt") ? ON : OFF))) continue;
     if (!case_job(c, json_object_get(models, case_text(c, "model", "")), &r.job))
       test_failed = true;
     push(&r.domains[PLIM_KNOB_MICRO_BATCH], r.job.recipe.batch);
@@ -81,8 +83,9 @@ static plim_plan_request request_of(const json_t *rows, const char *scenario, co
 static double best_measured(const json_t *rows, const char *scenario, uint64_t bytes) {
   double best = 0;
   for (size_t i = 0; i < json_array_size(rows); i++) {
-    const json_t *row = json_array_get(rows, i);
-    if (is_of(row, scenario) && fits(row, bytes)) best = fmax(best, throughput(row));
+    const json_t *candidate = json_array_get(rows, i);
+    if (is_of(candidate, scenario) && fits(candidate, bytes))
+      best = fmax(best, throughput(candidate));
   }
   return best;
 }
@@ -125,12 +128,14 @@ static void judge(const json_t *rows, const char *scenario, const plim_plan_requ
   uint64_t bytes = (uint64_t)gb * 1000 * 1000 * 1000;
   double best = best_measured(rows, scenario, bytes);
   plim_rung rung = pick(requests, count, bytes);
-  const json_t *row = rung.tokens_per_second > 0 ? row_of(rows, scenario, &rung.choice) : NULL;
-  double share = row && best > 0 ? throughput(row) / best : 0;
+  const json_t *candidate =
+      rung.tokens_per_second > 0 ? row_of(rows, scenario, &rung.choice) : NULL;
+  double share = candidate && best > 0 ? throughput(candidate) / best : 0;
   printf("  %s, %d GB: %s, %.1f %% of the best measured\n", scenario, gb,
-         row ? case_text(row, "id", "?") : "nothing fits", 100 * share);
-  if (best > 0) CHECK(row && share >= 0.97, "%s, %d GB: %.1f %%", scenario, gb, 100 * share);
-  CHECK(!row || fits(row, bytes), "%s, %d GB: the pick did not fit in truth", scenario, gb);
+         candidate ? case_text(candidate, "id", "?") : "nothing fits", 100 * share);
+  if (best > 0) CHECK(candidate && share >= 0.97, "%s, %d GB: %.1f %%", scenario, gb, 100 * share);
+  CHECK(!candidate || fits(candidate, bytes), "%s, %d GB: the pick did not fit in truth", scenario,
+        gb);
 }
 
 TEST(picks_are_nearly_the_fastest_that_fit) {
@@ -161,14 +166,14 @@ static const json_t *measured_as(const json_t *rows, const char *scenario, const
   const int64_t *at = x->choice.at;
   if (x->e.p.host_bytes) return NULL; // none of them used the host
   for (size_t i = 0; i < json_array_size(rows); i++) {
-    const json_t *row = json_array_get(rows, i), *c = json_object_get(row, "case");
+    const json_t *candidate = json_array_get(rows, i), *c = json_object_get(candidate, "case");
     bool is_default = !*case_text(c, "alloc_conf", "");
-    if (case_is(row, "scenario", scenario) &&
+    if (case_is(candidate, "scenario", scenario) &&
         case_integer(c, "batch", 0) == at[PLIM_KNOB_MICRO_BATCH] &&
         case_flag(c, "ckpt") == (at[PLIM_KNOB_CHECKPOINT] != PLIM_CHECKPOINT_OFF) &&
         case_integer(c, "chunk", 0) == at[PLIM_KNOB_CHUNKED_LOSS] &&
         is_default == !at[PLIM_KNOB_ALLOC_CONF])
-      return row;
+      return candidate;
   }
   return NULL;
 }
@@ -176,16 +181,16 @@ static const json_t *measured_as(const json_t *rows, const char *scenario, const
 static double fastest_of(const json_t *rows, const char *scenario) {
   double best = INFINITY;
   for (size_t i = 0; i < json_array_size(rows); i++) {
-    const json_t *row = json_array_get(rows, i);
-    if (case_is(row, "scenario", scenario) && case_is(row, "status", "ok"))
-      best = fmin(best, case_number(row, "step_seconds", INFINITY));
+    const json_t *candidate = json_array_get(rows, i);
+    if (case_is(candidate, "scenario", scenario) && case_is(candidate, "status", "ok"))
+      best = fmin(best, case_number(candidate, "step_seconds", INFINITY));
   }
   return best;
 }
 
 // As it was asked: 2 sequences at a time, with checkpointing, PyTorch's own loss and settings.
-static plim_plan_request asked_for(const json_t *row, const json_t *models) {
-  const json_t *c = json_object_get(row, "case");
+static plim_plan_request asked_for(const json_t *candidate, const json_t *models) {
+  const json_t *c = json_object_get(candidate, "case");
   plim_plan_request r = {.world = 1, .margin = -1};
   r.effective_batch = (uint64_t)(case_integer(c, "batch", 0) * case_integer(c, "accum", 1));
   if (!case_job(c, json_object_get(models, case_text(c, "model", "")), &r.job)) test_failed = true;
@@ -194,14 +199,15 @@ static plim_plan_request asked_for(const json_t *row, const json_t *models) {
   r.job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
   r.job.recipe.loss = PLIM_LOSS_FULL;
   r.job.recipe.loss_chunk = 0;
-  r.target = plim_target_size(case_is(row, "gpu", "16GiB") ? 16 * PLIM_GIB : 24564 * PLIM_MIB);
+  r.target =
+      plim_target_size(case_is(candidate, "gpu", "16GiB") ? 16 * PLIM_GIB : 24564 * PLIM_MIB);
   return r;
 }
 
-static void judge_plan(const json_t *rows, const json_t *row, const json_t *models,
+static void judge_plan(const json_t *rows, const json_t *candidate, const json_t *models,
                        size_t *measured) {
-  const char *scenario = case_text(row, "scenario", "?");
-  plim_plan_request r = asked_for(row, models);
+  const char *scenario = case_text(candidate, "scenario", "?");
+  plim_plan_request r = asked_for(candidate, models);
   plim_plan plan;
   plim_error error = {0};
   CHECK(!plim_plan_make(&r, &plan, &error), "%s: %s", scenario, error.message);
@@ -228,11 +234,11 @@ TEST(plans_hold_when_they_are_run) {
   const char *last = "";
   size_t measured = 0, scenarios = 0;
   for (size_t i = 0; i < json_array_size(rows); i++) {
-    const json_t *row = json_array_get(rows, i);
-    bool is_next = !case_is(row, "scenario", last);
-    if (is_next) judge_plan(rows, row, models, &measured);
+    const json_t *candidate = json_array_get(rows, i);
+    bool is_next = !case_is(candidate, "scenario", last);
+    if (is_next) judge_plan(rows, candidate, models, &measured);
     scenarios += is_next;
-    last = case_text(row, "scenario", "");
+    last = case_text(candidate, "scenario", "");
   }
   printf("  %zu scenarios, %zu rungs measured\n", scenarios, measured);
   CHECK(measured >= 2 * scenarios, "%zu rungs measured", measured);
@@ -247,8 +253,8 @@ TEST(the_first_seed_fits_with_a_chunked_loss) {
   json_t *rows = truth("seeds"), *models = truth("models");
   plim_plan_request r = {.world = 1, .margin = -1, .effective_batch = 16};
   for (size_t i = 0; i < json_array_size(rows); i++) {
-    const json_t *row = json_array_get(rows, i), *c = json_object_get(row, "case");
-    if (strcmp(case_text(row, "id", ""), "seed0-4090-b2s2048-acc8-expandable") == 0)
+    const json_t *candidate = json_array_get(rows, i), *c = json_object_get(candidate, "case");
+    if (strcmp(case_text(candidate, "id", ""), "seed0-4090-b2s2048-acc8-expandable") == 0)
       CHECK(case_job(c, json_object_get(models, case_text(c, "model", "")), &r.job), "the seed");
   }
   r.target = plim_target_size(24564 * PLIM_MIB);

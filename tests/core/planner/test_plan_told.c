@@ -89,7 +89,7 @@ TEST(another_way_is_not_needed_where_ones_own_fits) {
     CHECK(make(&r, &plan) && plan.rungs.len, "a plan");
     for (size_t k = 0; k < plan.changes.len; k++)
       if (plan.changes.at[k].knob == PLIM_KNOB_STRATEGY)
-        CHECK(!(plan.changes.at[k].is_needed && plan.own_way.e.device_bytes), "needless");
+        CHECK(!(plan.changes.at[k].is_needed && plan.own_sharding.e.device_bytes), "needless");
     bool is_own = plan.rungs.at[0].choice.at[PLIM_KNOB_STRATEGY] == PLIM_SHARD_ZERO3;
     CHECK(!is_own || plan.passed != PLIM_PASSED_NONE || plan.faster.tokens_per_second <= 0, "told");
     plim_plan_clear(&plan);
@@ -119,22 +119,22 @@ TEST(a_plan_takes_as_long_as_its_estimate) {
     plim_strategy strategy;
     int world;
     bool optimizer, parameters;
-  } ways[] = {{PLIM_SHARD_DDP, 2},
-              {PLIM_SHARD_FSDP2, 2},
-              {PLIM_SHARD_ZERO1, 2},
-              {PLIM_SHARD_ZERO2, 1, true},
-              {PLIM_SHARD_ZERO3, 1, true, true}};
-  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+  } modes[] = {{PLIM_SHARD_DDP, 2},
+               {PLIM_SHARD_FSDP2, 2},
+               {PLIM_SHARD_ZERO1, 2},
+               {PLIM_SHARD_ZERO2, 1, true},
+               {PLIM_SHARD_ZERO3, 1, true, true}};
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
     plim_plan_request r = request("llama", "llama-3.2-1b", 1, 256);
     plim_estimate e;
     plim_plan plan;
-    r.world = ways[i].world;
+    r.world = modes[i].world;
     r.job.recipe.accumulate = 32;
     r.effective_batch = 32 * (uint64_t)r.world;
-    r.job.sharding = (plim_sharding){.strategy = ways[i].strategy,
+    r.job.sharding = (plim_sharding){.strategy = modes[i].strategy,
                                      .world = r.world,
-                                     .offloads_optimizer = ways[i].optimizer,
-                                     .offloads_parameters = ways[i].parameters};
+                                     .offloads_optimizer = modes[i].optimizer,
+                                     .offloads_parameters = modes[i].parameters};
     r.target = plim_target_size(80 * PLIM_GIB);
     plim_choice own = plim_plan_own_choice(&r);
     for (size_t k = 0; k < plim_plan_knob_count; k++)
@@ -143,7 +143,7 @@ TEST(a_plan_takes_as_long_as_its_estimate) {
     CHECK(make(&r, &plan) && plan.rungs.len, "a plan");
     double planned = plan.rungs.at[0].step_seconds;
     CHECK(fabs(planned / e.step_seconds - 1) < 0.005, "%s: %.3f s, estimated %.3f s",
-          plim_strategy_names[ways[i].strategy], planned, e.step_seconds);
+          plim_strategy_names[modes[i].strategy], planned, e.step_seconds);
     plim_plan_clear(&plan);
   }
 }

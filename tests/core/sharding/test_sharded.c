@@ -153,7 +153,7 @@ TEST(zero_3_of_small_models_is_predicted) {
   CHECK(s.worst <= 0.04 && s.worst_reserved <= 0.05, "%f %%, %f %%", s.worst, s.worst_reserved);
 }
 
-// How long NCCL holds the bucket of the first backward is a matter of milliseconds (src/core/ddp.c). In
+// How long NCCL holds the bucket of the first backward is a matter of milliseconds (src/core/sharding/ddp.c). In
 // recordings of such short steps it may outlive what is assumed; in full-size steps it did not.
 TEST(ddp_of_small_models_is_loaded_as_predicted) {
   score s = judge_recordings("ddp");

@@ -33,8 +33,8 @@ static void append(stream *s, bool is_alloc, uint64_t bytes) {
 }
 
 // Stages 1 and 2 reset torch's peaks where they empty the cache.
-static void hear(void *context, const plim_tape *t, const plim_allocator *a, plim_stream_kind kind,
-                 uint32_t id, uint64_t bytes) {
+static void resolve(void *context, const plim_tape *t, const plim_allocator *a,
+                    plim_stream_kind kind, uint32_t id, uint64_t bytes) {
   run *r = context;
   uint64_t now = plim_allocator_stats(a)->now.allocated_bytes;
   (void)t, (void)id;
@@ -55,7 +55,7 @@ static void note_made(void *context, plim_tape *t) {
 static bool run_case(const json_t *row, run *r) {
   if (!case_job(json_object_get(row, "case"), json_object_get(row, "config"), &r->job))
     return false;
-  plim_observer around = {.event = hear, .is_loaded = note_made, .context = r};
+  plim_observer around = {.event = resolve, .is_loaded = note_made, .context = r};
   plim_predict_request request = {
       .job = &r->job, .limit_bytes = PLIM_UNKNOWN, .observer = &around, .runs_all = true};
   return plim_predict(&request, &r->prediction, NULL) == PLIM_OK;

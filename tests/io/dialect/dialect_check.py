@@ -229,7 +229,7 @@ def main():
                 print(f"{pathlib.Path(file).name}: {change['knob']} to {change['to']}: {change['refusal']}")
         elif "removed" in change:
             if file.endswith((".py", ".sh")):
-                continue  # tests/io/test_remove.c knows them
+                continue  # tests/io/formats/test_remove.c knows them
             count["removed"] += 1
             found = found or wrongly_removed(change, before[file])
         elif not found:

@@ -83,7 +83,7 @@ static double seconds_of(size_t file, int copies) {
   if (!err) try_a_change(&p);
   double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
   const plim_project_knob *k = &p.knobs[PLIM_KNOB_MICRO_BATCH];
-  bool ok = !err && k->said == PLIM_SAID && k->value.integer == 8;
+  bool ok = !err && k->origin == PLIM_EXPLICIT && k->value.integer == 8;
   printf("%-14s %5.1f MB %5.2f s %s\n", files[file].path, (double)strlen(text) / 1e6, seconds,
          error.message);
   plim_project_clear(&p);

@@ -195,7 +195,7 @@ static bool knobs_are_as(const plim_project *now, const plim_project *then, plim
     const plim_value *want = i == (int)changed ? value : &b->value;
     bool is_of_way = i == PLIM_KNOB_STRATEGY || i == PLIM_KNOB_OFFLOAD || i == PLIM_KNOB_RESHARD;
     if (plim_value_same(&a->value, want)) continue;
-    if (changed == PLIM_KNOB_STRATEGY && is_of_way && a->said == PLIM_UNSAID) continue; // plain
+    if (changed == PLIM_KNOB_STRATEGY && is_of_way && a->origin == PLIM_ABSENT) continue; // plain
     printf("%s is not what it should be\n", plim_knob_table[i].name);
     return false;
   }
@@ -233,7 +233,7 @@ static bool changes_or_says_why(plim_knob knob, const char *to) {
 static bool all_knobs_change(void) {
   bool ok = true;
   for (size_t i = 0; i < OTHERS; i++) {
-    if (project.knobs[others[i].knob].said != PLIM_SAID) continue;
+    if (project.knobs[others[i].knob].origin != PLIM_EXPLICIT) continue;
     for (int k = 0; k < 4 && others[i].values[k]; k++) {
       if (strcmp(value_of(others[i].knob), others[i].values[k]) == 0) continue;
       bool is_well = changes_or_says_why(others[i].knob, others[i].values[k]);

@@ -19,7 +19,8 @@ TEST(config_py_with_trainer) {
   plim_run_settings run;
   CHECK(!plim_run_settings_of(&project, &run, &error), "%s", error.message);
   CHECK(strcmp(run.loop.text, "trainer") == 0 && run.micro_batch.count == 2, "the run");
-  CHECK(run.lora_rank.said == PLIM_SAID && run.attention.said == PLIM_DEFAULTED, "who said so");
+  CHECK(run.lora_rank.origin == PLIM_EXPLICIT && run.attention.origin == PLIM_DEFAULTED,
+        "who said so");
   CHECK(changes("micro_batch", "1") && changes("accumulate", "16") && changes("sequence", "1536"),
         "the guide's steps");
   CHECK(changes("lora_rank", "64") && changes("optimizer", "adamw"), "more");
@@ -138,7 +139,7 @@ TEST(a_count_beyond_all_counts_is_unclear) {
                              "--model_name_or_path gpt2 --per_device_train_batch_size 4\n"),
         "%s", error.message);
   CHECK(!plim_run_settings_of(&project, &run, &error), "%s", error.message);
-  CHECK(run.world.said == PLIM_UNCLEAR && !run.world.count, "%lld", (long long)run.world.count);
+  CHECK(run.world.origin == PLIM_UNCLEAR && !run.world.count, "%lld", (long long)run.world.count);
 }
 
 TEST_MAIN

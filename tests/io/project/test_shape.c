@@ -92,7 +92,7 @@ TEST(flags_become_a_model) {
 // ---- what is refused --------------------------------------------------------------------------------
 
 static const struct {
-  const char *script, *said;
+  const char *script, *origin;
 } refused[] = {
     {LLAMA "--num-experts 8", "--num-experts: a mixture of experts is not followed"},
     {LLAMA "--multi-latent-attention", "multi-latent attention is not followed"},
@@ -139,16 +139,16 @@ static const struct {
      "Megatron's default"},
 };
 
-static bool is_refused(const char *script, const char *said) {
+static bool is_refused(const char *script, const char *origin) {
   error = (plim_error){0};
   if (!read_text("run.sh", script) && plim_project_refuse_shape(&project, &error))
-    return contains(error.message, said) && *error.hint && strcmp(error.file, "run.sh") == 0;
+    return contains(error.message, origin) && *error.hint && strcmp(error.file, "run.sh") == 0;
   return false;
 }
 
 TEST(what_no_family_has_is_refused_by_its_flag) {
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-    CHECK(is_refused(refused[i].script, refused[i].said), "%s\n%s", refused[i].script,
+    CHECK(is_refused(refused[i].script, refused[i].origin), "%s\n%s", refused[i].script,
           error.message);
     CHECK(strncmp(value_of(PLIM_KNOB_MODEL), "model_type=", 11) != 0, "%s", refused[i].script);
   }
@@ -183,14 +183,14 @@ TEST(commands_of_one_model_are_read_and_of_two_are_told_apart) {
   };
   CHECK_STR(text_of(LLAMA "\n" LLAMA "\n"), text_of(LLAMA));
   for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-    char script[2048], said[128];
+    char script[2048], origin[128];
     int size = (int)strcspn(more[i], " ");
-    snprintf(said, sizeof said, "several commands have the flags of a model, and differ in %.*s",
-             size, more[i]);
+    snprintf(origin, sizeof origin,
+             "several commands have the flags of a model, and differ in %.*s", size, more[i]);
     snprintf(script, sizeof script, "%s\n%s %s\n", GPT2, GPT2, more[i]);
-    CHECK(is_refused(script, said) && !strchr(error.message, '#'), "%s", error.message);
+    CHECK(is_refused(script, origin) && !strchr(error.message, '#'), "%s", error.message);
     snprintf(script, sizeof script, "%s %s\n%s\n", GPT2, more[i], GPT2);
-    CHECK(is_refused(script, said) && !strchr(error.message, '#'), "%s", error.message);
+    CHECK(is_refused(script, origin) && !strchr(error.message, '#'), "%s", error.message);
   }
 }
 

@@ -245,7 +245,7 @@ TEST(the_version_stands_in_the_file_that_fsdp_config_names) {
   CHECK(is_text(PLIM_KNOB_STRATEGY, "fsdp"), "1");
   CHECK(!read_two("run.sh", RUN " --fsdp_config fsdp.json\n", "fsdp.json", "{\"version\": 2}"),
         "%s", error.message);
-  CHECK(project.knobs[PLIM_KNOB_STRATEGY].said != PLIM_SAID, "it turns nothing on alone");
+  CHECK(project.knobs[PLIM_KNOB_STRATEGY].origin != PLIM_EXPLICIT, "it turns nothing on alone");
 }
 
 // A file that the same changes disconnect is no place for anything.

@@ -29,7 +29,7 @@ static plim_err read_all(const file *files) {
 static bool is_value(plim_knob knob, const char *want) {
   char text[256];
   const plim_project_knob *k = &project.knobs[knob];
-  if (k->said == PLIM_UNCLEAR) snprintf(text, sizeof text, "unclear");
+  if (k->origin == PLIM_UNCLEAR) snprintf(text, sizeof text, "unclear");
   else plim_value_print(&k->value, text, sizeof text);
   if (strcmp(text, want) == 0) return true;
   printf("%s is %s (%s), not %s\n", plim_knob_table[knob].name, text, k->why, want);

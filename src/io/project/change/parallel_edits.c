@@ -9,8 +9,8 @@
 // Batches that multiply out differently are not each other's.
 static bool is_one_batch(const plim_project_file *f, plim_knob knob) {
   bool is_batch_knob = knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE;
-  return !is_batch_knob || (f->recipe.knobs[PLIM_KNOB_MICRO_BATCH].said != PLIM_UNCLEAR &&
-                            f->recipe.knobs[PLIM_KNOB_ACCUMULATE].said != PLIM_UNCLEAR);
+  return !is_batch_knob || (f->recipe.knobs[PLIM_KNOB_MICRO_BATCH].origin != PLIM_UNCLEAR &&
+                            f->recipe.knobs[PLIM_KNOB_ACCUMULATE].origin != PLIM_UNCLEAR);
 }
 
 size_t plim_trainings_change(const plim_project_file *f, const plim_key *key,
@@ -20,10 +20,10 @@ size_t plim_trainings_change(const plim_project_file *f, const plim_key *key,
   if (!is_one_batch(f, key->knob)) return count;
   for (size_t i = 0; i < f->settings.at.len && count < most; i++) {
     const plim_setting *x = &f->settings.at.at[i];
-    bool is_twin = x != of && !x->group && !x->is_of_evaluation &&
-                   plim_key_is_of(key, x, is_nested) && plim_value_same(&x->value, &of->value) &&
-                   plim_setting_counts(&f->settings, x) != PLIM_NO;
-    if (is_twin && !plim_settings_change(&f->settings, x, value, &edits[count], NULL)) count++;
+    bool is_parallel =
+        x != of && !x->group && !x->is_of_evaluation && plim_key_is_of(key, x, is_nested) &&
+        plim_value_same(&x->value, &of->value) && plim_setting_counts(&f->settings, x) != PLIM_NO;
+    if (is_parallel && !plim_settings_change(&f->settings, x, value, &edits[count], NULL)) count++;
   }
   return count;
 }

@@ -59,10 +59,10 @@ static plim_err say_changed(const plim_project_knob *now, const plim_project_kno
   char is[48], should[48];
   const char *name = plim_knob_table[knob].name;
   static const plim_value none = {.kind = PLIM_VALUE_TEXT, .text = "none"};
-  bool is_none = knob == PLIM_KNOB_OFFLOAD && now->said == PLIM_UNSAID;
+  bool is_none = knob == PLIM_KNOB_OFFLOAD && now->origin == PLIM_ABSENT;
   plim_value_print(is_none ? &none : &now->value, is, sizeof is);
   plim_value_print(want ? want : &then->value, should, sizeof should);
-  if (now->said == PLIM_UNCLEAR)
+  if (now->origin == PLIM_UNCLEAR)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED, "with these changes, %s would be unclear: %s",
                      name, now->why);
   return plim_fail(error, PLIM_ERR_UNSUPPORTED, "with these changes, %s would be %s, not %s", name,
@@ -127,7 +127,7 @@ static bool brings_fused_loss(const plim_project *p, const plim_knob_change *cha
 
 static bool is_as_wanted(const plim_project_knob *now, plim_knob knob, const plim_value *want) {
   return plim_value_same(&now->value, want) ||
-         (now->said == PLIM_UNSAID && plim_is_without_a_word(knob, want));
+         (now->origin == PLIM_ABSENT && plim_is_without_a_word(knob, want));
 }
 
 // Another way to share may leave to a default what its own keys said; when gathered parameters go is part of
@@ -135,9 +135,9 @@ static bool is_as_wanted(const plim_project_knob *now, plim_knob knob, const pli
 static bool is_as_before(const plim_project_knob *now, const plim_project_knob *then,
                          plim_knob knob, bool is_shared_anew) {
   bool is_same = plim_value_same(&now->value, &then->value);
-  if (!is_shared_anew) return is_same && now->said == then->said;
-  bool is_clear = now->said != PLIM_UNCLEAR || then->said == PLIM_UNCLEAR;
-  bool is_silent = now->said == PLIM_UNSAID && plim_is_without_a_word(knob, &then->value);
+  if (!is_shared_anew) return is_same && now->origin == then->origin;
+  bool is_clear = now->origin != PLIM_UNCLEAR || then->origin == PLIM_UNCLEAR;
+  bool is_silent = now->origin == PLIM_ABSENT && plim_is_without_a_word(knob, &then->value);
   return knob == PLIM_KNOB_RESHARD || is_silent || (is_same && is_clear);
 }
 
@@ -152,7 +152,7 @@ static plim_err compare(const plim_project *p, const plim_project *q,
                         : is_quotient || is_as_before(now, then, (plim_knob)i, is_shared_anew);
     is_well =
         is_well || (i == PLIM_KNOB_CHUNKED_LOSS && !want && brings_fused_loss(p, changes, count));
-    bool is_inferred = i == PLIM_KNOB_WORLD && then->said != PLIM_SAID; // from the batch
+    bool is_inferred = i == PLIM_KNOB_WORLD && then->origin != PLIM_EXPLICIT; // from the batch
     if (!is_well && is_inferred) return refuse_batch(error);
     if (!is_well && is_computed(then)) return refuse_computed(p, then, now, (plim_knob)i, error);
     if (!is_well) return say_changed(now, then, want, (plim_knob)i, error);

@@ -120,7 +120,7 @@ static plim_err add_kernel(const plim_project *p, size_t file, const char *key, 
 // Another loss that needs no logits stays.
 static bool has_own_loss(const plim_project *p) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_CHUNKED_LOSS];
-  return k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_TEXT;
+  return k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_TEXT;
 }
 
 plim_err plim_project_add_liger(const plim_project *p, plim_edit_set *out, plim_error *error) {

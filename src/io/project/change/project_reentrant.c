@@ -9,7 +9,7 @@
 #define KEY KWARGS ".use_reentrant"
 #define AS_DICT "{\"use_reentrant\": False}"
 
-static bool is_said(const plim_project *p) {
+static bool is_explicit(const plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++)
     for (size_t k = 0; k < p->files.at[i]->settings.at.len; k++)
       if (strstr(p->files.at[i]->settings.at.at[k].key, KWARGS)) return true;
@@ -56,7 +56,7 @@ static bool insert(const plim_project_file *f, plim_edit *edit) {
 void plim_project_add_reentrant(const plim_project *p, size_t file, plim_edit_set *out) {
   const plim_project_file *f = p->files.at[file];
   plim_edit edit;
-  if (!is_plain_trainer(f->recipe.dialect) || !has_adapters(p) || is_said(p)) return;
+  if (!is_plain_trainer(f->recipe.dialect) || !has_adapters(p) || is_explicit(p)) return;
   if (insert(f, &edit) && vec_push(&out->at, (plim_file_edit){file, edit})) return;
   free(edit.text);
 }

@@ -68,17 +68,17 @@ static void hint_other_way(const plim_project *p, const plim_knob_change *c, pli
 
 // `place` is what decides; NULL: nothing. `tried` is what came of it, `said` what the editor said.
 static plim_err refuse(const plim_project *p, const plim_knob_place *place,
-                       const plim_knob_change *c, const char *tried, const plim_error *said,
+                       const plim_knob_change *c, const char *tried, const plim_error *origin,
                        plim_error *error) {
   char value[64], why[200] = "there is no sure place for it";
   const char *name = plim_knob_table[c->knob].name;
   plim_value_print(&c->value, value, sizeof value);
-  bool is_said = place && place->key && say_why(place, &c->value, tried, why, sizeof why);
-  if (!is_said && *tried) snprintf(why, sizeof why, "%.190s", tried);
-  else if (!is_said && said->message[0]) snprintf(why, sizeof why, "%.190s", said->message);
+  bool is_explicit = place && place->key && say_why(place, &c->value, tried, why, sizeof why);
+  if (!is_explicit && *tried) snprintf(why, sizeof why, "%.190s", tried);
+  else if (!is_explicit && origin->message[0]) snprintf(why, sizeof why, "%.190s", origin->message);
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot become %s: %s", name, value, why);
-  if (!is_said || !is_by_call(place)) hint_other_way(p, c, error);
+  if (!is_explicit || !is_by_call(place)) hint_other_way(p, c, error);
   return plim_error_file_of(p, place ? place->file : SIZE_MAX, err, error);
 }
 
@@ -108,7 +108,7 @@ static bool is_done(const job *j, size_t file, const plim_knob_change *c) {
   if (plim_project_text(j->p, file, j->out, &text, &size, NULL)) return false;
   if (!plim_settings_read_like(&f->settings, text, size, &s, NULL)) {
     is = !plim_recipe_file_read(&s, f->recipe.dialect, &recipe, NULL) &&
-         recipe.knobs[c->knob].said >= PLIM_DEFAULTED &&
+         recipe.knobs[c->knob].origin >= PLIM_DEFAULTED &&
          plim_value_same(&recipe.knobs[c->knob].value, &c->value);
     plim_settings_clear(&s);
   }
@@ -146,14 +146,14 @@ static plim_err change_places(const job *j, const plim_knob_change *c, plim_erro
 
 static bool is_shared(const plim_project *p) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_STRATEGY];
-  bool is_known = k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_TEXT;
+  bool is_known = k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_TEXT;
   return is_known &&
          (strncmp(k->value.text, "zero", 4) == 0 || strcmp(k->value.text, "fsdp2") == 0);
 }
 
 static bool has_adapters(const plim_project *p) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_LORA_RANK];
-  return k->said >= PLIM_UNCLEAR || (k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0);
+  return k->origin >= PLIM_UNCLEAR || (k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0);
 }
 
 // What only some ways to share have, or adapters.
@@ -202,13 +202,13 @@ static plim_err insert_bound(const job *j, const plim_binding *b, size_t file,
                              const plim_knob_change *c, plim_error *error) {
   const plim_project_file *f = j->p->files.at[file];
   plim_knob_place place = {file, NULL, &b->key};
-  plim_error said = {0};
+  plim_error origin = {0};
   plim_value value;
   plim_edit edit;
   if (!plim_key_inverse(&b->key, &c->value, &value))
-    return refuse(j->p, &place, c, "there is no word for it", &said, error);
-  if (plim_settings_insert(&f->settings, b->name, &value, &edit, &said))
-    return refuse(j->p, &place, c, "", &said, error);
+    return refuse(j->p, &place, c, "there is no word for it", &origin, error);
+  if (plim_settings_insert(&f->settings, b->name, &value, &edit, &origin))
+    return refuse(j->p, &place, c, "", &origin, error);
   if (vec_push(&j->out->at, (plim_file_edit){file, edit})) return PLIM_OK;
   free(edit.text);
   return plim_no_memory(error);
@@ -237,9 +237,9 @@ static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_er
 }
 
 static bool is_there_already(const plim_project_knob *k, plim_knob knob, const plim_value *value) {
-  bool is_silent = k->said == PLIM_UNSAID && knob == PLIM_KNOB_OFFLOAD;
+  bool is_silent = k->origin == PLIM_ABSENT && knob == PLIM_KNOB_OFFLOAD;
   if (is_silent && plim_is_without_a_word(knob, value)) return true;
-  bool is_known = k->said == PLIM_SAID || k->said == PLIM_DEFAULTED;
+  bool is_known = k->origin == PLIM_EXPLICIT || k->origin == PLIM_DEFAULTED;
   return is_known && plim_value_same(&k->value, value);
 }
 
@@ -283,13 +283,13 @@ static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error 
 
 static const char *wanted_text(const job *j, plim_knob knob) {
   const plim_value *value = plim_change_of(j->changes, j->count, knob);
-  if (!value && j->p->knobs[knob].said == PLIM_SAID) value = &j->p->knobs[knob].value;
+  if (!value && j->p->knobs[knob].origin == PLIM_EXPLICIT) value = &j->p->knobs[knob].value;
   return value && value->kind == PLIM_VALUE_TEXT ? value->text : "none";
 }
 
 // What was tried first may have failed though all is well: nobody is told.
-static plim_err tell(plim_err err, const plim_error *said, plim_error *error) {
-  if (err && error) *error = *said;
+static plim_err tell(plim_err err, const plim_error *origin, plim_error *error) {
+  if (err && error) *error = *origin;
   return err;
 }
 
@@ -297,23 +297,24 @@ static bool becomes_stage_3(const job *j) {
   const plim_value *to = plim_change_of(j->changes, j->count, PLIM_KNOB_STRATEGY);
   const plim_project_knob *k = &j->p->knobs[PLIM_KNOB_STRATEGY];
   bool is_asked = to && to->kind == PLIM_VALUE_TEXT && strcmp(to->text, "zero3") == 0;
-  return is_asked && !(k->said == PLIM_SAID && plim_value_same(&k->value, to));
+  return is_asked && !(k->origin == PLIM_EXPLICIT && plim_value_same(&k->value, to));
 }
 
 // Key by key where that does it; else as a whole.
 static plim_err change_ways(const job *j, plim_error *error) {
   plim_err err = PLIM_OK;
   size_t had = j->out->at.len;
-  plim_error said = {0}, why = {0};
+  plim_error origin = {0}, why = {0};
   for (size_t i = 0; i < j->count && !err; i++)
-    if (plim_is_sharing(j->changes[i].knob)) err = change_knob(j, &j->changes[i], &said);
+    if (plim_is_sharing(j->changes[i].knob)) err = change_knob(j, &j->changes[i], &origin);
   bool is_whole = plim_change_of(j->changes, j->count, PLIM_KNOB_STRATEGY);
-  if (!err || (!is_whole && !is_shared(j->p))) return tell(err, &said, error);
+  if (!err || (!is_whole && !is_shared(j->p))) return tell(err, &origin, error);
   forget_from(j->out, had);
-  plim_way_to_share way = {wanted_text(j, PLIM_KNOB_STRATEGY), wanted_text(j, PLIM_KNOB_OFFLOAD),
-                           wanted_text(j, PLIM_KNOB_CHECKPOINT)};
+  plim_sharing_mode_text way = {wanted_text(j, PLIM_KNOB_STRATEGY),
+                                wanted_text(j, PLIM_KNOB_OFFLOAD),
+                                wanted_text(j, PLIM_KNOB_CHECKPOINT)};
   plim_err other = plim_project_share(j->p, &way, j->out, &why);
-  return other && !is_whole ? tell(err, &said, error) : tell(other, &why, error);
+  return other && !is_whole ? tell(err, &origin, error) : tell(other, &why, error);
 }
 
 static plim_err change_sharing(const job *j, plim_error *error) {

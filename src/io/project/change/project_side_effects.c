@@ -205,7 +205,7 @@ static bool changes_batch(const search *s) {
 static bool may_move(const search *s, plim_knob knob) {
   if (is_changed(s, knob) || (is_of_batch(knob) && changes_batch(s))) return true;
   const plim_project_knob *then = &s->p->knobs[knob], *now = &s->q->knobs[knob];
-  return then->said != PLIM_UNCLEAR && plim_value_same(&then->value, &now->value);
+  return then->origin != PLIM_UNCLEAR && plim_value_same(&then->value, &now->value);
 }
 
 static bool is_row_that_may(const search *s, const plim_key *keys, const char *name, bool nested) {

@@ -25,13 +25,13 @@ const plim_value *plim_change_of(const plim_knob_change *changes, size_t count, 
 }
 
 static bool is_as_before(const plim_reading *now, const plim_reading *then) {
-  return now->said == then->said && plim_value_same(&now->value, &then->value);
+  return now->origin == then->origin && plim_value_same(&now->value, &then->value);
 }
 
 // One key may say two knobs, which then change together.
 static bool is_as_wanted(const task *t, const plim_reading *now, plim_knob knob) {
   const plim_value *value = plim_change_of(t->changes, t->change_count, knob);
-  return value && now->said >= PLIM_DEFAULTED && plim_value_same(&now->value, value);
+  return value && now->origin >= PLIM_DEFAULTED && plim_value_same(&now->value, value);
 }
 
 __attribute__((format(printf, 2, 3))) static bool say(task *t, const char *format, ...) {
@@ -46,15 +46,16 @@ static bool say_other(task *t, plim_knob knob, const plim_reading *now) {
   char value[48];
   plim_value_print(&now->value, value, sizeof value);
   const char *name = plim_knob_table[knob].name;
-  if (now->said == PLIM_UNCLEAR) return say(t, "%s would be unclear: %.120s", name, now->why);
+  if (now->origin == PLIM_UNCLEAR) return say(t, "%s would be unclear: %.120s", name, now->why);
   return say(t, "%s would become %s with it", name, value);
 }
 
 static bool has_new_value(task *t, const plim_reading *mine) {
   char value[48];
-  bool is_known = mine->said == PLIM_SAID || mine->said == PLIM_DEFAULTED; // once its key is gone
+  bool is_known =
+      mine->origin == PLIM_EXPLICIT || mine->origin == PLIM_DEFAULTED; // once its key is gone
   if (is_known && plim_value_same(&mine->value, t->value)) return true;
-  if (mine->said == PLIM_UNCLEAR) return say(t, "it would be unclear: %.150s", mine->why);
+  if (mine->origin == PLIM_UNCLEAR) return say(t, "it would be unclear: %.150s", mine->why);
   plim_value_print(&mine->value, value, sizeof value);
   return say(t, "it would still be %s", value);
 }
@@ -132,14 +133,15 @@ static bool contradicts(const task *t, const plim_key *key, const plim_setting *
 }
 
 // Rows of a dialect and of its base may name the same setting.
-static bool is_hushed(const plim_edit *edits, size_t count, const plim_edit *edit) {
+static bool is_suppressed(const plim_edit *edits, size_t count, const plim_edit *edit) {
   for (size_t i = 0; i < count; i++)
     if (edits[i].span.begin == edit->span.begin && edits[i].span.end == edit->span.end) return true;
   return false;
 }
 
 // An edit after which the setting agrees, is silent, or is gone.
-static bool hush_edit(task *t, const plim_key *key, const plim_setting *setting, plim_edit *out) {
+static bool suppress_edit(task *t, const plim_key *key, const plim_setting *setting,
+                          plim_edit *out) {
   plim_value value;
   const plim_settings *s = &t->f->settings;
   bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to;
@@ -149,25 +151,25 @@ static bool hush_edit(task *t, const plim_key *key, const plim_setting *setting,
 }
 
 static void add_edit(plim_edit edits[EDITS], size_t *count, plim_edit edit) {
-  if (*count == EDITS || is_hushed(edits, *count, &edit)) free(edit.text);
+  if (*count == EDITS || is_suppressed(edits, *count, &edit)) free(edit.text);
   else edits[(*count)++] = edit;
 }
 
-static void hush_one(task *t, const plim_key *key, const plim_setting *setting,
-                     plim_edit edits[EDITS], size_t *count) {
+static void suppress_one(task *t, const plim_key *key, const plim_setting *setting,
+                         plim_edit edits[EDITS], size_t *count) {
   plim_edit edit;
-  if (contradicts(t, key, setting) && hush_edit(t, key, setting, &edit))
+  if (contradicts(t, key, setting) && suppress_edit(t, key, setting, &edit))
     add_edit(edits, count, edit);
 }
 
 // Edits that make all other rows agree or fall silent, behind the one that is there.
-static size_t hush(task *t, const plim_setting *except, plim_edit edits[EDITS], size_t count) {
+static size_t suppress(task *t, const plim_setting *except, plim_edit edits[EDITS], size_t count) {
   plim_dialect at = t->f->recipe.dialect;
   for (; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
     for (const plim_key *key = plim_dialect_table[at].keys; key->key && count < EDITS; key++) {
       const plim_setting *setting =
           key->knob == t->knob ? setting_of(t, key, plim_dialect_table[at].is_nested) : NULL;
-      if (setting && setting != except) hush_one(t, key, setting, edits, &count);
+      if (setting && setting != except) suppress_one(t, key, setting, edits, &count);
     }
   return count;
 }
@@ -224,7 +226,7 @@ static bool try_with_silence(task *t, const plim_setting *of, plim_edit edit) {
   plim_edit all[EDITS] = {edit};
   size_t count = t->is_bound ? 1 : take_out(t, all, 1);
   if (!is_exclusive(t->knob) && try(t, all, count)) return true;
-  if (!t->is_bound) count = hush(t, of, all, count);
+  if (!t->is_bound) count = suppress(t, of, all, count);
   if (try(t, all, count)) return true;
   for (size_t i = 0; i < count; i++) free(all[i].text);
   return false;
@@ -248,8 +250,8 @@ static void keep_text(task *t, const plim_setting *setting, plim_value *value) {
 
 // The edit together with those of the settings that say the same for other trainings; it stays the caller's if
 // that does not do it.
-static bool try_twins(task *t, const plim_key *key, const plim_setting *setting,
-                      const plim_value *value, plim_edit edit) {
+static bool try_parallel(task *t, const plim_key *key, const plim_setting *setting,
+                         const plim_value *value, plim_edit edit) {
   plim_edit all[EDITS] = {edit};
   size_t count = t->is_bound ? 1 : plim_trainings_change(t->f, key, setting, value, all, 1, EDITS);
   bool is_done = count > 1 && try(t, all, count);
@@ -266,7 +268,7 @@ static bool try_change(task *t, const plim_key *key, const plim_setting *setting
   keep_text(t, setting, &value);
   if (!went_well(t, plim_settings_change(&t->f->settings, setting, &value, &edit, error)))
     return false;
-  return try_twins(t, key, setting, &value, edit) || try_with_silence(t, setting, edit);
+  return try_parallel(t, key, setting, &value, edit) || try_with_silence(t, setting, edit);
 }
 
 // A command line has no word for null: there, the option goes.
@@ -306,7 +308,7 @@ static bool try_insert(task *t, const plim_key *key, const char *name, plim_erro
   return try_with_silence(t, NULL, edit);
 }
 
-static bool try_insert_twins(task *t, const plim_key *key) {
+static bool try_insert_parallel(task *t, const plim_key *key) {
   plim_value value;
   plim_edit all[EDITS];
   if (!plim_key_inverse(key, t->value, &value)) return false;
@@ -333,7 +335,7 @@ static bool try_rows(task *t, bool inserts, plim_error *error) {
                                    : plim_project_place(t->f, key->key, info->is_nested, name);
       if (has_place && try_insert(t, key, name, error)) return true;
       if (is_of_model) continue;
-      if (!has_place && try_insert_twins(t, key)) return true;
+      if (!has_place && try_insert_parallel(t, key)) return true;
       if (!has_place && !t->why[0] && info->is_nested)
         plim_project_why_no_place(t->f, key->key, t->why, sizeof t->why);
     }

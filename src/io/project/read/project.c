@@ -226,7 +226,8 @@ static bool is_explained(const plim_project *p, size_t file, plim_knob knob,
                          const plim_setting *computed) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_reading *other = i == file ? NULL : reading_of(p, i, knob);
-    if (other && other->said == PLIM_SAID && plim_reading_explains(other, computed)) return true;
+    if (other && other->origin == PLIM_EXPLICIT && plim_reading_explains(other, computed))
+      return true;
   }
   return false;
 }
@@ -238,7 +239,7 @@ static bool says_word(const plim_reading *r, const char *word) {
 static bool is_known_elsewhere(const plim_project *p, size_t file, plim_knob knob) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_reading *other = i == file ? NULL : reading_of(p, i, knob);
-    if (other && other->said != PLIM_UNSAID) return true;
+    if (other && other->origin != PLIM_ABSENT) return true;
   }
   return false;
 }
@@ -246,7 +247,7 @@ static bool is_known_elsewhere(const plim_project *p, size_t file, plim_knob kno
 static bool is_shared_elsewhere(const plim_project *p, size_t file) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_reading *other = i == file ? NULL : reading_of(p, i, PLIM_KNOB_STRATEGY);
-    if (other && other->said >= PLIM_UNCLEAR && !says_word(other, "none")) return true;
+    if (other && other->origin >= PLIM_UNCLEAR && !says_word(other, "none")) return true;
   }
   return false;
 }
@@ -263,17 +264,17 @@ static bool is_left_to_others(const plim_project *p, size_t file, plim_knob knob
 
 static bool is_statement(const plim_project *p, size_t file, plim_knob knob) {
   const plim_reading *r = reading_of(p, file, knob);
-  if (!r || r->said < PLIM_UNCLEAR || is_left_to_others(p, file, knob, r)) return false;
-  return r->said == PLIM_SAID || !r->setting || !is_explained(p, file, knob, r->setting);
+  if (!r || r->origin < PLIM_UNCLEAR || is_left_to_others(p, file, knob, r)) return false;
+  return r->origin == PLIM_EXPLICIT || !r->setting || !is_explained(p, file, knob, r->setting);
 }
 
 static void add_place(plim_project_knob *k, size_t file, const plim_reading *r) {
-  if (k->place_count < PLIM_PLACES)
+  if (k->place_count < PLIM_KNOB_PLACES)
     k->places[k->place_count++] = (plim_knob_place){file, r->setting, r->key, r->value};
 }
 
 static void take(plim_project_knob *k, size_t file, const plim_reading *r) {
-  *k = (plim_project_knob){.said = r->said, .value = r->value, .is_fixed = r->is_fixed};
+  *k = (plim_project_knob){.origin = r->origin, .value = r->value, .is_fixed = r->is_fixed};
   memcpy(k->why, r->why, sizeof k->why);
   if (r->setting) add_place(k, file, r);
   if (r->rival) add_place(k, file, &(plim_reading){.setting = r->rival, .key = r->key});
@@ -286,7 +287,7 @@ static void say_disagreement(const plim_project *p, plim_project_knob *k, size_t
   plim_value_print(&r->value, second, sizeof second);
   snprintf(k->why, sizeof k->why, "%.70s says %.30s, %.70s says %.30s",
            p->files.at[k->places[0].file]->path, first, p->files.at[file]->path, second);
-  k->said = PLIM_UNCLEAR;
+  k->origin = PLIM_UNCLEAR;
   k->is_fixed = k->differs = true;
   k->value = (plim_value){0};
   add_place(k, file, r);
@@ -308,12 +309,12 @@ static void weigh_others(plim_project *p, plim_knob knob, size_t best) {
   int most = authority(p->files.at[best], reading_of(p, best, knob));
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_reading *r = reading_of(p, i, knob);
-    if (i == best || !r || r->said != PLIM_SAID) continue;
+    if (i == best || !r || r->origin != PLIM_EXPLICIT) continue;
     if (is_left_to_others(p, i, knob, r)) continue;
     bool is_same = plim_value_same(&r->value, &k->value);
     bool is_equal = authority(p->files.at[i], r) == most;
     if (k->differs && is_equal) add_place(k, i, r);
-    if (k->said != PLIM_SAID) continue;
+    if (k->origin != PLIM_EXPLICIT) continue;
     bool must_agree = r->key && r->key->flags & PLIM_KEY_AGREES;
     bool follows = r->key && r->key->flags & PLIM_KEY_FOLLOWS;
     if (is_equal && !is_same) say_disagreement(p, k, i, r);
@@ -327,8 +328,8 @@ static void weigh_others(plim_project *p, plim_knob knob, size_t best) {
 static void assume(plim_project *p, plim_knob knob) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_reading *r = reading_of(p, i, knob);
-    if (!r || r->said != PLIM_DEFAULTED || p->files.at[i]->is.dialect != p->dialect) continue;
-    p->knobs[knob] = (plim_project_knob){.said = PLIM_DEFAULTED, .value = r->value};
+    if (!r || r->origin != PLIM_DEFAULTED || p->files.at[i]->is.dialect != p->dialect) continue;
+    p->knobs[knob] = (plim_project_knob){.origin = PLIM_DEFAULTED, .value = r->value};
     memcpy(p->knobs[knob].why, r->why, sizeof r->why);
     return;
   }
@@ -349,7 +350,7 @@ static void decide(plim_project *p, plim_knob knob) {
 
 static int64_t count_of(const plim_project *p, plim_knob knob, int64_t unknown) {
   const plim_project_knob *k = &p->knobs[knob];
-  bool is_known = k->said == PLIM_SAID || k->said == PLIM_DEFAULTED;
+  bool is_known = k->origin == PLIM_EXPLICIT || k->origin == PLIM_DEFAULTED;
   return is_known && k->value.kind == PLIM_VALUE_INTEGER ? k->value.integer : unknown;
 }
 
@@ -361,8 +362,9 @@ int64_t plim_project_ranks(const plim_project *p, int64_t world) {
 }
 
 bool plim_project_divides(const plim_project *p) {
-  bool is_known = p->dialect != PLIM_DIALECTS && p->knobs[PLIM_KNOB_GLOBAL_BATCH].said == PLIM_SAID;
-  return is_known && p->knobs[PLIM_KNOB_ACCUMULATE].said != PLIM_SAID &&
+  bool is_known =
+      p->dialect != PLIM_DIALECTS && p->knobs[PLIM_KNOB_GLOBAL_BATCH].origin == PLIM_EXPLICIT;
+  return is_known && p->knobs[PLIM_KNOB_ACCUMULATE].origin != PLIM_EXPLICIT &&
          plim_dialect_table[p->dialect].divides_batch;
 }
 
@@ -382,7 +384,7 @@ static void divide_batch(plim_project *p) {
   snprintf(k->why, sizeof k->why, "it is what the global batch of %lld leaves", global);
   int64_t quotient = plim_project_quotient(p, plim_project_ranks(p, 0));
   if (!quotient) return;
-  k->said = PLIM_DEFAULTED;
+  k->origin = PLIM_DEFAULTED;
   k->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = quotient};
 }
 
@@ -391,7 +393,7 @@ bool plim_project_multiplies_out(const plim_project *p) {
           product;
   int64_t micro = count_of(p, PLIM_KNOB_MICRO_BATCH, 0),
           steps = count_of(p, PLIM_KNOB_ACCUMULATE, 0);
-  bool is_known = p->knobs[PLIM_KNOB_GLOBAL_BATCH].said == PLIM_SAID && micro && steps;
+  bool is_known = p->knobs[PLIM_KNOB_GLOBAL_BATCH].origin == PLIM_EXPLICIT && micro && steps;
   if (!is_known || !ranks) return true;
   bool overflows = __builtin_mul_overflow(micro, steps, &product) ||
                    __builtin_mul_overflow(product, ranks, &product);

@@ -41,15 +41,15 @@ typedef struct {
   plim_value value; // that it has there
 } plim_knob_place;
 
-enum { PLIM_PLACES = 16 };
+enum { PLIM_KNOB_PLACES = 16 };
 
 typedef struct {
-  plim_said said;
+  plim_origin origin;
   plim_value value;
-  plim_knob_place places[PLIM_PLACES]; // the first is in force; the others must say the same
-  size_t place_count;                  // 0 unless it is SAID or UNCLEAR
-  bool is_fixed;                       // `why` says why it does not change
-  bool differs;                        // between files of one kind, all of which are in `places`
+  plim_knob_place places[PLIM_KNOB_PLACES]; // the first is in force; the others must say the same
+  size_t place_count;                       // 0 unless it is SAID or UNCLEAR
+  bool is_fixed;                            // `why` says why it does not change
+  bool differs; // between files of one kind, all of which are in `places`
   char why[224];
 } plim_project_knob;
 

@@ -21,7 +21,7 @@ static const struct {
 };
 
 static void open_knob(plim_project_knob *k) {
-  k->said = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
+  k->origin = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
 }
 
 static const char *key_of(const plim_project_knob *k) {
@@ -35,7 +35,7 @@ static void doubt_count(plim_project_knob *k, int64_t least, const char *instead
   bool is_small = (v->kind == PLIM_VALUE_INTEGER && v->integer < least) ||
                   (v->kind == PLIM_VALUE_REAL && v->real < (double)least);
   char value[48];
-  if (k->said != PLIM_SAID || (!is_part && !is_small)) return;
+  if (k->origin != PLIM_EXPLICIT || (!is_part && !is_small)) return;
   plim_value_print(v, value, sizeof value);
   snprintf(k->why, sizeof k->why, "%.80s is %s, %s", key_of(k), value,
            is_small ? instead : "and must be whole");
@@ -45,7 +45,7 @@ static void doubt_count(plim_project_knob *k, int64_t least, const char *instead
 // -1 and null: nothing is cut off.
 static void doubt_endless(plim_project_knob *k) {
   bool is_endless =
-      k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_INTEGER && k->value.integer == -1;
+      k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_INTEGER && k->value.integer == -1;
   if (!is_endless) return;
   snprintf(k->why, sizeof k->why, "%.80s cuts nothing off: texts are as long as they are",
            key_of(k));
@@ -57,7 +57,7 @@ static void doubt_rank(const plim_project *p, plim_project_knob *k) {
   static const char *const asking[] = {"adapter", "use_peft", "finetuning_type"};
   static const char *const words[] = {"lora", "qlora", "true", "dora"};
   bool is_zero =
-      k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_INTEGER && k->value.integer == 0;
+      k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_INTEGER && k->value.integer == 0;
   if (!is_zero || !k->place_count || k->places[0].key->how != PLIM_AS_NUMBER) return;
   const plim_settings *s = &p->files.at[k->places[0].file]->settings;
   bool asks = strcasestr(key_of(k), "loraconfig.") || strcasestr(key_of(k), "get_peft_model.");
@@ -76,7 +76,7 @@ static void doubt_rank(const plim_project *p, plim_project_knob *k) {
 // PeftModel.from_pretrained(model, "some/adapter", is_trainable=True): the rank is in another place.
 static void doubt_loaded(const plim_project *p, plim_project_knob *k) {
   static const char loads[] = "PeftModel", trains[] = "is_trainable=True";
-  for (size_t i = 0; i < p->files.len && k->said != PLIM_SAID; i++) {
+  for (size_t i = 0; i < p->files.len && k->origin != PLIM_EXPLICIT; i++) {
     const plim_project_file *f = p->files.at[i];
     bool is_loaded = f->settings.format == PLIM_FORMAT_PYTHON &&
                      plim_python_has(f->text, f->size, loads) &&

@@ -11,9 +11,10 @@ static int line_of(const char *text, size_t byte) {
 plim_err plim_project_refuse_documents(const plim_project *p, plim_error *error) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
-    plim_loose loose[PLIM_LOOSE_KINDS];
+    plim_lenient_read loose[PLIM_LOOSE_KINDS];
     bool is_read = f->settings.format == PLIM_FORMAT_YAML && f->recipe.dialect != PLIM_DIALECTS;
-    if (!is_read || plim_loose_find(f->settings.format, f->text, f->size, loose, NULL)) continue;
+    if (!is_read || plim_lenient_reads_find(f->settings.format, f->text, f->size, loose, NULL))
+      continue;
     if (!loose[PLIM_LOOSE_DOCUMENTS].is_there) continue;
     size_t byte = loose[PLIM_LOOSE_DOCUMENTS].byte;
     plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,

@@ -73,7 +73,7 @@ static void say_twice(plim_project_knob *k, const plim_setting *a, const plim_se
   char first[48], second[48];
   plim_value_print(&a->value, first, sizeof first);
   plim_value_print(&b->value, second, sizeof second);
-  k->said = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
+  k->origin = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
   snprintf(k->why, sizeof k->why, "%.60s says %.40s, %.60s says %.40s", a->key, first, b->key,
            second);
 }
@@ -87,7 +87,7 @@ static plim_err take_flag(plim_project *p, plim_knob knob, plim_knob_place place
   if (err) return err;
   place.setting = r.setting;
   plim_project_knob *k = &p->knobs[knob];
-  *k = (plim_project_knob){.said = r.said, .value = r.value, .is_fixed = r.is_fixed};
+  *k = (plim_project_knob){.origin = r.origin, .value = r.value, .is_fixed = r.is_fixed};
   memcpy(k->why, r.why, sizeof k->why);
   k->places[k->place_count++] = place;
   return PLIM_OK;
@@ -102,8 +102,8 @@ static plim_err take_copied(plim_project *p, plim_knob knob, plim_error *error) 
       plim_project_lookup(p, s, before.places[0].setting->reference, &at) == PLIM_NAME_FOUND;
   if (!is_found || p->files.at[at.file]->settings.format == PLIM_FORMAT_PYTHON) return PLIM_OK;
   plim_err err = take_flag(p, knob, at, error);
-  bool is_same =
-      p->knobs[knob].said == PLIM_SAID && plim_value_same(&p->knobs[knob].value, &before.value);
+  bool is_same = p->knobs[knob].origin == PLIM_EXPLICIT &&
+                 plim_value_same(&p->knobs[knob].value, &before.value);
   if (!is_same) p->knobs[knob] = before;
   return err;
 }
@@ -126,7 +126,7 @@ static void doubt_environment(plim_project *p, plim_project_knob *k) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     if (!plim_is_command(f) || !plim_settings_find(&f->settings, key)) continue;
-    k->said = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
+    k->origin = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
     snprintf(k->why, sizeof k->why, "%.50s takes %.50s from the environment, and %.50s sets it",
              computed->key, computed->environment, f->path);
   }
@@ -141,7 +141,7 @@ static void doubt(plim_project *p, plim_project_knob *k) {
     const char *argument = argument_of(&s->at.at[i]);
     if (!argument || !mentions(computed->value.text, argument)) continue;
     if (!plim_project_flag(p, argument, &flag)) continue;
-    k->said = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
+    k->origin = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
     snprintf(k->why, sizeof k->why, "%.50s is computed: %.50s, and %.50s sets %.24s", computed->key,
              computed->value.text, p->files.at[flag.file]->path, flag.setting->key);
     return;
@@ -151,8 +151,8 @@ static void doubt(plim_project *p, plim_project_knob *k) {
 plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   plim_project_knob *k = &p->knobs[knob];
   const plim_setting *setting = k->place_count ? k->places[0].setting : NULL;
-  bool is_open = setting && setting->is_open && k->said == PLIM_UNCLEAR;
-  if (!setting || (k->said != PLIM_SAID && !is_open)) return PLIM_OK;
+  bool is_open = setting && setting->is_open && k->origin == PLIM_UNCLEAR;
+  if (!setting || (k->origin != PLIM_EXPLICIT && !is_open)) return PLIM_OK;
   const char *argument = argument_of(setting), *key = k->places[0].key ? k->places[0].key->key : "";
   plim_knob_place flag;
   if (*key && key[strlen(key) - 1] == '*') return PLIM_OK; // it is so whatever the value is
@@ -163,6 +163,6 @@ plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   if (is_set) return err;
   if (setting->reference && !setting->environment) return take_copied(p, knob, error);
   if (setting->value.kind == PLIM_VALUE_DERIVED && !setting->chooses) doubt(p, k);
-  if (k->said == PLIM_SAID && setting->environment) doubt_environment(p, k);
+  if (k->origin == PLIM_EXPLICIT && setting->environment) doubt_environment(p, k);
   return PLIM_OK;
 }

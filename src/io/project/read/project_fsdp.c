@@ -31,12 +31,12 @@ bool plim_is_fsdp_file(const plim_project *p, const plim_project_file *f) {
 
 void plim_fsdp_refine(plim_project *p) {
   plim_project_knob *k = &p->knobs[PLIM_KNOB_STRATEGY];
-  bool is_open = k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_TEXT &&
+  bool is_open = k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_TEXT &&
                  strcmp(k->value.text, "fsdp") == 0;
   for (size_t i = 0; is_open && i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     if (f->is.dialect != PLIM_DIALECT_FSDP) continue;
     const plim_reading *r = &f->recipe.knobs[PLIM_KNOB_STRATEGY];
-    if (r->said == PLIM_SAID) k->value = r->value;
+    if (r->origin == PLIM_EXPLICIT) k->value = r->value;
   }
 }

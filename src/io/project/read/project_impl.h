@@ -34,9 +34,9 @@ typedef enum {
   PLIM_NAME_FOUND,
   PLIM_NAME_FILLED,
   PLIM_NAME_MISSING
-} plim_found_name;
-plim_found_name plim_project_lookup(const plim_project *p, const plim_settings *s, const char *name,
-                                    plim_knob_place *out);
+} plim_name_lookup;
+plim_name_lookup plim_project_lookup(const plim_project *p, const plim_settings *s,
+                                     const char *name, plim_knob_place *out);
 
 // The JSON that a trainer's fsdp_config names (project_fsdp.c): whether this file is it, and what its version makes of
 // a strategy that is fsdp.

@@ -159,8 +159,8 @@ static bool is_of_arguments(const char *name, size_t size) {
 
 // ---- all of it --------------------------------------------------------------------------------------
 
-plim_found_name plim_project_lookup(const plim_project *p, const plim_settings *s, const char *name,
-                                    plim_knob_place *out) {
+plim_name_lookup plim_project_lookup(const plim_project *p, const plim_settings *s,
+                                     const char *name, plim_knob_place *out) {
   if (strncmp(name, "self.", 5) == 0) name += 5;
   size_t size = strcspn(name, "."), file;
   const char *prefix, *key = name + size + 1;

@@ -66,8 +66,8 @@ static bool find_doubt(const plim_project_file *f, char *why, size_t size) {
 
 void plim_project_doubt_loops(plim_project *p) {
   plim_project_knob *k = &p->knobs[PLIM_KNOB_ACCUMULATE];
-  if (p->dialect != PLIM_DIALECT_HOME || k->said != PLIM_UNSAID) return;
-  for (size_t i = 0; i < p->files.len && k->said == PLIM_UNSAID; i++)
+  if (p->dialect != PLIM_DIALECT_HOME || k->origin != PLIM_ABSENT) return;
+  for (size_t i = 0; i < p->files.len && k->origin == PLIM_ABSENT; i++)
     if (find_doubt(p->files.at[i], k->why, sizeof k->why))
-      k->said = PLIM_UNCLEAR, k->is_fixed = true;
+      k->origin = PLIM_UNCLEAR, k->is_fixed = true;
 }

@@ -302,7 +302,7 @@ void plim_shape_of_megatron(const plim_project *p, plim_shape *out) {
   if (!read_needed(&m) || !read_widths(&m) || !read_vocabulary(&m)) return;
   write_model(&m);
   if (*out->text)
-    snprintf(out->said, sizeof out->said,
+    snprintf(out->origin, sizeof out->origin,
              "the model is what Megatron's flags build: %lld layers of %lld, a vocabulary of %lld",
              m.layers, m.hidden, m.vocabulary);
 }

@@ -12,8 +12,8 @@ static void take(plim_project *p, size_t file, const char *model) {
   plim_project_knob *k = &p->knobs[PLIM_KNOB_MODEL];
   const char *text = plim_settings_keep(&p->files.at[file]->settings, model, strlen(model));
   if (!text) return;
-  *k =
-      (plim_project_knob){.said = PLIM_DEFAULTED, .value = {.kind = PLIM_VALUE_TEXT, .text = text}};
+  *k = (plim_project_knob){.origin = PLIM_DEFAULTED,
+                           .value = {.kind = PLIM_VALUE_TEXT, .text = text}};
 }
 
 // ---- the environment --------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ static void take_environment(plim_project *p) {
   plim_project_knob *k = &p->knobs[PLIM_KNOB_MODEL];
   char variable[TEXT_BYTES], otherwise[TEXT_BYTES];
   const char *set;
-  if (k->said != PLIM_UNCLEAR || k->place_count != 1) return;
+  if (k->origin != PLIM_UNCLEAR || k->place_count != 1) return;
   size_t file = k->places[0].file;
   const plim_setting *setting = k->places[0].setting;
   if (!setting || setting->value.kind != PLIM_VALUE_DERIVED) return;
@@ -122,7 +122,7 @@ static void take_environment(plim_project *p) {
 static void note_shell_default(plim_project *p) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_MODEL];
   const plim_setting *setting =
-      k->said == PLIM_SAID && k->place_count ? k->places[0].setting : NULL;
+      k->origin == PLIM_EXPLICIT && k->place_count ? k->places[0].setting : NULL;
   const plim_project_file *f = setting ? p->files.at[k->places[0].file] : NULL;
   if (!f || f->settings.format != PLIM_FORMAT_SHELL || setting->key[0] != '$') return;
   size_t begin = setting->span.begin;
@@ -185,7 +185,7 @@ static bool has_defaults(const plim_project *p) {
 }
 
 static void take_group(plim_project *p) {
-  if (p->knobs[PLIM_KNOB_MODEL].said == PLIM_SAID || !has_defaults(p)) return;
+  if (p->knobs[PLIM_KNOB_MODEL].origin == PLIM_EXPLICIT || !has_defaults(p)) return;
   for (size_t i = 0; i < p->files.len; i++)
     if (take_from(p, i)) return;
 }

@@ -261,8 +261,8 @@ static plim_value sample_of(const plim_key *key) {
 static bool can_be_added(const plim_project *p, const plim_project_file *f, const plim_binding *b) {
   plim_value sample = sample_of(&b->key);
   plim_edit edit;
-  bool is_said = p->knobs[b->key.knob].said >= PLIM_UNCLEAR;
-  if (is_said || close_key(f, b->name)) return false;
+  bool is_explicit = p->knobs[b->key.knob].origin >= PLIM_UNCLEAR;
+  if (is_explicit || close_key(f, b->name)) return false;
   if (plim_settings_insert(&f->settings, b->name, &sample, &edit, NULL)) return false;
   free(edit.text);
   return true;
@@ -290,12 +290,12 @@ static bool is_own_key(const plim_project_file *f, const plim_binding *b) {
 static void agree(plim_project *p, plim_project_knob *k, plim_knob_place place,
                   const plim_reading *r) {
   bool is_first = !k->place_count;
-  if (k->place_count < PLIM_PLACES) k->places[k->place_count++] = place;
+  if (k->place_count < PLIM_KNOB_PLACES) k->places[k->place_count++] = place;
   if (is_first) {
-    k->said = r->said, k->value = r->value, k->is_fixed = r->is_fixed;
+    k->origin = r->origin, k->value = r->value, k->is_fixed = r->is_fixed;
     memcpy(k->why, r->why, sizeof k->why);
-  } else if (k->said == PLIM_SAID && !plim_value_same(&k->value, &r->value)) {
-    k->said = PLIM_UNCLEAR, k->value = (plim_value){0};
+  } else if (k->origin == PLIM_EXPLICIT && !plim_value_same(&k->value, &r->value)) {
+    k->origin = PLIM_UNCLEAR, k->value = (plim_value){0};
     k->is_fixed = k->differs = true;
     snprintf(k->why, sizeof k->why, "%.90s and %.90s differ", p->files.at[k->places[0].file]->path,
              p->files.at[place.file]->path);

@@ -47,9 +47,9 @@ static void compare(plim_settings *s, const plim_key *key, plim_training a, plim
   const plim_setting *first = setting_in(s, a, key->key), *second = setting_in(s, b, key->key);
   plim_token x = say(s, key, first), y = say(s, key, second);
   bool is_one = !first != !second;
-  if (!is_one || out->said == PLIM_UNCLEAR || plim_value_same(&x.value, &y.value)) return;
+  if (!is_one || out->origin == PLIM_UNCLEAR || plim_value_same(&x.value, &y.value)) return;
   const plim_setting *there = first ? first : second;
-  *out = (plim_reading){.said = PLIM_UNCLEAR, .setting = there, .key = key, .is_fixed = true};
+  *out = (plim_reading){.origin = PLIM_UNCLEAR, .setting = there, .key = key, .is_fixed = true};
   plim_training other = first ? b : a;
   snprintf(out->why, sizeof out->why, "%.90s is there (line %d), and %.*s has none", there->key,
            there->line, (int)(other.size < 60 ? other.size : 60), other.name);

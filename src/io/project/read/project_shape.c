@@ -23,7 +23,7 @@ void plim_shape_add_real(plim_shape *s, const char *key, double value) {
 void plim_shape_refuse(plim_shape *s, const char *hint, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(s->said, sizeof s->said, format, args);
+  vsnprintf(s->origin, sizeof s->origin, format, args);
   va_end(args);
   snprintf(s->hint, sizeof s->hint, "%s", hint);
   *s->text = 0;
@@ -35,7 +35,7 @@ bool plim_shape_number(const plim_project *p, size_t file, const plim_setting *s
   plim_settings *s = &p->files.at[file]->settings;
   if (plim_reading_of(s, setting, &plim_natural_keys[PLIM_KNOB_SEQUENCE], &r, NULL)) return false;
   *out = r.value.kind == PLIM_VALUE_INTEGER ? r.value.integer : 0;
-  return r.said == PLIM_SAID && *out > 0 && *out <= MAX_EXTENT;
+  return r.origin == PLIM_EXPLICIT && *out > 0 && *out <= MAX_EXTENT;
 }
 
 // ---- torchtune's builders ---------------------------------------------------------------------------
@@ -88,7 +88,7 @@ static void read_arguments(const plim_project *p, plim_shape *out) {
   if (!inner || !plim_shape_number(p, out->file, inner, &value)) value = scaled_width(width);
   plim_shape_add(out, "intermediate_size", value);
   plim_shape_add(out, "tie_word_embeddings", 0);
-  snprintf(out->said, sizeof out->said, "the model is the shape that model._component_ builds");
+  snprintf(out->origin, sizeof out->origin, "the model is the shape that model._component_ builds");
 }
 
 void plim_shape_of_torchtune(const plim_project *p, plim_shape *out) {
@@ -113,20 +113,20 @@ static plim_shape shape_of(const plim_project *p) {
 void plim_project_take_shape(plim_project *p) {
   plim_project_knob *k = &p->knobs[PLIM_KNOB_MODEL];
   plim_shape shape = shape_of(p);
-  bool is_named = k->said == PLIM_SAID && p->dialect != PLIM_DIALECT_TORCHTUNE;
+  bool is_named = k->origin == PLIM_EXPLICIT && p->dialect != PLIM_DIALECT_TORCHTUNE;
   if (!*shape.text || is_named) return;
   const char *text =
       plim_settings_keep(&p->files.at[shape.file]->settings, shape.text, strlen(shape.text));
   if (!text) return;
-  *k =
-      (plim_project_knob){.said = PLIM_DEFAULTED, .value = {.kind = PLIM_VALUE_TEXT, .text = text}};
-  memcpy(k->why, shape.said, sizeof k->why);
+  *k = (plim_project_knob){.origin = PLIM_DEFAULTED,
+                           .value = {.kind = PLIM_VALUE_TEXT, .text = text}};
+  memcpy(k->why, shape.origin, sizeof k->why);
 }
 
 plim_err plim_project_refuse_shape(const plim_project *p, plim_error *error) {
   plim_shape shape = shape_of(p);
   if (!shape.is_there || *shape.text) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s", shape.said);
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s", shape.origin);
   plim_error_hint(error, "%s", shape.hint);
   return plim_error_file_of(p, shape.file, err, error);
 }

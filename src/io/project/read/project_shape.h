@@ -11,7 +11,7 @@ typedef struct {
   bool is_there;               // the files describe a shape
   size_t file;                 // that does
   char text[PLIM_SHAPE_BYTES]; // "model_type=llama hidden_size=4096 ..."; empty: it is refused
-  char said[224];              // what was taken from where; or why it is refused
+  char origin[224];            // what was taken from where; or why it is refused
   char hint[160];              // of a refusal
 } plim_shape;
 

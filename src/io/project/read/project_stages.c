@@ -25,7 +25,7 @@ static bool is_of_one_kind(const plim_project *p, plim_knob knob) {
     if (v->kind != PLIM_VALUE_INTEGER || (knob == PLIM_KNOB_LORA_RANK && v->integer < 1))
       return false;
   }
-  return k->place_count < PLIM_PLACES;
+  return k->place_count < PLIM_KNOB_PLACES;
 }
 
 static const plim_knob_place *place_in(const plim_project_knob *k, size_t file) {
@@ -63,7 +63,7 @@ static void take(plim_project_knob *k, size_t file) {
   for (size_t i = 0; !place_in(k, file); i++)
     if (has_most(k, k->places[i].file)) file = k->places[i].file;
   swap_first(k, file);
-  k->said = PLIM_SAID;
+  k->origin = PLIM_EXPLICIT;
   k->value = k->places[0].value;
 }
 

@@ -158,7 +158,7 @@ static bool find_command(const plim_project *p, size_t file, finding *out) {
 // `rl: dpo`, `stage: rm`.
 static bool find_setting(const plim_project *p, finding *out) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_LOSS_KIND];
-  bool is_known = k->said == PLIM_SAID && k->value.kind == PLIM_VALUE_TEXT && k->place_count;
+  bool is_known = k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_TEXT && k->place_count;
   if (!is_known) return false;
   bool is_other = strcmp(k->value.text, "preference") == 0 || strcmp(k->value.text, "other") == 0;
   if (!is_other) return false;
@@ -312,7 +312,7 @@ static plim_err check_knob(const plim_project *p, plim_knob knob, const char *wh
                            plim_error *error) {
   const plim_project_knob *k = &p->knobs[knob];
   bool is_shared =
-      k->said == PLIM_UNCLEAR || (k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 1);
+      k->origin == PLIM_UNCLEAR || (k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 1);
   if (!is_shared) return PLIM_OK;
   size_t file = k->place_count ? k->places[0].file : SIZE_MAX;
   return refuse_parallel(p, file, k->place_count ? k->places[0].setting : NULL, what, error);

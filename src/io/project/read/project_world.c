@@ -8,7 +8,7 @@
 enum { MOST = 1 << 20 };
 
 static bool is_known(const plim_project_knob *k) {
-  return (k->said == PLIM_SAID || k->said == PLIM_DEFAULTED) &&
+  return (k->origin == PLIM_EXPLICIT || k->origin == PLIM_DEFAULTED) &&
          k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0 && k->value.integer <= MOST;
 }
 
@@ -20,13 +20,13 @@ static int64_t count_of(const plim_project *p, plim_knob knob, int64_t unknown) 
 
 static bool is_per_node(const plim_project_knob *world) {
   const plim_key *key = world->place_count ? world->places[0].key : NULL;
-  return world->said == PLIM_SAID && key && key->flags & PLIM_KEY_PER_NODE;
+  return world->origin == PLIM_EXPLICIT && key && key->flags & PLIM_KEY_PER_NODE;
 }
 
 static void leave_open(plim_project_knob *k, const char *why) {
   char copy[sizeof k->why];
   snprintf(copy, sizeof copy, "%s", why);
-  k->said = PLIM_UNCLEAR;
+  k->origin = PLIM_UNCLEAR;
   k->is_fixed = true;
   k->value = (plim_value){0};
   snprintf(k->why, sizeof k->why, "%s", copy);
@@ -56,14 +56,14 @@ static int64_t count_in(const plim_value *value) {
 static void take_allocated(plim_project *p, size_t i) {
   plim_project_knob *k = &p->knobs[allocated[i].knob];
   const plim_setting *open =
-      k->said == PLIM_UNCLEAR && k->place_count ? k->places[0].setting : NULL;
+      k->origin == PLIM_UNCLEAR && k->place_count ? k->places[0].setting : NULL;
   if (!open || open->value.kind != PLIM_VALUE_DERIVED) return;
   if (!strstr(open->value.text, allocated[i].variable)) return;
   const plim_settings *s = &p->files.at[k->places[0].file]->settings;
   const plim_setting *directive = plim_settings_find(s, allocated[i].directive);
   int64_t count = directive ? count_in(&directive->value) : 0;
   if (count < 1 || count > MOST) return;
-  k->said = PLIM_SAID, k->is_fixed = true;
+  k->origin = PLIM_EXPLICIT, k->is_fixed = true;
   k->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = count};
   snprintf(k->why, sizeof k->why, "%.60s decides it", directive->key);
 }
@@ -72,14 +72,14 @@ static void spread_over_nodes(plim_project *p) {
   plim_project_knob *world = &p->knobs[PLIM_KNOB_WORLD], *nodes = &p->knobs[PLIM_KNOB_NODES];
   int64_t count = count_of(p, PLIM_KNOB_NODES, 1);
   char why[sizeof world->why];
-  if (world->said == PLIM_SAID && world->value.kind == PLIM_VALUE_INTEGER && !is_known(world))
+  if (world->origin == PLIM_EXPLICIT && world->value.kind == PLIM_VALUE_INTEGER && !is_known(world))
     leave_open(world, "it is as many as there are"); // -1
-  if (is_per_node(world) && nodes->said == PLIM_UNCLEAR) {
+  if (is_per_node(world) && nodes->origin == PLIM_UNCLEAR) {
     if (nodes->place_count) world->places[0] = nodes->places[0];
     leave_open(world, nodes->why);
   }
   if (is_per_node(world) && is_known(world)) world->value.integer *= count;
-  if (world->said != PLIM_UNSAID || count == 1) return;
+  if (world->origin != PLIM_ABSENT || count == 1) return;
   snprintf(why, sizeof why, "there are %lld machines, but GPUs of each are not said",
            (long long)count);
   leave_open(world, why);
@@ -97,7 +97,8 @@ static void infer_world(plim_project *p) {
   int64_t global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0);
   int64_t micro = count_of(p, PLIM_KNOB_MICRO_BATCH, 0);
   int64_t steps = count_of(p, PLIM_KNOB_ACCUMULATE, 0);
-  if (world->said != PLIM_UNSAID || !global || !micro || !steps || plim_project_divides(p)) return;
+  if (world->origin != PLIM_ABSENT || !global || !micro || !steps || plim_project_divides(p))
+    return;
   int64_t each = micro * steps;
   char why[sizeof world->why];
   if (global % each) {
@@ -106,7 +107,7 @@ static void infer_world(plim_project *p) {
     leave_open(world, why);
     return;
   }
-  world->said = PLIM_DEFAULTED;
+  world->origin = PLIM_DEFAULTED;
   world->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = global / each * sharers(p)};
   snprintf(world->why, sizeof world->why, "a global batch of %lld is %lld x %lld on so many",
            (long long)global, (long long)micro, (long long)steps);

@@ -6,7 +6,7 @@
 #include "project_impl.h"
 
 static bool is_known(const plim_project_knob *k) {
-  return k->said == PLIM_SAID || k->said == PLIM_DEFAULTED;
+  return k->origin == PLIM_EXPLICIT || k->origin == PLIM_DEFAULTED;
 }
 
 // A number of 34 digits is read as a real one.
@@ -14,29 +14,29 @@ static bool is_countable(const plim_value *value) {
   return value->kind == PLIM_VALUE_REAL && fabs(value->real) < 1e15;
 }
 
-static plim_said_count count(const plim_project *p, plim_knob knob) {
+static plim_known_count count(const plim_project *p, plim_knob knob) {
   const plim_project_knob *k = &p->knobs[knob];
-  plim_said_count x = {k->said, 0};
+  plim_known_count x = {k->origin, 0};
   if (k->value.kind == PLIM_VALUE_INTEGER) x.count = k->value.integer;
   else if (is_countable(&k->value)) x.count = (int64_t)k->value.real;
-  else if (is_known(k)) x.said = PLIM_UNCLEAR;
+  else if (is_known(k)) x.origin = PLIM_UNCLEAR;
   return x;
 }
 
-static plim_said_number number(const plim_project *p, plim_knob knob) {
+static plim_known_number number(const plim_project *p, plim_knob knob) {
   const plim_project_knob *k = &p->knobs[knob];
-  plim_said_number x = {k->said, 0};
+  plim_known_number x = {k->origin, 0};
   if (k->value.kind == PLIM_VALUE_REAL) x.number = k->value.real;
   else if (k->value.kind == PLIM_VALUE_INTEGER) x.number = (double)k->value.integer;
-  else if (is_known(k)) x.said = PLIM_UNCLEAR;
+  else if (is_known(k)) x.origin = PLIM_UNCLEAR;
   return x;
 }
 
-static plim_said_text text(const plim_project *p, plim_knob knob) {
+static plim_known_text text(const plim_project *p, plim_knob knob) {
   const plim_project_knob *k = &p->knobs[knob];
   bool is_text = is_known(k) && k->value.kind == PLIM_VALUE_TEXT;
-  return (plim_said_text){is_known(k) && !is_text ? PLIM_UNCLEAR : k->said,
-                          is_text ? k->value.text : ""};
+  return (plim_known_text){is_known(k) && !is_text ? PLIM_UNCLEAR : k->origin,
+                           is_text ? k->value.text : ""};
 }
 
 // use_liger_kernel brings its cross entropy along; Axolotl has a key for each part.
@@ -45,15 +45,15 @@ static bool has_fused_loss(const plim_project *p) {
   bool is_on = is_known(liger) && liger->value.kind == PLIM_VALUE_TEXT &&
                strcmp(liger->value.text, "on") == 0;
   return is_on && p->dialect != PLIM_DIALECT_AXOLOTL &&
-         p->knobs[PLIM_KNOB_CHUNKED_LOSS].said != PLIM_SAID;
+         p->knobs[PLIM_KNOB_CHUNKED_LOSS].origin != PLIM_EXPLICIT;
 }
 
 // A count is tokens per chunk, 0 none; a word says how.
 static void take_loss(const plim_project *p, plim_run_settings *out) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_CHUNKED_LOSS];
-  out->loss = (plim_said_text){k->said, "full"};
+  out->loss = (plim_known_text){k->origin, "full"};
   if (has_fused_loss(p)) {
-    out->loss = (plim_said_text){PLIM_DEFAULTED, "fused"};
+    out->loss = (plim_known_text){PLIM_DEFAULTED, "fused"};
     return;
   }
   if (k->value.kind == PLIM_VALUE_TEXT) out->loss.text = k->value.text;
@@ -67,8 +67,8 @@ static void take_loop(const plim_project *p, plim_run_settings *out) {
   bool has_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
   const char *mask = has_trainer ? plim_dialect_table[p->dialect].mask : NULL;
   bool is_packed = strcmp(out->packing.text, "on") == 0;
-  out->loop = (plim_said_text){PLIM_DEFAULTED, has_trainer ? "trainer" : "manual"};
-  out->mask = (plim_said_text){PLIM_DEFAULTED, mask && !is_packed ? mask : "none"};
+  out->loop = (plim_known_text){PLIM_DEFAULTED, has_trainer ? "trainer" : "manual"};
+  out->mask = (plim_known_text){PLIM_DEFAULTED, mask && !is_packed ? mask : "none"};
 }
 
 // The user says where the batch is: then it is a training.

@@ -6,35 +6,36 @@
 #include "project.h"
 
 typedef struct {
-  plim_said said; // PLIM_SAID, PLIM_DEFAULTED (by the ecosystem), or not known: UNSAID, UNCLEAR
+  plim_origin
+      origin; // PLIM_EXPLICIT, PLIM_DEFAULTED (by the ecosystem), or not known: UNSAID, UNCLEAR
   int64_t count;
-} plim_said_count;
+} plim_known_count;
 
 typedef struct {
-  plim_said said;
+  plim_origin origin;
   double number;
-} plim_said_number;
+} plim_known_number;
 
 typedef struct {
-  plim_said said;
+  plim_origin origin;
   const char *text; // "" unless it is known; points into the project
-} plim_said_text;
+} plim_known_text;
 
 typedef struct {
-  plim_said_text model; // an id, a path, or what the ecosystem has as its name
-  plim_said_count micro_batch, accumulate, global_batch, sequence, world, nodes, workers;
-  plim_said_count tensor_parallel, context_parallel, positives, negatives;
-  plim_said_text precision, dtype, checkpoint, attention, optimizer,
+  plim_known_text model; // an id, a path, or what the ecosystem has as its name
+  plim_known_count micro_batch, accumulate, global_batch, sequence, world, nodes, workers;
+  plim_known_count tensor_parallel, context_parallel, positives, negatives;
+  plim_known_text precision, dtype, checkpoint, attention, optimizer,
       quantisation; // values: dialect.h
-  plim_said_text strategy, offload, loss_kind, alloc_conf;
-  plim_said_text loss;        // full, chunked, eighths, fused: also where liger is on
-  plim_said_count loss_chunk; // tokens, where they are said
-  plim_said_count lora_rank, empty_cache;
-  plim_said_number lora_alpha, lora_dropout, epochs, clip;
-  plim_said_text lora_targets;
-  plim_said_text liger, packing, compile, reshard; // on, off
-  plim_said_text mask; // none, ones, pad, longest: what the ecosystem's batches have
-  plim_said_text loop; // trainer, manual
+  plim_known_text strategy, offload, loss_kind, alloc_conf;
+  plim_known_text loss;        // full, chunked, eighths, fused: also where liger is on
+  plim_known_count loss_chunk; // tokens, where they are said
+  plim_known_count lora_rank, empty_cache;
+  plim_known_number lora_alpha, lora_dropout, epochs, clip;
+  plim_known_text lora_targets;
+  plim_known_text liger, packing, compile, reshard; // on, off
+  plim_known_text mask; // none, ones, pad, longest: what the ecosystem's batches have
+  plim_known_text loop; // trainer, manual
 } plim_run_settings;
 
 // Refuses, with the reason, files that train nothing: configurations of launchers, of evaluations.

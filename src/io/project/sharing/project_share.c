@@ -10,10 +10,10 @@
 #include "project_places.h"
 #include "project_steps.h"
 
-static bool is_alone(const plim_way_to_share *w) { return strcmp(w->strategy, "none") == 0; }
+static bool is_alone(const plim_sharing_mode_text *w) { return strcmp(w->strategy, "none") == 0; }
 
 // PLIM_SHARE_PLAIN is one GPU, or copies of the whole.
-static bool kind_of(const plim_way_to_share *w, plim_share_kind *out) {
+static bool kind_of(const plim_sharing_mode_text *w, plim_share_kind *out) {
   *out = plim_share_stage(w) ? PLIM_SHARE_ZERO : PLIM_SHARE_PLAIN;
   if (strcmp(w->strategy, "fsdp2") == 0) *out = PLIM_SHARE_FSDP;
   return *out != PLIM_SHARE_PLAIN || is_alone(w) || strcmp(w->strategy, "ddp") == 0;
@@ -21,13 +21,13 @@ static bool kind_of(const plim_way_to_share *w, plim_share_kind *out) {
 
 // ---- accelerate's file ------------------------------------------------------------------------------
 
-static const char *type_of(const plim_way_to_share *w, plim_share_kind kind) {
+static const char *type_of(const plim_sharing_mode_text *w, plim_share_kind kind) {
   static const char *const types[] = {"MULTI_GPU", "DEEPSPEED", "FSDP"};
   return is_alone(w) ? "NO" : types[kind];
 }
 
 // Whatever is left out is accelerate's own default: nothing on the host, parameters let go again.
-static char *accelerate_block(const plim_way_to_share *w, const char *before) {
+static char *accelerate_block(const plim_sharing_mode_text *w, const char *before) {
   char *text = NULL;
   int stage = plim_share_stage(w), size;
   bool has_parameters = plim_share_offloads(w, "parameters");
@@ -88,8 +88,9 @@ static const char *why_closed(const plim_project_file *f) {
 }
 
 // The type, and the block behind the last line instead of the one that was there.
-static plim_err change_accelerate(const plim_project *p, size_t file, const plim_way_to_share *w,
-                                  plim_share_kind kind, plim_edit_set *out, plim_error *error) {
+static plim_err change_accelerate(const plim_project *p, size_t file,
+                                  const plim_sharing_mode_text *w, plim_share_kind kind,
+                                  plim_edit_set *out, plim_error *error) {
   if (!is_open(p->files.at[file], kind))
     return plim_share_refuse(w, why_closed(p->files.at[file]), error);
   plim_err err =
@@ -122,14 +123,14 @@ static const struct {
     {PLIM_DIALECT_LLM_FOUNDRY, "fsdp2", "fsdp_config.sharding_strategy: FULL_SHARD"},
 };
 
-const char *plim_project_own_way(const plim_project *p, const char *strategy) {
+const char *plim_project_own_sharding(const plim_project *p, const char *strategy) {
   for (size_t i = 0; i < sizeof own_ways / sizeof *own_ways; i++)
     if (own_ways[i].dialect == p->dialect && strcmp(own_ways[i].strategy, strategy) == 0)
       return own_ways[i].words;
   return NULL;
 }
 
-static plim_err refuse_own(const plim_way_to_share *w, const char *words, plim_error *error) {
+static plim_err refuse_own(const plim_sharing_mode_text *w, const char *words, plim_error *error) {
   char why[160];
   snprintf(why, sizeof why, "it is turned on by %s", words);
   return plim_share_refuse(w, why, error);
@@ -152,7 +153,7 @@ static bool has_trainer(const plim_project *p) {
 static const plim_value on = {.kind = PLIM_VALUE_BOOL, .flag = true};
 
 // FSDP's checkpointing goes with FSDP; the trainer's own takes its place.
-static plim_err keep_checkpoint(const plim_project *p, const plim_way_to_share *w,
+static plim_err keep_checkpoint(const plim_project *p, const plim_sharing_mode_text *w,
                                 plim_edit_set *out, plim_error *error) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_CHECKPOINT];
   bool is_of_fsdp = k->place_count && k->places[0].setting &&
@@ -170,7 +171,7 @@ static plim_err keep_checkpoint(const plim_project *p, const plim_way_to_share *
   return plim_share_refuse(w, "the checkpointing of FSDP has no other place", error);
 }
 
-static plim_err refuse_others(const plim_project *p, const plim_way_to_share *w,
+static plim_err refuse_others(const plim_project *p, const plim_sharing_mode_text *w,
                               plim_share_kind kind, plim_error *error) {
   bool has_file = has_dialect(p, PLIM_DIALECT_DEEPSPEED);
   if (has_file && kind == PLIM_SHARE_ZERO)
@@ -185,7 +186,8 @@ static plim_err refuse_others(const plim_project *p, const plim_way_to_share *w,
 }
 
 // A key that none of these ways has: LLaMA-Factory with Megatron.
-static plim_err refuse_foreign(const plim_way_to_share *w, const char *key, plim_error *error) {
+static plim_err refuse_foreign(const plim_sharing_mode_text *w, const char *key,
+                               plim_error *error) {
   char why[160];
   snprintf(why, sizeof why, "%.96s decides it, and other keys go with that", key);
   return plim_share_refuse(w, why, error);
@@ -199,8 +201,8 @@ static const char *foreign_key(const plim_project *p) {
   return is_trainers && !plim_share_is_key(place->setting->key) ? place->setting->key : NULL;
 }
 
-static plim_err write_kind(const plim_project *p, const plim_way_to_share *w, plim_share_kind kind,
-                           plim_edit_set *out, plim_error *error) {
+static plim_err write_kind(const plim_project *p, const plim_sharing_mode_text *w,
+                           plim_share_kind kind, plim_edit_set *out, plim_error *error) {
   size_t file = accelerate_file(p);
   bool is_named = kind == PLIM_SHARE_ZERO && has_dialect(p, PLIM_DIALECT_DEEPSPEED);
   if (file == SIZE_MAX && (!has_trainer(p) || is_named)) return refuse_others(p, w, kind, error);
@@ -213,21 +215,22 @@ static plim_err write_kind(const plim_project *p, const plim_way_to_share *w, pl
 }
 
 // The ecosystem, where it has ways of its own and this is none of them; NULL: it could be.
-static const char *who_does_not(const plim_project *p, const plim_way_to_share *w) {
+static const char *who_does_not(const plim_project *p, const plim_sharing_mode_text *w) {
   if (p->dialect == PLIM_DIALECTS || is_alone(w)) return NULL;
   const plim_dialect_info *info = &plim_dialect_table[p->dialect];
   return info->shares && !strstr(info->shares, w->strategy) ? info->name : NULL;
 }
 
-static plim_err refuse_unknown(const plim_way_to_share *w, const char *who, plim_error *error) {
+static plim_err refuse_unknown(const plim_sharing_mode_text *w, const char *who,
+                               plim_error *error) {
   char why[96];
   snprintf(why, sizeof why, "%s does not share a run that way", who);
   return plim_share_refuse(w, why, error);
 }
 
-plim_err plim_project_share(const plim_project *p, const plim_way_to_share *w, plim_edit_set *out,
-                            plim_error *error) {
-  const char *words = plim_project_own_way(p, w->strategy), *who = who_does_not(p, w);
+plim_err plim_project_share(const plim_project *p, const plim_sharing_mode_text *w,
+                            plim_edit_set *out, plim_error *error) {
+  const char *words = plim_project_own_sharding(p, w->strategy), *who = who_does_not(p, w);
   plim_share_kind kind;
   if (words) return refuse_own(w, words, error);
   if (who) return refuse_unknown(w, who, error);

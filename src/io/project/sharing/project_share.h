@@ -10,19 +10,19 @@ typedef enum { PLIM_SHARE_PLAIN, PLIM_SHARE_ZERO, PLIM_SHARE_FSDP } plim_share_k
 
 typedef struct {
   const char *strategy, *offload, *checkpoint; // as knobs say them, once all is changed
-} plim_way_to_share;
+} plim_sharing_mode_text;
 
 // Adds what makes the run share this way, and what takes the present way back.
-plim_err plim_project_share(const plim_project *p, const plim_way_to_share *w, plim_edit_set *out,
-                            plim_error *error);
+plim_err plim_project_share(const plim_project *p, const plim_sharing_mode_text *w,
+                            plim_edit_set *out, plim_error *error);
 
-plim_err plim_share_refuse(const plim_way_to_share *w, const char *why, plim_error *error);
-bool plim_share_offloads(const plim_way_to_share *w, const char *what);
-int plim_share_stage(const plim_way_to_share *w); // 1 to 3; 0: it is no ZeRO
+plim_err plim_share_refuse(const plim_sharing_mode_text *w, const char *why, plim_error *error);
+bool plim_share_offloads(const plim_sharing_mode_text *w, const char *what);
+int plim_share_stage(const plim_sharing_mode_text *w); // 1 to 3; 0: it is no ZeRO
 
 // What turns this way to share on where the ecosystem has its own word for it, such as Megatron's
 // --use-distributed-optimizer; NULL: DeepSpeed or accelerate do it.
-const char *plim_project_own_way(const plim_project *p, const char *strategy);
+const char *plim_project_own_sharding(const plim_project *p, const char *strategy);
 
 // ---- keys of a trainer (project_share_trainer.c) ----------------------------------------------------
 
@@ -35,8 +35,8 @@ plim_share_maker plim_share_value; // `what` is a plim_value
 plim_err plim_share_say(const plim_project *p, size_t file, plim_share_maker *make,
                         const char *name, const void *what, plim_edit_set *out, plim_error *error);
 // ZeRO or FSDP2, where a trainer's file has a place for it.
-plim_err plim_share_add(const plim_project *p, const plim_way_to_share *w, plim_share_kind kind,
-                        plim_edit_set *out, plim_error *error);
+plim_err plim_share_add(const plim_project *p, const plim_sharing_mode_text *w,
+                        plim_share_kind kind, plim_edit_set *out, plim_error *error);
 extern const char *const plim_share_lacks[]; // why there is none, by kind
 
 // Whether the ecosystem hands deepspeed, fsdp and fsdp_config to transformers' Trainer.

@@ -9,16 +9,16 @@
 #include "project_steps.h"
 #include "text_file.h"
 
-bool plim_share_offloads(const plim_way_to_share *w, const char *what) {
+bool plim_share_offloads(const plim_sharing_mode_text *w, const char *what) {
   return strstr(w->offload, what) != NULL || strcmp(w->offload, "parameters") == 0;
 }
 
 // 1 to 3; 0: it is no ZeRO.
-int plim_share_stage(const plim_way_to_share *w) {
+int plim_share_stage(const plim_sharing_mode_text *w) {
   return strncmp(w->strategy, "zero", 4) == 0 ? w->strategy[4] - '0' : 0;
 }
 
-plim_err plim_share_refuse(const plim_way_to_share *w, const char *why, plim_error *error) {
+plim_err plim_share_refuse(const plim_sharing_mode_text *w, const char *why, plim_error *error) {
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "strategy cannot become %.16s: %s", w->strategy, why);
   plim_error_hint(error, "set it up by hand, and plan again with --fix strategy=%.16s",
@@ -31,7 +31,7 @@ plim_err plim_share_refuse(const plim_way_to_share *w, const char *why, plim_err
 #define ON_HOST "{\"device\": \"cpu\", \"pin_memory\": true}"
 
 // "auto" is what transformers fills in from its own arguments, so that the two cannot disagree.
-static char *deepspeed_text(const plim_way_to_share *w) {
+static char *deepspeed_text(const plim_sharing_mode_text *w) {
   char *text = NULL;
   int stage = plim_share_stage(w);
   int size = asprintf(
@@ -55,7 +55,7 @@ static char *deepspeed_text(const plim_way_to_share *w) {
 }
 
 // What a run's own name for it could be: ds_zero3_offload.json.
-static void deepspeed_name(const plim_way_to_share *w, const char *end, char name[64]) {
+static void deepspeed_name(const plim_sharing_mode_text *w, const char *end, char name[64]) {
   bool is_offloaded = strcmp(w->offload, "none") != 0;
   snprintf(name, 64, "ds_%.8s%s%.16s.json", w->strategy, is_offloaded ? "_offload" : "", end);
 }
@@ -70,7 +70,7 @@ static bool holds(const char *path, const char *text) {
 }
 
 // Beside a file, by a name that no other has, or one with the same text; false: the path is too long, or all are taken.
-static bool deepspeed_path(const plim_way_to_share *w, const char *of, const char *text,
+static bool deepspeed_path(const plim_sharing_mode_text *w, const char *of, const char *text,
                            char path[PLIM_PATH_BYTES]) {
   static const char *const ends[] = {"", "_plimsoll", "_plimsoll2", "_plimsoll3"};
   char name[64];
@@ -118,7 +118,7 @@ plim_err plim_share_value(const plim_project_file *f, const char *name, const vo
   return make_key(f, name, what, edit, error);
 }
 
-static bool is_said_so(const plim_project_file *f, const plim_edit *edit) {
+static bool is_explicit_so(const plim_project_file *f, const plim_edit *edit) {
   size_t size = edit->span.end - edit->span.begin;
   return strlen(edit->text) == size && memcmp(f->text + edit->span.begin, edit->text, size) == 0;
 }
@@ -130,7 +130,7 @@ plim_err plim_share_say(const plim_project *p, size_t file, plim_share_maker *ma
   plim_err err = plim_step_begin(p, file, out, &now, error);
   if (err) return err;
   err = make(&now, name, what, &edit, error);
-  bool is_idle = !err && is_said_so(&now, &edit);
+  bool is_idle = !err && is_explicit_so(&now, &edit);
   if (is_idle) free(edit.text);
   else if (!err) err = plim_step_add(&now, file, edit, out, error);
   plim_step_end(&now);
@@ -229,11 +229,11 @@ static plim_err say_mapping(const plim_project *p, size_t file, const char *name
 
 // ---- ways in which a trainer's file says it ---------------------------------------------------------
 
-typedef plim_err writer(const plim_project *p, size_t file, const plim_way_to_share *w,
+typedef plim_err writer(const plim_project *p, size_t file, const plim_sharing_mode_text *w,
                         plim_edit_set *out, plim_error *error);
 
 // Beside the file that names it, by the name that it has from where the run is started.
-static plim_err write_deepspeed(const plim_project *p, size_t file, const plim_way_to_share *w,
+static plim_err write_deepspeed(const plim_project *p, size_t file, const plim_sharing_mode_text *w,
                                 plim_edit_set *out, plim_error *error) {
   char path[PLIM_PATH_BYTES], name[PLIM_PATH_BYTES], *text = deepspeed_text(w);
   if (!text) return plim_no_memory(error);
@@ -260,7 +260,7 @@ static bool shards_otherwise(const plim_project_file *f) {
 
 // `True` wraps each layer only in later releases of transformers 5; the words do in all of them. 4 reads no
 // version here and runs FSDP 1.
-static plim_err write_fsdp(const plim_project *p, size_t file, const plim_way_to_share *w,
+static plim_err write_fsdp(const plim_project *p, size_t file, const plim_sharing_mode_text *w,
                            plim_edit_set *out, plim_error *error) {
   bool is_offloaded = plim_share_offloads(w, "parameters");
   const char *words = is_offloaded ? "full_shard auto_wrap offload" : "full_shard auto_wrap";
@@ -278,8 +278,9 @@ static plim_err write_fsdp(const plim_project *p, size_t file, const plim_way_to
   return say_mapping(p, file, "fsdp_config", fsdp_config, is_offloaded, out, error);
 }
 
-static plim_err write_axolotl_fsdp(const plim_project *p, size_t file, const plim_way_to_share *w,
-                                   plim_edit_set *out, plim_error *error) {
+static plim_err write_axolotl_fsdp(const plim_project *p, size_t file,
+                                   const plim_sharing_mode_text *w, plim_edit_set *out,
+                                   plim_error *error) {
   static const plim_value version = NUMBER(2);
   char roof[PLIM_KEY_BYTES];
   if (plim_share_roof(p->files.at[file], "fsdp_config", roof))
@@ -321,19 +322,19 @@ const char *const plim_share_lacks[] = {
     [PLIM_SHARE_FSDP] = "it takes a file of accelerate's, and there is none",
 };
 
-plim_err plim_share_add(const plim_project *p, const plim_way_to_share *w, plim_share_kind kind,
-                        plim_edit_set *out, plim_error *error) {
+plim_err plim_share_add(const plim_project *p, const plim_sharing_mode_text *w,
+                        plim_share_kind kind, plim_edit_set *out, plim_error *error) {
   plim_error why = {0};
   for (int order = 0; order < 2; order++)
     for (size_t i = 0; i < p->files.len; i++) {
       writer *write = writer_of(p->files.at[i], kind);
       if (plim_project_rank(p, i) != order || !write) continue;
-      plim_error said = {0};
-      plim_err err = write(p, i, w, out, &said);
-      bool is_final = !err || err == PLIM_ERR_NOMEM || *said.hint;
-      if (is_final && error) *error = said;
+      plim_error origin = {0};
+      plim_err err = write(p, i, w, out, &origin);
+      bool is_final = !err || err == PLIM_ERR_NOMEM || *origin.hint;
+      if (is_final && error) *error = origin;
       if (is_final) return err;
-      why = said;
+      why = origin;
     }
   return plim_share_refuse(w, *why.message ? why.message : plim_share_lacks[kind], error);
 }

@@ -75,68 +75,69 @@ plim_span plim_reference_at(const char *text, plim_span span) {
   return is_copy && plim_shell_is_name(text[e.name.begin], true) ? e.name : (plim_span){0};
 }
 
-static plim_found derived(plim_finder *f, const char *text, plim_span span, plim_place place) {
-  const char *from = plim_finder_keep_span(f, text, span, "");
-  return (plim_found){
+static plim_shell_value derived(plim_shell_scanner *f, const char *text, plim_span span,
+                                plim_word_context place) {
+  const char *from = plim_scanner_keep_span(f, text, span, "");
+  return (plim_shell_value){
       .value = {.kind = PLIM_VALUE_DERIVED, .text = from}, .span = span, .place = place};
 }
 
-static const plim_place default_places[PLIM_PLACES] = {
-    [PLIM_PLACE_WORD] = PLIM_PLACE_DEFAULT,
-    [PLIM_PLACE_SINGLE] = PLIM_PLACES,
-    [PLIM_PLACE_DOUBLE] = PLIM_PLACE_DEFAULT_DOUBLE,
-    [PLIM_PLACE_DEFAULT] = PLIM_PLACE_DEFAULT,
-    [PLIM_PLACE_DEFAULT_DOUBLE] = PLIM_PLACE_DEFAULT_DOUBLE,
-    [PLIM_PLACE_PIECE] = PLIM_PLACE_PIECE,
-    [PLIM_PLACE_ELEMENT] = PLIM_PLACES,
-    [PLIM_PLACE_JSON] = PLIM_PLACES,
-    [PLIM_PLACE_ENV] = PLIM_PLACE_DEFAULT,
-    [PLIM_PLACE_REST] = PLIM_PLACE_DEFAULT,
-}; // of a default in each; PLIM_PLACES: nothing is expanded there
+static const plim_word_context default_places[PLIM_WORD_CONTEXTS] = {
+    [PLIM_WORD_WORD] = PLIM_WORD_DEFAULT,
+    [PLIM_WORD_SINGLE] = PLIM_WORD_CONTEXTS,
+    [PLIM_WORD_DOUBLE] = PLIM_WORD_DEFAULT_DOUBLE,
+    [PLIM_WORD_DEFAULT] = PLIM_WORD_DEFAULT,
+    [PLIM_WORD_DEFAULT_DOUBLE] = PLIM_WORD_DEFAULT_DOUBLE,
+    [PLIM_WORD_PIECE] = PLIM_WORD_PIECE,
+    [PLIM_WORD_ELEMENT] = PLIM_WORD_CONTEXTS,
+    [PLIM_WORD_JSON] = PLIM_WORD_CONTEXTS,
+    [PLIM_WORD_ENV] = PLIM_WORD_DEFAULT,
+    [PLIM_WORD_REST] = PLIM_WORD_DEFAULT,
+}; // of a default in each; PLIM_WORD_CONTEXTS: nothing is expanded there
 
-static bool is_set(const plim_finder *f, const char *name, const char *self) {
+static bool is_set(const plim_shell_scanner *f, const char *name, const char *self) {
   if (f->has_source && plim_shell_is_name(name[1], true)) return true;
   bool is_self = self && strcmp(self, name) == 0;
   return plim_names_count(&f->set, name) > (is_self ? 1 : 0);
 }
 
-static plim_found read_value(plim_finder *f, const char *text, plim_span span, plim_place place,
-                             const char *self, int depth);
+static plim_shell_value read_value(plim_shell_scanner *f, const char *text, plim_span span,
+                                   plim_word_context place, const char *self, int depth);
 
-static plim_found read_computed(plim_finder *f, const char *text, plim_span span, plim_place place,
-                                const char *self, int depth) {
-  bool is_wrapped = place == PLIM_PLACE_WORD || place == PLIM_PLACE_DEFAULT ||
-                    place == PLIM_PLACE_ENV || place == PLIM_PLACE_REST;
+static plim_shell_value read_computed(plim_shell_scanner *f, const char *text, plim_span span,
+                                      plim_word_context place, const char *self, int depth) {
+  bool is_wrapped = place == PLIM_WORD_WORD || place == PLIM_WORD_DEFAULT ||
+                    place == PLIM_WORD_ENV || place == PLIM_WORD_REST;
   is_wrapped = is_wrapped && is_quoted_whole(text, span);
-  plim_place inner_place = is_wrapped ? PLIM_PLACE_DOUBLE : place;
+  plim_word_context inner_place = is_wrapped ? PLIM_WORD_DOUBLE : place;
   plim_span inner = {span.begin + is_wrapped, span.end - is_wrapped};
-  bool in_quotes = inner_place == PLIM_PLACE_DOUBLE || inner_place == PLIM_PLACE_DEFAULT_DOUBLE ||
-                   inner_place == PLIM_PLACE_PIECE;
+  bool in_quotes = inner_place == PLIM_WORD_DOUBLE || inner_place == PLIM_WORD_DEFAULT_DOUBLE ||
+                   inner_place == PLIM_WORD_PIECE;
   expansion e;
-  plim_found found = derived(f, text, span, place);
-  if (default_places[place] == PLIM_PLACES || !read_expansion(text, inner, in_quotes, &e))
+  plim_shell_value found = derived(f, text, span, place);
+  if (default_places[place] == PLIM_WORD_CONTEXTS || !read_expansion(text, inner, in_quotes, &e))
     return found;
-  const char *name = plim_finder_keep_span(f, text, e.name, "$");
+  const char *name = plim_scanner_keep_span(f, text, e.name, "$");
   if (!e.has_other || is_set(f, name, self)) found.reference = name;
   else if (depth < DEFAULTS)
     found = read_value(f, text, e.other, default_places[inner_place], self, depth + 1);
   return found;
 }
 
-static plim_found read_value(plim_finder *f, const char *text, plim_span span, plim_place place,
-                             const char *self, int depth) {
+static plim_shell_value read_value(plim_shell_scanner *f, const char *text, plim_span span,
+                                   plim_word_context place, const char *self, int depth) {
   bool is_out = false;
-  bool is_literal = plim_place_read(place, text, span, &f->scratch, &is_out);
+  bool is_literal = plim_word_read(place, text, span, &f->scratch, &is_out);
   f->is_out |= is_out;
   if (!is_literal) return read_computed(f, text, span, place, self, depth);
-  plim_found found = {.span = span, .place = place};
+  plim_shell_value found = {.span = span, .place = place};
   found.value = plim_value_of_text(f->is_out ? "" : f->scratch.at);
   if (found.value.kind == PLIM_VALUE_TEXT && !f->is_out)
-    found.value.text = plim_finder_keep(f, f->scratch.at, f->scratch.len - 1);
+    found.value.text = plim_scanner_keep(f, f->scratch.at, f->scratch.len - 1);
   return found;
 }
 
-plim_found plim_finder_read(plim_finder *f, const char *text, plim_span span, plim_place place,
-                            const char *self) {
+plim_shell_value plim_scanner_read(plim_shell_scanner *f, const char *text, plim_span span,
+                                   plim_word_context place, const char *self) {
   return read_value(f, text, span, place, self, 0);
 }

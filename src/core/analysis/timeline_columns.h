@@ -1,7 +1,7 @@
 // What timelines are made with, whatever they are of: recordings (timeline.c) and forecasts
-// (forecast.c). Nobody else includes this.
-#ifndef PLIM_CORE_TIMELINE_IMPL_H
-#define PLIM_CORE_TIMELINE_IMPL_H
+// (predicted_timeline.c). Nobody else includes this.
+#ifndef PLIM_CORE_TIMELINE_COLUMNS_H
+#define PLIM_CORE_TIMELINE_COLUMNS_H
 
 #include "timeline.h"
 
