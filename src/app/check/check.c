@@ -78,6 +78,7 @@ plim_err check_read(check *c, const char *const *files, size_t count, const cli_
 
 void check_clear(check *c) {
   project_job_clear(&c->files);
+  job_request_clear(&c->request);
   vec_free(&c->processes);
   vec_free(&c->findings);
 }
@@ -147,4 +148,11 @@ void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte)
   plim_text_disarm(f->file);
   f->line = 1;
   for (size_t i = 0; i < byte; i++) f->line += file->text[i] == '\n';
+}
+
+void check_at_note(check_finding *f, const plim_note *note) {
+  if (!note->file) return;
+  snprintf(f->file, sizeof f->file, "%s", note->file);
+  plim_text_disarm(f->file);
+  f->line = note->line;
 }

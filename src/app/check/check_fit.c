@@ -29,6 +29,7 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   if (world) c->job.world = world;
   plim_err err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
+  job_request_clear(&c->request); // of an estimate that could not be made
   if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
   err = project_job_blame(&c->files, &c->job, err, error);
   if (!err && c->request.job.recipe.loss != PLIM_LOSS_CONTRASTIVE)
@@ -181,8 +182,10 @@ static void say_assumed(check *c) {
   if (!check_number(c, PLIM_KNOB_SEQUENCE))
     check_add(c, "fit.assumed", CHECK_NOTE, "no length is said: %lld tokens assumed",
               (long long)c->request.job.recipe.length);
-  for (size_t i = 0; i < sizeof c->files.notes / sizeof *c->files.notes; i++)
-    if (*c->files.notes[i]) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->files.notes[i]);
+  for (size_t i = 0; i < c->files.notes.list.len; i++) {
+    const plim_note *note = &c->files.notes.list.at[i];
+    check_at_note(check_add(c, "fit.assumed", CHECK_NOTE, "%s", note->message), note);
+  }
 }
 
 void check_fit(check *c) {

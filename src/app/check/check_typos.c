@@ -3,8 +3,9 @@
 
 void check_typos(check *c) {
   plim_project *p = &c->files.project;
-  size_t had = p->notes.len;
+  size_t had = p->notes.list.len;
   plim_project_note_typos(p);
-  for (size_t i = had; i < p->notes.len; i++)
-    check_add(c, "keys.unknown", CHECK_NOTE, "%s", p->notes.at[i]);
+  for (size_t i = had; i < p->notes.list.len; i++)
+    check_at_note(check_add(c, "keys.unknown", CHECK_NOTE, "%s", p->notes.list.at[i].message),
+                  &p->notes.list.at[i]);
 }

@@ -24,7 +24,7 @@ __attribute__((format(printf, 2, 3))) static void note_card(job_request *r, cons
   va_start(args, format);
   vsnprintf(r->card_note, sizeof r->card_note, format, args);
   va_end(args);
-  job_note(r, "%s", r->card_note);
+  plim_note_add(&r->notes, "assumed.card", NULL, "%s", r->card_note);
 }
 
 // "24GB" is meant in many places as what a card sold as 24 GB has, and is less.
@@ -34,8 +34,8 @@ static void note_size(const char *text, uint64_t bytes, job_request *r) {
   for (size_t i = 0; is_decimal && i < plim_gpu_count; i++) {
     unsigned sold = plim_gpu_size_gb(&plim_gpus[i]);
     if (bytes != sold * 1000000000ull) continue;
-    note_card(r, "%.16s is %s; a card sold as %u GB has %u GiB: --gpu %uGiB, or its name", text,
-              units_bytes(bytes).text, sold, sold, sold);
+    note_card(r, "%.16s means %s; a card sold as %u GB has %u GiB: --gpu %uGiB, or give its name",
+              text, units_bytes(bytes).text, sold, sold, sold);
     return;
   }
 }
@@ -48,7 +48,7 @@ static void note_others(const char *text, const plim_gpu *gpu, job_request *r) {
   for (size_t i = 0; i < count; i++) names[i] = others[i]->name;
   if (!count) return;
   plim_suggest_list(names, count, 4, list, sizeof list);
-  note_card(r, "%.40s is taken as %s; it could be %s", text, gpu->name, list);
+  note_card(r, "%.40s is taken as %s; it could also be %s", text, gpu->name, list);
 }
 
 static plim_err understand_card(const char *text, job_request *r, plim_error *error) {
@@ -77,7 +77,7 @@ static void look_for_card(job_request *r) {
   const plim_gpu *gpu = plim_gpu_present(cards[0].name, cards[0].total_bytes / PLIM_MIB);
   r->target = gpu ? plim_target_gpu(gpu) : plim_target_size(cards[0].total_bytes);
   snprintf(r->card, sizeof r->card, "%s", cards[0].name);
-  job_note(r, "the card is the one in this machine");
+  plim_note_add(&r->notes, "assumed.card", NULL, "no card is named: using the one in this machine");
 }
 
 static plim_err understand_conf(const job_args *args, job_request *r, const char **source,
@@ -101,8 +101,9 @@ plim_err job_understand_target(const job_args *args, job_request *r, const char 
       return size_too_odd(args->limit_bytes, error);
     bool is_smaller = args->limit_bytes < r->target.limit_bytes;
     if (!is_smaller) {
-      job_note(r, "the limit of %s is more than %s leaves free: it changes nothing",
-               units_bytes(args->limit_bytes).text, r->card);
+      plim_note_add(&r->notes, "no_effect", NULL,
+                    "--limit %s has no effect: %s has less than that available",
+                    units_bytes(args->limit_bytes).text, r->card);
       return understand_conf(args, r, source, error);
     }
     r->target.limit_bytes = args->limit_bytes;

@@ -20,8 +20,11 @@ static void leave_out_head(plim_config *c) {
 // Without a program for it: one forward pass over all texts, which whoever asks makes of the batch.
 static void take_as_one_pass(const job_args *args, job_request *r) {
   r->job.recipe.loss = PLIM_LOSS_FULL;
-  job_note(r, "a contrastive loss is not modelled for %s: predicted as its own loss, of all texts",
-           args->model);
+  plim_note_add(
+      &r->notes, "unmodelled.contrastive", NULL,
+      "a contrastive loss is not modelled for %s: predicted with the model's own loss over "
+      "all texts of the batch",
+      args->model);
 }
 
 static plim_err check_columns(uint64_t columns, uint64_t fewest, plim_error *error) {
@@ -104,13 +107,16 @@ static uint64_t cached_batch(const project_job *p) {
 static uint64_t columns_of(project_job *p, const job_texts *found) {
   if (found->columns) return found->columns;
   if (found->data_columns) {
-    project_job_note(p, "%llu texts a sample, by the name of the data (--columns N)",
-                     (unsigned long long)found->data_columns);
+    plim_note_add(&p->notes, "assumed.columns", NULL,
+                  "%llu texts per sample, from the name of the data set (--columns N to change)",
+                  (unsigned long long)found->data_columns);
     return found->data_columns;
   }
   if (p->project.dialect == PLIM_DIALECT_SENTENCE)
-    project_job_note(p, "how many texts a sample has is not said: %d assumed (--columns N)",
-                     JOB_COLUMNS);
+    plim_note_add(&p->notes, "assumed.columns", NULL,
+                  "the files do not say how many texts a sample has: %d assumed (--columns N to "
+                  "change)",
+                  JOB_COLUMNS);
   return 0;
 }
 

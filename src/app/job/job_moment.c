@@ -10,7 +10,7 @@ void estimate_place(const plim_program_point *place, char *text, size_t size) {
                  ? snprintf(text, size, "%s", phase)
                  : snprintf(text, size, "step %d, %s", (int)place->step + 1, phase);
   if (place->is_recomputed && used < (int)size)
-    used += snprintf(text + used, size - (size_t)used, " (computing again)");
+    used += snprintf(text + used, size - (size_t)used, " (recomputing)");
   if (place->layer >= 0 && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, ", layer %d", (int)place->layer);
   if (place->what && used < (int)size)

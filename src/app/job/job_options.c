@@ -1,6 +1,5 @@
 #include "job_options.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,14 +32,8 @@ bool job_is_typed(const job_args *args, const void *field) {
   return args->typed && cli_was_given(args->typed, args->typed_at + at);
 }
 
-void job_note(job_request *r, const char *format, ...) {
-  size_t i = 0, count = sizeof r->notes / sizeof *r->notes;
-  while (i < count && *r->notes[i]) i++;
-  if (i == count) return;
-  va_list args;
-  va_start(args, format);
-  vsnprintf(r->notes[i], sizeof *r->notes, format, args);
-  va_end(args);
+static const char *dtype_name(plim_dtype dtype) {
+  return dtype == PLIM_BF16 ? "bf16" : dtype == PLIM_FP16 ? "fp16" : "fp32";
 }
 
 // ---- the model --------------------------------------------------------------------------------------
@@ -48,9 +41,9 @@ void job_note(job_request *r, const char *format, ...) {
 // What was said; or what the file says; or, of a model of the catalogue, what its checkpoint is loaded in.
 // Random weights have no checkpoint.
 static plim_dtype chosen_dtype(const job_args *args, const job_request *r) {
-  plim_dtype origin = dtypes[args->dtype];
+  plim_dtype asked = dtypes[args->dtype];
   bool is_random = loads[args->load] == PLIM_LOAD_INIT;
-  if (origin != PLIM_DTYPE_COUNT) return origin;
+  if (asked != PLIM_DTYPE_COUNT) return asked;
   return r->source.origin == PLIM_ORIGIN_CATALOGUE && is_random ? PLIM_DTYPE_COUNT
                                                                 : r->source.dtype;
 }
@@ -61,7 +54,8 @@ static void understand_dtype(const job_args *args, job_request *r) {
   r->job.dtype = PLIM_BF16;
   // Checkpoints of these families are mostly older than bf16.
   if (r->job.model.has_position_table || r->job.model.is_encoder_decoder)
-    job_note(r, "bf16 assumed; loaded as it is, such a checkpoint is often float32: --dtype fp32");
+    plim_note_add(&r->notes, "assumed.dtype", "dtype",
+                  "bf16 assumed; checkpoints of this family are often float32: --dtype fp32");
 }
 
 // T5 1.1 and Flan-T5 ("tie_word_embeddings": false) have a head of their own in their checkpoints, which
@@ -84,10 +78,13 @@ static plim_err understand_model(const job_args *args, job_request *r, plim_erro
   r->job.model = r->source.config;
   understand_dtype(args, r);
   understand_head(args, r);
-  if (*r->source.note) job_note(r, "%s", r->source.note);
-  if (*r->source.quantization)
-    job_note(r, "the checkpoint is quantized (%s); predicted as if it were not",
-             r->source.quantization);
+  if (*r->source.note) plim_note_add(&r->notes, "assumed.model", "model", "%s", r->source.note);
+  if (*r->source.quantization && !args->weights)
+    plim_note_add(
+        &r->notes, "unmodelled.checkpoint_quantization", "quantisation",
+        "the checkpoint is quantized (%s), which is not modelled: predicted as if it were "
+        "stored in %s",
+        r->source.quantization, dtype_name(r->job.dtype));
   return PLIM_OK;
 }
 
@@ -106,7 +103,10 @@ static plim_err understand_length(const job_args *args, job_request *r, plim_err
                       ? (uint64_t)(c->positions - c->position_offset)
                       : 1 << 20;
   uint64_t length = args->seq ? args->seq : most < DEFAULT_LENGTH ? most : DEFAULT_LENGTH;
-  if (!args->seq) job_note(r, "no --seq given: %llu tokens assumed", (unsigned long long)length);
+  if (!args->seq)
+    plim_note_add(&r->notes, "assumed.length", "sequence",
+                  "no sequence length is given: %llu tokens assumed (--seq N)",
+                  (unsigned long long)length);
   plim_err err = check_count("--seq", length, most, error);
   if (err && args->seq > most && most < 1 << 20)
     plim_error_hint(error, "the model takes %llu tokens at most", (unsigned long long)most);
@@ -185,11 +185,12 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .offloads_parameters = offloads || (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)};
   r->job.load = load_of(args, by_accelerate);
   if (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)
-    job_note(r, "FSDP2 moves parameters to the host along with the optimizer");
+    plim_note_add(&r->notes, "assumed.offload", "offload",
+                  "FSDP2 offloads parameters together with the optimizer");
   if (args->strategy && args->loop == 0)
-    job_note(r,
-             "on several GPUs a loop was measured that lets go of the model's outputs once it has "
-             "the loss: one that keeps them takes the logits more");
+    plim_note_add(&r->notes, "assumed.outputs", NULL,
+                  "assuming a loop that frees the model's outputs once it has the loss; a loop "
+                  "that keeps them also keeps the logits");
   if (!is_fsdp || r->job.recipe.autocast == PLIM_BOOL) return;
   r->job.sharding.compute_dtype = r->job.recipe.autocast;
   r->job.sharding.reduce_dtype = by_accelerate        ? r->job.recipe.autocast
@@ -283,28 +284,29 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
   if (!err) err = job_understand_target(args, out, source, error);
   if (!err) err = job_understand_link(args, out, error);
   if (!err) err = job_check_effects(args, typed, out, error);
+  if (!err) job_note_assumptions(args, out);
+  if (!err && out->notes.has_no_memory) err = plim_no_memory(error);
+  if (err) job_request_clear(out);
   return err;
 }
 
 // ---- in words ---------------------------------------------------------------------------------------
 
-static const char *dtype_name(plim_dtype dtype) {
-  return dtype == PLIM_BF16 ? "bf16" : dtype == PLIM_FP16 ? "fp16" : "fp32";
-}
+void job_request_clear(job_request *r) { plim_notes_clear(&r->notes); }
 
 void job_describe_model(const job_request *r, const job_args *args, char *text, size_t size) {
   char shape[96];
   const plim_config *m = &r->job.model;
   plim_job runs = plim_job_in_effect(&r->job);
-  snprintf(shape, sizeof shape, "%s of %d layers, %d wide", m->family->model_type, (int)m->layers,
-           (int)m->hidden);
+  snprintf(shape, sizeof shape, "%s with %d layers, hidden size %d", m->family->model_type,
+           (int)m->layers, (int)m->hidden);
   int used = snprintf(text, size, "%s, %s", plim_model_is_shape(args->model) ? shape : args->model,
                       dtype_name(r->job.dtype));
   if (runs.recipe.autocast != PLIM_BOOL && used < (int)size)
-    used += snprintf(text + used, size - (size_t)used, " under %s autocast",
+    used += snprintf(text + used, size - (size_t)used, " with %s autocast",
                      dtype_name(runs.recipe.autocast));
   if (runs.dtype != r->job.dtype && used < (int)size)
-    used += snprintf(text + used, size - (size_t)used, ", which DeepSpeed makes %s",
+    used += snprintf(text + used, size - (size_t)used, ", which DeepSpeed converts to %s",
                      dtype_name(runs.dtype));
   if (r->job.weights != PLIM_WEIGHTS_PLAIN && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, ", %s weights",
@@ -312,17 +314,17 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
   if (!r->job.lora.rank || used >= (int)size) return;
   int commas = 0;
   for (const char *c = job_lora_targets(args, r); *c; c++) commas += *c == ',';
-  used +=
-      snprintf(text + used, size - (size_t)used, ", LoRA of rank %d on ", (int)r->job.lora.rank);
+  used += snprintf(text + used, size - (size_t)used, ", LoRA rank %d on ", (int)r->job.lora.rank);
   if (used >= (int)size) return;
-  if (commas > 2) snprintf(text + used, size - (size_t)used, "%d kinds of layers", commas + 1);
+  if (commas > 2) snprintf(text + used, size - (size_t)used, "%d module types", commas + 1);
   else snprintf(text + used, size - (size_t)used, "%s", job_lora_targets(args, r));
 }
 
 void job_describe_recipe(const job_request *r, const job_args *args, char *text, size_t size) {
   const plim_recipe *c = &r->job.recipe;
   static const char *const checkpoints[] = {"no checkpointing", "checkpointing",
-                                            "reentrant checkpointing", "checkpoints on the host"};
+                                            "reentrant checkpointing",
+                                            "checkpoints offloaded to the host"};
   char times[32] = "", shared[64] = "", loss[64];
   job_describe_loss(r, loss, sizeof loss);
   if (c->accumulate > 1) snprintf(times, sizeof times, " x %d", c->accumulate);
@@ -333,7 +335,7 @@ void job_describe_recipe(const job_request *r, const job_args *args, char *text,
            times, (int)c->length, args->optimizer, checkpoints[c->checkpoint],
            plim_attention_names[args->attention], loss,
            c->is_trainer ? "Trainer"
-           : c->is_bare  ? "bare loop"
-                         : "plain loop",
+           : c->is_bare  ? "shortest loop"
+                         : "manual loop",
            shared);
 }

@@ -4,6 +4,7 @@
 
 #include "estimate.h"
 #include "model_config.h"
+#include "notes.h"
 #include "options.h"
 
 // What was typed. A command embeds this in its args struct as `job`. Targets: NULL for all-linear; a
@@ -153,7 +154,7 @@ typedef struct {
   char card[128];        // in words: "RTX 4090"; empty: none was given or found
   char card_note[160];   // what was made of its name or size; empty: nothing to say
   bool is_known_by_size; // its kernels and rates are an H200's
-  char notes[8][224];    // what was assumed; unused ones are empty
+  plim_notes notes;      // what was assumed, or is not modelled
 } job_request;
 
 // Fills *out, which must not move afterwards. `typed` are the arguments as they were before files were
@@ -161,6 +162,11 @@ typedef struct {
 // text error->byte points into, or NULL.
 plim_err job_understand(const job_args *args, const job_args *typed, job_request *out,
                         const char **source, plim_error *error);
+
+void job_request_clear(job_request *r);
+
+// Adds what every prediction assumes to the notes (job_assumptions.c).
+void job_note_assumptions(const job_args *args, job_request *r);
 
 // Of it, what is about adapters; and the layers they go to: "q_proj,v_proj", "all-linear".
 plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error);
@@ -170,9 +176,6 @@ const char *job_lora_targets(const job_args *args, const job_request *r);
 plim_err job_understand_target(const job_args *args, job_request *r, const char **source,
                                plim_error *error);
 plim_err job_understand_link(const job_args *args, job_request *r, plim_error *error);
-
-// Adds to the notes; one too many is left out.
-void job_note(job_request *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // "qwen2.5-7b, LoRA r=16 on 7 kinds of layers, bf16" and "batch 2 x 2048 tokens, ...".
 void job_describe_model(const job_request *r, const job_args *args, char *text, size_t size);

@@ -1,6 +1,5 @@
 #include "project_job.h"
 
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,17 +7,13 @@
 #include <strings.h>
 
 #include "job_contrast.h"
+#include "plan.h"
 
-#define note project_job_note
+#define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
 
-void project_job_note(project_job *p, const char *format, ...) {
-  size_t i = 0, count = sizeof p->notes / sizeof *p->notes;
-  while (i < count && *p->notes[i]) i++;
-  if (i == count) return;
-  va_list args;
-  va_start(args, format);
-  vsnprintf(p->notes[i], sizeof *p->notes, format, args);
-  va_end(args);
+// The loop and the mask, which come from our own tables, are no knobs.
+static const char *name_of(plim_knob knob) {
+  return knob < PLIM_KNOBS ? plim_knob_table[knob].name : "a setting";
 }
 
 // ---- reading ----------------------------------------------------------------------------------------
@@ -60,15 +55,29 @@ plim_err project_job_read(project_job *p, const char *const *files, size_t count
   plim_err err = project_job_open(p, files, count, sets, error);
   if (!err) err = plim_run_settings_of(&p->project, &p->run, error);
   if (!err) plim_project_note_typos(&p->project);
-  for (size_t i = 0; !err && i < p->project.notes.len; i++) note(p, "%s", p->project.notes.at[i]);
+  if (!err) plim_notes_append(&p->notes, &p->project.notes);
+  if (!err && p->notes.has_no_memory) err = plim_no_memory(error);
   if (err) project_job_clear(p);
   return err;
 }
 
 void project_job_clear(project_job *p) {
   plim_project_clear(&p->project);
+  plim_notes_clear(&p->notes);
   free(p->targets);
   p->targets = NULL;
+}
+
+void project_job_note_fixed(project_job *p) {
+  for (size_t i = 0; i < plim_plan_knob_count; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    const plim_project_knob *k = &p->project.knobs[knob];
+    if (!k->is_fixed) continue;
+    note(p, "fixed.value", name_of(knob), "%s is not changed: %s", name_of(knob), k->why);
+    if (k->place_count)
+      plim_note_at(&p->notes, p->project.files.at[k->places[0].file]->path,
+                   k->places[0].setting->line);
+  }
 }
 
 uint64_t project_job_batch(const project_job *p) {
@@ -77,15 +86,25 @@ uint64_t project_job_batch(const project_job *p) {
 
 // ---- into arguments ---------------------------------------------------------------------------------
 
+// Says where the knob of the last note is set.
+static void note_place(project_job *p, plim_knob knob) {
+  if (knob == PLIM_KNOBS) return;
+  const plim_project_knob *k = &p->project.knobs[knob];
+  if (!k->place_count) return;
+  plim_note_at(&p->notes, p->project.files.at[k->places[0].file]->path, k->places[0].setting->line);
+}
+
 static bool is_known(plim_origin origin) {
   return origin == PLIM_EXPLICIT || origin == PLIM_DEFAULTED;
 }
 
-static void fill_count(project_job *p, const job_args *a, const char *what, plim_known_count origin,
+static void fill_count(project_job *p, const job_args *a, plim_knob knob, plim_known_count value,
                        uint64_t unless, uint64_t *out) {
   if (*out != unless || job_is_typed(a, out)) return;
-  if (is_known(origin.origin) && origin.count > 0) *out = (uint64_t)origin.count;
-  else if (origin.origin == PLIM_UNCLEAR) note(p, "%s is not clear from the files", what);
+  if (is_known(value.origin) && value.count > 0) *out = (uint64_t)value.count;
+  else if (value.origin == PLIM_UNCLEAR)
+    note(p, "unclear.value", name_of(knob), "%s (%s) is not clear from the files: %s",
+         name_of(knob), plim_knob_table[knob].what, p->project.knobs[knob].why);
 }
 
 // ---- how many at once ---------------------------------------------------------------------------------
@@ -185,20 +204,22 @@ static plim_err ask_open(const project_job *p, const job_args *a, plim_error *er
 }
 
 // The place of a word among choices; the choice stays if it is none of them.
-static void fill_choice(project_job *p, const job_args *a, const char *what, plim_known_text origin,
+static void fill_choice(project_job *p, const job_args *a, plim_knob knob, plim_known_text value,
                         const char *const *choices, int *out) {
-  if (*out || job_is_typed(a, out) || !is_known(origin.origin) || !*origin.text) return;
+  if (*out || job_is_typed(a, out) || !is_known(value.origin) || !*value.text) return;
   for (int i = 0; choices[i]; i++)
-    if (strcmp(choices[i], origin.text) == 0) {
+    if (strcmp(choices[i], value.text) == 0) {
       *out = i;
       return;
     }
-  note(p, "%s is %s, which is not modelled: predicted as %s", what, origin.text, choices[0]);
-  if (origin.text == p->run.precision.text) p->holds_precision = true;
+  note(p, "unmodelled.value", name_of(knob), "%s %s is not modelled: predicted with %s",
+       name_of(knob), value.text, choices[0]);
+  note_place(p, knob);
+  if (value.text == p->run.precision.text) p->holds_precision = true;
 }
 
-static bool is(plim_known_text origin, const char *value) {
-  return is_known(origin.origin) && strcmp(origin.text, value) == 0;
+static bool is(plim_known_text value, const char *text) {
+  return is_known(value.origin) && strcmp(value.text, text) == 0;
 }
 
 static bool may_offload(const job_args *a) { return !a->offload && !job_is_typed(a, &a->offload); }
@@ -274,20 +295,26 @@ static void fill_strategy(project_job *p, job_args *a) {
   a->is_fsdp_1 = is(strategy, "fsdp") && !is_open;
   if (is(strategy, "fsdp")) strategy.text = "fsdp2";
   if (is_open && !job_is_typed(a, &a->strategy))
-    note(p, "fsdp_config has no version: transformers 5 takes FSDP2, 4 the first FSDP");
-  fill_choice(p, a, "the strategy", strategy, plim_strategy_names, &a->strategy);
+    note(
+        p, "assumed.fsdp_version", "strategy",
+        "fsdp_config sets no version: FSDP2 assumed, the default of transformers 5 (version 4 uses "
+        "FSDP 1)");
+  fill_choice(p, a, PLIM_KNOB_STRATEGY, strategy, plim_strategy_names, &a->strategy);
   bool is_typed = job_is_typed(a, &a->strategy);
   if (is_typed) a->is_fsdp_1 = false;
   if (is(p->run.offload, "optimizer") && may_offload(a)) a->offload = JOB_OFFLOAD_OPTIMIZER;
   if (is(p->run.offload, "weights") && may_offload(a))
-    note(p,
-         "parameters on the host without their optimizer are not modelled: predicted on the card");
+    note(p, "unmodelled.offload", "offload",
+         "offloading parameters without the optimizer is not modelled: predicted without offload, "
+         "which needs more memory than the run");
   if (is_known(p->run.offload.origin) && strstr(p->run.offload.text, "parameters") &&
       may_offload(a))
     a->offload = JOB_OFFLOAD_PARAMETERS;
   if (a->offload >= JOB_OFFLOAD_OPTIMIZER && is_known(p->run.offload.origin) &&
       strstr(p->run.offload.text, "activations"))
-    note(p, "activations on the host beside parameters are not modelled: predicted on the card");
+    note(p, "unmodelled.offload", "offload",
+         "offloading activations together with parameters is not modelled: predicted with "
+         "activations on the card, which needs more memory than the run");
   if (a->world > 1 && !a->strategy && !is_typed) a->strategy = usual_strategy(&p->project);
   a->through_accelerate = goes_through_accelerate(&p->project);
   project_job_fill_engine(p, a);
@@ -302,7 +329,9 @@ static void fill_loss(project_job *p, job_args *a) {
   if (is(p->run.loss, "eighths-listed")) a->loss = PLIM_LOSS_LISTED;
   if (is(p->run.loss, "eighths") && is_tune) a->loss = PLIM_LOSS_EIGHTHS;
   else if (is(p->run.loss, "eighths"))
-    note(p, "the loss in eighths is predicted as that of all logits, which takes more");
+    note(p, "unmodelled.loss", "chunked_loss",
+         "this loss splits the logits into eight parts; it is predicted with all logits at once, "
+         "which needs more memory than the run");
   if (a->loss == PLIM_LOSS_CHUNKED && is_known(p->run.loss_chunk.origin) && p->run.loss_chunk.count)
     a->loss_chunk = (uint64_t)p->run.loss_chunk.count;
   if (is(p->run.liger, "on")) a->liger = true;
@@ -331,11 +360,11 @@ static plim_err fill_targets(project_job *p, job_args *a, plim_error *error) {
 }
 
 static plim_err fill_adapters(project_job *p, job_args *a, plim_error *error) {
-  fill_count(p, a, "the rank of the adapters", p->run.lora_rank, 0, &a->lora_rank);
+  fill_count(p, a, PLIM_KNOB_LORA_RANK, p->run.lora_rank, 0, &a->lora_rank);
   if (a->lora_dropout == 0 && !job_is_typed(a, &a->lora_dropout) &&
       is_known(p->run.lora_dropout.origin))
     a->lora_dropout = p->run.lora_dropout.number;
-  fill_choice(p, a, "the quantisation", p->run.quantisation, plim_weights_names, &a->weights);
+  fill_choice(p, a, PLIM_KNOB_QUANTISATION, p->run.quantisation, plim_weights_names, &a->weights);
   return fill_targets(p, a, error);
 }
 
@@ -343,7 +372,11 @@ static void fill_optimizer(project_job *p, job_args *a) {
   if (strcmp(a->optimizer, "adamw") != 0 || job_is_typed(a, &a->optimizer)) return;
   if (!is_known(p->run.optimizer.origin)) return;
   if (plim_optimizer_named(p->run.optimizer.text)) a->optimizer = p->run.optimizer.text;
-  else note(p, "the optimizer %s is not modelled: predicted as adamw", p->run.optimizer.text);
+  else {
+    note(p, "unmodelled.value", "optimizer", "the optimizer %s is not modelled: predicted as adamw",
+         p->run.optimizer.text);
+    note_place(p, PLIM_KNOB_OPTIMIZER);
+  }
 }
 
 // Where one type holds for everything, there is no autocast to turn on.
@@ -364,15 +397,15 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   if (!err) err = project_job_check_world(p, a, error);
   if (!err) err = fill_counts(p, a, error);
   if (!err) err = ask_open(p, a, error);
-  fill_count(p, a, "the number of machines", r->nodes, 1, &a->nodes);
+  fill_count(p, a, PLIM_KNOB_NODES, r->nodes, 1, &a->nodes);
   if (!err) err = project_job_divide(p, a, is_open, error);
   if (err) return err;
-  fill_count(p, a, "the length", r->sequence, 0, &a->seq);
-  fill_choice(p, a, "the precision", precision, job_amps, &a->amp);
-  fill_choice(p, a, "the type of the parameters", r->dtype, job_dtypes, &a->dtype);
-  fill_choice(p, a, "the attention", attention, plim_attention_names, &a->attention);
-  fill_choice(p, a, "the loop", r->loop, job_loops, &a->loop);
-  fill_choice(p, a, "the mask", r->mask, plim_mask_names, &a->mask);
+  fill_count(p, a, PLIM_KNOB_SEQUENCE, r->sequence, 0, &a->seq);
+  fill_choice(p, a, PLIM_KNOB_PRECISION, precision, job_amps, &a->amp);
+  fill_choice(p, a, PLIM_KNOB_DTYPE, r->dtype, job_dtypes, &a->dtype);
+  fill_choice(p, a, PLIM_KNOB_ATTENTION, attention, plim_attention_names, &a->attention);
+  fill_choice(p, a, PLIM_KNOBS, r->loop, job_loops, &a->loop);
+  fill_choice(p, a, PLIM_KNOBS, r->mask, plim_mask_names, &a->mask);
   fill_checkpoint(p, a);
   err = fill_adapters(p, a, error);
   if (err) return err;
@@ -384,5 +417,5 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   project_job_note_open(p, a);
   project_job_fill_allocator(p, a);
   if (is_known(r->clip.origin) && r->clip.number == 0) a->no_clip = true;
-  return PLIM_OK;
+  return p->notes.has_no_memory ? plim_no_memory(error) : PLIM_OK;
 }

@@ -8,7 +8,7 @@
 typedef struct {
   plim_project project;
   plim_run_settings run;
-  char notes[12][256];  // what was read as what; unused ones are empty
+  plim_notes notes;     // what was assumed, or is not modelled
   char *targets;        // owned
   bool holds_precision; // it is one that is not modelled: to be left alone
   bool is_megatron;     // it trains, whosever files these are: with models and losses of its own
@@ -33,9 +33,8 @@ plim_err project_job_blame(const project_job *p, const job_args *args, plim_err 
 // All that is read as something else, or left open, once the rest is filled in (project_job_notes.c).
 void project_job_note_open(project_job *p, const job_args *args);
 
-// Adds to what was read as what.
-void project_job_note(project_job *p, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+// Notes the knobs that the files fix, with the reason.
+void project_job_note_fixed(project_job *p);
 
 // Parts of it: the model, unless one was typed. What no option mends is refused first: a family, a training,
 // a way to share; then a name (project_job_model.c).

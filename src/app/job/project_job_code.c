@@ -21,24 +21,26 @@ void project_job_note_code(project_job *p, const job_args *a) {
     plim_knob knob;
     size_t at; // of job_args
   } code[] = {
-      {"FullyShardedDataParallel", "shards the model itself", "--strategy fsdp2",
-       PLIM_KNOB_STRATEGY, offsetof(job_args, strategy)},
-      {"fully_shard(", "shards the model itself", "--strategy fsdp2", PLIM_KNOB_STRATEGY,
+      {"FullyShardedDataParallel", "shards the model", "--strategy fsdp2", PLIM_KNOB_STRATEGY,
        offsetof(job_args, strategy)},
-      {"apply_activation_checkpointing", "checkpoints by its own code", "--checkpoint",
+      {"fully_shard(", "shards the model", "--strategy fsdp2", PLIM_KNOB_STRATEGY,
+       offsetof(job_args, strategy)},
+      {"apply_activation_checkpointing", "turns on checkpointing", "--checkpoint",
        PLIM_KNOB_CHECKPOINT, offsetof(job_args, checkpoint)},
-      {"torch.utils.checkpoint", "checkpoints by its own code", "--checkpoint",
-       PLIM_KNOB_CHECKPOINT, offsetof(job_args, checkpoint)},
-      {".to(torch.bfloat16)", "may cast the model to bf16", "--dtype bf16", PLIM_KNOB_DTYPE,
+      {"torch.utils.checkpoint", "turns on checkpointing", "--checkpoint", PLIM_KNOB_CHECKPOINT,
+       offsetof(job_args, checkpoint)},
+      {".to(torch.bfloat16)", "converts something to bf16", "--dtype bf16", PLIM_KNOB_DTYPE,
        offsetof(job_args, dtype)},
-      {"model.half()", "casts the model to fp16", "--dtype fp16", PLIM_KNOB_DTYPE,
+      {"model.half()", "converts the model to fp16", "--dtype fp16", PLIM_KNOB_DTYPE,
        offsetof(job_args, dtype)},
   };
   for (size_t i = 0; i < sizeof code / sizeof *code; i++) {
     const char *path = project_job_calls(p, code[i].word);
     bool is_told = job_is_typed(a, (const char *)a + code[i].at);
     if (!path || is_told || p->project.knobs[code[i].knob].origin == PLIM_EXPLICIT) continue;
-    project_job_note(p, "%.80s %s (%s), which is not read: %s", path, code[i].what, code[i].word,
-                     code[i].option);
+    plim_note_add(&p->notes, "unread.code", plim_knob_table[code[i].knob].name,
+                  "%s %s (%s) in code that is not followed: if it runs, add %s", path, code[i].what,
+                  code[i].word, code[i].option);
+    plim_note_at(&p->notes, path, 0);
   }
 }

@@ -5,7 +5,7 @@
 #include "alloc_conf.h"
 #include "project_job.h"
 
-#define note project_job_note
+#define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
 
 enum { DTYPE_FP32 = 3 }; // of job_dtypes
 
@@ -26,9 +26,10 @@ static void fill_megatron(project_job *p, job_args *a) {
   bool is_open = !a->dtype && !a->lora_rank && !job_is_typed(a, &a->dtype);
   if (is_open && a->amp && !is_shared) a->dtype = DTYPE_FP32;
   if (a->strategy == PLIM_SHARD_DDP) a->bucket_views = true;
-  note(p, "Megatron's own kernels and optimizer are predicted as PyTorch's%s",
+  note(p, "unmodelled.megatron", NULL,
+       "Megatron's own kernels and optimizer are not modelled: predicted with PyTorch's%s",
        a->amp && is_shared && !a->lora_rank
-           ? ": its float32 gradients take 2 bytes per parameter more"
+           ? "; the run needs 2 bytes per parameter more, for float32 gradients"
            : "");
 }
 
@@ -81,14 +82,17 @@ static void fill_kbit(project_job *p, job_args *a) {
 static void note_kbit(project_job *p, const job_args *a) {
   if (!a->weights || a->prepare) return;
   if (upcasts_norms(p))
-    note(p, "upcast_layernorm is predicted as peft's prepare_model_for_kbit_training, which takes "
-            "more");
+    note(p, "unmodelled.upcast_layernorm", NULL,
+         "upcast_layernorm is predicted as peft's prepare_model_for_kbit_training, which converts "
+         "more parameters to float32 and so needs more memory than the run");
   else if (p->project.dialect == PLIM_DIALECT_TRL && a->leaves_kbit && a->dtype != DTYPE_FP32)
-    note(p,
-         "TRL before 0.27 makes what is not quantised float32, which takes more: --prepare peft");
+    note(p, "assumed.trl_version", NULL,
+         "assuming TRL 0.27 or newer; older versions convert unquantised parameters to float32, "
+         "which needs more memory: add --prepare peft");
   else if (!leaves_by_itself(p) && !has_script(p))
-    note(p, "whether prepare_model_for_kbit_training runs is not in the files: predicted with it "
-            "(--prepare none)");
+    note(p, "assumed.prepare_kbit", NULL,
+         "the files do not show whether prepare_model_for_kbit_training is called: predicted with "
+         "it (--prepare none predicts without)");
 }
 
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
@@ -105,17 +109,20 @@ void project_job_note_one(project_job *p, const job_args *a) {
   if (!is_of_launcher || p->run.world.origin != PLIM_ABSENT || job_is_typed(a, &a->world)) return;
   for (size_t i = 0; i < p->project.files.len; i++)
     if (p->project.files.at[i]->settings.format > PLIM_FORMAT_TOML) return;
-  note(p, "one GPU is assumed: the files do not say how many there are (--world N)");
+  note(p, "assumed.gpus", "world",
+       "the files do not say how many GPUs there are: one assumed (--world N for more)");
 }
 
 // torchtune says neither how many GPUs there are nor, mostly, how long a sequence may be.
 static void note_open(project_job *p, const job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return;
   if (!a->seq)
-    note(p, "tokenizer.max_seq_len is not set: a sequence is as long as its sample (--seq N)");
+    note(p, "assumed.length", "sequence",
+         "tokenizer.max_seq_len is not set, so a sequence is as long as its sample: give the "
+         "longest with --seq N");
   if (p->run.world.origin == PLIM_ABSENT && !job_is_typed(a, &a->world))
-    note(p, "one GPU is assumed; torchtune's recipes for several share the model by fsdp2 "
-            "(--world N)");
+    note(p, "assumed.gpus", "world",
+         "one GPU assumed; torchtune's distributed recipes shard with FSDP2 (--world N)");
 }
 
 // torchtune's and Axolotl's.
@@ -123,18 +130,22 @@ static void note_recipe(project_job *p) {
   const plim_setting *qat = project_job_setting(p, "quantizer", "._component_");
   bool is_qat = qat && qat->value.kind == PLIM_VALUE_TEXT && strstr(qat->value.text, "QAT");
   if (is_qat)
-    note(p, "%s quantises weights as it trains, which is not modelled: the run takes more",
-         qat->key);
+    note(p, "unmodelled.qat", "quantisation",
+         "quantisation-aware training (%s) is not modelled: the run needs more memory", qat->key);
   const plim_setting *in_backward = project_job_setting(p, "optimizer_in_bwd", "");
   if (in_backward && in_backward->value.kind == PLIM_VALUE_BOOL && in_backward->value.flag)
-    note(p, "optimizer_in_bwd is not modelled: predicted as a step of its own, which takes more");
+    note(p, "unmodelled.optimizer_in_bwd", "optimizer",
+         "optimizer_in_bwd is not modelled: predicted with a separate optimizer step, which needs "
+         "more memory than the run");
 }
 
 // TRL's pull request 5846 made chunks the default of SFTConfig.loss_type, in 1.7.
 static void note_loss(project_job *p, const job_args *a) {
   bool is_open = p->project.dialect == PLIM_DIALECT_TRL && p->run.loss.origin == PLIM_DEFAULTED;
   if (is_open && a->loss == PLIM_LOSS_CHUNKED)
-    note(p, "no loss_type: the loss is in chunks since TRL 1.7; older ones take all logits");
+    note(p, "assumed.trl_version", "chunked_loss",
+         "no loss_type is set: assuming TRL 1.7 or newer, which computes the loss in chunks; older "
+         "versions materialise all logits: add --loss full");
 }
 
 void project_job_note_ecosystem(project_job *p, const job_args *a) {

@@ -28,7 +28,8 @@ static plim_err refuse_nameless(const project_job *p, plim_error *error) {
 
 static void note_origin(project_job *p) {
   const plim_project_knob *model = &p->project.knobs[PLIM_KNOB_MODEL];
-  if (model->origin == PLIM_DEFAULTED && *model->why) project_job_note(p, "%s", model->why);
+  if (model->origin == PLIM_DEFAULTED && *model->why)
+    plim_note_add(&p->notes, "assumed.model", "model", "%s", model->why);
 }
 
 // The model alone, before anything is predicted with it. A name in the files that is not known may stand beside

@@ -1,40 +1,54 @@
-// What was read as what, and what the files leave open, in words.
+// Notes on what the files leave open, and on what has no part in the prediction.
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "project_job.h"
 
-#define note project_job_note
+#define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
 
 enum { LEFT_OUT = 3 }; // settings, before it is told
 
-static bool is_on(plim_known_text origin) {
-  bool is_known = origin.origin == PLIM_EXPLICIT || origin.origin == PLIM_DEFAULTED;
-  return is_known && strcmp(origin.text, "on") == 0;
+static bool is_on(plim_known_text value) {
+  bool is_known = value.origin == PLIM_EXPLICIT || value.origin == PLIM_DEFAULTED;
+  return is_known && strcmp(value.text, "on") == 0;
 }
 
 static void note_upcast(project_job *p, const job_args *a) {
   bool is_mixed = a->through_accelerate && a->strategy == PLIM_SHARD_FSDP2 && a->amp;
   if (is_mixed && !a->lora_rank)
-    note(p, "accelerate's FSDP keeps what is trained in float32, whatever it is loaded in");
+    note(
+        p, "assumed.upcast", "dtype",
+        "accelerate's FSDP keeps trained parameters in float32, whatever dtype they are loaded in");
   else if (is_mixed)
-    note(p, "accelerate before 1.13 makes frozen parameters float32 too under FSDP2: update it");
+    note(p, "assumed.accelerate_version", NULL,
+         "assuming accelerate 1.13 or newer; older versions also convert frozen parameters to "
+         "float32 under FSDP2");
 }
 
 static void note_world(project_job *p, const job_args *a) {
   const plim_project_knob *world = &p->project.knobs[PLIM_KNOB_WORLD];
   bool is_inferred = world->origin == PLIM_DEFAULTED && *world->why && a->world > 1;
   if (is_inferred && (int64_t)a->world == p->run.world.count)
-    note(p, "%llu GPUs: %s", (unsigned long long)a->world, world->why);
+    note(p, "assumed.gpus", "world", "%llu GPUs: %s", (unsigned long long)a->world, world->why);
+}
+
+static void note_loading(project_job *p, const plim_setting *loads) {
+  note(p, "assumed.dtype", "dtype",
+       "from_pretrained sets no dtype: assuming transformers 5, which uses the checkpoint's dtype "
+       "(version 4 loads float32)");
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    if (loads >= s->at.at && loads < s->at.at + s->at.len)
+      plim_note_at(&p->notes, p->project.files.at[i]->path, loads->line);
+  }
 }
 
 // What is loaded without a type is float32 in transformers 4, and as it is stored in 5.
 static void note_type(project_job *p, const job_args *a) {
   bool is_open = p->run.dtype.origin <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
   const plim_setting *loads = project_job_setting(p, "Model", ".pretrained_model_name_or_path");
-  if (is_open && loads)
-    note(p, "%.80s has no dtype: transformers 5 takes the checkpoint's, 4 float32", loads->key);
+  if (is_open && loads) note_loading(p, loads);
 }
 
 // Words that are written and yet not known: the prediction takes what holds without them.
@@ -56,7 +70,11 @@ static void note_unclear(project_job *p, const job_args *a) {
     bool has_no_adapters = words[i].knob == PLIM_KNOB_LORA_TARGETS && !a->lora_rank;
     if (k->origin != PLIM_UNCLEAR || has_no_adapters) continue;
     if (job_is_typed(a, (const char *)a + words[i].at)) continue;
-    note(p, "%s is not clear: %.150s; predicted as %s", words[i].what, k->why, words[i].taken);
+    note(p, "unclear.value", plim_knob_table[words[i].knob].name,
+         "%s is not clear: %s; predicted as %s", words[i].what, k->why, words[i].taken);
+    if (k->place_count)
+      plim_note_at(&p->notes, p->project.files.at[k->places[0].file]->path,
+                   k->places[0].setting->line);
   }
 }
 
@@ -64,8 +82,12 @@ static void note_stage(project_job *p) {
   for (int i = 0; i < PLIM_KNOBS; i++) {
     const plim_project_knob *k = &p->project.knobs[i];
     if (!k->differs || k->origin != PLIM_EXPLICIT) continue;
-    note(p, "the files differ as stages do; predicted is the one that takes most: %.150s",
-         p->project.files.at[k->places[0].file]->path);
+    const char *file = p->project.files.at[k->places[0].file]->path;
+    note(p, "assumed.stage", plim_knob_table[i].name,
+         "the files are stages of one training with different settings: predicted for the stage "
+         "that needs most memory, %s",
+         file);
+    plim_note_at(&p->notes, file, k->places[0].setting->line);
     return;
   }
 }
@@ -74,13 +96,18 @@ static void note_stage(project_job *p) {
 static void note_unmodelled(project_job *p) {
   const char *freezes = plim_project_freezes(&p->project);
   if (freezes)
-    note(p, "%.120s freezes parameters: predicted as if all were trained, which takes more",
-         freezes);
-  if (is_on(p->run.compile)) note(p, "torch.compile is not modelled: predicted as without it");
+    note(p, "unmodelled.freeze", NULL,
+         "%s freezes parameters; predicted as if all of them were trained, which needs more memory "
+         "than the run",
+         freezes),
+        plim_note_at(&p->notes, freezes, 0);
+  if (is_on(p->run.compile))
+    note(p, "unmodelled.compile", "compile", "torch.compile is not modelled: predicted without it");
   bool empties =
       p->run.empty_cache.origin == PLIM_EXPLICIT || p->run.empty_cache.origin == PLIM_DEFAULTED;
   if (empties && p->run.empty_cache.count > 0)
-    note(p, "emptying the cache every %lld steps is not modelled: predicted as without it",
+    note(p, "unmodelled.empty_cache", "empty_cache",
+         "emptying the cache every %lld steps is not modelled: predicted without it",
          (long long)p->run.empty_cache.count);
 }
 
@@ -96,7 +123,7 @@ static void precision_words(const job_args *a, char *text, size_t size) {
 
 static void adapter_words(const job_args *a, char *text, size_t size) {
   if (a->lora_rank) snprintf(text, size, "adapters (rank %llu)", (unsigned long long)a->lora_rank);
-  else snprintf(text, size, "adapters (none: all is trained)");
+  else snprintf(text, size, "adapters (none: all parameters are trained)");
 }
 
 static void checkpoint_words(const job_args *a, char *text, size_t size) {
@@ -127,7 +154,8 @@ static void note_absent(project_job *p, const job_args *a) {
     usual[i].words(a, words, sizeof words);
     snprintf(list + used, sizeof list - used, "%s%s", count++ ? ", " : "", words);
   }
-  if (count >= LEFT_OUT) note(p, "the files do not say, and it is taken as: %s", list);
+  if (count >= LEFT_OUT)
+    note(p, "assumed.defaults", NULL, "not set in the files, so assumed: %s", list);
 }
 
 void project_job_note_open(project_job *p, const job_args *a) {

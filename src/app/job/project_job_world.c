@@ -65,10 +65,14 @@ plim_err project_job_check_world(project_job *p, const job_args *a, plim_error *
   if (!is_open) return PLIM_OK;
   bool is_zero = strncmp(p->run.strategy.text, "zero", 4) == 0;
   if (is_sharded(p, a) && is_zero && is_plain_script(&p->project))
-    project_job_note(p, "no launcher is named: one GPU is assumed; --world 8 for more");
+    plim_note_add(&p->notes, "assumed.gpus", "world",
+                  "no launcher is named: one GPU assumed (--world N for more)");
   else if (is_sharded(p, a)) return ask("share the model by ", p->run.strategy.text, error);
   if (a->accumulate == JOB_UNSET && plim_project_accumulation(&p->project, 1, 1, &steps))
-    return ask("there are: accumulation is what they leave of the global batch", "", error);
+    return ask(
+        "there are, and gradient accumulation depends on it (it is the global batch divided by "
+        "micro batch and GPUs)",
+        "", error);
   return PLIM_OK;
 }
 
@@ -91,10 +95,10 @@ void project_job_note_visible(project_job *p, const job_args *a) {
   int64_t visible = project_job_visible(p);
   uint64_t local = a->nodes > 1 ? a->world / a->nodes : a->world;
   if (a->world == JOB_UNSET || !visible || (uint64_t)visible >= local) return;
-  project_job_note(p,
-                   "CUDA_VISIBLE_DEVICES in the files names %lld of the %llu GPUs: a process "
-                   "without one ends with \"invalid device ordinal\"",
-                   (long long)visible, (unsigned long long)local);
+  plim_note_add(&p->notes, "conflict.visible_devices", "world",
+                "CUDA_VISIBLE_DEVICES in the files lists %lld of the %llu GPUs: a process without "
+                "a GPU fails with \"invalid device ordinal\"",
+                (long long)visible, (unsigned long long)local);
 }
 
 // Machines of another number of GPUs than was typed are not the files'.
@@ -118,10 +122,10 @@ plim_err project_job_divide(const project_job *p, job_args *a, bool is_open, pli
   if (!is_open || !plim_project_accumulation(&p->project, micro, world, &steps)) return PLIM_OK;
   if (steps) a->accumulate = (uint64_t)steps;
   if (steps) return PLIM_OK;
-  plim_err err = plim_fail(
-      error, PLIM_ERR_ARGUMENT, "the global batch of %lld is no multiple of %lld x %lld GPUs",
-      (long long)p->run.global_batch.count, (long long)micro, (long long)world);
-  plim_error_hint(error,
-                  "accumulation is what they leave of it, and must be whole: --world, --batch");
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT,
+                "the global batch of %lld is not a multiple of micro batch %lld x %lld GPUs",
+                (long long)p->run.global_batch.count, (long long)micro, (long long)world);
+  plim_error_hint(error, "choose --batch and --world so that accumulation is a whole number");
   return err;
 }

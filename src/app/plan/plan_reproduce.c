@@ -190,14 +190,13 @@ static char *command_of(const job_args *a) {
 static const char *without_option(const job_args *own) {
   static const plim_zero_sizes usual = {0};
   bool has_sizes = memcmp(&own->zero_sizes, &usual, sizeof usual) != 0;
-  if (own->through_accelerate && own->strategy == PLIM_SHARD_FSDP2)
-    return "accelerate's own way to share";
-  if (has_sizes) return "DeepSpeed's sizes";
+  if (own->through_accelerate && own->strategy == PLIM_SHARD_FSDP2) return "accelerate's FSDP";
+  if (has_sizes) return "DeepSpeed's bucket sizes";
   if (own->overlaps) return "DeepSpeed's overlap_comm";
-  if (own->through_accelerate) return "accelerate's own loop";
-  if (own->is_pairwise) return "a loss of one sample's texts";
-  if (own->wraps_layers) return "FSDP's own checkpoints";
-  return "all that these files say";
+  if (own->through_accelerate) return "accelerate's training loop";
+  if (own->is_pairwise) return "a loss that compares texts of one sample";
+  if (own->wraps_layers) return "FSDP's activation checkpointing";
+  return "something in these files";
 }
 
 static bool is_same(const plim_estimate *a, const plim_estimate *b) {
@@ -234,6 +233,7 @@ static plim_err say_the_same(const plim_plan_request *asked, const job_args *a, 
   if (!err) err = predict(request, PLIM_SHOWN_PASSES, &e);
   if (!err && !is_same(&e, &x->e)) err = PLIM_ERR_UNSUPPORTED;
   if (!err) err = settle(asked, request, x);
+  job_request_clear(request);
   free(request);
   return err;
 }

@@ -9,6 +9,7 @@
 #include "json.h"
 #include "plan_edits.h"
 #include "plan_file.h"
+#include "show_steps.h"
 #include "term.h"
 #include "text.h"
 #include "text_file.h"
@@ -125,20 +126,14 @@ static plim_err refuse_empty(const plim_plan_file *plan, const apply_args *args,
   return err;
 }
 
-static void print_lines(const plim_plan_file *plan, size_t from, size_t count, FILE *out) {
-  for (size_t i = from; i < from + count; i++)
-    fprintf(out, "%s%s\n", *plan->lines.at[i] ? "  " : "", plan->lines.at[i]);
-}
-
-static void print_left(const plim_plan_file *plan, const apply_args *args, FILE *out) {
-  for (size_t i = 0; i < plan->by_hand.len; i++) {
-    char what[160], line[1024];
-    if (is_done(args, plan->by_hand.at[i].knob)) continue;
-    describe(&plan->by_hand.at[i], what, sizeof what);
-    snprintf(line, sizeof line, "%s: %s", what, plan->by_hand.at[i].reason);
-    fprintf(out, "by hand: ");
-    term_wrap(out, line, 9, 9, (size_t)term_width(out));
-    print_lines(plan, plan->by_hand.at[i].line, plan->by_hand.at[i].line_count, out);
+// What is left to do by hand, less what --done says was done.
+static void print_steps(const plim_plan_file *plan, const apply_args *args, FILE *out) {
+  size_t number = 0;
+  for (size_t i = 0; i < plan->steps.len; i++) {
+    const plim_plan_step *step = &plan->steps.at[i];
+    if (step->knob != PLIM_KNOBS && is_done(args, step->knob)) continue;
+    if (!number++) fprintf(out, "to do by hand:\n");
+    steps_print(out, number, step->text, step->lines);
   }
 }
 
@@ -146,13 +141,6 @@ static void print_left(const plim_plan_file *plan, const apply_args *args, FILE 
 static void print_replan(const plim_plan_file *plan) {
   fprintf(stderr, "without it:\n  %s\n",
           plan->replan ? plan->replan : "plimsoll plan FILES --fix KNOB=VALUE --out plan.json");
-}
-
-// Packages, and how it is started: what the files do not show.
-static void print_todo(const plim_plan_file *plan, FILE *out) {
-  if (plan->todo == plan->lines.len) return;
-  fprintf(out, "to do:\n");
-  print_lines(plan, plan->todo, plan->lines.len - plan->todo, out);
 }
 
 // ---- writing ------------------------------------------------------------------------------------------------
@@ -319,8 +307,7 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
   if (!err)
     err = args->dry_run ? show_diff(&project, plan, &changes, error)
                         : write_all(&changes, as_json, error);
-  if (!err && !as_json) print_left(plan, args, out);
-  if (!err && !as_json) print_todo(plan, out);
+  if (!err && !as_json) print_steps(plan, args, out);
   if (!err && !as_json) term_notes(out, comments);
   free(comments);
   free_changes(&changes);
@@ -342,7 +329,7 @@ static int run(const cli_call *call) {
   bool is_shown = !err && args->dry_run; // the diff is there to look at, whatever apply would say
   if (is_shown) err = refuse_half(&plan, args, &error);
   int status = err ? cli_report(&error, NULL) : CLI_OK;
-  if (is_refused) print_left(&plan, args, stderr);
+  if (is_refused) print_steps(&plan, args, stderr);
   if (plan.by_hand.len && (is_refused || (err && is_shown))) print_replan(&plan);
   plim_plan_file_clear(&plan);
   free(text);

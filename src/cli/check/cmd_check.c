@@ -19,7 +19,9 @@ static plim_err check_typed(const check_args *args, plim_error *error) {
   if (!args->model && !args->gpu) return PLIM_OK;
   probe.model = args->model ? args->model : "gpt2"; // any that is there
   probe.gpu = args->gpu;
-  return job_understand(&probe, &probe, &request, &source, error);
+  plim_err err = job_understand(&probe, &probe, &request, &source, error);
+  if (!err) job_request_clear(&request);
+  return err;
 }
 
 static int show(check *c, const cli_call *call) {

@@ -42,10 +42,13 @@ static void check_weights(estimate_result *r) {
   uint64_t own = r->e.p.parameters - (r->request.job.lora.rank ? r->e.p.trainable : 0);
   if (!*source->folder) return;
   plim_err err = plim_safetensors_read(source->folder, &found, &error);
-  if (err == PLIM_ERR_PARSE) job_note(&r->request, "the weights: %s", error.message);
+  if (err == PLIM_ERR_PARSE)
+    plim_note_add(&r->request.notes, "unread.weights", "model",
+                  "the weights beside config.json could not be read: %s", error.message);
   if (err || *source->quantization || plim_safetensors_holds(&found, own)) return;
-  job_note(&r->request, "the weights hold %s elements, the configuration describes %s",
-           units_count(found.elements).text, units_count(own).text);
+  plim_note_add(&r->request.notes, "conflict.weights", "model",
+                "the weights hold %s elements, but the configuration describes %s",
+                units_count(found.elements).text, units_count(own).text);
 }
 
 static int run(const cli_call *call) {
@@ -60,13 +63,16 @@ static int run(const cli_call *call) {
   plim_err err = plim_estimate_make(&r->request.job, &r->request.target, &r->e, &error);
   if (!err) check_weights(r);
   if (!err && r->e.p.assumes_repetition)
-    job_note(&r->request,
-             "not all passes were run: after some hundred of a step that left memory as it "
-             "was, the rest are taken to do so too");
+    plim_note_add(&r->request.notes, "assumed.passes", NULL,
+                  "not every forward pass was simulated: after some hundred that left memory "
+                  "unchanged, the rest are assumed to do the same");
+  if (!err && r->request.notes.has_no_memory)
+    err = plim_fail(&error, PLIM_ERR_NOMEM, "out of memory");
   if (!err && args->explain) err = explain(r, &error);
   if (!err) err = picture_draw(&args->pictures, estimate_draw, r, &error);
   int status = err ? cli_report(&error, NULL) : show(r, call);
   vec_free(&r->holders);
+  job_request_clear(&r->request);
   return status;
 }
 

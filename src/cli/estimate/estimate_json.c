@@ -1,4 +1,5 @@
 #include "estimate_result.h"
+#include "show_notes.h"
 
 static const char *const phases[PLIM_PHASES] = {"load", "forward", "backward", "optimizer"};
 
@@ -70,8 +71,7 @@ void estimate_print_json(const estimate_result *r) {
   json_string_or_null(&j, "gpu", r->request.card);
   estimate_json_members(&j, &r->e);
   json_array(&j, "notes");
-  for (size_t i = 0; i < sizeof r->request.notes / sizeof *r->request.notes; i++)
-    if (*r->request.notes[i]) json_string(&j, NULL, r->request.notes[i]);
+  notes_write(&j, &r->request.notes);
   json_end(&j);
   if (r->holders.len) holders(&j, &r->holders);
   json_end(&j);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "estimate_result.h"
+#include "show_notes.h"
 #include "term.h"
 #include "units.h"
 
@@ -21,11 +22,8 @@ static void print_subject(const estimate_result *r) {
   else term_print(stdout, TERM_BOLD, "%s\n", text);
   job_describe_recipe(&r->request, r->args, text, sizeof text);
   term_wrap(stdout, text, 0, 0, width);
-  for (size_t i = 0; i < sizeof r->request.notes / sizeof *r->request.notes; i++) {
-    if (!*r->request.notes[i]) continue;
-    printf("note: ");
-    term_wrap(stdout, r->request.notes[i], 6, 6, width);
-  }
+  notes_print_assumptions(stdout, &r->request.notes);
+  notes_print(stdout, &r->request.notes);
 }
 
 // max_split_size with expandable segments never reuses its large blocks: reserved memory grows with time,
@@ -49,17 +47,19 @@ void estimate_needs(const plim_estimate *e, char *text, size_t size) {
   bool is_loading = needed > e->device_bytes;
   snprintf(text, size, "%s%s%s", is_endless(e) ? "at least " : "",
            units_bytes(is_loading ? needed : shown.device_bytes).text,
-           is_loading ? " while its model is loaded" : "");
+           is_loading ? " while the model is loaded" : "");
 }
 
 static void print_fit(const plim_estimate *e, const char *card) {
   char text[256], spare[64] = "";
   if (e->budget_bytes > e->device_bytes)
-    snprintf(spare, sizeof spare, ": %s to spare",
+    snprintf(spare, sizeof spare, ", %s to spare",
              units_bytes(e->budget_bytes - e->device_bytes).text);
-  snprintf(text, sizeof text, "%s of %s on %s%s%s", units_bytes(e->device_bytes).text,
+  snprintf(text, sizeof text, "%s of the %s available%s%s%s", units_bytes(e->device_bytes).text,
            units_bytes(e->budget_bytes).text, card, spare,
-           e->interval_bytes[1] > e->budget_bytes ? ", less than the estimate is sure of" : "");
+           e->interval_bytes[1] > e->budget_bytes
+               ? "; that is within the error margin, so it may not fit"
+               : "");
   term_print(stdout, TERM_GREEN, "FITS");
   printf("  ");
   term_say(stdout, text, 6, 6);
@@ -71,8 +71,8 @@ static void print_misfit(const plim_estimate *e, const char *card) {
   estimate_needs(e, needs, sizeof needs);
   if (needed > e->budget_bytes && !is_endless(e))
     snprintf(excess, sizeof excess, ": %s too much", units_bytes(needed - e->budget_bytes).text);
-  snprintf(text, sizeof text, "needs %s, %s has %s%s", needs, card,
-           units_bytes(e->budget_bytes).text, excess);
+  snprintf(text, sizeof text, "needs %s of the %s available%s%s", needs,
+           units_bytes(e->budget_bytes).text, card, excess);
   term_print(stdout, TERM_RED, "DOES NOT FIT");
   printf("  ");
   term_say(stdout, text, 14, 14);
@@ -80,7 +80,9 @@ static void print_misfit(const plim_estimate *e, const char *card) {
 
 static void print_verdict(const estimate_result *r) {
   const plim_estimate *e = &r->e;
-  const char *card = *r->request.card ? r->request.card : "the limit";
+  char card[160] = "";
+  if (*r->request.card && !r->request.is_known_by_size)
+    snprintf(card, sizeof card, " on %s", r->request.card);
   printf("\n");
   if (!e->has_verdict)
     printf("needs %s; name a card with --gpu to see whether it fits\n",
@@ -122,10 +124,10 @@ static void about(const estimate_result *r, int component, char *text, size_t si
     snprintf(text, size, "%s parameters", units_count(e->p.parameters).text);
     break;
   case PLIM_FOR_ADAPTERS:
-    snprintf(text, size, "%s parameters are trained", units_count(e->p.trainable).text);
+    snprintf(text, size, "%s trained parameters", units_count(e->p.trainable).text);
     break;
   case PLIM_COMPONENT_FRAGMENTATION:
-    snprintf(text, size, "reserved, not in use at the peak");
+    snprintf(text, size, "reserved by the allocator, unused at the peak");
     break;
   case PLIM_COMPONENT_CONTEXT: snprintf(text, size, "CUDA and its kernels"); break;
   default: break;
@@ -152,7 +154,7 @@ static void print_budget(const estimate_result *r) {
   term_table_cell(t, TERM_BOLD, "total");
   term_table_cell(t, TERM_BOLD, "%s", units_bytes(e->device_bytes).text);
   term_table_cell(t, TERM_DIM, "%s", "");
-  if (is_endless(&r->e)) term_table_cell(t, TERM_DIM, "and what the allocator never reuses");
+  if (is_endless(&r->e)) term_table_cell(t, TERM_DIM, "and more that the allocator never reuses");
   else
     term_table_cell(t, TERM_DIM, "between %s and %s", units_bytes(e->interval_bytes[0]).text,
                     units_bytes(e->interval_bytes[1]).text);
@@ -186,25 +188,27 @@ static void print_facts(const estimate_result *r) {
   char text[128];
   estimate_place(&e->p.peak_at, text, sizeof text);
   printf("\n");
-  print_fact("peak: %s allocated, %s reserved; %s", units_bytes(e->p.peak_allocated_bytes).text,
+  print_fact("peak: %s allocated, %s reserved, in %s", units_bytes(e->p.peak_allocated_bytes).text,
              units_bytes(e->p.peak_reserved_bytes).text, text);
-  if (e->p.host_bytes)
-    print_fact("host: %s of the CPU's memory per GPU", units_bytes(e->p.host_bytes).text);
+  if (e->p.host_bytes) print_fact("host memory: %s per GPU", units_bytes(e->p.host_bytes).text);
   if (e->p.retries)
-    print_fact("retries: %s; cached memory goes back to the driver, which costs time",
-               units_count(e->p.retries).text);
+    print_fact(
+        "allocation retries: %s; each releases cached memory to the driver, which costs time",
+        units_count(e->p.retries).text);
   if (e->has_verdict && !e->fits) {
     estimate_place(&e->capped.runs_out_at, text, sizeof text);
-    print_fact("runs out: %s more are asked for; %s", units_bytes(e->capped.runs_out_bytes).text,
-               text);
+    print_fact("runs out: when %s more are requested, in %s",
+               units_bytes(e->capped.runs_out_bytes).text, text);
   }
   if (is_loaded_whole(r))
-    print_fact("help: loaded under HfDeepSpeedConfig it is whole on no GPU: --load sharded");
+    print_fact("help: load it under HfDeepSpeedConfig, which never puts the whole model on one "
+               "GPU: --load "
+               "sharded");
   if (!isnan(e->step_seconds))
     print_fact("time: %s per step, %s tokens per second%s", units_seconds(e->step_seconds).text,
                units_count((uint64_t)e->tokens_per_second).text,
                r->request.target.gpu && (r->request.is_known_by_size || !*r->request.card)
-                   ? ", at the rates of an H200"
+                   ? " (for an H200)"
                    : "");
 }
 
@@ -213,8 +217,8 @@ static void print_warnings(const plim_estimate *e) {
   term_print(stdout, TERM_YELLOW, "warning: ");
   term_wrap(
       stdout,
-      "attention has no fused kernel here and runs as plain products, with its scores of every "
-      "query and key in memory",
+      "no fused attention kernel can run here: attention runs as plain matrix products and keeps "
+      "its whole score matrix in memory",
       9, 9, (size_t)term_width(stdout));
 }
 

@@ -99,7 +99,8 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   plim_err err = job_understand(&job, args->typed, &c->request, source, error);
   if (err) return files ? project_job_blame(files, &args->job, err, error) : err;
   if (!files && job.strategy && !job_is_typed(&job, &job.strategy))
-    job_note(&c->request, "no --strategy given: as it is means ddp");
+    plim_note_add(&c->request.notes, "assumed.strategy", "strategy",
+                  "no --strategy is given: the run as it is uses DDP");
   c->asked = (plim_plan_request){.job = c->request.job,
                                  .alloc_conf = args->job.alloc_conf,
                                  .target = c->request.target,
@@ -135,7 +136,8 @@ static void note_environment(const plan_args *args, project_job *files) {
   const char *conf = args->job.alloc_conf;
   bool is_typed = job_is_typed(&args->job, &args->job.alloc_conf);
   if (conf && !is_typed && files->run.alloc_conf.origin != PLIM_EXPLICIT)
-    project_job_note(files, "the allocator's settings are this environment's: %.120s", conf);
+    plim_note_add(&files->notes, "assumed.alloc_conf", "alloc_conf",
+                  "PYTORCH_CUDA_ALLOC_CONF is taken from this environment: %s", conf);
 }
 
 static plim_err read_files(const cli_call *call, plan_args *args, project_job *files, char *batch,
@@ -146,6 +148,7 @@ static plim_err read_files(const cli_call *call, plan_args *args, project_job *f
   if (!err) note_environment(args, files);
   if (!err) project_job_note_one(files, &args->job);
   if (!err) project_job_note_visible(files, &args->job);
+  if (!err) project_job_note_fixed(files);
   if (!err && !args->effective_batch && project_job_batch(files)) {
     snprintf(batch, size, "%llu", (unsigned long long)project_job_batch(files));
     args->effective_batch = batch;
@@ -330,6 +333,7 @@ static int run(const cli_call *call) {
   for (size_t i = 0; i < r.count; i++) {
     plim_plan_clear(&r.cards[i].plan);
     plim_plan_clear(&r.cards[i].writable);
+    job_request_clear(&r.cards[i].request);
     free(r.cards[i].reproduce);
   }
   project_job_clear(&files);

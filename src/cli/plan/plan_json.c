@@ -5,8 +5,10 @@
 #include "cli_alloc.h"
 #include "estimate_result.h"
 #include "plan_digest.h"
+#include "plan_launch.h"
 #include "plan_show.h"
 #include "sha256.h"
+#include "show_notes.h"
 
 // On and off are booleans; counts are numbers; the rest is text.
 static void value(json_writer *j, const char *key, plim_knob knob, int64_t x) {
@@ -149,6 +151,32 @@ static void new_files(json_writer *j, const plim_project *p, const plan_edits *e
   plim_edit_set_clear(&set);
 }
 
+static void replan(json_writer *j, const plan_result *r, const plan_for_card *c,
+                   const plan_edits *edits) {
+  char *text = plan_replan(r, c, edits);
+  json_string(j, "replan", text);
+  free(text);
+}
+
+// What is left to do by hand.
+static void steps(json_writer *j, const plan_result *r, const plan_for_card *c, size_t i,
+                  const plan_edits *edits) {
+  manual_steps all;
+  plan_steps_or_end(r, c, i, edits, &all);
+  json_array(j, "steps");
+  for (size_t k = 0; k < all.len; k++) {
+    const manual_step *step = &all.at[k];
+    json_object(j, NULL);
+    json_string(j, "kind", step->kind);
+    json_string(j, "knob", step->knob == PLIM_KNOBS ? NULL : plim_knob_table[step->knob].name);
+    json_string(j, "text", step->text);
+    json_string(j, "lines", step->lines);
+    json_end(j);
+  }
+  json_end(j);
+  manual_steps_clear(&all);
+}
+
 // What each rung of the ladder writes.
 static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) {
   json_array(j, "rungs");
@@ -171,13 +199,12 @@ static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) 
       json_string(j, "knob", plim_knob_table[edits.by_hand[k].knob].name);
       json_value_of(j, "value", &edits.by_hand[k].value);
       json_string(j, "reason", edits.by_hand[k].reason);
-      plan_write_code(j, r, c, i, &edits, k);
       json_end(j);
     }
     json_end(j);
     if (edits.by_hand_count) as_written(j, &edits.as_written);
-    if (edits.by_hand_count) plan_write_replan(j, r, c, &edits);
-    plan_write_todo(j, r, c, i);
+    if (edits.by_hand_count) replan(j, r, c, &edits);
+    steps(j, r, c, i, &edits);
     json_end(j);
   }
   json_end(j);
@@ -189,6 +216,27 @@ static void environment(json_writer *j, const plan_for_card *c) {
   json_object(j, "environment");
   if (*conf) json_string(j, "PYTORCH_CUDA_ALLOC_CONF", conf);
   json_end(j);
+}
+
+static void launch(json_writer *j, const plan_result *r, const plan_for_card *c) {
+  plan_launch l = {0};
+  plan_edits edits;
+  if (r->files && c->plan.rungs.len)
+    plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[0], &edits);
+  if (plan_launch_of(r, c, r->files ? &edits : NULL, &l, NULL)) cli_out_of_memory();
+  json_object(j, "launch");
+  json_string_or_null(j, "command", l.command);
+  json_string_or_null(j, "sbatch", l.sbatch);
+  json_array(j, "files");
+  if (l.file) {
+    json_object(j, NULL);
+    json_string(j, "path", l.file);
+    json_string(j, "text", l.text);
+    json_end(j);
+  }
+  json_end(j);
+  json_end(j);
+  free(l.text);
 }
 
 static void members(json_writer *j, const plan_result *r, const plan_for_card *c) {
@@ -218,8 +266,15 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   plan_write_questions(j, c);
   environment(j, c);
   json_string(j, "reproduce", c->reproduce);
-  plan_write_launch(j, r, c);
-  if (!r->files) return;
+  launch(j, r, c);
+  json_array(j, "notes");
+  notes_write(j, &c->request.notes);
+  if (r->files) notes_write(j, &r->files->notes);
+  json_end(j);
+  if (!r->files) {
+    if (p->rungs.len) steps(j, r, c, 0, NULL);
+    return;
+  }
   sources(j, &r->files->project);
   places(j, r->sets);
   rungs(j, r, c);

@@ -19,25 +19,25 @@ static bool is_any_allowed(const plim_plan_request *r) {
 }
 
 static const char *const among[] = {[PLIM_PASSED_NONE] = "",
-                                    [PLIM_PASSED_HOST] = " on the card",
-                                    [PLIM_PASSED_WAY] = " in your own way to share",
-                                    [PLIM_PASSED_CODE] = " without work by hand",
+                                    [PLIM_PASSED_HOST] = " and keeps everything on the card",
+                                    [PLIM_PASSED_WAY] = " with your own sharding strategy",
+                                    [PLIM_PASSED_CODE] = " without manual steps",
                                     [PLIM_PASSED_LIGER] = " without Liger-Kernel"};
-static const char *const because[] = {[PLIM_PASSED_NONE] = "",
-                                      [PLIM_PASSED_HOST] = " if your host is like the one measured",
-                                      [PLIM_PASSED_WAY] =
-                                          " by rates of links that were not measured",
-                                      [PLIM_PASSED_CODE] = ", with work by hand",
-                                      [PLIM_PASSED_LIGER] = ", with --fix liger=on"};
+static const char *const because[] = {
+    [PLIM_PASSED_NONE] = "",
+    [PLIM_PASSED_HOST] = " if your host is as fast as the one measured",
+    [PLIM_PASSED_WAY] = " if your GPU links are as fast as assumed (not measured)",
+    [PLIM_PASSED_CODE] = ", with manual steps",
+    [PLIM_PASSED_LIGER] = ", with --fix liger=on"};
 
 static void print_first(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
-  const char *learned = p->concedes                 ? ", with the least given up"
-                        : is_any_allowed(&c->asked) ? " without changing what is learned"
+  const char *learned = p->concedes ? ", changing as little of what the model learns as possible"
+                        : is_any_allowed(&c->asked) ? " without changing what the model learns"
                                                     : "";
   char line[200];
-  snprintf(line, sizeof line, "the fastest that fits%s%s, of %zu tried", among[p->passed], learned,
-           p->tried);
+  snprintf(line, sizeof line, "the fastest of %zu candidates that fits%s%s", p->tried,
+           among[p->passed], learned);
   printf("%10s", "");
   sentence(line);
 }
@@ -85,8 +85,7 @@ static void print_tight(const plim_plan *p) {
   if (!(percent_faster(&p->tight, first) > 1)) return;
   size_t used = list_settings(&first->choice, &p->tight.choice, line, sizeof line);
   snprintf(line + used, sizeof line - used,
-           " is %.0f %% faster, but needs up to %s with what the estimate is unsure of (--margin 0 "
-           "takes it)",
+           " is %.0f %% faster, but may need up to %s, which does not fit (--margin 0 accepts it)",
            percent_faster(&p->tight, first), units_bytes(p->tight.e.interval_bytes[1]).text);
   printf("%10s", "");
   sentence(line);
@@ -97,9 +96,9 @@ static void print_own_sharding(const plim_plan *p) {
   char line[320];
   if (!(x->tokens_per_second > 0)) return;
   const int64_t *at = x->choice.at;
-  snprintf(line, sizeof line, "as you share now (%s), %lld x %lld fits: %s, %s per step",
+  snprintf(line, sizeof line, "with your own strategy (%s), %lld x %lld fits: %s, %s per step",
            at[PLIM_KNOB_STRATEGY] ? plim_knob_value_name(PLIM_KNOB_STRATEGY, at[PLIM_KNOB_STRATEGY])
-                                  : "one GPU alone",
+                                  : "none",
            (long long)at[PLIM_KNOB_MICRO_BATCH], (long long)at[PLIM_KNOB_ACCUMULATE],
            units_bytes(x->e.device_bytes).text, units_seconds(x->step_seconds).text);
   printf("%10s", "");
@@ -121,7 +120,7 @@ void plan_print_sum(const plan_for_card *c) {
   if (rows < 2) return;
   term_wrap(
       stdout,
-      "each row: the whole plan against the same without that one change, so rows do not add up", 0,
+      "each row compares the plan with the same plan without that change (rows do not add up)", 0,
       0, (size_t)term_width(stdout));
 }
 
@@ -130,13 +129,13 @@ void plan_print_moments(const plan_for_card *c) {
   estimate_place(&c->plan.before.p.peak_at, now, sizeof now);
   estimate_place(&c->plan.rungs.at[0].e.p.peak_at, planned, sizeof planned);
   if (strcmp(now, planned) == 0) return;
-  snprintf(line, sizeof line, "two moments, each the peak of its run: %s; %s", now, planned);
+  snprintf(line, sizeof line, "peak now: %s; peak planned: %s", now, planned);
   term_wrap(stdout, line, 0, 0, (size_t)term_width(stdout));
 }
 
 void plan_print_reproduce(const plan_for_card *c) {
-  if (c->reproduce) printf("\nthe same prediction:\n%s\n", c->reproduce);
+  if (c->reproduce) printf("\nto predict this plan again:\n%s\n", c->reproduce);
   else if (c->no_reproduce)
-    printf("\nplimsoll estimate has no option for %s, so it predicts something else\n",
+    printf("\nthere is no plimsoll estimate command for this plan: %s has no option\n",
            c->no_reproduce);
 }

@@ -10,16 +10,16 @@ typedef struct {
   const char *id, *why, *instead;
 } question;
 
-static const question contrastive = {"contrastive",
-                                     "the loss compares the sequences of one micro batch with each "
-                                     "other, so a smaller one, accumulated, "
-                                     "learns something else",
-                                     NULL};
+static const question contrastive = {
+    "contrastive",
+    "the loss compares the samples of one micro batch with each other, "
+    "so training with a smaller micro batch and accumulation learns "
+    "something else",
+    NULL};
 static const question batch_norm = {"batch_norm",
-                                    "batch norm takes its means over one micro batch, so a smaller "
-                                    "one, accumulated, learns something "
-                                    "else",
-                                    "SyncBatchNorm takes them over all GPUs"};
+                                    "batch norm averages over one micro batch, so training with a "
+                                    "smaller micro batch and accumulation learns something else",
+                                    "SyncBatchNorm averages over all GPUs"};
 
 // It is asked until the micro batch is said to stay, or to be free.
 static const question *asked(const plan_for_card *c) {
@@ -63,7 +63,7 @@ static void print_cached(const plan_for_card *c, size_t width) {
   int used =
       snprintf(line, sizeof line,
                "a cached loss (CachedMultipleNegativesRankingLoss with mini_batch_size=%lld, "
-               "or GradCache) compares all %lld and takes %s with the settings as they are, %s",
+               "or GradCache) still compares all %lld and needs %s with your settings: %s",
                (long long)x.at_once, micro_batch(c), units_bytes(x.e.device_bytes).text,
                x.e.fits ? "FITS" : "DOES NOT FIT");
   if (x.e.tokens_per_second > 0 && used < (int)sizeof line)
@@ -94,7 +94,7 @@ void plan_print_questions(const plan_for_card *c) {
   size_t width = (size_t)term_width(stdout);
   if (!q) return;
   plan_heading("question: may the micro batch change?");
-  snprintf(line, sizeof line, "%s; it stays at %lld until you say", q->why, micro_batch(c));
+  snprintf(line, sizeof line, "%s; it stays at %lld until you answer", q->why, micro_batch(c));
   term_wrap(stdout, line, 0, 0, width);
   printf("yes: --allow micro_batch\nno:  --fix micro_batch=%lld\n", micro_batch(c));
   if (q->instead) term_wrap(stdout, q->instead, 0, 0, width);

@@ -19,16 +19,16 @@ static void say_precision(const change *x, char *text, size_t size) {
   bool trains_wide = x->c->asked.job.dtype == PLIM_FP32 || x->c->asked.job.lora.rank;
   bool is_fp16 = strcmp(name(PLIM_KNOB_PRECISION, x->to), "fp16") == 0;
   const char *kept =
-      trains_wide ? "; what is trained, its gradients and the optimizer stay fp32" : "";
-  if (x->to == 0) snprintf(text, size, "no autocast: this card has no fast type of 16 bits");
+      trains_wide ? "; trained parameters, gradients and optimizer states stay fp32" : "";
+  if (x->to == 0) snprintf(text, size, "no autocast: this card has no fast 16-bit type");
   else if (is_fp16)
     snprintf(
         text, size,
-        "autocast computes products in fp16, with a GradScaler for the loss (Trainer, accelerate "
-        "and Lightning bring it)%s%s",
+        "autocast computes matrix products in fp16, with loss scaling (Trainer, accelerate and "
+        "Lightning do that)%s%s",
         kept, plim_plan_lacks_bf16(&x->c->asked) ? "; this card only emulates bf16" : "");
   else
-    snprintf(text, size, "autocast computes products in bf16%s%s", kept,
+    snprintf(text, size, "autocast computes matrix products in bf16%s%s", kept,
              !x->c->request.is_known_by_size
                  ? ""
                  : "; cards before Ampere (T4, V100) need fp16 instead: --gpu T4");
@@ -37,41 +37,41 @@ static void say_precision(const change *x, char *text, size_t size) {
 static void say_dtype(const change *x, char *text, size_t size) {
   const char *to = name(PLIM_KNOB_DTYPE, x->to);
   if (x->c->asked.job.lora.rank)
-    snprintf(
-        text, size,
-        "frozen weights are loaded in %s, which autocast makes of them anyway; the adapters that "
-        "are trained stay fp32",
-        to);
-  else
-    snprintf(text, size, "weights, gradients and optimizer in %s: small updates are rounded away",
+    snprintf(text, size,
+             "frozen weights are loaded in %s, to which autocast would convert them anyway; the "
+             "adapters stay fp32",
              to);
+  else
+    snprintf(text, size,
+             "weights, gradients and optimizer states in %s: small updates are rounded away", to);
 }
 
 static void say_loss(const change *x, const char *how, char *text, size_t size) {
-  const char *same = "so that they never exist as a whole; the same loss up to rounding";
+  const char *same = "so that they never exist as a whole; the loss is the same up to rounding";
   uint64_t bytes = estimate_shown(&x->c->plan.before).component_bytes[PLIM_FOR_LOGITS];
   if (bytes >= 16 * PLIM_MIB) // less is a scalar, or a chunk
-    snprintf(text, size, "logits take %s of the peak as it is; %s, %s", units_bytes(bytes).text,
-             how, same);
+    snprintf(text, size, "logits take %s of the peak now; %s, %s", units_bytes(bytes).text, how,
+             same);
   else snprintf(text, size, "logits: %s, %s", how, same);
 }
 
 static void say_chunks(const change *x, char *text, size_t size) {
   char how[96];
-  snprintf(how, sizeof how, "here they are made %lld tokens at a time", (long long)x->to);
+  snprintf(how, sizeof how, "the plan computes them %lld tokens at a time", (long long)x->to);
   if (x->to) say_loss(x, how, text, size);
 }
 
 static void say_liger(const change *x, char *text, size_t size) {
-  if (x->to) say_loss(x, "its cross entropy makes gradients chunk by chunk", text, size);
+  if (x->to) say_loss(x, "Liger's cross entropy computes them chunk by chunk", text, size);
 }
 
 static void say_checkpoint(const change *x, char *text, size_t size) {
   const char *to = name(PLIM_KNOB_CHECKPOINT, x->to);
-  if (!x->to) snprintf(text, size, "activations are kept, not computed twice");
+  if (!x->to) snprintf(text, size, "activations are kept instead of computed twice");
   else if (strcmp(to, "offloaded") == 0)
-    snprintf(text, size, "inputs of layers are kept on the host, the rest is computed twice");
-  else if (!x->from) snprintf(text, size, "a layer's activations are computed again, not kept");
+    snprintf(text, size, "layer inputs are kept in host memory, everything else is computed twice");
+  else if (!x->from)
+    snprintf(text, size, "activations are computed again in backward instead of kept");
 }
 
 static bool has_growing_segments(const plan_for_card *c, const plim_choice *choice) {
@@ -81,16 +81,17 @@ static bool has_growing_segments(const plan_for_card *c, const plim_choice *choi
 static void say_alloc_conf(const change *x, char *text, size_t size) {
   const plim_plan *p = &x->c->plan;
   if (has_growing_segments(x->c, &p->before_choice))
-    snprintf(text, size, "segments grow in place already; the rest of it costs memory here");
+    snprintf(text, size,
+             "expandable segments are already on; the other settings only cost memory here");
   else if (has_growing_segments(x->c, &p->rungs.at[0].choice))
-    snprintf(text, size, "segments grow in place instead of leaving gaps between them");
+    snprintf(text, size, "segments grow in place instead of leaving unusable gaps");
 }
 
 static void say_cached_batch(const change *x, char *text, size_t size) {
   (void)x;
   snprintf(text, size,
-           "the loss still compares the whole batch; embeddings and their gradients are computed "
-           "in other passes");
+           "the loss still compares the whole batch; embeddings and gradients are computed in "
+           "separate passes");
 }
 
 static const struct {

@@ -4,6 +4,8 @@
 
 #include "estimate_result.h"
 #include "plan_show.h"
+#include "show_notes.h"
+#include "show_steps.h"
 #include "term.h"
 #include "units.h"
 
@@ -70,28 +72,21 @@ static void print_subject(const plan_result *r, const plan_for_card *c) {
   char text[256];
   job_describe_model(&c->request, r->args, text, sizeof text);
   sentence(text);
-  const char *card = *c->request.card ? c->request.card : "the limit";
-  printf("%s", card);
-  if (!c->request.is_known_by_size)
-    printf(" with %s", units_bytes(c->request.target.budget_bytes).text);
+  printf("card: %s available", units_bytes(c->request.target.budget_bytes).text);
+  if (*c->request.card && !c->request.is_known_by_size) printf(" on %s", c->request.card);
   const int64_t *now = c->plan.before_choice.at;
   uint64_t had =
       (uint64_t)(now[PLIM_KNOB_MICRO_BATCH] * now[PLIM_KNOB_ACCUMULATE]) * (uint64_t)c->asked.world;
   if (c->plan.effective_batch && r->own_batch && r->own_batch != c->plan.effective_batch)
-    printf(", effective batch %s (the files say %s)\n", units_count(c->plan.effective_batch).text,
+    printf("; effective batch %s (the files have %s)\n", units_count(c->plan.effective_batch).text,
            units_count(r->own_batch).text);
   else if (c->plan.effective_batch && had == c->plan.effective_batch)
-    printf(", effective batch %s kept\n", units_count(had).text);
+    printf("; effective batch %s, unchanged\n", units_count(had).text);
   else if (c->plan.effective_batch)
-    printf(", effective batch %s instead of %s\n", units_count(c->plan.effective_batch).text,
+    printf("; effective batch %s instead of %s\n", units_count(c->plan.effective_batch).text,
            units_count(had).text);
-  else printf(", any batch: as many tokens per second as possible\n");
+  else printf("; any batch size, as many tokens per second as possible\n");
   print_anchors(c);
-  for (size_t i = 0; i < sizeof c->request.notes / sizeof *c->request.notes; i++)
-    if (*c->request.notes[i]) {
-      printf("note: ");
-      term_wrap(stdout, c->request.notes[i], 6, 6, (size_t)term_width(stdout));
-    }
 }
 
 static bool is_any_allowed(const plim_plan_request *r) {
@@ -103,17 +98,20 @@ static bool is_any_allowed(const plim_plan_request *r) {
 static void print_nothing_fits(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   char line[320];
-  const char *how = p->is_beyond                ? "even with all that could be allowed"
-                    : is_any_allowed(&c->asked) ? "even with all that is allowed"
-                                                : "without changing what is learned";
-  const char *tight = c->asked.margin < 0
-                          ? ": it fits, but with less to spare than the estimate is sure of "
-                            "(--margin 0 takes it nevertheless)"
-                          : ": it fits, but leaves less free than --margin asks for";
+  const char *how = p->is_beyond                ? "even with every --allow"
+                    : is_any_allowed(&c->asked) ? "even with what is allowed"
+                                                : "without changing what the model learns";
   char needs[64];
   estimate_needs(&p->smallest.e, needs, sizeof needs);
-  snprintf(line, sizeof line, "NOTHING FITS %s; the smallest of %zu tried needs %s%s", how,
-           p->tried, needs, p->is_tight ? tight : "");
+  if (p->is_tight)
+    snprintf(line, sizeof line,
+             "NO SAFE PLAN %s: the smallest of %zu candidates needs %s of %s, %s", how, p->tried,
+             needs, units_bytes(c->request.target.budget_bytes).text,
+             c->asked.margin < 0 ? "which is within the error margin (--margin 0 accepts it)"
+                                 : "which leaves less free than --margin asks for");
+  else
+    snprintf(line, sizeof line, "NOTHING FITS %s: the smallest of %zu candidates needs %s", how,
+             p->tried, needs);
   sentence(line);
 }
 
@@ -124,11 +122,11 @@ static void print_verdict(const plan_for_card *c) {
   estimate_needs(now, needs, sizeof needs);
   bool is_tight = now->has_verdict && now->fits && now->interval_bytes[1] > now->budget_bytes;
   if (now->has_verdict && !now->fits)
-    snprintf(line, sizeof line, "\nas it is: needs %s, DOES NOT FIT", needs);
+    snprintf(line, sizeof line, "\nnow:      needs %s: DOES NOT FIT", needs);
   else
-    snprintf(line, sizeof line, "\nas it is: %s, %s per step%s",
+    snprintf(line, sizeof line, "\nnow:      %s, %s per step%s",
              units_bytes(now->device_bytes).text, units_seconds(p->before_seconds).text,
-             is_tight ? "; fits with too little to spare to be sure" : "");
+             is_tight ? "; it may not fit: what is free is within the error margin" : "");
   sentence(line);
   if (!p->rungs.len) {
     print_nothing_fits(c);
@@ -136,14 +134,14 @@ static void print_verdict(const plan_for_card *c) {
   }
   const plim_rung *best = &p->rungs.at[0];
   term_print(stdout, TERM_GREEN, "planned:");
-  printf("  %s, FITS", units_bytes(best->e.device_bytes).text);
+  printf("  %s: FITS", units_bytes(best->e.device_bytes).text);
   if (!isnan(best->step_seconds))
     printf(", %s per step, %s tokens per second", units_seconds(best->step_seconds).text,
            units_count((uint64_t)best->tokens_per_second).text);
   printf("\n");
   plan_print_preference(c);
   if (c->request.is_known_by_size)
-    sentence("times are those of an H200; name the card (--gpu 4090) for its own");
+    sentence("times are for an H200; name your card (--gpu 4090) to get its times");
 }
 
 static void signed_bytes(int64_t bytes, char *text, size_t size) {
@@ -170,9 +168,9 @@ static void value_now(const plan_for_card *c, const plim_plan_change *x, char *t
 // What goes with the row above has no figures of its own.
 static const char *remark(const plan_for_card *c, const plim_plan_change *x) {
   bool is_consented = c->plan.concedes && c->asked.allowed[x->knob];
-  if (x->follows) return "with it";
+  if (x->follows) return "with the row above";
   if (x->is_asked) return "asked for";
-  return x->is_needed ? is_consented ? "needed, allowed" : "needed" : "";
+  return x->is_needed ? is_consented ? "needed to fit, allowed" : "needed to fit" : "";
 }
 
 static void change_cells(term_table *t, const plan_for_card *c, const plim_plan_change *x) {
@@ -200,7 +198,7 @@ static void print_changes(const plan_for_card *c) {
   if (!p->rungs.len) return;
   plan_heading("changes");
   if (!p->changes.len) {
-    printf(p->passed ? "none\n" : "none: what you have is the fastest that fits\n");
+    printf(p->passed ? "none\n" : "none: your settings are already the fastest that fit\n");
     return;
   }
   term_table *t = term_table_new(columns, 6);
@@ -254,7 +252,7 @@ static void print_host(const plan_for_card *c) {
 
 static void print_ladder(const plan_for_card *c) {
   if (c->plan.rungs.len < 2) return;
-  plan_heading("ladder: where to go when a run still fails");
+  plan_heading("fallbacks, fastest first (plimsoll apply --rung N)");
   plan_print_ladder(&c->plan);
 }
 
@@ -280,24 +278,24 @@ static void print_concession(const plim_plan *p, const plim_concession *x) {
     used += concession_words(x, k, line + used, sizeof line - used);
   if (x->is_instead)
     snprintf(line + used, sizeof line - used,
-             " takes %s without offload of %s, %s tokens per second",
+             " needs %s without offloading %s, %s tokens per second",
              units_bytes(x->device_bytes).text,
              plim_knob_value_name(PLIM_KNOB_OFFLOAD, p->rungs.at[0].choice.at[PLIM_KNOB_OFFLOAD]),
              units_count((uint64_t)x->tokens_per_second).text);
   else if (p->rungs.len)
-    snprintf(line + used, sizeof line - used, " saves %s: %s",
+    snprintf(line + used, sizeof line - used, " saves %s (%s in all)",
              units_bytes((uint64_t)x->saves_bytes).text, units_bytes(x->device_bytes).text);
   else
-    snprintf(line + used, sizeof line - used, " takes %s, %s", units_bytes(x->device_bytes).text,
-             x->fits ? "fits" : "still does not fit");
+    snprintf(line + used, sizeof line - used, " needs %s, which %s",
+             units_bytes(x->device_bytes).text, x->fits ? "fits" : "still does not fit");
   sentence(line);
 }
 
 static void print_concessions(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   if (!p->concessions.len) return;
-  plan_heading(p->rungs.len ? "not done, as it changes what is learned"
-                            : "the smallest changes of what is learned that would help");
+  plan_heading(p->rungs.len ? "not used, because it changes what the model learns"
+                            : "what would help, but changes what the model learns");
   for (size_t i = 0; i < p->concessions.len; i++) print_concession(p, &p->concessions.at[i]);
 }
 
@@ -312,7 +310,7 @@ static void print_duration(const plan_result *r, const plan_for_card *c) {
   if (!isnan(hours) && hours < 1) printf(", %.1f minutes", hours * 60);
   else if (!isnan(hours)) printf(", %.1f hours", hours);
   if (!isnan(plan_price(r, c, best)))
-    printf(", %.2f at %.2f per GPU and hour", plan_price(r, c, best), r->price_per_hour);
+    printf(", costs %.2f at %.2f per GPU hour", plan_price(r, c, best), r->price_per_hour);
   printf("\n");
 }
 
@@ -331,60 +329,60 @@ static void print_unverified(const plan_for_card *c) {
 static void print_without(const plan_for_card *c, const plan_edits *edits) {
   char line[512];
   if (edits->write_count)
-    snprintf(line, sizeof line, "until then the rest needs %s and DOES NOT FIT",
+    snprintf(line, sizeof line,
+             "until you have done these steps, the changes below need %s and DO NOT FIT",
              units_bytes(estimate_shown(&edits->as_written).device_bytes).text);
-  else snprintf(line, sizeof line, "until then it DOES NOT FIT");
+  else snprintf(line, sizeof line, "until you have done these steps, the run DOES NOT FIT");
   sentence(line);
   const plim_plan *p = &c->writable;
   if (!p->tried) return;
   if (!p->rungs.len) {
-    sentence("nothing that can be written into these files alone fits");
+    sentence("no plan fits that can be written into these files alone");
     return;
   }
   const plim_rung *x = &p->rungs.at[0];
-  snprintf(line, sizeof line,
-           "without it (%s): %lld x %lld, %s, FITS, %s per step, %s tokens per second",
-           c->writable_flags, (long long)x->choice.at[PLIM_KNOB_MICRO_BATCH],
-           (long long)x->choice.at[PLIM_KNOB_ACCUMULATE], units_bytes(x->e.device_bytes).text,
-           units_seconds(x->step_seconds).text, units_count((uint64_t)x->tokens_per_second).text);
+  snprintf(
+      line, sizeof line,
+      "without manual steps (%s): %lld x %lld needs %s, FITS, %s per step, %s tokens per second",
+      c->writable_flags, (long long)x->choice.at[PLIM_KNOB_MICRO_BATCH],
+      (long long)x->choice.at[PLIM_KNOB_ACCUMULATE], units_bytes(x->e.device_bytes).text,
+      units_seconds(x->step_seconds).text, units_count((uint64_t)x->tokens_per_second).text);
   sentence(line);
 }
 
-// What has one and the same reason is one line.
-static void print_by_hand(const plan_edits *edits) {
-  for (size_t i = 0; i < edits->by_hand_count;) {
-    char line[1200];
-    size_t used = 0, first = i;
-    const char *reason = edits->by_hand[first].reason;
-    for (; i < edits->by_hand_count && strcmp(edits->by_hand[i].reason, reason) == 0; i++) {
-      char value[96];
-      plim_value_print(&edits->by_hand[i].value, value, sizeof value);
-      if (used < sizeof line / 4)
-        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s", i > first ? ", " : "",
-                                 plim_knob_table[edits->by_hand[i].knob].name, value);
-    }
-    snprintf(line + used, sizeof line - used, ": %s", reason);
-    sentence(line);
-  }
+static void print_steps(const plan_result *r, const plan_for_card *c, const plan_edits *edits) {
+  manual_steps steps;
+  plan_steps_or_end(r, c, 0, edits, &steps);
+  if (steps.len) plan_heading("to do by hand");
+  for (size_t i = 0; i < steps.len; i++)
+    steps_print(stdout, i + 1, steps.at[i].text, steps.at[i].lines);
+  manual_steps_clear(&steps);
 }
 
-static void print_files(const plan_result *r, const plan_for_card *c) {
-  plan_edits edits;
+static void print_diff(const plan_result *r, const plan_edits *edits) {
   plim_diff diff;
   plim_error error = {0};
-  if (!r->files || !c->plan.rungs.len) return;
-  plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[0], &edits);
-  if (edits.by_hand_count) plan_heading("by hand: these files have no place for it");
-  print_by_hand(&edits);
-  plan_print_code(&edits, plan_launch_checkpoints(r, c), stdout);
-  if (plan_edits_are_half(&edits)) print_without(c, &edits);
-  if (plan_diff_of(&r->files->project, edits.writes, edits.write_count, &diff, &error)) return;
+  if (plan_diff_of(&r->files->project, edits->writes, edits->write_count, &diff, &error)) return;
   if (diff.len) {
-    plan_heading("in your files (--out plan.json, then plimsoll apply plan.json)");
+    plan_heading("changes to your files (--out plan.json, then plimsoll apply plan.json)");
     fwrite(diff.at, 1, diff.len, stdout);
-    plan_print_comments(&r->files->project, &edits);
+    plan_print_comments(&r->files->project, edits);
   }
   plim_diff_clear(&diff);
+}
+
+// What is written for the user, and what is left to them.
+static void print_work(const plan_result *r, const plan_for_card *c) {
+  plan_edits edits;
+  if (!c->plan.rungs.len) return;
+  if (!r->files) {
+    print_steps(r, c, NULL);
+    return;
+  }
+  plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[0], &edits);
+  print_steps(r, c, &edits);
+  if (plan_edits_are_half(&edits)) print_without(c, &edits);
+  print_diff(r, &edits);
 }
 
 static void print_sources(const plan_result *r) {
@@ -394,35 +392,20 @@ static void print_sources(const plan_result *r) {
   for (size_t i = 0; i < r->files->project.files.len && used < sizeof text; i++) {
     const plim_project_file *f = r->files->project.files.at[i];
     bool is_known = f->is.dialect != PLIM_DIALECTS;
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s%s%s", i ? ", " : "from ",
-                             f->path, is_known ? " (" : "",
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s%s%s",
+                             i ? ", " : "files: ", f->path, is_known ? " (" : "",
                              is_known ? plim_dialect_table[f->is.dialect].name : "",
                              is_known ? ")" : "");
   }
   sentence(text);
-  for (size_t i = 0; i < sizeof r->files->notes / sizeof *r->files->notes; i++)
-    if (*r->files->notes[i]) {
-      printf("note: ");
-      term_wrap(stdout, r->files->notes[i], 6, 6, (size_t)term_width(stdout));
-    }
-}
-
-static void print_fixed(const plan_result *r) {
-  for (size_t i = 0; r->files && i < plim_plan_knob_count; i++) {
-    const plim_project_knob *k = &r->files->project.knobs[plim_plan_knobs[i]];
-    char text[320];
-    if (!k->is_fixed) continue;
-    snprintf(text, sizeof text, "%s stays as it is: %s", plim_knob_table[plim_plan_knobs[i]].name,
-             k->why);
-    printf("note: ");
-    term_wrap(stdout, text, 6, 6, (size_t)term_width(stdout));
-  }
 }
 
 static void print_one(const plan_result *r, const plan_for_card *c) {
   print_subject(r, c);
   print_sources(r);
-  print_fixed(r);
+  notes_print_assumptions(stdout, &c->request.notes);
+  notes_print(stdout, &c->request.notes);
+  if (r->files) notes_print(stdout, &r->files->notes);
   print_verdict(c);
   print_changes(c);
   print_budgets(c);
@@ -430,9 +413,7 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   print_ladder(c);
   plan_print_questions(c);
   print_concessions(c);
-  plan_print_todo(r, c);
-  plan_print_launch(r, c, stdout);
-  print_files(r, c);
+  print_work(r, c);
   print_duration(r, c);
   print_unverified(c);
   plan_print_reproduce(c);

@@ -1,5 +1,6 @@
 #include "json.h"
 #include "replay_result.h"
+#include "show_notes.h"
 
 static void put_frame(json_writer *j, const plim_trace *t, uint32_t frame) {
   if (frame == PLIM_NO_LINE) {
@@ -238,7 +239,7 @@ static void put_divergence(json_writer *j, const replay_result *r) {
 
 static void put_notes(json_writer *j, const replay_result *r) {
   json_array(j, "notes");
-  for (size_t i = 0; i < r->notes.len; i++) json_string(j, NULL, r->notes.at[i]);
+  notes_write(j, &r->notes);
   json_end(j);
 }
 

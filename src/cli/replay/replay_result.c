@@ -15,34 +15,28 @@
 
 // ---- notes ------------------------------------------------------------------------------------------------
 
-static void note(replay_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void note(replay_result *r, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  char *text = cli_vformat(format, args);
-  va_end(args);
-  plim_text_disarm(text);
-  if (!vec_push(&r->notes, text)) free(text);
-}
+#define note(r, ...) plim_note_add(&(r)->notes, __VA_ARGS__)
 
 static void note_reading(replay_result *r) {
   const plim_trace *t = &r->trace;
   if (!t->entries)
-    note(r,
+    note(r, "recording.no_history", NULL,
          "the snapshot has no trace entries: history was not being recorded. This is the state at "
          "its end; call " REPLAY_HOW_TO_RECORD " before the run to see more");
   else if (t->start_blocks.len || t->start_segments.len)
-    note(r,
+    note(r, "recording.began_late", NULL,
          "the recording began when %zu blocks were in use already (or lost its beginning to its "
          "ring buffer); peaks count from there",
          t->start_blocks.len);
   if (t->lost_frees)
-    note(r, "%s frees are missing from the recording", units_count(t->lost_frees).text);
+    note(r, "recording.lost_frees", NULL, "%s frees are missing from the recording",
+         units_count(t->lost_frees).text);
   if (!t->has_layout)
-    note(r, "the snapshot has no list of segments: what existed before is unknown");
+    note(r, "recording.no_segments", NULL,
+         "the snapshot has no list of segments: what existed before is unknown");
   if (r->info.unknown_entries)
-    note(r, "%s entries of kinds this version does not know (%s) were left out",
+    note(r, "recording.unknown_entries", NULL,
+         "%s entries of kinds this version does not know (%s) were left out",
          units_count(r->info.unknown_entries).text, r->info.unknown_action);
 }
 
@@ -50,30 +44,30 @@ static void note_replay(replay_result *r) {
   const plim_guided *g = &r->guided;
   bool gc = r->recorded_options.conf.gc_threshold > 0;
   if (gc && r->recorded_options.limit_bytes == PLIM_UNKNOWN)
-    note(r,
+    note(r, "assumed.limit", NULL,
          "garbage_collection_threshold depends on the memory limit, which snapshots do not record: "
          "give it with --limit");
   if (g->suspects_pools || r->trace.pools.len > 1)
     note(
-        r,
+        r, "recording.private_pools", NULL,
         "private pools (CUDA graphs, torch.cuda.MemPool) are in use; up to torch 2.11 snapshots do "
         "not record which request went to which pool, nor when a pool ends");
   if (g->unclear_releases)
-    note(r,
+    note(r, "assumed.limit", NULL,
          "the limit is not recorded, so it is a guess for %s releases of all cached memory whether "
          "they are retries or empty_cache calls; with --limit SIZE they are told apart",
          units_count(g->unclear_releases).text);
   if (g->lost)
-    note(r,
+    note(r, "simulation.differs", NULL,
          "from the first difference on the recorded state could not be followed, so what is said "
          "about holders and fragmentation is the simulation's");
   if (r->is_what_if)
-    note(r,
+    note(r, "simulation.addresses", NULL,
          "the simulation chooses the addresses of new segments by a model of the driver, which on "
          "recorded training runs moved peak reserved by %g %% on average and %g %% at most",
          PLIM_ADDRESS_MODEL_MEAN_PERCENT, PLIM_ADDRESS_MODEL_WORST_PERCENT);
   if (g->recorded.ooms && (r->is_what_if || r->tune.len))
-    note(r,
+    note(r, "recording.out_of_memory", NULL,
          "the recording ran out of memory: what the program would have done after that is not in "
          "it, so a simulation that gets further has not shown that the whole run fits");
 }
@@ -269,8 +263,7 @@ uint64_t replay_full_at_step(const replay_result *r, uint64_t bytes_per_step) {
 
 void replay_result_clear(replay_result *r) {
   for (size_t i = 0; i < r->oom_count; i++) plim_moment_clear(&r->ooms[i].moment);
-  for (size_t i = 0; i < r->notes.len; i++) free(r->notes.at[i]);
-  vec_free(&r->notes);
+  plim_notes_clear(&r->notes);
   vec_free(&r->tune);
   free(r->recorded_conf_text);
   vec_free(&r->leaks);
@@ -286,7 +279,8 @@ void replay_result_clear(replay_result *r) {
 plim_err replay_investigate(replay_result *r, const replay_request *args, plim_error *error) {
   r->recorded_options = (plim_replay_options){.limit_bytes = PLIM_UNKNOWN};
   if (!plim_replay_recorded_conf(&r->trace, &r->recorded_options.conf))
-    note(r, "some of the recorded allocator settings are not known here and were left out: %s",
+    note(r, "recording.unknown_settings", NULL,
+         "some of the recorded allocator settings are not known here and were left out: %s",
          plim_trace_text(&r->trace, r->trace.settings.conf));
   r->options = r->recorded_options;
   if (args->conf) r->options.conf = *args->conf;

@@ -3,6 +3,7 @@
 #define PLIM_CLI_REPLAY_RESULT_H
 
 #include "inspect.h"
+#include "notes.h"
 #include "replay.h"
 #include "snapshot.h"
 #include "trace_analysis.h"
@@ -46,7 +47,7 @@ typedef struct {
 
   vec(plim_tune_row) tune;  // best first; empty without --tune
   char *recorded_conf_text; // owned; the settings of the recorded row
-  vec(char *) notes;        // sentences: what the snapshot does not record, what was assumed
+  plim_notes notes;         // what the snapshot does not record, what was assumed
   uint64_t top;             // how many holders the text lists
 } replay_result;
 

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "replay_result.h"
+#include "show_notes.h"
 #include "term.h"
 #include "units.h"
 
@@ -76,13 +77,6 @@ static void print_exactness(const replay_result *r) {
   printf(" %s decision%s differ%s, first at entry %s:\n  %s\n", units_count(g->divergences).text,
          plural(g->divergences), g->divergences == 1 ? "s" : "",
          units_count(entry_of(r, g->first.event)).text, g->first.what);
-}
-
-static void print_notes(const replay_result *r) {
-  for (size_t i = 0; i < r->notes.len; i++) {
-    printf("note: ");
-    term_wrap(stdout, r->notes.at[i], 6, 6, (size_t)term_width(stdout));
-  }
 }
 
 // ---- totals ---------------------------------------------------------------------------------------------
@@ -424,7 +418,7 @@ static void print_tune(const replay_result *r) {
 void replay_print_text(const replay_result *r) {
   print_subject(r);
   print_exactness(r);
-  print_notes(r);
+  notes_print(stdout, &r->notes);
   print_totals(r);
   print_verdict(r);
   print_peak(r);

@@ -86,6 +86,20 @@ static const char *keep_words(const json_t *value, plim_plan_file *out) {
   return kept;
 }
 
+// The same of several lines, whose ends stay.
+static const char *keep_lines(const json_t *value, plim_plan_file *out) {
+  const char *kept = keep_text(value, out);
+  char *line = kept ? out->texts.at[out->texts.len - 1] : NULL;
+  while (line && *line) {
+    char *end = line + strcspn(line, "\n"), was = *end;
+    *end = 0;
+    plim_text_disarm(line);
+    line = end;
+    if (was) *line++ = was;
+  }
+  return kept;
+}
+
 static bool read_value(const json_t *value, plim_plan_file *out, plim_value *v) {
   if (json_is_integer(value)) {
     *v = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = json_integer_value(value)};
@@ -107,20 +121,20 @@ static plim_err read_writes(const json_t *writes, plim_plan_file *out, plim_erro
   return PLIM_OK;
 }
 
-// Text for people. Plans of earlier versions have none.
-static plim_err read_lines(const json_t *lines, plim_plan_file *out, plim_error *error) {
-  for (size_t i = 0; i < json_array_size(lines); i++) {
-    const char *line = keep_words(json_array_get(lines, i), out);
-    if (!line) return is_no_plan(error, "a line of what is to do is not there");
-    if (!vec_push(&out->lines, line)) return out_of_memory(error);
+// Text for people.
+static plim_err read_steps(const json_t *rung, plim_plan_file *out, plim_error *error) {
+  const json_t *steps = json_object_get(rung, "steps");
+  out->replan = keep_words(json_object_get(rung, "replan"), out);
+  for (size_t i = 0; i < json_array_size(steps); i++) {
+    const json_t *x = json_array_get(steps, i);
+    const char *knob = json_string_value(json_object_get(x, "knob"));
+    plim_plan_step step = {.knob = knob ? plim_knob_named(knob) : PLIM_KNOBS,
+                           .text = keep_words(json_object_get(x, "text"), out),
+                           .lines = keep_lines(json_object_get(x, "lines"), out)};
+    if (!step.text) return is_no_plan(error, "a step to do by hand is not described");
+    if (!vec_push(&out->steps, step)) return out_of_memory(error);
   }
   return PLIM_OK;
-}
-
-static plim_err read_todo(const json_t *rung, plim_plan_file *out, plim_error *error) {
-  out->todo = out->lines.len;
-  out->replan = keep_words(json_object_get(rung, "replan"), out);
-  return read_lines(json_object_get(rung, "todo"), out, error);
 }
 
 static plim_err read_by_hand(const json_t *rung, plim_plan_file *out, plim_error *error) {
@@ -130,14 +144,10 @@ static plim_err read_by_hand(const json_t *rung, plim_plan_file *out, plim_error
     const json_t *x = json_array_get(left, i);
     const char *knob = json_string_value(json_object_get(x, "knob"));
     plim_plan_left item = {.knob = knob ? plim_knob_named(knob) : PLIM_KNOBS,
-                           .reason = keep_words(json_object_get(x, "reason"), out),
-                           .line = out->lines.len};
+                           .reason = keep_words(json_object_get(x, "reason"), out)};
     if (item.knob == PLIM_KNOBS || !item.reason ||
         !read_value(json_object_get(x, "value"), out, &item.value))
       return is_no_plan(error, "what is left to do by hand is not described");
-    plim_err err = read_lines(json_object_get(x, "lines"), out, error);
-    if (err) return err;
-    item.line_count = out->lines.len - item.line;
     if (!vec_push(&out->by_hand, item)) return out_of_memory(error);
   }
   out->fits_as_written = !out->by_hand.len || json_is_true(json_object_get(written, "fits"));
@@ -200,7 +210,7 @@ static plim_err read_root(const json_t *root, uint64_t rung, plim_plan_file *out
   const json_t *chosen = json_array_get(json_object_get(root, "rungs"), rung - 1);
   if (!err) err = read_writes(json_object_get(chosen, "writes"), out, error);
   if (!err) err = read_by_hand(chosen, out, error);
-  if (!err) err = read_todo(chosen, out, error);
+  if (!err) err = read_steps(chosen, out, error);
   return err ? err : plim_plan_file_check_values(out, error);
 }
 
@@ -233,6 +243,6 @@ void plim_plan_file_clear(plim_plan_file *plan) {
   vec_free(&plan->places);
   vec_free(&plan->changes);
   vec_free(&plan->by_hand);
-  vec_free(&plan->lines);
+  vec_free(&plan->steps);
   vec_free(&plan->texts);
 }

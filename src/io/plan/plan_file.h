@@ -23,8 +23,13 @@ typedef struct {
   plim_knob knob;
   plim_value value;
   const char *reason;
-  size_t line, line_count; // of lines: what to paste for it
 } plim_plan_left;
+
+// Something to do by hand.
+typedef struct {
+  plim_knob knob;           // PLIM_KNOBS: it is about none
+  const char *text, *lines; // what to do, and what to paste; lines: NULL if there is nothing
+} plim_plan_step;
 
 typedef struct {
   vec(plim_plan_source) files;
@@ -33,10 +38,9 @@ typedef struct {
   vec(plim_plan_left) by_hand;
   bool fits_as_written;      // while nothing was done by hand
   uint64_t as_written_bytes; //
-  vec(const char *) lines;   // of what is left, and behind them what else is to do
-  size_t todo;               // where those begin
-  const char *replan;        // the command that plans without what is left by hand; NULL: not said
-  vec(char *) texts;         // of values, reasons and lines; owned
+  vec(plim_plan_step) steps;
+  const char *replan; // the command that plans without what is left by hand; NULL: not said
+  vec(char *) texts;  // of values, reasons and steps; owned
 } plim_plan_file;
 
 // Of the text of a plan that `plimsoll plan --out` wrote. `rung` is counted from 1.

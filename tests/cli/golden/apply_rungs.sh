@@ -15,7 +15,7 @@ $PLIMSOLL plan train.py --gpu "12 GiB" --fix micro_batch=4 --fix checkpoint=off 
 $PLIMSOLL apply p.json 2>&1
 again=$($PLIMSOLL apply p.json 2>&1 | sed -n 's/^  plimsoll plan /plan /p')
 echo "typed again: $again"
-eval "$PLIMSOLL $again" 2>&1 | grep -E "^error|as it is|planned:"
+eval "$PLIMSOLL $again" 2>&1 | grep -E "^error|now:|planned:"
 echo "== done by hand: what is done is not said again"
 $PLIMSOLL apply p.json --done chunked_loss 2>&1 | grep -c use_chunked_loss
 $PLIMSOLL undo >/dev/null
@@ -34,4 +34,4 @@ echo "== below the first: an engine that needs a launcher"
 for n in 2 3 4 5 6; do
   $PLIMSOLL apply plan.json --rung $n --dry-run 2>&1 >/dev/null | grep -q num_gpus && break
 done
-$PLIMSOLL apply plan.json --rung $n | grep -A9 "^to do"
+$PLIMSOLL apply plan.json --rung $n | grep -A9 "^to do by hand"

@@ -1,7 +1,7 @@
 # Constants in config.py and a launch script, on a 32 GB card.
 # The plan is saved, shown as a diff that git takes, written, and taken back to the byte.
 work=$(mktemp -d) && cp -r fixtures/seed0 "$work/project" && cd "$work/project" || exit 9
-$PLIMSOLL plan start_baseline.sh --gpu 32GiB --fix liger=off --out ../plan.json | grep -E "^(as it|planned|NOTHING)"
+$PLIMSOLL plan start_baseline.sh --gpu 32GiB --fix liger=off --out ../plan.json | grep -E "^(now:|planned|NOTHING)"
 $PLIMSOLL apply ../plan.json --dry-run | tee ../plan.diff | grep -E "^[-+]"
 git init -q . && git apply --check ../plan.diff && echo "git takes it"
 cp -r . ../before && $PLIMSOLL apply ../plan.json # half of it would need more than before

@@ -11,10 +11,10 @@ there_and_back() {
     $PLIMSOLL undo && diff -r --exclude=.git --exclude=.plimsoll . ../before && echo "as before"
 }
 git init -q .
-$PLIMSOLL plan $files --out ../plan.json | grep -E "^(as it|planned|NOTHING|chunked_loss 512|without it)"
+$PLIMSOLL plan $files --out ../plan.json | grep -E "^(now:|planned|NOTHING|chunked_loss 512|without it)"
 $PLIMSOLL apply ../plan.json
 $PLIMSOLL help chunked_loss > chunked_loss.py && there_and_back --done chunked_loss
 echo "== in files alone"
-$PLIMSOLL plan $files --fix chunked_loss=off --fix strategy=ddp --out ../plan.json | grep -E "^(as it|planned|NOTHING)"
+$PLIMSOLL plan $files --fix chunked_loss=off --fix strategy=ddp --out ../plan.json | grep -E "^(now:|planned|NOTHING)"
 there_and_back
 rm -rf "$work"

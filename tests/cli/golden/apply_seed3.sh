@@ -2,7 +2,7 @@
 # multiply what is encoded; fewer of them, and a split batch, are allowed here.
 # The plan is saved, shown as a diff that git takes, written, and taken back to the byte.
 work=$(mktemp -d) && cp -r fixtures/seed3 "$work/project" && cd "$work/project" || exit 9
-$PLIMSOLL plan conf/config.yaml --gpu 6GiB --allow n_negatives --out ../plan.json | grep -E "^(as it|planned|NOTHING)"
+$PLIMSOLL plan conf/config.yaml --gpu 6GiB --allow n_negatives --out ../plan.json | grep -E "^(now:|planned|NOTHING)"
 $PLIMSOLL apply ../plan.json --dry-run | tee ../plan.diff | grep -E "^[-+]"
 git init -q . && git apply --check ../plan.diff && echo "git takes it"
 cp -r . ../before && $PLIMSOLL apply ../plan.json && git apply -R --check ../plan.diff && echo "as the diff says"

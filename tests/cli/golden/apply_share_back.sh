@@ -92,7 +92,7 @@ for file in train.py fsdp.py flags.sh sft.yaml axolotl.yaml launch.sh; do
     grep -E "^planned|^strategy .*:" ../plan.txt | cut -c1-70
     $PLIMSOLL apply ../plan.json --dry-run >../plan.diff 2>&1 && grep -E "^[-+]" ../plan.diff
     git init -q . && git apply --check ../plan.diff && $PLIMSOLL apply ../plan.json >/dev/null
-    $PLIMSOLL plan $file --world 4 --seq 512 --gpu 48GiB --try alloc_conf=default | grep "^as it is" | cut -c1-18
+    $PLIMSOLL plan $file --world 4 --seq 512 --gpu 48GiB --try alloc_conf=default | grep "^now:" | cut -c1-18
     python3 - <<'END'
 import ast, json, pathlib, yaml
 for path in pathlib.Path(".").iterdir():

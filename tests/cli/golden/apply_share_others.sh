@@ -5,5 +5,5 @@ for project in flags/launch.sh llamafactory/sft.yaml; do
   $PLIMSOLL apply ../plan.json --dry-run | grep -E "^[-+]"
 done
 printf 'batch_size = 4\nsequence_length = 2048\n' > plain.py
-$PLIMSOLL plan plain.py --model llama-3.1-8b --world 8 --gpu 48GiB | sed -n '/^to do/,/^unverified/p'
+$PLIMSOLL plan plain.py --model llama-3.1-8b --world 8 --gpu 48GiB | sed -n '/^to do by hand/,/^unverified/p'
 rm -rf "$work"

@@ -12,7 +12,7 @@ for f in tp.sh zero.yaml; do
   $PLIMSOLL check $f -m llama-3.2-1b --gpu 80GiB | grep -A1 "not known\|is assumed"
 done
 both() {
-  $PLIMSOLL plan "$@" --gpu 80GiB --try micro_batch=1 | grep "as it is" | cut -d, -f1
+  $PLIMSOLL plan "$@" --gpu 80GiB --try micro_batch=1 | grep "^now:" | cut -d, -f1
   $PLIMSOLL check "$@" --gpu 80GiB | grep "needs\|fits"
 }
 both fixtures/small/train.yaml && both zero.yaml --world 2

@@ -7,7 +7,7 @@ bf16: true
 END
 cp fixtures/accelerate_fsdp2.yaml accelerate.yaml
 held="-s 512 --gpu 24GiB --try checkpoint=off"
-show() { grep -E '^(as it is|weights|gradients|optimizer|note)|^      '; }
+show() { grep -E '^(now:|weights|gradients|optimizer|note)|^      '; }
 echo "== Trainer"
 $PLIMSOLL plan train.yaml accelerate.yaml $held | show
 recipe="-m qwen2.5-0.5b -b 2 -s 512 --loop trainer --mask longest --world 4 --strategy fsdp2 --amp bf16"

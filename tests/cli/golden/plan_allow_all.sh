@@ -8,5 +8,5 @@ plan --gpu 16GiB $on_card --allow quantisation,lora_rank --json | grep -A9 '"kno
 echo "== all"
 plan --gpu 12GiB --allow all | sed -n '/^changes/,/^$/p'
 echo "== eight GPUs"
-plan --gpu 80GiB --world 8 | grep -E '^(note|as it is|planned|strategy)'
+plan --gpu 80GiB --world 8 | grep -E '^(note|now:|planned|strategy)'
 plan --gpu 80GiB --world 8 --strategy none

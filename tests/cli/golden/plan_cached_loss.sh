@@ -13,7 +13,7 @@ trainer = SentenceTransformerTrainer(model=model, args=args, train_dataset=data,
 END
 sed 's/CachedM/M/; s/, mini_batch_size=64//' train.py >plain.py
 sed 's/, mini_batch_size=64//' train.py >silent.py
-$PLIMSOLL plan train.py --gpu 8GiB --seq 384 --out plan.json | sed -n '3p;/^as it/,/^budget/p'
+$PLIMSOLL plan train.py --gpu 8GiB --seq 384 --out plan.json | sed -n '3p;/^now:/,/^budget/p'
 $PLIMSOLL apply plan.json --dry-run | grep "^[-+]"
 $PLIMSOLL apply plan.json | head -1 && grep -c "mini_batch_size=16" train.py
 echo "== three columns"
@@ -21,7 +21,7 @@ $PLIMSOLL plan train.py --gpu 8GiB --seq 384 --columns 3 | sed -n '3p;/^planned/
 echo "== the default of the class"
 $PLIMSOLL plan silent.py --gpu 8GiB --seq 384 | sed -n '3p;/^planned/p'
 echo "== without a cache"
-$PLIMSOLL plan plain.py --gpu 8GiB --seq 384 | sed -n '3p;/^as it/,/tokens per second/p'
+$PLIMSOLL plan plain.py --gpu 8GiB --seq 384 | sed -n '3p;/^now:/,/tokens per second/p'
 $PLIMSOLL plan plain.py --gpu 8GiB --seq 384 --json |
   python3 -c 'import json, sys; print(json.load(sys.stdin)["questions"][0]["cached_loss"])'
 rm -rf "$work"

@@ -3,9 +3,9 @@ mkdir p && cd p || exit 9
 notes() {
   echo "== $1" && shift
   $PLIMSOLL plan "$@" --gpu 24GiB >out 2>err
-  sed -n '/^from/,/^$/p' out | grep -v '^$'
+  sed -n '/^files:/,/^$/p' out | grep -v '^$'
   cat err
-  sed -n '/^by hand/,/^$/p' out | grep -v '^$'
+  sed -n '/^to do by hand/,/^$/p' out | grep -v '^$'
   grep -E "^[-+][^-+]" out
 }
 flags="--model_name_or_path meta-llama/Llama-3.2-1B --max_length 4096 --bf16"

@@ -21,7 +21,7 @@ echo "== allowed"
 $PLIMSOLL plan conf/run.yaml --gpu 4GiB --allow n_negatives | grep -E "^(planned|[-+]|n_|micro)"
 echo "== as many sequences without anchors"
 sed -i 's/bs: 32/bs: 256/; s/, positive: 1, negative: 6//' conf/run.yaml && sed -i '/n_/d' plimsoll.yaml
-$PLIMSOLL plan conf/run.yaml --gpu 14GiB | grep "^as it is"
+$PLIMSOLL plan conf/run.yaml --gpu 14GiB | grep "^now:"
 echo "== keys that are not there"
 $PLIMSOLL plan conf/run.yaml --gpu 14GiB --set micro_batch=conf/run.yaml:train.bz
 $PLIMSOLL plan conf/run.yaml --gpu 14GiB --set micro_batch=conf/run.yaml:foo

@@ -8,7 +8,7 @@ END
 sizes() {
   echo "{\"zero_optimization\": {\"stage\": $1$2}, \"bf16\": {\"enabled\": \"auto\"}}" > ds.json
   echo "== stage $1$2"
-  $PLIMSOLL plan train.py -m qwen2.5-1.5b -s 512 --gpu 80GiB --world 4 --try checkpoint=off | grep -E '^(as it is|gradients|optimizer)|sizes'
+  $PLIMSOLL plan train.py -m qwen2.5-1.5b -s 512 --gpu 80GiB --world 4 --try checkpoint=off | grep -E '^(now:|gradients|optimizer)|sizes'
 }
 sizes 2
 sizes 2 ', "overlap_comm": true'

@@ -17,7 +17,7 @@ deepspeed_config:
   zero_stage: 2
 YAML
 echo 'accelerate launch --config_file zero2.yaml trl/scripts/sft.py --config sft.yaml' > launch.sh
-say() { echo "== $1"; shift; $PLIMSOLL plan "$@" --gpu 48GiB --try alloc_conf=default 2>&1 | grep -E '^(error|qwen|as it is)'; }
+say() { echo "== $1"; shift; $PLIMSOLL plan "$@" --gpu 48GiB --try alloc_conf=default 2>&1 | grep -E '^(error|qwen|now:)'; }
 say "loaded in float32" launch.sh
 echo 'dtype: bfloat16' >> sft.yaml
 say "loaded in bfloat16" launch.sh

@@ -7,7 +7,7 @@ bf16: true
 YAML
 export HF_HOME=nowhere PLIMSOLL_NVML=nowhere PLIMSOLL_ROOT=truth/../fixtures/check/container
 both() {
-  $PLIMSOLL plan "$@" --gpu 48GiB | grep -E '^(note: the allocator|as it is|fragmentation)'
+  $PLIMSOLL plan "$@" --gpu 48GiB | grep -E '^(note: the allocator|now:|fragmentation)'
   $PLIMSOLL check "$@" --gpu 48GiB | grep -E '(PYTORCH|fits)'
 }
 echo "== without" && both sft.yaml

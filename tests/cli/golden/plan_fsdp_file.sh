@@ -12,9 +12,9 @@ held="-s 1024 --gpu 24GiB --fix strategy=zero3 --fix offload=none --fix micro_ba
 for is in true false; do
   echo "== $is"
   echo "{\"version\": 2, \"activation_checkpointing\": $is}" > conf/fsdp.json
-  $PLIMSOLL plan run.sh $held --out plan.json | grep -E "^(from|note: fsdp|as it is|planned|checkpoint  |strategy)|^[+]  .*(True|=)"
+  $PLIMSOLL plan run.sh $held --out plan.json | grep -E "^(files:|note: fsdp|now:|planned|checkpoint  |strategy)|^[+]  .*(True|=)"
   $PLIMSOLL apply plan.json >/dev/null
-  $PLIMSOLL plan run.sh $held | grep -E "^(as it is|planned)"
+  $PLIMSOLL plan run.sh $held | grep -E "^(now:|planned)"
   cat conf/fsdp.json
   $PLIMSOLL undo >/dev/null
 done

@@ -1,7 +1,7 @@
 # TrainingArguments(fsdp=...) is accelerate's FSDP2 unless its version says otherwise, and so is Accelerator's with its
 # file; a loop of one's own is fully_shard of each layer. Gradients of accumulated batches stay whole.
 held="-m qwen2.5-0.5b -s 512 --gpu 24GiB --world 4 --try checkpoint=off"
-show() { grep -E '^(as it is|weights|gradients|note|unverified)|^      in$'; }
+show() { grep -E '^(now:|weights|gradients|note|unverified)'; }
 train() {
   cat > train.py <<END
 from transformers import Trainer, TrainingArguments

@@ -1,8 +1,8 @@
 # Where nothing else fits: the host's memory, on one GPU and on several, with what that takes; as data too.
 full="--model llama-3.2-1b --batch 1 --accumulate 8 --seq 512 --checkpoint"
-$PLIMSOLL plan $full --gpu 8GiB | sed -n '/^as it is/,/^budget/p; /^host/p; /^not done/,$p'
+$PLIMSOLL plan $full --gpu 8GiB | sed -n '/^now:/,/^budget/p; /^host/p; /^not used/,$p'
 echo "== allowed to round"
-$PLIMSOLL plan $full --gpu 9.5GiB --allow optimizer | sed -n '/^as it is/,/^budget/p'
+$PLIMSOLL plan $full --gpu 9.5GiB --allow optimizer | sed -n '/^now:/,/^budget/p'
 echo "== several GPUs"
 $PLIMSOLL plan $full --gpu 6GiB --world 2 --strategy ddp --json | python3 -c '
 import json, sys

@@ -41,7 +41,7 @@ Y
 { cat factory.yaml && echo 'upcast_layernorm: true'; } >norms.yaml
 for f in plain.py prepared.py trl.sh axolotl.yaml factory.yaml norms.yaml; do
   for how in default peft none; do
-    echo "$f $how $($PLIMSOLL plan $f --seq 2048 -g 24GiB --prepare $how --try micro_batch=1 | grep -E "^as it")"
+    echo "$f $how $($PLIMSOLL plan $f --seq 2048 -g 24GiB --prepare $how --try micro_batch=1 | grep -E "^now:")"
   done
   $PLIMSOLL plan $f --seq 2048 -g 24GiB --try micro_batch=1 | grep -A1 -E "^note.*(prepare|TRL before|upcast)"
 done

@@ -1,5 +1,5 @@
 # How a plan is started: by the ecosystem's own words, in the files that are there, with the user's own arguments.
-todo() { sed -n '/^to do/,/^in your files/p' | grep -v '^in your files'; }
+todo() { sed -n '/^to do by hand/,/^changes to/p' | grep -v '^changes to'; }
 flags='pretrain_gpt.py --micro-batch-size 2 --global-batch-size 64 --seq-length 1024 --bf16 --num-attention-heads 16'
 echo "torchrun --nproc_per_node 8 $flags" > run.sh
 echo "== Megatron has a flag, and its command starts as ever"
@@ -13,8 +13,8 @@ cat > two.sh <<'END'
 python train.py --model_name_or_path qwen2.5-7b --per_device_train_batch_size 1 \
   --gradient_accumulation_steps 16 --bf16 --max_length 1024  # as ever
 END
-$PLIMSOLL plan two.sh -s 1024 --world 8 --nodes 2 --gpu 80GiB | todo | tee lines | sed -n '/^to do/,/^by hand/p'
-bash -n <(sed -n '/^export HEAD/,$p' lines | sed '/^by hand/,$d') && echo "bash reads it"
+$PLIMSOLL plan two.sh -s 1024 --world 8 --nodes 2 --gpu 80GiB | todo | tee lines | sed -n '/^to do by hand/,/^changes to/p'
+bash -n <(sed -n '/^export HEAD/,$p' lines | sed '/^to do by hand/,$d') && echo "bash reads it"
 echo "== accelerate's file knows of both"
 $PLIMSOLL plan -m qwen2.5-7b -s 1024 -a 16 --strategy fsdp2 --world 8 --nodes 2 --gpu 80GiB --fix strategy=fsdp2 |
   grep -E '^(num_|machine|main_)'
@@ -27,7 +27,7 @@ cat > ds.json <<'END'
 END
 echo 'deepspeed --num_gpus 8 train.py --deepspeed ds.json --per_device_train_batch_size 1 --bf16' > ds.sh
 $PLIMSOLL plan ds.sh ds.json -m llama-3.1-8b -s 1024 --gpu 24GiB --fix strategy=zero3 --fix offload=parameters |
-  sed -n '/^to do/p; /^by hand/p; /^diff/p; /^[-+]{/p'
+  sed -n '/^to do by hand/p; /^to do by hand/p; /^diff/p; /^[-+]{/p'
 echo "== plain python gives DeepSpeed no RANK; what a diff writes is not to do"
 echo 'python train.py --model_name_or_path qwen2.5-1.5b --per_device_train_batch_size 1 --bf16 --max_length 1024' > one.sh
 $PLIMSOLL plan one.sh -s 1024 --gpu 12GiB --fix strategy=zero3 --fix offload=parameters --fix chunked_loss=off | todo

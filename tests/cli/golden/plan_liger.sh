@@ -22,7 +22,7 @@ sequence_len: 1024
 micro_batch_size: 8
 gradient_checkpointing: true
 END
-shown() { sed -n '/^changes/,/^budget/p; /^to do/,/^$/p; /^in your Axolotl/,/^$/p; /^in your training/,/^$/p; /^@@/,/^$/p' | grep -v '^budget'; }
+shown() { sed -n '/^changes/,/^budget/p; /^to do by hand/,/^$/p; /^in your Axolotl/,/^$/p; /^in your training/,/^$/p; /^@@/,/^$/p' | grep -v '^budget'; }
 plan() { $PLIMSOLL plan "$@" --fix micro_batch=8 --fix checkpoint=on --fix alloc_conf=default; }
 for files in "trainer.yaml --seq 1024" "gpt2.yaml --seq 1024 --gpu 6GiB" trl.yaml axolotl.yaml; do
   echo "== $files"

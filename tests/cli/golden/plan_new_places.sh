@@ -12,7 +12,7 @@ python src/train.py --config-name=train.yaml \
   trainer.args.gradient_accumulation_steps=4 \
   +trainer.args.bf16=true +data.max_seq_length=1024
 EOF
-show() { sed -n '/^by hand/p; /^diff/p; /^[-+][^-+]/p; /^error/p' | grep -v "^-c"; }
+show() { sed -n '/^to do by hand/p; /^diff/p; /^[-+][^-+]/p; /^error/p' | grep -v "^-c"; }
 held="--gpu 80GiB --fix micro_batch=4 --fix alloc_conf=default --fix chunked_loss=off"
 echo "== overrides"
 $PLIMSOLL plan run.sh $held --fix liger=on --fix attention=flash --fix checkpoint=on | show

@@ -13,9 +13,9 @@ $PLIMSOLL plan t.py $held | grep -E "^(planned|strategy|optimizer  |[1-9] )|the 
 echo "== asked for"
 $PLIMSOLL plan t.py $held --fix strategy=zero3 --fix offload=parameters --out plan.json | grep -E "^(planned|[+]args)"
 $PLIMSOLL apply plan.json
-$PLIMSOLL plan t.py $held --fix strategy=zero3 --fix offload=parameters | grep -E "^(note|as it is|planned)"
+$PLIMSOLL plan t.py $held --fix strategy=zero3 --fix offload=parameters | grep -E "^(note|now:|planned)"
 echo "== with a command"
 echo "python t.py" > run.sh
-$PLIMSOLL plan run.sh $held --fix strategy=zero3 --fix offload=parameters | grep -E "^as it is"
+$PLIMSOLL plan run.sh $held --fix strategy=zero3 --fix offload=parameters | grep -E "^now:"
 echo "deepspeed t.py" > run.sh
 $PLIMSOLL plan run.sh $held --fix strategy=zero3 2>&1

@@ -19,8 +19,8 @@ bf16: true
 YAML
 for file in sft.yaml lf.yaml; do
   echo "== $file"
-  $PLIMSOLL plan $file --gpu 12GiB --allow quantisation --fix offload=none --out plan.json | grep -E '^(planned|quantisation|by hand|[-+][^-+])'
-  $PLIMSOLL apply plan.json > /dev/null && $PLIMSOLL plan $file --gpu 12GiB | grep -E '^as it is'
+  $PLIMSOLL plan $file --gpu 12GiB --allow quantisation --fix offload=none --out plan.json | grep -E '^(planned|quantisation|to do by hand|[0-9]. |[-+][^-+])'
+  $PLIMSOLL apply plan.json > /dev/null && $PLIMSOLL plan $file --gpu 12GiB | grep -E '^now:'
 done
 echo "double_quantization: false" >> lf.yaml
-$PLIMSOLL plan lf.yaml --gpu 12GiB | grep -E '^as it is'
+$PLIMSOLL plan lf.yaml --gpu 12GiB | grep -E '^now:'

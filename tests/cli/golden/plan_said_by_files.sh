@@ -14,7 +14,7 @@ sed 's/max_length: 1024/max_length: 99999999/' base.yaml >length.yaml
 $PLIMSOLL plan batch.yaml --gpu 8GiB
 $PLIMSOLL plan length.yaml --gpu 8GiB
 $PLIMSOLL plan base.yaml --gpu 8GiB --batch 99999999999
-$PLIMSOLL plan base.yaml --gpu 8GiB | grep -E "^(from|note: one)"
+$PLIMSOLL plan base.yaml --gpu 8GiB | grep -E "^(files:|note: one)"
 cat >factory.yaml <<'EOF'
 model_name_or_path: Qwen/Qwen2.5-0.5B
 stage: sft

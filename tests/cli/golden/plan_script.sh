@@ -18,9 +18,9 @@ def main():
 
 main()
 EOF
-$PLIMSOLL plan train.py --gpu 24GiB --out ../plan.json | grep -E "^(as it|planned|micro|accum|.*by hand)"
+$PLIMSOLL plan train.py --gpu 24GiB --out ../plan.json | grep -E "^(now:|planned|micro|accum|.*by hand)"
 $PLIMSOLL apply ../plan.json --dry-run | grep -E "^[-+]"
 sed -i 's/^main()/def tune():\n    batch_size = 64\n\n\nmain()/' train.py
-$PLIMSOLL plan train.py --gpu 24GiB | sed -n '/^by hand/,/^in your/p'
+$PLIMSOLL plan train.py --gpu 24GiB | sed -n '/^to do by hand/,/^changes to/p'
 echo 'other = AutoModelForCausalLM.from_pretrained("llama-3.2-1b")' >> train.py
 $PLIMSOLL plan train.py --gpu 24GiB 2>&1

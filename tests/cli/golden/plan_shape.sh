@@ -9,7 +9,7 @@ plan() {
   echo "== $1"
   printf '#!/bin/bash\nMODEL_ARGS=(\n%s\n)\ntorchrun --nproc_per_node 4 pretrain_gpt.py ${MODEL_ARGS[@]} %s %s\n' \
     "$2" "$run" "$3" > run.sh
-  $PLIMSOLL plan run.sh --gpu 24GiB --try alloc_conf=default 2>&1 | grep -E -A1 '^(error|llama|gpt2|qwen|note: the model|note: Mega|as it is)' |
+  $PLIMSOLL plan run.sh --gpu 24GiB --try alloc_conf=default 2>&1 | grep -E -A1 '^(error|llama|gpt2|qwen|note: the model|note: Mega|now:)' |
     grep -v -E '^(--|times|from|planned|  -->)'
 }
 json() { $PLIMSOLL plan run.sh --gpu 24GiB --json | sed -n 's/^ *"model": "\(.*\)",$/\1/p'; }

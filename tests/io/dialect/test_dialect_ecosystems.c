@@ -9,7 +9,8 @@ TEST(a_file_that_could_be_of_two_ecosystems_is_not_guessed) {
         error.message);
   const plim_recognition *is = &project.files.at[0]->is;
   CHECK(is->dialect == PLIM_DIALECTS && is->rival != PLIM_DIALECTS, "%s", is->reason);
-  CHECK(project.notes.len == 1 && strstr(project.notes.at[0], "could be"), "%s", is->reason);
+  CHECK(project.notes.list.len == 1 && strstr(project.notes.list.at[0].message, "could be"), "%s",
+        is->reason);
   CHECK(!read_text("a.yaml", "colour: red\nsize: 3\n"), "%s", error.message);
   CHECK(project.files.at[0]->is.dialect == PLIM_DIALECTS, "nothing known");
 }

@@ -115,7 +115,7 @@ TEST(wrong_names_are_refused_with_the_closest) {
   CHECK(!read_named("files:\n  a.yaml: litgpt\n", "a.yaml",
                     "train:\n  micro_batch_size: 2\n  global_batch_size: 8\n"),
         "%s", error.message);
-  CHECK(project.files.at[1]->is.dialect == PLIM_DIALECT_LITGPT && !project.notes.len, "told");
+  CHECK(project.files.at[1]->is.dialect == PLIM_DIALECT_LITGPT && !project.notes.list.len, "told");
 }
 
 TEST_MAIN

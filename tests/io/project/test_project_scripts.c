@@ -214,7 +214,7 @@ TEST(mistyped_keys_are_noted) {
              keys[i].key);
     CHECK(!read_text("a.yaml", text), "%s", error.message);
     plim_project_note_typos(&project);
-    CHECK((project.notes.len == 1) == keys[i].is_noted, "%s", keys[i].key);
+    CHECK((project.notes.list.len == 1) == keys[i].is_noted, "%s", keys[i].key);
   }
 }
 

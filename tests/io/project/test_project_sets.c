@@ -92,7 +92,7 @@ static plim_err read_pair(const char *yaml, const char *json, const char *shell)
 TEST(places_that_must_agree_are_changed_together) {
   CHECK(!read_pair(hf_yaml, numbers_json, NULL), "%s", error.message);
   CHECK(says("micro_batch=4 accumulate=2 global_batch=16 strategy=zero2 precision=bf16"), "values");
-  CHECK(!project.notes.len, "%s", project.notes.at[0]);
+  CHECK(!project.notes.list.len, "%s", project.notes.list.at[0].message);
   plim_edit_set edits;
   CHECK(says("world=2"), "two GPUs, as 16 is 4 x 2 on each");
   CHECK(refuses("micro_batch", "2", "multiply out"), "16 would be 2 x 2 on four");
@@ -186,7 +186,8 @@ TEST(a_global_batch_must_multiply_out) {
 
 TEST(disagreement_with_deepspeed_is_noted) {
   CHECK(!read_pair("per_device_train_batch_size: 8\n", numbers_json, NULL), "%s", error.message);
-  CHECK(project.notes.len && strstr(project.notes.at[0], "would not start"), "a note");
+  CHECK(project.notes.list.len && strstr(project.notes.list.at[0].message, "would not start"),
+        "a note");
 }
 
 TEST(a_command_line_overrides_the_file_it_starts) {

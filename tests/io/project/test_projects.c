@@ -63,7 +63,7 @@ TEST(yaml_of_ones_own_with_torchrun) {
              "checkpoint=on optimizer=adamw-foreach world=4 workers=4 "
              "alloc_conf=expandable_segments:True"),
         "values");
-  CHECK(!project.notes.len, "2 x 32 x 4 is 256");
+  CHECK(!project.notes.list.len, "2 x 32 x 4 is 256");
   plim_knob_change both[] = {{PLIM_KNOB_MICRO_BATCH, {.kind = PLIM_VALUE_INTEGER, .integer = 4}},
                              {PLIM_KNOB_ACCUMULATE, {.kind = PLIM_VALUE_INTEGER, .integer = 16}}};
   plim_edit_set edits;

@@ -100,28 +100,15 @@ plim_err plim_project_read(plim_project *p, const char *named, plim_error *error
 
 void plim_project_clear(plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++) free_file(p->files.at[i]);
-  for (size_t i = 0; i < p->notes.len; i++) free(p->notes.at[i]);
   plim_bindings_clear(p);
   vec_free(&p->files);
-  vec_free(&p->notes);
+  plim_notes_clear(&p->notes);
   free(p->missing);
   p->missing = NULL;
 }
 
 plim_err plim_error_file_of(const plim_project *p, size_t file, plim_err code, plim_error *error) {
   return file == SIZE_MAX ? code : plim_error_file(error, code, p->files.at[file]->path);
-}
-
-bool plim_project_note(plim_project *p, const char *format, ...) {
-  char text[512];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  char *note = strdup(text);
-  if (note && vec_push(&p->notes, note)) return true;
-  free(note);
-  return false;
 }
 
 // ---- dialects ---------------------------------------------------------------------------------------
@@ -183,7 +170,10 @@ static void recognise(plim_project *p) {
     if (plim_is_names(f->path)) f->is.dialect = f->is.rival = PLIM_DIALECTS;
     else adopt(p, f);
     if (f->is.rival != PLIM_DIALECTS)
-      plim_project_note(p, "%s: %s; plimsoll.yaml can say which", f->path, f->is.reason);
+      plim_note_add(&p->notes, "unclear.dialect", NULL,
+                    "%s: %s; a plimsoll.yaml can settle it (docs/own_names.md)", f->path,
+                    f->is.reason),
+          plim_note_at(&p->notes, f->path, 0);
   }
 }
 
@@ -304,6 +294,13 @@ static size_t strongest(const plim_project *p, plim_knob knob) {
   return best;
 }
 
+static void note_disagreement(plim_project *p, size_t file, size_t best, const plim_reading *r) {
+  plim_note_add(&p->notes, "conflict.value", plim_knob_table[r->key->knob].name,
+                "%s differs from what %s says, and the run would not start", r->setting->key,
+                p->files.at[best]->path);
+  plim_note_at(&p->notes, p->files.at[file]->path, r->setting->line);
+}
+
 static void weigh_others(plim_project *p, plim_knob knob, size_t best) {
   plim_project_knob *k = &p->knobs[knob];
   int most = authority(p->files.at[best], reading_of(p, best, knob));
@@ -319,9 +316,7 @@ static void weigh_others(plim_project *p, plim_knob knob, size_t best) {
     bool follows = r->key && r->key->flags & PLIM_KEY_FOLLOWS;
     if (is_equal && !is_same) say_disagreement(p, k, i, r);
     else if (is_equal || must_agree || follows) add_place(k, i, r);
-    if (must_agree && !is_same)
-      plim_project_note(p, "%s: %s is not what %s says: the run would not start",
-                        p->files.at[i]->path, r->setting->key, p->files.at[best]->path);
+    if (must_agree && !is_same) note_disagreement(p, i, best, r);
   }
 }
 
@@ -423,7 +418,7 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
   plim_project_settle_world(p);
   divide_batch(p);
   if (!plim_project_multiplies_out(p))
-    plim_project_note(p,
-                      "micro batch, accumulation and GPUs do not multiply out to the global batch");
+    plim_note_add(&p->notes, "conflict.batch", "global_batch",
+                  "micro batch x accumulation x GPUs is not the global batch");
   return PLIM_OK;
 }

@@ -21,6 +21,7 @@
 #define PLIM_IO_PROJECT_H
 
 #include "dialect.h"
+#include "notes.h"
 #include "text_file.h"
 
 typedef struct {
@@ -64,7 +65,7 @@ typedef struct {
 typedef struct {
   vec(plim_project_file *) files;
   vec(plim_binding *) bindings;
-  vec(char *) notes;    // what does not fit together, in words
+  plim_notes notes;     // what does not fit together, or could not be read
   char *missing;        // a configuration that a file names and which is not here; NULL: none
   plim_dialect dialect; // of what trains; PLIM_DIALECTS: none of the files does
   plim_project_knob knobs[PLIM_KNOBS];

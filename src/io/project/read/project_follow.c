@@ -76,10 +76,14 @@ static plim_err follow_lost(plim_project *p, const plim_project_file *f, const c
                             plim_error *error) {
   char path[PLIM_PATH_BYTES], found[PLIM_PATH_BYTES];
   if (find_end(f->path, name, found) && plim_path_tidy(found, path)) {
-    plim_project_note(p, "%s names %s, which is not here: %s is read for it", f->path, name, path);
+    plim_note_add(&p->notes, "missing.file", NULL,
+                  "%s names %s, which does not exist: reading %s instead", f->path, name, path);
+    plim_note_at(&p->notes, f->path, 0);
     return plim_project_read(p, path, error) == PLIM_ERR_NOMEM ? PLIM_ERR_NOMEM : PLIM_OK;
   }
-  plim_project_note(p, "%s names %s, which is not here", f->path, name);
+  plim_note_add(&p->notes, "missing.file", NULL, "%s names %s, which does not exist", f->path,
+                name);
+  plim_note_at(&p->notes, f->path, 0);
   if (!p->missing) p->missing = strdup(name);
   return PLIM_OK;
 }
@@ -160,7 +164,8 @@ static bool is_opened(const char *text, const char *quote) {
 static void miss(plim_project *p, const char *from, const char *name) {
   char path[PLIM_PATH_BYTES];
   if (find(from, name, path) || find_end(from, name, path)) return;
-  plim_project_note(p, "%s reads %s, which is not here", from, name);
+  plim_note_add(&p->notes, "missing.file", NULL, "%s reads %s, which does not exist", from, name);
+  plim_note_at(&p->notes, from, 0);
   if (!p->missing) p->missing = strdup(name);
 }
 

@@ -62,7 +62,9 @@ static void miss_model(plim_project *p, const plim_project_file *f, const char *
   char name[2 * NAME_BYTES];
   snprintf(name, sizeof name, "%s/%s%s", group, option, has_ending(option) ? "" : ".yaml");
   if (!plim_is_model_group(group, strlen(group)) || plim_project_finds(f->path, name)) return;
-  plim_project_note(p, "%s names %s, which is not here", f->path, name);
+  plim_note_add(&p->notes, "missing.file", NULL, "%s names %s, which does not exist", f->path,
+                name);
+  plim_note_at(&p->notes, f->path, 0);
   if (!p->missing) p->missing = strdup(name);
 }
 

@@ -5,10 +5,6 @@
 #include "key_names.h"
 #include "project.h"
 
-// Adds to the project's notes; false when memory is out.
-bool plim_project_note(plim_project *p, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
 // Makes GPUs of one machine those of all; where none are said, those that the global batch takes
 // (project_world.c).
 void plim_project_settle_world(plim_project *p);

@@ -129,9 +129,11 @@ static void note_shell_default(plim_project *p) {
   bool is_default = begin >= 2 && begin <= f->size && strchr("-=", f->text[begin - 1]) &&
                     f->text[begin - 2] == ':';
   if (is_default)
-    plim_project_note(p, "%s is the default in %s: where the environment sets %s, it is that",
-                      setting->value.kind == PLIM_VALUE_TEXT ? setting->value.text : "the model",
-                      f->path, setting->key + 1);
+    plim_note_add(&p->notes, "assumed.environment", "model",
+                  "%s is the default; the run uses the environment variable %s where that is set",
+                  setting->value.kind == PLIM_VALUE_TEXT ? setting->value.text : "the model",
+                  setting->key + 1),
+        plim_note_at(&p->notes, f->path, setting->line);
 }
 
 // ---- a file of Hydra's ------------------------------------------------------------------------------

@@ -55,7 +55,9 @@ static void look_at(plim_project *p, const plim_project_file *f, const plim_sett
   if (strlen(word) + 1 < LONG || !is_read_by_others(f, setting)) return;
   const char *key = meant(f->recipe.dialect, word);
   if (key && !is_known(word))
-    plim_project_note(p, "%s: %.80s is not known; did you mean %s?", f->path, setting->key, key);
+    plim_note_add(&p->notes, "unknown.key", NULL, "%s is not a known key; did you mean %s?",
+                  setting->key, key),
+        plim_note_at(&p->notes, f->path, setting->line);
 }
 
 void plim_project_note_typos(plim_project *p) {

@@ -1,11 +1,10 @@
-// The files and command lines that a plan over several GPUs needs.
+#include "plan_launch.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_show.h"
 #include "project_share.h"
-#include "term.h"
 
 typedef struct {
   const plan_result *r;
@@ -19,7 +18,6 @@ typedef struct {
   const char *own_file;     // the project's DeepSpeed or accelerate file, where the way takes one
   bool wraps_layers;        // checkpointing is planned, and the files have no other place for it
   char script[512];         // what is started
-  FILE *out;                // for people
 } launch;
 
 static bool is_zero(const launch *l) { return l->strategy >= PLIM_SHARD_ZERO1; }
@@ -217,31 +215,6 @@ static void make_batch_line(const launch *l, const char *line, char *text, size_
            l->nodes, l->per_node, line);
 }
 
-// The user's own command would start it as before.
-static void print_where(const launch *l) {
-  const char *file = project_of(l) ? plan_command_file(project_of(l)) : NULL;
-  char line[2 * PLIM_PATH_BYTES];
-  if (!file) return;
-  snprintf(line, sizeof line, "in %s, instead of its own command%s:", file,
-           is_zero(l) && l->world == 1 ? ", as DeepSpeed needs a launcher even for one GPU" : "");
-  term_wrap(l->out, line, 0, 2, (size_t)term_width(l->out));
-}
-
-static void print_command(const launch *l) {
-  char line[1024], batch[1280];
-  make_line(l, line, sizeof line);
-  if (l->nodes == 1) {
-    fprintf(l->out, "\n");
-    print_where(l);
-    fprintf(l->out, "%s\n", line);
-    return;
-  }
-  make_batch_line(l, line, batch, sizeof batch);
-  fprintf(l->out,
-          "\nexport HEAD=...   # the first machine's name; then on each machine%s:\n%s\n%s\n",
-          strstr(line, "SLURM") ? ", SLURM_NODEID its number from 0" : "", line, batch);
-}
-
 // ---- what is known of it ----------------------------------------------------------------------------
 
 static bool is_left_to_hand(const plan_edits *edits) {
@@ -261,34 +234,17 @@ static bool lacks_checkpoint(const plan_for_card *c, const plim_choice *to,
   return strcmp(plim_knob_value_name(PLIM_KNOB_CHECKPOINT, at), "on") == 0;
 }
 
-static void find_start(launch *l, const plan_for_card *c) {
+static void find_start(launch *l, const plan_for_card *c, const plan_edits *edits) {
+  static const plan_edits none = {0};
   const plim_project *p = project_of(l);
-  plan_edits edits = {0};
-  if (p) plan_edits_or_end(p, c, &c->plan.rungs.at[0], &edits);
-  l->wraps_layers = lacks_checkpoint(c, l->choice, &edits);
-  l->is_written = p && !is_left_to_hand(&edits);
+  if (!edits) edits = &none;
+  l->wraps_layers = lacks_checkpoint(c, l->choice, edits);
+  l->is_written = p && !is_left_to_hand(edits);
   l->is_started = p && plan_is_started(p, l->world);
   if (p) l->own_sharding = plim_project_own_sharding(p, plim_strategy_names[l->strategy]);
   if (is_zero(l)) l->own_file = plan_file_of(p, PLIM_DIALECT_DEEPSPEED);
   if (l->strategy == PLIM_SHARD_FSDP2) l->own_file = plan_file_of(p, PLIM_DIALECT_ACCELERATE);
-  plan_script(p, &edits, l->script, sizeof l->script);
-}
-
-// What to change in the files that are there, instead of another file beside them.
-static void print_in_own(const launch *l) {
-  const plim_sharding *how = &l->job.sharding;
-  char line[2 * PLIM_PATH_BYTES];
-  if (l->own_sharding) snprintf(line, sizeof line, "in your own settings: %s", l->own_sharding);
-  else if (is_zero(l))
-    snprintf(line, sizeof line, "in %s: zero_optimization.stage %d%s%s", l->own_file,
-             (int)(l->strategy - PLIM_SHARD_ZERO1 + 1),
-             how->offloads_optimizer ? ", offload_optimizer.device cpu" : "",
-             how->offloads_parameters ? ", offload_param.device cpu" : "");
-  else
-    snprintf(line, sizeof line, "in %s: distributed_type FSDP, fsdp_config with fsdp_version 2%s",
-             l->own_file, how->offloads_parameters ? " and fsdp_offload_params true" : "");
-  fprintf(l->out, "\n");
-  term_wrap(l->out, line, 0, 2, (size_t)term_width(l->out));
+  plan_script(p, edits, l->script, sizeof l->script);
 }
 
 // The file that a way to share takes where the user's own do not say it; NULL: none.
@@ -301,19 +257,9 @@ static const char *new_file(const launch *l, file_writer **write) {
   return is_fsdp ? "accelerate.yaml" : "ds_config.json";
 }
 
-static void print_files(const launch *l) {
-  file_writer *write;
-  const char *file = new_file(l, &write);
-  if (l->is_written) return;
-  if (l->own_sharding || l->own_file) print_in_own(l);
-  else if (file) {
-    fprintf(l->out, "\n%s:\n", file);
-    write(l, l->out);
-  }
-}
-
 // False: one GPU on its own is started as ever.
-static bool launch_of(const plan_result *r, const plan_for_card *c, launch *l) {
+static bool find_launch(const plan_result *r, const plan_for_card *c, const plan_edits *edits,
+                        launch *l) {
   if (!c->plan.rungs.len) return false;
   *l = (launch){.r = r,
                 .choice = &c->plan.rungs.at[0].choice,
@@ -323,7 +269,7 @@ static bool launch_of(const plan_result *r, const plan_for_card *c, launch *l) {
   l->job = plim_choice_job(&c->asked, l->choice);
   l->strategy = l->choice->at[PLIM_KNOB_STRATEGY];
   if (l->world < 2 && l->strategy == PLIM_SHARD_NONE) return false;
-  find_start(l, c);
+  find_start(l, c, edits);
   return true;
 }
 
@@ -331,59 +277,105 @@ static bool starts_as_ever(const launch *l) {
   return l->is_started && (l->is_written || l->own_sharding || l->own_file);
 }
 
-bool plan_launch_checkpoints(const plan_result *r, const plan_for_card *c) {
+bool plan_launch_checkpoints(const plan_result *r, const plan_for_card *c,
+                             const plan_edits *edits) {
   launch l;
   file_writer *write = NULL;
-  return launch_of(r, c, &l) && new_file(&l, &write) && write == write_accelerate && l.wraps_layers;
+  return find_launch(r, c, edits, &l) && new_file(&l, &write) && write == write_accelerate &&
+         l.wraps_layers;
 }
 
-bool plan_has_launch(const plan_result *r, const plan_for_card *c) {
+bool plan_has_launch(const plan_result *r, const plan_for_card *c, const plan_edits *edits) {
   launch l;
   file_writer *write;
-  if (!launch_of(r, c, &l)) return false;
+  if (!find_launch(r, c, edits, &l)) return false;
   bool has_file = !l.is_written && (l.own_sharding || l.own_file || new_file(&l, &write));
   return has_file || !starts_as_ever(&l);
 }
 
-void plan_print_launch(const plan_result *r, const plan_for_card *c, FILE *out) {
-  launch l;
-  if (!launch_of(r, c, &l)) return;
-  l.out = out;
-  print_files(&l);
-  if (!starts_as_ever(&l)) print_command(&l);
-}
-
-// ---- as data ----------------------------------------------------------------------------------------
-
-static void write_file(json_writer *j, const launch *l, const char *name, file_writer *write) {
-  char *text = NULL;
+static plim_err write_text(const launch *l, file_writer *write, char **text, plim_error *error) {
   size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (!out) return;
+  FILE *out = open_memstream(text, &size);
+  if (!out) return plim_no_memory(error);
   write(l, out);
-  fclose(out);
-  json_object(j, NULL);
-  json_string(j, "path", name);
-  json_string(j, "text", text);
-  json_end(j);
-  free(text);
+  return plim_stream_end(out, text) ? PLIM_OK : plim_no_memory(error);
 }
 
-void plan_write_launch(json_writer *j, const plan_result *r, const plan_for_card *c) {
+plim_err plan_launch_of(const plan_result *r, const plan_for_card *c, const plan_edits *edits,
+                        plan_launch *out, plim_error *error) {
   launch l;
   file_writer *write;
-  char line[1024], batch[1280];
-  json_object(j, "launch");
-  if (launch_of(r, c, &l)) {
-    const char *file = new_file(&l, &write);
-    bool is_new = !starts_as_ever(&l);
-    make_line(&l, line, sizeof line);
-    make_batch_line(&l, line, batch, sizeof batch);
-    json_string(j, "command", is_new ? line : NULL); // null: as it is started now
-    json_string(j, "sbatch", is_new && l.nodes > 1 ? batch : NULL);
-    json_array(j, "files");
-    if (file) write_file(j, &l, file, write);
-    json_end(j);
+  *out = (plan_launch){0};
+  if (!find_launch(r, c, edits, &l)) return PLIM_OK;
+  char line[sizeof out->command];
+  make_line(&l, line, sizeof line);
+  if (!starts_as_ever(&l)) memcpy(out->command, line, sizeof line);
+  if (!starts_as_ever(&l) && l.nodes > 1)
+    make_batch_line(&l, line, out->sbatch, sizeof out->sbatch);
+  out->file = new_file(&l, &write);
+  return out->file ? write_text(&l, write, &out->text, error) : PLIM_OK;
+}
+
+// ---- steps ------------------------------------------------------------------------------------------
+
+// What to change in the files that are there, instead of another file beside them.
+static plim_err add_in_own(const launch *l, manual_steps *out, plim_error *error) {
+  const plim_sharding *how = &l->job.sharding;
+  if (l->own_sharding)
+    return manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, NULL, error,
+                           "strategy %s: set in your own configuration: %s",
+                           plim_strategy_names[l->strategy], l->own_sharding);
+  if (is_zero(l))
+    return manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, NULL, error,
+                           "in %s, set zero_optimization.stage to %d%s%s", l->own_file,
+                           (int)(l->strategy - PLIM_SHARD_ZERO1 + 1),
+                           how->offloads_optimizer ? ", offload_optimizer.device to cpu" : "",
+                           how->offloads_parameters ? ", offload_param.device to cpu" : "");
+  return manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, NULL, error,
+                         "in %s, set distributed_type to FSDP, and in fsdp_config fsdp_version to "
+                         "2%s",
+                         l->own_file,
+                         how->offloads_parameters ? " and fsdp_offload_params to true" : "");
+}
+
+static plim_err add_file(const launch *l, manual_steps *out, plim_error *error) {
+  file_writer *write;
+  const char *file = new_file(l, &write);
+  char *text = NULL;
+  if (l->is_written) return PLIM_OK;
+  if (l->own_sharding || l->own_file) return add_in_own(l, out, error);
+  plim_err err = file ? write_text(l, write, &text, error) : PLIM_OK;
+  if (!err && file)
+    err = manual_step_add(out, "file", PLIM_KNOB_STRATEGY, text, error, "create %s", file);
+  free(text);
+  return err;
+}
+
+static plim_err add_command(const launch *l, manual_steps *out, plim_error *error) {
+  const char *file = project_of(l) ? plan_command_file(project_of(l)) : NULL;
+  char line[1024], batch[1280], lines[sizeof line + sizeof batch + 64];
+  make_line(l, line, sizeof line);
+  if (l->nodes > 1) {
+    make_batch_line(l, line, batch, sizeof batch);
+    snprintf(lines, sizeof lines, "%s\n%s\n", line, batch);
+    return manual_step_add(out, "command", PLIM_KNOBS, lines, error,
+                           "start it on every machine, with HEAD set to the first machine's "
+                           "name%s; or all at once with the sbatch line",
+                           strstr(line, "SLURM") ? " and SLURM_NODEID to its number from 0" : "");
   }
-  json_end(j);
+  snprintf(lines, sizeof lines, "%s\n", line);
+  const char *why =
+      is_zero(l) && l->world == 1 ? " (DeepSpeed needs a launcher even for one GPU)" : "";
+  if (file)
+    return manual_step_add(out, "command", PLIM_KNOBS, lines, error,
+                           "in %s, replace the launch command%s", file, why);
+  return manual_step_add(out, "command", PLIM_KNOBS, lines, error, "start it with%s", why);
+}
+
+plim_err plan_launch_steps(const plan_result *r, const plan_for_card *c, const plan_edits *edits,
+                           manual_steps *out, plim_error *error) {
+  launch l;
+  if (!find_launch(r, c, edits, &l)) return PLIM_OK;
+  plim_err err = add_file(&l, out, error);
+  return err || starts_as_ever(&l) ? err : add_command(&l, out, error);
 }

@@ -1,0 +1,76 @@
+// The code that turns a setting on in a script of the user's own.
+#include <stdio.h>
+#include <string.h>
+
+#include "manual_steps.h"
+
+// VALUE in a line becomes the value.
+static const struct {
+  plim_knob knob;
+  const char *value; // NULL: any but 0
+  const char *where, *lines;
+} rows[] = {
+    {PLIM_KNOB_CHECKPOINT, "on", "after from_pretrained",
+     "model.gradient_checkpointing_enable(\n"
+     "    gradient_checkpointing_kwargs={\"use_reentrant\": False})\n"},
+    {PLIM_KNOB_PRECISION, "bf16", "around forward and loss",
+     "with torch.autocast(\"cuda\", dtype=torch.bfloat16):\n"},
+    {PLIM_KNOB_PRECISION, "fp16", "around forward and loss, with a torch.amp.GradScaler",
+     "with torch.autocast(\"cuda\", dtype=torch.float16):\n"},
+    {PLIM_KNOB_OFFLOAD, "activations", "around forward and loss",
+     "with torch.autograd.graph.save_on_cpu(pin_memory=True):\n"},
+    {PLIM_KNOB_OPTIMIZER, "adamw", "instead of your optimizer",
+     "torch.optim.AdamW(..., fused=True)\n"},
+    {PLIM_KNOB_OPTIMIZER, "adamw-foreach", "instead of your optimizer",
+     "torch.optim.AdamW(..., foreach=True)\n"},
+    {PLIM_KNOB_OPTIMIZER, "adamw-8bit", "instead of your optimizer",
+     "bitsandbytes.optim.AdamW8bit(...)\n"},
+    {PLIM_KNOB_OPTIMIZER, "paged-adamw", "instead of your optimizer",
+     "bitsandbytes.optim.PagedAdamW(...)\n"},
+    {PLIM_KNOB_OPTIMIZER, "paged-adamw-8bit", "instead of your optimizer",
+     "bitsandbytes.optim.PagedAdamW8bit(...)\n"},
+    {PLIM_KNOB_ATTENTION, "sdpa", "in from_pretrained", "attn_implementation=\"sdpa\"\n"},
+    {PLIM_KNOB_ATTENTION, "flash", "in from_pretrained",
+     "attn_implementation=\"flash_attention_2\"\n"},
+    {PLIM_KNOB_DTYPE, "bf16", "in from_pretrained", "dtype=torch.bfloat16\n"},
+    {PLIM_KNOB_DTYPE, "fp16", "in from_pretrained", "dtype=torch.float16\n"},
+    {PLIM_KNOB_QUANTISATION, "nf4", "in from_pretrained",
+     "quantization_config=BitsAndBytesConfig(\n"
+     "    load_in_4bit=True, bnb_4bit_quant_type=\"nf4\")\n"},
+    {PLIM_KNOB_QUANTISATION, "nf4-double", "in from_pretrained",
+     "quantization_config=BitsAndBytesConfig(\n"
+     "    load_in_4bit=True, bnb_4bit_quant_type=\"nf4\",\n"
+     "    bnb_4bit_use_double_quant=True)\n"},
+    {PLIM_KNOB_QUANTISATION, "int8", "in from_pretrained",
+     "quantization_config=BitsAndBytesConfig(load_in_8bit=True)\n"},
+    // sentence-transformers' own.
+    {PLIM_KNOB_CACHED_BATCH, NULL, "instead of your loss",
+     "losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=VALUE)\n"},
+    // The file that was measured: docs/chunked-loss.md.
+    {PLIM_KNOB_CHUNKED_LOSS, NULL,
+     "after from_pretrained, with the file that plimsoll help chunked_loss > chunked_loss.py "
+     "writes beside your script",
+     "from chunked_loss import use_chunked_loss\n"
+     "use_chunked_loss(model, VALUE)\n"},
+};
+
+static void fill_in(const char *lines, const char *value, char *out, size_t size) {
+  static const char blank[] = "VALUE";
+  const char *at = strstr(lines, blank);
+  if (!at) snprintf(out, size, "%s", lines);
+  else snprintf(out, size, "%.*s%s%s", (int)(at - lines), lines, value, at + sizeof blank - 1);
+}
+
+bool code_lines_for(plim_knob knob, const plim_value *value, const char **where, char *lines,
+                    size_t size) {
+  char text[96];
+  plim_value_print(value, text, sizeof text);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    bool is_value = rows[i].value ? strcmp(rows[i].value, text) == 0 : strcmp(text, "0") != 0;
+    if (rows[i].knob != knob || !is_value) continue;
+    *where = rows[i].where;
+    fill_in(rows[i].lines, text, lines, size);
+    return true;
+  }
+  return false;
+}

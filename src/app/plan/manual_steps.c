@@ -1,0 +1,236 @@
+#include "manual_steps.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_launch.h"
+
+enum { LINES_BYTES = 1024 };
+
+plim_err manual_step_add(manual_steps *steps, const char *kind, plim_knob knob, const char *lines,
+                         plim_error *error, const char *format, ...) {
+  manual_step step = {.kind = kind, .knob = knob};
+  va_list args;
+  va_start(args, format);
+  bool ok = vasprintf(&step.text, format, args) >= 0;
+  va_end(args);
+  if (!ok) step.text = NULL;
+  if (lines) step.lines = strdup(lines);
+  if (ok && !step.lines == !lines && vec_push(steps, step)) return PLIM_OK;
+  free(step.text);
+  free(step.lines);
+  return plim_no_memory(error);
+}
+
+void manual_steps_clear(manual_steps *steps) {
+  for (size_t i = 0; i < steps->len; i++) {
+    free(steps->at[i].text);
+    free(steps->at[i].lines);
+  }
+  vec_free(steps);
+}
+
+// The plan for one rung, as the steps see it.
+typedef struct {
+  const plan_result *r;
+  const plan_for_card *c; // whose first rung it is
+  const plan_edits *edits;
+  manual_steps *out;
+  plim_error *error;
+} maker;
+
+static const plim_choice *planned(const maker *m) { return &m->c->plan.rungs.at[0].choice; }
+static const plim_choice *present(const maker *m) { return &m->c->plan.before_choice; }
+
+static bool is_written(const maker *m, plim_knob knob) {
+  for (size_t i = 0; m->edits && i < m->edits->write_count; i++)
+    if (m->edits->writes[i].knob == knob) return true;
+  return false;
+}
+
+static bool changes(const maker *m, plim_knob knob) {
+  return planned(m)->at[knob] != present(m)->at[knob];
+}
+
+// ---- packages ---------------------------------------------------------------------------------------
+
+static bool takes_bitsandbytes(const plim_choice *x) {
+  const char *optimizer = plim_knob_value_name(PLIM_KNOB_OPTIMIZER, x->at[PLIM_KNOB_OPTIMIZER]);
+  bool is_theirs = optimizer && (strstr(optimizer, "8bit") || strstr(optimizer, "paged"));
+  return is_theirs || x->at[PLIM_KNOB_QUANTISATION] != PLIM_WEIGHTS_PLAIN;
+}
+
+static bool takes_deepspeed(const plim_choice *x) {
+  return x->at[PLIM_KNOB_STRATEGY] >= PLIM_SHARD_ZERO1;
+}
+
+static bool takes_flash(const plim_choice *x) {
+  return x->at[PLIM_KNOB_ATTENTION] == PLIM_ATTENTION_FLASH;
+}
+
+static bool takes_liger(const plim_choice *x) { return x->at[PLIM_KNOB_LIGER]; }
+
+static const struct {
+  const char *name;
+  bool (*is_taken)(const plim_choice *x);
+} packages[] = {{"bitsandbytes", takes_bitsandbytes},
+                {"deepspeed", takes_deepspeed},
+                {"flash-attn", takes_flash},
+                {"liger-kernel", takes_liger}};
+
+// Those that the plan uses and the run as it is does not. Megatron shards by itself.
+static plim_err add_packages(const maker *m) {
+  bool shards_itself = m->r->files && m->r->files->is_megatron;
+  char line[128] = "pip install";
+  size_t bare = strlen(line);
+  for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
+    size_t used = strlen(line);
+    if (shards_itself && packages[i].is_taken == takes_deepspeed) continue;
+    if (packages[i].is_taken(planned(m)) && !packages[i].is_taken(present(m)))
+      snprintf(line + used, sizeof line - used, " %s", packages[i].name);
+  }
+  if (strlen(line) == bare) return PLIM_OK;
+  strcat(line, "\n");
+  return manual_step_add(m->out, "install", PLIM_KNOBS, line, m->error,
+                         "install what the plan uses");
+}
+
+// ---- the environment --------------------------------------------------------------------------------
+
+// What the files set, or will once the plan is applied, need not be exported.
+static plim_err add_environment(const maker *m) {
+  bool is_left =
+      !m->edits || (changes(m, PLIM_KNOB_ALLOC_CONF) && !is_written(m, PLIM_KNOB_ALLOC_CONF));
+  const char *conf = is_left ? plim_choice_conf(&m->c->asked, planned(m)) : "";
+  char line[320];
+  if (!*conf) return PLIM_OK;
+  snprintf(line, sizeof line, "export PYTORCH_CUDA_ALLOC_CONF=%s\n", conf);
+  return manual_step_add(m->out, "environment", PLIM_KNOB_ALLOC_CONF, line, m->error,
+                         "in the shell that starts the training");
+}
+
+// ---- settings that the files have no place for ------------------------------------------------------
+
+static const char axolotl_liger[] = "plugins:\n"
+                                    "  - axolotl.integrations.liger.LigerPlugin\n"
+                                    "liger_rope: true\n"
+                                    "liger_rms_norm: true\n"
+                                    "liger_glu_activation: true\n"
+                                    "liger_fused_linear_cross_entropy: true\n";
+
+static bool is_axolotl(const maker *m) {
+  return m->r->files && m->r->files->project.dialect == PLIM_DIALECT_AXOLOTL;
+}
+
+// Strategy and offload are told by the launch steps.
+static bool is_of_launch(plim_knob knob) {
+  return knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD;
+}
+
+static plim_err add_setting(const maker *m, plim_knob knob, const plim_value *value,
+                            const char *reason) {
+  char text[96], lines[LINES_BYTES], because[800] = "";
+  const char *where = NULL, *name = plim_knob_table[knob].name;
+  plim_value_print(value, text, sizeof text);
+  if (reason) snprintf(because, sizeof because, " (%s)", reason);
+  if (knob == PLIM_KNOB_CHECKPOINT && plan_launch_checkpoints(m->r, m->c, m->edits))
+    return manual_step_add(m->out, "setting", knob, NULL, m->error,
+                           "%s %s: the accelerate.yaml below turns it on", name, text);
+  if (knob == PLIM_KNOB_LIGER && is_axolotl(m))
+    return manual_step_add(m->out, "setting", knob, axolotl_liger, m->error,
+                           "%s %s: add to your Axolotl file%s", name, text, because);
+  if (code_lines_for(knob, value, &where, lines, sizeof lines))
+    return manual_step_add(m->out, "setting", knob, lines, m->error, "%s %s: add %s%s", name, text,
+                           where, because);
+  return PLIM_OK; // without code it is joined with its like
+}
+
+// Settings that cannot be written for one and the same reason are one step: "micro_batch 20, accumulate 2". Returns the
+// index behind the last of them.
+static size_t join_alike(const plan_edits *edits, size_t first, char *text, size_t size) {
+  size_t i = first, used = 0;
+  for (; i < edits->by_hand_count && used < size &&
+         strcmp(edits->by_hand[i].reason, edits->by_hand[first].reason) == 0;
+       i++) {
+    char value[96];
+    plim_value_print(&edits->by_hand[i].value, value, sizeof value);
+    used += (size_t)snprintf(text + used, size - used, "%s%s %s", i > first ? ", " : "",
+                             plim_knob_table[edits->by_hand[i].knob].name, value);
+  }
+  return i;
+}
+
+static bool has_code(const maker *m, size_t i) {
+  const char *where;
+  char lines[LINES_BYTES];
+  plim_knob knob = m->edits->by_hand[i].knob;
+  return (knob == PLIM_KNOB_LIGER && is_axolotl(m)) ||
+         code_lines_for(knob, &m->edits->by_hand[i].value, &where, lines, sizeof lines);
+}
+
+static plim_err add_settings(const maker *m) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && m->edits && i < m->edits->by_hand_count; i++) {
+    plim_knob knob = m->edits->by_hand[i].knob;
+    const char *reason = m->edits->by_hand[i].reason;
+    char alike[320];
+    if (knob == PLIM_KNOB_ALLOC_CONF ||
+        (is_of_launch(knob) && plan_has_launch(m->r, m->c, m->edits)))
+      continue;
+    if (has_code(m, i)) {
+      err = add_setting(m, knob, &m->edits->by_hand[i].value, reason);
+      continue;
+    }
+    i = join_alike(m->edits, i, alike, sizeof alike) - 1;
+    err = manual_step_add(m->out, "setting", knob, NULL, m->error, "%s: set it yourself (%s)",
+                          alike, reason);
+  }
+  int64_t chunk = planned(m)->at[PLIM_KNOB_CHUNKED_LOSS];
+  plim_value tokens = {.kind = PLIM_VALUE_INTEGER, .integer = chunk};
+  if (!err && !m->edits && chunk && changes(m, PLIM_KNOB_CHUNKED_LOSS))
+    err = add_setting(m, PLIM_KNOB_CHUNKED_LOSS, &tokens, NULL);
+  return err;
+}
+
+// ---- versions ---------------------------------------------------------------------------------------
+
+static bool has_accelerate_file(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->is.dialect == PLIM_DIALECT_ACCELERATE) return true;
+  return false;
+}
+
+// transformers 4 does not read the version in these keys, and runs FSDP 1; Axolotl takes care of it itself.
+static plim_err add_version(const maker *m) {
+  const plim_project *p = m->r->files ? &m->r->files->project : NULL;
+  int64_t strategy = planned(m)->at[PLIM_KNOB_STRATEGY];
+  bool is_new = strategy == PLIM_SHARD_FSDP2 && changes(m, PLIM_KNOB_STRATEGY);
+  bool is_trainer = p && p->dialect < PLIM_DIALECTS && p->dialect != PLIM_DIALECT_AXOLOTL &&
+                    plim_dialect_table[p->dialect].has_trainer;
+  bool can = false;
+  if (!is_new || !is_trainer || has_accelerate_file(p)) return PLIM_OK;
+  plim_err err = plan_can_share(p, strategy, planned(m)->at[PLIM_KNOB_OFFLOAD], &can, m->error);
+  if (err || !can) return err;
+  return manual_step_add(m->out, "version", PLIM_KNOB_STRATEGY, NULL, m->error,
+                         "use transformers 5 or newer: with these keys, version 4 runs FSDP 1");
+}
+
+// ---- all of them ------------------------------------------------------------------------------------
+
+plim_err manual_steps_of(const plan_result *r, const plan_for_card *c, size_t rung,
+                         const plan_edits *edits, manual_steps *out, plim_error *error) {
+  plan_for_card from_rung = *c; // as if this rung were the first; it owns nothing
+  from_rung.plan.rungs.at += rung;
+  from_rung.plan.rungs.len -= rung;
+  maker m = {r, &from_rung, edits, out, error};
+  *out = (manual_steps){0};
+  plim_err err = add_packages(&m);
+  if (!err) err = add_environment(&m);
+  if (!err) err = add_settings(&m);
+  if (!err) err = add_version(&m);
+  if (!err) err = plan_launch_steps(r, &from_rung, edits, out, error);
+  if (err) manual_steps_clear(out);
+  return err;
+}

@@ -1,0 +1,56 @@
+#include "show_notes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "term.h"
+#include "text.h"
+
+static void print_note(FILE *out, const plim_note *note) {
+  char line[4096 + 1200];
+  bool has_place = note->file && !strstr(note->message, note->file);
+  if (has_place && note->line)
+    snprintf(line, sizeof line, "%.4096s:%d: %s", note->file, note->line, note->message);
+  else if (has_place) snprintf(line, sizeof line, "%.4096s: %s", note->file, note->message);
+  else snprintf(line, sizeof line, "%s", note->message);
+  plim_text_disarm(line);
+  fprintf(out, "note: ");
+  term_wrap(out, line, 6, 6, (size_t)term_width(out));
+}
+
+static bool is_assumption(const plim_note *note) {
+  static const char prefix[] = "assumes.";
+  return strncmp(note->code, prefix, sizeof prefix - 1) == 0;
+}
+
+void notes_print(FILE *out, const plim_notes *notes) {
+  for (size_t i = 0; i < notes->list.len; i++)
+    if (!is_assumption(&notes->list.at[i])) print_note(out, &notes->list.at[i]);
+}
+
+void notes_print_assumptions(FILE *out, const plim_notes *notes) {
+  char line[1024] = "assumes: ";
+  size_t bare = strlen(line);
+  for (size_t i = 0; i < notes->list.len; i++) {
+    size_t used = strlen(line);
+    if (!is_assumption(&notes->list.at[i])) continue;
+    snprintf(line + used, sizeof line - used, "%s%s", used > bare ? "; " : "",
+             notes->list.at[i].message);
+  }
+  plim_text_disarm(line);
+  if (strlen(line) > bare) term_wrap(out, line, 0, 2, (size_t)term_width(out));
+}
+
+void notes_write(json_writer *j, const plim_notes *notes) {
+  for (size_t i = 0; i < notes->list.len; i++) {
+    const plim_note *note = &notes->list.at[i];
+    json_object(j, NULL);
+    json_string(j, "code", note->code);
+    json_string(j, "message", note->message);
+    json_string_or_null(j, "file", note->file ? note->file : "");
+    if (note->line) json_i64(j, "line", note->line);
+    else json_null(j, "line");
+    json_string_or_null(j, "knob", note->knob ? note->knob : "");
+    json_end(j);
+  }
+}

@@ -1,0 +1,51 @@
+#include "notes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *copy_of(const char *text) {
+  size_t size = strlen(text) + 1;
+  char *copy = malloc(size);
+  return copy ? memcpy(copy, text, size) : NULL;
+}
+
+void plim_note_add(plim_notes *notes, const char *code, const char *knob, const char *format, ...) {
+  char text[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  plim_note note = {.code = code, .knob = knob, .message = copy_of(text)};
+  if (note.message && vec_push(&notes->list, note)) return;
+  free(note.message);
+  notes->has_no_memory = true;
+}
+
+void plim_note_at(plim_notes *notes, const char *file, int line) {
+  if (!file || !notes->list.len || notes->has_no_memory) return;
+  plim_note *last = &notes->list.at[notes->list.len - 1];
+  free(last->file);
+  last->file = copy_of(file);
+  last->line = line;
+  if (!last->file) notes->has_no_memory = true;
+}
+
+void plim_notes_append(plim_notes *notes, const plim_notes *more) {
+  notes->has_no_memory = notes->has_no_memory || more->has_no_memory;
+  for (size_t i = 0; i < more->list.len; i++) {
+    const plim_note *note = &more->list.at[i];
+    plim_note_add(notes, note->code, note->knob, "%s", note->message);
+    plim_note_at(notes, note->file, note->line);
+  }
+}
+
+void plim_notes_clear(plim_notes *notes) {
+  for (size_t i = 0; i < notes->list.len; i++) {
+    free(notes->list.at[i].message);
+    free(notes->list.at[i].file);
+  }
+  vec_free(&notes->list);
+  notes->has_no_memory = false;
+}
