@@ -167,13 +167,13 @@ def sharded_table(rows):
 
 def doubtful_runs(program):
     """(name, strategy, error of the device's memory in percent) of every recording with a reason to doubt."""
-    dump = os.path.join(os.path.dirname(os.path.realpath(program)), "tests", "io", "dump_unverified")
+    dump = os.path.join(os.path.dirname(os.path.realpath(program)), "tests", "core", "estimate", "dump_unverified")
     rows = [line.split("\t") for line in subprocess.run([dump], capture_output=True, text=True, check=True).stdout.splitlines()]
     return [(name, strategy, float(error)) for name, strategy, reasons, error in rows if int(reasons)]
 
 
 def constant(name):
-    with open(os.path.join(ROOT, "src", "core", "estimate.c")) as f:
+    with open(os.path.join(ROOT, "src", "core", "estimate", "estimate.c")) as f:
         return float(re.search(rf"#define {name} ([0-9.]+)", f.read()).group(1))
 
 
