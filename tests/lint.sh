@@ -36,7 +36,10 @@ foreign_impl_headers() {
     grep -rlF "#include \"$name\"" src --include='*.[ch]' | grep -v "^$folder/[^/]*$"
   done
 }
-names_used_twice() { find src -name '*.[ch]' -printf '%f\n' | sort | uniq -d; }
+names_used_twice() {
+  find src -name '*.[ch]' -printf '%f\n' | sort | uniq -d
+  grep -rhoE '^\} plim_[a-z_0-9]+;' src | sort | uniq -d
+}
 # Short names of tensors' operations are ordinary words: only programs on the tape include them.
 short_names_elsewhere() {
   grep -rlE '#include "(tape|op)_names.h"' src |
@@ -48,7 +51,7 @@ short_names_elsewhere() {
 rule "sources are formatted" badly_formatted
 rule "no include climbs out of its room" sideways_includes
 rule "what is private to a folder stays there" foreign_impl_headers
-rule "every file name says one thing" names_used_twice
+rule "every file and type name says one thing" names_used_twice
 rule "short names stay on the tape" short_names_elsewhere
 rule "nothing outside src/cli prints or exits" library_prints
 

@@ -24,7 +24,7 @@ static char *sealed(const uint8_t *data, size_t size, size_t *sealed_size) {
   return text;
 }
 
-static void check_step(plim_transaction *t, plim_step *s) {
+static void check_step(plim_transaction *t, plim_file_step *s) {
   expect(plim_transaction_name(t, "/project", s));
   expect(s->path[0] == '/' || strncmp(s->target, "/project/", 9) == 0);
   expect(!strstr(s->target, "/../") && strncmp(s->staged, s->target, strlen(s->target)) == 0);

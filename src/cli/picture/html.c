@@ -17,40 +17,40 @@ static void put_lines(FILE *out, const char *const *lines, size_t count) {
 typedef struct {
   FILE *out;
   const picture *p;
-  const plim_column *columns;
+  const plim_timeline_column *columns;
   size_t count;
 } sheet;
 
 // "key":[one number per column],
 static void put_numbers(const sheet *s, const char *key,
-                        uint64_t (*number)(const sheet *, const plim_column *)) {
+                        uint64_t (*number)(const sheet *, const plim_timeline_column *)) {
   fprintf(s->out, "\"%s\":[", key);
   for (size_t i = 0; i < s->count; i++)
     fprintf(s->out, "%s%" PRIu64, i ? "," : "", number(s, &s->columns[i]));
   fputs("],\n", s->out);
 }
 
-static uint64_t entry_of(const sheet *s, const plim_column *c) {
+static uint64_t entry_of(const sheet *s, const plim_timeline_column *c) {
   (void)s;
   return c->entry;
 }
 
-static uint64_t step_of(const sheet *s, const plim_column *c) {
+static uint64_t step_of(const sheet *s, const plim_timeline_column *c) {
   (void)s;
   return c->step;
 }
 
-static uint64_t reserved_of(const sheet *s, const plim_column *c) {
+static uint64_t reserved_of(const sheet *s, const plim_timeline_column *c) {
   (void)s;
   return c->reserved_bytes;
 }
 
-static uint64_t highest_of(const sheet *s, const plim_column *c) {
+static uint64_t highest_of(const sheet *s, const plim_timeline_column *c) {
   (void)s;
   return c->peak_reserved_bytes;
 }
 
-static uint64_t elapsed_us_of(const sheet *s, const plim_column *c) {
+static uint64_t elapsed_us_of(const sheet *s, const plim_timeline_column *c) {
   double seconds = picture_seconds_at(s->p, c->instant ? c->instant - 1 : 0);
   return seconds > 0 ? (uint64_t)(seconds * 1e6 + 0.5) : 0;
 }
@@ -104,7 +104,7 @@ static void put_marks(const sheet *s) {
   const char *comma = "";
   fputs("\"marks\":[", s->out);
   for (size_t i = 0; i < s->count; i++) {
-    const plim_column *c = &s->columns[i];
+    const plim_timeline_column *c = &s->columns[i];
     if (!c->ooms && !c->retries && !c->empty_caches) continue;
     fprintf(s->out, "%s{\"column\":%zu,\"ooms\":%u,\"retries\":%u,\"empties\":%u}", comma, i,
             c->ooms, c->retries, c->empty_caches);

@@ -14,7 +14,7 @@ plim_err picture_save(const picture *p, const char *path,
   return plim_atomic_commit(&file, error);
 }
 
-const plim_column *picture_peak(const picture *p) {
+const plim_timeline_column *picture_peak(const picture *p) {
   const plim_timeline *t = p->timeline;
   return t->columns.len ? &t->columns.at[t->peak] : NULL;
 }

@@ -19,7 +19,7 @@
 // One layer of the stack. Colours are told apart with any colour vision, and neighbours in the
 // stack differ in lightness, so that a grey print reads as well.
 typedef struct {
-  size_t part;              // index into plim_column.part_bytes
+  size_t part;              // index into plim_timeline_column.part_bytes
   const char *light, *dark; // colours on a light and on a dark page
 } picture_layer;
 
@@ -55,7 +55,7 @@ typedef struct {
   const plim_timeline *timeline;
   size_t events; // that the columns stand for
   size_t lines;  // that holders may have; 0: nobody knows who holds what
-  const plim_step *steps;
+  const plim_trace_step *steps;
   size_t step_count;
   const picture_span *phases;
   size_t phase_count;
@@ -74,7 +74,7 @@ plim_err picture_save(const picture *p, const char *path,
 // ---- what both formats share ----------------------------------------------------------------------
 
 // The column with the highest allocated bytes; NULL if the timeline is empty.
-const plim_column *picture_peak(const picture *p);
+const plim_timeline_column *picture_peak(const picture *p);
 
 // Text of at most `max` bytes, with an ellipsis in the middle if it was longer.
 void picture_shorten(const char *from, char *text, size_t size, size_t max);

@@ -29,7 +29,7 @@ static void put(FILE *out, char command, double value) {
 }
 
 // What a curve or the upper edge of a layer shows of a column.
-typedef uint64_t bytes_of(const canvas *c, const plim_column *column, size_t layer);
+typedef uint64_t bytes_of(const canvas *c, const plim_timeline_column *column, size_t layer);
 
 // A stairway over the columns; equal neighbours make one stair.
 static void put_stairs(const canvas *c, bytes_of *bytes, size_t layer) {
@@ -86,17 +86,17 @@ static void put_heading(const canvas *c) {
 
 // ---- the data ---------------------------------------------------------------------------------------------
 
-static uint64_t reserved_of(const canvas *c, const plim_column *column, size_t layer) {
+static uint64_t reserved_of(const canvas *c, const plim_timeline_column *column, size_t layer) {
   (void)c, (void)layer;
   return column->peak_reserved_bytes;
 }
 
-static uint64_t allocated_of(const canvas *c, const plim_column *column, size_t layer) {
+static uint64_t allocated_of(const canvas *c, const plim_timeline_column *column, size_t layer) {
   (void)c, (void)layer;
   return column->allocated_bytes;
 }
 
-static uint64_t stacked_up_to(const canvas *c, const plim_column *column, size_t layer) {
+static uint64_t stacked_up_to(const canvas *c, const plim_timeline_column *column, size_t layer) {
   uint64_t sum = 0;
   for (size_t i = 0; i <= layer; i++) sum += column->part_bytes[c->p->source->layers[i].part];
   return sum;
@@ -129,7 +129,7 @@ static void put_limit(const canvas *c) {
 }
 
 static void put_peak(const canvas *c) {
-  const plim_column *peak = picture_peak(c->p);
+  const plim_timeline_column *peak = picture_peak(c->p);
   double x = x_of_column(c, c->p->timeline->peak) + (RIGHT - LEFT) / 2.0 / (double)c->count;
   double y = svg_y_of(c, peak->allocated_bytes);
   svg_line(c, "pin", x, PEAK_Y + 5, x, y);
@@ -148,13 +148,13 @@ typedef struct {
 
 static const mark_kind mark_kinds[] = {
     {"empties", "M-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0Z", "empty_cache()",
-     offsetof(plim_column, empty_caches), MARKS_Y},
-    {"retries", "M0-4L4 0L0 4L-4 0Z", "cache freed to retry", offsetof(plim_column, retries),
-     MARKS_Y},
-    {"ooms", "M-6-5H6L0 6Z", "out of memory", offsetof(plim_column, ooms), OOMS_Y},
+     offsetof(plim_timeline_column, empty_caches), MARKS_Y},
+    {"retries", "M0-4L4 0L0 4L-4 0Z", "cache freed to retry",
+     offsetof(plim_timeline_column, retries), MARKS_Y},
+    {"ooms", "M-6-5H6L0 6Z", "out of memory", offsetof(plim_timeline_column, ooms), OOMS_Y},
 };
 
-static uint32_t marks_in(const plim_column *column, const mark_kind *kind) {
+static uint32_t marks_in(const plim_timeline_column *column, const mark_kind *kind) {
   return *(const uint32_t *)((const char *)column + kind->field);
 }
 
@@ -172,7 +172,8 @@ static uint64_t put_marks(const canvas *c, const mark_kind *kind) {
     double x = x_of_column(c, i);
     total += here;
     if (!here || x - last < 9) continue;
-    if (kind->field == offsetof(plim_column, ooms)) svg_line(c, "oom", x, OOMS_Y, x, BOTTOM);
+    if (kind->field == offsetof(plim_timeline_column, ooms))
+      svg_line(c, "oom", x, OOMS_Y, x, BOTTOM);
     put_mark(c, kind, x, kind->y);
     last = x;
   }

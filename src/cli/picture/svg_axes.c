@@ -120,7 +120,7 @@ static size_t step_stride(const canvas *c) {
 }
 
 static void put_steps(const canvas *c) {
-  const plim_step *steps = c->p->steps;
+  const plim_trace_step *steps = c->p->steps;
   if (!c->p->step_count) return;
   double first = svg_x_of_event(c, steps[0].first), free_from = LEFT;
   if (first - LEFT > 7 * LETTER)

@@ -28,7 +28,7 @@ enum {
 typedef struct {
   FILE *out;
   const picture *p;
-  const plim_column *columns;
+  const plim_timeline_column *columns;
   size_t count;
   uint64_t top_bytes;                       // at the upper edge
   bool has_limit;                           // its line is inside the picture

@@ -61,7 +61,7 @@ static void say_totals(replay_scene *s) {
 static void say_peak(replay_scene *s) {
   const plim_timeline *t = s->timeline;
   if (!t->columns.len) return;
-  const plim_column *peak = &t->columns.at[t->peak];
+  const plim_timeline_column *peak = &t->columns.at[t->peak];
   char line[96];
   plim_line_name(s->trace, peak->holders[0].line, line, sizeof line);
   size_t used = picture_append(s->peak, sizeof s->peak, 0, "peak %s",

@@ -38,7 +38,7 @@ static size_t death_of(const search *s, size_t event) {
 
 // After a failure everything is let go while the stack unwinds: the moment before it is the end.
 static size_t find_horizon(const plim_trace *t, const plim_trace_analysis *analysis) {
-  const plim_step *last = &analysis->steps.at[analysis->steps.len - 1];
+  const plim_trace_step *last = &analysis->steps.at[analysis->steps.len - 1];
   for (size_t i = last->end; i > last->first; i--)
     if (t->events.at[i - 1].action == PLIM_EV_OOM) return i - 1;
   return last->end;

@@ -141,10 +141,10 @@ static bool steps_from_leader(analysis_reader *r, const voice *leader) {
     if (++since == leader->longest) cut = recent[0];
     if (signature(phrase, &t->events.at[i]) != leader->key) continue;
     if (r->analysis->steps.len) r->analysis->steps.at[r->analysis->steps.len - 1].end = recent[0];
-    if (!vec_push(&r->analysis->steps, (plim_step){recent[0], t->events.len})) return false;
+    if (!vec_push(&r->analysis->steps, (plim_trace_step){recent[0], t->events.len})) return false;
     since = 0;
   }
-  plim_step *last = &r->analysis->steps.at[r->analysis->steps.len - 1];
+  plim_trace_step *last = &r->analysis->steps.at[r->analysis->steps.len - 1];
   last->end = since < leader->longest ? recent[PHRASE - 1] + 1 : cut;
   bool is_rest = since < leader->shortest / 10; // the leader ends a step: no other one follows
   if (is_rest && r->analysis->steps.len > 1) r->analysis->steps.len--;
@@ -154,10 +154,10 @@ static bool steps_from_leader(analysis_reader *r, const voice *leader) {
 // Where the leader ends its step, the first step is before its first beat, from the first phrase of
 // the loop on (or earlier: see find_set_up_end).
 static bool add_first_step(analysis_reader *r, const voices *choir, const voice *leader) {
-  plim_step first = {choir->at[0].first, r->analysis->steps.at[0].first};
+  plim_trace_step first = {choir->at[0].first, r->analysis->steps.at[0].first};
   if (choir->at[0].first >= first.end || leader == choir->at) return true;
   if (!vec_push(&r->analysis->steps, first)) return false;
-  plim_step *at = r->analysis->steps.at;
+  plim_trace_step *at = r->analysis->steps.at;
   for (size_t i = r->analysis->steps.len - 1; i > 0; i--) at[i] = at[i - 1];
   at[0] = first;
   return true;

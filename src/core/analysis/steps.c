@@ -140,7 +140,8 @@ static bool collect_stack_spans(const analysis_reader *r, markers *out) {
 
 // ---- from spans to steps --------------------------------------------------------------------------
 
-static const plim_step *zero_grad_behind(const analysis_reader *r, size_t event, size_t *cursor) {
+static const plim_trace_step *zero_grad_behind(const analysis_reader *r, size_t event,
+                                               size_t *cursor) {
   while (*cursor < r->zero_grads.len && r->zero_grads.at[*cursor].first < event) ++*cursor;
   return *cursor < r->zero_grads.len ? &r->zero_grads.at[*cursor] : NULL;
 }
@@ -178,7 +179,7 @@ static uint32_t *births(const analysis_reader *r) {
 static size_t step_end(const analysis_reader *r, const uint32_t *born, size_t first,
                        const marker *last, size_t limit, size_t *cursor) {
   size_t end = last->end;
-  const plim_step *zero = zero_grad_behind(r, last->end, cursor);
+  const plim_trace_step *zero = zero_grad_behind(r, last->end, cursor);
   if (zero && zero->end <= limit && few_requests(r->trace, end, zero->first)) end = zero->end;
   end = behind_own_frees(r, born, first, last->first, end);
   return end < limit ? end : limit;
@@ -195,7 +196,7 @@ static bool steps_from_markers(analysis_reader *r, const markers *m) {
     while (next < m->len && m->at[next].name != m->at[0].name) next++;
     size_t limit = next < m->len ? m->at[next].first : t->events.len;
     size_t end = step_end(r, born, first, &m->at[next - 1], limit, &cursor);
-    if (end > first) ok = vec_push(&r->analysis->steps, (plim_step){first, end});
+    if (end > first) ok = vec_push(&r->analysis->steps, (plim_trace_step){first, end});
     first = end;
     i = next;
   }
@@ -210,7 +211,7 @@ static bool add_skipped(const analysis_reader *r, markers *m) {
   bool ok = true;
   size_t next = 0, from = m->len ? 0 : r->trace->events.len;
   for (size_t z = 0; ok && z < r->zero_grads.len; z++) {
-    const plim_step *zero = &r->zero_grads.at[z];
+    const plim_trace_step *zero = &r->zero_grads.at[z];
     bool has_step = false;
     for (; ok && next < m->len && m->at[next].first <= zero->first; next++, has_step = true)
       ok = vec_push(&all, m->at[next]);
@@ -229,7 +230,7 @@ static bool add_skipped(const analysis_reader *r, markers *m) {
 
 static bool keep_spans(analysis_reader *r, const markers *m) {
   for (size_t i = 0; i < m->len; i++)
-    if (!vec_push(&r->spans, (plim_step){m->at[i].first, m->at[i].end})) return false;
+    if (!vec_push(&r->spans, (plim_trace_step){m->at[i].first, m->at[i].end})) return false;
   return true;
 }
 
@@ -281,7 +282,7 @@ static bool push_cut_step(analysis_reader *r, size_t first) {
   size_t oom = last_oom(r->trace, first);
   r->is_unfinished = true;
   r->cut = oom == SIZE_MAX ? r->trace->events.len : oom;
-  return vec_push(&r->analysis->steps, (plim_step){first, r->trace->events.len});
+  return vec_push(&r->analysis->steps, (plim_trace_step){first, r->trace->events.len});
 }
 
 static bool has_backward(const analysis_reader *r, size_t from) {
@@ -293,7 +294,7 @@ static bool has_backward(const analysis_reader *r, size_t from) {
 // What follows the last finished step is another one if a request failed in it, or if it has a
 // backward pass; without stacks, if it made half of what a step makes. Else it is an evaluation.
 static bool add_unfinished(analysis_reader *r) {
-  const plim_step last = r->analysis->steps.at[r->analysis->steps.len - 1];
+  const plim_trace_step last = r->analysis->steps.at[r->analysis->steps.len - 1];
   bool is_step = last_oom(r->trace, last.end) != SIZE_MAX;
   if (!is_step && r->has_stacks) is_step = has_backward(r, last.end);
   else if (!is_step)
@@ -319,7 +320,7 @@ static bool add_only_step(analysis_reader *r) {
 // ---- all of it ------------------------------------------------------------------------------------
 
 // The last allocation of a step that may be of its backward pass.
-static size_t backward_end(const analysis_reader *r, const plim_step *step) {
+static size_t backward_end(const analysis_reader *r, const plim_trace_step *step) {
   size_t end = step->end;
   while (end > step->first &&
          !(analysis_is_alloc(r->trace, end - 1) &&
@@ -332,10 +333,10 @@ static size_t backward_end(const analysis_reader *r, const plim_step *step) {
 static bool guess_spans(analysis_reader *r) {
   r->spans_are_guessed = true;
   for (size_t i = 0; i < r->analysis->steps.len; i++) {
-    plim_step *step = &r->analysis->steps.at[i];
+    plim_trace_step *step = &r->analysis->steps.at[i];
     size_t first = backward_end(r, step);
     size_t end = r->has_stacks ? step->end : first;
-    if (!vec_push(&r->spans, (plim_step){first, end})) return false;
+    if (!vec_push(&r->spans, (plim_trace_step){first, end})) return false;
   }
   return true;
 }
@@ -346,7 +347,7 @@ static bool steps_from_profiler(analysis_reader *r) {
   bool ok = collect_spans(r->trace, "ProfilerStep#", &m);
   for (size_t i = 0; ok && i < m.len; i++)
     if (m.at[i].end > m.at[i].first)
-      ok = vec_push(&r->analysis->steps, (plim_step){m.at[i].first, m.at[i].end});
+      ok = vec_push(&r->analysis->steps, (plim_trace_step){m.at[i].first, m.at[i].end});
   if (r->analysis->steps.len) r->analysis->steps_source = PLIM_STEPS_ANNOTATED;
   vec_free(&m);
   return ok;
@@ -359,7 +360,7 @@ static bool steps_from_optimizer(analysis_reader *r) {
     ok = collect_spans(r->trace, "Optimizer.step#", &m) &&
          collect_spans(r->trace, "Optimizer.zero_grad#", &zero);
   for (size_t i = 0; ok && i < zero.len; i++)
-    ok = vec_push(&r->zero_grads, (plim_step){zero.at[i].first, zero.at[i].end});
+    ok = vec_push(&r->zero_grads, (plim_trace_step){zero.at[i].first, zero.at[i].end});
   plim_steps_source source = PLIM_STEPS_ANNOTATED;
   if (ok && !m.len && r->has_stacks) {
     source = PLIM_STEPS_STACKS;

@@ -98,10 +98,10 @@ static void ledger_start(ledger *l, const plim_allocator *a) {
 bool timeline_make_columns(plim_timeline *t, size_t events, size_t count) {
   if (count > events) count = events;
   if (!vec_reserve(&t->columns, count)) return false;
-  for (size_t i = 0; i < count; i++) t->columns.at[i] = (plim_column){.instant = SIZE_MAX};
+  for (size_t i = 0; i < count; i++) t->columns.at[i] = (plim_timeline_column){.instant = SIZE_MAX};
   t->columns.len = count;
   for (size_t i = 0; i < count; i++) { // the inverse of timeline_column_of
-    plim_column *c = &t->columns.at[i];
+    plim_timeline_column *c = &t->columns.at[i];
     c->first_event = (size_t)(((uint64_t)i * events + count - 1) / count);
     c->end_event = (size_t)(((uint64_t)(i + 1) * events + count - 1) / count);
   }
@@ -113,7 +113,7 @@ size_t timeline_column_of(const plim_timeline *t, size_t events, size_t event) {
   return (size_t)((uint64_t)i * t->columns.len / events);
 }
 
-bool timeline_offer(plim_column *c, size_t instant, const plim_usage *now) {
+bool timeline_offer(plim_timeline_column *c, size_t instant, const plim_usage *now) {
   bool empty = c->instant == SIZE_MAX;
   if (!empty && now->allocated_bytes <= c->allocated_bytes) return false;
   c->instant = instant;
@@ -133,7 +133,7 @@ static uint64_t highest_reserved_since(const plim_allocator_stats_t *last,
   return is_new_peak ? now->peak.reserved_bytes : now->now.reserved_bytes;
 }
 
-void timeline_raise_reserved(plim_column *c, const plim_allocator_stats_t *last,
+void timeline_raise_reserved(plim_timeline_column *c, const plim_allocator_stats_t *last,
                              const plim_allocator_stats_t *now) {
   raise(&c->peak_reserved_bytes, highest_reserved_since(last, now));
 }
@@ -147,7 +147,7 @@ void timeline_offer_holder(plim_holder top[PLIM_TIMELINE_HOLDERS], plim_holder l
 
 void timeline_find_peaks(plim_timeline *t) {
   for (size_t i = 0; i < t->columns.len; i++) {
-    const plim_column *c = &t->columns.at[i];
+    const plim_timeline_column *c = &t->columns.at[i];
     if (c->allocated_bytes > t->columns.at[t->peak].allocated_bytes) t->peak = i;
     raise(&t->peak_reserved_bytes, c->peak_reserved_bytes);
   }
@@ -172,7 +172,7 @@ static size_t column_of(const builder *b, size_t event) {
 }
 
 static void count_failures(builder *b, size_t event, const plim_allocator_stats_t *s) {
-  plim_column *c = &b->out->columns.at[column_of(b, event)];
+  plim_timeline_column *c = &b->out->columns.at[column_of(b, event)];
   c->ooms += (uint32_t)(s->ooms - b->last.ooms);
   c->retries += (uint32_t)(s->retries - b->last.retries);
   if (s->ooms > b->last.ooms && b->out->first_oom_event == PLIM_UNKNOWN)
@@ -185,7 +185,7 @@ static bool find_instant(void *context, size_t event, const plim_allocator *a) {
   builder *b = context;
   const plim_allocator_stats_t *s = plim_allocator_stats(a);
   for (size_t i = column_of(b, b->next_event); i <= column_of(b, event); i++) {
-    plim_column *c = &b->out->columns.at[i];
+    plim_timeline_column *c = &b->out->columns.at[i];
     timeline_offer(c, event + 1, &s->now);
     timeline_raise_reserved(c, &b->last, s);
   }
@@ -195,7 +195,7 @@ static bool find_instant(void *context, size_t event, const plim_allocator *a) {
   return true;
 }
 
-static void fill_column(builder *b, plim_column *c) {
+static void fill_column(builder *b, plim_timeline_column *c) {
   for (size_t i = 0; i < PLIM_KIND_COUNT; i++) c->part_bytes[i] = b->ledger.kind_bytes[i];
   for (size_t i = 0; i < b->ledger.lines.len; i++)
     timeline_offer_holder(c->holders, b->ledger.lines.at[i]);
@@ -205,7 +205,7 @@ static void fill_column(builder *b, plim_column *c) {
 
 static void fill_columns_at(builder *b, size_t instant) {
   for (; b->next_column < b->out->columns.len; b->next_column++) {
-    plim_column *c = &b->out->columns.at[b->next_column];
+    plim_timeline_column *c = &b->out->columns.at[b->next_column];
     if (c->instant != instant) return;
     fill_column(b, c);
   }

@@ -37,11 +37,11 @@ typedef struct {
   // Of the whole column.
   uint64_t peak_reserved_bytes;
   uint32_t ooms, retries, empty_caches;
-} plim_column;
+} plim_timeline_column;
 
 typedef struct plim_timeline {
-  vec(plim_column) columns; // by event; empty if the trace has no events
-  size_t peak;              // the column of the highest allocated bytes, the first of equals
+  vec(plim_timeline_column) columns; // by event; empty if the trace has no events
+  size_t peak; // the column of the highest allocated bytes, the first of equals
   uint64_t peak_reserved_bytes;
   uint64_t first_oom_event; // index into trace.events; PLIM_UNKNOWN if none
 } plim_timeline;

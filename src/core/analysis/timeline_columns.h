@@ -12,10 +12,10 @@ bool timeline_make_columns(plim_timeline *t, size_t events, size_t count);
 size_t timeline_column_of(const plim_timeline *t, size_t events, size_t event);
 
 // The column shows this instant if it is the highest so far; true if it does.
-bool timeline_offer(plim_column *c, size_t instant, const plim_usage *now);
+bool timeline_offer(plim_timeline_column *c, size_t instant, const plim_usage *now);
 
 // The column's highest reserved bytes, given the allocator before and after an event.
-void timeline_raise_reserved(plim_column *c, const plim_allocator_stats_t *last,
+void timeline_raise_reserved(plim_timeline_column *c, const plim_allocator_stats_t *last,
                              const plim_allocator_stats_t *now);
 
 // Keeps the largest, largest first.

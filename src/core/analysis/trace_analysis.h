@@ -26,7 +26,7 @@ extern const char *const plim_kind_names[PLIM_KIND_COUNT]; // "parameters", "gra
 // Events [first, end) of one training step.
 typedef struct {
   size_t first, end;
-} plim_step;
+} plim_trace_step;
 
 // How the steps were found.
 typedef enum {
@@ -37,7 +37,7 @@ typedef enum {
 } plim_steps_source;
 
 typedef struct plim_trace_analysis {
-  vec(plim_step) steps; // by event; what comes before the first step is set-up
+  vec(plim_trace_step) steps; // by event; what comes before the first step is set-up
   plim_steps_source steps_source;
   vec(uint32_t) freed_at;       // by event: where an ALLOC is freed (or its free requested)
   vec(uint8_t) kind;            // by event: a plim_kind, of ALLOC events

@@ -23,15 +23,15 @@ typedef struct {
 typedef struct {
   const plim_trace *trace;
   plim_trace_analysis *analysis;
-  vec(stack_facts) facts;    // by stack
-  bool has_stacks;           // a tenth of the allocations or more have one
-  bool frees_have_stacks;    // frees show where they happened, not where the block was made
-  vec(plim_step) spans;      // optimizer steps, by event; several may belong to one step
-  vec(plim_step) zero_grads; // spans of zero_grad
-  bool spans_are_guessed;    // the spans are the ends of the steps: no optimizer was seen
-  bool is_unfinished;        // the last step was cut short
-  size_t cut;                // then: the moment, a failed request or the end of the recording
-  size_t horizon;            // the last moment of training: what is alive here lived to the end
+  vec(stack_facts) facts;          // by stack
+  bool has_stacks;                 // a tenth of the allocations or more have one
+  bool frees_have_stacks;          // frees show where they happened, not where the block was made
+  vec(plim_trace_step) spans;      // optimizer steps, by event; several may belong to one step
+  vec(plim_trace_step) zero_grads; // spans of zero_grad
+  bool spans_are_guessed;          // the spans are the ends of the steps: no optimizer was seen
+  bool is_unfinished;              // the last step was cut short
+  size_t cut;                      // then: the moment, a failed request or the end of the recording
+  size_t horizon; // the last moment of training: what is alive here lived to the end
 } analysis_reader;
 
 // lines.c: fills facts, line and user_line. False when memory is out.

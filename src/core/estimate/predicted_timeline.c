@@ -78,7 +78,7 @@ static size_t step_of(const plim_program_point *place) {
 static void follow_steps(watcher *w, const plim_program_point *place) {
   plim_predicted_timeline *f = w->out;
   size_t i = w->event;
-  if (step_of(place) > f->steps.len) w->failed |= !vec_push(&f->steps, (plim_step){i, i});
+  if (step_of(place) > f->steps.len) w->failed |= !vec_push(&f->steps, (plim_trace_step){i, i});
   if (f->steps.len) f->steps.at[f->steps.len - 1].end = i + 1;
 }
 
@@ -94,7 +94,7 @@ static void follow_phases(watcher *w, const plim_program_point *place) {
 // ---- columns ------------------------------------------------------------------------------------
 
 static void fill_column(watcher *w, size_t column, const plim_program_point *place) {
-  plim_column *c = &w->out->timeline.columns.at[column];
+  plim_timeline_column *c = &w->out->timeline.columns.at[column];
   memcpy(c->part_bytes, w->part_bytes, sizeof w->part_bytes);
   memset(c->holders, 0, sizeof c->holders);
   for (size_t i = 0; i < w->line_bytes.len; i++)
@@ -104,7 +104,7 @@ static void fill_column(watcher *w, size_t column, const plim_program_point *pla
   w->out->places.at[column] = *place;
 }
 
-static void count_marks(watcher *w, plim_column *c, plim_stream_kind kind,
+static void count_marks(watcher *w, plim_timeline_column *c, plim_stream_kind kind,
                         const plim_allocator_stats_t *now) {
   c->empty_caches += kind == PLIM_STREAM_EMPTY_CACHE;
   c->ooms += (uint32_t)(now->ooms - w->last.ooms);
@@ -117,7 +117,7 @@ static void follow_columns(watcher *w, const plim_allocator *a, plim_stream_kind
                            const plim_program_point *place) {
   const plim_allocator_stats_t *now = plim_allocator_stats(a);
   size_t column = timeline_column_of(&w->out->timeline, w->out->events, w->event);
-  plim_column *c = &w->out->timeline.columns.at[column];
+  plim_timeline_column *c = &w->out->timeline.columns.at[column];
   if (timeline_offer(c, w->event + 1, &now->now)) fill_column(w, column, place);
   timeline_raise_reserved(c, &w->last, now);
   count_marks(w, c, kind, now);

@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
   plim_timeline timeline;
   size_t events;                  // that the columns stand for
-  vec(plim_step) steps;           // by event; what comes before the first is loading
+  vec(plim_trace_step) steps;     // by event; what comes before the first is loading
   vec(plim_stretch) phases;       // by event, one behind the other
   vec(plim_program_point) places; // by column: where the program is at its instant
   plim_holders lines;             // what holders are; their bytes and counts say nothing

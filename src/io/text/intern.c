@@ -48,7 +48,7 @@ uint32_t plim_strings_add(plim_strings *strings, const uint8_t *bytes, size_t le
   uint32_t hash = hash_bytes(bytes, length), id;
   for (size_t at = plim_index_start(&strings->index, hash);
        (id = plim_index_next(&strings->index, &at, hash)) != PLIM_NO_ID;) {
-    plim_span span = strings->spans.at[id];
+    plim_interned_span span = strings->spans.at[id];
     if (span.length == length && memcmp(strings->text.at + span.first, bytes, length) == 0)
       return id;
   }
@@ -56,7 +56,7 @@ uint32_t plim_strings_add(plim_strings *strings, const uint8_t *bytes, size_t le
   id = (uint32_t)strings->spans.len;
   if (length >= UINT32_MAX - first || id >= UINT32_MAX - 2 ||
       !vec_reserve(&strings->text, length + 1) ||
-      !vec_push(&strings->spans, (plim_span){(uint32_t)first, (uint32_t)length}))
+      !vec_push(&strings->spans, (plim_interned_span){(uint32_t)first, (uint32_t)length}))
     return PLIM_NO_ID;
   if (length) memcpy(strings->text.at + first, bytes, length);
   strings->text.at[first + length] = '\0';

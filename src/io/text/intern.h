@@ -53,12 +53,12 @@ static inline uint64_t plim_hash_mix(uint64_t hash, uint64_t word) {
 
 typedef struct {
   uint32_t first, length;
-} plim_span;
+} plim_interned_span;
 
 // Distinct strings; id n is the n-th one added.
 typedef struct {
-  vec(char) text;       // each string with a NUL behind it
-  vec(plim_span) spans; // in text
+  vec(char) text;                // each string with a NUL behind it
+  vec(plim_interned_span) spans; // in text
   plim_index index;
 } plim_strings;
 

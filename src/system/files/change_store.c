@@ -168,7 +168,7 @@ static plim_err parse(const plim_change_store *p, const char *path, const char *
 }
 
 // What apply writes down has its links resolved: a folder that is reached through one is not its own.
-static bool stays_inside(const plim_step *s) {
+static bool stays_inside(const plim_file_step *s) {
   char *folder = plim_disk_folder_of(s->target);
   char *real = folder && *s->path != '/' ? realpath(folder, NULL) : NULL;
   bool is_gone = folder && *s->path != '/' && !real && errno == ENOENT;
@@ -181,7 +181,7 @@ static bool stays_inside(const plim_step *s) {
 static plim_err check_inside(const plim_change_store *p, const char *path,
                              const plim_transaction *t, plim_error *error) {
   for (size_t i = 0; i < t->steps.len && !p->trusts_outside; i++) {
-    const plim_step *s = &t->steps.at[i];
+    const plim_file_step *s = &t->steps.at[i];
     if (stays_inside(s)) continue;
     plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s, which lies outside this folder, would be changed",
               s->path);

@@ -18,7 +18,7 @@ void plim_changeset_result_clear(plim_changeset_result *result) {
   plim_changes_clear(&result->done);
 }
 
-static bool describe_step(const plim_step *s, bool is_done, plim_changed_file *out) {
+static bool describe_step(const plim_file_step *s, bool is_done, plim_changed_file *out) {
   *out = (plim_changed_file){.path = strdup(s->path),
                              .created = is_done && !s->from.exists,
                              .gone = is_done && !s->to.exists};
@@ -65,12 +65,12 @@ plim_err plim_changeset_look(const char *root, plim_changes *out, plim_error *er
   return err;
 }
 
-static const plim_step *maker(const plim_transaction *last, const char *path,
-                              const plim_content *now) {
+static const plim_file_step *maker(const plim_transaction *last, const char *path,
+                                   const plim_content *now) {
   char *real = realpath(path, NULL);
-  const plim_step *made = NULL;
+  const plim_file_step *made = NULL;
   for (size_t i = 0; real && !made && i < last->steps.len; i++) {
-    const plim_step *s = &last->steps.at[i];
+    const plim_file_step *s = &last->steps.at[i];
     if (strcmp(s->target, real) == 0 && plim_content_equal(&s->to, now)) made = s;
   }
   free(real);
@@ -83,7 +83,7 @@ static bool find_made(const char *root, const char *path, const plim_content *no
   *backup = NULL;
   if (!plim_store_exists(root)) return false;
   bool is_read = !plim_store_peek(&p, root, NULL) && !plim_store_load_last(&p, &last, NULL);
-  const plim_step *made = is_read ? maker(&last, path, now) : NULL;
+  const plim_file_step *made = is_read ? maker(&last, path, now) : NULL;
   if (made && made->kept_path) *backup = strdup(made->kept_path);
   plim_transaction_clear(&last);
   plim_store_close(&p);

@@ -127,7 +127,7 @@ static int look_for_backup(const char *target, int number) {
   return result;
 }
 
-static plim_err choose_backup(plim_step *s, const char *target, plim_error *error) {
+static plim_err choose_backup(plim_file_step *s, const char *target, plim_error *error) {
   int number = 0, looked = 0;
   while (number < MOST_BACKUPS && !(looked = look_for_backup(target, number))) number++;
   if (looked != ENOENT)
@@ -191,7 +191,8 @@ static plim_err check_twice(const plim_transaction *t, const char *path, plim_er
   return PLIM_OK;
 }
 
-static plim_err check_before(const plim_file_change *c, const plim_step *s, plim_error *error) {
+static plim_err check_before(const plim_file_change *c, const plim_file_step *s,
+                             plim_error *error) {
   if (plim_content_equal(&s->from, &c->before)) return PLIM_OK;
   const char *what = !s->from.exists     ? "does not exist any more"
                      : !c->before.exists ? "exists already"
@@ -208,7 +209,7 @@ static char *copy_of(const void *data, size_t size) {
 }
 
 // Fills a step; one with `from` equal to `to` is not needed.
-static plim_err plan_change(const plim_file_change *c, const char *target, plim_step *s,
+static plim_err plan_change(const plim_file_change *c, const char *target, plim_file_step *s,
                             plim_error *error) {
   plim_err err = read_now(target, &s->from, &s->old_data, error);
   if (!err) err = check_before(c, s, error);
@@ -224,12 +225,12 @@ static plim_err add_change(const plim_change_store *p, const plim_file_change *c
   const char *path = inside(p->root, target);
   plim_err err = check_twice(t, path, error);
   if (err) return err;
-  plim_step fresh = {.path = strdup(path), .kept = PLIM_NO_BACKUP, .dropped = PLIM_NO_BACKUP};
+  plim_file_step fresh = {.path = strdup(path), .kept = PLIM_NO_BACKUP, .dropped = PLIM_NO_BACKUP};
   if (!fresh.path || !vec_push(&t->steps, fresh)) {
     free(fresh.path);
     return out_of_memory(error);
   }
-  plim_step *s = &t->steps.at[t->steps.len - 1];
+  plim_file_step *s = &t->steps.at[t->steps.len - 1];
   err = plan_change(c, target, s, error);
   return err || plim_transaction_name(t, p->root, s) ? err : out_of_memory(error);
 }
@@ -249,7 +250,7 @@ static plim_err plan_apply(const plim_change_store *p, const plim_file_change *c
 static void leave_out_unchanged(plim_transaction *t) {
   size_t kept = 0;
   for (size_t i = 0; i < t->steps.len; i++) {
-    plim_step *s = &t->steps.at[i];
+    plim_file_step *s = &t->steps.at[i];
     if (plim_content_equal(&s->from, &s->to)) plim_step_clear(s);
     else t->steps.at[kept++] = *s;
   }
@@ -294,7 +295,7 @@ static plim_err nothing_to_undo(const char *root, plim_error *error) {
   return PLIM_ERR_UNSUPPORTED;
 }
 
-static plim_err read_backup(const plim_step *applied, plim_step *s, plim_error *error) {
+static plim_err read_backup(const plim_file_step *applied, plim_file_step *s, plim_error *error) {
   size_t size;
   if (!s->to.exists) return PLIM_OK;
   char *name = plim_backup_name(applied->path, applied->kept);
@@ -312,7 +313,7 @@ static plim_err read_backup(const plim_step *applied, plim_step *s, plim_error *
   return err;
 }
 
-static plim_err check_since(const plim_step *applied, const plim_step *s, bool force,
+static plim_err check_since(const plim_file_step *applied, const plim_file_step *s, bool force,
                             plim_error *error) {
   bool is_known = plim_content_equal(&s->from, &applied->to) ||
                   plim_content_equal(&s->from, &applied->from); // restored by hand
@@ -324,7 +325,7 @@ static plim_err check_since(const plim_step *applied, const plim_step *s, bool f
                 "keeps what it holds now as a backup");
 }
 
-static plim_err plan_restore(const plim_step *applied, bool force, plim_step *s,
+static plim_err plan_restore(const plim_file_step *applied, bool force, plim_file_step *s,
                              plim_error *error) {
   s->to = applied->from;
   s->dropped = applied->kept;
@@ -339,14 +340,14 @@ static plim_err plan_undo(const plim_change_store *p, const plim_transaction *ap
                           plim_transaction *t, plim_error *error) {
   plim_err err = begin(p, PLIM_CHANGES_UNDO, t, error);
   for (size_t i = 0; i < applied->steps.len && !err; i++) {
-    const plim_step *before = &applied->steps.at[i];
-    plim_step fresh = {
+    const plim_file_step *before = &applied->steps.at[i];
+    plim_file_step fresh = {
         .path = strdup(before->path), .kept = PLIM_NO_BACKUP, .dropped = PLIM_NO_BACKUP};
     if (!fresh.path || !vec_push(&t->steps, fresh)) {
       free(fresh.path);
       return out_of_memory(error);
     }
-    plim_step *s = &t->steps.at[i];
+    plim_file_step *s = &t->steps.at[i];
     err = plan_restore(before, force, s, error);
     if (!err && !plim_transaction_name(t, p->root, s)) err = out_of_memory(error);
   }

@@ -36,7 +36,7 @@ static void write_number(FILE *out, const char *key, int number) {
   else fprintf(out, "%s %d\n", key, number);
 }
 
-static void write_step(FILE *out, const plim_step *step) {
+static void write_step(FILE *out, const plim_file_step *step) {
   fprintf(out, "file ");
   write_path(out, step->path);
   fprintf(out, "\n");
@@ -186,14 +186,14 @@ static char *take_path(reader *r) {
 
 static bool has(int backup) { return backup != PLIM_NO_BACKUP; }
 
-static bool makes_sense(const plim_transaction *t, const plim_step *s) {
+static bool makes_sense(const plim_transaction *t, const plim_file_step *s) {
   if (!s->from.exists && has(s->kept)) return false;
   if (t->kind == PLIM_CHANGES_APPLY) return !has(s->dropped) && has(s->kept) == s->from.exists;
   return has(s->dropped) == s->to.exists && (!has(s->kept) || s->kept != s->dropped);
 }
 
 static bool take_step(reader *r, plim_transaction *t) {
-  plim_step step = {.path = take_path(r)};
+  plim_file_step step = {.path = take_path(r)};
   bool ok = step.path && take_content(r, "from", &step.from) && take_content(r, "to", &step.to) &&
             take_backup(r, "kept", &step.kept) && take_backup(r, "dropped", &step.dropped) &&
             makes_sense(t, &step) && vec_push(&t->steps, step);

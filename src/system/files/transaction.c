@@ -16,7 +16,7 @@
 
 // ---- names and contents -----------------------------------------------------------------------
 
-void plim_step_clear(plim_step *s) {
+void plim_step_clear(plim_file_step *s) {
   char *owned[] = {s->path,      s->target,       s->staged,   s->copy,
                    s->kept_path, s->dropped_path, s->old_data, s->new_data};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
@@ -46,7 +46,7 @@ static char *below(const char *root, const char *path) {
   return asprintf(&text, "%s/%s", strcmp(root, "/") ? root : "", path) < 0 ? NULL : text;
 }
 
-bool plim_transaction_name(const plim_transaction *t, const char *root, plim_step *s) {
+bool plim_transaction_name(const plim_transaction *t, const char *root, plim_file_step *s) {
   s->target = below(root, s->path);
   if (!s->target) return false;
   s->staged = temporary_name(s->target, t->id, "");
@@ -88,16 +88,18 @@ static bool holds(const char *path, const plim_content *content) {
 }
 
 // Where the old content is once all is ready.
-static const char *rescue_of(const plim_step *s) { return s->kept_path ? s->kept_path : s->copy; }
+static const char *rescue_of(const plim_file_step *s) {
+  return s->kept_path ? s->kept_path : s->copy;
+}
 
-plim_file_side plim_step_side(const plim_step *s) {
+plim_file_side plim_step_side(const plim_file_step *s) {
   if (holds(s->target, &s->from)) return PLIM_FILE_OLD;
   return holds(s->target, &s->to) ? PLIM_FILE_NEW : PLIM_FILE_OTHER;
 }
 
 // ---- steps ------------------------------------------------------------------------------------
 
-static plim_err fail_step(plim_error *error, const plim_step *s, int number) {
+static plim_err fail_step(plim_error *error, const plim_file_step *s, int number) {
   plim_err err = plim_disk_fail(error, "write", s->path, number);
   if (number == EACCES || number == EPERM || number == EROFS)
     plim_error_hint(error, "nothing was changed; the file's folder must be writable for you, "
@@ -105,21 +107,21 @@ static plim_err fail_step(plim_error *error, const plim_step *s, int number) {
   return err;
 }
 
-static plim_err stage(const plim_change_store *p, const plim_step *s, plim_error *error) {
+static plim_err stage(const plim_change_store *p, const plim_file_step *s, plim_error *error) {
   if (!s->to.exists) return PLIM_OK;
   const char *like = s->dropped_path ? s->dropped_path : s->from.exists ? s->target : NULL;
   int number = plim_disk_write_file(p->disk, s->staged, s->new_data, s->to.size, like);
   return number ? fail_step(error, s, number) : PLIM_OK;
 }
 
-static plim_err save(const plim_change_store *p, const plim_step *s, plim_error *error) {
+static plim_err save(const plim_change_store *p, const plim_file_step *s, plim_error *error) {
   if (!s->from.exists) return PLIM_OK;
   int number = plim_disk_write_file(p->disk, s->copy, s->old_data, s->from.size, s->target);
   if (!number && s->kept_path && p->disk->rename_new(s->copy, s->kept_path)) number = errno;
   return number ? fail_step(error, s, number) : PLIM_OK;
 }
 
-static int put_in_place(const plim_change_store *p, const plim_step *s) {
+static int put_in_place(const plim_change_store *p, const plim_file_step *s) {
   int failed;
   if (!s->to.exists) return plim_disk_remove(p->disk, s->target); // may be gone already
   if (!s->from.exists) failed = p->disk->rename_new(s->staged, s->target);
@@ -127,7 +129,7 @@ static int put_in_place(const plim_change_store *p, const plim_step *s) {
   return failed ? errno : 0;
 }
 
-static plim_err place(const plim_change_store *p, const plim_step *s, plim_error *error) {
+static plim_err place(const plim_change_store *p, const plim_file_step *s, plim_error *error) {
   if (!holds(s->target, &s->from)) {
     plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s was changed by another program just now", s->path);
     plim_error_hint(error, "nothing was changed; run this again when that program is done");
@@ -162,7 +164,7 @@ static int unreadable(const char *path) {
   return number == EINVAL ? 0 : number;
 }
 
-static int restore(const plim_change_store *p, const plim_step *s) {
+static int restore(const plim_change_store *p, const plim_file_step *s) {
   int number = unreadable(s->target);
   if (!number && s->from.exists) number = unreadable(rescue_of(s));
   if (number || plim_step_side(s) != PLIM_FILE_NEW) return number;
@@ -172,7 +174,7 @@ static int restore(const plim_change_store *p, const plim_step *s) {
 }
 
 // The backup goes only where the file itself holds what is in it.
-static int remove_traces(const plim_change_store *p, const plim_step *s) {
+static int remove_traces(const plim_change_store *p, const plim_file_step *s) {
   int number = plim_disk_remove(p->disk, s->staged);
   if (!number) number = plim_disk_remove(p->disk, s->copy);
   bool is_spare = s->kept_path && holds(s->kept_path, &s->from) && holds(s->target, &s->from);
@@ -198,7 +200,7 @@ static int go_back(const plim_change_store *p, const plim_transaction *t) {
 static int clean_steps(const plim_change_store *p, const plim_transaction *t) {
   int number = 0;
   for (size_t i = 0; i < t->steps.len && !number; i++) {
-    const plim_step *s = &t->steps.at[i];
+    const plim_file_step *s = &t->steps.at[i];
     number = plim_disk_remove(p->disk, s->copy);
     bool is_spare = s->dropped_path && holds(s->dropped_path, &s->to);
     if (!number && is_spare) number = plim_disk_remove(p->disk, s->dropped_path);
@@ -259,22 +261,22 @@ plim_err plim_transaction_run(const plim_change_store *p, plim_transaction *t, p
 
 // ---- after an interruption --------------------------------------------------------------------
 
-static bool can_go_forward(const plim_step *s, plim_file_side side) {
+static bool can_go_forward(const plim_file_step *s, plim_file_side side) {
   if (side != PLIM_FILE_OLD) return side == PLIM_FILE_NEW;
   return !s->to.exists || holds(s->staged, &s->to);
 }
 
-static bool can_go_back(const plim_step *s, plim_file_side side) {
+static bool can_go_back(const plim_file_step *s, plim_file_side side) {
   if (side != PLIM_FILE_NEW) return side == PLIM_FILE_OLD;
   return !s->from.exists || holds(rescue_of(s), &s->from);
 }
 
-typedef bool can_go(const plim_step *s, plim_file_side side);
+typedef bool can_go(const plim_file_step *s, plim_file_side side);
 
 // The first step that cannot go this way; NULL: all can. With `force`, those that someone else has
 // changed are left out.
-static const plim_step *obstacle(const plim_transaction *t, const plim_file_side *sides, bool force,
-                                 can_go *can) {
+static const plim_file_step *obstacle(const plim_transaction *t, const plim_file_side *sides,
+                                      bool force, can_go *can) {
   for (size_t i = 0; i < t->steps.len; i++) {
     if (force && sides[i] == PLIM_FILE_OTHER) continue;
     if (!can(&t->steps.at[i], sides[i])) return &t->steps.at[i];
@@ -286,7 +288,7 @@ static plim_err go_forward(const plim_change_store *p, const plim_transaction *t
                            const plim_file_side *sides, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < t->steps.len && !err; i++) {
-    const plim_step *s = &t->steps.at[i];
+    const plim_file_step *s = &t->steps.at[i];
     int number = 0;
     if (sides[i] == PLIM_FILE_OLD) err = place(p, s, error);
     else number = plim_disk_remove(p->disk, s->staged);
@@ -296,7 +298,7 @@ static plim_err go_forward(const plim_change_store *p, const plim_transaction *t
   return err ? err : commit(p, t, error);
 }
 
-static plim_err refuse(const plim_transaction *t, const plim_step *s, plim_error *error) {
+static plim_err refuse(const plim_transaction *t, const plim_file_step *s, plim_error *error) {
   const char *what = t->kind == PLIM_CHANGES_UNDO ? "undo" : "apply";
   plim_fail(
       error, PLIM_ERR_UNSUPPORTED,
@@ -326,7 +328,7 @@ plim_err plim_transaction_recover(const plim_change_store *p, plim_transaction *
   if (t->is_ready && !obstacle(t, found, force, can_go_forward))
     return go_forward(p, t, found, error);
   *way = PLIM_CHANGES_ROLLED_BACK;
-  const plim_step *stuck = t->is_ready ? obstacle(t, found, force, can_go_back) : NULL;
+  const plim_file_step *stuck = t->is_ready ? obstacle(t, found, force, can_go_back) : NULL;
   if (stuck && !force) return refuse(t, stuck, error);
   int number = go_back(p, t);
   return number ? plim_disk_fail(error, "roll back what is in", p->journal, number) : PLIM_OK;

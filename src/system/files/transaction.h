@@ -23,26 +23,26 @@ typedef struct {
   char *dropped_path; // NULL: none
 
   char *old_data, *new_data; // the bytes, while they are needed; owned
-} plim_step;
+} plim_file_step;
 
 typedef struct {
   plim_changes_kind kind;
   bool is_ready;   // all staged files and backups are on the disk: from here on, files are replaced
   uint32_t id;     // in the names of temporary files
   unsigned record; // the number it is, or was, applied under
-  vec(plim_step) steps;
+  vec(plim_file_step) steps;
 } plim_transaction;
 
 void plim_transaction_clear(plim_transaction *t);
-void plim_step_clear(plim_step *s);
-plim_file_side plim_step_side(const plim_step *s); // how its file is now
+void plim_step_clear(plim_file_step *s);
+plim_file_side plim_step_side(const plim_file_step *s); // how its file is now
 
 // `found` may be NULL.
 void plim_changes_describe(const plim_transaction *t, plim_changes_way way,
                            const plim_file_side *found, plim_changes *out);
 
 // Fills in the paths of a step from its `path` and numbers; false when memory is out.
-bool plim_transaction_name(const plim_transaction *t, const char *root, plim_step *step);
+bool plim_transaction_name(const plim_transaction *t, const char *root, plim_file_step *step);
 
 // "NAME.backup" or "NAME.backup.N", which the caller frees.
 char *plim_backup_name(const char *path, int number);

@@ -203,7 +203,7 @@ static uint64_t noise(uint64_t *state) { // xorshift
 static void make_noisy(plim_timeline *t) {
   uint64_t state = 88172645463325252u;
   for (size_t i = 0; i < t->columns.len; i++) {
-    plim_column *c = &t->columns.at[i];
+    plim_timeline_column *c = &t->columns.at[i];
     c->allocated_bytes = 0;
     for (size_t k = 0; k < PLIM_KIND_COUNT; k++)
       c->allocated_bytes += c->part_bytes[k] = noise(&state) % (12 * PLIM_GIB);
@@ -327,7 +327,7 @@ TEST(the_page_of_a_prediction_knows_places_and_tensors) {
   CHECK(predict(&args, &r), "no prediction");
   char *html = forecast(&r, capture_html);
   CHECK(html && strlen(html) < 2 * PLIM_MIB, "no page, or a large one");
-  CHECK(strstr(html, "\"step 2, backward (computing again), layer 3:"), "no places");
+  CHECK(strstr(html, "\"step 2, backward (recomputing), layer 3:"), "no places");
   CHECK(strstr(html, "\"lm_head, bf16 (64, 50257)\"") && strstr(html, "\"weights\""), "no tensors");
   CHECK(strstr(html, ",\"backward\"]") && strstr(html, "\"setup\":\"loading\""), "no phases");
   free(html);

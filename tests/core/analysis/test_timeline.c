@@ -33,13 +33,13 @@ static void recording_close(recording *r) {
 
 // ---- what holds for every timeline -----------------------------------------------------------------
 
-static uint64_t sum_of_kinds(const plim_column *c) {
+static uint64_t sum_of_kinds(const plim_timeline_column *c) {
   uint64_t sum = 0;
   for (size_t i = 0; i < PLIM_KIND_COUNT; i++) sum += c->part_bytes[i];
   return sum;
 }
 
-static bool holders_are_sound(const plim_column *c) {
+static bool holders_are_sound(const plim_timeline_column *c) {
   uint64_t sum = 0;
   for (size_t i = 0; i < PLIM_TIMELINE_HOLDERS; i++) {
     if (i && c->holders[i].bytes > c->holders[i - 1].bytes) return false;
@@ -52,7 +52,7 @@ static bool holders_are_sound(const plim_column *c) {
 static const char *fault_of(const plim_timeline *t, size_t events) {
   size_t expected_first = 0;
   for (size_t i = 0; i < t->columns.len; i++) {
-    const plim_column *c = &t->columns.at[i];
+    const plim_timeline_column *c = &t->columns.at[i];
     if (sum_of_kinds(c) != c->allocated_bytes) return "kinds do not add up to allocated bytes";
     if (!holders_are_sound(c)) return "holders are out of order or hold too much";
     if (c->allocated_bytes > c->reserved_bytes) return "more is allocated than reserved";

@@ -51,13 +51,13 @@ static bool run_variant(run *r, const variant *v) {
 
 // ---- what holds for every forecast ------------------------------------------------------------------
 
-static uint64_t sum_of_parts(const plim_column *c) {
+static uint64_t sum_of_parts(const plim_timeline_column *c) {
   uint64_t sum = 0;
   for (size_t i = 0; i < PLIM_TIMELINE_PARTS; i++) sum += c->part_bytes[i];
   return sum;
 }
 
-static bool holders_are_sound(const plim_predicted_timeline *f, const plim_column *c) {
+static bool holders_are_sound(const plim_predicted_timeline *f, const plim_timeline_column *c) {
   uint64_t sum = 0;
   for (size_t i = 0; i < PLIM_TIMELINE_HOLDERS && c->holders[i].bytes; i++) {
     if (i && c->holders[i].bytes > c->holders[i - 1].bytes) return false;
@@ -70,7 +70,7 @@ static bool holders_are_sound(const plim_predicted_timeline *f, const plim_colum
 static const char *fault_of_columns(const plim_predicted_timeline *f) {
   size_t expected_first = 0;
   for (size_t i = 0; i < f->timeline.columns.len; i++) {
-    const plim_column *c = &f->timeline.columns.at[i];
+    const plim_timeline_column *c = &f->timeline.columns.at[i];
     if (c->first_event != expected_first) return "events are skipped between columns";
     expected_first = c->end_event;
     if (c->instant <= c->first_event || c->instant > c->end_event) return "an instant is outside";
@@ -108,7 +108,7 @@ static bool is_rounded(uint64_t block_bytes, uint64_t live_bytes) {
 
 static const char *fault_of_peak(const plim_predicted_timeline *f, const plim_prediction *p) {
   const plim_timeline *t = &f->timeline;
-  const plim_column *peak = &t->columns.at[t->peak];
+  const plim_timeline_column *peak = &t->columns.at[t->peak];
   if (peak->allocated_bytes != p->peak_allocated_bytes) return "another peak of allocated bytes";
   if (t->peak_reserved_bytes != p->peak_reserved_bytes) return "another peak of reserved bytes";
   if (peak->instant != p->peak_event + 1) return "the peak is at another event";

@@ -19,11 +19,11 @@ static void write_down(const char *name, plim_changes_kind kind, const char *pat
                        const char *to) {
   plim_transaction t = {.kind = kind, .is_ready = true, .id = 7, .record = 1};
   bool keeps = kind == PLIM_CHANGES_APPLY && from, drops = kind == PLIM_CHANGES_UNDO && to;
-  plim_step step = {.path = strdup(path),
-                    .from = plim_content_of(from, from ? strlen(from) : 0),
-                    .to = plim_content_of(to, to ? strlen(to) : 0),
-                    .kept = keeps ? 0 : PLIM_NO_BACKUP,
-                    .dropped = drops ? 0 : PLIM_NO_BACKUP};
+  plim_file_step step = {.path = strdup(path),
+                         .from = plim_content_of(from, from ? strlen(from) : 0),
+                         .to = plim_content_of(to, to ? strlen(to) : 0),
+                         .kept = keeps ? 0 : PLIM_NO_BACKUP,
+                         .dropped = drops ? 0 : PLIM_NO_BACKUP};
   size_t size;
   if (!vec_push(&t.steps, step)) abort();
   char *text = plim_journal_write(&t, &size);
