@@ -127,7 +127,7 @@ static void print_verdict(const plan_for_card *c) {
     snprintf(line, sizeof line, "\nas it is: needs %s, DOES NOT FIT", needs);
   else
     snprintf(line, sizeof line, "\nas it is: %s, %s per step%s",
-             units_bytes(now->device_bytes).text, units_seconds(p->before_seconds).text,
+             units_bytes(now->device_bytes).text, units_seconds(now->step_seconds).text,
              is_tight ? "; fits with too little to spare to be sure" : "");
   sentence(line);
   if (!p->rungs.len) {
