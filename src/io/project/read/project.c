@@ -22,6 +22,7 @@ static void free_file(plim_project_file *f) {
   free(f->path);
   free(f->real);
   free(f->flags);
+  free(f->import_root);
   free(f->text);
   free(f);
 }
@@ -102,6 +103,7 @@ void plim_project_clear(plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++) free_file(p->files.at[i]);
   for (size_t i = 0; i < p->notes.len; i++) free(p->notes.at[i]);
   plim_bindings_clear(p);
+  plim_unread_clear(p);
   vec_free(&p->files);
   vec_free(&p->notes);
   free(p->missing);
@@ -425,5 +427,6 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
   if (!plim_project_multiplies_out(p))
     plim_project_note(p,
                       "micro batch, accumulation and GPUs do not multiply out to the global batch");
+  plim_unread_doubt(p);
   return PLIM_OK;
 }
