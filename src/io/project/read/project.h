@@ -50,7 +50,8 @@ typedef struct {
   plim_knob_place places[PLIM_KNOB_PLACES]; // the first is in force; the others must say the same
   size_t place_count;                       // 0 unless it is SAID or UNCLEAR
   bool is_fixed;                            // `why` says why it does not change
-  bool differs; // between files of one kind, all of which are in `places`
+  bool is_no_count; // what is written is no count that the run could take: `why` says so
+  bool differs;     // between files of one kind, all of which are in `places`
   char why[224];
 } plim_project_knob;
 
