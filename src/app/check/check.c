@@ -143,6 +143,12 @@ void check_at(check_finding *f, const check_place *place) {
   f->line = place->setting->line;
 }
 
+void check_at_line(check_finding *f, const char *file, int line) {
+  snprintf(f->file, sizeof f->file, "%s", file);
+  plim_text_disarm(f->file);
+  f->line = line;
+}
+
 void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte) {
   snprintf(f->file, sizeof f->file, "%s", file->path);
   plim_text_disarm(f->file);

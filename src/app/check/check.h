@@ -111,6 +111,7 @@ const plim_project_file *check_mention(const check *c, const char *word, size_t 
 void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte);
 void check_at(check_finding *f, const check_place *place);
 void check_at_note(check_finding *f, const plim_note *note);
+void check_at_line(check_finding *f, const char *file, int line);
 
 // The card it is for: the one typed, or the first that is here; NULL: not known.
 const plim_gpu *check_gpu(const check *c);

@@ -114,8 +114,25 @@ static void check_global(check *c, int64_t global) {
             (long long)c->effective_batch);
 }
 
+// A batch of 0, -2, 2.5 or .nan: the data loader refuses it.
+static void check_counts(check *c) {
+  static const plim_knob knobs[] = {PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_ACCUMULATE,
+                                    PLIM_KNOB_GLOBAL_BATCH};
+  for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++) {
+    const plim_project_knob *k = &c->files.project.knobs[knobs[i]];
+    if (!k->is_no_count) continue;
+    check_finding *f = check_add(c, "batch.invalid", CHECK_FAILS, "%s", k->why);
+    check_why(f, "the run ends before its first step");
+    check_fix(f, "write a whole number of at least 1 there");
+    if (k->place_count)
+      check_at(f, &(check_place){c->files.project.files.at[k->places[0].file], k->places[0].setting,
+                                 k->value});
+  }
+}
+
 void check_batch(check *c) {
   if (!c->trains) return;
+  check_counts(c);
   int64_t global = check_number(c, PLIM_KNOB_GLOBAL_BATCH);
   c->micro_batch = check_number(c, PLIM_KNOB_MICRO_BATCH);
   c->accumulate = check_number(c, PLIM_KNOB_ACCUMULATE);

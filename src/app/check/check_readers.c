@@ -12,6 +12,7 @@ typedef struct {
 } reader;
 
 #define LAST_WINS "takes the last and drops the others without a word"
+#define NO_TABS "ends with ScannerError: found character '\\t' that cannot start any token"
 #define ONE_DOCUMENT "wants one document: ComposerError, expected a single document in the stream"
 
 // accelerate's HfDeepSpeedConfig, which transformers uses too, and HfArgumentParser.
@@ -47,6 +48,7 @@ static const reader pyyaml = {"yaml.safe_load",
                               {
                                   [PLIM_LOOSE_TWICE] = {CHECK_WARNING, LAST_WINS},
                                   [PLIM_LOOSE_DOCUMENTS] = {CHECK_FAILS, ONE_DOCUMENT},
+                                  [PLIM_LOOSE_TAB] = {CHECK_FAILS, NO_TABS},
                               }};
 
 static const reader omegaconf = {
@@ -54,6 +56,7 @@ static const reader omegaconf = {
     {
         [PLIM_LOOSE_TWICE] = {CHECK_FAILS, "ends with ConstructorError: found duplicate key"},
         [PLIM_LOOSE_DOCUMENTS] = {CHECK_FAILS, ONE_DOCUMENT},
+        [PLIM_LOOSE_TAB] = {CHECK_FAILS, NO_TABS},
     }};
 
 // A script of one's own may call safe_load_all.
@@ -62,6 +65,7 @@ static const reader some_yaml = {
     {
         [PLIM_LOOSE_TWICE] = {CHECK_WARNING, LAST_WINS "; OmegaConf refuses it"},
         [PLIM_LOOSE_DOCUMENTS] = {CHECK_WARNING, ONE_DOCUMENT},
+        [PLIM_LOOSE_TAB] = {CHECK_WARNING, NO_TABS},
     }};
 
 // LLaMA-Factory reads by OmegaConf since July 2025 (its #8505), by PyYAML before.
@@ -72,6 +76,7 @@ static const reader factory = {
                               "has ended, since July 2025, with ConstructorError: found "
                               "duplicate key; before, it took the last"},
         [PLIM_LOOSE_DOCUMENTS] = {CHECK_FAILS, ONE_DOCUMENT},
+        [PLIM_LOOSE_TAB] = {CHECK_FAILS, NO_TABS},
     }};
 
 static const struct {
@@ -114,6 +119,7 @@ static const struct {
     [PLIM_LOOSE_TWICE] = {"text.twice", "a key is there twice", "keep one of them"},
     [PLIM_LOOSE_DOCUMENTS] = {"text.documents", "several documents in one file",
                               "a file for each of them"},
+    [PLIM_LOOSE_TAB] = {"text.tab", "a tab where YAML wants blanks", "put blanks in its place"},
 };
 
 static void say(check *c, const plim_project_file *file, const reader *r, int kind,

@@ -50,11 +50,21 @@ plim_err project_job_open(project_job *p, const char *const *files, size_t count
   return err;
 }
 
+static void note_unread(project_job *p) {
+  for (size_t i = 0; i < p->project.unread.len; i++) {
+    const plim_unread *u = p->project.unread.at[i];
+    if (u->is_missing) continue;
+    note(p, "unread.file", NULL, "%s cannot be read: %s", u->name, u->why.message);
+    plim_note_at(&p->notes, u->from, u->line);
+  }
+}
+
 plim_err project_job_read(project_job *p, const char *const *files, size_t count,
                           const cli_strings *sets, plim_error *error) {
   plim_err err = project_job_open(p, files, count, sets, error);
   if (!err) err = plim_run_settings_of(&p->project, &p->run, error);
   if (!err) plim_project_note_typos(&p->project);
+  if (!err) note_unread(p);
   if (!err) plim_notes_append(&p->notes, &p->project.notes);
   if (!err && p->notes.has_no_memory) err = plim_no_memory(error);
   if (err) project_job_clear(p);
@@ -388,7 +398,40 @@ static void fill_types(project_job *p, job_args *a) {
   if (a->lora_rank) a->lora_dtype = 1; // that of the parameters
 }
 
-plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
+// A configuration that the run takes its settings from: without it, what is predicted is another run. What a missing file
+// for DeepSpeed or accelerate says can be typed instead.
+static plim_err refuse_unread(project_job *p, const job_args *a, plim_error *error) {
+  for (size_t i = 0; i < p->project.unread.len; i++) {
+    const plim_unread *u = p->project.unread.at[i];
+    bool is_told = u->is_missing && (!u->shares || job_is_typed(a, &a->strategy));
+    if (u->part != PLIM_UNREAD_DECIDES || is_told) continue;
+    if (!u->is_missing) {
+      plim_fail(error, u->why.code, "cannot be read: %.180s", u->why.message);
+      plim_error_at(error, u->why.byte);
+      plim_error_hint(error, "fix this file: %.100s:%d names it", u->from, u->line);
+      return plim_error_file(error, u->why.code, u->name);
+    }
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "line %d names %.160s, which is not here",
+                             u->line, u->name);
+    plim_error_at(error, u->byte);
+    plim_error_hint(error, "create the file, or type what it says: --strategy zero2");
+    return plim_error_file(error, err, u->from);
+  }
+  return PLIM_OK;
+}
+
+// What the files do not say may be in one that could not be read.
+static void hint_unread(const project_job *p, plim_error *error) {
+  for (size_t i = 0; i < p->project.unread.len; i++) {
+    const plim_unread *u = p->project.unread.at[i];
+    if (u->is_missing || u->part != PLIM_UNREAD_PART) continue;
+    plim_error_hint(error, "fix %.80s first, which cannot be read: %.120s", u->name,
+                    u->why.message);
+    return;
+  }
+}
+
+static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
   plim_known_text attention = r->attention, precision = r->precision;
   bool is_open = a->accumulate == JOB_UNSET;
@@ -418,4 +461,12 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   project_job_fill_allocator(p, a);
   if (is_known(r->clip.origin) && r->clip.number == 0) a->no_clip = true;
   return p->notes.has_no_memory ? plim_no_memory(error) : PLIM_OK;
+}
+
+plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
+  plim_err err = refuse_unread(p, a, error);
+  if (err) return err;
+  err = fill(p, a, error);
+  if (err) hint_unread(p, error);
+  return err;
 }

@@ -5,10 +5,11 @@
 
 static plim_err refuse_nameless(const project_job *p, plim_error *error) {
   const plim_project_knob *model = &p->project.knobs[PLIM_KNOB_MODEL];
-  bool is_unclear = model->origin == PLIM_UNCLEAR && *model->why;
+  const char *missing = p->project.missing;
+  bool is_unclear =
+      model->origin == PLIM_UNCLEAR && *model->why && (model->place_count || !missing);
   plim_err err = plim_project_refuse_shape(&p->project, error);
   if (err) return err;
-  const char *missing = p->project.missing;
   const plim_setting *odd = is_unclear ? NULL : plim_project_odd_model(&p->project);
   if (odd && !missing) {
     err =

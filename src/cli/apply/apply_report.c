@@ -15,6 +15,10 @@ void apply_note(char *text) {
   free(text);
 }
 
+void apply_say_if_unseen(const char *what) {
+  if (fflush(stdout) || ferror(stdout)) apply_note(cli_format("%s", what));
+}
+
 void apply_print_earlier(const plim_changes *earlier) {
   for (size_t i = 0; i < earlier->count; i++)
     apply_note(cli_format("an interrupted call was %s: %s",
@@ -31,6 +35,7 @@ void apply_print_done(const plim_changes *done, const char *verb, bool as_json) 
       snprintf(line, sizeof line, "%s %s%s%s%s",
                f->created ? "created"
                : f->gone  ? "removed"
+               : f->left  ? "left as it is:"
                           : verb,
                f->path, f->backup ? "  (before: " : "", f->backup ? f->backup : "",
                f->backup ? ")" : "");

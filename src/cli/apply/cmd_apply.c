@@ -19,7 +19,7 @@ enum { PLAN_LIMIT = 16 << 20 }; // bytes
 
 typedef struct {
   uint64_t rung;
-  bool dry_run;
+  bool dry_run, outside;
   cli_strings done;
 } apply_args;
 
@@ -181,13 +181,16 @@ static bool is_outside(const plim_changes *done) {
   return false;
 }
 
-static plim_err write_all(const file_changes *changes, bool as_json, plim_error *error) {
+static plim_err write_all(const file_changes *changes, bool outside, bool as_json,
+                          plim_error *error) {
   plim_changeset_result result = {0};
-  plim_err err = plim_changeset_apply(".", changes->at, changes->len, NULL, &result, error);
+  const plim_changeset_options how = {.outside = outside};
+  plim_err err = plim_changeset_apply(".", changes->at, changes->len, &how, &result, error);
   apply_print_earlier(&result.earlier);
   if (!err) apply_print_done(&result.done, "changed", as_json);
   if (!err && !as_json && result.done.count)
     printf("plimsoll undo%s   takes it back\n", is_outside(&result.done) ? " --outside" : "");
+  if (!err) apply_say_if_unseen("the plan was applied, and plimsoll undo takes it back");
   plim_changeset_result_clear(&result);
   return err;
 }
@@ -271,9 +274,10 @@ static plim_err show_diff(const plim_project *p, const plim_plan_file *plan,
 // ---- the commands -------------------------------------------------------------------------------------------
 
 // Before anything is read, what a killed call left half done is put in order.
-static plim_err recover(plim_error *error) {
+static plim_err recover(bool outside, plim_error *error) {
   plim_changeset_result result = {0};
-  plim_err err = plim_changeset_recover(".", NULL, &result, error);
+  const plim_changeset_options how = {.outside = outside};
+  plim_err err = plim_changeset_recover(".", &how, &result, error);
   apply_print_earlier(&result.earlier);
   plim_changeset_result_clear(&result);
   return err;
@@ -306,7 +310,7 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
   if (!err) err = plan_comments(&project, plan->changes.at, plan->changes.len, &comments, error);
   if (!err)
     err = args->dry_run ? show_diff(&project, plan, &changes, error)
-                        : write_all(&changes, as_json, error);
+                        : write_all(&changes, args->outside, as_json, error);
   if (!err && !as_json) print_steps(plan, args, out);
   if (!err && !as_json) term_notes(out, comments);
   free(comments);
@@ -321,7 +325,7 @@ static int run(const cli_call *call) {
   size_t size;
   plim_plan_file plan = {0};
   plim_error error = {0};
-  plim_err err = args->dry_run ? PLIM_OK : recover(&error);
+  plim_err err = args->dry_run ? PLIM_OK : recover(args->outside, &error);
   if (!err) err = plim_text_file_read(call->words.at[0], PLAN_LIMIT, &text, &size, &error);
   if (!err) err = plim_plan_file_parse(text, size, args->rung, &plan, &error);
   bool is_refused = false;
@@ -348,6 +352,8 @@ static const cli_option options[] = {
      "the rung of the ladder to write (default: 1, the fastest)", NULL},
     {"done", 0, "KNOB", CLI_STRINGS, offsetof(apply_args, done),
      "this was done by hand, as the plan asked", NULL},
+    {"outside", 0, NULL, CLI_FLAG, offsetof(apply_args, outside),
+     "change files outside this folder, too: if it was you who made the plan", NULL},
     {0},
 };
 

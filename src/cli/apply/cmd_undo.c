@@ -20,6 +20,7 @@ static int run_undo(const cli_call *call) {
   if (!err && !result.done.count && !call->common.json)
     printf("%s\n",
            result.earlier.count ? "what was interrupted is undone" : "there is nothing to undo");
+  if (!err) apply_say_if_unseen("the files were restored");
   plim_changeset_result_clear(&result);
   return err ? cli_report(&error, NULL) : CLI_OK;
 }

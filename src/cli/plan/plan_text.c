@@ -125,7 +125,7 @@ static void print_verdict(const plan_for_card *c) {
     snprintf(line, sizeof line, "\nnow:      needs %s: DOES NOT FIT", needs);
   else
     snprintf(line, sizeof line, "\nnow:      %s, %s per step%s",
-             units_bytes(now->device_bytes).text, units_seconds(p->before_seconds).text,
+             units_bytes(now->device_bytes).text, units_seconds(now->step_seconds).text,
              is_tight ? "; it may not fit: what is free is within the error margin" : "");
   sentence(line);
   if (!p->rungs.len) {

@@ -40,7 +40,8 @@ static bool look_at_own(plim_search *s) {
   plim_plan *plan = s->plan;
   if (!plim_search_show(s, &plan->before_choice, &s->before)) return false;
   plan->before = s->before.e;
-  plan->before_seconds = s->before.step_seconds;
+  plan->before.step_seconds = s->before.step_seconds; // of all passes, not of those that were run
+  plan->before.tokens_per_second = s->before.tokens_per_second;
   return true;
 }
 

@@ -110,8 +110,7 @@ typedef enum {
 
 typedef struct {
   plim_choice before_choice;
-  plim_estimate before; // the user's own settings
-  double before_seconds;
+  plim_estimate before; // the user's own settings, with the time of a whole step
   vec(plim_rung)
       rungs; // each smaller than the one before, the first to take first; empty: nothing fits
   vec(plim_plan_change) changes; // of the first rung

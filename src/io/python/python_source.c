@@ -1,4 +1,6 @@
-// What a Python file is written in: UTF-8, with or without a mark or a declaration that says so.
+// What a Python file is written in: UTF-8, with or without a mark or a declaration that says so; or another encoding that
+// a declaration names and in which every ASCII byte is an ASCII character.
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -42,10 +44,21 @@ static bool find_encoding(const char *line, const char *end, const char **name, 
   return false;
 }
 
-static bool is_utf8(const char *name, size_t size) {
-  static const char *const names[] = {"utf-8", "utf8", "utf_8", "utf-8-sig", "u8", "utf"};
+static bool is_utf8(const char *name) {
+  static const char *const names[] = {"utf-8", "utf8", "utf-8-sig", "u8", "utf"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strlen(names[i]) == size && strncasecmp(names[i], name, size) == 0) return true;
+    if (strcasecmp(names[i], name) == 0) return true;
+  return false;
+}
+
+// Encodings of a byte per character, and those of several bytes of which none is ASCII: quotes, names and digits of the
+// code are read as they are. By how Python's names of them begin (codecs, "Standard Encodings").
+static bool keeps_ascii(const char *name) {
+  static const char *const begins[] = {"latin",       "iso-8859", "iso8859", "l1",    "8859",
+                                       "windows-125", "cp125",    "koi8",    "mac-",  "euc",
+                                       "cp437",       "cp850",    "cp858",   "cp866", "gb2312"};
+  for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+    if (strncasecmp(begins[i], name, strlen(begins[i])) == 0) return true;
   return false;
 }
 
@@ -59,15 +72,22 @@ static bool has_mark(const char *text, size_t size) {
 }
 
 // A declaration counts in the first two lines, in the second only if the first is no code.
-static plim_err check_encoding(const char *text, size_t size, plim_error *error) {
+static plim_err check_encoding(const char *text, size_t size, bool *is_utf8_text,
+                               plim_error *error) {
   const char *end = text + size, *line = text + (has_mark(text, size) ? 3 : 0), *name;
+  char known[40];
   size_t length;
+  *is_utf8_text = true;
   for (int i = 0; i < 2; i++, line = next_line(line, end)) {
     const char *stop = line_end(line, end);
     if (find_encoding(line, stop, &name, &length)) {
-      if (is_utf8(name, length)) return PLIM_OK;
+      snprintf(known, sizeof known, "%.*s", length < sizeof known ? (int)length : 0, name);
+      for (char *at = known; *at; at++)
+        if (*at == '_') *at = '-';
+      *is_utf8_text = !keeps_ascii(known) || has_mark(text, size);
+      if (is_utf8(known) || !*is_utf8_text) return PLIM_OK;
       plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                               "the file says it is written in %.*s; only UTF-8 can be changed",
+                               "the file says it is written in %.*s, which cannot be read",
                                length < 40 ? (int)length : 40, name);
       plim_error_at(error, (uint64_t)(name - text));
       return err;
@@ -77,22 +97,26 @@ static plim_err check_encoding(const char *text, size_t size, plim_error *error)
   return PLIM_OK;
 }
 
-static plim_err check_bytes(const char *text, size_t size, plim_error *error) {
+static plim_err check_bytes(const char *text, size_t size, bool is_utf8_text, plim_error *error) {
   if (size > MAX_BYTES)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED, "%zu bytes are more than the %d that are read",
                      size, MAX_BYTES);
   const char *zero = size ? memchr(text, 0, size) : NULL;
-  size_t wrong = zero ? (size_t)(zero - text) : plim_utf8_check(text, size);
+  size_t wrong = zero ? (size_t)(zero - text) : is_utf8_text ? plim_utf8_check(text, size) : size;
   if (wrong == size) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_PARSE, zero ? "a byte that is 0" : "this is not UTF-8");
+  if (!zero)
+    plim_error_hint(error, "save it as UTF-8: Python refuses other bytes without a "
+                           "\"coding:\" line too");
   plim_error_at(error, wrong);
   return err;
 }
 
 plim_err plim_py_lexer_open(plim_py_lexer *x, const char *text, size_t size, plim_error *error) {
   *x = (plim_py_lexer){.text = text, .size = size, .line = 1, .error = error};
-  x->err = check_encoding(text, size, error);
-  if (!x->err) x->err = check_bytes(text, size, error);
+  bool is_utf8_text;
+  x->err = check_encoding(text, size, &is_utf8_text, error);
+  if (!x->err) x->err = check_bytes(text, size, is_utf8_text, error);
   if (has_mark(text, size)) x->at = 3;
   return x->err;
 }

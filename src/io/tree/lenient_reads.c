@@ -42,6 +42,35 @@ static void find_documents(const plim_tree *t, plim_lenient_read *out) {
   if (t->roots.len > 1) note(out, t->at.at[t->roots.at[1]].span.begin);
 }
 
+// Where tabs are text: in quotes, and in a block of text behind its first line.
+static plim_span text_of(const plim_tree *t, const plim_node *n) {
+  if (n->kind != PLIM_NODE_SCALAR || n->style == PLIM_STYLE_PLAIN) return (plim_span){0};
+  if (n->style != PLIM_STYLE_BLOCK) return n->span;
+  return (plim_span){plim_line_end(t->text, n->span.end, n->span.begin),
+                     plim_line_end(t->text, t->size, n->span.end)};
+}
+
+static bool begins_comment(const char *text, size_t at) {
+  return text[at] == '#' && (at == 0 || strchr(" \t\r\n", text[at - 1]));
+}
+
+// libyaml takes a tab for a blank between tokens and inside plain text. PyYAML's own scanner, which yaml.safe_load and
+// OmegaConf use, ends with "found character '\t' that cannot start any token" (scanner.py: scan_to_next_token and
+// scan_plain know blanks only).
+static void find_tab(const plim_tree *t, plim_lenient_read *out) {
+  size_t node = 0, at = 0;
+  while (at < t->size) {
+    while (node < t->at.len && text_of(t, &t->at.at[node]).end <= at) node++;
+    plim_span text = node < t->at.len ? text_of(t, &t->at.at[node]) : (plim_span){0};
+    if (text.end && at >= text.begin) at = text.end;
+    else if (begins_comment(t->text, at)) at = plim_line_end(t->text, t->size, at);
+    else if (t->text[at] == '\t') {
+      note(out, at);
+      return;
+    } else at++;
+  }
+}
+
 plim_err plim_lenient_reads_find(plim_format format, const char *text, size_t size,
                                  plim_lenient_read out[PLIM_LOOSE_KINDS], plim_error *error) {
   plim_tree tree = {0};
@@ -52,6 +81,7 @@ plim_err plim_lenient_reads_find(plim_format format, const char *text, size_t si
   if (!err) err = find_twice(&tree, &out[PLIM_LOOSE_TWICE], error);
   if (!err && is_json) find_json(&tree, out);
   if (!err && !is_json) find_documents(&tree, &out[PLIM_LOOSE_DOCUMENTS]);
+  if (!err && !is_json) find_tab(&tree, &out[PLIM_LOOSE_TAB]);
   plim_tree_clear(&tree);
   return err;
 }

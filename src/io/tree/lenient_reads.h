@@ -9,6 +9,7 @@ typedef enum {
   PLIM_LOOSE_COMMENT,   // JSON
   PLIM_LOOSE_TWICE,     // JSON, YAML: a key is there twice; the last was read
   PLIM_LOOSE_DOCUMENTS, // YAML: there are several
+  PLIM_LOOSE_TAB,       // YAML: outside quotes, comments and blocks of text
   PLIM_LOOSE_KINDS
 } plim_lenient_kind;
 

@@ -72,12 +72,19 @@ plim_err plim_atomic_open(plim_atomic_file *file, const char *path, plim_error *
   return plim_disk_fail(error, "write", path, number);
 }
 
+// Why an earlier write failed, which nobody remembers: the same again, at the end of a file that goes anyway.
+static int ask_why(int fd) {
+  static const char block[1 << 16];
+  struct stat found;
+  bool may_ask = fstat(fd, &found) == 0 && (S_ISREG(found.st_mode) || S_ISCHR(found.st_mode));
+  return may_ask && write(fd, block, sizeof block) < 0 ? errno : EIO;
+}
+
 // 0, or the errno of the first step that failed.
 static int write_out(plim_atomic_file *file) {
-  errno = EIO; // what an earlier failed write is called if nobody remembers
   bool ok = !ferror(file->out) && fflush(file->out) == 0 &&
             (!file->temporary || fsync(fileno(file->out)) == 0);
-  int number = ok ? 0 : errno;
+  int number = ok ? 0 : ferror(file->out) ? ask_why(fileno(file->out)) : errno;
   if (fclose(file->out) && !number) number = errno;
   file->out = NULL;
   if (!number && file->temporary && rename(file->temporary, file->path)) number = errno;

@@ -20,8 +20,9 @@ void plim_changeset_result_clear(plim_changeset_result *result) {
 
 static bool describe_step(const plim_file_step *s, bool is_done, plim_changed_file *out) {
   *out = (plim_changed_file){.path = strdup(s->path),
-                             .created = is_done && !s->from.exists,
-                             .gone = is_done && !s->to.exists};
+                             .left = is_done && plim_content_equal(&s->from, &s->to),
+                             .created = is_done && !s->from.exists && s->to.exists,
+                             .gone = is_done && !s->to.exists && s->from.exists};
   bool has_backup = is_done && s->kept != PLIM_NO_BACKUP;
   if (has_backup) out->backup = plim_backup_name(s->path, s->kept);
   return out->path && (!has_backup || out->backup);

@@ -219,11 +219,22 @@ static plim_err plan_change(const plim_file_change *c, const char *target, plim_
   return s->from.exists ? choose_backup(s, target, error) : PLIM_OK;
 }
 
+// A plan may have come from someone else: its digest is no signature.
+static plim_err check_inside(const plim_change_store *p, const char *path, plim_error *error) {
+  if (*path != '/' || p->trusts_outside) return PLIM_OK;
+  plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s, which lies outside this folder, would be changed",
+            path);
+  return refuse(error, path,
+                "nothing was changed; if you made that plan yourself: "
+                "plimsoll apply --outside PLAN");
+}
+
 // The step belongs to the transaction also when this fails.
 static plim_err add_change(const plim_change_store *p, const plim_file_change *c,
                            const char *target, plim_transaction *t, plim_error *error) {
   const char *path = inside(p->root, target);
-  plim_err err = check_twice(t, path, error);
+  plim_err err = check_inside(p, path, error);
+  if (!err) err = check_twice(t, path, error);
   if (err) return err;
   plim_file_step fresh = {.path = strdup(path), .kept = PLIM_NO_BACKUP, .dropped = PLIM_NO_BACKUP};
   if (!fresh.path || !vec_push(&t->steps, fresh)) {
@@ -295,7 +306,17 @@ static plim_err nothing_to_undo(const char *root, plim_error *error) {
   return PLIM_ERR_UNSUPPORTED;
 }
 
-static plim_err read_backup(const plim_file_step *applied, plim_file_step *s, plim_error *error) {
+// The file stays as it is: it is what it was before already, or cannot be.
+static plim_err leave(plim_file_step *s, plim_error *error) {
+  s->to = s->from;
+  s->dropped = PLIM_NO_BACKUP;
+  free(s->new_data);
+  s->new_data = s->from.exists ? copy_of(s->old_data, s->from.size) : NULL;
+  return s->from.exists && !s->new_data ? out_of_memory(error) : PLIM_OK;
+}
+
+static plim_err read_backup(const plim_file_step *applied, bool force, plim_file_step *s,
+                            plim_error *error) {
   size_t size;
   if (!s->to.exists) return PLIM_OK;
   char *name = plim_backup_name(applied->path, applied->kept);
@@ -303,11 +324,14 @@ static plim_err read_backup(const plim_file_step *applied, plim_file_step *s, pl
   plim_err err = PLIM_OK;
   int number = plim_disk_read_file(applied->kept_path, &s->new_data, &size);
   plim_content found = plim_content_of(number ? NULL : s->new_data, size);
-  if (!plim_content_equal(&found, &s->to)) {
+  bool is_good = plim_content_equal(&found, &s->to);
+  if (!is_good && (force || plim_content_equal(&s->from, &s->to))) err = leave(s, error);
+  else if (!is_good) {
     plim_fail(error, PLIM_ERR_UNSUPPORTED, "the backup %s %s", name,
               number ? "cannot be read" : "was changed");
-    err =
-        refuse(error, name, "nothing was changed; without the backup the file cannot be restored");
+    err = refuse(error, name,
+                 "nothing was changed; plimsoll undo --force leaves that file as it is and "
+                 "restores the others");
   }
   free(name);
   return err;
@@ -331,7 +355,7 @@ static plim_err plan_restore(const plim_file_step *applied, bool force, plim_fil
   s->dropped = applied->kept;
   plim_err err = read_now(applied->target, &s->from, &s->old_data, error);
   if (!err) err = check_since(applied, s, force, error);
-  if (!err) err = read_backup(applied, s, error);
+  if (!err) err = read_backup(applied, force, s, error);
   bool is_ours = plim_content_equal(&s->from, &applied->to) || plim_content_equal(&s->from, &s->to);
   return !err && s->from.exists && !is_ours ? choose_backup(s, applied->target, error) : err;
 }

@@ -55,7 +55,7 @@ typedef struct {
 
 typedef struct {
   bool force;            // see undo and recover
-  bool outside;          // see undo and recover
+  bool outside;          // see recover
   const plim_disk *disk; // NULL: the real one
 } plim_changeset_options;
 
@@ -78,6 +78,7 @@ typedef struct {
   char *path;           // from the project's folder if it lies in there, else absolute
   char *backup;         // likewise: what it held before; NULL if nothing is kept
   bool created, gone;   // the file was not there before; is not there any more
+  bool left;            // it is as it was
   plim_file_side found; // of an interrupted call: how the file was found
 } plim_changed_file;
 
@@ -109,7 +110,8 @@ plim_err plim_changeset_apply(const char *root, const plim_file_change *changes,
 
 // Takes back the last set that was applied and not yet undone: content and permissions are exactly as
 // before, and its backups are gone. A file that changed since is refused; with `force` it is restored
-// too, and what it held is kept as a backup. If the last call was interrupted, undo means that one:
+// too, and what it held is kept as a backup. So is one whose backup is gone, unless it was restored by
+// hand; with `force` it is left as it is. If the last call was interrupted, undo means that one:
 // after an apply that was rolled back, or an undo that was completed, it goes no further (done.count
 // is 0).
 plim_err plim_changeset_undo(const char *root, const plim_changeset_options *options,
@@ -119,7 +121,7 @@ plim_err plim_changeset_undo(const char *root, const plim_changeset_options *opt
 // changed since is refused; with `force` it is left as it is (its backup stays), and the others are
 // completed or rolled back.
 //
-// Undo and recover do what .plimsoll says, which may have come with a folder that someone else made. So
+// Undo and recover do what .plimsoll says, and apply what a plan says: either may have come from someone else. So
 // files outside `root` are touched only with `outside`; without, what names one is refused as a whole.
 plim_err plim_changeset_recover(const char *root, const plim_changeset_options *options,
                                 plim_changeset_result *result, plim_error *error);

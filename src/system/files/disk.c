@@ -103,12 +103,24 @@ static int look_like(const plim_disk *disk, int fd, const char *path) {
   return 0;
 }
 
+// The time of the last change belongs to the content: a copy has it too.
+static void keep_time(int fd, const char *path, const void *data, size_t size) {
+  struct stat like;
+  char *content;
+  size_t length;
+  if (stat(path, &like) || plim_disk_read_file(path, &content, &length)) return;
+  bool is_copy = length == size && memcmp(content, data, size) == 0;
+  free(content);
+  if (is_copy) futimens(fd, (struct timespec[]){like.st_atim, like.st_mtim});
+}
+
 int plim_disk_write_file(const plim_disk *disk, const char *path, const void *data, size_t size,
                          const char *like) {
   int fd = disk->open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, like ? 0600 : 0666);
   if (fd < 0) return errno;
   int number = write_all(disk, fd, data, size);
   if (!number && like) number = look_like(disk, fd, like);
+  if (!number && like) keep_time(fd, like, data, size);
   if (!number && disk->fsync(fd)) number = errno;
   if (disk->close(fd) && !number) number = errno;
   if (number) disk->unlink(path);

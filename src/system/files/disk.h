@@ -28,8 +28,8 @@ extern const plim_disk plim_real_disk;
 // The functions below return 0 or an errno.
 
 // Writes a file that must not exist yet, and waits until it is on the disk. It gets the permissions,
-// the owner (where that is allowed) and the attributes of the file `like`; NULL: those of any new
-// file. What could not be written whole is removed.
+// the owner (where that is allowed) and the attributes of the file `like`, and if it holds the same its
+// time; NULL: those of any new file. What could not be written whole is removed.
 int plim_disk_write_file(const plim_disk *disk, const char *path, const void *data, size_t size,
                          const char *like);
 

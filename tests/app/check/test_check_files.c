@@ -114,6 +114,14 @@ TEST(check_knows_who_reads_exponents) {
 
 // ---- real files -------------------------------------------------------------------------------------
 
+// Findings that weigh, but for files that the projects keep elsewhere.
+static size_t count_weighty(void) {
+  size_t count = check_count(&c, CHECK_FAILS) + check_count(&c, CHECK_WARNING);
+  for (size_t i = 0; i < c.findings.len; i++)
+    count -= strcmp(c.findings.at[i].id, "files.missing") == 0;
+  return count;
+}
+
 // What the projects themselves publish works: nothing in it may be said to fail.
 TEST(check_finds_nothing_wrong_with_real_files) {
   DIR *folder = opendir(CONFIGS);
@@ -123,7 +131,7 @@ TEST(check_finds_nothing_wrong_with_real_files) {
     begin();
     snprintf(paths[0], sizeof paths[0], CONFIGS "%.150s", entry->d_name);
     files[file_count++] = paths[0];
-    bool is_fine = go() && !check_count(&c, CHECK_FAILS) && !check_count(&c, CHECK_WARNING);
+    bool is_fine = go() && !count_weighty();
     if (!is_fine) print_findings();
     test_count(entry->d_name, is_fine);
   }

@@ -275,4 +275,22 @@ TEST(check_of_keys_that_are_gone) {
   CHECK_NOT_FOUND("values.old_keys");
 }
 
+// The data loader takes whole numbers of at least 1.
+TEST(check_refuses_batches_that_are_none) {
+  static const char *const values[] = {"0", "-2", "2.5", ".nan", "-0.5"};
+  char text[256];
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+    for (int k = 0; k < 2; k++) {
+      begin();
+      snprintf(text, sizeof text,
+               "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: %s\n"
+               "gradient_accumulation_steps: %s\nsequence_len: 512\nadapter: lora\nlora_r: 8\n",
+               k ? "2" : values[i], k ? values[i] : "2");
+      given("a.yaml", text);
+      GO();
+      CHECK_FOUND("batch.invalid", CHECK_FAILS);
+      CHECK(found("batch.invalid")->line == 2 + k, "line %d", found("batch.invalid")->line);
+    }
+}
+
 TEST_MAIN

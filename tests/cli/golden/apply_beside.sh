@@ -6,7 +6,7 @@ try() { # FOLDER
   grep -rho "deepspeed.*ds_[^ ]*" "$1"/launch.sh
   $PLIMSOLL check "$1/launch.sh" --gpu 48GiB | grep "not here"
   rm "$1"/ds_*.json
-  $PLIMSOLL check "$1/launch.sh" --gpu 48GiB | grep -A5 "not here"
+  $PLIMSOLL check "$1/launch.sh" --gpu 48GiB | grep -A5 "is named, and is not here"
 }
 mkdir inner outer
 cat >train.py <<'S'

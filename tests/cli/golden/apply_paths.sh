@@ -17,7 +17,8 @@ echo "-- outside of the folder"
 cd sub && plan ../train.yaml && mv ../plan.json "$work/plan.json"
 $PLIMSOLL apply "$work/plan.json" --dry-run 2>../../note >../../plan.diff && grep note: ../../note
 (cd / && git apply --check "$work/plan.diff" && echo "git takes it, from the root")
-$PLIMSOLL apply "$work/plan.json" | sed -n 's/.*--out/--out/p'
+$PLIMSOLL apply "$work/plan.json" 2>&1 | sed "s,$work,WORK,"
+$PLIMSOLL apply --outside "$work/plan.json" | sed -n 's/.*--out/--out/p'
 $PLIMSOLL undo 2>&1 | sed "s,$work,WORK,"
 $PLIMSOLL undo --outside | sed "s,$work,WORK,"
 rm -rf "$work"

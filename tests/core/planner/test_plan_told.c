@@ -177,4 +177,21 @@ TEST(states_on_the_host_are_of_an_optimizer_that_runs_there) {
   CHECK(!plim_choice_is_sound(&r, &c), "a paged one has none, even if it is asked for");
 }
 
+// A plan runs the first passes of a step only; its times are those of all.
+TEST(the_time_now_is_that_of_a_whole_step) {
+  plim_plan_request r = request("gpt2", "gpt2", 1, 128);
+  plim_plan plan;
+  plim_estimate whole;
+  r.effective_batch = 64;
+  r.job.recipe.accumulate = 64;
+  r.target = plim_target_gpu(plim_gpu_named("RTX 4090"));
+  CHECK(make(&r, &plan), "a plan");
+  CHECK(!plim_estimate_make(&r.job, &r.target, &whole, NULL), "an estimate of all passes");
+  double off = plan.before.step_seconds / whole.step_seconds - 1;
+  CHECK(fabs(off) < 0.02, "%g s, not %g s", plan.before.step_seconds, whole.step_seconds);
+  off = plan.before.tokens_per_second / whole.tokens_per_second - 1;
+  CHECK(fabs(off) < 0.02, "%g tokens", plan.before.tokens_per_second);
+  plim_plan_clear(&plan);
+}
+
 TEST_MAIN

@@ -477,10 +477,16 @@ TEST(broken_files_are_refused_where_they_break) {
   }
 }
 
-TEST(other_encodings_are_refused) {
-  CHECK(open_python("#!x\n# -*- coding: latin-1 -*-\nx = 1\n") == PLIM_ERR_UNSUPPORTED, "accepted");
-  CHECK_STR(editing_error.message,
-            "the file says it is written in latin-1; only UTF-8 can be changed");
+TEST(declared_encodings_that_keep_ascii_are_read_others_refused) {
+  OPEN("#!x\n# -*- coding: latin-1 -*-\nx = 1 # \xe9\n");
+  CHECK(setting("x"), "a declared encoding that keeps ASCII is read");
+  OPEN("# coding: iso_8859-15\ny = '\xa4'\nx = 1\n");
+  OPEN("# vim: fileencoding=cp1252\nx = '\x80'\n");
+  CHECK(open_python("x = 1 # \xe9\n") == PLIM_ERR_PARSE, "not without a declaration");
+  CHECK(open_python("#!x\n# -*- coding: utf-16 -*-\nx = 1\n") == PLIM_ERR_UNSUPPORTED, "accepted");
+  CHECK(open_python("# coding: shift_jis\nx = 1\n") == PLIM_ERR_UNSUPPORTED, "accepted");
+  CHECK(open_python("#!x\n# -*- coding: big5 -*-\nx = 1\n") == PLIM_ERR_UNSUPPORTED, "accepted");
+  CHECK_STR(editing_error.message, "the file says it is written in big5, which cannot be read");
   OPEN("# coding=UTF-8\nx = 1\n");
   OPEN("x = 1\n# coding: latin-1\n");
   OPEN("x = 1\ny = 2\n# coding: latin-1\n");

@@ -260,12 +260,27 @@ TEST(changeset_undo_needs_its_backups) {
   folder_write_text("a", "old");
   CHECK(!set_apply_one("a", "old", "new"), "%s", set_error.message);
   folder_write_text("a.backup", "other");
-  CHECK(set_undo(true) == PLIM_ERR_UNSUPPORTED && strstr(set_error.message, "a.backup was changed"),
+  CHECK(set_undo(false) == PLIM_ERR_UNSUPPORTED &&
+            strstr(set_error.message, "a.backup was changed"),
         "%s", set_error.message);
-  CHECK(unlink(folder_path("a.backup")) == 0 && set_undo(true) &&
+  CHECK(unlink(folder_path("a.backup")) == 0 && set_undo(false) &&
             strstr(set_error.message, "cannot be read"),
         "%s", set_error.message);
   CHECK_STR(set_content("a"), "new");
+  CHECK(!set_undo(true) && set_result.done.count == 1 && set_result.done.files[0].left,
+        "there is no way out: %s", set_error.message);
+  CHECK_STR(set_content("a"), "new");
+  CHECK(!set_is_there(".plimsoll"), "something is left");
+  set_end();
+}
+
+TEST(changeset_undo_needs_no_backup_of_what_was_restored_by_hand) {
+  set_begin();
+  folder_write_text("a", "old");
+  CHECK(!set_apply_one("a", "old", "new"), "%s", set_error.message);
+  folder_write_text("a", "old");
+  CHECK(unlink(folder_path("a.backup")) == 0 && !set_undo(false), "%s", set_error.message);
+  CHECK(!set_is_there(".plimsoll"), "something is left");
   set_end();
 }
 

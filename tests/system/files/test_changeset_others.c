@@ -85,8 +85,13 @@ TEST(changeset_does_not_follow_links_out_of_the_folder) {
 TEST(changeset_undoes_outside_when_told_so) {
   make_repository();
   plim_file_change change = set_change_of("victim", "precious", "changed");
-  CHECK(!plim_changeset_apply(set_path_of("repo"), &change, 1, NULL, &set_result, &set_error), "%s",
-        set_error.message);
+  const plim_changeset_options outside = {.outside = true};
+  CHECK(plim_changeset_apply(set_path_of("repo"), &change, 1, NULL, &set_result, &set_error) ==
+            PLIM_ERR_UNSUPPORTED,
+        "applied outside");
+  CHECK_STR(set_content("victim"), "precious");
+  CHECK(!plim_changeset_apply(set_path_of("repo"), &change, 1, &outside, &set_result, &set_error),
+        "%s", set_error.message);
   CHECK(undo_in("repo", false) == PLIM_ERR_UNSUPPORTED, "was not refused");
   CHECK_STR(set_content("victim"), "changed");
   CHECK(!undo_in("repo", true), "%s", set_error.message);

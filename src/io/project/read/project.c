@@ -22,6 +22,7 @@ static void free_file(plim_project_file *f) {
   free(f->path);
   free(f->real);
   free(f->flags);
+  free(f->import_root);
   free(f->text);
   free(f);
 }
@@ -101,6 +102,7 @@ plim_err plim_project_read(plim_project *p, const char *named, plim_error *error
 void plim_project_clear(plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++) free_file(p->files.at[i]);
   plim_bindings_clear(p);
+  plim_unread_clear(p);
   vec_free(&p->files);
   plim_notes_clear(&p->notes);
   free(p->missing);
@@ -420,5 +422,6 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
   if (!plim_project_multiplies_out(p))
     plim_note_add(&p->notes, "conflict.batch", "global_batch",
                   "micro batch x accumulation x GPUs is not the global batch");
+  plim_unread_doubt(p);
   return PLIM_OK;
 }

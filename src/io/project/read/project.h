@@ -28,8 +28,9 @@ typedef struct {
   char *path, *text; // owned
   char *real;        // where it is, links resolved; NULL: not from disk; owned
   size_t size;
-  bool is_lent; // of a step: text and settings are those of the project's own file
-  char *flags;  // of a command: those that the parser of its script knows; NULL: any; owned
+  bool is_lent;      // of a step: text and settings are those of the project's own file
+  char *import_root; // of an imported module: the folder it was found from; NULL: its own; owned
+  char *flags;       // of a command: those that the parser of its script knows; NULL: any; owned
   plim_settings settings;
   plim_recognition is;
   plim_recipe_file recipe; // empty unless is.dialect is one
@@ -50,7 +51,8 @@ typedef struct {
   plim_knob_place places[PLIM_KNOB_PLACES]; // the first is in force; the others must say the same
   size_t place_count;                       // 0 unless it is SAID or UNCLEAR
   bool is_fixed;                            // `why` says why it does not change
-  bool differs; // between files of one kind, all of which are in `places`
+  bool is_no_count; // what is written is no count that the run could take: `why` says so
+  bool differs;     // between files of one kind, all of which are in `places`
   char why[224];
 } plim_project_knob;
 
@@ -62,8 +64,25 @@ typedef struct {
   bool is_from_names; // plimsoll.yaml says it
 } plim_binding;
 
+// A file that another names and that is not among the files, because it is not there or cannot be read.
+typedef enum {
+  PLIM_UNREAD_PART,   // a module, a script that is sourced: it may decide something
+  PLIM_UNREAD_DECIDES // a configuration of the run
+} plim_unread_part;
+
+typedef struct {
+  char *name, *from; // the file that names it; owned
+  plim_unread_part part;
+  bool shares;     // it is for DeepSpeed, FSDP or accelerate
+  bool is_missing; // it is not there;
+  plim_error why;  // otherwise why it cannot be read
+  size_t byte;     // where `from` names it
+  int line;
+} plim_unread;
+
 typedef struct {
   vec(plim_project_file *) files;
+  vec(plim_unread *) unread;
   vec(plim_binding *) bindings;
   plim_notes notes;     // what does not fit together, or could not be read
   char *missing;        // a configuration that a file names and which is not here; NULL: none
@@ -79,8 +98,8 @@ plim_err plim_project_add(plim_project *p, const char *path, const char *text, s
 plim_err plim_project_read(plim_project *p, const char *path, plim_error *error);
 
 // Also reads the files that those read so far name, and which exist beside them or in a folder above: a
-// launch script's configurations and script, a script's own modules, DeepSpeed's JSON; and plimsoll.yaml
-// with what it names. What cannot be read is passed over.
+// launch script's configurations and script, DeepSpeed's JSON; a script's own modules, where Python looks for
+// them; and plimsoll.yaml with what it names. What is not there or cannot be read goes to `unread`.
 plim_err plim_project_follow(plim_project *p, plim_error *error);
 // Whether this is a plimsoll.yaml.
 bool plim_is_names(const char *path);

@@ -40,6 +40,7 @@ static void doubt_count(plim_project_knob *k, int64_t least, const char *instead
   snprintf(k->why, sizeof k->why, "%.80s is %s, %s", key_of(k), value,
            is_small ? instead : "and must be whole");
   open_knob(k);
+  k->is_no_count = true;
 }
 
 // -1 and null: nothing is cut off.

@@ -8,126 +8,59 @@
 #include "project_impl.h"
 #include "text_file.h"
 
-enum { FOLDERS_UP = 4, MAX_FILES = 64 };
+// Far more than a training has; reading that many takes seconds.
+enum { MAX_FILES = 2048 };
 
 static bool is_readable(const char *name) {
   plim_format format;
   return plim_format_of(name, "", 0, &format);
 }
 
-// The file in the folder of `from`, or in one above it.
-static bool find(const char *from, const char *name, char path[PLIM_PATH_BYTES]) {
-  char folder[PLIM_PATH_BYTES];
-  if (*name == '/')
-    return snprintf(path, PLIM_PATH_BYTES, "%s", name) < PLIM_PATH_BYTES && plim_is_file(path);
-  snprintf(folder, sizeof folder, "%s", from);
-  for (int i = 0; i < FOLDERS_UP; i++) {
-    char *slash = strrchr(folder, '/');
-    if (slash) *slash = 0;
-    else snprintf(folder, sizeof folder, "%s", ".");
-    if (plim_path_join(path, *folder ? folder : "/", name) && plim_is_file(path)) return true;
-    if (!slash) return false;
-  }
-  return false;
-}
+// ---- reading one ------------------------------------------------------------------------------------
 
-// A path from another folder than the one it is in here: its end is looked for.
-static bool find_end(const char *from, const char *name, char path[PLIM_PATH_BYTES]) {
-  for (const char *end = strchr(name, '/'); end && strchr(end + 1, '/'); end = strchr(end + 1, '/'))
-    if (find(from, end + 1, path)) return true;
-  return false;
-}
-
-bool plim_project_finds(const char *from, const char *name) {
-  char path[PLIM_PATH_BYTES];
-  return find(from, name, path) || find_end(from, name, path);
-}
-
-plim_err plim_follow_name(plim_project *p, const char *from, const char *name, plim_error *error) {
-  char path[PLIM_PATH_BYTES];
-  if (!is_readable(name) || !find(from, name, path) || plim_project_has(p, path)) return PLIM_OK;
-  if (p->files.len >= MAX_FILES) return PLIM_OK;
-  plim_err err = plim_project_read(p, path, error);
-  return err == PLIM_ERR_NOMEM ? err : PLIM_OK;
-}
-
-// Words of a command: between blanks, quotes and "=".
-static plim_err follow_words(plim_project *p, const char *from, const char *text,
-                             plim_error *error) {
-  char name[512];
-  plim_err err = PLIM_OK;
-  while (*text && !err) {
-    size_t size = strcspn(text, " \t\r\n\"'=,[](){};|&<>");
-    if (size > 3 && size < sizeof name) {
-      snprintf(name, sizeof name, "%.*s", (int)size, text);
-      err = plim_follow_name(p, from, name, error);
-    }
-    text += size + (text[size] != 0);
-  }
+static plim_err read_named(plim_project *p, const plim_naming *by, const char *found,
+                           plim_error *error) {
+  plim_error why = {0};
+  char tidy[PLIM_PATH_BYTES], path[PLIM_PATH_BYTES];
+  if (plim_project_has(p, found) || !plim_path_tidy(found, tidy)) return PLIM_OK;
+  plim_path_shorten(tidy, path);
+  plim_err err = p->files.len >= MAX_FILES
+                     ? plim_fail(&why, PLIM_ERR_UNSUPPORTED, "only %d files are read", MAX_FILES)
+                     : plim_project_read(p, path, &why);
+  if (!err) return PLIM_OK;
+  if (err != PLIM_ERR_NOMEM)
+    return by->matters ? plim_unread_add(p, by, path, &why, error) : PLIM_OK;
+  if (error) *error = why;
   return err;
 }
 
-static bool is_about_configuration(const char *key) {
-  return strstr(key, "config") || strstr(key, "deepspeed") || strstr(key, "cfg");
-}
-
-// --config training/a.yaml, which is not found under that name.
-static plim_err follow_lost(plim_project *p, const plim_project_file *f, const char *name,
-                            plim_error *error) {
-  char path[PLIM_PATH_BYTES], found[PLIM_PATH_BYTES];
-  if (find_end(f->path, name, found) && plim_path_tidy(found, path)) {
-    plim_note_add(&p->notes, "missing.file", NULL,
-                  "%s names %s, which does not exist: reading %s instead", f->path, name, path);
-    plim_note_at(&p->notes, f->path, 0);
-    return plim_project_read(p, path, error) == PLIM_ERR_NOMEM ? PLIM_ERR_NOMEM : PLIM_OK;
-  }
-  plim_note_add(&p->notes, "missing.file", NULL, "%s names %s, which does not exist", f->path,
-                name);
-  plim_note_at(&p->notes, f->path, 0);
-  if (!p->missing) p->missing = strdup(name);
-  return PLIM_OK;
-}
-
-static plim_err follow_lost_values(plim_project *p, const plim_project_file *f, plim_error *error) {
+plim_err plim_follow_name(plim_project *p, const plim_naming *by, const char *name,
+                          plim_error *error) {
   char path[PLIM_PATH_BYTES];
-  plim_err err = PLIM_OK;
-  for (size_t i = 0; i < f->settings.at.len && !err; i++) {
-    const plim_setting *setting = &f->settings.at.at[i];
-    bool is_name = setting->value.kind == PLIM_VALUE_TEXT && is_readable(setting->value.text) &&
-                   is_about_configuration(setting->key);
-    if (is_name && !find(f->path, setting->value.text, path))
-      err = follow_lost(p, f, setting->value.text, error);
-  }
-  return err;
+  if (!is_readable(name) || !plim_lookup_file(by->from->path, name, path)) return PLIM_OK;
+  return read_named(p, by, path, error);
 }
 
-// "from config.config import ..." and "import settings" name config/config.py and settings.py.
-static plim_err follow_import(plim_project *p, const char *from, const char *line,
+// A configuration that the run needs: one that is not found under its name may be there by the end of it.
+static plim_err follow_needed(plim_project *p, const plim_naming *by, const char *name,
                               plim_error *error) {
-  char name[256];
-  size_t skip = strncmp(line, "from ", 5) == 0 ? 5 : strncmp(line, "import ", 7) == 0 ? 7 : 0;
-  if (!skip) return PLIM_OK;
-  const char *module = line + skip + strspn(line + skip, ". ");
-  size_t size = 0;
-  while (isalnum((unsigned char)module[size]) || module[size] == '_' || module[size] == '.') size++;
-  if (!size || size > 200) return PLIM_OK;
-  snprintf(name, sizeof name, "%.*s", (int)size, module);
-  for (char *at = name; *at; at++)
-    if (*at == '.') *at = '/';
-  snprintf(name + size, sizeof name - size, ".py");
-  return plim_follow_name(p, from, name, error);
+  char path[PLIM_PATH_BYTES], found[PLIM_PATH_BYTES];
+  const char *from = by->from->path;
+  if (!is_readable(name) || strpbrk(name, "{}$%*")) return PLIM_OK;
+  if (plim_lookup_file(from, name, path)) return read_named(p, by, path, error);
+  if (plim_lookup_end(from, name, found) && plim_path_tidy(found, path)) {
+    plim_note_add(&p->notes, "missing.file", NULL,
+                  "%s names %s, which does not exist: reading %s instead", from, name, path);
+    plim_note_at(&p->notes, from, 0);
+    return read_named(p, by, path, error);
+  }
+  plim_note_add(&p->notes, "missing.file", NULL, "%s names %s, which does not exist", from, name);
+  plim_note_at(&p->notes, from, 0);
+  if (!p->missing) p->missing = strdup(name);
+  return plim_unread_add(p, by, name, NULL, error);
 }
 
-static plim_err follow_imports(plim_project *p, const char *from, const char *text,
-                               plim_error *error) {
-  plim_err err = PLIM_OK;
-  while (*text && !err) {
-    err = follow_import(p, from, text, error);
-    text += strcspn(text, "\n");
-    text += *text == '\n';
-  }
-  return err;
-}
+// ---- what a file is to the one that names it --------------------------------------------------------
 
 static bool has_end(const char *name, size_t size, const char *end) {
   size_t n = strlen(end);
@@ -138,6 +71,17 @@ static bool is_yaml(const char *name, size_t size) {
   return has_end(name, size, ".yaml") || has_end(name, size, ".yml");
 }
 
+static bool is_tree(const char *name, size_t size) {
+  return is_yaml(name, size) || has_end(name, size, ".toml");
+}
+
+static bool has_word(const char *name, const char *const *words, size_t count) {
+  const char *slash = strrchr(name, '/');
+  for (size_t i = 0; i < count; i++)
+    if (strcasestr(slash ? slash : name, words[i])) return true;
+  return false;
+}
+
 // Data are JSON more often than configurations are.
 static bool is_other_configuration(const char *name, size_t size) {
   static const char *const words[] = {"conf", "cfg", "setting", "param", "args", "train"};
@@ -145,10 +89,167 @@ static bool is_other_configuration(const char *name, size_t size) {
   bool is_kind = has_end(name, size, ".json") || has_end(name, size, ".toml");
   if (!is_kind || size >= sizeof copy) return false;
   snprintf(copy, sizeof copy, "%.*s", (int)size, name);
-  const char *slash = strrchr(copy, '/');
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (strcasestr(slash ? slash : copy, words[i])) return true;
+  return has_word(copy, words, sizeof words / sizeof *words);
+}
+
+// train.json is data as often as not.
+static bool is_surely_configuration(const char *name) {
+  static const char *const words[] = {"conf", "cfg", "setting", "param", "args", "deepspeed"};
+  size_t size = strlen(name);
+  return is_tree(name, size) || has_word(name, words, sizeof words / sizeof *words);
+}
+
+static bool names_a_part(const char *key) {
+  return strstr(key, "deepspeed") || strstr(key, "ds_config") || strstr(key, "fsdp_config");
+}
+
+// Hydra's own flags are looked up where its script says (project_hydra.c).
+static bool is_about_configuration(const char *key) {
+  bool is_of_data = strstr(key, "data") || strstr(key, "token") || strstr(key, "generation");
+  bool is_hydra = strcmp(key, "--config-name") == 0 || strcmp(key, "--config-path") == 0;
+  return !is_of_data && !is_hydra &&
+         (strstr(key, "config") || strstr(key, "deepspeed") || strstr(key, "cfg"));
+}
+
+static bool is_for_sharing(const char *key) {
+  return names_a_part(key) || strcmp(key, "--config_file") == 0;
+}
+
+// The setting whose value stands there; NULL: none.
+static const plim_setting *setting_at(const plim_project_file *f, size_t byte) {
+  for (size_t i = 0; i < f->settings.at.len; i++) {
+    const plim_setting *s = &f->settings.at.at[i];
+    if (byte >= s->span.begin && byte < s->span.end) return s;
+  }
+  return NULL;
+}
+
+static bool is_in_comment(const char *text, size_t byte) {
+  size_t at = byte;
+  while (at > 0 && text[at - 1] != '\n') at--;
+  for (; at < byte; at++)
+    if (text[at] == '#' && (at == 0 || strchr(" \t\n", text[at - 1]))) return true;
   return false;
+}
+
+// A word of a command: behind a flag, it is a configuration if the flag is named so, and may be one if it looks like
+// one; a word without a flag is what is run, or its configuration.
+static plim_naming naming_in_command(const plim_project_file *f, size_t byte, const char *name) {
+  plim_naming by = {.from = f, .byte = byte, .part = PLIM_UNREAD_PART};
+  const plim_setting *s = setting_at(f, byte);
+  size_t size = strlen(name);
+  if (is_in_comment(f->text, byte)) return by;
+  if (s && is_about_configuration(s->key)) {
+    by.matters = true;
+    by.part = PLIM_UNREAD_DECIDES;
+    by.shares = is_for_sharing(s->key);
+    return by;
+  }
+  by.matters = has_end(name, size, ".json") ? !s && is_surely_configuration(name)
+                                            : !s || is_tree(name, size);
+  if (!s && (is_tree(name, size) || has_end(name, size, ".py"))) by.part = PLIM_UNREAD_DECIDES;
+  return by;
+}
+
+// ---- commands ---------------------------------------------------------------------------------------
+
+// Words of a command: between blanks, quotes and "=".
+static plim_err follow_words(plim_project *p, const plim_project_file *f, plim_error *error) {
+  char name[512];
+  plim_err err = PLIM_OK;
+  const char *text = f->text;
+  while (*text && !err) {
+    size_t size = strcspn(text, " \t\r\n\"'=,[](){};|&<>");
+    if (size > 3 && size < sizeof name) {
+      snprintf(name, sizeof name, "%.*s", (int)size, text);
+      const plim_naming by = is_readable(name)
+                                 ? naming_in_command(f, (size_t)(text - f->text), name)
+                                 : (plim_naming){f};
+      err = plim_follow_name(p, &by, name, error);
+    }
+    text += size + (text[size] != 0);
+  }
+  return err;
+}
+
+// --config training/a.yaml, which is not found under that name.
+static plim_err follow_lost_values(plim_project *p, const plim_project_file *f, plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; i < f->settings.at.len && !err; i++) {
+    const plim_setting *s = &f->settings.at.at[i];
+    if (s->value.kind != PLIM_VALUE_TEXT || !is_about_configuration(s->key)) continue;
+    const plim_naming by = {f, s->span.begin, true, PLIM_UNREAD_DECIDES, is_for_sharing(s->key)};
+    err = follow_needed(p, &by, s->value.text, error);
+  }
+  return err;
+}
+
+// ---- scripts ----------------------------------------------------------------------------------------
+
+static plim_err follow_module(plim_project *p, const plim_naming *by, const char *name, int dots,
+                              plim_error *error) {
+  char root[PLIM_PATH_BYTES], path[PLIM_PATH_BYTES];
+  size_t before = p->files.len;
+  if (!plim_lookup_module(p, by->from, name, dots, root, path)) return PLIM_OK;
+  plim_err err = read_named(p, by, path, error);
+  if (err || p->files.len == before) return err;
+  p->files.at[before]->import_root = strdup(root);
+  return p->files.at[before]->import_root ? PLIM_OK : plim_no_memory(error);
+}
+
+// Puts "config.base" as "config/base" behind `start` ("" or "config/"), and returns how long it is in the text.
+static size_t take_module(const char *text, const char *start, char name[256]) {
+  size_t size = 0;
+  while (isalnum((unsigned char)text[size]) || text[size] == '_' || text[size] == '.') size++;
+  int length = snprintf(name, 256, "%s%.*s", start, (int)(size < 256 ? size : 0), text);
+  if (length < 0 || length >= 256) *name = 0;
+  for (char *at = name; *at; at++)
+    if (*at == '.') *at = '/';
+  return size;
+}
+
+// The names behind "import": modules, or of a package (`start`) what may be one.
+static plim_err follow_list(plim_project *p, const plim_naming *by, const char *text,
+                            const char *start, int dots, plim_error *error) {
+  char name[256];
+  plim_err err = PLIM_OK;
+  do {
+    text += strspn(text, " \t(,");
+    text += take_module(text, start, name);
+    if (strcmp(name, start) != 0) err = follow_module(p, by, name, dots, error);
+    text += strcspn(text, ",\n#"); // "as", if that is there
+  } while (*text == ',' && !err);
+  return err;
+}
+
+// "import settings" and "from config.base import ..." name settings.py and config/base.py; "from config import base"
+// names config/__init__.py, and may name config/base.py.
+static plim_err follow_import(plim_project *p, const plim_project_file *f, const char *line,
+                              plim_error *error) {
+  char name[256], start[256 + 1];
+  const plim_naming by = {.from = f, .byte = (size_t)(line - f->text), .matters = true};
+  if (strncmp(line, "import ", 7) == 0) return follow_list(p, &by, line + 7, "", 0, error);
+  if (strncmp(line, "from ", 5) != 0) return PLIM_OK;
+  const char *at = line + 5 + strspn(line + 5, " ");
+  size_t dots = strspn(at, ".");
+  if (dots > 16) return PLIM_OK;
+  at += dots;
+  at += take_module(at, "", name);
+  at += strspn(at, " \t");
+  plim_err err = *name ? follow_module(p, &by, name, (int)dots, error) : PLIM_OK;
+  bool has_list = (*name || dots) && strncmp(at, "import", 6) == 0;
+  snprintf(start, sizeof start, "%s%s", name, *name ? "/" : "");
+  return err || !has_list ? err : follow_list(p, &by, at + 6, start, (int)dots, error);
+}
+
+static plim_err follow_imports(plim_project *p, const plim_project_file *f, plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (const char *text = f->text; *text && !err;) {
+    err = follow_import(p, f, text, error);
+    text += strcspn(text, "\n");
+    text += *text == '\n';
+  }
+  return err;
 }
 
 // open(" or load(" stands before it: it is read, and in no other way.
@@ -161,45 +262,44 @@ static bool is_opened(const char *text, const char *quote) {
   return false;
 }
 
-static void miss(plim_project *p, const char *from, const char *name) {
-  char path[PLIM_PATH_BYTES];
-  if (find(from, name, path) || find_end(from, name, path)) return;
-  plim_note_add(&p->notes, "missing.file", NULL, "%s reads %s, which does not exist", from, name);
-  plim_note_at(&p->notes, from, 0);
-  if (!p->missing) p->missing = strdup(name);
+// open("config.yaml"): a text in a script that is the name of a configuration beside it.
+static plim_err follow_text(plim_project *p, const plim_project_file *f, const char *quote,
+                            const char *name, bool is_whole, plim_error *error) {
+  const plim_setting *s = setting_at(f, (size_t)(quote - f->text));
+  bool is_needed = is_whole && is_opened(f->text, quote);
+  bool is_named = s && is_about_configuration(s->key);
+  plim_naming by = {f, (size_t)(quote - f->text), is_surely_configuration(name) || is_named,
+                    is_needed || is_named ? PLIM_UNREAD_DECIDES : PLIM_UNREAD_PART,
+                    s && is_for_sharing(s->key)};
+  if (is_needed && by.matters) return follow_needed(p, &by, name, error);
+  return plim_follow_name(p, &by, name, error);
 }
 
-// open("config.yaml"): a text in a script that is the name of a configuration beside it.
-static plim_err follow_texts(plim_project *p, const char *from, const char *text,
-                             plim_error *error) {
+static plim_err follow_texts(plim_project *p, const plim_project_file *f, plim_error *error) {
   char name[256];
   plim_err err = PLIM_OK;
-  const char *start = text;
+  const char *text = f->text;
   while (*(text += strcspn(text, "\"'")) && !err) {
     const char *quote = text;
     size_t size = strcspn(++text, "\"'\n");
     bool is_one = is_yaml(text, size) || is_other_configuration(text, size);
     if (!is_one || size >= sizeof name) continue;
     snprintf(name, sizeof name, "%.*s", (int)size, text);
-    bool is_whole = !strpbrk(name, "{}$%"); // no f-string
-    if (is_whole && is_opened(start, quote) && text[size] == *quote) miss(p, from, name);
-    err = plim_follow_name(p, from, name, error);
+    bool is_whole = !strpbrk(name, "{}$%") && text[size] == *quote; // no f-string
+    err = follow_text(p, f, quote, name, is_whole, error);
     text += size;
   }
   return err;
-}
-
-static bool names_a_part(const char *key) {
-  return strstr(key, "deepspeed") || strstr(key, "fsdp_config");
 }
 
 // Texts of a configuration that are paths: deepspeed: ds.json, deepspeed_config_file: ...
 static plim_err follow_values(plim_project *p, const plim_project_file *f, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < f->settings.at.len && !err; i++) {
-    const plim_setting *setting = &f->settings.at.at[i];
-    if (setting->value.kind == PLIM_VALUE_TEXT && names_a_part(setting->key))
-      err = plim_follow_name(p, f->path, setting->value.text, error);
+    const plim_setting *s = &f->settings.at.at[i];
+    if (s->value.kind != PLIM_VALUE_TEXT || !names_a_part(s->key)) continue;
+    const plim_naming by = {f, s->span.begin, true, PLIM_UNREAD_DECIDES, true};
+    err = follow_needed(p, &by, s->value.text, error);
   }
   return err;
 }
@@ -219,7 +319,8 @@ static plim_err find_names(plim_project *p, plim_error *error) {
   char path[PLIM_PATH_BYTES];
   for (size_t i = 0; i < p->files.len && !has_names(p); i++)
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-      if (find(p->files.at[i]->path, names[k], path)) return plim_project_read(p, path, error);
+      if (plim_lookup_file(p->files.at[i]->path, names[k], path))
+        return plim_project_read(p, path, error);
   return PLIM_OK;
 }
 
@@ -233,7 +334,8 @@ static plim_err follow_places(plim_project *p, const plim_project_file *f, plim_
     size_t size = strcspn(setting->value.text, ":");
     if (size >= sizeof name) continue;
     snprintf(name, sizeof name, "%.*s", (int)size, setting->value.text);
-    err = plim_follow_name(p, f->path, name, error);
+    const plim_naming by = {f, setting->span.begin, true, PLIM_UNREAD_DECIDES, false};
+    err = plim_follow_name(p, &by, name, error);
   }
   return err;
 }
@@ -251,12 +353,12 @@ plim_err plim_project_follow(plim_project *p, plim_error *error) {
     switch (f->settings.format) {
     case PLIM_FORMAT_SHELL:
     case PLIM_FORMAT_DOCKERFILE:
-      err = follow_words(p, f->path, f->text, error);
+      err = follow_words(p, f, error);
       if (!err) err = follow_lost_values(p, f, error);
       break;
     case PLIM_FORMAT_PYTHON:
-      err = follow_imports(p, f->path, f->text, error);
-      if (!err) err = follow_texts(p, f->path, f->text, error);
+      err = follow_imports(p, f, error);
+      if (!err) err = follow_texts(p, f, error);
       if (!err) err = follow_values(p, f, error);
       if (!err) err = plim_follow_hydra(p, f, error);
       break;

@@ -28,13 +28,14 @@ static bool has_ending(const char *name) {
   return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
 }
 
-static plim_err follow_config(plim_project *p, const char *from, const char *folder,
-                              const char *name, plim_error *error) {
+static plim_err follow_config(plim_project *p, const plim_project_file *from, size_t byte,
+                              const char *folder, const char *name, plim_error *error) {
+  const plim_naming by = {from, byte, .matters = true, .part = PLIM_UNREAD_DECIDES};
   char path[NAME_BYTES];
   int size = snprintf(path, sizeof path, "%s%s%s%s", folder, *folder ? "/" : "", name,
                       has_ending(name) ? "" : ".yaml");
   if (size < 0 || (size_t)size >= sizeof path) return PLIM_OK;
-  return plim_follow_name(p, from, path, error);
+  return plim_follow_name(p, &by, path, error);
 }
 
 // @hydra.main(config_path="conf", config_name="config"), unless the command line says otherwise.
@@ -44,7 +45,7 @@ static plim_err follow_main(plim_project *p, const plim_project_file *f, plim_er
   if (!folder && !name) return PLIM_OK;
   folder = chosen(p, "--config-path", folder ? folder : ".");
   name = chosen(p, "--config-name", name ? name : "config");
-  return follow_config(p, f->path, folder, name, error);
+  return follow_config(p, f, 0, folder, name, error);
 }
 
 // "override /trainer@cfg.trainer" is the group "trainer".
@@ -79,7 +80,7 @@ static plim_err follow_default(plim_project *p, const plim_project_file *f,
   if (*group) option = chosen(p, group, option);
   if (strcmp(option, "_self_") == 0) return PLIM_OK;
   miss_model(p, f, group, option);
-  return follow_config(p, f->path, group, option, error);
+  return follow_config(p, f, setting->span.begin, group, option, error);
 }
 
 static bool is_in_defaults(const plim_setting *setting) {

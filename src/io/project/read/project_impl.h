@@ -8,8 +8,34 @@
 // Makes GPUs of one machine those of all; where none are said, those that the global batch takes
 // (project_world.c).
 void plim_project_settle_world(plim_project *p);
-// Reads the file that `from` names, if it is found in its folder or above.
-plim_err plim_follow_name(plim_project *p, const char *from, const char *name, plim_error *error);
+// Where a file names another, and what the other is to it.
+typedef struct {
+  const plim_project_file *from;
+  size_t byte;
+  bool matters; // if not, it may be data or a remark: that it cannot be read says nothing
+  plim_unread_part part;
+  bool shares;
+} plim_naming;
+// Reads the file that is named, if it is found in the folder of `by->from` or above. One that cannot be read goes to
+// p->unread, where it matters.
+plim_err plim_follow_name(plim_project *p, const plim_naming *by, const char *name,
+                          plim_error *error);
+// The file in the folder of `from`, or in one above it.
+bool plim_lookup_file(const char *from, const char *name, char path[PLIM_PATH_BYTES]);
+// A path from another folder than the one it is in here: its end is looked for.
+bool plim_lookup_end(const char *from, const char *name, char path[PLIM_PATH_BYTES]);
+// The file of "config/base" where Python looks for modules: in the folder of the script (`dots`: of the file itself, or
+// above), what commands put on the path, and above a package that python -m runs; with the folder it was found from.
+bool plim_lookup_module(const plim_project *p, const plim_project_file *from, const char *module,
+                        int dots, char root[PLIM_PATH_BYTES], char path[PLIM_PATH_BYTES]);
+// The folder that a command of the project is run in (project_start.c).
+void plim_run_folder(const plim_project_file *command, char out[PLIM_PATH_BYTES]);
+// Files that could not be read (project_unread.c): adds one that is missing (`why` is NULL) or cannot be read; what
+// they may decide and nobody else says becomes unclear.
+plim_err plim_unread_add(plim_project *p, const plim_naming *by, const char *name,
+                         const plim_error *why, plim_error *error);
+void plim_unread_doubt(plim_project *p);
+void plim_unread_clear(plim_project *p);
 // What Hydra puts together: the configuration of a script's hydra.main, and the files of its defaults
 // list, as command lines choose them (project_hydra.c).
 plim_err plim_follow_hydra(plim_project *p, const plim_project_file *f, plim_error *error);

@@ -45,6 +45,12 @@ static size_t run_folder(const plim_project_file *f) {
   return size;
 }
 
+void plim_run_folder(const plim_project_file *command, char out[PLIM_PATH_BYTES]) {
+  size_t size = run_folder(command);
+  while (size > 1 && command->path[size - 1] == '/') size--;
+  snprintf(out, PLIM_PATH_BYTES, "%.*s", size ? (int)size : 1, size ? command->path : ".");
+}
+
 static const plim_project_file *command_of(const plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++)
     if (p->files.at[i]->settings.format == PLIM_FORMAT_SHELL) return p->files.at[i];

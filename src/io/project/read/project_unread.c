@@ -1,0 +1,84 @@
+// Files that others name and that could not be read. What they would have said is not known.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "project_impl.h"
+
+static void free_unread(plim_unread *u) {
+  if (!u) return;
+  free(u->name);
+  free(u->from);
+  free(u);
+}
+
+void plim_unread_clear(plim_project *p) {
+  for (size_t i = 0; i < p->unread.len; i++) free_unread(p->unread.at[i]);
+  vec_free(&p->unread);
+}
+
+static bool is_known(const plim_project *p, const char *name, plim_unread_part part) {
+  for (size_t i = 0; i < p->unread.len; i++) {
+    plim_unread *u = p->unread.at[i];
+    if (strcmp(u->name, name) != 0) continue;
+    if (part > u->part) u->part = part;
+    return true;
+  }
+  return false;
+}
+
+static int line_of(const char *text, size_t byte) {
+  int line = 1;
+  for (size_t i = 0; i < byte; i++) line += text[i] == '\n';
+  return line;
+}
+
+plim_err plim_unread_add(plim_project *p, const plim_naming *by, const char *name,
+                         const plim_error *why, plim_error *error) {
+  if (is_known(p, name, by->part)) return PLIM_OK;
+  plim_unread *u = calloc(1, sizeof *u);
+  if (!u) return plim_no_memory(error);
+  *u = (plim_unread){.name = strdup(name),
+                     .from = strdup(by->from->path),
+                     .part = by->part,
+                     .shares = by->shares,
+                     .is_missing = !why,
+                     .byte = by->byte,
+                     .line = line_of(by->from->text, by->byte)};
+  if (why) u->why = *why;
+  if (u->name && u->from && vec_push(&p->unread, u)) return PLIM_OK;
+  free_unread(u);
+  return plim_no_memory(error);
+}
+
+static void describe(const plim_unread *u, char *text, size_t size) {
+  if (u->is_missing)
+    snprintf(text, size, "%.80s:%d names %.80s, which is not here, and it may decide this", u->from,
+             u->line, u->name);
+  else
+    snprintf(text, size, "%.80s, which %.60s:%d names, cannot be read, and it may decide this",
+             u->name, u->from, u->line);
+}
+
+// What decides memory. A file for DeepSpeed, FSDP or accelerate may say the first of them only.
+static const plim_knob decided[] = {
+    PLIM_KNOB_STRATEGY,   PLIM_KNOB_OFFLOAD,    PLIM_KNOB_PRECISION, PLIM_KNOB_MODEL,
+    PLIM_KNOB_DTYPE,      PLIM_KNOB_CHECKPOINT, PLIM_KNOB_OPTIMIZER, PLIM_KNOB_QUANTISATION,
+    PLIM_KNOB_LORA_RANK,  PLIM_KNOB_SEQUENCE,   PLIM_KNOB_LIGER,     PLIM_KNOB_MICRO_BATCH,
+    PLIM_KNOB_ACCUMULATE,
+};
+enum { SHARING_KNOBS = 3 };
+
+static void doubt(plim_project *p, const plim_unread *u) {
+  size_t count = u->shares ? SHARING_KNOBS : sizeof decided / sizeof *decided;
+  for (size_t i = 0; i < count; i++) {
+    plim_project_knob *k = &p->knobs[decided[i]];
+    if (k->origin != PLIM_ABSENT && k->origin != PLIM_DEFAULTED) continue;
+    *k = (plim_project_knob){.origin = PLIM_UNCLEAR, .is_fixed = true};
+    describe(u, k->why, sizeof k->why);
+  }
+}
+
+void plim_unread_doubt(plim_project *p) {
+  for (size_t i = 0; i < p->unread.len; i++) doubt(p, p->unread.at[i]);
+}
