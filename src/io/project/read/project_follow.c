@@ -6,6 +6,7 @@
 
 #include "formats.h"
 #include "project_impl.h"
+#include "python_code.h"
 #include "text_file.h"
 
 enum { FOLDERS_UP = 4, MAX_FILES = 64 };
@@ -97,32 +98,24 @@ static plim_err follow_lost_values(plim_project *p, const plim_project_file *f, 
   return err;
 }
 
+// What a script names, followed as it is found; the first error stays.
+typedef struct {
+  plim_project *p;
+  const char *from, *text; // path and text of the script
+  plim_error *error;
+  plim_err err;
+} following;
+
 // "from config.config import ..." and "import settings" name config/config.py and settings.py.
-static plim_err follow_import(plim_project *p, const char *from, const char *line,
-                              plim_error *error) {
+static void follow_module(void *context, const char *module, size_t size) {
+  following *f = context;
   char name[256];
-  size_t skip = strncmp(line, "from ", 5) == 0 ? 5 : strncmp(line, "import ", 7) == 0 ? 7 : 0;
-  if (!skip) return PLIM_OK;
-  const char *module = line + skip + strspn(line + skip, ". ");
-  size_t size = 0;
-  while (isalnum((unsigned char)module[size]) || module[size] == '_' || module[size] == '.') size++;
-  if (!size || size > 200) return PLIM_OK;
+  if (f->err || size > 200) return;
   snprintf(name, sizeof name, "%.*s", (int)size, module);
   for (char *at = name; *at; at++)
     if (*at == '.') *at = '/';
   snprintf(name + size, sizeof name - size, ".py");
-  return plim_follow_name(p, from, name, error);
-}
-
-static plim_err follow_imports(plim_project *p, const char *from, const char *text,
-                               plim_error *error) {
-  plim_err err = PLIM_OK;
-  while (*text && !err) {
-    err = follow_import(p, from, text, error);
-    text += strcspn(text, "\n");
-    text += *text == '\n';
-  }
-  return err;
+  f->err = plim_follow_name(f->p, f->from, name, f->error);
 }
 
 static bool has_end(const char *name, size_t size, const char *end) {
@@ -165,23 +158,22 @@ static void miss(plim_project *p, const char *from, const char *name) {
 }
 
 // open("config.yaml"): a text in a script that is the name of a configuration beside it.
-static plim_err follow_texts(plim_project *p, const char *from, const char *text,
-                             plim_error *error) {
+static void follow_text(void *context, const char *text, size_t size) {
+  following *f = context;
   char name[256];
-  plim_err err = PLIM_OK;
-  const char *start = text;
-  while (*(text += strcspn(text, "\"'")) && !err) {
-    const char *quote = text;
-    size_t size = strcspn(++text, "\"'\n");
-    bool is_one = is_yaml(text, size) || is_other_configuration(text, size);
-    if (!is_one || size >= sizeof name) continue;
-    snprintf(name, sizeof name, "%.*s", (int)size, text);
-    bool is_whole = !strpbrk(name, "{}$%"); // no f-string
-    if (is_whole && is_opened(start, quote) && text[size] == *quote) miss(p, from, name);
-    err = plim_follow_name(p, from, name, error);
-    text += size;
-  }
-  return err;
+  bool is_one = is_yaml(text, size) || is_other_configuration(text, size);
+  if (f->err || !is_one || size >= sizeof name) return;
+  snprintf(name, sizeof name, "%.*s", (int)size, text);
+  bool is_whole = !strpbrk(name, "{}$%"); // no f-string
+  if (is_whole && is_opened(f->text, text - 1)) miss(f->p, f->from, name);
+  f->err = plim_follow_name(f->p, f->from, name, f->error);
+}
+
+static plim_err follow_code(plim_project *p, const plim_project_file *script, plim_error *error) {
+  following f = {p, script->path, script->text, error, PLIM_OK};
+  plim_python_modules(script->text, script->size, follow_module, &f);
+  plim_python_strings(script->text, script->size, follow_text, &f);
+  return f.err;
 }
 
 static bool names_a_part(const char *key) {
@@ -250,8 +242,7 @@ plim_err plim_project_follow(plim_project *p, plim_error *error) {
       if (!err) err = follow_lost_values(p, f, error);
       break;
     case PLIM_FORMAT_PYTHON:
-      err = follow_imports(p, f->path, f->text, error);
-      if (!err) err = follow_texts(p, f->path, f->text, error);
+      err = follow_code(p, f, error);
       if (!err) err = follow_values(p, f, error);
       if (!err) err = plim_follow_hydra(p, f, error);
       break;
