@@ -10,6 +10,7 @@
 #include "conditions.h"
 #include "dialect_values.h"
 #include "key_index.h"
+#include "rest_arguments.h"
 
 enum { LIST_BYTES = 1024, ROOTS = 8 };
 
@@ -18,6 +19,7 @@ typedef struct {
   plim_settings *s;
   plim_key_index names;
   bool has_faint, accepts_faint; // some are; nothing else says anything
+  bool has_rest;                 // some call gets arguments that are not known
 } reader;
 
 // A quick look before the whole names are compared.
@@ -344,6 +346,43 @@ static void resolve_knob(reader *r, plim_dialect dialect, plim_knob knob, plim_r
   if (launched.origin > PLIM_DEFAULTED) *out = launched;
 }
 
+// ---- what is not in the text --------------------------------------------------------------------------
+
+static bool is_row_of(const reader *r, plim_dialect dialect, plim_knob knob,
+                      const plim_setting *setting) {
+  for (plim_dialect at = dialect; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
+    for (const plim_key *key = plim_dialect_table[at].keys; key->key; key++)
+      if (is_about(key, knob, r->s->format) &&
+          plim_key_is_of(key, setting, plim_dialect_table[at].is_nested))
+        return true;
+  return false;
+}
+
+// The call has it by its name: it cannot be in the rest as well.
+static bool is_given_beside(const reader *r, plim_dialect dialect, plim_knob knob,
+                            const plim_setting *rest) {
+  for (size_t i = 0; i < r->s->at.len; i++) {
+    const plim_setting *x = &r->s->at.at[i];
+    if (plim_rest_is_beside(rest, x) && !x->is_rest && is_row_of(r, dialect, knob, x)) return true;
+  }
+  return false;
+}
+
+// TrainingArguments(**config): the knob may be in there.
+static void doubt_rest(const reader *r, plim_dialect dialect, plim_knob knob, plim_reading *out) {
+  for (size_t i = 0; r->has_rest && i < r->s->at.len; i++) {
+    const plim_setting *rest = &r->s->at.at[i];
+    if (!rest->is_rest || rest->is_of_evaluation || plim_setting_counts(r->s, rest) == PLIM_NO)
+      continue;
+    if (!plim_rest_gives(rest, dialect, knob) || is_given_beside(r, dialect, knob, rest)) continue;
+    *out = (plim_reading){
+        .origin = PLIM_UNCLEAR, .setting = rest, .key = &plim_natural_keys[knob], .is_fixed = true};
+    snprintf(out->why, sizeof out->why, "%.*s (line %d) may get it from %.80s, which is not known",
+             (int)(strlen(rest->key) - 3), rest->key, rest->line, rest->value.text);
+    return;
+  }
+}
+
 // ---- what must not change ---------------------------------------------------------------------------
 
 // A setting that binds a knob: above `limit`, or true.
@@ -403,12 +442,17 @@ plim_err plim_recipe_file_read(plim_settings *s, plim_dialect dialect, plim_reci
                                plim_error *error) {
   *out = (plim_recipe_file){.dialect = dialect};
   reader r = {.s = s};
-  for (size_t i = 0; i < s->at.len; i++) r.has_faint |= s->at.at[i].is_faint;
+  for (size_t i = 0; i < s->at.len; i++) {
+    r.has_faint |= s->at.at[i].is_faint;
+    r.has_rest |= s->at.at[i].is_rest;
+  }
   plim_err err = plim_key_index_make(s, &r.names)
                      ? PLIM_OK
                      : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-  for (int i = 0; i < PLIM_KNOBS && !err; i++)
+  for (int i = 0; i < PLIM_KNOBS && !err; i++) {
     resolve_knob(&r, dialect, (plim_knob)i, &out->knobs[i]);
+    doubt_rest(&r, dialect, (plim_knob)i, &out->knobs[i]);
+  }
   if (!err) apply_bonds(&r, out);
   apply_locks(s, out);
   plim_key_index_free(&r.names);

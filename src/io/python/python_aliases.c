@@ -31,6 +31,8 @@ void plim_py_note_alias(plim_py_reader *r, size_t name, size_t i, size_t end) {
   if (!is_class || !(size = plim_py_call_name(r, i, last, call, false))) return;
   const char *kept = plim_settings_keep(r->s, call, size);
   if (!kept) plim_py_no_memory(r);
-  plim_py_add_alias(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name), kept);
+  plim_py_add_alias(&r->names,
+                    (plim_py_holder){plim_py_text(r, name), (uint32_t)plim_py_size(r, name),
+                                     r->block->scope, kept});
   plim_py_note_adapter(r, name, last, kept);
 }

@@ -149,12 +149,14 @@ static bool is_own(const plim_py_reader *r, size_t name) {
 
 // CONFIG["lr"] = 1, args.lr = 1, os.environ["X"] = "1". The environment is everyone's, wherever it is
 // set; other things surely hold only at the level of the module.
-static void assign_element(plim_py_reader *r, size_t target, size_t i, size_t end) {
+void plim_py_assign_element(plim_py_reader *r, size_t target, size_t i, size_t end) {
+  if (r->block->where == PLIM_PY_IN_FUNCTION) plim_py_note_parameter_change(r, target);
   bool is_certain = is_environment(&r->scratch) ||
                     (r->block->where == PLIM_PY_IN_MODULE && !r->block->is_uncertain);
   bool is_left_out = r->block->where == PLIM_PY_IN_CLASS ||
                      (is_own(r, target) && r->block->where == PLIM_PY_IN_FUNCTION);
   if (is_left_out) {
+    if (is_own(r, target)) plim_py_note_own_change(r);
     plim_py_walk(r, i, end);
     return;
   }
@@ -203,12 +205,16 @@ static bool is_element(plim_py_reader *r, size_t i, size_t end) {
 }
 
 static void augment(plim_py_reader *r, size_t i, size_t sign, size_t end) {
+  if (r->block->where == PLIM_PY_IN_FUNCTION) plim_py_note_parameter_change(r, i);
   if (is_element(r, i, sign) && r->block->where != PLIM_PY_IN_CLASS && !is_own(r, i)) {
     size_t before = plim_py_push(r, r->scratch.at, r->scratch.len);
     forget_path(r);
     plim_py_add_derived(r, i, end, NULL);
     plim_py_pop(r, before);
-  } else assign_together(r, i, sign, i, end, NULL);
+  } else {
+    assign_together(r, i, sign, i, end, NULL);
+    plim_py_note_targets(r, i, sign);
+  }
   plim_py_walk(r, i, sign);
   plim_py_walk(r, sign + 1, end);
 }
@@ -217,9 +223,10 @@ static void assign_one(plim_py_reader *r, size_t i, size_t target_end, size_t va
   bool was_evaluation = r->is_of_evaluation;
   r->is_of_evaluation = plim_py_names_evaluation(r, i, target_end);
   if (target_end == i + 1 && plim_py_is_name(r, i, end)) assign_name(r, i, value, end);
-  else if (is_element(r, i, target_end)) assign_element(r, i, value, end);
+  else if (is_element(r, i, target_end)) plim_py_assign_element(r, i, value, end);
   else {
     assign_together(r, i, target_end, i, end, NULL);
+    plim_py_note_targets(r, i, target_end);
     plim_py_note_parsed(r, i, target_end, value, end);
     plim_py_walk(r, i, target_end);
     plim_py_walk(r, value, end);
@@ -232,6 +239,7 @@ static void assign_several(plim_py_reader *r, size_t i, size_t sign, size_t end)
   const char *kept = NULL;
   for (; sign < end && !r->err; i = sign + 1, sign = plim_py_find(r, i, end, '=')) {
     kept = assign_together(r, i, sign, first, end, kept);
+    plim_py_note_targets(r, i, sign);
     plim_py_walk(r, i, sign);
   }
   plim_py_walk(r, i, end);
@@ -256,6 +264,16 @@ static void expression_or_assignment(plim_py_reader *r, size_t i, size_t end) {
   else plim_py_walk(r, i, end);
 }
 
+// del name, CONFIG["lr"]
+static void delete (plim_py_reader *r, size_t i, size_t end) {
+  for (size_t stop; i < end; i = stop + 1) {
+    stop = plim_py_find(r, i, end, ',');
+    if (stop == i + 1) bind_names(r, r->block->scope, i, stop);
+    else plim_py_note_targets(r, i, stop);
+    plim_py_walk(r, i, stop);
+  }
+}
+
 static void statement(plim_py_reader *r, size_t i, size_t end) {
   if (i == end || r->err) return;
   uint8_t word = plim_py_at(r, i)->kind == PLIM_PY_NAME ? plim_py_at(r, i)->what : PY_NO_WORD;
@@ -264,8 +282,8 @@ static void statement(plim_py_reader *r, size_t i, size_t end) {
     plim_py_bind(&r->names, r->block->scope, plim_py_text(r, i + 1), plim_py_size(r, i + 1));
   else if (word == PY_global) plim_py_declare_globals(r, i + 1, end);
   else if (word == PY_nonlocal) plim_py_bind_nonlocals(r, i + 1, end);
-  else if (word == PY_import || word == PY_from || word == PY_del)
-    bind_names(r, r->block->scope, i + 1, end);
+  else if (word == PY_del) delete (r, i + 1, end);
+  else if (word == PY_import || word == PY_from) bind_names(r, r->block->scope, i + 1, end);
   else if (word && !plim_py_is_soft(plim_py_at(r, i))) plim_py_walk(r, i, end);
   else expression_or_assignment(r, i, end);
   if (word == PY_return) plim_py_leave_early(r, i + 1 < end);
@@ -311,7 +329,9 @@ static void bind_parameters(plim_py_reader *r, uint32_t scope, size_t open) {
   for (size_t i = open + 1, stop; i < close; i = stop + 1) {
     stop = plim_py_find(r, i, close, ',');
     while (i < stop && !plim_py_is_name(r, i, stop)) i++;
-    if (i < stop) plim_py_bind(&r->names, scope, plim_py_text(r, i), plim_py_size(r, i));
+    if (i >= stop) continue;
+    plim_py_bind(&r->names, scope, plim_py_text(r, i), plim_py_size(r, i));
+    plim_py_add_parameter(&r->names, scope, plim_py_text(r, i), plim_py_size(r, i));
   }
 }
 
@@ -410,8 +430,10 @@ plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, c
   while (!r->err && plim_py_next_line(&r->x)) read_line(r);
   if (!r->err) r->err = r->x.err;
   if (!r->err && r->expects_block) plim_py_fail_at(r, s->size, "an indented block is missing");
+  if (!r->err) plim_py_settle_changes(r);
   if (!r->err) plim_py_settle_locals(r);
   if (!r->err) plim_py_settle_dicts(r);
+  if (!r->err) plim_py_settle_unpackings(r);
   if (!r->err) plim_py_settle_uses(r);
   if (!r->err && !plim_py_resolve(&r->names, s)) plim_py_no_memory(r);
   if (!r->err) plim_py_settle_roots(r);
