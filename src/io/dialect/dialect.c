@@ -127,6 +127,14 @@ static void take(decision *d, const plim_key *key, const plim_setting *setting, 
       (plim_reading){.origin = PLIM_EXPLICIT, .value = t.value, .setting = setting, .key = key};
 }
 
+// gradient_checkpointing=True, and False further down in a script: which of them is meant, is not known.
+static bool is_turned_off(const reader *r, const decision *d, const plim_key *key,
+                          const plim_setting *setting) {
+  const plim_setting *before = d->reading.setting;
+  return r->s->format == PLIM_FORMAT_PYTHON && d->force == PLIM_STRONG && d->reading.key == key &&
+         before && before < setting && !key->applies_to;
+}
+
 static void resolve(reader *r, decision *d, const plim_key *key, const plim_setting *setting,
                     plim_token t) {
   plim_reading *now = &d->reading;
@@ -142,7 +150,10 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
       take(d, key, setting, t);
     return;
   }
-  if (t.force == PLIM_WEAK && d->force != PLIM_NOTHING) return;
+  if (t.force == PLIM_WEAK && d->force != PLIM_NOTHING) {
+    if (is_turned_off(r, d, key, setting)) say_twice(d, setting, &t.value);
+    return;
+  }
   bool is_rival = d->force == PLIM_STRONG && t.force == PLIM_STRONG && now->setting != setting;
   bool is_same = now->origin == PLIM_EXPLICIT && plim_value_same(&now->value, &t.value);
   bool is_last = key->flags & PLIM_KEY_LAST;
@@ -303,11 +314,43 @@ static void last_part(const char *key, char out[PLIM_KEY_BYTES]) {
   if (dot) memmove(out, dot + 1, strlen(dot));
 }
 
+static bool is_in_name(char c) { return isalnum((unsigned char)c) || c == '_' || c == '-'; }
+
+static bool is_conversion(const char *text, const char *open) {
+  static const char *const calls[] = {"int", "float", "str", "bool", "get"};
+  const char *name = open;
+  while (name > text && is_in_name(name[-1])) name--;
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    if (strlen(calls[i]) == (size_t)(open - name) &&
+        memcmp(name, calls[i], (size_t)(open - name)) == 0)
+      return true;
+  return false;
+}
+
+// cfg.train.batch_size, cfg["batch_size"], int(cfg.get("batch_size", 8)), ${batch_size}: where the name ends that it
+// hands on; NULL: it is no such expression.
+static const char *end_of_reference(const char *text) {
+  const char *at = text;
+  bool is_call = false;
+  for (; *at && !(is_call && *at == ','); at++) {
+    if (!is_in_name(*at) && !strchr(".[]\"'()${}:", *at)) return NULL;
+    if (*at == '(' && !is_conversion(text, at)) return NULL;
+    is_call |= *at == '(';
+  }
+  while (at > text && !is_in_name(at[-1])) at--;
+  return at;
+}
+
 bool plim_reading_explains(const plim_reading *reading, const plim_setting *computed) {
-  char name[PLIM_KEY_BYTES];
+  char key[PLIM_KEY_BYTES], name[PLIM_KEY_BYTES];
   if (!reading->setting || computed->value.kind != PLIM_VALUE_DERIVED) return false;
-  last_part(reading->setting->key, name);
-  return strcasestr(computed->value.text, name);
+  last_part(reading->setting->key, key);
+  plim_key_name(key, name);
+  const char *text = computed->value.text, *end = end_of_reference(text);
+  size_t size = strlen(name);
+  if (!end || (size_t)(end - text) < size) return false;
+  bool is_whole = end == text + size || !is_in_name(end[-(ptrdiff_t)size - 1]);
+  return is_whole && strncasecmp(end - size, name, size) == 0;
 }
 
 // A computed value is in force, unless it is computed from the one that was read.

@@ -23,8 +23,12 @@ void plim_py_note_parsed(plim_py_reader *r, size_t i, size_t target_end, size_t 
 void plim_py_note_alias(plim_py_reader *r, size_t name, size_t i, size_t end) {
   char call[PLIM_PY_MAX_NAME];
   size_t last = plim_py_dotted(r, i, end), size;
+  bool is_again = plim_py_is_arguments(&r->names, plim_py_text(r, name), plim_py_size(r, name)) &&
+                  plim_py_is_assigned_again(&r->names, r->block->scope, plim_py_text(r, name),
+                                            plim_py_size(r, name));
   if (parses(r, i, end))
     plim_py_add_arguments(&r->names, plim_py_text(r, name), plim_py_size(r, name));
+  else if (is_again) plim_py_note_mutation(r, name);
   if (last == end || !plim_py_is(r, last + 1, end, '(')) return;
   if (plim_py_at(r, last + 1)->match + 1 != end) return;
   bool is_class = *plim_py_text(r, last) >= 'A' && *plim_py_text(r, last) <= 'Z';

@@ -26,13 +26,20 @@ static void note_key(plim_py_reader *r, const char *key, size_t size) {
   if (!vec_push(&r->names.changed, plim_text_hash(0, key, size))) plim_py_no_memory(r);
 }
 
-// The key of a module's name, or of a function's own.
+// The key of a module's name, or of a function's own; and of what made it: config = Config(...).
 static void note_both_keys(plim_py_reader *r, const plim_chars *key) {
   const char *path = r->names.paths.at[r->block->scope];
+  const char *dot = memchr(key->at, '.', key->len);
+  size_t size = dot ? (size_t)(dot - key->at) : key->len;
+  const char *call = plim_py_alias(&r->names, r->block->scope, key->at, size);
   plim_chars own = {0};
   note_key(r, key->at, key->len);
   if (path && plim_chars_add_text(&own, path) && vec_push(&own, '.') &&
       plim_chars_add(&own, key->at, key->len))
+    note_key(r, own.at, own.len);
+  own.len = 0;
+  if (call && plim_chars_add_text(&own, call) &&
+      plim_chars_add(&own, key->at + size, key->len - size))
     note_key(r, own.at, own.len);
   vec_free(&own);
 }
@@ -48,6 +55,32 @@ void plim_py_note_parameter_change(plim_py_reader *r, size_t name) {
 // self.__dict__.update(...): any field of the class.
 static void note_own_class(plim_py_reader *r) {
   if (r->class_path.len) note_key(r, r->class_path.at, r->class_path.len);
+}
+
+void plim_py_note_touch(plim_py_reader *r, size_t name) {
+  plim_py_touch(&r->names, plim_py_text(r, name), plim_py_size(r, name));
+}
+
+void plim_py_note_link(plim_py_reader *r, size_t name, size_t i, size_t end) {
+  r->scratch.len = 0;
+  if (i >= end || !plim_py_reference_key(r, i, end, &r->scratch)) return;
+  plim_py_link link = {plim_py_text(r, name), plim_py_text(r, i), (uint32_t)plim_py_size(r, name),
+                       (uint32_t)plim_py_size(r, i)};
+  if (!vec_push(&r->names.links, link)) plim_py_no_memory(r);
+}
+
+void plim_py_note_local_change(plim_py_reader *r) { note_both_keys(r, &r->scratch); }
+
+void plim_py_note_overridden(plim_py_reader *r, size_t name, size_t key, size_t end) {
+  r->scratch.len = 0;
+  if (!plim_chars_add(&r->scratch, plim_py_text(r, name), plim_py_size(r, name)) ||
+      !vec_push(&r->scratch, '.'))
+    plim_py_no_memory(r);
+  bool is_keyword = plim_py_is_name(r, key, end) && end == key + 1;
+  bool is_known = is_keyword
+                      ? plim_chars_add(&r->scratch, plim_py_text(r, key), plim_py_size(r, key))
+                      : plim_py_entry_key(r, key, end, &r->scratch);
+  if (is_known) note_both_keys(r, &r->scratch);
 }
 
 void plim_py_note_own_change(plim_py_reader *r) {
@@ -191,14 +224,15 @@ static void mutate_arguments(plim_py_reader *r, size_t open) {
   }
 }
 
-// f(config), f(config=config): whether f changes it is known once all is read.
+// f(config), f(config=config), f(config["train"]): whether f changes it is known once all is read.
 static void note_handings(plim_py_reader *r, size_t last) {
   size_t open = last + 1, close = plim_py_at(r, open)->match;
   bool is_class = *plim_py_text(r, last) >= 'A' && *plim_py_text(r, last) <= 'Z';
   for (size_t i = open + 1, stop; i < close && !is_class; i = stop + 1) {
     stop = plim_py_find(r, i, close, ',');
     if (plim_py_is_name(r, i, stop) && plim_py_is(r, i + 1, stop, '=')) i += 2;
-    if (stop != i + 1 || !plim_py_is_name(r, i, stop)) continue;
+    r->scratch.len = 0;
+    if (i >= stop || !plim_py_reference_key(r, i, stop, &r->scratch)) continue;
     plim_py_handing handing = {plim_py_text(r, last), plim_py_text(r, i),
                                (uint32_t)plim_py_size(r, last), (uint32_t)plim_py_size(r, i),
                                r->block->scope};
@@ -252,12 +286,25 @@ void plim_py_note_change(plim_py_reader *r, size_t first, size_t last, size_t en
 
 // ---- at the end -------------------------------------------------------------------------------------
 
+// A change by another name of the same thing.
+static bool follow_links(plim_py_names *n) {
+  bool is_new = false;
+  for (size_t i = 0; i < n->links.len; i++) {
+    const plim_py_link *link = &n->links.at[i];
+    if (!plim_py_is_touched(n, link->name, link->size)) continue;
+    if (plim_py_is_mutated(n, link->of, link->of_size)) continue;
+    plim_py_mutate(n, link->of, link->of_size, 0);
+    is_new = true;
+  }
+  return is_new;
+}
+
 // Functions that change what they are given, and those that hand it on to them.
 static void settle_handings(plim_py_reader *r) {
   plim_py_names *n = &r->names;
-  bool goes_on = n->handings.len > 0;
+  bool goes_on = n->handings.len + n->links.len > 0;
   for (int pass = 0; goes_on; pass++) {
-    goes_on = false;
+    goes_on = follow_links(n);
     for (size_t i = 0; i < n->handings.len; i++) {
       const plim_py_handing *h = &n->handings.at[i];
       if (!plim_py_is_changer(n, h->function, h->function_size)) continue;
@@ -312,15 +359,29 @@ static void note_changed_names(plim_py_reader *r) {
   }
 }
 
-// One of the changed keys, or below one.
-static bool is_changed(const plim_hash *changed, const char *key) {
-  for (const char *dot = key; dot; dot++) {
-    size_t size = strcspn(dot, ".");
-    if (plim_hash_find(changed, plim_text_hash(0, key, (size_t)(dot - key) + size))) return true;
-    if (!dot[size]) return false;
-    dot += size;
+typedef struct {
+  plim_hash keys;     // that change
+  plim_hash replaced; // by key: the setting from which on it holds
+} changes;
+
+// One of the changed keys, or below one; or below one that is assigned anew further down.
+static bool is_changed(const changes *c, const char *key, uint32_t setting) {
+  for (const char *dot = key;; dot++) {
+    dot += strcspn(dot, ".");
+    uint64_t hash = plim_text_hash(0, key, (size_t)(dot - key));
+    const uint32_t *from = *dot ? plim_hash_find(&c->replaced, hash) : NULL;
+    if (plim_hash_find(&c->keys, hash) || (from && setting < *from)) return true;
+    if (!*dot) return false;
   }
-  return false;
+}
+
+static bool collect(const plim_py_names *n, changes *c) {
+  bool ok = true;
+  for (size_t i = 0; i < n->changed.len && ok; i++)
+    ok = plim_hash_put(&c->keys, n->changed.at[i], 1);
+  for (size_t i = 0; i < n->replacements.len && ok; i++)
+    ok = plim_hash_put(&c->replaced, n->replacements.at[i].key, n->replacements.at[i].from);
+  return ok;
 }
 
 // No literal, and nothing that leads to one.
@@ -330,8 +391,8 @@ static void forget_values(plim_py_reader *r, const bool *is_void) {
     plim_setting *x = &r->s->at.at[i];
     if (!is_void[i]) continue;
     x->chooses = 0;
-    bool is_literal = x->value.kind != PLIM_VALUE_DERIVED;
-    if (is_literal && !plim_py_doubt(r->s, x)) plim_py_no_memory(r);
+    bool is_written = x->value.kind != PLIM_VALUE_DERIVED || x->span.end > x->span.begin;
+    if (is_written && !plim_py_doubt(r->s, x)) plim_py_no_memory(r);
   }
   for (size_t i = 0; i < n->references.len; i++)
     n->references.at[i].is_void |= is_void[n->references.at[i].setting];
@@ -352,17 +413,16 @@ static void mark_arguments(const plim_py_reader *r, bool *is_void) {
 }
 
 void plim_py_settle_changes(plim_py_reader *r) {
-  plim_hash changed = {0};
+  changes c = {0};
   settle_handings(r);
   note_changed_names(r);
-  for (size_t i = 0; i < r->names.changed.len && !r->err; i++)
-    if (!plim_hash_put(&changed, r->names.changed.at[i], 1)) plim_py_no_memory(r);
   bool *is_void = calloc(r->s->at.len + 1, sizeof *is_void);
-  if (!is_void) plim_py_no_memory(r);
-  for (size_t i = 0; is_void && changed.len && i < r->s->at.len; i++)
-    is_void[i] = is_changed(&changed, r->s->at.at[i].key);
+  if (!is_void || !collect(&r->names, &c)) plim_py_no_memory(r);
+  for (uint32_t i = 0; is_void && i < r->s->at.len; i++)
+    is_void[i] = is_changed(&c, r->s->at.at[i].key, i);
   if (is_void) mark_arguments(r, is_void);
   if (is_void) forget_values(r, is_void);
   free(is_void);
-  plim_hash_free(&changed);
+  plim_hash_free(&c.keys);
+  plim_hash_free(&c.replaced);
 }

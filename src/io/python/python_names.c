@@ -27,6 +27,7 @@ typedef enum {
   UNPACKED,    // in a scope: its entries are arguments
   MUTATED,     // in the module: by a method
   PARAMETER,   // of a function, in its scope
+  TOUCHED,     // its elements get values
   CHANGER,     // a function that changes what it is given
   KINDS
 } fact;
@@ -67,6 +68,8 @@ void plim_py_names_free(plim_py_names *n) {
   vec_free(&n->mutations);
   vec_free(&n->defaults);
   vec_free(&n->handings);
+  vec_free(&n->links);
+  vec_free(&n->replacements);
   vec_free(&n->unpackings);
   vec_free(&n->changed);
   vec_free(&n->references);
@@ -146,6 +149,14 @@ void plim_py_mutate(plim_py_names *n, const char *name, size_t size, uint32_t li
   if (is_first) count(n, MUTATED, 0, name, size);
 }
 
+void plim_py_touch(plim_py_names *n, const char *name, size_t size) {
+  put(n, file_under(TOUCHED, 0, name, size), 1);
+}
+
+bool plim_py_is_touched(const plim_py_names *n, const char *name, size_t size) {
+  return find(n, TOUCHED, 0, name, size) || find(n, MUTATED, 0, name, size);
+}
+
 void plim_py_add_parameter(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
   count(n, PARAMETER, scope, name, size);
 }
@@ -160,6 +171,12 @@ void plim_py_add_changer(plim_py_names *n, const char *name, size_t size) {
 
 bool plim_py_is_changer(const plim_py_names *n, const char *name, size_t size) {
   return find(n, CHANGER, 0, name, size) != NULL;
+}
+
+bool plim_py_is_assigned_again(const plim_py_names *n, uint32_t scope, const char *name,
+                               size_t size) {
+  uint32_t *assigned = find(n, ASSIGNED, scope, name, size);
+  return assigned && *assigned > 1;
 }
 
 bool plim_py_is_arguments(const plim_py_names *n, const char *name, size_t size) {
@@ -200,6 +217,11 @@ void plim_py_count_call(plim_py_names *n, const char *name, size_t size) {
 void plim_py_add_alias(plim_py_names *n, plim_py_holder alias) {
   put(n, file_under(ALIAS, alias.scope, alias.name, alias.size), (uint32_t)n->aliases.len);
   if (!vec_push(&n->aliases, alias)) n->is_out_of_memory = true;
+}
+
+const char *plim_py_alias(const plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  uint32_t *alias = find(n, ALIAS, scope, name, size);
+  return alias ? n->aliases.at[*alias].call : NULL;
 }
 
 void plim_py_add_arguments(plim_py_names *n, const char *name, size_t size) {
@@ -275,7 +297,7 @@ static uint32_t alias_of(const plim_py_names *n, const plim_settings *s, uint32_
   uint32_t *alias = find(n, ALIAS, scope, r->key, r->base_size);
   uint32_t *assigned = find(n, ASSIGNED, scope, r->key, r->base_size);
   bool is_only = assigned && *assigned == 1 && !find(n, BOUND, scope, r->key, r->base_size) &&
-                 !find(n, MUTATED, 0, r->key, r->base_size);
+                 !is_in_doubt(n, r->key, r->base_size);
   if (!alias || !is_only || r->key[r->base_size] != '.') return NOTHING;
   char key[MAX_KEY];
   int length = snprintf(key, sizeof key, "%s%s", n->aliases.at[*alias].call, r->key + r->base_size);

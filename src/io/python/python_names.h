@@ -72,6 +72,18 @@ typedef struct {
   uint32_t size, line;
 } plim_py_mutation;
 
+// A key that is assigned anew: what was below it before the setting of this number does not hold.
+typedef struct {
+  uint64_t key; // its hash
+  uint32_t from;
+} plim_py_replacement;
+
+// A name that is another one of the same thing.
+typedef struct {
+  const char *name, *of; // in the text
+  uint32_t size, of_size;
+} plim_py_link;
+
 // A name that is given to a function as it is.
 typedef struct {
   const char *function, *name; // in the text
@@ -95,6 +107,8 @@ typedef struct {
   vec(uint32_t) arguments;                   // settings of a parser's arguments
   vec(plim_py_mutation) mutations, defaults; // of a parser, by set_defaults
   vec(plim_py_handing) handings;
+  vec(plim_py_link) links;
+  vec(plim_py_replacement) replacements;
   vec(plim_py_unpacking) unpackings;
   vec(uint64_t) changed;  // keys that change with all that is below them, by their hash
   bool changes_arguments; // what a parser's arguments are without a command, is not their default
@@ -139,12 +153,18 @@ bool plim_py_is_unpacked(const plim_py_names *n, uint32_t scope, const char *nam
 bool plim_py_is_mutated(const plim_py_names *n, const char *name, size_t size);
 // name.update(...), setattr(name, ...), del name[...]: what it holds is no longer what was written.
 void plim_py_mutate(plim_py_names *n, const char *name, size_t size, uint32_t line);
+// Whose elements get values.
+void plim_py_touch(plim_py_names *n, const char *name, size_t size);
+bool plim_py_is_touched(const plim_py_names *n, const char *name, size_t size);
 // A parameter of a function, by the function's scope.
 void plim_py_add_parameter(plim_py_names *n, uint32_t scope, const char *name, size_t size);
 bool plim_py_is_parameter(const plim_py_names *n, uint32_t scope, const char *name, size_t size);
 // A function that changes something that it is given.
 void plim_py_add_changer(plim_py_names *n, const char *name, size_t size);
 bool plim_py_is_changer(const plim_py_names *n, const char *name, size_t size);
+// Whether it was assigned more than once so far.
+bool plim_py_is_assigned_again(const plim_py_names *n, uint32_t scope, const char *name,
+                               size_t size);
 bool plim_py_is_arguments(const plim_py_names *n, const char *name, size_t size);
 // The setting of the argument that is stored under this name; UINT32_MAX: none, or several.
 uint32_t plim_py_destination(const plim_py_names *n, const char *name, size_t size);
@@ -153,6 +173,8 @@ bool plim_py_is_field(const plim_py_names *n, const char *key);
 
 // name = Call(...): what is read from the name was given to the call. `call` is kept by the settings.
 void plim_py_add_alias(plim_py_names *n, plim_py_holder alias);
+// That call; NULL: it is none.
+const char *plim_py_alias(const plim_py_names *n, uint32_t scope, const char *name, size_t size);
 // name = parser.parse_args(): what is read from the name are arguments.
 void plim_py_add_arguments(plim_py_names *n, const char *name, size_t size);
 // The setting of an argument by the attribute it is stored in.

@@ -89,8 +89,6 @@ typedef struct {
   uint32_t call_from;         // the first setting of the call being read
   uint32_t condition;         // of the part of an expression being read; 0: that of its block
   int nesting;                // of values within values
-  plim_hash assigned;         // by key: the settings that its last assignment made
-  vec(plim_span) made;
   plim_chars scratch;
   uint32_t last_token, last_line; // where a setting ended, and its line
   const char *wanted;             // the path of a place to find, NULL: none
@@ -201,6 +199,13 @@ void plim_py_assign_element(plim_py_reader *r, size_t target, size_t i, size_t e
 void plim_py_note_mutation(plim_py_reader *r, size_t name);
 // The same where it is a parameter: whoever gives the function a name, has it changed.
 void plim_py_note_parameter_change(plim_py_reader *r, size_t name);
+// An element of the name gets a value; and name = other, name = other["train"]: two names of one thing.
+void plim_py_note_touch(plim_py_reader *r, size_t name);
+void plim_py_note_link(plim_py_reader *r, size_t name, size_t i, size_t end);
+// config["lr"] = 1 of a name that is a function's own, with the key in r->scratch.
+void plim_py_note_local_change(plim_py_reader *r);
+// {**name, "lr": 1}, dict(name, lr=1): the entry of `name` does not count; the tokens from `key` to `end` are which.
+void plim_py_note_overridden(plim_py_reader *r, size_t name, size_t key, size_t end);
 // self.lr = 1 in a method, with the key in r->scratch.
 void plim_py_note_own_change(plim_py_reader *r);
 // Targets that are no names and have no key that is known: CONFIG[key], vars(args)["lr"], globals()["LR"].

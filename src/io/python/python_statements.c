@@ -70,43 +70,21 @@ static size_t push_classes(plim_py_reader *r) {
   return r->class_path.len ? plim_py_push(r, r->class_path.at, r->class_path.len) : before;
 }
 
-// A name that is assigned anew: what the last assignment put below it (the entries of a dict) no
-// longer holds, or not surely.
-static void forget(plim_py_reader *r, plim_span made, const char *key, size_t size) {
-  for (size_t i = made.begin; i < made.end; i++) {
-    plim_setting *old = &r->s->at.at[i];
-    bool is_below = strncmp(old->key, key, size) == 0 && old->key[size] == '.';
-    if (!is_below || old->value.kind == PLIM_VALUE_DERIVED) continue;
-    if (!plim_py_doubt(r->s, old)) plim_py_no_memory(r);
-  }
-}
-
+// What is assigned anew: what an earlier assignment put below it (the entries of a dict) no longer holds.
 static void forget_path(plim_py_reader *r) {
   const char *key = r->path.at + r->path_base;
   size_t size = r->path.len - r->path_base;
-  uint32_t *last = plim_hash_find(&r->assigned, plim_text_hash(0, key, size));
+  plim_py_replacement replacement = {plim_text_hash(0, key, size), (uint32_t)r->s->at.len};
   if (r->wanted && strncmp(r->wanted, key, size) == 0) r->place.is_found = false;
-  if (!last) return;
-  forget(r, r->made.at[*last], key, size);
-  r->made.at[*last].end = r->made.at[*last].begin;
-}
-
-static void remember_path(plim_py_reader *r, size_t from) {
-  const char *key = r->path.at + r->path_base;
-  uint64_t hash = plim_text_hash(0, key, r->path.len - r->path_base);
-  if (!plim_hash_put(&r->assigned, hash, (uint32_t)r->made.len) ||
-      !vec_push(&r->made, (plim_span){from, r->s->at.len}))
-    plim_py_no_memory(r);
+  if (!vec_push(&r->names.replacements, replacement)) plim_py_no_memory(r);
 }
 
 static void assign_path(plim_py_reader *r, size_t first, size_t i, size_t end, bool is_uncertain) {
-  size_t from = r->s->at.len;
   forget_path(r);
   r->is_uncertain = is_uncertain;
   if (r->block->where != PLIM_PY_IN_CLASS || !plim_py_field(r, first, i, end))
     plim_py_value(r, first, i, end);
   r->is_uncertain = false;
-  remember_path(r, from);
 }
 
 static bool is_reported(const plim_py_reader *r, size_t name) {
@@ -125,6 +103,7 @@ static size_t push_name(plim_py_reader *r, size_t name) {
 static void assign_name(plim_py_reader *r, size_t name, size_t i, size_t end) {
   plim_py_assign(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name));
   plim_py_note_alias(r, name, i, end);
+  plim_py_note_link(r, name, i, end);
   plim_py_note_load(r, name, i, end);
   if (!is_reported(r, name)) {
     bool is_read =
@@ -150,7 +129,10 @@ static bool is_own(const plim_py_reader *r, size_t name) {
 // CONFIG["lr"] = 1, args.lr = 1, os.environ["X"] = "1". The environment is everyone's, wherever it is
 // set; other things surely hold only at the level of the module.
 void plim_py_assign_element(plim_py_reader *r, size_t target, size_t i, size_t end) {
-  if (r->block->where == PLIM_PY_IN_FUNCTION) plim_py_note_parameter_change(r, target);
+  plim_py_note_touch(r, target);
+  bool is_in_function = r->block->where == PLIM_PY_IN_FUNCTION && !is_environment(&r->scratch);
+  if (is_in_function) plim_py_note_parameter_change(r, target);
+  if (is_in_function && !is_own(r, target)) plim_py_note_local_change(r);
   bool is_certain = is_environment(&r->scratch) ||
                     (r->block->where == PLIM_PY_IN_MODULE && !r->block->is_uncertain);
   bool is_left_out = r->block->where == PLIM_PY_IN_CLASS ||
@@ -207,6 +189,8 @@ static bool is_element(plim_py_reader *r, size_t i, size_t end) {
 static void augment(plim_py_reader *r, size_t i, size_t sign, size_t end) {
   if (r->block->where == PLIM_PY_IN_FUNCTION) plim_py_note_parameter_change(r, i);
   if (is_element(r, i, sign) && r->block->where != PLIM_PY_IN_CLASS && !is_own(r, i)) {
+    plim_py_note_touch(r, i);
+    plim_py_note_local_change(r);
     size_t before = plim_py_push(r, r->scratch.at, r->scratch.len);
     forget_path(r);
     plim_py_add_derived(r, i, end, NULL);
@@ -449,6 +433,4 @@ void plim_py_reader_free(plim_py_reader *r) {
   vec_free(&r->class_path);
   vec_free(&r->path);
   vec_free(&r->scratch);
-  vec_free(&r->made);
-  plim_hash_free(&r->assigned);
 }

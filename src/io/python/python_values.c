@@ -241,6 +241,7 @@ static void read_entry(plim_py_reader *r, size_t i, size_t end) {
 
 static void read_dict(plim_py_reader *r, size_t open) {
   size_t close = plim_py_at(r, open)->match, unpacking = last_unpacking(r, open + 1, close);
+  size_t base = 0; // the name that was unpacked last
   bool was_uncertain = r->is_uncertain;
   plim_py_note_place(r, open, false);
   for (size_t i = open + 1, stop; i < close && !r->err; i = stop + 1) {
@@ -250,6 +251,12 @@ static void read_dict(plim_py_reader *r, size_t open) {
     if (i < unpacking && unpacks && plim_py_is_name(r, i + 1, stop))
       plim_py_note_mutation(r, i + 1); // {**base, **other}
     if (unpacks) plim_py_note_rest(r, i + 1, stop);
+    if (unpacks && stop == i + 2 && plim_py_is_name(r, i + 1, stop)) {
+      base = i + 1;
+      plim_py_unpack(&r->names, r->block->scope, plim_py_text(r, base), plim_py_size(r, base));
+    }
+    size_t colon = base ? plim_py_find(r, i, stop, ':') : stop;
+    if (colon < stop) plim_py_note_overridden(r, base, i, colon);
     read_entry(r, i, stop);
   }
   r->is_uncertain = was_uncertain;
@@ -396,19 +403,24 @@ static size_t read_model(plim_py_reader *r, size_t open, const char *name) {
 }
 
 static void read_arguments(plim_py_reader *r, size_t open, const char *model, bool is_mapping) {
-  size_t close = plim_py_at(r, open)->match;
+  size_t close = plim_py_at(r, open)->match, base = 0; // of dict(base, lr=1)
   plim_py_note_place(r, open, true);
   size_t begin = model ? read_model(r, open, model) : open + 1;
   for (size_t i = begin, stop; i < close && !r->err; i = stop + 1) {
     stop = plim_py_find(r, i, close, ',');
     if (plim_py_is_name(r, i, stop) && plim_py_is(r, i + 1, stop, '=')) {
       size_t before = plim_py_push(r, plim_py_text(r, i), plim_py_size(r, i));
+      if (base) plim_py_note_overridden(r, base, i, i + 1);
       plim_py_note_unpacked(r, i, i + 2, stop);
       plim_py_value(r, i, i + 2, stop);
       plim_py_pop(r, before);
     } else if (plim_py_is(r, i, stop, PLIM_PY_POWER)) unpack(r, i + 1, stop);
     else {
-      if (is_mapping && i < stop) plim_py_note_rest(r, i, stop); // dict(base, lr=1)
+      if (is_mapping && i < stop) plim_py_note_rest(r, i, stop);
+      if (is_mapping && stop == i + 1 && plim_py_is_name(r, i, stop)) {
+        base = i;
+        plim_py_unpack(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
+      }
       plim_py_walk(r, i, stop);
     }
   }

@@ -30,7 +30,7 @@ static const struct {
     {ORDER, {"do|should|shall|must", "not", CHANGE "|use"}},
     {ORDER, {"don't|dont|never|shouldn't|cannot|can't", CHANGE "|use"}},
     {STATEMENT, {"not|never|cannot|can't|shouldn't", "be", CHANGED}},
-    {STATEMENT, {"does", "not", "work"}},
+    {STATEMENT, {"do|does", "not", "work"}},
     {STATEMENT, {"doesn't|don't|never|cannot|can't", "work"}},
     {STATEMENT, {"only", "support|supports|works|work"}},
     {WHOLE, {"keep|leave", "at|as|this|it|fixed|unchanged|constant|alone|#"}},
