@@ -135,10 +135,24 @@ static bool is_turned_off(const reader *r, const decision *d, const plim_key *ke
          before && before < setting && !key->applies_to;
 }
 
+static bool is_argument(const plim_setting *setting) { return strstr(setting->key, ".--") != NULL; }
+
+// The default of a script's argument and something else say the same: a command that gives the argument makes it
+// unclear. Returns what was read before; NULL: it is no such pair.
+static const plim_setting *replaced_default(const reader *r, const decision *d,
+                                            const plim_setting *setting, const plim_value *value) {
+  const plim_reading *now = &d->reading;
+  bool is_other = r->s->format == PLIM_FORMAT_PYTHON && now->origin == PLIM_EXPLICIT &&
+                  now->setting && now->setting != setting;
+  if (!is_other || is_argument(now->setting) == is_argument(setting)) return NULL;
+  return plim_value_same(&now->value, value) ? now->setting : NULL;
+}
+
 static void resolve(reader *r, decision *d, const plim_key *key, const plim_setting *setting,
                     plim_token t) {
   plim_reading *now = &d->reading;
   if (t.force == PLIM_NOTHING) return;
+  const plim_setting *default_of = replaced_default(r, d, setting, &t.value);
   if (t.force == PLIM_UNREADABLE) {
     d->unreadable = setting, d->unreadable_key = key;
     return;
@@ -152,6 +166,7 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
   }
   if (t.force == PLIM_WEAK && d->force != PLIM_NOTHING) {
     if (is_turned_off(r, d, key, setting)) say_twice(d, setting, &t.value);
+    if (default_of) now->rival = setting;
     return;
   }
   bool is_rival = d->force == PLIM_STRONG && t.force == PLIM_STRONG && now->setting != setting;
@@ -169,6 +184,7 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
     say_twice(d, setting, &t.value);
   else if (is_rival && is_same && setting->is_faint && now->setting->is_faint) say_both(d, setting);
   else take(d, key, setting, t);
+  if (default_of && now->setting == setting) now->rival = default_of;
 }
 
 // The items of a list, each by the row's words, without those said already.
@@ -331,19 +347,30 @@ static bool is_conversion(const char *text, const char *open) {
 // hands on; NULL: it is no such expression.
 static const char *end_of_reference(const char *text) {
   const char *at = text;
-  bool is_call = false;
-  for (; *at && !(is_call && *at == ','); at++) {
+  int calls = 0;
+  for (; *at && !(calls > 0 && *at == ','); at++) {
     if (!is_in_name(*at) && !strchr(".[]\"'()${}:", *at)) return NULL;
     if (*at == '(' && !is_conversion(text, at)) return NULL;
-    is_call |= *at == '(';
+    calls += (*at == '(') - (*at == ')');
   }
   while (at > text && !is_in_name(at[-1])) at--;
   return at;
 }
 
+// (**LORA) of a call, whose entry LORA.r was read.
+static bool is_unpacked_in(const char *text, const char *key) {
+  const char *end = strrchr(key, '.'), *begin = end;
+  while (begin && begin > key && begin[-1] != '.') begin--;
+  size_t size = begin ? (size_t)(end - begin) : 0;
+  for (const char *at = text; size && (at = strstr(at, "**")); at += 2)
+    if (strncmp(at + 2, begin, size) == 0 && !is_in_name(at[2 + size])) return true;
+  return false;
+}
+
 bool plim_reading_explains(const plim_reading *reading, const plim_setting *computed) {
   char key[PLIM_KEY_BYTES], name[PLIM_KEY_BYTES];
   if (!reading->setting || computed->value.kind != PLIM_VALUE_DERIVED) return false;
+  if (is_unpacked_in(computed->value.text, reading->setting->key)) return true;
   last_part(reading->setting->key, key);
   plim_key_name(key, name);
   const char *text = computed->value.text, *end = end_of_reference(text);

@@ -19,6 +19,22 @@ void plim_py_note_parsed(plim_py_reader *r, size_t i, size_t target_end, size_t 
       plim_py_add_arguments(&r->names, plim_py_text(r, i), plim_py_size(r, i));
 }
 
+void plim_py_name_by_call(plim_py_reader *r, size_t name) {
+  const char *call =
+      plim_py_alias(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name));
+  size_t size = plim_py_size(r, name);
+  plim_chars key = {0};
+  if (!call || r->scratch.len <= size || r->scratch.at[size] != '.') return;
+  bool ok = plim_chars_add_text(&key, call) &&
+            plim_chars_add(&key, r->scratch.at + size, r->scratch.len - size);
+  if (ok) {
+    r->scratch.len = 0;
+    ok = plim_chars_add(&r->scratch, key.at, key.len);
+  }
+  if (!ok) plim_py_no_memory(r);
+  vec_free(&key);
+}
+
 // name = Config(...): config.lr is Config.lr. name = parser.parse_args(): args.lr is an argument.
 void plim_py_note_alias(plim_py_reader *r, size_t name, size_t i, size_t end) {
   char call[PLIM_PY_MAX_NAME];

@@ -199,6 +199,8 @@ void plim_py_assign_element(plim_py_reader *r, size_t target, size_t i, size_t e
 void plim_py_note_mutation(plim_py_reader *r, size_t name);
 // The same where it is a parameter: whoever gives the function a name, has it changed.
 void plim_py_note_parameter_change(plim_py_reader *r, size_t name);
+// args.lr in r->scratch becomes TrainingArguments.lr, where args = TrainingArguments(...) and `name` is args.
+void plim_py_name_by_call(plim_py_reader *r, size_t name);
 // An element of the name gets a value; and name = other, name = other["train"]: two names of one thing.
 void plim_py_note_touch(plim_py_reader *r, size_t name);
 void plim_py_note_link(plim_py_reader *r, size_t name, size_t i, size_t end);

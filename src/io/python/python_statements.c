@@ -142,6 +142,7 @@ void plim_py_assign_element(plim_py_reader *r, size_t target, size_t i, size_t e
     plim_py_walk(r, i, end);
     return;
   }
+  if (is_certain) plim_py_name_by_call(r, target);
   size_t before = plim_py_push(r, r->scratch.at, r->scratch.len);
   assign_path(r, target, i, end, !is_certain);
   plim_py_pop(r, before);

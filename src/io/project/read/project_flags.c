@@ -159,6 +159,14 @@ static void doubt(plim_project *p, plim_project_knob *k) {
   }
 }
 
+// What says the same in the same file and is no argument's default: a command does not reach it. NULL: nothing.
+static const plim_setting *other_place(const plim_project_knob *k) {
+  for (size_t i = 0; i < k->place_count; i++)
+    if (k->places[i].file == k->places[0].file && !argument_of(k->places[i].setting))
+      return k->places[i].setting;
+  return NULL;
+}
+
 plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   plim_project_knob *k = &p->knobs[knob];
   const plim_setting *setting = k->place_count ? k->places[0].setting : NULL;
@@ -166,10 +174,13 @@ plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   if (!setting || (k->origin != PLIM_EXPLICIT && !is_open)) return PLIM_OK;
   const char *argument = argument_of(setting), *key = k->places[0].key ? k->places[0].key->key : "";
   plim_knob_place flag;
+  plim_value before = k->value;
+  const plim_setting *beside = other_place(k);
   if (*key && key[strlen(key) - 1] == '*') return PLIM_OK; // it is so whatever the value is
   bool is_set = argument && plim_project_flag(p, argument, &flag);
   plim_err err = is_set ? take_flag(p, knob, flag, setting, error) : PLIM_OK;
   const plim_setting *rival = is_set && !err ? plim_project_rival_flag(p, argument, &flag) : NULL;
+  if (is_set && !err && !rival && beside && !plim_value_same(&before, &k->value)) rival = beside;
   if (rival) say_twice(k, rival, flag.setting);
   if (is_set) return err;
   if (setting->reference && !setting->environment) return take_copied(p, knob, error);
