@@ -106,8 +106,8 @@ typedef struct {
 bool check_find(const check *c, const char *key, check_place *out);
 // One that is on, unless a command line turns it off.
 bool check_find_on(const check *c, const char *key, check_place *out);
-// A word in Python code, outside comments; NULL if there is none. `byte` may be NULL.
-const plim_project_file *check_mention(const check *c, const char *word, size_t *byte);
+// The first script whose code has a piece (python_code.h), and where; NULL: none has. `byte` may be NULL.
+const plim_project_file *check_code(const check *c, const char *piece, size_t *byte);
 void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte);
 void check_at(check_finding *f, const check_place *place);
 void check_at_note(check_finding *f, const plim_note *note);

@@ -5,6 +5,7 @@
 #include "alloc_conf.h"
 #include "check.h"
 #include "key_names.h"
+#include "python_code.h"
 
 // The first that is set is in force, in this order.
 static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
@@ -36,8 +37,8 @@ static bool is_setdefault(const check_place *place) {
   const char *text = place->file->text;
   size_t start = place->setting->span.begin;
   while (start > 0 && text[start - 1] != '\n') start--;
-  size_t size = place->setting->span.begin - start;
-  return memmem(text + start, size, "setdefault", strlen("setdefault"));
+  return plim_python_find(text, place->file->size, "setdefault(", start) <
+         place->setting->span.begin;
 }
 
 static void add(variables *v, int name, const char *text, check_place place) {
@@ -151,7 +152,7 @@ static void judge(check *c, const variables *v, variable *x) {
 // ---- settings that fight each other -----------------------------------------------------------------
 
 static bool has_cap(const check *c, const plim_alloc_conf *conf) {
-  return conf->memory_fraction < 1 || check_mention(c, "set_per_process_memory_fraction", NULL);
+  return conf->memory_fraction < 1 || check_code(c, "set_per_process_memory_fraction", NULL);
 }
 
 static bool is_expandable_split(const check *c, const plim_alloc_conf *conf) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "python_code.h"
 
 static bool is_trainer(const check *c) {
   plim_dialect d = c->files.project.dialect;
@@ -67,17 +68,17 @@ static int64_t rank(const check *c) { return check_number(c, PLIM_KNOB_LORA_RANK
 // peft turns input gradients on itself where checkpointing was on before the adapters came.
 static bool has_input_gradients(const check *c) {
   size_t enabled, adapted;
-  if (check_mention(c, "enable_input_require_grads", NULL)) return true;
+  if (check_code(c, "enable_input_require_grads", NULL)) return true;
   if (project_job_calls(&c->files, "prepare_model_for_kbit_training(")) return true;
-  const plim_project_file *f = check_mention(c, "gradient_checkpointing_enable(", &enabled);
-  return f && check_mention(c, "get_peft_model(", &adapted) == f && enabled < adapted;
+  const plim_project_file *f = check_code(c, "gradient_checkpointing_enable(", &enabled);
+  return f && check_code(c, "get_peft_model(", &adapted) == f && enabled < adapted;
 }
 
 // TRL, Unsloth and the ecosystems in YAML see to it themselves.
 static bool wraps_itself(const check *c) {
   plim_dialect d = c->files.project.dialect;
   bool is_plain = d == PLIM_DIALECT_HF || d == PLIM_DIALECT_HOME || d == PLIM_DIALECT_SENTENCE;
-  return is_plain && check_mention(c, "get_peft_model(", NULL);
+  return is_plain && check_code(c, "get_peft_model(", NULL);
 }
 
 // In a file of its own, or in the JSON of a command line.
@@ -94,7 +95,7 @@ static void check_reentrant(check *c) {
   bool is_absent = check_says(c, PLIM_KNOB_CHECKPOINT, "on") && !says_reentrant(c);
   if (!rank(c) || !(is_reentrant || is_absent) || !wraps_itself(c) || has_input_gradients(c))
     return;
-  const plim_project_file *file = check_mention(c, "get_peft_model(", &byte);
+  const plim_project_file *file = check_code(c, "get_peft_model(", &byte);
   check_finding *f =
       check_add(c, "conflict.reentrant", is_reentrant ? CHECK_FAILS : CHECK_WARNING,
                 is_reentrant ? "reentrant checkpointing with adapters, without input gradients"
@@ -135,19 +136,18 @@ static void check_device_map(check *c) {
 // transformers knows of the third stage once the arguments that name it are there: above the model, where a map then
 // is an error; below it, the map is heeded.
 static bool has_arguments_above(const plim_project_file *f, size_t byte) {
-  static const char *const words[] = {"TrainingArguments(", "SFTConfig(", "HfArgumentParser(",
+  static const char *const words[] = {"*TrainingArguments(", "SFTConfig(", "HfArgumentParser(",
                                       "TrlParser(", "HfDeepSpeedConfig("};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (memmem(f->text, byte, words[i], strlen(words[i]))) return true;
+    if (plim_python_find(f->text, f->size, words[i], 0) < byte) return true;
   return false;
 }
 
 static void check_map_of_stage_3(check *c) {
-  static const char word[] = "device_map=";
   size_t byte = 0;
-  const plim_project_file *file = check_mention(c, word, &byte);
+  const plim_project_file *file = check_code(c, "device_map=", &byte);
   if (!file || !check_says(c, PLIM_KNOB_STRATEGY, "zero3")) return;
-  if (strncmp(file->text + byte + sizeof word - 1, "None", 4) == 0) return;
+  if (plim_python_find(file->text, file->size, "device_map=None", byte) == byte) return;
   bool fails = has_arguments_above(file, byte);
   check_finding *f = check_add(c, "conflict.zero3_device_map", fails ? CHECK_FAILS : CHECK_WARNING,
                                "device_map with ZeRO's third stage");
@@ -163,7 +163,7 @@ static void check_map_of_stage_3(check *c) {
 static bool has_adapter(const check *c) {
   check_place at;
   static const char *const keys[] = {"use_peft", "use_lora", "lora"};
-  static const char *const words[] = {"get_peft_model", "PeftModel", "peft_config", "add_adapter"};
+  static const char *const words[] = {"get_peft_model", "PeftModel*", "peft_config", "add_adapter"};
   const plim_project_knob *k = &c->files.project.knobs[PLIM_KNOB_LORA_RANK];
   if (rank(c) || !check_is_known(k->origin)) return true;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)

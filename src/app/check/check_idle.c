@@ -77,7 +77,7 @@ static void check_checkpointing(check *c) {
   bool has_kwargs = check_find(c, "gradient_checkpointing_kwargs", &at) ||
                     check_find(c, "gradient_checkpointing_kwargs.use_reentrant", &at);
   if (!is_plain || !has_kwargs || check_find(c, "gradient_checkpointing", &on)) return;
-  if (check_mention(c, "gradient_checkpointing_enable(", NULL)) return;
+  if (check_code(c, "gradient_checkpointing_enable(", NULL)) return;
   check_finding *f =
       check_add(c, "idle.checkpointing", CHECK_WARNING,
                 "gradient_checkpointing_kwargs is set, and gradient_checkpointing is not");

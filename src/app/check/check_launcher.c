@@ -8,7 +8,7 @@
 // Who sets what a launcher sets needs none: in code, or in the shell.
 static bool sets_ranks(const check *c) {
   check_place at;
-  return check_mention(c, "MASTER_ADDR", NULL) || check_mention(c, "init_process_group(", NULL) ||
+  return check_code(c, "MASTER_ADDR", NULL) || check_code(c, "init_process_group(", NULL) ||
          check_find(c, "master_addr", &at);
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "python_code.h"
 
 #define WHOLE_ON_EACH                                                                              \
   "each process loads the whole model before it is divided: the host, or the card, must hold it "  \
@@ -26,7 +27,7 @@ static void check_init_flag(check *c) {
 static size_t first_of(const check *c, const plim_project_file *f, const char *const *words) {
   size_t first = SIZE_MAX, byte;
   for (; *words; words++)
-    if (check_mention(c, *words, &byte) == f && byte < first) first = byte;
+    if (check_code(c, *words, &byte) == f && byte < first) first = byte;
   return first;
 }
 
@@ -38,10 +39,11 @@ static size_t indent_of(const char *text, size_t byte) {
 }
 
 // One after the other in one function, or outside of all.
-static bool are_in_order(const char *text, size_t first, size_t second) {
-  const char *define = strstr(text + first, "\ndef ");
-  bool is_same = !define || (size_t)(define - text) > second;
-  return is_same && indent_of(text, first) == indent_of(text, second);
+static bool are_in_order(const char *text, size_t size, size_t first, size_t second) {
+  size_t define = plim_python_find(text, size, "def", first);
+  while (define < second && indent_of(text, define))
+    define = plim_python_find(text, size, "def", define + 1);
+  return define > second && indent_of(text, first) == indent_of(text, second);
 }
 
 // transformers prepares zero.Init when TrainingArguments are made (its DeepSpeed guide).
@@ -49,7 +51,7 @@ static void check_order(check *c) {
   static const char *const loads[] = {"AutoModelForCausalLM.from_pretrained(",
                                       "AutoModelForSeq2SeqLM.from_pretrained(",
                                       "AutoModel.from_pretrained(", NULL};
-  static const char *const prepares[] = {"TrainingArguments(",
+  static const char *const prepares[] = {"*TrainingArguments(",
                                          "SFTConfig(",
                                          "parse_args_into_dataclasses(",
                                          "parse_args_and_config(",
@@ -59,10 +61,11 @@ static void check_order(check *c) {
                                          NULL};
   size_t byte;
   const plim_project_file *file = NULL;
-  for (size_t i = 0; loads[i] && !file; i++) file = check_mention(c, loads[i], &byte);
+  for (size_t i = 0; loads[i] && !file; i++) file = check_code(c, loads[i], &byte);
   if (!file || !is_zero3(c)) return;
   size_t loaded = first_of(c, file, loads), prepared = first_of(c, file, prepares);
-  if (prepared == SIZE_MAX || prepared < loaded || !are_in_order(file->text, loaded, prepared))
+  if (prepared == SIZE_MAX || prepared < loaded ||
+      !are_in_order(file->text, file->size, loaded, prepared))
     return;
   check_finding *f = check_add(c, "loading.order", CHECK_WARNING,
                                "the model is loaded before TrainingArguments are made");
@@ -88,18 +91,17 @@ static bool lets_logits_go(const check *c) {
                                       "batch_eval_metrics"};
   check_place at;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (check_mention(c, words[i], NULL) || check_find(c, words[i], &at)) return true;
+    if (check_code(c, words[i], NULL) || check_find(c, words[i], &at)) return true;
   return false;
 }
 
 // Trainer gathers logits on the card, unless nothing is computed of them (transformers#12878).
 static void check_evaluation(check *c) {
   size_t byte;
-  const plim_project_file *file = check_mention(c, "compute_metrics=", &byte);
-  bool is_language = check_mention(c, "ForCausalLM", NULL) || check_mention(c, "ForMaskedLM", NULL);
+  const plim_project_file *file = check_code(c, "compute_metrics=", &byte);
+  bool is_language = check_code(c, "*ForCausalLM", NULL) || check_code(c, "*ForMaskedLM", NULL);
   if (!file || !is_language || !evaluates(c) || lets_logits_go(c)) return;
-  if (strncmp(file->text + byte, "compute_metrics=None", strlen("compute_metrics=None")) == 0)
-    return;
+  if (plim_python_find(file->text, file->size, "compute_metrics=None", byte) == byte) return;
   check_finding *f = check_add(c, "loading.logits", CHECK_WARNING,
                                "evaluation keeps all its logits on the card, for compute_metrics");
   check_at_byte(f, file, byte);

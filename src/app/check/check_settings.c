@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "key_names.h"
+#include "python_code.h"
 
 enum { ROOTS = 8 };
 
@@ -72,25 +73,14 @@ bool check_find_on(const check *c, const char *key, check_place *out) {
 
 // ---- code -------------------------------------------------------------------------------------------
 
-static bool is_in_comment(const char *text, const char *at) {
-  for (; at > text && at[-1] != '\n'; at--)
-    if (at[-1] == '#') return true;
-  return false;
-}
-
-static const char *mention_in(const char *text, const char *word) {
-  const char *at = strstr(text, word);
-  while (at && is_in_comment(text, at)) at = strstr(at + 1, word);
-  return at;
-}
-
-const plim_project_file *check_mention(const check *c, const char *word, size_t *byte) {
+const plim_project_file *check_code(const check *c, const char *piece, size_t *byte) {
   const plim_project *p = &c->files.project;
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
-    const char *at = f->settings.format == PLIM_FORMAT_PYTHON ? mention_in(f->text, word) : NULL;
-    if (at && byte) *byte = (size_t)(at - f->text);
-    if (at) return f;
+    bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
+    size_t at = is_code ? plim_python_find(f->text, f->size, piece, 0) : SIZE_MAX;
+    if (at != SIZE_MAX && byte) *byte = at;
+    if (at != SIZE_MAX) return f;
   }
   return NULL;
 }

@@ -1,9 +1,10 @@
 // What sentence-transformers' scripts say by the name of a loss and of a data set: whether texts of different samples
 // are compared, and how many texts a sample has.
-#include <ctype.h>
 #include <string.h>
 
 #include "job_contrast.h"
+#include "python_code.h"
+#include "python_lexer.h"
 
 // Losses that look at one sample at a time, and the texts they take; 0: as many as there are. All others compare
 // samples of a batch with each other, or choose among them. From the classes of sentence_transformers/losses.
@@ -31,59 +32,20 @@ static const char *const wrappers[] = {"MatryoshkaLoss", "AdaptiveLayerLoss", "M
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-// ---- calls in a script ------------------------------------------------------------------------------
-
-typedef struct {
-  const char *at, *end;
-} span;
-
-static bool is_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
-
-static bool is_comment(const char *text, const char *at) {
-  while (at > text && at[-1] != '\n')
-    if (*--at == '#') return true;
-  return false;
-}
-
-// A class or function of that name, or PyTorch's own, which is a part of a loss: loss_fct=nn.MSELoss().
-static bool is_other(const char *text, const char *at) {
-  static const char *const before[] = {"class ", "def ", "nn."};
-  for (size_t i = 0; i < COUNT(before); i++) {
-    size_t n = strlen(before[i]);
-    if ((size_t)(at - text) >= n && memcmp(at - n, before[i], n) == 0) return true;
-  }
-  return false;
-}
-
-// The next name that ends with `end` and is called; what it is called with follows it.
-static bool next_call(const plim_project_file *f, const char **from, const char *end, span *name) {
-  const char *last = f->text + f->size;
-  size_t n = strlen(end);
-  for (const char *at = *from; (at = memmem(at, (size_t)(last - at), end, n)); at += n) {
-    const char *begin = at;
-    while (begin > f->text && is_name(begin[-1])) begin--;
-    if (is_comment(f->text, begin) || is_other(f->text, begin)) continue;
-    *from = at + n;
-    *name = (span){begin, at + n - 1};
-    return true;
-  }
-  return false;
-}
-
-static bool is_text(span s, const char *text) {
+static bool is_text(const plim_python_name *name, const char *text) {
   size_t n = strlen(text);
-  return (size_t)(s.end - s.at) == n && memcmp(s.at, text, n) == 0;
+  return name->size == n && memcmp(name->text, text, n) == 0;
 }
 
 // ---- losses -----------------------------------------------------------------------------------------
 
-static bool is_wrapper(span name) {
+static bool is_wrapper(const plim_python_name *name) {
   for (size_t i = 0; i < COUNT(wrappers); i++)
     if (is_text(name, wrappers[i])) return true;
   return false;
 }
 
-static void take_loss(span name, job_texts *out) {
+static void take_loss(const plim_python_name *name, job_texts *out) {
   size_t i = 0, k = 0;
   while (i < COUNT(pairwise) && !is_text(name, pairwise[i].name)) i++;
   while (k < COUNT(ranked) && !is_text(name, ranked[k].name)) k++;
@@ -92,64 +54,79 @@ static void take_loss(span name, job_texts *out) {
   if (k < COUNT(ranked)) out->columns = ranked[k].columns;
 }
 
-static void look_for_losses(const plim_project_file *f, job_texts *out) {
-  const char *from = f->text;
-  span name;
-  while (next_call(f, &from, "Loss(", &name))
-    if (!is_wrapper(name)) take_loss(name, out);
+// PyTorch's own is a part of a loss: loss_fct=nn.MSELoss().
+static bool is_loss(const plim_python_name *name) {
+  bool is_torch = name->owner_size == 2 && memcmp(name->owner, "nn", 2) == 0;
+  return name->size >= 4 && memcmp(name->text + name->size - 4, "Loss", 4) == 0 && !is_torch &&
+         !is_wrapper(name);
 }
 
 // ---- data -------------------------------------------------------------------------------------------
 
-static const char *close_of(const char *at, const char *last) {
-  int depth = 1;
-  for (; at < last; at++) {
-    depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
-    if (!depth) return at;
-  }
-  return NULL;
-}
-
-// load_dataset("sentence-transformers/all-nli", "triplet"): its configurations are named by their columns.
-static uint64_t columns_of_config(span call) {
+static void take_config(void *context, const char *text, size_t size) {
   static const struct {
     const char *name;
     uint64_t columns;
-  } configs[] = {{"\"triplet", 3}, {"'triplet", 3}, {"\"pair", 2}, {"'pair", 2}};
-  for (size_t i = 0; i < COUNT(configs); i++)
-    if (memmem(call.at, (size_t)(call.end - call.at), configs[i].name, strlen(configs[i].name)))
-      return configs[i].columns;
-  return 0;
+  } configs[] = {{"triplet", 3}, {"pair", 2}};
+  uint64_t *columns = context;
+  for (size_t i = 0; i < COUNT(configs); i++) {
+    size_t n = strlen(configs[i].name);
+    bool is_it = size >= n && memcmp(text, configs[i].name, n) == 0;
+    if (is_it && configs[i].columns > *columns) *columns = configs[i].columns;
+  }
 }
 
-// InputExample(texts=[a, b, c])
-static uint64_t columns_of_example(span call) {
-  static const char texts[] = "texts=[";
-  const char *at = memmem(call.at, (size_t)(call.end - call.at), texts, sizeof texts - 1);
-  const char *end = at ? close_of(at + sizeof texts - 1, call.end) : NULL;
-  if (!end) return 0;
-  uint64_t columns = 1;
-  int depth = 0;
-  for (at += sizeof texts - 1; at < end; at++) {
-    depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
-    if (*at == ',' && !depth && at + 1 < end) columns++;
-  }
+// load_dataset("sentence-transformers/all-nli", "triplet"): its configurations are named by their columns.
+static uint64_t columns_of_config(const plim_python_name *call) {
+  uint64_t columns = 0;
+  plim_python_strings(call->arguments, call->arguments_size, take_config, &columns);
   return columns;
 }
 
-static void look_for_data(const plim_project_file *f, job_texts *out) {
-  static const struct {
-    const char *call;
-    uint64_t (*columns)(span call);
-  } sources[] = {{"load_dataset(", columns_of_config}, {"InputExample(", columns_of_example}};
-  for (size_t i = 0; i < COUNT(sources) && !out->data_columns; i++) {
-    const char *from = f->text, *last = f->text + f->size;
-    span name;
-    while (!out->data_columns && next_call(f, &from, sources[i].call, &name)) {
-      const char *end = close_of(from, last);
-      if (end) out->data_columns = sources[i].columns((span){from, end});
-    }
+static bool is_sign(const plim_py_lexer *x, size_t i, char c) {
+  return x->tokens.at[i].kind == PLIM_PY_OPERATOR && x->tokens.at[i].what == (uint8_t)c;
+}
+
+// Items of a list whose bracket is this token; a comma behind the last makes no more of them.
+static uint64_t items_of(const plim_py_lexer *x, size_t open) {
+  size_t close = x->tokens.at[open].match;
+  uint64_t items = 0;
+  for (size_t i = open + 1; i < close; items++) {
+    while (i < close && !is_sign(x, i, ','))
+      i = (x->tokens.at[i].match > i ? x->tokens.at[i].match : i) + 1;
+    i++;
   }
+  return items;
+}
+
+// InputExample(texts=[a, b, c])
+static uint64_t columns_of_example(const plim_python_name *call) {
+  size_t at = plim_python_find(call->arguments, call->arguments_size, "texts=[", 0);
+  plim_py_lexer x;
+  uint64_t columns = 0;
+  if (at == SIZE_MAX || plim_py_lexer_open(&x, call->arguments, call->arguments_size, NULL))
+    return 0;
+  while (!columns && plim_py_next_line(&x))
+    for (size_t i = 0; i + 2 < x.tokens.len && !columns; i++)
+      if (x.tokens.at[i].begin == at) columns = items_of(&x, i + 2);
+  plim_py_lexer_close(&x);
+  return columns;
+}
+
+typedef struct {
+  job_texts *out;
+  uint64_t of_config, of_example; // columns of the data; 0: not said
+} found_calls;
+
+static bool take_call(void *context, const plim_python_name *name) {
+  found_calls *found = context;
+  if (!name->is_called) return true;
+  if (is_loss(name)) take_loss(name, found->out);
+  if (is_text(name, "load_dataset") && !found->of_config)
+    found->of_config = columns_of_config(name);
+  if (is_text(name, "InputExample") && !found->of_example)
+    found->of_example = columns_of_example(name);
+  return true;
 }
 
 job_texts project_job_texts(const plim_project *p) {
@@ -158,8 +135,10 @@ job_texts project_job_texts(const plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     if (f->settings.format != PLIM_FORMAT_PYTHON) continue;
-    look_for_losses(f, &found);
-    look_for_data(f, &found);
+    found_calls calls = {.out = &found};
+    plim_python_names(f->text, f->size, take_call, &calls);
+    if (!found.data_columns)
+      found.data_columns = calls.of_config ? calls.of_config : calls.of_example;
   }
   if (found.pairwise + found.others > 1)
     found.columns = 0; // which of them takes how many is not known

@@ -5,6 +5,7 @@
 
 #include "command_words.h"
 #include "plan_edits.h"
+#include "python_code.h"
 
 static bool is_command(const plim_project_file *f) {
   return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
@@ -145,11 +146,13 @@ static bool find_trainer(const plim_project *p, char *text, size_t room) {
 
 // Nobody can say its arguments but the user.
 static bool takes_arguments(const plim_project_file *f) {
-  static const char *const words[] = {
-      "argparse",     "ArgumentParser", "sys.argv",  "hydra", "click",
-      "LightningCLI", "fire.Fire",      "TrlParser", "typer", "absl"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (memmem(f->text, f->size, words[i], strlen(words[i]))) return true;
+  static const char *const modules[] = {"argparse", "hydra", "click", "typer", "absl"};
+  static const char *const code[] = {"*ArgumentParser", "sys.argv", "LightningCLI", "fire.Fire",
+                                     "TrlParser"};
+  for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+    if (plim_python_imports(f->text, f->size, modules[i])) return true;
+  for (size_t i = 0; i < sizeof code / sizeof *code; i++)
+    if (plim_python_has(f->text, f->size, code[i])) return true;
   return false;
 }
 

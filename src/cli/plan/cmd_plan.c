@@ -11,6 +11,7 @@
 #include "plan_file.h"
 #include "plan_options.h"
 #include "plan_show.h"
+#include "python_code.h"
 #include "term.h"
 
 // ---- the command --------------------------------------------------------------------------------------------
@@ -126,9 +127,8 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
 
 // torch.nn.BatchNorm1d and the like, or SyncBatchNorm, in a script.
 static bool has_batch_norm(const plim_project_file *f) {
-  static const char word[] = "BatchNorm";
-  if (f->settings.format != PLIM_FORMAT_PYTHON) return false;
-  return memmem(f->text, f->size, word, sizeof word - 1);
+  return f->settings.format == PLIM_FORMAT_PYTHON &&
+         plim_python_has(f->text, f->size, "*BatchNorm*");
 }
 
 // The batch that the files ask for in all is kept, whatever their micro batch and accumulation give.

@@ -10,6 +10,7 @@
 #include "conditions.h"
 #include "dialect_values.h"
 #include "key_index.h"
+#include "rest_arguments.h"
 
 enum { LIST_BYTES = 1024, ROOTS = 8 };
 
@@ -18,6 +19,7 @@ typedef struct {
   plim_settings *s;
   plim_key_index names;
   bool has_faint, accepts_faint; // some are; nothing else says anything
+  bool has_rest;                 // some call gets arguments that are not known
 } reader;
 
 // A quick look before the whole names are compared.
@@ -125,10 +127,32 @@ static void take(decision *d, const plim_key *key, const plim_setting *setting, 
       (plim_reading){.origin = PLIM_EXPLICIT, .value = t.value, .setting = setting, .key = key};
 }
 
+// gradient_checkpointing=True, and False further down in a script: which of them is meant, is not known.
+static bool is_turned_off(const reader *r, const decision *d, const plim_key *key,
+                          const plim_setting *setting) {
+  const plim_setting *before = d->reading.setting;
+  return r->s->format == PLIM_FORMAT_PYTHON && d->force == PLIM_STRONG && d->reading.key == key &&
+         before && before < setting && !key->applies_to;
+}
+
+static bool is_argument(const plim_setting *setting) { return strstr(setting->key, ".--") != NULL; }
+
+// The default of a script's argument and something else say the same: a command that gives the argument makes it
+// unclear. Returns what was read before; NULL: it is no such pair.
+static const plim_setting *replaced_default(const reader *r, const decision *d,
+                                            const plim_setting *setting, const plim_value *value) {
+  const plim_reading *now = &d->reading;
+  bool is_other = r->s->format == PLIM_FORMAT_PYTHON && now->origin == PLIM_EXPLICIT &&
+                  now->setting && now->setting != setting;
+  if (!is_other || is_argument(now->setting) == is_argument(setting)) return NULL;
+  return plim_value_same(&now->value, value) ? now->setting : NULL;
+}
+
 static void resolve(reader *r, decision *d, const plim_key *key, const plim_setting *setting,
                     plim_token t) {
   plim_reading *now = &d->reading;
   if (t.force == PLIM_NOTHING) return;
+  const plim_setting *default_of = replaced_default(r, d, setting, &t.value);
   if (t.force == PLIM_UNREADABLE) {
     d->unreadable = setting, d->unreadable_key = key;
     return;
@@ -140,7 +164,11 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
       take(d, key, setting, t);
     return;
   }
-  if (t.force == PLIM_WEAK && d->force != PLIM_NOTHING) return;
+  if (t.force == PLIM_WEAK && d->force != PLIM_NOTHING) {
+    if (is_turned_off(r, d, key, setting)) say_twice(d, setting, &t.value);
+    if (default_of) now->rival = setting;
+    return;
+  }
   bool is_rival = d->force == PLIM_STRONG && t.force == PLIM_STRONG && now->setting != setting;
   bool is_same = now->origin == PLIM_EXPLICIT && plim_value_same(&now->value, &t.value);
   bool is_last = key->flags & PLIM_KEY_LAST;
@@ -156,6 +184,7 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
     say_twice(d, setting, &t.value);
   else if (is_rival && is_same && setting->is_faint && now->setting->is_faint) say_both(d, setting);
   else take(d, key, setting, t);
+  if (default_of && now->setting == setting) now->rival = default_of;
 }
 
 // The items of a list, each by the row's words, without those said already.
@@ -301,11 +330,54 @@ static void last_part(const char *key, char out[PLIM_KEY_BYTES]) {
   if (dot) memmove(out, dot + 1, strlen(dot));
 }
 
+static bool is_in_name(char c) { return isalnum((unsigned char)c) || c == '_' || c == '-'; }
+
+static bool is_conversion(const char *text, const char *open) {
+  static const char *const calls[] = {"int", "float", "str", "bool", "get"};
+  const char *name = open;
+  while (name > text && is_in_name(name[-1])) name--;
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    if (strlen(calls[i]) == (size_t)(open - name) &&
+        memcmp(name, calls[i], (size_t)(open - name)) == 0)
+      return true;
+  return false;
+}
+
+// cfg.train.batch_size, cfg["batch_size"], int(cfg.get("batch_size", 8)), ${batch_size}: where the name ends that it
+// hands on; NULL: it is no such expression.
+static const char *end_of_reference(const char *text) {
+  const char *at = text;
+  int calls = 0;
+  for (; *at && !(calls > 0 && *at == ','); at++) {
+    if (!is_in_name(*at) && !strchr(".[]\"'()${}:", *at)) return NULL;
+    if (*at == '(' && !is_conversion(text, at)) return NULL;
+    calls += (*at == '(') - (*at == ')');
+  }
+  while (at > text && !is_in_name(at[-1])) at--;
+  return at;
+}
+
+// (**LORA) of a call, whose entry LORA.r was read.
+static bool is_unpacked_in(const char *text, const char *key) {
+  const char *end = strrchr(key, '.'), *begin = end;
+  while (begin && begin > key && begin[-1] != '.') begin--;
+  size_t size = begin ? (size_t)(end - begin) : 0;
+  for (const char *at = text; size && (at = strstr(at, "**")); at += 2)
+    if (strncmp(at + 2, begin, size) == 0 && !is_in_name(at[2 + size])) return true;
+  return false;
+}
+
 bool plim_reading_explains(const plim_reading *reading, const plim_setting *computed) {
-  char name[PLIM_KEY_BYTES];
+  char key[PLIM_KEY_BYTES], name[PLIM_KEY_BYTES];
   if (!reading->setting || computed->value.kind != PLIM_VALUE_DERIVED) return false;
-  last_part(reading->setting->key, name);
-  return strcasestr(computed->value.text, name);
+  if (is_unpacked_in(computed->value.text, reading->setting->key)) return true;
+  last_part(reading->setting->key, key);
+  plim_key_name(key, name);
+  const char *text = computed->value.text, *end = end_of_reference(text);
+  size_t size = strlen(name);
+  if (!end || (size_t)(end - text) < size) return false;
+  bool is_whole = end == text + size || !is_in_name(end[-(ptrdiff_t)size - 1]);
+  return is_whole && strncasecmp(end - size, name, size) == 0;
 }
 
 // A computed value is in force, unless it is computed from the one that was read.
@@ -342,6 +414,43 @@ static void resolve_knob(reader *r, plim_dialect dialect, plim_knob knob, plim_r
   *out = decide(r, &d);
   plim_reading launched = decide(r, &launch);
   if (launched.origin > PLIM_DEFAULTED) *out = launched;
+}
+
+// ---- what is not in the text --------------------------------------------------------------------------
+
+static bool is_row_of(const reader *r, plim_dialect dialect, plim_knob knob,
+                      const plim_setting *setting) {
+  for (plim_dialect at = dialect; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
+    for (const plim_key *key = plim_dialect_table[at].keys; key->key; key++)
+      if (is_about(key, knob, r->s->format) &&
+          plim_key_is_of(key, setting, plim_dialect_table[at].is_nested))
+        return true;
+  return false;
+}
+
+// The call has it by its name: it cannot be in the rest as well.
+static bool is_given_beside(const reader *r, plim_dialect dialect, plim_knob knob,
+                            const plim_setting *rest) {
+  for (size_t i = 0; i < r->s->at.len; i++) {
+    const plim_setting *x = &r->s->at.at[i];
+    if (plim_rest_is_beside(rest, x) && !x->is_rest && is_row_of(r, dialect, knob, x)) return true;
+  }
+  return false;
+}
+
+// TrainingArguments(**config): the knob may be in there.
+static void doubt_rest(const reader *r, plim_dialect dialect, plim_knob knob, plim_reading *out) {
+  for (size_t i = 0; r->has_rest && i < r->s->at.len; i++) {
+    const plim_setting *rest = &r->s->at.at[i];
+    if (!rest->is_rest || rest->is_of_evaluation || plim_setting_counts(r->s, rest) == PLIM_NO)
+      continue;
+    if (!plim_rest_gives(rest, dialect, knob) || is_given_beside(r, dialect, knob, rest)) continue;
+    *out = (plim_reading){
+        .origin = PLIM_UNCLEAR, .setting = rest, .key = &plim_natural_keys[knob], .is_fixed = true};
+    snprintf(out->why, sizeof out->why, "%.*s (line %d) may get it from %.80s, which is not known",
+             (int)(strlen(rest->key) - 3), rest->key, rest->line, rest->value.text);
+    return;
+  }
 }
 
 // ---- what must not change ---------------------------------------------------------------------------
@@ -403,12 +512,17 @@ plim_err plim_recipe_file_read(plim_settings *s, plim_dialect dialect, plim_reci
                                plim_error *error) {
   *out = (plim_recipe_file){.dialect = dialect};
   reader r = {.s = s};
-  for (size_t i = 0; i < s->at.len; i++) r.has_faint |= s->at.at[i].is_faint;
+  for (size_t i = 0; i < s->at.len; i++) {
+    r.has_faint |= s->at.at[i].is_faint;
+    r.has_rest |= s->at.at[i].is_rest;
+  }
   plim_err err = plim_key_index_make(s, &r.names)
                      ? PLIM_OK
                      : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-  for (int i = 0; i < PLIM_KNOBS && !err; i++)
+  for (int i = 0; i < PLIM_KNOBS && !err; i++) {
     resolve_knob(&r, dialect, (plim_knob)i, &out->knobs[i]);
+    doubt_rest(&r, dialect, (plim_knob)i, &out->knobs[i]);
+  }
   if (!err) apply_bonds(&r, out);
   apply_locks(s, out);
   plim_key_index_free(&r.names);

@@ -19,18 +19,40 @@ void plim_py_note_parsed(plim_py_reader *r, size_t i, size_t target_end, size_t 
       plim_py_add_arguments(&r->names, plim_py_text(r, i), plim_py_size(r, i));
 }
 
+void plim_py_name_by_call(plim_py_reader *r, size_t name) {
+  const char *call =
+      plim_py_alias(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name));
+  size_t size = plim_py_size(r, name);
+  plim_chars key = {0};
+  if (!call || r->scratch.len <= size || r->scratch.at[size] != '.') return;
+  bool ok = plim_chars_add_text(&key, call) &&
+            plim_chars_add(&key, r->scratch.at + size, r->scratch.len - size);
+  if (ok) {
+    r->scratch.len = 0;
+    ok = plim_chars_add(&r->scratch, key.at, key.len);
+  }
+  if (!ok) plim_py_no_memory(r);
+  vec_free(&key);
+}
+
 // name = Config(...): config.lr is Config.lr. name = parser.parse_args(): args.lr is an argument.
 void plim_py_note_alias(plim_py_reader *r, size_t name, size_t i, size_t end) {
   char call[PLIM_PY_MAX_NAME];
   size_t last = plim_py_dotted(r, i, end), size;
+  bool is_again = plim_py_is_arguments(&r->names, plim_py_text(r, name), plim_py_size(r, name)) &&
+                  plim_py_is_assigned_again(&r->names, r->block->scope, plim_py_text(r, name),
+                                            plim_py_size(r, name));
   if (parses(r, i, end))
     plim_py_add_arguments(&r->names, plim_py_text(r, name), plim_py_size(r, name));
+  else if (is_again) plim_py_note_mutation(r, name);
   if (last == end || !plim_py_is(r, last + 1, end, '(')) return;
   if (plim_py_at(r, last + 1)->match + 1 != end) return;
   bool is_class = *plim_py_text(r, last) >= 'A' && *plim_py_text(r, last) <= 'Z';
   if (!is_class || !(size = plim_py_call_name(r, i, last, call, false))) return;
   const char *kept = plim_settings_keep(r->s, call, size);
   if (!kept) plim_py_no_memory(r);
-  plim_py_add_alias(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name), kept);
+  plim_py_add_alias(&r->names,
+                    (plim_py_holder){plim_py_text(r, name), (uint32_t)plim_py_size(r, name),
+                                     r->block->scope, kept});
   plim_py_note_adapter(r, name, last, kept);
 }

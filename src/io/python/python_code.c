@@ -3,47 +3,128 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "literals.h"
 #include "python_lexer.h"
 
-static bool begins_here(const plim_py_lexer *x, size_t byte) {
-  size_t low = 0, high = x->tokens.len;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (x->tokens.at[middle].begin < byte) low = middle + 1;
-    else high = middle;
-  }
-  if (low == x->tokens.len || x->tokens.at[low].begin != byte) return false;
-  return x->tokens.at[low].kind == PLIM_PY_NAME || x->tokens.at[low].kind == PLIM_PY_OPERATOR;
-}
+static bool is_name_byte(char c) { return isalnum((unsigned char)c) || c == '_' || (c & 0x80); }
 
 static bool is_import(const plim_py_lexer *x) {
   const plim_py_token *first = &x->tokens.at[0];
   return first->kind == PLIM_PY_NAME && (first->what == PY_import || first->what == PY_from);
 }
 
-static bool has_in_line(const plim_py_lexer *x, const char *piece, size_t size) {
-  if (!x->tokens.len || is_import(x)) return false;
-  const char *at = x->text + x->tokens.at[0].begin;
-  const char *end = x->text + x->tokens.at[x->tokens.len - 1].end;
-  for (; (at = memmem(at, (size_t)(end - at), piece, size)); at++)
-    if (begins_here(x, (size_t)(at - x->text))) return true;
+// ---- pieces of code ---------------------------------------------------------------------------------
+
+// One token of a piece: a name, with a * where more may stand, or an operator of one character.
+typedef struct {
+  const char *at;
+  size_t size;
+  bool is_name, is_open_left, is_open_right;
+} part;
+
+enum { MAX_PARTS = 16 };
+
+static size_t read_parts(const char *piece, part out[MAX_PARTS]) {
+  size_t count = 0;
+  while (*piece && count < MAX_PARTS) {
+    part *p = &out[count++];
+    *p = (part){.is_open_left = *piece == '*' && is_name_byte(piece[1])};
+    p->at = piece += p->is_open_left;
+    while (is_name_byte(piece[p->size])) p->size++;
+    p->is_name = p->size > 0;
+    if (!p->is_name) p->size = 1;
+    piece += p->size;
+    p->is_open_right = p->is_name && *piece == '*';
+    piece += p->is_open_right;
+  }
+  return count;
+}
+
+static bool fits_name(const part *p, const char *text, size_t size) {
+  if (size < p->size) return false;
+  for (size_t at = 0; at + p->size <= size; at++) {
+    if (!p->is_open_left && at) return false;
+    bool ends = at + p->size == size;
+    if ((ends || p->is_open_right) && memcmp(text + at, p->at, p->size) == 0) return true;
+  }
   return false;
 }
 
-bool plim_python_has(const char *text, size_t size, const char *piece) {
+static bool fits(const plim_py_lexer *x, const plim_py_token *token, const part *p) {
+  const char *text = x->text + token->begin;
+  size_t size = token->end - token->begin;
+  if (!p->is_name) return token->kind == PLIM_PY_OPERATOR && size == 1 && *text == *p->at;
+  bool is_word = token->kind == PLIM_PY_NAME || token->kind == PLIM_PY_NUMBER;
+  return is_word && fits_name(p, text, size);
+}
+
+// Where the piece begins in a line, at this byte or behind; SIZE_MAX: nowhere.
+static size_t find_in_line(const plim_py_lexer *x, const part *parts, size_t count, size_t from) {
+  if (!x->tokens.len || is_import(x)) return SIZE_MAX;
+  for (size_t i = 0; i + count <= x->tokens.len; i++) {
+    size_t k = 0;
+    if (x->tokens.at[i].begin < from) continue;
+    while (k < count && fits(x, &x->tokens.at[i + k], &parts[k])) k++;
+    if (k == count) return x->tokens.at[i].begin;
+  }
+  return SIZE_MAX;
+}
+
+size_t plim_python_find(const char *text, size_t size, const char *piece, size_t from) {
   plim_py_lexer x;
-  bool has = false;
-  size_t length = strlen(piece);
-  if (!memmem(text, size, piece, length)) return false; // mostly so
+  part parts[MAX_PARTS];
+  size_t found = SIZE_MAX, count = read_parts(piece, parts);
+  if (!count || !memmem(text, size, parts[0].at, parts[0].size)) return SIZE_MAX; // mostly so
   if (!plim_py_lexer_open(&x, text, size, NULL))
-    while (!has && plim_py_next_line(&x)) has = has_in_line(&x, piece, length);
+    while (found == SIZE_MAX && plim_py_next_line(&x)) found = find_in_line(&x, parts, count, from);
   plim_py_lexer_close(&x);
-  return has;
+  return found;
+}
+
+bool plim_python_has(const char *text, size_t size, const char *piece) {
+  return plim_python_find(text, size, piece, 0) != SIZE_MAX;
+}
+
+// ---- names ------------------------------------------------------------------------------------------
+
+static bool is_operator(const plim_py_lexer *x, size_t i, char c) {
+  return i < x->tokens.len && x->tokens.at[i].kind == PLIM_PY_OPERATOR &&
+         x->tokens.at[i].what == (uint8_t)c;
+}
+
+static plim_python_name name_at(const plim_py_lexer *x, size_t i) {
+  const plim_py_token *token = &x->tokens.at[i], *before = i ? token - 1 : NULL;
+  plim_python_name name = {.text = x->text + token->begin, .size = token->end - token->begin};
+  name.is_defined = before && before->kind == PLIM_PY_NAME &&
+                    (before->what == PY_class || before->what == PY_def);
+  name.is_base = x->tokens.at[0].what == PY_class && x->tokens.at[0].kind == PLIM_PY_NAME;
+  name.is_called = is_operator(x, i + 1, '(') && !name.is_defined;
+  name.has_attribute = is_operator(x, i + 1, '.');
+  if (i > 1 && is_operator(x, i - 1, '.') && x->tokens.at[i - 2].kind == PLIM_PY_NAME) {
+    name.owner = x->text + x->tokens.at[i - 2].begin;
+    name.owner_size = x->tokens.at[i - 2].end - x->tokens.at[i - 2].begin;
+  }
+  if (!name.is_called) return name;
+  const plim_py_token *open = token + 1, *close = &x->tokens.at[open->match];
+  name.arguments = x->text + open->begin;
+  name.arguments_size = close->end - open->begin;
+  return name;
+}
+
+void plim_python_names(const char *text, size_t size, plim_python_each *each, void *context) {
+  plim_py_lexer x;
+  bool goes_on = !plim_py_lexer_open(&x, text, size, NULL);
+  while (goes_on && plim_py_next_line(&x))
+    for (size_t i = 0; goes_on && i < x.tokens.len && !is_import(&x); i++) {
+      plim_python_name name;
+      if (x.tokens.at[i].kind != PLIM_PY_NAME || x.tokens.at[i].what) continue;
+      name = name_at(&x, i);
+      goes_on = each(context, &name);
+    }
+  plim_py_lexer_close(&x);
 }
 
 // ---- imports ----------------------------------------------------------------------------------------
-
-static bool is_name_byte(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
 // The module begins at this token: behind `import` or `from`, or behind a comma of `import`.
 static bool names_module(const plim_py_lexer *x, size_t i, const char *module, size_t size) {
@@ -71,6 +152,48 @@ bool plim_python_imports(const char *text, size_t size, const char *module) {
     while (!has && plim_py_next_line(&x)) has = imports_in_line(&x, module, length);
   plim_py_lexer_close(&x);
   return has;
+}
+
+// A dotted name as it would be written without blanks; returns the token behind it.
+static size_t add_dotted(const plim_py_lexer *x, size_t i, plim_chars *out) {
+  bool ok = true;
+  for (; i < x->tokens.len && ok; i++) {
+    const plim_py_token *token = &x->tokens.at[i];
+    bool is_name = token->kind == PLIM_PY_NAME && !(token->what && !plim_py_is_soft(token));
+    bool is_dot =
+        token->kind == PLIM_PY_OPERATOR && (token->what == '.' || token->what == PLIM_PY_ELLIPSIS);
+    if (!is_name && !is_dot) break;
+    if (is_name || out->len)
+      ok = plim_chars_add(out, x->text + token->begin, token->end - token->begin);
+    bool ends = is_name && !is_operator(x, i + 1, '.');
+    if (ends) return i + 1;
+  }
+  return i;
+}
+
+static void take_modules(const plim_py_lexer *x, plim_python_take *take, void *context) {
+  plim_chars module = {0};
+  bool is_from = x->tokens.at[0].what == PY_from;
+  size_t i = is_from ? add_dotted(x, 1, &module) : 0;
+  size_t base = module.len;
+  if (base) take(context, module.at, base);
+  for (i++; i < x->tokens.len; i++) {
+    bool is_alias = x->tokens.at[i - 1].kind == PLIM_PY_NAME && x->tokens.at[i - 1].what == PY_as;
+    if (x->tokens.at[i].kind != PLIM_PY_NAME || x->tokens.at[i].what == PY_as || is_alias) continue;
+    module.len = base;
+    if (base && !vec_push(&module, '.')) break;
+    i = add_dotted(x, i, &module) - 1;
+    if (module.len > base + (base > 0)) take(context, module.at, module.len);
+  }
+  vec_free(&module);
+}
+
+void plim_python_modules(const char *text, size_t size, plim_python_take *take, void *context) {
+  plim_py_lexer x;
+  if (!plim_py_lexer_open(&x, text, size, NULL))
+    while (plim_py_next_line(&x))
+      if (x.tokens.len > 1 && is_import(&x)) take_modules(&x, take, context);
+  plim_py_lexer_close(&x);
 }
 
 // ---- strings ----------------------------------------------------------------------------------------

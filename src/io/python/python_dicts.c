@@ -125,3 +125,89 @@ void plim_py_settle_dicts(plim_py_reader *r) {
   if (unused.len) settle_module(r, &unused);
   plim_hash_free(&unused);
 }
+
+// ---- what is unpacked -------------------------------------------------------------------------------
+
+enum { MAX_UNPACKING = 8 }; // dicts that are made of dicts
+
+#define SEVERAL UINT32_MAX
+
+typedef struct {
+  plim_py_reader *r;
+  plim_hash dicts;   // by name and scope: its number, or SEVERAL
+  plim_hash places;  // by setting: the number of its unpacking
+  plim_hash classes; // that get what is not known: the first setting of the last such call
+} unpackings;
+
+static uint64_t dict_hash(const char *name, size_t size, uint32_t scope) {
+  return plim_text_hash(scope, name, size);
+}
+
+static bool is_closed(const unpackings *u, const plim_py_unpacking *x, int depth);
+
+// A dict whose entries are all known: assigned once, never changed, and so is what is unpacked into it.
+static bool is_known_dict(const unpackings *u, const plim_py_dict *d, int depth) {
+  const plim_py_names *n = &u->r->names;
+  plim_py_local_name name = {.scope = d->scope, .name = d->name, .size = d->size};
+  if (!plim_py_is_only(n, &name) || plim_py_is_mutated(n, d->name, d->size)) return false;
+  for (uint32_t i = d->from; i < d->to; i++) {
+    const uint32_t *inner = plim_hash_find(&u->places, i);
+    if (inner && !is_closed(u, &n->unpackings.at[*inner], depth + 1)) return false;
+  }
+  return true;
+}
+
+static bool is_closed(const unpackings *u, const plim_py_unpacking *x, int depth) {
+  const plim_py_names *n = &u->r->names;
+  if (!x->name || depth > MAX_UNPACKING) return false;
+  if (x->is_shown)
+    return plim_py_is_arguments(n, x->name, x->size) && !plim_py_is_mutated(n, x->name, x->size);
+  uint32_t scope = plim_py_scope_of(n, x->scope, x->name, x->size);
+  const uint32_t *found = plim_hash_find(&u->dicts, dict_hash(x->name, x->size, scope));
+  return found && *found != SEVERAL && is_known_dict(u, &n->dicts.at[*found], depth);
+}
+
+// Config(**x) of a class in this file: x may have any of its fields.
+static void note_class(unpackings *u, const plim_py_unpacking *x) {
+  const char *key = u->r->s->at.at[x->setting].key;
+  size_t size = strlen(key) - 3, number = strcspn(key, "#"); // without ".**", "#2"
+  if (size > number) size = number;
+  if (!plim_py_is_class(&u->r->names, key, size)) return;
+  if (!plim_hash_put(&u->classes, plim_text_hash(0, key, size), x->call_from))
+    plim_py_no_memory(u->r);
+}
+
+// Only what stands in front of the call: its own arguments are as they are written.
+static void doubt_fields(const unpackings *u) {
+  plim_settings *s = u->r->s;
+  for (uint32_t i = 0; i < s->at.len && u->classes.len; i++) {
+    plim_setting *x = &s->at.at[i];
+    if (x->value.kind == PLIM_VALUE_DERIVED || !plim_py_is_field(&u->r->names, x->key)) continue;
+    uint64_t hash = plim_text_hash(0, x->key, strcspn(x->key, "."));
+    const uint32_t *from = plim_hash_find(&u->classes, hash);
+    if (from && i < *from && !plim_py_doubt(s, x)) plim_py_no_memory(u->r);
+  }
+}
+
+void plim_py_settle_unpackings(plim_py_reader *r) {
+  unpackings u = {.r = r};
+  plim_py_names *n = &r->names;
+  bool ok = true;
+  for (uint32_t i = 0; i < n->dicts.len && n->unpackings.len && ok; i++) {
+    const plim_py_dict *d = &n->dicts.at[i];
+    uint64_t hash = dict_hash(d->name, d->size, d->scope);
+    ok = plim_hash_put(&u.dicts, hash, plim_hash_find(&u.dicts, hash) ? SEVERAL : i);
+  }
+  for (uint32_t i = 0; i < n->unpackings.len && ok; i++)
+    ok = plim_hash_put(&u.places, n->unpackings.at[i].setting, i);
+  for (size_t i = 0; i < n->unpackings.len && ok && !r->err; i++) {
+    const plim_py_unpacking *x = &n->unpackings.at[i];
+    r->s->at.at[x->setting].is_rest = !is_closed(&u, x, 0);
+    if (r->s->at.at[x->setting].is_rest) note_class(&u, x);
+  }
+  doubt_fields(&u);
+  if (!ok) plim_py_no_memory(r);
+  plim_hash_free(&u.dicts);
+  plim_hash_free(&u.places);
+  plim_hash_free(&u.classes);
+}

@@ -62,7 +62,7 @@ static bool value_of(void *context, const char *name, plim_value *out) {
   if (found->value.kind != PLIM_VALUE_DERIVED) return true;
   computation next = *c;
   next.at = expression_of(c->names, (uint32_t)(found - c->s->at.at));
-  if (!next.at || next.at->is_unknown) return false;
+  if (!next.at || next.at->is_unknown || next.at->is_void) return false;
   return next.at->is_known ? recall(c, found, out) : compute(&next, out);
 }
 
@@ -81,7 +81,8 @@ bool plim_py_compute(plim_py_names *n, plim_settings *s) {
     plim_setting *setting = &s->at.at[n->expressions.at[i].setting];
     computation c = {n, s, &n->expressions.at[i], &steps, environment};
     plim_value value;
-    bool is_known = setting->value.kind == PLIM_VALUE_DERIVED && compute(&c, &value);
+    bool is_known = setting->value.kind == PLIM_VALUE_DERIVED && !n->expressions.at[i].is_void &&
+                    compute(&c, &value);
     n->expressions.at[i].is_known = is_known;
     n->expressions.at[i].is_unknown = !is_known;
     if (!is_known) continue;

@@ -135,5 +135,6 @@ void plim_py_note_load(plim_py_reader *r, size_t name, size_t i, size_t end) {
                find_made_of(r, last + 1, end, &load) ||
                (reads && find_reference(r, last + 1, end, &load));
   }
+  load.is_changed |= is_call && plim_py_merges(r, last);
   if (is_found) add(r, name, load);
 }

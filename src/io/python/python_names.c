@@ -26,6 +26,9 @@ typedef enum {
   NEEDED,      // by more than what prints it
   UNPACKED,    // in a scope: its entries are arguments
   MUTATED,     // in the module: by a method
+  PARAMETER,   // of a function, in its scope
+  TOUCHED,     // its elements get values
+  CHANGER,     // a function that changes what it is given
   KINDS
 } fact;
 
@@ -61,6 +64,14 @@ void plim_py_names_free(plim_py_names *n) {
   vec_free(&n->paths);
   vec_free(&n->locals);
   vec_free(&n->aliases);
+  vec_free(&n->arguments);
+  vec_free(&n->mutations);
+  vec_free(&n->defaults);
+  vec_free(&n->handings);
+  vec_free(&n->links);
+  vec_free(&n->replacements);
+  vec_free(&n->unpackings);
+  vec_free(&n->changed);
   vec_free(&n->references);
   vec_free(&n->expressions);
   vec_free(&n->tests);
@@ -131,8 +142,55 @@ bool plim_py_is_mutated(const plim_py_names *n, const char *name, size_t size) {
   return find(n, MUTATED, 0, name, size) != NULL;
 }
 
-void plim_py_mutate(plim_py_names *n, const char *name, size_t size) {
-  count(n, MUTATED, 0, name, size);
+void plim_py_mutate(plim_py_names *n, const char *name, size_t size, uint32_t line) {
+  bool is_first = !find(n, MUTATED, 0, name, size);
+  plim_py_mutation mutation = {name, (uint32_t)size, line};
+  if (is_first && !vec_push(&n->mutations, mutation)) n->is_out_of_memory = true;
+  if (is_first) count(n, MUTATED, 0, name, size);
+}
+
+void plim_py_touch(plim_py_names *n, const char *name, size_t size) {
+  put(n, file_under(TOUCHED, 0, name, size), 1);
+}
+
+bool plim_py_is_touched(const plim_py_names *n, const char *name, size_t size) {
+  return find(n, TOUCHED, 0, name, size) || find(n, MUTATED, 0, name, size);
+}
+
+void plim_py_add_parameter(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  count(n, PARAMETER, scope, name, size);
+}
+
+bool plim_py_is_parameter(const plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  return find(n, PARAMETER, scope, name, size) != NULL;
+}
+
+void plim_py_add_changer(plim_py_names *n, const char *name, size_t size) {
+  count(n, CHANGER, 0, name, size);
+}
+
+bool plim_py_is_changer(const plim_py_names *n, const char *name, size_t size) {
+  return find(n, CHANGER, 0, name, size) != NULL;
+}
+
+bool plim_py_is_assigned_again(const plim_py_names *n, uint32_t scope, const char *name,
+                               size_t size) {
+  uint32_t *assigned = find(n, ASSIGNED, scope, name, size);
+  return assigned && *assigned > 1;
+}
+
+bool plim_py_is_arguments(const plim_py_names *n, const char *name, size_t size) {
+  return find(n, ARGUMENTS, 0, name, size) != NULL;
+}
+
+uint32_t plim_py_destination(const plim_py_names *n, const char *name, size_t size) {
+  uint32_t *found = find(n, DESTINATION, 0, name, size);
+  return found ? *found : SEVERAL;
+}
+
+bool plim_py_is_field(const plim_py_names *n, const char *key) {
+  const char *dot = strchr(key, '.');
+  return dot && !strchr(dot + 1, '.') && plim_py_is_class(n, key, (size_t)(dot - key));
 }
 
 void plim_py_declare_global(plim_py_names *n, uint32_t scope, const char *name, size_t size) {
@@ -156,10 +214,14 @@ void plim_py_count_call(plim_py_names *n, const char *name, size_t size) {
   count(n, CALLS, 0, name, size);
 }
 
-void plim_py_add_alias(plim_py_names *n, uint32_t scope, const char *name, size_t size,
-                       const char *call) {
-  put(n, file_under(ALIAS, scope, name, size), (uint32_t)n->aliases.len);
-  if (!vec_push(&n->aliases, call)) n->is_out_of_memory = true;
+void plim_py_add_alias(plim_py_names *n, plim_py_holder alias) {
+  put(n, file_under(ALIAS, alias.scope, alias.name, alias.size), (uint32_t)n->aliases.len);
+  if (!vec_push(&n->aliases, alias)) n->is_out_of_memory = true;
+}
+
+const char *plim_py_alias(const plim_py_names *n, uint32_t scope, const char *name, size_t size) {
+  uint32_t *alias = find(n, ALIAS, scope, name, size);
+  return alias ? n->aliases.at[*alias].call : NULL;
 }
 
 void plim_py_add_arguments(plim_py_names *n, const char *name, size_t size) {
@@ -168,13 +230,14 @@ void plim_py_add_arguments(plim_py_names *n, const char *name, size_t size) {
 
 void plim_py_add_destination(plim_py_names *n, const char *name, size_t size, uint32_t setting) {
   bool is_second = find(n, DESTINATION, 0, name, size);
+  if (!vec_push(&n->arguments, setting)) n->is_out_of_memory = true;
   put(n, file_under(DESTINATION, 0, name, size), is_second ? SEVERAL : setting);
 }
 
 // Class.name: what HfArgumentParser makes an argument of.
 static void add_field(plim_py_names *n, const char *key, uint32_t setting) {
   const char *dot = strchr(key, '.');
-  if (!dot || strchr(dot + 1, '.') || !plim_py_is_class(n, key, (size_t)(dot - key))) return;
+  if (!plim_py_is_field(n, key)) return;
   bool is_second = find(n, FIELD, 0, dot + 1, strlen(dot + 1));
   put(n, file_under(FIELD, 0, dot + 1, strlen(dot + 1)), is_second ? SEVERAL : setting);
 }
@@ -205,7 +268,7 @@ static uint32_t setting_of(const plim_py_names *n, const plim_settings *s, const
 // Whether what the name holds depends on where it is asked for.
 static bool is_in_doubt(const plim_py_names *n, const char *name, size_t size) {
   uint32_t *assigned = find(n, ASSIGNED, 0, name, size), *used = find(n, USED, 0, name, size);
-  if (find(n, MUTATED, 0, name, size)) return true;
+  if (find(n, MUTATED, 0, name, size) || (n->is_rewritten && assigned)) return true;
   return assigned && used && *assigned > 1 && *used < *assigned;
 }
 
@@ -234,10 +297,10 @@ static uint32_t alias_of(const plim_py_names *n, const plim_settings *s, uint32_
   uint32_t *alias = find(n, ALIAS, scope, r->key, r->base_size);
   uint32_t *assigned = find(n, ASSIGNED, scope, r->key, r->base_size);
   bool is_only = assigned && *assigned == 1 && !find(n, BOUND, scope, r->key, r->base_size) &&
-                 !find(n, MUTATED, 0, r->key, r->base_size);
+                 !is_in_doubt(n, r->key, r->base_size);
   if (!alias || !is_only || r->key[r->base_size] != '.') return NOTHING;
   char key[MAX_KEY];
-  int length = snprintf(key, sizeof key, "%s%s", n->aliases.at[*alias], r->key + r->base_size);
+  int length = snprintf(key, sizeof key, "%s%s", n->aliases.at[*alias].call, r->key + r->base_size);
   return length < (int)sizeof key ? setting_of(n, s, key) : NOTHING;
 }
 
@@ -283,7 +346,7 @@ static bool is_final(const plim_setting *setting) {
 static const char *root_of(const plim_py_names *n, const plim_settings *s,
                            const plim_py_reference *r) {
   for (int hops = 0; hops < MAX_HOPS; hops++) {
-    uint32_t found = target_of(n, s, r);
+    uint32_t found = r->is_void ? NOTHING : target_of(n, s, r);
     if (found == NOTHING) return NULL;
     if (is_final(&s->at.at[found])) return s->at.at[found].key;
     uint32_t *next = find(n, REFERENCE, found, "", 0);
@@ -327,7 +390,7 @@ bool plim_py_resolve(plim_py_names *n, plim_settings *s) {
   for (size_t i = 0; i < n->references.len; i++) {
     plim_py_reference *r = &n->references.at[i];
     s->at.at[r->setting].root = root_of(n, s, r);
-    bool is_changed = is_in_doubt(n, r->key, r->base_size);
+    bool is_changed = r->is_void || is_in_doubt(n, r->key, r->base_size);
     if (!s->at.at[r->setting].root && !is_changed) s->at.at[r->setting].reference = r->key;
   }
   for (size_t i = 0; i < n->loads.len; i++)

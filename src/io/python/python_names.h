@@ -17,6 +17,7 @@ typedef struct {
   uint32_t base_size;    // bytes of the key that are its first name
   const char *key;       // kept by the settings
   const char *class_key; // the same within the class it stands in; NULL: in none
+  bool is_void;          // its setting is changed later: it stands for nothing
 } plim_py_reference;
 
 // A name that a condition tests.
@@ -32,6 +33,7 @@ typedef struct {
   uint64_t line;
   const char *class_path;    // of the class it stands in, kept by the settings; NULL: in none
   bool is_known, is_unknown; // once it was computed, or could not be
+  bool is_void;              // its setting is changed later
 } plim_py_expression;
 
 // A literal that is local to a function, until it is known whether it is the only one of its name.
@@ -56,6 +58,38 @@ typedef struct {
   const char *call; // of a variable: what it is filed under, kept by the settings
 } plim_py_holder;
 
+// f(**name), {**name}: what stands there, and the setting that holds its place.
+typedef struct {
+  const char *name; // in the text; NULL: it is no name
+  uint32_t size, scope, setting;
+  uint32_t call_from; // the first setting of the call it stands in
+  bool is_shown;      // vars(name), asdict(name): its attributes
+} plim_py_unpacking;
+
+// A name that changes behind its assignment.
+typedef struct {
+  const char *name; // in the text
+  uint32_t size, line;
+} plim_py_mutation;
+
+// A key that is assigned anew: what was below it before the setting of this number does not hold.
+typedef struct {
+  uint64_t key; // its hash
+  uint32_t from;
+} plim_py_replacement;
+
+// A name that is another one of the same thing.
+typedef struct {
+  const char *name, *of; // in the text
+  uint32_t size, of_size;
+} plim_py_link;
+
+// A name that is given to a function as it is.
+typedef struct {
+  const char *function, *name; // in the text
+  uint32_t function_size, size, scope;
+} plim_py_handing;
+
 // A dict literal that a name is given.
 typedef struct {
   const char *name; // in the text
@@ -69,7 +103,16 @@ typedef struct {
   vec(const char *) paths; // of each function, kept by the settings; NULL: it has none
   vec(plim_py_local_name) locals;
   plim_hash facts; // what is known about a name in a scope: see python_names.c
-  vec(const char *) aliases;
+  vec(plim_py_holder) aliases;
+  vec(uint32_t) arguments;                   // settings of a parser's arguments
+  vec(plim_py_mutation) mutations, defaults; // of a parser, by set_defaults
+  vec(plim_py_handing) handings;
+  vec(plim_py_link) links;
+  vec(plim_py_replacement) replacements;
+  vec(plim_py_unpacking) unpackings;
+  vec(uint64_t) changed;  // keys that change with all that is below them, by their hash
+  bool changes_arguments; // what a parser's arguments are without a command, is not their default
+  bool is_rewritten;      // exec and globals() may have changed any name of the module
   vec(plim_py_reference) references;
   vec(plim_py_expression) expressions; // by their settings
   vec(plim_py_test) tests, loads;      // of loads, `condition` is the load's number
@@ -108,12 +151,30 @@ bool plim_py_is_needed(const plim_py_names *n, const char *name, size_t size);
 void plim_py_unpack(plim_py_names *n, uint32_t scope, const char *name, size_t size);
 bool plim_py_is_unpacked(const plim_py_names *n, uint32_t scope, const char *name, size_t size);
 bool plim_py_is_mutated(const plim_py_names *n, const char *name, size_t size);
-// name.update(...), setattr(name, ...), {**name, **other}: what it holds is no longer what was written.
-void plim_py_mutate(plim_py_names *n, const char *name, size_t size);
+// name.update(...), setattr(name, ...), del name[...]: what it holds is no longer what was written.
+void plim_py_mutate(plim_py_names *n, const char *name, size_t size, uint32_t line);
+// Whose elements get values.
+void plim_py_touch(plim_py_names *n, const char *name, size_t size);
+bool plim_py_is_touched(const plim_py_names *n, const char *name, size_t size);
+// A parameter of a function, by the function's scope.
+void plim_py_add_parameter(plim_py_names *n, uint32_t scope, const char *name, size_t size);
+bool plim_py_is_parameter(const plim_py_names *n, uint32_t scope, const char *name, size_t size);
+// A function that changes something that it is given.
+void plim_py_add_changer(plim_py_names *n, const char *name, size_t size);
+bool plim_py_is_changer(const plim_py_names *n, const char *name, size_t size);
+// Whether it was assigned more than once so far.
+bool plim_py_is_assigned_again(const plim_py_names *n, uint32_t scope, const char *name,
+                               size_t size);
+bool plim_py_is_arguments(const plim_py_names *n, const char *name, size_t size);
+// The setting of the argument that is stored under this name; UINT32_MAX: none, or several.
+uint32_t plim_py_destination(const plim_py_names *n, const char *name, size_t size);
+// Whether a setting is a field of a class: Class.name.
+bool plim_py_is_field(const plim_py_names *n, const char *key);
 
 // name = Call(...): what is read from the name was given to the call. `call` is kept by the settings.
-void plim_py_add_alias(plim_py_names *n, uint32_t scope, const char *name, size_t size,
-                       const char *call);
+void plim_py_add_alias(plim_py_names *n, plim_py_holder alias);
+// That call; NULL: it is none.
+const char *plim_py_alias(const plim_py_names *n, uint32_t scope, const char *name, size_t size);
 // name = parser.parse_args(): what is read from the name are arguments.
 void plim_py_add_arguments(plim_py_names *n, const char *name, size_t size);
 // The setting of an argument by the attribute it is stored in.
@@ -122,6 +183,9 @@ void plim_py_add_destination(plim_py_names *n, const char *name, size_t size, ui
 void plim_py_add_local(plim_py_names *n, plim_py_local_name local);
 // Whether the name is bound nowhere else in its function.
 bool plim_py_is_only(const plim_py_names *n, const plim_py_local_name *local);
+
+// The function of a scope; NULL: it is none.
+const plim_py_holder *plim_py_function_at(const plim_py_names *n, uint32_t scope);
 
 // The scope whose name this is, by the rules of scopes; 0: the module's, or unknown.
 uint32_t plim_py_scope_of(const plim_py_names *n, uint32_t scope, const char *name, size_t size);

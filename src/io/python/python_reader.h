@@ -86,10 +86,9 @@ typedef struct {
   bool is_shown;              // to one that only shows it
   bool is_built;              // to one whose arguments are settings: a class
   bool builds;                // some such call was read
+  uint32_t call_from;         // the first setting of the call being read
   uint32_t condition;         // of the part of an expression being read; 0: that of its block
   int nesting;                // of values within values
-  plim_hash assigned;         // by key: the settings that its last assignment made
-  vec(plim_span) made;
   plim_chars scratch;
   uint32_t last_token, last_line; // where a setting ended, and its line
   const char *wanted;             // the path of a place to find, NULL: none
@@ -192,12 +191,34 @@ void plim_py_declare_globals(plim_py_reader *r, size_t i, size_t end);
 void plim_py_bind_nonlocals(plim_py_reader *r, size_t i, size_t end);
 void plim_py_settle_models(plim_settings *s);
 
-// The name at this token no longer holds what was written.
+// An element whose key is in r->scratch gets a value: CONFIG["lr"] = 1, setattr(args, "lr", 1).
+void plim_py_assign_element(plim_py_reader *r, size_t target, size_t i, size_t end);
+
+// What changes behind its assignment and is not followed (python_changes.c): the name at this token no longer holds what
+// was written.
 void plim_py_note_mutation(plim_py_reader *r, size_t name);
+// The same where it is a parameter: whoever gives the function a name, has it changed.
+void plim_py_note_parameter_change(plim_py_reader *r, size_t name);
+// args.lr in r->scratch becomes TrainingArguments.lr, where args = TrainingArguments(...) and `name` is args.
+void plim_py_name_by_call(plim_py_reader *r, size_t name);
+// An element of the name gets a value; and name = other, name = other["train"]: two names of one thing.
+void plim_py_note_touch(plim_py_reader *r, size_t name);
+void plim_py_note_link(plim_py_reader *r, size_t name, size_t i, size_t end);
+// config["lr"] = 1 of a name that is a function's own, with the key in r->scratch.
+void plim_py_note_local_change(plim_py_reader *r);
+// {**name, "lr": 1}, dict(name, lr=1): the entry of `name` does not count; the tokens from `key` to `end` are which.
+void plim_py_note_overridden(plim_py_reader *r, size_t name, size_t key, size_t end);
+// self.lr = 1 in a method, with the key in r->scratch.
+void plim_py_note_own_change(plim_py_reader *r);
+// Targets that are no names and have no key that is known: CONFIG[key], vars(args)["lr"], globals()["LR"].
+void plim_py_note_targets(plim_py_reader *r, size_t i, size_t end);
 // update, pop and the like.
 bool plim_py_changes_object(const plim_py_reader *r, size_t method);
-// A call of a dotted name: CONFIG.update(...), setattr(args, ...), vars(args).update(...).
+// A call of a dotted name: CONFIG.update(...), setattr(args, ...), vars(args).update(...), parse_args([...]).
 void plim_py_note_change(plim_py_reader *r, size_t first, size_t last, size_t end);
+bool plim_py_merges(const plim_py_reader *r, size_t last);
+// At the end: what is changed, and what a changed name stands for, is no literal.
+void plim_py_settle_changes(plim_py_reader *r);
 
 void plim_py_note_place(plim_py_reader *r, size_t open, bool is_call);
 
@@ -210,6 +231,9 @@ bool plim_py_assign_local_dict(plim_py_reader *r, size_t name, size_t i, size_t 
 // f(**name), f(config=name): of the call being read.
 void plim_py_note_unpacked(plim_py_reader *r, size_t keyword, size_t i, size_t end);
 void plim_py_settle_dicts(plim_py_reader *r);
+// **name among arguments or entries: holds the place of what may be in there. At the end it is known or not.
+void plim_py_note_rest(plim_py_reader *r, size_t i, size_t end);
+void plim_py_settle_unpackings(plim_py_reader *r);
 
 // Names that stand for what a call was given (python_aliases.c): config = Config(...); and those that arguments are
 // parsed into, one or several. Tokens from `value` to `end` are what is assigned.

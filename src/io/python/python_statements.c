@@ -70,43 +70,21 @@ static size_t push_classes(plim_py_reader *r) {
   return r->class_path.len ? plim_py_push(r, r->class_path.at, r->class_path.len) : before;
 }
 
-// A name that is assigned anew: what the last assignment put below it (the entries of a dict) no
-// longer holds, or not surely.
-static void forget(plim_py_reader *r, plim_span made, const char *key, size_t size) {
-  for (size_t i = made.begin; i < made.end; i++) {
-    plim_setting *old = &r->s->at.at[i];
-    bool is_below = strncmp(old->key, key, size) == 0 && old->key[size] == '.';
-    if (!is_below || old->value.kind == PLIM_VALUE_DERIVED) continue;
-    if (!plim_py_doubt(r->s, old)) plim_py_no_memory(r);
-  }
-}
-
+// What is assigned anew: what an earlier assignment put below it (the entries of a dict) no longer holds.
 static void forget_path(plim_py_reader *r) {
   const char *key = r->path.at + r->path_base;
   size_t size = r->path.len - r->path_base;
-  uint32_t *last = plim_hash_find(&r->assigned, plim_text_hash(0, key, size));
+  plim_py_replacement replacement = {plim_text_hash(0, key, size), (uint32_t)r->s->at.len};
   if (r->wanted && strncmp(r->wanted, key, size) == 0) r->place.is_found = false;
-  if (!last) return;
-  forget(r, r->made.at[*last], key, size);
-  r->made.at[*last].end = r->made.at[*last].begin;
-}
-
-static void remember_path(plim_py_reader *r, size_t from) {
-  const char *key = r->path.at + r->path_base;
-  uint64_t hash = plim_text_hash(0, key, r->path.len - r->path_base);
-  if (!plim_hash_put(&r->assigned, hash, (uint32_t)r->made.len) ||
-      !vec_push(&r->made, (plim_span){from, r->s->at.len}))
-    plim_py_no_memory(r);
+  if (!vec_push(&r->names.replacements, replacement)) plim_py_no_memory(r);
 }
 
 static void assign_path(plim_py_reader *r, size_t first, size_t i, size_t end, bool is_uncertain) {
-  size_t from = r->s->at.len;
   forget_path(r);
   r->is_uncertain = is_uncertain;
   if (r->block->where != PLIM_PY_IN_CLASS || !plim_py_field(r, first, i, end))
     plim_py_value(r, first, i, end);
   r->is_uncertain = false;
-  remember_path(r, from);
 }
 
 static bool is_reported(const plim_py_reader *r, size_t name) {
@@ -125,6 +103,7 @@ static size_t push_name(plim_py_reader *r, size_t name) {
 static void assign_name(plim_py_reader *r, size_t name, size_t i, size_t end) {
   plim_py_assign(&r->names, r->block->scope, plim_py_text(r, name), plim_py_size(r, name));
   plim_py_note_alias(r, name, i, end);
+  plim_py_note_link(r, name, i, end);
   plim_py_note_load(r, name, i, end);
   if (!is_reported(r, name)) {
     bool is_read =
@@ -149,15 +128,21 @@ static bool is_own(const plim_py_reader *r, size_t name) {
 
 // CONFIG["lr"] = 1, args.lr = 1, os.environ["X"] = "1". The environment is everyone's, wherever it is
 // set; other things surely hold only at the level of the module.
-static void assign_element(plim_py_reader *r, size_t target, size_t i, size_t end) {
+void plim_py_assign_element(plim_py_reader *r, size_t target, size_t i, size_t end) {
+  plim_py_note_touch(r, target);
+  bool is_in_function = r->block->where == PLIM_PY_IN_FUNCTION && !is_environment(&r->scratch);
+  if (is_in_function) plim_py_note_parameter_change(r, target);
+  if (is_in_function && !is_own(r, target)) plim_py_note_local_change(r);
   bool is_certain = is_environment(&r->scratch) ||
                     (r->block->where == PLIM_PY_IN_MODULE && !r->block->is_uncertain);
   bool is_left_out = r->block->where == PLIM_PY_IN_CLASS ||
                      (is_own(r, target) && r->block->where == PLIM_PY_IN_FUNCTION);
   if (is_left_out) {
+    if (is_own(r, target)) plim_py_note_own_change(r);
     plim_py_walk(r, i, end);
     return;
   }
+  if (is_certain) plim_py_name_by_call(r, target);
   size_t before = plim_py_push(r, r->scratch.at, r->scratch.len);
   assign_path(r, target, i, end, !is_certain);
   plim_py_pop(r, before);
@@ -203,12 +188,18 @@ static bool is_element(plim_py_reader *r, size_t i, size_t end) {
 }
 
 static void augment(plim_py_reader *r, size_t i, size_t sign, size_t end) {
+  if (r->block->where == PLIM_PY_IN_FUNCTION) plim_py_note_parameter_change(r, i);
   if (is_element(r, i, sign) && r->block->where != PLIM_PY_IN_CLASS && !is_own(r, i)) {
+    plim_py_note_touch(r, i);
+    plim_py_note_local_change(r);
     size_t before = plim_py_push(r, r->scratch.at, r->scratch.len);
     forget_path(r);
     plim_py_add_derived(r, i, end, NULL);
     plim_py_pop(r, before);
-  } else assign_together(r, i, sign, i, end, NULL);
+  } else {
+    assign_together(r, i, sign, i, end, NULL);
+    plim_py_note_targets(r, i, sign);
+  }
   plim_py_walk(r, i, sign);
   plim_py_walk(r, sign + 1, end);
 }
@@ -217,9 +208,10 @@ static void assign_one(plim_py_reader *r, size_t i, size_t target_end, size_t va
   bool was_evaluation = r->is_of_evaluation;
   r->is_of_evaluation = plim_py_names_evaluation(r, i, target_end);
   if (target_end == i + 1 && plim_py_is_name(r, i, end)) assign_name(r, i, value, end);
-  else if (is_element(r, i, target_end)) assign_element(r, i, value, end);
+  else if (is_element(r, i, target_end)) plim_py_assign_element(r, i, value, end);
   else {
     assign_together(r, i, target_end, i, end, NULL);
+    plim_py_note_targets(r, i, target_end);
     plim_py_note_parsed(r, i, target_end, value, end);
     plim_py_walk(r, i, target_end);
     plim_py_walk(r, value, end);
@@ -232,6 +224,7 @@ static void assign_several(plim_py_reader *r, size_t i, size_t sign, size_t end)
   const char *kept = NULL;
   for (; sign < end && !r->err; i = sign + 1, sign = plim_py_find(r, i, end, '=')) {
     kept = assign_together(r, i, sign, first, end, kept);
+    plim_py_note_targets(r, i, sign);
     plim_py_walk(r, i, sign);
   }
   plim_py_walk(r, i, end);
@@ -256,6 +249,16 @@ static void expression_or_assignment(plim_py_reader *r, size_t i, size_t end) {
   else plim_py_walk(r, i, end);
 }
 
+// del name, CONFIG["lr"]
+static void delete (plim_py_reader *r, size_t i, size_t end) {
+  for (size_t stop; i < end; i = stop + 1) {
+    stop = plim_py_find(r, i, end, ',');
+    if (stop == i + 1) bind_names(r, r->block->scope, i, stop);
+    else plim_py_note_targets(r, i, stop);
+    plim_py_walk(r, i, stop);
+  }
+}
+
 static void statement(plim_py_reader *r, size_t i, size_t end) {
   if (i == end || r->err) return;
   uint8_t word = plim_py_at(r, i)->kind == PLIM_PY_NAME ? plim_py_at(r, i)->what : PY_NO_WORD;
@@ -264,8 +267,8 @@ static void statement(plim_py_reader *r, size_t i, size_t end) {
     plim_py_bind(&r->names, r->block->scope, plim_py_text(r, i + 1), plim_py_size(r, i + 1));
   else if (word == PY_global) plim_py_declare_globals(r, i + 1, end);
   else if (word == PY_nonlocal) plim_py_bind_nonlocals(r, i + 1, end);
-  else if (word == PY_import || word == PY_from || word == PY_del)
-    bind_names(r, r->block->scope, i + 1, end);
+  else if (word == PY_del) delete (r, i + 1, end);
+  else if (word == PY_import || word == PY_from) bind_names(r, r->block->scope, i + 1, end);
   else if (word && !plim_py_is_soft(plim_py_at(r, i))) plim_py_walk(r, i, end);
   else expression_or_assignment(r, i, end);
   if (word == PY_return) plim_py_leave_early(r, i + 1 < end);
@@ -311,7 +314,9 @@ static void bind_parameters(plim_py_reader *r, uint32_t scope, size_t open) {
   for (size_t i = open + 1, stop; i < close; i = stop + 1) {
     stop = plim_py_find(r, i, close, ',');
     while (i < stop && !plim_py_is_name(r, i, stop)) i++;
-    if (i < stop) plim_py_bind(&r->names, scope, plim_py_text(r, i), plim_py_size(r, i));
+    if (i >= stop) continue;
+    plim_py_bind(&r->names, scope, plim_py_text(r, i), plim_py_size(r, i));
+    plim_py_add_parameter(&r->names, scope, plim_py_text(r, i), plim_py_size(r, i));
   }
 }
 
@@ -410,8 +415,10 @@ plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, c
   while (!r->err && plim_py_next_line(&r->x)) read_line(r);
   if (!r->err) r->err = r->x.err;
   if (!r->err && r->expects_block) plim_py_fail_at(r, s->size, "an indented block is missing");
+  if (!r->err) plim_py_settle_changes(r);
   if (!r->err) plim_py_settle_locals(r);
   if (!r->err) plim_py_settle_dicts(r);
+  if (!r->err) plim_py_settle_unpackings(r);
   if (!r->err) plim_py_settle_uses(r);
   if (!r->err && !plim_py_resolve(&r->names, s)) plim_py_no_memory(r);
   if (!r->err) plim_py_settle_roots(r);
@@ -427,6 +434,4 @@ void plim_py_reader_free(plim_py_reader *r) {
   vec_free(&r->class_path);
   vec_free(&r->path);
   vec_free(&r->scratch);
-  vec_free(&r->made);
-  plim_hash_free(&r->assigned);
 }

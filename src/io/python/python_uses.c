@@ -105,7 +105,7 @@ static uint32_t reach(settling *s, const plim_py_holder *h) {
   return any;
 }
 
-static const plim_py_holder *function_at(const plim_py_names *n, uint32_t scope) {
+const plim_py_holder *plim_py_function_at(const plim_py_names *n, uint32_t scope) {
   size_t low = 0, high = n->functions.len; // in the order of their scopes
   while (low < high) {
     size_t middle = (low + high) / 2;
@@ -119,7 +119,7 @@ static const plim_py_holder *function_at(const plim_py_names *n, uint32_t scope)
 static uint32_t condition_of(settling *s, uint32_t function) {
   if (!function || s->of_scope[function] == BEING_ASKED || s->depth > MAX_CALLS) return 0;
   if (s->of_scope[function] != UNKNOWN_YET) return s->of_scope[function] - 1;
-  const plim_py_holder *h = function_at(&s->r->names, function);
+  const plim_py_holder *h = plim_py_function_at(&s->r->names, function);
   s->of_scope[function] = BEING_ASKED;
   s->depth++;
   uint32_t condition = h ? reach(s, h) : 0;

@@ -167,6 +167,9 @@ bool plim_py_reference_key(plim_py_reader *r, size_t i, size_t end, plim_chars *
   if (plim_py_is_text(r, i, "environ") && !plim_chars_add_text(out, "os.")) plim_py_no_memory(r);
   if (!plim_chars_add(out, plim_py_text(r, i), plim_py_size(r, i))) plim_py_no_memory(r);
   for (i++; i < end;) {
+    bool is_dict = plim_py_is(r, i, end, '.') && i + 2 < end &&
+                   plim_py_is_text(r, i + 1, "__dict__") && plim_py_is(r, i + 2, end, '[');
+    if (is_dict) i += 2; // args.__dict__["lr"] is args.lr
     size_t next = add_subscript(r, i, end, out);
     if (!next && plim_py_is(r, i, end, '.') && plim_py_is_name(r, i + 1, end)) {
       if (!vec_push(out, '.') ||
@@ -238,13 +241,22 @@ static void read_entry(plim_py_reader *r, size_t i, size_t end) {
 
 static void read_dict(plim_py_reader *r, size_t open) {
   size_t close = plim_py_at(r, open)->match, unpacking = last_unpacking(r, open + 1, close);
+  size_t base = 0; // the name that was unpacked last
   bool was_uncertain = r->is_uncertain;
   plim_py_note_place(r, open, false);
   for (size_t i = open + 1, stop; i < close && !r->err; i = stop + 1) {
     stop = plim_py_find(r, i, close, ',');
     r->is_uncertain = was_uncertain || i < unpacking;
-    if (i < unpacking && plim_py_is(r, i, stop, PLIM_PY_POWER) && plim_py_is_name(r, i + 1, stop))
+    bool unpacks = plim_py_is(r, i, stop, PLIM_PY_POWER);
+    if (i < unpacking && unpacks && plim_py_is_name(r, i + 1, stop))
       plim_py_note_mutation(r, i + 1); // {**base, **other}
+    if (unpacks) plim_py_note_rest(r, i + 1, stop);
+    if (unpacks && stop == i + 2 && plim_py_is_name(r, i + 1, stop)) {
+      base = i + 1;
+      plim_py_unpack(&r->names, r->block->scope, plim_py_text(r, base), plim_py_size(r, base));
+    }
+    size_t colon = base ? plim_py_find(r, i, stop, ':') : stop;
+    if (colon < stop) plim_py_note_overridden(r, base, i, colon);
     read_entry(r, i, stop);
   }
   r->is_uncertain = was_uncertain;
@@ -312,6 +324,8 @@ bool plim_py_is_mapping(const plim_py_reader *r, size_t i, size_t end) {
   return is_dict_call(r, i, end) || is_dict(r, i, end);
 }
 
+static void read_arguments(plim_py_reader *r, size_t open, const char *model, bool is_mapping);
+
 void plim_py_value(plim_py_reader *r, size_t first, size_t i, size_t end) {
   if (i >= end || r->err) return;
   unwrap(r, &i, &end);
@@ -321,27 +335,56 @@ void plim_py_value(plim_py_reader *r, size_t first, size_t i, size_t end) {
   }
   r->nesting++;
   if (is_dict(r, i, end)) read_dict(r, i);
-  else if (is_dict_call(r, i, end)) plim_py_arguments(r, i + 1);
+  else if (is_dict_call(r, i, end)) read_arguments(r, i + 1, NULL, true);
   else read_plain(r, first, i, end);
   r->nesting--;
 }
 
 // ---- calls ------------------------------------------------------------------------------------------
 
-// f(**{**base, "lr": 1}), f(**dict(base, lr=1)), f(**(base | {"lr": 1})): arguments like others.
+// vars(args), asdict(config), config.__dict__, config.to_dict(): the token of the name; `end` if it is none of them.
+static size_t name_shown(const plim_py_reader *r, size_t i, size_t end) {
+  size_t last = plim_py_dotted(r, i, end);
+  if (last == end) return end;
+  bool is_whole = plim_py_is(r, last + 1, end, '(') && plim_py_at(r, last + 1)->match + 1 == end;
+  bool shows = plim_py_is_text(r, last, "vars") || plim_py_is_text(r, last, "asdict");
+  if (is_whole && shows && end == last + 4 && plim_py_is_name(r, last + 2, end)) return last + 2;
+  bool is_attribute = last == i + 2 && last + 1 == end && plim_py_is_text(r, last, "__dict__");
+  bool is_method =
+      last == i + 2 && is_whole && end == last + 3 && plim_py_is_text(r, last, "to_dict");
+  return is_attribute || is_method ? i : end;
+}
+
+void plim_py_note_rest(plim_py_reader *r, size_t i, size_t end) {
+  size_t before = plim_py_push(r, "**", 2), setting = r->s->at.len, shown = name_shown(r, i, end);
+  if (i < end) plim_py_add_derived(r, i, end, NULL);
+  plim_py_pop(r, before);
+  if (r->err || r->s->at.len == setting) return;
+  r->s->at.at[setting].is_rest = true;
+  plim_py_unpacking unpacking = {.scope = r->block->scope,
+                                 .setting = (uint32_t)setting,
+                                 .call_from = r->call_from,
+                                 .is_shown = shown < end};
+  size_t name = shown < end ? shown : i;
+  if (shown < end || (end == i + 1 && plim_py_is_name(r, i, end))) {
+    unpacking.name = plim_py_text(r, name);
+    unpacking.size = (uint32_t)plim_py_size(r, name);
+  }
+  if (!vec_push(&r->names.unpackings, unpacking)) plim_py_no_memory(r);
+  note_reference(r, (uint32_t)setting, i, end);
+}
+
+// f(**{**base, "lr": 1}), f(**dict(base, lr=1)): arguments like others.
 static void unpack(plim_py_reader *r, size_t i, size_t end) {
+  size_t sign = i - 1;
   unwrap(r, &i, &end);
-  plim_py_note_unpacked(r, i - 1, i, end);
+  plim_py_note_unpacked(r, sign, i, end);
   if (plim_py_is_mapping(r, i, end)) {
     plim_py_value(r, i, i, end);
     return;
   }
-  for (size_t open; i < end && !r->err; i = plim_py_skip(r, open)) {
-    open = plim_py_find(r, i, end, '{');
-    plim_py_walk(r, i, open);
-    if (open == end) return;
-    if (is_dict(r, open, plim_py_skip(r, open))) read_dict(r, open);
-  }
+  plim_py_note_rest(r, i, end);
+  plim_py_walk(r, i, end);
 }
 
 // The first argument, which has no name in the text: a literal, or what another name stands for.
@@ -359,23 +402,31 @@ static size_t read_model(plim_py_reader *r, size_t open, const char *name) {
   return stop + 1;
 }
 
-static void read_arguments(plim_py_reader *r, size_t open, const char *model) {
-  size_t close = plim_py_at(r, open)->match;
+static void read_arguments(plim_py_reader *r, size_t open, const char *model, bool is_mapping) {
+  size_t close = plim_py_at(r, open)->match, base = 0; // of dict(base, lr=1)
   plim_py_note_place(r, open, true);
   size_t begin = model ? read_model(r, open, model) : open + 1;
   for (size_t i = begin, stop; i < close && !r->err; i = stop + 1) {
     stop = plim_py_find(r, i, close, ',');
     if (plim_py_is_name(r, i, stop) && plim_py_is(r, i + 1, stop, '=')) {
       size_t before = plim_py_push(r, plim_py_text(r, i), plim_py_size(r, i));
+      if (base) plim_py_note_overridden(r, base, i, i + 1);
       plim_py_note_unpacked(r, i, i + 2, stop);
       plim_py_value(r, i, i + 2, stop);
       plim_py_pop(r, before);
     } else if (plim_py_is(r, i, stop, PLIM_PY_POWER)) unpack(r, i + 1, stop);
-    else plim_py_walk(r, i, stop);
+    else {
+      if (is_mapping && i < stop) plim_py_note_rest(r, i, stop);
+      if (is_mapping && stop == i + 1 && plim_py_is_name(r, i, stop)) {
+        base = i;
+        plim_py_unpack(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));
+      }
+      plim_py_walk(r, i, stop);
+    }
   }
 }
 
-void plim_py_arguments(plim_py_reader *r, size_t open) { read_arguments(r, open, NULL); }
+void plim_py_arguments(plim_py_reader *r, size_t open) { read_arguments(r, open, NULL, false); }
 
 static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open) {
   size_t base = r->path_base, before = r->path.len;
@@ -388,6 +439,8 @@ static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open)
   r->builds |= r->is_built || plim_py_is_text(r, last, "from_pretrained");
   r->path_base = r->path.len;
   r->is_uncertain = false;
+  uint32_t outer_from = r->call_from;
+  r->call_from = (uint32_t)r->s->at.len;
   if (plim_py_takes_evaluation(r, open)) r->is_of_evaluation = true;
   plim_py_method_flag(r, last);
   if (!plim_py_special_call(r, first, last, open)) {
@@ -395,11 +448,12 @@ static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open)
     if (size) {
       plim_py_push(r, name, size);
       if (!plim_py_autocast(r, first, last, open))
-        read_arguments(r, open, plim_py_model_argument(r, first, last));
+        read_arguments(r, open, plim_py_model_argument(r, first, last), false);
       plim_py_add_defaults(r, last, open);
     } else plim_py_walk(r, open + 1, plim_py_at(r, open)->match);
   }
   r->path_base = base;
+  r->call_from = outer_from;
   r->is_uncertain = was_uncertain;
   r->is_of_evaluation = was_evaluation;
   r->is_given = was_given;

@@ -12,20 +12,33 @@ enum { PHRASE_WORDS = 4 };
 #define CHANGE "change|touch|modify|edit|alter|increase|decrease|raise|lower|reduce|exceed|tune"
 #define CHANGED "changed|touched|modified|edited|altered|increased|decreased|raised|lowered|tuned"
 
-// Words one behind the other, each one of several; # is a number, * any word.
-static const char *const phrases[][PHRASE_WORDS] = {
-    {"must", "*"},
-    {"do|should|shall", "not", CHANGE "|use|work"},
-    {"don't|dont|never|shouldn't|cannot|can't", CHANGE "|use|work"},
-    {"not|never|cannot|can't|shouldn't", "be", CHANGED},
-    {"does", "not", "work"},
-    {"doesn't", "work"},
-    {"only", "support|supports|works|work"},
-    {"keep|leave", "at|as|this|it|fixed|unchanged|constant|alone|#"},
-    {"fixed|frozen|pinned", "by|to|at|for|in|because|as"},
-    {"has|have|needs|need", "to", "be|stay|remain", "#|at|exactly|equal|the"},
-    {"required|prescribed|dictated", "by"},
+#define EXTENT                                                                                     \
+  "#|a|an|the|at|in|no|not|on|off|one|exactly|equal|divisible|even|either|between|same|"           \
+  "identical|kept|set|fixed|constant|unchanged|true|false|less|greater|smaller|"                   \
+  "larger|lower|higher|below|above|consistent|compatible"
+
+// A statement has what it is about in front of it, an order behind it; a whole one names it.
+typedef enum { STATEMENT, ORDER, WHOLE } role;
+
+// Words one behind the other, each one of several; # is a number.
+static const struct {
+  role role;
+  const char *words[PHRASE_WORDS];
+} phrases[] = {
+    {STATEMENT, {"must", "be|stay|remain", EXTENT}},
+    {STATEMENT, {"must", "match|equal|divide|fit|agree|not|never|always"}},
+    {ORDER, {"do|should|shall|must", "not", CHANGE "|use"}},
+    {ORDER, {"don't|dont|never|shouldn't|cannot|can't", CHANGE "|use"}},
+    {STATEMENT, {"not|never|cannot|can't|shouldn't", "be", CHANGED}},
+    {STATEMENT, {"do|does", "not", "work"}},
+    {STATEMENT, {"doesn't|don't|never|cannot|can't", "work"}},
+    {STATEMENT, {"only", "support|supports|works|work"}},
+    {WHOLE, {"keep|leave", "at|as|this|it|fixed|unchanged|constant|alone|#"}},
+    {STATEMENT, {"fixed|frozen|pinned", "by|to|at|for|in|because|as"}},
+    {STATEMENT, {"has|have|needs|need", "to", "be|stay|remain", "#|at|exactly|equal|the"}},
+    {STATEMENT, {"required|prescribed|dictated", "by"}},
 };
+enum { PHRASES = sizeof phrases / sizeof *phrases };
 
 // ---- words ------------------------------------------------------------------------------------------
 
@@ -45,31 +58,22 @@ static const char *next_word(const char *at, size_t *size) {
 static bool is_one_of(const char *word, size_t size, const char *choices) {
   for (; *choices; choices += *choices == '|') {
     size_t n = strcspn(choices, "|");
-    bool is_any = n == 1 && (*choices == '*' || (*choices == '#' && isdigit((unsigned char)*word)));
-    if (is_any || (n == size && strncasecmp(word, choices, n) == 0)) return true;
+    bool is_number = n == 1 && *choices == '#' && isdigit((unsigned char)*word);
+    if (is_number || (n == size && strncasecmp(word, choices, n) == 0)) return true;
     choices += n;
   }
   return false;
 }
 
-static bool begins_phrase(const char *at, const char *const phrase[PHRASE_WORDS]) {
-  for (int i = 0; i < PHRASE_WORDS && phrase[i]; i++) {
+// Where the phrase that begins here ends; NULL: it does not.
+static const char *end_of(const char *at, const char *const words[PHRASE_WORDS]) {
+  for (int i = 0; i < PHRASE_WORDS && words[i]; i++) {
     size_t size;
     at = next_word(at, &size);
-    if (!at || !is_one_of(at, size, phrase[i])) return false;
+    if (!at || !is_one_of(at, size, words[i])) return NULL;
     at += size;
   }
-  return true;
-}
-
-// Where, from `from` on, a word begins one of the phrases; NULL: nowhere.
-static const char *find_phrase(const char *comment, const char *from) {
-  for (const char *at = from; *at; at++) {
-    if (!is_in_word(*at) || (at > comment && is_in_word(at[-1]))) continue;
-    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
-      if (begins_phrase(at, phrases[i])) return at;
-  }
-  return NULL;
+  return at;
 }
 
 // ---- whose ban it is --------------------------------------------------------------------------------
@@ -79,31 +83,90 @@ static const char *last_part(const char *key) {
   return dot ? dot + 1 : key;
 }
 
-// "lora_r must ..." in a comment beside another key: it is that one's.
-static bool is_of_another(const char *comment, const char *found, const char *key) {
-  const char *end = found;
-  while (end > comment && end[-1] == ' ') end--;
-  const char *word = end;
-  while (word > comment && (isalnum((unsigned char)word[-1]) || word[-1] == '_')) word--;
-  size_t size = (size_t)(end - word);
-  const char *own = last_part(key);
-  return memchr(word, '_', size) && !(strlen(own) == size && memcmp(own, word, size) == 0);
+// A word of the setting's name, such as "batch" of batch_size, or the name itself.
+static bool is_in_key(const char *word, size_t size, const char *key) {
+  if (size == strlen(key) && strncasecmp(word, key, size) == 0) return true;
+  for (const char *at = key; *at; at += strspn(at, "_-")) {
+    size_t n = strcspn(at, "_-");
+    bool is_plural = size == n + 1 && tolower((unsigned char)word[n]) == 's';
+    if ((size == n || is_plural) && n && strncasecmp(word, at, n) == 0) return true;
+    at += n;
+  }
+  return false;
+}
+
+// The word in front of `at` in its sentence; NULL: there is none.
+static const char *word_before(const char *comment, const char *at, size_t *size) {
+  while (at > comment && !is_in_word(at[-1])) {
+    if (strchr(".;!?\n,:", at[-1])) return NULL;
+    at--;
+  }
+  const char *end = at;
+  while (at > comment && is_in_word(at[-1])) at--;
+  *size = (size_t)(end - at);
+  return *size ? at : NULL;
+}
+
+#define PRONOUNS "this|it|that|these|value|values|number|setting|and"
+
+// "batch size must be 8", "this should not be changed"; not "the dataset must be ..."
+static bool is_own_statement(const char *comment, const char *found, const char *key) {
+  size_t size;
+  const char *word = word_before(comment, found, &size);
+  while (word && is_one_of(word, size, "should|must|may|can|is|are|was|also|currently|always"))
+    word = word_before(comment, word, &size);
+  return !word || is_one_of(word, size, PRONOUNS) || is_in_key(word, size, key);
+}
+
+// "do not change this", "never increase the batch size"; not "do not change the tokenizer"
+static bool is_own_order(const char *end, const char *key) {
+  size_t size;
+  const char *word = next_word(end, &size);
+  while (word && is_one_of(word, size, "the|a|an|any|our|your|current"))
+    word = next_word(word + size, &size);
+  return !word || is_one_of(word, size, "#|" PRONOUNS) || is_in_key(word, size, key) ||
+         is_one_of(word, size,
+                   "unless|without|or|if|when|where|while|above|below|beyond|over|because|since|"
+                   "for|as|at|in|on|to|with|here|is|less|more|exactly|fixed|so|else|anything");
+}
+
+static bool is_own(role kind, const char *comment, const char *found, const char *end,
+                   const char *key) {
+  if (kind == WHOLE) return true;
+  return kind == ORDER ? is_own_order(end, key) : is_own_statement(comment, found, key);
 }
 
 const char *plim_lock_beside(const plim_setting *setting) {
-  const char *comment = setting->comment;
-  for (const char *at = comment, *found; (found = find_phrase(comment, at)); at = found + 1)
-    if (!is_of_another(comment, found, setting->key)) return comment;
+  const char *comment = setting->comment, *key = last_part(setting->key);
+  for (const char *at = comment; *at; at++) {
+    if (!is_in_word(*at) || (at > comment && is_in_word(at[-1]))) continue;
+    for (int i = 0; i < PHRASES; i++) {
+      const char *end = end_of(at, phrases[i].words);
+      if (end && is_own(phrases[i].role, comment, at, end, key)) return comment;
+    }
+  }
   return NULL;
 }
 
-// "micro_batch_size must be 1", somewhere in the file.
+// "micro_batch_size must be 1": a statement right behind the name.
+static bool is_stated(const char *behind) {
+  size_t size;
+  const char *word = next_word(behind, &size);
+  for (int i = 0; i < PHRASES && word; i++)
+    if (phrases[i].role == STATEMENT && end_of(word, phrases[i].words)) return true;
+  return false;
+}
+
+// The same somewhere in the file.
 static const char *lock_elsewhere(const plim_settings *s, const char *key) {
-  char phrase[PLIM_KEY_BYTES];
-  snprintf(phrase, sizeof phrase, "%.200s must", last_part(key));
+  const char *own = last_part(key);
+  size_t size = strlen(own);
   for (size_t i = 0; i < s->at.len; i++) {
-    const char *found = strstr(s->at.at[i].comment, phrase);
-    if (found) return found;
+    const char *comment = s->at.at[i].comment;
+    for (const char *at = comment; (at = strstr(at, own)); at += size) {
+      bool is_whole = (at == comment || !is_in_word(at[-1])) && !is_in_word(at[size]);
+      if (is_whole && is_stated(at + size)) return at;
+    }
   }
   return NULL;
 }

@@ -54,6 +54,8 @@ typedef struct {
   bool is_open;          // of an argument in Python: it has no default, only commands give it,
   bool is_required;      // and they must
   const char *reference; // of a DERIVED in Python: the name it is, if nothing in this file has it
+  bool
+      is_rest; // Python: f(**x), and what is in x is not known: any key beside this one may be given
   uint32_t chooses;      // of a DERIVED in Python: the condition between two values; 0: none does
   plim_value choices[2]; // without it, and with it
 } plim_setting;
@@ -95,6 +97,7 @@ typedef struct {
   const char *from;   // the name of the path, such as "args.config"; NULL: none
   const char *root;   // the key of the literal that this stands for in this file; NULL: none
   const char *prefix; // of the keys below it: "train."
+  bool is_changed;    // behind the loading: what the file says is not all
 } plim_loaded;
 
 typedef struct {

@@ -172,7 +172,11 @@ TEST(comments_forbid_in_many_words) {
                                      "don't modify",
                                      "should not be changed",
                                      "has to be 8",
-                                     "only works with 8"};
+                                     "only works with 8",
+                                     "batch size must be 8",
+                                     "you must not change this",
+                                     "never increase the batch size",
+                                     "it is pinned to 8"};
   static const char *const remarks[] = {"keeps global_batch_size at 256",
                                         "lora_r must be 8",
                                         "fixed a bug here",
@@ -180,6 +184,11 @@ TEST(comments_forbid_in_many_words) {
                                         "twice what it was",
                                         "do what you want. Not to be forgotten",
                                         "needs to be tuned",
+                                        "you must have downloaded the dataset first",
+                                        "the dataset must be there",
+                                        "must be downloaded first",
+                                        "do not change the tokenizer",
+                                        "eval_batch_size must be 4",
                                         ""};
   for (size_t i = 0; i < sizeof bans / sizeof *bans; i++)
     CHECK(comment_forbids(bans[i]), "%s", bans[i]);

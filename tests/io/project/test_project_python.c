@@ -102,6 +102,10 @@ static const struct {
     {"setattr",
      "p.add_argument('--n', default=8)\nargs = p.parse_args()\nsetattr(args, 'n', 4)\n" ARGS(
          "args.n"),
+     "micro_batch=4"},
+    {"setattr of a name that is computed",
+     "p.add_argument('--n', default=8)\nargs = p.parse_args()\nsetattr(args, NAME, 4)\n" ARGS(
+         "args.n"),
      "micro_batch=unclear"},
     {"unpacked", "B = {'per_device_train_batch_size': 8}\na = TrainingArguments(**B)\n",
      "micro_batch=8"},

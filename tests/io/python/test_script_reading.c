@@ -321,6 +321,20 @@ TEST(short_flags_are_flags) {
   CHECK(says("micro_batch=32 sequence=512"), "the defaults");
 }
 
+static void add_module(void *context, const char *text, size_t size) {
+  strncat(context, text, size);
+  strcat(context, " ");
+}
+
+TEST(modules_are_those_of_import_statements) {
+  static const char script[] =
+      "'''\nimport notes\n'''\nimport a, b.c as d\nfrom ..config.base import (x,\n  y as z)\n"
+      "def f():\n    from . import inner\ntext = 'import other'\n# import comment\n";
+  char found[256] = "";
+  plim_python_modules(script, strlen(script), add_module, found);
+  CHECK(!strcmp(found, "a b.c config.base config.base.x config.base.y inner "), "%s", found);
+}
+
 TEST(what_comments_strings_and_imports_say_is_no_code) {
   static const char script[] = "import torch.utils.checkpoint\nfrom x import PeftModel\n"
                                "# PeftModel.from_pretrained(m, 'a', is_trainable=True)\n"
@@ -332,6 +346,13 @@ TEST(what_comments_strings_and_imports_say_is_no_code) {
     CHECK(!plim_python_has(script, strlen(script), absent[i]), "%s", absent[i]);
   CHECK(plim_python_has(script, strlen(script), ".to(torch.bfloat16)"), "code");
   CHECK(plim_python_has(script, strlen(script), "MyPeftModel("), "in a bracket");
+  CHECK(plim_python_has(script, strlen(script), "*PeftModel("), "the end of a name");
+  CHECK(plim_python_has(script, strlen(script), "MyPeft*"), "the beginning of one");
+  CHECK(!plim_python_has(script, strlen(script), "MyPeft"), "a name is compared whole");
+  static const char spaced[] = "m = load(name, device_map = 'auto')\nok = device_map == 1\n";
+  CHECK(plim_python_find(spaced, strlen(spaced), "device_map=", 0) == 15, "blanks do not matter");
+  CHECK(plim_python_find(spaced, strlen(spaced), "device_map=", 16) == SIZE_MAX,
+        "a comparison is no argument");
   CHECK(!READ({"train.py", "class PreferenceArguments:\n    model: str = 'Qwen/Qwen2.5-7B'\n"
                            "class RefArguments:\n    model: str = 'Qwen/Qwen2.5-1.5B'\n"
                            "DataLoader(d, batch_size=4)\n"}),

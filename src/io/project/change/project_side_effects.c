@@ -7,6 +7,7 @@
 
 #include "key_names.h"
 #include "project_change_impl.h"
+#include "python_code.h"
 
 enum {
   SHOWN = 3,
@@ -257,11 +258,9 @@ static bool is_about_evaluation(const plim_setting *setting) {
 static bool hands_on(const plim_project_file *f, const plim_setting *d) {
   if (is_variable(d->key)) return true;
   if (f->settings.format != PLIM_FORMAT_PYTHON) return false;
-  size_t n = strcspn(d->key, ".");
-  for (const char *at = f->text; (at = memmem(at, (size_t)(f->text + f->size - at), d->key, n));
-       at++)
-    if (at[n] == '(') return false;
-  return true;
+  char call[PLIM_KEY_BYTES];
+  snprintf(call, sizeof call, "%.*s(", (int)strcspn(d->key, ".#"), d->key);
+  return !plim_python_has(f->text, f->size, call);
 }
 
 // ---- the search -------------------------------------------------------------------------------------

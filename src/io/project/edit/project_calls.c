@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "project_places.h"
+#include "python_code.h"
 
 // By what is called, in lower case, with * and ?; the first that matches counts. Lists have commas between; NULL of
 // `takes`: all that a trainer has, without `lacks`. What matches none takes nothing for sure.
@@ -36,19 +37,11 @@ static bool callee_of(const char *key, char out[NAME_BYTES]) {
   return *out;
 }
 
-static bool is_of_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
-
 // Whether the file calls, or defines, what has this name.
 static bool is_called(const plim_project_file *f, const char *name) {
-  size_t size = strlen(name);
-  const char *at = f->text, *end = f->text + f->size;
-  for (; (at = memmem(at, (size_t)(end - at), name, size)); at += size) {
-    const char *next = at + size;
-    while (next < end && *next == ' ') next++;
-    bool is_whole = at == f->text || !is_of_name(at[-1]);
-    if (is_whole && next < end && *next == '(') return true;
-  }
-  return false;
+  char call[NAME_BYTES + 1];
+  snprintf(call, sizeof call, "%s(", name);
+  return plim_python_has(f->text, f->size, call);
 }
 
 static int row_of(const char *callee) {

@@ -412,6 +412,7 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
     if (!err) err = plim_bindings_decide(p, (plim_knob)i, error);
   }
   if (err) return err;
+  plim_project_doubt_loads(p);
   plim_project_take_stage(p);
   plim_fsdp_refine(p);
   plim_project_find_model(p);

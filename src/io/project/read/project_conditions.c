@@ -130,6 +130,15 @@ static void fill(const plim_project *p, plim_settings *s) {
   }
 }
 
+// f(**config), where config is what a file of the project says: its keys count by themselves.
+static void know_rest(const plim_project *p, plim_settings *s) {
+  for (size_t i = 0; i < s->at.len; i++) {
+    plim_setting *x = &s->at.at[i];
+    if (x->is_rest && x->reference && plim_project_is_loaded(p, s, x->reference))
+      x->is_rest = false;
+  }
+}
+
 // ---- what only configurations copy ------------------------------------------------------------------
 
 // A setting of another file that a script copies.
@@ -196,6 +205,7 @@ void plim_project_decide_conditions(plim_project *p) {
     for (size_t k = 0; k < s->conditions.len; k++) give(p, s, &s->conditions.at[k]);
     plim_conditions_decide(s);
     fill(p, s);
+    know_rest(p, s);
     find_copies(p, s, &all);
   }
   settle_copies(p, &all);

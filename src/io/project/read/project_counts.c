@@ -76,7 +76,7 @@ static void doubt_rank(const plim_project *p, plim_project_knob *k) {
 
 // PeftModel.from_pretrained(model, "some/adapter", is_trainable=True): the rank is in another place.
 static void doubt_loaded(const plim_project *p, plim_project_knob *k) {
-  static const char loads[] = "PeftModel", trains[] = "is_trainable=True";
+  static const char loads[] = "PeftModel*", trains[] = "is_trainable=True";
   for (size_t i = 0; i < p->files.len && k->origin != PLIM_EXPLICIT; i++) {
     const plim_project_file *f = p->files.at[i];
     bool is_loaded = f->settings.format == PLIM_FORMAT_PYTHON &&

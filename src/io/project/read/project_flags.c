@@ -78,14 +78,25 @@ static void say_twice(plim_project_knob *k, const plim_setting *a, const plim_se
            second);
 }
 
+// A flag of store_false turns off what its default turns on.
+static bool turns_off(const plim_setting *flag, const plim_setting *argument) {
+  bool is_alone = flag->span.begin == flag->span.end;
+  return is_alone && argument && argument->value.kind == PLIM_VALUE_BOOL && argument->value.flag;
+}
+
+// `argument` is what the script has by default; NULL: nothing.
 static plim_err take_flag(plim_project *p, plim_knob knob, plim_knob_place place,
-                          plim_error *error) {
+                          const plim_setting *argument, plim_error *error) {
   plim_reading r;
   plim_settings *s = &p->files.at[place.file]->settings;
+  plim_setting off = *place.setting;
+  off.value = (plim_value){.kind = PLIM_VALUE_BOOL};
+  bool is_off = turns_off(place.setting, argument);
   place.key = &plim_natural_keys[knob];
-  plim_err err = plim_reading_of(s, place.setting, place.key, &r, error);
+  plim_err err = plim_reading_of(s, is_off ? &off : place.setting, place.key, &r, error);
   if (err) return err;
-  place.setting = r.setting;
+  if (r.setting != &off) place.setting = r.setting;
+  r.is_fixed |= is_off; // the flag has no value to change
   plim_project_knob *k = &p->knobs[knob];
   *k = (plim_project_knob){.origin = r.origin, .value = r.value, .is_fixed = r.is_fixed};
   memcpy(k->why, r.why, sizeof k->why);
@@ -101,7 +112,7 @@ static plim_err take_copied(plim_project *p, plim_knob knob, plim_error *error) 
   bool is_found =
       plim_project_lookup(p, s, before.places[0].setting->reference, &at) == PLIM_NAME_FOUND;
   if (!is_found || p->files.at[at.file]->settings.format == PLIM_FORMAT_PYTHON) return PLIM_OK;
-  plim_err err = take_flag(p, knob, at, error);
+  plim_err err = take_flag(p, knob, at, NULL, error);
   bool is_same = p->knobs[knob].origin == PLIM_EXPLICIT &&
                  plim_value_same(&p->knobs[knob].value, &before.value);
   if (!is_same) p->knobs[knob] = before;
@@ -148,6 +159,14 @@ static void doubt(plim_project *p, plim_project_knob *k) {
   }
 }
 
+// What says the same in the same file and is no argument's default: a command does not reach it. NULL: nothing.
+static const plim_setting *other_place(const plim_project_knob *k) {
+  for (size_t i = 0; i < k->place_count; i++)
+    if (k->places[i].file == k->places[0].file && !argument_of(k->places[i].setting))
+      return k->places[i].setting;
+  return NULL;
+}
+
 plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   plim_project_knob *k = &p->knobs[knob];
   const plim_setting *setting = k->place_count ? k->places[0].setting : NULL;
@@ -155,10 +174,13 @@ plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   if (!setting || (k->origin != PLIM_EXPLICIT && !is_open)) return PLIM_OK;
   const char *argument = argument_of(setting), *key = k->places[0].key ? k->places[0].key->key : "";
   plim_knob_place flag;
+  plim_value before = k->value;
+  const plim_setting *beside = other_place(k);
   if (*key && key[strlen(key) - 1] == '*') return PLIM_OK; // it is so whatever the value is
   bool is_set = argument && plim_project_flag(p, argument, &flag);
-  plim_err err = is_set ? take_flag(p, knob, flag, error) : PLIM_OK;
+  plim_err err = is_set ? take_flag(p, knob, flag, setting, error) : PLIM_OK;
   const plim_setting *rival = is_set && !err ? plim_project_rival_flag(p, argument, &flag) : NULL;
+  if (is_set && !err && !rival && beside && !plim_value_same(&before, &k->value)) rival = beside;
   if (rival) say_twice(k, rival, flag.setting);
   if (is_set) return err;
   if (setting->reference && !setting->environment) return take_copied(p, knob, error);

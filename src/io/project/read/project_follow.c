@@ -6,6 +6,7 @@
 
 #include "formats.h"
 #include "project_impl.h"
+#include "python_code.h"
 #include "text_file.h"
 
 // Far more than a training has; reading that many takes seconds.
@@ -275,21 +276,28 @@ static plim_err follow_text(plim_project *p, const plim_project_file *f, const c
   return plim_follow_name(p, &by, name, error);
 }
 
-static plim_err follow_texts(plim_project *p, const plim_project_file *f, plim_error *error) {
+// The strings of a script, as they are found; the first error stays.
+typedef struct {
+  plim_project *p;
+  const plim_project_file *script;
+  plim_error *error;
+  plim_err err;
+} following;
+
+static void take_string(void *context, const char *text, size_t size) {
+  following *f = context;
   char name[256];
-  plim_err err = PLIM_OK;
-  const char *text = f->text;
-  while (*(text += strcspn(text, "\"'")) && !err) {
-    const char *quote = text;
-    size_t size = strcspn(++text, "\"'\n");
-    bool is_one = is_yaml(text, size) || is_other_configuration(text, size);
-    if (!is_one || size >= sizeof name) continue;
-    snprintf(name, sizeof name, "%.*s", (int)size, text);
-    bool is_whole = !strpbrk(name, "{}$%") && text[size] == *quote; // no f-string
-    err = follow_text(p, f, quote, name, is_whole, error);
-    text += size;
-  }
-  return err;
+  bool is_one = is_yaml(text, size) || is_other_configuration(text, size);
+  if (f->err || !is_one || size >= sizeof name) return;
+  snprintf(name, sizeof name, "%.*s", (int)size, text);
+  bool is_whole = !strpbrk(name, "{}$%"); // no f-string
+  f->err = follow_text(f->p, f->script, text - 1, name, is_whole, f->error);
+}
+
+static plim_err follow_texts(plim_project *p, const plim_project_file *f, plim_error *error) {
+  following all = {p, f, error, PLIM_OK};
+  plim_python_strings(f->text, f->size, take_string, &all);
+  return all.err;
 }
 
 // Texts of a configuration that are paths: deepspeed: ds.json, deepspeed_config_file: ...

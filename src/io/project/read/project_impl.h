@@ -60,6 +60,11 @@ typedef enum {
 plim_name_lookup plim_project_lookup(const plim_project *p, const plim_settings *s,
                                      const char *name, plim_knob_place *out);
 
+// Whether a name of a script, or what it is a part of, holds what a file of the project says, and nothing else.
+bool plim_project_is_loaded(const plim_project *p, const plim_settings *s, const char *name);
+// What a script changes behind its loading leaves the knobs of that file open.
+void plim_project_doubt_loads(plim_project *p);
+
 // The JSON that a trainer's fsdp_config names (project_fsdp.c): whether this file is it, and what its version makes of
 // a strategy that is fsdp.
 bool plim_is_fsdp_file(const plim_project *p, const plim_project_file *f);

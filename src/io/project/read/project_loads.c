@@ -157,6 +157,55 @@ static bool is_of_arguments(const char *name, size_t size) {
   return false;
 }
 
+// ---- whole files ------------------------------------------------------------------------------------
+
+static bool has_tree(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (is_tree(p->files.at[i]) && !is_part(p->files.at[i])) return true;
+  return false;
+}
+
+// A dict of another module: RUN, settings.RUN.
+static bool is_dict_elsewhere(const plim_project *p, const plim_settings *s, const char *name) {
+  const char *dot = strchr(name, '.');
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_settings *other = &p->files.at[i]->settings;
+    if (other == s || other->format != PLIM_FORMAT_PYTHON) continue;
+    if (has_below(other, "", name) || (dot && has_below(other, "", dot + 1))) return true;
+  }
+  return false;
+}
+
+bool plim_project_is_loaded(const plim_project *p, const plim_settings *s, const char *name) {
+  size_t size = strcspn(name, "."), file;
+  const char *prefix;
+  const plim_loaded *load = find_load(s, name, size);
+  if (load && load->is_changed) return false;
+  if (find_source(p, s, name, size, &file, &prefix)) return file != SIZE_MAX;
+  return is_dict_elsewhere(p, s, name) || (is_hydra(s) && has_tree(p));
+}
+
+static void doubt_file(plim_project *p, size_t file, const char *script, const char *name) {
+  for (int i = 0; i < PLIM_KNOBS; i++) {
+    plim_project_knob *k = &p->knobs[i];
+    if (k->origin != PLIM_EXPLICIT || !k->place_count || k->places[0].file != file) continue;
+    k->origin = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
+    snprintf(k->why, sizeof k->why, "%.70s changes %.40s, which it loads from %.70s", script, name,
+             p->files.at[file]->path);
+  }
+}
+
+void plim_project_doubt_loads(plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_settings *s = &p->files.at[i]->settings;
+    for (size_t k = 0; k < s->loads.len; k++) {
+      const plim_loaded *load = &s->loads.at[k];
+      size_t file = load->is_changed ? file_of_load(p, s, load) : SIZE_MAX;
+      if (file != SIZE_MAX) doubt_file(p, file, p->files.at[i]->path, load->name);
+    }
+  }
+}
+
 // ---- all of it --------------------------------------------------------------------------------------
 
 plim_name_lookup plim_project_lookup(const plim_project *p, const plim_settings *s,

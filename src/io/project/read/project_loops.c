@@ -1,47 +1,81 @@
 // Loops of one's own that accumulate gradients under a name that is not known: 1 would be a guess.
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "hash.h"
+#include "literals.h"
 #include "project_impl.h"
+#include "python_lexer.h"
 
 enum { NAME_BYTES = 96 };
 
-static bool is_in_name(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
-
-static size_t read_name(const char *text, char out[NAME_BYTES]) {
-  size_t size = 0;
-  text += strspn(text, " ");
-  if (isdigit((unsigned char)*text)) return 0;
-  while (is_in_name(text[size])) size++;
-  bool is_call = text[size] == '(';
-  if (!size || size >= NAME_BYTES || is_call) return 0;
-  snprintf(out, NAME_BYTES, "%.*s", (int)size, text);
-  return size;
+static bool is_sign(const plim_py_lexer *x, size_t i, const char *sign) {
+  if (i >= x->tokens.len || x->tokens.at[i].kind != PLIM_PY_OPERATOR) return false;
+  size_t size = x->tokens.at[i].end - x->tokens.at[i].begin;
+  return size == strlen(sign) && memcmp(x->text + x->tokens.at[i].begin, sign, size) == 0;
 }
 
-// `% NAME` or `range(NAME)` somewhere: what counts the passes.
-static bool counts_by(const char *text, const char *name) {
-  static const char *const before[] = {"%", "range("};
-  char found[NAME_BYTES];
-  for (size_t i = 0; i < sizeof before / sizeof *before; i++)
-    for (const char *at = text; (at = strstr(at, before[i]));) {
-      at += strlen(before[i]);
-      if (read_name(at, found) && strcmp(found, name) == 0) return true;
-    }
-  return false;
+static bool is_name(const plim_py_lexer *x, size_t i) {
+  return i < x->tokens.len && x->tokens.at[i].kind == PLIM_PY_NAME;
 }
 
-// `loss / NAME`: a loss that is a part of the batch's.
-static bool find_divisor(const char *text, char name[NAME_BYTES]) {
-  for (const char *at = text; (at = strstr(at, "loss"));) {
-    at += 4;
-    const char *sign = at + strspn(at, " )");
-    if (*sign != '/' || sign[1] == '/') continue;
-    if (read_name(sign + 1 + (sign[1] == '='), name) && counts_by(text, name)) return true;
+static bool is_named(const plim_py_lexer *x, size_t i, const char *end) {
+  size_t n = strlen(end), size = is_name(x, i) ? x->tokens.at[i].end - x->tokens.at[i].begin : 0;
+  return size >= n && memcmp(x->text + x->tokens.at[i].end - n, end, n) == 0;
+}
+
+// The name with its attributes that begins here; false if it is called, or there is none.
+static bool read_name(const plim_py_lexer *x, size_t i, char out[NAME_BYTES]) {
+  size_t last = i;
+  if (!is_name(x, i)) return false;
+  while (is_sign(x, last + 1, ".") && is_name(x, last + 2)) last += 2;
+  size_t size = x->tokens.at[last].end - x->tokens.at[i].begin;
+  if (size >= NAME_BYTES || is_sign(x, last + 1, "(")) return false;
+  snprintf(out, NAME_BYTES, "%.*s", (int)size, x->text + x->tokens.at[i].begin);
+  return true;
+}
+
+// `% NAME` or `range(NAME)`: what counts the passes.
+static bool note_counters(const plim_py_lexer *x, plim_hash *counters) {
+  char name[NAME_BYTES];
+  bool ok = true;
+  for (size_t i = 0; i < x->tokens.len && ok; i++) {
+    bool is_range = is_sign(x, i, "(") && i && is_named(x, i - 1, "range");
+    if (!is_range && !is_sign(x, i, "%")) continue;
+    if (read_name(x, i + 1, name))
+      ok = plim_hash_put(counters, plim_text_hash(0, name, strlen(name)), 1);
+  }
+  return ok;
+}
+
+// `loss / NAME`, `loss /= NAME`, of a name that counts: a loss that is a part of the batch's.
+static bool divides_loss(const plim_py_lexer *x, const plim_hash *counters, char name[NAME_BYTES]) {
+  for (size_t i = 0; i < x->tokens.len; i++) {
+    size_t sign = i + 1;
+    if (!is_named(x, i, "loss")) continue;
+    while (is_sign(x, sign, ")")) sign++;
+    if (!is_sign(x, sign, "/") && !is_sign(x, sign, "/=")) continue;
+    if (!read_name(x, sign + 1, name)) continue;
+    if (plim_hash_find(counters, plim_text_hash(0, name, strlen(name)))) return true;
   }
   return false;
+}
+
+// Without memory nothing is found, as where there is nothing.
+static bool find_divisor(const plim_project_file *f, char name[NAME_BYTES]) {
+  plim_hash counters = {0};
+  bool is_found = false, ok = true;
+  for (int pass = 0; pass < 2 && ok; pass++) {
+    plim_py_lexer x;
+    ok = !plim_py_lexer_open(&x, f->text, f->size, NULL);
+    while (ok && !is_found && plim_py_next_line(&x))
+      if (pass == 0) ok = note_counters(&x, &counters);
+      else is_found = divides_loss(&x, &counters, name);
+    plim_py_lexer_close(&x);
+  }
+  plim_hash_free(&counters);
+  return is_found;
 }
 
 static const plim_setting *find_named(const plim_settings *s) {
@@ -59,7 +93,7 @@ static bool find_doubt(const plim_project_file *f, char *why, size_t size) {
   const plim_setting *named = find_named(&f->settings);
   if (named) snprintf(why, size, "%.80s has %.80s, which may be it", f->path, named->key);
   if (named || f->settings.format != PLIM_FORMAT_PYTHON) return named;
-  if (!find_divisor(f->text, name)) return false;
+  if (!find_divisor(f, name)) return false;
   snprintf(why, size, "%.80s divides its loss by %.80s, which may be it", f->path, name);
   return true;
 }

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "project_impl.h"
+#include "python_code.h"
 
 // ---- ways to train ----------------------------------------------------------------------------------
 
@@ -53,50 +54,53 @@ static void keep(finding *f, size_t file, size_t method, const char *word, size_
 
 // ---- Python -----------------------------------------------------------------------------------------
 
-static bool is_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
-
-// The next name in code, outside comments; its size is 0 at the end. Texts in quotes are read as code,
-// which finds a class that is named there.
-static const char *next_name(const char *at, size_t *size) {
-  while (*at && !is_name(*at)) at += *at == '#' ? strcspn(at, "\n") : 1;
-  *size = 0;
-  while (is_name(at[*size])) ++*size;
-  return at;
-}
-
 static bool ends_with(const char *name, size_t size, const char *ending) {
   size_t n = strlen(ending);
   return size >= n && memcmp(name + size - n, ending, n) == 0;
 }
 
 // A class that is called, or that another one is made of: not one that is only imported.
-static bool is_used(const char *text, const char *name, size_t size) {
-  const char *line = name;
-  while (line > text && line[-1] != '\n') line--;
-  return name[size] == '(' || strncmp(line + strspn(line, " \t"), "class ", 6) == 0;
+static bool is_used(const plim_python_name *name) { return name->is_called || name->is_base; }
+
+static void each_name(const plim_project_file *f, plim_python_each *each, void *context) {
+  plim_python_names(f->text, f->size, each, context);
+}
+
+static bool take_trainer(void *context, const plim_python_name *name) {
+  static const char *const endings[] = {"Trainer", "Config"};
+  finding *out = context;
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    if (!is_used(name) || !ends_with(name->text, name->size, endings[i])) continue;
+    size_t method = method_named(name->text, name->size - strlen(endings[i]));
+    if (method == METHODS) continue;
+    keep(out, out->file, method, name->text, name->size);
+    return false;
+  }
+  return true;
 }
 
 static bool find_trainer(const plim_project *p, size_t file, finding *out) {
-  static const char *const endings[] = {"Trainer", "Config"};
-  const char *text = p->files.at[file]->text;
-  size_t size;
-  for (const char *at = next_name(text, &size); size; at = next_name(at + size, &size))
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-      if (!ends_with(at, size, endings[i]) || !is_used(text, at, size)) continue;
-      size_t method = method_named(at, size - strlen(endings[i]));
-      if (method == METHODS) continue;
-      keep(out, file, method, at, size);
-      return true;
-    }
-  return false;
+  *out = (finding){.file = file};
+  each_name(p->files.at[file], take_trainer, out);
+  return *out->word;
+}
+
+typedef struct {
+  const char *class;
+  bool is_found;
+} class_search;
+
+static bool take_class(void *context, const plim_python_name *name) {
+  class_search *s = context;
+  bool is_it = name->size == strlen(s->class) && memcmp(name->text, s->class, name->size) == 0;
+  s->is_found = is_it && is_used(name);
+  return !s->is_found;
 }
 
 static bool uses(const plim_project_file *f, const char *class) {
-  size_t size;
-  for (const char *at = next_name(f->text, &size); size; at = next_name(at + size, &size))
-    if (ends_with(at, size, class) && size == strlen(class) && is_used(f->text, at, size))
-      return true;
-  return false;
+  class_search search = {class, false};
+  each_name(f, take_class, &search);
+  return search.is_found;
 }
 
 // ---- command lines ----------------------------------------------------------------------------------
@@ -209,19 +213,28 @@ static bool is_among(const char *name, size_t size, const char *const *endings, 
   return false;
 }
 
+typedef struct {
+  finding *out;
+  bool has_other, is_found;
+} head_search;
+
+static bool take_head(void *context, const plim_python_name *name) {
+  head_search *s = context;
+  if (!name->is_called && !name->has_attribute) return true;
+  if (is_among(name->text, name->size, modelled, sizeof modelled / sizeof *modelled))
+    s->has_other = true;
+  if (!is_among(name->text, name->size, heads, sizeof heads / sizeof *heads)) return true;
+  if (!s->is_found) keep(s->out, s->out->file, METHODS, name->text, name->size);
+  s->is_found = true;
+  return true;
+}
+
 // AutoModelForSequenceClassification.from_pretrained(...), or the class itself.
 static bool find_head(const plim_project *p, size_t file, finding *out) {
-  bool has_other = false, is_found = false;
-  size_t size;
-  const char *text = p->files.at[file]->text;
-  for (const char *at = next_name(text, &size); size; at = next_name(at + size, &size)) {
-    if (at[size] != '(' && at[size] != '.') continue;
-    if (is_among(at, size, modelled, sizeof modelled / sizeof *modelled)) has_other = true;
-    if (!is_among(at, size, heads, sizeof heads / sizeof *heads)) continue;
-    if (!is_found) keep(out, file, METHODS, at, size);
-    is_found = true;
-  }
-  return is_found && !has_other;
+  *out = (finding){.file = file};
+  head_search search = {.out = out};
+  each_name(p->files.at[file], take_head, &search);
+  return search.is_found && !search.has_other;
 }
 
 // transformers' examples: a script that is not here says by its name which head it trains.
@@ -341,16 +354,9 @@ static plim_err check_parallel(const plim_project *p, plim_error *error) {
 
 // ---- what is frozen ---------------------------------------------------------------------------------
 
-static bool is_frozen_here(const char *text) {
-  size_t size;
-  for (const char *at = next_name(text, &size); size; at = next_name(at + size, &size)) {
-    bool is_method = size == 14 && memcmp(at, "requires_grad_", 14) == 0;
-    bool is_field = size == 13 && memcmp(at, "requires_grad", 13) == 0;
-    if (at == text || at[-1] != '.' || !(is_method || is_field)) continue;
-    const char *value = at + size + strspn(at + size, " =(");
-    if (strncmp(value, "False", 5) == 0) return true;
-  }
-  return false;
+static bool is_frozen_here(const plim_project_file *f) {
+  return plim_python_has(f->text, f->size, ".requires_grad=False") ||
+         plim_python_has(f->text, f->size, ".requires_grad_(False");
 }
 
 static const struct {
@@ -376,8 +382,8 @@ const char *plim_project_freezes(const plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
-    bool is_frozen = is_code ? is_frozen_here(f->text) && !uses(f, "get_peft_model")
-                             : is_frozen_by_key(&f->settings);
+    bool is_frozen =
+        is_code ? is_frozen_here(f) && !uses(f, "get_peft_model") : is_frozen_by_key(&f->settings);
     if (is_frozen) return f->path;
   }
   return NULL;
