@@ -40,9 +40,10 @@ check_verdict check_decide(const check *c, const char **why_not) {
   *why_not = NULL;
   if (check_count(c, CHECK_FAILS)) return CHECK_NOT_READY;
   if (!c->files.project.files.len) return CHECK_READY; // the machine was asked about
-  if (!c->trains) *why_not = "nothing here is known as a training configuration";
+  if (!c->trains) *why_not = "none of these files is a training configuration that plimsoll knows";
   else if (!c->has_estimate) *why_not = c->no_estimate.message;
-  else if (!c->estimate.has_verdict) *why_not = "no card is named, and none is here";
+  else if (!c->estimate.has_verdict)
+    *why_not = "no card is named with --gpu, and this machine has none";
   if (*why_not) return CHECK_NOT_CHECKED;
   return fits_badly(c) ? CHECK_MAY_NOT_FIT : CHECK_READY;
 }

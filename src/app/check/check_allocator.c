@@ -119,8 +119,10 @@ static void refuse(check *c, const variable *x, const variable *instead, const p
                                "%s: %s", names[x->name], error->message);
   show(f, x, error->byte == PLIM_UNKNOWN ? 0 : (size_t)error->byte);
   check_fix(f, "%s", error->hint);
-  if (instead) check_why(f, "PyTorch would refuse it; %s takes its place", instead->where);
-  else check_why(f, "PyTorch reads it when the first tensor goes to the card, and refuses it");
+  if (instead) check_why(f, "PyTorch would refuse this value; %s is used instead", instead->where);
+  else
+    check_why(
+        f, "PyTorch reads it when the first tensor is moved to the card, and stops with an error");
 }
 
 static void accept(check *c, const variable *x) {
@@ -130,12 +132,12 @@ static void accept(check *c, const variable *x) {
 }
 
 static void say_other_backend(check *c, const variable *x) {
-  check_finding *f = check_add(c, "allocator.backend", CHECK_NOTE, "%s takes cudaMallocAsync (%s)",
-                               names[x->name], x->where);
+  check_finding *f = check_add(c, "allocator.backend", CHECK_NOTE,
+                               "%s selects cudaMallocAsync (%s)", names[x->name], x->where);
   if (x->place.file) check_at(f, &x->place);
-  check_why(f, "this is CUDA's own allocator: PyTorch's settings do not count, and what is "
-               "predicted here is PyTorch's");
-  check_fix(f, "leave backend:cudaMallocAsync out");
+  check_why(f, "cudaMallocAsync is CUDA's own allocator: the other settings have no effect, and "
+               "predictions here are for PyTorch's allocator");
+  check_fix(f, "remove backend:cudaMallocAsync");
 }
 
 static void judge(check *c, const variables *v, variable *x) {
@@ -179,19 +181,19 @@ static const struct {
   const char *what, *why, *fix;
 } fights[] = {
     {is_expandable_split, "expandable_segments with max_split_size_mb",
-     "free memory is then passed over and new memory taken: what is reserved can grow without end "
-     "(pytorch#123548)",
-     "leave max_split_size_mb out"},
+     "together they make the allocator request new memory although it has free memory: "
+     "reserved memory can grow without end (pytorch#123548)",
+     "remove max_split_size_mb"},
     {is_expandable_collected, "garbage_collection_threshold with expandable_segments",
-     "the threshold has no effect: nothing of an expandable segment is collected",
-     "leave garbage_collection_threshold out"},
+     "the threshold has no effect: expandable segments are never garbage collected",
+     "remove garbage_collection_threshold"},
     {is_collected_without_cap, "garbage_collection_threshold without a memory limit",
-     "the threshold is a share of the limit that set_per_process_memory_fraction sets; without one "
-     "it has no effect",
-     "add per_process_memory_fraction:0.95, or leave the threshold out"},
+     "the threshold is a fraction of the limit set by set_per_process_memory_fraction; "
+     "without that limit it has no effect",
+     "add per_process_memory_fraction:0.95, or remove the threshold"},
     {is_expandable_on_wsl, "expandable_segments under WSL",
-     "mapping memory can fail there, at cuMemSetAccess (pytorch#192330)",
-     "leave expandable_segments out under WSL"},
+     "mapping memory can fail under WSL, in cuMemSetAccess (pytorch#192330)",
+     "remove expandable_segments under WSL"},
 };
 
 static void judge_fights(check *c, const variable *x) {
@@ -216,13 +218,13 @@ static void compare_names(check *c, const variable *older, const variable *newer
   if (older && newer && !is_same(older, newer)) {
     check_finding *f = check_add(c, "allocator.both", CHECK_WARNING, "%s (%s) and %s (%s) differ",
                                  names[0], older->where, names[1], newer->where);
-    check_why(f, "the first of them is in force, the second is not read");
+    check_why(f, "PyTorch uses the first and ignores the second");
     check_fix(f, "export PYTORCH_ALLOC_CONF=\"$PYTORCH_CUDA_ALLOC_CONF\"");
   }
   if (!older && newer) {
     check_finding *f = check_add(c, "allocator.name", CHECK_WARNING, "only %s is set (%s)",
                                  names[1], newer->where);
-    check_why(f, "torch 2.9 and older do not read this name, and do not say so");
+    check_why(f, "torch 2.9 and older ignore this name without a warning");
     check_fix(f, "export PYTORCH_CUDA_ALLOC_CONF=%.200s", newer->text);
   }
 }
@@ -231,18 +233,20 @@ static void compare_places(check *c, const variables *v) {
   for (size_t i = 0; i < v->count; i++) {
     const variable *x = &v->at[i], *instead = successor(v, x);
     if (!instead || !x->is_valid || is_same(x, instead)) continue;
-    check_finding *f = check_add(c, "allocator.replaced", CHECK_NOTE, "%s of %s is replaced by %s",
-                                 names[x->name], x->where, instead->where);
-    check_why(f, "only the latter counts");
-    check_fix(f, "set it in one place");
+    check_finding *f =
+        check_add(c, "allocator.replaced", CHECK_NOTE, "%s in %s is overridden by %s",
+                  names[x->name], x->where, instead->where);
+    check_why(f, "only the latter is used");
+    check_fix(f, "set it in one place only");
   }
 }
 
 static void say_unset(check *c) {
   check_finding *f =
-      check_add(c, "allocator", CHECK_OK, "%s is not set: PyTorch's defaults", names[OLDER_NAME]);
+      check_add(c, "allocator", CHECK_OK, "%s is not set: PyTorch's default allocator settings",
+                names[OLDER_NAME]);
   if (c->machine.is_wsl) return;
-  check_why(f, "expandable segments give fragmented memory back at no cost");
+  check_why(f, "expandable segments avoid most fragmentation at no cost");
   check_fix(f, "export %s=expandable_segments:True", names[OLDER_NAME]);
 }
 

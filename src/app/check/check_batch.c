@@ -13,8 +13,11 @@ void check_interrupted(check *c) {
   if (!interrupted_find(&found)) return;
   check_finding *f = check_add(c, "files.interrupted", found.is_mixed ? CHECK_FAILS : CHECK_WARNING,
                                "%s", found.what);
-  check_why(f, found.is_mixed ? "what is new and what is old was not meant to go together"
-                              : "the set of changes is not complete");
+  check_why(
+      f, found.is_mixed
+             ? "some files have the new settings and some the old ones, which were not meant to be "
+               "combined"
+             : "not all changes were written");
   check_fix(f, "%s", found.fix);
 }
 
@@ -25,13 +28,14 @@ void check_recognised(check *c) {
     if (f->is.rival == PLIM_DIALECTS || f->is.dialect != PLIM_DIALECTS) continue;
     check_finding *found =
         check_add(c, "files.unclear", CHECK_NOTE, "%.80s: %s", f->path, f->is.reason);
-    check_fix(found, "say which in plimsoll.yaml, under files:");
+    check_fix(found, "name the ecosystem in plimsoll.yaml, under files:");
   }
   if (c->trains || !p->files.len) return;
-  check_finding *f = check_add(c, "files.no_training", CHECK_NOTE,
-                               "nothing here is known as a training configuration");
-  check_why(f, "batch, options and memory are not checked");
-  check_fix(f, "give the file that trains as well, or --set KNOB=FILE:KEY");
+  check_finding *f =
+      check_add(c, "files.no_training", CHECK_NOTE,
+                "none of these files is a training configuration that plimsoll knows");
+  check_why(f, "so batch, options and memory are not checked");
+  check_fix(f, "add the training script or configuration, or use --set KNOB=FILE:KEY");
 }
 
 // ---- the effective batch ----------------------------------------------------------------------------
@@ -47,7 +51,8 @@ static void say_unknown(check *c) {
                           *accumulate = &c->files.project.knobs[PLIM_KNOB_ACCUMULATE];
   const plim_project_knob *k = c->micro_batch ? accumulate : micro;
   bool divides = divides_batch(c);
-  const char *missing = divides ? "the global batch is not said" : "the files do not say it";
+  const char *missing =
+      divides ? "the files do not set the global batch" : "the files do not set it";
   check_finding *f = check_add(c, "batch.unknown", CHECK_NOTE, "the batch is not clear: %s",
                                *k->why ? k->why : missing);
   if (!divides) check_fix(f, "--set %s=FILE:KEY", k == micro ? "micro_batch" : "accumulate");
@@ -60,7 +65,7 @@ static void say_batch(check *c) {
     check_finding *f = check_add(c, "batch", CHECK_OK,
                                  "batch: %lld x %lld = %lld sequences per GPU and optimizer step",
                                  micro, accumulate, (long long)check_product(micro, accumulate, 1));
-    check_fix(f, "the files do not say how many GPUs: --world N");
+    check_fix(f, "the files do not say how many GPUs there are: --world N");
     return;
   }
   check_add(c, "batch", CHECK_OK,
@@ -92,22 +97,24 @@ static void check_division(check *c, int64_t global) {
   if (!c->micro_batch || !each || global % each == 0) return;
   check_finding *f =
       check_add(c, "batch.indivisible", severity_of_global(c),
-                "%.60s is %lld, which is no multiple of %lld x %lld GPUs", global_key(c),
-                (long long)global, (long long)c->micro_batch, (long long)ranks);
+                "%.60s is %lld, which is not a multiple of micro batch %lld x %lld GPUs",
+                global_key(c), (long long)global, (long long)c->micro_batch, (long long)ranks);
   place_global(c, f);
-  check_why(f, "accumulation is what the micro batches of all GPUs leave of it, and must be whole");
+  check_why(f,
+            "gradient accumulation is the global batch divided by the micro batches of all GPUs, "
+            "and must be a whole number");
   check_fix(f, "%.60s %lld", global_key(c), (long long)((global / each + 1) * each));
 }
 
 static void check_global(check *c, int64_t global) {
   if (!c->effective_batch || c->effective_batch == global) return;
   check_finding *f = check_add(c, "batch.mismatch", severity_of_global(c),
-                               "%.60s says %lld, micro batch, accumulation and GPUs make %lld",
+                               "%.60s is %lld, but micro batch x accumulation x GPUs is %lld",
                                global_key(c), (long long)global, (long long)c->effective_batch);
   place_global(c, f);
   check_why(f,
-            "the run does not start, or learns with another batch than meant: %lld x %lld x %lld "
-            "is not %lld",
+            "the run does not start, or trains with another batch size than intended: %lld x %lld "
+            "x %lld is not %lld",
             (long long)c->micro_batch, (long long)c->accumulate, (long long)c->ranks,
             (long long)global);
   check_fix(f, "%.60s: %lld, or \"auto\" where it is DeepSpeed's", global_key(c),
@@ -160,7 +167,7 @@ static void say_other_batch(const check *c, plim_knob knob, int64_t theirs, char
   int64_t ours = check_product(c->micro_batch, c->accumulate, ranks);
   *text = 0;
   if (is_batch && ours && theirs)
-    snprintf(text, size, "; the batch would be %lld with one and %lld with the other",
+    snprintf(text, size, "; the effective batch would be %lld with one and %lld with the other",
              (long long)ours, (long long)check_product(micro, accumulate, ranks));
 }
 
@@ -176,14 +183,14 @@ static void say_disagreement(check *c, plim_knob knob, const plim_knob_place *pl
   plim_value_print(&k->value, here, sizeof here);
   check_finding *f =
       check_add(c, "deepspeed.mismatch", is_refused ? CHECK_FAILS : CHECK_WARNING,
-                "%.60s is %s, but %.80s says %s", place->setting->key, there, ours->path, here);
+                "%.60s is %s, but %.80s is %s", place->setting->key, there, ours->path, here);
   check_at(f, &(check_place){theirs, place->setting, place->setting->value});
   say_other_batch(c, knob, value->kind == PLIM_VALUE_INTEGER ? value->integer : 0, batch,
                   sizeof batch);
   check_why(f, "%s%s",
             is_refused ? "transformers refuses a DeepSpeed configuration that differs from "
                          "TrainingArguments (ValueError)"
-                       : "one of them is not what the run does",
+                       : "the run uses only one of them",
             batch);
   check_fix(f, "\"%.60s\": \"auto\"", place->setting->key);
 }
@@ -209,18 +216,18 @@ void check_auto_batch(check *c) {
   bool is_zero3 = check_says(c, PLIM_KNOB_STRATEGY, "zero3");
   check_finding *f = check_add(c, "batch.auto", is_zero3 ? CHECK_FAILS : CHECK_WARNING,
                                is_zero3 ? "auto_find_batch_size does not work with ZeRO-3"
-                                        : "auto_find_batch_size changes the batch by itself");
+                                        : "auto_find_batch_size changes the effective batch");
   check_at(f, &at);
   check_fix(f, "auto_find_batch_size: false; plimsoll plan finds the batch that fits");
   long long after = c->micro_batch * 9 / 10; // accelerate takes 0.9 of it each time, rounded down
-  if (is_zero3) check_why(f, "Trainer refuses the two together");
+  if (is_zero3) check_why(f, "Trainer refuses this combination");
   else if (c->effective_batch)
     check_why(f,
-              "each out-of-memory error takes a tenth off the micro batch and leaves accumulation "
-              "alone: after the first, %lld sequences per step instead of %lld",
+              "each out-of-memory error reduces the micro batch by a tenth without raising "
+              "accumulation: after the first, a step has %lld sequences instead of %lld",
               (long long)check_product(after, c->accumulate, c->ranks),
               (long long)c->effective_batch);
   else
-    check_why(f, "each out-of-memory error takes a tenth off the micro batch and leaves "
-                 "accumulation alone: what is learned changes");
+    check_why(f, "each out-of-memory error reduces the micro batch by a tenth without raising "
+                 "accumulation, which changes what the model learns");
 }

@@ -56,10 +56,11 @@ static void check_both_checkpoints(check *c) {
   check_place at;
   if (!is_trainer(c) || !is_fsdp(c) || !finds_fsdp_checkpointing(c, &at)) return;
   if (!has_gradient_checkpointing(c)) return;
-  check_finding *f = check_add(c, "conflict.both_checkpoints", CHECK_FAILS,
-                               "gradient_checkpointing and FSDP's activation checkpointing");
+  check_finding *f =
+      check_add(c, "conflict.both_checkpoints", CHECK_FAILS,
+                "gradient_checkpointing and FSDP's activation checkpointing are both on");
   check_at(f, &at);
-  check_why(f, "Trainer refuses both at once: each layer would be computed again twice");
+  check_why(f, "Trainer refuses this combination: each layer would be recomputed twice");
   check_fix(f, "gradient_checkpointing: false");
 }
 
@@ -98,11 +99,11 @@ static void check_reentrant(check *c) {
   const plim_project_file *file = check_code(c, "get_peft_model(", &byte);
   check_finding *f =
       check_add(c, "conflict.reentrant", is_reentrant ? CHECK_FAILS : CHECK_WARNING,
-                is_reentrant ? "reentrant checkpointing with adapters, without input gradients"
-                             : "checkpointing with adapters: reentrant in transformers 4");
+                is_reentrant ? "reentrant checkpointing with adapters, but without input gradients"
+                             : "checkpointing with adapters is reentrant in transformers 4");
   check_at_byte(f, file, byte);
-  check_why(f, "no input of a checkpointed layer requires a gradient, so its adapters get none: "
-               "backward fails, or they silently stay untrained");
+  check_why(f, "no input of a checkpointed layer requires a gradient, so the adapters in it get "
+               "none: backward fails, or the adapters silently stay untrained");
   check_fix(f, "gradient_checkpointing_kwargs={\"use_reentrant\": False}, or "
                "model.enable_input_require_grads() before get_peft_model");
 }
@@ -124,13 +125,14 @@ static void check_device_map(check *c) {
   if (at.file->settings.format != PLIM_FORMAT_PYTHON) return;
   bool is_ddp = !is_fsdp(c) && strncmp(c->files.run.strategy.text, "zero", 4) != 0;
   check_finding *f = check_add(c, "conflict.device_map", CHECK_FAILS,
-                               "device_map=\"%s\" in a run of several processes", at.value.text);
+                               "device_map=\"%s\" in a run with several processes", at.value.text);
   check_at(f, &at);
   check_why(f,
-            "each process would spread its model over all cards; accelerate refuses (\"You can't "
-            "train a model that has been loaded with device_map='auto' in any distributed mode\")");
+            "each process would spread its model over all cards, which accelerate refuses (\"You "
+            "can't train a model that has been loaded with device_map='auto' in any distributed "
+            "mode\")");
   if (is_ddp) check_fix(f, "device_map={\"\": int(os.environ[\"LOCAL_RANK\"])}");
-  else check_fix(f, "leave device_map out: the sharding places the model");
+  else check_fix(f, "remove device_map: sharding places the model");
 }
 
 // transformers knows of the third stage once the arguments that name it are there: above the model, where a map then
@@ -150,13 +152,13 @@ static void check_map_of_stage_3(check *c) {
   if (plim_python_find(file->text, file->size, "device_map=None", byte) == byte) return;
   bool fails = has_arguments_above(file, byte);
   check_finding *f = check_add(c, "conflict.zero3_device_map", fails ? CHECK_FAILS : CHECK_WARNING,
-                               "device_map with ZeRO's third stage");
+                               "device_map with ZeRO-3");
   check_at_byte(f, file, byte);
   check_why(f, fails ? "transformers refuses it: \"DeepSpeed Zero-3 is not compatible with passing "
                        "a `device_map`\""
-                     : "the whole model is loaded onto each GPU before DeepSpeed cuts it up; with "
-                       "the arguments above the model, transformers refuses it");
-  check_fix(f, "leave device_map out: the sharding places the model");
+                     : "the whole model is loaded onto each GPU before DeepSpeed shards it; if "
+                       "TrainingArguments are created before the model, transformers refuses it");
+  check_fix(f, "remove device_map: sharding places the model");
 }
 
 // An import alone puts no adapters on anything.
@@ -183,9 +185,9 @@ static void check_kbit(check *c) {
   if (k->place_count)
     check_at(f, &(check_place){c->files.project.files.at[k->places[0].file], k->places[0].setting,
                                k->value});
-  check_why(f, "quantised weights cannot be trained themselves: Trainer refuses them without "
-               "adapters");
-  check_fix(f, "train adapters (LoRA), or load the weights plainly");
+  check_why(f,
+            "quantised weights cannot be trained directly: Trainer refuses them without adapters");
+  check_fix(f, "train adapters (LoRA), or load the weights unquantised");
 }
 
 // ---- numbers ----------------------------------------------------------------------------------------
@@ -198,8 +200,8 @@ static void check_both_halves(check *c) {
   if (!by_deepspeed && !(by_trainer && check_find_on(c, "bf16", &at))) return;
   check_finding *f = check_add(c, "conflict.fp16_bf16", CHECK_FAILS, "fp16 and bf16 are both on");
   check_at(f, &at);
-  check_why(f, "at most one of them can be: the run stops with an error");
-  check_fix(f, "fp16: false (bf16 from Ampere on, fp16 before)");
+  check_why(f, "only one of them can be on: the run stops with an error");
+  check_fix(f, "fp16: false (use bf16 on Ampere and newer cards, fp16 on older ones)");
 }
 
 // ---- optimizers and sharding ------------------------------------------------------------------------
@@ -213,8 +215,9 @@ static void check_8bit_offload(check *c) {
   if (!is_8bit || !is_offloaded || !check_says(c, PLIM_KNOB_STRATEGY, "fsdp2")) return;
   check_finding *f = check_add(c, "conflict.8bit_offload", CHECK_FAILS,
                                "an 8-bit optimizer (%s) with FSDP2's offload", run->optimizer.text);
-  check_why(f, "bitsandbytes' 8-bit optimizers step on the GPU, the parameters wait on the CPU");
-  check_fix(f, "optim: adamw_torch_fused, or without offload_params");
+  check_why(f, "bitsandbytes' 8-bit optimizers run on the GPU, but offloaded parameters are on the "
+               "CPU");
+  check_fix(f, "optim: adamw_torch_fused, or turn offload_params off");
 }
 
 static void check_fused_backward(check *c) {
@@ -225,9 +228,8 @@ static void check_fused_backward(check *c) {
       check_add(c, "conflict.optimizer_in_bwd", CHECK_FAILS,
                 "optimizer_in_bwd with accumulation over %lld steps", (long long)steps);
   check_at(f, &at);
-  check_why(f,
-            "the optimizer steps in each backward: there is nothing to accumulate, and torchtune "
-            "refuses it");
+  check_why(f, "the optimizer runs during every backward pass, so gradients cannot accumulate: "
+               "torchtune refuses it");
   check_fix(f, "gradient_accumulation_steps: 1, or optimizer_in_bwd: False");
 }
 
@@ -236,9 +238,9 @@ static void check_context_parallel(check *c) {
   bool is_axolotl = c->files.project.dialect == PLIM_DIALECT_AXOLOTL;
   if (!is_axolotl || check_number(c, PLIM_KNOB_CONTEXT_PARALLEL) <= 1 || micro <= 1) return;
   check_finding *f = check_add(c, "conflict.context_parallel", CHECK_FAILS,
-                               "micro_batch_size %lld with context parallel", (long long)micro);
-  check_why(f, "Axolotl splits single sequences: the micro batch must be 1 there");
-  check_fix(f, "micro_batch_size: 1, and gradient_accumulation_steps: %lld times as much",
+                               "micro_batch_size %lld with context parallelism", (long long)micro);
+  check_why(f, "Axolotl splits single sequences, so the micro batch must be 1");
+  check_fix(f, "micro_batch_size: 1, and gradient_accumulation_steps %lld times as large",
             (long long)micro);
 }
 
@@ -249,11 +251,13 @@ static void check_lightning(check *c) {
     const plim_project_file *file = p->files.at[i];
     const plim_setting *s = plim_settings_find(&file->settings, "gradient_accumulation_steps");
     if (file->is.dialect != PLIM_DIALECT_DEEPSPEED || !s) continue;
-    check_finding *f = check_add(c, "conflict.lightning_accumulation", CHECK_FAILS,
-                                 "gradient_accumulation_steps in DeepSpeed's file, with Lightning");
+    check_finding *f =
+        check_add(c, "conflict.lightning_accumulation", CHECK_FAILS,
+                  "gradient_accumulation_steps in the DeepSpeed file of a Lightning run");
     check_at(f, &(check_place){file, s, s->value});
-    check_why(f, "Lightning sets it from accumulate_grad_batches, and refuses a file that does");
-    check_fix(f, "take the key out of %.80s", file->path);
+    check_why(
+        f, "Lightning sets it from accumulate_grad_batches, and refuses a file that sets it too");
+    check_fix(f, "remove the key from %.80s", file->path);
   }
 }
 
@@ -265,7 +269,7 @@ static void check_padding_free(check *c) {
   check_finding *f = check_add(c, "conflict.padding_free", CHECK_WARNING,
                                "padding_free with %s attention", attention->text);
   check_at(f, &at);
-  check_why(f, "only FlashAttention keeps the sequences of a flattened batch apart");
+  check_why(f, "only FlashAttention keeps the sequences of a flattened batch separate");
   check_fix(f, "attn_implementation: flash_attention_2");
 }
 
@@ -285,7 +289,7 @@ static void check_flash(check *c) {
             "RuntimeError: FlashAttention only supports Ampere GPUs or newer; the %s has compute "
             "capability %d.%d",
             gpu->name, gpu->capability / 10, gpu->capability % 10);
-  check_fix(f, "attention by sdpa, which has a kernel for it");
+  check_fix(f, "use sdpa attention, which has a kernel for this card");
 }
 
 // ---- keys that are gone -----------------------------------------------------------------------------
@@ -321,7 +325,7 @@ static void check_old_keys(check *c) {
   check_finding *f =
       check_add(c, "values.old_keys", CHECK_NOTE, "transformers 5 does not know %s", list);
   check_at(f, &first);
-  check_why(f, "they are of version 4");
+  check_why(f, "they were removed in transformers 5");
   check_fix(f, "instead: %s", instead);
 }
 
@@ -337,7 +341,6 @@ void check_conflicts(check *c) {
   if (!c->trains) return;
   size_t before = c->findings.len;
   for (size_t i = 0; i < sizeof conflicts / sizeof *conflicts; i++) conflicts[i](c);
-  if (c->findings.len == before)
-    check_add(c, "conflict.none", CHECK_OK, "options: none that fight each other");
+  if (c->findings.len == before) check_add(c, "conflict.none", CHECK_OK, "options: no conflicts");
   check_old_keys(c);
 }

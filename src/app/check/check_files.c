@@ -5,10 +5,10 @@ static void say_missing(check *c, const plim_unread *u) {
   bool is_elsewhere = *u->name == '/'; // a path of the machine or the container that the run is on
   bool is_needed = u->part == PLIM_UNREAD_DECIDES && !is_elsewhere;
   check_finding *f = check_add(c, "files.missing", is_needed ? CHECK_FAILS : CHECK_WARNING,
-                               "%.200s is named, and is not here", u->name);
+                               "%.200s is named, but does not exist", u->name);
   check_at_line(f, u->from, u->line);
-  check_why(f, "without it the run does not start, and what it says is not known here");
-  check_fix(f, "create it, or name another by its path from where the run starts");
+  check_why(f, "the run does not start without it, and its settings are not known here");
+  check_fix(f, "create it, or correct the path (relative to where the run starts)");
 }
 
 static void say_unreadable(check *c, const plim_unread *u) {

@@ -52,8 +52,8 @@ static void estimate_alone(check *c) {
   c->has_estimate = fits_alone(c);
   if (c->has_estimate)
     check_add(c, "fit.assumed", CHECK_NOTE,
-              "one GPU is assumed, on which it takes the most: the files do not say how many "
-              "(--world N)");
+              "the files do not say how many GPUs there are: one assumed, which needs the most "
+              "memory (--world N)");
 }
 
 // ---- the verdict ------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ static void say_not_known(check *c) {
   bool is_of_plan = strncmp(hint, "--", 2) == 0;
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     is_of_plan = is_of_plan && strncmp(hint, own[i], strlen(own[i])) != 0;
-  check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "whether it fits is not known: %s",
+  check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "cannot tell whether it fits: %s",
                                c->no_estimate.message);
   if (is_of_plan) list_files(c, files, sizeof files);
   check_fix(f, "%s%s%s%s", is_of_plan ? "plimsoll plan" : "", files, is_of_plan ? " " : "", hint);
@@ -109,11 +109,11 @@ static void say_too_large(check *c) {
   const plim_estimate *e = &c->estimate;
   char where[128];
   check_finding *f = check_add(
-      c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING, "does not fit: needs %s, %s has %s",
+      c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING, "does not fit: needs %s; %s has %s",
       units_bytes(e->device_bytes).text, card_of(c), units_bytes(e->budget_bytes).text);
   estimate_place(&e->capped.runs_out_at, where, sizeof where);
   check_why(f, "runs out of memory in %s%s", where,
-            is_sure(c) ? "" : "; the files do not say all, see the notes");
+            is_sure(c) ? "" : "; see the notes for what was assumed");
   fix_plan(c, f);
 }
 
@@ -138,11 +138,11 @@ static bool fits_now(const check *c) {
 static void say_crowded(check *c) {
   const plim_estimate *e = &c->estimate;
   check_finding *f = check_add(c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING,
-                               "fits on an empty card only: needs %s, %s of %s are free now",
+                               "fits only on an empty card: needs %s, and %s of %s are free now",
                                units_bytes(e->device_bytes).text, units_bytes(free_now(c)).text,
                                units_bytes(e->budget_bytes).text);
-  check_why(f, "what others hold on the card is missing");
-  check_fix(f, "free the card first; nvidia-smi shows who is on it");
+  check_why(f, "other processes use the rest of the card");
+  check_fix(f, "stop them first; nvidia-smi lists them");
 }
 
 // As the plan does: what may take more than there is, is not sure to run.
@@ -150,10 +150,10 @@ static bool is_tight(const plim_estimate *e) { return e->interval_bytes[1] > e->
 
 static void say_tight(check *c) {
   const plim_estimate *e = &c->estimate;
-  check_finding *f =
-      check_add(c, "fit", CHECK_WARNING, "fits with too little to spare to be sure: %s of %s on %s",
-                units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text, card_of(c));
-  check_why(f, "it may take between %s and %s", units_bytes(e->interval_bytes[0]).text,
+  check_finding *f = check_add(
+      c, "fit", CHECK_WARNING, "may not fit: %s of %s on %s, which is within the error margin",
+      units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text, card_of(c));
+  check_why(f, "it needs between %s and %s", units_bytes(e->interval_bytes[0]).text,
             units_bytes(e->interval_bytes[1]).text);
   fix_plan(c, f);
 }
@@ -163,7 +163,7 @@ static void say_verdict(check *c) {
   if (!e->has_verdict) {
     check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "needs %s on the card",
                                  units_bytes(e->device_bytes).text);
-    check_fix(f, "name the card to see whether it fits: --gpu 24GiB");
+    check_fix(f, "name the card to check whether it fits: --gpu 24GiB");
   } else if (!e->fits) say_too_large(c);
   else if (!fits_now(c)) say_crowded(c);
   else if (is_tight(e)) say_tight(c);
@@ -177,10 +177,13 @@ static void say_assumed(check *c) {
   if (*c->request.card_note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->request.card_note);
   if (*model->note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", model->note);
   if (*model->quantization)
-    check_add(c, "fit.assumed", CHECK_NOTE,
-              "the checkpoint is quantized (%s); predicted as if it were not", model->quantization);
+    check_add(
+        c, "fit.assumed", CHECK_NOTE,
+        "the checkpoint is quantized (%s), which is not modelled: predicted as if it were not",
+        model->quantization);
   if (!check_number(c, PLIM_KNOB_SEQUENCE))
-    check_add(c, "fit.assumed", CHECK_NOTE, "no length is said: %lld tokens assumed",
+    check_add(c, "fit.assumed", CHECK_NOTE,
+              "no sequence length is set: %lld tokens assumed (--set sequence=FILE:KEY)",
               (long long)c->request.job.recipe.length);
   for (size_t i = 0; i < c->files.notes.list.len; i++) {
     const plim_note *note = &c->files.notes.list.at[i];
@@ -243,6 +246,7 @@ void check_folder(check *c) {
   if (count >= 0) free(entries);
   if (!*list) return;
   check_finding *f =
-      check_add(c, "files.here", CHECK_NOTE, "training configurations here, not checked:%s", list);
+      check_add(c, "files.here", CHECK_NOTE,
+                "training configurations in this folder that were not checked:%s", list);
   check_fix(f, "plimsoll check%s", list);
 }

@@ -30,12 +30,11 @@ static void check_adapter(check *c) {
   const char *missing = missing_adapter(c);
   if (!missing || !(is_set(c, "lora_r", &at) || is_set(c, "lora_alpha", &at))) return;
   check_finding *f = check_add(c, "idle.adapter", CHECK_WARNING,
-                               "%.60s is set, and nothing asks for an adapter", at.setting->key);
+                               "%.60s is set, but nothing turns an adapter on", at.setting->key);
   check_at(f, &at);
-  check_why(f,
-            "all parameters are trained: gradients and optimizer states of the whole model, many "
-            "times the memory of an adapter");
-  check_fix(f, "%s; or take the lora_ keys out", missing);
+  check_why(f, "so all parameters are trained: gradients and optimizer states of the whole model "
+               "need many times the memory of an adapter");
+  check_fix(f, "%s; or remove the lora_ keys", missing);
 }
 
 // ---- quantisation -----------------------------------------------------------------------------------
@@ -58,9 +57,10 @@ static void check_4bit(check *c) {
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     if (!check_find(c, keys[i], &at) || may_quantise(c)) continue;
     check_finding *f =
-        check_add(c, "idle.4bit", CHECK_WARNING, "%s is set, and load_in_4bit is not", keys[i]);
+        check_add(c, "idle.4bit", CHECK_WARNING, "%s is set, but load_in_4bit is not", keys[i]);
     check_at(f, &at);
-    check_why(f, "without load_in_4bit the weights are loaded plainly: four times the memory");
+    check_why(f,
+              "without load_in_4bit the weights are not quantised and need four times the memory");
     bool is_python = at.file->settings.format == PLIM_FORMAT_PYTHON;
     check_fix(f, is_python ? "load_in_4bit=True" : "load_in_4bit: true");
     return;
@@ -80,9 +80,10 @@ static void check_checkpointing(check *c) {
   if (check_code(c, "gradient_checkpointing_enable(", NULL)) return;
   check_finding *f =
       check_add(c, "idle.checkpointing", CHECK_WARNING,
-                "gradient_checkpointing_kwargs is set, and gradient_checkpointing is not");
+                "gradient_checkpointing_kwargs is set, but gradient_checkpointing is not");
   check_at(f, &at);
-  check_why(f, "it says how to checkpoint, not to do it: all activations are kept");
+  check_why(f, "it only says how to checkpoint: checkpointing stays off, and all activations are "
+               "kept");
   bool is_python = at.file->settings.format == PLIM_FORMAT_PYTHON;
   check_fix(f, is_python                   ? "gradient_checkpointing=True"
                : check_is_command(at.file) ? "--gradient_checkpointing true"

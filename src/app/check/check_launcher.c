@@ -34,9 +34,9 @@ void check_launcher(check *c) {
   const char *file = plan_command_file(&c->files.project);
   if (!c->trains || !file || !needs_launcher(c) || !project_job_is_plain(&c->files)) return;
   check_finding *f = check_add(c, "conflict.no_launcher", CHECK_FAILS,
-                               "DeepSpeed is on, and plain python starts the run");
+                               "DeepSpeed is on, but the run is started with plain python");
   snprintf(f->file, sizeof f->file, "%s", file);
-  check_why(f, "DeepSpeed needs a launcher even for one GPU: without its RANK and MASTER_ADDR it "
-               "asks MPI, and ends with \"No module named 'mpi4py'\"");
+  check_why(f, "DeepSpeed needs a launcher even for one GPU: without RANK and MASTER_ADDR it tries "
+               "MPI, and fails with \"No module named 'mpi4py'\"");
   fix_launcher(c, f, file);
 }

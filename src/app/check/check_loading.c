@@ -6,7 +6,7 @@
 #include "python_code.h"
 
 #define WHOLE_ON_EACH                                                                              \
-  "each process loads the whole model before it is divided: the host, or the card, must hold it "  \
+  "each process loads the whole model before it is sharded: the host, or the card, must hold it "  \
   "once per process"
 
 static bool is_zero3(const check *c) { return check_says(c, PLIM_KNOB_STRATEGY, "zero3"); }
@@ -68,10 +68,10 @@ static void check_order(check *c) {
       !are_in_order(file->text, file->size, loaded, prepared))
     return;
   check_finding *f = check_add(c, "loading.order", CHECK_WARNING,
-                               "the model is loaded before TrainingArguments are made");
+                               "the model is loaded before TrainingArguments are created");
   check_at_byte(f, file, loaded);
-  check_why(f, "transformers turns zero.Init on with them; without it " WHOLE_ON_EACH);
-  check_fix(f, "make TrainingArguments above from_pretrained");
+  check_why(f, "transformers turns zero.Init on when they are created; without it " WHOLE_ON_EACH);
+  check_fix(f, "create TrainingArguments before calling from_pretrained");
 }
 
 // ---- evaluation -------------------------------------------------------------------------------------
@@ -103,10 +103,10 @@ static void check_evaluation(check *c) {
   if (!file || !is_language || !evaluates(c) || lets_logits_go(c)) return;
   if (plim_python_find(file->text, file->size, "compute_metrics=None", byte) == byte) return;
   check_finding *f = check_add(c, "loading.logits", CHECK_WARNING,
-                               "evaluation keeps all its logits on the card, for compute_metrics");
+                               "evaluation keeps all logits on the card, for compute_metrics");
   check_at_byte(f, file, byte);
-  check_why(f, "a number for each word of the vocabulary, for each token of all evaluated "
-               "sequences: a thousand of them exceed most cards, whatever training needs");
+  check_why(f, "logits have a number per vocabulary entry for every token of every evaluated "
+               "sequence: a thousand sequences exceed most cards, whatever training needs");
   check_fix(f, "preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(-1)");
 }
 

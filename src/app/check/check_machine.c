@@ -18,7 +18,7 @@ static uint64_t in_use(const plim_card *card) {
 
 static void list_process(const check_process *p, char *text, size_t size) {
   size_t used = strlen(text);
-  const char *name = *p->name ? p->name : "a process not visible from here";
+  const char *name = *p->name ? p->name : "a process that is not visible from here";
   int n = snprintf(text + used, size - used, "%s%s (%u)", used ? ", " : "", name, p->process.pid);
   if (p->process.used_bytes == PLIM_UNKNOWN || n < 0 || used + (size_t)n >= size) return;
   snprintf(text + used + n, size - used - (size_t)n, " with %s",
@@ -48,24 +48,23 @@ static void check_company(check *c, size_t i) {
   if (!count && !is_taken) return;
   check_finding *f =
       count ? check_add(c, "card.processes", is_taken ? CHECK_WARNING : CHECK_NOTE,
-                        "card %u also has %s", card->index, names)
+                        "card %u is also used by %s", card->index, names)
             : check_add(c, "card.processes", CHECK_WARNING,
-                        "%s of card %u are in use by processes that cannot be seen from here",
+                        "%s of card %u are used by processes that are not visible from here",
                         units_bytes(in_use(card)).text, card->index);
   if (!is_taken) return;
   size_t other = free_card(c);
-  check_why(f, "what they hold is missing from the run: it runs out of memory earlier than on an "
-               "empty card");
-  if (other == SIZE_MAX) check_fix(f, "stop them first; nvidia-smi shows them");
+  check_why(f, "the run cannot use that memory, and runs out earlier than on an empty card");
+  if (other == SIZE_MAX) check_fix(f, "stop them first; nvidia-smi lists them");
   else
-    check_fix(f, "stop them, or take another card: CUDA_VISIBLE_DEVICES=%u", c->cards[other].index);
+    check_fix(f, "stop them, or use another card: CUDA_VISIBLE_DEVICES=%u", c->cards[other].index);
 }
 
 void check_cards(check *c) {
   if (!c->card_count) {
-    check_finding *f = check_add(c, "card.none", CHECK_NOTE, "no NVIDIA card is found here");
-    check_why(f, "its free memory and the processes on it cannot be checked");
-    if (c->trains && !c->gpu) check_fix(f, "--gpu 4090 asks about a card of another machine");
+    check_finding *f = check_add(c, "card.none", CHECK_NOTE, "no NVIDIA card was found");
+    check_why(f, "free memory and processes on the card cannot be checked");
+    if (c->trains && !c->gpu) check_fix(f, "use --gpu 4090 to check for a card of another machine");
     return;
   }
   for (size_t i = 0; i < c->card_count; i++) {
@@ -83,22 +82,23 @@ static void fix_count(const check *c, check_finding *f, int64_t local) {
   int64_t now = check_number(c, PLIM_KNOB_ACCUMULATE), then = check_product(now, local, 1);
   int64_t all = check_product(micro, now, check_world(c));
   if (!all || !then || then % cards)
-    check_fix(f, "--nproc_per_node %lld, with accumulation raised to keep the batch",
+    check_fix(f, "--nproc_per_node %lld, with more accumulation to keep the effective batch",
               (long long)cards);
   else
-    check_fix(f,
-              "--nproc_per_node %lld and accumulation over %lld passes instead of %lld: %lld "
-              "sequences per optimizer step, before and after",
-              (long long)cards, (long long)(then / cards), (long long)now, (long long)all);
+    check_fix(
+        f,
+        "--nproc_per_node %lld and accumulation over %lld passes instead of %lld, which keeps "
+        "%lld sequences per optimizer step",
+        (long long)cards, (long long)(then / cards), (long long)now, (long long)all);
 }
 
 void check_card_count(check *c) {
   int64_t local = check_local_world(c);
   if (!c->card_count || local <= (int64_t)c->card_count) return;
   check_finding *f =
-      check_add(c, "card.count", CHECK_WARNING, "the run wants %lld cards on a machine, %s %zu",
+      check_add(c, "card.count", CHECK_WARNING, "the run needs %lld cards on a machine, %s %zu",
                 (long long)local, c->hidden_cards ? "and sees" : "this one has", c->card_count);
-  check_why(f, "a process without a card of its own ends with \"invalid device ordinal\"");
+  check_why(f, "a process without its own card fails with \"invalid device ordinal\"");
   fix_count(c, f, local);
 }
 
@@ -110,14 +110,15 @@ void check_environment(check *c) {
   if (visible && (!*visible || strcmp(visible, "-1") == 0)) {
     check_finding *f = check_add(c, "environment.no_card", CHECK_WARNING,
                                  "CUDA_VISIBLE_DEVICES is \"%s\": no card is visible", visible);
-    check_why(f, "PyTorch finds no card and trains on the CPU, or stops");
+    check_why(f, "PyTorch finds no card, and trains on the CPU or stops");
     check_fix(f, "unset CUDA_VISIBLE_DEVICES");
   }
   if (uncached && *uncached) {
     check_finding *f = check_add(c, "environment.no_caching", CHECK_WARNING,
                                  "PYTORCH_NO_CUDA_MEMORY_CACHING is set");
-    check_why(f, "every tensor goes to the driver and back: slow, and no other setting of the "
-                 "allocator counts");
+    check_why(
+        f, "every tensor is allocated by the driver: slow, and no other allocator setting has an "
+           "effect");
     check_fix(f, "unset PYTORCH_NO_CUDA_MEMORY_CACHING");
   }
 }
@@ -135,7 +136,7 @@ void check_memory(check *c) {
   if (m->swap_total_bytes && m->swap_total_bytes != PLIM_UNKNOWN)
     snprintf(swap, sizeof swap, "%s of swap", units_bytes(m->swap_total_bytes).text);
   if (is_limited(m))
-    snprintf(limit, sizeof limit, "; limited to %s, %s of it taken",
+    snprintf(limit, sizeof limit, "; limited to %s, of which %s are used",
              units_bytes(m->limit_bytes).text, units_bytes(m->limit_used_bytes).text);
   check_add(c, "host.memory", CHECK_OK, "memory: %s of %s available, %s%s",
             units_bytes(m->available_bytes).text, units_bytes(m->total_bytes).text, swap, limit);
@@ -157,8 +158,8 @@ static void fix_memory(const check *c, check_finding *f, uint64_t need) {
   if (is_limited(m) && plim_machine_room(m) < m->available_bytes && gib * PLIM_GIB < m->total_bytes)
     check_fix(f, "raise the limit: docker run --memory=%llug, or Slurm's --mem=%lluG", gib, gib);
   else if (strstr(c->files.run.offload.text, "parameters"))
-    check_fix(f, "less offload: optimizer instead of parameters, or more GPUs to shard over");
-  else check_fix(f, "an optimizer with smaller states, or more GPUs to shard over");
+    check_fix(f, "offload less (the optimizer instead of parameters), or shard over more GPUs");
+  else check_fix(f, "use an optimizer with smaller states, or shard over more GPUs");
 }
 
 void check_offload(check *c) {
@@ -166,7 +167,7 @@ void check_offload(check *c) {
   if (!offloads(c) || room == PLIM_UNKNOWN) return;
   if (!need) {
     check_finding *f = check_add(c, "host.offload", CHECK_NOTE,
-                                 "offload (%s) takes memory of the host; how much is not known",
+                                 "offload (%s) needs host memory; how much is not known",
                                  c->files.run.offload.text);
     if (!check_is_known(c->files.run.model.origin))
       check_fix(f, "name the model: --model qwen2.5-7b");
@@ -174,10 +175,10 @@ void check_offload(check *c) {
   }
   bool is_enough = need <= room;
   check_finding *f = check_add(c, "host.offload", is_enough ? CHECK_OK : CHECK_FAILS,
-                               "offload needs %s of the host, %s can be had",
+                               "offload needs %s of host memory, and %s are available",
                                units_bytes(need).text, units_bytes(room).text);
   if (is_enough) return;
-  check_why(f, "the kernel ends the process (Killed, exit 137 or -9) without a Python error; a "
+  check_why(f, "the kernel kills the process (Killed, exit 137 or -9) without a Python error; a "
                "smaller batch does not help");
   fix_memory(c, f, need);
 }
@@ -192,10 +193,10 @@ void check_locked(check *c) {
   uint64_t need = offload_bytes(c);
   if (need && need <= locked) return;
   check_finding *f =
-      check_add(c, "host.locked", CHECK_WARNING, "processes may lock %s of memory (ulimit -l)",
+      check_add(c, "host.locked", CHECK_WARNING, "processes may lock only %s of memory (ulimit -l)",
                 units_bytes(locked).text);
-  check_why(f, "DeepSpeed pins what it offloads by default; with a low limit that can fail as out "
-               "of memory");
+  check_why(f, "DeepSpeed pins offloaded memory by default; with a low limit that can fail with an "
+               "out-of-memory error");
   check_fix(f, "ulimit -l unlimited (docker run --ulimit memlock=-1)");
 }
 
@@ -216,8 +217,8 @@ static uint64_t batches_bytes(const check *c, int64_t workers) {
 }
 
 static void fix_shared(const check *c, check_finding *f) {
-  check_why(f, "workers hand batches over through /dev/shm; when it is full they end with \"Bus "
-               "error\", whatever the GPU has");
+  check_why(f, "data loader workers pass batches through /dev/shm; when it is full they die with "
+               "\"Bus error\", however much GPU memory is free");
   if (c->machine.is_container)
     check_fix(f, "docker run --shm-size=8g, or --ipc=host; or dataloader_num_workers=0");
   else check_fix(f, "sudo mount -o remount,size=8G /dev/shm; or dataloader_num_workers=0");
@@ -232,8 +233,8 @@ void check_shared_memory(check *c) {
   check_severity severity = need > room                           ? CHECK_FAILS
                             : m->shm_total_bytes <= CONTAINER_SHM ? CHECK_WARNING
                                                                   : CHECK_OK;
-  check_finding *f =
-      check_add(c, "host.shared_memory", severity, "/dev/shm has %s free for %lld loader workers",
-                units_bytes(room).text, (long long)(workers * check_local_world(c)));
+  check_finding *f = check_add(c, "host.shared_memory", severity,
+                               "/dev/shm has %s free for %lld data loader workers",
+                               units_bytes(room).text, (long long)(workers * check_local_world(c)));
   if (severity != CHECK_OK) fix_shared(c, f);
 }

@@ -11,16 +11,17 @@ typedef struct {
   } does[PLIM_LOOSE_KINDS];
 } reader;
 
-#define LAST_WINS "takes the last and drops the others without a word"
+#define LAST_WINS "uses the last one and silently drops the others"
 #define NO_TABS "ends with ScannerError: found character '\\t' that cannot start any token"
-#define ONE_DOCUMENT "wants one document: ComposerError, expected a single document in the stream"
+#define ONE_DOCUMENT                                                                               \
+  "accepts one document only: ComposerError, expected a single document in the stream"
 
 // accelerate's HfDeepSpeedConfig, which transformers uses too, and HfArgumentParser.
 static const reader json_load = {
-    "json.load, by which transformers and accelerate read it,",
+    "json.load, with which transformers and accelerate read it,",
     {
-        [PLIM_LOOSE_COMMA] = {CHECK_FAILS, "ends with JSONDecodeError"},
-        [PLIM_LOOSE_COMMENT] = {CHECK_FAILS, "ends with JSONDecodeError"},
+        [PLIM_LOOSE_COMMA] = {CHECK_FAILS, "fails with JSONDecodeError"},
+        [PLIM_LOOSE_COMMENT] = {CHECK_FAILS, "fails with JSONDecodeError"},
         [PLIM_LOOSE_TWICE] = {CHECK_WARNING, LAST_WINS},
     }};
 
@@ -28,19 +29,23 @@ static const reader json_load = {
 static const reader hjson = {
     "DeepSpeed",
     {
-        [PLIM_LOOSE_COMMA] = {CHECK_NOTE, "takes this; json.load, by which transformers and "
-                                          "accelerate read the file, does not"},
-        [PLIM_LOOSE_COMMENT] = {CHECK_NOTE, "takes this; json.load, by which transformers and "
-                                            "accelerate read the file, does not"},
+        [PLIM_LOOSE_COMMA] =
+            {CHECK_NOTE,
+             "accepts this; json.load, with which transformers and accelerate read the file, does "
+             "not"},
+        [PLIM_LOOSE_COMMENT] =
+            {CHECK_NOTE,
+             "accepts this; json.load, with which transformers and accelerate read the file, does "
+             "not"},
         [PLIM_LOOSE_TWICE] = {CHECK_FAILS,
-                              "ends with ValueError: Duplicate keys in DeepSpeed config"},
+                              "fails with ValueError: Duplicate keys in DeepSpeed config"},
     }};
 
 static const reader some_json = {
     "Python's json",
     {
-        [PLIM_LOOSE_COMMA] = {CHECK_WARNING, "ends with JSONDecodeError"},
-        [PLIM_LOOSE_COMMENT] = {CHECK_WARNING, "ends with JSONDecodeError"},
+        [PLIM_LOOSE_COMMA] = {CHECK_WARNING, "fails with JSONDecodeError"},
+        [PLIM_LOOSE_COMMENT] = {CHECK_WARNING, "fails with JSONDecodeError"},
         [PLIM_LOOSE_TWICE] = {CHECK_WARNING, LAST_WINS},
     }};
 
@@ -54,7 +59,7 @@ static const reader pyyaml = {"yaml.safe_load",
 static const reader omegaconf = {
     "OmegaConf",
     {
-        [PLIM_LOOSE_TWICE] = {CHECK_FAILS, "ends with ConstructorError: found duplicate key"},
+        [PLIM_LOOSE_TWICE] = {CHECK_FAILS, "fails with ConstructorError: found duplicate key"},
         [PLIM_LOOSE_DOCUMENTS] = {CHECK_FAILS, ONE_DOCUMENT},
         [PLIM_LOOSE_TAB] = {CHECK_FAILS, NO_TABS},
     }};
@@ -72,9 +77,10 @@ static const reader some_yaml = {
 static const reader factory = {
     "LLaMA-Factory",
     {
-        [PLIM_LOOSE_TWICE] = {CHECK_WARNING,
-                              "has ended, since July 2025, with ConstructorError: found "
-                              "duplicate key; before, it took the last"},
+        [PLIM_LOOSE_TWICE] =
+            {CHECK_WARNING,
+             "fails since July 2025 with ConstructorError: found duplicate key; before that, it "
+             "used the last one"},
         [PLIM_LOOSE_DOCUMENTS] = {CHECK_FAILS, ONE_DOCUMENT},
         [PLIM_LOOSE_TAB] = {CHECK_FAILS, NO_TABS},
     }};
@@ -114,11 +120,11 @@ static const reader *json_reader(const check *c, const plim_project_file *f) {
 static const struct {
   const char *id, *what, *fix;
 } kinds[PLIM_LOOSE_KINDS] = {
-    [PLIM_LOOSE_COMMA] = {"text.comma", "a comma behind the last value", "take the comma out"},
-    [PLIM_LOOSE_COMMENT] = {"text.comment", "a comment in JSON", "take the comment out"},
-    [PLIM_LOOSE_TWICE] = {"text.twice", "a key is there twice", "keep one of them"},
+    [PLIM_LOOSE_COMMA] = {"text.comma", "a comma after the last value", "remove the comma"},
+    [PLIM_LOOSE_COMMENT] = {"text.comment", "a comment in JSON", "remove the comment"},
+    [PLIM_LOOSE_TWICE] = {"text.twice", "a key occurs twice", "keep one of them"},
     [PLIM_LOOSE_DOCUMENTS] = {"text.documents", "several documents in one file",
-                              "a file for each of them"},
+                              "put each into a file of its own"},
     [PLIM_LOOSE_TAB] = {"text.tab", "a tab where YAML wants blanks", "put blanks in its place"},
 };
 

@@ -35,7 +35,7 @@ static void say(check *c, const plim_project_file *file, const line *l, size_t c
   size_t byte = (size_t)(l->begin - file->text) + column;
   check_at_byte(f, file, byte);
   check_show(f, file->text, byte);
-  check_why(f, "%s: the options below it are lost, and the shell ends with \"command not found\"",
+  check_why(f, "%s: the options below it are lost, and the shell fails with \"command not found\"",
             why);
   check_fix(f, "%s", fix);
 }
@@ -46,11 +46,11 @@ static void check_line(check *c, const plim_project_file *f, const line *before,
   if (begins_with(before, '#')) return;
   if (ends_in_backslash(before, before->size) && begins_with(l, '#') && begins_with(next, '-'))
     say(c, f, l, l->indent, "a comment inside a command", "a comment ends the command",
-        "put the comment above the command");
+        "move the comment above the command");
   else if (before->content < before->size && ends_in_backslash(before, before->content) &&
            begins_with(l, '-'))
-    say(c, f, before, before->content - 1, "a blank behind a backslash",
-        "the backslash continues a line only as its last character", "take the blank out");
+    say(c, f, before, before->content - 1, "a blank after a backslash",
+        "a backslash continues the line only if it is the last character", "remove the blank");
 }
 
 static line next_line(const plim_project_file *f, const line *l) {

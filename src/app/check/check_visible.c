@@ -58,9 +58,9 @@ static void say_missing(check *c, const check_place *place, const char *text, si
     used += (size_t)snprintf(all + used, sizeof all - used, "%s%zu", i ? "," : "", i);
   check_finding *f =
       check_add(c, "environment.missing_card", CHECK_WARNING,
-                "CUDA_VISIBLE_DEVICES is %.60s; the cards here are %.60s", text, all);
+                "CUDA_VISIBLE_DEVICES is %.60s, but the cards here are %.60s", text, all);
   if (place->file) check_at(f, place);
-  check_why(f, "CUDA takes those before the first that is missing: the run sees %zu", present);
+  check_why(f, "CUDA uses only those before the first missing one: the run sees %zu", present);
   check_fix(f, "CUDA_VISIBLE_DEVICES=%.200s, or fewer of them", all);
 }
 
@@ -110,11 +110,11 @@ static void check_named(check *c) {
   if (c->card_count || !named || named >= local) return;
   check_finding *f =
       check_add(c, "environment.few_cards", CHECK_FAILS,
-                "CUDA_VISIBLE_DEVICES names %lld of the %lld cards that the run wants",
+                "CUDA_VISIBLE_DEVICES lists %lld of the %lld cards that the run needs",
                 (long long)named, (long long)local);
   if (check_find(c, "cuda_visible_devices", &at)) check_at(f, &at);
-  check_why(f, "a process without a card of its own ends with \"invalid device ordinal\"");
-  check_fix(f, "name %lld of them, or start %lld process%s", (long long)local, (long long)named,
+  check_why(f, "a process without its own card fails with \"invalid device ordinal\"");
+  check_fix(f, "list %lld of them, or start %lld process%s", (long long)local, (long long)named,
             named == 1 ? "" : "es");
 }
 

@@ -24,7 +24,7 @@ static const char *own_name(const char *key) {
 
 static void add(check *c, const written *w, const char *reads_as, const char *why,
                 const char *fix) {
-  check_finding *f = check_add(c, "yaml.type", w->severity, "%.60s: %.40s reads as %s",
+  check_finding *f = check_add(c, "yaml.type", w->severity, "%.60s: %.40s is read as %s",
                                w->setting->key, w->raw, reads_as);
   check_at(f, &(check_place){w->file, w->setting, w->setting->value});
   check_why(f, "%s", why);
@@ -96,8 +96,9 @@ static bool check_exponent(check *c, const written *w) {
   if (reads_numbers(w->file->is.dialect) || is_read_by_omegaconf(c)) return false;
   proper(w->raw, better, sizeof better);
   add(c, w, "text",
-      "PyYAML wants a point and a sign; the optimizer ends with TypeError: '<=' not supported "
-      "between 'float' and 'str', unless the text is converted",
+      "PyYAML needs a decimal point and a sign to read a number; the optimizer fails with "
+      "TypeError: '<=' not supported between 'float' and 'str', unless the text is "
+      "converted",
       better);
   return true;
 }
@@ -130,7 +131,7 @@ static bool check_odd_digits(check *c, const written *w) {
   for (const char *at = w->raw + strspn(w->raw, "0"); *at; at++)
     if (*at != ',') better[used++] = *at;
   better[used] = 0;
-  add(c, w, "text", "PyYAML does not take this for a number", better);
+  add(c, w, "text", "PyYAML does not read this as a number", better);
   return true;
 }
 
@@ -144,7 +145,7 @@ static bool check_octal(check *c, const written *w) {
   if (!is_octal) return false;
   snprintf(reads, sizeof reads, "%lld", (long long)w->setting->value.integer);
   snprintf(better, sizeof better, "%s", digits);
-  add(c, w, reads, "a leading 0 makes it octal for PyYAML", better);
+  add(c, w, reads, "PyYAML reads a number with a leading 0 as octal", better);
   return true;
 }
 
@@ -154,7 +155,7 @@ static bool check_sixties(check *c, const written *w) {
   if (!is_number || !strchr(w->raw, ':')) return false;
   snprintf(reads, sizeof reads, "%lld", (long long)w->setting->value.integer);
   snprintf(better, sizeof better, "\"%s\"", w->raw);
-  add(c, w, reads, "digits with colons are a number in base 60 for PyYAML", better);
+  add(c, w, reads, "PyYAML reads digits with colons as a number in base 60", better);
   return true;
 }
 
@@ -181,8 +182,8 @@ static bool check_date(check *c, const written *w) {
                  strspn(w->raw, "0123456789") == 4 && w->raw[4] == '-';
   if (!is_date) return false;
   add_quoted(c, w, "a date",
-             "PyYAML makes a datetime of it, which is no text: joining it to a path "
-             "or writing it as JSON ends with TypeError");
+             "PyYAML reads it as a datetime, not as text: joining it to a path or writing it as "
+             "JSON fails with TypeError");
   return true;
 }
 
@@ -193,7 +194,7 @@ static bool check_version(check *c, const written *w) {
   bool is_version = strstr(w->last, "version") && w->raw[strlen(w->raw) - 1] == '0';
   if (!is_real || !*w->raw || !(is_version || is_text_key(w->last))) return false;
   snprintf(reads, sizeof reads, "the number %g", w->setting->value.real);
-  add_quoted(c, w, reads, "a text is meant: what stands behind the point counts as a fraction");
+  add_quoted(c, w, reads, "text is expected: the part after the point is read as a fraction");
   return true;
 }
 
@@ -207,7 +208,7 @@ static bool check_name(check *c, const written *w) {
   if (!*w->raw || !(is_number || is_flag)) return false;
   if (is_number) snprintf(reads, sizeof reads, "the number %lld", (long long)v->integer);
   else snprintf(reads, sizeof reads, "%s", v->flag ? "true" : "false");
-  add_quoted(c, w, reads, "a text is meant, and what asks for one refuses it");
+  add_quoted(c, w, reads, "text is expected here, and code that needs text refuses a number");
   return true;
 }
 
@@ -230,15 +231,15 @@ static bool check_norway(check *c, const written *w) {
   if (!is_bool || is_plain || !*w->raw || !is_word_key(w)) return false;
   snprintf(better, sizeof better, "\"%s\"", w->raw);
   add(c, w, w->setting->value.flag ? "true" : "false",
-      "without quotes PyYAML takes the word for a truth value, and the text that is meant is lost",
-      better);
+      "without quotes PyYAML reads the word as a boolean, and the intended text is lost", better);
   return true;
 }
 
 static bool check_none(check *c, const written *w) {
   bool is_text = w->setting->value.kind == PLIM_VALUE_TEXT;
   if (!is_text || strcmp(w->raw, "None") != 0 || is_word_key(w)) return false;
-  add(c, w, "the text \"None\"", "nothing is written null in YAML; text counts as set", "null");
+  add(c, w, "the text \"None\"",
+      "YAML writes \"no value\" as null; the text \"None\" counts as set", "null");
   return true;
 }
 
@@ -258,10 +259,10 @@ static bool check_quoted_flag(check *c, const written *w) {
   bool is_quoted = v->kind == PLIM_VALUE_TEXT && !*w->raw;
   if (!is_quoted || !is_flag_key(w->last) || strcasecmp(v->text, "false") != 0) return false;
   if (reads_numbers(w->file->is.dialect)) return false;
-  check_finding *f = check_add(c, "yaml.type", CHECK_WARNING, "%.60s: \"%s\" reads as text",
+  check_finding *f = check_add(c, "yaml.type", CHECK_WARNING, "%.60s: \"%s\" is read as text",
                                w->setting->key, v->text);
   check_at(f, &(check_place){w->file, w->setting, *v});
-  check_why(f, "text that is not empty counts as true in Python");
+  check_why(f, "non-empty text counts as true in Python");
   check_fix(f, "%.60s: false", own_name(w->setting->key));
   return true;
 }
@@ -271,8 +272,8 @@ static bool check_letter(check *c, const written *w) {
   bool is_text = w->setting->value.kind == PLIM_VALUE_TEXT && strlen(w->raw) == 1;
   if (!is_text || !is_flag_key(w->last) || !strchr("yYnN", *w->raw)) return false;
   add(c, w, "text",
-      "PyYAML takes yes and no for truth values, not y and n; text that is not empty "
-      "counts as true in Python",
+      "PyYAML reads yes and no as booleans, but not y and n; non-empty text counts as true "
+      "in Python",
       strchr("yY", *w->raw) ? "true" : "false");
   return true;
 }
@@ -293,10 +294,10 @@ static bool check_quoted_number(check *c, const written *w) {
   if (!is_quoted || !is_number_key(w->last) || v->text[strspn(v->text, "0123456789.eE+-")])
     return false;
   if (reads_numbers(w->file->is.dialect)) return false;
-  check_finding *f = check_add(c, "yaml.type", CHECK_WARNING, "%.60s: \"%.40s\" reads as text",
+  check_finding *f = check_add(c, "yaml.type", CHECK_WARNING, "%.60s: \"%.40s\" is read as text",
                                w->setting->key, v->text);
   check_at(f, &(check_place){w->file, w->setting, *v});
-  check_why(f, "what is in quotes is no number: computing with it ends with TypeError");
+  check_why(f, "a value in quotes is not a number: computing with it fails with TypeError");
   check_fix(f, "%.60s: %.40s", own_name(w->setting->key), v->text);
   return true;
 }
@@ -349,5 +350,5 @@ void check_yaml(check *c) {
     files++;
   }
   if (files && c->findings.len == before)
-    check_add(c, "yaml", CHECK_OK, "YAML: values read as they are meant");
+    check_add(c, "yaml", CHECK_OK, "YAML: no value is read as another type than intended");
 }

@@ -42,7 +42,7 @@ TEST(check_sees_memory_that_nobody_seems_to_hold) {
   put_card(10000);
   GO();
   CHECK_FOUND("card.processes", CHECK_WARNING);
-  CHECK_SAYS(found("card.processes")->what, "cannot be seen from here");
+  CHECK_SAYS(found("card.processes")->what, "not visible from here");
 }
 
 TEST(check_counts_cards) {
@@ -52,13 +52,13 @@ TEST(check_counts_cards) {
   given("run.sh", "torchrun --nproc_per_node=4 train.py\n");
   GO();
   CHECK_FOUND("card.count", CHECK_WARNING);
-  CHECK_SAYS(found("card.count")->fix, "32 passes instead of 8: 64 sequences per optimizer step");
+  CHECK_SAYS(found("card.count")->fix, "32 passes instead of 8, which keeps 64 sequences per optimizer step");
   begin();
   for (int i = 0; i < 3; i++) put_card(24000); // 8 x 4 passes are no multiple of 3
   given("train.py", trainer);
   given("run.sh", "torchrun --nproc_per_node=4 train.py\n");
   GO();
-  CHECK_SAYS(found("card.count")->fix, "with accumulation raised to keep the batch");
+  CHECK_SAYS(found("card.count")->fix, "with more accumulation to keep the effective batch");
   begin();
   put_card(24000);
   given("train.py", trainer);
@@ -156,7 +156,7 @@ TEST(check_holds_offload_against_memory) {
   given_offload();
   GO();
   CHECK_FOUND("host.offload", CHECK_FAILS);
-  CHECK_SAYS(found("host.offload")->what, "60.0 GiB can be had");
+  CHECK_SAYS(found("host.offload")->what, "60.0 GiB are available");
 }
 
 // A container's limit counts even where the machine has more, and is what to raise.
@@ -168,7 +168,7 @@ TEST(check_holds_offload_against_a_limit) {
   c.machine.limit_used_bytes = 2 * PLIM_GIB;
   GO();
   CHECK_FOUND("host.offload", CHECK_FAILS);
-  CHECK_SAYS(found("host.offload")->what, "30.0 GiB can be had");
+  CHECK_SAYS(found("host.offload")->what, "30.0 GiB are available");
   CHECK_SAYS(found("host.offload")->fix, "docker run --memory=");
   CHECK_SAYS(found("host.memory")->what, "limited to 32.0 GiB");
 }

@@ -46,8 +46,8 @@ TEST(check_of_a_global_batch_that_does_not_multiply_out) {
   given("run.sh", "torchrun --nproc_per_node=4 train.py --deepspeed ds.json\n");
   GO();
   CHECK_FOUND("batch.mismatch", CHECK_FAILS);
-  CHECK_SAYS(found("batch.mismatch")->what, "says 32");
-  CHECK_SAYS(found("batch.mismatch")->what, "make 64");
+  CHECK_SAYS(found("batch.mismatch")->what, "is 32");
+  CHECK_SAYS(found("batch.mismatch")->what, "is 64");
 }
 
 static void given_megatron(int global) {
@@ -80,7 +80,7 @@ TEST(check_of_a_batch_that_changes_by_itself) {
   c.world = 2;
   GO();
   CHECK_FOUND("batch.auto", CHECK_WARNING);
-  CHECK_SAYS(found("batch.auto")->why, "28 sequences per step instead of 32");
+  CHECK_SAYS(found("batch.auto")->why, "a step has 28 sequences instead of 32");
 }
 
 // ---- options ----------------------------------------------------------------------------------------
