@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "job_contrast.h"
+#include "text.h"
 
 #define note project_job_note
 
@@ -19,6 +20,7 @@ void project_job_note(project_job *p, const char *format, ...) {
   va_start(args, format);
   vsnprintf(p->notes[i], sizeof *p->notes, format, args);
   va_end(args);
+  plim_text_disarm(p->notes[i]);
 }
 
 // ---- reading ----------------------------------------------------------------------------------------

@@ -486,8 +486,7 @@ TEST(declared_encodings_that_keep_ascii_are_read_others_refused) {
   CHECK(open_python("#!x\n# -*- coding: utf-16 -*-\nx = 1\n") == PLIM_ERR_UNSUPPORTED, "accepted");
   CHECK(open_python("# coding: shift_jis\nx = 1\n") == PLIM_ERR_UNSUPPORTED, "accepted");
   CHECK(open_python("#!x\n# -*- coding: big5 -*-\nx = 1\n") == PLIM_ERR_UNSUPPORTED, "accepted");
-  CHECK_STR(editing_error.message,
-            "the file says it is written in big5, which cannot be read");
+  CHECK_STR(editing_error.message, "the file says it is written in big5, which cannot be read");
   OPEN("# coding=UTF-8\nx = 1\n");
   OPEN("x = 1\n# coding: latin-1\n");
   OPEN("x = 1\ny = 2\n# coding: latin-1\n");

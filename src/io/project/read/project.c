@@ -10,6 +10,7 @@
 #include "formats.h"
 #include "key_names.h"
 #include "project_impl.h"
+#include "text.h"
 #include "text_file.h"
 
 enum { MAX_BYTES = 4 << 20 };
@@ -120,6 +121,7 @@ bool plim_project_note(plim_project *p, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
+  plim_text_disarm(text);
   char *note = strdup(text);
   if (note && vec_push(&p->notes, note)) return true;
   free(note);
