@@ -9,6 +9,7 @@
 #include "formats.h"
 #include "job_moment.h"
 #include "plan.h"
+#include "quoting.h"
 #include "units.h"
 
 // ---- the estimate -----------------------------------------------------------------------------------
@@ -61,15 +62,23 @@ static const char *card_of(const check *c) {
   return *c->request.card ? c->request.card : "the limit";
 }
 
+// Adds a path to a command, quoted; false if it does not fit.
+static bool add_path(const char *path, char *text, size_t size) {
+  size_t used = strlen(text);
+  if (used + 2 > size || !plim_shell_quote(path, text + used + 1, size - used - 1)) {
+    text[used] = 0;
+    return false;
+  }
+  text[used] = ' ';
+  return true;
+}
+
 // Paths that fit on a line; the files they name are found again.
 static void list_files(const check *c, char *text, size_t size) {
   const plim_project *p = &c->files.project;
   *text = 0;
-  for (size_t i = 0; i < p->files.len; i++) {
-    size_t used = strlen(text);
-    if (used + strlen(p->files.at[i]->path) + 2 > size) return;
-    snprintf(text + used, size - used, " %s", p->files.at[i]->path);
-  }
+  for (size_t i = 0; i < p->files.len; i++)
+    if (!add_path(p->files.at[i]->path, text, size)) return;
 }
 
 static void fix_plan(const check *c, check_finding *f) {
@@ -231,10 +240,8 @@ void check_folder(check *c) {
   int count = scandir(".", &entries, NULL, alphasort);
   for (int i = 0, looked = 0; i < count; i++) {
     const char *name = entries[i]->d_name;
-    size_t used = strlen(list);
-    if (used + strlen(name) + 2 < sizeof list && is_candidate(name) && looked++ < MAX_LOOKED_AT &&
-        is_recognised(name))
-      snprintf(list + used, sizeof list - used, " %.190s", name);
+    if (is_candidate(name) && looked++ < MAX_LOOKED_AT && is_recognised(name))
+      add_path(name, list, sizeof list);
     free(entries[i]);
   }
   if (count >= 0) free(entries);
