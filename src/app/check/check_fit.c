@@ -1,5 +1,6 @@
 // Whether the run fits, and a hint at files that could be checked.
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +132,7 @@ static uint64_t free_now(const check *c) {
 }
 
 // Whether it also fits into what is free now. With less, the allocator gives back what it caches.
-static bool fits_now(const check *c) {
+static bool fits_now(check *c) {
   plim_target target = c->request.target;
   plim_estimate now;
   uint64_t free = free_now(c);
@@ -140,7 +141,9 @@ static bool fits_now(const check *c) {
   if (target.limit_bytes <= taken) return false;
   target.budget_bytes -= taken;
   target.limit_bytes -= taken;
-  return !plim_estimate_make(&c->request.job, &target, &now, NULL) && now.fits;
+  plim_err err = plim_estimate_make(&c->request.job, &target, &now, NULL);
+  if (err == PLIM_ERR_NOMEM) c->has_no_memory = true;
+  return !err && now.fits;
 }
 
 static void say_crowded(check *c) {
@@ -217,16 +220,17 @@ static bool is_candidate(const char *name) {
 }
 
 // Of an ecosystem, by its keys.
-static bool is_recognised(const char *name) {
+static bool is_recognised(check *c, const char *name) {
   plim_format format;
   plim_settings s = {0};
   plim_recognition is = {.dialect = PLIM_DIALECTS};
   char *text;
   size_t size;
-  if (plim_text_file_read(name, MAX_BYTES, &text, &size, NULL)) return false;
-  bool is_read = plim_format_of(name, text, size, &format) &&
-                 !plim_settings_read(format, text, size, &s, NULL);
-  if (is_read) plim_dialect_recognise(&s, &is);
+  plim_err err = plim_text_file_read(name, MAX_BYTES, &text, &size, NULL);
+  bool is_known = !err && plim_format_of(name, text, size, &format);
+  if (is_known) err = plim_settings_read(format, text, size, &s, NULL);
+  if (is_known && !err) plim_dialect_recognise(&s, &is);
+  if (err == PLIM_ERR_NOMEM || s.has_failed) c->has_no_memory = true;
   plim_settings_clear(&s);
   free(text);
   return is.dialect != PLIM_DIALECTS && is.dialect != PLIM_DIALECT_HOME;
@@ -240,10 +244,11 @@ void check_folder(check *c) {
   int count = scandir(".", &entries, NULL, alphasort);
   for (int i = 0, looked = 0; i < count; i++) {
     const char *name = entries[i]->d_name;
-    if (is_candidate(name) && looked++ < MAX_LOOKED_AT && is_recognised(name))
+    if (is_candidate(name) && looked++ < MAX_LOOKED_AT && is_recognised(c, name))
       add_path(name, list, sizeof list);
     free(entries[i]);
   }
+  if (count < 0 && errno == ENOMEM) c->has_no_memory = true;
   if (count >= 0) free(entries);
   if (!*list) return;
   check_finding *f =

@@ -1,5 +1,6 @@
 #include "project.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,9 +96,11 @@ plim_err plim_project_read(plim_project *p, const char *named, plim_error *error
   if (plim_project_has(p, name)) return PLIM_OK; // named twice
   plim_err err = plim_text_file_read(name, MAX_BYTES, &text, &size, error);
   if (!err) err = plim_project_add(p, name, text, size, error);
-  if (!err) p->files.at[p->files.len - 1]->real = realpath(name, NULL);
   free(text);
-  return err;
+  if (err) return err;
+  errno = 0;
+  p->files.at[p->files.len - 1]->real = realpath(name, NULL);
+  return errno == ENOMEM ? plim_no_memory(error) : PLIM_OK;
 }
 
 void plim_project_clear(plim_project *p) {
@@ -125,7 +128,12 @@ bool plim_project_note(plim_project *p, const char *format, ...) {
   char *note = strdup(text);
   if (note && vec_push(&p->notes, note)) return true;
   free(note);
+  p->has_failed = true;
   return false;
+}
+
+void plim_project_miss(plim_project *p, const char *name) {
+  if (!p->missing && !(p->missing = strdup(name))) p->has_failed = true;
 }
 
 // ---- dialects ---------------------------------------------------------------------------------------
@@ -430,5 +438,5 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
     plim_project_note(p,
                       "micro batch, accumulation and GPUs do not multiply out to the global batch");
   plim_unread_doubt(p);
-  return PLIM_OK;
+  return p->has_failed ? plim_no_memory(error) : PLIM_OK;
 }

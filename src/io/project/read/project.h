@@ -85,6 +85,7 @@ typedef struct {
   vec(plim_binding *) bindings;
   vec(char *) notes;    // what does not fit together, in words
   char *missing;        // a configuration that a file names and which is not here; NULL: none
+  bool has_failed;      // memory was out once, and a note or a name is lost
   plim_dialect dialect; // of what trains; PLIM_DIALECTS: none of the files does
   plim_project_knob knobs[PLIM_KNOBS];
 } plim_project;

@@ -53,7 +53,7 @@ static plim_err follow_needed(plim_project *p, const plim_naming *by, const char
     return read_named(p, by, path, error);
   }
   plim_project_note(p, "%s names %s, which is not here", from, name);
-  if (!p->missing) p->missing = strdup(name);
+  plim_project_miss(p, name);
   return plim_unread_add(p, by, name, NULL, error);
 }
 

@@ -64,7 +64,7 @@ static void miss_model(plim_project *p, const plim_project_file *f, const char *
   snprintf(name, sizeof name, "%s/%s%s", group, option, has_ending(option) ? "" : ".yaml");
   if (!plim_is_model_group(group, strlen(group)) || plim_project_finds(f->path, name)) return;
   plim_project_note(p, "%s names %s, which is not here", f->path, name);
-  if (!p->missing) p->missing = strdup(name);
+  plim_project_miss(p, name);
 }
 
 // defaults: [base, {trainer: ddp}]

@@ -9,6 +9,9 @@
 bool plim_project_note(plim_project *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+// Keeps the first configuration that is named and is not here.
+void plim_project_miss(plim_project *p, const char *name);
+
 // Makes GPUs of one machine those of all; where none are said, those that the global batch takes
 // (project_world.c).
 void plim_project_settle_world(plim_project *p);
