@@ -1,5 +1,6 @@
 // Whether the run fits, and a hint at files that could be checked.
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "formats.h"
 #include "job_moment.h"
 #include "plan.h"
+#include "quoting.h"
 #include "units.h"
 
 // ---- the estimate -----------------------------------------------------------------------------------
@@ -62,15 +64,23 @@ static const char *card_of(const check *c) {
   return *c->request.card ? c->request.card : "the limit";
 }
 
+// Adds a path to a command, quoted; false if it does not fit.
+static bool add_path(const char *path, char *text, size_t size) {
+  size_t used = strlen(text);
+  if (used + 2 > size || !plim_shell_quote(path, text + used + 1, size - used - 1)) {
+    text[used] = 0;
+    return false;
+  }
+  text[used] = ' ';
+  return true;
+}
+
 // Paths that fit on a line; the files they name are found again.
 static void list_files(const check *c, char *text, size_t size) {
   const plim_project *p = &c->files.project;
   *text = 0;
-  for (size_t i = 0; i < p->files.len; i++) {
-    size_t used = strlen(text);
-    if (used + strlen(p->files.at[i]->path) + 2 > size) return;
-    snprintf(text + used, size - used, " %s", p->files.at[i]->path);
-  }
+  for (size_t i = 0; i < p->files.len; i++)
+    if (!add_path(p->files.at[i]->path, text, size)) return;
 }
 
 static void fix_plan(const check *c, check_finding *f) {
@@ -123,7 +133,7 @@ static uint64_t free_now(const check *c) {
 }
 
 // Whether it also fits into what is free now. With less, the allocator gives back what it caches.
-static bool fits_now(const check *c) {
+static bool fits_now(check *c) {
   plim_target target = c->request.target;
   plim_estimate now;
   uint64_t free = free_now(c);
@@ -132,7 +142,9 @@ static bool fits_now(const check *c) {
   if (target.limit_bytes <= taken) return false;
   target.budget_bytes -= taken;
   target.limit_bytes -= taken;
-  return !plim_estimate_make(&c->request.job, &target, &now, NULL) && now.fits;
+  plim_err err = plim_estimate_make(&c->request.job, &target, &now, NULL);
+  if (err == PLIM_ERR_NOMEM) c->has_no_memory = true;
+  return !err && now.fits;
 }
 
 static void say_crowded(check *c) {
@@ -214,16 +226,17 @@ static bool is_candidate(const char *name) {
 }
 
 // Of an ecosystem, by its keys.
-static bool is_recognised(const char *name) {
+static bool is_recognised(check *c, const char *name) {
   plim_format format;
   plim_settings s = {0};
   plim_recognition is = {.dialect = PLIM_DIALECTS};
   char *text;
   size_t size;
-  if (plim_text_file_read(name, MAX_BYTES, &text, &size, NULL)) return false;
-  bool is_read = plim_format_of(name, text, size, &format) &&
-                 !plim_settings_read(format, text, size, &s, NULL);
-  if (is_read) plim_dialect_recognise(&s, &is);
+  plim_err err = plim_text_file_read(name, MAX_BYTES, &text, &size, NULL);
+  bool is_known = !err && plim_format_of(name, text, size, &format);
+  if (is_known) err = plim_settings_read(format, text, size, &s, NULL);
+  if (is_known && !err) plim_dialect_recognise(&s, &is);
+  if (err == PLIM_ERR_NOMEM || s.has_failed) c->has_no_memory = true;
   plim_settings_clear(&s);
   free(text);
   return is.dialect != PLIM_DIALECTS && is.dialect != PLIM_DIALECT_HOME;
@@ -237,12 +250,11 @@ void check_folder(check *c) {
   int count = scandir(".", &entries, NULL, alphasort);
   for (int i = 0, looked = 0; i < count; i++) {
     const char *name = entries[i]->d_name;
-    size_t used = strlen(list);
-    if (used + strlen(name) + 2 < sizeof list && is_candidate(name) && looked++ < MAX_LOOKED_AT &&
-        is_recognised(name))
-      snprintf(list + used, sizeof list - used, " %.190s", name);
+    if (is_candidate(name) && looked++ < MAX_LOOKED_AT && is_recognised(c, name))
+      add_path(name, list, sizeof list);
     free(entries[i]);
   }
+  if (count < 0 && errno == ENOMEM) c->has_no_memory = true;
   if (count >= 0) free(entries);
   if (!*list) return;
   check_finding *f =

@@ -142,7 +142,9 @@ static void say(check *c, const plim_project_file *file, const reader *r, int ki
 
 static void check_file(check *c, const plim_project_file *f) {
   plim_lenient_read loose[PLIM_LOOSE_KINDS];
-  if (plim_lenient_reads_find(f->settings.format, f->text, f->size, loose, NULL)) return;
+  plim_err err = plim_lenient_reads_find(f->settings.format, f->text, f->size, loose, NULL);
+  if (err == PLIM_ERR_NOMEM) c->has_no_memory = true;
+  if (err) return;
   const reader *r = f->settings.format == PLIM_FORMAT_JSON ? json_reader(c, f) : yaml_reader(f);
   for (int i = 0; i < PLIM_LOOSE_KINDS; i++)
     if (loose[i].is_there) say(c, f, r, i, &loose[i]);

@@ -265,7 +265,7 @@ static plim_err show_diff(const plim_project *p, const plim_plan_file *plan,
                           const file_changes *changes, plim_error *error) {
   plim_diff diff = {0};
   plim_err err = plan_diff_of(p, plan->changes.at, plan->changes.len, &diff, error);
-  if (!err) fwrite(diff.at, 1, diff.len, stdout);
+  if (!err) disarmed_write(diff.at, diff.len, stdout);
   if (!err) note_outside(changes);
   plim_diff_clear(&diff);
   return err;

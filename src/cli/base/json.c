@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plimsoll.h"
+#include "text.h"
 
 json_writer json_begin(FILE *out) { return (json_writer){.out = out}; }
 
@@ -17,28 +18,6 @@ void json_finish(json_writer *j) {
 
 static void new_line(json_writer *j) { fprintf(j->out, "\n%*s", 2 * j->depth, ""); }
 
-// The length of the valid UTF-8 sequence at s; 0 if there is none. Follows table 3-7 of the Unicode
-// standard: no overlong forms, no surrogates, nothing above U+10FFFF.
-static size_t utf8_length(const unsigned char *s) {
-  static const struct {
-    unsigned char lead_min, lead_max, next_min, next_max;
-    size_t length;
-  } forms[] = {
-      {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3}, {0xE1, 0xEC, 0x80, 0xBF, 3},
-      {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
-      {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
-  };
-  if (s[0] < 0x80) return 1;
-  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-    if (s[0] < forms[i].lead_min || s[0] > forms[i].lead_max) continue;
-    if (s[1] < forms[i].next_min || s[1] > forms[i].next_max) return 0;
-    for (size_t k = 2; k < forms[i].length; k++)
-      if (s[k] < 0x80 || s[k] > 0xBF) return 0;
-    return forms[i].length;
-  }
-  return 0;
-}
-
 static void write_ascii(FILE *out, unsigned char c) {
   static const char short_forms[128] = {['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
                                         ['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't'};
@@ -48,13 +27,15 @@ static void write_ascii(FILE *out, unsigned char c) {
 }
 
 static void write_string(FILE *out, const char *text) {
-  const unsigned char *s = (const unsigned char *)text;
   fputc('"', out);
-  while (*s) {
-    size_t length = utf8_length(s);
-    if (length == 0) fputs("\xEF\xBF\xBD", out), s++;
-    else if (length == 1) write_ascii(out, *s++);
-    else fwrite(s, 1, length, out), s += length;
+  while (*text) {
+    uint32_t code;
+    size_t length = plim_text_char(text, &code);
+    if (length == 0) fputs("\xEF\xBF\xBD", out), length = 1;
+    else if (length == 1) write_ascii(out, (unsigned char)*text);
+    else if (plim_char_steers(code)) fprintf(out, "\\u%04x", code);
+    else fwrite(text, 1, length, out);
+    text += length;
   }
   fputc('"', out);
 }

@@ -53,10 +53,12 @@ static void print_line(FILE *out, const line *where) {
   while (from > 0 && ((unsigned char)where->start[from] & 0xC0) == 0x80) from--;
   size_t until = where->bytes - from > SHOWN ? from + SHOWN : where->bytes;
   while (until < where->bytes && ((unsigned char)where->start[until] & 0xC0) == 0x80) until++;
-  fputs("   |  ", out);
-  for (size_t i = from; i < until; i++)
-    fputc((unsigned char)where->start[i] < 0x20 ? ' ' : where->start[i], out);
-  char before[BEFORE + 8];
+  char shown[BEFORE + SHOWN + 16], before[BEFORE + 8];
+  snprintf(shown, sizeof shown, "%.*s", (int)(until - from), where->start + from);
+  for (char *at = shown; *at; at++)
+    if (*at == '\t') *at = ' ';
+  plim_text_disarm(shown);
+  fprintf(out, "   |  %s", shown);
   size_t length = where->column - from;
   memcpy(before, where->start + from, length);
   before[length] = '\0';

@@ -49,11 +49,11 @@ int term_width(FILE *out) {
 }
 
 static void style_on(FILE *out, term_style style) {
-  if (style_codes[style] && term_has_color(out)) fprintf(out, "\033[%sm", style_codes[style]);
+  if (style_codes[style] && term_has_color(out)) (fprintf)(out, "\033[%sm", style_codes[style]);
 }
 
 static void style_off(FILE *out, term_style style) {
-  if (style_codes[style] && term_has_color(out)) fputs("\033[0m", out);
+  if (style_codes[style] && term_has_color(out)) (fputs)("\033[0m", out);
 }
 
 void term_print(FILE *out, term_style style, const char *format, ...) {

@@ -365,7 +365,7 @@ static void print_diff(const plan_result *r, const plan_edits *edits) {
   if (plan_diff_of(&r->files->project, edits->writes, edits->write_count, &diff, &error)) return;
   if (diff.len) {
     plan_heading("changes to your files (--out plan.json, then plimsoll apply plan.json)");
-    fwrite(diff.at, 1, diff.len, stdout);
+    disarmed_write(diff.at, diff.len, stdout);
     plan_print_comments(&r->files->project, edits);
   }
   plim_diff_clear(&diff);

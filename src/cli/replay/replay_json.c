@@ -208,7 +208,6 @@ static void put_tune(json_writer *j, const replay_result *r) {
   json_array(j, "tune");
   for (size_t i = 0; i < r->tune.len; i++) {
     const plim_tune_row *row = &r->tune.at[i];
-    if (row->failed) continue; // this machine had no memory for it
     json_object(j, NULL);
     json_string(j, "alloc_conf", row->conf);
     json_bool(j, "recorded", row->is_recorded);

@@ -208,6 +208,10 @@ static bool tune(replay_result *r) {
     if (!vec_push(&r->tune, (plim_tune_row){.conf = setting->conf})) return false;
   }
   plim_parallel(r->tune.len, try_setting, &t);
+  for (size_t i = 0; i < r->tune.len; i++) { // alone, there is more memory for each
+    if (r->tune.at[i].failed) try_setting(&t, i);
+    if (r->tune.at[i].failed) return false;
+  }
   if (!r->is_what_if) {
     char text[512];
     plim_alloc_conf_print(&r->recorded_options.conf, text, sizeof text);

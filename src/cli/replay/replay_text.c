@@ -372,7 +372,6 @@ static size_t break_of(const char *conf) {
 }
 
 static void tune_row_cells(term_table *t, const plim_tune_row *row) {
-  if (row->failed) return; // this machine had no memory for it
   term_style style = row->totals.ooms ? TERM_RED : TERM_PLAIN;
   term_table_cell(t, style, "%s", units_bytes(row->totals.peak_reserved_bytes).text);
   term_table_cell(t, TERM_PLAIN, "%s", units_count(row->totals.segment_allocs).text);

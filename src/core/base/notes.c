@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text.h"
+
 static char *copy_of(const char *text) {
   size_t size = strlen(text) + 1;
   char *copy = malloc(size);
@@ -17,6 +19,7 @@ void plim_note_add(plim_notes *notes, const char *code, const char *knob, const 
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
+  plim_text_disarm(text); // it may quote somebody's file
   plim_note note = {.code = code, .knob = knob, .message = copy_of(text)};
   if (note.message && vec_push(&notes->list, note)) return;
   free(note.message);

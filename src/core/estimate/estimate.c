@@ -126,6 +126,32 @@ static void fill_unverified_time(plim_estimate *e, const plim_job *job) {
              "others differ");
 }
 
+// Tensors have at most so many elements, so that no product of shapes overflows. Every address space ends long before,
+// at 2^57 bytes.
+#define MOST_ELEMENTS 0x1p60
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+// The widest tensors: scores of all pairs of tokens, what a layer or the head has for every token, similarities of all
+// pairs of texts, and parameters.
+static bool is_beyond(const plim_job *job) {
+  const plim_config *m = &job->model;
+  const plim_recipe *r = &job->recipe;
+  double sequences = (double)r->batch * (r->columns > 1 ? (double)r->columns : 1);
+  double length = larger((double)r->length, (double)r->target_length);
+  double heads = (double)m->heads, width = larger((double)m->hidden, (double)m->vocabulary);
+  width = larger(width, larger((double)m->intermediate, 3 * heads * (double)m->head_dim));
+  double per_token = 2 * width * larger(1, (double)m->experts_per_token);
+  double pairs = sequences * heads * length * length, tokens = sequences * length;
+  double parameters = 2 * width * (double)m->hidden * larger(1, (double)m->experts);
+  double most = larger(larger(pairs, tokens * per_token), parameters);
+  return larger(most, sequences * sequences) > MOST_ELEMENTS;
+}
+
+static plim_err refuse_size(plim_error *error) {
+  return plim_fail(error, PLIM_ERR_ARGUMENT, "this takes more memory than any address space has");
+}
+
 plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim_estimate *out,
                             plim_error *error) {
   *out = (plim_estimate){.context_bytes = context_of(target->gpu),
@@ -134,10 +160,9 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
                          .step_seconds = NAN,
                          .pass_seconds = NAN,
                          .tokens_per_second = NAN};
-  plim_err err = predict_both(job, target, out, error);
+  plim_err err = is_beyond(job) ? refuse_size(error) : predict_both(job, target, out, error);
   if (err || (target->is_verdict_enough && out->capped.runs_out)) return err;
-  if (out->p.runs_out)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "this takes more memory than any address space has");
+  if (out->p.runs_out) return refuse_size(error);
   out->fits = !out->capped.runs_out &&
               (target->budget_bytes == PLIM_UNKNOWN ||
                out->capped.peak_reserved_bytes + out->context_bytes <= target->budget_bytes);

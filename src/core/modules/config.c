@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -75,6 +76,27 @@ void plim_config_number(plim_config *c, const char *key, double value) {
     case FLAG: *(bool *)field = value != 0; break;
     }
   }
+}
+
+bool plim_config_is_count(const char *key) {
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (strcmp(key, keys[i].key) == 0) return keys[i].kind == INTEGER;
+  return false;
+}
+
+// A wrong number must not become another one: 1.5 layers are not 1.
+plim_err plim_config_check_number(const char *key, double value, plim_error *error) {
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    if (strcmp(key, keys[i].key) != 0 || keys[i].kind != INTEGER) continue;
+    if (value != floor(value))
+      return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is %g: it must be a whole number", key, value);
+    if (value > MAX_EXTENT)
+      return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is %.12g, the largest allowed is %d", key,
+                       value, MAX_EXTENT);
+    if (value == 0 && keys[i].offset == offsetof(plim_config, intermediate))
+      return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is 0: it must be at least 1", key);
+  }
+  return PLIM_OK;
 }
 
 bool plim_config_is_number(const char *key) {

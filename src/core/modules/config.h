@@ -84,6 +84,9 @@ void plim_config_number(plim_config *c, const char *key, double value);
 void plim_config_text(plim_config *c, const char *key, const char *value);
 
 // Whether a key is one that plim_config_number takes, so that anything else there is a mistake.
+bool plim_config_is_count(const char *key); // one whose value is a whole number
+// Whether a number can stand under this key: a count must be whole and not too large.
+plim_err plim_config_check_number(const char *key, double value, plim_error *error);
 bool plim_config_is_number(const char *key);
 
 // Derives what was left open and checks all of it.

@@ -72,6 +72,9 @@ static plim_err refuse_together(const plim_plan_request *r, plim_error *error) {
     used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
                              plim_knob_table[knob].name);
   }
+  if (!used)
+    return plim_fail(error, PLIM_ERR_ARGUMENT,
+                     "these settings cannot be had together: no run of them can be predicted");
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT,
                 "what is named cannot be had together: no values of %s make a run", names);

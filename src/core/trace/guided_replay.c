@@ -11,7 +11,8 @@ typedef struct {
   plim_address_model fallback; // for segments the recording does not have
   plim_driver fallback_driver;
   vec(plim_segment_event) predicted; // segment events since the group began
-  size_t next_address;               // where to look for the address of the next new segment
+  uint64_t *requested; // by slot: what was asked for; PLIM_UNKNOWN: before the recording
+  size_t next_address; // where to look for the address of the next new segment
   size_t group_end;
   uint64_t failing_from; // with no limit given: the lowest need that is known to fail
   uint64_t recorded_peak;
@@ -239,6 +240,7 @@ static void follow_recording(guide *g, const group *gr) {
 
 static void serve_alloc(guide *g, const group *gr) {
   const plim_event *r = gr->request;
+  g->requested[r->block] = r->bytes;
   uint64_t reuse = plim_allocator_would_reuse(g->a, r->bytes, r->stream, r->pool);
   bool expandable = g->options->conf.expandable_segments;
   const char *wrong = NULL;
@@ -348,8 +350,18 @@ static bool may_have_waited(const plim_trace *t, size_t i) {
   return next->action == PLIM_EV_OOM || plim_event_is_release(next);
 }
 
+// A free repeats what was asked for.
+static void compare_freed(guide *g, size_t i) {
+  const plim_event *e = &g->trace->events.at[i];
+  bool is_free = e->action == PLIM_EV_FREE || e->action == PLIM_EV_FREE_REQUESTED;
+  if (!is_free || g->requested[e->block] == PLIM_UNKNOWN || g->requested[e->block] == e->bytes)
+    return;
+  diverge(g, i, "a free names another size than was allocated", e->bytes, g->requested[e->block]);
+}
+
 static size_t follow_event(guide *g, size_t i, uint64_t *reserved) {
   const plim_event *e = &g->trace->events.at[i];
+  compare_freed(g, i);
   switch (e->action) {
   case PLIM_EV_FREE:
     if (!may_have_waited(g->trace, i)) {
@@ -420,7 +432,9 @@ bool plim_replay_guided(const plim_trace *trace, const plim_replay_options *opti
   setup.context = &g;
   bool consistent = false;
   g.a = replay_start(trace, &setup, &consistent);
-  bool ok = g.a != NULL;
+  g.requested = malloc((trace->block_slots + 1) * sizeof *g.requested);
+  bool ok = g.a && g.requested, is_whole = true;
+  for (size_t i = 0; ok && i < trace->block_slots; i++) g.requested[i] = PLIM_UNKNOWN;
   if (ok && !consistent)
     diverge(&g, 0, "what existed before the recording is not fully known", 0, 0);
   if (ok) survey(&g);
@@ -431,14 +445,21 @@ bool plim_replay_guided(const plim_trace *trace, const plim_replay_options *opti
     replay_note_peaks(g.a, &known, next - 1, &result->peak_event, &result->peak_reserved_event);
     ok = !g.no_memory && !plim_allocator_out_of_host_memory(g.a);
     if (!ok) break;
-    if (watch && !watch->after_event(watch->context, next - 1, g.a)) break;
+    is_whole = !watch || watch->after_event(watch->context, next - 1, g.a);
+    if (!is_whole) break;
     i = next;
   }
   if (ok && watch && !trace->events.len) watch->after_event(watch->context, 0, g.a);
+  if (ok && is_whole && !result->lost && !replay_ends_as_recorded(trace, g.a, &g.no_memory))
+    diverge(&g, trace->events.len ? trace->events.len - 1 : 0,
+            "the events lead to another state than the snapshot shows at its end", PLIM_UNKNOWN,
+            PLIM_UNKNOWN);
+  ok = ok && !g.no_memory;
   if (ok) finish_guided(&g);
   plim_allocator_delete(g.a);
   plim_address_model_clear(&g.fallback);
   vec_free(&g.predicted);
+  free(g.requested);
   if (!ok) plim_guided_clear(result);
   return ok;
 }

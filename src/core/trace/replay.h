@@ -42,7 +42,7 @@ typedef struct {
 } plim_divergence;
 
 typedef struct {
-  bool exact;            // every segment event, address and OOM as recorded
+  bool exact; // every segment event, address, OOM and freed size as recorded, and the final layout
   uint64_t divergences;  // decisions that differ
   plim_divergence first; // if divergences > 0
   bool lost;             // from some event on the recorded state could not be followed

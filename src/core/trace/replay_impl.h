@@ -23,4 +23,7 @@ plim_allocator *replay_start(const plim_trace *trace, const plim_allocator_optio
 void replay_note_peaks(const plim_allocator *a, plim_usage *known, size_t event,
                        size_t *allocated_event, size_t *reserved_event);
 
+// Whether the allocator's blocks are those of the final layout; true where the snapshot has none.
+bool replay_ends_as_recorded(const plim_trace *t, const plim_allocator *a, bool *no_memory);
+
 #endif

@@ -128,6 +128,13 @@ static plim_err refuse_nested(const json_t *root, plim_error *error) {
 }
 
 static plim_err read_key(plim_config *c, const char *key, const json_t *value, plim_error *error) {
+  if (json_is_boolean(value) && plim_config_is_count(key))
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is %s: it must be a whole number", key,
+                     json_is_true(value) ? "true" : "false");
+  plim_err err = json_is_number(value)
+                     ? plim_config_check_number(key, json_number_value(value), error)
+                     : PLIM_OK;
+  if (err) return err;
   bool is_number = json_is_number(value) || json_is_boolean(value) || json_is_null(value);
   if (is_number) plim_config_number(c, key, json_is_true(value) ? 1 : json_number_value(value));
   else if (plim_config_is_number(key))
@@ -176,6 +183,18 @@ static plim_err read_root(json_t *root, plim_model_source *out, plim_error *erro
   return PLIM_OK;
 }
 
+// Python's json writes and reads these words, where other readers stop.
+static bool is_near_nan(const char *text, size_t size, int position) {
+  static const char *const words[] = {"NaN", "Infinity"};
+  enum { NEAR = 12 };
+  size_t at = position > 0 ? (size_t)position : 0, from = at > NEAR ? at - NEAR : 0;
+  size_t length = from < size ? size - from : 0;
+  if (length > 2 * NEAR) length = 2 * NEAR;
+  for (size_t i = 0; length && i < sizeof words / sizeof *words; i++)
+    if (memmem(text + from, length, words[i], strlen(words[i]))) return true;
+  return false;
+}
+
 plim_err plim_model_config_parse(const char *text, size_t size, plim_model_source *out,
                                  plim_error *error) {
   *out = (plim_model_source){.dtype = PLIM_DTYPE_COUNT};
@@ -183,7 +202,13 @@ plim_err plim_model_config_parse(const char *text, size_t size, plim_model_sourc
   // Whole numbers as reals: one too long for 64 bits is then too large, not a broken file.
   json_t *root = json_loadb(text, size, JSON_DECODE_INT_AS_REAL, &why);
   plim_err err;
-  if (!root) {
+  if (!root && is_near_nan(text, size, why.position)) {
+    err = plim_fail(error, PLIM_ERR_PARSE,
+                    "line %d has NaN or Infinity, which Python writes and JSON does not have",
+                    why.line);
+    plim_error_hint(error, "write a number there, or null");
+    plim_error_at(error, why.position > 0 ? (uint64_t)why.position : 0);
+  } else if (!root) {
     err = plim_fail(error, PLIM_ERR_PARSE, "this is not JSON: line %d, %.160s", why.line, why.text);
     plim_error_at(error, why.position > 0 ? (uint64_t)why.position : 0);
   } else if (!json_is_object(root)) {

@@ -11,9 +11,10 @@
 #include "text_file.h"
 
 enum {
-  LENGTH_BYTES = 8,             // the header's length, little endian
-  MAX_HEADER_BYTES = 100000000, // the format's own limit
-  MAX_INDEX_BYTES = 64 << 20,   // DeepSeek-V3's has 9 MB
+  LENGTH_BYTES = 8, // the header's length, little endian
+  MAX_HEADER_BYTES =
+      32 << 20, // 200,000 tensors; the format's own limit of 100 MB takes 1.5 GB to read
+  MAX_INDEX_BYTES = 64 << 20, // DeepSeek-V3's has 9 MB
   MAX_SHARDS = 10000,
 };
 
@@ -149,7 +150,11 @@ static plim_err read_header(FILE *in, uint64_t file_bytes, plim_safetensors *out
   if (fread(length_bytes, 1, LENGTH_BYTES, in) != LENGTH_BYTES)
     return plim_fail(error, PLIM_ERR_PARSE, "the file ends before its header");
   uint64_t length = little_endian(length_bytes);
-  if (length > MAX_HEADER_BYTES || length > file_bytes - LENGTH_BYTES)
+  if (length > MAX_HEADER_BYTES && length <= file_bytes - LENGTH_BYTES)
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                     "the header has %llu bytes, more than the %d that are read",
+                     (unsigned long long)length, MAX_HEADER_BYTES);
+  if (length > file_bytes - LENGTH_BYTES)
     return plim_fail(error, PLIM_ERR_PARSE,
                      "this is no safetensors file: a header of %llu bytes in %llu",
                      (unsigned long long)length, (unsigned long long)file_bytes);

@@ -28,7 +28,15 @@ static inline uint32_t le32(const uint8_t *p) {
 
 // ---- input and stack ------------------------------------------------------------------------
 
+// Picklers write items in batches of 1000; only a damaged file has millions that wait for their list.
+enum { MOST_WAITING = 1 << 22 };
+
 static bool grow_stack(plim_pickle *pickle) {
+  if (pickle->stack_cap >= MOST_WAITING) {
+    plim_pickle_fail(pickle, PLIM_ERR_UNSUPPORTED,
+                     "damaged pickle: over %d items belong to no list yet", MOST_WAITING);
+    return false;
+  }
   if (plim_vec_grow((void **)&pickle->stack, &pickle->stack_cap, pickle->stack_cap + 1,
                     sizeof *pickle->stack))
     return true;

@@ -14,13 +14,17 @@ enum {
   BUFFER_BYTES = 256 * 1024, // stays in the second-level cache
   RAW_BYTES = 64 * 1024,
 };
+// Snapshots unpack to 60 times their size at most (tests/truth); hostile files to thousands of times.
+#define MOST_RATIO 1000
+#define ALWAYS_UNPACKED (64 * PLIM_MIB)
 #define XZ_MEMORY_LIMIT PLIM_GIB // xz -9 takes 65 MiB; the format allows dictionaries of 4 GiB
 
 typedef struct plim_source {
   int fd;                // -1: memory
   const uint8_t *memory; // what is left of it
   size_t memory_left;
-  bool ended; // no more raw bytes behind raw_end
+  bool ended;            // no more raw bytes behind raw_end
+  uint64_t packed_bytes; // read so far
   uint8_t *raw_at, *raw_end;
   z_stream gzip;
   lzma_stream xz;
@@ -37,11 +41,12 @@ static ptrdiff_t source_read(plim_source *source, uint8_t *out, size_t room, pli
     if (take) memcpy(out, source->memory, take);
     source->memory += take;
     source->memory_left -= take;
+    source->packed_bytes += take;
     return (ptrdiff_t)take;
   }
   for (;;) {
     ssize_t got = read(source->fd, out, room);
-    if (got >= 0) return got;
+    if (got >= 0) return source->packed_bytes += (uint64_t)got, got;
     if (errno == EINTR) continue;
     plim_fail(error, PLIM_ERR_IO, "cannot read: %s", strerror(errno));
     return -1;
@@ -156,6 +161,17 @@ static ptrdiff_t read_xz(plim_input *input, uint8_t *out, size_t room, plim_erro
   return (ptrdiff_t)(room - stream->avail_out);
 }
 
+// A small file must not take all memory.
+static plim_err check_ratio(const plim_input *input, uint64_t unpacked, plim_error *error) {
+  bool is_fine = input->packing == PLIM_PACKING_NONE || unpacked <= ALWAYS_UNPACKED ||
+                 unpacked / MOST_RATIO <= input->source->packed_bytes;
+  if (is_fine) return PLIM_OK;
+  plim_fail(error, PLIM_ERR_UNSUPPORTED, "the file unpacks to over %d times its size", MOST_RATIO);
+  plim_error_hint(error, "if it is meant to be like this, unpack it first: %s",
+                  input->packing == PLIM_PACKING_XZ ? "xz -d" : "gzip -d");
+  return PLIM_ERR_UNSUPPORTED;
+}
+
 static ptrdiff_t (*const unpack[])(plim_input *, uint8_t *, size_t, plim_error *) = {
     [PLIM_PACKING_NONE] = read_plain,
     [PLIM_PACKING_GZIP] = read_gzip,
@@ -236,18 +252,17 @@ plim_err plim_input_fill(plim_input *input, plim_error *error) {
     }
     input->end += got;
     input->at_end = got == 0;
+    plim_err err = check_ratio(input, input->base + kept + (uint64_t)got, error);
+    if (err) return err;
   }
   memset(input->buffer + (input->end - input->buffer), 0, PLIM_INPUT_SLACK);
   return PLIM_OK;
 }
 
 plim_err plim_input_finish(plim_input *input, plim_error *error) {
-  while (input->packing != PLIM_PACKING_NONE && !input->at_end) {
-    input->at = input->end;
-    plim_err failed = plim_input_fill(input, error);
-    if (failed) return failed;
-  }
-  return PLIM_OK;
+  if (input->packing == PLIM_PACKING_NONE || input->at_end) return PLIM_OK;
+  input->at = input->end;
+  return plim_input_fill(input, error);
 }
 
 void plim_input_close(plim_input *input) {

@@ -34,7 +34,8 @@ plim_err plim_input_open_memory(plim_input *input, const void *data, size_t size
 // data that are cut off or damaged fail with the offset in the unpacked stream.
 plim_err plim_input_fill(plim_input *input, plim_error *error);
 
-// Reads packed data to their end, so that their checksums are verified; does nothing for plain data.
+// Verifies the checksums of packed data that were read to their end; does nothing for plain data. If more follows than a
+// buffer holds, which is nobody's, it is not unpacked and nothing is verified.
 plim_err plim_input_finish(plim_input *input, plim_error *error);
 
 // Releases everything; an input that is all zero is fine.

@@ -31,6 +31,9 @@ bool plim_word_read(plim_word_context place, const char *text, plim_span span, p
 bool plim_word_write(plim_word_context place, const char *old, size_t old_size, const char *value,
                      plim_bytes *out, bool *is_out);
 
+// A word that a shell reads as this text: as it is, or in single quotes. False if it does not fit.
+bool plim_shell_quote(const char *text, char *out, size_t size);
+
 // A number, true or false, or a text; `text` must outlive it.
 plim_value plim_value_of_text(const char *text);
 

@@ -87,10 +87,11 @@ plim_err plim_text_file_read(const char *path, size_t limit, char **text, size_t
   if (!in) {
     bool is_folder = plim_is_folder(path);
     const char *why = is_folder ? "this is a folder" : errno ? strerror(errno) : "not a file";
-    plim_fail(error, PLIM_ERR_IO, "cannot open: %s", why);
+    plim_err code = errno == ENOMEM ? PLIM_ERR_NOMEM : PLIM_ERR_IO;
+    plim_fail(error, code, "cannot open: %s", why);
     if (is_folder)
       plim_error_hint(error, "name the files in it; plimsoll check, in that folder, lists them");
-    return plim_error_file(error, PLIM_ERR_IO, path);
+    return plim_error_file(error, code, path);
   }
   plim_err err = read_open(in, limit, text, size, error);
   fclose(in);

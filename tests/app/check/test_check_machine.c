@@ -52,7 +52,8 @@ TEST(check_counts_cards) {
   given("run.sh", "torchrun --nproc_per_node=4 train.py\n");
   GO();
   CHECK_FOUND("card.count", CHECK_WARNING);
-  CHECK_SAYS(found("card.count")->fix, "32 passes instead of 8, which keeps 64 sequences per optimizer step");
+  CHECK_SAYS(found("card.count")->fix,
+             "32 passes instead of 8, which keeps 64 sequences per optimizer step");
   begin();
   for (int i = 0; i < 3; i++) put_card(24000); // 8 x 4 passes are no multiple of 3
   given("train.py", trainer);

@@ -149,6 +149,33 @@ TEST(check) {
   folder_remove();
 }
 
+// Files that others name, a module that cannot be read, a key that is there twice, a tab.
+TEST(check_of_files_that_are_named) {
+  make_project();
+  folder_write_text("run.sh", "torchrun --nproc_per_node 1 train.py --config more.yaml "
+                              "--deepspeed ds.json --per_device_train_batch_size 2\n");
+  folder_write_text("train.py", "import settings\nfrom helpers import x, y\n"
+                                "TrainingArguments('o', per_device_train_batch_size=2)\n");
+  folder_write_text("settings.py", "X = (\n");
+  folder_write_text("helpers.py", "x = 1\n");
+  folder_write_text("more.yaml", "a: 1\t\na: 2\n");
+  TRY("check", folder_path("run.sh"), "--gpu", "4GiB");
+  folder_remove();
+}
+
+TEST(check_of_a_folder) {
+  make_project();
+  char before[4096];
+  CHECK(getcwd(before, sizeof before) && !chdir(folder_path("")), "no folder");
+  TRY("check");
+  CHECK(!chdir(before), "no way back");
+  folder_remove();
+}
+
+TEST(replay_of_other_settings) {
+  TRY("replay", TEST_ROOT "/truth/recorded/poll-order.pickle.xz", "--tune");
+}
+
 TEST(plan) {
   TRY("plan", "-m", "tiny-llama", "-b", "2", "-s", "64", "--gpu", "4GiB", "--try", "micro_batch=1");
 }

@@ -4,3 +4,5 @@ export HF_HOME=nowhere PLIMSOLL_NVML="$(dirname "$PLIMSOLL")/libfake_nvml.so" PL
 cp -r truth/../fixtures/check/broken/* .
 echo '{"name": "something else"}' >package.json
 $PLIMSOLL check
+# A name is quoted where it is part of a command.
+mkdir odd && cp fixtures/small/train.yaml 'odd/t;touch PWN;.yaml' && cd odd && $PLIMSOLL check 2>&1 | grep -A3 configurations

@@ -204,4 +204,35 @@ TEST(a_start_block_keeps_a_rest_that_would_not_have_been_split_off) {
   }
 }
 
+// A block of 4 MiB in a segment of 20 MiB, which the layout shows with these states.
+static bool is_exact(uint64_t freed_bytes, plim_block_state first, uint64_t first_bytes) {
+  begin();
+  push(PLIM_EV_SEGMENT_ALLOC, BASE, 20 * M, 0);
+  allocate(BASE, 4 * M);
+  if (freed_bytes) release(BASE, freed_bytes);
+  if (freed_bytes) allocate(BASE, 4 * M);
+  bool ok =
+      vec_push(&trace.layout,
+               (plim_layout_segment){
+                   .addr = BASE, .bytes = 20 * M, .block_count = 2, .is_large = true}) &&
+      vec_push(&trace.layout_blocks,
+               (plim_layout_block){BASE, first_bytes, 4 * M, 0, (uint8_t)first}) &&
+      vec_push(&trace.layout_blocks, (plim_layout_block){BASE + first_bytes, 20 * M - first_bytes,
+                                                         0, 0, PLIM_BLOCK_INACTIVE});
+  if (!ok) test_failed = true;
+  plim_guided guided = follow(PLIM_UNKNOWN);
+  bool exact = guided.exact;
+  end(&guided);
+  return exact;
+}
+
+TEST(what_contradicts_the_events_is_not_exact) {
+  CHECK(is_exact(0, PLIM_BLOCK_ALLOCATED, 4 * M), "a recording as it should be");
+  CHECK(is_exact(4 * M, PLIM_BLOCK_ALLOCATED, 4 * M), "with a free");
+  CHECK(!is_exact(3 * M, PLIM_BLOCK_ALLOCATED, 4 * M), "a free of another size");
+  CHECK(!is_exact(0, PLIM_BLOCK_INACTIVE, 4 * M), "a block that lives is free in the layout");
+  CHECK(!is_exact(0, PLIM_BLOCK_PENDING_FREE, 4 * M), "or waits for its free");
+  CHECK(!is_exact(0, PLIM_BLOCK_ALLOCATED, 6 * M), "or is larger");
+}
+
 TEST_MAIN

@@ -156,6 +156,14 @@ TEST(safetensors_files_that_are_none_are_refused) {
   CHECK_STR(error.message, "the file ends before its header");
   CHECK(plim_safetensors_read(folder_path("huge.safetensors"), &found, &error) == PLIM_ERR_PARSE,
         "accepted");
+  enum { LARGE = 40 << 20 };
+  char *large = calloc(1, LARGE);
+  memcpy(large, "\0\0\x40\2\0\0\0\0{", 9); // a header of 36 MiB
+  folder_write("large.safetensors", large, LARGE);
+  free(large);
+  CHECK(plim_safetensors_read(folder_path("large.safetensors"), &found, &error) ==
+            PLIM_ERR_UNSUPPORTED,
+        "%s", error.message);
   CHECK(plim_safetensors_read(folder_path("none"), &found, &error) == PLIM_ERR_IO, "accepted");
   CHECK(plim_safetensors_read(folder_path(""), &found, &error) == PLIM_ERR_IO, "accepted");
   CHECK_STR(error.message, "there is no model.safetensors in it, nor its index");

@@ -440,7 +440,8 @@ TEST(damage_is_told_with_its_byte) {
   CHECK_FAILS("<8004> <8a 0a 01 02 03 04 05 06 07 08 09 0a>", PLIM_ERR_UNSUPPORTED, 2, "10 bytes");
   CHECK_FAILS("<8004> <8a 09 00 00 00 00 00 00 00 00 01>", PLIM_ERR_UNSUPPORTED, 2, "64 bits");
   CHECK_FAILS("<8004> <8b ff ff ff 7f>", PLIM_ERR_UNSUPPORTED, 2, "2147483647 bytes");
-  CHECK_FAILS("<8004> <8d ff ff ff ff ff ff ff ff> x", PLIM_ERR_PARSE, 2, "truncated");
+  CHECK_FAILS("<8004> <8d ff ff ff ff ff ff ff ff> x", PLIM_ERR_UNSUPPORTED, 2, "64 MiB");
+  CHECK_FAILS("<8004> X<00 00 00 08> x", PLIM_ERR_UNSUPPORTED, 2, "a string of 134217728 bytes");
   CHECK_FAILS("<8004> X<ff ff 00 00> x", PLIM_ERR_PARSE, 2, "truncated");
 }
 
@@ -581,6 +582,15 @@ TEST(memory_stays_in_proportion_to_hostile_input) {
     CHECK(got.failed == PLIM_ERR_PARSE, "opcode 0x%02x: %d", spam[i], got.failed);
     vec_free(&pickle);
   }
+}
+
+TEST(items_that_belong_to_no_list_are_bounded) {
+  bytes pickle = assemble("<8004> (");
+  for (int k = 0; k < 20000000; k++) add(&pickle, 'N');
+  result got = read_bytes(&pickle, -1);
+  CHECK(got.failed == PLIM_ERR_UNSUPPORTED && got.error.byte < 10000000, "%s at %llu",
+        got.error.message, (unsigned long long)got.error.byte);
+  vec_free(&pickle);
 }
 
 // ---- packed -------------------------------------------------------------------------------------

@@ -162,6 +162,44 @@ TEST(checksums_are_verified_by_finish) {
   }
 }
 
+// 200 MiB of the same byte.
+TEST(what_unpacks_to_too_much_is_refused) {
+  enum { SIZE = 200 << 20 };
+  uint8_t *same = calloc(1, SIZE);
+  for (size_t kind = 0; kind < 2; kind++) {
+    bytes packed = {0};
+    plim_input input;
+    plim_error error = {0};
+    packers[kind](&packed, same, SIZE);
+    CHECK(!plim_input_open_memory(&input, packed.at, packed.len, &error), "open");
+    plim_err failed = PLIM_OK;
+    while (!failed && !input.at_end) input.at = input.end, failed = plim_input_fill(&input, &error);
+    CHECK(failed == PLIM_ERR_UNSUPPORTED && input.base < 80 << 20, "%s: %s", packer_names[kind],
+          error.message);
+    plim_input_close(&input);
+    vec_free(&packed);
+  }
+  free(same);
+}
+
+TEST(what_follows_the_end_is_not_unpacked) {
+  enum { SIZE = 50 << 20 };
+  uint8_t *same = calloc(1, SIZE);
+  for (size_t kind = 0; kind < 2; kind++) {
+    bytes packed = {0};
+    plim_input input;
+    plim_error error = {0};
+    packers[kind](&packed, same, SIZE);
+    CHECK(!plim_input_open_memory(&input, packed.at, packed.len, &error), "open");
+    CHECK(!plim_input_fill(&input, &error) && !plim_input_finish(&input, &error), "%s",
+          error.message);
+    CHECK(input.base < 1 << 20, "%llu bytes were unpacked", (unsigned long long)input.base);
+    plim_input_close(&input);
+    vec_free(&packed);
+  }
+  free(same);
+}
+
 TEST(standard_input_may_come_in_small_pieces) {
   int ends[2], saved = dup(STDIN_FILENO);
   CHECK(pipe(ends) == 0 && saved >= 0, "no pipe");

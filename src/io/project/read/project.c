@@ -1,5 +1,6 @@
 #include "project.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "formats.h"
 #include "key_names.h"
 #include "project_impl.h"
+#include "text.h"
 #include "text_file.h"
 
 enum { MAX_BYTES = 4 << 20 };
@@ -94,9 +96,11 @@ plim_err plim_project_read(plim_project *p, const char *named, plim_error *error
   if (plim_project_has(p, name)) return PLIM_OK; // named twice
   plim_err err = plim_text_file_read(name, MAX_BYTES, &text, &size, error);
   if (!err) err = plim_project_add(p, name, text, size, error);
-  if (!err) p->files.at[p->files.len - 1]->real = realpath(name, NULL);
   free(text);
-  return err;
+  if (err) return err;
+  errno = 0;
+  p->files.at[p->files.len - 1]->real = realpath(name, NULL);
+  return errno == ENOMEM ? plim_no_memory(error) : PLIM_OK;
 }
 
 void plim_project_clear(plim_project *p) {
@@ -111,6 +115,10 @@ void plim_project_clear(plim_project *p) {
 
 plim_err plim_error_file_of(const plim_project *p, size_t file, plim_err code, plim_error *error) {
   return file == SIZE_MAX ? code : plim_error_file(error, code, p->files.at[file]->path);
+}
+
+void plim_project_miss(plim_project *p, const char *name) {
+  if (!p->missing && !(p->missing = strdup(name))) p->has_failed = true;
 }
 
 // ---- dialects ---------------------------------------------------------------------------------------
@@ -424,5 +432,5 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
     plim_note_add(&p->notes, "conflict.batch", "global_batch",
                   "micro batch x accumulation x GPUs is not the global batch");
   plim_unread_doubt(p);
-  return PLIM_OK;
+  return p->has_failed || p->notes.has_no_memory ? plim_no_memory(error) : PLIM_OK;
 }

@@ -86,6 +86,7 @@ typedef struct {
   vec(plim_binding *) bindings;
   plim_notes notes;     // what does not fit together, or could not be read
   char *missing;        // a configuration that a file names and which is not here; NULL: none
+  bool has_failed;      // memory was out once, and a note or a name is lost
   plim_dialect dialect; // of what trains; PLIM_DIALECTS: none of the files does
   plim_project_knob knobs[PLIM_KNOBS];
 } plim_project;

@@ -57,7 +57,7 @@ static plim_err follow_needed(plim_project *p, const plim_naming *by, const char
   }
   plim_note_add(&p->notes, "missing.file", NULL, "%s names %s, which does not exist", from, name);
   plim_note_at(&p->notes, from, 0);
-  if (!p->missing) p->missing = strdup(name);
+  plim_project_miss(p, name);
   return plim_unread_add(p, by, name, NULL, error);
 }
 

@@ -66,7 +66,7 @@ static void miss_model(plim_project *p, const plim_project_file *f, const char *
   plim_note_add(&p->notes, "missing.file", NULL, "%s names %s, which does not exist", f->path,
                 name);
   plim_note_at(&p->notes, f->path, 0);
-  if (!p->missing) p->missing = strdup(name);
+  plim_project_miss(p, name);
 }
 
 // defaults: [base, {trainer: ddp}]

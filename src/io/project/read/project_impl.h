@@ -5,6 +5,9 @@
 #include "key_names.h"
 #include "project.h"
 
+// Keeps the first configuration that is named and is not here.
+void plim_project_miss(plim_project *p, const char *name);
+
 // Makes GPUs of one machine those of all; where none are said, those that the global batch takes
 // (project_world.c).
 void plim_project_settle_world(plim_project *p);
