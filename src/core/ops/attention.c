@@ -11,11 +11,11 @@ static int64_t round_to(int64_t n, int64_t step) { return (n + step - 1) / step 
 
 typedef struct {
   plim_tensor *mask; // NULL: none
-  double dropout_p;  // of the probabilities
+  double dropout_p;  // applies to the probabilities
   bool is_causal;
 } options;
 
-// A tensor seen as (B,H,T,D) whose memory is (B,T,H,D).
+// A tensor of shape (B,H,T,D) stored in memory as (B,T,H,D).
 static plim_tensor *heads_inside(plim_tape *t, const plim_tensor *like, int64_t heads) {
   int64_t b = like->shape.at[0], length = like->shape.at[2], d = like->shape.at[3];
   plim_dims shape = dims(b, heads, length, d), stride = dims(length * heads * d, d, heads * d, 1);
@@ -24,7 +24,7 @@ static plim_tensor *heads_inside(plim_tape *t, const plim_tensor *like, int64_t 
 
 // ---- cuDNN ----------------------------------------------------------------------------------------
 
-// cuDNN's fused attention, by its fingerprint in the recordings.
+// cuDNN's fused attention: sizes fitted to the recordings.
 static uint64_t cudnn_workspace_bytes(const plim_tensor *q, const plim_tensor *k) {
   int64_t batch = q->shape.at[0], heads = q->shape.at[1], queries = q->shape.at[2];
   int64_t width = q->shape.at[3], keys = k->shape.at[2];
@@ -33,12 +33,12 @@ static uint64_t cudnn_workspace_bytes(const plim_tensor *q, const plim_tensor *k
   return (uint64_t)bytes;
 }
 
-// What attention saves, in the order of release; the bias only if there is a mask.
+// What attention saves, in the order of release. If there is a mask, the bias comes before these.
 enum { SAVED_KEY, SAVED_QUERY, SAVED_VALUE };
 
 static void cudnn_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
-  plim_tensor **saved = n->saved + n->number; // behind the bias
+  plim_tensor **saved = n->saved + n->number; // after the bias
   out[0] = k_like(t, saved[SAVED_QUERY]);
   out[1] = k_like(t, saved[SAVED_KEY]);
   out[2] = k_like(t, saved[SAVED_VALUE]);
@@ -46,8 +46,8 @@ static void cudnn_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pl
   plim_consume(t, scratch(t, cudnn_workspace_bytes(saved[SAVED_QUERY], saved[SAVED_KEY])));
 }
 
-// 0 where the mask is true, minus infinity elsewhere: two scalars and a tensor. A mask of numbers is
-// a bias already.
+// 0 where the mask is true, minus infinity elsewhere; takes two scalars and a tensor. A numeric mask is already a
+// bias.
 static plim_tensor *bias_from(plim_tape *t, plim_tensor *mask, plim_dtype dtype) {
   if (mask->dtype != PLIM_BOOL) return mask;
   plim_tensor *zero = empty(t, (plim_dims){0}, dtype), *infinity = empty(t, (plim_dims){0}, dtype);
@@ -106,7 +106,7 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   plim_dims rows = dims(q->shape.at[0], q->shape.at[1], q->shape.at[2]);
   plim_tensor *logsumexp = empty(t, rows, PLIM_FP32);
   plim_tensor *state = empty(t, dims(2), PLIM_I64), *unused = empty(t, (plim_dims){0}, PLIM_I64);
-  if (dropout_p > 0) { // the generator's state replaces the empty one
+  if (dropout_p > 0) { // the generator's state replaces the empty tensor
     plim_tensor *drawn = empty(t, dims(2), PLIM_I64);
     plim_consume(t, state);
     state = drawn;
@@ -122,7 +122,7 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
 
 enum { SAVED_BIAS_FIRST = 1 };
 
-// The bias's gradient has rows of whole 16 elements.
+// The rows of the bias's gradient are padded to a multiple of 16 elements.
 static plim_tensor *bias_gradient(plim_tape *t, const plim_tensor *bias) {
   plim_dims wide = bias->shape;
   wide.at[3] = round_to(wide.at[3], 16);
@@ -132,10 +132,9 @@ static plim_tensor *bias_gradient(plim_tape *t, const plim_tensor *bias) {
   return gradient;
 }
 
-// Temporary memory of backward: a tile of the query's gradient in float32 for every block, with 16
-// bytes of bookkeeping. Heads above 128 in half precision also need the gradients of key and value
-// there, once for every part the keys are split into. Sizes of tiles as measured on Hopper, which
-// runs the kernels made for Ampere, with heads of 32 to 256.
+// Temporary memory of backward: a float32 tile of the query's gradient for every block, with 16 bytes of bookkeeping.
+// Heads above 128 in half precision also need the gradients of key and value there, once per part that the keys are
+// split into. Tile sizes were measured on Hopper, which runs the kernels for Ampere, with heads of 32 to 256.
 static uint64_t efficient_workspace_bytes(const plim_tensor *q, const plim_tensor *k) {
   int64_t lines = q->shape.at[0] * q->shape.at[1], d = q->shape.at[3];
   bool is_half = q->dtype != PLIM_FP32;
@@ -154,7 +153,7 @@ static uint64_t efficient_workspace_bytes(const plim_tensor *q, const plim_tenso
 static void efficient_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
                                plim_tensor **out) {
   (void)in;
-  plim_tensor **saved = n->saved + n->number; // behind the bias
+  plim_tensor **saved = n->saved + n->number; // after the bias
   plim_tensor *q = saved[SAVED_QUERY], *k = saved[SAVED_KEY], *v = saved[SAVED_VALUE];
   int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2], d = q->shape.at[3];
   out[0] = heads_inside(t, q, heads);
@@ -179,7 +178,7 @@ static void pad_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim
   out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
 }
 
-// Rows of a bias are padded to whole 8 elements, and the padding is cut off again.
+// Rows of a bias are padded to a multiple of 8 elements; the result is a view without the padding.
 static plim_tensor *align_rows(plim_tape *t, plim_tensor *bias) {
   int last = bias->shape.n - 1;
   int64_t keys = bias->shape.at[last];
@@ -229,7 +228,7 @@ static plim_tensor *repeat_heads(plim_tape *t, plim_tensor *x, int64_t times) {
   return view(t, contiguous_copy(t, spread), dims(b, h * times, length, d));
 }
 
-// Written out in float32: scores of every query against every key.
+// The unfused computation: scores of every query against every key, in float32.
 static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                          const options *o) {
   plim_dtype dtype = (plim_dtype)q->dtype;
@@ -278,7 +277,7 @@ static bool flash_fits(const plim_gpu *gpu, const plim_sdpa_call *c) {
   return !is_small || !(is_odd || (c->head_dim > 224 && c->has_dropout));
 }
 
-// What sdp_utils.cpp demands of each kernel. cuDNN takes heads of 256 on Hopper (recorded: gemma2).
+// The requirements of each kernel in sdp_utils.cpp. cuDNN accepts heads of 256 on Hopper (recorded: gemma2).
 static bool kernel_can(plim_sdpa_kernel kernel, const plim_gpu *gpu, const plim_sdpa_call *c) {
   bool is_half = c->dtype == PLIM_FP16 || c->dtype == PLIM_BF16;
   bool mask_is_dense = !c->mask || c->mask->stride.at[c->mask->stride.n - 1] == 1;
@@ -294,7 +293,7 @@ static bool kernel_can(plim_sdpa_kernel kernel, const plim_gpu *gpu, const plim_
   }
 }
 
-// Kernels are tried in the order of their enumeration, from the one the card prefers on.
+// Kernels are tried in the order of the enumeration, starting from the preferred one.
 plim_sdpa_kernel plim_sdpa_choose(plim_sdpa_kernel preferred, const plim_gpu *gpu,
                                   const plim_sdpa_call *call) {
   int kernel = (int)preferred;
@@ -320,7 +319,7 @@ static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, pli
   }
 }
 
-// Autocast casts bias, value, key, query: right to left.
+// Autocast casts from right to left: bias, value, key, query.
 static plim_tensor *run(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v, options o) {
   plim_tape_at(t, "attention");
   plim_work_attention_kind(t, o.is_causal, o.dropout_p > 0);
@@ -330,7 +329,7 @@ static plim_tensor *run(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tenso
   bool bias_was = bias && hold(bias), value_was = hold(value), key_was = hold(key);
   bool query_was = hold(query);
   uint8_t autocast_was = plim_const_state(t)->autocast;
-  plim_state(t)->autocast = PLIM_BOOL; // inside the kernels nothing is cast any more
+  plim_state(t)->autocast = PLIM_BOOL; // the kernels themselves cast nothing
   o.mask = bias;
   plim_tensor *out = run_kernel(t, query, key, value, &o);
   plim_state(t)->autocast = autocast_was;
