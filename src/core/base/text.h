@@ -1,9 +1,8 @@
-// Text that other people wrote.
+// Making text from other people's files safe to print.
 #ifndef PLIM_CORE_TEXT_H
 #define PLIM_CORE_TEXT_H
 
-// Replaces control characters in place: whoever wrote the file chose the names in it, and nothing in
-// them may steer a terminal.
+// Replaces control characters in place, so that names in a file cannot control the terminal.
 void plim_text_disarm(char *text);
 
 #endif
