@@ -216,8 +216,8 @@ static bool may_serve(const plim_alloc_conf *conf, uint64_t bytes, uint64_t have
   return have - bytes < conf->max_non_split_rounding_bytes;
 }
 
-// The cached block for a (rounded) request; 0 on a miss. PyTorch considers only one candidate: if max_split_size forbids
-// it, the search has missed.
+// The cached block for a (rounded) request; 0 on a miss. PyTorch considers only one candidate: if max_split_size
+// forbids it, the search has missed.
 static uint32_t search(const plim_allocator *a, const plim_freelist *l, uint64_t bytes) {
   const plim_alloc_conf *conf = &a->options.conf;
   uint32_t found = plim_freeset_fit(&l->free, a->blocks.at, bytes);

@@ -84,8 +84,8 @@ typedef struct plim_allocator plim_allocator;
 plim_allocator *plim_allocator_new(const plim_allocator_options *options);
 void plim_allocator_delete(plim_allocator *a);
 
-// A copy in the same state, with its own driver (in the same state) and limit. The address index of plim_allocator_place
-// is not copied. Returns NULL when out of memory.
+// A copy in the same state, with its own driver (in the same state) and limit. The address index of
+// plim_allocator_place is not copied. Returns NULL when out of memory.
 plim_allocator *plim_allocator_clone(const plim_allocator *a, plim_driver driver,
                                      uint64_t limit_bytes);
 
@@ -184,9 +184,9 @@ typedef struct {
   bool is_pending;
 } plim_seed_block;
 
-// Adds a segment with the given blocks (sorted by address, inside the segment, not overlapping); the rest of it is free.
-// A mapped piece of an expandable segment is put into its address range, which is created if necessary. Emits no event.
-// Returns false when out of memory or if the blocks do not fit.
+// Adds a segment with the given blocks (sorted by address, inside the segment, not overlapping); the rest of it is
+// free. A mapped piece of an expandable segment is put into its address range, which is created if necessary. Emits no
+// event. Returns false when out of memory or if the blocks do not fit.
 typedef struct {
   uint64_t addr, bytes;
   uint64_t range_start, range_end; // of the expandable segment

@@ -80,8 +80,8 @@ void block_link_before(plim_allocator *a, uint32_t block, uint32_t next);
 void block_link_after(plim_allocator *a, uint32_t block, uint32_t prev);
 void free_insert(plim_allocator *a, uint32_t block);
 void free_erase(plim_allocator *a, uint32_t block);
-// Merges `block` with its neighbours of the same mapped state that are not in use. `block` itself is in no set; it keeps
-// its index and grows.
+// Merges `block` with its neighbours of the same mapped state that are not in use. `block` itself is in no set; it
+// keeps its index and grows.
 void block_merge(plim_allocator *a, uint32_t block);
 void complete_all(plim_allocator *a);
 

@@ -6,8 +6,8 @@
 #include "vec.h"
 
 // The driver as recorded addresses show it (one machine, driver 580). Address space is taken in ranges of multiples of
-// 32 MiB, from the top down, each in the highest gap larger than it. A segment takes the start of its range; the rest of
-// a range, and memory freed in it, serves later segments, lowest address first. An empty range is given up.
+// 32 MiB, from the top down, each in the highest gap larger than it. A segment takes the start of its range; the rest
+// of a range, and memory freed in it, serves later segments, lowest address first. An empty range is given up.
 //
 // The error of the reserved peak when this model replaces the recorded addresses of the training runs in tests/truth,
 // with the same settings and on the same machine. Measured by tests/core/allocator/test_address_model.c, which fails if

@@ -15,7 +15,8 @@ typedef struct {
   size_t event; // index of its first event
   bool is_counted;
   loop_tally sum;
-  // A span begins here: if one free block has room_bytes, everything before operation `behind` is only counted. 0: none.
+  // A span begins here: if one free block has room_bytes, everything before operation `behind` is only counted. 0:
+  // none.
   size_t behind;
   uint64_t room_bytes;
   loop_tally span;

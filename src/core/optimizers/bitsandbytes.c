@@ -34,7 +34,8 @@ static void make_narrow(plim_tape *t, const plim_optimizer *o, const plim_tensor
   for (int k = 0; k < o->moments; k++) set(t, &state[SCALE + k], empty(t, dims(blocks), PLIM_FP32));
 }
 
-// One kernel per parameter: reads and writes the parameter, reads the gradient, reads and writes moments of `bits` bits.
+// One kernel per parameter: reads and writes the parameter, reads the gradient, reads and writes moments of `bits`
+// bits.
 static void update_by_bits(plim_tape *t, const plim_optimizer *o, const update *u) {
   for (size_t i = 0; i < u->count; i++) {
     double moment = o->bits / 8.0 / plim_dtype_bytes[u->parameters[i]->dtype];

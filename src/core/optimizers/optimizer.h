@@ -14,7 +14,8 @@ const char *plim_optimizer_name(size_t index);         // NULL after the last
 bool plim_optimizer_is_paged(const plim_optimizer *o); // state in managed memory
 bool plim_optimizer_rounds(const plim_optimizer *o);   // 8-bit state
 int plim_optimizer_moments(const plim_optimizer *o);   // moments per parameter, each as large as it
-// The command line's name for a name of either kind, and TrainingArguments' name for one of ours; NULL if there is none.
+// The command line's name for a name of either kind, and TrainingArguments' name for one of ours; NULL if there is
+// none.
 const char *plim_optimizer_own_name(const char *name);
 const char *plim_optimizer_trainer_name(const char *own);
 

@@ -160,8 +160,8 @@ const char *plim_choice_conf(const plim_plan_request *request, const plim_choice
 plim_err plim_choice_estimate(const plim_plan_request *request, const plim_choice *choice,
                               plim_estimate *out, plim_error *error);
 
-// Checks a plan independently of the search: the batch multiplies out, the budget adds up, the peak fits, every knob has
-// one of the values to try, and nothing is changed that was not allowed. Returns PLIM_OK or what is wrong.
+// Checks a plan independently of the search: the batch multiplies out, the budget adds up, the peak fits, every knob
+// has one of the values to try, and nothing is changed that was not allowed. Returns PLIM_OK or what is wrong.
 plim_err plim_plan_check(const plim_plan_request *request, const plim_plan *plan,
                          plim_error *error);
 

@@ -134,8 +134,8 @@ void plim_search_concessions(plim_search *s, const plim_concessions *concessions
 void plim_search_small(plim_search *s, const plim_concessions *concessions, uint64_t most);
 void plim_search_near(plim_search *s, const plim_concessions *concessions,
                       const plim_choice *choice);
-// Whether something fits on the level. Sets *smallest to a small candidate that fits, or to the smallest of all; NULL if
-// the caller does not need it, which is faster.
+// Whether something fits on the level. Sets *smallest to a small candidate that fits, or to the smallest of all; NULL
+// if the caller does not need it, which is faster.
 bool plim_concession_fits(plim_search *s, const plim_concessions *concessions, plim_rung *smallest);
 // Sets the accumulation that gives the effective batch; returns false if there is no allowed one.
 bool plim_set_accumulation(const plim_plan_request *r, plim_choice *choice);

@@ -89,7 +89,8 @@ static uint64_t lowest_so_far(const plim_plan *plan) {
   return n ? plan->rungs.at[n - 1].e.device_bytes : UINT64_MAX;
 }
 
-// With more passes it must still fit and be below the previous rungs in memory and speed; the first rung is run in full.
+// With more passes it must still fit and be below the previous rungs in memory and speed; the first rung is run in
+// full.
 static bool show(plim_search *s, const plim_choice *choice, standard by, plim_rung *out) {
   if (!plim_search_compare(s, choice, out) || !plim_is_safe(s->r, &out->e)) return false;
   if (!s->plan->rungs.len && !plim_search_show(s, choice, out)) return false;

@@ -2,9 +2,9 @@
 //
 // The fastest one, as long as times differ by more than the clock's error. But a speed counts only in part if it rests
 // on rates that were not measured on that machine, or if the candidate needs manual work: it must be clearly faster to
-// be worth that. This fraction depends on the candidate only, so a larger card, a permission or a knob that is left free
-// can only improve the best candidate. If a preference keeps a faster candidate from being first, the plan reports it
-// (plim_plan.faster).
+// be worth that. This fraction depends on the candidate only, so a larger card, a permission or a knob that is left
+// free can only improve the best candidate. If a preference keeps a faster candidate from being first, the plan
+// reports it (plim_plan.faster).
 #include <math.h>
 
 #include "plan_impl.h"

@@ -105,8 +105,8 @@ static void gather(plim_tape *t, fsdp_group *g) {
   send_parts(t, g);
 }
 
-// Python's time for a parameter copied from the host or a gradient copied to it: measured on an H200's host, the step of
-// Qwen2.5-1.5B in tests/truth/timing_offload.json. For parameters that stay on the card it was not measured.
+// Python's time for a parameter copied from the host or a gradient copied to it: measured on an H200's host, the step
+// of Qwen2.5-1.5B in tests/truth/timing_offload.json. For parameters that stay on the card it was not measured.
 #define OFFLOADED_SECONDS 100e-6
 
 static void work_on_offloaded(plim_tape *t, const fsdp *f, size_t count) {

@@ -213,8 +213,8 @@ static void serve_oom(guide *g, const group *gr) {
   plim_allocator_free(g->a, spare);
 }
 
-// The recording got new memory where the simulation would have reused a block, or the reverse, or it took another block.
-// Follows the recording.
+// The recording got new memory where the simulation would have reused a block, or the reverse, or it took another
+// block. Follows the recording.
 static void follow_recording(guide *g, const group *gr) {
   const plim_event *r = gr->request;
   for (size_t i = gr->first; i < gr->end; i++) {

@@ -64,8 +64,8 @@ typedef struct {
 } plim_guided;
 
 // Called after each event of the trace has taken effect, with the index of the last such event (events that belong to
-// one malloc take effect together), and once with 0 if there are no events. `allocator` shows the state. Returning false
-// ends the replay; its result then covers the part that was replayed.
+// one malloc take effect together), and once with 0 if there are no events. `allocator` shows the state. Returning
+// false ends the replay; its result then covers the part that was replayed.
 typedef struct {
   bool (*after_event)(void *context, size_t event, const plim_allocator *allocator);
   void *context;
@@ -80,8 +80,8 @@ bool plim_replay_guided(const plim_trace *trace, const plim_replay_options *opti
                         const plim_replay_watch *watch, plim_guided *result);
 void plim_guided_clear(plim_guided *result);
 
-// If *options has no limit, sets it to the largest one that explains every failure of the recording. It stays unknown if
-// nothing failed.
+// If *options has no limit, sets it to the largest one that explains every failure of the recording. It stays unknown
+// if nothing failed.
 void plim_guided_set_limit(const plim_guided *guided, plim_replay_options *options);
 
 // How a what-if replay gets the addresses of new segments.

@@ -143,8 +143,8 @@ bool plim_trace_init(plim_trace *trace);
 // Frees the contents of the trace, not the trace itself. NULL is fine.
 void plim_trace_clear(plim_trace *trace);
 
-// Appends a recorded entry. A FREE_COMPLETED right after the FREE_REQUESTED of the same address is folded into one FREE.
-// Returns false when out of memory.
+// Appends a recorded entry. A FREE_COMPLETED right after the FREE_REQUESTED of the same address is folded into one
+// FREE. Returns false when out of memory.
 bool plim_trace_push(plim_trace *trace, const plim_event *event);
 
 // Index of a stream handle or pool id, which is added if new. UINT32_MAX when out of memory or if there are more than

@@ -1,8 +1,8 @@
 // Links the events of a trace: which allocation each belongs to, and what existed before the first event.
 //
-// A recording may start late (after the model was loaded) or be cut by its ring buffer. What existed at its start can be
-// seen later: a free, segment_free or unmap of something never allocated, or a block or segment of the final layout that
-// no event created.
+// A recording may start late (after the model was loaded) or be cut by its ring buffer. What existed at its start can
+// be seen later: a free, segment_free or unmap of something never allocated, or a block or segment of the final layout
+// that no event created.
 #include <string.h>
 
 #include "hash.h"
