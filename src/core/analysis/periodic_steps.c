@@ -27,18 +27,13 @@ typedef struct {
 
 typedef vec(pattern) patterns;
 
-static uint64_t mix(uint64_t x) { // splitmix64's finalizer
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
 // A hash of the last four requests, which `recent_hashes` holds.
 static uint64_t signature(uint64_t recent_hashes[PATTERN_LENGTH], const plim_event *e) {
   uint64_t all = 0;
   for (int i = 0; i + 1 < PATTERN_LENGTH; i++) recent_hashes[i] = recent_hashes[i + 1];
-  recent_hashes[PATTERN_LENGTH - 1] = mix(mix(e->bytes) + ((uint64_t)e->stack << 16) + e->stream);
-  for (int i = 0; i < PATTERN_LENGTH; i++) all = mix(all + recent_hashes[i]);
+  recent_hashes[PATTERN_LENGTH - 1] =
+      plim_hash_mix(plim_hash_mix(e->bytes) + ((uint64_t)e->stack << 16) + e->stream);
+  for (int i = 0; i < PATTERN_LENGTH; i++) all = plim_hash_mix(all + recent_hashes[i]);
   return all;
 }
 

@@ -28,4 +28,11 @@ bool plim_hash_remove(plim_hash *hash, uint64_t key, uint32_t *value);
 
 void plim_hash_free(plim_hash *hash);
 
+// The finaliser of splitmix64: each input bit changes half of the output bits on average.
+static inline uint64_t plim_hash_mix(uint64_t x) {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
 #endif

@@ -236,27 +236,6 @@ static void contrastive_step(plim_tape *t, plim_model *m, const plim_recipe *r, 
   train_backward(t, m, r, &v->scaler, scaled, is_last);
 }
 
-static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
-  variables v = {0};
-  for (int i = 0; i < r->steps && !plim_state(t)->failed; i++) {
-    plim_work_step_begin(t);
-    for (int k = 0; k < train_micro_batches(r); k++) {
-      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
-      bool is_last = k + 1 == train_micro_batches(r);
-      (train_is_contrastive(r)     ? contrastive_step
-       : r->loss == PLIM_LOSS_LOOP ? chunked_step
-                                   : step)(t, m, r, &v, is_last);
-      k = train_next_pass(t, r, k);
-    }
-    train_begin_optimizer(t, i);
-    if (train_clips(m, r)) plim_consume(t, train_clipped_norm(t, m, &v.scaler));
-    train_update(t, m, r, &v.scaler, m->parameters.at, state);
-    i = train_next_step(t, r, i);
-  }
-  vec_free(&v.cached);
-  free(v.contrast.columns);
-}
-
 // ---- the minimal loop -------------------------------------------------------------------------------
 
 // Each variable frees its old value when it is rebound.
@@ -292,21 +271,33 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
   train_backward(t, m, r, &v->scaler, v->loss, is_last);
 }
 
-static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
+// ---- the loops --------------------------------------------------------------------------------------
+
+typedef void step_function(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
+                           bool is_last);
+
+static step_function *step_of(const plim_recipe *r) {
+  if (train_is_contrastive(r)) return contrastive_step;
+  if (r->is_bare) return bare_step;
+  return r->loss == PLIM_LOSS_LOOP ? chunked_step : step;
+}
+
+static void train_manually(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   variables v = {0};
+  bool clips = train_clips(m, r) && (!r->is_bare || r->clips_bare);
   for (int i = 0; i < r->steps && !plim_state(t)->failed; i++) {
     plim_work_step_begin(t);
     for (int k = 0; k < train_micro_batches(r); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
-      (train_is_contrastive(r) ? contrastive_step : bare_step)(t, m, r, &v,
-                                                               k + 1 == train_micro_batches(r));
+      step_of(r)(t, m, r, &v, k + 1 == train_micro_batches(r));
       k = train_next_pass(t, r, k);
     }
     train_begin_optimizer(t, i);
-    if (r->clips_bare && train_clips(m, r)) plim_consume(t, train_clipped_norm(t, m, &v.scaler));
+    if (clips) plim_consume(t, train_clipped_norm(t, m, &v.scaler));
     train_update(t, m, r, &v.scaler, m->parameters.at, state);
     i = train_next_step(t, r, i);
   }
+  vec_free(&v.cached);
   free(v.contrast.columns);
 }
 
@@ -318,8 +309,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   plim_tape_set_padding(t, recipe->padding);
   plim_state(t)->wraps_layers = recipe->wraps_layers;
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
-  else if (ok && recipe->is_bare) train_barely(t, m, recipe, state);
-  else if (ok) train_plainly(t, m, recipe, state);
+  else if (ok) train_manually(t, m, recipe, state);
   free(state);
   free(grouped);
   return ok && !plim_tape_failed(t);

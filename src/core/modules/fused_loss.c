@@ -3,16 +3,15 @@
 #include "kernels.h"
 #include "loss.h"
 #include "ops.h"
+#include "rounding.h"
 #include "tape_state.h"
 #include "work.h"
 
 #include "op_names.h"
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Rows per chunk, chosen so that their logits are about as large as the input.
 static int64_t chunk_rows(int64_t rows, int64_t width, int64_t vocabulary) {
-  int64_t wanted = ceil_div(rows, ceil_div(vocabulary, width)), chunk = 1;
+  int64_t wanted = plim_ceil_div(rows, plim_ceil_div(vocabulary, width)), chunk = 1;
   while (chunk < wanted) chunk *= 2;
   return chunk < rows ? chunk : rows;
 }

@@ -2,12 +2,11 @@
 
 #include "kernels.h"
 #include "ops.h"
+#include "rounding.h"
 #include "tape_state.h"
 #include "work.h"
 
 #include "op_names.h"
-
-static int64_t round_to(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
 typedef struct {
   plim_tensor *mask; // NULL: none
@@ -84,13 +83,13 @@ static void flash_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pl
   (void)in;
   plim_tensor *q = n->saved[SAVED_QUERY], *k = n->saved[SAVED_KEY], *v = n->saved[SAVED_VALUE];
   int64_t b = q->shape.at[0], heads = q->shape.at[1], d = q->shape.at[3];
-  int64_t rows = round_to(q->shape.at[2], 128);
+  int64_t rows = plim_round_up(q->shape.at[2], 128);
   out[0] = heads_inside(t, q, heads);
   out[1] = heads_inside(t, k, k->shape.at[1]);
   out[2] = heads_inside(t, v, v->shape.at[1]);
   plim_work_attention_backward(t, n, PLIM_SDPA_FLASH, out);
   plim_tensor *sums = empty(t, dims(b, heads, rows), PLIM_FP32);
-  plim_tensor *dq = empty(t, dims(b, rows, heads, round_to(d, d <= 128 ? 32 : 64)), PLIM_FP32);
+  plim_tensor *dq = empty(t, dims(b, rows, heads, plim_round_up(d, d <= 128 ? 32 : 64)), PLIM_FP32);
   bool grouped = k->shape.at[1] != heads;
   plim_tensor *wide_k = grouped ? heads_inside(t, k, heads) : NULL;
   plim_tensor *wide_v = grouped ? heads_inside(t, v, heads) : NULL;
@@ -125,7 +124,7 @@ enum { SAVED_BIAS_FIRST = 1 };
 // The rows of the bias's gradient are padded to a multiple of 16 elements.
 static plim_tensor *bias_gradient(plim_tape *t, const plim_tensor *bias) {
   plim_dims wide = bias->shape;
-  wide.at[3] = round_to(wide.at[3], 16);
+  wide.at[3] = plim_round_up(wide.at[3], 16);
   plim_tensor *padded = empty(t, wide, (plim_dtype)bias->dtype);
   plim_tensor *gradient = alias_of(t, padded, bias->shape, padded->stride);
   plim_consume(t, padded);
@@ -139,13 +138,14 @@ static uint64_t efficient_workspace_bytes(const plim_tensor *q, const plim_tenso
   int64_t lines = q->shape.at[0] * q->shape.at[1], d = q->shape.at[3];
   bool is_half = q->dtype != PLIM_FP32;
   int64_t rows = d <= 64 ? 64 : 128, columns = is_half && d > 64 && d <= 128 ? 128 : 64;
-  int64_t tiles = round_to(q->shape.at[2], rows) / rows * (round_to(d, columns) / columns);
+  int64_t tiles =
+      plim_round_up(q->shape.at[2], rows) / rows * (plim_round_up(d, columns) / columns);
   int64_t bytes = tiles * (16 + rows * columns * 4);
   if (is_half && d > 128) {
-    int64_t parts = round_to(k->shape.at[2], 128) / 128,
+    int64_t parts = plim_round_up(k->shape.at[2], 128) / 128,
             most = 200 / lines; // attention_backward.cu
     if (parts > most) parts = most > 1 ? most : 1;
-    bytes += 2 * parts * 128 * round_to(d, 128) * 4;
+    bytes += 2 * parts * 128 * plim_round_up(d, 128) * 4;
   }
   return (uint64_t)(lines * bytes);
 }
@@ -184,7 +184,7 @@ static plim_tensor *align_rows(plim_tape *t, plim_tensor *bias) {
   int64_t keys = bias->shape.at[last];
   if (keys % 8 == 0) return bias;
   plim_dims wide = bias->shape;
-  wide.at[last] = round_to(keys, 8);
+  wide.at[last] = plim_round_up(keys, 8);
   plim_grad_node *n = node_begin(t, pad_backward, &bias, 1);
   if (n) n->shape = bias->shape;
   plim_tensor *padded = empty(t, wide, (plim_dtype)bias->dtype);
@@ -204,7 +204,8 @@ static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
   plim_tensor *out = heads_inside(t, q, heads);
   plim_work_attention(t, n, PLIM_SDPA_EFFICIENT, q, k);
-  plim_tensor *logsumexp = n ? empty(t, dims(b, heads, round_to(length, 32)), PLIM_FP32) : NULL;
+  plim_tensor *logsumexp =
+      n ? empty(t, dims(b, heads, plim_round_up(length, 32)), PLIM_FP32) : NULL;
   if (n) node_save_output(t, n, logsumexp), node_save_output(t, n, out), node_output(t, n, out);
   plim_consume(t, logsumexp);
   plim_consume(t, bias);

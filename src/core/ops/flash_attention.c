@@ -4,6 +4,7 @@
 #include "kernels.h"
 #include "moe.h"
 #include "ops.h"
+#include "rounding.h"
 #include "tape_state.h"
 #include "work.h"
 
@@ -11,12 +12,8 @@
 
 void plim_tape_set_padding(plim_tape *t, int64_t positions) { plim_state(t)->padding = positions; }
 
-static int64_t round_to(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
-
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Head sizes are rounded up to a multiple of 32, above 128 to one of 64; flash_api.cpp, head_size_rounded.
-static int64_t head_rounded(int64_t d) { return round_to(d, d <= 128 ? 32 : 64); }
+static int64_t head_rounded(int64_t d) { return plim_round_up(d, d <= 128 ? 32 : 64); }
 
 // ---- the kernels --------------------------------------------------------------------------------------
 
@@ -50,7 +47,7 @@ enum { ROWS = 128 }; // lengths are rounded up to a multiple; flash_api.cpp, seq
 static void dense_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   const plim_dims *q = &n->saved[SAVED_Q]->shape;
-  int64_t b = q->at[0], length = round_to(q->at[1], ROWS), h = q->at[2];
+  int64_t b = q->at[0], length = plim_round_up(q->at[1], ROWS), h = q->at[2];
   package_backward(t, n, dims(b, h, length), dims(b, length, h, head_rounded(q->at[3])), out);
 }
 
@@ -65,20 +62,20 @@ static void ragged_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, p
 // How full the last wave of blocks is if the keys of every block are split into this many parts.
 static double efficiency(int64_t blocks, int64_t slots, int64_t splits) {
   double waves = (double)(blocks * splits) / (double)slots;
-  int64_t whole = ceil_div(blocks * splits, slots);
+  int64_t whole = plim_ceil_div(blocks * splits, slots);
   return waves / (double)whole;
 }
 
 static bool changes_anything(int64_t key_blocks, int64_t splits) {
-  return splits == 1 || ceil_div(key_blocks, splits) != ceil_div(key_blocks, splits - 1);
+  return splits == 1 || plim_ceil_div(key_blocks, splits) != plim_ceil_div(key_blocks, splits - 1);
 }
 
 // If there are too few blocks for the card, the keys are split into the smallest number of parts whose efficiency is
 // within 85 % of the best; flash_api.cpp, num_splits_heuristic.
 static int64_t key_splits(const plim_gpu *gpu, const plim_dims *q) {
   int64_t d = q->at[3], width = d <= 64 ? 256 : d <= 128 ? 128 : 64;
-  int64_t key_blocks = ceil_div(q->at[1], width), slots = 2 * gpu->multiprocessors;
-  int64_t blocks = q->at[0] * q->at[2] * ceil_div(q->at[1], 64), most = key_blocks;
+  int64_t key_blocks = plim_ceil_div(q->at[1], width), slots = 2 * gpu->multiprocessors;
+  int64_t blocks = q->at[0] * q->at[2] * plim_ceil_div(q->at[1], 64), most = key_blocks;
   if (5 * blocks >= 4 * slots) return 1;
   if (most > slots) most = slots;
   if (most > 128) most = 128;

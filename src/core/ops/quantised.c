@@ -2,6 +2,7 @@
 
 #include "kernels.h"
 #include "ops.h"
+#include "rounding.h"
 #include "tape_state.h"
 #include "work.h"
 
@@ -17,7 +18,7 @@ const char *const plim_weights_names[PLIM_WEIGHTS_COUNT + 1] = {
 #define BLOCK 64 // weights per scale: blocksize of Params4bit
 
 static int64_t block_count(const plim_dims *shape) {
-  return (plim_numel(shape) + BLOCK - 1) / BLOCK;
+  return plim_ceil_div(plim_numel(shape), BLOCK);
 }
 
 // ---- quantising ------------------------------------------------------------------------------------
@@ -40,7 +41,7 @@ static void nest_scales(plim_tape *t, plim_quant *q) {
   plim_tensor *centred = k_like(t, q->scales);
   if (!plim_state(t)->nested_code)
     set(t, &plim_state(t)->nested_code, empty(t, dims(NESTED_CODES), PLIM_FP32));
-  set(t, &q->nested_scales, empty(t, dims((blocks + NESTED_BLOCK - 1) / NESTED_BLOCK), PLIM_FP32));
+  set(t, &q->nested_scales, empty(t, dims(plim_ceil_div(blocks, NESTED_BLOCK)), PLIM_FP32));
   plim_tensor *narrow = empty(t, dims(blocks), PLIM_U8);
   set(t, &q->nested_code, empty(t, dims(NESTED_CODES), PLIM_FP32));
   plim_consume(t, centred);

@@ -1,6 +1,7 @@
 // The optimizers of bitsandbytes 0.50: state in float32, or in 8 bits with one scale per block, on the card or in
 // managed memory. The step itself works in place.
 #include "optimizer_impl.h"
+#include "rounding.h"
 #include "traffic.h"
 #include "work.h"
 
@@ -30,7 +31,7 @@ static void make_narrow(plim_tape *t, const plim_optimizer *o, const plim_tensor
   for (int k = 0; k < o->moments; k++)
     if (!codes[k]) set(t, &codes[k], empty(t, dims(QUANTILES), PLIM_FP32));
   for (int k = 0; k < o->moments; k++) set(t, &state[MOMENT + k], state_buffer(t, o, p, PLIM_U8));
-  int64_t blocks = (plim_numel(&p->shape) + BLOCK - 1) / BLOCK;
+  int64_t blocks = plim_ceil_div(plim_numel(&p->shape), BLOCK);
   for (int k = 0; k < o->moments; k++) set(t, &state[SCALE + k], empty(t, dims(blocks), PLIM_FP32));
 }
 

@@ -5,12 +5,11 @@
 
 #include "fsdp_impl.h"
 #include "ops.h"
+#include "rounding.h"
 #include "traffic.h"
 #include "work.h"
 
 #include "op_names.h"
-
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // ---- gathering ------------------------------------------------------------------------------------
 
@@ -29,14 +28,14 @@ static uint64_t split_table_bytes(const plim_gpu *gpu, const fsdp_group *g) {
   int64_t world = g->all->how.world;
   for (size_t i = 0; i < g->parameters.len; i++) {
     const fsdp_parameter *p = &g->parameters.at[i];
-    blocks += divide_up(fsdp_part_bytes(p, (plim_dtype)p->full->dtype), BLOCK_BYTES);
+    blocks += plim_ceil_div(fsdp_part_bytes(p, (plim_dtype)p->full->dtype), BLOCK_BYTES);
   }
-  int64_t factor = divide_up(blocks * world, most_blocks(gpu));
+  int64_t factor = plim_ceil_div(blocks * world, most_blocks(gpu));
   int64_t chunks = (int64_t)ceil(sqrt((double)factor));
-  int64_t rounds = divide_up(factor, chunks < world ? chunks : world);
+  int64_t rounds = plim_ceil_div(factor, chunks < world ? chunks : world);
   for (size_t i = 0; i < g->parameters.len; i++) {
     const fsdp_parameter *p = &g->parameters.at[i];
-    entries += divide_up(fsdp_part_bytes(p, (plim_dtype)p->full->dtype), BLOCK_BYTES * rounds);
+    entries += plim_ceil_div(fsdp_part_bytes(p, (plim_dtype)p->full->dtype), BLOCK_BYTES * rounds);
   }
   return (uint64_t)entries * ENTRY_BYTES;
 }
@@ -150,7 +149,7 @@ static uint64_t cat_table_bytes(const fsdp_group *g, plim_dtype dtype) {
   for (size_t i = 0; i < g->parameters.len; i++) {
     if (!g->parameters.at[i].has_grad) continue;
     pieces++;
-    blocks += divide_up(fsdp_part_bytes(&g->parameters.at[i], dtype), BLOCK_BYTES);
+    blocks += plim_ceil_div(fsdp_part_bytes(&g->parameters.at[i], dtype), BLOCK_BYTES);
   }
   return (uint64_t)(4 * pieces + 2 * (pieces + 1) + blocks) * ENTRY_BYTES;
 }

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 
 #include "fsdp_impl.h"
+#include "rounding.h"
 
 #include "tape_names.h"
-
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static plim_dtype compute_dtype(const fsdp *f, const plim_tensor *p) {
   return f->how.compute_dtype == PLIM_BOOL ? (plim_dtype)p->dtype : f->how.compute_dtype;
@@ -50,7 +49,7 @@ static const fsdp_group *group_of(const fsdp *f, const plim_tensor *p) {
 // The first rank's shard: rows, divided as by torch.chunk.
 static void cut(plim_tape *t, const fsdp *f, fsdp_parameter *p) {
   plim_dims shape = p->full->shape;
-  shape.at[0] = divide_up(shape.at[0], f->how.world);
+  shape.at[0] = plim_ceil_div(shape.at[0], f->how.world);
   p->elements = plim_numel(&shape);
   set(t, &p->shard, empty(t, shape, p->own_dtype));
   if (f->how.offloads_parameters) plim_resize_storage(t, p->shard, 0);

@@ -3,6 +3,7 @@
 // only the gradients of the partition. Follows DeepSpeed 0.19 (runtime/zero/stage_1_and_2.py).
 #include <stdlib.h>
 
+#include "rounding.h"
 #include "sharding.h"
 #include "tape_state.h"
 #include "traffic.h"
@@ -248,7 +249,7 @@ static void add_group(zero *z, const plim_model *m, bool decaying) {
     if (decays == decaying) add_parameter(z, g, x);
   }
   if (!g->count) return;
-  g->partition = (elements_of(g) + step - 1) / step * step / z->how.world;
+  g->partition = plim_round_up(elements_of(g), step) / z->how.world;
   z->group_count++;
 }
 

@@ -3,6 +3,7 @@
 // (runtime/zero/stage3.py, parameter_offload.py).
 #include <stdlib.h>
 
+#include "rounding.h"
 #include "traffic.h"
 #include "zero3_impl.h"
 #include "zero_work.h"
@@ -232,7 +233,7 @@ static void add_parameter(zero3 *z, plim_tensor *x, bool is_trained) {
   *p = (parameter){.all = z, .tensor = x, .elements = elements, .is_trained = is_trained};
   p->module = p->around = (group){.all = z, .is_module = true};
   x->sharded = p;
-  p->part = (elements + z->how.world - 1) / z->how.world;
+  p->part = plim_ceil_div(elements, z->how.world);
   p->is_persistent = elements <= z->sizes.persistent;
   if (!is_trained) return;
   x->on_grad = (plim_hook){on_grad, p};

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <math.h>
 
+#include "hash.h"
 #include "tape_impl.h"
 
 // ---- the clock --------------------------------------------------------------------------------------
@@ -135,18 +136,10 @@ int64_t plim_inner_loop_skip(plim_tape *t, const plim_tensor *kept, int64_t most
 
 // ---- digests ----------------------------------------------------------------------------------------
 
-// The finaliser of splitmix64: each input bit changes half of the output bits on average.
-static uint64_t mix(uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9u;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
-
 static uint64_t digest_of(const uint64_t *words, size_t count) {
   uint64_t digest = count;
-  for (size_t i = 0; i < count; i++) digest = mix(digest ^ words[i]) + 0x9e3779b97f4a7c15u;
+  for (size_t i = 0; i < count; i++)
+    digest = plim_hash_mix(digest ^ words[i]) + 0x9e3779b97f4a7c15u;
   return digest;
 }
 

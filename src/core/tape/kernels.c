@@ -1,5 +1,6 @@
 #include "kernels.h"
 
+#include "rounding.h"
 #include "tape_impl.h"
 #include "work.h"
 
@@ -156,8 +157,6 @@ static int64_t pow2_at_most(int64_t n, int64_t most) {
   return p;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // Output elements that a thread handles at once: 4, halved until it divides all sizes and strides involved.
@@ -200,14 +199,15 @@ static reduction plan_reduction(const plim_gpu *gpu, const plim_tensor *x, uint3
   int64_t width = at_most(p0, 32), height = at_most(p1, most / width);
   width = at_most(p0, most / height);
   int64_t step_in = along_fastest ? width : 1, step_out = along_fastest ? 1 : width;
-  bool splits_height = ceil_div(inputs, step_in) >= at_most(height * 16, 256);
+  bool splits_height = plim_ceil_div(inputs, step_in) >= at_most(height * 16, 256);
   if (splits_height) step_in *= height;
   else step_out *= height;
-  int64_t per_thread = ceil_div(inputs, step_in), grid = ceil_div(outputs / vector, step_out);
+  int64_t per_thread = plim_ceil_div(inputs, step_in),
+          grid = plim_ceil_div(outputs / vector, step_out);
   int64_t target = gpu->multiprocessors * (plim_gpu_threads(gpu) / (width * height));
   if (!splits_height || per_thread < 256 || grid > target) return (reduction){0, 0};
-  int64_t blocks = at_most(ceil_div(target, grid), ceil_div(per_thread, 16));
-  if (blocks < ceil_div(per_thread, 256)) blocks = ceil_div(per_thread, 256);
+  int64_t blocks = at_most(plim_ceil_div(target, grid), plim_ceil_div(per_thread, 16));
+  if (blocks < plim_ceil_div(per_thread, 256)) blocks = plim_ceil_div(per_thread, 256);
   if (blocks <= 1) return (reduction){0, 0};
   int64_t bytes = sum_bytes * outputs * blocks * (along_fastest ? 1 : width * vector);
   return (reduction){(uint64_t)bytes, (uint64_t)(4 * grid)};
@@ -282,7 +282,7 @@ enum {
 };
 
 static uint64_t cub_part(int64_t bytes) {
-  return (uint64_t)(ceil_div(bytes, CUB_ALIGN) * CUB_ALIGN);
+  return (uint64_t)(plim_ceil_div(bytes, CUB_ALIGN) * CUB_ALIGN);
 }
 
 // Temporary storage of cub's DispatchRadixSort: digit counters for each pass, one word per block and digit, a second
@@ -290,9 +290,9 @@ static uint64_t cub_part(int64_t bytes) {
 // recordings of 4,096 to 65,536 indices.
 uint64_t k_sort_bytes(int64_t n, int bits) {
   if (n <= SORT_ONE_TILE) return 1;
-  int64_t passes = ceil_div(bits, 8);
+  int64_t passes = plim_ceil_div(bits, 8);
   uint64_t bytes = cub_part(passes * SORT_DIGITS * 8);
-  bytes += cub_part(ceil_div(n, SORT_TILE) * SORT_DIGITS * 4);
+  bytes += cub_part(plim_ceil_div(n, SORT_TILE) * SORT_DIGITS * 4);
   if (passes > 1) bytes += 2 * cub_part(8 * n);
   return bytes + cub_part(4 * passes) + CUB_ALIGN - 1;
 }
@@ -301,7 +301,7 @@ uint64_t k_sort_bytes(int64_t n, int bits) {
 // first, and one small part. Recorded with 64 bits, and once with 32 bits (8 experts).
 uint64_t k_scan_bytes(int64_t n, int64_t tile, plim_dtype dtype) {
   int64_t state_bytes = 2 * plim_dtype_bytes[dtype];
-  return cub_part(state_bytes * (ceil_div(n, tile) + 32)) + CUB_ALIGN + CUB_ALIGN - 1;
+  return cub_part(state_bytes * (plim_ceil_div(n, tile) + 32)) + CUB_ALIGN + CUB_ALIGN - 1;
 }
 
 // Allocates the result, then the input converted to 64 bits. cub scans a single row; several rows need no scratch.

@@ -72,6 +72,11 @@ struct plim_tape {
   _Alignas(16) unsigned char spare[1024];
 };
 
+// Whether work is recorded: the card's rates are known, and the program has not been stopped.
+static inline bool clock_is_on(const plim_tape *t) {
+  return t->gpu->bandwidth_gbs > 0 && !t->state.is_stopped;
+}
+
 plim_grad_node *tape_node(plim_tape *t);
 void tape_put_node(plim_tape *t, plim_grad_node *n);
 void tape_finish_unwinding(plim_tape *t); // the exception was handled: its frames are freed

@@ -33,8 +33,6 @@
 static const double torch_step_seconds[] = {1.10e-9, 1.52e-9};
 #define TORCH_PARAMETER_SECONDS 140e-6
 
-static bool is_on(const plim_tape *t) { return t->gpu->bandwidth_gbs > 0 && !t->state.is_stopped; }
-
 void plim_traffic_wire(plim_tape *t, const plim_wiring *wiring) {
   t->clock.ring = plim_ring_of(t->gpu, wiring);
   int64_t nodes = wiring->nodes > 1 ? wiring->nodes : 1;
@@ -44,14 +42,14 @@ void plim_traffic_wire(plim_tape *t, const plim_wiring *wiring) {
 double plim_traffic_now(const plim_tape *t) { return fmax(t->clock.cpu, t->clock.gpu_free); }
 
 static double transfer(plim_tape *t, double *way, double seconds, double after) {
-  if (!is_on(t) || !(seconds > 0)) return after;
+  if (!clock_is_on(t) || !(seconds > 0)) return after;
   *way = fmax(fmax(*way, t->clock.cpu), after) + seconds;
   return *way;
 }
 
 static double collective(plim_tape *t, double bytes, int rounds, double after) {
   double seconds = plim_ring_seconds(&t->clock.ring, bytes, rounds);
-  if (is_on(t)) t->clock.now.sent_seconds += seconds;
+  if (clock_is_on(t)) t->clock.now.sent_seconds += seconds;
   return transfer(t, &t->clock.ring_free, seconds, after);
 }
 
@@ -86,13 +84,13 @@ double plim_copy_from_host(plim_tape *t, double bytes, double after) {
 
 void plim_await(plim_tape *t, double moment) {
   double now = plim_traffic_now(t);
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   t->clock.gpu_free = fmax(t->clock.gpu_free, moment);
   t->clock.now.waited_seconds += fmax(0, moment - now);
 }
 
 void plim_await_on_host(plim_tape *t, double moment) {
-  if (is_on(t)) t->clock.cpu = fmax(t->clock.cpu, moment);
+  if (clock_is_on(t)) t->clock.cpu = fmax(t->clock.cpu, moment);
 }
 
 void plim_await_once(plim_tape *t, double moment) {
@@ -102,7 +100,7 @@ void plim_await_once(plim_tape *t, double moment) {
 }
 
 static void update_on_host(plim_tape *t, double elements, double seconds) {
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   double crowding = fmax(1, t->clock.neighbours * HOST_MEMORY_GBS / MACHINE_MEMORY_GBS);
   t->clock.cpu = plim_traffic_now(t) + crowding * elements * seconds;
 }

@@ -62,10 +62,8 @@ static const struct {
 
 // ---- the two timelines ----------------------------------------------------------------------------
 
-static bool is_on(const plim_tape *t) { return t->gpu->bandwidth_gbs > 0 && !t->state.is_stopped; }
-
 static void cpu_works(plim_tape *t, double seconds) {
-  if (is_on(t)) t->clock.cpu += seconds;
+  if (clock_is_on(t)) t->clock.cpu += seconds;
 }
 
 static void launch(plim_tape *t, double seconds) {
@@ -172,12 +170,12 @@ static bool is_plain(const plim_tensor *x, const plim_tensor *out) {
 }
 
 void plim_work_bytes(plim_tape *t, double bytes) {
-  if (is_on(t)) launch(t, stream_seconds(t, bytes));
+  if (clock_is_on(t)) launch(t, stream_seconds(t, bytes));
 }
 
 void plim_work_map(plim_tape *t, const plim_tensor *a, const plim_tensor *b, plim_tensor *out) {
   out->storage->is_written = true;
-  if (!is_on(t) || !out->storage->bytes) return;
+  if (!clock_is_on(t) || !out->storage->bytes) return;
   double seconds = stream_seconds(t, plim_bytes_of(a) + plim_bytes_of(b) + plim_bytes_of(out));
   if (!is_plain(a, out) || !is_plain(b, out))
     seconds = fmax(seconds, uneven_seconds(t, (double)plim_numel(&out->shape)));
@@ -191,7 +189,7 @@ void plim_work_default(plim_tape *t, const plim_tensor *a, const plim_tensor *b,
 
 void plim_work_sum(plim_tape *t, const plim_tensor *x, bool over_rows, plim_tensor *out) {
   out->storage->is_written = true;
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   double seconds = stream_seconds(t, plim_bytes_of(x));
   launch(t, over_rows ? seconds : fmax(seconds, uneven_seconds(t, (double)plim_numel(&x->shape))));
 }
@@ -211,7 +209,7 @@ enum {
 };
 
 void plim_work_foreach(plim_tape *t, plim_tensor *const *parameters, size_t count, double passes) {
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   double bytes = 0, elements = 0, listed = 0;
   for (size_t i = 0; i < count; i++) {
     if (!parameters[i]->grad) continue;
@@ -259,7 +257,7 @@ void plim_work_matmul(plim_tape *t, const plim_tensor *a, const plim_tensor *b, 
 void plim_work_products(plim_tape *t, int64_t k, const plim_tensor *a, const plim_tensor *b,
                         plim_tensor *out) {
   out->storage->is_written = true;
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   double flops = 2.0 * (double)k * (double)plim_numel(&out->shape);
   double bytes = plim_bytes_of(a) + plim_bytes_of(b) + plim_bytes_of(out);
   double moving = bytes / (t->gpu->bandwidth_gbs * 1e9);
@@ -286,7 +284,7 @@ static double attention_seconds(plim_tape *t, double pairs, double width, double
 
 void plim_work_attention(plim_tape *t, plim_grad_node *node, plim_sdpa_kernel kernel,
                          const plim_tensor *q, const plim_tensor *k) {
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   double queries = (double)q->shape.at[0] * (double)q->shape.at[1] * (double)q->shape.at[2];
   double pairs = queries * (double)k->shape.at[2] * (t->clock.is_causal ? 0.5 : 1);
   double width = (double)q->shape.at[3];
@@ -301,7 +299,7 @@ void plim_work_attention(plim_tape *t, plim_grad_node *node, plim_sdpa_kernel ke
 void plim_work_attention_backward(plim_tape *t, const plim_grad_node *node, plim_sdpa_kernel kernel,
                                   plim_tensor *const *gradients) {
   for (int i = 0; i < 3; i++) gradients[i]->storage->is_written = true;
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   plim_dtype dtype = (plim_dtype)gradients[0]->dtype;
   double bytes = plim_bytes_of(gradients[0]), elements = (double)plim_numel(&gradients[0]->shape);
   launch(t, stream_seconds(t, 2 * bytes));
