@@ -4,7 +4,7 @@
 // second half of the run and in its last quarter, so a buffer of fixed length is not a leak. The first step (state
 // created lazily) and the last two (results still in a variable) do not count as evidence.
 #include "hash.h"
-#include "trace_analysis.h"
+#include "trace_analysis_impl.h"
 
 enum { MIN_STEPS = 3 }; // steps that left something behind
 
@@ -30,10 +30,6 @@ typedef struct {
   size_t horizon;       // what is alive at this event counts as alive at the end
   bool is_pooled;       // everything without a stack is one group: sizes vary by batch
 } search;
-
-static size_t death_of(const search *s, size_t event) {
-  return s->analysis->freed_at.at[event] == PLIM_NEVER ? SIZE_MAX : s->analysis->freed_at.at[event];
-}
 
 // After a failure everything is freed while the stack unwinds, so the moment before it is the end.
 static size_t find_horizon(const plim_trace *t, const plim_trace_analysis *analysis) {
@@ -97,7 +93,7 @@ static bool read_allocations(search *s) {
     while (step < s->steps && s->analysis->steps.at[step].first <= i) step++;
     const plim_event *e = &s->trace->events.at[i];
     if (e->action != PLIM_EV_ALLOC || is_lazy_state(s, i, step)) continue;
-    size_t death = death_of(s, i);
+    size_t death = analysis_death(s->analysis, i);
     if (death < s->analysis->steps.at[step - 1].end) continue;
     uint32_t at = group_of(s, e);
     if (at == NO_GROUP) return false;

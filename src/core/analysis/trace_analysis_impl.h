@@ -1,5 +1,5 @@
-// Shared by the files that analyse a trace: trace_analysis.c, lines.c, steps.c, periodic_steps.c and kinds.c. Private
-// to this folder.
+// Shared by the files that analyse a trace: trace_analysis.c, lines.c, steps.c, periodic_steps.c, kinds.c and leaks.c.
+// Private to this folder.
 #ifndef PLIM_CORE_TRACE_ANALYSIS_IMPL_H
 #define PLIM_CORE_TRACE_ANALYSIS_IMPL_H
 

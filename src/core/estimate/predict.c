@@ -92,10 +92,6 @@ static bool has_many_rounds(const plim_job *job) {
   return job->recipe.accumulate > MANY_ROUNDS || job->recipe.steps > MANY_ROUNDS;
 }
 
-static bool has_many_turns(const plim_job *job) {
-  return plim_mini_batches(&job->recipe) > MANY_ROUNDS;
-}
-
 static uint64_t retries_of(const predict_device *l) {
   return plim_allocator_stats(l->allocator)->retries + l->retries;
 }
@@ -191,7 +187,7 @@ static bool run(follower *f) {
   plim_tape_sink sink = {follow, f, pass_on, repeats, skip, loop_replay_inner, loop_replay_again};
   f->watches_rounds = !f->request->runs_all && has_many_rounds(f->request->job);
   if (!f->watches_rounds) sink.repeats = NULL;
-  if (f->request->runs_all || !has_many_turns(f->request->job))
+  if (f->request->runs_all || plim_mini_batches(&f->request->job->recipe) <= MANY_ROUNDS)
     sink.inner_loop = NULL, sink.inner_loop_again = NULL;
   f->tape = plim_tape_new(sink);
   if (!f->tape) return false;

@@ -41,17 +41,13 @@ void plim_move_model(plim_tape *t) {
   plim_tape_move_to_device(t);
 }
 
-// transformers' caching_allocator_warmup, in units of float16: makes the parameters lie in one segment.
-static void warm_up(plim_tape *t, plim_model *m, loading *l) {
-  for_each(m, count_bytes, l);
-  plim_consume(t, scratch(t, (uint64_t)l->bytes / 2 * 2));
-}
-
 // Buffers are moved last because checkpoints do not contain them.
 void plim_load_to_device(plim_tape *t, plim_model *m, plim_weights_kind kind) {
   loading l = {.t = t, .m = m, .kind = kind};
   plim_tape_end_host(t);
-  warm_up(t, m, &l);
+  // transformers' caching_allocator_warmup, in units of float16: makes the parameters lie in one segment.
+  for_each(m, count_bytes, &l);
+  plim_consume(t, scratch(t, (uint64_t)l.bytes / 2 * 2));
   for_each(m, load_parameter, &l);
   plim_tape_move_to_device(t);
   if (m->padded) plim_retype(t, m->padded, (plim_dtype)m->padded->dtype);

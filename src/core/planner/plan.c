@@ -31,10 +31,6 @@ static plim_err check_checkpoints(const plim_plan_request *r, plim_error *error)
   return err;
 }
 
-static plim_err out_of_memory(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
-}
-
 // Runs the user's own settings.
 static bool look_at_own(plim_search *s) {
   plim_plan *plan = s->plan;
@@ -150,7 +146,8 @@ plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_e
   vec_free(&s.refused);
   vec_free(&s.out);
   vec_free(&s.fitting);
-  if (!err && s.failed) err = s.err ? s.err : out_of_memory(error);
+  if (!err && s.failed)
+    err = s.err ? s.err : plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
   if (!err && !out->smallest.e.device_bytes && !out->rungs.len) err = plim_search_refuse(&s, error);
   if (!err) err = plim_plan_check(request, out, error);
   if (err) plim_plan_clear(out);

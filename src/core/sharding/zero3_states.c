@@ -37,11 +37,6 @@ static void make_whole(plim_tape *t, parameter *p) {
     plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(p->part), dtype));
 }
 
-static void visit_whole(plim_tape *t, parameter *p) {
-  make_whole(t, p);
-  plim_resize_storage(t, p->tensor, 0);
-}
-
 // Under zero.Init every new parameter is cast to the training dtype; this is the tensor before the cast, or NULL.
 static plim_tensor *as_in_checkpoint(plim_tape *t, const parameter *p) {
   if (!p->all->how.loads_float32) return NULL;
@@ -232,8 +227,12 @@ static void make_states(plim_tape *t, zero3 *z) {
 // create_reduce_and_remove_grad_hooks: gathers each parameter to register its hook.
 static void put_hooks(plim_tape *t, zero3 *z, const plim_model *m) {
   for (int decaying = 1; decaying >= 0; decaying--)
-    for (size_t i = 0; i < z->count; i++)
-      if (is_in_group(m, &z->parameters[i], decaying)) visit_whole(t, &z->parameters[i]);
+    for (size_t i = 0; i < z->count; i++) {
+      parameter *p = &z->parameters[i];
+      if (!is_in_group(m, p, decaying)) continue;
+      make_whole(t, p);
+      plim_resize_storage(t, p->tensor, 0);
+    }
 }
 
 // Pinned: masters and gradients in float32, gradients and, if offloaded, parameters in their own dtype.

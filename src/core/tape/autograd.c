@@ -82,6 +82,11 @@ static plim_grad_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {
   return n;
 }
 
+// The node that gets the gradient of x: the one that computed it, or the AccumulateGrad node of a leaf.
+static plim_grad_node *node_of(plim_tape *t, plim_tensor *x) {
+  return x->fn ? x->fn : accumulator_of(t, x);
+}
+
 plim_grad_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *const *inputs,
                            int count) {
   bool any = false;
@@ -101,7 +106,7 @@ plim_grad_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor
   n->edges = edges_new(t, count);
   for (int i = 0; i < count; i++) {
     if (!needs_grad(t, inputs[i])) continue;
-    plim_grad_node *next = inputs[i]->fn ? inputs[i]->fn : accumulator_of(t, inputs[i]);
+    plim_grad_node *next = node_of(t, inputs[i]);
     next->refs++;
     n->edges[i] = (plim_edge){next, inputs[i]->output};
   }
@@ -110,7 +115,7 @@ plim_grad_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor
 
 void node_before(plim_tape *t, plim_tensor *x, plim_hook *hook) {
   if (!x->fn && !needs_grad(t, x)) return;
-  plim_grad_node *n = x->fn ? x->fn : accumulator_of(t, x);
+  plim_grad_node *n = node_of(t, x);
   plim_hook **end = &n->before;
   while (*end && *end != hook) end = &(*end)->next;
   *end = hook;
@@ -334,10 +339,6 @@ static void run(engine *e, task *k) {
   deliver(e, n, out);
 }
 
-static plim_edge edge_of(plim_tape *t, plim_tensor *x) {
-  return (plim_edge){x->fn ? x->fn : accumulator_of(t, x), x->output};
-}
-
 void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad) { backward_all(t, &x, &grad, 1); }
 
 void backward_all(plim_tape *t, plim_tensor *const *xs, plim_tensor *const *grads, int count) {
@@ -347,7 +348,7 @@ void backward_all(plim_tape *t, plim_tensor *const *xs, plim_tensor *const *grad
   plim_program_point place_was = t->place;
   uint8_t purpose_was = t->purpose;
   for (int i = 0; i < count; i++) {
-    roots[i] = edge_of(t, xs[i]);
+    roots[i] = (plim_edge){node_of(t, xs[i]), xs[i]->output};
     roots[i].node->refs++;
     need(&e, roots[i].node);
   }

@@ -138,10 +138,6 @@ void packed_release(plim_tape *t, struct plim_checkpoint *f) {
 
 // ---- recomputation --------------------------------------------------------------------------------
 
-static void drop_results(plim_tape *t, const plim_closure *call) {
-  for (int i = 0; call->results && i < PLIM_MAX_RESULTS; i++) drop(t, &call->results[i]);
-}
-
 // Restores the autocast setting of forward. Returns the current one.
 static plim_dtype enter_autocast(plim_tape *t, const struct plim_checkpoint *f) {
   plim_dtype was = (plim_dtype)t->state.autocast;
@@ -172,7 +168,7 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   t->state.is_recomputing = true;
   plim_tensor *input = is_offloaded(f->input) ? saved_fetch(t, f->input) : NULL;
   plim_consume(t, f->call.function(t, f->call.context, f->call.held, input ? input : f->input));
-  drop_results(t, &f->call);
+  for (int i = 0; f->call.results && i < PLIM_MAX_RESULTS; i++) drop(t, &f->call.results[i]);
   leave_autocast(t, f, autocast_was);
   t->state.is_stopped = false;
   tape_finish_unwinding(t);

@@ -72,11 +72,6 @@ static void skip_rounds(struct tape_clock *c, const mark *each, int times) {
   c->now.kernels += (uint64_t)times * each->now.kernels;
 }
 
-static void skip_passes(struct tape_clock *c, int times) {
-  skip_rounds(c, &c->passes.each, times);
-  c->pass_began += times * c->passes.each.gpu_free; // the card's timeline is the later one
-}
-
 // ---- loops ------------------------------------------------------------------------------------------
 
 int plim_skip_alike(plim_tape *t, plim_cycle cycle, int done, int last) {
@@ -86,7 +81,11 @@ int plim_skip_alike(plim_tape *t, plim_cycle cycle, int done, int last) {
   int period = t->sink.repeats(t->sink.context, cycle);
   int times = period && is_even && last > done ? (last - done) / period : 0;
   if (!times) return done;
-  if (is_pass) skip_passes(&t->clock, times * period);
+  if (is_pass) {
+    const mark *each = &t->clock.passes.each;
+    skip_rounds(&t->clock, each, times * period);
+    t->clock.pass_began += times * period * each->gpu_free; // the card's timeline is the later one
+  }
   t->sink.skips(t->sink.context, cycle, (uint64_t)times);
   return done + times * period;
 }
