@@ -33,7 +33,7 @@ typedef struct {
   bool uses_liger;      // norms, rotary positions and gated MLPs; the fused loss is a loss kind
   bool offloads_saved;  // forward under save_on_cpu
   bool is_trainer;
-  // Accelerator.backward divides the loss; accumulate() reduces once per step.
+  // accelerator.backward divides the loss; accumulate() reduces once per step.
   bool uses_accelerator;
   bool is_bare;         // the minimal loop: labels are the ids, keeps only the loss, no clipping
   bool clips_bare;      // the minimal loop, with clipping

@@ -10,7 +10,7 @@ void plim_op_topk(plim_tape *t, plim_tensor *x, int64_t k, plim_tensor **values,
                   plim_tensor **indices);
 // torch.sort of integers. Sets two variables: the sorted values, and the index each came from.
 void plim_op_sort_indices(plim_tape *t, plim_tensor *x, plim_tensor **sorted, plim_tensor **order);
-// A /= b; a must not be a leaf.
+// a /= b. a must not be a leaf.
 void plim_op_div_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *plim_op_masked_fill(plim_tape *t, plim_tensor *x, plim_tensor *mask);
 void plim_op_masked_fill_in_place(plim_tape *t, plim_tensor *x, plim_tensor *mask);

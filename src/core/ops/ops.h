@@ -12,14 +12,14 @@ plim_tensor *plim_op_cast(plim_tape *t, plim_tensor *x);
 // Elementwise.
 plim_tensor *plim_op_add(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *plim_op_add_scalar(plim_tape *t, plim_tensor *a);
-// A += b; a must not be a leaf.
+// a += b. a must not be a leaf.
 void plim_op_add_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *plim_op_sub(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *plim_op_mul(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *plim_op_mul_scalar(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_divide(plim_tape *t, plim_tensor *a, plim_tensor *b); // b needs no gradient
 plim_tensor *plim_op_div_scalar(plim_tape *t, plim_tensor *a);
-// a *= k. Returns the same tensor.
+// a *= k. Use the result from then on: if a needs a gradient, it is an alias of a with the new node.
 plim_tensor *plim_op_mul_scalar_in_place(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_neg(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_square(plim_tape *t, plim_tensor *a); // pow(2) or any other power
@@ -29,10 +29,10 @@ plim_tensor *plim_op_gelu(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_relu(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_tanh(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_where(plim_tape *t, plim_tensor *condition, plim_tensor *a); // a or a number
-// A itself if it has that dtype.
+// Returns a itself if it has that dtype.
 plim_tensor *plim_op_to(plim_tape *t, plim_tensor *a, plim_dtype dtype);
 plim_tensor *plim_op_dropout(plim_tape *t, plim_tensor *a, double p); // a itself if p is 0
-// Over the last dimension, keepdim=True.
+// The mean over the last dimension, with keepdim=True.
 plim_tensor *plim_op_mean_last(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_mean_all(plim_tape *t, plim_tensor *a); // over all elements
 plim_tensor *plim_op_sum_dim(plim_tape *t, plim_tensor *x, int dim, bool keep, plim_dtype dtype);

@@ -111,7 +111,7 @@ static void offer(const plim_plan_request *r, plim_knob knob, int64_t own, plim_
   case PLIM_KNOB_LORA_RANK:
     if (own) shares(own, d);
     else
-      // Adapters instead of full training.
+      // Ranks of adapters that replace full training.
       for (int64_t rank = 64; rank >= 8; rank /= 2) push(d, rank);
     break;
   default: break;

@@ -15,7 +15,7 @@ typedef struct {
   plim_trace *trace;
   plim_hash live; // address -> slot of live allocations
   vec(uint32_t) free_slots;
-  // Become free after the next malloc, which may have completed their frees.
+  // Slots that become free after the next malloc, which may have completed their frees.
   vec(uint32_t) late_slots;
   uint32_t slots; // slots used, not counting start blocks
 } linker;
