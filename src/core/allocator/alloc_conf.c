@@ -22,14 +22,14 @@ plim_alloc_conf plim_alloc_conf_default(void) {
 
 // ---- tokens -----------------------------------------------------------------------------------
 
-// PyTorch cuts the string at , : [ ] and drops white space; a token is one of these or a word.
+// PyTorch splits the string at , : [ ] and drops white space; a token is one of these characters or a word.
 typedef struct {
   const char *text;
   size_t at, end; // the current token is text[at..end)
   plim_alloc_conf conf;
   bool rounding_given;
-  bool is_lenient; // leave out what does not parse, and
-  bool left_out;   // say so
+  bool is_lenient; // skip what does not parse
+  bool left_out;   // something was skipped
   plim_error *error;
 } parser;
 
@@ -210,8 +210,8 @@ static void fill_divisions(parser *p, unsigned from, unsigned to, uint32_t value
   for (unsigned i = from; i < to; i++) p->conf.divisions[i] = value;
 }
 
-// One "MB:divisions" of the list form. The first boundary also rules everything below it, ">"
-// everything above the last; boundaries that are skipped stay off (recorded: truth roundup-skip).
+// One "MB:divisions" entry of the list form. The first entry also applies to everything below it, ">" to everything
+// above the last; boundaries that are skipped stay off (recorded: truth roundup-skip).
 static plim_err read_division_entry(parser *p, bool first, unsigned *last) {
   static const char hint[] = "roundup_power2_divisions:[256:1,512:2,1024:4,>:8]";
   bool is_rest = token_is(p, ">");
@@ -254,7 +254,7 @@ static plim_err read_divisions(parser *p) {
   }
 }
 
-// Known to PyTorch, without effect on device memory.
+// Settings that PyTorch knows but that do not affect device memory.
 static plim_err skip_value(parser *p) {
   if (!token_is(p, "[")) return PLIM_OK;
   while (!at_end(p) && !token_is(p, "]")) next(p);
@@ -269,7 +269,7 @@ typedef struct {
 } key;
 
 static const key keys[] = {
-    {"large_segment_size_mb", read_large_segment}, // first: others are checked against it
+    {"large_segment_size_mb", read_large_segment}, // must be first: others are checked against it
     {"expandable_segments", read_expandable},
     {"max_split_size_mb", read_max_split},
     {"max_non_split_rounding_mb", read_non_split_rounding},
@@ -319,7 +319,7 @@ static void skip_to_comma(parser *p) {
   }
 }
 
-// Reads one "key:value", up to the comma behind it.
+// Reads one "key:value" up to the comma after it.
 static plim_err read_setting(parser *p, const key *only) {
   const key *found = find_key(p);
   if (!found) return unknown_key(p);

@@ -1,4 +1,4 @@
-// PYTORCH_ALLOC_CONF: the settings of PyTorch's caching allocator that change memory.
+// The settings of PYTORCH_ALLOC_CONF that affect the memory of PyTorch's caching allocator.
 #ifndef PLIM_CORE_ALLOC_CONF_H
 #define PLIM_CORE_ALLOC_CONF_H
 
@@ -8,17 +8,17 @@
 
 typedef struct plim_alloc_conf {
   bool expandable_segments;
-  bool throw_on_cudamalloc_oom;            // fail at once instead of releasing and retrying
-  uint64_t large_segment_bytes;            // cudaMalloc size for requests of 1 to 10 MiB; page of
-                                           // expandable segments in the large pool
-  uint64_t max_split_bytes;                // blocks this large are not split; UINT64_MAX = no limit
-  uint64_t max_non_split_rounding_bytes;   // slack allowed when such a block is reused whole
-  double gc_threshold;                     // share of the limit above which old blocks go; 0 = off
-  double memory_fraction;                  // per_process_memory_fraction; 1 = no limit
+  bool throw_on_cudamalloc_oom;          // fail at once instead of releasing and retrying
+  uint64_t large_segment_bytes;          // cudaMalloc size for requests of 1 to 10 MiB; page of
+                                         // expandable segments in the large pool
+  uint64_t max_split_bytes;              // blocks this large are not split; UINT64_MAX = no limit
+  uint64_t max_non_split_rounding_bytes; // slack allowed when such a block is reused whole
+  double gc_threshold;    // fraction of the limit above which old blocks are released; 0 = off
+  double memory_fraction; // per_process_memory_fraction; 1 = no limit
   uint32_t divisions[PLIM_DIVISION_SLOTS]; // entry i: sizes of 2^(20+i) bytes; 0 and 1 = off
 } plim_alloc_conf;
 
-// What PyTorch uses when nothing is set.
+// PyTorch's defaults.
 plim_alloc_conf plim_alloc_conf_default(void);
 
 // Reads a setting string as PyTorch does ("expandable_segments:True,max_split_size_mb:128").
@@ -26,8 +26,8 @@ plim_alloc_conf plim_alloc_conf_default(void);
 // in `text`; an unknown key comes with the nearest known one as hint.
 plim_err plim_alloc_conf_parse(const char *text, plim_alloc_conf *conf, plim_error *error);
 
-// The same for a string that a recording carries, which may come from another version of PyTorch:
-// keys that are not known are left out, and so are values that do not parse. False if there were any.
+// The same for a string from a recording, which may come from another version of PyTorch: skips unknown keys and values
+// that do not parse. Returns false if it skipped any.
 bool plim_alloc_conf_parse_recorded(const char *text, plim_alloc_conf *conf);
 
 bool plim_alloc_conf_equal(const plim_alloc_conf *a, const plim_alloc_conf *b);

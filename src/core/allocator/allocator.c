@@ -17,7 +17,7 @@ static uint64_t round_to_division(uint64_t bytes, uint32_t divisions) {
 
 uint64_t plim_round_request(const plim_alloc_conf *conf, uint64_t bytes) {
   if (bytes < MIN_BLOCK) return MIN_BLOCK;
-  int index = 63 - __builtin_clzll(bytes) - 20; // entry 0 is for 1 MiB
+  int index = 63 - __builtin_clzll(bytes) - 20; // entry 0 stands for 1 MiB
   if (index < 0) index = 0;
   if (index >= PLIM_DIVISION_SLOTS) index = PLIM_DIVISION_SLOTS - 1;
   uint32_t divisions = conf->divisions[index];
@@ -54,7 +54,7 @@ bool plim_block_order_of(const char *torch_version, plim_block_order *order) {
   return true;
 }
 
-// ---- slots and lanes ------------------------------------------------------------------------------
+// ---- slots and free lists -------------------------------------------------------------------------
 
 bool slots_reach(plim_allocator *a, uint32_t slot) {
   size_t need = (size_t)slot + 1, have = a->block_of_slot.len;
@@ -151,7 +151,7 @@ void free_erase(plim_allocator *a, uint32_t block) {
   plim_freeset_erase(&freelist_at(a, block_at(a, block)->freelist)->free, a->blocks.at, block);
 }
 
-// The tie key follows the address in address order; a registration number stays.
+// If blocks are ordered by address, the tie key follows the address; a registration number stays.
 void block_move_to(plim_allocator *a, plim_block *b, uint64_t addr) {
   b->addr = addr;
   if (a->options.order == PLIM_ORDER_ADDRESS) b->tie = addr;
@@ -187,8 +187,8 @@ void block_merge(plim_allocator *a, uint32_t block) {
 
 // ---- search and split -----------------------------------------------------------------------------
 
-// Best fit counts the unmapped space behind a block as part of it, so that small requests do not
-// eat the growing tail of an expandable segment.
+// Best fit counts the unmapped space after a block as part of it, so that small requests do not use up the growing tail
+// of an expandable segment.
 static uint64_t expandable_bytes(const plim_allocator *a, const plim_block *b) {
   const plim_block *next = &a->blocks.at[b->next];
   return b->bytes + (b->next && next->state == BLOCK_UNMAPPED ? next->bytes : 0);
@@ -210,14 +210,14 @@ static uint32_t skip_expandable(const plim_allocator *a, const plim_freelist *l,
   return found;
 }
 
-// max_split_size keeps large blocks for large requests, and those from wasting larger ones.
+// max_split_size reserves large blocks for large requests, and keeps those from taking much larger ones.
 static bool may_serve(const plim_alloc_conf *conf, uint64_t bytes, uint64_t have) {
   if (bytes < conf->max_split_bytes) return have < conf->max_split_bytes;
   return have - bytes < conf->max_non_split_rounding_bytes;
 }
 
-// The cached block a request of `bytes` (rounded) gets; 0 on a miss. PyTorch looks at one
-// candidate only: if max_split_size forbids it, the search has missed.
+// The cached block for a (rounded) request; 0 on a miss. PyTorch considers only one candidate: if max_split_size
+// forbids it, the search has missed.
 static uint32_t search(const plim_allocator *a, const plim_freelist *l, uint64_t bytes) {
   const plim_alloc_conf *conf = &a->options.conf;
   uint32_t found = plim_freeset_fit(&l->free, a->blocks.at, bytes);
@@ -243,8 +243,8 @@ void count_allocated(plim_allocator *a, const plim_block *b) {
   raise_peak(now->requested_bytes, &peak->requested_bytes);
 }
 
-// Hands out `block` (in no set) for a request: the front goes to the user, a splittable rest back
-// to the free set.
+// Hands out `block`, which is in no free set: the front goes to the user, and a remainder worth splitting goes to the
+// free set.
 static bool take(plim_allocator *a, uint32_t slot, uint32_t block, uint64_t bytes,
                  uint64_t requested) {
   if (should_split(a, block_at(a, block), bytes)) {
@@ -274,21 +274,21 @@ static uint32_t find_cached(plim_allocator *a, uint32_t freelist, uint64_t bytes
   return found;
 }
 
-// A miss: collect garbage, ask for a segment, then release more and more and ask again. PyTorch
-// does not search again after a release, even if that freed a fitting block (recorded).
+// After a miss: collects garbage, asks for a segment, then releases more and more memory and asks again. PyTorch does
+// not search again after a release, even if that freed a fitting block (recorded).
 static uint32_t find_new(plim_allocator *a, uint32_t freelist, uint64_t bytes) {
   uint64_t request = segment_request(&a->options.conf, bytes);
   if (gc_is_on(a)) release_old(a);
   uint32_t found = a->out_of_host_memory ? 0 : segment_obtain(a, freelist, bytes, request);
   if (found || a->options.conf.throw_on_cudamalloc_oom || a->out_of_host_memory) return found;
   if (release_oversize(a, freelist, bytes)) found = segment_obtain(a, freelist, bytes, request);
-  if (found || a->out_of_host_memory) return found; // what is half done is not touched again
+  if (found || a->out_of_host_memory) return found; // does not touch a half-changed state
   release_all(a);
   a->stats.retries++;
   return a->out_of_host_memory ? 0 : segment_obtain(a, freelist, bytes, request);
 }
 
-// A slot that is asked for again while it is held: its free, or the end of its wait, was lost.
+// The slot is requested again while it is held: its free, or the completion of its free, was not recorded.
 static void vacate(plim_allocator *a, uint32_t slot) {
   if (!a->block_of_slot.at[slot]) return;
   plim_allocator_free(a, slot);
@@ -357,7 +357,7 @@ void plim_allocator_free_later(plim_allocator *a, uint32_t slot) {
 void plim_allocator_complete(plim_allocator *a, uint32_t slot) {
   uint32_t block = block_of(a, slot);
   if (!block || block_at(a, block)->state != BLOCK_PENDING) return;
-  size_t i = a->pending_first; // mostly the oldest
+  size_t i = a->pending_first; // usually the oldest
   while (a->pending.at[i] != slot) i++;
   a->pending.at[i] = NO_SLOT;
   while (a->pending_first < a->pending.len && a->pending.at[a->pending_first] == NO_SLOT)
@@ -376,7 +376,7 @@ void complete_all(plim_allocator *a) {
 
 void plim_allocator_empty_cache(plim_allocator *a) { release_all(a); }
 
-// ---- looking inside -------------------------------------------------------------------------------
+// ---- queries --------------------------------------------------------------------------------------
 
 uint64_t plim_allocator_addr(const plim_allocator *a, uint32_t slot) {
   uint32_t block = block_of(a, slot);

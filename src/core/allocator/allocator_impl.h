@@ -1,6 +1,6 @@
-// What the parts of the allocator share: allocator.c (requests), allocator_life.c, allocator_state.c
-// (what is seen and set from outside), segments.c (cudaMalloc, pages), release.c (what goes back to the
-// driver). Nobody else includes this.
+// Shared by the files of the allocator: allocator.c (requests), allocator_life.c (creation), allocator_state.c
+// (inspecting and setting its state), segments.c (cudaMalloc, pages), release.c (returning memory to the driver).
+// Private to this folder.
 #ifndef PLIM_CORE_ALLOCATOR_IMPL_H
 #define PLIM_CORE_ALLOCATOR_IMPL_H
 
@@ -12,8 +12,8 @@
 #define MIN_BLOCK 512                // PyTorch kMinBlockSize
 #define SMALL_LIMIT PLIM_MIB         // requests up to here use the small pool; kSmallSize
 #define SMALL_SEGMENT (2 * PLIM_MIB) // segment and page of the small pool; kSmallBuffer
-#define LARGE_FROM (10 * PLIM_MIB) // from here a request gets a segment of its own; kMinLargeAlloc
-#define LARGE_ROUND (2 * PLIM_MIB) // whose size is rounded up to this; kRoundLarge
+#define LARGE_FROM (10 * PLIM_MIB)   // requests from here on get their own segment; kMinLargeAlloc
+#define LARGE_ROUND (2 * PLIM_MIB) // the size of such a segment is rounded up to this; kRoundLarge
 #define MAX_REQUEST (1ull << 50)   // no card has a pebibyte; keeps sums far from overflow
 #define NO_SLOT UINT32_MAX
 
@@ -28,17 +28,17 @@ typedef struct {
 struct plim_allocator {
   plim_allocator_options options;
   plim_allocator_stats_t stats;
-  plim_blocks blocks;    // [0] is "none"
+  plim_blocks blocks;    // [0] means "none"
   uint32_t spare_blocks; // list of unused entries, linked by next
   vec(plim_freelist) freelists;
-  vec(uint32_t) freelist_order; // lanes by (stream handle, pool): the order of PyTorch's sets
-  vec(uint32_t) freelist_table; // (pool * streams + stream) * 2 + is_large -> lane + 1
+  vec(uint32_t) freelist_order; // sorted by (stream handle, pool), the order of PyTorch's sets
+  vec(uint32_t) freelist_table; // (pool * streams + stream) * 2 + is_large -> free list + 1
   vec(uint64_t) searches;       // by pool * 2 + is_large; counted while garbage collection is on
   vec(uint32_t) block_of_slot;  // 0 = slot is empty
-  vec(uint32_t) pending;        // slots whose free waits, oldest first; NO_SLOT where one is done
-  size_t pending_first;         // those before it are done
-  uint64_t registrations;       // segments made so far
-  plim_hash free_at; // address -> free block; kept from the first plim_allocator_place on
+  vec(uint32_t) pending;        // slots with a pending free, oldest first; NO_SLOT: completed
+  size_t pending_first;         // all before it are completed
+  uint64_t registrations;       // number of segments created
+  plim_hash free_at; // address -> free block; maintained from the first plim_allocator_place on
   bool has_free_at;
   bool out_of_host_memory;
 };
@@ -67,12 +67,12 @@ static inline void raise_peak(uint64_t now, uint64_t *peak) {
 
 // allocator.c
 bool is_known(const plim_allocator *a, uint32_t stream, uint32_t pool);
-bool slots_reach(plim_allocator *a, uint32_t slot); // false when memory is out
-// The lane of a stream and pool, made at its first use; UINT32_MAX when memory is out.
+bool slots_reach(plim_allocator *a, uint32_t slot); // false when out of memory
+// The free list of a stream and pool, created at first use; UINT32_MAX when out of memory.
 uint32_t freelist_of(plim_allocator *a, uint32_t stream, uint32_t pool, bool is_large);
 void count_allocated(plim_allocator *a, const plim_block *b);
 uint32_t block_new(plim_allocator *a, uint32_t freelist, uint64_t addr, uint64_t bytes);
-// A block for a further piece of the segment that `block` is part of; not linked yet.
+// A block for another piece of the segment of `block`; not linked yet.
 uint32_t block_new_beside(plim_allocator *a, uint32_t block, uint64_t addr, uint64_t bytes);
 void block_move_to(plim_allocator *a, plim_block *b, uint64_t addr);
 void block_delete(plim_allocator *a, uint32_t block);
@@ -80,8 +80,8 @@ void block_link_before(plim_allocator *a, uint32_t block, uint32_t next);
 void block_link_after(plim_allocator *a, uint32_t block, uint32_t prev);
 void free_insert(plim_allocator *a, uint32_t block);
 void free_erase(plim_allocator *a, uint32_t block);
-// Joins `block` with its neighbours of the same mapped state that are not in use. `block` itself
-// is in no set; it keeps its index and grows.
+// Merges `block` with its neighbours of the same mapped state that are not in use. `block` itself is in no set; it
+// keeps its index and grows.
 void block_merge(plim_allocator *a, uint32_t block);
 void complete_all(plim_allocator *a);
 
@@ -89,7 +89,7 @@ void complete_all(plim_allocator *a);
 uint32_t range_block_new(plim_allocator *a, uint32_t freelist, uint64_t addr, uint64_t bytes);
 uint64_t page_bytes(const plim_allocator *a, bool is_large);
 void emit(plim_allocator *a, plim_segment_action action, uint64_t addr, uint64_t bytes);
-// A block of at least `bytes` in no free set, from the driver; 0 if the limit or the driver says no.
+// Gets a block of at least `bytes`, in no free set, from the driver; 0 if the limit or the driver refuses.
 uint32_t segment_obtain(plim_allocator *a, uint32_t freelist, uint64_t bytes, uint64_t request);
 void segment_release(plim_allocator *a, uint32_t block);
 void pages_release(plim_allocator *a, uint32_t block);

@@ -1,4 +1,4 @@
-// An allocator's life: made, copied, thrown away.
+// Creating, copying and deleting an allocator.
 #include <stdlib.h>
 #include <string.h>
 

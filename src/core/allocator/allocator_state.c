@@ -1,7 +1,7 @@
-// An allocator's state from outside: looked at block by block, and set segment by segment.
+// Inspecting an allocator block by block, and setting its state segment by segment.
 #include "allocator_impl.h"
 
-// ---- looking --------------------------------------------------------------------------------------
+// ---- inspecting -----------------------------------------------------------------------------------
 
 static plim_block_view view_of(const plim_allocator *a, const plim_block *b) {
   const plim_block *prev = &a->blocks.at[b->prev];
@@ -61,7 +61,7 @@ static uint32_t unmapped_beside(plim_allocator *a, uint32_t whole, uint64_t addr
   return block;
 }
 
-// Cuts [addr, end) out of the unmapped block `whole`; what is left on either side stays unmapped.
+// Cuts [addr, end) out of the unmapped block `whole`; the rest on both sides stays unmapped.
 static bool carve(plim_allocator *a, uint32_t whole, uint64_t addr, uint64_t end) {
   plim_block old = *block_at(a, whole);
   plim_address_tree_erase(&freelist_at(a, old.freelist)->unmapped, a->blocks.at, whole);
@@ -93,7 +93,7 @@ static uint32_t seed_whole(plim_allocator *a, const plim_seed_segment *s, uint32
   return whole && carve(a, whole, s->addr, end) ? whole : 0;
 }
 
-// Cuts a seeded block off the front of `rest`, which is in no set; returns what is left, or 0.
+// Splits a seeded block off the front of `rest`, which is in no set. Returns the remainder, or 0.
 static uint32_t seed_piece(plim_allocator *a, uint32_t rest, uint64_t bytes) {
   plim_block old = *block_at(a, rest);
   if (bytes == old.bytes) return 0;

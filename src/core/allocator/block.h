@@ -1,5 +1,5 @@
-// A block: one piece of a segment, as PyTorch's allocator sees it. Blocks live in one array and
-// name each other by index; index 0 is "none". Internal to the allocator.
+// A block: one piece of a segment, as in PyTorch's allocator. Blocks are stored in one array and refer to each other by
+// index; index 0 means "none". Internal to the allocator.
 #ifndef PLIM_CORE_BLOCK_H
 #define PLIM_CORE_BLOCK_H
 
@@ -7,7 +7,7 @@
 #include "vec.h"
 
 typedef enum {
-  BLOCK_FREE,      // cached: in its lane's free set
+  BLOCK_FREE,      // cached: in the free set of its free list
   BLOCK_ALLOCATED, // handed out
   BLOCK_PENDING,   // freed by the user, still in use on another stream
   BLOCK_UNMAPPED   // address space of an expandable segment without memory behind it
@@ -17,13 +17,13 @@ typedef struct {
   uint64_t addr, bytes;
   uint64_t tie;             // second key of the free set: address, or segment registration number
   uint64_t requested_bytes; // while allocated or pending
-  uint64_t searches_before; // searches of its pool when it became free: its age counts from there
+  uint64_t searches_before; // searches of its pool when it became free, for its age
   uint64_t range_start;     // of the expandable segment it is part of; 0 = an ordinary segment
   uint32_t prev, next;      // neighbours in the segment
   uint32_t left, right;     // children in a free set's or unmapped set's tree
-  uint32_t freelist;        // which free set it belongs to
+  uint32_t freelist;        // the free list it belongs to
   uint8_t state;            // a block_state
-  bool is_chosen;           // marked for release by a collection under way
+  bool is_chosen;           // marked for release by the current collection
 } plim_block;
 
 typedef vec(plim_block) plim_blocks;

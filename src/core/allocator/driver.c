@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define RANGE_STEP (32 * PLIM_MIB) // recorded: segments of 2 MiB come 16 to a 32 MiB range
+#define RANGE_STEP (32 * PLIM_MIB) // recorded: 16 segments of 2 MiB share a range of 32 MiB
 #define TOP_ADDRESS (1ull << 60)   // arbitrary: room for a million expandable segments
 
 void plim_address_model_init(plim_address_model *model) { *model = (plim_address_model){0}; }
@@ -32,9 +32,9 @@ static size_t range_at(const plim_address_model *model, uint64_t addr) {
 
 static uint64_t end_of(const plim_address_range *range) { return range->start + range->bytes; }
 
-// The place of a new range: right below range *index (which may be one past the last), in the
-// highest gap that is larger. A gap of exactly its size is passed over: with it, 9 instead of 11 of
-// the random programs have the recorded peak.
+// The place of a new range: right below range *index (which may be one past the last), in the highest gap that is
+// larger. A gap of exactly its size is skipped: if it were used, 9 instead of 11 of the random programs would have the
+// recorded peak.
 static bool find_gap(const plim_address_model *model, uint64_t bytes, size_t *index) {
   uint64_t ceiling = TOP_ADDRESS;
   for (size_t i = model->ranges.len + 1; i-- > 0;) {
@@ -98,7 +98,7 @@ static bool add_hole(plim_address_model *model, uint64_t addr, uint64_t bytes) {
   return true;
 }
 
-// Joins the hole with the one behind it, if they touch within a range.
+// Merges the hole with the next one if they touch within a range.
 static void join(plim_address_model *model, size_t at, uint64_t range_end) {
   if (at + 1 >= model->holes.len) return;
   plim_address_hole *hole = &model->holes.at[at], *behind = hole + 1;
@@ -136,10 +136,10 @@ static uint64_t reserve(void *self, uint64_t bytes) {
 static void release(void *self, uint64_t addr, uint64_t bytes) {
   plim_address_model *model = self;
   size_t at = range_at(model, addr);
-  // Segments that were there before the model (a recording's start) are not its to reuse.
+  // Segments that existed before the model (at a recording's start) are not reused.
   if (at == SIZE_MAX || addr >= end_of(&model->ranges.at[at])) return;
   if (!add_hole(model, addr, bytes)) {
-    model->has_failed = true; // the hole is lost: there are no more addresses to trust
+    model->has_failed = true; // the hole is lost: later addresses could not be trusted
     return;
   }
   plim_address_range *range = &model->ranges.at[at];

@@ -1,18 +1,17 @@
-// Where new segments go: models of the CUDA driver's choice of addresses.
+// Models of how the CUDA driver chooses the addresses of new segments.
 #ifndef PLIM_CORE_DRIVER_H
 #define PLIM_CORE_DRIVER_H
 
 #include "allocator.h"
 #include "vec.h"
 
-// The driver as recorded addresses show it (one machine, driver 580): address space is taken in
-// ranges of 32 MiB multiples, from the top down, each in the highest gap larger than it; a segment
-// takes the start of its range; what is left of a range, or comes free in it, serves later segments,
-// lowest address first; a range that is empty again is given up.
+// The driver as recorded addresses show it (one machine, driver 580). Address space is taken in ranges of multiples of
+// 32 MiB, from the top down, each in the highest gap larger than it. A segment takes the start of its range; the rest
+// of a range, and memory freed in it, serves later segments, lowest address first. An empty range is given up.
 //
-// The error of peak reserved when it stands in for the recorded addresses of the training runs in
-// tests/truth, same settings, same machine that it was read off; measured by
-// tests/core/allocator/test_address_model.c, which fails if it changes.
+// The error of the reserved peak when this model replaces the recorded addresses of the training runs in tests/truth,
+// with the same settings and on the same machine. Measured by tests/core/allocator/test_address_model.c, which fails if
+// it changes.
 #define PLIM_ADDRESS_MODEL_MEAN_PERCENT 0.04
 #define PLIM_ADDRESS_MODEL_WORST_PERCENT 2.2
 
@@ -25,15 +24,15 @@ typedef struct {
 } plim_address_hole;
 
 typedef struct {
-  vec(plim_address_range) ranges; // by address, each with a segment in it
+  vec(plim_address_range) ranges; // by address; each contains a segment
   vec(plim_address_hole) holes;   // by address; unused parts of ranges
-  bool has_failed;                // this machine was out of memory: no addresses from here on
+  bool has_failed;                // out of memory: no more addresses
 } plim_address_model;
 
 void plim_address_model_init(plim_address_model *model);
 void plim_address_model_clear(plim_address_model *model);
 
-// A copy in the same state; false when memory is out.
+// Copies the state. Returns false when out of memory.
 bool plim_address_model_copy(plim_address_model *to, const plim_address_model *from);
 
 // The model as an allocator's driver; it must outlive the allocator.

@@ -1,8 +1,8 @@
 #include "freeset.h"
 
 // ---- a treap whose nodes are blocks -------------------------------------------------------------
-// The priority of a node is a hash of its index: the tree is balanced with high probability
-// whatever the order of insertions, and the same input always gives the same tree.
+// The priority of a node is a hash of its index, so the tree is balanced with high probability whatever the order of
+// insertions, and the same input always gives the same tree.
 
 typedef bool less_fn(const plim_block *a, const plim_block *b);
 
@@ -82,7 +82,7 @@ static inline uint32_t tree_before(uint32_t root, const plim_block *blocks,
 
 // ---- size classes -------------------------------------------------------------------------------
 
-// Sizes below 16 units of 512 bytes have a class each; above, every power of two has 16.
+// Sizes below 16 units of 512 bytes have their own class; above that, every power of two has 16 classes.
 static inline unsigned class_of(uint64_t bytes) {
   uint64_t units = bytes >> 9;
   if (units < 16) return (unsigned)units;

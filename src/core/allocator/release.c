@@ -1,5 +1,5 @@
-// What goes back to the driver, and in which order. Each way of releasing first chooses its blocks
-// and then releases them, so that a forecast can ask for the choice alone.
+// Which memory is returned to the driver, and in which order. Each kind of release first chooses its blocks and then
+// releases them, so that a forecast can use the choice alone.
 #include "allocator_impl.h"
 
 typedef vec(uint32_t) choice;
@@ -45,7 +45,7 @@ static ages measure_ages(plim_allocator *a) {
   return sum;
 }
 
-// One pass: every whole block at least as old as the mean. Returns the bytes chosen.
+// One pass of garbage collection: chooses every whole block that is at least as old as the mean. Returns its bytes.
 static uint64_t choose_old_pass(plim_allocator *a, ages *left, choice *chosen) {
   double mean = (double)left->total_age / (double)left->count;
   uint64_t bytes = 0;
@@ -67,8 +67,8 @@ static uint64_t choose_old_pass(plim_allocator *a, ages *left, choice *chosen) {
   return bytes;
 }
 
-// Passes repeat with the mean of what is left until reserved memory is under the threshold; a pass
-// is never cut short.
+// Passes repeat with the mean age of the remaining blocks until reserved memory is under the threshold; a pass is never
+// cut short.
 static void choose_old(plim_allocator *a, choice *chosen) {
   double share = a->options.conf.gc_threshold * (double)a->options.limit_bytes;
   uint64_t threshold = (uint64_t)share, reserved = a->stats.now.reserved_bytes;
@@ -84,8 +84,8 @@ static void choose_old(plim_allocator *a, choice *chosen) {
 
 // ---- oversize blocks --------------------------------------------------------------------------------
 
-// One block that is large enough, or several from the largest down. True if they suffice. What was
-// chosen on the way is released in any case.
+// Chooses one block that is large enough, or several from the largest down. Returns whether they suffice. Blocks chosen
+// on the way are released in any case.
 static bool choose_oversize(plim_allocator *a, uint32_t freelist_index, uint64_t bytes,
                             choice *chosen) {
   uint64_t oversize = a->options.conf.max_split_bytes;
@@ -109,7 +109,7 @@ static bool choose_oversize(plim_allocator *a, uint32_t freelist_index, uint64_t
 
 // ---- everything ---------------------------------------------------------------------------------------
 
-// Of a lane: whole segments first, then the free blocks of expandable segments.
+// For each free list: whole segments first, then the free blocks of expandable segments.
 static void choose_all_of(plim_allocator *a, bool is_large, bool expandable, choice *chosen) {
   for (size_t i = 0; i < a->freelist_order.len; i++) {
     plim_freelist *l = freelist_at(a, a->freelist_order.at[i]);
@@ -155,7 +155,7 @@ bool release_oversize(plim_allocator *a, uint32_t freelist, uint64_t bytes) {
   return enough;
 }
 
-// Waits for all streams first, so blocks that were pending can go too.
+// Waits for all streams first, so that pending blocks can be released, too.
 void release_all(plim_allocator *a) {
   complete_all(a);
   choice chosen = {0};

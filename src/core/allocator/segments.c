@@ -1,7 +1,7 @@
-// Memory from the driver: whole segments by cudaMalloc, or pages mapped into expandable segments.
+// Getting memory from the driver: whole segments by cudaMalloc, or pages mapped into expandable segments.
 #include "allocator_impl.h"
 
-#define UNBOUNDED_RANGE (1ull << 40) // address space where the card's size is unknown: 1 TiB
+#define UNBOUNDED_RANGE (1ull << 40) // address space if the card's size is unknown: 1 TiB
 
 uint64_t page_bytes(const plim_allocator *a, bool is_large) {
   return is_large ? a->options.conf.large_segment_bytes : SMALL_SEGMENT;
@@ -89,7 +89,7 @@ static bool has_room(const plim_allocator *a, uint32_t block, uint64_t bytes) {
   return room >= bytes;
 }
 
-// Where to grow: the lowest hole with enough room, together with the free block before it.
+// Where to grow: the lowest unmapped block that, together with the free block before it, has enough room.
 static uint32_t place_to_grow(plim_allocator *a, uint32_t freelist, uint64_t bytes) {
   uint32_t root = freelist_at(a, freelist)->unmapped;
   for (uint32_t hole = plim_address_tree_first(root, a->blocks.at); hole;
@@ -101,8 +101,8 @@ static uint32_t place_to_grow(plim_allocator *a, uint32_t freelist, uint64_t byt
   return range_new(a, freelist, bytes);
 }
 
-// Maps enough pages at the start of an unmapped block for `bytes`; the block becomes free memory,
-// joined with its neighbours, and is back in the free set under the index it had.
+// Maps enough pages for `bytes` at the start of an unmapped block. The block becomes free memory, is merged with its
+// neighbours, and is in the free set again under the same index.
 static bool map_pages(plim_allocator *a, uint32_t block, uint64_t bytes) {
   plim_block *b = block_at(a, block);
   plim_freelist *l = freelist_at(a, b->freelist);
@@ -138,7 +138,7 @@ static uint32_t grow(plim_allocator *a, uint32_t freelist, uint64_t bytes) {
     uint32_t hole = block_at(a, block)->next;
     uint64_t missing = bytes - block_at(a, block)->bytes;
     if (!map_pages(a, hole, at_most(missing, block_at(a, hole)->bytes))) return 0;
-    block = hole; // it absorbed the block before it
+    block = hole; // it was merged with the block before it
   }
   free_erase(a, block);
   return block;
@@ -152,7 +152,7 @@ uint64_t pages_inside(const plim_allocator *a, const plim_block *b, uint64_t *by
   return first;
 }
 
-// Splits the part of a free block that keeps its memory off one end.
+// Splits off one end of a free block, which keeps its memory.
 static bool keep_edge(plim_allocator *a, uint32_t block, uint64_t addr, uint64_t bytes,
                       bool front) {
   if (!bytes) return true;
@@ -190,7 +190,7 @@ void pages_release(plim_allocator *a, uint32_t block) {
   range_delete_if_empty(a, block);
 }
 
-// ---- either ---------------------------------------------------------------------------------------
+// ---- both kinds of segments -----------------------------------------------------------------------
 
 uint32_t segment_obtain(plim_allocator *a, uint32_t freelist, uint64_t bytes, uint64_t request) {
   uint64_t limit = a->options.limit_bytes;

@@ -1,43 +1,42 @@
-// Finds models that are there twice: sets of tensors with the same shapes, in the same or another
-// dtype, alive at the same time.
+// Finds models that are in memory twice: sets of tensors with the same shapes, in the same or another dtype, alive at
+// the same time.
 //
-// A recording has sizes, not shapes, so two sets match if nine tenths of their sizes agree after
-// scaling by 1, 2, 4, 1/2 or 1/4. With stacks, a set is what one line of the user's code made in a
-// row. Without (or where one line made all), the sequence of sizes itself must come again, as a
-// whole model: its largest tensors, the embeddings, come once or twice in it, so that layers, which
-// repeat by nature, do not count. Where every copy has gradients all are trained: encoders of one
-// model, not copies.
+// A recording has sizes but no shapes, so two sets match if nine tenths of their sizes agree after scaling by 1, 2, 4,
+// 1/2 or 1/4. With stacks, a set is what one line of the user's code allocated in a row. Without stacks (or if one
+// line allocated everything), the sequence of sizes itself must repeat as a whole model: its largest tensors, the
+// embeddings, occur only once or twice in it, so that layers, which repeat anyway, do not count. If every copy has
+// gradients, all are trained: they are encoders of one model and not copies.
 #include "hash.h"
 #include "trace_analysis.h"
 
 enum {
-  MIN_TENSORS = 8,           // of a set made by one line
-  MIN_SEQUENCE_TENSORS = 24, // of a repeated sequence; a transformer layer has 9 to 16
+  MIN_TENSORS = 8,           // in a set allocated by one line
+  MIN_SEQUENCE_TENSORS = 24, // in a repeated sequence; a transformer layer has 9 to 16
   MAX_LARGEST = 2,           // tensors of the largest size in a sequence: embedding and head
-  MAX_SETS = 32,             // the largest ones are compared
+  MAX_SETS = 32,             // only the largest sets are compared
   MAX_ANCHORS = 16,
   MAX_ANCHOR_SIZES = 4,
-  SHARE = 10 // all but a tenth must match
+  SHARE = 10 // at most one in ten tensors may differ
 };
 
 #define MIN_BYTES PLIM_MIB
 
 typedef struct {
   uint64_t bytes;
-  uint32_t stack, line; // line: the user's
-  size_t event;         // where it was made; 0 for what was there before
+  uint32_t stack, line; // line: of the user's code
+  size_t event;         // where it was allocated; 0: before the recording
 } tensor;
 
 typedef vec(tensor) tensors;
 
-// A range of `tensors`; the sizes, sorted, are at the same range of `sizes`.
+// A range of `tensors`. The same range of `sizes` has their sizes, sorted.
 typedef struct {
   size_t first, count;
   uint64_t bytes;
   bool is_taken;
 } set;
 
-// Bytes of the second against the first, as a fraction.
+// Bytes of the second set divided by those of the first, as a fraction.
 typedef struct {
   uint64_t up, down;
 } ratio;
@@ -48,24 +47,23 @@ enum { RATIOS = sizeof ratios / sizeof *ratios };
 typedef struct {
   const plim_trace *trace;
   const plim_trace_analysis *analysis;
-  size_t moment; // all that is compared is alive here
-  tensors all;   // in the order they were made, after those that were there before
-  size_t old;    // how many were there before
-  size_t set_up; // how many were made before the first step
+  size_t moment; // everything that is compared is alive here
+  tensors all;   // in the order of allocation, after those from before the recording
+  size_t old;    // number of tensors from before the recording
+  size_t set_up; // number of tensors allocated before the first step
   uint64_t *sizes;
   vec(set) sets;
-  plim_hash gradients; // size -> how many gradients of one step have it
+  plim_hash gradients; // size -> number of gradients of one step with that size
   plim_duplicates *out;
 } search;
 
-// ---- what is compared -----------------------------------------------------------------------------
+// ---- tensors to compare ---------------------------------------------------------------------------
 
 static bool is_lasting(uint8_t kind) {
   return kind == PLIM_KIND_PARAMETER || kind == PLIM_KIND_OTHER || kind == PLIM_KIND_WORKSPACE;
 }
 
-// The start of the last step: copies that are made late are there by then. Without steps, the
-// failure or the end.
+// The start of the last step, so that copies made late exist. Without steps, the failure or the end.
 static size_t find_moment(const plim_trace *t, const plim_trace_analysis *s) {
   if (s->steps.len) return s->steps.at[s->steps.len - 1].first;
   for (size_t i = t->events.len; i-- > 0;)
@@ -90,7 +88,7 @@ static bool collect_old(search *s) {
     if (!is_alive || line == PLIM_NO_LINE || !is_lasting(s->analysis->start_kind.at[i])) continue;
     if (!vec_push(&s->all, (tensor){b->requested_bytes, b->stack, line, 0})) return false;
   }
-  s->old = s->all.len; // by address so far, which means nothing
+  s->old = s->all.len; // these are sorted by address, so their order means nothing
   if (s->old) qsort(s->all.at, s->old, sizeof *s->all.at, line_order);
   return true;
 }
@@ -106,14 +104,14 @@ static bool collect_made(search *s) {
   return true;
 }
 
-// Sequences are looked for in what set-up made: a leak repeats a sequence with every step.
+// Sequences are searched only in what set-up allocated, because a leak repeats a sequence in every step.
 static size_t count_set_up(const search *s) {
   size_t first = s->analysis->steps.len ? s->analysis->steps.at[0].first : SIZE_MAX, count = s->old;
   while (count < s->all.len && s->all.at[count].event < first) count++;
   return count;
 }
 
-// Gradients by size, of the step that made most.
+// Counts gradients by size, of the step that has the most.
 static bool collect_gradients(search *s) {
   const plim_trace_analysis *analysis = s->analysis;
   size_t best = 0, best_count = 0;
@@ -182,7 +180,7 @@ static bool scales(uint64_t a, uint64_t b, ratio r) {
   return a <= UINT64_MAX / 4 && b <= UINT64_MAX / 4 && a * r.up == b * r.down;
 }
 
-// How many tensors of two sets agree at a ratio, and their bytes in the second.
+// How many tensors of two sets agree at a ratio, and their bytes in the second set.
 static size_t common(const search *s, const set *a, const set *b, ratio r, uint64_t *bytes) {
   size_t i = 0, k = 0, count = 0;
   *bytes = 0;
@@ -202,7 +200,7 @@ static size_t common(const search *s, const set *a, const set *b, ratio r, uint6
 
 static bool is_most(uint64_t part, uint64_t whole) { return part >= whole - whole / SHARE; }
 
-// Whether b is a copy of a. *r tells at which ratio, *count how many tensors agree.
+// Whether b is a copy of a. Sets *r to the ratio and *count to the number of tensors that agree.
 static bool is_copy(const search *s, const set *a, const set *b, ratio *r, size_t *count) {
   size_t fewer = a->count < b->count ? a->count : b->count;
   size_t more = a->count < b->count ? b->count : a->count;
@@ -248,7 +246,7 @@ static bool all_trained(const search *s, const set *sets, size_t count) {
   return ok && is_most(trained, tensors_count);
 }
 
-// Adds the copies to the result, unless all are trained. False when memory is out.
+// Adds the copies to the result unless all are trained. Returns false when out of memory.
 static bool report(search *s, const set *sets, const ratio *r, size_t count, size_t agree) {
   if (count < 2 || all_trained(s, sets, count)) return true;
   plim_duplicate found = {.tensors = agree, .event = s->moment};
@@ -287,7 +285,7 @@ static bool compare_sets(search *s) {
 
 // ---- sequences ------------------------------------------------------------------------------------
 
-// The run of tensors around `at` that come again `lag` later at a ratio.
+// The run of tensors around `at` that repeats `lag` tensors later at a ratio.
 static set find_run(const search *s, size_t at, size_t lag, ratio r) {
   size_t first = at, end = at;
   const tensor *all = s->all.at;
@@ -303,7 +301,7 @@ static bool is_whole_model(const search *s, const set *a) {
   return a->count >= MIN_SEQUENCE_TENSORS && a->bytes >= MIN_BYTES && largest <= MAX_LARGEST;
 }
 
-// The largest size below a limit.
+// The largest size below the limit.
 static uint64_t largest_below(const search *s, uint64_t limit) {
   uint64_t largest = 0;
   for (size_t i = s->old; i < s->set_up; i++)
@@ -311,7 +309,7 @@ static uint64_t largest_below(const search *s, uint64_t limit) {
   return largest;
 }
 
-// Positions of the tensors of a size and of what may be their copies.
+// Positions of the tensors of that size and of their possible copies.
 static size_t find_anchors(const search *s, uint64_t largest, size_t anchor[MAX_ANCHORS]) {
   size_t count = 0;
   for (size_t i = s->old; i < s->set_up && count < MAX_ANCHORS; i++)
@@ -332,9 +330,8 @@ static bool find_ratio(uint64_t a, uint64_t b, ratio *r) {
   return false;
 }
 
-// A copy may be made in a slightly other order, with buffers first or last, which cuts the run
-// short of the whole model. The two neighbouring windows around the runs in which most tensors
-// agree are the copies.
+// A copy may be allocated in a slightly different order, with buffers first or last, which makes the run shorter than
+// the whole model. The copies are the two adjacent windows around the runs in which the most tensors agree.
 static size_t widen(search *s, set copies[2], size_t lag, ratio r) {
   enum { MAX_MORE = 8 }; // tensors out of place
   const set run = copies[0];
@@ -354,7 +351,7 @@ static size_t widen(search *s, set copies[2], size_t lag, ratio r) {
   return agree;
 }
 
-// The sequence around the first anchor, and every place behind it where it comes again.
+// Compares the sequence around the first anchor with every later place where it repeats.
 static bool compare_sequence(search *s, const size_t *anchor, size_t anchors, size_t lag) {
   set copies[MAX_ANCHORS];
   ratio r[MAX_ANCHORS] = {{1, 1}}, at;
@@ -365,7 +362,7 @@ static bool compare_sequence(search *s, const size_t *anchor, size_t anchors, si
     if (distance < lag || (count == 1 && distance != lag)) continue;
     if (!find_ratio(s->all.at[anchor[0]].bytes, s->all.at[anchor[k]].bytes, &at)) continue;
     set next = find_run(s, anchor[0], distance, at);
-    if (next.count > lag) next.count = lag; // beyond, the copies would overlap
+    if (next.count > lag) next.count = lag; // with more, the copies would overlap
     if (count == 1) run = next;
     if (!is_most(next.count, lag) || next.count < run.count) continue;
     copies[count] = make_set(s, run.first + distance, run.count);
@@ -378,8 +375,8 @@ static bool compare_sequence(search *s, const size_t *anchor, size_t anchors, si
   return report(s, copies, r, count, agree);
 }
 
-// Without gradients nobody can tell copies from parts of one model. The largest tensors need not be
-// the model's (data, library workspaces), so the next sizes get their turn.
+// Without gradients, copies cannot be told from parts of one model. The largest tensors may not belong to the model
+// (data, library workspaces), so the next smaller sizes are tried as well.
 static bool compare_sequences(search *s) {
   uint64_t size = UINT64_MAX / 4;
   for (int try = 0; try < MAX_ANCHOR_SIZES && s->gradients.len && !s->out->len; try++) {
@@ -392,7 +389,7 @@ static bool compare_sequences(search *s) {
   return true;
 }
 
-// ---- all of it ------------------------------------------------------------------------------------
+// ---- the search -----------------------------------------------------------------------------------
 
 bool plim_find_duplicates(const plim_trace *trace, const plim_trace_analysis *analysis,
                           plim_duplicates *duplicates) {

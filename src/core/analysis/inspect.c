@@ -8,7 +8,7 @@
 
 typedef struct {
   plim_fragmentation *out;
-  plim_stranded segment; // the one being walked through
+  plim_stranded segment; // the segment being visited
   bool ok;
 } walker;
 
@@ -64,12 +64,12 @@ static bool look_at_segments(const plim_allocator *a, plim_fragmentation *out) {
 typedef struct {
   const plim_trace *trace;
   const plim_trace_analysis *analysis;
-  uint64_t (*by_line)[PLIM_KIND_COUNT]; // by frame; the last entry is "no stack"
+  uint64_t (*by_line)[PLIM_KIND_COUNT]; // indexed by frame; the last entry is "no stack"
   uint64_t *counts;
 } tally;
 
 static void tally_add(tally *t, plim_holders *out, uint32_t stack, uint8_t kind, uint64_t bytes) {
-  if (bytes == PLIM_UNKNOWN) return; // a request that failed in this simulation
+  if (bytes == PLIM_UNKNOWN) return; // the request failed in this simulation
   uint32_t line = t->analysis->line.at[stack];
   size_t row = line == PLIM_NO_LINE ? t->trace->frames.len : line;
   t->by_line[row][kind] += bytes;
@@ -78,7 +78,7 @@ static void tally_add(tally *t, plim_holders *out, uint32_t stack, uint8_t kind,
   out->bytes += bytes;
 }
 
-// What is alive after event `moment`: allocated until then and freed later.
+// Adds up what is alive after event `moment`: allocated until then and freed later.
 static void tally_alive(tally *t, const plim_allocator *a, size_t moment, plim_holders *out) {
   const plim_trace *trace = t->trace;
   for (size_t i = 0; i < trace->start_blocks.len; i++) {
@@ -155,7 +155,7 @@ static bool look_at_holders(const plim_trace *trace, const plim_trace_analysis *
   return ok;
 }
 
-// ---- looking at moments -----------------------------------------------------------------------------------
+// ---- inspecting moments -----------------------------------------------------------------------------------
 
 typedef struct {
   size_t event;
@@ -165,7 +165,7 @@ typedef struct {
 typedef struct {
   const plim_trace *trace;
   const plim_trace_analysis *analysis;
-  target *targets; // by event
+  target *targets; // sorted by event
   size_t count, next;
   bool ok;
 } inspector;

@@ -1,4 +1,4 @@
-// What memory looked like at one moment of a replay: who held it, and what was stranded.
+// The state of memory at one moment of a replay: who held it, and how much was stranded.
 #ifndef PLIM_CORE_INSPECT_H
 #define PLIM_CORE_INSPECT_H
 
@@ -14,26 +14,26 @@ typedef struct {
 
 typedef struct {
   plim_usage usage;
-  uint64_t stranded_bytes; // free pieces of segments that are in use: cannot go back to the driver
-  uint64_t cached_bytes;   // whole segments without a block in use: given back when needed
-  uint64_t slack_bytes;    // handed out beyond what was asked for: rounding, unsplit remainders
+  uint64_t stranded_bytes; // free pieces of segments in use: cannot be returned to the driver
+  uint64_t cached_bytes;   // segments without a block in use: returned to the driver when needed
+  uint64_t slack_bytes;    // allocated beyond the request: rounding, unsplit remainders
   uint64_t largest_free_bytes;
   vec(plim_stranded) segments; // most free bytes first
 } plim_fragmentation;
 
 typedef struct {
-  uint32_t frame; // index into trace.frames; PLIM_NO_LINE where no stack was recorded
-  uint32_t kind;  // the plim_kind that most of its bytes are
+  uint32_t frame; // index into trace.frames; PLIM_NO_LINE: no stack was recorded
+  uint32_t kind;  // the plim_kind of most of its bytes
   uint64_t bytes, count;
 } plim_held; // what one line or module holds
 
 typedef vec(plim_held) plim_held_list;
 
 typedef struct {
-  uint64_t bytes; // the whole: allocated bytes at that moment
+  uint64_t bytes; // allocated bytes at that moment
   uint64_t by_kind[PLIM_KIND_COUNT];
-  plim_held_list by_line;   // largest first; each sums to the whole
-  plim_held_list by_module; // frame: any of that file
+  plim_held_list by_line;   // largest first; each list adds up to `bytes`
+  plim_held_list by_module; // frame: any frame of that module's file
 } plim_holders;
 
 typedef struct {
@@ -42,9 +42,9 @@ typedef struct {
   plim_holders holders;
 } plim_moment;
 
-// Replays the trace again and looks at the given events, in any order: moments[i] is for events[i].
-// With `guided` NULL the replay is guided, as recorded; otherwise it is the what-if replay of that
-// guided one under `options`. Free each moment with plim_moment_clear. False when memory is out.
+// Replays the trace again and inspects the given events, in any order: moments[i] is for events[i]. If `guided` is
+// NULL, this is a guided replay of the recording; otherwise it is the what-if replay after that guided replay, under
+// `options`. Free each moment with plim_moment_clear. Returns false when out of memory.
 bool plim_inspect(const plim_trace *trace, const plim_trace_analysis *analysis,
                   const plim_guided *guided, const plim_replay_options *options,
                   const size_t *events, size_t count, plim_moment *moments);

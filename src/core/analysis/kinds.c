@@ -1,22 +1,22 @@
-// What each allocation probably is: by when it was made, when it was freed, and (with stacks) what
+// Determines what each allocation probably is, from when it was allocated, when it was freed, and (with stacks) what
 // the program was doing.
 //
-//   made in set-up     alive at the last optimizer step: parameter (optimizer state if an optimizer
-//                      loaded it); freed before the first step: temporary; else other
-//   made in an         alive behind it: optimizer state; else temporary
-//   optimizer's step
-//   made before it     alive when the optimizer begins, and gone before it begins again: gradient, if
-//   in a step          it was made in a backward pass (stacks), or else if zero_grad freed it, or
-//                      (where zero_grad is not seen) it has the size of a parameter. Gradients that are zeroed in place live for ever:
-//                      those have sizes of parameters.
-//                      outlives the next step: workspace if made in the first two steps, never freed
-//                      and nothing like it comes later; else other
-//                      made before a turn to backward, and alive at it: activation; else temporary
+//   in set-up          alive at the last optimizer step: parameter (optimizer state if an optimizer loaded it);
+//                      freed before the first step: temporary; else other
+//   in an optimizer    alive after it: optimizer state; else temporary
+//   step
+//   in a step, before  alive when the optimizer begins, and freed before it begins again: gradient, if it was allocated
+//   the optimizer      in a backward pass (stacks), or else if zero_grad freed it, or (if zero_grad is not seen) if it
+//                      has the size of a parameter. Gradients that are zeroed in place live forever; they have sizes
+//                      of parameters.
+//                      outlives the next step: workspace if allocated in the first two steps, never freed, and nothing
+//                      like it comes later; else other
+//                      allocated before the backward pass starts, and alive then: activation; else temporary
 //
-// With stacks, a turn is the first allocation of a backward pass behind one that is not, so what a
-// checkpoint recomputes counts as activation, too. Without stacks, scalars mark the turn: the loss,
-// its scaled copies and the gradient that backward starts from have one element and follow each
-// other, so the last of a row of scalars is taken for the turn; what a checkpoint recomputes shows no turn and counts as temporary.
+// With stacks, a backward pass starts at its first allocation after one of another phase, so what a checkpoint
+// recomputes counts as activation, too. Without stacks, scalars mark the start: the loss, its scaled copies and the
+// gradient that backward starts from have one element and follow each other, so the last scalar in a row is taken as
+// the start. What a checkpoint recomputes then shows no start and counts as temporary.
 #include "hash.h"
 #include "trace_analysis_impl.h"
 
@@ -24,14 +24,14 @@ enum { SCALAR_BYTES = 4 }; // one float32
 
 typedef struct {
   analysis_reader *r;
-  plim_hash parameter_sizes; // size -> how many parameters have it
+  plim_hash parameter_sizes; // size -> number of parameters with that size
   plim_hash late_keys;       // stack and size of what steps after the second leave behind
   bool grads_stay;           // gradients are zeroed in place
-  bool zero_grad_tells; // zero_grad is seen to free gradients, so what it does not free is none
-  // Where the sweep stands, from the last event to the first:
+  bool zero_grad_tells;      // zero_grad is seen to free gradients: what it keeps is no gradient
+  // The position of the sweep, which goes from the last event to the first:
   size_t step;           // the step of the event, from 1; 0 in set-up
-  size_t span;           // optimizer spans that begin at or before it
-  size_t turn;           // the next turn to backward; SIZE_MAX if none
+  size_t span;           // number of optimizer spans that begin at or before it
+  size_t turn;           // the next start of a backward pass; SIZE_MAX: none
   bool is_scalar_behind; // the next allocation is a scalar
 } sweep;
 
@@ -66,15 +66,15 @@ static bool has_parameter_size(const sweep *s, uint64_t bytes) {
 }
 
 static uint64_t key_of(const plim_event *e) {
-  return e->bytes * 0x9e3779b97f4a7c15ull + e->stack; // Fibonacci hashing keeps the two apart
+  return e->bytes * 0x9e3779b97f4a7c15ull + e->stack; // Fibonacci hashing separates the two
 }
 
-static size_t step_end(const sweep *s, size_t step) { // of a step counted from 1
+static size_t step_end(const sweep *s, size_t step) { // counted from 1
   const plim_trace_analysis *analysis = s->r->analysis;
   return step && step <= analysis->steps.len ? analysis->steps.at[step - 1].end : SIZE_MAX;
 }
 
-// Outlives the step behind its own.
+// Whether the allocation outlives the step after its own.
 static bool stays(const sweep *s, size_t i) {
   return s->step < s->r->analysis->steps.len &&
          analysis_death(s->r->analysis, i) >= step_end(s, s->step + 1);
@@ -94,7 +94,7 @@ static bool is_gradient(const sweep *s, size_t i) {
   bool fits = has_parameter_size(s, s->r->trace->events.at[i].bytes);
   size_t again = span_first(s, s->span + 1);
   if (again != SIZE_MAX && death >= again) return fits && (s->grads_stay || !stays(s, i));
-  if (death == SIZE_MAX) // a zero_grad that came and went freed all there were
+  if (death == SIZE_MAX) // a zero_grad that came and went freed all gradients
     return fits && !(s->zero_grad_tells && zero_grad_follows(s->r, span_first(s, s->span)));
   return s->r->has_stacks || (s->zero_grad_tells ? in_zero_grad(s->r, death) : fits);
 }
@@ -140,12 +140,12 @@ static plim_kind kind_of(const sweep *s, size_t i) {
 static void start_sweep(sweep *s) {
   s->step = s->r->analysis->steps.len;
   s->span = s->r->spans.len;
-  // A step cut short was not seen to turn: its end counts as a turn.
+  // In a step that was cut short no backward pass was seen: its end counts as the start of one.
   s->turn = s->r->is_unfinished ? s->r->cut : SIZE_MAX;
   s->is_scalar_behind = false;
 }
 
-// Takes the sweep back to event i, which is an allocation.
+// Moves the sweep back to event i, an allocation.
 static void step_back(sweep *s, size_t i) {
   const plim_trace_analysis *analysis = s->r->analysis;
   while (s->step && analysis->steps.at[s->step - 1].first > i) s->step--;
@@ -165,7 +165,7 @@ static void note_turn(sweep *s, size_t i) {
 
 typedef bool (*visit)(sweep *s, size_t event);
 
-// Visits every allocation, the last first: what comes behind it is known then.
+// Visits every allocation, the last first, so that what follows it is already known.
 static bool sweep_back(sweep *s, visit f) {
   start_sweep(s);
   for (size_t i = s->r->trace->events.len; i-- > 0;) {
@@ -199,8 +199,8 @@ static bool set_kind(sweep *s, size_t i) {
   return true;
 }
 
-// Gradients of the first step that the second one still finds are zeroed in place; those that
-// zero_grad frees tell themselves from results that a variable holds until the next step.
+// If gradients of the first step still exist in the second, they are zeroed in place. If zero_grad frees them, that
+// distinguishes them from results that a variable holds until the next step.
 static void find_grads_mode(sweep *s) {
   size_t gone = 0, kept = 0;
   start_sweep(s);
@@ -214,17 +214,17 @@ static void find_grads_mode(sweep *s) {
     else gone++;
     s->zero_grad_tells |= death != SIZE_MAX && in_zero_grad(s->r, death);
   }
-  s->grads_stay = kept > gone && !s->r->spans_are_guessed; // state would pass for gradients there
+  s->grads_stay = kept > gone && !s->r->spans_are_guessed; // there, state would look like gradients
 }
 
-// ---- what was there before the recording ----------------------------------------------------------
+// ---- blocks from before the recording -------------------------------------------------------------
 
 static plim_kind start_kind(const analysis_reader *r, size_t i) {
   const plim_start_block *b = &r->trace->start_blocks.at[i];
   size_t freed = r->analysis->start_freed_at.at[i];
   if (freed != PLIM_NEVER && in_zero_grad(r, freed)) return PLIM_KIND_GRADIENT;
   if (!b->stack || b->stack >= r->facts.len) return PLIM_KIND_OTHER;
-  stack_facts f = r->facts.at[b->stack]; // known only of what is alive at the end
+  stack_facts f = r->facts.at[b->stack]; // known only for blocks alive at the end
   if (f.in_optimizer || f.phase == PHASE_STATE) return PLIM_KIND_OPTIMIZER;
   return f.phase == PHASE_UNKNOWN ? PLIM_KIND_PARAMETER : PLIM_KIND_OTHER;
 }

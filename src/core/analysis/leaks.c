@@ -1,11 +1,10 @@
-// Finds what survives step after step.
+// Finds allocations that accumulate step after step.
 //
-// A leak is a line that leaves something behind in most steps, and holds more and more: its bytes
-// must still grow in the second half of the run and in its last quarter, so a buffer of fixed length
-// is none. The first step (state made lazily) and the last two (results still in a variable) do not
-// count as evidence.
+// A line leaks if it leaves something behind in most steps and holds more and more: its bytes must still grow in the
+// second half of the run and in its last quarter, so a buffer of fixed length is not a leak. The first step (state
+// created lazily) and the last two (results still in a variable) do not count as evidence.
 #include "hash.h"
-#include "trace_analysis.h"
+#include "trace_analysis_impl.h"
 
 enum { MIN_STEPS = 3 }; // steps that left something behind
 
@@ -23,20 +22,16 @@ typedef struct {
   const plim_trace *trace;
   const plim_trace_analysis *analysis;
   vec(group) groups;
-  uint32_t *by_line;    // by frame: its group
-  plim_hash by_size;    // where there is no stack
-  size_t steps;         // all of them
+  uint32_t *by_line;    // indexed by frame: its group
+  plim_hash by_size;    // for allocations without a stack
+  size_t steps;         // number of steps
   size_t first, last;   // the steps that count, from 1
-  size_t checkpoint[3]; // steps: the middle, three quarters, the last that counts
-  size_t horizon;       // alive here is alive at the end
-  bool is_pooled;       // everything without stack is one group: sizes differ by batch
+  size_t checkpoint[3]; // steps: the middle, three quarters, the last one that counts
+  size_t horizon;       // what is alive at this event counts as alive at the end
+  bool is_pooled;       // everything without a stack is one group: sizes vary by batch
 } search;
 
-static size_t death_of(const search *s, size_t event) {
-  return s->analysis->freed_at.at[event] == PLIM_NEVER ? SIZE_MAX : s->analysis->freed_at.at[event];
-}
-
-// After a failure everything is let go while the stack unwinds: the moment before it is the end.
+// After a failure everything is freed while the stack unwinds, so the moment before it is the end.
 static size_t find_horizon(const plim_trace *t, const plim_trace_analysis *analysis) {
   const plim_trace_step *last = &analysis->steps.at[analysis->steps.len - 1];
   for (size_t i = last->end; i > last->first; i--)
@@ -49,7 +44,7 @@ static uint32_t add_group(search *s, uint32_t stack, uint32_t line) {
   return vec_push(&s->groups, g) ? (uint32_t)s->groups.len - 1 : NO_GROUP;
 }
 
-// The group of an allocation, made if new; NO_GROUP when memory is out.
+// The group of an allocation, created if new; NO_GROUP when out of memory.
 static uint32_t group_of(search *s, const plim_event *e) {
   uint32_t line = e->stack < s->analysis->line.len ? s->analysis->line.at[e->stack] : PLIM_NO_LINE;
   if (line != PLIM_NO_LINE) {
@@ -79,7 +74,7 @@ static void count_survivor(search *s, group *g, uint64_t bytes, size_t step) {
   g->evidence_steps += is_new;
 }
 
-// What lives beyond the end of its step is alive at the checkpoints between birth and death.
+// An allocation that outlives its step counts at the checkpoints between its allocation and its free.
 static void count_live(search *s, group *g, const plim_event *e, size_t step, size_t death) {
   for (size_t c = 0; c < 3; c++) {
     size_t at = s->checkpoint[c];
@@ -87,7 +82,7 @@ static void count_live(search *s, group *g, const plim_event *e, size_t step, si
   }
 }
 
-// Optimizer state appears in the first steps, in the sizes of what the model works with.
+// Optimizer state is created in the first steps, with the sizes of parameters.
 static bool is_lazy_state(const search *s, size_t event, size_t step) {
   return step <= 2 && s->analysis->kind.at[event] == PLIM_KIND_OPTIMIZER;
 }
@@ -98,7 +93,7 @@ static bool read_allocations(search *s) {
     while (step < s->steps && s->analysis->steps.at[step].first <= i) step++;
     const plim_event *e = &s->trace->events.at[i];
     if (e->action != PLIM_EV_ALLOC || is_lazy_state(s, i, step)) continue;
-    size_t death = death_of(s, i);
+    size_t death = analysis_death(s->analysis, i);
     if (death < s->analysis->steps.at[step - 1].end) continue;
     uint32_t at = group_of(s, e);
     if (at == NO_GROUP) return false;
@@ -108,7 +103,7 @@ static bool read_allocations(search *s) {
   return true;
 }
 
-// Grows between two checkpoints by half of what its steps leave behind, or more.
+// Whether the group grows between two checkpoints by at least half of what its steps leave behind.
 static bool grows(const search *s, const group *g, size_t from, size_t to) {
   size_t steps = s->checkpoint[to] - s->checkpoint[from];
   uint64_t expected = g->leak.bytes_per_step / 2 * steps;
@@ -158,7 +153,7 @@ bool plim_find_leaks(const plim_trace *trace, const plim_trace_analysis *analysi
   s.horizon = find_horizon(trace, analysis);
   s.by_line = malloc((trace->frames.len + 1) * sizeof *s.by_line);
   bool ok = s.by_line && search_once(&s, leaks);
-  if (ok && !leaks->len) { // batches of varying length leave behind varying sizes
+  if (ok && !leaks->len) { // batches of varying length leave varying sizes behind
     s.is_pooled = true;
     ok = search_once(&s, leaks);
   }

@@ -1,23 +1,23 @@
-// Which line is responsible for a stack, and what the stack says about the program.
-// Strings are looked at once per frame; everything after that goes by index.
+// Finds the line responsible for each stack, and what the stack says about the program. Strings are examined once per
+// frame; everything after that uses indices.
 #include <stdio.h>
 #include <string.h>
 
 #include "text.h"
 #include "trace_analysis_impl.h"
 
-// Whose code a frame is.
+// Who owns the code of a frame.
 typedef enum {
   CODE_USER,
   CODE_PACKAGE, // installed, but not PyTorch
-  CODE_STDLIB,  // Python's own
-  CODE_TORCH,   // PyTorch's
+  CODE_STDLIB,  // of Python itself
+  CODE_TORCH,   // of PyTorch
   CODE_NATIVE,  // not Python: C++ frames
 } code_owner;
 
 typedef struct {
   uint8_t owner; // a code_owner
-  uint8_t phase; // a analysis_phase
+  uint8_t phase; // an analysis_phase
   bool is_zero_grad;
 } frame_facts;
 
@@ -30,7 +30,7 @@ static bool ends_with(const char *text, const char *end) {
   return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-// The path behind the last folder of installed packages, or NULL.
+// The path after the last folder of installed packages, or NULL.
 static const char *in_packages(const char *file) {
   static const char *const folders[] = {"site-packages/", "dist-packages/"};
   const char *found = NULL;
@@ -40,7 +40,7 @@ static const char *in_packages(const char *file) {
   return found;
 }
 
-// The path behind "python3.12/", or NULL.
+// The path after "python3.12/", or NULL.
 static const char *in_stdlib(const char *file) {
   for (const char *at = file; (at = strstr(at, "python3")); at++) {
     if (at != file && at[-1] != '/') continue;
@@ -51,7 +51,7 @@ static const char *in_stdlib(const char *file) {
   return NULL;
 }
 
-// Source trees are told by their usual name, since "/torch/" may be anyone's folder.
+// Source trees are recognised by their usual name, because "/torch/" may be anyone's folder.
 static const char *in_torch(const char *file) {
   const char *package = in_packages(file);
   if (!package && starts_with(file, "torch/")) package = file;
@@ -60,8 +60,8 @@ static const char *in_torch(const char *file) {
   return package && starts_with(package, "torch/") ? package : NULL;
 }
 
-// Python frames name a .py file, or something in angle brackets that has none: <stdin>, <string>,
-// a notebook's cell. Frozen modules are Python's own; all other names come from C++ unwinding.
+// Python frames name a .py file, or something in angle brackets that has no file: <stdin>, <string>, a notebook cell.
+// Frozen modules belong to Python itself; all other names come from C++ unwinding.
 static code_owner owner_of(const char *file) {
   if (starts_with(file, "<frozen")) return CODE_STDLIB;
   if (starts_with(file, "<eval_with_key>")) return CODE_TORCH; // torch.fx
@@ -72,8 +72,8 @@ static code_owner owner_of(const char *file) {
   return in_stdlib(file) ? CODE_STDLIB : CODE_USER;
 }
 
-// torch/optim/optimizer.py wraps every optimizer's step as `wrapper`, so that optimizers of other
-// packages are seen, too. lr_scheduler.py has steps of its own, which allocate nothing.
+// torch/optim/optimizer.py wraps every optimizer's step as `wrapper`, so optimizers of other packages are seen, too.
+// lr_scheduler.py has its own step functions, which allocate nothing.
 static analysis_phase optimizer_phase(const char *torch_path, const char *name) {
   if (!torch_path || !starts_with(torch_path, "torch/optim/")) return PHASE_UNKNOWN;
   if (ends_with(torch_path, "lr_scheduler.py")) return PHASE_UNKNOWN;
@@ -86,7 +86,7 @@ static analysis_phase phase_of(const char *file, const char *name) {
   if (strstr(name, "torch::autograd::Engine") || strcmp(name, "THPEngine_run_backward") == 0)
     return PHASE_BACKWARD;
   if (strcmp(name, "forward") == 0 || strcmp(name, "_call_impl") == 0) return PHASE_FORWARD;
-  // unpack_hook is where a checkpoint recomputes when autograd asks for a saved tensor.
+  // unpack_hook is where a checkpoint recomputes when autograd needs a saved tensor.
   if (strcmp(name, "backward") == 0 || strcmp(name, "_engine_run_backward") == 0 ||
       strcmp(name, "unpack_hook") == 0)
     return PHASE_BACKWARD;
@@ -101,7 +101,7 @@ static frame_facts frame_facts_of(const plim_trace *trace, const plim_frame *fra
                        .is_zero_grad = strcmp(name, "zero_grad") == 0};
 }
 
-// Whether a frame may be called responsible: a package's or the user's.
+// Whether a frame can be responsible: it is the user's or a package's.
 static bool is_responsible(const frame_facts *f) {
   return f->owner == CODE_USER || f->owner == CODE_PACKAGE;
 }
@@ -121,13 +121,13 @@ static stack_facts read_stack(analysis_reader *r, const frame_facts *frames, siz
     facts.in_optimizer |= f->phase == PHASE_OPTIMIZER;
     facts.in_zero_grad |= f->is_zero_grad;
   }
-  // A stack of C++ frames alone (autograd's threads) has no line.
+  // A stack with only C++ frames (autograd's threads) has no line.
   r->analysis->line.at[stack] = line == PLIM_NO_LINE ? inner : line;
   r->analysis->user_line.at[stack] = user == PLIM_NO_LINE ? outer : user;
   return facts;
 }
 
-// Autograd's device threads have no Python frames: where others have stacks, none means backward.
+// Autograd's device threads have no Python frames: if other events have stacks, a missing stack means backward.
 static bool has_stacks(const plim_trace *trace) {
   size_t allocs = 0, with = 0;
   for (size_t i = 0; i < trace->events.len; i++)
@@ -188,7 +188,7 @@ void plim_line_name(const plim_trace *trace, uint32_t frame, char *text, size_t 
   copy_end(text, size, whole);
 }
 
-// Installed files have their package as root; of the user's own only the file name is sure.
+// Installed files start at their package; for the user's own files only the file name is certain.
 static const char *module_path(const char *file) {
   const char *path = in_packages(file);
   if (!path && starts_with(file, "torch/")) path = file;

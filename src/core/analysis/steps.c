@@ -1,15 +1,15 @@
 // Finds the training steps.
 //
-// A step ends with its optimizer step, so the optimizer's spans are found first: by the markers
-// PyTorch itself leaves ("Optimizer.step#AdamW.step"), or else by the stacks. Several optimizers may
-// belong to one step (a GAN's two, Muon with AdamW): the first one's name beats the time, and what
-// steps between two of its beats belongs to the step before.
+// A step ends with its optimizer step, so the spans of the optimizer are found first: by PyTorch's own markers
+// ("Optimizer.step#AdamW.step"), or else by the stacks. Several optimizers may belong to one step (the two of a GAN,
+// Muon with AdamW): a step ends with each span of the optimizer that is seen first, and the spans of others belong to
+// the step before them.
 #include <string.h>
 
 #include "trace_analysis_impl.h"
 
-// Small allocations between an optimizer's step and its zero_grad (a gradient scaler's update) do
-// not keep zero_grad from belonging to the step.
+// A few small allocations (a gradient scaler's update) may lie between an optimizer step and the zero_grad that belongs
+// to it.
 enum { MAX_ALLOCS_BEFORE_ZERO_GRAD = 8 };
 
 typedef struct {
@@ -29,7 +29,7 @@ static size_t count_allocs(const plim_trace *t, size_t from, size_t to) {
   return count;
 }
 
-// The last failed request from an event on; SIZE_MAX if there is none.
+// The last failed request at or after event `from`; SIZE_MAX if there is none.
 static size_t last_oom(const plim_trace *t, size_t from) {
   for (size_t i = t->events.len; i > from; i--)
     if (t->events.at[i - 1].action == PLIM_EV_OOM) return i - 1;
@@ -41,7 +41,7 @@ static size_t last_oom(const plim_trace *t, size_t from) {
 typedef struct {
   uint64_t time_us;
   uint32_t name;
-  uint32_t order; // as recorded: the tie-breaker
+  uint32_t order; // position in the recording, for ties
   bool is_end;
 } moment;
 
@@ -55,7 +55,7 @@ static bool has_prefix(const plim_trace *t, uint32_t name, const char *prefix) {
   return strncmp(plim_trace_text(t, name), prefix, strlen(prefix)) == 0;
 }
 
-// The annotations with a prefix, by time; only those inside the recording.
+// The annotations with a prefix, sorted by time; only those inside the recording.
 static bool collect_moments(const plim_trace *t, const char *prefix, moment **out, size_t *count) {
   vec(moment) found = {0};
   for (size_t i = 0; i < t->annotations.len; i++) {
@@ -72,8 +72,8 @@ static bool collect_moments(const plim_trace *t, const char *prefix, moment **ou
   return true;
 }
 
-// The first event at or after a time (after it, for an end), from *from on. Times of events may run
-// backwards between threads: the first later one decides.
+// The first event at or after a time (after it, for an end), starting at `from`. Times of events may run backwards
+// between threads: the first later event decides.
 static size_t event_at(const plim_trace *t, size_t from, const moment *m) {
   while (from < t->events.len && (t->events.at[from].time_us < m->time_us ||
                                   (m->is_end && t->events.at[from].time_us == m->time_us)))
@@ -81,8 +81,8 @@ static size_t event_at(const plim_trace *t, size_t from, const moment *m) {
   return from;
 }
 
-// Spans of the annotations with a prefix, outermost ones only. A start without end (the run died in
-// it) lasts to the failure, or to the end of the recording.
+// Spans of the annotations with a prefix, only the outermost ones. A start without an end (the run died there) lasts to
+// the failure, or to the end of the recording.
 static bool collect_spans(const plim_trace *t, const char *prefix, markers *out) {
   moment *m = NULL;
   size_t count = 0;
@@ -95,7 +95,7 @@ static bool collect_spans(const plim_trace *t, const char *prefix, markers *out)
     if (!m[i].is_end && depth++ == 0) open = (marker){.first = event, .name = m[i].name};
     if (!m[i].is_end || !depth || --depth) continue;
     open.end = event;
-    if (open.end > 0) ok = vec_push(out, open); // else it was over before the recording began
+    if (open.end > 0) ok = vec_push(out, open); // otherwise it ended before the recording began
   }
   if (ok && depth && open.first < t->events.len) {
     size_t oom = last_oom(t, open.first);
@@ -112,8 +112,8 @@ static bool has_times(const plim_trace *t) {
 
 // ---- stacks ---------------------------------------------------------------------------------------
 
-// Fused optimizers allocate nothing after their first step, but zero_grad frees the gradients of
-// every one; frees tell only if they were recorded with stacks of their own.
+// Fused optimizers allocate nothing after their first step, but zero_grad frees the gradients in every step. Frees
+// count only if they were recorded with stacks of their own.
 static bool tells_optimizer(const analysis_reader *r, size_t i) {
   stack_facts f = analysis_facts(r, i);
   if (r->trace->events.at[i].action == PLIM_EV_ALLOC) return f.in_optimizer;
@@ -122,7 +122,7 @@ static bool tells_optimizer(const analysis_reader *r, size_t i) {
   return is_free && r->frees_have_stacks && (f.in_optimizer || f.in_zero_grad);
 }
 
-// A run of events of the optimizer with no forward or backward work in between is one span.
+// Consecutive optimizer events without forward or backward work in between are one span.
 static bool collect_stack_spans(const analysis_reader *r, markers *out) {
   bool is_open = false;
   for (size_t i = 0; i < r->trace->events.len; i++) {
@@ -153,20 +153,20 @@ static bool few_requests(const plim_trace *t, size_t from, size_t to) {
   return count <= MAX_ALLOCS_BEFORE_ZERO_GRAD;
 }
 
-// Where frees that follow a step stop being of what the step made before its optimizer ran. Those
-// are gradients and activations; a model that is dropped right after training is no part of it.
+// Where the frees after a step no longer concern what the step allocated before its optimizer ran (gradients and
+// activations). A model that is freed right after training is not part of the step.
 static size_t behind_own_frees(const analysis_reader *r, const uint32_t *born, size_t first,
                                size_t optimizer, size_t end) {
   const plim_trace *t = r->trace;
   for (; end < t->events.len; end++) {
     if (is_request(&t->events.at[end])) break;
-    if (born[end] == PLIM_NEVER) continue; // no free of a known allocation
+    if (born[end] == PLIM_NEVER) continue; // not a free of a known allocation
     if (born[end] < first || born[end] >= optimizer) break;
   }
   return end;
 }
 
-// By event: the ALLOC that a free is about, PLIM_NEVER for everything else.
+// Indexed by event: the ALLOC that a free belongs to; PLIM_NEVER for all other events.
 static uint32_t *births(const analysis_reader *r) {
   size_t n = r->trace->events.len;
   uint32_t *born = malloc((n + 1) * sizeof *born);
@@ -204,8 +204,8 @@ static bool steps_from_markers(analysis_reader *r, const markers *m) {
   return ok;
 }
 
-// A gradient scaler skips the optimizer when a gradient overflowed; zero_grad still ends that step.
-// A zero_grad behind other work than an optimizer step stands for a skipped one.
+// A gradient scaler skips the optimizer if a gradient overflowed; zero_grad still ends that step. So a zero_grad after
+// work other than an optimizer step stands for a skipped one.
 static bool add_skipped(const analysis_reader *r, markers *m) {
   markers all = {0};
   bool ok = true;
@@ -215,7 +215,7 @@ static bool add_skipped(const analysis_reader *r, markers *m) {
     bool has_step = false;
     for (; ok && next < m->len && m->at[next].first <= zero->first; next++, has_step = true)
       ok = vec_push(&all, m->at[next]);
-    bool is_nested = next && zero->first < m->at[next - 1].end; // a closure's, as LBFGS calls it
+    bool is_nested = next && zero->first < m->at[next - 1].end; // in a closure, as LBFGS calls it
     bool frees = zero->end > zero->first;
     if (ok && !has_step && !is_nested && frees && !few_requests(r->trace, from, zero->first))
       ok = vec_push(&all, (marker){zero->first, zero->first, m->at[0].name});
@@ -234,9 +234,9 @@ static bool keep_spans(analysis_reader *r, const markers *m) {
   return true;
 }
 
-// ---- where set-up ends ----------------------------------------------------------------------------
+// ---- the end of set-up ----------------------------------------------------------------------------
 
-// Allocations of the second step before its optimizer runs.
+// Number of allocations of the second step before its optimizer runs.
 static size_t second_step_work(const analysis_reader *r) {
   if (r->analysis->steps.len < 2) return 0;
   size_t first = r->analysis->steps.at[1].first;
@@ -245,11 +245,10 @@ static size_t second_step_work(const analysis_reader *r) {
   return 0;
 }
 
-// Set-up makes what lives on and short-lived scratch; from the first tensor of the first forward to
-// the optimizer something of the step is always alive. So the first step begins at the start of the
-// last unbroken chain of overlapping short lives before the first optimizer step. Gradients that are
-// zeroed in place are not short-lived, so the chain may break behind backward: the first step has to
-// be about as long as the second.
+// Set-up allocates what lives on, and short-lived scratch memory; from the first tensor of the first forward to the
+// optimizer, something of the step is always alive. So the first step begins at the start of the last unbroken chain of
+// overlapping short lives before the first optimizer step. Gradients that are zeroed in place are not short-lived, so
+// the chain may break after backward: the first step must also be about as long as the second.
 static size_t find_set_up_end(const analysis_reader *r) {
   const plim_trace *t = r->trace;
   size_t optimizer = r->spans.at[0].first;
@@ -268,7 +267,7 @@ static size_t find_set_up_end(const analysis_reader *r) {
   return is_known ? chain : r->analysis->steps.at[0].first;
 }
 
-// A recording that starts inside a step shows it by freeing what was there before.
+// A recording that starts inside a step frees blocks from before the recording.
 static bool starts_inside_step(const analysis_reader *r) {
   size_t end = r->analysis->steps.at[0].end;
   for (size_t i = 0; i < r->analysis->start_freed_at.len; i++)
@@ -291,8 +290,8 @@ static bool has_backward(const analysis_reader *r, size_t from) {
   return false;
 }
 
-// What follows the last finished step is another one if a request failed in it, or if it has a
-// backward pass; without stacks, if it made half of what a step makes. Else it is an evaluation.
+// What follows the last complete step is another step if a request failed in it or it has a backward pass; without
+// stacks, if it allocated half as much as a step. Otherwise it is an evaluation.
 static bool add_unfinished(analysis_reader *r) {
   const plim_trace_step last = r->analysis->steps.at[r->analysis->steps.len - 1];
   bool is_step = last_oom(r->trace, last.end) != SIZE_MAX;
@@ -303,8 +302,8 @@ static bool add_unfinished(analysis_reader *r) {
   return !is_step || push_cut_step(r, last.end);
 }
 
-// A run that died in its first step has no optimizer step, but stacks show where forward began.
-// Without a backward pass or a failure it is no training.
+// A run that died in its first step has no optimizer step, but stacks show where forward began. Without a backward pass
+// or a failure it is not training.
 static bool add_only_step(analysis_reader *r) {
   const plim_trace *t = r->trace;
   size_t first = 0;
@@ -317,9 +316,9 @@ static bool add_only_step(analysis_reader *r) {
   return push_cut_step(r, first);
 }
 
-// ---- all of it ------------------------------------------------------------------------------------
+// ---- reading the steps ----------------------------------------------------------------------------
 
-// The last allocation of a step that may be of its backward pass.
+// The end of the allocations of a step that may belong to its backward pass.
 static size_t backward_end(const analysis_reader *r, const plim_trace_step *step) {
   size_t end = step->end;
   while (end > step->first &&
@@ -329,7 +328,7 @@ static size_t backward_end(const analysis_reader *r, const plim_trace_step *step
   return end;
 }
 
-// Where no optimizer is seen, it is what comes behind the backward pass; without stacks, nothing.
+// If no optimizer is seen, everything after the backward pass counts as the optimizer; without stacks, nothing does.
 static bool guess_spans(analysis_reader *r) {
   r->spans_are_guessed = true;
   for (size_t i = 0; i < r->analysis->steps.len; i++) {
@@ -341,7 +340,7 @@ static bool guess_spans(analysis_reader *r) {
   return true;
 }
 
-// "ProfilerStep#7" spans the step itself. Used where no optimizer of PyTorch's kind is seen.
+// "ProfilerStep#7" marks the step itself. Used if no optimizer of PyTorch's kind is seen.
 static bool steps_from_profiler(analysis_reader *r) {
   markers m = {0};
   bool ok = collect_spans(r->trace, "ProfilerStep#", &m);

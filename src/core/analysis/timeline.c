@@ -6,22 +6,22 @@
 
 _Static_assert((int)PLIM_KIND_COUNT <= PLIM_TIMELINE_PARTS, "every kind has a part");
 
-// ---- who holds what -----------------------------------------------------------------------------
+// ---- holders ------------------------------------------------------------------------------------
 
-// What a slot holds right now.
+// The current state of a slot.
 typedef struct {
-  uint64_t bytes; // of its block; 0 if it holds none
+  uint64_t bytes; // of its block; 0: empty
   uint32_t line;  // index into ledger.lines
   uint8_t kind;
 } tenant;
 
-// Bytes by kind and by line, kept up to date event by event.
+// Bytes by kind and by line, updated event by event.
 typedef struct {
   const plim_trace *trace;
   const plim_trace_analysis *analysis;
-  tenant *tenants;         // by slot
-  uint32_t *line_of_stack; // by stack: index into lines
-  vec(plim_holder) lines;  // the lines that occur in the story, each once
+  tenant *tenants;         // indexed by slot
+  uint32_t *line_of_stack; // indexed by stack: index into lines
+  vec(plim_holder) lines;  // the lines that occur in the trace, each once
   uint64_t kind_bytes[PLIM_KIND_COUNT];
 } ledger;
 
@@ -31,10 +31,10 @@ static void ledger_clear(ledger *l) {
   vec_free(&l->lines);
 }
 
-// Gives each line of the story one entry, so that finding the largest does not visit all frames.
+// Gives each line that occurs one entry, so that finding the largest does not visit all frames.
 static bool number_lines(ledger *l) {
   size_t frames = l->trace->frames.len, stacks = l->analysis->line.len;
-  uint32_t *entry_of = malloc((frames + 1) * sizeof *entry_of); // the last one is for no line
+  uint32_t *entry_of = malloc((frames + 1) * sizeof *entry_of); // the last entry is for no line
   for (size_t i = 0; entry_of && i <= frames; i++) entry_of[i] = UINT32_MAX;
   bool ok = entry_of != NULL;
   for (size_t i = 0; ok && i < stacks; i++) {
@@ -66,7 +66,7 @@ static void move_out(ledger *l, uint32_t slot) {
   t->bytes = 0;
 }
 
-// `bytes` is PLIM_UNKNOWN where the simulation had no block to give.
+// `bytes` is PLIM_UNKNOWN if the allocation failed in the simulation.
 static void move_in(ledger *l, uint32_t slot, uint64_t bytes, uint8_t kind, uint32_t stack) {
   move_out(l, slot);
   if (bytes == PLIM_UNKNOWN) return;
@@ -75,7 +75,7 @@ static void move_in(ledger *l, uint32_t slot, uint64_t bytes, uint8_t kind, uint
   l->lines.at[l->tenants[slot].line].bytes += bytes;
 }
 
-// A block that waits for another stream is no longer allocated, so a requested free counts.
+// A block that waits for another stream is no longer allocated, so the requested free counts.
 static void ledger_follow(ledger *l, size_t event, const plim_allocator *a) {
   const plim_event *e = &l->trace->events.at[event];
   if (e->action == PLIM_EV_ALLOC)
@@ -126,7 +126,7 @@ static void raise(uint64_t *highest, uint64_t value) {
   if (value > *highest) *highest = value;
 }
 
-// Memory may be mapped and released again within one malloc: the allocator's own peak knows.
+// Memory may be mapped and released again within one malloc; the allocator's own peak shows that.
 static uint64_t highest_reserved_since(const plim_allocator_stats_t *last,
                                        const plim_allocator_stats_t *now) {
   bool is_new_peak = now->peak.reserved_bytes > last->peak.reserved_bytes;
@@ -159,11 +159,11 @@ typedef struct {
   const plim_trace *trace;
   const plim_trace_analysis *analysis;
   const plim_replay_options *options;
-  const plim_guided *guided; // NULL: show the recording
+  const plim_guided *guided; // NULL: shows the recording
   plim_timeline *out;
-  plim_allocator_stats_t last; // as the previous call saw them
-  size_t next_event;           // the first that the watch was not told of yet
-  size_t next_column;          // second pass: the first that is not filled in yet
+  plim_allocator_stats_t last; // at the previous call
+  size_t next_event;           // the first event not reported yet
+  size_t next_column;          // second pass: the first column not filled yet
   ledger ledger;
 } builder;
 
@@ -179,8 +179,8 @@ static void count_failures(builder *b, size_t event, const plim_allocator_stats_
     b->out->first_oom_event = event;
 }
 
-// First pass: finds each column's instant. A malloc with its segment events happens at once, and
-// may reach over several columns: it is an instant of all of them.
+// First pass: finds each column's instant. A malloc and its segment events happen at once and may extend over several
+// columns; then it is a candidate for all of them.
 static bool find_instant(void *context, size_t event, const plim_allocator *a) {
   builder *b = context;
   const plim_allocator_stats_t *s = plim_allocator_stats(a);
@@ -211,7 +211,7 @@ static void fill_columns_at(builder *b, size_t instant) {
   }
 }
 
-// Second pass: collects what was held at these instants.
+// Second pass: collects what was held at those instants.
 static bool collect(void *context, size_t event, const plim_allocator *a) {
   builder *b = context;
   for (; b->next_event <= event; b->next_event++) ledger_follow(&b->ledger, b->next_event, a);
@@ -252,9 +252,9 @@ static bool second_pass(builder *b) {
   return ok;
 }
 
-// ---- the start and the whole ----------------------------------------------------------------------
+// ---- building the timeline ------------------------------------------------------------------------
 
-// The allocator as the recording found it; NULL when memory is out.
+// The allocator at the start of the recording; NULL when out of memory.
 static plim_allocator *start_state(const builder *b, plim_address_model *model) {
   plim_allocator_options setup = {.conf = b->options->conf,
                                   .order = b->options->order,
@@ -272,7 +272,7 @@ static plim_allocator *start_state(const builder *b, plim_address_model *model) 
   return NULL;
 }
 
-// What was there before the first event is an instant of the first column.
+// The state before the first event is a candidate instant of the first column.
 static bool begin(builder *b) {
   plim_address_model model;
   plim_address_model_init(&model);

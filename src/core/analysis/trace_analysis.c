@@ -1,5 +1,4 @@
-// Reads the story of a trace: lifetimes first, then lines, steps and kinds, each in a few linear
-// passes over the events.
+// Analyses a trace: lifetimes first, then lines, steps and kinds, each in a few linear passes over the events.
 #include "trace_analysis_impl.h"
 
 const char *const plim_kind_names[PLIM_KIND_COUNT] = {
@@ -13,7 +12,7 @@ const char *const plim_kind_names[PLIM_KIND_COUNT] = {
 
 typedef struct {
   analysis_reader *r;
-  uint32_t *owner; // by slot: the ALLOC event (or start block) that holds it
+  uint32_t *owner; // indexed by slot: the ALLOC event (or start block) that holds it
 } lifetimes;
 
 static void end_life(lifetimes *l, uint32_t owner, size_t event) {
@@ -24,7 +23,7 @@ static void end_life(lifetimes *l, uint32_t owner, size_t event) {
   }
   const plim_trace *t = l->r->trace;
   analysis->freed_at.at[owner] = (uint32_t)event;
-  // Without context of their own, frees carry the stack of their allocation.
+  // Frees without a recorded context have the stack of their allocation.
   if (t->events.at[event].stack && t->events.at[event].stack != t->events.at[owner].stack &&
       !analysis_is_alloc(t, event))
     l->r->frees_have_stacks = true;
@@ -35,13 +34,13 @@ static void read_event(lifetimes *l, size_t i) {
   if (e->block >= l->r->trace->block_slots) return;
   uint32_t *owner = &l->owner[e->block];
   switch (e->action) {
-  case PLIM_EV_ALLOC: // a slot still held: its free was not recorded
+  case PLIM_EV_ALLOC: // if the slot is still held, its free was not recorded
     if (*owner != NO_OWNER) end_life(l, *owner, i);
     *owner = (uint32_t)i;
     break;
   case PLIM_EV_FREE:
   case PLIM_EV_FREE_REQUESTED:
-  case PLIM_EV_FREE_COMPLETED: // its request ended the life already, unless that was not recorded
+  case PLIM_EV_FREE_COMPLETED: // the requested free ended the life, unless it was not recorded
     if (*owner != NO_OWNER) end_life(l, *owner, i);
     *owner = NO_OWNER;
     break;
@@ -71,7 +70,7 @@ static bool read_lifetimes(analysis_reader *r) {
   return ok;
 }
 
-// ---- the whole ------------------------------------------------------------------------------------
+// ---- the analysis ---------------------------------------------------------------------------------
 
 bool plim_trace_analysis_read(const plim_trace *trace, plim_trace_analysis *analysis) {
   *analysis = (plim_trace_analysis){0};

@@ -1,3 +1,4 @@
+// Filling the plim_error that a failing call reports (plimsoll.h).
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -38,7 +38,7 @@ uint32_t *plim_hash_find(const plim_hash *hash, uint64_t key) {
   return entry->used ? &entry->value : NULL;
 }
 
-// Entries behind the gap move up if the gap lies between their home and their place.
+// Moves entries after the gap into it if the gap lies between their home and their place.
 static void close_gap(plim_hash *hash, size_t gap) {
   size_t mask = hash->cap - 1;
   for (size_t i = (gap + 1) & mask; hash->at[i].used; i = (i + 1) & mask) {

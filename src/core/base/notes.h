@@ -1,8 +1,8 @@
-// Notes to the user: what was assumed, is not modelled, or was read in a way worth knowing. A growing list, so that none
-// is lost; text and JSON show the same ones.
+// Notes for the user: assumptions, what is not modelled, and how something was interpreted. A growing list, so that none
+// is lost; text and JSON output show the same notes.
 //
 //   plim_note_add(&notes, "assumed.gpus", "world", "the files do not say how many GPUs there are: 1 assumed");
-//   plim_note_at(&notes, "train.py", 12);       // of the last one
+//   plim_note_at(&notes, "train.py", 12);       // the location of the last note
 #ifndef PLIM_CORE_NOTES_H
 #define PLIM_CORE_NOTES_H
 
@@ -10,23 +10,23 @@
 #include "vec.h"
 
 typedef struct {
-  const char *code; // "assumed.gpus": stays the same, for programs; a literal
-  const char *knob; // the name of the knob it is about; NULL: none; a literal
+  const char *code; // "assumed.gpus": stable, for programs; a string literal
+  const char *knob; // name of the knob it concerns, or NULL; a string literal
   char *message;    // one sentence for people; owned
-  char *file;       // where; NULL: nowhere; owned
-  int line;         // in it; 0: none
+  char *file;       // the file it refers to, or NULL; owned
+  int line;         // line in that file; 0: none
 } plim_note;
 
 typedef struct {
   vec(plim_note) list;
-  bool has_no_memory; // one is lost
+  bool has_no_memory; // out of memory: a note was lost
 } plim_notes;
 
 void plim_note_add(plim_notes *notes, const char *code, const char *knob, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-// Says where the last one added is about. `file` may be NULL.
+// Sets the location of the note added last. `file` may be NULL.
 void plim_note_at(plim_notes *notes, const char *file, int line);
-// Adds copies of all of `more`.
+// Appends copies of all notes in `more`.
 void plim_notes_append(plim_notes *notes, const plim_notes *more);
 void plim_notes_clear(plim_notes *notes);
 

@@ -56,7 +56,7 @@ static void take_block(uint32_t state[8], const uint8_t *block) {
   for (int i = 0; i < 8; i++) state[i] += s[i];
 }
 
-// The last bytes, a bit that ends them, and their number of bits: one block or two.
+// Processes the last bytes, the terminating bit and the length in bits: one block or two.
 static void take_end(uint32_t state[8], const uint8_t *rest, size_t size, uint64_t all_bytes) {
   uint8_t end[2 * BLOCK_BYTES] = {0};
   size_t length = size + 9 <= BLOCK_BYTES ? BLOCK_BYTES : 2 * BLOCK_BYTES;

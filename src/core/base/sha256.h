@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4): whether two contents are the same, without keeping either.
+// SHA-256 (FIPS 180-4), to compare contents without keeping them.
 #ifndef PLIM_CORE_SHA256_H
 #define PLIM_CORE_SHA256_H
 

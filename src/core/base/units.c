@@ -36,7 +36,7 @@ static const struct {
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// The bytes of a unit; 0 if it is not one.
+// The number of bytes of a unit; 0 if it is unknown.
 static uint64_t find_unit(const char *suffix) {
   for (size_t i = 0; i < sizeof size_units / sizeof *size_units; i++)
     if (strcasecmp(suffix, size_units[i].suffix) == 0) return size_units[i].bytes;
@@ -67,7 +67,7 @@ static bool read_digits(const char **text, uint64_t *value) {
   return true;
 }
 
-// Reads ".7" as millionths, which times a TiB still fits in 64 bits; later digits are dropped.
+// Reads ".7" as millionths, which fit into 64 bits even when multiplied by a TiB; further digits are dropped.
 static uint64_t read_millionths(const char **text) {
   uint64_t millionths = 0, scale = 100000;
   if (**text != '.') return 0;
@@ -114,7 +114,7 @@ plim_err units_parse_number(const char *text, double *value, plim_error *error) 
   return PLIM_OK;
 }
 
-// Three digits for 1 to 999; what rounds to more shows its whole part.
+// Three digits for 1 to 999; larger values show their integer part.
 static units_text three_digits(double value, const char *unit) {
   units_text out;
   int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;

@@ -1,6 +1,6 @@
 // Numbers as people write and read them: sizes, counts, durations.
-#ifndef PLIM_CLI_UNITS_H
-#define PLIM_CLI_UNITS_H
+#ifndef PLIM_CORE_UNITS_H
+#define PLIM_CORE_UNITS_H
 
 #include "plimsoll.h"
 
@@ -11,10 +11,10 @@ typedef struct {
 
 // Reads a size: 24GiB, 24Gi and 24G are binary, 24GB is decimal, a plain number is bytes. Case and
 // a space before the unit do not matter; fractions are fine (1.5GiB) and round down to a byte.
-// On failure *bytes is unchanged and error->byte is the offset of the offence in `text`.
+// On failure *bytes is unchanged and error->byte is the offset of the error in `text`.
 plim_err units_parse_bytes(const char *text, uint64_t *bytes, plim_error *error);
 
-// Reads a whole number from 0 to 2^64-1, or a finite decimal number. As above.
+// Reads an integer from 0 to 2^64-1, or a finite decimal number. On failure as above.
 plim_err units_parse_u64(const char *text, uint64_t *value, plim_error *error);
 plim_err units_parse_number(const char *text, double *value, plim_error *error);
 

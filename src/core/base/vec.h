@@ -17,17 +17,17 @@
     size_t len, cap;                                                                               \
   }
 
-// Makes room for `more` further elements; false when memory is out (the contents stay valid).
+// Makes room for `more` further elements. False when out of memory; the contents stay valid.
 #define vec_reserve(v, more)                                                                       \
   ((v)->len + (more) <= (v)->cap ||                                                                \
    plim_vec_grow((void **)&(v)->at, &(v)->cap, (v)->len + (more), sizeof *(v)->at))
 
-// Appends one element; false when memory is out.
+// Appends one element. False when out of memory.
 #define vec_push(v, ...) (vec_reserve(v, 1) && ((v)->at[(v)->len++] = (__VA_ARGS__), true))
 
 #define vec_free(v) (free((v)->at), (v)->at = NULL, (v)->len = (v)->cap = 0)
 
-// A copy of another; false when memory is out (it is empty then).
+// Copies `from` into `to`, which must be empty. False when out of memory; `to` is then empty.
 #define vec_copy(to, from)                                                                         \
   (vec_reserve(to, (from)->len) &&                                                                 \
    (((from)->len ? memcpy((to)->at, (from)->at, (from)->len * sizeof *(to)->at) : (to)->at),       \

@@ -38,7 +38,7 @@ static uint64_t context_of(const plim_gpu *gpu) {
 
 // ---- the answer -------------------------------------------------------------------------------------
 
-// A run that runs out is shown as it would be on a card that is large enough.
+// If the run under the limit runs out of memory, e->p is the prediction for a card that is large enough.
 static plim_err predict_both(const plim_job *job, const plim_target *target, plim_estimate *e,
                              plim_error *error) {
   plim_predict_request request = {
@@ -73,20 +73,20 @@ static void fill_budget(plim_estimate *e) {
   e->device_bytes = e->p.peak_reserved_bytes + e->context_bytes;
 }
 
-// Half a percent covers what differs between processes of one program: where the driver puts
-// segments, and which kernels are loaded (docs/accuracy.md).
+// Covers the differences between processes of one program: where the driver places segments, and which kernels are
+// loaded (docs/accuracy.md).
 #define VERIFIED_MARGIN 0.005
-// Added for DistributedDataParallel: the smallest with which the interval holds 95 % of its recordings.
-// tools/accuracy.py works it out, and fails if it is another.
+// Added for DistributedDataParallel: the smallest margin with which the interval contains 95 % of its recordings.
+// tools/accuracy.py computes it, and fails if it differs from this.
 #define DDP_MARGIN 0.080
-// Added for any other reason to doubt. An allowance: nearly all measured runs with such a reason are within half a
-// percent (tools/accuracy.py fails if this holds less than 95 % of them), and for the rest (other cards, say) there are
-// none.
+// Added for each other unverified part. This is an allowance: nearly all measured runs with such a part are within half
+// a percent (tools/accuracy.py fails if the interval contains less than 95 % of them), and for the rest (other cards,
+// for example) there are no measurements.
 #define UNVERIFIED_MARGIN 0.03
 
-// Reasons are independent of each other, so the squares of what they add go together.
+// The reasons are independent of each other, so their margins are added in quadrature.
 static void fill_interval(plim_estimate *e, const plim_job *job) {
-  bool is_ddp = job->sharding.strategy == PLIM_SHARD_DDP; // one of the reasons
+  bool is_ddp = job->sharding.strategy == PLIM_SHARD_DDP; // counted in unverified_count, too
   double others = (double)e->unverified_count - is_ddp;
   double squares =
       is_ddp * DDP_MARGIN * DDP_MARGIN + others * UNVERIFIED_MARGIN * UNVERIFIED_MARGIN;
@@ -95,7 +95,7 @@ static void fill_interval(plim_estimate *e, const plim_job *job) {
   e->interval_bytes[1] = (uint64_t)(bytes * (1 + margin));
 }
 
-enum { OTHER_REASONS = 6 }; // than those of the job
+enum { OTHER_REASONS = 6 }; // that are not of the job itself
 
 static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gpu *gpu) {
   e->unverified_count = plim_job_unverified(job, e->unverified, PLIM_MAX_REASONS - OTHER_REASONS);
@@ -113,7 +113,7 @@ static void add_reason(plim_estimate *e, bool applies, const char *reason) {
   if (applies) e->unverified[e->unverified_count++] = reason;
 }
 
-// What is not known of the time says nothing about memory, and does not widen its interval.
+// Uncertainty about the time does not widen the interval of the memory.
 static void fill_unverified_time(plim_estimate *e, const plim_job *job) {
   const plim_sharding *s = &job->sharding;
   if (isnan(e->step_seconds)) return;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 typedef struct {
-  plim_holders tensors; // by the id of the allocation; those of 0 bytes are free
+  plim_holders tensors; // indexed by allocation id; 0 bytes: free
   uint64_t events, peak_event;
   bool is_done, failed;
 } collector;
@@ -46,7 +46,7 @@ static void repurpose(void *context, uint32_t id, plim_purpose purpose) {
   if (!c->is_done && id < c->tensors.len) c->tensors.at[id].purpose = purpose;
 }
 
-// Parameters and what goes with them are many and stay; each of these counts as one.
+// Parameters, gradients and optimizer state are many and live long; each purpose counts as one group.
 static bool is_whole(plim_purpose purpose) { return purpose <= PLIM_FOR_OPTIMIZER; }
 
 static bool belongs_to(const plim_holding *h, const plim_holding *e) {

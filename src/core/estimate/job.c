@@ -4,9 +4,9 @@
 #include "liger.h"
 #include "loading.h"
 
-// ---- what there is no program for -------------------------------------------------------------------
+// ---- jobs that are not supported --------------------------------------------------------------------
 
-// Adapters on parameters are merged into them, so that nothing is left to drop: peft 0.21 raises.
+// Adapters on expert parameters are merged into them, so there is no input to apply dropout to; peft 0.21 raises.
 static bool drops_experts(const plim_job *job) {
   bool adapts_experts = job->model.experts && job->lora.targets == PLIM_ALL_LINEAR;
   return job->lora.rank && adapts_experts && job->lora.dropout > 0;
@@ -35,7 +35,7 @@ static bool has_too_many_mini_batches(const plim_job *job) {
   return plim_mini_batches(&job->recipe) > PLIM_MOST_MINI_BATCHES;
 }
 
-// Wrapped models are called with their head, and once in a pass.
+// Wrapped models are called with their head, and only once per pass.
 static bool shares_contrast(const plim_job *job) {
   bool has_head = job->model.head != PLIM_HEAD_NONE, is_cached = job->recipe.cached_batch > 0;
   return is_contrastive(job) && ((has_head && job->sharding.strategy != PLIM_SHARD_NONE) ||
@@ -62,7 +62,7 @@ static bool chunks_nothing(const plim_job *job) {
 
 static bool flashes(const plim_job *job) { return job->recipe.attention == PLIM_ATTENTION_FLASH; }
 
-// T5 and MPNet add a bias to the scores, which flash-attn's kernels do not take.
+// T5 and MPNet add a bias to the scores, which flash-attn's kernels do not support.
 static bool flashes_with_bias(const plim_job *job) {
   return flashes(job) && job->model.relative_buckets;
 }
@@ -73,7 +73,7 @@ static bool flashes_in_full_precision(const plim_job *job) {
 }
 
 static bool flashes_on_old_card(const plim_job *job) {
-  return flashes(job) && job->sdpa == PLIM_SDPA_EFFICIENT; // what cards before Ampere prefer
+  return flashes(job) && job->sdpa == PLIM_SDPA_EFFICIENT; // preferred by cards before Ampere
 }
 
 static bool flashes_wide_heads(const plim_job *job) {
@@ -124,10 +124,11 @@ plim_err plim_job_check(const plim_job *job, plim_error *error) {
   return PLIM_OK;
 }
 
-// ---- as it runs -------------------------------------------------------------------------------------
+// ---- the job in effect ------------------------------------------------------------------------------
 
-// deepspeed/runtime/engine.py, _configure_distributed_model: module.bfloat16() or module.half(), but for what zero.Init
-// has made of that type, to which peft's adapters come later. accelerate's native_amp is off under DeepSpeed.
+// deepspeed/runtime/engine.py, _configure_distributed_model: module.bfloat16() or module.half(), unless zero.Init has
+// already created the model in that dtype; peft's adapters are added later then. accelerate's native_amp is off under
+// DeepSpeed.
 plim_job plim_job_in_effect(const plim_job *job) {
   plim_job runs = *job;
   bool is_engine = job->sharding.strategy >= PLIM_SHARD_ZERO1;
@@ -152,8 +153,8 @@ bool plim_job_loads_in_parts(const plim_job *job) {
   return shares && is_built_on_host(job) && job->weights == PLIM_WEIGHTS_PLAIN;
 }
 
-// accelerate's prepare_model makes FSDP 1's flat parameters float32 whenever mixed_precision is not "no";
-// what it does for FSDP2 is in fsdp_units.c.
+// accelerate's prepare_model casts FSDP 1's flat parameters to float32 whenever mixed_precision is not "no". For FSDP2
+// see fsdp_units.c.
 static plim_dtype built_dtype(const plim_job *job) {
   const plim_sharding *how = &job->sharding;
   bool is_mixed = how->strategy == PLIM_SHARD_FSDP2 && how->compute_dtype != PLIM_BOOL;
@@ -174,7 +175,7 @@ static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
   else if (is_built_on_host(job)) plim_move_model(t);
 }
 
-// Quantised weights are those of a checkpoint.
+// Quantised weights always come from a checkpoint.
 static plim_model *build(plim_tape *t, const plim_job *job) {
   bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
   plim_tape_set_sdpa(t, job->sdpa);
@@ -183,7 +184,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   plim_config c = job->model;
   c.fills_cache = c.is_encoder_decoder && job->load != PLIM_LOAD_INIT;
   plim_model *m = c.family->build(t, &c, built_dtype(job));
-  // Trainer moves the model when it has its adapters; who moves it himself does so before.
+  // Trainer moves the model after adapters are added; a manual loop moves it before.
   bool moves_late = is_built_on_host(job) && job->recipe.is_trainer && is_plain;
   if (m && !moves_late) put_on_device(t, m, job);
   if (m && job->prepares_kbit && !is_plain) plim_prepare_kbit(t, m);
@@ -197,7 +198,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
 
 // ---- rehearsal --------------------------------------------------------------------------------------
 
-// What lives on the rehearsal's tape, by number; 0 once it is gone.
+// Live bytes on the rehearsal's tape, indexed by allocation id; 0: freed.
 typedef struct {
   vec(uint64_t) bytes;
   bool failed;
@@ -222,7 +223,7 @@ static void copy_layers(const plim_model *from, plim_model *to) {
   for (size_t i = 0; i < to->frozen.len; i++) copy_place(from->frozen.at[i], to->frozen.at[i]);
 }
 
-// What a model holds beside its parameters when it is built.
+// Finds the buffers: what a new model holds in addition to its parameters.
 static bool find_buffers(const plim_model *built, living *l, plim_model *m) {
   bool ok = true;
   for (size_t i = 0; i < built->parameters.len; i++)
@@ -233,7 +234,7 @@ static bool find_buffers(const plim_model *built, living *l, plim_model *m) {
   return ok;
 }
 
-// Which layer uses which parameter, and which buffers there are: a rehearsal on a tape of its own.
+// Finds out which layer uses which parameter, and which buffers there are, by a rehearsal on a separate tape.
 static bool rehearse(const plim_job *job, plim_model *m) {
   living l = {0};
   plim_tape *t = plim_tape_new((plim_tape_sink){follow, &l});
@@ -268,8 +269,8 @@ plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
   plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
   plim_tape_purpose(t, PLIM_FOR_WEIGHTS);
   plim_model *m = build_sharded(t, job);
-  // Whoever builds the whole model on the card to shard it there empties the cache, or has gained
-  // nothing; the measured programs do, accelerate does not, and DeepSpeed does so itself, at its own time.
+  // A program that builds the whole model on the card and shards it there must empty the cache to gain memory. The
+  // measured programs do; accelerate does not; DeepSpeed does it itself at another point.
   if (job->sharding.strategy != PLIM_SHARD_NONE && job->sharding.strategy < PLIM_SHARD_ZERO1 &&
       !plim_is_accelerates(&job->sharding) && !plim_job_loads_in_parts(job))
     plim_tape_empty_cache(t);

@@ -1,4 +1,4 @@
-// A training run as a whole: the model, how it is loaded, and the recipe it is trained by.
+// A training job: the model, how it is loaded, how it is sharded, and the recipe of its training.
 #ifndef PLIM_CORE_JOB_H
 #define PLIM_CORE_JOB_H
 
@@ -10,9 +10,9 @@
 
 typedef enum {
   PLIM_LOAD_INIT,       // random weights, built on the device
-  PLIM_LOAD_PRETRAINED, // from_pretrained to the host, then to the device; by Trainer if it trains
+  PLIM_LOAD_PRETRAINED, // from_pretrained to the host, then to the device; Trainer moves it itself
   PLIM_LOAD_DEVICE_MAP, // from_pretrained(device_map=...): file by file to the device
-  PLIM_LOAD_SHARDED     // as PRETRAINED; under zero.Init, so that ZeRO 3 has it whole on no card
+  PLIM_LOAD_SHARDED // like PRETRAINED, but under zero.Init: with ZeRO 3 no card ever holds it whole
 } plim_load;
 
 typedef struct {
@@ -20,28 +20,27 @@ typedef struct {
   plim_dtype dtype; // of the parameters
   plim_load load;
   plim_lora lora;            // rank 0: no adapters
-  plim_weights_kind weights; // of the projections, frozen; other than plain: they need adapters
-  bool
-      prepares_kbit; // peft's prepare_model_for_kbit_training: what is not quantised beside quantised
-                     // weights becomes float32
-  plim_sdpa_kernel sdpa; // what the card prefers
+  plim_weights_kind weights; // of the frozen projections; all kinds but plain require adapters
+  // peft's prepare_model_for_kbit_training: parameters beside the quantised weights become float32.
+  bool prepares_kbit;
+  plim_sdpa_kernel sdpa; // the kernel that the card prefers
   plim_sharding sharding;
   plim_recipe recipe;
 } plim_job;
 
-// The job as it runs: where DeepSpeed is told of a type of 16 bits (bf16.enabled, fp16.enabled; accelerate says so
-// for mixed_precision), its engine makes all parameters of that type, whatever they are loaded in; adapters too, but
-// not those of a model that zero.Init cut. It has float32 parameters in the optimizer alone, and no autocast.
+// The job as it actually runs. If DeepSpeed is configured with a 16-bit dtype (bf16.enabled, fp16.enabled; accelerate
+// sets them for mixed_precision), its engine casts all parameters to it, however they were loaded. Adapters too, except
+// in a model partitioned by zero.Init. Float32 parameters then exist only in the optimizer, and there is no autocast.
 plim_job plim_job_in_effect(const plim_job *job);
 
-// Refuses, with the reason, what there is no program for.
+// Refuses jobs that are not supported, with the reason.
 plim_err plim_job_check(const plim_job *job, plim_error *error);
 
-// Whether the model comes from the host part by part: fully_shard, FSDP and accelerate take one that is there so, and
-// from_pretrained runs under zero.Init if it is told to (PLIM_LOAD_SHARDED).
+// Whether the model is moved from the host part by part: fully_shard, FSDP and accelerate do so with a model on the
+// host, and from_pretrained does under zero.Init (PLIM_LOAD_SHARDED).
 bool plim_job_loads_in_parts(const plim_job *job);
 
-// Builds the model, with its adapters, and wraps it. NULL when memory is out.
+// Builds the model with its adapters and wraps it. NULL when out of memory.
 plim_model *plim_job_load(plim_tape *t, const plim_job *job);
 
 #endif

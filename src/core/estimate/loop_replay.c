@@ -1,15 +1,15 @@
-// Rounds of a loop inside a pass, such as the mini batches of a cached loss, of which each may leave something
-// behind: then the allocator never comes back to a state it was in, although each round asks for the same. The
-// tape runs some, of which the last are written down; the others are what is written, done again. Small and large
-// blocks never mix, so where those of one pool came back to their places they go on in that circle, and
-// what is asked of it need not be done: it counts for the peak alone. The other pool is asked as it would be.
+// Replays rounds of a loop inside a pass, such as the mini batches of a cached loss, without the tape. Each round may
+// leave an allocation behind, so the allocator never returns to an earlier state although every round requests the
+// same. The tape runs some rounds and the last of them are recorded; the others are replayed from that recording.
+// Small and large blocks never mix. If the blocks of one pool return to their places after a period, that pool will
+// keep repeating: its events need not be executed and only count for the peak. In the other pool they are executed.
 //
-// The limit of a card is common to both pools. A round that comes near it is left to the tape.
+// The limit of a card applies to both pools together. A round that comes near it is left to the tape.
 #include <string.h>
 
 #include "loop_replay_impl.h"
 
-// ---- writing down -----------------------------------------------------------------------------------
+// ---- recording --------------------------------------------------------------------------------------
 
 static void start(follower *f, bool is_on) {
   vec_free(&f->loop_replay.events);
@@ -32,7 +32,7 @@ void loop_replay_note(follower *f, plim_stream_kind kind, uint32_t id, uint64_t 
   loop_event e = {.bytes = bytes,
                   .place = plim_tape_point(f->tape),
                   .id = id,
-                  .round = b->written,
+                  .round = b->recorded,
                   .kind = kind};
   memcpy(e.live, plim_tape_live(f->tape), sizeof e.live);
   for (int i = 0; i < f->count; i++) e.allocated[i] = allocated_in(&f->devices[i]);
@@ -41,10 +41,10 @@ void loop_replay_note(follower *f, plim_stream_kind kind, uint32_t id, uint64_t 
   if (!vec_push(&b->events, e)) f->failed = true;
 }
 
-static void begin_writing(follower *f, int period) {
+static void begin_recording(follower *f, int period) {
   loop_book *b = &f->loop_replay;
   b->period = period;
-  b->written = 0;
+  b->recorded = 0;
   b->devices = f->count;
   b->is_void = false;
   b->events.len = 0;
@@ -52,49 +52,51 @@ static void begin_writing(follower *f, int period) {
   for (int i = 0; i < f->count; i++) b->allocated[i] = allocated_in(&f->devices[i]);
 }
 
-// ---- what came back ---------------------------------------------------------------------------------
+// ---- pools that repeat ------------------------------------------------------------------------------
 
-static uint64_t *pools_at(loop_book *b, int round) { return b->pools[round % (ECHO_LONGEST + 1)]; }
+static uint64_t *pools_at(loop_book *b, int round) {
+  return b->pools[round % (LOOP_LONGEST_PERIOD + 1)];
+}
 
 static void end_round(follower *f) {
   loop_book *b = &f->loop_replay;
-  uint64_t *pools = pools_at(b, b->rounds.rounds), one[ECHO_POOLS];
+  uint64_t *pools = pools_at(b, b->rounds.rounds), one[LOOP_POOLS];
   pools[0] = pools[1] = (uint64_t)f->count;
   for (int i = 0; i < f->count; i++) {
     const predict_device *l = &f->devices[i];
     plim_rounds_pools(&b->rounds, l->allocator, one);
-    for (int k = 0; k < ECHO_POOLS; k++) pools[k] = 31 * pools[k] + one[k] + l->out->runs_out;
+    for (int k = 0; k < LOOP_POOLS; k++) pools[k] = 31 * pools[k] + one[k] + l->out->runs_out;
   }
   plim_rounds_end(&b->rounds, 0, f->next_id);
 }
 
-// How many of the pools are as they were so many rounds ago.
+// Counts the pools that are as they were `period` rounds ago; -1: the events differ or there are too few rounds.
 static int find_returned(loop_book *b, int period) {
   int last = b->rounds.rounds - 1, count = 0;
   if (b->rounds.alike <= period || last < period) return -1;
-  for (int i = 0; i < ECHO_POOLS; i++) {
+  for (int i = 0; i < LOOP_POOLS; i++) {
     b->returned[i] = pools_at(b, last)[i] == pools_at(b, last - period)[i];
     count += b->returned[i];
   }
   return count;
 }
 
-// The shortest after which most of them are. One that something is left in cannot be; others are waited
-// for, but not for ever.
+// The shortest period after which the most pools repeat; 0: wait for more rounds. A pool in which something is left
+// behind cannot repeat. For the others it waits, but not longer than LOOP_LONGEST_PERIOD rounds.
 static int find_period(loop_book *b, bool keeps) {
   int best = 0, most = -1;
-  for (int p = 1; p <= ECHO_LONGEST; p++) {
+  for (int p = 1; p <= LOOP_LONGEST_PERIOD; p++) {
     int count = find_returned(b, p);
     if (count > most) best = p, most = count;
   }
-  bool is_all = most >= ECHO_POOLS - keeps;
-  return is_all || b->rounds.alike > ECHO_LONGEST ? best : 0;
+  bool is_all = most >= LOOP_POOLS - keeps;
+  return is_all || b->rounds.alike > LOOP_LONGEST_PERIOD ? best : 0;
 }
 
-// ---- round by round ---------------------------------------------------------------------------------
+// ---- executing recorded rounds ----------------------------------------------------------------------
 
-// The number of an allocation when its round is done for the nth time, from 1. Two rounds' live at a time, so
-// two sets of numbers do; after an even number of rounds they are those that the tape knows.
+// The number of an allocation in the nth replay of its round, from 1. Allocations of at most two rounds live at the
+// same time, so two sets of numbers are enough; after an even number of rounds the numbers are those of the tape.
 static uint32_t name_of(const loop_replay *x, const loop_event *e, int64_t n) {
   uint32_t first = x->f->loop_replay.firsts[e->round];
   bool is_older = e->id < first;
@@ -124,7 +126,7 @@ static void count(loop_replay *x, int device, const loop_tally *sum, int64_t n) 
   x->aside[device] += sum->change[device];
 }
 
-static void do_op(loop_replay *x, int device, const loop_op *s, int64_t n) {
+static void execute(loop_replay *x, int device, const loop_op *s, int64_t n) {
   follower *f = x->f;
   plim_allocator *a = f->devices[device].allocator;
   const loop_event *e = loop_event_at(x, s->event);
@@ -147,20 +149,20 @@ static bool has_room(const loop_replay *x, uint64_t bytes) {
   return true;
 }
 
-// Does it, or the span that begins with it; the stroke behind.
-static size_t do_next(loop_replay *x, size_t at, int64_t n) {
+// Executes one operation, or counts the span that begins with it. Returns the index of the next operation.
+static size_t execute_next(loop_replay *x, size_t at, int64_t n) {
   const loop_op *s = &x->ops.at[at];
   bool is_span = s->behind && has_room(x, s->room_bytes);
   for (int i = 0; i < x->f->count; i++) {
     if (x->f->devices[i].out->runs_out) continue;
     if (is_span) count(x, i, &s->span, n);
-    else do_op(x, i, s, n);
+    else execute(x, i, s, n);
   }
   return is_span ? s->behind : at + 1;
 }
 
-// Memory that was given back: the allocator has met the limit.
-static uint64_t given_back(const follower *f) {
+// A number that changes when the allocator releases memory, which means that it has met the limit.
+static uint64_t limit_events(const follower *f) {
   uint64_t sum = 0;
   for (int i = 0; i < f->count; i++) {
     const plim_allocator_stats_t *s = plim_allocator_stats(f->devices[i].allocator);
@@ -169,23 +171,23 @@ static uint64_t given_back(const follower *f) {
   return sum;
 }
 
-// How many rounds went well, of so many.
-static int do_rounds(loop_replay *x, int times) {
+// Executes up to `times` rounds. Returns how many were done before the limit was met.
+static int execute_rounds(loop_replay *x, int times) {
   follower *f = x->f;
-  uint64_t before = given_back(f);
+  uint64_t before = limit_events(f);
   memset(x->aside, 0, sizeof x->aside);
   size_t at = 0;
   for (int n = 1; n <= times && !f->failed; n++) {
     int round = (n - 1) % f->loop_replay.period;
     if (!round) at = 0;
     while (at < x->ops.len && loop_event_at(x, x->ops.at[at].event)->round == round)
-      at = do_next(x, at, n);
-    if (given_back(f) != before) return n - 1;
+      at = execute_next(x, at, n);
+    if (limit_events(f) != before) return n - 1;
   }
   return times;
 }
 
-// ---- and back ---------------------------------------------------------------------------------------
+// ---- going back -------------------------------------------------------------------------------------
 
 typedef struct {
   plim_allocator *allocator;
@@ -228,20 +230,20 @@ static void forget(const follower *f, saved_device *saved) {
   }
 }
 
-// So many rounds that the pools which came back are there again, and the names are the tape's.
-static int whole(const loop_book *b, int times) {
+// Rounds `times` down so that repeating pools end where they began and the allocation numbers are the tape's.
+static int whole_periods(const loop_book *b, int times) {
   int unit = b->period % 2 ? 2 * b->period : b->period;
   return times - times % unit;
 }
 
-static int do_well(loop_replay *x, int times) {
+static int replay_rounds(loop_replay *x, int times) {
   follower *f = x->f;
   saved_device saved[MAX_DEVICES] = {0};
   bool ok = save(f, saved) && loop_make_ops(x);
-  int done = ok ? do_rounds(x, times) : 0;
+  int done = ok ? execute_rounds(x, times) : 0;
   if (ok && done < times && !f->failed) {
     restore(f, saved);
-    done = do_rounds(x, whole(&f->loop_replay, done));
+    done = execute_rounds(x, whole_periods(&f->loop_replay, done));
   }
   f->failed |= !ok;
   forget(f, saved);
@@ -249,10 +251,10 @@ static int do_well(loop_replay *x, int times) {
   return f->failed ? 0 : done;
 }
 
-// ---- the whole --------------------------------------------------------------------------------------
+// ---- replaying --------------------------------------------------------------------------------------
 
-// An observer that waits for an event sees the rounds around it.
-static int leave_shown(const follower *f, int times) {
+// Stops before the rounds around an event that the observer wants to see.
+static int stop_before_shown(const follower *f, int times) {
   uint64_t shown = f->request->shown_event,
            each = f->loop_replay.events.len / (size_t)f->loop_replay.period;
   if (shown < f->events || !each) return times;
@@ -260,7 +262,8 @@ static int leave_shown(const follower *f, int times) {
   return before < (uint64_t)times ? (int)before : times;
 }
 
-// What happened is of this round and the one before, and what is left is of this.
+// Whether all recorded events refer to allocations of their own round or the one before, and the allocation left behind
+// is of the last round.
 static bool is_sound(const loop_replay *x) {
   const loop_book *b = &x->f->loop_replay;
   for (size_t i = 0; i < b->events.len; i++)
@@ -268,7 +271,7 @@ static bool is_sound(const loop_replay *x) {
   return !b->is_void && x->base >= x->size && (!x->kept || x->kept->id >= x->base);
 }
 
-static void tell(follower *f, const loop_replay *x, int times, uint64_t events) {
+static void report_skipped(follower *f, const loop_replay *x, int times, uint64_t events) {
   const plim_observer *o = f->request->observer;
   f->events += events;
   if (o && o->skips) o->skips(o->context, events);
@@ -278,28 +281,28 @@ static void tell(follower *f, const loop_replay *x, int times, uint64_t events) 
     plim_rounds_note(&f->rounds[i], PLIM_STREAM_KINDS, 0, 0, events);
 }
 
-static int do_again(follower *f, const plim_storage *kept, int times) {
+static int replay(follower *f, const plim_storage *kept, int times) {
   loop_book *b = &f->loop_replay;
   uint32_t base = b->firsts[b->period - 1];
   loop_replay x = {
       .f = f, .kept = kept, .base = base, .size = f->next_id - base, .kept_base = f->next_id};
-  times = whole(b, leave_shown(f, times));
+  times = whole_periods(b, stop_before_shown(f, times));
   if (!times || !is_sound(&x)) return 0;
   x.other = f->next_id + (kept ? (uint32_t)times : 0);
   bool is_circle = !kept && b->returned[0] && b->returned[1];
-  if (!is_circle) times = do_well(&x, times);
+  if (!is_circle) times = replay_rounds(&x, times);
   if (!times) return 0;
-  tell(f, &x, times, (uint64_t)(times / b->period) * b->events.len);
+  report_skipped(f, &x, times, (uint64_t)(times / b->period) * b->events.len);
   if (kept) f->next_id += (uint32_t)times;
   return times;
 }
 
-static bool is_written(follower *f) {
+static bool has_recorded_all(follower *f) {
   loop_book *b = &f->loop_replay;
   if (!b->period) return false;
-  b->written++;
-  if (b->written < b->period) b->firsts[b->written] = f->next_id;
-  return b->written == b->period;
+  b->recorded++;
+  if (b->recorded < b->period) b->firsts[b->recorded] = f->next_id;
+  return b->recorded == b->period;
 }
 
 int loop_replay_again(void *context, const plim_storage *kept, int most) {
@@ -307,15 +310,15 @@ int loop_replay_again(void *context, const plim_storage *kept, int most) {
   loop_book *b = &f->loop_replay;
   int done = 0;
   end_round(f);
-  // A collection goes by the age of blocks, which is no part of the state that is compared.
+  // Garbage collection depends on the age of blocks, which is not part of the compared state.
   if (f->failed || predict_collects_garbage(f)) return 0;
-  if (is_written(f)) {
-    if (find_returned(b, b->period) >= 0) done = do_again(f, kept, most);
+  if (has_recorded_all(f)) {
+    if (find_returned(b, b->period) >= 0) done = replay(f, kept, most);
     b->period = 0;
     if (done) start(f, true);
     return done;
   }
   int period = b->period || !most ? 0 : find_period(b, kept);
-  if (period) begin_writing(f, period);
+  if (period) begin_recording(f, period);
   return 0;
 }

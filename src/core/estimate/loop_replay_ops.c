@@ -1,7 +1,7 @@
-// What there is to do of rounds that were written down: strokes, and spans of them that need not be done.
+// Turns recorded rounds into operations, and finds spans of operations that need not be executed.
 #include "loop_replay_impl.h"
 
-// ---- strokes ----------------------------------------------------------------------------------------
+// ---- operations -------------------------------------------------------------------------------------
 
 static int64_t change_of(const loop_replay *x, size_t event, int device) {
   const loop_book *b = &x->f->loop_replay;
@@ -51,9 +51,9 @@ static bool cut(loop_replay *x) {
 
 // ---- spans ------------------------------------------------------------------------------------------
 
-// Small blocks are as large as what was asked for, and free ones that touch are one. So a span of events that
-// frees all it allocates, and nothing else, leaves the pool as it was, unless a request misses. None does where
-// one free block is as large as all that is asked for together, less what spans inside it have given back.
+// In the small pool a block is as large as its request, and adjacent free blocks are merged. So a span of events that
+// frees exactly what it allocates leaves the pool as it was, provided that no request misses. None does if one free
+// block is as large as all requests together, minus what nested spans have already freed.
 
 enum { MOST_ROOM = 512 << 10 }; // larger free blocks are rare in segments of 2 MiB
 
@@ -65,12 +65,12 @@ typedef struct {
 } tenant;
 
 typedef struct {
-  vec(tenant) tenants; // of spans that have not ended
+  vec(tenant) tenants; // allocations of spans that have not ended
   size_t frees, live;
   uint64_t bytes, room_bytes;
 } span;
 
-// The longest span that ends here is over.
+// Removes the longest span that ends here.
 static void settle(span *s) {
   size_t first = s->tenants.len;
   for (size_t i = s->tenants.len; i-- > 0 && s->tenants.at[i].is_free;)
@@ -93,7 +93,7 @@ static bool span_alloc(const loop_replay *x, span *s, const loop_event *e) {
 static bool span_free(span *s, const loop_event *e) {
   size_t i = s->tenants.len;
   while (i > 0 && s->tenants.at[i - 1].id != e->id) i--;
-  if (!i) return false; // of something older
+  if (!i) return false; // frees something older than the span
   s->tenants.at[i - 1].is_free = true;
   s->frees++;
   s->live--;
@@ -108,7 +108,7 @@ static bool span_goes_on(const loop_replay *x, span *s, const loop_op *next) {
   return e->kind == PLIM_STREAM_ALLOC ? span_alloc(x, s, e) : span_free(s, e);
 }
 
-// The longest that begins at this stroke.
+// Finds the longest span that begins with this operation.
 static void find_span(const loop_replay *x, size_t from) {
   loop_op *head = &x->ops.at[from];
   span s = {.live = 0};

@@ -30,11 +30,11 @@ bool predict_collects_garbage(const follower *f) {
   return f->request->conf && f->request->conf->gc_threshold > 0;
 }
 
-// Where a request might come near the limit, the run without one goes its own way from here.
+// If a request may come near the limit, the run without a limit continues separately from here.
 static void fork_if_near(follower *f, uint64_t bytes) {
   predict_device *near = &f->devices[0], *far = &f->devices[1];
   uint64_t reserved = plim_allocator_stats(near->allocator)->now.reserved_bytes;
-  if (!predict_collects_garbage(f) && // which begins long before the limit
+  if (!predict_collects_garbage(f) && // garbage collection starts long before the limit
       reserved + plim_allocator_segment_request(near->allocator, bytes) <= f->request->limit_bytes)
     return;
   far->out = f->unlimited;
@@ -62,7 +62,7 @@ static void note_round(follower *f, plim_stream_kind kind, uint32_t id, uint64_t
   if (f->loop_replay.is_on) loop_replay_note(f, kind, id, bytes);
 }
 
-// A program that runs out ends there: on that card nothing of what follows happens.
+// A program that runs out of memory ends there: its card ignores all further events.
 static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t bytes) {
   follower *f = context;
   const plim_observer *o = f->request->observer;
@@ -85,15 +85,11 @@ static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
 
 // ---- rounds that repeat -----------------------------------------------------------------------------
 
-// Below that, looking for what repeats costs more than it saves.
+// With fewer rounds than this, looking for repetition costs more than it saves.
 enum { MANY_ROUNDS = 8 };
 
 static bool has_many_rounds(const plim_job *job) {
   return job->recipe.accumulate > MANY_ROUNDS || job->recipe.steps > MANY_ROUNDS;
-}
-
-static bool has_many_turns(const plim_job *job) {
-  return plim_mini_batches(&job->recipe) > MANY_ROUNDS;
 }
 
 static uint64_t retries_of(const predict_device *l) {
@@ -114,14 +110,14 @@ static void sum_up(follower *f, plim_cycle cycle, int rounds, int period) {
   ends[rounds % PLIM_LONGEST_PERIOD] = now;
 }
 
-// Several times the longest periods seen, 10 passes and 2 steps.
+// Several times the longest periods seen, which were 10 passes and 2 steps.
 static const int enough[PLIM_CYCLES] = {[PLIM_CYCLE_PASS] = 256, [PLIM_CYCLE_STEP] = 16};
 
 static int repeats(void *context, plim_cycle cycle) {
   follower *f = context;
   plim_rounds *r = &f->rounds[cycle];
   uint64_t state = (uint64_t)f->count, level = 0;
-  // A collection goes by the age of blocks, which is no part of the state that is compared.
+  // Garbage collection depends on the age of blocks, which is not part of the compared state.
   if (f->failed || predict_collects_garbage(f)) return 0;
   for (int i = 0; i < f->count; i++) {
     const predict_device *l = &f->devices[i];
@@ -191,7 +187,7 @@ static bool run(follower *f) {
   plim_tape_sink sink = {follow, f, pass_on, repeats, skip, loop_replay_inner, loop_replay_again};
   f->watches_rounds = !f->request->runs_all && has_many_rounds(f->request->job);
   if (!f->watches_rounds) sink.repeats = NULL;
-  if (f->request->runs_all || !has_many_turns(f->request->job))
+  if (f->request->runs_all || plim_mini_batches(&f->request->job->recipe) <= MANY_ROUNDS)
     sink.inner_loop = NULL, sink.inner_loop_again = NULL;
   f->tape = plim_tape_new(sink);
   if (!f->tape) return false;
@@ -205,7 +201,7 @@ static bool run(follower *f) {
   return ok;
 }
 
-// ---- lanes ------------------------------------------------------------------------------------------
+// ---- devices ----------------------------------------------------------------------------------------
 
 static bool device_open(predict_device *l, const plim_alloc_conf *conf, uint64_t limit_bytes,
                         plim_prediction *out) {
@@ -258,6 +254,6 @@ plim_err plim_predict_both(const plim_predict_request *request, plim_prediction 
                            plim_prediction *unlimited, plim_error *error) {
   follower f = {.request = request, .unlimited = unlimited};
   plim_err err = predict(&f, limited, error);
-  if (f.unlimited) *unlimited = *limited; // it never came near the limit
+  if (f.unlimited) *unlimited = *limited; // the run never came near the limit
   return err;
 }

@@ -1,4 +1,4 @@
-// What predict.c and loop_replay.c share.
+// Shared by predict.c and loop_replay.c.
 #ifndef PLIM_CORE_PREDICT_IMPL_H
 #define PLIM_CORE_PREDICT_IMPL_H
 
@@ -8,40 +8,40 @@
 
 enum { MAX_DEVICES = 2 };
 
-// One card that the tape's stream runs on: its allocator, and what is found out.
+// One card that receives the tape's stream: its allocator and its prediction.
 typedef struct {
   plim_address_model addresses;
   plim_allocator *allocator;
   plim_prediction *out;
-  uint64_t retries; // of rounds that were not run
+  uint64_t retries; // of rounds that were skipped
 } predict_device;
 
-// What a pass or a step adds up to.
+// Totals, or what a pass or step adds to them.
 typedef struct {
   uint64_t events, retries[MAX_DEVICES];
 } sums;
 
-// An event of a round that was written down, and what was so behind it.
+// A recorded event of a round, and the state after it.
 typedef struct {
   uint64_t bytes, allocated[MAX_DEVICES], live[PLIM_PURPOSES];
   plim_program_point place;
   uint32_t id;
-  int round; // of those that were written down, from 0
+  int round; // recorded round, from 0
   plim_stream_kind kind;
 } loop_event;
 
-enum { ECHO_LONGEST = 16, ECHO_POOLS = 2 }; // periods; small blocks and large ones
+enum { LOOP_LONGEST_PERIOD = 16, LOOP_POOLS = 2 }; // longest period; small and large blocks
 
-// What is remembered of a loop inside a pass. Zeroed is new.
+// The state of a loop inside a pass. All zeros is the initial state.
 typedef struct {
-  bool is_on, is_void; // is_void: something happened that is not to be done again
+  bool is_on, is_void; // is_void: something was recorded that cannot be replayed
   plim_rounds rounds;
-  uint64_t pools[ECHO_LONGEST + 1][ECHO_POOLS]; // at the ends of the last rounds
-  bool returned[ECHO_POOLS];                    // after a period its blocks are where they were
-  int devices;                                  // when writing began
-  int period, written;                          // rounds to write down, 0: none yet; and that were
-  uint32_t firsts[ECHO_LONGEST];                // allocation of each of them
-  uint64_t allocated[MAX_DEVICES];              // before the first
+  uint64_t pools[LOOP_LONGEST_PERIOD + 1][LOOP_POOLS]; // digests at the ends of the last rounds
+  bool returned[LOOP_POOLS];            // after one period the pool's blocks are in the same places
+  int devices;                          // when recording began
+  int period, recorded;                 // rounds to record (0: not recording), and recorded so far
+  uint32_t firsts[LOOP_LONGEST_PERIOD]; // first allocation of each recorded round
+  uint64_t allocated[MAX_DEVICES];      // before the first recorded round
   vec(loop_event) events;
 } loop_book;
 
@@ -50,10 +50,11 @@ typedef struct {
   plim_tape *tape;
   predict_device devices[MAX_DEVICES];
   int count;
-  plim_prediction *unlimited; // NULL, or what is wanted of a second lane, which is not open yet
+  // Not NULL: a second device without the limit is wanted but not open yet.
+  plim_prediction *unlimited;
   plim_rounds rounds[PLIM_CYCLES];
   sums ends[PLIM_CYCLES][PLIM_LONGEST_PERIOD]; // at the ends of the last rounds
-  sums period[PLIM_CYCLES];                    // what one adds, where there is one
+  sums period[PLIM_CYCLES];                    // what one period adds
   uint32_t next_id;
   bool watches_rounds, assumes;
   loop_book loop_replay;
@@ -63,8 +64,8 @@ typedef struct {
 
 bool predict_collects_garbage(const follower *f);
 
-// loop_replay.c: rounds of a loop inside a pass that are done again without the tape. The sink's hooks, what is noted
-// of each event, and the end.
+// loop_replay.c: replays rounds of a loop inside a pass without the tape. The two hooks of the sink, the note of each
+// event, and the cleanup.
 void loop_replay_inner(void *context, bool begin);
 int loop_replay_again(void *context, const plim_storage *kept, int most);
 void loop_replay_note(follower *f, plim_stream_kind kind, uint32_t id, uint64_t bytes);

@@ -6,24 +6,24 @@
 
 _Static_assert((int)PLIM_PURPOSES <= PLIM_TIMELINE_PARTS, "every purpose has a part");
 
-// What an allocation holds right now.
+// The current state of an allocation id.
 typedef struct {
-  uint64_t bytes; // of its block; 0 if it is free
+  uint64_t bytes; // of its block; 0: free
   uint32_t line;  // index into plim_predicted_timeline.lines
   uint8_t purpose;
 } tenant;
 
 typedef struct {
   plim_predicted_timeline *out;
-  vec(tenant) tenants; // by the id of the allocation
+  vec(tenant) tenants; // indexed by allocation id
   vec(uint64_t) line_bytes;
   uint64_t part_bytes[PLIM_PURPOSES];
-  plim_allocator_stats_t last; // as the previous event left them
-  size_t event;                // that is being seen
-  bool failed;                 // memory is out
+  plim_allocator_stats_t last; // after the previous event
+  size_t event;                // index of the current event
+  bool failed;                 // out of memory
 } watcher;
 
-// ---- who holds what -----------------------------------------------------------------------------
+// ---- holders ------------------------------------------------------------------------------------
 
 static uint32_t line_of(watcher *w, const plim_holding *tensor) {
   size_t line = plim_holders_group(&w->out->lines, tensor);
@@ -51,7 +51,7 @@ static void move_out(watcher *w, uint32_t id) {
 
 static void follow_alloc(watcher *w, const plim_tape *t, const plim_allocator *a, uint32_t id) {
   uint64_t bytes = plim_allocator_block_bytes(a, id);
-  if (bytes == PLIM_UNKNOWN) return; // there was no block to be had
+  if (bytes == PLIM_UNKNOWN) return; // the allocation failed
   plim_pending_alloc pending = plim_tape_pending(t);
   plim_holding tensor = {.place = plim_tape_point(t),
                          .shape = pending.shape,
@@ -69,7 +69,7 @@ static void repurpose(void *context, uint32_t id, plim_purpose purpose) {
   move_in(w, id, bytes, &tensor);
 }
 
-// ---- where the program is -----------------------------------------------------------------------
+// ---- steps and phases ---------------------------------------------------------------------------
 
 static size_t step_of(const plim_program_point *place) {
   return place->phase == PLIM_PHASE_LOAD ? 0 : (size_t)place->step + 1;
@@ -137,7 +137,7 @@ static void watch(void *context, const plim_tape *t, const plim_allocator *a, pl
   w->event++;
 }
 
-// ---- the whole ----------------------------------------------------------------------------------
+// ---- making the timeline ------------------------------------------------------------------------
 
 static bool prepare(plim_predicted_timeline *f, size_t columns) {
   if (!timeline_make_columns(&f->timeline, f->events, columns)) return false;

@@ -110,7 +110,7 @@ static bool has_another_loss(const plim_job *job) {
   return job->model.head == PLIM_HEAD_NONE && !is_plain && !is_contrastive(job);
 }
 
-// What no recording in tests/truth and no measured row covers.
+// Jobs that no recording in tests/truth and no measured row covers.
 static const struct {
   bool (*applies)(const plim_job *job);
   const char *reason;

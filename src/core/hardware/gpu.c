@@ -2,33 +2,33 @@
 
 // ---- the table --------------------------------------------------------------------------------------
 //
-// memory_mib: the total that nvidia-smi prints with drivers from 510 on (older ones leave out what the
-// driver reserves: 11,178 for a GTX 1080 Ti, 15,109 for a T4), ECC as shipped: on for data centre cards,
-// off for the rest. With ECC on, GDDR cards report 1/16 less (a Quadro RTX 8000 46,080).
+// memory_mib: the total that nvidia-smi prints with drivers from 510 on (older ones subtract what the driver reserves:
+// 11,178 for a GTX 1080 Ti, 15,109 for a T4), with the default ECC mode: on for data centre cards, off for the others.
+// With ECC on, GDDR cards report 1/16 less (a Quadro RTX 8000 46,080).
 //
-// cuda_mib: total_memory of torch.cuda.get_device_properties in published Linux logs, of the newest
-// driver found; every driver branch takes a little more (RTX 4090: 24,217 in 2023, 24,081 in 2025). The
-// PRO 6000's is of a Server Edition, the A100 80GB SXM's, the A100 40GB PCIe's and the V100 PCIe's of
-// their siblings.
+// cuda_mib: total_memory of torch.cuda.get_device_properties in published Linux logs, with the newest driver found;
+// every driver branch reserves a little more (RTX 4090: 24,217 in 2023, 24,081 in 2025). The PRO 6000's value is that
+// of a Server Edition; those of the A100 80GB SXM, the A100 40GB PCIe and the V100 PCIe are those of their sister
+// models.
 //
-// Rates: dense, float32 accumulation. GeForce cards from Turing on and the L40 accumulate in float32 at
-// half the rate of float16, which is the figure marketed; workstation and other data centre cards do not.
-// Where a paper gives rates at the reference clock and at that of a Founders Edition, the former. Rates
-// that no paper prints are 2 x fp32 (GeForce from Ampere on) or 4 x fp32 (workstation), the ratio of the
-// tensor cores of one multiprocessor to its lanes in the architecture's paper.
+// Rates: dense, float32 accumulation. GeForce cards from Turing on and the L40 accumulate in float32 at half the rate
+// of float16, which is the advertised figure; workstation and other data centre cards do not. Where a paper gives
+// rates at the reference clock and at that of a Founders Edition, the former is used. Rates that no paper prints are 2
+// x fp32 (GeForce from Ampere on) or 4 x fp32 (workstation), the ratio of the tensor cores of one multiprocessor to
+// its lanes in the architecture's paper.
 //
-// What was looked up, and where (`seen`; a row that lacks a bit was not confirmed in that):
-// - MEMORY: memory_mib beside the card's name in nvidia-smi outputs that people published.
-// - SHAPE: multiprocessors, capability, bandwidth and fp32 in TechPowerUp's table of cards (a copy of
-//   2025) and in Wikipedia's list of NVIDIA's; L4 (58) and A10G (80 multiprocessors) by deviceQuery and
-//   PyTorch in published logs, where TechPowerUp has 60 and 72.
-// - RATES: the tensor rate in Wikipedia's list or in Lightning's table of NVIDIA's papers, brought to
-//   dense and float32 accumulation as above. Of the L40, NVIDIA's sheet and Lightning have 181, Wikipedia
-//   362: the smaller. A10G: some tables repeat the A10's 125. RTX PRO 6000 and B200: as NVIDIA's papers
-//   are quoted elsewhere.
+// What was confirmed, and where (`seen`; a row without a bit was not confirmed in that respect):
+// - MEMORY: memory_mib beside the card's name in published nvidia-smi outputs.
+// - SHAPE: multiprocessors, capability, bandwidth and fp32 in TechPowerUp's table of cards (a copy of 2025) and in
+//   Wikipedia's list of NVIDIA cards; L4 (58) and A10G (80 multiprocessors) by deviceQuery and PyTorch in published
+//   logs, where TechPowerUp has 60 and 72.
+// - RATES: the tensor rate in Wikipedia's list or in Lightning's table of NVIDIA's papers, converted to dense and
+//   float32 accumulation as above. For the L40, NVIDIA's sheet and Lightning have 181, Wikipedia has 362; the smaller is
+//   used. For the A10G, some tables repeat the A10's 125. RTX PRO 6000 and B200: as quoted elsewhere from NVIDIA's
+//   papers.
 
-// Measured on an H200 with torch 2.11 (docs/measurements.md): 526 MiB when CUDA starts, 770 MiB once the
-// kernels of a training step are loaded. No other card was measured: theirs is the same, unverified.
+// Measured on an H200 with torch 2.11 (docs/measurements.md): 526 MiB when CUDA starts, 770 MiB once the kernels of a
+// training step are loaded. No other card was measured; the same value is assumed for them, unverified.
 #define MEASURED 770, true
 #define ASSUMED 770, false
 
@@ -79,7 +79,7 @@ const plim_gpu plim_gpus[] = {
     {"RTX 5080", "", 16303, 15840, ASSUMED, 120, 84, 960, 112.6, 112.6, 56.3, 56.3, SEEN},
     {"RTX 5090", "", 32607, 32102, ASSUMED, 120, 170, 1792, 209.5, 209.5, 104.8, 104.8, SEEN},
 
-    // Workstation: data sheets, whose tensor rates are sparse: halved here (of FP8, from Ada on: a quarter)
+    // Workstation: data sheets, which give sparse tensor rates: halved here (FP8 rates, from Ada on: a quarter)
     {"Quadro RTX 6000", "", 24576, 0, ASSUMED, 75, 72, 672, 0, 130.5, 16.3, 0, LESS(MEMORY)},
     {"Quadro RTX 8000", "", 49152, 48380, ASSUMED, 75, 72, 672, 0, 130.5, 16.3, 0, SEEN},
     {"RTX A2000 12GB", "RTX A2000", 12282, 12017, ASSUMED, 86, 26, 288, 31.9, 31.9, 8, 16,
@@ -89,8 +89,8 @@ const plim_gpu plim_gpus[] = {
     {"RTX A5000", "", 24564, 24114, ASSUMED, 86, 64, 768, 111.1, 111.1, 27.8, 55.6, LESS(MEMORY)},
     {"RTX A5500", "", 24564, 0, ASSUMED, 86, 80, 768, 136.4, 136.4, 34.1, 68.2, LESS(MEMORY)},
     {"RTX A6000", "", 49140, 48676, ASSUMED, 86, 84, 768, 154.8, 154.8, 38.7, 77.4, SEEN},
-    // RTX 4000 Ada: its sheet prints 327.6 for FP8, where 16 x fp32, which every other Ada card has, is
-    // 427.6; so has Wikipedia. Taken as a slip.
+    // RTX 4000 Ada: its sheet prints 327.6 for FP8, but 16 x fp32, which holds for every other Ada card, is
+    // 427.6, and Wikipedia has that, too. Treated as a misprint.
     {"RTX 4000 Ada", "", 20475, 0, ASSUMED, 89, 48, 360, 106.9, 106.9, 26.7, 53.5, SEEN},
     {"RTX 5000 Ada", "", 32760, 0, ASSUMED, 89, 100, 576, 261.1, 261.1, 65.3, 130.6, SEEN},
     {"RTX 6000 Ada", "", 49140, 48497, ASSUMED, 89, 142, 960, 364.2, 364.2, 91.1, 182.1, SEEN},
@@ -142,7 +142,7 @@ uint64_t plim_gpu_usable_bytes(const plim_gpu *gpu) {
   return (uint64_t)(total - gpu->context_mib) * PLIM_MIB;
 }
 
-// CUDA's programming guide, technical specifications per compute capability.
+// From CUDA's programming guide, technical specifications per compute capability.
 int plim_gpu_threads(const plim_gpu *gpu) {
   switch (gpu->capability) {
   case 75: return 1024;
@@ -155,7 +155,7 @@ int plim_gpu_threads(const plim_gpu *gpu) {
   }
 }
 
-// ECC in GDDR takes a sixteenth, drivers and chips a little more: the next size up that is sold.
+// ECC in GDDR takes a sixteenth, drivers and chips a little more, so this returns the next larger size that is sold.
 uint32_t plim_gpu_size_gb(const plim_gpu *gpu) {
   static const uint32_t sold[] = {6, 8, 10, 11, 12, 16, 20, 24, 32, 40, 48, 80, 94, 96, 141, 180};
   uint32_t gib = (gpu->memory_mib + 1023) / 1024;

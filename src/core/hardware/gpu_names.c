@@ -1,4 +1,4 @@
-// Cards by name: what users and drivers call them.
+// Finds cards by the names that users and drivers use.
 #include <stdio.h>
 #include <string.h>
 
@@ -7,14 +7,14 @@
 
 enum { KEY_BYTES = 64, MAX_WORDS = 12, WORD_BYTES = 32, LISTED = 6 };
 
-// ---- a name, taken apart ----------------------------------------------------------------------------
+// ---- parsing a name ---------------------------------------------------------------------------------
 
-// "NVIDIA A100-SXM4-80GB": the words "a100" and "sxm", and 80 GB.
+// "NVIDIA A100-SXM4-80GB" has the words "a100" and "sxm", and the size 80 GB.
 typedef struct {
   char words[MAX_WORDS][WORD_BYTES];
   size_t count;
-  uint32_t size_gb; // 0: not said
-  bool is_odd;      // too long to be a card's
+  uint32_t size_gb; // 0: not given
+  bool is_odd;      // too long to be the name of a card
 } card_name;
 
 static char small(char c) { return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); }
@@ -29,10 +29,10 @@ static bool is_one_of(const char *word, const char *const *list) {
 
 static const char *const size_units[] = {"g", "gb", "gib", NULL};
 
-// What every card is called, or none needs to be told by.
+// Words that do not distinguish cards.
 static const char *const left_out[] = {"nvidia", "geforce", "tesla", "generation", "gpu", NULL};
 
-// The digits that a word begins with; *rest is what follows.
+// The number at the start of a word; *rest is what follows.
 static uint32_t leading_number(const char *word, const char **rest) {
   uint32_t n = 0;
   for (; is_digit(*word) && n < 100000; word++) n = 10 * n + (uint32_t)(*word - '0');
@@ -40,7 +40,7 @@ static uint32_t leading_number(const char *word, const char **rest) {
   return n;
 }
 
-// "80gb", or "gb" behind the word "80".
+// Takes "80gb", or "gb" after the word "80", as the size.
 static bool takes_size(card_name *n, const char *word) {
   const char *unit;
   uint32_t number = leading_number(word, &unit);
@@ -56,7 +56,7 @@ static bool takes_size(card_name *n, const char *word) {
   return true;
 }
 
-// The socket's generation goes with the chip: "sxm4" is "sxm".
+// The socket's generation is implied by the chip: "sxm4" becomes "sxm".
 static void cut_socket(char *word) {
   if (strncmp(word, "sxm", 3) == 0 && is_digit(word[3]) && !word[4]) word[3] = '\0';
 }
@@ -65,7 +65,7 @@ static bool is_series(const char *word, size_t length) {
   return length == 3 && (strncmp(word, "rtx", 3) == 0 || strncmp(word, "gtx", 3) == 0);
 }
 
-// "rtx3090" is two words.
+// Splits words such as "rtx3090" in two.
 static void add_word(card_name *n, char word[WORD_BYTES]) {
   if (is_one_of(word, left_out) || takes_size(n, word)) return;
   if (is_series(word, 3) && word[3]) {
@@ -106,7 +106,7 @@ static bool join(char key[KEY_BYTES], const card_name *n, size_t first) {
   return used > 0;
 }
 
-// The same letters and digits, wherever blanks are; people leave "RTX" and "GTX" out.
+// Whether both have the same letters and digits, ignoring spaces; "RTX" and "GTX" may be missing.
 static bool same_words(const card_name *own, const card_name *asked) {
   char a[KEY_BYTES], b[KEY_BYTES];
   if (!join(b, asked, 0)) return false;
@@ -127,7 +127,7 @@ static bool has_words_of(const card_name *own, const card_name *asked) {
   return asked->count > 0;
 }
 
-// How surely a name means a card: the very name; the name but for its size; some of its words.
+// How well a name matches a card: some of its words; all but the size; exactly.
 typedef enum { NOT_MEANT, SOME_WORDS, BUT_FOR_SIZE, THE_NAME } likeness;
 
 static likeness compare(const plim_gpu *gpu, const card_name *own, const card_name *asked) {
@@ -152,7 +152,7 @@ static likeness likeness_of(const plim_gpu *gpu, const card_name *asked) {
   return best;
 }
 
-// The cards that are meant most surely, at least as surely as `least`.
+// The best matches, if they are at least as good as `least`.
 static size_t candidates(const char *name, likeness least, const plim_gpu *out[PLIM_MAX_GPUS]) {
   card_name asked = read_name(name, strlen(name));
   size_t count = 0;
@@ -198,7 +198,7 @@ const plim_gpu *plim_gpu_present(const char *name, uint64_t memory_mib) {
   return best;
 }
 
-// ---- refusing ---------------------------------------------------------------------------------------
+// ---- errors -----------------------------------------------------------------------------------------
 
 static const plim_gpu *closest(const char *name) {
   char asked[KEY_BYTES], keys[PLIM_MAX_GPUS][KEY_BYTES];

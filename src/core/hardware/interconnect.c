@@ -5,25 +5,25 @@
 
 // ---- cards ------------------------------------------------------------------------------------------
 
-// GB/s in each direction that NCCL 2.2x plans with, after what the protocol takes off the data sheet's
-// figure: SM60_NVLINK_BW and its siblings and PCI_BW in src/graph/topo.h, kvDictPciGen in topo.cc.
+// GB/s in each direction that NCCL 2.2x assumes, after protocol overhead: SM60_NVLINK_BW and similar constants and
+// PCI_BW in src/graph/topo.h, kvDictPciGen in topo.cc.
 static const struct {
-  uint16_t capability; // and above
+  uint16_t capability; // and newer
   double link_gbs;     // of one NVLink
-  int pcie;            // generation
+  int pcie;            // PCIe generation
 } generations[] = {
     {60, 18, 3}, {70, 20, 3}, {75, 20, 3},   {80, 20, 4},
     {86, 12, 4}, {87, 20, 4}, {90, 20.6, 5}, {100, 40.1, 5},
 };
-#define PCIE3_X16_GBS 12.0 // twice as much with each generation
+#define PCIE3_X16_GBS 12.0 // doubles with each generation
 
-// The same for copies of pinned memory, which need no protocol of NCCL's: of the 63.0 GB/s of sixteen lanes of the
-// fifth generation, 54.8 to an H200 and 54.9 back were measured (tests/truth/timing_offload.json).
+// The same for copies of pinned memory, which have no NCCL overhead: of the 63.0 GB/s of PCIe 5 x16, 54.8 to an H200
+// and 54.9 back were measured (tests/truth/timing_offload.json).
 #define PCIE3_X16_COPY_GBS (54.85 / 4)
 
-// Cards on a board that joins all of them, and their links, as public tables of NVLink's generations
-// have them. A bridge joins two at most and is bought apart: cards that could have one go over PCIe, and
-// so does a GH200, most of which are alone in their machine.
+// Cards on boards that connect all cards by NVLink, and their number of links, from public tables of NVLink
+// generations. A bridge connects at most two cards and is sold separately: cards that could have one are assumed to
+// use PCIe, and so is a GH200, which is usually alone in its machine.
 static const struct {
   const char *name;
   int links;
@@ -32,7 +32,7 @@ static const struct {
     {"H100 SXM", 18},     {"H200", 18},         {"B200", 18},
 };
 
-// Cards with eight lanes, in public tables; all others have sixteen.
+// Cards with eight PCIe lanes, from public tables; all others have sixteen.
 static const char *const narrow[] = {"RTX 4060 Ti 16GB", "RTX 4060 Ti 8GB", "RTX 5060 Ti 16GB",
                                      "A2"};
 
@@ -61,8 +61,8 @@ double plim_gpu_nvlink_gbs(const plim_gpu *gpu) {
 
 // ---- rings ------------------------------------------------------------------------------------------
 
-// Seconds: NCCL's baseLatencies and hwLatencies of a ring with the protocol for large messages
-// (Simple), src/graph/tuning.cc.
+// Seconds: NCCL's baseLatencies and hwLatencies for a ring with the protocol for large messages (Simple),
+// src/graph/tuning.cc.
 static const struct {
   double start, nvlink_hop, pcie_hop, network_hop;
 } latency = {8.4e-6, 3.4e-6, 5.7e-6, 14e-6};
@@ -71,7 +71,7 @@ static bool has_nvlink(const plim_gpu *gpu, const plim_wiring *w) {
   return w->kind != PLIM_LINK_PCIE && plim_gpu_nvlink_gbs(gpu) > 0;
 }
 
-// One ring through all machines passes each of their networks once in each direction.
+// A ring through all machines crosses each machine's network once in each direction.
 plim_ring plim_ring_of(const plim_gpu *gpu, const plim_wiring *w) {
   bool is_nvlink = has_nvlink(gpu, w);
   double gbs = is_nvlink ? plim_gpu_nvlink_gbs(gpu) : plim_gpu_pcie_gbs(gpu);

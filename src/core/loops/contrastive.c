@@ -32,7 +32,7 @@ plim_column *plim_columns_new(plim_tape *t, const plim_model *m, const plim_reci
   return columns;
 }
 
-// Trainer has all of them in one dictionary, a loop a list of them, which goes from its end.
+// Trainer keeps all columns in one dictionary; a manual loop keeps them in a list, which Python frees from its end.
 void plim_columns_drop(plim_tape *t, const plim_recipe *r, plim_column *columns) {
   for (int64_t i = 0; columns && i < r->columns; i++)
     contrast_drop_column(t, &columns[r->is_trainer ? i : r->columns - 1 - i]);
@@ -74,8 +74,8 @@ static void call_encoder(plim_tape *t, const plim_contrast *c, plim_column *f) {
   plim_save_on_host(t, false);
 }
 
-// model(features)["sentence_embedding"]. accelerate puts autocast around each call of the model; a loop of
-// one's own has it around the loss.
+// model(features)["sentence_embedding"]. accelerate enables autocast around each call of the model; a manual loop
+// around the loss.
 void contrast_embed(plim_tape *t, const plim_contrast *c, plim_column *f) {
   const plim_recipe *r = c->recipe;
   if (r->is_trainer) plim_autocast(t, r->autocast);
@@ -89,7 +89,7 @@ void contrast_embed(plim_tape *t, const plim_contrast *c, plim_column *f) {
 
 plim_tensor *contrast_positions(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
 
-// cos_sim: every row of a with every row of b.
+// cos_sim: compares every row of a with every row of b.
 static plim_tensor *cosines(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   plim_tensor *left = NULL, *right = NULL;
   set(t, &left, normalize(t, a));
@@ -104,7 +104,7 @@ void contrast_drop_comparison(plim_tape *t, contrast_comparison *v) {
            &v->log_z);
 }
 
-// positive_scores - log_z, for the anchors whose indices are in v->local.
+// positive_scores - log_z for the anchors whose indices are in v->local.
 plim_tensor *contrast_compare(plim_tape *t, contrast_comparison *v, plim_tensor *anchors,
                               plim_tensor *matched, plim_tensor *others) {
   set(t, &v->anchors, index_rows(t, anchors, v->local));
@@ -121,7 +121,7 @@ plim_tensor *contrast_compare(plim_tape *t, contrast_comparison *v, plim_tensor 
 
 // ---- MultipleNegativesRankingLoss -------------------------------------------------------------------
 
-// The columns behind the anchors have one forward pass together.
+// All columns but the anchors go through the model together in one forward.
 static void merge(plim_tape *t, const plim_contrast *c, plim_column *merged) {
   plim_dims shape = c->columns[1].ids->shape;
   shape.at[0] *= c->recipe->columns - 1;
@@ -130,7 +130,7 @@ static void merge(plim_tape *t, const plim_contrast *c, plim_column *merged) {
   if (c->columns[1].mask) set(t, &merged->mask, empty(t, shape, PLIM_I64));
 }
 
-// (K,B,H): their embeddings.
+// (K,B,H): the embeddings of those columns.
 static plim_tensor *embed_merged(plim_tape *t, plim_contrast *c) {
   plim_column merged = {0};
   plim_tensor *embedding = NULL;
@@ -171,10 +171,10 @@ static plim_tensor *plain_loss(plim_tape *t, plim_contrast *c) {
   return loss;
 }
 
-// ---- losses of one sample ---------------------------------------------------------------------------
+// ---- losses within one sample -----------------------------------------------------------------------
 
-// Of the difference of embeddings, as distances, cosines and their errors are, or of what they are to be: (B,H) and
-// (B), whatever the loss.
+// Stands for all losses that compare the texts of one sample or compare them with a label: distances, cosines and
+// their errors. The tensors have shape (B,H) and (B) whatever the loss.
 static plim_tensor *pairwise_loss(plim_tape *t, plim_contrast *c) {
   int64_t columns = c->recipe->columns;
   for (int64_t i = 0; i < columns; i++) contrast_embed(t, c, &c->columns[i]);

@@ -1,5 +1,5 @@
-// CachedMultipleNegativesRankingLoss (GradCache): all texts are embedded in mini batches without a graph; the
-// loss is computed from the embeddings, and their gradients are kept; backward embeds every mini batch again.
+// CachedMultipleNegativesRankingLoss (GradCache): embeds all texts in mini batches without a graph, computes the loss
+// from the embeddings and keeps their gradients; backward embeds every mini batch again.
 #include <stdlib.h>
 
 #include "contrastive_impl.h"
@@ -33,7 +33,7 @@ static int64_t length_of(const plim_contrast *c, int64_t chunk) {
   return at < r->cached_length_count ? (int64_t)r->cached_lengths[at] : r->length - r->padding;
 }
 
-// How many of the chunks behind this one of all columns' are as it, but for the last of all.
+// How many chunks after chunk i (counted over all columns) are like it, not counting the very last one.
 static int64_t alike_behind(const plim_contrast *c, int64_t i) {
   const plim_recipe *r = c->recipe;
   int64_t chunks = chunk_count(r), at = i % chunks, next = at + 1;
@@ -44,7 +44,7 @@ static int64_t alike_behind(const plim_contrast *c, int64_t i) {
   return next - 1 - at;
 }
 
-// Padding that all rows of the chunk have is found, and cut off.
+// Finds the padding that all rows of the chunk share. Returns the length without it.
 static int64_t look_for_padding(plim_tape *t, const plim_contrast *c, const plim_column *column,
                                 int64_t chunk) {
   rows at = chunk_at(c->recipe, chunk);
@@ -66,7 +66,7 @@ static plim_tensor *cut(plim_tape *t, plim_tensor *x, rows at, int64_t length) {
   return length < x->shape.at[1] ? slice(t, some, 1, 0, length) : some;
 }
 
-// The embeddings of some rows of a column; the features made for that go.
+// The embeddings of some rows of a column. Frees the features it makes for that.
 static plim_tensor *embed_rows(plim_tape *t, const plim_contrast *c, const plim_column *column,
                                int64_t chunk) {
   plim_column some = {0};
@@ -82,7 +82,7 @@ static plim_tensor *embed_rows(plim_tape *t, const plim_contrast *c, const plim_
   return give(t, &out);
 }
 
-// Embeddings without gradients, by column and chunk.
+// Embeddings without gradients, indexed by column and chunk.
 typedef struct {
   plim_tensor **at;
   int64_t columns, chunks;
@@ -99,7 +99,7 @@ static void embed_all(plim_tape *t, const plim_contrast *c, const embeddings *e)
   set_grad_mode(t, was);
 }
 
-// Python lets go of a list from its end; the last column's, and its last chunk, are in variables too.
+// Python frees a list from its end, but variables keep the last column's list and its last chunk alive.
 static void embeddings_drop(plim_tape *t, const embeddings *e) {
   int64_t last = e->columns * e->chunks - 1;
   for (int64_t i = last - e->chunks; i >= 0; i--) drop(t, &e->at[i]);
@@ -107,7 +107,7 @@ static void embeddings_drop(plim_tape *t, const embeddings *e) {
   drop(t, &e->at[last]);
 }
 
-// Stands for the embeddings of several chunks: a leaf of their shape, whose memory is theirs.
+// A leaf that stands for the embeddings of several chunks: it has their shape, and the memory stays theirs.
 static plim_tensor *leaf_of(plim_tape *t, const plim_tensor *piece, int64_t count) {
   plim_tensor *leaf = empty(t, dims(0), (plim_dtype)piece->dtype);
   leaf->shape = dims(count, piece->shape.at[1]);
@@ -124,9 +124,9 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   drop(t, &one);
 }
 
-// Variables that outlive a chunk of the loss.
+// Variables that outlive one chunk of the loss.
 typedef struct {
-  plim_tensor *anchors, *others, *local; // the first two with gradients
+  plim_tensor *anchors, *others, *local; // anchors and others have gradients
   plim_tensor **docs, **losses;
   contrast_comparison v;
   plim_tensor *each, *loss;
@@ -155,7 +155,7 @@ static plim_tensor *sum_of(plim_tape *t, plim_tensor *const *losses, int64_t cou
   return sum ? give(t, &sum) : NULL;
 }
 
-// The embeddings put together, with gradients down to the chunks.
+// Concatenates the embeddings, with gradients down to the chunks.
 static void gather(plim_tape *t, plim_contrast *c, const embeddings *e, chunked *x) {
   const plim_recipe *r = c->recipe;
   int64_t others = (r->columns - 1) * r->batch;
@@ -189,7 +189,7 @@ static plim_tensor *loss_in_chunks(plim_tape *t, plim_contrast *c, const embeddi
   return sum;
 }
 
-// Backward from one mini batch, by the product of its embeddings with their kept gradients.
+// Runs backward for one mini batch, from the product of its embeddings with their cached gradients.
 static void replay_chunk(plim_tape *t, plim_tensor *embedded, plim_tensor *gradients,
                          plim_tensor **surrogate) {
   plim_tensor *flat = reshape(t, embedded, dims(-1));
@@ -199,8 +199,8 @@ static void replay_chunk(plim_tape *t, plim_tensor *embedded, plim_tensor *gradi
   run_backward(t, *surrogate);
 }
 
-// The hook of the loss: every chunk again, now with a graph, and backward from it. DDP sends gradients with
-// the last.
+// The backward hook of the loss: embeds every chunk again, now with a graph, and runs backward from it. DDP reduces the
+// gradients with the last chunk.
 static void replay(plim_tape *t, void *context) {
   const plim_contrast *c = context;
   const plim_recipe *r = c->recipe;
@@ -212,7 +212,7 @@ static void replay(plim_tape *t, void *context) {
     plim_tensor *gradients = (i < chunks ? c->anchors : c->others)->grad;
     plim_state(t)->reduces_gradients = reduces && i + 1 == count;
     set(t, &embedded, embed_rows(t, c, &c->columns[i / chunks], i % chunks));
-    if (gradients) replay_chunk(t, embedded, gradients, &surrogate); // or memory was out
+    if (gradients) replay_chunk(t, embedded, gradients, &surrogate); // NULL when out of memory
     i += plim_inner_loop_skip(t, NULL, alike_behind(c, i), NULL);
   }
   plim_inner_loop_end(t);
@@ -230,7 +230,7 @@ static plim_tensor *held_behind(plim_tensor *x, plim_tensor *before) {
   return x;
 }
 
-// The hook holds the columns, of which the last goes first, and the cache.
+// The hook keeps the columns and the cache alive; the last column is freed first.
 static void hold_cache(const plim_contrast *c, plim_tensor *loss) {
   plim_tensor *last = NULL;
   for (int64_t i = c->recipe->columns; i-- > 0;) {
@@ -244,8 +244,7 @@ static void hold_cache(const plim_contrast *c, plim_tensor *loss) {
   loss->held = c->anchors;
 }
 
-// The loss is a leaf, whose hook does the rest. Where the tape has failed there may be none: then it is a
-// number without a past.
+// The loss is a leaf whose hook runs the actual backward. If the tape has failed, it is a plain number without one.
 static plim_tensor *loss_of(plim_tape *t, plim_contrast *c, const embeddings *e, chunked *x) {
   plim_tensor *loss = NULL;
   embed_all(t, c, e);

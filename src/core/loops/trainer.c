@@ -1,4 +1,4 @@
-// transformers.Trainer, and sentence-transformers' on top of it.
+// The training loop of transformers.Trainer, and of sentence-transformers' trainer built on it.
 #include <stdlib.h>
 
 #include "cycle.h"
@@ -12,7 +12,7 @@
 #include "op_names.h"
 
 typedef struct {
-  plim_batch *batches; // of this step
+  plim_batch *batches; // of the current step
   int count;
   plim_tensor *total_loss, *loss, *norm, *items;
   plim_scaler scaler;
@@ -38,7 +38,7 @@ static plim_tensor *sum_of_ranks(plim_tape *t, int64_t world) {
   return sum;
 }
 
-// The sum over the batches, each count added in turn.
+// Sums the counts of all batches, one addition at a time.
 static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const plim_recipe *r,
                                     int count) {
   plim_tensor *total = NULL, *one = NULL;
@@ -74,8 +74,8 @@ static void batch_drop(plim_tape *t, const plim_recipe *r, plim_batch *b) {
   plim_columns_drop(t, r, b->columns);
 }
 
-// All batches of a step are fetched before the last step's go; the one that was used last is still
-// in a variable, until the first of the new takes its place.
+// All batches of a step are fetched before those of the previous step are freed. A variable keeps the batch that was
+// used last until the first new one replaces it.
 static bool next_batches(plim_tape *t, const plim_model *m, const plim_recipe *r, trainer *v) {
   int count = train_micro_batches(r);
   plim_batch *fresh = calloc((size_t)count, sizeof *fresh), *old = v->batches;
@@ -91,12 +91,12 @@ static bool next_batches(plim_tape *t, const plim_model *m, const plim_recipe *r
   return true;
 }
 
-// Under autocast, accelerate turns an output into float32.
+// Under autocast, accelerate casts outputs to float32.
 static void widen(plim_tape *t, const plim_recipe *r, plim_tensor **wide, plim_tensor *output) {
   if (output) set(t, wide, r->autocast == PLIM_BOOL ? output : to(t, output, PLIM_FP32));
 }
 
-// The copies of outputs go when the loss has been taken out.
+// The float32 copies of the outputs are freed once the loss is taken out.
 static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe *r,
                                  const plim_batch *b) {
   plim_tensor *logits = NULL, *loss = NULL, *wide = NULL, *wide_extra = NULL;
@@ -115,8 +115,8 @@ static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe 
   return out;
 }
 
-// What the model left in its features goes when the loss is there. Trainer divides it by the number of passes,
-// which the other loss is told.
+// The tensors that the model added to its features are freed once the loss exists. Trainer divides the loss by the
+// number of passes; a language model's loss gets num_items_in_batch instead.
 static plim_tensor *compute_contrastive_loss(plim_tape *t, plim_model *m, const plim_recipe *r,
                                              trainer *v, int i) {
   int64_t pass = v->contrast.model ? v->contrast.pass + 1 : 0;
@@ -142,7 +142,7 @@ static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, tra
   set(t, &v->loss, detached);
 }
 
-// isnan and isinf of the loss, which Python looks at.
+// isnan and isinf of the loss, which Python reads.
 static void check_loss(plim_tape *t, const plim_tensor *loss) {
   plim_consume(t, empty(t, (plim_dims){0}, PLIM_BOOL));
   plim_tensor *size = k_unary(t, loss), *is_infinite = empty(t, (plim_dims){0}, PLIM_BOOL);
@@ -151,7 +151,7 @@ static void check_loss(plim_tape *t, const plim_tensor *loss) {
   plim_work_trainer(t);
 }
 
-// Weights decay, norms and biases do not: two groups, each in the model's order.
+// Two optimizer groups, weights with decay and norms and biases without, each in the model's order.
 static void group_parameters(const plim_model *m, plim_tensor **grouped) {
   size_t n = 0;
   for (int decaying = 1; decaying >= 0; decaying--)

@@ -16,7 +16,7 @@
 
 #include "op_names.h"
 
-// loss.backward(): the gradient of 1 lives until it returns; the engine has a thread of its own.
+// loss.backward(): the initial gradient of 1 lives until it returns; the engine runs in its own thread.
 static void run_backward(plim_tape *t, plim_tensor *loss) {
   plim_tensor *one = NULL;
   set(t, &one, empty(t, loss->shape, (plim_dtype)loss->dtype));
@@ -29,12 +29,12 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   drop(t, &one);
 }
 
-// accelerator.backward(loss) divides by the batches of a step; other loops have done so.
+// accelerator.backward(loss) divides by the number of micro batches; other loops have already done so.
 static plim_tensor *share_of(plim_tape *t, const plim_recipe *r, plim_tensor *loss) {
   return r->is_bare && r->uses_accelerator ? div_scalar(t, loss) : loss;
 }
 
-// With float16, of the loss times the scale: `scaler.scale(loss).backward()`.
+// With float16: `scaler.scale(loss).backward()`.
 static void scale_and_run_backward(plim_tape *t, const plim_recipe *r, plim_scaler *scaler,
                                    plim_tensor *loss) {
   plim_tensor *scaled = NULL;
@@ -47,7 +47,7 @@ static void scale_and_run_backward(plim_tape *t, const plim_recipe *r, plim_scal
 
 bool train_has_engine(const plim_model *m) { return m->shards && m->shards->after_engine_backward; }
 
-// DeepSpeed: engine.backward(loss). Trainer calls it with scale_wrt_gas=False, and has not divided either.
+// DeepSpeed: engine.backward(loss). Trainer passes scale_wrt_gas=False and does not divide the loss either.
 static void engine_backward(plim_tape *t, plim_shards *s, const plim_recipe *r, plim_tensor *loss,
                             bool is_last) {
   plim_tensor *share = NULL, *scaled = NULL;
@@ -60,8 +60,8 @@ static void engine_backward(plim_tape *t, plim_shards *s, const plim_recipe *r, 
 
 void train_backward(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
                     plim_tensor *loss, bool is_last) {
-  plim_state(t)->reduces_once =
-      r->is_trainer || r->uses_accelerator; // its no_sync; a plain loop has none
+  // Trainer and accelerate use no_sync; a plain loop does not.
+  plim_state(t)->reduces_once = r->is_trainer || r->uses_accelerator;
   plim_state(t)->reduces_gradients = is_last || !plim_state(t)->reduces_once;
   plim_state(t)->ends_step = is_last;
   if (train_has_engine(m)) engine_backward(t, m->shards, r, loss, is_last);
@@ -74,7 +74,7 @@ void train_begin_optimizer(plim_tape *t, int step) {
   plim_tape_purpose(t, PLIM_FOR_OPTIMIZER);
 }
 
-// An engine clips by itself, and prepares the gradients that its optimizer sees.
+// DeepSpeed's engine clips gradients itself and prepares the gradients that its optimizer sees.
 bool train_clips(const plim_model *m, const plim_recipe *r) {
   return !r->skips_clipping && m->parameters.len && !train_has_engine(m);
 }
@@ -84,7 +84,7 @@ plim_tensor *train_clipped_norm(plim_tape *t, const plim_model *m, plim_scaler *
   return plim_clip_grad_norm(t, m->parameters.at, m->parameters.len);
 }
 
-// DeepSpeed's engine calls the optimizer for each of its own groups.
+// DeepSpeed's engine calls the optimizer once for each of its groups.
 static void update_in_turn(plim_tape *t, const plim_model *m, const plim_recipe *r,
                            plim_tensor *const *parameters, plim_tensor **state) {
   m->shards->before_step(t, m->shards);
@@ -112,8 +112,8 @@ bool train_is_contrastive(const plim_recipe *r) { return r->loss == PLIM_LOSS_CO
 
 int train_micro_batches(const plim_recipe *r) { return r->accumulate > 1 ? r->accumulate : 1; }
 
-// Passes and steps that would be as the one just done are not run, but the last pass of a step is: an
-// engine reduces after it.
+// Passes and steps that would repeat the last one are skipped. The last pass of a step always runs, because an engine
+// reduces gradients after it.
 int train_next_pass(plim_tape *t, const plim_recipe *r, int done) {
   return plim_skip_alike(t, PLIM_CYCLE_PASS, done, train_micro_batches(r) - 2);
 }
@@ -122,11 +122,11 @@ int train_next_step(plim_tape *t, const plim_recipe *r, int done) {
   return plim_skip_alike(t, PLIM_CYCLE_STEP, done, r->steps - 1);
 }
 
-// Variables of the loop: what a step leaves in them lives until the next one rebinds it.
+// Variables of the loop: what a step assigns lives until the next step rebinds it.
 typedef struct {
   plim_batch batch;
   plim_tensor *logits, *extra, *loss, *scaled;
-  plim_tensor *hidden, *targets; // of a chunked loss
+  plim_tensor *hidden, *targets; // for a chunked loss
   plim_tensors cached;
   plim_scaler scaler;
   plim_contrast contrast;
@@ -145,7 +145,7 @@ plim_mask_kind train_mask_of(const plim_recipe *r) {
   return r->batch > 1 ? PLIM_MASK_PAD : PLIM_MASK_ONES;
 }
 
-// The new batch exists before the old one goes.
+// The new batch is allocated before the old one is freed.
 static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, plim_batch *b) {
   plim_dims shape = dims(r->batch, r->length);
   plim_tensor *ids = empty(t, shape, PLIM_I64);
@@ -166,7 +166,7 @@ void train_release_all(plim_tape *t, plim_tensors *tensors) {
   tensors->len = 0;
 }
 
-// model(**batch), with what it saves on the host if the recipe says so.
+// model(**batch), under save_on_cpu if the recipe asks for it.
 plim_tensor *train_call_model(plim_tape *t, plim_model *m, const plim_recipe *r,
                               const plim_batch *batch, plim_tensor **logits) {
   plim_save_on_host(t, r->offloads_saved);
@@ -198,8 +198,8 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   drop(t, &v->extra);
 }
 
-// The loop calls the model without its head and computes the loss itself. No variable holds logits;
-// the graph goes when the sum starts again at 0.
+// The loop calls the model without its head and computes the loss itself. No variable holds logits; the graph is freed
+// when the sum starts again at 0.
 static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
                          bool is_last) {
   plim_dims shape = dims(r->batch, r->length);
@@ -224,7 +224,7 @@ static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, vari
   drop(t, &v->scaled);
 }
 
-// The loss of the step before goes when `l` is bound again.
+// The loss of the previous step is freed when `l` is rebound.
 static void contrastive_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
                              bool is_last) {
   plim_autocast(t, r->autocast);
@@ -236,30 +236,9 @@ static void contrastive_step(plim_tape *t, plim_model *m, const plim_recipe *r, 
   train_backward(t, m, r, &v->scaler, scaled, is_last);
 }
 
-static void train_plainly(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
-  variables v = {0};
-  for (int i = 0; i < r->steps && !plim_state(t)->failed; i++) {
-    plim_work_step_begin(t);
-    for (int k = 0; k < train_micro_batches(r); k++) {
-      plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
-      bool is_last = k + 1 == train_micro_batches(r);
-      (train_is_contrastive(r)     ? contrastive_step
-       : r->loss == PLIM_LOSS_LOOP ? chunked_step
-                                   : step)(t, m, r, &v, is_last);
-      k = train_next_pass(t, r, k);
-    }
-    train_begin_optimizer(t, i);
-    if (train_clips(m, r)) plim_consume(t, train_clipped_norm(t, m, &v.scaler));
-    train_update(t, m, r, &v.scaler, m->parameters.at, state);
-    i = train_next_step(t, r, i);
-  }
-  vec_free(&v.cached);
-  free(v.contrast.columns);
-}
+// ---- the minimal loop -------------------------------------------------------------------------------
 
-// ---- the shortest loop ------------------------------------------------------------------------------
-
-// Each variable lets its last value go as it gets the new one.
+// Each variable frees its old value when it is rebound.
 static void load_bare_batch(plim_tape *t, const plim_model *m, const plim_recipe *r,
                             plim_batch *b) {
   plim_dims shape = dims(r->batch, r->length);
@@ -292,21 +271,33 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
   train_backward(t, m, r, &v->scaler, v->loss, is_last);
 }
 
-static void train_barely(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
+// ---- the loops --------------------------------------------------------------------------------------
+
+typedef void step_function(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
+                           bool is_last);
+
+static step_function *step_of(const plim_recipe *r) {
+  if (train_is_contrastive(r)) return contrastive_step;
+  if (r->is_bare) return bare_step;
+  return r->loss == PLIM_LOSS_LOOP ? chunked_step : step;
+}
+
+static void train_manually(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   variables v = {0};
+  bool clips = train_clips(m, r) && (!r->is_bare || r->clips_bare);
   for (int i = 0; i < r->steps && !plim_state(t)->failed; i++) {
     plim_work_step_begin(t);
     for (int k = 0; k < train_micro_batches(r); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
-      (train_is_contrastive(r) ? contrastive_step : bare_step)(t, m, r, &v,
-                                                               k + 1 == train_micro_batches(r));
+      step_of(r)(t, m, r, &v, k + 1 == train_micro_batches(r));
       k = train_next_pass(t, r, k);
     }
     train_begin_optimizer(t, i);
-    if (r->clips_bare && train_clips(m, r)) plim_consume(t, train_clipped_norm(t, m, &v.scaler));
+    if (clips) plim_consume(t, train_clipped_norm(t, m, &v.scaler));
     train_update(t, m, r, &v.scaler, m->parameters.at, state);
     i = train_next_step(t, r, i);
   }
+  vec_free(&v.cached);
   free(v.contrast.columns);
 }
 
@@ -318,8 +309,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   plim_tape_set_padding(t, recipe->padding);
   plim_state(t)->wraps_layers = recipe->wraps_layers;
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
-  else if (ok && recipe->is_bare) train_barely(t, m, recipe, state);
-  else if (ok) train_plainly(t, m, recipe, state);
+  else if (ok) train_manually(t, m, recipe, state);
   free(state);
   free(grouped);
   return ok && !plim_tape_failed(t);

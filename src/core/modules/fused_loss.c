@@ -1,37 +1,35 @@
-// The fused linear cross entropy of Liger-Kernel 0.8: logits exist for one chunk of rows at a time,
-// and what is kept of them are the gradients of the input and of the weight, made in forward.
+// The fused linear cross entropy of Liger-Kernel 0.8. Logits exist for one chunk of rows at a time; forward already
+// computes the gradients of the input and of the weight, and keeps only those.
 #include "kernels.h"
 #include "loss.h"
 #include "ops.h"
+#include "rounding.h"
 #include "tape_state.h"
 #include "work.h"
 
 #include "op_names.h"
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// So many rows that their logits are about as large as the input.
+// Rows per chunk, chosen so that their logits are about as large as the input.
 static int64_t chunk_rows(int64_t rows, int64_t width, int64_t vocabulary) {
-  int64_t wanted = ceil_div(rows, ceil_div(vocabulary, width)), chunk = 1;
+  int64_t wanted = plim_ceil_div(rows, plim_ceil_div(vocabulary, width)), chunk = 1;
   while (chunk < wanted) chunk *= 2;
   return chunk < rows ? chunk : rows;
 }
 
-// What forward works on.
 typedef struct {
   plim_tensor *input, *weight;
-  plim_tensor *logits;      // one buffer for all chunks; NULL: autocast makes them anew each time
-  plim_tensor *grad_weight; // NULL: not wanted
+  plim_tensor *logits; // one buffer for all chunks; NULL: autocast allocates new logits for each
+  plim_tensor *grad_weight; // NULL: the weight needs no gradient
 } fused;
 
-// A buffer can be written to if no operand is cast on the way.
+// The buffer can be reused only if no operand is cast.
 static bool can_reuse_logits(const plim_tape *t, const plim_tensor *input,
                              const plim_tensor *weight) {
   return input->dtype == weight->dtype &&
          (!plim_autocast_is_on(t) || plim_const_state(t)->autocast == input->dtype);
 }
 
-// Into a gradient of 16 bits, or of 32 from logits of 16, the product is added in place; any other
+// The product is added in place to a 16-bit gradient, or to a 32-bit one if the logits have 16 bits; otherwise it
 // needs a temporary.
 static void add_to_weight(plim_tape *t, const fused *f, const plim_tensor *logits,
                           plim_tensor *rows) {
@@ -43,7 +41,7 @@ static void add_to_weight(plim_tape *t, const fused *f, const plim_tensor *logit
   else if (!in_place) plim_consume(t, k_like(t, f->grad_weight));
 }
 
-// logits = rows @ weight.t(); the gradient of the rows = logits' gradient @ weight.
+// logits = rows @ weight.t(); gradient of the rows = gradient of the logits @ weight.
 static void run_chunk(plim_tape *t, const fused *f, int64_t from, int64_t end) {
   plim_work_triton(t);
   plim_tensor *rows = NULL, *logits = NULL;
@@ -51,7 +49,7 @@ static void run_chunk(plim_tape *t, const fused *f, int64_t from, int64_t end) {
   if (f->logits) {
     set(t, &logits, slice(t, f->logits, 0, 0, end - from));
     plim_work_matmul(t, rows, f->weight, logits);
-    plim_work_matmul(t, logits, f->weight, rows); // their gradient, which is shaped alike
+    plim_work_matmul(t, logits, f->weight, rows); // the rows' gradient, which has the same shape
   } else {
     set(t, &logits, matmul2(t, rows, transpose(t, f->weight, 0, 1)));
     plim_consume(t, matmul2(t, logits, f->weight));
@@ -61,7 +59,7 @@ static void run_chunk(plim_tape *t, const fused *f, int64_t from, int64_t end) {
   drop_all(t, &logits, &rows);
 }
 
-// (target != ignore_index).sum(): the mask stays in a variable.
+// (target != ignore_index).sum(); the mask is kept in a variable.
 static plim_tensor *count_targets(plim_tape *t, int64_t rows) {
   plim_tensor *mask = empty(t, dims(rows), PLIM_BOOL), *sum = empty(t, (plim_dims){0}, PLIM_I64);
   plim_consume(t, empty(t, dims(rows), PLIM_I64));
@@ -69,7 +67,7 @@ static plim_tensor *count_targets(plim_tape *t, int64_t rows) {
   return mask;
 }
 
-// Scaled in place, unless what arrives is 1: a comparison on the card.
+// Scales the gradients in place unless the incoming gradient is 1, which is compared on the card.
 static void fused_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   plim_tensor *one = empty(t, (plim_dims){0}, PLIM_FP32);

@@ -1,4 +1,4 @@
-// Linear layers, and the adapters on them.
+// Linear layers and the LoRA adapters on them.
 #include "modules.h"
 #include "ops.h"
 #include "quantised.h"
@@ -73,7 +73,7 @@ void plim_lora_begin(plim_model *m) {
   m->parameters.len = 0;
 }
 
-// Adapters follow the base's dtype of computation; LLM.int8() has none.
+// Adapters have the compute dtype of the base layer; LLM.int8() has none, so there they are float32.
 static plim_dtype adapter_dtype(const plim_tensor *weight) {
   if (!weight->quant) return (plim_dtype)weight->dtype;
   return weight->quant->kind == PLIM_WEIGHTS_INT8 ? PLIM_FP32 : weight->quant->compute;
@@ -86,7 +86,7 @@ static void add_adapter(plim_tape *t, plim_model *m, const plim_lora *lora, plim
   l->lora_a = plim_model_parameter(t, m, dims(lora->rank, in), dtype);
   l->lora_b = plim_model_parameter(t, m, dims(out, lora->rank), dtype);
   l->dropout = lora->dropout;
-  const plim_tensor *last = l->bias ? l->bias : l->weight; // of the module the adapter wraps
+  const plim_tensor *last = l->bias ? l->bias : l->weight; // last parameter of the wrapped module
   l->lora_a->behind = l->lora_b->behind = last;
   plim_tape_move_behind(l->lora_a, last, 1);
   plim_tape_move_behind(l->lora_b, last, 2);
@@ -105,7 +105,7 @@ void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora) {
     if (m->parameters.at[i]->dtype != PLIM_FP32) plim_retype(t, m->parameters.at[i], PLIM_FP32);
 }
 
-// Conv1D: addmm over the rows; autocast casts weight, input, bias.
+// Conv1D: addmm over the flattened rows. Autocast casts weight, input, bias in this order.
 static plim_tensor *conv1d(plim_tape *t, const plim_linear *p, plim_tensor *x) {
   plim_dims shape = x->shape;
   bool was = hold(x);
@@ -132,8 +132,8 @@ static plim_tensor *adapter(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   return plim_module_leave(t, weight, linear(t, x, weight, NULL));
 }
 
-// peft's layer over a quantised one: the adapter's output is cast, not the sum, and only if autocast
-// does not do it. Over 4 bits the base's output is cloned first.
+// peft's layer over a quantised one: the adapter's output is cast, not the sum, and only if autocast does not do it.
+// Over a 4-bit layer the base's output is cloned first.
 static plim_tensor *quantised_lora(plim_tape *t, const plim_linear *p, plim_tensor *x) {
   plim_tensor *result = NULL, *input = NULL, *delta = NULL;
   bool was = hold(x), converts = !plim_autocast_is_on(t);
@@ -152,7 +152,7 @@ static plim_tensor *quantised_lora(plim_tape *t, const plim_linear *p, plim_tens
   return out;
 }
 
-// peft's layer, what it wraps, dropout and both matrices are modules.
+// peft's layer, the layer it wraps, dropout and both matrices are modules.
 enum { MODULES_OF_LORA = 5 };
 
 plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {

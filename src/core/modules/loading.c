@@ -21,7 +21,7 @@ static void count_bytes(void *context, plim_tensor *p) {
   l->bytes += (double)plim_numel(&p->shape) * element_bytes(l, p);
 }
 
-// Plain parameters that are whole are moved when all pieces are there.
+// Parameters that are neither quantised nor assembled from pieces stay on the host; they are moved together afterwards.
 static void load_parameter(void *context, plim_tensor *p) {
   loading *l = context;
   if (l->m->assemble && l->m->assemble(l->t, l->m, p)) return;
@@ -41,17 +41,13 @@ void plim_move_model(plim_tape *t) {
   plim_tape_move_to_device(t);
 }
 
-// transformers' caching_allocator_warmup, in units of float16: parameters come to lie in one segment.
-static void warm_up(plim_tape *t, plim_model *m, loading *l) {
-  for_each(m, count_bytes, l);
-  plim_consume(t, scratch(t, (uint64_t)l->bytes / 2 * 2));
-}
-
-// Buffers, which no checkpoint holds, come last.
+// Buffers are moved last because checkpoints do not contain them.
 void plim_load_to_device(plim_tape *t, plim_model *m, plim_weights_kind kind) {
   loading l = {.t = t, .m = m, .kind = kind};
   plim_tape_end_host(t);
-  warm_up(t, m, &l);
+  // transformers' caching_allocator_warmup, in units of float16: makes the parameters lie in one segment.
+  for_each(m, count_bytes, &l);
+  plim_consume(t, scratch(t, (uint64_t)l.bytes / 2 * 2));
   for_each(m, load_parameter, &l);
   plim_tape_move_to_device(t);
   if (m->padded) plim_retype(t, m->padded, (plim_dtype)m->padded->dtype);

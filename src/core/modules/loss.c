@@ -30,7 +30,7 @@ plim_tensor *plim_causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *la
   return loss;
 }
 
-// Autocast runs the second half of cross_entropy in float32, not the first.
+// Autocast runs only the second half of cross_entropy (nll_loss) in float32.
 plim_tensor *plim_masked_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels) {
   plim_tensor *rows = view(t, logits, dims(-1, logits->shape.at[2]));
   plim_tensor *target = view(t, labels, dims(-1));
@@ -55,7 +55,7 @@ static plim_tensor *capped(plim_tape *t, plim_tensor *logits) {
   return out;
 }
 
-static const bool caps = true; // a closure's context where logits are capped
+static const bool caps = true; // closure context for capped logits
 
 // cross_entropy(capped(hidden @ weight.t(), cap).float(), targets, reduction="sum")
 static plim_tensor *chunk_loss(plim_tape *t, const void *context, plim_tensor *const *held,
@@ -72,7 +72,7 @@ static plim_tensor *chunk_loss(plim_tape *t, const void *context, plim_tensor *c
 void plim_chunked_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_tensor *targets,
                        int64_t chunk, bool is_capped, plim_tensor **loss) {
   int64_t rows = hidden->shape.at[0];
-  // A run that ran out ends here: thousands of chunks more would not fit into the tape's reserve.
+  // After a failure the loop ends early: thousands of further chunks would not fit into the tape's reserve.
   for (int64_t from = 0; from < rows && !(*loss && plim_tape_failed(t)); from += chunk) {
     int64_t end = from + chunk < rows ? from + chunk : rows;
     plim_tensor *piece = NULL, *wanted = NULL;

@@ -16,8 +16,8 @@ const char *const plim_mask_names[PLIM_MASK_KINDS + 1] = {[PLIM_MASK_NONE] = "no
                                                           [PLIM_MASK_PAD] = "pad",
                                                           [PLIM_MASK_LONGEST] = "longest"};
 
-// transformers looks for packed sequences in the positions: differences, their running sum, and
-// whether it is zero everywhere.
+// transformers searches the positions for packed sequences: it takes differences, their running sum, and checks
+// whether that is zero everywhere.
 static void look_for_packing(plim_tape *t, plim_tensor *positions, int64_t batch) {
   int64_t length = positions->shape.at[1];
   plim_tensor *first = empty(t, dims(batch, 1), PLIM_I64);
@@ -40,7 +40,7 @@ static plim_tensor *positions_plus(plim_tape *t, int64_t n) {
   return add_scalar(t, empty(t, dims(n), PLIM_I64));
 }
 
-// mask.all(), written as a comparison of sums; nobody looks at the result twice.
+// mask.all(), computed by comparing sums; the result is read once and freed.
 static void look_for_zeros(plim_tape *t, const plim_tensor *mask) {
   plim_tensor *sum = scalar(t, PLIM_I64);
   plim_consume(t, empty(t, mask->shape, PLIM_I64));
@@ -49,7 +49,7 @@ static void look_for_zeros(plim_tape *t, const plim_tensor *mask) {
   plim_consume(t, all);
 }
 
-// result & other, both temporaries of a chain.
+// result & other; both are temporaries.
 static plim_tensor *both(plim_tape *t, plim_tensor *result, plim_tensor *other, plim_dims shape) {
   plim_tensor *out = empty(t, shape, PLIM_BOOL);
   plim_consume(t, other);
@@ -57,7 +57,7 @@ static plim_tensor *both(plim_tape *t, plim_tensor *result, plim_tensor *other, 
   return out;
 }
 
-// The index ranges every mask function is evaluated on.
+// The index ranges on which the mask functions are evaluated.
 typedef struct {
   plim_tensor *batch, *head, *query, *key;
 } ranges;
@@ -77,7 +77,7 @@ static void ranges_drop(plim_tape *t, ranges *r) {
   plim_consume(t, r->key);
 }
 
-// The padding looked up by index: the indices that are repeated are copied.
+// Looks up the padding by index; broadcast indices are copied.
 static plim_tensor *padding(plim_tape *t, int64_t batch, int64_t length) {
   plim_tensor *rows = length > 1 ? empty(t, dims(batch, length), PLIM_I64) : NULL;
   plim_tensor *columns = batch > 1 ? empty(t, dims(batch, length), PLIM_I64) : NULL;
@@ -87,10 +87,10 @@ static plim_tensor *padding(plim_tape *t, int64_t batch, int64_t length) {
   return out;
 }
 
-enum { BIDIRECTIONAL = -1 }; // instead of a window: queries see every key
+enum { BIDIRECTIONAL = -1 }; // in place of a window: queries see every key
 
-// Which keys a query may see: those before it, and inside the window if there is one (0: none). Where
-// it sees all, the pattern is one column, `q_idx >= 0`.
+// Which keys each query may see: those up to itself, and inside the window if there is one (0: none). If every query
+// sees every key, the pattern is the single column `q_idx >= 0`.
 static plim_tensor *pattern(plim_tape *t, int64_t queries, int64_t keys, int64_t window) {
   plim_dims square = dims(1, 1, queries, keys);
   if (window == BIDIRECTIONAL) return empty(t, dims(1, 1, queries, 1), PLIM_BOOL);
@@ -115,7 +115,6 @@ static plim_tensor *padded_mask(plim_tape *t, int64_t batch, int64_t queries, in
   return result;
 }
 
-// One square for the whole batch.
 static plim_tensor *square_mask(plim_tape *t, int64_t batch, int64_t length, int64_t window) {
   ranges r = ranges_new(t, batch, length, length);
   plim_tensor *result = pattern(t, length, length, window);
@@ -123,7 +122,7 @@ static plim_tensor *square_mask(plim_tape *t, int64_t batch, int64_t length, int
   return result;
 }
 
-// Eager attention adds the mask: two scalars and the values.
+// Eager attention adds its mask to the scores: takes two scalars and the values.
 static plim_tensor *additive(plim_tape *t, plim_tensor *mask, int64_t batch, plim_dtype dtype) {
   plim_tensor *zero = scalar(t, dtype), *lowest = scalar(t, dtype);
   plim_dims shape = mask->shape;
@@ -133,8 +132,8 @@ static plim_tensor *additive(plim_tape *t, plim_tensor *mask, int64_t batch, pli
   return out;
 }
 
-// A kernel needs no mask where "every key before the query" says it all. With a window as long as
-// the sequence or shorter, it does; transformers asks that before it looks for padding.
+// A kernel needs no explicit mask if attention is plainly causal. It needs one if the window is not longer than the
+// sequence; transformers checks that before it looks for padding.
 static bool needs_window(int64_t length, int64_t window) { return window && length >= window; }
 
 static plim_tensor *mask_from_given(plim_tape *t, plim_attention_kind attention,
@@ -160,7 +159,7 @@ static plim_tensor *mask_from_nothing(plim_tape *t, plim_attention_kind attentio
   return expand(t, square_mask(t, batch, length, window), dims(batch, 1, length, length));
 }
 
-// Nothing is built: what is no padding is looked up when attention runs.
+// flash-attn gets no built mask: padding is looked up when attention runs.
 static plim_tensor *mask_for_flash(plim_tape *t, plim_mask_kind kind, plim_tensor *as_bool) {
   plim_consume(t, k_all(t, as_bool));
   if (kind == PLIM_MASK_PAD) return as_bool;
@@ -188,7 +187,7 @@ plim_tensor *plim_causal_mask(plim_tape *t, plim_attention_kind attention, plim_
   return plim_sliding_mask(t, attention, kind, embedded, positions, given, 0);
 }
 
-// Every query sees every key that is no padding.
+// Every query sees every key that is not padding.
 plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention,
                                      plim_mask_kind kind, int64_t queries, const plim_tensor *keys,
                                      const plim_tensor *given) {

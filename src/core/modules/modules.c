@@ -114,7 +114,7 @@ static plim_tensor *repeat_kv(plim_tape *t, plim_tensor *x, int64_t times) { // 
   return reshape(t, spread, dims(b, k * times, length, d));
 }
 
-// softcap * tanh(x / softcap), in a variable.
+// softcap * tanh(x / softcap), assigned to the variable.
 static void cap(plim_tape *t, plim_tensor **x) {
   set(t, x, div_scalar(t, *x));
   set(t, x, tanh_(t, *x));
@@ -125,7 +125,7 @@ plim_tensor *plim_softmax_own(plim_tape *t, plim_tensor *scores) {
   return softmax(t, scores, plim_autocast_is_on(t) ? PLIM_FP32 : (plim_dtype)scores->dtype);
 }
 
-// Scores in a variable become probabilities.
+// Replaces the scores in a variable by probabilities.
 static void take_softmax(plim_tape *t, plim_softmax_kind kind, const plim_tensor *q,
                          const plim_tensor *v, plim_tensor **weights) {
   if (kind == PLIM_SOFTMAX_WIDE) {
@@ -159,7 +159,7 @@ plim_tensor *plim_attend_eagerly(plim_tape *t, const plim_attending *how, plim_t
   return give(t, &out);
 }
 
-// With a mask, keys and values are repeated for every head; without, the kernel does that itself.
+// With a mask, keys and values are repeated for every head; without one, the kernel handles grouped heads itself.
 static plim_tensor *attend_by_kernel(plim_tape *t, const plim_attending *how, plim_tensor *q,
                                      plim_tensor *k, plim_tensor *v, plim_tensor *mask) {
   int64_t groups = q->shape.at[1] / k->shape.at[1];
@@ -229,7 +229,7 @@ static plim_tensor *head_in_eighths(plim_tape *t, const plim_model *m, plim_tens
   return loss;
 }
 
-// `hidden` is let go when logits and loss are there.
+// Consumes `hidden` once logits and loss exist.
 static plim_tensor *causal_head(plim_tape *t, const plim_model *m, plim_tensor *hidden,
                                 const plim_batch *batch, plim_tensor **logits) {
   if (batch->loss == PLIM_LOSS_CHUNKED) return chunked_head(t, m, hidden, batch);
@@ -238,7 +238,7 @@ static plim_tensor *causal_head(plim_tape *t, const plim_model *m, plim_tensor *
   bool was = hold(hidden);
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_tape_at(t, "lm_head");
-  plim_tensor *all = slice(t, hidden, 1, 0, hidden->shape.at[1]); // logits_to_keep: every position
+  plim_tensor *all = slice(t, hidden, 1, 0, hidden->shape.at[1]); // logits_to_keep=0: all positions
   if (batch->loss == PLIM_LOSS_FUSED)
     loss = plim_fused_loss(t, all, m->head, batch->labels, batch->items);
   else {

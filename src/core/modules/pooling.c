@@ -11,7 +11,7 @@ const char *const plim_pooling_names[PLIM_POOLINGS + 1] = {
     [PLIM_POOL_LAST] = "last",
 };
 
-// Sums are in float32 where tokens have 16 bits.
+// 16-bit tokens are summed in float32.
 static plim_dtype wide(const plim_tensor *x) {
   return x->dtype == PLIM_BF16 || x->dtype == PLIM_FP16 ? PLIM_FP32 : (plim_dtype)x->dtype;
 }
@@ -29,7 +29,7 @@ static plim_tensor *mean(plim_tape *t, plim_tensor *hidden, plim_tensor *mask) {
   return give(t, &out);
 }
 
-// token_embeddings.gather(1, index), the index of a position repeated over the width.
+// token_embeddings.gather(1, index), with the index repeated over the width.
 static plim_tensor *token_at(plim_tape *t, plim_tensor *hidden, plim_tensor *index) {
   int64_t batch = hidden->shape.at[0], width = hidden->shape.at[2];
   plim_tensor *repeated = expand(t, unsqueeze(t, unsqueeze(t, index, 1), 1), dims(batch, 1, width));
@@ -74,7 +74,7 @@ typedef plim_tensor *pool(plim_tape *t, plim_tensor *hidden, plim_tensor *mask);
 static pool *const pools[PLIM_POOLINGS] = {
     [PLIM_POOL_MEAN] = mean, [PLIM_POOL_CLS] = first, [PLIM_POOL_LAST] = last};
 
-// Of several ways to pool the results would be put side by side: one is copied too.
+// sentence-transformers concatenates the results of all pooling modes, so even a single one is copied.
 plim_tensor *plim_pool(plim_tape *t, plim_pooling pooling, plim_tensor *hidden, plim_tensor *mask) {
   plim_tensor *pooled = NULL, *ones = NULL;
   plim_tape_at(t, "pooling");

@@ -1,4 +1,4 @@
-// From hidden states of tokens to one embedding a text: sentence-transformers' Pooling.
+// sentence-transformers' Pooling: one embedding per text from the hidden states of its tokens.
 #ifndef PLIM_CORE_POOLING_H
 #define PLIM_CORE_POOLING_H
 
@@ -7,7 +7,7 @@
 typedef enum {
   PLIM_POOL_MEAN,
   PLIM_POOL_CLS,  // the first token
-  PLIM_POOL_LAST, // the last that is no padding
+  PLIM_POOL_LAST, // the last token that is not padding
   PLIM_POOLINGS
 } plim_pooling;
 

@@ -5,9 +5,9 @@
 
 #include "op_names.h"
 
-// The kinds beside the default are written after transformers 5.17's modeling_rope_utils.py, line by
-// line. Llama 3's was recorded since (tests/truth/programs/llama-3.1-rope); linear, dynamic, yarn and
-// longrope were not. All tensors here are a few hundred bytes.
+// The kinds other than the default follow transformers 5.17's modeling_rope_utils.py line by line. Llama 3's has been
+// recorded (tests/truth/programs/llama-3.1-rope); linear, dynamic, yarn and longrope have not. All tensors here have a
+// few hundred bytes.
 
 // ---- lines of Python ------------------------------------------------------------------------------
 
@@ -29,12 +29,12 @@ static plim_tensor *after_both(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   return out;
 }
 
-// number / x: the reciprocal, times the number.
+// number / x: a reciprocal, then a product with the number.
 static plim_tensor *divided_by(plim_tape *t, const plim_tensor *x) {
   return after(t, floats(t, x->shape.at[0]));
 }
 
-// number ** x, where x is a temporary: the number becomes a tensor.
+// number ** x, where x is a temporary; the number becomes a tensor.
 static plim_tensor *raised_to(plim_tape *t, plim_tensor *x) {
   plim_tensor *out = floats(t, x->shape.at[0]);
   plim_consume(t, scratch(t, 8));
@@ -126,10 +126,10 @@ void plim_rope_new(plim_tape *t, const plim_config *c, plim_rope_buffers *out) {
   int64_t n = (plim_config_rotary_width(c) + 1) / 2;
   set(t, &out->inv_freq, frequencies(t, c->rope, n));
   set(t, &out->original, floats(t, n));
-  plim_consume(t, frequencies(t, c->rope, n)); // made again when weights are initialised
+  plim_consume(t, frequencies(t, c->rope, n)); // computed again when weights are initialised
 }
 
-// torch.max(position_ids) + 1, and whether it is more than a number.
+// torch.max(position_ids) + 1, and its comparison with a number.
 static plim_tensor *look_at_length(plim_tape *t) {
   plim_tensor *most = empty(t, (plim_dims){0}, PLIM_I64);
   plim_tensor *length = empty(t, (plim_dims){0}, PLIM_I64);
@@ -138,8 +138,8 @@ static plim_tensor *look_at_length(plim_tape *t) {
   return length;
 }
 
-// A text past the original length gets frequencies of its own, each time anew; the module keeps them
-// under two names. A shorter one gets the original ones back.
+// Texts longer than the original length get their own frequencies, computed anew each time; the module keeps them
+// under two names. For shorter texts the original frequencies are restored.
 static void update_longrope(plim_tape *t, const plim_config *c, plim_rope_buffers *b,
                             int64_t length) {
   plim_tensor *looked = look_at_length(t);
@@ -150,8 +150,8 @@ static void update_longrope(plim_tape *t, const plim_config *c, plim_rope_buffer
   plim_consume(t, looked);
 }
 
-// No program for texts past the length a model with dynamic scaling was made for: its frequencies
-// are small, and what it compares is smaller.
+// The case of texts longer than the original length of a model with dynamic scaling is not modelled: its frequencies
+// are small, and the comparison is smaller.
 static void update_dynamic(plim_tape *t) {
   plim_tensor *looked = look_at_length(t);
   plim_consume(t, empty(t, (plim_dims){0}, PLIM_BOOL));
@@ -163,7 +163,7 @@ void plim_rope_update(plim_tape *t, const plim_config *c, plim_rope_buffers *b, 
   if (c->rope == PLIM_ROPE_DYNAMIC) update_dynamic(t);
 }
 
-// ---- turning --------------------------------------------------------------------------------------
+// ---- rotation -------------------------------------------------------------------------------------
 
 void plim_rotary(plim_tape *t, const plim_tensor *inv_freq, int64_t length, plim_dtype dtype,
                  plim_tensor **cos, plim_tensor **sin) {
@@ -194,7 +194,7 @@ static plim_tensor *rotate_half(plim_tape *t, plim_tensor *x) {
   return out;
 }
 
-static plim_tensor *turned(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_tensor *sin) {
+static plim_tensor *rotated(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_tensor *sin) {
   plim_tensor *straight = mul(t, x, cos);
   plim_tensor *across = mul(t, rotate_half(t, x), sin);
   return add(t, straight, across);
@@ -206,14 +206,14 @@ void plim_apply_rope(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tens
   plim_tape_at(t, "rope");
   set(t, &c, unsqueeze(t, cos, 1));
   set(t, &s, unsqueeze(t, sin, 1));
-  plim_tensor *new_q = turned(t, *q, c, s), *new_k = NULL;
-  new_k = turned(t, *k, c, s);
+  plim_tensor *new_q = rotated(t, *q, c, s), *new_k = NULL;
+  new_k = rotated(t, *k, c, s);
   set(t, q, new_q);
   set(t, k, new_k);
   drop_all(t, &c, &s);
 }
 
-// All slices come before the first product: backward runs them in that order.
+// All slices are made before the first product, because backward runs the nodes in that order.
 void plim_apply_rope_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, bool joins_last,
                            plim_tensor **q, plim_tensor **k) {
   int64_t width = cos->shape.at[2], head_dim = (*q)->shape.at[3];
@@ -226,9 +226,9 @@ void plim_apply_rope_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, boo
   set(t, &q_rest, slice(t, *q, 3, width, head_dim));
   set(t, &k_part, slice(t, *k, 3, 0, width));
   set(t, &k_rest, slice(t, *k, 3, width, head_dim));
-  set(t, &new_q, turned(t, q_part, c, s));
+  set(t, &new_q, rotated(t, q_part, c, s));
   if (!joins_last) set(t, &new_q, cat2(t, new_q, q_rest, 3));
-  set(t, &new_k, turned(t, k_part, c, s));
+  set(t, &new_k, rotated(t, k_part, c, s));
   if (joins_last) set(t, &new_q, cat2(t, new_q, q_rest, 3));
   set(t, &new_k, cat2(t, new_k, k_rest, 3));
   drop_all(t, &c, &s, &q_part, &q_rest, &k_part, &k_rest);

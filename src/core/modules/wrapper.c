@@ -25,8 +25,8 @@ void plim_shards_delete(plim_shards *s) {
   s->destroy(s);
 }
 
-// Modules beside linear ones and norms, which count themselves. Around the layers: the model and the one inside it,
-// its embedding, its rotary embedding and its head. In a layer: itself, its attention, its MLP and the activation.
+// Modules other than linear layers and norms, which count themselves. Around the layers: the model and its inner
+// model, the embedding, the rotary embedding and the head. In a layer: itself, attention, MLP and activation.
 enum { MODULES_AROUND_LAYERS = 5, MODULES_OF_A_LAYER = 4 };
 
 plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batch,
@@ -36,7 +36,7 @@ plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batc
   if (s && s->before_model) s->before_model(t, s);
   plim_work_modules(t, MODULES_AROUND_LAYERS);
   plim_tensor *loss = m->forward(t, m, batch, logits);
-  plim_tensor *out = loss ? loss : *logits; // a bare encoder has no loss of its own
+  plim_tensor *out = loss ? loss : *logits; // a bare encoder returns no loss
   if (s && s->after_model && out) out = s->after_model(t, s, out);
   return loss ? out : NULL;
 }
@@ -59,7 +59,7 @@ static plim_tensor *call_plain_layer(plim_tape *t, plim_checkpoint_kind kind, pl
   return out;
 }
 
-// A layer that is computed again finds its parameters there: the hook of its output has seen to it.
+// When a layer is recomputed, its parameters are already there: the hook on its output has gathered them.
 static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *const *held,
                               plim_tensor *x) {
   const struct layer_call *c = context;

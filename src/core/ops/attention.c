@@ -2,20 +2,19 @@
 
 #include "kernels.h"
 #include "ops.h"
+#include "rounding.h"
 #include "tape_state.h"
 #include "work.h"
 
 #include "op_names.h"
 
-static int64_t round_to(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
-
 typedef struct {
   plim_tensor *mask; // NULL: none
-  double dropout_p;  // of the probabilities
+  double dropout_p;  // applies to the probabilities
   bool is_causal;
 } options;
 
-// A tensor seen as (B,H,T,D) whose memory is (B,T,H,D).
+// A tensor of shape (B,H,T,D) stored in memory as (B,T,H,D).
 static plim_tensor *heads_inside(plim_tape *t, const plim_tensor *like, int64_t heads) {
   int64_t b = like->shape.at[0], length = like->shape.at[2], d = like->shape.at[3];
   plim_dims shape = dims(b, heads, length, d), stride = dims(length * heads * d, d, heads * d, 1);
@@ -24,7 +23,7 @@ static plim_tensor *heads_inside(plim_tape *t, const plim_tensor *like, int64_t 
 
 // ---- cuDNN ----------------------------------------------------------------------------------------
 
-// cuDNN's fused attention, by its fingerprint in the recordings.
+// cuDNN's fused attention: sizes fitted to the recordings.
 static uint64_t cudnn_workspace_bytes(const plim_tensor *q, const plim_tensor *k) {
   int64_t batch = q->shape.at[0], heads = q->shape.at[1], queries = q->shape.at[2];
   int64_t width = q->shape.at[3], keys = k->shape.at[2];
@@ -33,12 +32,12 @@ static uint64_t cudnn_workspace_bytes(const plim_tensor *q, const plim_tensor *k
   return (uint64_t)bytes;
 }
 
-// What attention saves, in the order of release; the bias only if there is a mask.
+// What attention saves, in the order of release. If there is a mask, the bias comes before these.
 enum { SAVED_KEY, SAVED_QUERY, SAVED_VALUE };
 
 static void cudnn_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
-  plim_tensor **saved = n->saved + n->number; // behind the bias
+  plim_tensor **saved = n->saved + n->number; // after the bias
   out[0] = k_like(t, saved[SAVED_QUERY]);
   out[1] = k_like(t, saved[SAVED_KEY]);
   out[2] = k_like(t, saved[SAVED_VALUE]);
@@ -46,8 +45,8 @@ static void cudnn_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pl
   plim_consume(t, scratch(t, cudnn_workspace_bytes(saved[SAVED_QUERY], saved[SAVED_KEY])));
 }
 
-// 0 where the mask is true, minus infinity elsewhere: two scalars and a tensor. A mask of numbers is
-// a bias already.
+// 0 where the mask is true, minus infinity elsewhere; takes two scalars and a tensor. A numeric mask is already a
+// bias.
 static plim_tensor *bias_from(plim_tape *t, plim_tensor *mask, plim_dtype dtype) {
   if (mask->dtype != PLIM_BOOL) return mask;
   plim_tensor *zero = empty(t, (plim_dims){0}, dtype), *infinity = empty(t, (plim_dims){0}, dtype);
@@ -84,13 +83,13 @@ static void flash_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pl
   (void)in;
   plim_tensor *q = n->saved[SAVED_QUERY], *k = n->saved[SAVED_KEY], *v = n->saved[SAVED_VALUE];
   int64_t b = q->shape.at[0], heads = q->shape.at[1], d = q->shape.at[3];
-  int64_t rows = round_to(q->shape.at[2], 128);
+  int64_t rows = plim_round_up(q->shape.at[2], 128);
   out[0] = heads_inside(t, q, heads);
   out[1] = heads_inside(t, k, k->shape.at[1]);
   out[2] = heads_inside(t, v, v->shape.at[1]);
   plim_work_attention_backward(t, n, PLIM_SDPA_FLASH, out);
   plim_tensor *sums = empty(t, dims(b, heads, rows), PLIM_FP32);
-  plim_tensor *dq = empty(t, dims(b, rows, heads, round_to(d, d <= 128 ? 32 : 64)), PLIM_FP32);
+  plim_tensor *dq = empty(t, dims(b, rows, heads, plim_round_up(d, d <= 128 ? 32 : 64)), PLIM_FP32);
   bool grouped = k->shape.at[1] != heads;
   plim_tensor *wide_k = grouped ? heads_inside(t, k, heads) : NULL;
   plim_tensor *wide_v = grouped ? heads_inside(t, v, heads) : NULL;
@@ -106,7 +105,7 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   plim_dims rows = dims(q->shape.at[0], q->shape.at[1], q->shape.at[2]);
   plim_tensor *logsumexp = empty(t, rows, PLIM_FP32);
   plim_tensor *state = empty(t, dims(2), PLIM_I64), *unused = empty(t, (plim_dims){0}, PLIM_I64);
-  if (dropout_p > 0) { // the generator's state replaces the empty one
+  if (dropout_p > 0) { // the generator's state replaces the empty tensor
     plim_tensor *drawn = empty(t, dims(2), PLIM_I64);
     plim_consume(t, state);
     state = drawn;
@@ -122,31 +121,31 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
 
 enum { SAVED_BIAS_FIRST = 1 };
 
-// The bias's gradient has rows of whole 16 elements.
+// The rows of the bias's gradient are padded to a multiple of 16 elements.
 static plim_tensor *bias_gradient(plim_tape *t, const plim_tensor *bias) {
   plim_dims wide = bias->shape;
-  wide.at[3] = round_to(wide.at[3], 16);
+  wide.at[3] = plim_round_up(wide.at[3], 16);
   plim_tensor *padded = empty(t, wide, (plim_dtype)bias->dtype);
   plim_tensor *gradient = alias_of(t, padded, bias->shape, padded->stride);
   plim_consume(t, padded);
   return gradient;
 }
 
-// Temporary memory of backward: a tile of the query's gradient in float32 for every block, with 16
-// bytes of bookkeeping. Heads above 128 in half precision also need the gradients of key and value
-// there, once for every part the keys are split into. Sizes of tiles as measured on Hopper, which
-// runs the kernels made for Ampere, with heads of 32 to 256.
+// Temporary memory of backward: a float32 tile of the query's gradient for every block, with 16 bytes of bookkeeping.
+// Heads above 128 in half precision also need the gradients of key and value there, once per part that the keys are
+// split into. Tile sizes were measured on Hopper, which runs the kernels for Ampere, with heads of 32 to 256.
 static uint64_t efficient_workspace_bytes(const plim_tensor *q, const plim_tensor *k) {
   int64_t lines = q->shape.at[0] * q->shape.at[1], d = q->shape.at[3];
   bool is_half = q->dtype != PLIM_FP32;
   int64_t rows = d <= 64 ? 64 : 128, columns = is_half && d > 64 && d <= 128 ? 128 : 64;
-  int64_t tiles = round_to(q->shape.at[2], rows) / rows * (round_to(d, columns) / columns);
+  int64_t tiles =
+      plim_round_up(q->shape.at[2], rows) / rows * (plim_round_up(d, columns) / columns);
   int64_t bytes = tiles * (16 + rows * columns * 4);
   if (is_half && d > 128) {
-    int64_t parts = round_to(k->shape.at[2], 128) / 128,
+    int64_t parts = plim_round_up(k->shape.at[2], 128) / 128,
             most = 200 / lines; // attention_backward.cu
     if (parts > most) parts = most > 1 ? most : 1;
-    bytes += 2 * parts * 128 * round_to(d, 128) * 4;
+    bytes += 2 * parts * 128 * plim_round_up(d, 128) * 4;
   }
   return (uint64_t)(lines * bytes);
 }
@@ -154,7 +153,7 @@ static uint64_t efficient_workspace_bytes(const plim_tensor *q, const plim_tenso
 static void efficient_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
                                plim_tensor **out) {
   (void)in;
-  plim_tensor **saved = n->saved + n->number; // behind the bias
+  plim_tensor **saved = n->saved + n->number; // after the bias
   plim_tensor *q = saved[SAVED_QUERY], *k = saved[SAVED_KEY], *v = saved[SAVED_VALUE];
   int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2], d = q->shape.at[3];
   out[0] = heads_inside(t, q, heads);
@@ -179,13 +178,13 @@ static void pad_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim
   out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
 }
 
-// Rows of a bias are padded to whole 8 elements, and the padding is cut off again.
+// Rows of a bias are padded to a multiple of 8 elements; the result is a view without the padding.
 static plim_tensor *align_rows(plim_tape *t, plim_tensor *bias) {
   int last = bias->shape.n - 1;
   int64_t keys = bias->shape.at[last];
   if (keys % 8 == 0) return bias;
   plim_dims wide = bias->shape;
-  wide.at[last] = round_to(keys, 8);
+  wide.at[last] = plim_round_up(keys, 8);
   plim_grad_node *n = node_begin(t, pad_backward, &bias, 1);
   if (n) n->shape = bias->shape;
   plim_tensor *padded = empty(t, wide, (plim_dtype)bias->dtype);
@@ -205,7 +204,8 @@ static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
   plim_tensor *out = heads_inside(t, q, heads);
   plim_work_attention(t, n, PLIM_SDPA_EFFICIENT, q, k);
-  plim_tensor *logsumexp = n ? empty(t, dims(b, heads, round_to(length, 32)), PLIM_FP32) : NULL;
+  plim_tensor *logsumexp =
+      n ? empty(t, dims(b, heads, plim_round_up(length, 32)), PLIM_FP32) : NULL;
   if (n) node_save_output(t, n, logsumexp), node_save_output(t, n, out), node_output(t, n, out);
   plim_consume(t, logsumexp);
   plim_consume(t, bias);
@@ -229,7 +229,7 @@ static plim_tensor *repeat_heads(plim_tape *t, plim_tensor *x, int64_t times) {
   return view(t, contiguous_copy(t, spread), dims(b, h * times, length, d));
 }
 
-// Written out in float32: scores of every query against every key.
+// The unfused computation: scores of every query against every key, in float32.
 static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                          const options *o) {
   plim_dtype dtype = (plim_dtype)q->dtype;
@@ -278,7 +278,7 @@ static bool flash_fits(const plim_gpu *gpu, const plim_sdpa_call *c) {
   return !is_small || !(is_odd || (c->head_dim > 224 && c->has_dropout));
 }
 
-// What sdp_utils.cpp demands of each kernel. cuDNN takes heads of 256 on Hopper (recorded: gemma2).
+// The requirements of each kernel in sdp_utils.cpp. cuDNN accepts heads of 256 on Hopper (recorded: gemma2).
 static bool kernel_can(plim_sdpa_kernel kernel, const plim_gpu *gpu, const plim_sdpa_call *c) {
   bool is_half = c->dtype == PLIM_FP16 || c->dtype == PLIM_BF16;
   bool mask_is_dense = !c->mask || c->mask->stride.at[c->mask->stride.n - 1] == 1;
@@ -294,7 +294,7 @@ static bool kernel_can(plim_sdpa_kernel kernel, const plim_gpu *gpu, const plim_
   }
 }
 
-// Kernels are tried in the order of their enumeration, from the one the card prefers on.
+// Kernels are tried in the order of the enumeration, starting from the preferred one.
 plim_sdpa_kernel plim_sdpa_choose(plim_sdpa_kernel preferred, const plim_gpu *gpu,
                                   const plim_sdpa_call *call) {
   int kernel = (int)preferred;
@@ -320,7 +320,7 @@ static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, pli
   }
 }
 
-// Autocast casts bias, value, key, query: right to left.
+// Autocast casts from right to left: bias, value, key, query.
 static plim_tensor *run(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v, options o) {
   plim_tape_at(t, "attention");
   plim_work_attention_kind(t, o.is_causal, o.dropout_p > 0);
@@ -330,7 +330,7 @@ static plim_tensor *run(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tenso
   bool bias_was = bias && hold(bias), value_was = hold(value), key_was = hold(key);
   bool query_was = hold(query);
   uint8_t autocast_was = plim_const_state(t)->autocast;
-  plim_state(t)->autocast = PLIM_BOOL; // inside the kernels nothing is cast any more
+  plim_state(t)->autocast = PLIM_BOOL; // the kernels themselves cast nothing
   o.mask = bias;
   plim_tensor *out = run_kernel(t, query, key, value, &o);
   plim_state(t)->autocast = autocast_was;

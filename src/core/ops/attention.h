@@ -1,15 +1,15 @@
-// scaled_dot_product_attention and the kernels behind it.
+// scaled_dot_product_attention and the kernels it chooses from.
 #ifndef PLIM_CORE_ATTENTION_H
 #define PLIM_CORE_ATTENTION_H
 
 #include "work.h"
 
-// The kernel the card would pick if it can; see plim_sdpa_choose for when it cannot.
+// The kernel that the card prefers. plim_sdpa_choose says when another one runs instead.
 void plim_tape_set_sdpa(plim_tape *t, plim_sdpa_kernel preferred);
 
 plim_sdpa_kernel plim_sdpa_preferred(const plim_gpu *gpu);
 
-// What scaled_dot_product_attention was called with, as far as the choice of its kernel goes.
+// The arguments of scaled_dot_product_attention that affect the choice of kernel.
 typedef struct {
   plim_dtype dtype;
   int64_t head_dim;
@@ -17,18 +17,18 @@ typedef struct {
   bool heads_are_equal, has_dropout;
 } plim_sdpa_call;
 
-// The kernel that runs: the first the card can, from its preferred one on. Fused ones want half
-// precision, heads of a size they are made for, and a mask they can read.
+// The kernel that runs: starting from the preferred one, the first that supports the call. Fused kernels require
+// half precision, supported head sizes, and a mask with a layout they can read.
 plim_sdpa_kernel plim_sdpa_choose(plim_sdpa_kernel preferred, const plim_gpu *gpu,
                                   const plim_sdpa_call *call);
 
-// Whether attention ran that no fused kernel would do, with its T x T scores in memory.
+// Whether any attention ran on the math kernel, which keeps the T x T scores in memory.
 bool plim_tape_ran_math(const plim_tape *t);
 
-// mask may be NULL (causal then) or bool; dropout is on the probabilities.
+// Causal if mask is NULL; otherwise mask is bool or a bias. Dropout applies to the probabilities.
 plim_tensor *plim_op_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                                plim_tensor *mask, double dropout_p);
-// The same where every query may see every key.
+// The same without causality: every query sees every key that the mask allows.
 plim_tensor *plim_op_full_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                                     plim_tensor *mask, double dropout_p);
 

@@ -4,6 +4,7 @@
 #include "kernels.h"
 #include "moe.h"
 #include "ops.h"
+#include "rounding.h"
 #include "tape_state.h"
 #include "work.h"
 
@@ -11,18 +12,14 @@
 
 void plim_tape_set_padding(plim_tape *t, int64_t positions) { plim_state(t)->padding = positions; }
 
-static int64_t round_to(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
-
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Heads are computed in whole 32 elements, larger ones in whole 64; flash_api.cpp, head_size_rounded.
-static int64_t head_rounded(int64_t d) { return round_to(d, d <= 128 ? 32 : 64); }
+// Head sizes are rounded up to a multiple of 32, above 128 to one of 64; flash_api.cpp, head_size_rounded.
+static int64_t head_rounded(int64_t d) { return plim_round_up(d, d <= 128 ? 32 : 64); }
 
 // ---- the kernels --------------------------------------------------------------------------------------
 
 enum { SAVED_Q, SAVED_K, SAVED_V };
 
-// Grouped heads get a gradient each, which are summed.
+// With grouped keys and values, every query head gets its own gradient, and those are then summed.
 static void take_spread_gradients(plim_tape *t, const plim_tensor *q, const plim_tensor *k) {
   int heads_at = q->shape.n - 2;
   plim_dims shape = k->shape;
@@ -34,7 +31,7 @@ static void take_spread_gradients(plim_tape *t, const plim_tensor *q, const plim
   plim_consume(t, keys);
 }
 
-// Gradients, then what the kernel adds up in float32: sums of rows, and the queries' gradient.
+// Allocates the gradients, then the kernel's float32 accumulators: row sums and the gradient of the queries.
 static void package_backward(plim_tape *t, plim_grad_node *n, plim_dims sums_shape, plim_dims rows,
                              plim_tensor **out) {
   for (int i = SAVED_Q; i <= SAVED_V; i++) out[i] = k_like(t, n->saved[i]);
@@ -45,16 +42,16 @@ static void package_backward(plim_tape *t, plim_grad_node *n, plim_dims sums_sha
   plim_consume(t, sums);
 }
 
-enum { ROWS = 128 }; // lengths are rounded up to it; flash_api.cpp, seqlen_q_rounded
+enum { ROWS = 128 }; // lengths are rounded up to a multiple; flash_api.cpp, seqlen_q_rounded
 
 static void dense_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   const plim_dims *q = &n->saved[SAVED_Q]->shape;
-  int64_t b = q->at[0], length = round_to(q->at[1], ROWS), h = q->at[2];
+  int64_t b = q->at[0], length = plim_round_up(q->at[1], ROWS), h = q->at[2];
   package_backward(t, n, dims(b, h, length), dims(b, length, h, head_rounded(q->at[3])), out);
 }
 
-// Every sequence may need up to 128 rows more; `number` is how many there are.
+// Every sequence may need up to 128 additional rows; `number` is the number of sequences.
 static void ragged_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
   const plim_dims *q = &n->saved[SAVED_Q]->shape;
@@ -62,23 +59,23 @@ static void ragged_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, p
   package_backward(t, n, dims(h, rows), dims(rows, h, head_rounded(q->at[2])), out);
 }
 
-// How full the last wave of blocks is if every block's keys are split so often.
+// How full the last wave of blocks is if the keys of every block are split into this many parts.
 static double efficiency(int64_t blocks, int64_t slots, int64_t splits) {
   double waves = (double)(blocks * splits) / (double)slots;
-  int64_t whole = ceil_div(blocks * splits, slots);
+  int64_t whole = plim_ceil_div(blocks * splits, slots);
   return waves / (double)whole;
 }
 
 static bool changes_anything(int64_t key_blocks, int64_t splits) {
-  return splits == 1 || ceil_div(key_blocks, splits) != ceil_div(key_blocks, splits - 1);
+  return splits == 1 || plim_ceil_div(key_blocks, splits) != plim_ceil_div(key_blocks, splits - 1);
 }
 
-// Where there are too few blocks for the card, keys are split: the fewest parts that come within 85 %
-// of the best; flash_api.cpp, num_splits_heuristic.
+// If there are too few blocks for the card, the keys are split into the smallest number of parts whose efficiency is
+// within 85 % of the best; flash_api.cpp, num_splits_heuristic.
 static int64_t key_splits(const plim_gpu *gpu, const plim_dims *q) {
   int64_t d = q->at[3], width = d <= 64 ? 256 : d <= 128 ? 128 : 64;
-  int64_t key_blocks = ceil_div(q->at[1], width), slots = 2 * gpu->multiprocessors;
-  int64_t blocks = q->at[0] * q->at[2] * ceil_div(q->at[1], 64), most = key_blocks;
+  int64_t key_blocks = plim_ceil_div(q->at[1], width), slots = 2 * gpu->multiprocessors;
+  int64_t blocks = q->at[0] * q->at[2] * plim_ceil_div(q->at[1], 64), most = key_blocks;
   if (5 * blocks >= 4 * slots) return 1;
   if (most > slots) most = slots;
   if (most > 128) most = 128;
@@ -94,7 +91,7 @@ static int64_t key_splits(const plim_gpu *gpu, const plim_dims *q) {
   return s;
 }
 
-// Results of the parts, in float32.
+// Partial results of the split keys, in float32.
 static void take_parts(plim_tape *t, const plim_dims *q, double dropout_p, plim_tensor **parts) {
   int64_t splits = dropout_p > 0 ? 1 : key_splits(plim_tape_gpu(t), q);
   int64_t b = q->at[0], length = q->at[1], h = q->at[2], d = head_rounded(q->at[3]);
@@ -103,10 +100,10 @@ static void take_parts(plim_tape *t, const plim_dims *q, double dropout_p, plim_
   parts[1] = empty(t, dims(splits, b, h, length, d), PLIM_FP32);
 }
 
-// What the function saves, in its order.
+// Saves tensors in the order in which the Python function saves them.
 static plim_tensor *finish(plim_tape *t, plim_grad_node *n, plim_tensor *const *inputs,
                            plim_tensor *out, plim_tensor *logsumexp, plim_tensor *offsets) {
-  plim_tensor *state = empty(t, dims(2), PLIM_I64); // of the random generator
+  plim_tensor *state = empty(t, dims(2), PLIM_I64); // state of the random generator
   if (n) {
     n->is_python = true;
     for (int i = SAVED_Q; i <= SAVED_V; i++) node_save(t, n, inputs[i]);
@@ -121,7 +118,7 @@ static plim_tensor *finish(plim_tape *t, plim_grad_node *n, plim_tensor *const *
   return out;
 }
 
-// The clock wants (B,H,T,D).
+// Reports the shape (B,H,T,D) to the clock.
 static void tell_clock(plim_tape *t, plim_grad_node *n, const plim_tensor *q, int64_t batch) {
   int last = q->shape.n - 1;
   int64_t d = q->shape.at[last], h = q->shape.at[last - 1];
@@ -146,7 +143,7 @@ static plim_tensor *dense(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   return out;
 }
 
-// (N,H,D): the tokens of all sequences, one behind the other.
+// (N,H,D): the tokens of all sequences, concatenated.
 static plim_tensor *ragged(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                            plim_tensor *offsets) {
   plim_tensor *inputs[] = {q, k, v};
@@ -160,13 +157,13 @@ static plim_tensor *ragged(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_te
 
 // ---- padding ------------------------------------------------------------------------------------------
 
-// Where the tokens are that are no padding, and where each sequence of them begins.
+// Finds the indices of the tokens that are not padding, and the offset of each sequence among them.
 static void find_tokens(plim_tape *t, const plim_tensor *mask, plim_tensor **indices,
                         plim_tensor **offsets) {
   int64_t batch = mask->shape.at[0], length = mask->shape.at[1];
   plim_tensor *lengths = k_count_rows(t, mask);
   set(t, indices, k_nonzero(t, batch * length, batch * (length - plim_state(t)->padding)));
-  plim_consume(t, empty(t, (plim_dims){0}, PLIM_I32)); // the longest
+  plim_consume(t, empty(t, (plim_dims){0}, PLIM_I32)); // the longest length
   plim_tensor *sums = empty(t, dims(batch), PLIM_I32);
   plim_consume(t, scratch(t, k_scan_bytes(batch, K_SCAN_32_TILE, PLIM_I32)));
   set(t, offsets, empty(t, dims(batch + 1), PLIM_I32));
@@ -180,7 +177,7 @@ static void scatter_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, 
   out[0] = k_map(t, shape, (plim_dtype)in[0]->dtype, in[0], NULL);
 }
 
-// Zeros, with rows put where the indices say.
+// Zeros with the rows of x scattered to the given indices.
 static plim_tensor *scatter_rows(plim_tape *t, plim_tensor *x, plim_tensor *indices, int64_t rows) {
   plim_grad_node *n = node_begin(t, scatter_backward, &x, 1);
   plim_dims shape = x->shape;
@@ -214,8 +211,8 @@ static plim_tensor *without_padding(plim_tape *t, plim_tensor *q, plim_tensor *k
 
 // ---- transformers ---------------------------------------------------------------------------------
 
-// Position ids that do not count up by one would mean packed sequences, which only a batch of one can
-// have: the answer stays in a variable then.
+// Position ids that do not increase by one would indicate packed sequences. Only a batch of one
+// can have those; transformers then keeps the answer in a variable.
 static void look_for_packing(plim_tape *t, int64_t batch, int64_t length, plim_tensor **packed) {
   plim_dims row = dims(1, length);
   plim_tensor *range = empty(t, dims(length), PLIM_I64), *expected = NULL;
@@ -234,7 +231,7 @@ static void look_for_packing(plim_tape *t, int64_t batch, int64_t length, plim_t
   drop(t, &expected);
 }
 
-// float32, as rotary positions make it under autocast, becomes what the kernel takes.
+// Rotary positions yield float32 under autocast; it is cast to a dtype that the kernel accepts.
 static plim_tensor *halved(plim_tape *t, plim_tensor *x) {
   plim_dtype autocast_dtype = (plim_dtype)plim_state(t)->autocast;
   return x->dtype == PLIM_FP32 ? to(t, x, plim_autocast_is_on(t) ? autocast_dtype : PLIM_BF16) : x;

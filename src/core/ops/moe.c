@@ -8,7 +8,7 @@ static plim_tensor *indices_new(plim_tape *t, int64_t n) { return empty(t, dims(
 
 // ---- choosing and sorting -------------------------------------------------------------------------
 
-// Zeros of the source, with what came put where it was.
+// Zeros of the source's shape, into which the gradient is scattered.
 static void topk_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
 }
@@ -26,7 +26,7 @@ void topk(plim_tape *t, plim_tensor *x, int64_t k, plim_tensor **values, plim_te
   plim_consume(t, x);
 }
 
-// At most as many are sorted in place; PyTorch's should_use_small_sort.
+// PyTorch's should_use_small_sort: up to this many elements are sorted in place.
 enum { SORT_IN_PLACE = 4096 };
 
 void sort_indices(plim_tape *t, plim_tensor *x, plim_tensor **sorted, plim_tensor **order) {
@@ -42,7 +42,7 @@ void sort_indices(plim_tape *t, plim_tensor *x, plim_tensor **sorted, plim_tenso
 
 // ---- elementwise ----------------------------------------------------------------------------------
 
-// The gradient of b needs what a was: a copy of it is kept.
+// The gradient of b needs the old value of a, so a copy of it is saved.
 void div_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   plim_grad_node *n = node2(t, plim_divide_backward, a, b);
   plim_work_map(t, a, b, a);
@@ -77,15 +77,15 @@ void masked_fill_in_place(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
 
 // ---- products -------------------------------------------------------------------------------------
 
-// Of bfloat16, by cards of compute capability 9 and 10; others multiply group by group (PyTorch's
-// GroupedBlas.cpp, use_fast_path).
+// Cards of compute capability 9 and 10 have a grouped kernel for bfloat16; otherwise the groups are multiplied one by
+// one (PyTorch's GroupedBlas.cpp, use_fast_path).
 static bool has_group_kernel(const plim_gpu *gpu, plim_dtype dtype) {
   int major = gpu->capability / 10;
   return dtype == PLIM_BF16 && (major == 9 || major == 10);
 }
 
-// PyTorch's GroupMM.cu: pointers (an even number), strides and extents of three matrices a group; and
-// 4 descriptors of 128 bytes for each multiprocessor, recorded on Hopper.
+// PyTorch's GroupMM.cu: for each group the pointers (an even number), strides and extents of three matrices; and 4
+// descriptors of 128 bytes per multiprocessor, recorded on Hopper.
 static void group_workspace(plim_tape *t, plim_dtype dtype, int64_t groups) {
   if (!has_group_kernel(plim_tape_gpu(t), dtype)) {
     k_cublas(t);
@@ -97,14 +97,14 @@ static void group_workspace(plim_tape *t, plim_dtype dtype, int64_t groups) {
   plim_consume(t, arguments);
 }
 
-// Of the stacked weights: each matrix as it is, or transposed.
+// Strides of the stacked weights, whose matrices may be transposed.
 static plim_dims stack_strides(const plim_grad_node *n) {
   plim_dims shape = n->shape;
   int64_t rows = shape.at[1], columns = shape.at[2];
   return n->is_transposed ? dims(rows * columns, 1, rows) : plim_contiguous_strides(&shape);
 }
 
-// Saved weight (if the rows want a gradient), offsets, rows (if the weight wants one).
+// Saved: weight (if the rows need a gradient), offsets, rows (if the weight needs one).
 static void grouped_mm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
                                 plim_tensor **out) {
   plim_dtype dtype = (plim_dtype)in[0]->dtype;

@@ -1,4 +1,4 @@
-// Short names of operators, beside those of tape_names.h. To be included last.
+// Short names of operators, in addition to those of tape_names.h. Include it last.
 #ifndef PLIM_CORE_OP_NAMES_H
 #define PLIM_CORE_OP_NAMES_H
 

@@ -1,3 +1,4 @@
+// Casting operands under torch.autocast.
 #include "ops.h"
 #include "tape_state.h"
 

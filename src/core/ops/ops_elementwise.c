@@ -1,3 +1,4 @@
+// Elementwise operators and means.
 #include "ops_impl.h"
 
 #include "op_names.h"
@@ -28,7 +29,7 @@ plim_tensor *sub(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   return finish(t, n, k_binary(t, a, b), a, b);
 }
 
-// Gradients are made in the order of the arguments' names: other, then self.
+// PyTorch computes the gradients in the alphabetical order of the arguments' names: other, then self.
 static void mul_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_tensor *other = wants(n, 0) ? n->saved[0] : NULL;
   plim_tensor *self = wants(n, 1) ? n->saved[n->saved_count - 1] : NULL;
@@ -85,7 +86,7 @@ plim_tensor *mul_scalar(plim_tape *t, plim_tensor *a) { return scaled(t, a); }
 plim_tensor *div_scalar(plim_tape *t, plim_tensor *a) { return scaled(t, a); }
 plim_tensor *neg(plim_tape *t, plim_tensor *a) { return scaled(t, a); }
 
-// grad * (k * x^(k-1)): three temporaries, even for the square.
+// grad * (k * x^(k-1)): PyTorch makes these temporaries even for k = 2.
 static void square_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_tensor *power = k_unary(t, n->saved[0]), *times = k_unary(t, power);
   out[0] = k_binary(t, in[0], times);
@@ -129,7 +130,7 @@ plim_tensor *relu(plim_tape *t, plim_tensor *a) {
   return activation_by_result(t, a);
 }
 
-static plim_tensor *activation(plim_tape *t, plim_tensor *a) { // in one kernel
+static plim_tensor *activation(plim_tape *t, plim_tensor *a) { // computed in a single kernel
   plim_grad_node *n = node1(t, with_saved_backward, a);
   if (n) node_save(t, n, a);
   return finish(t, n, k_unary(t, a), a, NULL);
@@ -144,7 +145,7 @@ plim_tensor *gelu(plim_tape *t, plim_tensor *a) {
   return activation(t, a);
 }
 
-// The number becomes a tensor without dimensions, forward and backward.
+// The number becomes a zero-dimensional tensor in forward and in backward.
 static void where_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_dtype dtype = (plim_dtype)in[0]->dtype;
   plim_tensor *number = empty(t, (plim_dims){0}, dtype);
@@ -162,10 +163,11 @@ plim_tensor *where(plim_tape *t, plim_tensor *condition, plim_tensor *a) {
   return finish(t, n, out, condition, a);
 }
 
-// The mask is one byte an element; it alone is kept.
+// The mask takes one byte per element; only the mask is saved.
 plim_tensor *dropout(plim_tape *t, plim_tensor *a, double p) {
   if (p == 0) return a;
-  const char *where = plim_tape_point(t).what; // what follows still belongs to it
+  // Restored below: later operators belong to the same module.
+  const char *where = plim_tape_point(t).what;
   plim_tape_at(t, "dropout");
   plim_grad_node *n = node1(t, with_saved_backward, a);
   plim_dims stride = k_strides(a, NULL);

@@ -1,14 +1,15 @@
+// The embedding and its gradient.
 #include "ops_impl.h"
 
 #include "op_names.h"
 
-// More indices than this are sorted first; PyTorch's embedding_dense_backward.
+// PyTorch's embedding_dense_backward sorts the indices if there are more than this.
 #define SORT_FROM 3072
 
 static plim_tensor *indices(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
 
-// With few rows and many parts, parts are added to the rows directly instead of being kept; PyTorch's
-// use_fused_kernel, MAX_ATOMIC_ACCUM_BLOCKS_PER_SM = 4.
+// With few rows and many partial sums, the partial sums are added to the rows atomically instead of being stored;
+// PyTorch's use_fused_kernel, MAX_ATOMIC_ACCUM_BLOCKS_PER_SM = 4.
 static bool embedding_adds_atomically(const plim_tape *t, int64_t rows, int64_t parts,
                                       int64_t width) {
   int64_t warped = (width + 31) / 32 * 32, block = warped < 1024 ? warped : 1024;
@@ -16,8 +17,8 @@ static bool embedding_adds_atomically(const plim_tape *t, int64_t rows, int64_t 
   return grid < 4 * plim_tape_gpu(t)->multiprocessors && parts > 4 * grid;
 }
 
-// Gradients of many indices: sorted, cut into runs of equal ones, each run into partial sums in
-// float32, and those into the table.
+// The gradient for many indices: they are sorted and split into runs of equal indices; each run is reduced to partial
+// sums in float32, which are added to the table.
 static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims table,
                                               plim_dtype dtype) {
   int64_t rows = table.at[0], width = table.at[1], runs = n < rows ? n : rows;
@@ -63,9 +64,9 @@ plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
   plim_dims shape = ids->shape;
   shape.at[shape.n++] = weight->shape.at[1];
   plim_tensor *flat =
-      k_reshape(t, ids, dims(plim_numel(&ids->shape))); // a copy if ids are repeated
+      k_reshape(t, ids, dims(plim_numel(&ids->shape))); // a copy if ids are expanded
   plim_tensor *out = empty(t, shape, (plim_dtype)weight->dtype);
   plim_consume(t, flat);
-  plim_work_map(t, out, ids, out); // it reads as many rows as it writes
+  plim_work_map(t, out, ids, out); // reads as many rows as it writes
   return finish(t, n, out, weight, ids);
 }

@@ -1,4 +1,4 @@
-// What operators are written with: how one begins a node, and how it ends. For ops_*.c and moe.c.
+// Helpers for writing operators: how one begins its node and how it ends. Private to this folder.
 //
 //   plim_grad_node *n = node1(t, silu_backward, x);   // before anything is allocated
 //   if (n) node_save(t, n, x);
@@ -20,7 +20,7 @@ static inline plim_grad_node *node2(plim_tape *t, plim_backward_fn *function, pl
   return plim_node_begin(t, function, (plim_tensor *[]){a, b}, 2);
 }
 
-// Ends an operator: the result gets its node, floating arguments go, left to right.
+// Ends an operator: attaches the node to the result and consumes the arguments from left to right.
 static inline plim_tensor *finish(plim_tape *t, plim_grad_node *n, plim_tensor *out, plim_tensor *a,
                                   plim_tensor *b) {
   if (n) plim_node_output(t, n, out);
@@ -30,7 +30,7 @@ static inline plim_tensor *finish(plim_tape *t, plim_grad_node *n, plim_tensor *
   return out;
 }
 
-// Ends an operator in place: another node is behind the same tensor.
+// Ends an in-place operator: the tensor gets the new node in place of its old one.
 static inline void finish_in_place(plim_tape *t, plim_grad_node *n, plim_tensor *x) {
   if (!n) return;
   plim_grad_node *before = x->fn;
@@ -38,15 +38,15 @@ static inline void finish_in_place(plim_tape *t, plim_grad_node *n, plim_tensor 
   if (before) plim_node_release(t, before);
 }
 
-static inline plim_tensor *pass(plim_tensor *x) { // the same gradient, once more
+static inline plim_tensor *pass(plim_tensor *x) { // hands the same gradient on
   plim_retain(x);
   return x;
 }
 
-// Of a / b where both need a gradient; saved are b and a.
+// The gradient of a / b where both need one; the node has saved b, then a.
 plim_backward_fn plim_divide_backward;
 
-// All inputs get the gradient that came.
+// Passes the incoming gradient on to all inputs unchanged.
 static inline void pass_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
                                  plim_tensor **out) {
   (void)t;

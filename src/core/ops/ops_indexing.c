@@ -1,4 +1,4 @@
-// Rows, or single elements, looked up by a tensor of indices.
+// Indexing by a tensor of indices: whole rows or single elements.
 #include "ops_impl.h"
 
 #include "op_names.h"
@@ -9,7 +9,7 @@ static int bits_of(int64_t largest) {
   return bits;
 }
 
-// index_put_with_sort_kernel of CUDA/Indexing.cu: the indices as one number each, sorted.
+// index_put_with_sort_kernel of CUDA/Indexing.cu: the indices are linearised and sorted.
 static void put_sorted(plim_tape *t, const plim_tensor *grad, int64_t dimensions, int64_t slices) {
   int64_t n = grad->shape.at[0];
   plim_tensor *linear = NULL;

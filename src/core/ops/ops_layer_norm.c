@@ -1,10 +1,11 @@
+// LayerNorm.
 #include "ops_impl.h"
 #include "tape_state.h"
 
 #include "op_names.h"
 
-// LaunchGammaBetaBackwardCUDAKernel: of many short rows, each block sums some, and those sums are
-// added up in a second pass. Seen at 65,537 and 131,072 rows.
+// LaunchGammaBetaBackwardCUDAKernel: with many short rows, each block sums some of them and a second pass adds up the
+// partial sums. Seen at 65,537 and 131,072 rows.
 static void sum_in_parts(plim_tape *t, int64_t rows, int64_t width, plim_tensor **gradients) {
   int64_t blocks = (rows + 31) / 32, most = 32768 / ((width + 31) / 32);
   plim_tensor *parts[2] = {NULL};
@@ -22,7 +23,7 @@ static void sum_in_parts(plim_tape *t, int64_t rows, int64_t width, plim_tensor 
   plim_consume(t, parts[0]);
 }
 
-// Saved bias, input, weight, mean, 1/deviation.
+// Saved: bias, input, weight, mean, 1/deviation.
 static void layer_norm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
                                 plim_tensor **out) {
   const plim_tensor *x = n->saved[1];
@@ -59,7 +60,7 @@ static plim_tensor *widened(plim_tape *t, plim_tensor *x) {
   return plim_autocast_is_on(t) ? to(t, x, PLIM_FP32) : x;
 }
 
-// Autocast runs it in float32, and casts the arguments from right to left.
+// Under autocast it runs in float32; arguments are cast from right to left.
 plim_tensor *layer_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
   plim_tape_at(t, "norm");
   bool was = hold(x);

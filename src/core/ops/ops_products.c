@@ -1,8 +1,9 @@
+// Matrix products and the linear layer.
 #include "ops_impl.h"
 
 #include "op_names.h"
 
-// A gradient for the second operand is made in its memory order: transposed if that is.
+// The gradient of the second operand has that operand's memory order: transposed if the operand is.
 static plim_tensor *second_gradient(plim_tape *t, const plim_grad_node *n, plim_tensor *first,
                                     plim_tensor *grad) {
   bool transposed = n->is_transposed;
@@ -15,8 +16,8 @@ static plim_tensor *second_gradient(plim_tape *t, const plim_grad_node *n, plim_
   return back;
 }
 
-// DeepSpeed's linear, which it puts in the place of torch's: it saves its input for a weight that is frozen too, and
-// makes the gradient of the input first.
+// DeepSpeed replaces torch's linear by its own, which saves its input even if the weight is frozen, and computes the
+// gradient of the input first.
 static bool is_deepspeeds(const plim_tape *t, const plim_grad_node *n) {
   return plim_const_state(t)->has_own_linear && n->is_transposed;
 }
@@ -64,7 +65,7 @@ static plim_tensor *fold_batch(plim_tape *t, plim_tensor *x, int64_t b, int64_t 
   return reshape(t, spread, dims(b * h, x->shape.at[2], x->shape.at[3]));
 }
 
-// Autocast casts the arguments from right to left. What was folded goes from right to left too.
+// Autocast casts the arguments from right to left. The reshaped tensors are freed from right to left, too.
 plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   b = cast(t, b);
   a = cast(t, a);
@@ -91,7 +92,7 @@ plim_tensor *matmul2(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   return out;
 }
 
-// Bias, input, weight; gradients are made for input, then weight, and the bias gets what arrived.
+// Edges: bias, input, weight. Computes the input's gradient, then the weight's; the bias gets the incoming gradient.
 static void addmm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_tensor *input = wants(n, 2) ? n->saved[0] : NULL;
   if (wants(n, 1)) {
@@ -109,17 +110,17 @@ plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor 
   if (n && (wants(n, 2) || is_deepspeeds(t, n))) node_save(t, n, a);
   if (n && wants(n, 1)) node_save(t, n, b);
   plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);
-  bool adds_apart =
-      plim_const_state(t)->has_own_linear && b->stride.at[0] == 1; // a product, then += bias
+  // A product, then += bias.
+  bool adds_apart = plim_const_state(t)->has_own_linear && b->stride.at[0] == 1;
   adds_apart ? k_cublas(t) : k_cublas_lt(t);
   plim_work_matmul(t, a, b, out);
   if (n) node_output(t, n, out);
-  consume_all(t, bias, a, b); // casts, made from right to left
+  consume_all(t, bias, a, b); // consumes autocast's copies
   return out;
 }
 
-// With a bias the rows are there before the weight is transposed (_flatten_nd_linear), without one after
-// it (matmul): backward runs the two in the other order.
+// With a bias, the input is flattened before the weight is transposed (_flatten_nd_linear); without one, after it
+// (matmul). Backward runs the two nodes in reverse order.
 static plim_tensor *linear_rows(plim_tape *t, plim_tensor *x, plim_tensor *weight,
                                 plim_tensor *bias) {
   plim_dims shape = x->shape, flat = dims(-1, shape.at[shape.n - 1]);
@@ -133,8 +134,8 @@ static plim_tensor *linear_rows(plim_tape *t, plim_tensor *x, plim_tensor *weigh
   return unsafe_view(t, mm(t, rows, flipped), shape);
 }
 
-// Autocast casts the arguments from right to left. Arguments and casts live until the end, and go
-// from left to right.
+// Autocast casts the arguments from right to left. Arguments and casts live until the end and are freed from left to
+// right.
 plim_tensor *linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
   bool was = hold(x);
   bias = cast(t, bias);

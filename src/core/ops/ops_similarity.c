@@ -1,4 +1,4 @@
-// What embeddings are compared with: norms, logsumexp, and rows put together.
+// Operators of losses that compare embeddings: normalisation, logsumexp, dot products and concatenation.
 #include "ops_impl.h"
 
 #include "op_names.h"
@@ -65,7 +65,7 @@ static void logsumexp_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in
   consume_all(t, power, difference, grad, result);
 }
 
-// The largest of each row is taken off, and added again.
+// As PyTorch computes it: subtracts each row's maximum and adds it again at the end.
 plim_tensor *logsumexp(plim_tape *t, plim_tensor *x) {
   plim_grad_node *n = node1(t, logsumexp_backward, x);
   if (n) node_save(t, n, x);
@@ -110,7 +110,7 @@ plim_tensor *cat1(plim_tape *t, plim_tensor *x) {
   return finish(t, n, empty(t, x->shape, (plim_dtype)x->dtype), x, NULL);
 }
 
-// Backward the parts are stacked, which is a copy.
+// Backward stacks the gradients of the parts, which is a copy.
 static void cat_parts_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
                                plim_tensor **out) {
   out[0] = k_map(t, n->shape, (plim_dtype)in[0]->dtype, in[0], NULL);

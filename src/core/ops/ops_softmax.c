@@ -1,4 +1,4 @@
-// Softmax, its logarithm and the loss.
+// Softmax, log-softmax and the negative log-likelihood loss.
 #include "ops_impl.h"
 
 #include "op_names.h"
@@ -27,7 +27,7 @@ plim_tensor *safe_softmax(plim_tape *t, plim_tensor *x) {
   return finish(t, n, out, x, NULL);
 }
 
-// One kernel reads float16 and writes float32; from bfloat16 there is a cast first.
+// For float16 one kernel reads float16 and writes float32; bfloat16 is cast first.
 plim_tensor *softmax(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   plim_tape_at(t, "softmax");
   bool widens = x->dtype == PLIM_FP16 && dtype == PLIM_FP32;
@@ -68,7 +68,7 @@ plim_tensor *nll_loss(plim_tape *t, plim_tensor *x, plim_tensor *target) {
   plim_tensor *out = empty(t, (plim_dims){0}, (plim_dtype)x->dtype);
   plim_tensor *total_weight = empty(t, (plim_dims){0}, (plim_dtype)x->dtype);
   if (n) node_save_output(t, n, total_weight);
-  plim_work_map(t, target, NULL, out); // of x only what the targets point at
+  plim_work_map(t, target, NULL, out); // reads only the elements of x at the targets
   plim_consume(t, total_weight);
   return finish(t, n, out, x, target);
 }

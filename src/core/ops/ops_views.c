@@ -1,3 +1,4 @@
+// Views, and the copies that replace them where a view is not possible.
 #include "ops_impl.h"
 
 #include "op_names.h"
@@ -104,7 +105,7 @@ plim_tensor *unsqueeze(plim_tape *t, plim_tensor *x, int dim) {
 }
 
 static void slice_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
-  out[0] = k_map(t, n->shape, (plim_dtype)in[0]->dtype, NULL, NULL); // zeros of the whole source
+  out[0] = k_map(t, n->shape, (plim_dtype)in[0]->dtype, NULL, NULL); // zeros of the source's shape
   plim_work_bytes(t, 2 * plim_bytes_of(in[0]));
 }
 
@@ -139,7 +140,7 @@ plim_tensor *select_first(plim_tape *t, plim_tensor *x, int dim) {
 }
 
 static void split_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
-  out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype); // the parts, side by side again
+  out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype); // concatenates the gradients of the parts
   plim_work_map(t, out[0], NULL, out[0]);
 }
 

@@ -2,6 +2,7 @@
 
 #include "kernels.h"
 #include "ops.h"
+#include "rounding.h"
 #include "tape_state.h"
 #include "work.h"
 
@@ -14,17 +15,17 @@ const char *const plim_weights_names[PLIM_WEIGHTS_COUNT + 1] = {
     [PLIM_WEIGHTS_INT8] = "int8",
 };
 
-#define BLOCK 64 // weights with a scale of their own: blocksize of Params4bit
+#define BLOCK 64 // weights per scale: blocksize of Params4bit
 
 static int64_t block_count(const plim_dims *shape) {
-  return (plim_numel(shape) + BLOCK - 1) / BLOCK;
+  return plim_ceil_div(plim_numel(shape), BLOCK);
 }
 
 // ---- quantising ------------------------------------------------------------------------------------
 
-#define NESTED_BLOCK 256 // scales with a scale of their own: blocksize of quantize_blockwise
+#define NESTED_BLOCK 256 // scales per nested scale: blocksize of quantize_blockwise
 #define CODES 16         // values of a 4-bit code
-#define NESTED_CODES 256 // of an 8-bit code
+#define NESTED_CODES 256 // values of an 8-bit code
 
 static plim_quant *quant_new(plim_tape *t, plim_tensor *weight, plim_weights_kind kind) {
   plim_quant *q = plim_tape_object(t, sizeof *q);
@@ -32,15 +33,15 @@ static plim_quant *quant_new(plim_tape *t, plim_tensor *weight, plim_weights_kin
   return q;
 }
 
-// The scales, less their mean, in 8 bits. The table of all 8-bit values comes to the card once, and
-// every weight has a copy of it.
+// Double quantisation: subtracts the mean of the scales and stores them in 8 bits. The table of 8-bit values is
+// copied to the card once; every weight keeps a copy of it.
 static void nest_scales(plim_tape *t, plim_quant *q) {
   int64_t blocks = q->scales->shape.at[0];
   set(t, &q->offset, k_sum(t, q->scales, 1, false, PLIM_FP32));
   plim_tensor *centred = k_like(t, q->scales);
   if (!plim_state(t)->nested_code)
     set(t, &plim_state(t)->nested_code, empty(t, dims(NESTED_CODES), PLIM_FP32));
-  set(t, &q->nested_scales, empty(t, dims((blocks + NESTED_BLOCK - 1) / NESTED_BLOCK), PLIM_FP32));
+  set(t, &q->nested_scales, empty(t, dims(plim_ceil_div(blocks, NESTED_BLOCK)), PLIM_FP32));
   plim_tensor *narrow = empty(t, dims(blocks), PLIM_U8);
   set(t, &q->nested_code, empty(t, dims(NESTED_CODES), PLIM_FP32));
   plim_consume(t, centred);
@@ -64,7 +65,7 @@ static plim_tensor *quantise4(plim_tape *t, plim_quant *q, const plim_tensor *we
   return packed;
 }
 
-// A scale for each row, by way of float16.
+// One scale per row; the weight is first converted to float16.
 static plim_tensor *quantise8(plim_tape *t, plim_quant *q, const plim_tensor *weight) {
   plim_tensor *half = empty(t, weight->shape, PLIM_FP16);
   set(t, &q->scales, empty(t, dims(weight->shape.at[0]), PLIM_FP32));
@@ -73,7 +74,7 @@ static plim_tensor *quantise8(plim_tape *t, plim_quant *q, const plim_tensor *we
   return packed;
 }
 
-// A Conv1D becomes a linear layer: its weight is copied as (out,in) first. NULL if it is no such weight.
+// A Conv1D becomes a linear layer: its weight is first copied as (out,in). Returns NULL for other weights.
 static plim_tensor *flip(plim_tape *t, plim_tensor *weight) {
   if (!weight->is_flipped) return NULL;
   weight->shape = dims(weight->shape.at[1], weight->shape.at[0]);
@@ -93,13 +94,13 @@ void plim_quantise(plim_tape *t, plim_tensor *weight, plim_weights_kind kind) {
   weight->quant = q;
   packed->storage = old;
   plim_consume(t, flipped);
-  plim_consume(t, packed); // and with it the old memory
+  plim_consume(t, packed); // also frees the old storage
 }
 
 // ---- 4 bits ---------------------------------------------------------------------------------------
 
-// The whole weight, for one product. Below 5 to 512 rows, depending on the card, a kernel does
-// without it; training steps are larger than that.
+// Unpacks the whole weight for one product. With fewer than 5 to 512 rows, depending on the card, a kernel avoids this;
+// training steps have more.
 static plim_tensor *dequantised(plim_tape *t, const plim_tensor *weight) {
   plim_tensor *full = empty(t, weight->shape, weight->quant->compute);
   plim_work_map(t, weight, NULL, full);
@@ -110,7 +111,8 @@ static bool is_nested(const plim_tensor *weight) {
   return weight->quant->kind == PLIM_WEIGHTS_NF4_DOUBLE;
 }
 
-static plim_tensor *rows_of(plim_tape *t, plim_tensor *x) { // (N,H), a copy where it must be
+// (N,H); a copy only where a view is not possible.
+static plim_tensor *rows_of(plim_tape *t, plim_tensor *x) {
   int64_t width = x->shape.at[x->shape.n - 1];
   return k_reshape(t, x, dims(plim_numel(&x->shape) / width, width));
 }
@@ -131,11 +133,11 @@ static void matmul4_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, 
   plim_consume(t, full);
 }
 
-#define SMALL_WEIGHT (4ll << 20) // elements; of these unpacking costs more than the product
+#define SMALL_WEIGHT (4ll << 20) // elements; below this, unpacking costs more than the product
 
-// Whether few tokens are multiplied with the packed weight itself: bitsandbytes 0.50's choice on Hopper
-// (backends/cuda/ops.py, _gemm_4bit_use_custom_cuda). Other cards have tables of their own; there the weight
-// is taken to be unpacked, as it is by all of them for many tokens, and in backward always.
+// Whether a product with few tokens reads the packed weight directly: the choice of bitsandbytes 0.50 on Hopper
+// (backends/cuda/ops.py, _gemm_4bit_use_custom_cuda). Other cards have their own tables; for them the weight is assumed
+// to be unpacked. All cards unpack it for many tokens and in backward.
 static bool multiplies_packed(const plim_gpu *gpu, int64_t tokens, int64_t out, int64_t in) {
   int64_t blocks = (out + 63) / 64, card = gpu->multiprocessors;
   if (gpu->capability != 90) return false;
@@ -155,7 +157,7 @@ static plim_tensor *packed_product(plim_tape *t, plim_tensor *x, plim_tensor *we
   return out;
 }
 
-// Scales in 8 bits become float32 in one buffer, and get their offset in another.
+// 8-bit scales are converted to float32 in one buffer; adding their offset takes a second one.
 static plim_tensor *unpacked_product(plim_tape *t, plim_tensor *x, plim_tensor *weight,
                                      plim_tensor *bias) {
   plim_dims blocks = dims(block_count(&weight->shape));
@@ -230,7 +232,7 @@ static int64_t next_outliers(plim_tape *t) {
   return *plim_state(t)->outliers++;
 }
 
-// argwhere(large.any(dim=0)): columns with a value of 6 or more.
+// argwhere(large.any(dim=0)): the columns with a value of 6 or more.
 static plim_tensor *find_columns(plim_tape *t, const plim_tensor *large, int64_t count) {
   plim_tensor *any = k_any_row(t, large);
   plim_tensor *out = k_nonzero(t, large->shape.at[1], count);
@@ -238,7 +240,7 @@ static plim_tensor *find_columns(plim_tape *t, const plim_tensor *large, int64_t
   return out;
 }
 
-// Rows in 8 bits with a scale each; *columns gets those that are computed apart, if there are any.
+// Quantises each row to 8 bits with its own scale. Sets *columns to the outlier columns, if there are any.
 static plim_tensor *quantise_rows(plim_tape *t, plim_tensor *rows, plim_tensor **scales,
                                   plim_tensor **columns) {
   plim_tensor *half = NULL, *large = NULL;
@@ -252,12 +254,12 @@ static plim_tensor *quantise_rows(plim_tape *t, plim_tensor *rows, plim_tensor *
   plim_consume(t, sizes);
   plim_consume(t, k_all(t, large));
   if (outliers) set(t, columns, find_columns(t, large, outliers));
-  if (rows->shape.at[0] > 1) plim_consume(t, scratch(t, 1)); // the 0 for columns computed apart
+  if (rows->shape.at[0] > 1) plim_consume(t, scratch(t, 1)); // the 0 written into outlier columns
   drop_all(t, &large, &half);
   return out;
 }
 
-// The weight's columns in full: taken out, scaled in two steps, and cast.
+// The weight's outlier columns, dequantised: selected, scaled in two steps, and cast.
 static plim_tensor *full_columns(plim_tape *t, const plim_tensor *weight, int64_t count,
                                  plim_dtype dtype) {
   plim_dims shape = dims(weight->shape.at[0], count);
@@ -273,8 +275,8 @@ static plim_tensor *full_columns(plim_tape *t, const plim_tensor *weight, int64_
 static plim_tensor *product8(plim_tape *t, const plim_tensor *rows, const plim_tensor *weight,
                              plim_dims shape) {
   plim_tensor *sums = empty(t, shape, PLIM_I32), *half = empty(t, shape, PLIM_FP16);
-  plim_work_products(t, weight->shape.at[1], rows, weight,
-                     sums); // as fast as in 16 bits; not measured
+  // Assumed to be as fast as in 16 bits; not measured.
+  plim_work_products(t, weight->shape.at[1], rows, weight, sums);
   plim_work_map(t, sums, NULL, half);
   plim_tensor *out = k_to(t, half, (plim_dtype)rows->dtype);
   if (out != half) plim_consume(t, half);
@@ -282,7 +284,7 @@ static plim_tensor *product8(plim_tape *t, const plim_tensor *rows, const plim_t
   return out;
 }
 
-// output.addmm(rows' columns, weight's columns), which autocast casts from right to left.
+// output.addmm(outlier columns of the rows, of the weight); autocast casts the arguments from right to left.
 static plim_tensor *add_apart(plim_tape *t, plim_tensor *out, plim_tensor *rows,
                               plim_tensor *columns) {
   bool was = hold(out);
@@ -300,9 +302,8 @@ static plim_tensor *add_apart(plim_tape *t, plim_tensor *out, plim_tensor *rows,
   return sum;
 }
 
-// What is computed apart, the input and its columns are attributes of the node, not saved tensors: neither
-// checkpointing nor the end of backward lets them go. The columns also stay with the weight until its next
-// product.
+// The outlier part, the input and its columns are attributes of the node instead of saved tensors: neither
+// checkpointing nor the end of backward frees them. The columns also stay with the weight until its next product.
 static plim_tensor *matmul8(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   plim_grad_node *n = node_begin(t, matmul8_backward, &x, 1);
   bool was = set_grad_mode(t, false);

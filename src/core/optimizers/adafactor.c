@@ -1,10 +1,10 @@
-// Adafactor, as transformers writes it.
+// Adafactor as implemented in transformers.
 #include "kernels.h"
 #include "optimizer_impl.h"
 
 #include "tape_names.h"
 
-enum { ROW, COLUMN, RMS }; // its state; of a vector ROW is the whole second moment
+enum { ROW, COLUMN, RMS }; // its state; for a vector, ROW is the whole second moment
 
 static plim_tensor *root_mean_square(plim_tape *t, const plim_tensor *x) {
   plim_tensor *norm = k_sum(t, x, (1u << x->shape.n) - 1, false, PLIM_FP32);
@@ -17,7 +17,7 @@ static plim_tensor *mean_over(plim_tape *t, const plim_tensor *x, int from_last,
   return k_sum(t, x, 1u << (x->shape.n - from_last), keep, PLIM_FP32);
 }
 
-// The second moment from its row and column means.
+// Reconstructs the second moment from its row and column means.
 static plim_tensor *from_factors(plim_tape *t, plim_tensor *row, plim_tensor *column) {
   plim_tensor *mean = mean_over(t, row, 1, true), *rows = k_binary(t, row, mean);
   plim_consume(t, mean);
@@ -43,7 +43,7 @@ static void make_factors(plim_tape *t, const plim_tensor *p, plim_tensor **state
   set(t, &state[COLUMN], empty(t, column, PLIM_FP32));
 }
 
-// Variables of its loop: what one parameter leaves in them lives until the next rebinds it.
+// Variables of the loop over parameters: what one iteration assigns lives until the next rebinds it.
 typedef struct {
   plim_tensor *grad, *wide, *update;
 } adafactor_variables;
@@ -75,6 +75,6 @@ void step_adafactor(plim_tape *t, const plim_optimizer *o, const update *u) {
   adafactor_variables v = {0};
   for (size_t i = 0; i < u->count; i++)
     if (u->parameters[i]->grad) adafactor_one(t, u->parameters[i], state_of(u, i), &v);
-  update_one_by_one(t, u, 5, 11); // moments, update and parameter; the rest is recorded above
+  update_one_by_one(t, u, 5, 11); // moments, update and parameter; other kernels are recorded above
   drop_all(t, &v.grad, &v.wide, &v.update);
 }

@@ -1,17 +1,18 @@
-// The optimizers of bitsandbytes 0.50: states in blocks of 8-bit numbers with a scale each, or in
-// float32, on the card or in managed memory. The step itself happens in place.
+// The optimizers of bitsandbytes 0.50: state in float32, or in 8 bits with one scale per block, on the card or in
+// managed memory. The step itself works in place.
 #include "optimizer_impl.h"
+#include "rounding.h"
 #include "traffic.h"
 #include "work.h"
 
 #include "tape_names.h"
 
-#define SMALLEST_8BIT 4096 // elements; smaller parameters have states in float32: min_8bit_size
-#define SMALLEST_PAGED 1e5 // elements; smaller states stay on the card: get_state_buffer
-#define BLOCK 256          // elements with a scale of their own: blocksize
+#define SMALLEST_8BIT 4096 // elements; below this the state is float32: min_8bit_size
+#define SMALLEST_PAGED 1e5 // elements; below this the state stays on the card: get_state_buffer
+#define BLOCK 256          // elements per scale: blocksize
 #define QUANTILES 256      // values of an 8-bit code: create_dynamic_map
 
-enum { MOMENT, SCALE = 2 }; // first of each in a parameter's state
+enum { MOMENT, SCALE = 2 }; // index of the first moment and of the first scale in the state
 
 static plim_tensor *state_buffer(plim_tape *t, const plim_optimizer *o, const plim_tensor *p,
                                  plim_dtype dtype) {
@@ -24,18 +25,18 @@ static void make_wide(plim_tape *t, const plim_optimizer *o, const plim_tensor *
   for (int k = 0; k < o->moments; k++) set(t, &state[MOMENT + k], state_buffer(t, o, p, PLIM_FP32));
 }
 
-// The code tables of both moments come to the card with the first parameter that needs them.
+// The code tables of both moments are copied to the card with the first parameter that needs them.
 static void make_narrow(plim_tape *t, const plim_optimizer *o, const plim_tensor *p,
                         plim_tensor **state, plim_tensor **codes) {
   for (int k = 0; k < o->moments; k++)
     if (!codes[k]) set(t, &codes[k], empty(t, dims(QUANTILES), PLIM_FP32));
   for (int k = 0; k < o->moments; k++) set(t, &state[MOMENT + k], state_buffer(t, o, p, PLIM_U8));
-  int64_t blocks = (plim_numel(&p->shape) + BLOCK - 1) / BLOCK;
+  int64_t blocks = plim_ceil_div(plim_numel(&p->shape), BLOCK);
   for (int k = 0; k < o->moments; k++) set(t, &state[SCALE + k], empty(t, dims(blocks), PLIM_FP32));
 }
 
-// One kernel for each parameter: it is read and written, its gradient is read, and so are moments,
-// read and written, of `bits` bits.
+// One kernel per parameter: reads and writes the parameter, reads the gradient, reads and writes moments of `bits`
+// bits.
 static void update_by_bits(plim_tape *t, const plim_optimizer *o, const update *u) {
   for (size_t i = 0; i < u->count; i++) {
     double moment = o->bits / 8.0 / plim_dtype_bytes[u->parameters[i]->dtype];
@@ -54,8 +55,8 @@ static double paged_bytes(const plim_optimizer *o, const update *u) {
   return bytes;
 }
 
-// Paged states come to the card for the step and leave it for the next forward. On a card that has
-// room for all of it they would stay; they are paged because it has not.
+// Paged state moves to the card for the step and leaves it for the next forward. With enough room on the card it would
+// stay there, but it is paged because there is not.
 static void page(plim_tape *t, const plim_optimizer *o, const update *u) {
   double bytes = paged_bytes(o, u), now = plim_traffic_now(t);
   plim_await(t, plim_copy_from_host(t, bytes, now));

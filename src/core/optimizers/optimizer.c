@@ -11,7 +11,7 @@
 
 #include "tape_names.h"
 
-#define NORM_CHUNK 65536 // elements a block of the multi-tensor norm handles
+#define NORM_CHUNK 65536 // elements per block of the multi-tensor norm
 
 static uint64_t norm_buffer_bytes(plim_tensor *const *parameters, size_t count, size_t with_grad) {
   uint64_t most = 0;
@@ -24,8 +24,7 @@ static uint64_t norm_buffer_bytes(plim_tensor *const *parameters, size_t count, 
   return most * with_grad * 4;
 }
 
-// One norm per gradient, stacked, and the norm of those.
-// DTensor's partial norms of all ranks: raised to the power, summed, and the root taken.
+// DTensor reduces the partial norms of all ranks: powers, their sum, and the root.
 static plim_tensor *reduce_norms(plim_tape *t, const plim_tensor *stacked) {
   plim_tensor *powers = empty(t, stacked->shape, (plim_dtype)stacked->dtype);
   plim_tensor *sums = empty(t, stacked->shape, (plim_dtype)stacked->dtype);
@@ -59,8 +58,8 @@ static plim_tensor *total_norm(plim_tape *t, plim_tensor *const *parameters, siz
 
 plim_tensor *plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count) {
   plim_work_parameters(t, count);
-  plim_work_foreach(t, parameters, count, 1); // the norms, and
-  plim_work_foreach(t, parameters, count, 2); // the gradients times what is clamped below
+  plim_work_foreach(t, parameters, count, 1); // the norms
+  plim_work_foreach(t, parameters, count, 2); // the gradients times the clamped coefficient
   plim_tensor *total = total_norm(t, parameters, count);
   plim_tensor *plus = k_unary(t, total), *inverse = k_unary(t, plus), *factor = k_unary(t, inverse);
   plim_consume(t, inverse);
@@ -102,7 +101,7 @@ static const plim_optimizer optimizers[] = {
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
-// What transformers' TrainingArguments calls them.
+// The names in transformers' TrainingArguments.
 static const struct {
   const char *name, *ours;
 } aliases[] = {

@@ -1,5 +1,5 @@
-// What the optimizers share: optimizer.c (the table), torch_optim.c, adafactor.c, bitsandbytes.c. Nobody else
-// includes this.
+// Shared by the optimizers: optimizer.c (the table), torch_optim.c, adafactor.c, bitsandbytes.c. Private to this
+// folder.
 #ifndef PLIM_CORE_OPTIMIZER_IMPL_H
 #define PLIM_CORE_OPTIMIZER_IMPL_H
 
@@ -7,8 +7,8 @@
 
 typedef struct {
   plim_tensor *const *parameters;
-  plim_tensor **state;  // PLIM_OPTIMIZER_STATE of each parameter
-  plim_tensor **shared; // PLIM_OPTIMIZER_SHARED of the optimizer
+  plim_tensor **state;  // PLIM_OPTIMIZER_STATE variables for each parameter
+  plim_tensor **shared; // PLIM_OPTIMIZER_SHARED variables
   size_t count;
   bool widens_tables;
 } update;
@@ -16,23 +16,23 @@ typedef struct {
 struct plim_optimizer {
   const char *name;
   void (*step)(plim_tape *t, const plim_optimizer *o, const update *u);
-  int moments; // copies of the parameters that it keeps; those that factor them count as none
-  int bits;    // of bitsandbytes: the width of its states
+  int moments; // moments per parameter as large as it; factored ones do not count
+  int bits;    // bitsandbytes: width of its state
   bool takes_scale;
-  bool is_paged; // states in managed memory, which moves between host and card
+  bool is_paged; // state in managed memory, which moves between host and card
 };
 
 static inline plim_tensor **state_of(const update *u, size_t i) {
   return &u->state[PLIM_OPTIMIZER_STATE * i];
 }
 
-// The parameter has a gradient, and no state yet.
+// Whether the parameter has a gradient but no state yet.
 static inline bool is_new(const update *u, size_t i) {
   return u->parameters[i]->grad && !*state_of(u, i);
 }
 
-// What a step does in place, for the clock: kernels that together read and write a tensor like each
-// parameter `passes` times, over all parameters at once or over one after the other.
+// Records the in-place work of a step for the clock: kernels that together read or write a tensor of each parameter's
+// size `passes` times, for all parameters at once or for one after the other.
 void update_in_place(plim_tape *t, const update *u, int kernels, double passes);
 void update_one_by_one(plim_tape *t, const update *u, int kernels, double passes);
 

@@ -24,7 +24,7 @@ static void look_for_infinities(plim_tape *t, plim_scaler *s) {
   plim_consume(t, scalar(t, PLIM_FP32));
 }
 
-// 1 / scale is made in float64.
+// 1 / scale is computed in float64.
 void plim_scaler_unscale(plim_tape *t, plim_scaler *s) {
   plim_tensor *wide = k_to(t, s->scale, PLIM_FP64), *quotient = k_unary(t, wide);
   plim_consume(t, wide);
@@ -37,7 +37,7 @@ void plim_scaler_unscale(plim_tape *t, plim_scaler *s) {
   s->is_unscaled = true;
 }
 
-// _check_inf_per_device: an inverse of 1 leaves the gradients as they are.
+// _check_inf_per_device: uses an inverse of 1, which leaves the gradients unchanged.
 static void check_only(plim_tape *t, plim_scaler *s) {
   plim_tensor *inverse = scalar(t, PLIM_FP32), *flag = scalar(t, PLIM_FP32);
   look_for_infinities(t, s);
@@ -50,8 +50,8 @@ void plim_scaler_step(plim_tape *t, plim_scaler *s, const plim_optimizer *o,
                       bool widens_tables) {
   plim_tensor *found = NULL, *scale = NULL;
   bool takes_scale = plim_optimizer_takes_scale(o);
-  plim_work_foreach(t, parameters, count, 2); // unscaled, or only looked through
-  if (!takes_scale) plim_work_synchronize(t); // Python looks at the flag
+  plim_work_foreach(t, parameters, count, 2); // unscales the gradients, or only checks them
+  if (!takes_scale) plim_work_synchronize(t); // Python reads the flag
   if (!s->is_unscaled && takes_scale) check_only(t, s);
   else if (!s->is_unscaled) plim_scaler_unscale(t, s);
   if (takes_scale) {

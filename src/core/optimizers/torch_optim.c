@@ -1,4 +1,4 @@
-// Optimizers of torch.optim, and Lion: what a step allocates.
+// The optimizers of torch.optim, and Lion: what their steps allocate.
 #include <stdlib.h>
 
 #include "kernels.h"
@@ -6,12 +6,12 @@
 
 #include "tape_names.h"
 
-// `n` tensors like each parameter that has a gradient and no state yet, from state `first` on.
+// Creates n state tensors like parameter i, starting with state variable `first`.
 static void make_state(plim_tape *t, const update *u, size_t i, int first, int n) {
   for (int k = first; k < first + n; k++) set(t, &state_of(u, i)[k], k_like(t, u->parameters[i]));
 }
 
-// The step counter is a tensor on the card; the rest happens in place.
+// The step counter is a tensor on the card; everything else works in place.
 void step_adamw_fused(plim_tape *t, const plim_optimizer *o, const update *u) {
   (void)o;
   for (size_t i = 0; i < u->count; i++) {
@@ -19,7 +19,7 @@ void step_adamw_fused(plim_tape *t, const plim_optimizer *o, const update *u) {
     set(t, state_of(u, i), empty(t, (plim_dims){0}, PLIM_FP32));
     make_state(t, u, i, 1, 2);
   }
-  update_in_place(t, u, 1, 7); // parameter, gradient and two moments; the gradient is only read
+  update_in_place(t, u, 1, 7); // reads and writes parameter and two moments, reads the gradient
 }
 
 static void adamw_states(plim_tape *t, const update *u) {
@@ -27,7 +27,7 @@ static void adamw_states(plim_tape *t, const update *u) {
     if (is_new(u, i)) make_state(t, u, i, 0, 2);
 }
 
-// Counters are on the CPU. Every step makes the square roots of all second moments at once.
+// Step counters are on the CPU. Every step allocates the square roots of all second moments at once.
 void step_adamw_foreach(plim_tape *t, const plim_optimizer *o, const update *u) {
   (void)o;
   adamw_states(t, u);
@@ -43,12 +43,12 @@ void step_adamw_foreach(plim_tape *t, const plim_optimizer *o, const update *u) 
   free(roots);
 }
 
-// The quotient of a parameter lives until that of the next exists.
+// The quotient of a parameter lives until that of the next one exists.
 void step_adamw_loop(plim_tape *t, const plim_optimizer *o, const update *u) {
   (void)o;
   plim_tensor *quotient = NULL;
   adamw_states(t, u);
-  update_one_by_one(t, u, 8, 20); // as above
+  update_one_by_one(t, u, 8, 20); // the same operators as above
   for (size_t i = 0; i < u->count; i++) {
     if (!u->parameters[i]->grad) continue;
     plim_tensor *root = k_like(t, u->parameters[i]), *next = k_like(t, u->parameters[i]);
@@ -67,10 +67,10 @@ void step_sgd_momentum(plim_tape *t, const plim_optimizer *o, const update *u) {
   (void)o;
   for (size_t i = 0; i < u->count; i++)
     if (is_new(u, i)) make_state(t, u, i, 0, 1);
-  update_in_place(t, u, 3, 8); // the buffer times momentum, plus the gradient; the parameter
+  update_in_place(t, u, 3, 8); // buffer *= momentum; buffer += gradient; the parameter
 }
 
-// As lion-pytorch writes it: exp_avg.clone().mul_().add(grad).sgn_(), parameter by parameter.
+// As in lion-pytorch: exp_avg.clone().mul_().add(grad).sgn_(), parameter by parameter.
 void step_lion(plim_tape *t, const plim_optimizer *o, const update *u) {
   (void)o;
   for (size_t i = 0; i < u->count; i++) {
@@ -80,5 +80,5 @@ void step_lion(plim_tape *t, const plim_optimizer *o, const update *u) {
     plim_consume(t, copy);
     plim_consume(t, sum);
   }
-  update_one_by_one(t, u, 8, 19); // decay, clone, mul, add, sgn, add; the average mul, add
+  update_one_by_one(t, u, 8, 19); // decay, clone, mul, add, sgn, add; for the average mul, add
 }

@@ -1,17 +1,16 @@
-// Rows of the search on one level.
+// Candidate families of one concession level.
 //
-// A row is one combination of all knobs but micro batch, accumulation and the allocator's settings. What
-// bounds it:
-// - More at once takes more memory as long as gradients are accumulated, so the largest that fits is
-//   found by halves. Without accumulation no gradient is held through a forward pass: that one stands
-//   for itself.
-// - More at once is faster, but for what the last wave of blocks leaves idle: from the largest that fits
-//   downwards all are tried that are nearly as fast as the best so far, of the others every half.
-// - A level on which the settings that save most do not fit has nothing that does.
-// - The allocator's settings take no time: the better ones are tried, others where those do not fit.
-// - What goes to the host, or takes code of one's own, is tried last: it is hardly faster than all at once would
-//   be, and that hardly faster than the same without it. (With float32 parameters under autocast an engine was
-//   seen 8 % faster than DDP: there, what is passed over could have been told.)
+// A family is one combination of all knobs except micro batch, accumulation and the allocator's settings. The search is
+// limited by these rules:
+// - With accumulation, a larger micro batch takes more memory, so the largest that fits is found by bisection. Without
+//   accumulation no gradient lives through a forward pass; that case is tried separately.
+// - A larger micro batch is faster, except for what a partly filled last wave of blocks wastes. From the largest that
+//   fits downwards, all are tried that are nearly as fast as the best so far, and of the others every half.
+// - If the settings that save most do not fit on a level, nothing does.
+// - The allocator's settings take no time: the better ones are tried first, others only if those do not fit.
+// - Families that use the host or need custom code are tried last: such a family is hardly faster than its largest batch
+//   would be, and that hardly faster than the same without it. (With float32 parameters under autocast an engine was
+//   seen 8 % faster than DDP: there, a skipped family could have been reported.)
 #include <math.h>
 #include <string.h>
 
@@ -28,8 +27,8 @@ bool plim_set_accumulation(const plim_plan_request *r, plim_choice *choice) {
   return plim_may_be(&r->domains[PLIM_KNOB_ACCUMULATE], passes);
 }
 
-// Where any batch will do: one pass, which holds no gradient through the next, or so many that the optimizer's
-// step is divided among them.
+// If any batch is accepted: one pass, which keeps no gradient through a forward, or so many passes that the time of the
+// optimizer step hardly counts.
 enum { MANY_PASSES = 64 };
 
 static plim_domain passes_of(const plim_plan_request *r) {
@@ -39,7 +38,6 @@ static plim_domain passes_of(const plim_plan_request *r) {
   return (plim_domain){2, {1, own > MANY_PASSES ? own : MANY_PASSES}};
 }
 
-// In this order: by what is done at once. `alone`: those without accumulation, or the others.
 void plim_splits_of(const plim_concessions *l, bool alone, plim_split_list *out) {
   const plim_plan_request *r = l->r;
   plim_domain batches = plim_concession_domain(l, PLIM_KNOB_MICRO_BATCH), passes = passes_of(r);
@@ -55,10 +53,8 @@ void plim_splits_of(const plim_concessions *l, bool alone, plim_split_list *out)
   }
 }
 
-// ---- rows -------------------------------------------------------------------------------------------
+// ---- families ---------------------------------------------------------------------------------------
 
-// The first of the allocator's settings with which it fits; if none does, the first. NULL: it does not
-// run.
 const plim_rung *plim_run_fitting(const plim_candidate_search *w, plim_choice choice,
                                   plim_split at) {
   plim_search *s = w->s;
@@ -79,7 +75,6 @@ static bool fits(const plim_candidate_search *w, const plim_choice *candidate, p
   return x && plim_is_safe(w->s->r, &x->e);
 }
 
-// Tokens per second; 0: it does not fit.
 double plim_keep(const plim_candidate_search *w, const plim_choice *candidate, plim_split at) {
   plim_search *s = w->s;
   const plim_rung *x = plim_run_fitting(w, *candidate, at);
@@ -91,7 +86,7 @@ double plim_keep(const plim_candidate_search *w, const plim_choice *candidate, p
   return isnan(rung.tokens_per_second) ? 1 : rung.tokens_per_second;
 }
 
-// How many of them fit, from the first on.
+// How many splits fit, starting with the first.
 static int count_fitting(const plim_candidate_search *w, const plim_choice *candidate,
                          const plim_split_list *list) {
   int low = 0, high = list->count;
@@ -120,7 +115,7 @@ static void try_splits(const plim_candidate_search *w, const plim_choice *candid
   }
 }
 
-// Without accumulation no gradient stays through a forward pass; all else takes as much or more.
+// Without accumulation no gradient lives through a forward pass; everything else takes as much or more.
 static bool may_fit_alone(const plim_candidate_search *w, const plim_choice *candidate,
                           const plim_split_list *list) {
   const plim_rung *x =
@@ -139,7 +134,7 @@ static void try_batches(const plim_candidate_search *w, const plim_choice *candi
   try_splits(w, candidate, &list);
 }
 
-// ---- all rows of a level ----------------------------------------------------------------------------
+// ---- all families of a level ------------------------------------------------------------------------
 
 static bool is_of_row(plim_knob knob) {
   return knob != PLIM_KNOB_MICRO_BATCH && knob != PLIM_KNOB_ACCUMULATE &&
@@ -152,8 +147,8 @@ static bool has_liger(const plim_concessions *l) {
   return plim_may_be(&d, true);
 }
 
-// Of the planner's own values those that save most, as far as that is known without a run: of
-// checkpoints any, on the host best; states on the host; a loss in chunks.
+// Whether a value is one that saves most memory, as far as that is known without a run: any checkpointing, preferably on
+// the host; optimizer state on the host; a chunked loss.
 static bool saves_most(const plim_concessions *l, const plim_choice *mode, plim_knob knob,
                        const plim_domain *d, int64_t value) {
   int64_t offload = mode->at[PLIM_KNOB_OFFLOAD], last = d->at[d->count - 1];
@@ -178,9 +173,9 @@ static plim_domain savers_of(const plim_concessions *l, const plim_choice *mode,
 
 // ---- mini batches of a cached loss ------------------------------------------------------------------
 
-// More takes longer to predict than all else: smaller ones are tried where no larger one fits.
+// More mini batches than this take longest to predict: smaller ones are tried only if no larger one fits.
 enum { MANY_MINI_BATCHES = 64 };
-#define SEGMENTS 1.02 // by so much the allocator's segments bend a line
+#define SEGMENTS 1.02 // how far the allocator's segments deviate from a line
 
 typedef struct {
   int64_t batch[2]; // the last two that ran, the later one first
@@ -194,8 +189,8 @@ static void note(slope *x, int64_t batch, uint64_t bytes) {
   x->count++;
 }
 
-// Each phase of a step takes memory by the line, and the peak is the largest of them: below the last
-// two it falls no faster than between them.
+// The memory of each phase of a step is linear in the batch and the peak is their maximum, so below the last two
+// batches it falls no faster than between them.
 static double least_bytes(const slope *x, int64_t batch) {
   if (x->count < 2) return 0;
   double each = (x->bytes[1] - x->bytes[0]) / (double)(x->batch[1] - x->batch[0]);
@@ -218,7 +213,7 @@ static bool first_split(const plim_concessions *l, plim_split *out) {
   return list.count;
 }
 
-// From the largest on, which is the fastest.
+// From the largest, which is the fastest, downwards.
 static void visit_mini_batches(const plim_candidate_search *w, plim_choice candidate, bool only_one,
                                plim_candidate_visitor *visit) {
   const plim_plan_request *r = w->concessions->r;
@@ -246,7 +241,6 @@ static void visit_mini_batches(const plim_candidate_search *w, plim_choice candi
   }
 }
 
-// A row, or, where its loss is a cached one, all of its mini batches.
 void plim_visit_whole(const plim_candidate_search *w, const plim_choice *candidate, bool only_one,
                       plim_candidate_visitor *visit) {
   if (candidate->at[PLIM_KNOB_CACHED_BATCH]) visit_mini_batches(w, *candidate, only_one, visit);
@@ -259,7 +253,7 @@ void plim_try_candidate(const plim_candidate_search *w, const plim_choice *candi
 
 // ---- knob by knob -----------------------------------------------------------------------------------
 
-// All at once, and in mini batches, whose largest stands for them.
+// Visits the plain loss, and the cached loss, represented by its largest mini batch.
 static void visit_losses(const plim_candidate_search *w, plim_choice choice,
                          plim_candidate_visitor *visit) {
   plim_domain d = plim_concession_domain(w->concessions, PLIM_KNOB_CACHED_BATCH);

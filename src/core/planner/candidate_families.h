@@ -1,5 +1,5 @@
-// Rows of a level, for the files that search them: candidate_families.c (what a row is and how it is run), plan_search.c
-// (all that could be the best), plan_fallbacks.c (the smallest). See candidate_families.c.
+// Candidate families of a level (candidate_families.c says what they are), for the files that search them: plan_search.c
+// (all that could be best) and plan_fallbacks.c (the smallest).
 #ifndef PLIM_CORE_CANDIDATE_FAMILIES_H
 #define PLIM_CORE_CANDIDATE_FAMILIES_H
 
@@ -7,7 +7,7 @@
 
 typedef struct {
   int64_t batch, passes;
-} plim_split; // of the effective batch
+} plim_split; // of the effective batch into passes
 
 typedef struct {
   plim_split at[PLIM_MAX_VALUES];
@@ -18,36 +18,36 @@ typedef struct {
   plim_search *s;
   const plim_concessions *concessions;
   plim_domain confs;
-  bool is_quick; // what does not fit, or only with worse settings of the allocator, does not matter
-  bool only_fastest; // nor what is slower than the largest that fits
-  uint64_t most;     // bytes, of small ones
+  bool is_quick;     // ignores what fits only with worse allocator settings, or not at all
+  bool only_fastest; // ignores what is slower than the largest batch that fits
+  uint64_t most;     // limit in bytes when searching for small candidates
 } plim_candidate_search;
 
 typedef void plim_candidate_visitor(const plim_candidate_search *w, const plim_choice *candidate);
 
-#define NEARLY 0.97 // as fast: waves of blocks differ by less
+#define NEARLY 0.97 // counts as equally fast: partly filled waves of blocks matter less
 
-// In this order: by what is done at once. `alone`: those without accumulation, or the others.
+// Lists the splits by size of the micro batch. `alone`: those without accumulation; otherwise those with.
 void plim_splits_of(const plim_concessions *l, bool alone, plim_split_list *out);
 
 plim_candidate_search plim_candidates_of(plim_search *s, const plim_concessions *concessions);
 void plim_visit_candidates(const plim_candidate_search *w, bool only_savers,
                            plim_candidate_visitor *visit);
-// A row, or, where its loss is a cached one, its mini batches: the first of them that fits if `only_one`.
+// Visits a family or, if its loss is cached, one family per mini batch size; with `only_one`, only the first that fits.
 void plim_visit_whole(const plim_candidate_search *w, const plim_choice *candidate, bool only_one,
                       plim_candidate_visitor *visit);
 void plim_try_candidate(const plim_candidate_search *w, const plim_choice *candidate);
 
-// The first of the allocator's settings with which it fits; if none does, the first. NULL: it does not
-// run.
+// Runs the candidate with the first allocator settings with which it fits, or with the first of all if none does. NULL:
+// it cannot run.
 const plim_rung *plim_run_fitting(const plim_candidate_search *w, plim_choice choice,
                                   plim_split at);
-// Keeps it if it fits. Tokens per second; 0: it does not.
+// Adds the candidate to `fitting` if it fits. Returns its tokens per second; 0: it does not fit.
 double plim_keep(const plim_candidate_search *w, const plim_choice *candidate, plim_split at);
-// The fastest batch of a row that fits and is faster than that; NULL: none is.
+// The fastest batch of a family that fits and is faster than `than`; NULL: none is.
 const plim_rung *plim_fastest_split(const plim_candidate_search *w, const plim_choice *candidate,
                                     double than);
-// It goes to the host, or takes code of one's own.
+// Whether the family is tried last: it uses the host more, or needs custom code.
 bool plim_is_last(const plim_candidate_search *w, const plim_choice *candidate);
 
 #endif

@@ -1,5 +1,5 @@
-// Losses that compare sequences with each other: anchors with their positives and negatives, and what
-// is in the same forward pass.
+// Numbers of sequences for losses that compare sequences: anchors with their positives and negatives and with the other
+// sequences of the same forward pass.
 #include "plan_impl.h"
 
 int64_t plim_sequences_per_anchor(int64_t positives, int64_t negatives) {

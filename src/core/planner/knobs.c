@@ -10,7 +10,7 @@ static bool is_same(const char *a, const char *b) {
   return *a == *b;
 }
 
-// What the flags of the same knobs are called, and other spellings.
+// Names of the corresponding flags, and other spellings.
 static const struct {
   const char *name, *knob;
 } aliases[] = {

@@ -1,17 +1,17 @@
-// The knobs of a training run: what a plan turns, and what users' files set.
+// The knobs of a training run: the settings that a plan changes and that users' files contain.
 #ifndef PLIM_CORE_KNOBS_H
 #define PLIM_CORE_KNOBS_H
 
 #include "plimsoll.h"
 
-// What turning a knob does to what is learned.
+// Whether changing a knob changes what the model learns.
 typedef enum {
-  PLIM_KNOB_FREE,    // nothing: the same numbers, in another order or place
-  PLIM_KNOB_QUALITY, // something: only with the user's consent (--allow)
-  PLIM_KNOB_FACT     // it is no choice: the model, the number of GPUs
+  PLIM_KNOB_FREE,    // no: the same numbers, in another order or place
+  PLIM_KNOB_QUALITY, // yes: only with the user's consent (--allow)
+  PLIM_KNOB_FACT     // not a choice: the model, the number of GPUs
 } plim_knob_kind;
 
-// X(NAME, name, kind, what it is)
+// X(NAME, name, kind, description)
 // clang-format off
 #define PLIM_KNOB_LIST(X)                                                                            \
   X(MICRO_BATCH, "micro_batch", FREE, "sequences per forward pass on one GPU")                       \
@@ -62,7 +62,7 @@ typedef struct {
 
 extern const plim_knob_info plim_knob_table[PLIM_KNOBS];
 
-// By name, or that of its flag; dashes and underscores are the same. PLIM_KNOBS if there is none.
+// Finds a knob by its name or its flag; dashes and underscores are the same. PLIM_KNOBS if there is none.
 plim_knob plim_knob_named(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-// The plan as a whole: the least that has to be conceded, what fits with it, the ladder.
+// The plan as a whole: finds the least that must be conceded, what fits with it, and the ladder.
 #include "plan.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static plim_err check_request(const plim_plan_request *r, plim_error *error) {
   return PLIM_OK;
 }
 
-// As with estimate: what transformers has no code for cannot be asked for.
+// As in estimate: checkpoints that transformers does not support cannot be requested.
 static plim_err check_checkpoints(const plim_plan_request *r, plim_error *error) {
   const plim_domain *d = &r->domains[PLIM_KNOB_CHECKPOINT];
   bool is_asked = false;
@@ -31,11 +31,7 @@ static plim_err check_checkpoints(const plim_plan_request *r, plim_error *error)
   return err;
 }
 
-static plim_err out_of_memory(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
-}
-
-// The user's own settings, and what they take.
+// Runs the user's own settings.
 static bool look_at_own(plim_search *s) {
   plim_plan *plan = s->plan;
   if (!plim_search_show(s, &plan->before_choice, &s->before)) return false;
@@ -50,7 +46,7 @@ static bool concedes(const plim_search *s, const plim_concessions *concessions) 
   return memcmp(&least.at, &concessions->at, sizeof concessions->at) != 0;
 }
 
-// Where nothing fits: how much is missing, with all that is allowed and all that can go to the host.
+// If nothing fits: finds how much memory is missing with everything that is allowed and can go to the host.
 static void look_for_smallest(plim_search *s) {
   plim_rung smallest;
   plim_concessions concessions = plim_concession_of(s), all = plim_concession_of_all(s);
@@ -76,8 +72,8 @@ static bool asks_much(const plim_search *s, const plim_choice *choice) {
   return plim_goes_to_host(s->r, choice) || plim_hand_work_of(s->r, choice).code;
 }
 
-// What leaves the card rests on rates of another host, or takes work: where something is allowed that makes
-// this needless, and is faster, it is taken instead.
+// Offloading rests on rates of another host, or needs manual work. If an allowed concession makes it unnecessary and is
+// faster, that is taken instead.
 static bool concede_for_time(plim_search *s, plim_concession_kind kind) {
   plim_plan *plan = s->plan, kept = *plan;
   plim_concessions concessions;
@@ -105,8 +101,8 @@ static void concede(plim_search *s) {
   concede_for_time(s, (plim_concession_kind){.on_card = true});
 }
 
-// Nothing is conceded where something fits without. What seems to fit may not when it is run in full: then
-// the next level is it.
+// Concedes nothing if something fits without. A candidate that seemed to fit may not fit when run in full; then the
+// next level is tried.
 static void search(plim_search *s) {
   plim_plan *plan = s->plan;
   plim_concessions concessions = plim_concession_of(s);
@@ -151,7 +147,8 @@ plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_e
   vec_free(&s.refused);
   vec_free(&s.out);
   vec_free(&s.fitting);
-  if (!err && s.failed) err = s.err ? s.err : out_of_memory(error);
+  if (!err && s.failed)
+    err = s.err ? s.err : plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
   if (!err && !out->smallest.e.device_bytes && !out->rungs.len) err = plim_search_refuse(&s, error);
   if (!err) err = plim_plan_check(request, out, error);
   if (err) plim_plan_clear(out);

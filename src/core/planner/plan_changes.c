@@ -1,9 +1,9 @@
-// What the changes of a plan do: each of them turned back alone.
+// The effect of each change in a plan: reverts one at a time.
 #include <math.h>
 
 #include "plan_impl.h"
 
-// The knob that goes with this one.
+// The knob that changes together with this one.
 static plim_knob companion(const plim_choice *from, const plim_choice *to, plim_knob knob) {
   bool has_types = from->at[PLIM_KNOB_DTYPE] != to->at[PLIM_KNOB_DTYPE];
   bool is_shared = from->at[PLIM_KNOB_OFFLOAD] != to->at[PLIM_KNOB_OFFLOAD];
@@ -45,7 +45,7 @@ static int64_t batch_of(const plim_choice *c) {
   return c->at[PLIM_KNOB_MICRO_BATCH] * c->at[PLIM_KNOB_ACCUMULATE];
 }
 
-// The user's own way to share fits as well, in other settings.
+// Whether the user's own sharding fits as well, with other settings.
 static bool is_other_way_of_it(const plim_plan *plan, plim_knob knob) {
   bool is_way = knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD;
   return is_way && plan->own_sharding.e.device_bytes;

@@ -1,4 +1,4 @@
-// Looks at a plan from outside: nothing here is shared with the search.
+// Checks a plan independently: shares no code with the search.
 #include "plan.h"
 
 static plim_err check_batch(const plim_plan_request *r, const plim_choice *c, plim_error *error) {
@@ -37,7 +37,7 @@ static bool rounds(int64_t optimizer) {
   return plim_optimizer_rounds(plim_optimizer_named(plim_optimizer_name((size_t)optimizer)));
 }
 
-// Whether a knob of this value learns something else than one of that.
+// Whether changing the knob from a to b changes what the model learns.
 static bool learns_else(const plim_plan_request *r, plim_knob knob, int64_t a, int64_t b) {
   if (knob == PLIM_KNOB_OPTIMIZER) return rounds(a) != rounds(b);
   if (knob == PLIM_KNOB_MICRO_BATCH) return a != b && (r->is_contrastive || r->has_batch_norm);

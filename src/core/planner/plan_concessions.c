@@ -1,8 +1,8 @@
-// Levels of the search: what has to be conceded for something to fit, the least first.
+// Concession levels: what must be conceded for something to fit, the cheapest first.
 //
-// Most costs what changes what is learned, each step of it the same; then come those knobs first that
-// the order of concessions has first. Going to the host costs less than any such step, and the rounding of
-// an optimizer's state, nearly exact, less than keeping it on the host.
+// Steps that change what the model learns cost most, each step the same; among equal costs, the order of
+// plim_conceded_knobs decides. Moving something to the host costs less than any such step. Rounding the optimizer's
+// state is nearly exact and costs less than keeping it on the host.
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ enum { ROUNDING = 1, FARTHER = 2, STEP = 16, MAX_CONCEDED = PLIM_MAX_CONCEDED };
 typedef struct {
   const plim_search *s;
   bool is_easy, on_card;
-  plim_domain values[MAX_CONCEDED]; // of plim_conceded_knobs
+  plim_domain values[MAX_CONCEDED]; // for each of plim_conceded_knobs
 } space;
 
 static space space_of(const plim_search *s, bool is_offered) {
@@ -23,7 +23,7 @@ static space space_of(const plim_search *s, bool is_offered) {
   return x;
 }
 
-// What is on the host saves no more than it takes on the card: not worth it below this share of the card.
+// Offloading saves at most what it occupies on the card: not worth trying below this fraction of the card.
 #define WORTH_SENDING 0.05
 
 static bool is_much(const plim_search *s, plim_purpose first, plim_purpose last) {
@@ -40,10 +40,10 @@ plim_offload_scope plim_offload_scope_of(const plim_search *s) {
                               .parameters = is_much(s, PLIM_FOR_WEIGHTS, PLIM_FOR_OPTIMIZER)};
 }
 
-// ---- points of it -----------------------------------------------------------------------------------
+// ---- points in that space ---------------------------------------------------------------------------
 
 typedef struct {
-  int step[MAX_CONCEDED]; // in the values
+  int step[MAX_CONCEDED]; // index into the values
   bool on_host;
   int cost, knobs;
 } point;
@@ -57,7 +57,7 @@ static int cost_of(const point *p) {
   return cost;
 }
 
-// The cheapest first; then fewer knobs; then those that come first in the order.
+// By cost, then by the number of knobs, then by the order of the knobs.
 static int by_cost(const void *x, const void *y) {
   const point *a = x, *b = y;
   if (a->cost != b->cost) return a->cost - b->cost;
@@ -109,7 +109,7 @@ plim_concessions plim_concession_of_all(const plim_search *s) {
 
 // ---- finding one ------------------------------------------------------------------------------------
 
-// What concedes no more, in no knob, fits no better.
+// Whether p concedes no more than `most` in any knob; then it cannot fit better.
 static bool is_within(const point *p, const point *most) {
   for (size_t i = 0; i < plim_conceded_knob_count; i++)
     if (p->step[i] > most->step[i]) return false;
@@ -130,7 +130,7 @@ static bool fits(plim_search *s, const space *x, const point *p, point_list *fai
   return false;
 }
 
-// The same knobs as far as they go: if that does not fit, none of them together will.
+// The same knobs, each at its last value: if that does not fit, no combination of them does.
 static point farthest(const space *x, const point *p) {
   point most = *p;
   most.on_host = !x->on_card;

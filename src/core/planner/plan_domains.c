@@ -1,5 +1,4 @@
-// What the planner may try: the values of each knob that leave what is learned as it is, and those that
-// do not.
+// The values of each knob that the planner may try: those that do not change what the model learns, and those that do.
 #include <string.h>
 
 #include "family.h"
@@ -22,8 +21,8 @@ bool plim_may_be(const plim_domain *d, int64_t value) {
 
 // ---- optimizers -------------------------------------------------------------------------------------
 
-// One algorithm in several implementations: the fastest, which is the smallest too, as it keeps no
-// temporaries of all parameters; with its state in managed memory; in 8 bits, which round the state; both.
+// Implementations of one algorithm: the fastest, which is also the smallest because it needs no temporaries of all
+// parameters; with state in managed memory; with 8-bit state, which is rounded; and both.
 enum { FASTEST, PAGED, ROUNDED, ROUNDED_PAGED, IMPLEMENTATIONS };
 static const struct {
   const char *names[IMPLEMENTATIONS];
@@ -39,7 +38,7 @@ static int64_t place_of(const char *name) {
   return place;
 }
 
-// The place of another implementation of the same algorithm; its own if there is none.
+// The index of another implementation of the same algorithm; the optimizer itself if there is none.
 static int64_t implemented(int64_t optimizer, int how) {
   const char *name = plim_optimizer_name((size_t)optimizer);
   for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
@@ -65,10 +64,10 @@ int64_t plim_optimizer_on_card(int64_t optimizer) {
   return implemented(optimizer, rounds(optimizer) ? ROUNDED : FASTEST);
 }
 
-// ---- what is learned --------------------------------------------------------------------------------
+// ---- knobs that change what the model learns --------------------------------------------------------
 
-// As in the order of concessions that people name: the optimizer's rounding is nearly exact; adapters
-// instead of all parameters, 4 bits below them, a shorter length, a lower rank.
+// The order of concessions that people name: 8-bit optimizer state, which is nearly exact; adapters instead of all
+// parameters; 4-bit weights below them; a shorter length; a lower rank.
 const plim_knob plim_conceded_knobs[] = {
     PLIM_KNOB_OPTIMIZER, PLIM_KNOB_DTYPE,        PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_NEGATIVES,
     PLIM_KNOB_POSITIVES, PLIM_KNOB_QUANTISATION, PLIM_KNOB_SEQUENCE,    PLIM_KNOB_LORA_RANK,
@@ -81,7 +80,7 @@ bool plim_knob_changes_learning(const plim_plan_request *r, plim_knob knob) {
   return knob == PLIM_KNOB_OPTIMIZER || plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;
 }
 
-// Shares of a length or a rank that keep it a multiple of 8.
+// Fractions of a length or a rank that are multiples of 8.
 static void shares(int64_t whole, plim_domain *d) {
   static const int eighths[] = {6, 4, 3, 2, 1};
   for (size_t i = 0; i < sizeof eighths / sizeof *eighths; i++)
@@ -92,7 +91,7 @@ static uint64_t per_gpu(const plim_plan_request *r) {
   return r->effective_batch / (uint64_t)r->world;
 }
 
-// Divisors below the user's own, each at most three quarters of the one before: fewer to compare with.
+// Divisors below the user's own batch, each at most three quarters of the one before: fewer sequences to compare with.
 static void smaller_batches(const plim_plan_request *r, int64_t own, plim_domain *d) {
   int64_t last = own;
   for (int64_t b = own - 1; b >= 1; b--)
@@ -112,13 +111,14 @@ static void offer(const plim_plan_request *r, plim_knob knob, int64_t own, plim_
   case PLIM_KNOB_LORA_RANK:
     if (own) shares(own, d);
     else
-      for (int64_t rank = 64; rank >= 8; rank /= 2) push(d, rank); // adapters alone
+      // Ranks of adapters that replace full training.
+      for (int64_t rank = 64; rank >= 8; rank /= 2) push(d, rank);
     break;
   default: break;
   }
 }
 
-// More is less conceded; of ranks, 0 is most: all parameters are trained.
+// A larger count concedes less; rank 0 concedes least, because all parameters are trained.
 static bool concedes_less(plim_knob knob, int64_t a, int64_t b) {
   bool is_count = knob == PLIM_KNOB_SEQUENCE || knob == PLIM_KNOB_LORA_RANK ||
                   knob == PLIM_KNOB_NEGATIVES || knob == PLIM_KNOB_MICRO_BATCH;
@@ -126,8 +126,8 @@ static bool concedes_less(plim_knob knob, int64_t a, int64_t b) {
   return is_count && a > b;
 }
 
-// What the user names: the own value first, then what concedes less, then as it was named. Of
-// optimizers only one of each kind: the others of that kind are free.
+// The values that the user names: the own value first, then those that concede less, then in the order given. Of
+// optimizers only one of each kind; the others of that kind are free.
 static plim_domain named(const plim_plan_request *r, plim_knob knob, int64_t own) {
   const plim_domain *all = &r->domains[knob];
   plim_domain d = {0};
@@ -156,9 +156,9 @@ plim_domain plim_knob_concessions(const plim_plan_request *r, plim_knob knob, bo
   return d;
 }
 
-// ---- what is free -----------------------------------------------------------------------------------
+// ---- free knobs -------------------------------------------------------------------------------------
 
-enum { MOST_SEQUENCES = 1 << 16 }; // at once, where any batch will do: memory ends it long before
+enum { MOST_SEQUENCES = 1 << 16 }; // if any batch is accepted; memory ends the search long before
 
 static void micro_batches(const plim_plan_request *r, plim_domain *d) {
   for (int64_t b = 1; !r->effective_batch && b <= MOST_SEQUENCES; b *= 2) push(d, b);
@@ -170,7 +170,7 @@ static bool has_causal_head(const plim_job *job) {
   return job->model.head == PLIM_HEAD_CAUSAL && !job->model.relative_buckets;
 }
 
-// There are logits to save: the loss is computed from all of them.
+// Whether there are logits to save: the loss is computed from all of them.
 static bool has_logits(const plim_job *job) {
   return job->recipe.loss == PLIM_LOSS_FULL && has_causal_head(job);
 }
@@ -187,10 +187,11 @@ bool plim_can_use_liger(const plim_plan_request *r) {
 static void chunks(const plim_concessions *l, plim_domain *d) {
   const plim_plan_request *r = l->r;
   if (!has_logits(&r->job)) return;
-  push(d, r->chunk_tokens ? r->chunk_tokens : 512); // as measured: tests/truth/seeds_chunked.json
+  // As in the measurements: tests/truth/seeds_chunked.json.
+  push(d, r->chunk_tokens ? r->chunk_tokens : 512);
 }
 
-// Reentrant or not is one and the same but for what it asks of the model.
+// Reentrant checkpoints save as much as others; they differ only in what they require of the model.
 static void checkpoints(const plim_concessions *l, int64_t own, plim_domain *d) {
   push(d, PLIM_CHECKPOINT_OFF);
   if (l->r->job.model.cannot_checkpoint) return;
@@ -200,7 +201,7 @@ static void checkpoints(const plim_concessions *l, int64_t own, plim_domain *d) 
   if (may_offload) push(d, PLIM_CHECKPOINT_OFFLOADED);
 }
 
-// Of the kind that the level has: rounded or not.
+// Optimizers of the level's kind: with rounded state or without.
 static void optimizers(const plim_concessions *l, int64_t own, plim_domain *d) {
   const plim_domain *all = &l->r->domains[PLIM_KNOB_OPTIMIZER];
   bool is_rounded = rounds(l->at.at[PLIM_KNOB_OPTIMIZER]);
@@ -215,13 +216,13 @@ static void optimizers(const plim_concessions *l, int64_t own, plim_domain *d) {
     push(d, implemented(own, is_rounded ? ROUNDED_PAGED : PAGED));
 }
 
-// So many mini batches at most: the more there are, the longer one forward pass takes to predict, and to run.
+// At most this many mini batches: the more there are, the longer a forward pass takes to predict and to run.
 enum { MOST_MINI_BATCHES = 512 };
 
-// Of a loss that the user would have to change: fewer, as each of them is a forward pass more.
+// Fewer if the user would have to change the loss, because each mini batch is one more forward pass.
 enum { MOST_OFFERED = 16 };
 
-// Powers of two up to the batch, where the loss compares all of it. More at a time is faster.
+// Powers of two up to the batch, if the loss compares the whole batch. A larger mini batch is faster.
 static void cached_batches(const plim_plan_request *r, int64_t own, plim_domain *d) {
   int64_t batch = r->job.recipe.batch, most = own ? MOST_MINI_BATCHES : MOST_OFFERED;
   if (r->job.recipe.loss != PLIM_LOSS_CONTRASTIVE || r->job.recipe.is_pairwise) return;
@@ -256,7 +257,7 @@ plim_domain plim_concession_domain(const plim_concessions *l, plim_knob knob) {
     micro_batches(r, &d);
     return d;
   }
-  // Scores in memory never help; whole pages nearly always do, and where they do not the search knows.
+  // Eager attention never helps. Expandable segments nearly always do, and the search notices where they do not.
   bool is_eager = own == PLIM_ATTENTION_EAGER;
   if (knob == PLIM_KNOB_ATTENTION) push(&d, is_eager && !is_held ? PLIM_ATTENTION_SDPA : own);
   if (knob == PLIM_KNOB_ALLOC_CONF && !is_held) push(&d, PLIM_CONF_EXPANDABLE);
@@ -265,9 +266,9 @@ plim_domain plim_concession_domain(const plim_concessions *l, plim_knob knob) {
   return d;
 }
 
-// ---- ways to share ----------------------------------------------------------------------------------
+// ---- sharding modes ---------------------------------------------------------------------------------
 
-// From the one that sends least to the one that keeps least.
+// From the one that communicates least to the one that keeps least on the card.
 static const plim_sharing_mode modes[] = {
     {PLIM_SHARD_NONE, PLIM_OFFLOAD_NONE},        {PLIM_SHARD_NONE, PLIM_OFFLOAD_ACTIVATIONS},
     {PLIM_SHARD_DDP, PLIM_OFFLOAD_NONE},         {PLIM_SHARD_ZERO1, PLIM_OFFLOAD_NONE},
@@ -288,7 +289,7 @@ int plim_way_place(const plim_choice *choice) {
       (plim_sharing_mode){choice->at[PLIM_KNOB_STRATEGY], choice->at[PLIM_KNOB_OFFLOAD]});
 }
 
-// Without sharding only activations can go to the host; sharding takes the rest.
+// Without sharding only activations can be offloaded; the other offloads require sharding.
 static bool is_possible(plim_sharing_mode w) {
   if (w.offload == PLIM_OFFLOAD_ACTIVATIONS) return w.strategy == PLIM_SHARD_NONE;
   bool is_shared = w.strategy > PLIM_SHARD_DDP;
@@ -297,7 +298,7 @@ static bool is_possible(plim_sharing_mode w) {
   return w.offload == PLIM_OFFLOAD_NONE || is_shared;
 }
 
-// One GPU alone has DeepSpeed's offload; what the user names is for any number.
+// On one GPU, DeepSpeed's strategies are tried only with offload. Named strategies are tried with any number of GPUs.
 static bool is_of_size(const plim_plan_request *r, plim_sharing_mode w) {
   bool is_lone = w.strategy == PLIM_SHARD_NONE || (w.offload && w.strategy >= PLIM_SHARD_ZERO1);
   bool is_its_size = r->world == 1 ? is_lone : w.strategy != PLIM_SHARD_NONE;
@@ -311,7 +312,7 @@ bool plim_plan_may_share(const plim_plan_request *r, int64_t strategy, int64_t o
          plim_may_be(&r->domains[PLIM_KNOB_OFFLOAD], offload);
 }
 
-// How far a way goes, unless the user names it.
+// Whether the level's offload scope includes the mode, or the user names it.
 static bool is_reached(const plim_concessions *l, plim_sharing_mode w) {
   const bool reached[PLIM_OFFLOADS] = {true, l->scope.optimizer, l->scope.parameters,
                                        l->scope.activations};
@@ -345,14 +346,15 @@ size_t plim_concession_sharings(const plim_concessions *l,
 
 // ---- choices ----------------------------------------------------------------------------------------
 
-// Activations are sent to the host only once, unless the user asks for that.
+// Activations are sent to the host by one mechanism only, unless the user asks for both.
 static bool is_sent_twice(const plim_plan_request *r, const plim_choice *choice) {
   return choice->at[PLIM_KNOB_OFFLOAD] == PLIM_OFFLOAD_ACTIVATIONS &&
          !r->domains[PLIM_KNOB_CHECKPOINT].count &&
          choice->at[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_OFFLOADED;
 }
 
-// States on the host are updated there: bitsandbytes' optimizers have no step on the CPU, and DeepSpeed refuses them.
+// Offloaded optimizer state is updated on the host: bitsandbytes' optimizers have no CPU step, and DeepSpeed refuses
+// them.
 static bool has_no_step_there(const plim_choice *choice) {
   int64_t offload = choice->at[PLIM_KNOB_OFFLOAD], optimizer = choice->at[PLIM_KNOB_OPTIMIZER];
   bool has_state = offload == PLIM_OFFLOAD_OPTIMIZER || offload == PLIM_OFFLOAD_PARAMETERS;

@@ -1,13 +1,13 @@
-// Small ones: whether anything fits on a level, and rungs to fall to.
+// Small candidates: whether anything fits on a level, and the lower rungs of the ladder.
 #include "candidate_families.h"
 
-// ---- the smallest -----------------------------------------------------------------------------------
+// ---- the smallest candidate -------------------------------------------------------------------------
 
 typedef struct {
-  plim_candidate_search rows; // first: visitors get this
+  plim_candidate_search rows; // must be first: visitors cast back
   plim_rung *smallest;
   bool fits;
-  bool has_sent; // all that is saved for backward went to the host: nothing without that is smaller
+  bool has_sent; // everything saved for backward went to the host: nothing else is smaller
 } smallest_search;
 
 static void look_at(smallest_search *w, const plim_choice *candidate, plim_split at) {
@@ -20,7 +20,7 @@ static void look_at(smallest_search *w, const plim_choice *candidate, plim_split
   w->fits = w->fits || is_safe;
 }
 
-// Of each kind of batch the smallest.
+// Tries the smallest batch with accumulation, and the smallest without.
 static void look_at_batches(const plim_candidate_search *rows, const plim_choice *candidate) {
   smallest_search *w = (smallest_search *)(void *)rows;
   plim_split_list list;
@@ -52,9 +52,9 @@ bool plim_concession_fits(plim_search *s, const plim_concessions *concessions,
   return w.fits;
 }
 
-// ---- small ones, for the ladder ---------------------------------------------------------------------
+// ---- small candidates for the ladder ----------------------------------------------------------------
 
-// Those that take no more are first.
+// How many splits need at most w->most bytes, starting with the first.
 static int count_below(const plim_candidate_search *w, const plim_choice *candidate,
                        const plim_split_list *list) {
   int low = 0, high = list->count;
@@ -68,7 +68,7 @@ static int count_below(const plim_candidate_search *w, const plim_choice *candid
   return low;
 }
 
-// The smallest, and the largest that takes no more than it may.
+// Keeps the smallest batch, and the largest that stays within the limit.
 static void keep_batches(const plim_candidate_search *w, const plim_choice *candidate) {
   plim_split_list list;
   for (int alone = 0; alone < 2; alone++) {
@@ -97,7 +97,7 @@ static void keep_choice(const plim_candidate_search *w, const plim_choice *choic
   if (!is_out && plim_choice_is_sound(w->s->r, choice)) plim_keep(w, choice, at);
 }
 
-// The same with one knob turned, or shared in another way.
+// Candidates that differ from the choice in one knob, or in the sharding.
 void plim_search_near(plim_search *s, const plim_concessions *concessions,
                       const plim_choice *choice) {
   static const plim_knob knobs[] = {PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHUNKED_LOSS, PLIM_KNOB_LIGER,

@@ -1,15 +1,26 @@
-// What the parts of the planner share: plan.c (the plan as a whole), plan_run.c (one candidate),
-// candidate_families.c, plan_search.c and plan_fallbacks.c (all that fit on a level), plan_concessions.c (levels: what is conceded), plan_offers.c (what was
-// not allowed), plan_order.c (what is preferred), plan_ladder.c (rungs), plan_changes.c (what their changes
-// do), plan_values.c (knobs as numbers), plan_domains.c (what may be tried), plan_precision.c (types of
-// numbers), contrastive_counts.c (what is compared), plan_check.c (a look from outside),
-// plan_refusal.c (why there is no plan).
+// Shared by the files of the planner:
+//   plan.c                 the plan as a whole
+//   plan_run.c             runs one candidate
+//   plan_concessions.c     concession levels: the least that must be conceded for something to fit
+//   candidate_families.c   candidate families of a level, and how one is searched
+//   plan_search.c          searches a level for everything that could be best
+//   plan_fallbacks.c       searches a level for small candidates
+//   plan_order.c           which candidate is preferred
+//   plan_ladder.c          the rungs
+//   plan_changes.c         the effect of each change
+//   plan_offers.c          what changes that were not allowed would gain
+//   plan_values.c          knobs as numbers
+//   plan_domains.c         the values that may be tried
+//   plan_precision.c       dtypes as knobs
+//   contrastive_counts.c   sequences of contrastive losses
+//   plan_check.c           checks a plan independently
+//   plan_refusal.c         explains why there is no plan
 #ifndef PLIM_CORE_PLAN_IMPL_H
 #define PLIM_CORE_PLAN_IMPL_H
 
 #include "plan.h"
 
-enum { PLIM_CONF_AS_IS, PLIM_CONF_EXPANDABLE }; // values of alloc_conf, and of offload:
+enum { PLIM_CONF_AS_IS, PLIM_CONF_EXPANDABLE }; // values of alloc_conf; those of offload follow
 enum {
   PLIM_OFFLOAD_NONE,
   PLIM_OFFLOAD_OPTIMIZER,
@@ -17,158 +28,160 @@ enum {
   PLIM_OFFLOAD_ACTIVATIONS
 };
 
-// ---- levels -----------------------------------------------------------------------------------------
+// ---- concession levels ------------------------------------------------------------------------------
 
-// What may go to the host beside what the user has there, without changing what is learned.
+// What may be moved to the host in addition to what the user has there; none of it changes what the model learns.
 typedef struct {
   bool activations, optimizer, parameters;
 } plim_offload_scope;
 
-// What is conceded: one value for each knob that changes what is learned. The rest is free.
+// A concession level: one value for each knob that changes what the model learns. All other knobs are free.
 typedef struct {
   const plim_plan_request *r;
   plim_offload_scope scope;
   plim_choice at;
-  bool is_easy; // nothing more on the host, no code of one's own
+  bool is_easy; // nothing more on the host and no custom code
   int cost;     // see plan_concessions.c
 } plim_concessions;
 
-// Knobs that may change what is learned, those first that do so least.
+// The knobs that may change what the model learns, the least harmful first.
 extern const plim_knob plim_conceded_knobs[];
 extern const size_t plim_conceded_knob_count;
 
-// Turning it changes what is learned, in this job.
+// Whether changing this knob changes what the model learns in this job.
 bool plim_knob_changes_learning(const plim_plan_request *r, plim_knob knob);
-// Its values, the one that changes least first: those the request allows or names; or, if `is_offered`,
-// those it could allow.
+// The knob's values, the least harmful first: those the request allows or names; with `is_offered`, those that it could
+// allow.
 plim_domain plim_knob_concessions(const plim_plan_request *r, plim_knob knob, bool is_offered);
 
-// The user's number per anchor, and fewer.
+// The user's number per anchor, then smaller numbers.
 plim_domain plim_fewer_per_anchor(int64_t own);
 
-// The free values of a knob on a level, those first that are likely to be best.
+// The free values of a knob on a level, the most promising first.
 plim_domain plim_concession_domain(const plim_concessions *concessions, plim_knob knob);
-bool plim_may_be(const plim_domain *d, int64_t value); // it is in there, or all are
-bool plim_could_use_liger(const plim_plan_request *r); // by hand at least
+bool plim_may_be(const plim_domain *d, int64_t value); // true if d contains it or is empty
+bool plim_could_use_liger(const plim_plan_request *r); // possibly only with custom code
 bool plim_can_use_liger(const plim_plan_request *r);   // the user's files can turn it on
-int64_t plim_optimizer_on_card(int64_t optimizer);     // the same without managed memory
-void plim_domain_push(plim_domain *d, int64_t value);  // once
+int64_t plim_optimizer_on_card(int64_t optimizer);     // the same algorithm without managed memory
+void plim_domain_push(plim_domain *d, int64_t value);  // unless it is already there
 
-// Ways to share the work, and the host's part in it.
+// A sharding strategy together with what is offloaded to the host.
 typedef struct {
   int64_t strategy, offload;
 } plim_sharing_mode;
 
-int plim_way_place(const plim_choice *choice); // from the one that sends least
+int plim_way_place(const plim_choice *choice); // 0: the one that communicates least
 enum { PLIM_MAX_SHARING_MODES = PLIM_STRATEGIES * PLIM_OFFLOADS };
 size_t plim_concession_sharings(const plim_concessions *concessions,
                                 plim_sharing_mode out[PLIM_MAX_SHARING_MODES]);
 
-// The choice makes sense as a whole: its knobs do not contradict each other.
+// Whether the choice is consistent: its knobs do not contradict each other.
 bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice);
 
-// Only adapters of their own, in float32, are trained.
+// Whether only float32 adapters are trained.
 bool plim_base_is_frozen(const plim_plan_request *r);
-// Of the knobs precision and dtype.
+// The knobs precision and dtype.
 void plim_precision_of(const plim_job *job, plim_choice *choice);
-void plim_precision_set(const plim_choice *choice, plim_job *job); // after the strategy is set
-int64_t plim_precision_offered(const plim_plan_request *r);        // beside the user's own
-int64_t plim_dtype_offered(const plim_plan_request *r);            // the same
+void plim_precision_set(const plim_choice *choice, plim_job *job); // call after the strategy is set
+int64_t plim_precision_offered(const plim_plan_request *r); // a value in addition to the user's own
+int64_t plim_dtype_offered(const plim_plan_request *r);     // the same
 bool plim_precision_is_sound(const plim_plan_request *r, const plim_choice *choice);
 
 // ---- a search ---------------------------------------------------------------------------------------
 
-// Times this close are the same: the clock is not better than that.
+// Times that differ by less than this count as equal: the clock is not more accurate.
 #define PLIM_SAME_TIME 0.01
-double plim_same_time(const plim_plan_request *
-                          r); // and where any batch will do, closer: speed is all that is asked for
+// The same as a function: smaller if any batch is accepted, because then only speed matters.
+double plim_same_time(const plim_plan_request *r);
 
 typedef struct {
   const plim_plan_request *r;
   plim_plan *plan;
-  vec(plim_rung) tried;     // every candidate that ran, once
-  vec(plim_choice) refused; // those there is no program for
-  vec(plim_choice) out;     // those that were found to run out
-  vec(plim_rung) fitting;   // on the level that is searched
+  vec(plim_rung) tried;     // every candidate that ran
+  vec(plim_choice) refused; // candidates that are not supported
+  vec(plim_choice) out;     // candidates that run out of memory
+  vec(plim_rung) fitting;   // candidates that fit on the current level
   plim_rung before;         // the user's own settings, run in full
-  double fastest, surest;   // tokens per second of what fits; and with plim_worth
-  double untold;            // fastest, before what can only be told is tried
-  bool failed;              // err says why, or memory is out
+  double fastest, surest;   // tokens per second of what fits; and weighted by plim_worth
+  double untold;            // `fastest` before candidates were tried that can only be reported
+  bool failed;              // err says why
   plim_err err;
   plim_error *error;
 } plim_search;
 
-// In a search, two forward passes per step stand for all of them.
+// In a search, two forward passes per step represent all of them.
 enum { PLIM_SEARCH_PASSES = 2 };
 
-// A candidate, with fewer steps and passes than it is shown with. NULL: there is no program for it, or
-// the search failed. Valid until the next.
+// Runs a candidate with fewer steps and passes than it is shown with. Returns NULL if it is not supported or the search
+// failed. The result is valid until the next call.
 const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice);
-// The same for its time alone: it need not be one that may be.
+// The same, for the time only: the candidate need not be an allowed one.
 const plim_rung *plim_search_time(plim_search *s, const plim_choice *choice);
-// Whether it runs out of memory, which is found out faster than what it would take.
+// Whether it runs out of memory. Faster than computing how much it needs.
 bool plim_search_runs_out(plim_search *s, const plim_choice *choice);
-// As it is shown. False: the search failed.
+// Runs a candidate with the passes that a plan shows. Returns false if the search failed.
 bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out);
-bool plim_search_compare(plim_search *s, const plim_choice *choice,
-                         plim_rung *out); // beside the plan
+// The same for a candidate that is only compared with the plan.
+bool plim_search_compare(plim_search *s, const plim_choice *choice, plim_rung *out);
 bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e);
-// Whether no settings of the allocator could make it fit: what it holds at once is too much.
+// Whether no allocator settings could make it fit, because its live tensors alone are too large.
 bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e);
 
-// Fills `fitting` with what fits on the level, all that could be the best or a rung below it.
+// Fills `fitting` with all candidates on the level that fit and could be the best or a lower rung.
 void plim_search_concessions(plim_search *s, const plim_concessions *concessions);
-// Adds, of each way to share, the smallest and the largest that takes at most so many bytes; and what is near a choice.
+// plim_search_small adds, for each sharding, the smallest candidate and the largest that needs at most `most` bytes.
+// plim_search_near adds the neighbours of a choice.
 void plim_search_small(plim_search *s, const plim_concessions *concessions, uint64_t most);
 void plim_search_near(plim_search *s, const plim_concessions *concessions,
                       const plim_choice *choice);
-// Whether something fits on the level: a small one that does, or the smallest that there is. NULL: that
-// is not asked for, which is faster.
+// Whether something fits on the level. Sets *smallest to a small candidate that fits, or to the smallest of all; NULL
+// if the caller does not need it, which is faster.
 bool plim_concession_fits(plim_search *s, const plim_concessions *concessions, plim_rung *smallest);
-// Accumulation that makes the batch of a micro batch; false: there is none that may be.
+// Sets the accumulation that gives the effective batch; returns false if there is no allowed one.
 bool plim_set_accumulation(const plim_plan_request *r, plim_choice *choice);
 
-// The least that has to be conceded, of what is allowed or could be; false: nothing fits. `from` is where to
-// go on with the next; 0 at first.
+// Finds the level with the fewest concessions, of those allowed or offered, on which something fits; returns false if
+// there is none. *from is the position to continue at, 0 at first.
 typedef struct {
-  bool is_offered;       // of what could be allowed
-  bool is_easy, on_card; // see plim_concessions; with nothing more on the host
+  bool is_offered;       // searches what could be allowed
+  bool is_easy, on_card; // see plim_concessions; on_card: nothing more on the host
 } plim_concession_kind;
 bool plim_find_concessions(plim_search *s, plim_concession_kind kind, size_t *from,
                            plim_concessions *out);
-// A level of nothing conceded, and one of all that is allowed.
+// The level without concessions, and the one with everything that is allowed.
 plim_concessions plim_concession_of(const plim_search *s);
 plim_concessions plim_concession_of_all(const plim_search *s);
-plim_offload_scope plim_offload_scope_of(const plim_search *s); // all that would help
+plim_offload_scope plim_offload_scope_of(const plim_search *s); // everything that would help
 void plim_list_concessions(plim_search *s);                     // plan_offers.c
-// What to tell where nothing that may be tried is a run (plan_refusal.c). Fills the error.
+// Explains why none of the candidates that may be tried can run (plan_refusal.c). Fills the error.
 plim_err plim_search_refuse(const plim_search *s, plim_error *error);
 
-// ---- what is preferred (plan_order.c) ---------------------------------------------------------------
+// ---- preferences (plan_order.c) ---------------------------------------------------------------------
 
-// What the user has to do that no file can say: code of one's own, and lines in an environment.
+// What the user must do outside the files: custom code, and lines in an environment.
 typedef struct {
   int code, lines;
 } plim_hand_work;
 plim_hand_work plim_hand_work_of(const plim_plan_request *r, const plim_choice *choice);
-// It takes to the host what the user has on the card; its GPUs share in another way.
+// Whether it moves to the host what the user has on the card; whether it shards in another way.
 bool plim_goes_to_host(const plim_plan_request *r, const plim_choice *choice);
 bool plim_is_another_sharding(const plim_plan_request *r, const plim_choice *choice);
-// How much of its speed counts: less where it rests on rates of another machine, or takes work.
+// The fraction of its speed that counts: less if it rests on rates of another machine or needs manual work.
 double plim_worth(const plim_plan_request *r, const plim_choice *choice);
-// Why a faster choice is not first.
+// Why a faster choice is not the first rung.
 plim_passed plim_why_passed(const plim_plan_request *r, const plim_choice *choice,
                             const plim_choice *first);
-// The one to take, of those that need at most so many bytes and are no faster than that; NULL: none.
+// The best candidate that needs at most `most` bytes and is no faster than `no_faster`; NULL if there is none.
 const plim_rung *plim_pick(const plim_search *s, uint64_t most, double no_faster);
-double plim_surest(const plim_search *s, uint64_t most, double no_faster); // speed of the best
+// The weighted speed of that candidate.
+double plim_surest(const plim_search *s, uint64_t most, double no_faster);
 
-bool plim_own_is_candidate(const plim_search *s); // it may be, and fits
+bool plim_own_is_candidate(const plim_search *s); // the user's own settings are allowed and fit
 void plim_build_ladder(plim_search *s, const plim_concessions *concessions);
 
-// ---- what its changes do (plan_changes.c) -----------------------------------------------------------
+// ---- effects of changes (plan_changes.c) ------------------------------------------------------------
 
-// A choice with one knob, and what goes with it, as the user has it.
+// The choice with one knob, and the knob that belongs to it, reset to the user's values.
 plim_choice plim_reverted(const plim_search *s, const plim_choice *choice, plim_knob knob);
 bool plim_follows(const plim_choice *own, const plim_choice *choice, plim_knob knob);
 bool plim_has_its_batch(const plim_plan_request *r, const plim_choice *c);

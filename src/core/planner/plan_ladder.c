@@ -1,10 +1,10 @@
-// The ladder: of what fits the one to take first, and below it what is smaller.
+// The ladder: the best candidate that fits, and below it candidates that need less memory.
 #include <math.h>
 #include <string.h>
 
 #include "candidate_families.h"
 
-// ---- nothing that is not needed ---------------------------------------------------------------------
+// ---- reverting unnecessary changes ------------------------------------------------------------------
 
 static bool may_be(const plim_plan_request *r, const plim_choice *c) {
   for (size_t i = 0; i < plim_plan_knob_count; i++)
@@ -12,24 +12,24 @@ static bool may_be(const plim_plan_request *r, const plim_choice *c) {
   return plim_has_its_batch(r, c);
 }
 
-// Whole pages cost a line and no time: where less than this is left of the card they stay if they save
-// something, as fragmentation grows in long runs.
+// Expandable segments cost one line and no time. If less than this fraction of the card is free, they are kept if they
+// save anything, because fragmentation grows in long runs.
 #define ROOMY 0.05
 #define WORTH_A_LINE 0.01
 
 static bool wants_pages(const plim_search *s, const plim_rung *without, const plim_rung *with) {
   uint64_t budget = s->r->target.budget_bytes;
-  if (s->plan->rungs.len) return true; // rungs below the first are there to save memory
+  if (s->plan->rungs.len) return true; // lower rungs exist to save memory
   if (budget == PLIM_UNKNOWN || s->r->conf_by_hand) return false;
   bool is_roomy = (double)without->e.interval_bytes[1] <= (1 - ROOMY) * (double)budget;
   double saved = (double)without->e.device_bytes - (double)with->e.device_bytes;
   return !is_roomy && saved >= WORTH_A_LINE * (double)with->e.device_bytes;
 }
 
-// A rung has to do as well as what it was made of: fit, in so much memory, and so fast.
+// A simplified rung must be as good as the original: fit, within that memory, and as fast.
 typedef struct {
   uint64_t most;
-  double least, no_faster; // tokens per second: of the first those that are sure, below as they are
+  double least, no_faster; // tokens per second; `least` is weighted for the first rung only
 } standard;
 
 static double counted_speed(const plim_search *s, const plim_rung *x) {
@@ -44,7 +44,8 @@ static bool is_met(const plim_search *s, const plim_rung *x, standard by) {
 
 static void revert(plim_search *s, plim_rung *rung, plim_knob knob, standard by) {
   const plim_choice *own = &s->plan->before_choice;
-  bool is_free = knob == PLIM_KNOB_MICRO_BATCH && !s->r->effective_batch; // as fast as can be
+  // Any batch is accepted: keep the fastest.
+  bool is_free = knob == PLIM_KNOB_MICRO_BATCH && !s->r->effective_batch;
   if (is_free || rung->choice.at[knob] == own->at[knob]) return;
   if (plim_follows(own, &rung->choice, knob)) return;
   plim_choice back = plim_reverted(s, &rung->choice, knob);
@@ -53,7 +54,7 @@ static void revert(plim_search *s, plim_rung *rung, plim_knob knob, standard by)
   if (x && is_met(s, x, by)) *rung = *x;
 }
 
-// Turns back every knob that neither makes it fit nor saves time: what asks most of the user first.
+// Reverts every knob that neither makes it fit nor saves time, the most work for the user first.
 static void simplify(plim_search *s, plim_rung *rung, standard by) {
   static const plim_knob order[] = {
       PLIM_KNOB_CHUNKED_LOSS, PLIM_KNOB_LIGER,      PLIM_KNOB_STRATEGY,     PLIM_KNOB_OFFLOAD,
@@ -67,9 +68,9 @@ static void simplify(plim_search *s, plim_rung *rung, standard by) {
 // ---- rungs ------------------------------------------------------------------------------------------
 
 enum { MAX_RUNGS = 6 };
-#define RUNG_STEP 0.97 // the next rung takes at least 3 % less memory, or it is none
+#define RUNG_STEP 0.97 // the next rung must take at least 3 % less memory
 
-// Rungs are told from the fastest on: none is clearly faster than one above it, unless there would be none at all.
+// Rungs are listed from the fastest on: none may be clearly faster than one above it, unless there would be no rung.
 static double slowest_so_far(const plim_plan *plan) {
   double speed = INFINITY;
   for (size_t i = 0; i < plan->rungs.len; i++)
@@ -88,7 +89,8 @@ static uint64_t lowest_so_far(const plim_plan *plan) {
   return n ? plan->rungs.at[n - 1].e.device_bytes : UINT64_MAX;
 }
 
-// With more passes it must still fit, and be below the ones above in memory and speed; the first is run in full.
+// With more passes it must still fit and be below the previous rungs in memory and speed; the first rung is run in
+// full.
 static bool show(plim_search *s, const plim_choice *choice, standard by, plim_rung *out) {
   if (!plim_search_compare(s, choice, out) || !plim_is_safe(s->r, &out->e)) return false;
   if (!s->plan->rungs.len && !plim_search_show(s, choice, out)) return false;
@@ -96,12 +98,12 @@ static bool show(plim_search *s, const plim_choice *choice, standard by, plim_ru
   return plim_is_safe(s->r, &out->e) && out->e.device_bytes < lowest_so_far(s->plan) && !is_faster;
 }
 
-// What the user has comes first if nothing is clearly faster.
+// The user's own settings come first if nothing is clearly faster.
 static bool keeps_own(const plim_search *s, standard by) {
   return may_be(s->r, &s->before.choice) && is_met(s, &s->before, by);
 }
 
-// Where any batch will do: more passes divide the optimizer's step, until that is as good as nothing.
+// If any batch is accepted: more passes divide the time of the optimizer step, until that hardly counts.
 #define AS_GOOD 0.999
 
 static void settle_passes(plim_search *s, plim_rung *rung) {
@@ -140,7 +142,7 @@ static void add_own(plim_search *s) {
   if (plim_own_is_candidate(s) && !vec_push(&s->fitting, own)) s->failed = true;
 }
 
-// The same with whole pages, where that saves enough to be a rung.
+// The first rung with expandable segments, if that saves enough for a rung of its own.
 static void add_expandable(plim_search *s, const plim_concessions *concessions) {
   plim_domain confs = plim_concession_domain(concessions, PLIM_KNOB_ALLOC_CONF);
   plim_choice choice = s->plan->rungs.at[0].choice;
@@ -153,9 +155,9 @@ static void add_expandable(plim_search *s, const plim_concessions *concessions) 
   add_rung(s, &found, standard_of(s, most));
 }
 
-// ---- the first, and what is faster ------------------------------------------------------------------
+// ---- the first rung, and faster candidates ----------------------------------------------------------
 
-// Two passes tell times within a few percent: those that are as near to the fastest are run with more.
+// Two passes determine times within a few percent, so the nearest to the fastest are run with more passes.
 enum { NEAREST = 4 };
 #define NEAR 0.97
 
@@ -200,7 +202,8 @@ static void note_faster(plim_search *s) {
   if (is_so) plan->passed = plim_why_passed(s->r, &plan->faster.choice, &first->choice);
 }
 
-// Where no file turns Liger on it is not searched: what it would do for the first rung, in batches that fit, is told.
+// If the user's files cannot turn Liger on, it is not searched; the plan only reports what it would gain for the first
+// rung, with batches that fit.
 static void note_liger(plim_search *s, const plim_concessions *concessions) {
   plim_plan *plan = s->plan;
   plim_candidate_search w = plim_candidates_of(s, concessions);
@@ -237,7 +240,7 @@ static void note_own_sharding(plim_search *s) {
   }
 }
 
-// ---- all of it --------------------------------------------------------------------------------------
+// ---- building the ladder ----------------------------------------------------------------------------
 
 static bool add_next(plim_search *s, standard by) {
   size_t had = s->plan->rungs.len;
@@ -257,7 +260,7 @@ static standard next_standard(const plim_search *s) {
   return standard_of(s, (uint64_t)(RUNG_STEP * last));
 }
 
-// Small ones are looked for once below each rung: what then turns out to be none is left out for good.
+// Small candidates are searched once below each rung; one that turns out to be no rung is dropped for good.
 static void add_below(plim_search *s, const plim_concessions *concessions, bool looks) {
   size_t looked = 0;
   bool goes_on = true;
@@ -287,7 +290,7 @@ void plim_build_ladder(plim_search *s, const plim_concessions *concessions) {
   note_liger(s, concessions);
   note_own_sharding(s);
   add_expandable(s, concessions);
-  bool is_slow = first.at[PLIM_KNOB_CACHED_BATCH]; // to predict
+  bool is_slow = first.at[PLIM_KNOB_CACHED_BATCH]; // slow to predict
   if (!is_slow) plim_search_near(s, concessions, &first);
   add_below(s, concessions, !is_slow);
   if (plan->rungs.len < 2) plim_search_small(s, concessions, next_standard(s).most);

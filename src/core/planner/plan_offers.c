@@ -1,4 +1,4 @@
-// What was not allowed, and what it would buy.
+// Concessions that were not allowed, and what they would gain.
 #include "plan_impl.h"
 
 static bool is_open(const plim_plan_request *r, plim_knob knob) {
@@ -22,8 +22,8 @@ static void add(plim_search *s, const plim_concessions *l, const plim_rung *got,
   if (c.count && !vec_push(&plan->concessions, c)) s->failed = true;
 }
 
-// What one knob buys on top of the plan: its first step that is worth naming.
-#define WORTH_NAMING 0.01 // of the plan's memory, at least
+// What one knob gains in addition to the plan: its first step that is worth mentioning.
+#define WORTH_NAMING 0.01 // at least this fraction of the plan's memory
 
 static void offer_saving(plim_search *s, plim_knob knob) {
   const plim_rung *plan = &s->plan->rungs.at[0];
@@ -41,7 +41,7 @@ static void offer_saving(plim_search *s, plim_knob knob) {
   }
 }
 
-// Whether the plan moves to the host what the user has on the card, beside activations.
+// Whether the plan moves to the host what the user has on the card, other than activations.
 static bool moves_to_host(const plim_plan *plan) {
   int64_t was = plan->before_choice.at[PLIM_KNOB_OFFLOAD];
   int64_t is = plan->rungs.at[0].choice.at[PLIM_KNOB_OFFLOAD];
@@ -57,7 +57,7 @@ static const plim_rung *fastest_on(plim_search *s, const plim_concessions *conce
   return best;
 }
 
-// As far as can be without moving to the host what the plan moves there.
+// Everything that may be offloaded, except what the plan offloads.
 static plim_offload_scope scope_without(const plim_search *s, int64_t offload) {
   plim_offload_scope scope = plim_offload_scope_of(s);
   scope.parameters = false;
@@ -65,7 +65,7 @@ static plim_offload_scope scope_without(const plim_search *s, int64_t offload) {
   return scope;
 }
 
-// The least of a knob that fits on the level; false: none of it does.
+// The smallest concession of a knob that fits on the level; false: none fits.
 static bool least_that_fits(plim_search *s, plim_knob knob, plim_concessions *concessions) {
   plim_domain d = plim_knob_concessions(s->r, knob, true);
   if (d.count < 2) return false;
@@ -79,7 +79,7 @@ static bool least_that_fits(plim_search *s, plim_knob knob, plim_concessions *co
   return true;
 }
 
-// Where the plan moves to the host, which is slow: what one knob takes that makes this needless. False: none does.
+// If the plan offloads, which is slow: the concession of one knob that makes this unnecessary. False: there is none.
 static bool offer_instead(plim_search *s, plim_knob knob) {
   const plim_choice *plan = &s->plan->rungs.at[0].choice;
   plim_concessions concessions = plim_concession_of(s);
@@ -96,7 +96,7 @@ static bool offer_instead(plim_search *s, plim_knob knob) {
   return true;
 }
 
-// What one knob would take where nothing fits: the least of it that does, or the most it can do.
+// If nothing fits: the smallest concession of one knob that does, or the largest it can make.
 static bool offer_fitting(plim_search *s, plim_knob knob, const plim_concessions *base,
                           const plim_rung *without) {
   plim_domain d = plim_knob_concessions(s->r, knob, true);
@@ -110,13 +110,13 @@ static bool offer_fitting(plim_search *s, plim_knob knob, const plim_concessions
   if (d.count > 1) plim_concession_fits(s, &concessions, &smallest);
   double needed = (double)plim_needed_bytes(&smallest.e);
   bool helps = needed < (1 - WORTH_NAMING) * (double)plim_needed_bytes(&without->e);
-  s->plan->smallest = *without; // of what may be: offers are none
+  s->plan->smallest = *without; // the smallest allowed candidate; offers do not count
   if (smallest.e.device_bytes && (fits || helps) && !s->failed)
     add(s, &concessions, &smallest, fits);
   return fits;
 }
 
-// Several together, where no single one is enough.
+// Several concessions together, if no single one is enough.
 static bool offer_several(plim_search *s, const plim_rung *without) {
   plim_concessions concessions;
   plim_rung smallest;

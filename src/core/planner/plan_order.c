@@ -1,22 +1,22 @@
-// Which of those that fit comes first.
+// Which of the candidates that fit comes first.
 //
-// The fastest does, and nothing else decides as long as times differ by more than the clock's error. But a
-// speed counts only in part where it rests on what was not measured there, or asks for work that files cannot do:
-// it has to be clearly faster to be worth that. As that share is one of the candidate alone, a larger card,
-// a permission or a knob that is left free can only raise the best of them. What a preference keeps from
-// being first is told beside the plan (plim_plan.faster).
+// The fastest one, as long as times differ by more than the clock's error. But a speed counts only in part if it rests
+// on rates that were not measured on that machine, or if the candidate needs manual work: it must be clearly faster to
+// be worth that. This fraction depends on the candidate only, so a larger card, a permission or a knob that is left
+// free can only improve the best candidate. If a preference keeps a faster candidate from being first, the plan
+// reports it (plim_plan.faster).
 #include <math.h>
 
 #include "plan_impl.h"
 
-// What links take between GPUs was not measured, and a library for sharing is a new one to learn.
+// The speed of links between GPUs was not measured, and a sharding library is one more thing to learn.
 #define WORTH_ANOTHER_WAY 0.1
-// What the host takes was measured on one machine, where the clock is within a fifth of every row
-// (docs/measurements.md, "What goes to the host"); another host may be as much slower.
+// Offloading was measured on one machine, where the clock is within a fifth of every row (docs/measurements.md, "What
+// goes to the host"); another host may be slower by that much.
 #define WORTH_THE_HOST 0.2
-// What files have no place for: a way to share, states or checkpoints on the host, another class of loss; and a
-// loss of one's own where they can turn Liger's on or several GPUs can share what there is. Code has to be twice
-// as fast to be worth more than lines in files.
+// What files cannot express: a sharding strategy, optimizer state or checkpoints on the host, another loss class; and a
+// custom loss if the files can turn Liger's on or several GPUs can share the logits. Custom code must be twice as fast
+// to be worth more than lines in files.
 #define WORTH_CODE 0.5
 
 static bool is_paged(const plim_choice *choice) {
@@ -81,7 +81,7 @@ static bool takes_code(const plim_plan_request *r, const plim_choice *choice) {
          keeps_on_host_by_hand(r, &own, choice);
 }
 
-// What takes most of a speed first.
+// The largest reduction first.
 static const struct {
   bool (*applies)(const plim_plan_request *r, const plim_choice *choice);
   double takes;
@@ -105,11 +105,11 @@ plim_passed plim_why_passed(const plim_plan_request *r, const plim_choice *choic
   return PLIM_PASSED_NONE;
 }
 
-// ---- of those that are as fast ----------------------------------------------------------------------
+// ---- among equally fast candidates ------------------------------------------------------------------
 
 static int compare_counts(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
 
-// Below 0: the first is to be preferred.
+// Negative: a is preferred.
 static int compare_ease(const plim_plan_request *r, const plim_rung *a, const plim_rung *b) {
   plim_hand_work x = plim_hand_work_of(r, &a->choice), y = plim_hand_work_of(r, &b->choice);
   int code = x.code - y.code, lines = x.lines - y.lines;
@@ -124,7 +124,7 @@ static int compare_ease(const plim_plan_request *r, const plim_rung *a, const pl
                  : a->changes - b->changes;
 }
 
-// Without rates there is no order by time: what changes least comes first, then what saves most.
+// Without rates there is no order by time: the fewest changes come first, then the least memory.
 static int compare_changes(const plim_rung *a, const plim_rung *b) {
   if (a->changes != b->changes) return a->changes - b->changes;
   return compare_counts(a->e.device_bytes, b->e.device_bytes);
@@ -136,14 +136,14 @@ double plim_same_time(const plim_plan_request *r) {
 
 // ---- the pick ---------------------------------------------------------------------------------------
 
-// Rungs below the first go by their speed alone.
+// Lower rungs are ordered by their speed alone.
 static double counted_speed(const plim_search *s, const plim_rung *x) {
   double worth = s->plan->rungs.len ? 1 : plim_worth(s->r, &x->choice);
   return isnan(x->tokens_per_second) ? 1 : x->tokens_per_second * worth;
 }
 
 static bool is_eligible(const plim_rung *x, uint64_t most, double no_faster) {
-  bool is_too_fast = x->tokens_per_second > no_faster; // NaN is none
+  bool is_too_fast = x->tokens_per_second > no_faster; // false for NaN
   return x->e.device_bytes <= most && !is_too_fast;
 }
 

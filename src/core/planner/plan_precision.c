@@ -1,15 +1,14 @@
-// Types of numbers as knobs: `precision` is what products are computed in (autocast, or FSDP2's policy),
-// `dtype` what the parameters are kept in.
+// Dtypes as knobs: `precision` is the dtype of products (autocast, or FSDP2's policy), `dtype` that of the parameters.
 //
-// Autocast leaves parameters, gradients and the optimizer's state in float32, so it is a free knob. So is
-// the type of a frozen base under adapters in float32: autocast rounds its weights in every product
-// anyway, and checkpoints are mostly published in 16 bits. The type of trained parameters is not: with 8
-// bits of mantissa, updates below 1/256 of a weight are lost.
+// Autocast keeps parameters, gradients and the optimizer's state in float32, so it is a free knob. So is the dtype of a
+// frozen base under float32 adapters: autocast rounds its weights in every product anyway, and most checkpoints are
+// published in 16 bits. The dtype of trained parameters is not free: with 8 bits of mantissa, updates below 1/256 of a
+// weight are lost.
 #include "plan_impl.h"
 
 static const plim_dtype precisions[] = {PLIM_BOOL, PLIM_BF16, PLIM_FP16};
 static const plim_dtype dtypes[] = {PLIM_FP32, PLIM_BF16, PLIM_FP16};
-enum { NONE, FULL = 0, BF16, FP16, TYPES }; // places in both
+enum { NONE, FULL = 0, BF16, FP16, TYPES }; // values of both knobs
 
 static int64_t place_of(plim_dtype dtype, const plim_dtype *list) {
   int64_t i = 0;
@@ -17,8 +16,8 @@ static int64_t place_of(plim_dtype dtype, const plim_dtype *list) {
   return i < TYPES ? i : 0;
 }
 
-// The type of 16 bits that the card computes fast; cards before Ampere have no bf16, and those before
-// Volta neither. A card that is not known is taken for one that has it.
+// The 16-bit dtype that is fast on the card. Cards before Ampere have no bf16, cards before Volta have neither. An
+// unknown card is assumed to have bf16.
 static int64_t half_of(const plim_plan_request *r) {
   const plim_gpu *gpu = r->target.gpu;
   if (!gpu || gpu->bf16_tflops > 0) return BF16;
@@ -34,7 +33,7 @@ void plim_precision_of(const plim_job *job, plim_choice *choice) {
   choice->at[PLIM_KNOB_DTYPE] = place_of(job->dtype, dtypes);
 }
 
-// FSDP2 takes its own policy instead of autocast.
+// FSDP2 uses its own policy instead of autocast.
 void plim_precision_set(const plim_choice *choice, plim_job *job) {
   plim_dtype computes = precisions[choice->at[PLIM_KNOB_PRECISION]];
   plim_sharding *how = &job->sharding;
@@ -48,7 +47,7 @@ void plim_precision_set(const plim_choice *choice, plim_job *job) {
   else if (!had_policy) how->reduce_dtype = PLIM_FP32;
 }
 
-// ---- what may be tried ------------------------------------------------------------------------------
+// ---- values that may be tried -----------------------------------------------------------------------
 
 bool plim_base_is_frozen(const plim_plan_request *r) {
   return r->job.lora.rank && !r->job.lora.keeps_dtype;
@@ -67,7 +66,7 @@ int64_t plim_precision_offered(const plim_plan_request *r) {
   return is_wide || is_emulated(r, &own) ? half_of(r) : is;
 }
 
-// float16 has no range for gradients without a scaler, and a scaler wants parameters in float32.
+// float16 cannot represent small gradients without a scaler, and a scaler requires float32 parameters.
 int64_t plim_dtype_offered(const plim_plan_request *r) {
   plim_choice own;
   plim_precision_of(&r->job, &own);
@@ -85,7 +84,7 @@ plim_choice plim_plan_best_types(const plim_plan_request *r) {
   return choice;
 }
 
-// Parameters of 16 bits go with products in the same type. DeepSpeed has one type for both.
+// 16-bit parameters require products in the same dtype. DeepSpeed has one dtype for both.
 bool plim_precision_is_sound(const plim_plan_request *r, const plim_choice *choice) {
   plim_choice own;
   plim_precision_of(&r->job, &own);

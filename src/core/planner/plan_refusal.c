@@ -1,4 +1,4 @@
-// Why a search came to nothing: no batch may be tried, or what was named cannot be had, alone or together.
+// Explains why a search found nothing: no batch may be tried, or the named values are impossible, alone or together.
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static plim_err nothing_divides(const plim_plan_request *r, plim_error *error) {
   return err;
 }
 
-// ---- a value that cannot be had ---------------------------------------------------------------------
+// ---- values that are impossible ---------------------------------------------------------------------
 
 typedef struct {
   char text[80]; // "liger=on"
@@ -39,7 +39,7 @@ static bool has_program(const plim_plan_request *r, const plim_choice *choice, p
   return plim_choice_is_sound(r, choice) && !plim_choice_estimate(r, choice, &e, why);
 }
 
-// Whether the user's own settings have no program with any of the values that are named for it; `out` has the last.
+// Whether the user's own settings are not supported with any of the values named for the knob. *out has the last one.
 static bool cannot_be(const plim_plan_request *r, plim_knob knob, plim_choice *out,
                       plim_error *why) {
   const plim_domain *d = &r->domains[knob];
@@ -51,7 +51,7 @@ static bool cannot_be(const plim_plan_request *r, plim_knob knob, plim_choice *o
   return d->count;
 }
 
-// The one of the user's own settings without which it could be; PLIM_KNOBS: none is it.
+// The knob of the user's own settings that conflicts with it; PLIM_KNOBS if there is none.
 static plim_knob partner_of(const plim_plan_request *r, plim_knob knob, const plim_choice *choice) {
   for (size_t i = 0; i < plim_plan_knob_count; i++) {
     plim_choice other = *choice;

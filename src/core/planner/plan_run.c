@@ -1,19 +1,19 @@
-// One candidate of the planner: what it takes, how long, whether it fits.
+// Runs one candidate of the planner: how much memory it takes, how long, and whether it fits.
 #include <math.h>
 #include <string.h>
 
 #include "plan_impl.h"
 
-// In a search, two forward passes per step and two steps stand for all of them: by then gradients stay
-// through a forward pass, and the optimizer's state is there.
+// In a search, two steps of two forward passes represent all of them: by then gradients live through a forward pass and
+// the optimizer's state exists.
 enum { SEARCH_STEPS = 2 };
-// What is shown has three steps of at most so many passes: the others do the same again. For what is
-// compared with the plan three do: they reserve the same within a segment of 2 MiB.
+// What is shown runs three steps of at most PLIM_SHOWN_PASSES passes; further passes repeat. For what is compared with
+// the plan, three passes are enough: they reserve the same memory within a segment of 2 MiB.
 enum { COMPARED_PASSES = 3 };
 
 // ---- does it fit ------------------------------------------------------------------------------------
 
-// What a share of the card's memory must stay free of.
+// The card's memory without the fraction that must stay free.
 static uint64_t usable_bytes(const plim_plan_request *r) {
   uint64_t budget = r->target.budget_bytes;
   if (budget == PLIM_UNKNOWN || r->margin < 0) return budget;
@@ -58,7 +58,7 @@ plim_err plim_choice_estimate(const plim_plan_request *r, const plim_choice *cho
   return err;
 }
 
-// Passes that were left out take as long as the last one but one: the last may do more, for the optimizer.
+// Passes that were not run take as long as the last but one; the last may do more work, for the optimizer.
 static void fill_time(const plim_plan_request *r, plim_rung *rung, int64_t passes) {
   const plim_estimate *e = &rung->e;
   int64_t all = rung->choice.at[PLIM_KNOB_ACCUMULATE];
@@ -71,7 +71,7 @@ static void fill_time(const plim_plan_request *r, plim_rung *rung, int64_t passe
   rung->tokens_per_second = tokens / rung->step_seconds;
 }
 
-// How much a knob asks of the user: a loss in chunks takes more than a line, Liger a package.
+// How much a knob asks of the user: a chunked loss takes more than one line, Liger takes a package.
 static int effort(plim_knob knob) {
   return knob == PLIM_KNOB_CHUNKED_LOSS ? 4 : knob == PLIM_KNOB_LIGER ? 2 : 1;
 }
@@ -85,7 +85,7 @@ static int distance(const plim_choice *a, const plim_choice *b) {
   return n;
 }
 
-// False: it could not be run, and s->err says why.
+// Returns false if it could not be run; s->err says why.
 static bool run(plim_search *s, const plim_choice *choice, int passes, bool is_verdict_enough,
                 plim_rung *out) {
   *out = (plim_rung){
@@ -107,7 +107,7 @@ bool plim_search_compare(plim_search *s, const plim_choice *choice, plim_rung *o
   return !s->failed;
 }
 
-// ---- once -------------------------------------------------------------------------------------------
+// ---- each candidate once ----------------------------------------------------------------------------
 
 static bool is_same(const plim_choice *a, const plim_choice *b) {
   return memcmp(a, b, sizeof *a) == 0;
@@ -131,12 +131,12 @@ static const plim_rung *find_tried(const plim_search *s, const plim_choice *choi
   return NULL;
 }
 
-// False: there is no program for it, or the search failed.
+// Returns false if it is not supported or the search failed.
 static bool run_once(plim_search *s, const plim_choice *choice, bool is_verdict_enough,
                      plim_rung *out) {
   if (s->failed || is_in_list(s->refused.at, s->refused.len, choice)) return false;
   if (run(s, choice, PLIM_SEARCH_PASSES, is_verdict_enough, out)) return true;
-  bool is_passed_over = s->err != PLIM_ERR_NOMEM; // a combination without a program
+  bool is_passed_over = s->err != PLIM_ERR_NOMEM; // an unsupported combination
   if (is_passed_over) s->err = PLIM_OK;
   s->failed = !is_passed_over || !vec_push(&s->refused, *choice);
   return false;

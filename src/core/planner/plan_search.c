@@ -1,12 +1,12 @@
-// The search on one level: everything that could be the fastest that fits, or a rung below it.
+// The search on one concession level: everything that could be the fastest that fits, or a lower rung.
 #include <math.h>
 #include <stdlib.h>
 
 #include "candidate_families.h"
 
-// ---- rows that are tried last -----------------------------------------------------------------------
+// ---- families that are tried last -------------------------------------------------------------------
 
-// Beyond so many tokens at once nothing gets faster, and takes long to predict.
+// More tokens per pass than this are not faster, and take long to predict.
 enum { MANY_TOKENS = 1 << 17 };
 
 static bool largest_split(const plim_concessions *l, plim_split *out) {
@@ -24,7 +24,7 @@ static bool largest_split(const plim_concessions *l, plim_split *out) {
   return out->batch;
 }
 
-// Tokens per second with all at once, whether that fits or not.
+// Tokens per second with the largest batch, whether it fits or not.
 static double speed_at_most(const plim_candidate_search *w, plim_choice choice) {
   plim_split most;
   if (!largest_split(w->concessions, &most)) return 0;
@@ -35,7 +35,7 @@ static double speed_at_most(const plim_candidate_search *w, plim_choice choice) 
   return x ? x->tokens_per_second / NEARLY : INFINITY;
 }
 
-// The same on the card, with the loss of the library, in the way that sends least.
+// The same on the card, with the library's loss and the sharding that communicates least.
 static plim_choice without_work(const plim_candidate_search *w, plim_choice candidate) {
   const plim_choice *own = &w->s->plan->before_choice;
   candidate.at[PLIM_KNOB_STRATEGY] = w->s->r->world > 1 ? PLIM_SHARD_DDP : PLIM_SHARD_NONE;
@@ -50,12 +50,12 @@ static plim_choice without_work(const plim_candidate_search *w, plim_choice cand
 
 typedef struct {
   plim_choice candidate;
-  double at_most, counts; // tokens per second, and what of them counts
+  double at_most, counts; // tokens per second, and the part that counts
   bool is_tried;
 } late_row;
 
 typedef struct {
-  plim_candidate_search rows; // first: visitors get this
+  plim_candidate_search rows; // must be first: visitors cast back
   vec(late_row) late;
 } late_search;
 
@@ -68,17 +68,17 @@ static bool may_be_first(const plim_search *s, const late_row *x) {
                            : x->at_most * plim_worth(s->r, &x->candidate) > s->surest;
 }
 
-// It need not be first to be told: of those that are faster than all that may be, the first that is found will
-// do, unless another is surely faster still.
+// A candidate can be reported without being first. Of those faster than all allowed ones, the first one found is enough
+// unless another is certainly faster.
 static bool may_be_told(const plim_search *s, const late_row *x) {
   double slack = s->fastest > s->untold ? NEARLY : 1;
   return slack * x->at_most > (1 + PLIM_SAME_TIME) * s->fastest;
 }
 
-// Whether its smallest batch fits, which is found out faster than its speed.
+// Whether its smallest batch fits, which is faster to find out than its speed.
 static bool fits_at_all(const plim_candidate_search *w, const plim_choice *candidate) {
   plim_split_list list;
-  bool fits = candidate->at[PLIM_KNOB_CACHED_BATCH] > 0; // a smaller one might
+  bool fits = candidate->at[PLIM_KNOB_CACHED_BATCH] > 0; // a smaller mini batch might fit
   for (int alone = 0; alone < 2 && !fits; alone++) {
     plim_splits_of(w->concessions, alone, &list);
     const plim_rung *x = list.count ? plim_run_fitting(w, *candidate, list.at[0]) : NULL;
@@ -111,7 +111,7 @@ static int by_speed(const void *x, const void *y) {
 
 typedef bool late_test(const plim_search *s, const late_row *x);
 
-// In this order, as long as they may be what is looked for; each once.
+// Tries the families in the given order as long as they may be what is searched for; each only once.
 static void try_in_order(late_search *w, int order(const void *, const void *), late_test *may_be) {
   if (w->late.len) qsort(w->late.at, w->late.len, sizeof *w->late.at, order);
   for (size_t i = 0; i < w->late.len && !w->rows.s->failed; i++) {
@@ -122,8 +122,7 @@ static void try_in_order(late_search *w, int order(const void *, const void *), 
   }
 }
 
-// The most promising first, until none can be better than what was found. Without times the first that fits
-// is it.
+// The most promising first, until none can be better than what was found. Without times, the first that fits is taken.
 static void try_last(plim_search *s, const plim_concessions *concessions) {
   late_search w = {.rows = plim_candidates_of(s, concessions)};
   w.rows.is_quick = w.rows.only_fastest = true;
@@ -134,7 +133,7 @@ static void try_last(plim_search *s, const plim_concessions *concessions) {
   vec_free(&w.late);
 }
 
-// What fits is found without the host and without work first, then with it.
+// First without offloading and without custom code, then with them.
 void plim_search_concessions(plim_search *s, const plim_concessions *concessions) {
   plim_concessions card = *concessions;
   bool has_own = !concessions->cost && plim_own_is_candidate(s);

@@ -1,4 +1,4 @@
-// Knobs as numbers: what the user's job has, and what a choice means.
+// Knobs as numbers: the values of the user's job, and the job of a choice.
 #include <string.h>
 
 #include "plan_impl.h"
@@ -60,7 +60,7 @@ static bool count_of(const char *text, int64_t *value) {
   return true;
 }
 
-// Other words for a value.
+// Other names of values.
 static const struct {
   plim_knob knob;
   const char *word, *name;
@@ -94,7 +94,7 @@ static const char *usual_name(plim_knob knob, const char *text) {
 bool plim_knob_value_of(plim_knob knob, const char *text, int64_t *value) {
   text = usual_name(knob, text);
   const char *own = knob == PLIM_KNOB_OPTIMIZER ? plim_optimizer_own_name(text) : NULL;
-  if (own) text = own; // transformers has other names
+  if (own) text = own; // TrainingArguments uses other names
   if (knob != PLIM_KNOB_OPTIMIZER && !names_of(knob).count) return count_of(text, value);
   const char *name;
   for (int64_t i = 0; (name = plim_knob_value_name(knob, i)); i++)
@@ -139,7 +139,7 @@ plim_choice plim_plan_own_choice(const plim_plan_request *r) {
   return choice;
 }
 
-// A chunked loss is computed by the training loop itself: it runs as the plain loop does.
+// A chunked loss is computed by the training loop itself, so it runs like the plain loop.
 static void set_loss(plim_recipe *c, int64_t chunk) {
   if (chunk) {
     c->loss = PLIM_LOSS_CHUNKED;
@@ -147,7 +147,7 @@ static void set_loss(plim_recipe *c, int64_t chunk) {
   } else if (c->loss == PLIM_LOSS_CHUNKED) c->loss = PLIM_LOSS_FULL;
 }
 
-// Its modules, and its cross entropy with them: what use_liger_kernel turns on.
+// What use_liger_kernel turns on: Liger's modules and its cross entropy.
 static void set_liger(plim_recipe *c, bool on) {
   if (c->uses_liger == on) return;
   c->uses_liger = on;
@@ -155,7 +155,7 @@ static void set_liger(plim_recipe *c, bool on) {
   else if (c->loss == PLIM_LOSS_FUSED) c->loss = PLIM_LOSS_FULL;
 }
 
-// FSDP2's offload takes parameters and optimizer along. With a strategy the plain loop is the shortest.
+// FSDP2 offloads parameters and optimizer together. With a sharding strategy the plain loop is the minimal one.
 static void set_sharding(const plim_plan_request *r, plim_job *job, plim_strategy strategy,
                          int64_t offload) {
   bool is_fsdp = strategy == PLIM_SHARD_FSDP2;
@@ -169,7 +169,7 @@ static void set_sharding(const plim_plan_request *r, plim_job *job, plim_strateg
       offload == PLIM_OFFLOAD_PARAMETERS || (is_fsdp && offload == PLIM_OFFLOAD_OPTIMIZER);
 }
 
-// Texts of a contrastive loss have a pass for themselves; others are so many sequences more.
+// The texts of a contrastive loss are columns with their own forward; for other losses they are additional sequences.
 static void set_batch(plim_recipe *c, const plim_choice *choice) {
   bool is_contrastive = c->loss == PLIM_LOSS_CONTRASTIVE;
   c->batch = choice->at[PLIM_KNOB_MICRO_BATCH];

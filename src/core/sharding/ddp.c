@@ -1,5 +1,5 @@
-// DistributedDataParallel: whole parameters on every GPU; gradients are copied into buckets, which are
-// reduced while backward goes on.
+// DistributedDataParallel: every GPU has all parameters; gradients are copied into buckets, which are all-reduced
+// while backward continues.
 #include <stdlib.h>
 
 #include "sharding.h"
@@ -16,7 +16,7 @@
 typedef struct {
   struct ddp *all;
   plim_tensor *tensor;
-  plim_tensor *bucket; // the one it belongs to; owned by the list of buckets
+  plim_tensor *bucket; // its bucket; owned by the list of buckets
   size_t bucket_index;
 } parameter;
 
@@ -26,13 +26,14 @@ typedef struct ddp {
   parameter *parameters;
   size_t count;
   vec(plim_tensor *) buckets;
-  size_t *waits_for;        // of each bucket: gradients that have not come in this backward
-  size_t *holds;            // and all of them
-  double reduced;           // when the last bucket is, in seconds of the clock
-  parameter *closes_first;  // whose gradient is the last that the first bucket waits for
-  plim_tensor *stashed;     // the bucket of the first backward, until NCCL lets go of it
-  vec(parameter *) arrived; // gradients of the first backward, in order
-  uint64_t buffer_bytes;    // of the model's buffers in float32
+  size_t *waits_for;       // for each bucket: gradients that have not arrived in this backward
+  size_t *holds;           // for each bucket: number of its gradients
+  double reduced;          // when the last bucket is reduced, in seconds of the clock
+  parameter *closes_first; // its gradient is the last that the first bucket waits for
+  plim_tensor *stashed;    // the bucket of the first backward, until NCCL releases it
+  // Parameters in the order in which their gradients arrived in the first backward.
+  vec(parameter *) arrived;
+  uint64_t buffer_bytes; // of the model's buffers in float32
   bool is_rebuilt;
 } ddp;
 
@@ -55,14 +56,14 @@ static void add_bucket(plim_tape *t, ddp *d, parameter *const *list, size_t firs
   d->holds[index] = d->waits_for[index] = end - first;
 }
 
-// A gradient that is there already moves into its bucket.
+// Moves an existing gradient into its bucket.
 static void adopt(plim_tape *t, parameter *p) {
   plim_tensor *x = p->tensor;
   if (!p->all->how.has_bucket_views || !x->grad || x->grad->storage == p->bucket->storage) return;
   set(t, &x->grad, alias_of(t, p->bucket, x->shape, x->stride));
 }
 
-// A bucket is full as soon as it reaches its limit: the first small, so that reducing starts early.
+// A bucket is closed as soon as it reaches its limit; the first limit is small so that reducing starts early.
 static void make_buckets(plim_tape *t, ddp *d, parameter *const *list, size_t count,
                          int64_t first_limit, int64_t limit) {
   int64_t bytes = 0;
@@ -77,7 +78,7 @@ static void make_buckets(plim_tape *t, ddp *d, parameter *const *list, size_t co
   }
 }
 
-// sync_bucket_indices: the assignment goes to the other ranks as two lists of numbers.
+// sync_bucket_indices: broadcasts the assignment of parameters to buckets as two lists of numbers.
 static void send_assignment(plim_tape *t, const ddp *d) {
   size_t buckets = 0;
   int64_t bytes = 0;
@@ -96,18 +97,18 @@ static void send_assignment(plim_tape *t, const ddp *d) {
 
 // ---- hooks ----------------------------------------------------------------------------------------
 
-// NCCL holds what it reduces until its watchdog, which looks every 100 ms, has seen that it is done, and
-// then until its next call. So the one large bucket outlives the second forward or does not, as it
-// happens; in steps of 100 ms and more it is gone at the first call of the second backward. That is
-// assumed here: where the watchdog was in time, less memory is needed.
+// NCCL keeps the tensors of a collective alive until its watchdog, which polls every 100 ms, has seen it complete, and
+// then until NCCL's next call. So whether the one large bucket outlives the second forward depends on timing; in steps
+// of 100 ms and more it is freed at the first call of the second backward. That is assumed here; if the watchdog is
+// faster, less memory is needed.
 static void unstash(plim_tape *t, ddp *d) {
   plim_state(t)->free_kind = PLIM_STREAM_FREE_TIMED;
   drop(t, &d->stashed);
   plim_state(t)->free_kind = PLIM_STREAM_FREE;
 }
 
-// A bucket that is complete is reduced while backward goes on; its gradients are in turn complete when
-// the card gets there.
+// A complete bucket is reduced while backward continues. Its gradients are complete once the card has done all work
+// issued so far.
 static void count_arrival(plim_tape *t, parameter *p) {
   ddp *d = p->all;
   size_t *left = &d->waits_for[p->bucket_index];
@@ -125,14 +126,14 @@ static void on_grad(plim_tape *t, void *context) {
   if (plim_state(t)->reduces_gradients) count_arrival(t, p);
 }
 
-// The step needs all of them. Where other passes of a step reduce nothing, it waits but once.
+// The step needs all buckets. If the other passes of a step reduce nothing, it waits only once.
 static void after_backward(plim_tape *t, plim_shards *s) {
   ddp *d = (ddp *)s;
   if (plim_state(t)->reduces_once) plim_await_once(t, d->reduced);
   else plim_await(t, d->reduced);
 }
 
-// Before the second forward buckets are made again, in the order gradients came.
+// Before the second forward the buckets are rebuilt in the order in which the gradients arrived.
 static void before_model(plim_tape *t, plim_shards *s) {
   ddp *d = (ddp *)s;
   if (!d->is_rebuilt && d->arrived.len) {
@@ -146,7 +147,7 @@ static void before_model(plim_tape *t, plim_shards *s) {
 
 // ---- construction ---------------------------------------------------------------------------------
 
-// verify_params_across_processes: how many there are, and their sizes and strides.
+// verify_params_across_processes: exchanges the number of parameters, their sizes and their strides.
 static void verify(plim_tape *t, const ddp *d) {
   size_t world = (size_t)d->how.world;
   plim_tensor *count = empty_for(t, PLIM_FOR_WORKSPACE, dims(1), PLIM_I64);
@@ -154,7 +155,7 @@ static void verify(plim_tape *t, const ddp *d) {
   if (!of_rank) plim_state(t)->failed = true;
   for (size_t i = 0; of_rank && i < world; i++)
     of_rank[i] = empty_for(t, PLIM_FOR_WORKSPACE, dims(1), PLIM_I64);
-  plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(d->how.world), PLIM_I64)); // NCCL gathers
+  plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(d->how.world), PLIM_I64)); // the all-gather
   int64_t numbers = 0;
   for (size_t i = 0; i < d->count; i++) numbers += 2 * d->parameters[i].tensor->shape.n;
   plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(numbers), PLIM_I64));
@@ -163,9 +164,9 @@ static void verify(plim_tape *t, const ddp *d) {
   free(of_rank);
 }
 
-// Parameters and buffers are broadcast in flat copies, each dtype by itself.
+// Parameters and buffers are broadcast in flat copies, one dtype at a time.
 typedef struct {
-  size_t first, tensors; // first: where its first tensor stands among all
+  size_t first, tensors; // first: index of its first tensor among all
   uint64_t bytes;
 } parcel;
 
@@ -194,7 +195,7 @@ static void add_parameter(void *context, plim_tensor *p, size_t trained) {
   add_to(context, (plim_dtype)p->dtype, (uint64_t)bytes_of(p));
 }
 
-// Buffers are float32, but for gemma2's scale, a number in the dtype of the parameters.
+// Buffers are float32, except gemma2's scale, a number in the parameters' dtype.
 static bool is_wide(uint64_t buffer_bytes) { return buffer_bytes >= 4; }
 
 static int by_first(const void *x, const void *y) {
@@ -202,7 +203,7 @@ static int by_first(const void *x, const void *y) {
   return (a->first > b->first) - (a->first < b->first);
 }
 
-// Two copies are on their way at a time; one tensor alone needs none.
+// Up to two flat copies are in flight at a time; a single tensor is sent without a copy.
 static void send(plim_tape *t, broadcast *b) {
   plim_tensor *flying[2] = {0};
   if (b->full.len) qsort(b->full.at, b->full.len, sizeof *b->full.at, by_first);
@@ -236,7 +237,7 @@ static void destroy(plim_shards *s) {
   free(d);
 }
 
-// Until gradients have shown their order there is one bucket for all.
+// Until the order of the gradients is known, there is one bucket for all.
 static bool wrap(plim_tape *t, ddp *d, const plim_model *m) {
   parameter **list = calloc(m->parameters.len + 1, sizeof *list);
   d->parameters = calloc(m->parameters.len + 1, sizeof *d->parameters);

@@ -1,42 +1,41 @@
-// FSDP2: fully_shard of each layer and then of the model. Each group of parameters (a layer's, or what
-// no layer has) is gathered before it is used and let go after; gradients are reduced and scattered.
+// FSDP2: fully_shard of each layer and then of the model. Each group of parameters (those of a layer, or those outside
+// the layers) is all-gathered before use and freed after; gradients are reduce-scattered.
 #include <math.h>
 #include <stdlib.h>
 
 #include "fsdp_impl.h"
 #include "ops.h"
+#include "rounding.h"
 #include "traffic.h"
 #include "work.h"
 
 #include "op_names.h"
 
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // ---- gathering ------------------------------------------------------------------------------------
 
-// Kernels that copy many pieces at once get a table of pieces and blocks, 8 bytes per entry. Blocks of
-// 128 threads move 16 bytes each (ATen/native/cuda/TensorShape.cu).
+// Kernels that copy many tensors at once get a table of tensors and blocks with 8 bytes per entry. Blocks of 128
+// threads move 16 bytes per thread (ATen/native/cuda/TensorShape.cu).
 enum { BLOCK_THREADS = 128, BLOCK_BYTES = BLOCK_THREADS * 16, ENTRY_BYTES = 8 };
 
-// Twice as many as the card runs at a time; from there on each block does more.
+// Twice as many as the card can run at a time; beyond that each block does more work.
 static int64_t most_blocks(const plim_gpu *gpu) {
   return gpu->multiprocessors * plim_gpu_threads(gpu) / BLOCK_THREADS * 2;
 }
 
-// split_with_sizes_copy: three addresses or sizes per piece, the piece of each block, running sums.
+// split_with_sizes_copy: three addresses or sizes per tensor, the tensor of each block, and running sums.
 static uint64_t split_table_bytes(const plim_gpu *gpu, const fsdp_group *g) {
   int64_t pieces = (int64_t)g->parameters.len, blocks = 0, entries = 3 * pieces + pieces + 1;
   int64_t world = g->all->how.world;
   for (size_t i = 0; i < g->parameters.len; i++) {
     const fsdp_parameter *p = &g->parameters.at[i];
-    blocks += divide_up(fsdp_part_bytes(p, (plim_dtype)p->full->dtype), BLOCK_BYTES);
+    blocks += plim_ceil_div(fsdp_part_bytes(p, (plim_dtype)p->full->dtype), BLOCK_BYTES);
   }
-  int64_t factor = divide_up(blocks * world, most_blocks(gpu));
+  int64_t factor = plim_ceil_div(blocks * world, most_blocks(gpu));
   int64_t chunks = (int64_t)ceil(sqrt((double)factor));
-  int64_t rounds = divide_up(factor, chunks < world ? chunks : world);
+  int64_t rounds = plim_ceil_div(factor, chunks < world ? chunks : world);
   for (size_t i = 0; i < g->parameters.len; i++) {
     const fsdp_parameter *p = &g->parameters.at[i];
-    entries += divide_up(fsdp_part_bytes(p, (plim_dtype)p->full->dtype), BLOCK_BYTES * rounds);
+    entries += plim_ceil_div(fsdp_part_bytes(p, (plim_dtype)p->full->dtype), BLOCK_BYTES * rounds);
   }
   return (uint64_t)entries * ENTRY_BYTES;
 }
@@ -59,8 +58,8 @@ static double own_bytes(const fsdp_group *g) {
   return (double)bytes;
 }
 
-// The parts as they are gathered: cast into one piece of memory where they must be cast, or brought
-// from the CPU one by one. At most as many as there are parameters.
+// The inputs of the all-gather: shards are cast into one buffer if they must be cast, or copied from the host one by
+// one. At most one input per parameter.
 static size_t gather_inputs(plim_tape *t, const fsdp_group *g, plim_tensor **inputs) {
   uint64_t cast_bytes = gathered_bytes(g, true);
   if (!g->all->how.offloads_parameters) {
@@ -79,7 +78,7 @@ static size_t gather_inputs(plim_tape *t, const fsdp_group *g, plim_tensor **inp
   return g->parameters.len;
 }
 
-// Offloaded parts come from the host first.
+// Offloaded shards are first copied from the host.
 static void send_parts(plim_tape *t, fsdp_group *g) {
   const fsdp *f = g->all;
   double after = f->copied_out;
@@ -105,9 +104,8 @@ static void gather(plim_tape *t, fsdp_group *g) {
   send_parts(t, g);
 }
 
-// What Python takes for a parameter that comes from the host, and for a gradient that goes there: on the host of an
-// H200, the step of Qwen2.5-1.5B in tests/truth/timing_offload.json. What it takes for those that stay on the card was
-// not measured.
+// Python's time for a parameter copied from the host or a gradient copied to it: measured on an H200's host, the step
+// of Qwen2.5-1.5B in tests/truth/timing_offload.json. For parameters that stay on the card it was not measured.
 #define OFFLOADED_SECONDS 100e-6
 
 static void work_on_offloaded(plim_tape *t, const fsdp *f, size_t count) {
@@ -128,7 +126,7 @@ static void copy_out(plim_tape *t, fsdp_group *g) {
   g->is_full = true;
 }
 
-// In forward what was gathered stays until the next group is copied out: the two overlap.
+// In forward the gathered buffer is kept until the next group is copied out, so that the two overlap.
 static void unshard(plim_tape *t, fsdp_group *g) {
   gather(t, g);
   if (!g->gathered) return;
@@ -145,13 +143,13 @@ static void reshard(plim_tape *t, fsdp_group *g) {
 
 // ---- reducing -------------------------------------------------------------------------------------
 
-// chunk_cat: four entries per piece, two lists of running sums, the piece of each block.
+// chunk_cat: four entries per tensor, two lists of running sums, and the tensor of each block.
 static uint64_t cat_table_bytes(const fsdp_group *g, plim_dtype dtype) {
   int64_t pieces = 0, blocks = 0;
   for (size_t i = 0; i < g->parameters.len; i++) {
     if (!g->parameters.at[i].has_grad) continue;
     pieces++;
-    blocks += divide_up(fsdp_part_bytes(&g->parameters.at[i], dtype), BLOCK_BYTES);
+    blocks += plim_ceil_div(fsdp_part_bytes(&g->parameters.at[i], dtype), BLOCK_BYTES);
   }
   return (uint64_t)(4 * pieces + 2 * (pieces + 1) + blocks) * ENTRY_BYTES;
 }
@@ -172,7 +170,7 @@ static const fsdp_parameter *first_with_grad(const fsdp_group *g) {
   return &g->parameters.at[i];
 }
 
-// The parts of the gradient are views of one piece of memory; offloaded, they go to the CPU at once.
+// The shards of the gradients are views of one buffer; offloaded ones are copied to the host at once.
 static plim_tensor *scatter(plim_tape *t, fsdp_group *g, int64_t elements, plim_dtype dtype) {
   plim_tensor *out = NULL;
   plim_state(t)->stream = PLIM_REDUCE_STREAM;
@@ -188,7 +186,7 @@ static plim_tensor *scatter(plim_tape *t, fsdp_group *g, int64_t elements, plim_
   return out;
 }
 
-// The last gradient is also in a variable of the loop, which lives until the function returns.
+// The loop variable keeps the last gradient alive until the function returns.
 static plim_tensor *drop_gradients(plim_tape *t, fsdp_group *g) {
   plim_tensor *last = NULL;
   for (size_t i = g->parameters.len; i-- > 0;) {
@@ -201,7 +199,7 @@ static plim_tensor *drop_gradients(plim_tape *t, fsdp_group *g) {
 
 static void send_gradients(plim_tape *t, fsdp *f, int64_t elements, plim_dtype dtype) {
   double part = (double)elements * plim_dtype_bytes[dtype], whole = part * (double)f->how.world;
-  plim_work_bytes(t, 2 * whole); // put together
+  plim_work_bytes(t, 2 * whole); // concatenates the gradients
   f->reduced = plim_send_scatter(t, whole, plim_traffic_now(t));
   if (f->how.offloads_parameters) f->reduced = plim_copy_to_host(t, part, f->reduced);
 }
@@ -224,7 +222,7 @@ static void reduce(plim_tape *t, fsdp_group *g) {
 
 // ---- hooks ----------------------------------------------------------------------------------------
 
-// Under no_sync gradients stay whole.
+// Under no_sync gradients are not sharded.
 static void after_backward_of(plim_tape *t, void *context) {
   fsdp_group *g = context;
   g->state = AFTER_BACKWARD;
@@ -246,7 +244,7 @@ static void pass_on(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tens
   out[0] = in[0];
 }
 
-// The input goes through a node that reduces the group's gradients when its own is there.
+// Passes the input through a node that reduces the group's gradients once the input's gradient has arrived.
 static plim_tensor *watch(plim_tape *t, fsdp_group *g, plim_tensor *x) {
   plim_grad_node *n = node_begin(t, pass_on, &x, 1);
   if (!n) return x;
@@ -276,7 +274,7 @@ static void before_model(plim_tape *t, plim_shards *s) {
   before_forward_of(t, fsdp_other((fsdp *)s, FSDP_ROOT));
 }
 
-// accelerate's policy names a type for outputs too: the loss is cast when all else is done.
+// accelerate's policy also has an output dtype: the loss is cast after everything else.
 static plim_tensor *after_model(plim_tape *t, plim_shards *s, plim_tensor *loss) {
   fsdp *f = (fsdp *)s;
   after_forward_of(t, fsdp_other(f, FSDP_ROOT), loss);
@@ -320,7 +318,7 @@ static void after_part(plim_tape *t, plim_shards *s, plim_part part, plim_tensor
   if (!g->running) after_forward_of(t, g, out);
 }
 
-// Groups whose input needs no gradient are reduced at the very end: that of the root at least.
+// Groups whose input needs no gradient are reduced at the end of backward; that is always so for the root.
 static void finish(plim_tape *t, fsdp_group *g) {
   if (!g) return;
   if (g->state != AFTER_BACKWARD) after_backward_of(t, g);
@@ -329,7 +327,7 @@ static void finish(plim_tape *t, fsdp_group *g) {
   drop(t, &g->gathered);
 }
 
-// In the order of model.named_modules().
+// Finishes the groups in the order of model.named_modules().
 static void after_backward(plim_tape *t, plim_shards *s) {
   fsdp *f = (fsdp *)s;
   finish(t, fsdp_other(f, FSDP_ROOT));
@@ -356,7 +354,7 @@ static void destroy(plim_shards *s) {
   free(f);
 }
 
-// Offloaded: parts and their gradients are pinned, one by one; what the optimizer adds is not.
+// With offloading, each shard and each of its gradients is pinned separately; the optimizer's state is not pinned.
 static void count_host(fsdp *f) {
   for (size_t i = 0; i < f->count; i++)
     for (size_t k = 0; k < f->groups[i].parameters.len; k++) {
@@ -371,7 +369,7 @@ static void count_host(fsdp *f) {
     }
 }
 
-// The optimizer sees the parts, or, when they are on the CPU, nothing on the card.
+// The optimizer sees the shards; if they are on the host, it sees nothing on the card.
 static void replace_parameters(const fsdp *f, plim_model *m) {
   for (size_t i = 0; i < f->count; i++)
     for (size_t k = 0; k < f->groups[i].parameters.len; k++) {

@@ -1,15 +1,14 @@
-// How FSDP2 cuts a model: layer by layer and then what is left, or as accelerate does.
+// How FSDP2 divides a model into groups: layer by layer and then the rest, or the way accelerate does.
 //
-// accelerate (1.15: Accelerator._prepare_fsdp2, utils/fsdp_utils.py) shards the layers, the embedding, the
-// tail (the last norm and the head) and what is left, each for itself; a head that is tied to the embedding
-// makes that one part of the tail. The tail and the rest stay whole between forward and backward.
+// accelerate (1.15: Accelerator._prepare_fsdp2, utils/fsdp_utils.py) shards the layers, the embedding, the tail (the
+// last norm and the head) and the rest separately. If the head is tied to the embedding, the embedding is in the tail.
+// The tail and the rest are not resharded between forward and backward.
 #include <stdlib.h>
 
 #include "fsdp_impl.h"
+#include "rounding.h"
 
 #include "tape_names.h"
-
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static plim_dtype compute_dtype(const fsdp *f, const plim_tensor *p) {
   return f->how.compute_dtype == PLIM_BOOL ? (plim_dtype)p->dtype : f->how.compute_dtype;
@@ -28,8 +27,8 @@ static void find_tied(void *context, plim_tensor *p, size_t trained) {
   if ((p->parts & EMBEDDING) && (p->parts & HEAD)) *(bool *)context = true;
 }
 
-// accelerate looks for the norm among the children of the base model; of peft's wrapper that is the
-// model with its head, which has none.
+// accelerate looks for the norm among the children of the base model. Under peft's wrapper the base model is the one
+// with the head, which has no norm among its children.
 static void choose_parts(fsdp *f, const plim_model *m) {
   bool is_tied = false;
   plim_each_parameter(m, find_tied, &is_tied);
@@ -45,12 +44,12 @@ static const fsdp_group *group_of(const fsdp *f, const plim_tensor *p) {
   return fsdp_other(f, FSDP_ROOT);
 }
 
-// ---- cutting ----------------------------------------------------------------------------------------
+// ---- sharding ---------------------------------------------------------------------------------------
 
-// The first rank's part: rows, as torch.chunk cuts them.
+// The first rank's shard: rows, divided as by torch.chunk.
 static void cut(plim_tape *t, const fsdp *f, fsdp_parameter *p) {
   plim_dims shape = p->full->shape;
-  shape.at[0] = divide_up(shape.at[0], f->how.world);
+  shape.at[0] = plim_ceil_div(shape.at[0], f->how.world);
   p->elements = plim_numel(&shape);
   set(t, &p->shard, empty(t, shape, p->own_dtype));
   if (f->how.offloads_parameters) plim_resize_storage(t, p->shard, 0);
@@ -58,7 +57,7 @@ static void cut(plim_tape *t, const fsdp *f, fsdp_parameter *p) {
 
 typedef struct {
   fsdp_group *g;
-  unsigned part; // 0: any
+  unsigned part; // 0: all parts
   bool ok;
 } gathering;
 
@@ -71,12 +70,12 @@ static bool has(const fsdp_group *g, const plim_tensor *p) {
 static void take(void *context, plim_tensor *p, size_t trained) {
   gathering *w = context;
   if (group_of(w->g->all, p) != w->g || (w->part && !(p->parts & w->part))) return;
-  if (w->part && has(w->g, p)) return; // tied
+  if (w->part && has(w->g, p)) return; // a tied parameter is already in the group
   fsdp_parameter one = {.full = p, .own_dtype = (plim_dtype)p->dtype, .index = trained};
   w->ok = vec_push(&w->g->parameters, one) && w->ok;
 }
 
-// A group of parts has them in the order in which accelerate names those.
+// A group of parts lists them in the order in which accelerate names them.
 static bool collect(fsdp_group *g, const plim_model *m) {
   static const unsigned order[] = {NORM, EMBEDDING, HEAD};
   gathering w = {g, 0, true};
@@ -88,7 +87,7 @@ static bool collect(fsdp_group *g, const plim_model *m) {
   return w.ok;
 }
 
-// fully_shard: what is on the host comes to the card first; with the model's own, the buffers.
+// fully_shard: moves parameters on the host to the card first; the root group also moves the buffers.
 static bool wrap(plim_tape *t, fsdp_group *g, const plim_model *m) {
   if (!collect(g, m)) return false;
   for (size_t i = 0; i < g->parameters.len; i++) plim_tape_move(t, g->parameters.at[i].full);
@@ -97,39 +96,39 @@ static bool wrap(plim_tape *t, fsdp_group *g, const plim_model *m) {
   return true;
 }
 
-static void let_whole_go(plim_tape *t, const fsdp *f, plim_tensor *p) {
+static void free_whole(plim_tape *t, const fsdp *f, plim_tensor *p) {
   plim_resize_storage(t, p, 0);
   p->dtype = (uint8_t)compute_dtype(f, p);
 }
 
 // ---- fully_shard(layer), fully_shard(model) ----------------------------------------------------------
 
-// All parts of a group are there before the whole parameters go.
+// All shards of a group exist before its whole parameters are freed.
 static bool cut_plainly(plim_tape *t, fsdp *f, const plim_model *m) {
   plim_tape_end_host(t);
   for (size_t i = 0; i < f->count; i++) {
     fsdp_group *g = &f->groups[i];
     g->keeps_full = f->how.keeps_full;
     if (!wrap(t, g, m)) return false;
-    for (size_t k = 0; k < g->parameters.len; k++) let_whole_go(t, f, g->parameters.at[k].full);
+    for (size_t k = 0; k < g->parameters.len; k++) free_whole(t, f, g->parameters.at[k].full);
   }
   return true;
 }
 
 // ---- accelerate ---------------------------------------------------------------------------------------
 
-// What variables of accelerate's functions hold longer than the rest.
+// Parameters that variables of accelerate's functions keep alive longer than the others.
 typedef struct {
   plim_tape *t;
   fsdp *f;
   plim_tensor *embedding, *head; // input_weight, output_weight
-  plim_tensor *last;             // of model.named_parameters()
-  plim_tensor *last_updated;     // of the optimizer's
-  plim_tensors stand_ins;        // for the optimizer's, meanwhile
+  plim_tensor *last;             // last of model.named_parameters()
+  plim_tensor *last_updated;     // last of the optimizer's parameters
+  plim_tensors stand_ins;        // placeholders for the optimizer's parameters
   bool was_on_host, ok;
 } preparing;
 
-// Trainer's optimizer has what decays first.
+// Trainer's optimizer lists the parameters with weight decay first.
 static plim_tensor *last_updated(const plim_model *m) {
   size_t i = m->parameters.len;
   while (m->is_grouped_by_decay && i && plim_decays(m, m->parameters.at[i - 1])) i--;
@@ -156,7 +155,7 @@ static void widen(void *context, plim_tensor *p, size_t trained) {
   if (trained != SIZE_MAX && p->dtype != PLIM_FP32) plim_retype(w->t, p, PLIM_FP32);
 }
 
-// On the card, the optimizer gets tensors of one element that its parameters are found again by.
+// If the model is on the card, the optimizer gets one-element tensors by which its parameters are found again.
 static void put_stand_ins(preparing *w, const plim_model *m) {
   for (size_t i = 0; i < m->parameters.len && !w->was_on_host; i++) {
     plim_tensor *one = NULL;
@@ -165,24 +164,24 @@ static void put_stand_ins(preparing *w, const plim_model *m) {
   }
 }
 
-static void let_unheld_go(void *context, plim_tensor *p, size_t trained) {
+static void free_unheld(void *context, plim_tensor *p, size_t trained) {
   preparing *w = context;
   (void)trained;
-  if (!is_held(w, p)) let_whole_go(w->t, w->f, p);
+  if (!is_held(w, p)) free_whole(w->t, w->f, p);
 }
 
-// A state dict holds what was on the card until all is sharded; what comes from the host it does not.
-static void let_group_go(preparing *w, const fsdp_group *g) {
+// accelerate's state dict keeps parameters on the card alive until everything is sharded, but not those on the host.
+static void free_group(preparing *w, const fsdp_group *g) {
   for (size_t i = 0; i < g->parameters.len && w->was_on_host; i++)
-    let_unheld_go(w, g->parameters.at[i].full, 0);
+    free_unheld(w, g->parameters.at[i].full, 0);
 }
 
-static void let_held_go(preparing *w) {
+static void free_held(preparing *w) {
   plim_tensor *const held[] = {w->last, w->embedding, w->head, w->last_updated};
   for (size_t i = 0; i < sizeof held / sizeof *held; i++)
     if (held[i] && (i == 3 || held[i] != w->last_updated) &&
         (i > 0 || (held[i] != w->embedding && held[i] != w->head)))
-      let_whole_go(w->t, w->f, held[i]);
+      free_whole(w->t, w->f, held[i]);
   while (w->stand_ins.len) plim_release(w->t, w->stand_ins.at[--w->stand_ins.len]);
 }
 
@@ -197,10 +196,10 @@ static bool cut_as_accelerate(plim_tape *t, fsdp *f, const plim_model *m) {
     fsdp_group *g = &f->groups[i];
     g->keeps_full = f->how.keeps_full || i > f->shards.layers + FSDP_EMBEDDING;
     w.ok = wrap(t, g, m);
-    let_group_go(&w, g);
+    free_group(&w, g);
   }
-  if (!w.was_on_host) plim_each_parameter(m, let_unheld_go, &w);
-  let_held_go(&w);
+  if (!w.was_on_host) plim_each_parameter(m, free_unheld, &w);
+  free_held(&w);
   vec_free(&w.stand_ins);
   return w.ok;
 }

@@ -16,7 +16,7 @@ const char *const plim_strategy_names[PLIM_STRATEGIES + 1] = {
 
 static int64_t given_or(int64_t given, int64_t otherwise) { return given ? given : otherwise; }
 
-// runtime/zero/config.py of DeepSpeed 0.19.
+// Defaults of runtime/zero/config.py in DeepSpeed 0.19.
 plim_zero_sizes plim_zero_sizes_of(const plim_sharding *how) {
   const plim_zero_sizes *given = &how->sizes;
   return (plim_zero_sizes){.reduce_bucket = given_or(given->reduce_bucket, 500000000),
@@ -66,7 +66,7 @@ bool plim_shard(plim_tape *t, plim_model *m, const plim_sharding *how) {
   return plim_wrap(t, m, s);
 }
 
-// ---- the CPU's memory -------------------------------------------------------------------------------
+// ---- host memory ------------------------------------------------------------------------------------
 
 uint64_t plim_pinned_bytes(uint64_t bytes) {
   uint64_t power = 1;

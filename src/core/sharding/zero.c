@@ -1,8 +1,9 @@
-// DeepSpeed ZeRO, stages 1 and 2: the parameters of each of the optimizer's groups lie in one flat piece of memory on
-// every GPU; each updates its partition of it, with a float32 copy and the optimizer's state for that alone. Stage 2
-// also keeps only the gradients of the partition. Read off DeepSpeed 0.19 (runtime/zero/stage_1_and_2.py).
+// DeepSpeed ZeRO, stages 1 and 2. The parameters of each optimizer group are stored in one flat buffer on every GPU;
+// each GPU updates its partition of it and has a float32 copy and optimizer state only for that. Stage 2 also keeps
+// only the gradients of the partition. Follows DeepSpeed 0.19 (runtime/zero/stage_1_and_2.py).
 #include <stdlib.h>
 
+#include "rounding.h"
 #include "sharding.h"
 #include "tape_state.h"
 #include "traffic.h"
@@ -17,47 +18,47 @@ typedef struct {
   struct zero *all;
   struct group *in;
   plim_tensor *tensor;
-  int64_t offset, elements; // in the flat memory
+  int64_t offset, elements; // in the flat buffer
 } parameter;
 
-// Parameters that the optimizer treats alike.
+// A parameter group of the optimizer.
 typedef struct group {
   parameter *parameters;
   size_t count;
   int64_t partition;   // elements
-  plim_tensor *flat;   // all of its parameters
-  plim_tensor *master; // this rank's partition in float32; over no memory of the card if offloaded
-  plim_tensor *tried;  // a gradient, to try
+  plim_tensor *flat;   // all parameters of the group
+  plim_tensor *master; // this rank's partition in float32; on the host if offloaded
+  plim_tensor *tried;  // temporary gradient of initialize_optimizer_states
 } group;
 
-enum { MOST_GROUPS = 2 }; // with weight decay and without, as Trainer makes them
+enum { MOST_GROUPS = 2 }; // with weight decay and without, as Trainer creates them
 
 typedef struct zero {
   plim_shards shards;
   plim_sharding how;
-  int64_t most; // elements in a bucket
+  int64_t most; // capacity of a bucket in elements
   plim_dtype dtype;
-  parameter *parameters; // group by group
+  parameter *parameters; // sorted by group
   size_t count;
   group groups[MOST_GROUPS];
   size_t group_count;
-  plim_tensor *staging;    // of one gradient on its way to the CPU
-  plim_tensor *buffer;     // gradients on their way to be reduced
-  plim_tensor *other;      // the next ones, while those are
-  plim_tensor *owned;      // gradients of the partition, of this backward
-  plim_tensor *averaged;   // and of the whole step
-  plim_tensor *norm;       // of all gradients; the last one
-  vec(parameter *) bucket; // what is in the buffer
+  plim_tensor *staging;    // for one gradient that is copied to the host
+  plim_tensor *buffer;     // gradients waiting to be reduced
+  plim_tensor *other;      // overlap_comm: the next gradients while those are reduced
+  plim_tensor *owned;      // gradients of the partition from this backward
+  plim_tensor *averaged;   // gradients of the partition from the whole step
+  plim_tensor *norm;       // the last norm of all gradients
+  vec(parameter *) bucket; // parameters whose gradients are in the buffer
   int64_t bucket_elements;
-  double reduced;   // when the last bucket is
-  bool accumulates; // in a step, gradients on the host
+  double reduced;   // when the last bucket is reduced
+  bool accumulates; // gradients of several passes are added up on the host
 } zero;
 
 static bool keeps_gradients(const zero *z) { return z->how.strategy == PLIM_SHARD_ZERO1; }
 
 static bool is_owned(const parameter *p) { return p->offset < p->in->partition; }
 
-// Of a parameter's gradient, what lies in this rank's partition.
+// How many elements of the parameter's gradient lie in this rank's partition.
 static int64_t owned_elements(const parameter *p) {
   int64_t left = p->in->partition - p->offset;
   return left < p->elements ? left : p->elements;
@@ -65,7 +66,7 @@ static int64_t owned_elements(const parameter *p) {
 
 // ---- reducing -------------------------------------------------------------------------------------
 
-// Neighbours in the bucket that go to the same rank are one piece.
+// Adjacent gradients in the bucket that go to the same rank form one piece.
 static size_t pieces_of(const zero *z) {
   size_t pieces = 0;
   int64_t last_rank = -1;
@@ -86,7 +87,7 @@ static int64_t all_owned_elements(const zero *z) {
   return elements;
 }
 
-// Norms are taken in float64; the gradient goes to the CPU in float32.
+// Norms are computed in float64; the gradient is copied to the host in float32.
 static void offload(plim_tape *t, parameter *p) {
   int64_t elements = owned_elements(p);
   plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(elements), PLIM_FP64));
@@ -108,7 +109,8 @@ static void await_reduced(plim_tape *t, const zero *z) {
   else plim_await(t, z->reduced);
 }
 
-// In float32 where the step ends. Gradients of several passes go to the host and back in their own type to be added up.
+// At the end of a step, gradients are copied in float32. Those of several passes are copied to the host and back in
+// their own dtype to be added up.
 static double offloaded_bytes(const plim_tape *t, zero *z) {
   double elements = (double)z->bucket_elements / (double)z->how.world;
   z->accumulates |= !plim_const_state(t)->ends_step;
@@ -116,8 +118,8 @@ static double offloaded_bytes(const plim_tape *t, zero *z) {
                      (z->accumulates ? 2 * plim_dtype_bytes[z->dtype] : 0));
 }
 
-// On the compute stream, unless overlap_comm is asked for: then the end of backward waits. Where a bucket goes
-// to several ranks it is reduced for all of them (use_multi_rank_bucket_allreduce).
+// Reduces on the compute stream, unless overlap_comm is on; then backward waits at its end. A bucket for several ranks
+// is all-reduced (use_multi_rank_bucket_allreduce).
 static void send_bucket(plim_tape *t, zero *z) {
   double element = plim_dtype_bytes[z->dtype], bytes = (double)z->bucket_elements * element;
   z->reduced = plim_send_reduce(t, bytes, plim_traffic_now(t));
@@ -141,7 +143,7 @@ static void reduce_bucket(plim_tape *t, zero *z) {
   z->bucket_elements = 0;
 }
 
-// A gradient larger than the whole bucket stays where it is.
+// A gradient larger than the bucket is not copied.
 static void add_to_bucket(plim_tape *t, parameter *p) {
   zero *z = p->all;
   plim_tensor *x = p->tensor;
@@ -161,7 +163,7 @@ static void on_grad(plim_tape *t, void *context) {
   if (!keeps_gradients(z)) add_to_bucket(t, p);
 }
 
-// Gradients of the first part of a step are added to in place by those of the others.
+// Gradients of later passes are added in place to those of the first pass of a step.
 static void after_engine_backward(plim_tape *t, plim_shards *s, bool is_last) {
   zero *z = (zero *)s;
   if (keeps_gradients(z) && !is_last) return;
@@ -198,7 +200,7 @@ static void before_step(plim_tape *t, plim_shards *s) {
 
 static bool is_in_pieces(const group *g) { return g->count > 1 && is_owned(&g->parameters[1]); }
 
-// The gradients of a group's partition, put together and in float32, are the optimizer's.
+// The optimizer gets the gradients of the group's partition, concatenated and in float32.
 static void before_update(plim_tape *t, plim_shards *s, size_t index) {
   zero *z = (zero *)s;
   group *g = &z->groups[index];
@@ -209,7 +211,7 @@ static void before_update(plim_tape *t, plim_shards *s, size_t index) {
   if (index + 1 == z->group_count) drop(t, &z->averaged);
 }
 
-// The new parameters, from the host if they are made there, go to all ranks.
+// The updated parameters are all-gathered, after they are copied from the host if they were updated there.
 static void after_step(plim_tape *t, plim_shards *s) {
   zero *z = (zero *)s;
   int64_t elements = all_partitions(z);
@@ -247,7 +249,7 @@ static void add_group(zero *z, const plim_model *m, bool decaying) {
     if (decays == decaying) add_parameter(z, g, x);
   }
   if (!g->count) return;
-  g->partition = (elements_of(g) + step - 1) / step * step / z->how.world;
+  g->partition = plim_round_up(elements_of(g), step) / z->how.world;
   z->group_count++;
 }
 
@@ -275,7 +277,7 @@ static int64_t largest_of(const zero *z) {
   return most;
 }
 
-// Pinned: masters, their copies in the parameters' dtype, gradients, and room for the largest gradient.
+// Pinned: masters, their copies in the parameters' dtype, gradients, and a buffer for the largest gradient.
 static void count_host(zero *z) {
   uint64_t element = plim_dtype_bytes[z->dtype];
   z->shards.pinned_bytes = plim_pinned_bytes(element * (uint64_t)largest_of(z));
@@ -301,7 +303,7 @@ static void try_gradients(plim_tape *t, zero *z) {
   for (size_t i = 0; i < z->group_count; i++) drop(t, &z->groups[i].tried);
 }
 
-// The cache is emptied before each group.
+// DeepSpeed empties the cache before each group.
 static void make_groups(plim_tape *t, zero *z) {
   for (size_t i = 0; i < z->group_count; i++) {
     plim_tape_empty_cache(t);

@@ -1,8 +1,9 @@
-// DeepSpeed ZeRO, stage 3: parameters are partitioned too. Its hooks around modules, and around layers for parameters
-// whose modules the tape does not call as such; and how gradients are reduced. Read off DeepSpeed 0.19
+// DeepSpeed ZeRO, stage 3, which also partitions the parameters: the hooks around modules, or around layers for
+// parameters whose modules the tape does not call as such, and the reduction of gradients. Follows DeepSpeed 0.19
 // (runtime/zero/stage3.py, parameter_offload.py).
 #include <stdlib.h>
 
+#include "rounding.h"
 #include "traffic.h"
 #include "zero3_impl.h"
 #include "zero_work.h"
@@ -19,7 +20,7 @@ static group *behind_layers(zero3 *z) { return &z->groups[z->group_count - 1]; }
 
 #define NORM_ELEMENTS 250000000 // stage3.py, _constant_buffered_norm2: buffer_size
 
-// Offloaded gradients are copied and their norms taken in float64, one by one, beside the others.
+// Offloaded gradients are copied one by one; their norms are computed in float64, in addition to the total.
 static void offload(plim_tape *t, const parameter *p) {
   plim_tensor *copy = empty_for(t, PLIM_FOR_WORKSPACE, dims(p->part), p->all->dtype);
   for (int64_t done = 0; done < p->part; done += NORM_ELEMENTS) {
@@ -29,8 +30,8 @@ static void offload(plim_tape *t, const parameter *p) {
   plim_consume(t, copy);
 }
 
-// Beside what the card computes: overlap_comm is on in this stage. To the host and back to the card, to be added to
-// by the next pass, or, in float32, to the host for the optimizer.
+// Overlaps with computing: overlap_comm is on in this stage. Offloaded gradients go to the host and back to the card,
+// where the next pass adds to them; at the end of a step they also go to the host in float32 for the optimizer.
 static void send_bucket(plim_tape *t, zero3 *z) {
   double whole = (double)z->bucket_elements * plim_dtype_bytes[z->dtype];
   z->reduced = plim_send_scatter(t, whole, plim_traffic_now(t));
@@ -60,8 +61,8 @@ static void reduce_bucket(plim_tape *t, zero3 *z) {
   plim_state(t)->stream = was;
 }
 
-// A gradient is copied into the bucket. A module is let go when its input has its gradient; those of embeddings have
-// none, and they stay until the end.
+// Copies the gradient into the bucket. A module is released when its input's gradient has arrived; embeddings have no
+// such gradient and stay until the end.
 static void on_grad(plim_tape *t, void *context) {
   parameter *p = context;
   zero3 *z = p->all;
@@ -75,7 +76,7 @@ static void on_grad(plim_tape *t, void *context) {
 
 // ---- hooks ----------------------------------------------------------------------------------------
 
-// In backward: what was used before is no longer needed.
+// In backward: releases the previous group, which is no longer needed.
 static void use_again(plim_tape *t, void *context) {
   group *g = context;
   zero3 *z = g->all;
@@ -91,8 +92,8 @@ static plim_hook *gather_again(group *g) {
   return &g->before_backward;
 }
 
-// Modules without parameters of their own are called, too. Of models: the one with a head, and the one in it; peft's
-// are around these. Before the layers: the rotary embedding. Of a layer: itself and its attention.
+// Modules without parameters are called, too. Models: the one with a head and the one inside it, with peft two more
+// around them. Before the layers: the rotary embedding. In a layer: itself and its attention.
 enum { MODELS = 2, MODELS_OF_PEFT = 4, MODULES_OF_LAYER = 2 };
 
 static void before_model(plim_tape *t, plim_shards *s) {
@@ -124,7 +125,7 @@ static void pass_on(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tens
   out[0] = in[0];
 }
 
-// What comes before the layers is gathered for its backward, too.
+// The group before the layers is gathered for its backward, too.
 static plim_tensor *before_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *x) {
   zero3 *z = (zero3 *)s;
   if (layer == 0) before_layers(z)->modules = zero_count_modules(t);
@@ -193,14 +194,14 @@ static group *layers_group(zero3 *z, const parameter *p, bool is_behind) {
                           : before_layers(z);
 }
 
-// A bias is with the weight before it.
+// A bias belongs to the module of the weight before it.
 static group *module_of(parameter *p) {
   bool is_bias = p->tensor->module == PLIM_MODULE_BIAS && p > p->all->parameters;
   parameter *weight = is_bias ? p - 1 : p;
   return weight->tensor->module == PLIM_MODULE_WEIGHT ? &weight->module : NULL;
 }
 
-// lora_A, the first behind a module that is frozen.
+// lora_A: the first trained parameter after a frozen module.
 static bool is_asked_around(const parameter *p) {
   return p->is_trained && p->tensor->behind && p > p->all->parameters && !p[-1].is_trained;
 }
@@ -211,8 +212,8 @@ static bool ask_around(parameter *p) {
   return add_member(&weight->around, p);
 }
 
-// Outside of the layers: what the model lists first is used first. A table used at both ends (a tied
-// head) is in the group behind the layers, too.
+// Parameters outside the layers that the model lists first are used first. A table used at both ends (a tied head) is
+// also in the group after the layers.
 static bool group_parameters(zero3 *z) {
   bool ok = true, has_head = false, is_behind = false;
   for (size_t i = 0; i < z->count; i++) {
@@ -232,7 +233,7 @@ static void add_parameter(zero3 *z, plim_tensor *x, bool is_trained) {
   *p = (parameter){.all = z, .tensor = x, .elements = elements, .is_trained = is_trained};
   p->module = p->around = (group){.all = z, .is_module = true};
   x->sharded = p;
-  p->part = (elements + z->how.world - 1) / z->how.world;
+  p->part = plim_ceil_div(elements, z->how.world);
   p->is_persistent = elements <= z->sizes.persistent;
   if (!is_trained) return;
   x->on_grad = (plim_hook){on_grad, p};

@@ -1,6 +1,5 @@
-// DeepSpeed ZeRO, stage 3: parameters that are partitioned are gathered when a module needs them and ahead of that, and
-// let go when they are not needed again soon. Read off DeepSpeed 0.19 (partitioned_param_coordinator.py,
-// partition_parameters.py).
+// DeepSpeed ZeRO, stage 3: partitioned parameters are gathered when a module needs them, or prefetched, and released if
+// they are not needed again soon. Follows DeepSpeed 0.19 (partitioned_param_coordinator.py, partition_parameters.py).
 #include "traffic.h"
 #include "zero3_impl.h"
 #include "zero_work.h"
@@ -18,9 +17,9 @@ static uint64_t whole_bytes(const parameter *p) {
 
 static bool is_here(const parameter *p) { return p->is_whole || p->flat; }
 
-// Parameters that are asked for together travel together; offloaded parts come from the host first, and Python waits
-// for them: `tensor.to(device)` of several ranks returns when it is done, and with one rank the next parameter that is
-// used waits for all that was asked for.
+// Parameters requested together are gathered together. Offloaded partitions are first copied from the host, and Python
+// waits for them: with several ranks `tensor.to(device)` returns when it is done; with one rank the next parameter
+// that is used waits for all requests so far.
 static double send_parts(plim_tape *t, const zero3 *z, double whole) {
   double after = 0;
   if (!(whole > 0)) return 0;
@@ -30,7 +29,7 @@ static double send_parts(plim_tape *t, const zero3 *z, double whole) {
   return plim_send_gather(t, whole, after);
 }
 
-// One rank alone has nothing to gather: what is on the card is used as it is.
+// A single rank has nothing to gather: partitions on the card are used directly.
 static bool uses_parts(const zero3 *z) { return z->how.world == 1 && !z->how.offloads_parameters; }
 
 static void copy_out(plim_tape *t, parameter *p) {
@@ -52,7 +51,7 @@ static void gather(plim_tape *t, parameter *p) {
 
 enum { MOST_TOGETHER = 256 };
 
-// Those of one type go into one piece of memory first.
+// Parameters of one dtype are gathered into one buffer.
 static void gather_type(plim_tape *t, parameter **members, size_t count, plim_dtype dtype) {
   plim_tensor *flat = NULL, *parts[MOST_TOGETHER];
   size_t part_count = 0;
@@ -79,7 +78,8 @@ static void gather_together(plim_tape *t, parameter **members, size_t count) {
   for (size_t i = 0; i < count; i++) gather(t, members[i]);
 }
 
-// All that came together is copied out when the first of it is needed; their memory goes when all have been.
+// All parameters gathered together are copied out when the first of them is needed; the buffer is freed when all have
+// been copied.
 static void wait_for(plim_tape *t, parameter *p) {
   zero3 *z = p->all;
   bool is_first = p->flat && !p->is_whole;
@@ -99,9 +99,9 @@ static void send_together(plim_tape *t, parameter **members, size_t count) {
     if (!is_here(members[i])) members[i]->ready = ready;
 }
 
-// ---- ahead of time --------------------------------------------------------------------------------
+// ---- prefetching ----------------------------------------------------------------------------------
 
-// The next of the queue, or NULL at its end; `at`: where in the trace it is used.
+// Takes the next parameter of the queue, NULL at its end; sets *at to the trace position where it is used.
 static parameter *take_queued(zero3 *z, size_t *at) {
   while (z->queued < z->trace.len && z->queued_member >= z->trace.at[z->queued]->members.len)
     z->queued++, z->queued_member = 0;
@@ -110,7 +110,7 @@ static parameter *take_queued(zero3 *z, size_t *at) {
   return z->trace.at[z->queued]->members.at[z->queued_member++];
 }
 
-// What is used now need not be fetched ahead any more.
+// Removes parameters that are used now from the prefetch queue.
 static void pass_by(zero3 *z, const group *g) {
   size_t left = 0, at;
   for (size_t i = 0; i < g->members.len; i++) left += g->members.at[i]->claimed <= z->position;
@@ -128,7 +128,7 @@ static bool is_one_of(parameter *const *some, size_t count, const parameter *p) 
   return false;
 }
 
-// What the trace names next, as far as room for live parameters allows.
+// Prefetches what the trace names next, as far as the limit on live parameters allows.
 static void prefetch_some(plim_tape *t, zero3 *z) {
   parameter *chosen[MOST_TOGETHER], *p = NULL;
   size_t count = 0, at = 0;
@@ -164,7 +164,7 @@ void zero3_use(plim_tape *t, group *g) {
   plim_state(t)->stream = was;
 }
 
-// The first pass keeps nothing.
+// Persistent parameters are kept only after the first pass, which records the trace.
 void zero3_release(plim_tape *t, parameter *p) {
   if (!p->is_whole || (p->is_persistent && p->all->is_traced)) return;
   plim_resize_storage(t, p->tensor, 0);
@@ -172,7 +172,7 @@ void zero3_release(plim_tape *t, parameter *p) {
   p->all->live -= p->elements;
 }
 
-// Or was passed over by what is fetched ahead, because it was there.
+// Also true if prefetching skipped the parameter because it was already there.
 bool zero3_is_used_soon(const zero3 *z, const parameter *p) {
   int64_t distance = 0;
   if (z->is_traced && p->claimed > z->position + 1) return true;

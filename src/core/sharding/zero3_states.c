@@ -1,6 +1,5 @@
-// DeepSpeed ZeRO, stage 3: how parameters come to the card in parts, the states of the optimizer, and its step.
-// Read off DeepSpeed 0.19 (runtime/zero/stage3.py, partition_parameters.py) and transformers 5.17
-// (integrations/deepspeed.py).
+// DeepSpeed ZeRO, stage 3: how a model is loaded in partitions, the optimizer's state, and its step. Follows
+// DeepSpeed 0.19 (runtime/zero/stage3.py, partition_parameters.py) and transformers 5.17 (integrations/deepspeed.py).
 #include <stdlib.h>
 
 #include "traffic.h"
@@ -29,7 +28,7 @@ static void take_part(plim_tape *t, parameter *p, plim_tensor **part) {
   plim_resize_storage(t, p->tensor, 0);
 }
 
-// A part on the host comes to the card for that.
+// Gathers a parameter. A partition on the host is first copied to the card.
 static void make_whole(plim_tape *t, parameter *p) {
   plim_dtype dtype = (plim_dtype)p->tensor->dtype;
   plim_resize_storage(t, p->tensor,
@@ -38,12 +37,7 @@ static void make_whole(plim_tape *t, parameter *p) {
     plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(p->part), dtype));
 }
 
-static void visit_whole(plim_tape *t, parameter *p) {
-  make_whole(t, p);
-  plim_resize_storage(t, p->tensor, 0);
-}
-
-// Under zero.Init whatever is made is cast to the type of training.
+// Under zero.Init every new parameter is cast to the training dtype; this is the tensor before the cast, or NULL.
 static plim_tensor *as_in_checkpoint(plim_tape *t, const parameter *p) {
   if (!p->all->how.loads_float32) return NULL;
   return empty_for(t, PLIM_FOR_WORKSPACE, dims(p->elements), PLIM_FP32);
@@ -55,13 +49,13 @@ static void make(plim_tape *t, const parameter *p) {
   plim_consume(t, wide);
 }
 
-// Behind the last parameter of the module that this one begins.
+// Index after the last parameter of the module that begins with `first`.
 static size_t end_of_module(const zero3 *z, size_t first) {
   size_t next = first + 1;
   return next + (next < z->count && z->parameters[next].tensor->module == PLIM_MODULE_BIAS);
 }
 
-// Those of a module are cut when all are there.
+// A module's parameters are partitioned once all of them exist.
 static void make_and_cut(plim_tape *t, zero3 *z, size_t first, size_t end, plim_tensor **parts) {
   for (size_t i = first; i < end; i++) make(t, &z->parameters[i]);
   for (size_t i = first; i < end; i++) take_part(t, &z->parameters[i], &parts[i]);
@@ -76,7 +70,7 @@ static bool is_adapter(const parameter *p) {
   return p->tensor->behind && p->tensor->storage->is_waiting;
 }
 
-// peft's are of the type of what they are on; then all become float32, one by one.
+// peft creates adapters in the dtype of the layer below; then all are cast to float32, one by one.
 static void add_adapters(plim_tape *t, zero3 *z, plim_tensor **narrow) {
   for (size_t i = 0; i < z->count && z->trained_dtype != z->dtype; i++)
     if (is_adapter(&z->parameters[i]))
@@ -89,7 +83,7 @@ static void add_adapters(plim_tape *t, zero3 *z, plim_tensor **narrow) {
   }
 }
 
-// The table that the head shares with the embedding, if it does.
+// The table that head and embedding share; NULL if they are not tied.
 static const parameter *tied_table(const zero3 *z, const plim_model *m) {
   const parameter *table = NULL;
   for (size_t i = 0; m->head && i < z->count; i++) {
@@ -100,7 +94,7 @@ static const parameter *tied_table(const zero3 *z, const plim_model *m) {
   return NULL;
 }
 
-// A head is made before it is tied; its part goes with Python's next collection of garbage.
+// The head is created before it is tied; its partition is freed by Python's next garbage collection.
 static plim_tensor *make_head_and_cut(plim_tape *t, const parameter *table) {
   plim_dtype dtype = (plim_dtype)table->tensor->dtype;
   plim_tensor *wide = as_in_checkpoint(t, table), *part = NULL;
@@ -111,9 +105,9 @@ static plim_tensor *make_head_and_cut(plim_tape *t, const parameter *table) {
   return part;
 }
 
-// deepspeed.zero.Init, which from_pretrained runs under: each parameter is made whole on the card and cut at once;
-// then each is gathered, filled from the checkpoint on the host, and cut again. Adapters come after that, whole.
-// Trainer empties the cache before its engine gets the model.
+// from_pretrained under deepspeed.zero.Init: each parameter is created whole on the card and partitioned at once; then
+// each is gathered, filled from the checkpoint on the host, and partitioned again. Adapters are added after that and
+// are not partitioned yet. Trainer empties the cache before its engine gets the model.
 static void load_in_parts(plim_tape *t, zero3 *z, const plim_model *m, plim_tensor **parts) {
   const parameter *tied = tied_table(z, m);
   plim_tape_end_host(t);
@@ -134,18 +128,19 @@ static void load_in_parts(plim_tape *t, zero3 *z, const plim_model *m, plim_tens
 
 // ---- parts ------------------------------------------------------------------------------------------
 
-// Of the optimizer's groups.
+// Whether p is in the optimizer's group with (or without) weight decay.
 static bool is_in_group(const plim_model *m, const parameter *p, bool decaying) {
   bool decays = !m->is_grouped_by_decay || plim_decays(m, p->tensor);
   return p->is_trained && decays == decaying;
 }
 
-// stage3.py, defragment: the parts that are trained go to the host and come back in one piece.
+// stage3.py, defragment: the trained partitions are copied to the host and come back in one buffer.
 static void put_together(plim_tape *t, zero3 *z, const plim_model *m, plim_tensor **parts) {
   for (size_t i = 0; i < z->count; i++)
     if (!parts[i]) take_part(t, &z->parameters[i], &parts[i]);
   if (!z->how.offloads_optimizer)
-    set(t, &z->tracker, empty_for(t, PLIM_FOR_WORKSPACE, dims(1), PLIM_BOOL)); // infinite gradients
+    // Flag for infinite gradients.
+    set(t, &z->tracker, empty_for(t, PLIM_FOR_WORKSPACE, dims(1), PLIM_BOOL));
   for (int decaying = 1; decaying >= 0; decaying--)
     for (size_t i = 0; i < z->count; i++)
       if (is_in_group(m, &z->parameters[i], decaying)) drop(t, &parts[i]);
@@ -169,7 +164,7 @@ static bool cut(plim_tape *t, zero3 *z, const plim_model *m) {
 typedef struct {
   zero3 *z;
   const plim_model *m;
-  int64_t elements; // of the sub group that is being filled
+  int64_t elements; // of the sub group being filled
   bool ok;
 } filling;
 
@@ -179,7 +174,7 @@ static void close_sub_group(filling *f) {
   f->elements = 0;
 }
 
-// A sub group is full when it has sub_group_size elements or more; each group of the optimizer's has its own.
+// A sub group is full when it has at least sub_group_size elements. The optimizer's groups do not share sub groups.
 static void fill_sub_groups(filling *f, bool decaying) {
   zero3 *z = f->z;
   for (size_t i = 0; i < z->count; i++) {
@@ -207,7 +202,7 @@ static int64_t largest_sub_group(const zero3 *z) {
 
 // ---- states -----------------------------------------------------------------------------------------
 
-// A variable has the last one that was made float32.
+// A variable keeps the last float32 copy alive.
 static void make_masters(plim_tape *t, zero3 *z) {
   plim_tensor *wide = NULL;
   for (size_t i = 0; i < z->sub_groups.len; i++) {
@@ -217,8 +212,8 @@ static void make_masters(plim_tape *t, zero3 *z) {
     set(t, &g->master, empty_for(t, PLIM_FOR_OPTIMIZER, dims(g->elements), PLIM_FP32));
   }
   drop(t, &wide);
-  plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(largest_sub_group(z)),
-                            PLIM_FP32)); // a gradient, to try
+  // Temporary gradient of the initialisation of the optimizer's state.
+  plim_consume(t, empty_for(t, PLIM_FOR_WORKSPACE, dims(largest_sub_group(z)), PLIM_FP32));
 }
 
 static void make_states(plim_tape *t, zero3 *z) {
@@ -229,11 +224,15 @@ static void make_states(plim_tape *t, zero3 *z) {
     set(t, &z->gradients, empty_for(t, PLIM_FOR_GRADIENTS, dims(z->partition), z->dtype));
 }
 
-// create_reduce_and_remove_grad_hooks: a hook is put on a parameter that is whole.
+// create_reduce_and_remove_grad_hooks: gathers each parameter to register its hook.
 static void put_hooks(plim_tape *t, zero3 *z, const plim_model *m) {
   for (int decaying = 1; decaying >= 0; decaying--)
-    for (size_t i = 0; i < z->count; i++)
-      if (is_in_group(m, &z->parameters[i], decaying)) visit_whole(t, &z->parameters[i]);
+    for (size_t i = 0; i < z->count; i++) {
+      parameter *p = &z->parameters[i];
+      if (!is_in_group(m, p, decaying)) continue;
+      make_whole(t, p);
+      plim_resize_storage(t, p->tensor, 0);
+    }
 }
 
 // Pinned: masters and gradients in float32, gradients and, if offloaded, parameters in their own dtype.
@@ -279,7 +278,7 @@ void zero3_before_step(plim_tape *t, plim_shards *s) {
   set(t, &z->norm, empty_for(t, PLIM_FOR_OPTIMIZER, (plim_dims){0}, PLIM_FP32));
 }
 
-// The gradients of a sub group, put together and in float32, are there for its own update alone.
+// The gradients of a sub group, concatenated and in float32, exist only during its update.
 void zero3_before_update(plim_tape *t, plim_shards *s, size_t index) {
   zero3 *z = (zero3 *)s;
   const sub_group *g = &z->sub_groups.at[index];
@@ -288,7 +287,7 @@ void zero3_before_update(plim_tape *t, plim_shards *s, size_t index) {
   plim_consume(t, together);
 }
 
-// Small parameters stay whole: they are cut and gathered after each step.
+// Persistent parameters are partitioned and gathered again after each step.
 static void renew_persistent(plim_tape *t, zero3 *z) {
   for (size_t i = 0; i < z->count; i++)
     if (z->parameters[i].is_persistent) plim_resize_storage(t, z->parameters[i].tensor, 0);
@@ -307,6 +306,6 @@ void zero3_after_step(plim_tape *t, plim_shards *s) {
   plim_update_by_deepspeed(t, (double)z->partition);
   if (z->how.offloads_parameters) return;
   double part = (double)z->partition * plim_dtype_bytes[z->parts->dtype];
-  plim_await(t,
-             plim_copy_pageable(t, part, plim_traffic_now(t))); // rounded by torch, into new memory
+  // torch rounds them on the host, into new memory that is not pinned.
+  plim_await(t, plim_copy_pageable(t, part, plim_traffic_now(t)));
 }

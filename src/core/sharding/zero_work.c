@@ -3,16 +3,16 @@
 #include "tape_state.h"
 #include "work.h"
 
-// Fitted to steps of DeepSpeed 0.19.8 on the host of an H200 (Xeon, virtual machine, Python 3.12), tests/truth/
-// timing_offload.json: docs/measurements.md, "What goes to the host". The same step differs by a fifth to either
-// side from run to run.
+// Fitted to steps of DeepSpeed 0.19.8 on an H200's host (Xeon, virtual machine, Python 3.12),
+// tests/truth/timing_offload.json; see docs/measurements.md, "What goes to the host". The same step varies by a fifth
+// in both directions from run to run.
 static const struct {
-  double visit_seconds;     // the hooks around one module's forward, or around its backward
-  double gather_seconds;    // a parameter fetched, waited for, and let go again
-  double gradient_seconds;  // its hook, and the copy into a bucket
-  double offloaded_seconds; // its norm, a look for infinities, and the copies to the host
-  double step_seconds;      // walks over all parameters around the optimizer
-  double norm_seconds;      // of an offloaded gradient, added up
+  double visit_seconds;     // hooks around the forward of one module, or around its backward
+  double gather_seconds;    // a parameter fetched, waited for and released
+  double gradient_seconds;  // its hook and the copy into a bucket
+  double offloaded_seconds; // its norm, the search for infinities, and copies to the host
+  double step_seconds;      // loops over all parameters around the optimizer
+  double norm_seconds;      // adding up the norm of one offloaded gradient
 } python = {.visit_seconds = 350e-6,
             .gather_seconds = 50e-6,
             .gradient_seconds = 150e-6,

@@ -1,4 +1,4 @@
-// The switch of torch.autocast, and the casts of leaves that live until it is turned off.
+// torch.autocast: turning it on and off, and the casts of leaves that it keeps until it is turned off.
 #include "tape_impl.h"
 
 plim_dtype plim_autocast(plim_tape *t, plim_dtype dtype) {

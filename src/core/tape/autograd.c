@@ -1,4 +1,4 @@
-// The graph and the engine that walks it.
+// Autograd: the graph of nodes, and the engine that runs backward over it.
 #include <string.h>
 
 #include "kernels.h"
@@ -7,7 +7,7 @@
 
 #include "tape_names.h"
 
-#define ACCUMULATE_SEQUENCE UINT64_MAX // AccumulateGrad nodes always run first
+#define ACCUMULATE_SEQUENCE UINT64_MAX // AccumulateGrad nodes run first
 
 bool set_grad_mode(plim_tape *t, bool on) {
   bool was = t->grad_mode;
@@ -37,7 +37,7 @@ static void doom(plim_tape *t, plim_grad_node *n) {
   if (--n->refs == 0 && !vec_push(&t->doomed, n)) t->state.failed = true;
 }
 
-// Rooms for 1, 2, 4 or 8 edges.
+// Edge arrays come from one of four pools, for 1, 2, 4 or 8 edges.
 static int edges_class(int count) { return count <= 1 ? 0 : count <= 2 ? 1 : count <= 4 ? 2 : 3; }
 
 static plim_edge *edges_new(plim_tape *t, int count) {
@@ -61,8 +61,8 @@ static void node_destroy(plim_tape *t, plim_grad_node *n) {
   plim_release(t, leaf);
 }
 
-// A chain of nodes is let go one by one, not by recursion: graphs are deep. A graph that hangs on a
-// tensor of one of them goes whole, before that tensor's memory.
+// Nodes of a chain are destroyed in a loop and not by recursion, because graphs are deep. If destroying a node
+// releases a tensor with a graph of its own, that graph is destroyed completely before the tensor's memory is freed.
 void plim_node_release(plim_tape *t, plim_grad_node *n) {
   size_t before = t->doomed.len;
   doom(t, n);
@@ -80,6 +80,11 @@ static plim_grad_node *accumulator_of(plim_tape *t, plim_tensor *leaf) {
   plim_retain(leaf);
   leaf->accumulator = n;
   return n;
+}
+
+// The node that gets the gradient of x: the one that computed it, or the AccumulateGrad node of a leaf.
+static plim_grad_node *node_of(plim_tape *t, plim_tensor *x) {
+  return x->fn ? x->fn : accumulator_of(t, x);
 }
 
 plim_grad_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *const *inputs,
@@ -101,7 +106,7 @@ plim_grad_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor
   n->edges = edges_new(t, count);
   for (int i = 0; i < count; i++) {
     if (!needs_grad(t, inputs[i])) continue;
-    plim_grad_node *next = inputs[i]->fn ? inputs[i]->fn : accumulator_of(t, inputs[i]);
+    plim_grad_node *next = node_of(t, inputs[i]);
     next->refs++;
     n->edges[i] = (plim_edge){next, inputs[i]->output};
   }
@@ -110,7 +115,7 @@ plim_grad_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor
 
 void node_before(plim_tape *t, plim_tensor *x, plim_hook *hook) {
   if (!x->fn && !needs_grad(t, x)) return;
-  plim_grad_node *n = x->fn ? x->fn : accumulator_of(t, x);
+  plim_grad_node *n = node_of(t, x);
   plim_hook **end = &n->before;
   while (*end && *end != hook) end = &(*end)->next;
   *end = hook;
@@ -121,7 +126,7 @@ void node_save(plim_tape *t, plim_grad_node *n, plim_tensor *x) {
   else if (x) saved_pack(t, n, n->saved_count++, x, false);
 }
 
-// An output is saved without its node, or the two would keep each other alive.
+// An output is saved without its node; otherwise the two would keep each other alive.
 void node_save_output(plim_tape *t, plim_grad_node *n, plim_tensor *x) {
   if (n->saved_count == PLIM_MAX_SAVED) t->state.failed = true;
   else saved_pack(t, n, n->saved_count++, x, true);
@@ -153,18 +158,18 @@ void drop_graph(plim_tape *t, plim_tensor *x) {
 
 typedef struct {
   plim_grad_node *node;
-  uint32_t missing, arrival; // gradients that have not come yet; order of becoming ready
+  uint32_t missing, arrival; // gradients still to arrive; order in which it became ready
   plim_tensor *in[PLIM_MAX_EDGES];
 } task;
 
 typedef struct {
   plim_tape *t;
-  vec(task) tasks; // by discovery
+  vec(task) tasks; // in order of discovery
   vec(uint32_t) ready;
   uint32_t arrivals;
 } engine;
 
-// Nodes carry their task's number while the engine runs; it is one more than the index.
+// While the engine runs, a node's `task` is 1 + its index in `tasks`; 0: it has none.
 static task *task_of(engine *e, const plim_grad_node *n) { return &e->tasks.at[n->task - 1]; }
 
 static void need(engine *e, plim_grad_node *n) {
@@ -191,7 +196,7 @@ static void make_ready(engine *e, task *k) {
   if (!vec_push(&e->ready, (uint32_t)(k - e->tasks.at))) e->t->state.failed = true;
 }
 
-// The node made last, of AccumulateGrad nodes the first that became ready.
+// Takes the node that was made last; among AccumulateGrad nodes, the one that became ready first.
 static task *take_ready(engine *e) {
   size_t best = 0;
   for (size_t i = 1; i < e->ready.len; i++) {
@@ -205,13 +210,13 @@ static task *take_ready(engine *e) {
   return k;
 }
 
-// Nobody else can see it: no other tensor, or only the one it is a view of.
+// Whether no other tensor shares the storage, except (with DeepSpeed's linear) the tensor that x is a view of.
 static bool is_alone(const plim_tape *t, const plim_tensor *x) {
   bool is_only_view = t->state.has_own_linear && x->base && x->base->refs == 1;
   return x->refs == 1 && x->storage->refs == (is_only_view ? 2 : 1);
 }
 
-// A second gradient is added in place if nobody else can see the first.
+// Adds a second gradient in place if nothing else refers to the first one, as PyTorch's InputBuffer does.
 static void accumulate(plim_tape *t, plim_tensor **slot, plim_tensor *more) {
   plim_tensor *first = *slot;
   bool in_place = plim_is_dense(first) && is_alone(t, first);
@@ -232,7 +237,8 @@ static void repurpose(plim_tape *t, const plim_tensor *x, plim_purpose purpose) 
   if (s->bytes && t->sink.repurpose) t->sink.repurpose(t->sink.context, s->id, purpose);
 }
 
-// The gradient of a leaf is stolen if nobody else holds it, or added in place if there is one.
+// The first gradient of a leaf is taken over without a copy if nothing else refers to it; later ones are added in
+// place.
 static void accumulate_leaf(plim_tape *t, plim_grad_node *n, plim_tensor *grad) {
   plim_tensor *leaf = n->leaf;
   if (!leaf->grad) {
@@ -245,7 +251,7 @@ static void accumulate_leaf(plim_tape *t, plim_grad_node *n, plim_tensor *grad) 
   } else plim_work_map(t, leaf->grad, grad, leaf->grad);
 }
 
-// Gradients take the shape and dtype of what they are for.
+// Reduces broadcast gradients to the shape of their input and casts them to its dtype.
 static void fit(plim_tape *t, const plim_grad_node *n, plim_tensor **out) {
   for (int i = 0; i < n->edge_count; i++) {
     if (!out[i] || !n->edges[i].node) continue;
@@ -273,7 +279,7 @@ static void deliver(engine *e, plim_grad_node *n, plim_tensor **out) {
   }
 }
 
-// What is offloaded is moved to `hosts` meanwhile.
+// Recomputes or fetches the saved tensors. The host copies of offloaded ones are kept in `hosts` meanwhile.
 static void unpack(plim_tape *t, plim_grad_node *n, plim_tensor **hosts) {
   for (int i = 0; i < n->saved_count; i++) {
     if (n->packed >> i & 1) n->saved[i] = saved_unpack(t, n, i);
@@ -282,7 +288,7 @@ static void unpack(plim_tape *t, plim_grad_node *n, plim_tensor **hosts) {
   }
 }
 
-// What was computed again or fetched is needed once. C++ lets go of its variables in reverse.
+// Recomputed and fetched tensors are needed only once. C++ destroys local variables in reverse order.
 static void drop_unpacked(plim_tape *t, plim_grad_node *n, plim_tensor *const *hosts) {
   for (int k = 0; k < n->saved_count; k++) {
     int i = n->is_python ? k : n->saved_count - 1 - k;
@@ -291,7 +297,7 @@ static void drop_unpacked(plim_tape *t, plim_grad_node *n, plim_tensor *const *h
   }
 }
 
-// What a kernel made although nobody wants it.
+// Drops gradients that a kernel computed although no edge needs them.
 static void drop_unwanted(plim_tape *t, const plim_grad_node *n, plim_tensor **out) {
   for (int i = 0; i < n->edge_count; i++) {
     if (n->edges[i].node || !out[i]) continue;
@@ -318,7 +324,7 @@ static void run(engine *e, task *k) {
     if (n->leaf->on_grad.run) n->leaf->on_grad.run(t, n->leaf->on_grad.context);
   } else {
     unpack(t, n, hosts);
-    if (!t->state.failed) n->function(t, n, in, out); // or what it needs may not be there
+    if (!t->state.failed) n->function(t, n, in, out); // a failure may leave saved tensors missing
     drop_unwanted(t, n, out);
     drop_unpacked(t, n, hosts);
     for (int i = 0; i < n->edge_count; i++)
@@ -333,10 +339,6 @@ static void run(engine *e, task *k) {
   deliver(e, n, out);
 }
 
-static plim_edge edge_of(plim_tape *t, plim_tensor *x) {
-  return (plim_edge){x->fn ? x->fn : accumulator_of(t, x), x->output};
-}
-
 void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad) { backward_all(t, &x, &grad, 1); }
 
 void backward_all(plim_tape *t, plim_tensor *const *xs, plim_tensor *const *grads, int count) {
@@ -346,7 +348,7 @@ void backward_all(plim_tape *t, plim_tensor *const *xs, plim_tensor *const *grad
   plim_program_point place_was = t->place;
   uint8_t purpose_was = t->purpose;
   for (int i = 0; i < count; i++) {
-    roots[i] = edge_of(t, xs[i]);
+    roots[i] = (plim_edge){node_of(t, xs[i]), xs[i]->output};
     roots[i].node->refs++;
     need(&e, roots[i].node);
   }

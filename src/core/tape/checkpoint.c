@@ -1,9 +1,9 @@
-// Checkpointing: saved tensors that are computed again in backward.
+// Activation checkpointing (torch.utils.checkpoint) and offloading of saved tensors (save_on_cpu).
 //
-// Without reentry, forward runs as usual, but what its nodes save is packed into numbers. The first
-// node of the function that needs one runs the function again; what that saves, by number, is what
-// was wanted. It stops as soon as the last number is served, in the middle of the operator that
-// would save it.
+// Without reentry, forward runs as usual, but a node notes only the number of each tensor it would save. The first
+// node of the checkpoint that needs a tensor in backward runs the function again, which provides all tensors by
+// number. As in PyTorch, that run stops with an exception as soon as the last number is provided, in the middle of
+// the operator that saves it.
 #include <string.h>
 
 #include "tape_impl.h"
@@ -15,12 +15,12 @@
 struct plim_checkpoint {
   plim_closure call;
   plim_tensor *input;
-  vec(plim_tensor *) recomputed; // by number; NULL once fetched
-  vec(uint32_t) forgotten;       // numbers that nobody can ask for any more
+  vec(plim_tensor *) recomputed; // by number; NULL once taken
+  vec(uint32_t) forgotten;       // numbers whose node was freed before recomputation
   uint32_t refs, count, cursor;
   plim_dtype autocast;
   bool is_done, is_linked;
-  struct plim_checkpoint *next, *before; // others that were computed again and are still alive
+  struct plim_checkpoint *next, *before; // list of checkpoints that own arrays
 };
 
 static plim_tensor *owned_alias(plim_tape *t, plim_tensor *x) {
@@ -35,8 +35,8 @@ void plim_save_on_host(plim_tape *t, bool on) { t->offloads = on; }
 
 bool is_offloaded(const plim_tensor *x) { return x && x->storage->is_on_host; }
 
-// A copy to the host goes through a contiguous one on the card, on the stream that computes; save_on_cpu
-// waits for it.
+// A non-contiguous tensor is first made contiguous on the card. The copy runs on the compute stream; save_on_cpu
+// also blocks the CPU until it is done.
 plim_tensor *saved_offload(plim_tape *t, const plim_tensor *x) {
   plim_tensor *host = empty_on_host(t, x->shape, (plim_dtype)x->dtype);
   host->is_floating = false;
@@ -70,7 +70,7 @@ static void pack_recomputed(plim_tape *t, plim_grad_node *n, int k, plim_tensor 
   plim_tensor *kept = is_forgotten(f, f->cursor) ? NULL : owned_alias(t, x);
   f->recomputed.at[f->cursor++] = kept;
   if (f->cursor == f->count) t->state.is_stopped = true;
-  else n->saved[k] = owned_alias(t, x); // the new graph's own
+  else n->saved[k] = owned_alias(t, x); // the new graph saves it, too
 }
 
 void saved_pack(plim_tape *t, plim_grad_node *n, int k, plim_tensor *x, bool is_output) {
@@ -91,9 +91,9 @@ void saved_pack(plim_tape *t, plim_grad_node *n, int k, plim_tensor *x, bool is_
   else plim_retain(x), n->saved[k] = x;
 }
 
-// What was computed again is in memory of its own, which a tape that ends early must find.
+// Links a checkpoint that owns arrays, so that plim_tape_delete can free them after a tape that ended early.
 static void link_frame(plim_tape *t, struct plim_checkpoint *f) {
-  if (f->is_linked || (void *)f == (void *)t->spare) return; // spare: memory is out
+  if (f->is_linked || (void *)f == (void *)t->spare) return; // spare: out of memory
   f->is_linked = true;
   f->next = t->recomputed;
   if (f->next) f->next->before = f;
@@ -114,7 +114,7 @@ void tape_free_recomputed(plim_tape *t) {
   }
 }
 
-// A node went before anything was computed again: what it saved will be passed over.
+// A node was freed before recomputation: what it would have saved is not kept.
 void packed_forget(plim_tape *t, struct plim_checkpoint *f, uint32_t number) {
   if (f->is_done || (void *)f == (void *)t->spare) return;
   link_frame(t, f);
@@ -126,8 +126,8 @@ void packed_release(plim_tape *t, struct plim_checkpoint *f) {
   unlink_frame(t, f);
   struct plim_checkpoint dead = *f;
   tape_put_back(t, &t->frames, f);
-  int positional =
-      t->state.wraps_layers ? PLIM_MAX_HELD : dead.call.positional; // CheckpointWrapper's all are
+  // CheckpointWrapper passes all arguments by position.
+  int positional = t->state.wraps_layers ? PLIM_MAX_HELD : dead.call.positional;
   for (int i = positional; i < PLIM_MAX_HELD; i++) plim_release(t, dead.call.held[i]);
   plim_release(t, dead.input);
   for (int i = 0; i < positional; i++) plim_release(t, dead.call.held[i]);
@@ -136,20 +136,16 @@ void packed_release(plim_tape *t, struct plim_checkpoint *f) {
   vec_free(&dead.forgotten);
 }
 
-// ---- computing again ------------------------------------------------------------------------------
+// ---- recomputation --------------------------------------------------------------------------------
 
-static void drop_results(plim_tape *t, const plim_closure *call) {
-  for (int i = 0; call->results && i < PLIM_MAX_RESULTS; i++) drop(t, &call->results[i]);
-}
-
-// Autocast as it was in forward. Returns what it is now.
+// Restores the autocast setting of forward. Returns the current one.
 static plim_dtype enter_autocast(plim_tape *t, const struct plim_checkpoint *f) {
   plim_dtype was = (plim_dtype)t->state.autocast;
   t->state.autocast = (uint8_t)f->autocast;
   return was;
 }
 
-// Casts that were kept go.
+// Frees the casts that autocast kept, then restores the setting.
 static void leave_autocast(plim_tape *t, const struct plim_checkpoint *f, plim_dtype was) {
   if (f->autocast != PLIM_BOOL) plim_autocast(t, PLIM_BOOL);
   t->state.autocast = (uint8_t)was;
@@ -172,7 +168,7 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   t->state.is_recomputing = true;
   plim_tensor *input = is_offloaded(f->input) ? saved_fetch(t, f->input) : NULL;
   plim_consume(t, f->call.function(t, f->call.context, f->call.held, input ? input : f->input));
-  drop_results(t, &f->call);
+  for (int i = 0; f->call.results && i < PLIM_MAX_RESULTS; i++) drop(t, &f->call.results[i]);
   leave_autocast(t, f, autocast_was);
   t->state.is_stopped = false;
   tape_finish_unwinding(t);
@@ -189,7 +185,7 @@ plim_tensor *saved_unpack(plim_tape *t, plim_grad_node *n, int k) {
   plim_work_hook(t);
   if (!f->is_done) recompute(t, f);
   f->is_done = true;
-  if (n->packed_index[k] >= f->recomputed.len) return NULL; // memory is out
+  if (n->packed_index[k] >= f->recomputed.len) return NULL; // out of memory
   plim_tensor *x = f->recomputed.at[n->packed_index[k]];
   f->recomputed.at[n->packed_index[k]] = NULL;
   return x;
@@ -219,7 +215,7 @@ plim_tensor *checkpoint(plim_tape *t, plim_closure call, plim_tensor *x) {
 
 enum { MAX_ARGUMENTS = 1 + PLIM_MAX_HELD, MAX_OUTPUTS = 1 + PLIM_MAX_RESULTS };
 
-// Results that nobody used have a gradient of zeros, which backward's arguments alone hold.
+// Results without a gradient get zeros, which only the arguments of backward refer to.
 static void fill_gradients(plim_tape *t, const plim_grad_node *n, plim_tensor **in,
                            plim_tensor **zeros) {
   for (int i = 0; i < n->output_count; i++) {
@@ -237,7 +233,7 @@ static void drop_zeros(plim_tape *t, const plim_grad_node *n, plim_tensor **in,
   }
 }
 
-// The arguments again, cut off from the graph before: the input and what is positional.
+// Aliases of the input and the positional arguments, detached from the outer graph.
 static void detach_arguments(plim_tape *t, const plim_grad_node *n, plim_tensor **arguments) {
   for (int i = 0, k = 0; i < n->edge_count; i++) {
     if (!(n->number >> i & 1)) continue;
@@ -263,7 +259,7 @@ static int run_again(plim_tape *t, struct plim_checkpoint *f, plim_tensor *const
   return count;
 }
 
-// Backward from those of the outputs that need it.
+// Runs a nested backward from the outputs that need gradients.
 static void run_nested(plim_tape *t, plim_tensor *const *outputs, plim_tensor *const *grads,
                        int count) {
   plim_tensor *roots[MAX_OUTPUTS], *gradients[MAX_OUTPUTS];
@@ -296,7 +292,7 @@ static void reentrant_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in
   drop_zeros(t, n, in, zeros);
 }
 
-// A result that is an argument passed on becomes a view, so that it can have a node of its own.
+// A result that is one of the arguments becomes a view, so that it can have its own node.
 static void attach_results(plim_tape *t, plim_grad_node *n, const plim_closure *call,
                            plim_tensor *const *arguments) {
   for (int i = 0; call->results && i < PLIM_MAX_RESULTS; i++) {
@@ -311,8 +307,8 @@ static void attach_results(plim_tape *t, plim_grad_node *n, const plim_closure *
   }
 }
 
-// Only the input gets a gradient. All of it runs under forward's autocast, the nested backward too:
-// torch.amp.custom_bwd.
+// Only the input gets a gradient. As with torch.amp.custom_bwd, everything runs under forward's autocast setting,
+// the nested backward included.
 static void offloaded_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
                                plim_tensor **out) {
   struct plim_checkpoint *f = n->frame;
@@ -348,7 +344,7 @@ plim_tensor *checkpoint_reentrant(plim_tape *t, plim_closure call, plim_tensor *
   plim_tensor *out = call.function(t, call.context, call.held, x);
   set_grad_mode(t, was);
   if (!n) return out;
-  memset(call.held, 0, (size_t)call.positional * sizeof *call.held); // saved instead
+  memset(call.held, 0, (size_t)call.positional * sizeof *call.held); // the node saves them
   n->frame = frame_new(t, call, NULL);
   for (int i = 0; i < count; i++) {
     n->number |= (int64_t)(arguments[i] != NULL) << i;

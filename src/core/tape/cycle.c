@@ -3,11 +3,12 @@
 #include <limits.h>
 #include <math.h>
 
+#include "hash.h"
 #include "tape_impl.h"
 
 // ---- the clock --------------------------------------------------------------------------------------
 
-// Rates add up to the same sum in another order only up to rounding.
+// The same rates added in a different order give the same sum only up to rounding.
 static bool same_seconds(double a, double b) { return fabs(a - b) <= 1e-9 * fabs(a); }
 
 typedef struct tape_time_mark mark;
@@ -16,13 +17,12 @@ static mark mark_now(const plim_tape *t) {
   return (mark){t->clock.cpu, t->clock.gpu_free, t->clock.operators, t->clock.now};
 }
 
-// Whether a link is still busy with something that a later pass will wait for.
+// Whether a link is still busy with a transfer that a later pass will wait for.
 static bool is_sending(const struct tape_clock *c) {
   double now = fmax(c->cpu, c->gpu_free);
   return fmax(c->ring_free, fmax(c->to_host_free, c->from_host_free)) > now;
 }
 
-// What a round added.
 static mark difference(const mark *now, const mark *then) {
   mark d = *now;
   d.cpu -= then->cpu;
@@ -37,8 +37,8 @@ static mark difference(const mark *now, const mark *then) {
   return d;
 }
 
-// Both timelines grow as in the round before, and the CPU does not catch up with the card: then both go on
-// so. Where the card is ahead by more in each round, gaps that are left would close, and the round change.
+// True if both timelines grew as in the previous round and the card's grew at least as much as the CPU's; then they
+// will continue that way. If the CPU's grew more, it would use up the card's backlog and the rounds would change.
 static bool rounds_are_even(const plim_tape *t, struct tape_period *r) {
   mark now = mark_now(t), before = r->each;
   r->each = difference(&now, &r->ends[0]);
@@ -72,11 +72,6 @@ static void skip_rounds(struct tape_clock *c, const mark *each, int times) {
   c->now.kernels += (uint64_t)times * each->now.kernels;
 }
 
-static void skip_passes(struct tape_clock *c, int times) {
-  skip_rounds(c, &c->passes.each, times);
-  c->pass_began += times * c->passes.each.gpu_free; // the later of the two
-}
-
 // ---- loops ------------------------------------------------------------------------------------------
 
 int plim_skip_alike(plim_tape *t, plim_cycle cycle, int done, int last) {
@@ -86,7 +81,11 @@ int plim_skip_alike(plim_tape *t, plim_cycle cycle, int done, int last) {
   int period = t->sink.repeats(t->sink.context, cycle);
   int times = period && is_even && last > done ? (last - done) / period : 0;
   if (!times) return done;
-  if (is_pass) skip_passes(&t->clock, times * period);
+  if (is_pass) {
+    const mark *each = &t->clock.passes.each;
+    skip_rounds(&t->clock, each, times * period);
+    t->clock.pass_began += times * period * each->gpu_free; // the card's timeline is the later one
+  }
   t->sink.skips(t->sink.context, cycle, (uint64_t)times);
   return done + times * period;
 }
@@ -102,7 +101,7 @@ void plim_inner_loop_end(plim_tape *t) {
   if (t->sink.inner_loop) t->sink.inner_loop(t->sink.context, false);
 }
 
-// Another like it, whose memory the sink knows by this number.
+// Another tensor like x, over the storage that the sink knows by this number.
 static plim_tensor *parallel_of(plim_tape *t, const plim_tensor *x, uint32_t id) {
   plim_storage *s = tape_take(t, &t->storages, sizeof *s);
   plim_tensor *parallel = tape_take(t, &t->tensors, sizeof *parallel);
@@ -136,25 +135,17 @@ int64_t plim_inner_loop_skip(plim_tape *t, const plim_tensor *kept, int64_t most
 
 // ---- digests ----------------------------------------------------------------------------------------
 
-// The finaliser of splitmix64: every bit of the input changes half of those of the output.
-static uint64_t mix(uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9u;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
-
 static uint64_t digest_of(const uint64_t *words, size_t count) {
   uint64_t digest = count;
-  for (size_t i = 0; i < count; i++) digest = mix(digest ^ words[i]) + 0x9e3779b97f4a7c15u;
+  for (size_t i = 0; i < count; i++)
+    digest = plim_hash_mix(digest ^ words[i]) + 0x9e3779b97f4a7c15u;
   return digest;
 }
 
 #define DIGEST(...)                                                                                \
   digest_of((const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / 8)
 
-#define RELATIVE (1ull << 40) // above all numbers of allocations
+#define RELATIVE (1ull << 40) // larger than any allocation number
 
 static uint64_t name_of(const plim_rounds *r, uint32_t id) {
   return id >= r->first_before ? RELATIVE + id - r->first : id;
@@ -167,8 +158,8 @@ void plim_rounds_note(plim_rounds *r, plim_stream_kind kind, uint32_t stream, ui
 
 typedef struct {
   const plim_rounds *rounds;
-  uint64_t digests
-      [2]; // of small blocks, and large ones: sums, so that the order of visits does not matter
+  // Of small blocks and of large ones. Digests are added, so that the order of visits does not matter.
+  uint64_t digests[2];
 } survey;
 
 static void add_block(void *context, const plim_block_view *b) {
@@ -203,7 +194,8 @@ uint64_t plim_rounds_state(const plim_rounds *r, const plim_allocator *a,
   return state;
 }
 
-// Events are alike for a round longer than the period, so that what they named was alike too.
+// The events must have been the same for one round more than the period, so that the allocations they refer to
+// were the same, too.
 static int period_of(const plim_rounds *r, uint64_t state) {
   for (int p = 1; p <= PLIM_LONGEST_PERIOD && p <= r->rounds && p < r->alike; p++)
     if (r->states[(r->rounds - p) % PLIM_LONGEST_PERIOD] == state) return p;

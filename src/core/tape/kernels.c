@@ -1,5 +1,6 @@
 #include "kernels.h"
 
+#include "rounding.h"
 #include "tape_impl.h"
 #include "work.h"
 
@@ -17,7 +18,7 @@ static plim_dims broadcast(const plim_dims *a, const plim_dims *b) {
   return out;
 }
 
-// Strides of x seen in a broadcast shape: 0 where it is repeated.
+// Strides of x in a broadcast shape: 0 where x is repeated.
 static plim_dims broadcast_strides(const plim_tensor *x, const plim_dims *shape) {
   plim_dims out = {.n = shape->n};
   for (int i = 0; i < shape->n; i++) {
@@ -28,7 +29,8 @@ static plim_dims broadcast_strides(const plim_tensor *x, const plim_dims *shape)
   return out;
 }
 
-// Whether dimension d0 should be further out than d1: by the operands in turn.
+// How TensorIterator orders d0 and d1: 1 swaps them, -1 keeps them, 0 is undecided. The first operand whose strides
+// differ decides.
 static int should_swap(const plim_dims *shape, const plim_dims *strides, int operands, int d0,
                        int d1) {
   for (int i = 0; i < operands; i++) {
@@ -40,8 +42,7 @@ static int should_swap(const plim_dims *shape, const plim_dims *strides, int ope
   return 0;
 }
 
-// TensorIterator: dimensions are sorted by the operands' strides, and the output is dense in that
-// order.
+// As TensorIterator does: sorts the dimensions by the operands' strides; the output is dense in that order.
 static plim_dims iterator_strides(const plim_dims *shape, const plim_dims *operand, int operands) {
   int order[PLIM_MAX_DIMS]; // fastest first
   for (int i = 0; i < shape->n; i++) order[i] = shape->n - 1 - i;
@@ -78,7 +79,7 @@ plim_dims k_strides(const plim_tensor *a, const plim_tensor *b) {
   return iterator_strides(&shape, strides, b ? 2 : 1);
 }
 
-// A tensor without dimensions counts only if it is of another category than those with some.
+// A zero-dimensional tensor affects the result's dtype only if its category is higher than the other operand's.
 static plim_dtype promote(const plim_tensor *a, const plim_tensor *b) {
   if (!b) return (plim_dtype)a->dtype;
   if ((a->shape.n == 0) == (b->shape.n == 0))
@@ -121,14 +122,14 @@ plim_tensor *k_map(plim_tape *t, plim_dims shape, plim_dtype dtype, const plim_t
 
 // ---- reductions -----------------------------------------------------------------------------------
 
-// The scratch space of PyTorch's reduction kernel (read off recordings on an H200; see the source's
-// setReduceConfig for the names).
+// The scratch space of PyTorch's reduction kernel. Read off recordings on an H200; the names are those of
+// setReduceConfig in PyTorch's source.
 
 typedef struct {
   int64_t stride, size;
 } axis;
 
-// Sorted by stride, neighbours joined where they run on.
+// Sorts the axes by stride and merges neighbours that are contiguous in memory.
 static int coalesce(axis *a, int n) {
   for (int i = 1; i < n; i++)
     for (int k = i; k > 0 && a[k].stride < a[k - 1].stride; k--) {
@@ -156,11 +157,9 @@ static int64_t pow2_at_most(int64_t n, int64_t most) {
   return p;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// Output elements a thread handles at once: 4, halved until it divides what it has to.
+// Output elements that a thread handles at once: 4, halved until it divides all sizes and strides involved.
 static int64_t output_vector(const axis *reduced, int nr, const axis *kept, int nk) {
   for (int64_t v = 4; v > 1; v /= 2) {
     bool fits = kept[0].size % v == 0;
@@ -172,7 +171,7 @@ static int64_t output_vector(const axis *reduced, int nr, const axis *kept, int 
 }
 
 typedef struct {
-  uint64_t buffer_bytes, semaphore_bytes; // 0: reduced within one block
+  uint64_t buffer_bytes, semaphore_bytes; // both 0: one block reduces alone
 } reduction;
 
 static reduction plan_reduction(const plim_gpu *gpu, const plim_tensor *x, uint32_t mask,
@@ -200,14 +199,15 @@ static reduction plan_reduction(const plim_gpu *gpu, const plim_tensor *x, uint3
   int64_t width = at_most(p0, 32), height = at_most(p1, most / width);
   width = at_most(p0, most / height);
   int64_t step_in = along_fastest ? width : 1, step_out = along_fastest ? 1 : width;
-  bool splits_height = ceil_div(inputs, step_in) >= at_most(height * 16, 256);
+  bool splits_height = plim_ceil_div(inputs, step_in) >= at_most(height * 16, 256);
   if (splits_height) step_in *= height;
   else step_out *= height;
-  int64_t per_thread = ceil_div(inputs, step_in), grid = ceil_div(outputs / vector, step_out);
+  int64_t per_thread = plim_ceil_div(inputs, step_in),
+          grid = plim_ceil_div(outputs / vector, step_out);
   int64_t target = gpu->multiprocessors * (plim_gpu_threads(gpu) / (width * height));
   if (!splits_height || per_thread < 256 || grid > target) return (reduction){0, 0};
-  int64_t blocks = at_most(ceil_div(target, grid), ceil_div(per_thread, 16));
-  if (blocks < ceil_div(per_thread, 256)) blocks = ceil_div(per_thread, 256);
+  int64_t blocks = at_most(plim_ceil_div(target, grid), plim_ceil_div(per_thread, 16));
+  if (blocks < plim_ceil_div(per_thread, 256)) blocks = plim_ceil_div(per_thread, 256);
   if (blocks <= 1) return (reduction){0, 0};
   int64_t bytes = sum_bytes * outputs * blocks * (along_fastest ? 1 : width * vector);
   return (reduction){(uint64_t)bytes, (uint64_t)(4 * grid)};
@@ -228,7 +228,7 @@ plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t mask, bool keep,
   }
   plim_tensor *out = empty(t, shape, dtype);
   plim_work_sum(t, x, mask >> (x->shape.n - 1) & 1, out);
-  take_scratch(t, plan_reduction(t->gpu, x, mask, 4)); // sums are in float32
+  take_scratch(t, plan_reduction(t->gpu, x, mask, 4)); // accumulated in float32
   return out;
 }
 
@@ -248,7 +248,7 @@ plim_tensor *k_any_row(plim_tape *t, const plim_tensor *x) {
   return out;
 }
 
-// A copy in the dtype of the sum comes after the sum's memory.
+// The result is allocated first, then a copy of the mask in the result's dtype.
 plim_tensor *k_count_rows(plim_tape *t, const plim_tensor *mask) {
   plim_tensor *out = empty(t, dims(mask->shape.at[0]), PLIM_I32);
   plim_tensor *wide = empty(t, mask->shape, PLIM_I32);
@@ -276,35 +276,35 @@ plim_tensor *k_sum_to(plim_tape *t, plim_tensor *x, plim_dims shape) {
 enum {
   SORT_ONE_TILE =
       256 * 9,       // pairs that one block sorts; cub's SingleTilePolicy for pairs of 8 bytes
-  SORT_TILE = 4608,  // pairs a block takes otherwise, fitted to recordings
-  SORT_DIGITS = 256, // 8 bits a pass
-  CUB_ALIGN = 256    // of each part of the temporary storage
+  SORT_TILE = 4608,  // pairs per block otherwise; fitted to recordings
+  SORT_DIGITS = 256, // 8 bits per pass
+  CUB_ALIGN = 256    // alignment of each part of the temporary storage
 };
 
 static uint64_t cub_part(int64_t bytes) {
-  return (uint64_t)(ceil_div(bytes, CUB_ALIGN) * CUB_ALIGN);
+  return (uint64_t)(plim_ceil_div(bytes, CUB_ALIGN) * CUB_ALIGN);
 }
 
-// Counters of digits for each pass, one word per block and digit, a second set of keys and values
-// unless one pass does, and a counter of blocks: cub's DispatchRadixSort. At 64 bits it is what
-// recordings of 4,096 to 65,536 indices have.
+// Temporary storage of cub's DispatchRadixSort: digit counters for each pass, one word per block and digit, a second
+// buffer of keys and values if there is more than one pass, and a counter of blocks. With 64 bits this matches
+// recordings of 4,096 to 65,536 indices.
 uint64_t k_sort_bytes(int64_t n, int bits) {
   if (n <= SORT_ONE_TILE) return 1;
-  int64_t passes = ceil_div(bits, 8);
+  int64_t passes = plim_ceil_div(bits, 8);
   uint64_t bytes = cub_part(passes * SORT_DIGITS * 8);
-  bytes += cub_part(ceil_div(n, SORT_TILE) * SORT_DIGITS * 4);
+  bytes += cub_part(plim_ceil_div(n, SORT_TILE) * SORT_DIGITS * 4);
   if (passes > 1) bytes += 2 * cub_part(8 * n);
   return bytes + cub_part(4 * passes) + CUB_ALIGN - 1;
 }
 
-// A state per tile, a sum and what is known of it in as many bytes again, with 32 before the first; and
-// something small. Recorded of 64 bits, and once of 32 (8 experts).
+// Temporary storage of cub's scan: one state per tile (a sum, and its status in as many bytes), 32 states before the
+// first, and one small part. Recorded with 64 bits, and once with 32 bits (8 experts).
 uint64_t k_scan_bytes(int64_t n, int64_t tile, plim_dtype dtype) {
   int64_t state_bytes = 2 * plim_dtype_bytes[dtype];
-  return cub_part(state_bytes * (ceil_div(n, tile) + 32)) + CUB_ALIGN + CUB_ALIGN - 1;
+  return cub_part(state_bytes * (plim_ceil_div(n, tile) + 32)) + CUB_ALIGN + CUB_ALIGN - 1;
 }
 
-// The result, then the input in 64 bits. A single row is cub's.
+// Allocates the result, then the input converted to 64 bits. cub scans a single row; several rows need no scratch.
 plim_tensor *k_running_sum(plim_tape *t, const plim_tensor *x) {
   plim_tensor *out = empty(t, x->shape, PLIM_I64), *wide = empty(t, x->shape, PLIM_I64);
   if (x->shape.at[0] == 1)
@@ -313,8 +313,9 @@ plim_tensor *k_running_sum(plim_tape *t, const plim_tensor *x) {
   return out;
 }
 
-// Counted by cub's reduction, whose blocks (5 for each that fits on the card) leave a sum each unless
-// one does it all, and chosen by its selection; tiles as a sweep of 100 to 2,097,152 elements has them.
+// nonzero counts with cub's reduction, then selects. The reduction launches 5 blocks for each block that fits on the
+// card; each leaves a partial sum, unless one block does all the work. Tile sizes come from a sweep of 100 to
+// 2,097,152 elements.
 enum { COUNT_TILE = 4096, SELECT_TILE = 4096, COUNT_BLOCKS = 8 * 5 };
 
 plim_tensor *k_nonzero(plim_tape *t, int64_t n, int64_t found) {
@@ -336,7 +337,7 @@ static void workspace(plim_tape *t, int which, uint64_t bytes) {
   if (!*kept && !t->state.is_stopped) set(t, kept, scratch(t, bytes));
 }
 
-// Recorded on Hopper; the others as PyTorch's parseChosenWorkspaceSize has it (:4096:2:16:8).
+// 32 MiB was recorded on Hopper; other cards use the default of PyTorch's parseChosenWorkspaceSize (:4096:2:16:8).
 void k_cublas(plim_tape *t) {
   bool is_large = t->gpu->capability >= 90;
   workspace(t, CUBLAS, is_large ? 32 * PLIM_MIB : 2 * 4096 * 1024 + 8 * 16 * 1024);
@@ -364,7 +365,7 @@ plim_tensor *k_bmm(plim_tape *t, const plim_tensor *a, const plim_tensor *b) {
 
 // ---- views ----------------------------------------------------------------------------------------
 
-// Whether a tensor can be seen in another shape without a copy, as PyTorch's computeStride decides.
+// Whether the tensor can be viewed in another shape without a copy, as PyTorch's computeStride decides.
 bool k_view_strides(const plim_tensor *x, const plim_dims *shape, plim_dims *stride) {
   *stride = plim_contiguous_strides(shape);
   if (!plim_numel(&x->shape) || !x->shape.n) return true;
@@ -393,7 +394,7 @@ plim_tensor *k_view(plim_tape *t, plim_tensor *x, plim_dims shape) {
 plim_tensor *k_reshape(plim_tape *t, plim_tensor *x, plim_dims shape) {
   plim_dims stride;
   if (k_view_strides(x, &shape, &stride)) return view_of(t, x, shape, stride);
-  return k_map(t, shape, (plim_dtype)x->dtype, x, NULL); // a copy
+  return k_map(t, shape, (plim_dtype)x->dtype, x, NULL); // copies
 }
 
 static void swap(int64_t *a, int64_t *b) {

@@ -10,7 +10,7 @@ const uint8_t plim_dtype_bytes[PLIM_DTYPE_COUNT] = {
     [PLIM_BF16] = 2, [PLIM_FP16] = 2, [PLIM_FP32] = 4, [PLIM_FP64] = 8,
 };
 
-// ---- memory of the tape itself: an arena, so that a thousand estimates cost no thousand mallocs ----
+// ---- the tape's own memory: an arena, so that estimates do not call malloc for every object -----------
 
 enum { CHUNK_BYTES = 1 << 16, RESERVED_CHUNKS = 256 };
 
@@ -20,9 +20,9 @@ struct tape_chunk {
   _Alignas(16) unsigned char bytes[CHUNK_BYTES];
 };
 
-// When memory is out, the tape has failed, and ends at its next turn. What it does until then it does in
-// memory that was set aside (and costs nothing as long as nobody writes to it), so that no operator has
-// to check. The spare object is for a program that goes on even so.
+// When malloc fails, the tape is marked as failed and the program ends as soon as it can. Until then it works in a
+// reserve that was set aside at the start (untouched pages cost nothing), so that no operator has to check for NULL.
+// If even the reserve is used up, all objects share the one spare object.
 static struct tape_chunk *chunk_new(plim_tape *t) {
   struct tape_chunk *chunk = t->state.failed ? NULL : malloc(sizeof *chunk);
   if (chunk) return chunk;
@@ -30,7 +30,7 @@ static struct tape_chunk *chunk_new(plim_tape *t) {
   return t->reserved_used < RESERVED_CHUNKS ? &t->reserve[t->reserved_used++] : NULL;
 }
 
-// A zeroed object of one of a few sizes.
+// Returns a zeroed object from the pool, or from the arena if the pool is empty.
 void *tape_take(plim_tape *t, struct tape_pool *pool, size_t bytes) {
   bytes = (bytes + 15) & ~(size_t)15;
   void *object = pool->free;
@@ -59,7 +59,7 @@ void tape_put_back(plim_tape *t, struct tape_pool *pool, void *object) {
   pool->free = object;
 }
 
-// What decides how kernels run on the card that tests/truth was recorded on.
+// The card that tests/truth was recorded on: the properties that decide how kernels run.
 static const plim_gpu recorded_on = {.name = "H200", .capability = 90, .multiprocessors = 132};
 
 plim_tape *plim_tape_new(plim_tape_sink sink) {
@@ -151,7 +151,7 @@ void tape_put_node(plim_tape *t, plim_grad_node *n) { tape_put_back(t, &t->nodes
 
 // ---- lifetimes ------------------------------------------------------------------------------------
 
-enum { HOST_STRIDE = 4 }; // room for what is moved behind another
+enum { HOST_STRIDE = 4 }; // gaps in the order of the move, for plim_tape_move_behind
 
 static void storage_wait(plim_tape *t, plim_storage *s) {
   s->is_waiting = true;
@@ -186,7 +186,7 @@ static void storage_arrive(plim_tape *t, plim_storage *s) {
 static void storage_take(plim_tape *t, plim_storage *s, uint64_t bytes) {
   if (t->state.is_stopped) bytes = 0;
   s->bytes = bytes;
-  if (!bytes) return; // size 0 is no allocation
+  if (!bytes) return; // PyTorch allocates nothing for size 0
   if (t->is_on_host) storage_wait(t, s);
   else storage_arrive(t, s);
 }
@@ -259,7 +259,7 @@ void plim_tape_move(plim_tape *t, plim_tensor *x) {
 
 void plim_retain(plim_tensor *x) { x->refs++; }
 
-// The graph, what a hook holds and the gradient go before the tensor's own memory.
+// Order: the graph, the tensor held by a hook, the gradient, then the tensor's own storage.
 void plim_release(plim_tape *t, plim_tensor *x) {
   if (!x || --x->refs) return;
   plim_tensor dead = *x;
@@ -283,8 +283,8 @@ bool hold(plim_tensor *x) {
   return was;
 }
 
-// What a frame's variable held. While an exception is on its way, it holds the frames.
-static void leave(plim_tape *t, plim_tensor *x) {
+// Releases what a variable of a Python frame held. While an exception unwinds, its traceback keeps the frames alive.
+static void release_from_frame(plim_tape *t, plim_tensor *x) {
   if (!t->state.is_stopped || !x) plim_release(t, x);
   else if (!vec_push(&t->unwound, x)) t->state.failed = true;
 }
@@ -295,12 +295,12 @@ void tape_finish_unwinding(plim_tape *t) {
 }
 
 void let_go(plim_tape *t, plim_tensor *x, bool was_floating) {
-  if (was_floating) leave(t, x);
+  if (was_floating) release_from_frame(t, x);
 }
 
 void set(plim_tape *t, plim_tensor **variable, plim_tensor *value) {
   plim_tensor *old = *variable;
-  if (t->state.is_stopped && old) { // an exception is on its way: the line was never finished
+  if (t->state.is_stopped && old) { // an exception is unwinding: the assignment never happens
     plim_consume(t, value);
     return;
   }
@@ -313,7 +313,7 @@ void set(plim_tape *t, plim_tensor **variable, plim_tensor *value) {
 void drop(plim_tape *t, plim_tensor **variable) {
   plim_tensor *old = *variable;
   *variable = NULL;
-  leave(t, old);
+  release_from_frame(t, old);
 }
 
 void plim_drop_list(plim_tape *t, plim_tensor **const *variables, size_t count) {
@@ -325,7 +325,7 @@ void plim_consume_list(plim_tape *t, plim_tensor *const *results, size_t count) 
 }
 
 plim_tensor *give(plim_tape *t, plim_tensor **variable) {
-  if (t->state.is_stopped && *variable) { // nothing is returned; the variable dies with its frame
+  if (t->state.is_stopped && *variable) { // nothing is returned; its frame frees the variable
     plim_tensor *nothing = empty(t, (*variable)->shape, (plim_dtype)(*variable)->dtype);
     drop(t, variable);
     return nothing;
@@ -370,7 +370,7 @@ bool plim_is_contiguous(const plim_tensor *x) {
 
 bool plim_is_dense(const plim_tensor *x) {
   int64_t step = 1;
-  for (int done = 0; done < x->shape.n; done++) { // the dimension with the next stride, in turn
+  for (int done = 0; done < x->shape.n; done++) { // find the dimension with the next larger stride
     int next = -1;
     for (int i = 0; i < x->shape.n && next < 0; i++)
       if (x->shape.at[i] != 1 && x->stride.at[i] == step) next = i;
@@ -425,7 +425,7 @@ void plim_retype(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   t->pending = (plim_pending_alloc){x->shape, dtype, (plim_purpose)t->purpose};
   x->storage = storage_new(t, (uint64_t)plim_numel(&x->shape) * plim_dtype_bytes[dtype]);
   x->dtype = (uint8_t)dtype;
-  if (old->is_waiting && x->storage->is_waiting) x->storage->id = old->id; // keeps its place
+  if (old->is_waiting && x->storage->is_waiting) x->storage->id = old->id; // its turn to move
   storage_release(t, old);
 }
 

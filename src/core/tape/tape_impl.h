@@ -1,5 +1,5 @@
-// What the parts of the tape share: tape.c (memory), autograd.c (graph and engine), kernels.c (what
-// operators allocate). Nobody else includes this.
+// What the source files of the tape share: its state, its memory pools and the functions of checkpoint.c.
+// Private to this folder.
 #ifndef PLIM_CORE_TAPE_IMPL_H
 #define PLIM_CORE_TAPE_IMPL_H
 
@@ -22,68 +22,73 @@ struct tape_time_mark {
   plim_step_time now;
 };
 
-// Of a loop: the ends of its last two rounds, the last first, and what the last one added.
+// The rounds of a loop: the ends of the last two (the latest first), and what the last round added.
 struct tape_period {
   struct tape_time_mark ends[2], each;
-  int marked; // rounds so far
+  int marked; // number of rounds marked
 };
 
-// Two timelines in seconds, and what the step that runs has done so far.
+// The two timelines in seconds, and the totals of the current step so far.
 struct tape_clock {
   double cpu, gpu_free, began, pass_began, pass_before;
-  double ring_free, to_host_free, from_host_free; // links (traffic.h)
-  double once;                                    // of this pass, waited once in a step
-  double neighbours;                              // GPUs of one machine
+  double ring_free, to_host_free, from_host_free; // when each link is free (traffic.h)
+  double once;                                    // waiting in this pass that happens once per step
+  double neighbours;                              // GPUs in this machine
   plim_ring ring;
-  uint32_t operators;          // of forward, since the last look at the loss
-  uint32_t modules;            // of forward, since an engine last counted them
+  uint32_t operators;          // forward operators since Trainer last read the loss
+  uint32_t modules;            // forward module calls since plim_work_take_modules
   bool ends_longer;            // the last pass of a step does work that the others do not
-  double visit_seconds;        // that hooks on every module take around a call of one; 0: no hooks
-  bool is_causal, has_dropout; // attention that comes next
+  double visit_seconds;        // time of the hooks around one module call; 0: no hooks
+  bool is_causal, has_dropout; // of the attention kernel recorded next
   plim_step_time now, last, step_before;
-  struct tape_period passes, inner_loop; // of this step; of the loop inside a pass that runs
+  struct tape_period passes, inner_loop; // of the current step; of the loop inside the current pass
 };
 
 struct plim_tape {
-  plim_tape_state state; // first: plim_state finds it there
+  plim_tape_state state; // must be first: plim_state() casts the tape to it
   plim_tape_sink sink;
   const plim_gpu *gpu;
   plim_program_point place;
   plim_pending_alloc pending;
   uint64_t live[PLIM_PURPOSES];
   uint8_t purpose;                     // a plim_purpose
-  struct tape_chunk *chunks, *reserve; // reserve: an array, for when memory is out
+  struct tape_chunk *chunks, *reserve; // reserve: an array, used when malloc fails
   size_t reserved_used;
   struct tape_pool tensors, storages, nodes, frames, shapes, edges[4];
-  vec(plim_grad_node *) doomed; // nodes whose last reference is gone
+  vec(plim_grad_node *) doomed; // nodes whose last reference is gone, to be destroyed
   uint64_t sequence;
   uint64_t host_bytes, host_peak;
   uint32_t next_id;
-  vec(plim_storage *) waiting; // built on the host, to be moved; NULL where it is gone again
+  vec(plim_storage *) waiting; // built on the host, to be moved; NULL where already freed
   bool is_on_host;
-  plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: made once per thread, kept for ever
-  vec(struct tape_cast) casts;              // of leaves, made under autocast
+  plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: one per thread, never freed
+  vec(struct tape_cast) casts;              // casts of leaves made under autocast
   struct tape_clock clock;
-  struct plim_checkpoint *packing;    // what is saved now is packed for it
-  struct plim_checkpoint *recomputed; // alive
-  bool offloads;                      // what is saved now goes to the host
-  vec(plim_tensor *) unwound;         // variables of functions that were stopped
+  struct plim_checkpoint *packing;    // the checkpoint whose function is running, or NULL
+  struct plim_checkpoint *recomputed; // list of checkpoints that own arrays
+  bool offloads;                      // save_on_cpu is on
+  vec(plim_tensor *) unwound;         // variables of functions stopped by the exception
   bool grad_mode;
   _Alignas(16) unsigned char spare[1024];
 };
 
+// Whether work is recorded: the card's rates are known, and the program has not been stopped.
+static inline bool clock_is_on(const plim_tape *t) {
+  return t->gpu->bandwidth_gbs > 0 && !t->state.is_stopped;
+}
+
 plim_grad_node *tape_node(plim_tape *t);
 void tape_put_node(plim_tape *t, plim_grad_node *n);
-void tape_finish_unwinding(plim_tape *t); // the exception is handled, and its frames go
+void tape_finish_unwinding(plim_tape *t); // the exception was handled: its frames are freed
 void *tape_take(plim_tape *t, struct tape_pool *pool, size_t bytes);
 void tape_put_back(plim_tape *t, struct tape_pool *pool, void *object);
 
 // checkpoint.c
-// Saves x for the node as entry k, or packs it.
+// Saves x as the node's entry k. Inside a checkpoint, notes its number there instead.
 void saved_pack(plim_tape *t, plim_grad_node *n, int k, plim_tensor *x, bool is_output);
-// A packed entry's tensor, computed again if need be; the caller owns it.
+// The tensor of an entry that was not saved; recomputes the checkpoint if necessary. The caller owns it.
 plim_tensor *saved_unpack(plim_tape *t, plim_grad_node *n, int k);
-// Offloading: a copy on the host, and back on the card.
+// Offloading: a copy on the host, and a copy back on the card. The caller owns the result.
 plim_tensor *saved_offload(plim_tape *t, const plim_tensor *x);
 plim_tensor *saved_fetch(plim_tape *t, const plim_tensor *x);
 bool is_offloaded(const plim_tensor *x);

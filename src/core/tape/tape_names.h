@@ -1,6 +1,6 @@
-// Short names for programs on the tape: a family then reads as the model does. To be included last, since
-// they are ordinary words; only files of the tape, of operators, modules, families, optimizers, sharding and loops
-// include it. Symbols keep their prefix.
+// Short names for programs on the tape, so that a model family reads like the PyTorch model. Include it last,
+// because the names are ordinary words, and only in files of the tape, operators, modules, families, optimizers,
+// sharding and loops. The symbols keep their plim_ prefix.
 #ifndef PLIM_CORE_TAPE_NAMES_H
 #define PLIM_CORE_TAPE_NAMES_H
 

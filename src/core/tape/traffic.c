@@ -6,34 +6,32 @@
 #include "tape_impl.h"
 #include "work.h"
 
-// Memory of the host: that of an H200's, with 16 threads (tests/truth/timing_offload.json): a copy reads and writes
-// 70.3 GB/s, for which what is written is read first.
+// Bandwidth of host memory: an H200's host with 16 threads (tests/truth/timing_offload.json). A copy reads and writes
+// 70.3 GB/s in total; memory to be written is first read into the cache, hence 3/2.
 #define HOST_MEMORY_GBS (70.3 * 3 / 2)
 
-// That machine had one GPU. Where there are several, each is taken to have as much, up to what two sockets with eight
-// channels of DDR5-4800 have. Not measured.
+// That machine had one GPU. With several, each is assumed to have as much bandwidth, up to the total of two sockets
+// with eight channels of DDR5-4800. Not measured.
 #define MACHINE_MEMORY_GBS (2 * 8 * 38.4)
 
-// Before the first byte of a copy: 1 and 8 MiB take 11 and 9 us more than they would at the rate of a GiB
+// Latency of a copy: 1 and 8 MiB take 11 and 9 us longer than at the rate of a 1 GiB copy
 // (tests/truth/timing_host.json).
 #define COPY_SECONDS 10e-6
 
-// What is not pinned goes through a buffer of the driver's, which one thread fills: 7.2 and 8.9 GB/s of a GiB
+// Unpinned memory goes through a buffer of the driver, which one thread fills: 7.2 and 8.9 GB/s for 1 GiB
 // (timing_offload.json, timing_host.json).
 #define PAGEABLE_GBS 8.0
 
-// DeepSpeed's step, in bytes of the host's memory per element: gradients scaled (2 accesses of float32), all of
-// DeepSpeedCPUAdam in one loop (7: parameter, gradient and two moments, the gradient only read), and the copy for
-// the card (float32 to 16 bits).
+// DeepSpeed's step, in bytes of host memory traffic per element: scaling the gradient (2 float32 accesses), one loop
+// of DeepSpeedCPUAdam (7: parameter, gradient and two moments, of which the gradient is only read), and the copy
+// for the card (reads float32, writes 16 bits).
 #define DEEPSPEED_STEP_BYTES (2 * 4 + 7 * 4 + 4 + 2)
 
-// torch's loop over operators, with clipping, which new memory for the quotient and arithmetic in 16 bits slow down:
-// seconds per element in the types of 16 bits and in float32, and for the Python of one parameter, measured on the same
-// host (the two runs of FSDP2, and that of ZeRO with torch's AdamW).
+// torch's AdamW step with clipping, which runs operator by operator. Allocating the quotient and 16-bit arithmetic
+// slow it down. Seconds per element for 16-bit types and for float32, and seconds of Python per parameter, measured
+// on the same host (the two FSDP2 runs, and the ZeRO run with torch's AdamW).
 static const double torch_step_seconds[] = {1.10e-9, 1.52e-9};
 #define TORCH_PARAMETER_SECONDS 140e-6
-
-static bool is_on(const plim_tape *t) { return t->gpu->bandwidth_gbs > 0 && !t->state.is_stopped; }
 
 void plim_traffic_wire(plim_tape *t, const plim_wiring *wiring) {
   t->clock.ring = plim_ring_of(t->gpu, wiring);
@@ -44,14 +42,14 @@ void plim_traffic_wire(plim_tape *t, const plim_wiring *wiring) {
 double plim_traffic_now(const plim_tape *t) { return fmax(t->clock.cpu, t->clock.gpu_free); }
 
 static double transfer(plim_tape *t, double *way, double seconds, double after) {
-  if (!is_on(t) || !(seconds > 0)) return after;
+  if (!clock_is_on(t) || !(seconds > 0)) return after;
   *way = fmax(fmax(*way, t->clock.cpu), after) + seconds;
   return *way;
 }
 
 static double collective(plim_tape *t, double bytes, int rounds, double after) {
   double seconds = plim_ring_seconds(&t->clock.ring, bytes, rounds);
-  if (is_on(t)) t->clock.now.sent_seconds += seconds;
+  if (clock_is_on(t)) t->clock.now.sent_seconds += seconds;
   return transfer(t, &t->clock.ring_free, seconds, after);
 }
 
@@ -86,13 +84,13 @@ double plim_copy_from_host(plim_tape *t, double bytes, double after) {
 
 void plim_await(plim_tape *t, double moment) {
   double now = plim_traffic_now(t);
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   t->clock.gpu_free = fmax(t->clock.gpu_free, moment);
   t->clock.now.waited_seconds += fmax(0, moment - now);
 }
 
 void plim_await_on_host(plim_tape *t, double moment) {
-  if (is_on(t)) t->clock.cpu = fmax(t->clock.cpu, moment);
+  if (clock_is_on(t)) t->clock.cpu = fmax(t->clock.cpu, moment);
 }
 
 void plim_await_once(plim_tape *t, double moment) {
@@ -102,7 +100,7 @@ void plim_await_once(plim_tape *t, double moment) {
 }
 
 static void update_on_host(plim_tape *t, double elements, double seconds) {
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   double crowding = fmax(1, t->clock.neighbours * HOST_MEMORY_GBS / MACHINE_MEMORY_GBS);
   t->clock.cpu = plim_traffic_now(t) + crowding * elements * seconds;
 }

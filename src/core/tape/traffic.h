@@ -1,8 +1,7 @@
-// What goes over links while the card computes, for the clock: collectives of several GPUs, copies to
-// the host and back, and the optimizer where it runs on the host. Each way has a timeline of its own; a
-// transfer begins when the CPU has asked for it and the way is free, and the card waits for it only
-// where it is told to. With one GPU a collective takes no time. What collectives take of the card's own
-// time and bandwidth is left out.
+// Transfers that overlap with computing, for the clock: collectives between GPUs, copies to and from the host, and
+// the optimizer step where it runs on the host. Each link has its own timeline: a transfer begins when the CPU has
+// issued it and the link is free, and the card waits for it only at plim_await. With one GPU a collective takes no
+// time. The share of the card's own time and bandwidth that collectives use is not modelled.
 //
 //   double ready = plim_send_gather(t, bytes, 0);
 //   ...                                            // the card computes something else
@@ -13,26 +12,25 @@
 #include "interconnect.h"
 #include "tape.h"
 
-// The GPUs that the tape's card works with.
+// Describes the GPUs that the tape's card works with.
 void plim_traffic_wire(plim_tape *t, const plim_wiring *wiring);
 
-double plim_traffic_now(const plim_tape *t); // when the card will have done all that is asked of it
+double plim_traffic_now(const plim_tape *t); // when the card will have done all issued work
 
-// Not before `after`; return when they are done. Bytes are those of the whole tensor.
+// Each transfer starts no earlier than `after`; the result is when it ends. `bytes` is the size of the whole tensor.
 double plim_send_gather(plim_tape *t, double bytes, double after);  // all-gather
 double plim_send_scatter(plim_tape *t, double bytes, double after); // reduce-scatter
 double plim_send_reduce(plim_tape *t, double bytes, double after);  // all-reduce
 double plim_copy_to_host(plim_tape *t, double bytes, double after);
 double plim_copy_from_host(plim_tape *t, double bytes, double after);
-double plim_copy_pageable(plim_tape *t, double bytes,
-                          double after); // from memory that is not pinned
+double plim_copy_pageable(plim_tape *t, double bytes, double after); // from unpinned memory
 
-void plim_await(plim_tape *t, double moment);         // the card
-void plim_await_on_host(plim_tape *t, double moment); // the CPU
-void plim_await_once(plim_tape *t, double moment);    // the card, in one pass of a step alone
+void plim_await(plim_tape *t, double moment);         // the card waits
+void plim_await_on_host(plim_tape *t, double moment); // the CPU waits
+void plim_await_once(plim_tape *t, double moment);    // the card waits, in only one pass of a step
 
-// An AdamW step on the host over so many elements of this rank, with clipping. The ranks of a machine share its memory.
-void plim_update_by_deepspeed(plim_tape *t, double elements); // and a copy in 16 bits
+// An AdamW step on the host, with clipping, over this rank's elements. The ranks of a machine share its memory.
+void plim_update_by_deepspeed(plim_tape *t, double elements); // also writes a 16-bit copy
 void plim_update_by_torch(plim_tape *t, size_t parameters, double elements, plim_dtype dtype);
 
 #endif

@@ -8,19 +8,19 @@
 // ---- constants ------------------------------------------------------------------------------------
 // Measured on an H200 with torch 2.11; the tables are in docs/measurements.md, "The clock".
 
-// Of the card: shares of what its data sheet says, so that they carry over to other cards.
+// The card: fractions of the data sheet's figures, so that they carry over to other cards.
 static const struct {
   double kernel_seconds; // from the end of one kernel to the first result of the next
-  double stream;         // of the bandwidth: elementwise kernels on plain tensors
-  double uneven;         // elements a second per float32 operation a second: elementwise kernels
-                         // that widen, broadcast or follow strides, which load one by one
-  double listed;         // the same for accesses of kernels over lists of tensors
-  double matmul_seconds; // filling the pipeline of a matrix product, and draining it
-  double matmul;         // of the tensor cores' peak
-  double matmul_stream;  // of the bandwidth, where products are limited by it
-  double matmul_exposed; // of the time for a product's bytes that its arithmetic does not hide
-  double odd_rows[3];    // what is left of a product's rate when rows begin at multiples of 16,
-                         // of 4 and of 2 bytes: tensor cores of Hopper, of Ampere, of Turing
+  double stream;         // fraction of the bandwidth: elementwise kernels on plain tensors
+  double uneven;         // elements per second per float32 FLOP/s: elementwise kernels that widen,
+                         // broadcast or follow strides, which load elements one by one
+  double listed;         // the same for accesses of multi-tensor kernels
+  double matmul_seconds; // filling and draining the pipeline of a matrix product
+  double matmul;         // fraction of the tensor cores' peak
+  double matmul_stream;  // fraction of the bandwidth, for products limited by it
+  double matmul_exposed; // fraction of the time for a product's bytes not hidden by arithmetic
+  double odd_rows[3];    // fraction of a product's rate that remains when rows begin at multiples
+                         // of 16, 4 and 2 bytes: tensor cores of Hopper, of Ampere, of Turing
 } card = {.kernel_seconds = 3e-6,
           .stream = 0.92,
           .uneven = 390e9 / 66.9e12,
@@ -31,27 +31,27 @@ static const struct {
           .matmul_exposed = 0.4,
           .odd_rows = {1, 0.33, 0.15}};
 
-// Pairs of query and key a second, per float32 operation a second: exponentials and scaling, and
-// random numbers where there is dropout; beside the products, which tensor cores do.
+// Pairs of query and key per second, per float32 FLOP/s: exponentials and scaling, and random numbers with dropout.
+// The tensor cores compute the matrix products at the same time.
 static const struct {
   double forward, backward;
 } pairs_rate[] = {
     [PLIM_SDPA_CUDNN] = {2e12 / 66.9e12, 0.8e12 / 66.9e12},
-    [PLIM_SDPA_FLASH] = {2e12 / 66.9e12, 0.8e12 / 66.9e12}, // taken for cuDNN's; not measured
+    [PLIM_SDPA_FLASH] = {2e12 / 66.9e12, 0.8e12 / 66.9e12}, // assumed equal to cuDNN; not measured
     [PLIM_SDPA_EFFICIENT] = {0.22e12 / 66.9e12, 0.1e12 / 66.9e12},
 };
 #define DROPOUT_PAIRS (1e12 / 66.9e12)
 
-// Of the CPU: the H200's host (Xeon, virtual machine) with Python 3.12, in the middle of several
-// runs (timing.json, timing_again.json), between which it differs by up to a factor of two.
+// The CPU: the H200's host (Xeon, virtual machine) with Python 3.12. Mid-range values of several runs (timing.json,
+// timing_again.json), which differ by up to a factor of two.
 static const struct {
-  double operator_seconds;  // Python, the dispatcher and the making of a node
+  double operator_seconds;  // Python, the dispatcher and the creation of a node
   double node_seconds;      // the engine and a node's function
-  double launch_seconds;    // the launch of a kernel and the memory for its result
-  double hook_seconds;      // a saved tensor through a hook in Python, with the garbage it makes
-  double parameter_seconds; // one round of a Python loop over parameters
-  double walk_seconds;      // Trainer's walks over the modules, for every operator of forward
-  double triton_seconds;    // a kernel of Liger-Kernel: its Python and that of Triton's launch
+  double launch_seconds;    // launching a kernel and allocating its result
+  double hook_seconds;      // a saved tensor through a Python hook, with its garbage
+  double parameter_seconds; // one iteration of a Python loop over parameters
+  double walk_seconds;      // Trainer's walks over the modules, per operator of forward
+  double triton_seconds;    // a kernel of Liger-Kernel: its Python and Triton's launch
 } host = {.operator_seconds = 10e-6,
           .node_seconds = 14.5e-6,
           .launch_seconds = 10e-6,
@@ -62,10 +62,8 @@ static const struct {
 
 // ---- the two timelines ----------------------------------------------------------------------------
 
-static bool is_on(const plim_tape *t) { return t->gpu->bandwidth_gbs > 0 && !t->state.is_stopped; }
-
 static void cpu_works(plim_tape *t, double seconds) {
-  if (is_on(t)) t->clock.cpu += seconds;
+  if (clock_is_on(t)) t->clock.cpu += seconds;
 }
 
 static void launch(plim_tape *t, double seconds) {
@@ -157,14 +155,14 @@ static double uneven_seconds(const plim_tape *t, double elements) {
   return elements / (t->gpu->fp32_tflops * 1e12 * card.uneven);
 }
 
-// What is repeated or seen in part is touched once.
+// Repeated elements, and storage that is only partly visible, are counted once.
 double plim_bytes_of(const plim_tensor *x) {
   if (!x) return 0;
   double seen = (double)plim_numel(&x->shape) * plim_dtype_bytes[x->dtype];
   return fmin(seen, (double)x->storage->bytes);
 }
 
-// Whether a kernel can load it in vectors, side by side with what it writes.
+// Whether a kernel can load x in vectors, with the same layout as its output.
 static bool is_plain(const plim_tensor *x, const plim_tensor *out) {
   if (!x || !x->shape.n) return true;
   return plim_same(&x->shape, &out->shape) && plim_same(&x->stride, &out->stride) &&
@@ -172,12 +170,12 @@ static bool is_plain(const plim_tensor *x, const plim_tensor *out) {
 }
 
 void plim_work_bytes(plim_tape *t, double bytes) {
-  if (is_on(t)) launch(t, stream_seconds(t, bytes));
+  if (clock_is_on(t)) launch(t, stream_seconds(t, bytes));
 }
 
 void plim_work_map(plim_tape *t, const plim_tensor *a, const plim_tensor *b, plim_tensor *out) {
   out->storage->is_written = true;
-  if (!is_on(t) || !out->storage->bytes) return;
+  if (!clock_is_on(t) || !out->storage->bytes) return;
   double seconds = stream_seconds(t, plim_bytes_of(a) + plim_bytes_of(b) + plim_bytes_of(out));
   if (!is_plain(a, out) || !is_plain(b, out))
     seconds = fmax(seconds, uneven_seconds(t, (double)plim_numel(&out->shape)));
@@ -191,12 +189,12 @@ void plim_work_default(plim_tape *t, const plim_tensor *a, const plim_tensor *b,
 
 void plim_work_sum(plim_tape *t, const plim_tensor *x, bool over_rows, plim_tensor *out) {
   out->storage->is_written = true;
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   double seconds = stream_seconds(t, plim_bytes_of(x));
   launch(t, over_rows ? seconds : fmax(seconds, uneven_seconds(t, (double)plim_numel(&x->shape))));
 }
 
-// Rows of up to 1024 stay in registers; longer ones are read again for the sum (and the maximum).
+// Rows of up to 1024 elements stay in registers; longer ones are read again for the sum (and the maximum).
 void plim_work_softmax(plim_tape *t, int inputs, plim_tensor *out) {
   out->storage->is_written = true;
   bool is_long = out->shape.n && out->shape.at[out->shape.n - 1] > 1024;
@@ -205,13 +203,13 @@ void plim_work_softmax(plim_tape *t, int inputs, plim_tensor *out) {
 }
 
 enum {
-  CHUNK_ELEMENTS = 65536, // of one block of a multi-tensor kernel: PyTorch's kChunkSize
-  CHUNKS = 320,           // of one launch
-  TENSORS = 36            // of one launch with four lists
+  CHUNK_ELEMENTS = 65536, // per block of a multi-tensor kernel: PyTorch's kChunkSize
+  CHUNKS = 320,           // per launch
+  TENSORS = 36            // per launch with four lists
 };
 
 void plim_work_foreach(plim_tape *t, plim_tensor *const *parameters, size_t count, double passes) {
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   double bytes = 0, elements = 0, listed = 0;
   for (size_t i = 0; i < count; i++) {
     if (!parameters[i]->grad) continue;
@@ -234,7 +232,7 @@ static double peak_flops(const plim_gpu *gpu, plim_dtype dtype) {
   return 1e12 * (tflops > 0 ? tflops : gpu->fp32_tflops);
 }
 
-// 0: rows begin at multiples of 16 bytes; 1: of 4; 2: of less.
+// 0: rows begin at multiples of 16 bytes; 1: of 4 bytes; 2: of fewer.
 static int oddness(const plim_tensor *x) {
   int last = x->shape.n - 1;
   int64_t row = x->stride.at[last] == 1 ? x->stride.at[last - 1] : x->stride.at[last];
@@ -247,7 +245,7 @@ static double product_rate(const plim_tape *t, const plim_tensor *a, const plim_
   int odd = oddness(a), of_b = oddness(b), of_out = oddness(out);
   if (of_b > odd) odd = of_b;
   if (of_out > odd) odd = of_out;
-  bool is_wide = a->dtype == PLIM_FP32; // no tensor cores, no such demands
+  bool is_wide = a->dtype == PLIM_FP32; // no tensor cores, so alignment does not matter
   return peak_flops(t->gpu, (plim_dtype)a->dtype) * card.matmul *
          (is_wide ? 1 : card.odd_rows[odd]);
 }
@@ -259,7 +257,7 @@ void plim_work_matmul(plim_tape *t, const plim_tensor *a, const plim_tensor *b, 
 void plim_work_products(plim_tape *t, int64_t k, const plim_tensor *a, const plim_tensor *b,
                         plim_tensor *out) {
   out->storage->is_written = true;
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   double flops = 2.0 * (double)k * (double)plim_numel(&out->shape);
   double bytes = plim_bytes_of(a) + plim_bytes_of(b) + plim_bytes_of(out);
   double moving = bytes / (t->gpu->bandwidth_gbs * 1e9);
@@ -275,7 +273,7 @@ void plim_work_attention_kind(plim_tape *t, bool is_causal, bool has_dropout) {
   t->clock.has_dropout = has_dropout;
 }
 
-// `products` of matrices, each two operations for every pair and every element of a head.
+// Time of `products` matrix products, each with two operations per pair and element of a head.
 static double attention_seconds(plim_tape *t, double pairs, double width, double products,
                                 double rate, plim_dtype dtype) {
   double peak = peak_flops(t->gpu, dtype), flops = 2 * products * pairs * width;
@@ -286,7 +284,7 @@ static double attention_seconds(plim_tape *t, double pairs, double width, double
 
 void plim_work_attention(plim_tape *t, plim_grad_node *node, plim_sdpa_kernel kernel,
                          const plim_tensor *q, const plim_tensor *k) {
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   double queries = (double)q->shape.at[0] * (double)q->shape.at[1] * (double)q->shape.at[2];
   double pairs = queries * (double)k->shape.at[2] * (t->clock.is_causal ? 0.5 : 1);
   double width = (double)q->shape.at[3];
@@ -296,12 +294,12 @@ void plim_work_attention(plim_tape *t, plim_grad_node *node, plim_sdpa_kernel ke
   launch(t, attention_seconds(t, pairs, width, 2, rate, (plim_dtype)q->dtype));
 }
 
-// Before the kernel itself, the gradient times the output is summed; after it, the gradient of the
-// queries is rounded from float32.
+// A kernel before the main one sums gradient times output; a kernel after it rounds the gradient of the queries from
+// float32.
 void plim_work_attention_backward(plim_tape *t, const plim_grad_node *node, plim_sdpa_kernel kernel,
                                   plim_tensor *const *gradients) {
   for (int i = 0; i < 3; i++) gradients[i]->storage->is_written = true;
-  if (!is_on(t)) return;
+  if (!clock_is_on(t)) return;
   plim_dtype dtype = (plim_dtype)gradients[0]->dtype;
   double bytes = plim_bytes_of(gradients[0]), elements = (double)plim_numel(&gradients[0]->shape);
   launch(t, stream_seconds(t, 2 * bytes));

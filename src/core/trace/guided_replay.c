@@ -1,4 +1,4 @@
-// The guided replay: follows a recording, finds out what it does not say, and checks every decision.
+// The guided replay: follows a recording, infers what it does not contain, and checks every decision.
 #include <string.h>
 
 #include "replay_impl.h"
@@ -8,23 +8,23 @@ typedef struct {
   const plim_replay_options *options;
   plim_allocator *a;
   plim_guided *result;
-  plim_address_model fallback; // for segments the recording does not have
+  plim_address_model fallback; // for segments that the recording does not have
   plim_driver fallback_driver;
-  vec(plim_segment_event) predicted; // segment events since the group began
-  uint64_t *requested; // by slot: what was asked for; PLIM_UNKNOWN: before the recording
+  vec(plim_segment_event) predicted; // segment events since the current group began
+  uint64_t *requested; // by slot: the bytes requested; PLIM_UNKNOWN: from before the recording
   size_t next_address; // where to look for the address of the next new segment
   size_t group_end;
-  uint64_t failing_from; // with no limit given: the lowest need that is known to fail
+  uint64_t failing_from; // if no limit is given: the lowest need that is known to fail
   uint64_t recorded_peak;
   bool no_memory;
 } guide;
 
-// The events that belong to one malloc: completions, releases and new memory before it. A group
-// that ends without a malloc is an empty_cache call, or frees that completed at the end.
+// The events that belong to one malloc: completions, releases and new memory before it. A group that ends without a
+// malloc is an empty_cache call, or frees that completed at the end.
 typedef struct {
   size_t first, end;
-  size_t early_end;          // completions from first to here came before any release
-  const plim_event *request; // the alloc or oom; NULL if there is none
+  size_t early_end;          // completions before this came before any release
+  const plim_event *request; // the alloc or OOM; NULL if there is none
   size_t releases, maps;
 } group;
 
@@ -91,7 +91,7 @@ static uint64_t released_bytes(const guide *g, const group *gr) {
   return bytes;
 }
 
-// Whether the releases of a group begin with these.
+// Whether the releases of a group begin with the given list.
 static bool begins_with(const guide *g, const group *gr, const plim_segment_event *list,
                         size_t count) {
   size_t at = gr->first;
@@ -102,7 +102,7 @@ static bool begins_with(const guide *g, const group *gr, const plim_segment_even
   return true;
 }
 
-// With stacks, the recording itself says who released: 1 empty_cache, 0 not, -1 no stack.
+// The stack of a release, if recorded, says who released: 1 empty_cache, 0 something else, -1 no stack.
 static int stack_says_empty_cache(const guide *g, const group *gr) {
   const plim_trace *t = g->trace;
   size_t at = gr->first;
@@ -114,17 +114,17 @@ static int stack_says_empty_cache(const guide *g, const group *gr) {
   return stack.count ? 0 : -1;
 }
 
-// Without a limit given, a release of everything followed by new memory is a retry only if some
-// request did fail (an OOM was recorded) and this one needed as much.
+// If no limit is given, a release of everything followed by new memory is a retry only if some request did fail (an OOM
+// was recorded) and this one needed as much.
 static bool may_have_failed(guide *g, uint64_t need) {
   if (need <= g->recorded_peak) return false;
   g->result->unclear_releases++;
   return need >= g->failing_from;
 }
 
-// Compares the releases with what this malloc itself would have released. With no limit given, one
-// is assumed that makes it fail. An exact match of blocks chosen one by one (oversize) settles it;
-// a release of everything looks like an empty_cache call.
+// Compares the releases with what this malloc itself would have released. If no limit is given, one is assumed that
+// makes it fail. An exact match of blocks chosen one by one (oversize) is proof; a release of everything may also be an
+// empty_cache call.
 static bool releases_are_its_own(guide *g, const group *gr) {
   const plim_event *r = gr->request;
   bool guess_limit = g->options->limit_bytes == PLIM_UNKNOWN;
@@ -172,9 +172,9 @@ static void mark_completions_inside(guide *g, size_t from, size_t to) {
     if (is_completion(&g->trace->events.at[i])) add_mark(g, i, PLIM_MARK_COMPLETES_INSIDE);
 }
 
-// Frees complete either when the malloc polls, before its search, or when it waits for all streams
-// on its way to releasing everything. If the search would have hit after the completions, but the
-// recording shows that it missed, they came with the wait.
+// Frees complete either when the malloc polls, before its search, or when it waits for all streams before it releases
+// everything. If the search would have found a block after the completions, but the recording shows a miss, they
+// completed in the wait.
 static bool completions_came_late(guide *g, const group *gr) {
   const plim_event *r = gr->request;
   if (gr->early_end == gr->first || !r) return false;
@@ -190,7 +190,7 @@ static bool completions_came_late(guide *g, const group *gr) {
   return false;
 }
 
-// With no limit given, makes exactly the recorded attempts fail.
+// If no limit is given, sets one that makes exactly the recorded attempts fail.
 static void set_recorded_limit(guide *g, const group *gr, bool own_releases) {
   if (g->options->limit_bytes != PLIM_UNKNOWN) return;
   uint64_t request = plim_allocator_segment_request(g->a, gr->request->bytes);
@@ -204,7 +204,7 @@ static void set_recorded_limit(guide *g, const group *gr, bool own_releases) {
 }
 
 static void serve_oom(guide *g, const group *gr) {
-  uint32_t spare = g->trace->block_slots; // a slot no event uses
+  uint32_t spare = g->trace->block_slots; // a slot that no event uses
   const plim_event *r = gr->request;
   plim_malloc_result got = plim_allocator_malloc(g->a, spare, r->bytes, r->stream, r->pool);
   if (got == PLIM_MALLOC_NO_HOST_MEMORY) g->no_memory = true;
@@ -214,8 +214,8 @@ static void serve_oom(guide *g, const group *gr) {
   plim_allocator_free(g->a, spare);
 }
 
-// The recording made new memory where the simulation would have reused some, or the other way
-// round, or took another block: follow the recording.
+// The recording got new memory where the simulation would have reused a block, or the reverse, or it took another
+// block. Follows the recording.
 static void follow_recording(guide *g, const group *gr) {
   const plim_event *r = gr->request;
   for (size_t i = gr->first; i < gr->end; i++) {
@@ -305,7 +305,7 @@ static void count_segments(guide *g, const group *gr, uint64_t *reserved) {
   }
 }
 
-// What this malloc shows about the limit.
+// Updates what is known about the limit from this malloc.
 static void learn_limit(guide *g, const group *gr, const plim_allocator_stats_t *before) {
   const plim_allocator_stats_t *after = plim_allocator_stats(g->a);
   if (after->retries == before->retries) return;
@@ -337,13 +337,13 @@ static size_t follow_group(guide *g, size_t first, uint64_t *reserved) {
     plim_allocator_empty_cache(g->a);
   } else mark_completions_inside(g, late ? gr.first : gr.early_end, gr.end);
   if (gr.request) serve(g, &gr, gr.releases && !emptied);
-  complete_recorded(g, gr.first, gr.end); // whatever no wait has reached
+  complete_recorded(g, gr.first, gr.end); // completes frees that no wait has reached
   if (!g->result->lost) compare_segments(g, &gr);
   return gr.request ? gr.end + 1 : gr.end;
 }
 
-// A free that is directly followed by a failure or a release may have been waiting for another
-// stream until that malloc waited for it: nothing tells the two apart but what the search finds.
+// A free right before a failure or a release may have been pending until that malloc waited for it. Only the result of
+// the search can tell.
 static bool may_have_waited(const plim_trace *t, size_t i) {
   if (i + 1 >= t->events.len) return false;
   const plim_event *next = &t->events.at[i + 1];
@@ -376,19 +376,19 @@ static size_t follow_event(guide *g, size_t i, uint64_t *reserved) {
   }
 }
 
-// The driver keeps one page to itself: requests that would have left 1.1 MiB failed, one that left
-// 3.1 MiB did not (recorded: truth real-oom, real-oom-exp).
+// The driver keeps one page for itself: requests that would have left 1.1 MiB failed, one that left 3.1 MiB did not
+// (recorded: truth real-oom, real-oom-exp).
 #define DRIVER_KEEPS (2 * PLIM_MIB)
 
-// An OOM carries the card's free bytes. If they could not hold the segment, the card was full;
-// otherwise a limit was set for the process.
+// An OOM event contains the card's free bytes. If they could not hold the segment, the card was full; otherwise a limit
+// was set for the process.
 static void learn_card(guide *g, const plim_event *oom, uint64_t reserved, uint64_t request) {
   if (oom->addr == PLIM_UNKNOWN || oom->addr >= request + DRIVER_KEEPS) return;
   uint64_t card = reserved + (oom->addr > DRIVER_KEEPS ? oom->addr - DRIVER_KEEPS : 0);
   if (card < g->result->card_bytes) g->result->card_bytes = card;
 }
 
-// A first look: the highest reserved bytes, and the lowest need that an OOM shows to be too much.
+// A first pass: the highest reserved bytes, and the lowest need that an OOM shows to be too much.
 static void survey(guide *g) {
   uint64_t reserved = 0, peak = 0, fails = PLIM_UNKNOWN;
   for (size_t i = 0; i < g->trace->start_segments.len; i++)

@@ -9,7 +9,7 @@ bool plim_replay_recorded_conf(const plim_trace *trace, plim_alloc_conf *conf) {
   const plim_recorded_settings *s = &trace->settings;
   bool all = plim_alloc_conf_parse_recorded(plim_trace_text(trace, s->conf), conf);
   bool gc_is_sane = s->gc_threshold >= 0 && s->gc_threshold < 1;
-  // The effective values beat the string: some keys outlive a later change of settings.
+  // Recorded effective values override the string: some settings stay in effect after a later change of the string.
   if (s->has_expandable) conf->expandable_segments = s->expandable;
   if (s->has_max_split)
     conf->max_split_bytes = s->max_split_bytes < 0 ? UINT64_MAX : (uint64_t)s->max_split_bytes;
@@ -33,7 +33,7 @@ plim_allocator_options replay_allocator_options(const plim_trace *trace,
                                   .pool_count = (uint32_t)trace->pools.len};
 }
 
-// What existed then has the sizes that the recorded settings gave it.
+// Blocks that existed at the start have the sizes that the recorded settings gave them.
 plim_allocator *replay_start(const plim_trace *trace, const plim_allocator_options *options,
                              bool *consistent) {
   plim_alloc_conf recorded;

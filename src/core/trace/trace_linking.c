@@ -1,25 +1,26 @@
-// Links the events of a trace: which allocation is each about, and what was there before the first.
+// Links the events of a trace: which allocation each belongs to, and what existed before the first event.
 //
-// A recording may start late (after the model was loaded) or be cut by its ring buffer. What existed
-// at its start shows itself: a free, segment_free or unmap of something never allocated, or a block
-// or segment of the final layout that no event made.
+// A recording may start late (after the model was loaded) or be cut by its ring buffer. What existed at its start can
+// be seen later: a free, segment_free or unmap of something never allocated, or a block or segment of the final layout
+// that no event created.
 #include <string.h>
 
 #include "hash.h"
 #include "trace.h"
 
 #define START_MARK 0x80000000u  // event.block of a start block, until all slots are known
-#define RANGE_ROOM (1ull << 44) // address space assumed behind an expandable segment: 16 TiB
+#define RANGE_ROOM (1ull << 44) // address space assumed after an expandable segment: 16 TiB
 
 typedef struct {
   plim_trace *trace;
-  plim_hash live; // address -> slot of what was allocated and not yet freed
+  plim_hash live; // address -> slot of live allocations
   vec(uint32_t) free_slots;
-  vec(uint32_t) late_slots; // free after the next malloc: that may be what completed their frees
-  uint32_t slots;           // slots given out, start blocks not counted
+  // Slots that become free after the next malloc, which may have completed their frees.
+  vec(uint32_t) late_slots;
+  uint32_t slots; // slots used, not counting start blocks
 } linker;
 
-// Rounding never moves a request across 1 MiB, so no settings are needed to tell its pool.
+// Rounding never moves a request across 1 MiB, so its pool does not depend on the settings.
 static bool is_large_request(uint64_t bytes) { return bytes > PLIM_MIB; }
 
 // ---- blocks ---------------------------------------------------------------------------------------
@@ -51,8 +52,8 @@ static bool link_alloc(linker *k, plim_event *event) {
   return plim_hash_put(&k->live, event->addr, event->block);
 }
 
-// A malloc that releases everything first waits for all frees. Those that end right before such a
-// malloc may be of this kind; their slots must not go to the tensor it is for.
+// A malloc that releases everything first waits for all frees. Frees that complete right before such a malloc may have
+// completed in that wait; their slots must not be given to the tensor that it allocates.
 static bool may_end_inside_malloc(const plim_trace *t, const plim_event *event) {
   if (event->action == PLIM_EV_FREE_COMPLETED) return true;
   const plim_event *next = event + 1;
@@ -83,7 +84,7 @@ static bool link_event(linker *k, plim_event *event) {
   }
 }
 
-// Blocks of the final layout that no event made were there from the start to the end.
+// Blocks of the final layout that no event created existed from the start to the end.
 static bool add_layout_blocks(linker *k) {
   plim_trace *t = k->trace;
   for (size_t s = 0; s < t->layout.len; s++) {
@@ -111,7 +112,7 @@ static int start_block_order(const void *x, const void *y) {
   return (a->addr > b->addr) - (a->addr < b->addr);
 }
 
-// Start blocks get the slots after all others, so that no slot is reused before its block is gone.
+// Start blocks get the slots after all others, so that no slot is reused while its block lives.
 static void finish_slots(linker *k) {
   plim_trace *t = k->trace;
   for (size_t i = 0; i < t->start_blocks.len; i++)
@@ -135,7 +136,7 @@ static plim_start_block *start_block_before(plim_trace *t, uint64_t addr) {
   return low ? &t->start_blocks.at[low - 1] : NULL;
 }
 
-// Memory handed out behind a start block, while that lived, shows where the block ends at most.
+// Memory allocated after a start block while that lived limits where the block ends.
 static void bound_start_blocks(plim_trace *t) {
   for (size_t i = 0; t->start_blocks.len && i < t->events.len; i++) {
     const plim_event *e = &t->events.at[i];
@@ -153,7 +154,7 @@ static bool add_start_segment(plim_trace *t, const plim_start_segment *segment) 
   return vec_push(&t->start_segments, *segment);
 }
 
-// cudaMalloc never gives the large pool 2 MiB: a segment of that size is a small one.
+// The large pool never requests 2 MiB from cudaMalloc: a segment of that size is a small one.
 static bool is_large_segment(uint64_t bytes) { return bytes != 2 * PLIM_MIB; }
 
 static bool link_whole_segments(plim_trace *t) {
@@ -190,7 +191,7 @@ typedef struct {
 
 typedef vec(interval) intervals; // by address, not overlapping
 
-// The first interval that ends behind an address.
+// The first interval that ends after an address.
 static size_t first_behind(const intervals *set, uint64_t addr) {
   size_t low = 0, high = set->len;
   while (low < high) {
@@ -201,7 +202,7 @@ static size_t first_behind(const intervals *set, uint64_t addr) {
   return low;
 }
 
-// Puts `count` intervals where those from `from` to `to` were.
+// Replaces the intervals [from, to) by `count` others.
 static bool replace(intervals *set, size_t from, size_t to, const interval *with, size_t count) {
   if (from == to && !count) return true;
   if (!vec_reserve(set, count)) return false;
@@ -211,7 +212,7 @@ static bool replace(intervals *set, size_t from, size_t to, const interval *with
   return true;
 }
 
-// Removes [addr, end) and hands every part of it that was not there to `missing` (may be NULL).
+// Removes [addr, end) and adds every part of it that was not in the set to `missing` (may be NULL).
 static bool intervals_remove(intervals *set, uint64_t addr, uint64_t end, intervals *missing) {
   size_t from = first_behind(set, addr), to = from, edges = 0;
   interval edge[2];
@@ -231,14 +232,14 @@ static bool intervals_remove(intervals *set, uint64_t addr, uint64_t end, interv
 static bool intervals_add(intervals *set, uint64_t addr, uint64_t end) {
   if (!intervals_remove(set, addr, end, NULL)) return false;
   size_t at = first_behind(set, addr);
-  if (at && set->at[at - 1].end == addr) { // grows the one before
+  if (at && set->at[at - 1].end == addr) { // extends the previous one
     set->at[at - 1].end = end;
     return true;
   }
   return replace(set, at, at, &(interval){addr, end}, 1);
 }
 
-// Pieces of start memory that no layout shows: whether they are large is found out later.
+// Pieces of start memory that the layout does not show; whether they are large is determined later.
 static bool add_start_pieces(plim_trace *t, const intervals *missing, plim_start_segment like) {
   for (size_t i = 0; i < missing->len; i++) {
     like.addr = missing->at[i].addr;
@@ -293,8 +294,8 @@ static void learn_size(plim_trace *t, uint64_t addr, uint64_t bytes) {
   s->size_is_unknown = false;
 }
 
-// Large and small blocks never share a page, so the first block seen in a piece tells which it is.
-// Where none is, nothing was ever asked of it, and a multiple of the usual large page is large.
+// Large and small blocks never share a page, so the first block seen in a piece tells which kind it is. A piece without
+// blocks was never used; it is large if its size is a multiple of the usual large page.
 static void learn_sizes(plim_trace *t) {
   bool any = false;
   for (size_t i = 0; i < t->start_segments.len; i++) any |= t->start_segments.at[i].size_is_unknown;
@@ -315,7 +316,7 @@ static bool same_range(const plim_start_segment *a, const plim_start_segment *b)
          a->is_expandable && b->is_expandable;
 }
 
-// The lowest address that a stream and pool are seen to use: there its range starts.
+// The lowest address used by each stream and pool, where its range starts.
 typedef vec(plim_start_segment) ranges;
 
 static plim_start_segment *range_of(const ranges *r, const plim_start_segment *s) {
@@ -324,7 +325,7 @@ static plim_start_segment *range_of(const ranges *r, const plim_start_segment *s
   return NULL;
 }
 
-// A map belongs to the malloc behind it, which tells whether it is large.
+// A map belongs to the next malloc, which tells whether it is large.
 static void lower_ranges(const plim_trace *t, ranges *r) {
   const plim_event *request = NULL;
   for (size_t i = t->events.len; i-- > 0;) {
@@ -343,7 +344,8 @@ static void lower_ranges(const plim_trace *t, ranges *r) {
 static bool find_ranges(plim_trace *t) {
   ranges r = {0};
   bool ok = true;
-  for (size_t i = 0; ok && i < t->start_segments.len; i++) { // by address: the first is the lowest
+  // Sorted by address: the first is the lowest.
+  for (size_t i = 0; ok && i < t->start_segments.len; i++) {
     const plim_start_segment *s = &t->start_segments.at[i];
     if (s->is_expandable && !range_of(&r, s)) ok = vec_push(&r, *s);
   }
@@ -357,7 +359,7 @@ static bool find_ranges(plim_trace *t) {
   return ok;
 }
 
-// Pieces that touch are one piece: a block may lie across the seam.
+// Adjacent pieces are merged, because a block may span both.
 static void join_pieces(plim_trace *t) {
   size_t kept = 0;
   for (size_t i = 1; i < t->start_segments.len; i++) {

@@ -1,7 +1,7 @@
 #include "trace_start.h"
 
-// The size of a block that was freed before the final layout could show it: its rounded request,
-// and what lies between it and the next block if that is too little to have been split off.
+// The size of a block that was freed before the final layout: its rounded request, plus the gap up to the next block if
+// that is too small to have been split off.
 static uint64_t block_bytes(const plim_alloc_conf *conf, const plim_start_block *b,
                             const plim_start_segment *s, uint64_t next) {
   if (b->end_at_most < next) next = b->end_at_most;
@@ -9,7 +9,7 @@ static uint64_t block_bytes(const plim_alloc_conf *conf, const plim_start_block 
   if (bytes >= room) return room;
   uint64_t rest = room - bytes;
   if (plim_block_is_split(conf, s->is_large, bytes, rest)) return bytes;
-  // An oversize block is reused whole, but only up to so much slack: beyond, there is a gap.
+  // An oversize block is reused whole only up to a certain slack; with more, the rest is a gap.
   bool is_oversize = bytes >= conf->max_split_bytes && rest >= conf->max_non_split_rounding_bytes;
   return is_oversize ? bytes : room;
 }
@@ -39,7 +39,7 @@ static bool seed_segment(const plim_trace *trace, const plim_alloc_conf *conf, p
   return ok && !plim_allocator_out_of_host_memory(a);
 }
 
-// A block outside every known segment (the snapshot has no segment list): one of its own.
+// A block outside all known segments (the snapshot has no segment list) gets its own segment.
 static bool seed_alone(const plim_trace *trace, const plim_alloc_conf *conf, plim_allocator *a,
                        size_t i, bool *fits) {
   const plim_start_block *b = &trace->start_blocks.at[i];

@@ -52,6 +52,6 @@ int plim_tune_order(const void *x, const void *y) {
   if (!order) order = compare(s->peak_reserved_bytes, t->peak_reserved_bytes);
   if (!order) order = compare(s->retries, t->retries);
   if (!order) order = compare(s->segment_allocs, t->segment_allocs);
-  if (!order) order = compare(strlen(a->conf), strlen(b->conf)); // the simplest of equals
+  if (!order) order = compare(strlen(a->conf), strlen(b->conf)); // the shortest of equals
   return order ? order : strcmp(a->conf, b->conf);
 }

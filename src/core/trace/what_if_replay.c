@@ -1,9 +1,9 @@
-// The what-if replay: the requests of a recording under other settings.
+// The what-if replay: runs the requests of a recording under other settings.
 #include "replay_impl.h"
 
 typedef struct {
   const plim_trace *trace;
-  size_t next; // the next recorded segment whose address was not used yet
+  size_t next; // the next recorded segment whose address has not been used
   plim_address_model model;
   plim_driver model_driver;
 } recorded_addresses;
@@ -26,7 +26,7 @@ typedef struct {
   plim_allocator *a;
   const plim_guided *guided;
   size_t next_mark;
-  size_t late_from, late_to; // completions to be made up for after the next malloc
+  size_t late_from, late_to; // completions to be done after the next malloc
   plim_what_if *result;
 } runner;
 
@@ -44,13 +44,13 @@ static plim_malloc_result run_malloc(runner *r, size_t i) {
   plim_malloc_result got = plim_allocator_malloc(r->a, slot, e->bytes, e->stream, e->pool);
   if (got == PLIM_MALLOC_OOM && r->result->first_oom_event == PLIM_UNKNOWN)
     r->result->first_oom_event = i;
-  // What the program would have done with a request that failed then is not recorded.
+  // The recording does not show how the program would have continued after this request, which failed then.
   if (got == PLIM_MALLOC_OK && failed_then) plim_allocator_free(r->a, slot);
   complete_late(r);
   return got;
 }
 
-// Does what is marked right before event i; true if the event itself happens inside a malloc.
+// Executes the marks of event i; returns true if the event itself happens inside a malloc.
 static bool run_marks(runner *r, size_t i) {
   bool inside = false;
   for (; r->next_mark < r->guided->marks.len; r->next_mark++) {
