@@ -125,10 +125,14 @@ static void find_array(plim_shell_scanner *f, const plim_docker *d, const plim_a
   vec_free(&pieces);
 }
 
-// From places in the instruction to places in the file.
+// From places in the instruction to places in the file. ENV and ARG hold for what stands behind them,
+// but a container starts with every ENV, and with no ARG.
 static void place_found(plim_shell_scanner *f, size_t from, const plim_docker *d) {
   for (size_t i = from; i < f->at.len; i++) {
     plim_shell_value *found = &f->at.at[i];
+    found->from = d->after;
+    found->is_late = is_command(d);
+    found->is_build_only = plim_docker_is(d, "ARG");
     found->span = plim_docker_place(d, found->span);
     if (found->word.end) found->word = plim_docker_place(d, found->word);
     if (found->gap) found->gap = d->from.at[found->gap - 1] + 1u;
