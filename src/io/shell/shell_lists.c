@@ -5,6 +5,52 @@
 #include "shell_reader.h"
 
 #define LIST_STEPS 8 // lists in lists that are followed
+#define LIST_USES 64 // of one list that are looked at
+
+// ---- what a list holds ------------------------------------------------------------------------------
+
+static int by_set(const void *x, const void *y) {
+  const shell_list_set *a = x, *b = y;
+  int name = strcmp(a->name, b->name);
+  return name ? name : (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+static shell_list join(const shell_reader *r, size_t first) {
+  const shell_list_set *sets = r->list_sets.at;
+  shell_list list = {.name = sets[first].name, .first = first, .end = first};
+  list.is_whole = list.is_command = true;
+  bool is_empty = true;
+  for (; list.end < r->list_sets.len && strcmp(sets[list.end].name, list.name) == 0; list.end++) {
+    const shell_list_set *s = &sets[list.end];
+    bool replaces = !s->adds && !is_empty, is_glued = s->is_glued && !is_empty;
+    if (s->is_odd || replaces || is_glued) list.is_whole = false;
+    is_empty = is_empty && s->is_empty;
+    list.count += s->count;
+    list.is_command = list.is_command && !s->is_empty;
+    list.has_arrays |= s->is_array && !s->is_empty;
+    list.has_strings |= !s->is_array && !s->is_empty;
+    list.has_texts |= s->has_texts;
+  }
+  return list;
+}
+
+void shell_join_list_sets(shell_reader *r) {
+  if (r->list_sets.len) qsort(r->list_sets.at, r->list_sets.len, sizeof *r->list_sets.at, by_set);
+  for (size_t i = 0; i < r->list_sets.len && !r->f->is_out; i = r->lists.at[r->lists.len - 1].end)
+    if (!vec_push(&r->lists, join(r, i))) {
+      r->f->is_out = true;
+      return;
+    }
+}
+
+static int by_list(const void *x, const void *y) {
+  return strcmp(((const shell_list *)x)->name, ((const shell_list *)y)->name);
+}
+
+const shell_list *shell_find_list(const shell_reader *r, const char *name) {
+  shell_list wanted = {.name = name};
+  return r->lists.len ? bsearch(&wanted, r->lists.at, r->lists.len, sizeof wanted, by_list) : NULL;
+}
 
 // ---- uses -------------------------------------------------------------------------------------------
 
@@ -46,19 +92,12 @@ static int by_use(const void *x, const void *y) {
   return strcmp(((const shell_list_use *)x)->name, ((const shell_list_use *)y)->name);
 }
 
-static int by_set(const void *x, const void *y) {
-  const shell_list_set *a = x, *b = y;
-  int name = strcmp(a->name, b->name);
-  return name ? name : (a->begin > b->begin) - (a->begin < b->begin);
-}
-
 void shell_note_uses(shell_reader *r) {
   shell_for_each_command(r, visit_uses);
   if (r->uses.len) qsort(r->uses.at, r->uses.len, sizeof *r->uses.at, by_use);
-  if (r->list_sets.len) qsort(r->list_sets.at, r->list_sets.len, sizeof *r->list_sets.at, by_set);
 }
 
-// The uses of a list, and how many there are.
+// The uses of a list, and how many there are (those above LIST_USES are not counted).
 static const shell_list_use *uses_of(const shell_reader *r, const char *name, size_t *count) {
   size_t low = 0, high = r->uses.len;
   while (low < high) {
@@ -67,39 +106,20 @@ static const shell_list_use *uses_of(const shell_reader *r, const char *name, si
     else high = middle;
   }
   *count = 0;
-  while (low + *count < r->uses.len && strcmp(r->uses.at[low + *count].name, name) == 0) ++*count;
+  while (low + *count < r->uses.len && *count <= LIST_USES &&
+         strcmp(r->uses.at[low + *count].name, name) == 0)
+    ++*count;
   return r->uses.at + low;
 }
 
-// ---- what a list holds ------------------------------------------------------------------------------
-
-static const shell_list_set *first_set(const shell_reader *r, const char *name) {
-  size_t low = 0, high = r->list_sets.len;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (strcmp(r->list_sets.at[middle].name, name) < 0) low = middle + 1;
-    else high = middle;
-  }
-  return r->list_sets.at + low;
-}
-
-// What the use gets is all that is written: one assignment, what is added to it later, no other way
-// to set it, and in the way that arrays and strings are split into words.
+// What the use gets is all that is written: nothing else sets the list, and arrays and strings are
+// split into words as they are here.
 static bool is_known(const shell_reader *r, const shell_list_use *u) {
-  const shell_list_set *end = r->list_sets.at + r->list_sets.len;
-  size_t count = 0;
-  bool is_empty = true;
-  if (r->f->has_own_ifs) return false;
-  for (const shell_list_set *s = first_set(r, u->name); s < end && strcmp(s->name, u->name) == 0;
-       s++) {
-    bool replaces = !s->adds && !is_empty;
-    bool is_split = s->is_empty || (s->is_array ? u->is_array && !u->is_joined : !u->is_quoted);
-    is_split = is_split && !(s->has_texts && u->is_quoted);
-    if (s->is_odd || replaces || !is_split || (s->is_glued && !is_empty)) return false;
-    is_empty = is_empty && s->is_empty;
-    count += s->count;
-  }
-  return count == plim_names_count(&r->f->set, u->name);
+  const shell_list *list = shell_find_list(r, u->name);
+  if (!list || !list->is_whole || r->f->has_own_ifs) return false;
+  if (list->has_arrays && (!u->is_array || u->is_joined)) return false;
+  if ((list->has_strings || list->has_texts) && u->is_quoted) return false;
+  return list->count == plim_names_count(&r->f->set, u->name);
 }
 
 // Whether list words of command `from` have been set where `to` runs.
@@ -115,6 +135,7 @@ bool shell_follow_list(shell_reader *r, const char *name, size_t *command, size_
   for (int i = 0; i < LIST_STEPS; i++) {
     size_t count;
     const shell_list_use *u = uses_of(r, name, &count);
+    if (count > LIST_USES) return false;
     for (size_t k = 0; k < count && is_sure; k++)
       is_sure = is_known(r, &u[k]) && has_run(r, *command, u[k].command);
     if (count != 1) return is_sure;
@@ -131,10 +152,8 @@ static bool is_followed(shell_reader *r, const plim_expansion *e) {
   size_t count;
   const shell_list_use *u = uses_of(r, e->name, &count);
   if (count != 1 || !is_known(r, u)) return false;
-  const shell_list_set *s = first_set(r, e->name), *end = r->list_sets.at + r->list_sets.len;
-  for (; s < end && strcmp(s->name, e->name) == 0; s++)
-    if (r->view->script.commands.at[s->command].begin > e->at) return false;
-  return true;
+  const shell_list *list = shell_find_list(r, e->name);
+  return r->list_sets.at[list->end - 1].begin <= e->at;
 }
 
 void shell_drop_known_expansions(shell_reader *r) {

@@ -23,6 +23,16 @@ typedef struct {
   size_t count;   // of its entries in f->set
 } shell_list_set;
 
+// All that one variable gets.
+typedef struct {
+  const char *name;
+  size_t first, end; // of the sets, by name and place
+  size_t count;      // of its entries in f->set that these are
+  bool is_whole;     // one assignment, and what is added to it
+  bool is_command;   // no set of it is empty
+  bool has_arrays, has_strings, has_texts;
+} shell_list;
+
 // A list is passed on, to a command or into another list.
 typedef struct {
   const char *name, *into;
@@ -44,6 +54,7 @@ typedef struct {
   size_t last_opaque;   // one more than the number of the last command that may set any variable
   vec(shell_local) locals;
   vec(shell_list_set) list_sets;
+  vec(shell_list) lists; // by name
   vec(shell_list_use) uses;
   plim_names evaluated;          // lists that eval runs
   vec(size_t) assigned_defaults; // where the names of `: ${NAME:=...}` stand
@@ -81,6 +92,10 @@ bool shell_is_before_opaque(const shell_reader *r);
 
 // ---- lists ------------------------------------------------------------------------------------------
 
+// Sorts what lists get; once all of it is noted.
+void shell_join_list_sets(shell_reader *r);
+// NULL: it is no list.
+const shell_list *shell_find_list(const shell_reader *r, const char *name);
 // Notes where lists are passed on.
 void shell_note_uses(shell_reader *r);
 // The command that the words of list `name` end up in, and where; false: what it gets is not sure.

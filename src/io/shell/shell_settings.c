@@ -324,6 +324,7 @@ plim_err plim_shell_find(plim_shell_scanner *f, const plim_shell_text *t, plim_s
   vec_free(&r.locals);
   vec_free(&r.evaluated);
   vec_free(&r.list_sets);
+  vec_free(&r.lists);
   vec_free(&r.assigned_defaults);
   return f->is_out ? plim_fail(error, PLIM_ERR_NOMEM, "out of memory") : PLIM_OK;
 }

@@ -354,17 +354,16 @@ static void note_changed(shell_reader *r) {
 // Whether what eval runs is written out wherever it is set.
 static bool are_commands(const shell_reader *r) {
   for (size_t i = 0; i < r->evaluated.len; i++) {
-    size_t count = 0;
-    for (size_t k = 0; k < r->list_sets.len; k++)
-      if (!r->list_sets.at[k].is_empty && strcmp(r->list_sets.at[k].name, r->evaluated.at[i]) == 0)
-        count += r->list_sets.at[k].count;
-    if (!count || count != plim_names_count(&r->f->set, r->evaluated.at[i])) return false;
+    const shell_list *list = shell_find_list(r, r->evaluated.at[i]);
+    if (!list || !list->is_command || list->count != plim_names_count(&r->f->set, list->name))
+      return false;
   }
   return true;
 }
 
 static void note_all(shell_reader *r) {
   r->f->set.len = r->f->lists.len = r->locals.len = r->list_sets.len = 0;
+  r->lists.len = 0;
   r->evaluated.len = r->assigned_defaults.len = 0;
   shell_for_each_command(r, visit_opaque);
   if (r->locals.len) qsort(r->locals.at, r->locals.len, sizeof *r->locals.at, by_local);
@@ -372,6 +371,7 @@ static void note_all(shell_reader *r) {
   note_changed(r);
   plim_names_sort(&r->f->set);
   plim_names_sort(&r->f->lists);
+  shell_join_list_sets(r);
 }
 
 void shell_note_variables(shell_reader *r) {

@@ -234,7 +234,7 @@ def is_same(read, words):
     if read is True and not words:
         return True
     if isinstance(read, bool):
-        return " ".join(words).lower() in (("true", "yes", "on") if read else ("false", "no", "off"))
+        return bool(words) and words[0].lower() in (("true", "yes", "on") if read else ("false", "no", "off"))
     return any(is_same_text(read, text) for text in (" ".join(words), *words[:1]))
 
 
