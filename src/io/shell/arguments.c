@@ -300,11 +300,14 @@ static void note_expansion(walk *w, const plim_argument *a) {
                      memmem(at, size, "{@", 2) ||
                      (*at == '$' && size > 1 && isdigit((unsigned char)at[1]));
   bool is_computed = *at == '`' || (size > 1 && memcmp(at, "$(", 2) == 0);
-  plim_span name = plim_shell_list_name(w->text, a->span);
+  plim_span rest = {a->span.begin + 2, a->span.end};
+  plim_span name = is_flag && size > 3 ? plim_reference_at(w->text, rest)
+                                       : plim_shell_list_name(w->text, a->span);
   bool is_quoted = *at == '"' && !memmem(at, size, "[@]", 3);
   if (!is_flag && !is_position && !is_computed && (!name.end || is_quoted)) return;
   if (is_position && !w->f->in_function && !w->f->has_own_positions) return;
-  if (name.end && !is_flag) e.name = plim_scanner_keep_span(w->f, w->text, name, "$");
+  if (name.end) e.name = plim_scanner_keep_span(w->f, w->text, name, "$");
+  e.is_flag = is_flag;
   if (!vec_push(&w->f->expansions, e)) w->f->is_out = true;
 }
 

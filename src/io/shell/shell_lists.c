@@ -82,6 +82,13 @@ static void note_uses_in_string(shell_reader *r, const plim_argument *a) {
 static void visit_uses(shell_reader *r) {
   const plim_shell_command *c = shell_command(r);
   const char *into = shell_is_list(c) ? shell_variable_key(r, c->list) : NULL;
+  size_t first = into ? 0 : shell_count_assignments(r->text, &r->words);
+  const plim_argument *program = &r->words.at[first < r->words.len ? first : 0];
+  plim_command_kind kind = plim_command_kind_of(r->text, program, 1, false);
+  // echo $CMD only shows it.
+  bool passes_on = into || plim_argument_is(r->text, program, "eval") ||
+                   plim_shell_is_declaration(r->text, program);
+  if (kind.is_utility && !passes_on) return;
   for (size_t i = 0; i < r->words.len; i++) {
     note_use(r, r->words.at[i].span, into, i);
     note_uses_in_string(r, &r->words.at[i]);
@@ -160,8 +167,8 @@ void shell_drop_known_expansions(shell_reader *r) {
   size_t kept = 0;
   for (size_t i = 0; i < r->f->expansions.len; i++) {
     plim_expansion *e = &r->f->expansions.at[i];
-    bool is_list = e->name && plim_names_count(&r->f->lists, e->name);
-    bool is_of_environment = e->name && !plim_names_count(&r->f->set, e->name);
+    bool is_list = e->name && !e->is_flag && plim_names_count(&r->f->lists, e->name);
+    bool is_of_environment = e->name && !e->is_flag && !plim_names_count(&r->f->set, e->name);
     if (is_list && is_followed(r, e)) continue;
     if (is_of_environment && !r->f->has_opaque) continue;
     if (is_list) e->name = NULL;

@@ -5,7 +5,8 @@
 
 #include "evaluate.h"
 
-#define ROOT_STEPS 16 // copies of copies that are followed
+#define ROOT_STEPS 16      // copies of copies that are followed
+#define FLAGS_LOOKED_AT 64 // of the form --$NAME, each compared with all others
 
 void plim_scanner_clear(plim_shell_scanner *f) {
   vec_free(&f->at);
@@ -361,15 +362,29 @@ static int by_found(const void *x, const void *y) {
   return (a > b) - (a < b);
 }
 
+// --$DTYPE with a known name: whether it is another flag than those before it in the command.
+static bool is_other_flag(const plim_shell_scanner *f, const plim_expansion *e, const char *name) {
+  for (size_t i = 0; i < f->at.len; i++) {
+    const plim_shell_value *found = &f->at.at[i];
+    if (found->group == e->group && found->kind == PLIM_FOUND_FLAG &&
+        strcmp(found->name + strspn(found->name, "-"), name) == 0)
+      return false;
+  }
+  return !strpbrk(name, " \t\n=");
+}
+
 // A variable with nothing in it that could be a flag adds none: a number, "$DIR/data".
 static bool is_harmless(const plim_shell_scanner *f, const found_list *variables,
-                        const plim_expansion *e) {
+                        const plim_expansion *e, int *flags_left) {
   if (!e->name) return false;
   plim_shell_value user = {.reference = e->name, .span = {e->at, e->at}, .scope = e->scope};
   plim_shell_value *found = &user;
   for (int i = 0; i < ROOT_STEPS && found && found->reference; i++)
     found = variable(f, variables, found->reference, found);
   if (!found || found->is_doubted) return false;
+  if (e->is_flag)
+    return found->value.kind == PLIM_VALUE_TEXT && --*flags_left >= 0 &&
+           is_other_flag(f, e, found->value.text);
   plim_value_kind kind = found->value.kind;
   if (kind != PLIM_VALUE_TEXT && kind != PLIM_VALUE_DERIVED) return true;
   const char *text = found->value.text + (*found->value.text == '"');
@@ -379,8 +394,9 @@ static bool is_harmless(const plim_shell_scanner *f, const found_list *variables
 
 static void doubt_expanded(plim_shell_scanner *f, const found_list *variables) {
   size_t kept = 0;
+  int flags_left = FLAGS_LOOKED_AT;
   for (size_t i = 0; i < f->expansions.len; i++)
-    if (!is_harmless(f, variables, &f->expansions.at[i]))
+    if (!is_harmless(f, variables, &f->expansions.at[i], &flags_left))
       f->expansions.at[kept++] = f->expansions.at[i];
   plim_scanner_doubt_before(f, f->expansions.at, kept);
 }

@@ -39,6 +39,7 @@ typedef vec(const char *) plim_names;
 // A word of a command that stands for any number of words, flags among them.
 typedef struct {
   const char *name; // "$NAME" of the variable; NULL: something else is computed
+  bool is_flag;     // --$NAME
   size_t group, order;
   size_t at, scope;
 } plim_expansion;

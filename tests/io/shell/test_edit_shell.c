@@ -168,6 +168,11 @@ static const struct {
      "--a int 1\n--b int 2\n--a#2 int 3\n"},
     {"words that are computed may be flags", "python t.py --a 1 $(cat args) --b 2\n",
      "--a derived 1, unless words that are computed behind it change it\n--b int 2\n"},
+    {"a flag with a known name", "T=bf16\npython t.py --a 1 --$T\nU=a\npython u.py --a 1 --$U 2\n",
+     "$T text bf16\n--a int 1\n$U text a\n"
+     "--a#2 derived 1, unless words that are computed behind it change it\n"},
+    {"echo does not pass a command on",
+     "A=\"--a 1\"\nC=\"python t.py $A --b 2\"\necho $C\neval $C\n", "--a int 1\n--b int 2\n"},
     {"xargs puts words in", "ls | xargs python t.py --a 1\n",
      "--a derived 1, unless xargs puts another word there\n"},
     {"substitutions",
