@@ -56,6 +56,7 @@ typedef struct {
   vec(shell_list_set) list_sets;
   vec(shell_list) lists; // by name
   vec(shell_list_use) uses;
+  plim_names changed;            // variables that are set in other ways than by assignments
   plim_names evaluated;          // lists that eval runs
   vec(size_t) assigned_defaults; // where the names of `: ${NAME:=...}` stand
 } shell_reader;

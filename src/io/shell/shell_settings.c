@@ -254,7 +254,7 @@ static void leave_out_passed_lists(plim_shell_view *view) {
 }
 
 // A variable that is set in a branch, a function or a subshell is sure only where a training runs
-// behind it there.
+// behind it there; one that a command changes is not.
 static void doubt_variables(shell_reader *r) {
   const plim_shell_script *script = &r->view->script;
   bool *leads = calloc(script->scopes.len + 1, sizeof *leads);
@@ -269,9 +269,10 @@ static void doubt_variables(shell_reader *r) {
       leads[s] = true;
   for (size_t i = 0; i < r->f->at.len; i++) {
     plim_shell_value *found = &r->f->at.at[i];
-    if (found->kind == PLIM_FOUND_VARIABLE && found->value.kind != PLIM_VALUE_DERIVED &&
-        !leads[found->scope])
-      plim_scanner_doubt_one(r->f, found, r->text, under_condition);
+    if (found->kind != PLIM_FOUND_VARIABLE || found->value.kind == PLIM_VALUE_DERIVED) continue;
+    if (!leads[found->scope]) plim_scanner_doubt_one(r->f, found, r->text, under_condition);
+    if (plim_names_count(&r->changed, found->name))
+      plim_scanner_doubt_one(r->f, found, r->text, "unless a command changes it");
   }
   free(leads);
 }
@@ -323,6 +324,7 @@ plim_err plim_shell_find(plim_shell_scanner *f, const plim_shell_text *t, plim_s
   vec_free(&r.words);
   vec_free(&r.locals);
   vec_free(&r.evaluated);
+  vec_free(&r.changed);
   vec_free(&r.list_sets);
   vec_free(&r.lists);
   vec_free(&r.assigned_defaults);

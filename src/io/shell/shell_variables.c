@@ -203,6 +203,13 @@ static void set_oddly(shell_reader *r, const char *key) {
   plim_scanner_name(r->f, &r->f->set, key);
 }
 
+// Set by a command or on the way: what an assignment says may not be what it holds.
+static void change_oddly(shell_reader *r, plim_span name) {
+  const char *key = shell_variable_key(r, name);
+  set_oddly(r, key);
+  plim_scanner_name(r->f, &r->changed, key);
+}
+
 static int by_local(const void *x, const void *y) {
   const shell_local *a = x, *b = y;
   int name = strcmp(a->name, b->name);
@@ -262,7 +269,7 @@ static void note_assignment(shell_reader *r, const plim_argument *a, bool is_las
   if (!shell_is_assignment(r->text, a, &to)) return;
   const char *key = shell_variable_key(r, to.name);
   if (to.is_element) {
-    set_oddly(r, key);
+    change_oddly(r, to.name);
     return;
   }
   if (is_lasting && strcmp(key, "$IFS") == 0) r->f->has_own_ifs = true;
@@ -291,17 +298,25 @@ static void note_defaults(shell_reader *r) {
   }
 }
 
-// read NAME, unset NAME, printf -v NAME, let NAME=...: all words that could be names.
-static void note_words(shell_reader *r, size_t first) {
-  for (size_t i = first; i < r->words.len; i++) {
-    plim_span word = r->words.at[i].span;
-    for (size_t at = word.begin; at < word.end;) {
-      size_t n = 0;
-      while (at + n < word.end && plim_shell_is_name(r->text[at + n], n == 0)) n++;
-      if (n) set_oddly(r, shell_variable_key(r, (plim_span){at, at + n}));
-      at += n ? n : 1;
-    }
+// The name that a word begins with, or all names in it.
+static void note_names(shell_reader *r, plim_span word, bool is_all) {
+  for (size_t at = word.begin + (strchr("'\"", r->text[word.begin]) != NULL); at < word.end;) {
+    size_t n = 0;
+    while (at + n < word.end && plim_shell_is_name(r->text[at + n], n == 0)) n++;
+    if (n) change_oddly(r, (plim_span){at, at + n});
+    if (!is_all) return;
+    at += n ? n : 1;
   }
+}
+
+// read NAME, unset NAME, printf -v NAME, let NAME=...
+static void note_words(shell_reader *r, size_t first) {
+  bool is_let = is_word(r, first - 1, "let"), is_printf = is_word(r, first - 1, "printf");
+  bool is_declaration =
+      plim_shell_is_declaration(r->text, &r->words.at[first - 1]); // -n NAME=OTHER
+  for (size_t i = first; i < r->words.len; i++)
+    if (!is_printf || is_word(r, i - 1, "-v"))
+      note_names(r, r->words.at[i].span, is_let || is_declaration);
 }
 
 // declare -i computes, -n stands for another variable, -u and -l change letters.
@@ -347,7 +362,7 @@ static void note_changed(shell_reader *r) {
   for (size_t i = 0; i < script->changed.len; i++) {
     plim_span name = script->changed.at[i];
     if (!count || !bsearch(&name.begin, known, count, sizeof *known, by_size))
-      set_oddly(r, shell_variable_key(r, name));
+      change_oddly(r, name);
   }
 }
 
@@ -363,7 +378,7 @@ static bool are_commands(const shell_reader *r) {
 
 static void note_all(shell_reader *r) {
   r->f->set.len = r->f->lists.len = r->locals.len = r->list_sets.len = 0;
-  r->lists.len = 0;
+  r->lists.len = r->changed.len = 0;
   r->evaluated.len = r->assigned_defaults.len = 0;
   shell_for_each_command(r, visit_opaque);
   if (r->locals.len) qsort(r->locals.at, r->locals.len, sizeof *r->locals.at, by_local);
@@ -371,6 +386,7 @@ static void note_all(shell_reader *r) {
   note_changed(r);
   plim_names_sort(&r->f->set);
   plim_names_sort(&r->f->lists);
+  plim_names_sort(&r->changed);
   shell_join_list_sets(r);
 }
 

@@ -92,7 +92,8 @@ static const struct {
      "for A in 1 2; do python t.py --a $A; done\nB=1\nread B\nC=2\n((C *= 2))\npython u.py --b $B "
      "--c "
      "$C\n",
-     "--a derived $A\n$B int 1\n$C int 2\n--b derived $B\n--c derived $C\n"},
+     "--a derived $A\n$B derived 1, unless a command changes it\n"
+     "$C derived 2, unless a command changes it\n--b derived $B\n--c derived $C\n"},
     {"what the caller gives is no second value",
      "A=4\nwhile getopts a: o; do case $o in a) A=$OPTARG ;; esac; done\npython t.py --a $A\n",
      "$A int 4\n--a derived $A <- $A\n"},
@@ -147,8 +148,13 @@ static const struct {
     {"what changes a variable on the way leaves no root",
      "A=1\necho $((++A))\nB=2\ncat <<EOF\n$((B++))\nEOF\nC=3\nprintf -v C 4\nD=4\nD[0]=5\nE=5\n"
      "echo ${E:=6}\nF=6\n: $((F <<= 1))\npython t.py --a $A --b $B --c $C --d $D --e $E --f $F\n",
-     "$A int 1\n$B int 2\n$C int 3\n$D int 4\n$E int 5\n$F int 6\n--a derived $A\n--b derived $B\n"
+     "$A derived 1, unless a command changes it\n$B derived 2, unless a command changes it\n$C "
+     "derived 3, unless a command changes it\n$D derived 4, unless a command changes it\n$E "
+     "derived 5, unless a command changes it\n$F derived 6, unless a command changes it\n--a "
+     "derived $A\n--b derived $B\n"
      "--c derived $C\n--d derived $D\n--e derived $E\n--f derived $F\n"},
+    {"printf that only prints", "A=1\nprintf 'A is %d, $A\\n' \"$A\"\npython t.py --a $A\n",
+     "$A int 1\n--a derived $A <- $A\n"},
     {"a command that may set anything",
      "A=1\neval \"A=$X\"\nB=2\npython t.py --a $A --b $B --c ${C:-3}\n",
      "$A derived 1, unless source or eval changes it\n$B int 2\n--a derived $A\n--b derived $B <- "
