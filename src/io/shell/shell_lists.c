@@ -116,7 +116,7 @@ static const shell_list_use *uses_of(const shell_reader *r, const char *name, si
   while (low + *count < r->uses.len && *count <= LIST_USES &&
          strcmp(r->uses.at[low + *count].name, name) == 0)
     ++*count;
-  return r->uses.at + low;
+  return *count ? r->uses.at + low : NULL;
 }
 
 // What the use gets is all that is written: nothing else sets the list, and arrays and strings are
