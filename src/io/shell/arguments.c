@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "shell_pieces.h"
 #include "shell_words.h"
 
 // ---- one word ---------------------------------------------------------------------------------------
@@ -97,9 +98,8 @@ static bool is_many(const walk *w, const plim_argument *a) {
   if (a->place != PLIM_WORD_WORD && a->place != PLIM_WORD_PIECE) return false;
   bool is_quoted = size > 2 && *at == '"';
   if (at[is_quoted] != '$' || memmem(at, size, "${#", 3)) return false;
-  if (memmem(at, size, "$@", 2) || memmem(at, size, "$*", 2) || memmem(at, size, "[@]", 3) ||
-      memmem(at, size, "[*]", 3))
-    return true;
+  if (memmem(at, size, "$@", 2) || memmem(at, size, "[@]", 3)) return true;
+  if (!is_quoted && (memmem(at, size, "$*", 2) || memmem(at, size, "[*]", 3))) return true;
   plim_span name = plim_reference_at(w->text, a->span);
   if (!name.end || is_quoted) return false;
   const char *key = plim_scanner_keep_span(w->f, w->text, name, "$");
@@ -213,11 +213,23 @@ static void add_bare(walk *w, const plim_argument *a) {
   plim_scanner_add(w->f, with_place(w, found, a));
 }
 
+// Behind words that may be none a value comes: --lr $EXTRA 4.
+static bool may_have_value(const walk *w) {
+  size_t i = w->i + 1;
+  while (i < w->list->count && is_many(w, &w->list->at[i])) i++;
+  return i > w->i + 1 && i < w->list->count && can_be_value(w, &w->list->at[i]);
+}
+
 static void find_flag(walk *w, const plim_argument *a) {
   bool has_next = w->i + 1 < w->list->count && !is_switch(w, a) && is_value_of(w, a, a + 1);
   if (a->has_tail) add_joined(w, a);
   else if (has_next) add_separate(w, a);
-  else if (is_long_flag(w, a)) add_bare(w, a);
+  else if (is_long_flag(w, a)) {
+    size_t from = w->f->at.len;
+    add_bare(w, a);
+    if (may_have_value(w))
+      plim_scanner_doubt(w->f, from, w->text, "unless the word behind it is empty");
+  }
 }
 
 // A comma outside of brackets, a call or a reference: Hydra computes it, or sweeps over it.
@@ -276,6 +288,29 @@ static bool names_script(const plim_argument_list *list) {
   return false;
 }
 
+// The word stands for any number of words, or for a flag that is not written out.
+static void note_expansion(walk *w, const plim_argument *a) {
+  const char *at = w->text + a->span.begin;
+  size_t size = a->span.end - a->span.begin;
+  plim_expansion e = {.group = w->list->group, .at = a->span.begin, .scope = w->f->scope};
+  e.order = w->list->order + (w->list->is_list ? 0 : w->i);
+  if (a->place != PLIM_WORD_WORD && a->place != PLIM_WORD_PIECE) return;
+  bool is_flag = *at == '-' && !a->head.end;
+  bool is_position = memmem(at, size, "$@", 2) || (*at == '$' && memmem(at, size, "$*", 2)) ||
+                     memmem(at, size, "{@", 2) ||
+                     (*at == '$' && size > 1 && isdigit((unsigned char)at[1]));
+  bool is_computed = *at == '`' || (size > 1 && memcmp(at, "$(", 2) == 0);
+  plim_span rest = {a->span.begin + 2, a->span.end};
+  plim_span name = is_flag && size > 3 ? plim_reference_at(w->text, rest)
+                                       : plim_shell_list_name(w->text, a->span);
+  bool is_quoted = *at == '"' && !memmem(at, size, "[@]", 3);
+  if (!is_flag && !is_position && !is_computed && (!name.end || is_quoted)) return;
+  if (is_position && !w->f->in_function && !w->f->has_own_positions) return;
+  if (name.end) e.name = plim_scanner_keep_span(w->f, w->text, name, "$");
+  e.is_flag = is_flag;
+  if (!vec_push(&w->f->expansions, e)) w->f->is_out = true;
+}
+
 void plim_arguments_find(plim_shell_scanner *f, const plim_argument_list *list) {
   walk w = {f, list, list->text, 0, !list->expects_script || !names_script(list)};
   for (; w.i < list->count; w.i++) {
@@ -286,5 +321,6 @@ void plim_arguments_find(plim_shell_scanner *f, const plim_argument_list *list) 
     else if (is_long_flag(&w, a) || is_short_flag(&w, a)) find_flag(&w, a);
     else if (sign != SIZE_MAX) find_override(&w, a, sign);
     else if (is_script(&w, a)) w.saw_script = true;
+    else if (w.saw_script) note_expansion(&w, a);
   }
 }

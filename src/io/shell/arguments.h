@@ -48,6 +48,9 @@ typedef struct {
 // python, torchrun, a .py file.
 bool plim_argument_launches(const char *text, const plim_argument *a);
 
+// Whether a script or a command is run for the programs it brings: conda, venv, modules.
+bool plim_brings_programs(const char *text, plim_span name);
+
 // source FILE, of one that may set variables of the training; `count` is at least 1.
 bool plim_command_sources(const char *text, const plim_argument *at, size_t count);
 

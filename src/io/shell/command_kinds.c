@@ -93,11 +93,11 @@ static bool is_launched(const char *text, const plim_argument *at, size_t count,
 }
 
 // Scripts that are run for the programs they bring, not for what they say about a training.
-static const char *const environments[] = {"activate", "conda",   "venv",  "bashrc",
-                                           "profile",  "modules", "lmod",  "spack",
-                                           "setvars",  "/etc/",   "/usr/", "/opt/"};
+static const char *const environments[] = {"activate", "conda", "venv",  "bashrc",  "profile",
+                                           "modules",  "lmod",  "spack", "setvars", "/etc/",
+                                           "/usr/",    "/opt/", "mamba", "pyenv",   "ssh-agent"};
 
-static bool brings_programs(const char *text, plim_span name) {
+bool plim_brings_programs(const char *text, plim_span name) {
   for (size_t i = 0; i < COUNT(environments); i++)
     if (memmem(text + name.begin, name.end - name.begin, environments[i], strlen(environments[i])))
       return true;
@@ -106,7 +106,7 @@ static bool brings_programs(const char *text, plim_span name) {
 
 bool plim_command_sources(const char *text, const plim_argument *at, size_t count) {
   bool is_source = plim_argument_is(text, at, "source") || plim_argument_is(text, at, ".");
-  return is_source && count > 1 && !brings_programs(text, at[1].span);
+  return is_source && count > 1 && !plim_brings_programs(text, at[1].span);
 }
 
 // What programs do beside a training, by a word of their names.

@@ -42,12 +42,23 @@ static plim_shell_value read_variable(plim_shell_scanner *f, const plim_docker *
                             .span = pair->value};
 }
 
+#define GLOBALS 64 // ARG above the first FROM that are looked for
+
+// ARG NAME in a stage: from here on the default from above the first FROM holds.
+static void declare_global(plim_shell_scanner *f, const plim_docker *d, const char *key) {
+  for (size_t i = 0; i < f->at.len && i < GLOBALS; i++)
+    if (f->at.at[i].from == PLIM_NOWHERE && strcmp(f->at.at[i].name, key) == 0)
+      f->at.at[i].from = d->after;
+}
+
 static void find_variables(plim_shell_scanner *f, const plim_docker *d, size_t stage) {
   size_t at = d->rest.begin;
   plim_docker_pair pair;
   while (plim_docker_pair_next(d, plim_docker_is(d, "ENV"), &at, &pair)) {
-    if (!pair.has_value || pair.name.begin == pair.name.end) continue;
+    if (pair.name.begin == pair.name.end) continue;
     const char *key = plim_scanner_keep_span(f, d->line.at, pair.name, "$");
+    if (!pair.has_value) declare_global(f, d, key);
+    if (!pair.has_value) continue;
     plim_shell_value found = read_variable(f, d, &pair, key);
     found.kind = PLIM_FOUND_VARIABLE;
     found.name = key;
@@ -125,26 +136,46 @@ static void find_array(plim_shell_scanner *f, const plim_docker *d, const plim_a
   vec_free(&pieces);
 }
 
-// From places in the instruction to places in the file.
-static void place_found(plim_shell_scanner *f, size_t from, const plim_docker *d) {
+// What the instructions of one file make together.
+typedef struct {
+  size_t group;       // of its commands
+  size_t first_stage; // the first byte of the first FROM; 0: there is none
+  bool has_entry, has_array_entry;
+} docker_image;
+
+// CMD is arguments of an entry point that is an array, as an array itself; of another it is nothing.
+static bool is_ignored(const plim_docker *d, const docker_image *image, bool is_array) {
+  return plim_docker_is(d, "CMD") && image->has_entry && !(image->has_array_entry && is_array);
+}
+
+// From places in the instruction to places in the file. ENV and ARG hold for what stands behind them,
+// but a container starts with every ENV, and with no ARG.
+static void place_found(plim_shell_scanner *f, size_t from, const plim_docker *d,
+                        const docker_image *image) {
   for (size_t i = from; i < f->at.len; i++) {
     plim_shell_value *found = &f->at.at[i];
+    found->from = d->span.begin < image->first_stage ? PLIM_NOWHERE : d->after;
+    found->is_late = is_command(d);
+    found->is_build_only = plim_docker_is(d, "ARG");
     found->span = plim_docker_place(d, found->span);
     if (found->word.end) found->word = plim_docker_place(d, found->word);
     if (found->gap) found->gap = d->from.at[found->gap - 1] + 1u;
   }
 }
 
-static plim_err find_in_instruction(plim_shell_scanner *f, const plim_docker *d, size_t stage) {
+static plim_err find_in_instruction(plim_shell_scanner *f, const plim_docker *d,
+                                    const docker_image *image) {
   plim_arguments words = {0};
   plim_shell_view view = {0};
   plim_err err = PLIM_OK;
   size_t from = f->at.len;
-  if (has_variables(d)) find_variables(f, d, stage);
-  else if (is_command(d) && plim_docker_array(d, &words)) find_array(f, d, &words, stage);
+  bool is_array = is_command(d) && plim_docker_array(d, &words);
+  if (has_variables(d)) find_variables(f, d, image->group);
+  else if (is_ignored(d, image, is_array)) err = PLIM_OK;
+  else if (is_array) find_array(f, d, &words, image->group);
   else if (is_command(d) || (plim_docker_is(d, "RUN") && d->line.at[d->rest.begin] != '['))
     err = find_shell(f, d, &view);
-  place_found(f, from, d);
+  place_found(f, from, d, image);
   vec_free(&words);
   plim_shell_view_clear(&view);
   return err;
@@ -162,13 +193,22 @@ static bool is_instruction(const plim_docker *d) {
   return true;
 }
 
+static void note_entry(const plim_docker *d, docker_image *image) {
+  plim_arguments words = {0};
+  image->has_entry = true;
+  image->has_array_entry = plim_docker_array(d, &words);
+  vec_free(&words);
+}
+
 static plim_err find_names(plim_shell_scanner *f, const plim_docker_stages *stages,
-                           plim_error *error) {
+                           docker_image *image, plim_error *error) {
   plim_docker d = plim_docker_begin(f->s->text, f->s->size);
   plim_err err = PLIM_OK;
   while (!err && plim_docker_next(&d)) {
     if (!is_instruction(&d)) err = refuse_unknown(&d, error);
-    else if (has_variables(&d) && plim_docker_in_force(stages, &d)) note_names(f, &d);
+    else if (!plim_docker_in_force(stages, &d)) continue;
+    else if (has_variables(&d)) note_names(f, &d);
+    else if (plim_docker_is(&d, "ENTRYPOINT")) note_entry(&d, image);
   }
   if (d.is_out) err = plim_no_memory(error);
   plim_docker_end(&d);
@@ -179,12 +219,16 @@ static plim_err find_names(plim_shell_scanner *f, const plim_docker_stages *stag
 // All that is in force is one image: the last FROM stands for it.
 static plim_err find_in_force(plim_shell_scanner *f, const plim_docker_stages *stages,
                               plim_error *error) {
-  plim_err err = find_names(f, stages, error);
+  docker_image image = {0};
+  if (stages->at.len) {
+    image.group = stages->at.at[stages->at.len - 1].begin + 1;
+    image.first_stage = stages->at.at[0].begin;
+  }
+  plim_err err = find_names(f, stages, &image, error);
   plim_docker d = plim_docker_begin(f->s->text, f->s->size);
-  size_t image = stages->at.len ? stages->at.at[stages->at.len - 1].begin + 1 : 0;
   d.comments = &f->comments;
   while (!err && plim_docker_next(&d))
-    if (plim_docker_in_force(stages, &d)) err = find_in_instruction(f, &d, image);
+    if (plim_docker_in_force(stages, &d)) err = find_in_instruction(f, &d, &image);
   if (!err && (d.is_out || f->is_out)) err = plim_no_memory(error);
   plim_docker_end(&d);
   return err;

@@ -8,15 +8,34 @@
 static bool push_block(shell_parser *p, shell_block_kind kind) {
   if (p->blocks.len > BLOCKS)
     return plim_shell_fail(p->s, p->at, "blocks are nested too deep here");
-  return vec_push(&p->blocks, (shell_block){kind, p->at, PLIM_NOWHERE, false}) ||
-         plim_shell_nomem(p->s);
+  shell_block block = {.kind = kind, .begin = p->at, .line = PLIM_NOWHERE};
+  plim_shell_scope scope = {
+      .is_test = kind == BLOCK_IF, .in_function = p->is_function, .in_loop = kind == BLOCK_LOOP};
+  block.list_scope = p->list_scope;
+  block.had_or = p->had_or;
+  if (!shell_new_scope(p, shell_scope(p), scope, &block.scope)) return false;
+  p->is_function = false;
+  shell_end_list(p);
+  return vec_push(&p->blocks, block) || plim_shell_nomem(p->s);
 }
 
 static bool pop_block(shell_parser *p, shell_block_kind kind) {
   if (p->blocks.len == 1 || shell_top(p)->kind != kind)
     return plim_shell_fail(p->s, p->at, "this closes nothing that is open here");
+  p->list_scope = shell_top(p)->list_scope;
+  p->had_or = shell_top(p)->had_or;
+  p->last = PLIM_NOWHERE;
   p->blocks.len--;
   return true;
+}
+
+// then, else, do and the patterns of a case: what comes is a scope beside that of the part before.
+static bool begin_scope(shell_parser *p) {
+  shell_block *block = shell_top(p);
+  size_t parent = p->s->out ? p->s->out->scopes.at[block->scope].parent : 0;
+  shell_end_list(p);
+  return shell_new_scope(p, parent, (plim_shell_scope){.in_loop = block->kind == BLOCK_LOOP},
+                         &block->scope);
 }
 
 // ---- compound commands ------------------------------------------------------------------------------
@@ -32,7 +51,8 @@ static bool begin_part(shell_parser *p, const char *word, shell_block_kind kind)
   if (p->blocks.len == 1 || shell_top(p)->kind != kind)
     return plim_shell_fail(p->s, p->at, "this stands in no block that it belongs to");
   shell_top(p)->line = p->line = PLIM_NOWHERE;
-  return p->at += strlen(word), true;
+  p->is_continued = false;
+  return p->at += strlen(word), begin_scope(p);
 }
 
 static bool close_block(shell_parser *p, const char *word, shell_block_kind kind) {
@@ -58,7 +78,7 @@ static bool skip_function(shell_parser *p, const char *word, shell_block_kind ki
   plim_shell_skip_blanks(p->s, &p->at);
   if (!skip_one_word(p, "this function has no name")) return false;
   plim_shell_skip_blanks(p->s, &p->at);
-  p->is_continued = true;
+  p->is_continued = p->is_function = true;
   return shell_peek(p, 0) != '(' || shell_peek(p, 1) == '(' || shell_skip_function_parens(p);
 }
 
@@ -75,7 +95,7 @@ static bool read_for_name(shell_parser *p) {
   plim_span name = {p->at, p->at + plim_shell_name(p->s, p->at)};
   if (name.end == name.begin) return plim_shell_fail(p->s, p->at, "this loop has no variable");
   p->at = name.end;
-  if (p->s->out && !vec_push(&p->s->out->loops, name)) return plim_shell_nomem(p->s);
+  if (p->s->out && !vec_push(&p->s->out->changed, name)) return plim_shell_nomem(p->s);
   plim_shell_skip_blanks(p->s, &p->at);
   while (plim_shell_newline(p->s, p->at)) {
     p->at += plim_shell_newline(p->s, p->at);
@@ -89,8 +109,9 @@ static bool open_for(shell_parser *p, const char *word, shell_block_kind kind) {
   if (!open_block(p, word, kind)) return false;
   plim_shell_skip_blanks(p->s, &p->at);
   if (!shell_is_at(p, "((")) return read_for_name(p);
-  size_t length = plim_shell_parens(p->s, p->at);
-  return length ? (p->at += length, true) : plim_shell_fail(p->s, p->at, "this (( is never closed");
+  size_t length = plim_shell_parens(p->s, p->at), begin = p->at;
+  if (!length) return plim_shell_fail(p->s, begin, "this (( is never closed");
+  return p->at += length, plim_shell_note_arithmetic(p->s, begin, p->at);
 }
 
 static bool open_case(shell_parser *p, const char *word, shell_block_kind kind) {
@@ -109,11 +130,14 @@ static bool skip_test(shell_parser *p, const char *word, shell_block_kind kind) 
   for (;;) {
     plim_shell_skip_blanks(p->s, &p->at);
     if (p->at >= p->s->end) return plim_shell_fail(p->s, begin, "this [[ is never closed");
-    if (shell_is_at_word(p, "]]")) return p->at += 2, true;
+    if (shell_is_at_word(p, "]]")) break;
     size_t at = p->at;
     if (!plim_shell_skip_word(p->s, &p->at)) return false;
     if (p->at == at) p->at++;
   }
+  p->at += 2;
+  plim_shell_command c = {.begin = begin, .line = PLIM_NOWHERE};
+  return shell_note_command(p, c, &(plim_span){begin, p->at}, 1);
 }
 
 static bool read_patterns(shell_parser *p) {
@@ -129,7 +153,7 @@ static bool read_patterns(shell_parser *p) {
   }
   shell_top(p)->expects_pattern = false;
   shell_top(p)->line = p->line = PLIM_NOWHERE;
-  return p->at++, true;
+  return p->at++, begin_scope(p);
 }
 
 static const struct {
@@ -158,33 +182,14 @@ static bool read_keyword_or_command(shell_parser *p) {
 
 // ---- operators --------------------------------------------------------------------------------------
 
-static bool is_arithmetic_assignment(const char *at, size_t size) {
-  if (size >= 2 && (memcmp(at, "++", 2) == 0 || memcmp(at, "--", 2) == 0)) return true;
-  bool is_changed = size >= 2 && strchr("+-*/%", at[0]);
-  return size > is_changed && at[is_changed] == '=' &&
-         (size == is_changed + 1u || at[is_changed + 1] != '=');
-}
-
-// Names that (( ... )) assigns to.
-static bool note_arithmetic(shell_parser *p, size_t end) {
-  for (size_t at = p->at; at < end;) {
-    size_t n = plim_shell_name(p->s, at), next = at + n;
-    while (n && next < end && p->s->text[next] == ' ') next++;
-    if (n && p->s->out && is_arithmetic_assignment(p->s->text + next, end - next) &&
-        !vec_push(&p->s->out->loops, (plim_span){at, at + n}))
-      return plim_shell_nomem(p->s);
-    at += n ? n : 1;
-  }
-  return true;
-}
-
 static bool open_paren(shell_parser *p) {
   size_t inner = shell_peek(p, 1) == '(' ? plim_shell_parens(p->s, p->at + 1) : 0;
   bool is_arithmetic = inner && shell_peek(p, 1 + inner) == ')';
   if (!is_arithmetic) return open_block(p, "(", BLOCK_PAREN);
   shell_begin_command(p);
-  if (!note_arithmetic(p, p->at + inner + 2)) return false;
-  return p->at += inner + 2, true;
+  size_t begin = p->at;
+  p->at += inner + 2;
+  return plim_shell_note_arithmetic(p->s, begin, p->at);
 }
 
 static bool close_paren(shell_parser *p) {
@@ -200,19 +205,55 @@ static bool end_branch(shell_parser *p) {
   return true;
 }
 
+// && and ||: what comes may not run. In a && b && c, where c runs b has run.
+static bool continue_list(shell_parser *p, bool is_and) {
+  size_t block = shell_top(p)->scope, now = shell_scope(p);
+  bool is_same =
+      is_and && !p->had_or && now != block && p->s->out && p->s->out->scopes.at[now].is_and;
+  p->had_or |= !is_and;
+  p->last = PLIM_NOWHERE;
+  return is_same || shell_new_scope(p, block, (plim_shell_scope){.is_and = is_and}, &p->list_scope);
+}
+
+// A subshell runs these commands of the list: what they set is gone behind it.
+static bool move_to_subshell(shell_parser *p, size_t first) {
+  plim_shell_script *out = p->s->out;
+  for (size_t i = first; out && i < out->commands.len; i++) {
+    plim_shell_command *c = &out->commands.at[i];
+    bool is_direct = c->scope == shell_top(p)->scope || i == p->last;
+    if (is_direct && !shell_new_scope(p, c->scope, (plim_shell_scope){0}, &c->scope)) return false;
+  }
+  return true;
+}
+
+static bool read_pipe(shell_parser *p) {
+  bool ok = p->last == PLIM_NOWHERE || move_to_subshell(p, p->last);
+  p->last = PLIM_NOWHERE;
+  return ok && shell_new_scope(p, shell_scope(p), (plim_shell_scope){0}, &p->list_scope);
+}
+
+static bool end_list(shell_parser *p, bool is_background) {
+  bool ok = !is_background || move_to_subshell(p, p->list_first);
+  shell_end_list(p);
+  return ok;
+}
+
 static bool read_operator(shell_parser *p) {
   if (shell_is_at(p, ";;") || shell_is_at(p, ";&")) return end_branch(p);
   if (shell_peek(p, 0) == '(') return open_paren(p);
   if (shell_peek(p, 0) == ')') return close_paren(p);
-  bool is_list = shell_is_at(p, "&&") || shell_peek(p, 0) == '|';
-  p->at += shell_is_at(p, "&&") || shell_is_at(p, "||") || shell_is_at(p, "|&") ? 2 : 1;
-  p->is_continued = is_list;
+  bool is_and = shell_is_at(p, "&&"), is_or = shell_is_at(p, "||");
+  char sign = shell_peek(p, 0);
+  p->at += is_and || is_or || shell_is_at(p, "|&") ? 2 : 1;
+  p->is_continued = is_and || sign == '|';
   p->line = PLIM_NOWHERE;
-  return true;
+  if (is_and || is_or) return continue_list(p, is_and);
+  return sign == '|' ? read_pipe(p) : end_list(p, sign == '&');
 }
 
 bool shell_read_next(shell_parser *p) {
   bool is_in_case = p->blocks.len > 1 && shell_top(p)->expects_pattern;
+  p->s->scope = shell_scope(p);
   if (!shell_skip_space(p)) return false;
   if (p->at >= p->s->end) return p->is_done = true;
   if (is_in_case && !shell_is_at_word(p, "esac")) return read_patterns(p);

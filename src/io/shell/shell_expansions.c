@@ -95,8 +95,18 @@ static const plim_word_context default_places[PLIM_WORD_CONTEXTS] = {
     [PLIM_WORD_REST] = PLIM_WORD_DEFAULT,
 }; // of a default in each; PLIM_WORD_CONTEXTS: nothing is expanded there
 
+// Set by the shell itself, or by whoever logs in.
+static const char *const always_set[] = {
+    "$BASH", "$BASHPID", "$BASH_VERSION", "$EPOCHSECONDS", "$EUID",   "$HOME", "$HOSTNAME",
+    "$IFS",  "$LINENO",  "$OLDPWD",       "$OPTIND",       "$OSTYPE", "$PATH", "$PPID",
+    "$PWD",  "$RANDOM",  "$SECONDS",      "$SHELL",        "$SHLVL",  "$UID",  "$USER"};
+
 static bool is_set(const plim_shell_scanner *f, const char *name, const char *self) {
-  if (f->has_source && plim_shell_is_name(name[1], true)) return true;
+  bool is_position = !plim_shell_is_name(name[1], true);
+  if (is_position) return f->has_own_positions || f->in_function;
+  if (f->has_opaque) return true;
+  for (size_t i = 0; i < sizeof always_set / sizeof *always_set; i++)
+    if (strcmp(name, always_set[i]) == 0) return true;
   bool is_self = self && strcmp(self, name) == 0;
   return plim_names_count(&f->set, name) > (is_self ? 1 : 0);
 }
@@ -118,6 +128,7 @@ static plim_shell_value read_computed(plim_shell_scanner *f, const char *text, p
   if (default_places[place] == PLIM_WORD_CONTEXTS || !read_expansion(text, inner, in_quotes, &e))
     return found;
   const char *name = plim_scanner_keep_span(f, text, e.name, "$");
+  found.has_default = e.has_other;
   if (!e.has_other || is_set(f, name, self)) found.reference = name;
   else if (depth < DEFAULTS)
     found = read_value(f, text, e.other, default_places[inner_place], self, depth + 1);

@@ -11,6 +11,9 @@ typedef struct {
   size_t begin;
   size_t line;          // the last line that began with a command of this block
   bool expects_pattern; // of a case
+  size_t scope;         // of its commands, if no && or | stands before them
+  size_t list_scope;    // of the list around it, to go on with
+  bool had_or;
 } shell_block;
 
 typedef struct {
@@ -26,6 +29,11 @@ typedef struct {
   size_t line;             // the first byte of the line, if no command stood on it yet
   bool is_continued;       // a list goes on: && and the like came last
   bool is_conditional;     // the command at hand may not run
+  bool is_function;        // a function's head was read, and its body comes
+  size_t list_scope;       // of what comes next in the list; PLIM_NOWHERE: the block's
+  bool had_or;             // || stands in the list
+  size_t list_first;       // command of the list
+  size_t last;             // command, if it is the last part of the list; else PLIM_NOWHERE
   vec(shell_block) blocks; // the first one is no block but the text around all of them
   vec(shell_here_document) waiting;
 } shell_parser;
@@ -45,6 +53,15 @@ bool shell_skip_function_parens(shell_parser *p);
 bool shell_read_command(shell_parser *p);
 // A keyword with what belongs to it, an operator or a simple command.
 bool shell_read_next(shell_parser *p);
+
+// Another scope within the one at hand; false when memory is out.
+bool shell_new_scope(shell_parser *p, size_t parent, plim_shell_scope is, size_t *out);
+// The scope of the command that comes next.
+size_t shell_scope(const shell_parser *p);
+// What comes next begins a list.
+void shell_end_list(shell_parser *p);
+bool shell_note_command(shell_parser *p, plim_shell_command c, const plim_span *words,
+                        size_t count);
 
 static inline shell_block *shell_top(shell_parser *p) { return &p->blocks.at[p->blocks.len - 1]; }
 

@@ -168,3 +168,9 @@ plim_span plim_shell_list_name(const char *text, plim_span span) {
     return (plim_span){inner.begin + 2, inner.end - 4};
   return plim_reference_at(text, span);
 }
+
+bool plim_shell_sets_variables(const char *text, const plim_argument *a) {
+  return plim_shell_is_declaration(text, a) || plim_shell_sets_its_words(text, a) ||
+         plim_argument_is(text, a, "eval") || plim_argument_is(text, a, "source") ||
+         plim_argument_is(text, a, ".") || plim_argument_is(text, a, "set");
+}

@@ -24,6 +24,8 @@ bool plim_directive_words(const char *text, plim_span line, plim_arguments *out)
 bool plim_shell_is_declaration(const char *text, const plim_argument *a);
 // read, unset and the like change variables that stand among their words.
 bool plim_shell_sets_its_words(const char *text, const plim_argument *a);
+// Any of them, and eval, source and the like.
+bool plim_shell_sets_variables(const char *text, const plim_argument *a);
 // A value that whoever calls the script gives: $1, ${2}, $OPTARG, ${arg#*=}.
 bool plim_shell_is_given(const char *text, const plim_argument *a);
 // : ${NAME:=value}: its name; empty if it is none.

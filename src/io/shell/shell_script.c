@@ -23,6 +23,31 @@ bool shell_is_at_word(const shell_parser *p, const char *word) {
   return shell_is_at(p, word) && is_word_end(p, p->at + strlen(word));
 }
 
+// ---- scopes -----------------------------------------------------------------------------------------
+
+bool shell_new_scope(shell_parser *p, size_t parent, plim_shell_scope is, size_t *out) {
+  plim_shell_script *script = p->s->out;
+  *out = 0;
+  if (!script) return true;
+  is.parent = parent;
+  if (script->scopes.len) {
+    is.in_function |= script->scopes.at[parent].in_function;
+    is.in_loop |= script->scopes.at[parent].in_loop;
+  }
+  *out = script->scopes.len;
+  return vec_push(&script->scopes, is) || plim_shell_nomem(p->s);
+}
+
+size_t shell_scope(const shell_parser *p) {
+  return p->list_scope != PLIM_NOWHERE ? p->list_scope : p->blocks.at[p->blocks.len - 1].scope;
+}
+
+void shell_end_list(shell_parser *p) {
+  p->list_scope = p->last = PLIM_NOWHERE;
+  p->had_or = false;
+  p->list_first = p->s->out ? p->s->out->commands.len : 0;
+}
+
 // ---- lines ------------------------------------------------------------------------------------------
 
 static size_t line_end(const shell_parser *p, size_t at) {
@@ -49,30 +74,40 @@ static bool is_delimiter(const shell_parser *p, const shell_here_document *h, si
   return begin == end;
 }
 
-// A document that lacks its delimiter ends with the text: shells only warn.
-static void skip_here_document(shell_parser *p, const shell_here_document *h) {
-  while (p->at < p->s->end) {
-    size_t begin = p->at, end = line_end(p, begin);
-    p->at = end < p->s->end ? end + 1 : end;
-    while (h->strips_tabs && begin < end && p->s->text[begin] == '\t') begin++;
-    if (is_delimiter(p, h, begin, end)) return;
+// A document that lacks its delimiter ends with the text: shells only warn. With quotes in the
+// delimiter nothing is expanded in the document.
+static bool skip_here_document(shell_parser *p, const shell_here_document *h) {
+  size_t first = p->at, end = p->at;
+  bool is_quoted = false, is_ended = false;
+  for (size_t i = h->delimiter.begin; i < h->delimiter.end; i++)
+    is_quoted |= strchr("'\"\\", p->s->text[i]) != NULL;
+  while (p->at < p->s->end && !is_ended) {
+    size_t begin = p->at, next = line_end(p, begin);
+    p->at = next < p->s->end ? next + 1 : next;
+    while (h->strips_tabs && begin < next && p->s->text[begin] == '\t') begin++;
+    is_ended = is_delimiter(p, h, begin, next);
+    if (!is_ended) end = p->at;
   }
+  return is_quoted || plim_shell_note_document(p->s, first, end);
 }
 
-static void end_line(shell_parser *p) {
+static bool end_line(shell_parser *p) {
+  bool ok = true;
+  if (!p->is_continued) shell_end_list(p);
   p->at += plim_shell_newline(p->s, p->at);
-  for (size_t i = 0; i < p->waiting.len; i++) skip_here_document(p, &p->waiting.at[i]);
+  for (size_t i = 0; i < p->waiting.len && ok; i++) ok = skip_here_document(p, &p->waiting.at[i]);
   p->waiting.len = 0;
   p->line = p->is_continued ? PLIM_NOWHERE : p->at;
+  return ok;
 }
 
 // Over blanks, line ends and comments, where they mean nothing.
 bool shell_skip_space(shell_parser *p) {
   for (;;) {
     plim_shell_skip_blanks(p->s, &p->at);
-    if (plim_shell_newline(p->s, p->at)) end_line(p);
-    else if (shell_peek(p, 0) != '#') return true;
-    else if (!skip_comment(p)) return false;
+    bool is_line = plim_shell_newline(p->s, p->at) > 0;
+    if (!is_line && shell_peek(p, 0) != '#') return true;
+    if (is_line ? !end_line(p) : !skip_comment(p)) return false;
   }
 }
 
@@ -117,15 +152,18 @@ static bool skip_redirection(shell_parser *p, const char *sign, bool *has_docume
          plim_shell_nomem(p->s);
 }
 
-static bool note_command(shell_parser *p, plim_shell_command c, const span_list *words) {
+bool shell_note_command(shell_parser *p, plim_shell_command c, const plim_span *words,
+                        size_t count) {
   plim_shell_script *out = p->s->out;
-  if (!out || !words->len) return true;
+  if (!out || !count) return true;
   c.first = out->words.len;
-  c.count = words->len;
+  c.count = count;
   c.substitutions = p->s->substitutions;
-  if (!vec_reserve(&out->words, words->len)) return plim_shell_nomem(p->s);
-  memcpy(out->words.at + c.first, words->at, words->len * sizeof *words->at);
-  out->words.len += words->len;
+  c.scope = shell_scope(p);
+  if (!vec_reserve(&out->words, count)) return plim_shell_nomem(p->s);
+  memcpy(out->words.at + c.first, words, count * sizeof *words);
+  out->words.len += count;
+  p->last = out->commands.len;
   return vec_push(&out->commands, c) || plim_shell_nomem(p->s);
 }
 
@@ -147,7 +185,8 @@ static bool read_list(shell_parser *p, plim_span name) {
   plim_shell_command c = {.begin = p->at, .list = name, .line = line_above(p)};
   c.is_conditional = p->is_conditional;
   p->at++;
-  bool is_whole = read_list_words(p, c.begin, &words) && note_command(p, c, &words);
+  bool is_whole =
+      read_list_words(p, c.begin, &words) && shell_note_command(p, c, words.at, words.len);
   vec_free(&words);
   return is_whole;
 }
@@ -200,7 +239,7 @@ static bool read_words(shell_parser *p, span_list *words, bool *has_document) {
 // Over the ( ) of a function's head; its body goes with it.
 bool shell_skip_function_parens(shell_parser *p) {
   size_t begin = p->at++;
-  p->is_continued = true;
+  p->is_continued = p->is_function = true;
   plim_shell_skip_blanks(p->s, &p->at);
   if (shell_peek(p, 0) != ')') return plim_shell_fail(p->s, begin, "this ( is not expected here");
   return p->at++, true;
@@ -214,6 +253,8 @@ static bool is_in_branch(const shell_parser *p) {
 
 bool shell_read_command(shell_parser *p) {
   span_list words = {0};
+  p->is_function = false;
+  p->last = PLIM_NOWHERE;
   p->is_conditional = p->is_continued || is_in_branch(p);
   bool is_first = shell_begin_command(p), is_whole;
   plim_shell_command c = {.begin = p->at, .line = line_above(p)};
@@ -221,7 +262,7 @@ bool shell_read_command(shell_parser *p) {
   c.is_plain = is_first && p->blocks.len == 1;
   is_whole = read_words(p, &words, &c.has_here_document);
   if (is_whole && shell_peek(p, 0) == '(') is_whole = shell_skip_function_parens(p);
-  else if (is_whole) is_whole = note_command(p, c, &words);
+  else if (is_whole) is_whole = shell_note_command(p, c, words.at, words.len);
   vec_free(&words);
   return is_whole;
 }
@@ -242,8 +283,12 @@ static bool read_all(shell_parser *p, size_t begin) {
 
 bool plim_shell_commands(plim_shell_scan *s, size_t *at, char closer) {
   shell_parser p = {.s = s, .at = *at, .closer = closer, .line = *at};
-  bool is_whole = vec_push(&p.blocks, (shell_block){.line = PLIM_NOWHERE}) ? read_all(&p, *at)
-                                                                           : plim_shell_nomem(s);
+  shell_block all = {.line = PLIM_NOWHERE};
+  size_t around = s->scope;
+  shell_end_list(&p);
+  bool is_whole = shell_new_scope(&p, around, (plim_shell_scope){0}, &all.scope) &&
+                  (vec_push(&p.blocks, all) || plim_shell_nomem(s)) && read_all(&p, *at);
+  s->scope = around;
   *at = p.at;
   vec_free(&p.blocks);
   vec_free(&p.waiting);
@@ -273,5 +318,11 @@ void plim_shell_clear(plim_shell_script *script) {
   vec_free(&script->words);
   vec_free(&script->commands);
   vec_free(&script->comments);
-  vec_free(&script->loops);
+  vec_free(&script->scopes);
+  vec_free(&script->changed);
+}
+
+bool plim_shell_has_run(const plim_shell_scopes *scopes, size_t a, size_t b) {
+  while (b > a) b = scopes->at[b].parent;
+  return a == b;
 }

@@ -5,12 +5,15 @@
 
 #include "evaluate.h"
 
-#define ROOT_STEPS 16 // copies of copies that are followed
+#define ROOT_STEPS 16      // copies of copies that are followed
+#define FLAGS_LOOKED_AT 64 // of the form --$NAME, each compared with all others
 
 void plim_scanner_clear(plim_shell_scanner *f) {
   vec_free(&f->at);
   vec_free(&f->set);
   vec_free(&f->lists);
+  vec_free(&f->expansions);
+  vec_free(&f->scopes);
   vec_free(&f->comments);
   vec_free(&f->scratch);
 }
@@ -32,20 +35,51 @@ const char *plim_scanner_keep_span(plim_shell_scanner *f, const char *text, plim
 }
 
 void plim_scanner_add(plim_shell_scanner *f, plim_shell_value found) {
+  found.scope = f->scope;
   if (!vec_push(&f->at, found)) f->is_out = true;
 }
 
+void plim_scanner_doubt_one(plim_shell_scanner *f, plim_shell_value *found, const char *text,
+                            const char *why) {
+  if (found->is_doubted) return;
+  found->is_doubted = true;
+  char said[256];
+  plim_span at = found->is_bare ? found->word : found->span;
+  size_t size = at.end - at.begin;
+  int n =
+      snprintf(said, sizeof said, "%.*s, %s", (int)(size < 128 ? size : 128), text + at.begin, why);
+  found->value = (plim_value){.kind = PLIM_VALUE_DERIVED,
+                              .text = plim_scanner_keep(f, said, n > 0 ? (size_t)n : 0)};
+  found->reference = NULL;
+}
+
 void plim_scanner_doubt(plim_shell_scanner *f, size_t from, const char *text, const char *why) {
-  char doubt[256];
-  for (size_t i = from; i < f->at.len; i++) {
+  for (size_t i = from; i < f->at.len; i++) plim_scanner_doubt_one(f, &f->at.at[i], text, why);
+}
+
+static int by_group_and_order(const void *x, const void *y) {
+  const plim_expansion *a = x, *b = y;
+  if (a->group != b->group) return a->group < b->group ? -1 : 1;
+  if (a->order != b->order) return a->order < b->order ? -1 : 1;
+  return (a->at > b->at) - (a->at < b->at);
+}
+
+void plim_scanner_doubt_before(plim_shell_scanner *f, plim_expansion *at, size_t count) {
+  if (count) qsort(at, count, sizeof *at, by_group_and_order);
+  for (size_t i = 0; i < f->at.len && count; i++) {
     plim_shell_value *found = &f->at.at[i];
-    plim_span at = found->is_bare ? found->word : found->span;
-    size_t size = at.end - at.begin;
-    int n = snprintf(doubt, sizeof doubt, "%.*s, %s", (int)(size < 128 ? size : 128),
-                     text + at.begin, why);
-    found->value = (plim_value){.kind = PLIM_VALUE_DERIVED,
-                                .text = plim_scanner_keep(f, doubt, n > 0 ? (size_t)n : 0)};
-    found->reference = NULL;
+    size_t low = 0, high = count; // the first of a later group
+    while (low < high) {
+      size_t middle = (low + high) / 2;
+      if (at[middle].group <= found->group) low = middle + 1;
+      else high = middle;
+    }
+    plim_expansion place = {.group = found->group, .order = found->order, .at = found->span.begin};
+    bool is_before =
+        low && at[low - 1].group == found->group && by_group_and_order(&place, &at[low - 1]) <= 0;
+    if (found->kind != PLIM_FOUND_VARIABLE && is_before)
+      plim_scanner_doubt_one(f, found, f->s->text,
+                             "unless words that are computed behind it change it");
   }
 }
 
@@ -88,19 +122,29 @@ static int by_found_name(const void *x, const void *y) {
   return strcmp((*a)->name, (*b)->name);
 }
 
+// The one place that sets a variable, if it surely has when `user` is read; NULL: it may be otherwise.
 static plim_shell_value *variable(const plim_shell_scanner *f, const found_list *variables,
-                                  const char *name) {
+                                  const char *name, const plim_shell_value *user) {
   plim_shell_value wanted = {.name = name}, *key = &wanted, **hit;
-  if (plim_names_count(&f->set, name) != 1 || !variables->len) return NULL;
+  if (plim_names_count(&f->set, name) != 1 || !variables->len || f->has_own_ifs) return NULL;
   hit = bsearch(&key, variables->at, variables->len, sizeof *variables->at, by_found_name);
-  return hit ? *hit : NULL;
+  if (!hit) return NULL;
+  bool is_there = user->is_late ? !(*hit)->is_build_only
+                                : (*hit)->from <= user->span.begin &&
+                                      plim_shell_has_run(&f->scopes, (*hit)->scope, user->scope);
+  return is_there ? *hit : NULL;
 }
 
 static const char *root_of(const plim_shell_scanner *f, const found_list *variables,
                            const plim_shell_value *found) {
+  bool has_default = false; // something else than the empty text
+  bool vanishes = found->kind == PLIM_FOUND_FLAG && !found->is_joined && *found->value.text != '"';
   for (int i = 0; i < ROOT_STEPS && found && found->reference; i++) {
-    found = variable(f, variables, found->reference);
-    if (found && found->value.kind != PLIM_VALUE_DERIVED) return found->name;
+    has_default |= found->has_default;
+    found = variable(f, variables, found->reference, found);
+    if (!found || found->value.kind == PLIM_VALUE_DERIVED) continue;
+    bool is_empty = found->value.kind == PLIM_VALUE_TEXT && !*found->value.text;
+    return is_empty && (has_default || vanishes) ? NULL : found->name;
   }
   return NULL;
 }
@@ -109,6 +153,7 @@ static const char *root_of(const plim_shell_scanner *f, const found_list *variab
 typedef struct {
   const plim_shell_scanner *f;
   const found_list *variables;
+  const plim_shell_value *user; // whose text is computed
   int steps;
 } shell_numbers;
 
@@ -117,15 +162,18 @@ static bool number_of(void *context, const char *name, plim_value *out);
 // What was computed once is kept: variables that build on each other are many.
 static bool compute(shell_numbers *n, plim_shell_value *found) {
   plim_evaluator by = {number_of, n, true, &n->steps};
+  const plim_shell_value *user = n->user;
+  n->user = found;
   if (!found->is_computed && !plim_evaluate(found->value.text, &by, &found->computed))
     found->computed = (plim_value){0};
+  n->user = user;
   found->is_computed = true;
   return found->computed.kind != PLIM_VALUE_NULL;
 }
 
 static bool number_of(void *context, const char *name, plim_value *out) {
   shell_numbers *n = context;
-  plim_shell_value *found = variable(n->f, n->variables, name);
+  plim_shell_value *found = variable(n->f, n->variables, name, n->user);
   if (!found || --n->steps < 0) return false;
   bool is_literal = found->value.kind != PLIM_VALUE_DERIVED;
   if (!is_literal && !compute(n, found)) return false;
@@ -135,8 +183,11 @@ static bool number_of(void *context, const char *name, plim_value *out) {
 
 static plim_value computed_of(const plim_shell_scanner *f, const found_list *variables,
                               plim_shell_value *found) {
-  shell_numbers n = {f, variables, PLIM_EVALUATE_STEPS};
-  if (found->value.kind == PLIM_VALUE_DERIVED) compute(&n, found);
+  shell_numbers n = {f, variables, found, PLIM_EVALUATE_STEPS};
+  // Only shells know arithmetic: ENV takes it as it is written.
+  bool is_shell = found->place != PLIM_WORD_ENV && found->place != PLIM_WORD_REST;
+  if (found->value.kind == PLIM_VALUE_DERIVED && (is_shell || !strstr(found->value.text, "$((")))
+    compute(&n, found);
   return found->computed;
 }
 
@@ -311,12 +362,52 @@ static int by_found(const void *x, const void *y) {
   return (a > b) - (a < b);
 }
 
+// --$DTYPE with a known name: whether it is another flag than those before it in the command.
+static bool is_other_flag(const plim_shell_scanner *f, const plim_expansion *e, const char *name) {
+  for (size_t i = 0; i < f->at.len; i++) {
+    const plim_shell_value *found = &f->at.at[i];
+    if (found->group == e->group && found->kind == PLIM_FOUND_FLAG &&
+        strcmp(found->name + strspn(found->name, "-"), name) == 0)
+      return false;
+  }
+  return !strpbrk(name, " \t\n=");
+}
+
+// A variable with nothing in it that could be a flag adds none: a number, "$DIR/data".
+static bool is_harmless(const plim_shell_scanner *f, const found_list *variables,
+                        const plim_expansion *e, int *flags_left) {
+  if (!e->name) return false;
+  plim_shell_value user = {.reference = e->name, .span = {e->at, e->at}, .scope = e->scope};
+  plim_shell_value *found = &user;
+  for (int i = 0; i < ROOT_STEPS && found && found->reference; i++)
+    found = variable(f, variables, found->reference, found);
+  if (!found || found->is_doubted) return false;
+  if (e->is_flag)
+    return found->value.kind == PLIM_VALUE_TEXT && --*flags_left >= 0 &&
+           is_other_flag(f, e, found->value.text);
+  plim_value_kind kind = found->value.kind;
+  if (kind != PLIM_VALUE_TEXT && kind != PLIM_VALUE_DERIVED) return true;
+  const char *text = found->value.text + (*found->value.text == '"');
+  if (strpbrk(text, " \t\n")) return kind == PLIM_VALUE_TEXT && !strchr(text, '-');
+  return kind == PLIM_VALUE_TEXT ? *text != '-' : *text != '-' && strchr(text, '/'); // a path
+}
+
+static void doubt_expanded(plim_shell_scanner *f, const found_list *variables) {
+  size_t kept = 0;
+  int flags_left = FLAGS_LOOKED_AT;
+  for (size_t i = 0; i < f->expansions.len; i++)
+    if (!is_harmless(f, variables, &f->expansions.at[i], &flags_left))
+      f->expansions.at[kept++] = f->expansions.at[i];
+  plim_scanner_doubt_before(f, f->expansions.at, kept);
+}
+
 plim_err plim_scanner_finish(plim_shell_scanner *f, plim_error *error) {
   numbered *all = calloc(f->at.len + 1, sizeof *all);
   if (!all) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   if (f->at.len) qsort(f->at.at, f->at.len, sizeof *f->at.at, by_place);
   for (size_t i = 0; i < f->at.len; i++) all[i].found = &f->at.at[i];
   found_list variables = variables_of(f);
+  doubt_expanded(f, &variables);
   qsort(all, f->at.len, sizeof *all, by_group);
   number_all(all, f->at.len);
   qsort(all, f->at.len, sizeof *all, by_found);

@@ -5,6 +5,7 @@
 
 #include "quoting.h"
 #include "settings.h"
+#include "shell_script.h"
 
 typedef enum { PLIM_FOUND_FLAG, PLIM_FOUND_OVERRIDE, PLIM_FOUND_VARIABLE } plim_shell_value_kind;
 
@@ -15,6 +16,12 @@ typedef struct {
   plim_span span;
   plim_word_context place;
   const char *reference; // of a DERIVED: the variable it is a copy of, such as "$BATCH"; or NULL
+  bool has_default;      // of a reference: something else if the variable is empty
+  bool is_doubted;       // its text says why
+  size_t scope;          // of f->scopes, in which it stands
+  size_t from;           // of a variable: it holds from this byte on
+  bool is_build_only;    // of a variable: not there when a container starts
+  bool is_late;          // read when a container starts, whatever stands behind it in the file
   size_t group;          // flags of one command are one group, and the last of them counts
   size_t order;          // of the words within the group, as the program sees them
   size_t gap;            // where the word before the flag ends; 0: there is none
@@ -28,17 +35,33 @@ typedef struct {
 } plim_shell_value;
 
 typedef vec(const char *) plim_names;
+
+// A word of a command that stands for any number of words, flags among them.
+typedef struct {
+  const char *name; // "$NAME" of the variable; NULL: something else is computed
+  bool is_flag;     // --$NAME
+  size_t group, order;
+  size_t at, scope;
+} plim_expansion;
+
+typedef vec(plim_expansion) plim_expansions;
 typedef vec(plim_span) plim_spans;
 
 typedef struct {
   plim_settings *s; // keeps the texts
   vec(plim_shell_value) at;
-  plim_names set;      // "$NAME" once for each assignment; twice for what no root may be
-  plim_names lists;    // "$NAME" of variables that hold arguments
+  plim_names set;             // "$NAME" once for each assignment; twice for what no root may be
+  plim_names lists;           // "$NAME" of variables that hold arguments
+  plim_expansions expansions; // of commands' words
+  plim_shell_scopes scopes;
+  size_t scope;        // of the command at hand
+  bool in_function;    // where it stands
   plim_spans comments; // from # to the end of the line, in order
   plim_bytes scratch;
-  bool has_source; // it runs another script, which may set any variable
-  bool is_out;     // of memory
+  bool has_opaque;        // something here may set any variable: source, eval
+  bool has_own_positions; // `set -- ...`: $1 is not what the caller gives
+  bool has_own_ifs;       // words are split in another way than at blanks
+  bool is_out;            // of memory
 } plim_shell_scanner;
 
 void plim_scanner_clear(plim_shell_scanner *f);
@@ -64,7 +87,12 @@ plim_shell_value plim_scanner_read(plim_shell_scanner *f, const char *text, plim
                                    plim_word_context place, const char *self);
 
 // What was found from `from` on holds only under a condition, or not for long: it is no literal.
+void plim_scanner_doubt_one(plim_shell_scanner *f, plim_shell_value *found, const char *text,
+                            const char *why);
 void plim_scanner_doubt(plim_shell_scanner *f, size_t from, const char *text, const char *why);
+
+// The same for the flags of commands that come before one of these words, which may be the same flags.
+void plim_scanner_doubt_before(plim_shell_scanner *f, plim_expansion *at, size_t count);
 
 // The variable that `span` is no more than a copy of: its name's span; empty if it is none.
 plim_span plim_reference_at(const char *text, plim_span span);

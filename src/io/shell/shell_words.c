@@ -88,6 +88,61 @@ bool plim_shell_skip_double(plim_shell_scan *s, size_t *at) {
   return true;
 }
 
+// ---- what changes variables on the way --------------------------------------------------------------
+
+static bool note_changed(plim_shell_scan *s, plim_span name) {
+  return !s->out || vec_push(&s->out->changed, name) || plim_shell_nomem(s);
+}
+
+// Behind a name: ++, --, = but not ==, +=, <<= and the like.
+static bool is_assigning(const plim_shell_scan *s, size_t at) {
+  if ((peek(s, at) == '+' || peek(s, at) == '-') && peek(s, at + 1) == peek(s, at)) return true;
+  if (peek(s, at) == '[') return true; // of an element
+  if (peek(s, at) == ':') at++;        // ${NAME:=...}
+  if ((peek(s, at) == '<' || peek(s, at) == '>') && peek(s, at + 1) == peek(s, at)) at++;
+  at += peek(s, at) && strchr("+-*/%&|^<>", peek(s, at)) && peek(s, at + 1) == '=';
+  return peek(s, at) == '=' && peek(s, at + 1) != '=';
+}
+
+bool plim_shell_note_arithmetic(plim_shell_scan *s, size_t at, size_t end) {
+  char before[2] = {0}; // the last characters that are no blanks
+  while (at < end) {
+    size_t n = plim_shell_name(s, at), next = at + n;
+    while (n && next < end && peek(s, next) && strchr(" \t\n", peek(s, next))) next++;
+    bool is_stepped = before[0] == before[1] && (before[1] == '+' || before[1] == '-');
+    if (n && (is_stepped || is_assigning(s, next)) && !note_changed(s, (plim_span){at, at + n}))
+      return false;
+    char c = peek(s, at);
+    if (n || !strchr(" \t\n", c)) before[0] = before[1], before[1] = c;
+    at += n ? n : 1;
+    while (!n && at < end && c >= '0' && c <= '9' && plim_shell_is_name(peek(s, at), false)) at++;
+  }
+  return true;
+}
+
+// ${NAME:=value} and ${NAME=value}.
+static bool note_default(plim_shell_scan *s, size_t at) {
+  size_t n = plim_shell_name(s, at), sign = at + n + (peek(s, at + n) == ':');
+  return !n || peek(s, sign) != '=' || note_changed(s, (plim_span){at, at + n});
+}
+
+// The text that an unquoted here-document gives may change variables as words do; what is not closed
+// there is no error of the script.
+bool plim_shell_note_document(plim_shell_scan *s, size_t at, size_t end) {
+  for (; at < end; at++) {
+    if (s->text[at] == '\\') at++;
+    else if (s->text[at] == '$' && peek(s, at + 1) == '{' && !note_default(s, at + 2)) return false;
+    else if (s->text[at] == '$' && peek(s, at + 1) == '(' && peek(s, at + 2) == '(') {
+      size_t begin = at;
+      for (at += 3;
+           at < end && s->text[at] != '\n' && !(s->text[at] == ')' && peek(s, at + 1) == ')');)
+        at++;
+      if (!plim_shell_note_arithmetic(s, begin, at < end ? at : end)) return false;
+    }
+  }
+  return true;
+}
+
 // ---- what is computed -------------------------------------------------------------------------------
 
 static bool enter(plim_shell_scan *s, size_t at) {
@@ -162,7 +217,7 @@ static bool skip_in_braces(plim_shell_scan *s, size_t *at, bool in_quotes) {
 // Over ${ ... }.
 static bool skip_braces(plim_shell_scan *s, size_t *at, bool in_quotes) {
   size_t i = *at + 2;
-  if (!enter(s, *at)) return false;
+  if (!enter(s, *at) || !note_default(s, i)) return false;
   // ${#x} counts, and $# and $' in front of the name are no comment and no quote.
   if (peek(s, i) == '#' || peek(s, i) == '!') i++;
   while (i < s->end && s->text[i] != '}')
@@ -176,14 +231,15 @@ static bool skip_braces(plim_shell_scan *s, size_t *at, bool in_quotes) {
 static bool skip_brackets(plim_shell_scan *s, size_t *at) {
   const char *close = memchr(s->text + *at, ']', s->end - *at);
   if (!close) return plim_shell_fail(s, *at, "this $[ is never closed");
+  size_t begin = *at;
   *at = (size_t)(close - s->text) + 1;
-  return true;
+  return plim_shell_note_arithmetic(s, begin + 2, *at);
 }
 
 bool plim_shell_skip_dollar(plim_shell_scan *s, size_t *at, bool in_quotes) {
   char c = peek(s, *at + 1);
-  size_t length = arithmetic(s, *at + 1);
-  if (length) return *at += length + 1, true;
+  size_t length = arithmetic(s, *at + 1), begin = *at;
+  if (length) return *at += length + 1, plim_shell_note_arithmetic(s, begin, *at);
   if (c == '(') return ++*at, skip_substitution(s, at);
   if (c == '{') return skip_braces(s, at, in_quotes);
   if (c == '[') return skip_brackets(s, at);

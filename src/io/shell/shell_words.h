@@ -14,6 +14,7 @@ typedef struct {
   size_t end;                    // exclusive
   int depth;                     // of what is open around this place
   int substitutions;             // those of them that hold commands
+  size_t scope;                  // the one of plim_shell_script that this place is in
   struct plim_shell_script *out; // where commands in substitutions are noted; NULL: nowhere
   plim_error *error;
   plim_err err;

@@ -12,7 +12,8 @@ typedef struct {
   const plim_evaluator *by;
   const char *at;
   int *steps, depth;
-  bool takes_text; // of int("8")
+  bool takes_text;    // of int("8")
+  bool in_arithmetic; // within $(( )) of a shell
 } parser;
 
 static bool sum(parser *p, plim_value *out);
@@ -57,6 +58,23 @@ static bool read_digits(const char *text, size_t size, plim_value *out) {
   double real = strtod(digits, &end);
   if (*end || (!is_real && used > 15)) return false;
   return is_real ? put_real(real, out) : put_integer((int64_t)real, out);
+}
+
+// 8, 010 and 0x1F, as shell arithmetic reads them; 08 is an error there, and so is 1.5.
+static bool read_shell_digits(const char *text, size_t size, plim_value *out) {
+  bool is_hex = size > 2 && text[0] == '0' && (text[1] | 32) == 'x';
+  int base = is_hex ? 16 : *text == '0' ? 8 : 10;
+  int64_t number = 0;
+  if (!size) return false;
+  for (size_t i = is_hex ? 2 : 0; i < size; i++) {
+    int digit = isdigit((unsigned char)text[i])    ? text[i] - '0'
+                : isxdigit((unsigned char)text[i]) ? (text[i] | 32) - 'a' + 10
+                                                   : base;
+    if (digit >= base || __builtin_mul_overflow(number, base, &number) ||
+        __builtin_add_overflow(number, digit, &number))
+      return false;
+  }
+  return put_integer(number, out);
 }
 
 bool plim_literal_number(const plim_value *value, plim_value *out) {
@@ -205,8 +223,11 @@ static bool read_quoted(parser *p, const char **text, size_t *size) {
 
 static bool look_up(parser *p, const char *name, plim_value *out) {
   plim_value found;
-  return p->by->value_of && p->by->value_of(p->by->context, name, &found) &&
-         plim_literal_number(&found, out);
+  if (!p->by->value_of || !p->by->value_of(p->by->context, name, &found)) return false;
+  if (!p->in_arithmetic) return plim_literal_number(&found, out);
+  if (found.kind == PLIM_VALUE_TEXT) return read_shell_digits(found.text, strlen(found.text), out);
+  *out = found;
+  return found.kind == PLIM_VALUE_INTEGER;
 }
 
 static void note_environment(const parser *p, const char *name) {
@@ -309,7 +330,7 @@ static bool number(parser *p, plim_value *out) {
        size++)
     before = at[size];
   p->at += size;
-  return read_digits(at, size, out);
+  return p->in_arithmetic ? read_shell_digits(at, size, out) : read_digits(at, size, out);
 }
 
 static bool text(parser *p, plim_value *out) {
@@ -319,7 +340,11 @@ static bool text(parser *p, plim_value *out) {
 }
 
 static bool arithmetic(parser *p, plim_value *out) {
-  return take(p, "$((") && sum(p, out) && take(p, "))");
+  bool was_in = p->in_arithmetic;
+  p->in_arithmetic = true;
+  bool ok = take(p, "$((") && sum(p, out) && take(p, "))");
+  p->in_arithmetic = was_in;
+  return ok;
 }
 
 // Outside of arithmetic a shell only puts texts together: the word is one expansion.
@@ -343,8 +368,11 @@ static bool unary(parser *p, plim_value *out) {
   plim_value zero = {.kind = PLIM_VALUE_INTEGER};
   skip_space(p);
   if (--*p->steps < 0) return false;
+  // $((++X)) changes X, and signs bind closer than ** in a shell.
+  if (p->in_arithmetic && (strncmp(p->at, "++", 2) == 0 || strncmp(p->at, "--", 2) == 0))
+    return false;
   if (take(p, "+")) return unary(p, out);
-  if (!take(p, "-")) return power(p, out);
+  if (!take(p, "-")) return p->in_arithmetic ? atom(p, out) : power(p, out);
   plim_value v;
   if (!unary(p, &v)) return false;
   *out = zero;
@@ -353,18 +381,24 @@ static bool unary(parser *p, plim_value *out) {
 
 static bool power(parser *p, plim_value *out) {
   plim_value exponent;
-  if (p->depth > DEPTH || !atom(p, out)) return false;
-  return !take(p, "**") || (unary(p, &exponent) && raise(out, &exponent));
+  if (p->depth > DEPTH || !(p->in_arithmetic ? unary(p, out) : atom(p, out))) return false;
+  if (!take(p, "**")) return true;
+  bool ok = p->in_arithmetic ? power(p, &exponent) : unary(p, &exponent);
+  return ok && raise(out, &exponent) && (!p->in_arithmetic || out->kind == PLIM_VALUE_INTEGER);
+}
+
+static bool factor(parser *p, plim_value *out) {
+  return p->in_arithmetic ? power(p, out) : unary(p, out);
 }
 
 static bool product(parser *p, plim_value *out) {
   plim_value next;
-  if (!unary(p, out)) return false;
+  if (!factor(p, out)) return false;
   for (;;) {
-    bool is_floor = take(p, "//"), ok;
-    if (is_floor || take(p, "/")) ok = unary(p, &next) && divide(p, is_floor, out, &next);
-    else if (take(p, "*")) ok = unary(p, &next) && combine('*', out, &next);
-    else if (take(p, "%")) ok = unary(p, &next) && remainder_of(p, out, &next);
+    bool is_floor = !p->in_arithmetic && take(p, "//"), ok;
+    if (is_floor || take(p, "/")) ok = factor(p, &next) && divide(p, is_floor, out, &next);
+    else if (take(p, "*")) ok = factor(p, &next) && combine('*', out, &next);
+    else if (take(p, "%")) ok = factor(p, &next) && remainder_of(p, out, &next);
     else return true;
     if (!ok) return false;
   }

@@ -103,9 +103,7 @@ static bool is_brace_list(const source *r) {
   return false;
 }
 
-static bool is_home(const source *r, size_t begin) {
-  return r->at == begin && peek(r, 0) == '~' && (peek(r, 1) == '/' || !peek(r, 1));
-}
+static bool is_home(const source *r, size_t begin) { return r->at == begin && peek(r, 0) == '~'; }
 
 static bool read_word(source *r) {
   size_t begin = r->at;

@@ -77,6 +77,36 @@ static const struct {
      "4 --m=\"2\"\n"},
     {"a name that only an earlier stage sets", "FROM a\nENV B=8\nFROM b\nCMD p.py --l $B\n",
      "4 --l=$B\n"},
+    // The rest by the Dockerfile reference: "Environment replacement", ARG, CMD and ENTRYPOINT.
+    {"values of one instruction are those from before it", "FROM a\nENV A=1 B=$A\nENV C=$A\n",
+     "2 $A=1\n2 $B=$A\n3 $C=$A <- $A\n"},
+    {"RUN sees what stands above it, CMD all of ENV",
+     "FROM a\nRUN python w.py --a $A\nCMD p.py --a $A\nENV A=1\nRUN python x.py --a $A\n",
+     "2 --a=$A\n3 --a#2=$A <- $A\n4 $A=1\n5 --a#3=$A <- $A\n"},
+    {"a container has no ARG", "FROM a\nARG A=1\nRUN python w.py --a $A\nCMD p.py --a $A\n",
+     "2 $A=1\n3 --a=$A <- $A\n4 --a#2=$A\n"},
+    {"an ARG above FROM holds where a stage names it",
+     "ARG A=1\nARG B=2\nFROM a\nENV C=$A D=$B\nARG B\nENV E=$A F=$B\n",
+     "1 $A=1\n2 $B=2\n4 $C=$A\n4 $D=$B\n6 $E=$A\n6 $F=$B <- $B\n"},
+    {"what is set twice has no root", "FROM a\nARG A=1\nENV A=2\nCMD p.py --a $A\n",
+     "2 $A=1\n3 $A=2\n4 --a=$A\n"},
+    {"an array is not expanded", "FROM a\nENV A=1\nCMD [\"p.py\", \"--a\", \"$A\"]\n",
+     "2 $A=1\n3 --a=\"$A\"\n"},
+    {"but the shell in it expands",
+     "FROM a\nENV A=1\nCMD [\"sh\", \"-c\", \"python p.py --a $A\"]\n", "2 $A=1\n3 --a=$A <- $A\n"},
+    {"quotes and escapes", "FROM a\nENV A=1\nENV B='$A' C=\\$A D=\"\\$A\" E=\"$A\"\n",
+     "2 $A=1\n3 $B='$A'\n3 $C=\\$A\n3 $D=\"\\$A\"\n3 $E=\"$A\" <- $A\n"},
+    {"other words than defaults are not followed",
+     "FROM a\nENV A=1\nENV B=${A:+2} C=${A#1} D=${A:-3} E=${F:-4}\n",
+     "2 $A=1\n3 $B=${A:+2}\n3 $C=${A#1}\n3 $D=${A:-3} <- $A\n3 $E=4\n"},
+    {"a default for an empty one", "FROM a\nENV A=\nENV B=${A:-3}\n", "2 $A=\n3 $B=${A:-3}\n"},
+    {"a command that sets the variable itself", "FROM a\nENV A=1\nCMD A=2; python p.py --a $A\n",
+     "2 $A=1\n3 --a=$A\n"},
+    {"an entry point for the shell takes no CMD",
+     "FROM a\nENTRYPOINT python p.py --a 1\nCMD [\"--a\", \"2\"]\n", "2 --a=1\n"},
+    {"a CMD for the shell is no argument of an entry point",
+     "FROM a\nENTRYPOINT [\"python\", \"p.py\", \"--a\", \"1\"]\nCMD python q.py --a 2\n",
+     "2 --a=\"1\"\n"},
     {"a command in an array",
      "FROM a\nCMD [\"bash\", \"-c\", \"torchrun t.py --n 1 --x $X && y\"]\n",
      "2 --n=1\n2 --x=$X\n"},
@@ -102,6 +132,14 @@ TEST(dockerfiles_are_read) {
   CHECK(read_file("FROM a\n# why\n# so\nENV A=1\n"), "%s", error.message);
   CHECK_STR(s.at.at[0].comment, "why\nso");
   plim_settings_clear(&s);
+}
+
+TEST(only_shells_compute) {
+  CHECK(read_file("FROM a\nENV A=4 B=$((1+2))\nCMD p.py --a $((A*2))\n"), "%s", error.message);
+  const plim_setting *env = plim_settings_find(&s, "$B"), *flag = plim_settings_find(&s, "--a");
+  CHECK(env && env->value.kind == PLIM_VALUE_DERIVED && env->computed.kind == PLIM_VALUE_NULL,
+        "$B");
+  CHECK(flag && flag->computed.integer == 8, "--a");
 }
 
 TEST(values_are_decoded) {

@@ -92,7 +92,8 @@ static const struct {
      "for A in 1 2; do python t.py --a $A; done\nB=1\nread B\nC=2\n((C *= 2))\npython u.py --b $B "
      "--c "
      "$C\n",
-     "--a derived $A\n$B int 1\n$C int 2\n--b derived $B\n--c derived $C\n"},
+     "--a derived $A\n$B derived 1, unless a command changes it\n"
+     "$C derived 2, unless a command changes it\n--b derived $B\n--c derived $C\n"},
     {"what the caller gives is no second value",
      "A=4\nwhile getopts a: o; do case $o in a) A=$OPTARG ;; esac; done\npython t.py --a $A\n",
      "$A int 4\n--a derived $A <- $A\n"},
@@ -128,7 +129,58 @@ static const struct {
     {"blocks",
      "f() {\n  if [[ $1 =~ ^(a|b)$ ]]; then A=1; fi\n}\ncase $x in a|b) B=2 ;; (*) C=3 ;& esac\n"
      "while true; do D=4; done < in\n( E=5; ) | { F=6; } && G=7 || ! H=8; time I=9 &\n",
-     "$A int 1\n$B int 2\n$C int 3\n$D int 4\n$E int 5\n$F int 6\n$G int 7\n$H int 8\n$I int 9\n"},
+     "$A derived 1, if a condition holds\n$B derived 2, if a condition holds\n"
+     "$C derived 3, if a condition holds\n$D derived 4, if a condition holds\n"
+     "$E derived 5, if a condition holds\n$F derived 6, if a condition holds\n"
+     "$G derived 7, if a condition holds\n$H derived 8, if a condition holds\n"
+     "$I derived 9, if a condition holds\n"},
+    {"a variable is known where its assignment has run",
+     "f() { A=1; python t.py --a $A; }\npython u.py --a $A --b $B\nB=2\n(C=3; python v.py --c $C)\n"
+     "true && D=4 && python w.py --d $D\npython x.py --c $C --d $D --e $E\nexport E=5 F=$E\n",
+     "$A int 1\n--a derived $A <- $A\n--a#2 derived $A\n--b derived $B\n$B int 2\n$C int 3\n"
+     "--c derived $C <- $C\n$D int 4\n--d derived $D <- $D\n--c#2 derived $C\n--d#2 derived $D\n"
+     "--e derived $E\n$E int 5\n$F derived $E\n"},
+    {"a default behind a test",
+     "[ -z \"$A\" ] && A=4\nif [[ -z ${B} ]]; then B=5; fi\n"
+     "if [ -z \"$D\" ]; then C=6; fi\npython t.py --a $A --b $B --c $C\n",
+     "$A int 4\n$B int 5\n$C derived 6, if a condition holds\n--a derived $A <- $A\n"
+     "--b derived $B <- $B\n--c derived $C\n"},
+    {"what changes a variable on the way leaves no root",
+     "A=1\necho $((++A))\nB=2\ncat <<EOF\n$((B++))\nEOF\nC=3\nprintf -v C 4\nD=4\nD[0]=5\nE=5\n"
+     "echo ${E:=6}\nF=6\n: $((F <<= 1))\npython t.py --a $A --b $B --c $C --d $D --e $E --f $F\n",
+     "$A derived 1, unless a command changes it\n$B derived 2, unless a command changes it\n$C "
+     "derived 3, unless a command changes it\n$D derived 4, unless a command changes it\n$E "
+     "derived 5, unless a command changes it\n$F derived 6, unless a command changes it\n--a "
+     "derived $A\n--b derived $B\n"
+     "--c derived $C\n--d derived $D\n--e derived $E\n--f derived $F\n"},
+    {"printf that only prints", "A=1\nprintf 'A is %d, $A\\n' \"$A\"\npython t.py --a $A\n",
+     "$A int 1\n--a derived $A <- $A\n"},
+    {"a command that may set anything",
+     "A=1\neval \"A=$X\"\nB=2\npython t.py --a $A --b $B --c ${C:-3}\n",
+     "$A derived 1, unless source or eval changes it\n$B int 2\n--a derived $A\n--b derived $B <- "
+     "$B\n"
+     "--c derived ${C:-3}\n"},
+    {"and one that does not", "A=1\neval \"$(conda shell.bash hook)\"\npython t.py --a $A\n",
+     "$A int 1\n--a derived $A <- $A\n"},
+    {"positions of a function are its own",
+     "A=${1:-4}\nf() { B=${1:-5}; python t.py --b $B --c ${2:-6}; }\nf 7\n",
+     "$A int 4\n$B derived ${1:-5}\n--b derived $B\n--c derived ${2:-6}\n"},
+    {"a list that is replaced, or passed on in quotes",
+     "A=(--a 1)\nA=(--b 2)\npython t.py \"${A[@]}\"\nB=\"--c 3\"\npython u.py --d 4 \"$B\"\n",
+     "--a derived 1, unless it changes before it is used\n"
+     "--b derived 2, unless it changes before it is used\n"
+     "--c derived 3, unless it changes before it is used\n--d int 4\n"},
+    {"lists in strings of lists", "A=\"--a 1\"\nB=\"$A --b 2\"\npython t.py --a 3 $B\n",
+     "--a int 1\n--b int 2\n--a#2 int 3\n"},
+    {"words that are computed may be flags", "python t.py --a 1 $(cat args) --b 2\n",
+     "--a derived 1, unless words that are computed behind it change it\n--b int 2\n"},
+    {"a flag with a known name", "T=bf16\npython t.py --a 1 --$T\nU=a\npython u.py --a 1 --$U 2\n",
+     "$T text bf16\n--a int 1\n$U text a\n"
+     "--a#2 derived 1, unless words that are computed behind it change it\n"},
+    {"echo does not pass a command on",
+     "A=\"--a 1\"\nC=\"python t.py $A --b 2\"\necho $C\neval $C\n", "--a int 1\n--b int 2\n"},
+    {"xargs puts words in", "ls | xargs python t.py --a 1\n",
+     "--a derived 1, unless xargs puts another word there\n"},
     {"substitutions",
      "A=$(python free.py --gb 24)\nB=`python x.py --n 1`\nC=$(echo $(python y.py --m 2))\n",
      "$A derived $(python free.py --gb 24)\n--gb int 24\n$B derived `python x.py --n 1`\n--n int "

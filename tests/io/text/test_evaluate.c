@@ -11,7 +11,15 @@ static bool value_of(void *context, const char *name, plim_value *out) {
     int64_t value;
   } known[] = {
       {"$GLOBAL", 128}, {"$MICRO", 8}, {"a.bs", 16}, {"CONFIG.train.bs", 4}, {"os.environ.SET", 3}};
+  static const struct {
+    const char *name, *text;
+  } texts[] = {{"$EIGHT", "010"}, {"$NINE", "09"}, {"$HALF", "0.5"}};
   (void)context;
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    if (strcmp(texts[i].name, name) == 0) {
+      *out = (plim_value){.kind = PLIM_VALUE_TEXT, .text = texts[i].text};
+      return true;
+    }
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(known[i].name, name) == 0) {
       *out = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = known[i].value};
@@ -68,6 +76,37 @@ TEST(shells_compute_whole_numbers) {
   IS_UNKNOWN_IN_SHELL("$MICRO*2"); // a text
   IS_UNKNOWN_IN_SHELL("$((MICRO / 0))");
   IS_UNKNOWN_IN_SHELL("$(nproc)");
+  IS_IN_SHELL("$((010 + 0x1F))", 39);
+  IS_IN_SHELL("$((EIGHT + 1))", 9); // 010
+  IS_IN_SHELL("$EIGHT", 10);        // a text that Python reads
+  IS_IN_SHELL("$((-2 ** 2))", 4);
+  IS_IN_SHELL("$((2 ** 3 ** 2))", 512);
+  IS_IN_SHELL("$((-7 / 2))", -3);
+  IS_IN_SHELL("$((-7 % 3))", -1);
+  static const char *const unknown[] = {
+      "$((08))",
+      "$((1.5 * 2))",
+      "$((1_0))",
+      "$((2#101))",
+      "$((++MICRO))",
+      "$((--MICRO))",
+      "$((MICRO++))",
+      "$((MICRO = 4))",
+      "$((MICRO += 1))",
+      "$((2 ** -1))",
+      "$((7 // 2))",
+      "$((HALF * 2))",
+      "$((NINE))",
+      "$((1 << 63))",
+      "$((MICRO > 1))",
+      "$((9223372036854775807 + 1))",
+      "$((0x))",
+      "$((MICRO, 2))",
+      "$((! MICRO))",
+      "$((9223372036854775808))",
+      "$((-9223372036854775807 - 2))",
+  };
+  for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) IS_UNKNOWN_IN_SHELL(unknown[i]);
 }
 
 TEST(what_is_not_known_is_no_number) {

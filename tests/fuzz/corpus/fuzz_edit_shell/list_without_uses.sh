@@ -1,0 +1,3 @@
+#!/bin/bash
+MORE=(--batch 57)
+python -u train.py --run_name r1 --steps $D --lr "$B" --batch 27
