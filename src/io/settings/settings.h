@@ -54,7 +54,8 @@ typedef struct {
   bool is_open;          // of an argument in Python: it has no default, only commands give it,
   bool is_required;      // and they must
   const char *reference; // of a DERIVED in Python: the name it is, if nothing in this file has it
-  bool is_rest; // Python: f(**x), and what is in x is not known: any key beside this one may be given
+  bool
+      is_rest; // Python: f(**x), and what is in x is not known: any key beside this one may be given
   uint32_t chooses;      // of a DERIVED in Python: the condition between two values; 0: none does
   plim_value choices[2]; // without it, and with it
 } plim_setting;
@@ -124,6 +125,8 @@ void plim_settings_clear(plim_settings *s);
 
 // The setting that is in force: the last of several. NULL if there is none.
 const plim_setting *plim_settings_find(const plim_settings *s, const char *key);
+// Where, in by_key, those begin whose key begins so; they stand one behind the other.
+size_t plim_settings_below(const plim_settings *s, const char *prefix, size_t size);
 // Whether some key begins so: "hydra.main.".
 bool plim_settings_has_below(const plim_settings *s, const char *prefix);
 

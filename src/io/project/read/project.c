@@ -102,6 +102,7 @@ void plim_project_clear(plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++) free_file(p->files.at[i]);
   for (size_t i = 0; i < p->notes.len; i++) free(p->notes.at[i]);
   plim_bindings_clear(p);
+  plim_project_index_clear(p);
   vec_free(&p->files);
   vec_free(&p->notes);
   free(p->missing);
@@ -405,6 +406,7 @@ bool plim_project_multiplies_out(const plim_project *p) {
 plim_err plim_project_finish(plim_project *p, plim_error *error) {
   plim_err err = plim_names_read(p, error);
   if (!err) err = plim_project_find_flags(p, error);
+  if (!err) err = plim_project_index(p, error);
   if (err) return err;
   recognise(p);
   plim_project_decide_conditions(p);

@@ -21,6 +21,7 @@
 #define PLIM_IO_PROJECT_H
 
 #include "dialect.h"
+#include "hash.h"
 #include "text_file.h"
 
 typedef struct {
@@ -61,11 +62,22 @@ typedef struct {
   bool is_from_names; // plimsoll.yaml says it
 } plim_binding;
 
+// Settings of all files by name, those of one name in a chain (project_index.c).
+typedef struct {
+  uint32_t file, setting, next;
+} plim_named_setting;
+
+typedef struct {
+  plim_hash first;
+  vec(plim_named_setting) at;
+} plim_setting_names;
+
 typedef struct {
   vec(plim_project_file *) files;
   vec(plim_binding *) bindings;
-  vec(char *) notes;    // what does not fit together, in words
-  char *missing;        // a configuration that a file names and which is not here; NULL: none
+  vec(char *) notes; // what does not fit together, in words
+  char *missing;     // a configuration that a file names and which is not here; NULL: none
+  plim_setting_names names;
   plim_dialect dialect; // of what trains; PLIM_DIALECTS: none of the files does
   plim_project_knob knobs[PLIM_KNOBS];
 } plim_project;

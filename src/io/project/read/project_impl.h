@@ -18,6 +18,20 @@ plim_err plim_follow_name(plim_project *p, const char *from, const char *name, p
 // list, as command lines choose them (project_hydra.c).
 plim_err plim_follow_hydra(plim_project *p, const plim_project_file *f, plim_error *error);
 
+// Settings by name (project_index.c): flags of commands, arguments and fields of scripts, arguments with an alias. The
+// last that was read comes first; a name of the same hash may be among them.
+typedef enum { PLIM_NAME_OF_FLAG, PLIM_NAME_OF_ARGUMENT, PLIM_NAME_OF_ALIAS } plim_name_kind_of;
+plim_err plim_project_index(plim_project *p, plim_error *error);
+void plim_project_index_clear(plim_project *p);
+const plim_named_setting *plim_project_named(const plim_project *p, plim_name_kind_of kind,
+                                             const char *name);
+const plim_named_setting *plim_project_next_named(const plim_project *p,
+                                                  const plim_named_setting *at);
+static inline const plim_setting *plim_project_at(const plim_project *p,
+                                                  const plim_named_setting *at) {
+  return &p->files.at[at->file]->settings.at.at[at->setting];
+}
+
 // What a command line says instead of the default of a script's argument (project_flags.c).
 plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error);
 // The flag of a command that sets an argument; false: none does.
