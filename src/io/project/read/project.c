@@ -269,9 +269,18 @@ static bool is_statement(const plim_project *p, size_t file, plim_knob knob) {
   return r->origin == PLIM_EXPLICIT || !r->setting || !is_explained(p, file, knob, r->setting);
 }
 
+void plim_knob_add_place(plim_project_knob *k, plim_knob_place place) {
+  if (k->place_count < PLIM_KNOB_PLACES) {
+    k->places[k->place_count++] = place;
+    return;
+  }
+  k->is_fixed = true;
+  if (k->origin == PLIM_EXPLICIT)
+    snprintf(k->why, sizeof k->why, "it stands in more than %d places", PLIM_KNOB_PLACES);
+}
+
 static void add_place(plim_project_knob *k, size_t file, const plim_reading *r) {
-  if (k->place_count < PLIM_KNOB_PLACES)
-    k->places[k->place_count++] = (plim_knob_place){file, r->setting, r->key, r->value};
+  plim_knob_add_place(k, (plim_knob_place){file, r->setting, r->key, r->value});
 }
 
 static void take(plim_project_knob *k, size_t file, const plim_reading *r) {

@@ -175,12 +175,13 @@ const plim_setting *plim_project_setting(const plim_project_file *f, const char 
 
 // Several trainings in one script: TrainingArguments of a first and of a second stage
 // (project_parallel_trainings.c).
-enum { PLIM_MAX_TRAININGS = 4 };
 typedef struct {
   const char *name; // "TrainingArguments#2"; not 0-terminated
   size_t size;
 } plim_training;
-size_t plim_trainings_find(const plim_settings *s, plim_training out[PLIM_MAX_TRAININGS]);
+typedef vec(plim_training) plim_trainings;
+// `out` is the caller's to free; false when memory is out.
+bool plim_trainings_find(const plim_settings *s, plim_trainings *out);
 
 // Whether a text is a saved plan, which is no file of a training.
 bool plim_is_plan(const char *text, size_t size);

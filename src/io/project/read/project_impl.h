@@ -9,6 +9,8 @@
 bool plim_project_note(plim_project *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+// One more place of a knob; with more than there is room for, it does not change.
+void plim_knob_add_place(plim_project_knob *k, plim_knob_place place);
 // Makes GPUs of one machine those of all; where none are said, those that the global batch takes
 // (project_world.c).
 void plim_project_settle_world(plim_project *p);
