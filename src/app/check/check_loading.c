@@ -64,7 +64,8 @@ static void check_order(check *c) {
   for (size_t i = 0; loads[i] && !file; i++) file = check_code(c, loads[i], &byte);
   if (!file || !is_zero3(c)) return;
   size_t loaded = first_of(c, file, loads), prepared = first_of(c, file, prepares);
-  if (prepared == SIZE_MAX || prepared < loaded || !are_in_order(file->text, file->size, loaded, prepared))
+  if (prepared == SIZE_MAX || prepared < loaded ||
+      !are_in_order(file->text, file->size, loaded, prepared))
     return;
   check_finding *f = check_add(c, "loading.order", CHECK_WARNING,
                                "the model is loaded before TrainingArguments are made");
