@@ -8,6 +8,7 @@ commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.
   "python3 tests/io/formats/edit_check.py $build/release/tests/io/formats/dump_edit_readers"
   "python3 tests/io/shell/shell_check.py $build/release/tests/io/shell/dump_shell_flags"
   "python3 tests/io/dialect/dialect_check.py $build/release/tests/io/dialect/dump_dialects ../shared/configs tests/fixtures"
+  "python3 tests/io/python/arguments_check.py $build/release/tests/io/python/dump_knobs"
   "python3 tests/cli/configs.py $build/release/plimsoll ../shared/configs")
 for preset in release asan; do
   while IFS= read -r program; do commands+=("$program"); done \

@@ -18,9 +18,8 @@ static const char *name_of(plim_knob knob) {
 
 // ---- reading ----------------------------------------------------------------------------------------
 
-static plim_err bind(project_job *p, const char *text, plim_error *error) {
-  char copy[512];
-  snprintf(copy, sizeof copy, "%s", text);
+// `copy` is of the text, to be cut into its parts.
+static plim_err bind_parts(project_job *p, const char *text, char *copy, plim_error *error) {
   char *file = strchr(copy, '='), *key = file ? strchr(file + 1, ':') : NULL;
   if (!key || !key[1]) {
     plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--set %.96s is not KNOB=FILE:KEY", text);
@@ -36,6 +35,14 @@ static plim_err bind(project_job *p, const char *text, plim_error *error) {
   if (plim_project_find(&p->project, file, &at, NULL) && plim_is_file(file))
     err = plim_project_read(&p->project, file, error);
   return err ? err : plim_project_bind(&p->project, knob, file, key, error);
+}
+
+static plim_err bind(project_job *p, const char *text, plim_error *error) {
+  char *copy = strdup(text);
+  plim_err err =
+      copy ? bind_parts(p, text, copy, error) : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  free(copy);
+  return err;
 }
 
 plim_err project_job_open(project_job *p, const char *const *files, size_t count,

@@ -222,7 +222,9 @@ static plim_err plan_cards(const plan_args *args, plan_result *r, const char **s
     r->count = 1;
     return plan_card(args, r->files, NULL, &r->cards[0], source, error);
   }
-  snprintf(list, sizeof list, "%s", args->job.gpu);
+  if (snprintf(list, sizeof list, "%s", args->job.gpu) >= (int)sizeof list)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "--gpu has more than %zu characters",
+                     sizeof list - 1);
   while ((gpu = strsep(&rest, ","))) {
     if (r->count == PLAN_MAX_CARDS)
       return plim_fail(error, PLIM_ERR_ARGUMENT, "more than %d cards", PLAN_MAX_CARDS);

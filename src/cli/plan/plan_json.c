@@ -114,16 +114,17 @@ static void sources(json_writer *j, const plim_project *p) {
 static void places(json_writer *j, const cli_strings *sets) {
   json_array(j, "set");
   for (size_t i = 0; sets && i < sets->len; i++) {
-    char copy[512];
-    snprintf(copy, sizeof copy, "%s", sets->at[i]);
-    char *file = strchr(copy, '='), *key = file ? strchr(file + 1, ':') : NULL;
-    if (!key) continue;
-    *file++ = *key++ = 0;
-    json_object(j, NULL);
-    json_string(j, "knob", copy);
-    json_string(j, "file", file);
-    json_string(j, "key", key);
-    json_end(j);
+    char *knob = strdup(sets->at[i]), *file = knob ? strchr(knob, '=') : NULL;
+    char *key = file ? strchr(file + 1, ':') : NULL;
+    if (key) {
+      *file++ = *key++ = 0;
+      json_object(j, NULL);
+      json_string(j, "knob", knob);
+      json_string(j, "file", file);
+      json_string(j, "key", key);
+      json_end(j);
+    }
+    free(knob);
   }
   json_end(j);
 }

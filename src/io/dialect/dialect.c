@@ -12,7 +12,7 @@
 #include "key_index.h"
 #include "rest_arguments.h"
 
-enum { LIST_BYTES = 1024, ROOTS = 8 };
+enum { LIST_BYTES = 1024, ROOTS = 8, BRANCH_SETTINGS = 256 };
 
 // The file being read, with its keys under the tables' spelling.
 typedef struct {
@@ -86,8 +86,9 @@ static void say_unreadable(const plim_settings *s, const plim_setting *setting, 
 typedef struct {
   plim_reading reading;
   plim_force force;
-  const plim_setting *unreadable; // the last that was
+  const plim_setting *unreadable; // the last that was, or the first that may not run
   const plim_key *unreadable_key;
+  bool is_open; // by a condition: nothing else makes it clear
 } decision;
 
 static bool is_direct(const plim_key *key) { return key && key->how != PLIM_AS_WORDS; }
@@ -154,7 +155,7 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
   if (t.force == PLIM_NOTHING) return;
   const plim_setting *default_of = replaced_default(r, d, setting, &t.value);
   if (t.force == PLIM_UNREADABLE) {
-    d->unreadable = setting, d->unreadable_key = key;
+    if (!d->is_open) d->unreadable = setting, d->unreadable_key = key;
     return;
   }
   if (key->applies_to) {
@@ -229,13 +230,15 @@ static bool has_training_row(const reader *r, const plim_key *key, bool is_neste
   return false;
 }
 
-// The other branch says the same.
+// The other branch says the same. It stands nearby; one that is further away than that is not looked for.
 static bool has_parallel(reader *r, const plim_key *key, bool is_nested,
                          const plim_setting *setting, const plim_token *t) {
-  plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
-  for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
+  size_t at = (size_t)(setting - r->s->at.at);
+  size_t begin = at > BRANCH_SETTINGS ? at - BRANCH_SETTINGS : 0;
+  for (size_t i = begin; i < r->s->at.len && i < at + BRANCH_SETTINGS; i++) {
     const plim_setting *other = &r->s->at.at[i];
     if (!plim_settings_alternate(r->s, setting, other)) continue;
+    if (!plim_key_fits(r->names.names[i], key->key, is_nested)) continue;
     plim_token same = plim_key_read(key, r->s, root_of(r->s, other));
     if (same.force == t->force && plim_value_same(&same.value, &t->value)) return true;
   }
@@ -248,10 +251,11 @@ static void resolve_setting(reader *r, decision *d, const plim_key *key, bool is
   bool is_by_name = key->key[strlen(key->key) - 1] == '*'; // whatever it says
   const plim_setting *root = is_by_name ? setting : root_of(r->s, setting);
   plim_token t = plim_key_read(key, r->s, root);
-  bool is_open = plim_setting_counts(r->s, setting) == PLIM_MAYBE && t.force != PLIM_NOTHING &&
-                 key->knob != PLIM_KNOB_MODEL && !has_parallel(r, key, is_nested, setting, &t);
-  if (is_open) d->unreadable = setting, d->unreadable_key = key;
-  else resolve(r, d, key, root, t);
+  bool may_be_open = plim_setting_counts(r->s, setting) == PLIM_MAYBE && t.force != PLIM_NOTHING &&
+                     key->knob != PLIM_KNOB_MODEL;
+  bool is_open = may_be_open && (d->is_open || !has_parallel(r, key, is_nested, setting, &t));
+  if (!is_open) resolve(r, d, key, root, t);
+  else if (!d->is_open) d->is_open = true, d->unreadable = setting, d->unreadable_key = key;
 }
 
 // All settings with the row's key: the last of equal keys; different keys must agree. False if there
@@ -383,8 +387,9 @@ bool plim_reading_explains(const plim_reading *reading, const plim_setting *comp
 // A computed value is in force, unless it is computed from the one that was read.
 static plim_reading decide(const reader *r, decision *d) {
   bool is_read = d->reading.origin == PLIM_EXPLICIT && d->reading.setting;
-  bool is_open = d->unreadable && !(is_read && plim_reading_explains(&d->reading, d->unreadable));
-  if (is_open) say_unreadable(r->s, d->unreadable, d->unreadable_key, &d->reading);
+  bool is_explained = is_read && d->unreadable && plim_reading_explains(&d->reading, d->unreadable);
+  if (d->is_open || (d->unreadable && !is_explained))
+    say_unreadable(r->s, d->unreadable, d->unreadable_key, &d->reading);
   return d->reading;
 }
 
@@ -431,9 +436,11 @@ static bool is_row_of(const reader *r, plim_dialect dialect, plim_knob knob,
 // The call has it by its name: it cannot be in the rest as well.
 static bool is_given_beside(const reader *r, plim_dialect dialect, plim_knob knob,
                             const plim_setting *rest) {
-  for (size_t i = 0; i < r->s->at.len; i++) {
-    const plim_setting *x = &r->s->at.at[i];
-    if (plim_rest_is_beside(rest, x) && !x->is_rest && is_row_of(r, dialect, knob, x)) return true;
+  size_t size = strlen(rest->key) - 2; // with its dot, without the two stars
+  for (size_t i = plim_settings_below(r->s, rest->key, size); i < r->s->by_key.len; i++) {
+    const plim_setting *x = &r->s->at.at[r->s->by_key.at[i]];
+    if (strncmp(x->key, rest->key, size) != 0) return false;
+    if (!x->is_rest && is_row_of(r, dialect, knob, x)) return true;
   }
   return false;
 }

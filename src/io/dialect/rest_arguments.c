@@ -57,9 +57,3 @@ bool plim_rest_gives(const plim_setting *rest, plim_dialect dialect, plim_knob k
   }
   return false;
 }
-
-bool plim_rest_is_beside(const plim_setting *rest, const plim_setting *setting) {
-  size_t size = size_of_call(rest);
-  return setting != rest && strncmp(setting->key, rest->key, size) == 0 &&
-         setting->key[size] == '.';
-}

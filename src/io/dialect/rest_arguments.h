@@ -6,7 +6,5 @@
 
 // Whether such a call could give the knob; `rest` is a setting that is_rest.
 bool plim_rest_gives(const plim_setting *rest, plim_dialect dialect, plim_knob knob);
-// Whether `setting` is an argument of the same call.
-bool plim_rest_is_beside(const plim_setting *rest, const plim_setting *setting);
 
 #endif

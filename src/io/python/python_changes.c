@@ -65,7 +65,7 @@ void plim_py_note_link(plim_py_reader *r, size_t name, size_t i, size_t end) {
   r->scratch.len = 0;
   if (i >= end || !plim_py_reference_key(r, i, end, &r->scratch)) return;
   plim_py_link link = {plim_py_text(r, name), plim_py_text(r, i), (uint32_t)plim_py_size(r, name),
-                       (uint32_t)plim_py_size(r, i)};
+                       (uint32_t)plim_py_size(r, i), plim_py_at(r, i)->line};
   if (!vec_push(&r->names.links, link)) plim_py_no_memory(r);
 }
 
@@ -233,9 +233,9 @@ static void note_handings(plim_py_reader *r, size_t last) {
     if (plim_py_is_name(r, i, stop) && plim_py_is(r, i + 1, stop, '=')) i += 2;
     r->scratch.len = 0;
     if (i >= stop || !plim_py_reference_key(r, i, stop, &r->scratch)) continue;
-    plim_py_handing handing = {plim_py_text(r, last), plim_py_text(r, i),
-                               (uint32_t)plim_py_size(r, last), (uint32_t)plim_py_size(r, i),
-                               r->block->scope};
+    plim_py_handing handing = {
+        plim_py_text(r, last),        plim_py_text(r, i), (uint32_t)plim_py_size(r, last),
+        (uint32_t)plim_py_size(r, i), r->block->scope,    plim_py_at(r, i)->line};
     if (!vec_push(&r->names.handings, handing)) plim_py_no_memory(r);
   }
 }
@@ -293,7 +293,7 @@ static bool follow_links(plim_py_names *n) {
     const plim_py_link *link = &n->links.at[i];
     if (!plim_py_is_touched(n, link->name, link->size)) continue;
     if (plim_py_is_mutated(n, link->of, link->of_size)) continue;
-    plim_py_mutate(n, link->of, link->of_size, 0);
+    plim_py_mutate(n, link->of, link->of_size, link->line);
     is_new = true;
   }
   return is_new;
@@ -308,7 +308,7 @@ static void settle_handings(plim_py_reader *r) {
     for (size_t i = 0; i < n->handings.len; i++) {
       const plim_py_handing *h = &n->handings.at[i];
       if (!plim_py_is_changer(n, h->function, h->function_size)) continue;
-      if (!plim_py_is_mutated(n, h->name, h->size)) plim_py_mutate(n, h->name, h->size, 0);
+      if (!plim_py_is_mutated(n, h->name, h->size)) plim_py_mutate(n, h->name, h->size, h->line);
       if (!plim_py_is_parameter(n, h->scope, h->name, h->size)) continue;
       const plim_py_holder *function = plim_py_function_at(n, h->scope);
       if (!function || plim_py_is_changer(n, function->name, function->size)) continue;
@@ -319,18 +319,23 @@ static void settle_handings(plim_py_reader *r) {
   }
 }
 
-// What a changed name was made by, takes any other argument with it.
-static void add_rest(plim_py_reader *r, const char *call) {
-  plim_chars key = {0};
-  bool ok = plim_chars_add_text(&key, call) && plim_chars_add_text(&key, ".**");
+// What a changed name was made by, takes any other argument with the change.
+static void add_rest(plim_py_reader *r, const plim_py_holder *alias) {
+  plim_chars key = {0}, text = {0};
+  bool ok = plim_chars_add_text(&key, alias->call) && plim_chars_add_text(&key, ".**") &&
+            plim_chars_add_text(&text, "a change of ") &&
+            plim_chars_add(&text, alias->name, alias->size);
   plim_setting rest = {.key = ok ? plim_settings_keep(r->s, key.at, key.len) : NULL,
-                       .value = {.kind = PLIM_VALUE_DERIVED, .text = "what changes it later"},
+                       .value = {.kind = PLIM_VALUE_DERIVED},
                        .span = {r->s->size, r->s->size},
-                       .line = 1,
+                       .line = (int)plim_py_mutation_line(&r->names, alias->name, alias->size),
                        .comment = "",
                        .is_rest = true};
-  if (!vec_push(&r->names.owners, 0) || !plim_settings_add(r->s, rest)) plim_py_no_memory(r);
+  rest.value.text = rest.key ? plim_settings_keep(r->s, text.at, text.len) : NULL;
+  ok = rest.value.text && vec_push(&r->names.owners, 0) && plim_settings_add(r->s, rest);
+  if (!ok) plim_py_no_memory(r);
   vec_free(&key);
+  vec_free(&text);
 }
 
 static bool changes_arguments(const plim_py_names *n) {
@@ -349,7 +354,7 @@ static void note_changed_names(plim_py_reader *r) {
     const plim_py_holder *alias = &n->aliases.at[i];
     if (!plim_py_is_mutated(n, alias->name, alias->size)) continue;
     note_key(r, alias->call, strlen(alias->call));
-    add_rest(r, alias->call);
+    add_rest(r, alias);
   }
   for (size_t i = 0; i < n->mutations.len; i++)
     note_key(r, n->mutations.at[i].name, n->mutations.at[i].size);

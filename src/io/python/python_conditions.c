@@ -6,9 +6,11 @@
 
 enum { MAX_DEPTH = 32, MAX_CONDITIONS = 1 << 16 };
 
-// 0 stands for what always holds, and for more conditions than are kept.
+// 0 stands for what always holds. Of more conditions than are kept nothing is known.
 static uint32_t add(plim_py_reader *r, plim_condition condition) {
-  if (r->s->conditions.len >= MAX_CONDITIONS) return 0;
+  if (r->s->conditions.len > MAX_CONDITIONS) return MAX_CONDITIONS + 1;
+  if (r->s->conditions.len == MAX_CONDITIONS)
+    condition = (plim_condition){.text = "more conditions than are followed"};
   uint32_t number = plim_condition_add(r->s, condition);
   if (!number) plim_py_no_memory(r);
   return number;
@@ -23,6 +25,10 @@ uint32_t plim_py_both(plim_py_reader *r, uint32_t a, uint32_t b) {
 uint32_t plim_py_either(plim_py_reader *r, uint32_t a, uint32_t b) {
   if (!a || !b || a == b) return a == b ? a : 0;
   return add(r, (plim_condition){PLIM_IF_EITHER, .a = a, .b = b});
+}
+
+uint32_t plim_py_unknown(plim_py_reader *r, const char *text) {
+  return add(r, (plim_condition){.text = text});
 }
 
 static uint32_t negate(plim_py_reader *r, uint32_t a) {

@@ -25,7 +25,7 @@ typedef enum {
   USED,        // in the module: how often it was assigned before its first use
   NEEDED,      // by more than what prints it
   UNPACKED,    // in a scope: its entries are arguments
-  MUTATED,     // in the module: by a method
+  MUTATED,     // in the module: the number of its first mutation
   PARAMETER,   // of a function, in its scope
   TOUCHED,     // its elements get values
   CHANGER,     // a function that changes what it is given
@@ -145,8 +145,14 @@ bool plim_py_is_mutated(const plim_py_names *n, const char *name, size_t size) {
 void plim_py_mutate(plim_py_names *n, const char *name, size_t size, uint32_t line) {
   bool is_first = !find(n, MUTATED, 0, name, size);
   plim_py_mutation mutation = {name, (uint32_t)size, line};
-  if (is_first && !vec_push(&n->mutations, mutation)) n->is_out_of_memory = true;
-  if (is_first) count(n, MUTATED, 0, name, size);
+  if (!is_first) return;
+  put(n, file_under(MUTATED, 0, name, size), (uint32_t)n->mutations.len);
+  if (!vec_push(&n->mutations, mutation)) n->is_out_of_memory = true;
+}
+
+uint32_t plim_py_mutation_line(const plim_py_names *n, const char *name, size_t size) {
+  uint32_t *found = find(n, MUTATED, 0, name, size);
+  return found && *found < n->mutations.len ? n->mutations.at[*found].line : 1;
 }
 
 void plim_py_touch(plim_py_names *n, const char *name, size_t size) {

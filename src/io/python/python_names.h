@@ -81,13 +81,13 @@ typedef struct {
 // A name that is another one of the same thing.
 typedef struct {
   const char *name, *of; // in the text
-  uint32_t size, of_size;
+  uint32_t size, of_size, line;
 } plim_py_link;
 
 // A name that is given to a function as it is.
 typedef struct {
   const char *function, *name; // in the text
-  uint32_t function_size, size, scope;
+  uint32_t function_size, size, scope, line;
 } plim_py_handing;
 
 // A dict literal that a name is given.
@@ -153,6 +153,8 @@ bool plim_py_is_unpacked(const plim_py_names *n, uint32_t scope, const char *nam
 bool plim_py_is_mutated(const plim_py_names *n, const char *name, size_t size);
 // name.update(...), setattr(name, ...), del name[...]: what it holds is no longer what was written.
 void plim_py_mutate(plim_py_names *n, const char *name, size_t size, uint32_t line);
+// The line of its first change; 1: it has none.
+uint32_t plim_py_mutation_line(const plim_py_names *n, const char *name, size_t size);
 // Whose elements get values.
 void plim_py_touch(plim_py_names *n, const char *name, size_t size);
 bool plim_py_is_touched(const plim_py_names *n, const char *name, size_t size);

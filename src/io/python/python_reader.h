@@ -263,6 +263,8 @@ void plim_py_settle_roots(plim_py_reader *r);
 // Conditions (python_conditions.c): made of others, 0 being what always holds.
 uint32_t plim_py_both(plim_py_reader *r, uint32_t a, uint32_t b);
 uint32_t plim_py_either(plim_py_reader *r, uint32_t a, uint32_t b);
+// One of which nothing is known; `text` is static.
+uint32_t plim_py_unknown(plim_py_reader *r, const char *text);
 // `return` under an if: what stands behind the if runs only without it.
 void plim_py_leave_early(plim_py_reader *r, bool has_value);
 // Of the block that these tokens open, `if` to its colon; and an

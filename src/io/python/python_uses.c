@@ -90,8 +90,8 @@ static uint32_t reach(settling *s, const plim_py_holder *h) {
   size_t count, first = sites_of(n, h, &count);
   uint32_t any = 0;
   bool is_first = true;
-  if (count > MAX_SITES) return 0;
-  for (size_t i = first; i < first + count; i++) {
+  size_t looked_at = count > MAX_SITES ? MAX_SITES : count;
+  for (size_t i = first; i < first + looked_at; i++) {
     const plim_py_site *site = &n->sites.at[i];
     bool is_other =
         h->call ? !site->is_given || plim_py_scope_of(n, site->scope, h->name, h->size) != h->scope
@@ -102,7 +102,7 @@ static uint32_t reach(settling *s, const plim_py_holder *h) {
     any = is_first ? mine : plim_py_either(s->r, any, mine);
     is_first = false;
   }
-  return any;
+  return count > looked_at ? plim_py_unknown(s->r, "where it is called") : any;
 }
 
 const plim_py_holder *plim_py_function_at(const plim_py_names *n, uint32_t scope) {
@@ -117,7 +117,8 @@ const plim_py_holder *plim_py_function_at(const plim_py_names *n, uint32_t scope
 }
 
 static uint32_t condition_of(settling *s, uint32_t function) {
-  if (!function || s->of_scope[function] == BEING_ASKED || s->depth > MAX_CALLS) return 0;
+  if (!function || s->of_scope[function] == BEING_ASKED) return 0;
+  if (s->depth > MAX_CALLS) return plim_py_unknown(s->r, "where it is called");
   if (s->of_scope[function] != UNKNOWN_YET) return s->of_scope[function] - 1;
   const plim_py_holder *h = plim_py_function_at(&s->r->names, function);
   s->of_scope[function] = BEING_ASKED;

@@ -60,13 +60,18 @@ void plim_settings_clear(plim_settings *s) {
   vec_free(&s->loads);
 }
 
-bool plim_settings_has_below(const plim_settings *s, const char *prefix) {
-  size_t size = strlen(prefix), low = 0, high = s->by_key.len;
+size_t plim_settings_below(const plim_settings *s, const char *prefix, size_t size) {
+  size_t low = 0, high = s->by_key.len;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
     if (strncmp(s->at.at[s->by_key.at[middle]].key, prefix, size) < 0) low = middle + 1;
     else high = middle;
   }
+  return low;
+}
+
+bool plim_settings_has_below(const plim_settings *s, const char *prefix) {
+  size_t size = strlen(prefix), low = plim_settings_below(s, prefix, size);
   return low < s->by_key.len && strncmp(s->at.at[s->by_key.at[low]].key, prefix, size) == 0;
 }
 

@@ -125,6 +125,8 @@ void plim_settings_clear(plim_settings *s);
 
 // The setting that is in force: the last of several. NULL if there is none.
 const plim_setting *plim_settings_find(const plim_settings *s, const char *key);
+// Where, in by_key, those begin whose key begins so; they stand one behind the other.
+size_t plim_settings_below(const plim_settings *s, const char *prefix, size_t size);
 // Whether some key begins so: "hydra.main.".
 bool plim_settings_has_below(const plim_settings *s, const char *prefix);
 

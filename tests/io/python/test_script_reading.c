@@ -401,4 +401,168 @@ TEST(types_by_their_names) {
   CHECK(says("dtype=bf16"), "the other");
 }
 
+// ---- what is not followed ----------------------------------------------------------------------------
+
+#define IMPORT "import argparse, dataclasses, sys, yaml\nfrom dataclasses import dataclass\n"
+#define BATCH "per_device_train_batch_size"
+#define ARGS(text) "a = TrainingArguments('o', " BATCH "=" text ")\n"
+#define PARSER "p = argparse.ArgumentParser()\np.add_argument('--n', type=int, default=8)\n"
+#define OBJECT "a = TrainingArguments('o', " BATCH "=8)\n"
+#define DICT "c = {'" BATCH "': 8}\n"
+#define UNPACKED "a = TrainingArguments('o', **c)\n"
+
+static const struct {
+  const char *what, *text, *says;
+} changes[] = {
+    {"setattr", OBJECT "setattr(a, '" BATCH "', 64)\n", "micro_batch=64"},
+    {"an attribute", OBJECT "a." BATCH " = 64\n", "micro_batch=64"},
+    {"an attribute under a condition", OBJECT "if X:\n    a." BATCH " = 64\n",
+     "micro_batch=unclear"},
+    {"setattr in a loop", OBJECT "for k, v in x.items():\n    setattr(a, k, v)\n",
+     "micro_batch=unclear accumulate=unclear"},
+    {"replace", OBJECT "a = dataclasses.replace(a, " BATCH "=64)\n", "micro_batch=unclear"},
+    {"vars of an object", OBJECT "vars(a).update(x)\n", "micro_batch=unclear accumulate=unclear"},
+    {"set_defaults", PARSER "p.set_defaults(n=16)\nargs = p.parse_args()\n" ARGS("args.n"),
+     "micro_batch=unclear"},
+    {"parse_args of a list", PARSER "args = p.parse_args(['--n', '16'])\n" ARGS("args.n"),
+     "micro_batch=unclear"},
+    {"parse_args of what the function is given",
+     "def main(argv=None):\n    p = argparse.ArgumentParser()\n    p.add_argument('--n', "
+     "default=8)\n"
+     "    args = p.parse_args(argv)\n    " ARGS("args.n"),
+     "micro_batch=8"},
+    {"__dict__", PARSER "args = p.parse_args()\nargs.__dict__['n'] = 3\n" ARGS("args.n"),
+     "micro_batch=3"},
+    {"another namespace",
+     PARSER "args = p.parse_args()\nargs = N(**{**vars(args), 'n': 3})\n" ARGS("args.n"),
+     "micro_batch=unclear"},
+    {"a union", DICT "c = c | {'" BATCH "': 64}\n" UNPACKED, "micro_batch=unclear"},
+    {"a union in place", DICT "c |= {'" BATCH "': 64}\n" UNPACKED, "micro_batch=unclear"},
+    {"a union in place below", "c = {'t': {'n': 8}}\nc['t'] |= {'n': 64}\n" ARGS("c['t']['n']"),
+     "micro_batch=unclear"},
+    {"del", DICT "del c['" BATCH "']\n" UNPACKED, "micro_batch=unclear"},
+    {"pop of another key", DICT "c.pop('seed')\n" UNPACKED, "micro_batch=8"},
+    {"update", DICT "c.update(x)\n" UNPACKED, "micro_batch=unclear accumulate=unclear"},
+    {"a computed key", DICT "c[k] = 64\n" UNPACKED, "micro_batch=unclear"},
+    {"another name of it", DICT "d = c\nd['" BATCH "'] = 64\n" UNPACKED, "micro_batch=unclear"},
+    {"a function that changes it", DICT "def f(x):\n    x['" BATCH "'] = 64\nf(c)\n" UNPACKED,
+     "micro_batch=unclear"},
+    {"a function that hands it on",
+     "c = {'n': 8}\ndef f(x):\n    g(x)\ndef g(y):\n    y['n'] = 64\nf(c)\n" ARGS("c['n']"),
+     "micro_batch=unclear"},
+    {"a function that only reads it",
+     "c = {'n': 8}\ndef f(x):\n    return x['n']\nf(c)\n" ARGS("c['n']"), "micro_batch=8"},
+    {"an entry of a function's own dict",
+     "def f():\n    c = {'" BATCH "': 8}\n    c['" BATCH "'] = 64\n    TrainingArguments(**c)\n",
+     "micro_batch=unclear"},
+    {"__post_init__",
+     "@dataclass\nclass C:\n    n: int = 8\n    def __post_init__(self):\n        self.n = 64\n"
+     "c = C()\n" ARGS("c.n"),
+     "micro_batch=unclear"},
+    {"a class of what is not known", "class C:\n    n: int = 8\nc = C(**x)\n" ARGS("c.n"),
+     "micro_batch=unclear"},
+    {"globals", "N = 8\nglobals()['N'] = 64\n" ARGS("N"), "micro_batch=unclear"},
+    {"another of the globals", "N = 8\nglobals()['M'] = 64\n" ARGS("N"), "micro_batch=8"},
+    {"exec", "N = 8\nexec(x)\n" ARGS("N"), "micro_batch=unclear"},
+    {"an operator", "N = 8\nN *= 2\n" ARGS("N"), "micro_batch=unclear"},
+    {"a walrus", "N = 8\nprint(N := 64)\n" ARGS("N"), "micro_batch=unclear"},
+    {"a global of a function", "N = 8\ndef f():\n    global N\n    N = 64\nf()\n" ARGS("N"),
+     "micro_batch=unclear"},
+    {"a function of the value", "batch_size = 8\n" ARGS("twice(batch_size)"),
+     "micro_batch=unclear"},
+    {"unknown arguments", "a = TrainingArguments('o', **yaml.safe_load(open(sys.argv[1])))\n",
+     "micro_batch=unclear accumulate=unclear checkpoint=unclear strategy=unclear"},
+    {"unknown arguments beside one",
+     "a = TrainingArguments('o', " BATCH "=8, **yaml.safe_load(open(sys.argv[1])))\n",
+     "micro_batch=8 accumulate=unclear"},
+    {"unknown arguments of a model",
+     "m = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-0.5B', **x)\n" OBJECT,
+     "micro_batch=8 attention=unclear quantisation=unclear"},
+    {"known arguments", DICT UNPACKED, "micro_batch=8 accumulate=1"},
+    {"known arguments with one more",
+     DICT "a = TrainingArguments(**{**c, 'gradient_accumulation_steps': 2})\n",
+     "micro_batch=8 accumulate=2"},
+};
+
+TEST(what_changes_later_is_followed_or_unclear) {
+  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+    char text[1024];
+    snprintf(text, sizeof text, IMPORT "%s", changes[i].text);
+    bool is_read = !READ({"train.py", text});
+    test_count(changes[i].what, is_read && says(changes[i].says));
+  }
+}
+
+TEST(a_file_that_is_loaded_and_changed_is_unclear) {
+  static const char yaml[] = BATCH ": 8\n";
+#define LOAD IMPORT "c = yaml.safe_load(open('c.yaml'))\n"
+  CHECK(!READ({"train.py", LOAD UNPACKED}, {"c.yaml", yaml}), "%s", error.message);
+  CHECK(says("micro_batch=8 accumulate=1"), "the file has all of it");
+  CHECK(!READ({"train.py", LOAD "c.update(x)\n" UNPACKED}, {"c.yaml", yaml}), "%s", error.message);
+  CHECK(says("micro_batch=unclear accumulate=unclear"), "what is put on top is not known");
+  CHECK(!READ({"train.py", IMPORT "c = OmegaConf.merge(OmegaConf.load('c.yaml'), x)\n" UNPACKED},
+              {"c.yaml", yaml}),
+        "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "merged with something else");
+  CHECK(!READ({"train.py", IMPORT
+               "c = OmegaConf.merge(OmegaConf.load('c.yaml'), OmegaConf.from_cli())\n" UNPACKED},
+              {"c.yaml", yaml}),
+        "%s", error.message);
+  CHECK(says("micro_batch=8"), "the command line is known");
+}
+
+TEST(a_flag_of_store_false_turns_off) {
+  static const char script[] = IMPORT
+      "p = argparse.ArgumentParser()\np.add_argument('--plain', action='store_false')\n"
+      "args = p.parse_args()\na = TrainingArguments('o', gradient_checkpointing=args.plain)\n";
+  CHECK(!READ({"train.py", script}) && says("checkpoint=on"), "%s", error.message);
+  CHECK(!READ({"train.py", script}, {"run.sh", "python train.py --plain\n"}), "%s", error.message);
+  CHECK(says("checkpoint=off"), "given");
+}
+
+// ---- more than there is room for -----------------------------------------------------------------------
+
+static char *repeat(const char *front, const char *copy, int copies, const char *back) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return NULL;
+  fputs(front, out);
+  for (int i = 0; i < copies; i++) fprintf(out, "%s", copy);
+  fputs(back, out);
+  fclose(out);
+  return text;
+}
+
+TEST(what_exceeds_a_limit_is_unclear) {
+  char *many = repeat("", "if x:\n    y = 1\n", 50000, "if z:\n    " OBJECT);
+  CHECK(many && !READ({"train.py", many}), "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "conditions");
+  free(many);
+  many = repeat("def f():\n    " OBJECT, "if x:\n    f()\n", 100, "");
+  CHECK(many && !READ({"train.py", many}), "%s", error.message);
+  CHECK(says("micro_batch=unclear"), "calls under a condition");
+  free(many);
+  many = repeat("f()\ndef f():\n    " OBJECT, "if x:\n    f()\n", 100, "");
+  CHECK(many && !READ({"train.py", many}), "%s", error.message);
+  CHECK(says("micro_batch=8"), "one of them is not");
+  free(many);
+  many =
+      repeat("", OBJECT, 9, "TrainingArguments('o', " BATCH "=8, gradient_accumulation_steps=2)\n");
+  CHECK(many && !READ({"train.py", many}), "%s", error.message);
+  CHECK(says("micro_batch=8 accumulate=unclear"), "trainings");
+  free(many);
+}
+
+TEST(a_knob_of_too_many_places_does_not_change) {
+  file files[20] = {0};
+  char names[19][16];
+  for (int i = 0; i < 19; i++) {
+    snprintf(names[i], sizeof names[i], "c%d.yaml", i);
+    files[i] = (file){names[i], BATCH ": 8\n"};
+  }
+  CHECK(!read_all(files) && says("micro_batch=8"), "%s", error.message);
+  CHECK(project.knobs[PLIM_KNOB_MICRO_BATCH].is_fixed, "not in some of them alone");
+}
+
 TEST_MAIN

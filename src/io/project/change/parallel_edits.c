@@ -30,15 +30,19 @@ size_t plim_trainings_change(const plim_project_file *f, const plim_key *key,
 
 size_t plim_trainings_insert(const plim_project_file *f, const char *key, const plim_value *value,
                              plim_edit *edits, size_t most) {
-  plim_training all[PLIM_MAX_TRAININGS];
-  size_t trainings = plim_trainings_find(&f->settings, all), count = 0;
-  for (size_t i = 0; trainings > 1 && i < trainings && count < most; i++) {
+  plim_trainings all;
+  size_t count = 0;
+  bool is_found = plim_trainings_find(&f->settings, &all);
+  size_t trainings = all.len > 1 ? all.len : 0;
+  for (size_t i = 0; is_found && i < trainings && count < most; i++) {
     char name[PLIM_KEY_BYTES];
-    int size = snprintf(name, sizeof name, "%.*s.%s", (int)all[i].size, all[i].name, key);
+    const plim_training *t = &all.at[i];
+    int size = snprintf(name, sizeof name, "%.*s.%s", (int)t->size, t->name, key);
     bool fits = size > 0 && (size_t)size < sizeof name;
     if (fits && !plim_settings_insert(&f->settings, name, value, &edits[count], NULL)) count++;
   }
-  if (count == trainings) return count;
+  vec_free(&all);
+  if (is_found && count == trainings) return count;
   while (count > 0) free(edits[--count].text);
   return 0;
 }

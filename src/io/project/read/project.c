@@ -107,6 +107,7 @@ void plim_project_clear(plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++) free_file(p->files.at[i]);
   plim_bindings_clear(p);
   plim_unread_clear(p);
+  plim_project_index_clear(p);
   vec_free(&p->files);
   plim_notes_clear(&p->notes);
   free(p->missing);
@@ -268,9 +269,18 @@ static bool is_statement(const plim_project *p, size_t file, plim_knob knob) {
   return r->origin == PLIM_EXPLICIT || !r->setting || !is_explained(p, file, knob, r->setting);
 }
 
+void plim_knob_add_place(plim_project_knob *k, plim_knob_place place) {
+  if (k->place_count < PLIM_KNOB_PLACES) {
+    k->places[k->place_count++] = place;
+    return;
+  }
+  k->is_fixed = true;
+  if (k->origin == PLIM_EXPLICIT)
+    snprintf(k->why, sizeof k->why, "it stands in more than %d places", PLIM_KNOB_PLACES);
+}
+
 static void add_place(plim_project_knob *k, size_t file, const plim_reading *r) {
-  if (k->place_count < PLIM_KNOB_PLACES)
-    k->places[k->place_count++] = (plim_knob_place){file, r->setting, r->key, r->value};
+  plim_knob_add_place(k, (plim_knob_place){file, r->setting, r->key, r->value});
 }
 
 static void take(plim_project_knob *k, size_t file, const plim_reading *r) {
@@ -410,6 +420,7 @@ bool plim_project_multiplies_out(const plim_project *p) {
 plim_err plim_project_finish(plim_project *p, plim_error *error) {
   plim_err err = plim_names_read(p, error);
   if (!err) err = plim_project_find_flags(p, error);
+  if (!err) err = plim_project_index(p, error);
   if (err) return err;
   recognise(p);
   plim_project_decide_conditions(p);

@@ -21,6 +21,7 @@
 #define PLIM_IO_PROJECT_H
 
 #include "dialect.h"
+#include "hash.h"
 #include "notes.h"
 #include "text_file.h"
 
@@ -80,13 +81,24 @@ typedef struct {
   int line;
 } plim_unread;
 
+// Settings of all files by name, those of one name in a chain (project_index.c).
+typedef struct {
+  uint32_t file, setting, next;
+} plim_named_setting;
+
+typedef struct {
+  plim_hash first;
+  vec(plim_named_setting) at;
+} plim_setting_names;
+
 typedef struct {
   vec(plim_project_file *) files;
   vec(plim_unread *) unread;
   vec(plim_binding *) bindings;
-  plim_notes notes;     // what does not fit together, or could not be read
-  char *missing;        // a configuration that a file names and which is not here; NULL: none
-  bool has_failed;      // memory was out once, and a note or a name is lost
+  plim_notes notes; // what does not fit together, or could not be read
+  char *missing;    // a configuration that a file names and which is not here; NULL: none
+  bool has_failed;  // memory was out once, and a note or a name is lost
+  plim_setting_names names;
   plim_dialect dialect; // of what trains; PLIM_DIALECTS: none of the files does
   plim_project_knob knobs[PLIM_KNOBS];
 } plim_project;
@@ -184,12 +196,13 @@ const plim_setting *plim_project_setting(const plim_project_file *f, const char 
 
 // Several trainings in one script: TrainingArguments of a first and of a second stage
 // (project_parallel_trainings.c).
-enum { PLIM_MAX_TRAININGS = 4 };
 typedef struct {
   const char *name; // "TrainingArguments#2"; not 0-terminated
   size_t size;
 } plim_training;
-size_t plim_trainings_find(const plim_settings *s, plim_training out[PLIM_MAX_TRAININGS]);
+typedef vec(plim_training) plim_trainings;
+// `out` is the caller's to free; false when memory is out.
+bool plim_trainings_find(const plim_settings *s, plim_trainings *out);
 
 // Whether a text is a saved plan, which is no file of a training.
 bool plim_is_plan(const char *text, size_t size);

@@ -23,50 +23,58 @@ static bool is_flag(const plim_setting *setting, const char *argument) {
 
 // "-b", where the script has add_argument("-b", "--batch-size"); NULL: it has no other.
 static const char *alias_of(const plim_project *p, const char *argument) {
-  for (size_t i = 0; i < p->files.len; i++) {
-    const plim_settings *s = &p->files.at[i]->settings;
-    for (size_t k = 0; k < s->at.len; k++) {
-      const char *own = s->at.at[k].alias ? argument_of(&s->at.at[k]) : NULL;
-      if (own && strcmp(own, argument) == 0) return s->at.at[k].alias;
-    }
+  const char *alias = NULL;
+  const plim_named_setting *at = plim_project_named(p, PLIM_NAME_OF_ALIAS, argument);
+  for (; at; at = plim_project_next_named(p, at)) {
+    const char *own = argument_of(plim_project_at(p, at));
+    if (own && strcmp(own, argument) == 0) alias = plim_project_at(p, at)->alias;
   }
-  return NULL;
+  return alias;
 }
 
 static bool is_alias(const plim_setting *setting, const char *alias) {
-  size_t size = alias ? strlen(alias) : 0;
-  return alias && !setting->is_aside && strncmp(setting->key, alias, size) == 0 &&
+  size_t size = strlen(alias);
+  return strncmp(setting->key, alias, size) == 0 &&
          (!setting->key[size] || setting->key[size] == '#');
 }
 
-static bool has_commands(const plim_project *p) {
-  for (size_t i = 0; i < p->files.len; i++)
-    if (plim_is_command(p->files.at[i])) return true;
-  return false;
+// The last of the first file that has it.
+static void take_named(const plim_project *p, const char *name, const char *argument,
+                       const char *alias, plim_knob_place *out) {
+  const plim_named_setting *at = plim_project_named(p, PLIM_NAME_OF_FLAG, name);
+  for (; at; at = plim_project_next_named(p, at)) {
+    const plim_setting *x = plim_project_at(p, at);
+    if (alias ? !is_alias(x, alias) : !is_flag(x, argument)) continue;
+    bool is_better =
+        !out->setting || at->file < out->file || (at->file == out->file && x > out->setting);
+    if (is_better) *out = (plim_knob_place){.file = at->file, .setting = x};
+  }
 }
 
 bool plim_project_flag(const plim_project *p, const char *argument, plim_knob_place *out) {
-  const char *alias = has_commands(p) ? alias_of(p, argument) : NULL;
-  for (size_t i = 0; i < p->files.len; i++) {
-    const plim_settings *s = &p->files.at[i]->settings;
-    for (size_t k = s->at.len; plim_is_command(p->files.at[i]) && k-- > 0;)
-      if (is_flag(&s->at.at[k], argument) || is_alias(&s->at.at[k], alias)) {
-        *out = (plim_knob_place){.file = i, .setting = &s->at.at[k]};
-        return true;
-      }
-  }
-  return false;
+  char name[PLIM_KEY_BYTES];
+  const char *alias = alias_of(p, argument);
+  plim_knob_place found = {0};
+  plim_key_name(argument, name);
+  take_named(p, name, argument, NULL, &found);
+  if (alias) take_named(p, alias, argument, alias, &found);
+  if (found.setting) *out = found;
+  return found.setting;
 }
 
 const plim_setting *plim_project_rival_flag(const plim_project *p, const char *argument,
                                             const plim_knob_place *flag) {
-  const plim_settings *s = &p->files.at[flag->file]->settings;
-  for (size_t i = 0; i < s->at.len; i++) {
-    const plim_setting *other = &s->at.at[i];
-    if (other->group == flag->setting->group || !is_flag(other, argument)) continue;
-    if (!plim_value_same(&other->value, &flag->setting->value)) return other;
+  char name[PLIM_KEY_BYTES];
+  const plim_setting *rival = NULL;
+  plim_key_name(argument, name);
+  const plim_named_setting *at = plim_project_named(p, PLIM_NAME_OF_FLAG, name);
+  for (; at; at = plim_project_next_named(p, at)) {
+    const plim_setting *other = plim_project_at(p, at);
+    if (at->file != flag->file || other->group == flag->setting->group) continue;
+    if (is_flag(other, argument) && !plim_value_same(&other->value, &flag->setting->value))
+      rival = other;
   }
-  return NULL;
+  return rival;
 }
 
 static void say_twice(plim_project_knob *k, const plim_setting *a, const plim_setting *b) {

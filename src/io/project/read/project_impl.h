@@ -8,6 +8,8 @@
 // Keeps the first configuration that is named and is not here.
 void plim_project_miss(plim_project *p, const char *name);
 
+// One more place of a knob; with more than there is room for, it does not change.
+void plim_knob_add_place(plim_project_knob *k, plim_knob_place place);
 // Makes GPUs of one machine those of all; where none are said, those that the global batch takes
 // (project_world.c).
 void plim_project_settle_world(plim_project *p);
@@ -42,6 +44,20 @@ void plim_unread_clear(plim_project *p);
 // What Hydra puts together: the configuration of a script's hydra.main, and the files of its defaults
 // list, as command lines choose them (project_hydra.c).
 plim_err plim_follow_hydra(plim_project *p, const plim_project_file *f, plim_error *error);
+
+// Settings by name (project_index.c): flags of commands, arguments and fields of scripts, arguments with an alias. The
+// last that was read comes first; a name of the same hash may be among them.
+typedef enum { PLIM_NAME_OF_FLAG, PLIM_NAME_OF_ARGUMENT, PLIM_NAME_OF_ALIAS } plim_name_kind_of;
+plim_err plim_project_index(plim_project *p, plim_error *error);
+void plim_project_index_clear(plim_project *p);
+const plim_named_setting *plim_project_named(const plim_project *p, plim_name_kind_of kind,
+                                             const char *name);
+const plim_named_setting *plim_project_next_named(const plim_project *p,
+                                                  const plim_named_setting *at);
+static inline const plim_setting *plim_project_at(const plim_project *p,
+                                                  const plim_named_setting *at) {
+  return &p->files.at[at->file]->settings.at.at[at->setting];
+}
 
 // What a command line says instead of the default of a script's argument (project_flags.c).
 plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error);

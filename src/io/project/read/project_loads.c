@@ -135,14 +135,14 @@ static bool is_field(const plim_setting *setting, const char *name) {
 // In other files than the one that asks, which would know its own.
 static bool lookup_argument(const plim_project *p, const plim_settings *asking, const char *name,
                             plim_knob_place *out) {
+  const plim_named_setting *at = plim_project_named(p, PLIM_NAME_OF_ARGUMENT, name);
   *out = (plim_knob_place){0};
-  for (size_t i = 0; i < p->files.len; i++) {
-    const plim_settings *s = &p->files.at[i]->settings;
-    for (size_t k = 0; s != asking && s->format == PLIM_FORMAT_PYTHON && k < s->at.len; k++) {
-      if (!is_argument(&s->at.at[k], name) && !is_field(&s->at.at[k], name)) continue;
-      if (out->setting) return false; // two of them
-      *out = (plim_knob_place){.file = i, .setting = &s->at.at[k]};
-    }
+  for (; at; at = plim_project_next_named(p, at)) {
+    const plim_setting *x = plim_project_at(p, at);
+    bool is_it = is_argument(x, name) || is_field(x, name);
+    if (&p->files.at[at->file]->settings == asking || !is_it) continue;
+    if (out->setting) return false; // two of them
+    *out = (plim_knob_place){.file = at->file, .setting = x};
   }
   return out->setting;
 }

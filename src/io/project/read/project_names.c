@@ -290,7 +290,7 @@ static bool is_own_key(const plim_project_file *f, const plim_binding *b) {
 static void agree(plim_project *p, plim_project_knob *k, plim_knob_place place,
                   const plim_reading *r) {
   bool is_first = !k->place_count;
-  if (k->place_count < PLIM_KNOB_PLACES) k->places[k->place_count++] = place;
+  plim_knob_add_place(k, place);
   if (is_first) {
     k->origin = r->origin, k->value = r->value, k->is_fixed = r->is_fixed;
     memcpy(k->why, r->why, sizeof k->why);

@@ -15,15 +15,15 @@ static bool is_batch(const plim_setting *setting) {
   return n > m && strcmp(setting->key + n - m, batch_key) == 0;
 }
 
-size_t plim_trainings_find(const plim_settings *s, plim_training out[PLIM_MAX_TRAININGS]) {
-  size_t count = 0;
+bool plim_trainings_find(const plim_settings *s, plim_trainings *out) {
+  *out = (plim_trainings){0};
   for (size_t i = 0; s->format == PLIM_FORMAT_PYTHON && i < s->at.len; i++) {
     const plim_setting *x = &s->at.at[i];
     if (!is_batch(x) || x->is_of_evaluation || plim_setting_counts(s, x) == PLIM_NO) continue;
-    if (count == PLIM_MAX_TRAININGS) return 0;
-    out[count++] = (plim_training){x->key, strlen(x->key) - (sizeof batch_key - 1)};
+    plim_training training = {x->key, strlen(x->key) - (sizeof batch_key - 1)};
+    if (!vec_push(out, training)) return false;
   }
-  return count;
+  return true;
 }
 
 static const plim_setting *setting_in(const plim_settings *s, plim_training t, const char *key) {
@@ -58,14 +58,15 @@ static void compare(plim_settings *s, const plim_key *key, plim_training a, plim
 void plim_trainings_doubt(plim_project_file *f) {
   static const plim_knob knobs[] = {PLIM_KNOB_ACCUMULATE, PLIM_KNOB_CHECKPOINT, PLIM_KNOB_PRECISION,
                                     PLIM_KNOB_OPTIMIZER,  PLIM_KNOB_SEQUENCE,   PLIM_KNOB_LIGER};
-  plim_training all[PLIM_MAX_TRAININGS];
-  size_t count = plim_trainings_find(&f->settings, all);
+  plim_trainings all;
+  if (!plim_trainings_find(&f->settings, &all)) f->settings.has_failed = true;
   bool is_trainer =
       f->recipe.dialect != PLIM_DIALECTS && plim_dialect_table[f->recipe.dialect].has_trainer;
-  for (plim_dialect at = f->recipe.dialect; count > 1 && is_trainer && at != PLIM_DIALECTS;
+  for (plim_dialect at = f->recipe.dialect; all.len > 1 && is_trainer && at != PLIM_DIALECTS;
        at = plim_dialect_table[at].base)
     for (const plim_key *key = plim_dialect_table[at].keys; key->key; key++)
       for (size_t k = 0; k < sizeof knobs / sizeof *knobs; k++)
-        for (size_t i = 1; key->knob == knobs[k] && !strchr(key->key, '.') && i < count; i++)
-          compare(&f->settings, key, all[0], all[i], &f->recipe.knobs[knobs[k]]);
+        for (size_t i = 1; key->knob == knobs[k] && !strchr(key->key, '.') && i < all.len; i++)
+          compare(&f->settings, key, all.at[0], all.at[i], &f->recipe.knobs[knobs[k]]);
+  vec_free(&all);
 }
