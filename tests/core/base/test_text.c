@@ -16,7 +16,7 @@ TEST(characters_that_steer_become_question_marks) {
       {"plain", "plain"},
       {"caf\u00e9 \u4e2d \U0001f600", "caf\u00e9 \u4e2d \U0001f600"},
       {"a\033[31m\n\tb\177", "a?[31m??b?"},
-      {"a\xc2\x9b|", "a??|"},       // a control character of two bytes
+      {"a\xc2\x9b|", "a??|"},     // a control character of two bytes
       {"a\u00a0b", "a\u00a0b"},   // the first behind those
       {"a\u202eb", "a???b"},      // an override
       {"\u2066\u2069", "??????"}, // isolates
