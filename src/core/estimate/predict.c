@@ -110,6 +110,15 @@ static void sum_up(follower *f, plim_cycle cycle, int rounds, int period) {
   ends[rounds % PLIM_LONGEST_PERIOD] = now;
 }
 
+// Garbage collection depends on the age of blocks, which is not part of the compared state. Below its threshold it does
+// nothing, and a round that returns to its state stays below.
+static bool may_collect(const follower *f) {
+  uint64_t limit = f->request->limit_bytes;
+  if (!predict_collects_garbage(f) || limit == PLIM_UNKNOWN) return false;
+  double threshold = f->request->conf->gc_threshold * (double)limit;
+  return (double)plim_allocator_stats(f->devices[0].allocator)->peak.reserved_bytes > threshold;
+}
+
 // Several times the longest periods seen, which were 10 passes and 2 steps.
 static const int enough[PLIM_CYCLES] = {[PLIM_CYCLE_PASS] = 256, [PLIM_CYCLE_STEP] = 16};
 
@@ -117,8 +126,7 @@ static int repeats(void *context, plim_cycle cycle) {
   follower *f = context;
   plim_rounds *r = &f->rounds[cycle];
   uint64_t state = (uint64_t)f->count, level = 0;
-  // Garbage collection depends on the age of blocks, which is not part of the compared state.
-  if (f->failed || predict_collects_garbage(f)) return 0;
+  if (f->failed || may_collect(f)) return 0;
   for (int i = 0; i < f->count; i++) {
     const predict_device *l = &f->devices[i];
     const plim_allocator_stats_t *stats = plim_allocator_stats(l->allocator);
