@@ -26,6 +26,15 @@ plim_tensor *plim_new_gelu(plim_tape *t, plim_tensor *x) {
   return out;
 }
 
+plim_tensor *plim_activate(plim_tape *t, plim_activation activation, plim_tensor *x) {
+  switch (activation) {
+  case PLIM_ACT_RELU: return relu(t, x);
+  case PLIM_ACT_SILU: return silu(t, x);
+  case PLIM_ACT_NEW_GELU: return plim_new_gelu(t, x);
+  default: return gelu(t, x);
+  }
+}
+
 // ---- norms ----------------------------------------------------------------------------------------
 
 plim_norm plim_norm_new(plim_tape *t, plim_model *m, int64_t width, plim_dtype dtype) {

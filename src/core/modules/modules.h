@@ -2,6 +2,7 @@
 #ifndef PLIM_CORE_MODULES_H
 #define PLIM_CORE_MODULES_H
 
+#include "config.h"
 #include "wrapper.h"
 
 // ---- linear layers and adapters: linear.c ---------------------------------------------------------
@@ -40,6 +41,9 @@ void plim_lora_add(plim_tape *t, plim_model *m, const plim_lora *lora, plim_line
 
 // 0.5 * x * (1 + tanh(0.79 * (x + 0.044715 * x ** 3))), operator by operator.
 plim_tensor *plim_new_gelu(plim_tape *t, plim_tensor *x);
+
+// What config.json names, by its kernels.
+plim_tensor *plim_activate(plim_tape *t, plim_activation activation, plim_tensor *x);
 
 // nn.LayerNorm.
 typedef struct {
