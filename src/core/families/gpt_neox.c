@@ -185,6 +185,5 @@ const plim_family plim_family_gpt_neox = {
     .divides_width = true,
     .turns_part_of_head = true,
     .lora_targets = "query_key_value",
-    .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED |
-                PLIM_RECORDED_DEEPSPEED,
+    .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED,
 };

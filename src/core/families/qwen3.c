@@ -20,6 +20,5 @@ const plim_family plim_family_qwen3 = {
     .keeps_mask_arguments = true,
     .lora_targets = "q_proj,v_proj",
     .has_liger = true,
-    .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED |
-                PLIM_RECORDED_DEEPSPEED,
+    .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED,
 };
