@@ -237,12 +237,15 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
 
 plim_model *plim_decoder_new(plim_tape *t, const plim_config *c, plim_dtype dtype,
                              const plim_decoder_code *code) {
+  plim_logits logits = code->divides_logits    ? PLIM_LOGITS_DIVIDED
+                       : c->final_softcap != 0 ? PLIM_LOGITS_CAPPED
+                                               : PLIM_LOGITS_PLAIN;
   plim_decoder *m = plim_model_new(sizeof *m, (plim_model){.forward = plim_causal_forward,
                                                            .inner = model_forward,
                                                            .add_lora = add_lora,
                                                            .in_name_order = in_name_order,
                                                            .assemble = assemble,
-                                                           .caps_logits = c->final_softcap != 0});
+                                                           .logits = logits});
   if (!m) return NULL;
   m->c = *c;
   m->code = code;

@@ -37,6 +37,7 @@ typedef struct {
   plim_tensor *(*embed)(plim_tape *t, const plim_decoder *m, const plim_batch *batch);
   unsigned norms;       // of a layer
   bool has_embed_scale; // a buffer that embeddings are multiplied with
+  bool divides_logits;  // by a number
 } plim_decoder_code;
 
 struct plim_decoder {

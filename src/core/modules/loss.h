@@ -16,6 +16,13 @@ typedef enum {
   PLIM_LOSS_COUNT
 } plim_loss_kind;
 
+// What a causal language model's head does to its logits.
+typedef enum {
+  PLIM_LOGITS_PLAIN,
+  PLIM_LOGITS_CAPPED, // holds them between bounds by tanh: final_logit_softcapping
+  PLIM_LOGITS_DIVIDED // by a number: logits_scaling
+} plim_logits;
+
 extern const char *const plim_loss_names[PLIM_LOSS_COUNT + 1]; // "full", ..., NULL
 
 // The loss of a causal language model: logits in float32, labels shifted by one. `items` is the
@@ -32,13 +39,13 @@ plim_tensor *plim_mean_square(plim_tape *t, plim_tensor *hidden);
 // The sum of the cross entropies of `hidden` (N,H), each `chunk` rows computed, and computed again, on
 // their own, into the variable *loss, which must be empty.
 void plim_chunked_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_tensor *targets,
-                       int64_t chunk, bool is_capped, plim_tensor **loss);
+                       int64_t chunk, plim_logits logits, plim_tensor **loss);
 
 // The loss of a causal language model from its last hidden states (B,T,H), in chunks; `items`
 // as above.
 plim_tensor *plim_chunked_causal_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
                                       plim_tensor *labels, plim_tensor *items, int64_t chunk,
-                                      bool is_capped);
+                                      plim_logits logits);
 
 // The same in eighths of the length (`hidden.chunk(8, dim=1)`), none of them checkpointed; `is_listed`: all
 // logits are made before the first of them is compared.

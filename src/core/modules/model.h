@@ -104,7 +104,7 @@ struct plim_model {
   plim_tensors cached;             // keys and values, another output that forward left
   const plim_tensor *undecayed[2]; // matrices without weight decay: those called a bias
   plim_tensor *padded;             // a bias that tying to the loaded weights pads, by nothing
-  bool caps_logits;                // its head holds logits between bounds by tanh
+  plim_logits logits;              // what its head does to them
   bool is_grouped_by_decay;        // the optimizer's parameters are: Trainer does so
   bool is_bare;                    // an encoder without a head
   bool has_token_types;            // its tokenizer makes token_type_ids

@@ -219,7 +219,7 @@ static plim_tensor *chunked_head(plim_tape *t, const plim_model *m, plim_tensor 
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_tape_at(t, "lm_head");
   plim_tensor *loss = plim_chunked_causal_loss(t, hidden, m->head, batch->labels, batch->items,
-                                               batch->loss_chunk, m->caps_logits);
+                                               batch->loss_chunk, m->logits);
   plim_tape_purpose(t, was);
   return loss;
 }
@@ -253,7 +253,8 @@ static plim_tensor *causal_head(plim_tape *t, const plim_model *m, plim_tensor *
   else {
     all = plim_part_enter(t, PLIM_PART_HEAD, all);
     set(t, &scores, plim_part_leave(t, PLIM_PART_HEAD, linear(t, all, m->head, NULL)));
-    if (m->caps_logits) cap(t, &scores);
+    if (m->logits == PLIM_LOGITS_CAPPED) cap(t, &scores);
+    if (m->logits == PLIM_LOGITS_DIVIDED) set(t, &scores, div_scalar(t, scores));
     loss = plim_causal_loss(t, scores, batch->labels, batch->items);
   }
   set(t, logits, give(t, &scores));

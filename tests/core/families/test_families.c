@@ -7,8 +7,8 @@
 #include "truth.h"
 
 static const char *const folders[] = {
-    "accelerate", "bare",    "contrastive", "decoders", "encoders", "experts", "families",
-    "flash",      "kernels", "more",        "programs", "saving",   "sharded", "zero_init"};
+    "accelerate", "bare", "contrastive", "decoders", "encoders", "experts",   "families", "flash",
+    "kernels",    "more", "programs",    "saving",   "sharded",  "simulated", "zero_init"};
 
 // Measured rows, whose models are in models.json.
 static const char *const measured[] = {"steps", "sharded", "sharded_more", "sharded_ddp",
