@@ -10,6 +10,7 @@
   X(gemma2)   \
   X(gpt2)     \
   X(gpt_neox) \
+  X(granite)  \
   X(llama)    \
   X(mistral)  \
   X(mixtral)  \
