@@ -16,9 +16,10 @@ static void add_projections(plim_tape *t, plim_decoder *m, plim_decoder_layer *l
   l->k_proj = plim_linear_new(t, &m->model, PLIM_K_PROJ, kv, h, qkv_biased, d);
   l->v_proj = plim_linear_new(t, &m->model, PLIM_V_PROJ, kv, h, qkv_biased, d);
   l->o_proj = plim_linear_new(t, &m->model, PLIM_O_PROJ, h, q, biased, d);
-  if (!c->family->has_qk_norm) return;
-  l->q_norm = plim_model_parameter(t, &m->model, dims(c->head_dim), d);
-  l->k_norm = plim_model_parameter(t, &m->model, dims(c->head_dim), d);
+  bool is_wide = c->family->qk_norm == PLIM_QK_NORM_WIDTH;
+  if (c->family->qk_norm == PLIM_QK_NORM_NONE) return;
+  l->q_norm = plim_model_parameter(t, &m->model, dims(is_wide ? q : c->head_dim), d);
+  l->k_norm = plim_model_parameter(t, &m->model, dims(is_wide ? kv : c->head_dim), d);
 }
 
 static void add_fused_projections(plim_tape *t, plim_decoder *m, plim_decoder_layer *l,
@@ -184,11 +185,12 @@ static void make_masks(plim_tape *t, const plim_config *c, const plim_batch *b, 
 // Everything but `embedded`, which is there: positions, masks, cos and sin.
 static void prepare(plim_tape *t, plim_decoder *m, const plim_batch *batch, inputs *in) {
   int64_t length = batch->ids->shape.at[1];
+  plim_dtype dtype = m->c.family->has_wide_rotary ? PLIM_FP32 : (plim_dtype)in->embedded->dtype;
   set(t, &in->positions, add_scalar(t, empty(t, dims(length), PLIM_I64)));
   set(t, &in->positions, unsqueeze(t, in->positions, 0));
   make_masks(t, &m->c, batch, in);
   plim_rope_update(t, &m->c, &m->rope, length);
-  plim_rotary(t, m->rope.inv_freq, length, (plim_dtype)in->embedded->dtype, &in->cos, &in->sin);
+  plim_rotary(t, m->rope.inv_freq, length, dtype, &in->cos, &in->sin);
 }
 
 static plim_tensor *call_layer(plim_tape *t, const plim_decoder *m, const plim_batch *batch,

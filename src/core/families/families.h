@@ -15,6 +15,7 @@
   X(mistral)  \
   X(mixtral)  \
   X(mpnet)    \
+  X(olmo2)    \
   X(phi3)     \
   X(qwen2)    \
   X(qwen3)    \

@@ -14,6 +14,13 @@ typedef enum {
   PLIM_WINDOWS_ALTERNATE // every other layer, the first among them
 } plim_windows;
 
+// Norms of queries and keys before they are turned.
+typedef enum {
+  PLIM_QK_NORM_NONE,
+  PLIM_QK_NORM_HEADS, // of each head
+  PLIM_QK_NORM_WIDTH  // of all heads at once
+} plim_qk_norm;
+
 // Which runs of a family were recorded (tests/truth) and are predicted event by event. Any other run is
 // marked unverified.
 enum {
@@ -48,8 +55,9 @@ struct plim_family {
   bool cannot_checkpoint;      // its class lacks supports_gradient_checkpointing
   // Decoders of core/families/decoder.h:
   plim_windows windows;
-  bool has_qkv_bias;           // biases of q, k and v alone, without a key in the file
-  bool has_qk_norm;            // of each head, before it is turned
+  bool has_qkv_bias; // biases of q, k and v alone, without a key in the file
+  plim_qk_norm qk_norm;
+  bool has_wide_rotary;        // cos and sin stay float32
   bool has_fused_projections;  // qkv_proj and gate_up_proj
   bool has_residual_dropout;   // of what attention and the MLP add
   bool keeps_mask_arguments;   // its forward keeps them in a dict

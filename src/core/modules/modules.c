@@ -75,6 +75,21 @@ plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   return plim_module_leave(t, weight, out);
 }
 
+plim_tensor *plim_wide_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_tensor *hidden = NULL, *variance = NULL;
+  plim_work_modules(t, 1);
+  plim_tape_at(t, "norm");
+  plim_module_enter(t, weight, NULL);
+  bool was = hold(x);
+  set(t, &hidden, to(t, x, PLIM_FP32));
+  set(t, &variance, mean_last(t, square(t, hidden)));
+  set(t, &hidden, mul(t, hidden, rsqrt(t, add_scalar(t, variance))));
+  plim_tensor *out = to(t, mul(t, weight, hidden), (plim_dtype)x->dtype);
+  drop_all(t, &hidden, &variance);
+  let_go(t, x, was);
+  return plim_module_leave(t, weight, out);
+}
+
 plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   plim_work_modules(t, 1);
   plim_tensor *wide = NULL, *out = NULL;

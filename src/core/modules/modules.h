@@ -54,9 +54,10 @@ plim_norm plim_norm_new(plim_tape *t, plim_model *m, int64_t width, plim_dtype d
 plim_tensor *plim_norm_forward(plim_tape *t, const plim_norm *n, plim_tensor *x);
 void plim_norm_visit(const plim_norm *n, plim_visit *visit, void *context);
 
-// RMSNorm as transformers writes it; gemma's multiplies by 1 + weight, and does so in float32; T5's
-// computes only the variance in float32.
+// RMSNorm as transformers writes it; the wide one multiplies by the weight in float32; gemma's multiplies by
+// 1 + weight, and does so in float32; T5's computes only the variance in float32.
 plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
+plim_tensor *plim_wide_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
 plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
 plim_tensor *plim_t5_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
 

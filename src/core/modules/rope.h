@@ -28,6 +28,9 @@ void plim_rotary(plim_tape *t, const plim_tensor *inv_freq, int64_t length, plim
 // Queries and keys, both variables, turned by their positions.
 void plim_apply_rope(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q,
                      plim_tensor **k);
+// The same where cos and sin are float32: turned in that type, and both brought back to their own.
+void plim_apply_wide_rope(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q,
+                          plim_tensor **k);
 // The same with the first part of each head, as wide as cos; the rest, which may be nothing, is put
 // behind it, at once or when both are turned.
 void plim_apply_rope_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, bool joins_last,
