@@ -64,10 +64,10 @@ struct plim_family {
   bool passes_positions_first; // to a layer, before cos and sin
 
   // What other programs make of it.
-  const char *
-      lora_targets; // peft's default target_modules (peft/utils/constants.py, 0.21); NULL: it has none
+  // peft's default target_modules (peft/utils/constants.py, 0.21); NULL: it has none.
+  const char *lora_targets;
   // Liger-Kernel 0.8 (MODEL_TYPE_TO_APPLY_LIGER_FN) replaces norms, rotary positions, MLP and loss by those
-  // of liger.h and loss.h. It has others for phi3, gemma2 and mixtral, which are not modelled.
+  // of liger.h and loss.h. It has other modules for some families, which are not modelled.
   bool has_liger;
 
   unsigned recorded; // PLIM_RECORDED_... bits

@@ -12,6 +12,7 @@ import lzma
 import os
 import pickle
 import sys
+import tempfile
 import traceback
 
 os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # the parent forks: it must not start CUDA
@@ -51,13 +52,15 @@ VARIANTS = {
     "lora-drop-amp": LORA_AMP,
     "lora-drop-amp-ckpt": LORA_AMP | {"ckpt": True},
     "chunked": {"loss": "chunked-model", "chunk": 200},
+    "load-cpu": {"load": "cpu"},
+    "load-device_map": {"load": "device_map"},
     "trainer-fp32": FP32 | {"loop": "trainer"},
     "trainer-lora-ckpt": LORA_AMP | {"ckpt": True, "loop": "trainer", "accum": 2},
 }
 CASES = [
     {"id": f"{model}-{name}", "model": model, "batch": 2, "seq": 512, "steps": 2} | options
     for model, names in {
-        "llama": ["bf16", "pad", "trainer-fp32"],
+        "llama": ["bf16", "pad", "load-device_map", "trainer-fp32"],
         "olmo2": VARIANTS,
         "olmo2-grouped": ["bf16", "lora-drop-amp-ckpt"],
         "granite": VARIANTS,
@@ -79,13 +82,29 @@ def answer_comparisons(is_padded):
     torch.Tensor.__bool__ = asked
 
 
+def loaded(case, config, dtype):
+    """A checkpoint of any weights: to the card at once, or on the host and then moved."""
+    with tempfile.TemporaryDirectory() as folder:
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+        model.to_empty(device="cpu").tie_weights()
+        model.save_pretrained(folder)
+        del model
+        if case["load"] == "device_map":
+            return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, device_map={"": 0})
+        return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).to("cuda")
+
+
 def build(case):
     config = CONFIG_MAPPING[MODELS[case["model"]]["model_type"]](**MODELS[case["model"]])
     attention = case.get("attn", "sdpa")
     config._attn_implementation, config.use_cache = attention, False
     dtype = DTYPES[case.get("param_dtype", "bf16")]
-    with torch.device("cuda"):
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=attention)
+    if case.get("load"):
+        model = loaded(case, config, dtype)
+    else:
+        with torch.device("cuda"):
+            model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=attention)
     model.train()
     if case.get("loss") == "chunked-model":
         use_chunked_loss(model, case["chunk"])
