@@ -15,12 +15,16 @@ from torch.utils.checkpoint import checkpoint
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 
-def capped(logits, cap):
+def adjusted(logits, config):
+    """As the model's own head does: Gemma holds logits between bounds, Granite divides them."""
+    cap, divisor = (getattr(config, key, None) for key in ("final_logit_softcapping", "logits_scaling"))
+    if divisor is not None:
+        return logits / divisor
     return logits if cap is None else cap * torch.tanh(logits / cap)
 
 
-def chunk_loss(hidden, weight, labels, cap):
-    return cross_entropy(capped(hidden @ weight.t(), cap).float(), labels, reduction="sum")
+def chunk_loss(hidden, weight, labels, config):
+    return cross_entropy(adjusted(hidden @ weight.t(), config).float(), labels, reduction="sum")
 
 
 def forward(self, input_ids=None, attention_mask=None, labels=None, num_items_in_batch=None, **kwargs):
@@ -30,11 +34,10 @@ def forward(self, input_ids=None, attention_mask=None, labels=None, num_items_in
     hidden = hidden.reshape(-1, hidden.shape[-1])
     labels = labels[:, 1:].reshape(-1)
     weight = self.get_output_embeddings().weight
-    cap = getattr(self.config, "final_logit_softcapping", None)
     total = 0
     for i in range(0, hidden.shape[0], self.loss_chunk):
         rows = slice(i, i + self.loss_chunk)
-        total = total + checkpoint(chunk_loss, hidden[rows], weight, labels[rows], cap, use_reentrant=False)
+        total = total + checkpoint(chunk_loss, hidden[rows], weight, labels[rows], self.config, use_reentrant=False)
     if num_items_in_batch is None:
         num_items_in_batch = (labels != -100).sum()
     return CausalLMOutputWithPast(loss=total / num_items_in_batch)

@@ -48,11 +48,27 @@ short_names_elsewhere() {
     grep -vE '^src/(core/base/vec|core/tape/tape_names|core/ops/op_names|cli/base/disarmed_stdio)\.h:|define plim_'
 }
 
+# A family is known by its row. Others name one only to translate a foreign format to it (Megatron's flags,
+# torchtune's builders), as an example in a hint, or to probe with a model of the catalogue.
+families_named_elsewhere() {
+  local names file
+  names=$(sed -n 's/^  X(\([a-z0-9_]*\)).*/\1/p' src/core/families/families.h | paste -sd'|')
+  [ -n "$names" ] || echo "src/core/families/families.h: no list of families"
+  find src -name '*.[ch]' ! -path 'src/core/families/*' ! -path 'src/core/catalogue/*' |
+    while read -r file; do
+      sed 's|//.*||' "$file" | grep -nE "\"($names)\"|model_type=($names)\>|strcmp\(.*->model_type" |
+        sed "s|^|$file:|"
+    done |
+    grep -vE '^src/io/project/read/project_(megatron|shape)\.c:' |
+    grep -vE '^src/io/model/model_config\.c:.*hint|^src/cli/check/cmd_check\.c:.*probe\.model'
+}
+
 rule "sources are formatted" badly_formatted
 rule "no include climbs out of its room" sideways_includes
 rule "what is private to a folder stays there" foreign_impl_headers
 rule "every file and type name says one thing" names_used_twice
 rule "short names stay on the tape" short_names_elsewhere
+rule "families are named in their own files" families_named_elsewhere
 rule "nothing outside src/cli prints or exits" library_prints
 
 echo "$passed passed, $failed failed"

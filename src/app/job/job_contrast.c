@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "family.h"
 #include "plan.h"
 #include "python_code.h"
 
@@ -62,7 +63,7 @@ plim_err job_understand_contrast(const job_args *args, const job_args *typed, jo
   if (c->loss != PLIM_LOSS_CONTRASTIVE) return PLIM_OK;
   plim_err err = check_columns(columns, args->is_pairwise ? 1 : 2, error);
   if (err) return err;
-  if (r->job.model.is_encoder_decoder && typed->loss != PLIM_LOSS_CONTRASTIVE) {
+  if (r->job.model.family->is_encoder_decoder && typed->loss != PLIM_LOSS_CONTRASTIVE) {
     take_as_one_pass(args, r);
     return PLIM_OK;
   }

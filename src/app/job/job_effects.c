@@ -25,7 +25,7 @@ static bool computes_in_bf16(const job_args *a, const job_request *r) {
 
 static bool has_targets(const job_args *a, const job_request *r) {
   (void)a;
-  return r->job.model.is_encoder_decoder;
+  return r->job.model.family->is_encoder_decoder;
 }
 
 static bool is_not_bare(const job_args *a, const job_request *r) {
@@ -49,7 +49,7 @@ static bool keeps_outputs(const job_args *a, const job_request *r) {
 
 static bool can_checkpoint(const job_args *a, const job_request *r) {
   (void)a;
-  return !r->job.model.cannot_checkpoint;
+  return !r->job.model.family->cannot_checkpoint;
 }
 
 static bool offloads_what_it_can(const job_args *a, const job_request *r) {
@@ -64,7 +64,7 @@ static bool can_move_parameters(const job_args *a, const job_request *r) {
 
 static bool has_liger(const job_args *a, const job_request *r) {
   (void)a;
-  return plim_liger_knows(r->job.model.family->model_type);
+  return r->job.model.family->has_liger;
 }
 
 static bool loads_what_it_quantises(const job_args *a, const job_request *r) {

@@ -34,24 +34,12 @@ static plim_err understand_targets(const char *list, uint64_t *bits, plim_error 
   return PLIM_OK;
 }
 
-// Where peft puts adapters that are told no target_modules (peft/utils/constants.py, 0.21); other families it
-// refuses.
-static const struct {
-  const char *model_type, *targets;
-} peft_targets[] = {
-    {"llama", "q_proj,v_proj"},  {"mistral", "q_proj,v_proj"},    {"mixtral", "q_proj,v_proj"},
-    {"gemma2", "q_proj,v_proj"}, {"qwen2", "q_proj,v_proj"},      {"qwen3", "q_proj,v_proj"},
-    {"gpt2", "c_attn"},          {"gpt_neox", "query_key_value"}, {"t5", "q,v"},
-    {"bert", "query,value"},     {"roberta", "query,value"},
-};
-
+// Where peft puts adapters that are told no target_modules; other families it refuses.
 const char *job_lora_targets(const job_args *args, const job_request *r) {
+  const char *own = r->job.model.family->lora_targets;
   if (!args->lora_targets) return "all-linear";
   if (strcmp(args->lora_targets, JOB_PEFT_TARGETS) != 0) return args->lora_targets;
-  for (size_t i = 0; i < sizeof peft_targets / sizeof *peft_targets; i++)
-    if (strcmp(r->job.model.family->model_type, peft_targets[i].model_type) == 0)
-      return peft_targets[i].targets;
-  return "all-linear";
+  return own ? own : "all-linear";
 }
 
 plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error) {

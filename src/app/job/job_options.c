@@ -53,7 +53,7 @@ static void understand_dtype(const job_args *args, job_request *r) {
   if (r->job.dtype != PLIM_DTYPE_COUNT) return;
   r->job.dtype = PLIM_BF16;
   // Checkpoints of these families are mostly older than bf16.
-  if (r->job.model.has_position_table || r->job.model.is_encoder_decoder)
+  if (r->job.model.family->has_position_table || r->job.model.family->is_encoder_decoder)
     plim_note_add(&r->notes, "assumed.dtype", "dtype",
                   "bf16 assumed; checkpoints of this family are often float32: --dtype fp32");
 }
@@ -62,7 +62,7 @@ static void understand_dtype(const job_args *args, job_request *r) {
 // stays; built from a configuration, transformers 5 ties it (modeling_utils.py, tie_weights).
 static void understand_head(const job_args *args, job_request *r) {
   plim_config *c = &r->job.model;
-  if (c->is_encoder_decoder)
+  if (c->family->is_encoder_decoder)
     c->has_own_head = !c->ties_embeddings && loads[args->load] != PLIM_LOAD_INIT;
 }
 
@@ -99,9 +99,9 @@ static plim_err check_count(const char *option, uint64_t value, uint64_t most, p
 // Models with a table of positions cannot go beyond it.
 static plim_err understand_length(const job_args *args, job_request *r, plim_error *error) {
   const plim_config *c = &r->job.model;
-  uint64_t most = c->has_position_table && c->positions > c->position_offset
-                      ? (uint64_t)(c->positions - c->position_offset)
-                      : 1 << 20;
+  int64_t positions = c->positions - c->family->position_offset;
+  bool is_bounded = c->family->has_position_table && positions > 0;
+  uint64_t most = is_bounded ? (uint64_t)positions : 1 << 20;
   uint64_t length = args->seq ? args->seq : most < DEFAULT_LENGTH ? most : DEFAULT_LENGTH;
   if (!args->seq)
     plim_note_add(&r->notes, "assumed.length", "sequence",

@@ -97,8 +97,8 @@ static const char *const description[] = {
     "would; what it allocates goes through PyTorch's caching allocator, simulated. So the answer "
     "has "
     "every tensor, the instant of the peak, and what fragmentation costs.",
-    "Models: llama, mistral, qwen2, qwen3, gemma2, phi3, gpt2, gpt_neox, t5, bert, roberta, mpnet, "
-    "mixtral. What has no measurement behind it is marked unverified and widens the interval.",
+    "plimsoll help families lists the model families it knows, and what was recorded of each. What "
+    "has no measurement behind it is marked unverified and widens the interval.",
     "A card by name has the memory CUDA offers on it and its own attention kernels; of a card "
     "given "
     "by its size, kernels are those of an H200, which the measurements are from.",

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "catalogue.h"
-#include "family.h"
+#include "families.h"
 #include "gpu.h"
 #include "help.h"
 #include "plan.h"
@@ -21,7 +21,7 @@ static bool is_listed(const plim_catalogue_model *model, plim_config *c) {
   return plim_catalogue_is_public(model) && !plim_catalogue_config(model, c, NULL);
 }
 
-static int64_t longest(const plim_config *c) { return c->positions - c->position_offset; }
+static int64_t longest(const plim_config *c) { return c->positions - c->family->position_offset; }
 
 static void print_models(FILE *out) {
   static const term_column columns[] = {
@@ -58,6 +58,52 @@ static void write_models(json_writer *j) {
     json_string(j, "family", c.family->model_type);
     if (c.positions) json_i64(j, "max_tokens", longest(&c));
     else json_null(j, "max_tokens");
+    json_end(j);
+  }
+}
+
+// ---- families ---------------------------------------------------------------------------------
+
+static const struct {
+  unsigned bit; // PLIM_RECORDED_...
+  const char *name;
+} recordings[] = {{PLIM_RECORDED_TRAINING, "one GPU"},      {PLIM_RECORDED_QUANTISED, "4 bits"},
+                  {PLIM_RECORDED_FUSED_LOSS, "Liger loss"}, {PLIM_RECORDED_LIGER, "Liger"},
+                  {PLIM_RECORDED_SHARDED, "DDP and FSDP2"}, {PLIM_RECORDED_DEEPSPEED, "ZeRO"}};
+
+enum { RECORDINGS = sizeof recordings / sizeof *recordings };
+
+static void print_families(FILE *out) {
+  static const term_column columns[] = {{"family"}, {"recorded"}};
+  term_table *t = term_table_new(columns, 2);
+  for (size_t i = 0; i < plim_family_count; i++) {
+    char text[128] = "";
+    for (size_t k = 0; k < RECORDINGS; k++) {
+      if (!(plim_families[i]->recorded & recordings[k].bit)) continue;
+      if (*text) strcat(text, ", ");
+      strcat(text, recordings[k].name);
+    }
+    term_table_cell(t, TERM_CYAN, "%s", plim_families[i]->model_type);
+    term_table_cell(t, TERM_PLAIN, "%s", *text ? text : "nothing yet");
+  }
+  term_table_print(t, out);
+  term_table_free(t);
+  help_paragraph(out, "family: \"model_type\" in config.json. recorded: runs that PyTorch recorded "
+                      "and that are predicted event by event; any other run is marked unverified.");
+}
+
+static void write_families(json_writer *j) {
+  for (size_t i = 0; i < plim_family_count; i++) {
+    const plim_family *f = plim_families[i];
+    json_object(j, NULL);
+    json_string(j, "family", f->model_type);
+    json_array(j, "recorded");
+    for (size_t k = 0; k < RECORDINGS; k++)
+      if (f->recorded & recordings[k].bit) json_string(j, NULL, recordings[k].name);
+    json_end(j);
+    if (f->lora_targets) json_string(j, "peft_target_modules", f->lora_targets);
+    else json_null(j, "peft_target_modules");
+    json_bool(j, "liger", f->has_liger);
     json_end(j);
   }
 }
@@ -211,6 +257,8 @@ static void write_knobs(json_writer *j) {
 
 const help_list help_lists[] = {
     {"models", "the models known by name", print_models, write_models},
+    {"families", "the model families, and what was recorded of each", print_families,
+     write_families},
     {"gpus", "the cards known by name", print_gpus, write_gpus},
     {"knobs", "what a plan turns, and the values it takes", print_knobs, write_knobs},
     {"chunked_loss", "chunked_loss.py, to put beside a script", help_print_chunked_loss,

@@ -16,7 +16,9 @@ static int run(const cli_call *call) {
 }
 
 static const cli_positional positionals[] = {
-    {"TOPIC", "a command to explain, or a list to print: models, gpus, knobs, chunked_loss",
+    {"TOPIC",
+     "a command to explain, or a list to print: models, families, gpus, "
+     "knobs, chunked_loss",
      CLI_TOPIC, 0, 1, NULL},
     {0},
 };
@@ -24,8 +26,8 @@ static const cli_positional positionals[] = {
 static const char *const description[] = {
     "Prints the full help of a command, the same text as `plimsoll COMMAND --help` and as its man "
     "page. With --json, the commands and their options as data.",
-    "Prints what plimsoll knows by name, too: the models for --model, the cards for --gpu, and the "
-    "knobs that a plan turns, with the values they take.",
+    "Prints what plimsoll knows by name, too: the models for --model, their families, the cards "
+    "for --gpu, and the knobs that a plan turns, with the values they take.",
     NULL,
 };
 

@@ -23,10 +23,17 @@ enum { WORD_BYTES = 64 };
 // found by exactly that name, and not listed.
 //
 // The type is what transformers 5 loads by default, dtype="auto" (modeling_utils.py, _get_dtype): that of
-// config.json, or else the checkpoint's first weight. Only the instruct versions of Gemma 2 have another
-// than their base; they are rows of their own. Confirmed in copies of config.json: Llama 2 (float16), Code
+// config.json, or else the checkpoint's first weight. Only the instruct versions of Gemma 2 and OLMo 2 have
+// another than their base; they are rows of their own. Confirmed in copies of config.json: Llama 2 (float16), Code
 // Llama, Yi, Gemma 2 2B (float32), Pythia 6.9B and 12B (float16). Files without the key (GPT-2, T5, BERT,
 // RoBERTa, MPNet) hold float32 weights by their published sizes. The other rows: from memory, unverified.
+//
+// OLMo 2: the 1B as fairseq2 0.8 has it, 7B and 13B as litgpt 0.5 and fairseq2 do, the 32B as OLMo-core does, which
+// trained it; parameters are counted from these extents. The 13B's copy of config.json says float32; that the
+// other bases are float32 and the instruct versions bf16 is from memory, unverified.
+// Granite: copies of config.json in public repositories, whole for 3.3 8B; those of 3.3 2B and 3.1 2B leave
+// attention_dropout out, which is taken for 0. The parameters of 3.3 8B are those of its safetensors, the others
+// are counted from the extents.
 
 // clang-format off
 const plim_catalogue_model plim_catalogue[] = {
@@ -86,6 +93,19 @@ const plim_catalogue_model plim_catalogue[] = {
     {"microsoft/Phi-3-medium-4k-instruct", "phi-3-medium", 13960238080, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=phi3 hidden_size=5120 intermediate_size=17920 num_hidden_layers=40 num_attention_heads=40 num_key_value_heads=10 vocab_size=32064 max_position_embeddings=4096 sliding_window=2047 tie_word_embeddings=false"},
     {"microsoft/phi-4", "phi-4", 14659507200, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=phi3 hidden_size=5120 intermediate_size=17920 num_hidden_layers=40 num_attention_heads=40 num_key_value_heads=10 vocab_size=100352 max_position_embeddings=16384 sliding_window=null tie_word_embeddings=false"},
     {"microsoft/Phi-4-mini-instruct", "phi-4-mini", 3836021760, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=phi3 hidden_size=3072 intermediate_size=8192 num_hidden_layers=32 num_attention_heads=24 num_key_value_heads=8 vocab_size=200064 max_position_embeddings=131072 sliding_window=262144 partial_rotary_factor=0.75 tie_word_embeddings=true"},
+
+    {"ibm-granite/granite-3.3-2b-instruct", "granite-3.3-2b", 2533539840, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=granite hidden_size=2048 intermediate_size=8192 num_hidden_layers=40 num_attention_heads=32 num_key_value_heads=8 vocab_size=49159 max_position_embeddings=131072 tie_word_embeddings=true"},
+    {"ibm-granite/granite-3.3-8b-instruct", "granite-3.3-8b", 8170864640, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=granite hidden_size=4096 intermediate_size=12800 num_hidden_layers=40 num_attention_heads=32 num_key_value_heads=8 vocab_size=49159 max_position_embeddings=131072 tie_word_embeddings=true"},
+    {"ibm-granite/granite-3.1-2b-base", "granite-3.1-2b", 2533531648, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=granite hidden_size=2048 intermediate_size=8192 num_hidden_layers=40 num_attention_heads=32 num_key_value_heads=8 vocab_size=49155 max_position_embeddings=131072 tie_word_embeddings=true"},
+
+    {"allenai/OLMo-2-0425-1B", "olmo-2-1b", 1484916736, PLIM_HEAD_CAUSAL, PLIM_FP32, "model_type=olmo2 hidden_size=2048 intermediate_size=8192 num_hidden_layers=16 num_attention_heads=16 num_key_value_heads=16 vocab_size=100352 max_position_embeddings=4096 tie_word_embeddings=false"},
+    {"allenai/OLMo-2-0425-1B-Instruct", "olmo-2-1b-instruct", 1484916736, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=olmo2 hidden_size=2048 intermediate_size=8192 num_hidden_layers=16 num_attention_heads=16 num_key_value_heads=16 vocab_size=100352 max_position_embeddings=4096 tie_word_embeddings=false"},
+    {"allenai/OLMo-2-1124-7B", "olmo-2-7b", 7298617344, PLIM_HEAD_CAUSAL, PLIM_FP32, "model_type=olmo2 hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 num_attention_heads=32 num_key_value_heads=32 vocab_size=100352 max_position_embeddings=4096 tie_word_embeddings=false"},
+    {"allenai/OLMo-2-1124-7B-Instruct", "olmo-2-7b-instruct", 7298617344, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=olmo2 hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 num_attention_heads=32 num_key_value_heads=32 vocab_size=100352 max_position_embeddings=4096 tie_word_embeddings=false"},
+    {"allenai/OLMo-2-1124-13B", "olmo-2-13b", 13716198400, PLIM_HEAD_CAUSAL, PLIM_FP32, "model_type=olmo2 hidden_size=5120 intermediate_size=13824 num_hidden_layers=40 num_attention_heads=40 num_key_value_heads=40 vocab_size=100352 max_position_embeddings=4096 tie_word_embeddings=false"},
+    {"allenai/OLMo-2-1124-13B-Instruct", "olmo-2-13b-instruct", 13716198400, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=olmo2 hidden_size=5120 intermediate_size=13824 num_hidden_layers=40 num_attention_heads=40 num_key_value_heads=40 vocab_size=100352 max_position_embeddings=4096 tie_word_embeddings=false"},
+    {"allenai/OLMo-2-0325-32B", "olmo-2-32b", 32234279936, PLIM_HEAD_CAUSAL, PLIM_FP32, "model_type=olmo2 hidden_size=5120 intermediate_size=27648 num_hidden_layers=64 num_attention_heads=40 num_key_value_heads=8 vocab_size=100352 max_position_embeddings=4096 tie_word_embeddings=false"},
+    {"allenai/OLMo-2-0325-32B-Instruct", "olmo-2-32b-instruct", 32234279936, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=olmo2 hidden_size=5120 intermediate_size=27648 num_hidden_layers=64 num_attention_heads=40 num_key_value_heads=8 vocab_size=100352 max_position_embeddings=4096 tie_word_embeddings=false"},
 
     {"openai-community/gpt2", "gpt2", 124439808, PLIM_HEAD_CAUSAL, PLIM_FP32, "model_type=gpt2 n_embd=768 n_layer=12 n_head=12 n_positions=1024 vocab_size=50257"},
     {"openai-community/gpt2-medium", "gpt2-medium", 354823168, PLIM_HEAD_CAUSAL, PLIM_FP32, "model_type=gpt2 n_embd=1024 n_layer=24 n_head=16 n_positions=1024 vocab_size=50257"},

@@ -71,7 +71,6 @@ static const struct {
     {"opt-#", "opt"},
     {"gpt-j-6b", "gptj"},
     {"gpt-neo-#", "gpt_neo"},
-    {"olmo-2-", "olmo2"},
     {"starcoder2-", "starcoder2"},
     {"starcoder", "gpt_bigcode"},
     {"starcoderbase", "gpt_bigcode"},

@@ -13,7 +13,7 @@ static bool drops_experts(const plim_job *job) {
 }
 
 static bool has_no_causal_head(const plim_job *job) {
-  bool is_causal = job->model.head == PLIM_HEAD_CAUSAL && !job->model.is_encoder_decoder;
+  bool is_causal = job->model.head == PLIM_HEAD_CAUSAL && !job->model.family->is_encoder_decoder;
   bool is_of_tokens =
       job->recipe.loss != PLIM_LOSS_FULL && job->recipe.loss != PLIM_LOSS_CONTRASTIVE;
   return is_of_tokens && !is_causal;
@@ -24,7 +24,7 @@ static bool is_contrastive(const plim_job *job) {
 }
 
 static bool contrasts_encoder_decoder(const plim_job *job) {
-  return is_contrastive(job) && job->model.is_encoder_decoder;
+  return is_contrastive(job) && job->model.family->is_encoder_decoder;
 }
 
 static bool contrasts_nothing(const plim_job *job) {
@@ -52,7 +52,8 @@ static bool shards_quantised(const plim_job *job) {
 }
 
 static bool offloads_two_stacks(const plim_job *job) {
-  return job->model.is_encoder_decoder && job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED;
+  return job->model.family->is_encoder_decoder &&
+         job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED;
 }
 
 static bool chunks_nothing(const plim_job *job) {
@@ -64,7 +65,7 @@ static bool flashes(const plim_job *job) { return job->recipe.attention == PLIM_
 
 // T5 and MPNet add a bias to the scores, which flash-attn's kernels do not support.
 static bool flashes_with_bias(const plim_job *job) {
-  return flashes(job) && job->model.relative_buckets;
+  return flashes(job) && job->model.family->has_relative_positions;
 }
 
 static bool flashes_in_full_precision(const plim_job *job) {
@@ -182,7 +183,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   plim_tape_set_liger(t, job->recipe.uses_liger);
   if (job->load != PLIM_LOAD_INIT || !is_plain) plim_tape_begin_host(t);
   plim_config c = job->model;
-  c.fills_cache = c.is_encoder_decoder && job->load != PLIM_LOAD_INIT;
+  c.fills_cache = c.family->is_encoder_decoder && job->load != PLIM_LOAD_INIT;
   plim_model *m = c.family->build(t, &c, built_dtype(job));
   // Trainer moves the model after adapters are added; a manual loop moves it before.
   bool moves_late = is_built_on_host(job) && job->recipe.is_trainer && is_plain;

@@ -4,32 +4,29 @@
 
 #include "family.h"
 
-static bool is_one_of(const char *name, const char *const *names, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    if (strcmp(name, names[i]) == 0) return true;
-  return false;
+// Whether a family's runs of a kind were recorded: one of the PLIM_RECORDED_... bits.
+static bool is_recorded(const plim_job *job, unsigned kind) {
+  return job->model.family->recorded & kind;
 }
 
-#define ONE_OF(name, ...)                                                                          \
-  is_one_of(name, (const char *const[]){__VA_ARGS__},                                              \
-            sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+static bool is_of_new_family(const plim_job *job) {
+  return !is_recorded(job, PLIM_RECORDED_TRAINING);
+}
 
 static bool is_quantised(const plim_job *job) { return job->weights != PLIM_WEIGHTS_PLAIN; }
 
 static bool is_int8(const plim_job *job) { return job->weights == PLIM_WEIGHTS_INT8; }
 
 static bool is_quantised_elsewhere(const plim_job *job) {
-  return is_quantised(job) &&
-         (job->model.is_encoder_decoder || job->model.head != PLIM_HEAD_CAUSAL);
+  return is_quantised(job) && !is_recorded(job, PLIM_RECORDED_QUANTISED);
 }
 
 static bool is_fused_elsewhere(const plim_job *job) {
-  return job->recipe.loss == PLIM_LOSS_FUSED &&
-         !ONE_OF(job->model.family->model_type, "llama", "mistral", "qwen2");
+  return job->recipe.loss == PLIM_LOSS_FUSED && !is_recorded(job, PLIM_RECORDED_FUSED_LOSS);
 }
 
 static bool uses_liger_elsewhere(const plim_job *job) {
-  return job->recipe.uses_liger && !ONE_OF(job->model.family->model_type, "llama", "qwen2");
+  return job->recipe.uses_liger && !is_recorded(job, PLIM_RECORDED_LIGER);
 }
 
 static bool offloads_with_trainer(const plim_job *job) {
@@ -55,11 +52,8 @@ static bool is_ddp(const plim_job *job) { return job->sharding.strategy == PLIM_
 static bool has_engine(const plim_job *job) { return job->sharding.strategy > PLIM_SHARD_FSDP2; }
 
 static bool shards_elsewhere(const plim_job *job) {
-  const char *type = job->model.family->model_type;
-  bool is_causal = job->model.head == PLIM_HEAD_CAUSAL && !job->model.is_encoder_decoder;
   if (job->sharding.strategy == PLIM_SHARD_NONE) return false;
-  return has_engine(job) ? !ONE_OF(type, "llama", "mistral", "qwen2", "qwen3", "gpt2", "gpt_neox")
-                         : !is_causal;
+  return !is_recorded(job, has_engine(job) ? PLIM_RECORDED_DEEPSPEED : PLIM_RECORDED_SHARDED);
 }
 
 static bool shards_with_trainer(const plim_job *job) {
@@ -115,6 +109,7 @@ static const struct {
   bool (*applies)(const plim_job *job);
   const char *reason;
 } rows[] = {
+    {is_of_new_family, "this family: from transformers' source, without a recording"},
     {shards_elsewhere, "this family on several GPUs"},
     {shards_with_trainer, "Trainer on several GPUs"},
     {waits_for_host, "ZeRO 3 with parameters on the host: when memory is free again depends on how "

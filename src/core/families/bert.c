@@ -1,6 +1,7 @@
 #include "bert.h"
 
 #include "encoder.h"
+#include "families.h"
 #include "flash_attention.h"
 #include "ops.h"
 
@@ -41,7 +42,7 @@ static plim_tensor *table_new(plim_tape *t, plim_encoder *e, int64_t rows, plim_
 // RoBERTa makes the table of positions last.
 static void embeddings_new(plim_tape *t, plim_bert *m, plim_dtype d) {
   plim_encoder *e = &m->e;
-  bool is_last = e->c.counts_positions;
+  bool is_last = e->c.family->counts_positions;
   e->words = table_new(t, e, e->c.vocabulary, d);
   if (!is_last) e->positions = table_new(t, e, e->c.positions, d);
   m->token_types = table_new(t, e, e->c.token_types, d);
@@ -123,7 +124,8 @@ static plim_tensor *embed(plim_tape *t, const plim_bert *m, const plim_batch *ba
   plim_tensor *positions = NULL, *types = NULL, *gathered = NULL, *words = NULL;
   plim_tensor *typed = NULL, *placed = NULL, *out = NULL;
   int64_t length = batch->ids->shape.at[1];
-  if (e->c.counts_positions) set(t, &positions, plim_positions_from_ids(t, batch->ids, true));
+  if (e->c.family->counts_positions)
+    set(t, &positions, plim_positions_from_ids(t, batch->ids, true));
   else set(t, &positions, slice(t, e->position_ids, 1, 0, length));
   if (batch->types) set(t, &types, batch->types);
   else set(t, &types, token_types(t, positions, &batch->ids->shape, &gathered));
@@ -162,8 +164,30 @@ plim_model *plim_bert_new(plim_tape *t, const plim_config *config, plim_dtype dt
   plim_bert *m = plim_encoder_new(sizeof *m, config,
                                   (plim_model){.inner = model_forward, .add_lora = add_lora});
   if (!m) return NULL;
-  m->e.model.has_token_types = !config->counts_positions;
+  m->e.model.has_token_types = !config->family->counts_positions;
   m->layers = plim_model_array(&m->e.model, config->layers, sizeof *m->layers);
   if (m->layers) build(t, m, dtype);
   return plim_model_finish(&m->e.model);
 }
+
+const plim_family plim_family_bert = {
+    .model_type = "bert",
+    .build = plim_bert_new,
+    .defaults = {.head = PLIM_HEAD_MASKED,
+                 .hidden = 768,
+                 .intermediate = 3072,
+                 .layers = 12,
+                 .heads = 12,
+                 .positions = 512,
+                 .token_types = 2,
+                 .vocabulary = 30522,
+                 .activation = PLIM_ACT_GELU,
+                 .dropout = 0.1,
+                 .attention_dropout = 0.1,
+                 .ties_embeddings = true},
+    .is_encoder = true,
+    .divides_width = true,
+    .has_position_table = true,
+    .lora_targets = "query,value",
+    .recorded = PLIM_RECORDED_TRAINING,
+};

@@ -2,8 +2,7 @@
 #ifndef PLIM_CORE_BERT_H
 #define PLIM_CORE_BERT_H
 
-#include "config.h"
-#include "model.h"
+#include "family.h"
 
 plim_model *plim_bert_new(plim_tape *t, const plim_config *c, plim_dtype dtype);
 

@@ -1,38 +1,77 @@
-// What decoders with rotary positions share: what is made before the first layer, how a layer is
-// called, and the head's weight.
+// Decoders with rotary positions and gated MLPs. Building, loading, adapters and the model's forward are the
+// same for all; a family's file has the forward of one layer, made of the parts below.
 #ifndef PLIM_CORE_DECODER_H
 #define PLIM_CORE_DECODER_H
 
-#include "config.h"
+#include "experts.h"
+#include "family.h"
 #include "modules.h"
 #include "rope.h"
 
-// Variables of the model's forward.
+// What is not there is NULL, or zeros.
 typedef struct {
-  plim_tensor *embedded, *positions, *full_mask, *sliding_mask, *cos, *sin;
-} plim_decoder_inputs;
+  const struct plim_decoder *m;
+  plim_linear q_proj, k_proj, v_proj, o_proj;
+  plim_linear gate_proj, up_proj, down_proj;
+  plim_linear qkv_proj, gate_up_proj; // in place of those they are named after
+  plim_experts experts;               // in place of gate, up and down
+  plim_tensor *q_norm, *k_norm;
+  plim_tensor *input_norm, *post_attention_norm, *pre_mlp_norm, *post_mlp_norm;
+} plim_decoder_layer;
 
-// Everything but `embedded`, which is there: positions, masks, cos and sin.
-void plim_decoder_prepare(plim_tape *t, const plim_config *c, const plim_batch *batch,
-                          plim_rope_buffers *rope, plim_decoder_inputs *in);
-// Lets go of all of them, in the order in which the forward's frame does.
-void plim_decoder_release(plim_tape *t, const plim_config *c, plim_decoder_inputs *in);
+// The norms of a layer, in the order they are built in. Where they stand is the family's forward.
+enum {
+  PLIM_INPUT_NORM = 1 << 0,
+  PLIM_POST_ATTENTION_NORM = 1 << 1,
+  PLIM_PRE_MLP_NORM = 1 << 2,
+  PLIM_POST_MLP_NORM = 1 << 3,
+};
+
+typedef struct plim_decoder plim_decoder;
+
+// What a family writes itself.
+typedef struct {
+  plim_checkpointed_fn *layer; // forward of a layer: the context is the plim_decoder_layer
+  plim_tensor *(*norm)(plim_tape *t, plim_tensor *x, plim_tensor *weight); // its RMSNorm
+  // The embedded tokens; NULL: plim_embed.
+  plim_tensor *(*embed)(plim_tape *t, const plim_decoder *m, const plim_batch *batch);
+  unsigned norms;       // of a layer
+  bool has_embed_scale; // a buffer that embeddings are multiplied with
+  bool divides_logits;  // by a number
+} plim_decoder_code;
+
+struct plim_decoder {
+  plim_model model;
+  plim_config c;
+  const plim_decoder_code *code;
+  plim_tensor *embed_tokens, *embed_scale, *norm;
+  plim_rope_buffers rope;
+  plim_decoder_layer *layers;
+  plim_attention_kind attention; // of the batch that runs
+};
+
+// The model, built as its constructor does. `code` must outlive it. NULL when memory is out.
+plim_model *plim_decoder_new(plim_tape *t, const plim_config *c, plim_dtype dtype,
+                             const plim_decoder_code *code);
+
+// ---- parts of a layer's forward ---------------------------------------------------------------------
 
 // What a layer finds in `held`, in the order they go: the mask, then the positions before or behind
 // the pair of cos and sin, a tuple, which lets go of its last item first.
 enum { PLIM_HELD_MASK };
-#define PLIM_HELD_POSITIONS(c) ((c)->passes_positions_first ? 1 : 3)
-#define PLIM_HELD_SIN(c) ((c)->passes_positions_first ? 2 : 1)
+#define PLIM_HELD_POSITIONS(c) ((c)->family->passes_positions_first ? 1 : 3)
+#define PLIM_HELD_SIN(c) ((c)->family->passes_positions_first ? 2 : 1)
 #define PLIM_HELD_COS(c) (PLIM_HELD_SIN(c) + 1)
 
-// Calls layer number `layer`, checkpointed or not.
-plim_tensor *plim_decoder_call(plim_tape *t, const plim_config *c, const plim_batch *batch,
-                               const plim_decoder_inputs *in, int64_t layer,
-                               plim_checkpointed_fn *function, const void *context,
-                               plim_tensor *hidden);
-
-// The weight of lm_head: the embedding's, if they are tied.
-plim_tensor *plim_decoder_head(plim_tape *t, plim_model *m, const plim_config *c,
-                               plim_tensor *embedding);
+// self_attn: projections, rotary positions, attention, o_proj. Eager attention leaves its weights in a
+// variable of the layer, *weights.
+plim_tensor *plim_decoder_attention(plim_tape *t, const plim_decoder_layer *l, plim_tensor *x,
+                                    plim_tensor *const *held, plim_tensor **weights);
+// The end of it alone: attention of three variables, (B,H,T,D), which it lets go of, and o_proj.
+plim_tensor *plim_decoder_attend(plim_tape *t, const plim_decoder_layer *l, plim_tensor **q,
+                                 plim_tensor **k, plim_tensor **v, plim_tensor *const *held,
+                                 plim_tensor **weights);
+// down_proj(act(gate_proj(x)) * up_proj(x)), or what stands in place of it.
+plim_tensor *plim_decoder_mlp(plim_tape *t, const plim_decoder_layer *l, plim_tensor *x);
 
 #endif

@@ -1,5 +1,5 @@
-#include "gpt2.h"
-
+// GPT-2: learned positions, LayerNorm, Conv1D projections, dropout.
+#include "families.h"
 #include "modules.h"
 #include "ops.h"
 
@@ -154,7 +154,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
 
 // ---- the family -----------------------------------------------------------------------------------
 
-plim_model *plim_gpt2_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
+static plim_model *gpt2_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gpt2 *m = plim_model_new(sizeof *m, (plim_model){.forward = plim_causal_forward,
                                                         .inner = model_forward,
                                                         .add_lora = add_lora,
@@ -166,3 +166,28 @@ plim_model *plim_gpt2_new(plim_tape *t, const plim_config *config, plim_dtype dt
   if (m->blocks) build(t, m, dtype);
   return plim_model_finish(&m->model);
 }
+
+static const char *unfollowed(const plim_config *c) {
+  return c->ties_embeddings ? NULL : "a head of its own";
+}
+
+const plim_family plim_family_gpt2 = {
+    .model_type = "gpt2",
+    .build = gpt2_new,
+    .defaults = {.hidden = 768,
+                 .layers = 12,
+                 .heads = 12,
+                 .positions = 1024,
+                 .vocabulary = 50257,
+                 .activation = PLIM_ACT_NEW_GELU,
+                 .dropout = 0.1,
+                 .attention_dropout = 0.1,
+                 .embedding_dropout = 0.1,
+                 .ties_embeddings = true},
+    .unfollowed = unfollowed,
+    .divides_width = true,
+    .has_position_table = true,
+    .lora_targets = "c_attn",
+    .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED |
+                PLIM_RECORDED_DEEPSPEED,
+};

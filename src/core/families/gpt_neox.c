@@ -1,5 +1,5 @@
-#include "gpt_neox.h"
-
+// GPT-NeoX (Pythia): attention and MLP side by side, part of each head turned.
+#include "families.h"
 #include "modules.h"
 #include "ops.h"
 #include "rope.h"
@@ -36,7 +36,7 @@ static layer layer_new(plim_tape *t, plim_gpt_neox *m, plim_dtype d) {
 
 static void build(plim_tape *t, plim_gpt_neox *m, plim_dtype d) {
   plim_dims table = dims(m->c.vocabulary, m->c.hidden);
-  int64_t turned = (int64_t)((double)(m->c.hidden / m->c.heads) * m->c.rotary_share);
+  int64_t turned = plim_config_rotary_width(&m->c);
   m->embed_in = plim_model_parameter(t, &m->model, table, d);
   for (int64_t i = 0; i < m->c.layers; i++) m->layers[i] = layer_new(t, m, d);
   m->final_norm = plim_norm_new(t, &m->model, m->c.hidden, d);
@@ -153,7 +153,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
 
 // ---- the family -----------------------------------------------------------------------------------
 
-plim_model *plim_gpt_neox_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
+static plim_model *gpt_neox_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_gpt_neox *m = plim_model_new(sizeof *m, (plim_model){.forward = plim_causal_forward,
                                                             .inner = model_forward,
                                                             .add_lora = add_lora,
@@ -164,3 +164,26 @@ plim_model *plim_gpt_neox_new(plim_tape *t, const plim_config *config, plim_dtyp
   if (m->layers) build(t, m, dtype);
   return plim_model_finish(&m->model);
 }
+
+static const char *unfollowed(const plim_config *c) {
+  if (c->ties_embeddings) return "a head tied to the embedding";
+  return c->has_attention_bias ? NULL : "attention without biases";
+}
+
+const plim_family plim_family_gpt_neox = {
+    .model_type = "gpt_neox",
+    .build = gpt_neox_new,
+    .defaults = {.hidden = 6144,
+                 .intermediate = 24576,
+                 .layers = 44,
+                 .heads = 64,
+                 .vocabulary = 50432,
+                 .activation = PLIM_ACT_GELU,
+                 .rotary_share = 0.25,
+                 .has_attention_bias = true},
+    .unfollowed = unfollowed,
+    .divides_width = true,
+    .turns_part_of_head = true,
+    .lora_targets = "query_key_value",
+    .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED,
+};

@@ -1,6 +1,7 @@
-#include "mpnet.h"
-
+// MPNet: an encoder with a bias by relative position, which all layers share, and attention written
+// out: transformers has no other for it, and no checkpointing.
 #include "encoder.h"
+#include "families.h"
 #include "ops.h"
 
 #include "op_names.h"
@@ -154,7 +155,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
 
 // ---- the family -----------------------------------------------------------------------------------
 
-plim_model *plim_mpnet_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
+static plim_model *mpnet_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_mpnet *m = plim_encoder_new(sizeof *m, config,
                                    (plim_model){.inner = model_forward, .add_lora = add_lora});
   if (!m) return NULL;
@@ -162,3 +163,27 @@ plim_model *plim_mpnet_new(plim_tape *t, const plim_config *config, plim_dtype d
   if (m->layers) build(t, m, dtype);
   return plim_model_finish(&m->e.model);
 }
+
+const plim_family plim_family_mpnet = {
+    .model_type = "mpnet",
+    .build = mpnet_new,
+    .defaults = {.head = PLIM_HEAD_MASKED,
+                 .hidden = 768,
+                 .intermediate = 3072,
+                 .layers = 12,
+                 .heads = 12,
+                 .positions = 512,
+                 .relative_buckets = 32,
+                 .vocabulary = 30527,
+                 .activation = PLIM_ACT_GELU,
+                 .dropout = 0.1,
+                 .attention_dropout = 0.1,
+                 .ties_embeddings = true},
+    .is_encoder = true,
+    .divides_width = true,
+    .has_position_table = true,
+    .position_offset = 2,
+    .has_relative_positions = true,
+    .cannot_checkpoint = true,
+    .recorded = PLIM_RECORDED_TRAINING,
+};

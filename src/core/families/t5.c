@@ -1,8 +1,8 @@
-#include "t5.h"
-
+// T5: encoder and decoder, relative positions as a bias of the scores, one table of embeddings.
 #include <string.h>
 
 #include "attention.h"
+#include "families.h"
 #include "kernels.h"
 #include "loss.h"
 #include "modules.h"
@@ -204,24 +204,15 @@ static plim_tensor *attention_sublayer(plim_tape *t, const stack *s, const atten
   return give(t, &out);
 }
 
-static plim_tensor *activate(plim_tape *t, const plim_t5 *m, plim_tensor *x) {
-  switch (m->c.activation) {
-  case PLIM_ACT_RELU: return relu(t, x);
-  case PLIM_ACT_SILU: return silu(t, x);
-  case PLIM_ACT_NEW_GELU: return plim_new_gelu(t, x);
-  default: return gelu(t, x);
-  }
-}
-
 static plim_tensor *dense(plim_tape *t, const plim_t5 *m, const block *b, plim_tensor *x) {
   plim_tensor *gate = NULL, *linear_part = NULL, *hidden = NULL;
   if (m->c.has_gated_mlp) {
-    set(t, &gate, activate(t, m, plim_linear_forward(t, &b->wi_0, x)));
+    set(t, &gate, plim_activate(t, m->c.activation, plim_linear_forward(t, &b->wi_0, x)));
     set(t, &linear_part, plim_linear_forward(t, &b->wi_1, x));
     set(t, &hidden, mul(t, gate, linear_part));
   } else {
     set(t, &hidden, plim_linear_forward(t, &b->wi, x));
-    set(t, &hidden, activate(t, m, hidden));
+    set(t, &hidden, plim_activate(t, m->c.activation, hidden));
   }
   set(t, &hidden, dropout(t, hidden, m->c.dropout));
   set(t, &hidden, to(t, hidden, (plim_dtype)b->wo.weight->dtype));
@@ -374,7 +365,7 @@ static stack stack_new(plim_t5 *m, int64_t count, bool is_decoder) {
                  .is_decoder = is_decoder};
 }
 
-plim_model *plim_t5_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
+static plim_model *t5_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
   plim_t5 *m = plim_model_new(sizeof *m, (plim_model){.forward = forward,
                                                       .add_lora = add_lora,
                                                       .is_encoder_decoder = true,
@@ -386,3 +377,23 @@ plim_model *plim_t5_new(plim_tape *t, const plim_config *config, plim_dtype dtyp
   if (!m->model.failed) build(t, m, dtype);
   return plim_model_finish(&m->model);
 }
+
+const plim_family plim_family_t5 = {
+    .model_type = "t5",
+    .build = t5_new,
+    .defaults = {.hidden = 512,
+                 .intermediate = 2048,
+                 .layers = 6,
+                 .heads = 8,
+                 .head_dim = 64,
+                 .vocabulary = 32128,
+                 .relative_buckets = 32,
+                 .activation = PLIM_ACT_RELU,
+                 .dropout = 0.1,
+                 .ties_embeddings = true},
+    .is_encoder_decoder = true,
+    .has_any_activation = true,
+    .has_relative_positions = true,
+    .lora_targets = "q,v",
+    .recorded = PLIM_RECORDED_TRAINING,
+};

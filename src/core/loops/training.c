@@ -215,7 +215,7 @@ static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, vari
   drop_graph(t, v->loss);
   drop(t, &v->loss);
   plim_tape_purpose(t, PLIM_FOR_LOGITS);
-  plim_chunked_loss(t, v->hidden, m->head, v->targets, r->loss_chunk, false, &v->loss);
+  plim_chunked_loss(t, v->hidden, m->head, v->targets, r->loss_chunk, PLIM_LOGITS_PLAIN, &v->loss);
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   plim_autocast(t, PLIM_BOOL);
   set(t, &v->scaled, div_scalar(t, div_scalar(t, v->loss)));

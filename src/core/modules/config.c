@@ -213,36 +213,29 @@ static plim_err check_limits(const plim_config *c, plim_error *error) {
 
 // What a file may say, and the family's program does not follow.
 static plim_err check_followed(const plim_config *c, plim_error *error) {
-  const plim_config *d = &c->family->defaults;
-  bool has_free_activation = d->relative_buckets && !d->has_position_table; // t5
-  bool is_neox = !d->has_position_table && d->activation == PLIM_ACT_GELU && d->has_attention_bias;
-  const char *what = NULL;
-  if (c->activation != d->activation && !has_free_activation) what = "this activation function";
-  else if (d->has_position_table && d->ties_embeddings && !c->ties_embeddings &&
-           c->head == PLIM_HEAD_CAUSAL)
-    what = "a head of its own";
-  else if (is_neox && c->ties_embeddings) what = "a head tied to the embedding";
-  else if (is_neox && !c->has_attention_bias) what = "attention without biases";
+  const plim_family *f = c->family;
+  bool has_other = c->activation != f->defaults.activation && !f->has_any_activation;
+  const char *what = has_other       ? "this activation function"
+                     : f->unfollowed ? f->unfollowed(c)
+                                     : NULL;
   if (!what) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s with %s is not modelled",
-                           c->family->model_type, what);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s with %s is not modelled", f->model_type, what);
   plim_error_hint(error, "record a snapshot and plimsoll replay it");
   return err;
 }
 
 plim_err plim_config_finish(plim_config *c, plim_error *error) {
+  const plim_family *f = c->family;
   if (!c->kv_heads) c->kv_heads = c->heads;
-  // These share the width among the heads, whatever else the file says.
-  bool is_shared = c->has_position_table || c->rotary_share == 0.25;
-  if ((!c->head_dim || is_shared) && c->heads > 0) c->head_dim = c->hidden / c->heads;
-  if (is_shared && c->heads > 0 && c->hidden % c->heads)
+  if ((!c->head_dim || f->divides_width) && c->heads > 0) c->head_dim = c->hidden / c->heads;
+  if (f->divides_width && c->heads > 0 && c->hidden % c->heads)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "a width of %d does not divide among %d heads",
                      (int)c->hidden, (int)c->heads);
   if (!c->intermediate) c->intermediate = 4 * c->hidden;
   if (!c->decoder_layers) c->decoder_layers = c->layers;
   if (!c->original_positions) c->original_positions = c->positions;
-  // Older files of phi3 call its scaling by another name.
-  if (c->has_fused_projections && c->rope == PLIM_ROPE_YARN) c->rope = PLIM_ROPE_LONG;
+  if (f->reads_yarn_as_longrope && c->rope == PLIM_ROPE_YARN) c->rope = PLIM_ROPE_LONG;
   if (c->activation == PLIM_ACT_UNKNOWN)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
                      "the model's activation function is not one we know");
@@ -253,7 +246,7 @@ plim_err plim_config_finish(plim_config *c, plim_error *error) {
 
 bool plim_config_slides(const plim_config *c, int64_t layer) {
   if (!c->sliding_window) return false;
-  switch (c->windows) {
+  switch (c->family->windows) {
   case PLIM_WINDOWS_EVERYWHERE: return true;
   case PLIM_WINDOWS_LATE: return c->uses_sliding_window && layer >= c->first_window_layer;
   case PLIM_WINDOWS_ALTERNATE: return layer % 2 == 0;
@@ -262,6 +255,6 @@ bool plim_config_slides(const plim_config *c, int64_t layer) {
 }
 
 int64_t plim_config_rotary_width(const plim_config *c) {
-  // Of the families that are built with this, only phi3 turns a part.
-  return c->has_fused_projections ? (int64_t)((double)c->head_dim * c->rotary_share) : c->head_dim;
+  if (!c->family->turns_part_of_head) return c->head_dim;
+  return (int64_t)((double)c->head_dim * c->rotary_share);
 }

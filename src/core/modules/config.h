@@ -1,4 +1,5 @@
-// A model's configuration: what transformers' config.json says, in one struct for all families.
+// A model's configuration: what transformers' config.json says, in one struct for all families. What no file
+// changes is the family's (family.h).
 //
 //   plim_config c;
 //   plim_err err = plim_config_init(&c, "llama", &error);
@@ -23,14 +24,6 @@ typedef enum {
   PLIM_ACT_UNKNOWN
 } plim_activation;
 
-// Which layers attend only to a sliding window of tokens, where the configuration has a window.
-typedef enum {
-  PLIM_WINDOWS_NOWHERE,    // the family's code has no windows
-  PLIM_WINDOWS_EVERYWHERE, // mistral, mixtral, phi3
-  PLIM_WINDOWS_LATE,       // qwen2, qwen3: if use_sliding_window, from layer max_window_layers on
-  PLIM_WINDOWS_ALTERNATE   // gemma2: every other layer, the first among them
-} plim_windows;
-
 // How rotary frequencies are scaled for long texts: "rope_type".
 typedef enum {
   PLIM_ROPE_DEFAULT,
@@ -54,27 +47,15 @@ typedef struct {
   int64_t relative_buckets; // of relative positions
   double dropout, attention_dropout, embedding_dropout;
   double rotary_share;                     // of each head
-  double attention_softcap, final_softcap; // gemma2: bounds of scores and logits; 0: none
+  double attention_softcap, final_softcap; // bounds of scores and logits; 0: none
   plim_rope_kind rope;
   int64_t original_positions; // before they were scaled
   bool ties_embeddings, has_attention_bias, has_mlp_bias, has_gated_mlp;
   // t5: a head with a weight of its own. No key of config.json says so ("tie_word_embeddings" tells T5
   // from T5 1.1, and from a configuration both are tied), but the checkpoints of T5 1.1 hold one.
   bool has_own_head;
-  bool uses_sliding_window; // of qwen2 and qwen3; the others do not ask
-  // Traits of the family, which no file changes.
-  bool has_qkv_bias;           // qwen2
-  bool has_qk_norm;            // qwen3
-  bool has_fused_projections;  // phi3
-  bool keeps_mask_arguments;   // qwen2, qwen3, gemma2: their forward keeps them in a dict
-  bool passes_positions_first; // mistral, mixtral, phi3: to a layer, before cos and sin
-  bool counts_positions;       // roberta: from the token ids, padding left out
-  bool is_encoder_decoder;     // t5
-  bool cannot_checkpoint;      // mpnet: its class lacks supports_gradient_checkpointing
-  bool fills_cache;            // t5, loaded: its decoder has a configuration of its own: use_cache
-  bool has_position_table;     // gpt2, bert, mpnet, roberta: no sequence is longer than it
-  int64_t position_offset;     // mpnet, roberta: so many of them are for padding
-  plim_windows windows;
+  bool uses_sliding_window; // where the family's code asks
+  bool fills_cache; // a loaded encoder-decoder's decoder has a configuration of its own: use_cache
 } plim_config;
 
 // One key of config.json: a number (a bool is 0 or 1, null is 0) or a text. Keys that do not change

@@ -47,22 +47,25 @@ plim_tensor *plim_mean_square(plim_tape *t, plim_tensor *hidden) {
 
 enum { HELD_WEIGHT, HELD_TARGETS };
 
-// capped(logits, cap): cap * tanh(logits / cap)
-static plim_tensor *capped(plim_tape *t, plim_tensor *logits) {
+// adjusted(logits, config): as they are, logits / divisor, or cap * tanh(logits / cap)
+static plim_tensor *adjusted(plim_tape *t, plim_logits kind, plim_tensor *logits) {
+  if (kind == PLIM_LOGITS_PLAIN) return logits;
   bool was = hold(logits);
-  plim_tensor *out = mul_scalar(t, tanh_(t, div_scalar(t, logits)));
+  plim_tensor *out = div_scalar(t, logits);
+  if (kind == PLIM_LOGITS_CAPPED) out = mul_scalar(t, tanh_(t, out));
   let_go(t, logits, was);
   return out;
 }
 
-static const bool caps = true; // closure context for capped logits
+// What a closure's context points at.
+static const plim_logits kinds[] = {PLIM_LOGITS_PLAIN, PLIM_LOGITS_CAPPED, PLIM_LOGITS_DIVIDED};
 
-// cross_entropy(capped(hidden @ weight.t(), cap).float(), targets, reduction="sum")
+// cross_entropy(adjusted(hidden @ weight.t(), config).float(), targets, reduction="sum")
 static plim_tensor *chunk_loss(plim_tape *t, const void *context, plim_tensor *const *held,
                                plim_tensor *hidden) {
   plim_tensor *wide = NULL;
   plim_tensor *logits = matmul2(t, hidden, transpose(t, held[HELD_WEIGHT], 0, 1));
-  if (context == &caps) logits = capped(t, logits);
+  logits = adjusted(t, *(const plim_logits *)context, logits);
   set(t, &wide, to(t, logits, PLIM_FP32));
   plim_tensor *loss = nll_loss(t, log_softmax(t, wide), held[HELD_TARGETS]);
   drop(t, &wide);
@@ -70,7 +73,7 @@ static plim_tensor *chunk_loss(plim_tape *t, const void *context, plim_tensor *c
 }
 
 void plim_chunked_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_tensor *targets,
-                       int64_t chunk, bool is_capped, plim_tensor **loss) {
+                       int64_t chunk, plim_logits logits, plim_tensor **loss) {
   int64_t rows = hidden->shape.at[0];
   // After a failure the loop ends early: thousands of further chunks would not fit into the tape's reserve.
   for (int64_t from = 0; from < rows && !(*loss && plim_tape_failed(t)); from += chunk) {
@@ -78,7 +81,7 @@ void plim_chunked_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, p
     plim_tensor *piece = NULL, *wanted = NULL;
     set(t, &piece, slice_rows(t, hidden, from, end));
     set(t, &wanted, slice_rows(t, targets, from, end));
-    plim_closure call = {chunk_loss, is_capped ? &caps : NULL, {weight, wanted}, .positional = 2};
+    plim_closure call = {chunk_loss, &kinds[logits], {weight, wanted}, .positional = 2};
     plim_tensor *part = checkpoint(t, call, piece);
     set(t, loss, *loss ? add(t, *loss, part) : add_scalar(t, part));
     drop(t, &piece);
@@ -97,13 +100,13 @@ static plim_tensor *count_wanted(plim_tape *t, const plim_tensor *targets) {
 
 plim_tensor *plim_chunked_causal_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
                                       plim_tensor *labels, plim_tensor *items, int64_t chunk,
-                                      bool is_capped) {
+                                      plim_logits logits) {
   int64_t length = labels->shape.at[1];
   plim_tensor *rows = NULL, *targets = NULL, *total = NULL, *counted = NULL;
   set(t, &rows, slice(t, hidden, 1, 0, length - 1));
   set(t, &rows, reshape(t, rows, dims(-1, rows->shape.at[2])));
   set(t, &targets, reshape(t, slice(t, labels, 1, 1, length), dims(-1)));
-  plim_chunked_loss(t, rows, weight, targets, chunk, is_capped, &total);
+  plim_chunked_loss(t, rows, weight, targets, chunk, logits, &total);
   if (!items) set(t, &counted, count_wanted(t, targets));
   plim_tensor *loss = divide(t, total, items ? items : counted);
   drop(t, &total);

@@ -18,6 +18,13 @@ typedef enum {
   PLIM_LOSS_COUNT
 } plim_loss_kind;
 
+// What a causal language model's head does to its logits.
+typedef enum {
+  PLIM_LOGITS_PLAIN,
+  PLIM_LOGITS_CAPPED, // holds them between bounds by tanh: final_logit_softcapping
+  PLIM_LOGITS_DIVIDED // by a number: logits_scaling
+} plim_logits;
+
 extern const char *const plim_loss_names[PLIM_LOSS_COUNT + 1]; // "full", ..., NULL
 
 // The loss of a causal language model: logits in float32, labels shifted by one. The sum is divided by `items`;
@@ -34,12 +41,12 @@ plim_tensor *plim_mean_square(plim_tape *t, plim_tensor *hidden);
 // Sets *loss, which must be NULL, to the sum of the cross entropies of `hidden` (N,H). Each chunk of `chunk` rows is a
 // checkpoint of its own.
 void plim_chunked_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_tensor *targets,
-                       int64_t chunk, bool is_capped, plim_tensor **loss);
+                       int64_t chunk, plim_logits logits, plim_tensor **loss);
 
 // The chunked loss of a causal language model from its last hidden states (B,T,H); `items` as above.
 plim_tensor *plim_chunked_causal_loss(plim_tape *t, plim_tensor *hidden, plim_tensor *weight,
                                       plim_tensor *labels, plim_tensor *items, int64_t chunk,
-                                      bool is_capped);
+                                      plim_logits logits);
 
 // The same in eighths of the length (`hidden.chunk(8, dim=1)`) without checkpoints. `is_listed`: all logits are
 // computed before the first loss.

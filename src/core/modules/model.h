@@ -104,7 +104,7 @@ struct plim_model {
   plim_tensors cached;             // keys and values, a further output of forward
   const plim_tensor *undecayed[2]; // matrices named "bias", which get no weight decay
   plim_tensor *padded;             // a bias that is padded (by 0) when weights are tied
-  bool caps_logits;                // its head limits logits by tanh
+  plim_logits logits;              // what its head does to its logits
   bool is_grouped_by_decay;        // Trainer groups parameters by weight decay
   bool is_bare;                    // an encoder without a head
   bool has_token_types;            // its tokenizer returns token_type_ids

@@ -26,6 +26,15 @@ plim_tensor *plim_new_gelu(plim_tape *t, plim_tensor *x) {
   return out;
 }
 
+plim_tensor *plim_activate(plim_tape *t, plim_activation activation, plim_tensor *x) {
+  switch (activation) {
+  case PLIM_ACT_RELU: return relu(t, x);
+  case PLIM_ACT_SILU: return silu(t, x);
+  case PLIM_ACT_NEW_GELU: return plim_new_gelu(t, x);
+  default: return gelu(t, x);
+  }
+}
+
 // ---- norms ----------------------------------------------------------------------------------------
 
 plim_norm plim_norm_new(plim_tape *t, plim_model *m, int64_t width, plim_dtype dtype) {
@@ -63,6 +72,21 @@ plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   plim_module_enter(t, weight, NULL);
   plim_tensor *out =
       plim_tape_uses_liger(t) ? plim_liger_rms_norm(t, x, weight) : rms_norm(t, x, weight);
+  return plim_module_leave(t, weight, out);
+}
+
+plim_tensor *plim_wide_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  plim_tensor *hidden = NULL, *variance = NULL;
+  plim_work_modules(t, 1);
+  plim_tape_at(t, "norm");
+  plim_module_enter(t, weight, NULL);
+  bool was = hold(x);
+  set(t, &hidden, to(t, x, PLIM_FP32));
+  set(t, &variance, mean_last(t, square(t, hidden)));
+  set(t, &hidden, mul(t, hidden, rsqrt(t, add_scalar(t, variance))));
+  plim_tensor *out = to(t, mul(t, weight, hidden), (plim_dtype)x->dtype);
+  drop_all(t, &hidden, &variance);
+  let_go(t, x, was);
   return plim_module_leave(t, weight, out);
 }
 
@@ -210,7 +234,7 @@ static plim_tensor *chunked_head(plim_tape *t, const plim_model *m, plim_tensor 
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_tape_at(t, "lm_head");
   plim_tensor *loss = plim_chunked_causal_loss(t, hidden, m->head, batch->labels, batch->items,
-                                               batch->loss_chunk, m->caps_logits);
+                                               batch->loss_chunk, m->logits);
   plim_tape_purpose(t, was);
   return loss;
 }
@@ -244,7 +268,8 @@ static plim_tensor *causal_head(plim_tape *t, const plim_model *m, plim_tensor *
   else {
     all = plim_part_enter(t, PLIM_PART_HEAD, all);
     set(t, &scores, plim_part_leave(t, PLIM_PART_HEAD, linear(t, all, m->head, NULL)));
-    if (m->caps_logits) cap(t, &scores);
+    if (m->logits == PLIM_LOGITS_CAPPED) cap(t, &scores);
+    if (m->logits == PLIM_LOGITS_DIVIDED) set(t, &scores, div_scalar(t, scores));
     loss = plim_causal_loss(t, scores, batch->labels, batch->items);
   }
   set(t, logits, give(t, &scores));

@@ -2,6 +2,7 @@
 #ifndef PLIM_CORE_MODULES_H
 #define PLIM_CORE_MODULES_H
 
+#include "config.h"
 #include "wrapper.h"
 
 // ---- linear layers and adapters: linear.c ---------------------------------------------------------
@@ -41,6 +42,9 @@ void plim_lora_add(plim_tape *t, plim_model *m, const plim_lora *lora, plim_line
 // 0.5 * x * (1 + tanh(0.79 * (x + 0.044715 * x ** 3))), one operator at a time.
 plim_tensor *plim_new_gelu(plim_tape *t, plim_tensor *x);
 
+// What config.json names, by its kernels.
+plim_tensor *plim_activate(plim_tape *t, plim_activation activation, plim_tensor *x);
+
 // nn.LayerNorm.
 typedef struct {
   plim_tensor *weight, *bias;
@@ -50,9 +54,10 @@ plim_norm plim_norm_new(plim_tape *t, plim_model *m, int64_t width, plim_dtype d
 plim_tensor *plim_norm_forward(plim_tape *t, const plim_norm *n, plim_tensor *x);
 void plim_norm_visit(const plim_norm *n, plim_visit *visit, void *context);
 
-// RMSNorm as in transformers. Gemma's multiplies by 1 + weight, in float32; T5's computes only the variance in
-// float32.
+// RMSNorm as in transformers. The wide one multiplies by the weight in float32; Gemma's multiplies by 1 + weight, in
+// float32; T5's computes only the variance in float32.
 plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
+plim_tensor *plim_wide_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
 plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
 plim_tensor *plim_t5_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
 

@@ -213,6 +213,20 @@ void plim_apply_rope(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tens
   drop_all(t, &c, &s);
 }
 
+void plim_apply_wide_rope(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q,
+                          plim_tensor **k) {
+  plim_dtype dtype = (plim_dtype)(*q)->dtype;
+  plim_tensor *new_q = NULL, *new_k = NULL, *low_q = NULL, *low_k = NULL;
+  set(t, &new_q, *q);
+  set(t, &new_k, *k);
+  plim_apply_rope(t, cos, sin, &new_q, &new_k);
+  set(t, &low_q, to(t, new_q, dtype));
+  set(t, &low_k, to(t, new_k, dtype));
+  drop_all(t, &new_q, &new_k);
+  set(t, q, give(t, &low_q));
+  set(t, k, give(t, &low_k));
+}
+
 // All slices are made before the first product, because backward runs the nodes in that order.
 void plim_apply_rope_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, bool joins_last,
                            plim_tensor **q, plim_tensor **k) {

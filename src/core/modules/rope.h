@@ -28,6 +28,9 @@ void plim_rotary(plim_tape *t, const plim_tensor *inv_freq, int64_t length, plim
 // Rotates queries and keys, both variables, by their positions.
 void plim_apply_rope(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q,
                      plim_tensor **k);
+// The same if cos and sin are float32: rotates in float32 and converts both back to their own type.
+void plim_apply_wide_rope(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q,
+                          plim_tensor **k);
 // Rotates only the first part of each head, as wide as cos, and concatenates the rest, which may be empty: right away,
 // or (joins_last) after both are rotated.
 void plim_apply_rope_parts(plim_tape *t, plim_tensor *cos, plim_tensor *sin, bool joins_last,

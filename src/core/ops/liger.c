@@ -1,20 +1,10 @@
 #include "liger.h"
 
-#include <string.h>
-
 #include "kernels.h"
 #include "tape_state.h"
 #include "work.h"
 
 #include "tape_names.h"
-
-// Of MODEL_TYPE_TO_APPLY_LIGER_FN in Liger-Kernel 0.8; its kernels for phi3, gemma2 and mixtral differ.
-bool plim_liger_knows(const char *model_type) {
-  static const char *const known[] = {"llama", "mistral", "qwen2", "qwen3"};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (strcmp(model_type, known[i]) == 0) return true;
-  return false;
-}
 
 void plim_tape_set_liger(plim_tape *t, bool on) { plim_state(t)->uses_liger = on; }
 

@@ -5,9 +5,6 @@
 
 #include "tape.h"
 
-// Whether Liger-Kernel has kernels for a family, and there is a program for all of them here.
-bool plim_liger_knows(const char *model_type);
-
 void plim_tape_set_liger(plim_tape *t, bool on);
 bool plim_tape_uses_liger(const plim_tape *t);
 

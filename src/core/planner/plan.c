@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "family.h"
 #include "plan_impl.h"
 
 static plim_err check_request(const plim_plan_request *r, plim_error *error) {
@@ -24,7 +25,7 @@ static plim_err check_checkpoints(const plim_plan_request *r, plim_error *error)
   const plim_domain *d = &r->domains[PLIM_KNOB_CHECKPOINT];
   bool is_asked = false;
   for (int i = 0; i < d->count; i++) is_asked |= d->at[i] != PLIM_CHECKPOINT_OFF;
-  if (!is_asked || !r->job.model.cannot_checkpoint) return PLIM_OK;
+  if (!is_asked || !r->job.model.family->cannot_checkpoint) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
                            "transformers has no gradient checkpointing for this family");
   plim_error_hint(error, "--fix checkpoint=off, or none");

@@ -167,7 +167,7 @@ static void micro_batches(const plim_plan_request *r, plim_domain *d) {
 }
 
 static bool has_causal_head(const plim_job *job) {
-  return job->model.head == PLIM_HEAD_CAUSAL && !job->model.relative_buckets;
+  return job->model.head == PLIM_HEAD_CAUSAL && !job->model.family->is_encoder_decoder;
 }
 
 // Whether there are logits to save: the loss is computed from all of them.
@@ -177,7 +177,7 @@ static bool has_logits(const plim_job *job) {
 
 bool plim_could_use_liger(const plim_plan_request *r) {
   bool is_open = !r->holds_others && plim_may_be(&r->domains[PLIM_KNOB_LIGER], true);
-  return is_open && has_logits(&r->job) && plim_liger_knows(r->job.model.family->model_type);
+  return is_open && has_logits(&r->job) && r->job.model.family->has_liger;
 }
 
 bool plim_can_use_liger(const plim_plan_request *r) {
@@ -194,10 +194,10 @@ static void chunks(const plim_concessions *l, plim_domain *d) {
 // Reentrant checkpoints save as much as others; they differ only in what they require of the model.
 static void checkpoints(const plim_concessions *l, int64_t own, plim_domain *d) {
   push(d, PLIM_CHECKPOINT_OFF);
-  if (l->r->job.model.cannot_checkpoint) return;
+  if (l->r->job.model.family->cannot_checkpoint) return;
   if (own == PLIM_CHECKPOINT_OFF || own == PLIM_CHECKPOINT_OFFLOADED) push(d, PLIM_CHECKPOINT_ON);
   bool may_offload =
-      l->scope.activations && l->r->world == 1 && !l->r->job.model.is_encoder_decoder;
+      l->scope.activations && l->r->world == 1 && !l->r->job.model.family->is_encoder_decoder;
   if (may_offload) push(d, PLIM_CHECKPOINT_OFFLOADED);
 }
 

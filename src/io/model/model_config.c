@@ -28,13 +28,6 @@ static bool ends_with(const char *text, const char *end) {
   return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-static bool is_encoder(const plim_config *c) {
-  static const char *const families[] = {"bert", "roberta", "mpnet"};
-  for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-    if (strcmp(c->family->model_type, families[i]) == 0) return true;
-  return false;
-}
-
 // What a class is called by its last words, in the order they are tried.
 static const struct {
   const char *end;
@@ -54,7 +47,7 @@ static plim_err refuse_head(const plim_config *c, const char *name, plim_error *
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
                            "architectures names %.64s, whose head has no program here", name);
   plim_error_hint(error, "known for %s: %s", c->family->model_type,
-                  is_encoder(c) ? "...ForMaskedLM, ...Model" : "...ForCausalLM");
+                  c->family->is_encoder ? "...ForMaskedLM, ...Model" : "...ForCausalLM");
   return err;
 }
 
@@ -62,14 +55,14 @@ static plim_err refuse_head(const plim_config *c, const char *name, plim_error *
 static plim_err read_head(const json_t *root, plim_model_source *out, plim_error *error) {
   plim_config *c = &out->config;
   const char *name = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
-  if (is_encoder(c) && c->head == PLIM_HEAD_CAUSAL) c->head = PLIM_HEAD_NONE;
+  if (c->family->is_encoder && c->head == PLIM_HEAD_CAUSAL) c->head = PLIM_HEAD_NONE;
   if (!name) return PLIM_OK;
   size_t i = 0;
   while (!ends_with(name, heads[i].end)) i++;
-  bool fits = is_encoder(c) == (heads[i].head != PLIM_HEAD_CAUSAL);
+  bool fits = c->family->is_encoder == (heads[i].head != PLIM_HEAD_CAUSAL);
   bool is_bare = ends_with(name, "Model") && !ends_with(name, "EncoderModel");
   if (!fits && !is_bare) return refuse_head(c, name, error);
-  if (is_encoder(c) && fits) c->head = heads[i].head;
+  if (c->family->is_encoder && fits) c->head = heads[i].head;
   if (fits && heads[i].is_exact) return PLIM_OK;
   const char *taken_for = c->head == PLIM_HEAD_CAUSAL   ? "language model with its head"
                           : c->head == PLIM_HEAD_MASKED ? "masked language model"

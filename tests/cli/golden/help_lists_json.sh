@@ -1,5 +1,5 @@
 # The lists as data; and no line of the texts is too long, on a terminal of any width.
-for list in models gpus knobs; do
+for list in models families gpus knobs; do
   COLUMNS=200 $PLIMSOLL help $list | awk 'length > 80 { print "too long: " $0 }'
   $PLIMSOLL help $list --json >$list.json
   python3 -c "import json; rows = json.load(open('$list.json'))['$list']; print(len(rows), rows[0])"

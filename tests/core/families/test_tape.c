@@ -10,7 +10,7 @@
 
 static const char *const folders[] = {
     "accelerate", "bare",    "contrastive", "decoders", "encoders", "experts", "families",
-    "flash",      "kernels", "more",        "programs", "saving",   "sharded"};
+    "flash",      "kernels", "more",        "programs", "saving",   "sharded", "simulated"};
 
 // Recordings whose program the tape does not have, or not to the last event.
 static const test_exception exceptions[] = {

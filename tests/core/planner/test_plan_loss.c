@@ -139,7 +139,10 @@ static plim_plan_request cached(int64_t own, int64_t fitting) {
   choice.at[PLIM_KNOB_CACHED_BATCH] = fitting;
   if (plim_choice_estimate(&r, &choice, &e, NULL)) test_failed = true;
   r.target = plim_target_size(e.interval_bytes[1] + 64 * PLIM_MIB);
-  r.job.model.cannot_checkpoint = true;
+  static plim_family without_checkpoints;
+  without_checkpoints = *r.job.model.family;
+  without_checkpoints.cannot_checkpoint = true;
+  r.job.model.family = &without_checkpoints;
   return r;
 }
 

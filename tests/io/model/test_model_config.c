@@ -17,7 +17,7 @@ static plim_err parse(const char *text) {
 
 static bool has_family(const char *model_type) {
   for (size_t i = 0; i < plim_family_count; i++)
-    if (strcmp(plim_families[i].model_type, model_type) == 0) return true;
+    if (strcmp(plim_families[i]->model_type, model_type) == 0) return true;
   return false;
 }
 

@@ -1,6 +1,6 @@
-// Mixtral's mixture of experts, which takes the place of llama's MLP; all else is llama's.
-#ifndef PLIM_CORE_MIXTRAL_H
-#define PLIM_CORE_MIXTRAL_H
+// A mixture of experts in place of the MLP, as Mixtral has it.
+#ifndef PLIM_CORE_EXPERTS_H
+#define PLIM_CORE_EXPERTS_H
 
 #include "config.h"
 #include "expert_lora.h"

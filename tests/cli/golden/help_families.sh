@@ -1,0 +1,2 @@
+# The families, and what was recorded of each.
+$PLIMSOLL help families

@@ -1,0 +1,123 @@
+// The rows of families: each is complete, and what it says was recorded is in tests/truth.
+#include <string.h>
+
+#include "cases.h"
+#include "families.h"
+#include "test.h"
+#include "truth.h"
+
+static const char *const folders[] = {
+    "accelerate", "bare", "contrastive", "decoders", "encoders", "experts",   "families", "flash",
+    "kernels",    "more", "programs",    "saving",   "sharded",  "simulated", "zero_init"};
+
+// Measured rows, whose models are in models.json.
+static const char *const measured[] = {"steps", "sharded", "sharded_more", "sharded_ddp",
+                                       "zero_one_gpu"};
+
+static const struct {
+  unsigned bit;
+  const char *name;
+} kinds[] = {{PLIM_RECORDED_TRAINING, "training"},     {PLIM_RECORDED_QUANTISED, "quantised"},
+             {PLIM_RECORDED_FUSED_LOSS, "fused loss"}, {PLIM_RECORDED_LIGER, "Liger"},
+             {PLIM_RECORDED_SHARDED, "sharded"},       {PLIM_RECORDED_DEEPSPEED, "DeepSpeed"}};
+
+static unsigned kind_of(const plim_job *job) {
+  if (job->sharding.strategy > PLIM_SHARD_FSDP2) return PLIM_RECORDED_DEEPSPEED;
+  if (job->sharding.strategy != PLIM_SHARD_NONE) return PLIM_RECORDED_SHARDED;
+  unsigned bits = PLIM_RECORDED_TRAINING;
+  if (job->weights != PLIM_WEIGHTS_PLAIN) bits |= PLIM_RECORDED_QUANTISED;
+  if (job->recipe.loss == PLIM_LOSS_FUSED) bits |= PLIM_RECORDED_FUSED_LOSS;
+  if (job->recipe.uses_liger) bits |= PLIM_RECORDED_LIGER;
+  return bits;
+}
+
+typedef struct {
+  unsigned bits[64]; // of each family
+} record;
+
+static void mark(record *r, const json_t *row, const json_t *config) {
+  plim_job job;
+  if (!case_job(json_object_get(row, "case"), config, &job)) return;
+  for (size_t i = 0; i < plim_family_count; i++)
+    if (plim_families[i] == job.model.family) r->bits[i] |= kind_of(&job);
+}
+
+static void mark_recordings(record *r) {
+  truth_files files = truth_list(folders, sizeof folders / sizeof *folders);
+  for (size_t i = 0; i < files.len; i++) {
+    const char *text = truth_json(files.at[i].name);
+    json_t *row = text ? json_loads(text, 0, NULL) : NULL;
+    mark(r, row, json_object_get(row, "config"));
+    json_decref(row);
+  }
+  vec_free(&files);
+}
+
+static void mark_measured(record *r, const char *name, const json_t *models) {
+  char path[512];
+  snprintf(path, sizeof path, TEST_ROOT "/truth/%s.json", name);
+  json_t *rows = json_load_file(path, 0, NULL);
+  for (size_t i = 0; i < json_array_size(rows); i++) {
+    const json_t *row = json_array_get(rows, i);
+    const char *model = case_text(json_object_get(row, "case"), "model", "");
+    mark(r, row, json_object_get(models, model));
+  }
+  json_decref(rows);
+}
+
+// Pairs of a family and a kind in which the row and tests/truth disagree.
+static size_t count_differences(const record *r) {
+  size_t differences = 0;
+  for (size_t i = 0; i < plim_family_count; i++)
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+      bool is_said = plim_families[i]->recorded & kinds[k].bit,
+           is_there = r->bits[i] & kinds[k].bit;
+      if (is_said == is_there) continue;
+      printf("  %s, %s: the row says %s, tests/truth has %s\n", plim_families[i]->model_type,
+             kinds[k].name, is_said ? "recorded" : "not recorded", is_there ? "some" : "none");
+      differences++;
+    }
+  return differences;
+}
+
+TEST(what_a_family_says_was_recorded_is_there) {
+  record r = {0};
+  json_t *models = json_load_file(TEST_ROOT "/truth/models.json", 0, NULL);
+  mark_recordings(&r);
+  for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
+    mark_measured(&r, measured[i], models);
+  json_decref(models);
+  CHECK_U64(count_differences(&r), 0);
+}
+
+TEST(rows_are_whole_and_listed_by_their_name) {
+#define SAME_NAME(name) CHECK_STR(plim_family_##name.model_type, #name);
+  PLIM_FAMILIES(SAME_NAME)
+  for (size_t i = 0; i < plim_family_count; i++) {
+    const plim_family *f = plim_families[i];
+    CHECK(f->build && f->defaults.hidden && f->defaults.layers && f->defaults.vocabulary, "%s",
+          f->model_type);
+    CHECK(i == 0 || strcmp(plim_families[i - 1]->model_type, f->model_type) < 0,
+          "%s is out of order", f->model_type);
+    CHECK(f->is_encoder == (f->defaults.head == PLIM_HEAD_MASKED), "%s", f->model_type);
+  }
+}
+
+// What a family's code does is a trait of its row, not guessed from values that a file may change.
+TEST(width_of_heads_follows_the_family) {
+  static const struct {
+    const char *family;
+    double rotary_share;
+    int64_t head_dim; // of 512 among 8 heads, where the file says 96
+  } rows[] = {{"phi3", 0.25, 96}, {"phi3", 1, 96}, {"gpt_neox", 0.25, 64}, {"gpt_neox", 1, 64}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    plim_config c;
+    if (plim_config_init(&c, rows[i].family, NULL)) test_failed = true;
+    c.hidden = 512, c.heads = 8, c.kv_heads = 8, c.head_dim = 96;
+    c.rotary_share = rows[i].rotary_share;
+    CHECK(!plim_config_finish(&c, NULL), "%s", rows[i].family);
+    CHECK_U64(c.head_dim, rows[i].head_dim);
+  }
+}
+
+TEST_MAIN
