@@ -327,7 +327,7 @@ TEST(the_page_of_a_prediction_knows_places_and_tensors) {
   CHECK(predict(&args, &r), "no prediction");
   char *html = forecast(&r, capture_html);
   CHECK(html && strlen(html) < 2 * PLIM_MIB, "no page, or a large one");
-  CHECK(strstr(html, "\"step 2, backward (computing again), layer 3:"), "no places");
+  CHECK(strstr(html, "\"step 2, backward (recomputing), layer 3:"), "no places");
   CHECK(strstr(html, "\"lm_head, bf16 (64, 50257)\"") && strstr(html, "\"weights\""), "no tensors");
   CHECK(strstr(html, ",\"backward\"]") && strstr(html, "\"setup\":\"loading\""), "no phases");
   free(html);
