@@ -168,7 +168,7 @@ static void value_now(const plan_for_card *c, const plim_plan_change *x, char *t
 // What goes with the row above has no figures of its own.
 static const char *remark(const plan_for_card *c, const plim_plan_change *x) {
   bool is_consented = c->plan.concedes && c->asked.allowed[x->knob];
-  if (x->follows) return "goes with the row above";
+  if (x->follows) return "with the row above";
   if (x->is_asked) return "requested";
   return x->is_needed ? is_consented ? "needed to fit, allowed" : "needed to fit" : "";
 }
