@@ -196,12 +196,12 @@ def margin_section(runs):
     sure, wide = (sum(error / 100 <= m for error in others) for m in (verified, verified + unverified))
     held = sum(error / 100 <= verified + margin for error in ddp)
     lines = ["", "## What is marked unverified", "",
-             f"Of the recordings, {len(runs)} are of runs that `estimate` itself gives a reason to doubt. {len(ddp)} are of",
-             "DistributedDataParallel, whose peak depends on how long NCCL holds gradients: the interval is widened by",
-             f"{100 * margin:.1f} %, the least with which it holds 95 % of them ({held} of {len(ddp)}). The other {len(others)} get {100 * unverified:.0f} % more,",
-             "as do reasons that have no recording at all (other cards, say), for which nothing better is known.",
-             f"The {100 * verified:.1f} % of all runs hold {sure} of them, with these {wide}, and the worst is {max(others):.1f} % off. Of several reasons",
-             "the squares add up.", "",
+             f"`estimate` marks {len(runs)} of the recorded runs as unverified. {len(ddp)} of them use",
+             "DistributedDataParallel, whose peak depends on how long NCCL holds gradients: their interval is widened by",
+             f"{100 * margin:.1f} %, the smallest value that covers 95 % of them ({held} of {len(ddp)}). For the other {len(others)} it is widened by {100 * unverified:.0f} %,",
+             "and so it is for whatever has no recording at all (such as other cards), where nothing better is known.",
+             f"The {100 * verified:.1f} % interval of all runs covers {sure} of these {len(others)}, the wider one {wide}, and the largest error is {max(others):.1f} %.",
+             "If several reasons apply, the square root of the sum of their squares is used.", "",
              "| run | error of the device's memory |", "|---|---|"]
     for name, _, error in sorted(runs, key=lambda r: -abs(r[2])):
         if abs(error) >= 0.01:
@@ -214,20 +214,20 @@ def page_of(results, sharded, doubtful):
     for _, row, e in results:
         score.add(row, e)
     lines = ["# Accuracy: predicted against measured", "",
-             "Made by `make accuracy` from `tests/truth`; every row is one call of `plimsoll estimate`. Measured on one",
+             "`make accuracy` generates this page from `tests/truth`; every row is one call of `plimsoll estimate`. Measured on one",
              "NVIDIA H200 with torch 2.11.0, transformers 5.17.0 and peft 0.21.0, each run in a fresh process.", "",
              "| what | result |", "|---|---|",
              f"| runs that fit | {score.rows} |",
              f"| peak allocated equal to the byte | {score.equal_allocated} ({100 * score.equal_allocated / score.rows:.1f} %) |",
              f"| peak reserved equal to the byte | {score.equal_reserved} ({100 * score.equal_reserved / score.rows:.1f} %) |",
-             f"| worst error of either | {score.worst:.4f} % |",
-             f"| interval holds the measured memory of the device | {score.inside} ({100 * score.inside / score.rows:.1f} %) |",
-             f"| fits or runs out, told right | {score.right} of {score.verdicts} |"]
+             f"| largest error of either | {score.worst:.4f} % |",
+             f"| measured device memory within the predicted interval | {score.inside} ({100 * score.inside / score.rows:.1f} %) |",
+             f"| predicted correctly whether the run fits | {score.right} of {score.verdicts} |"]
     if score.times:
         lines.append(f"| step time, mean error ({len(score.times)} runs) | {sum(score.times) / len(score.times):.1f} % |")
-    titles = {"steps": "Training steps", "seeds": "Under the memory of an RTX 4090 and an RTX 5090",
+    titles = {"steps": "Training steps", "seeds": "Limited to the memory of an RTX 4090 and an RTX 5090",
               "timing": "Planning scenarios", "timing_more": "Other models and recipes",
-              "plans": "What plans chose, and settings near it, under the memory of smaller cards",
+              "plans": "Planned settings and similar ones, limited to the memory of smaller cards",
               "contrastive": "Contrastive losses of sentence-transformers, plain and cached"}
     for name, title in titles.items():
         lines += ["", f"## {title}", "", "| run | allocated, bytes | predicted | reserved, bytes | predicted |", "|---|---|---|---|---|"]

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 LAUNCHES = "it says how a run is started, not what is trained"
-ASKS = "the files do not say how many GPUs share the model by "
+ASKS = "the files do not set the number of GPUs, but they shard the model with "
 
 
 def unfollowed(model, family):
@@ -34,7 +34,7 @@ REFUSED = {
     "axolotl__gpt-oss__gpt-oss-120b-fft-fsdp2-offload.yaml":
         unfollowed("axolotl-ai-co/gpt-oss-120b-dequantized", "gpt_oss"),
     "axolotl__llama-3__qlora-fsdp-70b.yaml":
-        "quantised weights (nf4-double) that GPUs share by fsdp are not modelled",
+        "quantised weights (nf4-double) sharded by fsdp are not supported yet",
     "axolotl__llama-4__do-no-use-fa2__maverick-qlora-fsdp1.yaml":
         unfollowed("axolotl-quants/Llama-4-Maverick-17B-128E-Linearized-bnb-nf4-bf16", "llama4"),
     "axolotl__mistral-small__mistral-small-3.1-24B-lora.yml":
@@ -65,7 +65,7 @@ WITHOUT_WORLD = {
     "llama-factory__v1__train_lora__train_lora_sft.yaml": ASKS + "fsdp2",
 }
 WITH_WORLD = {
-    "torchtune__llama3__8B_qlora_single_device.yaml": "quantised weights that GPUs share are not modelled",
+    "torchtune__llama3__8B_qlora_single_device.yaml": "sharded quantised weights are not supported yet",
 }
 
 # Of those that are planned: the model, and what the file says of a run on 8 GPUs, or on one where 8 are refused.

@@ -48,7 +48,7 @@ static void note_others(const char *text, const plim_gpu *gpu, job_request *r) {
   for (size_t i = 0; i < count; i++) names[i] = others[i]->name;
   if (!count) return;
   plim_suggest_list(names, count, 4, list, sizeof list);
-  note_card(r, "%.40s is taken as %s; it could also be %s", text, gpu->name, list);
+  note_card(r, "%.40s is read as %s; it could also be %s", text, gpu->name, list);
 }
 
 static plim_err understand_card(const char *text, job_request *r, plim_error *error) {
@@ -77,7 +77,7 @@ static void look_for_card(job_request *r) {
   const plim_gpu *gpu = plim_gpu_present(cards[0].name, cards[0].total_bytes / PLIM_MIB);
   r->target = gpu ? plim_target_gpu(gpu) : plim_target_size(cards[0].total_bytes);
   snprintf(r->card, sizeof r->card, "%s", cards[0].name);
-  plim_note_add(&r->notes, "assumed.card", NULL, "no card is named: using the one in this machine");
+  plim_note_add(&r->notes, "assumed.card", NULL, "no card is given: using the one in this machine");
 }
 
 static plim_err understand_conf(const job_args *args, job_request *r, const char **source,
@@ -122,7 +122,7 @@ plim_err job_understand_link(const job_args *args, job_request *r, plim_error *e
   if (args->link != PLIM_LINK_NVLINK || !r->target.gpu || plim_gpu_nvlink_gbs(r->target.gpu) > 0)
     return PLIM_OK;
   plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "%s has no NVLink to more than one other card", r->card);
+      plim_fail(error, PLIM_ERR_ARGUMENT, "%s has NVLink to at most one other card", r->card);
   plim_error_hint(error, "--link pcie");
   return err;
 }

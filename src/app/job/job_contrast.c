@@ -30,9 +30,9 @@ static void take_as_one_pass(const job_args *args, job_request *r) {
 
 static plim_err check_columns(uint64_t columns, uint64_t fewest, plim_error *error) {
   if (columns >= fewest && columns <= MOST_COLUMNS) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--columns %llu: between 2 and %d",
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--columns %llu: it must be between 2 and %d",
                            (unsigned long long)columns, MOST_COLUMNS);
-  plim_error_hint(error, "an anchor and a positive are 2, every negative is one more");
+  plim_error_hint(error, "count the anchor and the positive as 2, and add 1 for each negative");
   return err;
 }
 
@@ -45,12 +45,15 @@ static uint64_t least_cached(const plim_recipe *c) {
 static plim_err check_cached(uint64_t at_once, const plim_recipe *c, plim_error *error) {
   uint64_t least = c->is_pairwise ? 1 : least_cached(c);
   if (!at_once || (at_once >= least && at_once <= MOST_CACHED)) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--cached-batch %llu: between %llu and %d",
-                           (unsigned long long)at_once, (unsigned long long)least, MOST_CACHED);
-  if (at_once > MOST_CACHED) plim_error_hint(error, "more than the batch is the whole batch");
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "--cached-batch %llu: it must be between %llu and %d",
+                (unsigned long long)at_once, (unsigned long long)least, MOST_CACHED);
+  if (at_once > MOST_CACHED)
+    plim_error_hint(error, "a value above the batch size means the whole batch");
   else
     plim_error_hint(
-        error, "%lld texts of %lld columns are %lld mini batches, of which %d can be predicted",
+        error,
+        "%lld texts in each of %lld columns make %lld mini batches; at most %d can be predicted",
         (long long)c->batch, (long long)c->columns,
         (long long)(c->columns * ((c->batch - 1) / (int64_t)at_once + 1)), PLIM_MOST_MINI_BATCHES);
   return err;
@@ -108,16 +111,17 @@ static uint64_t cached_batch(const project_job *p) {
 static uint64_t columns_of(project_job *p, const job_texts *found) {
   if (found->columns) return found->columns;
   if (found->data_columns) {
-    plim_note_add(&p->notes, "assumed.columns", NULL,
-                  "%llu texts per sample, from the name of the data set (--columns N to change)",
-                  (unsigned long long)found->data_columns);
+    plim_note_add(
+        &p->notes, "assumed.columns", NULL,
+        "assuming %llu texts per sample, from the name of the data set (--columns N to change)",
+        (unsigned long long)found->data_columns);
     return found->data_columns;
   }
   if (p->project.dialect == PLIM_DIALECT_SENTENCE)
-    plim_note_add(&p->notes, "assumed.columns", NULL,
-                  "the files do not say how many texts a sample has: %d assumed (--columns N to "
-                  "change)",
-                  JOB_COLUMNS);
+    plim_note_add(
+        &p->notes, "assumed.columns", NULL,
+        "the files do not set how many texts a sample has: assuming %d (--columns N to change)",
+        JOB_COLUMNS);
   return 0;
 }
 

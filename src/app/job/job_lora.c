@@ -8,7 +8,8 @@
 
 static plim_err unknown_target(const char *name, plim_error *error) {
   const char *close = plim_suggest(name, plim_projection_names, PLIM_PROJECTIONS);
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "adapters cannot go to \"%.64s\"", name);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "no layer for adapters is called \"%.64s\"", name);
   if (close) plim_error_hint(error, "did you mean %s?", close);
   else plim_error_hint(error, "--lora-targets q_proj,v_proj, or all-linear");
   return err;
@@ -45,10 +46,10 @@ const char *job_lora_targets(const job_args *args, const job_request *r) {
 plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error) {
   if (!args->lora_rank) return PLIM_OK;
   if (args->lora_rank > 65536)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "a rank of %llu is more than any layer has",
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "--lora-rank %llu is larger than any layer",
                      (unsigned long long)args->lora_rank);
   if (!(args->lora_dropout >= 0 && args->lora_dropout < 1))
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "a dropout of %g is not between 0 and 1",
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "--lora-dropout %g is not between 0 and 1",
                      args->lora_dropout);
   uint64_t bits = 0;
   plim_err err = understand_targets(job_lora_targets(args, r), &bits, error);

@@ -54,8 +54,9 @@ static void understand_dtype(const job_args *args, job_request *r) {
   r->job.dtype = PLIM_BF16;
   // Checkpoints of these families are mostly older than bf16.
   if (r->job.model.family->has_position_table || r->job.model.family->is_encoder_decoder)
-    plim_note_add(&r->notes, "assumed.dtype", "dtype",
-                  "bf16 assumed; checkpoints of this family are often float32: --dtype fp32");
+    plim_note_add(
+        &r->notes, "assumed.dtype", "dtype",
+        "assuming bf16; checkpoints of this architecture are often float32 (--dtype fp32)");
 }
 
 // T5 1.1 and Flan-T5 ("tie_word_embeddings": false) have a head of their own in their checkpoints, which
@@ -68,7 +69,7 @@ static void understand_head(const job_args *args, job_request *r) {
 
 static plim_err understand_model(const job_args *args, job_request *r, plim_error *error) {
   if (!args->model) {
-    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "which model?");
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "no model is given");
     plim_error_hint(error, "--model qwen2.5-7b, or --model path/to/config.json; plimsoll help "
                            "models lists the names");
     return err;
@@ -105,15 +106,16 @@ static plim_err understand_length(const job_args *args, job_request *r, plim_err
   uint64_t length = args->seq ? args->seq : most < DEFAULT_LENGTH ? most : DEFAULT_LENGTH;
   if (!args->seq)
     plim_note_add(&r->notes, "assumed.length", "sequence",
-                  "no sequence length is given: %llu tokens assumed (--seq N)",
+                  "no sequence length is given: assuming %llu tokens (--seq N to change)",
                   (unsigned long long)length);
   plim_err err = check_count("--seq", length, most, error);
   if (err && args->seq > most && most < 1 << 20)
-    plim_error_hint(error, "the model takes %llu tokens at most", (unsigned long long)most);
+    plim_error_hint(error, "the model supports at most %llu tokens", (unsigned long long)most);
   r->job.recipe.length = (int64_t)length;
   if (!err && args->batch * length > 1ull << 31)
-    err = plim_fail(error, PLIM_ERR_ARGUMENT, "%llu sequences of %llu tokens are too many",
-                    (unsigned long long)args->batch, (unsigned long long)length);
+    err =
+        plim_fail(error, PLIM_ERR_ARGUMENT, "%llu sequences of %llu tokens are too many to predict",
+                  (unsigned long long)args->batch, (unsigned long long)length);
   return err;
 }
 
@@ -201,11 +203,13 @@ static void understand_sharding(const job_args *args, job_request *r) {
 
 static plim_err check_wiring(const job_args *args, plim_error *error) {
   if (!args->nodes || args->world % args->nodes)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "%llu GPUs do not divide among %llu machines",
+    return plim_fail(error, PLIM_ERR_ARGUMENT,
+                     "%llu GPUs cannot be split evenly over %llu machines",
                      (unsigned long long)args->world, (unsigned long long)args->nodes);
   if (args->network < 0 || args->network > 1e6) {
-    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--network %g is no rate", args->network);
-    plim_error_hint(error, "--network 50 is 400 Gbit/s");
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                             "--network %g: it must be between 0 and 1000000 GB/s", args->network);
+    plim_error_hint(error, "--network 50 means 400 Gbit/s");
     return err;
   }
   return PLIM_OK;
@@ -217,12 +221,13 @@ static plim_err check_sharding(const job_args *args, plim_error *error) {
   bool is_sharded = args->strategy != PLIM_SHARD_NONE;
   bool needs_it = args->offload >= JOB_OFFLOAD_OPTIMIZER;
   if (!err && args->world > 1 && !is_sharded) {
-    err = plim_fail(error, PLIM_ERR_ARGUMENT, "how do %llu GPUs share the work?",
+    err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                    "--world %llu needs a strategy that divides the work between GPUs",
                     (unsigned long long)args->world);
     plim_error_hint(error, "--strategy ddp, or fsdp2, zero1, zero2, zero3");
   }
   if (!err && needs_it && args->strategy < PLIM_SHARD_FSDP2) {
-    err = plim_fail(error, PLIM_ERR_ARGUMENT, "--offload %s needs a strategy that does it",
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "--offload %s needs a strategy that supports it",
                     job_offloads[args->offload]);
     plim_error_hint(error, "--strategy fsdp2, or zero2, zero3");
   }
@@ -335,7 +340,7 @@ void job_describe_recipe(const job_request *r, const job_args *args, char *text,
            times, (int)c->length, args->optimizer, checkpoints[c->checkpoint],
            plim_attention_names[args->attention], loss,
            c->is_trainer ? "Trainer"
-           : c->is_bare  ? "shortest loop"
+           : c->is_bare  ? "minimal manual loop"
                          : "manual loop",
            shared);
 }

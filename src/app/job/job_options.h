@@ -68,81 +68,83 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
 // Rows for the command's table of options; AT(field) is the offset of job.field.
 // clang-format off
 #define JOB_OPTIONS(AT)                                                                            \
-  {"model", 'm', "MODEL", CLI_MODEL, AT(model),                                                   \
-   "a name of the catalogue, an id in the Hugging Face cache, or a config.json", NULL},            \
+  {"model", 'm', "MODEL", CLI_MODEL, AT(model),                                                    \
+   "a model name, an id in the Hugging Face cache, or the path of a config.json", NULL},           \
   {"batch", 'b', "N", CLI_UINT, AT(batch), "sequences per forward pass (default: 1)", NULL},       \
   {"seq", 's', "N", CLI_UINT, AT(seq),                                                             \
-   "tokens per sequence (default: 2048, or what the model can)", NULL},                            \
+   "tokens per sequence (default: 2048, or the model's maximum if that is less)", NULL},           \
   {"target-seq", 0, "N", CLI_UINT, AT(target_seq),                                                 \
-   "tokens per target of an encoder-decoder (default: as --seq)", NULL},                           \
+   "tokens per target sequence of an encoder-decoder (default: as --seq)", NULL},                  \
   {"dtype", 0, "TYPE", CLI_CHOICE, AT(dtype),                                                      \
-   "of the parameters (default: the checkpoint's, as transformers 5 does; else bf16)", job_dtypes},                          \
-  {"amp", 0, "TYPE", CLI_CHOICE, AT(amp), "autocast to this type (default: none)", job_amps},      \
-  {"lora-rank", 0, "R", CLI_UINT, AT(lora_rank), "train peft's adapters of this rank", NULL},      \
-  {"lora-alpha", 0, "A", CLI_NUMBER, AT(lora_alpha), "their scale; changes no memory", NULL},      \
-  {"lora-dropout", 0, "P", CLI_NUMBER, AT(lora_dropout), "their dropout (default: 0)", NULL},      \
+   "dtype of the parameters (default: the checkpoint's, as in transformers 5, or bf16)", job_dtypes}, \
+  {"amp", 0, "TYPE", CLI_CHOICE, AT(amp), "autocast to this dtype (default: none)", job_amps},     \
+  {"lora-rank", 0, "R", CLI_UINT, AT(lora_rank), "train LoRA adapters of this rank, as peft does", NULL}, \
+  {"lora-alpha", 0, "A", CLI_NUMBER, AT(lora_alpha), "scale of the adapters; does not affect memory", NULL}, \
+  {"lora-dropout", 0, "P", CLI_NUMBER, AT(lora_dropout), "dropout of the adapters (default: 0)", NULL}, \
   {"lora-targets", 0, "LIST", CLI_STRING, AT(lora_targets),                                        \
-   "the layers they go to: q_proj,v_proj (default: all-linear)", NULL},                            \
+   "layers that get adapters, such as q_proj,v_proj (default: all-linear)", NULL},                 \
   {"lora-dtype", 0, "TYPE", CLI_CHOICE, AT(lora_dtype),                                            \
-   "their type (default: fp32, as peft does)", job_lora_dtypes},                                   \
+   "dtype of the adapters (default: fp32, as in peft)", job_lora_dtypes},                          \
   {"checkpoint", 'c', NULL, CLI_FLAG, AT(checkpoint), "gradient checkpointing", NULL},             \
-  {"reentrant", 0, NULL, CLI_FLAG, AT(reentrant), "checkpointing with use_reentrant=True", NULL},  \
+  {"reentrant", 0, NULL, CLI_FLAG, AT(reentrant), "gradient checkpointing with use_reentrant=True", NULL}, \
   {"attention", 0, "KIND", CLI_CHOICE, AT(attention),                                              \
-   "attn_implementation; flash: flash_attention_2 (default: sdpa)", plim_attention_names},                                         \
+   "attention implementation; flash means flash_attention_2 (default: sdpa)", plim_attention_names}, \
   {"mask", 0, "KIND", CLI_CHOICE, AT(mask),                                                        \
-   "attention_mask: none, all ones, with padding, or padded to the longest of the batch, so "      \
-   "that one sequence has no padding (default: none)", plim_mask_names},                                 \
-  {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "adamw (fused), adamw-foreach, adamw-8bit, sgd, lion, ... or a name of "        \
-   "TrainingArguments (default: adamw)", NULL},          \
+   "attention mask: none, all ones, with padding, or padded to the longest sequence of the batch " \
+   "(a batch of 1 then has no padding; default: none)", plim_mask_names},                               \
+  {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "adamw (fused), adamw-foreach, adamw-8bit, sgd, lion, ... or a name that " \
+   "TrainingArguments accepts (default: adamw)", NULL},                                            \
   {"accumulate", 'a', "N", CLI_UINT, AT(accumulate),                                               \
    "forward passes per optimizer step (default: 1)", NULL},                                        \
-  {"no-clip", 0, NULL, CLI_FLAG, AT(no_clip), "no clip_grad_norm_", NULL},                         \
+  {"no-clip", 0, NULL, CLI_FLAG, AT(no_clip), "do not clip gradients (no clip_grad_norm_)", NULL}, \
   {"loss", 0, "KIND", CLI_CHOICE, AT(loss),                                                        \
-   "cross entropy of all logits, in chunks, fused as Liger-Kernel does, or in eighths as torchtune " \
-   "does; contrastive: embeddings "                                                                \
-   "compared, as sentence-transformers does (default: full)", plim_loss_names},                      \
-  {"loss-chunk", 0, "N", CLI_UINT, AT(loss_chunk), "tokens per chunk (default: 512)", NULL},       \
+   "full: cross entropy of all logits at once; chunked: in chunks in the model; "    \
+   "chunked-loop: in chunks in the training loop; fused: as in Liger-Kernel; "                      \
+   "eighths, eighths-listed: in eight chunks, as in torchtune; contrastive: compares embeddings, as in " \
+   "sentence-transformers (default: full)", plim_loss_names},                                      \
+  {"loss-chunk", 0, "N", CLI_UINT, AT(loss_chunk), "tokens per chunk of a chunked loss (default: 512)", NULL}, \
   {"columns", 0, "N", CLI_UINT, AT(columns),                                                       \
-   "texts of a contrastive loss: an anchor, a positive, negatives (default: 2)", NULL},            \
+   "texts per sample of a contrastive loss: anchor, positive, negatives (default: 2)", NULL},      \
   {"cached-batch", 0, "N", CLI_UINT, AT(cached_batch),                                             \
-   "sequences at a time of a cached one, its mini_batch_size (default: it is no cached one)", NULL}, \
+   "mini_batch_size of a cached contrastive loss (default: not a cached loss)", NULL},             \
   {"pooling", 0, "KIND", CLI_CHOICE, AT(pooling),                                                  \
-   "how their tokens become an embedding (default: mean)", plim_pooling_names},                    \
-  {"liger", 0, NULL, CLI_FLAG, AT(liger), "Liger-Kernel's norms, rotary positions, MLPs", NULL},   \
+   "pooling of tokens into an embedding, for a contrastive loss (default: mean)", plim_pooling_names}, \
+  {"liger", 0, NULL, CLI_FLAG, AT(liger), "use Liger-Kernel's norms, rotary embeddings and MLPs", NULL}, \
   {"weights", 0, "KIND", CLI_CHOICE, AT(weights),                                                  \
-   "frozen weights as bitsandbytes keeps them (default: plain)", plim_weights_names},                     \
+   "quantisation of the frozen weights by bitsandbytes (default: plain, not quantised)", plim_weights_names}, \
   {"prepare", 0, "HOW", CLI_CHOICE, AT(prepare),                                                   \
-   "of quantised weights: what is not quantised made float32 by peft's "                           \
-   "prepare_model_for_kbit_training, or left as it is (default: what the files do, or peft)",      \
+   "with quantised weights: peft calls prepare_model_for_kbit_training, which converts the others "  \
+   "to float32; none leaves them in their dtype (default: what the files do, or peft)",                \
    job_prepares},                                                                                  \
   {"offload", 0, "WHAT", CLI_CHOICE, AT(offload),                                                  \
-   "keep on the host: activations, checkpoints, the optimizer, or parameters too", job_offloads},               \
+   "offload to host memory; parameters includes the optimizer (default: none)", job_offloads},     \
   {"strategy", 0, "NAME", CLI_CHOICE, AT(strategy),                                                \
-   "how several GPUs share the work (default: none)", plim_strategy_names},                        \
-  {"world", 0, "N", CLI_UINT, AT(world), "GPUs (default: 1)", NULL},                               \
-  {"nodes", 0, "N", CLI_UINT, AT(nodes), "machines they are in (default: 1)", NULL},               \
+   "sharding strategy for several GPUs (default: none)", plim_strategy_names},                     \
+  {"world", 0, "N", CLI_UINT, AT(world), "number of GPUs (default: 1)", NULL},                     \
+  {"nodes", 0, "N", CLI_UINT, AT(nodes), "number of machines that the GPUs are in (default: 1)", NULL}, \
   {"link", 0, "KIND", CLI_CHOICE, AT(link),                                                        \
-   "between GPUs of one machine (default: NVLink on SXM cards, PCIe on others)", job_links},       \
+   "link between GPUs of one machine (default: NVLink on SXM cards, PCIe on others)", job_links},  \
   {"network", 0, "GB/S", CLI_NUMBER, AT(network),                                                  \
-   "of one machine to the others, in each direction (default: 12, which is 100 Gbit/s)", NULL},    \
+   "network bandwidth per machine and direction (default: 12, which is 100 Gbit/s)", NULL},        \
   {"no-reshard", 0, NULL, CLI_FLAG, AT(no_reshard),                                                \
-   "FSDP2 keeps a layer's parameters after its forward", NULL},                                    \
+   "FSDP2: keep a layer's full parameters after its forward pass", NULL},                          \
   {"reduce-dtype", 0, "TYPE", CLI_CHOICE, AT(reduce_dtype),                                        \
-   "FSDP2 reduces gradients in this type (default: fp32; Trainer: that of --amp)", job_reduce_dtypes}, \
-  {"bucket-views", 0, NULL, CLI_FLAG, AT(bucket_views), "DDP's gradient_as_bucket_view", NULL},    \
+   "FSDP2: dtype in which gradients are reduced (default: fp32; Trainer: as --amp)", job_reduce_dtypes}, \
+  {"bucket-views", 0, NULL, CLI_FLAG, AT(bucket_views), "DDP: set gradient_as_bucket_view=True", NULL}, \
   {"delete-outputs", 0, NULL, CLI_FLAG, AT(delete_outputs),                                        \
-   "the loop lets go of the model's outputs after backward", NULL},                                \
+   "the training loop frees the model's outputs after backward", NULL},                            \
   {"loop", 0, "KIND", CLI_CHOICE, AT(loop),                                                        \
-   "a plain loop, transformers.Trainer, or the shortest loop (default: manual)", job_loops},                          \
+   "a manual loop, transformers.Trainer, or a minimal manual loop (default: manual)", job_loops},  \
   {"load", 0, "HOW", CLI_CHOICE, AT(load),                                                         \
-   "from_pretrained to the CPU and moved, straight to the card with device_map, random weights "   \
-   "built there, or under zero.Init, whole on no GPU (default: pretrained)", job_loads},           \
+   "pretrained: from_pretrained on the CPU, then moved to the card; device-map: directly to the "  \
+   "card; init: random weights on the card; sharded: under zero.Init, never whole on one GPU "     \
+   "(default: pretrained)", job_loads},                                                            \
   {"steps", 0, "N", CLI_UINT, AT(steps), "optimizer steps to simulate (default: 3)", NULL},        \
-  {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf), "PYTORCH_CUDA_ALLOC_CONF", NULL},           \
-  {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),                                                        \
-   "a card by name, or its size: RTX 4090, 24GiB (default: the one in this machine)", NULL},       \
+  {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf), "allocator settings, as in PYTORCH_CUDA_ALLOC_CONF", NULL}, \
+  {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),                                                          \
+   "card by name or by size: RTX 4090, 24GiB (default: the one in this machine)", NULL},           \
   {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),                                                 \
-   "memory PyTorch may take, as set_per_process_memory_fraction would allow", NULL}
+   "memory PyTorch may use, as set by set_per_process_memory_fraction", NULL}
 // clang-format on
 
 // A job and the card it is for, as understood.

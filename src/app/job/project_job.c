@@ -90,7 +90,7 @@ void project_job_note_fixed(project_job *p) {
     plim_knob knob = plim_plan_knobs[i];
     const plim_project_knob *k = &p->project.knobs[knob];
     if (!k->is_fixed) continue;
-    note(p, "fixed.value", name_of(knob), "%s is not changed: %s", name_of(knob), k->why);
+    note(p, "fixed.value", name_of(knob), "%s will not be changed: %s", name_of(knob), k->why);
     if (k->place_count)
       plim_note_at(&p->notes, p->project.files.at[k->places[0].file]->path,
                    k->places[0].setting->line);
@@ -160,16 +160,17 @@ static void hint_count(const project_job *p, const asked_count *c, plim_error *e
   if (is_count && c->knob == PLIM_KNOB_LORA_RANK)
     plim_error_hint(error, "%s %lld, or 0 for no adapters", c->option, (long long)origin.integer);
   else if (is_count && k->place_count > 1)
-    plim_error_hint(error, "which one counts: --set %s=%s:%s or --set %s=%s:%s", knob,
+    plim_error_hint(error, "name the setting that counts: --set %s=%s:%s or --set %s=%s:%s", knob,
                     p->project.files.at[k->places[0].file]->path, first->key, knob,
                     p->project.files.at[k->places[1].file]->path, k->places[1].setting->key);
   else if (is_count)
-    plim_error_hint(error, "%s %lld, or which one counts: --set %s=%s:%s", c->option,
+    plim_error_hint(error, "%s %lld, or name the setting that counts: --set %s=%s:%s", c->option,
                     (long long)origin.integer, knob, p->project.files.at[k->places[0].file]->path,
                     first->key);
   else if (first) plim_error_hint(error, "%s %s", c->option, c->example);
   else
-    plim_error_hint(error, "%s %s, or where it is: --set %s=FILE:KEY", c->option, c->example, knob);
+    plim_error_hint(error, "%s %s, or name its place: --set %s=FILE:KEY", c->option, c->example,
+                    knob);
 }
 
 static plim_err refuse_count(const project_job *p, const asked_count *c, plim_error *error) {
@@ -178,7 +179,7 @@ static plim_err refuse_count(const project_job *p, const asked_count *c, plim_er
   plim_err err = k->origin == PLIM_UNCLEAR
                      ? plim_fail(error, PLIM_ERR_ARGUMENT, "%s (%s) is not clear: %s", knob->name,
                                  knob->what, k->why)
-                     : plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say %s (%s)",
+                     : plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not set %s (%s)",
                                  knob->name, knob->what);
   hint_count(p, c, error);
   if (!k->place_count) return err;

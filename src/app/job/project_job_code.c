@@ -39,8 +39,8 @@ void project_job_note_code(project_job *p, const job_args *a) {
     bool is_told = job_is_typed(a, (const char *)a + code[i].at);
     if (!path || is_told || p->project.knobs[code[i].knob].origin == PLIM_EXPLICIT) continue;
     plim_note_add(&p->notes, "unread.code", plim_knob_table[code[i].knob].name,
-                  "%s %s (%s) in code that is not followed: if it runs, add %s", path, code[i].what,
-                  code[i].word, code[i].option);
+                  "%s %s (%s) in code that plimsoll cannot follow: if that code runs, add %s", path,
+                  code[i].what, code[i].word, code[i].option);
     plim_note_at(&p->notes, path, 0);
   }
 }

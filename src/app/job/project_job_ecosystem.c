@@ -110,7 +110,7 @@ void project_job_note_one(project_job *p, const job_args *a) {
   for (size_t i = 0; i < p->project.files.len; i++)
     if (p->project.files.at[i]->settings.format > PLIM_FORMAT_TOML) return;
   note(p, "assumed.gpus", "world",
-       "the files do not say how many GPUs there are: one assumed (--world N for more)");
+       "the files do not set the number of GPUs: assuming one (--world N for more)");
 }
 
 // torchtune says neither how many GPUs there are nor, mostly, how long a sequence may be.
@@ -122,7 +122,7 @@ static void note_open(project_job *p, const job_args *a) {
          "longest with --seq N");
   if (p->run.world.origin == PLIM_ABSENT && !job_is_typed(a, &a->world))
     note(p, "assumed.gpus", "world",
-         "one GPU assumed; torchtune's distributed recipes shard with FSDP2 (--world N)");
+         "assuming one GPU; torchtune's distributed recipes shard with FSDP2 (--world N)");
 }
 
 // torchtune's and Axolotl's.

@@ -12,18 +12,23 @@ static plim_err refuse_nameless(const project_job *p, plim_error *error) {
   if (err) return err;
   const plim_setting *odd = is_unclear ? NULL : plim_project_odd_model(&p->project);
   if (odd && !missing) {
-    err =
-        plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                  "%.40s is \"%.96s\", which is no model that is known", odd->key, odd->value.text);
-    plim_error_hint(error, "one of the same shape: --model NAME, or the path of a config.json");
+    err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                    "%.40s is \"%.96s\", which is not a model plimsoll knows", odd->key,
+                    odd->value.text);
+    plim_error_hint(
+        error,
+        "name a model of the same shape with --model NAME, or give the path of its config.json");
     return err;
   }
-  err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say which model%s%s%s%.120s%s",
-                is_unclear ? ": " : "", is_unclear ? model->why : "", missing ? "; they name " : "",
-                missing ? missing : "", missing ? ", which is not here" : "");
-  if (missing) plim_error_hint(error, "give %.160s as well, or --model NAME", missing);
-  else plim_error_hint(error, "--model NAME, as the hub or `plimsoll help models` has it");
+  err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not name the model%s%s%s%.120s%s",
+                  is_unclear ? ": " : "", is_unclear ? model->why : "",
+                  missing ? "; they refer to " : "", missing ? missing : "",
+                  missing ? ", which was not found" : "");
+  if (missing) plim_error_hint(error, "add %.160s to the command, or give --model NAME", missing);
+  else
+    plim_error_hint(
+        error,
+        "--model NAME, with its id on the Hugging Face hub or a name from plimsoll help models");
   return err;
 }
 
@@ -55,9 +60,9 @@ static plim_err refuse_shared_bits(const project_job *p, const job_args *a, plim
   if (is_typed || !is_shared || !is_quantised) return PLIM_OK;
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                "quantised weights (%s) that GPUs share by %s are not modelled", bits, strategy);
+                "quantised weights (%s) sharded by %s are not supported yet", bits, strategy);
   long long world = project_job_count(p, PLIM_KNOB_WORLD);
-  plim_error_hint(error, "--strategy ddp --world %lld # keeps them whole on each GPU",
+  plim_error_hint(error, "--strategy ddp --world %lld # keeps the whole weights on each GPU",
                   world > 1 ? world : 8);
   return err;
 }

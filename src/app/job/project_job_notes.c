@@ -60,9 +60,9 @@ static void note_unclear(project_job *p, const job_args *a) {
   } words[] = {
       {PLIM_KNOB_CHECKPOINT, "checkpointing", "off", offsetof(job_args, checkpoint)},
       {PLIM_KNOB_PRECISION, "the precision", "none", offsetof(job_args, amp)},
-      {PLIM_KNOB_DTYPE, "the type of the parameters", "bf16", offsetof(job_args, dtype)},
+      {PLIM_KNOB_DTYPE, "the dtype of the parameters", "bf16", offsetof(job_args, dtype)},
       {PLIM_KNOB_QUANTISATION, "the quantisation", "plain", offsetof(job_args, weights)},
-      {PLIM_KNOB_LORA_TARGETS, "where adapters are put", "all-linear",
+      {PLIM_KNOB_LORA_TARGETS, "which layers have adapters", "all-linear",
        offsetof(job_args, lora_targets)},
   };
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

@@ -10,8 +10,8 @@ static bool is_sharded(const project_job *p, const job_args *a) {
 }
 
 static plim_err ask(const char *why, const char *more, plim_error *error) {
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not say how many GPUs %s%s", why, more);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "the files do not set the number of GPUs, but %s%s", why, more);
   plim_error_hint(error, "--world 8");
   return err;
 }
@@ -66,13 +66,11 @@ plim_err project_job_check_world(project_job *p, const job_args *a, plim_error *
   bool is_zero = strncmp(p->run.strategy.text, "zero", 4) == 0;
   if (is_sharded(p, a) && is_zero && is_plain_script(&p->project))
     plim_note_add(&p->notes, "assumed.gpus", "world",
-                  "no launcher is named: one GPU assumed (--world N for more)");
-  else if (is_sharded(p, a)) return ask("share the model by ", p->run.strategy.text, error);
+                  "the files have no launcher: assuming one GPU (--world N for more)");
+  else if (is_sharded(p, a)) return ask("they shard the model with ", p->run.strategy.text, error);
   if (a->accumulate == JOB_UNSET && plim_project_accumulation(&p->project, 1, 1, &steps))
-    return ask(
-        "there are, and gradient accumulation depends on it (it is the global batch divided by "
-        "micro batch and GPUs)",
-        "", error);
+    return ask("gradient accumulation depends on it (global batch divided by micro batch and GPUs)",
+               "", error);
   return PLIM_OK;
 }
 

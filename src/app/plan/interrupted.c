@@ -7,9 +7,9 @@
 #include "text.h"
 
 static const char *const sides[] = {
-    [PLIM_FILE_OLD] = "is still old",
-    [PLIM_FILE_NEW] = "is new",
-    [PLIM_FILE_OTHER] = "was changed since",
+    [PLIM_FILE_OLD] = "has its old contents",
+    [PLIM_FILE_NEW] = "has its new contents",
+    [PLIM_FILE_OTHER] = "has changed since",
 };
 
 static void list_files(const plim_changes *c, interrupted *out) {
@@ -27,7 +27,7 @@ static void describe(const plim_changes *c, interrupted *out) {
   snprintf(out->what, sizeof out->what, "plimsoll %s was interrupted in this folder",
            is_undo ? "undo" : "apply");
   snprintf(out->fix, sizeof out->fix, "plimsoll undo   %s",
-           is_undo ? "completes it" : "takes it back");
+           is_undo ? "completes it" : "rolls it back");
   list_files(c, out);
 }
 
@@ -38,7 +38,7 @@ bool interrupted_find(interrupted *out) {
   plim_err err = plim_changeset_look(".", &changes, &error);
   if (err) {
     snprintf(out->what, sizeof out->what, "%.200s: %.100s", error.file, error.message);
-    snprintf(out->fix, sizeof out->fix, "plimsoll undo   says more");
+    snprintf(out->fix, sizeof out->fix, "plimsoll undo   reports the details");
   } else if (changes.count) describe(&changes, out);
   plim_changes_clear(&changes);
   return *out->what;

@@ -360,7 +360,7 @@ static plim_err add_command(const launch *l, manual_steps *out, plim_error *erro
     snprintf(lines, sizeof lines, "%s\n%s\n", line, batch);
     return manual_step_add(out, "command", PLIM_KNOBS, lines, error,
                            "start it on every machine, with HEAD set to the first machine's "
-                           "name%s; or all at once with the sbatch line",
+                           "name%s; or start all of them with the sbatch line",
                            strstr(line, "SLURM") ? " and SLURM_NODEID to its number from 0" : "");
   }
   snprintf(lines, sizeof lines, "%s\n", line);

@@ -26,9 +26,9 @@ static plim_err knob_of(const char *name, plim_knob *out, plim_error *error) {
 }
 
 static plim_err too_many(plim_knob knob, plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "more than %d values of %s", PLIM_MAX_VALUES,
-                           plim_knob_table[knob].name);
-  plim_error_hint(error, "fewer, further apart");
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--try lists more than %d values of %s",
+                           PLIM_MAX_VALUES, plim_knob_table[knob].name);
+  plim_error_hint(error, "give fewer values, further apart");
   return err;
 }
 
@@ -66,7 +66,7 @@ static plim_err read_domain(plim_plan_request *r, const char *text, plim_error *
   char *copy = strdup(text), *values = copy ? strchr(copy, '=') : NULL;
   plim_knob knob = PLIM_KNOBS;
   plim_err err = PLIM_OK;
-  if (!copy) return plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
+  if (!copy) return plim_fail(error, PLIM_ERR_NOMEM, "this machine does not have enough memory");
   if (!values || !values[1]) err = not_knob_value(text, error);
   else {
     *values++ = 0;
@@ -132,7 +132,7 @@ static plim_err read_batch(const plan_args *args, plim_plan_request *r, plim_err
     r->effective_batch = (uint64_t)(c->batch * (c->accumulate > 1 ? c->accumulate : 1) * r->world);
     if (r->effective_batch <= PLIM_MAX_BATCH) return PLIM_OK;
     return plim_fail(error, PLIM_ERR_ARGUMENT,
-                     "a batch of %llu sequences: at most %d can be planned",
+                     "an effective batch of %llu sequences is more than the %d that can be planned",
                      (unsigned long long)r->effective_batch, PLIM_MAX_BATCH);
   }
   if (strcmp(args->effective_batch, "any") == 0) return PLIM_OK;
@@ -142,15 +142,16 @@ static plim_err read_batch(const plan_args *args, plim_plan_request *r, plim_err
     r->effective_batch = value;
     return PLIM_OK;
   }
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--effective-batch %.48s: a number, or any",
-                           args->effective_batch);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "--effective-batch %.48s: it must be a number, or any",
+                args->effective_batch);
   return err;
 }
 
 static plim_err no_share(const char *text, plim_error *error) {
   plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "--margin %.48s is no share of the memory", text);
-  plim_error_hint(error, "--margin 0.05 and --margin 5%% leave a twentieth free");
+      plim_fail(error, PLIM_ERR_ARGUMENT, "--margin %.48s is not a fraction of the memory", text);
+  plim_error_hint(error, "--margin 0.05 and --margin 5%% both leave 5 %% free");
   return err;
 }
 

@@ -21,7 +21,7 @@ void apply_say_if_unseen(const char *what) {
 
 void apply_print_earlier(const plim_changes *earlier) {
   for (size_t i = 0; i < earlier->count; i++)
-    apply_note(cli_format("an interrupted call was %s: %s",
+    apply_note(cli_format("an earlier, interrupted apply or undo was %s: %s",
                           earlier->way == PLIM_CHANGES_COMPLETED ? "completed" : "rolled back",
                           earlier->files[i].path));
 }

@@ -40,9 +40,9 @@ static plim_err check_unchanged(const plim_project_file *f, const plim_plan_sour
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.200s has changed since the plan was made", f->path);
   if (plim_changeset_made(".", f->path, &now))
-    plim_error_hint(error, "it is as plimsoll apply left it; to write another rung: plimsoll undo, "
-                           "then apply again");
-  else plim_error_hint(error, "plan again: plimsoll plan FILES --gpu CARD --out plan.json");
+    plim_error_hint(error, "plimsoll apply has already written it; to write another rung, run "
+                           "plimsoll undo first, then apply again");
+  else plim_error_hint(error, "make a new plan: plimsoll plan FILES --gpu CARD --out plan.json");
   return err;
 }
 
@@ -60,7 +60,8 @@ static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_e
   for (size_t i = 0; !err && i < plan->files.len; i++)
     err = plim_project_read(p, plan->files.at[i].path, error);
   if (err == PLIM_ERR_IO && !plim_is_file(error->file))
-    plim_error_hint(error, "paths of a plan are from the folder it was made in: cd there first");
+    plim_error_hint(error,
+                    "paths in a plan are relative to the folder it was made in: cd there first");
   for (size_t i = 0; !err && i < p->files.len && i < plan->files.len; i++)
     err = check_unchanged(p->files.at[i], &plan->files.at[i], error);
   return err ? err : finish_project(plan, p, error);
@@ -98,18 +99,20 @@ static void list_left(const plim_plan_file *plan, const apply_args *args, const 
 
 // Half a plan can be worse than none: a larger batch without the loss in chunks that made room for it.
 static plim_err refuse_half(const plim_plan_file *plan, const apply_args *args, plim_error *error) {
-  char what[200], done[120], needs[96] = "may need too much";
+  char what[200], done[120], needs[96] = "may not fit";
   list_left(plan, args, ", ", "", what, sizeof what);
   list_left(plan, args, "--done ", " ", done, sizeof done);
   if (plan->fits_as_written || !*what) return PLIM_OK;
   if (plan->as_written_bytes)
-    snprintf(needs, sizeof needs, "needs %s, which does not fit",
+    snprintf(needs, sizeof needs, "need %s, which does not fit",
              units_bytes(plan->as_written_bytes).text);
-  plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                "the files have no place for %s, and without that the rest %s", what, needs);
+  plim_err err = plim_fail(
+      error, PLIM_ERR_UNSUPPORTED,
+      "%s cannot be written into your files, and without it the other changes %s", what, needs);
   done[strlen(done) - 1] = 0; // a blank
-  plim_error_hint(error, "do it by hand, then add %s; or plan without it", done);
+  plim_error_hint(
+      error, "make this change by hand, then run apply again with %s; or make a plan without it",
+      done);
   return err;
 }
 
@@ -119,10 +122,12 @@ static plim_err refuse_empty(const plim_plan_file *plan, const apply_args *args,
   char what[200];
   list_left(plan, args, ", ", "", what, sizeof what);
   plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "this rung changes nothing that can be written%s%s",
-                *what ? "; left to do by hand: " : "", what);
-  if (*what) plim_error_hint(error, "do it by hand, or plan without it");
-  else plim_error_hint(error, "the files are as it wants them, or what it asks is done by hand");
+      plim_fail(error, PLIM_ERR_ARGUMENT, "this rung has no changes to write into your files%s%s",
+                *what ? "; change by hand: " : "", what);
+  if (*what) plim_error_hint(error, "make this change by hand, or make a plan without it");
+  else
+    plim_error_hint(
+        error, "your files already have these settings, or the rest is marked as done by hand");
   return err;
 }
 
@@ -189,8 +194,8 @@ static plim_err write_all(const file_changes *changes, bool outside, bool as_jso
   apply_print_earlier(&result.earlier);
   if (!err) apply_print_done(&result.done, "changed", as_json);
   if (!err && !as_json && result.done.count)
-    printf("plimsoll undo%s   takes it back\n", is_outside(&result.done) ? " --outside" : "");
-  if (!err) apply_say_if_unseen("the plan was applied, and plimsoll undo takes it back");
+    printf("plimsoll undo%s   restores the files\n", is_outside(&result.done) ? " --outside" : "");
+  if (!err) apply_say_if_unseen("the plan was applied; plimsoll undo restores the files");
   plim_changeset_result_clear(&result);
   return err;
 }
@@ -249,7 +254,8 @@ static bool is_applied(const plim_plan_file *plan) {
 static void say_applied(bool as_json, bool is_dry) {
   if (as_json) apply_print_done(&(plim_changes){0}, "changed", true);
   else
-    fprintf(is_dry ? stderr : stdout, "already applied: the files are as this plan makes them\n");
+    fprintf(is_dry ? stderr : stdout,
+            "already applied: your files have the settings of this plan\n");
 }
 
 static void note_outside(const file_changes *changes) {
@@ -258,7 +264,7 @@ static void note_outside(const file_changes *changes) {
     is_outside = plim_path_is_outside(changes->at[i].path);
   if (is_outside)
     apply_note(
-        cli_format("some files lie outside this folder; apply this diff with git -C / apply"));
+        cli_format("some files are outside this folder; apply this diff with git -C / apply"));
 }
 
 static plim_err show_diff(const plim_project *p, const plim_plan_file *plan,
@@ -341,44 +347,42 @@ static int run(const cli_call *call) {
 }
 
 static const cli_positional positionals[] = {
-    {"PLAN", "what plimsoll plan --out wrote", CLI_FILE, 1, 1, NULL},
+    {"PLAN", "plan file written by plimsoll plan --out", CLI_FILE, 1, 1, NULL},
     {0},
 };
 
 static const cli_option options[] = {
     {"dry-run", 'n', NULL, CLI_FLAG, offsetof(apply_args, dry_run),
-     "print a diff that git apply takes, and change nothing; exit 1: apply would refuse", NULL},
+     "print a diff for git apply and change nothing; exit code 1 means that apply would refuse",
+     NULL},
     {"rung", 0, "N", CLI_UINT, offsetof(apply_args, rung),
-     "the rung of the ladder to write (default: 1, the fastest)", NULL},
+     "which of the plan's fallbacks to write (default: 1, the fastest)", NULL},
     {"done", 0, "KNOB", CLI_STRINGS, offsetof(apply_args, done),
-     "this was done by hand, as the plan asked", NULL},
+     "confirm that you made this change by hand, as the plan asked", NULL},
     {"outside", 0, NULL, CLI_FLAG, offsetof(apply_args, outside),
-     "change files outside this folder, too: if it was you who made the plan", NULL},
+     "also change files outside this folder; use it only for a plan that you made", NULL},
     {0},
 };
 
 static const char *const description[] = {
-    "Writes a plan into the files it was made from: all of them or none. Only the bytes of the "
-    "changed "
-    "values change; comments, order, quoting and line ends stay. A backup of each file stays "
-    "beside "
-    "it, and plimsoll undo takes all of it back. Files that have changed since the plan was made "
-    "are "
-    "refused. A call that is killed leaves every file whole, old or new; the next one puts the set "
-    "in "
-    "order and says so.",
+    "Writes a plan into the files it was made from: either all of them or none. Only the changed "
+    "values are replaced; comments, order, quoting and line endings stay the same. Each file gets "
+    "a backup beside it, and plimsoll undo restores all of them. If a file has changed since the "
+    "plan was made, apply refuses. If apply is killed, every file is still complete, either old or "
+    "new; the next apply or undo finishes or rolls back the change and reports it.",
     NULL,
 };
 
 static const cli_example examples[] = {
-    {"plimsoll apply plan.json --dry-run | git apply --check", "would it apply"},
+    {"plimsoll apply plan.json --dry-run | git apply --check",
+     "check that the plan can be applied"},
     {"plimsoll apply plan.json", "write it"},
     {0},
 };
 
 const cli_command cmd_apply = {
     .name = "apply",
-    .summary = "write a plan into your own files",
+    .summary = "write a plan into your configuration files",
     .positionals = positionals,
     .options = options,
     .args_size = sizeof(apply_args),

@@ -18,8 +18,8 @@ static int run_undo(const cli_call *call) {
   apply_print_earlier(&result.earlier);
   if (!err) apply_print_done(&result.done, "restored", call->common.json);
   if (!err && !result.done.count && !call->common.json)
-    printf("%s\n",
-           result.earlier.count ? "what was interrupted is undone" : "there is nothing to undo");
+    printf("%s\n", result.earlier.count ? "the interrupted change was rolled back"
+                                        : "there is nothing to undo");
   if (!err) apply_say_if_unseen("the files were restored");
   plim_changeset_result_clear(&result);
   return err ? cli_report(&error, NULL) : CLI_OK;
@@ -27,22 +27,22 @@ static int run_undo(const cli_call *call) {
 
 static const cli_option undo_options[] = {
     {"force", 0, NULL, CLI_FLAG, offsetof(undo_args, force),
-     "restore files that have changed since, too; what they hold is kept as a backup", NULL},
+     "also restore files that have changed since; their current contents are kept as a backup",
+     NULL},
     {"outside", 0, NULL, CLI_FLAG, offsetof(undo_args, outside),
-     "restore files outside this folder, too: if it was you who applied that", NULL},
+     "also restore files outside this folder; only if you applied that plan yourself", NULL},
     {0},
 };
 
 static const char *const undo_description[] = {
-    "Takes back the last plimsoll apply in this folder: every file gets exactly the bytes it had. "
-    "Called "
-    "again, it takes back the one before.",
+    "Reverts the last plimsoll apply in this folder: every file is restored byte for byte. Run it "
+    "again to revert the apply before that one.",
     NULL,
 };
 
 const cli_command cmd_undo = {
     .name = "undo",
-    .summary = "take back the last apply",
+    .summary = "revert the last apply",
     .options = undo_options,
     .args_size = sizeof(undo_args),
     .run = run_undo,

@@ -35,9 +35,8 @@ static bool may_replace(const output_file *file) {
 
 plim_err output_check(const output_file *file, plim_error *error) {
   if (strcmp(file->path, "-") == 0)
-    return output_refuse(file, "standard output is for the report", "", error);
+    return output_refuse(file, "the report already goes to standard output", "", error);
   if (!may_replace(file))
-    return output_refuse(file, "there is a file of that name already, which is not ", file->kind,
-                         error);
+    return output_refuse(file, "a file of that name exists, and it is not ", file->kind, error);
   return PLIM_OK;
 }

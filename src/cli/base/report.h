@@ -9,7 +9,7 @@
 enum {
   CLI_OK = 0,      // done, or it fits
   CLI_FINDING = 1, // done, and there is something to act on: it does not fit, it leaks
-  CLI_ERROR = 2,   // wrong usage, or it could not be done
+  CLI_ERROR = 2,   // wrong usage, or the command failed
 };
 
 // What --json said; from then on an error is a JSON document on stdout as well.

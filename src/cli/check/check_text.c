@@ -62,7 +62,7 @@ static void print_files(const check *c) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     bool is_known = f->is.dialect != PLIM_DIALECTS;
-    const char *unknown = plim_is_names(f->path) ? "says where settings are" : "not recognised";
+    const char *unknown = plim_is_names(f->path) ? "lists where settings are" : "not recognised";
     term_print(stdout, TERM_BOLD, "%s", f->path);
     printf("  %s\n", is_known ? plim_dialect_table[f->is.dialect].name : unknown);
   }
@@ -79,13 +79,15 @@ static const struct {
     [CHECK_NOT_CHECKED] = {"NOT CHECKED", TERM_YELLOW},
 };
 
-// " whether it fits: the files do not say which model; 1 warning"
+// " whether it fits (the files do not name the model); 1 warning"
 static void describe_verdict(const check *c, const char *why_not, char *text, size_t size) {
   size_t fails = check_count(c, CHECK_FAILS), warnings = check_count(c, CHECK_WARNING);
-  int used =
-      why_not ? snprintf(text, size, " %s%s", c->trains ? "whether it fits: " : "", why_not) : 0;
+  const char *before = c->trains ? "whether it fits (" : "", *after = c->trains ? ")" : "";
+  int used = why_not ? snprintf(text, size, " %s%s%s", before, why_not, after) : 0;
   const char *mark = why_not ? ";" : "";
-  if (fails) used += snprintf(text + used, size - (size_t)used, "%s %zu would fail", mark, fails);
+  if (fails)
+    used += snprintf(text + used, size - (size_t)used, "%s %zu problem%s", mark, fails,
+                     fails == 1 ? "" : "s");
   if (fails) mark = ",";
   if (warnings)
     snprintf(text + used, size - (size_t)used, "%s %zu warning%s", mark, warnings,

@@ -56,47 +56,48 @@ static int run(const cli_call *call) {
 #define AT(field) offsetof(check_args, field)
 static const cli_option options[] = {
     {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),
-     "the card it is to fit on: RTX 4090, 24GiB (default: the one in this machine)", NULL},
-    {"model", 'm', "MODEL", CLI_MODEL, AT(model), "the model, where the files do not name it",
-     NULL},
-    {"world", 0, "N", CLI_UINT, AT(world), "GPUs, where the files do not say how many", NULL},
+     "card to train on, by name or size: RTX 4090, 24GiB (default: the one in this machine)", NULL},
+    {"model", 'm', "MODEL", CLI_MODEL, AT(model), "the model, if the files do not name it", NULL},
+    {"world", 0, "N", CLI_UINT, AT(world), "number of GPUs, if the files do not set it", NULL},
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),
-     "where a knob is in your files, if it was not found", NULL},
+     "where a setting is in your files, if it was not found", NULL},
     {0},
 };
 
 static const cli_positional positionals[] = {
-    {"FILES", "your own configuration: training files, launch scripts, DeepSpeed, accelerate",
+    {"FILES", "your configuration: training files, launch scripts, DeepSpeed and accelerate files",
      CLI_FILE, 0, SIZE_MAX, NULL},
     {0},
 };
 
 static const char *const description[] = {
-    "Goes through the list before a run starts: the card, its free memory and who else is on it; "
-    "the effective batch, and whether DeepSpeed, accelerate and the training arguments mean the "
-    "same; PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF, set and valid; memory of the host, "
-    "limits of containers and /dev/shm against what offload and loader workers need; options that "
-    "fight each other; YAML values that read as another type than meant; and whether it fits.",
-    "Each finding says what, why it matters and what to type. Files that your files name are read "
-    "as well. Without FILES the machine and the environment are checked. Nothing is changed.",
+    "Checks a training run before it starts: the card, its free memory and which other processes "
+    "use it; the effective batch size, and whether DeepSpeed, accelerate and the training "
+    "arguments agree; whether PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF are set and valid; "
+    "whether host memory, container limits and /dev/shm are enough for offload and data loader "
+    "workers; options that conflict; YAML values that are read as a different type than intended; "
+    "and whether the run fits in GPU memory.",
+    "Each finding says what is wrong, why it matters and how to fix it. Files that your files "
+    "refer to are read as well. Without FILES, only the machine and the environment are checked. "
+    "Nothing is changed.",
     NULL,
 };
 
 static const cli_example examples[] = {
-    {"plimsoll check train.yaml launch.sh", "everything, before the run"},
-    {"plimsoll check train.yaml --gpu 24GiB", "will it fit there"},
-    {"plimsoll check", "the machine and the environment alone"},
+    {"plimsoll check train.yaml launch.sh", "check everything before a run"},
+    {"plimsoll check train.yaml --gpu 24GiB", "will it fit on a card with 24 GiB?"},
+    {"plimsoll check", "check only the machine and the environment"},
     {0},
 };
 
 const cli_command cmd_check = {
     .name = "check",
-    .summary = "go through the list before a training run",
+    .summary = "check a training run before it starts",
     .positionals = positionals,
     .options = options,
     .args_size = sizeof(check_args),
     .run = run,
     .description = description,
     .examples = examples,
-    .finding = "something would fail",
+    .finding = "the run would fail",
 };

@@ -25,7 +25,7 @@ plim_predict_request estimate_request(const estimate_result *r) {
 static plim_err explain(estimate_result *r, plim_error *error) {
   plim_predict_request request = estimate_request(r);
   if (plim_holders_find(&request, &r->e.p, &r->holders)) return PLIM_OK;
-  return plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
+  return plim_fail(error, PLIM_ERR_NOMEM, "this machine does not have enough memory");
 }
 
 static int show(const estimate_result *r, const cli_call *call) {
@@ -46,9 +46,10 @@ static void check_weights(estimate_result *r) {
     plim_note_add(&r->request.notes, "unread.weights", "model",
                   "the weights beside config.json could not be read: %s", error.message);
   if (err || *source->quantization || plim_safetensors_holds(&found, own)) return;
-  plim_note_add(&r->request.notes, "conflict.weights", "model",
-                "the weights hold %s elements, but the configuration describes %s",
-                units_count(found.elements).text, units_count(own).text);
+  plim_note_add(
+      &r->request.notes, "conflict.weights", "model",
+      "the weights beside config.json have %s elements, but the configuration describes %s",
+      units_count(found.elements).text, units_count(own).text);
 }
 
 static int run(const cli_call *call) {
@@ -64,8 +65,8 @@ static int run(const cli_call *call) {
   if (!err) check_weights(r);
   if (!err && r->e.p.assumes_repetition)
     plim_note_add(&r->request.notes, "assumed.passes", NULL,
-                  "not every forward pass was simulated: after some hundred that left memory "
-                  "unchanged, the rest are assumed to do the same");
+                  "not every forward pass was simulated: after a few hundred that left memory "
+                  "unchanged, the others are assumed to do the same");
   if (!err && r->request.notes.has_no_memory)
     err = plim_fail(&error, PLIM_ERR_NOMEM, "out of memory");
   if (!err && args->explain) err = explain(r, &error);
@@ -91,26 +92,25 @@ static const cli_option options[] = {
 };
 
 static const char *const description[] = {
-    "Says how much memory a training step takes before anything runs, without a GPU or Python. The "
-    "model is executed on shapes, operator by operator, forward, backward and optimizer, as "
-    "PyTorch "
-    "would; what it allocates goes through PyTorch's caching allocator, simulated. So the answer "
-    "has "
-    "every tensor, the instant of the peak, and what fragmentation costs.",
-    "plimsoll help families lists the model families it knows, and what was recorded of each. What "
-    "has no measurement behind it is marked unverified and widens the interval.",
-    "A card by name has the memory CUDA offers on it and its own attention kernels; of a card "
-    "given "
-    "by its size, kernels are those of an H200, which the measurements are from.",
-    "plimsoll help models and plimsoll help gpus list the names.",
+    "Predicts how much memory a training step needs before you run it, without a GPU or Python. "
+    "Plimsoll executes the model on tensor shapes, operator by operator, through forward, backward "
+    "and the optimizer step as PyTorch would, and passes every allocation to a simulation of "
+    "PyTorch's caching allocator. The result therefore includes every tensor, the moment of the "
+    "peak, and the cost of fragmentation.",
+    "plimsoll help families lists the supported architectures and what was recorded of each. "
+    "Whatever was not checked against a measurement is marked unverified and widens the interval.",
+    "If you name a card, the estimate uses the memory that CUDA offers on it and the attention "
+    "kernels it runs. If you give only a size, it uses the kernels of an H200, the card that was "
+    "measured.",
+    "plimsoll help models and plimsoll help gpus list the known names.",
     NULL,
 };
 
 static const cli_example examples[] = {
     {"plimsoll estimate -m qwen2.5-7b --lora-rank 16 -b 2 -s 2048 -g 4090",
-     "does this LoRA run fit on an RTX 4090"},
+     "does this LoRA run fit on an RTX 4090?"},
     {"plimsoll estimate -m ./my-model -b 4 --checkpoint -g 24GiB --explain",
-     "what holds the memory"},
+     "what uses the memory?"},
     {0},
 };
 
@@ -123,5 +123,5 @@ const cli_command cmd_estimate = {
     .run = run,
     .description = description,
     .examples = examples,
-    .finding = "it does not fit",
+    .finding = "the run does not fit",
 };

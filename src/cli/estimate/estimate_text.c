@@ -263,7 +263,7 @@ static void print_holders(const estimate_result *r) {
                                         {"tensors", .right = true},
                                         {"for"},
                                         {"each"},
-                                        {"made by", .wraps = true}};
+                                        {"allocated by", .wraps = true}};
   if (!r->holders.len) return;
   term_table *t = term_table_new(columns, 5);
   for (size_t i = 0; i < r->holders.len && i < SHOWN; i++) {

@@ -22,9 +22,10 @@ static const cli_option program_options[] = {
 };
 
 static const char *const program_description[] = {
-    "Plimsoll makes deep-learning training fit in GPU memory. It reads what PyTorch recorded, "
-    "replays it through PyTorch's allocator, and says what would fit, at which settings, and why.",
-    "Everything is computed on this machine; nothing is sent anywhere.",
+    "Plimsoll makes deep-learning training fit in GPU memory. It predicts how much memory a run "
+    "needs, finds the fastest settings that fit, writes them into your files, and explains memory "
+    "snapshots that PyTorch recorded.",
+    "Everything is computed on this machine; no data is sent anywhere.",
     NULL,
 };
 
@@ -33,7 +34,7 @@ const cli_command cli_program = {
     .options = program_options,
     .args_size = sizeof(program_args),
     .description = program_description,
-    .finding = "a finding: it does not fit, or something is to be acted on",
+    .finding = "a finding: the run does not fit, or there is something to fix",
 };
 
 const cli_command *cli_find(const char *name) {

@@ -56,7 +56,7 @@ char *help_option_label(const cli_option *option) {
 
 const char *help_exit_meaning(const cli_command *command, int code) {
   if (code == CLI_OK) return "done";
-  return code == CLI_FINDING ? command->finding : "wrong usage, or it could not be done";
+  return code == CLI_FINDING ? command->finding : "an error: wrong usage, or the command failed";
 }
 
 // ---- text -------------------------------------------------------------------------------------
@@ -148,8 +148,8 @@ static void print_title(FILE *out, const cli_command *command) {
 
 static void print_pointer(FILE *out, const cli_command *command) {
   char *called = help_called(command);
-  if (command->name) fprintf(out, "\n%s --help has more.\n", called);
-  else fprintf(out, "\nplimsoll COMMAND -h and plimsoll help COMMAND have more.\n");
+  if (command->name) fprintf(out, "\nFor the full help: %s --help\n", called);
+  else fprintf(out, "\nFor help on a command: plimsoll COMMAND -h, or plimsoll help COMMAND\n");
   free(called);
 }
 

@@ -40,9 +40,10 @@ static void print_models(FILE *out) {
   }
   term_table_print(t, out);
   term_table_free(t);
-  help_paragraph(out, "For --model: one of these names or its id on the Hugging Face hub, whatever "
-                      "stands between the words, with or without -Instruct; or the path of a "
-                      "config.json. type: what transformers 5 loads it in.");
+  help_paragraph(out,
+                 "--model takes one of these names, an id on the Hugging Face hub, or the path of "
+                 "a config.json. Separators between the words and a trailing -Instruct do not "
+                 "matter. type: the dtype in which transformers 5 loads the model.");
 }
 
 static void write_models(json_writer *j) {
@@ -156,10 +157,10 @@ static void print_gpus(FILE *out) {
   term_table_print(t, out);
   term_table_free(t);
   help_paragraph(out,
-                 "For --gpu: one of these names, with or without RTX and blanks, or a size: "
-                 "24GiB. MiB: the driver's total; CUDA's: what programs see of it. bf16, fp16, "
-                 "fp32: dense TFLOP/s, float32 accumulation. cc: compute capability. ?: what no "
-                 "public source confirmed: memory, shape (GB/s, fp32, cc), rates.");
+                 "--gpu takes one of these names, with or without RTX and spaces, or a size such "
+                 "as 24GiB. MiB: the driver's total; CUDA's: the part that programs can use. bf16, "
+                 "fp16, fp32: dense TFLOP/s with float32 accumulation. cc: compute capability. ?: "
+                 "not confirmed by a public source: memory, shape (GB/s, fp32, cc) or rates.");
 }
 
 static void write_rate(json_writer *j, const char *key, double value) {
@@ -222,11 +223,12 @@ static void print_planned(FILE *out, plim_knob_kind kind, const char *heading) {
 }
 
 static void print_knobs(FILE *out) {
-  fputs("What plimsoll plan turns, and what your files set.\n", out);
+  fputs("The settings that plimsoll plan can change, and those it reads from your files.\n", out);
   print_planned(out, PLIM_KNOB_FREE,
-                "Free to turn, nothing that is learned changes (--fix, --try)");
-  print_planned(out, PLIM_KNOB_QUALITY, "Change what is learned, only with --allow");
-  help_heading(out, "Read from your files, and named by --set and plimsoll.yaml");
+                "Changed freely, without affecting what the model learns (--fix, --try)");
+  print_planned(out, PLIM_KNOB_QUALITY,
+                "Changed only with --allow, because they affect what the model learns");
+  help_heading(out, "Read from your files, not changed by a plan (for --set and plimsoll.yaml)");
   for (int k = 0; k < PLIM_KNOBS; k++)
     if (!is_planned((plim_knob)k))
       help_entry(out, plim_knob_table[k].name, plim_knob_table[k].what);
@@ -256,13 +258,13 @@ static void write_knobs(json_writer *j) {
 // ---- the lists --------------------------------------------------------------------------------
 
 const help_list help_lists[] = {
-    {"models", "the models known by name", print_models, write_models},
-    {"families", "the model families, and what was recorded of each", print_families,
+    {"models", "the models you can give by name", print_models, write_models},
+    {"families", "the supported architectures, and what was recorded of each", print_families,
      write_families},
-    {"gpus", "the cards known by name", print_gpus, write_gpus},
-    {"knobs", "what a plan turns, and the values it takes", print_knobs, write_knobs},
-    {"chunked_loss", "chunked_loss.py, to put beside a script", help_print_chunked_loss,
-     help_write_chunked_loss},
+    {"gpus", "the cards you can give by name", print_gpus, write_gpus},
+    {"knobs", "the settings a plan can change, and their values", print_knobs, write_knobs},
+    {"chunked_loss", "a module with a chunked loss, to save beside your script",
+     help_print_chunked_loss, help_write_chunked_loss},
     {0},
 };
 

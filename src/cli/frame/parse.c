@@ -311,7 +311,7 @@ static bool fail_word_topic(parser *p, const char *word) {
   if (!near) near = plim_suggest(word, names, count);
   FAIL(p, "there is no help on %s", word);
   if (near) HINT(p, "plimsoll help %s", near);
-  else HINT(p, "plimsoll -h lists the commands; plimsoll help --help, the lists");
+  else HINT(p, "plimsoll -h lists the commands; plimsoll help --help names the lists");
   return false;
 }
 
@@ -337,7 +337,7 @@ static bool fail_too_many(parser *p, const char *word) {
   char command[64];
   called(p->command, command);
   FAIL(p, "unexpected argument \"%s\"", word);
-  HINT(p, "%s -h   shows what it takes", command);
+  HINT(p, "%s -h   shows the arguments", command);
   return false;
 }
 

@@ -317,7 +317,7 @@ static const cli_positional positionals[] = {
 };
 
 static const char *const description[] = {
-    "Prints a script that teaches a shell to complete plimsoll's commands, options and values.",
+    "Prints a script with which your shell completes plimsoll's commands, options and values.",
     NULL,
 };
 

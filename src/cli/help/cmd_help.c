@@ -16,31 +16,29 @@ static int run(const cli_call *call) {
 }
 
 static const cli_positional positionals[] = {
-    {"TOPIC",
-     "a command to explain, or a list to print: models, families, gpus, "
-     "knobs, chunked_loss",
-     CLI_TOPIC, 0, 1, NULL},
+    {"TOPIC", "a command, or one of: models, families, gpus, knobs, chunked_loss", CLI_TOPIC, 0, 1,
+     NULL},
     {0},
 };
 
 static const char *const description[] = {
-    "Prints the full help of a command, the same text as `plimsoll COMMAND --help` and as its man "
-    "page. With --json, the commands and their options as data.",
-    "Prints what plimsoll knows by name, too: the models for --model, their families, the cards "
-    "for --gpu, and the knobs that a plan turns, with the values they take.",
+    "Prints the full help of a command; plimsoll COMMAND --help and the man page show the same "
+    "text. With --json, it prints the commands and their options as JSON.",
+    "It also lists the models for --model, their architectures, the cards for --gpu, and the knobs (settings) that a "
+    "plan can change, with their values.",
     NULL,
 };
 
 static const cli_example examples[] = {
-    {"plimsoll help replay", "everything about replay"},
-    {"plimsoll help models", "every model that a name is enough for"},
-    {"plimsoll help chunked_loss > chunked_loss.py", "a loss in chunks for a script of your own"},
+    {"plimsoll help replay", "the full help of replay"},
+    {"plimsoll help models", "the models you can give by name"},
+    {"plimsoll help chunked_loss > chunked_loss.py", "a chunked loss for your own script"},
     {0},
 };
 
 const cli_command cmd_help = {
     .name = "help",
-    .summary = "explain a command, or list models, cards, knobs",
+    .summary = "show help for a command, or list models, cards, knobs",
     .positionals = positionals,
     .run = run,
     .description = description,

@@ -162,18 +162,18 @@ static int run(const cli_call *call) {
 }
 
 static const cli_positional positionals[] = {
-    {"COMMAND", "the command whose page to print (default: the program's)", CLI_COMMAND, 0, 1,
-     NULL},
+    {"COMMAND", "the command whose page to print (default: the page of plimsoll itself)",
+     CLI_COMMAND, 0, 1, NULL},
     {0},
 };
 
 static const cli_option options[] = {
-    {"dir", 0, "DIR", CLI_DIR, offsetof(man_args, dir), "write all pages into DIR", NULL},
+    {"dir", 0, "DIR", CLI_DIR, offsetof(man_args, dir), "write all pages to this folder", NULL},
     {0},
 };
 
 static const char *const description[] = {
-    "Prints a manual page in roff, made from the same tables as --help.",
+    "Prints a manual page in roff format, with the same text as --help.",
     NULL,
 };
 

@@ -19,7 +19,7 @@ static int run(const cli_call *call) {
 }
 
 static const char *const description[] = {
-    "Prints the version of the program; with --json, its license too.",
+    "Prints the version of plimsoll; with --json, also its license.",
     NULL,
 };
 

@@ -207,7 +207,7 @@ static void put_body(FILE *out, const picture *p) {
 static void put_table(FILE *out, const picture *p) {
   fputs("<section id=\"held\"><h2 id=\"when\" role=\"status\"></h2>\n", out);
   if (!p->lines)
-    fputs("<p>The recording has no stacks, so nobody knows which lines. Record with "
+    fputs("<p>The recording has no stacks, so the lines of code are not known. To record them: "
           "<code>torch.cuda.memory._record_memory_history(context='all', "
           "stacks='python')</code>.</p>\n",
           out);

@@ -18,8 +18,8 @@ static bool is_html(const char *text, size_t size) {
 plim_err picture_check(const picture_args *args, const char *input, const char *input_name,
                        plim_error *error) {
   output_file files[] = {
-      {"--svg", args->svg, "timeline.svg", "a picture of plimsoll's", is_svg},
-      {"--html", args->html, "timeline.html", "a page of plimsoll's", is_html},
+      {"--svg", args->svg, "timeline.svg", "a picture drawn by plimsoll", is_svg},
+      {"--html", args->html, "timeline.html", "a page drawn by plimsoll", is_html},
   };
   for (size_t i = 0; i < 2; i++) {
     const output_file *f = &files[i];
@@ -27,7 +27,7 @@ plim_err picture_check(const picture_args *args, const char *input, const char *
     if (input && output_is_same(f->path, input))
       return output_refuse(f, "that is ", input_name, error);
     if (i && args->svg && output_is_same(f->path, args->svg))
-      return output_refuse(f, "both pictures would go there", "", error);
+      return output_refuse(f, "--svg and --html name the same file", "", error);
     plim_err err = output_check(f, error);
     if (err) return err;
   }

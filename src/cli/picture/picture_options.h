@@ -13,9 +13,9 @@ typedef struct {
 // Rows for the command's table of options; AT(field) is the offset of picture_args.field.
 // clang-format off
 #define PICTURE_OPTIONS(AT)                                                                        \
-  {"svg", 0, "FILE", CLI_FILE, AT(svg), "draw memory over time to FILE, a picture", NULL},         \
+  {"svg", 0, "FILE", CLI_FILE, AT(svg), "draw memory over time as an SVG picture", NULL},         \
   {"html", 0, "FILE", CLI_FILE, AT(html),                                                          \
-   "draw memory over time to FILE, a page to hover and zoom in", NULL}
+   "draw memory over time as an HTML page in which you can zoom", NULL}
 // clang-format on
 
 // Refuses standard output, one file for both, a file that is no such picture, and `input`, which the command reads and calls

@@ -226,7 +226,7 @@ static void put_legend(canvas *c) {
     if (occurs(c, i)) put_layer_item(c, i);
   put_line_item(c, "reserved", "reserved", picture_peak(c->p)->reserved_bytes);
   if (c->p->limit_bytes != PLIM_UNKNOWN)
-    put_line_item(c, "limit", c->has_limit ? "limit" : "limit, off the top", c->p->limit_bytes);
+    put_line_item(c, "limit", c->has_limit ? "limit" : "limit, above the chart", c->p->limit_bytes);
 }
 
 // ---- the whole ------------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (err) return files ? project_job_blame(files, &args->job, err, error) : err;
   if (!files && job.strategy && !job_is_typed(&job, &job.strategy))
     plim_note_add(&c->request.notes, "assumed.strategy", "strategy",
-                  "no --strategy is given: the run as it is uses DDP");
+                  "no --strategy is given: assuming that the current run uses DDP");
   c->asked = (plim_plan_request){.job = c->request.job,
                                  .alloc_conf = args->job.alloc_conf,
                                  .target = c->request.target,
@@ -111,7 +111,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
                                  .positives = args->positives,
                                  .negatives = args->negatives};
   if (c->request.target.limit_bytes == PLIM_UNKNOWN) {
-    err = plim_fail(error, PLIM_ERR_ARGUMENT, "for which card?");
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "no card is given, and this machine has none");
     plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
   }
   if (!err) err = plan_read_options(args, &c->asked, error);
@@ -227,7 +227,7 @@ static plim_err plan_cards(const plan_args *args, plan_result *r, const char **s
                      sizeof list - 1);
   while ((gpu = strsep(&rest, ","))) {
     if (r->count == PLAN_MAX_CARDS)
-      return plim_fail(error, PLIM_ERR_ARGUMENT, "more than %d cards", PLAN_MAX_CARDS);
+      return plim_fail(error, PLIM_ERR_ARGUMENT, "--gpu lists more than %d cards", PLAN_MAX_CARDS);
     while (*gpu == ' ') gpu++;
     plim_err err = plan_card(args, r->files, gpu, &r->cards[r->count], source, error);
     if (err) return err;
@@ -250,10 +250,11 @@ static plim_err check_out(const plan_args *args, const plan_result *r, plim_erro
   const plim_project *p = r->files ? &r->files->project : NULL;
   if (!args->out) return PLIM_OK;
   if (args->job.model && output_is_same(args->out, args->job.model))
-    return output_refuse(&out, "that is the model itself", "", error);
+    return output_refuse(&out, "that is the model's file", "", error);
   for (size_t i = 0; p && i < p->files.len; i++)
     if (output_is_same(args->out, p->files.at[i]->path))
-      return output_refuse(&out, "the plan is made from that file", "", error);
+      return output_refuse(&out, "the plan is made from that file, which would be overwritten", "",
+                           error);
   return args->job.gpu && strchr(args->job.gpu, ',') ? refuse_several(args, error)
                                                      : output_check(&out, error);
 }
@@ -268,10 +269,11 @@ static plim_err no_number(const char *option, double value, const char *why, con
 // How long it takes and what that costs is asked for as a whole.
 static plim_err check_duration(const plan_args *args, plim_error *error) {
   bool is_lasting = args->samples != PLIM_UNKNOWN;
-  if (!args->samples)
-    return no_number("--samples", 0, "there is nothing to train on", "50000", error);
-  if (args->epochs <= 0) return no_number("--epochs", args->epochs, "more than 0", "3", error);
-  if (args->price < 0) return no_number("--price", args->price, "0 or more", "1.99", error);
+  if (!args->samples) return no_number("--samples", 0, "it must be at least 1", "50000", error);
+  if (args->epochs <= 0)
+    return no_number("--epochs", args->epochs, "it must be more than 0", "3", error);
+  if (args->price < 0)
+    return no_number("--price", args->price, "it must be 0 or more", "1.99", error);
   if (is_lasting || (isnan(args->price) && isnan(args->epochs))) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s needs the number of sequences in the data",
                            isnan(args->price) ? "--epochs" : "--price");
@@ -313,7 +315,7 @@ static int run(const cli_call *call) {
                    .call = call};
   plim_error error = {0};
   const char *source = NULL;
-  if (!r.cards) return cli_fail("not enough memory on this machine");
+  if (!r.cards) return cli_fail("this machine does not have enough memory");
   plim_err err = check_duration(args, &error);
   args->job.typed = call;
   args->job.typed_at = offsetof(plan_args, job);
@@ -351,68 +353,70 @@ static const plan_args defaults = {
 #define AT(field) offsetof(plan_args, job.field)
 static const cli_option options[] = {
     {"effective-batch", 0, "N|any", CLI_STRING, offsetof(plan_args, effective_batch),
-     "sequences per optimizer step to keep (default: batch x accumulate x world)", NULL},
-    {"fix", 0, "KNOB=V", CLI_SETTINGS, offsetof(plan_args, fix), "hold a knob", NULL},
+     "sequences per optimizer step to keep (default: --batch x --accumulate x --world)", NULL},
+    {"fix", 0, "KNOB=V", CLI_SETTINGS, offsetof(plan_args, fix), "keep this setting at this value",
+     NULL},
     {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
-     "try only these values, and leave the knobs alone that are not named (with --effective-batch, "
-     "the micro batch is free)",
+     "try only these values and change no other setting (with --effective-batch, the micro batch "
+     "may still change)",
      NULL},
     {"allow", 0, "KNOB,KNOB|all", CLI_KNOBS, offsetof(plan_args, allow),
-     "let a knob change that changes what is learned: optimizer (8-bit states), dtype, "
+     "allow changes that affect what the model learns: optimizer (8-bit states), dtype, "
      "micro_batch and n_negatives of a contrastive loss, quantisation, sequence, lora_rank; the "
-     "least "
-     "is given up, in this order",
+     "plan uses them in this order, and only as many as it needs",
      NULL},
     {"margin", 0, "SHARE", CLI_STRING, offsetof(plan_args, margin),
-     "share of the memory to leave free, 0.05 or 5% (default: what the estimate is uncertain by)",
+     "fraction of the memory to leave free, 0.05 or 5% (default: the estimate's error margin)",
      NULL},
     {"contrastive", 0, NULL, CLI_FLAG, offsetof(plan_args, contrastive),
-     "the loss compares within the micro batch, which then stays unless it is allowed to change",
+     "the loss compares samples within the micro batch, so keep its size unless --allow "
+     "micro_batch is given",
      NULL},
     {"batch-norm", 0, NULL, CLI_FLAG, offsetof(plan_args, batch_norm),
-     "the model normalises over the micro batch, which then stays likewise", NULL},
-    {"samples", 0, "N", CLI_UINT, offsetof(plan_args, samples), "sequences in the data", NULL},
-    {"epochs", 0, "N", CLI_NUMBER, offsetof(plan_args, epochs),
-     "passes over them, also a part (default: what the files say, or 1)", NULL},
-    {"price", 0, "X", CLI_NUMBER, offsetof(plan_args, price), "of a GPU per hour", NULL},
-    {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, offsetof(plan_args, set),
-     "where a knob is in your files, if it was not found", NULL},
-    {"out", 0, "FILE", CLI_FILE, offsetof(plan_args, out), "save the plan, for plimsoll apply",
+     "the model has batch norm, so keep the micro batch size unless --allow micro_batch is given",
      NULL},
+    {"samples", 0, "N", CLI_UINT, offsetof(plan_args, samples),
+     "sequences in the training data, to show how long the run takes", NULL},
+    {"epochs", 0, "N", CLI_NUMBER, offsetof(plan_args, epochs),
+     "epochs over the training data, may be a fraction (default: what the files set, or 1)", NULL},
+    {"price", 0, "X", CLI_NUMBER, offsetof(plan_args, price),
+     "price of one GPU per hour, to show what the run costs", NULL},
+    {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, offsetof(plan_args, set),
+     "where a setting is in your files, if it was not found", NULL},
+    {"out", 0, "FILE", CLI_FILE, offsetof(plan_args, out),
+     "save the plan to this file, for plimsoll apply", NULL},
     JOB_OPTIONS(AT),
     {0},
 };
 
 static const char *const description[] = {
     "Finds the settings that train fastest on the given card without running out of memory and "
-    "without changing what is learned: micro batch and accumulation (exact divisors of the "
-    "effective "
-    "batch), precision, checkpointing, a loss in chunks, allocator settings, the optimizer's "
-    "implementation, ways to share work between GPUs and, where nothing else fits, the host's "
-    "memory. Every candidate is executed on shapes and run through the simulated allocator, and "
-    "timed by the clock.",
-    "Shows what each change saves and costs, the budget before and after, and a ladder of rungs "
-    "from "
-    "fastest to safest: the rung to fall to when a run still fails. Settings that change what is "
-    "learned are touched only with --allow.",
-    "plimsoll help models, help gpus and help knobs list what --model, --gpu, --fix, --try and "
-    "--allow take.",
+    "without changing what the model learns: micro batch and accumulation (exact divisors of the "
+    "effective batch), precision, checkpointing, a chunked loss, allocator settings, the "
+    "optimizer's implementation, the sharding strategy and, if nothing else fits, offload to host "
+    "memory. For every candidate, memory is predicted as plimsoll estimate does, and so is the "
+    "time of a step.",
+    "Shows what each change saves and costs, the memory budget before and after, and fallbacks "
+    "that need less memory, in case a run still fails. Settings that affect what the model learns "
+    "are changed only with --allow.",
+    "plimsoll help models, plimsoll help gpus and plimsoll help knobs list the values of --model, "
+    "--gpu, --fix, --try and --allow.",
     NULL,
 };
 
 static const cli_positional positionals[] = {
-    {"FILES", "your own configuration: training files, launch scripts, DeepSpeed, accelerate",
+    {"FILES", "your configuration: training files, launch scripts, DeepSpeed and accelerate files",
      CLI_FILE, 0, SIZE_MAX, NULL},
     {0},
 };
 
 static const cli_example examples[] = {
     {"plimsoll plan train.yaml --gpu 24GiB --out plan.json",
-     "from your own files, to be written by plimsoll apply"},
+     "plan from your own files, for plimsoll apply"},
     {"plimsoll plan -m qwen2.5-7b --lora-rank 128 -b 2 -a 8 -c -g 4090",
-     "the fastest way to run this on an RTX 4090"},
+     "the fastest settings for this run on an RTX 4090"},
     {"plimsoll plan -m llama-3.1-8b --lora-rank 16 -b 4 -g 24GiB,32GiB,80GiB",
-     "on which card what is possible"},
+     "compare several cards"},
     {0},
 };
 

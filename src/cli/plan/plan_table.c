@@ -199,7 +199,8 @@ static void print_foreign_times(const plan_result *r) {
   bool is_any = false;
   for (size_t i = 0; i < r->count; i++) is_any = is_any || r->cards[i].request.is_known_by_size;
   if (is_any)
-    wrap("times of cards without a name are an H200's; name them (--gpu 4090,5090) for their own",
+    wrap("times for cards given by size are those of an H200; name the cards (--gpu 4090,5090) to "
+         "get their times",
          0);
 }
 

@@ -156,7 +156,7 @@ static void signed_seconds(double seconds, char *text, size_t size) {
   else snprintf(text, size, "%s%s", seconds < 0 ? "-" : "+", units_seconds(fabs(seconds)).text);
 }
 
-// The allocator's settings by what they are, not "as it is"; their beginning, where they are long.
+// The allocator's settings by what they are, not "unchanged"; their beginning, where they are long.
 static void value_now(const plan_for_card *c, const plim_plan_change *x, char *text, size_t size) {
   const char *conf = plim_choice_conf(&c->asked, &c->plan.before_choice);
   if (x->knob == PLIM_KNOB_LORA_RANK && !x->from) snprintf(text, size, "none");
@@ -169,7 +169,7 @@ static void value_now(const plan_for_card *c, const plim_plan_change *x, char *t
 static const char *remark(const plan_for_card *c, const plim_plan_change *x) {
   bool is_consented = c->plan.concedes && c->asked.allowed[x->knob];
   if (x->follows) return "with the row above";
-  if (x->is_asked) return "asked for";
+  if (x->is_asked) return "requested";
   return x->is_needed ? is_consented ? "needed to fit, allowed" : "needed to fit" : "";
 }
 
@@ -337,7 +337,7 @@ static void print_without(const plan_for_card *c, const plan_edits *edits) {
   const plim_plan *p = &c->writable;
   if (!p->tried) return;
   if (!p->rungs.len) {
-    sentence("no plan fits that can be written into these files alone");
+    sentence("no plan that fits can be written into these files alone");
     return;
   }
   const plim_rung *x = &p->rungs.at[0];

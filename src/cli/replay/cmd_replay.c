@@ -44,12 +44,13 @@ static plim_err draw(const void *context, const picture_request *wanted, plim_er
 static plim_err check_limit(uint64_t limit, plim_error *error) {
   if (limit == PLIM_UNKNOWN) return PLIM_OK;
   if (limit > MAX_LIMIT) {
-    plim_fail(error, PLIM_ERR_ARGUMENT, "a limit of %s is more than any card has",
+    plim_fail(error, PLIM_ERR_ARGUMENT, "--limit %s is more than any card has",
               units_bytes(limit).text);
     return PLIM_ERR_ARGUMENT;
   }
   if (limit >= 2 * PLIM_MIB) return PLIM_OK; // the smallest segment there is
-  plim_fail(error, PLIM_ERR_ARGUMENT, "a limit of %s holds not one segment",
+  plim_fail(error, PLIM_ERR_ARGUMENT,
+            "--limit %s is smaller than a single segment of the allocator (2 MiB)",
             units_bytes(limit).text);
   plim_error_hint(error, "--limit %lluGiB", (unsigned long long)(limit ? limit : 24));
   return PLIM_ERR_ARGUMENT;
@@ -66,8 +67,9 @@ static plim_err apply_fraction(plim_alloc_conf *conf, replay_request *request, p
   if (conf->memory_fraction >= 1) return PLIM_OK;
   if (request->limit_bytes == PLIM_UNKNOWN) {
     plim_fail(error, PLIM_ERR_ARGUMENT,
-              "per_process_memory_fraction is a share of the card's memory");
-    plim_error_hint(error, "say with --limit SIZE how much that is");
+              "per_process_memory_fraction is a fraction of the card's memory, which the snapshot "
+              "does not record");
+    plim_error_hint(error, "give the card's memory with --limit SIZE");
     return PLIM_ERR_ARGUMENT;
   }
   // PyTorch truncates (recorded: truth trunc).
@@ -127,7 +129,7 @@ static int run(const cli_call *call) {
 
 static const cli_positional positionals[] = {
     {"SNAPSHOT",
-     "what torch.cuda.memory._dump_snapshot wrote; plain, .gz or .xz; - is standard input",
+     "file written by torch.cuda.memory._dump_snapshot: plain, .gz or .xz; - reads standard input",
      CLI_FILE, 1, 1, NULL},
     {0},
 };
@@ -136,58 +138,54 @@ static const cli_positional positionals[] = {
 #define PICTURES_AT(field) offsetof(replay_args, pictures.field)
 static const cli_option options[] = {
     {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf),
-     "replay under these allocator settings instead of the recorded ones", NULL},
+     "replay with these allocator settings instead of the recorded ones", NULL},
     {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),
-     "memory PyTorch may take: what set_per_process_memory_fraction allows, or the card's memory "
-     "less "
-     "the CUDA context (about 0.5 GiB)",
+     "memory PyTorch may use: what set_per_process_memory_fraction allows, or the card's memory "
+     "minus the CUDA context (about 0.5 GiB)",
      NULL},
     {"torch", 0, "VERSION", CLI_STRING, AT(torch),
-     "PyTorch version that recorded it (default: found out); from 2.13 on free blocks of equal "
-     "size "
-     "are taken in another order",
+     "PyTorch version that recorded the snapshot (default: detected); since 2.13 free blocks of "
+     "equal size are used in a different order",
      NULL},
     {"device", 0, "N", CLI_UINT, AT(device),
-     "which device's trace to replay (default: the one with most events)", NULL},
-    {"tune", 0, NULL, CLI_FLAG, AT(tune), "try the settings people use on this trace, best first",
-     NULL},
+     "which device's trace to replay (default: the one with the most events)", NULL},
+    {"tune", 0, NULL, CLI_FLAG, AT(tune),
+     "try commonly used allocator settings on this trace and rank them", NULL},
     PICTURE_OPTIONS(PICTURES_AT),
-    {"top", 0, "N", CLI_UINT, AT(top), "how many holders of memory to list (default: 10)", NULL},
+    {"top", 0, "N", CLI_UINT, AT(top), "how many rows to list in each table (default: 10)", NULL},
     {0},
 };
 
 static const char *const description[] = {
-    "Reads a memory snapshot and runs its allocations through PyTorch's caching allocator, "
-    "simulated: under the settings it was recorded with, or under others. It tells what held the "
-    "memory at the peak, what leaks, which model is there twice, what is lost to fragmentation, "
-    "and "
-    "which settings would do better.",
-    "Words: PyTorch takes memory from the driver in segments (reserved) and hands out blocks of "
-    "them "
-    "(allocated). A free block in a segment that is partly in use is stranded: it serves requests "
-    "that fit into it and nothing else. A segment without a block in use is cached; it goes back "
-    "to "
-    "the driver when a request would fail otherwise, which is a retry. Compacted means: if all "
-    "blocks in use lay side by side. Entries are numbered as in the snapshot's device_traces.",
-    "Exact means that the simulation, replaying the recording under its own settings, made every "
-    "decision that PyTorch made, to the address. Where a snapshot does not record what that takes, "
-    "the report says what is missing.",
-    "Kinds are read off the stacks, the optimizer's markers and how long things live. Temporaries "
-    "come and go within one phase; workspaces are library scratch space that is never freed; other "
-    "is alive for long with nothing to show what for.",
+    "Reads a memory snapshot and replays its allocations in a simulation of PyTorch's caching "
+    "allocator, with the recorded settings or with others. It shows what held the memory at the "
+    "peak, what leaks, which model is in memory twice, how much is lost to fragmentation, and "
+    "which allocator settings would do better.",
+    "Terms: PyTorch reserves memory from the driver in segments (reserved) and hands out blocks of "
+    "them (allocated). A free block in a segment that is partly in use is stranded: only requests "
+    "that fit into it can use it. A segment with no block in use is cached. When a request would "
+    "otherwise fail, PyTorch returns cached segments to the driver and tries again; that is a "
+    "retry. Compacted means: if all blocks in use were moved together without gaps. Entries are "
+    "numbered as in the snapshot's device_traces.",
+    "Exact means that the simulation, run with the recorded settings, made every decision that "
+    "PyTorch made, down to the addresses. If the snapshot does not record enough for that, the "
+    "report says what is missing.",
+    "The kind of each allocation is derived from its stack, the optimizer's markers and its "
+    "lifetime. Temporaries are allocated and freed within one phase; workspaces are scratch space "
+    "of libraries that is never freed; other is long-lived memory whose purpose is not recorded.",
     NULL,
 };
 
 static const cli_example examples[] = {
-    {"plimsoll replay snapshot.pickle", "what held the memory at the peak"},
+    {"plimsoll replay snapshot.pickle", "what held the memory at the peak?"},
     {"plimsoll replay snapshot.pickle --limit 24GiB --tune",
-     "which allocator settings would fit in 24 GiB"},
+     "which allocator settings fit in 24 GiB?"},
     {0},
 };
 
 const cli_command cmd_replay = {
     .name = "replay",
-    .summary = "replay what PyTorch recorded through its allocator",
+    .summary = "explain a memory snapshot that PyTorch recorded",
     .positionals = positionals,
     .options = options,
     .args_size = sizeof(replay_args),

@@ -34,7 +34,7 @@ static const picture_source recording = {
 };
 
 // "8.00 GiB allocated and 8.72 GiB reserved at most; 16,930 entries in 5 steps, 12.3 s; out of
-// memory when asked for 1.03 GiB".
+// memory when 1.03 GiB more were requested".
 static void say_totals(replay_scene *s) {
   char *text = s->subtitle;
   size_t size = sizeof s->subtitle;
@@ -54,7 +54,7 @@ static void say_totals(replay_scene *s) {
                           steps == 1 ? "" : "s");
   if (seconds >= 0) used = picture_append(text, size, used, ", %s", units_seconds(seconds).text);
   if (t->first_oom_event != PLIM_UNKNOWN)
-    picture_append(text, size, used, "; out of memory when asked for %s",
+    picture_append(text, size, used, "; out of memory when %s more were requested",
                    units_bytes(s->trace->events.at[t->first_oom_event].bytes).text);
 }
 

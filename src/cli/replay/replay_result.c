@@ -21,22 +21,23 @@ static void note_reading(replay_result *r) {
   const plim_trace *t = &r->trace;
   if (!t->entries)
     note(r, "recording.no_history", NULL,
-         "the snapshot has no trace entries: history was not being recorded. This is the state at "
-         "its end; call " REPLAY_HOW_TO_RECORD " before the run to see more");
+         "the snapshot has no trace entries because history was not recorded, so this report shows "
+         "only the state at its end. To see more, call " REPLAY_HOW_TO_RECORD " before the run");
   else if (t->start_blocks.len || t->start_segments.len)
     note(r, "recording.began_late", NULL,
-         "the recording began when %zu blocks were in use already (or lost its beginning to its "
-         "ring buffer); peaks count from there",
+         "%zu blocks were already in use when the recording began (or the ring buffer dropped its "
+         "beginning); peaks are counted from there",
          t->start_blocks.len);
   if (t->lost_frees)
     note(r, "recording.lost_frees", NULL, "%s frees are missing from the recording",
          units_count(t->lost_frees).text);
   if (!t->has_layout)
     note(r, "recording.no_segments", NULL,
-         "the snapshot has no list of segments: what existed before is unknown");
+         "the snapshot has no list of segments, so memory allocated before the recording is "
+         "unknown");
   if (r->info.unknown_entries)
     note(r, "recording.unknown_entries", NULL,
-         "%s entries of kinds this version does not know (%s) were left out",
+         "%s entries were skipped because this version does not know their kind (%s)",
          units_count(r->info.unknown_entries).text, r->info.unknown_action);
 }
 
@@ -46,30 +47,29 @@ static void note_replay(replay_result *r) {
   if (gc && r->recorded_options.limit_bytes == PLIM_UNKNOWN)
     note(r, "assumed.limit", NULL,
          "garbage_collection_threshold depends on the memory limit, which snapshots do not record: "
-         "give it with --limit");
+         "give it with --limit SIZE");
   if (g->suspects_pools || r->trace.pools.len > 1)
-    note(
-        r, "recording.private_pools", NULL,
-        "private pools (CUDA graphs, torch.cuda.MemPool) are in use; up to torch 2.11 snapshots do "
-        "not record which request went to which pool, nor when a pool ends");
+    note(r, "recording.private_pools", NULL,
+         "private pools (CUDA graphs, torch.cuda.MemPool) are in use; up to torch 2.11, snapshots "
+         "do not record which request went to which pool or when a pool ends");
   if (g->unclear_releases)
     note(r, "assumed.limit", NULL,
-         "the limit is not recorded, so it is a guess for %s releases of all cached memory whether "
-         "they are retries or empty_cache calls; with --limit SIZE they are told apart",
+         "snapshots do not record the memory limit, so whether %s releases of all cached memory "
+         "are retries or empty_cache calls is a guess; --limit SIZE settles it",
          units_count(g->unclear_releases).text);
   if (g->lost)
     note(r, "simulation.differs", NULL,
-         "from the first difference on the recorded state could not be followed, so what is said "
-         "about holders and fragmentation is the simulation's");
+         "after the first difference the recorded state could not be followed, so holders and "
+         "fragmentation are those of the simulation");
   if (r->is_what_if)
     note(r, "simulation.addresses", NULL,
-         "the simulation chooses the addresses of new segments by a model of the driver, which on "
-         "recorded training runs moved peak reserved by %g %% on average and %g %% at most",
+         "the addresses of new segments come from a model of the driver; on recorded training runs "
+         "this changed peak reserved by %g %% on average and %g %% at most",
          PLIM_ADDRESS_MODEL_MEAN_PERCENT, PLIM_ADDRESS_MODEL_WORST_PERCENT);
   if (g->recorded.ooms && (r->is_what_if || r->tune.len))
     note(r, "recording.out_of_memory", NULL,
-         "the recording ran out of memory: what the program would have done after that is not in "
-         "it, so a simulation that gets further has not shown that the whole run fits");
+         "the recorded run ran out of memory, so what it would have done next is unknown: a "
+         "simulation that gets further does not prove that the whole run fits");
 }
 
 // ---- the recording ------------------------------------------------------------------------------------------
@@ -284,7 +284,8 @@ plim_err replay_investigate(replay_result *r, const replay_request *args, plim_e
   r->recorded_options = (plim_replay_options){.limit_bytes = PLIM_UNKNOWN};
   if (!plim_replay_recorded_conf(&r->trace, &r->recorded_options.conf))
     note(r, "recording.unknown_settings", NULL,
-         "some of the recorded allocator settings are not known here and were left out: %s",
+         "some of the recorded allocator settings are not known to this version and were ignored: "
+         "%s",
          plim_trace_text(&r->trace, r->trace.settings.conf));
   r->options = r->recorded_options;
   if (args->conf) r->options.conf = *args->conf;
@@ -295,7 +296,8 @@ plim_err replay_investigate(replay_result *r, const replay_request *args, plim_e
   if (ok) plim_mark_leaks(&r->trace, &r->leaks, &r->analysis);
   ok = ok && inspect(r) && (!args->tune || tune(r));
   if (!ok)
-    return plim_fail(error, PLIM_ERR_NOMEM, "this machine has not enough memory for the snapshot");
+    return plim_fail(error, PLIM_ERR_NOMEM,
+                     "this machine does not have enough memory for the snapshot");
   note_reading(r);
   note_replay(r);
   return PLIM_OK;

@@ -26,7 +26,7 @@ static double percent(uint64_t bytes, uint64_t whole) {
 // Where other events have Python stacks, one without is autograd's: backward runs in its own thread.
 static void line_of(const replay_result *r, uint32_t frame, char *text, size_t size) {
   if (frame == PLIM_NO_LINE && r->trace.frames.len)
-    snprintf(text, size, "(no Python stack: autograd's own thread)");
+    snprintf(text, size, "(no Python stack: autograd's backward thread)");
   else plim_line_name(&r->trace, frame, text, size);
 }
 
@@ -101,7 +101,7 @@ static void print_totals(const replay_result *r) {
             units_bytes(b->peak_reserved_bytes).text);
   total_row(t, r, "segments from the driver", units_count(a->segment_allocs).text,
             units_count(b->segment_allocs).text);
-  total_row(t, r, "segments given back", units_count(a->segment_frees).text,
+  total_row(t, r, "segments returned to the driver", units_count(a->segment_frees).text,
             units_count(b->segment_frees).text);
   total_row(t, r, "retries", units_count(a->retries).text, units_count(b->retries).text);
   total_row(t, r, "out of memory", units_count(a->ooms).text, units_count(b->ooms).text);
@@ -146,7 +146,7 @@ static void print_verdict(const replay_result *r) {
     return;
   }
   term_print(stdout, TERM_RED, "DOES NOT FIT");
-  printf(" in %s: it runs out asking for %s at\n  ", units_bytes(limit).text,
+  printf(" in %s: out of memory when requesting %s at\n  ", units_bytes(limit).text,
          units_bytes(r->trace.events.at[r->first_oom_event].bytes).text);
   print_moment(r, (size_t)r->first_oom_event);
   print_line_at(r, (size_t)r->first_oom_event);
@@ -196,7 +196,7 @@ static void more_row(term_table *t, const plim_held_list *list, size_t shown, ui
 
 static void print_how_to_record_stacks(void) {
   printf("\n");
-  sentence("No stacks were recorded, so memory cannot be told by line. To record "
+  sentence("No stacks were recorded, so the lines of code are unknown. To record "
            "them: " REPLAY_HOW_TO_RECORD);
 }
 
@@ -265,14 +265,14 @@ static void print_fragmentation(const replay_result *r) {
                         : "Fragmentation at the peak of reserved memory");
   print_fragmentation_sums(f);
   if (f->slack_bytes)
-    printf("of what is allocated, %s is rounding and unsplit rest\n",
+    printf("of the allocated memory, %s is rounding and unsplit remainders\n",
            units_bytes(f->slack_bytes).text);
   print_stranded(f, 3);
 }
 
 static void print_compacted(const replay_oom *oom) {
   static const char *const verdicts[] = {
-      [REPLAY_NOT_KNOWN] = "may fit or not: give --limit SIZE",
+      [REPLAY_NOT_KNOWN] = "might fit (give --limit SIZE)",
       [REPLAY_WOULD_FIT] = "WOULD FIT; this is fragmentation",
       [REPLAY_WOULD_NOT_FIT] = "would NOT fit either",
   };
@@ -284,7 +284,7 @@ static void print_compacted(const replay_oom *oom) {
 
 static void print_oom(const replay_result *r, const replay_oom *oom) {
   term_print(stdout, TERM_RED, "OUT OF MEMORY");
-  printf(" asking for %s at ", units_bytes(oom->request_bytes).text);
+  printf(" when requesting %s at ", units_bytes(oom->request_bytes).text);
   print_moment(r, oom->event);
   print_line_at(r, oom->event);
   print_fragmentation_sums(&oom->moment.fragmentation);
@@ -308,7 +308,7 @@ static void print_leak(const replay_result *r, const plim_leak *leak) {
   char line[256];
   line_of(r, leak->line, line, sizeof line);
   term_print(stdout, TERM_RED, "LEAK");
-  printf("  %s a step, in %zu of %zu steps, %s in %s tensors at the end\n  made in %s\n",
+  printf("  %s per step, in %zu of %zu steps, %s in %s tensors at the end\n  allocated in %s\n",
          units_bytes(leak->bytes_per_step).text, leak->steps, r->analysis.steps.len,
          units_bytes(leak->bytes).text, units_count(leak->count).text, line);
   uint32_t caller = r->analysis.user_line.at[leak->stack];
@@ -322,39 +322,40 @@ static void print_leak_outlook(const replay_result *r) {
   for (size_t i = 0; i < r->leaks.len; i++) rate += r->leaks.at[i].bytes_per_step;
   uint64_t full = replay_full_at_step(r, rate);
   if (full)
-    printf("At %s a step, %s would be full at step %s.\n", units_bytes(rate).text,
+    printf("At %s per step, %s would be full at step %s.\n", units_bytes(rate).text,
            units_bytes(r->options.limit_bytes).text, units_count(full).text);
-  else printf("Give --limit SIZE to learn at which step the card is full.\n");
+  else printf("Give --limit SIZE to see at which step the card would be full.\n");
 }
 
 static void print_leaks(const replay_result *r) {
   enum { MANY = 4 }; // lines that leak together: not tensors are kept but what made them
   heading("Leaks");
   if (!r->analysis.steps.len) {
-    sentence("No training steps were recognised, so leaks cannot be told from growth.");
+    sentence("No training steps were recognised, so leaks cannot be distinguished from growth.");
     return;
   }
   if (!r->leaks.len) {
-    printf("none: nothing survives step after step\n");
+    printf("none: no step leaves memory behind\n");
     return;
   }
   size_t shown = r->leaks.len < r->top ? r->leaks.len : (size_t)r->top;
   for (size_t i = 0; i < shown; i++) print_leak(r, &r->leaks.at[i]);
   if (shown < r->leaks.len) printf("and %zu more lines (--top)\n", r->leaks.len - shown);
   if (r->leaks.len >= MANY)
-    sentence("So many lines at once: whole graphs are kept. Something holds a loss or an output of "
-             "every step together with its graph; keep loss.item() or .detach() instead.");
+    sentence("So many lines leak at once because whole autograd graphs are kept: something stores "
+             "the loss or an output of every step together with its graph. Store loss.item() or "
+             ".detach() instead.");
   print_leak_outlook(r);
 }
 
 static void print_duplicates(const replay_result *r) {
   heading("Duplicated models");
-  if (!r->duplicates.len) printf("none: no set of tensors is held twice\n");
+  if (!r->duplicates.len) printf("none: no set of tensors is in memory twice\n");
   for (size_t i = 0; i < r->duplicates.len; i++) {
     const plim_duplicate *d = &r->duplicates.at[i];
     term_print(stdout, TERM_RED, "DUPLICATE");
-    printf("  %s tensors held %zu times, %s more than needed\n", units_count(d->tensors).text,
-           d->copies.len, units_bytes(d->wasted_bytes).text);
+    printf("  %s tensors are in memory %zu times, %s more than needed\n",
+           units_count(d->tensors).text, d->copies.len, units_bytes(d->wasted_bytes).text);
     for (size_t c = 0; c < d->copies.len; c++) {
       char line[256];
       line_of(r, d->copies.at[c].line, line, sizeof line);
@@ -400,13 +401,13 @@ static void print_tune(const replay_result *r) {
   term_table_free(t);
   const plim_tune_row *pick = replay_recommended(r);
   if (!pick) {
-    printf("None of these settings makes it fit.\n");
+    printf("The run does not fit with any of these settings.\n");
     return;
   }
   if (pick != r->tune.at)
-    sentence(
-        "As good as the first within the model's error, and asking less of you and the driver:");
-  if (pick->is_recorded) printf("the settings as they are\n");
+    sentence("Within the model's error this is as good as the first row, with fewer changes or "
+             "driver calls:");
+  if (pick->is_recorded) printf("the recorded settings\n");
   else if (!*pick->conf) printf("unset PYTORCH_CUDA_ALLOC_CONF\n");
   else printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", pick->conf); // one line, to be copied
   if (strstr(pick->conf, "garbage_collection"))

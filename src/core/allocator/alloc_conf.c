@@ -83,8 +83,8 @@ static plim_err expect(parser *p, const char *mark, const char *hint) {
   }
   char found[48];
   token_copy(p, found, sizeof found);
-  if (at_end(p)) return bad(p, hint, "the setting ends where '%s' should follow", mark);
-  return bad(p, hint, "'%s' stands where '%s' should", found, mark);
+  if (at_end(p)) return bad(p, hint, "the setting ends here, but '%s' is expected", mark);
+  return bad(p, hint, "found '%s' where '%s' is expected", found, mark);
 }
 
 static plim_err read_number(parser *p, const char *key, const char *hint, double *value) {
@@ -103,7 +103,7 @@ static plim_err read_mb(parser *p, const char *key, const char *hint, uint64_t *
   if (value > 1e9 || value != (double)(uint64_t)value) {
     char word[48];
     token_copy(p, word, sizeof word);
-    return bad(p, hint, "%s is %s, a whole number of MiB is needed", key, word);
+    return bad(p, hint, "%s is %s, but it must be a whole number of MiB", key, word);
   }
   *mb = (uint64_t)value;
   return PLIM_OK;
@@ -115,7 +115,7 @@ static plim_err read_flag(parser *p, const char *key, bool *value) {
   char word[48];
   token_copy(p, word, sizeof word);
   if (!token_is(p, "True") && !token_is(p, "False"))
-    return bad(p, "PyTorch takes exactly True or False", "%s is '%s'", key, word);
+    return bad(p, "PyTorch accepts only True or False", "%s is '%s'", key, word);
   *value = token_is(p, "True");
   return PLIM_OK;
 }
@@ -133,8 +133,9 @@ static plim_err read_large_segment(parser *p) {
   plim_err err = read_mb(p, "large_segment_size_mb", "large_segment_size_mb:20", &mb);
   if (err) return err;
   if (mb <= MIN_LARGE_SEGMENT_MB)
-    return bad(p, "large_segment_size_mb:20", "large_segment_size_mb is %llu, it must be above %d",
-               (unsigned long long)mb, MIN_LARGE_SEGMENT_MB);
+    return bad(p, "large_segment_size_mb:20",
+               "large_segment_size_mb is %llu, it must be more than %d", (unsigned long long)mb,
+               MIN_LARGE_SEGMENT_MB);
   p->conf.large_segment_bytes = mb * PLIM_MIB;
   return PLIM_OK;
 }
@@ -172,7 +173,7 @@ static plim_err read_gc(parser *p) {
   plim_err err = read_number(p, "garbage_collection_threshold", hint, &value);
   if (err) return err;
   if (!(value > 0 && value < 1))
-    return bad(p, hint, "garbage_collection_threshold is %g, it must lie between 0 and 1", value);
+    return bad(p, hint, "garbage_collection_threshold is %g, it must be between 0 and 1", value);
   p->conf.gc_threshold = value;
   return PLIM_OK;
 }
@@ -182,7 +183,8 @@ static plim_err read_fraction(parser *p) {
   double value = 0;
   plim_err err = read_number(p, "per_process_memory_fraction", hint, &value);
   if (err) return err;
-  if (value > 1) return bad(p, hint, "per_process_memory_fraction is %g, the largest is 1", value);
+  if (value > 1)
+    return bad(p, hint, "per_process_memory_fraction is %g, the largest allowed is 1", value);
   p->conf.memory_fraction = value;
   return PLIM_OK;
 }
@@ -200,7 +202,7 @@ static plim_err read_division(parser *p, uint32_t *value) {
   plim_err err = read_mb(p, "roundup_power2_divisions", hint, &divisions);
   if (err) return err;
   if (divisions && (divisions & (divisions - 1)))
-    return bad(p, hint, "roundup_power2_divisions is %llu, a power of two is needed",
+    return bad(p, hint, "roundup_power2_divisions is %llu, it must be a power of two",
                (unsigned long long)divisions);
   *value = (uint32_t)divisions;
   return PLIM_OK;
@@ -305,7 +307,7 @@ static plim_err unknown_key(parser *p) {
   const char *near = plim_suggest(word, names, KEY_COUNT);
   plim_err err = bad(p, NULL, "'%s' is not a setting of PyTorch's allocator", word);
   if (strncmp(word, "PYTORCH_", 8) == 0)
-    plim_error_hint(p->error, "give what stands behind the = alone");
+    plim_error_hint(p->error, "give only the part after the =");
   else if (strchr(word, '='))
     plim_error_hint(p->error, "a setting is written key:value, with a colon");
   else if (near) plim_error_hint(p->error, "did you mean %s?", near);

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-static const char SIZES[] = "a size such as 24GiB, 24G (the same), 24GB (decimal) or bytes";
+static const char SIZES[] =
+    "a size such as 24GiB, 24G (the same), 24GB (decimal) or a number of bytes";
 
 static const struct {
   const char *suffix;
@@ -45,13 +46,13 @@ static uint64_t find_unit(const char *suffix) {
 
 static plim_err fail_at(plim_error *error, const char *text, const char *at, const char *expected) {
   if (*text) plim_fail(error, PLIM_ERR_ARGUMENT, "\"%s\" is not %s", text, expected);
-  else plim_fail(error, PLIM_ERR_ARGUMENT, "an empty text is not %s", expected);
+  else plim_fail(error, PLIM_ERR_ARGUMENT, "the value is empty, it must be %s", expected);
   plim_error_at(error, (uint64_t)(at - text));
   return PLIM_ERR_ARGUMENT;
 }
 
 static plim_err fail_large(plim_error *error, const char *text) {
-  plim_fail(error, PLIM_ERR_ARGUMENT, "%s is more than 64 bits can hold", text);
+  plim_fail(error, PLIM_ERR_ARGUMENT, "%s is too large (more than 64 bits)", text);
   plim_error_at(error, 0);
   return PLIM_ERR_ARGUMENT;
 }

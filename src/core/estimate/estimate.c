@@ -103,10 +103,10 @@ static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gp
     e->unverified_count = PLIM_MAX_REASONS - OTHER_REASONS;
   if (gpu && !gpu->cuda_mib)
     e->unverified[e->unverified_count++] =
-        "this card's memory: CUDA offers up to 5 % less than the driver's total";
+        "this card's memory: CUDA may offer up to 5 % less than the driver's total";
   if (gpu && gpu->capability != 90)
-    e->unverified[e->unverified_count++] =
-        "this card: its kernels are modelled from source, the measurements are of a Hopper card";
+    e->unverified[e->unverified_count++] = "this card: its kernels are modelled from source code; "
+                                           "measurements exist only for a Hopper card";
 }
 
 static void add_reason(plim_estimate *e, bool applies, const char *reason) {
@@ -118,12 +118,12 @@ static void fill_unverified_time(plim_estimate *e, const plim_job *job) {
   const plim_sharding *s = &job->sharding;
   if (isnan(e->step_seconds)) return;
   add_reason(e, s->world > 1,
-             "the time of what GPUs send each other: rates NCCL plans with, not measured");
+             "the time of communication between GPUs: computed with the bandwidths NCCL assumes, "
+             "not measured");
   add_reason(e, s->nodes > 1 && !(s->network_gbs > 0),
-             "the network between machines: 12 GB/s each, 100 Gbit/s, assumed");
+             "the network between machines: assuming 12 GB/s (100 Gbit/s) for each machine");
   add_reason(e, plim_job_moves_to_host(job),
-             "the time of what goes to the host and is computed there: rates of one H200's host, "
-             "others differ");
+             "the time of offload to the host: measured on the host of one H200, others differ");
 }
 
 // Tensors have at most so many elements, so that no product of shapes overflows. Every address space ends long before,

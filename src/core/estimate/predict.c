@@ -245,12 +245,14 @@ static plim_err predict(follower *f, plim_prediction *out, plim_error *error) {
   }
   loop_replay_clear(f);
   if (f->trains_nothing) {
-    err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                    "none of these layers is in the model: nothing is trained");
+    err = plim_fail(
+        error, PLIM_ERR_ARGUMENT,
+        "the model has none of the layers in --lora-targets, so nothing would be trained");
     plim_error_hint(error, "--lora-targets all-linear");
     return err;
   }
-  return ok ? PLIM_OK : plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
+  return ok ? PLIM_OK
+            : plim_fail(error, PLIM_ERR_NOMEM, "this machine does not have enough memory");
 }
 
 plim_err plim_predict(const plim_predict_request *request, plim_prediction *out,

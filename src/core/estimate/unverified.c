@@ -109,34 +109,37 @@ static const struct {
   bool (*applies)(const plim_job *job);
   const char *reason;
 } rows[] = {
-    {is_of_new_family, "this family: from transformers' source, without a recording"},
-    {shards_elsewhere, "this family on several GPUs"},
+    {is_of_new_family, "this architecture: modelled from transformers' source, without a recording"},
+    {shards_elsewhere, "this architecture on several GPUs"},
     {shards_with_trainer, "Trainer on several GPUs"},
-    {waits_for_host, "ZeRO 3 with parameters on the host: when memory is free again depends on how "
-                     "busy the card is"},
-    {has_sizes, "DeepSpeed's sizes other than its own: from its source, without a recording"},
-    {is_fsdp_1, "FSDP 1, predicted as FSDP2: accelerate's runs under autocast"},
-    {scales_under_fsdp, "float16 under accelerate's FSDP2, predicted without its GradScaler"},
-    {has_no_logits_under_fsdp, "a loss without logits under accelerate's FSDP2"},
+    {waits_for_host,
+     "ZeRO 3 with parameters on the host: when memory is freed depends on how busy the card is"},
+    {has_sizes, "DeepSpeed's bucket sizes other than the defaults: modelled from its source code, "
+                "not recorded"},
+    {is_fsdp_1, "FSDP 1: predicted as FSDP2, but accelerate runs FSDP 1 under autocast"},
+    {scales_under_fsdp, "float16 under accelerate's FSDP2: predicted without the GradScaler"},
+    {has_no_logits_under_fsdp,
+     "a loss that never materialises the logits under accelerate's FSDP2"},
     {has_another_loss,
-     "the loss on top of a bare encoder: taken for the mean of its squared outputs"},
+     "the loss of an encoder without a head: predicted as the mean of its squared outputs"},
     {contrasts_elsewhere,
-     "a contrastive loss with decoders, of the last token, or on several GPUs"},
-    {is_pairwise, "a loss of one sample's texts: taken for one of the differences of embeddings"},
-    {is_in_eighths, "torchtune's losses in eighths: from their source, without a recording"},
-    {is_int8, "LLM.int8(): how many columns are outliers depends on the data; here none are"},
-    {is_quantised_elsewhere, "quantised weights of this family"},
-    {is_fused_elsewhere, "Liger-Kernel's cross entropy on this family"},
-    {uses_liger_elsewhere, "Liger-Kernel's modules in this family"},
-    {offloads_with_trainer, "activations on the host under Trainer"},
-    {trains_offloaded_layers_under_autocast,
-     "inputs of checkpointed layers on the host under autocast, without adapters"},
-    {uses_flash, "flash-attn: the context its kernels need; hub kernels and later versions differ"},
-    {leaves_padding_out,
-     "flash-attn computes tokens alone: how many are padding depends on the data; here none are"},
-    {is_ddp, "DistributedDataParallel: how long NCCL holds the first backward's gradients depends "
-             "on timing; "
-             "here until the second backward"},
+     "a contrastive loss with a decoder, with last-token pooling, or on several GPUs"},
+    {is_pairwise, "a loss that compares the texts of one sample: predicted as a loss on the "
+                  "differences of embeddings"},
+    {is_in_eighths,
+     "torchtune's losses in eight chunks: modelled from their source code, not recorded"},
+    {is_int8, "LLM.int8(): how many columns are outliers depends on the data; predicted with none"},
+    {is_quantised_elsewhere, "quantised weights in this architecture"},
+    {is_fused_elsewhere, "Liger-Kernel's cross entropy with this architecture"},
+    {uses_liger_elsewhere, "Liger-Kernel's modules in this architecture"},
+    {offloads_with_trainer, "activation offload under Trainer"},
+    {trains_offloaded_layers_under_autocast, "checkpoint offload under autocast without adapters"},
+    {uses_flash,
+     "flash-attn: the memory of its CUDA kernels; kernels from the hub and later versions differ"},
+    {leaves_padding_out, "flash-attn skips padding: how many tokens are padding depends on the "
+                         "data; predicted with none"},
+    {is_ddp, "DistributedDataParallel: how long NCCL holds the gradients of the first backward "
+             "depends on timing; predicted until the second backward"},
 };
 
 size_t plim_job_unverified(const plim_job *job, const char **reasons, size_t max) {

@@ -32,9 +32,11 @@ static plim_err refuse(const char *model_type, plim_error *error) {
   const char *close = plim_suggest(model_type, names, FAMILIES);
   if (close && !has_same_digits(close, model_type)) close = NULL;
   plim_err err = plim_fail(
-      error, PLIM_ERR_UNSUPPORTED, "model_type \"%.64s\" is not one we know%s%s%s", model_type,
+      error, PLIM_ERR_UNSUPPORTED, "model_type \"%.64s\" is not supported yet%s%s%s", model_type,
       close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
-  plim_error_hint(error, "known: %s. Others: record a snapshot and plimsoll replay it", list);
+  plim_error_hint(
+      error, "supported: %s. For other models, record a memory snapshot and run plimsoll replay",
+      list);
   return err;
 }
 

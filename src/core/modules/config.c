@@ -162,20 +162,21 @@ static plim_err check_extents(const plim_config *c, plim_error *error) {
       {"the intermediate size", c->intermediate},
       {"the number of layers", c->layers},
       {"the number of heads", c->heads},
-      {"the number of key and value heads", c->kv_heads},
-      {"the size of a head", c->head_dim},
-      {"the size of the vocabulary", c->vocabulary},
+      {"the number of key-value heads", c->kv_heads},
+      {"the head size", c->head_dim},
+      {"the vocabulary size", c->vocabulary},
   };
   for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
     if (needed[i].value < 1)
-      return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is missing or no positive number",
+      return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is missing or not a positive number",
                        needed[i].name);
   if (c->heads % c->kv_heads)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "%d heads cannot share %d key and value heads",
-                     (int)c->heads, (int)c->kv_heads);
+    return plim_fail(error, PLIM_ERR_ARGUMENT,
+                     "%d attention heads cannot be divided among %d key-value heads", (int)c->heads,
+                     (int)c->kv_heads);
   if (c->experts &&
       (c->experts < 1 || c->experts_per_token < 1 || c->experts_per_token > c->experts))
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "a token cannot go to %d of %d experts",
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "a token cannot be routed to %d of %d experts",
                      (int)c->experts_per_token, (int)c->experts);
   return PLIM_OK;
 }
@@ -191,8 +192,8 @@ static plim_err check_limits(const plim_config *c, plim_error *error) {
       {"the number of layers", (double)c->layers, 1, 4096},
       {"the number of decoder layers", (double)c->decoder_layers, 1, 4096},
       {"the number of heads", (double)c->heads, 1, 1 << 14},
-      {"the size of a head", (double)c->head_dim, 1, 1 << 16},
-      {"the size of the vocabulary", (double)c->vocabulary, 1, 1 << 24},
+      {"the head size", (double)c->head_dim, 1, 1 << 16},
+      {"the vocabulary size", (double)c->vocabulary, 1, 1 << 24},
       {"the number of positions", (double)c->positions, 0, 1 << 28},
       {"the number of token types", (double)c->token_types, 0, 1 << 20},
       {"the number of experts", (double)c->experts, 0, 4096},
@@ -200,9 +201,9 @@ static plim_err check_limits(const plim_config *c, plim_error *error) {
       {"the sliding window", (double)c->sliding_window, 0, MAX_EXTENT},
       {"the number of relative positions", (double)c->relative_buckets, 0, 1 << 20},
       {"the dropout", c->dropout, 0, 1},
-      {"the dropout of attention", c->attention_dropout, 0, 1},
-      {"the dropout of embeddings", c->embedding_dropout, 0, 1},
-      {"the share of each head that is rotated", c->rotary_share, 0, 1},
+      {"the attention dropout", c->attention_dropout, 0, 1},
+      {"the embedding dropout", c->embedding_dropout, 0, 1},
+      {"the rotary fraction of each head", c->rotary_share, 0, 1},
   };
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
     if (!(limits[i].value >= limits[i].least && limits[i].value <= limits[i].most))
@@ -220,8 +221,8 @@ static plim_err check_followed(const plim_config *c, plim_error *error) {
                                      : NULL;
   if (!what) return PLIM_OK;
   plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s with %s is not modelled", f->model_type, what);
-  plim_error_hint(error, "record a snapshot and plimsoll replay it");
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s with %s is not supported yet", f->model_type, what);
+  plim_error_hint(error, "record a memory snapshot and run plimsoll replay");
   return err;
 }
 
@@ -230,7 +231,7 @@ plim_err plim_config_finish(plim_config *c, plim_error *error) {
   if (!c->kv_heads) c->kv_heads = c->heads;
   if ((!c->head_dim || f->divides_width) && c->heads > 0) c->head_dim = c->hidden / c->heads;
   if (f->divides_width && c->heads > 0 && c->hidden % c->heads)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "a width of %d does not divide among %d heads",
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "the hidden size of %d cannot be divided among %d heads",
                      (int)c->hidden, (int)c->heads);
   if (!c->intermediate) c->intermediate = 4 * c->hidden;
   if (!c->decoder_layers) c->decoder_layers = c->layers;
@@ -238,7 +239,7 @@ plim_err plim_config_finish(plim_config *c, plim_error *error) {
   if (f->reads_yarn_as_longrope && c->rope == PLIM_ROPE_YARN) c->rope = PLIM_ROPE_LONG;
   if (c->activation == PLIM_ACT_UNKNOWN)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                     "the model's activation function is not one we know");
+                     "the model's activation function is not supported yet");
   plim_err err = check_followed(c, error);
   if (!err) err = check_extents(c, error);
   return err ? err : check_limits(c, error);

@@ -20,34 +20,34 @@ typedef enum {
   X(CHECKPOINT, "checkpoint", FREE, "gradient checkpointing: off, on, reentrant, offloaded")         \
   X(ATTENTION, "attention", FREE, "attention implementation: sdpa, eager, flash")                    \
   X(OPTIMIZER, "optimizer", FREE, "optimizer and its implementation")                                \
-  X(CHUNKED_LOSS, "chunked_loss", FREE, "cross entropy in chunks of so many tokens; 0: all at once") \
-  X(CACHED_BATCH, "cached_batch", FREE, "sequences at a time of a cached contrastive loss; 0: all at once") \
+  X(CHUNKED_LOSS, "chunked_loss", FREE, "tokens per chunk of a chunked cross entropy; 0: not chunked") \
+  X(CACHED_BATCH, "cached_batch", FREE, "mini batch of a cached contrastive loss; 0: not cached")    \
   X(LIGER, "liger", FREE, "Liger-Kernel's fused kernels")                                            \
   X(ALLOC_CONF, "alloc_conf", FREE, "PYTORCH_CUDA_ALLOC_CONF")                                       \
-  X(STRATEGY, "strategy", FREE, "how GPUs share the work: none, ddp, fsdp2, zero1, zero2, zero3")     \
-  X(OFFLOAD, "offload", FREE, "kept on the host: none, optimizer, parameters, activations")                            \
-  X(RESHARD, "reshard", FREE, "FSDP2: free parameters after a layer's forward")                      \
-  X(EMPTY_CACHE, "empty_cache", FREE, "empty_cache every so many steps; 0: never")                   \
-  X(WORKERS, "workers", FREE, "data loader processes per GPU")                                       \
-  X(PRECISION, "precision", FREE, "what products are computed in, by autocast: none, bf16, fp16")    \
-  X(DTYPE, "dtype", QUALITY, "type of the parameters: fp32, bf16, fp16; free if they are frozen")    \
+  X(STRATEGY, "strategy", FREE, "sharding strategy: none, ddp, fsdp2, zero1, zero2, zero3")          \
+  X(OFFLOAD, "offload", FREE, "offload to host memory: none, optimizer, parameters, activations")    \
+  X(RESHARD, "reshard", FREE, "free a layer's parameters after its forward pass (FSDP2)")            \
+  X(EMPTY_CACHE, "empty_cache", FREE, "steps between calls of empty_cache; 0: never")                \
+  X(WORKERS, "workers", FREE, "data loader workers per GPU")                                         \
+  X(PRECISION, "precision", FREE, "autocast dtype of matrix products: none, bf16, fp16")             \
+  X(DTYPE, "dtype", QUALITY, "dtype of the parameters: fp32, bf16, fp16; changed freely if they are frozen") \
   X(SEQUENCE, "sequence", QUALITY, "tokens per sequence")                                            \
-  X(LORA_RANK, "lora_rank", QUALITY, "rank of the adapters; 0: all parameters are trained")          \
-  X(QUANTISATION, "quantisation", QUALITY, "frozen weights: plain, nf4, nf4-double, int8")           \
+  X(LORA_RANK, "lora_rank", QUALITY, "rank of the LoRA adapters; 0: train all parameters")           \
+  X(QUANTISATION, "quantisation", QUALITY, "quantisation of frozen weights: plain, nf4, nf4-double, int8") \
   X(POSITIVES, "n_positives", QUALITY, "positives per anchor")                                       \
   X(NEGATIVES, "n_negatives", QUALITY, "negatives per anchor")                                       \
   X(LORA_ALPHA, "lora_alpha", FACT, "scale of the adapters")                                         \
   X(LORA_DROPOUT, "lora_dropout", FACT, "dropout of the adapters")                                   \
-  X(LORA_TARGETS, "lora_targets", FACT, "layers with adapters")                                      \
+  X(LORA_TARGETS, "lora_targets", FACT, "layers that have adapters")                                 \
   X(MODEL, "model", FACT, "the model")                                                               \
-  X(WORLD, "world", FACT, "GPUs")                                                                    \
-  X(NODES, "nodes", FACT, "machines they are in")                                                    \
-  X(PACKING, "packing", FACT, "sequences are packed")                                                \
-  X(EPOCHS, "epochs", FACT, "passes over the data")                                                  \
-  X(CLIP, "clip", FACT, "bound of the gradient norm; 0: none")                                       \
-  X(LOSS_KIND, "loss_kind", FACT, "what is learned: causal, contrastive, ...")                       \
-  X(TENSOR_PARALLEL, "tensor_parallel", FACT, "GPUs that share a layer")                             \
-  X(CONTEXT_PARALLEL, "context_parallel", FACT, "GPUs that share a sequence")                        \
+  X(WORLD, "world", FACT, "number of GPUs")                                                          \
+  X(NODES, "nodes", FACT, "number of machines")                                                      \
+  X(PACKING, "packing", FACT, "whether sequences are packed")                                        \
+  X(EPOCHS, "epochs", FACT, "epochs over the training data")                                         \
+  X(CLIP, "clip", FACT, "maximum gradient norm for clipping; 0: no clipping")                        \
+  X(LOSS_KIND, "loss_kind", FACT, "kind of loss: causal, contrastive, ...")                          \
+  X(TENSOR_PARALLEL, "tensor_parallel", FACT, "GPUs per tensor-parallel group")                      \
+  X(CONTEXT_PARALLEL, "context_parallel", FACT, "GPUs per context-parallel group")                   \
   X(COMPILE, "compile", FACT, "torch.compile")
 // clang-format on
 

@@ -10,7 +10,7 @@
 static plim_err check_request(const plim_plan_request *r, plim_error *error) {
   if (r->effective_batch % (uint64_t)r->world) {
     plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                             "an effective batch of %llu does not divide among %d GPUs",
+                             "an effective batch of %llu cannot be split evenly over %d GPUs",
                              (unsigned long long)r->effective_batch, r->world);
     plim_error_hint(error, "--effective-batch %llu",
                     (unsigned long long)(r->effective_batch / (uint64_t)r->world + 1) *
@@ -27,8 +27,8 @@ static plim_err check_checkpoints(const plim_plan_request *r, plim_error *error)
   for (int i = 0; i < d->count; i++) is_asked |= d->at[i] != PLIM_CHECKPOINT_OFF;
   if (!is_asked || !r->job.model.family->cannot_checkpoint) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                           "transformers has no gradient checkpointing for this family");
-  plim_error_hint(error, "--fix checkpoint=off, or none");
+                           "transformers has no gradient checkpointing for this architecture");
+  plim_error_hint(error, "use --fix checkpoint=off, or leave it out");
   return err;
 }
 
@@ -124,7 +124,7 @@ static void search(plim_search *s) {
 static plim_err no_way(plim_error *error) {
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT,
-                "no strategy that may be tried can keep on the host what may be kept there");
+                "none of the strategies to try supports any of the offload values to try");
   plim_error_hint(error, "--fix strategy=zero2 --fix offload=optimizer");
   return err;
 }

@@ -51,7 +51,8 @@ static plim_err check_knob(const plim_plan_request *r, plim_knob knob, int64_t h
   const plim_domain *d = &r->domains[knob];
   const char *name = plim_knob_table[knob].name;
   if (d->count && !is_named(d, has))
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan's %s is none of those to try", name);
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan's %s is not one of the values to try",
+                     name);
   if (!d->count && !r->allowed[knob] && learns_else(r, knob, had, has))
     return plim_fail(error, PLIM_ERR_ARGUMENT, "the plan changes %s, which is not allowed", name);
   return PLIM_OK;
@@ -75,7 +76,8 @@ plim_err plim_plan_check(const plim_plan_request *request, const plim_plan *plan
   for (size_t i = 0; !err && i < plan->rungs.len; i++) {
     err = check_rung(request, plan, &plan->rungs.at[i], error);
     if (!err && i && plan->rungs.at[i].e.device_bytes >= plan->rungs.at[i - 1].e.device_bytes)
-      err = plim_fail(error, PLIM_ERR_ARGUMENT, "a rung of the plan is not below the one above");
+      err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                      "a rung of the plan does not need less memory than the one above it");
   }
   return err;
 }

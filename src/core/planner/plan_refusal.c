@@ -13,10 +13,11 @@ static bool has_splits(const plim_search *s) {
 }
 
 static plim_err nothing_divides(const plim_plan_request *r, plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                           "no micro batch and accumulation that may be tried make a batch of %llu",
-                           (unsigned long long)r->effective_batch);
-  plim_error_hint(error, "--effective-batch any, or other values for --try and --fix");
+  plim_err err = plim_fail(
+      error, PLIM_ERR_ARGUMENT,
+      "no micro batch and accumulation among the values to try give an effective batch of %llu",
+      (unsigned long long)r->effective_batch);
+  plim_error_hint(error, "use --effective-batch any, or other values for --try and --fix");
   return err;
 }
 
@@ -74,11 +75,12 @@ static plim_err refuse_together(const plim_plan_request *r, plim_error *error) {
   }
   if (!used)
     return plim_fail(error, PLIM_ERR_ARGUMENT,
-                     "these settings cannot be had together: no run of them can be predicted");
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT,
-                "what is named cannot be had together: no values of %s make a run", names);
-  plim_error_hint(error, "leave one --fix or --try out, or name more values");
+                     "these settings do not work together: no valid run can be predicted");
+  plim_err err = plim_fail(
+      error, PLIM_ERR_ARGUMENT,
+      "these --fix and --try values do not work together: no combination of %s gives a valid run",
+      names);
+  plim_error_hint(error, "remove one --fix or --try, or give more values");
   return err;
 }
 
@@ -86,9 +88,9 @@ static plim_err refuse_pair(plim_knob knob, plim_knob partner, const plim_choice
                             plim_error *error) {
   setting named = setting_of(knob, choice->at[knob]);
   setting own = setting_of(partner, choice->at[partner]), off = setting_of(partner, 0);
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s cannot be had with %s, which you have",
-                           named.text, own.text);
-  plim_error_hint(error, "--fix %s as well, or without --fix %s", off.text, named.text);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "%s does not work with %s, which your run uses", named.text, own.text);
+  plim_error_hint(error, "add --fix %s, or remove --fix %s", off.text, named.text);
   return err;
 }
 
@@ -99,9 +101,9 @@ static plim_err refuse(const plim_plan_request *r, plim_knob knob, const plim_ch
     return r->domains[partner].count ? refuse_together(r, error)
                                      : refuse_pair(knob, partner, choice, error);
   plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "%s cannot be had here%s%.150s",
+      plim_fail(error, PLIM_ERR_ARGUMENT, "%s is not possible here%s%.150s",
                 setting_of(knob, choice->at[knob]).text, why->message[0] ? ": " : "", why->message);
-  plim_error_hint(error, "plan without --fix and --try of %s", plim_knob_table[knob].name);
+  plim_error_hint(error, "remove --fix and --try for %s", plim_knob_table[knob].name);
   return err;
 }
 

@@ -15,7 +15,7 @@ const size_t plim_plan_knob_count = sizeof plim_plan_knobs / sizeof *plim_plan_k
 // ---- names ------------------------------------------------------------------------------------------
 
 static const char *const switches[] = {"off", "on"};
-static const char *const confs[] = {"as it is", "expandable_segments:True"};
+static const char *const confs[] = {"unchanged", "expandable_segments:True"};
 static const char *const offloads[PLIM_OFFLOADS] = {"none", "optimizer", "parameters",
                                                     "activations"};
 static const char *const precisions[] = {"none", "bf16", "fp16"};
@@ -71,7 +71,8 @@ static const struct {
     {PLIM_KNOB_CHECKPOINT, "no", "off"},
     {PLIM_KNOB_LIGER, "true", "on"},
     {PLIM_KNOB_LIGER, "false", "off"},
-    {PLIM_KNOB_ALLOC_CONF, "default", "as it is"},
+    {PLIM_KNOB_ALLOC_CONF, "default", "unchanged"},
+    {PLIM_KNOB_ALLOC_CONF, "as it is", "unchanged"}, // of plans saved by older versions
     {PLIM_KNOB_CHUNKED_LOSS, "off", "0"},
     {PLIM_KNOB_CHUNKED_LOSS, "full", "0"},
     {PLIM_KNOB_CHUNKED_LOSS, "chunked", "512"},

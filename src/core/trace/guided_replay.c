@@ -209,7 +209,7 @@ static void serve_oom(guide *g, const group *gr) {
   plim_malloc_result got = plim_allocator_malloc(g->a, spare, r->bytes, r->stream, r->pool);
   if (got == PLIM_MALLOC_NO_HOST_MEMORY) g->no_memory = true;
   if (got != PLIM_MALLOC_OK) return;
-  diverge(g, gr->end, "the recording ran out of memory here, the simulation did not", r->bytes,
+  diverge(g, gr->end, "the recording ran out of memory here, but the simulation did not", r->bytes,
           plim_allocator_addr(g->a, spare));
   plim_allocator_free(g->a, spare);
 }
@@ -245,11 +245,11 @@ static void serve_alloc(guide *g, const group *gr) {
   bool expandable = g->options->conf.expandable_segments;
   const char *wrong = NULL;
   if (!gr->maps && reuse != PLIM_UNKNOWN && reuse != r->addr)
-    wrong = "the recording reused another cached block than the simulation";
+    wrong = "the recording reused a different cached block than the simulation";
   else if (!gr->maps && reuse == PLIM_UNKNOWN && !expandable)
-    wrong = "the recording reused a cached block, the simulation found none";
+    wrong = "the recording reused a cached block, but the simulation found none";
   else if (gr->maps && reuse != PLIM_UNKNOWN)
-    wrong = "the recording asked the driver for memory, the simulation reused a block";
+    wrong = "the recording requested new memory, but the simulation reused a block";
   if (gr->maps && reuse != PLIM_UNKNOWN && !g->result->lost) g->result->suspects_pools = true;
   if (wrong && !g->result->lost) {
     diverge(g, gr->end, wrong, r->addr, reuse);
@@ -261,8 +261,9 @@ static void serve_alloc(guide *g, const group *gr) {
   uint64_t addr = plim_allocator_addr(g->a, r->block);
   if (got == PLIM_MALLOC_OK && addr == r->addr) return;
   diverge(g, gr->end,
-          got == PLIM_MALLOC_OOM ? "the simulation ran out of memory here, the recording did not"
-                                 : "the simulation placed this block at another address",
+          got == PLIM_MALLOC_OOM
+              ? "the simulation ran out of memory here, but the recording did not"
+              : "the simulation placed this block at a different address",
           r->addr, addr);
   g->result->lost = true;
 }
@@ -284,7 +285,7 @@ static void compare_segments(guide *g, const group *gr) {
     const plim_segment_event *p = n < g->predicted.len ? &g->predicted.at[n] : NULL;
     n++;
     if (p && p->action == segment_action(e) && p->bytes == e->bytes && p->addr == e->addr) continue;
-    diverge(g, i, "the recorded segment event is not the simulated one", e->bytes,
+    diverge(g, i, "the recorded segment event differs from the simulated one", e->bytes,
             p ? p->bytes : PLIM_UNKNOWN);
     g->result->lost = true;
     return;
@@ -436,7 +437,7 @@ bool plim_replay_guided(const plim_trace *trace, const plim_replay_options *opti
   bool ok = g.a && g.requested, is_whole = true;
   for (size_t i = 0; ok && i < trace->block_slots; i++) g.requested[i] = PLIM_UNKNOWN;
   if (ok && !consistent)
-    diverge(&g, 0, "what existed before the recording is not fully known", 0, 0);
+    diverge(&g, 0, "the memory in use before the recording is not fully known", 0, 0);
   if (ok) survey(&g);
   uint64_t reserved = result->recorded.peak_reserved_bytes;
   plim_usage known = {0};

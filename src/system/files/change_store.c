@@ -71,8 +71,9 @@ static int take_lock(plim_change_store *p) {
 
 static plim_err fail_lock(const plim_change_store *p, int number, plim_error *error) {
   if (number == ENOTDIR) {
-    plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is no folder", p->folder);
-    plim_error_hint(error, "what is being changed is written down in there: remove it");
+    plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is not a folder", p->folder);
+    plim_error_hint(error,
+                    "plimsoll records its changes in a folder of that name: remove the file");
     return PLIM_ERR_UNSUPPORTED;
   }
   if (number != EBUSY) {
@@ -157,8 +158,8 @@ static bool name_steps(const plim_change_store *p, plim_transaction *t) {
 static plim_err parse(const plim_change_store *p, const char *path, const char *text, size_t size,
                       plim_transaction *out, plim_error *error) {
   if (plim_journal_read(text, size, out, error)) {
-    plim_error_hint(error, "it says what was done to which file; look at them, then remove %s",
-                    path);
+    plim_error_hint(
+        error, "it records what was done to each file; inspect those files, then remove %s", path);
     if (error) snprintf(error->file, sizeof error->file, "%s", path);
     return PLIM_ERR_PARSE;
   }
@@ -183,10 +184,10 @@ static plim_err check_inside(const plim_change_store *p, const char *path,
   for (size_t i = 0; i < t->steps.len && !p->trusts_outside; i++) {
     const plim_file_step *s = &t->steps.at[i];
     if (stays_inside(s)) continue;
-    plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s, which lies outside this folder, would be changed",
+    plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is outside this folder and would be changed",
               s->path);
-    plim_error_hint(error, "if you applied that yourself: plimsoll undo --outside; if it came with "
-                           "a folder of someone else, remove .plimsoll");
+    plim_error_hint(error, "if you applied that plan yourself, use plimsoll undo --outside; if the "
+                           "folder came from someone else, remove .plimsoll");
     if (error) snprintf(error->file, sizeof error->file, "%s", path);
     return PLIM_ERR_UNSUPPORTED;
   }

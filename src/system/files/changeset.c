@@ -199,7 +199,7 @@ static plim_err check_before(const plim_file_change *c, const plim_file_step *s,
                                          : "has changed since it was read";
   plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s %s", c->path, what);
   return refuse(error, c->path,
-                "nothing was changed; run this again to start from what is there now");
+                "nothing was changed; run this again to start from the current files");
 }
 
 static char *copy_of(const void *data, size_t size) {
@@ -302,7 +302,7 @@ plim_err plim_changeset_apply(const char *root, const plim_file_change *changes,
 
 static plim_err nothing_to_undo(const char *root, plim_error *error) {
   plim_fail(error, PLIM_ERR_UNSUPPORTED, "there is nothing to undo in %s", root);
-  plim_error_hint(error, "undo takes back what plimsoll apply did from the same folder");
+  plim_error_hint(error, "undo reverts what plimsoll apply did in the same folder");
   return PLIM_ERR_UNSUPPORTED;
 }
 
@@ -345,8 +345,8 @@ static plim_err check_since(const plim_file_step *applied, const plim_file_step 
   plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s %s since it was applied", s->path,
             s->from.exists ? "has changed" : "was removed");
   return refuse(error, s->path,
-                "nothing was changed; plimsoll undo --force restores the file as it was before and "
-                "keeps what it holds now as a backup");
+                "nothing was changed; plimsoll undo --force restores the old file and keeps its "
+                "current contents as a backup");
 }
 
 static plim_err plan_restore(const plim_file_step *applied, bool force, plim_file_step *s,

@@ -195,19 +195,19 @@ static const struct {
 } hints[] = {
     {ENOENT, "create the folder first, or choose another path"},
     {ENOTDIR, "create the folder first, or choose another path"},
-    {EACCES, "choose a folder that you may write to"},
-    {EPERM, "choose a folder that you may write to"},
-    {EROFS, "choose a folder that you may write to"},
+    {EACCES, "choose a folder you can write to"},
+    {EPERM, "choose a folder you can write to"},
+    {EROFS, "choose a folder you can write to"},
     {EISDIR, "name a file in that folder"},
     {ENOSPC, "free some space, or choose another disk"},
     {EDQUOT, "free some space, or choose another disk"},
-    {EBUSY, "it is mounted by itself, as containers do: change it outside of the container"},
-    {EXDEV, "it is mounted by itself, as containers do: change it outside of the container"},
-    {EIO, "the disk is failing or gone: see what dmesg says"},
-    {ENOSYS,
-     "this file system has no locks: mount it with them (Lustre: -o flock), or copy the project"},
-    {ENOLCK,
-     "this file system has no locks: mount it with them (Lustre: -o flock), or copy the project"},
+    {EBUSY, "the file is a mount point, probably of a container: change it outside the container"},
+    {EXDEV, "the file is a mount point, probably of a container: change it outside the container"},
+    {EIO, "the disk is failing or disconnected: check dmesg"},
+    {ENOSYS, "this file system does not support file locks: mount it with locks (Lustre: -o "
+             "flock), or copy the project"},
+    {ENOLCK, "this file system does not support file locks: mount it with locks (Lustre: -o "
+             "flock), or copy the project"},
     {ENAMETOOLONG, "give the file a shorter name"},
 };
 

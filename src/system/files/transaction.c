@@ -102,8 +102,8 @@ plim_file_side plim_step_side(const plim_file_step *s) {
 static plim_err fail_step(plim_error *error, const plim_file_step *s, int number) {
   plim_err err = plim_disk_fail(error, "write", s->path, number);
   if (number == EACCES || number == EPERM || number == EROFS)
-    plim_error_hint(error, "nothing was changed; the file's folder must be writable for you, "
-                           "since the new file is written beside the old one");
+    plim_error_hint(error, "nothing was changed; you need write permission for the file's folder, "
+                           "because the new file is written beside the old one");
   return err;
 }
 
@@ -132,7 +132,7 @@ static int put_in_place(const plim_change_store *p, const plim_file_step *s) {
 static plim_err place(const plim_change_store *p, const plim_file_step *s, plim_error *error) {
   if (!holds(s->target, &s->from)) {
     plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s was changed by another program just now", s->path);
-    plim_error_hint(error, "nothing was changed; run this again when that program is done");
+    plim_error_hint(error, "nothing was changed; run this again when that program has finished");
     if (error) snprintf(error->file, sizeof error->file, "%s", s->path);
     return PLIM_ERR_UNSUPPORTED;
   }
@@ -254,8 +254,8 @@ plim_err plim_transaction_run(const plim_change_store *p, plim_transaction *t, p
   plim_err err = prepare(p, t, error);
   if (!err) err = replace_all(p, t, error);
   if (err && go_back(p, t))
-    plim_error_hint(error, "not everything could be put back: when the cause is gone, run plimsoll "
-                           "apply or undo again, which completes or takes back what was begun");
+    plim_error_hint(error, "not everything could be restored: fix the cause, then run plimsoll "
+                           "apply or undo again, which completes or rolls back the change");
   return err;
 }
 
@@ -300,13 +300,11 @@ static plim_err go_forward(const plim_change_store *p, const plim_transaction *t
 
 static plim_err refuse(const plim_transaction *t, const plim_file_step *s, plim_error *error) {
   const char *what = t->kind == PLIM_CHANGES_UNDO ? "undo" : "apply";
-  plim_fail(
-      error, PLIM_ERR_UNSUPPORTED,
-      "%s was interrupted, and since then %s or its backup was changed: it is neither as before "
-      "nor as after",
-      what, s->path);
-  plim_error_hint(error,
-                  "--force leaves that file as it is and completes or takes back the others");
+  plim_fail(error, PLIM_ERR_UNSUPPORTED,
+            "%s was interrupted, and %s or its backup has been changed since: it matches neither "
+            "the old nor the new version",
+            what, s->path);
+  plim_error_hint(error, "--force leaves that file alone and completes or rolls back the others");
   if (error) snprintf(error->file, sizeof error->file, "%s", s->path);
   return PLIM_ERR_UNSUPPORTED;
 }

@@ -168,7 +168,7 @@ TEST(bad_values_point_at_the_place) {
 
 TEST(words_are_counted_and_checked) {
   REJECTED("sample needs an INPUT", "plimsoll sample INPUT   (see plimsoll sample -h)", "--fast");
-  REJECTED("unexpected argument \"x\"", "plimsoll sample -h   shows what it takes", "a", "slow",
+  REJECTED("unexpected argument \"x\"", "plimsoll sample -h   shows the arguments", "a", "slow",
            "x");
   REJECTED("\"mediun\" is not slow, medium or quick", "plimsoll sample medium", "a", "mediun");
 }

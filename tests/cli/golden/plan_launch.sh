@@ -17,7 +17,7 @@ $PLIMSOLL plan two.sh -s 1024 --world 8 --nodes 2 --gpu 80GiB | todo | tee lines
 bash -n <(sed -n '/^export HEAD/,$p' lines | sed '/^to do by hand/,$d') && echo "bash reads it"
 echo "== accelerate's file knows of both"
 $PLIMSOLL plan -m qwen2.5-7b -s 1024 -a 16 --strategy fsdp2 --world 8 --nodes 2 --gpu 80GiB --fix strategy=fsdp2 |
-  grep -E '^(num_|machine|main_)'
+  grep -E '^ *(num_|machine_|main_)'
 sed -i 's/ --bf16/ $EXTRA/' two.sh
 echo "== what only the script knows is left to the reader"
 $PLIMSOLL plan two.sh -s 1024 --world 4 --gpu 80GiB | grep 'train.py'

@@ -36,7 +36,7 @@ printf 'plugins:\n  - axolotl.integrations.spectrum.SpectrumPlugin\n' >>axolotl.
 $PLIMSOLL plan axolotl.yaml --gpu 10GiB --fix liger=on | grep "^[-+].*iger"
 echo "== in brackets, what to add is said"
 sed -i '/^plugins/,$d' axolotl.yaml && echo 'plugins: [axolotl.integrations.spectrum.SpectrumPlugin]' >>axolotl.yaml
-$PLIMSOLL plan axolotl.yaml --gpu 10GiB --fix liger=on | grep -A9 "^in your Axolotl\|^liger on:"
+$PLIMSOLL plan axolotl.yaml --gpu 10GiB --fix liger=on | grep -A9 "add to your Axolotl file"
 echo "== a key of the ecosystem that is not there yet can be named"
 printf 'model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\nfinetuning_type: lora\ntemplate: qwen\ncutoff_len: 1024\nper_device_train_batch_size: 8\nbf16: true\n' >lf.yaml
 $PLIMSOLL plan lf.yaml --gpu 10GiB --fix liger=on --set liger=lf.yaml:enable_liger_kernel | grep "^[-+]enable"

@@ -17,4 +17,4 @@ plan --set "accumulate=two.py:TrainingArguments#2.gradient_accumulation_steps" |
 plan --set "accumulate=two.py:TrainingArguments#2.gradient_accumulation_steps" | grep -o "micro_batch cannot.*"
 echo "== one of them has more"
 stages 8 '8, gradient_checkpointing=True' >two.py
-plan | sed -n '/^note: checkpointing/,/predicted/p'
+plan | sed -n '/checkpointing is not clear/,/predicted/p'

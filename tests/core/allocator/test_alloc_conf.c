@@ -68,7 +68,7 @@ static const struct {
     {"roundup_power2_divisions:3", 25, "roundup"},
     {"max_split_size_mb:abc", 18, "128"},
     {"max_split_size_mb=128", 0, "colon"},
-    {"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", 0, "behind the ="},
+    {"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", 0, "after the ="},
     {"max_split_size_mb:1.5", 18, "128"},
     {"large_segment_size_mb:10", 22, "20"},
     {"max_split_size_mb:128 expandable_segments:True", 22, "commas"},

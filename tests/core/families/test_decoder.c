@@ -171,7 +171,7 @@ TEST(experts_are_two_tensors_and_a_router) {
   c.experts_per_token = 9;
   plim_error error = {0};
   CHECK(plim_config_finish(&c, &error), "9 of 8 experts");
-  CHECK_STR(error.message, "a token cannot go to 9 of 8 experts");
+  CHECK_STR(error.message, "a token cannot be routed to 9 of 8 experts");
 }
 
 TEST(dropout_of_adapters_on_experts_is_refused_with_a_way_out) {

@@ -108,6 +108,15 @@ TEST(allowed_and_needed_it_is_done) {
   CHECK(strstr(types(&r), " bf16"), "%s", types(&r));
 }
 
+TEST(every_word_for_the_own_allocator_settings_is_understood) {
+  static const char *const words[] = {"unchanged", "default", "as it is"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    int64_t value = -1;
+    CHECK(plim_knob_value_of(PLIM_KNOB_ALLOC_CONF, words[i], &value) && value == 0, "%s", words[i]);
+  }
+  CHECK_STR(plim_knob_value_name(PLIM_KNOB_ALLOC_CONF, 0), "unchanged");
+}
+
 TEST(fixed_and_tried_values_are_taken) {
   plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BOOL, 0);
   int64_t none, fp16, bf16;

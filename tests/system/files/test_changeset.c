@@ -199,7 +199,8 @@ TEST(changeset_in_a_folder_that_may_not_be_written) {
     if (chmod(folder_path("deep"), 0555) || chmod(folder_path("."), 0777)) _exit(1);
     if (chmod(folder_path("deep/a"), 0666) || (geteuid() == 0 && setuid(65534))) _exit(1);
     plim_err err = set_apply_one("deep/a", "old", "new");
-    _exit(err == PLIM_ERR_IO && strstr(set_error.hint, "writable") && !set_is_there(".plimsoll")
+    _exit(err == PLIM_ERR_IO && strstr(set_error.hint, "write permission") &&
+                  !set_is_there(".plimsoll")
               ? 0
               : 2);
   }

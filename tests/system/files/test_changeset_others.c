@@ -108,7 +108,7 @@ TEST(changeset_does_not_write_down_elsewhere) {
   plim_file_change change = {set_path_of("repo/a"), plim_content_of("a", 1), "A", 1};
   CHECK(plim_changeset_apply(set_path_of("repo"), &change, 1, NULL, &set_result, &set_error) ==
                 PLIM_ERR_UNSUPPORTED &&
-            strstr(set_error.message, "is no folder"),
+            strstr(set_error.message, "is not a folder"),
         "%s", set_error.message);
   CHECK_STR(set_content("elsewhere/lock"), "theirs");
   CHECK_STR(set_content("elsewhere/journal.new"), "theirs");
