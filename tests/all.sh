@@ -17,7 +17,7 @@ commands+=("tests/cli/golden.sh $build/release/plimsoll" "tests/cli/terminal.sh 
 # Under sanitizers: every command, without the long searches.
 short=$(cd tests/cli/golden && printf '%s ' apply_{again,share_accelerate,zero_set}.sh \
   plan_{json,mistakes,new_places,one_gpu,shape,try}.sh \
-  {check,color,command,completion,estimate,help,man,output,replay,set,undo,version}*.sh)
+  {check,color,command,completion,estimate,help,man,output,replay,undo,version}*.sh)
 commands+=("tests/cli/golden.sh $build/asan/plimsoll ${short//.sh/}")
 for preset in release asan; do
   while IFS= read -r program; do commands+=("$program"); done \

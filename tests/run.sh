@@ -1,8 +1,8 @@
 #!/bin/bash
 # run.sh COMMAND...: runs test programs and adds up the "N passed, N failed[, N skipped]" that each
 # ends with. A program that crashes or does not end so counts as one failure, as does one that hangs for
-# TEST_SECONDS (an hour). Prints one line per
-# program with its seconds, all output of those that fail, and the total on the last line.
+# TEST_SECONDS (an hour). Prints one line per program with its seconds, all output of those that fail, and the total on
+# the last line.
 set -u
 export ASAN_OPTIONS=abort_on_error=0:detect_leaks=1:strict_string_checks=1
 export UBSAN_OPTIONS=print_stacktrace=1
