@@ -22,6 +22,7 @@ except ImportError:  # Debian's PyYAML is for Debian's Python
 
 KINDS = (".yaml", ".yml", ".json", ".py", ".sh")
 CARD = ("--gpu", "80GiB")
+FEW = ("--try", "micro_batch=1,2,3", "--try", "checkpoint=on,off")  # a short search
 # Keys that say the same in every ecosystem, and the setting of a plan that they are.
 NUMBERS = {"micro_batch_size": "micro_batch", "per_device_train_batch_size": "micro_batch",
            "gradient_accumulation_steps": "accumulate", "sequence_len": "sequence", "cutoff_len": "sequence"}
@@ -81,11 +82,9 @@ def try_file(program, original):
         shutil.copyfile(original, path)
         text = path.read_bytes()
         run(folder, program, "check", path.name, *CARD)
-        world = ()
-        code, _, _ = run(folder, program, "plan", path.name, *CARD, "--out", "plan.json")
+        code, _, _ = run(folder, program, "plan", path.name, *CARD, *FEW, "--out", "plan.json")
         if code == 2:  # the number of GPUs may be what is missing
-            world = ("--world", "8")
-            code, _, _ = run(folder, program, "plan", path.name, *CARD, *world, "--out", "plan.json")
+            code, _, _ = run(folder, program, "plan", path.name, *CARD, *FEW, "--world", "8", "--out", "plan.json")
         if code == 2:
             return "refused"
         compare_numbers(path, json.loads((folder / "plan.json").read_text()))
