@@ -57,7 +57,6 @@ for ((i = 0; i < $#; i++)); do
   tell $i "${commands[i]}"
 done
 
-total="$passed passed, $failed failed"
-[ $skipped -eq 0 ] || total="$total, $skipped skipped"
-echo "$total"
+[ $skipped -eq 0 ] || echo "$skipped skipped"
+echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
