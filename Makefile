@@ -29,7 +29,6 @@ test: ## build and run every test; the last line is "N passed, N failed"
 	@tools/need.sh $(TEST_PACKAGES)
 	@$(MAKE) build $(COMPILE_OR_FAIL)
 	@$(call compile,asan) $(COMPILE_OR_FAIL)
-	@$(call compile,fuzz) $(COMPILE_OR_FAIL)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/all.sh build
 
 plan: build ## build, then run the demonstration

@@ -4,19 +4,27 @@ cd "$(dirname "$0")/.." || exit 2
 build=$1
 shopt -s nullglob
 
+configs=$build/configs
+rm -rf "$configs" && python3 tests/configs/generate.py "$configs"
+
 commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.py --check $build/plimsoll"
   "python3 tests/io/formats/edit_check.py $build/release/tests/io/formats/dump_edit_readers"
   "python3 tests/io/shell/shell_check.py $build/release/tests/io/shell/dump_shell_flags"
-  "python3 tests/io/dialect/dialect_check.py $build/release/tests/io/dialect/dump_dialects ../shared/configs tests/fixtures"
   "python3 tests/io/python/arguments_check.py $build/release/tests/io/python/dump_knobs"
-  "python3 tests/cli/configs.py $build/release/plimsoll ../shared/configs")
+  "python3 tests/io/dialect/dialect_check.py $build/release/tests/io/dialect/dump_dialects tests/fixtures $configs ../shared/configs"
+  "python3 tests/cli/configs.py $build/release/plimsoll $configs ../shared/configs")
+# The longest first, so that none is left alone at the end.
+commands+=("tests/cli/golden.sh $build/release/plimsoll" "tests/cli/terminal.sh $build/release/plimsoll"
+  "tests/io/formats/edits.sh $build/release/tests/io/formats/dump_edits")
+# Under sanitizers: every command, without the long searches.
+short=$(cd tests/cli/golden && printf '%s ' apply_{again,share_accelerate,zero_set}.sh \
+  plan_{json,mistakes,new_places,one_gpu,shape,try}.sh \
+  {check,color,command,completion,estimate,help,man,output,replay,undo,version}*.sh)
+commands+=("tests/cli/golden.sh $build/asan/plimsoll ${short//.sh/}")
 for preset in release asan; do
   while IFS= read -r program; do commands+=("$program"); done \
     < <(find "$build/$preset/tests" -name 'test_*' -type f | sort)
-  commands+=("tests/cli/golden.sh $build/$preset/plimsoll")
 done
-commands+=("tests/cli/terminal.sh $build/release/plimsoll")
-commands+=("tests/io/formats/edits.sh $build/release/tests/io/formats/dump_edits")
-for program in "$build"/fuzz/tests/fuzz/fuzz_*; do commands+=("tests/fuzz.sh $program"); done
+for program in "$build"/asan/tests/fuzz/fuzz_*; do commands+=("tests/fuzz.sh $program"); done
 
 exec tests/run.sh "${commands[@]}"

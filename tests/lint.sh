@@ -18,10 +18,7 @@ rule() {
 }
 
 badly_formatted() {
-  local file
-  tools/sources.sh | while read -r file; do
-    clang-format "$file" | cmp -s "$file" - || echo "$file: run make format"
-  done
+  tools/sources.sh | xargs -P "$(nproc)" -n 50 clang-format --dry-run --Werror || echo "run make format"
 }
 sideways_includes() { grep -rnE '#include "(\.\./|.*/\.\./)' include src; }
 library_prints() {

@@ -1,7 +1,8 @@
 #!/bin/bash
 # run.sh COMMAND...: runs test programs and adds up the "N passed, N failed[, N skipped]" that each
-# ends with. A program that crashes or does not end so counts as one failure. Prints one line per
-# program with its seconds, all output of those that fail, and the total on the last line.
+# ends with. A program that crashes or does not end so counts as one failure, as does one that hangs for
+# TEST_SECONDS (an hour). Prints one line per program with its seconds, all output of those that fail, and the total on
+# the last line.
 set -u
 export ASAN_OPTIONS=abort_on_error=0:detect_leaks=1:strict_string_checks=1
 export UBSAN_OPTIONS=print_stacktrace=1
@@ -29,7 +30,7 @@ count() {
 # As many at a time as there are processors; told in the order they were given.
 start() {
   { began=$SECONDS
-    timeout "${TEST_SECONDS:-900}" $2 >"$logs/$1" 2>&1 </dev/null
+    timeout "${TEST_SECONDS:-3600}" $2 >"$logs/$1" 2>&1 </dev/null
     status=$?
     echo $((SECONDS - began)) >"$logs/$1.seconds"
     exit $status
@@ -44,7 +45,7 @@ tell() {
   else
     grep -v '^ok  ' "$logs/$1"
   fi
-  echo "$2: $verdict, $(cat "$logs/$1.seconds") s"
+  echo "${2:0:150}: $verdict, $(cat "$logs/$1.seconds") s"
 }
 
 running=() commands=("$@") started=0 at_once=${TEST_JOBS:-$(nproc)}
@@ -56,7 +57,6 @@ for ((i = 0; i < $#; i++)); do
   tell $i "${commands[i]}"
 done
 
-total="$passed passed, $failed failed"
-[ $skipped -eq 0 ] || total="$total, $skipped skipped"
-echo "$total"
+[ $skipped -eq 0 ] || echo "$skipped skipped"
+echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -35,9 +35,9 @@ if ! python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
   exit 0
 fi
 cd "$here/golden" || exit 2
-# Of those that share a project in every way, one is enough.
-on_terminal 80 300 {plan,undo,check,estimate,help,files,set,value,option,command}_*.sh \
-  apply_{again,beside,liger,links,paths,recompute,seed*,share_hf,zero_set}.sh
-on_terminal 60 100 {check,estimate,help,value,option,command}_*.sh plan_{cards,host,launch,world,script}.sh
+# One of each kind of report is enough.
+on_terminal 80 150 {check,estimate,help,replay,command}_*.sh apply_{again,zero_set}.sh \
+  plan_{cards,company,fsdp_of_trainer,json,mistakes,nothing_fits,one_gpu,quantised_words,seed,shape,stages,try}.sh undo_*.sh
+on_terminal 60 60 {check,help,command}_*.sh estimate_{fits,flash,names,sharded,unverified}.sh plan_{nothing_fits,seed,try}.sh
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

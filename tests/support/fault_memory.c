@@ -7,7 +7,7 @@
 // Without a sanitizer these take the place of libc's own, for every library (glibc's manual, "Replacing
 // malloc"). A sanitizer has its own there, so the linker's --wrap puts these before it: for the
 // program's own code alone.
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TEST_SANITIZED
 #define HERE(name) __wrap_##name
 #define BELOW(name) __real_##name
 #else

@@ -736,9 +736,15 @@ static const plim_key_set axolotl_sets[] = {
   TOGETHER(STRATEGY, "deepspeed,fsdp,fsdp.*,fsdp_version,fsdp_config,fsdp_config.*,gradient_checkpointing"),
   TOGETHER(OFFLOAD, "activation_offloading,layer_offloading,fsdp_config.*offload_params"),
   TOGETHER(LIGER, "plugins,plugins.*,liger_*"),
+  TOGETHER(CHECKPOINT, "gradient_checkpointing,fsdp_config.*activation_checkpointing"),
   TOGETHER(CHUNKED_LOSS, "chunked_cross_entropy,liger_fused_linear_cross_entropy"),
   TOGETHER(ATTENTION, "attn_implementation,flash_attention,sdp_attention,eager_attention,xformers_attention"),
   HALVES,
+  {0},
+};
+
+static const plim_key_set llama_factory_sets[] = {
+  TOGETHER(OPTIMIZER, "optim,use_galore,use_apollo,use_badam"),
   {0},
 };
 
@@ -782,7 +788,7 @@ const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
   [PLIM_DIALECT_AXOLOTL] = {"Axolotl", axolotl, PLIM_DIALECTS, .has_trainer = true, .mask = "pad",
                             .sets = axolotl_sets},
   [PLIM_DIALECT_LLAMA_FACTORY] = {"LLaMA-Factory", llama_factory, PLIM_DIALECT_HF, .has_trainer = true,
-                                  .mask = "pad"},
+                                  .mask = "pad", .sets = llama_factory_sets},
   [PLIM_DIALECT_LLAMA_FACTORY_V1] = {"LLaMA-Factory v1", llama_factory_v1, PLIM_DIALECTS,
                                      .divides_batch = true},
   [PLIM_DIALECT_TORCHTUNE] = {"torchtune", torchtune, PLIM_DIALECTS, .has_one_type = true,

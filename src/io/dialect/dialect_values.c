@@ -99,7 +99,7 @@ static plim_token read_number(const plim_key *key, const plim_setting *setting, 
 static bool list_literal(const char *text, char *out, size_t size) {
   size_t used = 0;
   for (text += *text == '[' || *text == '('; *text && *text != ']' && *text != ')'; text++) {
-    if (strchr(" ,\n\t", *text)) continue;
+    if (strchr(" ,\r\n\t", *text)) continue;
     const char *end = *text == '"' || *text == '\'' ? strchr(text + 1, *text) : NULL;
     if (!end) return false;
     int n = snprintf(out + used, size - used, "%s%.*s", used ? "," : "", (int)(end - text - 1),

@@ -9,10 +9,10 @@
 #include "program.h"
 #include "test.h"
 
-#ifdef __SANITIZE_ADDRESS__
-enum { MAX_RUNS = 60 }; // a process of its own takes ten times as long
+#ifdef TEST_SANITIZED
+enum { MAX_RUNS = 20 }; // a process of its own takes ten times as long
 #else
-enum { MAX_RUNS = 500 };
+enum { MAX_RUNS = 200 };
 #endif
 enum { MAX_WORDS = 16, MAX_OUTPUT = 1 << 16 };
 

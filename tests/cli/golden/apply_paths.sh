@@ -1,3 +1,7 @@
+# Links, several paths of one file, files of one name: what is shown is what is written, and git takes it.
+part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
+(
+part paths
 # The same file by several paths, and files of one name in several folders: what is shown is what is written,
 # and git takes it whatever the paths were.
 work=$(mktemp -d) && cp -r fixtures/small "$work/project" && cd "$work/project" || exit 9
@@ -22,3 +26,20 @@ $PLIMSOLL apply --outside "$work/plan.json" | sed -n 's/.*--out/--out/p'
 $PLIMSOLL undo 2>&1 | sed "s,$work,WORK,"
 $PLIMSOLL undo --outside | sed "s,$work,WORK,"
 rm -rf "$work"
+) 2>&1 || echo "exit $?"
+(
+part links
+# git does not follow links: a diff names the file that one leads to, and apply changes that file.
+work=$(mktemp -d) && mkdir "$work/conf" && cp fixtures/small/train.yaml "$work/conf/real.yaml" && cd "$work" || exit 9
+ln -s conf/real.yaml train.yaml && ln -s conf linked && git init -q .
+for file in train.yaml linked/real.yaml; do
+  $PLIMSOLL plan $file --gpu 12GiB --try micro_batch=1,2 --out plan.json >/dev/null
+  $PLIMSOLL apply plan.json --dry-run | tee plan.diff | head -1
+  git apply --check plan.diff && echo "git takes it"
+done
+mkdir below && cd below && ln -s ../conf/real.yaml outside.yaml && cp ../conf/real.yaml own.yaml
+$PLIMSOLL plan outside.yaml --gpu 12GiB --try micro_batch=1,2 --out plan.json >/dev/null
+$PLIMSOLL apply plan.json --dry-run 2>note >plan.diff && cat note
+(cd / && git apply --check "$work/below/plan.diff" && echo "git takes it, from the root")
+rm -rf "$work"
+) 2>&1 || echo "exit $?"

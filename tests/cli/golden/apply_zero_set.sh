@@ -1,3 +1,7 @@
+# What goes with a setting is one set: ZeRO's devices and flags, Megatron's recomputation.
+part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
+(
+part zero_set
 # What goes with ZeRO is one set: both devices of DeepSpeed, accelerate's zero3_init_flag, no device_map; what is read
 # back is what was planned.
 work=$(mktemp -d) && cd "$work" || exit 9
@@ -47,3 +51,16 @@ echo "== a device_map that comes back would fail"
 sed -i 's/dtype=torch.bfloat16/&, device_map={"": 0}/' train.py && $PLIMSOLL check go.sh --gpu 80GiB | grep -A4 "device_map with"
 sed -i '/^args/d' train.py && $PLIMSOLL check go.sh --gpu 80GiB | grep "device_map with"
 rm -rf "$work"
+) 2>&1 || echo "exit $?"
+(
+part recompute
+# Megatron has no word for recomputing nothing: the option goes, and with it those that belong to it.
+cat >m.sh <<'S'
+torchrun --nproc_per_node 8 pretrain_gpt.py \
+  --micro-batch-size 8 --global-batch-size 256 --seq-length 2048 \
+  --bf16 --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 \
+  --use-distributed-optimizer
+S
+$PLIMSOLL plan m.sh -m llama-3.2-1b --gpu 80GiB --fix checkpoint=off --out plan.json >/dev/null
+$PLIMSOLL apply plan.json --dry-run 2>/dev/null | grep "^[-+]"
+) 2>&1 || echo "exit $?"

@@ -1,3 +1,7 @@
+# FlashAttention on cards before Ampere, and the checkpointing that the file of --fsdp_config turns on.
+part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
+(
+part flash
 # FlashAttention 2 on cards before Ampere, in check and in plan; other cards, and other attention, are fine.
 unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF CUDA_VISIBLE_DEVICES
 export HF_HOME=nowhere PLIMSOLL_NVML=none PLIMSOLL_ROOT=fixtures/check/machine
@@ -10,3 +14,16 @@ done
 $PLIMSOLL check plain.yaml --gpu T4 | grep FlashAttention
 $PLIMSOLL plan plain.yaml --gpu T4 --try micro_batch=1 2>&1 | grep flash-attn
 true
+) 2>&1 || echo "exit $?"
+(
+part fsdp_file
+# FSDP's own checkpointing, said in the file that --fsdp_config names; and a plimsoll.yaml beside it.
+cat >run.sh <<'S'
+torchrun --nproc_per_node 2 t.py --model_name_or_path Qwen/Qwen2.5-0.5B --per_device_train_batch_size 4 --gradient_checkpointing --fsdp "full_shard auto_wrap" --fsdp_config fsdp.json
+S
+echo '{"activation_checkpointing": true, "xla": false}' >fsdp.json
+printf 'knobs:\n  micro_batch: run.sh:--per_device_train_batch_size\n' >plimsoll.yaml
+$PLIMSOLL check run.sh --gpu 80GiB >found; grep "^plimsoll.yaml" found; grep -A4 "FSDP's" found
+echo '{"activation_checkpointing": false}' >fsdp.json
+$PLIMSOLL check run.sh --gpu 80GiB | grep "fight"
+) 2>&1 || echo "exit $?"

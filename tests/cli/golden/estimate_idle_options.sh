@@ -1,3 +1,7 @@
+# What would change nothing is refused, and what is done in another way than asked for is said.
+part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
+(
+part idle_options
 # An option that would change nothing is refused, with what to type.
 try() {
   echo "$*" >&2
@@ -24,3 +28,10 @@ try -m tiny-llama --reduce-dtype bf16 --strategy fsdp2 --world 2
 try -m tiny-llama --bucket-views
 try -m tiny-llama --delete-outputs --loop trainer
 try -m tiny-llama --delete-outputs --loss chunked
+) 2>&1 || echo "exit $?"
+(
+part notes
+# What is done in another way than asked for is said.
+$PLIMSOLL estimate -m tiny-llama -b 1 -s 64 --steps 1 --gpu 4090 --limit 80GiB | grep -A1 note:
+$PLIMSOLL estimate -m tiny-llama -b 1 -s 64 --steps 1 --strategy fsdp2 --world 2 --offload optimizer | grep -A1 note:
+) 2>&1 || echo "exit $?"

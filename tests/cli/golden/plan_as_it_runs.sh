@@ -1,3 +1,7 @@
+# The job that is planned is the one that would run: masks, what is not modelled, what goes with checkpointing.
+part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
+(
+part as_it_runs
 # The job that is planned is the one that would run: the mask of Trainer's batches, what is not modelled, what was typed.
 cat > train.py <<'END'
 args = TrainingArguments(
@@ -24,3 +28,45 @@ $PLIMSOLL plan train.py -m qwen2.5-0.5b -s 2048 $held | grep '^note.*modelled'
 echo "== what is typed, also where it is the default"
 $PLIMSOLL plan train.py -m qwen2.5-0.5b -s 2048 -b 1 -a 1 -o adamw --mask none --loop manual --json $held |
   grep -E '^    "(micro_batch|accumulate|optimizer)": '
+) 2>&1 || echo "exit $?"
+(
+part reentrant
+# Checkpointing turned on for adapters says use_reentrant=False with it: in a script, in a file, on a command
+# line; check has nothing to warn of then.
+cat >base.py <<'S'
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+from peft import LoraConfig, get_peft_model
+model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-3.2-1B", torch_dtype="bfloat16")
+model = get_peft_model(model, LoraConfig(r=16))
+S
+cp base.py train.py && cat >>train.py <<'S'
+args = TrainingArguments(
+    output_dir="out",
+    per_device_train_batch_size=8,
+    gradient_checkpointing=False,
+    bf16=True,
+)
+Trainer(model, args).train()
+S
+show() {
+  $PLIMSOLL plan "$@" --gpu 16GiB --seq 2048 --fix checkpoint=on --out plan.json >/dev/null
+  $PLIMSOLL apply plan.json --dry-run 2>/dev/null | grep "^[-+].*\(checkpointing\|reentrant\)"
+  $PLIMSOLL apply plan.json --done chunked_loss --done liger --done alloc_conf >/dev/null
+  $PLIMSOLL check "$@" --gpu 16GiB | grep -i "reentrant\|fight"
+}
+show train.py
+cp base.py run.py && cat >>run.py <<'S'
+args = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()[0]
+Trainer(model, args).train()
+S
+cat >run.sh <<'S'
+python run.py --output_dir out --per_device_train_batch_size 8 --bf16 true
+S
+show run.sh
+cat >args.yaml <<'S'
+output_dir: out
+per_device_train_batch_size: 8
+bf16: true
+S
+show run.py args.yaml
+) 2>&1 || echo "exit $?"

@@ -1,3 +1,7 @@
+# FSDP as Trainer, accelerate and a file of its own turn it on: what is float32, what stays whole, what counts.
+part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
+(
+part fsdp_of_trainer
 # TrainingArguments(fsdp=...) is accelerate's FSDP2 unless its version says otherwise, and so is Accelerator's with its
 # file; a loop of one's own is fully_shard of each layer. Gradients of accumulated batches stay whole.
 held="-m qwen2.5-0.5b -s 512 --gpu 24GiB --world 4 --try checkpoint=off"
@@ -36,3 +40,57 @@ $PLIMSOLL estimate -m qwen2.5-0.5b -b 2 -a 4 -s 512 --world 4 --strategy fsdp2 -
 echo "== not recorded"
 $PLIMSOLL estimate -m qwen2.5-0.5b -b 2 -s 512 --loop trainer --world 4 --strategy fsdp2 --amp fp16 --loss chunked --gpu 24GiB | grep '^unverified: [af]'
 $PLIMSOLL estimate -m qwen2.5-0.5b --loop trainer --world 4 --strategy fsdp2 --amp bf16 --reduce-dtype bf16
+) 2>&1 || echo "exit $?"
+(
+part accelerate_fsdp
+# FSDP through accelerate under mixed precision: what is trained is float32, and gradients travel in what is computed in.
+cat > train.yaml <<'END'
+model_name_or_path: qwen2.5-0.5b
+dtype: bfloat16
+per_device_train_batch_size: 2
+bf16: true
+END
+cp fixtures/accelerate_fsdp2.yaml accelerate.yaml
+held="-s 512 --gpu 24GiB --try checkpoint=off"
+show() { grep -E '^(now:|weights|gradients|optimizer|note)|^      '; }
+echo "== Trainer"
+$PLIMSOLL plan train.yaml accelerate.yaml $held | show
+recipe="-m qwen2.5-0.5b -b 2 -s 512 --loop trainer --mask longest --world 4 --strategy fsdp2 --amp bf16"
+$PLIMSOLL estimate $recipe --gpu 24GiB | grep -E '^FITS|weights|gradients|optimizer'
+echo "== adapters"
+echo 'lora_r: 16' >> train.yaml
+$PLIMSOLL plan train.yaml accelerate.yaml $held | show
+echo "== torchtune shards by itself"
+cat > tune.yaml <<'END'
+model: {_component_: torchtune.models.qwen2_5.qwen2_5_0_5b}
+optimizer: {_component_: torch.optim.AdamW}
+tokenizer: {max_seq_len: 512}
+batch_size: 2
+dtype: bf16
+fsdp_cpu_offload: false
+END
+$PLIMSOLL plan tune.yaml -m qwen2.5-0.5b --world 4 --strategy fsdp2 $held | show
+) 2>&1 || echo "exit $?"
+(
+part fsdp_file
+# A script names FSDP's file: its version and its checkpointing count, and go with it when the plan shares otherwise.
+mkdir conf
+cat > t.py <<'END'
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B", dtype="bfloat16")
+args = TrainingArguments("out", per_device_train_batch_size=4, bf16=True, fsdp="full_shard auto_wrap",
+                         fsdp_config="./conf/fsdp.json")
+Trainer(model=model, args=args, train_dataset=ds).train()
+END
+echo "torchrun --nproc_per_node 8 t.py" > run.sh
+held="-s 1024 --gpu 24GiB --fix strategy=zero3 --fix offload=none --fix micro_batch=4 --fix checkpoint=on --fix liger=off --fix chunked_loss=0 --fix alloc_conf=default"
+for is in true false; do
+  echo "== $is"
+  echo "{\"version\": 2, \"activation_checkpointing\": $is}" > conf/fsdp.json
+  $PLIMSOLL plan run.sh $held --out plan.json | grep -E "^(files:|note: fsdp|now:|planned|checkpoint  |strategy)|^[+]  .*(True|=)"
+  $PLIMSOLL apply plan.json >/dev/null
+  $PLIMSOLL plan run.sh $held | grep -E "^(now:|planned)"
+  cat conf/fsdp.json
+  $PLIMSOLL undo >/dev/null
+done
+) 2>&1 || echo "exit $?"

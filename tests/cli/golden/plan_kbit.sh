@@ -1,3 +1,7 @@
+# Adapters: who makes float32 beside quantised weights, and where they go when no target is named.
+part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
+(
+part kbit
 # Who makes float32 of what is not quantised beside quantised weights: a script that calls peft's function, nobody where
 # it is not called, and each ecosystem as it does; --prepare says otherwise.
 export HF_HOME=nowhere PLIMSOLL_NVML=none
@@ -49,3 +53,15 @@ for how in default peft none; do
   $PLIMSOLL estimate -m llama-3.2-1b --weights nf4-double --lora-rank 16 -c --amp bf16 -g 24GiB --prepare $how | grep FITS
 done
 $PLIMSOLL plan -m llama-3.2-1b --prepare none -g 24GiB
+) 2>&1 || echo "exit $?"
+(
+part peft_targets
+# Adapters that are told no target_modules go where peft puts them; code that is not read is named.
+mkdir p && cd p || exit 9
+printf 'TrainingArguments("o", per_device_train_batch_size=4, bf16=True)\nTrainer(get_peft_model(m, LoraConfig(r=16)))\n' >train.py
+for model in llama-3.2-1b gpt2 roberta-base; do
+  $PLIMSOLL plan train.py --model $model --seq 256 --gpu 24GiB | sed -n 1p
+done
+printf 'TrainingArguments("o", per_device_train_batch_size=4)\nFullyShardedDataParallel(m)\nm.to(torch.bfloat16)\n' >own.py
+$PLIMSOLL plan own.py --model gpt2 --seq 256 --gpu 24GiB | sed -n '/^note: own/,/^$/p'
+) 2>&1 || echo "exit $?"

@@ -1,3 +1,7 @@
+# What starts a plan is the program that the files are for, and the file that accelerate needs.
+part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
+(
+part launch_programs
 # What starts a plan is the program that the files are for: LLaMA-Factory's and Axolotl's, Lightning's own processes,
 # and a module as the user's command has it.
 held="--gpu 80GiB --fix checkpoint=on --fix micro_batch=1 --fix liger=off --fix chunked_loss=0 --fix alloc_conf=default"
@@ -92,3 +96,24 @@ END
 echo "accelerate launch --config_file fsdp2.yaml -m trl.scripts.sft --config sft.yaml" > launch.sh
 $PLIMSOLL plan launch.sh $held | todo || echo "started as ever"
 $PLIMSOLL plan launch.sh --world 4 $held | todo
+) 2>&1 || echo "exit $?"
+(
+part launch_accelerate
+# accelerate's file as it is generated: checkpointing stands in it where it is planned and has no other place, not where
+# the script's own arguments have one; what Trainer saves is whole.
+held="--gpu 24GiB --world 2 --fix strategy=fsdp2 --fix offload=none --fix checkpoint=on --fix micro_batch=4 --fix liger=off --fix chunked_loss=0 --fix alloc_conf=default"
+cat > loop.py <<'END'
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+from transformers import AutoModelForCausalLM
+accelerator = Accelerator(mixed_precision="bf16")
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+loader = DataLoader(data, batch_size=4)
+END
+show() { grep -E "^ *fsdp_|accelerate|checkpointing_enable"; }
+echo "== no place"
+$PLIMSOLL plan loop.py -s 256 $held | show
+echo "== on already"
+echo "model.gradient_checkpointing_enable()" >> loop.py
+$PLIMSOLL plan loop.py -s 256 $held | show
+) 2>&1 || echo "exit $?"

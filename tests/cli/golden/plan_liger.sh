@@ -1,3 +1,7 @@
+# Losses without all logits: Liger's, TRL's own by its version, and lines to paste.
+part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
+(
+part liger
 # A loss without all logits: what the files have a key for comes first, else the lines to paste.
 cat >trainer.yaml <<'END'
 model_name_or_path: Qwen/Qwen2.5-0.5B
@@ -40,3 +44,22 @@ $PLIMSOLL plan axolotl.yaml --gpu 10GiB --fix liger=on | grep -A9 "add to your A
 echo "== a key of the ecosystem that is not there yet can be named"
 printf 'model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\nfinetuning_type: lora\ntemplate: qwen\ncutoff_len: 1024\nper_device_train_batch_size: 8\nbf16: true\n' >lf.yaml
 $PLIMSOLL plan lf.yaml --gpu 10GiB --fix liger=on --set liger=lf.yaml:enable_liger_kernel | grep "^[-+]enable"
+) 2>&1 || echo "exit $?"
+(
+part trl_loss
+# TRL's default loss depends on its version, which is said; what Liger saves of logits is said where there are some.
+cat > sft.yaml <<'YAML'
+model_name_or_path: qwen2.5-0.5b
+dataset_name: trl-lib/Capybara
+per_device_train_batch_size: 4
+max_length: 512
+bf16: true
+YAML
+echo "accelerate launch trl/scripts/sft.py --config sft.yaml" > run.sh
+say() { $PLIMSOLL plan run.sh --gpu 24GiB "$@" 2>&1 | grep -A1 -E '^(error|note: no loss_type|liger:)'; }
+echo "== by default" && say
+echo "== Liger, where all are" && echo 'loss_type: nll' >> sft.yaml && say --fix liger=on
+echo "== Liger, where no logits are in the peak"
+sed -i 's/qwen2.5-0.5b/llama-3.1-8b/; s/max_length: 512/max_length: 4096/; /loss_type/d; s/size: 4/size: 16/' sft.yaml
+say --fix liger=on --fix chunked_loss=0 --fix strategy=fsdp2 --world 8 --gpu 141GiB | grep -A1 ^liger
+) 2>&1 || echo "exit $?"

@@ -1,3 +1,7 @@
+# Words of ecosystems for quantised weights, checkpoints on the host and no adapters.
+part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
+(
+part quantised_words
 # Quantised weights are keys of TRL's and LLaMA-Factory's files: written, with double quantisation where one key says it.
 cat > sft.yaml <<'YAML'
 model_name_or_path: qwen2.5-7b
@@ -24,3 +28,57 @@ for file in sft.yaml lf.yaml; do
 done
 echo "double_quantization: false" >> lf.yaml
 $PLIMSOLL plan lf.yaml --gpu 12GiB | grep -E '^now:'
+) 2>&1 || echo "exit $?"
+(
+part offloaded_words
+# Checkpoints on the host: Axolotl and Unsloth have a word for it, which no other ecosystem takes.
+say() { echo "== $1"; shift; $PLIMSOLL plan "$@" --fix checkpoint=offloaded --gpu 24GiB 2>&1 | grep -E '^(error|checkpoint offloaded|.*no word|enable_|[-+] *[a-z_]*checkpointing|[-+].*use_gradient_ch)'; }
+cat > tune.yaml <<'YAML'
+model:
+  _component_: torchtune.models.qwen2_5.qwen2_5_0_5b
+tokenizer:
+  _component_: torchtune.models.qwen2_5.qwen2_5_tokenizer
+  max_seq_len: 512
+batch_size: 4
+optimizer:
+  _component_: torch.optim.AdamW
+dtype: bf16
+enable_activation_checkpointing: False
+enable_activation_offloading: False
+YAML
+say "torchtune" tune.yaml
+cat > sft.yaml <<'YAML'
+model_name_or_path: qwen2.5-0.5b
+per_device_train_batch_size: 4
+max_length: 512
+gradient_checkpointing: true
+YAML
+say "TRL" sft.yaml
+cat > ax.yml <<'YAML'
+base_model: qwen2.5-0.5b
+micro_batch_size: 4
+gradient_accumulation_steps: 1
+sequence_len: 512
+gradient_checkpointing: true
+YAML
+say "Axolotl" ax.yml
+cat > nb.py <<'PY'
+from unsloth import FastLanguageModel
+from trl import SFTTrainer, SFTConfig
+model, tokenizer = FastLanguageModel.from_pretrained("qwen2.5-0.5b", max_seq_length=512, load_in_4bit=True)
+model = FastLanguageModel.get_peft_model(model, r=16, use_gradient_checkpointing=True)
+trainer = SFTTrainer(model=model, args=SFTConfig(per_device_train_batch_size=4, gradient_accumulation_steps=1))
+trainer.train()
+PY
+say "Unsloth" nb.py
+) 2>&1 || echo "exit $?"
+(
+part words
+# No adapters are none, not 0; a loss alone is no row of logits.
+$PLIMSOLL plan -m llama-3.2-1b -g 24GiB -s 1024 --fix lora_rank=16 | grep -E "^(setting|lora_rank)"
+$PLIMSOLL plan -m sentence-transformers/all-MiniLM-L6-v2 --loss contrastive -b 16 -s 128 -g 24GiB | sed -n '/^budget/,/^total/p'
+$PLIMSOLL estimate -m sentence-transformers/all-MiniLM-L6-v2 --loss contrastive -b 16 -s 128 | grep -c logits || true
+# A file that was cut off shows by what it does not say.
+printf 'base_model: NousResearch/Meta-Llama-3-8B\nload_in_8bit: false\n' >cut.yaml
+HF_HOME=nowhere $PLIMSOLL plan cut.yaml -g 80GiB | grep -A1 "do not say, and"
+) 2>&1 || echo "exit $?"

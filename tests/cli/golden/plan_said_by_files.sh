@@ -1,3 +1,7 @@
+# What files say that no run can have, that has no effect, and what they do not say.
+part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
+(
+part said_by_files
 # Values that no run can have are told by file and key; what the files leave open, or do not say, is noted as that.
 work=$(mktemp -d) && cd "$work" || exit 9
 cat >base.yaml <<'EOF'
@@ -31,3 +35,19 @@ sed 's/train_batch_size/train_bach_size/' base.yaml >typo.yaml
 $PLIMSOLL plan typo.yaml --gpu 24GiB | grep -A1 typo
 $PLIMSOLL check typo.yaml --gpu 24GiB | grep -A1 bach
 rm -rf "$work"
+) 2>&1 || echo "exit $?"
+(
+part idle_settings
+# What a file says and has no effect is a note, not a mistake; what is typed is one.
+cat >train.yaml <<'END'
+model_name_or_path: gpt2
+use_liger_kernel: true
+lora_dropout: 0.1
+per_device_train_batch_size: 1
+max_length: 64
+output_dir: out
+learning_rate: 1.0e-4
+END
+$PLIMSOLL plan train.yaml --gpu 24GiB --try micro_batch=1 | grep -A1 note:
+$PLIMSOLL plan train.yaml --gpu 24GiB --try micro_batch=1 --bucket-views
+) 2>&1 || echo "exit $?"

@@ -1,3 +1,7 @@
+# Where a value is said, computed from what, and who else is computed from it.
+part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
+(
+part where_it_is
 # Where two say different, both are named; where a value is computed, its line and that of what it is computed from; a
 # comment that is no longer true is named too.
 cat >dup.py <<'EOF'
@@ -20,3 +24,16 @@ bf16: true
 EOF
 $PLIMSOLL plan train.yaml --gpu 80GiB --fix micro_batch=4 --out plan.json | sed -n '/^note: train.yaml/,$p' | sed '/^unverified/,$d'
 $PLIMSOLL apply plan.json | grep -A1 "comment"
+) 2>&1 || echo "exit $?"
+(
+part shared_root
+# A value that other settings are computed from stays, with what would move.
+work=$(mktemp -d) && cd "$work" || exit 9
+cat >run.sh <<'END'
+N=8
+python train.py --model_name_or_path Qwen/Qwen2.5-0.5B --per_device_train_batch_size $N \
+  --gradient_accumulation_steps 2 --save_total_limit $N --learning_rate 1e-$N
+END
+$PLIMSOLL plan run.sh --gpu 8GiB --seq 1024 --fix micro_batch=4 | sed -n '/^to do by hand/,/^$/p'
+rm -rf "$work"
+) 2>&1 || echo "exit $?"

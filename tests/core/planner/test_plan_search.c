@@ -1,7 +1,6 @@
 // The planner's search: its pick against all there is, what it concedes, and the look from outside.
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "catalogue.h"
 #include "families.h"
@@ -448,8 +447,8 @@ TEST(flags_name_their_knobs) {
 
 // ---- time -------------------------------------------------------------------------------------------
 
-// The bar is two seconds; here it is generous, for slow machines and sanitizers. bench/predict.py measures.
-TEST(a_7b_model_with_all_allowed_is_planned_in_time) {
+// Candidates are counted, since seconds depend on the machine. bench/predict.py measures them.
+TEST(a_7b_model_with_all_allowed_takes_few_candidates) {
   plim_plan_request r = request("qwen2", "qwen2.5-7b", 2, 8, 2048);
   plim_plan plan;
   r.job.lora = (plim_lora){.rank = 128, .targets = PLIM_ALL_LINEAR};
@@ -458,12 +457,8 @@ TEST(a_7b_model_with_all_allowed_is_planned_in_time) {
   r.target = plim_target_size(12 * PLIM_GIB);
   r.allowed[PLIM_KNOB_SEQUENCE] = r.allowed[PLIM_KNOB_LORA_RANK] = true;
   r.allowed[PLIM_KNOB_QUANTISATION] = true;
-  clock_t began = clock();
   CHECK(make(&r, &plan), "a plan");
-  double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
-  printf("  %zu tried in %.2f s\n", plan.tried, seconds);
   CHECK(plan.tried < 600, "%zu tried", plan.tried);
-  CHECK(seconds < 40, "%.1f s", seconds);
   plim_plan_clear(&plan);
 }
 

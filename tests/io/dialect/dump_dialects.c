@@ -1,9 +1,9 @@
-// Changes every knob of configuration files to other values and prints what came of it, for
-// dialect_check.py to compare with real parsers. One JSON object per line: the file, the knob, the value
-// asked for, the keys that say the knob together where the program's table has several, and the text after the
+// Reads configuration files, changes every knob to other values and prints what came of it, for
+// dialect_check.py to compare with real parsers. One JSON object per line: first the file's dialect and its knobs, each
+// with its value (null: unclear) and the keys that say it; then the file, the knob, the value asked for, the keys that say the knob together where the program's table has several, and the text after the
 // change or the reason why there is none; then each setting that can be taken out, and the text without it.
 //
-//   dialect_dump FILE...
+//   dump_dialects FILE...
 #include <jansson.h>
 #include <stdio.h>
 
@@ -24,6 +24,24 @@ static json_t *keys_of(const plim_project *p, plim_knob knob) {
   for (size_t i = 0; i < k->place_count; i++)
     json_array_append_new(keys, json_string(k->places[i].setting->key));
   return keys;
+}
+
+static json_t *value_of(const plim_project_knob *k) {
+  char text[512];
+  if (k->origin == PLIM_UNCLEAR) return json_null();
+  plim_value_print(&k->value, text, sizeof text);
+  return json_string(text);
+}
+
+static void print_knobs(const plim_project *p) {
+  json_t *knobs = json_object();
+  for (int i = 0; i < PLIM_KNOBS; i++)
+    if (p->knobs[i].origin == PLIM_EXPLICIT || p->knobs[i].origin == PLIM_UNCLEAR)
+      json_object_set_new(knobs, plim_knob_table[i].name,
+                          json_pack("{s:o, s:o}", "value", value_of(&p->knobs[i]), "keys",
+                                    keys_of(p, (plim_knob)i)));
+  print(json_pack("{s:s, s:s, s:o}", "file", p->files.at[0]->path, "dialect",
+                  plim_dialect_table[p->files.at[0]->is.dialect].name, "knobs", knobs));
 }
 
 static void try_value(const plim_project *p, plim_knob knob, const char *to) {
@@ -64,6 +82,7 @@ static void dump(const char *path) {
   plim_err err = plim_project_read(&p, path, &error);
   if (!err) err = plim_project_finish(&p, &error);
   if (err) print(json_pack("{s:s, s:s}", "file", path, "error", error.message));
+  else print_knobs(&p);
   for (int i = 0; i < OTHERS && !err; i++)
     for (int k = 0; k < 4 && others[i].values[k]; k++)
       try_value(&p, others[i].knob, others[i].values[k]);

@@ -1,6 +1,6 @@
 #!/bin/bash
-# edits.sh DUMP_EDITS: changes every setting of our samples, and of other people's configs where they are
-# there, and lets PyYAML and json read the results.
+# edits.sh DUMP_EDITS: changes every setting of our samples, and of every fourth of other people's configs where they
+# are there, and lets PyYAML and json read the results. tests/io/dialect/dialect_check.py changes all of them, by knobs.
 cd "$(dirname "$0")/../../.." || exit 2
 dump=$1
 shopt -s nullglob
@@ -12,9 +12,12 @@ configs=(../shared/configs/*.yaml ../shared/configs/*.yml ../shared/configs/*.js
 python=python3
 "$python" -c 'import yaml' 2>/dev/null || python=/usr/bin/python3 # where Debian's PyYAML is
 
+some=()
+for ((i = 0; i < ${#configs[@]}; i += 4)); do some+=("${configs[i]}"); done
+
 edits=$(mktemp)
 trap 'rm -f "$edits"' EXIT
-if ! "$dump" "${files[@]}" "${configs[@]}" >"$edits"; then
+if ! "$dump" "${files[@]}" "${some[@]}" >"$edits"; then
   echo "FAIL an edit was refused"
   echo "0 passed, 1 failed"
   exit 1

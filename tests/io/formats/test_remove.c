@@ -192,7 +192,13 @@ TEST(dockerfile) {
 
 #define CONFIGS TEST_ROOT "/../../shared/configs/"
 
-// Every setting of every real file: refused, or nothing but it is gone.
+#ifdef TEST_SANITIZED // under which each takes eight times as long
+enum { STEP = 8 };
+#else
+enum { STEP = 1 };
+#endif
+
+// Every setting of every real file, or every so many-th: refused, or nothing but it is gone.
 static size_t remove_each(const char *path, size_t *total) {
   char *text;
   size_t size, removed = 0;
@@ -202,13 +208,13 @@ static size_t remove_each(const char *path, size_t *total) {
   if (plim_text_file_read(path, 1 << 20, &text, &size, NULL)) return 0;
   if (plim_format_of(path, text, size, &format) &&
       !plim_settings_read(format, text, size, &s, NULL)) {
-    for (size_t i = 0; i < s.at.len; i++) {
+    for (size_t i = 0; i < s.at.len; i += STEP) {
       check_removal(&s, i);
       bool is_gone = !plim_settings_remove(&s, &s.at.at[i], &edit, NULL);
       if (is_gone) free(edit.text);
       removed += is_gone;
+      *total += 1;
     }
-    *total += s.at.len;
     plim_settings_clear(&s);
   }
   free(text);

@@ -408,19 +408,25 @@ TEST(changeset_of_two_processes_never_mix) {
   set_end();
 }
 
-static int slow_fsync(int fd) {
+static int gate[2]; // closed by the parent once it has tried
+
+static int waiting_fsync(int fd) {
+  char byte;
   (void)fd;
-  usleep(20000);
-  return 0;
+  if (!set_is_there(".plimsoll/journal")) return 0;
+  if (gate[1] >= 0) close(gate[1]);
+  gate[1] = -1;
+  return (int)read(gate[0], &byte, 1); // 0 when the gate is closed
 }
 
 TEST(changeset_is_refused_while_another_is_at_work) {
   set_begin();
   folder_write_text("a", "old");
+  CHECK(!pipe(gate), "a pipe");
   pid_t child = fork();
   if (child == 0) {
     plim_disk slow = plim_real_disk;
-    slow.fsync = slow_fsync;
+    slow.fsync = waiting_fsync;
     plim_file_change change = set_change_of("a", "old", "new");
     _exit(plim_changeset_apply(set_path_of("."), &change, 1,
                                &(plim_changeset_options){.disk = &slow}, &set_result, &set_error));
@@ -430,6 +436,7 @@ TEST(changeset_is_refused_while_another_is_at_work) {
   CHECK(strstr(set_error.message, "another plimsoll") && set_error.hint[0], "%s",
         set_error.message);
   CHECK(set_recover(false) == PLIM_ERR_UNSUPPORTED, "recovery was let in");
+  close(gate[0]), close(gate[1]);
   int status;
   CHECK(waitpid(child, &status, 0) == child && status == 0, "status %x", (unsigned)status);
   CHECK_STR(set_content("a"), "new");

@@ -10,11 +10,12 @@
 #include "scene.h"
 #include "test.h"
 
-// STRIDE: every call of the recovery, for every so many-th call of what is recovered from.
-#ifdef __SANITIZE_ADDRESS__ // under which a fork takes ten times as long
-enum { STRIDE = 101, SEEDS = 1 };
+// STRIDE: every call of the recovery, for every so many-th call of what is recovered from. STEP: every so many-th call
+// fails where one failure is tried.
+#ifdef TEST_SANITIZED // under which a fork takes ten times as long
+enum { STRIDE = 101, SEEDS = 1, STEP = 7 };
 #else
-enum { STRIDE = 11, SEEDS = 16 };
+enum { STRIDE = 11, SEEDS = 8, STEP = 1 };
 #endif
 
 typedef plim_err action(const plim_disk *disk, plim_error *error);
@@ -73,7 +74,7 @@ static void check_recovered(fault f, int ended) {
 
 static void try_every_call(const deed *d, fault f) {
   int ended = 0;
-  for (f.at = 0; ended != 3 && !test_failed; f.at++) {
+  for (f.at = 0; ended != 3 && !test_failed; f.at += STEP) {
     prepare(d->starts_applied);
     ended = in_child(d->act, f);
     if (ended == 3) CHECK(f.at > 40, "only %d calls", f.at);

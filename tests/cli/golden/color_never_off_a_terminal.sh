@@ -1,1 +1,0 @@
-$PLIMSOLL -h | head -1 | cat -v

@@ -1,1 +1,0 @@
-$PLIMSOLL completion bash --json | sed "3s/: .*/: .../"

@@ -1,2 +1,0 @@
-# Without a card there is no verdict.
-$PLIMSOLL estimate --model bert-base --batch 8 --seq 128

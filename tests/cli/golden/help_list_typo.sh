@@ -1,1 +1,0 @@
-for topic in modles gpu stowage; do $PLIMSOLL help $topic; done

@@ -1,7 +1,0 @@
-# The page passes man's own check, where there is a man.
-if command -v man >/dev/null && man -l /dev/null >/dev/null 2>&1; then
-  for command in "" replay help version completion man; do
-    $PLIMSOLL man $command | LC_ALL=C.UTF-8 MANROFFSEQ= man --warnings=w -l - 2>&1 >page | head -5
-    grep -q 'SEE ALSO' page || echo "no page for '$command'"
-  done
-fi

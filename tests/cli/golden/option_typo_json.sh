@@ -1,1 +1,0 @@
-$PLIMSOLL replay --alocconf x snapshot.pickle --json

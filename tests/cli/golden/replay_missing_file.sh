@@ -1,1 +1,0 @@
-$PLIMSOLL replay no-such-file.pickle

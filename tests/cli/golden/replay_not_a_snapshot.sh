@@ -1,2 +1,0 @@
-echo "hello" > notes.txt
-$PLIMSOLL replay notes.txt

@@ -1,1 +1,0 @@
-$PLIMSOLL replay truth/allocator/default.pickle.xz --svg a.out --html a.out

@@ -1,2 +1,0 @@
-# - is standard input.
-$PLIMSOLL replay - < truth/allocator/default.pickle.xz | head -4

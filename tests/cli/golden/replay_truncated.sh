@@ -1,2 +1,0 @@
-head -c 20000 truth/snapshots/stacks-tiny.pickle.xz > cut.pickle.xz
-$PLIMSOLL replay cut.pickle.xz

@@ -1,1 +1,0 @@
-$PLIMSOLL replay truth/snapshots/stacks-tiny.pickle.xz --alloc-conf expandable_segment:True

@@ -1,1 +1,0 @@
-$PLIMSOLL replay snapshot.pickle --limit 24QB

@@ -1,1 +1,0 @@
-$PLIMSOLL version --json; $PLIMSOLL --json version | cmp - <($PLIMSOLL --version --json)
