@@ -32,7 +32,7 @@ for file in hf/launch.sh flags/launch.sh args.yaml args.json axolotl.yaml; do
   for offload in none parameters; do
     echo "== $file, offload $offload"
     $PLIMSOLL plan $file $hold --fix offload=$offload --out ../plan.json >../plan.txt
-    grep -E "^planned|^by hand" ../plan.txt | cut -c1-24
+    grep -E "^planned|^to do by hand" ../plan.txt | cut -c1-24
     sed -n '/^to do by hand/,/^changes to/p' ../plan.txt | grep -E "^ *(torchrun|accelerate|deepspeed|distributed_type|transformers)"
     $PLIMSOLL apply ../plan.json --dry-run >../plan.diff && grep -E "^[-+]" ../plan.diff
     git init -q . && git apply --check ../plan.diff && $PLIMSOLL apply ../plan.json >/dev/null

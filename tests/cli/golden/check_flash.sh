@@ -25,5 +25,5 @@ echo '{"activation_checkpointing": true, "xla": false}' >fsdp.json
 printf 'knobs:\n  micro_batch: run.sh:--per_device_train_batch_size\n' >plimsoll.yaml
 $PLIMSOLL check run.sh --gpu 80GiB >found; grep "^plimsoll.yaml" found; grep -A4 "FSDP's" found
 echo '{"activation_checkpointing": false}' >fsdp.json
-$PLIMSOLL check run.sh --gpu 80GiB | grep "fight"
+$PLIMSOLL check run.sh --gpu 80GiB | grep "options:\|both on"
 ) 2>&1 || echo "exit $?"

@@ -18,7 +18,7 @@ last
 $PLIMSOLL check nameless.yaml --gpu 80GiB --json | grep -A2 '"ready"'
 # What the plan is not sure of, check is not either.
 peak=$($PLIMSOLL check fixtures/small/train.yaml --gpu 80GiB --json | sed -n 's/.*fits: \([0-9.]* GiB\) of.*/\1/p' | tr -d ' ')
-$PLIMSOLL check fixtures/small/train.yaml --gpu $peak | grep -A3 "to spare"
+$PLIMSOLL check fixtures/small/train.yaml --gpu $peak | grep -A3 "may not fit"
 last fixtures/small/train.yaml --gpu $peak
 # Adapters that are imported and put on nothing.
 cat >kbit.py <<'P'

@@ -2,7 +2,7 @@
 # reason where it cannot be told or followed.
 plan() {
   $PLIMSOLL plan "$@" --gpu 24GiB --seq 128 2>&1 |
-    grep -E -A1 '^(error|help|.*(, bf16|, fp32)|note: .* is the default|note: .* not here)' | grep -v -E '^(--|a card|from)'
+    grep -E -A1 '^(error|help|.*(, bf16|, fp32)|note: .* is the default|note: .* does not exist)' | grep -v -E '^(--|card:|files:)'
 }
 say() { echo "== $1"; shift; plan "$@"; }
 cat > train.py <<'END'
