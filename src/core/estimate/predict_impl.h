@@ -2,9 +2,9 @@
 #ifndef PLIM_CORE_PREDICT_IMPL_H
 #define PLIM_CORE_PREDICT_IMPL_H
 
-#include "cycle.h"
 #include "driver.h"
 #include "predict.h"
+#include "rounds.h"
 
 enum { MAX_DEVICES = 2 };
 

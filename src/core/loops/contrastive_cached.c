@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "contrastive_impl.h"
-#include "cycle.h"
 #include "kernels.h"
+#include "loop_skip.h"
 #include "ops.h"
 #include "tape_state.h"
 #include "work.h"

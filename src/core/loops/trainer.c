@@ -1,8 +1,8 @@
 // The training loop of transformers.Trainer, and of sentence-transformers' trainer built on it.
 #include <stdlib.h>
 
-#include "cycle.h"
 #include "kernels.h"
+#include "loop_skip.h"
 #include "ops.h"
 #include "sharding.h"
 #include "tape_state.h"

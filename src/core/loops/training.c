@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "contrastive.h"
-#include "cycle.h"
 #include "flash_attention.h"
 #include "kernels.h"
+#include "loop_skip.h"
 #include "loss.h"
 #include "ops.h"
 #include "scaler.h"

@@ -137,7 +137,7 @@ typedef struct {
   void *context;
   // Changes the purpose of an existing allocation, for example when a parameter keeps it as its gradient. May be NULL.
   void (*repurpose)(void *context, uint32_t id, plim_purpose purpose);
-  // `repeats` is called at the end of a round (cycle.h). It returns the period: the number of rounds after which
+  // `repeats` is called at the end of a round (loop_skip.h). It returns the period: the number of rounds after which
   // everything is as it is now; 0: not known. `skips` then tells the sink that `times` periods are not run but
   // count as done. Both are NULL if every round is to be run.
   int (*repeats)(void *context, plim_cycle cycle);

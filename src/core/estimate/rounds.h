@@ -1,38 +1,12 @@
-// Detects repeating rounds: the forward and backward passes of a step, and the steps. If the allocator returns to
-// a state that it had some rounds ago, and the tape has sent the same events in each round since, then everything
-// repeats with that period, because only the allocator's state and the stream matter. Most rounds then need not be
-// run.
-#ifndef PLIM_CORE_CYCLE_H
-#define PLIM_CORE_CYCLE_H
+// Detects repeating rounds: if the allocator returns to a state that it had some rounds ago, and the tape has sent the
+// same events in each round since, then everything repeats with that period, because only the allocator's state and the
+// stream matter. Most rounds then need not be run (core/tape/loop_skip.h).
+#ifndef PLIM_CORE_ROUNDS_H
+#define PLIM_CORE_ROUNDS_H
 
 #include "allocator.h"
 #include "driver.h"
 #include "tape.h"
-
-// ---- for loops --------------------------------------------------------------------------------------
-
-// Call after round `done` of a loop whose last round is `last`. Returns the round after which to continue: `done`
-// itself, or a later one if the rounds between can be skipped. Their effect on the clock and the sink is added.
-int plim_skip_alike(plim_tape *t, plim_cycle cycle, int done, int last);
-
-// A loop inside a pass. Each round may leave one tensor behind:
-//
-//   plim_inner_loop_begin(t);
-//   for (i = 0; i < count; i++) {
-//     set(t, &all[i], round(t, i));
-//     i += plim_inner_loop_skip(t, all[i], rounds after i that are like i, &all[i + 1]);
-//   }
-//   plim_inner_loop_end(t);
-//
-// plim_inner_loop_skip returns how many rounds it did without running them and puts the tensors they leave behind
-// into `more`, which then owns them. `kept` is NULL if a round leaves nothing behind; `more` is then not used. Always
-// run the last round of a loop, so that its variables hold what that round assigned.
-void plim_inner_loop_begin(plim_tape *t);
-int64_t plim_inner_loop_skip(plim_tape *t, const plim_tensor *kept, int64_t most,
-                             plim_tensor **more);
-void plim_inner_loop_end(plim_tape *t);
-
-// ---- for sinks --------------------------------------------------------------------------------------
 
 enum { PLIM_LONGEST_PERIOD = 64 };
 
