@@ -27,20 +27,18 @@ count() {
   [ "$bad" -eq 0 ]
 }
 
-# As many at a time as there are processors; told in the order they were given.
+# start NUMBER COMMAND: in the background; leaves its output, its seconds and then its status in the folder.
 start() {
   { began=$SECONDS
     timeout "${TEST_SECONDS:-3600}" $2 >"$logs/$1" 2>&1 </dev/null
     status=$?
     echo $((SECONDS - began)) >"$logs/$1.seconds"
-    exit $status
+    echo $status >"$logs/$1.status"
   } &
-  running[$1]=$!
 }
 
 tell() {
-  wait "${running[$1]}"
-  if count $? "$logs/$1"; then
+  if count "$(cat "$logs/$1.status")" "$logs/$1"; then
     grep -E '^(skip(ped)?|known)[: ]' "$logs/$1"
   else
     grep -v '^ok  ' "$logs/$1"
@@ -48,14 +46,21 @@ tell() {
   echo "${2:0:150}: $verdict, $(cat "$logs/$1.seconds") s"
 }
 
-running=() commands=("$@") started=0 at_once=${TEST_JOBS:-$(nproc)}
-for ((i = 0; i < $#; i++)); do
-  while ((started < $# && started < i + at_once)); do
-    start $started "${commands[started]}"
-    started=$((started + 1))
+# As many at a time as there are processors; told in the order they were given.
+commands=("$@") told=0
+tell_finished() {
+  while ((told < ${#commands[@]})) && [ -e "$logs/$told.status" ]; do
+    tell $told "${commands[told]}"
+    told=$((told + 1))
   done
-  tell $i "${commands[i]}"
+}
+for ((i = 0; i < ${#commands[@]}; i++)); do
+  while (($(jobs -rp | wc -l) >= ${TEST_JOBS:-$(nproc)})); do wait -n; done
+  tell_finished
+  start $i "${commands[i]}"
 done
+wait
+tell_finished
 
 [ $skipped -eq 0 ] || echo "$skipped skipped"
 echo "$passed passed, $failed failed"
