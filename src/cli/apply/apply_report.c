@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "cli_alloc.h"
-#include "json.h"
+#include "json_writer.h"
 #include "term.h"
 #include "text.h"
 #include "text_file.h"
@@ -27,7 +27,7 @@ void apply_print_earlier(const plim_changes *earlier) {
 }
 
 void apply_print_done(const plim_changes *done, const char *verb, bool as_json) {
-  json_writer j = json_begin(stdout);
+  json_writer j = jsonw_begin(stdout);
   if (!as_json) {
     for (size_t i = 0; i < done->count; i++) {
       const plim_changed_file *f = &done->files[i];
@@ -44,16 +44,16 @@ void apply_print_done(const plim_changes *done, const char *verb, bool as_json) 
     }
     return;
   }
-  json_object(&j, NULL);
-  json_u64(&j, "format_version", 1);
-  json_array(&j, "files");
+  jsonw_object(&j, NULL);
+  jsonw_u64(&j, "format_version", 1);
+  jsonw_array(&j, "files");
   for (size_t i = 0; i < done->count; i++) {
-    json_object(&j, NULL);
-    json_string(&j, "path", done->files[i].path);
-    json_string(&j, "backup", done->files[i].backup);
-    json_end(&j);
+    jsonw_object(&j, NULL);
+    jsonw_string(&j, "path", done->files[i].path);
+    jsonw_string(&j, "backup", done->files[i].backup);
+    jsonw_end(&j);
   }
-  json_end(&j);
-  json_end(&j);
-  json_finish(&j);
+  jsonw_end(&j);
+  jsonw_end(&j);
+  jsonw_finish(&j);
 }

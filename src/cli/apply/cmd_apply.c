@@ -6,7 +6,7 @@
 #include "changeset.h"
 #include "cli_alloc.h"
 #include "command.h"
-#include "json.h"
+#include "json_writer.h"
 #include "plan_edits.h"
 #include "plan_file.h"
 #include "show_steps.h"

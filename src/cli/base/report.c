@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json.h"
+#include "json_writer.h"
 #include "term.h"
 #include "text.h"
 
@@ -94,17 +94,17 @@ void cli_report_text(FILE *out, const plim_error *armed, const char *source) {
 // ---- JSON -------------------------------------------------------------------------------------
 
 static void report_json(FILE *out, const plim_error *error) {
-  json_writer j = json_begin(out);
-  json_object(&j, NULL);
-  json_u64(&j, "format_version", 1);
-  json_object(&j, "error");
-  json_string(&j, "message", error->message);
-  json_string_or_null(&j, "file", error->file);
-  json_bytes(&j, "byte", error->byte);
-  json_string_or_null(&j, "hint", error->hint);
-  json_end(&j);
-  json_end(&j);
-  json_finish(&j);
+  json_writer j = jsonw_begin(out);
+  jsonw_object(&j, NULL);
+  jsonw_u64(&j, "format_version", 1);
+  jsonw_object(&j, "error");
+  jsonw_string(&j, "message", error->message);
+  jsonw_string_or_null(&j, "file", error->file);
+  jsonw_bytes(&j, "byte", error->byte);
+  jsonw_string_or_null(&j, "hint", error->hint);
+  jsonw_end(&j);
+  jsonw_end(&j);
+  jsonw_finish(&j);
 }
 
 int cli_report(const plim_error *error, const char *source) {

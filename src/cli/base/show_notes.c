@@ -44,13 +44,13 @@ void notes_print_assumptions(FILE *out, const plim_notes *notes) {
 void notes_write(json_writer *j, const plim_notes *notes) {
   for (size_t i = 0; i < notes->list.len; i++) {
     const plim_note *note = &notes->list.at[i];
-    json_object(j, NULL);
-    json_string(j, "code", note->code);
-    json_string(j, "message", note->message);
-    json_string_or_null(j, "file", note->file ? note->file : "");
-    if (note->line) json_i64(j, "line", note->line);
-    else json_null(j, "line");
-    json_string_or_null(j, "knob", note->knob ? note->knob : "");
-    json_end(j);
+    jsonw_object(j, NULL);
+    jsonw_string(j, "code", note->code);
+    jsonw_string(j, "message", note->message);
+    jsonw_string_or_null(j, "file", note->file ? note->file : "");
+    if (note->line) jsonw_i64(j, "line", note->line);
+    else jsonw_null(j, "line");
+    jsonw_string_or_null(j, "knob", note->knob ? note->knob : "");
+    jsonw_end(j);
   }
 }

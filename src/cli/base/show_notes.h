@@ -2,7 +2,7 @@
 #ifndef PLIM_CLI_SHOW_NOTES_H
 #define PLIM_CLI_SHOW_NOTES_H
 
-#include "json.h"
+#include "json_writer.h"
 #include "notes.h"
 
 // "note: train.py:24: ...", wrapped to the stream's width.

@@ -5,7 +5,7 @@
 #include "holders.h"
 #include "job_moment.h"
 #include "job_options.h"
-#include "json.h"
+#include "json_writer.h"
 
 typedef struct {
   const job_args *args;

@@ -178,80 +178,80 @@ static const char *const kind_names[CLI_KIND_COUNT] = {
 };
 
 static void json_list(json_writer *j, const char *key, const char *const *texts) {
-  json_array(j, key);
-  for (; texts && *texts; texts++) json_string(j, NULL, *texts);
-  json_end(j);
+  jsonw_array(j, key);
+  for (; texts && *texts; texts++) jsonw_string(j, NULL, *texts);
+  jsonw_end(j);
 }
 
 static void json_option(json_writer *j, const cli_option *option) {
   char letter[2] = {option->letter, '\0'};
-  json_object(j, NULL);
-  json_string(j, "name", option->name);
-  json_string_or_null(j, "letter", letter);
-  json_string(j, "argument", option->argument);
-  json_string(j, "kind", kind_names[option->kind]);
-  json_string(j, "help", option->help);
+  jsonw_object(j, NULL);
+  jsonw_string(j, "name", option->name);
+  jsonw_string_or_null(j, "letter", letter);
+  jsonw_string(j, "argument", option->argument);
+  jsonw_string(j, "kind", kind_names[option->kind]);
+  jsonw_string(j, "help", option->help);
   if (option->choices) json_list(j, "choices", option->choices);
-  json_end(j);
+  jsonw_end(j);
 }
 
 static void json_options(json_writer *j, const char *key, const cli_option *options) {
-  json_array(j, key);
+  jsonw_array(j, key);
   for (size_t i = 0; i < cli_option_count(options); i++) json_option(j, &options[i]);
-  json_end(j);
+  jsonw_end(j);
 }
 
 static void json_positional(json_writer *j, const cli_positional *positional) {
-  json_object(j, NULL);
-  json_string(j, "name", positional->name);
-  json_string(j, "kind", kind_names[positional->kind]);
-  json_string(j, "help", positional->help);
-  json_u64(j, "min", positional->min);
-  if (positional->max == SIZE_MAX) json_null(j, "max");
-  else json_u64(j, "max", positional->max);
+  jsonw_object(j, NULL);
+  jsonw_string(j, "name", positional->name);
+  jsonw_string(j, "kind", kind_names[positional->kind]);
+  jsonw_string(j, "help", positional->help);
+  jsonw_u64(j, "min", positional->min);
+  if (positional->max == SIZE_MAX) jsonw_null(j, "max");
+  else jsonw_u64(j, "max", positional->max);
   if (positional->choices) json_list(j, "choices", positional->choices);
-  json_end(j);
+  jsonw_end(j);
 }
 
 static void json_examples(json_writer *j, const cli_example *examples) {
-  json_array(j, "examples");
+  jsonw_array(j, "examples");
   for (; examples && examples->command; examples++) {
-    json_object(j, NULL);
-    json_string(j, "command", examples->command);
-    json_string(j, "what", examples->what);
-    json_end(j);
+    jsonw_object(j, NULL);
+    jsonw_string(j, "command", examples->command);
+    jsonw_string(j, "what", examples->what);
+    jsonw_end(j);
   }
-  json_end(j);
+  jsonw_end(j);
 }
 
 static void json_command(json_writer *j, const cli_command *command) {
   char *synopsis = help_synopsis(command);
-  json_object(j, NULL);
-  json_string(j, "name", command->name);
-  json_string(j, "summary", command->summary);
-  json_string(j, "synopsis", synopsis);
+  jsonw_object(j, NULL);
+  jsonw_string(j, "name", command->name);
+  jsonw_string(j, "summary", command->summary);
+  jsonw_string(j, "synopsis", synopsis);
   json_list(j, "description", command->description);
-  json_array(j, "arguments");
+  jsonw_array(j, "arguments");
   for (size_t i = 0; i < cli_positional_count(command->positionals); i++)
     json_positional(j, &command->positionals[i]);
-  json_end(j);
+  jsonw_end(j);
   json_options(j, "options", command->options);
   json_examples(j, command->examples);
-  json_end(j);
+  jsonw_end(j);
   free(synopsis);
 }
 
 void help_print_json(FILE *out, const cli_command *command) {
-  json_writer j = json_begin(out);
-  json_object(&j, NULL);
-  json_u64(&j, "format_version", 1);
-  json_string(&j, "version", PLIM_VERSION);
+  json_writer j = jsonw_begin(out);
+  jsonw_object(&j, NULL);
+  jsonw_u64(&j, "format_version", 1);
+  jsonw_string(&j, "version", PLIM_VERSION);
   json_options(&j, "common_options", cli_common_options);
-  json_array(&j, "commands");
+  jsonw_array(&j, "commands");
   for (size_t i = 0; cli_commands()[i]; i++)
     if (command == &cli_program || command == cli_commands()[i])
       json_command(&j, cli_commands()[i]);
-  json_end(&j);
-  json_end(&j);
-  json_finish(&j);
+  jsonw_end(&j);
+  jsonw_end(&j);
+  jsonw_finish(&j);
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "command.h"
-#include "json.h"
+#include "json_writer.h"
 
 typedef enum { HELP_SHORT, HELP_FULL } help_length; // -h and --help
 

@@ -10,5 +10,5 @@ void help_print_chunked_loss(FILE *out) { fwrite(file, 1, sizeof file, out); }
 void help_write_chunked_loss(json_writer *j) {
   char text[sizeof file + 1];
   snprintf(text, sizeof text, "%.*s", (int)sizeof file, file);
-  json_string(j, NULL, text);
+  jsonw_string(j, NULL, text);
 }

@@ -51,15 +51,15 @@ static void write_models(json_writer *j) {
   for (size_t i = 0; i < plim_catalogue_count; i++) {
     const plim_catalogue_model *m = &plim_catalogue[i];
     if (!is_listed(m, &c)) continue;
-    json_object(j, NULL);
-    json_string(j, "name", m->name);
-    json_string(j, "id", m->id);
-    json_u64(j, "parameters", m->parameters);
-    json_string(j, "dtype", dtype_name(m->dtype));
-    json_string(j, "family", c.family->model_type);
-    if (c.positions) json_i64(j, "max_tokens", longest(&c));
-    else json_null(j, "max_tokens");
-    json_end(j);
+    jsonw_object(j, NULL);
+    jsonw_string(j, "name", m->name);
+    jsonw_string(j, "id", m->id);
+    jsonw_u64(j, "parameters", m->parameters);
+    jsonw_string(j, "dtype", dtype_name(m->dtype));
+    jsonw_string(j, "family", c.family->model_type);
+    if (c.positions) jsonw_i64(j, "max_tokens", longest(&c));
+    else jsonw_null(j, "max_tokens");
+    jsonw_end(j);
   }
 }
 
@@ -96,16 +96,16 @@ static void print_families(FILE *out) {
 static void write_families(json_writer *j) {
   for (size_t i = 0; i < plim_family_count; i++) {
     const plim_family *f = plim_families[i];
-    json_object(j, NULL);
-    json_string(j, "family", f->model_type);
-    json_array(j, "recorded");
+    jsonw_object(j, NULL);
+    jsonw_string(j, "family", f->model_type);
+    jsonw_array(j, "recorded");
     for (size_t k = 0; k < RECORDINGS; k++)
-      if (f->recorded & recordings[k].bit) json_string(j, NULL, recordings[k].name);
-    json_end(j);
-    if (f->lora_targets) json_string(j, "peft_target_modules", f->lora_targets);
-    else json_null(j, "peft_target_modules");
-    json_bool(j, "liger", f->has_liger);
-    json_end(j);
+      if (f->recorded & recordings[k].bit) jsonw_string(j, NULL, recordings[k].name);
+    jsonw_end(j);
+    if (f->lora_targets) jsonw_string(j, "peft_target_modules", f->lora_targets);
+    else jsonw_null(j, "peft_target_modules");
+    jsonw_bool(j, "liger", f->has_liger);
+    jsonw_end(j);
   }
 }
 
@@ -164,31 +164,31 @@ static void print_gpus(FILE *out) {
 }
 
 static void write_rate(json_writer *j, const char *key, double value) {
-  if (value > 0) json_number(j, key, value);
-  else json_null(j, key);
+  if (value > 0) jsonw_number(j, key, value);
+  else jsonw_null(j, key);
 }
 
 static void write_gpu(json_writer *j, const plim_gpu *gpu) {
-  json_string(j, "name", gpu->name);
-  json_u64(j, "memory_bytes", gpu->memory_mib * PLIM_MIB);
-  json_bytes(j, "cuda_bytes", gpu->cuda_mib ? gpu->cuda_mib * PLIM_MIB : PLIM_UNKNOWN);
-  json_number(j, "bandwidth_gb_per_second", gpu->bandwidth_gbs);
+  jsonw_string(j, "name", gpu->name);
+  jsonw_u64(j, "memory_bytes", gpu->memory_mib * PLIM_MIB);
+  jsonw_bytes(j, "cuda_bytes", gpu->cuda_mib ? gpu->cuda_mib * PLIM_MIB : PLIM_UNKNOWN);
+  jsonw_number(j, "bandwidth_gb_per_second", gpu->bandwidth_gbs);
   write_rate(j, "bf16_tflops", gpu->bf16_tflops);
   write_rate(j, "fp16_tflops", gpu->fp16_tflops);
   write_rate(j, "fp32_tflops", gpu->fp32_tflops);
-  json_number(j, "compute_capability", gpu->capability / 10.0);
-  json_u64(j, "multiprocessors", gpu->multiprocessors);
-  json_array(j, "unconfirmed");
+  jsonw_number(j, "compute_capability", gpu->capability / 10.0);
+  jsonw_u64(j, "multiprocessors", gpu->multiprocessors);
+  jsonw_array(j, "unconfirmed");
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-    if (!(gpu->seen & figures[i].bit)) json_string(j, NULL, figures[i].key);
-  json_end(j);
+    if (!(gpu->seen & figures[i].bit)) jsonw_string(j, NULL, figures[i].key);
+  jsonw_end(j);
 }
 
 static void write_gpus(json_writer *j) {
   for (size_t i = 0; i < plim_gpu_count; i++) {
-    json_object(j, NULL);
+    jsonw_object(j, NULL);
     write_gpu(j, &plim_gpus[i]);
-    json_end(j);
+    jsonw_end(j);
   }
 }
 
@@ -237,21 +237,21 @@ static void print_knobs(FILE *out) {
 static void write_knob(json_writer *j, plim_knob knob) {
   static const char *const kinds[] = {"free", "quality", "fact"};
   const char *value;
-  json_string(j, "name", plim_knob_table[knob].name);
-  json_string(j, "what", plim_knob_table[knob].what);
-  json_string(j, "kind", kinds[plim_knob_table[knob].kind]);
-  json_bool(j, "planned", is_planned(knob));
-  json_array(j, "values");
+  jsonw_string(j, "name", plim_knob_table[knob].name);
+  jsonw_string(j, "what", plim_knob_table[knob].what);
+  jsonw_string(j, "kind", kinds[plim_knob_table[knob].kind]);
+  jsonw_bool(j, "planned", is_planned(knob));
+  jsonw_array(j, "values");
   for (int64_t v = 0; is_planned(knob) && (value = plim_knob_value_name(knob, v)); v++)
-    json_string(j, NULL, value);
-  json_end(j);
+    jsonw_string(j, NULL, value);
+  jsonw_end(j);
 }
 
 static void write_knobs(json_writer *j) {
   for (int k = 0; k < PLIM_KNOBS; k++) {
-    json_object(j, NULL);
+    jsonw_object(j, NULL);
     write_knob(j, (plim_knob)k);
-    json_end(j);
+    jsonw_end(j);
   }
 }
 
@@ -277,12 +277,12 @@ const help_list *help_list_named(const char *name) {
 void help_list_print(FILE *out, const help_list *list) { list->print(out); }
 
 void help_list_print_json(FILE *out, const help_list *list) {
-  json_writer j = json_begin(out);
-  json_object(&j, NULL);
-  json_u64(&j, "format_version", 1);
-  json_array(&j, list->name);
+  json_writer j = jsonw_begin(out);
+  jsonw_object(&j, NULL);
+  jsonw_u64(&j, "format_version", 1);
+  jsonw_array(&j, list->name);
   list->write(&j);
-  json_end(&j);
-  json_end(&j);
-  json_finish(&j);
+  jsonw_end(&j);
+  jsonw_end(&j);
+  jsonw_finish(&j);
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "json.h"
+#include "json_writer.h"
 
 // One list: one row.
 typedef struct {

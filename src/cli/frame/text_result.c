@@ -3,15 +3,15 @@
 #include <stdlib.h>
 
 #include "cli_alloc.h"
-#include "json.h"
+#include "json_writer.h"
 
 static void print_json(const char *text) {
-  json_writer j = json_begin(stdout);
-  json_object(&j, NULL);
-  json_u64(&j, "format_version", 1);
-  json_string(&j, "text", text);
-  json_end(&j);
-  json_finish(&j);
+  json_writer j = jsonw_begin(stdout);
+  jsonw_object(&j, NULL);
+  jsonw_u64(&j, "format_version", 1);
+  jsonw_string(&j, "text", text);
+  jsonw_end(&j);
+  jsonw_finish(&j);
 }
 
 int text_result_print(const cli_call *call, void (*write)(FILE *out, const void *context),

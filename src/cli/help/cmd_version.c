@@ -1,15 +1,15 @@
 #include "command.h"
-#include "json.h"
+#include "json_writer.h"
 
 static void print_json(void) {
-  json_writer j = json_begin(stdout);
-  json_object(&j, NULL);
-  json_u64(&j, "format_version", 1);
-  json_string(&j, "program", "plimsoll");
-  json_string(&j, "version", PLIM_VERSION);
-  json_string(&j, "license", "Apache-2.0");
-  json_end(&j);
-  json_finish(&j);
+  json_writer j = jsonw_begin(stdout);
+  jsonw_object(&j, NULL);
+  jsonw_u64(&j, "format_version", 1);
+  jsonw_string(&j, "program", "plimsoll");
+  jsonw_string(&j, "version", PLIM_VERSION);
+  jsonw_string(&j, "license", "Apache-2.0");
+  jsonw_end(&j);
+  jsonw_finish(&j);
 }
 
 static int run(const cli_call *call) {

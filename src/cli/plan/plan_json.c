@@ -13,10 +13,10 @@
 // On and off are booleans; counts are numbers; the rest is text.
 static void value(json_writer *j, const char *key, plim_knob knob, int64_t x) {
   const char *name = plim_knob_value_name(knob, x);
-  if (!name) json_i64(j, key, x);
+  if (!name) jsonw_i64(j, key, x);
   else if (strcmp(name, "on") == 0 || strcmp(name, "off") == 0)
-    json_bool(j, key, strcmp(name, "on") == 0);
-  else json_string(j, key, name);
+    jsonw_bool(j, key, strcmp(name, "on") == 0);
+  else jsonw_string(j, key, name);
 }
 
 static void rung(json_writer *j, const char *key, const plan_result *r, const plan_for_card *c,
@@ -24,138 +24,138 @@ static void rung(json_writer *j, const char *key, const plan_result *r, const pl
   plim_estimate e = x->e;
   e.step_seconds = x->step_seconds;
   e.tokens_per_second = x->tokens_per_second;
-  json_object(j, key);
+  jsonw_object(j, key);
   for (size_t i = 0; i < plim_plan_knob_count; i++) {
     plim_knob knob = plim_plan_knobs[i];
     bool is_per_anchor = knob == PLIM_KNOB_POSITIVES || knob == PLIM_KNOB_NEGATIVES;
     if (is_per_anchor && !c->asked.positives && !c->asked.negatives) continue;
     if (knob == PLIM_KNOB_CACHED_BATCH && !c->asked.is_contrastive) continue;
     if (knob == PLIM_KNOB_ALLOC_CONF)
-      json_string(j, plim_knob_table[knob].name, plim_choice_conf(&c->asked, &x->choice));
+      jsonw_string(j, plim_knob_table[knob].name, plim_choice_conf(&c->asked, &x->choice));
     else value(j, plim_knob_table[knob].name, knob, x->choice.at[knob]);
   }
-  json_i64(j, "effective_batch",
-           x->choice.at[PLIM_KNOB_MICRO_BATCH] * x->choice.at[PLIM_KNOB_ACCUMULATE] *
-               c->asked.world);
+  jsonw_i64(j, "effective_batch",
+            x->choice.at[PLIM_KNOB_MICRO_BATCH] * x->choice.at[PLIM_KNOB_ACCUMULATE] *
+                c->asked.world);
   if (r->samples != PLIM_UNKNOWN) {
-    json_u64(j, "steps", plan_steps(r, x));
-    json_number(j, "hours", plan_hours(r, x));
-    json_number(j, "price", plan_price(r, c, x));
+    jsonw_u64(j, "steps", plan_steps(r, x));
+    jsonw_number(j, "hours", plan_hours(r, x));
+    jsonw_number(j, "price", plan_price(r, c, x));
   }
-  json_object(j, "estimate");
+  jsonw_object(j, "estimate");
   estimate_json_members(j, &e);
-  json_end(j);
-  json_end(j);
+  jsonw_end(j);
+  jsonw_end(j);
 }
 
 static void change(json_writer *j, const plan_for_card *c, const plim_plan_change *x) {
   char why[PLAN_REASON_SIZE];
   plan_reason(c, x->knob, why, sizeof why);
-  json_object(j, NULL);
-  json_string(j, "knob", plim_knob_table[x->knob].name);
+  jsonw_object(j, NULL);
+  jsonw_string(j, "knob", plim_knob_table[x->knob].name);
   value(j, "from", x->knob, x->from);
   value(j, "to", x->knob, x->to);
-  if (x->follows) json_null(j, "saves_bytes");
-  else json_i64(j, "saves_bytes", x->saves_bytes);
-  json_number(j, "costs_seconds", x->costs_seconds);
-  json_bool(j, "is_needed", x->is_needed);
-  json_bool(j, "is_asked", x->is_asked);
-  json_bool(j, "follows", x->follows);
-  json_string(j, "with", x->with == PLIM_KNOBS ? NULL : plim_knob_table[x->with].name);
-  json_string_or_null(j, "why", why);
-  json_end(j);
+  if (x->follows) jsonw_null(j, "saves_bytes");
+  else jsonw_i64(j, "saves_bytes", x->saves_bytes);
+  jsonw_number(j, "costs_seconds", x->costs_seconds);
+  jsonw_bool(j, "is_needed", x->is_needed);
+  jsonw_bool(j, "is_asked", x->is_asked);
+  jsonw_bool(j, "follows", x->follows);
+  jsonw_string(j, "with", x->with == PLIM_KNOBS ? NULL : plim_knob_table[x->with].name);
+  jsonw_string_or_null(j, "why", why);
+  jsonw_end(j);
 }
 
 static void concession(json_writer *j, const plim_concession *x) {
-  json_object(j, NULL);
-  json_array(j, "allow");
+  jsonw_object(j, NULL);
+  jsonw_array(j, "allow");
   for (int i = 0; i < x->count; i++) {
-    json_object(j, NULL);
-    json_string(j, "knob", plim_knob_table[x->knob[i]].name);
+    jsonw_object(j, NULL);
+    jsonw_string(j, "knob", plim_knob_table[x->knob[i]].name);
     value(j, "from", x->knob[i], x->from[i]);
     value(j, "to", x->knob[i], x->to[i]);
-    json_end(j);
+    jsonw_end(j);
   }
-  json_end(j);
-  json_bool(j, "fits", x->fits);
-  json_bytes(j, "device_bytes", x->device_bytes);
-  json_i64(j, "saves_bytes", x->saves_bytes);
-  json_number(j, "tokens_per_second", x->tokens_per_second);
-  json_bool(j, "is_instead_of_offload", x->is_instead);
-  json_end(j);
+  jsonw_end(j);
+  jsonw_bool(j, "fits", x->fits);
+  jsonw_bytes(j, "device_bytes", x->device_bytes);
+  jsonw_i64(j, "saves_bytes", x->saves_bytes);
+  jsonw_number(j, "tokens_per_second", x->tokens_per_second);
+  jsonw_bool(j, "is_instead_of_offload", x->is_instead);
+  jsonw_end(j);
 }
 
 // ---- the user's files -------------------------------------------------------------------------------
 
 static void json_value_of(json_writer *j, const char *key, const plim_value *v) {
-  if (v->kind == PLIM_VALUE_INTEGER) json_i64(j, key, v->integer);
-  else json_string(j, key, v->text);
+  if (v->kind == PLIM_VALUE_INTEGER) jsonw_i64(j, key, v->integer);
+  else jsonw_string(j, key, v->text);
 }
 
 static void sources(json_writer *j, const plim_project *p) {
-  json_array(j, "files");
+  jsonw_array(j, "files");
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     uint8_t digest[PLIM_SHA256_BYTES];
     char hex[2 * PLIM_SHA256_BYTES + 1];
     plim_sha256(f->text, f->size, digest);
     for (size_t k = 0; k < PLIM_SHA256_BYTES; k++) snprintf(hex + 2 * k, 3, "%02x", digest[k]);
-    json_object(j, NULL);
-    json_string(j, "path", f->path);
-    json_u64(j, "bytes", f->size);
-    json_string(j, "sha256", hex);
-    json_string(j, "dialect",
-                f->is.dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[f->is.dialect].name);
-    json_end(j);
+    jsonw_object(j, NULL);
+    jsonw_string(j, "path", f->path);
+    jsonw_u64(j, "bytes", f->size);
+    jsonw_string(j, "sha256", hex);
+    jsonw_string(j, "dialect",
+                 f->is.dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[f->is.dialect].name);
+    jsonw_end(j);
   }
-  json_end(j);
+  jsonw_end(j);
 }
 
 static void places(json_writer *j, const cli_strings *sets) {
-  json_array(j, "set");
+  jsonw_array(j, "set");
   for (size_t i = 0; sets && i < sets->len; i++) {
     char *knob = strdup(sets->at[i]), *file = knob ? strchr(knob, '=') : NULL;
     char *key = file ? strchr(file + 1, ':') : NULL;
     if (key) {
       *file++ = *key++ = 0;
-      json_object(j, NULL);
-      json_string(j, "knob", knob);
-      json_string(j, "file", file);
-      json_string(j, "key", key);
-      json_end(j);
+      jsonw_object(j, NULL);
+      jsonw_string(j, "knob", knob);
+      jsonw_string(j, "file", file);
+      jsonw_string(j, "key", key);
+      jsonw_end(j);
     }
     free(knob);
   }
-  json_end(j);
+  jsonw_end(j);
 }
 
 // What the files need while something is left to do by hand.
 static void as_written(json_writer *j, const plim_estimate *e) {
-  json_object(j, "as_written");
-  json_bool(j, "fits", e->fits);
-  json_bytes(j, "device_bytes", e->device_bytes);
-  json_end(j);
+  jsonw_object(j, "as_written");
+  jsonw_bool(j, "fits", e->fits);
+  jsonw_bytes(j, "device_bytes", e->device_bytes);
+  jsonw_end(j);
 }
 
 // Files that are not there yet.
 static void new_files(json_writer *j, const plim_project *p, const plan_edits *edits) {
   plim_edit_set set = {0};
   if (edits->write_count) plim_project_set(p, edits->writes, edits->write_count, &set, NULL);
-  json_array(j, "creates");
+  jsonw_array(j, "creates");
   for (size_t i = 0; i < set.files.len; i++) {
-    json_object(j, NULL);
-    json_string(j, "path", set.files.at[i].path);
-    json_string(j, "text", set.files.at[i].text);
-    json_end(j);
+    jsonw_object(j, NULL);
+    jsonw_string(j, "path", set.files.at[i].path);
+    jsonw_string(j, "text", set.files.at[i].text);
+    jsonw_end(j);
   }
-  json_end(j);
+  jsonw_end(j);
   plim_edit_set_clear(&set);
 }
 
 static void replan(json_writer *j, const plan_result *r, const plan_for_card *c,
                    const plan_edits *edits) {
   char *text = plan_replan(r, c, edits);
-  json_string(j, "replan", text);
+  jsonw_string(j, "replan", text);
   free(text);
 }
 
@@ -164,59 +164,59 @@ static void steps(json_writer *j, const plan_result *r, const plan_for_card *c, 
                   const plan_edits *edits) {
   manual_steps all;
   plan_steps_or_end(r, c, i, edits, &all);
-  json_array(j, "steps");
+  jsonw_array(j, "steps");
   for (size_t k = 0; k < all.len; k++) {
     const manual_step *step = &all.at[k];
-    json_object(j, NULL);
-    json_string(j, "kind", step->kind);
-    json_string(j, "knob", step->knob == PLIM_KNOBS ? NULL : plim_knob_table[step->knob].name);
-    json_string(j, "text", step->text);
-    json_string(j, "lines", step->lines);
-    json_end(j);
+    jsonw_object(j, NULL);
+    jsonw_string(j, "kind", step->kind);
+    jsonw_string(j, "knob", step->knob == PLIM_KNOBS ? NULL : plim_knob_table[step->knob].name);
+    jsonw_string(j, "text", step->text);
+    jsonw_string(j, "lines", step->lines);
+    jsonw_end(j);
   }
-  json_end(j);
+  jsonw_end(j);
   manual_steps_clear(&all);
 }
 
 // What each rung of the ladder writes.
 static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) {
-  json_array(j, "rungs");
+  jsonw_array(j, "rungs");
   for (size_t i = 0; i < c->plan.rungs.len; i++) {
     plan_edits edits;
     plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[i], &edits);
-    json_object(j, NULL);
-    json_array(j, "writes");
+    jsonw_object(j, NULL);
+    jsonw_array(j, "writes");
     for (size_t k = 0; k < edits.write_count; k++) {
-      json_object(j, NULL);
-      json_string(j, "knob", plim_knob_table[edits.writes[k].knob].name);
+      jsonw_object(j, NULL);
+      jsonw_string(j, "knob", plim_knob_table[edits.writes[k].knob].name);
       json_value_of(j, "value", &edits.writes[k].value);
-      json_end(j);
+      jsonw_end(j);
     }
-    json_end(j);
+    jsonw_end(j);
     new_files(j, &r->files->project, &edits);
-    json_array(j, "by_hand");
+    jsonw_array(j, "by_hand");
     for (size_t k = 0; k < edits.by_hand_count; k++) {
-      json_object(j, NULL);
-      json_string(j, "knob", plim_knob_table[edits.by_hand[k].knob].name);
+      jsonw_object(j, NULL);
+      jsonw_string(j, "knob", plim_knob_table[edits.by_hand[k].knob].name);
       json_value_of(j, "value", &edits.by_hand[k].value);
-      json_string(j, "reason", edits.by_hand[k].reason);
-      json_end(j);
+      jsonw_string(j, "reason", edits.by_hand[k].reason);
+      jsonw_end(j);
     }
-    json_end(j);
+    jsonw_end(j);
     if (edits.by_hand_count) as_written(j, &edits.as_written);
     if (edits.by_hand_count) replan(j, r, c, &edits);
     steps(j, r, c, i, &edits);
-    json_end(j);
+    jsonw_end(j);
   }
-  json_end(j);
+  jsonw_end(j);
 }
 
 static void environment(json_writer *j, const plan_for_card *c) {
   const plim_rung *x = c->plan.rungs.len ? &c->plan.rungs.at[0] : NULL;
   const char *conf = x ? plim_choice_conf(&c->asked, &x->choice) : "";
-  json_object(j, "environment");
-  if (*conf) json_string(j, "PYTORCH_CUDA_ALLOC_CONF", conf);
-  json_end(j);
+  jsonw_object(j, "environment");
+  if (*conf) jsonw_string(j, "PYTORCH_CUDA_ALLOC_CONF", conf);
+  jsonw_end(j);
 }
 
 static void launch(json_writer *j, const plan_result *r, const plan_for_card *c) {
@@ -225,53 +225,53 @@ static void launch(json_writer *j, const plan_result *r, const plan_for_card *c)
   if (r->files && c->plan.rungs.len)
     plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[0], &edits);
   if (plan_launch_of(r, c, r->files ? &edits : NULL, &l, NULL)) cli_out_of_memory();
-  json_object(j, "launch");
-  json_string_or_null(j, "command", l.command);
-  json_string_or_null(j, "sbatch", l.sbatch);
-  json_array(j, "files");
+  jsonw_object(j, "launch");
+  jsonw_string_or_null(j, "command", l.command);
+  jsonw_string_or_null(j, "sbatch", l.sbatch);
+  jsonw_array(j, "files");
   if (l.file) {
-    json_object(j, NULL);
-    json_string(j, "path", l.file);
-    json_string(j, "text", l.text);
-    json_end(j);
+    jsonw_object(j, NULL);
+    jsonw_string(j, "path", l.file);
+    jsonw_string(j, "text", l.text);
+    jsonw_end(j);
   }
-  json_end(j);
-  json_end(j);
+  jsonw_end(j);
+  jsonw_end(j);
   free(l.text);
 }
 
 static void members(json_writer *j, const plan_result *r, const plan_for_card *c) {
   const plim_plan *p = &c->plan;
-  json_string_or_null(j, "gpu", c->request.card);
-  json_bytes(j, "budget_bytes", c->request.target.budget_bytes);
-  json_bool(j, "fits", p->rungs.len > 0);
+  jsonw_string_or_null(j, "gpu", c->request.card);
+  jsonw_bytes(j, "budget_bytes", c->request.target.budget_bytes);
+  jsonw_bool(j, "fits", p->rungs.len > 0);
   if (p->rungs.len) rung(j, "chosen", r, c, &p->rungs.at[0]);
-  else json_null(j, "chosen");
+  else jsonw_null(j, "chosen");
   if (p->passed) rung(j, "faster", r, c, &p->faster);
-  else json_null(j, "faster");
-  json_array(j, "ladder");
+  else jsonw_null(j, "faster");
+  jsonw_array(j, "ladder");
   for (size_t i = 0; i < p->rungs.len; i++) rung(j, NULL, r, c, &p->rungs.at[i]);
-  json_end(j);
-  json_array(j, "changes");
+  jsonw_end(j);
+  jsonw_array(j, "changes");
   for (size_t i = 0; i < p->changes.len; i++) change(j, c, &p->changes.at[i]);
-  json_end(j);
-  json_array(j, "concessions");
+  jsonw_end(j);
+  jsonw_array(j, "concessions");
   for (size_t i = 0; i < p->concessions.len; i++) concession(j, &p->concessions.at[i]);
-  json_end(j);
-  json_object(j, "before");
+  jsonw_end(j);
+  jsonw_object(j, "before");
   estimate_json_members(j, &p->before);
-  json_end(j);
-  json_u64(j, "tried", p->tried);
-  json_bool(j, "concedes", p->concedes);
-  json_bool(j, "is_tight", p->is_tight);
+  jsonw_end(j);
+  jsonw_u64(j, "tried", p->tried);
+  jsonw_bool(j, "concedes", p->concedes);
+  jsonw_bool(j, "is_tight", p->is_tight);
   plan_write_questions(j, c);
   environment(j, c);
-  json_string(j, "reproduce", c->reproduce);
+  jsonw_string(j, "reproduce", c->reproduce);
   launch(j, r, c);
-  json_array(j, "notes");
+  jsonw_array(j, "notes");
   notes_write(j, &c->request.notes);
   if (r->files) notes_write(j, &r->files->notes);
-  json_end(j);
+  jsonw_end(j);
   if (!r->files) {
     if (p->rungs.len) steps(j, r, c, 0, NULL);
     return;
@@ -282,19 +282,19 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
 }
 
 static void document(json_writer *j, const plan_result *r) {
-  json_u64(j, "format_version", 1);
-  json_string(j, "model", r->args->model);
+  jsonw_u64(j, "format_version", 1);
+  jsonw_string(j, "model", r->args->model);
   if (r->count == 1) {
     members(j, r, &r->cards[0]);
     return;
   }
-  json_array(j, "cards");
+  jsonw_array(j, "cards");
   for (size_t i = 0; i < r->count; i++) {
-    json_object(j, NULL);
+    jsonw_object(j, NULL);
     members(j, r, &r->cards[i]);
-    json_end(j);
+    jsonw_end(j);
   }
-  json_end(j);
+  jsonw_end(j);
 }
 
 // The digest of the document so far, of which only the last brace is missing.
@@ -303,7 +303,7 @@ static void seal(json_writer *j, char *const *text) {
   if (fflush(j->out)) cli_out_of_memory();
   char *whole = cli_format("%s}", *text);
   if (plim_plan_digest_of_text(whole, strlen(whole), &digest, NULL)) cli_out_of_memory();
-  json_string(j, PLIM_PLAN_DIGEST_KEY, digest.hex);
+  jsonw_string(j, PLIM_PLAN_DIGEST_KEY, digest.hex);
   free(whole);
 }
 
@@ -312,12 +312,12 @@ char *plan_json(const plan_result *r) {
   size_t size = 0;
   FILE *memory = open_memstream(&text, &size);
   if (!memory) cli_out_of_memory();
-  json_writer j = json_begin(memory);
-  json_object(&j, NULL);
+  json_writer j = jsonw_begin(memory);
+  jsonw_object(&j, NULL);
   document(&j, r);
   if (r->files && r->count == 1) seal(&j, &text);
-  json_end(&j);
-  json_finish(&j);
+  jsonw_end(&j);
+  jsonw_finish(&j);
   bool is_whole = !ferror(memory);
   if (fclose(memory) || !is_whole) cli_out_of_memory();
   return text;

@@ -75,15 +75,15 @@ static void print_cached(const plan_for_card *c, size_t width) {
 static void write_cached(json_writer *j, const plan_for_card *c) {
   cached_loss x = cached_instead(c);
   if (!x.at_once) {
-    json_null(j, "cached_loss");
+    jsonw_null(j, "cached_loss");
     return;
   }
-  json_object(j, "cached_loss");
-  json_i64(j, "cached_batch", x.at_once);
-  json_bytes(j, "device_bytes", x.e.device_bytes);
-  json_bool(j, "fits", x.e.fits);
-  json_number(j, "tokens_per_second", x.e.tokens_per_second);
-  json_end(j);
+  jsonw_object(j, "cached_loss");
+  jsonw_i64(j, "cached_batch", x.at_once);
+  jsonw_bytes(j, "device_bytes", x.e.device_bytes);
+  jsonw_bool(j, "fits", x.e.fits);
+  jsonw_number(j, "tokens_per_second", x.e.tokens_per_second);
+  jsonw_end(j);
 }
 
 // ---- showing it -------------------------------------------------------------------------------------
@@ -104,18 +104,18 @@ void plan_print_questions(const plan_for_card *c) {
 void plan_write_questions(json_writer *j, const plan_for_card *c) {
   const question *q = asked(c);
   char no[64];
-  json_array(j, "questions");
+  jsonw_array(j, "questions");
   if (q) {
     snprintf(no, sizeof no, "--fix micro_batch=%lld", micro_batch(c));
-    json_object(j, NULL);
-    json_string(j, "about", q->id);
-    json_string(j, "knob", "micro_batch");
-    json_string(j, "question", "may the micro batch change?");
-    json_string(j, "why", q->why);
-    json_string(j, "yes", "--allow micro_batch");
-    json_string(j, "no", no);
+    jsonw_object(j, NULL);
+    jsonw_string(j, "about", q->id);
+    jsonw_string(j, "knob", "micro_batch");
+    jsonw_string(j, "question", "may the micro batch change?");
+    jsonw_string(j, "why", q->why);
+    jsonw_string(j, "yes", "--allow micro_batch");
+    jsonw_string(j, "no", no);
     if (!q->instead) write_cached(j, c);
-    json_end(j);
+    jsonw_end(j);
   }
-  json_end(j);
+  jsonw_end(j);
 }

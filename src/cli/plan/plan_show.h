@@ -2,7 +2,7 @@
 #ifndef PLIM_CLI_PLAN_SHOW_H
 #define PLIM_CLI_PLAN_SHOW_H
 
-#include "json.h"
+#include "json_writer.h"
 #include "manual_steps.h"
 
 void plan_print_text(const plan_result *r);

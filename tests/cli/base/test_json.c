@@ -1,4 +1,4 @@
-#include "json.h"
+#include "json_writer.h"
 #include "plimsoll.h"
 #include "test.h"
 
@@ -16,40 +16,40 @@ static FILE *open_text(void) {
 
 static const char *string_as_json(const char *value) {
   FILE *out = open_text();
-  json_writer j = json_begin(out);
-  json_string(&j, NULL, value);
-  json_finish(&j);
+  json_writer j = jsonw_begin(out);
+  jsonw_string(&j, NULL, value);
+  jsonw_finish(&j);
   fclose(out);
   return text;
 }
 
 static const char *number_as_json(double value) {
   FILE *out = open_text();
-  json_writer j = json_begin(out);
-  json_number(&j, NULL, value);
-  json_finish(&j);
+  json_writer j = jsonw_begin(out);
+  jsonw_number(&j, NULL, value);
+  jsonw_finish(&j);
   fclose(out);
   return text;
 }
 
 TEST(a_document_is_laid_out_in_two_blanks) {
   FILE *out = open_text();
-  json_writer j = json_begin(out);
-  json_object(&j, NULL);
-  json_u64(&j, "format_version", 1);
-  json_array(&j, "list");
-  json_i64(&j, NULL, -5);
-  json_object(&j, NULL);
-  json_bool(&j, "yes", true);
-  json_end(&j);
-  json_end(&j);
-  json_array(&j, "empty_array");
-  json_end(&j);
-  json_object(&j, "empty_object");
-  json_end(&j);
-  json_null(&j, "nothing");
-  json_end(&j);
-  json_finish(&j);
+  json_writer j = jsonw_begin(out);
+  jsonw_object(&j, NULL);
+  jsonw_u64(&j, "format_version", 1);
+  jsonw_array(&j, "list");
+  jsonw_i64(&j, NULL, -5);
+  jsonw_object(&j, NULL);
+  jsonw_bool(&j, "yes", true);
+  jsonw_end(&j);
+  jsonw_end(&j);
+  jsonw_array(&j, "empty_array");
+  jsonw_end(&j);
+  jsonw_object(&j, "empty_object");
+  jsonw_end(&j);
+  jsonw_null(&j, "nothing");
+  jsonw_end(&j);
+  jsonw_finish(&j);
   fclose(out);
   CHECK_STR(text,
             "{\n  \"format_version\": 1,\n  \"list\": [\n    -5,\n    {\n      \"yes\": true\n"
@@ -82,17 +82,17 @@ TEST(invalid_utf8_is_replaced) {
 
 TEST(unknown_is_null_and_zero_is_zero) {
   FILE *out = open_text();
-  json_writer j = json_begin(out);
-  json_array(&j, NULL);
-  json_bytes(&j, NULL, PLIM_UNKNOWN);
-  json_bytes(&j, NULL, 0);
-  json_u64(&j, NULL, UINT64_MAX);
-  json_i64(&j, NULL, INT64_MIN);
-  json_string(&j, NULL, NULL);
-  json_string(&j, NULL, "");
-  json_string_or_null(&j, NULL, "");
-  json_end(&j);
-  json_finish(&j);
+  json_writer j = jsonw_begin(out);
+  jsonw_array(&j, NULL);
+  jsonw_bytes(&j, NULL, PLIM_UNKNOWN);
+  jsonw_bytes(&j, NULL, 0);
+  jsonw_u64(&j, NULL, UINT64_MAX);
+  jsonw_i64(&j, NULL, INT64_MIN);
+  jsonw_string(&j, NULL, NULL);
+  jsonw_string(&j, NULL, "");
+  jsonw_string_or_null(&j, NULL, "");
+  jsonw_end(&j);
+  jsonw_finish(&j);
   fclose(out);
   CHECK_STR(text, "[\n  null,\n  0,\n  18446744073709551615,\n  -9223372036854775808,\n  null,\n"
                   "  \"\",\n  null\n]\n");
@@ -113,9 +113,9 @@ TEST(what_json_cannot_say_is_null) {
   CHECK_STR(number_as_json((double)INFINITY), "null\n");
 }
 
-// A library that looks for jansson's json_object must not find this one.
+// A library that looks for jansson's jsonw_object must not find this one.
 TEST(the_names_are_nobody_elses) {
-  void (*own)(json_writer *, const char *) = json_object;
+  void (*own)(json_writer *, const char *) = jsonw_object;
   void *found = dlsym(RTLD_DEFAULT, "json_object");
   CHECK(memcmp(&found, &own, sizeof found) != 0, "json_object is exported");
 }

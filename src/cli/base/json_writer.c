@@ -1,4 +1,4 @@
-#include "json.h"
+#include "json_writer.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -9,9 +9,9 @@
 #include "plimsoll.h"
 #include "text.h"
 
-json_writer json_begin(FILE *out) { return (json_writer){.out = out}; }
+json_writer jsonw_begin(FILE *out) { return (json_writer){.out = out}; }
 
-void json_finish(json_writer *j) {
+void jsonw_finish(json_writer *j) {
   assert(j->depth == 0 && j->is_done);
   fputc('\n', j->out);
 }
@@ -76,11 +76,11 @@ static void open_container(json_writer *j, const char *key, bool is_array) {
   j->depth++;
 }
 
-void json_object(json_writer *j, const char *key) { open_container(j, key, false); }
+void jsonw_object(json_writer *j, const char *key) { open_container(j, key, false); }
 
-void json_array(json_writer *j, const char *key) { open_container(j, key, true); }
+void jsonw_array(json_writer *j, const char *key) { open_container(j, key, true); }
 
-void json_end(json_writer *j) {
+void jsonw_end(json_writer *j) {
   assert(j->depth > 0);
   j->depth--;
   if (j->has_items[j->depth]) new_line(j);
@@ -88,9 +88,9 @@ void json_end(json_writer *j) {
   after_value(j);
 }
 
-void json_string(json_writer *j, const char *key, const char *text) {
+void jsonw_string(json_writer *j, const char *key, const char *text) {
   if (!text) {
-    json_null(j, key);
+    jsonw_null(j, key);
     return;
   }
   before_value(j, key);
@@ -98,25 +98,25 @@ void json_string(json_writer *j, const char *key, const char *text) {
   after_value(j);
 }
 
-void json_string_or_null(json_writer *j, const char *key, const char *text) {
-  json_string(j, key, text && *text ? text : NULL);
+void jsonw_string_or_null(json_writer *j, const char *key, const char *text) {
+  jsonw_string(j, key, text && *text ? text : NULL);
 }
 
-void json_u64(json_writer *j, const char *key, uint64_t value) {
+void jsonw_u64(json_writer *j, const char *key, uint64_t value) {
   char text[32];
   snprintf(text, sizeof text, "%" PRIu64, value);
   write_plain(j, key, text);
 }
 
-void json_i64(json_writer *j, const char *key, int64_t value) {
+void jsonw_i64(json_writer *j, const char *key, int64_t value) {
   char text[32];
   snprintf(text, sizeof text, "%" PRId64, value);
   write_plain(j, key, text);
 }
 
-void json_bytes(json_writer *j, const char *key, uint64_t bytes) {
-  if (bytes == PLIM_UNKNOWN) json_null(j, key);
-  else json_u64(j, key, bytes);
+void jsonw_bytes(json_writer *j, const char *key, uint64_t bytes) {
+  if (bytes == PLIM_UNKNOWN) jsonw_null(j, key);
+  else jsonw_u64(j, key, bytes);
 }
 
 // The shortest text that reads back as the same double.
@@ -129,18 +129,18 @@ static void print_double(char text[32], double value) {
   if (comma) *comma = '.';
 }
 
-void json_number(json_writer *j, const char *key, double value) {
+void jsonw_number(json_writer *j, const char *key, double value) {
   char text[32];
   if (!isfinite(value)) {
-    json_null(j, key);
+    jsonw_null(j, key);
     return;
   }
   print_double(text, value);
   write_plain(j, key, text);
 }
 
-void json_bool(json_writer *j, const char *key, bool value) {
+void jsonw_bool(json_writer *j, const char *key, bool value) {
   write_plain(j, key, value ? "true" : "false");
 }
 
-void json_null(json_writer *j, const char *key) { write_plain(j, key, "null"); }
+void jsonw_null(json_writer *j, const char *key) { write_plain(j, key, "null"); }
