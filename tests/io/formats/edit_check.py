@@ -119,10 +119,14 @@ def check_python_settings(file, settings):
     bound = collections.Counter(
         n.id for n in ast.walk(source.tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
     )
+    unclear = {s["begin"] for s in settings if s["kind"] == DERIVED}
     for key, node, value in constants(source.tree.body):
         begin, end = source.span(node)
         if bound[key] > 1 and begin not in literals:
             continue  # what it is depends on when it is asked for
+        if begin in unclear:  # other code may change it: exec, self.x = ..., a class that is handed to a function
+            counts["unclear"] += 1
+            continue
         if representable(value) and b"\\N{" not in source.data[begin:end]:
             check(literals.get(begin) == key, file, node.lineno, key, "is not read")
 
@@ -315,6 +319,8 @@ def main():
     check_settings(program, python + toml + library)
     check_edits(program, 1000, python + toml)
     check_edits(program, 3, library[::8])
+    # Few: a reader that is sure of nothing would never be wrong.
+    check(counts["unclear"] < 0.03 * counts["passed"], counts["unclear"], "constants are unclear")
     if not tomllib:
         print("skipped: there is no tomllib")
     print(*problems, sep="\n")
