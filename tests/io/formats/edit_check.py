@@ -124,10 +124,11 @@ def check_python_settings(file, settings):
         begin, end = source.span(node)
         if bound[key] > 1 and begin not in literals:
             continue  # what it is depends on when it is asked for
+        if not representable(value) or b"\\N{" in source.data[begin:end]:
+            continue
         if begin in unclear:  # other code may change it: exec, self.x = ..., a class that is handed to a function
             counts["unclear"] += 1
-            continue
-        if representable(value) and b"\\N{" not in source.data[begin:end]:
+        else:
             check(literals.get(begin) == key, file, node.lineno, key, "is not read")
 
 
