@@ -8,10 +8,10 @@ USUAL = 80
 WIDE = 400
 PROGRAMS = "plimsoll|python|pip|torchrun|accelerate|deepspeed|llamafactory-cli|tune|sbatch|srun|export|unset|git"
 TO_PASTE = re.compile(rf"\s*(help: |fix: )?'?(\w+=\S+ )*({PROGRAMS}) |\s*-->")
-DIFF_BEGINS = re.compile(r"in your files|diff --git |--- ")
-DIFF_LINE = re.compile(r"[-+ @\\]|diff --git |new file |index |in your files|$")
+DIFF_BEGINS = re.compile(r"changes to your files|diff --git |--- ")
+DIFF_LINE = re.compile(r"[-+ @\\]|diff --git |new file |index |changes to your files|$")
 BAR = re.compile(r"\[[A-Za-z~|.]{30,}\]")  # as wide as the terminal
-UNCHANGED = {"on", "off", "none", "as", "it", "is", "all"}
+UNCHANGED = {"on", "off", "none", "all", "adamw", "unchanged", "default"}  # values that a narrow table leaves out
 CHANGES_FILES = {"apply", "undo"}
 
 

@@ -134,8 +134,13 @@ void plan_print_moments(const plan_for_card *c) {
 }
 
 void plan_print_reproduce(const plan_for_card *c) {
+  char line[256];
   if (c->reproduce) printf("\nto predict this plan again:\n%s\n", c->reproduce);
-  else if (c->no_reproduce)
-    printf("\nthere is no plimsoll estimate command for this plan: %s has no option\n",
-           c->no_reproduce);
+  if (c->reproduce || !c->no_reproduce) return;
+  snprintf(
+      line, sizeof line,
+      "there is no plimsoll estimate command for this plan, because estimate has no option for %s",
+      c->no_reproduce);
+  printf("\n");
+  term_wrap(stdout, line, 0, 0, (size_t)term_width(stdout));
 }
