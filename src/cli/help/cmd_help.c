@@ -24,7 +24,8 @@ static const cli_positional positionals[] = {
 static const char *const description[] = {
     "Prints the full help of a command; plimsoll COMMAND --help and the man page show the same "
     "text. With --json, it prints the commands and their options as JSON.",
-    "It also lists the models for --model, their architectures, the cards for --gpu, and the knobs (settings) that a "
+    "It also lists the models for --model, their architectures, the cards for --gpu, and the knobs "
+    "(settings) that a "
     "plan can change, with their values.",
     NULL,
 };

@@ -109,7 +109,8 @@ static const struct {
   bool (*applies)(const plim_job *job);
   const char *reason;
 } rows[] = {
-    {is_of_new_family, "this architecture: modelled from transformers' source, without a recording"},
+    {is_of_new_family,
+     "this architecture: modelled from transformers' source, without a recording"},
     {shards_elsewhere, "this architecture on several GPUs"},
     {shards_with_trainer, "Trainer on several GPUs"},
     {waits_for_host,

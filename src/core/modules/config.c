@@ -220,8 +220,8 @@ static plim_err check_followed(const plim_config *c, plim_error *error) {
                      : f->unfollowed ? f->unfollowed(c)
                                      : NULL;
   if (!what) return PLIM_OK;
-  plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s with %s is not supported yet", f->model_type, what);
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s with %s is not supported yet",
+                           f->model_type, what);
   plim_error_hint(error, "record a memory snapshot and run plimsoll replay");
   return err;
 }
@@ -231,8 +231,9 @@ plim_err plim_config_finish(plim_config *c, plim_error *error) {
   if (!c->kv_heads) c->kv_heads = c->heads;
   if ((!c->head_dim || f->divides_width) && c->heads > 0) c->head_dim = c->hidden / c->heads;
   if (f->divides_width && c->heads > 0 && c->hidden % c->heads)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "the hidden size of %d cannot be divided among %d heads",
-                     (int)c->hidden, (int)c->heads);
+    return plim_fail(error, PLIM_ERR_ARGUMENT,
+                     "the hidden size of %d cannot be divided among %d heads", (int)c->hidden,
+                     (int)c->heads);
   if (!c->intermediate) c->intermediate = 4 * c->hidden;
   if (!c->decoder_layers) c->decoder_layers = c->layers;
   if (!c->original_positions) c->original_positions = c->positions;

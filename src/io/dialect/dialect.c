@@ -65,19 +65,19 @@ static void say_unreadable(const plim_settings *s, const plim_setting *setting, 
   char text[96];
   *out = (plim_reading){.origin = PLIM_UNCLEAR, .setting = setting, .key = key, .is_fixed = true};
   if (plim_setting_counts(s, setting) == PLIM_MAYBE) {
-    snprintf(out->why, sizeof out->why, "%.60s (line %d) depends on %.80s, which is not known",
+    snprintf(out->why, sizeof out->why, "%.60s (line %d) depends on %.80s, whose value is unknown",
              setting->key, setting->line, plim_setting_doubt(s, setting));
   } else if (setting->is_open) {
     const char *flag = strstr(setting->key, "--");
     snprintf(out->why, sizeof out->why,
-             "%.60s has no default, and no command that is read gives it",
+             "%.60s has no default, and none of the commands found here sets it",
              flag ? flag : setting->key);
   } else if (setting->value.kind == PLIM_VALUE_DERIVED) {
     say_computed(setting, out);
   } else {
     plim_value_print(&setting->value, text, sizeof text);
-    snprintf(out->why, sizeof out->why, "%.60s has a value that is not understood: %.80s",
-             setting->key, text);
+    snprintf(out->why, sizeof out->why,
+             "%.60s has a value that plimsoll does not understand: %.80s", setting->key, text);
   }
 }
 
@@ -99,7 +99,7 @@ static void say_twice(decision *d, const plim_setting *setting, const plim_value
   if (d->reading.origin == PLIM_UNCLEAR) return; // it is said already
   plim_value_print(&d->reading.value, first, sizeof first);
   plim_value_print(value, second, sizeof second);
-  snprintf(d->reading.why, sizeof d->reading.why, "%.60s says %.40s, %.60s says %.40s", before->key,
+  snprintf(d->reading.why, sizeof d->reading.why, "%.60s is %.40s, but %.60s is %.40s", before->key,
            first, setting->key, second);
   d->reading.origin = PLIM_UNCLEAR;
   d->reading.is_fixed = true;
@@ -109,7 +109,7 @@ static void say_twice(decision *d, const plim_setting *setting, const plim_value
 
 // Two functions have a variable of that name: which of them it is, nobody knows.
 static void say_both(decision *d, const plim_setting *setting) {
-  snprintf(d->reading.why, sizeof d->reading.why, "it could be %.80s or %.80s",
+  snprintf(d->reading.why, sizeof d->reading.why, "it could come from %.80s or %.80s",
            d->reading.setting->key, setting->key);
   d->reading.is_fixed = true;
 }
@@ -454,7 +454,8 @@ static void doubt_rest(const reader *r, plim_dialect dialect, plim_knob knob, pl
     if (!plim_rest_gives(rest, dialect, knob) || is_given_beside(r, dialect, knob, rest)) continue;
     *out = (plim_reading){
         .origin = PLIM_UNCLEAR, .setting = rest, .key = &plim_natural_keys[knob], .is_fixed = true};
-    snprintf(out->why, sizeof out->why, "%.*s (line %d) may get it from %.80s, which is not known",
+    snprintf(out->why, sizeof out->why,
+             "%.*s (line %d) may get it from %.80s, whose content is unknown",
              (int)(strlen(rest->key) - 3), rest->key, rest->line, rest->value.text);
     return;
   }
@@ -469,13 +470,16 @@ static const struct {
   plim_knob knob;
   const char *reason;
 } bonds[] = {
-    {"context_parallel_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 where a sequence is split"},
-    {"cp_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 where a sequence is split"},
+    {"context_parallel_size", 1, PLIM_KNOB_MICRO_BATCH,
+     "must be 1 when sequences are split across GPUs"},
+    {"cp_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 when sequences are split across GPUs"},
     {"optimizer_in_bwd", 0, PLIM_KNOB_ACCUMULATE,
-     "must be 1 where the optimizer steps in backward"},
-    {"pipeline_model_parallel_size", 1, PLIM_KNOB_MICRO_BATCH, "a pipeline's schedule rests on it"},
-    {"pipeline_model_parallel_size", 1, PLIM_KNOB_ACCUMULATE, "a pipeline's schedule rests on it"},
-    {"auto_find_batch_size", 0, PLIM_KNOB_MICRO_BATCH, "Trainer changes it by itself"},
+     "must be 1 when the optimizer steps during backward"},
+    {"pipeline_model_parallel_size", 1, PLIM_KNOB_MICRO_BATCH,
+     "the pipeline schedule depends on it"},
+    {"pipeline_model_parallel_size", 1, PLIM_KNOB_ACCUMULATE,
+     "the pipeline schedule depends on it"},
+    {"auto_find_batch_size", 0, PLIM_KNOB_MICRO_BATCH, "Trainer changes it automatically"},
 };
 
 static bool exceeds(const plim_value *value, int64_t limit) {
@@ -551,12 +555,12 @@ plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const pl
 
 const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_file *recipe) {
   if (plim_dialect_table[recipe->dialect].is_part)
-    return "it says how a run is started, not what is trained";
+    return "it configures how a run is launched, not what is trained";
   bool is_home = recipe->dialect == PLIM_DIALECT_HOME;
   if (is_home && recipe->knobs[PLIM_KNOB_MICRO_BATCH].origin == PLIM_ABSENT)
-    return "it sets no batch size under a name that is known";
+    return "it sets no batch size under any name that plimsoll knows";
   bool is_tune = recipe->dialect == PLIM_DIALECT_TORCHTUNE;
   if (is_tune && !plim_settings_find(s, "optimizer._component_"))
-    return "it has no optimizer: it does not train";
+    return "it configures no optimizer, so it does not train";
   return NULL;
 }

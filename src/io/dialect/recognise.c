@@ -90,8 +90,8 @@ static void fall_back(const plim_key_index *names, plim_recognition *out) {
   bool is_home = has_home_key(names);
   out->dialect = is_home ? PLIM_DIALECT_HOME : PLIM_DIALECTS;
   snprintf(out->reason, sizeof out->reason, "%s",
-           is_home ? "no ecosystem's, but some of its keys have usual names"
-                   : "no key of a training configuration was found in it");
+           is_home ? "it belongs to no known framework, but some of its keys have common names"
+                   : "it contains no key of a training configuration");
 }
 
 static void recognise(const plim_settings *s, const plim_key_index *names, plim_recognition *out) {
@@ -106,7 +106,7 @@ static void recognise(const plim_settings *s, const plim_key_index *names, plim_
     fall_back(names, out);
   } else if (total(&x, best) - total(&x, second) < LEAD && total(&x, second) >= ENOUGH) {
     out->rival = (plim_dialect)second;
-    snprintf(out->reason, sizeof out->reason, "it could be %s's or %s's",
+    snprintf(out->reason, sizeof out->reason, "it could be a configuration of %s or of %s",
              plim_dialect_table[best].name, plim_dialect_table[second].name);
   } else {
     out->dialect = (plim_dialect)best;

@@ -10,7 +10,7 @@ enum { MAX_DEPTH = 32, MAX_CONDITIONS = 1 << 16 };
 static uint32_t add(plim_py_reader *r, plim_condition condition) {
   if (r->s->conditions.len > MAX_CONDITIONS) return MAX_CONDITIONS + 1;
   if (r->s->conditions.len == MAX_CONDITIONS)
-    condition = (plim_condition){.text = "more conditions than are followed"};
+    condition = (plim_condition){.text = "too many conditions"};
   uint32_t number = plim_condition_add(r->s, condition);
   if (!number) plim_py_no_memory(r);
   return number;

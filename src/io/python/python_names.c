@@ -365,7 +365,7 @@ static const char *root_of(const plim_py_names *n, const plim_settings *s,
 bool plim_py_doubt(plim_settings *s, plim_setting *setting) {
   char text[MAX_KEY];
   size_t size = setting->span.end - setting->span.begin;
-  int length = snprintf(text, sizeof text, "%.*s, until it is changed",
+  int length = snprintf(text, sizeof text, "%.*s, but it is changed later",
                         (int)(size < 256 ? size : 256), s->text + setting->span.begin);
   const char *kept = plim_settings_keep(s, text, length > 0 ? (size_t)length : 0);
   setting->value = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = kept ? kept : ""};

@@ -102,7 +102,7 @@ static uint32_t reach(settling *s, const plim_py_holder *h) {
     any = is_first ? mine : plim_py_either(s->r, any, mine);
     is_first = false;
   }
-  return count > looked_at ? plim_py_unknown(s->r, "where it is called") : any;
+  return count > looked_at ? plim_py_unknown(s->r, "how it is called") : any;
 }
 
 const plim_py_holder *plim_py_function_at(const plim_py_names *n, uint32_t scope) {
@@ -118,7 +118,7 @@ const plim_py_holder *plim_py_function_at(const plim_py_names *n, uint32_t scope
 
 static uint32_t condition_of(settling *s, uint32_t function) {
   if (!function || s->of_scope[function] == BEING_ASKED) return 0;
-  if (s->depth > MAX_CALLS) return plim_py_unknown(s->r, "where it is called");
+  if (s->depth > MAX_CALLS) return plim_py_unknown(s->r, "how it is called");
   if (s->of_scope[function] != UNKNOWN_YET) return s->of_scope[function] - 1;
   const plim_py_holder *h = plim_py_function_at(&s->r->names, function);
   s->of_scope[function] = BEING_ASKED;

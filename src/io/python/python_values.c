@@ -52,7 +52,7 @@ static void add_setting(plim_py_reader *r, size_t first, size_t last, plim_setti
   size_t size = r->path.len - r->path_base;
   if (r->err || size > PLIM_PY_MAX_KEY || !size) return;
   if (r->s->at.len == MAX_SETTINGS) {
-    r->err = plim_fail(r->error, PLIM_ERR_UNSUPPORTED, "more than %d settings in one file",
+    r->err = plim_fail(r->error, PLIM_ERR_UNSUPPORTED, "the file has more than %d settings",
                        MAX_SETTINGS);
     return;
   }

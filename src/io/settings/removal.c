@@ -5,7 +5,7 @@
 
 plim_err plim_removal_refuse(const plim_setting *setting, const char *why, plim_error *error) {
   plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be taken out: %s", setting->key, why);
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be removed: %s", setting->key, why);
   plim_error_at(error, setting->span.begin);
   return err;
 }
@@ -234,7 +234,7 @@ static plim_err try_cut(const plim_settings *s, const leaving *gone, const cut *
   if (holds(s, gone, out)) return PLIM_OK;
   free(out->text);
   *out = (plim_edit){0};
-  return plim_removal_refuse(gone->one, "something else would go with it", error);
+  return plim_removal_refuse(gone->one, "other settings would be removed with it", error);
 }
 
 // Callers may have a copy; what is compared is the text's own.
@@ -250,7 +250,7 @@ static const plim_setting *own(const plim_settings *s, const plim_setting *setti
 plim_err plim_span_remove(const plim_settings *s, const plim_setting *setting, plim_span span,
                           plim_edit *out, plim_error *error) {
   leaving gone = {own(s, setting), NULL};
-  if (!gone.one) return plim_removal_refuse(setting, "it is not where it was", error);
+  if (!gone.one) return plim_removal_refuse(setting, "it is no longer where it was read", error);
   return try_cut(s, &gone, &(cut){span, {0, 0}}, out, error);
 }
 
@@ -259,7 +259,7 @@ static plim_err remove_leaving(const plim_settings *s, const leaving *gone, plim
   while (entry.end > entry.begin && is_break(s->text[entry.end - 1])) entry.end--;
   removal r = {s, entry, comma_before(s, entry.begin), behind_comma(s, entry.end)};
   plim_error why = {0};
-  plim_err err = plim_removal_refuse(gone->one, "it does not stand on a line of its own", &why);
+  plim_err err = plim_removal_refuse(gone->one, "it is not on a line of its own", &why);
   for (int i = 0; err == PLIM_ERR_UNSUPPORTED && i < (is_block ? BLOCK_WAYS : WAYS); i++) {
     cut c = {0};
     if (ways[i](&r, &c)) err = try_cut(s, gone, &c, out, &why);
@@ -271,7 +271,7 @@ static plim_err remove_leaving(const plim_settings *s, const leaving *gone, plim
 plim_err plim_entry_remove(const plim_settings *s, const plim_setting *setting, plim_span entry,
                            bool is_block, plim_edit *out, plim_error *error) {
   leaving gone = {own(s, setting), NULL};
-  if (!gone.one) return plim_removal_refuse(setting, "it is not where it was", error);
+  if (!gone.one) return plim_removal_refuse(setting, "it is no longer where it was read", error);
   return remove_leaving(s, &gone, entry, is_block, out, error);
 }
 

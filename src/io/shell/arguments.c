@@ -227,8 +227,7 @@ static void find_flag(walk *w, const plim_argument *a) {
   else if (is_long_flag(w, a)) {
     size_t from = w->f->at.len;
     add_bare(w, a);
-    if (may_have_value(w))
-      plim_scanner_doubt(w->f, from, w->text, "unless the word behind it is empty");
+    if (may_have_value(w)) plim_scanner_doubt(w->f, from, w->text, "unless the next word is empty");
   }
 }
 

@@ -21,8 +21,8 @@ bool plim_reader_number(plim_reader *reader, plim_value value, const char *what,
 bool plim_reader_bytes(plim_reader *reader, plim_value value, const char *what, uint64_t *bytes) {
   if (!plim_reader_number(reader, value, what, bytes)) return false;
   if (*bytes <= INT64_MAX) return true;
-  plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE, "%s is %lld: not a number of bytes", what,
-                   (long long)*bytes);
+  plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE, "%s is %lld, which is not a number of bytes",
+                   what, (long long)*bytes);
   return false;
 }
 
@@ -31,8 +31,8 @@ bool plim_reader_stream(plim_reader *reader, plim_value value, uint16_t *stream)
   if (!plim_reader_number(reader, value, "stream", &handle)) return false;
   uint32_t index = plim_trace_stream(reader->trace, handle);
   if (index == UINT32_MAX) {
-    plim_pickle_fail(&reader->pickle, PLIM_ERR_UNSUPPORTED, "more than %zu streams",
-                     reader->trace->streams.len);
+    plim_pickle_fail(&reader->pickle, PLIM_ERR_UNSUPPORTED,
+                     "the snapshot has more than %zu streams", reader->trace->streams.len);
     return false;
   }
   *stream = (uint16_t)index;
@@ -64,8 +64,8 @@ bool plim_reader_pool(plim_reader *reader, plim_value value, uint8_t *pool) {
   }
   uint32_t index = plim_trace_pool(reader->trace, id);
   if (index == UINT32_MAX) {
-    plim_pickle_fail(&reader->pickle, PLIM_ERR_UNSUPPORTED, "more than %zu memory pools",
-                     reader->trace->pools.len);
+    plim_pickle_fail(&reader->pickle, PLIM_ERR_UNSUPPORTED,
+                     "the snapshot has more than %zu memory pools", reader->trace->pools.len);
     return false;
   }
   *pool = (uint8_t)index;
@@ -117,7 +117,8 @@ static const uint8_t action_of[WORD_COUNT] = {
 // Entries whose action is not known keep its string id in `block`, which is not in use yet.
 static bool set_action(plim_reader *reader, plim_event *event, plim_value value) {
   if (plim_value_kind(value) != PLIM_VALUE_STRING) {
-    plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE, "the action of a trace entry is not text");
+    plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE,
+                     "the action of a trace entry is not a string");
     return false;
   }
   uint64_t word = plim_value_payload(value);
@@ -153,7 +154,7 @@ static bool set_fields(plim_reader *reader, plim_event *event, const plim_value 
   bool has_range = event->addr != PLIM_UNKNOWN && event->action != PLIM_EV_OOM;
   if (has_range && event->addr > UINT64_MAX - event->bytes) {
     plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE,
-                     "a trace entry reaches past the end of the address space: %llu + %llu bytes",
+                     "a trace entry extends past the end of the address space: %llu + %llu bytes",
                      (unsigned long long)event->addr, (unsigned long long)event->bytes);
     return false;
   }
@@ -356,7 +357,9 @@ plim_value plim_reader_dict(void *self, plim_value now, const plim_value *pairs,
     return read_frame(reader, reader->trace->frames.at[plim_value_payload(now)], pairs, count);
   case PLIM_VALUE_DICT: return plim_pickle_extend(&reader->pickle, now, pairs, count);
   case PLIM_VALUE_NEW_DICT: break;
-  default: return plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE, "keys for what is not a dict");
+  default:
+    return plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE,
+                            "the pickle adds keys to something that is not a dict");
   }
   switch (dict_shape(pairs, count)) {
   case VALUE_ENTRY: return new_entry(reader, pairs, count);
@@ -392,7 +395,8 @@ static plim_value read_items(plim_reader *reader, plim_value now, const plim_val
     return read_trace(reader, now, items, count);
   if (may_be_new || kind == PLIM_VALUE_LIST)
     return plim_pickle_extend(&reader->pickle, now, items, count);
-  return plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE, "items for what is not a list of them");
+  return plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE,
+                          "the pickle adds items to something that is not a list of them");
 }
 
 plim_value plim_reader_list(void *self, plim_value now, const plim_value *items, size_t count) {

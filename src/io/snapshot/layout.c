@@ -37,7 +37,7 @@ static bool enter_dict(plim_reader *reader, plim_value value, const char *compla
 static bool check_range(plim_reader *reader, const char *what, uint64_t addr, uint64_t bytes) {
   if (addr <= UINT64_MAX - bytes) return true;
   plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE,
-                   "a %s reaches past the end of the address space: %llu + %llu bytes", what,
+                   "a %s extends past the end of the address space: %llu + %llu bytes", what,
                    (unsigned long long)addr, (unsigned long long)bytes);
   return false;
 }
@@ -137,7 +137,7 @@ bool plim_reader_segment_device(plim_reader *reader, plim_value segment, uint32_
       !plim_reader_number(reader, value, "device", &number))
     return false;
   if (number >= PLIM_SNAPSHOT_MAX_DEVICES)
-    return fail_parse(reader, "a segment's device is not one");
+    return fail_parse(reader, "the device of a segment is not a device number");
   *device = (uint32_t)number;
   return true;
 }

@@ -34,7 +34,7 @@ enum { MOST_WAITING = 1 << 22 };
 static bool grow_stack(plim_pickle *pickle) {
   if (pickle->stack_cap >= MOST_WAITING) {
     plim_pickle_fail(pickle, PLIM_ERR_UNSUPPORTED,
-                     "damaged pickle: over %d items belong to no list yet", MOST_WAITING);
+                     "damaged pickle: more than %d items belong to no list yet", MOST_WAITING);
     return false;
   }
   if (plim_vec_grow((void **)&pickle->stack, &pickle->stack_cap, pickle->stack_cap + 1,
@@ -301,7 +301,8 @@ OPCODE frame(machine *m) {
 OPCODE protocol(machine *m) {
   m->pickle->protocol = *m->at++;
   if (m->pickle->protocol <= NEWEST_PROTOCOL) return true;
-  plim_pickle_fail(m->pickle, PLIM_ERR_UNSUPPORTED, "pickle protocol %u; 5 is the newest known",
+  plim_pickle_fail(m->pickle, PLIM_ERR_UNSUPPORTED,
+                   "pickle protocol %u is not supported yet; 5 is the newest supported",
                    m->pickle->protocol);
   return false;
 }

@@ -101,7 +101,8 @@ static inline bool memoize(plim_pickle *pickle, plim_value *top) {
 // Memoises *top at any index; holes are allowed in moderation, for files that were rewritten.
 static bool memoize_at(plim_pickle *pickle, plim_value *top, uint64_t index) {
   if (index > 2 * pickle->puts + SPARSE_MEMO) {
-    plim_pickle_fail(pickle, PLIM_ERR_PARSE, "damaged pickle: memo index %llu after %llu objects",
+    plim_pickle_fail(pickle, PLIM_ERR_PARSE,
+                     "damaged pickle: memo index %llu after only %llu objects",
                      (unsigned long long)index, (unsigned long long)pickle->puts);
     return false;
   }

@@ -18,7 +18,8 @@ static const struct {
   const char *what, *hint; // hint NULL: how to record a snapshot
 } looks[] = {
     {"PK\3\4", 4, "a zip archive, as torch.save writes checkpoints", NULL},
-    {"\x80\2\x8a\x0al\xfc\x9c\x46", 8, "a checkpoint of an old torch.save", NULL},
+    {"\x80\2\x8a\x0al\xfc\x9c\x46", 8, "a checkpoint written by an old version of torch.save",
+     NULL},
     {"<", 1, "a web page or XML", "download the file itself, not the page about it"},
     {"{\"", 2, "JSON", NULL},
     {"{\n", 2, "JSON", NULL},
@@ -28,12 +29,12 @@ static const struct {
     {"\x7f"
      "ELF",
      4, "a program", NULL},
-    {"\x28\xb5\x2f\xfd", 4, "packed with zstd", "unpack it first: zstd -d"},
-    {"BZh", 3, "packed with bzip2", "unpack it first: bunzip2"},
-    {"\x1f\x8b", 2, "packed with gzip twice", "unpack it first: gunzip"},
+    {"\x28\xb5\x2f\xfd", 4, "a file compressed with zstd", "decompress it first: zstd -d"},
+    {"BZh", 3, "a file compressed with bzip2", "decompress it first: bunzip2"},
+    {"\x1f\x8b", 2, "a file compressed twice with gzip", "decompress it first: gunzip"},
     {"\xfd"
      "7zXZ",
-     5, "packed with xz twice", "unpack it first: unxz"},
+     5, "a file compressed twice with xz", "decompress it first: unxz"},
 };
 
 static bool is_text(const uint8_t *bytes, size_t length) {
@@ -112,13 +113,13 @@ static bool fail_top(plim_reader *reader, plim_value value) {
   unsigned kind = plim_value_kind(value);
   if (kind == PLIM_VALUE_DICT) describe_dict(reader, value, what, sizeof what);
   bool is_dict = kind == PLIM_VALUE_DICT || kind == PLIM_VALUE_NEW_DICT;
-  plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE,
-                   "this pickle holds a %s%s, not a memory snapshot: there are no segments and no "
-                   "device_traces in it",
-                   is_dict          ? "dict"
-                   : is_list(value) ? "list"
-                                    : "value",
-                   what);
+  plim_pickle_fail(
+      &reader->pickle, PLIM_ERR_PARSE,
+      "this pickle contains a %s%s, not a memory snapshot: it has no segments and no device_traces",
+      is_dict          ? "dict"
+      : is_list(value) ? "list"
+                       : "value",
+      what);
   plim_error_hint(reader->pickle.error, "%s", record_hint);
   return false;
 }
@@ -205,7 +206,7 @@ static bool choose_device(plim_reader *reader, const top_level *top, const plim_
                      wanted);
     plim_error_at(reader->pickle.error, PLIM_UNKNOWN);
     if (info->devices)
-      plim_error_hint(reader->pickle.error, "it has the devices 0 to %lu",
+      plim_error_hint(reader->pickle.error, "it has devices 0 to %lu",
                       (unsigned long)info->devices - 1);
     return false;
   }

@@ -177,7 +177,7 @@ static plim_err check_limits(reader *r) {
   if (r->out->at.len < MAX_SETTINGS && r->kept_bytes < MAX_KEPT_BYTES && r->work < MAX_WORK)
     return PLIM_OK;
   return plim_fail(r->error, PLIM_ERR_UNSUPPORTED,
-                   "there is too much in it for a file of settings");
+                   "the file expands to more settings than plimsoll reads");
 }
 
 static const char *root_of(reader *r, const plim_node *node, uint32_t literal, bool *is_out) {

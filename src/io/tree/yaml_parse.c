@@ -54,7 +54,7 @@ static size_t byte_of(const parser *p, size_t character) {
 static plim_err add_anchor(parser *p, const yaml_char_t *name) {
   if (!name) return PLIM_OK;
   if (p->anchors.len == MAX_ANCHORS)
-    return plim_fail(p->error, PLIM_ERR_UNSUPPORTED, "there are more than %d anchors in it",
+    return plim_fail(p->error, PLIM_ERR_UNSUPPORTED, "the file has more than %d anchors",
                      MAX_ANCHORS);
   const char *kept = plim_tree_keep(p->tree, (const char *)name, strlen((const char *)name));
   anchor found = {kept, (uint32_t)p->tree->at.len}; // the node that comes next
@@ -173,8 +173,8 @@ static plim_err add_alias(parser *p, const yaml_event_t *e) {
   node.line = (int)e->start_mark.line + 1;
   node.target = anchored(p, name);
   if (node.target == PLIM_NO_NODE) {
-    plim_err err = plim_fail(p->error, PLIM_ERR_PARSE, "line %d: there is no anchor &%.96s before",
-                             node.line, name);
+    plim_err err = plim_fail(p->error, PLIM_ERR_PARSE,
+                             "line %d: no anchor &%.96s is defined before this", node.line, name);
     plim_error_at(p->error, node.span.begin);
     return err;
   }
@@ -218,7 +218,7 @@ static plim_err refuse(parser *p) {
   const yaml_parser_t *y = &p->yaml;
   if (y->error == YAML_MEMORY_ERROR) return out_of_memory(p);
   bool is_read = y->error != YAML_READER_ERROR;
-  const char *problem = y->problem ? y->problem : "this is no YAML";
+  const char *problem = y->problem ? y->problem : "this is not valid YAML";
   plim_err err = is_read ? plim_fail(p->error, PLIM_ERR_PARSE, "line %d: %s",
                                      (int)y->problem_mark.line + 1, problem)
                          : plim_fail(p->error, PLIM_ERR_PARSE, "%s", problem);
