@@ -19,7 +19,7 @@ typedef struct {
   plim_settings *s;
   plim_key_index names;
   bool has_faint, accepts_faint; // some are; nothing else says anything
-  bool has_rest;                 // some call gets arguments that are not known
+  bool has_rest;                 // some call gets arguments that are unknown
 } reader;
 
 // A quick look before the whole names are compared.
@@ -128,7 +128,7 @@ static void take(decision *d, const plim_key *key, const plim_setting *setting, 
       (plim_reading){.origin = PLIM_EXPLICIT, .value = t.value, .setting = setting, .key = key};
 }
 
-// gradient_checkpointing=True, and False further down in a script: which of them is meant, is not known.
+// gradient_checkpointing=True, and False further down in a script: which of them is meant, is unknown.
 static bool is_turned_off(const reader *r, const decision *d, const plim_key *key,
                           const plim_setting *setting) {
   const plim_setting *before = d->reading.setting;
@@ -211,7 +211,7 @@ static bool resolve_items(reader *r, decision *d, const plim_key *key, bool is_n
   return true;
 }
 
-// The same command has the flag again, in another spelling. `search` goes on behind it.
+// The same command has the flag again, in another spelling. `search` goes on after it.
 static bool is_given_again(const plim_settings *s, const plim_setting *flag,
                            plim_key_search search) {
   size_t i = flag->group && flag->key[0] == '-' ? plim_key_search_next(&search) : SIZE_MAX;

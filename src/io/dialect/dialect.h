@@ -94,7 +94,7 @@ typedef struct {
   plim_knob knob;
   plim_translation how;
   const plim_word *words; // ends with {0}
-  const char *otherwise;  // what holds without the key, as the knob says it; NULL: not known
+  const char *otherwise;  // what holds without the key, as the knob says it; NULL: unknown
   const char *applies_to; // it only refines this value of the knob; NULL: it stands for itself
   unsigned flags;
   unsigned formats; // bits 1 << plim_format; 0: all
@@ -150,7 +150,7 @@ typedef struct {
   char reason[256];     // "base_model and sequence_len are Axolotl's"
 } plim_recognition;
 
-// When memory is out, s->has_failed is set.
+// When out of memory, s->has_failed is set.
 void plim_dialect_recognise(plim_settings *s, plim_recognition *out);
 
 // ---- reading ----------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ typedef struct {
 } plim_recipe_file;
 
 // Everything in *out points into `s`, which gets the texts that had to be put together, and must not
-// move. Fails only when memory is out.
+// move. Fails only when out of memory.
 plim_err plim_recipe_file_read(plim_settings *s, plim_dialect dialect, plim_recipe_file *out,
                                plim_error *error);
 

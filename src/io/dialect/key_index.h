@@ -13,7 +13,7 @@ typedef struct {
   size_t count;
 } plim_key_index;
 
-// False when memory is out; it is the caller's to free, then too.
+// False when out of memory; it is the caller's to free, then too.
 bool plim_key_index_make(const plim_settings *s, plim_key_index *out);
 void plim_key_index_free(plim_key_index *index);
 

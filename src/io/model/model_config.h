@@ -20,7 +20,7 @@ typedef struct {
   char quantization[32];        // quant_method of quantization_config, or "unnamed"; empty: none
   int quantized_bits;           // per weight; 0: not quantized, or the file does not say
   plim_dtype dtype;             // of the checkpoint; PLIM_DTYPE_COUNT: the file does not say
-  uint64_t parameters;          // published; 0: not known
+  uint64_t parameters;          // published; 0: unknown
   char note[192];               // what was taken for what; empty if there is nothing to say
 } plim_model_source;
 

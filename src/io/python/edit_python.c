@@ -251,7 +251,7 @@ static size_t back_over_blanks(const plim_settings *s, size_t at) {
   return at;
 }
 
-// Back from behind a key: a name, a number, or a string on one line. `at` if it is something else.
+// Back from after a key: a name, a number, or a string on one line. `at` if it is something else.
 static size_t begin_of_key(const plim_settings *s, size_t at) {
   size_t begin = at;
   char quote = at ? s->text[at - 1] : 0;

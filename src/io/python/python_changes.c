@@ -1,4 +1,4 @@
-// What changes behind its assignment and is not followed: it must not count as what was written.
+// What changes after its assignment and is not followed: it must not count as what was written.
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Where the code has a piece, token by token, at this byte or behind: "fully_shard(", "device_map=", "zero.Init(".
-// Names are compared whole; a * before or behind one stands for the rest of it: "*BatchNorm*". SIZE_MAX: nowhere.
+// Where the code has a piece, token by token, at this byte or after: "fully_shard(", "device_map=", "zero.Init(".
+// Names are compared whole; a * before or after one stands for the rest of it: "*BatchNorm*". SIZE_MAX: nowhere.
 size_t plim_python_find(const char *text, size_t size, const char *piece, size_t from);
 bool plim_python_has(const char *text, size_t size, const char *piece);
 

@@ -115,7 +115,7 @@ static bool always_holds(const plim_py_reader *r, size_t i, size_t end) {
 // ---- comparisons ------------------------------------------------------------------------------------
 
 typedef struct {
-  size_t at, value; // of the sign, and of what stands behind it
+  size_t at, value; // of the sign, and of what stands after it
   bool is_negated;
 } comparison;
 
@@ -183,7 +183,7 @@ static bool is_main(const plim_py_reader *r, size_t i, size_t end) {
   return plim_py_is_name(r, i, end) && plim_py_is_text(r, i, "__name__");
 }
 
-// Which case it is, is not known; `case _` is what the others leave.
+// Which case it is, is unknown; `case _` is what the others leave.
 static void open_case(plim_py_reader *r, size_t i, size_t colon, plim_py_block *inner) {
   plim_py_block *block = &r->blocks[r->depth];
   uint32_t before = block->otherwise ? block->otherwise : block->condition;

@@ -38,7 +38,7 @@ static argument find(const plim_py_reader *r, size_t open, const char *name, siz
   return (argument){0};
 }
 
-// torch.cuda.amp.autocast has no device in front. By its name alone it is told by what is given first.
+// torch.cuda.amp.autocast has no device in front. By its name alone it is decided by what is given first.
 static size_t skipped(const plim_py_reader *r, size_t first, size_t last, size_t open) {
   size_t begin = open + 1, stop = plim_py_find(r, begin, plim_py_at(r, open)->match, ',');
   for (size_t i = first; i < last; i += 2)

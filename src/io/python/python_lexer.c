@@ -69,7 +69,7 @@ static bool read_prefix(const char *letters, size_t count, string_form *form) {
   return false;
 }
 
-// True if a string begins here; moves behind its opening quotes.
+// True if a string begins here; moves after its opening quotes.
 static bool open_string(plim_py_lexer *x, string_form *form) {
   size_t letters = 0;
   while (letters < 3 && is_in_name(peek(x, letters))) letters++;

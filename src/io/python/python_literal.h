@@ -6,7 +6,7 @@
 #include "python_lexer.h"
 
 // Adds the text of one string token. *is_text becomes false if no char * can hold it (a 0, a lone
-// surrogate, a character by name). False when memory is out.
+// surrogate, a character by name). False when out of memory.
 bool plim_py_decode(const char *token, size_t size, plim_chars *out, bool *is_text);
 
 // Writes the value: as it was written in `old` where that has a form for it, else as is usual.

@@ -66,7 +66,7 @@ typedef struct {
   bool is_shown;      // vars(name), asdict(name): its attributes
 } plim_py_unpacking;
 
-// A name that changes behind its assignment.
+// A name that changes after its assignment.
 typedef struct {
   const char *name; // in the text
   uint32_t size, line;
@@ -175,7 +175,7 @@ bool plim_py_is_field(const plim_py_names *n, const char *key);
 
 // name = Call(...): what is read from the name was given to the call. `call` is kept by the settings.
 void plim_py_add_alias(plim_py_names *n, plim_py_holder alias);
-// That call; NULL: it is none.
+// That call; NULL if there is none.
 const char *plim_py_alias(const plim_py_names *n, uint32_t scope, const char *name, size_t size);
 // name = parser.parse_args(): what is read from the name are arguments.
 void plim_py_add_arguments(plim_py_names *n, const char *name, size_t size);
@@ -186,7 +186,7 @@ void plim_py_add_local(plim_py_names *n, plim_py_local_name local);
 // Whether the name is bound nowhere else in its function.
 bool plim_py_is_only(const plim_py_names *n, const plim_py_local_name *local);
 
-// The function of a scope; NULL: it is none.
+// The function of a scope; NULL if there is none.
 const plim_py_holder *plim_py_function_at(const plim_py_names *n, uint32_t scope);
 
 // The scope whose name this is, by the rules of scopes; 0: the module's, or unknown.
@@ -194,18 +194,18 @@ uint32_t plim_py_scope_of(const plim_py_names *n, uint32_t scope, const char *na
 
 void plim_py_add_reference(plim_py_names *n, plim_py_reference reference);
 
-// A literal that is not in force everywhere becomes DERIVED; false when memory is out.
+// A literal that is not in force everywhere becomes DERIVED; false when out of memory.
 bool plim_py_doubt(plim_settings *s, plim_setting *setting);
 
-// Fills the roots of all settings that refer to a literal. A name of the module that is assigned again behind
+// Fills the roots of all settings that refer to a literal. A name of the module that is assigned again after
 // a use, or changed by a method, stands for no literal: its settings become DERIVED.
 bool plim_py_resolve(plim_py_names *n, plim_settings *s);
-// The setting that a reference means, by the rules of scopes; NULL: none, or it is not known. After
+// The setting that a reference means, by the rules of scopes; NULL: none, or it is unknown. After
 // plim_py_resolve.
 const plim_setting *plim_py_target(const plim_py_names *n, const plim_settings *s,
                                    const plim_py_reference *r);
 
-// What is computed, in numbers (python_expressions.c). After plim_py_resolve; false when memory is out.
+// What is computed, in numbers (python_expressions.c). After plim_py_resolve; false when out of memory.
 bool plim_py_compute(plim_py_names *n, plim_settings *s);
 
 #endif

@@ -56,10 +56,10 @@ typedef struct {
 typedef struct {
   bool is_found, is_call, is_uncertain;
   bool unpacks_mapping, is_generator;
-  size_t open_end;                   // behind the opening bracket
+  size_t open_end;                   // after the opening bracket
   size_t items;                      // how many there are
   size_t last_begin, last_end;       // of the last item
-  size_t comma_end;                  // behind the comma after it; 0: there is none
+  size_t comma_end;                  // after the comma after it; 0: there is none
   char quote;                        // of its strings; 0: there are none
   bool has_part;                     // the new entry is there already
   bool has_text_keys;                // a dict with at least one
@@ -119,7 +119,7 @@ bool plim_py_is(const plim_py_reader *r, size_t i, size_t end, uint8_t operator_
 bool plim_py_is_word(const plim_py_reader *r, size_t i, size_t end, uint8_t word);
 bool plim_py_is_name(const plim_py_reader *r, size_t i, size_t end); // no word of Python's
 bool plim_py_is_text(const plim_py_reader *r, size_t i, const char *name);
-// The token behind this one or, if it opens a bracket, behind the bracket.
+// The token after this one or, if it opens a bracket, after the bracket.
 size_t plim_py_skip(const plim_py_reader *r, size_t i);
 // The first such operator outside of brackets and of lambdas' parameters; `end` if there is none.
 size_t plim_py_find(const plim_py_reader *r, size_t i, size_t end, uint8_t operator_);
@@ -133,7 +133,7 @@ size_t plim_py_push(plim_py_reader *r, const char *text, size_t size);
 size_t plim_py_push_escaped(plim_py_reader *r, const char *text, size_t size);
 void plim_py_pop(plim_py_reader *r, size_t size);
 
-// Adds the key of an entry, {"lr": 1} or {0: 1}. False if it is something else.
+// Adds the key of an entry, {"lr": 1} or {0: 1}. False if it is anything else.
 bool plim_py_entry_key(plim_py_reader *r, size_t i, size_t end, plim_chars *out);
 // Adds the text of strings beside each other. False if the tokens are no text.
 bool plim_py_strings(plim_py_reader *r, size_t i, size_t end, plim_chars *out);
@@ -174,7 +174,7 @@ bool plim_py_takes_evaluation(const plim_py_reader *r, size_t open);
 const char *plim_py_model_argument(const plim_py_reader *r, size_t first, size_t last);
 // True if the call is of a special kind and was read: add_argument, os.environ.setdefault, dict.
 bool plim_py_special_call(plim_py_reader *r, size_t first, size_t last, size_t open);
-// A dataclass's field(default=...), as the value of the current path. False if it is something else.
+// A dataclass's field(default=...), as the value of the current path. False if it is anything else.
 bool plim_py_field(plim_py_reader *r, size_t first, size_t i, size_t end);
 
 // The DERIVED that was added last stands here: its names are looked for from here.
@@ -194,7 +194,7 @@ void plim_py_settle_models(plim_settings *s);
 // An element whose key is in r->scratch gets a value: CONFIG["lr"] = 1, setattr(args, "lr", 1).
 void plim_py_assign_element(plim_py_reader *r, size_t target, size_t i, size_t end);
 
-// What changes behind its assignment and is not followed (python_changes.c): the name at this token no longer holds what
+// What changes after its assignment and is not followed (python_changes.c): the name at this token no longer holds what
 // was written.
 void plim_py_note_mutation(plim_py_reader *r, size_t name);
 // The same where it is a parameter: whoever gives the function a name, has it changed.
@@ -265,7 +265,7 @@ uint32_t plim_py_both(plim_py_reader *r, uint32_t a, uint32_t b);
 uint32_t plim_py_either(plim_py_reader *r, uint32_t a, uint32_t b);
 // One of which nothing is known; `text` is static.
 uint32_t plim_py_unknown(plim_py_reader *r, const char *text);
-// `return` under an if: what stands behind the if runs only without it.
+// `return` under an if: what stands after the if runs only without it.
 void plim_py_leave_early(plim_py_reader *r, bool has_value);
 // Of the block that these tokens open, `if` to its colon; and an
 // expression that takes one of two values, which is walked with the condition of each. False if it is none.

@@ -30,7 +30,7 @@ static bool is_in_encoding(char c) {
          c == '_' || c == '.';
 }
 
-// The name behind "coding:" or "coding=" in a comment; false if the line has none. PEP 263.
+// The name after "coding:" or "coding=" in a comment; false if the line has none. PEP 263.
 static bool find_encoding(const char *line, const char *end, const char **name, size_t *size) {
   line = skip_blank(line, end);
   if (line == end || *line != '#') return false;

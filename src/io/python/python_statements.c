@@ -345,7 +345,7 @@ static void open_other(plim_py_reader *r, size_t i, size_t colon, plim_py_block 
     if (plim_py_is_word(r, k, colon, PY_as)) {
       bind_names(r, inner->scope, k + 1, plim_py_skip(r, k + 1));
       if (word == PY_with && plim_py_is_name(r, k + 1, colon)) plim_py_note_load(r, k + 1, item, k);
-      item = k + 3; // behind the name and its comma
+      item = k + 3; // after the name and its comma
     }
   plim_py_walk(r, i + 1, colon);
   plim_py_open_condition(r, i, colon, inner);

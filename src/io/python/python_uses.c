@@ -175,7 +175,7 @@ static void note_use(plim_py_reader *r, uses *u, const plim_setting *x) {
   u->is_of_configuration |= plim_key_is_of_configuration(x->key);
 }
 
-// args.lora_r, where LoraConfig(r=args.lora_r) stands behind `if args.use_lora`, is no rank without it.
+// args.lora_r, where LoraConfig(r=args.lora_r) stands after `if args.use_lora`, is no rank without it.
 void plim_py_settle_roots(plim_py_reader *r) {
   plim_settings *s = r->s;
   uses *of = calloc(s->at.len + 1, sizeof *of);

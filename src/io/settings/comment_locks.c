@@ -17,10 +17,10 @@ enum { PHRASE_WORDS = 4 };
   "identical|kept|set|fixed|constant|unchanged|true|false|less|greater|smaller|"                   \
   "larger|lower|higher|below|above|consistent|compatible"
 
-// A statement has what it is about in front of it, an order behind it; a whole one names it.
+// A statement has what it is about in front of it, an order after it; a whole one names it.
 typedef enum { STATEMENT, ORDER, WHOLE } role;
 
-// Words one behind the other, each one of several; # is a number.
+// Words one after the other, each one of several; # is a number.
 static const struct {
   role role;
   const char *words[PHRASE_WORDS];
@@ -148,7 +148,7 @@ const char *plim_lock_beside(const plim_setting *setting) {
   return NULL;
 }
 
-// "micro_batch_size must be 1": a statement right behind the name.
+// "micro_batch_size must be 1": a statement right after the name.
 static bool is_stated(const char *behind) {
   size_t size;
   const char *word = next_word(behind, &size);

@@ -12,8 +12,8 @@ typedef struct {
 
 typedef vec(plim_comment) plim_comments; // in the order of the text, one per line at most
 
-// The comment of a setting that stands on these lines: the one behind it, or those on lines of their own
-// right above. "" if there is none, NULL when memory is out. Each text is kept once.
+// The comment of a setting that stands on these lines: the one after it, or those on lines of their own
+// right above. "" if there is none, NULL when out of memory. Each text is kept once.
 const char *plim_comment_of(plim_comments *c, plim_settings *s, uint32_t first_line,
                             uint32_t last_line);
 

@@ -4,7 +4,7 @@
 
 #include "settings.h"
 
-// The number of a new condition; 0 when memory is out.
+// The number of a new condition; 0 when out of memory.
 uint32_t plim_condition_add(plim_settings *s, plim_condition condition);
 // Fills the truth of all, from the literals of the file and what is given instead of them.
 void plim_conditions_decide(plim_settings *s);
@@ -12,7 +12,7 @@ void plim_conditions_decide(plim_settings *s);
 void plim_conditions_adopt(plim_settings *s, const plim_settings *before);
 
 plim_truth plim_setting_counts(const plim_settings *s, const plim_setting *setting);
-// Of a setting that may count: the condition that is not known, as it is written.
+// Of a setting that may count: the condition that is unknown, as it is written.
 const char *plim_setting_doubt(const plim_settings *s, const plim_setting *setting);
 // A later one of this key is in force, or one that the same command gets later.
 bool plim_setting_is_passed_over(const plim_settings *s, const plim_setting *setting);

@@ -10,7 +10,7 @@
 // "parser.--batch-size" is "parser.batch_size", "$GPUS" is "$gpus". Longer keys are cut.
 void plim_key_name(const char *key, char name[PLIM_KEY_BYTES]);
 
-// Whether `key` (a name) is `pattern`, or ends with it behind a dot or a $ where `is_nested`. With a * in
+// Whether `key` (a name) is `pattern`, or ends with it after a dot or a $ where `is_nested`. With a * in
 // it, the pattern matches as in a shell.
 bool plim_key_fits(const char *name, const char *pattern, bool is_nested);
 
@@ -21,7 +21,7 @@ bool plim_key_is_of_evaluation(const char *name);
 typedef enum { PLIM_OF_EVALUATION, PLIM_OF_TRAINING } plim_name_kind;
 bool plim_name_is_of(plim_name_kind kind, const char *name, size_t size);
 
-// Where the last part of a key begins, behind the last dot that is not part of a name.
+// Where the last part of a key begins, after the last dot that is not part of a name.
 size_t plim_key_last_part(const char *key);
 
 // "lora.targets.3" and "lora.targets": whether the first is an item of the list that is the second.

@@ -160,7 +160,7 @@ typedef struct {
   const plim_settings *s;
   plim_span entry;
   size_t comma; // before it; SIZE_MAX: none
-  size_t end;   // behind the comma after it, or of the entry
+  size_t end;   // after the comma after it, or of the entry
 } removal;
 
 // `kept` of the span stays.
@@ -183,7 +183,7 @@ static bool cut_lines(const removal *r, cut *out) {
   return plim_entry_lines(r->s, r->entry, &out->span);
 }
 
-// The last one of several lines takes the comma before it along; a comment behind that comma stays.
+// The last one of several lines takes the comma before it along; a comment after that comma stays.
 static bool cut_last_line(const removal *r, cut *out) {
   plim_span lines;
   bool is_last = r->end == r->entry.end && r->comma != SIZE_MAX;
@@ -195,7 +195,7 @@ static bool cut_last_line(const removal *r, cut *out) {
   return true;
 }
 
-// At the end of a line, no blanks stay behind what was before it.
+// At the end of a line, no blanks stay after what was before it.
 static bool cut_with_comma(const removal *r, cut *out) {
   if (r->end == r->entry.end) return false;
   size_t begin = r->entry.begin, end = skip_blanks(r->s, r->end);

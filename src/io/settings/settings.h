@@ -41,9 +41,9 @@ typedef struct {
   plim_value value;
   plim_span span; // of the value as it is written, quotes included; empty: a flag without a value
   int line;       // of the value, counted from 1
-  const char *comment; // behind it on its line, or on lines of their own right above; "" if none
+  const char *comment; // after it on its line, or on lines of their own right above; "" if none
   const char *root; // of a DERIVED: the key of the literal in this file it comes from; NULL: none
-  plim_value computed;     // of a DERIVED: what this file makes of it; NULL: not known
+  plim_value computed;     // of a DERIVED: what this file makes of it; NULL: unknown
   const char *environment; // of a computed one: the variable whose default was taken; NULL: none
   bool is_of_evaluation;   // it stands where an evaluation is set up: a val_dataloader's batch
   bool is_faint; // Python: local to a function, or an unknown model; counts where nothing else does
@@ -55,7 +55,7 @@ typedef struct {
   bool is_required;      // and they must
   const char *reference; // of a DERIVED in Python: the name it is, if nothing in this file has it
   bool
-      is_rest; // Python: f(**x), and what is in x is not known: any key beside this one may be given
+      is_rest; // Python: f(**x), and what is in x is unknown: any key beside this one may be given
   uint32_t chooses;      // of a DERIVED in Python: the condition between two values; 0: none does
   plim_value choices[2]; // without it, and with it
 } plim_setting;
@@ -97,7 +97,7 @@ typedef struct {
   const char *from;   // the name of the path, such as "args.config"; NULL: none
   const char *root;   // the key of the literal that this stands for in this file; NULL: none
   const char *prefix; // of the keys below it: "train."
-  bool is_changed;    // behind the loading: what the file says is not all
+  bool is_changed;    // after the loading: what the file says is not all
 } plim_loaded;
 
 typedef struct {
@@ -125,7 +125,7 @@ void plim_settings_clear(plim_settings *s);
 
 // The setting that is in force: the last of several. NULL if there is none.
 const plim_setting *plim_settings_find(const plim_settings *s, const char *key);
-// Where, in by_key, those begin whose key begins so; they stand one behind the other.
+// Where, in by_key, those begin whose key begins so; they stand one after the other.
 size_t plim_settings_below(const plim_settings *s, const char *prefix, size_t size);
 // Whether some key begins so: "hydra.main.".
 bool plim_settings_has_below(const plim_settings *s, const char *prefix);
@@ -146,18 +146,18 @@ plim_err plim_settings_change(const plim_settings *s, const plim_setting *settin
 plim_err plim_settings_insert(const plim_settings *s, const char *key, const plim_value *value,
                               plim_edit *out, plim_error *error);
 
-// A setting taken out: its line, or its entry with a comma; comments on lines of their own stay. Where
+// A setting removed: its line, or its entry with a comma; comments on lines of their own stay. Where
 // something else would go with it, others are computed from it, or code may use it, it is refused.
 plim_err plim_settings_remove(const plim_settings *s, const plim_setting *setting, plim_edit *out,
                               plim_error *error);
 
-// A key taken out with all that is below it: a mapping, a list, a dict. Only YAML, JSON and Python have such.
+// A key removed with all that is below it: a mapping, a list, a dict. Only YAML, JSON and Python have such.
 plim_err plim_settings_remove_all(const plim_settings *s, const char *roof, plim_edit *out,
                                   plim_error *error);
 // Whether a key is below another: "a.b" and "a.b.c" below "a".
 bool plim_key_is_below(const char *key, const char *roof);
 
-// The text with all edits made, which must not overlap; `*out` is the caller's, with a 0 behind it.
+// The text with all edits made, which must not overlap; `*out` is the caller's, followed by a 0 byte.
 plim_err plim_edits_apply(const char *text, size_t size, const plim_edit *edits, size_t count,
                           char **out, size_t *out_size, plim_error *error);
 
@@ -176,11 +176,11 @@ typedef struct plim_editor {
                          plim_edit *out, plim_error *error);
 } plim_editor;
 
-// Copies into the settings' own memory; NULL when memory is out.
+// Copies into the settings' own memory; NULL when out of memory.
 const char *plim_settings_keep(plim_settings *s, const char *text, size_t size);
-// Adds a setting; `key`, texts and comment must be kept already. False when memory is out.
+// Adds a setting; `key`, texts and comment must be kept already. False when out of memory.
 bool plim_settings_add(plim_settings *s, plim_setting setting);
-// Makes finding fast where that is needed before all is read; false when memory is out.
+// Makes finding fast where that is needed before all is read; false when out of memory.
 bool plim_settings_sort(plim_settings *s);
 // An edit of a copy of `text`.
 plim_err plim_edit_make(plim_span span, const char *text, plim_edit *out, plim_error *error);

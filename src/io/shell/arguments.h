@@ -9,7 +9,7 @@ typedef struct {
   plim_span span; // all of the word, quotes included
   plim_word_context place;
   plim_span head; // its plain beginning: all of it, or what stands before "="; empty if it has none
-  plim_span tail; // what stands behind "="
+  plim_span tail; // what stands after "="
   plim_word_context tail_place;
   bool has_tail;
 } plim_argument;

@@ -1,5 +1,5 @@
 // The words of commands that a script runs, or an image when it is started, as they are written: flags, values,
-// quotes. Redirections and what stands behind |, ; or && belong to no command before it.
+// quotes. Redirections and what stands after |, ; or && belong to no command before it.
 #ifndef PLIM_IO_COMMAND_WORDS_H
 #define PLIM_IO_COMMAND_WORDS_H
 

@@ -17,7 +17,7 @@ typedef struct {
   size_t cmd, entry; // those that are in force; SIZE_MAX: there is none
 } plim_docker_stages;
 
-// False when memory is out; the caller frees it, then too.
+// False when out of memory; the caller frees it, then too.
 bool plim_docker_stages_find(const char *text, size_t size, plim_docker_stages *out);
 void plim_docker_stages_free(plim_docker_stages *stages);
 

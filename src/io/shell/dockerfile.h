@@ -13,7 +13,7 @@ typedef struct {
 
   // The instruction that was read last.
   plim_span span;          // from its first byte to the end of its last line, without the line feed
-  size_t after;            // behind its line feed, and behind here-documents
+  size_t after;            // after its line feed, and after here-documents
   bool is_open;            // the text ends without a line feed
   plim_bytes line;         // the joined text
   vec(uint32_t) from;      // where each of its bytes stands; one more for its end
@@ -21,7 +21,7 @@ typedef struct {
 } plim_docker;
 
 plim_docker plim_docker_begin(const char *text, size_t size);
-bool plim_docker_next(plim_docker *d); // false at the end, and when memory is out
+bool plim_docker_next(plim_docker *d); // false at the end, and when out of memory
 void plim_docker_end(plim_docker *d);
 bool plim_docker_is(const plim_docker *d, const char *keyword);
 plim_span plim_docker_place(const plim_docker *d, plim_span in_line);

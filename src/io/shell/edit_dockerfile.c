@@ -67,7 +67,7 @@ static void find_variables(plim_shell_scanner *f, const plim_docker *d, size_t s
   }
 }
 
-// The shell text of RUN: behind --mount and the like.
+// The shell text of RUN: after --mount and the like.
 static plim_span shell_text(const plim_docker *d) {
   plim_span text = d->rest;
   while (plim_docker_is(d, "RUN") && text.end - text.begin > 2 &&
@@ -148,7 +148,7 @@ static bool is_ignored(const plim_docker *d, const docker_image *image, bool is_
   return plim_docker_is(d, "CMD") && image->has_entry && !(image->has_array_entry && is_array);
 }
 
-// From places in the instruction to places in the file. ENV and ARG hold for what stands behind them,
+// From places in the instruction to places in the file. ENV and ARG hold for what stands after them,
 // but a container starts with every ENV, and with no ARG.
 static void place_found(plim_shell_scanner *f, size_t from, const plim_docker *d,
                         const docker_image *image) {
@@ -258,7 +258,7 @@ static plim_err change(const plim_settings *s, const plim_setting *setting, cons
 typedef struct {
   bool has_stage, is_open;
   size_t stage;
-  size_t env;        // behind the last ENV, or behind FROM; PLIM_NOWHERE
+  size_t env;        // after the last ENV, or after FROM; PLIM_NOWHERE
   plim_span model;   // the value of that ENV
   size_t cmd, entry; // the first byte of the last of each; PLIM_NOWHERE
 } last_stage;
@@ -325,7 +325,7 @@ static bool go_to(plim_docker *d, size_t begin) {
   return false;
 }
 
-// What comes before new words behind `last`: a blank, or the end of a line if `last` is not on the
+// What comes before new words after `last`: a blank, or the end of a line if `last` is not on the
 // instruction's first one.
 static bool add_separator(const plim_docker *d, plim_span last, bool is_array, plim_bytes *out) {
   size_t line = last.begin, indent = 0;

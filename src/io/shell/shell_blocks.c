@@ -216,7 +216,7 @@ static bool continue_list(shell_parser *p, bool is_and) {
   return is_same || shell_new_scope(p, block, (plim_shell_scope){.is_and = is_and}, &p->list_scope);
 }
 
-// A subshell runs these commands of the list: what they set is gone behind it.
+// A subshell runs these commands of the list: what they set is gone after it.
 static bool move_to_subshell(shell_parser *p, size_t first) {
   plim_shell_script *out = p->s->out;
   for (size_t i = first; out && i < out->commands.len; i++) {

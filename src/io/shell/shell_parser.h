@@ -28,7 +28,7 @@ typedef struct {
   bool is_done, is_closed;
   size_t line;             // the first byte of the line, if no command stood on it yet
   bool is_continued;       // a list goes on: && and the like came last
-  bool is_conditional;     // the command at hand may not run
+  bool is_conditional;     // the current command may not run
   bool is_function;        // a function's head was read, and its body comes
   size_t list_scope;       // of what comes next in the list; PLIM_NOWHERE: the block's
   bool had_or;             // || stands in the list
@@ -54,7 +54,7 @@ bool shell_read_command(shell_parser *p);
 // A keyword with what belongs to it, an operator or a simple command.
 bool shell_read_next(shell_parser *p);
 
-// Another scope within the one at hand; false when memory is out.
+// Another scope within the current one; false when out of memory.
 bool shell_new_scope(shell_parser *p, size_t parent, plim_shell_scope is, size_t *out);
 // The scope of the command that comes next.
 size_t shell_scope(const shell_parser *p);

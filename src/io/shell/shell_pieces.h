@@ -9,13 +9,13 @@
 bool plim_is_argument_text(const char *text, plim_span quoted);
 // Whether it is one flag and its value in one pair of quotes: "--lr 1e-4", but not "--name=a b".
 bool plim_is_flag_text(const char *text, plim_span quoted);
-// Its words; false when memory is out.
+// Its words; false when out of memory.
 bool plim_argument_pieces(const char *text, plim_span quoted, plim_arguments *out);
 
 // bash -c '...' with arguments in it: where the -c stands among the words; all of them if it does not.
 size_t plim_quoted_command(const char *text, const plim_argument *at, size_t count);
 
-// The words of one line, up to a comment; false when memory is out.
+// The words of one line, up to a comment; false when out of memory.
 bool plim_directive_words(const char *text, plim_span line, plim_arguments *out);
 
 // ---- assignments ------------------------------------------------------------------------------------
@@ -28,9 +28,9 @@ bool plim_shell_sets_its_words(const char *text, const plim_argument *a);
 bool plim_shell_sets_variables(const char *text, const plim_argument *a);
 // A value that whoever calls the script gives: $1, ${2}, $OPTARG, ${arg#*=}.
 bool plim_shell_is_given(const char *text, const plim_argument *a);
-// : ${NAME:=value}: its name; empty if it is none.
+// : ${NAME:=value}: its name; empty if there is none.
 plim_span plim_shell_assigned_default(const char *text, plim_span word);
-// ${NAME[@]}, $NAME and so on, in quotes or not: its name; empty if it is none.
+// ${NAME[@]}, $NAME and so on, in quotes or not: its name; empty if there is none.
 plim_span plim_shell_list_name(const char *text, plim_span span);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct {
   size_t command, begin;
   bool is_array, is_empty;
   bool adds;      // to what it holds already
-  bool is_odd;    // what it holds is not known
+  bool is_odd;    // what it holds is unknown
   bool is_glued;  // to the word before it: ARGS+="--lr 1"
   bool has_texts; // an array with "--lr 1" in it, which quotes keep together
   size_t count;   // of its entries in f->set
@@ -47,7 +47,7 @@ typedef struct {
   size_t first_group;
   bool is_instruction, only_trainings;
   plim_shell_view *view;
-  plim_arguments words; // of the command at hand
+  plim_arguments words; // of the current command
   size_t command;       // its number
   size_t first_found;   // of f->at, by this reader
   bool doubts_eval;     // of a list: it may hold more than a command

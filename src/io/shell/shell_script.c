@@ -205,7 +205,7 @@ static bool is_number(const shell_parser *p, plim_span word) {
   return word.end > word.begin;
 }
 
-// One word, with the list behind it; a file's number in front of a redirection is none.
+// One word, with the list after it; a file's number in front of a redirection is none.
 static bool read_word(shell_parser *p, span_list *words) {
   plim_span word = {p->at, 0};
   if (!plim_shell_skip_word(p->s, &p->at)) return false;

@@ -9,11 +9,11 @@
 
 // Commands of one scope run one after the other: when one of them runs, those before it have run, and
 // so have those before it in the scopes around. A branch, a loop, a function, a subshell, a part of a
-// pipeline and what stands behind && or || are scopes of their own.
+// pipeline and what stands after && or || are scopes of their own.
 typedef struct {
   size_t parent;
   bool is_test;     // the condition of an if, without those of its elif
-  bool is_and;      // behind &&
+  bool is_and;      // after &&
   bool in_function; // here or around it
   bool in_loop;
 } plim_shell_scope;
@@ -28,7 +28,7 @@ typedef struct {
   int substitutions;      // $( ) and ` around it
   size_t scope;           // of the script's scopes
   bool is_plain;          // stands at the beginning of a line, in no block
-  bool is_conditional;    // in a branch, or behind && or ||
+  bool is_conditional;    // in a branch, or after && or ||
   bool has_here_document; // feeds it
 } plim_shell_command;
 

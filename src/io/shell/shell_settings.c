@@ -222,7 +222,7 @@ static bool start_groups(shell_reader *r) {
   return true;
 }
 
-// Of a directive only what stands behind its words is a comment.
+// Of a directive only what stands after its words is a comment.
 static plim_span comment_in(const char *text, plim_span c) {
   if (c.end - c.begin < 8 || memcmp(text + c.begin, "#SBATCH ", 8) != 0) return c;
   const char *sign = memmem(text + c.begin + 7, c.end - c.begin - 7, " #", 2);
@@ -255,7 +255,7 @@ static void leave_out_passed_lists(plim_shell_view *view) {
 }
 
 // A variable that is set in a branch, a function or a subshell is sure only where a training runs
-// behind it there; one that a command changes is not.
+// after it there; one that a command changes is not.
 static void doubt_variables(shell_reader *r) {
   const plim_shell_script *script = &r->view->script;
   bool *leads = calloc(script->scopes.len + 1, sizeof *leads);

@@ -25,7 +25,7 @@ plim_err plim_shell_find(plim_shell_scanner *f, const plim_shell_text *t, plim_s
                          plim_error *error);
 void plim_shell_view_clear(plim_shell_view *view);
 
-// The words of a command behind its assignments.
+// The words of a command after its assignments.
 bool plim_shell_arguments(const plim_shell_view *view, const char *text, size_t command,
                           plim_arguments *out);
 

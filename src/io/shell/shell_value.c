@@ -219,7 +219,7 @@ static bool is_same_group(const numbered *a, const numbered *b) {
 }
 
 // Of one name in one group the last word counts. Lists may be passed in another order than they are
-// written in; what comes behind the winner in the text gets a number of its own.
+// written in; what comes after the winner in the text gets a number of its own.
 static void number_group(numbered *at, size_t count, int *number) {
   size_t winner = 0;
   for (size_t i = 1; i < count; i++)

@@ -21,14 +21,14 @@ typedef struct {
   size_t scope;          // of f->scopes, in which it stands
   size_t from;           // of a variable: it holds from this byte on
   bool is_build_only;    // of a variable: not there when a container starts
-  bool is_late;          // read when a container starts, whatever stands behind it in the file
+  bool is_late;          // read when a container starts, whatever stands after it in the file
   size_t group;          // flags of one command are one group, and the last of them counts
   size_t order;          // of the words within the group, as the program sees them
   size_t gap;            // where the word before the flag ends; 0: there is none
   plim_span word;        // the flag itself
   bool is_bare;          // a flag without a value
   bool is_joined;        // --name=value, in one word
-  bool is_several;       // a flag with several words behind it
+  bool is_several;       // a flag with several words after it
   bool is_aside;         // of a command that does not train
   plim_value computed;   // of a DERIVED, once it was looked for: its number; NULL: it has none
   bool is_computed;
@@ -54,7 +54,7 @@ typedef struct {
   plim_names lists;           // "$NAME" of variables that hold arguments
   plim_expansions expansions; // of commands' words
   plim_shell_scopes scopes;
-  size_t scope;        // of the command at hand
+  size_t scope;        // of the current command
   bool in_function;    // where it stands
   plim_spans comments; // from # to the end of the line, in order
   plim_bytes scratch;
@@ -66,7 +66,7 @@ typedef struct {
 
 void plim_scanner_clear(plim_shell_scanner *f);
 
-// Texts kept; "" when memory is out, with is_out set.
+// Texts kept; "" when out of memory, with is_out set.
 const char *plim_scanner_keep(plim_shell_scanner *f, const char *text, size_t size);
 const char *plim_scanner_keep_span(plim_shell_scanner *f, const char *text, plim_span span,
                                    const char *prefix);
@@ -94,7 +94,7 @@ void plim_scanner_doubt(plim_shell_scanner *f, size_t from, const char *text, co
 // The same for the flags of commands that come before one of these words, which may be the same flags.
 void plim_scanner_doubt_before(plim_shell_scanner *f, plim_expansion *at, size_t count);
 
-// The variable that `span` is no more than a copy of: its name's span; empty if it is none.
+// The variable that `span` is no more than a copy of: its name's span; empty if there is none.
 plim_span plim_reference_at(const char *text, plim_span span);
 
 // ---- changes ----------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ plim_err plim_shell_value_remove(const plim_settings *s, const plim_setting *set
 const plim_shell_value *plim_shell_value_again(const plim_shell_scanner *f,
                                                const plim_setting *setting);
 
-// `value` in the way overrides are written behind their "=": quoted for Hydra if it must be.
+// `value` in the way overrides are written after their "=": quoted for Hydra if it must be.
 bool plim_override_text(const plim_value *value, const char *old, plim_bytes *out, bool *is_out);
 
 // Refuses an edit, and frees it, unless reading the changed text gives `value` for the key and leaves

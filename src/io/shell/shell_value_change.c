@@ -143,7 +143,7 @@ static const char *separator(const plim_shell_value *found) {
   return " ";
 }
 
-// A value behind a flag that had none.
+// A value after a flag that had none.
 static plim_err give_value(const plim_shell_value *found, const plim_bytes *text, plim_edit *out,
                            plim_error *error) {
   plim_bytes all = {0}, written = {0};

@@ -1,4 +1,4 @@
-// Words and lines taken out of scripts.
+// Words and lines removed of scripts.
 #include <ctype.h>
 #include <string.h>
 

@@ -20,7 +20,7 @@ typedef struct {
   plim_err err;
 } plim_shell_scan;
 
-// All of these return false with scan->err set if the text breaks off or memory is out.
+// All of these return false with scan->err set if the text breaks off or if memory runs out.
 
 // Over the word that begins here; stays where it is if none does.
 bool plim_shell_skip_word(plim_shell_scan *s, size_t *at);

@@ -114,7 +114,7 @@ static const uint8_t action_of[WORD_COUNT] = {
     [WORD_snapshot] = 1 + PLIM_EV_SNAPSHOT,
 };
 
-// Entries whose action is not known keep its string id in `block`, which is not in use yet.
+// Entries whose action is unknown keep its string id in `block`, which is not in use yet.
 static bool set_action(plim_reader *reader, plim_event *event, plim_value value) {
   if (plim_value_kind(value) != PLIM_VALUE_STRING) {
     plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE,

@@ -63,7 +63,7 @@ static bool read_history(plim_reader *reader, plim_value history, plim_layout_bl
          plim_reader_bytes(reader, value, "real_size", &block->requested_bytes);
 }
 
-// Blocks without an address lie behind one another from `addr` on.
+// Blocks without an address lie one after another from `addr` on.
 static bool read_block(plim_reader *reader, plim_value dict, uint64_t addr,
                        plim_layout_block *block) {
   if (!enter_dict(reader, dict, "a block of a segment is not a dict")) return false;

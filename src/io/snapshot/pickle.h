@@ -106,7 +106,7 @@ plim_value plim_pickle_fail(plim_pickle *pickle, plim_err code, const char *form
 plim_value plim_pickle_extend(plim_pickle *pickle, plim_value now, const plim_value *items,
                               size_t count);
 
-// The container behind a list, tuple or dict, or NULL for anything else, empty ones included.
+// The container of a list, tuple or dict, or NULL for anything else, empty ones included.
 static inline const plim_container *plim_pickle_container(const plim_pickle *pickle,
                                                           plim_value value) {
   unsigned kind = plim_value_kind(value);

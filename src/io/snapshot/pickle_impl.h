@@ -25,12 +25,12 @@ bool fail_opcode(plim_pickle *pickle, uint8_t op); // that is not read
 bool fail_underflow(plim_pickle *pickle, uint8_t op);
 bool fail_shared(plim_pickle *pickle);
 
-// pickle_values.c: PLIM_VALUE_FAILED when memory is out.
+// pickle_values.c: PLIM_VALUE_FAILED when out of memory.
 plim_value add_wide(plim_pickle *pickle, unsigned kind, uint64_t bits);
 plim_value add_real(plim_pickle *pickle, const uint8_t *bytes); // big-endian, unlike the rest
-// A string that may be longer than the buffer; input->at is behind its length.
+// A string that may be longer than the buffer; input->at is after its length.
 plim_value add_long_text(plim_pickle *pickle, uint64_t length);
-// A new container with room for `room` items; PLIM_NO_ID when memory is out.
+// A new container with room for `room` items; PLIM_NO_ID when out of memory.
 uint32_t add_container(plim_pickle *pickle, size_t room);
 
 static inline plim_value add_text(plim_pickle *pickle, const uint8_t *bytes, size_t length) {

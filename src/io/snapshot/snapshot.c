@@ -307,7 +307,7 @@ static bool intern_words(plim_reader *reader) {
 #define WORD_TEXT(word) {sizeof #word - 1, #word},
   static const struct {
     uint8_t length;
-    char text[40]; // with room behind it for the hash to look at
+    char text[40]; // with room after it for the hash to look at
   } words[] = {PLIM_WORDS(WORD_TEXT)};
   for (uint32_t i = 0; i < WORD_COUNT; i++)
     if (plim_strings_add(&reader->pickle.strings, (const uint8_t *)words[i].text,

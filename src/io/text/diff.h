@@ -9,7 +9,7 @@
 
 #include "plimsoll.h"
 
-// Bytes without a 0 behind them: lines are kept as they are, whatever is in them. A vec of core.
+// Bytes not followed by a 0 byte: lines are kept as they are, whatever is in them. A vec of core.
 typedef struct {
   char *at;
   size_t len, cap;

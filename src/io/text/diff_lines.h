@@ -18,11 +18,11 @@ typedef struct {
   size_t len;
 } plim_diff_text;
 
-// Cuts a text into lines; false when memory is out. Free `at`.
+// Cuts a text into lines; false when out of memory. Free `at`.
 bool plim_diff_cut(const char *text, size_t size, plim_diff_text *out);
 
 // Sets `differs` on the lines of both sides; what is left is the same on both, in the same order.
-// False when memory is out.
+// False when out of memory.
 bool plim_diff_compare(plim_diff_text *before, plim_diff_text *after);
 
 #endif

@@ -13,7 +13,7 @@ enum { PLIM_EVALUATE_STEPS = 512 }; // names and numbers that are looked at for 
 
 typedef struct {
   // The value of a name: "$GLOBAL" in a shell; in Python with dots, CONFIG["lr"] as CONFIG.lr, and
-  // os.environ.NAME. False: it is not known. NULL: none is.
+  // os.environ.NAME. False: it is unknown. NULL: none is.
   bool (*value_of)(void *context, const char *name, plim_value *out);
   void *context;
   bool is_shell; // "/" leaves no fraction, and names are variables
@@ -22,7 +22,7 @@ typedef struct {
       environment; // gets the last variable whose default was taken; NULL, or PLIM_ENVIRONMENT_BYTES
 } plim_evaluator;
 
-// The number that `text` computes, INTEGER or REAL; false if it is anything else, or not known.
+// The number that `text` computes, INTEGER or REAL; false if it is anything else, or unknown.
 bool plim_evaluate(const char *text, const plim_evaluator *by, plim_value *out);
 
 // The number that a literal is, a text included; false if it is none.

@@ -23,7 +23,7 @@ typedef struct plim_source {
   int fd;                // -1: memory
   const uint8_t *memory; // what is left of it
   size_t memory_left;
-  bool ended;            // no more raw bytes behind raw_end
+  bool ended;            // no more raw bytes after raw_end
   uint64_t packed_bytes; // read so far
   uint8_t *raw_at, *raw_end;
   z_stream gzip;
@@ -101,7 +101,7 @@ static ptrdiff_t fail_packed(plim_error *error, const char *format, const char *
   return -1;
 }
 
-// gzip files may be several members one behind the other; whatever else follows is ignored, as
+// gzip files may be several members one after the other; whatever else follows is ignored, as
 // gzip itself does.
 static bool next_member(plim_source *source, plim_error *error) {
   if (!source_peek(source, 2, error)) return false;

@@ -36,7 +36,7 @@ static inline uint32_t plim_index_next(const plim_index *index, size_t *at, uint
   return PLIM_NO_ID;
 }
 
-// False when memory is out. ids go up to UINT32_MAX - 2.
+// False when out of memory. ids go up to UINT32_MAX - 2.
 bool plim_index_add(plim_index *index, uint32_t hash, uint32_t id);
 void plim_index_clear(plim_index *index);
 
@@ -57,7 +57,7 @@ typedef struct {
 
 // Distinct strings; id n is the n-th one added.
 typedef struct {
-  vec(char) text;                // each string with a NUL behind it
+  vec(char) text;                // each string followed by a NUL
   vec(plim_interned_span) spans; // in text
   plim_index index;
 } plim_strings;

@@ -10,7 +10,7 @@ typedef vec(char) plim_chars;
 bool plim_chars_add(plim_chars *chars, const char *text, size_t size);
 bool plim_chars_add_text(plim_chars *chars, const char *text);
 
-// As UTF-8. False for what is no character (surrogates, too large), for 0, and when memory is out.
+// As UTF-8. False for what is no character (surrogates, too large), for 0, and when out of memory.
 bool plim_chars_add_code(plim_chars *chars, uint32_t code);
 
 typedef enum { PLIM_NUMBERS_PYTHON, PLIM_NUMBERS_TOML } plim_number_rules;

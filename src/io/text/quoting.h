@@ -21,13 +21,13 @@ typedef enum {
 
 typedef vec(char) plim_bytes;
 
-// What is written there, with a 0 behind it; false if it is not written out but computed, or memory is
+// What is written there, followed by a 0 byte; false if it is not written out but computed, or memory is
 // out (then `*is_out` is set).
 bool plim_word_read(plim_word_context place, const char *text, plim_span span, plim_bytes *out,
                     bool *is_out);
 
-// `value` as it must be written in the place of `old`, in its quotes, with a 0 behind it; false if it
-// cannot be written there, or memory is out.
+// `value` as it must be written in the place of `old`, in its quotes, followed by a 0 byte; false if it
+// cannot be written there, or if memory runs out.
 bool plim_word_write(plim_word_context place, const char *old, size_t old_size, const char *value,
                      plim_bytes *out, bool *is_out);
 
@@ -38,7 +38,7 @@ bool plim_shell_quote(const char *text, char *out, size_t size);
 plim_value plim_value_of_text(const char *text);
 
 // The text of a value, in the spelling of `old` (what is written there now; "" if nothing is). False if
-// a shell has no such value, or memory is out.
+// a shell has no such value, or if memory runs out.
 bool plim_value_to_text(const plim_value *value, const char *old, plim_bytes *out, bool *is_out);
 
 bool plim_values_equal(const plim_value *a, const plim_value *b);

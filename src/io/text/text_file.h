@@ -6,7 +6,7 @@
 
 #define PLIM_PATH_BYTES 4096
 
-// The content, with a 0 behind it, which the caller frees. Only a regular file of at most `limit` bytes
+// The content, followed by a 0 byte, which the caller frees. Only a regular file of at most `limit` bytes
 // is read. Errors name the file.
 plim_err plim_text_file_read(const char *path, size_t limit, char **text, size_t *size,
                              plim_error *error);

@@ -40,7 +40,7 @@ void plim_value_print(const plim_value *value, char *text, size_t size);
 // Equal; 1 and 1.0 are.
 bool plim_value_same(const plim_value *a, const plim_value *b);
 
-// A copy of so many bytes with a 0 behind them, which the caller frees; NULL when memory is out. The text
+// A copy of so many bytes followed by a 0 byte, which the caller frees; NULL when out of memory. The text
 // need not end with a 0, which strndup would want.
 char *plim_copy_of(const char *text, size_t size);
 // Closes what open_memstream opened; false, and *text is gone, where not all could be written.

@@ -115,7 +115,7 @@ static bool add_indent(const plim_settings *s, size_t at, plim_chars *out) {
   return plim_chars_add(out, s->text + begin, at - begin);
 }
 
-// On a line of its own, behind the line of the last entry or of the header.
+// On a line of its own, after the line of the last entry or of the header.
 static plim_err insert_line(const plim_settings *s, const plim_toml_place *p, const char *part,
                             const plim_value *value, plim_edit *out, plim_error *error) {
   plim_chars text = {0};

@@ -146,7 +146,7 @@ static void read_part(plim_toml_reader *r) {
   r->line_has_token = true;
 }
 
-// True if another part follows, behind a dot.
+// True if another part follows, after a dot.
 static bool has_more_parts(plim_toml_reader *r, int *parts) {
   size_t end = r->at;
   skip_blanks(r);

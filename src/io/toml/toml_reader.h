@@ -16,7 +16,7 @@ typedef enum {
 // Offsets are bytes of the text.
 typedef struct {
   plim_toml_place_kind kind;
-  size_t begin, end; // of the header or the last entry; of an empty inline table: behind its {
+  size_t begin, end; // of the header or the last entry; of an empty inline table: after its {
   plim_span prefix;  // what stands in front of the last part of the entry's key: `lora.`
   bool is_empty;     // an inline table without entries
   bool spaced_before, spaced_behind; // the = of the entry

@@ -233,7 +233,7 @@ static bool add_string(plim_chars *out, const char *text, string_form form) {
   char quotes[] = {form.quote, form.quote, form.quote};
   size_t count = form.is_long ? 3 : 1;
   bool ok = plim_chars_add(out, quotes, count);
-  // The line end right behind the quotes is not part of the text.
+  // The line end right after the quotes is not part of the text.
   if (form.starts_with_line || (form.is_long && *text == '\n'))
     ok = ok && plim_chars_add_text(out, form.has_crlf ? "\r\n" : "\n");
   for (; ok && *text; text++) ok = add_char(out, *text, &form);

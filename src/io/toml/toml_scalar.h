@@ -4,7 +4,7 @@
 
 #include "literals.h"
 
-// A string that begins at `at`, quotes included. `*end` is the byte behind it; the text is added to
+// A string that begins at `at`, quotes included. `*end` is the byte after it; the text is added to
 // `out`. *is_text becomes false if no char * can hold it. NULL, or what is wrong (then `*end` says
 // where).
 const char *plim_toml_string(const char *text, size_t size, size_t at, bool may_be_long,

@@ -1,4 +1,4 @@
-// JSON to a tree: what json.load reads, with comments and a comma behind the last value, which Hjson
+// JSON to a tree: what json.load reads, with comments and a comma after the last value, which Hjson
 // (DeepSpeed's reader) takes too.
 #include <errno.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "settings.h"
 
 typedef enum {
-  PLIM_LOOSE_COMMA,     // JSON: behind the last value
+  PLIM_LOOSE_COMMA,     // JSON: after the last value
   PLIM_LOOSE_COMMENT,   // JSON
   PLIM_LOOSE_TWICE,     // JSON, YAML: a key is there twice; the last was read
   PLIM_LOOSE_DOCUMENTS, // YAML: there are several

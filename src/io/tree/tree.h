@@ -56,7 +56,7 @@ typedef struct {
   vec(uint32_t) roots;
   vec(char *) strings;
   size_t comma,
-      comment; // of JSON: the first comma behind a last value, the first comment; SIZE_MAX: none
+      comment; // of JSON: the first comma after a last value, the first comment; SIZE_MAX: none
 } plim_tree;
 
 // How a format is parsed and spelled.
@@ -98,15 +98,15 @@ bool plim_key_push(char key[PLIM_KEY_BYTES], const char *part);
 // The last value under this name, or PLIM_NO_NODE.
 uint32_t plim_tree_child(const plim_tree *t, uint32_t id, const char *name);
 // All values that have a name, by their parent, name and place; those of << have none. The caller frees
-// it; NULL when memory is out.
+// it; NULL when out of memory.
 typedef struct {
   const char *text; // the name
   uint32_t parent, id;
 } plim_named;
 plim_named *plim_tree_named(const plim_tree *t, size_t *count);
-// The node behind all that is in this one.
+// The node after all that is in this one.
 uint32_t plim_tree_after(const plim_tree *t, uint32_t id);
-plim_span plim_tree_comment(const plim_tree *t, uint32_t id); // behind a value, its mark included
+plim_span plim_tree_comment(const plim_tree *t, uint32_t id); // after a value, its mark included
 bool plim_value_equal(const plim_value *a, const plim_value *b);
 
 // ---- places in a text -------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ uint32_t plim_tree_node_of(const plim_tree *t, const plim_setting *setting); // 
 
 // Whether the text with this edit parses to the same tree, but for `removed` nodes from `at` on, in
 // whose place there are now others, and the value at `key` (or, if NULL, at node `at`) is as wanted.
-// PLIM_ERR_NOMEM: it is not known.
+// PLIM_ERR_NOMEM: it is unknown.
 plim_err plim_tree_edit_holds(const plim_dialect *d, const plim_tree *t, const plim_edit *edit,
                               uint32_t at, uint32_t removed, const char *key,
                               const plim_value *wanted);

@@ -1,4 +1,4 @@
-// A new key behind the last one of its mapping, written like its neighbours.
+// A new key after the last one of its mapping, written like its neighbours.
 #include <string.h>
 
 #include "spell.h"
@@ -147,7 +147,7 @@ static void write_lines(const insertion *in, size_t indent, uint32_t neighbour, 
   write_value(in, out);
 }
 
-// On lines of their own, behind the line that `last` is on.
+// On lines of their own, after the line that `last` is on.
 static plim_span write_behind_line(const insertion *in, size_t last, size_t indent,
                                    uint32_t neighbour, FILE *out) {
   const plim_tree *t = in->tree;
@@ -166,7 +166,7 @@ static plim_span write_block(const insertion *in, FILE *out) {
   return write_behind_line(in, node->span.end, column_of(in->tree, in->at), neighbour, out);
 }
 
-// "key:" with nothing behind it becomes a mapping.
+// "key:" with nothing after it becomes a mapping.
 static plim_span write_into_blank(const insertion *in, FILE *out) {
   const plim_tree *t = in->tree;
   const plim_node *node = &t->at.at[in->at];
@@ -252,7 +252,7 @@ static size_t skip_comment(const plim_tree *t, size_t at) {
   return end ? (size_t)(end - t->text) + 2 : t->size;
 }
 
-// The comma behind the last value, or where the bracket is.
+// The comma after the last value, or where the bracket is.
 static size_t find_comma(const plim_tree *t, size_t at, size_t closing) {
   while (at < closing && t->text[at] != ',') {
     size_t behind = skip_comment(t, at);
@@ -275,7 +275,7 @@ static plim_span write_on_same_line(const insertion *in, size_t end, bool has_co
   return (plim_span){end, end};
 }
 
-// `end` is behind the last value or its comma; what is left of that line stays behind the comma.
+// `end` is after the last value or its comma; what is left of that line stays after the comma.
 static plim_span write_on_next_line(const insertion *in, size_t end, bool has_comma,
                                     plim_span indent, FILE *out) {
   const plim_tree *t = in->tree;

@@ -49,7 +49,7 @@ static size_t comment_end(const plim_tree *t, size_t at) {
   return end;
 }
 
-// The text of a block starts behind its first line, which may have a comment.
+// The text of a block starts after its first line, which may have a comment.
 static size_t behind(const plim_tree *t, const plim_node *node) {
   if (node->style != PLIM_STYLE_BLOCK) return node->span.end;
   size_t at = node->span.begin;

@@ -1,4 +1,4 @@
-// A key and its value taken out of their mapping.
+// A key and its value removed of their mapping.
 #include <string.h>
 
 #include "removal.h"

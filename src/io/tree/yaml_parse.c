@@ -183,7 +183,7 @@ static plim_err add_alias(parser *p, const yaml_event_t *e) {
   return node.value.text ? plim_tree_add(&p->builder, node, p->error) : out_of_memory(p);
 }
 
-// The event ends behind the bracket, if there is one: a pair in a list, [a: b], has none.
+// The event ends after the bracket, if there is one: a pair in a list, [a: b], has none.
 static plim_err open_collection(parser *p, const yaml_event_t *e, plim_node_kind kind,
                                 const yaml_char_t *name) {
   size_t end = byte_of(p, e->end_mark.index);
