@@ -1,4 +1,4 @@
-// Which dialect a file is in: points for its keys.
+// Recognises the dialect of a file by the points of its keys.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -8,7 +8,7 @@
 
 enum {
   ENOUGH = 3, // points
-  LEAD = 2,   // over the next: less is a guess
+  LEAD = 2,   // points ahead of the second; less would be a guess
   SHOWN = 4   // keys in the reason
 };
 
@@ -50,13 +50,13 @@ static int with_bases(const score *x, plim_dialect dialect) {
   return points;
 }
 
-// A dialect that builds on others also has their points, once it has some of its own.
+// A dialect that is based on another one also gets its points, if it has some of its own.
 static int total(const score *x, int dialect) {
   int points = x->points[dialect];
   return points >= LEAD ? with_bases(x, (plim_dialect)dialect) : points;
 }
 
-static void say_why(const score *x, plim_dialect dialect, char *reason, size_t size) {
+static void explain_recognition(const score *x, plim_dialect dialect, char *reason, size_t size) {
   size_t used = 0;
   int shown = 0;
   *reason = 0;
@@ -110,7 +110,7 @@ static void recognise(const plim_settings *s, const plim_key_index *names, plim_
              plim_dialect_table[best].name, plim_dialect_table[second].name);
   } else {
     out->dialect = (plim_dialect)best;
-    say_why(&x, out->dialect, out->reason, sizeof out->reason);
+    explain_recognition(&x, out->dialect, out->reason, sizeof out->reason);
   }
 }
 

@@ -28,7 +28,7 @@ static bool ends_with(const char *text, const char *end) {
   return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-// What a class is called by its last words, in the order they are tried.
+// Endings of class names, in the order in which they are tried.
 static const struct {
   const char *end;
   plim_head head;
@@ -52,7 +52,7 @@ static plim_err refuse_head(const plim_config *c, const char *name, plim_error *
   return err;
 }
 
-// An encoder has the head its class names; every other family has a program for one head alone.
+// An encoder has the head that its class names; for every other family only one head is supported.
 static plim_err read_head(const json_t *root, plim_model_source *out, plim_error *error) {
   plim_config *c = &out->config;
   const char *name = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
@@ -106,7 +106,7 @@ static void read_quantization(const json_t *root, plim_model_source *out) {
   out->quantized_bits = bits_of(quantization);
 }
 
-// Models that see or hear keep the language model's keys one level down.
+// Multimodal models have the keys of the language model one level down.
 static plim_err refuse_nested(const json_t *root, plim_error *error) {
   static const char *const parts[] = {"text_config",   "llm_config",     "language_config",
                                       "vision_config", "thinker_config", "audio_config"};
@@ -148,7 +148,7 @@ static plim_err read_object(plim_config *c, json_t *object, plim_error *error) {
   return err;
 }
 
-// The parameters of the rotation are an object of their own: its keys count as if they were outside.
+// The parameters of rotary positions are in a nested object; its keys are read like those of the root.
 static plim_err read_keys(json_t *root, plim_model_source *out, plim_error *error) {
   static const char *const rotations[] = {"rope_scaling", "rope_parameters"};
   plim_err err = read_object(&out->config, root, error);
@@ -179,7 +179,7 @@ static plim_err read_root(json_t *root, plim_model_source *out, plim_error *erro
   return PLIM_OK;
 }
 
-// Python's json writes and reads these words, where other readers stop.
+// Python's json module reads and writes these words, but they are not valid JSON.
 static bool is_near_nan(const char *text, size_t size, int position) {
   static const char *const words[] = {"NaN", "Infinity"};
   enum { NEAR = 12 };
@@ -195,7 +195,7 @@ plim_err plim_model_config_parse(const char *text, size_t size, plim_model_sourc
                                  plim_error *error) {
   *out = (plim_model_source){.dtype = PLIM_DTYPE_COUNT};
   json_error_t why;
-  // Whole numbers as reals: one too long for 64 bits is then too large, not a broken file.
+  // Integers are read as reals: one that exceeds 64 bits is then reported as too large, not as invalid JSON.
   json_t *root = json_loadb(text, size, JSON_DECODE_INT_AS_REAL, &why);
   plim_err err;
   if (!root && is_near_nan(text, size, why.position)) {
@@ -262,7 +262,7 @@ bool plim_model_is_shape(const char *what) {
   return strncmp(what, start, sizeof start - 1) == 0;
 }
 
-// A number under a key that no configuration has is a slip.
+// A number with an unknown key is a typing error.
 static plim_err check_pair(const char *at, size_t size, plim_error *error) {
   char key[SHAPE_WORD_BYTES];
   size_t name = strcspn(at, "= ");
@@ -303,7 +303,7 @@ static plim_err refuse_several(const char *what, const plim_catalogue_model *con
   return err;
 }
 
-// A mirror, or a folder that is not here: by its name alone.
+// A mirror, or a folder that does not exist here: recognised by its name alone.
 static plim_err from_namesake(const char *what, const plim_catalogue_model *model,
                               plim_model_source *out, plim_error *error) {
   plim_err err = from_catalogue(model, out, error);
@@ -319,7 +319,8 @@ static plim_err from_namesake(const char *what, const plim_catalogue_model *mode
 
 static plim_err refuse_unknown(const char *what, plim_error *error) {
   const char *close = plim_catalogue_suggest(what);
-  if (close && !plim_model_has_digits(close, what)) close = NULL; // another model, no slip
+  if (close && !plim_model_has_digits(close, what))
+    close = NULL; // another model, not a typing error
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT, "no model is called \"%.96s\"%s%s%s", what,
                 close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
@@ -361,7 +362,7 @@ static bool could_be_several(const char *what) {
   return plim_catalogue_candidates(what, found) > 1;
 }
 
-// A snapshot may hold a few files only; without config.json it says nothing.
+// A snapshot of the cache may contain only some files; without config.json it is not usable.
 static bool in_cache(const char *id, char path[PLIM_PATH_BYTES]) {
   char folder[PLIM_PATH_BYTES];
   return plim_hub_snapshot(id, folder) && plim_path_join(path, folder, "config.json") &&

@@ -39,7 +39,7 @@ static size_t type_named(const char *name) {
   return i;
 }
 
-// False if the shape is none or has more elements than 64 bits count.
+// False if the shape is invalid or the number of elements exceeds 64 bits.
 static bool count_elements(const json_t *shape, uint64_t *count) {
   *count = 1;
   if (!json_is_array(shape)) return false;

@@ -1,4 +1,4 @@
-// Calls that mean something of their own.
+// Reads calls with a special meaning: add_argument, os.environ.setdefault, dict and others.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// The conditions of a Python file: what `if`, `elif` and `else` rest on.
+// Reads the conditions of a Python file: the tests of `if`, `elif` and `else`.
 #include <string.h>
 
 #include "conditions.h"

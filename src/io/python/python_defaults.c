@@ -1,5 +1,5 @@
-// Calls whose arguments have a meaning where they are left out, or stand without a name: torch.autocast and its
-// older names, peft's prepare_model_for_kbit_training.
+// Reads calls whose omitted or positional arguments matter: torch.autocast and its older names, and peft's
+// prepare_model_for_kbit_training.
 #include <string.h>
 
 #include "python_reader.h"

@@ -1,4 +1,4 @@
-// Dict literals: whose entries are settings, and whose are only texts with the same keys.
+// Decides which dict literals contain settings and which only happen to have the same keys.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

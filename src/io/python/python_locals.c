@@ -1,4 +1,4 @@
-// Variables of functions.
+// Reads the local variables of functions.
 #include <stdio.h>
 #include <string.h>
 

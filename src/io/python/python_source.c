@@ -1,5 +1,5 @@
-// What a Python file is written in: UTF-8, with or without a mark or a declaration that says so; or another encoding that
-// a declaration names and in which every ASCII byte is an ASCII character.
+// Checks the encoding of a Python file: UTF-8, with or without a byte order mark or a declaration, or a declared encoding
+// in which every ASCII byte is an ASCII character.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

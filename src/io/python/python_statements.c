@@ -1,3 +1,4 @@
+// Reads the statements of a Python file: blocks, assignments, imports, functions and classes.
 #include <string.h>
 
 #include "conditions.h"

@@ -1,5 +1,5 @@
-// Where what stands in a function counts, and where a configuration of adapters is applied: under the
-// conditions of what uses them.
+// Decides when the settings in a function, or in a configuration of adapters, take effect: under the conditions of the
+// code that uses them.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// Reads the values of a Python file: literals, dicts, calls and other expressions.
 #include <stdio.h>
 #include <string.h>
 

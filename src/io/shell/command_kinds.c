@@ -1,4 +1,4 @@
-// Which commands run a training, and which are only its surroundings.
+// Decides which commands start a training and which only prepare or accompany it.
 #include <ctype.h>
 #include <string.h>
 

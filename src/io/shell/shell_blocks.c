@@ -1,4 +1,4 @@
-// Compound commands and operators.
+// Parses compound commands and operators.
 #include <string.h>
 
 #include "shell_parser.h"

@@ -1,4 +1,4 @@
-// Where a command can be given more words.
+// Finds the place where more words can be added to a command.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// Changes of what was found, each checked by reading the changed text again.
+// Changes values in shell scripts and Dockerfiles. Every change is checked by reading the changed text again.
 #include <string.h>
 
 #include "shell_value.h"

@@ -1,4 +1,4 @@
-// Words and lines removed of scripts.
+// Removes words and lines from scripts.
 #include <ctype.h>
 #include <string.h>
 

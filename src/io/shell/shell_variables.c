@@ -1,5 +1,5 @@
-// What sets variables in a script: assignments, and commands that do it on the way. What is not
-// followed makes a variable count twice, so that nothing is taken for its value.
+// Finds everything that sets variables in a script: assignments, and commands that set variables as a side effect. A
+// variable that is set in a way that is not analysed is counted twice, so that none of its values is trusted.
 #include <string.h>
 
 #include "shell_pieces.h"

@@ -1,5 +1,5 @@
-// The part of a snapshot that is large: trace entries, frames and stacks, turned into the trace's
-// own form while the pickle is being read.
+// Converts the large part of a snapshot (trace entries, frames and stacks) to the form of plim_trace while the pickle is
+// being read.
 #include "snapshot_reader.h"
 
 #include <string.h>
@@ -100,7 +100,7 @@ bool plim_reader_text(plim_reader *reader, plim_value string, uint32_t *offset) 
 
 enum { NO_ACTION = PLIM_EV_COUNT, NO_STREAM = UINT16_MAX };
 
-// The action a word stands for, plus 1.
+// The action of a keyword, plus 1.
 static const uint8_t action_of[WORD_COUNT] = {
     [WORD_alloc] = 1 + PLIM_EV_ALLOC,
     [WORD_free] = 1 + PLIM_EV_FREE,
@@ -190,7 +190,7 @@ static plim_value extend_entry(plim_reader *reader, plim_value now, const plim_v
 
 // ---- frames ---------------------------------------------------------------------------------
 
-// Lines beyond 32 bits are not told.
+// Line numbers that exceed 32 bits are dropped.
 static uint32_t line_number(const plim_pickle *pickle, plim_value value) {
   uint64_t bits;
   return plim_pickle_bits(pickle, value, &bits) && bits <= UINT32_MAX ? (uint32_t)bits : 0;
@@ -212,7 +212,7 @@ static plim_value intern_frame(plim_reader *reader, plim_frame frame) {
   return plim_value_make(VALUE_FRAME, id);
 }
 
-// `frame` holds what is known of it from earlier batches.
+// `frame` contains the fields that earlier batches have set.
 static plim_value read_frame(plim_reader *reader, plim_frame frame, const plim_value *pairs,
                              size_t count) {
   for (size_t i = 0; i < count; i += 2) {
@@ -310,7 +310,7 @@ static plim_value new_trace(plim_reader *reader) {
   return plim_value_make(VALUE_TRACE, reader->traces.len - 1);
 }
 
-// Entries leave `fresh` for the events of the list. They come in the order of the file, each once.
+// Moves entries from `fresh` to the events of the list. They come in the order of the file, each once.
 static plim_value read_trace(plim_reader *reader, plim_value now, const plim_value *items,
                              size_t count) {
   if (plim_value_kind(now) == PLIM_VALUE_NEW_LIST) now = new_trace(reader);
@@ -333,7 +333,7 @@ static plim_value read_trace(plim_reader *reader, plim_value now, const plim_val
 
 // ---- shapes ---------------------------------------------------------------------------------
 
-// The kind of dict a key gives away, 0 for keys that do not.
+// The kind of dict that a key indicates; 0 if it indicates none.
 static const uint8_t shape_of[WORD_COUNT] = {
     [WORD_action] = VALUE_ENTRY,
     [WORD_filename] = VALUE_FRAME,
@@ -368,8 +368,8 @@ plim_value plim_reader_dict(void *self, plim_value now, const plim_value *pairs,
   }
 }
 
-// A dict whose telling key came in a later batch is still a plain one: it gets its shape when it
-// is put into a list.
+// If the key that indicates the kind of a dict came in a later batch, the dict is still a plain one: it is converted when
+// it is added to a list.
 static plim_value reshape(plim_reader *reader, plim_value value) {
   if (plim_value_kind(value) != PLIM_VALUE_DICT) return value;
   size_t count;

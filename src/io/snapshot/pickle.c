@@ -1,4 +1,4 @@
-// The pickle machine: opcodes and stack.
+// Executes the opcodes of a pickle on a stack.
 #include "pickle_stack.h"
 
 enum {
@@ -57,8 +57,7 @@ static inline bool ran_past_end(const machine *m) {
   return m->pickle->input->at_end && m->at > m->pickle->input->end;
 }
 
-// An opcode cut off by the end of the file reads zeros from the slack, and that it ran past the end is
-// noticed before the next one.
+// An opcode that is cut off by the end of the file reads zeros from the slack; this is detected before the next opcode.
 OPCODE look_at_input(machine *m) {
   plim_input *input = m->pickle->input;
   if (ran_past_end(m)) return false;
@@ -91,7 +90,7 @@ OPCODE has(const machine *m, int count) {
   return m->top - m->floor >= count || fail_underflow(m->pickle, m->op);
 }
 
-// What lies above the newest mark, which goes.
+// The items above the newest mark; the mark is removed.
 typedef struct {
   const plim_value *at;
   size_t count;

@@ -1,4 +1,4 @@
-// What is wrong with a pickle, in words.
+// The error messages of the pickle reader.
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// What a pickle is read into: values that do not fit into a word, and containers.
+// Creates the values of a pickle that do not fit into 8 bytes, and its containers.
 #include <stdlib.h>
 #include <string.h>
 

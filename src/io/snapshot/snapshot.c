@@ -96,7 +96,7 @@ static bool is_list(plim_value value) {
   return kind == PLIM_VALUE_LIST || kind == PLIM_VALUE_NEW_LIST || kind == PLIM_VALUE_EMPTY_LIST;
 }
 
-// Names a dict by its first keys, for people who passed the wrong file.
+// Describes a dict by its first keys, for users who passed the wrong file.
 static void describe_dict(const plim_reader *reader, plim_value dict, char *out, size_t room) {
   size_t count, used = 0;
   const plim_value *pairs = plim_pickle_items(&reader->pickle, dict, &count);
@@ -224,7 +224,7 @@ static bool choose_device(plim_reader *reader, const top_level *top, const plim_
 
 // ---- the chosen device's events -----------------------------------------------------------------
 
-// Streams and pools of other devices go: both tables are made anew from the events that stay.
+// Removes the streams and pools of other devices: both tables are rebuilt from the remaining events.
 static bool renumber(plim_reader *reader) {
   plim_trace *trace = reader->trace, old = *trace;
   memset(&trace->streams, 0, sizeof trace->streams);
@@ -256,8 +256,8 @@ static bool keep_events(plim_reader *reader, const device_trace *list) {
   return !drops_some || renumber(reader);
 }
 
-static void tell_ignored(const plim_reader *reader, const device_trace *list,
-                         plim_snapshot_info *info) {
+static void report_ignored(const plim_reader *reader, const device_trace *list,
+                           plim_snapshot_info *info) {
   if (!list) return;
   info->annotate_entries = list->annotate;
   info->unknown_entries = list->unknown;
@@ -278,9 +278,9 @@ static const plim_layout_segment *segment_at(const plim_trace *trace, uint64_t a
   return addr - segment->addr < segment->bytes ? segment : NULL;
 }
 
-// Entries of older versions do not say their pool; the segment they lie in does, if it is still
-// there at the end. Walking backwards, an address belongs to that segment until the segment_alloc
-// that made it: before that it was another segment's.
+// Entries of older versions have no pool, but the segment that contains their address has one if it still exists at the
+// end. Going backwards, an address belongs to that segment until the segment_alloc that created it; before that it
+// belonged to another segment.
 static bool pools_from_layout(plim_reader *reader, plim_snapshot_info *info) {
   plim_trace *trace = reader->trace;
   bool has_private = false;
@@ -328,7 +328,7 @@ static bool build_trace(plim_reader *reader, plim_value value, int wanted,
   const device_trace *list = device < count ? trace_of(reader, lists[device]) : NULL;
   info->has_host_traces = top.has_host_traces;
   reader->trace->device = device;
-  tell_ignored(reader, list, info);
+  report_ignored(reader, list, info);
   if (!keep_events(reader, list)) return false;
   if (top.has_segments && !plim_reader_layout(reader, top.segments, device)) return false;
   if (!plim_reader_annotations(reader, top.annotations, device)) return false;

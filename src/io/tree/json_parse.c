@@ -1,5 +1,5 @@
-// JSON to a tree: what json.load reads, with comments and a comma after the last value, which Hjson
-// (DeepSpeed's reader) takes too.
+// Parses JSON into a tree: what json.load accepts, plus comments and a comma after the last value, which Hjson (DeepSpeed's
+// reader) also accepts.
 #include <errno.h>
 #include <math.h>
 #include <string.h>

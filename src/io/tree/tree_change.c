@@ -1,5 +1,5 @@
-// A new value in place of an old one. Ways to write it are tried, the most fitting first, until one
-// reads back as meant with all else unchanged.
+// Replaces a value. Several forms of the new value are tried, the best one first, until one reads back as intended and
+// everything else is unchanged.
 #include <string.h>
 
 #include "tree.h"

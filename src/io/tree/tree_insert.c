@@ -1,4 +1,4 @@
-// A new key after the last one of its mapping, written like its neighbours.
+// Adds a new key after the last one of its mapping, in the style of its neighbours.
 #include <string.h>
 
 #include "spell.h"

@@ -1,4 +1,4 @@
-// Settings of a tree: keys, comments, and what stands for something else (aliases, merges, ${...}).
+// Reads the settings of a tree: keys, comments and references (aliases, merges, ${...}).
 #include <string.h>
 
 #include "tree.h"

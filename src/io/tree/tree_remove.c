@@ -1,4 +1,4 @@
-// A key and its value removed of their mapping.
+// Removes a key and its value from their mapping.
 #include <string.h>
 
 #include "removal.h"

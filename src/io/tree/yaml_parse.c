@@ -1,5 +1,5 @@
-// YAML to a tree, by libyaml: PyYAML's own grammar (its C loader is libyaml). Events say where a scalar
-// ends, and where it begins with its anchor and tag, in characters.
+// Parses YAML into a tree with libyaml, which has the same grammar as PyYAML (its C loader is libyaml). The events of
+// libyaml give the end of a scalar, and its beginning including anchor and tag, in characters.
 #include <string.h>
 #include <yaml.h>
 
