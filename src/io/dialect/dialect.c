@@ -14,15 +14,16 @@
 
 enum { LIST_BYTES = 1024, ROOTS = 8, BRANCH_SETTINGS = 256 };
 
-// The file being read, with its keys under the tables' spelling.
+// The file being read, with its keys in the spelling of the tables.
 typedef struct {
   plim_settings *s;
   plim_key_index names;
-  bool has_faint, accepts_faint; // some are; nothing else says anything
-  bool has_rest;                 // some call gets arguments that are not known
+  bool has_faint,
+      accepts_faint; // some settings are faint; nothing else sets the knob, so they are used
+  bool has_rest;     // some call gets arguments that are unknown
 } reader;
 
-// A quick look before the whole names are compared.
+// A quick check before the whole names are compared.
 static bool may_fit(const plim_key *key, const plim_setting *setting) {
   size_t n = strlen(setting->key), m = strlen(key->key);
   if (setting->group || key->how == PLIM_AS_LIST || !n || !m || strpbrk(key->key, "*?["))
@@ -53,31 +54,31 @@ static const plim_setting *root_of(const plim_settings *s, const plim_setting *s
   return setting;
 }
 
-static void say_computed(const plim_setting *setting, plim_reading *out) {
+static void explain_computed(const plim_setting *setting, plim_reading *out) {
   int used = snprintf(out->why, sizeof out->why, "%.60s is computed: %.80s", setting->key,
                       setting->value.text);
   if (setting->root && used > 0 && (size_t)used < sizeof out->why)
     snprintf(out->why + used, sizeof out->why - (size_t)used, " (from %.40s)", setting->root);
 }
 
-static void say_unreadable(const plim_settings *s, const plim_setting *setting, const plim_key *key,
-                           plim_reading *out) {
+static void explain_unreadable(const plim_settings *s, const plim_setting *setting,
+                               const plim_key *key, plim_reading *out) {
   char text[96];
   *out = (plim_reading){.origin = PLIM_UNCLEAR, .setting = setting, .key = key, .is_fixed = true};
   if (plim_setting_counts(s, setting) == PLIM_MAYBE) {
-    snprintf(out->why, sizeof out->why, "%.60s (line %d) depends on %.80s, which is not known",
+    snprintf(out->why, sizeof out->why, "%.60s (line %d) depends on %.80s, whose value is unknown",
              setting->key, setting->line, plim_setting_doubt(s, setting));
   } else if (setting->is_open) {
     const char *flag = strstr(setting->key, "--");
     snprintf(out->why, sizeof out->why,
-             "%.60s has no default, and no command that is read gives it",
+             "%.60s has no default, and none of the commands found here sets it",
              flag ? flag : setting->key);
   } else if (setting->value.kind == PLIM_VALUE_DERIVED) {
-    say_computed(setting, out);
+    explain_computed(setting, out);
   } else {
     plim_value_print(&setting->value, text, sizeof text);
-    snprintf(out->why, sizeof out->why, "%.60s has a value that is not understood: %.80s",
-             setting->key, text);
+    snprintf(out->why, sizeof out->why,
+             "%.60s has a value that plimsoll does not understand: %.80s", setting->key, text);
   }
 }
 
@@ -86,20 +87,21 @@ static void say_unreadable(const plim_settings *s, const plim_setting *setting, 
 typedef struct {
   plim_reading reading;
   plim_force force;
-  const plim_setting *unreadable; // the last that was, or the first that may not run
+  const plim_setting *unreadable; // the last unreadable setting, or the first that may not run
   const plim_key *unreadable_key;
-  bool is_open; // by a condition: nothing else makes it clear
+  bool is_open; // it depends on an unknown condition, and nothing else decides it
 } decision;
 
 static bool is_direct(const plim_key *key) { return key && key->how != PLIM_AS_WORDS; }
 
-static void say_twice(decision *d, const plim_setting *setting, const plim_value *value) {
+static void explain_contradiction(decision *d, const plim_setting *setting,
+                                  const plim_value *value) {
   char first[48], second[48];
   const plim_setting *before = d->reading.setting;
-  if (d->reading.origin == PLIM_UNCLEAR) return; // it is said already
+  if (d->reading.origin == PLIM_UNCLEAR) return; // it is already reported
   plim_value_print(&d->reading.value, first, sizeof first);
   plim_value_print(value, second, sizeof second);
-  snprintf(d->reading.why, sizeof d->reading.why, "%.60s says %.40s, %.60s says %.40s", before->key,
+  snprintf(d->reading.why, sizeof d->reading.why, "%.60s is %.40s, but %.60s is %.40s", before->key,
            first, setting->key, second);
   d->reading.origin = PLIM_UNCLEAR;
   d->reading.is_fixed = true;
@@ -107,9 +109,9 @@ static void say_twice(decision *d, const plim_setting *setting, const plim_value
   d->reading.rival = setting;
 }
 
-// Two functions have a variable of that name: which of them it is, nobody knows.
-static void say_both(decision *d, const plim_setting *setting) {
-  snprintf(d->reading.why, sizeof d->reading.why, "it could be %.80s or %.80s",
+// Two functions have a variable of that name, and it is unknown which of them is meant.
+static void explain_ambiguity(decision *d, const plim_setting *setting) {
+  snprintf(d->reading.why, sizeof d->reading.why, "it could come from %.80s or %.80s",
            d->reading.setting->key, setting->key);
   d->reading.is_fixed = true;
 }
@@ -128,7 +130,7 @@ static void take(decision *d, const plim_key *key, const plim_setting *setting, 
       (plim_reading){.origin = PLIM_EXPLICIT, .value = t.value, .setting = setting, .key = key};
 }
 
-// gradient_checkpointing=True, and False further down in a script: which of them is meant, is not known.
+// gradient_checkpointing=True, and False further down in a script: it is unknown which of them is meant.
 static bool is_turned_off(const reader *r, const decision *d, const plim_key *key,
                           const plim_setting *setting) {
   const plim_setting *before = d->reading.setting;
@@ -138,8 +140,8 @@ static bool is_turned_off(const reader *r, const decision *d, const plim_key *ke
 
 static bool is_argument(const plim_setting *setting) { return strstr(setting->key, ".--") != NULL; }
 
-// The default of a script's argument and something else say the same: a command that gives the argument makes it
-// unclear. Returns what was read before; NULL: it is no such pair.
+// The default of a script's argument equals another setting: if a command sets the argument, the knob becomes unclear.
+// Returns the setting that was read before; NULL if it is not such a pair.
 static const plim_setting *replaced_default(const reader *r, const decision *d,
                                             const plim_setting *setting, const plim_value *value) {
   const plim_reading *now = &d->reading;
@@ -166,7 +168,7 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
     return;
   }
   if (t.force == PLIM_WEAK && d->force != PLIM_NOTHING) {
-    if (is_turned_off(r, d, key, setting)) say_twice(d, setting, &t.value);
+    if (is_turned_off(r, d, key, setting)) explain_contradiction(d, setting, &t.value);
     if (default_of) now->rival = setting;
     return;
   }
@@ -179,11 +181,13 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
       is_rival && setting->group && now->setting && now->setting->group != setting->group;
   if (is_rival && key->flags & PLIM_KEY_ADDS && now->value.kind == PLIM_VALUE_TEXT)
     join(r, d, &t.value);
-  else if (is_of_other_command && now->key == key && !is_same) say_twice(d, setting, &t.value);
+  else if (is_of_other_command && now->key == key && !is_same)
+    explain_contradiction(d, setting, &t.value);
   else if (is_rival && is_direct(key) && is_direct(now->key) && !is_same && !is_last &&
            !(key->flags & PLIM_KEY_OLD))
-    say_twice(d, setting, &t.value);
-  else if (is_rival && is_same && setting->is_faint && now->setting->is_faint) say_both(d, setting);
+    explain_contradiction(d, setting, &t.value);
+  else if (is_rival && is_same && setting->is_faint && now->setting->is_faint)
+    explain_ambiguity(d, setting);
   else take(d, key, setting, t);
   if (default_of && now->setting == setting) now->rival = default_of;
 }
@@ -211,7 +215,7 @@ static bool resolve_items(reader *r, decision *d, const plim_key *key, bool is_n
   return true;
 }
 
-// The same command has the flag again, in another spelling. `search` goes on behind it.
+// The same command has the flag again, in another spelling. `search` goes on after it.
 static bool is_given_again(const plim_settings *s, const plim_setting *flag,
                            plim_key_search search) {
   size_t i = flag->group && flag->key[0] == '-' ? plim_key_search_next(&search) : SIZE_MAX;
@@ -220,7 +224,7 @@ static bool is_given_again(const plim_settings *s, const plim_setting *flag,
   return false;
 }
 
-// What stands beside an evaluation does not count where the same key stands elsewhere too.
+// A setting next to an evaluation is ignored if the same key also occurs elsewhere.
 static bool has_training_row(const reader *r, const plim_key *key, bool is_nested) {
   plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
   for (size_t i; (i = plim_key_search_next(&search)) != SIZE_MAX;) {
@@ -230,7 +234,7 @@ static bool has_training_row(const reader *r, const plim_key *key, bool is_neste
   return false;
 }
 
-// The other branch says the same. It stands nearby; one that is further away than that is not looked for.
+// Whether the other branch sets the same value. Only nearby settings are searched.
 static bool has_parallel(reader *r, const plim_key *key, bool is_nested,
                          const plim_setting *setting, const plim_token *t) {
   size_t at = (size_t)(setting - r->s->at.at);
@@ -245,7 +249,7 @@ static bool has_parallel(reader *r, const plim_key *key, bool is_nested,
   return false;
 }
 
-// What may not run leaves the knob open; a model is loaded in any case.
+// A setting that may not run leaves the knob undecided, except for the model, which is always loaded.
 static void resolve_setting(reader *r, decision *d, const plim_key *key, bool is_nested,
                             const plim_setting *setting) {
   bool is_by_name = key->key[strlen(key->key) - 1] == '*'; // whatever it says
@@ -258,8 +262,8 @@ static void resolve_setting(reader *r, decision *d, const plim_key *key, bool is
   else if (!d->is_open) d->is_open = true, d->unreadable = setting, d->unreadable_key = key;
 }
 
-// All settings with the row's key: the last of equal keys; different keys must agree. False if there
-// is none.
+// Reads all settings with the row's key: the last of equal keys takes effect, and different keys must agree. False if
+// there is none.
 static bool resolve_row(reader *r, decision *d, const plim_key *key, bool is_nested) {
   bool is_there = false, has_training = has_training_row(r, key, is_nested);
   plim_key_search search = plim_key_index_search(&r->names, key->key, is_nested);
@@ -288,7 +292,7 @@ static void assume(decision *d, const plim_key *key) {
       (plim_reading){.origin = PLIM_DEFAULTED, .value = plim_token_of(key->otherwise).value};
 }
 
-// What a late row says by its absence: it changes the value, not who said it.
+// Applies the default of a PLIM_KEY_LAST row whose key is absent: it changes the value, but not the deciding setting.
 static void assume_late(decision *d, const plim_key *key) {
   plim_value value = plim_token_of(key->otherwise).value;
   if (!key->applies_to) {
@@ -304,7 +308,7 @@ static bool is_about(const plim_key *key, plim_knob knob, plim_format format) {
   return key->knob == knob && (!key->formats || key->formats & 1u << format);
 }
 
-// Whether the table has something to say about the knob.
+// Whether the table has a row for the knob.
 static bool resolve_table(reader *r, const plim_key *keys, bool is_nested, plim_knob knob,
                           decision *d) {
   bool is_there = false, is_vaguely_there = false;
@@ -347,8 +351,8 @@ static bool is_conversion(const char *text, const char *open) {
   return false;
 }
 
-// cfg.train.batch_size, cfg["batch_size"], int(cfg.get("batch_size", 8)), ${batch_size}: where the name ends that it
-// hands on; NULL: it is no such expression.
+// cfg.train.batch_size, cfg["batch_size"], int(cfg.get("batch_size", 8)), ${batch_size}: the end of the name whose value
+// the expression passes on; NULL if it is not such an expression.
 static const char *end_of_reference(const char *text) {
   const char *at = text;
   int calls = 0;
@@ -384,12 +388,12 @@ bool plim_reading_explains(const plim_reading *reading, const plim_setting *comp
   return is_whole && strncasecmp(end - size, name, size) == 0;
 }
 
-// A computed value is in force, unless it is computed from the one that was read.
+// A computed value takes effect unless it is computed from the one that was read.
 static plim_reading decide(const reader *r, decision *d) {
   bool is_read = d->reading.origin == PLIM_EXPLICIT && d->reading.setting;
   bool is_explained = is_read && d->unreadable && plim_reading_explains(&d->reading, d->unreadable);
   if (d->is_open || (d->unreadable && !is_explained))
-    say_unreadable(r->s, d->unreadable, d->unreadable_key, &d->reading);
+    explain_unreadable(r->s, d->unreadable, d->unreadable_key, &d->reading);
   return d->reading;
 }
 
@@ -433,7 +437,7 @@ static bool is_row_of(const reader *r, plim_dialect dialect, plim_knob knob,
   return false;
 }
 
-// The call has it by its name: it cannot be in the rest as well.
+// Whether the call also sets the knob with a keyword argument: then it cannot be among the unpacked arguments.
 static bool is_given_beside(const reader *r, plim_dialect dialect, plim_knob knob,
                             const plim_setting *rest) {
   size_t size = strlen(rest->key) - 2; // with its dot, without the two stars
@@ -445,7 +449,7 @@ static bool is_given_beside(const reader *r, plim_dialect dialect, plim_knob kno
   return false;
 }
 
-// TrainingArguments(**config): the knob may be in there.
+// TrainingArguments(**config): `config` may set the knob.
 static void doubt_rest(const reader *r, plim_dialect dialect, plim_knob knob, plim_reading *out) {
   for (size_t i = 0; r->has_rest && i < r->s->at.len; i++) {
     const plim_setting *rest = &r->s->at.at[i];
@@ -454,7 +458,8 @@ static void doubt_rest(const reader *r, plim_dialect dialect, plim_knob knob, pl
     if (!plim_rest_gives(rest, dialect, knob) || is_given_beside(r, dialect, knob, rest)) continue;
     *out = (plim_reading){
         .origin = PLIM_UNCLEAR, .setting = rest, .key = &plim_natural_keys[knob], .is_fixed = true};
-    snprintf(out->why, sizeof out->why, "%.*s (line %d) may get it from %.80s, which is not known",
+    snprintf(out->why, sizeof out->why,
+             "%.*s (line %d) may get it from %.80s, whose content is unknown",
              (int)(strlen(rest->key) - 3), rest->key, rest->line, rest->value.text);
     return;
   }
@@ -462,20 +467,23 @@ static void doubt_rest(const reader *r, plim_dialect dialect, plim_knob knob, pl
 
 // ---- what must not change ---------------------------------------------------------------------------
 
-// A setting that binds a knob: above `limit`, or true.
+// A setting that forbids changing a knob if it is above `limit`, or true.
 static const struct {
   const char *key;
   int64_t limit;
   plim_knob knob;
   const char *reason;
-} bonds[] = {
-    {"context_parallel_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 where a sequence is split"},
-    {"cp_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 where a sequence is split"},
+} restrictions[] = {
+    {"context_parallel_size", 1, PLIM_KNOB_MICRO_BATCH,
+     "must be 1 when sequences are split across GPUs"},
+    {"cp_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 when sequences are split across GPUs"},
     {"optimizer_in_bwd", 0, PLIM_KNOB_ACCUMULATE,
-     "must be 1 where the optimizer steps in backward"},
-    {"pipeline_model_parallel_size", 1, PLIM_KNOB_MICRO_BATCH, "a pipeline's schedule rests on it"},
-    {"pipeline_model_parallel_size", 1, PLIM_KNOB_ACCUMULATE, "a pipeline's schedule rests on it"},
-    {"auto_find_batch_size", 0, PLIM_KNOB_MICRO_BATCH, "Trainer changes it by itself"},
+     "must be 1 when the optimizer steps during backward"},
+    {"pipeline_model_parallel_size", 1, PLIM_KNOB_MICRO_BATCH,
+     "the pipeline schedule depends on it"},
+    {"pipeline_model_parallel_size", 1, PLIM_KNOB_ACCUMULATE,
+     "the pipeline schedule depends on it"},
+    {"auto_find_batch_size", 0, PLIM_KNOB_MICRO_BATCH, "Trainer changes it automatically"},
 };
 
 static bool exceeds(const plim_value *value, int64_t limit) {
@@ -492,14 +500,14 @@ static void fix(plim_reading *reading, const char *reason, const char *source) {
   snprintf(reading->why, sizeof reading->why, "%.100s (%.110s)", reason, source);
 }
 
-static void apply_bonds(reader *r, plim_recipe_file *out) {
+static void apply_restrictions(reader *r, plim_recipe_file *out) {
   bool is_nested = plim_dialect_table[out->dialect].is_nested;
-  for (size_t i = 0; i < sizeof bonds / sizeof *bonds; i++) {
-    plim_key_search search = plim_key_index_search(&r->names, bonds[i].key, is_nested);
+  for (size_t i = 0; i < sizeof restrictions / sizeof *restrictions; i++) {
+    plim_key_search search = plim_key_index_search(&r->names, restrictions[i].key, is_nested);
     for (size_t k; (k = plim_key_search_next(&search)) != SIZE_MAX;) {
       const plim_setting *setting = &r->s->at.at[k];
-      if (exceeds(&setting->value, bonds[i].limit))
-        fix(&out->knobs[bonds[i].knob], bonds[i].reason, setting->key);
+      if (exceeds(&setting->value, restrictions[i].limit))
+        fix(&out->knobs[restrictions[i].knob], restrictions[i].reason, setting->key);
     }
   }
 }
@@ -530,7 +538,7 @@ plim_err plim_recipe_file_read(plim_settings *s, plim_dialect dialect, plim_reci
     resolve_knob(&r, dialect, (plim_knob)i, &out->knobs[i]);
     doubt_rest(&r, dialect, (plim_knob)i, &out->knobs[i]);
   }
-  if (!err) apply_bonds(&r, out);
+  if (!err) apply_restrictions(&r, out);
   apply_locks(s, out);
   plim_key_index_free(&r.names);
   return !err && s->has_failed ? plim_fail(error, PLIM_ERR_NOMEM, "out of memory") : err;
@@ -551,12 +559,12 @@ plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const pl
 
 const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_file *recipe) {
   if (plim_dialect_table[recipe->dialect].is_part)
-    return "it says how a run is started, not what is trained";
+    return "it configures how a run is launched, not what is trained";
   bool is_home = recipe->dialect == PLIM_DIALECT_HOME;
   if (is_home && recipe->knobs[PLIM_KNOB_MICRO_BATCH].origin == PLIM_ABSENT)
-    return "it sets no batch size under a name that is known";
+    return "it sets no batch size under any name that plimsoll knows";
   bool is_tune = recipe->dialect == PLIM_DIALECT_TORCHTUNE;
   if (is_tune && !plim_settings_find(s, "optimizer._component_"))
-    return "it has no optimizer: it does not train";
+    return "it configures no optimizer, so it does not train";
   return NULL;
 }

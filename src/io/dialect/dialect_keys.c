@@ -1,5 +1,5 @@
-// The keys of each dialect, one row per key. Defaults are those of the ecosystems' own sources: of
-// transformers 5, and of the others in 2026.
+// The keys of each dialect, one row per key. The defaults come from the source code of the frameworks: transformers 5, and
+// the versions of 2026 of the others.
 #include "dialect.h"
 #include "value_aliases.h"
 
@@ -289,7 +289,7 @@ static const plim_key sentence[] = {
   NONE,
 };
 
-// 4-bit weights and offloaded checkpoints are what one gets without asking.
+// 4-bit weights and offloaded checkpoints are the defaults.
 static const plim_key unsloth[] = {
   NUMBER("from_pretrained.max_seq_length", SEQUENCE, "2048"),
   NUMBER("max_seq_length", SEQUENCE, NULL),
@@ -329,7 +329,7 @@ static const plim_key accelerate[] = {
   NONE,
 };
 
-// "auto" says nothing: it follows TrainingArguments.
+// "auto" sets nothing: the value of TrainingArguments is used.
 static const plim_key deepspeed[] = {
   NUMBER("train_micro_batch_size_per_gpu", MICRO_BATCH, NULL, AGREES),
   NUMBER("gradient_accumulation_steps", ACCUMULATE, NULL, AGREES),
@@ -748,7 +748,7 @@ static const plim_key_set llama_factory_sets[] = {
   {0},
 };
 
-// What one optimizer takes another refuses.
+// One optimizer may not accept the arguments of another.
 static const plim_key_set torchtune_sets[] = {
   TOGETHER(OPTIMIZER, "optimizer._component_,optimizer.fused,optimizer.foreach"),
   {0},

@@ -1,4 +1,4 @@
-// What tells the dialects apart.
+// The keys that indicate each dialect, with their points.
 #include "dialect.h"
 
 #define PYTHON (1u << PLIM_FORMAT_PYTHON)

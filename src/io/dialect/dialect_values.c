@@ -18,7 +18,7 @@ static bool is_number(const plim_value *value) {
   return value->kind == PLIM_VALUE_INTEGER || value->kind == PLIM_VALUE_REAL;
 }
 
-// One factor; moves *at behind it and the spaces after it.
+// One factor; moves *at after it and the spaces after it.
 static bool read_factor(const char **at, double *out) {
   char digits[48];
   size_t used = 0;
@@ -179,7 +179,7 @@ static bool is_chosen(const plim_setting *setting) {
   return (setting->chooses || setting->reference) && setting->computed.kind != PLIM_VALUE_NULL;
 }
 
-// None is no batch: either a command gives it, or it is not known.
+// None is no batch: either a command gives it, or it is unknown.
 static bool must_be_given(const plim_key *key, const plim_setting *setting) {
   return setting->is_open &&
          (key->knob == PLIM_KNOB_MICRO_BATCH || key->knob == PLIM_KNOB_ACCUMULATE ||

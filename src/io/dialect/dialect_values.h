@@ -1,10 +1,10 @@
-// Values of files as values of knobs, and back.
+// Converts values of files to values of knobs, and back.
 #ifndef PLIM_IO_DIALECT_VALUES_H
 #define PLIM_IO_DIALECT_VALUES_H
 
 #include "dialect.h"
 
-// How much a row says: nothing, something that others may replace, or its word.
+// How strongly a row sets its knob: not at all, as a default that other rows may override, or definitely.
 typedef enum { PLIM_NOTHING, PLIM_WEAK, PLIM_STRONG, PLIM_UNREADABLE } plim_force;
 
 typedef struct {
@@ -12,14 +12,13 @@ typedef struct {
   plim_value value; // its text is static, or kept by the settings
 } plim_token;
 
-// What a setting says, read as the row has it. Memory that ran out reads as NOTHING; callers that
-// care look at s->strings.
+// Reads a setting with a row. Returns NOTHING if memory runs out; callers that need to know check s->strings.
 plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setting *setting);
 
-// A value with which the row says nothing, or only weakly; false if it has none.
+// A value with which the row does not set the knob, or only weakly; false if there is none.
 bool plim_key_silence(const plim_key *key, plim_value *out);
 
-// A knob's word: "4", "0.05", "on", "?off", "-".
+// Parses a word of plim_word.knob: "4", "0.05", "on", "?off", "-".
 plim_token plim_token_of(const char *word);
 
 // The number in a text, or the product of several: "8", "5 * 8". False if there is none.

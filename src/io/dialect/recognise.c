@@ -1,4 +1,4 @@
-// Which dialect a file is in: points for its keys.
+// Recognises the dialect of a file by the points of its keys.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -8,7 +8,7 @@
 
 enum {
   ENOUGH = 3, // points
-  LEAD = 2,   // over the next: less is a guess
+  LEAD = 2,   // points ahead of the second; less would be a guess
   SHOWN = 4   // keys in the reason
 };
 
@@ -50,13 +50,13 @@ static int with_bases(const score *x, plim_dialect dialect) {
   return points;
 }
 
-// A dialect that builds on others also has their points, once it has some of its own.
+// A dialect that is based on another one also gets its points, if it has some of its own.
 static int total(const score *x, int dialect) {
   int points = x->points[dialect];
   return points >= LEAD ? with_bases(x, (plim_dialect)dialect) : points;
 }
 
-static void say_why(const score *x, plim_dialect dialect, char *reason, size_t size) {
+static void explain_recognition(const score *x, plim_dialect dialect, char *reason, size_t size) {
   size_t used = 0;
   int shown = 0;
   *reason = 0;
@@ -90,8 +90,8 @@ static void fall_back(const plim_key_index *names, plim_recognition *out) {
   bool is_home = has_home_key(names);
   out->dialect = is_home ? PLIM_DIALECT_HOME : PLIM_DIALECTS;
   snprintf(out->reason, sizeof out->reason, "%s",
-           is_home ? "no ecosystem's, but some of its keys have usual names"
-                   : "no key of a training configuration was found in it");
+           is_home ? "it belongs to no known framework, but some of its keys have common names"
+                   : "it contains no key of a training configuration");
 }
 
 static void recognise(const plim_settings *s, const plim_key_index *names, plim_recognition *out) {
@@ -106,11 +106,11 @@ static void recognise(const plim_settings *s, const plim_key_index *names, plim_
     fall_back(names, out);
   } else if (total(&x, best) - total(&x, second) < LEAD && total(&x, second) >= ENOUGH) {
     out->rival = (plim_dialect)second;
-    snprintf(out->reason, sizeof out->reason, "it could be %s's or %s's",
+    snprintf(out->reason, sizeof out->reason, "it could be a configuration of %s or of %s",
              plim_dialect_table[best].name, plim_dialect_table[second].name);
   } else {
     out->dialect = (plim_dialect)best;
-    say_why(&x, out->dialect, out->reason, sizeof out->reason);
+    explain_recognition(&x, out->dialect, out->reason, sizeof out->reason);
   }
 }
 

@@ -1,4 +1,4 @@
-// The words that files use for the values of knobs; several dialects share them.
+// The words that files use for the values of knobs, shared by several dialects.
 #ifndef PLIM_IO_VALUE_ALIASES_H
 #define PLIM_IO_VALUE_ALIASES_H
 

@@ -1,13 +1,13 @@
-// The formats that are read and edited, and which of them a file has.
+// Recognises the format of a file (YAML, JSON, TOML, Python, shell, Dockerfile) and reads its settings.
 #ifndef PLIM_IO_FORMATS_H
 #define PLIM_IO_FORMATS_H
 
 #include "settings.h"
 
-// By the file's name, then by its content. False if it is none of them.
+// Finds the format by the file's name, then by its content. Returns false if it is none of these formats.
 bool plim_format_of(const char *path, const char *text, size_t size, plim_format *out);
 
-// Text that is not of the format is refused with error->byte.
+// Reads the settings of a text. If the text is not valid in this format, it fails with error->byte set.
 plim_err plim_settings_read(plim_format format, const char *text, size_t size, plim_settings *out,
                             plim_error *error);
 #endif

@@ -28,7 +28,7 @@ static bool ends_with(const char *text, const char *end) {
   return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-// What a class is called by its last words, in the order they are tried.
+// Endings of class names, in the order in which they are tried.
 static const struct {
   const char *end;
   plim_head head;
@@ -44,14 +44,15 @@ static const struct {
 };
 
 static plim_err refuse_head(const plim_config *c, const char *name, plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                           "architectures names %.64s, whose head has no program here", name);
-  plim_error_hint(error, "known for %s: %s", c->family->model_type,
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                "architectures names %.64s, and that model head is not supported yet", name);
+  plim_error_hint(error, "supported for %s: %s", c->family->model_type,
                   c->family->is_encoder ? "...ForMaskedLM, ...Model" : "...ForCausalLM");
   return err;
 }
 
-// An encoder has the head its class names; every other family has a program for one head alone.
+// An encoder has the head that its class names; for every other family only one head is supported.
 static plim_err read_head(const json_t *root, plim_model_source *out, plim_error *error) {
   plim_config *c = &out->config;
   const char *name = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
@@ -64,10 +65,11 @@ static plim_err read_head(const json_t *root, plim_model_source *out, plim_error
   if (!fits && !is_bare) return refuse_head(c, name, error);
   if (c->family->is_encoder && fits) c->head = heads[i].head;
   if (fits && heads[i].is_exact) return PLIM_OK;
-  const char *taken_for = c->head == PLIM_HEAD_CAUSAL   ? "language model with its head"
+  const char *taken_for = c->head == PLIM_HEAD_CAUSAL
+                              ? "language model with a language-modelling head"
                           : c->head == PLIM_HEAD_MASKED ? "masked language model"
                                                         : "bare encoder";
-  snprintf(out->note, sizeof out->note, "%.64s is taken for a %s", name, taken_for);
+  snprintf(out->note, sizeof out->note, "%.64s is treated as a %s", name, taken_for);
   return PLIM_OK;
 }
 
@@ -104,17 +106,17 @@ static void read_quantization(const json_t *root, plim_model_source *out) {
   out->quantized_bits = bits_of(quantization);
 }
 
-// Models that see or hear keep the language model's keys one level down.
+// Multimodal models have the keys of the language model one level down.
 static plim_err refuse_nested(const json_t *root, plim_error *error) {
   static const char *const parts[] = {"text_config",   "llm_config",     "language_config",
                                       "vision_config", "thinker_config", "audio_config"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     if (!json_is_object(json_object_get(root, parts[i]))) continue;
-    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                             "model_type \"%.64s\" is a model of several parts (%s), which has no "
-                             "program here",
-                             text_of(root, "model_type"), parts[i]);
-    plim_error_hint(error, "a language model alone can be planned for");
+    plim_err err = plim_fail(
+        error, PLIM_ERR_UNSUPPORTED,
+        "model_type \"%.64s\" is a multimodal model (it has %s), which is not supported yet",
+        text_of(root, "model_type"), parts[i]);
+    plim_error_hint(error, "give the config.json of a text-only language model");
     return err;
   }
   return PLIM_OK;
@@ -146,7 +148,7 @@ static plim_err read_object(plim_config *c, json_t *object, plim_error *error) {
   return err;
 }
 
-// The parameters of the rotation are an object of their own: its keys count as if they were outside.
+// The parameters of rotary positions are in a nested object; its keys are read like those of the root.
 static plim_err read_keys(json_t *root, plim_model_source *out, plim_error *error) {
   static const char *const rotations[] = {"rope_scaling", "rope_parameters"};
   plim_err err = read_object(&out->config, root, error);
@@ -162,8 +164,9 @@ static plim_err read_root(json_t *root, plim_model_source *out, plim_error *erro
   if (err) return err;
   const char *model_type = text_of(root, "model_type");
   if (!*model_type) {
-    err = plim_fail(error, PLIM_ERR_PARSE, "there is no model_type in it");
-    plim_error_hint(error, "transformers' config.json has one, such as \"model_type\": \"llama\"");
+    err = plim_fail(error, PLIM_ERR_PARSE, "the configuration has no model_type");
+    plim_error_hint(error,
+                    "a config.json of transformers sets it, for example \"model_type\": \"llama\"");
     return err;
   }
   err = plim_config_init(&out->config, model_type, error);
@@ -176,7 +179,7 @@ static plim_err read_root(json_t *root, plim_model_source *out, plim_error *erro
   return PLIM_OK;
 }
 
-// Python's json writes and reads these words, where other readers stop.
+// Python's json module reads and writes these words, but they are not valid JSON.
 static bool is_near_nan(const char *text, size_t size, int position) {
   static const char *const words[] = {"NaN", "Infinity"};
   enum { NEAR = 12 };
@@ -192,20 +195,22 @@ plim_err plim_model_config_parse(const char *text, size_t size, plim_model_sourc
                                  plim_error *error) {
   *out = (plim_model_source){.dtype = PLIM_DTYPE_COUNT};
   json_error_t why;
-  // Whole numbers as reals: one too long for 64 bits is then too large, not a broken file.
+  // Integers are read as reals: one that exceeds 64 bits is then reported as too large, not as invalid JSON.
   json_t *root = json_loadb(text, size, JSON_DECODE_INT_AS_REAL, &why);
   plim_err err;
   if (!root && is_near_nan(text, size, why.position)) {
     err = plim_fail(error, PLIM_ERR_PARSE,
-                    "line %d has NaN or Infinity, which Python writes and JSON does not have",
+                    "line %d contains NaN or Infinity, which Python writes but JSON does not allow",
                     why.line);
-    plim_error_hint(error, "write a number there, or null");
+    plim_error_hint(error, "replace it with a number or null");
     plim_error_at(error, why.position > 0 ? (uint64_t)why.position : 0);
   } else if (!root) {
-    err = plim_fail(error, PLIM_ERR_PARSE, "this is not JSON: line %d, %.160s", why.line, why.text);
+    err = plim_fail(error, PLIM_ERR_PARSE, "this is not valid JSON: line %d, %.160s", why.line,
+                    why.text);
     plim_error_at(error, why.position > 0 ? (uint64_t)why.position : 0);
   } else if (!json_is_object(root)) {
-    err = plim_fail(error, PLIM_ERR_PARSE, "this is no configuration: not a JSON object");
+    err = plim_fail(error, PLIM_ERR_PARSE,
+                    "this is not a model configuration: it must be a JSON object");
   } else {
     err = read_root(root, out, error);
   }
@@ -234,7 +239,8 @@ plim_err plim_model_config_read(const char *path, plim_model_source *out, plim_e
   }
   plim_err err = plim_text_file_read(path, MAX_CONFIG_BYTES, &text, &size, error);
   if (err) {
-    plim_error_hint(error, "give a model's config.json, or the folder it is in");
+    plim_error_hint(error,
+                    "give the path of a model's config.json, or of the folder that contains it");
     return err;
   }
   err = plim_model_config_parse(text, size, out, error);
@@ -256,7 +262,7 @@ bool plim_model_is_shape(const char *what) {
   return strncmp(what, start, sizeof start - 1) == 0;
 }
 
-// A number under a key that no configuration has is a slip.
+// A number with an unknown key is a typing error.
 static plim_err check_pair(const char *at, size_t size, plim_error *error) {
   char key[SHAPE_WORD_BYTES];
   size_t name = strcspn(at, "= ");
@@ -264,11 +270,12 @@ static plim_err check_pair(const char *at, size_t size, plim_error *error) {
   snprintf(key, sizeof key, "%.*s", (int)(name < sizeof key ? name : sizeof key - 1), at);
   bool is_number = is_pair && at[name + 1] >= '0' && at[name + 1] <= '9';
   if (is_pair && (!is_number || plim_config_is_number(key))) return PLIM_OK;
-  plim_err err = plim_fail(
-      error, PLIM_ERR_ARGUMENT,
-      is_pair ? "no model's configuration has the key %s" : "\"%s\" is no KEY=VALUE", key);
-  plim_error_hint(error, "the keys of a config.json, one blank between: --model \"model_type=llama "
-                         "hidden_size=2048\"");
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           is_pair ? "%s is not a key of any model configuration"
+                                   : "\"%s\" is not of the form KEY=VALUE",
+                           key);
+  plim_error_hint(error, "give keys of a config.json separated by spaces: --model "
+                         "\"model_type=llama hidden_size=2048\"");
   return err;
 }
 
@@ -292,16 +299,16 @@ static plim_err refuse_several(const char *what, const plim_catalogue_model *con
   char list[192];
   plim_suggest_list(names, count, LISTED, list, sizeof list);
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "\"%.64s\" could be %s", what, list);
-  plim_error_hint(error, "plimsoll help models lists them, or give the path of a config.json");
+  plim_error_hint(error, "plimsoll help models lists the names; or give the path of a config.json");
   return err;
 }
 
-// A mirror, or a folder that is not here: by its name alone.
+// A mirror, or a folder that does not exist here: recognised by its name alone.
 static plim_err from_namesake(const char *what, const plim_catalogue_model *model,
                               plim_model_source *out, plim_error *error) {
   plim_err err = from_catalogue(model, out, error);
-  snprintf(out->note, sizeof out->note, "%.80s is taken for %.64s, by its name%s", what, model->id,
-           plim_model_is_path(what) ? ": it is not here" : "");
+  snprintf(out->note, sizeof out->note, "assuming %.80s is %.64s, by its name%s", what, model->id,
+           plim_model_is_path(what) ? " (path not found)" : "");
   if (plim_model_is_quantized(what)) {
     snprintf(out->quantization, sizeof out->quantization, "bitsandbytes");
     out->quantized_bits = 4;
@@ -312,28 +319,30 @@ static plim_err from_namesake(const char *what, const plim_catalogue_model *mode
 
 static plim_err refuse_unknown(const char *what, plim_error *error) {
   const char *close = plim_catalogue_suggest(what);
-  if (close && !plim_model_has_digits(close, what)) close = NULL; // another model, no slip
+  if (close && !plim_model_has_digits(close, what))
+    close = NULL; // another model, not a typing error
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT, "no model is called \"%.96s\"%s%s%s", what,
                 close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
   if (plim_model_is_path(what))
-    plim_error_hint(error, "it is not here: give the folder with its config.json, or --model NAME");
+    plim_error_hint(error, "this path does not exist here: give the folder that contains its "
+                           "config.json, or --model NAME");
   else if (strchr(what, '/'))
     plim_error_hint(error,
-                    "download its configuration, hf download %.96s config.json, or give the "
+                    "download its configuration with `hf download %.96s config.json`, or give the "
                     "path of a config.json",
                     what);
   else
-    plim_error_hint(error, "give the path of a config.json, or of the folder it is in; plimsoll "
-                           "help models lists the names");
+    plim_error_hint(error, "give the path of a config.json or of the folder that contains it; "
+                           "plimsoll help models lists the names");
   return err;
 }
 
 static plim_err refuse_family(const char *what, const char *family, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                           "%.96s is of a family that is not followed: %s", what, family);
-  plim_error_hint(error, "plimsoll help models lists those that are; of others, record a snapshot "
-                         "and plimsoll replay it");
+                           "the architecture of %.96s is not supported yet: %s", what, family);
+  plim_error_hint(error, "plimsoll help models lists the supported ones; for any other, record a "
+                         "snapshot and analyse it with plimsoll replay");
   return err;
 }
 
@@ -353,7 +362,7 @@ static bool could_be_several(const char *what) {
   return plim_catalogue_candidates(what, found) > 1;
 }
 
-// A snapshot may hold a few files only; without config.json it says nothing.
+// A snapshot of the cache may contain only some files; without config.json it is not usable.
 static bool in_cache(const char *id, char path[PLIM_PATH_BYTES]) {
   char folder[PLIM_PATH_BYTES];
   return plim_hub_snapshot(id, folder) && plim_path_join(path, folder, "config.json") &&

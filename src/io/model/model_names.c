@@ -9,7 +9,7 @@ enum { NAME_BYTES = 160 };
 
 // ---- mirrors and folders ----------------------------------------------------------------------------
 
-// What people call the folders that models lie in.
+// Common names of folders that contain models.
 static bool is_folder_name(const char *what, size_t size) {
   static const char *const names[] = {"models",  "checkpoints", "ckpts",   "saves",
                                       "outputs", "output",      "weights", "results"};
@@ -37,7 +37,7 @@ static bool last_part(const char *what, char out[NAME_BYTES]) {
   return true;
 }
 
-// Cuts how a copy is stored, or when it was made, off its name: neither changes its shapes.
+// Removes the storage format and the date from a name: neither changes the shapes of the model.
 static bool cut_ending(char *name) {
   static const char *const endings[] = {"-fp16", "-bf16", "-bnb-4bit", "-4bit", "-unsloth"};
   size_t size = strlen(name);

@@ -1,28 +1,29 @@
-// Models under other names than their own: mirrors, local folders, builders.
+// Recognises models by names that are not in the catalogue: mirrors, local folders, builder functions.
 #ifndef PLIM_IO_MODEL_NAMES_H
 #define PLIM_IO_MODEL_NAMES_H
 
 #include "catalogue.h"
 
-// The model of the catalogue that a mirror's id or a folder is called after: "unsloth/Llama-3.2-1B",
-// "/tmp/gemma-2-2b/", "models/Qwen3-4B-Instruct-2507", "x/llama-3-70b-fp16". NULL: none.
+// The model of the catalogue that a mirror or a folder is named after: "unsloth/Llama-3.2-1B", "/tmp/gemma-2-2b/",
+// "models/Qwen3-4B-Instruct-2507", "x/llama-3-70b-fp16". NULL if there is none.
 const plim_catalogue_model *plim_model_called(const char *what);
 
-// Whether a text that a key called "model" has is a model of transformers: an id of the hub, or a name that
-// is known. Classes ("nets.Encoder"), groups of Hydra's ("llama") and files are not.
+// Whether the value of a key called "model" is a model of transformers: an id of the hub, or a known name. Classes
+// ("nets.Encoder"), config groups of Hydra ("llama") and files are not.
 bool plim_model_is_meant(const char *text);
 
-// Whether it names a place on a disk, and not on the hub.
+// Whether it is a path on disk, not an id of the hub.
 bool plim_model_is_path(const char *what);
 
-// Whether the name says that it is stored in 4 bits: "-bnb-4bit".
+// Whether the name shows that the weights are stored in 4 bits: "-bnb-4bit".
 bool plim_model_is_quantized(const char *what);
 
-// Whether `name` begins with the digits that `typed` has: versions and sizes are no slips.
+// Whether the digits of `name` begin with the digits of `typed`. A different version or size is another model, not a
+// typing error.
 bool plim_model_has_digits(const char *name, const char *typed);
 
-// The model a function of torchtune builds: "torchtune.models.llama3_1.lora_llama3_1_8b" is
-// "llama3.1-8b". False if it is no such function, or builds any size.
+// The model that a builder function of torchtune builds: "torchtune.models.llama3_1.lora_llama3_1_8b" builds
+// "llama3.1-8b". Returns false if it is not such a function, or if it can build any size.
 bool plim_model_of_builder(const char *function, char *out, size_t size);
 
 #endif

@@ -39,7 +39,7 @@ static size_t type_named(const char *name) {
   return i;
 }
 
-// False if the shape is none or has more elements than 64 bits count.
+// False if the shape is invalid or the number of elements exceeds 64 bits.
 static bool count_elements(const json_t *shape, uint64_t *count) {
   *count = 1;
   if (!json_is_array(shape)) return false;
@@ -89,14 +89,14 @@ static plim_err add_tensor(const char *name, const json_t *tensor, uint64_t data
   uint64_t elements, bytes, expected;
   if (type == TYPES)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                     "tensor \"%.96s\" has dtype \"%.32s\", which is not known", name,
+                     "tensor \"%.96s\" has the unknown dtype \"%.32s\"", name,
                      type_name ? type_name : "");
   if (!count_elements(json_object_get(tensor, "shape"), &elements))
-    return refuse_tensor(error, name, "has no shape that can be");
+    return refuse_tensor(error, name, "has an invalid shape");
   if (!read_span(json_object_get(tensor, "data_offsets"), data_bytes, &bytes))
-    return refuse_tensor(error, name, "lies outside the file");
+    return refuse_tensor(error, name, "has data_offsets that are not within the file");
   if (__builtin_mul_overflow(elements, (uint64_t)types[type].bytes, &expected) || expected != bytes)
-    return refuse_tensor(error, name, "is not as long as its shape says");
+    return refuse_tensor(error, name, "has a different size than its shape and dtype require");
   out->tensors++;
   out->elements += elements;
   out->bytes += bytes;
@@ -112,8 +112,8 @@ static json_t *load_object(const char *text, size_t size, plim_error *error) {
   json_error_t why;
   json_t *root = json_loadb(text, size, 0, &why);
   if (json_is_object(root)) return root;
-  plim_fail(error, PLIM_ERR_PARSE, "this is no JSON object: %.160s",
-            root ? "something else" : why.text);
+  plim_fail(error, PLIM_ERR_PARSE, "this is not a JSON object: %.160s",
+            root ? "it is another kind of JSON value" : why.text);
   if (error) plim_text_disarm(error->message);
   json_decref(root);
   return NULL;
@@ -130,7 +130,7 @@ plim_err plim_safetensors_add_header(const char *text, size_t size, uint64_t dat
   json_object_foreach(root, name, tensor) {
     if (strcmp(name, "__metadata__") != 0) err = add_tensor(name, tensor, data_bytes, out, error);
     if (!err && out->bytes - before > data_bytes)
-      err = refuse_tensor(error, name, "overlaps another");
+      err = refuse_tensor(error, name, "overlaps another tensor");
     if (err) break;
   }
   json_decref(root);
@@ -151,12 +151,12 @@ static plim_err read_header(FILE *in, uint64_t file_bytes, plim_safetensors *out
     return plim_fail(error, PLIM_ERR_PARSE, "the file ends before its header");
   uint64_t length = little_endian(length_bytes);
   if (length > MAX_HEADER_BYTES && length <= file_bytes - LENGTH_BYTES)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                     "the header has %llu bytes, more than the %d that are read",
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "the header has %llu bytes; at most %d are read",
                      (unsigned long long)length, MAX_HEADER_BYTES);
   if (length > file_bytes - LENGTH_BYTES)
     return plim_fail(error, PLIM_ERR_PARSE,
-                     "this is no safetensors file: a header of %llu bytes in %llu",
+                     "this is not a safetensors file: it declares a header of %llu bytes, but the "
+                     "file has %llu bytes",
                      (unsigned long long)length, (unsigned long long)file_bytes);
   char *text = malloc((size_t)length + 1);
   if (!text) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
@@ -204,11 +204,14 @@ static size_t list_shards(json_t *map, const char **shards) {
 static plim_err add_shards(const char *folder, const char *const *shards, size_t count,
                            plim_safetensors *out, plim_error *error) {
   char path[PLIM_PATH_BYTES];
-  if (count > MAX_SHARDS) return plim_fail(error, PLIM_ERR_PARSE, "it lists %zu files", count);
+  if (count > MAX_SHARDS)
+    return plim_fail(error, PLIM_ERR_PARSE,
+                     "it lists %zu files, which is more than a checkpoint can have", count);
   for (size_t i = 0; i < count; i++) {
     bool is_name = *shards[i] && shards[i][0] != '.' && !strchr(shards[i], '/');
     if (!is_name || !plim_path_join(path, folder, shards[i]))
-      return plim_fail(error, PLIM_ERR_PARSE, "weight_map names no file of this folder");
+      return plim_fail(error, PLIM_ERR_PARSE,
+                       "weight_map contains an entry that is not a file of this folder");
     plim_err err = add_file(path, out, error);
     if (err) return err;
   }
@@ -219,7 +222,7 @@ static plim_err add_index(const char *folder, json_t *index, plim_safetensors *o
                           plim_error *error) {
   json_t *map = json_object_get(index, "weight_map");
   size_t count = json_object_size(map);
-  if (!count) return plim_fail(error, PLIM_ERR_PARSE, "there is no weight_map in it");
+  if (!count) return plim_fail(error, PLIM_ERR_PARSE, "the index has no weight_map");
   const char **shards = malloc(count * sizeof *shards);
   if (!shards) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   plim_err err = add_shards(folder, shards, list_shards(map, shards), out, error);
@@ -248,7 +251,8 @@ plim_err plim_safetensors_read(const char *path, plim_safetensors *out, plim_err
     return add_file(inside, out, error);
   if (plim_path_join(inside, path, "model.safetensors.index.json") && plim_is_file(inside))
     return read_index(path, inside, out, error);
-  plim_fail(error, PLIM_ERR_IO, "there is no model.safetensors in it, nor its index");
+  plim_fail(error, PLIM_ERR_IO,
+            "the folder contains neither model.safetensors nor model.safetensors.index.json");
   return plim_error_file(error, PLIM_ERR_IO, path);
 }
 

@@ -1,5 +1,5 @@
-// Reads the headers of safetensors files: how many weights a checkpoint holds, and of which types. The
-// weights themselves are not read.
+// Reads the headers of safetensors files: how many weights a checkpoint contains, and their types. The weights themselves
+// are not read.
 #ifndef PLIM_IO_SAFETENSORS_H
 #define PLIM_IO_SAFETENSORS_H
 
@@ -19,20 +19,21 @@ typedef struct {
   uint64_t files, tensors;
   uint64_t elements, bytes; // of all tensors
   uint64_t elements_of[PLIM_SAFE_KINDS];
-  uint64_t head_elements;   // of the head; a tied one may be stored beside the embedding
-  uint64_t buffer_elements; // of masks and tables that are no parameters
+  uint64_t head_elements;   // of lm_head; a tied head may be stored in addition to the embedding
+  uint64_t buffer_elements; // of masks and tables, which are not parameters
 } plim_safetensors;
 
-// Reads a .safetensors file, or all of a model folder: model.safetensors, or the shards that
+// Reads a .safetensors file, or all files of a model folder: model.safetensors, or the shards that
 // model.safetensors.index.json lists.
 plim_err plim_safetensors_read(const char *path, plim_safetensors *out, plim_error *error);
 
-// Adds the tensors of one header. `data_bytes` is what follows it in the file; every tensor must lie in
-// there and be as long as its shape and type say.
+// Adds the tensors of one header. `data_bytes` is the size of the data after the header; every tensor must lie within it
+// and have the size that its shape and dtype require.
 plim_err plim_safetensors_add_header(const char *text, size_t size, uint64_t data_bytes,
                                      plim_safetensors *out, plim_error *error);
 
-// Whether a checkpoint holds exactly these parameters, buffers and a tied head stored twice aside.
+// Whether a checkpoint contains exactly this number of parameters, not counting buffers and a tied head that is stored
+// twice.
 bool plim_safetensors_holds(const plim_safetensors *s, uint64_t parameters);
 
 #endif

@@ -105,7 +105,7 @@ static plim_err add_default(const plim_settings *s, const plim_setting *setting,
   plim_err err = find_place(s, setting->key, "default", &reader, error);
   const plim_py_place *p = &reader.place;
   if (!err && (!p->is_found || p->last_end != setting->span.begin || p->unpacks_mapping)) {
-    err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s has no value that could be changed",
+    err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s has no value here that could be changed",
                     setting->key);
     plim_error_at(error, setting->span.begin);
   }
@@ -173,16 +173,16 @@ static plim_err refuse(const char *key, const char *why, plim_error *error) {
 static plim_err check_place(const plim_py_reader *r, const char *key, const char *part,
                             plim_error *error) {
   const plim_py_place *p = &r->place;
-  if (!p->is_found) return refuse(key, "there is no such call or dict literal", error);
-  if (p->is_uncertain) return refuse(key, "that dict may not be the one in force", error);
-  if (p->has_part) return refuse(key, "it is there already", error);
+  if (!p->is_found) return refuse(key, "the file has no such call or dict literal", error);
+  if (p->is_uncertain) return refuse(key, "that dict may not be the one that takes effect", error);
+  if (p->has_part) return refuse(key, "it is already set", error);
   if (!p->is_call) return PLIM_OK;
   if (plim_py_is_class(&r->names, r->wanted, strlen(r->wanted)))
-    return refuse(key, "that class has the fields it has", error);
+    return refuse(key, "the class does not declare this field", error);
   if (p->unpacks_mapping)
-    return refuse(key, "the call unpacks a mapping (**) that may hold it", error);
+    return refuse(key, "the call unpacks a mapping (**) that may already contain it", error);
   if (p->is_generator) return refuse(key, "the call's only argument is a generator", error);
-  return is_identifier(part) ? PLIM_OK : refuse(key, "that is no name for an argument", error);
+  return is_identifier(part) ? PLIM_OK : refuse(key, "it is not a valid argument name", error);
 }
 
 static plim_err insert_into(const plim_settings *s, const plim_py_reader *r, const char *key,
@@ -215,16 +215,15 @@ static plim_err check_insertion(const plim_settings *s, const char *key, const p
   if (!err) plim_settings_clear(&after);
   free(text);
   if (err == PLIM_ERR_NOMEM) return err;
-  return is_there ? PLIM_OK : refuse(key, "the text around it is not understood", error);
+  return is_there ? PLIM_OK : refuse(key, "plimsoll does not understand the code around it", error);
 }
 
 static plim_err insert(const plim_settings *s, const char *key, const plim_value *value,
                        plim_edit *out, plim_error *error) {
   size_t part = plim_key_last_part(key);
-  if (plim_settings_find(s, key)) return refuse(key, "it is there already", error);
-  if (!part) return refuse(key, "a new constant has no place that is surely right", error);
-  if (key[part] == '-')
-    return refuse(key, "a new argument has no place that is surely right", error);
+  if (plim_settings_find(s, key)) return refuse(key, "it is already set", error);
+  if (!part) return refuse(key, "there is no safe place for a new constant", error);
+  if (key[part] == '-') return refuse(key, "there is no safe place for a new argument", error);
   char *path = plim_copy_of(key, part - 1);
   if (!path) return plim_no_memory(error);
   plim_py_reader reader;
@@ -252,7 +251,7 @@ static size_t back_over_blanks(const plim_settings *s, size_t at) {
   return at;
 }
 
-// Back from behind a key: a name, a number, or a string on one line. `at` if it is something else.
+// Back from after a key: a name, a number, or a string on one line. `at` if it is something else.
 static size_t begin_of_key(const plim_settings *s, size_t at) {
   size_t begin = at;
   char quote = at ? s->text[at - 1] : 0;
@@ -286,7 +285,8 @@ static bool entry_of(const plim_settings *s, plim_span value, plim_span *out) {
 }
 
 static plim_err refuse_entry(const plim_setting *setting, plim_error *error) {
-  return plim_removal_refuse(setting, "it is no argument of a call and no item of a dict", error);
+  return plim_removal_refuse(setting, "it is neither an argument of a call nor an item of a dict",
+                             error);
 }
 
 // Constants are used elsewhere.

@@ -1,3 +1,4 @@
+// The editor of Python scripts: reads, changes, adds and removes settings.
 #ifndef PLIM_IO_EDIT_PYTHON_H
 #define PLIM_IO_EDIT_PYTHON_H
 

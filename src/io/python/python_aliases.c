@@ -1,4 +1,4 @@
-// Names for what a call makes: its arguments are read from them.
+// Names that hold the result of a call: their attributes are the arguments of the call.
 #include <string.h>
 
 #include "python_reader.h"

@@ -1,4 +1,4 @@
-// Calls that mean something of their own.
+// Reads calls with a special meaning: add_argument, os.environ.setdefault, dict and others.
 #include <stdio.h>
 #include <string.h>
 
@@ -156,7 +156,7 @@ static bool has_text(const plim_chars *chars, const char *text) {
   return chars->len == strlen(text) && memcmp(chars->at, text, chars->len) == 0;
 }
 
-// What argparse stores if nobody says otherwise; false if that is not known.
+// What argparse stores if nobody says otherwise; false if that is unknown.
 static bool value_without_default(const argument *a, plim_value *value) {
   bool is_true = has_text(&a->action, "store_true"), is_false = has_text(&a->action, "store_false");
   *value = (plim_value){.kind = is_true || is_false ? PLIM_VALUE_BOOL : PLIM_VALUE_NULL,

@@ -1,4 +1,4 @@
-// What changes behind its assignment and is not followed: it must not count as what was written.
+// Finds values that may change after their assignment in ways that are not analysed; they must not be read as literals.
 #include <stdlib.h>
 #include <string.h>
 

@@ -58,7 +58,7 @@ static bool fits(const plim_py_lexer *x, const plim_py_token *token, const part 
   return is_word && fits_name(p, text, size);
 }
 
-// Where the piece begins in a line, at this byte or behind; SIZE_MAX: nowhere.
+// Where the piece begins in a line, at this byte or after; SIZE_MAX: nowhere.
 static size_t find_in_line(const plim_py_lexer *x, const part *parts, size_t count, size_t from) {
   if (!x->tokens.len || is_import(x)) return SIZE_MAX;
   for (size_t i = 0; i + count <= x->tokens.len; i++) {
@@ -126,7 +126,7 @@ void plim_python_names(const char *text, size_t size, plim_python_each *each, vo
 
 // ---- imports ----------------------------------------------------------------------------------------
 
-// The module begins at this token: behind `import` or `from`, or behind a comma of `import`.
+// The module begins at this token: after `import` or `from`, or after a comma of `import`.
 static bool names_module(const plim_py_lexer *x, size_t i, const char *module, size_t size) {
   const plim_py_token *token = &x->tokens.at[i], *before = token - 1;
   bool is_next = before->kind == PLIM_PY_OPERATOR && before->what == ',';
@@ -154,7 +154,7 @@ bool plim_python_imports(const char *text, size_t size, const char *module) {
   return has;
 }
 
-// A dotted name as it would be written without blanks; returns the token behind it.
+// A dotted name as it would be written without blanks; returns the token after it.
 static size_t add_dotted(const plim_py_lexer *x, size_t i, plim_chars *out) {
   bool ok = true;
   for (; i < x->tokens.len && ok; i++) {

@@ -1,26 +1,27 @@
-// What a script's code has: calls, names, keyword arguments. Comments and strings are no code, and imports are asked
-// for by themselves.
+// Searches the code of a script for calls, names and keyword arguments. Comments and strings are not searched, and imports
+// have functions of their own.
 #ifndef PLIM_IO_PYTHON_CODE_H
 #define PLIM_IO_PYTHON_CODE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-// Where the code has a piece, token by token, at this byte or behind: "fully_shard(", "device_map=", "zero.Init(".
-// Names are compared whole; a * before or behind one stands for the rest of it: "*BatchNorm*". SIZE_MAX: nowhere.
+// Finds the first occurrence of a piece of code, token by token, from byte `from` on: "fully_shard(", "device_map=",
+// "zero.Init(". Names must match completely; a * before or after a name stands for the rest of it: "*BatchNorm*".
+// SIZE_MAX if there is none.
 size_t plim_python_find(const char *text, size_t size, const char *piece, size_t from);
 bool plim_python_has(const char *text, size_t size, const char *piece);
 
-// A name in the code that is no word of Python's.
+// A name in the code that is not a keyword of Python.
 typedef struct {
-  const char *text; // not 0-terminated, as all of these
+  const char *text; // none of these texts is 0-terminated
   size_t size;
-  const char *owner; // the name in front of its dot; NULL: none
+  const char *owner; // the name before its dot; NULL: none
   size_t owner_size;
   bool is_called, is_defined; // by def or class
   bool is_base;               // on a line that begins with class
   bool has_attribute;         // a dot follows
-  const char *arguments;      // of a call, with its brackets: code by itself
+  const char *arguments;      // of a call, with the brackets
   size_t arguments_size;
 } plim_python_name;
 
@@ -28,16 +29,15 @@ typedef struct {
 typedef bool plim_python_each(void *context, const plim_python_name *name);
 void plim_python_names(const char *text, size_t size, plim_python_each *each, void *context);
 
-// Whether it imports the module or something of it: "megatron", "transformers.commands".
+// Whether the script imports the module or something from it: "megatron", "transformers.commands".
 bool plim_python_imports(const char *text, size_t size, const char *module);
 
 typedef void plim_python_take(void *context, const char *text, size_t size);
-// Calls `take` with every module that is imported: "settings" and "config.base" of `from config.base import a`, then
-// "config.base.a", which may be one too.
+// Calls `take` with every imported module. For `from config.base import a` these are "config.base" and "config.base.a",
+// which may be a module too.
 void plim_python_modules(const char *text, size_t size, plim_python_take *take, void *context);
 
-// Calls `take` with what stands between the quotes of every string of the code that goes on to no other line, as it is
-// written; not with comments and docstrings.
+// Calls `take` with the source text between the quotes of every string that fits on one line, but not with docstrings.
 void plim_python_strings(const char *text, size_t size, plim_python_take *take, void *context);
 
 #endif

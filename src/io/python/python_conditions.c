@@ -1,4 +1,4 @@
-// The conditions of a Python file: what `if`, `elif` and `else` rest on.
+// Reads the conditions of a Python file: the tests of `if`, `elif` and `else`.
 #include <string.h>
 
 #include "conditions.h"
@@ -10,7 +10,7 @@ enum { MAX_DEPTH = 32, MAX_CONDITIONS = 1 << 16 };
 static uint32_t add(plim_py_reader *r, plim_condition condition) {
   if (r->s->conditions.len > MAX_CONDITIONS) return MAX_CONDITIONS + 1;
   if (r->s->conditions.len == MAX_CONDITIONS)
-    condition = (plim_condition){.text = "more conditions than are followed"};
+    condition = (plim_condition){.text = "too many conditions"};
   uint32_t number = plim_condition_add(r->s, condition);
   if (!number) plim_py_no_memory(r);
   return number;
@@ -115,7 +115,7 @@ static bool always_holds(const plim_py_reader *r, size_t i, size_t end) {
 // ---- comparisons ------------------------------------------------------------------------------------
 
 typedef struct {
-  size_t at, value; // of the sign, and of what stands behind it
+  size_t at, value; // of the sign, and of what stands after it
   bool is_negated;
 } comparison;
 
@@ -183,7 +183,7 @@ static bool is_main(const plim_py_reader *r, size_t i, size_t end) {
   return plim_py_is_name(r, i, end) && plim_py_is_text(r, i, "__name__");
 }
 
-// Which case it is, is not known; `case _` is what the others leave.
+// Which case it is, is unknown; `case _` is what the others leave.
 static void open_case(plim_py_reader *r, size_t i, size_t colon, plim_py_block *inner) {
   plim_py_block *block = &r->blocks[r->depth];
   uint32_t before = block->otherwise ? block->otherwise : block->condition;

@@ -1,5 +1,5 @@
-// Calls whose arguments have a meaning where they are left out, or stand without a name: torch.autocast and its
-// older names, peft's prepare_model_for_kbit_training.
+// Reads calls whose omitted or positional arguments matter: torch.autocast and its older names, and peft's
+// prepare_model_for_kbit_training.
 #include <string.h>
 
 #include "python_reader.h"
@@ -38,7 +38,7 @@ static argument find(const plim_py_reader *r, size_t open, const char *name, siz
   return (argument){0};
 }
 
-// torch.cuda.amp.autocast has no device in front. By its name alone it is told by what is given first.
+// torch.cuda.amp.autocast has no device in front. By its name alone it is decided by what is given first.
 static size_t skipped(const plim_py_reader *r, size_t first, size_t last, size_t open) {
   size_t begin = open + 1, stop = plim_py_find(r, begin, plim_py_at(r, open)->match, ',');
   for (size_t i = first; i < last; i += 2)

@@ -1,4 +1,4 @@
-// Dict literals: whose entries are settings, and whose are only texts with the same keys.
+// Decides which dict literals contain settings and which only happen to have the same keys.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -136,7 +136,7 @@ typedef struct {
   plim_py_reader *r;
   plim_hash dicts;   // by name and scope: its number, or SEVERAL
   plim_hash places;  // by setting: the number of its unpacking
-  plim_hash classes; // that get what is not known: the first setting of the last such call
+  plim_hash classes; // that get what is unknown: the first setting of the last such call
 } unpackings;
 
 static uint64_t dict_hash(const char *name, size_t size, uint32_t scope) {

@@ -1,4 +1,4 @@
-// What Python computes from the numbers of the same file.
+// Computes the expressions of a Python file from the numbers of the same file.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -69,7 +69,7 @@ static bool read_prefix(const char *letters, size_t count, string_form *form) {
   return false;
 }
 
-// True if a string begins here; moves behind its opening quotes.
+// True if a string begins here; moves after its opening quotes.
 static bool open_string(plim_py_lexer *x, string_form *form) {
   size_t letters = 0;
   while (letters < 3 && is_in_name(peek(x, letters))) letters++;
@@ -109,7 +109,7 @@ static void skip_formatted(plim_py_lexer *x, const string_form *form, int depth)
 
 static void skip_string(plim_py_lexer *x, const string_form *form, int depth) {
   if (!form->is_formatted) skip_plain(x, form);
-  else if (depth == PLIM_PY_MAX_FORMATTED) fail(x, form->begin, "formatted strings nest too deep");
+  else if (depth == PLIM_PY_MAX_FORMATTED) fail(x, form->begin, "f-strings are nested too deeply");
   else skip_formatted(x, form, depth);
 }
 
@@ -132,7 +132,7 @@ static void skip_expression(plim_py_lexer *x, size_t begin, int depth) {
   size_t open = 0;
   while (!x->err) {
     char c = peek(x, 0);
-    if (is_at_end(x)) fail(x, begin, "this field of a formatted string is never closed");
+    if (is_at_end(x)) fail(x, begin, "this field of an f-string is never closed");
     else if (c == '(' || c == '[' || c == '{') open++;
     else if (open == 0 && (c == '}' || c == ':')) return;
     else if (open > 0 && (c == ')' || c == ']' || c == '}')) open--;
@@ -145,7 +145,7 @@ static void skip_field(plim_py_lexer *x, const string_form *form, int depth);
 static void skip_format(plim_py_lexer *x, const string_form *form, int depth) {
   while (!x->err && peek(x, 0) != '}') {
     if (closes(x, form) || is_at_end(x) || (!form->is_triple && line_end(x)))
-      fail(x, x->at, "this field of a formatted string is never closed");
+      fail(x, x->at, "this field of an f-string is never closed");
     else if (peek(x, 0) == '{') skip_field(x, form, depth + 1);
     else skip_one(x);
   }
@@ -153,7 +153,7 @@ static void skip_format(plim_py_lexer *x, const string_form *form, int depth) {
 
 static void skip_field(plim_py_lexer *x, const string_form *form, int depth) {
   size_t begin = x->at++;
-  if (depth >= PLIM_PY_MAX_FORMATTED) fail(x, begin, "formatted strings nest too deep");
+  if (depth >= PLIM_PY_MAX_FORMATTED) fail(x, begin, "f-strings are nested too deeply");
   skip_expression(x, begin, depth);
   if (peek(x, 0) == ':') skip_format(x, form, depth);
   if (!x->err) x->at++;
@@ -223,7 +223,8 @@ static uint8_t skip_operator(plim_py_lexer *x) {
     return operators[i].what;
   }
   char c = peek(x, 0);
-  if (!strchr("()[]{}=:,;.+-*/%@&|^~<>", c)) fail(x, x->at, "this character is not Python's");
+  if (!strchr("()[]{}=:,;.+-*/%@&|^~<>", c))
+    fail(x, x->at, "this character is not allowed in Python");
   x->at++;
   return (uint8_t)c;
 }
@@ -259,14 +260,14 @@ static void close_bracket(plim_py_lexer *x, plim_py_token *token) {
   plim_py_token *open = &x->tokens.at[token->match];
   open->match = (uint32_t)x->tokens.len;
   if (!fits((char)open->what, (char)token->what))
-    fail(x, token->begin, "this bracket does not close the one that is open");
+    fail(x, token->begin, "this bracket does not match the open one");
 }
 
 static void match_bracket(plim_py_lexer *x, plim_py_token *token) {
   char c = (char)token->what;
   if (c == ')' || c == ']' || c == '}') close_bracket(x, token);
   if (c != '(' && c != '[' && c != '{') return;
-  if (x->open.len == PLIM_PY_MAX_BRACKETS) fail(x, token->begin, "brackets nest too deep");
+  if (x->open.len == PLIM_PY_MAX_BRACKETS) fail(x, token->begin, "brackets are nested too deeply");
   else if (!vec_push(&x->open, (uint32_t)x->tokens.len)) fail_memory(x);
 }
 
@@ -318,16 +319,18 @@ static void measure_indent(plim_py_lexer *x, uint32_t *column, uint32_t *narrow)
 
 static void enter_indent(plim_py_lexer *x, uint32_t column, uint32_t narrow) {
   if (column > x->columns[x->depth]) {
-    if (x->depth == PLIM_PY_MAX_INDENTS) fail(x, x->at, "blocks nest too deep");
-    else if (narrow <= x->narrow_columns[x->depth]) fail(x, x->at, "tabs and spaces do not agree");
+    if (x->depth == PLIM_PY_MAX_INDENTS) fail(x, x->at, "blocks are nested too deeply");
+    else if (narrow <= x->narrow_columns[x->depth])
+      fail(x, x->at, "tabs and spaces are mixed inconsistently");
     else x->depth++;
     x->columns[x->depth] = column;
     x->narrow_columns[x->depth] = narrow;
     return;
   }
   while (column < x->columns[x->depth]) x->depth--;
-  if (column != x->columns[x->depth]) fail(x, x->at, "this indentation fits no line above");
-  else if (narrow != x->narrow_columns[x->depth]) fail(x, x->at, "tabs and spaces do not agree");
+  if (column != x->columns[x->depth]) fail(x, x->at, "this indentation matches no line above");
+  else if (narrow != x->narrow_columns[x->depth])
+    fail(x, x->at, "tabs and spaces are mixed inconsistently");
 }
 
 // Moves to the first token of the next logical line; false at the end.
@@ -358,7 +361,8 @@ static bool skip_between(plim_py_lexer *x) {
       x->line_has_token = false;
     } else if (c == '\\') {
       x->at++;
-      if (!skip_line_end(x)) fail(x, x->at - 1, "a backslash that is not at the end of its line");
+      if (!skip_line_end(x))
+        fail(x, x->at - 1, "a backslash must be the last character of its line");
       x->line_has_token = false;
     } else return !x->err;
     if (x->err) return false;

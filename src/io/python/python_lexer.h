@@ -1,6 +1,5 @@
-// Python 3 source as tokens, one logical line at a time: brackets and backslashes join lines; comments,
-// blank lines and line ends are no tokens. Strings are single tokens, formatted ones (f"", with the
-// nesting of 3.12) too.
+// Splits Python 3 source into tokens, one logical line at a time: brackets and backslashes join lines; comments, blank
+// lines and line ends are not tokens. A string is a single token, also an f-string (with the nesting of Python 3.12).
 #ifndef PLIM_IO_PYTHON_LEXER_H
 #define PLIM_IO_PYTHON_LEXER_H
 
@@ -13,20 +12,20 @@ typedef enum {
   PLIM_PY_NAME,
   PLIM_PY_NUMBER,
   PLIM_PY_STRING, // str, raw or not
-  PLIM_PY_OPAQUE, // bytes and formatted strings: no plain text
+  PLIM_PY_OPAQUE, // bytes and f-strings, which are not plain text
   PLIM_PY_OPERATOR
 } plim_py_kind;
 
-// What an operator is: its character, or for those of several characters one of these.
+// The kind of an operator: its character, or one of these if it has several characters.
 enum {
-  PLIM_PY_AUGMENTED = 'a', // += and its like
+  PLIM_PY_AUGMENTED = 'a', // += and the like
   PLIM_PY_WALRUS = 'w',
   PLIM_PY_POWER = 'p',
   PLIM_PY_ELLIPSIS = 'e',
   PLIM_PY_OTHER = 'o'
 };
 
-// What a name is: 0, or one of Python's own words.
+// The kind of a name: 0, or one of Python's keywords.
 // clang-format off
 #define PLIM_PY_WORDS(W)                                                                           \
   W(False) W(None) W(True) W(and) W(as) W(assert) W(async) W(await) W(break) W(case) W(class)      \
@@ -39,7 +38,7 @@ enum { PY_NO_WORD, PLIM_PY_WORDS(PLIM_PY_WORD_ENUM) PY_WORDS };
 
 typedef struct {
   uint32_t begin, end, line;
-  uint32_t match; // of a bracket: the token that is its other half
+  uint32_t match; // of a bracket: the token of the matching bracket
   uint8_t kind;   // plim_py_kind
   uint8_t what;
 } plim_py_token;
@@ -58,14 +57,14 @@ typedef struct {
   plim_error *error;
 } plim_py_lexer;
 
-// Refuses what is not UTF-8, holds a 0 or declares another encoding. `text` is borrowed.
+// Refuses a text that is not UTF-8, contains a 0 byte or declares another encoding. `text` is borrowed.
 plim_err plim_py_lexer_open(plim_py_lexer *x, const char *text, size_t size, plim_error *error);
 void plim_py_lexer_close(plim_py_lexer *x);
 
-// False at the end and after an error (x->err).
+// Reads the next logical line. Returns false at the end and after an error (x->err).
 bool plim_py_next_line(plim_py_lexer *x);
 
-// Words that may also be names: match, case, type.
+// Whether a keyword may also be a name: match, case, type.
 bool plim_py_is_soft(const plim_py_token *token);
 
 #endif

@@ -169,7 +169,8 @@ static bool encode(const plim_value *value, const char *old, size_t size, char q
 plim_err plim_py_encode(const plim_value *value, const char *old, size_t old_size, char quote,
                         plim_chars *out, plim_error *error) {
   if (value->kind == PLIM_VALUE_DERIVED)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "an expression cannot be written, only a value");
+    return plim_fail(error, PLIM_ERR_ARGUMENT,
+                     "only a value can be written here, not an expression");
   if (value->kind == PLIM_VALUE_REAL && !isfinite(value->real))
     return plim_fail(error, PLIM_ERR_ARGUMENT, "Python has no literal for infinity or nan");
   if (value->kind == PLIM_VALUE_TEXT && refuse_text(value->text, error)) return PLIM_ERR_ARGUMENT;

@@ -1,4 +1,4 @@
-// Names that hold what a file says: cfg = yaml.safe_load(open("train.yaml")), with what is made of them.
+// Finds names that hold the content of a file, and names derived from them: cfg = yaml.safe_load(open("train.yaml")).
 #include <string.h>
 #include <strings.h>
 

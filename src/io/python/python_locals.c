@@ -1,4 +1,4 @@
-// Variables of functions.
+// Reads the local variables of functions.
 #include <stdio.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ void plim_py_settle_models(plim_settings *s) {
     if (s->at.at[i].is_faint && s->at.at[i].root) s->at.at[i].is_faint = false;
 }
 
-// The variables behind `for` up to `in`, or behind `lambda` up to its colon.
+// The variables after `for` up to `in`, or after `lambda` up to its colon.
 void plim_py_bind_variables(plim_py_reader *r, size_t i, size_t end) {
   bool is_for = plim_py_is_word(r, i, end, PY_for);
   for (i++; i < end; i++) {

@@ -278,7 +278,7 @@ static bool is_in_doubt(const plim_py_names *n, const char *name, size_t size) {
   return assigned && used && *assigned > 1 && *used < *assigned;
 }
 
-// A later setting of this key came behind the use, and functions are called nobody knows when.
+// A later setting of this key came after the use, and functions are called nobody knows when.
 static bool is_too_late(const plim_py_reference *r, uint32_t found) {
   return !r->scope && found > r->setting;
 }
@@ -365,7 +365,7 @@ static const char *root_of(const plim_py_names *n, const plim_settings *s,
 bool plim_py_doubt(plim_settings *s, plim_setting *setting) {
   char text[MAX_KEY];
   size_t size = setting->span.end - setting->span.begin;
-  int length = snprintf(text, sizeof text, "%.*s, until it is changed",
+  int length = snprintf(text, sizeof text, "%.*s, but it is changed later",
                         (int)(size < 256 ? size : 256), s->text + setting->span.begin);
   const char *kept = plim_settings_keep(s, text, length > 0 ? (size_t)length : 0);
   setting->value = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = kept ? kept : ""};

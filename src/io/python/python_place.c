@@ -1,4 +1,4 @@
-// Where a new entry of a call or a dict would go, and how its neighbours are written.
+// Finds the place for a new entry of a call or a dict, and the style of its neighbours.
 #include <string.h>
 
 #include "python_reader.h"

@@ -1,5 +1,5 @@
-// What a Python file is written in: UTF-8, with or without a mark or a declaration that says so; or another encoding that
-// a declaration names and in which every ASCII byte is an ASCII character.
+// Checks the encoding of a Python file: UTF-8, with or without a byte order mark or a declaration, or a declared encoding
+// in which every ASCII byte is an ASCII character.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -30,7 +30,7 @@ static bool is_in_encoding(char c) {
          c == '_' || c == '.';
 }
 
-// The name behind "coding:" or "coding=" in a comment; false if the line has none. PEP 263.
+// The name after "coding:" or "coding=" in a comment; false if the line has none. PEP 263.
 static bool find_encoding(const char *line, const char *end, const char **name, size_t *size) {
   line = skip_blank(line, end);
   if (line == end || *line != '#') return false;
@@ -87,7 +87,7 @@ static plim_err check_encoding(const char *text, size_t size, bool *is_utf8_text
       *is_utf8_text = !keeps_ascii(known) || has_mark(text, size);
       if (is_utf8(known) || !*is_utf8_text) return PLIM_OK;
       plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                               "the file says it is written in %.*s, which cannot be read",
+                               "the file declares the encoding %.*s, which is not supported yet",
                                length < 40 ? (int)length : 40, name);
       plim_error_at(error, (uint64_t)(name - text));
       return err;
@@ -99,15 +99,15 @@ static plim_err check_encoding(const char *text, size_t size, bool *is_utf8_text
 
 static plim_err check_bytes(const char *text, size_t size, bool is_utf8_text, plim_error *error) {
   if (size > MAX_BYTES)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "%zu bytes are more than the %d that are read",
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "the file has %zu bytes; at most %d are read",
                      size, MAX_BYTES);
   const char *zero = size ? memchr(text, 0, size) : NULL;
   size_t wrong = zero ? (size_t)(zero - text) : is_utf8_text ? plim_utf8_check(text, size) : size;
   if (wrong == size) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_PARSE, zero ? "a byte that is 0" : "this is not UTF-8");
+  plim_err err = plim_fail(error, PLIM_ERR_PARSE,
+                           zero ? "the file contains a zero byte" : "the file is not valid UTF-8");
   if (!zero)
-    plim_error_hint(error, "save it as UTF-8: Python refuses other bytes without a "
-                           "\"coding:\" line too");
+    plim_error_hint(error, "save it as UTF-8; without a \"coding:\" line, Python rejects it too");
   plim_error_at(error, wrong);
   return err;
 }

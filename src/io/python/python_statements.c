@@ -1,3 +1,4 @@
+// Reads the statements of a Python file: blocks, assignments, imports, functions and classes.
 #include <string.h>
 
 #include "conditions.h"
@@ -345,7 +346,7 @@ static void open_other(plim_py_reader *r, size_t i, size_t colon, plim_py_block 
     if (plim_py_is_word(r, k, colon, PY_as)) {
       bind_names(r, inner->scope, k + 1, plim_py_skip(r, k + 1));
       if (word == PY_with && plim_py_is_name(r, k + 1, colon)) plim_py_note_load(r, k + 1, item, k);
-      item = k + 3; // behind the name and its comma
+      item = k + 3; // after the name and its comma
     }
   plim_py_walk(r, i + 1, colon);
   plim_py_open_condition(r, i, colon, inner);
@@ -368,8 +369,7 @@ static void compound(plim_py_reader *r, size_t end) {
   size_t i = plim_py_is_word(r, 0, end, PY_async) ? 1 : 0, colon = plim_py_find(r, i, end, ':');
   bool is_class = plim_py_is_word(r, i, end, PY_class), is_def = plim_py_is_word(r, i, end, PY_def);
   if (i == end || colon == end || ((is_class || is_def) && !plim_py_is_name(r, i + 1, colon))) {
-    plim_py_fail_at(r, plim_py_at(r, end - 1)->end,
-                    "this opens no block: its colon or name is missing");
+    plim_py_fail_at(r, plim_py_at(r, end - 1)->end, "this statement has no colon or no name");
     return;
   }
   plim_py_block inner = r->blocks[r->depth];
@@ -387,9 +387,9 @@ static void enter_line(plim_py_reader *r) {
   int depth = r->x.depth;
   size_t byte = plim_py_at(r, 0)->begin;
   if (r->expects_block && depth != r->depth + 1)
-    plim_py_fail_at(r, byte, "an indented block is missing");
+    plim_py_fail_at(r, byte, "an indented block is expected here");
   else if (!r->expects_block && depth > r->depth)
-    plim_py_fail_at(r, byte, "this line is indented without a reason");
+    plim_py_fail_at(r, byte, "this line has an unexpected indent");
   if (r->expects_block) r->blocks[depth] = r->next;
   r->depth = depth;
   r->expects_block = false;
@@ -414,7 +414,8 @@ plim_err plim_py_read(plim_py_reader *r, plim_settings *s, const char *wanted, c
   plim_py_scope_new(&r->names, 0, NULL);
   while (!r->err && plim_py_next_line(&r->x)) read_line(r);
   if (!r->err) r->err = r->x.err;
-  if (!r->err && r->expects_block) plim_py_fail_at(r, s->size, "an indented block is missing");
+  if (!r->err && r->expects_block)
+    plim_py_fail_at(r, s->size, "an indented block is expected here");
   if (!r->err) plim_py_settle_changes(r);
   if (!r->err) plim_py_settle_locals(r);
   if (!r->err) plim_py_settle_dicts(r);

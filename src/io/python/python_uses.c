@@ -1,5 +1,5 @@
-// Where what stands in a function counts, and where a configuration of adapters is applied: under the
-// conditions of what uses them.
+// Decides when the settings in a function, or in a configuration of adapters, take effect: under the conditions of the
+// code that uses them.
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,7 +102,7 @@ static uint32_t reach(settling *s, const plim_py_holder *h) {
     any = is_first ? mine : plim_py_either(s->r, any, mine);
     is_first = false;
   }
-  return count > looked_at ? plim_py_unknown(s->r, "where it is called") : any;
+  return count > looked_at ? plim_py_unknown(s->r, "how it is called") : any;
 }
 
 const plim_py_holder *plim_py_function_at(const plim_py_names *n, uint32_t scope) {
@@ -118,7 +118,7 @@ const plim_py_holder *plim_py_function_at(const plim_py_names *n, uint32_t scope
 
 static uint32_t condition_of(settling *s, uint32_t function) {
   if (!function || s->of_scope[function] == BEING_ASKED) return 0;
-  if (s->depth > MAX_CALLS) return plim_py_unknown(s->r, "where it is called");
+  if (s->depth > MAX_CALLS) return plim_py_unknown(s->r, "how it is called");
   if (s->of_scope[function] != UNKNOWN_YET) return s->of_scope[function] - 1;
   const plim_py_holder *h = plim_py_function_at(&s->r->names, function);
   s->of_scope[function] = BEING_ASKED;
@@ -175,7 +175,7 @@ static void note_use(plim_py_reader *r, uses *u, const plim_setting *x) {
   u->is_of_configuration |= plim_key_is_of_configuration(x->key);
 }
 
-// args.lora_r, where LoraConfig(r=args.lora_r) stands behind `if args.use_lora`, is no rank without it.
+// args.lora_r, where LoraConfig(r=args.lora_r) stands after `if args.use_lora`, is no rank without it.
 void plim_py_settle_roots(plim_py_reader *r) {
   plim_settings *s = r->s;
   uses *of = calloc(s->at.len + 1, sizeof *of);

@@ -1,3 +1,4 @@
+// Reads the values of a Python file: literals, dicts, calls and other expressions.
 #include <stdio.h>
 #include <string.h>
 
@@ -52,7 +53,7 @@ static void add_setting(plim_py_reader *r, size_t first, size_t last, plim_setti
   size_t size = r->path.len - r->path_base;
   if (r->err || size > PLIM_PY_MAX_KEY || !size) return;
   if (r->s->at.len == MAX_SETTINGS) {
-    r->err = plim_fail(r->error, PLIM_ERR_UNSUPPORTED, "more than %d settings in one file",
+    r->err = plim_fail(r->error, PLIM_ERR_UNSUPPORTED, "the file has more than %d settings",
                        MAX_SETTINGS);
     return;
   }
@@ -150,7 +151,7 @@ bool plim_py_entry_key(plim_py_reader *r, size_t i, size_t end, plim_chars *out)
   return true;
 }
 
-// The subscript of CONFIG["lr"] or the argument of CONFIG.get("lr", 1); the token behind it, or 0.
+// The subscript of CONFIG["lr"] or the argument of CONFIG.get("lr", 1); the token after it, or 0.
 static size_t add_subscript(plim_py_reader *r, size_t i, size_t end, plim_chars *out) {
   bool is_get = plim_py_is(r, i, end, '.') && i + 2 < end && plim_py_is_text(r, i + 1, "get") &&
                 plim_py_is(r, i + 2, end, '(');
@@ -462,7 +463,7 @@ static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open)
   plim_py_pop(r, before);
 }
 
-// A name with attributes and, if it is called, its call. Returns the token behind.
+// A name with attributes and, if it is called, its call. Returns the token after.
 static size_t walk_name(plim_py_reader *r, size_t i, size_t end) {
   size_t last = plim_py_dotted(r, i, end);
   plim_py_use(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));

@@ -17,10 +17,10 @@ enum { PHRASE_WORDS = 4 };
   "identical|kept|set|fixed|constant|unchanged|true|false|less|greater|smaller|"                   \
   "larger|lower|higher|below|above|consistent|compatible"
 
-// A statement has what it is about in front of it, an order behind it; a whole one names it.
+// A statement names its subject before the phrase, an order names it after the phrase; a whole phrase contains it.
 typedef enum { STATEMENT, ORDER, WHOLE } role;
 
-// Words one behind the other, each one of several; # is a number.
+// Words one after the other, each one of several; # is a number.
 static const struct {
   role role;
   const char *words[PHRASE_WORDS];
@@ -65,7 +65,7 @@ static bool is_one_of(const char *word, size_t size, const char *choices) {
   return false;
 }
 
-// Where the phrase that begins here ends; NULL: it does not.
+// The end of the phrase that begins here; NULL if the text does not match.
 static const char *end_of(const char *at, const char *const words[PHRASE_WORDS]) {
   for (int i = 0; i < PHRASE_WORDS && words[i]; i++) {
     size_t size;
@@ -95,7 +95,7 @@ static bool is_in_key(const char *word, size_t size, const char *key) {
   return false;
 }
 
-// The word in front of `at` in its sentence; NULL: there is none.
+// The word before `at` in its sentence; NULL if there is none.
 static const char *word_before(const char *comment, const char *at, size_t *size) {
   while (at > comment && !is_in_word(at[-1])) {
     if (strchr(".;!?\n,:", at[-1])) return NULL;
@@ -148,7 +148,7 @@ const char *plim_lock_beside(const plim_setting *setting) {
   return NULL;
 }
 
-// "micro_batch_size must be 1": a statement right behind the name.
+// "micro_batch_size must be 1": a statement right after the name.
 static bool is_stated(const char *behind) {
   size_t size;
   const char *word = next_word(behind, &size);

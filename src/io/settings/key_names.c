@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-// Behind the number of a call, "#2" of LoraConfig#2.r.
+// Skips the number of a call, the "#2" of LoraConfig#2.r.
 static const char *skip_number(const char *key) {
   const char *end = key + 1;
   while (*key == '#' && isdigit((unsigned char)*end)) end++;

@@ -5,7 +5,7 @@
 
 plim_err plim_removal_refuse(const plim_setting *setting, const char *why, plim_error *error) {
   plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be taken out: %s", setting->key, why);
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be removed: %s", setting->key, why);
   plim_error_at(error, setting->span.begin);
   return err;
 }
@@ -28,7 +28,7 @@ static bool same_name(const char *a, const char *b) {
   return n == name_size(b) && memcmp(a, b, n) == 0;
 }
 
-// A computed value around an edit has it in its source.
+// The source of a computed value around an edit contains the edited text.
 static bool is_around(const plim_setting *setting, const plim_edit *edit) {
   return setting->value.kind == PLIM_VALUE_DERIVED && setting->span.begin <= edit->span.begin &&
          setting->span.end >= edit->span.end;
@@ -46,7 +46,7 @@ static bool is_kept(const plim_settings *s, const plim_setting *before, const pl
          same_text(before->root, after->root);
 }
 
-// What goes: one setting, or all below a roof.
+// What is removed: one setting, or all settings below the key `roof`.
 typedef struct {
   const plim_setting *one; // of all below a roof, one of them
   const char *roof;        // NULL: the one alone
@@ -61,7 +61,7 @@ static bool comes_from(const leaving *gone, const plim_setting *setting) {
   return setting->root && plim_key_is_below(setting->root, gone->roof);
 }
 
-// The same settings but for those, which had no twins.
+// Whether all other settings are unchanged, and the removed ones are gone.
 static bool lost_only(const plim_settings *s, const plim_settings *after, const leaving *gone,
                       const plim_edit *edit) {
   size_t k = 0;
@@ -135,7 +135,7 @@ static bool begins_its_line(const plim_settings *s, size_t i) {
   return skip_blanks(s, from + (has_bom ? 3 : 0)) >= i;
 }
 
-// Behind the comma that follows, or `end` if none does.
+// The place after the next comma, or `end` if no comma follows.
 static size_t behind_comma(const plim_settings *s, size_t end) {
   size_t i = skip_blanks(s, end);
   return at(s, i) == ',' ? i + 1 : end;
@@ -160,7 +160,7 @@ typedef struct {
   const plim_settings *s;
   plim_span entry;
   size_t comma; // before it; SIZE_MAX: none
-  size_t end;   // behind the comma after it, or of the entry
+  size_t end;   // after the comma after it, or of the entry
 } removal;
 
 // `kept` of the span stays.
@@ -183,7 +183,7 @@ static bool cut_lines(const removal *r, cut *out) {
   return plim_entry_lines(r->s, r->entry, &out->span);
 }
 
-// The last one of several lines takes the comma before it along; a comment behind that comma stays.
+// The last of several lines is removed with the comma before it; a comment after that comma stays.
 static bool cut_last_line(const removal *r, cut *out) {
   plim_span lines;
   bool is_last = r->end == r->entry.end && r->comma != SIZE_MAX;
@@ -195,7 +195,7 @@ static bool cut_last_line(const removal *r, cut *out) {
   return true;
 }
 
-// At the end of a line, no blanks stay behind what was before it.
+// At the end of a line, the blanks before the entry are removed too.
 static bool cut_with_comma(const removal *r, cut *out) {
   if (r->end == r->entry.end) return false;
   size_t begin = r->entry.begin, end = skip_blanks(r->s, r->end);
@@ -234,11 +234,11 @@ static plim_err try_cut(const plim_settings *s, const leaving *gone, const cut *
   if (holds(s, gone, out)) return PLIM_OK;
   free(out->text);
   *out = (plim_edit){0};
-  return plim_removal_refuse(gone->one, "something else would go with it", error);
+  return plim_removal_refuse(gone->one, "other settings would be removed with it", error);
 }
 
-// Callers may have a copy; what is compared is the text's own.
-static const plim_setting *own(const plim_settings *s, const plim_setting *setting) {
+// Callers may pass a copy of a setting; this returns the original one.
+static const plim_setting *original_of(const plim_settings *s, const plim_setting *setting) {
   for (size_t i = 0; i < s->at.len; i++) {
     const plim_setting *x = &s->at.at[i];
     bool is_there = x->span.begin == setting->span.begin && x->span.end == setting->span.end;
@@ -249,8 +249,8 @@ static const plim_setting *own(const plim_settings *s, const plim_setting *setti
 
 plim_err plim_span_remove(const plim_settings *s, const plim_setting *setting, plim_span span,
                           plim_edit *out, plim_error *error) {
-  leaving gone = {own(s, setting), NULL};
-  if (!gone.one) return plim_removal_refuse(setting, "it is not where it was", error);
+  leaving gone = {original_of(s, setting), NULL};
+  if (!gone.one) return plim_removal_refuse(setting, "it is no longer where it was read", error);
   return try_cut(s, &gone, &(cut){span, {0, 0}}, out, error);
 }
 
@@ -259,7 +259,7 @@ static plim_err remove_leaving(const plim_settings *s, const leaving *gone, plim
   while (entry.end > entry.begin && is_break(s->text[entry.end - 1])) entry.end--;
   removal r = {s, entry, comma_before(s, entry.begin), behind_comma(s, entry.end)};
   plim_error why = {0};
-  plim_err err = plim_removal_refuse(gone->one, "it does not stand on a line of its own", &why);
+  plim_err err = plim_removal_refuse(gone->one, "it is not on a line of its own", &why);
   for (int i = 0; err == PLIM_ERR_UNSUPPORTED && i < (is_block ? BLOCK_WAYS : WAYS); i++) {
     cut c = {0};
     if (ways[i](&r, &c)) err = try_cut(s, gone, &c, out, &why);
@@ -270,8 +270,8 @@ static plim_err remove_leaving(const plim_settings *s, const leaving *gone, plim
 
 plim_err plim_entry_remove(const plim_settings *s, const plim_setting *setting, plim_span entry,
                            bool is_block, plim_edit *out, plim_error *error) {
-  leaving gone = {own(s, setting), NULL};
-  if (!gone.one) return plim_removal_refuse(setting, "it is not where it was", error);
+  leaving gone = {original_of(s, setting), NULL};
+  if (!gone.one) return plim_removal_refuse(setting, "it is no longer where it was read", error);
   return remove_leaving(s, &gone, entry, is_block, out, error);
 }
 

@@ -99,9 +99,11 @@ plim_err plim_settings_change(const plim_settings *s, const plim_setting *settin
   *out = (plim_edit){0};
   if (setting->value.kind != PLIM_VALUE_DERIVED)
     return s->editor->change(s, setting, value, out, error);
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s is not a value but computed: %.96s",
-                           setting->key, setting->value.text);
-  if (setting->root) plim_error_hint(error, "it comes from %s: change that", setting->root);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s is computed, not a plain value: %.96s",
+                setting->key, setting->value.text);
+  if (setting->root)
+    plim_error_hint(error, "it is computed from %s: change that instead", setting->root);
   plim_error_at(error, setting->span.begin);
   return err;
 }
@@ -130,7 +132,7 @@ plim_err plim_settings_remove_all(const plim_settings *s, const char *roof, plim
   for (size_t i = s->at.len; i-- > 0;)
     if (plim_key_is_below(s->at.at[i].key, roof)) first = &s->at.at[i];
   if (first && s->editor->remove_all) return s->editor->remove_all(s, first, roof, out, error);
-  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be taken out", roof);
+  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be removed", roof);
 }
 
 // ---- edits ------------------------------------------------------------------------------------------
@@ -172,7 +174,7 @@ plim_err plim_edits_apply(const char *text, size_t size, const plim_edit *edits,
   if (count) memcpy(sorted, edits, count * sizeof *sorted);
   qsort(sorted, count, sizeof *sorted, by_begin);
   if (!are_apart(sorted, count, size))
-    err = plim_fail(error, PLIM_ERR_ARGUMENT, "two changes meet at the same place");
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "two changes overlap");
   else {
     *out_size = write_edited(text, size, sorted, count, NULL);
     *out = malloc(*out_size + 1);

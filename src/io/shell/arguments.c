@@ -168,7 +168,7 @@ static plim_shell_value with_place(const walk *w, plim_shell_value found, const 
   return found;
 }
 
-// More words behind the first value, of its kind: --betas 0.9 0.95, --lora_target_modules q_proj v_proj.
+// More words after the first value, of its kind: --betas 0.9 0.95, --lora_target_modules q_proj v_proj.
 static size_t count_values(const walk *w, const plim_shell_value *first) {
   size_t n = 1;
   if (!w->saw_script || first->value.kind == PLIM_VALUE_DERIVED) return 1;
@@ -227,8 +227,7 @@ static void find_flag(walk *w, const plim_argument *a) {
   else if (is_long_flag(w, a)) {
     size_t from = w->f->at.len;
     add_bare(w, a);
-    if (may_have_value(w))
-      plim_scanner_doubt(w->f, from, w->text, "unless the word behind it is empty");
+    if (may_have_value(w)) plim_scanner_doubt(w->f, from, w->text, "unless the next word is empty");
   }
 }
 

@@ -1,15 +1,15 @@
-// The words of a command as its program gets them: flags with their values, and overrides in the way of
-// Hydra.
+// The words of a command as its program receives them: flags with their values, and Hydra overrides.
 #ifndef PLIM_IO_ARGUMENTS_H
 #define PLIM_IO_ARGUMENTS_H
 
 #include "shell_value.h"
 
 typedef struct {
-  plim_span span; // all of the word, quotes included
+  plim_span span; // the whole word, quotes included
   plim_word_context place;
-  plim_span head; // its plain beginning: all of it, or what stands before "="; empty if it has none
-  plim_span tail; // what stands behind "="
+  plim_span
+      head; // the literal beginning: the whole word, or the part before "="; empty if there is none
+  plim_span tail; // the part after "="
   plim_word_context tail_place;
   bool has_tail;
 } plim_argument;
@@ -25,12 +25,12 @@ typedef struct {
   const plim_argument *at;
   size_t count;
   size_t group;
-  size_t order;        // of the first; of all of them if is_list
-  bool is_list;        // passed on as a whole by a variable
-  const char *prefix;  // of keys
-  bool expects_script; // a launcher: flags of its own, then a script
+  size_t order;        // of the first word; of all words if is_list
+  bool is_list;        // the words are the content of a variable
+  const char *prefix;  // of the keys
+  bool expects_script; // the command is a launcher: its own flags come first, then a script
   bool has_overrides;  // words such as a.b=c are settings
-  bool is_aside;       // of a command that does not train
+  bool is_aside;       // the command does not train
 } plim_argument_list;
 
 void plim_arguments_find(plim_shell_scanner *f, const plim_argument_list *list);
@@ -38,20 +38,20 @@ void plim_arguments_find(plim_shell_scanner *f, const plim_argument_list *list);
 // ---- what commands are ------------------------------------------------------------------------------
 
 typedef struct {
-  bool is_utility;  // cp, echo, pip: its flags are no settings of a training
-  bool is_launcher; // has python, torchrun or the like in it, or a .py file
-  bool is_training; // and runs a program, not a line of code or a tool of its own
-  bool is_aside;    // a program that does something else than train, by its name
-  size_t at;        // of the launcher among the words
+  bool is_utility;  // cp, echo, pip: its flags are not settings of a training
+  bool is_launcher; // contains python, torchrun or the like, or a .py file
+  bool is_training; // a launcher that runs a program, not python -c or a tool
+  bool is_aside;    // its name shows that the program does not train
+  size_t at;        // index of the launcher among the words
 } plim_command_kind;
 
-// python, torchrun, a .py file.
+// Whether the word is python, torchrun or the like, or a .py file.
 bool plim_argument_launches(const char *text, const plim_argument *a);
 
-// Whether a script or a command is run for the programs it brings: conda, venv, modules.
+// Whether a script or command only makes programs available: conda, venv, modules.
 bool plim_brings_programs(const char *text, plim_span name);
 
-// source FILE, of one that may set variables of the training; `count` is at least 1.
+// Whether the command is `source FILE` with a file that may set variables of the training; `count` is at least 1.
 bool plim_command_sources(const char *text, const plim_argument *at, size_t count);
 
 plim_command_kind plim_command_kind_of(const char *text, const plim_argument *at, size_t count,

@@ -1,4 +1,4 @@
-// Which commands run a training, and which are only its surroundings.
+// Decides which commands start a training and which only prepare or accompany it.
 #include <ctype.h>
 #include <string.h>
 
@@ -144,7 +144,7 @@ static bool is_aside(const char *text, const plim_argument *a) {
          !has_word(text, name, trainers, COUNT(trainers));
 }
 
-// A script, a module behind -m, or the first word of a launcher.
+// A script, a module after -m, or the first word of a launcher.
 static bool runs_aside(const char *text, const plim_argument *at, size_t count) {
   if (!is_python(text, at) && count > 1 && is_aside(text, &at[1])) return true;
   for (size_t i = 0; i < count; i++) {

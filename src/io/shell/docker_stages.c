@@ -84,7 +84,7 @@ void plim_docker_stages_free(plim_docker_stages *stages) {
 }
 
 static const plim_docker_stage *stage_at(const plim_docker_stages *s, size_t byte) {
-  size_t low = 0, high = s->at.len; // the first that begins behind it
+  size_t low = 0, high = s->at.len; // the first that begins after it
   while (low < high) {
     size_t middle = low + (high - low) / 2;
     if (s->at.at[middle].begin <= byte) low = middle + 1;

@@ -19,7 +19,7 @@ static plim_span trim(const plim_docker *d, plim_span line) {
   return line;
 }
 
-// The next line; `*at` moves behind it.
+// The next line; `*at` moves after it.
 static plim_span read_line(const plim_docker *d, size_t *at) {
   plim_span line = {*at, line_end(d, *at)};
   *at = line.end < d->size ? line.end + 1 : line.end;
@@ -167,7 +167,7 @@ bool plim_docker_next(plim_docker *d) {
 plim_span plim_docker_place(const plim_docker *d, plim_span in_line) {
   size_t begin = d->from.at[in_line.begin];
   if (in_line.end > in_line.begin) return (plim_span){begin, d->from.at[in_line.end - 1] + 1u};
-  if (in_line.begin) begin = d->from.at[in_line.begin - 1] + 1u; // behind the word before it
+  if (in_line.begin) begin = d->from.at[in_line.begin - 1] + 1u; // after the word before it
   return (plim_span){begin, begin};
 }
 

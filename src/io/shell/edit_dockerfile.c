@@ -67,7 +67,7 @@ static void find_variables(plim_shell_scanner *f, const plim_docker *d, size_t s
   }
 }
 
-// The shell text of RUN: behind --mount and the like.
+// The shell text of RUN: after --mount and the like.
 static plim_span shell_text(const plim_docker *d) {
   plim_span text = d->rest;
   while (plim_docker_is(d, "RUN") && text.end - text.begin > 2 &&
@@ -148,7 +148,7 @@ static bool is_ignored(const plim_docker *d, const docker_image *image, bool is_
   return plim_docker_is(d, "CMD") && image->has_entry && !(image->has_array_entry && is_array);
 }
 
-// From places in the instruction to places in the file. ENV and ARG hold for what stands behind them,
+// From places in the instruction to places in the file. ENV and ARG hold for what stands after them,
 // but a container starts with every ENV, and with no ARG.
 static void place_found(plim_shell_scanner *f, size_t from, const plim_docker *d,
                         const docker_image *image) {
@@ -182,7 +182,8 @@ static plim_err find_in_instruction(plim_shell_scanner *f, const plim_docker *d,
 }
 
 static plim_err refuse_unknown(const plim_docker *d, plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_PARSE, "a Dockerfile's instructions begin with a word");
+  plim_err err =
+      plim_fail(error, PLIM_ERR_PARSE, "an instruction of a Dockerfile must begin with a word");
   plim_error_at(error, d->span.begin);
   return err;
 }
@@ -257,7 +258,7 @@ static plim_err change(const plim_settings *s, const plim_setting *setting, cons
 typedef struct {
   bool has_stage, is_open;
   size_t stage;
-  size_t env;        // behind the last ENV, or behind FROM; PLIM_NOWHERE
+  size_t env;        // after the last ENV, or after FROM; PLIM_NOWHERE
   plim_span model;   // the value of that ENV
   size_t cmd, entry; // the first byte of the last of each; PLIM_NOWHERE
 } last_stage;
@@ -302,7 +303,8 @@ static plim_err insert_variable(const plim_settings *s, const last_stage *l, con
       !plim_word_write(PLIM_WORD_ENV, s->text + l->model.begin, l->model.end - l->model.begin,
                        text.at, &written, &is_out))
     err = is_out ? plim_no_memory(error)
-                 : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot have this value", key);
+                 : plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                             "this value of %.96s cannot be written here", key);
   else if ((l->is_open && !plim_bytes_add(&line, feed, strlen(feed))) ||
            !plim_bytes_add(&line, "ENV ", 4) || !plim_bytes_add(&line, key + 1, strlen(key + 1)) ||
            !plim_bytes_add(&line, "=", 1) ||
@@ -323,7 +325,7 @@ static bool go_to(plim_docker *d, size_t begin) {
   return false;
 }
 
-// What comes before new words behind `last`: a blank, or the end of a line if `last` is not on the
+// What comes before new words after `last`: a blank, or the end of a line if `last` is not on the
 // instruction's first one.
 static bool add_separator(const plim_docker *d, plim_span last, bool is_array, plim_bytes *out) {
   size_t line = last.begin, indent = 0;
@@ -413,10 +415,12 @@ static plim_err insert_words(const plim_settings *s, const last_stage *l, const 
   size_t begin = choose(s, l, &is_sure);
   bool is_there = begin != PLIM_NOWHERE && go_to(&d, begin) &&
                   ((is_sure && find_array_target(&d, l->stage, &t)) || find_shell_target(&d, &t));
-  plim_err err = is_there
-                     ? find(&f, error)
-                     : plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                                 "no CMD or ENTRYPOINT here runs a training to add %.96s to", key);
+  plim_err err =
+      is_there
+          ? find(&f, error)
+          : plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                      "%.96s cannot be added: no CMD or ENTRYPOINT in this file starts a training",
+                      key);
   if (!err) err = plim_new_words(&f, t.group, key, value, t.place, &words, error);
   if (!err && !add_separator(&d, t.last, t.place == PLIM_WORD_ELEMENT, &separator))
     err = plim_no_memory(error);
@@ -434,12 +438,15 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
   last_stage l = find_last_stage(s);
   plim_err err;
   if (plim_settings_find(s, key))
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is there already", key);
-  if (!l.has_stage) return plim_fail(error, PLIM_ERR_UNSUPPORTED, "there is no FROM here");
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is already set", key);
+  if (!l.has_stage)
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "the file has no FROM instruction");
   if (plim_is_variable_key(key)) err = insert_variable(s, &l, key, value, out, error);
   else if (plim_is_flag_key(key) || plim_is_override_key(key))
     err = insert_words(s, &l, key, value, out, error);
-  else return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is no key of a Dockerfile", key);
+  else
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is not a key that a Dockerfile can have",
+                     key);
   return err ? err : plim_edit_check(s, key, NULL, value, out, error);
 }
 

@@ -1,3 +1,4 @@
+// The editor of Dockerfiles: reads, changes, adds and removes settings.
 #ifndef PLIM_IO_EDIT_DOCKERFILE_H
 #define PLIM_IO_EDIT_DOCKERFILE_H
 

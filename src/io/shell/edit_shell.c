@@ -44,12 +44,13 @@ static plim_err refuse_unless_one(const job *j) {
   if (j->view.trainings.len == 1) return PLIM_OK;
   if (!j->view.trainings.len)
     return plim_fail(j->error, PLIM_ERR_UNSUPPORTED,
-                     "no command here runs a training to add %.96s to", j->key);
-  plim_err err = plim_fail(j->error, PLIM_ERR_UNSUPPORTED,
-                           "%zu commands here run a training, and %.96s could go to any",
-                           j->view.trainings.len, j->key);
+                     "%.96s cannot be added: no command in this file starts a training", j->key);
+  plim_err err =
+      plim_fail(j->error, PLIM_ERR_UNSUPPORTED,
+                "%zu commands in this file start a training, and %.96s could belong to any of them",
+                j->view.trainings.len, j->key);
   plim_shell_candidates(&j->view, j->s->text, candidates, sizeof candidates);
-  plim_error_hint(j->error, "add it by hand; %s", candidates);
+  plim_error_hint(j->error, "add it yourself to the right one: %s", candidates);
   return err;
 }
 
@@ -95,7 +96,7 @@ static bool is_program(const job *j, const plim_shell_command *c, const char *na
          memcmp(j->s->text + first.begin, name, n) == 0;
 }
 
-// Nothing but a comment stands behind it on its line.
+// Nothing but a comment stands after it on its line.
 static bool ends_line(const job *j, const plim_shell_command *c) {
   size_t at = word(j, c, c->count - 1).end;
   while (at < j->s->size && strchr(" \t\r", j->s->text[at])) at++;
@@ -178,7 +179,9 @@ static plim_err insert_variable(job *j) {
   if (write_export(j, model, is_open, &line, &is_out))
     err = plim_edit_insert(at, "", line.at, j->out, j->error);
   else if (is_out) err = plim_no_memory(j->error);
-  else err = plim_fail(j->error, PLIM_ERR_UNSUPPORTED, "%.96s cannot have this value", j->key);
+  else
+    err = plim_fail(j->error, PLIM_ERR_UNSUPPORTED, "this value of %.96s cannot be written here",
+                    j->key);
   vec_free(&line);
   return err;
 }
@@ -188,13 +191,14 @@ static plim_err insert_variable(job *j) {
 static plim_err insert_as(job *j) {
   if (plim_is_variable_key(j->key)) return insert_variable(j);
   if (plim_is_flag_key(j->key) || plim_is_override_key(j->key)) return insert_words(j);
-  return plim_fail(j->error, PLIM_ERR_ARGUMENT, "%.96s is no key of a shell script", j->key);
+  return plim_fail(j->error, PLIM_ERR_ARGUMENT, "%.96s is not a key that a shell script can have",
+                   j->key);
 }
 
 static plim_err insert(const plim_settings *s, const char *key, const plim_value *value,
                        plim_edit *out, plim_error *error) {
   if (plim_settings_find(s, key))
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is there already", key);
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is already set", key);
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
   job j = {.s = s, .key = key, .value = value, .f = {.s = &again}, .out = out, .error = error};
   plim_err err = find_in(&j.f, &j.view, error);

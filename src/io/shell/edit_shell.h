@@ -1,3 +1,4 @@
+// The editor of shell scripts: reads, changes, adds and removes settings.
 #ifndef PLIM_IO_EDIT_SHELL_H
 #define PLIM_IO_EDIT_SHELL_H
 

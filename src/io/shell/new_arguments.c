@@ -98,7 +98,7 @@ static bool add_flag(buffers *b, const char *key, bool is_joined, plim_word_cont
 }
 
 static plim_err refuse(const char *key, plim_error *error) {
-  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be set to this value here", key);
+  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "this value of %.96s cannot be written here", key);
 }
 
 static plim_err new_flag(const plim_shell_scanner *f, size_t group, const char *key,
@@ -108,11 +108,11 @@ static plim_err new_flag(const plim_shell_scanner *f, size_t group, const char *
   bool is_out = false;
   if (value->kind == PLIM_VALUE_BOOL && !spoken) {
     if (value->flag && set_word(b, key, "", "") && add_word(b, place, out, &is_out)) return PLIM_OK;
-    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                             "%.96s is off where it is not given, and the command does not show "
-                             "how it takes false",
-                             key);
-    plim_error_hint(error, "if the program's default is true, write %.64s false", key);
+    plim_err err = plim_fail(
+        error, PLIM_ERR_UNSUPPORTED,
+        "%.96s is off unless it is given, and no flag of this command shows how to write false",
+        key);
+    plim_error_hint(error, "if it is on by default, add %.64s false", key);
     return err;
   }
   if (plim_value_to_text(value, spelling(f, spoken), &b->text, &is_out) &&

@@ -1,4 +1,4 @@
-// Compound commands and operators.
+// Parses compound commands and operators.
 #include <string.h>
 
 #include "shell_parser.h"
@@ -7,7 +7,7 @@
 
 static bool push_block(shell_parser *p, shell_block_kind kind) {
   if (p->blocks.len > BLOCKS)
-    return plim_shell_fail(p->s, p->at, "blocks are nested too deep here");
+    return plim_shell_fail(p->s, p->at, "blocks are nested too deeply here");
   shell_block block = {.kind = kind, .begin = p->at, .line = PLIM_NOWHERE};
   plim_shell_scope scope = {
       .is_test = kind == BLOCK_IF, .in_function = p->is_function, .in_loop = kind == BLOCK_LOOP};
@@ -21,7 +21,7 @@ static bool push_block(shell_parser *p, shell_block_kind kind) {
 
 static bool pop_block(shell_parser *p, shell_block_kind kind) {
   if (p->blocks.len == 1 || shell_top(p)->kind != kind)
-    return plim_shell_fail(p->s, p->at, "this closes nothing that is open here");
+    return plim_shell_fail(p->s, p->at, "there is no open block here that this could close");
   p->list_scope = shell_top(p)->list_scope;
   p->had_or = shell_top(p)->had_or;
   p->last = PLIM_NOWHERE;
@@ -49,7 +49,7 @@ static bool open_block(shell_parser *p, const char *word, shell_block_kind kind)
 // then, else, do: the part before has ended, and nothing may be put before what comes.
 static bool begin_part(shell_parser *p, const char *word, shell_block_kind kind) {
   if (p->blocks.len == 1 || shell_top(p)->kind != kind)
-    return plim_shell_fail(p->s, p->at, "this stands in no block that it belongs to");
+    return plim_shell_fail(p->s, p->at, "this is outside the block that it belongs to");
   shell_top(p)->line = p->line = PLIM_NOWHERE;
   p->is_continued = false;
   return p->at += strlen(word), begin_scope(p);
@@ -87,7 +87,7 @@ static bool skip_loop_words(shell_parser *p) {
   for (;;) {
     plim_shell_skip_blanks(p->s, &p->at);
     if (shell_ends_command(p)) return true;
-    if (!skip_one_word(p, "this is not expected here")) return false;
+    if (!skip_one_word(p, "this is unexpected here")) return false;
   }
 }
 
@@ -117,8 +117,8 @@ static bool open_for(shell_parser *p, const char *word, shell_block_kind kind) {
 static bool open_case(shell_parser *p, const char *word, shell_block_kind kind) {
   if (!open_block(p, word, kind)) return false;
   plim_shell_skip_blanks(p->s, &p->at);
-  if (!skip_one_word(p, "this case has no word") || !shell_skip_space(p)) return false;
-  if (!shell_is_at_word(p, "in")) return plim_shell_fail(p->s, p->at, "this case has no in");
+  if (!skip_one_word(p, "this case has no word to test") || !shell_skip_space(p)) return false;
+  if (!shell_is_at_word(p, "in")) return plim_shell_fail(p->s, p->at, "this case has no \"in\"");
   shell_top(p)->expects_pattern = true;
   return p->at += 2, true;
 }
@@ -148,7 +148,8 @@ static bool read_patterns(shell_parser *p) {
     if (!skip_one_word(p, "a pattern is expected here")) return false;
     plim_shell_skip_blanks(p->s, &p->at);
     if (shell_peek(p, 0) == ')') break;
-    if (shell_peek(p, 0) != '|') return plim_shell_fail(p->s, begin, "this pattern has no )");
+    if (shell_peek(p, 0) != '|')
+      return plim_shell_fail(p->s, begin, "this pattern is missing its )");
     p->at++;
   }
   shell_top(p)->expects_pattern = false;
@@ -199,7 +200,7 @@ static bool close_paren(shell_parser *p) {
 
 static bool end_branch(shell_parser *p) {
   if (p->blocks.len == 1 || shell_top(p)->kind != BLOCK_CASE)
-    return plim_shell_fail(p->s, p->at, "this ends no branch of a case");
+    return plim_shell_fail(p->s, p->at, "this is outside a branch of a case");
   shell_top(p)->expects_pattern = true;
   while (shell_peek(p, 0) == ';' || shell_peek(p, 0) == '&') p->at++;
   return true;
@@ -215,7 +216,7 @@ static bool continue_list(shell_parser *p, bool is_and) {
   return is_same || shell_new_scope(p, block, (plim_shell_scope){.is_and = is_and}, &p->list_scope);
 }
 
-// A subshell runs these commands of the list: what they set is gone behind it.
+// A subshell runs these commands of the list: what they set is gone after it.
 static bool move_to_subshell(shell_parser *p, size_t first) {
   plim_shell_script *out = p->s->out;
   for (size_t i = first; out && i < out->commands.len; i++) {

@@ -1,4 +1,4 @@
-// What a value means that a shell would expand.
+// Reads values that a shell would expand.
 #include <string.h>
 
 #include "shell_value.h"

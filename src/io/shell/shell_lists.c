@@ -1,4 +1,4 @@
-// Variables that hold arguments, and the commands that they are passed on to.
+// Variables that hold arguments, and the commands that receive them.
 #include <string.h>
 
 #include "shell_pieces.h"

@@ -1,4 +1,4 @@
-// How a script is read: the state of the parser, shared by simple and compound commands.
+// The state of the shell parser, shared by the files that read simple and compound commands.
 #ifndef PLIM_IO_SHELL_PARSER_H
 #define PLIM_IO_SHELL_PARSER_H
 
@@ -10,9 +10,9 @@ typedef struct {
   shell_block_kind kind;
   size_t begin;
   size_t line;          // the last line that began with a command of this block
-  bool expects_pattern; // of a case
-  size_t scope;         // of its commands, if no && or | stands before them
-  size_t list_scope;    // of the list around it, to go on with
+  bool expects_pattern; // a pattern of a case comes next
+  size_t scope;         // of its commands that are not after && or |
+  size_t list_scope;    // of the list around it, which continues after the block
   bool had_or;
 } shell_block;
 
@@ -26,15 +26,15 @@ typedef struct {
   size_t at;
   char closer;
   bool is_done, is_closed;
-  size_t line;             // the first byte of the line, if no command stood on it yet
-  bool is_continued;       // a list goes on: && and the like came last
-  bool is_conditional;     // the command at hand may not run
-  bool is_function;        // a function's head was read, and its body comes
-  size_t list_scope;       // of what comes next in the list; PLIM_NOWHERE: the block's
-  bool had_or;             // || stands in the list
-  size_t list_first;       // command of the list
-  size_t last;             // command, if it is the last part of the list; else PLIM_NOWHERE
-  vec(shell_block) blocks; // the first one is no block but the text around all of them
+  size_t line;         // the first byte of the line, if no command was read on it yet
+  bool is_continued;   // the list continues: && or the like was read last
+  bool is_conditional; // the current command may not run
+  bool is_function;    // the head of a function was read, and its body comes next
+  size_t list_scope;   // the scope of the next command of the list; PLIM_NOWHERE: that of the block
+  bool had_or;         // the list contains ||
+  size_t list_first;   // the first command of the list
+  size_t last;         // the last part of the list if it is a command; otherwise PLIM_NOWHERE
+  vec(shell_block) blocks; // the first entry is the script itself
   vec(shell_here_document) waiting;
 } shell_parser;
 
@@ -44,21 +44,21 @@ bool shell_is_at_word(const shell_parser *p, const char *word);
 bool shell_ends_command(const shell_parser *p);
 const char *shell_redirection(const shell_parser *p);
 
-// Over blanks, line ends and comments, where they mean nothing.
+// Skips blanks, line ends and comments.
 bool shell_skip_space(shell_parser *p);
-// A command begins: its line is one before which another can be put, if it is the first on it.
+// Called when a command begins. If it is the first on its line, another command can be inserted before that line.
 bool shell_begin_command(shell_parser *p);
-// Over the ( ) of a function's head; its body goes with it.
+// Skips the ( ) of a function's head.
 bool shell_skip_function_parens(shell_parser *p);
 bool shell_read_command(shell_parser *p);
-// A keyword with what belongs to it, an operator or a simple command.
+// Reads a keyword with its words, an operator or a simple command.
 bool shell_read_next(shell_parser *p);
 
-// Another scope within the one at hand; false when memory is out.
+// Adds a scope inside `parent`; false when out of memory.
 bool shell_new_scope(shell_parser *p, size_t parent, plim_shell_scope is, size_t *out);
-// The scope of the command that comes next.
+// The scope of the next command.
 size_t shell_scope(const shell_parser *p);
-// What comes next begins a list.
+// Ends the current list; the next command begins a new one.
 void shell_end_list(shell_parser *p);
 bool shell_note_command(shell_parser *p, plim_shell_command c, const plim_span *words,
                         size_t count);

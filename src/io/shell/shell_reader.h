@@ -1,39 +1,39 @@
-// How the settings of a script are found: first what sets variables, then which command gets which
+// Finds the settings of a script in three steps: the commands that set variables, then the command that receives each
 // list of arguments, then the settings themselves.
 #ifndef PLIM_IO_SHELL_READER_H
 #define PLIM_IO_SHELL_READER_H
 
 #include "shell_settings.h"
 
-// `local NAME`, which hides what was set before.
+// `local NAME`, which hides earlier assignments.
 typedef struct {
   const char *name;
   size_t begin;
 } shell_local;
 
-// A variable gets arguments: ARGS=( ... ), ARGS="--lr 1", ARGS+=...; or it is made empty.
+// An assignment of arguments to a variable: ARGS=( ... ), ARGS="--lr 1", ARGS+=...; or of nothing.
 typedef struct {
   const char *name;
   size_t command, begin;
   bool is_array, is_empty;
-  bool adds;      // to what it holds already
-  bool is_odd;    // what it holds is not known
-  bool is_glued;  // to the word before it: ARGS+="--lr 1"
-  bool has_texts; // an array with "--lr 1" in it, which quotes keep together
-  size_t count;   // of its entries in f->set
+  bool adds;      // it appends to the present content
+  bool is_odd;    // the content is unknown
+  bool is_glued;  // it is appended without a space: ARGS+="--lr 1"
+  bool has_texts; // an array with a quoted "--lr 1", which stays one word
+  size_t count;   // number of its entries in f->set
 } shell_list_set;
 
-// All that one variable gets.
+// All assignments of one variable.
 typedef struct {
   const char *name;
-  size_t first, end; // of the sets, by name and place
-  size_t count;      // of its entries in f->set that these are
-  bool is_whole;     // one assignment, and what is added to it
-  bool is_command;   // no set of it is empty
+  size_t first, end; // range in list_sets, which is sorted by name and place
+  size_t count;      // number of its entries in f->set
+  bool is_whole;     // one assignment and what is appended to it
+  bool is_command;   // no assignment is empty
   bool has_arrays, has_strings, has_texts;
 } shell_list;
 
-// A list is passed on, to a command or into another list.
+// A list that is passed to a command or added to another list.
 typedef struct {
   const char *name, *into;
   size_t command, word;
@@ -47,18 +47,18 @@ typedef struct {
   size_t first_group;
   bool is_instruction, only_trainings;
   plim_shell_view *view;
-  plim_arguments words; // of the command at hand
-  size_t command;       // its number
-  size_t first_found;   // of f->at, by this reader
-  bool doubts_eval;     // of a list: it may hold more than a command
-  size_t last_opaque;   // one more than the number of the last command that may set any variable
+  plim_arguments words; // of the current command
+  size_t command;       // the number of the current command
+  size_t first_found;   // index in f->at of the first setting that this reader found
+  bool doubts_eval;     // a list may contain more than one command
+  size_t last_opaque;   // the number of the last command that may set any variable, plus one
   vec(shell_local) locals;
   vec(shell_list_set) list_sets;
   vec(shell_list) lists; // by name
   vec(shell_list_use) uses;
-  plim_names changed;            // variables that are set in other ways than by assignments
+  plim_names changed;            // variables that are set by other means than assignments
   plim_names evaluated;          // lists that eval runs
-  vec(size_t) assigned_defaults; // where the names of `: ${NAME:=...}` stand
+  vec(size_t) assigned_defaults; // offsets of the names of `: ${NAME:=...}`
 } shell_reader;
 
 void shell_for_each_command(shell_reader *r, void (*visit)(shell_reader *r));
@@ -76,32 +76,32 @@ typedef struct {
 } shell_assignment;
 
 bool shell_is_assignment(const char *text, const plim_argument *a, shell_assignment *out);
-// Assignments in front: words 0 to the result. `env` and what it sets count as such.
+// The number of assignments at the beginning of a command. `env` and the variables that it sets are included.
 size_t shell_count_assignments(const char *text, const plim_arguments *words);
 const char *shell_variable_key(shell_reader *r, plim_span name);
-// The command that does nothing but expand its words.
+// Whether the word is the command `:`, which only expands its words.
 bool shell_is_colon(const char *text, const plim_argument *a);
 bool shell_has_list(const char *text, const plim_argument *a);
-// A value that only callers of the script give, who are taken to give none.
+// Whether only a caller of the script could give the value; callers are assumed to give none.
 bool shell_is_callers(const shell_reader *r, const plim_argument *a);
-// [ -z "$NAME" ] && NAME=value: as good as NAME=${NAME:-value}.
+// Whether this is [ -z "$NAME" ] && NAME=value, which is equivalent to NAME=${NAME:-value}.
 bool shell_is_guarded(shell_reader *r, plim_span name);
 
-// Notes everything that sets variables.
+// Records everything that sets variables.
 void shell_note_variables(shell_reader *r);
 bool shell_is_before_opaque(const shell_reader *r);
 
 // ---- lists ------------------------------------------------------------------------------------------
 
-// Sorts what lists get; once all of it is noted.
+// Sorts the assignments of lists, after all of them are recorded.
 void shell_join_list_sets(shell_reader *r);
-// NULL: it is no list.
+// Finds a list by name; NULL if the variable is not a list.
 const shell_list *shell_find_list(const shell_reader *r, const char *name);
-// Notes where lists are passed on.
+// Records where lists are used.
 void shell_note_uses(shell_reader *r);
-// The command that the words of list `name` end up in, and where; false: what it gets is not sure.
+// The command that receives the words of the list `name`, and their position in it. False if that is uncertain.
 bool shell_follow_list(shell_reader *r, const char *name, size_t *command, size_t *order);
-// Of the words that stand for many, only those stay that may hold anything.
+// Drops the expansions with known content and keeps those that may contain anything.
 void shell_drop_known_expansions(shell_reader *r);
 
 #endif

@@ -145,7 +145,7 @@ static bool skip_redirection(shell_parser *p, const char *sign, bool *has_docume
   plim_shell_skip_blanks(p->s, &p->at);
   size_t target = p->at;
   if (!plim_shell_skip_word(p->s, &p->at)) return false;
-  if (p->at == target) return plim_shell_fail(p->s, begin, "this redirection leads nowhere");
+  if (p->at == target) return plim_shell_fail(p->s, begin, "this redirection has no target");
   *has_document |= is_document || strcmp(sign, "<<<") == 0;
   return !is_document ||
          vec_push(&p->waiting, (shell_here_document){{target, p->at}, sign[2] == '-'}) ||
@@ -174,7 +174,7 @@ static bool read_list_words(shell_parser *p, size_t begin, span_list *words) {
     if (shell_peek(p, 0) == ')') return p->at++, true;
     size_t word = p->at;
     if (!plim_shell_skip_word(p->s, &p->at)) return false;
-    if (p->at == word) return plim_shell_fail(p->s, word, "this cannot stand in a list");
+    if (p->at == word) return plim_shell_fail(p->s, word, "this is not allowed in a list");
     if (!vec_push(words, (plim_span){word, p->at})) return plim_shell_nomem(p->s);
   }
 }
@@ -205,12 +205,12 @@ static bool is_number(const shell_parser *p, plim_span word) {
   return word.end > word.begin;
 }
 
-// One word, with the list behind it; a file's number in front of a redirection is none.
+// One word, with the list after it; a file's number in front of a redirection is none.
 static bool read_word(shell_parser *p, span_list *words) {
   plim_span word = {p->at, 0};
   if (!plim_shell_skip_word(p->s, &p->at)) return false;
   word.end = p->at;
-  if (word.end == word.begin) return plim_shell_fail(p->s, p->at, "this is not expected here");
+  if (word.end == word.begin) return plim_shell_fail(p->s, p->at, "this is unexpected here");
   if ((shell_peek(p, 0) == '<' || shell_peek(p, 0) == '>') && is_number(p, word)) return true;
   plim_span name = shell_peek(p, 0) == '(' ? assigned(p, word) : (plim_span){0};
   if (name.end && !read_list(p, name)) return false;
@@ -241,7 +241,7 @@ bool shell_skip_function_parens(shell_parser *p) {
   size_t begin = p->at++;
   p->is_continued = p->is_function = true;
   plim_shell_skip_blanks(p->s, &p->at);
-  if (shell_peek(p, 0) != ')') return plim_shell_fail(p->s, begin, "this ( is not expected here");
+  if (shell_peek(p, 0) != ')') return plim_shell_fail(p->s, begin, "this ( is unexpected here");
   return p->at++, true;
 }
 

@@ -45,12 +45,13 @@ static void find_words(shell_reader *r, const plim_argument_list *list) {
   plim_arguments_find(r->f, &all);
 }
 
-static const char under_condition[] = "if a condition holds";
+static const char under_condition[] = "but only under a condition";
 static const char before_opaque[] = "unless source or eval changes it";
 
 // Why the words of a list may not be what the command gets.
 static const char *list_doubt(const shell_reader *r) {
-  return shell_command(r)->is_conditional ? under_condition : "unless it changes before it is used";
+  return shell_command(r)->is_conditional ? under_condition
+                                          : "unless it is changed before it is used";
 }
 
 // A single-quoted string is expanded by whoever runs it later, with other variables.
@@ -165,7 +166,7 @@ static void find_flags(shell_reader *r, size_t first) {
                                       .is_aside = kind.is_aside});
   if (!is_sure) plim_scanner_doubt(r->f, from, r->text, list_doubt(r));
   if (is_given_words(r, at, kind.at))
-    plim_scanner_doubt(r->f, from, r->text, "unless xargs puts another word there");
+    plim_scanner_doubt(r->f, from, r->text, "unless xargs replaces it");
   r->view->groups.at[r->command] = group;
   if (end < r->words.len) find_pieces(r, r->words.at[end + 1].span, group, end);
 }
@@ -221,7 +222,7 @@ static bool start_groups(shell_reader *r) {
   return true;
 }
 
-// Of a directive only what stands behind its words is a comment.
+// Of a directive only what stands after its words is a comment.
 static plim_span comment_in(const char *text, plim_span c) {
   if (c.end - c.begin < 8 || memcmp(text + c.begin, "#SBATCH ", 8) != 0) return c;
   const char *sign = memmem(text + c.begin + 7, c.end - c.begin - 7, " #", 2);
@@ -254,7 +255,7 @@ static void leave_out_passed_lists(plim_shell_view *view) {
 }
 
 // A variable that is set in a branch, a function or a subshell is sure only where a training runs
-// behind it there; one that a command changes is not.
+// after it there; one that a command changes is not.
 static void doubt_variables(shell_reader *r) {
   const plim_shell_script *script = &r->view->script;
   bool *leads = calloc(script->scopes.len + 1, sizeof *leads);

@@ -78,8 +78,7 @@ void plim_scanner_doubt_before(plim_shell_scanner *f, plim_expansion *at, size_t
     bool is_before =
         low && at[low - 1].group == found->group && by_group_and_order(&place, &at[low - 1]) <= 0;
     if (found->kind != PLIM_FOUND_VARIABLE && is_before)
-      plim_scanner_doubt_one(f, found, f->s->text,
-                             "unless words that are computed behind it change it");
+      plim_scanner_doubt_one(f, found, f->s->text, "unless the computed words after it change it");
   }
 }
 
@@ -220,7 +219,7 @@ static bool is_same_group(const numbered *a, const numbered *b) {
 }
 
 // Of one name in one group the last word counts. Lists may be passed in another order than they are
-// written in; what comes behind the winner in the text gets a number of its own.
+// written in; what comes after the winner in the text gets a number of its own.
 static void number_group(numbered *at, size_t count, int *number) {
   size_t winner = 0;
   for (size_t i = 1; i < count; i++)

@@ -1,4 +1,4 @@
-// Changes of what was found, each checked by reading the changed text again.
+// Changes values in shell scripts and Dockerfiles. Every change is checked by reading the changed text again.
 #include <string.h>
 
 #include "shell_value.h"
@@ -13,7 +13,8 @@ static plim_err refuse_odd(const plim_settings *s, plim_error *error) {
     return plim_fail(error, PLIM_ERR_UNSUPPORTED, "this %s file is larger than 16 MiB",
                      plim_format_names[s->format]);
   if (!zero) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_PARSE, "this is no text: there is a zero byte in it");
+  plim_err err =
+      plim_fail(error, PLIM_ERR_PARSE, "this is not a text file: it contains a zero byte");
   plim_error_at(error, (uint64_t)(zero - s->text));
   return err;
 }
@@ -92,7 +93,7 @@ plim_err plim_edit_check(const plim_settings *s, const char *key, const plim_set
     plim_settings_clear(&after);
   } else if (!err) err = PLIM_ERR_UNSUPPORTED;
   if (err == PLIM_ERR_UNSUPPORTED) {
-    plim_fail(error, err, "%.96s cannot be set to this value here", key);
+    plim_fail(error, err, "this value of %.96s cannot be written here", key);
     plim_error_at(error, edit->span.begin);
   }
   if (err) free(edit->text), *edit = (plim_edit){0};
@@ -142,16 +143,15 @@ static const char *separator(const plim_shell_value *found) {
   return " ";
 }
 
-// A value behind a flag that had none.
+// A value after a flag that had none.
 static plim_err give_value(const plim_shell_value *found, const plim_bytes *text, plim_edit *out,
                            plim_error *error) {
   plim_bytes all = {0}, written = {0};
   bool is_out = false;
   plim_err err;
   if (!plim_word_write(found->place, "", 0, text->at, &written, &is_out))
-    err = is_out
-              ? plim_no_memory(error)
-              : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be written there", text->at);
+    err = is_out ? plim_no_memory(error)
+                 : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be written here", text->at);
   else if (!vec_reserve(&all, written.len + 2)) err = plim_no_memory(error);
   else {
     strcpy(all.at, separator(found));
@@ -178,7 +178,7 @@ static plim_err change_bare(const plim_settings *s, const plim_shell_scanner *f,
     err = give_value(found, &text, out, error);
   else
     err = is_out ? plim_no_memory(error)
-                 : plim_fail(error, PLIM_ERR_UNSUPPORTED, "no flag has this value");
+                 : plim_fail(error, PLIM_ERR_UNSUPPORTED, "a flag cannot have this value");
   vec_free(&old);
   vec_free(&text);
   return err;
@@ -198,8 +198,8 @@ static plim_err write_value(const plim_settings *s, const plim_shell_value *foun
   if (is_explicit && plim_word_write(found->place, old, size, text->at, written, &is_out))
     return plim_edit_make(found->span, written->at, out, error);
   if (is_out) return plim_no_memory(error);
-  plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be set to this value here", found->name);
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "this value of %.96s cannot be written here", found->name);
   plim_error_at(error, found->span.begin);
   return err;
 }
@@ -209,7 +209,7 @@ static plim_err change_written(const plim_settings *s, const plim_shell_value *f
   plim_bytes text = {0}, written = {0};
   plim_err err;
   if (found->is_several || (found->kind == PLIM_FOUND_OVERRIDE && !found->is_joined)) {
-    err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s is not one value here", found->name);
+    err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s is not a single value here", found->name);
     plim_error_at(error, found->span.begin);
     return err;
   }
@@ -237,7 +237,7 @@ plim_err plim_shell_value_change(const plim_settings *s, const plim_setting *set
   plim_err err = find(&f, error);
   const plim_shell_value *found = err ? NULL : plim_shell_value_again(&f, setting);
   if (!err && !found)
-    err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is no setting of this text", setting->key);
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is not a setting of this file", setting->key);
   if (!err && found->is_bare) err = change_bare(s, &f, found, value, out, error);
   else if (!err) err = change_written(s, found, value, out, error);
   if (!err) err = plim_edit_check(s, setting->key, setting, value, out, error);

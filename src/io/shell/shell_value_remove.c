@@ -1,4 +1,4 @@
-// Words and lines taken out of scripts.
+// Removes words and lines from scripts.
 #include <ctype.h>
 #include <string.h>
 
@@ -44,11 +44,11 @@ static plim_span assignment_of(const plim_settings *s, const plim_shell_value *f
 static plim_err remove_variable(const plim_settings *s, const plim_setting *setting,
                                 const plim_shell_value *found, plim_edit *out, plim_error *error) {
   plim_span assignment = assignment_of(s, found), lines;
-  if (is_used(s, found->name + 1)) return plim_removal_refuse(setting, "it is used here", error);
+  if (is_used(s, found->name + 1))
+    return plim_removal_refuse(setting, "the file uses it elsewhere", error);
   bool is_line = s->format == PLIM_FORMAT_SHELL && assignment.end > assignment.begin &&
                  plim_entry_lines(s, assignment, &lines);
-  if (!is_line)
-    return plim_removal_refuse(setting, "it does not stand on a line of its own", error);
+  if (!is_line) return plim_removal_refuse(setting, "it is not on a line of its own", error);
   return plim_span_remove(s, setting, lines, out, error);
 }
 
@@ -56,7 +56,7 @@ static plim_err remove_variable(const plim_settings *s, const plim_setting *sett
 
 static plim_err remove_found(const plim_settings *s, const plim_setting *setting,
                              const plim_shell_value *found, plim_edit *out, plim_error *error) {
-  if (!found) return plim_removal_refuse(setting, "it is not where it was", error);
+  if (!found) return plim_removal_refuse(setting, "it is no longer where it was read", error);
   if (found->kind == PLIM_FOUND_VARIABLE) return remove_variable(s, setting, found, out, error);
   return plim_span_remove(s, setting, words_of(s, found), out, error);
 }

@@ -1,5 +1,5 @@
-// What sets variables in a script: assignments, and commands that do it on the way. What is not
-// followed makes a variable count twice, so that nothing is taken for its value.
+// Finds everything that sets variables in a script: assignments, and commands that set variables as a side effect. A
+// variable that is set in a way that is not analysed is counted twice, so that none of its values is trusted.
 #include <string.h>
 
 #include "shell_pieces.h"
@@ -7,7 +7,7 @@
 
 // ---- assignments ------------------------------------------------------------------------------------
 
-// The bytes of NAME[...] behind the name; 0 if it is no element.
+// The bytes of NAME[...] after the name; 0 if it is no element.
 static size_t element(const char *text, plim_span word, size_t name) {
   size_t at = word.begin + name, open = at;
   if (!name || at >= word.end || text[at] != '[') return 0;
@@ -126,7 +126,7 @@ static void note_opaque(shell_reader *r) {
   r->last_opaque = scope_of(r, r->command)->in_function ? SIZE_MAX : r->command + 1;
 }
 
-// The words behind `first` that name variables; false: one of them is computed.
+// The words after `first` that name variables; false: one of them is computed.
 static bool names_are_written(const shell_reader *r, size_t first) {
   for (size_t i = first; i < r->words.len; i++) {
     plim_span word = r->words.at[i].span;
@@ -227,7 +227,7 @@ static bool is_hidden_later(const shell_reader *r, const char *key, size_t begin
   return low && strcmp(r->locals.at[low - 1].name, key) == 0 && r->locals.at[low - 1].begin > begin;
 }
 
-// The words of the list that is written behind "=": ARGS="$ARGS --lr 1" adds to it.
+// The words of the list that is written after "=": ARGS="$ARGS --lr 1" adds to it.
 static bool adds_to_itself(shell_reader *r, const plim_argument *a, plim_span name) {
   size_t n = name.end - name.begin, begin = a->tail.begin;
   while (begin < a->tail.end && strchr("(\" \t\r\n", r->text[begin])) begin++;
@@ -237,7 +237,7 @@ static bool adds_to_itself(shell_reader *r, const plim_argument *a, plim_span na
   return own.end - own.begin == n && memcmp(r->text + own.begin, r->text + name.begin, n) == 0;
 }
 
-// Whether ( ... ) behind "=" has a flag with its value in one pair of quotes.
+// Whether ( ... ) after "=" has a flag with its value in one pair of quotes.
 static bool has_flag_texts(const shell_reader *r, size_t begin) {
   const plim_shell_script *script = &r->view->script;
   size_t i = r->command;

@@ -147,7 +147,7 @@ bool plim_shell_note_document(plim_shell_scan *s, size_t at, size_t end) {
 
 static bool enter(plim_shell_scan *s, size_t at) {
   if (s->depth < PLIM_SHELL_DEPTH) return s->depth++, true;
-  return plim_shell_fail(s, at, "substitutions are nested too deep here");
+  return plim_shell_fail(s, at, "substitutions are nested too deeply here");
 }
 
 // Over ( ... ), which holds commands.

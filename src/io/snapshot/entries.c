@@ -1,5 +1,5 @@
-// The part of a snapshot that is large: trace entries, frames and stacks, turned into the trace's
-// own form while the pickle is being read.
+// Converts the large part of a snapshot (trace entries, frames and stacks) to the form of plim_trace while the pickle is
+// being read.
 #include "snapshot_reader.h"
 
 #include <string.h>
@@ -21,8 +21,8 @@ bool plim_reader_number(plim_reader *reader, plim_value value, const char *what,
 bool plim_reader_bytes(plim_reader *reader, plim_value value, const char *what, uint64_t *bytes) {
   if (!plim_reader_number(reader, value, what, bytes)) return false;
   if (*bytes <= INT64_MAX) return true;
-  plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE, "%s is %lld: not a number of bytes", what,
-                   (long long)*bytes);
+  plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE, "%s is %lld, which is not a number of bytes",
+                   what, (long long)*bytes);
   return false;
 }
 
@@ -31,8 +31,8 @@ bool plim_reader_stream(plim_reader *reader, plim_value value, uint16_t *stream)
   if (!plim_reader_number(reader, value, "stream", &handle)) return false;
   uint32_t index = plim_trace_stream(reader->trace, handle);
   if (index == UINT32_MAX) {
-    plim_pickle_fail(&reader->pickle, PLIM_ERR_UNSUPPORTED, "more than %zu streams",
-                     reader->trace->streams.len);
+    plim_pickle_fail(&reader->pickle, PLIM_ERR_UNSUPPORTED,
+                     "the snapshot has more than %zu streams", reader->trace->streams.len);
     return false;
   }
   *stream = (uint16_t)index;
@@ -64,8 +64,8 @@ bool plim_reader_pool(plim_reader *reader, plim_value value, uint8_t *pool) {
   }
   uint32_t index = plim_trace_pool(reader->trace, id);
   if (index == UINT32_MAX) {
-    plim_pickle_fail(&reader->pickle, PLIM_ERR_UNSUPPORTED, "more than %zu memory pools",
-                     reader->trace->pools.len);
+    plim_pickle_fail(&reader->pickle, PLIM_ERR_UNSUPPORTED,
+                     "the snapshot has more than %zu memory pools", reader->trace->pools.len);
     return false;
   }
   *pool = (uint8_t)index;
@@ -100,7 +100,7 @@ bool plim_reader_text(plim_reader *reader, plim_value string, uint32_t *offset) 
 
 enum { NO_ACTION = PLIM_EV_COUNT, NO_STREAM = UINT16_MAX };
 
-// The action a word stands for, plus 1.
+// The action of a keyword, plus 1.
 static const uint8_t action_of[WORD_COUNT] = {
     [WORD_alloc] = 1 + PLIM_EV_ALLOC,
     [WORD_free] = 1 + PLIM_EV_FREE,
@@ -114,10 +114,11 @@ static const uint8_t action_of[WORD_COUNT] = {
     [WORD_snapshot] = 1 + PLIM_EV_SNAPSHOT,
 };
 
-// Entries whose action is not known keep its string id in `block`, which is not in use yet.
+// Entries whose action is unknown keep its string id in `block`, which is not in use yet.
 static bool set_action(plim_reader *reader, plim_event *event, plim_value value) {
   if (plim_value_kind(value) != PLIM_VALUE_STRING) {
-    plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE, "the action of a trace entry is not text");
+    plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE,
+                     "the action of a trace entry is not a string");
     return false;
   }
   uint64_t word = plim_value_payload(value);
@@ -153,7 +154,7 @@ static bool set_fields(plim_reader *reader, plim_event *event, const plim_value 
   bool has_range = event->addr != PLIM_UNKNOWN && event->action != PLIM_EV_OOM;
   if (has_range && event->addr > UINT64_MAX - event->bytes) {
     plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE,
-                     "a trace entry reaches past the end of the address space: %llu + %llu bytes",
+                     "a trace entry extends past the end of the address space: %llu + %llu bytes",
                      (unsigned long long)event->addr, (unsigned long long)event->bytes);
     return false;
   }
@@ -189,7 +190,7 @@ static plim_value extend_entry(plim_reader *reader, plim_value now, const plim_v
 
 // ---- frames ---------------------------------------------------------------------------------
 
-// Lines beyond 32 bits are not told.
+// Line numbers that exceed 32 bits are dropped.
 static uint32_t line_number(const plim_pickle *pickle, plim_value value) {
   uint64_t bits;
   return plim_pickle_bits(pickle, value, &bits) && bits <= UINT32_MAX ? (uint32_t)bits : 0;
@@ -211,7 +212,7 @@ static plim_value intern_frame(plim_reader *reader, plim_frame frame) {
   return plim_value_make(VALUE_FRAME, id);
 }
 
-// `frame` holds what is known of it from earlier batches.
+// `frame` contains the fields that earlier batches have set.
 static plim_value read_frame(plim_reader *reader, plim_frame frame, const plim_value *pairs,
                              size_t count) {
   for (size_t i = 0; i < count; i += 2) {
@@ -309,7 +310,7 @@ static plim_value new_trace(plim_reader *reader) {
   return plim_value_make(VALUE_TRACE, reader->traces.len - 1);
 }
 
-// Entries leave `fresh` for the events of the list. They come in the order of the file, each once.
+// Moves entries from `fresh` to the events of the list. They come in the order of the file, each once.
 static plim_value read_trace(plim_reader *reader, plim_value now, const plim_value *items,
                              size_t count) {
   if (plim_value_kind(now) == PLIM_VALUE_NEW_LIST) now = new_trace(reader);
@@ -332,7 +333,7 @@ static plim_value read_trace(plim_reader *reader, plim_value now, const plim_val
 
 // ---- shapes ---------------------------------------------------------------------------------
 
-// The kind of dict a key gives away, 0 for keys that do not.
+// The kind of dict that a key indicates; 0 if it indicates none.
 static const uint8_t shape_of[WORD_COUNT] = {
     [WORD_action] = VALUE_ENTRY,
     [WORD_filename] = VALUE_FRAME,
@@ -356,7 +357,9 @@ plim_value plim_reader_dict(void *self, plim_value now, const plim_value *pairs,
     return read_frame(reader, reader->trace->frames.at[plim_value_payload(now)], pairs, count);
   case PLIM_VALUE_DICT: return plim_pickle_extend(&reader->pickle, now, pairs, count);
   case PLIM_VALUE_NEW_DICT: break;
-  default: return plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE, "keys for what is not a dict");
+  default:
+    return plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE,
+                            "the pickle adds keys to something that is not a dict");
   }
   switch (dict_shape(pairs, count)) {
   case VALUE_ENTRY: return new_entry(reader, pairs, count);
@@ -365,8 +368,8 @@ plim_value plim_reader_dict(void *self, plim_value now, const plim_value *pairs,
   }
 }
 
-// A dict whose telling key came in a later batch is still a plain one: it gets its shape when it
-// is put into a list.
+// If the key that indicates the kind of a dict came in a later batch, the dict is still a plain one: it is converted when
+// it is added to a list.
 static plim_value reshape(plim_reader *reader, plim_value value) {
   if (plim_value_kind(value) != PLIM_VALUE_DICT) return value;
   size_t count;
@@ -392,7 +395,8 @@ static plim_value read_items(plim_reader *reader, plim_value now, const plim_val
     return read_trace(reader, now, items, count);
   if (may_be_new || kind == PLIM_VALUE_LIST)
     return plim_pickle_extend(&reader->pickle, now, items, count);
-  return plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE, "items for what is not a list of them");
+  return plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE,
+                          "the pickle adds items to something that is not a list of them");
 }
 
 plim_value plim_reader_list(void *self, plim_value now, const plim_value *items, size_t count) {

@@ -1,5 +1,5 @@
-// The small parts of a snapshot: the segments at its end, annotations and settings. They are read
-// from plain containers once the whole pickle is in.
+// Reads the small parts of a snapshot (final segments, annotations and settings) from plain containers, after the whole
+// pickle was read.
 #include "snapshot_reader.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ static bool enter_dict(plim_reader *reader, plim_value value, const char *compla
 static bool check_range(plim_reader *reader, const char *what, uint64_t addr, uint64_t bytes) {
   if (addr <= UINT64_MAX - bytes) return true;
   plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE,
-                   "a %s reaches past the end of the address space: %llu + %llu bytes", what,
+                   "a %s extends past the end of the address space: %llu + %llu bytes", what,
                    (unsigned long long)addr, (unsigned long long)bytes);
   return false;
 }
@@ -46,13 +46,13 @@ static bool check_range(plim_reader *reader, const char *what, uint64_t addr, ui
 
 static uint8_t block_state(plim_value value) {
   if (is_word(value, WORD_active_allocated)) return PLIM_BLOCK_ALLOCATED;
-  // The code says pending, its documentation awaiting.
+  // PyTorch's code writes "pending", its documentation "awaiting".
   if (is_word(value, WORD_active_pending_free) || is_word(value, WORD_active_awaiting_free))
     return PLIM_BLOCK_PENDING_FREE;
   return PLIM_BLOCK_INACTIVE;
 }
 
-// Old blocks tell what was asked for and by whom in `history`, newest first.
+// Blocks of old versions have the requested size and the stack in `history`, newest first.
 static bool read_history(plim_reader *reader, plim_value history, plim_layout_block *block) {
   size_t count;
   const plim_value *items = plim_pickle_items(&reader->pickle, history, &count);
@@ -63,7 +63,7 @@ static bool read_history(plim_reader *reader, plim_value history, plim_layout_bl
          plim_reader_bytes(reader, value, "real_size", &block->requested_bytes);
 }
 
-// Blocks without an address lie behind one another from `addr` on.
+// Blocks without an address lie one after another from `addr` on.
 static bool read_block(plim_reader *reader, plim_value dict, uint64_t addr,
                        plim_layout_block *block) {
   if (!enter_dict(reader, dict, "a block of a segment is not a dict")) return false;
@@ -99,7 +99,7 @@ static bool read_blocks(plim_reader *reader, plim_value list, plim_layout_segmen
     if (!vec_push(&trace->layout_blocks, block)) return fail_memory(reader);
     addr = block.addr + block.bytes;
   }
-  // A segment that does not tell its size ends with its last block.
+  // A segment without a size ends with its last block.
   if (segment->bytes == PLIM_UNKNOWN)
     segment->bytes = addr > segment->addr ? addr - segment->addr : 0;
   return true;
@@ -137,7 +137,7 @@ bool plim_reader_segment_device(plim_reader *reader, plim_value segment, uint32_
       !plim_reader_number(reader, value, "device", &number))
     return false;
   if (number >= PLIM_SNAPSHOT_MAX_DEVICES)
-    return fail_parse(reader, "a segment's device is not one");
+    return fail_parse(reader, "the device of a segment is not a device number");
   *device = (uint32_t)number;
   return true;
 }

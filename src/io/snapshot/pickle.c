@@ -1,4 +1,4 @@
-// The pickle machine: opcodes and stack.
+// Executes the opcodes of a pickle on a stack.
 #include "pickle_stack.h"
 
 enum {
@@ -34,7 +34,7 @@ enum { MOST_WAITING = 1 << 22 };
 static bool grow_stack(plim_pickle *pickle) {
   if (pickle->stack_cap >= MOST_WAITING) {
     plim_pickle_fail(pickle, PLIM_ERR_UNSUPPORTED,
-                     "damaged pickle: over %d items belong to no list yet", MOST_WAITING);
+                     "damaged pickle: more than %d items belong to no list yet", MOST_WAITING);
     return false;
   }
   if (plim_vec_grow((void **)&pickle->stack, &pickle->stack_cap, pickle->stack_cap + 1,
@@ -57,8 +57,7 @@ static inline bool ran_past_end(const machine *m) {
   return m->pickle->input->at_end && m->at > m->pickle->input->end;
 }
 
-// An opcode cut off by the end of the file reads zeros from the slack, and that it ran past the end is
-// noticed before the next one.
+// An opcode that is cut off by the end of the file reads zeros from the slack; this is detected before the next opcode.
 OPCODE look_at_input(machine *m) {
   plim_input *input = m->pickle->input;
   if (ran_past_end(m)) return false;
@@ -91,7 +90,7 @@ OPCODE has(const machine *m, int count) {
   return m->top - m->floor >= count || fail_underflow(m->pickle, m->op);
 }
 
-// What lies above the newest mark, which goes.
+// The items above the newest mark; the mark is removed.
 typedef struct {
   const plim_value *at;
   size_t count;
@@ -301,7 +300,8 @@ OPCODE frame(machine *m) {
 OPCODE protocol(machine *m) {
   m->pickle->protocol = *m->at++;
   if (m->pickle->protocol <= NEWEST_PROTOCOL) return true;
-  plim_pickle_fail(m->pickle, PLIM_ERR_UNSUPPORTED, "pickle protocol %u; 5 is the newest known",
+  plim_pickle_fail(m->pickle, PLIM_ERR_UNSUPPORTED,
+                   "pickle protocol %u is not supported yet; 5 is the newest supported",
                    m->pickle->protocol);
   return false;
 }

@@ -1,10 +1,10 @@
-// A reader for pickles that hold data only: numbers, text, lists, tuples and dicts, protocols 1-5.
+// Reads pickles that contain only data: numbers, text, lists, tuples and dicts, in protocols 1 to 5.
 // Opcodes that would build Python objects are refused, so nothing in a file is ever executed.
 //
-// It does not build a tree. Whoever reads a pickle gives two functions that see the items of each
-// list and dict when the pickle has them ready and may turn the container into something smaller
-// ("an interned frame", "trace entry 17"); what they leave alone becomes a plain container. Memory
-// thus follows what is kept: 4 bytes per memoised object and whatever the two functions store.
+// It does not build a tree. The caller passes two functions that receive the items of each list and dict as soon as they
+// are read, and that may turn the container into something smaller ("an interned frame", "trace entry 17"); any other
+// container becomes a plain one. The memory needed is therefore 4 bytes per memoised object plus what the two functions
+// store.
 #ifndef PLIM_IO_PICKLE_H
 #define PLIM_IO_PICKLE_H
 
@@ -27,15 +27,15 @@ enum {
   PLIM_VALUE_TUPLE,      // index into `containers`
   PLIM_VALUE_LIST,       // the same
   PLIM_VALUE_DICT,       // the same; items are key, value, key, value ...
-  PLIM_VALUE_EMPTY_LIST, // empty for good: it was used while it had no items
+  PLIM_VALUE_EMPTY_LIST, // stays empty: it was used while it had no items
   PLIM_VALUE_EMPTY_DICT,
-  PLIM_VALUE_FREE, // kinds from here up to 26 belong to the owner of the shapes
+  PLIM_VALUE_FREE, // kinds from here up to 26 are for the caller's two functions
 
-  // The last five of 32 kinds need a second look when they come out of the memo.
+  // The last five of 32 kinds need special handling when they are fetched from the memo.
   PLIM_VALUE_NEW_LIST = 27, // no items so far; payload: its memo index + 1, 0 = none
   PLIM_VALUE_NEW_DICT,
   PLIM_VALUE_FAILED, // returned by a shape: it has filled the error
-  PLIM_VALUE_UNSET,  // a memo index that was jumped over
+  PLIM_VALUE_UNSET,  // a memo index that was skipped
   PLIM_VALUE_FAR,    // in the memo: the value is in `far`
 };
 
@@ -57,9 +57,9 @@ typedef struct {
 
 typedef struct plim_pickle plim_pickle;
 
-// What a container becomes when `items` arrive. `now` is NEW_LIST (NEW_DICT) the first time and
-// whatever was returned last in later calls. Dict items are pairs. The items are on the pickle's
-// stack and gone afterwards. PLIM_VALUE_FAILED after plim_pickle_fail.
+// Called when `items` are added to a container; returns what the container becomes. `now` is NEW_LIST or NEW_DICT in the
+// first call and the last returned value in later calls. Items of a dict are pairs. The items are on the pickle's stack
+// and are invalid after the call. Returns PLIM_VALUE_FAILED after plim_pickle_fail.
 typedef plim_value plim_shape(void *self, plim_value now, const plim_value *items, size_t count);
 
 struct plim_pickle {
@@ -68,14 +68,14 @@ struct plim_pickle {
   plim_err failed;
   plim_shape *list, *dict;
   void *self;  // passed to them
-  uint64_t op; // offset of the opcode at work
+  uint64_t op; // offset of the current opcode
   unsigned protocol;
   plim_strings strings;
   vec(uint64_t) wide;
   vec(plim_container) containers;
   vec(plim_value) items; // of all containers
 
-  plim_value *stack; // private from here
+  plim_value *stack; // this and the following members are private
   size_t stack_cap;
   vec(uint32_t) memo;  // kind in the top 5 bits, payload below; NEW_ ones have no payload
   vec(plim_value) far; // memoised values with a payload of more than 27 bits
@@ -89,24 +89,23 @@ struct plim_pickle {
   } open_list, open_dict;
 };
 
-// Reads one pickle. `pickle` is zero but for input, error, list, dict, self and what is in
-// `strings`. *result is the object; containers and strings stay valid until plim_pickle_clear, which is
-// due on failure too.
+// Reads one pickle. `pickle` must be zero except for input, error, list, dict, self and the content of `strings`. *result
+// is the object; containers and strings stay valid until plim_pickle_clear, which must be called after a failure too.
 plim_err plim_pickle_read(plim_pickle *pickle, plim_value *result);
 void plim_pickle_clear(plim_pickle *pickle);
 
-// Frees what only reading needs: stack, memo and marks.
+// Frees what is needed only while reading: stack, memo and marks.
 void plim_pickle_trim(plim_pickle *pickle);
 
-// Notes a failure at the opcode at work; returns PLIM_VALUE_FAILED.
+// Reports a failure at the current opcode; returns PLIM_VALUE_FAILED.
 plim_value plim_pickle_fail(plim_pickle *pickle, plim_err code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Adds items to a plain list or dict, made from a NEW_ container if `now` is one.
+// Adds items to a plain list or dict; a NEW_ container becomes a plain one first.
 plim_value plim_pickle_extend(plim_pickle *pickle, plim_value now, const plim_value *items,
                               size_t count);
 
-// The container behind a list, tuple or dict, or NULL for anything else, empty ones included.
+// The container of a list, tuple or dict, or NULL for anything else, empty ones included.
 static inline const plim_container *plim_pickle_container(const plim_pickle *pickle,
                                                           plim_value value) {
   unsigned kind = plim_value_kind(value);
@@ -114,13 +113,13 @@ static inline const plim_container *plim_pickle_container(const plim_pickle *pic
   return &pickle->containers.at[plim_value_payload(value)];
 }
 
-// A lists's, tuple's or dict's items; *count is 0 for anything else.
+// The items of a list, tuple or dict; *count is 0 for anything else.
 const plim_value *plim_pickle_items(const plim_pickle *pickle, plim_value value, size_t *count);
 
-// What a plain dict has under a string key, the last one if it is there twice; false if nothing.
+// Looks up a string key in a plain dict; the last one counts if the key occurs twice. False if the key is missing.
 bool plim_pickle_get(const plim_pickle *pickle, plim_value dict, uint32_t key, plim_value *value);
 
-// The integer as 64 bits, negative ones in two's complement; false for anything else.
+// The 64 bits of an integer, in two's complement if it is negative. False if the value is not an integer.
 static inline bool plim_pickle_bits(const plim_pickle *pickle, plim_value value, uint64_t *bits) {
   unsigned kind = plim_value_kind(value);
   if (kind == PLIM_VALUE_INT) *bits = (uint64_t)plim_value_small(value);

@@ -1,4 +1,4 @@
-// What is wrong with a pickle, in words.
+// The error messages of the pickle reader.
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -102,7 +102,8 @@ bool fail_memory(plim_pickle *pickle) {
 
 bool fail_truncated(plim_pickle *pickle, const char *where) {
   plim_pickle_fail(pickle, PLIM_ERR_PARSE, "the pickle is truncated: it ends %s", where);
-  plim_error_hint(pickle->error, "copy the file again, or wait until the program has written it");
+  plim_error_hint(pickle->error,
+                  "copy the file again, or wait until the program has finished writing it");
   return false;
 }
 
@@ -113,27 +114,26 @@ bool fail_opcode(plim_pickle *pickle, uint8_t op) {
     plim_pickle_fail(pickle, PLIM_ERR_PARSE, "byte %llu (0x%02x) is not a pickle opcode", at, op);
   } else if (opcodes[op].family == BUILDS) {
     plim_pickle_fail(pickle, PLIM_ERR_UNSUPPORTED,
-                     "this pickle wants to build Python objects (%s at byte %llu); snapshots never "
-                     "do; refused",
+                     "this pickle would build Python objects (%s at byte %llu), which a snapshot "
+                     "never does; it is refused",
                      name, at);
   } else {
     plim_pickle_fail(pickle, PLIM_ERR_UNSUPPORTED,
-                     "pickle protocol 0 (%s at byte %llu) is not read", name, at);
-    plim_error_hint(pickle->error, "load it in Python and write it again: pickle.dump(snapshot, "
-                                   "file, protocol=4)");
+                     "pickle protocol 0 (%s at byte %llu) is not supported", name, at);
+    plim_error_hint(pickle->error,
+                    "load it in Python and save it again: pickle.dump(snapshot, file, protocol=4)");
   }
   return false;
 }
 
 bool fail_underflow(plim_pickle *pickle, uint8_t op) {
   plim_pickle_fail(pickle, PLIM_ERR_PARSE,
-                   "damaged pickle: %s finds nothing that fits on the stack", opcodes[op].name);
+                   "damaged pickle: %s does not find what it needs on the stack", opcodes[op].name);
   return false;
 }
 
 bool fail_shared(plim_pickle *pickle) {
   plim_pickle_fail(pickle, PLIM_ERR_UNSUPPORTED,
-                   "a list or dict is used before its items are there; snapshots never contain "
-                   "themselves");
+                   "a list or dict is used before its items are added; a snapshot never does that");
   return false;
 }

@@ -1,12 +1,12 @@
-// What the parts of the pickle reader share: pickle.c (the machine), pickle_stack.h (what it does to values),
-// pickle_values.c (what it makes), pickle_failing.c (what it says). Nobody else includes this.
+// Shared by the parts of the pickle reader: pickle.c (the opcode loop), pickle_stack.h (operations on values),
+// pickle_values.c (creating values), pickle_failing.c (error messages). Only these files include it.
 #ifndef PLIM_IO_PICKLE_IMPL_H
 #define PLIM_IO_PICKLE_IMPL_H
 
 #include "pickle.h"
 
 // clang-format off
-enum { // those that are read
+enum { // the supported opcodes
   MARK = '(', STOP = '.', POP = '0', POP_MARK = '1', DUP = '2', BINFLOAT = 'G', BININT = 'J',
   BININT1 = 'K', BININT2 = 'M', NONE = 'N', BINSTRING = 'T', SHORT_BINSTRING = 'U',
   BINUNICODE = 'X', BINBYTES = 'B', SHORT_BINBYTES = 'C', APPEND = 'a', APPENDS = 'e', DICT = 'd',
@@ -21,16 +21,16 @@ enum { // those that are read
 // pickle_failing.c: all return false.
 bool fail_memory(plim_pickle *pickle);
 bool fail_truncated(plim_pickle *pickle, const char *where);
-bool fail_opcode(plim_pickle *pickle, uint8_t op); // that is not read
+bool fail_opcode(plim_pickle *pickle, uint8_t op); // for an unsupported opcode
 bool fail_underflow(plim_pickle *pickle, uint8_t op);
 bool fail_shared(plim_pickle *pickle);
 
-// pickle_values.c: PLIM_VALUE_FAILED when memory is out.
+// pickle_values.c: PLIM_VALUE_FAILED when out of memory.
 plim_value add_wide(plim_pickle *pickle, unsigned kind, uint64_t bits);
 plim_value add_real(plim_pickle *pickle, const uint8_t *bytes); // big-endian, unlike the rest
-// A string that may be longer than the buffer; input->at is behind its length.
+// Reads a string that may be longer than the buffer; input->at is after the length.
 plim_value add_long_text(plim_pickle *pickle, uint64_t length);
-// A new container with room for `room` items; PLIM_NO_ID when memory is out.
+// A new container with room for `room` items; PLIM_NO_ID when out of memory.
 uint32_t add_container(plim_pickle *pickle, size_t room);
 
 static inline plim_value add_text(plim_pickle *pickle, const uint8_t *bytes, size_t length) {

@@ -1,5 +1,5 @@
-// What the pickle machine does to single values: numbers, tuples, the memo, containers that fill. Part of
-// pickle.c, all of it inlined there.
+// Operations of the pickle reader on single values: numbers, tuples, the memo, adding items to containers. Part of
+// pickle.c, which inlines all of it.
 #ifndef PLIM_IO_PICKLE_STACK_H
 #define PLIM_IO_PICKLE_STACK_H
 
@@ -7,7 +7,9 @@
 
 #include "pickle_impl.h"
 
-enum { SPARSE_MEMO = 1024 }; // memo indices may run ahead of the count by this, or by the count
+enum {
+  SPARSE_MEMO = 1024
+}; // a memo index may exceed the number of objects by this plus that number
 
 // ---- values ---------------------------------------------------------------------------------
 
@@ -82,8 +84,8 @@ static inline bool put(plim_pickle *pickle, size_t index, plim_value value) {
   return true;
 }
 
-// Memoises *top at an index that exists. A container without items learns its index, so that the
-// memo can be told what it becomes.
+// Memoises *top at an index that exists. A container without items stores its index, so that the memo can be updated when
+// the container gets items.
 static inline bool put_top(plim_pickle *pickle, size_t index, plim_value *top) {
   pickle->puts++;
   if (is_new(*top)) {
@@ -98,10 +100,11 @@ static inline bool memoize(plim_pickle *pickle, plim_value *top) {
   return put_top(pickle, pickle->memo.len++, top);
 }
 
-// Memoises *top at any index; holes are allowed in moderation, for files that were rewritten.
+// Memoises *top at any index. Some gaps are allowed, because rewritten files may have them.
 static bool memoize_at(plim_pickle *pickle, plim_value *top, uint64_t index) {
   if (index > 2 * pickle->puts + SPARSE_MEMO) {
-    plim_pickle_fail(pickle, PLIM_ERR_PARSE, "damaged pickle: memo index %llu after %llu objects",
+    plim_pickle_fail(pickle, PLIM_ERR_PARSE,
+                     "damaged pickle: memo index %llu after only %llu objects",
                      (unsigned long long)index, (unsigned long long)pickle->puts);
     return false;
   }
@@ -110,7 +113,7 @@ static bool memoize_at(plim_pickle *pickle, plim_value *top, uint64_t index) {
   return put_top(pickle, (size_t)index, top);
 }
 
-// A memo entry that is no plain value. A container fetched without items stays empty for good.
+// Fetches a memo entry that is not a plain value. A container that is fetched without items stays empty.
 static plim_value fetch_special(plim_pickle *pickle, uint32_t index) {
   uint32_t *slot = &pickle->memo.at[index];
   unsigned kind = slot_kind(*slot);
@@ -134,15 +137,15 @@ static inline plim_value fetch(plim_pickle *pickle, uint32_t index) {
 
 // ---- containers -----------------------------------------------------------------------------
 
-// Whether the memo entry of a container without items still is that container.
+// Whether the memo entry of a container without items is still that container.
 static bool is_unshared(const plim_pickle *pickle, plim_value value) {
   uint64_t index_plus_1 = plim_value_payload(value);
   return index_plus_1 == 0 ||
          slot_kind(pickle->memo.at[index_plus_1 - 1]) == plim_value_kind(value);
 }
 
-// The memo follows what a container turned into. Later batches of the same container find its
-// memo index in `open`, since the value itself no longer carries it.
+// Updates the memo entry of a container after its items were added. When more items are added to the same container, its
+// memo index is in `open`, because the value itself no longer contains it.
 static bool settle(plim_pickle *pickle, struct plim_open *open, plim_value *container,
                    plim_value now) {
   plim_value old = *container;

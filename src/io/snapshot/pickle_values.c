@@ -1,4 +1,4 @@
-// What a pickle is read into: values that do not fit into a word, and containers.
+// Creates the values of a pickle that do not fit into 8 bytes, and its containers.
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,9 +26,10 @@ plim_value add_real(plim_pickle *pickle, const uint8_t *bytes) {
 plim_value add_long_text(plim_pickle *pickle, uint64_t length) {
   plim_input *input = pickle->input;
   if (length > LONGEST_TEXT)
-    return plim_pickle_fail(pickle, PLIM_ERR_UNSUPPORTED,
-                            "a string of %llu bytes; snapshots have none over 64 MiB",
-                            (unsigned long long)length);
+    return plim_pickle_fail(
+        pickle, PLIM_ERR_UNSUPPORTED,
+        "the pickle has a string of %llu bytes; no string of a snapshot exceeds 64 MiB",
+        (unsigned long long)length);
   pickle->long_text.len = 0;
   while (length > 0) {
     size_t here = (size_t)(input->end - input->at);

@@ -18,7 +18,8 @@ static const struct {
   const char *what, *hint; // hint NULL: how to record a snapshot
 } looks[] = {
     {"PK\3\4", 4, "a zip archive, as torch.save writes checkpoints", NULL},
-    {"\x80\2\x8a\x0al\xfc\x9c\x46", 8, "a checkpoint of an old torch.save", NULL},
+    {"\x80\2\x8a\x0al\xfc\x9c\x46", 8, "a checkpoint written by an old version of torch.save",
+     NULL},
     {"<", 1, "a web page or XML", "download the file itself, not the page about it"},
     {"{\"", 2, "JSON", NULL},
     {"{\n", 2, "JSON", NULL},
@@ -28,12 +29,12 @@ static const struct {
     {"\x7f"
      "ELF",
      4, "a program", NULL},
-    {"\x28\xb5\x2f\xfd", 4, "packed with zstd", "unpack it first: zstd -d"},
-    {"BZh", 3, "packed with bzip2", "unpack it first: bunzip2"},
-    {"\x1f\x8b", 2, "packed with gzip twice", "unpack it first: gunzip"},
+    {"\x28\xb5\x2f\xfd", 4, "a file compressed with zstd", "decompress it first: zstd -d"},
+    {"BZh", 3, "a file compressed with bzip2", "decompress it first: bunzip2"},
+    {"\x1f\x8b", 2, "a file compressed twice with gzip", "decompress it first: gunzip"},
     {"\xfd"
      "7zXZ",
-     5, "packed with xz twice", "unpack it first: unxz"},
+     5, "a file compressed twice with xz", "decompress it first: unxz"},
 };
 
 static bool is_text(const uint8_t *bytes, size_t length) {
@@ -95,7 +96,7 @@ static bool is_list(plim_value value) {
   return kind == PLIM_VALUE_LIST || kind == PLIM_VALUE_NEW_LIST || kind == PLIM_VALUE_EMPTY_LIST;
 }
 
-// Names a dict by its first keys, for people who passed the wrong file.
+// Describes a dict by its first keys, for users who passed the wrong file.
 static void describe_dict(const plim_reader *reader, plim_value dict, char *out, size_t room) {
   size_t count, used = 0;
   const plim_value *pairs = plim_pickle_items(&reader->pickle, dict, &count);
@@ -112,13 +113,13 @@ static bool fail_top(plim_reader *reader, plim_value value) {
   unsigned kind = plim_value_kind(value);
   if (kind == PLIM_VALUE_DICT) describe_dict(reader, value, what, sizeof what);
   bool is_dict = kind == PLIM_VALUE_DICT || kind == PLIM_VALUE_NEW_DICT;
-  plim_pickle_fail(&reader->pickle, PLIM_ERR_PARSE,
-                   "this pickle holds a %s%s, not a memory snapshot: there are no segments and no "
-                   "device_traces in it",
-                   is_dict          ? "dict"
-                   : is_list(value) ? "list"
-                                    : "value",
-                   what);
+  plim_pickle_fail(
+      &reader->pickle, PLIM_ERR_PARSE,
+      "this pickle contains a %s%s, not a memory snapshot: it has no segments and no device_traces",
+      is_dict          ? "dict"
+      : is_list(value) ? "list"
+                       : "value",
+      what);
   plim_error_hint(reader->pickle.error, "%s", record_hint);
   return false;
 }
@@ -205,7 +206,7 @@ static bool choose_device(plim_reader *reader, const top_level *top, const plim_
                      wanted);
     plim_error_at(reader->pickle.error, PLIM_UNKNOWN);
     if (info->devices)
-      plim_error_hint(reader->pickle.error, "it has the devices 0 to %lu",
+      plim_error_hint(reader->pickle.error, "it has devices 0 to %lu",
                       (unsigned long)info->devices - 1);
     return false;
   }
@@ -223,7 +224,7 @@ static bool choose_device(plim_reader *reader, const top_level *top, const plim_
 
 // ---- the chosen device's events -----------------------------------------------------------------
 
-// Streams and pools of other devices go: both tables are made anew from the events that stay.
+// Removes the streams and pools of other devices: both tables are rebuilt from the remaining events.
 static bool renumber(plim_reader *reader) {
   plim_trace *trace = reader->trace, old = *trace;
   memset(&trace->streams, 0, sizeof trace->streams);
@@ -255,8 +256,8 @@ static bool keep_events(plim_reader *reader, const device_trace *list) {
   return !drops_some || renumber(reader);
 }
 
-static void tell_ignored(const plim_reader *reader, const device_trace *list,
-                         plim_snapshot_info *info) {
+static void report_ignored(const plim_reader *reader, const device_trace *list,
+                           plim_snapshot_info *info) {
   if (!list) return;
   info->annotate_entries = list->annotate;
   info->unknown_entries = list->unknown;
@@ -277,9 +278,9 @@ static const plim_layout_segment *segment_at(const plim_trace *trace, uint64_t a
   return addr - segment->addr < segment->bytes ? segment : NULL;
 }
 
-// Entries of older versions do not say their pool; the segment they lie in does, if it is still
-// there at the end. Walking backwards, an address belongs to that segment until the segment_alloc
-// that made it: before that it was another segment's.
+// Entries of older versions have no pool, but the segment that contains their address has one if it still exists at the
+// end. Going backwards, an address belongs to that segment until the segment_alloc that created it; before that it
+// belonged to another segment.
 static bool pools_from_layout(plim_reader *reader, plim_snapshot_info *info) {
   plim_trace *trace = reader->trace;
   bool has_private = false;
@@ -306,7 +307,7 @@ static bool intern_words(plim_reader *reader) {
 #define WORD_TEXT(word) {sizeof #word - 1, #word},
   static const struct {
     uint8_t length;
-    char text[40]; // with room behind it for the hash to look at
+    char text[40]; // with room after it for the hash to look at
   } words[] = {PLIM_WORDS(WORD_TEXT)};
   for (uint32_t i = 0; i < WORD_COUNT; i++)
     if (plim_strings_add(&reader->pickle.strings, (const uint8_t *)words[i].text,
@@ -327,7 +328,7 @@ static bool build_trace(plim_reader *reader, plim_value value, int wanted,
   const device_trace *list = device < count ? trace_of(reader, lists[device]) : NULL;
   info->has_host_traces = top.has_host_traces;
   reader->trace->device = device;
-  tell_ignored(reader, list, info);
+  report_ignored(reader, list, info);
   if (!keep_events(reader, list)) return false;
   if (top.has_segments && !plim_reader_layout(reader, top.segments, device)) return false;
   if (!plim_reader_annotations(reader, top.annotations, device)) return false;

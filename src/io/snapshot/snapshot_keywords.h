@@ -1,5 +1,5 @@
-// The words a snapshot is written in: keys, actions, states. They are interned first and in this
-// order, so that a word's number is its string id and no text is compared while reading.
+// The keywords of a snapshot: keys, actions, states. They are interned first and in this order, so that the number of a
+// word is its string id, and no text has to be compared while reading.
 #ifndef PLIM_IO_SNAPSHOT_KEYWORDS_H
 #define PLIM_IO_SNAPSHOT_KEYWORDS_H
 

@@ -86,7 +86,7 @@ static bool differs(const plim_diff_text *text, size_t line) {
   return line < text->len && text->at[line].differs;
 }
 
-// The next run of differing lines at or behind the ends of `h`; false if there is none.
+// The next run of differing lines at or after the ends of `h`; false if there is none.
 static bool next_run(const plim_diff_text *old, const plim_diff_text *new, hunk *h) {
   size_t x = h->old_end, y = h->new_end;
   while (x < old->len && y < new->len && !differs(old, x) && !differs(new, y)) x++, y++;

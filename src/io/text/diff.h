@@ -1,4 +1,4 @@
-// Unified diffs, as `git apply` and `patch -p1` take them.
+// Writes unified diffs that `git apply` and `patch -p1` accept.
 //
 //   plim_diff diff = {0};
 //   err = plim_diff_add(&diff, "conf/train.yaml", old, old_size, new, new_size, &error); // each file
@@ -9,16 +9,16 @@
 
 #include "plimsoll.h"
 
-// Bytes without a 0 behind them: lines are kept as they are, whatever is in them. A vec of core.
+// The bytes of the diff, without a terminating 0 byte: lines are copied unchanged, whatever they contain. A vec (vec.h).
 typedef struct {
   char *at;
   size_t len, cap;
 } plim_diff;
 
-// Adds what changes one file. `path` is relative to where the diff will be applied. A NULL `before` is
-// a file that does not exist yet, a NULL `after` one that goes away. Equal texts add nothing. Lines end
-// with \n; a \r before it is part of the line. The diff is the shortest there is unless more than a
-// thousand lines differ. The only error is out of memory, and it adds nothing then.
+// Adds the changes of one file. `path` is relative to the folder where the diff will be applied. `before` is NULL if
+// the file does not exist yet, `after` is NULL if the file is deleted. Equal texts add nothing. Lines end with \n; a
+// \r before it is part of the line. The diff is the shortest possible one unless more than a thousand lines differ.
+// The only possible error is out of memory; then nothing is added.
 plim_err plim_diff_add(plim_diff *diff, const char *path, const char *before, size_t before_size,
                        const char *after, size_t after_size, plim_error *error);
 

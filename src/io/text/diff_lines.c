@@ -50,7 +50,7 @@ static int64_t slide(const box *b, int64_t x, int64_t y) {
   return x;
 }
 
-// row[k + d] is the furthest x on diagonal k = x - y that d edits reach; one row for each d, behind
+// row[k + d] is the furthest x on diagonal k = x - y that d edits reach; one row for each d, after
 // each other in `rows`, so that the way back can be read from them. -1: outside of the box.
 static int32_t *row_of(int32_t *rows, int64_t d) { return rows + d * d; }
 

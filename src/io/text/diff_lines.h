@@ -1,4 +1,4 @@
-// Which lines differ between two texts: Myers' greedy algorithm.
+// Finds the lines that differ between two texts, with Myers' greedy algorithm.
 #ifndef PLIM_IO_DIFF_LINES_H
 #define PLIM_IO_DIFF_LINES_H
 
@@ -10,7 +10,7 @@ typedef struct {
   const char *text; // borrowed; with its \n if it has one
   size_t size;
   uint64_t hash;
-  bool differs; // only this side has it
+  bool differs; // only this text has the line
 } plim_diff_line;
 
 typedef struct {
@@ -18,11 +18,11 @@ typedef struct {
   size_t len;
 } plim_diff_text;
 
-// Cuts a text into lines; false when memory is out. Free `at`.
+// Splits a text into lines. Returns false when out of memory. The caller frees `at`.
 bool plim_diff_cut(const char *text, size_t size, plim_diff_text *out);
 
-// Sets `differs` on the lines of both sides; what is left is the same on both, in the same order.
-// False when memory is out.
+// Sets `differs` on the lines of both texts; all other lines are equal and in the same order. Returns false when out of
+// memory.
 bool plim_diff_compare(plim_diff_text *before, plim_diff_text *after);
 
 #endif

@@ -1,5 +1,5 @@
-// What files compute from numbers and names: Python's expressions, shell arithmetic, OmegaConf's
-// environment with a default.
+// Evaluates the arithmetic that files contain: Python expressions, shell arithmetic, and OmegaConf's environment
+// variables with a default.
 //
 //   plim_value v;
 //   if (plim_evaluate("GLOBAL / MICRO / 4", &(plim_evaluator){value_of, &file, true}, &v)) v.integer
@@ -9,23 +9,23 @@
 #include "value.h"
 
 enum { PLIM_ENVIRONMENT_BYTES = 64 };
-enum { PLIM_EVALUATE_STEPS = 512 }; // names and numbers that are looked at for one value
+enum { PLIM_EVALUATE_STEPS = 512 }; // how many names and numbers are evaluated for one value
 
 typedef struct {
-  // The value of a name: "$GLOBAL" in a shell; in Python with dots, CONFIG["lr"] as CONFIG.lr, and
-  // os.environ.NAME. False: it is not known. NULL: none is.
+  // Looks up the value of a name: "$GLOBAL" in a shell; a dotted name in Python, with CONFIG["lr"] as CONFIG.lr, and
+  // os.environ.NAME. Returns false if the value is unknown. NULL if no name has a known value.
   bool (*value_of)(void *context, const char *name, plim_value *out);
   void *context;
-  bool is_shell; // "/" leaves no fraction, and names are variables
-  int *steps; // left, over all that is looked up on the way; NULL: PLIM_EVALUATE_STEPS for this one
+  bool is_shell; // "/" is integer division, and names are shell variables
+  int *steps;    // steps left, shared by all lookups; NULL: PLIM_EVALUATE_STEPS for this call alone
   char *
-      environment; // gets the last variable whose default was taken; NULL, or PLIM_ENVIRONMENT_BYTES
+      environment; // receives the last variable that fell back to its default; NULL, or PLIM_ENVIRONMENT_BYTES
 } plim_evaluator;
 
-// The number that `text` computes, INTEGER or REAL; false if it is anything else, or not known.
+// Computes the number that `text` evaluates to, INTEGER or REAL. Returns false if the result is unknown or not a number.
 bool plim_evaluate(const char *text, const plim_evaluator *by, plim_value *out);
 
-// The number that a literal is, a text included; false if it is none.
+// Converts a literal, or a text that contains one, to a number. Returns false if it is not a number.
 bool plim_literal_number(const plim_value *value, plim_value *out);
 
 #endif

@@ -23,7 +23,7 @@ typedef struct plim_source {
   int fd;                // -1: memory
   const uint8_t *memory; // what is left of it
   size_t memory_left;
-  bool ended;            // no more raw bytes behind raw_end
+  bool ended;            // no more raw bytes after raw_end
   uint64_t packed_bytes; // read so far
   uint8_t *raw_at, *raw_end;
   z_stream gzip;
@@ -96,12 +96,12 @@ static ptrdiff_t read_plain(plim_input *input, uint8_t *out, size_t room, plim_e
 }
 
 static ptrdiff_t fail_packed(plim_error *error, const char *format, const char *what) {
-  plim_fail(error, PLIM_ERR_PARSE, "the %s data are %s", format, what);
-  plim_error_hint(error, "copy the file again; %s -t tests it", format);
+  plim_fail(error, PLIM_ERR_PARSE, "the %s data is %s", format, what);
+  plim_error_hint(error, "copy the file again; test it with %s -t", format);
   return -1;
 }
 
-// gzip files may be several members one behind the other; whatever else follows is ignored, as
+// gzip files may be several members one after the other; whatever else follows is ignored, as
 // gzip itself does.
 static bool next_member(plim_source *source, plim_error *error) {
   if (!source_peek(source, 2, error)) return false;
@@ -134,12 +134,14 @@ static ptrdiff_t fail_xz(plim_source *source, lzma_ret status, plim_error *error
   switch (status) {
   case LZMA_MEM_ERROR: return plim_fail(error, PLIM_ERR_NOMEM, "out of memory"), -1;
   case LZMA_MEMLIMIT_ERROR:
-    plim_fail(error, PLIM_ERR_UNSUPPORTED, "the xz data take %llu MiB of memory to unpack",
+    plim_fail(error, PLIM_ERR_UNSUPPORTED,
+              "decompressing the xz data would take %llu MiB of memory",
               (unsigned long long)(lzma_memusage(&source->xz) / PLIM_MIB));
-    plim_error_hint(error, "unpack the file first: xz -d");
+    plim_error_hint(error, "decompress the file first: xz -d");
     return -1;
   case LZMA_BUF_ERROR: return fail_packed(error, "xz", "truncated");
-  case LZMA_OPTIONS_ERROR: return fail_packed(error, "xz", "of a newer kind");
+  case LZMA_OPTIONS_ERROR:
+    return fail_packed(error, "xz", "in a newer format than this program supports");
   default: return fail_packed(error, "xz", "damaged");
   }
 }
@@ -166,8 +168,9 @@ static plim_err check_ratio(const plim_input *input, uint64_t unpacked, plim_err
   bool is_fine = input->packing == PLIM_PACKING_NONE || unpacked <= ALWAYS_UNPACKED ||
                  unpacked / MOST_RATIO <= input->source->packed_bytes;
   if (is_fine) return PLIM_OK;
-  plim_fail(error, PLIM_ERR_UNSUPPORTED, "the file unpacks to over %d times its size", MOST_RATIO);
-  plim_error_hint(error, "if it is meant to be like this, unpack it first: %s",
+  plim_fail(error, PLIM_ERR_UNSUPPORTED, "the file decompresses to more than %d times its size",
+            MOST_RATIO);
+  plim_error_hint(error, "if that is intended, decompress it first: %s",
                   input->packing == PLIM_PACKING_XZ ? "xz -d" : "gzip -d");
   return PLIM_ERR_UNSUPPORTED;
 }

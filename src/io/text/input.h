@@ -1,9 +1,9 @@
-// A stream of bytes from a file, standard input or memory, unpacked on the way when it is gzip or
-// xz (told by its first bytes, not by its name). Reads forward only and keeps one buffer.
+// A stream of bytes from a file, standard input or memory. gzip and xz data is decompressed while reading (it is
+// recognised by its first bytes, not by its name). The stream reads forward only and keeps one buffer.
 //
-// Readers work on [at, end) directly and call plim_input_fill when that is too short for them.
-// Behind `end` lie PLIM_INPUT_SLACK readable bytes, zero once the stream has ended, so that a
-// reader may look at a short item first and ask whether it was all there afterwards.
+// Readers use [at, end) directly and call plim_input_fill when they need more bytes. PLIM_INPUT_SLACK more bytes after
+// `end` are readable, and zero once the stream has ended: a reader may decode a short item first and check afterwards
+// whether it was complete.
 #ifndef PLIM_IO_INPUT_H
 #define PLIM_IO_INPUT_H
 
@@ -14,12 +14,12 @@
 typedef enum { PLIM_PACKING_NONE, PLIM_PACKING_GZIP, PLIM_PACKING_XZ } plim_packing;
 
 typedef struct plim_input {
-  const uint8_t *at, *end; // what is buffered and unread; the reader moves `at`
-  uint64_t base;           // offset of buffer[0] in the unpacked stream
+  const uint8_t *at, *end; // the buffered bytes that are not read yet; the reader moves `at`
+  uint64_t base;           // offset of buffer[0] in the decompressed stream
   uint8_t *buffer;
   bool at_end; // nothing follows `end`
   plim_packing packing;
-  struct plim_source *source; // where the packed bytes come from
+  struct plim_source *source; // where the compressed bytes come from
 } plim_input;
 
 // Opens a file, or standard input for "-". On failure there is nothing to close.
@@ -29,19 +29,19 @@ plim_err plim_input_open(plim_input *input, const char *path, plim_error *error)
 plim_err plim_input_open_memory(plim_input *input, const void *data, size_t size,
                                 plim_error *error);
 
-// Moves what is unread to the front of the buffer and reads at least one byte more, unless the
-// stream ends: then `at_end` becomes true. Pointers into the buffer are void afterwards. Packed
-// data that are cut off or damaged fail with the offset in the unpacked stream.
+// Moves the unread bytes to the front of the buffer and reads at least one more byte. At the end of the stream it sets
+// `at_end` instead. Pointers into the buffer become invalid. If compressed data is truncated or damaged, it fails with
+// the offset in the decompressed stream.
 plim_err plim_input_fill(plim_input *input, plim_error *error);
 
-// Verifies the checksums of packed data that were read to their end; does nothing for plain data. If more follows than a
-// buffer holds, which is nobody's, it is not unpacked and nothing is verified.
+// Verifies the checksums of compressed data that was read to its end; does nothing for uncompressed data. If more data
+// follows than fits into the buffer, it is not decompressed and nothing is verified.
 plim_err plim_input_finish(plim_input *input, plim_error *error);
 
 // Releases everything; an input that is all zero is fine.
 void plim_input_close(plim_input *input);
 
-// Offset of `at` in the unpacked stream.
+// Offset of `at` in the decompressed stream.
 static inline uint64_t plim_input_offset(const plim_input *input) {
   return input->base + (uint64_t)(input->at - input->buffer);
 }

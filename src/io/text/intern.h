@@ -1,6 +1,6 @@
-// Interning: a number for every distinct thing, the same one each time it is seen.
+// Interning: every distinct thing gets a number, and gets the same number each time it is seen.
 //
-// plim_index is the hash table below it. It knows hashes and ids; its user keeps the things:
+// plim_index is the hash table underneath. It stores hashes and ids; its user stores the things:
 //
 //   for (size_t at = plim_index_start(index, hash); (id = plim_index_next(index, &at, hash)) != PLIM_NO_ID;)
 //     if (things[id] is it) return id;
@@ -36,7 +36,7 @@ static inline uint32_t plim_index_next(const plim_index *index, size_t *at, uint
   return PLIM_NO_ID;
 }
 
-// False when memory is out. ids go up to UINT32_MAX - 2.
+// Returns false when out of memory. The largest id is UINT32_MAX - 2.
 bool plim_index_add(plim_index *index, uint32_t hash, uint32_t id);
 void plim_index_clear(plim_index *index);
 
@@ -45,7 +45,7 @@ static inline uint64_t plim_le64(const uint8_t *p) {
          (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
 }
 
-// Folds one more word into a hash; start from any number.
+// Mixes one more word into a hash; the first hash may be any number.
 static inline uint64_t plim_hash_mix(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0x9e3779b97f4a7c15u; // 2^64 / golden ratio: odd and without a pattern
   return hash ^ hash >> 32;
@@ -57,12 +57,12 @@ typedef struct {
 
 // Distinct strings; id n is the n-th one added.
 typedef struct {
-  vec(char) text;                // each string with a NUL behind it
+  vec(char) text;                // each string followed by a NUL
   vec(plim_interned_span) spans; // in text
   plim_index index;
 } plim_strings;
 
-// `bytes` must be followed by 8 readable bytes. PLIM_NO_ID when memory or the 4 GiB of text are out.
+// `bytes` must be followed by 8 readable bytes. Returns PLIM_NO_ID when out of memory or when the text exceeds 4 GiB.
 uint32_t plim_strings_add(plim_strings *strings, const uint8_t *bytes, size_t length);
 void plim_strings_clear(plim_strings *strings);
 

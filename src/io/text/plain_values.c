@@ -1,4 +1,4 @@
-// Values as shells know them: texts, some of which read as numbers or as true and false.
+// Converts values to and from the texts of a shell, some of which stand for numbers or for true and false.
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>

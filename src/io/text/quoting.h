@@ -1,5 +1,5 @@
-// How a value is written where it stands, in shell scripts and Dockerfiles: read and written by one row
-// per kind of place.
+// Reads and writes values of shell scripts and Dockerfiles with the quoting that their place requires; there is one table
+// row per kind of place.
 #ifndef PLIM_IO_QUOTING_H
 #define PLIM_IO_QUOTING_H
 
@@ -13,7 +13,7 @@ typedef enum {
   PLIM_WORD_DEFAULT_DOUBLE, // "${NAME:-here}"
   PLIM_WORD_PIECE,          // a word of a quoted string that the shell splits later
   PLIM_WORD_ELEMENT,        // a string of a JSON array
-  PLIM_WORD_JSON,           // within one
+  PLIM_WORD_JSON,           // part of such a string
   PLIM_WORD_ENV,            // a word of ENV NAME=here
   PLIM_WORD_REST,           // ENV NAME here, to the end of the line
   PLIM_WORD_CONTEXTS
@@ -21,24 +21,25 @@ typedef enum {
 
 typedef vec(char) plim_bytes;
 
-// What is written there, with a 0 behind it; false if it is not written out but computed, or memory is
+// Decodes the value at `span`, followed by a 0 byte. Returns false if it is computed and not a literal, or if memory runs
 // out (then `*is_out` is set).
 bool plim_word_read(plim_word_context place, const char *text, plim_span span, plim_bytes *out,
                     bool *is_out);
 
-// `value` as it must be written in the place of `old`, in its quotes, with a 0 behind it; false if it
-// cannot be written there, or memory is out.
+// Encodes `value` as a replacement of `old`, with the same quotes, followed by a 0 byte. Returns false if it cannot be
+// written there, or if memory runs out.
 bool plim_word_write(plim_word_context place, const char *old, size_t old_size, const char *value,
                      plim_bytes *out, bool *is_out);
 
-// A word that a shell reads as this text: as it is, or in single quotes. False if it does not fit.
+// Writes a word that a shell reads as this text: unquoted if possible, otherwise in single quotes. Returns false if it
+// does not fit into `out`.
 bool plim_shell_quote(const char *text, char *out, size_t size);
 
-// A number, true or false, or a text; `text` must outlive it.
+// The value that a text stands for: a number, true or false, or the text itself. `text` must outlive it.
 plim_value plim_value_of_text(const char *text);
 
-// The text of a value, in the spelling of `old` (what is written there now; "" if nothing is). False if
-// a shell has no such value, or memory is out.
+// The text of a value, in the spelling of `old`, the present text ("" if there is none). Returns false if a shell has no
+// such value, or if memory runs out.
 bool plim_value_to_text(const plim_value *value, const char *old, plim_bytes *out, bool *is_out);
 
 bool plim_values_equal(const plim_value *a, const plim_value *b);

@@ -63,9 +63,9 @@ bool plim_is_folder(const char *path) {
 static plim_err read_open(FILE *in, size_t limit, char **text, size_t *size, plim_error *error) {
   struct stat found;
   if (fstat(fileno(in), &found) != 0 || !S_ISREG(found.st_mode))
-    return plim_fail(error, PLIM_ERR_IO, "this is no regular file");
+    return plim_fail(error, PLIM_ERR_IO, "this is not a regular file");
   if ((uint64_t)found.st_size > limit)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "the file has %llu bytes, more than the %zu read",
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "the file has %llu bytes; at most %zu are read",
                      (unsigned long long)found.st_size, limit);
   size_t room = (size_t)found.st_size;
   *text = malloc(room + 1);
@@ -90,7 +90,8 @@ plim_err plim_text_file_read(const char *path, size_t limit, char **text, size_t
     plim_err code = errno == ENOMEM ? PLIM_ERR_NOMEM : PLIM_ERR_IO;
     plim_fail(error, code, "cannot open: %s", why);
     if (is_folder)
-      plim_error_hint(error, "name the files in it; plimsoll check, in that folder, lists them");
+      plim_error_hint(error,
+                      "name the files to read; to list them, run plimsoll check in that folder");
     return plim_error_file(error, code, path);
   }
   plim_err err = read_open(in, limit, text, size, error);

@@ -56,7 +56,8 @@ plim_err plim_utf8_open(const char *text, size_t size, size_t *skip, plim_error 
   }
   size_t bad = plim_utf8_check(text, size);
   if (bad == size) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_PARSE, "byte 0x%02x is no UTF-8", (uint8_t)text[bad]);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_PARSE, "byte 0x%02x is not valid UTF-8", (uint8_t)text[bad]);
   plim_error_at(error, bad);
   return err;
 }

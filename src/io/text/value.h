@@ -1,4 +1,4 @@
-// A value as files write it, and the bytes it stands in.
+// A value of a setting, and the range of bytes that it occupies in its file.
 #ifndef PLIM_IO_VALUE_H
 #define PLIM_IO_VALUE_H
 
@@ -11,7 +11,7 @@ static inline plim_err plim_no_memory(plim_error *error) {
   return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }
 
-// Bytes of the text, end exclusive.
+// A range of bytes of a text; `end` is exclusive.
 typedef struct {
   size_t begin, end;
 } plim_span;
@@ -22,10 +22,10 @@ typedef enum {
   PLIM_VALUE_INTEGER,
   PLIM_VALUE_REAL,
   PLIM_VALUE_TEXT,
-  PLIM_VALUE_DERIVED // an expression or a reference: no literal
+  PLIM_VALUE_DERIVED // an expression or a reference, not a literal
 } plim_value_kind;
 
-// `text` is the decoded text of a TEXT, and the source of a DERIVED; NULL for the others.
+// `text` is the decoded text of a TEXT and the source code of a DERIVED; NULL for the other kinds.
 typedef struct {
   plim_value_kind kind;
   bool flag;
@@ -34,16 +34,17 @@ typedef struct {
   const char *text;
 } plim_value;
 
-// As files have it: "null", "true", "8"; for people, "unknown" instead of null. Both may be cut.
+// Writes a value as it appears in files: "null", "true", "8". plim_value_print writes "unknown" instead of null. Both
+// truncate the text to `size`.
 void plim_value_word(const plim_value *value, char *text, size_t size);
 void plim_value_print(const plim_value *value, char *text, size_t size);
-// Equal; 1 and 1.0 are.
+// Whether two values are equal; 1 equals 1.0.
 bool plim_value_same(const plim_value *a, const plim_value *b);
 
-// A copy of so many bytes with a 0 behind them, which the caller frees; NULL when memory is out. The text
-// need not end with a 0, which strndup would want.
+// A copy of `size` bytes followed by a 0 byte; the caller frees it. NULL when out of memory. Unlike with strndup, the
+// text may contain 0 bytes.
 char *plim_copy_of(const char *text, size_t size);
-// Closes what open_memstream opened; false, and *text is gone, where not all could be written.
+// Closes a stream of open_memstream. If not everything could be written, it frees *text and returns false.
 bool plim_stream_end(FILE *stream, char **text);
 
 #endif

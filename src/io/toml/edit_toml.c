@@ -43,8 +43,8 @@ static plim_err change(const plim_settings *s, const plim_setting *setting, cons
   plim_chars text = {0};
   const char *old = s->text + setting->span.begin;
   if (setting->value.kind == PLIM_VALUE_TEXT && !is_quote(*old)) {
-    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s is a date, which is not changed",
-                             setting->key);
+    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                             "%.96s is a date; dates cannot be changed", setting->key);
     plim_error_at(error, setting->span.begin);
     return err;
   }
@@ -115,7 +115,7 @@ static bool add_indent(const plim_settings *s, size_t at, plim_chars *out) {
   return plim_chars_add(out, s->text + begin, at - begin);
 }
 
-// On a line of its own, behind the line of the last entry or of the header.
+// On a line of its own, after the line of the last entry or of the header.
 static plim_err insert_line(const plim_settings *s, const plim_toml_place *p, const char *part,
                             const plim_value *value, plim_edit *out, plim_error *error) {
   plim_chars text = {0};
@@ -167,7 +167,7 @@ static plim_err insert_at(const plim_settings *s, const plim_toml_place *p, cons
   case PLIM_TOML_BEHIND_ENTRY: return insert_line(s, p, part, value, out, error);
   default:
     return part == key ? insert_first(s, part, value, out, error)
-                       : refuse(key, "its table is not there", error);
+                       : refuse(key, "the file does not have its table", error);
   }
 }
 
@@ -182,7 +182,7 @@ static plim_err check_insertion(const plim_settings *s, const char *key, const p
   if (err) return err;
   err = plim_settings_read_like(s, text, size, &after, error);
   if (!err) plim_settings_clear(&after);
-  else if (err == PLIM_ERR_PARSE) err = refuse(key, "it is there already", error);
+  else if (err == PLIM_ERR_PARSE) err = refuse(key, "it is already set", error);
   free(text);
   return err;
 }
@@ -190,7 +190,7 @@ static plim_err check_insertion(const plim_settings *s, const char *key, const p
 static plim_err insert(const plim_settings *s, const char *key, const plim_value *value,
                        plim_edit *out, plim_error *error) {
   size_t part = plim_key_last_part(key);
-  if (plim_settings_find(s, key)) return refuse(key, "it is there already", error);
+  if (plim_settings_find(s, key)) return refuse(key, "it is already set", error);
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
   char *path = malloc(part + 1);
   if (!path) return plim_no_memory(error);

@@ -1,3 +1,4 @@
+// The editor of TOML files: reads, changes, adds and removes settings.
 #ifndef PLIM_IO_EDIT_TOML_H
 #define PLIM_IO_EDIT_TOML_H
 

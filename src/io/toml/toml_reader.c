@@ -64,7 +64,7 @@ static void skip_comment(plim_toml_reader *r) {
   while (r->at < r->size && !line_end(r)) {
     char c = peek(r, 0);
     if ((c >= 0 && c < 0x20 && c != '\t') || c == 0x7f)
-      fail(r, r->at, "a control character in a comment");
+      fail(r, r->at, "this comment contains a control character");
     if (r->err) return;
     r->at++;
   }
@@ -137,7 +137,7 @@ static void read_part(plim_toml_reader *r) {
   if (peek(r, 0) == '"' || peek(r, 0) == '\'') {
     const char *wrong = plim_toml_string(r->text, r->size, begin, false, &r->key, &r->at, &is_text);
     if (wrong) fail(r, r->at, wrong);
-    if (!is_text) fail(r, begin, "a key that holds a 0");
+    if (!is_text) fail(r, begin, "this key contains a zero character");
   } else {
     while (is_bare(peek(r, 0))) r->at++;
     if (r->at == begin) fail(r, begin, "a key is missing here");
@@ -146,7 +146,7 @@ static void read_part(plim_toml_reader *r) {
   r->line_has_token = true;
 }
 
-// True if another part follows, behind a dot.
+// True if another part follows, after a dot.
 static bool has_more_parts(plim_toml_reader *r, int *parts) {
   size_t end = r->at;
   skip_blanks(r);
@@ -154,7 +154,7 @@ static bool has_more_parts(plim_toml_reader *r, int *parts) {
     r->at = end;
     return false;
   }
-  if (++*parts > MAX_PARTS) fail(r, r->at, "a key of too many parts");
+  if (++*parts > MAX_PARTS) fail(r, r->at, "this key has too many parts");
   skip_blanks(r);
   return !r->err;
 }
@@ -164,7 +164,7 @@ static bool has_more_parts(plim_toml_reader *r, int *parts) {
 static void add_setting(plim_toml_reader *r, plim_value value, plim_span span, uint32_t line) {
   if (r->err || r->path.len > MAX_KEY) return;
   if (r->s->at.len == MAX_SETTINGS) {
-    r->err = plim_fail(r->error, PLIM_ERR_UNSUPPORTED, "more than %d settings in one file",
+    r->err = plim_fail(r->error, PLIM_ERR_UNSUPPORTED, "the file has more than %d settings",
                        MAX_SETTINGS);
     return;
   }
@@ -220,7 +220,7 @@ static void read_bare(plim_toml_reader *r) {
   case PLIM_TOML_SCALAR: add_setting(r, value, span, r->line); break;
   case PLIM_TOML_DATE: add_text(r, PLIM_VALUE_TEXT, text, size, span, r->line); break;
   case PLIM_TOML_LARGE: add_text(r, PLIM_VALUE_DERIVED, text, size, span, r->line); break;
-  default: fail(r, begin, "this is no value of TOML's");
+  default: fail(r, begin, "this is not a TOML value");
   }
 }
 
@@ -265,7 +265,7 @@ static void read_inline(plim_toml_reader *r) {
 static void read_value(plim_toml_reader *r) {
   char c = peek(r, 0);
   r->line_has_token = true;
-  if (r->depth == MAX_DEPTH) fail(r, r->at, "values nest too deep");
+  if (r->depth == MAX_DEPTH) fail(r, r->at, "values are nested too deeply");
   if (r->err) return;
   r->depth++;
   if (c == '"' || c == '\'') read_string(r);
@@ -283,7 +283,7 @@ static uint32_t enter_dotted(plim_toml_reader *r, uint32_t table, size_t byte) {
   if (!found) return add_child(r, table, DOTTED);
   plim_toml_node *node = &r->nodes.at[*found];
   bool is_open = node->kind == IMPLICIT || (node->kind == DOTTED && node->section == r->section);
-  if (!is_open) fail(r, byte, "this table is complete already");
+  if (!is_open) fail(r, byte, "this table is already complete");
   node->kind = DOTTED;
   node->section = r->section;
   return *found;
@@ -306,7 +306,7 @@ static void read_entry(plim_toml_reader *r, uint32_t table, bool is_inline) {
     part = r->at;
     read_part(r);
   }
-  if (!r->err && child_of(r, table)) fail(r, part, "this key is there twice");
+  if (!r->err && child_of(r, table)) fail(r, part, "this key is set twice");
   if (!r->err) add_child(r, table, CLOSED);
   bool is_place = is_wanted(r);
   place.prefix = (plim_span){place.begin, part};
@@ -339,7 +339,7 @@ static uint32_t open_table(plim_toml_reader *r, uint32_t parent, size_t byte) {
   uint32_t *found = child_of(r, parent), child = found ? *found : add_child(r, parent, IMPLICIT);
   push(r, r->key.at, r->key.len);
   if (r->err) return 0;
-  if (r->nodes.at[child].kind != IMPLICIT) fail(r, byte, "this table is there twice");
+  if (r->nodes.at[child].kind != IMPLICIT) fail(r, byte, "this table is defined twice");
   r->nodes.at[child].kind = EXPLICIT;
   return child;
 }
@@ -350,7 +350,7 @@ static uint32_t open_element(plim_toml_reader *r, uint32_t parent, size_t byte) 
   push(r, r->key.at, r->key.len);
   if (r->err) return 0;
   plim_toml_node *node = &r->nodes.at[child];
-  if (node->kind != ARRAY) fail(r, byte, "this is no array of tables");
+  if (node->kind != ARRAY) fail(r, byte, "this is not an array of tables");
   push_index(r, node->count++);
   return node->element = element;
 }
@@ -384,12 +384,13 @@ static void read_header(plim_toml_reader *r) {
 static void check_bytes(plim_toml_reader *r) {
   if (r->size > MAX_BYTES) {
     r->err = plim_fail(r->error, PLIM_ERR_UNSUPPORTED,
-                       "%zu bytes are more than the %d that are read", r->size, MAX_BYTES);
+                       "the file has %zu bytes; at most %d are read", r->size, MAX_BYTES);
     return;
   }
   const char *zero = r->size ? memchr(r->text, 0, r->size) : NULL;
   size_t wrong = zero ? (size_t)(zero - r->text) : plim_utf8_check(r->text, r->size);
-  if (wrong < r->size) fail(r, wrong, zero ? "a byte that is 0" : "this is not UTF-8");
+  if (wrong < r->size)
+    fail(r, wrong, zero ? "the file contains a zero byte" : "the file is not valid UTF-8");
 }
 
 static void read_line(plim_toml_reader *r) {

@@ -1,4 +1,4 @@
-// Reads TOML 1.0: its settings, and on request where a new key of a table would go.
+// Reads TOML 1.0: its settings and, on request, the place where a new key of a table belongs.
 #ifndef PLIM_IO_TOML_READER_H
 #define PLIM_IO_TOML_READER_H
 
@@ -8,25 +8,25 @@
 
 typedef enum {
   PLIM_TOML_NO_PLACE,
-  PLIM_TOML_BEHIND_HEADER, // the table is empty so far
-  PLIM_TOML_BEHIND_ENTRY,  // on a line of its own
+  PLIM_TOML_BEHIND_HEADER, // after the header of a table without entries
+  PLIM_TOML_BEHIND_ENTRY,  // after the last entry, on a line of its own
   PLIM_TOML_INLINE         // within { }
 } plim_toml_place_kind;
 
 // Offsets are bytes of the text.
 typedef struct {
   plim_toml_place_kind kind;
-  size_t begin, end; // of the header or the last entry; of an empty inline table: behind its {
-  plim_span prefix;  // what stands in front of the last part of the entry's key: `lora.`
+  size_t begin, end; // of the header or the last entry; of an empty inline table: after its {
+  plim_span prefix;  // the entry's key without its last part: `lora.`
   bool is_empty;     // an inline table without entries
-  bool spaced_before, spaced_behind; // the = of the entry
+  bool spaced_before, spaced_behind; // whether there are spaces around the = of the entry
 } plim_toml_place;
 
 typedef struct {
   uint8_t kind;
-  uint32_t section; // in which dotted keys made it
-  uint32_t count;   // tables of an array
-  uint32_t element; // the last of them
+  uint32_t section; // the section whose dotted keys created it
+  uint32_t count;   // of an array: how many tables it has
+  uint32_t element; // of an array: its last table
 } plim_toml_node;
 
 typedef struct {
@@ -38,14 +38,14 @@ typedef struct {
   uint32_t line;
   bool line_has_token;
   plim_comments comments;
-  vec(plim_span) lines; // first and last of each setting
+  vec(plim_span) lines; // first and last line of each setting
   vec(plim_toml_node) nodes;
   plim_hash children; // by parent and key
   uint32_t table, section;
-  plim_chars path; // with a dot in front of each part, since a part may be empty
-  plim_chars key;  // its last part
+  plim_chars path; // with a dot before each part, because a part may be empty
+  plim_chars key;  // the last part of the path
   int depth;
-  const char *wanted; // the path of a table, as above; NULL: none
+  const char *wanted; // the path of the table whose place is wanted, in the same form; NULL: none
   plim_toml_place place;
 } plim_toml_reader;
 

@@ -42,10 +42,11 @@ static const char *read_code(cursor *c, int digits) {
   uint32_t code = 0;
   for (int i = 0; i < digits; i++, c->at++) {
     int digit = hex_digit(peek(c, 0));
-    if (digit < 0) return "an escape has too few digits";
+    if (digit < 0) return "this escape sequence has too few digits";
     code = code << 4 | (uint32_t)digit;
   }
-  if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return "an escape is no character";
+  if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+    return "this escape sequence is not a character";
   if (!plim_chars_add_code(c->out, code)) *c->is_text = false;
   return NULL;
 }
@@ -68,7 +69,7 @@ static const char *read_escape(cursor *c) {
   if (skip_folded(c)) return NULL;
   char letter = peek(c, 0);
   const char *found = letter ? strchr(letters, letter) : NULL;
-  if (!found && letter != 'u' && letter != 'U') return "this is no escape of TOML's";
+  if (!found && letter != 'u' && letter != 'U') return "TOML has no such escape sequence";
   c->at++;
   if (!found) return read_code(c, letter == 'u' ? 4 : 8);
   (void)vec_push(c->out, codes[found - letters]);
@@ -80,7 +81,7 @@ static const char *read_char(cursor *c) {
   if (peek(c, 0) == '\\' && c->quote == '"') return read_escape(c);
   size_t end = line_end(c);
   if (end && !c->is_long) return "this string is never closed";
-  if (!end && is_control(peek(c, 0))) return "a control character in a string";
+  if (!end && is_control(peek(c, 0))) return "this string contains a control character";
   (void)vec_push(c->out, end ? '\n' : peek(c, 0));
   c->at += end ? end : 1;
   return NULL;
@@ -232,7 +233,7 @@ static bool add_string(plim_chars *out, const char *text, string_form form) {
   char quotes[] = {form.quote, form.quote, form.quote};
   size_t count = form.is_long ? 3 : 1;
   bool ok = plim_chars_add(out, quotes, count);
-  // The line end right behind the quotes is not part of the text.
+  // The line end right after the quotes is not part of the text.
   if (form.starts_with_line || (form.is_long && *text == '\n'))
     ok = ok && plim_chars_add_text(out, form.has_crlf ? "\r\n" : "\n");
   for (; ok && *text; text++) ok = add_char(out, *text, &form);
@@ -246,7 +247,8 @@ plim_err plim_toml_encode(const plim_value *value, const char *old, size_t old_s
   switch (value->kind) {
   case PLIM_VALUE_NULL: return plim_fail(error, PLIM_ERR_ARGUMENT, "TOML has no null");
   case PLIM_VALUE_DERIVED:
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "an expression cannot be written, only a value");
+    return plim_fail(error, PLIM_ERR_ARGUMENT,
+                     "only a value can be written here, not an expression");
   case PLIM_VALUE_BOOL: ok = plim_chars_add_text(out, value->flag ? "true" : "false"); break;
   case PLIM_VALUE_TEXT:
     if (!value->text || plim_utf8_check(value->text, strlen(value->text)) != strlen(value->text))

@@ -1,3 +1,4 @@
+// The editor of JSON files: reads, changes, adds and removes settings.
 #ifndef PLIM_IO_EDIT_JSON_H
 #define PLIM_IO_EDIT_JSON_H
 

@@ -1,3 +1,4 @@
+// The editor of YAML files: reads, changes, adds and removes settings.
 #ifndef PLIM_IO_EDIT_YAML_H
 #define PLIM_IO_EDIT_YAML_H
 

@@ -1,5 +1,5 @@
-// JSON to a tree: what json.load reads, with comments and a comma behind the last value, which Hjson
-// (DeepSpeed's reader) takes too.
+// Parses JSON into a tree: what json.load accepts, plus comments and a comma after the last value, which Hjson (DeepSpeed's
+// reader) also accepts.
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static bool starts(const parser *p, const char *word) {
 
 static plim_err skip_block_comment(parser *p) {
   const char *end = memmem(p->text + p->at + 2, p->size - p->at - 2, "*/", 2);
-  if (!end) return refuse(p, "this comment has no end");
+  if (!end) return refuse(p, "this comment is never closed");
   p->at = (size_t)(end - p->text) + 2;
   return PLIM_OK;
 }
@@ -104,10 +104,11 @@ static bool take_escape(parser *p, FILE *out, bool *is_whole) {
 
 static plim_err scan_string(parser *p, FILE *out, bool *is_whole) {
   for (p->at++; peek(p) != '"';) {
-    if (p->at >= p->size) return refuse(p, "this string has no end");
-    if ((unsigned char)peek(p) < ' ') return refuse(p, "a string holds a control character");
+    if (p->at >= p->size) return refuse(p, "this string is never closed");
+    if ((unsigned char)peek(p) < ' ') return refuse(p, "this string contains a control character");
     if (peek(p) != '\\') fputc(p->text[p->at++], out);
-    else if (p->at++, !take_escape(p, out, is_whole)) return refuse(p, "no such escape");
+    else if (p->at++, !take_escape(p, out, is_whole))
+      return refuse(p, "JSON has no such escape sequence");
   }
   p->at++;
   return PLIM_OK;
@@ -260,6 +261,6 @@ plim_err plim_json_parse(const char *text, size_t size, plim_tree *out, plim_err
   if (!err) err = skip_space(&p);
   if (!err) err = take_value(&p);
   if (!err) err = skip_space(&p);
-  if (!err && p.at < size) err = refuse(&p, "there is more behind the end");
+  if (!err && p.at < size) err = refuse(&p, "there is text after the end of the value");
   return err;
 }

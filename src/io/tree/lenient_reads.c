@@ -42,7 +42,7 @@ static void find_documents(const plim_tree *t, plim_lenient_read *out) {
   if (t->roots.len > 1) note(out, t->at.at[t->roots.at[1]].span.begin);
 }
 
-// Where tabs are text: in quotes, and in a block of text behind its first line.
+// Where tabs are text: in quotes, and in a block of text after its first line.
 static plim_span text_of(const plim_tree *t, const plim_node *n) {
   if (n->kind != PLIM_NODE_SCALAR || n->style == PLIM_STYLE_PLAIN) return (plim_span){0};
   if (n->style != PLIM_STYLE_BLOCK) return n->span;

@@ -22,7 +22,7 @@ const char *plim_tree_keep(plim_tree *t, const char *text, size_t size) {
 
 plim_err plim_tree_too_long(size_t size, plim_error *error) {
   if (size <= PLIM_TREE_MAX_BYTES) return PLIM_OK;
-  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "the text has %zu bytes, the most is %d", size,
+  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "the file has %zu bytes; at most %d are read", size,
                    PLIM_TREE_MAX_BYTES);
 }
 
@@ -52,7 +52,7 @@ plim_err plim_tree_add(plim_builder *b, plim_node node, plim_error *error) {
   plim_tree *t = b->tree;
   uint32_t id = (uint32_t)t->at.len;
   if (id >= PLIM_TREE_MAX_NODES)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "there are more than %d values in it",
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "the file has more than %d values",
                      PLIM_TREE_MAX_NODES);
   place(b, &node, id);
   if (!node.is_key) node.is_merge = false;
@@ -64,8 +64,9 @@ plim_err plim_tree_add(plim_builder *b, plim_node node, plim_error *error) {
 
 plim_err plim_tree_open(plim_builder *b, plim_node node, plim_error *error) {
   if (b->depth == PLIM_TREE_MAX_DEPTH) {
-    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "line %d is nested more than %d deep",
-                             node.line, PLIM_TREE_MAX_DEPTH);
+    plim_err err =
+        plim_fail(error, PLIM_ERR_UNSUPPORTED, "line %d is nested more than %d levels deep",
+                  node.line, PLIM_TREE_MAX_DEPTH);
     plim_error_at(error, node.span.begin);
     return err;
   }

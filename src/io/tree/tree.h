@@ -1,6 +1,6 @@
-// A text of nested keys (YAML, JSON) with the place of everything in it. Parsers build a tree, settings
-// are read from it, and every edit is tried on a copy and parsed again before it is handed out: the
-// tree must then be the same, but for what was meant.
+// The tree of a YAML or JSON text, with the position of every node. Parsers build the tree, and settings are read from
+// it. Every edit is first tried on a copy, which is parsed again: its tree must be the same except for the intended
+// change.
 #ifndef PLIM_IO_TREE_H
 #define PLIM_IO_TREE_H
 
@@ -33,10 +33,10 @@ typedef enum {
 
 typedef struct {
   plim_node_kind kind;
-  plim_span span;             // as written: quotes and brackets included, anchor and tag not
+  plim_span span;             // includes quotes and brackets, but not anchor and tag
   int line;                   // counted from 1
   int depth;                  // 0: the root of a document
-  bool is_key;                // of a mapping; what follows is its value
+  bool is_key;                // a key of a mapping; the next node is its value
   bool is_merge;              // the key <<
   bool has_brackets;          // a collection in { } or [ ]
   plim_style style;           // of a scalar
@@ -45,26 +45,26 @@ typedef struct {
   uint32_t parent;            // PLIM_NO_NODE: the root of a document
   uint32_t key;               // the key of a mapping's value
   uint32_t first, last, next; // values of a mapping, items of a sequence
-  uint32_t index;             // among its parent's
-  uint32_t target;            // of an alias
+  uint32_t index;             // its position in the parent
+  uint32_t target;            // of an alias: the node it refers to
 } plim_node;
 
 typedef struct {
   const char *text; // borrowed
   size_t size;
-  vec(plim_node) at; // in the order of the text, each collection before what is in it
+  vec(plim_node) at; // in the order of the text, each collection before its content
   vec(uint32_t) roots;
   vec(char *) strings;
   size_t comma,
-      comment; // of JSON: the first comma behind a last value, the first comment; SIZE_MAX: none
+      comment; // JSON: offsets of the first trailing comma and of the first comment; SIZE_MAX: none
 } plim_tree;
 
-// How a format is parsed and spelled.
+// The parser and the writer of a format.
 typedef struct {
   bool is_json;
   plim_err (*parse)(const char *text, size_t size, plim_tree *out, plim_error *error);
-  // Writes the value in the n-th way, the most fitting first; false if there are no more.
-  // `like` is the value it replaces, or PLIM_NO_NODE.
+  // Writes the value in the n-th possible form, the best one first; false if there are no more forms. `like` is the node
+  // that it replaces, or PLIM_NO_NODE.
   bool (*spell)(const plim_tree *t, uint32_t like, const plim_value *value, int way, FILE *out);
 } plim_dialect;
 
@@ -78,46 +78,48 @@ void plim_tree_clear(plim_tree *t);
 typedef struct {
   plim_tree *tree;
   uint32_t open[PLIM_TREE_MAX_DEPTH];
-  uint32_t key[PLIM_TREE_MAX_DEPTH]; // the key that waits for its value
+  uint32_t key[PLIM_TREE_MAX_DEPTH]; // the key whose value comes next
   int depth;
 } plim_builder;
 
 plim_err plim_tree_add(plim_builder *b, plim_node node, plim_error *error);
 plim_err plim_tree_open(plim_builder *b, plim_node node, plim_error *error);
-void plim_tree_close(plim_builder *b, size_t end); // `end` counts only if it has brackets
+void plim_tree_close(plim_builder *b,
+                     size_t end); // `end` is used only if the collection has brackets
 const char *plim_tree_keep(plim_tree *t, const char *text, size_t size); // NULL: out of memory
 
-plim_err plim_tree_too_long(size_t size, plim_error *error); // PLIM_OK if it is not
+plim_err plim_tree_too_long(size_t size, plim_error *error); // PLIM_OK if it is not too long
 
 // ---- reading ----------------------------------------------------------------------------------------
 
-// The key of a value in the sense of plim_setting; false if it has none.
+// The key of a value, in the form of plim_setting.key. False if it has none.
 bool plim_tree_key(const plim_tree *t, uint32_t id, char out[PLIM_KEY_BYTES]);
-// Adds a part to a key, dots escaped; false if it does not fit.
+// Adds a part to a key and escapes its dots. False if it does not fit.
 bool plim_key_push(char key[PLIM_KEY_BYTES], const char *part);
-// The last value under this name, or PLIM_NO_NODE.
+// The last value with this key in a mapping, or PLIM_NO_NODE.
 uint32_t plim_tree_child(const plim_tree *t, uint32_t id, const char *name);
-// All values that have a name, by their parent, name and place; those of << have none. The caller frees
-// it; NULL when memory is out.
+// All values that have a key, sorted by parent, key and place; values of << are left out. The caller frees the array;
+// NULL when out of memory.
 typedef struct {
   const char *text; // the name
   uint32_t parent, id;
 } plim_named;
 plim_named *plim_tree_named(const plim_tree *t, size_t *count);
-// The node behind all that is in this one.
+// The first node after this node and its content.
 uint32_t plim_tree_after(const plim_tree *t, uint32_t id);
-plim_span plim_tree_comment(const plim_tree *t, uint32_t id); // behind a value, its mark included
+plim_span plim_tree_comment(const plim_tree *t,
+                            uint32_t id); // the comment after a value, with its # or //
 bool plim_value_equal(const plim_value *a, const plim_value *b);
 
 // ---- places in a text -------------------------------------------------------------------------------
 
 size_t plim_line_begin(const char *text, size_t at);
 size_t plim_line_end(const char *text, size_t size, size_t at); // before its line break
-const char *plim_line_break(const char *text, size_t size);     // the one this text uses
+const char *plim_line_break(const char *text, size_t size); // the line break that this text uses
 
 // ---- an editor over a dialect -----------------------------------------------------------------------
 
-// Fills in the roots and numbers of what is derived, once all settings are there.
+// Sets `root` and `computed` of the DERIVED settings, after all settings are read.
 plim_err plim_tree_resolve(plim_settings *s, plim_error *error);
 plim_err plim_tree_read(const plim_dialect *d, plim_settings *s, plim_error *error);
 plim_err plim_tree_change(const plim_dialect *d, const plim_settings *s,
@@ -133,9 +135,8 @@ plim_err plim_tree_remove_all(const plim_dialect *d, const plim_settings *s,
                               plim_error *error);
 uint32_t plim_tree_node_of(const plim_tree *t, const plim_setting *setting); // PLIM_NO_NODE: none
 
-// Whether the text with this edit parses to the same tree, but for `removed` nodes from `at` on, in
-// whose place there are now others, and the value at `key` (or, if NULL, at node `at`) is as wanted.
-// PLIM_ERR_NOMEM: it is not known.
+// Checks that the edited text parses to the same tree except for the `removed` nodes from `at` on, which are replaced,
+// and that the value at `key` (or at node `at` if `key` is NULL) is `wanted`. PLIM_ERR_NOMEM if memory ran out.
 plim_err plim_tree_edit_holds(const plim_dialect *d, const plim_tree *t, const plim_edit *edit,
                               uint32_t at, uint32_t removed, const char *key,
                               const plim_value *wanted);

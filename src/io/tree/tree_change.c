@@ -1,5 +1,5 @@
-// A new value in place of an old one. Ways to write it are tried, the most fitting first, until one
-// reads back as meant with all else unchanged.
+// Replaces a value. Several forms of the new value are tried, the best one first, until one reads back as intended and
+// everything else is unchanged.
 #include <string.h>
 
 #include "tree.h"
@@ -106,10 +106,12 @@ uint32_t plim_tree_node_of(const plim_tree *t, const plim_setting *setting) {
 static plim_err check_value(const plim_setting *setting, const plim_value *value,
                             plim_error *error) {
   if (value->kind == PLIM_VALUE_DERIVED)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s cannot become an expression", setting->key);
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s cannot be set to an expression",
+                     setting->key);
   if (value->kind == PLIM_VALUE_TEXT &&
       plim_utf8_check(value->text, strlen(value->text)) < strlen(value->text))
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "the new text of %.96s is no UTF-8", setting->key);
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "the new text of %.96s is not valid UTF-8",
+                     setting->key);
   return PLIM_OK;
 }
 
@@ -125,8 +127,8 @@ static plim_err change_node(const change *c, const plim_setting *setting, plim_e
   if (!err) err = keep_column(c, out);
   if (err == PLIM_ERR_NOMEM) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   if (err) {
-    plim_fail(error, PLIM_ERR_UNSUPPORTED,
-              "there is no way to write the new value of %.96s where it stands", setting->key);
+    plim_fail(error, PLIM_ERR_UNSUPPORTED, "the new value of %.96s cannot be written at its place",
+              setting->key);
     plim_error_at(error, node->span.begin);
     return PLIM_ERR_UNSUPPORTED;
   }
@@ -141,7 +143,7 @@ plim_err plim_tree_change(const plim_dialect *d, const plim_settings *s,
   if (!err) err = d->parse(s->text, s->size, &tree, error);
   change c = {d, &tree, err ? PLIM_NO_NODE : plim_tree_node_of(&tree, setting), value};
   if (!err && c.id == PLIM_NO_NODE)
-    err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is not where it was", setting->key);
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is no longer where it was read", setting->key);
   if (!err) err = change_node(&c, setting, out, error);
   plim_tree_clear(&tree);
   return err;

@@ -1,4 +1,4 @@
-// A new key behind the last one of its mapping, written like its neighbours.
+// Adds a new key after the last one of its mapping, in the style of its neighbours.
 #include <string.h>
 
 #include "spell.h"
@@ -61,7 +61,7 @@ static plim_err find_place(insertion *in, plim_error *error) {
   }
   if (candidates == 1 || !t->roots.len) return PLIM_OK;
   return plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                   "there are %zu documents in the file; %.96s has a place in %zu of them",
+                   "the file has %zu documents, and %.96s could be added to %zu of them",
                    t->roots.len, in->key, candidates);
 }
 
@@ -147,7 +147,7 @@ static void write_lines(const insertion *in, size_t indent, uint32_t neighbour, 
   write_value(in, out);
 }
 
-// On lines of their own, behind the line that `last` is on.
+// On lines of their own, after the line that `last` is on.
 static plim_span write_behind_line(const insertion *in, size_t last, size_t indent,
                                    uint32_t neighbour, FILE *out) {
   const plim_tree *t = in->tree;
@@ -166,7 +166,7 @@ static plim_span write_block(const insertion *in, FILE *out) {
   return write_behind_line(in, node->span.end, column_of(in->tree, in->at), neighbour, out);
 }
 
-// "key:" with nothing behind it becomes a mapping.
+// "key:" with nothing after it becomes a mapping.
 static plim_span write_into_blank(const insertion *in, FILE *out) {
   const plim_tree *t = in->tree;
   const plim_node *node = &t->at.at[in->at];
@@ -252,7 +252,7 @@ static size_t skip_comment(const plim_tree *t, size_t at) {
   return end ? (size_t)(end - t->text) + 2 : t->size;
 }
 
-// The comma behind the last value, or where the bracket is.
+// The comma after the last value, or where the bracket is.
 static size_t find_comma(const plim_tree *t, size_t at, size_t closing) {
   while (at < closing && t->text[at] != ',') {
     size_t behind = skip_comment(t, at);
@@ -275,7 +275,7 @@ static plim_span write_on_same_line(const insertion *in, size_t end, bool has_co
   return (plim_span){end, end};
 }
 
-// `end` is behind the last value or its comma; what is left of that line stays behind the comma.
+// `end` is after the last value or its comma; what is left of that line stays after the comma.
 static plim_span write_on_next_line(const insertion *in, size_t end, bool has_comma,
                                     plim_span indent, FILE *out) {
   const plim_tree *t = in->tree;
@@ -378,8 +378,7 @@ static plim_err try_ways(insertion *in, writer *write, plim_edit *out, plim_erro
     *out = (plim_edit){0};
     if (err == PLIM_ERR_NOMEM) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   }
-  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "there is no place that is surely right for %.96s",
-                   in->key);
+  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "there is no safe place to add %.96s", in->key);
 }
 
 static plim_err insert(insertion *in, plim_edit *out, plim_error *error) {
@@ -390,10 +389,11 @@ static plim_err insert(insertion *in, plim_edit *out, plim_error *error) {
   const char *last = in->parts.at[in->parts.len - 1];
   bool is_parent = t->roots.len && in->found + 1 == in->parts.len;
   if (is_parent && plim_tree_child(t, in->at, last) != PLIM_NO_NODE)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is there already", in->key);
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is already set", in->key);
   writer *write = writer_for(in);
   if (write) return try_ways(in, write, out, error);
-  err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s has no mapping to stand in", in->key);
+  err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                  "%.96s cannot be added: there is no mapping that could contain it", in->key);
   if (t->roots.len) plim_error_at(error, t->at.at[in->at].span.begin);
   return err;
 }
@@ -410,7 +410,7 @@ plim_err plim_tree_insert(const plim_dialect *d, const plim_settings *s, const c
   if (value->kind == PLIM_VALUE_DERIVED || !*key || strlen(key) >= PLIM_KEY_BYTES / 2)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s cannot be added", key);
   if (!is_good_text(key) || (value->kind == PLIM_VALUE_TEXT && !is_good_text(value->text)))
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "a new key or text is no UTF-8");
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "a new key or text is not valid UTF-8");
   plim_err err = d->parse(s->text, s->size, &tree, error);
   if (!err) err = insert(&in, out, error);
   for (size_t i = 0; i < in.parts.len; i++) free(in.parts.at[i]);

@@ -1,4 +1,4 @@
-// Settings of a tree: keys, comments, and what stands for something else (aliases, merges, ${...}).
+// Reads the settings of a tree: keys, comments and references (aliases, merges, ${...}).
 #include <string.h>
 
 #include "tree.h"
@@ -49,7 +49,7 @@ static size_t comment_end(const plim_tree *t, size_t at) {
   return end;
 }
 
-// The text of a block starts behind its first line, which may have a comment.
+// The text of a block starts after its first line, which may have a comment.
 static size_t behind(const plim_tree *t, const plim_node *node) {
   if (node->style != PLIM_STYLE_BLOCK) return node->span.end;
   size_t at = node->span.begin;
@@ -177,7 +177,7 @@ static plim_err check_limits(reader *r) {
   if (r->out->at.len < MAX_SETTINGS && r->kept_bytes < MAX_KEPT_BYTES && r->work < MAX_WORK)
     return PLIM_OK;
   return plim_fail(r->error, PLIM_ERR_UNSUPPORTED,
-                   "there is too much in it for a file of settings");
+                   "the file expands to more settings than plimsoll reads");
 }
 
 static const char *root_of(reader *r, const plim_node *node, uint32_t literal, bool *is_out) {

@@ -1,4 +1,4 @@
-// A key and its value taken out of their mapping.
+// Removes a key and its value from their mapping.
 #include <string.h>
 
 #include "removal.h"
@@ -17,7 +17,7 @@ static plim_span entry_of(const plim_tree *t, uint32_t id) {
 static plim_err remove_node(const plim_settings *s, const plim_setting *setting, const plim_tree *t,
                             plim_edit *out, plim_error *error) {
   uint32_t id = plim_tree_node_of(t, setting);
-  if (id == PLIM_NO_NODE) return plim_removal_refuse(setting, "it is not one value", error);
+  if (id == PLIM_NO_NODE) return plim_removal_refuse(setting, "it is not a single value", error);
   const plim_node *node = &t->at.at[id];
   if (node->key == PLIM_NO_NODE || node->parent == PLIM_NO_NODE)
     return plim_removal_refuse(setting, "it is an item of a list", error);
@@ -59,7 +59,8 @@ static plim_err remove_roof(const plim_settings *s, const plim_setting *first, c
   uint32_t leaf = plim_tree_node_of(t, first);
   uint32_t id = leaf == PLIM_NO_NODE ? PLIM_NO_NODE : roof_node(t, leaf, roof);
   if (id == PLIM_NO_NODE || t->at.at[id].key == PLIM_NO_NODE || t->at.at[id].parent == PLIM_NO_NODE)
-    return plim_removal_refuse(first, "what it stands in has no key of its own", error);
+    return plim_removal_refuse(first, "the collection that contains it has no key of its own",
+                               error);
   plim_span entry = {t->at.at[t->at.at[id].key].span.begin, end_of_all(t, id)};
   bool is_block = !t->at.at[t->at.at[id].parent].has_brackets;
   return plim_roof_remove(s, first, roof, entry, is_block, out, error);

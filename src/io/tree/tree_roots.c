@@ -1,4 +1,4 @@
-// Where what is derived in a tree comes from, and which number it is.
+// Finds the literal that a DERIVED value of a tree is computed from, and computes its number.
 #include <stdlib.h>
 #include <string.h>
 

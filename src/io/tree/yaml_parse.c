@@ -1,5 +1,5 @@
-// YAML to a tree, by libyaml: PyYAML's own grammar (its C loader is libyaml). Events say where a scalar
-// ends, and where it begins with its anchor and tag, in characters.
+// Parses YAML into a tree with libyaml, which has the same grammar as PyYAML (its C loader is libyaml). The events of
+// libyaml give the end of a scalar, and its beginning including anchor and tag, in characters.
 #include <string.h>
 #include <yaml.h>
 
@@ -54,7 +54,7 @@ static size_t byte_of(const parser *p, size_t character) {
 static plim_err add_anchor(parser *p, const yaml_char_t *name) {
   if (!name) return PLIM_OK;
   if (p->anchors.len == MAX_ANCHORS)
-    return plim_fail(p->error, PLIM_ERR_UNSUPPORTED, "there are more than %d anchors in it",
+    return plim_fail(p->error, PLIM_ERR_UNSUPPORTED, "the file has more than %d anchors",
                      MAX_ANCHORS);
   const char *kept = plim_tree_keep(p->tree, (const char *)name, strlen((const char *)name));
   anchor found = {kept, (uint32_t)p->tree->at.len}; // the node that comes next
@@ -173,8 +173,8 @@ static plim_err add_alias(parser *p, const yaml_event_t *e) {
   node.line = (int)e->start_mark.line + 1;
   node.target = anchored(p, name);
   if (node.target == PLIM_NO_NODE) {
-    plim_err err = plim_fail(p->error, PLIM_ERR_PARSE, "line %d: there is no anchor &%.96s before",
-                             node.line, name);
+    plim_err err = plim_fail(p->error, PLIM_ERR_PARSE,
+                             "line %d: no anchor &%.96s is defined before this", node.line, name);
     plim_error_at(p->error, node.span.begin);
     return err;
   }
@@ -183,7 +183,7 @@ static plim_err add_alias(parser *p, const yaml_event_t *e) {
   return node.value.text ? plim_tree_add(&p->builder, node, p->error) : out_of_memory(p);
 }
 
-// The event ends behind the bracket, if there is one: a pair in a list, [a: b], has none.
+// The event ends after the bracket, if there is one: a pair in a list, [a: b], has none.
 static plim_err open_collection(parser *p, const yaml_event_t *e, plim_node_kind kind,
                                 const yaml_char_t *name) {
   size_t end = byte_of(p, e->end_mark.index);
@@ -218,7 +218,7 @@ static plim_err refuse(parser *p) {
   const yaml_parser_t *y = &p->yaml;
   if (y->error == YAML_MEMORY_ERROR) return out_of_memory(p);
   bool is_read = y->error != YAML_READER_ERROR;
-  const char *problem = y->problem ? y->problem : "this is no YAML";
+  const char *problem = y->problem ? y->problem : "this is not valid YAML";
   plim_err err = is_read ? plim_fail(p->error, PLIM_ERR_PARSE, "line %d: %s",
                                      (int)y->problem_mark.line + 1, problem)
                          : plim_fail(p->error, PLIM_ERR_PARSE, "%s", problem);

@@ -44,7 +44,7 @@ static void check_rows(plim_format format, const row *rows, size_t count, remove
     plim_error error;
     char *text = without(format, &rows[i], take, &error);
     bool is_well = text ? rows[i].after && strcmp(text, rows[i].after) == 0
-                        : !rows[i].after && strstr(error.message, "cannot be taken out");
+                        : !rows[i].after && strstr(error.message, "cannot be removed");
     if (!is_well)
       printf("%s of\n%s\n%s\n", rows[i].key, rows[i].before, text ? text : error.message);
     CHECK(is_well, "row %zu", i);

@@ -103,15 +103,15 @@ TEST(config_of_a_decoder_has_the_causal_head) {
   check_head("llama", "LlamaForCausalLM", PLIM_HEAD_CAUSAL, "");
   check_head("gpt2", "GPT2LMHeadModel", PLIM_HEAD_CAUSAL, "");
   check_head("mistral", "MistralModel", PLIM_HEAD_CAUSAL,
-             "MistralModel is taken for a language model with its head");
+             "MistralModel is treated as a language model with a language-modelling head");
   CHECK(
       parse(
           "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}") ==
           PLIM_ERR_UNSUPPORTED,
       "accepted");
-  CHECK_STR(error.message,
-            "architectures names LlamaForSequenceClassification, whose head has no program here");
-  CHECK_STR(error.hint, "known for llama: ...ForCausalLM");
+  CHECK_STR(error.message, "architectures names LlamaForSequenceClassification, and that model "
+                           "head is not supported yet");
+  CHECK_STR(error.hint, "supported for llama: ...ForCausalLM");
 }
 
 TEST(config_of_an_encoder_has_the_head_it_names) {
@@ -119,9 +119,9 @@ TEST(config_of_an_encoder_has_the_head_it_names) {
   check_head("bert", "BertForMaskedLM", PLIM_HEAD_MASKED, "");
   check_head("bert", "BertModel", PLIM_HEAD_NONE, "");
   check_head("bert", "BertForSequenceClassification", PLIM_HEAD_NONE,
-             "BertForSequenceClassification is taken for a bare encoder");
+             "BertForSequenceClassification is treated as a bare encoder");
   check_head("bert", "BertForPreTraining", PLIM_HEAD_MASKED,
-             "BertForPreTraining is taken for a masked language model");
+             "BertForPreTraining is treated as a masked language model");
 }
 
 // ---- refusals ---------------------------------------------------------------------------------------
@@ -132,12 +132,13 @@ static const struct {
   const char *message, *hint;
 } refused[] = {
     {"{\"model_type\": \"llama\",\n \"hidden_size\": }", PLIM_ERR_PARSE,
-     "this is not JSON: line 2, unexpected token near '}'", ""},
-    {"[]", PLIM_ERR_PARSE, "this is no configuration: not a JSON object", ""},
-    {"", PLIM_ERR_PARSE, "this is not JSON: line 1, '[' or '{' expected near end of file", ""},
-    {"{\"hidden_size\": 8}", PLIM_ERR_PARSE, "there is no model_type in it",
-     "transformers' config.json has one, such as \"model_type\": \"llama\""},
-    {"{\"model_type\": 5}", PLIM_ERR_PARSE, "there is no model_type in it", NULL},
+     "this is not valid JSON: line 2, unexpected token near '}'", ""},
+    {"[]", PLIM_ERR_PARSE, "this is not a model configuration: it must be a JSON object", ""},
+    {"", PLIM_ERR_PARSE, "this is not valid JSON: line 1, '[' or '{' expected near end of file",
+     ""},
+    {"{\"hidden_size\": 8}", PLIM_ERR_PARSE, "the configuration has no model_type",
+     "a config.json of transformers sets it, for example \"model_type\": \"llama\""},
+    {"{\"model_type\": 5}", PLIM_ERR_PARSE, "the configuration has no model_type", NULL},
     {"{\"model_type\": \"lama\"}", PLIM_ERR_UNSUPPORTED,
      "model_type \"lama\" is not supported yet; did you mean \"llama\"?", NULL},
     {"{\"model_type\": \"gemma\"}", PLIM_ERR_UNSUPPORTED,
@@ -146,8 +147,8 @@ static const struct {
      "model_type \"mistral3\" is not supported yet", NULL},
     {"{\"model_type\": \"llava\", \"text_config\": {\"model_type\": \"llama\"}}",
      PLIM_ERR_UNSUPPORTED,
-     "model_type \"llava\" is a model of several parts (text_config), which has no program here",
-     "a language model alone can be planned for"},
+     "model_type \"llava\" is a multimodal model (it has text_config), which is not supported yet",
+     "give the config.json of a text-only language model"},
     {"{\"model_type\": \"llama\", \"hidden_size\": \"4096\"}", PLIM_ERR_ARGUMENT,
      "hidden_size is not a number", ""},
     {"{\"model_type\": \"llama\", \"intermediate_size\": [1, 2]}", PLIM_ERR_ARGUMENT,
@@ -165,10 +166,10 @@ static const struct {
     {"{\"model_type\": \"llama\", \"intermediate_size\": 0}", PLIM_ERR_ARGUMENT,
      "intermediate_size is 0: it must be at least 1", ""},
     {"{\"model_type\": \"llama\", \"hidden_size\": NaN}", PLIM_ERR_PARSE,
-     "line 1 has NaN or Infinity, which Python writes and JSON does not have",
-     "write a number there, or null"},
+     "line 1 contains NaN or Infinity, which Python writes but JSON does not allow",
+     "replace it with a number or null"},
     {"{\"model_type\": \"llama\",\n\"hidden_size\": -Infinity}", PLIM_ERR_PARSE,
-     "line 2 has NaN or Infinity, which Python writes and JSON does not have", NULL},
+     "line 2 contains NaN or Infinity, which Python writes but JSON does not allow", NULL},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 99999999999999999999999999}",
      PLIM_ERR_ARGUMENT, "num_hidden_layers is 1e+26, the largest allowed is 1073741824", ""},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 1000000}", PLIM_ERR_ARGUMENT,
@@ -242,7 +243,8 @@ TEST(model_folder_without_a_configuration_says_so) {
   CHECK(err == PLIM_ERR_IO, "%d", (int)err);
   CHECK_STR(error.message, "cannot open: No such file or directory");
   CHECK_STR(error.file, folder_path("model/config.json"));
-  CHECK_STR(error.hint, "give a model's config.json, or the folder it is in");
+  CHECK_STR(error.hint,
+            "give the path of a model's config.json, or of the folder that contains it");
   folder_remove();
 }
 
@@ -334,9 +336,9 @@ TEST(model_is_its_keys) {
   CHECK(source.origin == PLIM_ORIGIN_SHAPE && source.dtype == PLIM_DTYPE_COUNT, "origin");
   CHECK(c->hidden == 512 && c->layers == 4 && c->head_dim == 64 && c->ties_embeddings, "extents");
   CHECK(find("model_type=llama hiden_size=512") == PLIM_ERR_ARGUMENT, "a slip");
-  CHECK_STR(error.message, "no model's configuration has the key hiden_size");
+  CHECK_STR(error.message, "hiden_size is not a key of any model configuration");
   CHECK(find("model_type=llama small") == PLIM_ERR_ARGUMENT, "no pair");
-  CHECK_STR(error.message, "\"small\" is no KEY=VALUE");
+  CHECK_STR(error.message, "\"small\" is not of the form KEY=VALUE");
   CHECK(find("model_type=gemma hidden_size=512") == PLIM_ERR_UNSUPPORTED, "not followed");
   CHECK(find("model_type=llama num_attention_heads=7 num_key_value_heads=2"), "what cannot be");
 }
@@ -346,14 +348,13 @@ TEST(model_name_that_is_none_is_answered) {
   clear_environment();
   CHECK(find("lama-3.1-8b") == PLIM_ERR_ARGUMENT, "found");
   CHECK_STR(error.message, "no model is called \"lama-3.1-8b\"; did you mean \"llama-3.1-8b\"?");
-  CHECK_STR(error.hint, "give the path of a config.json, or of the folder it is in; plimsoll help "
-                        "models lists the names");
+  CHECK_STR(error.hint, "give the path of a config.json or of the folder that contains it; "
+                        "plimsoll help models lists the names");
   CHECK(find("llama3") == PLIM_ERR_ARGUMENT, "found");
   CHECK_STR(error.message, "\"llama3\" could be llama-3-8b or llama-3-70b");
   CHECK(find("someone/else") == PLIM_ERR_ARGUMENT, "found");
-  CHECK_STR(error.hint,
-            "download its configuration, hf download someone/else config.json, or give the "
-            "path of a config.json");
+  CHECK_STR(error.hint, "download its configuration with `hf download someone/else config.json`, "
+                        "or give the path of a config.json");
   folder_remove();
 }
 

@@ -23,17 +23,17 @@ TEST(mirrors_and_folders_are_found_by_their_names) {
   CHECK(is("/", NULL) && is("", NULL), "nothing");
 }
 
-TEST(what_was_taken_for_what_is_said) {
+TEST(the_note_names_the_assumed_model) {
   plim_model_source source;
   plim_error error = {0};
   CHECK(!plim_model_find("unsloth/llama-3.2-1b-bnb-4bit", &source, &error), "%s", error.message);
-  CHECK(strstr(source.note, "taken for meta-llama/Llama-3.2-1B"), "%s", source.note);
+  CHECK(strstr(source.note, "is meta-llama/Llama-3.2-1B, by its name"), "%s", source.note);
   CHECK(source.quantized_bits == 4, "%d", source.quantized_bits);
   CHECK(plim_model_find("/no/such/folder", &source, &error), "it is not here");
   CHECK(!strstr(error.hint, "download"), "%s", error.hint);
   CHECK(plim_model_find("google/gemma-3-12b-it", &source, &error), "another model");
   CHECK(!strstr(error.message, "did you mean"), "%s", error.message);
-  CHECK(strstr(error.message, "not followed: gemma3"), "%s", error.message);
+  CHECK(strstr(error.message, "not supported yet: gemma3"), "%s", error.message);
   CHECK(plim_model_find("models/llama3-8b-pro", &source, &error), "it is not here");
   CHECK(!strstr(error.hint, "download"), "a folder: %s", error.hint);
 }

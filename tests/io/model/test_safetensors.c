@@ -67,24 +67,26 @@ TEST(safetensors_scalars_and_empty_tensors_are_fine) {
 static const struct {
   const char *header, *message;
 } refused[] = {
-    {"", "this is no JSON object: '[' or '{' expected near end of file"},
-    {"[]", "this is no JSON object: something else"},
-    {"{\"a\": 1}", "tensor \"a\" has dtype \"\", which is not known"},
-    {TENSOR("F4", "[2]", "[0, 1]"), "tensor \"a\" has dtype \"F4\", which is not known"},
-    {TENSOR("F32", "[-1]", "[0, 4]"), "tensor \"a\" has no shape that can be"},
-    {TENSOR("F32", "[1.5]", "[0, 4]"), "tensor \"a\" has no shape that can be"},
-    {TENSOR("F32", "4", "[0, 4]"), "tensor \"a\" has no shape that can be"},
-    {TENSOR("F32", "[9223372036854775807, 3]", "[0, 4]"), "tensor \"a\" has no shape that can be"},
+    {"", "this is not a JSON object: '[' or '{' expected near end of file"},
+    {"[]", "this is not a JSON object: it is another kind of JSON value"},
+    {"{\"a\": 1}", "tensor \"a\" has the unknown dtype \"\""},
+    {TENSOR("F4", "[2]", "[0, 1]"), "tensor \"a\" has the unknown dtype \"F4\""},
+    {TENSOR("F32", "[-1]", "[0, 4]"), "tensor \"a\" has an invalid shape"},
+    {TENSOR("F32", "[1.5]", "[0, 4]"), "tensor \"a\" has an invalid shape"},
+    {TENSOR("F32", "4", "[0, 4]"), "tensor \"a\" has an invalid shape"},
+    {TENSOR("F32", "[9223372036854775807, 3]", "[0, 4]"), "tensor \"a\" has an invalid shape"},
     {TENSOR("F32", "[4611686018427387905]", "[0, 4]"),
-     "tensor \"a\" is not as long as its shape says"},
-    {TENSOR("F32", "[1]", "[0, 8]"), "tensor \"a\" is not as long as its shape says"},
-    {TENSOR("F32", "[1]", "[100, 104]"), "tensor \"a\" lies outside the file"},
-    {TENSOR("F32", "[1]", "[4, 0]"), "tensor \"a\" lies outside the file"},
-    {TENSOR("F32", "[1]", "[-4, 0]"), "tensor \"a\" lies outside the file"},
-    {TENSOR("F32", "[1]", "[0]"), "tensor \"a\" lies outside the file"},
+     "tensor \"a\" has a different size than its shape and dtype require"},
+    {TENSOR("F32", "[1]", "[0, 8]"),
+     "tensor \"a\" has a different size than its shape and dtype require"},
+    {TENSOR("F32", "[1]", "[100, 104]"),
+     "tensor \"a\" has data_offsets that are not within the file"},
+    {TENSOR("F32", "[1]", "[4, 0]"), "tensor \"a\" has data_offsets that are not within the file"},
+    {TENSOR("F32", "[1]", "[-4, 0]"), "tensor \"a\" has data_offsets that are not within the file"},
+    {TENSOR("F32", "[1]", "[0]"), "tensor \"a\" has data_offsets that are not within the file"},
     {"{\"a\": {\"dtype\": \"F32\", \"shape\": [4], \"data_offsets\": [0, 16]},"
      " \"b\": {\"dtype\": \"F32\", \"shape\": [4], \"data_offsets\": [0, 16]}}",
-     "tensor \"b\" overlaps another"},
+     "tensor \"b\" overlaps another tensor"},
 };
 
 TEST(safetensors_headers_that_cannot_be_are_refused) {
@@ -166,7 +168,8 @@ TEST(safetensors_files_that_are_none_are_refused) {
         "%s", error.message);
   CHECK(plim_safetensors_read(folder_path("none"), &found, &error) == PLIM_ERR_IO, "accepted");
   CHECK(plim_safetensors_read(folder_path(""), &found, &error) == PLIM_ERR_IO, "accepted");
-  CHECK_STR(error.message, "there is no model.safetensors in it, nor its index");
+  CHECK_STR(error.message,
+            "the folder contains neither model.safetensors nor model.safetensors.index.json");
   folder_remove();
 }
 

@@ -49,7 +49,7 @@ TEST(variables_of_one_function_are_knobs_and_of_two_are_refused) {
   CHECK(!read_text("train.py", "def train():\n  batch_size = 4\ndef tune():\n  batch_size = 8\n"),
         "%s", error.message);
   CHECK(says("micro_batch=unclear"), "which of them");
-  CHECK(refuses("micro_batch", "2", "tune.batch_size says 8"), "which of them");
+  CHECK(refuses("micro_batch", "2", "tune.batch_size is 8"), "which of them");
   CHECK(!read_text("train.py", "BATCH_SIZE = 2\ndef tune():\n  batch_size = 8\n"), "%s",
         error.message);
   CHECK(says("micro_batch=2"), "the module's own comes first");

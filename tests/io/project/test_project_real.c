@@ -17,7 +17,7 @@ typedef struct {
   const char *refusal; // why it trains nothing; NULL: it does
 } real_file;
 
-#define LAUNCHES "it says how a run is started, not what is trained"
+#define LAUNCHES "it configures how a run is launched, not what is trained"
 
 static const real_file real_files[] = {
     {"accelerate__config_yaml_templates__deepspeed.yaml", PLIM_DIALECT_ACCELERATE,
@@ -132,7 +132,7 @@ static const real_file real_files[] = {
     {"torchtune__llama3_2__3B_qat_lora.yaml", PLIM_DIALECT_TORCHTUNE,
      "micro_batch=4 accumulate=8 lora_rank=64 checkpoint=off", NULL},
     {"torchtune__llama3_2__evaluation.yaml", PLIM_DIALECT_TORCHTUNE, "micro_batch=8 dtype=bf16",
-     "it has no optimizer: it does not train"},
+     "it configures no optimizer, so it does not train"},
     {"torchtune__llama3__8B_qlora_single_device.yaml", PLIM_DIALECT_TORCHTUNE,
      "quantisation=nf4-double lora_rank=8 micro_batch=2 accumulate=8 "
      "lora_targets=q_proj,v_proj,o_proj,gate_proj,up_proj,down_proj",
@@ -284,7 +284,7 @@ TEST(what_must_not_change_is_refused_with_its_reason) {
         error.message);
   CHECK(refuses("optimizer", "adamw-8bit", "do not work with FSDP2"), "a comment beside it");
   CHECK(!READ(CONFIGS "torchtune__llama2__1B_qat_single_device.yaml"), "%s", error.message);
-  CHECK(refuses("accumulate", "2", "optimizer steps in backward"), "optimizer_in_bwd");
+  CHECK(refuses("accumulate", "2", "optimizer steps during backward"), "optimizer_in_bwd");
   CHECK(!READ(CONFIGS "llama-factory__megatron__qwen3_moe_full.yaml"), "%s", error.message);
   CHECK(refuses("micro_batch", "2", "pipeline"), "pipeline");
   CHECK(!READ(CONFIGS "accelerate__config_yaml_templates__single_accelerator.yaml"), "%s",

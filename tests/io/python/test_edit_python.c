@@ -136,7 +136,7 @@ TEST(dicts_are_paths) {
 TEST(a_dict_that_is_assigned_again_no_longer_holds) {
   OPEN("C = {'a': 1, 'b': 2}\nC = {'a': 3}\nX = 1\nX = 2\n");
   SHOWS("C.a", "3");
-  SHOWS("C.b", "=2, until it is changed");
+  SHOWS("C.b", "=2, but it is changed later");
   SHOWS("X", "2");
   CHECK(editing.at.len == 5, "%zu settings", editing.at.len);
 }
@@ -283,7 +283,7 @@ TEST(references_in_doubt_lead_nowhere) {
 TEST(a_computed_value_is_refused_with_its_root) {
   OPEN("N = 4\nf(a=N)\n");
   CHECK(change("f.a", integer(5)) == PLIM_ERR_UNSUPPORTED, "changed");
-  CHECK_STR(editing_error.hint, "it comes from N: change that");
+  CHECK_STR(editing_error.hint, "it is computed from N: change that instead");
 }
 
 // ---- functions --------------------------------------------------------------------------------------
@@ -456,19 +456,19 @@ TEST(broken_files_are_refused_where_they_break) {
   } cases[] = {
       {"x = (1", "this bracket is never closed", 4},
       {"x = 1)", "this bracket was never opened", 5},
-      {"x = (1]", "this bracket does not close the one that is open", 6},
+      {"x = (1]", "this bracket does not match the open one", 6},
       {"x = 'a\n", "this string is never closed", 4},
       {"x = '''a\n", "this string is never closed", 4},
       {"x = f'{a'", "this string is never closed", 8},
-      {"if x:\ny = 1", "an indented block is missing", 6},
-      {"if x:\n", "an indented block is missing", 6},
-      {"x = 1\n  y = 2", "this line is indented without a reason", 8},
-      {"if x:\n    y = 1\n  z = 2", "this indentation fits no line above", 18},
-      {"if x:\n        y = 1\n\tz = 2", "tabs and spaces do not agree", 21},
-      {"x = \\ 1", "a backslash that is not at the end of its line", 4},
-      {"x = $", "this character is not Python's", 4},
-      {"x = '\xff'", "this is not UTF-8", 5},
-      {"class :\n  x = 1", "this opens no block: its colon or name is missing", 7},
+      {"if x:\ny = 1", "an indented block is expected here", 6},
+      {"if x:\n", "an indented block is expected here", 6},
+      {"x = 1\n  y = 2", "this line has an unexpected indent", 8},
+      {"if x:\n    y = 1\n  z = 2", "this indentation matches no line above", 18},
+      {"if x:\n        y = 1\n\tz = 2", "tabs and spaces are mixed inconsistently", 21},
+      {"x = \\ 1", "a backslash must be the last character of its line", 4},
+      {"x = $", "this character is not allowed in Python", 4},
+      {"x = '\xff'", "the file is not valid UTF-8", 5},
+      {"class :\n  x = 1", "this statement has no colon or no name", 7},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     CHECK(open_python(cases[i].text) == PLIM_ERR_PARSE, "%s: accepted", cases[i].text);
@@ -486,7 +486,8 @@ TEST(declared_encodings_that_keep_ascii_are_read_others_refused) {
   CHECK(open_python("#!x\n# -*- coding: utf-16 -*-\nx = 1\n") == PLIM_ERR_UNSUPPORTED, "accepted");
   CHECK(open_python("# coding: shift_jis\nx = 1\n") == PLIM_ERR_UNSUPPORTED, "accepted");
   CHECK(open_python("#!x\n# -*- coding: big5 -*-\nx = 1\n") == PLIM_ERR_UNSUPPORTED, "accepted");
-  CHECK_STR(editing_error.message, "the file says it is written in big5, which cannot be read");
+  CHECK_STR(editing_error.message,
+            "the file declares the encoding big5, which is not supported yet");
   OPEN("# coding=UTF-8\nx = 1\n");
   OPEN("x = 1\n# coding: latin-1\n");
   OPEN("x = 1\ny = 2\n# coding: latin-1\n");

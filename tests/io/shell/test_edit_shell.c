@@ -87,7 +87,8 @@ static const struct {
      "$T int 64\n$G int 4\n--a derived $((T / G))\n--b derived $(nproc)\n--c derived `hostname`\n"
      "--d derived $((T*2))\n"},
     {"set in several places: no root", "if x; then A=1; else A=2; fi\npython t.py --a $A\n",
-     "$A derived 1, if a condition holds\n$A derived 2, if a condition holds\n--a derived $A\n"},
+     "$A derived 1, but only under a condition\n$A derived 2, but only under a condition\n--a "
+     "derived $A\n"},
     {"loops, read and (( )) leave no root",
      "for A in 1 2; do python t.py --a $A; done\nB=1\nread B\nC=2\n((C *= 2))\npython u.py --b $B "
      "--c "
@@ -129,11 +130,11 @@ static const struct {
     {"blocks",
      "f() {\n  if [[ $1 =~ ^(a|b)$ ]]; then A=1; fi\n}\ncase $x in a|b) B=2 ;; (*) C=3 ;& esac\n"
      "while true; do D=4; done < in\n( E=5; ) | { F=6; } && G=7 || ! H=8; time I=9 &\n",
-     "$A derived 1, if a condition holds\n$B derived 2, if a condition holds\n"
-     "$C derived 3, if a condition holds\n$D derived 4, if a condition holds\n"
-     "$E derived 5, if a condition holds\n$F derived 6, if a condition holds\n"
-     "$G derived 7, if a condition holds\n$H derived 8, if a condition holds\n"
-     "$I derived 9, if a condition holds\n"},
+     "$A derived 1, but only under a condition\n$B derived 2, but only under a condition\n"
+     "$C derived 3, but only under a condition\n$D derived 4, but only under a condition\n"
+     "$E derived 5, but only under a condition\n$F derived 6, but only under a condition\n"
+     "$G derived 7, but only under a condition\n$H derived 8, but only under a condition\n"
+     "$I derived 9, but only under a condition\n"},
     {"a variable is known where its assignment has run",
      "f() { A=1; python t.py --a $A; }\npython u.py --a $A --b $B\nB=2\n(C=3; python v.py --c $C)\n"
      "true && D=4 && python w.py --d $D\npython x.py --c $C --d $D --e $E\nexport E=5 F=$E\n",
@@ -143,7 +144,7 @@ static const struct {
     {"a default behind a test",
      "[ -z \"$A\" ] && A=4\nif [[ -z ${B} ]]; then B=5; fi\n"
      "if [ -z \"$D\" ]; then C=6; fi\npython t.py --a $A --b $B --c $C\n",
-     "$A int 4\n$B int 5\n$C derived 6, if a condition holds\n--a derived $A <- $A\n"
+     "$A int 4\n$B int 5\n$C derived 6, but only under a condition\n--a derived $A <- $A\n"
      "--b derived $B <- $B\n--c derived $C\n"},
     {"what changes a variable on the way leaves no root",
      "A=1\necho $((++A))\nB=2\ncat <<EOF\n$((B++))\nEOF\nC=3\nprintf -v C 4\nD=4\nD[0]=5\nE=5\n"
@@ -167,20 +168,20 @@ static const struct {
      "$A int 4\n$B derived ${1:-5}\n--b derived $B\n--c derived ${2:-6}\n"},
     {"a list that is replaced, or passed on in quotes",
      "A=(--a 1)\nA=(--b 2)\npython t.py \"${A[@]}\"\nB=\"--c 3\"\npython u.py --d 4 \"$B\"\n",
-     "--a derived 1, unless it changes before it is used\n"
-     "--b derived 2, unless it changes before it is used\n"
-     "--c derived 3, unless it changes before it is used\n--d int 4\n"},
+     "--a derived 1, unless it is changed before it is used\n"
+     "--b derived 2, unless it is changed before it is used\n"
+     "--c derived 3, unless it is changed before it is used\n--d int 4\n"},
     {"lists in strings of lists", "A=\"--a 1\"\nB=\"$A --b 2\"\npython t.py --a 3 $B\n",
      "--a int 1\n--b int 2\n--a#2 int 3\n"},
     {"words that are computed may be flags", "python t.py --a 1 $(cat args) --b 2\n",
-     "--a derived 1, unless words that are computed behind it change it\n--b int 2\n"},
+     "--a derived 1, unless the computed words after it change it\n--b int 2\n"},
     {"a flag with a known name", "T=bf16\npython t.py --a 1 --$T\nU=a\npython u.py --a 1 --$U 2\n",
      "$T text bf16\n--a int 1\n$U text a\n"
-     "--a#2 derived 1, unless words that are computed behind it change it\n"},
+     "--a#2 derived 1, unless the computed words after it change it\n"},
     {"echo does not pass a command on",
      "A=\"--a 1\"\nC=\"python t.py $A --b 2\"\necho $C\neval $C\n", "--a int 1\n--b int 2\n"},
     {"xargs puts words in", "ls | xargs python t.py --a 1\n",
-     "--a derived 1, unless xargs puts another word there\n"},
+     "--a derived 1, unless xargs replaces it\n"},
     {"substitutions",
      "A=$(python free.py --gb 24)\nB=`python x.py --n 1`\nC=$(echo $(python y.py --m 2))\n",
      "$A derived $(python free.py --gb 24)\n--gb int 24\n$B derived `python x.py --n 1`\n--n int "
@@ -417,11 +418,13 @@ TEST(changes_are_exact) {
 TEST(refusals_say_what_to_do) {
   edit_row two = {"python a.py --x 1\n\ntorchrun b.py \\\n  --x 2\n", "--y", INT(1), NULL, 0, 0};
   CHECK(!edited(PLIM_FORMAT_SHELL, &two, &error), "inserted");
-  CHECK_STR(error.message, "2 commands here run a training, and --y could go to any");
-  CHECK_STR(error.hint, "add it by hand; line 1: python a.py --x 1; line 3: torchrun b.py ");
+  CHECK_STR(error.message,
+            "2 commands in this file start a training, and --y could belong to any of them");
+  CHECK_STR(error.hint,
+            "add it yourself to the right one: line 1: python a.py --x 1; line 3: torchrun b.py ");
   edit_row copied = {"A=1\npython t.py --a $A\n", "--a", INT(2), NULL, 0, 0};
   CHECK(!edited(PLIM_FORMAT_SHELL, &copied, &error), "changed");
-  CHECK_STR(error.hint, "it comes from $A: change that");
+  CHECK_STR(error.hint, "it is computed from $A: change that instead");
   CHECK_U64(error.byte, 20);
 }
 
@@ -438,12 +441,12 @@ static const struct {
     {"A=(1 2", "this ( is never closed", 2},
     {"if x; then y", "this if has no fi", 0},
     {"x\nfor a in b; do c", "this loop has no done", 2},
-    {"x; fi", "this closes nothing that is open here", 3},
-    {"f() { x; )", "this closes nothing that is open here", 9},
+    {"x; fi", "there is no open block here that this could close", 3},
+    {"f() { x; )", "there is no open block here that this could close", 9},
     {"case x in a) b", "this case has no esac", 0},
-    {"x > \n", "this redirection leads nowhere", 2},
+    {"x > \n", "this redirection has no target", 2},
     {"[[ a", "this [[ is never closed", 0},
-    {"a (b)", "this ( is not expected here", 2},
+    {"a (b)", "this ( is unexpected here", 2},
 };
 
 TEST(text_that_is_no_script_is_refused_with_the_place) {

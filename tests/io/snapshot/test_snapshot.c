@@ -409,10 +409,10 @@ TEST(opcodes_that_build_objects_are_refused) {
   for (size_t i = 0; i < sizeof builders; i++) {
     char source[64];
     snprintf(source, sizeof source, "<8004> } ( 'a' <%02x> u .", builders[i]);
-    CHECK_FAILS(source, PLIM_ERR_UNSUPPORTED, 7, "wants to build Python objects");
+    CHECK_FAILS(source, PLIM_ERR_UNSUPPORTED, 7, "would build Python objects");
   }
   CHECK_FAILS("<8004> } c", PLIM_ERR_UNSUPPORTED, 3,
-              "(GLOBAL at byte 3); snapshots never do; refused");
+              "(GLOBAL at byte 3), which a snapshot never does; it is refused");
 }
 
 TEST(damage_is_told_with_its_byte) {
@@ -486,8 +486,8 @@ TEST(too_many_streams_or_pools_are_told) {
     }
     result got = read_bytes(&pickle, -1);
     CHECK(got.failed == PLIM_ERR_UNSUPPORTED, "%s", got.error.message);
-    CHECK_STR(got.error.message,
-              is_pool ? "more than 255 memory pools" : "more than 65535 streams");
+    CHECK_STR(got.error.message, is_pool ? "the snapshot has more than 255 memory pools"
+                                         : "the snapshot has more than 65535 streams");
     vec_free(&pickle);
   }
 }
@@ -549,7 +549,7 @@ TEST(other_files_are_named) {
       {"\x28\xb5\x2f\xfd", "zstd"},
       {"BZh9", "bzip2"},
       {"\x10\x20\x30", "binary data"},
-      {"\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.", "old torch.save"},
+      {"\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.", "old version of torch.save"},
       {"\x80\x02}.", "a dict"},
       {"\x80\x02].", "a list"},
       {"\x80\x02}U\1aK\1s.", "with the keys 'a'"},
@@ -569,7 +569,7 @@ TEST(a_device_that_is_not_there_is_told) {
   result got = read_text_of(whole, 3);
   CHECK(got.failed == PLIM_ERR_ARGUMENT, "%d", got.failed);
   CHECK_STR(got.error.message, "device 3 is not in this snapshot");
-  CHECK_STR(got.error.hint, "it has the devices 0 to 0");
+  CHECK_STR(got.error.hint, "it has devices 0 to 0");
 }
 
 TEST(memory_stays_in_proportion_to_hostile_input) {

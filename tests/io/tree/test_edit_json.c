@@ -49,7 +49,7 @@ TEST(what_is_no_json_is_refused_with_its_place) {
 TEST(what_is_too_deep_is_refused) {
   char deep[512] = "";
   memset(deep, '[', 100);
-  CHECK(strstr(listed(PLIM_FORMAT_JSON, deep), "nested more than 64 deep"), "deep");
+  CHECK(strstr(listed(PLIM_FORMAT_JSON, deep), "nested more than 64 levels deep"), "deep");
 }
 
 // ---- changing ---------------------------------------------------------------------------------------

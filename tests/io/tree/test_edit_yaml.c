@@ -55,7 +55,7 @@ TEST(aliases_and_merges_name_their_root) {
   CHECK_LIST("a: &a {x: 1}\nb: &b {x: 2, y: 2}\nc: {<<: [*a, *b]}\n",
              "a.x int 1\nb.x int 2\nb.y int 2\nc.x derived *a <- a.x\nc.y derived *b <- b.y\n");
   CHECK_LIST("a: &a [*a, 1]\n", "a.0 derived *a\na.1 int 1\n");
-  REFUSED("a: *nobody\n", "refused: line 1: there is no anchor &nobody");
+  REFUSED("a: *nobody\n", "refused: line 1: no anchor &nobody");
 }
 
 TEST(interpolations_name_their_root) {
@@ -90,7 +90,7 @@ TEST(what_is_no_yaml_is_refused_with_its_place) {
   static const char text[] = "a: 1\nb: [1\n";
   CHECK(plim_settings_read(PLIM_FORMAT_YAML, text, strlen(text), &s, &error), "read");
   CHECK(error.code == PLIM_ERR_PARSE && error.byte == strlen(text), "%s", error.message);
-  REFUSED("a: \xff\n", "is no UTF-8");
+  REFUSED("a: \xff\n", "is not valid UTF-8");
   CHECK(plim_settings_read(PLIM_FORMAT_YAML, "a\0:\0", 4, &s, &error), "read");
   CHECK(strstr(error.message, "UTF-16") && *error.hint, "%s", error.message);
 }
@@ -98,7 +98,7 @@ TEST(what_is_no_yaml_is_refused_with_its_place) {
 TEST(what_blows_up_is_refused) {
   char deep[512] = "a: ";
   memset(deep + 3, '[', 100);
-  REFUSED(deep, "nested more than 64 deep");
+  REFUSED(deep, "nested more than 64 levels deep");
   char bomb[2048] = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 9; i++) {
     char line[200];
@@ -106,7 +106,7 @@ TEST(what_blows_up_is_refused) {
              i, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
     strcat(bomb, line);
   }
-  REFUSED(bomb, "too much in it");
+  REFUSED(bomb, "expands to more settings");
 }
 
 // ---- changing ---------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ TEST(a_key_that_is_there_is_not_added) {
   CHECK(!plim_settings_read(PLIM_FORMAT_YAML, "a: {b: 1}", 9, &s, &error), "%s", error.message);
   CHECK(plim_settings_insert(&s, "a", &value, &edit, &error) == PLIM_ERR_ARGUMENT, "a");
   CHECK(plim_settings_insert(&s, "a.b", &value, &edit, &error) == PLIM_ERR_ARGUMENT, "a.b");
-  CHECK_STR(error.message, "a.b is there already");
+  CHECK_STR(error.message, "a.b is already set");
   plim_settings_clear(&s);
 }
 
