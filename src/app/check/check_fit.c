@@ -9,6 +9,7 @@
 #include "check.h"
 #include "formats.h"
 #include "job_moment.h"
+#include "job_needs.h"
 #include "plan.h"
 #include "quoting.h"
 #include "units.h"
@@ -117,10 +118,11 @@ static bool is_sure(const check *c) {
 
 static void say_too_large(check *c) {
   const plim_estimate *e = &c->estimate;
-  char where[128];
-  check_finding *f = check_add(
-      c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING, "does not fit: needs %s; %s has %s",
-      units_bytes(e->device_bytes).text, card_of(c), units_bytes(e->budget_bytes).text);
+  char where[128], needs[64];
+  estimate_needs(e, needs, sizeof needs);
+  check_finding *f = check_add(c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING,
+                               "does not fit: needs %s, and %s are available", needs,
+                               units_bytes(e->budget_bytes).text);
   estimate_place(&e->capped.runs_out_at, where, sizeof where);
   check_why(f, "runs out of memory in %s%s", where,
             is_sure(c) ? "" : "; see the notes for what was assumed");

@@ -27,7 +27,7 @@ static void assume_batches(const job_args *args, job_request *r) {
                                       [PLIM_MASK_LONGEST] = "padding to the longest sample"};
   long long length = (long long)r->job.recipe.length;
   plim_note_add(&r->notes, "assumes.lengths", "sequence",
-                "samples of %lld tokens each, the maximum (shorter ones need less)", length);
+                "every sample has %lld tokens (shorter ones need less memory)", length);
   if (r->job.recipe.loss != PLIM_LOSS_CONTRASTIVE)
     plim_note_add(&r->notes, "assumes.mask", NULL, "%s", masks[args->mask]);
 }

@@ -18,6 +18,20 @@ static plim_err size_too_odd(uint64_t bytes, plim_error *error) {
   return err;
 }
 
+// "3080" is a part of several names; "24" lacks its unit.
+static plim_err refuse_number(const char *text, plim_error *error) {
+  const plim_gpu *gpu;
+  char name[64];
+  snprintf(name, sizeof name, "RTX %.20s", text);
+  if (!plim_gpu_find(name, &gpu, error)) return plim_gpu_find(text, &gpu, error);
+  if (strstr(error->message, "could be")) return PLIM_ERR_ARGUMENT;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "--gpu %.20s is neither a card nor a size with a unit", text);
+  plim_error_hint(error, "--gpu %.10sGiB, or a name: --gpu \"RTX 4090\"",
+                  strlen(text) < 4 ? text : "24");
+  return err;
+}
+
 __attribute__((format(printf, 2, 3))) static void note_card(job_request *r, const char *format,
                                                             ...) {
   va_list args;
@@ -62,6 +76,7 @@ static plim_err understand_card(const char *text, job_request *r, plim_error *er
   }
   bool is_size = isdigit((unsigned char)*text) && !units_parse_bytes(text, &bytes, NULL);
   if (!is_size) return plim_gpu_find(text, &gpu, error);
+  if (!text[strspn(text, "0123456789")] && bytes < 2 * PLIM_GIB) return refuse_number(text, error);
   if (bytes < 2 * PLIM_GIB || bytes > MAX_CARD) return size_too_odd(bytes, error);
   r->target = plim_target_size(bytes);
   r->is_known_by_size = true;

@@ -334,8 +334,8 @@ void job_describe_recipe(const job_request *r, const job_args *args, char *text,
   job_describe_loss(r, loss, sizeof loss);
   if (c->accumulate > 1) snprintf(times, sizeof times, " x %d", c->accumulate);
   if (args->strategy)
-    snprintf(shared, sizeof shared, ", %s on %d GPUs", plim_strategy_names[args->strategy],
-             (int)args->world);
+    snprintf(shared, sizeof shared, ", %s on %d GPU%s", plim_strategy_names[args->strategy],
+             (int)args->world, args->world == 1 ? "" : "s");
   snprintf(text, size, "batch %d%s of %d tokens, %s, %s, %s attention, %s, %s%s", (int)c->batch,
            times, (int)c->length, args->optimizer, checkpoints[c->checkpoint],
            plim_attention_names[args->attention], loss,

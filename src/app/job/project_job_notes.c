@@ -39,7 +39,7 @@ static void note_loading(project_job *p, const plim_setting *loads) {
        "(version 4 loads float32)");
   for (size_t i = 0; i < p->project.files.len; i++) {
     const plim_settings *s = &p->project.files.at[i]->settings;
-    if (loads >= s->at.at && loads < s->at.at + s->at.len)
+    if (s->at.len && loads >= s->at.at && loads < s->at.at + s->at.len)
       plim_note_at(&p->notes, p->project.files.at[i]->path, loads->line);
   }
 }

@@ -10,46 +10,46 @@ static const struct {
   const char *value; // NULL: any but 0
   const char *where, *lines;
 } rows[] = {
-    {PLIM_KNOB_CHECKPOINT, "on", "after from_pretrained",
+    {PLIM_KNOB_CHECKPOINT, "on", "add after from_pretrained",
      "model.gradient_checkpointing_enable(\n"
      "    gradient_checkpointing_kwargs={\"use_reentrant\": False})\n"},
-    {PLIM_KNOB_PRECISION, "bf16", "around forward and loss",
+    {PLIM_KNOB_PRECISION, "bf16", "put around forward and loss",
      "with torch.autocast(\"cuda\", dtype=torch.bfloat16):\n"},
-    {PLIM_KNOB_PRECISION, "fp16", "around forward and loss, with a torch.amp.GradScaler",
+    {PLIM_KNOB_PRECISION, "fp16", "put around forward and loss, and add a torch.amp.GradScaler",
      "with torch.autocast(\"cuda\", dtype=torch.float16):\n"},
-    {PLIM_KNOB_OFFLOAD, "activations", "around forward and loss",
+    {PLIM_KNOB_OFFLOAD, "activations", "put around forward and loss",
      "with torch.autograd.graph.save_on_cpu(pin_memory=True):\n"},
-    {PLIM_KNOB_OPTIMIZER, "adamw", "instead of your optimizer",
+    {PLIM_KNOB_OPTIMIZER, "adamw", "replace your optimizer with",
      "torch.optim.AdamW(..., fused=True)\n"},
-    {PLIM_KNOB_OPTIMIZER, "adamw-foreach", "instead of your optimizer",
+    {PLIM_KNOB_OPTIMIZER, "adamw-foreach", "replace your optimizer with",
      "torch.optim.AdamW(..., foreach=True)\n"},
-    {PLIM_KNOB_OPTIMIZER, "adamw-8bit", "instead of your optimizer",
+    {PLIM_KNOB_OPTIMIZER, "adamw-8bit", "replace your optimizer with",
      "bitsandbytes.optim.AdamW8bit(...)\n"},
-    {PLIM_KNOB_OPTIMIZER, "paged-adamw", "instead of your optimizer",
+    {PLIM_KNOB_OPTIMIZER, "paged-adamw", "replace your optimizer with",
      "bitsandbytes.optim.PagedAdamW(...)\n"},
-    {PLIM_KNOB_OPTIMIZER, "paged-adamw-8bit", "instead of your optimizer",
+    {PLIM_KNOB_OPTIMIZER, "paged-adamw-8bit", "replace your optimizer with",
      "bitsandbytes.optim.PagedAdamW8bit(...)\n"},
-    {PLIM_KNOB_ATTENTION, "sdpa", "in from_pretrained", "attn_implementation=\"sdpa\"\n"},
-    {PLIM_KNOB_ATTENTION, "flash", "in from_pretrained",
+    {PLIM_KNOB_ATTENTION, "sdpa", "pass to from_pretrained", "attn_implementation=\"sdpa\"\n"},
+    {PLIM_KNOB_ATTENTION, "flash", "pass to from_pretrained",
      "attn_implementation=\"flash_attention_2\"\n"},
-    {PLIM_KNOB_DTYPE, "bf16", "in from_pretrained", "dtype=torch.bfloat16\n"},
-    {PLIM_KNOB_DTYPE, "fp16", "in from_pretrained", "dtype=torch.float16\n"},
-    {PLIM_KNOB_QUANTISATION, "nf4", "in from_pretrained",
+    {PLIM_KNOB_DTYPE, "bf16", "pass to from_pretrained", "dtype=torch.bfloat16\n"},
+    {PLIM_KNOB_DTYPE, "fp16", "pass to from_pretrained", "dtype=torch.float16\n"},
+    {PLIM_KNOB_QUANTISATION, "nf4", "pass to from_pretrained",
      "quantization_config=BitsAndBytesConfig(\n"
      "    load_in_4bit=True, bnb_4bit_quant_type=\"nf4\")\n"},
-    {PLIM_KNOB_QUANTISATION, "nf4-double", "in from_pretrained",
+    {PLIM_KNOB_QUANTISATION, "nf4-double", "pass to from_pretrained",
      "quantization_config=BitsAndBytesConfig(\n"
      "    load_in_4bit=True, bnb_4bit_quant_type=\"nf4\",\n"
      "    bnb_4bit_use_double_quant=True)\n"},
-    {PLIM_KNOB_QUANTISATION, "int8", "in from_pretrained",
+    {PLIM_KNOB_QUANTISATION, "int8", "pass to from_pretrained",
      "quantization_config=BitsAndBytesConfig(load_in_8bit=True)\n"},
     // sentence-transformers' own.
-    {PLIM_KNOB_CACHED_BATCH, NULL, "instead of your loss",
+    {PLIM_KNOB_CACHED_BATCH, NULL, "replace your loss with",
      "losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=VALUE)\n"},
     // The file that was measured: docs/chunked-loss.md.
     {PLIM_KNOB_CHUNKED_LOSS, NULL,
-     "after from_pretrained, with the file that plimsoll help chunked_loss > chunked_loss.py "
-     "writes beside your script",
+     "run plimsoll help chunked_loss > chunked_loss.py beside your script, then add after "
+     "from_pretrained",
      "from chunked_loss import use_chunked_loss\n"
      "use_chunked_loss(model, VALUE)\n"},
 };

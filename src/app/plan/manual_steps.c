@@ -142,7 +142,7 @@ static plim_err add_setting(const maker *m, plim_knob knob, const plim_value *va
     return manual_step_add(m->out, "setting", knob, axolotl_liger, m->error,
                            "%s %s: add to your Axolotl file%s", name, text, because);
   if (code_lines_for(knob, value, &where, lines, sizeof lines))
-    return manual_step_add(m->out, "setting", knob, lines, m->error, "%s %s: add %s%s", name, text,
+    return manual_step_add(m->out, "setting", knob, lines, m->error, "%s %s: %s%s", name, text,
                            where, because);
   return PLIM_OK; // without code it is joined with its like
 }

@@ -26,7 +26,7 @@ plim_err manual_step_add(manual_steps *steps, const char *kind, plim_knob knob, 
                          plim_error *error, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
-// The code that turns a setting on in a script, to paste; false: it is not known. `*where` says where it goes
+// The code that turns a setting on in a script, to paste; false: it is not known. `*where` says what to do with it
 // (code_lines.c).
 bool code_lines_for(plim_knob knob, const plim_value *value, const char **where, char *lines,
                     size_t size);

@@ -37,7 +37,7 @@ void apply_print_done(const plim_changes *done, const char *verb, bool as_json) 
                : f->gone  ? "removed"
                : f->left  ? "left as it is:"
                           : verb,
-               f->path, f->backup ? "  (before: " : "", f->backup ? f->backup : "",
+               f->path, f->backup ? "  (backup: " : "", f->backup ? f->backup : "",
                f->backup ? ")" : "");
       plim_text_disarm(line);
       term_say(stdout, line, 0, 2);

@@ -4,6 +4,7 @@
 
 #include "holders.h"
 #include "job_moment.h"
+#include "job_needs.h"
 #include "job_options.h"
 #include "json_writer.h"
 
@@ -22,12 +23,6 @@ void estimate_json_members(json_writer *j, const plim_estimate *e);
 
 // The run that the estimate is of: under the limit if it fits, otherwise without one.
 plim_predict_request estimate_request(const estimate_result *r);
-
-// "29.4 GiB"; where the allocator would take without end, "at least 20.1 GiB".
-void estimate_needs(const plim_estimate *e, char *text, size_t size);
-
-// As it is shown: where the allocator would take without end, what it holds unused is left out.
-plim_estimate estimate_shown(const plim_estimate *e);
 
 // "activations of the layers, bf16 (2, 2048, 18944)".
 void estimate_holding(const plim_holding *h, char *text, size_t size);

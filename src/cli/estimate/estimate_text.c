@@ -26,30 +26,6 @@ static void print_subject(const estimate_result *r) {
   notes_print(stdout, &r->request.notes);
 }
 
-// max_split_size with expandable segments never reuses its large blocks: reserved memory grows with time,
-// until a limit ends it. What is in use is then all that can be said.
-static bool is_endless(const plim_estimate *e) {
-  bool is_too_much = e->has_verdict && !e->fits;
-  return is_too_much && e->p.peak_reserved_bytes > 2 * e->p.peak_allocated_bytes;
-}
-
-plim_estimate estimate_shown(const plim_estimate *e) {
-  plim_estimate shown = *e;
-  if (!is_endless(e)) return shown;
-  shown.device_bytes -= shown.component_bytes[PLIM_COMPONENT_FRAGMENTATION];
-  shown.component_bytes[PLIM_COMPONENT_FRAGMENTATION] = 0;
-  return shown;
-}
-
-void estimate_needs(const plim_estimate *e, char *text, size_t size) {
-  plim_estimate shown = estimate_shown(e);
-  uint64_t needed = plim_needed_bytes(e);
-  bool is_loading = needed > e->device_bytes;
-  snprintf(text, size, "%s%s%s", is_endless(e) ? "at least " : "",
-           units_bytes(is_loading ? needed : shown.device_bytes).text,
-           is_loading ? " while the model is loaded" : "");
-}
-
 static void print_fit(const plim_estimate *e, const char *card) {
   char text[256], spare[64] = "";
   if (e->budget_bytes > e->device_bytes)
@@ -69,9 +45,9 @@ static void print_misfit(const plim_estimate *e, const char *card) {
   char text[256], needs[64], excess[64] = "";
   uint64_t needed = plim_needed_bytes(e);
   estimate_needs(e, needs, sizeof needs);
-  if (needed > e->budget_bytes && !is_endless(e))
+  if (needed > e->budget_bytes && !estimate_is_endless(e))
     snprintf(excess, sizeof excess, ": %s too much", units_bytes(needed - e->budget_bytes).text);
-  snprintf(text, sizeof text, "needs %s of the %s available%s%s", needs,
+  snprintf(text, sizeof text, "needs %s, and %s are available%s%s", needs,
            units_bytes(e->budget_bytes).text, card, excess);
   term_print(stdout, TERM_RED, "DOES NOT FIT");
   printf("  ");
@@ -121,7 +97,8 @@ static void about(const estimate_result *r, int component, char *text, size_t si
   *text = 0;
   switch (component) {
   case PLIM_FOR_WEIGHTS:
-    snprintf(text, size, "%s parameters", units_count(e->p.parameters).text);
+    snprintf(text, size, "%s parameters",
+             units_count(e->p.parameters - (r->request.job.lora.rank ? e->p.trainable : 0)).text);
     break;
   case PLIM_FOR_ADAPTERS:
     snprintf(text, size, "%s trained parameters", units_count(e->p.trainable).text);
@@ -154,7 +131,8 @@ static void print_budget(const estimate_result *r) {
   term_table_cell(t, TERM_BOLD, "total");
   term_table_cell(t, TERM_BOLD, "%s", units_bytes(e->device_bytes).text);
   term_table_cell(t, TERM_DIM, "%s", "");
-  if (is_endless(&r->e)) term_table_cell(t, TERM_DIM, "and more that the allocator never reuses");
+  if (estimate_is_endless(&r->e))
+    term_table_cell(t, TERM_DIM, "and more that the allocator never reuses");
   else
     term_table_cell(t, TERM_DIM, "between %s and %s", units_bytes(e->interval_bytes[0]).text,
                     units_bytes(e->interval_bytes[1]).text);

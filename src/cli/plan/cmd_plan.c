@@ -334,7 +334,7 @@ static int run(const cli_call *call) {
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
   for (size_t i = 0; !err && i < r.count; i++) err = plan_reproduce(&r, &r.cards[i], &error);
   int status = err ? cli_report(&error, source) : show(&r, args, call);
-  for (size_t i = 0; i < r.count; i++) {
+  for (size_t i = 0; i < PLAN_MAX_CARDS; i++) { // also one that failed halfway
     plim_plan_clear(&r.cards[i].plan);
     plim_plan_clear(&r.cards[i].writable);
     job_request_clear(&r.cards[i].request);

@@ -21,13 +21,13 @@ static bool is_any_allowed(const plim_plan_request *r) {
 static const char *const among[] = {[PLIM_PASSED_NONE] = "",
                                     [PLIM_PASSED_HOST] = " and keeps everything on the card",
                                     [PLIM_PASSED_WAY] = " with your own sharding strategy",
-                                    [PLIM_PASSED_CODE] = " without manual steps",
+                                    [PLIM_PASSED_CODE] = " without changes to your code",
                                     [PLIM_PASSED_LIGER] = " without Liger-Kernel"};
 static const char *const because[] = {
     [PLIM_PASSED_NONE] = "",
     [PLIM_PASSED_HOST] = " if your host is as fast as the one measured",
     [PLIM_PASSED_WAY] = " if your GPU links are as fast as assumed (not measured)",
-    [PLIM_PASSED_CODE] = ", with manual steps",
+    [PLIM_PASSED_CODE] = ", with changes to your code",
     [PLIM_PASSED_LIGER] = ", with --fix liger=on"};
 
 static void print_first(const plan_for_card *c) {

@@ -72,7 +72,10 @@ static void print_subject(const plan_result *r, const plan_for_card *c) {
   char text[256];
   job_describe_model(&c->request, r->args, text, sizeof text);
   sentence(text);
-  printf("card: %s available", units_bytes(c->request.target.budget_bytes).text);
+  if (c->asked.world > 1)
+    printf("%d GPUs with %s each", c->asked.world,
+           units_bytes(c->request.target.budget_bytes).text);
+  else printf("card: %s available", units_bytes(c->request.target.budget_bytes).text);
   if (*c->request.card && !c->request.is_known_by_size) printf(" on %s", c->request.card);
   const int64_t *now = c->plan.before_choice.at;
   uint64_t had =
@@ -252,7 +255,7 @@ static void print_host(const plan_for_card *c) {
 
 static void print_ladder(const plan_for_card *c) {
   if (c->plan.rungs.len < 2) return;
-  plan_heading("fallbacks, fastest first (plimsoll apply --rung N)");
+  plan_heading("fallbacks, each needs less memory than the one before (plimsoll apply --rung N)");
   plan_print_ladder(&c->plan);
 }
 
@@ -327,7 +330,7 @@ static void print_unverified(const plan_for_card *c) {
 
 // What is left of the plan until then, and the best plan that can be written as a whole.
 static void print_without(const plan_for_card *c, const plan_edits *edits) {
-  char line[512];
+  char line[640];
   if (edits->write_count)
     snprintf(line, sizeof line,
              "until you have done these steps, the changes below need %s and DO NOT FIT",
@@ -341,12 +344,13 @@ static void print_without(const plan_for_card *c, const plan_edits *edits) {
     return;
   }
   const plim_rung *x = &p->rungs.at[0];
-  snprintf(
-      line, sizeof line,
-      "without manual steps (%s): %lld x %lld needs %s, FITS, %s per step, %s tokens per second",
-      c->writable_flags, (long long)x->choice.at[PLIM_KNOB_MICRO_BATCH],
-      (long long)x->choice.at[PLIM_KNOB_ACCUMULATE], units_bytes(x->e.device_bytes).text,
-      units_seconds(x->step_seconds).text, units_count((uint64_t)x->tokens_per_second).text);
+  snprintf(line, sizeof line,
+           "to avoid these steps, plan with %s: batch %lld x %lld then needs %s and FITS, %s per "
+           "step, %s "
+           "tokens per second",
+           c->writable_flags, (long long)x->choice.at[PLIM_KNOB_MICRO_BATCH],
+           (long long)x->choice.at[PLIM_KNOB_ACCUMULATE], units_bytes(x->e.device_bytes).text,
+           units_seconds(x->step_seconds).text, units_count((uint64_t)x->tokens_per_second).text);
   sentence(line);
 }
 

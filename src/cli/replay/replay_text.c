@@ -405,9 +405,10 @@ static void print_tune(const replay_result *r) {
     return;
   }
   if (pick != r->tune.at)
-    sentence("Within the model's error this is as good as the first row, with fewer changes or "
+    sentence("Recommended: practically the same memory as the first row, with fewer settings or "
              "driver calls:");
-  if (pick->is_recorded) printf("the recorded settings\n");
+  else if (!pick->is_recorded) printf("Recommended:\n");
+  if (pick->is_recorded) printf("Keep the recorded settings: no others do better.\n");
   else if (!*pick->conf) printf("unset PYTORCH_CUDA_ALLOC_CONF\n");
   else printf("export PYTORCH_CUDA_ALLOC_CONF=%s\n", pick->conf); // one line, to be copied
   if (strstr(pick->conf, "garbage_collection"))

@@ -105,8 +105,8 @@ static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gp
     e->unverified[e->unverified_count++] =
         "this card's memory: CUDA may offer up to 5 % less than the driver's total";
   if (gpu && gpu->capability != 90)
-    e->unverified[e->unverified_count++] = "this card: its kernels are modelled from source code; "
-                                           "measurements exist only for a Hopper card";
+    e->unverified[e->unverified_count++] = "nothing was measured on this card: its kernels are "
+                                           "modelled from source code";
 }
 
 static void add_reason(plim_estimate *e, bool applies, const char *reason) {

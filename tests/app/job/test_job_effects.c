@@ -20,6 +20,7 @@ TEST(what_is_not_asked_for_is_no_mistake) {
     args.gpu = "24GiB";
     CHECK(!job_understand(&args, &args, &request, &source, &error), "%s: %s", models[i],
           error.message);
+    job_request_clear(&request);
   }
 }
 
