@@ -87,10 +87,10 @@ static void hint_origin(const plim_project_file *f, const plim_setting *setting,
   char text[96];
   plim_value_print(&origin->value, text, sizeof text);
   if (origin == setting)
-    plim_error_hint(error, "write a number there (line %d), or change what it is computed from",
+    plim_error_hint(error, "write a number in line %d, or change what it is computed from",
                     setting->line);
   else
-    plim_error_hint(error, "write a number there (line %d), or change %.80s = %.80s (line %d)",
+    plim_error_hint(error, "write a number in line %d, or change %.80s = %.80s in line %d",
                     setting->line, origin->key, text, origin->line);
 }
 
@@ -100,10 +100,11 @@ static plim_err refuse_computed(const plim_project *p, const plim_project_knob *
   const plim_setting *setting = then->places[0].setting;
   char value[48];
   plim_value_print(&now->value, value, sizeof value);
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is computed, and %s %s: %.60s = %.80s",
-                           plim_knob_table[knob].name,
-                           plim_value_same(&now->value, &then->value) ? "stays" : "would become",
-                           value, setting->key, setting->value.text);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is computed in the file and %s %s: %.60s = %.80s",
+                plim_knob_table[knob].name,
+                plim_value_same(&now->value, &then->value) ? "stays" : "would become", value,
+                setting->key, setting->value.text);
   hint_origin(p->files.at[then->places[0].file], setting, error);
   return plim_error_file_of(p, then->places[0].file, err, error);
 }
@@ -115,7 +116,7 @@ static bool is_computed(const plim_project_knob *k) {
 
 static plim_err refuse_batch(plim_error *error) {
   return plim_fail(error, PLIM_ERR_ARGUMENT,
-                   "micro batch, accumulation and GPUs would not multiply out to the global batch");
+                   "micro batch x accumulation x GPUs would not equal the global batch");
 }
 
 static bool brings_fused_loss(const plim_project *p, const plim_knob_change *changes,

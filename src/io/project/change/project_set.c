@@ -36,7 +36,7 @@ static void say_by_call(const char *key, char *why, size_t size) {
   const char *dot = strrchr(key, '.');
   size_t number = strcspn(key, "#"), n = (size_t)(dot - key);
   if (number < n) n = number;
-  snprintf(why, size, "the call %.*s(...) makes it, and has to be changed by hand",
+  snprintf(why, size, "the call %.*s(...) decides it: change that call in your code",
            (int)(n < 96 ? n : 96), key);
 }
 
@@ -48,10 +48,11 @@ static bool say_why(const plim_knob_place *place, const plim_value *value, const
   const plim_key *key = place->key;
   bool is_closed = key->flags & PLIM_KEY_READ_ONLY, is_pattern = strchr(key->key, '*') != NULL;
   const char *name = is_pattern && place->setting ? place->setting->key : key->key;
-  if (is_closed) snprintf(why, size, "%.96s must not change alone: other keys go with it", name);
+  if (is_closed)
+    snprintf(why, size, "%.96s depends on other keys that have to change with it", name);
   else if (*tried || plim_key_inverse(key, value, &out)) return false;
   else if (is_by_call(place)) say_by_call(place->setting->key, why, size);
-  else snprintf(why, size, "%.96s has no word for it", name);
+  else snprintf(why, size, "%.96s has no such value", name);
   return true;
 }
 
@@ -62,7 +63,7 @@ static void hint_other_way(const plim_project *p, const plim_knob_change *c, pli
     plim_error_hint(error,
                     "enable_activation_checkpointing and enable_activation_offloading: True");
   else
-    plim_error_hint(error, "if it has another name or place: --set %s=FILE:KEY",
+    plim_error_hint(error, "if another key decides it: --set %s=FILE:KEY",
                     plim_knob_table[c->knob].name);
 }
 
@@ -70,14 +71,14 @@ static void hint_other_way(const plim_project *p, const plim_knob_change *c, pli
 static plim_err refuse(const plim_project *p, const plim_knob_place *place,
                        const plim_knob_change *c, const char *tried, const plim_error *origin,
                        plim_error *error) {
-  char value[64], why[200] = "there is no sure place for it";
+  char value[64], why[200] = "it is not clear where to insert it";
   const char *name = plim_knob_table[c->knob].name;
   plim_value_print(&c->value, value, sizeof value);
   bool is_explicit = place && place->key && say_why(place, &c->value, tried, why, sizeof why);
   if (!is_explicit && *tried) snprintf(why, sizeof why, "%.190s", tried);
   else if (!is_explicit && origin->message[0]) snprintf(why, sizeof why, "%.190s", origin->message);
   plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot become %s: %s", name, value, why);
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "cannot change %s to %s: %s", name, value, why);
   if (!is_explicit || !is_by_call(place)) hint_other_way(p, c, error);
   return plim_error_file_of(p, place ? place->file : SIZE_MAX, err, error);
 }
@@ -159,13 +160,14 @@ static bool has_adapters(const plim_project *p) {
 // What only some ways to share have, or adapters.
 static const char *why_idle(const plim_project *p, const plim_knob_change *c) {
   bool is_of_adapters = c->knob == PLIM_KNOB_LORA_ALPHA || c->knob == PLIM_KNOB_LORA_DROPOUT;
-  if (is_of_adapters && !has_adapters(p)) return "nothing here makes adapters";
+  if (is_of_adapters && !has_adapters(p)) return "the run has no adapters";
   const char *to = c->value.kind == PLIM_VALUE_TEXT ? c->value.text : "";
   bool is_of_state = strcmp(to, "optimizer") == 0 || strcmp(to, "parameters") == 0;
   if (is_shared(p)) return NULL;
   if (c->knob == PLIM_KNOB_RESHARD) return "it is a setting of FSDP2, which these files do not use";
-  return c->knob == PLIM_KNOB_OFFLOAD && is_of_state ? "only ZeRO and FSDP2 keep that on the host"
-                                                     : NULL;
+  return c->knob == PLIM_KNOB_OFFLOAD && is_of_state
+             ? "only ZeRO and FSDP2 can offload it to the host"
+             : NULL;
 }
 
 static bool has_row(plim_dialect dialect, plim_knob knob) {
@@ -192,8 +194,9 @@ static plim_err refuse_absent(const plim_project *p, plim_knob knob, plim_error 
   plim_err err =
       lacks ? plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s has no key for %s", lacks, name)
             : plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                        "nothing in these files sets %s, and there is no sure place for it", name);
-  plim_error_hint(error, "say where it is: --set %s=FILE:KEY", name);
+                        "nothing in these files sets %s, and it is not clear where to insert it",
+                        name);
+  plim_error_hint(error, "name the key that decides it: --set %s=FILE:KEY", name);
   return err;
 }
 
@@ -206,7 +209,7 @@ static plim_err insert_bound(const job *j, const plim_binding *b, size_t file,
   plim_value value;
   plim_edit edit;
   if (!plim_key_inverse(&b->key, &c->value, &value))
-    return refuse(j->p, &place, c, "there is no word for it", &origin, error);
+    return refuse(j->p, &place, c, "this key has no such value", &origin, error);
   if (plim_settings_insert(&f->settings, b->name, &value, &edit, &origin))
     return refuse(j->p, &place, c, "", &origin, error);
   if (vec_push(&j->out->at, (plim_file_edit){file, edit})) return PLIM_OK;
@@ -267,7 +270,7 @@ static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error 
   if (k->is_fixed) {
     const char *name = plim_knob_table[c->knob].name;
     plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot be changed: %s", name, k->why);
-    plim_error_hint(error, "if another place decides: --set %s=FILE:KEY", name);
+    plim_error_hint(error, "if another key decides it: --set %s=FILE:KEY", name);
     return plim_error_file_of(p, k->place_count ? k->places[0].file : SIZE_MAX, err, error);
   }
   if (plim_project_takes_liger(p, c)) return plim_project_add_liger(p, j->out, error);

@@ -340,12 +340,12 @@ static plim_err refuse(const search *s, const source *x, plim_error *error) {
   if (s->moved > SHOWN)
     snprintf(list + used, sizeof list - used, " and %zu more", s->moved - SHOWN);
   plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.60s decides more than this: %s would change too",
-                x->setting->key, list);
-  plim_error_hint(error,
-                  "where it means the same, change %.60s by hand; where it does not, give that "
-                  "a number of its own",
-                  x->setting->key);
+      plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                "other settings depend on %.60s too: %s would also change", x->setting->key, list);
+  plim_error_hint(
+      error,
+      "if they should change together, edit %.60s yourself; otherwise give each its own number",
+      x->setting->key);
   return plim_error_file_of(s->p, s->shown_in[0], err, error);
 }
 

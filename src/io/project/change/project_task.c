@@ -47,7 +47,7 @@ static bool say_other(task *t, plim_knob knob, const plim_reading *now) {
   plim_value_print(&now->value, value, sizeof value);
   const char *name = plim_knob_table[knob].name;
   if (now->origin == PLIM_UNCLEAR) return say(t, "%s would be unclear: %.120s", name, now->why);
-  return say(t, "%s would become %s with it", name, value);
+  return say(t, "%s would change to %s as well", name, value);
 }
 
 static bool has_new_value(task *t, const plim_reading *mine) {
@@ -86,7 +86,7 @@ static bool reads_well(task *t, plim_settings *s) {
 static bool reads_bound(task *t, plim_settings *s) {
   const plim_setting *setting = plim_settings_find(s, t->decides->key);
   plim_reading r;
-  if (!setting) return say(t, "%.96s would be gone", t->decides->key);
+  if (!setting) return say(t, "%.96s would no longer be in the file", t->decides->key);
   return went_well(t, plim_reading_of(s, setting, t->key, &r, NULL)) && has_new_value(t, &r);
 }
 

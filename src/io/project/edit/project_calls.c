@@ -67,5 +67,5 @@ bool plim_call_takes(const plim_project_file *f, const char *beside, const char 
 void plim_call_refuses(const char *beside, const char *key, char *why, size_t size) {
   char callee[NAME_BYTES] = "";
   callee_of(beside, callee);
-  snprintf(why, size, "%s(...) is not known to take %.80s", callee, key);
+  snprintf(why, size, "%s(...) may not accept an argument %.80s", callee, key);
 }

@@ -54,7 +54,9 @@ void plim_project_why_no_place(const plim_project_file *f, const char *key, char
                                size_t size) {
   const plim_setting *rival, *first = argument_of(f, key, &rival);
   const plim_setting *closed = first ? NULL : closed_argument(f, key);
-  if (rival) snprintf(why, size, "it could go beside %.60s or %.60s", first->key, rival->key);
+  if (rival)
+    snprintf(why, size, "it could be inserted next to %.60s or next to %.60s", first->key,
+             rival->key);
   else if (closed) plim_call_refuses(closed->key, key, why, size);
 }
 

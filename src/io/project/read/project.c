@@ -29,9 +29,11 @@ static void free_file(plim_project_file *f) {
   free(f);
 }
 
-#define FORMAT_HINT "YAML, JSON, TOML, Python, shell and Dockerfile are, by the file's ending"
+#define FORMAT_HINT                                                                                \
+  "supported are YAML, JSON, TOML, Python, shell and Dockerfile, recognised by the file's "        \
+  "extension"
 #define NOTEBOOK_HINT                                                                              \
-  "make a script of the notebook first: jupyter nbconvert --to script NOTEBOOK.ipynb"
+  "convert the notebook to a script first: jupyter nbconvert --to script NOTEBOOK.ipynb"
 
 static bool is_notebook(const char *path) {
   const char *dot = strrchr(path, '.');
@@ -51,7 +53,7 @@ bool plim_is_plan(const char *text, size_t size) {
 
 static plim_err refuse_plan(const plim_project_file *f, plim_error *error) {
   if (!plim_is_plan(f->text, f->size)) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this is a saved plan, no configuration");
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this is a saved plan, not a configuration");
   plim_error_hint(error, "plimsoll apply %.200s   writes it into the files it was made from",
                   f->path);
   return err;
@@ -61,15 +63,15 @@ static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *erro
   plim_format format;
   if (!f->path || !f->text || !vec_reserve(&p->files, 1)) return plim_no_memory(error);
   if (!plim_format_of(f->path, f->text, f->size, &format)) {
-    plim_err err =
-        plim_fail(error, PLIM_ERR_UNSUPPORTED, "this is no configuration that can be read");
+    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                             "this is not a configuration file in a supported format");
     plim_error_hint(error, "%s", is_notebook(f->path) ? NOTEBOOK_HINT : FORMAT_HINT);
     return err;
   }
   plim_err err = refuse_plan(f, error);
   if (!err) err = plim_settings_read(format, f->text, f->size, &f->settings, error);
   if (err == PLIM_ERR_PARSE && error && !*error->hint)
-    plim_error_hint(error, "mend it there, or leave this file out");
+    plim_error_hint(error, "fix the file, or leave it out");
   if (!err) p->files.at[p->files.len++] = f;
   return err;
 }
@@ -172,7 +174,7 @@ static void recognise(plim_project *p) {
     plim_dialect_recognise(&f->settings, &f->is);
     if (told == PLIM_DIALECTS) continue;
     f->is = (plim_recognition){.dialect = told, .rival = PLIM_DIALECTS};
-    snprintf(f->is.reason, sizeof f->is.reason, "plimsoll.yaml says so");
+    snprintf(f->is.reason, sizeof f->is.reason, "plimsoll.yaml sets it");
   }
   recognise_fsdp(p);
   p->dialect = find_dialect(p);
@@ -182,7 +184,7 @@ static void recognise(plim_project *p) {
     else adopt(p, f);
     if (f->is.rival != PLIM_DIALECTS)
       plim_note_add(&p->notes, "unclear.dialect", NULL,
-                    "%s: %s; a plimsoll.yaml can settle it (docs/own_names.md)", f->path,
+                    "%s: %s; a plimsoll.yaml can name the ecosystem (docs/own_names.md)", f->path,
                     f->is.reason),
           plim_note_at(&p->notes, f->path, 0);
   }
@@ -276,7 +278,7 @@ void plim_knob_add_place(plim_project_knob *k, plim_knob_place place) {
   }
   k->is_fixed = true;
   if (k->origin == PLIM_EXPLICIT)
-    snprintf(k->why, sizeof k->why, "it stands in more than %d places", PLIM_KNOB_PLACES);
+    snprintf(k->why, sizeof k->why, "it is set in more than %d places", PLIM_KNOB_PLACES);
 }
 
 static void add_place(plim_project_knob *k, size_t file, const plim_reading *r) {
@@ -295,7 +297,7 @@ static void say_disagreement(const plim_project *p, plim_project_knob *k, size_t
   char first[48], second[48];
   plim_value_print(&k->value, first, sizeof first);
   plim_value_print(&r->value, second, sizeof second);
-  snprintf(k->why, sizeof k->why, "%.70s says %.30s, %.70s says %.30s",
+  snprintf(k->why, sizeof k->why, "%.70s sets %.30s, but %.70s sets %.30s",
            p->files.at[k->places[0].file]->path, first, p->files.at[file]->path, second);
   k->origin = PLIM_UNCLEAR;
   k->is_fixed = k->differs = true;
@@ -316,7 +318,7 @@ static size_t strongest(const plim_project *p, plim_knob knob) {
 
 static void note_disagreement(plim_project *p, size_t file, size_t best, const plim_reading *r) {
   plim_note_add(&p->notes, "conflict.value", plim_knob_table[r->key->knob].name,
-                "%s differs from what %s says, and the run would not start", r->setting->key,
+                "%s differs from the value in %s, and the run would not start", r->setting->key,
                 p->files.at[best]->path);
   plim_note_at(&p->notes, p->files.at[file]->path, r->setting->line);
 }
@@ -396,7 +398,7 @@ static void divide_batch(plim_project *p) {
   plim_project_knob *k = &p->knobs[PLIM_KNOB_ACCUMULATE];
   if (!plim_project_divides(p) || count_of(p, PLIM_KNOB_MICRO_BATCH, 0) <= 0) return;
   *k = (plim_project_knob){.is_fixed = true};
-  snprintf(k->why, sizeof k->why, "it is what the global batch of %lld leaves", global);
+  snprintf(k->why, sizeof k->why, "it is computed from the global batch of %lld", global);
   int64_t quotient = plim_project_quotient(p, plim_project_ranks(p, 0));
   if (!quotient) return;
   k->origin = PLIM_DEFAULTED;

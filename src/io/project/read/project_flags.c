@@ -146,7 +146,7 @@ static void doubt_environment(plim_project *p, plim_project_knob *k) {
     const plim_project_file *f = p->files.at[i];
     if (!plim_is_command(f) || !plim_settings_find(&f->settings, key)) continue;
     k->origin = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
-    snprintf(k->why, sizeof k->why, "%.50s takes %.50s from the environment, and %.50s sets it",
+    snprintf(k->why, sizeof k->why, "%.50s reads the environment variable %.50s, which %.50s sets",
              computed->key, computed->environment, f->path);
   }
 }
@@ -161,7 +161,8 @@ static void doubt(plim_project *p, plim_project_knob *k) {
     if (!argument || !mentions(computed->value.text, argument)) continue;
     if (!plim_project_flag(p, argument, &flag)) continue;
     k->origin = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
-    snprintf(k->why, sizeof k->why, "%.50s is computed: %.50s, and %.50s sets %.24s", computed->key,
+    snprintf(k->why, sizeof k->why,
+             "%.50s is computed from an argument (%.50s), and %.50s sets %.24s", computed->key,
              computed->value.text, p->files.at[flag.file]->path, flag.setting->key);
     return;
   }

@@ -26,7 +26,7 @@ static plim_err read_named(plim_project *p, const plim_naming *by, const char *f
   if (plim_project_has(p, found) || !plim_path_tidy(found, tidy)) return PLIM_OK;
   plim_path_shorten(tidy, path);
   plim_err err = p->files.len >= MAX_FILES
-                     ? plim_fail(&why, PLIM_ERR_UNSUPPORTED, "only %d files are read", MAX_FILES)
+                     ? plim_fail(&why, PLIM_ERR_UNSUPPORTED, "at most %d files are read", MAX_FILES)
                      : plim_project_read(p, path, &why);
   if (!err) return PLIM_OK;
   if (err != PLIM_ERR_NOMEM)

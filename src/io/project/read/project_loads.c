@@ -190,8 +190,8 @@ static void doubt_file(plim_project *p, size_t file, const char *script, const c
     plim_project_knob *k = &p->knobs[i];
     if (k->origin != PLIM_EXPLICIT || !k->place_count || k->places[0].file != file) continue;
     k->origin = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
-    snprintf(k->why, sizeof k->why, "%.70s changes %.40s, which it loads from %.70s", script, name,
-             p->files.at[file]->path);
+    snprintf(k->why, sizeof k->why, "%.70s loads %.40s from %.70s and then changes it", script,
+             name, p->files.at[file]->path);
   }
 }
 

@@ -91,10 +91,11 @@ static const plim_setting *find_named(const plim_settings *s) {
 static bool find_doubt(const plim_project_file *f, char *why, size_t size) {
   char name[NAME_BYTES];
   const plim_setting *named = find_named(&f->settings);
-  if (named) snprintf(why, size, "%.80s has %.80s, which may be it", f->path, named->key);
+  if (named) snprintf(why, size, "%.80s has %.80s, which may set it", f->path, named->key);
   if (named || f->settings.format != PLIM_FORMAT_PYTHON) return named;
   if (!find_divisor(f, name)) return false;
-  snprintf(why, size, "%.80s divides its loss by %.80s, which may be it", f->path, name);
+  snprintf(why, size, "%.80s divides its loss by %.80s, which may be the number of steps", f->path,
+           name);
   return true;
 }
 

@@ -112,7 +112,7 @@ static void take_environment(plim_project *p) {
   }
   take(p, file, otherwise);
   snprintf(k->why, sizeof k->why,
-           "%.80s is the default in %.48s: where the environment sets %.32s, it is that", otherwise,
+           "%.80s is the default in %.48s; the environment variable %.32s overrides it", otherwise,
            p->files.at[file]->path, variable);
 }
 
@@ -130,7 +130,7 @@ static void note_shell_default(plim_project *p) {
                     f->text[begin - 2] == ':';
   if (is_default)
     plim_note_add(&p->notes, "assumed.environment", "model",
-                  "%s is the default; the run uses the environment variable %s where that is set",
+                  "%s is the default; the environment variable %s overrides it",
                   setting->value.kind == PLIM_VALUE_TEXT ? setting->value.text : "the model",
                   setting->key + 1),
         plim_note_at(&p->notes, f->path, setting->line);

@@ -99,7 +99,8 @@ static plim_err read_short(plim_project *p, plim_knob knob, const plim_setting *
   const char *text = setting->value.kind == PLIM_VALUE_TEXT ? setting->value.text : "";
   const char *colon = strchr(text, ':');
   if (!colon || colon == text || !colon[1]) {
-    plim_err err = plim_fail(error, PLIM_ERR_PARSE, "%.80s is no place: FILE:KEY is", setting->key);
+    plim_err err =
+        plim_fail(error, PLIM_ERR_PARSE, "%.80s is not of the form FILE:KEY", setting->key);
     plim_error_at(error, setting->span.begin);
     return err;
   }
@@ -183,11 +184,14 @@ static plim_err refuse_section(const plim_setting *setting, plim_error *error) {
   snprintf(name, sizeof name, "%.*s", (int)(size < 64 ? size : 64), setting->key);
   bool is_knob = plim_knob_named(name) != PLIM_KNOBS;
   const char *close = plim_suggest(name, sections, 2);
-  plim_err err = is_knob ? plim_fail(error, PLIM_ERR_PARSE, "%s stands outside of knobs:", name)
-                         : plim_fail(error, PLIM_ERR_PARSE,
-                                     "it has the sections knobs: and files:, not %s", name);
+  plim_err err =
+      is_knob ? plim_fail(error, PLIM_ERR_PARSE, "%s is outside the section knobs:", name)
+              : plim_fail(error, PLIM_ERR_PARSE,
+                          "there is no section %s; the sections are knobs: and files:", name);
   plim_error_at(error, setting->span.begin);
-  if (is_knob) plim_error_hint(error, "a line \"knobs:\" above it, and \"  %s: ...\" below", name);
+  if (is_knob)
+    plim_error_hint(error, "write \"knobs:\" on a line above it and indent it: \"  %s: ...\"",
+                    name);
   else if (close) plim_error_hint(error, "%s:", close);
   return err;
 }
@@ -242,7 +246,7 @@ static const char *close_key(const plim_project_file *f, const char *name) {
 static plim_err no_key(const plim_project_file *f, const plim_binding *b, plim_error *error) {
   char keys[240];
   const char *close = close_key(f, b->name);
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "it has no %.120s", b->name);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "the file has no key %.120s", b->name);
   list_keys(f, b, keys, sizeof keys);
   if (close) plim_error_hint(error, "did you mean %.200s?", close);
   else if (*keys) plim_error_hint(error, "it has %s", keys);

@@ -51,8 +51,8 @@ static void compare(plim_settings *s, const plim_key *key, plim_training a, plim
   const plim_setting *there = first ? first : second;
   *out = (plim_reading){.origin = PLIM_UNCLEAR, .setting = there, .key = key, .is_fixed = true};
   plim_training other = first ? b : a;
-  snprintf(out->why, sizeof out->why, "%.90s is there (line %d), and %.*s has none", there->key,
-           there->line, (int)(other.size < 60 ? other.size : 60), other.name);
+  snprintf(out->why, sizeof out->why, "%.90s is set (line %d), but %.*s does not set it",
+           there->key, there->line, (int)(other.size < 60 ? other.size : 60), other.name);
 }
 
 void plim_trainings_doubt(plim_project_file *f) {

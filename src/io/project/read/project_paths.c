@@ -81,7 +81,7 @@ static bool ends_in(const char *have, const char *path) {
 
 static plim_err is_ambiguous(const plim_project *p, const char *path, size_t a, size_t b,
                              plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.80s could be %.80s or %.80s", path,
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.80s could mean %.80s or %.80s", path,
                            p->files.at[a]->path, p->files.at[b]->path);
   plim_error_hint(error, "give the whole path: %.200s", p->files.at[a]->path);
   return err;
@@ -104,7 +104,7 @@ plim_err plim_project_find(const plim_project *p, const char *path, size_t *out,
   *out = found;
   if (another != SIZE_MAX) return is_ambiguous(p, path, found, another, error);
   if (found != SIZE_MAX) return PLIM_OK;
-  return plim_fail(error, PLIM_ERR_ARGUMENT, "%.120s is not among the files", path);
+  return plim_fail(error, PLIM_ERR_ARGUMENT, "%.120s is not one of the given files", path);
 }
 
 plim_span plim_path_folder(const char *path) {

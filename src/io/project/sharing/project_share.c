@@ -78,13 +78,13 @@ static bool is_open(const plim_project_file *f, plim_share_kind kind) {
 static const char *why_closed(const plim_project_file *f) {
   const plim_setting *type = plim_settings_find(&f->settings, "distributed_type");
   if (plim_project_setting(f, "deepspeed_config_file"))
-    return "the DeepSpeed file that accelerate's names decides it";
+    return "accelerate's file refers to a DeepSpeed file, which decides the strategy";
   if (!type) return "accelerate's file has no distributed_type";
   if (type->value.kind == PLIM_VALUE_BOOL)
-    return "distributed_type reads as false: NO wants quotes";
+    return "distributed_type is read as false: write \"NO\" in quotes";
   if (type->value.kind == PLIM_VALUE_TEXT && strcmp(type->value.text, "NO") == 0)
     return "accelerate's file is set up for one GPU";
-  return "accelerate's file is set up for another way to share";
+  return "accelerate's file is set up for another kind of distributed training";
 }
 
 // The type, and the block behind the last line instead of the one that was there.
@@ -113,8 +113,8 @@ static const struct {
     {PLIM_DIALECT_NEMO, "zero1", "model.optim.name: distributed_fused_adam"},
     {PLIM_DIALECT_NEMO, "fsdp2", "model.fsdp: true"},
     {PLIM_DIALECT_TORCHTITAN, "fsdp2", "parallelism.data_parallel_shard_degree = -1"},
-    {PLIM_DIALECT_TORCHTUNE, "fsdp2", "a recipe whose name ends in _distributed"},
-    {PLIM_DIALECT_LITGPT, "fsdp2", "devices, above 1"},
+    {PLIM_DIALECT_TORCHTUNE, "fsdp2", "a recipe with a name ending in _distributed"},
+    {PLIM_DIALECT_LITGPT, "fsdp2", "devices above 1"},
     {PLIM_DIALECT_LIGHTNING, "zero1", "Trainer(strategy=\"deepspeed_stage_1\")"},
     {PLIM_DIALECT_LIGHTNING, "zero2", "Trainer(strategy=\"deepspeed_stage_2\")"},
     {PLIM_DIALECT_LIGHTNING, "zero3", "Trainer(strategy=\"deepspeed_stage_3\")"},
@@ -168,20 +168,21 @@ static plim_err keep_checkpoint(const plim_project *p, const plim_sharing_mode_t
           !plim_share_say(p, i, plim_share_value, "gradient_checkpointing", &on, out, NULL))
         return PLIM_OK;
     }
-  return plim_share_refuse(w, "the checkpointing of FSDP has no other place", error);
+  return plim_share_refuse(
+      w, "checkpointing is enabled in FSDP's settings, and it is not clear where else to enable it",
+      error);
 }
 
 static plim_err refuse_others(const plim_project *p, const plim_sharing_mode_text *w,
                               plim_share_kind kind, plim_error *error) {
   bool has_file = has_dialect(p, PLIM_DIALECT_DEEPSPEED);
   if (has_file && kind == PLIM_SHARE_ZERO)
-    return plim_share_refuse(w, "the DeepSpeed file that is there is set up for another", error);
+    return plim_share_refuse(w, "the existing DeepSpeed file is set up for another stage", error);
   if (has_file)
-    return plim_share_refuse(
-        w, "a DeepSpeed file is not turned off in itself, but where it is named", error);
+    return plim_share_refuse(w, "DeepSpeed has to be turned off where its file is named", error);
   if (kind == PLIM_SHARE_PLAIN)
-    return plim_share_refuse(w, "no key says it: the loop itself does, and how it is started",
-                             error);
+    return plim_share_refuse(
+        w, "no key sets it: the training loop and its launch command decide it", error);
   return plim_share_refuse(w, plim_share_lacks[kind], error);
 }
 
@@ -189,7 +190,7 @@ static plim_err refuse_others(const plim_project *p, const plim_sharing_mode_tex
 static plim_err refuse_foreign(const plim_sharing_mode_text *w, const char *key,
                                plim_error *error) {
   char why[160];
-  snprintf(why, sizeof why, "%.96s decides it, and other keys go with that", key);
+  snprintf(why, sizeof why, "%.96s decides it and depends on other keys", key);
   return plim_share_refuse(w, why, error);
 }
 
@@ -224,7 +225,7 @@ static const char *who_does_not(const plim_project *p, const plim_sharing_mode_t
 static plim_err refuse_unknown(const plim_sharing_mode_text *w, const char *who,
                                plim_error *error) {
   char why[96];
-  snprintf(why, sizeof why, "%s does not share a run that way", who);
+  snprintf(why, sizeof why, "%s does not support it", who);
   return plim_share_refuse(w, why, error);
 }
 
@@ -235,5 +236,5 @@ plim_err plim_project_share(const plim_project *p, const plim_sharing_mode_text 
   if (words) return refuse_own(w, words, error);
   if (who) return refuse_unknown(w, who, error);
   if (kind_of(w, &kind)) return write_kind(p, w, kind, out, error);
-  return plim_share_refuse(w, "FSDP 1 is on its way out: fsdp2 is written instead", error);
+  return plim_share_refuse(w, "FSDP 1 is deprecated; plimsoll writes fsdp2 instead", error);
 }

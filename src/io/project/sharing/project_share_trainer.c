@@ -19,9 +19,9 @@ int plim_share_stage(const plim_sharing_mode_text *w) {
 }
 
 plim_err plim_share_refuse(const plim_sharing_mode_text *w, const char *why, plim_error *error) {
-  plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED, "strategy cannot become %.16s: %s", w->strategy, why);
-  plim_error_hint(error, "set it up by hand, and plan again with --fix strategy=%.16s",
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "cannot change strategy to %.16s: %s",
+                           w->strategy, why);
+  plim_error_hint(error, "set it up yourself, then plan again with --fix strategy=%.16s",
                   w->strategy);
   return err;
 }
@@ -105,7 +105,7 @@ static plim_err make_key(const plim_project_file *f, const char *name, const pli
   if (setting) return plim_settings_change(&f->settings, setting, value, edit, error);
   if (plim_project_place(f, name, is_nested(f->recipe.dialect), key))
     return plim_settings_insert(&f->settings, key, value, edit, error);
-  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "there is no sure place for %s", name);
+  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "it is not clear where to insert %s", name);
 }
 
 plim_err plim_share_text(const plim_project_file *f, const char *name, const void *what,
@@ -239,7 +239,7 @@ static plim_err write_deepspeed(const plim_project *p, size_t file, const plim_s
   if (!text) return plim_no_memory(error);
   plim_err err = PLIM_OK;
   if (!deepspeed_path(w, p->files.at[file]->path, text, path) || !plim_path_from_run(p, path, name))
-    err = plim_share_refuse(w, "there is no sure place for its file", error);
+    err = plim_share_refuse(w, "it is not clear where to put its file", error);
   if (!err) err = plim_share_say(p, file, plim_share_text, "deepspeed", name, out, error);
   if (!err) return create(out, path, text, error);
   free(text);
@@ -270,9 +270,11 @@ static plim_err write_fsdp(const plim_project *p, size_t file, const plim_sharin
   bool has_both = is_on(p->files.at[file], "activation_checkpointing") &&
                   is_on(p->files.at[file], "gradient_checkpointing");
   if (has_both)
-    return plim_share_refuse(w, "Trainer refuses both kinds of checkpointing at once", error);
+    return plim_share_refuse(
+        w, "Trainer does not accept activation_checkpointing and gradient_checkpointing together",
+        error);
   if (shards_otherwise(p->files.at[file]))
-    return plim_share_refuse(w, "fsdp is set to shard in another way than full_shard", error);
+    return plim_share_refuse(w, "fsdp is set to a strategy other than full_shard", error);
   plim_err err = plim_share_say(p, file, plim_share_text, "fsdp", words, out, error);
   if (err || has_config) return err;
   return say_mapping(p, file, "fsdp_config", fsdp_config, is_offloaded, out, error);
@@ -318,8 +320,8 @@ static writer *writer_of(const plim_project_file *f, plim_share_kind kind) {
 }
 
 const char *const plim_share_lacks[] = {
-    [PLIM_SHARE_ZERO] = "nothing here names a DeepSpeed file",
-    [PLIM_SHARE_FSDP] = "it takes a file of accelerate's, and there is none",
+    [PLIM_SHARE_ZERO] = "none of these files can refer to a DeepSpeed file",
+    [PLIM_SHARE_FSDP] = "it needs an accelerate configuration file, and there is none",
 };
 
 plim_err plim_share_add(const plim_project *p, const plim_sharing_mode_text *w,

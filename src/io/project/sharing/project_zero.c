@@ -116,11 +116,11 @@ static const plim_setting *device_map_of(const plim_project_file *f, char roof[P
 
 static plim_err refuse_map(const plim_project_file *f, const plim_setting *map, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                           "strategy cannot become zero3: device_map (%.128s:%d) must go, and is "
-                           "not surely taken out",
+                           "cannot change strategy to zero3: device_map at %.128s:%d has to be "
+                           "removed, and that cannot be done safely",
                            f->path, map->line);
-  plim_error_hint(error, "take it out by hand: transformers refuses it with ZeRO's third stage, "
-                         "and plan again");
+  plim_error_hint(
+      error, "remove it yourself, then plan again: transformers refuses device_map with ZeRO-3");
   return err;
 }
 
