@@ -20,8 +20,7 @@ typedef struct {
   char spelling[64];               // of a value that was written as text and stays text
   plim_edit done[PLIM_TASK_EDITS]; // the edits that worked; the caller frees their texts
   size_t done_count;
-  bool
-      has_no_memory; // an attempt failed for lack of memory, so the result says nothing about the file
+  bool has_no_memory; // an attempt failed for lack of memory, not because of the file
 } plim_task;
 
 // Returns false if no edit works; `error` is then set if an editor gave a reason.

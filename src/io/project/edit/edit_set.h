@@ -18,8 +18,7 @@ typedef struct {
 typedef struct {
   vec(plim_file_edit) at;
   vec(plim_new_file) files;
-  vec(size_t)
-      unnamed; // files that nothing refers to after the edits; they stay unchanged and have no effect
+  vec(size_t) unnamed; // unchanged files that nothing refers to after the edits
 } plim_edit_set;
 
 void plim_edit_set_clear(plim_edit_set *edits);

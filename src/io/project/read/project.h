@@ -30,10 +30,9 @@ typedef struct {
   char *path, *text; // owned
   char *real;        // its path with links resolved; NULL: not read from disk; owned
   size_t size;
-  bool is_lent; // in a step: text and settings belong to the project's file
-  char *
-      import_root; // for an imported module: the folder its name is relative to; NULL: its own folder; owned
-  char *flags; // for a command: the flags that its script's parser accepts; NULL: any; owned
+  bool is_lent;      // in a step: text and settings belong to the project's file
+  char *import_root; // of an imported module: where its name starts; NULL: its folder; owned
+  char *flags;       // for a command: the flags that its script's parser accepts; NULL: any; owned
   plim_settings settings;
   plim_recognition is;
   plim_recipe_file recipe; // empty if is.dialect is PLIM_DIALECTS
@@ -51,12 +50,11 @@ enum { PLIM_KNOB_PLACES = 16 };
 typedef struct {
   plim_origin origin;
   plim_value value;
-  plim_knob_place
-      places[PLIM_KNOB_PLACES]; // the first one decides; the others must have the same value
-  size_t place_count;           // 0 unless origin is EXPLICIT or UNCLEAR
-  bool is_fixed;                // it cannot be changed; `why` has the reason
-  bool is_no_count;             // the value is not a valid count; `why` has the reason
-  bool differs;                 // files of one kind disagree; all of them are in `places`
+  plim_knob_place places[PLIM_KNOB_PLACES]; // the first decides; the others must be equal
+  size_t place_count;                       // 0 unless origin is EXPLICIT or UNCLEAR
+  bool is_fixed;                            // it cannot be changed; `why` has the reason
+  bool is_no_count;                         // the value is not a valid count; `why` has the reason
+  bool differs; // files of one kind disagree; all of them are in `places`
   char why[224];
 } plim_project_knob;
 

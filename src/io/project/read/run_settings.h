@@ -6,8 +6,7 @@
 #include "project.h"
 
 typedef struct {
-  plim_origin
-      origin; // PLIM_EXPLICIT, PLIM_DEFAULTED (by the ecosystem), or not known: ABSENT, UNCLEAR
+  plim_origin origin; // EXPLICIT, DEFAULTED (by the ecosystem), or not known: ABSENT, UNCLEAR
   int64_t count;
 } plim_known_count;
 
