@@ -1,4 +1,4 @@
-// Checks of the batch: what it is in all, and whether everybody means the same.
+// Checks of the batch: its total size, and whether all files agree on it.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// Checks of options that fight each other. Each is documented by the library that refuses it.
+// Checks for options that conflict. Each conflict is documented by the library that refuses it.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// Checks of files that other files name.
+// Checks that files to which other files refer exist and can be read.
 #include "check.h"
 
 static void say_missing(check *c, const plim_unread *u) {

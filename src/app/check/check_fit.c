@@ -1,4 +1,4 @@
-// Whether the run fits, and a hint at files that could be checked.
+// Checks whether the run fits, and lists configurations in the folder that were not checked.
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

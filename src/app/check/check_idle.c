@@ -1,4 +1,4 @@
-// Checks of settings that are believed on and do nothing, because another that turns them on is not there.
+// Checks for settings without effect because the setting that turns them on is missing.
 #include <string.h>
 
 #include "check.h"

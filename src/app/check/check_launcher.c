@@ -1,4 +1,4 @@
-// An engine that a launcher has to start, and a command that has none.
+// Checks for DeepSpeed runs that are started without a launcher.
 #include <stdio.h>
 #include <string.h>
 

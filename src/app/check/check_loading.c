@@ -1,4 +1,4 @@
-// Checks of what is whole on every process although it need not be: weights under ZeRO-3, logits of an
+// Checks for memory that every process uses without need: complete weights under ZeRO-3, all logits of an
 // evaluation.
 #include <string.h>
 

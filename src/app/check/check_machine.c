@@ -1,4 +1,4 @@
-// Checks of the machine: cards and who is on them, memory, shared memory.
+// Checks of the machine: cards and the processes on them, memory, shared memory.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Types of numbers that the card has no units for.
+// Checks for dtypes that the card does not support in hardware.
 #include <string.h>
 
 #include "check.h"

@@ -1,4 +1,4 @@
-// Checks of texts that are read here, and that their own readers refuse or read otherwise.
+// Checks for syntax that plimsoll accepts but the run's own parser refuses or reads differently.
 #include "check.h"
 #include "lenient_reads.h"
 

@@ -1,4 +1,4 @@
-// What the files say, for the checks.
+// Looks up settings of the files for the checks.
 #include <string.h>
 #include <strings.h>
 

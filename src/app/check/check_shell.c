@@ -1,4 +1,4 @@
-// Checks of commands over several lines that end earlier than they look: the options behind are lost.
+// Checks for multi-line commands that end too early, so that the options after that line are lost.
 #include <string.h>
 
 #include "check.h"

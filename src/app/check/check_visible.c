@@ -1,4 +1,4 @@
-// Which cards a run sees: CUDA_VISIBLE_DEVICES, of the environment or of the files.
+// Checks which cards a run sees: CUDA_VISIBLE_DEVICES in the environment or in the files.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

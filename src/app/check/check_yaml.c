@@ -1,4 +1,4 @@
-// Checks of YAML values that PyYAML reads as another type than meant.
+// Checks for YAML values that PyYAML reads as a type that was not intended.
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// The card a job is for: by name, by its size, or the one in this machine.
+// Finds the card for a job: by name, by size, or the one in this machine.
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>

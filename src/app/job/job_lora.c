@@ -1,4 +1,4 @@
-// Adapters: their rank, and the layers they go to.
+// Adapters: their rank, and the layers that get them.
 #include <stdio.h>
 #include <string.h>
 

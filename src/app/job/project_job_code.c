@@ -1,4 +1,4 @@
-// What a script does by its own code, which is not read: it is named.
+// Finds code of a script that plimsoll does not follow and that may shard, checkpoint or cast, and adds a note.
 #include <stddef.h>
 #include <string.h>
 

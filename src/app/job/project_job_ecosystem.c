@@ -1,4 +1,4 @@
-// What an ecosystem does by itself, whatever its files say, and what they leave open.
+// Applies what an ecosystem does by default, and notes what its files leave open.
 #include <stdlib.h>
 #include <string.h>
 

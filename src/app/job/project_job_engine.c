@@ -1,4 +1,4 @@
-// DeepSpeed's sizes, and whether a model that GPUs share is ever whole on one of them.
+// DeepSpeed's bucket sizes, and whether a sharded model is ever complete on one GPU.
 #include <stddef.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// The model of a project's run, and what is refused because of it.
+// Finds the model of a project's run and refuses runs that are not supported.
 #include <string.h>
 
 #include "project_job.h"

@@ -1,4 +1,4 @@
-// Notes on what the files leave open, and on what has no part in the prediction.
+// Adds notes on what the files leave open and on what is not modelled.
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

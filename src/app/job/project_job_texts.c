@@ -1,5 +1,5 @@
-// What sentence-transformers' scripts say by the name of a loss and of a data set: whether texts of different samples
-// are compared, and how many texts a sample has.
+// Reads sentence-transformers scripts: from the names of the loss and the data set it derives whether texts of different
+// samples are compared, and how many texts a sample has.
 #include <string.h>
 
 #include "job_contrast.h"

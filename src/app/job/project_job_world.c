@@ -1,4 +1,4 @@
-// How many GPUs a project's run has. One is assumed where nothing depends on it, and where python alone starts it.
+// Finds the number of GPUs of a project's run. Assumes one if nothing depends on it or if plain python starts the run.
 #include <string.h>
 
 #include "project_job.h"

@@ -1,4 +1,4 @@
-// The code that turns a setting on in a script of the user's own.
+// The code to paste into a user's script to turn a setting on.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// Comments beside numbers that change, with the old number in them. They are the user's own, and stay.
+// Finds comments that mention the old value of a number that changes. They belong to the user and are not edited.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// The estimate command that says of the chosen settings what the plan says, so that anybody can check it. It is run
-// before it is shown: what has no option, and matters, leaves it out with the reason.
+// Builds the estimate command that reproduces the plan's numbers, so that anyone can check them. It is run before it is
+// shown; if a setting that matters has no option, there is no command, and the reason is given.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// What a project starts: the script with its arguments, as the user's own command has it.
+// Finds the script with its arguments, as in the user's launch command.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// What is told about a set of changes.
+// Describes a set of changes for the caller.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
-// In this order, each on the disk before the next begins:
-//   1. the journal says what will be done ("preparing")
-//   2. every new content is staged beside its file, every old one is copied
-//   3. the journal says "ready"
+// Runs and recovers transactions. The steps, each synced to the disk before the next begins:
+//   1. the journal records what will be done ("preparing")
+//   2. every new content is staged next to its file, every old one is copied
+//   3. the journal records "ready"
 //   4. the staged files are renamed over the files
 //   5. the journal is renamed to a record: done
-// Up to 3 no file has been touched, and going back is removing what was added. From 3 on everything
-// that it takes to go forward or back is on the disk, and both take renames only: no space.
+// Before 3, no file has been changed, and rolling back means removing what was added. From 3 on, everything
+// needed to complete or roll back is on the disk, and both need only renames, which take no disk space.
 #include "transaction.h"
 
 #include <errno.h>

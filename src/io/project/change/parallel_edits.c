@@ -1,4 +1,4 @@
-// Several trainings in one script that say the same: they are changed together.
+// Edits several trainings in one script together if they have the same value.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// Files as edits leave them, read again: the knobs that were to change have their new values, and no other has moved.
+// Reads the edited files again and checks that the changed knobs have their new values and no other knob has changed.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

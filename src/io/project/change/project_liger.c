@@ -1,4 +1,4 @@
-// Axolotl's Liger-Kernel: a plugin, and a key for each of its kernels. What is there already stays.
+// Turns on Liger-Kernel in Axolotl: a plugin and a key for each kernel. Existing keys stay.
 #include <stdlib.h>
 #include <string.h>
 

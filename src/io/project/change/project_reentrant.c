@@ -1,5 +1,5 @@
-// Checkpointing that is turned on for adapters. transformers 4 checkpoints reentrantly unless told
-// otherwise, and adapters on a frozen base then get no gradients: use_reentrant=False goes with it.
+// Adds use_reentrant=False when checkpointing is turned on for adapters. By default, transformers 4 uses reentrant
+// checkpointing, with which adapters on a frozen base get no gradients.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// Changes of knobs as edits of files.
+// Turns changes of knobs into edits of files.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

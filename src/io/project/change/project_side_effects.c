@@ -1,5 +1,4 @@
-// What else would move: settings that are computed from a literal that is about to change, beyond the knobs
-// that are meant to.
+// Finds side effects of an edit: other settings that are computed from the literal that is about to change.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

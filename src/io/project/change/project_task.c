@@ -1,5 +1,5 @@
-// A knob changed in one file. Whatever edit is tried, the file is read again with it: it counts if the
-// knob then has the new value, and every other knob still has its own, or the one it is to have as well.
+// Changes a knob in one file. After each edit that is tried, the file is read again: the edit is accepted if the
+// knob then has the new value and every other knob has its old value, or the new value requested for it.
 #include "project_task.h"
 
 #include <stdarg.h>

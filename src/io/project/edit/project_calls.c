@@ -1,5 +1,5 @@
-// Calls in Python, and the keys that they take. A key goes only into a call that surely has it: any other is an
-// unexpected keyword argument, and the run does not start.
+// Which keyword arguments Python calls accept. A key is inserted only into a call that is known to accept it; otherwise
+// the run would fail with an unexpected keyword argument.
 #include <ctype.h>
 #include <fnmatch.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Where a key belongs that is not there yet.
+// Finds the place for a key that has to be inserted.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-// Edits that build on each other: each is made for the text as those before it leave it, and told in
-// places of the text as it was.
+// Edits that depend on each other: each is made for the text after the previous ones, and is translated to positions in
+// the original text.
 #include "project_steps.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Conditions of scripts that the command line decides: `if args.lora:`, started with --lora.
+// Decides conditions of scripts from the command line: `if args.lora:` in a script started with --lora.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

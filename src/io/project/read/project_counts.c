@@ -1,5 +1,5 @@
-// Counts that are none: a batch of 0, half a step of accumulation, a length of -1. The knob is left open, and
-// says why.
+// Finds invalid counts: a batch of 0, half a step of accumulation, a length of -1. The knob becomes unclear, with
+// the reason.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

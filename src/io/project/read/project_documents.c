@@ -1,4 +1,4 @@
-// Several documents in one YAML file: which of them is the run's, nobody says.
+// Refuses a YAML file with several documents, because it is not clear which one the run uses.
 #include "lenient_reads.h"
 #include "project_impl.h"
 

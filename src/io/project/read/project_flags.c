@@ -1,4 +1,4 @@
-// Defaults of a script's arguments that the command line replaces: --bs 4, where the script has
+// Defaults of a script's arguments that a command line overrides: --bs 4, if the script has
 // add_argument("--bs", default=16).
 #include <stdio.h>
 #include <string.h>

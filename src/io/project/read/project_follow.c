@@ -1,4 +1,4 @@
-// The files that files name.
+// Reads the files that other files refer to.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

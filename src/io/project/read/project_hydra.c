@@ -1,4 +1,4 @@
-// Configurations that Hydra puts together from several files.
+// Reads configurations that Hydra combines from several files.
 #include <stdio.h>
 #include <string.h>
 

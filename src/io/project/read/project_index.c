@@ -1,4 +1,4 @@
-// Settings by their names, over all files: conditions and references of a script ask for many of them.
+// Index of settings by name over all files, because conditions and references of scripts look up many of them.
 #include <string.h>
 
 #include "hash.h"

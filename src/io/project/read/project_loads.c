@@ -1,5 +1,5 @@
-// What names of a script stand for that hold what another file says: cfg["lora"], where cfg was loaded from
-// train.yaml; cfg.train.lora of a Hydra application; args.lora, whose arguments another module defines.
+// Looks up names of a script that come from another file: cfg["lora"] with cfg loaded from train.yaml,
+// cfg.train.lora in a Hydra application, args.lora with the arguments defined in another module.
 #include <stdio.h>
 #include <string.h>
 

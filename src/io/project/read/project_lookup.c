@@ -1,4 +1,4 @@
-// Where a file lies that another file names. The answer does not depend on how the path of the other is spelled.
+// Finds a file that another file refers to. The result does not depend on how the path of the other file is spelled.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Loops of one's own that accumulate gradients under a name that is not known: 1 would be a guess.
+// Manual loops that accumulate gradients under an unknown name: assuming 1 step would be a guess, so the knob is unclear.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

@@ -1,4 +1,4 @@
-// The shape of a model in Megatron's flags. Their defaults are those of its arguments.py.
+// Reads the shape of a model from Megatron's flags. Defaults are those of its arguments.py.
 #include <stdio.h>
 #include <string.h>
 

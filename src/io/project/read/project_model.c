@@ -1,4 +1,4 @@
-// The model where no key names it outright: a default of the environment, a file of Hydra's.
+// Finds the model if no key names it directly: the default of an environment variable, or a file of a Hydra group.
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Knobs under names of one's own: plimsoll.yaml, and --set knob=file:key.
+// Knobs with custom names: plimsoll.yaml and --set knob=file:key.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

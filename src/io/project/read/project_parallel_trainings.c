@@ -1,5 +1,5 @@
-// Several trainings in one script that say the same: TrainingArguments of a first and of a second stage. They are
-// changed together, and where they do not say the same, nobody knows which of them is meant.
+// Several trainings in one script, such as TrainingArguments for two stages. If they set a knob differently, the knob is
+// unclear; if they agree, they are changed together.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// The flags that a script knows: a command that starts one with a parser of its own takes no others.
+// Finds the flags that a script accepts: if it has its own parser, its command line cannot have others.
 #include <stdlib.h>
 #include <string.h>
 

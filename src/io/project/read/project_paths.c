@@ -1,4 +1,4 @@
-// What the files of a project are called.
+// Paths of a project's files: short names, names in diffs, look-up by the end of a path.
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

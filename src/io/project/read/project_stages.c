@@ -1,6 +1,6 @@
-// Stages of one training, a file each, whose counts differ. A run must fit in all of them: where one has the most of
-// every count that differs, it is the one that takes most, and the counts are its. They stay as they are, since no one
-// value is all stages'. Where no stage has the most of all, nobody knows which takes most, and the knobs stay open.
+// Stages of one training, one file each, with different counts. The run must fit in every stage. If one stage has the
+// largest value of every count that differs, it needs most memory, and its counts are used. They cannot be changed,
+// because no single value suits all stages. If no stage is the largest in all counts, the knobs stay unclear.
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

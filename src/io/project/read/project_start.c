@@ -1,4 +1,4 @@
-// Where a run is started: names in its files are from that folder.
+// Finds the folder in which a run is started; relative paths in its files start there.
 #include <stdio.h>
 #include <string.h>
 

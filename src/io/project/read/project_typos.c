@@ -1,4 +1,4 @@
-// Keys that nobody reads, one or two letters away from one that counts.
+// Finds unknown keys that are one or two letters away from a known key.
 #include <string.h>
 
 #include "project_impl.h"

@@ -1,5 +1,5 @@
-// What a project does that the prediction has no part in: training by preference or reward, heads other
-// than those over a vocabulary, layers and sequences that GPUs share, frozen parameters.
+// Refuses runs that are not supported yet: preference and reward training, heads without a vocabulary, layers
+// and sequences split over GPUs. Also finds frozen parameters.
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

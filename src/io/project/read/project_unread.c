@@ -1,4 +1,4 @@
-// Files that others name and that could not be read. What they would have said is not known.
+// Files that others refer to but that could not be read. What they set is not known.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

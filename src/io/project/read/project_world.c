@@ -1,4 +1,4 @@
-// How many GPUs there are, from what several files say about machines, GPUs and batches.
+// Computes the number of GPUs from the machines, GPUs and batches set in several files.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
-// Ways to share a run among GPUs that no single key turns on: the keys of a trainer (project_share_trainer.c), or
-// accelerate's type with the block that goes with it. What another way has set up before is taken out
-// (project_unshare.c).
+// Sharding strategies that no single key turns on: sets the keys of a trainer (project_share_trainer.c), or
+// accelerate's distributed_type with its block. The keys of the previous strategy are removed (project_unshare.c).
 #include "project_share.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// The keys of transformers' trainers, and of those that hand them on, that say how GPUs share a run: DeepSpeed's own
-// file, which is created beside them and named; fsdp and fsdp_config.
+// Sharding keys of transformers' Trainer and of ecosystems that pass them on: deepspeed, with a DeepSpeed file that is
+// created next to the configuration; fsdp and fsdp_config.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// The way back from how GPUs share a run: the keys that turned it on, taken out.
+// Turns a sharding strategy off by removing the keys that turned it on.
 #include <stdio.h>
 #include <string.h>
 

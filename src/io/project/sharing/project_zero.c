@@ -1,5 +1,5 @@
-// What goes with ZeRO: where its states are, which two keys say together, and what its third stage wants of the
-// files beside it.
+// Settings that belong to ZeRO: the device of its states, which two keys define together, and what stage 3 requires in
+// the other files.
 #include <stdio.h>
 #include <string.h>
 
