@@ -7,7 +7,7 @@
 
 // ---- the files --------------------------------------------------------------------------------------
 
-// Files that are half changed are none that anybody meant.
+// Half-changed files are a combination that was never intended.
 void check_interrupted(check *c) {
   interrupted found;
   if (!interrupted_find(&found)) return;
@@ -40,7 +40,7 @@ void check_recognised(check *c) {
 
 // ---- the effective batch ----------------------------------------------------------------------------
 
-// The dialect does, whether or not the files say the global batch.
+// Whether the dialect computes accumulation from the global batch, even if the files do not set one.
 static bool divides_batch(const check *c) {
   plim_dialect d = c->files.project.dialect;
   return d != PLIM_DIALECTS && plim_dialect_table[d].divides_batch;
@@ -87,7 +87,7 @@ static const char *global_key(const check *c) {
   return k->place_count ? k->places[0].setting->key : "the global batch";
 }
 
-// A name of one's own may be only for the eye; an ecosystem's is held to.
+// A custom key may be informational only; an ecosystem enforces its own key.
 static check_severity severity_of_global(const check *c) {
   return c->files.project.dialect == PLIM_DIALECT_HOME ? CHECK_WARNING : CHECK_FAILS;
 }

@@ -2,7 +2,8 @@
 #include "check.h"
 
 static void say_missing(check *c, const plim_unread *u) {
-  bool is_elsewhere = *u->name == '/'; // a path of the machine or the container that the run is on
+  bool is_elsewhere =
+      *u->name == '/'; // an absolute path, valid on the machine or in the container of the run
   bool is_needed = u->part == PLIM_UNREAD_DECIDES && !is_elsewhere;
   check_finding *f = check_add(c, "files.missing", is_needed ? CHECK_FAILS : CHECK_WARNING,
                                "%.200s is named, but does not exist", u->name);

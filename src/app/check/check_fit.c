@@ -15,7 +15,7 @@
 
 // ---- the estimate -----------------------------------------------------------------------------------
 
-// An allocator setting that PyTorch refuses is a finding of its own.
+// Drops an allocator setting that PyTorch refuses; that is a separate finding.
 static void leave_out_bad_conf(job_args *job) {
   plim_alloc_conf conf;
   if (job->alloc_conf && plim_alloc_conf_parse(job->alloc_conf, &conf, NULL))
@@ -31,7 +31,7 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   if (world) c->job.world = world;
   plim_err err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
-  job_request_clear(&c->request); // of an estimate that could not be made
+  job_request_clear(&c->request); // left by an estimate that failed
   if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
   err = project_job_blame(&c->files, &c->job, err, error);
   if (!err && c->request.job.recipe.loss != PLIM_LOSS_CONTRASTIVE)
@@ -42,7 +42,7 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   return err;
 }
 
-// Nobody says how many GPUs share the model. One takes the most: what fits there fits on several.
+// The number of GPUs is not known. One GPU needs the most memory: what fits on one fits on several.
 static bool fits_alone(check *c) {
   plim_error error = {0};
   bool is_open = !c->world && c->files.run.world.origin == PLIM_ABSENT && check_is_sharded(c);
@@ -75,7 +75,7 @@ static bool add_path(const char *path, char *text, size_t size) {
   return true;
 }
 
-// Paths that fit on a line; the files they name are found again.
+// Lists the paths that fit on a line; files to which they refer are found again.
 static void list_files(const check *c, char *text, size_t size) {
   const plim_project *p = &c->files.project;
   *text = 0;
@@ -92,7 +92,7 @@ static void fix_plan(const check *c, check_finding *f) {
   check_fix(f, "plimsoll plan%s%s%s%s --out plan.json", files, model, gpu, world);
 }
 
-// What only `plan` can be told is told to it.
+// If the hint is an option that only `plan` has, the fix is a plan command.
 static void say_not_known(check *c) {
   static const char *const own[] = {"--model", "--world", "--gpu", "--set"};
   const char *hint = c->no_estimate.hint;
@@ -106,7 +106,7 @@ static void say_not_known(check *c) {
   check_fix(f, "%s%s%s%s", is_of_plan ? "plimsoll plan" : "", files, is_of_plan ? " " : "", hint);
 }
 
-// What was assumed instead of read is not sure to fail.
+// A failure is certain only if nothing was assumed.
 static bool is_sure(const check *c) {
   static const plim_knob knobs[] = {PLIM_KNOB_SEQUENCE, PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_LORA_RANK,
                                     PLIM_KNOB_CHECKPOINT, PLIM_KNOB_QUANTISATION};
@@ -127,12 +127,12 @@ static void say_too_large(check *c) {
   fix_plan(c, f);
 }
 
-// The card that is there, if that is the one the estimate is for.
+// Free memory of the card in this machine, if the estimate is for that card.
 static uint64_t free_now(const check *c) {
   return !c->gpu && c->card_count ? c->cards[0].free_bytes : PLIM_UNKNOWN;
 }
 
-// Whether it also fits into what is free now. With less, the allocator gives back what it caches.
+// Whether the run also fits into the memory that is free now. With less memory, the allocator releases its cache.
 static bool fits_now(check *c) {
   plim_target target = c->request.target;
   plim_estimate now;
@@ -157,7 +157,7 @@ static void say_crowded(check *c) {
   check_fix(f, "stop them first; nvidia-smi lists them");
 }
 
-// As the plan does: what may take more than there is, is not sure to run.
+// As in the planner: if the upper end of the interval exceeds the budget, the run may fail.
 static bool is_tight(const plim_estimate *e) { return e->interval_bytes[1] > e->budget_bytes; }
 
 static void say_tight(check *c) {
@@ -225,7 +225,7 @@ static bool is_candidate(const char *name) {
   return *name != '.' && plim_format_of(name, "", 0, &format);
 }
 
-// Of an ecosystem, by its keys.
+// Whether the file's keys are those of a known ecosystem.
 static bool is_recognised(check *c, const char *name) {
   plim_format format;
   plim_settings s = {0};

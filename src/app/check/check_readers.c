@@ -6,7 +6,7 @@
 typedef struct {
   const char *name;
   struct {
-    check_severity severity; // CHECK_OK: it takes this
+    check_severity severity; // CHECK_OK: it accepts this
     const char *why;
   } does[PLIM_LOOSE_KINDS];
 } reader;
@@ -64,7 +64,7 @@ static const reader omegaconf = {
         [PLIM_LOOSE_TAB] = {CHECK_FAILS, NO_TABS},
     }};
 
-// A script of one's own may call safe_load_all.
+// The user's script may call safe_load_all.
 static const reader some_yaml = {
     "yaml.safe_load",
     {
@@ -73,7 +73,7 @@ static const reader some_yaml = {
         [PLIM_LOOSE_TAB] = {CHECK_WARNING, NO_TABS},
     }};
 
-// LLaMA-Factory reads by OmegaConf since July 2025 (its #8505), by PyYAML before.
+// LLaMA-Factory uses OmegaConf since July 2025 (its #8505), PyYAML before.
 static const reader factory = {
     "LLaMA-Factory",
     {

@@ -4,7 +4,7 @@
 
 #include "manual_steps.h"
 
-// VALUE in a line becomes the value.
+// VALUE in a line is replaced by the value.
 static const struct {
   plim_knob knob;
   const char *value; // NULL: any but 0

@@ -9,7 +9,7 @@
 
 static bool is_of_number(char c) { return isalnum((unsigned char)c) || c == '.' || c == '_'; }
 
-// As a number of its own: 8 in "8*8*4 = 256", not in "2048" or "v8".
+// Whether the text contains this separate number: 8 in "8*8*4 = 256", not in "2048" or "v8".
 static bool has_number(const char *text, const char *number) {
   size_t n = strlen(number);
   for (const char *at = text; (at = strstr(at, number)); at++)

@@ -79,14 +79,14 @@ static const char *keep_text(const json_t *value, plim_plan_file *out) {
   return NULL;
 }
 
-// For a terminal: whoever wrote the plan must not steer it.
+// Removes control characters: the text is shown on a terminal and may come from someone else.
 static const char *keep_words(const json_t *value, plim_plan_file *out) {
   const char *kept = keep_text(value, out);
   if (kept) plim_text_disarm(out->texts.at[out->texts.len - 1]);
   return kept;
 }
 
-// The same of several lines, whose ends stay.
+// The same for several lines; line ends are kept.
 static const char *keep_lines(const json_t *value, plim_plan_file *out) {
   const char *kept = keep_text(value, out);
   char *line = kept ? out->texts.at[out->texts.len - 1] : NULL;
@@ -121,7 +121,7 @@ static plim_err read_writes(const json_t *writes, plim_plan_file *out, plim_erro
   return PLIM_OK;
 }
 
-// Text for people.
+// The manual steps, which are only shown.
 static plim_err read_steps(const json_t *rung, plim_plan_file *out, plim_error *error) {
   const json_t *steps = json_object_get(rung, "steps");
   out->replan = keep_words(json_object_get(rung, "replan"), out);

@@ -6,7 +6,7 @@
 #include "plan.h"
 #include "plan_digest.h"
 
-// What a count may be. Nobody's batch, sequence or rank is larger: a larger one is a slip.
+// Ranges of counts. A larger batch, sequence or rank does not occur in practice and is a mistake.
 static const struct {
   plim_knob knob;
   int64_t least, most;

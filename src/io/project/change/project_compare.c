@@ -10,7 +10,7 @@ bool plim_is_sharing(plim_knob knob) {
   return knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD;
 }
 
-// Copies of the whole, with nothing on the host, are what is without a word.
+// Without any key, each GPU has a copy of the whole model and nothing is offloaded.
 bool plim_is_without_a_word(plim_knob knob, const plim_value *want) {
   if (want->kind != PLIM_VALUE_TEXT) return false;
   bool is_none = strcmp(want->text, "none") == 0;
@@ -26,7 +26,7 @@ static bool is_unnamed(const plim_edit_set *edits, size_t file) {
   return false;
 }
 
-// A file that nothing names keeps its number, and says nothing.
+// A file that nothing refers to any more keeps its index but has no settings.
 static plim_err add_again(const plim_project *p, size_t file, const plim_edit_set *edits,
                           plim_project *out, plim_error *error) {
   const char *path = p->files.at[file]->path;
@@ -69,7 +69,7 @@ static plim_err say_changed(const plim_project_knob *now, const plim_project_kno
                    is, should);
 }
 
-// What a computed setting is computed from, as far as this file has it; itself, where it has none.
+// The setting from which a computed setting is computed, if it is in this file; otherwise the setting itself.
 static const plim_setting *origin_of(const plim_settings *s, const plim_setting *setting) {
   enum { HOPS = 8 };
   for (int i = 0; i < HOPS && setting->value.kind == PLIM_VALUE_DERIVED; i++) {
@@ -94,7 +94,7 @@ static void hint_origin(const plim_project_file *f, const plim_setting *setting,
                     setting->line, origin->key, text, origin->line);
 }
 
-// Of a knob that is computed, how, and what it would be.
+// Refuses to change a knob that is computed: names the expression and the resulting value.
 static plim_err refuse_computed(const plim_project *p, const plim_project_knob *then,
                                 const plim_project_knob *now, plim_knob knob, plim_error *error) {
   const plim_setting *setting = then->places[0].setting;
@@ -131,8 +131,8 @@ static bool is_as_wanted(const plim_project_knob *now, plim_knob knob, const pli
          (now->origin == PLIM_ABSENT && plim_is_without_a_word(knob, want));
 }
 
-// Another way to share may leave to a default what its own keys said; when gathered parameters go is part of
-// the way.
+// A new strategy may leave a knob to its default that the keys of the old one set explicitly; resharding is part
+// of the strategy.
 static bool is_as_before(const plim_project_knob *now, const plim_project_knob *then,
                          plim_knob knob, bool is_shared_anew) {
   bool is_same = plim_value_same(&now->value, &then->value);

@@ -56,7 +56,7 @@ static size_t line_begin(const char *text, size_t at) {
   return at;
 }
 
-// Below the last of the list, with its dash; NULL if that does not stand on a line of its own.
+// A new item after the last one of the list, with the same dash; NULL if the last one does not have its own line.
 static char *item_like(const plim_project_file *f, const plim_setting *last, size_t *at) {
   size_t begin = line_begin(f->text, last->span.begin), dash = begin;
   const char *end = memchr(f->text + last->span.end, '\n', f->size - last->span.end);
@@ -117,7 +117,7 @@ static plim_err add_kernel(const plim_project *p, size_t file, const char *key, 
   return err;
 }
 
-// Another loss that needs no logits stays.
+// Another loss that needs no logits is kept.
 static bool has_own_loss(const plim_project *p) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_CHUNKED_LOSS];
   return k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_TEXT;

@@ -25,7 +25,7 @@ static plim_err keep(plim_edit_set *out, size_t file, plim_task *t, plim_error *
   return err;
 }
 
-// A row that goes by what is called, "*optim.adamw.*", whatever its arguments say.
+// A row that matches a call ("*optim.adamw.*"), whatever its arguments.
 static bool is_by_call(const plim_knob_place *place) {
   const char *key = place->key->key;
   return *key && key[strlen(key) - 1] == '*' && place->setting && strrchr(place->setting->key, '.');
@@ -40,8 +40,8 @@ static void say_by_call(const char *key, char *why, size_t size) {
            (int)(n < 96 ? n : 96), key);
 }
 
-// Why the deciding key does not do it, whatever is tried; false if it could. Rows that match by a pattern go by what
-// they matched.
+// Writes the reason why the deciding key can never be set to this value; false if it could. For rows with a pattern, the
+// matched key is named.
 static bool say_why(const plim_knob_place *place, const plim_value *value, const char *tried,
                     char *why, size_t size) {
   plim_value out;
@@ -56,7 +56,7 @@ static bool say_why(const plim_knob_place *place, const plim_value *value, const
   return true;
 }
 
-// torchtune's two keys together move the inputs of checkpointed layers.
+// In torchtune, two keys together offload the inputs of checkpointed layers.
 static void hint_other_way(const plim_project *p, const plim_knob_change *c, plim_error *error) {
   bool is_tune = p->dialect == PLIM_DIALECT_TORCHTUNE && c->knob == PLIM_KNOB_CHECKPOINT;
   if (is_tune)
@@ -67,7 +67,7 @@ static void hint_other_way(const plim_project *p, const plim_knob_change *c, pli
                     plim_knob_table[c->knob].name);
 }
 
-// `place` is what decides; NULL: nothing. `tried` is what came of it, `said` what the editor said.
+// `place` decides the knob; NULL: none does. `tried` is why an attempt was rejected, `origin` the editor's error.
 static plim_err refuse(const plim_project *p, const plim_knob_place *place,
                        const plim_knob_change *c, const char *tried, const plim_error *origin,
                        plim_error *error) {
@@ -83,7 +83,7 @@ static plim_err refuse(const plim_project *p, const plim_knob_place *place,
   return plim_error_file_of(p, place ? place->file : SIZE_MAX, err, error);
 }
 
-// Everything that changes, and how far it is done.
+// All changes, and the edits made so far.
 typedef struct {
   const plim_project *p;
   const plim_knob_change *changes;
@@ -97,7 +97,7 @@ static bool has_edits(const job *j, size_t file) {
   return false;
 }
 
-// The file as it is to be says it already: by a key that another knob changed.
+// Whether the edited file already has the value, because another knob changed the same key.
 static bool is_done(const job *j, size_t file, const plim_knob_change *c) {
   const plim_project_file *f = j->p->files.at[file];
   plim_settings s;
@@ -157,7 +157,7 @@ static bool has_adapters(const plim_project *p) {
   return k->origin >= PLIM_UNCLEAR || (k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0);
 }
 
-// What only some ways to share have, or adapters.
+// The reason why a knob has no effect here: it needs adapters, ZeRO or FSDP2. NULL: it may have one.
 static const char *why_idle(const plim_project *p, const plim_knob_change *c) {
   bool is_of_adapters = c->knob == PLIM_KNOB_LORA_ALPHA || c->knob == PLIM_KNOB_LORA_DROPOUT;
   if (is_of_adapters && !has_adapters(p)) return "the run has no adapters";
@@ -177,7 +177,8 @@ static bool has_row(plim_dialect dialect, plim_knob knob) {
   return false;
 }
 
-// The one ecosystem of these files, where it has no key for the knob; NULL: it has, or there are several.
+// The name of the only ecosystem of these files if it has no key for the knob; NULL: it has one, or there are several
+// ecosystems.
 static const char *without_key(const plim_project *p, plim_knob knob) {
   plim_dialect only = PLIM_DIALECTS;
   for (size_t i = 0; i < p->files.len; i++) {
@@ -200,7 +201,7 @@ static plim_err refuse_absent(const plim_project *p, plim_knob knob, plim_error 
   return err;
 }
 
-// Where --set says, a key that is not there yet.
+// Inserts a key that --set names and that does not exist yet.
 static plim_err insert_bound(const job *j, const plim_binding *b, size_t file,
                              const plim_knob_change *c, plim_error *error) {
   const plim_project_file *f = j->p->files.at[file];
@@ -255,7 +256,7 @@ static void forget_from(plim_edit_set *edits, size_t count) {
   while (edits->at.len > count) free(edits->at.at[--edits->at.len].edit.text);
 }
 
-// It stays if the file then says the same.
+// Adds use_reentrant=False, and keeps it if the knob still has its new value.
 static void keep_company(const job *j, const plim_knob_change *c, size_t file) {
   size_t had = j->out->at.len;
   plim_project_add_reentrant(j->p, file, j->out);
@@ -290,7 +291,7 @@ static const char *wanted_text(const job *j, plim_knob knob) {
   return value && value->kind == PLIM_VALUE_TEXT ? value->text : "none";
 }
 
-// What was tried first may have failed though all is well: nobody is told.
+// A first attempt may have failed although the call succeeds; its error is reported only if the call fails.
 static plim_err tell(plim_err err, const plim_error *origin, plim_error *error) {
   if (err && error) *error = *origin;
   return err;
@@ -303,7 +304,7 @@ static bool becomes_stage_3(const job *j) {
   return is_asked && !(k->origin == PLIM_EXPLICIT && plim_value_same(&k->value, to));
 }
 
-// Key by key where that does it; else as a whole.
+// Changes strategy and offload key by key if that works, otherwise as a whole.
 static plim_err change_ways(const job *j, plim_error *error) {
   plim_err err = PLIM_OK;
   size_t had = j->out->at.len;

@@ -130,7 +130,7 @@ static bool trains(plim_dialect dialect) {
   return dialect != PLIM_DIALECTS && !plim_dialect_table[dialect].is_part;
 }
 
-// What trains: of files before command lines, an ecosystem before names of one's own.
+// The ecosystem that trains. Files take precedence over command lines, ecosystems over custom names.
 static plim_dialect find_dialect(const plim_project *p) {
   plim_dialect found = PLIM_DIALECTS;
   for (int pass = 0; pass < 2; pass++)
@@ -142,7 +142,7 @@ static plim_dialect find_dialect(const plim_project *p) {
   return found;
 }
 
-// A command line speaks the dialect of what it starts.
+// A command line has the dialect of the program that it starts.
 static void adopt(const plim_project *p, plim_project_file *f) {
   bool is_own = f->is.dialect == PLIM_DIALECT_MEGATRON || f->is.dialect == PLIM_DIALECT_NANOGPT;
   if (!plim_is_command(f) || is_own) return;
@@ -194,7 +194,7 @@ static plim_err read_recipes(plim_project *p, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < p->files.len && !err; i++) {
     plim_project_file *f = p->files.at[i];
-    if (f->settings.has_failed) return plim_no_memory(error); // which dialect it is, is not known
+    if (f->settings.has_failed) return plim_no_memory(error); // the dialect is not known
     f->recipe.dialect = PLIM_DIALECTS;
     if (f->is.dialect != PLIM_DIALECTS)
       err = plim_recipe_file_read(&f->settings, f->is.dialect, &f->recipe, error);
@@ -224,7 +224,7 @@ static const plim_reading *reading_of(const plim_project *p, size_t file, plim_k
   return f->recipe.dialect == PLIM_DIALECTS ? NULL : &f->recipe.knobs[knob];
 }
 
-// A computed value whose name is defined in another file is no statement of its own.
+// A computed value does not count if its name is defined in another file.
 static bool is_explained(const plim_project *p, size_t file, plim_knob knob,
                          const plim_setting *computed) {
   for (size_t i = 0; i < p->files.len; i++) {
@@ -255,8 +255,8 @@ static bool is_shared_elsewhere(const plim_project *p, size_t file) {
   return false;
 }
 
-// Turned off, a thing apart leaves the word to others, and so does one way to share to another; a version alone turns
-// nothing on.
+// Whether the value leaves the decision to other files: an option that is off here but has its own file, no strategy
+// here but one elsewhere. An FSDP version alone turns nothing on.
 static bool is_left_to_others(const plim_project *p, size_t file, plim_knob knob,
                               const plim_reading *r) {
   if (is_apart(r) && says_word(r, "off")) return is_known_elsewhere(p, file, knob);

@@ -11,7 +11,7 @@
 static const struct {
   plim_knob knob;
   int64_t least;
-  const char *instead; // why not a smaller one
+  const char *instead; // why a smaller value is not valid
 } counts[] = {
     {PLIM_KNOB_MICRO_BATCH, 1, "but a batch has at least 1 sequence"},
     {PLIM_KNOB_ACCUMULATE, 1, "but a step has at least 1 pass"},
@@ -28,7 +28,7 @@ static const char *key_of(const plim_project_knob *k) {
   return k->place_count && k->places[0].setting ? k->places[0].setting->key : "it";
 }
 
-// "per_device_train_batch_size is 2.5: it must be whole".
+// "per_device_train_batch_size is 2.5, but must be a whole number".
 static void doubt_count(plim_project_knob *k, int64_t least, const char *instead) {
   const plim_value *v = &k->value;
   bool is_part = v->kind == PLIM_VALUE_REAL && v->real != floor(v->real);
@@ -43,7 +43,7 @@ static void doubt_count(plim_project_knob *k, int64_t least, const char *instead
   k->is_no_count = true;
 }
 
-// -1 and null: nothing is cut off.
+// -1: sequences are not truncated.
 static void doubt_endless(plim_project_knob *k) {
   bool is_endless =
       k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_INTEGER && k->value.integer == -1;
@@ -53,7 +53,7 @@ static void doubt_endless(plim_project_knob *k) {
   open_knob(k);
 }
 
-// peft refuses a rank of 0; where adapters are asked for in words, it is no way to say "none" either.
+// peft refuses a rank of 0. If adapters are requested explicitly, 0 does not mean "no adapters" either.
 static void doubt_rank(const plim_project *p, plim_project_knob *k) {
   static const char *const asking[] = {"adapter", "use_peft", "finetuning_type"};
   static const char *const words[] = {"lora", "qlora", "true", "dora"};
@@ -74,7 +74,7 @@ static void doubt_rank(const plim_project *p, plim_project_knob *k) {
   open_knob(k);
 }
 
-// PeftModel.from_pretrained(model, "some/adapter", is_trainable=True): the rank is in another place.
+// PeftModel.from_pretrained(model, "some/adapter", is_trainable=True): the rank is in the adapter's files.
 static void doubt_loaded(const plim_project *p, plim_project_knob *k) {
   static const char loads[] = "PeftModel*", trains[] = "is_trainable=True";
   for (size_t i = 0; i < p->files.len && k->origin != PLIM_EXPLICIT; i++) {
@@ -93,9 +93,9 @@ static void doubt_loaded(const plim_project *p, plim_project_knob *k) {
 
 // ---- Axolotl's batch_size -------------------------------------------------------------------------------
 
-// Its schema fills gradient_accumulation_steps with 1 before batch_size // micro_batch_size could count
-// (axolotl/utils/schemas/training.py, since 0.4.1): what is meant is not what runs. Both together are refused
-// there.
+// Its schema sets gradient_accumulation_steps to 1 before batch_size // micro_batch_size is computed
+// (axolotl/utils/schemas/training.py, since 0.4.1), so the run differs from what was intended. Axolotl refuses both
+// keys together.
 static void doubt_axolotl(const plim_project_file *f, plim_project_knob *k) {
   const plim_setting *batch = plim_settings_find(&f->settings, "batch_size");
   const plim_setting *steps = plim_settings_find(&f->settings, "gradient_accumulation_steps");

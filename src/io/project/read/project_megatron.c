@@ -20,7 +20,7 @@ static const plim_settings *settings_of(const megatron *m) {
   return &m->p->files.at[m->out->file]->settings;
 }
 
-// A command that trains gets it, and says it not again.
+// Whether the setting is this flag of a command that trains, and is not overridden there.
 static bool is_flag(const plim_settings *s, const plim_setting *setting, const char *wanted) {
   char name[PLIM_KEY_BYTES];
   if (setting->is_aside || strncmp(setting->key, "--", 2) != 0) return false;
@@ -29,7 +29,7 @@ static bool is_flag(const plim_settings *s, const plim_setting *setting, const c
   return strcmp(name, wanted) == 0 && !plim_setting_is_passed_over(s, setting);
 }
 
-// The last of the command's, whatever array it came through; NULL: none.
+// The last occurrence of the flag in the command, also from a shell array; NULL: none.
 static const plim_setting *flag(const megatron *m, const char *wanted) {
   const plim_settings *s = settings_of(m);
   for (size_t i = s->at.len; i-- > 0;)
@@ -58,7 +58,7 @@ static double real(const megatron *m, const char *name, double otherwise) {
 
 #define NAME_HINT "or name a model of the same shape: --model NAME"
 
-// False where it is refused: it is there and no number.
+// False if it is refused because the flag is set but is not a number.
 static bool number(megatron *m, const char *name, long long otherwise, long long *out) {
   const plim_setting *setting = flag(m, name);
   *out = otherwise;
@@ -98,7 +98,7 @@ static bool refuse_unfollowed(megatron *m) {
 
 // ---- several commands -------------------------------------------------------------------------------
 
-// How many commands give the flag; false if not all with the same value.
+// Counts the commands that have the flag; false if they have different values.
 static bool count_flag(const megatron *m, const char *wanted, size_t *count) {
   const plim_settings *s = settings_of(m);
   const plim_value *first = NULL;
@@ -113,7 +113,7 @@ static bool count_flag(const megatron *m, const char *wanted, size_t *count) {
   return true;
 }
 
-// Two commands may train two models: each flag of the shape is then in both, and says the same.
+// Several commands may train different models. They are accepted only if all have the same shape flags.
 static bool refuse_several(megatron *m) {
   static const char *const names[] = {"num_layers",
                                       "hidden_size",
@@ -186,7 +186,7 @@ static bool read_needed(megatron *m) {
   return true;
 }
 
-// Without a width of its own, SwiGLU's is two thirds of four times the model's, in steps of 64.
+// By default, SwiGLU's width is two thirds of four times the hidden size, in steps of 64.
 static bool read_widths(megatron *m) {
   long long inner = m->is_swiglu ? 8 * m->hidden / 3 / 64 * 64 : 4 * m->hidden;
   return number(m, "ffn_hidden_size", inner, &m->inner) &&
@@ -194,7 +194,7 @@ static bool read_widths(megatron *m) {
          number(m, "num_query_groups", 1, &m->kv_heads);
 }
 
-// As the tokenizer says it, NullTokenizer with one token more, and padded (megatron/training/tokenizer).
+// The tokenizer's size (NullTokenizer has one token more), padded (megatron/training/tokenizer).
 static bool read_vocabulary(megatron *m) {
   long long size, step, ranks;
   if (!number(m, "vocab_size", 0, &size)) return false;

@@ -164,7 +164,7 @@ static plim_err read_entry(plim_project *p, const plim_settings *s, const plim_s
   return read_short(p, knob, setting, error);
 }
 
-// A file that was not given is fine, one of two is not.
+// A file that was not given is accepted; an ambiguous name is not.
 static plim_err check_file(const plim_project *p, const plim_setting *setting, plim_error *error) {
   char file[256];
   size_t at;
@@ -176,7 +176,7 @@ static plim_err check_file(const plim_project *p, const plim_setting *setting, p
   return err;
 }
 
-// A knob outside of its section, or a section that there is not.
+// Refuses a knob outside the section knobs:, or an unknown section.
 static plim_err refuse_section(const plim_setting *setting, plim_error *error) {
   static const char *const sections[] = {"knobs", "files"};
   char name[65];
@@ -218,7 +218,7 @@ static bool is_number(const plim_setting *setting) {
   return setting->value.kind == PLIM_VALUE_INTEGER || setting->value.kind == PLIM_VALUE_REAL;
 }
 
-// Keys that could be meant: of a number, those with numbers.
+// Lists the keys that could be meant; for a number, only keys with numbers.
 static void list_keys(const plim_project_file *f, const plim_binding *b, char *out, size_t size) {
   size_t used = 0;
   *out = 0;
@@ -261,7 +261,8 @@ static plim_value sample_of(const plim_key *key) {
   return plim_key_inverse(key, &value, &out) ? out : value;
 }
 
-// Nothing says the knob, no other key is nearly this one, and the file has a place for it: there it is written.
+// Whether the key can be added to the file: nothing sets the knob, no existing key is similar, and there is a place for
+// it.
 static bool can_be_added(const plim_project *p, const plim_project_file *f, const plim_binding *b) {
   plim_value sample = sample_of(&b->key);
   plim_edit edit;
@@ -281,7 +282,7 @@ const plim_binding *plim_binding_to_add(const plim_project *p, plim_knob knob, s
   return NULL;
 }
 
-// A key that is not there, but which the file's own ecosystem has for this knob.
+// Whether the missing key is the one that the file's ecosystem has for this knob.
 static bool is_own_key(const plim_project_file *f, const plim_binding *b) {
   for (plim_dialect at = f->recipe.dialect; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
     for (const plim_key *key = plim_dialect_table[at].keys; key->key; key++)
@@ -317,7 +318,7 @@ plim_err plim_bindings_decide(plim_project *p, plim_knob knob, plim_error *error
     if (err) return err;
     plim_project_file *f = p->files.at[file];
     const plim_setting *setting = plim_settings_find(&f->settings, b->name);
-    if (!setting && is_own_key(f, b)) continue; // it can be written there without being told
+    if (!setting && is_own_key(f, b)) continue; // it can be inserted without a binding
     if (!setting && can_be_added(p, f, b)) continue;
     if (!setting) return no_key(f, b, error);
     plim_reading r;

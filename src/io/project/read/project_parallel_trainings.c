@@ -41,7 +41,7 @@ static plim_token say(plim_settings *s, const plim_key *key, const plim_setting 
   return key->otherwise ? plim_token_of(key->otherwise) : nothing;
 }
 
-// One says it and the other leaves it as it is without.
+// If one training sets the knob and the other leaves it to its default, with a different value, it is unclear.
 static void compare(plim_settings *s, const plim_key *key, plim_training a, plim_training b,
                     plim_reading *out) {
   const plim_setting *first = setting_in(s, a, key->key), *second = setting_in(s, b, key->key);

@@ -5,7 +5,7 @@
 #include "project_impl.h"
 #include "python_code.h"
 
-// Those that take whatever an ecosystem's arguments are called.
+// Parsers that accept all arguments of an ecosystem.
 static const char *const open_parsers[] = {"HfArgumentParser", "H4ArgumentParser", "TrlParser",
                                            "make_parser(", "LightningCLI"};
 static const char *const open_modules[] = {"megatron", "llamafactory", "axolotl",

@@ -17,7 +17,7 @@ static bool climbs(const char *path) {
   return false;
 }
 
-// Without links in the folder; the file itself may be one.
+// Resolves links in the folder; the file itself may be a link.
 static bool resolve(const char *path, char out[PLIM_PATH_BYTES]) {
   const char *slash = strrchr(path, '/');
   char folder[PLIM_PATH_BYTES];
@@ -41,7 +41,7 @@ void plim_path_shorten(const char *path, char out[PLIM_PATH_BYTES]) {
   if (inner) snprintf(out, PLIM_PATH_BYTES, "%s", inner);
 }
 
-// Without any links; of a file that is not there yet, without those in its folder.
+// Resolves all links; for a file that does not exist yet, those in its folder.
 static bool resolve_all(const char *path, char out[PLIM_PATH_BYTES]) {
   char real[PATH_MAX];
   if (!realpath(path, real)) return resolve(path, out);

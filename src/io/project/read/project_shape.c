@@ -40,7 +40,7 @@ bool plim_shape_number(const plim_project *p, size_t file, const plim_setting *s
 
 // ---- torchtune's builders ---------------------------------------------------------------------------
 
-// torchtune.models.llama2.llama2 and its kind, with adapters or without: all take these arguments.
+// torchtune.models.llama2.llama2 and similar builders, with or without adapters; all have these arguments.
 static const char *const builders[] = {"llama2.llama2", "llama3.llama3", "llama3_1.llama3_1"};
 
 static const struct {

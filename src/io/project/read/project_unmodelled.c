@@ -35,7 +35,7 @@ typedef struct {
   char word[96]; // as it stands there
 } finding;
 
-// Of a word such as "DPO", "online_dpo"; METHODS if it is none.
+// The method for a word such as "DPO" or "online_dpo"; METHODS if there is none.
 static size_t method_named(const char *word, size_t size) {
   char plain[32];
   size_t n = 0;
@@ -59,7 +59,7 @@ static bool ends_with(const char *name, size_t size, const char *ending) {
   return size >= n && memcmp(name + size - n, ending, n) == 0;
 }
 
-// A class that is called, or that another one is made of: not one that is only imported.
+// Whether a class is called or inherited from, not only imported.
 static bool is_used(const plim_python_name *name) { return name->is_called || name->is_base; }
 
 static void each_name(const plim_project_file *f, plim_python_each *each, void *context) {
@@ -122,7 +122,7 @@ static bool is_read(const plim_project *p, const char *script, size_t size) {
   return false;
 }
 
-// examples/scripts/dpo.py, run_orpo.py: a script that is not here says by its name what it does.
+// examples/scripts/dpo.py, run_orpo.py: the name of a script that is missing tells what it does.
 static size_t method_of_script(const char *word, size_t size) {
   static const char module[] = "trl.scripts."; // python -m trl.scripts.dpo
   size_t skip = sizeof module - 1;

@@ -11,7 +11,7 @@
 
 static bool is_alone(const plim_sharing_mode_text *w) { return strcmp(w->strategy, "none") == 0; }
 
-// PLIM_SHARE_PLAIN is one GPU, or copies of the whole.
+// PLIM_SHARE_PLAIN is one GPU, or a full copy of the model on each.
 static bool kind_of(const plim_sharing_mode_text *w, plim_share_kind *out) {
   *out = plim_share_stage(w) ? PLIM_SHARE_ZERO : PLIM_SHARE_PLAIN;
   if (strcmp(w->strategy, "fsdp2") == 0) *out = PLIM_SHARE_FSDP;
@@ -25,7 +25,7 @@ static const char *type_of(const plim_sharing_mode_text *w, plim_share_kind kind
   return is_alone(w) ? "NO" : types[kind];
 }
 
-// Whatever is left out is accelerate's own default: nothing on the host, parameters let go again.
+// Missing keys have accelerate's defaults: no offload, parameters are resharded.
 static char *accelerate_block(const plim_sharing_mode_text *w, const char *before) {
   char *text = NULL;
   int stage = plim_share_stage(w), size;
@@ -45,7 +45,7 @@ static char *accelerate_block(const plim_sharing_mode_text *w, const char *befor
   return size < 0 ? NULL : text;
 }
 
-// Behind the last line.
+// After the last line.
 static plim_err make_block(const plim_project_file *f, const char *name, const void *what,
                            plim_edit *edit, plim_error *error) {
   (void)name;
@@ -63,7 +63,7 @@ static size_t accelerate_file(const plim_project *p) {
   return SIZE_MAX;
 }
 
-// One of the types whose blocks are known; of one GPU, only what needs no other.
+// Whether the present distributed_type can be changed: its blocks must be known; a file for one GPU stays on one GPU.
 static bool is_open(const plim_project_file *f, plim_share_kind kind) {
   static const char *const known[] = {"MULTI_GPU", "DEEPSPEED", "FSDP", "NO"};
   const plim_setting *type = plim_settings_find(&f->settings, "distributed_type");
@@ -86,7 +86,7 @@ static const char *why_closed(const plim_project_file *f) {
   return "accelerate's file is set up for another kind of distributed training";
 }
 
-// The type, and the block behind the last line instead of the one that was there.
+// Sets the type, removes the old block and adds the new one after the last line.
 static plim_err change_accelerate(const plim_project *p, size_t file,
                                   const plim_sharing_mode_text *w, plim_share_kind kind,
                                   plim_edit_set *out, plim_error *error) {
@@ -151,7 +151,7 @@ static bool has_trainer(const plim_project *p) {
 
 static const plim_value on = {.kind = PLIM_VALUE_BOOL, .flag = true};
 
-// FSDP's checkpointing goes with FSDP; the trainer's own takes its place.
+// FSDP's checkpointing is removed with FSDP, so the trainer's checkpointing is turned on instead.
 static plim_err keep_checkpoint(const plim_project *p, const plim_sharing_mode_text *w,
                                 plim_edit_set *out, plim_error *error) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_CHECKPOINT];
@@ -185,7 +185,7 @@ static plim_err refuse_others(const plim_project *p, const plim_sharing_mode_tex
   return plim_share_refuse(w, plim_share_lacks[kind], error);
 }
 
-// A key that none of these ways has: LLaMA-Factory with Megatron.
+// The strategy is set by a key outside these strategies, such as LLaMA-Factory with Megatron.
 static plim_err refuse_foreign(const plim_sharing_mode_text *w, const char *key,
                                plim_error *error) {
   char why[160];
@@ -214,7 +214,7 @@ static plim_err write_kind(const plim_project *p, const plim_sharing_mode_text *
   return err || kind == PLIM_SHARE_FSDP ? err : keep_checkpoint(p, w, out, error);
 }
 
-// The ecosystem, where it has ways of its own and this is none of them; NULL: it could be.
+// The name of the ecosystem if it is known not to support this strategy; else NULL.
 static const char *who_does_not(const plim_project *p, const plim_sharing_mode_text *w) {
   if (p->dialect == PLIM_DIALECTS || is_alone(w)) return NULL;
   const plim_dialect_info *info = &plim_dialect_table[p->dialect];

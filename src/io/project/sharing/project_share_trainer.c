@@ -13,7 +13,7 @@ bool plim_share_offloads(const plim_sharing_mode_text *w, const char *what) {
   return strstr(w->offload, what) != NULL || strcmp(w->offload, "parameters") == 0;
 }
 
-// 1 to 3; 0: it is no ZeRO.
+// 1 to 3; 0: not ZeRO.
 int plim_share_stage(const plim_sharing_mode_text *w) {
   return strncmp(w->strategy, "zero", 4) == 0 ? w->strategy[4] - '0' : 0;
 }
@@ -30,7 +30,7 @@ plim_err plim_share_refuse(const plim_sharing_mode_text *w, const char *why, pli
 
 #define ON_HOST "{\"device\": \"cpu\", \"pin_memory\": true}"
 
-// "auto" is what transformers fills in from its own arguments, so that the two cannot disagree.
+// transformers replaces "auto" by its own arguments, so that the two cannot disagree.
 static char *deepspeed_text(const plim_sharing_mode_text *w) {
   char *text = NULL;
   int stage = plim_share_stage(w);
@@ -54,7 +54,7 @@ static char *deepspeed_text(const plim_sharing_mode_text *w) {
   return size < 0 ? NULL : text;
 }
 
-// What a run's own name for it could be: ds_zero3_offload.json.
+// The name of the new file: ds_zero3_offload.json.
 static void deepspeed_name(const plim_sharing_mode_text *w, const char *end, char name[64]) {
   bool is_offloaded = strcmp(w->offload, "none") != 0;
   snprintf(name, 64, "ds_%.8s%s%.16s.json", w->strategy, is_offloaded ? "_offload" : "", end);
@@ -69,7 +69,7 @@ static bool holds(const char *path, const char *text) {
   return is_same;
 }
 
-// Beside a file, by a name that no other has, or one with the same text; false: the path is too long, or all are taken.
+// A path next to a file that is free, or that has the same text; false: the path is too long, or all names are taken.
 static bool deepspeed_path(const plim_sharing_mode_text *w, const char *of, const char *text,
                            char path[PLIM_PATH_BYTES]) {
   static const char *const ends[] = {"", "_plimsoll", "_plimsoll2", "_plimsoll3"};
@@ -142,7 +142,7 @@ plim_err plim_share_say(const plim_project *p, size_t file, plim_share_maker *ma
 typedef struct {
   const char *name;
   plim_value value;
-  bool is_of_offload; // it is there where parameters are on the host
+  bool is_of_offload; // only if parameters are offloaded
 } entry;
 
 #define NUMBER(n)                                                                                  \
@@ -152,7 +152,7 @@ typedef struct {
 #define TRUE                                                                                       \
   { .kind = PLIM_VALUE_BOOL, .flag = true }
 
-// Without these, transformers 5.0 to 5.8 take version 1, and FSDP2 keeps what it gathered.
+// Without these, transformers 5.0 to 5.8 use version 1, and FSDP2 does not reshard after forward.
 static const entry fsdp_config[] = {
     {"version", NUMBER(2), false}, {"reshard_after_forward", TRUE, false}, {0}};
 
@@ -178,7 +178,7 @@ static plim_err mapping_text(const entry *entries, bool is_python, char *out, si
   return PLIM_OK;
 }
 
-// Editors write plain values: the mapping takes the place of the False that one wrote.
+// Editors can only write plain values, so a False is written first and then replaced by the mapping.
 static plim_err put_mapping(const char *mapping, plim_edit *edit, plim_error *error) {
   char *at = strstr(edit->text, "False"), *text = NULL;
   int size = !at ? -1
@@ -189,7 +189,7 @@ static plim_err put_mapping(const char *mapping, plim_edit *edit, plim_error *er
   return edit->text ? PLIM_OK : plim_no_memory(error);
 }
 
-// In one word of a command line, or a dict of Python's.
+// As one word of a command line, or as a Python dict.
 static plim_err make_mapping(const plim_project_file *f, const char *name, const void *what,
                              plim_edit *edit, plim_error *error) {
   bool is_python = f->settings.format == PLIM_FORMAT_PYTHON;
@@ -232,7 +232,7 @@ static plim_err say_mapping(const plim_project *p, size_t file, const char *name
 typedef plim_err writer(const plim_project *p, size_t file, const plim_sharing_mode_text *w,
                         plim_edit_set *out, plim_error *error);
 
-// Beside the file that names it, by the name that it has from where the run is started.
+// Creates the file next to the one that refers to it; the reference is relative to the folder where the run starts.
 static plim_err write_deepspeed(const plim_project *p, size_t file, const plim_sharing_mode_text *w,
                                 plim_edit_set *out, plim_error *error) {
   char path[PLIM_PATH_BYTES], name[PLIM_PATH_BYTES], *text = deepspeed_text(w);
@@ -251,15 +251,15 @@ static bool is_on(const plim_project_file *f, const char *name) {
   return setting && setting->value.kind == PLIM_VALUE_BOOL && setting->value.flag;
 }
 
-// shard_grad_op, hybrid_shard: what was chosen is not written over.
+// shard_grad_op or hybrid_shard: the user's choice is not overwritten.
 static bool shards_otherwise(const plim_project_file *f) {
   const plim_setting *setting = plim_project_setting(f, "fsdp");
   bool is_text = setting && setting->value.kind == PLIM_VALUE_TEXT && *setting->value.text;
   return is_text && !strstr(setting->value.text, "full_shard");
 }
 
-// `True` wraps each layer only in later releases of transformers 5; the words do in all of them. 4 reads no
-// version here and runs FSDP 1.
+// `True` wraps each layer only in later releases of transformers 5; these words do in all of them. Version 4 does
+// not read the FSDP version here and runs FSDP 1.
 static plim_err write_fsdp(const plim_project *p, size_t file, const plim_sharing_mode_text *w,
                            plim_edit_set *out, plim_error *error) {
   bool is_offloaded = plim_share_offloads(w, "parameters");
@@ -293,7 +293,7 @@ static plim_err write_axolotl_fsdp(const plim_project *p, size_t file,
                      out, error);
 }
 
-// transformers' trainers, and those that hand these keys on to them.
+// transformers' trainers, and ecosystems that pass these keys on to them.
 static const struct {
   plim_dialect dialect;
   writer *zero, *fsdp; // NULL: it has no key for it

@@ -18,7 +18,7 @@ static const devices of_deepspeed = {"zero_optimization.offload_optimizer.device
 static const devices of_accelerate = {"deepspeed_config.offload_optimizer_device",
                                       "deepspeed_config.offload_param_device"};
 
-// Those of the file that says the stage; NULL: it is no file of these.
+// The keys for the file that sets the stage; NULL: it is not such a file.
 static const devices *devices_of(const plim_project *p, const plim_knob_place *place) {
   const plim_project_file *f = p->files.at[place->file];
   plim_dialect dialect = f->recipe.dialect;
@@ -47,7 +47,7 @@ bool plim_project_takes_devices(const plim_project *p, const plim_knob_change *c
   return true;
 }
 
-// Nothing is said, or that it stays on the card.
+// The key is missing, or keeps the state on the card.
 static bool is_on_card(const plim_setting *setting) {
   return !setting || setting->value.kind == PLIM_VALUE_NULL || is_word(&setting->value, "none");
 }
@@ -60,7 +60,7 @@ static plim_err make_device(const plim_project_file *f, const char *key, const v
   return plim_settings_insert(&f->settings, key, &device, edit, error);
 }
 
-// A disk stays a disk.
+// Offload to a disk (nvme) is kept.
 static plim_err put(const plim_project *p, size_t file, const char *key, bool on_host,
                     plim_edit_set *out, plim_error *error) {
   const plim_setting *setting = plim_settings_find(&p->files.at[file]->settings, key);
@@ -88,7 +88,7 @@ static bool is_named(const char *key, const char *name) {
   return strcmp(dot ? dot + 1 : key, name) == 0;
 }
 
-// Off, each GPU loads the whole model before DeepSpeed cuts it up.
+// If the flag is off, each GPU loads the whole model before DeepSpeed shards it.
 static plim_err load_in_parts(const plim_project *p, size_t file, plim_edit_set *out,
                               plim_error *error) {
   static const plim_value on = {.kind = PLIM_VALUE_BOOL, .flag = true};
@@ -98,7 +98,7 @@ static plim_err load_in_parts(const plim_project *p, size_t file, plim_edit_set 
                 : PLIM_OK;
 }
 
-// The key of a device_map, or of the dict that it is.
+// The key of a device_map, or of an entry if it is a dict.
 static const plim_setting *device_map_of(const plim_project_file *f, char roof[PLIM_KEY_BYTES]) {
   static const char name[] = "device_map";
   for (size_t i = 0; i < f->settings.at.len; i++) {
@@ -142,8 +142,8 @@ static plim_err take_map(const plim_project *p, size_t file, plim_edit_set *out,
   return err;
 }
 
-// transformers raises where the two meet ("DeepSpeed Zero-3 is not compatible with passing a `device_map`"), and loads
-// the whole model onto each GPU where the model comes before its arguments.
+// transformers refuses the combination ("DeepSpeed Zero-3 is not compatible with passing a `device_map`"), or loads the
+// whole model onto each GPU if the model is created before its arguments.
 static plim_err take_maps(const plim_project *p, size_t file, plim_edit_set *out,
                           plim_error *error) {
   char roof[PLIM_KEY_BYTES];
