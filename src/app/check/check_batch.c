@@ -129,7 +129,7 @@ static void check_counts(check *c) {
     const plim_project_knob *k = &c->files.project.knobs[knobs[i]];
     if (!k->is_no_count) continue;
     check_finding *f = check_add(c, "batch.invalid", CHECK_FAILS, "%s", k->why);
-    check_why(f, "the run ends before its first step");
+    check_why(f, "the run fails before its first step");
     check_fix(f, "write a whole number of at least 1 there");
     if (k->place_count)
       check_at(f, &(check_place){c->files.project.files.at[k->places[0].file], k->places[0].setting,

@@ -12,7 +12,7 @@ typedef struct {
 } reader;
 
 #define LAST_WINS "uses the last one and silently drops the others"
-#define NO_TABS "ends with ScannerError: found character '\\t' that cannot start any token"
+#define NO_TABS "fails with ScannerError: found character '\\t' that cannot start any token"
 #define ONE_DOCUMENT                                                                               \
   "accepts one document only: ComposerError, expected a single document in the stream"
 
@@ -124,8 +124,9 @@ static const struct {
     [PLIM_LOOSE_COMMENT] = {"text.comment", "a comment in JSON", "remove the comment"},
     [PLIM_LOOSE_TWICE] = {"text.twice", "a key occurs twice", "keep one of them"},
     [PLIM_LOOSE_DOCUMENTS] = {"text.documents", "several documents in one file",
-                              "put each into a file of its own"},
-    [PLIM_LOOSE_TAB] = {"text.tab", "a tab where YAML wants blanks", "put blanks in its place"},
+                              "put each into its own file"},
+    [PLIM_LOOSE_TAB] = {"text.tab", "a tab in the indentation, where YAML requires spaces",
+                        "replace it with spaces"},
 };
 
 static void say(check *c, const plim_project_file *file, const reader *r, int kind,

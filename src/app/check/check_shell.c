@@ -49,8 +49,8 @@ static void check_line(check *c, const plim_project_file *f, const line *before,
         "move the comment above the command");
   else if (before->content < before->size && ends_in_backslash(before, before->content) &&
            begins_with(l, '-'))
-    say(c, f, before, before->content - 1, "a blank after a backslash",
-        "a backslash continues the line only if it is the last character", "remove the blank");
+    say(c, f, before, before->content - 1, "a space after a backslash",
+        "a backslash continues the line only if it is the last character", "remove the space");
 }
 
 static line next_line(const plim_project_file *f, const line *l) {

@@ -416,13 +416,14 @@ static plim_err refuse_unread(project_job *p, const job_args *a, plim_error *err
     if (!u->is_missing) {
       plim_fail(error, u->why.code, "cannot be read: %.180s", u->why.message);
       plim_error_at(error, u->why.byte);
-      plim_error_hint(error, "fix this file: %.100s:%d names it", u->from, u->line);
+      plim_error_hint(error, "fix this file, to which %.100s:%d refers", u->from, u->line);
       return plim_error_file(error, u->why.code, u->name);
     }
-    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "line %d names %.160s, which is not here",
-                             u->line, u->name);
+    plim_err err =
+        plim_fail(error, PLIM_ERR_ARGUMENT, "line %d refers to %.160s, which does not exist here",
+                  u->line, u->name);
     plim_error_at(error, u->byte);
-    plim_error_hint(error, "create the file, or type what it says: --strategy zero2");
+    plim_error_hint(error, "create the file, or give its settings as options: --strategy zero2");
     return plim_error_file(error, err, u->from);
   }
   return PLIM_OK;

@@ -81,7 +81,7 @@ static plim_err fail_lock(const plim_change_store *p, int number, plim_error *er
     return plim_disk_fail(error, "lock", p->folder, number);
   }
   plim_fail(error, PLIM_ERR_UNSUPPORTED, "another plimsoll is changing files in %s", p->root);
-  plim_error_hint(error, "wait until it has ended, then run this again");
+  plim_error_hint(error, "wait until it has finished, then run this again");
   return PLIM_ERR_UNSUPPORTED;
 }
 

@@ -92,7 +92,7 @@ static plim_err check_file(const char *path, const struct stat *found, plim_erro
     plim_fail(error, PLIM_ERR_UNSUPPORTED,
               "%s has %lu hard links: replacing it would separate them", path,
               (unsigned long)found->st_nlink);
-    return refuse(error, path, "make it a file of its own: cp -p FILE COPY && mv COPY FILE");
+    return refuse(error, path, "make it a separate file: cp -p FILE COPY && mv COPY FILE");
   }
   if (!(found->st_mode & 0222) || access(path, W_OK)) {
     plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is write-protected", path);
