@@ -131,7 +131,7 @@ static void accept(check *c, const variable *x) {
   if (x->place.file) check_at(f, &x->place);
 }
 
-static void say_other_backend(check *c, const variable *x) {
+static void report_other_backend(check *c, const variable *x) {
   check_finding *f = check_add(c, "allocator.backend", CHECK_NOTE,
                                "%s selects cudaMallocAsync (%s)", names[x->name], x->where);
   if (x->place.file) check_at(f, &x->place);
@@ -143,7 +143,7 @@ static void say_other_backend(check *c, const variable *x) {
 static void judge(check *c, const variables *v, variable *x) {
   plim_error error = {0};
   if (strstr(x->text, "cudaMallocAsync")) {
-    say_other_backend(c, x);
+    report_other_backend(c, x);
     return;
   }
   x->is_valid = !plim_alloc_conf_parse(x->text, &x->conf, &error);
@@ -241,7 +241,7 @@ static void compare_places(check *c, const variables *v) {
   }
 }
 
-static void say_unset(check *c) {
+static void report_unset(check *c) {
   check_finding *f =
       check_add(c, "allocator", CHECK_OK, "%s is not set: PyTorch's default allocator settings",
                 names[OLDER_NAME]);
@@ -253,7 +253,7 @@ static void say_unset(check *c) {
 void check_allocator(check *c) {
   variables v = {.count = 0};
   gather(&v, c);
-  if (!v.count) say_unset(c);
+  if (!v.count) report_unset(c);
   for (size_t i = 0; i < v.count; i++) judge(c, &v, &v.at[i]);
   for (size_t i = 0; i < v.count; i++)
     if (v.at[i].is_valid) judge_fights(c, &v.at[i]);

@@ -83,7 +83,7 @@ static bool wraps_itself(const check *c) {
 }
 
 // In a file of its own, or in the JSON of a command line.
-static bool says_reentrant(const check *c) {
+static bool sets_reentrant(const check *c) {
   check_place at;
   if (check_find(c, "use_reentrant", &at)) return true;
   return check_find(c, "gradient_checkpointing_kwargs", &at) && at.value.kind == PLIM_VALUE_TEXT &&
@@ -93,7 +93,7 @@ static bool says_reentrant(const check *c) {
 static void check_reentrant(check *c) {
   size_t byte;
   bool is_reentrant = check_says(c, PLIM_KNOB_CHECKPOINT, "reentrant");
-  bool is_absent = check_says(c, PLIM_KNOB_CHECKPOINT, "on") && !says_reentrant(c);
+  bool is_absent = check_says(c, PLIM_KNOB_CHECKPOINT, "on") && !sets_reentrant(c);
   if (!rank(c) || !(is_reentrant || is_absent) || !wraps_itself(c) || has_input_gradients(c))
     return;
   const plim_project_file *file = check_code(c, "get_peft_model(", &byte);

@@ -93,7 +93,7 @@ static void fix_plan(const check *c, check_finding *f) {
 }
 
 // If the hint is an option that only `plan` has, the fix is a plan command.
-static void say_not_known(check *c) {
+static void report_not_known(check *c) {
   static const char *const own[] = {"--model", "--world", "--gpu", "--set"};
   const char *hint = c->no_estimate.hint;
   char files[160] = "";
@@ -115,7 +115,7 @@ static bool is_sure(const check *c) {
   return check_number(c, PLIM_KNOB_SEQUENCE) && c->micro_batch;
 }
 
-static void say_too_large(check *c) {
+static void report_too_large(check *c) {
   const plim_estimate *e = &c->estimate;
   char where[128];
   check_finding *f = check_add(
@@ -147,7 +147,7 @@ static bool fits_now(check *c) {
   return !err && now.fits;
 }
 
-static void say_crowded(check *c) {
+static void report_crowded(check *c) {
   const plim_estimate *e = &c->estimate;
   check_finding *f = check_add(c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING,
                                "fits only on an empty card: needs %s, and %s of %s are free now",
@@ -160,7 +160,7 @@ static void say_crowded(check *c) {
 // As in the planner: if the upper end of the interval exceeds the budget, the run may fail.
 static bool is_tight(const plim_estimate *e) { return e->interval_bytes[1] > e->budget_bytes; }
 
-static void say_tight(check *c) {
+static void report_tight(check *c) {
   const plim_estimate *e = &c->estimate;
   check_finding *f = check_add(
       c, "fit", CHECK_WARNING, "may not fit: %s of %s on %s, which is within the error margin",
@@ -170,21 +170,21 @@ static void say_tight(check *c) {
   fix_plan(c, f);
 }
 
-static void say_verdict(check *c) {
+static void report_verdict(check *c) {
   const plim_estimate *e = &c->estimate;
   if (!e->has_verdict) {
     check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "needs %s on the card",
                                  units_bytes(e->device_bytes).text);
     check_fix(f, "name the card to check whether it fits: --gpu 24GiB");
-  } else if (!e->fits) say_too_large(c);
-  else if (!fits_now(c)) say_crowded(c);
-  else if (is_tight(e)) say_tight(c);
+  } else if (!e->fits) report_too_large(c);
+  else if (!fits_now(c)) report_crowded(c);
+  else if (is_tight(e)) report_tight(c);
   else
     check_add(c, "fit", CHECK_OK, "fits: %s of %s on %s", units_bytes(e->device_bytes).text,
               units_bytes(e->budget_bytes).text, card_of(c));
 }
 
-static void say_assumed(check *c) {
+static void report_assumed(check *c) {
   const plim_model_source *model = &c->request.source;
   if (*c->request.card_note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->request.card_note);
   if (*model->note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", model->note);
@@ -209,11 +209,11 @@ void check_fit(check *c) {
   if (!c->has_estimate) estimate_alone(c);
   if (!c->has_estimate) {
     if (c->no_estimate.code == PLIM_ERR_NOMEM) c->has_no_memory = true;
-    else say_not_known(c);
+    else report_not_known(c);
     return;
   }
-  say_verdict(c);
-  say_assumed(c);
+  report_verdict(c);
+  report_assumed(c);
 }
 
 // ---- the folder -------------------------------------------------------------------------------------

@@ -129,8 +129,8 @@ static const struct {
                         "replace it with spaces"},
 };
 
-static void say(check *c, const plim_project_file *file, const reader *r, int kind,
-                const plim_lenient_read *loose) {
+static void report(check *c, const plim_project_file *file, const reader *r, int kind,
+                   const plim_lenient_read *loose) {
   if (r->does[kind].severity == CHECK_OK) return;
   bool has_key = *loose->key;
   check_finding *f = check_add(c, kinds[kind].id, r->does[kind].severity, "%s%s%.90s",
@@ -148,7 +148,7 @@ static void check_file(check *c, const plim_project_file *f) {
   if (err) return;
   const reader *r = f->settings.format == PLIM_FORMAT_JSON ? json_reader(c, f) : yaml_reader(f);
   for (int i = 0; i < PLIM_LOOSE_KINDS; i++)
-    if (loose[i].is_there) say(c, f, r, i, &loose[i]);
+    if (loose[i].is_there) report(c, f, r, i, &loose[i]);
 }
 
 void check_readers(check *c) {

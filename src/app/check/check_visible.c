@@ -52,7 +52,7 @@ static size_t count_present(const check *c, const card_list *list) {
   return count;
 }
 
-static void say_missing(check *c, const check_place *place, const char *text, size_t present) {
+static void report_missing(check *c, const check_place *place, const char *text, size_t present) {
   char all[4 * PLIM_MAX_CARDS] = "";
   for (size_t i = 0, used = 0; i < c->card_count; i++)
     used += (size_t)snprintf(all + used, sizeof all - used, "%s%zu", i ? "," : "", i);
@@ -125,6 +125,6 @@ void check_visible(check *c) {
   check_named(c);
   if (!c->card_count || !find_list(c, &place, text, sizeof text) || !read_list(text, &list)) return;
   size_t present = count_present(c, &list);
-  if (present < list.count) say_missing(c, &place, text, present);
+  if (present < list.count) report_missing(c, &place, text, present);
   if (present && counts_as_the_driver(c)) leave(c, &list, present);
 }

@@ -150,7 +150,7 @@ plim_err plan_edits_of(const plim_project *project, const plan_for_card *c, cons
   return err;
 }
 
-static bool says_offload(const plim_project *p) {
+static bool has_offload(const plim_project *p) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_OFFLOAD];
   return k->value.kind == PLIM_VALUE_TEXT && strcmp(k->value.text, "none") != 0;
 }
@@ -162,7 +162,7 @@ plim_err plan_can_share(const plim_project *project, int64_t strategy, int64_t o
        {.kind = PLIM_VALUE_TEXT, .text = plim_knob_value_name(PLIM_KNOB_STRATEGY, strategy)}},
       {PLIM_KNOB_OFFLOAD,
        {.kind = PLIM_VALUE_TEXT, .text = plim_knob_value_name(PLIM_KNOB_OFFLOAD, offload)}}};
-  size_t count = offload || says_offload(project) ? 2 : 1;
+  size_t count = offload || has_offload(project) ? 2 : 1;
   return plan_can_write(project, both, count, can, error);
 }
 

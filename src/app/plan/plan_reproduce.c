@@ -224,7 +224,7 @@ static plim_err settle(const plim_plan_request *asked, const job_request *reques
 }
 
 // Whether the command predicts the same as the plan: PLIM_ERR_NOMEM, or any other error if it does not.
-static plim_err say_the_same(const plim_plan_request *asked, const job_args *a, plim_rung *x) {
+static plim_err check_reproduces(const plim_plan_request *asked, const job_args *a, plim_rung *x) {
   job_request *request = calloc(1, sizeof *request);
   const char *source;
   plim_estimate e;
@@ -242,7 +242,7 @@ plim_err plan_reproduce(const plan_result *r, plan_for_card *c, plim_error *erro
   if (!c->plan.rungs.len) return PLIM_OK;
   plim_rung *x = &c->plan.rungs.at[0];
   job_args a = args_of(r, c, x);
-  plim_err err = say_the_same(&c->asked, &a, x);
+  plim_err err = check_reproduces(&c->asked, &a, x);
   if (!err && !(c->reproduce = command_of(&a))) err = PLIM_ERR_NOMEM;
   if (err == PLIM_ERR_NOMEM) return plim_no_memory(error);
   if (err) c->no_reproduce = without_option(r->args);

@@ -73,7 +73,7 @@ plim_err plim_atomic_open(plim_atomic_file *file, const char *path, plim_error *
 }
 
 // Finds out why an earlier write failed by writing again, at the end of a file that is removed anyway.
-static int ask_why(int fd) {
+static int find_write_error(int fd) {
   static const char block[1 << 16];
   struct stat found;
   bool may_ask = fstat(fd, &found) == 0 && (S_ISREG(found.st_mode) || S_ISCHR(found.st_mode));
@@ -84,7 +84,7 @@ static int ask_why(int fd) {
 static int write_out(plim_atomic_file *file) {
   bool ok = !ferror(file->out) && fflush(file->out) == 0 &&
             (!file->temporary || fsync(fileno(file->out)) == 0);
-  int number = ok ? 0 : ferror(file->out) ? ask_why(fileno(file->out)) : errno;
+  int number = ok ? 0 : ferror(file->out) ? find_write_error(fileno(file->out)) : errno;
   if (fclose(file->out) && !number) number = errno;
   file->out = NULL;
   if (!number && file->temporary && rename(file->temporary, file->path)) number = errno;

@@ -23,7 +23,7 @@ plim_err plim_project_refuse_moves(const plim_project *p, const plim_project *q,
 // Whether the knob is strategy or offload, which are changed together; and whether a value of theirs is the
 // default that needs no key (project_compare.c).
 bool plim_is_sharing(plim_knob knob);
-bool plim_is_without_a_word(plim_knob knob, const plim_value *want);
+bool plim_is_unshared_value(plim_knob knob, const plim_value *want);
 // Reads the edited files again. Fails if a knob does not have its new value or another knob has changed.
 plim_err plim_project_check(const plim_project *p, const plim_knob_change *changes, size_t count,
                             const plim_edit_set *edits, plim_error *error);

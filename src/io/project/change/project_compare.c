@@ -11,7 +11,7 @@ bool plim_is_sharing(plim_knob knob) {
 }
 
 // Without any key, each GPU has a copy of the whole model and nothing is offloaded.
-bool plim_is_without_a_word(plim_knob knob, const plim_value *want) {
+bool plim_is_unshared_value(plim_knob knob, const plim_value *want) {
   if (want->kind != PLIM_VALUE_TEXT) return false;
   bool is_none = strcmp(want->text, "none") == 0;
   return is_none ? plim_is_sharing(knob)
@@ -54,8 +54,8 @@ static plim_err rebuild(const plim_project *p, const plim_edit_set *edits, plim_
   return err ? err : plim_project_finish(out, error);
 }
 
-static plim_err say_changed(const plim_project_knob *now, const plim_project_knob *then,
-                            const plim_value *want, plim_knob knob, plim_error *error) {
+static plim_err refuse_changed(const plim_project_knob *now, const plim_project_knob *then,
+                               const plim_value *want, plim_knob knob, plim_error *error) {
   char is[48], should[48];
   const char *name = plim_knob_table[knob].name;
   static const plim_value none = {.kind = PLIM_VALUE_TEXT, .text = "none"};
@@ -128,7 +128,7 @@ static bool brings_fused_loss(const plim_project *p, const plim_knob_change *cha
 
 static bool is_as_wanted(const plim_project_knob *now, plim_knob knob, const plim_value *want) {
   return plim_value_same(&now->value, want) ||
-         (now->origin == PLIM_ABSENT && plim_is_without_a_word(knob, want));
+         (now->origin == PLIM_ABSENT && plim_is_unshared_value(knob, want));
 }
 
 // A new strategy may leave a knob to its default that the keys of the old one set explicitly; resharding is part
@@ -138,7 +138,7 @@ static bool is_as_before(const plim_project_knob *now, const plim_project_knob *
   bool is_same = plim_value_same(&now->value, &then->value);
   if (!is_shared_anew) return is_same && now->origin == then->origin;
   bool is_clear = now->origin != PLIM_UNCLEAR || then->origin == PLIM_UNCLEAR;
-  bool is_silent = now->origin == PLIM_ABSENT && plim_is_without_a_word(knob, &then->value);
+  bool is_silent = now->origin == PLIM_ABSENT && plim_is_unshared_value(knob, &then->value);
   return knob == PLIM_KNOB_RESHARD || is_silent || (is_same && is_clear);
 }
 
@@ -156,7 +156,7 @@ static plim_err compare(const plim_project *p, const plim_project *q,
     bool is_inferred = i == PLIM_KNOB_WORLD && then->origin != PLIM_EXPLICIT; // from the batch
     if (!is_well && is_inferred) return refuse_batch(error);
     if (!is_well && is_computed(then)) return refuse_computed(p, then, now, (plim_knob)i, error);
-    if (!is_well) return say_changed(now, then, want, (plim_knob)i, error);
+    if (!is_well) return refuse_changed(now, then, want, (plim_knob)i, error);
   }
   if (plim_project_multiplies_out(p) && !plim_project_multiplies_out(q)) return refuse_batch(error);
   return PLIM_OK;

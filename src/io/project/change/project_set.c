@@ -32,7 +32,7 @@ static bool is_by_call(const plim_knob_place *place) {
 }
 
 // "torch.optim.AdamW" of torch.optim.AdamW#2.lr
-static void say_by_call(const char *key, char *why, size_t size) {
+static void describe_call(const char *key, char *why, size_t size) {
   const char *dot = strrchr(key, '.');
   size_t number = strcspn(key, "#"), n = (size_t)(dot - key);
   if (number < n) n = number;
@@ -42,8 +42,8 @@ static void say_by_call(const char *key, char *why, size_t size) {
 
 // Writes the reason why the deciding key can never be set to this value; false if it could. For rows with a pattern, the
 // matched key is named.
-static bool say_why(const plim_knob_place *place, const plim_value *value, const char *tried,
-                    char *why, size_t size) {
+static bool find_refusal(const plim_knob_place *place, const plim_value *value, const char *tried,
+                         char *why, size_t size) {
   plim_value out;
   const plim_key *key = place->key;
   bool is_closed = key->flags & PLIM_KEY_READ_ONLY, is_pattern = strchr(key->key, '*') != NULL;
@@ -51,7 +51,7 @@ static bool say_why(const plim_knob_place *place, const plim_value *value, const
   if (is_closed)
     snprintf(why, size, "%.96s depends on other keys that have to change with it", name);
   else if (*tried || plim_key_inverse(key, value, &out)) return false;
-  else if (is_by_call(place)) say_by_call(place->setting->key, why, size);
+  else if (is_by_call(place)) describe_call(place->setting->key, why, size);
   else snprintf(why, size, "%.96s has no such value", name);
   return true;
 }
@@ -74,7 +74,7 @@ static plim_err refuse(const plim_project *p, const plim_knob_place *place,
   char value[64], why[200] = "it is not clear where to insert it";
   const char *name = plim_knob_table[c->knob].name;
   plim_value_print(&c->value, value, sizeof value);
-  bool is_explicit = place && place->key && say_why(place, &c->value, tried, why, sizeof why);
+  bool is_explicit = place && place->key && find_refusal(place, &c->value, tried, why, sizeof why);
   if (!is_explicit && *tried) snprintf(why, sizeof why, "%.190s", tried);
   else if (!is_explicit && origin->message[0]) snprintf(why, sizeof why, "%.190s", origin->message);
   plim_err err =
@@ -242,7 +242,7 @@ static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_er
 
 static bool is_there_already(const plim_project_knob *k, plim_knob knob, const plim_value *value) {
   bool is_silent = k->origin == PLIM_ABSENT && knob == PLIM_KNOB_OFFLOAD;
-  if (is_silent && plim_is_without_a_word(knob, value)) return true;
+  if (is_silent && plim_is_unshared_value(knob, value)) return true;
   bool is_known = k->origin == PLIM_EXPLICIT || k->origin == PLIM_DEFAULTED;
   return is_known && plim_value_same(&k->value, value);
 }
@@ -257,7 +257,7 @@ static void forget_from(plim_edit_set *edits, size_t count) {
 }
 
 // Adds use_reentrant=False, and keeps it if the knob still has its new value.
-static void keep_company(const job *j, const plim_knob_change *c, size_t file) {
+static void keep_reentrant(const job *j, const plim_knob_change *c, size_t file) {
   size_t had = j->out->at.len;
   plim_project_add_reentrant(j->p, file, j->out);
   if (j->out->at.len > had && !is_done(j, file, c)) forget_from(j->out, had);
@@ -279,7 +279,7 @@ static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error 
   size_t had = j->out->at.len;
   plim_err err = k->place_count ? change_places(j, c, error) : insert_anywhere(j, c, error);
   if (!err && turns_checkpoint_on(c) && j->out->at.len > had)
-    keep_company(j, c, j->out->at.at[had].file);
+    keep_reentrant(j, c, j->out->at.at[had].file);
   return err;
 }
 
@@ -292,7 +292,7 @@ static const char *wanted_text(const job *j, plim_knob knob) {
 }
 
 // A first attempt may have failed although the call succeeds; its error is reported only if the call fails.
-static plim_err tell(plim_err err, const plim_error *origin, plim_error *error) {
+static plim_err report(plim_err err, const plim_error *origin, plim_error *error) {
   if (err && error) *error = *origin;
   return err;
 }
@@ -312,13 +312,13 @@ static plim_err change_ways(const job *j, plim_error *error) {
   for (size_t i = 0; i < j->count && !err; i++)
     if (plim_is_sharing(j->changes[i].knob)) err = change_knob(j, &j->changes[i], &origin);
   bool is_whole = plim_change_of(j->changes, j->count, PLIM_KNOB_STRATEGY);
-  if (!err || (!is_whole && !is_shared(j->p))) return tell(err, &origin, error);
+  if (!err || (!is_whole && !is_shared(j->p))) return report(err, &origin, error);
   forget_from(j->out, had);
   plim_sharing_mode_text way = {wanted_text(j, PLIM_KNOB_STRATEGY),
                                 wanted_text(j, PLIM_KNOB_OFFLOAD),
                                 wanted_text(j, PLIM_KNOB_CHECKPOINT)};
   plim_err other = plim_project_share(j->p, &way, j->out, &why);
-  return other && !is_whole ? tell(err, &origin, error) : tell(other, &why, error);
+  return other && !is_whole ? report(err, &origin, error) : report(other, &why, error);
 }
 
 static plim_err change_sharing(const job *j, plim_error *error) {

@@ -34,7 +34,7 @@ static bool is_as_wanted(const task *t, const plim_reading *now, plim_knob knob)
   return value && now->origin >= PLIM_DEFAULTED && plim_value_same(&now->value, value);
 }
 
-__attribute__((format(printf, 2, 3))) static bool say(task *t, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static bool reject(task *t, const char *format, ...) {
   va_list args;
   va_start(args, format);
   if (!t->why[0]) vsnprintf(t->why, sizeof t->why, format, args);
@@ -42,12 +42,12 @@ __attribute__((format(printf, 2, 3))) static bool say(task *t, const char *forma
   return false;
 }
 
-static bool say_other(task *t, plim_knob knob, const plim_reading *now) {
+static bool reject_other(task *t, plim_knob knob, const plim_reading *now) {
   char value[48];
   plim_value_print(&now->value, value, sizeof value);
   const char *name = plim_knob_table[knob].name;
-  if (now->origin == PLIM_UNCLEAR) return say(t, "%s would be unclear: %.120s", name, now->why);
-  return say(t, "%s would change to %s as well", name, value);
+  if (now->origin == PLIM_UNCLEAR) return reject(t, "%s would be unclear: %.120s", name, now->why);
+  return reject(t, "%s would change to %s as well", name, value);
 }
 
 static bool has_new_value(task *t, const plim_reading *mine) {
@@ -55,9 +55,9 @@ static bool has_new_value(task *t, const plim_reading *mine) {
   bool is_known =
       mine->origin == PLIM_EXPLICIT || mine->origin == PLIM_DEFAULTED; // once its key is gone
   if (is_known && plim_value_same(&mine->value, t->value)) return true;
-  if (mine->origin == PLIM_UNCLEAR) return say(t, "it would be unclear: %.150s", mine->why);
+  if (mine->origin == PLIM_UNCLEAR) return reject(t, "it would be unclear: %.150s", mine->why);
   plim_value_print(&mine->value, value, sizeof value);
-  return say(t, "it would still be %s", value);
+  return reject(t, "it would still be %s", value);
 }
 
 // A computed setting changes with its source; all knobs are compared at the end.
@@ -78,7 +78,7 @@ static bool reads_well(task *t, plim_settings *s) {
     const plim_reading *now = &recipe.knobs[i];
     if (i == (int)t->knob || is_as_before(now, &t->f->recipe.knobs[i])) continue;
     if (follows(&t->f->recipe.knobs[i])) continue;
-    if (!is_as_wanted(t, now, (plim_knob)i)) return say_other(t, (plim_knob)i, now);
+    if (!is_as_wanted(t, now, (plim_knob)i)) return reject_other(t, (plim_knob)i, now);
   }
   return has_new_value(t, &recipe.knobs[t->knob]);
 }
@@ -86,7 +86,7 @@ static bool reads_well(task *t, plim_settings *s) {
 static bool reads_bound(task *t, plim_settings *s) {
   const plim_setting *setting = plim_settings_find(s, t->decides->key);
   plim_reading r;
-  if (!setting) return say(t, "%.96s would no longer be in the file", t->decides->key);
+  if (!setting) return reject(t, "%.96s would no longer be in the file", t->decides->key);
   return went_well(t, plim_reading_of(s, setting, t->key, &r, NULL)) && has_new_value(t, &r);
 }
 
@@ -111,7 +111,7 @@ static bool try(task *t, plim_edit *edits, size_t count) {
 }
 
 // The value with which a row has the new value, or sets nothing.
-static bool quiet_value(const task *t, const plim_key *key, plim_value *out) {
+static bool neutral_value(const task *t, const plim_key *key, plim_value *out) {
   bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to;
   return !is_closed && (plim_key_inverse(key, t->value, out) || plim_key_silence(key, out));
 }
@@ -146,8 +146,8 @@ static bool suppress_edit(task *t, const plim_key *key, const plim_setting *sett
   plim_value value;
   const plim_settings *s = &t->f->settings;
   bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to;
-  bool is_quiet = quiet_value(t, key, &value);
-  if (is_quiet && went_well(t, plim_settings_change(s, setting, &value, out, NULL))) return true;
+  bool is_neutral = neutral_value(t, key, &value);
+  if (is_neutral && went_well(t, plim_settings_change(s, setting, &value, out, NULL))) return true;
   return !is_closed && went_well(t, plim_settings_remove(s, setting, out, NULL));
 }
 
@@ -223,7 +223,7 @@ static size_t take_out(task *t, plim_edit edits[EDITS], size_t count) {
 static bool is_exclusive(plim_knob knob) { return knob == PLIM_KNOB_PRECISION; }
 
 // Tries the edit alone, then together with edits of the settings that contradict it.
-static bool try_with_silence(task *t, const plim_setting *of, plim_edit edit) {
+static bool try_with_suppression(task *t, const plim_setting *of, plim_edit edit) {
   plim_edit all[EDITS] = {edit};
   size_t count = t->is_bound ? 1 : take_out(t, all, 1);
   if (!is_exclusive(t->knob) && try(t, all, count)) return true;
@@ -269,7 +269,7 @@ static bool try_change(task *t, const plim_key *key, const plim_setting *setting
   keep_text(t, setting, &value);
   if (!went_well(t, plim_settings_change(&t->f->settings, setting, &value, &edit, error)))
     return false;
-  return try_parallel(t, key, setting, &value, edit) || try_with_silence(t, setting, edit);
+  return try_parallel(t, key, setting, &value, edit) || try_with_suppression(t, setting, edit);
 }
 
 // A command line cannot express null, so the option is removed.
@@ -280,7 +280,7 @@ static bool try_removal(task *t, const plim_key *key, const plim_setting *settin
   bool is_null = plim_key_inverse(key, t->value, &value) && value.kind == PLIM_VALUE_NULL;
   if (key->flags & PLIM_KEY_READ_ONLY || t->is_bound || !is_null) return false;
   if (!went_well(t, plim_settings_remove(&t->f->settings, setting, &edit, error))) return false;
-  return try_with_silence(t, setting, edit);
+  return try_with_suppression(t, setting, edit);
 }
 
 // Without the key that decides, the default may be the new value.
@@ -306,7 +306,7 @@ static bool try_insert(task *t, const plim_key *key, const char *name, plim_erro
   if (!plim_key_inverse(key, t->value, &value)) return false;
   if (!went_well(t, plim_settings_insert(&t->f->settings, name, &value, &edit, error)))
     return false;
-  return try_with_silence(t, NULL, edit);
+  return try_with_suppression(t, NULL, edit);
 }
 
 static bool try_insert_parallel(task *t, const plim_key *key) {

@@ -235,7 +235,7 @@ static bool is_explained(const plim_project *p, size_t file, plim_knob knob,
   return false;
 }
 
-static bool says_word(const plim_reading *r, const char *word) {
+static bool has_word(const plim_reading *r, const char *word) {
   return r->value.kind == PLIM_VALUE_TEXT && strcmp(r->value.text, word) == 0;
 }
 
@@ -250,7 +250,7 @@ static bool is_known_elsewhere(const plim_project *p, size_t file, plim_knob kno
 static bool is_shared_elsewhere(const plim_project *p, size_t file) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_reading *other = i == file ? NULL : reading_of(p, i, PLIM_KNOB_STRATEGY);
-    if (other && other->origin >= PLIM_UNCLEAR && !says_word(other, "none")) return true;
+    if (other && other->origin >= PLIM_UNCLEAR && !has_word(other, "none")) return true;
   }
   return false;
 }
@@ -259,10 +259,10 @@ static bool is_shared_elsewhere(const plim_project *p, size_t file) {
 // here but one elsewhere. An FSDP version alone turns nothing on.
 static bool is_left_to_others(const plim_project *p, size_t file, plim_knob knob,
                               const plim_reading *r) {
-  if (is_apart(r) && says_word(r, "off")) return is_known_elsewhere(p, file, knob);
+  if (is_apart(r) && has_word(r, "off")) return is_known_elsewhere(p, file, knob);
   if (knob != PLIM_KNOB_STRATEGY) return false;
   bool is_fsdp = p->files.at[file]->is.dialect == PLIM_DIALECT_FSDP;
-  return is_fsdp || (says_word(r, "none") && is_shared_elsewhere(p, file));
+  return is_fsdp || (has_word(r, "none") && is_shared_elsewhere(p, file));
 }
 
 static bool is_statement(const plim_project *p, size_t file, plim_knob knob) {
@@ -292,8 +292,8 @@ static void take(plim_project_knob *k, size_t file, const plim_reading *r) {
   if (r->rival) add_place(k, file, &(plim_reading){.setting = r->rival, .key = r->key});
 }
 
-static void say_disagreement(const plim_project *p, plim_project_knob *k, size_t file,
-                             const plim_reading *r) {
+static void mark_disagreement(const plim_project *p, plim_project_knob *k, size_t file,
+                              const plim_reading *r) {
   char first[48], second[48];
   plim_value_print(&k->value, first, sizeof first);
   plim_value_print(&r->value, second, sizeof second);
@@ -323,7 +323,7 @@ static void note_disagreement(plim_project *p, size_t file, size_t best, const p
   plim_note_at(&p->notes, p->files.at[file]->path, r->setting->line);
 }
 
-static void weigh_others(plim_project *p, plim_knob knob, size_t best) {
+static void compare_others(plim_project *p, plim_knob knob, size_t best) {
   plim_project_knob *k = &p->knobs[knob];
   int most = authority(p->files.at[best], reading_of(p, best, knob));
   for (size_t i = 0; i < p->files.len; i++) {
@@ -336,7 +336,7 @@ static void weigh_others(plim_project *p, plim_knob knob, size_t best) {
     if (k->origin != PLIM_EXPLICIT) continue;
     bool must_agree = r->key && r->key->flags & PLIM_KEY_AGREES;
     bool follows = r->key && r->key->flags & PLIM_KEY_FOLLOWS;
-    if (is_equal && !is_same) say_disagreement(p, k, i, r);
+    if (is_equal && !is_same) mark_disagreement(p, k, i, r);
     else if (is_equal || must_agree || follows) add_place(k, i, r);
     if (must_agree && !is_same) note_disagreement(p, i, best, r);
   }
@@ -360,7 +360,7 @@ static void decide(plim_project *p, plim_knob knob) {
     return;
   }
   take(&p->knobs[knob], best, reading_of(p, best, knob));
-  weigh_others(p, knob, best);
+  compare_others(p, knob, best);
 }
 
 // ---- batches that multiply out ----------------------------------------------------------------------

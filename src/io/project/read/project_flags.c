@@ -77,7 +77,7 @@ const plim_setting *plim_project_rival_flag(const plim_project *p, const char *a
   return rival;
 }
 
-static void say_twice(plim_project_knob *k, const plim_setting *a, const plim_setting *b) {
+static void mark_two_commands(plim_project_knob *k, const plim_setting *a, const plim_setting *b) {
   char first[48], second[48];
   plim_value_print(&a->value, first, sizeof first);
   plim_value_print(&b->value, second, sizeof second);
@@ -191,7 +191,7 @@ plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   plim_err err = is_set ? take_flag(p, knob, flag, setting, error) : PLIM_OK;
   const plim_setting *rival = is_set && !err ? plim_project_rival_flag(p, argument, &flag) : NULL;
   if (is_set && !err && !rival && beside && !plim_value_same(&before, &k->value)) rival = beside;
-  if (rival) say_twice(k, rival, flag.setting);
+  if (rival) mark_two_commands(k, rival, flag.setting);
   if (is_set) return err;
   if (setting->reference && !setting->environment) return take_copied(p, knob, error);
   if (setting->value.kind == PLIM_VALUE_DERIVED && !setting->chooses) doubt(p, k);

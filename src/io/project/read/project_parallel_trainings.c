@@ -34,7 +34,8 @@ static const plim_setting *setting_in(const plim_settings *s, plim_training t, c
 
 // ---- where they differ ------------------------------------------------------------------------------
 
-static plim_token say(plim_settings *s, const plim_key *key, const plim_setting *setting) {
+static plim_token read_or_default(plim_settings *s, const plim_key *key,
+                                  const plim_setting *setting) {
   plim_token nothing = {0};
   const plim_setting *root = setting && setting->root ? plim_settings_find(s, setting->root) : NULL;
   if (setting) return plim_key_read(key, s, root ? root : setting);
@@ -45,7 +46,7 @@ static plim_token say(plim_settings *s, const plim_key *key, const plim_setting 
 static void compare(plim_settings *s, const plim_key *key, plim_training a, plim_training b,
                     plim_reading *out) {
   const plim_setting *first = setting_in(s, a, key->key), *second = setting_in(s, b, key->key);
-  plim_token x = say(s, key, first), y = say(s, key, second);
+  plim_token x = read_or_default(s, key, first), y = read_or_default(s, key, second);
   bool is_one = !first != !second;
   if (!is_one || out->origin == PLIM_UNCLEAR || plim_value_same(&x.value, &y.value)) return;
   const plim_setting *there = first ? first : second;

@@ -93,10 +93,10 @@ static plim_err change_accelerate(const plim_project *p, size_t file,
   if (!is_open(p->files.at[file], kind))
     return plim_share_refuse(w, why_closed(p->files.at[file]), error);
   plim_err err =
-      plim_share_say(p, file, plim_share_text, "distributed_type", type_of(w, kind), out, error);
+      plim_share_set(p, file, plim_share_text, "distributed_type", type_of(w, kind), out, error);
   if (!err) err = plim_share_take_blocks(p, file, out, error);
   return err || kind == PLIM_SHARE_PLAIN ? err
-                                         : plim_share_say(p, file, make_block, "", w, out, error);
+                                         : plim_share_set(p, file, make_block, "", w, out, error);
 }
 
 // ---- ecosystems with ways of their own --------------------------------------------------------------
@@ -164,7 +164,7 @@ static plim_err keep_checkpoint(const plim_project *p, const plim_sharing_mode_t
       bool is_place =
           plim_project_rank(p, i) == order && plim_share_is_trainer(p->files.at[i]->recipe.dialect);
       if (is_place &&
-          !plim_share_say(p, i, plim_share_value, "gradient_checkpointing", &on, out, NULL))
+          !plim_share_set(p, i, plim_share_value, "gradient_checkpointing", &on, out, NULL))
         return PLIM_OK;
     }
   return plim_share_refuse(
@@ -215,7 +215,7 @@ static plim_err write_kind(const plim_project *p, const plim_sharing_mode_text *
 }
 
 // The name of the ecosystem if it is known not to support this strategy; else NULL.
-static const char *who_does_not(const plim_project *p, const plim_sharing_mode_text *w) {
+static const char *unsupporting_ecosystem(const plim_project *p, const plim_sharing_mode_text *w) {
   if (p->dialect == PLIM_DIALECTS || is_alone(w)) return NULL;
   const plim_dialect_info *info = &plim_dialect_table[p->dialect];
   return info->shares && !strstr(info->shares, w->strategy) ? info->name : NULL;
@@ -230,7 +230,8 @@ static plim_err refuse_unknown(const plim_sharing_mode_text *w, const char *who,
 
 plim_err plim_project_share(const plim_project *p, const plim_sharing_mode_text *w,
                             plim_edit_set *out, plim_error *error) {
-  const char *words = plim_project_own_sharding(p, w->strategy), *who = who_does_not(p, w);
+  const char *words = plim_project_own_sharding(p, w->strategy),
+             *who = unsupporting_ecosystem(p, w);
   plim_share_kind kind;
   if (words) return refuse_own(w, words, error);
   if (who) return refuse_unknown(w, who, error);

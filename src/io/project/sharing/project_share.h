@@ -33,7 +33,7 @@ typedef plim_err plim_share_maker(const plim_project_file *f, const char *name, 
 plim_share_maker plim_share_text;  // `what` is a text
 plim_share_maker plim_share_value; // `what` is a plim_value
 // Makes such an edit and adds it to the set.
-plim_err plim_share_say(const plim_project *p, size_t file, plim_share_maker *make,
+plim_err plim_share_set(const plim_project *p, size_t file, plim_share_maker *make,
                         const char *name, const void *what, plim_edit_set *out, plim_error *error);
 // Turns ZeRO or FSDP2 on in a trainer's file that has a key for it.
 plim_err plim_share_add(const plim_project *p, const plim_sharing_mode_text *w,

@@ -123,7 +123,7 @@ static bool is_explicit_so(const plim_project_file *f, const plim_edit *edit) {
   return strlen(edit->text) == size && memcmp(f->text + edit->span.begin, edit->text, size) == 0;
 }
 
-plim_err plim_share_say(const plim_project *p, size_t file, plim_share_maker *make,
+plim_err plim_share_set(const plim_project *p, size_t file, plim_share_maker *make,
                         const char *name, const void *what, plim_edit_set *out, plim_error *error) {
   plim_project_file now;
   plim_edit edit;
@@ -202,7 +202,7 @@ static plim_err make_mapping(const plim_project_file *f, const char *name, const
   return err || !is_python ? err : put_mapping(text, edit, error);
 }
 
-static plim_err say_entries(const plim_project *p, size_t file, const char *name,
+static plim_err set_entries(const plim_project *p, size_t file, const char *name,
                             const entry *entries, bool is_offloaded, plim_edit_set *out,
                             plim_error *error) {
   char key[96];
@@ -210,12 +210,12 @@ static plim_err say_entries(const plim_project *p, size_t file, const char *name
   for (const entry *e = entries; e->name && !err; e++) {
     if (e->is_of_offload && !is_offloaded) continue;
     snprintf(key, sizeof key, "%s.%s", name, e->name);
-    err = plim_share_say(p, file, plim_share_value, key, &e->value, out, error);
+    err = plim_share_set(p, file, plim_share_value, key, &e->value, out, error);
   }
   return err;
 }
 
-static plim_err say_mapping(const plim_project *p, size_t file, const char *name,
+static plim_err set_mapping(const plim_project *p, size_t file, const char *name,
                             const entry *entries, bool is_offloaded, plim_edit_set *out,
                             plim_error *error) {
   const plim_project_file *f = p->files.at[file];
@@ -223,8 +223,8 @@ static plim_err say_mapping(const plim_project *p, size_t file, const char *name
   bool has_place = plim_project_place(f, name, is_nested(f->recipe.dialect), key);
   bool is_word = has_place && *key == '-'; // other words of a command line are Hydra's
   if (f->settings.format != PLIM_FORMAT_PYTHON && !is_word)
-    return say_entries(p, file, name, entries, is_offloaded, out, error);
-  return plim_share_say(p, file, make_mapping, name, entries, out, error);
+    return set_entries(p, file, name, entries, is_offloaded, out, error);
+  return plim_share_set(p, file, make_mapping, name, entries, out, error);
 }
 
 // ---- ways in which a trainer's file says it ---------------------------------------------------------
@@ -240,7 +240,7 @@ static plim_err write_deepspeed(const plim_project *p, size_t file, const plim_s
   plim_err err = PLIM_OK;
   if (!deepspeed_path(w, p->files.at[file]->path, text, path) || !plim_path_from_run(p, path, name))
     err = plim_share_refuse(w, "it is not clear where to put its file", error);
-  if (!err) err = plim_share_say(p, file, plim_share_text, "deepspeed", name, out, error);
+  if (!err) err = plim_share_set(p, file, plim_share_text, "deepspeed", name, out, error);
   if (!err) return create(out, path, text, error);
   free(text);
   return err;
@@ -275,9 +275,9 @@ static plim_err write_fsdp(const plim_project *p, size_t file, const plim_sharin
         error);
   if (shards_otherwise(p->files.at[file]))
     return plim_share_refuse(w, "fsdp is set to a strategy other than full_shard", error);
-  plim_err err = plim_share_say(p, file, plim_share_text, "fsdp", words, out, error);
+  plim_err err = plim_share_set(p, file, plim_share_text, "fsdp", words, out, error);
   if (err || has_config) return err;
-  return say_mapping(p, file, "fsdp_config", fsdp_config, is_offloaded, out, error);
+  return set_mapping(p, file, "fsdp_config", fsdp_config, is_offloaded, out, error);
 }
 
 static plim_err write_axolotl_fsdp(const plim_project *p, size_t file,
@@ -287,9 +287,9 @@ static plim_err write_axolotl_fsdp(const plim_project *p, size_t file,
   char roof[PLIM_KEY_BYTES];
   if (plim_share_roof(p->files.at[file], "fsdp_config", roof))
     return plim_share_refuse(w, "fsdp_config is set up for FSDP 1", error);
-  plim_err err = plim_share_say(p, file, plim_share_value, "fsdp_version", &version, out, error);
+  plim_err err = plim_share_set(p, file, plim_share_value, "fsdp_version", &version, out, error);
   if (err) return err;
-  return say_mapping(p, file, "fsdp_config", axolotl_config, plim_share_offloads(w, "parameters"),
+  return set_mapping(p, file, "fsdp_config", axolotl_config, plim_share_offloads(w, "parameters"),
                      out, error);
 }
 

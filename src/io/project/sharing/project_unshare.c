@@ -66,7 +66,7 @@ bool plim_share_is_key(const char *key) {
 }
 
 // null, false and an empty text turn nothing on.
-static bool says_something(const plim_setting *setting) {
+static bool is_turned_on(const plim_setting *setting) {
   const plim_value *v = &setting->value;
   if (v->kind == PLIM_VALUE_TEXT) return *v->text;
   return v->kind != PLIM_VALUE_NULL && (v->kind != PLIM_VALUE_BOOL || v->flag);
@@ -78,7 +78,7 @@ static bool says_something(const plim_setting *setting) {
 static bool find(const plim_project_file *f, const char *name, const plim_setting **one,
                  char roof[PLIM_KEY_BYTES]) {
   *one = last_of(f, name);
-  if (*one && says_something(*one)) return true;
+  if (*one && is_turned_on(*one)) return true;
   *one = NULL;
   return plim_share_roof(f, name, roof);
 }

@@ -65,7 +65,7 @@ static plim_err put(const plim_project *p, size_t file, const char *key, bool on
                     plim_edit_set *out, plim_error *error) {
   const plim_setting *setting = plim_settings_find(&p->files.at[file]->settings, key);
   if (is_on_card(setting) == !on_host) return PLIM_OK;
-  return plim_share_say(p, file, make_device, key, on_host ? "cpu" : "none", out, error);
+  return plim_share_set(p, file, make_device, key, on_host ? "cpu" : "none", out, error);
 }
 
 plim_err plim_project_put_devices(const plim_project *p, const plim_knob_change *c,
@@ -94,7 +94,7 @@ static plim_err load_in_parts(const plim_project *p, size_t file, plim_edit_set 
   static const plim_value on = {.kind = PLIM_VALUE_BOOL, .flag = true};
   const plim_setting *flag = plim_project_setting(p->files.at[file], "zero3_init_flag");
   bool is_off = flag && flag->value.kind == PLIM_VALUE_BOOL && !flag->value.flag;
-  return is_off ? plim_share_say(p, file, plim_share_value, "zero3_init_flag", &on, out, error)
+  return is_off ? plim_share_set(p, file, plim_share_value, "zero3_init_flag", &on, out, error)
                 : PLIM_OK;
 }
 
