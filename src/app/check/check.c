@@ -8,7 +8,7 @@
 
 // ---- the list ---------------------------------------------------------------------------------------
 
-// In the order they are shown. Those before may fill what those behind use.
+// In the order in which findings are shown. A check may use what earlier ones filled in.
 static void (*const checks[])(check *) = {
     check_visible,    check_cards,       check_card_count, check_environment, check_memory,
     check_allocator,  check_interrupted, check_recognised, check_batch,       check_agreement,
@@ -39,7 +39,7 @@ static bool fits_badly(const check *c) {
 check_verdict check_decide(const check *c, const char **why_not) {
   *why_not = NULL;
   if (check_count(c, CHECK_FAILS)) return CHECK_NOT_READY;
-  if (!c->files.project.files.len) return CHECK_READY; // the machine was asked about
+  if (!c->files.project.files.len) return CHECK_READY; // only the machine is checked
   if (!c->trains) *why_not = "none of these files is a training configuration that plimsoll knows";
   else if (!c->has_estimate) *why_not = c->no_estimate.message;
   else if (!c->estimate.has_verdict)

@@ -1,15 +1,14 @@
-// The pre-flight list: what stands in the way of a training run, found before it starts.
+// Checks a training run before it starts: finds what would make it fail.
 //
 //   check c = {.environment = getenv, .root = ""};
 //   check_look(&c);                                  // the machine and its cards
-//   err = check_read(&c, files, count, &sets, &error);   // or not
+//   err = check_read(&c, files, count, &sets, &error);   // optional
 //   if (!err) err = check_all(&c, &error);
 //   c.findings.at[i]
 //   check_clear(&c);
 //
-// A new check is one function and its row in the table of check.c. The command reads the system below
-// PLIMSOLL_ROOT instead of / where that is set, and the cards through the library PLIMSOLL_NVML: for
-// tests.
+// A new check is one function and its row in the table of check.c. For tests, PLIMSOLL_ROOT replaces / as
+// the root of the system's files, and PLIMSOLL_NVML names the library through which cards are read.
 #ifndef PLIM_APP_CHECK_H
 #define PLIM_APP_CHECK_H
 
@@ -20,13 +19,13 @@
 typedef enum { CHECK_OK, CHECK_NOTE, CHECK_WARNING, CHECK_FAILS, CHECK_SEVERITIES } check_severity;
 
 typedef struct {
-  const char *id; // "allocator.invalid": stays the same, for programs
+  const char *id; // "allocator.invalid": stable, for programs
   check_severity severity;
   char what[320]; // one line
-  char why[480];  // why it matters; may be empty, as all below
+  char why[480];  // why it matters; this and all below may be empty
   char fix[320];  // what to type
-  char file[256]; // where
-  int line;       // in it; 0: none
+  char file[256]; // the file it is in
+  int line;       // 0: none
   char excerpt[96];
   int caret; // column of the excerpt, from 0; -1: there is no excerpt
 } check_finding;
@@ -34,26 +33,26 @@ typedef struct {
 typedef struct {
   size_t card; // index into cards
   plim_card_process process;
-  char name[64]; // empty: not visible from here
+  char name[64]; // empty: the process is not visible from here
 } check_process;
 
 typedef struct check {
   // Where to look.
   const char *root;
   char *(*environment)(const char *name);
-  const char *model, *gpu; // as typed; NULL: what the files say, what the machine has
-  uint64_t world;          // GPUs; 0: as the files say
+  const char *model, *gpu; // as typed; NULL: the model in the files, the card in this machine
+  uint64_t world;          // number of GPUs; 0: the number in the files
 
   // What was found there.
   plim_machine machine;
   plim_card cards[PLIM_MAX_CARDS];
   size_t card_count;
-  size_t hidden_cards; // behind those, that the run does not see
+  size_t hidden_cards; // cards after those, which the run does not see
   vec(check_process) processes;
   project_job files;
-  bool trains; // the files do
+  bool trains; // the files are a training configuration
 
-  // What the files come to; 0 where it is not known.
+  // What follows from the files; 0: not known.
   int64_t micro_batch, accumulate, ranks, effective_batch;
   bool has_estimate;
   job_args job;
@@ -62,24 +61,24 @@ typedef struct check {
   plim_error no_estimate; // why there is none
 
   vec(check_finding) findings;
-  bool has_no_memory; // some finding is lost,
-  check_finding lost; // which was written here
+  bool has_no_memory; // memory ran out, and a finding is lost
+  check_finding lost; // check_add returns this one instead
 } check;
 
 void check_look(check *c);
 plim_err check_read(check *c, const char *const *files, size_t count, const cli_strings *sets,
                     plim_error *error);
-// The only error is that memory is out.
+// Fails only if memory runs out.
 plim_err check_all(check *c, plim_error *error);
 void check_clear(check *c);
 size_t check_count(const check *c, check_severity severity);
 
-// What it comes to. Whether a run fits is part of being ready: where that is not known, it is not.
+// The overall result. A run is ready only if it is known to fit.
 typedef enum {
   CHECK_READY,
   CHECK_NOT_READY,   // something would fail
-  CHECK_MAY_NOT_FIT, // as far as the files say it
-  CHECK_NOT_CHECKED, // whether it fits; why_not says why
+  CHECK_MAY_NOT_FIT, // it does not fit as far as the files define it
+  CHECK_NOT_CHECKED, // it is not known whether it fits; why_not has the reason
   CHECK_VERDICTS
 } check_verdict;
 
@@ -87,46 +86,46 @@ check_verdict check_decide(const check *c, const char **why_not);
 
 // ---- for checks -------------------------------------------------------------------------------------
 
-// A new finding; it stays where it is until the next one.
+// Adds a finding; the pointer is valid until the next one is added.
 check_finding *check_add(check *c, const char *id, check_severity severity, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void check_why(check_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void check_fix(check_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// The line of `text` that holds the byte, with a caret below it.
+// Shows the line of `text` that contains the byte, with a caret below it.
 void check_show(check_finding *f, const char *text, size_t byte);
 
 // A setting in one of the files.
 typedef struct {
   const plim_project_file *file;
   const plim_setting *setting;
-  plim_value value; // where it refers to another setting of the file, that one's
+  plim_value value; // its value; if it refers to another setting of the file, that one's
 } check_place;
 
-// By the end of its key, spelled as in key_names.h. What a command line says comes before files.
+// Finds a setting by the end of its key, spelled as in key_names.h. Command lines take precedence over files.
 bool check_find(const check *c, const char *key, check_place *out);
-// One that is on, unless a command line turns it off.
+// Finds a setting that is on, unless a command line turns it off.
 bool check_find_on(const check *c, const char *key, check_place *out);
-// The first script whose code has a piece (python_code.h), and where; NULL: none has. `byte` may be NULL.
+// The first script that contains a piece of code (python_code.h), and its position; NULL: none. `byte` may be NULL.
 const plim_project_file *check_code(const check *c, const char *piece, size_t *byte);
 void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte);
 void check_at(check_finding *f, const check_place *place);
 void check_at_note(check_finding *f, const plim_note *note);
 void check_at_line(check_finding *f, const char *file, int line);
 
-// The card it is for: the one typed, or the first that is here; NULL: not known.
+// The card to check for: the one typed, or the first one in this machine; NULL: not known.
 const plim_gpu *check_gpu(const check *c);
 bool check_is_command(const plim_project_file *f); // a shell script, a Dockerfile
 bool check_is_on(const plim_value *value);
 bool check_is_known(plim_origin origin);
-// Whether the files, or their ecosystem, say that a knob has this value.
+// Whether a knob has this value, set in the files or by default of the ecosystem.
 bool check_says(const check *c, plim_knob knob, const char *value);
-// The count that a knob has; 0 if it is not known, or beyond all reason.
+// The count of a knob; 0 if it is not known or implausibly large.
 int64_t check_number(const check *c, plim_knob knob);
-int64_t check_product(int64_t a, int64_t b, int64_t c); // of counts; 0 if it overflows
+int64_t check_product(int64_t a, int64_t b, int64_t c); // product of counts; 0 if it overflows
 int64_t check_world(const check *c);
 int64_t check_local_world(const check *c); // GPUs on one machine
-bool check_is_sharded(const check *c);     // the work is shared, or several processes do it
-bool check_is_single(const check *c);      // one process trains, as far as it is known
+bool check_is_sharded(const check *c);     // the model is sharded, or several processes train it
+bool check_is_single(const check *c);      // one process trains, as far as is known
 
 // The checks themselves, by file.
 void check_visible(check *c);

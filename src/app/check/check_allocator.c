@@ -7,7 +7,7 @@
 #include "key_names.h"
 #include "python_code.h"
 
-// The first that is set is in force, in this order.
+// The first one that is set counts, in this order.
 static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
 enum { OLDER_NAME, NEWER_NAME, NAMES, MAX_VARIABLES = 32 };
 
@@ -15,7 +15,7 @@ enum { OLDER_NAME, NEWER_NAME, NAMES, MAX_VARIABLES = 32 };
 typedef struct {
   int name;
   const char *text;
-  check_place place; // its file is NULL: the environment
+  check_place place; // file NULL: set in the environment
   char where[96];
   int layer;       // later ones replace earlier ones
   bool is_default; // os.environ.setdefault: replaces nothing
@@ -32,7 +32,7 @@ typedef struct {
 
 // ---- where they are set -----------------------------------------------------------------------------
 
-// Whether the line says so before the value.
+// Whether the line has setdefault before the value.
 static bool is_setdefault(const check_place *place) {
   const char *text = place->file->text;
   size_t start = place->setting->span.begin;
@@ -80,7 +80,7 @@ static void gather(variables *v, const check *c) {
   for (size_t i = 0; i < p->files.len; i++) gather_file(v, p->files.at[i]);
 }
 
-// The one that takes its place; NULL: none.
+// The variable that overrides it; NULL: none.
 static const variable *successor(const variables *v, const variable *x) {
   for (size_t i = 0; i < v->count; i++) {
     const variable *y = &v->at[i];
@@ -131,7 +131,7 @@ static void accept(check *c, const variable *x) {
   if (x->place.file) check_at(f, &x->place);
 }
 
-static void say_other_backend(check *c, const variable *x) {
+static void report_other_backend(check *c, const variable *x) {
   check_finding *f = check_add(c, "allocator.backend", CHECK_NOTE,
                                "%s selects cudaMallocAsync (%s)", names[x->name], x->where);
   if (x->place.file) check_at(f, &x->place);
@@ -143,7 +143,7 @@ static void say_other_backend(check *c, const variable *x) {
 static void judge(check *c, const variables *v, variable *x) {
   plim_error error = {0};
   if (strstr(x->text, "cudaMallocAsync")) {
-    say_other_backend(c, x);
+    report_other_backend(c, x);
     return;
   }
   x->is_valid = !plim_alloc_conf_parse(x->text, &x->conf, &error);
@@ -175,7 +175,7 @@ static bool is_expandable_on_wsl(const check *c, const plim_alloc_conf *conf) {
   return conf->expandable_segments && c->machine.is_wsl;
 }
 
-// Each is measured, or a report to PyTorch.
+// Each was measured, or is reported in PyTorch's issues.
 static const struct {
   bool (*applies)(const check *c, const plim_alloc_conf *conf);
   const char *what, *why, *fix;
@@ -241,7 +241,7 @@ static void compare_places(check *c, const variables *v) {
   }
 }
 
-static void say_unset(check *c) {
+static void report_unset(check *c) {
   check_finding *f =
       check_add(c, "allocator", CHECK_OK, "%s is not set: PyTorch's default allocator settings",
                 names[OLDER_NAME]);
@@ -253,7 +253,7 @@ static void say_unset(check *c) {
 void check_allocator(check *c) {
   variables v = {.count = 0};
   gather(&v, c);
-  if (!v.count) say_unset(c);
+  if (!v.count) report_unset(c);
   for (size_t i = 0; i < v.count; i++) judge(c, &v, &v.at[i]);
   for (size_t i = 0; i < v.count; i++)
     if (v.at[i].is_valid) judge_fights(c, &v.at[i]);

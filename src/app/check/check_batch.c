@@ -1,4 +1,4 @@
-// Checks of the batch: what it is in all, and whether everybody means the same.
+// Checks of the batch: its total size, and whether all files agree on it.
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 // ---- the files --------------------------------------------------------------------------------------
 
-// Files that are half changed are none that anybody meant.
+// Half-changed files are a combination that was never intended.
 void check_interrupted(check *c) {
   interrupted found;
   if (!interrupted_find(&found)) return;
@@ -40,13 +40,13 @@ void check_recognised(check *c) {
 
 // ---- the effective batch ----------------------------------------------------------------------------
 
-// The dialect does, whether or not the files say the global batch.
+// Whether the dialect computes accumulation from the global batch, even if the files do not set one.
 static bool divides_batch(const check *c) {
   plim_dialect d = c->files.project.dialect;
   return d != PLIM_DIALECTS && plim_dialect_table[d].divides_batch;
 }
 
-static void say_unknown(check *c) {
+static void report_unknown(check *c) {
   const plim_project_knob *micro = &c->files.project.knobs[PLIM_KNOB_MICRO_BATCH],
                           *accumulate = &c->files.project.knobs[PLIM_KNOB_ACCUMULATE];
   const plim_project_knob *k = c->micro_batch ? accumulate : micro;
@@ -58,7 +58,7 @@ static void say_unknown(check *c) {
   if (!divides) check_fix(f, "--set %s=FILE:KEY", k == micro ? "micro_batch" : "accumulate");
 }
 
-static void say_batch(check *c) {
+static void report_batch(check *c) {
   const char *ranks = check_world(c) == c->ranks ? "GPUs" : "groups of GPUs";
   long long micro = c->micro_batch, accumulate = c->accumulate;
   if (!c->ranks) {
@@ -87,7 +87,7 @@ static const char *global_key(const check *c) {
   return k->place_count ? k->places[0].setting->key : "the global batch";
 }
 
-// A name of one's own may be only for the eye; an ecosystem's is held to.
+// A custom key may be informational only; an ecosystem enforces its own key.
 static check_severity severity_of_global(const check *c) {
   return c->files.project.dialect == PLIM_DIALECT_HOME ? CHECK_WARNING : CHECK_FAILS;
 }
@@ -129,7 +129,7 @@ static void check_counts(check *c) {
     const plim_project_knob *k = &c->files.project.knobs[knobs[i]];
     if (!k->is_no_count) continue;
     check_finding *f = check_add(c, "batch.invalid", CHECK_FAILS, "%s", k->why);
-    check_why(f, "the run ends before its first step");
+    check_why(f, "the run fails before its first step");
     check_fix(f, "write a whole number of at least 1 there");
     if (k->place_count)
       check_at(f, &(check_place){c->files.project.files.at[k->places[0].file], k->places[0].setting,
@@ -148,8 +148,8 @@ void check_batch(check *c) {
   if (is_divided) check_division(c, global);
   if (is_divided) c->accumulate = plim_project_quotient(&c->files.project, c->ranks);
   c->effective_batch = check_product(c->micro_batch, c->accumulate, c->ranks);
-  if (c->micro_batch && c->accumulate) say_batch(c);
-  else if (!is_divided) say_unknown(c);
+  if (c->micro_batch && c->accumulate) report_batch(c);
+  else if (!is_divided) report_unknown(c);
   else
     check_add(c, "batch", CHECK_OK, "batch: %lld sequences per optimizer step", (long long)global);
   if (global && !is_divided) check_global(c, global);
@@ -158,8 +158,8 @@ void check_batch(check *c) {
 // ---- what must agree --------------------------------------------------------------------------------
 
 // "the batch would be 128 instead of 64", for the knobs that make it.
-static void say_other_batch(const check *c, plim_knob knob, int64_t theirs, char *text,
-                            size_t size) {
+static void report_other_batch(const check *c, plim_knob knob, int64_t theirs, char *text,
+                               size_t size) {
   int64_t micro = knob == PLIM_KNOB_MICRO_BATCH ? theirs : c->micro_batch;
   int64_t accumulate = knob == PLIM_KNOB_ACCUMULATE ? theirs : c->accumulate;
   int64_t ranks = c->ranks ? c->ranks : 1;
@@ -171,7 +171,7 @@ static void say_other_batch(const check *c, plim_knob knob, int64_t theirs, char
              (long long)ours, (long long)check_product(micro, accumulate, ranks));
 }
 
-static void say_disagreement(check *c, plim_knob knob, const plim_knob_place *place) {
+static void report_disagreement(check *c, plim_knob knob, const plim_knob_place *place) {
   const plim_project *p = &c->files.project;
   const plim_project_knob *k = &p->knobs[knob];
   const plim_project_file *theirs = p->files.at[place->file],
@@ -185,8 +185,8 @@ static void say_disagreement(check *c, plim_knob knob, const plim_knob_place *pl
       check_add(c, "deepspeed.mismatch", is_refused ? CHECK_FAILS : CHECK_WARNING,
                 "%.60s is %s, but %.80s is %s", place->setting->key, there, ours->path, here);
   check_at(f, &(check_place){theirs, place->setting, place->setting->value});
-  say_other_batch(c, knob, value->kind == PLIM_VALUE_INTEGER ? value->integer : 0, batch,
-                  sizeof batch);
+  report_other_batch(c, knob, value->kind == PLIM_VALUE_INTEGER ? value->integer : 0, batch,
+                     sizeof batch);
   check_why(f, "%s%s",
             is_refused ? "transformers refuses a DeepSpeed configuration that differs from "
                          "TrainingArguments (ValueError)"
@@ -203,7 +203,7 @@ void check_agreement(check *c) {
       const plim_project_file *f = c->files.project.files.at[k->places[i].file];
       bool must_agree = k->places[i].key && k->places[i].key->flags & PLIM_KEY_AGREES;
       if (must_agree && !plim_value_same(&f->recipe.knobs[knob].value, &k->value))
-        say_disagreement(c, (plim_knob)knob, &k->places[i]);
+        report_disagreement(c, (plim_knob)knob, &k->places[i]);
     }
   }
 }

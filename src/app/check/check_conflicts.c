@@ -1,4 +1,4 @@
-// Checks of options that fight each other. Each is documented by the library that refuses it.
+// Checks for options that conflict. Each conflict is documented by the library that refuses it.
 #include <stdio.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static bool finds_fsdp_checkpointing(const check *c, check_place *at) {
          finds_in_fsdp_file(c, "activation_checkpointing", at);
 }
 
-// TRL turns it on where nobody says anything.
+// TRL turns it on by default.
 static bool has_gradient_checkpointing(const check *c) {
   check_place at;
   plim_dialect d = c->files.project.dialect;
@@ -66,7 +66,7 @@ static void check_both_checkpoints(check *c) {
 
 static int64_t rank(const check *c) { return check_number(c, PLIM_KNOB_LORA_RANK); }
 
-// peft turns input gradients on itself where checkpointing was on before the adapters came.
+// peft enables input gradients itself if checkpointing is on before adapters are added.
 static bool has_input_gradients(const check *c) {
   size_t enabled, adapted;
   if (check_code(c, "enable_input_require_grads", NULL)) return true;
@@ -75,7 +75,7 @@ static bool has_input_gradients(const check *c) {
   return f && check_code(c, "get_peft_model(", &adapted) == f && enabled < adapted;
 }
 
-// TRL, Unsloth and the ecosystems in YAML see to it themselves.
+// TRL, Unsloth and ecosystems configured in YAML handle it themselves.
 static bool wraps_itself(const check *c) {
   plim_dialect d = c->files.project.dialect;
   bool is_plain = d == PLIM_DIALECT_HF || d == PLIM_DIALECT_HOME || d == PLIM_DIALECT_SENTENCE;
@@ -83,7 +83,7 @@ static bool wraps_itself(const check *c) {
 }
 
 // In a file of its own, or in the JSON of a command line.
-static bool says_reentrant(const check *c) {
+static bool sets_reentrant(const check *c) {
   check_place at;
   if (check_find(c, "use_reentrant", &at)) return true;
   return check_find(c, "gradient_checkpointing_kwargs", &at) && at.value.kind == PLIM_VALUE_TEXT &&
@@ -93,7 +93,7 @@ static bool says_reentrant(const check *c) {
 static void check_reentrant(check *c) {
   size_t byte;
   bool is_reentrant = check_says(c, PLIM_KNOB_CHECKPOINT, "reentrant");
-  bool is_absent = check_says(c, PLIM_KNOB_CHECKPOINT, "on") && !says_reentrant(c);
+  bool is_absent = check_says(c, PLIM_KNOB_CHECKPOINT, "on") && !sets_reentrant(c);
   if (!rank(c) || !(is_reentrant || is_absent) || !wraps_itself(c) || has_input_gradients(c))
     return;
   const plim_project_file *file = check_code(c, "get_peft_model(", &byte);
@@ -117,11 +117,11 @@ static bool spreads(const check_place *at) {
   return false;
 }
 
-// In YAML it is an ecosystem's own, which sets it right by itself.
+// In YAML, device_map belongs to an ecosystem, which handles it itself.
 static void check_device_map(check *c) {
   check_place at;
   if (!check_find(c, "device_map", &at) || !spreads(&at) || !check_is_sharded(c)) return;
-  if (check_is_single(c)) return; // it spreads over the one card
+  if (check_is_single(c)) return; // the model goes onto the only card
   if (at.file->settings.format != PLIM_FORMAT_PYTHON) return;
   bool is_ddp = !is_fsdp(c) && strncmp(c->files.run.strategy.text, "zero", 4) != 0;
   check_finding *f = check_add(c, "conflict.device_map", CHECK_FAILS,
@@ -135,8 +135,8 @@ static void check_device_map(check *c) {
   else check_fix(f, "remove device_map: sharding places the model");
 }
 
-// transformers knows of the third stage once the arguments that name it are there: above the model, where a map then
-// is an error; below it, the map is heeded.
+// transformers knows about stage 3 once TrainingArguments exist. If they are created before the model, device_map is an
+// error; if after it, device_map is used.
 static bool has_arguments_above(const plim_project_file *f, size_t byte) {
   static const char *const words[] = {"*TrainingArguments(", "SFTConfig(", "HfArgumentParser(",
                                       "TrlParser(", "HfDeepSpeedConfig("};
@@ -161,7 +161,7 @@ static void check_map_of_stage_3(check *c) {
   check_fix(f, "remove device_map: sharding places the model");
 }
 
-// An import alone puts no adapters on anything.
+// An import alone does not add adapters.
 static bool has_adapter(const check *c) {
   check_place at;
   static const char *const keys[] = {"use_peft", "use_lora", "lora"};
@@ -294,7 +294,7 @@ static void check_flash(check *c) {
 
 // ---- keys that are gone -----------------------------------------------------------------------------
 
-// Of transformers 4; version 5 does not know them.
+// Keys of transformers 4 that version 5 does not have.
 static const struct {
   const char *key, *instead;
 } old_keys[] = {

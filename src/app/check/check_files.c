@@ -1,8 +1,9 @@
-// Checks of files that other files name.
+// Checks that files to which other files refer exist and can be read.
 #include "check.h"
 
-static void say_missing(check *c, const plim_unread *u) {
-  bool is_elsewhere = *u->name == '/'; // a path of the machine or the container that the run is on
+static void report_missing(check *c, const plim_unread *u) {
+  bool is_elsewhere =
+      *u->name == '/'; // an absolute path, valid on the machine or in the container of the run
   bool is_needed = u->part == PLIM_UNREAD_DECIDES && !is_elsewhere;
   check_finding *f = check_add(c, "files.missing", is_needed ? CHECK_FAILS : CHECK_WARNING,
                                "%.200s is named, but does not exist", u->name);
@@ -11,7 +12,7 @@ static void say_missing(check *c, const plim_unread *u) {
   check_fix(f, "create it, or correct the path (relative to where the run starts)");
 }
 
-static void say_unreadable(check *c, const plim_unread *u) {
+static void report_unreadable(check *c, const plim_unread *u) {
   bool is_needed = u->part == PLIM_UNREAD_DECIDES;
   check_finding *f = check_add(c, "files.unreadable", is_needed ? CHECK_FAILS : CHECK_WARNING,
                                "%.120s cannot be read: %.160s", u->name, u->why.message);
@@ -25,6 +26,6 @@ static void say_unreadable(check *c, const plim_unread *u) {
 void check_files(check *c) {
   const plim_project *p = &c->files.project;
   for (size_t i = 0; c->trains && i < p->unread.len; i++)
-    if (p->unread.at[i]->is_missing) say_missing(c, p->unread.at[i]);
-    else say_unreadable(c, p->unread.at[i]);
+    if (p->unread.at[i]->is_missing) report_missing(c, p->unread.at[i]);
+    else report_unreadable(c, p->unread.at[i]);
 }

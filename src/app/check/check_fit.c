@@ -1,4 +1,4 @@
-// Whether the run fits, and a hint at files that could be checked.
+// Checks whether the run fits, and lists configurations in the folder that were not checked.
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 // ---- the estimate -----------------------------------------------------------------------------------
 
-// An allocator setting that PyTorch refuses is a finding of its own.
+// Drops an allocator setting that PyTorch refuses; that is a separate finding.
 static void leave_out_bad_conf(job_args *job) {
   plim_alloc_conf conf;
   if (job->alloc_conf && plim_alloc_conf_parse(job->alloc_conf, &conf, NULL))
@@ -32,7 +32,7 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   if (world) c->job.world = world;
   plim_err err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
-  job_request_clear(&c->request); // of an estimate that could not be made
+  job_request_clear(&c->request); // left by an estimate that failed
   if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
   err = project_job_blame(&c->files, &c->job, err, error);
   if (!err && c->request.job.recipe.loss != PLIM_LOSS_CONTRASTIVE)
@@ -43,7 +43,7 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   return err;
 }
 
-// Nobody says how many GPUs share the model. One takes the most: what fits there fits on several.
+// The number of GPUs is not known. One GPU needs the most memory: what fits on one fits on several.
 static bool fits_alone(check *c) {
   plim_error error = {0};
   bool is_open = !c->world && c->files.run.world.origin == PLIM_ABSENT && check_is_sharded(c);
@@ -76,7 +76,7 @@ static bool add_path(const char *path, char *text, size_t size) {
   return true;
 }
 
-// Paths that fit on a line; the files they name are found again.
+// Lists the paths that fit on a line; files to which they refer are found again.
 static void list_files(const check *c, char *text, size_t size) {
   const plim_project *p = &c->files.project;
   *text = 0;
@@ -93,8 +93,8 @@ static void fix_plan(const check *c, check_finding *f) {
   check_fix(f, "plimsoll plan%s%s%s%s --out plan.json", files, model, gpu, world);
 }
 
-// What only `plan` can be told is told to it.
-static void say_not_known(check *c) {
+// If the hint is an option that only `plan` has, the fix is a plan command.
+static void report_not_known(check *c) {
   static const char *const own[] = {"--model", "--world", "--gpu", "--set"};
   const char *hint = c->no_estimate.hint;
   char files[160] = "";
@@ -107,7 +107,7 @@ static void say_not_known(check *c) {
   check_fix(f, "%s%s%s%s", is_of_plan ? "plimsoll plan" : "", files, is_of_plan ? " " : "", hint);
 }
 
-// What was assumed instead of read is not sure to fail.
+// A failure is certain only if nothing was assumed.
 static bool is_sure(const check *c) {
   static const plim_knob knobs[] = {PLIM_KNOB_SEQUENCE, PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_LORA_RANK,
                                     PLIM_KNOB_CHECKPOINT, PLIM_KNOB_QUANTISATION};
@@ -116,7 +116,7 @@ static bool is_sure(const check *c) {
   return check_number(c, PLIM_KNOB_SEQUENCE) && c->micro_batch;
 }
 
-static void say_too_large(check *c) {
+static void report_too_large(check *c) {
   const plim_estimate *e = &c->estimate;
   char where[128], needs[64];
   estimate_needs(e, needs, sizeof needs);
@@ -129,12 +129,12 @@ static void say_too_large(check *c) {
   fix_plan(c, f);
 }
 
-// The card that is there, if that is the one the estimate is for.
+// Free memory of the card in this machine, if the estimate is for that card.
 static uint64_t free_now(const check *c) {
   return !c->gpu && c->card_count ? c->cards[0].free_bytes : PLIM_UNKNOWN;
 }
 
-// Whether it also fits into what is free now. With less, the allocator gives back what it caches.
+// Whether the run also fits into the memory that is free now. With less memory, the allocator releases its cache.
 static bool fits_now(check *c) {
   plim_target target = c->request.target;
   plim_estimate now;
@@ -149,7 +149,7 @@ static bool fits_now(check *c) {
   return !err && now.fits;
 }
 
-static void say_crowded(check *c) {
+static void report_crowded(check *c) {
   const plim_estimate *e = &c->estimate;
   check_finding *f = check_add(c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING,
                                "fits only on an empty card: needs %s, and %s of %s are free now",
@@ -159,10 +159,10 @@ static void say_crowded(check *c) {
   check_fix(f, "stop them first; nvidia-smi lists them");
 }
 
-// As the plan does: what may take more than there is, is not sure to run.
+// As in the planner: if the upper end of the interval exceeds the budget, the run may fail.
 static bool is_tight(const plim_estimate *e) { return e->interval_bytes[1] > e->budget_bytes; }
 
-static void say_tight(check *c) {
+static void report_tight(check *c) {
   const plim_estimate *e = &c->estimate;
   check_finding *f = check_add(
       c, "fit", CHECK_WARNING, "may not fit: %s of %s on %s, which is within the error margin",
@@ -172,21 +172,21 @@ static void say_tight(check *c) {
   fix_plan(c, f);
 }
 
-static void say_verdict(check *c) {
+static void report_verdict(check *c) {
   const plim_estimate *e = &c->estimate;
   if (!e->has_verdict) {
     check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "needs %s on the card",
                                  units_bytes(e->device_bytes).text);
     check_fix(f, "name the card to check whether it fits: --gpu 24GiB");
-  } else if (!e->fits) say_too_large(c);
-  else if (!fits_now(c)) say_crowded(c);
-  else if (is_tight(e)) say_tight(c);
+  } else if (!e->fits) report_too_large(c);
+  else if (!fits_now(c)) report_crowded(c);
+  else if (is_tight(e)) report_tight(c);
   else
     check_add(c, "fit", CHECK_OK, "fits: %s of %s on %s", units_bytes(e->device_bytes).text,
               units_bytes(e->budget_bytes).text, card_of(c));
 }
 
-static void say_assumed(check *c) {
+static void report_assumed(check *c) {
   const plim_model_source *model = &c->request.source;
   if (*c->request.card_note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->request.card_note);
   if (*model->note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", model->note);
@@ -211,11 +211,11 @@ void check_fit(check *c) {
   if (!c->has_estimate) estimate_alone(c);
   if (!c->has_estimate) {
     if (c->no_estimate.code == PLIM_ERR_NOMEM) c->has_no_memory = true;
-    else say_not_known(c);
+    else report_not_known(c);
     return;
   }
-  say_verdict(c);
-  say_assumed(c);
+  report_verdict(c);
+  report_assumed(c);
 }
 
 // ---- the folder -------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ static bool is_candidate(const char *name) {
   return *name != '.' && plim_format_of(name, "", 0, &format);
 }
 
-// Of an ecosystem, by its keys.
+// Whether the file's keys are those of a known ecosystem.
 static bool is_recognised(check *c, const char *name) {
   plim_format format;
   plim_settings s = {0};

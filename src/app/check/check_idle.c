@@ -1,4 +1,4 @@
-// Checks of settings that are believed on and do nothing, because another that turns them on is not there.
+// Checks for settings without effect because the setting that turns them on is missing.
 #include <string.h>
 
 #include "check.h"
@@ -15,8 +15,8 @@ static bool is_set(const check *c, const char *key, check_place *at) {
 
 // ---- adapters ---------------------------------------------------------------------------------------
 
-// Axolotl's `adapter`, which without a value says that there is to be none; TRL's ModelConfig, unless a
-// script of one's own reads the same name.
+// Axolotl's `adapter`, which means no adapter if it has no value; TRL's ModelConfig, unless the user's script reads a key
+// of the same name.
 static const char *missing_adapter(const check *c) {
   check_place at;
   plim_dialect d = c->files.project.dialect;
@@ -73,7 +73,7 @@ static void check_checkpointing(check *c) {
   check_place at, on;
   plim_dialect d = c->files.project.dialect;
   bool is_plain =
-      d == PLIM_DIALECT_HF || d == PLIM_DIALECT_SENTENCE; // others turn it on themselves
+      d == PLIM_DIALECT_HF || d == PLIM_DIALECT_SENTENCE; // other ecosystems turn it on by default
   bool has_kwargs = check_find(c, "gradient_checkpointing_kwargs", &at) ||
                     check_find(c, "gradient_checkpointing_kwargs.use_reentrant", &at);
   if (!is_plain || !has_kwargs || check_find(c, "gradient_checkpointing", &on)) return;

@@ -1,11 +1,11 @@
-// An engine that a launcher has to start, and a command that has none.
+// Checks for DeepSpeed runs that are started without a launcher.
 #include <stdio.h>
 #include <string.h>
 
 #include "check.h"
 #include "plan_edits.h"
 
-// Who sets what a launcher sets needs none: in code, or in the shell.
+// No launcher is needed if the code or the shell sets the launcher's variables.
 static bool sets_ranks(const check *c) {
   check_place at;
   return check_code(c, "MASTER_ADDR", NULL) || check_code(c, "init_process_group(", NULL) ||
@@ -24,12 +24,13 @@ static void fix_launcher(const check *c, check_finding *f, const char *file) {
   char script[200];
   long long gpus = check_local_world(c);
   plan_script(&c->files.project, &(plan_edits){0}, script, sizeof script);
-  bool is_module = strncmp(script, "-m ", 3) == 0; // deepspeed's own flag for it is another
+  bool is_module =
+      strncmp(script, "-m ", 3) == 0; // the deepspeed launcher has a different flag for modules
   check_fix(f, "in %.80s: %s %lld %s", file,
             is_module ? "torchrun --nproc_per_node" : "deepspeed --num_gpus", gpus, script);
 }
 
-// deepspeed.init_distributed reads RANK, WORLD_SIZE and MASTER_ADDR; without them it asks MPI, which is rarely there.
+// deepspeed.init_distributed reads RANK, WORLD_SIZE and MASTER_ADDR; without them it tries MPI, which is rarely installed.
 void check_launcher(check *c) {
   const char *file = plan_command_file(&c->files.project);
   if (!c->trains || !file || !needs_launcher(c) || !project_job_is_plain(&c->files)) return;

@@ -1,4 +1,4 @@
-// Checks of what is whole on every process although it need not be: weights under ZeRO-3, logits of an
+// Checks for memory that every process uses without need: complete weights under ZeRO-3, all logits of an
 // evaluation.
 #include <string.h>
 
@@ -38,7 +38,7 @@ static size_t indent_of(const char *text, size_t byte) {
   return indent;
 }
 
-// One after the other in one function, or outside of all.
+// Whether both are in the same function, or both outside any, in this order.
 static bool are_in_order(const char *text, size_t size, size_t first, size_t second) {
   size_t define = plim_python_find(text, size, "def", first);
   while (define < second && indent_of(text, define))
@@ -46,7 +46,7 @@ static bool are_in_order(const char *text, size_t size, size_t first, size_t sec
   return define > second && indent_of(text, first) == indent_of(text, second);
 }
 
-// transformers prepares zero.Init when TrainingArguments are made (its DeepSpeed guide).
+// transformers prepares zero.Init when TrainingArguments are created (its DeepSpeed guide).
 static void check_order(check *c) {
   static const char *const loads[] = {"AutoModelForCausalLM.from_pretrained(",
                                       "AutoModelForSeq2SeqLM.from_pretrained(",
@@ -95,7 +95,7 @@ static bool lets_logits_go(const check *c) {
   return false;
 }
 
-// Trainer gathers logits on the card, unless nothing is computed of them (transformers#12878).
+// Trainer gathers logits on the card if metrics are computed from them (transformers#12878).
 static void check_evaluation(check *c) {
   size_t byte;
   const plim_project_file *file = check_code(c, "compute_metrics=", &byte);

@@ -1,4 +1,4 @@
-// Checks of the machine: cards and who is on them, memory, shared memory.
+// Checks of the machine: cards and the processes on them, memory, shared memory.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,10 @@
 
 // ---- cards ------------------------------------------------------------------------------------------
 
-// More than this share of a card in other hands is what a run misses (one in twenty).
+// Other processes matter if they use more than one twentieth of a card.
 static bool is_much(uint64_t bytes, uint64_t total) { return bytes > total / 20; }
 
-// What processes hold; older drivers count their own part with it.
+// Memory used by processes; older drivers include their own reserve.
 static uint64_t in_use(const plim_card *card) {
   return card->used_bytes == PLIM_UNKNOWN ? 0 : card->used_bytes;
 }
@@ -33,7 +33,7 @@ static size_t list_processes(const check *c, size_t card, char *text, size_t siz
   return count;
 }
 
-// A card with nobody on it, to go to.
+// A card without other processes, to suggest instead.
 static size_t free_card(const check *c) {
   for (size_t i = 0; i < c->card_count + c->hidden_cards; i++)
     if (!is_much(in_use(&c->cards[i]), c->cards[i].total_bytes)) return i;
@@ -76,7 +76,7 @@ void check_cards(check *c) {
   }
 }
 
-// Fewer cards accumulate longer, so that the effective batch is after it what it was before.
+// With fewer cards, more accumulation keeps the effective batch the same.
 static void fix_count(const check *c, check_finding *f, int64_t local) {
   int64_t micro = check_number(c, PLIM_KNOB_MICRO_BATCH), cards = (int64_t)c->card_count;
   int64_t now = check_number(c, PLIM_KNOB_ACCUMULATE), then = check_product(now, local, 1);
@@ -183,7 +183,7 @@ void check_offload(check *c) {
   fix_memory(c, f, need);
 }
 
-// DeepSpeed pins what it offloads unless told not to.
+// DeepSpeed pins offloaded memory by default.
 void check_locked(check *c) {
   check_place pin;
   uint64_t locked = c->machine.locked_bytes;
@@ -209,7 +209,7 @@ enum {
   TOKEN_BYTES = 24, // input_ids, attention_mask and labels, int64 each
 };
 
-// Of token batches, made ahead by all workers of the machine; 0: not known.
+// Bytes of the batches prefetched by all workers of the machine; 0: not known.
 static uint64_t batches_bytes(const check *c, int64_t workers) {
   int64_t batches = check_product(workers * PREFETCHED, check_local_world(c), c->micro_batch);
   int64_t tokens = check_product(batches, check_number(c, PLIM_KNOB_SEQUENCE), TOKEN_BYTES);

@@ -1,9 +1,9 @@
-// Types of numbers that the card has no units for.
+// Checks for dtypes that the card does not support in hardware.
 #include <string.h>
 
 #include "check.h"
 
-// Where bf16 is asked for: as what products are computed in, or else as what parameters are kept in.
+// The knob that requests bf16: the compute precision, or else the dtype of the parameters.
 static const plim_project_knob *bf16_of(const check *c) {
   static const plim_knob knobs[] = {PLIM_KNOB_PRECISION, PLIM_KNOB_DTYPE};
   for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
@@ -18,8 +18,8 @@ static void show_place(const check *c, const plim_project_knob *k, check_finding
   check_at(f, &place);
 }
 
-// torch.cuda.is_bf16_supported() says yes on every card, emulation included (pytorch/pytorch#148322), so
-// that Trainer starts.
+// torch.cuda.is_bf16_supported() is true on every card, because it includes emulation (pytorch/pytorch#148322), so
+// Trainer starts.
 void check_precision(check *c) {
   const plim_gpu *gpu = c->trains ? check_gpu(c) : NULL;
   const plim_project_knob *bf16 = gpu && !(gpu->bf16_tflops > 0) ? bf16_of(c) : NULL;

@@ -1,4 +1,4 @@
-// Checks of texts that are read here, and that their own readers refuse or read otherwise.
+// Checks for syntax that plimsoll accepts but the run's own parser refuses or reads differently.
 #include "check.h"
 #include "lenient_reads.h"
 
@@ -6,13 +6,13 @@
 typedef struct {
   const char *name;
   struct {
-    check_severity severity; // CHECK_OK: it takes this
+    check_severity severity; // CHECK_OK: it accepts this
     const char *why;
   } does[PLIM_LOOSE_KINDS];
 } reader;
 
 #define LAST_WINS "uses the last one and silently drops the others"
-#define NO_TABS "ends with ScannerError: found character '\\t' that cannot start any token"
+#define NO_TABS "fails with ScannerError: found character '\\t' that cannot start any token"
 #define ONE_DOCUMENT                                                                               \
   "accepts one document only: ComposerError, expected a single document in the stream"
 
@@ -64,7 +64,7 @@ static const reader omegaconf = {
         [PLIM_LOOSE_TAB] = {CHECK_FAILS, NO_TABS},
     }};
 
-// A script of one's own may call safe_load_all.
+// The user's script may call safe_load_all.
 static const reader some_yaml = {
     "yaml.safe_load",
     {
@@ -73,7 +73,7 @@ static const reader some_yaml = {
         [PLIM_LOOSE_TAB] = {CHECK_WARNING, NO_TABS},
     }};
 
-// LLaMA-Factory reads by OmegaConf since July 2025 (its #8505), by PyYAML before.
+// LLaMA-Factory uses OmegaConf since July 2025 (its #8505), PyYAML before.
 static const reader factory = {
     "LLaMA-Factory",
     {
@@ -124,12 +124,13 @@ static const struct {
     [PLIM_LOOSE_COMMENT] = {"text.comment", "a comment in JSON", "remove the comment"},
     [PLIM_LOOSE_TWICE] = {"text.twice", "a key occurs twice", "keep one of them"},
     [PLIM_LOOSE_DOCUMENTS] = {"text.documents", "several documents in one file",
-                              "put each into a file of its own"},
-    [PLIM_LOOSE_TAB] = {"text.tab", "a tab where YAML wants blanks", "put blanks in its place"},
+                              "put each into its own file"},
+    [PLIM_LOOSE_TAB] = {"text.tab", "a tab in the indentation, where YAML requires spaces",
+                        "replace it with spaces"},
 };
 
-static void say(check *c, const plim_project_file *file, const reader *r, int kind,
-                const plim_lenient_read *loose) {
+static void report(check *c, const plim_project_file *file, const reader *r, int kind,
+                   const plim_lenient_read *loose) {
   if (r->does[kind].severity == CHECK_OK) return;
   bool has_key = *loose->key;
   check_finding *f = check_add(c, kinds[kind].id, r->does[kind].severity, "%s%s%.90s",
@@ -147,7 +148,7 @@ static void check_file(check *c, const plim_project_file *f) {
   if (err) return;
   const reader *r = f->settings.format == PLIM_FORMAT_JSON ? json_reader(c, f) : yaml_reader(f);
   for (int i = 0; i < PLIM_LOOSE_KINDS; i++)
-    if (loose[i].is_there) say(c, f, r, i, &loose[i]);
+    if (loose[i].is_there) report(c, f, r, i, &loose[i]);
 }
 
 void check_readers(check *c) {

@@ -1,4 +1,4 @@
-// What the files say, for the checks.
+// Looks up settings of the files for the checks.
 #include <string.h>
 #include <strings.h>
 
@@ -36,7 +36,7 @@ static plim_value value_of(const plim_settings *s, const plim_setting *setting) 
   return setting->value;
 }
 
-// The last of a file that fits and, if wanted, is on.
+// The last setting of a file that matches and, if required, is on.
 static bool find_in(const plim_project_file *f, const char *key, bool must_be_on,
                     check_place *out) {
   char name[PLIM_KEY_BYTES];
@@ -118,7 +118,7 @@ int64_t check_local_world(const check *c) {
   return world > nodes ? world / nodes : 1;
 }
 
-// A count of visible cards is no count of processes.
+// The number of visible cards is not the number of processes.
 static bool is_of_processes(const plim_project_knob *world) {
   return world->place_count && !strcasestr(world->places[0].setting->key, "visible_devices");
 }

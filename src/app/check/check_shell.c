@@ -1,4 +1,4 @@
-// Checks of commands over several lines that end earlier than they look: the options behind are lost.
+// Checks for multi-line commands that end too early, so that the options after that line are lost.
 #include <string.h>
 
 #include "check.h"
@@ -29,8 +29,8 @@ static bool ends_in_backslash(const line *l, size_t at) {
   return at && l->begin[at - 1] == '\\' && !(at > 1 && l->begin[at - 2] == '\\');
 }
 
-static void say(check *c, const plim_project_file *file, const line *l, size_t column,
-                const char *what, const char *why, const char *fix) {
+static void report(check *c, const plim_project_file *file, const line *l, size_t column,
+                   const char *what, const char *why, const char *fix) {
   check_finding *f = check_add(c, "shell.cut", CHECK_FAILS, "%s", what);
   size_t byte = (size_t)(l->begin - file->text) + column;
   check_at_byte(f, file, byte);
@@ -45,12 +45,12 @@ static void check_line(check *c, const plim_project_file *f, const line *before,
                        const line *next) {
   if (begins_with(before, '#')) return;
   if (ends_in_backslash(before, before->size) && begins_with(l, '#') && begins_with(next, '-'))
-    say(c, f, l, l->indent, "a comment inside a command", "a comment ends the command",
-        "move the comment above the command");
+    report(c, f, l, l->indent, "a comment inside a command", "a comment ends the command",
+           "move the comment above the command");
   else if (before->content < before->size && ends_in_backslash(before, before->content) &&
            begins_with(l, '-'))
-    say(c, f, before, before->content - 1, "a blank after a backslash",
-        "a backslash continues the line only if it is the last character", "remove the blank");
+    report(c, f, before, before->content - 1, "a space after a backslash",
+           "a backslash continues the line only if it is the last character", "remove the space");
 }
 
 static line next_line(const plim_project_file *f, const line *l) {

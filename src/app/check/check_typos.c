@@ -1,4 +1,4 @@
-// Keys that nobody reads and that are nearly one that counts.
+// Checks for unknown keys that look like misspelled known keys.
 #include "check.h"
 
 void check_typos(check *c) {

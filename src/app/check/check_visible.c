@@ -1,4 +1,4 @@
-// Which cards a run sees: CUDA_VISIBLE_DEVICES, of the environment or of the files.
+// Checks which cards a run sees: CUDA_VISIBLE_DEVICES in the environment or in the files.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,11 +6,11 @@
 #include "check.h"
 
 typedef struct {
-  size_t at[PLIM_MAX_CARDS]; // as they are numbered there
+  size_t at[PLIM_MAX_CARDS]; // the indices in the list
   size_t count;
 } card_list;
 
-// Digits and commas; false: it names cards in another way (UUIDs, MIG), or none.
+// Reads a list of indices; false: it is empty or names cards in another way (UUIDs, MIG).
 static bool read_list(const char *text, card_list *out) {
   *out = (card_list){.count = 0};
   for (;; text++) {
@@ -23,7 +23,7 @@ static bool read_list(const char *text, card_list *out) {
   }
 }
 
-// CUDA counts from the fastest card on, the driver by the bus: the same where all are alike.
+// CUDA numbers cards from the fastest, the driver by bus; the order is the same if all cards are alike.
 static bool counts_as_the_driver(const check *c) {
   const char *order = c->environment("CUDA_DEVICE_ORDER");
   if (order && strcmp(order, "PCI_BUS_ID") == 0) return true;
@@ -32,7 +32,7 @@ static bool counts_as_the_driver(const check *c) {
   return true;
 }
 
-// What a file says is set behind what the environment has.
+// A value in a file overrides the environment.
 static bool find_list(const check *c, check_place *place, char *text, size_t size) {
   const char *set = c->environment("CUDA_VISIBLE_DEVICES");
   *place = (check_place){0};
@@ -45,14 +45,14 @@ static bool find_list(const check *c, check_place *place, char *text, size_t siz
   return true;
 }
 
-// CUDA takes those before the first that is not there.
+// CUDA uses only the cards before the first one that does not exist.
 static size_t count_present(const check *c, const card_list *list) {
   size_t count = 0;
   while (count < list->count && list->at[count] < c->card_count) count++;
   return count;
 }
 
-static void say_missing(check *c, const check_place *place, const char *text, size_t present) {
+static void report_missing(check *c, const check_place *place, const char *text, size_t present) {
   char all[4 * PLIM_MAX_CARDS] = "";
   for (size_t i = 0, used = 0; i < c->card_count; i++)
     used += (size_t)snprintf(all + used, sizeof all - used, "%s%zu", i ? "," : "", i);
@@ -80,7 +80,7 @@ static size_t place_of(const check *c, size_t from, size_t index) {
   return SIZE_MAX;
 }
 
-// Those that the run sees come first, in its order; the others are hidden behind them.
+// Puts the cards that the run sees first, in its order; the others follow as hidden.
 static void leave(check *c, const card_list *list, size_t present) {
   size_t seen = 0;
   for (size_t i = 0; i < present; i++) {
@@ -91,7 +91,7 @@ static void leave(check *c, const card_list *list, size_t present) {
   c->card_count = seen;
 }
 
-// Processes of one machine, also where the files do not agree on it.
+// The number of processes on one machine, also if the files disagree about it.
 static int64_t started(const check *c) {
   static const char *const keys[] = {"nproc_per_node", "num_gpus", "num_processes"};
   int64_t most = check_local_world(c);
@@ -103,7 +103,7 @@ static int64_t started(const check *c) {
   return most;
 }
 
-// Where the cards are not here to be counted, the files are.
+// Without cards in this machine, compares the list with the number of GPUs in the files.
 static void check_named(check *c) {
   check_place at;
   int64_t named = project_job_visible(&c->files), local = started(c);
@@ -125,6 +125,6 @@ void check_visible(check *c) {
   check_named(c);
   if (!c->card_count || !find_list(c, &place, text, sizeof text) || !read_list(text, &list)) return;
   size_t present = count_present(c, &list);
-  if (present < list.count) say_missing(c, &place, text, present);
+  if (present < list.count) report_missing(c, &place, text, present);
   if (present && counts_as_the_driver(c)) leave(c, &list, present);
 }

@@ -1,4 +1,4 @@
-// Checks of YAML values that PyYAML reads as another type than meant.
+// Checks for YAML values that PyYAML reads as a type that was not intended.
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "key_names.h"
 #include "python_code.h"
 
-// A value as it is written, without the quotes of another.
+// A value as written in the file.
 typedef struct {
   const plim_project_file *file;
   const plim_setting *setting;
@@ -33,7 +33,7 @@ static void add(check *c, const written *w, const char *reads_as, const char *wh
 
 // ---- numbers that are text --------------------------------------------------------------------------
 
-// 1e-5, 2E4, 1.5e3: a number everywhere but in YAML 1.1, which wants a point and a sign.
+// 1e-5, 2E4, 1.5e3: a number everywhere except in YAML 1.1, which requires a point and a sign.
 static bool is_exponential(const char *text) {
   text += *text == '-' || *text == '+';
   size_t digits = strspn(text, "0123456789");
@@ -44,7 +44,7 @@ static bool is_exponential(const char *text) {
   return *at && !at[strspn(at, "0123456789")];
 }
 
-// As PyYAML wants it: 1.0e-5, 2.0e+4.
+// The spelling that PyYAML reads as a number: 1.0e-5, 2.0e+4.
 static void proper(const char *text, char *out, size_t size) {
   size_t digits = strcspn(text, "eE");
   const char *exponent = text + digits + 1;
@@ -103,7 +103,7 @@ static bool check_exponent(check *c, const written *w) {
   return true;
 }
 
-// LLaMA-Factory reads numbers by OmegaConf since July 2025 (its #8505).
+// LLaMA-Factory reads numbers with OmegaConf since July 2025 (its #8505).
 static bool check_exponent_of_factory(check *c, const written *w) {
   written older = *w;
   older.severity = CHECK_NOTE;
@@ -118,7 +118,7 @@ static bool is_grouped(const char *text) {
   return digits && digits <= 3 && !*text;
 }
 
-// 08 is no octal number, and no other either.
+// 08 is neither an octal nor a decimal number in YAML 1.1.
 static bool is_padded(const char *text) {
   return text[0] == '0' && text[1] && !text[strspn(text, "0123456789")];
 }
@@ -187,7 +187,7 @@ static bool check_date(check *c, const written *w) {
   return true;
 }
 
-// 1.10 is 1.1, and 2.0 no text: both are other versions than meant, or none.
+// 1.10 is read as 1.1, and 2.0 as a number, so neither is the intended version.
 static bool check_version(check *c, const written *w) {
   char reads[48];
   bool is_real = w->setting->value.kind == PLIM_VALUE_REAL;
@@ -214,7 +214,7 @@ static bool check_name(check *c, const written *w) {
 
 // ---- words ------------------------------------------------------------------------------------------
 
-// Keys whose value is a word, of which "no" is one. accelerate puts mixed_precision right itself.
+// Keys with a word as value, which may be "no". accelerate corrects mixed_precision itself.
 static bool is_word_key(const written *w) {
   static const char *const keys[] = {"distributed_type", "downcast_bf16", "dynamo_backend",
                                      "save_strategy",    "eval_strategy", "evaluation_strategy",
@@ -243,7 +243,7 @@ static bool check_none(check *c, const written *w) {
   return true;
 }
 
-// Keys whose value is on or off; others may mean the text.
+// Keys that are on or off; for others the text may be intended.
 static bool is_flag_key(const char *last) {
   static const char *const keys[] = {
       "gradient_checkpointing", "bf16",         "fp16",    "tf32",
@@ -278,7 +278,7 @@ static bool check_letter(check *c, const written *w) {
   return true;
 }
 
-// Numbers of TrainingArguments that are computed with as they are.
+// Numbers of TrainingArguments that are used without conversion.
 static bool is_number_key(const char *last) {
   static const char *const keys[] = {
       "learning_rate",    "weight_decay", "max_grad_norm", "per_device_train_batch_size",

@@ -1,5 +1,5 @@
-// What every prediction assumes, stated with the result: library versions, GPUs, lengths, masks. Their codes begin with
-// "assumes.", by which the text joins them into one line.
+// Notes the assumptions of every prediction: library versions, GPUs, lengths, masks. Their codes begin with "assumes.";
+// the text output joins them into one line.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// The card a job is for: by name, by its size, or the one in this machine.
+// Finds the card for a job: by name, by size, or the one in this machine.
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ __attribute__((format(printf, 2, 3))) static void note_card(job_request *r, cons
   plim_note_add(&r->notes, "assumed.card", NULL, "%s", r->card_note);
 }
 
-// "24GB" is meant in many places as what a card sold as 24 GB has, and is less.
+// "24GB" often means a card sold as 24 GB, which has 24 GiB.
 static void note_size(const char *text, uint64_t bytes, job_request *r) {
   char unit = text[strlen(text) - 1];
   bool is_decimal = (unit == 'B' || unit == 'b') && !strpbrk(text, "iI");
@@ -131,7 +131,7 @@ plim_err job_understand_target(const job_args *args, job_request *r, const char 
   return understand_conf(args, r, source, error);
 }
 
-// A card of which only the size is known is no SXM card unless that is said.
+// A card known only by its size is not assumed to be an SXM card.
 plim_err job_understand_link(const job_args *args, job_request *r, plim_error *error) {
   if (args->link == PLIM_LINK_OF_CARD && r->is_known_by_size) r->job.sharding.link = PLIM_LINK_PCIE;
   if (args->link != PLIM_LINK_NVLINK || !r->target.gpu || plim_gpu_nvlink_gbs(r->target.gpu) > 0)

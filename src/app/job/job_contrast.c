@@ -11,14 +11,13 @@ enum { MOST_COLUMNS = 1 << 12, MOST_CACHED = 1 << 20 };
 
 // ---- into a recipe ----------------------------------------------------------------------------------
 
-// Encoders are loaded without the head for masked tokens, decoders without that for the next one: a tied
-// one adds nothing.
+// Embedding models are loaded without a head (masked-token or next-token); a tied head needs no memory.
 static void leave_out_head(plim_config *c) {
   if (c->head == PLIM_HEAD_MASKED) c->head = PLIM_HEAD_NONE;
   if (c->head == PLIM_HEAD_CAUSAL) c->ties_embeddings = true;
 }
 
-// Without a program for it: one forward pass over all texts, which whoever asks makes of the batch.
+// The loss is not modelled for this architecture: predicts one forward pass over all texts of the batch.
 static void take_as_one_pass(const job_args *args, job_request *r) {
   r->job.recipe.loss = PLIM_LOSS_FULL;
   plim_note_add(
@@ -36,7 +35,7 @@ static plim_err check_columns(uint64_t columns, uint64_t fewest, plim_error *err
   return err;
 }
 
-// The fewest at a time that are not too many mini batches.
+// The smallest mini batch that does not make too many mini batches.
 static uint64_t least_cached(const plim_recipe *c) {
   uint64_t chunks = PLIM_MOST_MINI_BATCHES / (uint64_t)c->columns;
   return ((uint64_t)c->batch + chunks - 1) / chunks;
@@ -89,7 +88,7 @@ static bool is_contrastive(const project_job *p, int64_t texts) {
   return texts > 1 || (is_explicit && strcmp(kind->text, "contrastive") == 0);
 }
 
-// CachedMultipleNegativesRankingLoss(model), without a word on how many at a time.
+// CachedMultipleNegativesRankingLoss(model) without mini_batch_size.
 static bool has_cached_loss(const plim_project *p) {
   static const char *const calls[] = {"CachedMultipleNegativesRankingLoss(",
                                       "CachedMultipleNegativesSymmetricRankingLoss("};
@@ -107,7 +106,7 @@ static uint64_t cached_batch(const project_job *p) {
   return has_cached_loss(&p->project) ? PLIM_CACHED_BATCH : 0;
 }
 
-// The loss says how many texts a sample has, or the data do; else they are two, which is said.
+// The number of texts per sample, from the loss or the data; otherwise two, with a note.
 static uint64_t columns_of(project_job *p, const job_texts *found) {
   if (found->columns) return found->columns;
   if (found->data_columns) {

@@ -1,27 +1,27 @@
-// What a contrastive loss adds to a job: columns of texts, pooling, a cache.
+// Contrastive losses in a job: columns of texts, pooling, cached losses.
 #ifndef PLIM_APP_JOB_CONTRAST_H
 #define PLIM_APP_JOB_CONTRAST_H
 
 #include "project_job.h"
 
-enum { JOB_COLUMNS = 2 }; // an anchor and a positive, where nobody says more
+enum { JOB_COLUMNS = 2 }; // default: an anchor and a positive
 
-// Into the recipe, where the loss is contrastive. What has no program is refused if it was typed, and taken
-// for something else if files say it.
+// Fills in the recipe if the loss is contrastive. An option that is not supported is an error if it was typed; if
+// it comes from files, it is replaced by something similar and noted.
 plim_err job_understand_contrast(const job_args *args, const job_args *typed, job_request *r,
                                  plim_error *error);
 
-// What the files say about it.
+// Reads the settings of the loss from the files.
 void project_job_contrast(project_job *p, job_args *args);
 
-// Losses that scripts of sentence-transformers make, and texts of a sample (project_job_texts.c).
+// The losses in sentence-transformers scripts, and the number of texts per sample (project_job_texts.c).
 typedef struct {
-  int pairwise, others;           // losses of one sample, and of the samples of a batch
-  uint64_t columns, data_columns; // by the loss and by the data; 0: neither says it
+  int pairwise, others;           // number of losses within a sample, and of those across a batch
+  uint64_t columns, data_columns; // according to the loss and to the data; 0: not known
 } job_texts;
 job_texts project_job_texts(const plim_project *p);
 
-// "contrastive loss of 2 columns, 32 at a time", or what another is called.
+// "contrastive loss of 2 columns, 32 at a time", or the name of another loss.
 void job_describe_loss(const job_request *r, char *text, size_t size);
 
 #endif

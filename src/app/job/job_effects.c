@@ -17,7 +17,7 @@ static bool has_adapters(const job_args *a, const job_request *r) {
   return r->job.lora.rank;
 }
 
-// peft's autocast_adapter_dtype=False leaves adapters in the type the base computes in.
+// With peft's autocast_adapter_dtype=False, adapters have the dtype in which the base model computes.
 static bool computes_in_bf16(const job_args *a, const job_request *r) {
   (void)a;
   return r->job.dtype == PLIM_BF16 && r->job.weights != PLIM_WEIGHTS_INT8;
@@ -107,7 +107,7 @@ static bool is_ddp(const job_args *a, const job_request *r) {
 
 // ---- the table ----------------------------------------------------------------------------------------------
 
-// Every option of JOB_OPTIONS is here; without a condition it always has an effect, or is what the run
+// Every option of JOB_OPTIONS has a row. Without a condition it always has an effect, or states what the run
 // does anyway.
 static const struct {
   const char *option;

@@ -1,4 +1,4 @@
-// Adapters: their rank, and the layers they go to.
+// Adapters: their rank, and the layers that get them.
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static plim_err understand_targets(const char *list, uint64_t *bits, plim_error 
   return PLIM_OK;
 }
 
-// Where peft puts adapters that are told no target_modules; other families it refuses.
+// The layers that peft chooses without target_modules; it refuses other architectures.
 const char *job_lora_targets(const job_args *args, const job_request *r) {
   const char *own = r->job.model.family->lora_targets;
   if (!args->lora_targets) return "all-linear";

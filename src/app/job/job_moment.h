@@ -1,4 +1,4 @@
-// Moments of a training run in words.
+// Describes a moment of a training run in words.
 #ifndef PLIM_APP_JOB_MOMENT_H
 #define PLIM_APP_JOB_MOMENT_H
 

@@ -38,7 +38,7 @@ static const char *dtype_name(plim_dtype dtype) {
 
 // ---- the model --------------------------------------------------------------------------------------
 
-// What was said; or what the file says; or, of a model of the catalogue, what its checkpoint is loaded in.
+// The dtype that was given; else that of the file; else, for a model of the catalogue, that of its checkpoint.
 // Random weights have no checkpoint.
 static plim_dtype chosen_dtype(const job_args *args, const job_request *r) {
   plim_dtype asked = dtypes[args->dtype];
@@ -59,8 +59,8 @@ static void understand_dtype(const job_args *args, job_request *r) {
         "assuming bf16; checkpoints of this architecture are often float32 (--dtype fp32)");
 }
 
-// T5 1.1 and Flan-T5 ("tie_word_embeddings": false) have a head of their own in their checkpoints, which
-// stays; built from a configuration, transformers 5 ties it (modeling_utils.py, tie_weights).
+// T5 1.1 and Flan-T5 ("tie_word_embeddings": false) have a separate head in their checkpoints, which is kept.
+// If they are built from a configuration, transformers 5 ties the head (modeling_utils.py, tie_weights).
 static void understand_head(const job_args *args, job_request *r) {
   plim_config *c = &r->job.model;
   if (c->family->is_encoder_decoder)
@@ -97,7 +97,7 @@ static plim_err check_count(const char *option, uint64_t value, uint64_t most, p
                    (unsigned long long)value, (unsigned long long)most);
 }
 
-// Models with a table of positions cannot go beyond it.
+// Models with a position table cannot exceed its length.
 static plim_err understand_length(const job_args *args, job_request *r, plim_error *error) {
   const plim_config *c = &r->job.model;
   int64_t positions = c->positions - c->family->position_offset;
@@ -138,7 +138,7 @@ static plim_err understand_optimizer(const job_args *args, job_request *r, plim_
   return err;
 }
 
-// Places in job_loops.
+// Indices in job_loops.
 enum { LOOP_TRAINER = 1, LOOP_BARE };
 enum { PREPARE_PEFT = 1 }; // in job_prepares
 
@@ -158,15 +158,15 @@ static plim_zero_sizes zero_sizes_of(const job_args *args, int64_t hidden) {
   return s;
 }
 
-// Trainer and accelerate run from_pretrained under zero.Init where stage 3 is asked for.
+// Trainer and accelerate run from_pretrained under zero.Init with stage 3.
 static plim_load load_of(const job_args *args, bool by_accelerate) {
   plim_load origin = loads[args->load];
   bool is_in_parts = origin == PLIM_LOAD_PRETRAINED && by_accelerate && !args->loads_whole;
   return is_in_parts ? PLIM_LOAD_SHARDED : origin;
 }
 
-// FSDP2 computes in another type by its own policy, not by autocast. Its CPUOffloadPolicy takes the
-// parameters and the optimizer along.
+// FSDP2 sets the compute dtype with its own policy, not with autocast. Its CPUOffloadPolicy offloads parameters
+// and optimizer together.
 static void understand_sharding(const job_args *args, job_request *r) {
   bool is_fsdp = args->strategy == PLIM_SHARD_FSDP2;
   bool offloads = args->offload == JOB_OFFLOAD_PARAMETERS;
@@ -238,7 +238,7 @@ static uint64_t chunk_of(const job_args *args) {
   return args->loss_chunk == PLIM_UNKNOWN ? DEFAULT_CHUNK : args->loss_chunk;
 }
 
-// A plain loop on several GPUs is the one that was measured: it keeps only the loss.
+// The manual loop on several GPUs is the one that was measured, which keeps only the loss.
 static bool is_bare(const job_args *args) {
   return args->loop == LOOP_BARE || (args->strategy && args->loop != LOOP_TRAINER);
 }

@@ -7,55 +7,56 @@
 #include "notes.h"
 #include "options.h"
 
-// What was typed. A command embeds this in its args struct as `job`. Targets: NULL for all-linear; a
-// chunk of the loss: PLIM_UNKNOWN for the default.
+// The options as typed. A command embeds this in its args struct as `job`. lora_targets: NULL for all-linear;
+// loss_chunk: PLIM_UNKNOWN for the default.
 typedef struct {
   const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
   uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes, loss_chunk;
   uint64_t columns, cached_batch; // 0: two columns, no cached loss
-  bool is_pairwise;               // the loss compares texts of one sample alone
+  bool is_pairwise;               // the loss compares only texts of the same sample
   double lora_alpha, lora_dropout, network;
   uint64_t world, nodes;
   // Indices into the choices.
   int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
       offload, link, pooling, prepare;
   bool checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
-  bool through_accelerate;    // it is accelerate that shards; Trainer's model it always is
-  bool wraps_layers;          // checkpoints are FSDP's, around layers
-  plim_zero_sizes zero_sizes; // DeepSpeed's, of files; JOB_AUTO_SIZE: by the model
+  bool through_accelerate;    // accelerate shards the model (with Trainer it always does)
+  bool wraps_layers;          // activation checkpointing is FSDP's, around each layer
+  plim_zero_sizes zero_sizes; // DeepSpeed's, from files; JOB_AUTO_SIZE: computed from the model
   bool overlaps;              // overlap_comm
-  bool leaves_kbit;           // nothing prepares quantised weights, unless --prepare says so
-  bool loads_whole;           // accelerate's zero3_init_flag is off
-  bool is_fsdp_1;             // the strategy is the first FSDP, for which the second stands
-  const cli_call *typed;      // the command line, whose args have these at `typed_at`; NULL: none
+  bool leaves_kbit; // the files do not call prepare_model_for_kbit_training; --prepare overrides it
+  bool loads_whole; // accelerate's zero3_init_flag is off
+  bool is_fsdp_1;   // the strategy is FSDP 1, which is predicted as FSDP2
+  const cli_call
+      *typed; // the command line; its args struct has this one at offset `typed_at`; NULL: none
   size_t typed_at;
 } job_args;
 
-// Whether the option was typed that fills this field of `args`.
+// Whether the option for this field of `args` was typed.
 bool job_is_typed(const job_args *args, const void *field);
 
 #define JOB_AUTO_SIZE INT64_MIN
 
-// In job_loads: in parts, which Trainer and accelerate see to by themselves.
+// Index in job_loads: loading in parts, which Trainer and accelerate do on their own.
 enum { JOB_LOAD_SHARDED = 3 };
 
-// Adapters where peft puts them by itself.
+// Adapters on the layers that peft chooses by default.
 #define JOB_PEFT_TARGETS "default"
 
-// Of counts that the user's files may say: not typed.
+// For counts that the user's files may set: not typed.
 #define JOB_UNSET PLIM_UNKNOWN
 #define JOB_DEFAULTS JOB_DEFAULTS_WITH(1)
-// Batch, accumulation and GPUs are `count` where they are not typed.
+// Batch, accumulation and GPUs are `count` if they are not typed.
 #define JOB_DEFAULTS_WITH(count)                                                                   \
   {                                                                                                \
     .batch = count, .world = count, .nodes = 1, .accumulate = count, .steps = 3,                   \
     .optimizer = "adamw", .loss_chunk = PLIM_UNKNOWN, .limit_bytes = PLIM_UNKNOWN                  \
   }
 
-// Of the options that are a choice; core's own tables of names serve the others.
+// The choices of options; the other options use core's tables of names.
 extern const char *const job_dtypes[], *const job_amps[], *const job_lora_dtypes[];
 extern const char *const job_loops[], *const job_loads[], *const job_offloads[];
-// Places in job_offloads.
+// Indices in job_offloads.
 enum {
   JOB_OFFLOAD_NONE,
   JOB_OFFLOAD_ACTIVATIONS,
@@ -147,34 +148,34 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
    "memory PyTorch may use, as set by set_per_process_memory_fraction", NULL}
 // clang-format on
 
-// A job and the card it is for, as understood.
+// A job and its card, after reading the options.
 typedef struct {
   plim_job job;
   plim_model_source source;
   plim_target target;
   plim_alloc_conf conf;  // target.conf points here
-  char card[128];        // in words: "RTX 4090"; empty: none was given or found
-  char card_note[160];   // what was made of its name or size; empty: nothing to say
-  bool is_known_by_size; // its kernels and rates are an H200's
-  plim_notes notes;      // what was assumed, or is not modelled
+  char card[128];        // in words: "RTX 4090"; empty: no card was given or found
+  char card_note[160];   // how its name or size was interpreted; empty: nothing to say
+  bool is_known_by_size; // only its size is known; kernels and rates are those of an H200
+  plim_notes notes;      // assumptions, and what is not modelled
 } job_request;
 
-// Fills *out, which must not move afterwards. `typed` are the arguments as they were before files were
-// read: what was typed and has no effect is an error, what files say a note. On error, `*source` is the
-// text error->byte points into, or NULL.
+// Fills *out, which must not move afterwards. `typed` are the arguments before files were read: an option
+// without effect is an error if it was typed, and a note if it comes from files. On error, `*source` is the
+// text that error->byte refers to, or NULL.
 plim_err job_understand(const job_args *args, const job_args *typed, job_request *out,
                         const char **source, plim_error *error);
 
 void job_request_clear(job_request *r);
 
-// Adds what every prediction assumes to the notes (job_assumptions.c).
+// Adds the assumptions of every prediction to the notes (job_assumptions.c).
 void job_note_assumptions(const job_args *args, job_request *r);
 
-// Of it, what is about adapters; and the layers they go to: "q_proj,v_proj", "all-linear".
+// The part of job_understand for adapters; and the layers that get them: "q_proj,v_proj", "all-linear".
 plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error);
 const char *job_lora_targets(const job_args *args, const job_request *r);
 
-// And what is about the card, and how cards are connected (job_card.c).
+// The parts for the card and for the link between cards (job_card.c).
 plim_err job_understand_target(const job_args *args, job_request *r, const char **source,
                                plim_error *error);
 plim_err job_understand_link(const job_args *args, job_request *r, plim_error *error);

@@ -11,14 +11,14 @@
 
 #define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
 
-// The loop and the mask, which come from our own tables, are no knobs.
+// The loop and the mask come from plimsoll's tables and are not knobs.
 static const char *name_of(plim_knob knob) {
   return knob < PLIM_KNOBS ? plim_knob_table[knob].name : "a setting";
 }
 
 // ---- reading ----------------------------------------------------------------------------------------
 
-// `copy` is of the text, to be cut into its parts.
+// `copy` is a copy of the text that is split into its parts.
 static plim_err bind_parts(project_job *p, const char *text, char *copy, plim_error *error) {
   char *file = strchr(copy, '='), *key = file ? strchr(file + 1, ':') : NULL;
   if (!key || !key[1]) {
@@ -103,7 +103,7 @@ uint64_t project_job_batch(const project_job *p) {
 
 // ---- into arguments ---------------------------------------------------------------------------------
 
-// Says where the knob of the last note is set.
+// Adds the place of the knob to the last note.
 static void note_place(project_job *p, plim_knob knob) {
   if (knob == PLIM_KNOBS) return;
   const plim_project_knob *k = &p->project.knobs[knob];
@@ -130,7 +130,7 @@ typedef struct {
   plim_knob knob;
   const char *option, *example;
   size_t at;             // of job_args
-  bool is_one_if_absent; // nobody accumulates, or takes several GPUs, without saying so
+  bool is_one_if_absent; // the default of accumulation and GPUs is 1
 } asked_count;
 
 static const asked_count counts[] = {
@@ -139,7 +139,7 @@ static const asked_count counts[] = {
     {PLIM_KNOB_WORLD, "--world", "8", offsetof(job_args, world), true},
 };
 
-// What has an answer where nothing is said, and none where it is not clear.
+// Counts that have a default if they are absent, but not if they are unclear.
 static const asked_count open_counts[] = {
     {PLIM_KNOB_SEQUENCE, "--seq", "2048", offsetof(job_args, seq), false},
     {PLIM_KNOB_LORA_RANK, "--lora-rank", "16, or 0 for no adapters", offsetof(job_args, lora_rank),
@@ -148,7 +148,7 @@ static const asked_count open_counts[] = {
     {PLIM_KNOB_NEGATIVES, "--contrastive --columns", "3", offsetof(job_args, columns), false},
 };
 
-// What to type where the files leave a count open.
+// The hint what to type if the files leave a count open.
 static void hint_count(const project_job *p, const asked_count *c, plim_error *error) {
   const plim_project_knob *k = &p->project.knobs[c->knob];
   const plim_setting *first = k->place_count ? k->places[0].setting : NULL;
@@ -221,7 +221,7 @@ static plim_err ask_open(const project_job *p, const job_args *a, plim_error *er
   return PLIM_OK;
 }
 
-// The place of a word among choices; the choice stays if it is none of them.
+// Sets an option to the index of a word among its choices; leaves it unchanged if the word is not one of them.
 static void fill_choice(project_job *p, const job_args *a, plim_knob knob, plim_known_text value,
                         const char *const *choices, int *out) {
   if (*out || job_is_typed(a, out) || !is_known(value.origin) || !*value.text) return;
@@ -259,7 +259,7 @@ static void fill_checkpoint(project_job *p, job_args *a) {
   if (is(p->run.checkpoint, "offloaded") && may_offload(a)) a->offload = JOB_OFFLOAD_CHECKPOINTS;
 }
 
-// The setting whose key has this part and this end, without case; NULL: none.
+// The setting with a key that contains `part` and ends with `end`, ignoring case; NULL: none.
 const plim_setting *project_job_setting(const project_job *p, const char *part, const char *end) {
   for (size_t i = 0; i < p->project.files.len; i++) {
     const plim_settings *s = &p->project.files.at[i]->settings;
@@ -272,7 +272,7 @@ const plim_setting *project_job_setting(const project_job *p, const char *part, 
   return NULL;
 }
 
-// transformers' Trainer hands the model to accelerate; so do loops that are started with a file of its.
+// transformers' Trainer passes the model to accelerate; so do loops that are started with an accelerate file.
 static bool goes_through_accelerate(const plim_project *p) {
   if (p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer) return true;
   for (size_t i = 0; i < p->files.len; i++)
@@ -280,7 +280,7 @@ static bool goes_through_accelerate(const plim_project *p) {
   return false;
 }
 
-// The file that fsdp_config names says it.
+// Whether the file named by fsdp_config sets the FSDP version.
 static bool has_version_in_file(const plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++)
     if (p->files.at[i]->is.dialect == PLIM_DIALECT_FSDP &&
@@ -289,7 +289,7 @@ static bool has_version_in_file(const plim_project *p) {
   return false;
 }
 
-// TrainingArguments' `fsdp` without a version in fsdp_config; accelerate's own file means the first then.
+// TrainingArguments' `fsdp` without a version in fsdp_config. In accelerate's own file, that means FSDP 1.
 static bool leaves_version_open(const project_job *p) {
   const plim_project_knob *strategy = &p->project.knobs[PLIM_KNOB_STRATEGY];
   plim_dialect trains = p->project.dialect;
@@ -301,7 +301,7 @@ static bool leaves_version_open(const project_job *p) {
          !project_job_setting(p, "fsdp", "version") && !has_version_in_file(&p->project);
 }
 
-// How several GPUs share the work where nothing says it: data parallel, or the only way the ecosystem has.
+// The strategy for several GPUs if none is set: data parallel, or the only one that the ecosystem has.
 static int usual_strategy(const plim_project *p) {
   const char *shares = p->dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[p->dialect].shares;
   return shares && strcmp(shares, "fsdp2") == 0 ? PLIM_SHARD_FSDP2 : PLIM_SHARD_DDP;
@@ -355,7 +355,7 @@ static void fill_loss(project_job *p, job_args *a) {
   if (is(p->run.liger, "on")) a->liger = true;
 }
 
-// Ecosystems that hand a configuration without target_modules to peft, which has its own.
+// Ecosystems that pass a configuration without target_modules to peft, which has its own defaults.
 static bool leaves_targets_to_peft(const project_job *p) {
   plim_dialect dialect = p->project.dialect;
   bool is_trainer = dialect == PLIM_DIALECT_HF || dialect == PLIM_DIALECT_TRL;
@@ -364,7 +364,7 @@ static bool leaves_targets_to_peft(const project_job *p) {
   return is_trainer || (is_own && project_job_setting(p, "loraconfig.", ""));
 }
 
-// Adapters on layers that none of our names has are left out, and said.
+// Adapters on unknown layers are left out, with a note.
 static plim_err fill_targets(project_job *p, job_args *a, plim_error *error) {
   bool is_open = p->run.lora_targets.origin == PLIM_ABSENT && !a->lora_targets && a->lora_rank;
   if (is_open && leaves_targets_to_peft(p)) a->lora_targets = JOB_PEFT_TARGETS;
@@ -397,7 +397,7 @@ static void fill_optimizer(project_job *p, job_args *a) {
   }
 }
 
-// Where one type holds for everything, there is no autocast to turn on.
+// If everything has the same dtype, there is no autocast.
 static void fill_types(project_job *p, job_args *a) {
   plim_dialect dialect = p->project.dialect;
   project_job_fill_ecosystem(p, a);
@@ -406,8 +406,8 @@ static void fill_types(project_job *p, job_args *a) {
   if (a->lora_rank) a->lora_dtype = 1; // that of the parameters
 }
 
-// A configuration that the run takes its settings from: without it, what is predicted is another run. What a missing file
-// for DeepSpeed or accelerate says can be typed instead.
+// Refuses a run with a configuration that could not be read, because the prediction would be for a different run. The
+// settings of a missing DeepSpeed or accelerate file can be typed instead.
 static plim_err refuse_unread(project_job *p, const job_args *a, plim_error *error) {
   for (size_t i = 0; i < p->project.unread.len; i++) {
     const plim_unread *u = p->project.unread.at[i];
@@ -416,19 +416,20 @@ static plim_err refuse_unread(project_job *p, const job_args *a, plim_error *err
     if (!u->is_missing) {
       plim_fail(error, u->why.code, "cannot be read: %.180s", u->why.message);
       plim_error_at(error, u->why.byte);
-      plim_error_hint(error, "fix this file: %.100s:%d names it", u->from, u->line);
+      plim_error_hint(error, "fix this file, to which %.100s:%d refers", u->from, u->line);
       return plim_error_file(error, u->why.code, u->name);
     }
-    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "line %d names %.160s, which is not here",
-                             u->line, u->name);
+    plim_err err =
+        plim_fail(error, PLIM_ERR_ARGUMENT, "line %d refers to %.160s, which does not exist here",
+                  u->line, u->name);
     plim_error_at(error, u->byte);
-    plim_error_hint(error, "create the file, or type what it says: --strategy zero2");
+    plim_error_hint(error, "create the file, or give its settings as options: --strategy zero2");
     return plim_error_file(error, err, u->from);
   }
   return PLIM_OK;
 }
 
-// What the files do not say may be in one that could not be read.
+// A missing setting may be in a file that could not be read.
 static void hint_unread(const project_job *p, plim_error *error) {
   for (size_t i = 0; i < p->project.unread.len; i++) {
     const plim_unread *u = p->project.unread.at[i];

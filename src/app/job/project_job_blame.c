@@ -1,4 +1,4 @@
-// Values of files that no job can have are told by their files, not by options that nobody typed.
+// Rewrites errors about options that were not typed, so that they name the file that set the value.
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// What a script does by its own code, which is not read: it is named.
+// Finds code of a script that plimsoll does not follow and that may shard, checkpoint or cast, and adds a note.
 #include <stddef.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ const char *project_job_calls(const project_job *p, const char *word) {
   return NULL;
 }
 
-// Scripts that do by their own code what others say by a key.
+// Notes scripts that do in code what others set with a key.
 void project_job_note_code(project_job *p, const job_args *a) {
   static const struct {
     const char *word, *what, *option;

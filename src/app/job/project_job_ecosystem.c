@@ -1,4 +1,4 @@
-// What an ecosystem does by itself, whatever its files say, and what they leave open.
+// Applies what an ecosystem does by default, and notes what its files leave open.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,16 +9,16 @@
 
 enum { DTYPE_FP32 = 3 }; // of job_dtypes
 
-// Also behind LLaMA-Factory's files, which then have its keys.
+// Also for LLaMA-Factory's files with Megatron's keys.
 static bool is_megatron(const project_job *p) {
   plim_dialect dialect = p->project.dialect;
   return dialect == PLIM_DIALECT_MEGATRON || dialect == PLIM_DIALECT_MEGATRON_BRIDGE ||
          project_job_setting(p, "tensor_model_parallel_size", "");
 }
 
-// Megatron computes in 16 bits beside float32 parameters, gradients and moments, and reduces gradients where
-// they are: float32 under autocast has as much, weights that are cast and views of buckets included. Where its
-// optimizer is shared, DeepSpeed's is the nearest, with float32 parameters in the optimizer alone.
+// Megatron computes in 16 bits with float32 parameters, gradients and moments, and reduces gradients in place. Float32
+// under autocast with bucket views needs the same memory, including the cast weights. If its optimizer is sharded,
+// DeepSpeed's is the closest, with float32 parameters only in the optimizer.
 static void fill_megatron(project_job *p, job_args *a) {
   p->is_megatron = is_megatron(p);
   if (!p->is_megatron) return;
@@ -33,7 +33,7 @@ static void fill_megatron(project_job *p, job_args *a) {
            : "");
 }
 
-// LLaMA-Factory v1 trains all parameters in float32, and its bf16 is FSDP's alone: no autocast (model_engine.py,
+// LLaMA-Factory v1 trains all parameters in float32; bf16 is used only by FSDP, without autocast (model_engine.py,
 // distributed/fsdp2.py).
 static void fill_factory(const project_job *p, job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_LLAMA_FACTORY_V1) return;
@@ -43,7 +43,7 @@ static void fill_factory(const project_job *p, job_args *a) {
 
 // ---- quantised weights ------------------------------------------------------------------------------
 
-// Ecosystems that quantise by themselves and leave the rest in its type: TRL since 0.27 (sft_trainer.py; the
+// Ecosystems that quantise on their own and keep the dtype of the other parameters: TRL since 0.27 (sft_trainer.py; the
 // prepare_peft_model of 0.26 called peft's function); Axolotl (loaders/model.py: peft's function, behind which
 // _convert_embedding_modules_dtype makes norms, embeddings and head 16 bits again); LLaMA-Factory (model_utils/
 // checkpointing.py: norms, if upcast_layernorm says so); torchtune (NF4 tensors of torchao, no cast); Unsloth (its
@@ -71,8 +71,8 @@ static bool upcasts_norms(const project_job *p) {
   return norms && norms->value.kind == PLIM_VALUE_BOOL && norms->value.flag;
 }
 
-// A script that quantises and does not call it leaves the rest; whether one that is not here does, or one that has yet
-// to quantise, is not known.
+// A script that quantises without calling it keeps the dtype of the other parameters. For a script that is missing, or
+// that does not quantise yet, this is not known.
 static void fill_kbit(project_job *p, job_args *a) {
   bool is_called = project_job_calls(p, "prepare_model_for_kbit_training(");
   bool is_left = leaves_by_itself(p) || (has_script(p) && a->weights);
@@ -101,7 +101,7 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_kbit(p, a);
 }
 
-// How many GPUs there are is said where the run is started, which is not among these files.
+// The number of GPUs is set by the launch command, which is not in these files.
 void project_job_note_one(project_job *p, const job_args *a) {
   plim_dialect d = p->project.dialect;
   bool is_of_launcher = d == PLIM_DIALECT_TRL || d == PLIM_DIALECT_AXOLOTL ||
@@ -113,7 +113,7 @@ void project_job_note_one(project_job *p, const job_args *a) {
        "the files do not set the number of GPUs: assuming one (--world N for more)");
 }
 
-// torchtune says neither how many GPUs there are nor, mostly, how long a sequence may be.
+// torchtune's files do not set the number of GPUs and often not the sequence length.
 static void note_open(project_job *p, const job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return;
   if (!a->seq)
@@ -155,7 +155,7 @@ void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_open(p, a);
 }
 
-// What PyTorch would refuse is left to check.
+// Settings that PyTorch refuses are ignored here; the check command reports them.
 static const char *valid_conf(const char *name) {
   plim_alloc_conf conf;
   const char *text = getenv(name);

@@ -1,10 +1,10 @@
-// DeepSpeed's sizes, and whether a model that GPUs share is ever whole on one of them.
+// DeepSpeed's bucket sizes, and whether a sharded model is ever complete on one GPU.
 #include <stddef.h>
 #include <string.h>
 
 #include "project_job.h"
 
-// "auto" is filled in where the model is known, by transformers and by accelerate alike.
+// "auto" is replaced by transformers and accelerate when the model is known.
 static int64_t size_said(const plim_value *v) {
   if (v->kind == PLIM_VALUE_TEXT && strcmp(v->text, "auto") == 0) return JOB_AUTO_SIZE;
   bool is_real = v->kind == PLIM_VALUE_REAL && v->real >= 0 && v->real < 1e15;
@@ -45,7 +45,8 @@ static void fill_sizes(const project_job *p, job_args *a) {
 
 // zero3_init_flag of accelerate's file; a script's own HfDeepSpeedConfig, or zero.Init.
 static void fill_load(const project_job *p, job_args *a) {
-  bool is_cut = a->strategy == PLIM_SHARD_ZERO3; // else the flag is turned on with the stage
+  bool is_cut =
+      a->strategy == PLIM_SHARD_ZERO3; // otherwise the flag is turned on together with the stage
   a->loads_whole = is_cut && is_explicit(p, "", "zero3_init_flag", false);
   bool is_in_code =
       project_job_calls(p, "HfDeepSpeedConfig(") || project_job_calls(p, "zero.Init(");

@@ -1,4 +1,4 @@
-// The model of a project's run, and what is refused because of it.
+// Finds the model of a project's run and refuses runs that are not supported.
 #include <string.h>
 
 #include "project_job.h"
@@ -38,8 +38,8 @@ static void note_origin(project_job *p) {
     plim_note_add(&p->notes, "assumed.model", "model", "%s", model->why);
 }
 
-// The model alone, before anything is predicted with it. A name in the files that is not known may stand beside
-// a shape: then it is the shape that lacks something.
+// Finds only the model, before any prediction. If the files have an unknown name and a shape, the error is about
+// the shape.
 static plim_err find(const project_job *p, const job_args *a, plim_error *error) {
   plim_model_source source;
   plim_error shape = {0};
@@ -51,7 +51,7 @@ static plim_err find(const project_job *p, const job_args *a, plim_error *error)
   return other ? other : err;
 }
 
-// Weights in 4 or 8 bits under FSDP or ZeRO: said before the GPUs are asked for, which would not help.
+// Refuses 4-bit or 8-bit weights under FSDP or ZeRO. This comes before asking for the number of GPUs, which would not help.
 static plim_err refuse_shared_bits(const project_job *p, const job_args *a, plim_error *error) {
   const char *bits = p->run.quantisation.text, *strategy = p->run.strategy.text;
   bool is_typed = job_is_typed(a, &a->strategy) || job_is_typed(a, &a->weights);

@@ -1,4 +1,4 @@
-// Notes on what the files leave open, and on what has no part in the prediction.
+// Adds notes on what the files leave open and on what is not modelled.
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
 
-enum { LEFT_OUT = 3 }; // settings, before it is told
+enum { LEFT_OUT = 3 }; // settings; from this number on there is a note
 
 static bool is_on(plim_known_text value) {
   bool is_known = value.origin == PLIM_EXPLICIT || value.origin == PLIM_DEFAULTED;
@@ -44,14 +44,14 @@ static void note_loading(project_job *p, const plim_setting *loads) {
   }
 }
 
-// What is loaded without a type is float32 in transformers 4, and as it is stored in 5.
+// Without a dtype, transformers 4 loads float32 and version 5 the checkpoint's dtype.
 static void note_type(project_job *p, const job_args *a) {
   bool is_open = p->run.dtype.origin <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
   const plim_setting *loads = project_job_setting(p, "Model", ".pretrained_model_name_or_path");
   if (is_open && loads) note_loading(p, loads);
 }
 
-// Words that are written and yet not known: the prediction takes what holds without them.
+// Notes settings that are unclear; the prediction uses their defaults.
 static void note_unclear(project_job *p, const job_args *a) {
   static const struct {
     plim_knob knob;
@@ -92,7 +92,7 @@ static void note_stage(project_job *p) {
   }
 }
 
-// What changes memory or time and has no part in the prediction.
+// Notes what changes memory or time but is not modelled.
 static void note_unmodelled(project_job *p) {
   const char *freezes = plim_project_freezes(&p->project);
   if (freezes)
@@ -131,7 +131,7 @@ static void checkpoint_words(const job_args *a, char *text, size_t size) {
   snprintf(text, size, "checkpointing (%s)", is_on ? "on" : "off");
 }
 
-// Where a file was cut off, or is the wrong one, this is how it shows: one thing left out is usual, several are not.
+// Notes settings that the files do not set. One missing setting is normal; several suggest a truncated or wrong file.
 static void note_absent(project_job *p, const job_args *a) {
   static const struct {
     plim_knob knob;

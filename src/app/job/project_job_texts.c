@@ -1,13 +1,13 @@
-// What sentence-transformers' scripts say by the name of a loss and of a data set: whether texts of different samples
-// are compared, and how many texts a sample has.
+// Reads sentence-transformers scripts: from the names of the loss and the data set it derives whether texts of different
+// samples are compared, and how many texts a sample has.
 #include <string.h>
 
 #include "job_contrast.h"
 #include "python_code.h"
 #include "python_lexer.h"
 
-// Losses that look at one sample at a time, and the texts they take; 0: as many as there are. All others compare
-// samples of a batch with each other, or choose among them. From the classes of sentence_transformers/losses.
+// Losses within one sample, and the number of texts they use; 0: any number. All other losses compare samples of a
+// batch with each other, or choose among them. From the classes of sentence_transformers/losses.
 static const struct {
   const char *name;
   uint64_t columns;
@@ -17,7 +17,7 @@ static const struct {
     {"DistillKLDivLoss", 0},
 };
 
-// In-batch losses whose texts are known.
+// Losses across a batch with a known number of texts.
 static const struct {
   const char *name;
   uint64_t columns;
@@ -27,7 +27,7 @@ static const struct {
               {"MegaBatchMarginLoss", 2},
               {"ContrastiveTensionLoss", 2}};
 
-// They have another loss inside.
+// Losses that wrap another loss.
 static const char *const wrappers[] = {"MatryoshkaLoss", "AdaptiveLayerLoss", "Matryoshka2dLoss"};
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
@@ -54,7 +54,7 @@ static void take_loss(const plim_python_name *name, job_texts *out) {
   if (k < COUNT(ranked)) out->columns = ranked[k].columns;
 }
 
-// PyTorch's own is a part of a loss: loss_fct=nn.MSELoss().
+// A PyTorch loss is only a part of a loss: loss_fct=nn.MSELoss().
 static bool is_loss(const plim_python_name *name) {
   bool is_torch = name->owner_size == 2 && memcmp(name->owner, "nn", 2) == 0;
   return name->size >= 4 && memcmp(name->text + name->size - 4, "Loss", 4) == 0 && !is_torch &&
@@ -87,7 +87,7 @@ static bool is_sign(const plim_py_lexer *x, size_t i, char c) {
   return x->tokens.at[i].kind == PLIM_PY_OPERATOR && x->tokens.at[i].what == (uint8_t)c;
 }
 
-// Items of a list whose bracket is this token; a comma behind the last makes no more of them.
+// The number of items of the list that opens at this token; a trailing comma does not add one.
 static uint64_t items_of(const plim_py_lexer *x, size_t open) {
   size_t close = x->tokens.at[open].match;
   uint64_t items = 0;
@@ -115,7 +115,7 @@ static uint64_t columns_of_example(const plim_python_name *call) {
 
 typedef struct {
   job_texts *out;
-  uint64_t of_config, of_example; // columns of the data; 0: not said
+  uint64_t of_config, of_example; // columns of the data; 0: not known
 } found_calls;
 
 static bool take_call(void *context, const plim_python_name *name) {
@@ -141,6 +141,6 @@ job_texts project_job_texts(const plim_project *p) {
       found.data_columns = calls.of_config ? calls.of_config : calls.of_example;
   }
   if (found.pairwise + found.others > 1)
-    found.columns = 0; // which of them takes how many is not known
+    found.columns = 0; // it is not known which loss uses how many
   return found;
 }

@@ -1,4 +1,4 @@
-// How many GPUs a project's run has. One is assumed where nothing depends on it, and where python alone starts it.
+// Finds the number of GPUs of a project's run. Assumes one if nothing depends on it or if plain python starts the run.
 #include <string.h>
 
 #include "project_job.h"
@@ -20,7 +20,7 @@ static bool is_command(const plim_project_file *f) {
   return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
 }
 
-// As a word of its own: --deepspeed is no launcher.
+// Whether the text has this whole word: --deepspeed is not a launcher.
 static bool has_word(const char *text, const char *word) {
   size_t n = strlen(word);
   for (const char *at = text; (at = strstr(at, word)) != NULL; at += n) {
@@ -45,7 +45,7 @@ static bool starts_several(const plim_project_file *f) {
   return !has_word(f->text, "python") && !has_word(f->text, "python3");
 }
 
-// DeepSpeed without a launcher takes one GPU. A configuration alone is started by its ecosystem, with all there are.
+// Without a launcher, DeepSpeed uses one GPU. A configuration without a script is started by its ecosystem, on all GPUs.
 static bool is_plain_script(const plim_project *p) {
   bool has_script = false;
   for (size_t i = 0; i < p->files.len; i++) {
@@ -83,7 +83,7 @@ int64_t project_job_visible(const project_job *p) {
   if (!s || s->value.kind != PLIM_VALUE_TEXT || !*s->value.text) return 0;
   int64_t count = 1;
   for (const char *at = s->value.text; *at; at++) {
-    if (strchr("$`-", *at)) return 0; // of the shell, or none at all
+    if (strchr("$`-", *at)) return 0; // a shell expression, or no card at all
     count += *at == ',';
   }
   return count;
@@ -99,7 +99,7 @@ void project_job_note_visible(project_job *p, const job_args *a) {
                 (long long)visible, (unsigned long long)local);
 }
 
-// Machines of another number of GPUs than was typed are not the files'.
+// If another number of GPUs was typed, the number of machines in the files does not count.
 static void drop_nodes(job_args *a) {
   bool is_split = a->nodes && a->world % a->nodes == 0;
   if (!is_split && !job_is_typed(a, &a->nodes)) a->nodes = 1;

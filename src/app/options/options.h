@@ -1,11 +1,11 @@
-// Commands, options and positional arguments as tables, and what was typed.
+// Tables of commands, options and positional arguments, and the parsed command line.
 #ifndef PLIM_CLI_OPTIONS_H
 #define PLIM_CLI_OPTIONS_H
 
 #include "plimsoll.h"
 #include "vec.h"
 
-// What a value is: how it is read, what field it fills, and how a shell completes it.
+// The kind of a value: how it is parsed, the type of its field, and how a shell completes it.
 typedef enum {
   CLI_FLAG,     // bool; takes no value
   CLI_STRING,   // const char *, pointing into argv
@@ -17,11 +17,11 @@ typedef enum {
   CLI_NUMBER,   // double
   CLI_CHOICE,   // int; index into the row's choices
   CLI_COMMAND,  // const char *; the name of one of our commands
-  CLI_TOPIC,    // const char *; that, or one of the lists that help prints
+  CLI_TOPIC,    // const char *; a command, or one of the lists that help prints
   CLI_MODEL,    // const char *; a name of the catalogue, or a path
   CLI_CARD,     // const char *; a card's name, or a size
   CLI_KNOBS,    // cli_strings of the planner's knobs
-  CLI_SETTINGS, // cli_strings of the same with a value: checkpoint=on
+  CLI_SETTINGS, // cli_strings of knobs with a value: checkpoint=on
   CLI_KIND_COUNT
 } cli_kind;
 
@@ -51,7 +51,7 @@ typedef struct cli_positional {
   const char *const *choices; // for CLI_CHOICE, ends with NULL
 } cli_positional;
 
-// What every command understands.
+// Options that every command accepts.
 typedef struct {
   bool json;
   int color; // a term_when
@@ -64,7 +64,7 @@ typedef struct cli_call {
   cli_common common;
   void *args;              // the command's own args struct
   vec(const char *) words; // the positional arguments
-  vec(size_t) given;       // offsets of the fields that were typed, also where that changed nothing
+  vec(size_t) given; // offsets of the fields that were typed, even if the value is the default
 } cli_call;
 
 typedef struct {
@@ -82,13 +82,13 @@ typedef struct cli_command {
   int (*run)(const cli_call *call);  // returns a CLI_ exit code
   const char *const *description;    // paragraphs, ends with NULL; or NULL
   const cli_example *examples;       // ends with {0}; or NULL
-  const char *finding;               // what exit 1 means here; NULL: it does not occur
+  const char *finding; // what exit code 1 means for this command; NULL: it does not occur
 } cli_command;
 
 // Whether the option that fills the field at this offset of the args struct was typed.
 bool cli_was_given(const cli_call *call, size_t offset);
 
-// Rows without the closing one. NULL has none.
+// The number of rows without the closing one; 0 for NULL.
 size_t cli_option_count(const cli_option *options);
 size_t cli_positional_count(const cli_positional *positionals);
 

@@ -1,10 +1,10 @@
-// The code that turns a setting on in a script of the user's own.
+// The code to paste into a user's script to turn a setting on.
 #include <stdio.h>
 #include <string.h>
 
 #include "manual_steps.h"
 
-// VALUE in a line becomes the value.
+// VALUE in a line is replaced by the value.
 static const struct {
   plim_knob knob;
   const char *value; // NULL: any but 0

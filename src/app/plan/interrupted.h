@@ -1,4 +1,4 @@
-// Whether an apply or an undo in the current folder was interrupted, for commands that change nothing.
+// Detects that an apply or undo in the current folder was interrupted, for commands that change nothing.
 #ifndef PLIM_CLI_INTERRUPTED_H
 #define PLIM_CLI_INTERRUPTED_H
 
@@ -8,10 +8,10 @@
 typedef struct {
   char what[320]; // "apply was interrupted: a.yaml is new, b.sh is still old"
   char fix[96];   // what to type
-  bool is_mixed;  // some files are new, some old
+  bool is_mixed;  // some files have new contents, some old
 } interrupted;
 
-// False if nothing was.
+// Returns false if nothing was interrupted.
 bool interrupted_find(interrupted *out);
 
 #endif

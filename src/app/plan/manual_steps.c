@@ -35,7 +35,7 @@ void manual_steps_clear(manual_steps *steps) {
 // The plan for one rung, as the steps see it.
 typedef struct {
   const plan_result *r;
-  const plan_for_card *c; // whose first rung it is
+  const plan_for_card *c; // the rung is its first one
   const plan_edits *edits;
   manual_steps *out;
   plim_error *error;
@@ -80,7 +80,7 @@ static const struct {
                 {"flash-attn", takes_flash},
                 {"liger-kernel", takes_liger}};
 
-// Those that the plan uses and the run as it is does not. Megatron shards by itself.
+// Packages that the plan needs and the present run does not. Megatron shards on its own.
 static plim_err add_packages(const maker *m) {
   bool shards_itself = m->r->files && m->r->files->is_megatron;
   char line[128] = "pip install";
@@ -99,7 +99,7 @@ static plim_err add_packages(const maker *m) {
 
 // ---- the environment --------------------------------------------------------------------------------
 
-// What the files set, or will once the plan is applied, need not be exported.
+// A variable that the files set, or will set when the plan is applied, need not be exported.
 static plim_err add_environment(const maker *m) {
   bool is_left =
       !m->edits || (changes(m, PLIM_KNOB_ALLOC_CONF) && !is_written(m, PLIM_KNOB_ALLOC_CONF));
@@ -124,7 +124,7 @@ static bool is_axolotl(const maker *m) {
   return m->r->files && m->r->files->project.dialect == PLIM_DIALECT_AXOLOTL;
 }
 
-// Strategy and offload are told by the launch steps.
+// Strategy and offload are part of the launch steps.
 static bool is_of_launch(plim_knob knob) {
   return knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD;
 }
@@ -144,11 +144,11 @@ static plim_err add_setting(const maker *m, plim_knob knob, const plim_value *va
   if (code_lines_for(knob, value, &where, lines, sizeof lines))
     return manual_step_add(m->out, "setting", knob, lines, m->error, "%s %s: %s%s", name, text,
                            where, because);
-  return PLIM_OK; // without code it is joined with its like
+  return PLIM_OK; // without code, it is joined with settings of the same reason
 }
 
-// Settings that cannot be written for one and the same reason are one step: "micro_batch 20, accumulate 2". Returns the
-// index behind the last of them.
+// Settings that cannot be written for the same reason become one step: "micro_batch 20, accumulate 2". Returns the index
+// after the last of them.
 static size_t join_alike(const plan_edits *edits, size_t first, char *text, size_t size) {
   size_t i = first, used = 0;
   for (; i < edits->by_hand_count && used < size &&

@@ -1,4 +1,4 @@
-// Comments beside numbers that change, with the old number in them. They are the user's own, and stay.
+// Finds comments that mention the old value of a number that changes. They belong to the user and are not edited.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 static bool is_of_number(char c) { return isalnum((unsigned char)c) || c == '.' || c == '_'; }
 
-// As a number of its own: 8 in "8*8*4 = 256", not in "2048" or "v8".
+// Whether the text contains this separate number: 8 in "8*8*4 = 256", not in "2048" or "v8".
 static bool has_number(const char *text, const char *number) {
   size_t n = strlen(number);
   for (const char *at = text; (at = strstr(at, number)); at++)
@@ -35,7 +35,7 @@ static bool is_stale(const plim_setting *setting) {
 static void explain(FILE *out, const plim_project_file *f, const plim_setting *setting) {
   char line[PLIM_PATH_BYTES + 320];
   size_t first = strcspn(setting->comment, "\r\n");
-  snprintf(line, sizeof line, "%s:%d: a comment beside %.80s still says: %.*s", f->path,
+  snprintf(line, sizeof line, "%s:%d: the comment next to %.80s has the old value: %.*s", f->path,
            setting->line, setting->key, (int)(first < 160 ? first : 160), setting->comment);
   plim_text_disarm(line);
   fprintf(out, "%s\n", line);

@@ -6,7 +6,7 @@
 
 #include "project_change.h"
 
-// A knob's value as files know it.
+// The value of a knob in the notation of files.
 static plim_value file_value(const plan_for_card *c, plim_knob knob, const plim_choice *choice) {
   const char *text = plim_knob_value_name(knob, choice->at[knob]);
   if (knob == PLIM_KNOB_ALLOC_CONF) text = plim_choice_conf(&c->asked, choice);
@@ -14,7 +14,7 @@ static plim_value file_value(const plan_for_card *c, plim_knob knob, const plim_
   return (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = choice->at[knob]};
 }
 
-// Memory that is out is no reason to leave a change to the user: it is an error of its own. `why` says what else is.
+// Returns an error only if memory runs out. Any other reason why the change cannot be written is stored in `why`.
 static plim_err try_write(const plim_project *p, const plim_knob_change *changes, size_t count,
                           bool *can, plim_error *why) {
   plim_edit_set edits;
@@ -45,7 +45,7 @@ static void leave(plan_edits *out, const plim_knob_change *change, const plim_er
   else snprintf(reason, size, "%s%s%s", error->message, *error->hint ? "; " : "", error->hint);
 }
 
-// Together with what is written already, or not at all.
+// Adds the changes if they can be written together with those so far.
 static plim_err add(const plim_project *p, plan_edits *out, const plim_knob_change *changes,
                     size_t count, plim_error *error) {
   bool can;
@@ -71,17 +71,17 @@ static void estimate_as_written(const plan_for_card *c, const plim_rung *rung, p
   }
   plim_error error = {0};
   if (plim_choice_estimate(&c->asked, &written, &out->as_written, &error))
-    out->as_written = (plim_estimate){0}; // not known: taken for one that does not fit
+    out->as_written = (plim_estimate){0}; // not known: treated as not fitting
 }
 
-// What goes together or not at all: micro batch and accumulation multiply to one number, strategy and
-// offload are one way to share.
+// Knobs that are written together or not at all: micro batch and accumulation, which keep the effective batch, and
+// strategy and offload.
 static int group_of(plim_knob knob) {
   if (knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE) return 1;
   return knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD ? 2 : 0;
 }
 
-// One key may say both, or each has its own: what cannot be written together is tried one by one.
+// One key may set both, or each has its own: if they cannot be written together, they are tried one by one.
 static plim_err add_types(const plim_project *p, plan_edits *out, const plim_knob_change *changes,
                           size_t count, plim_error *error) {
   plim_knob_change all[PLAN_MAX_WRITES];
@@ -107,8 +107,8 @@ void plan_fix_flag(const plan_for_card *c, plim_knob knob, char *text, size_t si
 
 static bool is_zero(const plim_choice *c) { return c->at[PLIM_KNOB_STRATEGY] >= PLIM_SHARD_ZERO1; }
 
-// Trainer's DeepSpeed computes in what its arguments say, whatever the weights are loaded in: without bf16 it makes
-// them float32. That takes nothing more where the weights are bf16 already.
+// Under Trainer, DeepSpeed computes in the dtype of its arguments, whatever the dtype of the loaded weights: without
+// bf16 it converts them to float32. Setting bf16 costs nothing if the weights are bf16 already.
 static bool must_say_bf16(const plim_project *p, const plan_for_card *c, const plim_choice *to) {
   const plim_choice *from = &c->plan.before_choice;
   plim_job job = plim_choice_job(&c->asked, to);
@@ -150,7 +150,7 @@ plim_err plan_edits_of(const plim_project *project, const plan_for_card *c, cons
   return err;
 }
 
-static bool says_offload(const plim_project *p) {
+static bool has_offload(const plim_project *p) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_OFFLOAD];
   return k->value.kind == PLIM_VALUE_TEXT && strcmp(k->value.text, "none") != 0;
 }
@@ -162,7 +162,7 @@ plim_err plan_can_share(const plim_project *project, int64_t strategy, int64_t o
        {.kind = PLIM_VALUE_TEXT, .text = plim_knob_value_name(PLIM_KNOB_STRATEGY, strategy)}},
       {PLIM_KNOB_OFFLOAD,
        {.kind = PLIM_VALUE_TEXT, .text = plim_knob_value_name(PLIM_KNOB_OFFLOAD, offload)}}};
-  size_t count = offload || says_offload(project) ? 2 : 1;
+  size_t count = offload || has_offload(project) ? 2 : 1;
   return plan_can_write(project, both, count, can, error);
 }
 

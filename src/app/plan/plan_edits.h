@@ -1,4 +1,4 @@
-// What a plan's rung changes in the user's own files, and what is left to do by hand.
+// What a rung of a plan changes in the user's files, and what remains to be done manually.
 #ifndef PLIM_APP_PLAN_EDITS_H
 #define PLIM_APP_PLAN_EDITS_H
 
@@ -18,46 +18,46 @@ typedef struct {
     char reason[704];
   } by_hand[PLAN_MAX_WRITES];
   size_t by_hand_count;
-  plim_estimate as_written; // where something is left by hand: of the files until it is done
+  plim_estimate as_written; // of the files before the manual steps are done, if there are any
 } plan_edits;
 
-// Finds out which of the rung's settings can be written; the only error is that memory is out.
+// Finds out which of the rung's settings can be written. Fails only if memory runs out.
 plim_err plan_edits_of(const plim_project *project, const plan_for_card *c, const plim_rung *rung,
                        plan_edits *out, plim_error *error);
 
-// Whether the files, as they are written, would run out of memory until the rest is done by hand.
+// Whether the written files would run out of memory before the manual steps are done.
 bool plan_edits_are_half(const plan_edits *edits);
 
-// "--fix chunked_loss=off": what holds a knob at what the files say, behind what `text` has.
+// Appends the flag that keeps a knob at its value in the files: "--fix chunked_loss=off".
 void plan_fix_flag(const plan_for_card *c, plim_knob knob, char *text, size_t size);
 
-// Whether this way to share can be written; values are those of the planner. The only error, here and below, is that
-// memory is out.
+// Whether this strategy and offload can be written into the files; the values are the planner's. Here and below, calls
+// fail only if memory runs out.
 plim_err plan_can_share(const plim_project *project, int64_t strategy, int64_t offload, bool *can,
                         plim_error *error);
 
-// Whether the files have places for these changes, all together.
+// Whether these changes can be written into the files together.
 plim_err plan_can_write(const plim_project *project, const plim_knob_change *changes, size_t count,
                         bool *can, plim_error *error);
 
-// Whether some of the files to be written lie outside of the current folder: a diff then names all from the root.
+// Whether some of the files to write are outside the current folder; a diff then uses paths from the root for all.
 bool plan_edits_outside(const plim_project *project, const plim_edit_set *edits);
 // A unified diff of these changes; free it with plim_diff_clear.
 plim_err plan_diff_of(const plim_project *project, const plim_knob_change *changes, size_t count,
                       plim_diff *out, plim_error *error);
 
-// A line for each comment beside a number which these changes leave untrue; the caller frees them (plan_comments.c).
+// One line for each comment next to a number that these changes make wrong; the caller frees the text (plan_comments.c).
 plim_err plan_comments(const plim_project *project, const plim_knob_change *changes, size_t count,
                        char **text, plim_error *error);
 
-// What is started, for a launcher to put its own options before, with what `edits` write: "train.py --lr
-// 1e-4", or with ... where only the user knows the rest (plan_script.c). A NULL project has none.
+// The script with its arguments and the values that `edits` write, to append to a launcher's options: "train.py
+// --lr 1e-4", with ... for what only the user knows (plan_script.c). `project` may be NULL.
 void plan_script(const plim_project *project, const plan_edits *edits, char *text, size_t size);
-// The path of the first file of an ecosystem that is no command line; NULL: there is none.
+// The path of the first file of an ecosystem that is not a command line; NULL: none.
 const char *plan_file_of(const plim_project *project, plim_dialect dialect);
-// The file with the command that starts it; NULL: there is none.
+// The path of the file with the launch command; NULL: none.
 const char *plan_command_file(const plim_project *project);
-// The user's own command starts so many GPUs already.
+// Whether the user's command already starts this number of GPUs.
 bool plan_is_started(const plim_project *project, int world);
 
 #endif

@@ -12,11 +12,11 @@ typedef struct {
   plim_job job;
   int world, nodes, per_node;
   int64_t strategy;
-  bool is_written;          // the files say it already, or will when the plan is applied
-  bool is_started;          // the user's own command starts so many GPUs
-  const char *own_sharding; // the ecosystem's own word for the way to share; NULL: none
-  const char *own_file;     // the project's DeepSpeed or accelerate file, where the way takes one
-  bool wraps_layers;        // checkpointing is planned, and the files have no other place for it
+  bool is_written;          // the files set it already, or will when the plan is applied
+  bool is_started;          // the user's command starts this number of GPUs
+  const char *own_sharding; // the ecosystem's own setting for the strategy; NULL: none
+  const char *own_file;     // the project's DeepSpeed or accelerate file, if the strategy needs one
+  bool wraps_layers;        // checkpointing is planned, and only the new file can set it
   char script[512];         // what is started
 } launch;
 
@@ -25,7 +25,7 @@ static bool is_zero(const launch *l) { return l->strategy >= PLIM_SHARD_ZERO1; }
 // ---- files ------------------------------------------------------------------------------------------
 
 // transformers fills in "auto" from its own arguments, so that the two cannot disagree; other loops
-// have to be told.
+// need the numbers.
 static void write_batches(const launch *l, FILE *out) {
   bool is_trainer = l->job.recipe.is_trainer;
   if (is_trainer)
@@ -40,7 +40,7 @@ static void write_batches(const launch *l, FILE *out) {
             (long long)l->choice->at[PLIM_KNOB_ACCUMULATE]);
 }
 
-// The type of 16 bits that is computed in; NULL: none.
+// The 16-bit compute dtype; NULL: none.
 static const char *half_of(const launch *l) {
   plim_dtype dtype = l->job.dtype, computes = l->job.recipe.autocast;
   if (computes == PLIM_BF16 || dtype == PLIM_BF16) return "bf16";
@@ -108,7 +108,7 @@ static bool counts_otherwise(const launch *l) {
          k->value.integer != l->world;
 }
 
-// Machines find each other at HEAD, which Slurm's batch script runs on.
+// Machines connect to HEAD, the machine on which Slurm's batch script runs.
 static void accelerate_line(const launch *l, const char *config, char *text, size_t size) {
   char machines[192] = "";
   if (l->nodes > 1)
@@ -127,7 +127,7 @@ static void torchrun_line(const launch *l, const char *deepspeed, char *text, si
            deepspeed);
 }
 
-// LLaMA-Factory starts torchrun by itself, as the environment says, which also asks for its version 1.
+// LLaMA-Factory starts torchrun on its own, controlled by environment variables; one of them selects its version 1.
 static void factory_line(const launch *l, plim_dialect dialect, char *text, size_t size) {
   char machines[128] = "";
   const char *version = dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 ? "USE_V1=1 " : "";
@@ -138,7 +138,7 @@ static void factory_line(const launch *l, plim_dialect dialect, char *text, size
            machines, l->per_node, plan_file_of(project_of(l), dialect));
 }
 
-// The recipe that the file's own comment names, of several GPUs; else the plain one for what it trains.
+// The distributed recipe that the file's comment names; else the standard one for what it trains.
 static void tune_recipe(const launch *l, const plim_project_file *f, char *name, size_t size) {
   static const char *const ends[] = {"_distributed", "_single_device"};
   bool has_adapters = l->choice->at[PLIM_KNOB_LORA_RANK] > 0;
@@ -172,7 +172,7 @@ static const plim_project_file *tune_file(const plim_project *p) {
   return NULL;
 }
 
-// Programs that have no other way to be started; false: this is none.
+// The command for programs that can be started in one way only; false: this is not one.
 static bool only_line(const launch *l, char *text, size_t size) {
   const plim_project *p = project_of(l);
   plim_dialect dialect = p ? p->dialect : PLIM_DIALECTS;
@@ -183,7 +183,7 @@ static bool only_line(const launch *l, char *text, size_t size) {
   return tune || is_version_1;
 }
 
-// Programs that start their own processes; false: this is none.
+// The command for programs that start their own processes; false: this is not one.
 static bool own_line(const launch *l, char *text, size_t size) {
   const plim_project *p = project_of(l);
   plim_dialect dialect = p ? p->dialect : PLIM_DIALECTS;
@@ -198,7 +198,8 @@ static void make_line(const launch *l, char *text, size_t size) {
   const char *config = accelerate_file(l);
   bool is_new = is_zero(l) && !l->is_written && !l->own_file && !l->own_sharding;
   const char *deepspeed = is_new ? " --deepspeed ds_config.json" : "";
-  bool is_module = strncmp(l->script, "-m ", 3) == 0; // of which deepspeed's own has another flag
+  bool is_module =
+      strncmp(l->script, "-m ", 3) == 0; // the deepspeed launcher has a different flag for modules
   if (only_line(l, text, size)) return;
   if (config && !is_new) accelerate_line(l, config, text, size);
   else if (own_line(l, text, size)) return;
@@ -207,7 +208,7 @@ static void make_line(const launch *l, char *text, size_t size) {
   else torchrun_line(l, deepspeed, text, size);
 }
 
-// On several machines each line runs once per machine: Slurm does that.
+// On several machines, the command has to run once per machine; Slurm does that.
 static void make_batch_line(const launch *l, const char *line, char *text, size_t size) {
   snprintf(text, size,
            "sbatch --nodes %d --ntasks-per-node 1 --gpus-per-node %d --wrap \\\n"
@@ -224,7 +225,7 @@ static bool is_left_to_hand(const plan_edits *edits) {
   return false;
 }
 
-// It is new, and nothing of the user's own turns it on.
+// Checkpointing is new, and nothing in the user's files turns it on.
 static bool lacks_checkpoint(const plan_for_card *c, const plim_choice *to,
                              const plan_edits *edits) {
   int64_t at = to->at[PLIM_KNOB_CHECKPOINT];
@@ -247,7 +248,7 @@ static void find_start(launch *l, const plan_for_card *c, const plan_edits *edit
   plan_script(p, edits, l->script, sizeof l->script);
 }
 
-// The file that a way to share takes where the user's own do not say it; NULL: none.
+// Writes the file that a strategy needs if the user's files do not set it; NULL: none.
 typedef void file_writer(const launch *l, FILE *out);
 
 static const char *new_file(const launch *l, file_writer **write) {
@@ -257,7 +258,7 @@ static const char *new_file(const launch *l, file_writer **write) {
   return is_fsdp ? "accelerate.yaml" : "ds_config.json";
 }
 
-// False: one GPU on its own is started as ever.
+// False: a run on one GPU is started as before.
 static bool find_launch(const plan_result *r, const plan_for_card *c, const plan_edits *edits,
                         launch *l) {
   if (!c->plan.rungs.len) return false;
@@ -318,7 +319,7 @@ plim_err plan_launch_of(const plan_result *r, const plan_for_card *c, const plan
 
 // ---- steps ------------------------------------------------------------------------------------------
 
-// What to change in the files that are there, instead of another file beside them.
+// Adds the step that changes the existing files, instead of creating another file.
 static plim_err add_in_own(const launch *l, manual_steps *out, plim_error *error) {
   const plim_sharding *how = &l->job.sharding;
   if (l->own_sharding)

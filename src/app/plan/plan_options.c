@@ -105,10 +105,11 @@ static plim_err allow(plim_plan_request *r, const char *text, plim_error *error)
   return err;
 }
 
-// --try leaves alone what it does not name: the split of the batch too, unless another batch is asked for.
+// --try keeps all other knobs, also the split of the batch, unless another effective batch is requested.
 static void hold_others(const plan_args *args, plim_plan_request *r) {
   r->holds_others = args->tries.len > 0;
-  bool is_compared = r->is_contrastive || r->has_batch_norm; // that one needs consent anyway
+  bool is_compared =
+      r->is_contrastive || r->has_batch_norm; // there, the batch needs permission anyway
   bool is_split = r->domains[PLIM_KNOB_MICRO_BATCH].count || r->domains[PLIM_KNOB_ACCUMULATE].count;
   if (r->holds_others && !is_compared && !is_split && !args->effective_batch)
     r->domains[PLIM_KNOB_MICRO_BATCH] = (plim_domain){1, {r->job.recipe.batch}};
@@ -155,7 +156,7 @@ static plim_err no_share(const char *text, plim_error *error) {
   return err;
 }
 
-// A share, or percent.
+// A fraction, or a percentage.
 static plim_err read_margin(const char *text, double *margin, plim_error *error) {
   *margin = -1; // the interval's
   if (!text) return PLIM_OK;

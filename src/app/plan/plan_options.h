@@ -1,4 +1,4 @@
-// What `plimsoll plan` is asked: its options, and how they make a request.
+// The options of `plimsoll plan`, and how they become a request to the planner.
 #ifndef PLIM_APP_PLAN_OPTIONS_H
 #define PLIM_APP_PLAN_OPTIONS_H
 
@@ -10,13 +10,13 @@ typedef struct {
   const job_args *typed; // `job` before files were read
   const char *effective_batch, *margin, *out;
   cli_strings fix, tries, allow, set;
-  double epochs, price; // NaN: not said
+  double epochs, price; // NaN: not given
   uint64_t samples;
   bool contrastive, batch_norm;
-  int64_t positives, negatives; // as the files say
+  int64_t positives, negatives; // from the files
 } plan_args;
 
-// Fills in what --fix, --try, --allow, --margin and --effective-batch say. The job is there already.
+// Fills in --fix, --try, --allow, --margin and --effective-batch. The request's job must be set already.
 plim_err plan_read_options(const plan_args *args, plim_plan_request *r, plim_error *error);
 
 #endif

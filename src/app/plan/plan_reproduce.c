@@ -1,5 +1,5 @@
-// The estimate command that says of the chosen settings what the plan says, so that anybody can check it. It is run
-// before it is shown: what has no option, and matters, leaves it out with the reason.
+// Builds the estimate command that reproduces the plan's numbers, so that anyone can check them. It is run before it is
+// shown; if a setting that matters has no option, there is no command, and the reason is given.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static int offload_of(const plim_job *job) {
   return place_of(job_offloads, what);
 }
 
-// Trainer sees to loading in parts by itself.
+// Trainer loads in parts on its own.
 static int load_of(const plim_job *job) {
   static const char *const names[] = {[PLIM_LOAD_INIT] = "init",
                                       [PLIM_LOAD_PRETRAINED] = "pretrained",
@@ -129,7 +129,7 @@ static bool is_plain(const char *text) {
   return *text && !text[strspn(text, safe)];
 }
 
-// In single quotes, inside of which only they themselves need care.
+// In single quotes; only single quotes need escaping there.
 static void put_word(FILE *out, const char *text) {
   if (is_plain(text)) {
     fputs(text, out);
@@ -165,7 +165,7 @@ static bool is_default(const cli_option *o, const void *at, const void *was) {
   return !text || (usual && strcmp(text, usual) == 0);
 }
 
-// NULL when memory is out.
+// NULL if memory runs out.
 static char *command_of(const job_args *a) {
   static const job_args usual = JOB_DEFAULTS;
   char *text = NULL;
@@ -186,7 +186,7 @@ static char *command_of(const job_args *a) {
 
 // ---- whether it says the same -----------------------------------------------------------------------
 
-// What files say and no option does.
+// A setting of the files that has no option.
 static const char *without_option(const job_args *own) {
   static const plim_zero_sizes usual = {0};
   bool has_sizes = memcmp(&own->zero_sizes, &usual, sizeof usual) != 0;
@@ -210,7 +210,7 @@ static plim_err predict(const job_request *request, int passes, plim_estimate *o
   return plim_estimate_make(&job, &request->target, out, NULL);
 }
 
-// The plan has not run all passes; the command does. What all of them take is then what the plan says, too.
+// The plan has not run all passes, but the command does. Runs them all and puts the result into the plan too.
 static plim_err settle(const plim_plan_request *asked, const job_request *request, plim_rung *x) {
   plim_estimate all;
   int passes = request->job.recipe.accumulate;
@@ -223,8 +223,8 @@ static plim_err settle(const plim_plan_request *asked, const job_request *reques
   return PLIM_OK;
 }
 
-// PLIM_ERR_NOMEM, or any other error where it does not.
-static plim_err say_the_same(const plim_plan_request *asked, const job_args *a, plim_rung *x) {
+// Whether the command predicts the same as the plan: PLIM_ERR_NOMEM, or any other error if it does not.
+static plim_err check_reproduces(const plim_plan_request *asked, const job_args *a, plim_rung *x) {
   job_request *request = calloc(1, sizeof *request);
   const char *source;
   plim_estimate e;
@@ -242,7 +242,7 @@ plim_err plan_reproduce(const plan_result *r, plan_for_card *c, plim_error *erro
   if (!c->plan.rungs.len) return PLIM_OK;
   plim_rung *x = &c->plan.rungs.at[0];
   job_args a = args_of(r, c, x);
-  plim_err err = say_the_same(&c->asked, &a, x);
+  plim_err err = check_reproduces(&c->asked, &a, x);
   if (!err && !(c->reproduce = command_of(&a))) err = PLIM_ERR_NOMEM;
   if (err == PLIM_ERR_NOMEM) return plim_no_memory(error);
   if (err) c->no_reproduce = without_option(r->args);

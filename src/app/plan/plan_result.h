@@ -1,4 +1,4 @@
-// What `plimsoll plan` found out.
+// The result of `plimsoll plan`, before it is printed.
 #ifndef PLIM_APP_PLAN_RESULT_H
 #define PLIM_APP_PLAN_RESULT_H
 
@@ -13,25 +13,25 @@ typedef struct {
   job_request request;
   plim_plan_request asked;
   plim_plan plan;
-  plim_plan writable;       // where the plan asks for work by hand: the best without it; or empty
+  plim_plan writable;       // if the plan has manual steps: the best plan without any; else empty
   char writable_flags[320]; // "--fix chunked_loss=off"
-  char gpu[64];             // as it was typed; empty: the one in this machine
-  char *reproduce;          // the command that predicts the first rung; NULL: none does. Owned
-  const char *no_reproduce; // what it would take an option for
+  char gpu[64];             // as typed; empty: the card in this machine
+  char *reproduce;          // the command that predicts the first rung; NULL: there is none; owned
+  const char *no_reproduce; // if there is none: the setting that has no option
 } plan_for_card;
 
 typedef struct {
   const job_args *args;
   plan_for_card *cards;
   size_t count;
-  uint64_t samples; // of the data; PLIM_UNKNOWN: not known
+  uint64_t samples; // in the data set; PLIM_UNKNOWN: not known
   double epochs;
   double price_per_hour; // NaN: not known
   uint64_t nodes;
-  const project_job *files; // NULL: made from flags alone
-  uint64_t own_batch;       // the effective batch that the files say; 0: they do not
-  const cli_strings *sets;  // of --set
-  const cli_call *call;     // as it was typed
+  const project_job *files; // NULL: planned from options alone
+  uint64_t own_batch;       // the effective batch that the files set; 0: none
+  const cli_strings *sets;  // values of --set
+  const cli_call *call;     // the command line
 } plan_result;
 
 // Fills in the command that predicts the first rung.

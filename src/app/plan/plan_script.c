@@ -1,4 +1,4 @@
-// What a project starts: the script with its arguments, as the user's own command has it.
+// Finds the script with its arguments, as in the user's launch command.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static bool is_script(const char *word, size_t size) {
   return size > 3 && memcmp(word + size - 3, ".py", 3) == 0;
 }
 
-// What takes `-m MODULE`.
+// Programs that accept `-m MODULE`.
 static bool is_launcher(const char *word, size_t size) {
   static const char *const names[] = {"python", "python3", "torchrun", "accelerate", "deepspeed"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -36,14 +36,14 @@ static bool is_launcher(const char *word, size_t size) {
   return false;
 }
 
-// A module of one's own; torch.distributed.run and the like start what comes behind them.
+// A module of the user; torch.distributed.run and similar modules start what follows them.
 static bool is_module(const char *word, size_t size) {
   return size > 1 && *word != '-' && !(size > 6 && memcmp(word, "torch.", 6) == 0);
 }
 
 // The first command that starts a script, from the script on.
 typedef struct {
-  size_t command; // that the last word was of
+  size_t command; // the command of the last word
   bool is_launched, is_before_module;
   bool is_found, is_whole; // is_whole: nothing was left out
   char *text;
@@ -72,7 +72,7 @@ static void begin(finding *f, const char *word, size_t size) {
   f->is_found = f->is_whole = true;
 }
 
-// What only the script's shell knows, a variable or a quoted text, is left to the reader.
+// A variable or quoted text, which only the shell knows, becomes "...".
 static void add(finding *f, const char *word, size_t size) {
   f->is_whole = f->is_whole && is_plain(word, size) && can_put(f, size);
   if (f->is_whole) put(f, word, size);
@@ -125,7 +125,7 @@ const char *plan_command_file(const plim_project *p) {
 
 // ---- in a project -----------------------------------------------------------------------------------
 
-// Ecosystems that train what a file of theirs says, by a module that any launcher takes.
+// Ecosystems that train from a configuration file, with a module that any launcher can start.
 static const struct {
   plim_dialect dialect;
   const char *module;
@@ -144,7 +144,7 @@ static bool find_trainer(const plim_project *p, char *text, size_t room) {
   return false;
 }
 
-// Nobody can say its arguments but the user.
+// Whether the script takes arguments, which only the user knows.
 static bool takes_arguments(const plim_project_file *f) {
   static const char *const modules[] = {"argparse", "hydra", "click", "typer", "absl"};
   static const char *const code[] = {"*ArgumentParser", "sys.argv", "LightningCLI", "fire.Fire",

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What apply reads as it stands.
+// Parts that apply reads; the digest covers them unchanged.
 static const char *const covered[] = {"files", "set", "rungs"};
 
 static bool is_setting(const json_t *value) {
   return json_is_integer(value) || json_is_string(value) || json_is_boolean(value);
 }
 
-// The settings of the ladder without their estimates: those are shown, never written, and other programs
-// write a fraction in another way. Owned by the caller.
+// The settings of the ladder without their estimates, which are only shown and contain fractions that other
+// programs format differently. Owned by the caller.
 static json_t *settings_of(const json_t *ladder) {
   json_t *copy = json_deep_copy(ladder), *value;
   const char *key;
@@ -31,7 +31,7 @@ static int write_part(FILE *out, const char *name, const json_t *value) {
   return value ? json_dumpf(value, out, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : 0;
 }
 
-// One line each; NULL when memory is out.
+// The covered parts as text, one per line; NULL if memory runs out.
 static char *what_applies(const json_t *plan) {
   char *text = NULL;
   size_t size = 0;

@@ -1,5 +1,5 @@
-// The digest that a saved plan carries over all that apply reads: an edit by hand shows. It is no
-// signature, so a plan that carries the right one is still not to be trusted.
+// The digest in a saved plan. It covers everything that apply reads, so that manual edits are detected.
+// It is not a signature: a plan with a correct digest can still come from anyone.
 #ifndef PLIM_IO_PLAN_DIGEST_H
 #define PLIM_IO_PLAN_DIGEST_H
 
@@ -14,11 +14,11 @@ typedef struct {
   char hex[2 * PLIM_SHA256_BYTES + 1];
 } plim_plan_digest;
 
-// Of a parsed plan: its files, its places, what every rung writes, and the settings of its ladder.
-// How the JSON is laid out does not matter. PLIM_ERR_NOMEM is the only error.
+// Computes the digest of a parsed plan: its files, its places, what every rung writes, and the settings of
+// its ladder. The layout of the JSON does not matter. PLIM_ERR_NOMEM is the only error.
 plim_err plim_plan_digest_of(const struct json_t *plan, plim_plan_digest *out, plim_error *error);
 
-// Of the text of a plan.
+// The same for a plan that is not parsed yet.
 plim_err plim_plan_digest_of_text(const char *text, size_t size, plim_plan_digest *out,
                                   plim_error *error);
 

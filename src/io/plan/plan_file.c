@@ -10,8 +10,8 @@
 enum { FORMAT_VERSION = 1 };
 
 static plim_err is_no_plan(plim_error *error, const char *what) {
-  plim_err err = plim_fail(error, PLIM_ERR_PARSE, "this is no plan: %s", what);
-  plim_error_hint(error, "plimsoll plan FILES --gpu CARD --out plan.json   makes one");
+  plim_err err = plim_fail(error, PLIM_ERR_PARSE, "this is not a saved plan: %s", what);
+  plim_error_hint(error, "plimsoll plan FILES --gpu CARD --out plan.json   writes one");
   return err;
 }
 
@@ -44,7 +44,7 @@ static plim_err read_files(const json_t *root, plim_plan_file *out, plim_error *
     plim_plan_source source = {.size = (uint64_t)json_integer_value(json_object_get(f, "bytes"))};
     if (!path || json_integer_value(json_object_get(f, "bytes")) < 0 ||
         !read_digest(json_string_value(json_object_get(f, "sha256")), source.sha256))
-      return is_no_plan(error, "a file is not described");
+      return is_no_plan(error, "an entry of files has no path, size or digest");
     source.path = strdup(path);
     if (source.path && vec_push(&out->files, source)) continue;
     free(source.path);
@@ -61,7 +61,7 @@ static plim_err read_places(const json_t *root, plim_plan_file *out, plim_error 
     const char *path = json_string_value(json_object_get(p, "file"));
     const char *key = json_string_value(json_object_get(p, "key"));
     if (!knob || !path || !key || plim_knob_named(knob) == PLIM_KNOBS)
-      return is_no_plan(error, "a place of a knob is not described");
+      return is_no_plan(error, "an entry of set has no known knob, file or key");
     plim_plan_place place = {plim_knob_named(knob), strdup(path), strdup(key)};
     if (place.path && place.key && vec_push(&out->places, place)) continue;
     free(place.path);
@@ -79,14 +79,14 @@ static const char *keep_text(const json_t *value, plim_plan_file *out) {
   return NULL;
 }
 
-// For a terminal: whoever wrote the plan must not steer it.
+// Removes control characters: the text is shown on a terminal and may come from someone else.
 static const char *keep_words(const json_t *value, plim_plan_file *out) {
   const char *kept = keep_text(value, out);
   if (kept) plim_text_disarm(out->texts.at[out->texts.len - 1]);
   return kept;
 }
 
-// The same of several lines, whose ends stay.
+// The same for several lines; line ends are kept.
 static const char *keep_lines(const json_t *value, plim_plan_file *out) {
   const char *kept = keep_text(value, out);
   char *line = kept ? out->texts.at[out->texts.len - 1] : NULL;
@@ -115,13 +115,13 @@ static plim_err read_writes(const json_t *writes, plim_plan_file *out, plim_erro
     const char *knob = json_string_value(json_object_get(w, "knob"));
     plim_knob_change change = {knob ? plim_knob_named(knob) : PLIM_KNOBS};
     if (change.knob == PLIM_KNOBS || !read_value(json_object_get(w, "value"), out, &change.value))
-      return is_no_plan(error, "a change is not described");
+      return is_no_plan(error, "an entry of writes has no known knob or value");
     if (!vec_push(&out->changes, change)) return out_of_memory(error);
   }
   return PLIM_OK;
 }
 
-// Text for people.
+// The manual steps, which are only shown.
 static plim_err read_steps(const json_t *rung, plim_plan_file *out, plim_error *error) {
   const json_t *steps = json_object_get(rung, "steps");
   out->replan = keep_words(json_object_get(rung, "replan"), out);
@@ -131,7 +131,7 @@ static plim_err read_steps(const json_t *rung, plim_plan_file *out, plim_error *
     plim_plan_step step = {.knob = knob ? plim_knob_named(knob) : PLIM_KNOBS,
                            .text = keep_words(json_object_get(x, "text"), out),
                            .lines = keep_lines(json_object_get(x, "lines"), out)};
-    if (!step.text) return is_no_plan(error, "a step to do by hand is not described");
+    if (!step.text) return is_no_plan(error, "an entry of steps has no text");
     if (!vec_push(&out->steps, step)) return out_of_memory(error);
   }
   return PLIM_OK;
@@ -147,7 +147,7 @@ static plim_err read_by_hand(const json_t *rung, plim_plan_file *out, plim_error
                            .reason = keep_words(json_object_get(x, "reason"), out)};
     if (item.knob == PLIM_KNOBS || !item.reason ||
         !read_value(json_object_get(x, "value"), out, &item.value))
-      return is_no_plan(error, "what is left to do by hand is not described");
+      return is_no_plan(error, "an entry of by_hand has no known knob, value or reason");
     if (!vec_push(&out->by_hand, item)) return out_of_memory(error);
   }
   out->fits_as_written = !out->by_hand.len || json_is_true(json_object_get(written, "fits"));
@@ -162,9 +162,9 @@ static plim_err check_version(const json_t *root, plim_error *error) {
   if (!json_is_integer(version)) return is_no_plan(error, "it has no format_version");
   if (json_integer_value(version) == FORMAT_VERSION) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                           "the plan has format_version %lld; this plimsoll knows %d",
+                           "the plan has format_version %lld; this version of plimsoll reads %d",
                            (long long)json_integer_value(version), FORMAT_VERSION);
-  plim_error_hint(error, "apply it with the plimsoll that made it, or plan again");
+  plim_error_hint(error, "apply it with the version of plimsoll that made it, or plan again");
   return err;
 }
 
@@ -189,8 +189,10 @@ static plim_err check_rung(size_t count, uint64_t rung, plim_error *error) {
                                  (unsigned long long)rung)
                      : plim_fail(error, PLIM_ERR_ARGUMENT,
                                  "the plan found nothing that fits, so there is nothing to write");
-  if (count) plim_error_hint(error, "--rung 1 is the fastest of %zu", count);
-  else plim_error_hint(error, "see what plimsoll plan offers with --allow");
+  if (count) plim_error_hint(error, "it has %zu; --rung 1 is the fastest", count);
+  else
+    plim_error_hint(
+        error, "plimsoll plan --allow ... permits more changes; its output lists what would help");
   return err;
 }
 
@@ -216,7 +218,7 @@ static plim_err read_root(const json_t *root, uint64_t rung, plim_plan_file *out
 
 static plim_err is_no_json(const json_error_t *why, plim_error *error) {
   char what[sizeof why->text + 64];
-  snprintf(what, sizeof what, "its JSON cannot be read at line %d: %s", why->line, why->text);
+  snprintf(what, sizeof what, "its JSON is invalid at line %d: %s", why->line, why->text);
   plim_text_disarm(what);
   return is_no_plan(error, what);
 }

@@ -1,4 +1,4 @@
-// A saved plan: the files it was made from, as they were, and the knobs it wants changed in them.
+// Reads a saved plan: the files it was made from, with their digests, and the knobs to change in them.
 #ifndef PLIM_IO_PLAN_FILE_H
 #define PLIM_IO_PLAN_FILE_H
 
@@ -12,13 +12,13 @@ typedef struct {
   uint8_t sha256[PLIM_SHA256_BYTES];
 } plim_plan_source;
 
-// A binding of --set: where a knob is.
+// A binding given by --set: the key that decides a knob.
 typedef struct {
   plim_knob knob;
   char *path, *key;
 } plim_plan_place;
 
-// A setting that the files have no place for.
+// A setting that cannot be written into the files.
 typedef struct {
   plim_knob knob;
   plim_value value;
@@ -27,8 +27,9 @@ typedef struct {
 
 // Something to do by hand.
 typedef struct {
-  plim_knob knob;           // PLIM_KNOBS: it is about none
-  const char *text, *lines; // what to do, and what to paste; lines: NULL if there is nothing
+  plim_knob knob; // PLIM_KNOBS: the step is not about a knob
+  const char *text,
+      *lines; // what to do, and what to paste; lines is NULL if there is nothing to paste
 } plim_plan_step;
 
 typedef struct {
@@ -36,14 +37,14 @@ typedef struct {
   vec(plim_plan_place) places;
   vec(plim_knob_change) changes;
   vec(plim_plan_left) by_hand;
-  bool fits_as_written;      // while nothing was done by hand
-  uint64_t as_written_bytes; //
+  bool fits_as_written;      // whether the written files fit before the manual steps are done
+  uint64_t as_written_bytes; // the memory they need
   vec(plim_plan_step) steps;
-  const char *replan; // the command that plans without what is left by hand; NULL: not said
-  vec(char *) texts;  // of values, reasons and steps; owned
+  const char *replan; // the command that plans without manual steps; NULL: the plan has none
+  vec(char *) texts;  // texts of values, reasons and steps; owned
 } plim_plan_file;
 
-// Of the text of a plan that `plimsoll plan --out` wrote. `rung` is counted from 1.
+// Parses a plan written by `plimsoll plan --out` and selects one rung, counted from 1.
 plim_err plim_plan_file_parse(const char *text, size_t size, uint64_t rung, plim_plan_file *out,
                               plim_error *error);
 void plim_plan_file_clear(plim_plan_file *plan);

@@ -6,7 +6,7 @@
 #include "plan.h"
 #include "plan_digest.h"
 
-// What a count may be. Nobody's batch, sequence or rank is larger: a larger one is a slip.
+// Ranges of counts. A larger batch, sequence or rank does not occur in practice and is a mistake.
 static const struct {
   plim_knob knob;
   int64_t least, most;
@@ -19,8 +19,8 @@ static const struct {
 
 static plim_err edited(plim_error *error, const char *what) {
   plim_err err = plim_fail(error, PLIM_ERR_PARSE, "the plan was edited by hand: %s", what);
-  plim_error_hint(error, "plan again; a setting of your own is held by plimsoll plan FILES "
-                         "--fix KNOB=VALUE --out plan.json, so that it is known to fit");
+  plim_error_hint(error, "plan again; to choose a setting yourself: plimsoll plan FILES --fix "
+                         "KNOB=VALUE --out plan.json, which checks that it fits");
   return err;
 }
 
@@ -30,7 +30,7 @@ plim_err plim_plan_file_check_digest(const json_t *plan, plim_error *error) {
   if (!origin) return edited(error, "it has no " PLIM_PLAN_DIGEST_KEY);
   plim_err err = plim_plan_digest_of(plan, &digest, error);
   if (err || strcmp(origin, digest.hex) == 0) return err;
-  return edited(error, "its files, rungs or ladder are not those that were found");
+  return edited(error, "its files, rungs or ladder do not match its digest");
 }
 
 static bool is_count(plim_knob knob, int64_t value) {
@@ -57,7 +57,7 @@ static plim_err check_value(plim_knob knob, const plim_value *v, plim_error *err
   char value[96], what[240];
   const char *name = plim_knob_table[knob].name;
   plim_value_print(v, value, sizeof value);
-  if (!is_written(knob)) snprintf(what, sizeof what, "no plan writes %s", name);
+  if (!is_written(knob)) snprintf(what, sizeof what, "a plan never writes %s", name);
   else if (!is_possible(knob, v)) snprintf(what, sizeof what, "%s cannot be %s", name, value);
   else return PLIM_OK;
   return edited(error, what);
@@ -73,7 +73,7 @@ plim_err plim_plan_file_check_values(const plim_plan_file *plan, plim_error *err
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < plan->changes.len && !err; i++) {
     const plim_knob_change *c = &plan->changes.at[i];
-    err = is_twice(plan, i) ? edited(error, "it writes a knob twice")
+    err = is_twice(plan, i) ? edited(error, "it writes the same knob twice")
                             : check_value(c->knob, &c->value, error);
   }
   for (size_t i = 0; i < plan->by_hand.len && !err; i++)

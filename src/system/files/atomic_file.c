@@ -16,7 +16,7 @@ static void forget(plim_atomic_file *file) {
   *file = (plim_atomic_file){0};
 }
 
-// Where the bytes go in the end; the path itself if there is nothing there yet.
+// The path with links resolved; the path itself if nothing exists there yet.
 static char *final_path(const char *path) {
   char *resolved = realpath(path, NULL);
   return resolved ? resolved : strdup(path);
@@ -72,8 +72,8 @@ plim_err plim_atomic_open(plim_atomic_file *file, const char *path, plim_error *
   return plim_disk_fail(error, "write", path, number);
 }
 
-// Why an earlier write failed, which nobody remembers: the same again, at the end of a file that goes anyway.
-static int ask_why(int fd) {
+// Finds out why an earlier write failed by writing again, at the end of a file that is removed anyway.
+static int find_write_error(int fd) {
   static const char block[1 << 16];
   struct stat found;
   bool may_ask = fstat(fd, &found) == 0 && (S_ISREG(found.st_mode) || S_ISCHR(found.st_mode));
@@ -84,7 +84,7 @@ static int ask_why(int fd) {
 static int write_out(plim_atomic_file *file) {
   bool ok = !ferror(file->out) && fflush(file->out) == 0 &&
             (!file->temporary || fsync(fileno(file->out)) == 0);
-  int number = ok ? 0 : ferror(file->out) ? ask_why(fileno(file->out)) : errno;
+  int number = ok ? 0 : ferror(file->out) ? find_write_error(fileno(file->out)) : errno;
   if (fclose(file->out) && !number) number = errno;
   file->out = NULL;
   if (!number && file->temporary && rename(file->temporary, file->path)) number = errno;
@@ -93,7 +93,7 @@ static int write_out(plim_atomic_file *file) {
 
 plim_err plim_atomic_commit(plim_atomic_file *file, plim_error *error) {
   int number = write_out(file);
-  // A rename survives a crash once the folder is on the disk. The file is whole in any case.
+  // A rename survives a crash once the folder is synced. The file is complete in any case.
   if (!number && file->temporary) plim_disk_sync_folder(&plim_real_disk, file->path);
   if (number && file->temporary) unlink(file->temporary);
   plim_err err = number ? plim_disk_fail(error, "write", file->path, number) : PLIM_OK;

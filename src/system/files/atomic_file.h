@@ -1,4 +1,4 @@
-// A file that appears whole or not at all: written beside its final place, then renamed over it.
+// Writes a file completely or not at all: into a temporary file in the same folder, then renamed.
 //
 //   plim_atomic_file file;
 //   plim_err err = plim_atomic_open(&file, "timeline.svg", &error);
@@ -14,8 +14,8 @@
 
 typedef struct {
   FILE *out;       // write here; errors stay with the stream until commit
-  char *path;      // where it goes, symbolic links resolved
-  char *temporary; // where it is until then; NULL for pipes and devices, which are written directly
+  char *path;      // the final path, symbolic links resolved
+  char *temporary; // the path until commit; NULL for pipes and devices, which are written directly
 } plim_atomic_file;
 
 // Starts a new version of the file at `path`. An existing file keeps its permissions, and the file
@@ -26,7 +26,7 @@ plim_err plim_atomic_open(plim_atomic_file *file, const char *path, plim_error *
 // was at the path is still there, unchanged. Either way the file is closed.
 plim_err plim_atomic_commit(plim_atomic_file *file, plim_error *error);
 
-// Closes and removes what was written. Fine after a failed open.
+// Closes and removes what was written. May be called after a failed open.
 void plim_atomic_abort(plim_atomic_file *file);
 
 #endif

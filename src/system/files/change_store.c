@@ -40,7 +40,7 @@ static bool is_still_there(int fd, const char *path) {
          own.st_dev == there.st_dev;
 }
 
-// What is in a folder survives a power cut only if the folder does.
+// The contents of a folder survive a power cut only if the folder itself is synced.
 static int make_folder(const plim_change_store *p) {
   struct stat found;
   if (p->disk->mkdir(p->folder, 0777) == 0) return plim_disk_sync_folder(p->disk, p->folder);
@@ -48,8 +48,8 @@ static int make_folder(const plim_change_store *p) {
   return lstat(p->folder, &found) == 0 && !S_ISDIR(found.st_mode) ? ENOTDIR : 0;
 }
 
-// 0, EAGAIN (try again), EWOULDBLOCK's meaning as EBUSY, or another errno. Whoever ends removes the
-// lock file and the folder, so each may vanish between any two lines.
+// Returns 0, EAGAIN (try again), EBUSY (another process has the lock), or another errno. A process that ends
+// removes the lock file and the folder, so both may vanish at any time.
 static int try_lock(plim_change_store *p) {
   int made = make_folder(p);
   if (made) return made;
@@ -81,7 +81,7 @@ static plim_err fail_lock(const plim_change_store *p, int number, plim_error *er
     return plim_disk_fail(error, "lock", p->folder, number);
   }
   plim_fail(error, PLIM_ERR_UNSUPPORTED, "another plimsoll is changing files in %s", p->root);
-  plim_error_hint(error, "wait until it has ended, then run this again");
+  plim_error_hint(error, "wait until it has finished, then run this again");
   return PLIM_ERR_UNSUPPORTED;
 }
 
@@ -91,7 +91,7 @@ plim_err plim_store_open(plim_change_store *p, const char *root, const plim_disk
   if (!name_parts(p, root)) return plim_disk_fail(error, "open", root, errno);
   int number = take_lock(p);
   if (number) return fail_lock(p, number, error);
-  plim_disk_remove(p->disk, p->journal_new); // of a call that ended while writing it
+  plim_disk_remove(p->disk, p->journal_new); // left by a call that was killed while writing it
   return PLIM_OK;
 }
 
@@ -168,7 +168,7 @@ static plim_err parse(const plim_change_store *p, const char *path, const char *
   return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }
 
-// What apply writes down has its links resolved: a folder that is reached through one is not its own.
+// apply records paths with links resolved, so a path through a link was not written by it.
 static bool stays_inside(const plim_file_step *s) {
   char *folder = plim_disk_folder_of(s->target);
   char *real = folder && *s->path != '/' ? realpath(folder, NULL) : NULL;

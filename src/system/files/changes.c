@@ -1,4 +1,4 @@
-// What is told about a set of changes.
+// Describes a set of changes for the caller.
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static bool describe_step(const plim_file_step *s, bool is_done, plim_changed_fi
   return out->path && (!has_backup || out->backup);
 }
 
-// What was done is done: without memory the list is shorter.
+// The changes are made already; if memory runs out, the list is only shorter.
 void plim_changes_describe(const plim_transaction *t, plim_changes_way way,
                            const plim_file_side *found, plim_changes *out) {
   *out = (plim_changes){.kind = t->kind, .way = way};

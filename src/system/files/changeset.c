@@ -38,7 +38,7 @@ static plim_err recover_journal(const plim_change_store *p, plim_transaction *t,
   return err;
 }
 
-// An undo whose last act is missing: all files are restored, its traces are not removed.
+// Completes an undo that restored all files but did not remove its traces.
 static plim_err finish_undo(const plim_change_store *p, const plim_transaction *t,
                             plim_changes *out, plim_error *error) {
   int number = plim_transaction_clean(p, t);
@@ -92,7 +92,7 @@ static plim_err check_file(const char *path, const struct stat *found, plim_erro
     plim_fail(error, PLIM_ERR_UNSUPPORTED,
               "%s has %lu hard links: replacing it would separate them", path,
               (unsigned long)found->st_nlink);
-    return refuse(error, path, "make it a file of its own: cp -p FILE COPY && mv COPY FILE");
+    return refuse(error, path, "make it a separate file: cp -p FILE COPY && mv COPY FILE");
   }
   if (!(found->st_mode & 0222) || access(path, W_OK)) {
     plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is write-protected", path);
@@ -101,7 +101,7 @@ static plim_err check_file(const char *path, const struct stat *found, plim_erro
   return PLIM_OK;
 }
 
-// What is at the path now, with the bytes; NULL where there is nothing.
+// The present content of a path, with the bytes; NULL if there is no file.
 static plim_err read_now(const char *path, plim_content *content, char **data, plim_error *error) {
   struct stat found;
   size_t size = 0;
@@ -117,7 +117,7 @@ static plim_err read_now(const char *path, plim_content *content, char **data, p
   return PLIM_OK;
 }
 
-// 0: the name is taken; ENOENT: it is free; else why nobody knows.
+// 0: the name is taken; ENOENT: it is free; otherwise the reason why that is not known.
 static int look_for_backup(const char *target, int number) {
   struct stat found;
   char *name = plim_backup_name(target, number);
@@ -162,7 +162,7 @@ static char *resolve_new(const char *path) {
   return text;
 }
 
-// Where the bytes are in the end: symbolic links are followed.
+// Resolves symbolic links.
 static plim_err resolve(const char *path, char **out, plim_error *error) {
   struct stat found;
   *out = realpath(path, NULL);
@@ -219,7 +219,7 @@ static plim_err plan_change(const plim_file_change *c, const char *target, plim_
   return s->from.exists ? choose_backup(s, target, error) : PLIM_OK;
 }
 
-// A plan may have come from someone else: its digest is no signature.
+// A plan may come from someone else: its digest is not a signature.
 static plim_err check_inside(const plim_change_store *p, const char *path, plim_error *error) {
   if (*path != '/' || p->trusts_outside) return PLIM_OK;
   plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s, which lies outside this folder, would be changed",
@@ -306,7 +306,7 @@ static plim_err nothing_to_undo(const char *root, plim_error *error) {
   return PLIM_ERR_UNSUPPORTED;
 }
 
-// The file stays as it is: it is what it was before already, or cannot be.
+// Leaves the file unchanged: it has its old content already, or cannot be restored.
 static plim_err leave(plim_file_step *s, plim_error *error) {
   s->to = s->from;
   s->dropped = PLIM_NO_BACKUP;
@@ -396,7 +396,7 @@ static plim_err undo(const plim_change_store *p, bool force, plim_changes *out, 
   return err;
 }
 
-// Whoever types undo after an interruption means what was interrupted, not the set before it.
+// After an interruption, undo refers to the interrupted call, not to the set before it.
 static bool is_undone_already(const plim_changes *earlier) {
   if (!earlier->count) return false;
   bool is_undo = earlier->kind == PLIM_CHANGES_UNDO;

@@ -1,4 +1,4 @@
-// Several files changed all or none, with a way back. What `plimsoll apply` and `plimsoll undo` stand on.
+// Changes several files atomically (all or none) and can undo it. `plimsoll apply` and `plimsoll undo` are built on it.
 //
 //   plim_file_change change = {"conf/train.yaml", plim_content_of(old, old_size), new, new_size};
 //   plim_changeset_result result;
@@ -8,27 +8,26 @@
 //
 // Promises:
 // - At every moment, through any crash, each file is whole: it has its old content or its new one.
-// - After an error, all files are as they were and nothing else is left behind. If that is not
-//   possible (the disk is gone), the hint says so and the next call puts things in order.
-// - After a kill or a power cut, the next apply, undo or recover completes what was interrupted, or
-//   takes it back: all files are new, or all are old.
-// - Nothing that someone else wrote is overwritten: a file that is not what was expected is refused,
-//   and with it the whole set. Between the last look at a file and its replacement lie microseconds in
-//   which another program could still write to it; two calls on the same project exclude each other.
+// - After an error, all files are as they were and no temporary files remain. If that is not possible
+//   (the disk is gone), the hint says so and the next call cleans up.
+// - After a kill or a power cut, the next apply, undo or recover completes the interrupted call or rolls
+//   it back: all files are new, or all are old.
+// - Nothing that someone else wrote is overwritten: if a file does not have the expected content, the whole
+//   set is refused. Between the last check of a file and its replacement, another program still has some
+//   microseconds to write to it. Two calls on the same project exclude each other.
 //
-// How: `root` is the project's folder, for the command line the current one. In it, .plimsoll/ holds
-//   lock       flock()ed while a call is at work; a second call is refused, it does not wait
-//   journal    what is being done, on the disk before anything else is
-//   applied.N  the N-th set that was applied: the journal, renamed when all was done; undo's record
-// The folder goes when there is nothing to undo any more.
-// Next to a changed NAME lie, for a while, NAME.plimsoll-ID (the new content) and
-// NAME.plimsoll-ID-old (the old one), and afterwards the backup: NAME.backup, or if that exists
-// NAME.backup.1, NAME.backup.2, ...: the one without a number is the oldest. Undo removes the backup
-// it restored.
+// How: `root` is the project's folder; for the command line it is the current folder. It contains .plimsoll/ with
+//   lock       flock()ed during a call; a second call fails at once instead of waiting
+//   journal    what is being done; it is on the disk before any file is changed
+//   applied.N  the N-th set that was applied, for undo: the journal, renamed after the last step
+// The folder is removed when there is nothing left to undo.
+// During a call, NAME.plimsoll-ID (the new content) and NAME.plimsoll-ID-old (the old content) exist next to
+// a changed file NAME. Afterwards the backup remains: NAME.backup, or if that exists NAME.backup.1,
+// NAME.backup.2, ...; the one without a number is the oldest. Undo removes the backup that it restored.
 //
-// A symbolic link is followed, the file it leads to is replaced. Permissions, owner (where permitted)
-// and access lists stay. Files with several hard links are refused, since replacing would separate
-// them, and so are write-protected files and everything that is no regular file.
+// Symbolic links are followed: the file a link points to is replaced. Permissions, owner (if permitted) and
+// access lists are kept. Files with several hard links are refused, because replacing one would separate
+// them; so are write-protected files and everything that is not a regular file.
 #ifndef PLIM_SYSTEM_CHANGESET_H
 #define PLIM_SYSTEM_CHANGESET_H
 
@@ -36,20 +35,20 @@
 #include "plimsoll.h"
 #include "sha256.h"
 
-// What a file holds, without the bytes.
+// The content of a file, as size and digest.
 typedef struct {
   bool exists; // false: there is no such file
   uint64_t size;
   uint8_t sha256[PLIM_SHA256_BYTES];
 } plim_content;
 
-// Of these bytes; NULL: of no file.
+// The content for these bytes; NULL: for a file that does not exist.
 plim_content plim_content_of(const void *data, size_t size);
 
 typedef struct {
   const char *path;    // absolute, or from the current folder
-  plim_content before; // what it must hold now
-  const void *after;   // what it shall hold; NULL: the file goes
+  plim_content before; // the content it must have now
+  const void *after;   // the new content; NULL: the file is removed
   size_t after_size;
 } plim_file_change;
 
@@ -64,21 +63,21 @@ typedef enum { PLIM_CHANGES_APPLY, PLIM_CHANGES_UNDO } plim_changes_kind;
 typedef enum {
   PLIM_CHANGES_DONE,        // now
   PLIM_CHANGES_COMPLETED,   // was interrupted earlier, is now done
-  PLIM_CHANGES_ROLLED_BACK, // was interrupted earlier, is now as if it had never begun
+  PLIM_CHANGES_ROLLED_BACK, // was interrupted earlier, is now rolled back
   PLIM_CHANGES_INTERRUPTED  // and still is
 } plim_changes_way;
 
 typedef enum {
   PLIM_FILE_OLD,  // as before the interrupted call
   PLIM_FILE_NEW,  // as after it
-  PLIM_FILE_OTHER // someone has changed it since: left alone
+  PLIM_FILE_OTHER // it has been changed since; left alone
 } plim_file_side;
 
 typedef struct {
   char *path;           // from the project's folder if it lies in there, else absolute
-  char *backup;         // likewise: what it held before; NULL if nothing is kept
-  bool created, gone;   // the file was not there before; is not there any more
-  bool left;            // it is as it was
+  char *backup;         // likewise: the file with the old content; NULL: none is kept
+  bool created, gone;   // the file did not exist before; does not exist any more
+  bool left;            // it was left unchanged
   plim_file_side found; // of an interrupted call: how the file was found
 } plim_changed_file;
 
@@ -94,45 +93,45 @@ typedef struct {
   plim_changes done;    // what this call did
 } plim_changeset_result;
 
-// Fine on those that are {0} or were cleared.
+// Both accept a struct that is {0} or was already cleared.
 void plim_changes_clear(plim_changes *changes);
 void plim_changeset_result_clear(plim_changeset_result *result);
 
-// All functions may get NULL for `options`, and fill *result also when they fail (`earlier` may have
-// been dealt with by then); clear it in any case. PLIM_ERR_UNSUPPORTED is a refusal, PLIM_ERR_IO a
-// call that failed; error->file names the file.
+// `options` may be NULL in all functions. *result is filled also on failure (an earlier call may have been
+// completed or rolled back by then); always clear it. PLIM_ERR_UNSUPPORTED is a refusal, PLIM_ERR_IO a failed
+// system call; error->file names the file.
 
-// Changes that change nothing are left out of the set. Recovers first, so a caller that reads files
-// and then applies should call plim_changeset_recover before it reads.
+// Changes without effect are skipped. Recovers first, so a caller that reads files and then applies changes
+// should call plim_changeset_recover before it reads.
 plim_err plim_changeset_apply(const char *root, const plim_file_change *changes, size_t count,
                               const plim_changeset_options *options, plim_changeset_result *result,
                               plim_error *error);
 
-// Takes back the last set that was applied and not yet undone: content and permissions are exactly as
-// before, and its backups are gone. A file that changed since is refused; with `force` it is restored
-// too, and what it held is kept as a backup. So is one whose backup is gone, unless it was restored by
-// hand; with `force` it is left as it is. If the last call was interrupted, undo means that one:
-// after an apply that was rolled back, or an undo that was completed, it goes no further (done.count
-// is 0).
+// Undoes the last applied set that is not undone yet: content and permissions are exactly as before, and its
+// backups are removed. Fails if a file has changed since; with `force` it is restored too, and its present
+// content is kept as a backup. Fails if a backup is missing, unless the file has its old content already; with
+// `force` that file is left as it is. If the last call was interrupted, undo applies to that call: after
+// rolling back an apply or completing an undo, it does nothing more (done.count is 0).
 plim_err plim_changeset_undo(const char *root, const plim_changeset_options *options,
                              plim_changeset_result *result, plim_error *error);
 
-// Deals with a call that was interrupted, if there was one: result->earlier. A file that someone has
-// changed since is refused; with `force` it is left as it is (its backup stays), and the others are
-// completed or rolled back.
+// Completes or rolls back an interrupted call, if there is one: see result->earlier. Fails if a file has been
+// changed since; with `force` it is left as it is (its backup stays), and the others are completed or rolled
+// back.
 //
-// Undo and recover do what .plimsoll says, and apply what a plan says: either may have come from someone else. So
-// files outside `root` are touched only with `outside`; without, what names one is refused as a whole.
+// Undo and recover follow .plimsoll, and apply follows a plan; either may come from someone else. So files outside
+// `root` are changed only with `outside`; without it, a set that contains such a file is refused as a whole.
 plim_err plim_changeset_recover(const char *root, const plim_changeset_options *options,
                                 plim_changeset_result *result, plim_error *error);
 
-// Whether a file holds what the last apply that was not undone gave it.
+// Whether a file still has the content that the last apply (not undone) gave it.
 bool plim_changeset_made(const char *root, const char *path, const plim_content *now);
-// Where what it held before that lies, which the caller frees; NULL: it does not hold that, or nothing is kept.
+// The path of the backup with its content before that apply, which the caller frees; NULL: the file has changed since, or
+// there is no backup.
 char *plim_changeset_backup(const char *root, const char *path, const plim_content *now);
 
-// Whether a call was interrupted and not dealt with yet, and how its files are now; changes nothing. A
-// call that is at work is not interrupted. out->count is 0 if there is none; clear it.
+// Finds an interrupted call that was not recovered yet, and the state of its files; changes nothing. A call
+// that is still running does not count. out->count is 0 if there is none; always clear it.
 plim_err plim_changeset_look(const char *root, plim_changes *out, plim_error *error);
 
 #endif

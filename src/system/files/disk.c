@@ -17,7 +17,7 @@ static bool lacks_the_call(int number) {
   return number == ENOSYS || number == EINVAL || number == EPERM || number == EOPNOTSUPP;
 }
 
-// Where the file system has no way to do both at once, looking first is the best there is.
+// If the file system cannot rename without replacing, checking first is the best option.
 static int look_then_rename(const char *from, const char *to) {
   struct stat found;
   if (lstat(to, &found) == 0) {
@@ -39,12 +39,12 @@ static int rename_new(const char *from, const char *to) {
 }
 
 static void copy_attribute(const char *from, int fd, const char *name) {
-  char value[4096]; // more is no access list of ours to keep
+  char value[4096]; // larger attributes are not access lists
   ssize_t size = getxattr(from, name, value, sizeof value);
   if (size >= 0) fsetxattr(fd, name, value, (size_t)size, 0);
 }
 
-// As far as they can be read and set: many belong to the system alone.
+// Copies the attributes that can be read and set; many are reserved for the system.
 static int copy_attributes(const char *from, int fd) {
   char names[4096];
   ssize_t size = listxattr(from, names, sizeof names);
@@ -82,7 +82,7 @@ static int write_all(const plim_disk *disk, int fd, const char *data, size_t siz
   return 0;
 }
 
-// False if the file now belongs to someone else than the one it stands for.
+// False if the new file has a different owner than the original.
 static bool keep_owner(const plim_disk *disk, int fd, const struct stat *like) {
   struct stat own;
   if (fstat(fd, &own)) return false;
@@ -92,7 +92,7 @@ static bool keep_owner(const plim_disk *disk, int fd, const struct stat *like) {
   return own.st_uid == like->st_uid;
 }
 
-// What runs with its owner's rights must not do so for another owner.
+// If the owner differs, set-user-id bits must not be copied.
 static int look_like(const plim_disk *disk, int fd, const char *path) {
   struct stat like, own;
   if (stat(path, &like)) return errno;
@@ -103,7 +103,7 @@ static int look_like(const plim_disk *disk, int fd, const char *path) {
   return 0;
 }
 
-// The time of the last change belongs to the content: a copy has it too.
+// The modification time belongs to the content, so a copy keeps it.
 static void keep_time(int fd, const char *path, const void *data, size_t size) {
   struct stat like;
   char *content;

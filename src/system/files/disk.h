@@ -1,5 +1,5 @@
-// The calls that change a disk, in one table: a test hands in its own and makes any of them fail. What
-// stands on it takes care that files are whole whatever fails, and when.
+// The system calls that change the disk, in one table, so that a test can make any of them fail. The code
+// that uses it keeps files intact whichever call fails.
 #ifndef PLIM_SYSTEM_DISK_H
 #define PLIM_SYSTEM_DISK_H
 
@@ -7,13 +7,13 @@
 
 #include "plimsoll.h"
 
-// Each as in POSIX: -1 (or less than 0) and errno where it fails.
+// Each behaves as in POSIX: a negative result and errno on failure.
 typedef struct {
   int (*open)(const char *path, int flags, mode_t mode);
   ssize_t (*write)(int fd, const void *data, size_t size);
   int (*fchmod)(int fd, mode_t mode);
   int (*fchown)(int fd, uid_t owner, gid_t group);
-  int (*copy_attributes)(const char *from, int fd); // extended ones: access lists, labels
+  int (*copy_attributes)(const char *from, int fd); // extended attributes: access lists, labels
   int (*fsync)(int fd);
   int (*close)(int fd);
   int (*rename)(const char *from, const char *to);
@@ -27,27 +27,26 @@ extern const plim_disk plim_real_disk;
 
 // The functions below return 0 or an errno.
 
-// Writes a file that must not exist yet, and waits until it is on the disk. It gets the permissions,
-// the owner (where that is allowed) and the attributes of the file `like`, and if it holds the same its
-// time; NULL: those of any new file. What could not be written whole is removed.
+// Writes a file that must not exist yet, and waits until it is on the disk. It gets the permissions, the
+// owner (if permitted) and the attributes of the file `like`, and its time if the content is the same. `like`
+// NULL: the defaults of a new file. A file that could not be written completely is removed.
 int plim_disk_write_file(const plim_disk *disk, const char *path, const void *data, size_t size,
                          const char *like);
 
-// Waits until the names in the folder that `path` lies in are on the disk. File systems that cannot
-// do that are believed.
+// Waits until the folder that contains `path` is synced to the disk. A file system that does not support this
+// counts as success.
 int plim_disk_sync_folder(const plim_disk *disk, const char *path);
 
-// The folder that `path` lies in, which the caller frees; NULL when memory is out.
+// The folder that contains `path`, which the caller frees; NULL if memory runs out.
 char *plim_disk_folder_of(const char *path);
 
-// Removes a file; one that is not there is fine.
+// Removes a file; succeeds if it does not exist.
 int plim_disk_remove(const plim_disk *disk, const char *path);
 
-// The content of a regular file, with a 0 behind it, which the caller frees. EINVAL: not a regular
-// file.
+// The content of a regular file followed by a 0, which the caller frees. EINVAL: not a regular file.
 int plim_disk_read_file(const char *path, char **data, size_t *size);
 
-// An error about a file: "cannot write conf.yaml: No space left on device", and what to do about it.
+// Fills in an error about a file: "cannot write conf.yaml: No space left on device", and what to do about it.
 plim_err plim_disk_fail(plim_error *error, const char *verb, const char *path, int number);
 
 #endif

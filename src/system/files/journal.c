@@ -156,7 +156,7 @@ static bool take_backup(reader *r, const char *key, int *out) {
   return true;
 }
 
-// Below the project or absolute, never climbing: the names of all files that are touched begin with it.
+// Whether a path is below the project or absolute, without "..": the names of all changed files begin with it.
 static bool is_plain(const char *path) {
   if (!*path || path[strlen(path) - 1] == '/') return false;
   for (const char *at = path; at; at = strchr(at, '/')) {

@@ -1,11 +1,11 @@
-// In this order, each on the disk before the next begins:
-//   1. the journal says what will be done ("preparing")
-//   2. every new content is staged beside its file, every old one is copied
-//   3. the journal says "ready"
+// Runs and recovers transactions. The steps, each synced to the disk before the next begins:
+//   1. the journal records what will be done ("preparing")
+//   2. every new content is staged next to its file, every old one is copied
+//   3. the journal records "ready"
 //   4. the staged files are renamed over the files
 //   5. the journal is renamed to a record: done
-// Up to 3 no file has been touched, and going back is removing what was added. From 3 on everything
-// that it takes to go forward or back is on the disk, and both take renames only: no space.
+// Before 3, no file has been changed, and rolling back means removing what was added. From 3 on, everything
+// needed to complete or roll back is on the disk, and both need only renames, which take no disk space.
 #include "transaction.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ static bool holds(const char *path, const plim_content *content) {
   return plim_content_at(path, &found) == 0 && plim_content_equal(&found, content);
 }
 
-// Where the old content is once all is ready.
+// The file that has the old content once the transaction is ready.
 static const char *rescue_of(const plim_file_step *s) {
   return s->kept_path ? s->kept_path : s->copy;
 }
@@ -157,7 +157,7 @@ static int sync_folders(const plim_change_store *p, const plim_transaction *t) {
 
 // ---- back -------------------------------------------------------------------------------------
 
-// What cannot be read may be the one thing that is still to be put back: the journal must stay then.
+// A file that cannot be read may still have to be restored, so the journal must stay.
 static int unreadable(const char *path) {
   plim_content found;
   int number = plim_content_at(path, &found);
@@ -173,7 +173,7 @@ static int restore(const plim_change_store *p, const plim_file_step *s) {
   return p->disk->rename(rescue_of(s), s->target) ? errno : 0;
 }
 
-// The backup goes only where the file itself holds what is in it.
+// The backup is removed only if the file itself has the same content.
 static int remove_traces(const plim_change_store *p, const plim_file_step *s) {
   int number = plim_disk_remove(p->disk, s->staged);
   if (!number) number = plim_disk_remove(p->disk, s->copy);
@@ -216,8 +216,8 @@ int plim_transaction_clean(const plim_change_store *p, const plim_transaction *t
   return number;
 }
 
-// The record of what was done; of an undo, in place of what it undid, until all traces are removed.
-// Should that fail, or the folder not reach the disk, the next call finds out and goes on from here.
+// Writes the record. For an undo, it replaces the record of the undone set until all traces are removed. If that
+// fails, or the folder is not synced, the next call detects it and continues from here.
 static plim_err commit(const plim_change_store *p, const plim_transaction *t, plim_error *error) {
   char *record = plim_store_record_path(p, t->record);
   int number = !record ? ENOMEM : p->disk->rename(p->journal, record) ? errno : 0;
@@ -273,8 +273,8 @@ static bool can_go_back(const plim_file_step *s, plim_file_side side) {
 
 typedef bool can_go(const plim_file_step *s, plim_file_side side);
 
-// The first step that cannot go this way; NULL: all can. With `force`, those that someone else has
-// changed are left out.
+// The first step that cannot be completed (or rolled back); NULL: all can. With `force`, files that someone else
+// has changed are skipped.
 static const plim_file_step *obstacle(const plim_transaction *t, const plim_file_side *sides,
                                       bool force, can_go *can) {
   for (size_t i = 0; i < t->steps.len; i++) {
@@ -309,7 +309,7 @@ static plim_err refuse(const plim_transaction *t, const plim_file_step *s, plim_
   return PLIM_ERR_UNSUPPORTED;
 }
 
-// What someone has changed keeps its backup, also if that was to go.
+// A file that someone has changed keeps its backup, even if the backup was to be removed.
 static void spare_backups(plim_transaction *t, const plim_file_side *sides) {
   for (size_t i = 0; i < t->steps.len; i++) {
     if (sides[i] != PLIM_FILE_OTHER) continue;

@@ -25,8 +25,8 @@ static bool path_of(char path[PATH_MAX], const char *format, ...) {
   return n > 0 && n < PATH_MAX;
 }
 
-// The file's beginning as text; empty if there is no such file. Without memory of its own, so that a
-// machine that is out of it is read right.
+// Reads the beginning of a file as text; empty if it does not exist. Allocates no memory, so that it works on a
+// machine that is out of memory.
 static bool read_text(const char *path, char text[FILE_BYTES]) {
   int file = open(path, O_RDONLY | O_CLOEXEC);
   size_t size = 0;
@@ -51,7 +51,7 @@ static bool is_there(const char *root, const char *name) {
   return path_of(path, "%s%s", root, name) && access(path, F_OK) == 0;
 }
 
-// The number behind "name" at the start of a line, in units of `unit`.
+// The number after "name" at the start of a line, in units of `unit`.
 static uint64_t number_after(const char *text, const char *name, uint64_t unit) {
   size_t size = strlen(name);
   for (const char *line = text; line; line = strchr(line, '\n')) {
@@ -83,7 +83,7 @@ static void read_locked(const char *root, plim_machine *m) {
 
 // ---- control groups ---------------------------------------------------------------------------------
 
-// Where versions 1 and 2 have their files, and what they call them.
+// The folders and file names of control groups version 1 and 2.
 typedef struct {
   const char *mount, *limit, *used, *cache;
 } version;
@@ -103,7 +103,7 @@ static uint64_t number_in(const char *root, const version *v, const char *group,
   return strtoull(text, NULL, 10);
 }
 
-// Files that were read and not touched since make room when memory is short.
+// Inactive file cache, which the kernel reclaims when memory is short.
 static uint64_t cache_in(const char *root, const version *v, const char *group) {
   char path[PATH_MAX], text[FILE_BYTES];
   if (!path_of(path, "%s%s%s/memory.stat", root, v->mount, group)) return 0;
@@ -125,7 +125,7 @@ static void consider(const char *root, const version *v, const char *group, plim
   m->limit_used_bytes = used;
 }
 
-// The group and all above it. In a container the path may be one that is only there outside.
+// Reads the group and all its parents. In a container, the path may exist only outside.
 static void climb(const char *root, const version *v, char *group, plim_machine *m) {
   for (char *slash; (slash = strrchr(group, '/')); *slash = 0) {
     if (slash[1] == 0) *slash = 0; // the root is the empty path
@@ -180,7 +180,7 @@ static void read_mounts(const char *root, plim_machine *m) {
   }
 }
 
-// The file system itself knows best; that of another root cannot be asked.
+// Asks the file system itself; with another root, that is not possible.
 static void read_shared(const char *root, plim_machine *m) {
   struct statvfs s;
   read_mounts(root, m);

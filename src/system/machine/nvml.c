@@ -9,7 +9,7 @@
 typedef struct nvml_device *nvml_device;
 
 typedef struct {
-  unsigned long long total, free, used; // used: with what the driver keeps for itself
+  unsigned long long total, free, used; // used includes the driver's reserve
 } nvml_memory;
 
 typedef struct {
@@ -25,10 +25,10 @@ typedef struct {
   unsigned gpu_instance, compute_instance;
 } nvml_process;
 
-// In: room for so many; out: so many are there.
+// count: in, the room in the array; out, the number of processes.
 typedef int list_processes(nvml_device, unsigned *count, nvml_process *);
 
-// Every call returns 0 when it went well. Those the library does not have are NULL.
+// Every call returns 0 on success. Functions that the library does not have are NULL.
 typedef struct {
   void *library;
   int (*init)(void);
@@ -38,7 +38,7 @@ typedef struct {
   int (*name)(nvml_device, char *, unsigned);
   int (*memory)(nvml_device, nvml_memory *);
   int (*memory_v2)(nvml_device, nvml_memory_v2 *);
-  list_processes *computing, *drawing; // the first version had a shorter struct: it is not asked
+  list_processes *computing, *drawing; // version 1 has a shorter struct and is not used
 } nvml;
 
 // ---- loading ----------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ static bool read_card(const nvml *n, unsigned index, plim_card *card) {
   return true;
 }
 
-// Whether the library is there and has begun; `end` in any case.
+// Whether the library exists and was initialised; call `end` in any case.
 static bool begin(nvml *n, bool *has_begun) {
   bool is_loaded = load(n);
   return *has_begun = is_loaded && n->init() == 0;

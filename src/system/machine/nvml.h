@@ -1,4 +1,4 @@
-// The NVIDIA cards of this machine, through the driver's own library, which is loaded when asked for.
+// Lists the NVIDIA cards of this machine, through the driver's library, which is loaded on demand.
 #ifndef PLIM_SYSTEM_NVML_H
 #define PLIM_SYSTEM_NVML_H
 
@@ -8,11 +8,11 @@
 #define PLIM_MAX_PROCESSES 64
 
 typedef struct {
-  unsigned index;       // by which the driver knows it
-  char name[96];        // as the driver has it: "NVIDIA GeForce RTX 4090"
-  uint64_t total_bytes; // PLIM_UNKNOWN: the driver did not say, as for the two below
+  unsigned index;       // the driver's index
+  char name[96];        // the driver's name: "NVIDIA GeForce RTX 4090"
+  uint64_t total_bytes; // PLIM_UNKNOWN: not reported; likewise the two below
   uint64_t free_bytes;  //
-  uint64_t used_bytes;  // by processes; what the driver keeps for itself is in neither
+  uint64_t used_bytes;  // by processes; the driver's reserve is in neither
 } plim_card;
 
 // Fills `cards` and returns how many there are, in the driver's order. Without a driver there are none.
@@ -20,11 +20,11 @@ typedef struct {
 size_t plim_nvml_cards(plim_card cards[PLIM_MAX_CARDS]);
 
 typedef struct {
-  unsigned pid;        // as the machine counts them, also inside a container
-  uint64_t used_bytes; // PLIM_UNKNOWN: the driver did not say
+  unsigned pid;        // the host's process id, also inside a container
+  uint64_t used_bytes; // PLIM_UNKNOWN: not reported
 } plim_card_process;
 
-// The processes that hold memory of a card, computing or drawing, each once; returns how many.
+// The processes that use memory of a card, for compute or graphics, each once; returns how many.
 size_t plim_nvml_processes(const plim_card *card, plim_card_process out[PLIM_MAX_PROCESSES]);
 
 #endif

@@ -24,7 +24,7 @@ void plim_parallel(size_t count, void (*job)(void *context, size_t i), void *con
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   size_t wanted = cores > MAX_THREADS ? MAX_THREADS : cores < 1 ? 1 : (size_t)cores;
   pthread_t threads[MAX_THREADS];
-  size_t started = 0; // beside this one
+  size_t started = 0; // in addition to this thread
   while (started + 1 < wanted && started + 1 < count &&
          pthread_create(&threads[started], NULL, take_jobs, &w) == 0)
     started++;

@@ -180,7 +180,7 @@ TEST(check_of_commands_that_end_early) {
   } cut[] = {
       {"python train.py --bf16 true \\\n  # more than before\n  --max_steps 5\n",
        "a comment inside a command", 2},
-      {"python train.py --bf16 true \\ \n  --max_steps 5\n", "a blank after a backslash", 1},
+      {"python train.py --bf16 true \\ \n  --max_steps 5\n", "a space after a backslash", 1},
       {"python train.py \\\r\n  # no\r\n  --max_steps 5\r\n", "a comment inside a command", 2},
   };
   for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {

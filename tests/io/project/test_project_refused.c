@@ -17,7 +17,7 @@ static const struct {
     {"t.py", "# DPOTrainer(x)\n" SFT "args = TrainingArguments" CALL, NULL},
     {"t.py",
      "m = AutoModelForSequenceClassification.from_pretrained('m')\nargs = TrainingArguments" CALL,
-     "AutoModelForSequenceClassification is not modelled"},
+     "AutoModelForSequenceClassification is not supported yet"},
     {"t.py",
      "from transformers import AutoModelForTokenClassification\n" SFT
      "args = TrainingArguments" CALL,
@@ -35,10 +35,10 @@ static const struct {
     {"t.sh", "# as trl dpo\npython dpo/sft.py --per_device_train_batch_size 1\n", NULL},
     {"t.yaml", "base_model: m\nsequence_len: 8\ntensor_parallel_size: 2\n", "tensor parallel"},
     {"t.yaml", "base_model: m\nsequence_len: 8\ncontext_parallel_size: 2\n", "context parallel"},
-    {"t.yaml", "base_model: m\nsequence_len: 8\ndp_replicate_size: 2\n", "sharding within groups"},
+    {"t.yaml", "base_model: m\nsequence_len: 8\ndp_replicate_size: 2\n", "hybrid sharding"},
     {"t.sh",
      "torchrun p.py --micro-batch-size 1 --global-batch-size 8 --pipeline-model-parallel-size 2\n",
-     "a pipeline"},
+     "pipeline parallelism"},
 };
 
 TEST(what_is_not_modelled_is_refused_with_what_it_is) {
@@ -93,13 +93,14 @@ TEST(names_of_ones_own_are_bound) {
 TEST(names_outside_of_their_section_are_refused) {
   CHECK(read_named("model: c.toml:net.arch\nmicro_batch: c.toml:x\n", "c.toml", "x = 1\n"),
         "model");
-  CHECK(strstr(error.message, "model stands outside of knobs:") &&
+  CHECK(strstr(error.message, "model is outside the section knobs:") &&
             strcmp(error.file, "plimsoll.yaml") == 0 && strstr(error.hint, "\"knobs:\""),
         "%s", error.message);
   CHECK(read_named("checkpoint: {file: c.yaml, key: x}\n", "c.yaml", "x: 1\n"), "the long form");
-  CHECK(strstr(error.message, "checkpoint stands outside"), "%s", error.message);
+  CHECK(strstr(error.message, "checkpoint is outside the section"), "%s", error.message);
   CHECK(read_named("knob:\n  micro_batch: c.yaml:x\n", "c.yaml", "x: 1\n"), "knob:");
-  CHECK(strstr(error.message, "not knob") && strcmp(error.hint, "knobs:") == 0, "%s", error.hint);
+  CHECK(strstr(error.message, "there is no section knob;") && strcmp(error.hint, "knobs:") == 0,
+        "%s", error.hint);
   CHECK(!read_named("knobs:\nfiles: {}\n", "c.yaml", "x: 1\n"), "%s", error.message);
 }
 

@@ -116,7 +116,7 @@ TEST(what_counts_passes_is_the_accumulation) {
 TEST(what_else_is_computed_from_it_is_asked_about) {
   CHECK(!read_loop("lr = 1e-5 / grad_accum\n", "    loss = model(**batch).loss / grad_accum\n"),
         "%s", error.message);
-  CHECK(refuses("accumulate", "16", "lr (line 9) would change too"), "a learning rate");
+  CHECK(refuses("accumulate", "16", "lr (line 9) would also change"), "a learning rate");
   CHECK(!strstr(error.message, "loss (line"), "the loss goes with it: %s", error.message);
   CHECK(!strstr(error.hint, "in place of"), "no blind advice: %s", error.hint);
 }

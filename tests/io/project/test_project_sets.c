@@ -95,7 +95,8 @@ TEST(places_that_must_agree_are_changed_together) {
   CHECK(!project.notes.list.len, "%s", project.notes.list.at[0].message);
   plim_edit_set edits;
   CHECK(says("world=2"), "two GPUs, as 16 is 4 x 2 on each");
-  CHECK(refuses("micro_batch", "2", "multiply out"), "16 would be 2 x 2 on four");
+  CHECK(refuses("micro_batch", "2", "would not equal the global batch"),
+        "16 would be 2 x 2 on four");
   plim_knob_change both[] = {
       {PLIM_KNOB_MICRO_BATCH, {.kind = PLIM_VALUE_INTEGER, .integer = 2}},
       {PLIM_KNOB_ACCUMULATE, {.kind = PLIM_VALUE_INTEGER, .integer = 4}},
@@ -175,7 +176,7 @@ TEST(a_global_batch_must_multiply_out) {
   CHECK(!read_pair(hf_yaml, numbers_json, "torchrun --nproc_per_node 2 train.py train.yaml\n"),
         "%s", error.message);
   CHECK(says("world=2 micro_batch=4"), "values");
-  CHECK(refuses("micro_batch", "2", "multiply out"), "half a batch");
+  CHECK(refuses("micro_batch", "2", "would not equal the global batch"), "half a batch");
   plim_knob_change both[] = {{PLIM_KNOB_MICRO_BATCH, {.kind = PLIM_VALUE_INTEGER, .integer = 2}},
                              {PLIM_KNOB_ACCUMULATE, {.kind = PLIM_VALUE_INTEGER, .integer = 4}}};
   plim_edit_set edits;

@@ -46,8 +46,9 @@ TEST(a_new_key_goes_to_one_of_several_sections_only_by_hand) {
   CHECK(!read_text("c.yaml", "stage1:\n  per_device_train_batch_size: 8\nstage2:\n"
                              "  per_device_train_batch_size: 8\n"),
         "%s", error.message);
-  CHECK(refuses("empty_cache", "4", "beside stage1.per_device_train_batch_size or stage2."),
-        "YAML");
+  CHECK(
+      refuses("empty_cache", "4", "next to stage1.per_device_train_batch_size or next to stage2."),
+      "YAML");
   CHECK(!read_text("c.py", "a = TrainingArguments(per_device_train_batch_size=8)\n"
                            "b = TrainingArguments(per_device_train_batch_size=8)\n"),
         "%s", error.message);
@@ -65,13 +66,13 @@ static const struct {
   const char *text, *knob, *to, *refusal; // refusal: NULL: it is written
 } callees[] = {
     {ARGUMENTS "a = Accelerator(gradient_accumulation_steps=4)\n", "liger", "on",
-     "Accelerator(...) is not known to take use_liger_kernel"},
+     "Accelerator(...) may not accept an argument use_liger_kernel"},
     {ARGUMENTS "a = accelerate.Accelerator(gradient_accumulation_steps=4)\n", "checkpoint", "on",
-     "Accelerator(...) is not known to take gradient_checkpointing"},
+     "Accelerator(...) may not accept an argument gradient_checkpointing"},
     {ARGUMENTS "a = Accelerator(gradient_accumulation_steps=4)\nb = TrainingArguments(bf16=True)\n",
      "liger", "on", NULL},
     {ARGUMENTS "def train(bf16):\n    pass\ntrain(bf16=True)\n", "liger", "on",
-     "train(...) is not known to take use_liger_kernel"},
+     "train(...) may not accept an argument use_liger_kernel"},
     {"a = transformers.Seq2SeqTrainingArguments(per_device_train_batch_size=8)\n", "liger", "on",
      NULL},
     {"c = dict(per_device_train_batch_size=8)\n", "liger", "on", NULL},
@@ -100,10 +101,10 @@ TEST(refusals_name_what_stands_in_the_way) {
   CHECK(!read_text("c.py", "N = 8\nTrainingArguments(per_device_train_batch_size=N,\n"
                            "    dataloader_num_workers=N)\n"),
         "%s", error.message);
-  CHECK(refuses("micro_batch", "2", "workers would become 2 with it"), "another knob");
+  CHECK(refuses("micro_batch", "2", "workers would change to 2 as well"), "another knob");
   CHECK(!read_text("c.py", "batch_size = 8\no = torch.optim.AdamW(model.parameters(), lr=2e-5)\n"),
         "%s", error.message);
-  CHECK(refuses("optimizer", "paged-adamw", "the call torch.optim.AdamW(...) makes it") &&
+  CHECK(refuses("optimizer", "paged-adamw", "the call torch.optim.AdamW(...) decides it") &&
             !error.hint[0],
         "a call: %s", error.hint);
 }
@@ -124,7 +125,7 @@ static const struct {
     {"d.sh",
      "N=8\nACC=$((64 / N))\npython train.py --per_device_train_batch_size $N "
      "--gradient_accumulation_steps $ACC --run_name out-N\n",
-     "accumulate is computed, and would become 32"},
+     "accumulate is computed in the file and would become 32"},
     {"e.py", "N = 8\nargs = TrainingArguments(per_device_train_batch_size=N, save_total_limit=N)\n",
      "TrainingArguments.save_total_limit"},
     {"f.py",

@@ -69,7 +69,7 @@ TEST(yaml_of_ones_own_with_torchrun) {
   plim_edit_set edits;
   CHECK(!plim_project_set(&project, both, 2, &edits, &error), "%s", error.message);
   plim_edit_set_clear(&edits);
-  CHECK(refuses("micro_batch", "3", "multiply out"), "3 x 21 x 4 is 252");
+  CHECK(refuses("micro_batch", "3", "would not equal the global batch"), "3 x 21 x 4 is 252");
 }
 
 TEST(lightning_with_stages) {
@@ -86,7 +86,7 @@ TEST(lightning_with_stages) {
               FIXTURES "seed3/conf/text_curriculum/02_stage.yaml"),
         "%s", error.message);
   CHECK(says("n_negatives=24"), "of the stage that takes most");
-  CHECK(refuses("n_negatives", "16", "says 24"), "no one value is both stages'");
+  CHECK(refuses("n_negatives", "16", "sets 24"), "no one value is both stages'");
 }
 
 static plim_err read_stages(const char *first, const char *second) {
@@ -106,7 +106,7 @@ TEST(stages_that_differ) {
   CHECK(!read_stages(STAGE("2", "512"), STAGE("4", "2048")), "%s", error.message);
   CHECK(says("micro_batch=4 sequence=2048 accumulate=4"), "the second");
   CHECK(project.knobs[PLIM_KNOB_SEQUENCE].places[0].file == 1, "it is named");
-  CHECK(refuses("micro_batch", "2", "1.yaml says 2"), "held");
+  CHECK(refuses("micro_batch", "2", "1.yaml sets 2"), "held");
   CHECK(changes("accumulate", "8"), "in both");
   CHECK(!read_stages(STAGE("8", "512"), STAGE("2", "2048")), "%s", error.message);
   CHECK(says("micro_batch=unclear sequence=unclear"), "neither has the most of both");

@@ -29,8 +29,9 @@ TEST(a_model_is_written_whole) {
   CHECK_STR(text_of(GPT2),
             "model_type=gpt2 n_layer=8 n_embd=1024 n_inner=4096 n_head=16 vocab_size=32000 "
             "n_positions=2048 resid_pdrop=0.1 embd_pdrop=0.1 attn_pdrop=0.1");
-  CHECK_STR(project.knobs[PLIM_KNOB_MODEL].why,
-            "the model is what Megatron's flags build: 8 layers of 1024, a vocabulary of 32000");
+  CHECK_STR(
+      project.knobs[PLIM_KNOB_MODEL].why,
+      "the model is built from Megatron's flags: 8 layers, hidden size 1024, vocabulary 32000");
 }
 
 static const struct {
@@ -94,27 +95,29 @@ TEST(flags_become_a_model) {
 static const struct {
   const char *script, *origin;
 } refused[] = {
-    {LLAMA "--num-experts 8", "--num-experts: a mixture of experts is not followed"},
-    {LLAMA "--multi-latent-attention", "multi-latent attention is not followed"},
-    {LLAMA "--mtp-num-layers 1", "prediction of several tokens is not followed"},
-    {LLAMA "--is-hybrid-model", "--is-hybrid-model: layers of several kinds is not followed"},
-    {LLAMA "--hybrid-override-pattern M-M*", "--hybrid-override-pattern: layers of several kinds"},
-    {GPT2 "--squared-relu", "a squared ReLU is not followed"},
-    {LLAMA "--window-size 128,0", "attention to a window is not followed"},
-    {LLAMA "--heterogeneous-layers-config-path a.json", "layers of several shapes"},
+    {LLAMA "--num-experts 8", "--num-experts: a mixture of experts is not supported yet"},
+    {LLAMA "--multi-latent-attention", "multi-latent attention is not supported yet"},
+    {LLAMA "--mtp-num-layers 1", "multi-token prediction is not supported yet"},
+    {LLAMA "--is-hybrid-model", "--is-hybrid-model: a hybrid of layer types is not supported yet"},
+    {LLAMA "--hybrid-override-pattern M-M*", "--hybrid-override-pattern: a hybrid of layer types"},
+    {GPT2 "--squared-relu", "a squared ReLU is not supported yet"},
+    {LLAMA "--window-size 128,0", "sliding-window attention is not supported yet"},
+    {LLAMA "--heterogeneous-layers-config-path a.json", "a mix of layer shapes"},
     // What is missing, or no number.
-    {RUN "--num-layers 8", "but not --hidden-size"},
-    {RUN "--hidden-size 8", "but not --num-layers"},
-    {RUN "--num-layers 8 --hidden-size 8", "but not --num-attention-heads"},
-    {RUN SIZES, "but not --max-position-embeddings"},
-    {RUN SIZES "--max-position-embeddings 8", "but not --vocab-size: it is the tokenizer's"},
-    {LLAMA "--num-layers $N", "--num-layers, of which the model's shape is made, is no number"},
-    {LLAMA "--ffn-hidden-size $N", "--ffn-hidden-size, of which"},
-    {LLAMA "--kv-channels $N", "--kv-channels, of which"},
-    {LLAMA "--num-query-groups $N", "--num-query-groups, of which"},
-    {LLAMA "--vocab-size $N", "--vocab-size, of which"},
-    {LLAMA "--make-vocab-size-divisible-by $N", "--make-vocab-size-divisible-by, of which"},
-    {LLAMA "--tensor-model-parallel-size $N", "--tensor-model-parallel-size, of which"},
+    {RUN "--num-layers 8", "but --hidden-size is missing"},
+    {RUN "--hidden-size 8", "but --num-layers is missing"},
+    {RUN "--num-layers 8 --hidden-size 8", "but --num-attention-heads is missing"},
+    {RUN SIZES, "but --max-position-embeddings is missing"},
+    {RUN SIZES "--max-position-embeddings 8", "but --vocab-size is missing"},
+    {LLAMA "--num-layers $N",
+     "the value of --num-layers, which is part of the model's shape, is not a known number"},
+    {LLAMA "--ffn-hidden-size $N", "the value of --ffn-hidden-size, which"},
+    {LLAMA "--kv-channels $N", "the value of --kv-channels, which"},
+    {LLAMA "--num-query-groups $N", "the value of --num-query-groups, which"},
+    {LLAMA "--vocab-size $N", "the value of --vocab-size, which"},
+    {LLAMA "--make-vocab-size-divisible-by $N",
+     "the value of --make-vocab-size-divisible-by, which"},
+    {LLAMA "--tensor-model-parallel-size $N", "the value of --tensor-model-parallel-size, which"},
     // Layers of no family.
     {GPT2 "--swiglu",
      "these layers: swiglu, LayerNorm, learned positions, with biases, a tied head"},
@@ -126,17 +129,18 @@ static const struct {
     {GPT2 "--position-embedding-type none", "these layers: gelu, LayerNorm, none positions"},
     {GPT2 "--disable-bias-linear", "learned positions, without biases, a tied head"},
     {GPT2 "--disable-bias-linear --add-qkv-bias", "learned positions, only qkv biases"},
-    {GPT2 "--qk-layernorm", "with biases, norms of q and k, a tied head"},
+    {GPT2 "--qk-layernorm", "with biases, q and k norms, a tied head"},
     {GPT2 "--untie-embeddings-and-output-weights", "learned positions, with biases"},
     {GPT2 "--kv-channels 128", "these layers: gelu"},
     {GPT2 "--group-query-attention", "these layers: gelu"},
-    {ALIKE "--qk-layernorm", "rope positions, with biases, norms of q and k"},
-    {LLAMA "--qk-layernorm --add-qkv-bias", "rope positions, only qkv biases, norms of q and k"},
+    {ALIKE "--qk-layernorm", "rope positions, with biases, q and k norms"},
+    {LLAMA "--qk-layernorm --add-qkv-bias", "rope positions, only qkv biases, q and k norms"},
     // A dropout between them.
-    {LLAMA "--hidden-dropout 0.25", "a dropout of 0.25 behind each layer is not followed in llama"},
+    {LLAMA "--hidden-dropout 0.25",
+     "a dropout of 0.25 after each layer is not supported yet for the llama"},
     {GPT2 GATES ROPE,
-     "a dropout of 0.1 behind each layer is not followed in llama's layers, and is "
-     "Megatron's default"},
+     "a dropout of 0.1 after each layer is not supported yet for the llama architecture (it is "
+     "Megatron's default)"},
 };
 
 static bool is_refused(const char *script, const char *origin) {
@@ -185,8 +189,8 @@ TEST(commands_of_one_model_are_read_and_of_two_are_told_apart) {
   for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
     char script[2048], origin[128];
     int size = (int)strcspn(more[i], " ");
-    snprintf(origin, sizeof origin,
-             "several commands have the flags of a model, and differ in %.*s", size, more[i]);
+    snprintf(origin, sizeof origin, "several commands define a model, and they differ in %.*s",
+             size, more[i]);
     snprintf(script, sizeof script, "%s\n%s %s\n", GPT2, GPT2, more[i]);
     CHECK(is_refused(script, origin) && !strchr(error.message, '#'), "%s", error.message);
     snprintf(script, sizeof script, "%s %s\n%s\n", GPT2, more[i], GPT2);

@@ -28,59 +28,59 @@ static const struct {
     // Ecosystems with ways of their own.
     {"run.sh", MEGATRON, "zero1", "it is turned on by --use-distributed-optimizer"},
     {"run.sh", MEGATRON, "fsdp2", "it is turned on by --use-torch-fsdp2"},
-    {"run.sh", MEGATRON, "zero3", "does not share a run that way"},
+    {"run.sh", MEGATRON, "zero3", "does not support it"},
     {"a.yaml", BRIDGE, "zero1", "on by optimizer.use_distributed_optimizer: true"},
     {"a.yaml", BRIDGE, "fsdp2", "on by ddp.use_torch_fsdp2: true"},
     {"a.yaml", NEMO, "zero1", "on by model.optim.name: distributed_fused_adam"},
     {"a.yaml", NEMO, "fsdp2", "on by model.fsdp: true"},
     {"a.toml", TITAN, "fsdp2", "on by parallelism.data_parallel_shard_degree = -1"},
-    {"a.toml", TITAN, "zero2", "does not share a run that way"},
-    {"a.yaml", TUNE, "fsdp2", "on by a recipe whose name ends in _distributed"},
-    {"a.yaml", LITGPT, "fsdp2", "on by devices, above 1"},
+    {"a.toml", TITAN, "zero2", "does not support it"},
+    {"a.yaml", TUNE, "fsdp2", "on by a recipe with a name ending in _distributed"},
+    {"a.yaml", LITGPT, "fsdp2", "on by devices above 1"},
     {"a.yaml", LIGHTNING, "zero1", "on by Trainer(strategy=\"deepspeed_stage_1\")"},
     {"a.yaml", LIGHTNING, "zero2", "on by Trainer(strategy=\"deepspeed_stage_2\")"},
     {"a.yaml", LIGHTNING, "zero3", "on by Trainer(strategy=\"deepspeed_stage_3\")"},
     {"a.yaml", LIGHTNING, "fsdp2", "on by Trainer(strategy=ModelParallelStrategy())"},
     {"a.yaml", FOUNDRY, "fsdp2", "on by fsdp_config.sharding_strategy: FULL_SHARD"},
-    {"a.yaml", FOUNDRY, "zero3", "does not share a run that way"},
+    {"a.yaml", FOUNDRY, "zero3", "does not support it"},
     // accelerate's file.
     {"accelerate.yaml",
      "distributed_type: DEEPSPEED\ndeepspeed_config:\n  deepspeed_config_file: ds.json\n"
      "num_machines: 1\nnum_processes: 8\n",
-     "zero2", "the DeepSpeed file that accelerate's names decides it"},
+     "zero2", "accelerate's file refers to a DeepSpeed file, which decides the strategy"},
     {"accelerate.yaml",
      "compute_environment: LOCAL_MACHINE\nnum_machines: 1\nnum_processes: 8\nmixed_precision: "
      "bf16\n",
      "zero2", "accelerate's file has no distributed_type"},
     {"accelerate.yaml", "distributed_type: NO\nnum_machines: 1\nnum_processes: 1\n", "zero2",
-     "distributed_type reads as false: NO wants quotes"},
+     "distributed_type is read as false: write \"NO\" in quotes"},
     {"accelerate.yaml", "distributed_type: 'NO'\nnum_machines: 1\nnum_processes: 1\n", "zero2",
      "accelerate's file is set up for one GPU"},
     {"accelerate.yaml", "distributed_type: TP\nnum_machines: 1\nnum_processes: 8\n", "zero2",
-     "accelerate's file is set up for another way to share"},
+     "accelerate's file is set up for another kind of distributed training"},
     // Trainers, and plain loops.
     {"train.yaml", "per_device_train_batch_size: 4\nbf16: true\n", "fsdp",
-     "FSDP 1 is on its way out: fsdp2 is written instead"},
+     "FSDP 1 is deprecated; plimsoll writes fsdp2 instead"},
     {"sft.yaml",
      "model_name_or_path: a/b\nstage: sft\nfinetuning_type: full\ncutoff_len: 512\n"
      "per_device_train_batch_size: 4\n",
-     "fsdp2", "it takes a file of accelerate's, and there is none"},
+     "fsdp2", "it needs an accelerate configuration file, and there is none"},
     {"sft.yaml",
      "model_name_or_path: a/b\nstage: sft\nfinetuning_type: full\ncutoff_len: 512\n"
      "per_device_train_batch_size: 4\nuse_distributed_optimizer: true\n",
-     "zero3", "use_distributed_optimizer decides it, and other keys go with that"},
+     "zero3", "use_distributed_optimizer decides it and depends on other keys"},
     {"axolotl.yaml",
      "base_model: a/b\nmicro_batch_size: 4\nfsdp:\n  - full_shard\nfsdp_config:\n"
      "  fsdp_offload_params: true\n",
      "fsdp2", "fsdp_config is set up for FSDP 1"},
     {"ds.json", "{\"zero_optimization\": {\"stage\": 2}, \"train_micro_batch_size_per_gpu\": 4}",
-     "fsdp2", "not turned off in itself, but where it is named"},
+     "fsdp2", "DeepSpeed has to be turned off where its file is named"},
     {"plain.py", "batch_size = 4\nsequence_length = 2048\n", "ddp",
-     "no key says it: the loop itself does, and how it is started"},
+     "no key sets it: the training loop and its launch command decide it"},
     {"plain.py", "batch_size = 4\nsequence_length = 2048\n", "zero2",
-     "nothing here names a DeepSpeed file"},
+     "none of these files can refer to a DeepSpeed file"},
     {"plain.py", "batch_size = 4\nsequence_length = 2048\n", "fsdp2",
-     "it takes a file of accelerate's, and there is none"},
+     "it needs an accelerate configuration file, and there is none"},
 };
 
 TEST(what_is_not_written_is_said) {
@@ -99,7 +99,7 @@ TEST(a_way_back_that_would_change_another_knob_is_refused) {
   CHECK(!read_two("train.yaml", yaml, "ds.json", clips), "%s", error.message);
   CHECK(cannot("ddp", "clip would be 1, not 0.5"), "clipping");
   CHECK(!read_text("ds.json", clips), "%s", error.message);
-  CHECK(cannot("ddp", "where it is named"), "alone");
+  CHECK(cannot("ddp", "where its file is named"), "alone");
   plim_project_clear(&project);
 }
 
@@ -109,11 +109,11 @@ TEST(what_would_not_start_or_was_chosen_otherwise_is_refused) {
                    "per_device_train_batch_size: 4\nbf16: true\ngradient_checkpointing: true\n"
                    "fsdp_config:\n  version: 2\n  activation_checkpointing: true\n"),
         "%s", error.message);
-  CHECK(cannot("fsdp2", "both kinds of checkpointing"), "both");
+  CHECK(cannot("fsdp2", "activation_checkpointing and gradient_checkpointing together"), "both");
   CHECK(
       !read_text("train.yaml", "per_device_train_batch_size: 4\nbf16: true\nfsdp: hybrid_shard\n"),
       "%s", error.message);
-  CHECK(cannot("fsdp2", "another way than full_shard"), "what was chosen");
+  CHECK(cannot("fsdp2", "a strategy other than full_shard"), "what was chosen");
   plim_project_clear(&project);
 }
 

@@ -1,4 +1,4 @@
-// Several trainings in one script that say the same: they are changed together.
+// Edits several trainings in one script together if they have the same value.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 #include "dialect_values.h"
 #include "project_change_impl.h"
 
-// Batches that multiply out differently are not each other's.
+// Trainings with different effective batches are not changed together.
 static bool is_one_batch(const plim_project_file *f, plim_knob knob) {
   bool is_batch_knob = knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE;
   return !is_batch_knob || (f->recipe.knobs[PLIM_KNOB_MICRO_BATCH].origin != PLIM_UNCLEAR &&

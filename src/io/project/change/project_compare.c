@@ -1,4 +1,4 @@
-// Files as edits leave them, read again: the knobs that were to change have their new values, and no other has moved.
+// Reads the edited files again and checks that the changed knobs have their new values and no other knob has changed.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,8 @@ bool plim_is_sharing(plim_knob knob) {
   return knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD;
 }
 
-// Copies of the whole, with nothing on the host, are what is without a word.
-bool plim_is_without_a_word(plim_knob knob, const plim_value *want) {
+// Without any key, each GPU has a copy of the whole model and nothing is offloaded.
+bool plim_is_unshared_value(plim_knob knob, const plim_value *want) {
   if (want->kind != PLIM_VALUE_TEXT) return false;
   bool is_none = strcmp(want->text, "none") == 0;
   return is_none ? plim_is_sharing(knob)
@@ -26,7 +26,7 @@ static bool is_unnamed(const plim_edit_set *edits, size_t file) {
   return false;
 }
 
-// A file that nothing names keeps its number, and says nothing.
+// A file that nothing refers to any more keeps its index but has no settings.
 static plim_err add_again(const plim_project *p, size_t file, const plim_edit_set *edits,
                           plim_project *out, plim_error *error) {
   const char *path = p->files.at[file]->path;
@@ -54,8 +54,8 @@ static plim_err rebuild(const plim_project *p, const plim_edit_set *edits, plim_
   return err ? err : plim_project_finish(out, error);
 }
 
-static plim_err say_changed(const plim_project_knob *now, const plim_project_knob *then,
-                            const plim_value *want, plim_knob knob, plim_error *error) {
+static plim_err refuse_changed(const plim_project_knob *now, const plim_project_knob *then,
+                               const plim_value *want, plim_knob knob, plim_error *error) {
   char is[48], should[48];
   const char *name = plim_knob_table[knob].name;
   static const plim_value none = {.kind = PLIM_VALUE_TEXT, .text = "none"};
@@ -69,7 +69,7 @@ static plim_err say_changed(const plim_project_knob *now, const plim_project_kno
                    is, should);
 }
 
-// What a computed setting is computed from, as far as this file has it; itself, where it has none.
+// The setting from which a computed setting is computed, if it is in this file; otherwise the setting itself.
 static const plim_setting *origin_of(const plim_settings *s, const plim_setting *setting) {
   enum { HOPS = 8 };
   for (int i = 0; i < HOPS && setting->value.kind == PLIM_VALUE_DERIVED; i++) {
@@ -87,23 +87,24 @@ static void hint_origin(const plim_project_file *f, const plim_setting *setting,
   char text[96];
   plim_value_print(&origin->value, text, sizeof text);
   if (origin == setting)
-    plim_error_hint(error, "write a number there (line %d), or change what it is computed from",
+    plim_error_hint(error, "write a number in line %d, or change what it is computed from",
                     setting->line);
   else
-    plim_error_hint(error, "write a number there (line %d), or change %.80s = %.80s (line %d)",
+    plim_error_hint(error, "write a number in line %d, or change %.80s = %.80s in line %d",
                     setting->line, origin->key, text, origin->line);
 }
 
-// Of a knob that is computed, how, and what it would be.
+// Refuses to change a knob that is computed: names the expression and the resulting value.
 static plim_err refuse_computed(const plim_project *p, const plim_project_knob *then,
                                 const plim_project_knob *now, plim_knob knob, plim_error *error) {
   const plim_setting *setting = then->places[0].setting;
   char value[48];
   plim_value_print(&now->value, value, sizeof value);
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is computed, and %s %s: %.60s = %.80s",
-                           plim_knob_table[knob].name,
-                           plim_value_same(&now->value, &then->value) ? "stays" : "would become",
-                           value, setting->key, setting->value.text);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is computed in the file and %s %s: %.60s = %.80s",
+                plim_knob_table[knob].name,
+                plim_value_same(&now->value, &then->value) ? "stays" : "would become", value,
+                setting->key, setting->value.text);
   hint_origin(p->files.at[then->places[0].file], setting, error);
   return plim_error_file_of(p, then->places[0].file, err, error);
 }
@@ -115,7 +116,7 @@ static bool is_computed(const plim_project_knob *k) {
 
 static plim_err refuse_batch(plim_error *error) {
   return plim_fail(error, PLIM_ERR_ARGUMENT,
-                   "micro batch, accumulation and GPUs would not multiply out to the global batch");
+                   "micro batch x accumulation x GPUs would not equal the global batch");
 }
 
 static bool brings_fused_loss(const plim_project *p, const plim_knob_change *changes,
@@ -127,17 +128,17 @@ static bool brings_fused_loss(const plim_project *p, const plim_knob_change *cha
 
 static bool is_as_wanted(const plim_project_knob *now, plim_knob knob, const plim_value *want) {
   return plim_value_same(&now->value, want) ||
-         (now->origin == PLIM_ABSENT && plim_is_without_a_word(knob, want));
+         (now->origin == PLIM_ABSENT && plim_is_unshared_value(knob, want));
 }
 
-// Another way to share may leave to a default what its own keys said; when gathered parameters go is part of
-// the way.
+// A new strategy may leave a knob to its default that the keys of the old one set explicitly; resharding is part
+// of the strategy.
 static bool is_as_before(const plim_project_knob *now, const plim_project_knob *then,
                          plim_knob knob, bool is_shared_anew) {
   bool is_same = plim_value_same(&now->value, &then->value);
   if (!is_shared_anew) return is_same && now->origin == then->origin;
   bool is_clear = now->origin != PLIM_UNCLEAR || then->origin == PLIM_UNCLEAR;
-  bool is_silent = now->origin == PLIM_ABSENT && plim_is_without_a_word(knob, &then->value);
+  bool is_silent = now->origin == PLIM_ABSENT && plim_is_unshared_value(knob, &then->value);
   return knob == PLIM_KNOB_RESHARD || is_silent || (is_same && is_clear);
 }
 
@@ -155,7 +156,7 @@ static plim_err compare(const plim_project *p, const plim_project *q,
     bool is_inferred = i == PLIM_KNOB_WORLD && then->origin != PLIM_EXPLICIT; // from the batch
     if (!is_well && is_inferred) return refuse_batch(error);
     if (!is_well && is_computed(then)) return refuse_computed(p, then, now, (plim_knob)i, error);
-    if (!is_well) return say_changed(now, then, want, (plim_knob)i, error);
+    if (!is_well) return refuse_changed(now, then, want, (plim_knob)i, error);
   }
   if (plim_project_multiplies_out(p) && !plim_project_multiplies_out(q)) return refuse_batch(error);
   return PLIM_OK;

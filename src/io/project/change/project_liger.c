@@ -1,4 +1,4 @@
-// Axolotl's Liger-Kernel: a plugin, and a key for each of its kernels. What is there already stays.
+// Turns on Liger-Kernel in Axolotl: a plugin and a key for each kernel. Existing keys stay.
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static bool is_block_style(const plim_project_file *f) {
 }
 
 static plim_err refuse(const plim_project *p, size_t file, const char *why, plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "liger cannot become on: %s", why);
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "cannot turn liger on: %s", why);
   plim_error_hint(error, "add " PLUGIN " to plugins, and liger_rope, "
                          "liger_rms_norm, liger_glu_activation, liger_fused_linear_cross_entropy: "
                          "true");
@@ -56,7 +56,7 @@ static size_t line_begin(const char *text, size_t at) {
   return at;
 }
 
-// Below the last of the list, with its dash; NULL if that does not stand on a line of its own.
+// A new item after the last one of the list, with the same dash; NULL if the last one does not have its own line.
 static char *item_like(const plim_project_file *f, const plim_setting *last, size_t *at) {
   size_t begin = line_begin(f->text, last->span.begin), dash = begin;
   const char *end = memchr(f->text + last->span.end, '\n', f->size - last->span.end);
@@ -88,7 +88,7 @@ static plim_err add_plugin(const plim_project *p, size_t file, plim_edit_set *ou
   if (err) return err;
   bool is_there = has_plugin(&now, &last) || plim_settings_find(&now.settings, "plugins");
   if (!is_there && !plugin_edit(&now, last, &edit))
-    err = refuse(p, file, "there is no sure place for its plugin", error);
+    err = refuse(p, file, "it is not clear where to insert its plugin", error);
   else if (!is_there) err = plim_step_add(&now, file, edit, out, error);
   plim_step_end(&now);
   return err;
@@ -117,7 +117,7 @@ static plim_err add_kernel(const plim_project *p, size_t file, const char *key, 
   return err;
 }
 
-// Another loss that needs no logits stays.
+// Another loss that needs no logits is kept.
 static bool has_own_loss(const plim_project *p) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_CHUNKED_LOSS];
   return k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_TEXT;
@@ -126,7 +126,7 @@ static bool has_own_loss(const plim_project *p) {
 plim_err plim_project_add_liger(const plim_project *p, plim_edit_set *out, plim_error *error) {
   size_t file = axolotl_file(p);
   if (!is_block_style(p->files.at[file]))
-    return refuse(p, file, "there is no sure place for its keys", error);
+    return refuse(p, file, "it is not clear where to insert its keys", error);
   plim_err err = add_plugin(p, file, out, error);
   int count = has_own_loss(p) ? KERNELS - 1 : KERNELS;
   for (int i = 0; i < count && !err; i++) err = add_kernel(p, file, kernels[i], out, error);

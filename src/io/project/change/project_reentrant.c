@@ -1,5 +1,5 @@
-// Checkpointing that is turned on for adapters. transformers 4 checkpoints reentrantly unless told
-// otherwise, and adapters on a frozen base then get no gradients: use_reentrant=False goes with it.
+// Adds use_reentrant=False when checkpointing is turned on for adapters. By default, transformers 4 uses reentrant
+// checkpointing, with which adapters on a frozen base get no gradients.
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static bool is_explicit(const plim_project *p) {
   return false;
 }
 
-// TRL and those that wrap it see to it themselves.
+// TRL and ecosystems built on it set use_reentrant themselves.
 static bool is_plain_trainer(plim_dialect d) {
   return d == PLIM_DIALECT_HF || d == PLIM_DIALECT_SENTENCE;
 }
@@ -26,7 +26,7 @@ static bool has_adapters(const plim_project *p) {
   return rank->kind == PLIM_VALUE_INTEGER && rank->integer > 0;
 }
 
-// Editors write plain values: a dict takes the place of the False that one wrote.
+// Editors can only write plain values, so a False is written first and then replaced by a dict.
 static bool make_dict(plim_edit *edit) {
   char *at = edit->text ? strstr(edit->text, KWARGS "=False") : NULL, *text = NULL;
   if (!at) return false;

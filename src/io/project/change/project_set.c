@@ -1,4 +1,4 @@
-// Changes of knobs as edits of files.
+// Turns changes of knobs into edits of files.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,64 +25,65 @@ static plim_err keep(plim_edit_set *out, size_t file, plim_task *t, plim_error *
   return err;
 }
 
-// A row that goes by what is called, "*optim.adamw.*", whatever its arguments say.
+// A row that matches a call ("*optim.adamw.*"), whatever its arguments.
 static bool is_by_call(const plim_knob_place *place) {
   const char *key = place->key->key;
   return *key && key[strlen(key) - 1] == '*' && place->setting && strrchr(place->setting->key, '.');
 }
 
 // "torch.optim.AdamW" of torch.optim.AdamW#2.lr
-static void say_by_call(const char *key, char *why, size_t size) {
+static void describe_call(const char *key, char *why, size_t size) {
   const char *dot = strrchr(key, '.');
   size_t number = strcspn(key, "#"), n = (size_t)(dot - key);
   if (number < n) n = number;
-  snprintf(why, size, "the call %.*s(...) makes it, and has to be changed by hand",
+  snprintf(why, size, "the call %.*s(...) decides it: change that call in your code",
            (int)(n < 96 ? n : 96), key);
 }
 
-// Why the deciding key does not do it, whatever is tried; false if it could. Rows that match by a pattern go by what
-// they matched.
-static bool say_why(const plim_knob_place *place, const plim_value *value, const char *tried,
-                    char *why, size_t size) {
+// Writes the reason why the deciding key can never be set to this value; false if it could. For rows with a pattern, the
+// matched key is named.
+static bool find_refusal(const plim_knob_place *place, const plim_value *value, const char *tried,
+                         char *why, size_t size) {
   plim_value out;
   const plim_key *key = place->key;
   bool is_closed = key->flags & PLIM_KEY_READ_ONLY, is_pattern = strchr(key->key, '*') != NULL;
   const char *name = is_pattern && place->setting ? place->setting->key : key->key;
-  if (is_closed) snprintf(why, size, "%.96s must not change alone: other keys go with it", name);
+  if (is_closed)
+    snprintf(why, size, "%.96s depends on other keys that have to change with it", name);
   else if (*tried || plim_key_inverse(key, value, &out)) return false;
-  else if (is_by_call(place)) say_by_call(place->setting->key, why, size);
-  else snprintf(why, size, "%.96s has no word for it", name);
+  else if (is_by_call(place)) describe_call(place->setting->key, why, size);
+  else snprintf(why, size, "%.96s has no such value", name);
   return true;
 }
 
-// torchtune's two keys together move the inputs of checkpointed layers.
+// In torchtune, two keys together offload the inputs of checkpointed layers.
 static void hint_other_way(const plim_project *p, const plim_knob_change *c, plim_error *error) {
   bool is_tune = p->dialect == PLIM_DIALECT_TORCHTUNE && c->knob == PLIM_KNOB_CHECKPOINT;
   if (is_tune)
     plim_error_hint(error,
                     "enable_activation_checkpointing and enable_activation_offloading: True");
   else
-    plim_error_hint(error, "if it has another name or place: --set %s=FILE:KEY",
+    plim_error_hint(error, "if another key decides it: --set %s=FILE:KEY",
                     plim_knob_table[c->knob].name);
 }
 
-// `place` is what decides; NULL: nothing. `tried` is what came of it, `said` what the editor said.
+// `place` decides the knob; NULL: none does. `tried` is why an attempt was rejected, `origin` the editor's error.
 static plim_err refuse(const plim_project *p, const plim_knob_place *place,
                        const plim_knob_change *c, const char *tried, const plim_error *origin,
                        plim_error *error) {
-  char value[64], why[200] = "there is no sure place for it";
+  char value[64], why[200] = "it is not clear where to insert it";
   const char *name = plim_knob_table[c->knob].name;
   plim_value_print(&c->value, value, sizeof value);
-  bool is_explicit = place && place->key && say_why(place, &c->value, tried, why, sizeof why);
+  bool is_explicit = place && place->key && find_refusal(place, &c->value, tried, why, sizeof why);
   if (!is_explicit && *tried) snprintf(why, sizeof why, "%.190s", tried);
   else if (!is_explicit && origin->message[0]) snprintf(why, sizeof why, "%.190s", origin->message);
   plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot become %s: %s", name, value, why);
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "cannot change %s to %s: %s", name, value, why);
   if (!is_explicit || !is_by_call(place)) hint_other_way(p, c, error);
   return plim_error_file_of(p, place ? place->file : SIZE_MAX, err, error);
 }
 
-// Everything that changes, and how far it is done.
+// All changes, and the edits made so far.
 typedef struct {
   const plim_project *p;
   const plim_knob_change *changes;
@@ -96,7 +97,7 @@ static bool has_edits(const job *j, size_t file) {
   return false;
 }
 
-// The file as it is to be says it already: by a key that another knob changed.
+// Whether the edited file already has the value, because another knob changed the same key.
 static bool is_done(const job *j, size_t file, const plim_knob_change *c) {
   const plim_project_file *f = j->p->files.at[file];
   plim_settings s;
@@ -156,16 +157,17 @@ static bool has_adapters(const plim_project *p) {
   return k->origin >= PLIM_UNCLEAR || (k->value.kind == PLIM_VALUE_INTEGER && k->value.integer > 0);
 }
 
-// What only some ways to share have, or adapters.
+// The reason why a knob has no effect here: it needs adapters, ZeRO or FSDP2. NULL: it may have one.
 static const char *why_idle(const plim_project *p, const plim_knob_change *c) {
   bool is_of_adapters = c->knob == PLIM_KNOB_LORA_ALPHA || c->knob == PLIM_KNOB_LORA_DROPOUT;
-  if (is_of_adapters && !has_adapters(p)) return "nothing here makes adapters";
+  if (is_of_adapters && !has_adapters(p)) return "the run has no adapters";
   const char *to = c->value.kind == PLIM_VALUE_TEXT ? c->value.text : "";
   bool is_of_state = strcmp(to, "optimizer") == 0 || strcmp(to, "parameters") == 0;
   if (is_shared(p)) return NULL;
   if (c->knob == PLIM_KNOB_RESHARD) return "it is a setting of FSDP2, which these files do not use";
-  return c->knob == PLIM_KNOB_OFFLOAD && is_of_state ? "only ZeRO and FSDP2 keep that on the host"
-                                                     : NULL;
+  return c->knob == PLIM_KNOB_OFFLOAD && is_of_state
+             ? "only ZeRO and FSDP2 can offload it to the host"
+             : NULL;
 }
 
 static bool has_row(plim_dialect dialect, plim_knob knob) {
@@ -175,7 +177,8 @@ static bool has_row(plim_dialect dialect, plim_knob knob) {
   return false;
 }
 
-// The one ecosystem of these files, where it has no key for the knob; NULL: it has, or there are several.
+// The name of the only ecosystem of these files if it has no key for the knob; NULL: it has one, or there are several
+// ecosystems.
 static const char *without_key(const plim_project *p, plim_knob knob) {
   plim_dialect only = PLIM_DIALECTS;
   for (size_t i = 0; i < p->files.len; i++) {
@@ -192,12 +195,13 @@ static plim_err refuse_absent(const plim_project *p, plim_knob knob, plim_error 
   plim_err err =
       lacks ? plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s has no key for %s", lacks, name)
             : plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                        "nothing in these files sets %s, and there is no sure place for it", name);
-  plim_error_hint(error, "say where it is: --set %s=FILE:KEY", name);
+                        "nothing in these files sets %s, and it is not clear where to insert it",
+                        name);
+  plim_error_hint(error, "name the key that decides it: --set %s=FILE:KEY", name);
   return err;
 }
 
-// Where --set says, a key that is not there yet.
+// Inserts a key that --set names and that does not exist yet.
 static plim_err insert_bound(const job *j, const plim_binding *b, size_t file,
                              const plim_knob_change *c, plim_error *error) {
   const plim_project_file *f = j->p->files.at[file];
@@ -206,7 +210,7 @@ static plim_err insert_bound(const job *j, const plim_binding *b, size_t file,
   plim_value value;
   plim_edit edit;
   if (!plim_key_inverse(&b->key, &c->value, &value))
-    return refuse(j->p, &place, c, "there is no word for it", &origin, error);
+    return refuse(j->p, &place, c, "this key has no such value", &origin, error);
   if (plim_settings_insert(&f->settings, b->name, &value, &edit, &origin))
     return refuse(j->p, &place, c, "", &origin, error);
   if (vec_push(&j->out->at, (plim_file_edit){file, edit})) return PLIM_OK;
@@ -238,7 +242,7 @@ static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_er
 
 static bool is_there_already(const plim_project_knob *k, plim_knob knob, const plim_value *value) {
   bool is_silent = k->origin == PLIM_ABSENT && knob == PLIM_KNOB_OFFLOAD;
-  if (is_silent && plim_is_without_a_word(knob, value)) return true;
+  if (is_silent && plim_is_unshared_value(knob, value)) return true;
   bool is_known = k->origin == PLIM_EXPLICIT || k->origin == PLIM_DEFAULTED;
   return is_known && plim_value_same(&k->value, value);
 }
@@ -252,8 +256,8 @@ static void forget_from(plim_edit_set *edits, size_t count) {
   while (edits->at.len > count) free(edits->at.at[--edits->at.len].edit.text);
 }
 
-// It stays if the file then says the same.
-static void keep_company(const job *j, const plim_knob_change *c, size_t file) {
+// Adds use_reentrant=False, and keeps it if the knob still has its new value.
+static void keep_reentrant(const job *j, const plim_knob_change *c, size_t file) {
   size_t had = j->out->at.len;
   plim_project_add_reentrant(j->p, file, j->out);
   if (j->out->at.len > had && !is_done(j, file, c)) forget_from(j->out, had);
@@ -267,7 +271,7 @@ static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error 
   if (k->is_fixed) {
     const char *name = plim_knob_table[c->knob].name;
     plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot be changed: %s", name, k->why);
-    plim_error_hint(error, "if another place decides: --set %s=FILE:KEY", name);
+    plim_error_hint(error, "if another key decides it: --set %s=FILE:KEY", name);
     return plim_error_file_of(p, k->place_count ? k->places[0].file : SIZE_MAX, err, error);
   }
   if (plim_project_takes_liger(p, c)) return plim_project_add_liger(p, j->out, error);
@@ -275,7 +279,7 @@ static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error 
   size_t had = j->out->at.len;
   plim_err err = k->place_count ? change_places(j, c, error) : insert_anywhere(j, c, error);
   if (!err && turns_checkpoint_on(c) && j->out->at.len > had)
-    keep_company(j, c, j->out->at.at[had].file);
+    keep_reentrant(j, c, j->out->at.at[had].file);
   return err;
 }
 
@@ -287,8 +291,8 @@ static const char *wanted_text(const job *j, plim_knob knob) {
   return value && value->kind == PLIM_VALUE_TEXT ? value->text : "none";
 }
 
-// What was tried first may have failed though all is well: nobody is told.
-static plim_err tell(plim_err err, const plim_error *origin, plim_error *error) {
+// A first attempt may have failed although the call succeeds; its error is reported only if the call fails.
+static plim_err report(plim_err err, const plim_error *origin, plim_error *error) {
   if (err && error) *error = *origin;
   return err;
 }
@@ -300,7 +304,7 @@ static bool becomes_stage_3(const job *j) {
   return is_asked && !(k->origin == PLIM_EXPLICIT && plim_value_same(&k->value, to));
 }
 
-// Key by key where that does it; else as a whole.
+// Changes strategy and offload key by key if that works, otherwise as a whole.
 static plim_err change_ways(const job *j, plim_error *error) {
   plim_err err = PLIM_OK;
   size_t had = j->out->at.len;
@@ -308,13 +312,13 @@ static plim_err change_ways(const job *j, plim_error *error) {
   for (size_t i = 0; i < j->count && !err; i++)
     if (plim_is_sharing(j->changes[i].knob)) err = change_knob(j, &j->changes[i], &origin);
   bool is_whole = plim_change_of(j->changes, j->count, PLIM_KNOB_STRATEGY);
-  if (!err || (!is_whole && !is_shared(j->p))) return tell(err, &origin, error);
+  if (!err || (!is_whole && !is_shared(j->p))) return report(err, &origin, error);
   forget_from(j->out, had);
   plim_sharing_mode_text way = {wanted_text(j, PLIM_KNOB_STRATEGY),
                                 wanted_text(j, PLIM_KNOB_OFFLOAD),
                                 wanted_text(j, PLIM_KNOB_CHECKPOINT)};
   plim_err other = plim_project_share(j->p, &way, j->out, &why);
-  return other && !is_whole ? tell(err, &origin, error) : tell(other, &why, error);
+  return other && !is_whole ? report(err, &origin, error) : report(other, &why, error);
 }
 
 static plim_err change_sharing(const job *j, plim_error *error) {

@@ -1,5 +1,4 @@
-// What else would move: settings that are computed from a literal that is about to change, beyond the knobs
-// that are meant to.
+// Finds side effects of an edit: other settings that are computed from the literal that is about to change.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +97,7 @@ static bool names(const plim_project_file *f, const plim_setting *d, const char 
 
 // ---- loops that accumulate --------------------------------------------------------------------------
 
-// What goes in parts as many as there are passes: the loss, the number of steps.
+// Whether the expression divides something by the number of passes: the loss, the number of steps.
 static bool is_divided(const plim_project_file *f, const plim_setting *d, size_t at) {
   static const char *const dividends[] = {"loss", "len(", "steps"};
   for (size_t i = 0; i < sizeof dividends / sizeof *dividends; i++)
@@ -141,7 +140,7 @@ typedef struct {
   bool is_of_passes; // it is the accumulation's literal that changes
 } search;
 
-// A value in another file, as that file can see it.
+// A value in another file, under the name by which that file refers to it.
 typedef struct {
   size_t file;
   const plim_setting *setting;
@@ -152,7 +151,7 @@ static bool is_argument(const char *key) { return strstr(key, ".--") != NULL; }
 
 static bool is_variable(const char *key) { return key[0] == '$'; }
 
-// An expression around settings that are read by themselves, such as the call that all arguments are of.
+// Whether a setting is an expression that contains other settings, such as a call with its arguments.
 static bool holds_others(const plim_project_file *f, size_t i) {
   const plim_setting *d = &f->settings.at.at[i];
   for (size_t k = i + 1; k < f->settings.at.len; k++) {
@@ -190,7 +189,7 @@ static bool is_changed(const search *s, plim_knob knob) {
   return false;
 }
 
-// What multiplies out to one batch moves together.
+// Knobs of the effective batch change together.
 static bool is_of_batch(plim_knob knob) {
   return knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE ||
          knob == PLIM_KNOB_GLOBAL_BATCH;
@@ -202,7 +201,7 @@ static bool changes_batch(const search *s) {
   return false;
 }
 
-// Other knobs are compared by their values; here only those whose value is not known can move.
+// Known knobs are compared by value elsewhere; here only knobs with an unknown value can change unnoticed.
 static bool may_move(const search *s, plim_knob knob) {
   if (is_changed(s, knob) || (is_of_batch(knob) && changes_batch(s))) return true;
   const plim_project_knob *then = &s->p->knobs[knob], *now = &s->q->knobs[knob];
@@ -254,7 +253,7 @@ static bool is_about_evaluation(const plim_setting *setting) {
   return plim_key_is_of_evaluation(parts);
 }
 
-// A name that only hands its value on: a shell variable, a constant or a dict of Python's.
+// A name that only passes its value on: a shell variable, or a constant or dict in Python.
 static bool hands_on(const plim_project_file *f, const plim_setting *d) {
   if (is_variable(d->key)) return true;
   if (f->settings.format != PLIM_FORMAT_PYTHON) return false;
@@ -340,12 +339,12 @@ static plim_err refuse(const search *s, const source *x, plim_error *error) {
   if (s->moved > SHOWN)
     snprintf(list + used, sizeof list - used, " and %zu more", s->moved - SHOWN);
   plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.60s decides more than this: %s would change too",
-                x->setting->key, list);
-  plim_error_hint(error,
-                  "where it means the same, change %.60s by hand; where it does not, give that "
-                  "a number of its own",
-                  x->setting->key);
+      plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                "other settings depend on %.60s too: %s would also change", x->setting->key, list);
+  plim_error_hint(
+      error,
+      "if they should change together, edit %.60s yourself; otherwise give each its own number",
+      x->setting->key);
   return plim_error_file_of(s->p, s->shown_in[0], err, error);
 }
 

@@ -1,5 +1,5 @@
-// A knob changed in one file. Whatever edit is tried, the file is read again with it: it counts if the
-// knob then has the new value, and every other knob still has its own, or the one it is to have as well.
+// Changes a knob in one file. After each edit that is tried, the file is read again: the edit is accepted if the
+// knob then has the new value and every other knob has its old value, or the new value requested for it.
 #include "project_task.h"
 
 #include <stdarg.h>
@@ -28,13 +28,13 @@ static bool is_as_before(const plim_reading *now, const plim_reading *then) {
   return now->origin == then->origin && plim_value_same(&now->value, &then->value);
 }
 
-// One key may say two knobs, which then change together.
+// One key may set two knobs, which then change together.
 static bool is_as_wanted(const task *t, const plim_reading *now, plim_knob knob) {
   const plim_value *value = plim_change_of(t->changes, t->change_count, knob);
   return value && now->origin >= PLIM_DEFAULTED && plim_value_same(&now->value, value);
 }
 
-__attribute__((format(printf, 2, 3))) static bool say(task *t, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static bool reject(task *t, const char *format, ...) {
   va_list args;
   va_start(args, format);
   if (!t->why[0]) vsnprintf(t->why, sizeof t->why, format, args);
@@ -42,12 +42,12 @@ __attribute__((format(printf, 2, 3))) static bool say(task *t, const char *forma
   return false;
 }
 
-static bool say_other(task *t, plim_knob knob, const plim_reading *now) {
+static bool reject_other(task *t, plim_knob knob, const plim_reading *now) {
   char value[48];
   plim_value_print(&now->value, value, sizeof value);
   const char *name = plim_knob_table[knob].name;
-  if (now->origin == PLIM_UNCLEAR) return say(t, "%s would be unclear: %.120s", name, now->why);
-  return say(t, "%s would become %s with it", name, value);
+  if (now->origin == PLIM_UNCLEAR) return reject(t, "%s would be unclear: %.120s", name, now->why);
+  return reject(t, "%s would change to %s as well", name, value);
 }
 
 static bool has_new_value(task *t, const plim_reading *mine) {
@@ -55,17 +55,17 @@ static bool has_new_value(task *t, const plim_reading *mine) {
   bool is_known =
       mine->origin == PLIM_EXPLICIT || mine->origin == PLIM_DEFAULTED; // once its key is gone
   if (is_known && plim_value_same(&mine->value, t->value)) return true;
-  if (mine->origin == PLIM_UNCLEAR) return say(t, "it would be unclear: %.150s", mine->why);
+  if (mine->origin == PLIM_UNCLEAR) return reject(t, "it would be unclear: %.150s", mine->why);
   plim_value_print(&mine->value, value, sizeof value);
-  return say(t, "it would still be %s", value);
+  return reject(t, "it would still be %s", value);
 }
 
-// What is computed follows what it is computed from; all knobs together are compared at the end.
+// A computed setting changes with its source; all knobs are compared at the end.
 static bool follows(const plim_reading *reading) {
   return reading->setting && reading->setting->value.kind == PLIM_VALUE_DERIVED;
 }
 
-// An attempt that fails is no answer where memory was what it lacked.
+// Remembers that an attempt failed for lack of memory, which says nothing about the file.
 static bool went_well(task *t, plim_err err) {
   t->has_no_memory |= err == PLIM_ERR_NOMEM;
   return !err;
@@ -78,7 +78,7 @@ static bool reads_well(task *t, plim_settings *s) {
     const plim_reading *now = &recipe.knobs[i];
     if (i == (int)t->knob || is_as_before(now, &t->f->recipe.knobs[i])) continue;
     if (follows(&t->f->recipe.knobs[i])) continue;
-    if (!is_as_wanted(t, now, (plim_knob)i)) return say_other(t, (plim_knob)i, now);
+    if (!is_as_wanted(t, now, (plim_knob)i)) return reject_other(t, (plim_knob)i, now);
   }
   return has_new_value(t, &recipe.knobs[t->knob]);
 }
@@ -86,11 +86,11 @@ static bool reads_well(task *t, plim_settings *s) {
 static bool reads_bound(task *t, plim_settings *s) {
   const plim_setting *setting = plim_settings_find(s, t->decides->key);
   plim_reading r;
-  if (!setting) return say(t, "%.96s would be gone", t->decides->key);
+  if (!setting) return reject(t, "%.96s would no longer be in the file", t->decides->key);
   return went_well(t, plim_reading_of(s, setting, t->key, &r, NULL)) && has_new_value(t, &r);
 }
 
-// Takes the edits over if they do it.
+// Accepts the edits if the knob then has its new value.
 static bool try(task *t, plim_edit *edits, size_t count) {
   char *text;
   size_t size;
@@ -110,8 +110,8 @@ static bool try(task *t, plim_edit *edits, size_t count) {
   return true;
 }
 
-// What makes a row say the new value, or nothing at all.
-static bool quiet_value(const task *t, const plim_key *key, plim_value *out) {
+// The value with which a row has the new value, or sets nothing.
+static bool neutral_value(const task *t, const plim_key *key, plim_value *out) {
   bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to;
   return !is_closed && (plim_key_inverse(key, t->value, out) || plim_key_silence(key, out));
 }
@@ -123,7 +123,8 @@ static const plim_setting *setting_of(const task *t, const plim_key *key, bool i
 }
 
 static bool contradicts(const task *t, const plim_key *key, const plim_setting *setting) {
-  plim_settings borrowed = t->f->settings; // reading keeps texts, which must not stay
+  plim_settings borrowed =
+      t->f->settings; // reading stores texts in the settings, which must not be kept
   borrowed.strings.at = NULL, borrowed.strings.len = borrowed.strings.cap = 0;
   plim_token token = plim_key_read(key, &borrowed, setting);
   bool does = token.force == PLIM_STRONG && !plim_value_same(&token.value, t->value);
@@ -139,14 +140,14 @@ static bool is_suppressed(const plim_edit *edits, size_t count, const plim_edit 
   return false;
 }
 
-// An edit after which the setting agrees, is silent, or is gone.
+// An edit after which the setting agrees, has no effect, or is removed.
 static bool suppress_edit(task *t, const plim_key *key, const plim_setting *setting,
                           plim_edit *out) {
   plim_value value;
   const plim_settings *s = &t->f->settings;
   bool is_closed = key->flags & PLIM_KEY_READ_ONLY || key->applies_to;
-  bool is_quiet = quiet_value(t, key, &value);
-  if (is_quiet && went_well(t, plim_settings_change(s, setting, &value, out, NULL))) return true;
+  bool is_neutral = neutral_value(t, key, &value);
+  if (is_neutral && went_well(t, plim_settings_change(s, setting, &value, out, NULL))) return true;
   return !is_closed && went_well(t, plim_settings_remove(s, setting, out, NULL));
 }
 
@@ -162,7 +163,7 @@ static void suppress_one(task *t, const plim_key *key, const plim_setting *setti
     add_edit(edits, count, edit);
 }
 
-// Edits that make all other rows agree or fall silent, behind the one that is there.
+// Appends edits so that all other rows agree with the new value or have no effect.
 static size_t suppress(task *t, const plim_setting *except, plim_edit edits[EDITS], size_t count) {
   plim_dialect at = t->f->recipe.dialect;
   for (; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
@@ -179,7 +180,7 @@ static size_t suppress(task *t, const plim_setting *except, plim_edit edits[EDIT
 // Settings that belong to some values of a knob; with others the library refuses them.
 static const struct {
   plim_knob knob;
-  const char *key, *values; // values: as plim_word's; NULL: to none but the old one
+  const char *key, *values; // values: as in plim_word; NULL: only to the old value
 } belongings[] = {
     {PLIM_KNOB_OPTIMIZER, "optimizer.fused", "adamw,adamw-foreach,adamw-loop,sgd"},
     {PLIM_KNOB_OPTIMIZER, "optimizer.foreach", "adamw,adamw-foreach,adamw-loop,sgd"},
@@ -203,7 +204,7 @@ bool plim_is_listed(const char *list, const char *word) {
   return false;
 }
 
-// Takes out what the new value does not know; the number of edits with those.
+// Removes settings that do not belong to the new value; returns the total number of edits.
 static size_t take_out(task *t, plim_edit edits[EDITS], size_t count) {
   bool is_nested = plim_dialect_table[t->f->recipe.dialect].is_nested;
   const char *word = t->value->kind == PLIM_VALUE_TEXT ? t->value->text : "";
@@ -218,11 +219,11 @@ static size_t take_out(task *t, plim_edit edits[EDITS], size_t count) {
   return count;
 }
 
-// bf16 and fp16 together: no trainer starts, whichever comes later.
+// No trainer accepts bf16 and fp16 together.
 static bool is_exclusive(plim_knob knob) { return knob == PLIM_KNOB_PRECISION; }
 
-// The edit, and if it is not enough, together with what contradicts it.
-static bool try_with_silence(task *t, const plim_setting *of, plim_edit edit) {
+// Tries the edit alone, then together with edits of the settings that contradict it.
+static bool try_with_suppression(task *t, const plim_setting *of, plim_edit edit) {
   plim_edit all[EDITS] = {edit};
   size_t count = t->is_bound ? 1 : take_out(t, all, 1);
   if (!is_exclusive(t->knob) && try(t, all, count)) return true;
@@ -232,7 +233,7 @@ static bool try_with_silence(task *t, const plim_setting *of, plim_edit edit) {
   return false;
 }
 
-// A number or a flag that was written as a text, "8", stays one: its quotes are the user's.
+// A number or flag that the user wrote in quotes, "8", keeps its quotes.
 static void keep_text(task *t, const plim_setting *setting, plim_value *value) {
   plim_value old = setting->value;
   bool is_word = value->kind == PLIM_VALUE_BOOL;
@@ -248,8 +249,8 @@ static void keep_text(task *t, const plim_setting *setting, plim_value *value) {
   *value = (plim_value){.kind = PLIM_VALUE_TEXT, .text = t->spelling};
 }
 
-// The edit together with those of the settings that say the same for other trainings; it stays the caller's if
-// that does not do it.
+// Tries the edit together with the same edit for the other trainings of the script. The caller keeps the edit if
+// that fails.
 static bool try_parallel(task *t, const plim_key *key, const plim_setting *setting,
                          const plim_value *value, plim_edit edit) {
   plim_edit all[EDITS] = {edit};
@@ -268,10 +269,10 @@ static bool try_change(task *t, const plim_key *key, const plim_setting *setting
   keep_text(t, setting, &value);
   if (!went_well(t, plim_settings_change(&t->f->settings, setting, &value, &edit, error)))
     return false;
-  return try_parallel(t, key, setting, &value, edit) || try_with_silence(t, setting, edit);
+  return try_parallel(t, key, setting, &value, edit) || try_with_suppression(t, setting, edit);
 }
 
-// A command line has no word for null: there, the option goes.
+// A command line cannot express null, so the option is removed.
 static bool try_removal(task *t, const plim_key *key, const plim_setting *setting,
                         plim_error *error) {
   plim_edit edit;
@@ -279,10 +280,10 @@ static bool try_removal(task *t, const plim_key *key, const plim_setting *settin
   bool is_null = plim_key_inverse(key, t->value, &value) && value.kind == PLIM_VALUE_NULL;
   if (key->flags & PLIM_KEY_READ_ONLY || t->is_bound || !is_null) return false;
   if (!went_well(t, plim_settings_remove(&t->f->settings, setting, &edit, error))) return false;
-  return try_with_silence(t, setting, edit);
+  return try_with_suppression(t, setting, edit);
 }
 
-// Once the key that decides says nothing, the default may be what is wanted.
+// Without the key that decides, the default may be the new value.
 static bool try_default(task *t, const plim_key *key, const plim_setting *setting) {
   plim_value value;
   plim_edit edit;
@@ -292,7 +293,7 @@ static bool try_default(task *t, const plim_key *key, const plim_setting *settin
     return false;
   bool was_told = t->why[0];
   if (try(t, &edit, 1)) return true;
-  if (!was_told) t->why[0] = 0; // it was not meant to do it
+  if (!was_told) t->why[0] = 0; // this attempt is not worth reporting
   free(edit.text);
   return false;
 }
@@ -305,7 +306,7 @@ static bool try_insert(task *t, const plim_key *key, const char *name, plim_erro
   if (!plim_key_inverse(key, t->value, &value)) return false;
   if (!went_well(t, plim_settings_insert(&t->f->settings, name, &value, &edit, error)))
     return false;
-  return try_with_silence(t, NULL, edit);
+  return try_with_suppression(t, NULL, edit);
 }
 
 static bool try_insert_parallel(task *t, const plim_key *key) {

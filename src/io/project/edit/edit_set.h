@@ -1,4 +1,4 @@
-// Edits of a project's files that belong together.
+// A set of edits of a project's files that are made together.
 #ifndef PLIM_IO_EDIT_SET_H
 #define PLIM_IO_EDIT_SET_H
 
@@ -9,21 +9,21 @@ typedef struct {
   plim_edit edit;
 } plim_file_edit;
 
-// A file that is not there yet; its path is relative to the current folder.
+// A file to create; its path is relative to the current folder.
 typedef struct {
   char *path, *text; // owned
-  bool is_there;     // it is, with just this text: nothing is to be done
+  bool is_there;     // it already exists with exactly this text
 } plim_new_file;
 
 typedef struct {
   vec(plim_file_edit) at;
   vec(plim_new_file) files;
-  vec(size_t) unnamed; // files that nothing names any more: they stay as they are, and say nothing
+  vec(size_t) unnamed; // unchanged files that nothing refers to after the edits
 } plim_edit_set;
 
 void plim_edit_set_clear(plim_edit_set *edits);
 
-// A file's text with its edits made; the caller frees it.
+// The text of a file with its edits applied; the caller frees it.
 plim_err plim_project_text(const plim_project *p, size_t file, const plim_edit_set *edits,
                            char **text, size_t *size, plim_error *error);
 

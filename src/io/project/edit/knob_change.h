@@ -1,4 +1,4 @@
-// A knob and the value it is to have.
+// A knob and its new value.
 #ifndef PLIM_IO_KNOB_CHANGE_H
 #define PLIM_IO_KNOB_CHANGE_H
 
@@ -6,7 +6,7 @@
 
 typedef struct {
   plim_knob knob;
-  plim_value value; // as knobs have it
+  plim_value value; // in the knob's own notation, not the file's
 } plim_knob_change;
 
 #endif

@@ -1,5 +1,5 @@
-// Calls in Python, and the keys that they take. A key goes only into a call that surely has it: any other is an
-// unexpected keyword argument, and the run does not start.
+// Which keyword arguments Python calls accept. A key is inserted only into a call that is known to accept it; otherwise
+// the run would fail with an unexpected keyword argument.
 #include <ctype.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include "project_places.h"
 #include "python_code.h"
 
-// By what is called, in lower case, with * and ?; the first that matches counts. Lists have commas between; NULL of
-// `takes`: all that a trainer has, without `lacks`. What matches none takes nothing for sure.
+// Rows by the name of the call, in lower case, with * and ?; the first match counts. Lists are separated by commas.
+// `takes` NULL: all arguments of a trainer except `lacks`. For a call without a row, nothing is known to be accepted.
 static const struct {
   const char *name, *takes, *lacks;
 } calls[] = {
@@ -19,7 +19,7 @@ static const struct {
     {"*arguments", NULL, NULL},
     {"*args", NULL, NULL},
     {"loraconfig", "", NULL},
-    {"*config", NULL, NULL}, // SFTConfig and its kin, and dataclasses of one's own
+    {"*config", NULL, NULL}, // SFTConfig and similar classes, and the user's dataclasses
     {"dict", NULL, NULL},
     {"update", NULL, NULL}, // of a dict
 };
@@ -57,7 +57,7 @@ bool plim_call_takes(const plim_project_file *f, const char *beside, const char 
   char callee[NAME_BYTES];
   bool is_python = f->settings.format == PLIM_FORMAT_PYTHON;
   if (!is_python || !callee_of(beside, callee) || !is_called(f, callee))
-    return true; // a dict takes what it is given
+    return true; // a dict accepts every key
   int row = row_of(callee);
   if (row == CALLS) return false;
   return calls[row].takes ? plim_is_listed(calls[row].takes, key)
@@ -67,5 +67,5 @@ bool plim_call_takes(const plim_project_file *f, const char *beside, const char 
 void plim_call_refuses(const char *beside, const char *key, char *why, size_t size) {
   char callee[NAME_BYTES] = "";
   callee_of(beside, callee);
-  snprintf(why, size, "%s(...) is not known to take %.80s", callee, key);
+  snprintf(why, size, "%s(...) may not accept an argument %.80s", callee, key);
 }

@@ -1,12 +1,13 @@
-// Where a key belongs that is not there yet.
+// Finds the place for a key that has to be inserted.
 #include <stdio.h>
 #include <string.h>
 
 #include "project_places.h"
 
 static bool is_argument(plim_dialect dialect, const plim_setting *setting) {
-  if (setting->is_faint || *setting->key == '$') return false; // a variable is not beside arguments
-  if (strstr(setting->key, ".--")) return false; // what the parser has is handed to them
+  if (setting->is_faint || *setting->key == '$')
+    return false;                                // a shell variable is not an argument
+  if (strstr(setting->key, ".--")) return false; // the parser's arguments are passed on to them
   for (; dialect != PLIM_DIALECTS; dialect = plim_dialect_table[dialect].base)
     for (const plim_key *key = plim_dialect_table[dialect].keys; key->key; key++)
       if (key->flags & PLIM_KEY_ADDABLE && plim_key_is_of(key, setting, true)) return true;
@@ -23,8 +24,8 @@ static bool is_under_one_roof(const plim_setting *a, const plim_setting *b) {
   return n == roof_size(b->key) && memcmp(a->key, b->key, n) == 0;
 }
 
-// A key of TrainingArguments in this file, wherever they are and `key` may be as well. `*rival` is one in another
-// place; NULL: there is none.
+// An argument of TrainingArguments in this file next to which `key` can be inserted. `*rival` is one in another place;
+// NULL: none.
 static const plim_setting *argument_of(const plim_project_file *f, const char *key,
                                        const plim_setting **rival) {
   const plim_setting *found = NULL;
@@ -40,7 +41,7 @@ static const plim_setting *argument_of(const plim_project_file *f, const char *k
   return found;
 }
 
-// An argument beside which the key cannot be; NULL: none.
+// An argument of a call that does not accept the key; NULL: none.
 static const plim_setting *closed_argument(const plim_project_file *f, const char *key) {
   for (size_t i = 0; i < f->settings.at.len; i++) {
     const plim_setting *setting = &f->settings.at.at[i];
@@ -54,7 +55,9 @@ void plim_project_why_no_place(const plim_project_file *f, const char *key, char
                                size_t size) {
   const plim_setting *rival, *first = argument_of(f, key, &rival);
   const plim_setting *closed = first ? NULL : closed_argument(f, key);
-  if (rival) snprintf(why, size, "it could go beside %.60s or %.60s", first->key, rival->key);
+  if (rival)
+    snprintf(why, size, "it could be inserted next to %.60s or next to %.60s", first->key,
+             rival->key);
   else if (closed) plim_call_refuses(closed->key, key, why, size);
 }
 
@@ -63,7 +66,7 @@ static bool is_dashed(const char *key) {
   return strchr(key, '-') != NULL && !strchr(key, '_');
 }
 
-// The key under the same roof as `beside`, in its spelling.
+// The full key in the same section as `beside`, in the same spelling.
 static void name_beside(const char *beside, const char *key, char out[PLIM_KEY_BYTES]) {
   const char *dot = strrchr(beside, '.');
   size_t roof = dot ? (size_t)(dot - beside) + 1 : strspn(beside, "-");

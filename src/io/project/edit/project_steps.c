@@ -1,5 +1,5 @@
-// Edits that build on each other: each is made for the text as those before it leave it, and told in
-// places of the text as it was.
+// Edits that depend on each other: each is made for the text after the previous ones, and is translated to positions in
+// the original text.
 #include "project_steps.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static bool is_edited(const plim_edit_set *edits, size_t file) {
   return false;
 }
 
-// A file that no edit touched yet is lent as it is: many keys are looked for, few are there.
+// A file without edits is lent instead of copied: many keys are looked up, few are found.
 plim_err plim_step_begin(const plim_project *p, size_t file, const plim_edit_set *edits,
                          plim_project_file *out, plim_error *error) {
   const plim_project_file *f = p->files.at[file];
@@ -79,7 +79,7 @@ static bool order_of(const plim_edit_set *edits, size_t file, order *out) {
   return true;
 }
 
-// Where the text of the i-th edit stands now.
+// The position of the i-th edit's text in the edited file.
 static plim_span written_at(const order *o, size_t i) {
   size_t from = 0, now = 0;
   for (size_t k = 0; k < i; k++) {
@@ -91,7 +91,7 @@ static plim_span written_at(const order *o, size_t i) {
   return (plim_span){now, now + strlen(edit_at(o, i)->text)};
 }
 
-// The edits whose text the span meets: from *first on, so many.
+// The edits with a text that the span overlaps or touches: starting at *first; returns how many.
 static size_t met_by(const order *o, plim_span span, size_t *first) {
   size_t count = 0;
   for (size_t i = 0; i < o->at.len; i++) {
@@ -102,7 +102,7 @@ static size_t met_by(const order *o, plim_span span, size_t *first) {
   return count;
 }
 
-// A place outside of all edits' texts as it was.
+// Translates a position outside all edits to the original text.
 static size_t place_before(const order *o, size_t now) {
   size_t place = now;
   for (size_t i = 0; i < o->at.len; i++) {
@@ -126,7 +126,7 @@ static char *joined(const char *text, plim_span whole, const plim_edit *edit) {
   return out;
 }
 
-// One edit instead of those that it meets and itself.
+// Merges the edit with those that it overlaps or touches.
 static bool join(const char *text, const order *o, size_t first, size_t count, plim_edit *edit) {
   const plim_edit *from = edit_at(o, first), *to = edit_at(o, first + count - 1);
   plim_span head = written_at(o, first), tail = written_at(o, first + count - 1);

@@ -1,4 +1,4 @@
-// Edits of a file that build on each other: a key goes, and another comes where it was.
+// Edits of a file that depend on each other, such as removing a key and inserting another in its place.
 //
 //   plim_project_file now;
 //   err = plim_step_begin(p, file, edits, &now, error);      // the file with the edits so far
@@ -10,16 +10,17 @@
 
 #include "edit_set.h"
 
-// A file as the edits leave it, with its settings; what its knobs are is not read.
+// The file with the edits made, and its settings; its knobs are not read.
 plim_err plim_step_begin(const plim_project *p, size_t file, const plim_edit_set *edits,
                          plim_project_file *out, plim_error *error);
 void plim_step_end(plim_project_file *f);
 
-// Adds an edit of that text to the set, joined with those that it meets. Takes the edit's text over.
+// Adds an edit of that text to the set and merges it with edits that it overlaps or touches. Takes ownership of the
+// edit's text.
 plim_err plim_step_add(const plim_project_file *now, size_t file, plim_edit edit,
                        plim_edit_set *edits, plim_error *error);
 
-// The text with the line ends of the file, in place of it, which is freed; NULL: out of memory, or of NULL.
+// Converts a text to the line endings of the file; frees the original. Returns NULL for NULL or if memory runs out.
 char *plim_broken_like(const plim_project_file *f, char *text);
 
 #endif

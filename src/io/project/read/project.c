@@ -29,9 +29,11 @@ static void free_file(plim_project_file *f) {
   free(f);
 }
 
-#define FORMAT_HINT "YAML, JSON, TOML, Python, shell and Dockerfile are, by the file's ending"
+#define FORMAT_HINT                                                                                \
+  "supported are YAML, JSON, TOML, Python, shell and Dockerfile, recognised by the file's "        \
+  "extension"
 #define NOTEBOOK_HINT                                                                              \
-  "make a script of the notebook first: jupyter nbconvert --to script NOTEBOOK.ipynb"
+  "convert the notebook to a script first: jupyter nbconvert --to script NOTEBOOK.ipynb"
 
 static bool is_notebook(const char *path) {
   const char *dot = strrchr(path, '.');
@@ -51,7 +53,7 @@ bool plim_is_plan(const char *text, size_t size) {
 
 static plim_err refuse_plan(const plim_project_file *f, plim_error *error) {
   if (!plim_is_plan(f->text, f->size)) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this is a saved plan, no configuration");
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this is a saved plan, not a configuration");
   plim_error_hint(error, "plimsoll apply %.200s   writes it into the files it was made from",
                   f->path);
   return err;
@@ -61,15 +63,15 @@ static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *erro
   plim_format format;
   if (!f->path || !f->text || !vec_reserve(&p->files, 1)) return plim_no_memory(error);
   if (!plim_format_of(f->path, f->text, f->size, &format)) {
-    plim_err err =
-        plim_fail(error, PLIM_ERR_UNSUPPORTED, "this is no configuration that can be read");
+    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                             "this is not a configuration file in a supported format");
     plim_error_hint(error, "%s", is_notebook(f->path) ? NOTEBOOK_HINT : FORMAT_HINT);
     return err;
   }
   plim_err err = refuse_plan(f, error);
   if (!err) err = plim_settings_read(format, f->text, f->size, &f->settings, error);
   if (err == PLIM_ERR_PARSE && error && !*error->hint)
-    plim_error_hint(error, "mend it there, or leave this file out");
+    plim_error_hint(error, "fix the file, or leave it out");
   if (!err) p->files.at[p->files.len++] = f;
   return err;
 }
@@ -128,7 +130,7 @@ static bool trains(plim_dialect dialect) {
   return dialect != PLIM_DIALECTS && !plim_dialect_table[dialect].is_part;
 }
 
-// What trains: of files before command lines, an ecosystem before names of one's own.
+// The ecosystem that trains. Files take precedence over command lines, ecosystems over custom names.
 static plim_dialect find_dialect(const plim_project *p) {
   plim_dialect found = PLIM_DIALECTS;
   for (int pass = 0; pass < 2; pass++)
@@ -140,7 +142,7 @@ static plim_dialect find_dialect(const plim_project *p) {
   return found;
 }
 
-// A command line speaks the dialect of what it starts.
+// A command line has the dialect of the program that it starts.
 static void adopt(const plim_project *p, plim_project_file *f) {
   bool is_own = f->is.dialect == PLIM_DIALECT_MEGATRON || f->is.dialect == PLIM_DIALECT_NANOGPT;
   if (!plim_is_command(f) || is_own) return;
@@ -172,7 +174,7 @@ static void recognise(plim_project *p) {
     plim_dialect_recognise(&f->settings, &f->is);
     if (told == PLIM_DIALECTS) continue;
     f->is = (plim_recognition){.dialect = told, .rival = PLIM_DIALECTS};
-    snprintf(f->is.reason, sizeof f->is.reason, "plimsoll.yaml says so");
+    snprintf(f->is.reason, sizeof f->is.reason, "plimsoll.yaml sets it");
   }
   recognise_fsdp(p);
   p->dialect = find_dialect(p);
@@ -182,7 +184,7 @@ static void recognise(plim_project *p) {
     else adopt(p, f);
     if (f->is.rival != PLIM_DIALECTS)
       plim_note_add(&p->notes, "unclear.dialect", NULL,
-                    "%s: %s; a plimsoll.yaml can settle it (docs/own_names.md)", f->path,
+                    "%s: %s; a plimsoll.yaml can name the ecosystem (docs/own_names.md)", f->path,
                     f->is.reason),
           plim_note_at(&p->notes, f->path, 0);
   }
@@ -192,7 +194,7 @@ static plim_err read_recipes(plim_project *p, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < p->files.len && !err; i++) {
     plim_project_file *f = p->files.at[i];
-    if (f->settings.has_failed) return plim_no_memory(error); // which dialect it is, is not known
+    if (f->settings.has_failed) return plim_no_memory(error); // the dialect is not known
     f->recipe.dialect = PLIM_DIALECTS;
     if (f->is.dialect != PLIM_DIALECTS)
       err = plim_recipe_file_read(&f->settings, f->is.dialect, &f->recipe, error);
@@ -222,7 +224,7 @@ static const plim_reading *reading_of(const plim_project *p, size_t file, plim_k
   return f->recipe.dialect == PLIM_DIALECTS ? NULL : &f->recipe.knobs[knob];
 }
 
-// A computed value whose name is defined in another file is no statement of its own.
+// A computed value does not count if its name is defined in another file.
 static bool is_explained(const plim_project *p, size_t file, plim_knob knob,
                          const plim_setting *computed) {
   for (size_t i = 0; i < p->files.len; i++) {
@@ -233,7 +235,7 @@ static bool is_explained(const plim_project *p, size_t file, plim_knob knob,
   return false;
 }
 
-static bool says_word(const plim_reading *r, const char *word) {
+static bool has_word(const plim_reading *r, const char *word) {
   return r->value.kind == PLIM_VALUE_TEXT && strcmp(r->value.text, word) == 0;
 }
 
@@ -248,19 +250,19 @@ static bool is_known_elsewhere(const plim_project *p, size_t file, plim_knob kno
 static bool is_shared_elsewhere(const plim_project *p, size_t file) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_reading *other = i == file ? NULL : reading_of(p, i, PLIM_KNOB_STRATEGY);
-    if (other && other->origin >= PLIM_UNCLEAR && !says_word(other, "none")) return true;
+    if (other && other->origin >= PLIM_UNCLEAR && !has_word(other, "none")) return true;
   }
   return false;
 }
 
-// Turned off, a thing apart leaves the word to others, and so does one way to share to another; a version alone turns
-// nothing on.
+// Whether the value leaves the decision to other files: an option that is off here but has its own file, no strategy
+// here but one elsewhere. An FSDP version alone turns nothing on.
 static bool is_left_to_others(const plim_project *p, size_t file, plim_knob knob,
                               const plim_reading *r) {
-  if (is_apart(r) && says_word(r, "off")) return is_known_elsewhere(p, file, knob);
+  if (is_apart(r) && has_word(r, "off")) return is_known_elsewhere(p, file, knob);
   if (knob != PLIM_KNOB_STRATEGY) return false;
   bool is_fsdp = p->files.at[file]->is.dialect == PLIM_DIALECT_FSDP;
-  return is_fsdp || (says_word(r, "none") && is_shared_elsewhere(p, file));
+  return is_fsdp || (has_word(r, "none") && is_shared_elsewhere(p, file));
 }
 
 static bool is_statement(const plim_project *p, size_t file, plim_knob knob) {
@@ -276,7 +278,7 @@ void plim_knob_add_place(plim_project_knob *k, plim_knob_place place) {
   }
   k->is_fixed = true;
   if (k->origin == PLIM_EXPLICIT)
-    snprintf(k->why, sizeof k->why, "it stands in more than %d places", PLIM_KNOB_PLACES);
+    snprintf(k->why, sizeof k->why, "it is set in more than %d places", PLIM_KNOB_PLACES);
 }
 
 static void add_place(plim_project_knob *k, size_t file, const plim_reading *r) {
@@ -290,12 +292,12 @@ static void take(plim_project_knob *k, size_t file, const plim_reading *r) {
   if (r->rival) add_place(k, file, &(plim_reading){.setting = r->rival, .key = r->key});
 }
 
-static void say_disagreement(const plim_project *p, plim_project_knob *k, size_t file,
-                             const plim_reading *r) {
+static void mark_disagreement(const plim_project *p, plim_project_knob *k, size_t file,
+                              const plim_reading *r) {
   char first[48], second[48];
   plim_value_print(&k->value, first, sizeof first);
   plim_value_print(&r->value, second, sizeof second);
-  snprintf(k->why, sizeof k->why, "%.70s says %.30s, %.70s says %.30s",
+  snprintf(k->why, sizeof k->why, "%.70s sets %.30s, but %.70s sets %.30s",
            p->files.at[k->places[0].file]->path, first, p->files.at[file]->path, second);
   k->origin = PLIM_UNCLEAR;
   k->is_fixed = k->differs = true;
@@ -316,12 +318,12 @@ static size_t strongest(const plim_project *p, plim_knob knob) {
 
 static void note_disagreement(plim_project *p, size_t file, size_t best, const plim_reading *r) {
   plim_note_add(&p->notes, "conflict.value", plim_knob_table[r->key->knob].name,
-                "%s differs from what %s says, and the run would not start", r->setting->key,
+                "%s differs from the value in %s, and the run would not start", r->setting->key,
                 p->files.at[best]->path);
   plim_note_at(&p->notes, p->files.at[file]->path, r->setting->line);
 }
 
-static void weigh_others(plim_project *p, plim_knob knob, size_t best) {
+static void compare_others(plim_project *p, plim_knob knob, size_t best) {
   plim_project_knob *k = &p->knobs[knob];
   int most = authority(p->files.at[best], reading_of(p, best, knob));
   for (size_t i = 0; i < p->files.len; i++) {
@@ -334,7 +336,7 @@ static void weigh_others(plim_project *p, plim_knob knob, size_t best) {
     if (k->origin != PLIM_EXPLICIT) continue;
     bool must_agree = r->key && r->key->flags & PLIM_KEY_AGREES;
     bool follows = r->key && r->key->flags & PLIM_KEY_FOLLOWS;
-    if (is_equal && !is_same) say_disagreement(p, k, i, r);
+    if (is_equal && !is_same) mark_disagreement(p, k, i, r);
     else if (is_equal || must_agree || follows) add_place(k, i, r);
     if (must_agree && !is_same) note_disagreement(p, i, best, r);
   }
@@ -358,7 +360,7 @@ static void decide(plim_project *p, plim_knob knob) {
     return;
   }
   take(&p->knobs[knob], best, reading_of(p, best, knob));
-  weigh_others(p, knob, best);
+  compare_others(p, knob, best);
 }
 
 // ---- batches that multiply out ----------------------------------------------------------------------
@@ -396,7 +398,7 @@ static void divide_batch(plim_project *p) {
   plim_project_knob *k = &p->knobs[PLIM_KNOB_ACCUMULATE];
   if (!plim_project_divides(p) || count_of(p, PLIM_KNOB_MICRO_BATCH, 0) <= 0) return;
   *k = (plim_project_knob){.is_fixed = true};
-  snprintf(k->why, sizeof k->why, "it is what the global batch of %lld leaves", global);
+  snprintf(k->why, sizeof k->why, "it is computed from the global batch of %lld", global);
   int64_t quotient = plim_project_quotient(p, plim_project_ranks(p, 0));
   if (!quotient) return;
   k->origin = PLIM_DEFAULTED;

@@ -1,4 +1,4 @@
-// Conditions of scripts that the command line decides: `if args.lora:`, started with --lora.
+// Decides conditions of scripts from the command line: `if args.lora:` in a script started with --lora.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 
 static const plim_value unknown = {.kind = PLIM_VALUE_DERIVED, .text = ""};
 
-// A flag alone turns its default around: store_true and store_false. "--lora false" is a text, read by
-// whatever type the argument has.
+// A flag without a value inverts its default (store_true, store_false). In "--lora false" the value is text, which is
+// read according to the argument's type.
 static plim_value given_by(const plim_setting *flag, const plim_value *otherwise) {
   bool is_alone = flag->span.begin == flag->span.end;
   bool is_switch = otherwise->kind == PLIM_VALUE_BOOL;
@@ -71,7 +71,7 @@ static bool find_field(const plim_project *p, const char *key, const plim_value 
   return false;
 }
 
-// What is in force instead of the default that stands at `key` of a script.
+// The value that replaces the default at `key` of a script.
 static bool find_instead(const plim_project *p, const char *key, const plim_value *otherwise,
                          plim_value *out) {
   const char *argument = strstr(key, ".--");
@@ -79,7 +79,7 @@ static bool find_instead(const plim_project *p, const char *key, const plim_valu
                   : find_field(p, key, otherwise, out);
 }
 
-// What the place says, or what is in force instead; DERIVED: it is not known.
+// The value at the place, or the value that replaces it; DERIVED: not known.
 static plim_value value_at(const plim_project *p, const plim_knob_place *at) {
   const plim_settings *s = &p->files.at[at->file]->settings;
   plim_value value = *value_in(s, at->setting), instead;
@@ -87,7 +87,7 @@ static plim_value value_at(const plim_project *p, const plim_knob_place *at) {
   return is_script && find_instead(p, at->setting->key, &value, &instead) ? instead : value;
 }
 
-// A condition on what no literal of this file says.
+// A condition on a value that is not a literal of this file.
 static void give_from_others(const plim_project *p, const plim_settings *s, plim_condition *c) {
   plim_knob_place at;
   switch (plim_project_lookup(p, s, c->name, &at)) {
@@ -100,7 +100,7 @@ static void give_from_others(const plim_project *p, const plim_settings *s, plim
   }
 }
 
-// Another script has the name in its code.
+// Whether another script uses the name in its code.
 static bool is_used_elsewhere(const plim_project *p, const plim_settings *s, const char *name) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
@@ -130,7 +130,7 @@ static void fill(const plim_project *p, plim_settings *s) {
   }
 }
 
-// f(**config), where config is what a file of the project says: its keys count by themselves.
+// f(**config) with config loaded from a file of the project: the keys of that file are read on their own.
 static void know_rest(const plim_project *p, plim_settings *s) {
   for (size_t i = 0; i < s->at.len; i++) {
     plim_setting *x = &s->at.at[i];
@@ -145,7 +145,7 @@ static void know_rest(const plim_project *p, plim_settings *s) {
 typedef struct {
   size_t file;
   const plim_setting *setting;
-  plim_truth truth; // of what copies it
+  plim_truth truth; // of the condition under which it is copied
   const char *doubt;
   bool is_of_configuration;
 } copy;
@@ -165,11 +165,11 @@ static void find_copies(const plim_project *p, const plim_settings *s, copies *o
     if (&p->files.at[at.file]->settings == s) continue;
     copy c = {at.file, at.setting, plim_setting_counts(s, x), plim_setting_doubt(s, x),
               plim_key_is_of_configuration(x->key)};
-    vec_push(out, c); // without memory it counts as ever
+    vec_push(out, c); // if memory runs out, it counts without a condition
   }
 }
 
-// The rank of adapters that are not made is none.
+// If the adapters are not created, their rank does not count.
 static void put_under(plim_project *p, const copy *c, plim_truth truth) {
   plim_settings *s = &p->files.at[c->file]->settings;
   plim_setting *x = &s->at.at[c->setting - s->at.at];

@@ -1,5 +1,5 @@
-// Counts that are none: a batch of 0, half a step of accumulation, a length of -1. The knob is left open, and
-// says why.
+// Finds invalid counts: a batch of 0, half a step of accumulation, a length of -1. The knob becomes unclear, with
+// the reason.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,13 +11,13 @@
 static const struct {
   plim_knob knob;
   int64_t least;
-  const char *instead; // why not a smaller one
+  const char *instead; // why a smaller value is not valid
 } counts[] = {
-    {PLIM_KNOB_MICRO_BATCH, 1, "a batch has at least 1 sequence"},
-    {PLIM_KNOB_ACCUMULATE, 1, "a step has at least 1 pass"},
-    {PLIM_KNOB_GLOBAL_BATCH, 1, "a batch has at least 1 sequence"},
-    {PLIM_KNOB_SEQUENCE, 1, "which is no length"},
-    {PLIM_KNOB_LORA_RANK, 0, "a rank is at least 1"},
+    {PLIM_KNOB_MICRO_BATCH, 1, "but a batch has at least 1 sequence"},
+    {PLIM_KNOB_ACCUMULATE, 1, "but a step has at least 1 pass"},
+    {PLIM_KNOB_GLOBAL_BATCH, 1, "but a batch has at least 1 sequence"},
+    {PLIM_KNOB_SEQUENCE, 1, "which is not a valid length"},
+    {PLIM_KNOB_LORA_RANK, 0, "but a rank is at least 1"},
 };
 
 static void open_knob(plim_project_knob *k) {
@@ -28,7 +28,7 @@ static const char *key_of(const plim_project_knob *k) {
   return k->place_count && k->places[0].setting ? k->places[0].setting->key : "it";
 }
 
-// "per_device_train_batch_size is 2.5: it must be whole".
+// "per_device_train_batch_size is 2.5, but must be a whole number".
 static void doubt_count(plim_project_knob *k, int64_t least, const char *instead) {
   const plim_value *v = &k->value;
   bool is_part = v->kind == PLIM_VALUE_REAL && v->real != floor(v->real);
@@ -38,22 +38,22 @@ static void doubt_count(plim_project_knob *k, int64_t least, const char *instead
   if (k->origin != PLIM_EXPLICIT || (!is_part && !is_small)) return;
   plim_value_print(v, value, sizeof value);
   snprintf(k->why, sizeof k->why, "%.80s is %s, %s", key_of(k), value,
-           is_small ? instead : "and must be whole");
+           is_small ? instead : "but must be a whole number");
   open_knob(k);
   k->is_no_count = true;
 }
 
-// -1 and null: nothing is cut off.
+// -1: sequences are not truncated.
 static void doubt_endless(plim_project_knob *k) {
   bool is_endless =
       k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_INTEGER && k->value.integer == -1;
   if (!is_endless) return;
-  snprintf(k->why, sizeof k->why, "%.80s cuts nothing off: texts are as long as they are",
+  snprintf(k->why, sizeof k->why, "%.80s sets no limit, so a sequence is as long as its text",
            key_of(k));
   open_knob(k);
 }
 
-// peft refuses a rank of 0; where adapters are asked for in words, it is no way to say "none" either.
+// peft refuses a rank of 0. If adapters are requested explicitly, 0 does not mean "no adapters" either.
 static void doubt_rank(const plim_project *p, plim_project_knob *k) {
   static const char *const asking[] = {"adapter", "use_peft", "finetuning_type"};
   static const char *const words[] = {"lora", "qlora", "true", "dora"};
@@ -70,11 +70,11 @@ static void doubt_rank(const plim_project *p, plim_project_knob *k) {
       asks |= strcasecmp(value, words[w]) == 0;
   }
   if (!asks) return;
-  snprintf(k->why, sizeof k->why, "%.80s is 0, and peft wants at least 1", key_of(k));
+  snprintf(k->why, sizeof k->why, "%.80s is 0, but peft requires at least 1", key_of(k));
   open_knob(k);
 }
 
-// PeftModel.from_pretrained(model, "some/adapter", is_trainable=True): the rank is in another place.
+// PeftModel.from_pretrained(model, "some/adapter", is_trainable=True): the rank is in the adapter's files.
 static void doubt_loaded(const plim_project *p, plim_project_knob *k) {
   static const char loads[] = "PeftModel*", trains[] = "is_trainable=True";
   for (size_t i = 0; i < p->files.len && k->origin != PLIM_EXPLICIT; i++) {
@@ -83,7 +83,8 @@ static void doubt_loaded(const plim_project *p, plim_project_knob *k) {
                      plim_python_has(f->text, f->size, loads) &&
                      plim_python_has(f->text, f->size, trains);
     if (!is_loaded) continue;
-    snprintf(k->why, sizeof k->why, "%.120s trains adapters that it loads, and these have it",
+    snprintf(k->why, sizeof k->why,
+             "%.120s continues training adapters that it loads, and their own files set the rank",
              f->path);
     open_knob(k);
     return;
@@ -92,9 +93,9 @@ static void doubt_loaded(const plim_project *p, plim_project_knob *k) {
 
 // ---- Axolotl's batch_size -------------------------------------------------------------------------------
 
-// Its schema fills gradient_accumulation_steps with 1 before batch_size // micro_batch_size could count
-// (axolotl/utils/schemas/training.py, since 0.4.1): what is meant is not what runs. Both together are refused
-// there.
+// Its schema sets gradient_accumulation_steps to 1 before batch_size // micro_batch_size is computed
+// (axolotl/utils/schemas/training.py, since 0.4.1), so the run differs from what was intended. Axolotl refuses both
+// keys together.
 static void doubt_axolotl(const plim_project_file *f, plim_project_knob *k) {
   const plim_setting *batch = plim_settings_find(&f->settings, "batch_size");
   const plim_setting *steps = plim_settings_find(&f->settings, "gradient_accumulation_steps");
@@ -103,13 +104,12 @@ static void doubt_axolotl(const plim_project_file *f, plim_project_knob *k) {
   if (f->is.dialect != PLIM_DIALECT_AXOLOTL || !is_there) return;
   plim_value_print(&batch->value, value, sizeof value);
   bool is_both = steps && steps->value.kind != PLIM_VALUE_NULL;
-  snprintf(
-      k->why, sizeof k->why,
-      is_both
-          ? "batch_size is %s, which Axolotl refuses beside gradient_accumulation_steps"
-          : "batch_size is %s, and releases of Axolotl differ: 0.4.1 and newer accumulate 1, older "
-            "ones what is left of it; write gradient_accumulation_steps in its place",
-      value);
+  snprintf(k->why, sizeof k->why,
+           is_both ? "batch_size is %s, but Axolotl does not accept it together with "
+                     "gradient_accumulation_steps"
+                   : "batch_size is %s: Axolotl 0.4.1 and newer accumulate 1 step, older versions "
+                     "divide it by the micro batch; set gradient_accumulation_steps instead",
+           value);
   open_knob(k);
 }
 

@@ -1,4 +1,4 @@
-// Several documents in one YAML file: which of them is the run's, nobody says.
+// Refuses a YAML file with several documents, because it is not clear which one the run uses.
 #include "lenient_reads.h"
 #include "project_impl.h"
 
@@ -18,10 +18,10 @@ plim_err plim_project_refuse_documents(const plim_project *p, plim_error *error)
     if (!loose[PLIM_LOOSE_DOCUMENTS].is_there) continue;
     size_t byte = loose[PLIM_LOOSE_DOCUMENTS].byte;
     plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                             "several YAML documents in one file, the second in line %d: which of "
-                             "them is the run's is not known",
+                             "the file has several YAML documents (the second starts in line %d), "
+                             "and it is not clear which one the run uses",
                              line_of(f->text, byte));
-    plim_error_hint(error, "a file for each of them; yaml.safe_load takes no more than one");
+    plim_error_hint(error, "put each document into its own file; yaml.safe_load accepts only one");
     return plim_error_file(error, err, f->path);
   }
   return PLIM_OK;

@@ -1,4 +1,4 @@
-// Defaults of a script's arguments that the command line replaces: --bs 4, where the script has
+// Defaults of a script's arguments that a command line overrides: --bs 4, if the script has
 // add_argument("--bs", default=16).
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "key_names.h"
 #include "project_impl.h"
 
-// The name behind "parser.--"; NULL: it is no argument's default.
+// The name after "parser.--"; NULL: it is not the default of an argument.
 static const char *argument_of(const plim_setting *setting) {
   const char *flag = strstr(setting->key, ".--");
   return flag ? flag + 3 : NULL;
@@ -21,7 +21,7 @@ static bool is_flag(const plim_setting *setting, const char *argument) {
   return strcmp(have, wanted) == 0;
 }
 
-// "-b", where the script has add_argument("-b", "--batch-size"); NULL: it has no other.
+// "-b" if the script has add_argument("-b", "--batch-size"); NULL: there is no alias.
 static const char *alias_of(const plim_project *p, const char *argument) {
   const char *alias = NULL;
   const plim_named_setting *at = plim_project_named(p, PLIM_NAME_OF_ALIAS, argument);
@@ -38,7 +38,7 @@ static bool is_alias(const plim_setting *setting, const char *alias) {
          (!setting->key[size] || setting->key[size] == '#');
 }
 
-// The last of the first file that has it.
+// The last occurrence in the first file that has it.
 static void take_named(const plim_project *p, const char *name, const char *argument,
                        const char *alias, plim_knob_place *out) {
   const plim_named_setting *at = plim_project_named(p, PLIM_NAME_OF_FLAG, name);
@@ -77,7 +77,7 @@ const plim_setting *plim_project_rival_flag(const plim_project *p, const char *a
   return rival;
 }
 
-static void say_twice(plim_project_knob *k, const plim_setting *a, const plim_setting *b) {
+static void mark_two_commands(plim_project_knob *k, const plim_setting *a, const plim_setting *b) {
   char first[48], second[48];
   plim_value_print(&a->value, first, sizeof first);
   plim_value_print(&b->value, second, sizeof second);
@@ -86,13 +86,13 @@ static void say_twice(plim_project_knob *k, const plim_setting *a, const plim_se
            second);
 }
 
-// A flag of store_false turns off what its default turns on.
+// A store_false flag turns off what is on by default.
 static bool turns_off(const plim_setting *flag, const plim_setting *argument) {
   bool is_alone = flag->span.begin == flag->span.end;
   return is_alone && argument && argument->value.kind == PLIM_VALUE_BOOL && argument->value.flag;
 }
 
-// `argument` is what the script has by default; NULL: nothing.
+// `argument` is the default in the script; NULL: none.
 static plim_err take_flag(plim_project *p, plim_knob knob, plim_knob_place place,
                           const plim_setting *argument, plim_error *error) {
   plim_reading r;
@@ -112,7 +112,7 @@ static plim_err take_flag(plim_project *p, plim_knob knob, plim_knob_place place
   return PLIM_OK;
 }
 
-// What a script copies from another file is changed there.
+// A value that a script copies from another file is changed in that file.
 static plim_err take_copied(plim_project *p, plim_knob knob, plim_error *error) {
   plim_project_knob before = p->knobs[knob];
   const plim_settings *s = &p->files.at[before.places[0].file]->settings;
@@ -137,7 +137,7 @@ static bool mentions(const char *expression, const char *argument) {
   return found && behind != '_' && !(behind >= 'a' && behind <= 'z');
 }
 
-// The environment's default counts only where no command sets the variable.
+// The default of an environment variable counts only if no command sets the variable.
 static void doubt_environment(plim_project *p, plim_project_knob *k) {
   const plim_setting *computed = k->places[0].setting;
   char key[80];
@@ -146,12 +146,12 @@ static void doubt_environment(plim_project *p, plim_project_knob *k) {
     const plim_project_file *f = p->files.at[i];
     if (!plim_is_command(f) || !plim_settings_find(&f->settings, key)) continue;
     k->origin = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
-    snprintf(k->why, sizeof k->why, "%.50s takes %.50s from the environment, and %.50s sets it",
+    snprintf(k->why, sizeof k->why, "%.50s reads the environment variable %.50s, which %.50s sets",
              computed->key, computed->environment, f->path);
   }
 }
 
-// What is computed from a default that a command replaces is not what the file alone makes of it.
+// A value computed from an argument is unclear if a command overrides that argument.
 static void doubt(plim_project *p, plim_project_knob *k) {
   const plim_setting *computed = k->places[0].setting;
   const plim_settings *s = &p->files.at[k->places[0].file]->settings;
@@ -161,13 +161,15 @@ static void doubt(plim_project *p, plim_project_knob *k) {
     if (!argument || !mentions(computed->value.text, argument)) continue;
     if (!plim_project_flag(p, argument, &flag)) continue;
     k->origin = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
-    snprintf(k->why, sizeof k->why, "%.50s is computed: %.50s, and %.50s sets %.24s", computed->key,
+    snprintf(k->why, sizeof k->why,
+             "%.50s is computed from an argument (%.50s), and %.50s sets %.24s", computed->key,
              computed->value.text, p->files.at[flag.file]->path, flag.setting->key);
     return;
   }
 }
 
-// What says the same in the same file and is no argument's default: a command does not reach it. NULL: nothing.
+// A place in the same file that sets the same knob but is not the default of an argument, so a command cannot override it;
+// NULL: none.
 static const plim_setting *other_place(const plim_project_knob *k) {
   for (size_t i = 0; i < k->place_count; i++)
     if (k->places[i].file == k->places[0].file && !argument_of(k->places[i].setting))
@@ -184,12 +186,12 @@ plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   plim_knob_place flag;
   plim_value before = k->value;
   const plim_setting *beside = other_place(k);
-  if (*key && key[strlen(key) - 1] == '*') return PLIM_OK; // it is so whatever the value is
+  if (*key && key[strlen(key) - 1] == '*') return PLIM_OK; // the row matches whatever the value is
   bool is_set = argument && plim_project_flag(p, argument, &flag);
   plim_err err = is_set ? take_flag(p, knob, flag, setting, error) : PLIM_OK;
   const plim_setting *rival = is_set && !err ? plim_project_rival_flag(p, argument, &flag) : NULL;
   if (is_set && !err && !rival && beside && !plim_value_same(&before, &k->value)) rival = beside;
-  if (rival) say_twice(k, rival, flag.setting);
+  if (rival) mark_two_commands(k, rival, flag.setting);
   if (is_set) return err;
   if (setting->reference && !setting->environment) return take_copied(p, knob, error);
   if (setting->value.kind == PLIM_VALUE_DERIVED && !setting->chooses) doubt(p, k);

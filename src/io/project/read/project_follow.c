@@ -1,4 +1,4 @@
-// The files that files name.
+// Reads the files that other files refer to.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "python_code.h"
 #include "text_file.h"
 
-// Far more than a training has; reading that many takes seconds.
+// Far more than a training run has; reading that many takes seconds.
 enum { MAX_FILES = 2048 };
 
 static bool is_readable(const char *name) {
@@ -26,7 +26,7 @@ static plim_err read_named(plim_project *p, const plim_naming *by, const char *f
   if (plim_project_has(p, found) || !plim_path_tidy(found, tidy)) return PLIM_OK;
   plim_path_shorten(tidy, path);
   plim_err err = p->files.len >= MAX_FILES
-                     ? plim_fail(&why, PLIM_ERR_UNSUPPORTED, "only %d files are read", MAX_FILES)
+                     ? plim_fail(&why, PLIM_ERR_UNSUPPORTED, "at most %d files are read", MAX_FILES)
                      : plim_project_read(p, path, &why);
   if (!err) return PLIM_OK;
   if (err != PLIM_ERR_NOMEM)
@@ -42,7 +42,7 @@ plim_err plim_follow_name(plim_project *p, const plim_naming *by, const char *na
   return read_named(p, by, path, error);
 }
 
-// A configuration that the run needs: one that is not found under its name may be there by the end of it.
+// Reads a configuration that the run needs; if it is not found under its path, it is searched by the end of the path.
 static plim_err follow_needed(plim_project *p, const plim_naming *by, const char *name,
                               plim_error *error) {
   char path[PLIM_PATH_BYTES], found[PLIM_PATH_BYTES];
@@ -83,7 +83,7 @@ static bool has_word(const char *name, const char *const *words, size_t count) {
   return false;
 }
 
-// Data are JSON more often than configurations are.
+// JSON files are more often data than configurations.
 static bool is_other_configuration(const char *name, size_t size) {
   static const char *const words[] = {"conf", "cfg", "setting", "param", "args", "train"};
   char copy[256];
@@ -93,7 +93,7 @@ static bool is_other_configuration(const char *name, size_t size) {
   return has_word(copy, words, sizeof words / sizeof *words);
 }
 
-// train.json is data as often as not.
+// train.json may just as well be data.
 static bool is_surely_configuration(const char *name) {
   static const char *const words[] = {"conf", "cfg", "setting", "param", "args", "deepspeed"};
   size_t size = strlen(name);
@@ -116,7 +116,7 @@ static bool is_for_sharing(const char *key) {
   return names_a_part(key) || strcmp(key, "--config_file") == 0;
 }
 
-// The setting whose value stands there; NULL: none.
+// The setting with its value at this byte; NULL: none.
 static const plim_setting *setting_at(const plim_project_file *f, size_t byte) {
   for (size_t i = 0; i < f->settings.at.len; i++) {
     const plim_setting *s = &f->settings.at.at[i];
@@ -133,8 +133,8 @@ static bool is_in_comment(const char *text, size_t byte) {
   return false;
 }
 
-// A word of a command: behind a flag, it is a configuration if the flag is named so, and may be one if it looks like
-// one; a word without a flag is what is run, or its configuration.
+// A word of a command. After a flag, it is a configuration if the flag's name says so, and may be one if it looks like
+// one. A word without a flag is the program that is run, or its configuration.
 static plim_naming naming_in_command(const plim_project_file *f, size_t byte, const char *name) {
   plim_naming by = {.from = f, .byte = byte, .part = PLIM_UNREAD_PART};
   const plim_setting *s = setting_at(f, byte);
@@ -198,7 +198,7 @@ static plim_err follow_module(plim_project *p, const plim_naming *by, const char
   return p->files.at[before]->import_root ? PLIM_OK : plim_no_memory(error);
 }
 
-// Puts "config.base" as "config/base" behind `start` ("" or "config/"), and returns how long it is in the text.
+// Appends "config.base" as "config/base" to `start` ("" or "config/"); returns its length in the text.
 static size_t take_module(const char *text, const char *start, char name[256]) {
   size_t size = 0;
   while (isalnum((unsigned char)text[size]) || text[size] == '_' || text[size] == '.') size++;
@@ -209,7 +209,7 @@ static size_t take_module(const char *text, const char *start, char name[256]) {
   return size;
 }
 
-// The names behind "import": modules, or of a package (`start`) what may be one.
+// The names after "import": modules, or members of a package (`start`) that may be modules.
 static plim_err follow_list(plim_project *p, const plim_naming *by, const char *text,
                             const char *start, int dots, plim_error *error) {
   char name[256];
@@ -253,7 +253,7 @@ static plim_err follow_imports(plim_project *p, const plim_project_file *f, plim
   return err;
 }
 
-// open(" or load(" stands before it: it is read, and in no other way.
+// Whether open(" or load(" precedes it, so the file is read.
 static bool is_opened(const char *text, const char *quote) {
   static const char *const calls[] = {"open(", "load("};
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
@@ -276,7 +276,7 @@ static plim_err follow_text(plim_project *p, const plim_project_file *f, const c
   return plim_follow_name(p, &by, name, error);
 }
 
-// The strings of a script, as they are found; the first error stays.
+// State while walking the strings of a script; keeps the first error.
 typedef struct {
   plim_project *p;
   const plim_project_file *script;
@@ -320,8 +320,8 @@ static bool has_names(const plim_project *p) {
   return false;
 }
 
-// It lies beside one of the files, or in a folder above. One that cannot be read is an error: what it
-// says would be missing.
+// Finds plimsoll.yaml next to one of the files or in a folder above. Fails if it cannot be read, because its
+// entries would be missing.
 static plim_err find_names(plim_project *p, plim_error *error) {
   static const char *const names[] = {"plimsoll.yaml", "plimsoll.yml"};
   char path[PLIM_PATH_BYTES];
@@ -356,7 +356,7 @@ static plim_err follow_tree(plim_project *p, const plim_project_file *f, plim_er
 
 plim_err plim_project_follow(plim_project *p, plim_error *error) {
   plim_err err = find_names(p, error);
-  for (size_t i = 0; i < p->files.len && !err; i++) { // those that come join the end
+  for (size_t i = 0; i < p->files.len && !err; i++) { // files that are found are appended
     const plim_project_file *f = p->files.at[i];
     switch (f->settings.format) {
     case PLIM_FORMAT_SHELL:

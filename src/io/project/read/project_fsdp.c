@@ -1,4 +1,4 @@
-// The JSON file that a trainer's fsdp_config names.
+// The JSON file that a trainer's fsdp_config refers to.
 #include <string.h>
 
 #include "key_names.h"

@@ -1,4 +1,4 @@
-// Configurations that Hydra puts together from several files.
+// Reads configurations that Hydra combines from several files.
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ static const char *text_of(const plim_project_file *f, const char *key) {
   return setting && setting->value.kind == PLIM_VALUE_TEXT ? setting->value.text : NULL;
 }
 
-// What a command line of the project says instead; `otherwise` if none does.
+// The value that a command line of the project sets; `otherwise` if none does.
 static const char *chosen(const plim_project *p, const char *key, const char *otherwise) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
@@ -57,7 +57,7 @@ static void group_of(const char *key, char out[NAME_BYTES]) {
   snprintf(out, NAME_BYTES, "%.*s", (int)strcspn(key, "@"), key);
 }
 
-// The file of the model's group is not here: it would have said which.
+// Remembers that the file of the model's group, which would name the model, does not exist.
 static void miss_model(plim_project *p, const plim_project_file *f, const char *group,
                        const char *option) {
   char name[2 * NAME_BYTES];

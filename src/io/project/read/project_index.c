@@ -1,4 +1,4 @@
-// Settings by their names, over all files: conditions and references of a script ask for many of them.
+// Index of settings by name over all files, because conditions and references of scripts look up many of them.
 #include <string.h>
 
 #include "hash.h"
@@ -11,7 +11,8 @@ static uint64_t hash_of(plim_name_kind_of kind, const char *name) {
   return plim_text_hash((uint64_t)kind, name, strlen(name));
 }
 
-// Of one file, two of a name are as good as more: which is meant, is not known then. Of commands all count.
+// Two settings of the same name in one file are enough: it is not known which one counts. All settings of commands are
+// kept.
 static bool is_enough(const plim_setting_names *names, plim_name_kind_of kind, uint32_t first,
                       uint32_t file) {
   if (kind == PLIM_NAME_OF_FLAG || first == NONE) return false;

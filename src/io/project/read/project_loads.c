@@ -1,5 +1,5 @@
-// What names of a script stand for that hold what another file says: cfg["lora"], where cfg was loaded from
-// train.yaml; cfg.train.lora of a Hydra application; args.lora, whose arguments another module defines.
+// Looks up names of a script that come from another file: cfg["lora"] with cfg loaded from train.yaml,
+// cfg.train.lora in a Hydra application, args.lora with the arguments defined in another module.
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static bool is_part(const plim_project_file *f) {
 
 // ---- files ------------------------------------------------------------------------------------------
 
-// The only configuration there is; SIZE_MAX: there are none, or several.
+// The only configuration of the project; SIZE_MAX: there is none, or several.
 static size_t only_tree(const plim_project *p) {
   size_t found = SIZE_MAX;
   for (size_t i = 0; i < p->files.len; i++) {
@@ -37,7 +37,7 @@ static size_t file_of_path(const plim_project *p, const char *path) {
   return slash && !plim_project_find(p, slash + 1, &file, NULL) ? file : SIZE_MAX;
 }
 
-// The path behind args.config: what a command gives, or the default.
+// The path in args.config: the value from a command, or the default.
 static const char *path_of(const plim_project *p, const plim_settings *s, const plim_loaded *load) {
   const plim_setting *root = load->root ? plim_settings_find(s, load->root) : NULL;
   const char *argument = load->root ? strstr(load->root, ".--") : NULL;
@@ -65,7 +65,7 @@ static bool lookup(const plim_project *p, size_t file, const char *prefix, const
   return setting;
 }
 
-// A mapping is true unless it is empty.
+// Whether a mapping is not empty.
 static bool has_below(const plim_settings *s, const char *prefix, const char *key) {
   char whole[PLIM_KEY_BYTES];
   int size = snprintf(whole, sizeof whole, "%s%s.", prefix, key);
@@ -95,7 +95,7 @@ static bool find_source(const plim_project *p, const plim_settings *s, const cha
 
 static bool is_hydra(const plim_settings *s) { return plim_settings_has_below(s, "hydra.main."); }
 
-// The group a file of Hydra's is in is what its keys stand below: model/small.yaml has model's.
+// The keys of a Hydra file are below its group: model/small.yaml has keys of model.
 static bool is_in_group(const char *path, const char *group, size_t size) {
   plim_span folder = plim_path_folder(path);
   return folder.end && folder.end - folder.begin == size &&
@@ -126,13 +126,13 @@ static bool is_argument(const plim_setting *setting, const char *name) {
   return strcmp(have, name) == 0;
 }
 
-// A dataclass's field: one dot, behind a class's name.
+// A field of a dataclass: one dot, after the name of a class.
 static bool is_field(const plim_setting *setting, const char *name) {
   const char *dot = strchr(setting->key, '.');
   return dot && *setting->key >= 'A' && *setting->key <= 'Z' && strcmp(dot + 1, name) == 0;
 }
 
-// In other files than the one that asks, which would know its own.
+// Looks only in other files; the asking file has already looked in its own settings.
 static bool lookup_argument(const plim_project *p, const plim_settings *asking, const char *name,
                             plim_knob_place *out) {
   const plim_named_setting *at = plim_project_named(p, PLIM_NAME_OF_ARGUMENT, name);
@@ -190,8 +190,8 @@ static void doubt_file(plim_project *p, size_t file, const char *script, const c
     plim_project_knob *k = &p->knobs[i];
     if (k->origin != PLIM_EXPLICIT || !k->place_count || k->places[0].file != file) continue;
     k->origin = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
-    snprintf(k->why, sizeof k->why, "%.70s changes %.40s, which it loads from %.70s", script, name,
-             p->files.at[file]->path);
+    snprintf(k->why, sizeof k->why, "%.70s loads %.40s from %.70s and then changes it", script,
+             name, p->files.at[file]->path);
   }
 }
 

@@ -1,4 +1,4 @@
-// Where a file lies that another file names. The answer does not depend on how the path of the other is spelled.
+// Finds a file that another file refers to. The result does not depend on how the path of the other file is spelled.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void folder_of(const char *path, char out[PLIM_PATH_BYTES]) {
   else snprintf(out, PLIM_PATH_BYTES, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-// Puts the folder above it in its place; false: there is none.
+// Replaces a folder by its parent; false: there is none.
 static bool go_up(char folder[PLIM_PATH_BYTES]) {
   struct stat here, above;
   size_t size = strlen(folder);

@@ -1,4 +1,4 @@
-// Loops of one's own that accumulate gradients under a name that is not known: 1 would be a guess.
+// Manual loops that accumulate gradients under an unknown name: assuming 1 step would be a guess, so the knob is unclear.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -25,7 +25,7 @@ static bool is_named(const plim_py_lexer *x, size_t i, const char *end) {
   return size >= n && memcmp(x->text + x->tokens.at[i].end - n, end, n) == 0;
 }
 
-// The name with its attributes that begins here; false if it is called, or there is none.
+// Reads the name with its attributes that begins here; false if there is none or it is called.
 static bool read_name(const plim_py_lexer *x, size_t i, char out[NAME_BYTES]) {
   size_t last = i;
   if (!is_name(x, i)) return false;
@@ -49,7 +49,7 @@ static bool note_counters(const plim_py_lexer *x, plim_hash *counters) {
   return ok;
 }
 
-// `loss / NAME`, `loss /= NAME`, of a name that counts: a loss that is a part of the batch's.
+// `loss / NAME` or `loss /= NAME` with a name that counts passes: the loss is divided for accumulation.
 static bool divides_loss(const plim_py_lexer *x, const plim_hash *counters, char name[NAME_BYTES]) {
   for (size_t i = 0; i < x->tokens.len; i++) {
     size_t sign = i + 1;
@@ -62,7 +62,7 @@ static bool divides_loss(const plim_py_lexer *x, const plim_hash *counters, char
   return false;
 }
 
-// Without memory nothing is found, as where there is nothing.
+// If memory runs out, nothing is found.
 static bool find_divisor(const plim_project_file *f, char name[NAME_BYTES]) {
   plim_hash counters = {0};
   bool is_found = false, ok = true;
@@ -91,10 +91,11 @@ static const plim_setting *find_named(const plim_settings *s) {
 static bool find_doubt(const plim_project_file *f, char *why, size_t size) {
   char name[NAME_BYTES];
   const plim_setting *named = find_named(&f->settings);
-  if (named) snprintf(why, size, "%.80s has %.80s, which may be it", f->path, named->key);
+  if (named) snprintf(why, size, "%.80s has %.80s, which may set it", f->path, named->key);
   if (named || f->settings.format != PLIM_FORMAT_PYTHON) return named;
   if (!find_divisor(f, name)) return false;
-  snprintf(why, size, "%.80s divides its loss by %.80s, which may be it", f->path, name);
+  snprintf(why, size, "%.80s divides its loss by %.80s, which may be the number of steps", f->path,
+           name);
   return true;
 }
 

@@ -1,4 +1,4 @@
-// The shape of a model in Megatron's flags. Their defaults are those of its arguments.py.
+// Reads the shape of a model from Megatron's flags. Defaults are those of its arguments.py.
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static const plim_settings *settings_of(const megatron *m) {
   return &m->p->files.at[m->out->file]->settings;
 }
 
-// A command that trains gets it, and says it not again.
+// Whether the setting is this flag of a command that trains, and is not overridden there.
 static bool is_flag(const plim_settings *s, const plim_setting *setting, const char *wanted) {
   char name[PLIM_KEY_BYTES];
   if (setting->is_aside || strncmp(setting->key, "--", 2) != 0) return false;
@@ -29,7 +29,7 @@ static bool is_flag(const plim_settings *s, const plim_setting *setting, const c
   return strcmp(name, wanted) == 0 && !plim_setting_is_passed_over(s, setting);
 }
 
-// The last of the command's, whatever array it came through; NULL: none.
+// The last occurrence of the flag in the command, also from a shell array; NULL: none.
 static const plim_setting *flag(const megatron *m, const char *wanted) {
   const plim_settings *s = settings_of(m);
   for (size_t i = s->at.len; i-- > 0;)
@@ -56,15 +56,15 @@ static double real(const megatron *m, const char *name, double otherwise) {
                                          : otherwise;
 }
 
-#define NAME_HINT "or a model of the same shape: --model NAME"
+#define NAME_HINT "or name a model of the same shape: --model NAME"
 
-// False where it is refused: it is there and no number.
+// False if it is refused because the flag is set but is not a number.
 static bool number(megatron *m, const char *name, long long otherwise, long long *out) {
   const plim_setting *setting = flag(m, name);
   *out = otherwise;
   if (!setting || plim_shape_number(m->p, m->out->file, setting, out)) return true;
-  plim_shape_refuse(m->out, "a number in its place, " NAME_HINT,
-                    "%.*s, of which the model's shape is made, is no number that is known here",
+  plim_shape_refuse(m->out, "write a number there, " NAME_HINT,
+                    "the value of %.*s, which is part of the model's shape, is not a known number",
                     flag_bytes(setting), setting->key);
   return false;
 }
@@ -76,20 +76,20 @@ static const struct {
 } unfollowed[] = {
     {"num_experts", "a mixture of experts"},
     {"multi_latent_attention", "multi-latent attention"},
-    {"mtp_num_layers", "prediction of several tokens"},
-    {"is_hybrid_model", "layers of several kinds"},
-    {"hybrid_override_pattern", "layers of several kinds"},
+    {"mtp_num_layers", "multi-token prediction"},
+    {"is_hybrid_model", "a hybrid of layer types"},
+    {"hybrid_override_pattern", "a hybrid of layer types"},
     {"squared_relu", "a squared ReLU"},
-    {"window_size", "attention to a window"},
-    {"heterogeneous_layers_config_path", "layers of several shapes"},
+    {"window_size", "sliding-window attention"},
+    {"heterogeneous_layers_config_path", "a mix of layer shapes"},
 };
 
 static bool refuse_unfollowed(megatron *m) {
   for (size_t i = 0; i < sizeof unfollowed / sizeof *unfollowed; i++) {
     const plim_setting *setting = flag(m, unfollowed[i].flag);
     if (!setting) continue;
-    plim_shape_refuse(m->out, "record a snapshot and plimsoll replay it; " NAME_HINT,
-                      "%.*s: %s is not followed in Megatron's models", flag_bytes(setting),
+    plim_shape_refuse(m->out, "record a snapshot and analyse it with plimsoll replay, " NAME_HINT,
+                      "%.*s: %s is not supported yet in Megatron models", flag_bytes(setting),
                       setting->key, unfollowed[i].what);
     return true;
   }
@@ -98,7 +98,7 @@ static bool refuse_unfollowed(megatron *m) {
 
 // ---- several commands -------------------------------------------------------------------------------
 
-// How many commands give the flag; false if not all with the same value.
+// Counts the commands that have the flag; false if they have different values.
 static bool count_flag(const megatron *m, const char *wanted, size_t *count) {
   const plim_settings *s = settings_of(m);
   const plim_value *first = NULL;
@@ -113,7 +113,7 @@ static bool count_flag(const megatron *m, const char *wanted, size_t *count) {
   return true;
 }
 
-// Two commands may train two models: each flag of the shape is then in both, and says the same.
+// Several commands may train different models. They are accepted only if all have the same shape flags.
 static bool refuse_several(megatron *m) {
   static const char *const names[] = {"num_layers",
                                       "hidden_size",
@@ -143,8 +143,8 @@ static bool refuse_several(megatron *m) {
     bool is_same = count_flag(m, names[i], &count);
     if (is_same && (!count || commands < 2 || count == commands)) continue;
     const plim_setting *setting = flag(m, names[i]);
-    plim_shape_refuse(m->out, "a script with one of them, " NAME_HINT,
-                      "several commands have the flags of a model, and differ in %.*s",
+    plim_shape_refuse(m->out, "give a script with only one of them, " NAME_HINT,
+                      "several commands define a model, and they differ in %.*s",
                       flag_bytes(setting), setting->key);
     return true;
   }
@@ -179,14 +179,14 @@ static bool read_needed(megatron *m) {
   for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
     if (!number(m, needed[i].name, 0, needed[i].out)) return false;
     if (*needed[i].out) continue;
-    plim_shape_refuse(m->out, "it is one of those that Megatron asks for; " NAME_HINT,
-                      "the flags give the model's shape, but not %s", needed[i].flag);
+    plim_shape_refuse(m->out, "add it to the command (Megatron requires it), " NAME_HINT,
+                      "the flags define the model's shape, but %s is missing", needed[i].flag);
     return false;
   }
   return true;
 }
 
-// Without a width of its own, SwiGLU's is two thirds of four times the model's, in steps of 64.
+// By default, SwiGLU's width is two thirds of four times the hidden size, in steps of 64.
 static bool read_widths(megatron *m) {
   long long inner = m->is_swiglu ? 8 * m->hidden / 3 / 64 * 64 : 4 * m->hidden;
   return number(m, "ffn_hidden_size", inner, &m->inner) &&
@@ -194,7 +194,7 @@ static bool read_widths(megatron *m) {
          number(m, "num_query_groups", 1, &m->kv_heads);
 }
 
-// As the tokenizer says it, NullTokenizer with one token more, and padded (megatron/training/tokenizer).
+// The tokenizer's size (NullTokenizer has one token more), padded (megatron/training/tokenizer).
 static bool read_vocabulary(megatron *m) {
   long long size, step, ranks;
   if (!number(m, "vocab_size", 0, &size)) return false;
@@ -202,8 +202,8 @@ static bool read_vocabulary(megatron *m) {
   if (!number(m, "tensor_model_parallel_size", 1, &ranks)) return false;
   if (!size) {
     plim_shape_refuse(m->out, "add --vocab-size N to the command, " NAME_HINT,
-                      "the flags give the model's shape, but not --vocab-size: it is the "
-                      "tokenizer's, which is not read");
+                      "the flags define the model's shape, but --vocab-size is missing, and "
+                      "plimsoll does not read the tokenizer");
     return false;
   }
   size += is_word(m, "tokenizer_type", "NullTokenizer", false);
@@ -266,8 +266,8 @@ static void refuse_kind(megatron *m) {
   const plim_setting *positions = flag(m, "position_embedding_type");
   bool is_text = positions && positions->value.kind == PLIM_VALUE_TEXT;
   plim_shape_refuse(
-      m->out, "followed: swiglu, RMSNorm and rope as Llama has them, or all as GPT-2 has them",
-      "no family that is followed has these layers: %s, %s, %.24s positions, %s biases%s%s",
+      m->out, "supported are layers like Llama's (--swiglu, RMSNorm, rope) and like GPT-2's",
+      "no supported architecture has these layers: %s, %s, %.24s positions, %s biases%s%s",
       m->is_swiglu ? "swiglu" : "gelu", m->is_rms ? "RMSNorm" : "LayerNorm",
       m->is_rotary ? "rope"
       : is_text    ? positions->value.text
@@ -275,7 +275,7 @@ static void refuse_kind(megatron *m) {
       m->has_biases     ? "with"
       : m->has_qkv_bias ? "only qkv"
                         : "without",
-      m->has_qk_norm ? ", norms of q and k" : "", m->is_tied ? ", a tied head" : "");
+      m->has_qk_norm ? ", q and k norms" : "", m->is_tied ? ", a tied head" : "");
 }
 
 static void write_model(megatron *m) {
@@ -283,10 +283,10 @@ static void write_model(megatron *m) {
   if (is_like_gpt2(m)) write_gpt2(m);
   else if (!family) refuse_kind(m);
   else if (m->dropout > 0)
-    plim_shape_refuse(m->out, "--hidden-dropout 0.0, " NAME_HINT,
-                      "a dropout of %g behind each layer is not followed in %s's layers%s",
-                      m->dropout, family,
-                      flag(m, "hidden_dropout") ? "" : ", and is Megatron's default");
+    plim_shape_refuse(
+        m->out, "--hidden-dropout 0.0, " NAME_HINT,
+        "a dropout of %g after each layer is not supported yet for the %s architecture%s",
+        m->dropout, family, flag(m, "hidden_dropout") ? "" : " (it is Megatron's default)");
   else write_llama(m, family);
 }
 
@@ -302,7 +302,8 @@ void plim_shape_of_megatron(const plim_project *p, plim_shape *out) {
   if (!read_needed(&m) || !read_widths(&m) || !read_vocabulary(&m)) return;
   write_model(&m);
   if (*out->text)
-    snprintf(out->origin, sizeof out->origin,
-             "the model is what Megatron's flags build: %lld layers of %lld, a vocabulary of %lld",
-             m.layers, m.hidden, m.vocabulary);
+    snprintf(
+        out->origin, sizeof out->origin,
+        "the model is built from Megatron's flags: %lld layers, hidden size %lld, vocabulary %lld",
+        m.layers, m.hidden, m.vocabulary);
 }

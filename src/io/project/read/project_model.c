@@ -1,4 +1,4 @@
-// The model where no key names it outright: a default of the environment, a file of Hydra's.
+// Finds the model if no key names it directly: the default of an environment variable, or a file of a Hydra group.
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,11 +18,11 @@ static void take(plim_project *p, size_t file, const char *model) {
 
 // ---- the environment --------------------------------------------------------------------------------
 
-// What stands before a variable's name; a comma and the default are behind it.
+// The text before a variable's name; a comma and the default follow it.
 static const char *const reads[] = {"os.environ.get(", "environ.get(", "os.getenv(", "getenv(",
                                     "${oc.env:"};
 
-// A word from `at`, in quotes or up to one of `ends`; behind it, or NULL.
+// Reads a word at `at`, in quotes or up to one of `ends`; returns the position after it, or NULL.
 static const char *read_word(const char *at, const char *ends, char out[TEXT_BYTES]) {
   at += strspn(at, " \t\n");
   bool is_quoted = *at == '"' || *at == '\'';
@@ -53,7 +53,7 @@ static bool reads_environment(const char *text, char variable[TEXT_BYTES],
   return false;
 }
 
-// What a variable of Python's stands for in its file: the last assignment to the name, in whatever function.
+// The value of a Python variable in its file: the last assignment to the name, in any function.
 static const plim_setting *assigned(const plim_settings *s, const char *name) {
   size_t size = strlen(name);
   for (size_t i = s->at.len; size && i-- > 0;) {
@@ -70,7 +70,7 @@ static bool is_name(const char *text) {
   return !*text;
 }
 
-// The expression behind names that stand for it.
+// The expression to which a chain of names leads.
 static const char *expression_of(const plim_settings *s, const plim_setting *setting) {
   for (int i = 0; i < STEPS && is_name(setting->value.text); i++) {
     const plim_setting *next = assigned(s, setting->value.text);
@@ -112,7 +112,7 @@ static void take_environment(plim_project *p) {
   }
   take(p, file, otherwise);
   snprintf(k->why, sizeof k->why,
-           "%.80s is the default in %.48s: where the environment sets %.32s, it is that", otherwise,
+           "%.80s is the default in %.48s; the environment variable %.32s overrides it", otherwise,
            p->files.at[file]->path, variable);
 }
 
@@ -130,7 +130,7 @@ static void note_shell_default(plim_project *p) {
                     f->text[begin - 2] == ':';
   if (is_default)
     plim_note_add(&p->notes, "assumed.environment", "model",
-                  "%s is the default; the run uses the environment variable %s where that is set",
+                  "%s is the default; the environment variable %s overrides it",
                   setting->value.kind == PLIM_VALUE_TEXT ? setting->value.text : "the model",
                   setting->key + 1),
         plim_note_at(&p->notes, f->path, setting->line);

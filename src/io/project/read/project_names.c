@@ -1,4 +1,4 @@
-// Knobs under names of one's own: plimsoll.yaml, and --set knob=file:key.
+// Knobs with custom names: plimsoll.yaml and --set knob=file:key.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +99,8 @@ static plim_err read_short(plim_project *p, plim_knob knob, const plim_setting *
   const char *text = setting->value.kind == PLIM_VALUE_TEXT ? setting->value.text : "";
   const char *colon = strchr(text, ':');
   if (!colon || colon == text || !colon[1]) {
-    plim_err err = plim_fail(error, PLIM_ERR_PARSE, "%.80s is no place: FILE:KEY is", setting->key);
+    plim_err err =
+        plim_fail(error, PLIM_ERR_PARSE, "%.80s is not of the form FILE:KEY", setting->key);
     plim_error_at(error, setting->span.begin);
     return err;
   }
@@ -163,7 +164,7 @@ static plim_err read_entry(plim_project *p, const plim_settings *s, const plim_s
   return read_short(p, knob, setting, error);
 }
 
-// A file that was not given is fine, one of two is not.
+// A file that was not given is accepted; an ambiguous name is not.
 static plim_err check_file(const plim_project *p, const plim_setting *setting, plim_error *error) {
   char file[256];
   size_t at;
@@ -175,7 +176,7 @@ static plim_err check_file(const plim_project *p, const plim_setting *setting, p
   return err;
 }
 
-// A knob outside of its section, or a section that there is not.
+// Refuses a knob outside the section knobs:, or an unknown section.
 static plim_err refuse_section(const plim_setting *setting, plim_error *error) {
   static const char *const sections[] = {"knobs", "files"};
   char name[65];
@@ -183,11 +184,14 @@ static plim_err refuse_section(const plim_setting *setting, plim_error *error) {
   snprintf(name, sizeof name, "%.*s", (int)(size < 64 ? size : 64), setting->key);
   bool is_knob = plim_knob_named(name) != PLIM_KNOBS;
   const char *close = plim_suggest(name, sections, 2);
-  plim_err err = is_knob ? plim_fail(error, PLIM_ERR_PARSE, "%s stands outside of knobs:", name)
-                         : plim_fail(error, PLIM_ERR_PARSE,
-                                     "it has the sections knobs: and files:, not %s", name);
+  plim_err err =
+      is_knob ? plim_fail(error, PLIM_ERR_PARSE, "%s is outside the section knobs:", name)
+              : plim_fail(error, PLIM_ERR_PARSE,
+                          "there is no section %s; the sections are knobs: and files:", name);
   plim_error_at(error, setting->span.begin);
-  if (is_knob) plim_error_hint(error, "a line \"knobs:\" above it, and \"  %s: ...\" below", name);
+  if (is_knob)
+    plim_error_hint(error, "write \"knobs:\" on a line above it and indent it: \"  %s: ...\"",
+                    name);
   else if (close) plim_error_hint(error, "%s:", close);
   return err;
 }
@@ -214,7 +218,7 @@ static bool is_number(const plim_setting *setting) {
   return setting->value.kind == PLIM_VALUE_INTEGER || setting->value.kind == PLIM_VALUE_REAL;
 }
 
-// Keys that could be meant: of a number, those with numbers.
+// Lists the keys that could be meant; for a number, only keys with numbers.
 static void list_keys(const plim_project_file *f, const plim_binding *b, char *out, size_t size) {
   size_t used = 0;
   *out = 0;
@@ -242,7 +246,7 @@ static const char *close_key(const plim_project_file *f, const char *name) {
 static plim_err no_key(const plim_project_file *f, const plim_binding *b, plim_error *error) {
   char keys[240];
   const char *close = close_key(f, b->name);
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "it has no %.120s", b->name);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "the file has no key %.120s", b->name);
   list_keys(f, b, keys, sizeof keys);
   if (close) plim_error_hint(error, "did you mean %.200s?", close);
   else if (*keys) plim_error_hint(error, "it has %s", keys);
@@ -257,7 +261,8 @@ static plim_value sample_of(const plim_key *key) {
   return plim_key_inverse(key, &value, &out) ? out : value;
 }
 
-// Nothing says the knob, no other key is nearly this one, and the file has a place for it: there it is written.
+// Whether the key can be added to the file: nothing sets the knob, no existing key is similar, and there is a place for
+// it.
 static bool can_be_added(const plim_project *p, const plim_project_file *f, const plim_binding *b) {
   plim_value sample = sample_of(&b->key);
   plim_edit edit;
@@ -277,7 +282,7 @@ const plim_binding *plim_binding_to_add(const plim_project *p, plim_knob knob, s
   return NULL;
 }
 
-// A key that is not there, but which the file's own ecosystem has for this knob.
+// Whether the missing key is the one that the file's ecosystem has for this knob.
 static bool is_own_key(const plim_project_file *f, const plim_binding *b) {
   for (plim_dialect at = f->recipe.dialect; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
     for (const plim_key *key = plim_dialect_table[at].keys; key->key; key++)
@@ -313,7 +318,7 @@ plim_err plim_bindings_decide(plim_project *p, plim_knob knob, plim_error *error
     if (err) return err;
     plim_project_file *f = p->files.at[file];
     const plim_setting *setting = plim_settings_find(&f->settings, b->name);
-    if (!setting && is_own_key(f, b)) continue; // it can be written there without being told
+    if (!setting && is_own_key(f, b)) continue; // it can be inserted without a binding
     if (!setting && can_be_added(p, f, b)) continue;
     if (!setting) return no_key(f, b, error);
     plim_reading r;

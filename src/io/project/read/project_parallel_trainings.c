@@ -1,5 +1,5 @@
-// Several trainings in one script that say the same: TrainingArguments of a first and of a second stage. They are
-// changed together, and where they do not say the same, nobody knows which of them is meant.
+// Several trainings in one script, such as TrainingArguments for two stages. If they set a knob differently, the knob is
+// unclear; if they agree, they are changed together.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,25 +34,26 @@ static const plim_setting *setting_in(const plim_settings *s, plim_training t, c
 
 // ---- where they differ ------------------------------------------------------------------------------
 
-static plim_token say(plim_settings *s, const plim_key *key, const plim_setting *setting) {
+static plim_token read_or_default(plim_settings *s, const plim_key *key,
+                                  const plim_setting *setting) {
   plim_token nothing = {0};
   const plim_setting *root = setting && setting->root ? plim_settings_find(s, setting->root) : NULL;
   if (setting) return plim_key_read(key, s, root ? root : setting);
   return key->otherwise ? plim_token_of(key->otherwise) : nothing;
 }
 
-// One says it and the other leaves it as it is without.
+// If one training sets the knob and the other leaves it to its default, with a different value, it is unclear.
 static void compare(plim_settings *s, const plim_key *key, plim_training a, plim_training b,
                     plim_reading *out) {
   const plim_setting *first = setting_in(s, a, key->key), *second = setting_in(s, b, key->key);
-  plim_token x = say(s, key, first), y = say(s, key, second);
+  plim_token x = read_or_default(s, key, first), y = read_or_default(s, key, second);
   bool is_one = !first != !second;
   if (!is_one || out->origin == PLIM_UNCLEAR || plim_value_same(&x.value, &y.value)) return;
   const plim_setting *there = first ? first : second;
   *out = (plim_reading){.origin = PLIM_UNCLEAR, .setting = there, .key = key, .is_fixed = true};
   plim_training other = first ? b : a;
-  snprintf(out->why, sizeof out->why, "%.90s is there (line %d), and %.*s has none", there->key,
-           there->line, (int)(other.size < 60 ? other.size : 60), other.name);
+  snprintf(out->why, sizeof out->why, "%.90s is set (line %d), but %.*s does not set it",
+           there->key, there->line, (int)(other.size < 60 ? other.size : 60), other.name);
 }
 
 void plim_trainings_doubt(plim_project_file *f) {

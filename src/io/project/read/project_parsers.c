@@ -1,11 +1,11 @@
-// The flags that a script knows: a command that starts one with a parser of its own takes no others.
+// Finds the flags that a script accepts: if it has its own parser, its command line cannot have others.
 #include <stdlib.h>
 #include <string.h>
 
 #include "project_impl.h"
 #include "python_code.h"
 
-// Those that take whatever an ecosystem's arguments are called.
+// Parsers that accept all arguments of an ecosystem.
 static const char *const open_parsers[] = {"HfArgumentParser", "H4ArgumentParser", "TrlParser",
                                            "make_parser(", "LightningCLI"};
 static const char *const open_modules[] = {"megatron", "llamafactory", "axolotl",

@@ -1,4 +1,4 @@
-// What the files of a project are called.
+// Paths of a project's files: short names, names in diffs, look-up by the end of a path.
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static bool climbs(const char *path) {
   return false;
 }
 
-// Without links in the folder; the file itself may be one.
+// Resolves links in the folder; the file itself may be a link.
 static bool resolve(const char *path, char out[PLIM_PATH_BYTES]) {
   const char *slash = strrchr(path, '/');
   char folder[PLIM_PATH_BYTES];
@@ -41,7 +41,7 @@ void plim_path_shorten(const char *path, char out[PLIM_PATH_BYTES]) {
   if (inner) snprintf(out, PLIM_PATH_BYTES, "%s", inner);
 }
 
-// Without any links; of a file that is not there yet, without those in its folder.
+// Resolves all links; for a file that does not exist yet, those in its folder.
 static bool resolve_all(const char *path, char out[PLIM_PATH_BYTES]) {
   char real[PATH_MAX];
   if (!realpath(path, real)) return resolve(path, out);
@@ -81,7 +81,7 @@ static bool ends_in(const char *have, const char *path) {
 
 static plim_err is_ambiguous(const plim_project *p, const char *path, size_t a, size_t b,
                              plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.80s could be %.80s or %.80s", path,
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.80s could mean %.80s or %.80s", path,
                            p->files.at[a]->path, p->files.at[b]->path);
   plim_error_hint(error, "give the whole path: %.200s", p->files.at[a]->path);
   return err;
@@ -104,7 +104,7 @@ plim_err plim_project_find(const plim_project *p, const char *path, size_t *out,
   *out = found;
   if (another != SIZE_MAX) return is_ambiguous(p, path, found, another, error);
   if (found != SIZE_MAX) return PLIM_OK;
-  return plim_fail(error, PLIM_ERR_ARGUMENT, "%.120s is not among the files", path);
+  return plim_fail(error, PLIM_ERR_ARGUMENT, "%.120s is not one of the given files", path);
 }
 
 plim_span plim_path_folder(const char *path) {

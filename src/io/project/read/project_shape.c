@@ -40,7 +40,7 @@ bool plim_shape_number(const plim_project *p, size_t file, const plim_setting *s
 
 // ---- torchtune's builders ---------------------------------------------------------------------------
 
-// torchtune.models.llama2.llama2 and its kind, with adapters or without: all take these arguments.
+// torchtune.models.llama2.llama2 and similar builders, with or without adapters; all have these arguments.
 static const char *const builders[] = {"llama2.llama2", "llama3.llama3", "llama3_1.llama3_1"};
 
 static const struct {
@@ -76,9 +76,9 @@ static void read_arguments(const plim_project *p, plim_shape *out) {
   for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
     const plim_setting *setting = plim_settings_find(s, arguments[i].key);
     if (!setting || !plim_shape_number(p, out->file, setting, &value)) {
-      plim_shape_refuse(out, "give it a number there, or --model NAME",
-                        "the model's builder takes any size, and %s is %s", arguments[i].key,
-                        setting ? "no number that is known" : "missing");
+      plim_shape_refuse(out, "write a number there, or name the model: --model NAME",
+                        "%s, which the model's builder needs, is %s", arguments[i].key,
+                        setting ? "not a known number" : "missing");
       return;
     }
     plim_shape_add(out, arguments[i].config, value);
@@ -88,7 +88,7 @@ static void read_arguments(const plim_project *p, plim_shape *out) {
   if (!inner || !plim_shape_number(p, out->file, inner, &value)) value = scaled_width(width);
   plim_shape_add(out, "intermediate_size", value);
   plim_shape_add(out, "tie_word_embeddings", 0);
-  snprintf(out->origin, sizeof out->origin, "the model is the shape that model._component_ builds");
+  snprintf(out->origin, sizeof out->origin, "the model's shape is what model._component_ builds");
 }
 
 void plim_shape_of_torchtune(const plim_project *p, plim_shape *out) {

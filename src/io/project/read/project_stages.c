@@ -1,19 +1,19 @@
-// Stages of one training, a file each, whose counts differ. A run must fit in all of them: where one has the most of
-// every count that differs, it is the one that takes most, and the counts are its. They stay as they are, since no one
-// value is all stages'. Where no stage has the most of all, nobody knows which takes most, and the knobs stay open.
+// Stages of one training, one file each, with different counts. The run must fit in every stage. If one stage has the
+// largest value of every count that differs, it needs most memory, and its counts are used. They cannot be changed,
+// because no single value suits all stages. If no stage is the largest in all counts, the knobs stay unclear.
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "project_impl.h"
 
-// Counts of which more takes more memory, whatever else is set; and positives, of which one is taken at a time.
+// Counts for which a larger value always needs more memory; and positives, of which only one is used at a time.
 static const plim_knob counted[] = {PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_ACCUMULATE,
                                     PLIM_KNOB_SEQUENCE,    PLIM_KNOB_LORA_RANK,
                                     PLIM_KNOB_NEGATIVES,   PLIM_KNOB_POSITIVES};
 enum { COUNTED = sizeof counted / sizeof *counted };
 
-// A rank of 0 trains all parameters: that is more than any rank.
+// A rank of 0 trains all parameters, which needs more memory than any rank.
 static bool is_of_one_kind(const plim_project *p, plim_knob knob) {
   const plim_project_knob *k = &p->knobs[knob];
   const plim_project_file *first = p->files.at[k->places[0].file];
@@ -73,7 +73,7 @@ static const plim_project_knob *any_that_differs(const plim_project *p) {
   return NULL;
 }
 
-// Counts of files of another kind are no stages'.
+// Files of another kind are not stages; their counts are dropped.
 static void forget_others(plim_project *p) {
   for (int i = 0; i < PLIM_KNOBS; i++) {
     plim_project_knob *k = &p->knobs[i];

@@ -1,4 +1,4 @@
-// Where a run is started: names in its files are from that folder.
+// Finds the folder in which a run is started; relative paths in its files start there.
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ bool plim_path_beside(const char *of, const char *name, char out[PLIM_PATH_BYTES
   return size >= 0 && size < PLIM_PATH_BYTES;
 }
 
-// Whether a script that a command starts is found from here.
+// Whether a script that a command starts exists relative to this folder.
 static bool holds_script(const char *folder, size_t size, const char *text) {
   char path[PLIM_PATH_BYTES];
   while (*text) {
@@ -35,7 +35,7 @@ static size_t folder_above(const char *path, size_t size) {
   return size;
 }
 
-// Of a path, the part that is the folder its command runs in; the script's own, if nothing tells.
+// The length of the part of the path that is the folder in which the command runs; by default the script's folder.
 static size_t run_folder(const plim_project_file *f) {
   size_t own = folder_size(f->path), size = own;
   while (!holds_script(f->path, size, f->text)) {

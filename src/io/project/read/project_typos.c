@@ -1,10 +1,10 @@
-// Keys that nobody reads, one or two letters away from one that counts.
+// Finds unknown keys that are one or two letters away from a known key.
 #include <string.h>
 
 #include "project_impl.h"
 #include "suggest.h"
 
-enum { LONG = 10, VERY_LONG = 16 }; // letters; shorter names are near to others by chance
+enum { LONG = 10, VERY_LONG = 16 }; // letters; shorter names may be similar by chance
 
 static const char *last_part(const char *key) {
   const char *dot = strrchr(key, '.');
@@ -19,7 +19,7 @@ static bool is_row_of(const plim_key *keys, const char *name) {
   return false;
 }
 
-// Of whichever ecosystem.
+// Whether any ecosystem has the key.
 static bool is_known(const char *name) {
   for (int i = 0; i < PLIM_DIALECTS; i++)
     if (is_row_of(plim_dialect_table[i].keys, name)) return true;

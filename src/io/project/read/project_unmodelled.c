@@ -1,5 +1,5 @@
-// What a project does that the prediction has no part in: training by preference or reward, heads other
-// than those over a vocabulary, layers and sequences that GPUs share, frozen parameters.
+// Refuses runs that are not supported yet: preference and reward training, heads without a vocabulary, layers
+// and sequences split over GPUs. Also finds frozen parameters.
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 
 // ---- ways to train ----------------------------------------------------------------------------------
 
-#define PAIRS "both answers of a pair go through the model"
-#define REFERENCE ", and a frozen reference model"
-#define GENERATES "answers are generated between the steps, and judged"
-#define SCORES "the head gives a score instead of the vocabulary's logits"
-#define TEACHER "a second model teaches"
+#define PAIRS "both answers of a pair run through the model"
+#define REFERENCE ", and through a frozen reference model"
+#define GENERATES "answers are generated and scored between the steps"
+#define SCORES "the head returns a score instead of logits over the vocabulary"
+#define TEACHER "a second model is the teacher"
 
 static const struct {
   const char *name, *why; // of trl's NAMETrainer, `trl NAME`, NAME.py, `rl: NAME`, `stage: NAME`
@@ -35,7 +35,7 @@ typedef struct {
   char word[96]; // as it stands there
 } finding;
 
-// Of a word such as "DPO", "online_dpo"; METHODS if it is none.
+// The method for a word such as "DPO" or "online_dpo"; METHODS if there is none.
 static size_t method_named(const char *word, size_t size) {
   char plain[32];
   size_t n = 0;
@@ -59,7 +59,7 @@ static bool ends_with(const char *name, size_t size, const char *ending) {
   return size >= n && memcmp(name + size - n, ending, n) == 0;
 }
 
-// A class that is called, or that another one is made of: not one that is only imported.
+// Whether a class is called or inherited from, not only imported.
 static bool is_used(const plim_python_name *name) { return name->is_called || name->is_base; }
 
 static void each_name(const plim_project_file *f, plim_python_each *each, void *context) {
@@ -122,7 +122,7 @@ static bool is_read(const plim_project *p, const char *script, size_t size) {
   return false;
 }
 
-// examples/scripts/dpo.py, run_orpo.py: a script that is not here says by its name what it does.
+// examples/scripts/dpo.py, run_orpo.py: the name of a script that is missing tells what it does.
 static size_t method_of_script(const char *word, size_t size) {
   static const char module[] = "trl.scripts."; // python -m trl.scripts.dpo
   size_t skip = sizeof module - 1;
@@ -188,10 +188,11 @@ static bool find_method(const plim_project *p, finding *out) {
 }
 
 static plim_err refuse_method(const plim_project *p, const finding *f, plim_error *error) {
-  const char *why = f->method < METHODS ? methods[f->method].why : "it is no supervised training";
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "this training is not modelled (%s): %s",
-                           f->word, why);
-  plim_error_hint(error, "supervised training of the same model is planned without files: plimsoll "
+  const char *why =
+      f->method < METHODS ? methods[f->method].why : "it is not supervised fine-tuning";
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "this kind of training is not supported yet (%s): %s", f->word, why);
+  plim_error_hint(error, "to plan supervised training of the same model without files: plimsoll "
                          "plan --model MODEL --batch N --seq N --gpu CARD");
   return plim_error_file_of(p, f->file, err, error);
 }
@@ -286,12 +287,12 @@ static bool find_example(const plim_project *p, size_t file, finding *out) {
 }
 
 static plim_err refuse_head(const plim_project *p, const finding *f, plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                           "the head of %s is not modelled: a vocabulary's logits would be "
-                           "predicted in its place",
-                           f->word);
+  plim_err err = plim_fail(
+      error, PLIM_ERR_UNSUPPORTED,
+      "the head of %s is not supported yet: the prediction would be for logits over the vocabulary",
+      f->word);
   plim_error_hint(error, "plimsoll estimate --model MODEL predicts the same layers with those "
-                         "logits, which takes more");
+                         "logits, which need more memory");
   return plim_error_file_of(p, f->file, err, error);
 }
 
@@ -300,24 +301,26 @@ static plim_err refuse_head(const plim_project *p, const finding *f, plim_error 
 static const struct {
   const char *key, *what;
 } parallel[] = {
-    {"pipeline_model_parallel_size", "a pipeline of GPUs"},
-    {"pipeline_parallel_degree", "a pipeline of GPUs"},
-    {"expert_model_parallel_size", "experts on several GPUs"},
-    {"expert_parallel_degree", "experts on several GPUs"},
-    {"sequence_parallel_degree", "a sequence on several GPUs"},
-    {"sequence_parallel_size", "a sequence on several GPUs"},
-    {"parallelism_config_sp_size", "a sequence on several GPUs"},
-    {"dp_replicate_size", "sharding within groups of GPUs"},
-    {"parallelism_config_dp_replicate_size", "sharding within groups of GPUs"},
-    {"data_parallel_replicate_degree", "sharding within groups of GPUs"},
+    {"pipeline_model_parallel_size", "pipeline parallelism"},
+    {"pipeline_parallel_degree", "pipeline parallelism"},
+    {"expert_model_parallel_size", "expert parallelism"},
+    {"expert_parallel_degree", "expert parallelism"},
+    {"sequence_parallel_degree", "sequence parallelism"},
+    {"sequence_parallel_size", "sequence parallelism"},
+    {"parallelism_config_sp_size", "sequence parallelism"},
+    {"dp_replicate_size", "hybrid sharding (shards replicated between groups of GPUs)"},
+    {"parallelism_config_dp_replicate_size",
+     "hybrid sharding (shards replicated between groups of GPUs)"},
+    {"data_parallel_replicate_degree",
+     "hybrid sharding (shards replicated between groups of GPUs)"},
 };
 
 static plim_err refuse_parallel(const plim_project *p, size_t file, const plim_setting *setting,
                                 const char *what, plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is not modelled (%s)", what,
-                           setting ? setting->key : "as the files say");
-  plim_error_hint(error, "data parallel, FSDP and ZeRO are: without it, or --strategy fsdp2 "
-                         "--world N without files");
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is not supported yet (%s)", what,
+                           setting ? setting->key : "set in the files");
+  plim_error_hint(error, "remove it, or plan without files; data parallelism, FSDP and ZeRO are "
+                         "supported: --strategy fsdp2 --world N");
   return plim_error_file_of(p, file, err, error);
 }
 

@@ -1,4 +1,4 @@
-// Files that others name and that could not be read. What they would have said is not known.
+// Files that others refer to but that could not be read. What they set is not known.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,10 +53,10 @@ plim_err plim_unread_add(plim_project *p, const plim_naming *by, const char *nam
 
 static void describe(const plim_unread *u, char *text, size_t size) {
   if (u->is_missing)
-    snprintf(text, size, "%.80s:%d names %.80s, which is not here, and it may decide this", u->from,
-             u->line, u->name);
+    snprintf(text, size, "%.80s:%d refers to %.80s, which does not exist here and may set this",
+             u->from, u->line, u->name);
   else
-    snprintf(text, size, "%.80s, which %.60s:%d names, cannot be read, and it may decide this",
+    snprintf(text, size, "%.80s, which %.60s:%d refers to, cannot be read and may set this",
              u->name, u->from, u->line);
 }
 

@@ -1,4 +1,4 @@
-// How many GPUs there are, from what several files say about machines, GPUs and batches.
+// Computes the number of GPUs from the machines, GPUs and batches set in several files.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static void take_allocated(plim_project *p, size_t i) {
   if (count < 1 || count > MOST) return;
   k->origin = PLIM_EXPLICIT, k->is_fixed = true;
   k->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = count};
-  snprintf(k->why, sizeof k->why, "%.60s decides it", directive->key);
+  snprintf(k->why, sizeof k->why, "%.60s sets it", directive->key);
 }
 
 static void spread_over_nodes(plim_project *p) {
@@ -73,14 +73,14 @@ static void spread_over_nodes(plim_project *p) {
   int64_t count = count_of(p, PLIM_KNOB_NODES, 1);
   char why[sizeof world->why];
   if (world->origin == PLIM_EXPLICIT && world->value.kind == PLIM_VALUE_INTEGER && !is_known(world))
-    leave_open(world, "it is as many as there are"); // -1
+    leave_open(world, "it means all GPUs of the machine"); // -1
   if (is_per_node(world) && nodes->origin == PLIM_UNCLEAR) {
     if (nodes->place_count) world->places[0] = nodes->places[0];
     leave_open(world, nodes->why);
   }
   if (is_per_node(world) && is_known(world)) world->value.integer *= count;
   if (world->origin != PLIM_ABSENT || count == 1) return;
-  snprintf(why, sizeof why, "there are %lld machines, but GPUs of each are not said",
+  snprintf(why, sizeof why, "there are %lld machines, but the number of GPUs in each is not set",
            (long long)count);
   leave_open(world, why);
 }
@@ -102,15 +102,16 @@ static void infer_world(plim_project *p) {
   int64_t each = micro * steps;
   char why[sizeof world->why];
   if (global % each) {
-    snprintf(why, sizeof why, "a global batch of %lld is no multiple of %lld x %lld per GPU",
+    snprintf(why, sizeof why, "the global batch of %lld is not a multiple of %lld x %lld per GPU",
              (long long)global, (long long)micro, (long long)steps);
     leave_open(world, why);
     return;
   }
   world->origin = PLIM_DEFAULTED;
   world->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = global / each * sharers(p)};
-  snprintf(world->why, sizeof world->why, "a global batch of %lld is %lld x %lld on so many",
-           (long long)global, (long long)micro, (long long)steps);
+  snprintf(world->why, sizeof world->why,
+           "it follows from the global batch: %lld with %lld x %lld per GPU", (long long)global,
+           (long long)micro, (long long)steps);
 }
 
 void plim_project_settle_world(plim_project *p) {

@@ -89,12 +89,12 @@ static plim_err check_trains(const plim_project *p, plim_error *error) {
     if (!mine && f->is.dialect == p->dialect) return PLIM_OK;
     if (mine) reason = mine, file = i;
   }
-  if (!reason) reason = "nothing in these files is known as a training configuration";
+  if (!reason) reason = "none of these files is a training configuration that plimsoll knows";
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s%s%s", reason,
-                           p->missing ? "; it names a file that is not here: " : "",
+                           p->missing ? "; they refer to a file that does not exist here: " : "",
                            p->missing ? p->missing : "");
-  plim_error_hint(error,
-                  "give the files that train as well, or say where knobs are: --set KNOB=FILE:KEY");
+  plim_error_hint(
+      error, "add the training script or configuration, or name the keys: --set KNOB=FILE:KEY");
   return plim_error_file_of(p, file, err, error);
 }
 

@@ -1,13 +1,12 @@
-// What a project's files say about a run, in the words of a job: everything needed to predict it, each
-// with who said so.
+// The settings of a run as a project's files define them: everything needed for a prediction, each value
+// with its origin.
 #ifndef PLIM_IO_RUN_SETTINGS_H
 #define PLIM_IO_RUN_SETTINGS_H
 
 #include "project.h"
 
 typedef struct {
-  plim_origin
-      origin; // PLIM_EXPLICIT, PLIM_DEFAULTED (by the ecosystem), or not known: UNSAID, UNCLEAR
+  plim_origin origin; // EXPLICIT, DEFAULTED (by the ecosystem), or not known: ABSENT, UNCLEAR
   int64_t count;
 } plim_known_count;
 
@@ -22,23 +21,24 @@ typedef struct {
 } plim_known_text;
 
 typedef struct {
-  plim_known_text model; // an id, a path, or what the ecosystem has as its name
+  plim_known_text model; // an id, a path, or the ecosystem's name for it
   plim_known_count micro_batch, accumulate, global_batch, sequence, world, nodes, workers;
   plim_known_count tensor_parallel, context_parallel, positives, negatives;
   plim_known_text precision, dtype, checkpoint, attention, optimizer,
       quantisation; // values: dialect.h
   plim_known_text strategy, offload, loss_kind, alloc_conf;
-  plim_known_text loss;        // full, chunked, eighths, fused: also where liger is on
-  plim_known_count loss_chunk; // tokens, where they are said
+  plim_known_text loss;        // full, chunked, eighths, fused (also if liger is on)
+  plim_known_count loss_chunk; // tokens, if set
   plim_known_count lora_rank, empty_cache;
   plim_known_number lora_alpha, lora_dropout, epochs, clip;
   plim_known_text lora_targets;
   plim_known_text liger, packing, compile, reshard; // on, off
-  plim_known_text mask; // none, ones, pad, longest: what the ecosystem's batches have
+  plim_known_text mask; // none, ones, pad, longest: the mask of the ecosystem's batches
   plim_known_text loop; // trainer, manual
 } plim_run_settings;
 
-// Refuses, with the reason, files that train nothing: configurations of launchers, of evaluations.
+// Collects the settings. Fails with the reason if the files train nothing, such as configurations of launchers or
+// evaluations.
 plim_err plim_run_settings_of(const plim_project *p, plim_run_settings *out, plim_error *error);
 
 #endif

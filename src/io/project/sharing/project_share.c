@@ -1,6 +1,5 @@
-// Ways to share a run among GPUs that no single key turns on: the keys of a trainer (project_share_trainer.c), or
-// accelerate's type with the block that goes with it. What another way has set up before is taken out
-// (project_unshare.c).
+// Sharding strategies that no single key turns on: sets the keys of a trainer (project_share_trainer.c), or
+// accelerate's distributed_type with its block. The keys of the previous strategy are removed (project_unshare.c).
 #include "project_share.h"
 
 #include <stdio.h>
@@ -12,7 +11,7 @@
 
 static bool is_alone(const plim_sharing_mode_text *w) { return strcmp(w->strategy, "none") == 0; }
 
-// PLIM_SHARE_PLAIN is one GPU, or copies of the whole.
+// PLIM_SHARE_PLAIN is one GPU, or a full copy of the model on each.
 static bool kind_of(const plim_sharing_mode_text *w, plim_share_kind *out) {
   *out = plim_share_stage(w) ? PLIM_SHARE_ZERO : PLIM_SHARE_PLAIN;
   if (strcmp(w->strategy, "fsdp2") == 0) *out = PLIM_SHARE_FSDP;
@@ -26,7 +25,7 @@ static const char *type_of(const plim_sharing_mode_text *w, plim_share_kind kind
   return is_alone(w) ? "NO" : types[kind];
 }
 
-// Whatever is left out is accelerate's own default: nothing on the host, parameters let go again.
+// Missing keys have accelerate's defaults: no offload, parameters are resharded.
 static char *accelerate_block(const plim_sharing_mode_text *w, const char *before) {
   char *text = NULL;
   int stage = plim_share_stage(w), size;
@@ -46,7 +45,7 @@ static char *accelerate_block(const plim_sharing_mode_text *w, const char *befor
   return size < 0 ? NULL : text;
 }
 
-// Behind the last line.
+// After the last line.
 static plim_err make_block(const plim_project_file *f, const char *name, const void *what,
                            plim_edit *edit, plim_error *error) {
   (void)name;
@@ -64,7 +63,7 @@ static size_t accelerate_file(const plim_project *p) {
   return SIZE_MAX;
 }
 
-// One of the types whose blocks are known; of one GPU, only what needs no other.
+// Whether the present distributed_type can be changed: its blocks must be known; a file for one GPU stays on one GPU.
 static bool is_open(const plim_project_file *f, plim_share_kind kind) {
   static const char *const known[] = {"MULTI_GPU", "DEEPSPEED", "FSDP", "NO"};
   const plim_setting *type = plim_settings_find(&f->settings, "distributed_type");
@@ -78,26 +77,26 @@ static bool is_open(const plim_project_file *f, plim_share_kind kind) {
 static const char *why_closed(const plim_project_file *f) {
   const plim_setting *type = plim_settings_find(&f->settings, "distributed_type");
   if (plim_project_setting(f, "deepspeed_config_file"))
-    return "the DeepSpeed file that accelerate's names decides it";
+    return "accelerate's file refers to a DeepSpeed file, which decides the strategy";
   if (!type) return "accelerate's file has no distributed_type";
   if (type->value.kind == PLIM_VALUE_BOOL)
-    return "distributed_type reads as false: NO wants quotes";
+    return "distributed_type is read as false: write \"NO\" in quotes";
   if (type->value.kind == PLIM_VALUE_TEXT && strcmp(type->value.text, "NO") == 0)
     return "accelerate's file is set up for one GPU";
-  return "accelerate's file is set up for another way to share";
+  return "accelerate's file is set up for another kind of distributed training";
 }
 
-// The type, and the block behind the last line instead of the one that was there.
+// Sets the type, removes the old block and adds the new one after the last line.
 static plim_err change_accelerate(const plim_project *p, size_t file,
                                   const plim_sharing_mode_text *w, plim_share_kind kind,
                                   plim_edit_set *out, plim_error *error) {
   if (!is_open(p->files.at[file], kind))
     return plim_share_refuse(w, why_closed(p->files.at[file]), error);
   plim_err err =
-      plim_share_say(p, file, plim_share_text, "distributed_type", type_of(w, kind), out, error);
+      plim_share_set(p, file, plim_share_text, "distributed_type", type_of(w, kind), out, error);
   if (!err) err = plim_share_take_blocks(p, file, out, error);
   return err || kind == PLIM_SHARE_PLAIN ? err
-                                         : plim_share_say(p, file, make_block, "", w, out, error);
+                                         : plim_share_set(p, file, make_block, "", w, out, error);
 }
 
 // ---- ecosystems with ways of their own --------------------------------------------------------------
@@ -113,8 +112,8 @@ static const struct {
     {PLIM_DIALECT_NEMO, "zero1", "model.optim.name: distributed_fused_adam"},
     {PLIM_DIALECT_NEMO, "fsdp2", "model.fsdp: true"},
     {PLIM_DIALECT_TORCHTITAN, "fsdp2", "parallelism.data_parallel_shard_degree = -1"},
-    {PLIM_DIALECT_TORCHTUNE, "fsdp2", "a recipe whose name ends in _distributed"},
-    {PLIM_DIALECT_LITGPT, "fsdp2", "devices, above 1"},
+    {PLIM_DIALECT_TORCHTUNE, "fsdp2", "a recipe with a name ending in _distributed"},
+    {PLIM_DIALECT_LITGPT, "fsdp2", "devices above 1"},
     {PLIM_DIALECT_LIGHTNING, "zero1", "Trainer(strategy=\"deepspeed_stage_1\")"},
     {PLIM_DIALECT_LIGHTNING, "zero2", "Trainer(strategy=\"deepspeed_stage_2\")"},
     {PLIM_DIALECT_LIGHTNING, "zero3", "Trainer(strategy=\"deepspeed_stage_3\")"},
@@ -152,7 +151,7 @@ static bool has_trainer(const plim_project *p) {
 
 static const plim_value on = {.kind = PLIM_VALUE_BOOL, .flag = true};
 
-// FSDP's checkpointing goes with FSDP; the trainer's own takes its place.
+// FSDP's checkpointing is removed with FSDP, so the trainer's checkpointing is turned on instead.
 static plim_err keep_checkpoint(const plim_project *p, const plim_sharing_mode_text *w,
                                 plim_edit_set *out, plim_error *error) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_CHECKPOINT];
@@ -165,31 +164,32 @@ static plim_err keep_checkpoint(const plim_project *p, const plim_sharing_mode_t
       bool is_place =
           plim_project_rank(p, i) == order && plim_share_is_trainer(p->files.at[i]->recipe.dialect);
       if (is_place &&
-          !plim_share_say(p, i, plim_share_value, "gradient_checkpointing", &on, out, NULL))
+          !plim_share_set(p, i, plim_share_value, "gradient_checkpointing", &on, out, NULL))
         return PLIM_OK;
     }
-  return plim_share_refuse(w, "the checkpointing of FSDP has no other place", error);
+  return plim_share_refuse(
+      w, "checkpointing is enabled in FSDP's settings, and it is not clear where else to enable it",
+      error);
 }
 
 static plim_err refuse_others(const plim_project *p, const plim_sharing_mode_text *w,
                               plim_share_kind kind, plim_error *error) {
   bool has_file = has_dialect(p, PLIM_DIALECT_DEEPSPEED);
   if (has_file && kind == PLIM_SHARE_ZERO)
-    return plim_share_refuse(w, "the DeepSpeed file that is there is set up for another", error);
+    return plim_share_refuse(w, "the existing DeepSpeed file is set up for another stage", error);
   if (has_file)
-    return plim_share_refuse(
-        w, "a DeepSpeed file is not turned off in itself, but where it is named", error);
+    return plim_share_refuse(w, "DeepSpeed has to be turned off where its file is named", error);
   if (kind == PLIM_SHARE_PLAIN)
-    return plim_share_refuse(w, "no key says it: the loop itself does, and how it is started",
-                             error);
+    return plim_share_refuse(
+        w, "no key sets it: the training loop and its launch command decide it", error);
   return plim_share_refuse(w, plim_share_lacks[kind], error);
 }
 
-// A key that none of these ways has: LLaMA-Factory with Megatron.
+// The strategy is set by a key outside these strategies, such as LLaMA-Factory with Megatron.
 static plim_err refuse_foreign(const plim_sharing_mode_text *w, const char *key,
                                plim_error *error) {
   char why[160];
-  snprintf(why, sizeof why, "%.96s decides it, and other keys go with that", key);
+  snprintf(why, sizeof why, "%.96s decides it and depends on other keys", key);
   return plim_share_refuse(w, why, error);
 }
 
@@ -214,8 +214,8 @@ static plim_err write_kind(const plim_project *p, const plim_sharing_mode_text *
   return err || kind == PLIM_SHARE_FSDP ? err : keep_checkpoint(p, w, out, error);
 }
 
-// The ecosystem, where it has ways of its own and this is none of them; NULL: it could be.
-static const char *who_does_not(const plim_project *p, const plim_sharing_mode_text *w) {
+// The name of the ecosystem if it is known not to support this strategy; else NULL.
+static const char *unsupporting_ecosystem(const plim_project *p, const plim_sharing_mode_text *w) {
   if (p->dialect == PLIM_DIALECTS || is_alone(w)) return NULL;
   const plim_dialect_info *info = &plim_dialect_table[p->dialect];
   return info->shares && !strstr(info->shares, w->strategy) ? info->name : NULL;
@@ -224,16 +224,17 @@ static const char *who_does_not(const plim_project *p, const plim_sharing_mode_t
 static plim_err refuse_unknown(const plim_sharing_mode_text *w, const char *who,
                                plim_error *error) {
   char why[96];
-  snprintf(why, sizeof why, "%s does not share a run that way", who);
+  snprintf(why, sizeof why, "%s does not support it", who);
   return plim_share_refuse(w, why, error);
 }
 
 plim_err plim_project_share(const plim_project *p, const plim_sharing_mode_text *w,
                             plim_edit_set *out, plim_error *error) {
-  const char *words = plim_project_own_sharding(p, w->strategy), *who = who_does_not(p, w);
+  const char *words = plim_project_own_sharding(p, w->strategy),
+             *who = unsupporting_ecosystem(p, w);
   plim_share_kind kind;
   if (words) return refuse_own(w, words, error);
   if (who) return refuse_unknown(w, who, error);
   if (kind_of(w, &kind)) return write_kind(p, w, kind, out, error);
-  return plim_share_refuse(w, "FSDP 1 is on its way out: fsdp2 is written instead", error);
+  return plim_share_refuse(w, "FSDP 1 is deprecated; plimsoll writes fsdp2 instead", error);
 }

@@ -1,5 +1,5 @@
-// The keys of transformers' trainers, and of those that hand them on, that say how GPUs share a run: DeepSpeed's own
-// file, which is created beside them and named; fsdp and fsdp_config.
+// Sharding keys of transformers' Trainer and of ecosystems that pass them on: deepspeed, with a DeepSpeed file that is
+// created next to the configuration; fsdp and fsdp_config.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +13,15 @@ bool plim_share_offloads(const plim_sharing_mode_text *w, const char *what) {
   return strstr(w->offload, what) != NULL || strcmp(w->offload, "parameters") == 0;
 }
 
-// 1 to 3; 0: it is no ZeRO.
+// 1 to 3; 0: not ZeRO.
 int plim_share_stage(const plim_sharing_mode_text *w) {
   return strncmp(w->strategy, "zero", 4) == 0 ? w->strategy[4] - '0' : 0;
 }
 
 plim_err plim_share_refuse(const plim_sharing_mode_text *w, const char *why, plim_error *error) {
-  plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED, "strategy cannot become %.16s: %s", w->strategy, why);
-  plim_error_hint(error, "set it up by hand, and plan again with --fix strategy=%.16s",
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "cannot change strategy to %.16s: %s",
+                           w->strategy, why);
+  plim_error_hint(error, "set it up yourself, then plan again with --fix strategy=%.16s",
                   w->strategy);
   return err;
 }
@@ -30,7 +30,7 @@ plim_err plim_share_refuse(const plim_sharing_mode_text *w, const char *why, pli
 
 #define ON_HOST "{\"device\": \"cpu\", \"pin_memory\": true}"
 
-// "auto" is what transformers fills in from its own arguments, so that the two cannot disagree.
+// transformers replaces "auto" by its own arguments, so that the two cannot disagree.
 static char *deepspeed_text(const plim_sharing_mode_text *w) {
   char *text = NULL;
   int stage = plim_share_stage(w);
@@ -54,7 +54,7 @@ static char *deepspeed_text(const plim_sharing_mode_text *w) {
   return size < 0 ? NULL : text;
 }
 
-// What a run's own name for it could be: ds_zero3_offload.json.
+// The name of the new file: ds_zero3_offload.json.
 static void deepspeed_name(const plim_sharing_mode_text *w, const char *end, char name[64]) {
   bool is_offloaded = strcmp(w->offload, "none") != 0;
   snprintf(name, 64, "ds_%.8s%s%.16s.json", w->strategy, is_offloaded ? "_offload" : "", end);
@@ -69,7 +69,7 @@ static bool holds(const char *path, const char *text) {
   return is_same;
 }
 
-// Beside a file, by a name that no other has, or one with the same text; false: the path is too long, or all are taken.
+// A path next to a file that is free, or that has the same text; false: the path is too long, or all names are taken.
 static bool deepspeed_path(const plim_sharing_mode_text *w, const char *of, const char *text,
                            char path[PLIM_PATH_BYTES]) {
   static const char *const ends[] = {"", "_plimsoll", "_plimsoll2", "_plimsoll3"};
@@ -105,7 +105,7 @@ static plim_err make_key(const plim_project_file *f, const char *name, const pli
   if (setting) return plim_settings_change(&f->settings, setting, value, edit, error);
   if (plim_project_place(f, name, is_nested(f->recipe.dialect), key))
     return plim_settings_insert(&f->settings, key, value, edit, error);
-  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "there is no sure place for %s", name);
+  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "it is not clear where to insert %s", name);
 }
 
 plim_err plim_share_text(const plim_project_file *f, const char *name, const void *what,
@@ -123,7 +123,7 @@ static bool is_explicit_so(const plim_project_file *f, const plim_edit *edit) {
   return strlen(edit->text) == size && memcmp(f->text + edit->span.begin, edit->text, size) == 0;
 }
 
-plim_err plim_share_say(const plim_project *p, size_t file, plim_share_maker *make,
+plim_err plim_share_set(const plim_project *p, size_t file, plim_share_maker *make,
                         const char *name, const void *what, plim_edit_set *out, plim_error *error) {
   plim_project_file now;
   plim_edit edit;
@@ -142,7 +142,7 @@ plim_err plim_share_say(const plim_project *p, size_t file, plim_share_maker *ma
 typedef struct {
   const char *name;
   plim_value value;
-  bool is_of_offload; // it is there where parameters are on the host
+  bool is_of_offload; // only if parameters are offloaded
 } entry;
 
 #define NUMBER(n)                                                                                  \
@@ -152,7 +152,7 @@ typedef struct {
 #define TRUE                                                                                       \
   { .kind = PLIM_VALUE_BOOL, .flag = true }
 
-// Without these, transformers 5.0 to 5.8 take version 1, and FSDP2 keeps what it gathered.
+// Without these, transformers 5.0 to 5.8 use version 1, and FSDP2 does not reshard after forward.
 static const entry fsdp_config[] = {
     {"version", NUMBER(2), false}, {"reshard_after_forward", TRUE, false}, {0}};
 
@@ -178,7 +178,7 @@ static plim_err mapping_text(const entry *entries, bool is_python, char *out, si
   return PLIM_OK;
 }
 
-// Editors write plain values: the mapping takes the place of the False that one wrote.
+// Editors can only write plain values, so a False is written first and then replaced by the mapping.
 static plim_err put_mapping(const char *mapping, plim_edit *edit, plim_error *error) {
   char *at = strstr(edit->text, "False"), *text = NULL;
   int size = !at ? -1
@@ -189,7 +189,7 @@ static plim_err put_mapping(const char *mapping, plim_edit *edit, plim_error *er
   return edit->text ? PLIM_OK : plim_no_memory(error);
 }
 
-// In one word of a command line, or a dict of Python's.
+// As one word of a command line, or as a Python dict.
 static plim_err make_mapping(const plim_project_file *f, const char *name, const void *what,
                              plim_edit *edit, plim_error *error) {
   bool is_python = f->settings.format == PLIM_FORMAT_PYTHON;
@@ -202,7 +202,7 @@ static plim_err make_mapping(const plim_project_file *f, const char *name, const
   return err || !is_python ? err : put_mapping(text, edit, error);
 }
 
-static plim_err say_entries(const plim_project *p, size_t file, const char *name,
+static plim_err set_entries(const plim_project *p, size_t file, const char *name,
                             const entry *entries, bool is_offloaded, plim_edit_set *out,
                             plim_error *error) {
   char key[96];
@@ -210,12 +210,12 @@ static plim_err say_entries(const plim_project *p, size_t file, const char *name
   for (const entry *e = entries; e->name && !err; e++) {
     if (e->is_of_offload && !is_offloaded) continue;
     snprintf(key, sizeof key, "%s.%s", name, e->name);
-    err = plim_share_say(p, file, plim_share_value, key, &e->value, out, error);
+    err = plim_share_set(p, file, plim_share_value, key, &e->value, out, error);
   }
   return err;
 }
 
-static plim_err say_mapping(const plim_project *p, size_t file, const char *name,
+static plim_err set_mapping(const plim_project *p, size_t file, const char *name,
                             const entry *entries, bool is_offloaded, plim_edit_set *out,
                             plim_error *error) {
   const plim_project_file *f = p->files.at[file];
@@ -223,8 +223,8 @@ static plim_err say_mapping(const plim_project *p, size_t file, const char *name
   bool has_place = plim_project_place(f, name, is_nested(f->recipe.dialect), key);
   bool is_word = has_place && *key == '-'; // other words of a command line are Hydra's
   if (f->settings.format != PLIM_FORMAT_PYTHON && !is_word)
-    return say_entries(p, file, name, entries, is_offloaded, out, error);
-  return plim_share_say(p, file, make_mapping, name, entries, out, error);
+    return set_entries(p, file, name, entries, is_offloaded, out, error);
+  return plim_share_set(p, file, make_mapping, name, entries, out, error);
 }
 
 // ---- ways in which a trainer's file says it ---------------------------------------------------------
@@ -232,15 +232,15 @@ static plim_err say_mapping(const plim_project *p, size_t file, const char *name
 typedef plim_err writer(const plim_project *p, size_t file, const plim_sharing_mode_text *w,
                         plim_edit_set *out, plim_error *error);
 
-// Beside the file that names it, by the name that it has from where the run is started.
+// Creates the file next to the one that refers to it; the reference is relative to the folder where the run starts.
 static plim_err write_deepspeed(const plim_project *p, size_t file, const plim_sharing_mode_text *w,
                                 plim_edit_set *out, plim_error *error) {
   char path[PLIM_PATH_BYTES], name[PLIM_PATH_BYTES], *text = deepspeed_text(w);
   if (!text) return plim_no_memory(error);
   plim_err err = PLIM_OK;
   if (!deepspeed_path(w, p->files.at[file]->path, text, path) || !plim_path_from_run(p, path, name))
-    err = plim_share_refuse(w, "there is no sure place for its file", error);
-  if (!err) err = plim_share_say(p, file, plim_share_text, "deepspeed", name, out, error);
+    err = plim_share_refuse(w, "it is not clear where to put its file", error);
+  if (!err) err = plim_share_set(p, file, plim_share_text, "deepspeed", name, out, error);
   if (!err) return create(out, path, text, error);
   free(text);
   return err;
@@ -251,15 +251,15 @@ static bool is_on(const plim_project_file *f, const char *name) {
   return setting && setting->value.kind == PLIM_VALUE_BOOL && setting->value.flag;
 }
 
-// shard_grad_op, hybrid_shard: what was chosen is not written over.
+// shard_grad_op or hybrid_shard: the user's choice is not overwritten.
 static bool shards_otherwise(const plim_project_file *f) {
   const plim_setting *setting = plim_project_setting(f, "fsdp");
   bool is_text = setting && setting->value.kind == PLIM_VALUE_TEXT && *setting->value.text;
   return is_text && !strstr(setting->value.text, "full_shard");
 }
 
-// `True` wraps each layer only in later releases of transformers 5; the words do in all of them. 4 reads no
-// version here and runs FSDP 1.
+// `True` wraps each layer only in later releases of transformers 5; these words do in all of them. Version 4 does
+// not read the FSDP version here and runs FSDP 1.
 static plim_err write_fsdp(const plim_project *p, size_t file, const plim_sharing_mode_text *w,
                            plim_edit_set *out, plim_error *error) {
   bool is_offloaded = plim_share_offloads(w, "parameters");
@@ -270,12 +270,14 @@ static plim_err write_fsdp(const plim_project *p, size_t file, const plim_sharin
   bool has_both = is_on(p->files.at[file], "activation_checkpointing") &&
                   is_on(p->files.at[file], "gradient_checkpointing");
   if (has_both)
-    return plim_share_refuse(w, "Trainer refuses both kinds of checkpointing at once", error);
+    return plim_share_refuse(
+        w, "Trainer does not accept activation_checkpointing and gradient_checkpointing together",
+        error);
   if (shards_otherwise(p->files.at[file]))
-    return plim_share_refuse(w, "fsdp is set to shard in another way than full_shard", error);
-  plim_err err = plim_share_say(p, file, plim_share_text, "fsdp", words, out, error);
+    return plim_share_refuse(w, "fsdp is set to a strategy other than full_shard", error);
+  plim_err err = plim_share_set(p, file, plim_share_text, "fsdp", words, out, error);
   if (err || has_config) return err;
-  return say_mapping(p, file, "fsdp_config", fsdp_config, is_offloaded, out, error);
+  return set_mapping(p, file, "fsdp_config", fsdp_config, is_offloaded, out, error);
 }
 
 static plim_err write_axolotl_fsdp(const plim_project *p, size_t file,
@@ -285,13 +287,13 @@ static plim_err write_axolotl_fsdp(const plim_project *p, size_t file,
   char roof[PLIM_KEY_BYTES];
   if (plim_share_roof(p->files.at[file], "fsdp_config", roof))
     return plim_share_refuse(w, "fsdp_config is set up for FSDP 1", error);
-  plim_err err = plim_share_say(p, file, plim_share_value, "fsdp_version", &version, out, error);
+  plim_err err = plim_share_set(p, file, plim_share_value, "fsdp_version", &version, out, error);
   if (err) return err;
-  return say_mapping(p, file, "fsdp_config", axolotl_config, plim_share_offloads(w, "parameters"),
+  return set_mapping(p, file, "fsdp_config", axolotl_config, plim_share_offloads(w, "parameters"),
                      out, error);
 }
 
-// transformers' trainers, and those that hand these keys on to them.
+// transformers' trainers, and ecosystems that pass these keys on to them.
 static const struct {
   plim_dialect dialect;
   writer *zero, *fsdp; // NULL: it has no key for it
@@ -318,8 +320,8 @@ static writer *writer_of(const plim_project_file *f, plim_share_kind kind) {
 }
 
 const char *const plim_share_lacks[] = {
-    [PLIM_SHARE_ZERO] = "nothing here names a DeepSpeed file",
-    [PLIM_SHARE_FSDP] = "it takes a file of accelerate's, and there is none",
+    [PLIM_SHARE_ZERO] = "none of these files can refer to a DeepSpeed file",
+    [PLIM_SHARE_FSDP] = "it needs an accelerate configuration file, and there is none",
 };
 
 plim_err plim_share_add(const plim_project *p, const plim_sharing_mode_text *w,

@@ -1,4 +1,4 @@
-// The way back from how GPUs share a run: the keys that turned it on, taken out.
+// Turns a sharding strategy off by removing the keys that turned it on.
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +22,8 @@ enum { KEYS = sizeof keys / sizeof *keys };
 // ---- finding ----------------------------------------------------------------------------------------
 
 // --fsdp-config and --fsdp_config are one; --fsdp#2 is another command's.
-// It stands where the run's settings are: at the top of a configuration, among a command's flags, or beside
-// something that is read. my_tags.deepspeed is somebody else's.
+// Whether the key is among the run's settings: at the top of a configuration, a flag of a command, or next to a
+// key that is read. my_tags.deepspeed is not.
 static bool is_at_home(const plim_project_file *f, const char *key) {
   size_t above = plim_key_last_part(key);
   if (!strchr(key, '.') && f->settings.format != PLIM_FORMAT_PYTHON) return true;
@@ -66,7 +66,7 @@ bool plim_share_is_key(const char *key) {
 }
 
 // null, false and an empty text turn nothing on.
-static bool says_something(const plim_setting *setting) {
+static bool is_turned_on(const plim_setting *setting) {
   const plim_value *v = &setting->value;
   if (v->kind == PLIM_VALUE_TEXT) return *v->text;
   return v->kind != PLIM_VALUE_NULL && (v->kind != PLIM_VALUE_BOOL || v->flag);
@@ -74,11 +74,11 @@ static bool says_something(const plim_setting *setting) {
 
 // ---- taking out -------------------------------------------------------------------------------------
 
-// False: there is nothing to take.
+// False: there is nothing to remove.
 static bool find(const plim_project_file *f, const char *name, const plim_setting **one,
                  char roof[PLIM_KEY_BYTES]) {
   *one = last_of(f, name);
-  if (*one && says_something(*one)) return true;
+  if (*one && is_turned_on(*one)) return true;
   *one = NULL;
   return plim_share_roof(f, name, roof);
 }
@@ -100,7 +100,7 @@ static plim_err take_one(const plim_project *p, size_t file, const char *name, b
   return err;
 }
 
-// Also where it is said twice.
+// Removes the key, also if it occurs twice.
 static plim_err take(const plim_project *p, size_t file, const char *name, plim_edit_set *out,
                      plim_error *error) {
   bool is_there = true;

@@ -1,5 +1,5 @@
-// What goes with ZeRO: where its states are, which two keys say together, and what its third stage wants of the
-// files beside it.
+// Settings that belong to ZeRO: the device of its states, which two keys define together, and what stage 3 requires in
+// the other files.
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static const devices of_deepspeed = {"zero_optimization.offload_optimizer.device
 static const devices of_accelerate = {"deepspeed_config.offload_optimizer_device",
                                       "deepspeed_config.offload_param_device"};
 
-// Those of the file that says the stage; NULL: it is no file of these.
+// The keys for the file that sets the stage; NULL: it is not such a file.
 static const devices *devices_of(const plim_project *p, const plim_knob_place *place) {
   const plim_project_file *f = p->files.at[place->file];
   plim_dialect dialect = f->recipe.dialect;
@@ -47,7 +47,7 @@ bool plim_project_takes_devices(const plim_project *p, const plim_knob_change *c
   return true;
 }
 
-// Nothing is said, or that it stays on the card.
+// The key is missing, or keeps the state on the card.
 static bool is_on_card(const plim_setting *setting) {
   return !setting || setting->value.kind == PLIM_VALUE_NULL || is_word(&setting->value, "none");
 }
@@ -60,12 +60,12 @@ static plim_err make_device(const plim_project_file *f, const char *key, const v
   return plim_settings_insert(&f->settings, key, &device, edit, error);
 }
 
-// A disk stays a disk.
+// Offload to a disk (nvme) is kept.
 static plim_err put(const plim_project *p, size_t file, const char *key, bool on_host,
                     plim_edit_set *out, plim_error *error) {
   const plim_setting *setting = plim_settings_find(&p->files.at[file]->settings, key);
   if (is_on_card(setting) == !on_host) return PLIM_OK;
-  return plim_share_say(p, file, make_device, key, on_host ? "cpu" : "none", out, error);
+  return plim_share_set(p, file, make_device, key, on_host ? "cpu" : "none", out, error);
 }
 
 plim_err plim_project_put_devices(const plim_project *p, const plim_knob_change *c,
@@ -88,17 +88,17 @@ static bool is_named(const char *key, const char *name) {
   return strcmp(dot ? dot + 1 : key, name) == 0;
 }
 
-// Off, each GPU loads the whole model before DeepSpeed cuts it up.
+// If the flag is off, each GPU loads the whole model before DeepSpeed shards it.
 static plim_err load_in_parts(const plim_project *p, size_t file, plim_edit_set *out,
                               plim_error *error) {
   static const plim_value on = {.kind = PLIM_VALUE_BOOL, .flag = true};
   const plim_setting *flag = plim_project_setting(p->files.at[file], "zero3_init_flag");
   bool is_off = flag && flag->value.kind == PLIM_VALUE_BOOL && !flag->value.flag;
-  return is_off ? plim_share_say(p, file, plim_share_value, "zero3_init_flag", &on, out, error)
+  return is_off ? plim_share_set(p, file, plim_share_value, "zero3_init_flag", &on, out, error)
                 : PLIM_OK;
 }
 
-// The key of a device_map, or of the dict that it is.
+// The key of a device_map, or of an entry if it is a dict.
 static const plim_setting *device_map_of(const plim_project_file *f, char roof[PLIM_KEY_BYTES]) {
   static const char name[] = "device_map";
   for (size_t i = 0; i < f->settings.at.len; i++) {
@@ -116,11 +116,11 @@ static const plim_setting *device_map_of(const plim_project_file *f, char roof[P
 
 static plim_err refuse_map(const plim_project_file *f, const plim_setting *map, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                           "strategy cannot become zero3: device_map (%.128s:%d) must go, and is "
-                           "not surely taken out",
+                           "cannot change strategy to zero3: device_map at %.128s:%d has to be "
+                           "removed, and that cannot be done safely",
                            f->path, map->line);
-  plim_error_hint(error, "take it out by hand: transformers refuses it with ZeRO's third stage, "
-                         "and plan again");
+  plim_error_hint(
+      error, "remove it yourself, then plan again: transformers refuses device_map with ZeRO-3");
   return err;
 }
 
@@ -142,8 +142,8 @@ static plim_err take_map(const plim_project *p, size_t file, plim_edit_set *out,
   return err;
 }
 
-// transformers raises where the two meet ("DeepSpeed Zero-3 is not compatible with passing a `device_map`"), and loads
-// the whole model onto each GPU where the model comes before its arguments.
+// transformers refuses the combination ("DeepSpeed Zero-3 is not compatible with passing a `device_map`"), or loads the
+// whole model onto each GPU if the model is created before its arguments.
 static plim_err take_maps(const plim_project *p, size_t file, plim_edit_set *out,
                           plim_error *error) {
   char roof[PLIM_KEY_BYTES];
