@@ -274,8 +274,8 @@ static plim_err check_pair(const char *at, size_t size, plim_error *error) {
                            is_pair ? "%s is not a key of any model configuration"
                                    : "\"%s\" is not of the form KEY=VALUE",
                            key);
-  plim_error_hint(error, "give keys of a config.json separated by spaces: --model "
-                         "\"model_type=llama hidden_size=2048\"");
+  plim_error_hint(error, "separate keys of config.json by spaces: --model \"model_type=llama "
+                         "hidden_size=2048\"");
   return err;
 }
 

@@ -59,7 +59,7 @@ static size_t behind_comment(const plim_settings *s, size_t at) {
   return has_comment ? end : at;
 }
 
-// The new entry, set between what stands in front of it and what follows.
+// Places the new entry between the text before it and the text after it.
 static plim_edit place_entry(const plim_settings *s, const plim_py_place *p,
                              const plim_chars *entry, plim_chars *out, bool *ok) {
   plim_span line = line_start(s, p);
@@ -201,7 +201,7 @@ static plim_err insert_into(const plim_settings *s, const plim_py_reader *r, con
 }
 
 // The text with the new entry is read once more: the reader knows less than Python, and where it does
-// not find what was added there is no place that is surely right.
+// not find the new entry, there is no safe place for it.
 static plim_err check_insertion(const plim_settings *s, const char *key, const plim_edit *edit,
                                 plim_error *error) {
   char *text;
@@ -251,7 +251,7 @@ static size_t back_over_blanks(const plim_settings *s, size_t at) {
   return at;
 }
 
-// Back from after a key: a name, a number, or a string on one line. `at` if it is something else.
+// The beginning of the key that ends at `at`: a name, a number, or a string on one line. `at` if it is anything else.
 static size_t begin_of_key(const plim_settings *s, size_t at) {
   size_t begin = at;
   char quote = at ? s->text[at - 1] : 0;
@@ -289,7 +289,7 @@ static plim_err refuse_entry(const plim_setting *setting, plim_error *error) {
                              error);
 }
 
-// Constants are used elsewhere.
+// Constants are refused because they are used elsewhere.
 static plim_err remove_entry(const plim_settings *s, const plim_setting *setting, plim_edit *out,
                              plim_error *error) {
   plim_span entry;

@@ -156,7 +156,7 @@ static bool has_text(const plim_chars *chars, const char *text) {
   return chars->len == strlen(text) && memcmp(chars->at, text, chars->len) == 0;
 }
 
-// What argparse stores if nobody says otherwise; false if that is unknown.
+// The value that argparse stores by default; false if it is unknown.
 static bool value_without_default(const argument *a, plim_value *value) {
   bool is_true = has_text(&a->action, "store_true"), is_false = has_text(&a->action, "store_false");
   *value = (plim_value){.kind = is_true || is_false ? PLIM_VALUE_BOOL : PLIM_VALUE_NULL,

@@ -6,7 +6,7 @@
 
 enum { MAX_DEPTH = 32, MAX_CONDITIONS = 1 << 16 };
 
-// 0 stands for what always holds. Of more conditions than are kept nothing is known.
+// 0 is the condition that always holds. If there are too many conditions, the result is unknown.
 static uint32_t add(plim_py_reader *r, plim_condition condition) {
   if (r->s->conditions.len > MAX_CONDITIONS) return MAX_CONDITIONS + 1;
   if (r->s->conditions.len == MAX_CONDITIONS)
@@ -115,7 +115,7 @@ static bool always_holds(const plim_py_reader *r, size_t i, size_t end) {
 // ---- comparisons ------------------------------------------------------------------------------------
 
 typedef struct {
-  size_t at, value; // of the sign, and of what stands after it
+  size_t at, value; // of the operator, and of the value after it
   bool is_negated;
 } comparison;
 
@@ -183,7 +183,7 @@ static bool is_main(const plim_py_reader *r, size_t i, size_t end) {
   return plim_py_is_name(r, i, end) && plim_py_is_text(r, i, "__name__");
 }
 
-// Which case it is, is unknown; `case _` is what the others leave.
+// It is unknown which case matches; `case _` matches if no other does.
 static void open_case(plim_py_reader *r, size_t i, size_t colon, plim_py_block *inner) {
   plim_py_block *block = &r->blocks[r->depth];
   uint32_t before = block->otherwise ? block->otherwise : block->condition;
@@ -256,7 +256,7 @@ bool plim_py_walk_choice(plim_py_reader *r, size_t i, size_t end) {
 
 // ---- values -----------------------------------------------------------------------------------------
 
-// torch.bfloat16 stands for itself.
+// torch.bfloat16 is a literal.
 static bool value_of(plim_py_reader *r, size_t i, size_t end, plim_value *out) {
   if (read_literal(r, i, end, out)) {
     if (out->kind == PLIM_VALUE_NULL) *out = (plim_value){.kind = PLIM_VALUE_TEXT, .text = "null"};
@@ -268,9 +268,11 @@ static bool value_of(plim_py_reader *r, size_t i, size_t end, plim_value *out) {
   return true;
 }
 
-enum { LONGEST_TRUTH = 256 }; // tokens: nobody writes more, and each word is looked for to the end
+enum {
+  LONGEST_TRUTH = 256
+}; // tokens; longer expressions are not analysed, because each word is searched to the end
 
-// What can be no other value than True or False, as far as its form tells.
+// Whether the form of the expression shows that its value is True or False.
 static bool is_truth(const plim_py_reader *r, size_t i, size_t end) {
   comparison c;
   if (end - i > LONGEST_TRUTH) return false;

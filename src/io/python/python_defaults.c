@@ -5,7 +5,7 @@
 #include "python_reader.h"
 
 // torch.autocast, torch.amp.autocast, torch.cuda.amp.autocast, or one of them by its name alone. The methods of
-// accelerate and Fabric take what those were told.
+// accelerate and Fabric use the precision that they were configured with.
 static bool is_autocast(const plim_py_reader *r, size_t first, size_t last) {
   if (!plim_py_is_text(r, last, "autocast")) return false;
   for (size_t i = first; i < last; i += 2) {
@@ -58,7 +58,7 @@ static uint32_t condition_of(plim_py_reader *r, size_t first, size_t last, size_
   return plim_py_both(r, around, plim_py_condition(r, enabled.begin, enabled.end));
 }
 
-// On a GPU it is float16 unless told otherwise: torch.get_autocast_dtype("cuda").
+// The default on a GPU is float16: torch.get_autocast_dtype("cuda").
 static void add_type(plim_py_reader *r, size_t first, size_t last, size_t open) {
   argument type = find(r, open, "dtype", 1);
   size_t close = plim_py_at(r, open)->match;

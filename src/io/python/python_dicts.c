@@ -177,7 +177,7 @@ static void note_class(unpackings *u, const plim_py_unpacking *x) {
     plim_py_no_memory(u->r);
 }
 
-// Only what stands in front of the call: its own arguments are as they are written.
+// Only settings before the call are affected, not its own arguments.
 static void doubt_fields(const unpackings *u) {
   plim_settings *s = u->r->s;
   for (uint32_t i = 0; i < s->at.len && u->classes.len; i++) {

@@ -159,7 +159,7 @@ static void skip_field(plim_py_lexer *x, const string_form *form, int depth) {
   if (!x->err) x->at++;
 }
 
-// A backslash hides a quote, but no brace; \N{DASH} is no field.
+// A backslash escapes a quote but not a brace; \N{DASH} is not a field.
 static void skip_escape(plim_py_lexer *x, const string_form *form) {
   x->at++;
   bool is_named = !form->is_raw && peek(x, 0) == 'N' && peek(x, 1) == '{';

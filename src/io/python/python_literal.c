@@ -57,7 +57,7 @@ static uint32_t read_octal(const char **at, const char *end) {
   return code;
 }
 
-// Behind a backslash. False if there is no text for it.
+// Reads an escape sequence after its backslash. False if it has no text.
 static bool decode_escape(const char **at, const char *end, plim_chars *out) {
   char c = **at;
   uint32_t code = 0;

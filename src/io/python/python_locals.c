@@ -4,7 +4,7 @@
 
 #include "python_reader.h"
 
-// What a function's own names are filed under: those of what it stands in, and its name.
+// The key prefix of a function's local names: the enclosing scopes and the function's name.
 const char *plim_py_function_path(plim_py_reader *r, size_t name, const plim_py_block *inner) {
   const char *outer =
       inner->function < r->names.paths.len ? r->names.paths.at[inner->function] : NULL;
@@ -42,7 +42,7 @@ bool plim_py_assign_local(plim_py_reader *r, size_t name, size_t i, size_t end) 
   return is_literal;
 }
 
-// Local names that are bound again are no literals.
+// Local names that are bound again are not literals.
 void plim_py_settle_locals(plim_py_reader *r) {
   for (size_t i = 0; i < r->names.locals.len && !r->err; i++) {
     plim_setting *x = &r->s->at.at[r->names.locals.at[i].setting];

@@ -278,7 +278,7 @@ static bool is_in_doubt(const plim_py_names *n, const char *name, size_t size) {
   return assigned && used && *assigned > 1 && *used < *assigned;
 }
 
-// A later setting of this key came after the use, and functions are called nobody knows when.
+// A later setting of this key comes after the use, and it is unknown when functions are called.
 static bool is_too_late(const plim_py_reference *r, uint32_t found) {
   return !r->scope && found > r->setting;
 }

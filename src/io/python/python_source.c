@@ -71,7 +71,7 @@ static bool has_mark(const char *text, size_t size) {
   return size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
 }
 
-// A declaration counts in the first two lines, in the second only if the first is no code.
+// A declaration is valid in the first two lines; in the second only if the first contains no code.
 static plim_err check_encoding(const char *text, size_t size, bool *is_utf8_text,
                                plim_error *error) {
   const char *end = text + size, *line = text + (has_mark(text, size) ? 3 : 0), *name;

@@ -57,7 +57,7 @@ void plim_py_no_memory(plim_py_reader *r) {
 
 // ---- names ------------------------------------------------------------------------------------------
 
-// Binds every name of the tokens that is no attribute.
+// Binds every name among the tokens that is not an attribute.
 static void bind_names(plim_py_reader *r, uint32_t scope, size_t i, size_t end) {
   for (; i < end; i++)
     if (plim_py_is_name(r, i, end) && !(i && plim_py_is(r, i - 1, end, '.')))
@@ -149,7 +149,7 @@ void plim_py_assign_element(plim_py_reader *r, size_t target, size_t i, size_t e
   plim_py_pop(r, before);
 }
 
-// A subscript or the arguments of a call within a target: what stands in there is only read.
+// A subscript or the arguments of a call within a target are only read, not assigned.
 static bool is_trailer(const plim_py_reader *r, size_t first, size_t i, size_t end) {
   bool opens = plim_py_is(r, i, end, '[') || plim_py_is(r, i, end, '(');
   if (!opens || i == first) return false;

@@ -84,7 +84,7 @@ static uint32_t condition_of_site(settling *s, const plim_py_site *site) {
   return plim_py_both(s->r, site->condition, condition_of(s, site->function));
 }
 
-// Where one of the sites is reached; 0: always, or nobody knows of any.
+// The condition under which one of the sites is reached; 0: always, or no site is known.
 static uint32_t reach(settling *s, const plim_py_holder *h) {
   const plim_py_names *n = &s->r->names;
   size_t count, first = sites_of(n, h, &count);
@@ -165,7 +165,7 @@ void plim_py_settle_uses(plim_py_reader *r) {
 // ---- literals that only these use ---------------------------------------------------------------------------
 
 typedef struct {
-  uint32_t any; // under which one of its uses counts; 0: always
+  uint32_t any; // the condition under which one of its uses takes effect; 0: always
   bool is_used, is_of_configuration;
 } uses;
 
@@ -175,7 +175,7 @@ static void note_use(plim_py_reader *r, uses *u, const plim_setting *x) {
   u->is_of_configuration |= plim_key_is_of_configuration(x->key);
 }
 
-// args.lora_r, where LoraConfig(r=args.lora_r) stands after `if args.use_lora`, is no rank without it.
+// If LoraConfig(r=args.lora_r) is under `if args.use_lora`, args.lora_r is a rank only if that condition holds.
 void plim_py_settle_roots(plim_py_reader *r) {
   plim_settings *s = r->s;
   uses *of = calloc(s->at.len + 1, sizeof *of);

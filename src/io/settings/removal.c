@@ -61,7 +61,7 @@ static bool comes_from(const leaving *gone, const plim_setting *setting) {
   return setting->root && plim_key_is_below(setting->root, gone->roof);
 }
 
-// Whether all other settings are unchanged, and the removed ones are gone.
+// Whether only these settings are gone: no other setting has the same key or is computed from them, and all are unchanged.
 static bool lost_only(const plim_settings *s, const plim_settings *after, const leaving *gone,
                       const plim_edit *edit) {
   size_t k = 0;

@@ -89,7 +89,7 @@ static size_t override_sign(const walk *w, const plim_argument *a) {
              : SIZE_MAX;
 }
 
-// A variable that stands for any number of words: "$@", ${ARGS[@]}, $EXTRA_ARGS.
+// A variable that expands to any number of words: "$@", ${ARGS[@]}, $EXTRA_ARGS.
 static bool is_many(const walk *w, const plim_argument *a) {
   static const char *const hints[] = {"ARGS",    "OPTS", "FLAGS", "PARAMS",
                                       "OPTIONS", "args", "opts",  "flags"};
@@ -278,7 +278,7 @@ static bool is_module_flag(const walk *w, const plim_argument *a) {
   return !w->saw_script && plim_argument_is(w->text, a, "-m") && w->i + 1 < w->list->count;
 }
 
-// False if the script is a variable: then nothing tells a launcher's flags from the script's.
+// False if the script is a variable: then the launcher's flags cannot be distinguished from the script's.
 static bool names_script(const plim_argument_list *list) {
   for (size_t i = 0; i < list->count; i++)
     if (plim_argument_ends(list->text, &list->at[i], ".py") ||
@@ -287,7 +287,7 @@ static bool names_script(const plim_argument_list *list) {
   return false;
 }
 
-// The word stands for any number of words, or for a flag that is not written out.
+// Whether the word expands to any number of words, or to a flag that is computed.
 static void note_expansion(walk *w, const plim_argument *a) {
   const char *at = w->text + a->span.begin;
   size_t size = a->span.end - a->span.begin;

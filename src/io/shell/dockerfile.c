@@ -19,7 +19,7 @@ static plim_span trim(const plim_docker *d, plim_span line) {
   return line;
 }
 
-// The next line; `*at` moves after it.
+// Reads the next line and moves `*at` after it.
 static plim_span read_line(const plim_docker *d, size_t *at) {
   plim_span line = {*at, line_end(d, *at)};
   *at = line.end < d->size ? line.end + 1 : line.end;
@@ -114,7 +114,7 @@ bool plim_docker_is(const plim_docker *d, const char *keyword) {
 
 // ---- here-documents ---------------------------------------------------------------------------------
 
-// The delimiter of <<EOF, <<-EOF or <<"EOF" that stands at `at`; empty if none does.
+// The delimiter of the <<EOF, <<-EOF or <<"EOF" at `at`; empty if there is none.
 static plim_span delimiter(const plim_docker *d, size_t at) {
   const char *text = d->line.at;
   size_t end = d->rest.end;

@@ -92,7 +92,7 @@ static void move_found(plim_shell_scanner *f, size_t from, size_t by) {
   }
 }
 
-// What no shell understands is passed over: the shell may be another one, and the build says so.
+// Text that is not valid shell code is skipped: the image may use another shell, and otherwise the build reports it.
 static plim_err find_shell(plim_shell_scanner *f, const plim_docker *d, plim_shell_view *view) {
   plim_span text = shell_text(d);
   plim_error ignored;
@@ -217,7 +217,7 @@ static plim_err find_names(plim_shell_scanner *f, const plim_docker_stages *stag
   return err;
 }
 
-// All that is in force is one image: the last FROM stands for it.
+// Everything that takes effect belongs to one image, represented by the last FROM.
 static plim_err find_in_force(plim_shell_scanner *f, const plim_docker_stages *stages,
                               plim_error *error) {
   docker_image image = {0};

@@ -96,7 +96,7 @@ static bool is_program(const job *j, const plim_shell_command *c, const char *na
          memcmp(j->s->text + first.begin, name, n) == 0;
 }
 
-// Nothing but a comment stands after it on its line.
+// Whether only a comment follows it on its line.
 static bool ends_line(const job *j, const plim_shell_command *c) {
   size_t at = word(j, c, c->count - 1).end;
   while (at < j->s->size && strchr(" \t\r", j->s->text[at])) at++;

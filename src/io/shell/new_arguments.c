@@ -51,7 +51,7 @@ static const plim_shell_value *model(const plim_shell_scanner *f, size_t group, 
   return best;
 }
 
-// `True` if that is how the command says it.
+// `True` if the other flags of the command are written like that.
 static const char *spelling(const plim_shell_scanner *f, const plim_shell_value *spoken) {
   if (!spoken) return "";
   const char *at = f->s->text + spoken->span.begin;

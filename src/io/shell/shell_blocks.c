@@ -123,7 +123,7 @@ static bool open_case(shell_parser *p, const char *word, shell_block_kind kind) 
   return p->at += 2, true;
 }
 
-// Over [[ ... ]], whose operators are no shell operators.
+// Skips [[ ... ]], where && and || are not shell operators.
 static bool skip_test(shell_parser *p, const char *word, shell_block_kind kind) {
   size_t begin = p->at;
   skip_prefix(p, word, kind);

@@ -48,7 +48,7 @@ static bool add_line(plim_shell_gap *out, const char *text, size_t size, size_t 
          plim_bytes_add(&out->separator, text + line, indentation(text, size, line));
 }
 
-// In a list a comment may stand after the last word of a line; it stays with it.
+// In a list a comment may follow the last word of a line; it stays there.
 static size_t behind_comment(const char *text, size_t size, size_t at) {
   size_t end = line_end(text, size, at), i = at + indentation(text, size, at);
   return i < end && i > at && text[i] == '#' ? end : at;

@@ -95,7 +95,7 @@ static const plim_word_context default_places[PLIM_WORD_CONTEXTS] = {
     [PLIM_WORD_REST] = PLIM_WORD_DEFAULT,
 }; // of a default in each; PLIM_WORD_CONTEXTS: nothing is expanded there
 
-// Set by the shell itself, or by whoever logs in.
+// Variables that the shell itself or the login sets.
 static const char *const always_set[] = {
     "$BASH", "$BASHPID", "$BASH_VERSION", "$EPOCHSECONDS", "$EUID",   "$HOME", "$HOSTNAME",
     "$IFS",  "$LINENO",  "$OLDPWD",       "$OPTIND",       "$OSTYPE", "$PATH", "$PPID",

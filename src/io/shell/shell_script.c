@@ -191,7 +191,7 @@ static bool read_list(shell_parser *p, plim_span name) {
   return is_whole;
 }
 
-// The name in NAME= or NAME+=, if the word is no more than that.
+// The name in NAME= or NAME+=, if the word has no value.
 static plim_span assigned(const shell_parser *p, plim_span word) {
   size_t name = plim_shell_name(p->s, word.begin), end = word.begin + name;
   size_t sign = end < word.end && p->s->text[end] == '+';
@@ -236,7 +236,7 @@ static bool read_words(shell_parser *p, span_list *words, bool *has_document) {
   }
 }
 
-// Over the ( ) of a function's head; its body goes with it.
+// Skips the ( ) of a function's head.
 bool shell_skip_function_parens(shell_parser *p) {
   size_t begin = p->at++;
   p->is_continued = p->is_function = true;

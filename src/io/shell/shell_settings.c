@@ -54,7 +54,7 @@ static const char *list_doubt(const shell_reader *r) {
                                           : "unless it is changed before it is used";
 }
 
-// A single-quoted string is expanded by whoever runs it later, with other variables.
+// A single-quoted string is expanded later by another shell, which has other variables.
 static void doubt_references(shell_reader *r, size_t from) {
   for (size_t i = from; i < r->f->at.len; i++)
     if (r->f->at.at[i].value.kind == PLIM_VALUE_DERIVED) {
@@ -222,7 +222,7 @@ static bool start_groups(shell_reader *r) {
   return true;
 }
 
-// Of a directive only what stands after its words is a comment.
+// In a directive, only the text after its words is a comment.
 static plim_span comment_in(const char *text, plim_span c) {
   if (c.end - c.begin < 8 || memcmp(text + c.begin, "#SBATCH ", 8) != 0) return c;
   const char *sign = memmem(text + c.begin + 7, c.end - c.begin - 7, " #", 2);
@@ -241,7 +241,7 @@ static int by_size(const void *x, const void *y) {
   return (a > b) - (a < b);
 }
 
-// A list that another training passes on is no training of its own.
+// A list that a training passes on is not a training of its own.
 static void leave_out_passed_lists(plim_shell_view *view) {
   size_t kept = 0, count = view->trainings.len, *all = view->trainings.at;
   for (size_t i = count; i-- > 0;) {

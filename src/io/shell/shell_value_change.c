@@ -117,8 +117,8 @@ static void old_text(const plim_shell_value *found, const char *text, plim_bytes
   }
 }
 
-// How another flag of the same command says true or false in a word; NULL: none does.
-static const plim_shell_value *spoken_bool(const plim_shell_scanner *f, size_t group) {
+// Another flag of the same command whose value is a word for true or false; NULL if there is none.
+static const plim_shell_value *flag_with_bool(const plim_shell_scanner *f, size_t group) {
   for (size_t i = 0; i < f->at.len; i++) {
     const plim_shell_value *found = &f->at.at[i];
     if (found->kind == PLIM_FOUND_FLAG && found->group == group && !found->is_bare &&
@@ -128,7 +128,7 @@ static const plim_shell_value *spoken_bool(const plim_shell_scanner *f, size_t g
   return NULL;
 }
 
-// A flag that says true by being there is taken away, with what separates it from the word before.
+// A flag without a value is removed, together with the space before it.
 static plim_err remove_flag(const plim_settings *s, const plim_shell_value *found, plim_edit *out,
                             plim_error *error) {
   plim_span span = found->word;
@@ -143,7 +143,7 @@ static const char *separator(const plim_shell_value *found) {
   return " ";
 }
 
-// A value after a flag that had none.
+// Adds a value after a flag that had none.
 static plim_err give_value(const plim_shell_value *found, const plim_bytes *text, plim_edit *out,
                            plim_error *error) {
   plim_bytes all = {0}, written = {0};
@@ -166,7 +166,7 @@ static plim_err give_value(const plim_shell_value *found, const plim_bytes *text
 static plim_err change_bare(const plim_settings *s, const plim_shell_scanner *f,
                             const plim_shell_value *found, const plim_value *value, plim_edit *out,
                             plim_error *error) {
-  const plim_shell_value *model = spoken_bool(f, found->group);
+  const plim_shell_value *model = flag_with_bool(f, found->group);
   plim_bytes old = {0}, text = {0};
   bool is_out = false;
   plim_err err;

@@ -7,7 +7,7 @@
 
 // ---- assignments ------------------------------------------------------------------------------------
 
-// The bytes of NAME[...] after the name; 0 if it is no element.
+// The length of [...] after the name in NAME[...]; 0 if it is not an element.
 static size_t element(const char *text, plim_span word, size_t name) {
   size_t at = word.begin + name, open = at;
   if (!name || at >= word.end || text[at] != '[') return 0;
@@ -203,7 +203,7 @@ static void set_oddly(shell_reader *r, const char *key) {
   plim_scanner_name(r->f, &r->f->set, key);
 }
 
-// Set by a command or on the way: what an assignment says may not be what it holds.
+// The variable is also set by a command, so it may not have the value that was assigned.
 static void change_oddly(shell_reader *r, plim_span name) {
   const char *key = shell_variable_key(r, name);
   set_oddly(r, key);
@@ -319,7 +319,7 @@ static void note_words(shell_reader *r, size_t first) {
       note_names(r, r->words.at[i].span, is_let || is_declaration);
 }
 
-// declare -i computes, -n stands for another variable, -u and -l change letters.
+// declare -i evaluates arithmetic, -n refers to another variable, -u and -l change the case.
 static bool is_plain_declaration(const shell_reader *r, size_t first) {
   for (size_t i = first; i < r->words.len; i++) {
     plim_span word = r->words.at[i].span;

@@ -105,7 +105,7 @@ static bool is_assigning(const plim_shell_scan *s, size_t at) {
 }
 
 bool plim_shell_note_arithmetic(plim_shell_scan *s, size_t at, size_t end) {
-  char before[2] = {0}; // the last characters that are no blanks
+  char before[2] = {0}; // the last characters that are not blanks
   while (at < end) {
     size_t n = plim_shell_name(s, at), next = at + n;
     while (n && next < end && peek(s, next) && strchr(" \t\n", peek(s, next))) next++;
@@ -161,7 +161,7 @@ static bool skip_substitution(plim_shell_scan *s, size_t *at) {
   return is_whole;
 }
 
-// The commands within backticks are noted where no escape stands between them and the shell.
+// Commands within backticks are recorded if they contain no escapes.
 static bool read_backticks(plim_shell_scan *s, size_t begin, size_t end) {
   if (memchr(s->text + begin, '\\', end - begin)) return true;
   if (!enter(s, begin)) return false;

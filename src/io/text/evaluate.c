@@ -289,7 +289,7 @@ static bool python_name(parser *p, plim_value *out) {
   return take(p, "(") ? call_named(p, name, out) : look_up(p, name, out);
 }
 
-// The } of ${NAME} or ${NAME:-8}, which is set: it is not the default that counts.
+// Skips to the } of ${NAME} or ${NAME:-8} if NAME is set, because the default is then not used.
 static bool close_braces(parser *p) {
   if (p->at[0] == ':' && (p->at[1] == '-' || p->at[1] == '=')) p->at += strcspn(p->at, "{}");
   return take(p, "}");

@@ -96,7 +96,7 @@ static void read_escape(source *r) {
   r->at += end ? 1 + end : 2;
 }
 
-// {a,b} and {1..4} stand for several words; {} and {a} for themselves.
+// {a,b} and {1..4} expand to several words; {} and {a} are literal.
 static bool is_brace_list(const source *r) {
   for (size_t i = 1; peek(r, i) && peek(r, i) != '}' && i < 256; i++)
     if (peek(r, i) == ',' || (peek(r, i) == '.' && peek(r, i + 1) == '.')) return true;
@@ -149,7 +149,7 @@ static bool read_within_json(source *r) {
     if (c == '\\') {
       const char *e = json_escapes;
       for (c = peek(r, 1); *e && *e != c;) e += 2;
-      if (!c || !*e) return false; // \u: nobody writes a launch line so
+      if (!c || !*e) return false; // \u is not supported, because launch lines do not use it
       c = e[1];
       r->at++;
     }

@@ -95,7 +95,7 @@ void plim_spell_real(double value, const char *like, size_t like_size, bool is_y
 
 // ---- text -------------------------------------------------------------------------------------------
 
-// What YAML does not allow as it is, or takes for a line break.
+// Characters that YAML does not allow unescaped, or that it reads as a line break.
 static bool needs_escape(uint32_t code) {
   return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 ||
          code == 0xfeff || code == 0xfffe || code == 0xffff;

@@ -141,7 +141,7 @@ static plim_err insert_inline(const plim_settings *s, const plim_toml_place *p, 
   return err;
 }
 
-// The first line of the file: there is no other key outside of tables.
+// Inserts at the first line of the file, because there is no other key outside of tables.
 static plim_err insert_first(const plim_settings *s, const char *part, const plim_value *value,
                              plim_edit *out, plim_error *error) {
   plim_chars text = {0};

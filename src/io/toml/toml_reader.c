@@ -13,7 +13,7 @@ enum {
   MAX_SETTINGS = 1 << 18
 };
 
-// What a name stands for.
+// What a name is: a table, an array or a value.
 enum {
   IMPLICIT, // a table that only a longer header names
   EXPLICIT, // [table]

@@ -87,7 +87,7 @@ static const char *read_char(cursor *c) {
   return NULL;
 }
 
-// Up to two quotes may stand right in front of the closing ones.
+// Up to two quotes may directly precede the closing quotes.
 static bool closes(cursor *c) {
   size_t quotes = quotes_here(c), needed = c->is_long ? 3 : 1;
   if (quotes < needed) return false;
@@ -115,7 +115,7 @@ const char *plim_toml_string(const char *text, size_t size, size_t at, bool may_
 
 // ---- reading what has no quotes ---------------------------------------------------------------------
 
-// `format` has 9 for a digit; other characters stand for themselves. Returns the bytes, 0 if none.
+// Matches `format`, in which 9 is any digit. Returns the length, 0 if the text does not match.
 static size_t has_form(const char *text, size_t size, const char *format) {
   size_t i = 0;
   for (; format[i]; i++) {

@@ -113,7 +113,7 @@ static bool is_merged(const plim_tree *t, uint32_t id) {
 static bool push_part(const plim_tree *t, uint32_t id, char out[PLIM_KEY_BYTES]) {
   const plim_node *node = &t->at.at[id];
   char number[16];
-  if (is_merged(t, id)) return true; // what is merged stands in the mapping around it
+  if (is_merged(t, id)) return true; // a merged mapping has the key of the mapping around it
   if (t->at.at[node->parent].kind == PLIM_NODE_SEQUENCE) {
     snprintf(number, sizeof number, "%u", (unsigned)node->index);
     return plim_key_push(out, number);

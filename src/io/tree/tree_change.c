@@ -23,7 +23,7 @@ static const struct {
 } fringes[] = {{"", ""}, {" ", ""}, {"", " "}, {" ", " "}, {": ", ""}}; // ": " for {a}
 enum { FRINGES = sizeof fringes / sizeof *fringes };
 
-// PLIM_ERR_UNSUPPORTED if there is no such way.
+// Returns PLIM_ERR_UNSUPPORTED if no form works.
 static plim_err write_way(const change *c, int way, int fringe, char **text) {
   size_t size;
   FILE *out = open_memstream(text, &size);

@@ -194,7 +194,7 @@ static bool is_colon_and_blanks(const char *text, size_t size) {
   return memchr(text, ':', size) != NULL;
 }
 
-// What stands between key and value.
+// The text between key and value.
 static void write_colon(const insertion *in, FILE *out) {
   const plim_tree *t = in->tree;
   const plim_node *node = &t->at.at[in->at];

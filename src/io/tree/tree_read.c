@@ -130,7 +130,7 @@ static const char *find_comment(reader *r, uint32_t id) {
   return kept;
 }
 
-// An alias may stand for many settings.
+// An alias may expand to many settings.
 static const char *comment_of(reader *r, uint32_t id) {
   if (!r->comment || r->comment_id != id) r->comment = find_comment(r, id);
   r->comment_id = id;
@@ -275,7 +275,7 @@ static bool is_overridden(reader *r, const winner *winners, const char *text) {
   return false;
 }
 
-// An alias inside what it stands for has no end.
+// An alias inside its own target would expand forever.
 static bool is_inside(const plim_tree *t, uint32_t id, uint32_t outer) {
   while (id != outer && id != PLIM_NO_NODE) id = t->at.at[id].parent;
   return id == outer;
@@ -292,7 +292,7 @@ static plim_err walk_source(reader *r, uint32_t id, const winner *winners, uint3
   return walk_mapping(r, *mapping, winners, via);
 }
 
-// `winners` holds the mapping that << stands in; of several sources the first wins.
+// `winners` contains the mapping that has the <<; of several sources the first one wins.
 static plim_err walk_merge(reader *r, uint32_t id, const winner *winners, uint32_t via) {
   const plim_tree *t = r->tree;
   uint32_t mapping;
@@ -360,7 +360,7 @@ static plim_err walk_alias(reader *r, uint32_t id, uint32_t via) {
   return walk(r, target, from);
 }
 
-// `via` is the alias that stands for the tree which this node is in, if any.
+// `via` is the alias whose target contains this node, if any.
 static plim_err walk(reader *r, uint32_t id, uint32_t via) {
   const plim_node *node = &r->tree->at.at[id];
   if (r->depth >= 2 * PLIM_TREE_MAX_DEPTH) r->work = MAX_WORK;

@@ -81,7 +81,7 @@ static size_t skip_property(const parser *p, size_t at, size_t end) {
   return at;
 }
 
-// Anchor and tag may stand before a value, with blanks, comments and line breaks between.
+// An anchor and a tag may precede a value, with blanks, comments and line breaks between them.
 static size_t skip_properties(const parser *p, size_t at, size_t end) {
   const char *text = p->tree->text;
   while (at < end) {
@@ -137,7 +137,7 @@ static bool is_key_next(const parser *p) {
   return b->key[b->depth - 1] == PLIM_NO_NODE;
 }
 
-// What is no value that can be held is DERIVED, by its source.
+// A value that plim_value cannot represent becomes DERIVED, with its source as text.
 static bool resolve(parser *p, const yaml_event_t *e, plim_node *node) {
   const char *quoted = e->data.scalar.quoted_implicit ? "" : (const char *)e->data.scalar.tag;
   const char *tag = e->data.scalar.plain_implicit ? NULL : quoted;
