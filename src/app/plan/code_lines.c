@@ -49,7 +49,7 @@ static const struct {
     // The file that was measured: docs/chunked-loss.md.
     {PLIM_KNOB_CHUNKED_LOSS, NULL,
      "after from_pretrained, with the file that plimsoll help chunked_loss > chunked_loss.py "
-     "writes beside your script",
+     "writes next to your script",
      "from chunked_loss import use_chunked_loss\n"
      "use_chunked_loss(model, VALUE)\n"},
 };
