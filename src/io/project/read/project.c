@@ -29,9 +29,7 @@ static void free_file(plim_project_file *f) {
   free(f);
 }
 
-#define FORMAT_HINT                                                                                \
-  "supported are YAML, JSON, TOML, Python, shell and Dockerfile, recognised by the file's "        \
-  "extension"
+#define FORMAT_HINT "supported formats are YAML, JSON, TOML, Python, shell and Dockerfile"
 #define NOTEBOOK_HINT                                                                              \
   "convert the notebook to a script first: jupyter nbconvert --to script NOTEBOOK.ipynb"
 
