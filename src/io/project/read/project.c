@@ -29,7 +29,8 @@ static void free_file(plim_project_file *f) {
   free(f);
 }
 
-#define FORMAT_HINT "supported formats are YAML, JSON, TOML, Python, shell and Dockerfile"
+#define FORMAT_HINT                                                                                \
+  "supported formats, by file extension: YAML, JSON, TOML, Python, shell, Dockerfile"
 #define NOTEBOOK_HINT                                                                              \
   "convert the notebook to a script first: jupyter nbconvert --to script NOTEBOOK.ipynb"
 
