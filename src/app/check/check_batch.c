@@ -65,7 +65,7 @@ static void report_batch(check *c) {
     check_finding *f = check_add(c, "batch", CHECK_OK,
                                  "batch: %lld x %lld = %lld sequences per GPU and optimizer step",
                                  micro, accumulate, (long long)check_product(micro, accumulate, 1));
-    check_fix(f, "the files do not say how many GPUs there are: --world N");
+    check_fix(f, "the files do not set the number of GPUs: --world N");
     return;
   }
   check_add(c, "batch", CHECK_OK,

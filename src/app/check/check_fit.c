@@ -55,7 +55,7 @@ static void estimate_alone(check *c) {
   c->has_estimate = fits_alone(c);
   if (c->has_estimate)
     check_add(c, "fit.assumed", CHECK_NOTE,
-              "the files do not say how many GPUs there are: one assumed, which needs the most "
+              "the files do not set the number of GPUs: one assumed, which needs the most "
               "memory (--world N)");
 }
 

@@ -82,7 +82,7 @@ static void check_checkpointing(check *c) {
       check_add(c, "idle.checkpointing", CHECK_WARNING,
                 "gradient_checkpointing_kwargs is set, but gradient_checkpointing is not");
   check_at(f, &at);
-  check_why(f, "it only says how to checkpoint: checkpointing stays off, and all activations are "
+  check_why(f, "it only sets how to checkpoint: checkpointing stays off, and all activations are "
                "kept");
   bool is_python = at.file->settings.format == PLIM_FORMAT_PYTHON;
   check_fix(f, is_python                   ? "gradient_checkpointing=True"

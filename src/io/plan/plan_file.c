@@ -15,6 +15,13 @@ static plim_err is_no_plan(plim_error *error, const char *what) {
   return err;
 }
 
+static plim_err is_without_files(plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_PARSE,
+                           "this plan was made without files, so there is nothing to write");
+  plim_error_hint(error, "plan with files: plimsoll plan FILES --gpu CARD --out plan.json");
+  return err;
+}
+
 static plim_err out_of_memory(plim_error *error) {
   return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }
@@ -36,8 +43,7 @@ static bool read_digest(const char *hex, uint8_t out[PLIM_SHA256_BYTES]) {
 
 static plim_err read_files(const json_t *root, plim_plan_file *out, plim_error *error) {
   const json_t *files = json_object_get(root, "files");
-  if (!json_is_array(files) || !json_array_size(files))
-    return is_no_plan(error, "it was not made from files");
+  if (!json_is_array(files) || !json_array_size(files)) return is_without_files(error);
   for (size_t i = 0; i < json_array_size(files); i++) {
     const json_t *f = json_array_get(files, i);
     const char *path = json_string_value(json_object_get(f, "path"));
@@ -177,7 +183,7 @@ static plim_err check_cards(const json_t *root, plim_error *error) {
 
 static plim_err check_parts(const json_t *root, plim_error *error) {
   if (!json_is_array(json_object_get(root, "ladder"))) return is_no_plan(error, "it has no ladder");
-  if (!json_object_get(root, "files")) return is_no_plan(error, "it was not made from files");
+  if (!json_object_get(root, "files")) return is_without_files(error);
   if (!json_is_array(json_object_get(root, "rungs"))) return is_no_plan(error, "it has no rungs");
   return PLIM_OK;
 }

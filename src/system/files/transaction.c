@@ -103,7 +103,7 @@ static plim_err fail_step(plim_error *error, const plim_file_step *s, int number
   plim_err err = plim_disk_fail(error, "write", s->path, number);
   if (number == EACCES || number == EPERM || number == EROFS)
     plim_error_hint(error, "nothing was changed; you need write permission for the file's folder, "
-                           "because the new file is written beside the old one");
+                           "because the new file is written next to the old one");
   return err;
 }
 

@@ -30,8 +30,7 @@ static void free_file(plim_project_file *f) {
 }
 
 #define FORMAT_HINT                                                                                \
-  "supported are YAML, JSON, TOML, Python, shell and Dockerfile, recognised by the file's "        \
-  "extension"
+  "supported formats, by file extension: YAML, JSON, TOML, Python, shell, Dockerfile"
 #define NOTEBOOK_HINT                                                                              \
   "convert the notebook to a script first: jupyter nbconvert --to script NOTEBOOK.ipynb"
 
