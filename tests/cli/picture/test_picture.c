@@ -259,8 +259,9 @@ static void capture_html(FILE *out, const picture *p) {
 static bool predict(const job_args *args, estimate_result *r) {
   const char *source;
   *r = (estimate_result){.args = args};
-  return !job_understand(args, args, &r->request, &source, NULL) &&
-         !plim_estimate_make(&r->request.job, &r->request.target, &r->e, NULL);
+  plim_err err = job_understand(args, args, &r->request, &source, NULL);
+  job_request_clear(&r->request); // a picture shows no notes
+  return !err && !plim_estimate_make(&r->request.job, &r->request.target, &r->e, NULL);
 }
 
 // The document; the caller frees it.
