@@ -36,8 +36,9 @@ if ! python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
 fi
 cd "$here/golden" || exit 2
 # One of each kind of report is enough.
-on_terminal 80 150 {check,estimate,help,replay,command}_*.sh apply_{again,zero_set}.sh \
-  plan_{cards,company,fsdp_of_trainer,json,mistakes,nothing_fits,one_gpu,quantised_words,seed,shape,stages,try}.sh undo_*.sh
-on_terminal 60 60 {check,help,command}_*.sh estimate_{fits,flash,names,sharded,unverified}.sh plan_{nothing_fits,seed,try}.sh
+on_terminal 80 200 {check,help,command,undo}_*.sh estimate_{fits,flash,names,sharded,unverified}.sh \
+  replay_{leak,mistakes,pools,what_if_oom}*.sh apply_again.sh \
+  plan_{company,fsdp_of_trainer,mistakes,nothing_fits,seed,try}.sh
+on_terminal 60 100 {help,command}_*.sh check_{ready,verdicts}.sh estimate_{fits,names}.sh plan_{seed,try}.sh
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
