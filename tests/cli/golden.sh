@@ -3,7 +3,8 @@
 # NAME.exit, NAME.stdout.exact and NAME.stderr.exact; a file that is not there stands for empty.
 # --bless writes those files from what the program does now.
 #
-# Each runs in an empty directory with links `truth` and `fixtures` to those of tests/. $PLIMSOLL is the program.
+# Each runs in an empty directory with links `truth` and `fixtures` to those of tests/. $PLIMSOLL is the program;
+# `part NAME` prints a heading and goes on in a new directory with the same links.
 set -u
 bless=false
 if [ "$1" = --bless ]; then bless=true && shift; fi
@@ -53,8 +54,10 @@ if [ ${#names[@]} -eq 0 ]; then
   for script in "$golden"/*.sh; do names+=("$(basename "$script" .sh)"); done
 fi
 
-export -f run
-printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'run {}'
+part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
+
+export -f run part
+printf '%s\n' "${names[@]}" | sort -u | xargs -P "$(nproc)" -I{} bash -c 'run {}'
 
 passed=0 failed=0
 for name in "${names[@]}"; do

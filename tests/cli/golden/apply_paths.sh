@@ -1,5 +1,4 @@
 # Links, several paths of one file, files of one name: what is shown is what is written, and git takes it.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part paths
 # The same file by several paths, and files of one name in several folders: what is shown is what is written,

@@ -1,5 +1,4 @@
 # What goes with a setting is one set: ZeRO's devices and flags, Megatron's recomputation.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part zero_set
 # What goes with ZeRO is one set: both devices of DeepSpeed, accelerate's zero3_init_flag, no device_map; what is read

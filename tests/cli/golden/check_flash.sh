@@ -1,5 +1,4 @@
 # FlashAttention on cards before Ampere, and the checkpointing that the file of --fsdp_config turns on.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part flash
 # FlashAttention 2 on cards before Ampere, in check and in plan; other cards, and other attention, are fine.

@@ -1,5 +1,4 @@
 # The machine and the environment alone: others on the card, a setting that PyTorch refuses, files that lie here.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part machine
 # The machine and the environment alone; others are on the first card.

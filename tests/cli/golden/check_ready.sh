@@ -1,5 +1,4 @@
 # A run that can start, as text and as JSON; the same beside others on the card, and on a card that is too small.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part ready
 # A run that can start: exit 0.

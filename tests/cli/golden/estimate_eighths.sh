@@ -1,6 +1,6 @@
 # torchtune's losses in eighths keep what backward needs of each: less than all logits at once, more than chunks that
 # are computed again. A recipe's own is the one that is predicted.
-of() { grep -E '^ *l *logits|^unverified: torchtune' | tr -s ' '; }
+of() { grep -E '^ *l *logits|^unverified: torchtune' | tr -s ' ' | grep . || echo 'no logits at the peak'; }
 for loss in full eighths-listed eighths chunked; do
   echo "== $loss"
   $PLIMSOLL estimate -m llama-3.1-8b --lora-rank 8 -b 1 -s 8192 --checkpoint --loss $loss | of

@@ -1,5 +1,4 @@
 # Encoders without a head, on one GPU and on several; the mask counts on several as on one.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part encoder_trainer
 # A bare encoder under Trainer, as sentence-transformers trains it.

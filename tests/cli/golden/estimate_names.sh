@@ -1,5 +1,4 @@
 # Names of cards and models as people type them: what they are taken for, and what could be several.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part names
 # What people type, and what is refused because it could be several.

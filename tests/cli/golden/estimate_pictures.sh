@@ -1,5 +1,4 @@
 # Pictures are written whole, also of a run that does not fit, and never over the model or the report.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part pictures
 # Pictures are written whole, and nothing else is; also of a run that does not fit.

@@ -1,5 +1,4 @@
 # One GPU of eight: parameters that wait on the host, and a model that is whole on each card while it is loaded.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part sharded
 # One GPU of eight; the parameters wait on the host.

@@ -1,5 +1,4 @@
 # What a checkpoint has that random weights have not: a type, and a head of its own.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part type_of_checkpoint
 # The type is the one that transformers 5 loads a checkpoint in; random weights have none.

@@ -1,5 +1,4 @@
 # The job that is planned is the one that would run: masks, what is not modelled, what goes with checkpointing.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part as_it_runs
 # The job that is planned is the one that would run: the mask of Trainer's batches, what is not modelled, what was typed.

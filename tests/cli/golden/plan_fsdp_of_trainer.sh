@@ -1,5 +1,4 @@
 # FSDP as Trainer, accelerate and a file of its own turn it on: what is float32, what stays whole, what counts.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part fsdp_of_trainer
 # TrainingArguments(fsdp=...) is accelerate's FSDP2 unless its version says otherwise, and so is Accelerator's with its

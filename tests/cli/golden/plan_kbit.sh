@@ -1,5 +1,4 @@
 # Adapters: who makes float32 beside quantised weights, and where they go when no target is named.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part kbit
 # Who makes float32 of what is not quantised beside quantised weights: a script that calls peft's function, nobody where

@@ -1,5 +1,4 @@
 # What starts a plan is the program that the files are for, and the file that accelerate needs.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part launch_programs
 # What starts a plan is the program that the files are for: LLaMA-Factory's and Axolotl's, Lightning's own processes,

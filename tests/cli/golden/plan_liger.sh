@@ -1,5 +1,4 @@
 # Losses without all logits: Liger's, TRL's own by its version, and lines to paste.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part liger
 # A loss without all logits: what the files have a key for comes first, else the lines to paste.

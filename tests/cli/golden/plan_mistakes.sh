@@ -1,5 +1,4 @@
 # Each mistake is named, with what to type instead; values that cannot be had; files that end too early.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part mistakes
 # Each mistake is named, with what to type instead.

@@ -1,5 +1,4 @@
 # Words of ecosystems for quantised weights, checkpoints on the host and no adapters.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part quantised_words
 # Quantised weights are keys of TRL's and LLaMA-Factory's files: written, with double quantisation where one key says it.

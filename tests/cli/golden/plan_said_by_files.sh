@@ -1,5 +1,4 @@
 # What files say that no run can have, that has no effect, and what they do not say.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part said_by_files
 # Values that no run can have are told by file and key; what the files leave open, or do not say, is noted as that.

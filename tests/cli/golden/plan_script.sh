@@ -1,5 +1,4 @@
 # Scripts as people write them: constants and variables, and a configuration that a script opens.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part script
 # A script as people write it: the model is a constant handed to from_pretrained, the batch a variable of main.

@@ -1,5 +1,4 @@
 # torchtune's recipe: which model it builds, and what another optimizer does not know.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part torchtune
 # torchtune's recipe: the function that builds the model names it, wherever its checkpoint will be.

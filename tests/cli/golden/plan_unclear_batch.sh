@@ -1,5 +1,4 @@
 # Batches, lengths and GPUs that files leave open or say wrong are asked for, never made up.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part unclear_batch
 # A batch, an accumulation or a number of GPUs that the files leave open is asked for, never made up.

@@ -1,5 +1,4 @@
 # Where a value is said, computed from what, and who else is computed from it.
-part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part where_it_is
 # Where two say different, both are named; where a value is computed, its line and that of what it is computed from; a
