@@ -8,9 +8,14 @@
 
 static bool is_name_byte(char c) { return isalnum((unsigned char)c) || c == '_' || (c & 0x80); }
 
-static bool is_import(const plim_py_lexer *x) {
-  const plim_py_token *first = &x->tokens.at[0];
-  return first->kind == PLIM_PY_NAME && (first->what == PY_import || first->what == PY_from);
+static bool starts_import(const plim_py_token *token) {
+  return token->kind == PLIM_PY_NAME && (token->what == PY_import || token->what == PY_from);
+}
+
+static bool is_import(const plim_py_lexer *x) { return starts_import(&x->tokens.at[0]); }
+
+static bool is_keyword(const plim_py_token *token) {
+  return token->what && !plim_py_is_soft(token);
 }
 
 // ---- pieces of code ---------------------------------------------------------------------------------
@@ -154,45 +159,57 @@ bool plim_python_imports(const char *text, size_t size, const char *module) {
   return has;
 }
 
-// A dotted name as it would be written without blanks; returns the token after it.
-static size_t add_dotted(const plim_py_lexer *x, size_t i, plim_chars *out) {
+// Appends a dotted name as it would be written without blanks, and counts the dots before it; returns the token after it.
+static size_t add_dotted(const plim_py_lexer *x, size_t i, plim_chars *out, int *dots) {
   bool ok = true;
   for (; i < x->tokens.len && ok; i++) {
     const plim_py_token *token = &x->tokens.at[i];
-    bool is_name = token->kind == PLIM_PY_NAME && !(token->what && !plim_py_is_soft(token));
+    bool is_name = token->kind == PLIM_PY_NAME && !is_keyword(token);
     bool is_dot =
         token->kind == PLIM_PY_OPERATOR && (token->what == '.' || token->what == PLIM_PY_ELLIPSIS);
     if (!is_name && !is_dot) break;
     if (is_name || out->len)
       ok = plim_chars_add(out, x->text + token->begin, token->end - token->begin);
+    else *dots += (int)(token->end - token->begin);
     bool ends = is_name && !is_operator(x, i + 1, '.');
     if (ends) return i + 1;
   }
   return i;
 }
 
-static void take_modules(const plim_py_lexer *x, plim_python_take *take, void *context) {
-  plim_chars module = {0};
-  bool is_from = x->tokens.at[0].what == PY_from;
-  size_t i = is_from ? add_dotted(x, 1, &module) : 0;
-  size_t base = module.len;
-  if (base) take(context, module.at, base);
-  for (i++; i < x->tokens.len; i++) {
-    bool is_alias = x->tokens.at[i - 1].kind == PLIM_PY_NAME && x->tokens.at[i - 1].what == PY_as;
-    if (x->tokens.at[i].kind != PLIM_PY_NAME || x->tokens.at[i].what == PY_as || is_alias) continue;
-    module.len = base;
-    if (base && !vec_push(&module, '.')) break;
-    i = add_dotted(x, i, &module) - 1;
-    if (module.len > base + (base > 0)) take(context, module.at, module.len);
+// The modules of the statement whose first token is import or from; returns the token after the statement.
+static size_t take_modules(const plim_py_lexer *x, size_t i, plim_python_each_module *each,
+                           void *context) {
+  plim_chars name = {0};
+  plim_python_module module = {.byte = x->tokens.at[i].begin};
+  bool is_from = x->tokens.at[i++].what == PY_from;
+  if (is_from) i = add_dotted(x, i, &name, &module.dots);
+  size_t base = name.len;
+  module.name = name.at, module.size = base;
+  if (base) each(context, &module);
+  for (; i < x->tokens.len && !is_operator(x, i, ';'); i++) {
+    const plim_py_token *token = &x->tokens.at[i];
+    bool is_alias = token[-1].kind == PLIM_PY_NAME && token[-1].what == PY_as;
+    if (token->kind != PLIM_PY_NAME || is_keyword(token) || is_alias) continue;
+    name.len = base;
+    if (base && !vec_push(&name, '.')) break;
+    i = add_dotted(x, i, &name, &module.dots) - 1;
+    module.name = name.at, module.size = name.len;
+    each(context, &module);
   }
-  vec_free(&module);
+  vec_free(&name);
+  return i;
 }
 
-void plim_python_modules(const char *text, size_t size, plim_python_take *take, void *context) {
+void plim_python_modules(const char *text, size_t size, plim_python_each_module *each,
+                         void *context) {
   plim_py_lexer x;
   if (!plim_py_lexer_open(&x, text, size, NULL))
     while (plim_py_next_line(&x))
-      if (x.tokens.len > 1 && is_import(&x)) take_modules(&x, take, context);
+      for (size_t i = 0; i < x.tokens.len; i++) {
+        bool begins = i == 0 || is_operator(&x, i - 1, ';') || is_operator(&x, i - 1, ':');
+        if (begins && starts_import(&x.tokens.at[i])) i = take_modules(&x, i, each, context);
+      }
   plim_py_lexer_close(&x);
 }
 

@@ -32,11 +32,21 @@ void plim_python_names(const char *text, size_t size, plim_python_each *each, vo
 // Whether the script imports the module or something from it: "megatron", "transformers.commands".
 bool plim_python_imports(const char *text, size_t size, const char *module);
 
-typedef void plim_python_take(void *context, const char *text, size_t size);
-// Calls `take` with every imported module. For `from config.base import a` these are "config.base" and "config.base.a",
-// which may be a module too.
-void plim_python_modules(const char *text, size_t size, plim_python_take *take, void *context);
+// A module that the script imports.
+typedef struct {
+  const char *name; // "config.base", not 0-terminated
+  size_t size;
+  int dots;    // before the name: 1 is the script's own package
+  size_t byte; // of the import statement
+} plim_python_module;
 
+// Calls `each` with every imported module. For `from config.base import a` these are "config.base" and "config.base.a",
+// which may be a module too.
+typedef void plim_python_each_module(void *context, const plim_python_module *module);
+void plim_python_modules(const char *text, size_t size, plim_python_each_module *each,
+                         void *context);
+
+typedef void plim_python_take(void *context, const char *text, size_t size);
 // Calls `take` with the source text between the quotes of every string that fits on one line, but not with docstrings.
 void plim_python_strings(const char *text, size_t size, plim_python_take *take, void *context);
 

@@ -22,3 +22,21 @@ echo '{"zero_optimization": {"stage": 2}}' >conf/ds.json
 echo "== a module"
 echo "import settings" | cat - train.py >x && mv x train.py
 echo "X = (" >settings.py && try
+(
+part imports
+# Imports are followed over several lines; what a docstring says is no import.
+mkdir conf && echo 'BATCH = 4' >conf/sizes.py && echo 'BATCH = 9' >other.py
+cat >train.py <<'END'
+"""
+from other import BATCH
+"""
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+from conf.sizes import (
+    BATCH,
+)
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+args = TrainingArguments("out", per_device_train_batch_size=BATCH, bf16=True)
+Trainer(model=model, args=args).train()
+END
+$PLIMSOLL plan train.py --seq 512 --gpu 24GiB | grep -E '^(now|files)|batch'
+) 2>&1 || echo "exit $?"

@@ -321,18 +321,22 @@ TEST(short_flags_are_flags) {
   CHECK(says("micro_batch=32 sequence=512"), "the defaults");
 }
 
-static void add_module(void *context, const char *text, size_t size) {
-  strncat(context, text, size);
-  strcat(context, " ");
+static void add_module(void *context, const plim_python_module *module) {
+  char *found = context;
+  for (int i = 0; i < module->dots; i++) strcat(found, ".");
+  strncat(found, module->name, module->size);
+  strcat(found, " ");
 }
 
 TEST(modules_are_those_of_import_statements) {
   static const char script[] =
       "'''\nimport notes\n'''\nimport a, b.c as d\nfrom ..config.base import (x,\n  y as z)\n"
-      "def f():\n    from . import inner\ntext = 'import other'\n# import comment\n";
+      "def f():\n    from . import inner\ntext = 'import other'\n# import comment\n"
+      "import e; from g import h\ntry: import i\nexcept: pass\nimport\nfrom\nfrom import import\n";
   char found[256] = "";
   plim_python_modules(script, strlen(script), add_module, found);
-  CHECK(!strcmp(found, "a b.c config.base config.base.x config.base.y inner "), "%s", found);
+  CHECK(!strcmp(found, "a b.c ..config.base ..config.base.x ..config.base.y .inner e g g.h i "),
+        "%s", found);
 }
 
 TEST(what_comments_strings_and_imports_say_is_no_code) {

@@ -1,5 +1,4 @@
 // Reads the files that other files refer to.
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,59 +197,30 @@ static plim_err follow_module(plim_project *p, const plim_naming *by, const char
   return p->files.at[before]->import_root ? PLIM_OK : plim_no_memory(error);
 }
 
-// Appends "config.base" as "config/base" to `start` ("" or "config/"); returns its length in the text.
-static size_t take_module(const char *text, const char *start, char name[256]) {
-  size_t size = 0;
-  while (isalnum((unsigned char)text[size]) || text[size] == '_' || text[size] == '.') size++;
-  int length = snprintf(name, 256, "%s%.*s", start, (int)(size < 256 ? size : 0), text);
-  if (length < 0 || length >= 256) *name = 0;
+// State while walking the imports or strings of a script; keeps the first error.
+typedef struct {
+  plim_project *p;
+  const plim_project_file *script;
+  plim_error *error;
+  plim_err err;
+} following;
+
+// config.base is config/base.py or config/base/__init__.py.
+static void take_module(void *context, const plim_python_module *module) {
+  following *f = context;
+  char name[256];
+  if (f->err || module->size >= sizeof name) return;
+  const plim_naming by = {.from = f->script, .byte = module->byte, .matters = true};
+  snprintf(name, sizeof name, "%.*s", (int)module->size, module->name);
   for (char *at = name; *at; at++)
     if (*at == '.') *at = '/';
-  return size;
-}
-
-// The names after "import": modules, or members of a package (`start`) that may be modules.
-static plim_err follow_list(plim_project *p, const plim_naming *by, const char *text,
-                            const char *start, int dots, plim_error *error) {
-  char name[256];
-  plim_err err = PLIM_OK;
-  do {
-    text += strspn(text, " \t(,");
-    text += take_module(text, start, name);
-    if (strcmp(name, start) != 0) err = follow_module(p, by, name, dots, error);
-    text += strcspn(text, ",\n#"); // "as", if that is there
-  } while (*text == ',' && !err);
-  return err;
-}
-
-// "import settings" and "from config.base import ..." name settings.py and config/base.py; "from config import base"
-// names config/__init__.py, and may name config/base.py.
-static plim_err follow_import(plim_project *p, const plim_project_file *f, const char *line,
-                              plim_error *error) {
-  char name[256], start[256 + 1];
-  const plim_naming by = {.from = f, .byte = (size_t)(line - f->text), .matters = true};
-  if (strncmp(line, "import ", 7) == 0) return follow_list(p, &by, line + 7, "", 0, error);
-  if (strncmp(line, "from ", 5) != 0) return PLIM_OK;
-  const char *at = line + 5 + strspn(line + 5, " ");
-  size_t dots = strspn(at, ".");
-  if (dots > 16) return PLIM_OK;
-  at += dots;
-  at += take_module(at, "", name);
-  at += strspn(at, " \t");
-  plim_err err = *name ? follow_module(p, &by, name, (int)dots, error) : PLIM_OK;
-  bool has_list = (*name || dots) && strncmp(at, "import", 6) == 0;
-  snprintf(start, sizeof start, "%s%s", name, *name ? "/" : "");
-  return err || !has_list ? err : follow_list(p, &by, at + 6, start, (int)dots, error);
+  f->err = follow_module(f->p, &by, name, module->dots, f->error);
 }
 
 static plim_err follow_imports(plim_project *p, const plim_project_file *f, plim_error *error) {
-  plim_err err = PLIM_OK;
-  for (const char *text = f->text; *text && !err;) {
-    err = follow_import(p, f, text, error);
-    text += strcspn(text, "\n");
-    text += *text == '\n';
-  }
-  return err;
+  following all = {p, f, error, PLIM_OK};
+  plim_python_modules(f->text, f->size, take_module, &all);
+  return all.err;
 }
 
 // Whether open(" or load(" precedes it, so the file is read.
@@ -275,14 +245,6 @@ static plim_err follow_text(plim_project *p, const plim_project_file *f, const c
   if (is_needed && by.matters) return follow_needed(p, &by, name, error);
   return plim_follow_name(p, &by, name, error);
 }
-
-// State while walking the strings of a script; keeps the first error.
-typedef struct {
-  plim_project *p;
-  const plim_project_file *script;
-  plim_error *error;
-  plim_err err;
-} following;
 
 static void take_string(void *context, const char *text, size_t size) {
   following *f = context;
