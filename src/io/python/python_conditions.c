@@ -6,7 +6,7 @@
 
 enum { MAX_DEPTH = 32, MAX_CONDITIONS = 1 << 16 };
 
-// 0 is the condition that always holds. If there are too many conditions, the result is unknown.
+// Adds a condition and returns its number; 0 means "always". Beyond MAX_CONDITIONS all conditions are unknown.
 static uint32_t add(plim_py_reader *r, plim_condition condition) {
   if (r->s->conditions.len > MAX_CONDITIONS) return MAX_CONDITIONS + 1;
   if (r->s->conditions.len == MAX_CONDITIONS)
@@ -73,7 +73,7 @@ static bool read_literal(plim_py_reader *r, size_t i, size_t end, plim_value *ou
   return is_text && out->text;
 }
 
-// The default of cfg.get("lora", False), None without one.
+// The default in cfg.get("lora", False); None if get has no second argument. False if it is not such a call.
 static bool read_otherwise(plim_py_reader *r, size_t i, size_t stop, plim_value *out) {
   size_t open = stop > i ? plim_py_at(r, stop - 1)->match : i;
   bool is_get = stop > i + 4 && plim_py_is(r, stop - 1, stop, ')') && open > i + 1 &&
@@ -84,7 +84,7 @@ static bool read_otherwise(plim_py_reader *r, size_t i, size_t stop, plim_value 
   return comma + 1 >= stop - 1 || read_literal(r, comma + 1, stop - 1, out);
 }
 
-// A name with attributes and subscripts, from i to `stop`; the whole test goes to `end`.
+// Adds a condition on the name, with attributes and subscripts, from `i` to `stop`; the whole test goes to `end`.
 static uint32_t test_name(plim_py_reader *r, size_t i, size_t stop, size_t end,
                           plim_condition condition) {
   plim_chars key = {0};
@@ -99,7 +99,7 @@ static uint32_t test_name(plim_py_reader *r, size_t i, size_t stop, size_t end,
   return number;
 }
 
-// What is so wherever a model is trained on a card.
+// Tests that are true whenever a model is trained on a GPU.
 static bool always_holds(const plim_py_reader *r, size_t i, size_t end) {
   static const char *const calls[] = {"is_available", "is_bf16_supported", "is_bfloat16_supported",
                                       "is_torch_bf16_gpu_available"};
@@ -213,7 +213,8 @@ void plim_py_open_condition(plim_py_reader *r, size_t i, size_t colon, plim_py_b
   block->otherwise = mine ? both(r, before, negate(r, mine)) : before;
 }
 
-// A value that is handed back may be one that nothing was done to; without one, the run is over.
+// After a conditional `return`, the rest of the function runs only if the condition does not hold. A return without a
+// value usually ends the run, so the rest then likely runs.
 void plim_py_leave_early(plim_py_reader *r, bool has_value) {
   bool is_in_line = r->block == &r->next;
   plim_py_block *around = is_in_line ? &r->blocks[r->depth] : NULL;

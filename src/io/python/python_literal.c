@@ -39,7 +39,7 @@ static int hex_digit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// Exactly `digits` of them; false if there are fewer.
+// Reads exactly `digits` hexadecimal digits; false if there are fewer.
 static bool read_hex(const char **at, const char *end, int digits, uint32_t *code) {
   *code = 0;
   for (int i = 0; i < digits; i++, ++*at) {
@@ -71,8 +71,8 @@ static bool decode_escape(const char **at, const char *end, plim_chars *out) {
     if (escapes[i].letter == c) return vec_push(out, escapes[i].code);
   int digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
   if (digits) return read_hex(at, end, digits, &code) && plim_chars_add_code(out, code);
-  if (c == 'N') return false; // by name: there is no table of names here
-  --*at;                      // no escape: the backslash is kept
+  if (c == 'N') return false; // \N{NAME} is not supported: there is no table of names
+  --*at;                      // not an escape: the backslash is kept
   return vec_push(out, '\\');
 }
 
@@ -86,7 +86,7 @@ static void decode_line_end(const char **at, const char *end, plim_chars *out) {
 bool plim_py_decode(const char *token, size_t size, plim_chars *out, bool *is_text) {
   string_form form = form_of(token, size);
   const char *at = token + form.prefix + form.quotes, *end = token + size - form.quotes;
-  if (!vec_reserve(out, size)) return false; // no text is longer than its source
+  if (!vec_reserve(out, size)) return false; // the text is never longer than its source
   while (at < end) {
     if (*at == '\\' && !form.is_raw && at + 1 < end) {
       at++;
@@ -101,7 +101,7 @@ bool plim_py_decode(const char *token, size_t size, plim_chars *out, bool *is_te
 
 static bool is_control(char c) { return (c >= 0 && c < 0x20) || c == 0x7f; }
 
-// Raw strings cannot hold everything.
+// Whether a raw string can represent the text.
 static bool fits_raw(const char *text, const string_form *form) {
   size_t size = strlen(text);
   if (size && text[size - 1] == '\\') return false;

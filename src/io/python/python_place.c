@@ -13,7 +13,7 @@ static bool is_spaced(const plim_py_reader *r, size_t left, size_t right) {
   return plim_py_at(r, left)->end < plim_py_at(r, right)->begin;
 }
 
-// The = or : of an entry; `stop` if it has none.
+// The token of the = or : of an entry; `stop` if it has none.
 static size_t sign_of(const plim_py_reader *r, size_t i, size_t stop, bool is_call) {
   if (!is_call) return plim_py_find(r, i, stop, ':');
   return plim_py_is_name(r, i, stop) && plim_py_is(r, i + 1, stop, '=') ? i + 1 : stop;

@@ -51,8 +51,8 @@ static bool is_utf8(const char *name) {
   return false;
 }
 
-// Encodings of a byte per character, and those of several bytes of which none is ASCII: quotes, names and digits of the
-// code are read as they are. By how Python's names of them begin (codecs, "Standard Encodings").
+// Encodings in which every ASCII byte is an ASCII character, by the beginning of their names in Python (codecs,
+// "Standard Encodings"): one byte per character, or several bytes none of which is ASCII.
 static bool keeps_ascii(const char *name) {
   static const char *const begins[] = {"latin",       "iso-8859", "iso8859", "l1",    "8859",
                                        "windows-125", "cp125",    "koi8",    "mac-",  "euc",

@@ -6,7 +6,7 @@
 #include "key_names.h"
 #include "python_reader.h"
 
-#define BEING_ASKED UINT32_MAX // no enumerator: clang holds those to the range of int
+#define BEING_ASKED UINT32_MAX // not an enumerator, because those must fit into int
 
 enum { MAX_SITES = 64, MAX_CALLS = 16, UNKNOWN_YET = 0 };
 
@@ -51,7 +51,7 @@ static int by_name(const void *x, const void *y) {
   return order ? order : (a->name > b->name) - (a->name < b->name); // in the order of the text
 }
 
-// The sites of a name are `*count` from here on; counted no further than to MAX_SITES and one more.
+// The index of the first site of a name; `*count` is their number, at most MAX_SITES + 1.
 static size_t sites_of(const plim_py_names *n, const plim_py_holder *h, size_t *count) {
   plim_py_site wanted = {.name = h->name, .size = h->size};
   size_t low = 0, high = n->sites.len, end;
@@ -73,8 +73,7 @@ static size_t sites_of(const plim_py_names *n, const plim_py_holder *h, size_t *
 
 typedef struct {
   plim_py_reader *r;
-  uint32_t
-      *of_scope; // of each function, by its scope: the condition and 1; 0: it was not asked for yet
+  uint32_t *of_scope; // by scope of a function: its condition plus 1; 0: not computed yet
   int depth;
 } settling;
 
@@ -106,7 +105,7 @@ static uint32_t reach(settling *s, const plim_py_holder *h) {
 }
 
 const plim_py_holder *plim_py_function_at(const plim_py_names *n, uint32_t scope) {
-  size_t low = 0, high = n->functions.len; // in the order of their scopes
+  size_t low = 0, high = n->functions.len; // sorted by scope
   while (low < high) {
     size_t middle = (low + high) / 2;
     if (n->functions.at[middle].scope < scope) low = middle + 1;

@@ -1,4 +1,4 @@
-// Shell scripts: launch scripts, sbatch files.
+// Reads and edits shell scripts: launch scripts, sbatch files.
 #include "edit_shell.h"
 
 #include <string.h>
@@ -73,7 +73,7 @@ static plim_err insert_words(job *j) {
 
 // ---- insert: lines ----------------------------------------------------------------------------------
 
-// Behind the line's end; `*is_open` if the text ends without one.
+// The beginning of the next line; `*is_open` if the text ends without a line end.
 static size_t next_line(const job *j, size_t at, bool *is_open) {
   const char *end = memchr(j->s->text + at, '\n', j->s->size - at);
   *is_open = !end;
@@ -107,7 +107,7 @@ static bool is_line(const job *j, const plim_shell_command *c) {
   return c->is_plain && !c->substitutions && ends_line(j, c);
 }
 
-// The last export on a line of its own above the training (or at all, if there is none).
+// The last export on its own line before the training, or in the whole file if there is no training.
 static const plim_shell_command *last_export(const job *j) {
   const plim_shell_command *last = NULL;
   const plim_shell_script *script = &j->view.script;
@@ -119,7 +119,7 @@ static const plim_shell_command *last_export(const job *j) {
   return last;
 }
 
-// Behind #!, #SBATCH and the first `set` lines.
+// The position after #!, #SBATCH and the first `set` lines.
 static size_t end_of_head(const job *j, bool *is_open) {
   const plim_shell_script *script = &j->view.script;
   const char *text = j->s->text;
@@ -139,7 +139,7 @@ static size_t end_of_head(const job *j, bool *is_open) {
   return at;
 }
 
-// Quotes as the other exports have them.
+// The value of another export, whose quotes are imitated; empty if there is none.
 static const char *model_value(const job *j, const plim_shell_command *model, size_t *size) {
   *size = 0;
   if (!model) return "";

@@ -3,7 +3,7 @@
 
 #include "shell_value.h"
 
-#define MAX_BYTES (16u << 20) // of a script or a Dockerfile
+#define MAX_BYTES (16u << 20) // size of a script or a Dockerfile
 
 // ---- reading ----------------------------------------------------------------------------------------
 
@@ -44,7 +44,8 @@ static bool is_one_less(const plim_settings *before, const plim_settings *after,
   return after->at.len + 1 == before->at.len && value->kind == PLIM_VALUE_BOOL && !value->flag;
 }
 
-// A flag is gone: no other of that key is in force now, and those of other commands move up by one.
+// Whether only the flag `gone` was lost. The same command must not have it twice; the numbers of the same flag of other
+// commands may change.
 static bool lost_only(const plim_settings *before, const plim_settings *after, size_t gone) {
   const char *key = before->at.at[gone].key;
   size_t name = strcspn(key + 1, "#") + 1;
@@ -58,7 +59,7 @@ static bool lost_only(const plim_settings *before, const plim_settings *after, s
   return true;
 }
 
-// Both lists in the order of the text: the same, but for one.
+// Whether the settings differ only in one: `changed` has the value, is gone, or (SIZE_MAX) was added.
 static bool differs_only_in(const plim_settings *before, const plim_settings *after,
                             const char *key, size_t changed, const plim_value *value) {
   bool is_new = changed == SIZE_MAX, is_there = false;
@@ -103,7 +104,7 @@ plim_err plim_edit_check(const plim_settings *s, const char *key, const plim_set
 
 // ---- changing ---------------------------------------------------------------------------------------
 
-// The text of the value that is written there now, to take its spelling from.
+// The present text of the value, whose spelling is imitated.
 static void old_text(const plim_shell_value *found, const char *text, plim_bytes *out) {
   bool is_out;
   plim_bytes read = {0};
@@ -128,7 +129,7 @@ static const plim_shell_value *flag_with_bool(const plim_shell_scanner *f, size_
   return NULL;
 }
 
-// A flag without a value is removed, together with the space before it.
+// Removes a flag without a value, together with the space before it.
 static plim_err remove_flag(const plim_settings *s, const plim_shell_value *found, plim_edit *out,
                             plim_error *error) {
   plim_span span = found->word;
