@@ -13,7 +13,8 @@
 enum {
   LENGTH_BYTES = 8, // the header's length, little endian
   MAX_HEADER_BYTES =
-      32 << 20, // 200,000 tensors; the format's own limit of 100 MB takes 1.5 GB to read
+      32
+      << 20, // enough for 200,000 tensors; a header of 100 MB, the format's limit, takes 1.5 GB to read
   MAX_INDEX_BYTES = 64 << 20, // DeepSeek-V3's has 9 MB
   MAX_SHARDS = 10000,
 };
