@@ -139,13 +139,13 @@ static void know_rest(const plim_project *p, plim_settings *s) {
   }
 }
 
-// ---- what only configurations copy ------------------------------------------------------------------
+// ---- settings that only adapters use ----------------------------------------------------------------
 
 // A setting of another file that a script copies.
 typedef struct {
   size_t file;
   const plim_setting *setting;
-  plim_truth truth; // of the condition under which it is copied
+  plim_truth truth; // whether the condition under which it is copied holds
   const char *doubt;
   bool is_of_configuration;
 } copy;
