@@ -60,29 +60,23 @@ static size_t behind_comment(const plim_settings *s, size_t at) {
 }
 
 // Places the new entry between the text before it and the text after it.
-static plim_edit place_entry(const plim_settings *s, const plim_py_place *p,
-                             const plim_chars *entry, plim_chars *out, bool *ok) {
-  plim_span line = line_start(s, p);
-  bool has_line = line.end > line.begin;
-  size_t begin = !p->items ? p->open_end : p->comma_end ? p->comma_end : p->last_end, end = begin;
-  if (p->items && !p->comma_end) *ok = vec_push(out, ',');
-  if (has_line) {
-    end = behind_comment(s, begin);
-    *ok = *ok && plim_chars_add(out, s->text + begin, end - begin) &&
-          plim_chars_add(out, s->text + line.begin, line.end - line.begin);
-  } else if (p->items) *ok = *ok && vec_push(out, ' ');
-  *ok = *ok && plim_chars_add(out, entry->at, entry->len);
-  if (p->comma_end) *ok = *ok && vec_push(out, ',');
-  return (plim_edit){.span = {begin, end}};
-}
-
 static plim_err make_edit(const plim_settings *s, const plim_py_place *p, const plim_chars *entry,
                           plim_edit *out, plim_error *error) {
   plim_chars text = {0};
-  bool ok = true;
-  plim_edit edit = place_entry(s, p, entry, &text, &ok);
+  plim_span line = line_start(s, p);
+  bool has_line = line.end > line.begin, ok = true;
+  size_t begin = !p->items ? p->open_end : p->comma_end ? p->comma_end : p->last_end, end = begin;
+  if (p->items && !p->comma_end) ok = vec_push(&text, ',');
+  if (has_line) {
+    end = behind_comment(s, begin);
+    ok = ok && plim_chars_add(&text, s->text + begin, end - begin) &&
+         plim_chars_add(&text, s->text + line.begin, line.end - line.begin);
+  } else if (p->items) ok = ok && vec_push(&text, ' ');
+  ok = ok && plim_chars_add(&text, entry->at, entry->len);
+  if (p->comma_end) ok = ok && vec_push(&text, ',');
   ok = ok && vec_push(&text, 0);
-  plim_err err = ok ? plim_edit_make(edit.span, text.at, out, error) : plim_no_memory(error);
+  plim_span span = {begin, end};
+  plim_err err = ok ? plim_edit_make(span, text.at, out, error) : plim_no_memory(error);
   vec_free(&text);
   return err;
 }

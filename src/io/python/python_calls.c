@@ -164,11 +164,6 @@ static bool value_without_default(const argument *a, plim_value *value) {
          (!a->has_action || is_true || is_false || has_text(&a->action, "store"));
 }
 
-// Whether the argument takes a value and has no default.
-static bool is_without_default(const argument *a) {
-  return !a->has_default && (!a->has_action || has_text(&a->action, "store"));
-}
-
 // Notes the attribute that stores the argument: --batch-size is stored as batch_size.
 static void note_destination(plim_py_reader *r, argument *a, uint32_t setting) {
   plim_chars *name = a->destination.len ? &a->destination : &a->flag;
@@ -193,7 +188,8 @@ static void read_argument(plim_py_reader *r, size_t first, size_t open, argument
       plim_py_value(r, i, i + 2, stop);
     } else walk_argument(r, i, stop);
   }
-  bool is_open = is_without_default(a);
+  bool takes_value = !a->has_action || has_text(&a->action, "store");
+  bool is_open = takes_value && !a->has_default;
   if (!a->has_default && (value_without_default(a, &value) || is_open)) {
     size_t last = close - 1 - plim_py_is(r, close - 1, close, ',');
     setting = (uint32_t)r->s->at.len;

@@ -52,11 +52,6 @@ void plim_py_note_parameter_change(plim_py_reader *r, size_t name) {
   if (function) plim_py_add_changer(&r->names, function->name, function->size);
 }
 
-// self.__dict__.update(...) may change any field of the class.
-static void note_own_class(plim_py_reader *r) {
-  if (r->class_path.len) note_key(r, r->class_path.at, r->class_path.len);
-}
-
 void plim_py_note_touch(plim_py_reader *r, size_t name) {
   plim_py_touch(&r->names, plim_py_text(r, name), plim_py_size(r, name));
 }
@@ -95,7 +90,8 @@ void plim_py_note_own_change(plim_py_reader *r) {
 }
 
 void plim_py_note_mutation(plim_py_reader *r, size_t name) {
-  if (is_own(r, name)) note_own_class(r);
+  bool is_any_field = is_own(r, name) && r->class_path.len; // self.__dict__.update(...)
+  if (is_any_field) note_key(r, r->class_path.at, r->class_path.len);
   if (is_namespace(r, name)) r->names.is_rewritten = true;
   plim_py_note_parameter_change(r, name);
   plim_py_mutate(&r->names, plim_py_text(r, name), plim_py_size(r, name),
@@ -380,15 +376,6 @@ static bool is_changed(const changes *c, const char *key, uint32_t setting) {
   }
 }
 
-static bool collect(const plim_py_names *n, changes *c) {
-  bool ok = true;
-  for (size_t i = 0; i < n->changed.len && ok; i++)
-    ok = plim_hash_put(&c->keys, n->changed.at[i], 1);
-  for (size_t i = 0; i < n->replacements.len && ok; i++)
-    ok = plim_hash_put(&c->replaced, n->replacements.at[i].key, n->replacements.at[i].from);
-  return ok;
-}
-
 // Marks values that are not known: they are not literals, and their references and expressions are not followed.
 static void forget_values(plim_py_reader *r, const bool *is_void) {
   plim_py_names *n = &r->names;
@@ -419,10 +406,16 @@ static void mark_arguments(const plim_py_reader *r, bool *is_void) {
 
 void plim_py_settle_changes(plim_py_reader *r) {
   changes c = {0};
+  const plim_py_names *n = &r->names;
   settle_handings(r);
   note_changed_names(r);
   bool *is_void = calloc(r->s->at.len + 1, sizeof *is_void);
-  if (!is_void || !collect(&r->names, &c)) plim_py_no_memory(r);
+  bool ok = is_void != NULL;
+  for (size_t i = 0; i < n->changed.len && ok; i++)
+    ok = plim_hash_put(&c.keys, n->changed.at[i], 1);
+  for (size_t i = 0; i < n->replacements.len && ok; i++)
+    ok = plim_hash_put(&c.replaced, n->replacements.at[i].key, n->replacements.at[i].from);
+  if (!ok) plim_py_no_memory(r);
   for (uint32_t i = 0; is_void && i < r->s->at.len; i++)
     is_void[i] = is_changed(&c, r->s->at.at[i].key, i);
   if (is_void) mark_arguments(r, is_void);

@@ -137,20 +137,15 @@ static bool names_module(const plim_py_lexer *x, size_t i, const char *module, s
          (token->begin + size == x->size || !is_name_byte(x->text[token->begin + size]));
 }
 
-static bool imports_in_line(const plim_py_lexer *x, const char *module, size_t size) {
-  if (!x->tokens.len || !is_import(x)) return false;
-  for (size_t i = 1; i < x->tokens.len; i++)
-    if (names_module(x, i, module, size)) return true;
-  return false;
-}
-
 bool plim_python_imports(const char *text, size_t size, const char *module) {
   plim_py_lexer x;
   bool has = false;
   size_t length = strlen(module);
   if (!memmem(text, size, module, length)) return false;
   if (!plim_py_lexer_open(&x, text, size, NULL))
-    while (!has && plim_py_next_line(&x)) has = imports_in_line(&x, module, length);
+    while (!has && plim_py_next_line(&x))
+      for (size_t i = 1; i < x.tokens.len && is_import(&x) && !has; i++)
+        has = names_module(&x, i, module, length);
   plim_py_lexer_close(&x);
   return has;
 }

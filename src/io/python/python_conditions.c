@@ -44,16 +44,6 @@ static const char *source(plim_py_reader *r, size_t i, size_t end) {
   return kept ? kept : "";
 }
 
-static void note_test(plim_py_reader *r, uint32_t condition, size_t name, const char *key) {
-  plim_py_test test = {condition,
-                       {.setting = (uint32_t)r->s->at.len,
-                        .scope = r->block->scope,
-                        .line = r->line,
-                        .base_size = (uint32_t)plim_py_size(r, name),
-                        .key = key}};
-  if (!vec_push(&r->names.tests, test)) plim_py_no_memory(r);
-}
-
 static bool read_literal(plim_py_reader *r, size_t i, size_t end, plim_value *out) {
   plim_chars text = {0};
   uint8_t word =
@@ -95,7 +85,13 @@ static uint32_t test_name(plim_py_reader *r, size_t i, size_t stop, size_t end,
   else condition.kind = PLIM_IF_UNKNOWN;
   vec_free(&key);
   uint32_t number = add(r, condition);
-  if (number && condition.name) note_test(r, number, i, condition.name);
+  plim_py_test test = {number,
+                       {.setting = (uint32_t)r->s->at.len,
+                        .scope = r->block->scope,
+                        .line = r->line,
+                        .base_size = (uint32_t)plim_py_size(r, i),
+                        .key = condition.name}};
+  if (number && condition.name && !vec_push(&r->names.tests, test)) plim_py_no_memory(r);
   return number;
 }
 
@@ -130,13 +126,6 @@ static bool find_comparison(const plim_py_reader *r, size_t i, size_t end, compa
   return false;
 }
 
-static uint32_t compare(plim_py_reader *r, size_t i, size_t end, comparison c) {
-  plim_condition condition = {PLIM_IF_EQUAL};
-  if (!read_literal(r, c.value, end, &condition.literal)) condition.kind = PLIM_IF_UNKNOWN;
-  uint32_t number = test_name(r, i, c.at, end, condition);
-  return c.is_negated ? negate(r, number) : number;
-}
-
 // ---- and, or, not -----------------------------------------------------------------------------------
 
 static size_t find_word(const plim_py_reader *r, size_t i, size_t end, uint8_t word) {
@@ -149,7 +138,12 @@ static uint32_t read_condition(plim_py_reader *r, size_t i, size_t end, int dept
 static uint32_t read_simple(plim_py_reader *r, size_t i, size_t end) {
   plim_value literal;
   comparison c;
-  if (find_comparison(r, i, end, &c)) return compare(r, i, end, c);
+  if (find_comparison(r, i, end, &c)) {
+    plim_condition condition = {PLIM_IF_EQUAL};
+    if (!read_literal(r, c.value, end, &condition.literal)) condition.kind = PLIM_IF_UNKNOWN;
+    uint32_t number = test_name(r, i, c.at, end, condition);
+    return c.is_negated ? negate(r, number) : number;
+  }
   if (always_holds(r, i, end)) return add(r, (plim_condition){PLIM_IF_ALWAYS});
   if (!read_literal(r, i, end, &literal))
     return test_name(r, i, end, end, (plim_condition){PLIM_IF_TRUE});

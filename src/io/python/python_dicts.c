@@ -60,12 +60,6 @@ static bool sounds_like_settings(const plim_py_dict *d) {
   return false;
 }
 
-static uint32_t add(plim_py_reader *r, plim_condition condition) {
-  uint32_t number = plim_condition_add(r->s, condition);
-  if (!number) plim_py_no_memory(r);
-  return number;
-}
-
 static uint32_t add_unused(plim_py_reader *r, const plim_py_dict *d) {
   char text[96];
   int size =
@@ -75,9 +69,10 @@ static uint32_t add_unused(plim_py_reader *r, const plim_py_dict *d) {
                       .elsewhere = plim_settings_keep(r->s, d->name, d->size),
                       .is_given = true,
                       .given = {.kind = PLIM_VALUE_BOOL}};
-  if (!c.text || !c.elsewhere) plim_py_no_memory(r);
   if (sounds_like_settings(d)) c.given = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = ""};
-  return add(r, c);
+  uint32_t number = plim_condition_add(r->s, c);
+  if (!c.text || !c.elsewhere || !number) plim_py_no_memory(r);
+  return number;
 }
 
 static void put_under(plim_py_reader *r, plim_setting *x, uint32_t condition) {

@@ -37,14 +37,6 @@ static const plim_py_expression *expression_of(const plim_py_names *n, uint32_t 
   return bsearch(&wanted, n->expressions.at, n->expressions.len, sizeof wanted, by_setting);
 }
 
-// Returns the stored result. Without it, chains of names would be computed again and again.
-static bool recall(const computation *c, const plim_setting *found, plim_value *out) {
-  *out = found->computed;
-  if (found->environment)
-    snprintf(c->environment, PLIM_ENVIRONMENT_BYTES, "%s", found->environment);
-  return true;
-}
-
 static bool value_of(void *context, const char *name, plim_value *out) {
   const computation *c = context;
   char in_class[KEY_BYTES];
@@ -63,7 +55,12 @@ static bool value_of(void *context, const char *name, plim_value *out) {
   computation next = *c;
   next.at = expression_of(c->names, (uint32_t)(found - c->s->at.at));
   if (!next.at || next.at->is_unknown || next.at->is_void) return false;
-  return next.at->is_known ? recall(c, found, out) : compute(&next, out);
+  if (!next.at->is_known) return compute(&next, out);
+  // The stored result is used: otherwise chains of names would be computed again and again.
+  *out = found->computed;
+  if (found->environment)
+    snprintf(c->environment, PLIM_ENVIRONMENT_BYTES, "%s", found->environment);
+  return true;
 }
 
 static bool compute(const computation *c, plim_value *out) {

@@ -98,19 +98,17 @@ static bool ends_string(plim_py_lexer *x, const string_form *form) {
   return x->err != PLIM_OK;
 }
 
-static void skip_plain(plim_py_lexer *x, const string_form *form) {
-  while (!ends_string(x, form)) {
-    if (peek(x, 0) == '\\') x->at++;
-    skip_one(x);
-  }
-}
-
 static void skip_formatted(plim_py_lexer *x, const string_form *form, int depth);
 
 static void skip_string(plim_py_lexer *x, const string_form *form, int depth) {
-  if (!form->is_formatted) skip_plain(x, form);
-  else if (depth == PLIM_PY_MAX_FORMATTED) fail(x, form->begin, "f-strings are nested too deeply");
-  else skip_formatted(x, form, depth);
+  if (form->is_formatted && depth == PLIM_PY_MAX_FORMATTED)
+    fail(x, form->begin, "f-strings are nested too deeply");
+  else if (form->is_formatted) skip_formatted(x, form, depth);
+  else
+    while (!ends_string(x, form)) {
+      if (peek(x, 0) == '\\') x->at++;
+      skip_one(x);
+    }
 }
 
 static void skip_comment(plim_py_lexer *x) {

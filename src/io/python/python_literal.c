@@ -76,13 +76,6 @@ static bool decode_escape(const char **at, const char *end, plim_chars *out) {
   return vec_push(out, '\\');
 }
 
-// Python reads every line end in a string as \n.
-static void decode_line_end(const char **at, const char *end, plim_chars *out) {
-  bool is_pair = *at + 1 < end && (*at)[0] == '\r' && (*at)[1] == '\n';
-  *at += is_pair ? 2 : 1;
-  (void)vec_push(out, '\n');
-}
-
 bool plim_py_decode(const char *token, size_t size, plim_chars *out, bool *is_text) {
   string_form form = form_of(token, size);
   const char *at = token + form.prefix + form.quotes, *end = token + size - form.quotes;
@@ -91,8 +84,10 @@ bool plim_py_decode(const char *token, size_t size, plim_chars *out, bool *is_te
     if (*at == '\\' && !form.is_raw && at + 1 < end) {
       at++;
       if (!decode_escape(&at, end, out)) *is_text = false;
-    } else if (*at == '\r' || *at == '\n') decode_line_end(&at, end, out);
-    else (void)vec_push(out, *at++);
+    } else if (*at == '\r' || *at == '\n') { // Python reads every line end as \n
+      at += at + 1 < end && at[0] == '\r' && at[1] == '\n' ? 2 : 1;
+      (void)vec_push(out, '\n');
+    } else (void)vec_push(out, *at++);
   }
   return true;
 }
@@ -145,11 +140,6 @@ static bool is_string(const char *old, size_t size) {
   return size > 1 && (old[size - 1] == '"' || old[size - 1] == '\'');
 }
 
-static plim_err refuse_text(const char *text, plim_error *error) {
-  if (text && plim_utf8_check(text, strlen(text)) == strlen(text)) return PLIM_OK;
-  return plim_fail(error, PLIM_ERR_ARGUMENT, "the new text is not UTF-8");
-}
-
 static bool encode(const plim_value *value, const char *old, size_t size, char quote,
                    plim_chars *out) {
   char number[PLIM_NUMBER_BYTES];
@@ -173,7 +163,9 @@ plim_err plim_py_encode(const plim_value *value, const char *old, size_t old_siz
                      "only a value can be written here, not an expression");
   if (value->kind == PLIM_VALUE_REAL && !isfinite(value->real))
     return plim_fail(error, PLIM_ERR_ARGUMENT, "Python has no literal for infinity or nan");
-  if (value->kind == PLIM_VALUE_TEXT && refuse_text(value->text, error)) return PLIM_ERR_ARGUMENT;
+  const char *text = value->kind == PLIM_VALUE_TEXT ? value->text : "";
+  if (!text || plim_utf8_check(text, strlen(text)) != strlen(text))
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "the new text is not UTF-8");
   if (encode(value, old, old_size, quote, out)) return PLIM_OK;
   return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }

@@ -278,11 +278,6 @@ static bool is_in_doubt(const plim_py_names *n, const char *name, size_t size) {
   return assigned && used && *assigned > 1 && *used < *assigned;
 }
 
-// A later setting of this key comes after the use, and it is unknown when functions are called.
-static bool is_too_late(const plim_py_reference *r, uint32_t found) {
-  return !r->scope && found > r->setting;
-}
-
 // The setting behind args.batch_size: that of add_argument("--batch-size"), or the field of a dataclass. NOTHING if
 // args.batch_size itself is assigned.
 static uint32_t argument_of(const plim_py_names *n, const plim_settings *s,
@@ -320,22 +315,17 @@ static uint32_t local_of(const plim_py_names *n, const plim_settings *s, uint32_
   return length < (int)sizeof key ? setting_of(n, s, key) : NOTHING;
 }
 
-static bool is_local(const plim_py_names *n, uint32_t scope, const plim_py_reference *r) {
-  return find(n, ASSIGNED, scope, r->key, r->base_size) ||
-         find(n, BOUND, scope, r->key, r->base_size);
-}
-
 // The setting that a reference refers to, by Python's scope rules.
 static uint32_t target_of(const plim_py_names *n, const plim_settings *s,
                           const plim_py_reference *r) {
   uint32_t found = r->class_key ? setting_of(n, s, r->class_key) : NOTHING;
   if (found != NOTHING) return found;
   if (find(n, IN_LINE, r->line, r->key, r->base_size)) return NOTHING;
-  uint32_t scope = r->scope;
-  while (scope && !is_local(n, scope, r)) scope = n->parents.at[scope];
+  uint32_t scope = plim_py_scope_of(n, r->scope, r->key, r->base_size);
   bool is_fixed = !find(n, BOUND, 0, r->key, r->base_size) && !is_in_doubt(n, r->key, r->base_size);
   if (!scope && is_fixed) found = setting_of(n, s, r->key);
-  if (found != NOTHING && is_too_late(r, found)) return NOTHING;
+  bool is_later = found != NOTHING && found > r->setting;
+  if (is_later && !r->scope) return NOTHING; // in a function it may be set before the call
   if (scope) found = local_of(n, s, scope, r);
   if (found == NOTHING) found = alias_of(n, s, scope, r);
   return found == NOTHING ? argument_of(n, s, r) : found;

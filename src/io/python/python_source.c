@@ -62,11 +62,6 @@ static bool keeps_ascii(const char *name) {
   return false;
 }
 
-static bool is_empty_line(const char *at, const char *end) {
-  at = skip_blank(at, end);
-  return at == end || *at == '#';
-}
-
 static bool has_mark(const char *text, size_t size) {
   return size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
 }
@@ -92,7 +87,8 @@ static plim_err check_encoding(const char *text, size_t size, bool *is_utf8_text
       plim_error_at(error, (uint64_t)(name - text));
       return err;
     }
-    if (!is_empty_line(line, stop)) return PLIM_OK;
+    const char *first = skip_blank(line, stop);
+    if (first < stop && *first != '#') return PLIM_OK;
   }
   return PLIM_OK;
 }

@@ -66,11 +66,6 @@ static void bind_names(plim_py_reader *r, uint32_t scope, size_t i, size_t end) 
 
 // ---- assignments ------------------------------------------------------------------------------------
 
-static size_t push_classes(plim_py_reader *r) {
-  size_t before = r->path.len;
-  return r->class_path.len ? plim_py_push(r, r->class_path.at, r->class_path.len) : before;
-}
-
 // Notes a new assignment to the path: entries that an earlier assignment put below it (of a dict) no longer hold.
 static void forget_path(plim_py_reader *r) {
   const char *key = r->path.at + r->path_base;
@@ -96,7 +91,8 @@ static bool is_reported(const plim_py_reader *r, size_t name) {
 
 static size_t push_name(plim_py_reader *r, size_t name) {
   size_t before = r->path.len;
-  if (r->block->where == PLIM_PY_IN_CLASS) push_classes(r);
+  if (r->block->where == PLIM_PY_IN_CLASS && r->class_path.len)
+    plim_py_push(r, r->class_path.at, r->class_path.len);
   plim_py_push(r, plim_py_text(r, name), plim_py_size(r, name));
   return before;
 }

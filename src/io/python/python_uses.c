@@ -79,10 +79,6 @@ typedef struct {
 
 static uint32_t condition_of(settling *s, uint32_t function);
 
-static uint32_t condition_of_site(settling *s, const plim_py_site *site) {
-  return plim_py_both(s->r, site->condition, condition_of(s, site->function));
-}
-
 // The condition under which one of the sites is reached; 0: always, or no site is known.
 static uint32_t reach(settling *s, const plim_py_holder *h) {
   const plim_py_names *n = &s->r->names;
@@ -96,7 +92,7 @@ static uint32_t reach(settling *s, const plim_py_holder *h) {
         h->call ? !site->is_given || plim_py_scope_of(n, site->scope, h->name, h->size) != h->scope
                 : site->function == h->scope;
     if (is_other) continue;
-    uint32_t mine = condition_of_site(s, site);
+    uint32_t mine = plim_py_both(s->r, site->condition, condition_of(s, site->function));
     if (!mine) return 0;
     any = is_first ? mine : plim_py_either(s->r, any, mine);
     is_first = false;
@@ -168,12 +164,6 @@ typedef struct {
   bool is_used, is_of_configuration;
 } uses;
 
-static void note_use(plim_py_reader *r, uses *u, const plim_setting *x) {
-  u->any = u->is_used ? plim_py_either(r, u->any, x->condition) : x->condition;
-  u->is_used = true;
-  u->is_of_configuration |= plim_key_is_of_configuration(x->key);
-}
-
 // If LoraConfig(r=args.lora_r) is under `if args.use_lora`, args.lora_r is a rank only if that condition holds.
 void plim_py_settle_roots(plim_py_reader *r) {
   plim_settings *s = r->s;
@@ -181,7 +171,11 @@ void plim_py_settle_roots(plim_py_reader *r) {
   if (!of) plim_py_no_memory(r);
   for (size_t i = 0; of && i < s->at.len; i++) {
     const plim_setting *x = &s->at.at[i], *root = x->root ? plim_settings_find(s, x->root) : NULL;
-    if (root && root != x) note_use(r, &of[root - s->at.at], x);
+    if (!root || root == x) continue;
+    uses *u = &of[root - s->at.at];
+    u->any = u->is_used ? plim_py_either(r, u->any, x->condition) : x->condition;
+    u->is_used = true;
+    u->is_of_configuration |= plim_key_is_of_configuration(x->key);
   }
   for (size_t i = 0; of && i < s->at.len; i++)
     if (of[i].is_of_configuration)
