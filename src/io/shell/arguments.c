@@ -143,10 +143,6 @@ static bool is_value_of(const walk *w, const plim_argument *flag, const plim_arg
   return (sign == 0 || sign == SIZE_MAX) && can_be_value(w, a);
 }
 
-static bool is_one_more_value(const walk *w, const plim_argument *a) {
-  return override_sign(w, a) == SIZE_MAX && can_be_value(w, a);
-}
-
 static bool is_number(plim_value_kind kind) {
   return kind == PLIM_VALUE_INTEGER || kind == PLIM_VALUE_REAL;
 }
@@ -172,8 +168,9 @@ static plim_shell_value with_place(const walk *w, plim_shell_value found, const 
 static size_t count_values(const walk *w, const plim_shell_value *first) {
   size_t n = 1;
   if (!w->saw_script || first->value.kind == PLIM_VALUE_DERIVED) return 1;
-  for (size_t i = w->i + 2; i < w->list->count && is_one_more_value(w, &w->list->at[i]); i++, n++) {
+  for (size_t i = w->i + 2; i < w->list->count; i++, n++) {
     const plim_argument *a = &w->list->at[i];
+    if (override_sign(w, a) != SIZE_MAX || !can_be_value(w, a)) break;
     plim_shell_value next = plim_scanner_read(w->f, w->text, a->span, a->place, NULL);
     if (next.value.kind == PLIM_VALUE_DERIVED ||
         is_number(next.value.kind) != is_number(first->value.kind))
@@ -182,20 +179,16 @@ static size_t count_values(const walk *w, const plim_shell_value *first) {
   return n;
 }
 
-static void join_values(const walk *w, plim_shell_value *found, size_t n) {
-  const plim_argument *first = &w->list->at[w->i + 1];
-  plim_span span = {first->span.begin, first[n - 1].span.end};
-  found->value = (plim_value){.kind = PLIM_VALUE_TEXT,
-                              .text = plim_scanner_keep_span(w->f, w->text, span, "")};
-  found->span = span;
-  found->is_several = true;
-}
-
 static void add_separate(walk *w, const plim_argument *a) {
   const plim_argument *value = a + 1;
   plim_shell_value found = plim_scanner_read(w->f, w->text, value->span, value->place, NULL);
   size_t n = count_values(w, &found);
-  if (n > 1) join_values(w, &found, n);
+  if (n > 1) {
+    found.span = (plim_span){value->span.begin, value[n - 1].span.end};
+    found.value = (plim_value){.kind = PLIM_VALUE_TEXT,
+                               .text = plim_scanner_keep_span(w->f, w->text, found.span, "")};
+    found.is_several = true;
+  }
   plim_scanner_add(w->f, with_place(w, found, a));
   w->i += n;
 }
@@ -274,10 +267,6 @@ static bool is_launching_module(const walk *w, const plim_argument *a) {
          plim_argument_ends(w->text, a, "torchrun");
 }
 
-static bool is_module_flag(const walk *w, const plim_argument *a) {
-  return !w->saw_script && plim_argument_is(w->text, a, "-m") && w->i + 1 < w->list->count;
-}
-
 // False if the script is a variable: then the launcher's flags cannot be distinguished from the script's.
 static bool names_script(const plim_argument_list *list) {
   for (size_t i = 0; i < list->count; i++)
@@ -315,7 +304,9 @@ void plim_arguments_find(plim_shell_scanner *f, const plim_argument_list *list) 
   for (; w.i < list->count; w.i++) {
     const plim_argument *a = &list->at[w.i];
     size_t sign = override_sign(&w, a);
-    if (is_module_flag(&w, a)) w.saw_script = !is_launching_module(&w, &list->at[++w.i]);
+    bool is_module =
+        !w.saw_script && plim_argument_is(list->text, a, "-m") && w.i + 1 < list->count;
+    if (is_module) w.saw_script = !is_launching_module(&w, &list->at[++w.i]);
     else if (!w.saw_script && plim_argument_is(list->text, a, "-c")) return;
     else if (is_long_flag(&w, a) || is_short_flag(&w, a)) find_flag(&w, a);
     else if (sign != SIZE_MAX) find_override(&w, a, sign);

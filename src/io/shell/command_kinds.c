@@ -36,11 +36,9 @@ static const char *const tools[] = {
     "pip",        "venv", "ensurepip", "json.tool", "http.server",     "tensorboard", "pytest",
     "virtualenv", "site", "ipykernel", "build",     "nltk.downloader", "spacy"};
 
-static size_t size_of(const plim_argument *a) { return a->head.end - a->head.begin; }
-
 // Whether the word, or the last part of its path, is this name.
 static bool is_program(const char *text, const plim_argument *a, const char *name) {
-  size_t n = strlen(name), size = size_of(a);
+  size_t n = strlen(name), size = a->head.end - a->head.begin;
   if (!plim_argument_ends(text, a, name)) return false;
   return size == n || text[a->head.end - n - 1] == '/';
 }

@@ -143,11 +143,6 @@ typedef struct {
   bool has_entry, has_array_entry;
 } docker_image;
 
-// CMD has an effect next to an ENTRYPOINT only if both are arrays: then it contains the arguments.
-static bool is_ignored(const plim_docker *d, const docker_image *image, bool is_array) {
-  return plim_docker_is(d, "CMD") && image->has_entry && !(image->has_array_entry && is_array);
-}
-
 // Translates positions in the instruction to positions in the file. ENV and ARG take effect in the instructions after
 // them; a container is started with every ENV and no ARG.
 static void place_found(plim_shell_scanner *f, size_t from, const plim_docker *d,
@@ -170,21 +165,17 @@ static plim_err find_in_instruction(plim_shell_scanner *f, const plim_docker *d,
   plim_err err = PLIM_OK;
   size_t from = f->at.len;
   bool is_array = is_command(d) && plim_docker_array(d, &words);
+  // CMD has an effect next to an ENTRYPOINT only if both are arrays: then it contains the arguments.
+  bool is_ignored =
+      plim_docker_is(d, "CMD") && image->has_entry && !(image->has_array_entry && is_array);
   if (has_variables(d)) find_variables(f, d, image->group);
-  else if (is_ignored(d, image, is_array)) err = PLIM_OK;
+  else if (is_ignored) err = PLIM_OK;
   else if (is_array) find_array(f, d, &words, image->group);
   else if (is_command(d) || (plim_docker_is(d, "RUN") && d->line.at[d->rest.begin] != '['))
     err = find_shell(f, d, &view);
   place_found(f, from, d, image);
   vec_free(&words);
   plim_shell_view_clear(&view);
-  return err;
-}
-
-static plim_err refuse_unknown(const plim_docker *d, plim_error *error) {
-  plim_err err =
-      plim_fail(error, PLIM_ERR_PARSE, "an instruction of a Dockerfile must begin with a word");
-  plim_error_at(error, d->span.begin);
   return err;
 }
 
@@ -206,8 +197,11 @@ static plim_err find_names(plim_shell_scanner *f, const plim_docker_stages *stag
   plim_docker d = plim_docker_begin(f->s->text, f->s->size);
   plim_err err = PLIM_OK;
   while (!err && plim_docker_next(&d)) {
-    if (!is_instruction(&d)) err = refuse_unknown(&d, error);
-    else if (!plim_docker_in_force(stages, &d)) continue;
+    if (!is_instruction(&d)) {
+      err =
+          plim_fail(error, PLIM_ERR_PARSE, "an instruction of a Dockerfile must begin with a word");
+      plim_error_at(error, d.span.begin);
+    } else if (!plim_docker_in_force(stages, &d)) continue;
     else if (has_variables(&d)) note_names(f, &d);
     else if (plim_docker_is(&d, "ENTRYPOINT")) note_entry(&d, image);
   }
@@ -346,10 +340,6 @@ typedef struct {
   size_t group;
 } target;
 
-static bool runs_training(const plim_docker *d, const plim_arguments *words) {
-  return plim_command_kind_of(d->line.at, words->at, words->len, false).is_training;
-}
-
 // Finds the end of the training command; false unless the shell command has exactly one.
 static bool find_shell_target(const plim_docker *d, target *out) {
   plim_settings scratch = {0};
@@ -379,7 +369,8 @@ static bool is_array_at(const plim_settings *s, size_t begin, bool *is_training)
   plim_docker d = plim_docker_begin(s->text, s->size);
   plim_arguments words = {0};
   bool is_array = begin != PLIM_NOWHERE && go_to(&d, begin) && plim_docker_array(&d, &words);
-  *is_training = is_array && runs_training(&d, &words);
+  *is_training =
+      is_array && plim_command_kind_of(d.line.at, words.at, words.len, false).is_training;
   vec_free(&words);
   plim_docker_end(&d);
   return is_array;

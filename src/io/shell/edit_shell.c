@@ -96,15 +96,12 @@ static bool is_program(const job *j, const plim_shell_command *c, const char *na
          memcmp(j->s->text + first.begin, name, n) == 0;
 }
 
-// Whether only a comment follows it on its line.
-static bool ends_line(const job *j, const plim_shell_command *c) {
+// Whether the command is alone on its lines, apart from a comment after it.
+static bool is_line(const job *j, const plim_shell_command *c) {
   size_t at = word(j, c, c->count - 1).end;
   while (at < j->s->size && strchr(" \t\r", j->s->text[at])) at++;
-  return at == j->s->size || j->s->text[at] == '\n' || j->s->text[at] == '#';
-}
-
-static bool is_line(const job *j, const plim_shell_command *c) {
-  return c->is_plain && !c->substitutions && ends_line(j, c);
+  bool ends_line = at == j->s->size || j->s->text[at] == '\n' || j->s->text[at] == '#';
+  return c->is_plain && !c->substitutions && ends_line;
 }
 
 // The last export on its own line before the training, or in the whole file if there is no training.
@@ -186,14 +183,7 @@ static plim_err insert_variable(job *j) {
   return err;
 }
 
-// ---- insert: which -----------------------------------------------------------------------------------
-
-static plim_err insert_as(job *j) {
-  if (plim_is_variable_key(j->key)) return insert_variable(j);
-  if (plim_is_flag_key(j->key) || plim_is_override_key(j->key)) return insert_words(j);
-  return plim_fail(j->error, PLIM_ERR_ARGUMENT, "%.96s is not a key that a shell script can have",
-                   j->key);
-}
+// ---- the editor --------------------------------------------------------------------------------------
 
 static plim_err insert(const plim_settings *s, const char *key, const plim_value *value,
                        plim_edit *out, plim_error *error) {
@@ -202,7 +192,11 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
   job j = {.s = s, .key = key, .value = value, .f = {.s = &again}, .out = out, .error = error};
   plim_err err = find_in(&j.f, &j.view, error);
-  if (!err) err = insert_as(&j);
+  if (!err && plim_is_variable_key(key)) err = insert_variable(&j);
+  else if (!err && (plim_is_flag_key(key) || plim_is_override_key(key))) err = insert_words(&j);
+  else if (!err)
+    err =
+        plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is not a key that a shell script can have", key);
   if (!err) err = plim_edit_check(s, key, NULL, value, out, error);
   plim_shell_view_clear(&j.view);
   plim_scanner_clear(&j.f);

@@ -66,12 +66,6 @@ typedef struct {
   plim_bytes text, word, written;
 } buffers;
 
-static void free_buffers(buffers *b) {
-  vec_free(&b->text);
-  vec_free(&b->word);
-  vec_free(&b->written);
-}
-
 // Appends b->word with the quotes that it needs.
 static bool add_word(buffers *b, plim_word_context place, plim_bytes *out, bool *is_out) {
   if (!plim_word_write(place, "", 0, b->word.at, &b->written, is_out)) return false;
@@ -171,6 +165,8 @@ plim_err plim_new_words(const plim_shell_scanner *f, size_t group, const char *k
   plim_err err = plim_is_flag_key(key)
                      ? new_flag(f, group, key, value, place, &b, out, error)
                      : new_override(sign_for(f, group, key), key, value, place, &b, out, error);
-  free_buffers(&b);
+  vec_free(&b.text);
+  vec_free(&b.word);
+  vec_free(&b.written);
   return err;
 }

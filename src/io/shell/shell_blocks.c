@@ -174,13 +174,6 @@ static const struct {
     {"coproc", skip_prefix, BLOCK_IF}, {"function", skip_function, BLOCK_IF},
 };
 
-static bool read_keyword_or_command(shell_parser *p) {
-  for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-    if (shell_is_at_word(p, keywords[i].word))
-      return keywords[i].read(p, keywords[i].word, keywords[i].kind);
-  return shell_read_command(p);
-}
-
 // ---- operators --------------------------------------------------------------------------------------
 
 static bool open_paren(shell_parser *p) {
@@ -260,5 +253,8 @@ bool shell_read_next(shell_parser *p) {
   if (p->at >= p->s->end) return p->is_done = true;
   if (is_in_case && !shell_is_at_word(p, "esac")) return read_patterns(p);
   if (strchr("|&;()", shell_peek(p, 0)) && !shell_redirection(p)) return read_operator(p);
-  return read_keyword_or_command(p);
+  for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+    if (shell_is_at_word(p, keywords[i].word))
+      return keywords[i].read(p, keywords[i].word, keywords[i].kind);
+  return shell_read_command(p);
 }

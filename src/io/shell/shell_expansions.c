@@ -75,13 +75,6 @@ plim_span plim_reference_at(const char *text, plim_span span) {
   return is_copy && plim_shell_is_name(text[e.name.begin], true) ? e.name : (plim_span){0};
 }
 
-static plim_shell_value derived(plim_shell_scanner *f, const char *text, plim_span span,
-                                plim_word_context place) {
-  const char *from = plim_scanner_keep_span(f, text, span, "");
-  return (plim_shell_value){
-      .value = {.kind = PLIM_VALUE_DERIVED, .text = from}, .span = span, .place = place};
-}
-
 static const plim_word_context default_places[PLIM_WORD_CONTEXTS] = {
     [PLIM_WORD_WORD] = PLIM_WORD_DEFAULT,
     [PLIM_WORD_SINGLE] = PLIM_WORD_CONTEXTS,
@@ -124,7 +117,9 @@ static plim_shell_value read_computed(plim_shell_scanner *f, const char *text, p
   bool in_quotes = inner_place == PLIM_WORD_DOUBLE || inner_place == PLIM_WORD_DEFAULT_DOUBLE ||
                    inner_place == PLIM_WORD_PIECE;
   expansion e;
-  plim_shell_value found = derived(f, text, span, place);
+  const char *source = plim_scanner_keep_span(f, text, span, "");
+  plim_shell_value found = {
+      .value = {.kind = PLIM_VALUE_DERIVED, .text = source}, .span = span, .place = place};
   if (default_places[place] == PLIM_WORD_CONTEXTS || !read_expansion(text, inner, in_quotes, &e))
     return found;
   const char *name = plim_scanner_keep_span(f, text, e.name, "$");

@@ -82,20 +82,17 @@ static void find_pieces(shell_reader *r, plim_span text, size_t group, size_t or
   vec_free(&pieces);
 }
 
-static void find_list_text(shell_reader *r, const char *key, plim_span text) {
-  size_t group = r->command, order, from = r->f->at.len;
-  bool is_sure = shell_follow_list(r, key, &group, &order);
-  find_pieces(r, text, group, order);
-  if (!is_sure) plim_scanner_doubt(r->f, from, r->text, list_doubt(r));
-}
-
 // Reads an assignment, which takes effect from `end` on.
 static void find_variable(shell_reader *r, const plim_argument *a, size_t end) {
   shell_assignment to;
   if (!shell_is_assignment(r->text, a, &to) || to.is_element || shell_has_list(r->text, a)) return;
   const char *key = shell_variable_key(r, to.name);
+  size_t from = r->f->at.len;
   if (plim_is_argument_text(r->text, a->tail)) {
-    find_list_text(r, key, a->tail);
+    size_t group = r->command, order;
+    bool is_sure = shell_follow_list(r, key, &group, &order);
+    find_pieces(r, a->tail, group, order);
+    if (!is_sure) plim_scanner_doubt(r->f, from, r->text, list_doubt(r));
     return;
   }
   if (shell_is_callers(r, a) && plim_names_count(&r->f->set, key)) return;
@@ -107,7 +104,6 @@ static void find_variable(shell_reader *r, const plim_argument *a, size_t end) {
   found.kind = PLIM_FOUND_VARIABLE;
   found.name = key;
   found.from = end;
-  size_t from = r->f->at.len;
   bool is_literal = found.value.kind != PLIM_VALUE_DERIVED;
   bool is_only = plim_names_count(&r->f->set, key) == 1;
   plim_scanner_add(r->f, found);
@@ -217,12 +213,6 @@ void shell_for_each_command(shell_reader *r, void (*visit)(shell_reader *r)) {
   }
 }
 
-static bool start_groups(shell_reader *r) {
-  for (size_t i = 0; i < r->view->script.commands.len; i++)
-    if (!vec_push(&r->view->groups, i)) return false;
-  return true;
-}
-
 // The comment; of an #SBATCH directive, only the part after its words.
 static plim_span comment_in(const char *text, plim_span c) {
   if (c.end - c.begin < 8 || memcmp(text + c.begin, "#SBATCH ", 8) != 0) return c;
@@ -300,7 +290,8 @@ static void find_all(shell_reader *r) {
     shell_note_uses(r);
     find_directives(r);
   }
-  if (!start_groups(r)) r->f->is_out = true;
+  for (size_t i = 0; i < r->view->script.commands.len; i++)
+    if (!vec_push(&r->view->groups, i)) r->f->is_out = true;
   shell_for_each_command(r, visit_settings);
   leave_out_passed_lists(r->view);
   if (r->is_instruction) {

@@ -293,10 +293,6 @@ static bool is_own_line(const plim_shell_scanner *f, plim_span comment, size_t l
   return is_blank(text, *begin, comment.begin);
 }
 
-static bool is_shebang(const plim_shell_scanner *f, plim_span comment) {
-  return comment.begin == 0 && comment.end > 1 && f->s->text[1] == '!';
-}
-
 static void append_comment(plim_shell_scanner *f, plim_span c) {
   const char *text = f->s->text;
   while (c.begin < c.end && strchr("# \t", text[c.begin])) c.begin++;
@@ -312,9 +308,12 @@ static void append_comment(plim_shell_scanner *f, plim_span c) {
 
 static const char *comment_above(plim_shell_scanner *f, const line *l) {
   size_t first = l->comment, begin = l->begin;
-  while (first > 0 && !is_shebang(f, f->comments.at[first - 1]) &&
-         is_own_line(f, f->comments.at[first - 1], begin, &begin))
+  while (first > 0) {
+    plim_span comment = f->comments.at[first - 1];
+    bool is_shebang = comment.begin == 0 && comment.end > 1 && f->s->text[1] == '!';
+    if (is_shebang || !is_own_line(f, comment, begin, &begin)) break;
     first--;
+  }
   f->scratch.len = 0;
   for (size_t i = first; i < l->comment; i++) append_comment(f, f->comments.at[i]);
   return f->scratch.len ? plim_scanner_keep(f, f->scratch.at, f->scratch.len) : "";

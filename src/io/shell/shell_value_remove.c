@@ -54,19 +54,17 @@ static plim_err remove_variable(const plim_settings *s, const plim_setting *sett
 
 // ---- all of them ------------------------------------------------------------------------------------
 
-static plim_err remove_found(const plim_settings *s, const plim_setting *setting,
-                             const plim_shell_value *found, plim_edit *out, plim_error *error) {
-  if (!found) return plim_removal_refuse(setting, "it is no longer where it was read", error);
-  if (found->kind == PLIM_FOUND_VARIABLE) return remove_variable(s, setting, found, out, error);
-  return plim_span_remove(s, setting, words_of(s, found), out, error);
-}
-
 plim_err plim_shell_value_remove(const plim_settings *s, const plim_setting *setting,
                                  plim_find find, plim_edit *out, plim_error *error) {
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
   plim_shell_scanner f = {.s = &again};
   plim_err err = find(&f, error);
-  if (!err) err = remove_found(s, setting, plim_shell_value_again(&f, setting), out, error);
+  const plim_shell_value *found = err ? NULL : plim_shell_value_again(&f, setting);
+  if (!err && !found)
+    err = plim_removal_refuse(setting, "it is no longer where it was read", error);
+  else if (!err && found->kind == PLIM_FOUND_VARIABLE)
+    err = remove_variable(s, setting, found, out, error);
+  else if (!err) err = plim_span_remove(s, setting, words_of(s, found), out, error);
   plim_scanner_clear(&f);
   plim_settings_clear(&again);
   return err;

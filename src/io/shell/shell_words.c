@@ -275,12 +275,9 @@ static size_t pattern(const plim_shell_scan *s, size_t at) {
   return plim_shell_parens(&near, at + 1);
 }
 
-static bool is_process(const plim_shell_scan *s, size_t at) {
-  return (peek(s, at) == '<' || peek(s, at) == '>') && peek(s, at + 1) == '(';
-}
-
 bool plim_shell_skip_word(plim_shell_scan *s, size_t *at) {
-  if (is_process(s, *at)) {
+  bool is_process = (peek(s, *at) == '<' || peek(s, *at) == '>') && peek(s, *at + 1) == '(';
+  if (is_process) {
     ++*at;
     if (!skip_substitution(s, at)) return false;
   }
