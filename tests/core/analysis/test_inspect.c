@@ -1,4 +1,4 @@
-// What is said about a moment adds up: to the allocator's own counters, whichever way it is cut.
+// The breakdowns of a moment by kind, line and module each add up to the allocator's own counters.
 #include "inspect.h"
 
 #include "test.h"

@@ -1,5 +1,5 @@
-// Every model of the catalogue builds on the tape to exactly the parameters it is published with, and
-// is found by the names people use.
+// Every model of the catalogue has exactly the published number of parameters when it is built on the tape, and is
+// found by the names people use.
 #include "catalogue.h"
 #include "family.h"
 #include "test.h"
@@ -19,7 +19,7 @@ static uint64_t built_parameters(const plim_config *c) {
   return count;
 }
 
-// A family that is no program yet is left out, and the test says how many were.
+// Models of families that are not supported yet are skipped; the test prints how many.
 TEST(catalogue_parameters_are_those_published) {
   size_t left_out = 0;
   for (size_t i = 0; i < plim_catalogue_count; i++) {
@@ -87,7 +87,7 @@ TEST(catalogue_is_found_by_what_people_type) {
       {"google/gemma-2-9b-it", "gemma-2-9b-it"},
       {"gemma2:9b", "gemma-2-9b"},
       {"bge-small-en", "bge-small"},
-      {"tiny-llama", "tiny-llama"}, // of the tests, by exactly this
+      {"tiny-llama", "tiny-llama"}, // a model of the tests, found by its exact name only
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const plim_catalogue_model *model = plim_catalogue_named(cases[i].typed);
@@ -130,7 +130,7 @@ TEST(catalogue_says_what_a_name_could_be) {
   CHECK_U64(plim_catalogue_candidates("", found), 0);
 }
 
-// What dtype="auto" gives, which is transformers' default from 5 on.
+// The type that dtype="auto" loads, the default since transformers 5.
 TEST(catalogue_types_are_those_loaded) {
   static const struct {
     const char *name;

@@ -1,4 +1,4 @@
-// Sizes beyond any address space are told, not computed with: no count overflows on the way. Sanitizers watch.
+// Sizes beyond any address space are refused before any count overflows; sanitizers check that.
 #include "estimate.h"
 #include "families.h"
 #include "job.h"
@@ -37,7 +37,7 @@ TEST(sizes_beyond_any_address_space_are_told) {
     }
 }
 
-// Up to there nothing overflows either.
+// Sizes just below the limit do not overflow either.
 TEST(sizes_below_are_computed_with) {
   for (int64_t heads = 1; heads <= 1 << 20; heads *= 4)
     for (int64_t length = 1 << 10; length <= 1 << 20; length *= 32) {

@@ -1,11 +1,10 @@
-// Kernels look at the card before they decide how to run: what they take follows it, and with no card
-// given it is what an H200 takes.
+// The memory that kernels use depends on the card. Without a card, an H200 is assumed.
 #include "families.h"
 #include "job.h"
 #include "test.h"
 
 typedef struct {
-  uint64_t asked_bytes; // a size to look for
+  uint64_t asked_bytes; // the size that is counted
   size_t found, events;
 } seen;
 
@@ -16,7 +15,7 @@ static void look(void *context, plim_stream_kind kind, uint32_t id, uint64_t byt
   s->found += kind == PLIM_STREAM_ALLOC && bytes == s->asked_bytes;
 }
 
-// How often a step on the card (NULL: none is given) asks for exactly so many bytes.
+// Counts the allocations of exactly this size in a step on the card (NULL: no card).
 static seen run_on(const char *card, plim_job job, uint64_t bytes) {
   seen s = {.asked_bytes = bytes};
   plim_tape *t = plim_tape_new((plim_tape_sink){look, &s, NULL});

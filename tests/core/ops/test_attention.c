@@ -1,4 +1,4 @@
-// Which kernel scaled_dot_product_attention runs, as sdp_utils.cpp and the recordings have it.
+// Which kernel scaled_dot_product_attention runs, according to sdp_utils.cpp and the recordings.
 #include "attention.h"
 #include "test.h"
 

@@ -1,4 +1,4 @@
-// Precision as a knob of the planner: what is turned freely, what only with consent, and by which card.
+// Precision as a knob of the planner: what changes freely, what only with consent, and how it depends on the card.
 #include <string.h>
 
 #include "catalogue.h"
@@ -24,7 +24,7 @@ static plim_plan_request request(const char *gpu, plim_dtype dtype, plim_dtype a
   return r;
 }
 
-// "precision dtype" of the plan's first rung.
+// The precision and dtype of the plan's first rung, such as "bf16 fp32".
 static const char *types(const plim_plan_request *r) {
   static char text[32];
   plim_plan plan;
@@ -68,7 +68,7 @@ TEST(types_follow_the_card_and_what_is_trained) {
   }
 }
 
-// Adapters that keep the base's type are trained in it.
+// Adapters that have the type of the base model are trained in that type.
 TEST(adapters_in_the_type_of_their_base_keep_it) {
   plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BOOL, 8);
   r.job.lora.keeps_dtype = true;
@@ -87,7 +87,7 @@ TEST(trained_parameters_lose_bits_only_with_consent) {
   plim_plan_clear(&plan);
 }
 
-// Which would help without it.
+// Excludes offload and smaller optimizers, which would also help.
 static void keep_off_host(plim_plan_request *r) {
   r->domains[PLIM_KNOB_OFFLOAD] = (plim_domain){1, {0}};
   r->domains[PLIM_KNOB_OPTIMIZER] = (plim_domain){1, {0}};
@@ -98,7 +98,8 @@ TEST(allowed_and_needed_it_is_done) {
   plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BF16, 0);
   plim_plan plan;
   keep_off_host(&r);
-  r.target.budget_bytes = r.target.limit_bytes = PLIM_GIB; // where the smallest is looked for
+  r.target.budget_bytes = r.target.limit_bytes =
+      PLIM_GIB; // nothing fits, so the plan contains the smallest choice
   CHECK(!plim_plan_make(&r, &plan, NULL), "a plan");
   r.target.budget_bytes = plan.smallest.e.interval_bytes[1] - 512 * PLIM_MIB;
   r.target.limit_bytes = r.target.budget_bytes - plan.smallest.e.context_bytes;

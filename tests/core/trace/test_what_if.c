@@ -1,5 +1,5 @@
-// A what-if replay against the real thing: the same program was recorded under several settings, so
-// what one recording predicts for the others' settings can be compared with what happened.
+// Compares what-if replays with reality: the same program was recorded under several settings, so predictions from
+// one recording for the settings of the others can be compared with what happened.
 #include <math.h>
 
 #include "driver.h"
@@ -8,7 +8,7 @@
 
 static const struct {
   const char *from, *to;
-  bool exact; // no new segment's address matters, so nothing is left to a model
+  bool exact; // no address of a new segment matters, so no model is involved
 } pairs[] = {
     {"snapshots/tiny-default", "snapshots/tiny-expandable", true},
     {"snapshots/tiny-expandable", "snapshots/tiny-default", false},
