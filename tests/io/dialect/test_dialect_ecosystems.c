@@ -1,4 +1,4 @@
-// Which ecosystem a file is of, and what its keys say: one small file of each.
+// Which ecosystem a file belongs to and what its keys set: one small file of each.
 #include "project_change.h"
 #include "projects.h"
 

@@ -1,5 +1,5 @@
-// A model is found by path, in the local Hugging Face cache or in the catalogue; whatever else a
-// config.json says is refused with what is wrong and what to do.
+// A model is found by path, in the local Hugging Face cache or in the catalogue. An invalid config.json is refused with
+// the reason and what to do.
 #include <stdlib.h>
 
 #include "families.h"

@@ -1,4 +1,4 @@
-// Models under other names than their own.
+// Models are found by other names than their own.
 #include <string.h>
 
 #include "model_config.h"

@@ -1,4 +1,4 @@
-// A checkpoint's weights are counted from its headers alone, and headers that cannot be are refused.
+// The weights of a checkpoint are counted from its headers alone; invalid headers are refused.
 #include <stdlib.h>
 
 #include "folder.h"

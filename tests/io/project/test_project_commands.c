@@ -1,4 +1,4 @@
-// Command lines: what they could mean, how many GPUs they start, what flags replace.
+// Command lines: ambiguous ones, the number of GPUs, and flags that replace defaults.
 #include "project_change.h"
 #include "projects.h"
 
@@ -7,7 +7,8 @@
 #define MICRO "--per_device_train_batch_size "
 
 static const struct {
-  const char *name, *text, *says, *refusal; // refusal: of a micro batch of 2; NULL: it is written
+  const char *name, *text, *says,
+      *refusal; // refusal: the reason why a micro batch of 2 is refused; NULL: it is written
 } scripts[] = {
     {"two trainings that differ", "python train.py " MICRO "8\npython train.py " MICRO "4\n",
      "micro_batch=unclear", "is 8, but"},
@@ -119,7 +120,7 @@ TEST(gpus_are_those_of_all_machines) {
   }
 }
 
-// argparse's store_true has no false: the flag goes.
+// A store_true flag of argparse cannot be false, so it is removed.
 TEST(a_flag_that_cannot_be_false_goes) {
   static const char shell[] = "torchrun pretrain_gpt.py \\\n  --micro-batch-size 2 \\\n"
                               "  --global-batch-size 16 \\\n  --bf16 \\\n"

@@ -1,4 +1,4 @@
-// Python that trains: models, variables, what is said twice, what runs under a condition, loops of one's own.
+// Python scripts that train: models, variables, values that are set twice, conditional code, manual loops.
 #include "project_change.h"
 #include "projects.h"
 

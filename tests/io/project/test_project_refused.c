@@ -1,4 +1,4 @@
-// What is not modelled is refused with what it is, and names of one's own are bound or refused.
+// Unsupported trainings are refused with the reason, and custom names are bound or refused.
 #include "projects.h"
 
 // ---- what is not modelled ---------------------------------------------------------------------------
@@ -7,7 +7,7 @@
 #define CALL "(per_device_train_batch_size=4)\n"
 
 static const struct {
-  const char *file, *text, *reason; // NULL: it is modelled
+  const char *file, *text, *reason; // reason NULL: it is supported
 } kinds[] = {
     {"t.py", "from trl import DPOTrainer\n" SFT "args = DPOConfig" CALL,
      "(DPOConfig): both answers"},

@@ -1,4 +1,4 @@
-// Scripts that are started by commands: what their parsers take, what their loops count.
+// Scripts that are started by commands: the flags their parsers accept, and how their loops accumulate.
 #include "project_change.h"
 #include "projects.h"
 

@@ -1,4 +1,4 @@
-// How a change is written: quotes, new keys, what would move with it, what goes with another optimizer.
+// How a change is written: quotes, new keys, side effects, and arguments of another optimizer.
 #include <stdlib.h>
 
 #include "project_change.h"
@@ -63,7 +63,7 @@ TEST(a_new_key_goes_to_one_of_several_sections_only_by_hand) {
 #define ARGUMENTS "p.add_argument('--per_device_train_batch_size', type=int, default=8)\n"
 
 static const struct {
-  const char *text, *knob, *to, *refusal; // refusal: NULL: it is written
+  const char *text, *knob, *to, *refusal; // refusal NULL: it is written
 } callees[] = {
     {ARGUMENTS "a = Accelerator(gradient_accumulation_steps=4)\n", "liger", "on",
      "Accelerator(...) may not accept an argument use_liger_kernel"},
@@ -198,7 +198,7 @@ TEST(a_root_that_decides_more_in_another_file_is_left_alone) {
   CHECK(says("micro_batch=8"), "another program");
 }
 
-// torch.optim's fused=True is no argument of bitsandbytes' classes.
+// The classes of bitsandbytes do not accept fused=True of torch.optim.
 TEST(what_another_optimizer_does_not_know_is_taken_out) {
   static const char tune[] =
       "model:\n  _component_: torchtune.models.qwen2_5.lora_qwen2_5_0_5b\n  lora_rank: 8\n"

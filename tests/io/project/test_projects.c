@@ -1,4 +1,4 @@
-// Small projects in the shapes people use, read as a whole and changed.
+// Small projects with common layouts, read as a whole and changed.
 #include "project_change.h"
 #include "projects.h"
 #include "run_settings.h"
@@ -98,7 +98,7 @@ static plim_err read_stages(const char *first, const char *second) {
   return err ? err : plim_project_finish(&project, &error);
 }
 
-// Which stage takes most is known where one of them has the most of all that differs.
+// The stage that needs most memory is known only if it has the largest value of every count that differs.
 TEST(stages_that_differ) {
 #define STAGE(batch, length)                                                                       \
   "base_model: meta-llama/Llama-3.2-1B\nmicro_batch_size: " batch "\nsequence_len: " length        \
@@ -132,7 +132,7 @@ TEST(dockerfile_with_a_loop_of_its_own) {
   plim_edit_set_clear(&edits);
 }
 
-// Nobody has that many: it is asked for, and no count is made of it.
+// An absurd count is not used; the knob is unclear.
 TEST(a_count_beyond_all_counts_is_unclear) {
   plim_run_settings run;
   CHECK(!read_text("run.sh", "torchrun --nproc_per_node=8111111111111111111111111111111111 t.py "

@@ -1,9 +1,9 @@
-// Knobs that take several keys: how GPUs share a run, where one way takes the place of another and what it set up
-// goes, and Liger in Axolotl, of which only what is missing is added.
+// Knobs that consist of several keys: sharding strategies, where a new one replaces the keys of the old one, and Liger
+// in Axolotl, where only missing keys are added.
 #include "project_change.h"
 #include "sharing.h"
 
-// Files with a way to share, another way, and what becomes of the first.
+// Files with a sharding strategy, the new strategy, and the edited text.
 static const struct {
   const char *path, *before, *strategy, *offload, *after;
 } other_ways[] = {
@@ -82,7 +82,7 @@ static const struct {
      "fsdp2", NULL,
      "per_device_train_batch_size: 4\nbf16: true\nfsdp: full_shard auto_wrap\nfsdp_config:\n"
      "  version: 2\n  reshard_after_forward: true\n"},
-    // What turns nothing on may stay.
+    // Keys that turn nothing on may stay.
     {"train.yaml", "per_device_train_batch_size: 4\ndeepspeed: null\nfsdp: full_shard\n", "ddp",
      NULL, "per_device_train_batch_size: 4\ndeepspeed: null\n"},
     {"train.yaml", "per_device_train_batch_size: 4\ndeepspeed: ''\nfsdp: true\n", "ddp", NULL,
@@ -130,7 +130,7 @@ TEST(one_way_to_share_takes_the_place_of_another) {
   }
 }
 
-// What has the name of such a key, and is none of the run's, stays.
+// Keys with such a name that do not belong to the run stay.
 static const struct {
   const char *path, *before, *strategy, *after;
 } decoys[] = {
@@ -166,7 +166,7 @@ TEST(other_peoples_keys_stay) {
 
 // ---- files -------------------------------------------------------------------------------------------
 
-// A DeepSpeed file is created and named; one that nothing names any more is listed.
+// A DeepSpeed file is created and referred to; a file that is no longer used is listed.
 static const struct {
   const char *strategy, *offload, *path, *has, *lacks;
 } created[] = {
@@ -248,7 +248,7 @@ TEST(the_version_stands_in_the_file_that_fsdp_config_names) {
   CHECK(project.knobs[PLIM_KNOB_STRATEGY].origin != PLIM_EXPLICIT, "it turns nothing on alone");
 }
 
-// A file that the same changes disconnect is no place for anything.
+// A file that is no longer used after the change must not be edited.
 TEST(checkpointing_goes_where_it_is_read_after_the_change) {
   static const struct {
     const char *file;
@@ -276,7 +276,7 @@ TEST(checkpointing_goes_where_it_is_read_after_the_change) {
   }
 }
 
-// FSDP that is off says nothing about DeepSpeed, and stays off without it.
+// FSDP that is off does not conflict with DeepSpeed, and stays off when DeepSpeed is removed.
 TEST(one_way_that_is_off_leaves_the_word_to_another) {
   static const char *const offs[] = {"fsdp: ''\n", "fsdp: false\n", "fsdp: null\n"};
   for (size_t i = 0; i < sizeof offs / sizeof *offs; i++) {
@@ -298,7 +298,8 @@ TEST(one_way_that_is_off_leaves_the_word_to_another) {
   CHECK(is_text(PLIM_KNOB_STRATEGY, "none"), "both are off");
 }
 
-// Off, it says nothing about the model's own, which TRL turns on; on, it is, though the model's own is off.
+// If FSDP's checkpointing is off, TRL still turns on that of the model; if it is on, it is used even if that of the model
+// is off.
 TEST(checkpointing_of_fsdp_and_of_the_model_are_two_things) {
   static const struct {
     const char *trainer, *fsdp, *is;

@@ -1,4 +1,4 @@
-// Settings of Python files are found where they stand, with the value they have, and change alone.
+// Settings of Python files are found with their position and value, and a change affects nothing else.
 #include "editing.h"
 
 static plim_err open_python(const char *text) { return editing_open(PLIM_FORMAT_PYTHON, text); }
@@ -168,7 +168,7 @@ TEST(arguments_of_parsers) {
   SHOWS("parser.--fp16", "false");
   SHOWS("parser.--no-eval", "true");
   SHOWS("group.--lr", "null");
-  SHOWS("parser.--out", "null"); // and it must be given
+  SHOWS("parser.--out", "null"); // and it is required
   SHOWS("parser.-q", "=N");
   CHECK(editing.at.len == 6, "%zu settings", editing.at.len);
 }

@@ -1,5 +1,5 @@
-// What users' own scripts say, read by where it counts: adapters by where they are applied, functions by where
-// they are called, autocast by its place among the arguments, conditions by the files that decide them.
+// Settings in users' own scripts are read where they take effect: adapters where they are applied, functions where they
+// are called, autocast by the position of its arguments, conditions by the files that decide them.
 #include <string.h>
 
 #include "project.h"
@@ -36,7 +36,7 @@ static bool is_value(plim_knob knob, const char *want) {
   return false;
 }
 
-// "micro_batch=4 checkpoint=on", all of them true. Prints those that are not.
+// Whether all of "micro_batch=4 checkpoint=on" are true. Prints those that are not.
 static bool says(const char *expected) {
   bool ok = true;
   for (const char *at = expected; *at; at += strcspn(at, " "), at += *at == ' ') {
@@ -168,7 +168,7 @@ TEST(autocast_computes_in_what_it_is_given) {
 
 static const struct {
   const char *what, *load, *condition,
-      *rank; // of train.yaml: lora: true, train: {lora: false, deep: {}}
+      *rank; // with train.yaml: lora: true, train: {lora: false, deep: {}}
 } loads[] = {
     {"a subscript", "cfg = yaml.safe_load(open('train.yaml'))", "cfg['lora']", "16"},
     {"below another", "cfg = yaml.safe_load(open('train.yaml'))", "cfg['train']['lora']",
@@ -360,7 +360,7 @@ TEST(what_comments_strings_and_imports_say_is_no_code) {
   CHECK(says("model=Qwen/Qwen2.5-7B"), "a preference is no reference");
 }
 
-// None is no batch size: it is what the command gives, or it is asked for.
+// None is not a batch size: a command must set it, otherwise it is unclear.
 TEST(arguments_without_a_default) {
   static const char *const ends[] = {"", ", required=True"};
   for (size_t i = 0; i < 2; i++) {

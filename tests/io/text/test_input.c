@@ -13,7 +13,7 @@ typedef vec(uint8_t) bytes;
 
 enum { TEXT_BYTES = 700 * 1000 }; // several buffers long
 
-// Numbers, so that it packs, but not to nothing.
+// Numbers, so that the text is compressible, but not to almost nothing.
 static void fill_text(uint8_t *text) {
   uint32_t state = 1;
   for (size_t i = 0; i < TEXT_BYTES; i++) {
@@ -55,7 +55,7 @@ static plim_err drain(plim_input *input, bytes *out, plim_error *error) {
     failed = plim_input_fill(input, error);
   }
   for (int i = 0; !failed && i < PLIM_INPUT_SLACK; i++)
-    if (input->end[i] != 0) failed = PLIM_ERR_ARGUMENT; // the slack is zero at the end
+    if (input->end[i] != 0) failed = PLIM_ERR_ARGUMENT; // the bytes after the end are zero
   plim_input_close(input);
   return failed;
 }
@@ -152,7 +152,7 @@ TEST(checksums_are_verified_by_finish) {
     plim_error error = {0};
     plim_input input;
     packers[kind](&packed, text, 1000);
-    packed.at[packed.len - (kind == 0 ? 8 : 34)] ^= 1; // the check of the data
+    packed.at[packed.len - (kind == 0 ? 8 : 34)] ^= 1; // in the checksum of the data
     CHECK(plim_input_open_memory(&input, packed.at, packed.len, &error) == PLIM_OK, "open");
     plim_err failed = plim_input_fill(&input, &error);
     if (!failed) failed = plim_input_finish(&input, &error);

@@ -1,4 +1,4 @@
-// Settings of TOML files are found where they stand, with the value they have, and change alone.
+// Settings of TOML files are found with their position and value, and a change affects nothing else.
 #include "editing.h"
 
 static plim_err open_toml(const char *text) { return editing_open(PLIM_FORMAT_TOML, text); }

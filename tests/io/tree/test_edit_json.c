@@ -1,5 +1,5 @@
-// JSON files are read as json.load reads them, with comments allowed, and changed without touching
-// another byte. What Python itself says of the results is checked by edits.sh.
+// JSON files are read as json.load reads them, with comments allowed, and a change affects no other byte. edits.sh
+// checks the results with Python itself.
 #include "edits.h"
 #include "formats.h"
 #include "test.h"
@@ -74,7 +74,7 @@ TEST(new_values_look_like_the_old) {
 
 // ---- inserting --------------------------------------------------------------------------------------
 
-// On several lines above the last, which has no comma: no other line changes.
+// With several lines, a new key is inserted before the last entry, which has no comma, so that no other line changes.
 TEST(new_keys_are_one_line) {
   const edit_case cases[] = {
       {"{}", "a", INTEGER(1), "{\"a\": 1}"},

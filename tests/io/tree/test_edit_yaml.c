@@ -1,5 +1,5 @@
-// YAML files are read as PyYAML reads them and changed without touching another byte. What PyYAML itself
-// says of the results is checked by edits.sh.
+// YAML files are read as PyYAML reads them, and a change affects no other byte. edits.sh checks the results with PyYAML
+// itself.
 #include "edits.h"
 #include "formats.h"
 #include "test.h"
@@ -251,7 +251,7 @@ TEST(new_keys_in_brackets) {
   CHECK_EDITS(cases);
 }
 
-// A block of text that ends with the file would get a line feed more.
+// A block of text at the end of the file would get one more line feed.
 TEST(what_stands_around_a_new_key_stays_what_it_is) {
   const edit_case cases[] = {
       {"a: |\n  x", "b", INTEGER(2), NULL},
