@@ -1,4 +1,4 @@
-// Files that the user's files name: what cannot be read is never passed over.
+// Files that the user's files refer to: a file that cannot be read is always reported.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,8 +41,8 @@ TEST(a_configuration_that_cannot_be_read_fails) {
     size_t size;
   } rows[] = {
       {"{\"zero_optimization\": {\"stage\": 2}", 34},     // no closing brace
-      {"{\"a\": \"\xe9\"}", 10},                          // no UTF-8
-      {"{\"zero_optimization\": {\"stage\": \0 2}}", 37}, // a byte that is 0
+      {"{\"a\": \"\xe9\"}", 10},                          // invalid UTF-8
+      {"{\"zero_optimization\": {\"stage\": \0 2}}", 37}, // a zero byte
       {"", 0},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -81,7 +81,7 @@ TEST(a_configuration_that_yaml_names_counts_too) {
   CHECK_FOUND("files.unreadable", CHECK_FAILS);
 }
 
-// A file of data is no configuration: what it holds decides nothing.
+// A data file is not a configuration, so its content does not matter.
 TEST(data_that_cannot_be_read_is_no_finding) {
   static const char text[] = "{\"zero_optimization\": {\"stage\": 2}}";
   begin_launch(text, sizeof text - 1);
@@ -203,7 +203,7 @@ TEST(modules_of_modules_are_looked_up_from_the_script) {
   CHECK(c.files.project.files.len >= 3, "%zu files", c.files.project.files.len);
 }
 
-// The same answer from every folder.
+// The result is the same from every folder.
 TEST(the_spelling_of_a_path_decides_nothing) {
   char before[4096];
   CHECK(getcwd(before, sizeof before), "no folder");

@@ -1,5 +1,5 @@
-// Findings of the pre-flight list appear where they are true, with the place and what to type, and not where they are
-// not: settings that do nothing, what is whole on every process, and commands that end early.
+// Findings of the pre-flight list about settings without effect, models that are whole on every process, and commands
+// that end early: they appear only if they are true, with the place and what to type.
 #include "checking.h"
 
 // ---- settings that do nothing -----------------------------------------------------------------------
@@ -137,7 +137,7 @@ TEST(check_of_a_model_loaded_too_early_for_zero3) {
     CHECK_NOT_FOUND("loading.order");
   }
   begin();
-  given("train.py", IMPORTS LOADS ARGUMENTS); // nothing is divided
+  given("train.py", IMPORTS LOADS ARGUMENTS); // nothing is sharded
   GO();
   CHECK_NOT_FOUND("loading.order");
 }

@@ -1,4 +1,4 @@
-// Options of a training run: each is known to have an effect, or when.
+// For every option of a training run, it is known when it has an effect.
 #include "job_effects.h"
 #include "test.h"
 

@@ -77,7 +77,7 @@ TEST(invalid_utf8_is_replaced) {
   CHECK_STR(string_as_json("\xED\xA0\x80"), "\"" BAD BAD BAD "\"\n");         // surrogate
   CHECK_STR(string_as_json("\xF4\x90\x80\x80"), "\"" BAD BAD BAD BAD "\"\n"); // above U+10FFFF
   CHECK_STR(string_as_json("\xE2\x82"), "\"" BAD BAD "\"\n");                 // cut short
-  CHECK_STR(string_as_json("\xE2\x82\"x"), "\"" BAD BAD "\\\"x\"\n"); // the quote is not eaten
+  CHECK_STR(string_as_json("\xE2\x82\"x"), "\"" BAD BAD "\\\"x\"\n"); // the quote is not swallowed
 }
 
 TEST(unknown_is_null_and_zero_is_zero) {
@@ -113,7 +113,7 @@ TEST(what_json_cannot_say_is_null) {
   CHECK_STR(number_as_json((double)INFINITY), "null\n");
 }
 
-// A library that looks for jansson's jsonw_object must not find this one.
+// Other libraries that use jansson's functions must not get ours.
 TEST(the_names_are_nobody_elses) {
   void (*own)(json_writer *, const char *) = jsonw_object;
   void *found = dlsym(RTLD_DEFAULT, "json_object");

@@ -44,7 +44,7 @@ TEST(widths_of_text) {
   CHECK_U64(term_text_width("e\u0301"), 1u); // a combining accent
   CHECK_U64(term_text_width("\u6f22"), 2u);
   CHECK_U64(term_text_width("\U0001F600"), 2u);
-  CHECK_U64(term_text_width("\xFF\x80\xE2"), 2u); // broken text still ends
+  CHECK_U64(term_text_width("\xFF\x80\xE2"), 2u); // invalid UTF-8 must not loop
 }
 
 static const char *wrapped(const char *paragraph, size_t column, size_t indent, size_t width) {

@@ -298,8 +298,8 @@ TEST(one_way_that_is_off_leaves_the_word_to_another) {
   CHECK(is_text(PLIM_KNOB_STRATEGY, "none"), "both are off");
 }
 
-// If FSDP's checkpointing is off, TRL still turns on that of the model; if it is on, it is used even if that of the model
-// is off.
+// If FSDP's checkpointing is off, TRL still turns on that of the model. If it is on, it is used even if that of the
+// model is off.
 TEST(checkpointing_of_fsdp_and_of_the_model_are_two_things) {
   static const struct {
     const char *trainer, *fsdp, *is;
